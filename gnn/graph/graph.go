@@ -1,0 +1,195 @@
+// Package graph holds graphs and batches of graphs as plain slices.
+//
+// The mental model: a [Graph] is one sample of a data set; a [Batch] is many
+// graphs glued into one big disconnected graph, so that a whole mini-batch is
+// one sparse matrix and one feature matrix. Node i of graph g becomes node
+// GraphPtr[g]+i of the batch. Nothing here knows of tensors, gradients or
+// devices: the package is host-only and is shared by loading, augmentation and
+// training.
+//
+// # Adjacency
+//
+// Adjacency is compressed sparse rows (CSR) by *target*: the sources of the
+// edges j→i that end in node i are Adj[Ptr[i]:Ptr[i+1]], ascending. Message
+// passing Σ_{j→i} x_j is then one pass over the rows. An undirected edge is
+// stored in both directions. Graphs as loaded are simple: no self-loop, no
+// duplicate.
+//
+// # Features
+//
+// Most benchmark graphs carry one category per node (an atom type, or the
+// constant 1). [Features] keeps those as integers and never materialises the
+// one-hot matrix; dense rows are used as soon as a feature is a real number.
+package graph
+
+import (
+	"fmt"
+)
+
+// Features are the input features of n nodes, each a row of Width numbers:
+// either one-hot rows, kept as their column numbers, or dense rows.
+// Exactly one of Category and Dense is used.
+type Features struct {
+	// Width is the number of columns F.
+	Width int
+	// Category is the column of the single 1 in every row, in 0..Width-1; nil
+	// if the features are dense. The constant feature 1 is Width 1, Category 0.
+	Category []int32
+	// Dense is the row-major [n×Width] matrix; nil if the features are one-hot.
+	Dense []float32
+}
+
+// OneHot reports whether the rows are one-hot categories.
+func (f *Features) OneHot() bool { return f.Dense == nil }
+
+// Row writes the features of node i into dst, which must have Width elements.
+func (f *Features) Row(dst []float32, i int) {
+	if f.Dense != nil {
+		copy(dst, f.Dense[i*f.Width:(i+1)*f.Width])
+		return
+	}
+	clear(dst)
+	dst[f.Category[i]] = 1
+}
+
+// Materialize returns the features of n nodes as a dense row-major [n×Width]
+// matrix. A dense matrix is returned as it is, not copied.
+func (f *Features) Materialize(n int) []float32 {
+	if f.Dense != nil {
+		return f.Dense
+	}
+	d := make([]float32, n*f.Width)
+	for i, c := range f.Category[:n] {
+		d[i*f.Width+int(c)] = 1
+	}
+	return d
+}
+
+// Graph is one sample: a graph with node features and a class.
+type Graph struct {
+	// Ptr has one element more than the graph has nodes; see the package
+	// comment for the layout.
+	Ptr []int32
+	// Adj lists, row by row, the sources of the edges that end in the row's
+	// node, ascending and distinct.
+	Adj []int32
+	// EdgeLabel is the category of every entry of Adj, or nil.
+	EdgeLabel []int32
+	// Directed records that some edge lacks its reverse. Loaders set it; the
+	// undirected benchmark graphs leave it false, and a batch of them serves as
+	// its own transpose.
+	Directed bool
+	// X are the node features.
+	X Features
+	// Class is the graph's label, in 0..C-1.
+	Class int
+}
+
+// Nodes returns the number of nodes N.
+func (g *Graph) Nodes() int { return len(g.Ptr) - 1 }
+
+// Entries returns the number of directed edges, twice the number of undirected
+// edges of a symmetric graph.
+func (g *Graph) Entries() int { return len(g.Adj) }
+
+// Neighbors returns the sources of the edges that end in node i, ascending.
+// The slice is the graph's own.
+func (g *Graph) Neighbors(i int) []int32 { return g.Adj[g.Ptr[i]:g.Ptr[i+1]] }
+
+// HasEdge reports whether the edge j→i exists, in O(log degree).
+func (g *Graph) HasEdge(j, i int) bool {
+	row := g.Neighbors(i)
+	lo, hi := 0, len(row)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if row[mid] < int32(j) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo < len(row) && row[lo] == int32(j)
+}
+
+// Symmetric reports whether every edge has its reverse.
+func (g *Graph) Symmetric() bool {
+	for i := range g.Nodes() {
+		for _, j := range g.Neighbors(i) {
+			if !g.HasEdge(i, int(j)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Validate returns an error that names the first broken invariant of the
+// package comment: a pointer that decreases, a source out of range, an
+// unsorted or repeated source, a category out of range, a matrix of the wrong
+// size. A self-loop is an error too.
+func (g *Graph) Validate() error {
+	n := g.Nodes()
+	if n < 0 {
+		return fmt.Errorf("graph: Ptr is empty; even a graph without nodes has one element")
+	}
+	if err := validateCSR(g.Ptr, g.Adj, n, false); err != nil {
+		return err
+	}
+	if g.EdgeLabel != nil && len(g.EdgeLabel) != len(g.Adj) {
+		return fmt.Errorf("graph: %d edge labels for %d entries", len(g.EdgeLabel), len(g.Adj))
+	}
+	if !g.Directed && !g.Symmetric() {
+		return fmt.Errorf("graph: an edge lacks its reverse, but Directed is false")
+	}
+	if g.Class < 0 {
+		return fmt.Errorf("graph: class %d is negative", g.Class)
+	}
+	return g.X.validate(n)
+}
+
+func (f *Features) validate(n int) error {
+	if f.Width < 1 {
+		return fmt.Errorf("graph: feature width %d", f.Width)
+	}
+	if f.Dense != nil {
+		if f.Category != nil {
+			return fmt.Errorf("graph: features are both dense and one-hot")
+		}
+		if len(f.Dense) != n*f.Width {
+			return fmt.Errorf("graph: %d feature values for %d nodes of width %d", len(f.Dense), n, f.Width)
+		}
+		return nil
+	}
+	if len(f.Category) != n {
+		return fmt.Errorf("graph: %d categories for %d nodes", len(f.Category), n)
+	}
+	for i, c := range f.Category {
+		if c < 0 || int(c) >= f.Width {
+			return fmt.Errorf("graph: node %d has category %d, outside 0..%d", i, c, f.Width-1)
+		}
+	}
+	return nil
+}
+
+func validateCSR(ptr, adj []int32, n int, loops bool) error {
+	if ptr[0] != 0 || int(ptr[n]) != len(adj) {
+		return fmt.Errorf("graph: Ptr runs from %d to %d, want 0 to %d", ptr[0], ptr[n], len(adj))
+	}
+	for i := range n {
+		if ptr[i+1] < ptr[i] {
+			return fmt.Errorf("graph: Ptr decreases at node %d", i)
+		}
+		for k := ptr[i]; k < ptr[i+1]; k++ {
+			j := adj[k]
+			switch {
+			case j < 0 || int(j) >= n:
+				return fmt.Errorf("graph: edge %d→%d: source outside 0..%d", j, i, n-1)
+			case int(j) == i && !loops:
+				return fmt.Errorf("graph: self-loop at node %d", i)
+			case k > ptr[i] && adj[k-1] >= j:
+				return fmt.Errorf("graph: sources of node %d are not ascending and distinct at %d", i, j)
+			}
+		}
+	}
+	return nil
+}
