@@ -1,0 +1,243 @@
+// Package backend defines the closed set of primitives that an engine must
+// provide, and nothing else: what the operators of package autodiff are made
+// of, on every device.
+//
+// The mental model: a [Backend] is a calculator with its own memory and one
+// precision. A primitive takes its destination first, computes all of it, and
+// never allocates; the caller owns allocation ([Backend.Alloc], [Backend.Free]).
+// The package's sub-packages are the engines: ref (naive float64 loops, the
+// definition of every primitive), cpu, and cuda. All pass the one conformance
+// suite in backendtest.
+//
+// # Rules that every primitive obeys
+//
+//   - Shapes are checked; a wrong one panics with *[tensor.ShapeError].
+//   - The destination may be the same tensor as an input of an elementwise
+//     primitive ([Backend.Unary], [Backend.Binary], the Row and Col forms,
+//     [Backend.Affine], [Backend.Axpby]). Everywhere else it must not be.
+//   - Old contents of the destination, NaN included, never reach the result
+//     (except where a formula names dst on its right side).
+//   - Reductions run in an order that depends on shapes only. Equal inputs give
+//     equal bits, for any number of threads.
+//   - Nothing leaves the device: scalars are 1×1 tensors. Only [Backend.Upload]
+//     and [Backend.Download] move data, and only Download waits. That is what
+//     lets a whole training step be recorded ([Backend.Capture]) and replayed.
+package backend
+
+import "github.com/specmatch/specmatch/tensor"
+
+// UnaryOp names an elementwise function of one argument.
+type UnaryOp uint8
+
+// The unary functions. Where a function has a kink or a pole, the value that
+// every engine returns there is given.
+const (
+	Exp        UnaryOp = iota // e^x
+	Log                       // ln x; -Inf at 0, NaN below
+	Sqrt                      // √x; NaN below 0
+	Sigmoid                   // 1/(1+e^-x)
+	Softplus                  // ln(1+e^x), without overflow
+	Tanh                      // tanh x
+	ReLU                      // max(x, 0); NaN stays NaN
+	Abs                       // |x|
+	Sign                      // -1, 0, 1; NaN stays NaN
+	Reciprocal                // 1/x
+	InvSqrt                   // x^-1/2 where x > 0, else 0: the degree rule of isolated nodes
+	numUnary
+)
+
+// BinaryOp names an elementwise function of two arguments.
+type BinaryOp uint8
+
+// The binary functions.
+const (
+	Add     BinaryOp = iota // a + b
+	Sub                     // a - b
+	Mul                     // a·b
+	Div                     // a/b
+	Max                     // the larger; NaN if either is
+	Greater                 // 1 if a > b, else 0 (0 for NaN)
+	Gate                    // a where b > 0, else 0: the VJP of ReLU
+	numBinary
+)
+
+// RowOp names a reduction of each row to one number.
+type RowOp uint8
+
+// The row reductions of [Backend.ReduceRows].
+const (
+	RowSum       RowOp = iota // Σ_j a_ij; 0 for no columns
+	RowMax                    // max_j a_ij; -Inf for no columns; NaN if any is
+	RowLogSumExp              // ln Σ_j e^a_ij, maximum subtracted; -Inf for no columns or all -Inf
+	numRow
+)
+
+var (
+	unaryNames  = [...]string{"Exp", "Log", "Sqrt", "Sigmoid", "Softplus", "Tanh", "ReLU", "Abs", "Sign", "Reciprocal", "InvSqrt"}
+	binaryNames = [...]string{"Add", "Sub", "Mul", "Div", "Max", "Greater", "Gate"}
+	rowNames    = [...]string{"RowSum", "RowMax", "RowLogSumExp"}
+)
+
+// UnaryOps, BinaryOps and RowOps list all operations, for tests.
+func UnaryOps() []UnaryOp   { return listOps[UnaryOp](int(numUnary)) }
+func BinaryOps() []BinaryOp { return listOps[BinaryOp](int(numBinary)) }
+func RowOps() []RowOp       { return listOps[RowOp](int(numRow)) }
+
+func listOps[O ~uint8](n int) []O {
+	ops := make([]O, n)
+	for i := range ops {
+		ops[i] = O(i)
+	}
+	return ops
+}
+
+func (op UnaryOp) String() string  { return unaryNames[op] }
+func (op BinaryOp) String() string { return binaryNames[op] }
+func (op RowOp) String() string    { return rowNames[op] }
+
+// Indices is a read-only vector of int32 held by an engine. Host is the slice
+// it was made from, which must not change while the Indices are in use.
+type Indices struct {
+	Host []int32
+	Buf  tensor.Buffer
+}
+
+// Len returns the number of indices.
+func (x *Indices) Len() int { return len(x.Host) }
+
+// CSR is a sparse matrix [Rows×Cols] in compressed sparse rows, held by an
+// engine: row i has the columns Col[Ptr[i]:Ptr[i+1]] and the values of the same
+// range of Val, or ones if Val is nil. Val is a tensor [nnz×1].
+type CSR struct {
+	Rows, Cols int
+	Ptr, Col   *Indices
+	Val        *tensor.Tensor
+}
+
+// AdamConfig holds the constants of one Adam update (Kingma and Ba 2015).
+type AdamConfig struct {
+	Beta1, Beta2, Eps float64
+	WeightDecay       float64 // L2 added to the gradient, as torch.optim.Adam's
+}
+
+// Backend is an engine: memory of one precision on one device, and the
+// primitives on it. An engine is used from one goroutine; it may use many
+// inside.
+type Backend interface {
+	// Name returns the engine's name: "cpu", "ref", "cuda".
+	Name() string
+	// Precision returns the format of all tensors of this engine.
+	Precision() tensor.Precision
+
+	// Alloc returns a tensor whose contents are undefined. Rows and cols may be
+	// zero. It panics with *Error when memory runs out.
+	Alloc(rows, cols int) *tensor.Tensor
+	// Free gives the tensor back. Using it afterwards is an error that the
+	// engine may detect.
+	Free(t *tensor.Tensor)
+	// InUse returns the bytes that are allocated and not freed.
+	InUse() int64
+	// Upload sets dst from row-major host values, rounding to the precision.
+	// Its length must be dst.Len().
+	Upload(dst *tensor.Tensor, src []float64)
+	// Upload32 is Upload from float32.
+	Upload32(dst *tensor.Tensor, src []float32)
+	// Download waits for all work on src and writes its values to dst, whose
+	// length must be src.Len().
+	Download(dst []float64, src *tensor.Tensor)
+	// Indices makes an index vector of the host slice.
+	Indices(host []int32) *Indices
+	// FreeIndices gives an index vector back.
+	FreeIndices(x *Indices)
+
+	// Fill sets all of dst to v.
+	Fill(dst *tensor.Tensor, v float64)
+	// CopyBlock copies the block [rows×cols] of src that starts at (si, sj) to
+	// the block of dst that starts at (di, dj).
+	CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int)
+	// Transpose sets dst [C×R] to the transpose of src [R×C].
+	Transpose(dst, src *tensor.Tensor)
+	// GatherRows sets row k of dst [K×F] to row idx[k] of src [N×F].
+	GatherRows(dst, src *tensor.Tensor, idx *Indices)
+	// FillDiagonal sets dst_ii = v on a square matrix and leaves the rest.
+	FillDiagonal(dst *tensor.Tensor, v float64)
+
+	// Unary sets dst = op(a), elementwise.
+	Unary(dst *tensor.Tensor, op UnaryOp, a *tensor.Tensor)
+	// Binary sets dst = op(a, b), elementwise on equal shapes.
+	Binary(dst *tensor.Tensor, op BinaryOp, a, b *tensor.Tensor)
+	// BinaryRow sets dst_ij = op(a_ij, row_j) for a row [1×F].
+	BinaryRow(dst *tensor.Tensor, op BinaryOp, a, row *tensor.Tensor)
+	// BinaryCol sets dst_ij = op(a_ij, col_i) for a column [N×1].
+	BinaryCol(dst *tensor.Tensor, op BinaryOp, a, col *tensor.Tensor)
+	// BinaryScalar sets dst_ij = op(a_ij, s) for a tensor s [1×1].
+	BinaryScalar(dst *tensor.Tensor, op BinaryOp, a, s *tensor.Tensor)
+	// Affine sets dst = alpha·a + c.
+	Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64)
+	// Axpby sets dst = alpha·a + beta·b.
+	Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor)
+
+	// ReduceRows sets dst [N×1] to the reduction of every row of a [N×F].
+	ReduceRows(dst *tensor.Tensor, op RowOp, a *tensor.Tensor)
+	// ColSums sets dst [1×F] to the column sums of a [N×F].
+	ColSums(dst, a *tensor.Tensor)
+	// Dot sets dst [1×1] to Σ_ij a_ij·b_ij, or to Σ_ij a_ij if b is nil.
+	Dot(dst, a, b *tensor.Tensor)
+	// SegmentSum sets row g of dst [G×F] to Σ_{i=ptr[g]}^{ptr[g+1]-1} x_i for
+	// x [N×F]; an empty segment gives zeros.
+	SegmentSum(dst *tensor.Tensor, ptr *Indices, x *tensor.Tensor)
+	// SegmentExpand sets row i of dst [N×F] to row g of x [G×F], where
+	// ptr[g] ≤ i < ptr[g+1]. The segments must cover all rows of dst.
+	SegmentExpand(dst *tensor.Tensor, ptr *Indices, x *tensor.Tensor)
+
+	// Gemm sets dst = alpha·op(a)·op(b) + beta·dst, where op transposes if its
+	// flag is set. With beta 0, dst is not read.
+	Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64)
+	// SpMM sets dst = A·x + self·x for A [R×C] and x [C×F]; self must be 0
+	// unless A is square.
+	SpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64)
+
+	// UpperQuantile sets theta [1×1] to the q-quantile (0 ≤ q ≤ 1, linear
+	// interpolation between order statistics, as NumPy's default) of the strict
+	// upper triangle of s [N×N]. If weights [N×N] is not nil it becomes
+	// ∂theta/∂s: zero but for the one or two entries that theta interpolates.
+	// With no entry (N < 2) theta is 0 and weights are zero. Among equal values
+	// the entry first in row-major order comes first.
+	UpperQuantile(theta, weights, s *tensor.Tensor, q float64)
+	// DropoutMask fills dst with 1/keep with probability keep, else 0. The
+	// numbers depend on seed, the value of step [1×1] and the element only.
+	DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor)
+	// Adam updates the parameters p and the moments m, v in place with gradient
+	// g, exactly as torch.optim.Adam: with t = step [1×1] counting from 1 and
+	// rate [1×1],
+	//	m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,
+	//	p ← p - rate/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε).
+	Adam(p, g, m, v, rate, step *tensor.Tensor, c AdamConfig)
+
+	// Capture records the primitives that f calls, having run them once, so
+	// that they can be replayed on the same tensors. An engine without
+	// recording runs f again at every replay.
+	Capture(f func()) (Step, error)
+}
+
+// Step is a recorded sequence of primitives.
+type Step interface {
+	// Replay runs the sequence again.
+	Replay() error
+	// Close gives the recording's resources back.
+	Close() error
+}
+
+// Error is the value of the panic for a failure of the device at run time,
+// such as memory running out. A training step recovers this type only and
+// returns it.
+type Error struct {
+	Backend string // the engine's name
+	Op      string // what it was doing
+	Err     error  // the cause
+}
+
+func (e *Error) Error() string { return "backend " + e.Backend + ": " + e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,150 @@
+package backend
+
+import (
+	"fmt"
+
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// The Check functions hold the shape rules of the primitives in one place, so
+// that every engine panics alike. Each returns the dimensions its caller needs.
+
+// CheckSame panics unless all shapes are equal.
+func CheckSame(op string, ts ...*tensor.Tensor) {
+	for _, t := range ts[1:] {
+		if !t.Like(ts[0]) {
+			tensor.Mismatch(op, "shapes must be equal", ts...)
+		}
+	}
+}
+
+// CheckRow panics unless dst and a are N×F and row is 1×F.
+func CheckRow(op string, dst, a, row *tensor.Tensor) {
+	if !dst.Like(a) || !row.Is(1, a.Cols) {
+		tensor.Mismatch(op, "want [N×F], [N×F], [1×F]", dst, a, row)
+	}
+}
+
+// CheckCol panics unless dst and a are N×F and col is N×1.
+func CheckCol(op string, dst, a, col *tensor.Tensor) {
+	if !dst.Like(a) || !col.Is(a.Rows, 1) {
+		tensor.Mismatch(op, "want [N×F], [N×F], [N×1]", dst, a, col)
+	}
+}
+
+// CheckScalar panics unless dst and a are equal in shape and s is 1×1.
+func CheckScalar(op string, dst, a, s *tensor.Tensor) {
+	if !dst.Like(a) || !s.Is(1, 1) {
+		tensor.Mismatch(op, "want [N×F], [N×F], [1×1]", dst, a, s)
+	}
+}
+
+// CheckBlock panics unless both blocks lie inside their matrices.
+func CheckBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
+	if min(di, dj, si, sj, rows, cols) < 0 || di+rows > dst.Rows || dj+cols > dst.Cols || si+rows > src.Rows || sj+cols > src.Cols {
+		tensor.Mismatch("backend: CopyBlock", fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit", rows, cols, si, sj, di, dj), dst, src)
+	}
+}
+
+// CheckTranspose panics unless the shapes are each other's transpose.
+func CheckTranspose(dst, src *tensor.Tensor) {
+	if !dst.Is(src.Cols, src.Rows) {
+		tensor.Mismatch("backend: Transpose", "want [C×R], [R×C]", dst, src)
+	}
+}
+
+// CheckGather panics unless dst has one row for every index and src's width.
+// It does not look at the indices' values.
+func CheckGather(dst, src *tensor.Tensor, idx *Indices) {
+	if !dst.Is(idx.Len(), src.Cols) {
+		tensor.Mismatch("backend: GatherRows", fmt.Sprintf("want [%d×F], [N×F]", idx.Len()), dst, src)
+	}
+}
+
+// CheckSquare panics unless t is square.
+func CheckSquare(op string, t *tensor.Tensor) {
+	if t.Rows != t.Cols {
+		tensor.Mismatch(op, "want a square matrix", t)
+	}
+}
+
+// CheckSegments panics unless ptr delimits the rows of long [N×F] into the
+// rows of short [G×F].
+func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
+	if ptr.Len() != short.Rows+1 || short.Cols != long.Cols || int(ptr.Host[ptr.Len()-1]) != long.Rows {
+		tensor.Mismatch(op, fmt.Sprintf("want [G×F] and [N×F] with G+1 = %d pointers that end at N", ptr.Len()), short, long)
+	}
+}
+
+// CheckGemm returns M, N and K of dst [M×N] = op(a) [M×K] · op(b) [K×N].
+func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m, n, k int) {
+	m, k = a.Rows, a.Cols
+	if transA {
+		m, k = k, m
+	}
+	kb, n := b.Rows, b.Cols
+	if transB {
+		kb, n = n, kb
+	}
+	if k != kb || !dst.Is(m, n) {
+		tensor.Mismatch("backend: Gemm", fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)", transA, transB), dst, a, b)
+	}
+	return m, n, k
+}
+
+// CheckSpMM panics unless dst [R×F] = A [R×C] · x [C×F].
+func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
+	if !dst.Is(a.Rows, x.Cols) || x.Rows != a.Cols {
+		tensor.Mismatch("backend: SpMM", fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
+	}
+	if self != 0 && a.Rows != a.Cols {
+		tensor.Mismatch("backend: SpMM", fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols), dst, x)
+	}
+}
+
+// CheckQuantile panics unless s is square, theta is 1×1, weights (if any) has
+// s's shape and 0 ≤ q ≤ 1.
+func CheckQuantile(theta, weights, s *tensor.Tensor, q float64) {
+	if s.Rows != s.Cols || !theta.Is(1, 1) || (weights != nil && !weights.Like(s)) {
+		tensor.Mismatch("backend: UpperQuantile", "want [1×1], [N×N] or none, [N×N]", theta, weights, s)
+	}
+	if !(q >= 0 && q <= 1) {
+		panic(fmt.Sprintf("backend: UpperQuantile: q = %v is outside [0, 1]", q))
+	}
+}
+
+// QuantilePosition returns the order statistics k and k+1 (counted from 0) of
+// m sorted values that the q-quantile interpolates, and the weight of the
+// second; with weight 0 only the first counts.
+func QuantilePosition(m int, q float64) (k int, w float64) {
+	pos := q * float64(m-1)
+	k = min(int(pos), m-1)
+	w = pos - float64(k)
+	if k == m-1 {
+		w = 0
+	}
+	return k, w
+}
+
+// CheckAdam panics unless p, g, m, v agree and rate and step are 1×1.
+func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
+	CheckSame("backend: Adam", p, g, m, v)
+	if !rate.Is(1, 1) || !step.Is(1, 1) {
+		tensor.Mismatch("backend: Adam", "rate and step must be [1×1]", rate, step)
+	}
+}
+
+// DropoutKeep decides, for one element of a dropout mask, whether it is kept:
+// a counter-based generator (the finaliser of splitmix64, Steele et al. 2014)
+// whose answer depends on its arguments only, so that any device and any
+// thread agree.
+func DropoutKeep(keep float64, seed, step, element uint64) bool {
+	x := seed ^ mix(step+0x9e3779b97f4a7c15) ^ mix(element*0xd1342543de82ef95+1)
+	return float64(mix(x)>>11)/(1<<53) < keep
+}
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,53 @@
+package backend
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// OpenFunc opens an engine of the given precision.
+type OpenFunc func(p tensor.Precision) (Backend, error)
+
+var (
+	mu      sync.Mutex
+	openers = map[string]OpenFunc{}
+)
+
+// Register makes an engine available to [Open]. Engines call it in init. It
+// panics if the name is taken.
+func Register(name string, open OpenFunc) {
+	mu.Lock()
+	defer mu.Unlock()
+	if _, dup := openers[name]; dup {
+		panic("backend: Register called twice for " + name)
+	}
+	openers[name] = open
+}
+
+// Names returns the engines in this build, sorted.
+func Names() []string {
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Sorted(maps.Keys(openers))
+}
+
+// Open opens the named engine. Asking for an engine that is not in this build
+// is an error that names the cure; there is no fallback to another.
+func Open(name string, p tensor.Precision) (Backend, error) {
+	mu.Lock()
+	open, ok := openers[name]
+	mu.Unlock()
+	if ok {
+		return open(p)
+	}
+	have := strings.Join(Names(), ", ")
+	if name == "cuda" {
+		return nil, fmt.Errorf("backend %q is not in this build; rebuild with -tags cuda (have: %s)", name, have)
+	}
+	return nil, fmt.Errorf("backend %q is unknown (have: %s)", name, have)
+}
