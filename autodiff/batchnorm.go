@@ -1,0 +1,92 @@
+package autodiff
+
+import (
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// BatchNorm normalises the columns of x [N×F] within groups of rows and scales
+// them, with γ and b rows [1×F]:
+//
+//	x̂_ij = (x_ij - μ_gj)/√(σ²_gj + ε),  y_ij = γ_j·x̂_ij + b_j,
+//
+// where g is the group of row i (groups[g] ≤ i < groups[g+1]) and μ, σ² are its
+// column means and biased variances. It returns y, and μ and σ² [G×F], which
+// carry no gradient.
+//
+// VJP, with sums over the n_g rows of a group: db = Σ dy and dγ = Σ dy∘x̂ over
+// all rows, and with dx̂ = dy∘γ
+//
+//	dx_i = (dx̂_i - (Σ dx̂)/n - x̂_i∘(Σ dx̂∘x̂)/n)/√(σ²+ε).
+func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	if x.tape.composed {
+		return x.batchNormComposed(gamma, b, groups, eps)
+	}
+	t := x.tape
+	be := t.be
+	n, f, g := x.Rows(), x.Cols(), groups.Len()-1
+	inv := t.inverseCounts(groups).value
+
+	xhat, out, full := t.Alloc(n, f), t.Alloc(n, f), be.Alloc(n, f)
+	mean, variance, rstd := t.Alloc(g, f), t.Alloc(g, f), t.Alloc(g, f)
+	be.SegmentSum(mean, groups, x.value)
+	be.BinaryCol(mean, backend.Mul, mean, inv)
+	be.SegmentExpand(full, groups, mean)
+	be.Axpby(xhat, 1, x.value, -1, full)
+	be.Binary(full, backend.Mul, xhat, xhat)
+	be.SegmentSum(variance, groups, full)
+	be.BinaryCol(variance, backend.Mul, variance, inv)
+	be.Affine(rstd, 1, variance, eps)
+	be.Unary(rstd, backend.InvSqrt, rstd)
+	be.SegmentExpand(full, groups, rstd)
+	be.Binary(xhat, backend.Mul, xhat, full)
+	be.Free(full)
+	be.BinaryRow(out, backend.Mul, xhat, gamma.value)
+	be.BinaryRow(out, backend.Add, out, b.value)
+
+	y = t.Record("BatchNorm", out, func(dy *tensor.Tensor) {
+		if b.needs {
+			db := be.Alloc(1, f)
+			be.ColSums(db, dy)
+			b.AddGrad(db)
+		}
+		tmp := be.Alloc(n, f)
+		if gamma.needs {
+			dg := be.Alloc(1, f)
+			be.Binary(tmp, backend.Mul, dy, xhat)
+			be.ColSums(dg, tmp)
+			gamma.AddGrad(dg)
+		}
+		if x.needs {
+			dx, sum, proj := be.Alloc(n, f), be.Alloc(g, f), be.Alloc(g, f)
+			be.BinaryRow(dx, backend.Mul, dy, gamma.value)
+			be.SegmentSum(sum, groups, dx)
+			be.BinaryCol(sum, backend.Mul, sum, inv)
+			be.Binary(tmp, backend.Mul, dx, xhat)
+			be.SegmentSum(proj, groups, tmp)
+			be.BinaryCol(proj, backend.Mul, proj, inv)
+			be.SegmentExpand(tmp, groups, sum)
+			be.Axpby(dx, 1, dx, -1, tmp)
+			be.SegmentExpand(tmp, groups, proj)
+			be.Binary(tmp, backend.Mul, tmp, xhat)
+			be.Axpby(dx, 1, dx, -1, tmp)
+			be.SegmentExpand(tmp, groups, rstd)
+			be.Binary(dx, backend.Mul, dx, tmp)
+			be.Free(sum)
+			be.Free(proj)
+			x.AddGrad(dx)
+		}
+		be.Free(tmp)
+	}, x, gamma, b)
+	return y, mean, variance
+}
+
+// batchNormComposed is the definition of BatchNorm.
+func (x *Var) batchNormComposed(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	mu := x.SegmentMean(groups)
+	centred := x.Sub(mu.SegmentExpand(groups))
+	sigma2 := centred.Square().SegmentMean(groups)
+	rstd := sigma2.Shift(eps).InvSqrt()
+	y = centred.Mul(rstd.SegmentExpand(groups)).MulRow(gamma).AddRow(b)
+	return y, mu.value, sigma2.value
+}

@@ -1,0 +1,96 @@
+package nn
+
+import (
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// BatchNorm normalises every column over the rows of a batch (Ioffe and Szegedy
+// 2015), as torch.nn.BatchNorm1d:
+//
+//	y_ij = γ_j·(x_ij - μ_j)/√(σ²_j + ε) + b_j.
+//
+// In Train mode μ and σ² are the mean and the biased variance (divisor n) of
+// the batch, and the running statistics move towards the mean and the
+// *unbiased* variance (divisor n-1) by Momentum. In Eval mode the running
+// statistics take their place.
+//
+// A batch may consist of groups of rows, such as the two views of contrastive
+// learning. Each group is normalised by its own statistics, and the running
+// statistics see one update per group, in order: exactly what separate forward
+// passes would do.
+type BatchNorm struct {
+	Gamma, Bias *autodiff.Param
+	// RunningMean and RunningVar are [1×F].
+	RunningMean, RunningVar *Buffer
+	Eps, Momentum           float64
+	be                      backend.Backend
+}
+
+// NewBatchNorm returns a layer for F columns with PyTorch's defaults: γ = 1,
+// b = 0, ε = 1e-5, momentum 0.1, running statistics 0 and 1.
+func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
+	ones := make([]float64, f)
+	for i := range ones {
+		ones[i] = 1
+	}
+	b := &BatchNorm{
+		Gamma: autodiff.NewParam(be, name+".weight", 1, f, ones),
+		Bias:  autodiff.NewParam(be, name+".bias", 1, f, make([]float64, f)),
+
+		RunningMean: &Buffer{name + ".running_mean", be.Alloc(1, f)},
+		RunningVar:  &Buffer{name + ".running_var", be.Alloc(1, f)},
+		Eps:         1e-5, Momentum: 0.1, be: be,
+	}
+	be.Fill(b.RunningMean.Value, 0)
+	be.Fill(b.RunningVar.Value, 1)
+	return b
+}
+
+// Forward normalises x [N×F]. groups delimits the rows of each group, as a
+// graph pointer delimits graphs; it is not used in Eval mode and may then be
+// nil. A group without rows is left out of the running statistics; a group of
+// one row has variance 0, and PyTorch's unbiased variance, 0/0, is taken as 0.
+func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
+	t := x.Tape()
+	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
+	if mode == Eval {
+		inv := b.be.Alloc(1, x.Cols())
+		defer b.be.Free(inv)
+		b.be.Affine(inv, 1, b.RunningVar.Value, b.Eps)
+		scale := t.Alloc(1, x.Cols())
+		b.be.Unary(scale, backend.InvSqrt, inv)
+		return x.SubRow(t.Const(b.RunningMean.Value)).MulRow(t.Const(scale)).MulRow(gamma).AddRow(bias)
+	}
+	y, mean, variance := x.BatchNorm(gamma, bias, groups, b.Eps)
+	b.update(mean, variance, groups)
+	return y
+}
+
+// update moves the running statistics by one step per group.
+func (b *BatchNorm) update(mean, variance *tensor.Tensor, groups *backend.Indices) {
+	f := mean.Cols
+	one := b.be.Alloc(1, f)
+	defer b.be.Free(one)
+	for g := range groups.Len() - 1 {
+		n := float64(groups.Host[g+1] - groups.Host[g])
+		if n == 0 {
+			continue
+		}
+		unbiased := 1.0
+		if n > 1 {
+			unbiased = n / (n - 1)
+		}
+		b.be.CopyBlock(one, 0, 0, mean, g, 0, 1, f)
+		b.be.Axpby(b.RunningMean.Value, 1-b.Momentum, b.RunningMean.Value, b.Momentum, one)
+		b.be.CopyBlock(one, 0, 0, variance, g, 0, 1, f)
+		b.be.Axpby(b.RunningVar.Value, 1-b.Momentum, b.RunningVar.Value, b.Momentum*unbiased, one)
+	}
+}
+
+// Parameters returns γ and b.
+func (b *BatchNorm) Parameters() []*autodiff.Param { return []*autodiff.Param{b.Gamma, b.Bias} }
+
+// Buffers returns the running mean and variance.
+func (b *BatchNorm) Buffers() []*Buffer { return []*Buffer{b.RunningMean, b.RunningVar} }

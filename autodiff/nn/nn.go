@@ -1,0 +1,221 @@
+// Package nn is the few layers that graph encoders are made of, on top of
+// package autodiff: plain structs that hold parameters, with a Forward method
+// that writes operators on a tape.
+//
+//	lin := nn.NewLinear(be, "head", 96, 2, nn.XavierUniform, rng)
+//	y := lin.Forward(tape.Matrix(n, 96, x)) // [n×2]
+//
+// Parameters and buffers (state that is saved but not trained, such as running
+// statistics) have names that are unique in a model, dotted as PyTorch's
+// state_dict, so that weights can be exchanged.
+package nn
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Module is a layer or a model.
+type Module interface {
+	// Parameters returns the trainable matrices, always in the same order.
+	Parameters() []*autodiff.Param
+	// Buffers returns the state that is saved but not trained.
+	Buffers() []*Buffer
+}
+
+// Buffer is a named matrix that belongs to a model and is not trained.
+type Buffer struct {
+	Name  string
+	Value *tensor.Tensor
+}
+
+// Mode says whether a layer trains or is evaluated: whether batch normalisation
+// uses the batch's statistics and updates the running ones, and whether dropout
+// drops.
+type Mode bool
+
+// The modes.
+const (
+	Train Mode = true
+	Eval  Mode = false
+)
+
+// Init draws the weights [in×out] of a linear layer, row-major. Weights are
+// drawn in float64 in PyTorch's layout [out×in] order, so that both precisions
+// start from the same numbers.
+type Init func(rng *rand.Rand, in, out int) []float64
+
+// XavierUniform draws from U(-a, a) with a = √(6/(in+out)) (Glorot and Bengio
+// 2010); torch.nn.init.xavier_uniform_.
+func XavierUniform(rng *rand.Rand, in, out int) []float64 {
+	return uniform(rng, in*out, math.Sqrt(6/float64(in+out)))
+}
+
+// KaimingUniform draws from U(-a, a) with a = 1/√in, the default of PyTorch's
+// Linear (He et al. 2015 with slope √5).
+func KaimingUniform(rng *rand.Rand, in, out int) []float64 {
+	return uniform(rng, in*out, 1/math.Sqrt(float64(in)))
+}
+
+func uniform(rng *rand.Rand, n int, a float64) []float64 {
+	w := make([]float64, n)
+	for i := range w {
+		w[i] = a * (2*rng.Float64() - 1)
+	}
+	return w
+}
+
+// Linear is y = x·W + b with W [in×out] and b [1×out]. PyTorch stores the
+// transpose of W.
+type Linear struct {
+	W, B *autodiff.Param // B is nil without bias
+}
+
+// NewLinear returns a layer with weights drawn by init. The bias starts at
+// zero, except that KaimingUniform callers who want PyTorch's default use
+// [Linear.ResetBias].
+func NewLinear(be backend.Backend, name string, in, out int, init Init, rng *rand.Rand) *Linear {
+	return &Linear{
+		W: autodiff.NewParam(be, name+".weight", in, out, init(rng, in, out)),
+		B: autodiff.NewParam(be, name+".bias", 1, out, make([]float64, out)),
+	}
+}
+
+// NewLinearNoBias returns a layer without bias.
+func NewLinearNoBias(be backend.Backend, name string, in, out int, init Init, rng *rand.Rand) *Linear {
+	return &Linear{W: autodiff.NewParam(be, name+".weight", in, out, init(rng, in, out))}
+}
+
+// ResetBias draws the bias from U(-1/√in, 1/√in), as PyTorch's Linear does.
+func (l *Linear) ResetBias(be backend.Backend, rng *rand.Rand) {
+	be.Upload(l.B.Value, uniform(rng, l.B.Value.Cols, 1/math.Sqrt(float64(l.W.Value.Rows))))
+}
+
+// Forward returns x·W + b [N×out] for x [N×in].
+func (l *Linear) Forward(x *autodiff.Var) *autodiff.Var {
+	y := x.MatMul(x.Tape().Param(l.W))
+	if l.B != nil {
+		y = y.AddRow(x.Tape().Param(l.B))
+	}
+	return y
+}
+
+// Parameters returns W and, if there is one, b.
+func (l *Linear) Parameters() []*autodiff.Param {
+	if l.B == nil {
+		return []*autodiff.Param{l.W}
+	}
+	return []*autodiff.Param{l.W, l.B}
+}
+
+// Buffers returns none.
+func (l *Linear) Buffers() []*Buffer { return nil }
+
+// MLP is linear layers with ReLU between them: Linear → ReLU → … → Linear.
+type MLP struct{ Layers []*Linear }
+
+// NewMLP returns an MLP through the given widths, at least two. Layers are
+// named name.0, name.2, …, as in a PyTorch Sequential with the ReLUs between.
+func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.Rand) *MLP {
+	if len(widths) < 2 {
+		panic(fmt.Sprintf("nn: NewMLP: %d widths; want at least 2", len(widths)))
+	}
+	m := new(MLP)
+	for i, in := range widths[:len(widths)-1] {
+		m.Layers = append(m.Layers, NewLinear(be, fmt.Sprintf("%s.%d", name, 2*i), in, widths[i+1], init, rng))
+	}
+	return m
+}
+
+// Forward returns the output [N×last width].
+func (m *MLP) Forward(x *autodiff.Var) *autodiff.Var {
+	for i, l := range m.Layers {
+		if i > 0 {
+			x = x.ReLU()
+		}
+		x = l.Forward(x)
+	}
+	return x
+}
+
+// Parameters returns those of all layers, in order.
+func (m *MLP) Parameters() []*autodiff.Param {
+	var ps []*autodiff.Param
+	for _, l := range m.Layers {
+		ps = append(ps, l.Parameters()...)
+	}
+	return ps
+}
+
+// Buffers returns none.
+func (m *MLP) Buffers() []*Buffer { return nil }
+
+// Embedding is a table [rows×width] of which Forward picks rows.
+type Embedding struct{ Table *autodiff.Param }
+
+// NewEmbedding returns a table with Xavier-uniform entries.
+func NewEmbedding(be backend.Backend, name string, rows, width int, rng *rand.Rand) *Embedding {
+	return &Embedding{autodiff.NewParam(be, name+".weight", rows, width, XavierUniform(rng, rows, width))}
+}
+
+// Forward returns the rows idx of the table, [K×width].
+func (e *Embedding) Forward(t *autodiff.Tape, idx []int32) *autodiff.Var {
+	return t.Param(e.Table).GatherRows(idx)
+}
+
+// Parameters returns the table.
+func (e *Embedding) Parameters() []*autodiff.Param { return []*autodiff.Param{e.Table} }
+
+// Buffers returns none.
+func (e *Embedding) Buffers() []*Buffer { return nil }
+
+// Dropout zeroes entries with probability P while training and scales the rest
+// by 1/(1-P); see autodiff's Var.Dropout. Every call site has a layer of its
+// own, so that masks differ.
+type Dropout struct {
+	P    float64
+	Seed uint64
+	step *tensor.Tensor
+	be   backend.Backend
+}
+
+// NewDropout returns a layer whose masks come from seed.
+func NewDropout(be backend.Backend, p float64, seed uint64) *Dropout {
+	if !(p >= 0 && p < 1) {
+		panic(fmt.Sprintf("nn: NewDropout: P = %v is outside [0, 1)", p))
+	}
+	d := &Dropout{P: p, Seed: seed, step: be.Alloc(1, 1), be: be}
+	be.Fill(d.step, 0)
+	return d
+}
+
+// Forward drops entries of x in Train mode, with a new mask at every call, and
+// returns x itself in Eval mode.
+func (d *Dropout) Forward(x *autodiff.Var, mode Mode) *autodiff.Var {
+	if mode == Eval || d.P == 0 {
+		return x
+	}
+	d.be.Affine(d.step, 1, d.step, 1)
+	return x.Dropout(1-d.P, d.Seed, d.step)
+}
+
+// ZeroGrad forgets the gradients of all parameters.
+func ZeroGrad(m Module) {
+	for _, p := range m.Parameters() {
+		p.ZeroGrad()
+	}
+}
+
+// NumParameters returns the number of trainable values.
+func NumParameters(m Module) int {
+	n := 0
+	for _, p := range m.Parameters() {
+		n += p.Value.Len()
+	}
+	return n
+}

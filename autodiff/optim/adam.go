@@ -1,0 +1,65 @@
+// Package optim updates parameters from their gradients.
+package optim
+
+import (
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Adam is the optimizer of Kingma and Ba (2015), exactly as torch.optim.Adam:
+// see [backend.Backend] for the update. The learning rate and the step count
+// live on the engine, so that a recorded step can be replayed.
+type Adam struct {
+	Config backend.AdamConfig
+	be     backend.Backend
+	params []*autodiff.Param
+	m, v   []*tensor.Tensor
+	rate   *tensor.Tensor
+	step   *tensor.Tensor
+}
+
+// NewAdam returns an optimizer with PyTorch's defaults: β₁ = 0.9, β₂ = 0.999,
+// ε = 1e-8, no weight decay.
+func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64) *Adam {
+	a := &Adam{
+		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+		be:     be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
+	}
+	be.Fill(a.step, 0)
+	a.SetRate(rate)
+	for _, p := range params {
+		m, v := be.Alloc(p.Value.Rows, p.Value.Cols), be.Alloc(p.Value.Rows, p.Value.Cols)
+		be.Fill(m, 0)
+		be.Fill(v, 0)
+		a.m, a.v = append(a.m, m), append(a.v, v)
+	}
+	return a
+}
+
+// SetRate changes the learning rate.
+func (a *Adam) SetRate(rate float64) { a.be.Fill(a.rate, rate) }
+
+// Step updates every parameter that has a gradient and forgets the gradients.
+// As PyTorch's, a parameter without gradient is left alone; unlike PyTorch's,
+// the step count of the bias correction is common to all parameters.
+func (a *Adam) Step() {
+	a.be.Affine(a.step, 1, a.step, 1)
+	for i, p := range a.params {
+		if p.HasGrad() {
+			a.be.Adam(p.Value, p.Grad, a.m[i], a.v[i], a.rate, a.step, a.Config)
+			p.ZeroGrad()
+		}
+	}
+}
+
+// Close gives the optimizer's memory back.
+func (a *Adam) Close() {
+	for i := range a.m {
+		a.be.Free(a.m[i])
+		a.be.Free(a.v[i])
+	}
+	a.be.Free(a.rate)
+	a.be.Free(a.step)
+	a.m, a.v, a.params = nil, nil, nil
+}

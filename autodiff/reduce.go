@@ -1,0 +1,186 @@
+package autodiff
+
+import (
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Sum returns y = Σ_ij x_ij [1×1]. VJP: dx_ij = dy.
+func (x *Var) Sum() *Var {
+	t := x.tape
+	out := t.Alloc(1, 1)
+	t.be.Dot(out, x.value, nil)
+	return t.Record("Sum", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.Fill(dx, 0)
+		t.be.BinaryScalar(dx, backend.Add, dx, dy)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// Mean returns the mean of all entries [1×1].
+func (x *Var) Mean() *Var { return x.Sum().Scale(1 / float64(x.value.Len())) }
+
+// Dot returns y = Σ_ij x_ij·b_ij [1×1] for equal shapes. VJP: dx = dy·b,
+// db = dy·x.
+func (x *Var) Dot(b *Var) *Var {
+	t := x.tape
+	out := t.Alloc(1, 1)
+	t.be.Dot(out, x.value, b.value)
+	return t.Record("Dot", out, func(dy *tensor.Tensor) {
+		for _, in := range [2][2]*Var{{x, b}, {b, x}} {
+			if in[0].needs {
+				d := t.be.Alloc(x.Rows(), x.Cols())
+				t.be.BinaryScalar(d, backend.Mul, in[1].value, dy)
+				in[0].AddGrad(d)
+			}
+		}
+	}, x, b)
+}
+
+// RowSums returns the column [N×1] y_i = Σ_j x_ij. VJP: dx_ij = dy_i.
+func (x *Var) RowSums() *Var {
+	t := x.tape
+	out := t.Alloc(x.Rows(), 1)
+	t.be.ReduceRows(out, backend.RowSum, x.value)
+	return t.Record("RowSums", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.Fill(dx, 0)
+		t.be.BinaryCol(dx, backend.Add, dx, dy)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// ColSums returns the row [1×F] y_j = Σ_i x_ij. VJP: dx_ij = dy_j.
+func (x *Var) ColSums() *Var {
+	t := x.tape
+	out := t.Alloc(1, x.Cols())
+	t.be.ColSums(out, x.value)
+	return t.Record("ColSums", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.Fill(dx, 0)
+		t.be.BinaryRow(dx, backend.Add, dx, dy)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// LogSumExp returns the column [N×1] y_i = ln Σ_j e^x_ij, computed without
+// overflow. VJP: dx_ij = dy_i·e^(x_ij-y_i), the softmax of the row.
+func (x *Var) LogSumExp() *Var {
+	t := x.tape
+	out := t.Alloc(x.Rows(), 1)
+	t.be.ReduceRows(out, backend.RowLogSumExp, x.value)
+	return t.Record("LogSumExp", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.BinaryCol(dx, backend.Sub, x.value, out)
+		t.be.Unary(dx, backend.Exp, dx)
+		t.be.BinaryCol(dx, backend.Mul, dx, dy)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// LogSoftmax returns y_ij = x_ij - ln Σ_k e^x_ik.
+func (x *Var) LogSoftmax() *Var { return x.SubCol(x.LogSumExp()) }
+
+// Softmax returns y_ij = e^x_ij / Σ_k e^x_ik.
+func (x *Var) Softmax() *Var { return x.LogSoftmax().Exp() }
+
+// L2Normalize returns y_i = x_i/max(‖x_i‖₂, 1e-12), every row of length 1 (a
+// zero row stays zero), as torch.nn.functional.normalize. VJP, with r the
+// clamped norm: dx_i = (dy_i - (dy_i·y_i)·y_i)/r_i; where the norm is clamped,
+// dx_i = dy_i/r_i.
+func (x *Var) L2Normalize() *Var {
+	t := x.tape
+	be := t.be
+	n, f := x.Rows(), x.Cols()
+	y, r, sq := t.Alloc(n, f), t.Alloc(n, 1), be.Alloc(n, f)
+	be.Binary(sq, backend.Mul, x.value, x.value)
+	be.ReduceRows(r, backend.RowSum, sq)
+	be.Free(sq)
+	be.Unary(r, backend.Sqrt, r)
+	floor := be.Alloc(1, 1)
+	be.Fill(floor, normFloor)
+	// free is 1 where the norm is free to vary, 0 where the floor holds it.
+	free := t.Alloc(n, 1)
+	be.BinaryScalar(free, backend.Greater, r, floor)
+	be.BinaryScalar(r, backend.Max, r, floor)
+	be.Free(floor)
+	be.BinaryCol(y, backend.Div, x.value, r)
+	return t.Record("L2Normalize", y, func(dy *tensor.Tensor) {
+		dx, proj := be.Alloc(n, f), be.Alloc(n, 1)
+		be.Binary(dx, backend.Mul, dy, y)
+		be.ReduceRows(proj, backend.RowSum, dx)
+		be.Binary(proj, backend.Mul, proj, free)
+		be.BinaryCol(dx, backend.Mul, y, proj)
+		be.Axpby(dx, 1, dy, -1, dx)
+		be.BinaryCol(dx, backend.Div, dx, r)
+		be.Free(proj)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// normFloor is the smallest norm that L2Normalize divides by, PyTorch's eps.
+const normFloor = 1e-12
+
+// SegmentSum returns row g of y [G×F] = Σ x_i over the rows ptr[g] ≤ i <
+// ptr[g+1] of x [N×F]: sum pooling over the graphs of a batch. VJP: dx_i = dy_g.
+func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
+	t := x.tape
+	out := t.Alloc(ptr.Len()-1, x.Cols())
+	t.be.SegmentSum(out, ptr, x.value)
+	return t.Record("SegmentSum", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.SegmentExpand(dx, ptr, dy)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// SegmentExpand returns y_i = x_g for every row ptr[g] ≤ i < ptr[g+1]. VJP:
+// dx_g = Σ dy_i over the segment.
+func (x *Var) SegmentExpand(ptr *backend.Indices) *Var {
+	t := x.tape
+	n := int(ptr.Host[ptr.Len()-1])
+	out := t.Alloc(n, x.Cols())
+	t.be.SegmentExpand(out, ptr, x.value)
+	return t.Record("SegmentExpand", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.SegmentSum(dx, ptr, dy)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// SegmentMean returns row g of y [G×F] = the mean of x_i over segment g; an
+// empty segment gives zeros.
+func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
+	return x.SegmentSum(ptr).MulCol(x.tape.inverseCounts(ptr))
+}
+
+// inverseCounts returns the column [G×1] of 1/size of every segment, 0 for an
+// empty one.
+func (t *Tape) inverseCounts(ptr *backend.Indices) *Var {
+	inv := make([]float64, ptr.Len()-1)
+	for g := range inv {
+		if n := ptr.Host[g+1] - ptr.Host[g]; n > 0 {
+			inv[g] = 1 / float64(n)
+		}
+	}
+	return t.Matrix(len(inv), 1, inv)
+}
+
+// UpperQuantile returns the q-quantile [1×1] of the strict upper triangle of a
+// square x [N×N], with linear interpolation; see [backend.Backend]. VJP: dy is
+// split over the one or two entries that the quantile interpolates.
+func (x *Var) UpperQuantile(q float64) *Var {
+	t := x.tape
+	out := t.Alloc(1, 1)
+	var weights *tensor.Tensor
+	if x.needs {
+		weights = t.Alloc(x.Rows(), x.Cols())
+	}
+	t.be.UpperQuantile(out, weights, x.value, q)
+	return t.Record("UpperQuantile", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.BinaryScalar(dx, backend.Mul, weights, dy)
+		x.AddGrad(dx)
+	}, x)
+}

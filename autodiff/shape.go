@@ -1,0 +1,157 @@
+package autodiff
+
+import (
+	"fmt"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// ConcatCols returns the matrices [N×F₁], [N×F₂], … side by side, [N×ΣF]. VJP:
+// each input gets its columns of dy. It panics without inputs.
+func ConcatCols(vs ...*Var) *Var {
+	cols := 0
+	for _, v := range vs {
+		if v.Rows() != vs[0].Rows() {
+			tensor.Mismatch("autodiff: ConcatCols", "rows must agree", vs[0].value, v.value)
+		}
+		cols += v.Cols()
+	}
+	return concat("ConcatCols", vs, vs[0].Rows(), cols, 0, 1)
+}
+
+// ConcatRows returns the matrices [N₁×F], [N₂×F], … under one another, [ΣN×F].
+// VJP: each input gets its rows of dy. It panics without inputs.
+func ConcatRows(vs ...*Var) *Var {
+	rows := 0
+	for _, v := range vs {
+		if v.Cols() != vs[0].Cols() {
+			tensor.Mismatch("autodiff: ConcatRows", "columns must agree", vs[0].value, v.value)
+		}
+		rows += v.Rows()
+	}
+	return concat("ConcatRows", vs, rows, vs[0].Cols(), 1, 0)
+}
+
+func concat(name string, vs []*Var, rows, cols, stepRows, stepCols int) *Var {
+	t := vs[0].tape
+	be := t.be
+	out := t.Alloc(rows, cols)
+	i, j := 0, 0
+	for _, v := range vs {
+		be.CopyBlock(out, i, j, v.value, 0, 0, v.Rows(), v.Cols())
+		i, j = i+stepRows*v.Rows(), j+stepCols*v.Cols()
+	}
+	return t.Record(name, out, func(dy *tensor.Tensor) {
+		i, j := 0, 0
+		for _, v := range vs {
+			if v.needs {
+				dv := be.Alloc(v.Rows(), v.Cols())
+				be.CopyBlock(dv, 0, 0, dy, i, j, v.Rows(), v.Cols())
+				v.AddGrad(dv)
+			}
+			i, j = i+stepRows*v.Rows(), j+stepCols*v.Cols()
+		}
+	}, vs...)
+}
+
+// SliceRows returns a copy of the rows lo ≤ i < hi. VJP: dx is dy in those
+// rows and 0 elsewhere.
+func (x *Var) SliceRows(lo, hi int) *Var { return x.slice("SliceRows", lo, 0, hi-lo, x.Cols()) }
+
+// SliceCols returns a copy of the columns lo ≤ j < hi. VJP: dx is dy in those
+// columns and 0 elsewhere.
+func (x *Var) SliceCols(lo, hi int) *Var { return x.slice("SliceCols", 0, lo, x.Rows(), hi-lo) }
+
+func (x *Var) slice(name string, i, j, rows, cols int) *Var {
+	if min(i, j, rows, cols) < 0 || i+rows > x.Rows() || j+cols > x.Cols() {
+		tensor.Mismatch("autodiff: "+name, fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside", rows, cols, i, j), x.value)
+	}
+	t := x.tape
+	out := t.Alloc(rows, cols)
+	t.be.CopyBlock(out, 0, 0, x.value, i, j, rows, cols)
+	return t.Record(name, out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.Fill(dx, 0)
+		t.be.CopyBlock(dx, i, j, dy, 0, 0, rows, cols)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// FillDiagonal returns y = x with v on the diagonal of a square matrix. VJP:
+// dx = dy with a zero diagonal.
+func (x *Var) FillDiagonal(v float64) *Var {
+	t := x.tape
+	n := x.Rows()
+	fill := func(dst, src *tensor.Tensor, v float64) *tensor.Tensor {
+		backend.CheckSquare("autodiff: FillDiagonal", src)
+		t.be.CopyBlock(dst, 0, 0, src, 0, 0, n, n)
+		t.be.FillDiagonal(dst, v)
+		return dst
+	}
+	backend.CheckSquare("autodiff: FillDiagonal", x.value)
+	return t.Record("FillDiagonal", fill(t.Alloc(n, n), x.value, v), func(dy *tensor.Tensor) {
+		x.AddGrad(fill(t.be.Alloc(n, n), dy, 0))
+	}, x)
+}
+
+// GatherRows returns y_k = x_idx[k] for x [N×F] and K indices in 0..N-1, which
+// may repeat: the rows of an embedding table. VJP: dx_i = Σ dy_k over all k
+// with idx[k] = i, in ascending order of k.
+func (x *Var) GatherRows(idx []int32) *Var {
+	t := x.tape
+	checkIndices("GatherRows", idx, x.Rows())
+	out := t.Alloc(len(idx), x.Cols())
+	t.be.GatherRows(out, x.value, t.Indices(idx))
+	return t.Record("GatherRows", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.sumRows(dx, dy, idx)
+		x.AddGrad(dx)
+	}, x)
+}
+
+// ScatterAddRows returns y [n×F] with y_i = Σ x_k over all k with idx[k] = i,
+// in ascending order of k: the transpose of [Var.GatherRows]. VJP:
+// dx_k = dy_idx[k].
+func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
+	t := x.tape
+	checkIndices("ScatterAddRows", idx, n)
+	if len(idx) != x.Rows() {
+		tensor.Mismatch("autodiff: ScatterAddRows", fmt.Sprintf("%d indices for the rows", len(idx)), x.value)
+	}
+	out := t.Alloc(n, x.Cols())
+	t.sumRows(out, x.value, idx)
+	return t.Record("ScatterAddRows", out, func(dy *tensor.Tensor) {
+		dx := t.be.Alloc(x.Rows(), x.Cols())
+		t.be.GatherRows(dx, dy, t.Indices(idx))
+		x.AddGrad(dx)
+	}, x)
+}
+
+// sumRows sets dst_i = Σ src_k over idx[k] = i. A scatter would need atomics to
+// be parallel; summing by a CSR of the inverse is parallel over rows and always
+// adds in the same order.
+func (t *Tape) sumRows(dst, src *tensor.Tensor, idx []int32) {
+	ptr := make([]int32, dst.Rows+1)
+	for _, i := range idx {
+		ptr[i+1]++
+	}
+	for i := range dst.Rows {
+		ptr[i+1] += ptr[i]
+	}
+	pos := make([]int32, len(idx))
+	next := append([]int32(nil), ptr...)
+	for k, i := range idx {
+		pos[next[i]] = int32(k)
+		next[i]++
+	}
+	t.be.SpMM(dst, &backend.CSR{Rows: dst.Rows, Cols: src.Rows, Ptr: t.Indices(ptr), Col: t.Indices(pos)}, src, 0)
+}
+
+func checkIndices(op string, idx []int32, n int) {
+	for k, i := range idx {
+		if i < 0 || int(i) >= n {
+			panic(fmt.Sprintf("autodiff: %s: index %d at position %d is outside 0..%d", op, i, k, n-1))
+		}
+	}
+}

@@ -1,0 +1,375 @@
+// Package autodiff is tape-based reverse-mode automatic differentiation on the
+// matrices of a [backend.Backend].
+//
+// # Mental model
+//
+// A [Tape] is a list. Calling an operator, as in
+//
+//	h := x.MatMul(w).AddRow(b).ReLU()
+//
+// computes its value at once and appends one entry: the value, and a closure
+// that knows the operator's vector-Jacobian product (VJP), that is, how to turn
+// the gradient of the loss with respect to the value into gradients with
+// respect to the inputs. [Tape.Backward] walks the list from the loss to the
+// front and calls the closures. That is all: an entry can only depend on
+// earlier entries, so the list is already in topological order.
+//
+// The value and the VJP of an operator stand side by side in the source, with
+// the formula in the comment; dy is the gradient of the loss with respect to
+// the operator's value y, and the closure adds dx = dy·∂y/∂x to each input x.
+//
+// # Memory
+//
+// The tape owns every value and every intermediate gradient, in the engine's
+// memory; [Tape.Reset] gives all of it back and empties the list. Parameters
+// ([Param]) and optimizer state live outside. Values are immutable once
+// recorded: no operator works in place.
+//
+// Gradients follow the ownership rule of HIPS/autograd: the first gradient that
+// reaches a variable is stored as it is, a second one makes a sum, later ones
+// are added in place; and the gradient of an intermediate is given back as soon
+// as it has been passed on.
+//
+// # Errors
+//
+// Shapes are the programmer's business: a wrong one panics with
+// *[tensor.ShapeError], which names the operator and both shapes.
+package autodiff
+
+import (
+	"fmt"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Tape records operators and owns their values. It is used from one goroutine.
+type Tape struct {
+	be       backend.Backend
+	record   bool
+	composed bool
+	nodes    []*Var
+	values   []*tensor.Tensor
+	indices  []*backend.Indices
+	lent     []*tensor.Tensor // gradients shared between variables, freed after Backward
+}
+
+// Option configures a tape.
+type Option func(*Tape)
+
+// Composed makes fused operators run as their definitions: chains of the basic
+// operators. Slower, and the form to read and to test the fused one against.
+func Composed() Option { return func(t *Tape) { t.composed = true } }
+
+// NewTape returns an empty tape on an engine.
+func NewTape(be backend.Backend, opts ...Option) *Tape {
+	t := &Tape{be: be, record: true}
+	for _, o := range opts {
+		o(t)
+	}
+	return t
+}
+
+// NewInference returns a tape that computes values and records nothing: no
+// variable on it needs a gradient.
+func NewInference(be backend.Backend, opts ...Option) *Tape {
+	t := NewTape(be, opts...)
+	t.record = false
+	return t
+}
+
+// Backend returns the engine.
+func (t *Tape) Backend() backend.Backend { return t.be }
+
+// Fused reports whether operators may use their fused forms; see [Composed].
+func (t *Tape) Fused() bool { return !t.composed }
+
+// Len returns the number of recorded operators.
+func (t *Tape) Len() int { return len(t.nodes) }
+
+// Reset gives back everything that the tape owns. Variables of the tape, and
+// the tensors behind them, must not be used afterwards.
+func (t *Tape) Reset() {
+	for i, v := range t.nodes {
+		if v.grad != nil {
+			t.be.Free(v.grad)
+		}
+		v.tape, v.vjp, v.grad, v.value = nil, nil, nil, nil
+		t.nodes[i] = nil
+	}
+	for i, x := range t.values {
+		t.be.Free(x)
+		t.values[i] = nil
+	}
+	for i, x := range t.indices {
+		t.be.FreeIndices(x)
+		t.indices[i] = nil
+	}
+	t.nodes, t.values, t.indices = t.nodes[:0], t.values[:0], t.indices[:0]
+}
+
+// Alloc returns a tensor that the tape owns; contents are undefined.
+func (t *Tape) Alloc(rows, cols int) *tensor.Tensor {
+	x := t.be.Alloc(rows, cols)
+	t.values = append(t.values, x)
+	return x
+}
+
+// Indices returns an index vector that the tape owns. The slice must not
+// change before [Tape.Reset].
+func (t *Tape) Indices(host []int32) *backend.Indices {
+	x := t.be.Indices(host)
+	t.indices = append(t.indices, x)
+	return x
+}
+
+// Const returns a variable without gradient whose value stays the caller's.
+func (t *Tape) Const(value *tensor.Tensor) *Var { return &Var{tape: t, op: "Const", value: value} }
+
+// Matrix returns a constant [rows×cols] from row-major values.
+func (t *Tape) Matrix(rows, cols int, values []float64) *Var {
+	x := t.Alloc(rows, cols)
+	t.be.Upload(x, values)
+	return t.Const(x)
+}
+
+// Scalar returns a constant [1×1].
+func (t *Tape) Scalar(v float64) *Var {
+	x := t.Alloc(1, 1)
+	t.be.Fill(x, v)
+	return t.Const(x)
+}
+
+// Leaf returns a variable [rows×cols] with gradient from row-major values. Its
+// gradient is read with [Var.Grad] after [Tape.Backward].
+func (t *Tape) Leaf(rows, cols int, values []float64) *Var {
+	v := t.Matrix(rows, cols, values)
+	v.op, v.needs = "Leaf", t.record
+	if v.needs {
+		v.index = len(t.nodes)
+		t.nodes = append(t.nodes, v)
+	}
+	return v
+}
+
+// Param returns a variable that reads a parameter; Backward adds its gradient
+// to p.Grad.
+func (t *Tape) Param(p *Param) *Var {
+	return &Var{tape: t, op: p.Name, value: p.Value, param: p, needs: t.record && !p.Frozen}
+}
+
+// Record appends an operator of one's own: value is its result, allocated with
+// [Tape.Alloc], and vjp receives dy, which it must neither change nor keep, and
+// hands each input that needs one its gradient by [Var.AddGrad] or
+// [Var.LendGrad]. If no input needs a gradient, vjp is dropped. vjp may run
+// more than once.
+func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tensor), inputs ...*Var) *Var {
+	y := &Var{tape: t, op: op, value: value}
+	for _, x := range inputs {
+		if x.tape != t {
+			panic(fmt.Sprintf("autodiff: %s: an input (%s) is of another tape, or of this one before Reset", op, x.op))
+		}
+		y.needs = y.needs || x.needs
+	}
+	if y.needs {
+		y.vjp, y.index = vjp, len(t.nodes)
+		t.nodes = append(t.nodes, y)
+	}
+	return y
+}
+
+// Backward computes the gradient of loss [1×1] with respect to every leaf and
+// parameter it depends on. It starts at loss, whatever was recorded later.
+// Gradients of parameters add to what is in Param.Grad; those of leaves are
+// replaced. Backward may be called again, also for another loss.
+func (t *Tape) Backward(loss *Var) {
+	if loss.tape != t {
+		panic("autodiff: Backward: the loss is of another tape, or of this one before Reset")
+	}
+	if !loss.value.Is(1, 1) {
+		tensor.Mismatch("autodiff: Backward", "the loss must be [1×1]", loss.value)
+	}
+	if !loss.needs {
+		panic("autodiff: Backward: the loss depends on no parameter or leaf that needs a gradient")
+	}
+	for _, v := range t.nodes {
+		if v.grad != nil {
+			t.be.Free(v.grad)
+			v.grad = nil
+		}
+	}
+	one := t.be.Alloc(1, 1)
+	t.be.Fill(one, 1)
+	loss.AddGrad(one)
+	for i := loss.index; i >= 0; i-- {
+		v := t.nodes[i]
+		if v.grad == nil || v.vjp == nil {
+			continue
+		}
+		dy := v.grad
+		v.vjp(dy)
+		v.grad = nil
+		if v.shared {
+			v.shared = false
+		} else {
+			t.be.Free(dy)
+		}
+	}
+	for i, g := range t.lent {
+		t.be.Free(g)
+		t.lent[i] = nil
+	}
+	t.lent = t.lent[:0]
+}
+
+// Var is a matrix on a tape, with the operator that made it.
+type Var struct {
+	tape   *Tape
+	op     string
+	value  *tensor.Tensor
+	needs  bool
+	index  int
+	vjp    func(dy *tensor.Tensor)
+	param  *Param
+	grad   *tensor.Tensor
+	shared bool // grad is also another variable's: not ours to change or free
+}
+
+// Value returns the matrix. It is the tape's and must not be changed.
+func (v *Var) Value() *tensor.Tensor { return v.value }
+
+// Tape returns the tape.
+func (v *Var) Tape() *Tape { return v.tape }
+
+// Rows and Cols return the shape.
+func (v *Var) Rows() int { return v.value.Rows }
+
+// Cols returns the number of columns.
+func (v *Var) Cols() int { return v.value.Cols }
+
+// Op returns the name of the operator that made the variable.
+func (v *Var) Op() string { return v.op }
+
+// NeedsGrad reports whether a gradient will be computed for v.
+func (v *Var) NeedsGrad() bool { return v.needs }
+
+// Data downloads the values, row-major.
+func (v *Var) Data() []float64 {
+	d := make([]float64, v.value.Len())
+	v.tape.be.Download(d, v.value)
+	return d
+}
+
+// Float downloads a 1×1 value.
+func (v *Var) Float() float64 {
+	if !v.value.Is(1, 1) {
+		tensor.Mismatch("autodiff: Float", "want [1×1]", v.value)
+	}
+	var d [1]float64
+	v.tape.be.Download(d[:], v.value)
+	return d[0]
+}
+
+// Grad downloads the gradient that the last Backward left on a leaf; zeros if
+// none arrived. The gradients of other variables are not kept.
+func (v *Var) Grad() []float64 {
+	d := make([]float64, v.value.Len())
+	if v.grad != nil {
+		v.tape.be.Download(d, v.grad)
+	}
+	return d
+}
+
+// Detach returns a variable with the same value and no gradient.
+func (v *Var) Detach() *Var { return &Var{tape: v.tape, op: "Detach", value: v.value} }
+
+// AddGrad adds g to the gradient of v and takes g over: it must have been made
+// with Backend.Alloc, and the caller must not use it again. If v needs no
+// gradient, g is given back.
+func (v *Var) AddGrad(g *tensor.Tensor) {
+	be := v.tape.be
+	v.checkGrad(g)
+	switch {
+	case !v.needs:
+		be.Free(g)
+	case v.param != nil:
+		v.param.accumulate(be, g)
+		be.Free(g)
+	case v.grad == nil:
+		v.grad = g
+	case v.shared:
+		be.Axpby(g, 1, v.grad, 1, g)
+		v.grad, v.shared = g, false
+	default:
+		be.Axpby(v.grad, 1, v.grad, 1, g)
+		be.Free(g)
+	}
+}
+
+// LendGrad adds g to the gradient of v without taking it over: g is the dy that
+// the VJP was called with, passed on unchanged.
+func (v *Var) LendGrad(g *tensor.Tensor, from *Var) {
+	be := v.tape.be
+	v.checkGrad(g)
+	switch {
+	case !v.needs:
+	case v.param != nil:
+		v.param.accumulate(be, g)
+	case v.grad == nil && v.vjp != nil:
+		v.grad, v.shared = g, true
+		if !from.shared {
+			// The first loan makes g common property until Backward ends.
+			from.shared = true
+			v.tape.lent = append(v.tape.lent, g)
+		}
+	case v.grad != nil && !v.shared:
+		be.Axpby(v.grad, 1, v.grad, 1, g)
+	default:
+		sum := be.Alloc(g.Rows, g.Cols)
+		if v.grad == nil {
+			be.CopyBlock(sum, 0, 0, g, 0, 0, g.Rows, g.Cols)
+		} else {
+			be.Axpby(sum, 1, v.grad, 1, g)
+		}
+		v.grad, v.shared = sum, false
+	}
+}
+
+func (v *Var) checkGrad(g *tensor.Tensor) {
+	if !g.Like(v.value) {
+		tensor.Mismatch("autodiff: gradient of "+v.op, "value and gradient must agree in shape", v.value, g)
+	}
+}
+
+// Param is a trainable matrix with its gradient, outside any tape.
+type Param struct {
+	// Name is unique in its model, dotted as in "conv1.mlp.0.weight".
+	Name string
+	// Value and Grad live on the engine. Grad means something only if HasGrad.
+	Value, Grad *tensor.Tensor
+	// Frozen parameters get no gradient.
+	Frozen  bool
+	hasGrad bool
+}
+
+// NewParam returns a parameter [rows×cols] with the given row-major values.
+func NewParam(be backend.Backend, name string, rows, cols int, values []float64) *Param {
+	p := &Param{Name: name, Value: be.Alloc(rows, cols), Grad: be.Alloc(rows, cols)}
+	be.Upload(p.Value, values)
+	return p
+}
+
+// HasGrad reports whether a gradient arrived since the last ZeroGrad.
+func (p *Param) HasGrad() bool { return p.hasGrad }
+
+// ZeroGrad forgets the gradient.
+func (p *Param) ZeroGrad() { p.hasGrad = false }
+
+func (p *Param) accumulate(be backend.Backend, g *tensor.Tensor) {
+	if !p.hasGrad {
+		be.CopyBlock(p.Grad, 0, 0, g, 0, 0, g.Rows, g.Cols)
+		p.hasGrad = true
+		return
+	}
+	be.Axpby(p.Grad, 1, p.Grad, 1, g)
+}
