@@ -9,6 +9,20 @@ import (
 // The Check functions hold the shape rules of the primitives in one place, so
 // that every engine panics alike. Each returns the dimensions its caller needs.
 
+// CheckAlloc panics if a dimension is negative.
+func CheckAlloc(rows, cols int) {
+	if rows < 0 || cols < 0 {
+		tensor.Mismatch("backend: Alloc", "dimensions must not be negative", &tensor.Tensor{Rows: rows, Cols: cols})
+	}
+}
+
+// CheckHost panics unless n host values are what t holds.
+func CheckHost(op string, t *tensor.Tensor, n int) {
+	if n != t.Len() {
+		tensor.Mismatch(op, fmt.Sprintf("want %d host values, not %d", t.Len(), n), t)
+	}
+}
+
 // CheckSame panics unless all shapes are equal.
 func CheckSame(op string, ts ...*tensor.Tensor) {
 	for _, t := range ts[1:] {
@@ -68,6 +82,27 @@ func CheckSquare(op string, t *tensor.Tensor) {
 	}
 }
 
+// CheckReduceRows panics unless dst is N×1 and a is N×F.
+func CheckReduceRows(op string, dst, a *tensor.Tensor) {
+	if !dst.Is(a.Rows, 1) {
+		tensor.Mismatch(op, "want [N×1], [N×F]", dst, a)
+	}
+}
+
+// CheckColSums panics unless dst is 1×F and a is N×F.
+func CheckColSums(dst, a *tensor.Tensor) {
+	if !dst.Is(1, a.Cols) {
+		tensor.Mismatch("backend: ColSums", "want [1×F], [N×F]", dst, a)
+	}
+}
+
+// CheckDot panics unless dst is 1×1 and b, if any, has a's shape.
+func CheckDot(dst, a, b *tensor.Tensor) {
+	if !dst.Is(1, 1) || b != nil && !b.Like(a) {
+		tensor.Mismatch("backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b)
+	}
+}
+
 // CheckSegments panics unless ptr delimits the rows of long [N×F] into the
 // rows of short [G×F].
 func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
@@ -92,8 +127,13 @@ func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m,
 	return m, n, k
 }
 
-// CheckSpMM panics unless dst [R×F] = A [R×C] · x [C×F].
+// CheckSpMM panics unless dst [R×F] = A [R×C] · x [C×F] and the parts of A fit
+// together. It does not look at the pointers before the last, nor at the columns.
 func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
+	nnz := a.Col.Len()
+	if a.Ptr.Len() != a.Rows+1 || int(a.Ptr.Host[a.Rows]) != nnz || a.Val != nil && !a.Val.Is(nnz, 1) {
+		tensor.Mismatch("backend: SpMM", fmt.Sprintf("a sparse [%d×%d] with %d entries needs %d pointers that end there (have %d), and values [%d×1] or none", a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
+	}
 	if !dst.Is(a.Rows, x.Cols) || x.Rows != a.Cols {
 		tensor.Mismatch("backend: SpMM", fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
 	}
@@ -131,6 +171,16 @@ func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 	CheckSame("backend: Adam", p, g, m, v)
 	if !rate.Is(1, 1) || !step.Is(1, 1) {
 		tensor.Mismatch("backend: Adam", "rate and step must be [1×1]", rate, step)
+	}
+}
+
+// CheckDropout panics unless step is 1×1 and 0 < keep ≤ 1.
+func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
+	if !step.Is(1, 1) {
+		tensor.Mismatch("backend: DropoutMask", "want [N×F], [1×1]", dst, step)
+	}
+	if !(keep > 0 && keep <= 1) {
+		panic(fmt.Sprintf("backend: DropoutMask: keep = %v is outside (0, 1]", keep))
 	}
 }
 
