@@ -1,0 +1,175 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Dataset is a set of labelled graphs. The slices of its graphs are parts of
+// common arrays, so that keeping one graph keeps the memory of all.
+type Dataset struct {
+	// Name is the set's name as TUDataset spells it.
+	Name string
+	// Graphs are simple graphs in the order of the files: no self-loops, no
+	// duplicate edges, rows sorted.
+	Graphs []*graph.Graph
+	// Classes is the number of classes C; every Graph.Class is in 0..C-1.
+	Classes int
+	// ClassValues[c] is the label that class c has in the files; ascending.
+	ClassValues []int
+	// FeatureWidth is the width of every graph's features.
+	FeatureWidth int
+	// NodeAttributes is how many of the features, the leading ones, are real
+	// attributes; 0 unless [Options] asked for them.
+	NodeAttributes int
+	// NodeLabels describes the columns of node labels, whose one-hot encodings
+	// follow the attributes. It is empty if nodes have no labels; without
+	// attributes either, every node has the constant feature 1.
+	NodeLabels []LabelColumn
+	// EdgeLabels describes the columns of edge labels; it is empty if edges
+	// have none. Graph.EdgeLabel is the single column, shifted to start at 0;
+	// of several columns it is the combination
+	// (v₁·Width₂ + v₂)·Width₃ + v₃ … of the shifted values.
+	EdgeLabels []LabelColumn
+	// SelfLoops is the number of distinct self-loops that loading removed, and
+	// Duplicates the number of lines that repeated an earlier one.
+	SelfLoops, Duplicates int
+}
+
+// LabelColumn describes one column of integer labels.
+type LabelColumn struct {
+	Min      int // smallest label, which becomes category 0
+	Width    int // number of categories: largest label - Min + 1
+	Distinct int // number of categories that occur
+}
+
+// EdgeCategories returns the number of categories of Graph.EdgeLabel; 0 if the
+// edges have no labels.
+func (d *Dataset) EdgeCategories() int {
+	if len(d.EdgeLabels) == 0 {
+		return 0
+	}
+	n := 1
+	for _, c := range d.EdgeLabels {
+		if n > maxWidth {
+			break // too many to use, and close to overflow
+		}
+		n *= c.Width
+	}
+	return n
+}
+
+// Labels returns the class of every graph, as [StratifiedKFold] wants it.
+func (d *Dataset) Labels() []int {
+	y := make([]int, len(d.Graphs))
+	for i, g := range d.Graphs {
+		y[i] = g.Class
+	}
+	return y
+}
+
+// Options say how a data set is read. The zero value reads it as the reference
+// implementations do.
+type Options struct {
+	// NodeAttributes makes the features [attributes | one-hot labels] instead
+	// of the labels alone; PyTorch Geometric calls it use_node_attr. It has no
+	// effect on a set without attributes.
+	NodeAttributes bool
+	// Limits bound the cost of reading a set that may be hostile.
+	Limits Limits
+}
+
+// LoadTU reads the data set at path, which is an archive NAME.zip or a folder
+// NAME holding NAME_A.txt and the other files. The archive is read in place and
+// never unpacked. Content that cannot be used is reported as a [*SyntaxError].
+func LoadTU(path string, opts Options) (*Dataset, error) {
+	s, err := openSource(path, opts.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return readTU(s, opts)
+}
+
+// LoadFS reads the data set whose files NAME_A.txt, ... lie at the root of a
+// file system, such as an embedded one.
+func LoadFS(fsys fs.FS, name string, opts Options) (*Dataset, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	return readTU(&source{name: name, limits: opts.Limits.withDefaults(), folder: fsys}, opts)
+}
+
+// Open reads the data set NAME from dir: the archive dir/NAME.zip or else the
+// folder dir/NAME. If there is neither, the error wraps [fs.ErrNotExist] and
+// says what was looked for and what is there.
+func Open(dir, name string, opts Options) (*Dataset, error) {
+	path, err := Find(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return LoadTU(path, opts)
+}
+
+// Find returns the path of the data set NAME in dir, as [Open] would read it.
+func Find(dir, name string) (string, error) {
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	archive, folder := filepath.Join(dir, name+".zip"), filepath.Join(dir, name)
+	for _, path := range []string{archive, folder} {
+		if _, err := os.Lstat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("dataset: %w", err)
+		}
+	}
+	have, err := List(dir)
+	if err != nil {
+		return "", err
+	}
+	there := "there are no data sets in it"
+	if len(have) > 0 {
+		there = "it has " + strings.Join(have, ", ")
+	}
+	return "", fmt.Errorf("dataset: no %s in %s (looked for %s and %s%c; %s): %w",
+		name, dir, archive, folder, filepath.Separator, there, fs.ErrNotExist)
+}
+
+// List returns the names of the data sets in dir, sorted: its archives and the
+// folders that hold the files of a set of the same name.
+func List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".zip"); ok && !e.IsDir() {
+			names = append(names, name)
+		} else if _, err := os.Lstat(filepath.Join(dir, e.Name(), e.Name()+"_A.txt")); err == nil {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// checkName refuses names that could lead to another folder or host.
+func checkName(name string) error {
+	ok := name != "" && name[0] != '.' && len(name) <= 100
+	for _, c := range []byte(name) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+", c) >= 0)
+	}
+	if !ok {
+		return fmt.Errorf("dataset: %q is not the name of a data set; names are letters, digits and ._-+", name)
+	}
+	return nil
+}

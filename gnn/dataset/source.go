@@ -1,0 +1,260 @@
+package dataset
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Limits bound what reading a data set may cost, whatever its files claim
+// about themselves. A zero field stands for the default.
+type Limits struct {
+	// FileBytes bounds the uncompressed size of one file. Default 1 GiB
+	// (COLLAB's edge list, the largest of the usual sets, has 346 MiB).
+	FileBytes int64
+	// TotalBytes bounds the uncompressed size of all files read. Default 2 GiB.
+	TotalBytes int64
+	// Ratio bounds how much larger a zip member is than its compressed form,
+	// once it exceeds 16 MiB. Default 200 (COLLAB's is 6; DEFLATE's best 1032).
+	Ratio int64
+}
+
+// ratioFloor is the size below which a member may compress as well as it
+// likes: a list of equal labels reaches DEFLATE's best ratio honestly.
+const ratioFloor = 16 << 20
+
+// maxMembers bounds the entries of an archive; TU archives have about ten.
+const maxMembers = 1000
+
+func (l Limits) withDefaults() Limits {
+	if l.FileBytes <= 0 {
+		l.FileBytes = 1 << 30
+	}
+	if l.TotalBytes <= 0 {
+		l.TotalBytes = 2 << 30
+	}
+	if l.Ratio <= 0 {
+		l.Ratio = 200
+	}
+	return l
+}
+
+// ErrTooLarge is wrapped by errors about data beyond [Limits].
+var ErrTooLarge = errors.New("data set too large")
+
+// A source is an opened data set: a zip archive or a folder, read through the
+// names of its files and never unpacked.
+type source struct {
+	name   string // of the data set
+	limits Limits
+	total  int64 // bytes read so far
+
+	root    string               // path of the archive or folder
+	closer  io.Closer            // what the source holds open, or nil
+	members map[string]*zip.File // by base name; nil for a folder
+	folder  fs.FS
+}
+
+func (s *source) Close() error {
+	if s.closer == nil {
+		return nil
+	}
+	return s.closer.Close()
+}
+
+// openSource opens NAME.zip or the folder NAME.
+func openSource(p string, limits Limits) (*source, error) {
+	info, err := os.Stat(p)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	// "." and "NAME/.." have a name only once they are absolute.
+	abs, err := filepath.Abs(p)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	name, isZip := cutZip(filepath.Base(abs))
+	s := &source{name: name, limits: limits.withDefaults(), root: p}
+	switch {
+	case info.IsDir() && isZip:
+		return nil, fmt.Errorf("dataset: %s: is a folder, want a zip archive", p)
+	case info.IsDir():
+		// A Root refuses symbolic links that lead out of the folder.
+		root, err := os.OpenRoot(p)
+		if err != nil {
+			return nil, fmt.Errorf("dataset: %w", err)
+		}
+		s.closer, s.folder = root, root.FS()
+		return s, nil
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("dataset: %s: is neither a file nor a folder (%v)", p, info.Mode().Type())
+	case !isZip:
+		return nil, fmt.Errorf("dataset: %s: is not a data set; give NAME.zip or the folder that holds NAME_A.txt", p)
+	}
+	f, err := os.Open(p)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	if s.members, err = openZip(f, info.Size()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("dataset: %s: %w", p, err)
+	}
+	s.closer = f
+	return s, nil
+}
+
+func cutZip(base string) (name string, ok bool) {
+	if ext := filepath.Ext(base); strings.EqualFold(ext, ".zip") {
+		return base[:len(base)-len(ext)], true
+	}
+	return base, false
+}
+
+// openZip returns the members of an archive by base name, after refusing what
+// no honest data set contains.
+func openZip(r io.ReaderAt, size int64) (map[string]*zip.File, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a complete zip archive: %w", err)
+	}
+	if len(z.File) > maxMembers {
+		return nil, fmt.Errorf("%d members, limit %d: %w", len(z.File), maxMembers, ErrTooLarge)
+	}
+	members := make(map[string]*zip.File, len(z.File))
+	for _, f := range z.File {
+		if !localName(f.Name) {
+			return nil, fmt.Errorf("member %q has a name that leads out of the archive", f.Name)
+		}
+		if strings.HasSuffix(f.Name, "/") {
+			continue // a folder
+		}
+		// Old official archives write NAME//NAME_A.txt, hence the Clean. What
+		// macOS adds (__MACOSX/NAME/._NAME_A.txt) has other base names.
+		base := path.Base(path.Clean(f.Name))
+		if other, ok := members[base]; ok {
+			return nil, fmt.Errorf("members %q and %q have the same file name", other.Name, f.Name)
+		}
+		members[base] = f
+	}
+	return members, nil
+}
+
+// localName reports whether a zip member's name stays below the folder it would
+// be unpacked in, on any operating system.
+func localName(name string) bool {
+	return name != "" && name[0] != '/' && !strings.ContainsAny(name, "\\:\x00") &&
+		!slices.Contains(strings.Split(name, "/"), "..")
+}
+
+// file returns the name of one file of the data set and its path for messages.
+func (s *source) file(part string) (base, display string) {
+	base = s.name + "_" + part + ".txt"
+	if f, ok := s.members[base]; ok {
+		return base, s.root + "/" + f.Name
+	}
+	return base, filepath.Join(s.root, base)
+}
+
+// has reports whether the data set has a file.
+func (s *source) has(part string) bool {
+	base, _ := s.file(part)
+	if s.members != nil {
+		return s.members[base] != nil
+	}
+	// Whatever is there, even a broken link, is for open to judge.
+	_, err := fs.Lstat(s.folder, base)
+	return err == nil
+}
+
+// open opens one file of the data set for scanning, within the limits.
+func (s *source) open(part string) (*scanner, io.Closer, error) {
+	base, display := s.file(part)
+	limit := min(s.limits.FileBytes, s.limits.TotalBytes-s.total)
+	var rc io.ReadCloser
+	if s.members != nil {
+		f := s.members[base]
+		if f == nil {
+			return nil, nil, fmt.Errorf("dataset: %s: no member %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
+		}
+		if !f.Mode().IsRegular() {
+			return nil, nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, f.Mode().Type())
+		}
+		if f.Flags&1 != 0 {
+			return nil, nil, fmt.Errorf("dataset: %s: is encrypted", display)
+		}
+		// Divide rather than multiply: the header's size is not to be trusted.
+		if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
+			limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
+		}
+		r, err := f.Open()
+		if err != nil {
+			return nil, nil, fmt.Errorf("dataset: %s: %w", display, err)
+		}
+		rc = r
+	} else {
+		// Look before opening: opening a named pipe would block.
+		info, err := fs.Stat(s.folder, base)
+		if err != nil {
+			return nil, nil, fmt.Errorf("dataset: %s%s: %w", s.root, s.hint(), err)
+		}
+		if !info.Mode().IsRegular() {
+			return nil, nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, info.Mode().Type())
+		}
+		f, err := s.folder.Open(base)
+		if err != nil {
+			return nil, nil, fmt.Errorf("dataset: %s: %w", s.root, err)
+		}
+		rc = f
+	}
+	return newScanner(display, &limitReader{s: s, r: rc, left: limit}), rc, nil
+}
+
+// hint names the data set that seems to be inside, for a file that was renamed.
+func (s *source) hint() string {
+	var bases []string
+	if s.members != nil {
+		for base := range s.members {
+			bases = append(bases, base)
+		}
+	} else {
+		entries, _ := fs.ReadDir(s.folder, ".")
+		for _, e := range entries {
+			bases = append(bases, e.Name())
+		}
+	}
+	slices.Sort(bases)
+	for _, base := range bases {
+		if name, ok := strings.CutSuffix(base, "_A.txt"); ok && name != s.name {
+			return fmt.Sprintf(" (it holds %s: has it been renamed from %s?)", base, name)
+		}
+	}
+	return ""
+}
+
+// A limitReader fails, rather than ends, at the limit.
+type limitReader struct {
+	s    *source
+	r    io.Reader
+	left int64
+}
+
+func (l *limitReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > l.left {
+		p = p[:l.left+1] // one byte more than allowed tells "too long" from "just fits"
+	}
+	n, err := l.r.Read(p)
+	l.left -= int64(n)
+	l.s.total += int64(n)
+	if l.left < 0 {
+		return n, fmt.Errorf("%w: limits per file %d bytes, per set %d bytes, per zip member %d times the compressed size above %d bytes",
+			ErrTooLarge, l.s.limits.FileBytes, l.s.limits.TotalBytes, l.s.limits.Ratio, int64(ratioFloor))
+	}
+	return n, err
+}

@@ -1,0 +1,181 @@
+package dataset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext/prng"
+)
+
+// Fold is one division of the samples 0..n-1 into two parts, both ascending.
+type Fold struct {
+	Train, Test []int
+}
+
+// StratifiedKFold divides the samples into k folds of nearly equal size, each
+// with nearly the class proportions of the whole, and returns for each fold the
+// samples inside (Test) and outside it (Train).
+//
+// The indices are exactly those of scikit-learn's StratifiedKFold(k, shuffle,
+// random_state=seed), checked against version 1.2.1, so that published
+// protocols can be followed to the sample. Unshuffled, the samples of a class
+// are dealt out in their order; shuffled, the order comes from
+// NewRandomState(seed). The seed has no effect without shuffle.
+//
+// It is an error if k < 2, if there are fewer than k samples, or if every class
+// has fewer than k members. If only some have fewer, some folds lack that class:
+// scikit-learn warns then, and a caller that wants to can ask [SmallestClass].
+func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, error) {
+	if k < 2 {
+		return nil, fmt.Errorf("dataset: StratifiedKFold: %d folds, want at least 2", k)
+	}
+	if k > len(labels) {
+		return nil, fmt.Errorf("dataset: StratifiedKFold: %d folds of only %d samples", k, len(labels))
+	}
+	// Classes are numbered in order of appearance, because scikit-learn shuffles
+	// them in that order.
+	number := make(map[int]int)
+	class := make([]int, len(labels))
+	var count []int
+	for i, v := range labels {
+		c, ok := number[v]
+		if !ok {
+			c = len(count)
+			number[v] = c
+			count = append(count, 0)
+		}
+		class[i] = c
+		count[c]++
+	}
+	if largest := slices.Max(count); largest < k {
+		return nil, fmt.Errorf("dataset: StratifiedKFold: %d folds, but the largest class has only %d samples", k, largest)
+	}
+
+	// Write the classes behind one another and deal the places out in turn:
+	// place p goes to fold p mod k. allocation[c][f] is what class c gives fold f.
+	allocation := make([][]int, len(count))
+	place := 0
+	for c, n := range count {
+		allocation[c] = make([]int, k)
+		for range n {
+			allocation[c][place%k]++
+			place++
+		}
+	}
+
+	var rng *RandomState
+	if shuffle {
+		rng = NewRandomState(seed)
+	}
+	deal := make([][]int, len(count)) // folds of the class's samples, in order
+	for c := range count {
+		for f, n := range allocation[c] {
+			deal[c] = append(deal[c], slices.Repeat([]int{f}, n)...)
+		}
+		if shuffle {
+			rng.Shuffle(deal[c])
+		}
+	}
+	folds := make([]Fold, k)
+	for i, c := range class {
+		test := deal[c][0]
+		deal[c] = deal[c][1:]
+		for f := range folds {
+			if f == test {
+				folds[f].Test = append(folds[f].Test, i)
+			} else {
+				folds[f].Train = append(folds[f].Train, i)
+			}
+		}
+	}
+	return folds, nil
+}
+
+// SmallestClass returns the label with the fewest members, the smaller label in
+// a tie, and their number; 0, 0 if there are no labels.
+func SmallestClass(labels []int) (label, members int) {
+	count := make(map[int]int)
+	for _, v := range labels {
+		count[v]++
+	}
+	for v, n := range count {
+		if members == 0 || n < members || n == members && v < label {
+			label, members = v, n
+		}
+	}
+	return label, members
+}
+
+// RandomState is NumPy's legacy generator numpy.random.RandomState(seed), as
+// far as scikit-learn's splitters use it. It exists to repeat published splits
+// to the sample; for anything else use [rand.Rand].
+type RandomState struct {
+	mt prng.MT19937
+}
+
+// NewRandomState returns the generator with NumPy's seeding by one integer
+// (init_genrand of the Mersenne Twister).
+func NewRandomState(seed uint32) *RandomState {
+	r := new(RandomState)
+	r.mt.Seed(uint64(seed))
+	return r
+}
+
+// Uint32 returns the next 32 random bits.
+func (r *RandomState) Uint32() uint32 { return r.mt.Uint32() }
+
+// Intn returns a number in 0..n-1 by masked rejection: the bits needed for n-1
+// are drawn until they are in range (NumPy's random_interval(n-1)). It panics
+// if n is outside 1..1<<32.
+func (r *RandomState) Intn(n int) int {
+	if n < 1 || int64(n) > 1<<32 {
+		panic(fmt.Sprintf("dataset: RandomState.Intn: n = %d, want 1 to 1<<32", n))
+	}
+	if n == 1 {
+		return 0 // without a draw
+	}
+	top := uint32(n - 1)
+	mask := top
+	for shift := 1; shift < 32; shift *= 2 {
+		mask |= mask >> shift
+	}
+	for {
+		if v := r.Uint32() & mask; v <= top {
+			return int(v)
+		}
+	}
+}
+
+// Shuffle permutes p as RandomState.shuffle does a one-dimensional array.
+func (r *RandomState) Shuffle(p []int) {
+	for i := len(p) - 1; i > 0; i-- {
+		j := r.Intn(i + 1)
+		p[i], p[j] = p[j], p[i]
+	}
+}
+
+// Permutation returns the numbers 0..n-1 in the order of
+// RandomState.permutation(n).
+func (r *RandomState) Permutation(n int) []int {
+	p := identity(nil, n)
+	r.Shuffle(p)
+	return p
+}
+
+// Permutation fills dst with the numbers 0..n-1 in an order drawn from rng,
+// growing it if necessary, and returns it. Every order is equally likely. A
+// training loop passes the last epoch's slice and so does not allocate.
+func Permutation(dst []int, n int, rng *rand.Rand) []int {
+	dst = identity(dst, n)
+	rng.Shuffle(n, func(i, j int) { dst[i], dst[j] = dst[j], dst[i] })
+	return dst
+}
+
+func identity(dst []int, n int) []int {
+	dst = slices.Grow(dst[:0], n)[:n]
+	for i := range dst {
+		dst[i] = i
+	}
+	return dst
+}

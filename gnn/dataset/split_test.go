@@ -1,0 +1,232 @@
+package dataset
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type skGolden struct {
+	NumPy   string `json:"numpy"`
+	Sklearn string `json:"sklearn"`
+	Folds   []struct {
+		Name    string
+		Labels  []int
+		K       int
+		Shuffle bool
+		Seed    uint32
+		Test    [][]int
+	}
+	States []struct {
+		Seed         uint32
+		Bits         []uint32
+		Permutations [][]int
+		BigHead      []int `json:"big_head"`
+		BigTail      []int `json:"big_tail"`
+	}
+}
+
+// golden reads testdata/sklearn_folds.json, made by sklearn_folds.py beside it.
+func golden(t *testing.T) *skGolden {
+	t.Helper()
+	b, err := os.ReadFile("testdata/sklearn_folds.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := new(skGolden)
+	if err := json.Unmarshal(b, g); err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Folds) < 10 || len(g.States) < 5 {
+		t.Fatalf("golden file has only %d splits and %d states", len(g.Folds), len(g.States))
+	}
+	t.Logf("golden values of scikit-learn %s, NumPy %s", g.Sklearn, g.NumPy)
+	return g
+}
+
+func TestStratifiedKFoldIsSklearns(t *testing.T) {
+	for _, c := range golden(t).Folds {
+		t.Run(fmt.Sprintf("%s/k=%d/shuffle=%t/seed=%d", c.Name, c.K, c.Shuffle, c.Seed), func(t *testing.T) {
+			folds, err := StratifiedKFold(c.Labels, c.K, c.Shuffle, c.Seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(folds) != len(c.Test) {
+				t.Fatalf("%d folds, want %d", len(folds), len(c.Test))
+			}
+			for f, want := range c.Test {
+				if !slices.Equal(folds[f].Test, want) {
+					t.Errorf("fold %d: test %v, want %v", f, folds[f].Test, want)
+				}
+				var train []int
+				for i := range c.Labels {
+					if !slices.Contains(want, i) {
+						train = append(train, i)
+					}
+				}
+				if !slices.Equal(folds[f].Train, train) {
+					t.Errorf("fold %d: train %v, want %v", f, folds[f].Train, train)
+				}
+			}
+		})
+	}
+}
+
+func TestRandomStateIsNumPys(t *testing.T) {
+	for _, c := range golden(t).States {
+		t.Run(fmt.Sprint(c.Seed), func(t *testing.T) {
+			r := NewRandomState(c.Seed)
+			for i, want := range c.Bits {
+				if got := r.Uint32(); got != want {
+					t.Errorf("word %d: %d, want %d", i, got, want)
+				}
+			}
+			r = NewRandomState(c.Seed)
+			for i, want := range c.Permutations {
+				if got := r.Permutation(len(want)); !slices.Equal(got, want) {
+					t.Errorf("permutation %d: %v, want %v", i, got, want)
+				}
+			}
+			big := NewRandomState(c.Seed).Permutation(3000)
+			if got := big[:10]; !slices.Equal(got, c.BigHead) {
+				t.Errorf("permutation of 3000 begins %v, want %v", got, c.BigHead)
+			}
+			if got := big[2990:]; !slices.Equal(got, c.BigTail) {
+				t.Errorf("permutation of 3000 ends %v, want %v", got, c.BigTail)
+			}
+		})
+	}
+}
+
+func TestRandomStateIntn(t *testing.T) {
+	r := NewRandomState(1)
+	seen := make([]int, 6)
+	for range 6000 {
+		seen[r.Intn(6)]++
+	}
+	for v, n := range seen {
+		if n < 850 || n > 1150 { // ±5 standard deviations
+			t.Errorf("Intn(6) gave %d %d times of 6000", v, n)
+		}
+	}
+	for _, n := range []int{0, -1, 1<<32 + 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Intn(%d) did not panic", n)
+				}
+			}()
+			r.Intn(n)
+		}()
+	}
+}
+
+func TestStratifiedKFoldErrors(t *testing.T) {
+	for _, c := range []struct {
+		labels []int
+		k      int
+		want   string
+	}{
+		{[]int{0, 1, 0, 1}, 1, "1 folds, want at least 2"},
+		{[]int{0, 1, 0, 1}, -3, "-3 folds"},
+		{nil, 2, "2 folds of only 0 samples"},
+		{[]int{0, 1, 0}, 4, "4 folds of only 3 samples"},
+		{[]int{0, 1, 0, 1}, 3, "largest class has only 2"},
+	} {
+		if folds, err := StratifiedKFold(c.labels, c.k, false, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("StratifiedKFold(%v, %d) = %v, %v; want an error with %q", c.labels, c.k, folds, err, c.want)
+		}
+	}
+}
+
+// Whatever the labels, the folds partition the samples, differ in size by at
+// most one per class and hold each class as evenly as possible.
+func TestStratifiedKFoldProperties(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n, classes, k := 10+rng.IntN(90), 1+rng.IntN(5), 2+rng.IntN(5)
+		labels := make([]int, n)
+		for i := range labels {
+			labels[i] = rng.IntN(classes) * rng.IntN(3)
+		}
+		count := make(map[int]int)
+		for _, v := range labels {
+			count[v]++
+		}
+		folds, err := StratifiedKFold(labels, k, rng.IntN(2) == 0, rng.Uint32())
+		if err != nil {
+			enough := false
+			for _, c := range count {
+				enough = enough || c >= k
+			}
+			if enough {
+				t.Fatalf("labels %v, k = %d: %v", labels, k, err)
+			}
+			continue
+		}
+		seen := make([]int, n)
+		for f, fold := range folds {
+			if len(fold.Train)+len(fold.Test) != n || !slices.IsSorted(fold.Test) || !slices.IsSorted(fold.Train) {
+				t.Fatalf("fold %d of %d samples: train %v, test %v", f, n, fold.Train, fold.Test)
+			}
+			if m := len(fold.Test); m < n/k || m > n/k+1 {
+				t.Errorf("fold %d has %d of %d samples, k = %d", f, m, n, k)
+			}
+			in := make(map[int]int)
+			for _, i := range fold.Test {
+				seen[i]++
+				in[labels[i]]++
+			}
+			for v, c := range count {
+				if m := in[v]; m < c/k || m > c/k+1 {
+					t.Errorf("fold %d has %d of the %d members of class %d, k = %d", f, m, c, v, k)
+				}
+			}
+		}
+		for i, m := range seen {
+			if m != 1 {
+				t.Fatalf("sample %d is tested %d times", i, m)
+			}
+		}
+	}
+}
+
+func TestSmallestClass(t *testing.T) {
+	for _, c := range []struct {
+		labels         []int
+		label, members int
+	}{
+		{nil, 0, 0},
+		{[]int{7}, 7, 1},
+		{[]int{3, 3, -1, -1, 5, 5, 5}, -1, 2},
+	} {
+		if label, members := SmallestClass(c.labels); label != c.label || members != c.members {
+			t.Errorf("SmallestClass(%v) = %d, %d; want %d, %d", c.labels, label, members, c.label, c.members)
+		}
+	}
+}
+
+func TestPermutation(t *testing.T) {
+	p := Permutation(nil, 100, rand.New(rand.NewPCG(3, 4)))
+	q := Permutation(make([]int, 7, 200), 100, rand.New(rand.NewPCG(3, 4)))
+	if !slices.Equal(p, q) {
+		t.Error("the same generator gave different permutations")
+	}
+	if r := Permutation(nil, 100, rand.New(rand.NewPCG(3, 5))); slices.Equal(p, r) {
+		t.Error("different generators gave the same permutation")
+	}
+	slices.Sort(q)
+	if !slices.Equal(q, identity(nil, 100)) {
+		t.Errorf("not a permutation: %v", q)
+	}
+	if n := testing.AllocsPerRun(10, func() { p = Permutation(p, 100, rand.New(rand.NewPCG(1, 1))) }); n > 2 {
+		t.Errorf("%v allocations with a large enough slice, want only the generator's", n)
+	}
+	if p := Permutation(nil, 0, rand.New(rand.NewPCG(1, 1))); len(p) != 0 {
+		t.Errorf("Permutation of 0 = %v", p)
+	}
+}
