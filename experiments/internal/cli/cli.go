@@ -1,0 +1,102 @@
+// Package cli is what the experiments' command lines have in common: exit
+// statuses, Ctrl-C, and flags that check themselves.
+//
+// The mental model: a main is one line, [Main](run), and everything testable
+// lives in run, which reports how it ended by the error it returns. Flags are
+// the standard library's; a [FlagSet] adds a help text that shows every default,
+// a [Parser] says what a flag accepts, and a [Group] is a struct whose fields
+// are the defaults before parsing and the values after it:
+//
+//	func main() { cli.Main(run) }
+//
+//	func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+//		data := cli.Data{}
+//		recipe := cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5}
+//		flags := cli.NewFlagSet("unsupervised", "Table 1.", "-dataset MUTAG -seeds 3")
+//		flags.Add(&data, &recipe)
+//		if err := flags.Parse(args, stdout); err != nil {
+//			return err
+//		}
+//		…
+//	}
+//
+// A flag's value comes from the command line, else from its environment
+// variable where it has one, else from its default.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// The exit statuses of every experiment.
+const (
+	ExitOK          = 0   // the work was done, or help was asked for
+	ExitFailure     = 1   // anything else went wrong
+	ExitUsage       = 2   // a [UsageError]
+	ExitInterrupted = 130 // stopped by Ctrl-C (128 + SIGINT, as shells have it) or SIGTERM
+)
+
+// UsageError is a mistake in how the command was called. It ends the command
+// with [ExitUsage].
+type UsageError struct{ Err error }
+
+// Error returns the message of the wrapped error.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a [UsageError] with a message as by [fmt.Errorf].
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// Main runs an experiment and ends the process with its exit status. It is the
+// only place of an experiment that exits.
+//
+// The first Ctrl-C (or SIGTERM) cancels ctx: run stops at the next place where
+// the work can be taken up again, and returns an error that wraps
+// [context.Canceled]. The second one exits at once.
+func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	// Both signals come through one channel, and not through
+	// signal.NotifyContext, so that a second one right behind the first is
+	// not lost between two registrations.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		fmt.Fprintln(os.Stderr, "\nstopping; once more to quit at once")
+		cancel()
+		<-signals
+		os.Exit(ExitInterrupted)
+	}()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	os.Exit(exit(ctx, err, filepath.Base(os.Args[0]), os.Stderr))
+}
+
+// exit reports err on stderr and returns the status that it stands for.
+func exit(ctx context.Context, err error, name string, stderr io.Writer) int {
+	var usage *UsageError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return ExitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "%s: %v (-h explains the flags)\n", name, err)
+		return ExitUsage
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintf(stderr, "%s: interrupted\n", name)
+		return ExitInterrupted
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return ExitFailure
+	}
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+)
+
+// FlagSet is a [flag.FlagSet] that returns its errors, takes no positional
+// arguments, and explains itself.
+type FlagSet struct {
+	*flag.FlagSet
+	synopsis string
+	examples []string
+	env      map[string]string // flag name → environment variable
+}
+
+// NewFlagSet returns an empty flag set for the experiment of that name. The
+// synopsis and the examples (at least one; each a list of flags) go into the
+// help text.
+func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
+	f := &FlagSet{
+		FlagSet:  flag.NewFlagSet(name, flag.ContinueOnError),
+		synopsis: synopsis,
+		examples: examples,
+		env:      map[string]string{},
+	}
+	f.SetOutput(io.Discard) // errors are returned, help goes to stdout
+	f.Usage = func() {}
+	return f
+}
+
+// Group is a set of flags that belong together.
+type Group interface {
+	// Register adds the flags to f, with the group's fields as defaults.
+	Register(f *FlagSet)
+}
+
+// Add registers the groups.
+func (f *FlagSet) Add(groups ...Group) {
+	for _, g := range groups {
+		g.Register(f)
+	}
+}
+
+// Var defines a flag that stores what parse makes of its argument in p. The
+// value that p has now is the default. A name in `backquotes` in usage stands
+// for the argument in the help text.
+func Var[T any](f *FlagSet, p *T, name string, parse Parser[T], usage string) {
+	f.Var(&value[T]{p, parse}, name, usage)
+}
+
+// Env makes the environment variable the source of the named flag where the
+// command line does not give it. An empty variable counts as none.
+func (f *FlagSet) Env(name, variable string) { f.env[name] = variable }
+
+// Parse parses args, then the environment. For -h it prints help on stdout and
+// returns [flag.ErrHelp]; what it cannot accept is a [UsageError] that names
+// flag and value.
+func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
+	switch err := f.FlagSet.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		if err := f.help(stdout); err != nil {
+			return err
+		}
+		return flag.ErrHelp
+	case err != nil:
+		return &UsageError{err}
+	case f.NArg() > 0:
+		return Usagef("unexpected argument %q", f.Arg(0))
+	}
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	var err error
+	f.VisitAll(func(fl *flag.Flag) {
+		variable := f.env[fl.Name]
+		s := os.Getenv(variable)
+		if s == "" || given[fl.Name] || err != nil {
+			return
+		}
+		if e := f.Set(fl.Name, s); e != nil {
+			err = Usagef("invalid value %q for environment variable %s: %w", s, variable, e)
+		}
+	})
+	return err
+}
+
+// help prints the synopsis, the examples, and every flag with its default.
+func (f *FlagSet) help(w io.Writer) error {
+	var b bytes.Buffer
+	command := "go run ./experiments/" + f.Name()
+	fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
+	for _, e := range f.examples {
+		fmt.Fprintf(&b, "  %s %s\n", command, e)
+	}
+	b.WriteString("\nFlags:\n")
+	f.VisitAll(func(fl *flag.Flag) {
+		argument, usage := flag.UnquoteUsage(fl)
+		if argument != "" {
+			argument = " " + argument
+		}
+		def := fl.DefValue
+		if def == "" {
+			def = "none"
+		}
+		if v := f.env[fl.Name]; v != "" {
+			def = "$" + v + ", else " + def
+		}
+		usage = strings.ReplaceAll(usage, "\n", "\n\t")
+		fmt.Fprintf(&b, "  -%s%s\n\t%s\n\tdefault: %s\n", fl.Name, argument, usage, def)
+	})
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// value adapts a variable and its parser to [flag.Getter].
+type value[T any] struct {
+	p     *T
+	parse Parser[T]
+}
+
+// String returns the value as the command line would have it: a list is
+// joined by commas.
+func (v *value[T]) String() string {
+	if v.p == nil { // package flag asks a zero value for its default
+		return ""
+	}
+	r := reflect.ValueOf(*v.p)
+	if r.Kind() != reflect.Slice {
+		return fmt.Sprint(*v.p)
+	}
+	elements := make([]string, r.Len())
+	for i := range elements {
+		elements[i] = fmt.Sprint(r.Index(i))
+	}
+	return strings.Join(elements, ",")
+}
+
+// Set parses s.
+func (v *value[T]) Set(s string) error {
+	x, err := v.parse(s)
+	if err == nil {
+		*v.p = x
+	}
+	return err
+}
+
+// Get returns the value.
+func (v *value[T]) Get() any { return *v.p }

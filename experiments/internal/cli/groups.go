@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// The methods that -method names.
+const (
+	Untrained = "untrained" // the encoder as initialized: the row every result is compared with
+	GraphCL   = "graphcl"   // GraphCL as its code does it: raw and augmented view
+	InfoNCE   = "infonce"   // the paper's L_C alone, on two augmented views (β = 0)
+	SpecMatch = "specmatch" // L_C + β·L_G
+)
+
+// Methods returns all methods in the order of the tables.
+func Methods() []string { return []string{Untrained, GraphCL, InfoNCE, SpecMatch} }
+
+// Data is what to train on: -dataset and -data.
+type Data struct {
+	Datasets []string // none is the embedded synthetic set
+	Dir      string
+}
+
+// Register implements [Group].
+func (d *Data) Register(f *FlagSet) {
+	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
+	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]")
+}
+
+// Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
+type Loss struct {
+	Methods []string // none becomes all
+	Beta    Beta
+	P       float64 // percentile of the similarities that is the threshold θ
+	Tau     float64 // temperature of the contrastive loss
+	Kappa   float64 // sharpness of the soft adjacency σ(κ(S-θ))
+}
+
+// Register implements [Group].
+func (l *Loss) Register(f *FlagSet) {
+	if l.Methods == nil {
+		l.Methods = Methods()
+	}
+	Var(f, &l.Methods, "method", List(OneOf(Methods()...)), "`methods` to compare, one row of results each: "+strings.Join(Methods(), ","))
+	Var(f, &l.Beta, "beta", ParseBeta, "weight `β` of the Laplacian loss in L_C + β·L_G: a number as in 1, or as in auto:0.2\nthe ratio of the two gradients' norms to aim at")
+	Var(f, &l.P, "p", Float(0, 100), "`percentile` of a batch's similarities above which two graphs are joined")
+	Var(f, &l.Tau, "tau", Positive, "temperature `τ` of the contrastive loss")
+	Var(f, &l.Kappa, "kappa", Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
+}
+
+// Recipe is how to train: -epochs, -batch, -lr and -seeds.
+type Recipe struct {
+	Epochs int
+	Batch  int
+	LR     float64
+	Seeds  int // seeds 0 … Seeds-1
+}
+
+// Register implements [Group].
+func (r *Recipe) Register(f *FlagSet) {
+	Var(f, &r.Epochs, "epochs", Int(0), "`epochs` to train")
+	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`; each is the others' negative, so there are at least 2")
+	Var(f, &r.LR, "lr", Positive, "learning `rate` of Adam")
+	Var(f, &r.Seeds, "seeds", Int(1), "number `N` of independent runs, with seeds 0 to N-1")
+}
+
+// Protocol is how to evaluate: -protocol.
+type Protocol struct {
+	Protocols []string
+	Choices   []string // what the experiment knows; not a flag
+}
+
+// Register implements [Group].
+func (p *Protocol) Register(f *FlagSet) {
+	Var(f, &p.Protocols, "protocol", List(OneOf(p.Choices...)), "evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
+}
+
+// Engine is what to compute with: -backend and -precision, or else the
+// environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION.
+type Engine struct {
+	Backend   string // "" becomes "cpu"
+	Precision tensor.Precision
+}
+
+// Register implements [Group].
+func (e *Engine) Register(f *FlagSet) {
+	if e.Backend == "" {
+		e.Backend = "cpu"
+	}
+	Var(f, &e.Backend, "backend", OneOf("cpu", "cuda"), "`engine` to compute with: cpu or cuda (built with -tags cuda)")
+	f.Env("backend", "SPECMATCH_BACKEND")
+	Var(f, &e.Precision, "precision", parsePrecision, "floating-point `format` of the engine: float32 or float64")
+	f.Env("precision", "SPECMATCH_PRECISION")
+}
+
+func parsePrecision(s string) (tensor.Precision, error) {
+	if _, err := OneOf(tensor.Float32.String(), tensor.Float64.String())(s); err != nil {
+		return 0, err
+	}
+	return tensor.ParsePrecision(s)
+}
+
+// Output is where the run directory goes: -out.
+type Output struct{ Dir string }
+
+// Register implements [Group].
+func (o *Output) Register(f *FlagSet) {
+	Var(f, &o.Dir, "out", Text, "run `directory`; one that exists is taken up where it stopped;\nnone is a new runs/EXPERIMENT-DATASET-TIME")
+}
