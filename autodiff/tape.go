@@ -38,6 +38,7 @@ package autodiff
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
@@ -372,4 +373,22 @@ func (p *Param) accumulate(be backend.Backend, g *tensor.Tensor) {
 		return
 	}
 	be.Axpby(p.Grad, 1, p.Grad, 1, g)
+}
+
+// FirstNonFinite returns the name and position of the first recorded operator
+// whose value holds a NaN or an infinity, or "". It downloads values until it
+// finds one: for the error path only. Operators whose infinities are meant
+// (a diagonal filled with -Inf) do not count.
+func (t *Tape) FirstNonFinite() string {
+	for i, v := range t.nodes {
+		if v.op == "FillDiagonal" {
+			continue
+		}
+		for _, x := range v.Data() {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Sprintf("%s %v (number %d on the tape)", v.op, v.value, i)
+			}
+		}
+	}
+	return ""
 }

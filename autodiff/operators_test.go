@@ -1,0 +1,254 @@
+package autodiff_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// row is one line of the gradient table: an operator applied to inputs of the
+// given shapes.
+type row struct {
+	op     string
+	f      func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var
+	shapes [][][2]int // several points, each a list of input shapes
+	adjust func(v float64) float64
+}
+
+func one(shapes ...[2]int) (points [][][2]int) {
+	for _, s := range shapes {
+		points = append(points, [][2]int{s})
+	}
+	return points
+}
+
+var (
+	plain   = one([2]int{1, 1}, [2]int{3, 5}, [2]int{7, 2})
+	squares = one([2]int{2, 2}, [2]int{3, 3}, [2]int{6, 6})
+	pairs   = [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {3, 5}}, {{7, 2}, {7, 2}}}
+	rows    = [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {1, 5}}, {{7, 2}, {1, 2}}}
+	cols    = [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {3, 1}}, {{7, 2}, {7, 1}}}
+	scalars = [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {1, 1}}, {{7, 2}, {1, 1}}}
+)
+
+func unary(f func(x *autodiff.Var) *autodiff.Var) func(*autodiff.Tape, []*autodiff.Var) *autodiff.Var {
+	return func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var { return f(in[0]) }
+}
+
+func binary(f func(x, b *autodiff.Var) *autodiff.Var) func(*autodiff.Tape, []*autodiff.Var) *autodiff.Var {
+	return func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var { return f(in[0], in[1]) }
+}
+
+// positive moves a value away from 0, to the right; away moves it off 0 on its
+// own side, so that a central difference does not cross a kink or a pole.
+func positive(v float64) float64 { return 0.3 + math.Abs(v) }
+func away(v float64) float64     { return v + math.Copysign(0.2, v) }
+
+// segments cuts n rows into three segments, the middle one empty.
+func segments(t *autodiff.Tape, n int) *backend.Indices {
+	return t.Indices([]int32{0, int32(n / 3), int32(n / 3), int32(n)})
+}
+
+// ring is a sparse [r×c] matrix whose row i has the columns i and 2i mod c,
+// with values unless val is nil; a repeated column counts twice.
+func ring(t *autodiff.Tape, r, c int, weighted bool) *autodiff.Sparse {
+	build := func(r, c int, entries [][3]float64) *backend.CSR {
+		ptr, col, val := make([]int32, r+1), []int32{}, []float64{}
+		for i := range r {
+			for _, e := range entries {
+				if int(e[0]) == i {
+					col, val = append(col, int32(e[1])), append(val, e[2])
+				}
+			}
+			ptr[i+1] = int32(len(col))
+		}
+		m := &backend.CSR{Rows: r, Cols: c, Ptr: t.Indices(ptr), Col: t.Indices(col)}
+		if weighted {
+			m.Val = t.Matrix(len(val), 1, val).Value()
+		}
+		return m
+	}
+	var a, at [][3]float64
+	for i := range r {
+		for k, j := range []int{i % c, 2 * i % c} {
+			v := 0.5 + float64(i+k)
+			a, at = append(a, [3]float64{float64(i), float64(j), v}), append(at, [3]float64{float64(j), float64(i), v})
+		}
+	}
+	return &autodiff.Sparse{A: build(r, c, a), T: build(c, r, at)}
+}
+
+var table = []row{
+	{"Add", binary((*autodiff.Var).Add), pairs, nil},
+	{"Sub", binary((*autodiff.Var).Sub), pairs, nil},
+	{"Mul", binary((*autodiff.Var).Mul), pairs, nil},
+	{"Div", binary((*autodiff.Var).Div), pairs, away},
+	{"AddRow", binary((*autodiff.Var).AddRow), rows, nil},
+	{"SubRow", binary((*autodiff.Var).SubRow), rows, nil},
+	{"MulRow", binary((*autodiff.Var).MulRow), rows, nil},
+	{"DivRow", binary((*autodiff.Var).DivRow), rows, away},
+	{"AddCol", binary((*autodiff.Var).AddCol), cols, nil},
+	{"SubCol", binary((*autodiff.Var).SubCol), cols, nil},
+	{"MulCol", binary((*autodiff.Var).MulCol), cols, nil},
+	{"DivCol", binary((*autodiff.Var).DivCol), cols, away},
+	{"AddScalar", binary((*autodiff.Var).AddScalar), scalars, nil},
+	{"SubScalar", binary((*autodiff.Var).SubScalar), scalars, nil},
+	{"MulScalar", binary((*autodiff.Var).MulScalar), scalars, nil},
+	{"DivScalar", binary((*autodiff.Var).DivScalar), scalars, away},
+	{"Scale", unary(func(x *autodiff.Var) *autodiff.Var { return x.Scale(-1.7) }), plain, nil},
+	{"Shift", unary(func(x *autodiff.Var) *autodiff.Var { return x.Shift(2).Square() }), plain, nil},
+	{"Exp", unary((*autodiff.Var).Exp), plain, nil},
+	{"Log", unary((*autodiff.Var).Log), plain, positive},
+	{"Sqrt", unary((*autodiff.Var).Sqrt), plain, positive},
+	{"Square", unary((*autodiff.Var).Square), plain, nil},
+	{"Sigmoid", unary((*autodiff.Var).Sigmoid), plain, nil},
+	{"Softplus", unary((*autodiff.Var).Softplus), plain, nil},
+	{"Tanh", unary((*autodiff.Var).Tanh), plain, nil},
+	{"ReLU", unary((*autodiff.Var).ReLU), plain, away},
+	{"Abs", unary((*autodiff.Var).Abs), plain, away},
+	{"InvSqrt", unary((*autodiff.Var).InvSqrt), plain, positive},
+	{"Dropout", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].Dropout(0.6, 9, t.Scalar(3).Value())
+	}, one([2]int{2, 3}, [2]int{3, 5}, [2]int{7, 2}), nil},
+
+	{"MatMul", binary((*autodiff.Var).MatMul), [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {5, 4}}, {{7, 2}, {2, 3}}}, nil},
+	{"MatMulT", binary((*autodiff.Var).MatMulT), [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {4, 5}}, {{7, 2}, {3, 2}}}, nil},
+	{"TMatMul", binary((*autodiff.Var).TMatMul), [][][2]int{{{1, 1}, {1, 1}}, {{5, 3}, {5, 4}}, {{2, 7}, {2, 3}}}, nil},
+	{"MatMulT", unary(func(x *autodiff.Var) *autodiff.Var { return x.MatMulT(x) }), plain, nil},
+	{"T", unary(func(x *autodiff.Var) *autodiff.Var { return x.T().Square() }), plain, nil},
+	{"SpMM", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].SpMM(ring(t, in[0].Rows(), in[0].Rows(), false), 1.5)
+	}, plain, nil},
+	{"SpMM", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].SpMM(ring(t, 4, in[0].Rows(), true), 0)
+	}, plain, nil},
+
+	{"Sum", unary((*autodiff.Var).Sum), plain, nil},
+	{"Mean", unary((*autodiff.Var).Mean), plain, nil},
+	{"Dot", binary((*autodiff.Var).Dot), pairs, nil},
+	{"RowSums", unary(func(x *autodiff.Var) *autodiff.Var { return x.RowSums().Square() }), plain, nil},
+	{"ColSums", unary(func(x *autodiff.Var) *autodiff.Var { return x.ColSums().Square() }), plain, nil},
+	{"LogSumExp", unary((*autodiff.Var).LogSumExp), plain, nil},
+	{"LogSoftmax", unary((*autodiff.Var).LogSoftmax), one([2]int{1, 2}, [2]int{3, 5}, [2]int{7, 2}), nil},
+	{"Softmax", unary((*autodiff.Var).Softmax), one([2]int{1, 2}, [2]int{3, 5}, [2]int{7, 2}), nil},
+	{"L2Normalize", unary((*autodiff.Var).L2Normalize), one([2]int{1, 2}, [2]int{3, 5}, [2]int{7, 2}), nil},
+	{"SegmentSum", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].SegmentSum(segments(t, in[0].Rows())).Square()
+	}, plain, nil},
+	{"SegmentMean", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].SegmentMean(segments(t, in[0].Rows())).Square()
+	}, plain, nil},
+	{"SegmentExpand", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].SegmentExpand(segments(t, 7)).Square()
+	}, one([2]int{3, 1}, [2]int{3, 5}, [2]int{3, 2}), nil},
+	{"UpperQuantile", unary(func(x *autodiff.Var) *autodiff.Var { return x.UpperQuantile(0.35) }), squares, nil},
+
+	{"SliceRows", unary(func(x *autodiff.Var) *autodiff.Var { return x.SliceRows(x.Rows()/2, x.Rows()) }), plain, nil},
+	{"SliceCols", unary(func(x *autodiff.Var) *autodiff.Var { return x.SliceCols(x.Cols()/2, x.Cols()) }), plain, nil},
+	{"FillDiagonal", unary(func(x *autodiff.Var) *autodiff.Var { return x.FillDiagonal(3).Square() }), squares, nil},
+	{"GatherRows", unary(func(x *autodiff.Var) *autodiff.Var { return x.GatherRows([]int32{2, 0, 2, 1, 2}).Square() }), one([2]int{3, 1}, [2]int{4, 5}, [2]int{7, 2}), nil},
+	{"ScatterAddRows", unary(func(x *autodiff.Var) *autodiff.Var { return x.ScatterAddRows([]int32{4, 0, 4}, 6).Square() }), one([2]int{3, 1}, [2]int{3, 5}, [2]int{3, 2}), nil},
+	{"ConcatCols", func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return autodiff.ConcatCols(in[0], in[1], in[0]).Square()
+	}, [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {3, 2}}, {{7, 2}, {7, 4}}}, nil},
+	{"ConcatRows", func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return autodiff.ConcatRows(in[0], in[1], in[0]).Square()
+	}, [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {2, 5}}, {{7, 2}, {4, 2}}}, nil},
+	{"BatchNorm", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		y, _, _ := in[0].BatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
+		return y
+	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
+}
+
+// noGradient lists the methods of Var that are not differentiable operators.
+var noGradient = map[string]string{
+	"Greater": "a step", "Detach": "cuts the gradient",
+	"Value": "accessor", "Tape": "accessor", "Rows": "accessor", "Cols": "accessor", "Op": "accessor",
+	"NeedsGrad": "accessor", "Data": "accessor", "Float": "accessor", "Grad": "accessor",
+	"AddGrad": "used by VJPs", "LendGrad": "used by VJPs",
+}
+
+func engines() map[string]backend.Backend {
+	return map[string]backend.Backend{"ref": ref.New(), "cpu": cpu.New(tensor.Float64)}
+}
+
+func TestGradients(t *testing.T) {
+	for name, be := range engines() {
+		for _, opts := range [][]autodiff.Option{nil, {autodiff.Composed()}} {
+			for k, r := range table {
+				for _, shapes := range r.shapes {
+					t.Run(fmt.Sprintf("%s/%d options/%s/%d%v", name, len(opts), r.op, k, shapes), func(t *testing.T) {
+						rng := rand.New(rand.NewPCG(uint64(k), 1))
+						var in []gradcheck.Input
+						for _, s := range shapes {
+							x := gradcheck.Random(rng, s[0], s[1])
+							if r.adjust != nil {
+								for i, v := range x.Values {
+									x.Values[i] = r.adjust(v)
+								}
+							}
+							in = append(in, x)
+						}
+						gradcheck.Check(t, be, r.f, in, gradcheck.Options{Tape: opts})
+					})
+				}
+			}
+		}
+		if n := be.InUse(); n != 0 {
+			t.Errorf("%s: %d bytes in use at the end", name, n)
+		}
+	}
+}
+
+// TestEveryOperatorIsChecked: a method of Var without a row in the table, or
+// with fewer than three shapes, fails.
+func TestEveryOperatorIsChecked(t *testing.T) {
+	shapes := map[string]int{}
+	for _, r := range table {
+		shapes[r.op] += len(r.shapes)
+	}
+	typ := reflect.TypeFor[*autodiff.Var]()
+	for i := range typ.NumMethod() {
+		name := typ.Method(i).Name
+		if _, listed := noGradient[name]; !listed && shapes[name] < 3 {
+			t.Errorf("%s is gradient-checked at %d shapes; want 3, or an entry in noGradient", name, shapes[name])
+		}
+	}
+	for _, name := range []string{"ConcatCols", "ConcatRows"} {
+		if shapes[name] < 3 {
+			t.Errorf("%s is gradient-checked at %d shapes", name, shapes[name])
+		}
+	}
+}
+
+// TestSubgradients pins the values chosen at kinks.
+func TestSubgradients(t *testing.T) {
+	for name, be := range engines() {
+		tape := autodiff.NewTape(be)
+		for op, f := range map[string]func(x *autodiff.Var) *autodiff.Var{
+			"ReLU": (*autodiff.Var).ReLU, "Abs": (*autodiff.Var).Abs, "InvSqrt": (*autodiff.Var).InvSqrt, "L2Normalize": func(x *autodiff.Var) *autodiff.Var { return x.T().L2Normalize().Scale(1e-12) },
+		} {
+			x := tape.Leaf(2, 1, []float64{0, 0})
+			tape.Backward(f(x).Sum())
+			want := 0.0
+			if op == "L2Normalize" {
+				want = 1
+			}
+			for _, g := range x.Grad() {
+				if math.Abs(g-want) > 1e-12 {
+					t.Errorf("%s: %s at 0 has gradient %v, want %v", name, op, g, want)
+				}
+			}
+		}
+		tape.Reset()
+	}
+}

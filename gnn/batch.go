@@ -1,0 +1,75 @@
+// Package gnn is graph neural networks on package autodiff: message-passing
+// layers, encoders and readouts.
+//
+// The mental model: a batch of graphs is one big disconnected graph (package
+// graph), so a layer is two kinds of step only. Message passing multiplies the
+// node features [N×F] by the sparse adjacency, Σ_{j→i} x_j for every node i;
+// everything else treats nodes as independent rows. A readout then sums the
+// rows of each graph, [N×F] → [B×F].
+//
+//	b := gnn.NewBatch(tape, graphs)           // adjacency and features on the engine
+//	h := encoder.Forward(b, nn.Train)         // [B×width] one row per graph
+package gnn
+
+import (
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Batch is a [graph.Batch] on an engine. It belongs to the tape that it was
+// made for, and its host slices must not change before that tape's Reset.
+type Batch struct {
+	Host *graph.Batch
+	// Adj is the adjacency [N×N] by target.
+	Adj *autodiff.Sparse
+	// GraphPtr delimits the nodes of each graph, ViewPtr those of each view.
+	GraphPtr, ViewPtr *backend.Indices
+
+	tape *autodiff.Tape
+	x    *autodiff.Var
+}
+
+// NewBatch puts a host batch on the tape's engine. A batch that was never told
+// of views (EndView) counts as one view.
+func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
+	n := b.Nodes()
+	a := &backend.CSR{Rows: n, Cols: n, Ptr: t.Indices(b.Ptr), Col: t.Indices(b.Adj)}
+	at := a
+	if b.Asymmetric {
+		ptr, adj := b.Transpose()
+		at = &backend.CSR{Rows: n, Cols: n, Ptr: t.Indices(ptr), Col: t.Indices(adj)}
+	}
+	views := []int32{0}
+	for v := 1; v <= b.Views(); v++ {
+		views = append(views, b.GraphPtr[b.ViewPtr[v]])
+	}
+	if int(views[len(views)-1]) != n {
+		views = append(views, int32(n))
+	}
+	return &Batch{
+		Host: b, Adj: &autodiff.Sparse{A: a, T: at},
+		GraphPtr: t.Indices(b.GraphPtr), ViewPtr: t.Indices(views), tape: t,
+	}
+}
+
+// Tape returns the tape that the batch belongs to.
+func (b *Batch) Tape() *autodiff.Tape { return b.tape }
+
+// Features returns the dense feature matrix [N×F], made at the first call.
+func (b *Batch) Features() *autodiff.Var {
+	if b.x == nil {
+		n := b.Host.Nodes()
+		x := b.tape.Alloc(n, b.Host.X.Width)
+		b.tape.Backend().Upload32(x, b.Host.X.Materialize(n))
+		b.x = b.tape.Const(x)
+	}
+	return b.x
+}
+
+// GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x
+// [N×F] over the nodes of graph g.
+func GlobalAddPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentSum(b.GraphPtr) }
+
+// GlobalMeanPool is the mean readout [B×F]; a graph without nodes gets zeros.
+func GlobalMeanPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMean(b.GraphPtr) }

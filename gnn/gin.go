@@ -1,0 +1,129 @@
+package gnn
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+)
+
+// GINConv is the graph isomorphism layer of Xu et al. (2019):
+//
+//	y_i = MLP((1+ε)·x_i + Σ_{j→i} x_j),
+//
+// with ε a constant.
+type GINConv struct {
+	MLP *nn.MLP
+	Eps float64
+}
+
+// NewGINConv returns a layer in → hidden → out with ε = 0 and the MLP
+// Linear → ReLU → Linear.
+func NewGINConv(be backend.Backend, name string, in, hidden, out int, init nn.Init, rng *rand.Rand) *GINConv {
+	return &GINConv{MLP: nn.NewMLP(be, name, []int{in, hidden, out}, init, rng)}
+}
+
+// Forward returns y [N×out] for x [N×in]; x nil stands for the batch's input
+// features.
+//
+// Because aggregation is linear, (X + A·X)·W = X·W + A·(X·W). For one-hot input
+// features X·W is a choice of rows of W, so the one-hot matrix is never built
+// and the sum over neighbours runs at the hidden width.
+func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
+	if x == nil && !b.Host.X.OneHot() {
+		x = b.Features()
+	}
+	if x != nil {
+		return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
+	}
+	first := c.MLP.Layers[0]
+	h := b.tape.Param(first.W).GatherRows(b.Host.X.Category).SpMM(b.Adj, 1+c.Eps)
+	if first.B != nil {
+		h = h.AddRow(b.tape.Param(first.B))
+	}
+	for _, l := range c.MLP.Layers[1:] {
+		h = l.Forward(h.ReLU())
+	}
+	return h
+}
+
+// Parameters returns those of the MLP.
+func (c *GINConv) Parameters() []*autodiff.Param { return c.MLP.Parameters() }
+
+// Buffers returns none.
+func (c *GINConv) Buffers() []*nn.Buffer { return nil }
+
+// GINConfig describes a [GIN].
+type GINConfig struct {
+	In     int // width of the input features
+	Hidden int // width of every layer; 32 in the unsupervised experiments
+	Layers int // 3 in the unsupervised experiments
+}
+
+// GIN is the encoder of GraphCL's unsupervised experiments (You et al. 2020,
+// after InfoGraph): in every layer
+//
+//	x ← BatchNorm(ReLU(GINConv(x))),
+//
+// and the graph's embedding is the concatenation of the sum readouts of all
+// layers, [B × Layers·Hidden]. The input layer is not read out.
+type GIN struct {
+	Config GINConfig
+	Convs  []*GINConv
+	Norms  []*nn.BatchNorm
+}
+
+// NewGIN returns an encoder with Xavier-uniform weights and zero biases.
+func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
+	if c.In < 1 || c.Hidden < 1 || c.Layers < 1 {
+		panic(fmt.Sprintf("gnn: NewGIN: want positive sizes, have %+v", c))
+	}
+	g := &GIN{Config: c}
+	for l := range c.Layers {
+		in := c.Hidden
+		if l == 0 {
+			in = c.In
+		}
+		g.Convs = append(g.Convs, NewGINConv(be, fmt.Sprintf("encoder.convs.%d.nn", l), in, c.Hidden, c.Hidden, nn.XavierUniform, rng))
+		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.bns.%d", l), c.Hidden))
+	}
+	return g
+}
+
+// Width returns the width of the embedding, Layers·Hidden.
+func (g *GIN) Width() int { return g.Config.Layers * g.Config.Hidden }
+
+// Forward returns the embeddings [B×Width] of the graphs of a batch.
+func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	if b.Host.X.Width != g.Config.In {
+		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
+	}
+	var x *autodiff.Var
+	var readouts []*autodiff.Var
+	for l, conv := range g.Convs {
+		x = g.Norms[l].Forward(conv.Forward(b, x).ReLU(), b.ViewPtr, mode)
+		readouts = append(readouts, GlobalAddPool(x, b))
+	}
+	return autodiff.ConcatCols(readouts...)
+}
+
+// Parameters returns the convolutions' and then the norms', layer by layer.
+func (g *GIN) Parameters() []*autodiff.Param {
+	var ps []*autodiff.Param
+	for l := range g.Convs {
+		ps = append(ps, g.Convs[l].Parameters()...)
+		ps = append(ps, g.Norms[l].Parameters()...)
+	}
+	return ps
+}
+
+// Buffers returns the running statistics, layer by layer.
+func (g *GIN) Buffers() []*nn.Buffer {
+	var bs []*nn.Buffer
+	for _, n := range g.Norms {
+		bs = append(bs, n.Buffers()...)
+	}
+	return bs
+}

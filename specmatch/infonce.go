@@ -1,0 +1,129 @@
+package specmatch
+
+import (
+	"fmt"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// InfoNCEVariant is a form of the contrastive loss.
+type InfoNCEVariant uint8
+
+// The forms.
+const (
+	// NTXent is the paper's: symmetric in the views, 2N-1 candidates for each
+	// of the 2N anchors, the positive among them (Chen et al. 2020).
+	NTXent InfoNCEVariant = iota
+	// CrossView is GraphCL's code: anchors of view 1 only, candidates of view 2
+	// only, and the positive left out of the denominator.
+	CrossView
+)
+
+// InfoNCE is the contrastive loss of embeddings z¹, z² [N×D] of two views. Rows
+// are normalised inside: u_i = z_i/‖z_i‖. With the temperature τ and
+// s_ij = u_i·u_j/τ over all 2N rows, p(i) the other view of i, [NTXent] is
+//
+//	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ip(i) )      divided by 2N as a mean,
+//
+// and with s_ij = u¹_i·u²_j/τ, [CrossView] is
+//
+//	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ii )         divided by N as a mean.
+//
+// CrossView with N = 1 has no negative; its first term is then left out.
+// A zero row stays zero and is equally similar to everything.
+type InfoNCE struct {
+	Variant     InfoNCEVariant
+	Temperature float64 // τ > 0
+	Sum         bool    // the paper's sum instead of the mean
+}
+
+// Loss returns the loss [1×1].
+func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
+	if !z1.Value().Like(z2.Value()) || z1.Rows() == 0 {
+		tensor.Mismatch("specmatch: InfoNCE", "want two views [N×D] with N ≥ 1", z1.Value(), z2.Value())
+	}
+	if !(c.Temperature > 0) {
+		panic(fmt.Sprintf("specmatch: InfoNCE: temperature %v is not positive", c.Temperature))
+	}
+	u1, u2 := z1.L2Normalize(), z2.L2Normalize()
+	if c.Variant == CrossView {
+		return c.crossView(u1, u2)
+	}
+	if z1.Tape().Fused() {
+		return c.ntXentFused(autodiff.ConcatRows(u1, u2))
+	}
+	return c.ntXent(u1, u2)
+}
+
+// scale is the factor that turns the sum over n anchors into the loss.
+func (c InfoNCE) scale(n int) float64 {
+	if c.Sum {
+		return 1
+	}
+	return 1 / float64(n)
+}
+
+// ntXent is the definition of the NTXent form.
+func (c InfoNCE) ntXent(u1, u2 *autodiff.Var) *autodiff.Var {
+	u := autodiff.ConcatRows(u1, u2)
+	s := u.MatMulT(u).Scale(1 / c.Temperature).FillDiagonal(negInf)
+	positives := u1.Dot(u2).Scale(2 / c.Temperature)
+	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(u.Rows()))
+}
+
+// crossView is GraphCL's form.
+func (c InfoNCE) crossView(u1, u2 *autodiff.Var) *autodiff.Var {
+	n := u1.Rows()
+	positives := u1.Dot(u2).Scale(1 / c.Temperature)
+	if n == 1 {
+		return positives.Scale(-1)
+	}
+	s := u1.MatMulT(u2).Scale(1 / c.Temperature).FillDiagonal(negInf)
+	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(n))
+}
+
+// ntXentFused is ntXent as one operator with the closed-form gradient. With P
+// the row softmax of s without its diagonal and Y the one-hot positives,
+//
+//	∂L/∂U = (c/τ)·((P-Y) + (P-Y)ᵀ)·U,   c = 1 or 1/(2N).
+//
+// Y·U is U with its two halves exchanged.
+func (c InfoNCE) ntXentFused(u *autodiff.Var) *autodiff.Var {
+	t := u.Tape()
+	be := t.Backend()
+	m := u.Rows()
+	d := u.Cols()
+	scale := c.scale(m)
+
+	s, lse, out := t.Alloc(m, m), t.Alloc(m, 1), t.Alloc(1, 1)
+	be.Gemm(s, false, true, 1/c.Temperature, u.Value(), u.Value(), 0)
+	be.FillDiagonal(s, negInf)
+	be.ReduceRows(lse, backend.RowLogSumExp, s)
+	be.Dot(out, lse, nil)
+	swapped := swapHalves(t, u.Value())
+	pos := be.Alloc(1, 1)
+	be.Dot(pos, swapped, u.Value())
+	be.Axpby(out, scale, out, -scale/c.Temperature, pos)
+	be.Free(pos)
+	return t.Record("NTXent", out, func(dy *tensor.Tensor) {
+		p, du := be.Alloc(m, m), be.Alloc(m, d)
+		be.BinaryCol(p, backend.Sub, s, lse)
+		be.Unary(p, backend.Exp, p)
+		be.Gemm(du, false, false, 1, p, u.Value(), 0)
+		be.Gemm(du, true, false, 1, p, u.Value(), 1)
+		be.Free(p)
+		be.Axpby(du, scale/c.Temperature, du, -2*scale/c.Temperature, swapped)
+		be.BinaryScalar(du, backend.Mul, du, dy)
+		u.AddGrad(du)
+	}, u)
+}
+
+func swapHalves(t *autodiff.Tape, u *tensor.Tensor) *tensor.Tensor {
+	n := u.Rows / 2
+	out := t.Alloc(u.Rows, u.Cols)
+	t.Backend().CopyBlock(out, 0, 0, u, n, 0, n, u.Cols)
+	t.Backend().CopyBlock(out, n, 0, u, 0, 0, n, u.Cols)
+	return out
+}

@@ -1,0 +1,251 @@
+package specmatch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Objective is the training loss L_C + β·L_G.
+type Objective struct {
+	Contrast InfoNCE
+	Match    LaplacianMatch
+	// OnH gives L_G the encoder's output h; by default it sees z.
+	OnH bool
+	// Center subtracts the mean over the batch from each view before L_G.
+	Center bool
+	Beta   BetaSchedule
+}
+
+// BetaSchedule says how strong L_G is. With Ratio 0, β is Beta, reached
+// linearly over the first WarmupSteps steps. With Ratio > 0, β is steered so
+// that ‖β·∇L_G‖ = Ratio·‖∇L_C‖ over all parameters: measured at every probed
+// step and held in between.
+type BetaSchedule struct {
+	Beta        float64
+	WarmupSteps int
+	Ratio       float64
+}
+
+// ParseBeta reads "0.05" or "auto:0.2" (a target ratio).
+func ParseBeta(s string) (BetaSchedule, error) {
+	number, auto := strings.CutPrefix(s, "auto:")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+		return BetaSchedule{}, fmt.Errorf("specmatch: beta %q: want a number ≥ 0 or auto:RATIO", s)
+	}
+	if auto {
+		return BetaSchedule{Ratio: v}, nil
+	}
+	return BetaSchedule{Beta: v}, nil
+}
+
+// Active reports whether L_G takes part in training.
+func (b BetaSchedule) Active() bool { return b.Beta > 0 || b.Ratio > 0 }
+
+// Stats is what a training step saw.
+type Stats struct {
+	Loss, LossC, LossG float64 // LossG is NaN where L_G was not computed
+	Beta               float64
+	Probe              *Probe // nil unless the step was probed
+}
+
+// Probe is the closer look at one step: the gradients of the two losses over
+// all parameters, and a diagnosis of the embeddings.
+type Probe struct {
+	GradC, GradG float64 // ‖∇L_C‖, ‖∇L_G‖
+	Ratio        float64 // β·‖∇L_G‖/‖∇L_C‖ with the β in force
+	Cosine       float64 // cosine of ∇L_C and ∇L_G; 0 if either is zero
+	Diagnosis
+}
+
+// NonFiniteError says that a loss or a gradient was not a finite number, which
+// ends training: the parameters are those before the step.
+type NonFiniteError struct {
+	Step  int
+	What  string
+	Value float64
+	Op    string // the first operator with a non-finite value, if any
+}
+
+func (e *NonFiniteError) Error() string {
+	msg := fmt.Sprintf("specmatch: step %d: %s is %v", e.Step, e.What, e.Value)
+	if e.Op != "" {
+		msg += "; the first operator with such a value is " + e.Op
+	}
+	return msg
+}
+
+// Trainer runs training steps.
+type Trainer struct {
+	Model     *Model
+	Objective Objective
+	Optimizer *optim.Adam
+
+	be    backend.Backend
+	tape  *autodiff.Tape
+	steps int
+	beta  float64 // the steered β
+}
+
+// NewTrainer returns a trainer with a fresh Adam of the given learning rate.
+func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ...autodiff.Option) *Trainer {
+	return &Trainer{
+		Model: m, Objective: o, Optimizer: optim.NewAdam(be, m.Parameters(), rate),
+		be: be, tape: autodiff.NewTape(be, opts...),
+	}
+}
+
+// Step trains on a batch of two views (graph.Batch.Views must be 2, with the
+// same number of graphs each). With probe it also fills Stats.Probe, at the
+// cost of two more backward passes; the training trajectory is the same with
+// and without, unless β is steered.
+//
+// A device failure and a non-finite loss or gradient are returned; the
+// parameters are then unchanged.
+func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
+	if b.Views() != 2 || b.ViewPtr[2] != 2*b.ViewPtr[1] {
+		return s, fmt.Errorf("specmatch: Step: want a batch of two equal views, have view pointers %v", b.ViewPtr)
+	}
+	defer tr.tape.Reset()
+	defer func() {
+		if r := recover(); r != nil {
+			var device *backend.Error
+			if e, ok := r.(error); ok && errors.As(e, &device) {
+				err = device
+				return
+			}
+			panic(r)
+		}
+	}()
+
+	steered := tr.Objective.Beta.Ratio > 0
+	probe = probe || (steered && tr.steps == 0)
+	nn.ZeroGrad(tr.Model)
+	lossC, lossG, z1, z2 := tr.losses(b, probe)
+	s.LossC, s.LossG = lossC.Float(), math.NaN()
+	if lossG != nil {
+		s.LossG = lossG.Float()
+	}
+	if probe {
+		s.Probe = tr.probe(lossC, lossG, z1, z2)
+		if steered && s.Probe.GradG > 0 {
+			tr.beta = tr.Objective.Beta.Ratio * s.Probe.GradC / s.Probe.GradG
+		}
+	}
+	s.Beta = tr.currentBeta()
+	loss := lossC
+	if s.Beta > 0 {
+		loss = lossC.Add(lossG.Scale(s.Beta))
+	}
+	s.Loss = loss.Float()
+	if probe && s.Probe.GradC > 0 {
+		s.Probe.Ratio = s.Beta * s.Probe.GradG / s.Probe.GradC
+	}
+	if !finite(s.Loss) {
+		return s, &NonFiniteError{Step: tr.steps, What: "the loss", Value: s.Loss, Op: tr.tape.FirstNonFinite()}
+	}
+	tr.tape.Backward(loss)
+	if norm := tr.gradNorm(); !finite(norm) {
+		nn.ZeroGrad(tr.Model)
+		return s, &NonFiniteError{Step: tr.steps, What: "the gradient's norm", Value: norm}
+	}
+	tr.Optimizer.Step()
+	tr.steps++
+	return s, nil
+}
+
+// losses runs the model and returns L_C and, where it is needed, L_G.
+func (tr *Trainer) losses(b *graph.Batch, probe bool) (lossC, lossG, z1, z2 *autodiff.Var) {
+	n := int(b.ViewPtr[1])
+	h, z := tr.Model.Forward(gnn.NewBatch(tr.tape, b), nn.Train)
+	z1, z2 = z.SliceRows(0, n), z.SliceRows(n, 2*n)
+	lossC = tr.Objective.Contrast.Loss(z1, z2)
+	if probe || tr.currentBeta() > 0 {
+		g1, g2 := z1, z2
+		if tr.Objective.OnH {
+			g1, g2 = h.SliceRows(0, n), h.SliceRows(n, 2*n)
+		}
+		if tr.Objective.Center {
+			g1, g2 = center(g1), center(g2)
+		}
+		lossG = tr.Objective.Match.Loss(g1, g2)
+	}
+	return lossC, lossG, z1, z2
+}
+
+// center subtracts the column means.
+func center(x *autodiff.Var) *autodiff.Var {
+	return x.SubRow(x.ColSums().Scale(1 / float64(x.Rows())))
+}
+
+func (tr *Trainer) currentBeta() float64 {
+	b := tr.Objective.Beta
+	if b.Ratio > 0 {
+		return tr.beta
+	}
+	if tr.steps < b.WarmupSteps {
+		return b.Beta * float64(tr.steps) / float64(b.WarmupSteps)
+	}
+	return b.Beta
+}
+
+// probe runs one backward pass per loss and compares the gradients.
+func (tr *Trainer) probe(lossC, lossG, z1, z2 *autodiff.Var) *Probe {
+	gc, gg := tr.gradient(lossC), tr.gradient(lossG)
+	p := &Probe{Diagnosis: Diagnose(z1.Data(), z2.Data(), z1.Rows(), z1.Cols(), tr.Objective.Match)}
+	var cc, gG, cg float64
+	for i := range gc {
+		cc += gc[i] * gc[i]
+		gG += gg[i] * gg[i]
+		cg += gc[i] * gg[i]
+	}
+	p.GradC, p.GradG = math.Sqrt(cc), math.Sqrt(gG)
+	if cc > 0 && gG > 0 {
+		p.Cosine = cg / (p.GradC * p.GradG)
+	}
+	return p
+}
+
+// gradient returns ∂loss over all parameters, one behind another, and leaves
+// the parameters without gradient.
+func (tr *Trainer) gradient(loss *autodiff.Var) []float64 {
+	var all []float64
+	if loss.NeedsGrad() {
+		tr.tape.Backward(loss)
+	}
+	for _, p := range tr.Model.Parameters() {
+		g := make([]float64, p.Value.Len())
+		if p.HasGrad() {
+			tr.be.Download(g, p.Grad)
+		}
+		all = append(all, g...)
+		p.ZeroGrad()
+	}
+	return all
+}
+
+func (tr *Trainer) gradNorm() float64 {
+	sum := tr.be.Alloc(1, 1)
+	defer tr.be.Free(sum)
+	total, v := 0.0, []float64{0}
+	for _, p := range tr.Model.Parameters() {
+		if p.HasGrad() {
+			tr.be.Dot(sum, p.Grad, p.Grad)
+			tr.be.Download(v, sum)
+			total += v[0]
+		}
+	}
+	return math.Sqrt(total)
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
