@@ -113,7 +113,7 @@ var table = []row{
 	{"Sigmoid", unary((*autodiff.Var).Sigmoid), plain, nil},
 	{"Softplus", unary((*autodiff.Var).Softplus), plain, nil},
 	{"Tanh", unary((*autodiff.Var).Tanh), plain, nil},
-	{"ReLU", unary((*autodiff.Var).ReLU), plain, away},
+	{"ReLU", unary((*autodiff.Var).ReLU), one([2]int{2, 3}, [2]int{3, 5}, [2]int{7, 2}), away},
 	{"Abs", unary((*autodiff.Var).Abs), plain, away},
 	{"InvSqrt", unary((*autodiff.Var).InvSqrt), plain, positive},
 	{"Dropout", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
