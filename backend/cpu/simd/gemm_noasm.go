@@ -1,0 +1,8 @@
+//go:build !amd64 || noasm
+
+package simd
+
+func tiles32() *tileSet { return goTiles32 }
+func tiles64() *tileSet { return goTiles64 }
+
+func setMask(*gemmArgs, int, int, int) {}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// gemmFile writes the GEMM tile kernels of one instruction set and returns the
+// Go tables that list them.
+//
+// A kernel computes an mr×(nv vectors) tile of C, held in registers, over one
+// block of K:
+//
+//	for every k: load the nv vectors of row k of the B panel; for every row r
+//	broadcast A[r,k] and multiply-add.
+//
+// A is read in place through a row and a column stride, so the same kernel
+// serves A, Aᵀ and a packed A. The rows' addresses are formed from two pointers
+// (row 0 and row 7) and 1, 3 and 5 times the row stride, which the addressing
+// mode multiplies by 1, 2, 4, 8.
+func gemmFile(o *out, s isa) string {
+	var table strings.Builder
+	for _, el := range []elem{single, double} {
+		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix, s.name)
+		for mr := 1; mr <= s.mr; mr++ {
+			table.WriteString("\t{")
+			for nv := 1; nv <= 2; nv++ {
+				if nv > 1 {
+					table.WriteString(", ")
+				}
+				table.WriteString(gemmKernel(o, s, el, mr, nv))
+			}
+			table.WriteString("},\n")
+		}
+		table.WriteString("}\n")
+	}
+	return table.String()
+}
+
+// rowAddr gives the operand of A[r,k]: SI points to row 0, R8 to row 7, and
+// R9, R10, R11 hold 1, 3 and 5 row strides.
+func rowAddr(r int) string {
+	switch r {
+	case 0:
+		return "(SI)"
+	case 1, 2, 4, 8:
+		return fmt.Sprintf("(SI)(R9*%d)", r)
+	case 3, 6, 12:
+		return fmt.Sprintf("(SI)(R10*%d)", r/3)
+	case 5, 10:
+		return fmt.Sprintf("(SI)(R11*%d)", r/5)
+	case 7:
+		return "(R8)"
+	case 9:
+		return "(R8)(R9*2)"
+	case 11:
+		return "(R8)(R9*4)"
+	case 13:
+		return "(R8)(R10*2)"
+	}
+	panic("gen: a GEMM tile has at most 14 rows")
+}
+
+func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
+	lanes := s.bytes / el.size
+	name := fmt.Sprintf("%sgemm%dx%d%s", el.prefix, mr, nv*lanes, s.name)
+	o.fn(fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nv*lanes),
+		name, "(p *gemmArgs)", 8)
+
+	acc := func(r, j int) string { return s.v(r*nv + j) }
+	b := func(j int) string { return s.v(2*s.mr + j) }
+	tmp := func(i int) string { return s.v(2*s.mr + 2 + i%2) }
+	tile, loop := o.l("tile"), o.l("loop")
+
+	o.p("MOVQ p+0(FP), DI")
+	o.p("MOVQ gemmArgs_a(DI), R14")
+	o.p("MOVQ gemmArgs_rsA(DI), R9")
+	o.p("MOVQ gemmArgs_csA(DI), R12")
+	o.p("MOVQ gemmArgs_ldb(DI), R13")
+	o.p("MOVQ gemmArgs_c(DI), DX")
+	o.p("MOVQ gemmArgs_ldc(DI), AX")
+	o.p("LEAQ (R9)(R9*2), R10")
+	o.p("LEAQ (R9)(R9*4), R11")
+	o.p("%s:", tile)
+	o.p("MOVQ R14, SI")
+	if mr > 7 {
+		o.p("LEAQ (SI)(R9*8), R8")
+		o.p("SUBQ R9, R8")
+	}
+	o.p("MOVQ gemmArgs_b(DI), BX")
+	o.p("MOVQ gemmArgs_k(DI), CX")
+	for i := range mr * nv {
+		if i < 16 {
+			o.p("VXORPS X%d, X%d, X%d", i, i, i)
+		} else {
+			o.p("VPXORD Z%d, Z%d, Z%d", i, i, i)
+		}
+	}
+	o.p("%s:", loop)
+	for j := range nv {
+		o.p("VMOVU%s %d(BX), %s", el.ps, j*s.bytes, b(j))
+	}
+	o.p("ADDQ R13, BX")
+	for r := range mr {
+		o.p("VBROADCAST%s %s, %s", el.ss, rowAddr(r), tmp(r))
+		for j := range nv {
+			o.p("VFMADD231%s %s, %s, %s", el.ps, b(j), tmp(r), acc(r, j))
+		}
+	}
+	o.p("ADDQ R12, SI")
+	if mr > 7 {
+		o.p("ADDQ R12, R8")
+	}
+	o.p("DECQ CX")
+	o.p("JNZ %s", loop)
+
+	// The tile is complete. C = acc, C = alpha·acc or C = beta·C + alpha·acc.
+	alpha, beta, t, mask := b(0), b(1), tmp(0), tmp(1)
+	scale, update, next := o.l("scale"), o.l("update"), o.l("next")
+	o.p("MOVQ gemmArgs_mode(DI), CX")
+	o.p("VBROADCAST%s gemmArgs_alpha(DI), %s", el.ss, alpha)
+	o.p("VBROADCAST%s gemmArgs_beta(DI), %s", el.ss, beta)
+	if s.reg == "Z" {
+		o.p("KMOVW gemmArgs_mask(DI), K1")
+	} else {
+		o.p("MOVQ gemmArgs_maskVec(DI), BX")
+		o.p("VMOVDQU (BX), %s", mask)
+	}
+	store := func(r, j int, v string, masked bool) {
+		switch {
+		case masked && s.reg == "Z":
+			o.p("VMOVU%s %s, K1, %d(DX)", el.ps, v, j*s.bytes)
+		case masked:
+			o.p("VMASKMOV%s %s, %s, %d(DX)", el.ps, v, mask, j*s.bytes)
+		default:
+			o.p("VMOVU%s %s, %d(DX)", el.ps, v, j*s.bytes)
+		}
+	}
+	load := func(j int, v string, masked bool) {
+		switch {
+		case masked && s.reg == "Z":
+			o.p("VMOVU%s.Z %d(DX), K1, %s", el.ps, j*s.bytes, v)
+		case masked:
+			o.p("VMASKMOV%s %d(DX), %s, %s", el.ps, j*s.bytes, mask, v)
+		default:
+			o.p("VMOVU%s %d(DX), %s", el.ps, j*s.bytes, v)
+		}
+	}
+	writeBack := func(masked bool) {
+		sc, up := scale, update
+		if !masked && s.reg == "Y" {
+			sc, up = o.l("scale"), o.l("update")
+		}
+		for mode := range 3 {
+			switch mode {
+			case 0:
+				o.p("CMPQ CX, $const_gemmScale")
+				o.p("JEQ %s", sc)
+				o.p("JGT %s", up)
+			case 1:
+				o.p("%s:", sc)
+			case 2:
+				o.p("%s:", up)
+			}
+			for r := range mr {
+				for j := range nv {
+					last := masked && j == nv-1
+					switch mode {
+					case 0:
+						store(r, j, acc(r, j), last)
+					case 1:
+						o.p("VMUL%s %s, %s, %s", el.ps, alpha, acc(r, j), acc(r, j))
+						store(r, j, acc(r, j), last)
+					case 2:
+						load(j, t, last)
+						o.p("VMUL%s %s, %s, %s", el.ps, beta, t, t)
+						o.p("VFMADD231%s %s, %s, %s", el.ps, alpha, acc(r, j), t)
+						store(r, j, t, last)
+					}
+				}
+				o.p("ADDQ AX, DX")
+			}
+			if mode < 2 || !masked {
+				o.p("JMP %s", next)
+			}
+		}
+	}
+	if s.reg == "Y" {
+		// VMASKMOV stores are slow: full vectors go without.
+		part := o.l("part")
+		o.p("CMPQ gemmArgs_mask(DI), $0")
+		o.p("JNE %s", part)
+		writeBack(false)
+		o.p("%s:", part)
+	}
+	writeBack(true)
+	o.p("%s:", next)
+	o.p("ADDQ gemmArgs_aStep(DI), R14")
+	o.p("DECQ gemmArgs_tiles(DI)")
+	o.p("JNZ %s", tile)
+	o.p("VZEROUPPER")
+	o.p("RET")
+	return name
+}

@@ -1,0 +1,7 @@
+//go:build !amd64 || noasm
+
+package simd
+
+const haveAsm = false
+
+func detect() ISA { return Generic }
