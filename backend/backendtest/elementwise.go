@@ -1,0 +1,233 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+func checkUnary(s *suite) {
+	for _, op := range backend.UnaryOps() {
+		tol := tolerance{ulps: 4}
+		switch op {
+		case backend.ReLU, backend.Abs, backend.Sign:
+			tol = tolerance{}
+		case backend.Sqrt, backend.Reciprocal:
+			tol.ulps = 2
+		case backend.Exp, backend.Sigmoid, backend.Softplus, backend.Tanh:
+			tol.slack = s.normal
+		}
+		unary := func(a matrix, alias int, note string, large bool) {
+			s.Helper()
+			s.try(trial{
+				op: "Unary " + op.String(), note: note, alias: alias, large: large,
+				in: []matrix{a}, out: []output{{before(a, alias), tol}},
+				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+					b.Unary(out[0], op, in[0])
+				},
+			})
+		}
+		everyShape(func(rows, cols int, large bool) {
+			unary(s.random(rows, cols), 0, "", large)
+			unary(s.random(rows, cols), 1, "", large)
+		})
+		// Every special value at every place of a vector, so that a vector loop
+		// and its tail agree.
+		special := s.special()
+		for shift := range 5 {
+			m := constant(1, len(special)+shift, 1)
+			copy(m.v[shift:], special)
+			unary(m, 0, "special values", false)
+		}
+		sweep := constant(401, 10, 0)
+		for i := range sweep.v {
+			sweep.v[i] = math.Copysign(math.Exp2(float64(i-2005)/50), float64(i%2)-0.5) // ±2^-40 to ±2^40
+		}
+		unary(sweep, 0, "from ±2^-40 to ±2^40", false)
+		for i := range sweep.v {
+			sweep.v[i] = float64(i-2005) / 20 // about -100 to 100
+		}
+		unary(sweep, 0, "from -100 to 100", false)
+		for i := range sweep.v {
+			sweep.v[i] = 1 + float64(i-2005)/1e4
+		}
+		unary(sweep, 0, "around 1", false)
+	}
+}
+
+// before returns what the destination of an elementwise primitive holds: NaN,
+// or, if it is one of the inputs, that.
+func before(input matrix, alias int) matrix {
+	if alias > 0 {
+		return input
+	}
+	return poison(input.rows, input.cols)
+}
+
+type binaryCall func(b backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, x, y *tensor.Tensor)
+
+func checkBinary(s *suite) {
+	s.checkBinary("Binary", backend.Backend.Binary, func(rows, cols int) (int, int) { return rows, cols })
+}
+
+func checkBinaryRow(s *suite) {
+	s.checkBinary("BinaryRow", backend.Backend.BinaryRow, func(_, cols int) (int, int) { return 1, cols })
+}
+
+func checkBinaryCol(s *suite) {
+	s.checkBinary("BinaryCol", backend.Backend.BinaryCol, func(rows, _ int) (int, int) { return rows, 1 })
+}
+
+func checkBinaryScalar(s *suite) {
+	s.checkBinary("BinaryScalar", backend.Backend.BinaryScalar, func(_, _ int) (int, int) { return 1, 1 })
+}
+
+// checkBinary checks one of the forms of the binary functions; second gives the
+// shape of its second argument.
+func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols int) (int, int)) {
+	for _, op := range backend.BinaryOps() {
+		var tol tolerance
+		if op == backend.Div {
+			tol.ulps = 2
+		}
+		binary := func(x, y matrix, alias int, note string, large bool) {
+			s.Helper()
+			dst := x
+			if alias == 2 {
+				dst = y
+			}
+			s.try(trial{
+				op: name + " " + op.String(), note: note, alias: alias, large: large,
+				in: []matrix{x, y}, out: []output{{before(dst, alias), tol}},
+				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+					form(b, out[0], op, in[0], in[1])
+				},
+			})
+		}
+		data := func(rows, cols int) (x, y matrix) { // with ties, for the comparisons
+			x, y = s.random(rows, cols), s.random(second(rows, cols))
+			for i := range y.v {
+				if i < len(x.v) && i%5 == 0 {
+					y.v[i] = x.v[i]
+				}
+			}
+			return x, y
+		}
+		everyShape(func(rows, cols int, large bool) {
+			for alias := range 3 {
+				x, y := data(rows, cols)
+				if alias < 2 || x.rows == y.rows && x.cols == y.cols {
+					binary(x, y, alias, "", large)
+				}
+			}
+		})
+		// Every pair of special values.
+		special := s.special()
+		x, y := constant(len(special), len(special), 0), constant(len(special), len(special), 0)
+		for i := range x.v {
+			x.v[i], y.v[i] = special[i/len(special)], special[i%len(special)]
+		}
+		switch rows, cols := second(x.rows, x.cols); {
+		case cols > 1 && rows == 1:
+			y = matrix{1, cols, special}
+		case cols == 1 && rows > 1:
+			x, y = y, matrix{rows, 1, special}
+		case cols == 1:
+			for _, v := range special {
+				binary(row(special...), row(v), 0, fmt.Sprintf("special values and %v", v), false)
+			}
+			continue
+		}
+		binary(x, y, 0, "special values", false)
+	}
+	// Both arguments may be one tensor.
+	if name == "Binary" {
+		for _, op := range backend.BinaryOps() {
+			s.try(trial{
+				op: "Binary " + op.String(), note: "of a tensor with itself",
+				in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},
+				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+					b.Binary(out[0], op, in[0], in[0])
+				},
+			})
+		}
+	}
+}
+
+// factors are the constants of the linear primitives.
+var factors = []float64{0, 1, -1, 0.5, -1.3}
+
+func checkAffine(s *suite) {
+	affine := func(a matrix, alpha, c float64, alias int, note string, large bool) {
+		s.Helper()
+		t := trial{
+			op: "Affine", note: fmt.Sprintf("%salpha=%v c=%v", note, alpha, c), alias: alias, large: large,
+			in: []matrix{a}, out: []output{{before: before(a, alias)}},
+			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+				b.Affine(out[0], alpha, in[0], c)
+			},
+		}
+		scale := a.mapped(func(v float64) float64 { return math.Abs(alpha*v) + math.Abs(c) })
+		t.out[0].tol = tolerance{ulps: 2, scale: &scale}
+		s.try(t)
+	}
+	for _, alpha := range factors {
+		for _, c := range factors {
+			affine(s.random(7, 19), alpha, c, 0, "", false)
+			affine(s.random(7, 19), alpha, c, 1, "", false)
+		}
+	}
+	everyShape(func(rows, cols int, large bool) {
+		affine(s.random(rows, cols), 0.7, -0.2, 0, "", large)
+		affine(s.random(rows, cols), -2.5, 0, 1, "", large)
+	})
+	affine(row(s.special()...), 1, 0, 0, "special values, ", false)
+	affine(row(s.special()...), -1, 1, 0, "special values, ", false)
+}
+
+func checkAxpby(s *suite) {
+	axpby := func(x, y matrix, alpha, beta float64, alias int, note string, large bool) {
+		s.Helper()
+		dst := x
+		if alias == 2 {
+			dst = y
+		}
+		t := trial{
+			op: "Axpby", note: fmt.Sprintf("%salpha=%v beta=%v", note, alpha, beta), alias: alias, large: large,
+			in: []matrix{x, y}, out: []output{{before: before(dst, alias)}},
+			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+				b.Axpby(out[0], alpha, in[0], beta, in[1])
+			},
+		}
+		scale := x.mapped(math.Abs)
+		for i := range scale.v {
+			scale.v[i] = math.Abs(alpha*x.v[i]) + math.Abs(beta*y.v[i])
+		}
+		t.out[0].tol = tolerance{ulps: 2, scale: &scale}
+		s.try(t)
+	}
+	for _, alpha := range factors {
+		for _, beta := range factors {
+			for alias := range 3 {
+				axpby(s.random(7, 19), s.random(7, 19), alpha, beta, alias, "", false)
+			}
+		}
+	}
+	everyShape(func(rows, cols int, large bool) {
+		for alias := range 3 {
+			axpby(s.random(rows, cols), s.random(rows, cols), 0.7, -0.2, alias, "", large)
+		}
+	})
+	special := row(s.special()...)
+	axpby(special, constant(1, special.cols, 1), 1, 1, 0, "special values, ", false)
+	axpby(constant(1, special.cols, 1), special, 1, -1, 0, "special values, ", false)
+	s.try(trial{
+		op: "Axpby", note: "of a tensor with itself",
+		in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},
+		call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+			b.Axpby(out[0], 2, in[0], 0.5, in[0])
+		},
+	})
+}

@@ -1,0 +1,256 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// product is a matrix product dst [M×N] = alpha·op(a)·op(b) + beta·dst with the
+// inner dimension K.
+type product struct {
+	m, n, k        int
+	transA, transB bool
+	alpha, beta    float64
+	large          bool
+}
+
+// gemm makes the trial of p with numbers from data.
+func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
+	a, b := data(p.m, p.k), data(p.k, p.n)
+	if p.transA {
+		a.rows, a.cols = a.cols, a.rows
+	}
+	if p.transB {
+		b.rows, b.cols = b.cols, b.rows
+	}
+	dst := poison(p.m, p.n)
+	if p.beta != 0 {
+		dst = data(p.m, p.n)
+	}
+	name := "Gemm " // with the flags as BLAS spells them
+	for _, t := range []bool{p.transA, p.transB} {
+		if t {
+			name += "T"
+		} else {
+			name += "N"
+		}
+	}
+	call := func(alpha, beta float64) func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+		return func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+			b.Gemm(out[0], p.transA, p.transB, alpha, in[0], in[1], beta)
+		}
+	}
+	t := trial{
+		op: name, note: fmt.Sprintf("alpha=%v beta=%v", p.alpha, p.beta), large: p.large,
+		in: []matrix{a, b}, out: []output{{before: dst}},
+		call: call(math.Abs(p.alpha), math.Abs(p.beta)),
+	}
+	if !p.large || !s.short {
+		t.out[0].tol = tolerance{ulps: 4, terms: p.k + 1, scale: s.magnitude(t)}
+	}
+	t.call = call(p.alpha, p.beta)
+	return t
+}
+
+func checkGemm(s *suite) {
+	try := func(p product) {
+		s.Helper()
+		exact := s.gemm(p, s.integers)
+		exact.note += ", whole numbers"
+		exact.out[0].tol = tolerance{}
+		s.try(exact)
+		s.try(s.gemm(p, s.random))
+	}
+	transposes := [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}}
+	scales := []float64{0, 1, -1, 0.5}
+	for _, t := range transposes {
+		next := 0
+		each := func(m, n, k int, large bool) { // with the next alpha and beta
+			s.Helper()
+			next++
+			try(product{m, n, k, t[0], t[1], scales[next%4], scales[next/4%4], large})
+			if next%4 == 0 || large { // a zero alpha shows little
+				try(product{m, n, k, t[0], t[1], 1, 0, large})
+			}
+		}
+		for _, alpha := range scales {
+			for _, beta := range scales {
+				try(product{5, 7, 6, t[0], t[1], alpha, beta, false})
+				try(product{33, 17, 18, t[0], t[1], alpha, beta, false})
+				try(product{5, 7, 0, t[0], t[1], alpha, beta, false})
+			}
+		}
+		small := []int{0, 1, 2, 3, 5}
+		for _, m := range small {
+			for _, n := range small {
+				for _, k := range small {
+					each(m, n, k, false)
+				}
+			}
+		}
+		for _, n := range edges {
+			each(n, 6, 5, false)
+			each(6, n, 5, false)
+			each(6, 5, n, false)
+			each(n, 1, 4, false)
+			each(1, n, 4, false)
+			each(1, 1, n, false)
+		}
+		each(16, 16, 16, false)
+		each(17, 33, 65, false)
+		each(64, 64, 64, false)
+		each(63, 65, 64, false)
+		each(128, 64, 32, false)
+		each(1, 1, 1000, false)
+		each(129, 127, 130, true)
+		each(5003, 33, 17, true) // a layer on the nodes of a batch
+		each(33, 17, 5003, true) // its weights' gradient
+		each(257, 259, 33, true) // similarities
+		each(3, 5003, 9, true)
+	}
+	// A Gram matrix multiplies a tensor with itself.
+	for _, trans := range []bool{false, true} {
+		s.sum(21, func(data func(r, c int) matrix) trial {
+			x := data(33, 21)
+			if trans {
+				x.rows, x.cols = x.cols, x.rows
+			}
+			return trial{
+				op: "Gemm of a tensor with itself", note: fmt.Sprintf("transA=%v", trans),
+				in: []matrix{x}, out: exact(33, 33),
+				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+					b.Gemm(out[0], trans, !trans, 1, in[0], in[0], 0)
+				},
+			}
+		})
+	}
+}
+
+// sparse is a sparse matrix in host memory.
+type sparse struct {
+	name       string
+	rows, cols int
+	ptr, col   []int32
+}
+
+// sparse returns a matrix whose row i has degree(i) entries in columns that are
+// neither sorted nor distinct.
+func (s *suite) sparse(name string, rows, cols int, degree func(i int) int) sparse {
+	a := sparse{name, rows, cols, make([]int32, 1, rows+1), nil}
+	for i := range rows {
+		if cols > 0 {
+			for range degree(i) {
+				a.col = append(a.col, int32(s.rng.IntN(cols)))
+			}
+		}
+		a.ptr = append(a.ptr, int32(len(a.col)))
+	}
+	return a
+}
+
+// longestRow returns the number of entries of the longest row.
+func (a sparse) longestRow() int {
+	longest := 0
+	for i := range a.rows {
+		longest = max(longest, int(a.ptr[i+1]-a.ptr[i]))
+	}
+	return longest
+}
+
+// spmm makes the trial dst = A·x + self·x with the values val, or ones.
+func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) trial {
+	t := trial{
+		op: "SpMM", note: fmt.Sprintf("%s [%d×%d], self=%v", a.name, a.rows, a.cols, self), large: large,
+		in: []matrix{x}, idx: [][]int32{a.ptr, a.col}, out: exact(a.rows, x.cols),
+	}
+	if self != 0 {
+		t.op += " with self"
+	}
+	if val != nil {
+		t.op += " with values"
+		t.in = append(t.in, *val)
+	}
+	t.call = func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
+		csr := &backend.CSR{Rows: a.rows, Cols: a.cols, Ptr: idx[0], Col: idx[1]}
+		if val != nil {
+			csr.Val = in[1]
+		}
+		b.SpMM(out[0], csr, in[0], self)
+	}
+	return t
+}
+
+func checkSpMM(s *suite) {
+	few := func(i int) int { return s.rng.IntN(5) }
+	everyThird := func(i int) int { return i % 3 / 2 * 4 }
+	longAt := func(at, n int) func(i int) int {
+		return func(i int) int {
+			if i == at {
+				return n
+			}
+			return i % 3
+		}
+	}
+	type entry struct {
+		a     sparse
+		large bool
+	}
+	var list []entry
+	for _, n := range edges {
+		list = append(list, entry{s.sparse("few", n, n, few), false})
+	}
+	list = append(list,
+		entry{s.sparse("no entries", 17, 17, func(int) int { return 0 }), false},
+		entry{s.sparse("two empty rows in three", 33, 33, everyThird), false},
+		entry{s.sparse("first row long", 33, 33, longAt(0, 1000)), false},
+		entry{s.sparse("last row long", 33, 33, longAt(32, 257)), false},
+		entry{s.sparse("one row, long", 1, 1, longAt(0, 100)), false},
+		entry{s.sparse("all", 20, 20, func(int) int { return 20 }), false},
+		entry{s.sparse("wide", 5, 40, few), false},
+		entry{s.sparse("tall", 40, 5, few), false},
+		entry{s.sparse("one row", 1, 65, longAt(0, 33)), false},
+		entry{s.sparse("one column", 65, 1, few), false},
+		entry{s.sparse("no columns", 5, 0, few), false},
+		entry{s.sparse("no rows", 0, 5, few), false},
+		entry{s.sparse("a batch", 5003, 5003, few), true},
+		entry{s.sparse("a batch with a hub", 5003, 5003, longAt(2500, 4999)), true},
+		entry{s.sparse("wide", 301, 9001, few), true},
+		entry{s.sparse("tall", 9001, 301, few), true},
+	)
+	for i, e := range list {
+		for j, width := range segmentWidths {
+			if e.large && (i+j)%5 != 0 && width != 32 || !e.large && (i+j)%3 == 0 {
+				continue
+			}
+			for k, self := range []float64{0, 1, 1.5} {
+				for _, withVal := range []bool{false, true} {
+					if self != 0 && e.a.rows != e.a.cols || e.large && withVal != (k == 1) {
+						continue
+					}
+					s.sum(e.a.longestRow()+1, func(data func(r, c int) matrix) trial {
+						var val *matrix
+						if withVal {
+							v := data(len(e.a.col), 1)
+							val = &v
+						}
+						return s.spmm(e.a, data(e.a.cols, width), val, self, e.large)
+					})
+				}
+			}
+		}
+	}
+	// A row that is NaN reaches its neighbours only, whatever lies around it.
+	a := s.sparse("few", 40, 40, few)
+	for _, i := range []int{0, 1, 20, 39} {
+		x := s.integers(40, 17)
+		for j := range x.cols {
+			x.v[i*x.cols+j] = math.NaN()
+		}
+		t := s.spmm(a, x, nil, 0, false)
+		t.note += fmt.Sprintf(", row %d is NaN", i)
+		s.try(t)
+	}
+}

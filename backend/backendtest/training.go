@@ -1,0 +1,360 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+func checkUpperQuantile(s *suite) {
+	negate := func(v float64) float64 { return -v }
+	kinds := []struct {
+		name string
+		data func(n int) matrix
+	}{
+		{"random", func(n int) matrix { return s.random(n, n) }},
+		{"negative", func(n int) matrix { return s.random(n, n).mapped(math.Abs).mapped(negate) }},
+		{"many ties", func(n int) matrix { return s.integers(n, n) }},
+		{"two values", func(n int) matrix {
+			return s.integers(n, n).mapped(func(v float64) float64 { return math.Copysign(0.75, v) })
+		}},
+		{"constant", func(n int) matrix { return constant(n, n, -0.7) }},
+		{"zeros of both signs", func(n int) matrix {
+			return s.integers(n, n).mapped(func(v float64) float64 {
+				return []float64{0, math.Copysign(0, -1), 0, math.Copysign(0, -1), -1, 1}[(int(v)+6)%6]
+			})
+		}},
+		{"denormal", func(n int) matrix {
+			return s.integers(n, n).mapped(func(v float64) float64 { return s.smallest * v * float64(1+s.rng.IntN(50)) })
+		}},
+		{"of all magnitudes", func(n int) matrix {
+			return s.random(n, n).mapped(func(v float64) float64 { return v * math.Exp2(float64(s.rng.IntN(200)-100)) })
+		}},
+		{"close to 1", func(n int) matrix {
+			return s.integers(n, n).mapped(func(v float64) float64 { return 1 + s.eps*v })
+		}},
+		{"ascending", func(n int) matrix { return constant(n, n, 0).mapped(counter(1)) }},
+		{"descending", func(n int) matrix { return constant(n, n, 0).mapped(counter(-1)) }},
+	}
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 33, 64, 65, 129, 517} {
+		for _, kind := range kinds {
+			for _, q := range []float64{0, 1, 0.5, 0.8, 0.25, 1.0 / 3, 0.999} {
+				large := n > 500
+				if large && (s.short || q != 0.8 || kind.name != "random" && kind.name != "many ties") {
+					continue
+				}
+				x := kind.data(n)
+				for i := range n { // what is not in the upper triangle must not matter
+					for j := range i + 1 {
+						x.v[i*n+j] = []float64{1e30, -1e30, math.NaN(), 0}[(i+j)%4]
+					}
+				}
+				x = x.mapped(s.round)
+				t := trial{
+					op: "UpperQuantile with weights", note: fmt.Sprintf("%s, q=%v", kind.name, q), large: large,
+					in: []matrix{x}, out: []output{{before: poison(1, 1)}, {before: poison(n, n)}},
+					call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+						b.UpperQuantile(out[0], out[1], in[0], q)
+					},
+				}
+				// The quantile is an interpolation of the weighted entries, and
+				// the weights are zero exactly where ref's are.
+				weights := s.define(t)[1]
+				scale := constant(1, 1, 0)
+				for i, w := range weights.v {
+					if w != 0 {
+						scale.v[0] += w * math.Abs(x.v[i])
+					}
+				}
+				ones := weights.mapped(func(w float64) float64 { return math.Ceil(w) })
+				t.out[0].tol = tolerance{ulps: 2, scale: &scale}
+				t.out[1].tol = tolerance{ulps: 2, scale: &ones}
+				s.try(t)
+				s.quantileWeights(t)
+
+				t.op, t.out = "UpperQuantile", t.out[:1]
+				t.call = func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+					b.UpperQuantile(out[0], nil, in[0], q)
+				}
+				s.try(t)
+			}
+		}
+	}
+}
+
+// counter returns a function that counts its calls in the given steps.
+func counter(step float64) func(float64) float64 {
+	n := 0.0
+	return func(float64) float64 { n += step; return n }
+}
+
+// quantileWeights checks what holds of the weights of any quantile: one or two
+// are not zero, they sum to 1, and they belong to the strict upper triangle.
+func (s *suite) quantileWeights(t trial) {
+	w := s.perform(t)[1]
+	sum, nonzero := 0.0, 0
+	for i, v := range w.v {
+		if v != 0 {
+			sum += v
+			nonzero++
+			if i/w.cols >= i%w.cols {
+				s.errorf("%v: the weight at %s, not in the strict upper triangle, is %v", t, w.at(i), v)
+			}
+		}
+	}
+	switch {
+	case w.rows < 2 && nonzero > 0:
+		s.errorf("%v: %d weights are not zero, but there is no entry", t, nonzero)
+	case w.rows >= 2 && (nonzero < 1 || nonzero > 2 || math.Abs(sum-1) > 2*s.eps):
+		s.errorf("%v: %d weights are not zero, want 1 or 2; their sum is %v, want 1", t, nonzero, sum)
+	}
+}
+
+func checkDropoutMask(s *suite) {
+	mask := func(rows, cols int, keep float64, seed uint64, step float64, large bool) trial {
+		return trial{
+			op: "DropoutMask", note: fmt.Sprintf("keep=%v seed=%#x step=%v", keep, seed, step), large: large,
+			in: []matrix{row(step)}, out: []output{within(rows, cols, 1)}, // 1/keep has a rounding, 0 has none
+			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+				b.DropoutMask(out[0], keep, seed, in[0])
+			},
+		}
+	}
+	seeds := []uint64{0, 1, 12345, 1 << 32, 1<<53 + 1, math.MaxUint64}
+	steps := []float64{0, 1, 2, 1000, 1<<24 - 1}
+	keeps := []float64{1, 0.9, 0.5, 0.1, 1e-3}
+	for i, seed := range seeds {
+		for j, step := range steps {
+			s.try(mask(9, 13, keeps[(i+j)%len(keeps)], seed, step, false))
+		}
+	}
+	everyShape(func(rows, cols int, large bool) {
+		for i, keep := range keeps {
+			s.try(mask(rows, cols, keep, 7, float64(i+1), large))
+		}
+	})
+	for _, keep := range keeps {
+		const n = 40000
+		m := s.perform(mask(200, n/200, keep, 99, 3, false))[0]
+		kept := 0
+		for i, v := range m.v {
+			want := backend.DropoutKeep(keep, 99, 3, uint64(i))
+			if (v != 0) != want {
+				s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v", keep, m.at(i), v, want)
+				break
+			}
+			if v != 0 {
+				kept++
+			}
+		}
+		if sd := math.Sqrt(n * keep * (1 - keep)); math.Abs(float64(kept)-n*keep) > 4*sd {
+			s.errorf("DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f", keep, kept, n, n*keep, sd)
+		}
+	}
+}
+
+// adamConfigs are the usual constants, with and without weight decay, and some
+// that make every term count.
+var adamConfigs = []backend.AdamConfig{
+	{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+	{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.01},
+	{Beta1: 0.5, Beta2: 0.7, Eps: 0.1, WeightDecay: 0.5},
+	{Beta1: 0, Beta2: 0.9, Eps: 1e-3},
+}
+
+func checkAdam(s *suite) {
+	everyShape(func(rows, cols int, large bool) {
+		for i, c := range adamConfigs {
+			if !large || i == 1 {
+				s.adamOnce(rows, cols, c, float64(1+i*i), large)
+			}
+		}
+	})
+	for i, c := range adamConfigs {
+		s.adamSteps(7, 5, c, []float64{1e-3, 0.01, 1, 0.1}[i])
+		s.adamSteps(1, 1, c, 1)
+	}
+}
+
+// adamOnce makes one update from moments of earlier ones.
+func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, large bool) {
+	s.Helper()
+	const rate = 0.01
+	p, m, v := s.random(rows, cols), s.random(rows, cols), s.random(rows, cols).mapped(func(v float64) float64 { return 0.1 + v*v })
+	one := constant(rows, cols, 1)
+	t := trial{
+		op: "Adam", note: fmt.Sprintf("%+v, step %v", c, step), large: large,
+		in: []matrix{s.random(rows, cols), row(rate), row(step)},
+		out: []output{
+			{p, tolerance{ulps: 4, scale: &one}}, {m, tolerance{ulps: 8, scale: &one}}, {v, tolerance{ulps: 8}},
+		},
+		call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+			b.Adam(out[0], in[0], out[1], out[2], in[1], in[2], c)
+		},
+	}
+	if c.WeightDecay > 0 { // the gradient may cancel
+		t.out[2].tol.scale = &one
+	}
+	s.try(t)
+}
+
+// adamSteps makes twenty updates and holds them against the pseudo-code of
+// torch.optim.Adam, which does not use ref.
+func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
+	s.Helper()
+	n := rows * cols
+	rng := rand.New(rand.NewPCG(3, 4))
+	p, m, v := make([]float64, n), make([]float64, n), make([]float64, n)
+	allowed := make([]float64, n)
+	zero := constant(rows, cols, 0)
+	tp, tm, tv, tg := s.upload(zero), s.upload(zero), s.upload(zero), s.alloc(rows, cols)
+	tRate, tStep := s.upload(row(rate)), s.upload(row(0))
+	rate = s.round(rate)
+	for t := 1; t <= 20; t++ {
+		g := constant(rows, cols, 0)
+		for i := range g.v {
+			g.v[i] = s.round(rng.NormFloat64() * math.Exp2(float64(i%9-6)))
+		}
+		g.v[0] = s.round(0.1) // the same sign always
+		s.b.Upload(tg, g.v)
+		s.b.Affine(tStep, 1, tStep, 1)
+		s.b.Adam(tp, tg, tm, tv, tRate, tStep, c)
+
+		stepSize := rate / (1 - math.Pow(c.Beta1, float64(t)))
+		correction2 := math.Sqrt(1 - math.Pow(c.Beta2, float64(t)))
+		for i := range n {
+			g := g.v[i]
+			if c.WeightDecay != 0 {
+				g += c.WeightDecay * p[i]
+			}
+			m[i] += (g - m[i]) * (1 - c.Beta1)
+			v[i] = v[i]*c.Beta2 + (1-c.Beta2)*g*g
+			update := stepSize * m[i] / (math.Sqrt(v[i])/correction2 + c.Eps)
+			p[i] -= update
+			allowed[i] += 4 * s.eps * (math.Abs(p[i]) + 8*rate)
+		}
+		got := []matrix{download(s.b, tp), download(s.b, tm), download(s.b, tv)}
+		for i := range n {
+			slack := []float64{allowed[i], s.eps * float64(t+4), 2*s.eps*float64(t+4)*v[i] + 2*c.WeightDecay*allowed[i]}
+			for k, want := range []float64{p[i], m[i], v[i]} {
+				if !(math.Abs(got[k].v[i]-want) <= slack[k]) {
+					s.errorf("Adam [%d×%d], %+v, rate=%v: after step %d, element %s of %s is %v, want %v (off by %.3g, allowed %.3g)",
+						rows, cols, c, rate, t, got[k].at(i), []string{"p", "m", "v"}[k], got[k].v[i], want, math.Abs(got[k].v[i]-want), slack[k])
+					return
+				}
+			}
+		}
+	}
+	for _, t := range []*tensor.Tensor{tp, tm, tv, tg, tRate, tStep} {
+		s.free(t)
+	}
+}
+
+// miniature is a small training step: dropout, a layer, a loss with its
+// gradient, Adam.
+type miniature struct {
+	b                                            backend.Backend
+	x, w, h, mask, dh, g, m, v, rate, step, loss *tensor.Tensor
+}
+
+func newMiniature(b backend.Backend, alloc func(rows, cols int) *tensor.Tensor, w matrix) *miniature {
+	t := &miniature{
+		b: b, x: alloc(19, 7), w: alloc(7, 5), h: alloc(19, 5), mask: alloc(19, 7), dh: alloc(19, 5),
+		g: alloc(7, 5), m: alloc(7, 5), v: alloc(7, 5), rate: alloc(1, 1), step: alloc(1, 1), loss: alloc(1, 1),
+	}
+	b.Upload(t.w, w.v)
+	for _, z := range []*tensor.Tensor{t.m, t.v, t.step} {
+		b.Fill(z, 0)
+	}
+	b.Fill(t.rate, 0.125)
+	return t
+}
+
+func (t *miniature) run() {
+	b := t.b
+	b.Affine(t.step, 1, t.step, 1)
+	b.DropoutMask(t.mask, 0.75, 42, t.step)
+	b.Binary(t.mask, backend.Mul, t.mask, t.x)
+	b.Gemm(t.h, false, false, 1, t.mask, t.w, 0)
+	b.Unary(t.dh, backend.Softplus, t.h)
+	b.Dot(t.loss, t.dh, nil)
+	b.Unary(t.dh, backend.Sigmoid, t.h)
+	b.Gemm(t.g, true, false, 1, t.mask, t.dh, 0)
+	b.Adam(t.w, t.g, t.m, t.v, t.rate, t.step, backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
+}
+
+// checkCapture records a training step that updates state in place and replays
+// it on new inputs: as often as it is run, so often it must take effect.
+func checkCapture(s *suite) {
+	const steps = 6
+	w := s.random(7, 5).mapped(s.round)
+	inputs := make([]matrix, steps)
+	for i := range inputs {
+		inputs[i] = s.random(19, 7).mapped(s.round)
+	}
+	type state struct{ w, loss matrix }
+	run := func(b backend.Backend, t *miniature, step func(i int)) (states []state) {
+		for i := range inputs {
+			b.Upload(t.x, inputs[i].v)
+			step(i)
+			if got := download(b, t.step).v[0]; got != float64(i+1) {
+				s.errorf("Capture: after %d runs of the step, it has counted %v", i+1, got)
+			}
+			states = append(states, state{download(b, t.w), download(b, t.loss)})
+		}
+		return states
+	}
+	direct := newMiniature(s.b, s.alloc, w)
+	want := run(s.b, direct, func(int) { direct.run() })
+
+	recorded := newMiniature(s.b, s.alloc, w)
+	var step backend.Step
+	got := run(s.b, recorded, func(i int) {
+		var err error
+		if i == 0 {
+			step, err = s.b.Capture(recorded.run)
+		} else {
+			err = step.Replay()
+		}
+		if err != nil {
+			s.errorf("Capture, run %d: %v", i+1, err)
+			panic(stop{})
+		}
+	})
+	for i := range want {
+		s.wantSame(fmt.Sprintf("Capture: weights after run %d", i+1), got[i].w, want[i].w)
+		s.wantSame(fmt.Sprintf("Capture: loss of run %d", i+1), got[i].loss, want[i].loss)
+	}
+	// Two recordings are independent, and one outlives the other.
+	second := newMiniature(s.b, s.alloc, w)
+	s.b.Upload(second.x, inputs[0].v)
+	other, err := s.b.Capture(second.run)
+	if err != nil {
+		s.errorf("Capture of a second step: %v", err)
+		return
+	}
+	if err := step.Close(); err != nil {
+		s.errorf("Close: %v", err)
+	}
+	s.b.Upload(second.x, inputs[1].v)
+	if err := other.Replay(); err != nil {
+		s.errorf("Replay of a second step: %v", err)
+	}
+	s.wantSame("Capture: weights after two runs of a second recording", download(s.b, second.w), want[1].w)
+	if err := other.Close(); err != nil {
+		s.errorf("Close of a second step: %v", err)
+	}
+	// The same step on ref, within the drift of six updates.
+	oracle := newMiniature(s.ref, s.ref.Alloc, w)
+	for i, r := range run(s.ref, oracle, func(int) { oracle.run() }) {
+		for j, v := range r.w.v {
+			if !(math.Abs(got[i].w.v[j]-v) <= 1000*s.eps) {
+				s.errorf("Capture: weight %s after run %d is %v, want %v", r.w.at(j), i+1, got[i].w.v[j], v)
+				break
+			}
+		}
+	}
+}
