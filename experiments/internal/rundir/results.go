@@ -1,0 +1,111 @@
+package rundir
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+)
+
+// Row is one row of results.json: one method on one data set under one
+// protocol. Accuracies and AUCs are percentages.
+type Row struct {
+	Experiment      string
+	Dataset         string
+	Method          string
+	Protocol        string
+	Metric          string
+	Mean, Std       float64   // over seeds; see [MeanStd]
+	PerSeed         []float64 // in the order of the seeds
+	Beta            cli.Beta  // a number, or a string such as "auto:0.2"
+	P               float64
+	Epochs          int
+	Backend         string
+	Precision       string
+	Seconds         float64
+	GraphsPerSecond float64
+}
+
+// row is Row as JSON has it. Scripts rely on these names.
+type row struct {
+	Experiment      string   `json:"experiment"`
+	Dataset         string   `json:"dataset"`
+	Method          string   `json:"method"`
+	Protocol        string   `json:"protocol"`
+	Metric          string   `json:"metric"`
+	Mean            Float    `json:"mean"`
+	Std             Float    `json:"std"`
+	PerSeed         []Float  `json:"per_seed"`
+	Beta            cli.Beta `json:"beta"`
+	P               Float    `json:"p"`
+	Epochs          int      `json:"epochs"`
+	Backend         string   `json:"backend"`
+	Precision       string   `json:"precision"`
+	Seconds         Float    `json:"seconds"`
+	GraphsPerSecond Float    `json:"graphs_per_second"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r Row) MarshalJSON() ([]byte, error) {
+	j := row{
+		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, Float(r.Mean), Float(r.Std), make([]Float, len(r.PerSeed)),
+		r.Beta, Float(r.P), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond),
+	}
+	for i, x := range r.PerSeed {
+		j.PerSeed[i] = Float(x)
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *Row) UnmarshalJSON(data []byte) error {
+	var j row
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*r = Row{
+		j.Experiment, j.Dataset, j.Method, j.Protocol, j.Metric, float64(j.Mean), float64(j.Std), make([]float64, len(j.PerSeed)),
+		j.Beta, float64(j.P), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond),
+	}
+	for i, x := range j.PerSeed {
+		r.PerSeed[i] = float64(x)
+	}
+	return nil
+}
+
+// WriteResults writes results.json, with one row a line. It replaces an earlier
+// one whole, so it may be called as often as there is something new.
+func (d *Dir) WriteResults(rows []Row) error {
+	return WriteFile(d.Join("results.json"), func(w io.Writer) error {
+		text := []byte("[")
+		for i, r := range rows {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			data, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			text = append(append(text, "\n  "...), data...)
+		}
+		_, err := w.Write(append(text, "\n]\n"...))
+		return err
+	})
+}
+
+// MeanStd returns the mean x̄ = Σx/n, which is NaN for no values, and the sample
+// standard deviation √(Σ(x-x̄)²/(n-1)), which is 0 for fewer than two.
+func MeanStd(x []float64) (mean, std float64) {
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	for _, v := range x {
+		std += (v - mean) * (v - mean)
+	}
+	if len(x) > 1 {
+		std = math.Sqrt(std / float64(len(x)-1))
+	}
+	return mean, std
+}

@@ -1,0 +1,223 @@
+// Package rundir keeps what one run of an experiment leaves behind: enough to
+// cite it, to plot it, and to take it up again where it stopped.
+//
+//	config.json   every flag resolved, seeds, engine, build and machine
+//	metrics.csv   one row per unit and epoch
+//	done.jsonl    the journal of finished units, each with its result
+//	results.json  the table of the experiment, a list of [Row]
+//	log.jsonl     the log, one JSON object a line
+//
+// The mental model: a run is a list of units, named by strings such as
+// "MUTAG/specmatch/seed=3". [Do] runs a unit once in the life of the directory:
+// when the run is started again, with the same flags and -out, it returns the
+// result in the journal instead. So a main does not know whether it is resumed:
+//
+//	dir, err := rundir.Open(rundir.Options{Experiment: "unsupervised", …})
+//	…
+//	defer dir.Close()
+//	for seed := range recipe.Seeds {
+//		unit := fmt.Sprintf("%s/%s/seed=%d", dataset, method, seed)
+//		accuracy, err := rundir.Do(dir, unit, func() (float64, error) {
+//			for epoch := range recipe.Epochs {
+//				…
+//				err := dir.Metrics(unit, epoch, slog.Float64("train/loss", loss))
+//				…
+//			}
+//			return evaluate(…)
+//		})
+//		…
+//	}
+//	err = dir.WriteResults(rows)
+//
+// Invariants. A file that is replaced is never seen half-written ([WriteFile]).
+// A file that grows may lose its last line when the process is killed in the
+// middle of it; reopening drops that half. Equal values give equal bytes. JSON
+// has no NaN and no ±Inf: this package writes null for them and reads null as
+// NaN, in [Row], [Float] and log.jsonl; metrics.csv has the words NaN, +Inf and
+// -Inf, which pandas and R read.
+package rundir
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options describe a run.
+type Options struct {
+	Experiment string
+	Datasets   []string      // none is the embedded synthetic set
+	Flags      *flag.FlagSet // parsed; all of its flags go into config.json
+	Seeds      int           // seeds 0 … Seeds-1; 0 where the experiment has none
+	Engine     string        // what the backend says it is
+	Out        string        // the directory; "" is a new runs/<experiment>-<dataset>-<time>
+	Text       io.Writer     // where to repeat the log for humans; may be nil
+}
+
+// Dir is an open run directory. Its methods may be called concurrently, but
+// two processes must not share one directory.
+type Dir struct {
+	Path    string
+	Resumed bool         // the directory holds an earlier start of this run
+	Log     *slog.Logger // to log.jsonl and Options.Text
+
+	mu      sync.Mutex
+	log     *os.File
+	metrics metrics
+	journal journal
+}
+
+// Open makes the run directory, or opens the one that an earlier start with the
+// same experiment and flags has left. If a flag other than -out differs, the
+// error names it.
+func Open(o Options) (*Dir, error) {
+	config := newConfig(o)
+	path, err := directory(o, config.Started)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := readConfig(filepath.Join(path, "config.json"))
+	d := &Dir{Path: path, Resumed: err == nil}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := notAnother(path); err != nil {
+			return nil, err
+		}
+		if err := config.write(filepath.Join(path, "config.json")); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	default:
+		if err := earlier.same(config); err != nil {
+			return nil, fmt.Errorf("%s holds another run: %w; start one in a new directory", path, err)
+		}
+	}
+
+	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
+		return nil, err
+	}
+	d.Log = slog.New(handler(d.log, o.Text))
+	if err := errors.Join(d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv"))); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.Log.Info("start", "dir", path, "resumed", d.Resumed, "done", len(d.journal.done))
+	if d.Resumed && (earlier.Build != config.Build || earlier.Machine != config.Machine || earlier.Engine != config.Engine) {
+		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
+			"build", config.Build, "machine", config.Machine, "engine", config.Engine)
+	}
+	return d, nil
+}
+
+// Join returns the path of a file in the directory.
+func (d *Dir) Join(name ...string) string {
+	return filepath.Join(append([]string{d.Path}, name...)...)
+}
+
+// Close closes the files.
+func (d *Dir) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, f := range []*os.File{d.log, d.journal.f, d.metrics.f} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// directory makes the directory that o asks for.
+func directory(o Options, now time.Time) (string, error) {
+	if o.Out != "" {
+		return o.Out, os.MkdirAll(o.Out, 0o755)
+	}
+	dataset := "synthetic"
+	switch n := len(o.Datasets); {
+	case n > 3:
+		dataset = fmt.Sprintf("%d-datasets", n)
+	case n > 0:
+		dataset = strings.Join(o.Datasets, "+")
+	}
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>| `, r) {
+			return '_'
+		}
+		return r
+	}, fmt.Sprintf("%s-%s-%s", o.Experiment, dataset, now.Format("20060102-150405")))
+	if err := os.MkdirAll("runs", 0o755); err != nil {
+		return "", err
+	}
+	// Runs that start in the same second get a number.
+	path := filepath.Join("runs", name)
+	err := os.Mkdir(path, 0o755)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
+		path = filepath.Join("runs", fmt.Sprintf("%s-%d", name, n))
+		err = os.Mkdir(path, 0o755)
+	}
+	return path, err
+}
+
+// notAnother returns an error if path, which has no config.json, holds results
+// all the same: they are of a run that nobody can tell from this one. Other
+// files, as the output of a shell redirection, are welcome.
+func notAnother(path string) error {
+	for _, name := range []string{"done.jsonl", "metrics.csv", "results.json"} {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return fmt.Errorf("%s holds a %s but no config.json: it cannot be resumed; start in a new directory", path, name)
+		}
+	}
+	return nil
+}
+
+// handler logs everything as JSON to file, and from Info on as text to text.
+func handler(file, text io.Writer) slog.Handler {
+	lines := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindFloat64 && !finite(a.Value.Float64()) {
+			a.Value = slog.AnyValue(nil)
+		}
+		return a
+	}})
+	if text == nil {
+		return lines
+	}
+	return slog.NewMultiHandler(lines, slog.NewTextHandler(text, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+// Float is a float64 that JSON can hold: null stands for NaN and ±Inf, and is
+// read back as NaN. Results of units need it for what may not be finite.
+type Float float64
+
+// MarshalJSON implements [json.Marshaler].
+func (x Float) MarshalJSON() ([]byte, error) {
+	if !finite(float64(x)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(x))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (x *Float) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*x = Float(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(x))
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

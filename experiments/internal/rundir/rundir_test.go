@@ -1,0 +1,415 @@
+package rundir_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+)
+
+// options describes a run as a main would, with flags parsed from args.
+func options(t *testing.T, out string, args ...string) rundir.Options {
+	t.Helper()
+	data := cli.Data{Datasets: []string{"MUTAG"}}
+	loss := cli.Loss{Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10}
+	recipe := cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 2}
+	engine := cli.Engine{}
+	output := cli.Output{}
+	f := cli.NewFlagSet("unsupervised", "Table 1.", "")
+	f.Add(&data, &loss, &recipe, &engine, &output)
+	f.Bool("quiet", false, "say less")
+	f.Float64("limit", math.NaN(), "a flag without a sensible default")
+	if err := f.Parse(args, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return rundir.Options{Experiment: "unsupervised", Datasets: data.Datasets, Flags: f.FlagSet, Seeds: recipe.Seeds, Engine: "cpu/float32", Out: out}
+}
+
+func open(t *testing.T, o rundir.Options) *rundir.Dir {
+	t.Helper()
+	d, err := rundir.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func read(t *testing.T, d *rundir.Dir, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(d.Join(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// spoil appends to a file behind the back of the run directory.
+func spoil(t *testing.T, d *rundir.Dir, name, text string) {
+	t.Helper()
+	f, err := os.OpenFile(d.Join(name), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDefaultDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) { // where it is midnight UTC of 2000-01-01, and stays it
+		o := options(t, "")
+		for _, tt := range []struct {
+			datasets []string
+			want     string
+		}{
+			{nil, "unsupervised-synthetic-"},
+			{[]string{"MUTAG", "NCI1"}, "unsupervised-MUTAG+NCI1-"},
+			{[]string{"A", "B", "C", "D"}, "unsupervised-4-datasets-"},
+			{[]string{"../x y"}, "unsupervised-.._x_y-"},
+			{[]string{"../x y"}, "unsupervised-.._x_y-"},
+		} {
+			o.Datasets = tt.datasets
+			d := open(t, o)
+			if !strings.HasPrefix(d.Path, filepath.Join("runs", tt.want)) || d.Resumed {
+				t.Errorf("%q: got %s, resumed %v; want runs/%s…", tt.datasets, d.Path, d.Resumed, tt.want)
+			}
+			d.Close()
+		}
+		found, err := filepath.Glob("runs/unsupervised-.._x_y-*-2")
+		if err != nil || len(found) != 1 {
+			t.Errorf("two runs in a second: %q, %v", found, err)
+		}
+	})
+}
+
+func TestConfig(t *testing.T) {
+	d := open(t, options(t, filepath.Join(t.TempDir(), "deep", "run"), "-beta", "auto:0.2", "-precision", "float64"))
+	var c struct {
+		Experiment string
+		Flags      map[string]any
+		Seeds      []int
+		Engine     string
+		Build      struct{ Go, GOOS, GOARCH string }
+		Machine    struct{ NumCPU, GOMAXPROCS int }
+		Started    string
+	}
+	text := read(t, d, "config.json")
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(text, "num_cpu", "NumCPU")), &c); err != nil {
+		t.Fatal(err)
+	}
+	wantFlags := map[string]any{
+		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "kappa": 10., "limit": "NaN", "lr": 0.01,
+		"method": []any{"untrained", "graphcl", "infonce", "specmatch"}, "out": "", "p": 80., "precision": "float64", "quiet": false, "seeds": 2., "tau": 0.2,
+	}
+	if !reflect.DeepEqual(c.Flags, wantFlags) {
+		t.Errorf("flags\n%v, want\n%v", c.Flags, wantFlags)
+	}
+	if c.Experiment != "unsupervised" || !slices.Equal(c.Seeds, []int{0, 1}) || c.Engine != "cpu/float32" {
+		t.Errorf("config %+v", c)
+	}
+	if c.Build.Go == "" || c.Build.GOOS == "" || c.Build.GOARCH == "" || c.Machine.NumCPU < 1 || c.Machine.GOMAXPROCS < 1 || c.Started == "" {
+		t.Errorf("config lacks build or machine: %s", text)
+	}
+}
+
+func TestUnitsRunOnce(t *testing.T) {
+	type result struct {
+		Accuracy float64
+		Folds    []float64
+		AUC      rundir.Float
+	}
+	want := result{math.Pi, []float64{1. / 3}, rundir.Float(math.NaN())}
+	o := options(t, t.TempDir())
+	ran := 0
+	unit := func() (result, error) { ran++; return want, nil }
+	for start := range 3 {
+		d := open(t, o)
+		if d.Resumed != (start > 0) || d.Done("MUTAG/specmatch/seed=0") != (start > 0) {
+			t.Errorf("start %d: resumed %v", start, d.Resumed)
+		}
+		got, err := rundir.Do(d, "MUTAG/specmatch/seed=0", unit)
+		if err != nil || !math.IsNaN(float64(got.AUC)) {
+			t.Fatalf("start %d: %v, %v", start, got, err)
+		}
+		if got.AUC = 0; !reflect.DeepEqual(got, result{want.Accuracy, want.Folds, 0}) {
+			t.Errorf("start %d: %v, want %v", start, got, want)
+		}
+		if want := `{"unit":"MUTAG/specmatch/seed=0","result":{"Accuracy":3.141592653589793,"Folds":[0.3333333333333333],"AUC":null}}` + "\n"; read(t, d, "done.jsonl") != want {
+			t.Errorf("journal\n%s, want\n%s", read(t, d, "done.jsonl"), want)
+		}
+		d.Close()
+	}
+	if ran != 1 {
+		t.Errorf("the unit ran %d times", ran)
+	}
+}
+
+func TestUnitErrors(t *testing.T) {
+	d := open(t, options(t, t.TempDir()))
+	failed := errors.New("diverged")
+	if _, err := rundir.Do(d, "a", func() (int, error) { return 0, failed }); !errors.Is(err, failed) || d.Done("a") {
+		t.Errorf("failure: %v, done %v", err, d.Done("a"))
+	}
+	if _, err := rundir.Do(d, "b", func() (float64, error) { return math.Inf(1), nil }); err == nil || !strings.Contains(err.Error(), `unit "b"`) {
+		t.Errorf("infinite float64: %v", err)
+	}
+	if _, err := rundir.Do(d, "c", func() (string, error) { return "x", nil }); err != nil {
+		t.Error(err)
+	}
+	if _, err := rundir.Do(d, "c", func() (int, error) { return 0, nil }); err == nil || !strings.Contains(err.Error(), `unit "c"`) {
+		t.Errorf("result of another type: %v", err)
+	}
+	if _, err := rundir.Do(d, "", func() (int, error) { return 0, nil }); err == nil {
+		t.Error("a unit without a name was recorded")
+	}
+	if _, err := rundir.Do(d, "e", func() (int, error) { return rundir.Do(d, "e", func() (int, error) { return 1, nil }) }); err == nil {
+		t.Error("a unit was recorded twice")
+	}
+}
+
+func TestAnotherRun(t *testing.T) {
+	out := t.TempDir()
+	open(t, options(t, out, "-beta", "1", "-seeds", "2", "-out", out)).Close()
+	open(t, options(t, out, "-beta", "1.0", "-seeds", "2", "-out", "./"+filepath.Base(out))).Close() // the same
+
+	for _, tt := range []struct{ args, want string }{
+		{"-beta auto:0.2", `-beta was 1, now it is "auto:0.2"`},
+		{"-seeds 3", `-seeds was 2, now it is 3`},
+		{"-dataset MUTAG,NCI1", `-dataset was ["MUTAG"], now it is ["MUTAG","NCI1"]`},
+		{"-quiet", `-quiet was false, now it is true`},
+	} {
+		_, err := rundir.Open(options(t, out, strings.Fields(tt.args)...))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), out) {
+			t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
+		}
+	}
+
+	o := options(t, out)
+	o.Experiment = "transfer"
+	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "experiment unsupervised, not transfer") {
+		t.Errorf("another experiment: %v", err)
+	}
+	o = options(t, out)
+	o.Flags.Int("new", 1, "a flag that the earlier program did not have")
+	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "-new was unknown, now it is 1") {
+		t.Errorf("a new flag: %v", err)
+	}
+}
+
+func TestNotARunDirectory(t *testing.T) {
+	out := t.TempDir()
+	if err := os.WriteFile(filepath.Join(out, "stdout.txt"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open(t, options(t, out)).Close() // a redirection's file does no harm
+	if err := os.Remove(filepath.Join(out, "config.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rundir.Open(options(t, out)); err == nil || !strings.Contains(err.Error(), "no config.json") {
+		t.Errorf("journal without config: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(out, "config.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rundir.Open(options(t, out)); err == nil || !strings.Contains(err.Error(), "config.json: unexpected end") {
+		t.Errorf("spoilt config: %v", err)
+	}
+	if _, err := rundir.Open(options(t, filepath.Join(out, "stdout.txt"))); err == nil {
+		t.Error("a file was taken for a directory")
+	}
+}
+
+func TestSpoiltJournal(t *testing.T) {
+	const whole = `{"unit":"a","result":1}` + "\n"
+	for _, tt := range []struct{ name, tail, kept, err string }{
+		{"half a line", `{"unit":"b","res`, whole, ""},
+		{"a line without its end", `{"unit":"b","result":2}`, whole, ""},
+		{"half a line, long", `{"unit":"` + strings.Repeat("b", 10000), whole, ""},
+		{"zeros after a power cut", "\x00\x00\x00", whole, ""},
+		{"a broken line", "{\"unit\":\"b\",\n", "", "done.jsonl:2: unexpected end"},
+		{"a broken line, then a good one", "b\n" + `{"unit":"c","result":2}` + "\n", "", "done.jsonl:2: invalid character"},
+		{"a unit twice", `{"unit":"a","result":2}` + "\n", "", `done.jsonl:2: unit "a" is empty or stands twice`},
+		{"no unit", "{}\n", "", `done.jsonl:2: unit "" is empty`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t, t.TempDir())
+			d := open(t, o)
+			if _, err := rundir.Do(d, "a", func() (int, error) { return 1, nil }); err != nil {
+				t.Fatal(err)
+			}
+			spoil(t, d, "done.jsonl", tt.tail)
+			d.Close()
+			d, err := rundir.Open(o)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("got %v, want %s", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if got := read(t, d, "done.jsonl"); got != tt.kept {
+				t.Errorf("kept %q, want %q", got, tt.kept)
+			}
+			if _, err := rundir.Do(d, "b", func() (int, error) { return 3, nil }); err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, d, "done.jsonl"); got != tt.kept+`{"unit":"b","result":3}`+"\n" {
+				t.Errorf("journal %q", got)
+			}
+		})
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	o := options(t, t.TempDir())
+	d := open(t, o)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			unit := fmt.Sprint("unit ", i)
+			_, err := rundir.Do(d, unit, func() (int, error) {
+				for epoch := range 5 {
+					if err := d.Metrics(unit, epoch, slog.Int("i", i)); err != nil {
+						return 0, err
+					}
+				}
+				return i, nil
+			})
+			if err != nil || !d.Done(unit) {
+				t.Errorf("%s: %v", unit, err)
+			}
+			d.Log.Info("done", "unit", unit)
+		})
+	}
+	wg.Wait()
+	d.Close()
+	d = open(t, o)
+	for i := range 8 {
+		got, err := rundir.Do(d, fmt.Sprint("unit ", i), func() (int, error) { return -1, nil })
+		if err != nil || got != i {
+			t.Errorf("unit %d: %d, %v", i, got, err)
+		}
+	}
+	if got := strings.Count(read(t, d, "metrics.csv"), "\n"); got != 1+8*5 {
+		t.Errorf("%d lines of metrics, want 41", got)
+	}
+}
+
+func TestLog(t *testing.T) {
+	var text bytes.Buffer
+	o := options(t, t.TempDir())
+	o.Text = &text
+	d := open(t, o)
+	d.Log.Debug("quiet")
+	d.Log.Warn("diverged", "loss", math.NaN(), "gradient", math.Inf(-1), "step", 7)
+	spoil(t, d, "log.jsonl", `{"half`)
+	d.Close()
+	d = open(t, o)
+	var messages []string
+	for line := range strings.Lines(read(t, d, "log.jsonl")) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		messages = append(messages, entry["msg"].(string))
+		if loss, ok := entry["loss"]; ok && (loss != nil || entry["gradient"] != nil || entry["step"] != 7.) {
+			t.Errorf("log line %s", line)
+		}
+	}
+	if want := []string{"start", "quiet", "diverged", "start"}; !slices.Equal(messages, want) {
+		t.Errorf("messages %q, want %q", messages, want)
+	}
+	if want := "level=WARN msg=diverged loss=NaN gradient=-Inf step=7\n"; !strings.Contains(text.String(), want) || strings.Contains(text.String(), "quiet") {
+		t.Errorf("text log\n%swant %s", &text, want)
+	}
+}
+
+// A run that goes on elsewhere says so.
+func TestAnotherMachine(t *testing.T) {
+	o := options(t, t.TempDir())
+	open(t, o).Close()
+	o.Engine = "cpu/float32 of tomorrow"
+	d := open(t, o)
+	if log := read(t, d, "log.jsonl"); strings.Count(log, "another build or on another machine") != 1 {
+		t.Errorf("no warning:\n%s", log)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, path := range []string{"plot.svg", filepath.Join(dir, "plot.svg")} { // relative, absolute
+		if err := rundir.WriteFile(path, func(w io.Writer) error { _, err := io.WriteString(w, path); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("no")
+	if err := rundir.WriteFile("plot.svg", func(w io.Writer) error { io.WriteString(w, "half"); return failed }); !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile("plot.svg"); string(data) != filepath.Join(dir, "plot.svg") {
+		t.Errorf("a failed write changed the file: %q, %v", data, err)
+	}
+	if info, err := os.Stat("plot.svg"); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if files, err := os.ReadDir("."); len(files) != 1 {
+		t.Errorf("temporary files stay: %v, %v", files, err)
+	}
+	if err := rundir.WriteFile("no/such/dir", func(io.Writer) error { return nil }); err == nil {
+		t.Error("wrote to a directory that does not exist")
+	}
+}
+
+func Example() {
+	tmp, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(tmp)
+	for range 2 { // the second start takes up the first
+		dir, err := rundir.Open(rundir.Options{
+			Experiment: "unsupervised", Datasets: []string{"MUTAG"}, Flags: flag.NewFlagSet("", flag.ContinueOnError), Seeds: 2, Out: tmp,
+		})
+		if err != nil {
+			panic(err)
+		}
+		for seed := range 2 {
+			unit := fmt.Sprintf("MUTAG/specmatch/seed=%d", seed)
+			accuracy, err := rundir.Do(dir, unit, func() (float64, error) {
+				fmt.Println("training", unit)
+				return 87.5, dir.Metrics(unit, 1, slog.Float64("train/loss", 0.25))
+			})
+			fmt.Println(accuracy, err)
+		}
+		dir.Close()
+	}
+	// Output:
+	// training MUTAG/specmatch/seed=0
+	// 87.5 <nil>
+	// training MUTAG/specmatch/seed=1
+	// 87.5 <nil>
+	// 87.5 <nil>
+	// 87.5 <nil>
+}
