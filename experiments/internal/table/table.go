@@ -1,0 +1,237 @@
+// Package table writes the tables of results: aligned for a terminal, or as
+// GitHub's Markdown.
+//
+// The mental model: a table has a column of names and columns of figures; rows
+// are methods, columns are data sets. Each column says whether its largest or
+// smallest figure is the best, and the table finds and marks it when written:
+//
+//	t := table.New("method", table.Column{Name: "MUTAG", Best: table.Max}, table.Column{Name: "L_G", Best: table.Min})
+//	t.Caption = "Accuracy (%), mean ± std over 5 seeds."
+//	t.Add("infonce", table.MeanStd(87.1, 0.7, 2), table.Number(0.31, 3))
+//	t.Add("specmatch", table.MeanStd(88.0, 0.5, 2), table.Number(0.04, 3))
+//	err := t.WriteText(os.Stdout)
+//
+// Figures that look equal, as rounded, are equally good.
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Best says which figure of a column is marked.
+type Best int
+
+// The choices: none, the largest, the smallest.
+const (
+	None Best = iota
+	Max
+	Min
+)
+
+// Column is a column of figures.
+type Column struct {
+	Name string
+	Best Best
+}
+
+// Cell is one figure or text, made by [Text], [Number] or [MeanStd].
+type Cell struct {
+	Mark string // stands behind, as in "†"; a footnote explains it
+
+	text  string
+	value float64 // as rounded; NaN where there is nothing to compare
+}
+
+// Text returns a cell that is never the best.
+func Text(s string) Cell { return Cell{text: s, value: math.NaN()} }
+
+// Number returns a cell with x to that many decimals, as in "−0.13".
+func Number(x float64, decimals int) Cell {
+	s, value := round(x, decimals)
+	return Cell{text: s, value: value}
+}
+
+// MeanStd returns a cell such as "88.00 ± 0.50".
+func MeanStd(mean, std float64, decimals int) Cell {
+	m, value := round(mean, decimals)
+	s, _ := round(std, decimals)
+	return Cell{text: m + " ± " + s, value: value}
+}
+
+// round formats x with a true minus sign, and returns the number it shows.
+// A number that does not exist shows as "n/a".
+func round(x float64, decimals int) (string, float64) {
+	if math.IsNaN(x) {
+		return "n/a", x
+	}
+	s := strconv.FormatFloat(x, 'f', decimals, 64)
+	value, _ := strconv.ParseFloat(s, 64)
+	if value == 0 {
+		s = strings.TrimPrefix(s, "-") // −0.00 is 0.00
+	}
+	return strings.Replace(s, "-", "−", 1), value
+}
+
+// Table is a table under construction.
+type Table struct {
+	Caption   string
+	Footnotes []string
+
+	corner  string
+	columns []Column
+	rows    []row
+}
+
+type row struct {
+	name  string
+	cells []Cell
+}
+
+// New returns an empty table; corner heads the column of names.
+func New(corner string, columns ...Column) *Table {
+	return &Table{corner: corner, columns: columns}
+}
+
+// Add adds a row. It panics if there are more cells than columns; missing ones
+// stay empty.
+func (t *Table) Add(name string, cells ...Cell) {
+	if len(cells) > len(t.columns) {
+		panic(fmt.Sprintf("table: Add %q: %d cells for %d columns", name, len(cells), len(t.columns)))
+	}
+	full := make([]Cell, len(t.columns))
+	for i := range full {
+		full[i] = Text("")
+	}
+	copy(full, cells)
+	t.rows = append(t.rows, row{name, full})
+}
+
+// WriteText writes the table with aligned columns. The best figures are bold if
+// w is a terminal, and carry a * otherwise.
+func (t *Table) WriteText(w io.Writer) error {
+	f, ok := w.(*os.File)
+	bold := ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	_, err := w.Write(t.text(bold))
+	return err
+}
+
+func (t *Table) text(bold bool) []byte {
+	grid, best := t.grid()
+	widths := make([]int, len(t.columns)+1)
+	for _, line := range grid {
+		for j, s := range line {
+			widths[j] = max(widths[j], utf8.RuneCountInString(s))
+		}
+	}
+	var b bytes.Buffer
+	if t.Caption != "" {
+		b.WriteString(t.Caption + "\n\n")
+	}
+	rule := widths[0]
+	for _, width := range widths[1:] {
+		rule += width + len("  *")
+	}
+	for i, line := range grid {
+		var text strings.Builder
+		for j, s := range line {
+			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(s))
+			switch { // names stand left; figures right, with room for a *
+			case j == 0:
+				text.WriteString(s + pad)
+			case best[i][j] && bold:
+				text.WriteString("  " + pad + "\x1b[1m" + s + "\x1b[0m ")
+			case best[i][j]:
+				text.WriteString("  " + pad + s + "*")
+			default:
+				text.WriteString("  " + pad + s + " ")
+			}
+		}
+		b.WriteString(strings.TrimRight(text.String(), " ") + "\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("─", rule) + "\n")
+		}
+	}
+	notes := t.Footnotes
+	if !bold && slices.ContainsFunc(t.columns, func(c Column) bool { return c.Best != None }) {
+		notes = slices.Concat([]string{"* best of its column"}, notes)
+	}
+	if len(notes) > 0 {
+		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
+	}
+	return b.Bytes()
+}
+
+// WriteMarkdown writes the table as GitHub's Markdown, the best figures bold.
+func (t *Table) WriteMarkdown(w io.Writer) error {
+	grid, best := t.grid()
+	var b bytes.Buffer
+	if t.Caption != "" {
+		b.WriteString(t.Caption + "\n\n")
+	}
+	for i, line := range grid {
+		for j, s := range line {
+			s = escape.Replace(s)
+			if best[i][j] {
+				s = "**" + s + "**"
+			}
+			b.WriteString("| " + s + " ")
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString("| --- |" + strings.Repeat(" ---: |", len(t.columns)) + "\n")
+		}
+	}
+	for _, note := range t.Footnotes {
+		b.WriteString("\n" + note + "\n") // a paragraph each
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// escape keeps names such as a_b, <x> and a|b what they are.
+var escape = strings.NewReplacer(
+	`\`, `\\`, `|`, `\|`, `*`, `\*`, `_`, `\_`, "`", "\\`", `<`, `&lt;`, `[`, `\[`, "\n", " ",
+)
+
+// grid returns all cells as text, the heads first, and which are the best.
+func (t *Table) grid() ([][]string, [][]bool) {
+	heads := []string{t.corner}
+	for _, c := range t.columns {
+		heads = append(heads, c.Name)
+	}
+	grid := [][]string{heads}
+	best := [][]bool{make([]bool, len(heads))}
+	for _, r := range t.rows {
+		line := []string{r.name}
+		marks := []bool{false}
+		for j, c := range r.cells {
+			line = append(line, c.text+c.Mark)
+			marks = append(marks, t.best(j, c))
+		}
+		grid, best = append(grid, line), append(best, marks)
+	}
+	return grid, best
+}
+
+// best reports whether no figure of column j is better than c.
+func (t *Table) best(j int, c Cell) bool {
+	if t.columns[j].Best == None || math.IsNaN(c.value) {
+		return false
+	}
+	for _, r := range t.rows {
+		if x := r.cells[j].value; t.columns[j].Best == Max && x > c.value || t.columns[j].Best == Min && x < c.value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,131 @@
+package table
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func sample() *Table {
+	t := New("method", Column{"MUTAG", Max}, Column{"L_G", Min}, Column{"epochs", None})
+	t.Caption = "Accuracy (%), mean ± std over 5 seeds."
+	t.Footnotes = []string{"† diverged once"}
+	t.Add("untrained", MeanStd(87.1, 0.7, 2), Text("–"))
+	t.Add("infonce", MeanStd(88.004, 10.55, 2), Number(-0.125, 2), Number(20, 0))
+	diverged := MeanStd(math.NaN(), math.NaN(), 2)
+	diverged.Mark = "†"
+	t.Add("graphcl", diverged, Number(-0.001, 2), Number(20, 0))
+	t.Add("specmatch|β", MeanStd(88.0, 0.5, 2), Number(0.04, 2), Number(100, 0))
+	return t
+}
+
+func TestText(t *testing.T) {
+	var b bytes.Buffer
+	if err := sample().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `Accuracy (%), mean ± std over 5 seeds.
+
+method               MUTAG     L_G   epochs
+────────────────────────────────────────────
+untrained     87.10 ± 0.70       –
+infonce      88.00 ± 10.55*  −0.12*      20
+graphcl         n/a ± n/a†    0.00       20
+specmatch|β   88.00 ± 0.50*   0.04      100
+
+* best of its column
+† diverged once
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	for line := range strings.Lines(b.String()) {
+		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), " ") {
+			t.Errorf("a space ends %q", line)
+		}
+	}
+}
+
+// Bold takes no width: without the escape codes, figures stay aligned.
+func TestBold(t *testing.T) {
+	text := string(sample().text(true))
+	if !strings.Contains(text, "\x1b[1m88.00 ± 10.55\x1b[0m") || strings.Contains(text, "*") {
+		t.Errorf("got\n%s", text)
+	}
+	plain := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(text)
+	lines := strings.Split(plain, "\n")
+	if a, b := column(lines[5], "± 10.55"), column(lines[7], "± 0.50"); a != b-1 {
+		t.Errorf("not aligned:\n%s", plain)
+	}
+	if strings.Contains(plain, "best of its column") {
+		t.Errorf("a note for marks that are not there:\n%s", plain)
+	}
+}
+
+func column(line, s string) int { return utf8.RuneCountInString(line[:strings.Index(line, s)]) }
+
+func TestMarkdown(t *testing.T) {
+	var b bytes.Buffer
+	if err := sample().WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `Accuracy (%), mean ± std over 5 seeds.
+
+| method | MUTAG | L\_G | epochs |
+| --- | ---: | ---: | ---: |
+| untrained | 87.10 ± 0.70 | – |  |
+| infonce | **88.00 ± 10.55** | **−0.12** | 20 |
+| graphcl | n/a ± n/a† | 0.00 | 20 |
+| specmatch\|β | **88.00 ± 0.50** | 0.04 | 100 |
+
+† diverged once
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	var b bytes.Buffer
+	if err := New("method").WriteText(&b); err != nil || b.String() != "method\n──────\n" {
+		t.Errorf("got %q, %v", b.String(), err)
+	}
+	defer func() {
+		if r := recover(); r != `table: Add "x": 1 cells for 0 columns` {
+			t.Errorf("panic %v", r)
+		}
+	}()
+	New("method").Add("x", Text("y"))
+}
+
+func TestWriteErrors(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if sample().WriteText(f) == nil || sample().WriteMarkdown(f) == nil {
+		t.Error("wrote to a closed file")
+	}
+	if err := sample().WriteText(io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func Example() {
+	t := New("method", Column{"MUTAG", Max}, Column{"NCI1", Max})
+	t.Add("infonce", MeanStd(87.1, 0.7, 2), MeanStd(78.2, 0.4, 2))
+	t.Add("specmatch", MeanStd(88.0, 0.5, 2), MeanStd(77.9, 0.3, 2))
+	t.WriteText(os.Stdout)
+	// Output:
+	// method            MUTAG           NCI1
+	// ───────────────────────────────────────
+	// infonce    87.10 ± 0.70   78.20 ± 0.40*
+	// specmatch  88.00 ± 0.50*  77.90 ± 0.30
+	//
+	// * best of its column
+}
