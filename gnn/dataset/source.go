@@ -176,44 +176,56 @@ func (s *source) has(part string) bool {
 // open opens one file of the data set for scanning, within the limits.
 func (s *source) open(part string) (*scanner, io.Closer, error) {
 	base, display := s.file(part)
-	limit := min(s.limits.FileBytes, s.limits.TotalBytes-s.total)
 	var rc io.ReadCloser
+	var err error
 	if s.members != nil {
-		f := s.members[base]
-		if f == nil {
-			return nil, nil, fmt.Errorf("dataset: %s: no member %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
-		}
-		if !f.Mode().IsRegular() {
-			return nil, nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, f.Mode().Type())
-		}
-		if f.Flags&1 != 0 {
-			return nil, nil, fmt.Errorf("dataset: %s: is encrypted", display)
-		}
-		// Divide rather than multiply: the header's size is not to be trusted.
-		if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
-			limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
-		}
-		r, err := f.Open()
-		if err != nil {
-			return nil, nil, fmt.Errorf("dataset: %s: %w", display, err)
-		}
-		rc = r
+		rc, err = s.openMember(base, display)
 	} else {
-		// Look before opening: opening a named pipe would block.
-		info, err := fs.Stat(s.folder, base)
-		if err != nil {
-			return nil, nil, fmt.Errorf("dataset: %s%s: %w", s.root, s.hint(), err)
-		}
-		if !info.Mode().IsRegular() {
-			return nil, nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, info.Mode().Type())
-		}
-		f, err := s.folder.Open(base)
-		if err != nil {
-			return nil, nil, fmt.Errorf("dataset: %s: %w", s.root, err)
-		}
-		rc = f
+		rc, err = s.openFile(base, display)
 	}
-	return newScanner(display, &limitReader{s: s, r: rc, left: limit}), rc, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	return newScanner(display, rc), rc, nil
+}
+
+func (s *source) openMember(base, display string) (io.ReadCloser, error) {
+	f := s.members[base]
+	if f == nil {
+		return nil, fmt.Errorf("dataset: %s: no member %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
+	}
+	if !f.Mode().IsRegular() {
+		return nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, f.Mode().Type())
+	}
+	if f.Flags&1 != 0 {
+		return nil, fmt.Errorf("dataset: %s: is encrypted", display)
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", display, err)
+	}
+	limit := s.limits.FileBytes
+	// Dividing rather than multiplying: the sizes are what the archive says.
+	if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
+		limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
+	}
+	return s.limit(r, limit), nil
+}
+
+func (s *source) openFile(base, display string) (io.ReadCloser, error) {
+	// Look before opening: opening a named pipe would block.
+	info, err := fs.Stat(s.folder, base)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s%s: %w", s.root, s.hint(), err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, info.Mode().Type())
+	}
+	f, err := s.folder.Open(base)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", s.root, err)
+	}
+	return s.limit(f, s.limits.FileBytes), nil
 }
 
 // hint names the data set that seems to be inside, for a file that was renamed.
@@ -238,10 +250,15 @@ func (s *source) hint() string {
 	return ""
 }
 
-// A limitReader fails, rather than ends, at the limit.
+// limit returns r with an error, rather than an end, at the limit of the file or
+// of the set.
+func (s *source) limit(r io.ReadCloser, file int64) io.ReadCloser {
+	return &limitReader{r, s, min(file, s.limits.TotalBytes-s.total)}
+}
+
 type limitReader struct {
+	io.ReadCloser
 	s    *source
-	r    io.Reader
 	left int64
 }
 
@@ -249,11 +266,11 @@ func (l *limitReader) Read(p []byte) (int, error) {
 	if int64(len(p)) > l.left {
 		p = p[:l.left+1] // one byte more than allowed tells "too long" from "just fits"
 	}
-	n, err := l.r.Read(p)
+	n, err := l.ReadCloser.Read(p)
 	l.left -= int64(n)
 	l.s.total += int64(n)
 	if l.left < 0 {
-		return n, fmt.Errorf("%w: limits per file %d bytes, per set %d bytes, per zip member %d times the compressed size above %d bytes",
+		return n, fmt.Errorf("%w: limits: file %d bytes, set %d bytes, zip member %d times its compressed size above %d bytes",
 			ErrTooLarge, l.s.limits.FileBytes, l.s.limits.TotalBytes, l.s.limits.Ratio, int64(ratioFloor))
 	}
 	return n, err

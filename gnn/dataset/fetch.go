@@ -1,0 +1,450 @@
+package dataset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultBaseURL is the official home of the TUDataset archives.
+const DefaultBaseURL = "https://www.chrsmrrs.com/graphkerneldatasets"
+
+// FetchOptions say how [Fetch] downloads. The zero value is ready for use.
+type FetchOptions struct {
+	// BaseURL is where the archives lie: BaseURL/NAME.zip. Default
+	// [DefaultBaseURL].
+	BaseURL string
+	// SHA256 is the wanted sum of the archive in hexadecimal; empty if unknown.
+	SHA256 string
+	// Progress, if set, is called from the goroutine of Fetch after every block
+	// with the bytes of the archive on disk and in all; total is -1 while
+	// unknown. After a resumed or restarted download done jumps.
+	Progress func(done, total int64)
+	// MaxBytes bounds the size of the archive. Default 1 GiB.
+	MaxBytes int64
+	// Attempts bounds consecutive failed requests; one that brought at least
+	// 1 MiB starts the count anew. Default 5.
+	Attempts int
+	// Backoff is the wait after the first failure, doubled after each further
+	// one up to a minute, or longer if the server's Retry-After says so.
+	// Default 1 s.
+	Backoff time.Duration
+	// IdleTimeout is how long a request may bring nothing before it counts as
+	// failed. Default 1 min.
+	IdleTimeout time.Duration
+	// Client makes the requests. The default is one that does not follow a
+	// redirection from https to http.
+	Client *http.Client
+}
+
+func (o FetchOptions) withDefaults() FetchOptions {
+	if o.BaseURL == "" {
+		o.BaseURL = DefaultBaseURL
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 1 << 30
+	}
+	if o.Attempts <= 0 {
+		o.Attempts = 5
+	}
+	if o.Backoff <= 0 {
+		o.Backoff = time.Second
+	}
+	if o.IdleTimeout <= 0 {
+		o.IdleTimeout = time.Minute
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{CheckRedirect: checkRedirect}
+	}
+	return o
+}
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return fmt.Errorf("%w: more than 10", errRedirect)
+	}
+	if from := via[len(via)-1].URL; from.Scheme == "https" && req.URL.Scheme != "https" {
+		return fmt.Errorf("%w: from %s to insecure %s", errRedirect, from.Redacted(), req.URL.Redacted())
+	}
+	return nil
+}
+
+const (
+	maxBackoff    = time.Minute
+	maxRetryAfter = 5 * time.Minute
+	freshCount    = 1 << 20 // bytes that make a failed request count as progress
+)
+
+// HTTPError is an answer of the server other than the archive.
+type HTTPError struct {
+	URL    string
+	Status string // such as "404 Not Found"
+	Code   int
+}
+
+func (e *HTTPError) Error() string { return fmt.Sprintf("%s: the server answers %s", e.URL, e.Status) }
+
+// errRedirect is a redirection that is not followed; asking again is no use.
+var errRedirect = errors.New("redirection refused")
+
+// errIdle is the cause of a cancelled request that brought nothing for too long.
+var errIdle = errors.New("no data")
+
+// Fetch downloads the archive of the data set NAME to dir/NAME.zip, making dir
+// if necessary. If the file is there already, Fetch only checks it against the
+// wanted or recorded sum.
+//
+// The download grows in dir/NAME.zip.part. When it is interrupted, by ctx or by
+// too many failures, that file stays, and the next Fetch asks only for the rest
+// — under the condition that the server's file is still the same (its ETag or
+// Last-Modified, kept in dir/NAME.zip.part.json), otherwise for all of it.
+// Server errors (5xx, 429, 408) and broken connections are tried again; other
+// answers are an [*HTTPError]. A complete download must be a zip archive all of
+// whose members are intact, and have the wanted sum if there is one; only then
+// does it get its name, in one step. Its sum is recorded in dir/NAME.zip.sha256,
+// in the format of sha256sum.
+//
+// Only one Fetch of a set may run in a folder at a time.
+func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	opts = opts.withDefaults()
+	if opts.SHA256 == "" {
+		opts.SHA256 = knownSums[name]
+	}
+	if opts.SHA256 != "" && !isSum(opts.SHA256) {
+		return fmt.Errorf("dataset: %q is not a SHA-256 sum; want 64 hexadecimal digits", opts.SHA256)
+	}
+	base, err := url.Parse(opts.BaseURL)
+	if err != nil {
+		return fmt.Errorf("dataset: base URL: %w", err)
+	}
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return fmt.Errorf("dataset: base URL %q is not of the form https://host/path", opts.BaseURL)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	final := filepath.Join(dir, name+".zip")
+	if _, err := os.Lstat(final); err == nil {
+		return checkExisting(final, opts.SHA256)
+	}
+	d := &download{opts: opts, url: base.JoinPath(name + ".zip").String(), final: final, part: final + ".part", meta: final + ".part.json"}
+	if err := d.run(ctx); err != nil {
+		return fmt.Errorf("dataset: %s: %w", name, err)
+	}
+	return nil
+}
+
+// checkExisting is Fetch for an archive that is there.
+func checkExisting(path, want string) error {
+	v, err := verifyArchive(path)
+	if err != nil {
+		return err
+	}
+	if want != "" && !strings.EqualFold(v.Sum, want) {
+		return fmt.Errorf("dataset: %w", &SumError{path, v.Sum, want})
+	}
+	return nil
+}
+
+// A download is one archive on its way.
+type download struct {
+	opts              FetchOptions
+	url               string
+	final, part, meta string
+}
+
+// partMeta is what NAME.zip.part.json keeps about the server's file, so that
+// parts of different files are never joined.
+type partMeta struct {
+	URL          string `json:"url"`
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"last_modified,omitempty"`
+}
+
+// validator returns the value for If-Range, or "" if there is no way to tell
+// whether the server's file changed. A weak ETag does not do (RFC 9110, 13.1.5).
+func (m partMeta) validator() string {
+	if m.ETag != "" && !strings.HasPrefix(m.ETag, "W/") {
+		return m.ETag
+	}
+	return m.LastModified
+}
+
+func (d *download) run(ctx context.Context) error {
+	wait, failures := d.opts.Backoff, 0
+	for {
+		got, err := d.attempt(ctx)
+		if err == nil {
+			return d.finish()
+		}
+		if ctx.Err() != nil {
+			if info, serr := os.Lstat(d.part); serr == nil {
+				return fmt.Errorf("%w; %s has the first %d bytes, for the next attempt to continue", ctx.Err(), d.part, info.Size())
+			}
+			return ctx.Err()
+		}
+		var retry *retryError
+		if !errors.As(err, &retry) {
+			return err
+		}
+		if failures++; got >= freshCount {
+			wait, failures = d.opts.Backoff, 1
+		}
+		if failures >= d.opts.Attempts {
+			return fmt.Errorf("gave up after %d attempts: %w", failures, retry.err)
+		}
+		timer := time.NewTimer(max(wait, retry.after))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C:
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// A retryError is a failure that another request may not have.
+type retryError struct {
+	err   error
+	after time.Duration // what the server asked for
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+func (e *retryError) Unwrap() error { return e.err }
+
+// attempt makes one request for what is missing of the archive. It returns nil
+// when the part file is complete, and how many bytes it added.
+func (d *download) attempt(ctx context.Context) (got int64, err error) {
+	have, meta := d.resume()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
+	if err != nil {
+		return 0, err
+	}
+	// A transparent gzip would make lengths and ranges those of another file.
+	req.Header.Set("Accept-Encoding", "identity")
+	if have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+		req.Header.Set("If-Range", meta.validator())
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := time.AfterFunc(d.opts.IdleTimeout, func() {
+		cancel(fmt.Errorf("%w for %v", errIdle, d.opts.IdleTimeout))
+	})
+	defer idle.Stop()
+
+	resp, err := d.opts.Client.Do(req.WithContext(ctx))
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
+			err = fmt.Errorf("%s: %w", d.url, cause)
+		}
+		if errors.Is(err, errRedirect) {
+			return 0, err
+		}
+		return 0, &retryError{err: err}
+	}
+	defer resp.Body.Close()
+
+	total := int64(-1)
+	switch resp.StatusCode {
+	case http.StatusOK: // everything: nothing to resume, or not the same file
+		have = 0
+		total = resp.ContentLength
+	case http.StatusPartialContent:
+		start, size, err := parseContentRange(resp.Header.Get("Content-Range"))
+		if err != nil || start != have || have == 0 {
+			d.discard()
+			return 0, &retryError{err: fmt.Errorf("%s: asked for bytes from %d, got Content-Range %q", d.url, have, resp.Header.Get("Content-Range"))}
+		}
+		total = size
+	case http.StatusRequestedRangeNotSatisfiable:
+		if _, size, err := parseContentRange(resp.Header.Get("Content-Range")); err == nil && have > 0 && size == have {
+			return 0, nil // the part is the whole, and only the name is missing
+		}
+		d.discard()
+		return 0, &retryError{err: &HTTPError{d.url, resp.Status, resp.StatusCode}}
+	default:
+		err := &HTTPError{d.url, resp.Status, resp.StatusCode}
+		switch {
+		case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout:
+			return 0, &retryError{err, retryAfter(resp.Header.Get("Retry-After"))}
+		case resp.StatusCode == http.StatusNotFound:
+			return 0, fmt.Errorf("%w (is the name spelled as on the TUDataset site?)", err)
+		}
+		return 0, err
+	}
+	if total > d.opts.MaxBytes {
+		return 0, fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, ErrTooLarge, total, d.opts.MaxBytes)
+	}
+
+	f, err := d.openPart(have, resp)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil && cerr != nil {
+			err = cerr
+		}
+	}()
+	d.progress(have, total)
+	buf := make([]byte, 128<<10)
+	for {
+		n, rerr := resp.Body.Read(buf)
+		if n > 0 {
+			idle.Reset(d.opts.IdleTimeout)
+			if have+int64(n) > d.opts.MaxBytes {
+				f.Close()
+				d.discard()
+				return got, fmt.Errorf("%s: %w: more than %d bytes", d.url, ErrTooLarge, d.opts.MaxBytes)
+			}
+			if _, err := f.Write(buf[:n]); err != nil {
+				return got, err
+			}
+			got += int64(n)
+			have += int64(n)
+			d.progress(have, total)
+		}
+		if rerr == io.EOF {
+			break
+		}
+		if rerr != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
+				rerr = cause
+			}
+			return got, &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, have, rerr)}
+		}
+	}
+	if total >= 0 && have != total {
+		return got, &retryError{err: fmt.Errorf("%s: ended after %d of %d bytes", d.url, have, total)}
+	}
+	return got, f.Sync()
+}
+
+func (d *download) progress(done, total int64) {
+	if d.opts.Progress != nil {
+		d.opts.Progress(done, total)
+	}
+}
+
+// resume returns the size and origin of the part file, 0 if there is none that
+// can be continued.
+func (d *download) resume() (int64, partMeta) {
+	var meta partMeta
+	info, err := os.Lstat(d.part)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, meta
+	}
+	b, err := os.ReadFile(d.meta)
+	if err != nil || json.Unmarshal(b, &meta) != nil || meta.URL != d.url || meta.validator() == "" {
+		return 0, partMeta{}
+	}
+	return info.Size(), meta
+}
+
+// discard removes what cannot be continued.
+func (d *download) discard() {
+	os.Remove(d.part)
+	os.Remove(d.meta)
+}
+
+// openPart opens the part file to continue at byte have, or empties it.
+func (d *download) openPart(have int64, resp *http.Response) (*os.File, error) {
+	if have > 0 {
+		return os.OpenFile(d.part, os.O_WRONLY|os.O_APPEND, 0)
+	}
+	// First the data goes, then the description changes: a crash in between
+	// leaves an empty part, never bytes with another file's description. And
+	// the part is made anew, so that a link in its place is not followed.
+	d.discard()
+	b, err := json.Marshal(partMeta{URL: d.url, ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(d.meta, append(b, '\n'), 0o666); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(d.part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+}
+
+// finish checks the complete part file and gives it its name.
+func (d *download) finish() error {
+	sum, err := sumFile(d.part)
+	if err != nil {
+		return err
+	}
+	if want := d.opts.SHA256; want != "" && !strings.EqualFold(sum, want) {
+		d.discard()
+		return &SumError{d.url, sum, want}
+	}
+	if err := checkArchive(d.part); err != nil {
+		d.discard()
+		return fmt.Errorf("%s: %w", d.url, err)
+	}
+	// The record first: an archive under its name always has one.
+	if err := writeSum(d.final, sum); err != nil {
+		return err
+	}
+	if err := os.Rename(d.part, d.final); err != nil {
+		return err
+	}
+	os.Remove(d.meta)
+	return nil
+}
+
+// parseContentRange reads "bytes 5-9/10" and "bytes */10"; start is -1 for the
+// latter, and size is -1 for "bytes 5-9/*".
+func parseContentRange(s string) (start, size int64, err error) {
+	bad := fmt.Errorf("Content-Range %q", s)
+	rest, ok := strings.CutPrefix(s, "bytes ")
+	span, total, ok2 := strings.Cut(rest, "/")
+	if !ok || !ok2 {
+		return 0, 0, bad
+	}
+	number := func(s string) int64 {
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || v < 0 || s[0] == '+' {
+			return -1
+		}
+		return v
+	}
+	size = -1
+	if total != "*" {
+		if size = number(total); size < 0 {
+			return 0, 0, bad
+		}
+	}
+	if span == "*" {
+		if size < 0 {
+			return 0, 0, bad
+		}
+		return -1, size, nil
+	}
+	first, last, _ := strings.Cut(span, "-")
+	start, end := number(first), number(last)
+	// A range that stops short of the end is legal but not what was asked for.
+	if start < 0 || end < start || size >= 0 && end != size-1 {
+		return 0, 0, bad
+	}
+	return start, size, nil
+}
+
+// retryAfter reads the header's number of seconds; dates are not worth it.
+func retryAfter(s string) time.Duration {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(time.Duration(min(n, 1<<20))*time.Second, maxRetryAfter)
+}
