@@ -1,6 +1,9 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Batch is a disjoint union of graphs: one adjacency, one feature matrix.
 //
@@ -25,8 +28,14 @@ type Batch struct {
 	// Asymmetric records that some graph has an edge without its reverse; the
 	// transpose must then be built ([Batch.Transpose]).
 	Asymmetric bool
+	// Multigraph records that some row may list a source more than once: such
+	// an edge counts as often as it is listed. Graphs as loaded are simple;
+	// GraphCL's edge perturbation is not.
+	Multigraph bool
 
-	spare []float32 // memory of X.Dense while the features are one-hot
+	// Memory of the form of X that is not in use.
+	spareDense    []float32
+	spareCategory []int32
 }
 
 // Nodes returns the number of nodes of all graphs.
@@ -35,7 +44,7 @@ func (b *Batch) Nodes() int { return max(len(b.Ptr)-1, 0) }
 // Graphs returns the number of graphs.
 func (b *Batch) Graphs() int { return max(len(b.GraphPtr)-1, 0) }
 
-// Views returns the number of views: 1 unless EndView was called more than once.
+// Views returns the number of views: how often EndView was called.
 func (b *Batch) Views() int { return max(len(b.ViewPtr)-1, 0) }
 
 // Reset empties the batch and keeps its memory. width is the feature width of
@@ -45,32 +54,54 @@ func (b *Batch) Reset(width int) {
 	b.ViewPtr = append(b.ViewPtr[:0], 0)
 	b.Ptr = append(b.Ptr[:0], 0)
 	b.Adj = b.Adj[:0]
-	b.Asymmetric = false
+	b.Asymmetric, b.Multigraph = false, false
 	b.X.Width = width
-	b.X.Category = b.X.Category[:0]
 	if b.X.Dense != nil {
-		b.spare, b.X.Dense = b.X.Dense[:0], nil
+		b.spareDense, b.X.Dense = b.X.Dense[:0], nil
+		b.X.Category = b.spareCategory
 	}
+	b.X.Category = b.X.Category[:0]
 }
 
 // Append adds an unchanged graph. It panics if the feature widths differ.
 func (b *Batch) Append(g *Graph) {
 	b.BeginGraph(g.X.Width)
-	base := int32(b.Nodes())
+	base, entries := b.Nodes(), len(b.Adj)
 	b.Asymmetric = b.Asymmetric || g.Directed
-	for i := range g.Nodes() {
-		for _, j := range g.Neighbors(i) {
-			b.Adj = append(b.Adj, base+j)
-		}
-		b.Ptr = append(b.Ptr, int32(len(b.Adj)))
-	}
-	if g.X.OneHot() && b.X.OneHot() {
+	b.Adj = appendShifted(b.Adj, g.Adj, int32(base))
+	b.Ptr = appendShifted(b.Ptr, g.Ptr[1:], int32(entries))
+	switch {
+	case g.X.OneHot() && b.X.OneHot():
 		b.X.Category = append(b.X.Category, g.X.Category...)
-	} else {
-		b.Densify(int(base))
-		b.X.Dense = append(b.X.Dense, g.X.Materialize(g.Nodes())...)
+	case g.X.OneHot():
+		b.X.Dense = appendOneHot(b.X.Dense, g.X.Category, g.X.Width)
+	default:
+		b.Densify(base)
+		b.X.Dense = append(b.X.Dense, g.X.Dense...)
 	}
 	b.EndGraph()
+}
+
+// appendShifted appends every element of src plus shift.
+func appendShifted(dst, src []int32, shift int32) []int32 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(src))[:n+len(src)]
+	for k, v := range src {
+		dst[n+k] = v + shift
+	}
+	return dst
+}
+
+// appendOneHot appends one row of width numbers for each category.
+func appendOneHot(dst []float32, category []int32, width int) []float32 {
+	n, more := len(dst), len(category)*width
+	dst = slices.Grow(dst, more)[:n+more]
+	rows := dst[n:]
+	clear(rows)
+	for i, c := range category {
+		rows[i*width+int(c)] = 1
+	}
+	return dst
 }
 
 // BeginGraph and EndGraph bracket the writing of one graph straight into the
@@ -101,15 +132,11 @@ func (b *Batch) Densify(n int) {
 		return
 	}
 	w := b.X.Width
-	if cap(b.spare) < n*w || b.spare == nil {
-		b.spare = make([]float32, 0, max(2*n*w, w))
+	if cap(b.spareDense) < n*w || b.spareDense == nil {
+		b.spareDense = make([]float32, 0, max(2*n*w, w))
 	}
-	b.X.Dense = b.spare[:n*w]
-	clear(b.X.Dense)
-	for i, c := range b.X.Category[:n] {
-		b.X.Dense[i*w+int(c)] = 1
-	}
-	b.X.Category = nil
+	b.X.Dense = appendOneHot(b.spareDense[:0], b.X.Category[:n], w)
+	b.spareCategory, b.X.Category = b.X.Category, nil
 }
 
 // Collate returns the batch of the given graphs as one view.
@@ -164,20 +191,26 @@ func TransposeCSR(ptr, adj []int32, n int) (tptr, tadj []int32) {
 	return tptr, tadj
 }
 
-// Validate returns an error that names the first broken invariant.
+// Validate returns an error that names the first broken invariant: those of
+// [Graph.Validate] except that a self-loop is allowed, and a repeated source if
+// Multigraph is set; GraphPtr and, once a view has been closed, ViewPtr that do
+// not cover the batch; an edge between two graphs; an edge without its reverse
+// although Asymmetric is false.
 func (b *Batch) Validate() error {
 	n := b.Nodes()
-	if err := validateCSR(b.Ptr, b.Adj, n, true); err != nil {
+	if err := validateCSR(b.Ptr, b.Adj, n, csrRules{loops: true, repeats: b.Multigraph}); err != nil {
 		return err
 	}
-	if len(b.GraphPtr) == 0 || b.GraphPtr[0] != 0 || int(b.GraphPtr[b.Graphs()]) != n {
-		return fmt.Errorf("graph: GraphPtr %v does not cover %d nodes", b.GraphPtr, n)
+	if err := validatePtr("GraphPtr", b.GraphPtr, n); err != nil {
+		return err
+	}
+	if b.Views() > 0 { // a batch under construction has none yet
+		if err := validatePtr("ViewPtr", b.ViewPtr, b.Graphs()); err != nil {
+			return err
+		}
 	}
 	for g := range b.Graphs() {
 		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
-		if hi < lo {
-			return fmt.Errorf("graph: GraphPtr decreases at graph %d", g)
-		}
 		for i := lo; i < hi; i++ {
 			for _, j := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
 				if j < lo || j >= hi {

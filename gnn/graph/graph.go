@@ -129,10 +129,7 @@ func (g *Graph) Symmetric() bool {
 // size. A self-loop is an error too.
 func (g *Graph) Validate() error {
 	n := g.Nodes()
-	if n < 0 {
-		return fmt.Errorf("graph: Ptr is empty; even a graph without nodes has one element")
-	}
-	if err := validateCSR(g.Ptr, g.Adj, n, false); err != nil {
+	if err := validateCSR(g.Ptr, g.Adj, n, csrRules{}); err != nil {
 		return err
 	}
 	if g.EdgeLabel != nil && len(g.EdgeLabel) != len(g.Adj) {
@@ -171,23 +168,42 @@ func (f *Features) validate(n int) error {
 	return nil
 }
 
-func validateCSR(ptr, adj []int32, n int, loops bool) error {
-	if ptr[0] != 0 || int(ptr[n]) != len(adj) {
-		return fmt.Errorf("graph: Ptr runs from %d to %d, want 0 to %d", ptr[0], ptr[n], len(adj))
+// validatePtr checks pointers that delimit n items: from 0 to n, not decreasing.
+func validatePtr(name string, ptr []int32, n int) error {
+	if len(ptr) == 0 {
+		return fmt.Errorf("graph: %s is empty; it has one element more than it delimits", name)
+	}
+	last := len(ptr) - 1
+	if ptr[0] != 0 || int(ptr[last]) != n {
+		return fmt.Errorf("graph: %s runs from %d to %d, want 0 to %d", name, ptr[0], ptr[last], n)
+	}
+	for i := range last {
+		if ptr[i+1] < ptr[i] {
+			return fmt.Errorf("graph: %s decreases at %d", name, i)
+		}
+	}
+	return nil
+}
+
+// csrRules say what a pattern may contain beyond a simple graph.
+type csrRules struct{ loops, repeats bool }
+
+func validateCSR(ptr, adj []int32, n int, may csrRules) error {
+	if err := validatePtr("Ptr", ptr, len(adj)); err != nil {
+		return err
 	}
 	for i := range n {
-		if ptr[i+1] < ptr[i] {
-			return fmt.Errorf("graph: Ptr decreases at node %d", i)
-		}
 		for k := ptr[i]; k < ptr[i+1]; k++ {
 			j := adj[k]
 			switch {
 			case j < 0 || int(j) >= n:
 				return fmt.Errorf("graph: edge %d→%d: source outside 0..%d", j, i, n-1)
-			case int(j) == i && !loops:
+			case int(j) == i && !may.loops:
 				return fmt.Errorf("graph: self-loop at node %d", i)
-			case k > ptr[i] && adj[k-1] >= j:
-				return fmt.Errorf("graph: sources of node %d are not ascending and distinct at %d", i, j)
+			case k > ptr[i] && adj[k-1] > j:
+				return fmt.Errorf("graph: sources of node %d are not ascending at %d", i, j)
+			case k > ptr[i] && adj[k-1] == j && !may.repeats:
+				return fmt.Errorf("graph: node %d lists source %d twice", i, j)
 			}
 		}
 	}
