@@ -63,7 +63,7 @@ func (x *Var) DivScalar(s *Var) *Var { return binary("DivScalar", backend.Div, s
 func (x *Var) Greater(s *Var) *Var {
 	y := x.tape.Alloc(x.Rows(), x.Cols())
 	scalar.apply(x.tape.be, y, backend.Greater, x.value, s.value)
-	return &Var{tape: x.tape, op: "Greater", value: y}
+	return x.tape.newVar("Greater", y)
 }
 
 // broadcast says how the second argument of a binary operator is spread over

@@ -53,6 +53,7 @@ type Tape struct {
 	values   []*tensor.Tensor
 	indices  []*backend.Indices
 	lent     []*tensor.Tensor // gradients shared between variables, freed after Backward
+	resets   int              // how often Reset ran; a variable of an earlier life is dead
 }
 
 // Option configures a tape.
@@ -91,11 +92,9 @@ func (t *Tape) Len() int { return len(t.nodes) }
 // Reset gives back everything that the tape owns. Variables of the tape, and
 // the tensors behind them, must not be used afterwards.
 func (t *Tape) Reset() {
+	t.dropGradients()
 	for i, v := range t.nodes {
-		if v.grad != nil {
-			t.be.Free(v.grad)
-		}
-		v.tape, v.vjp, v.grad, v.value = nil, nil, nil, nil
+		v.vjp = nil
 		t.nodes[i] = nil
 	}
 	for i, x := range t.values {
@@ -107,6 +106,32 @@ func (t *Tape) Reset() {
 		t.indices[i] = nil
 	}
 	t.nodes, t.values, t.indices = t.nodes[:0], t.values[:0], t.indices[:0]
+	t.resets++
+}
+
+// dropGradients gives back the gradients of all variables, also those of a
+// Backward that a panic ended halfway.
+func (t *Tape) dropGradients() {
+	for _, v := range t.nodes {
+		if v.grad != nil && !v.shared {
+			t.be.Free(v.grad)
+		}
+		v.grad, v.shared = nil, false
+	}
+	t.freeLent()
+}
+
+func (t *Tape) freeLent() {
+	for i, g := range t.lent {
+		t.be.Free(g)
+		t.lent[i] = nil
+	}
+	t.lent = t.lent[:0]
+}
+
+// newVar returns a variable of the tape as it is until the next Reset.
+func (t *Tape) newVar(op string, value *tensor.Tensor) *Var {
+	return &Var{tape: t, life: t.resets, op: op, value: value}
 }
 
 // Alloc returns a tensor that the tape owns; contents are undefined.
@@ -125,7 +150,7 @@ func (t *Tape) Indices(host []int32) *backend.Indices {
 }
 
 // Const returns a variable without gradient whose value stays the caller's.
-func (t *Tape) Const(value *tensor.Tensor) *Var { return &Var{tape: t, op: "Const", value: value} }
+func (t *Tape) Const(value *tensor.Tensor) *Var { return t.newVar("Const", value) }
 
 // Matrix returns a constant [rows×cols] from row-major values.
 func (t *Tape) Matrix(rows, cols int, values []float64) *Var {
@@ -156,7 +181,9 @@ func (t *Tape) Leaf(rows, cols int, values []float64) *Var {
 // Param returns a variable that reads a parameter; Backward adds its gradient
 // to p.Grad.
 func (t *Tape) Param(p *Param) *Var {
-	return &Var{tape: t, op: p.Name, value: p.Value, param: p, needs: t.record && !p.Frozen}
+	v := t.newVar(p.Name, p.Value)
+	v.param, v.needs = p, t.record && !p.Frozen
+	return v
 }
 
 // Record appends an operator of one's own: value is its result, allocated with
@@ -165,9 +192,9 @@ func (t *Tape) Param(p *Param) *Var {
 // [Var.LendGrad]. If no input needs a gradient, vjp is dropped. vjp may run
 // more than once.
 func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tensor), inputs ...*Var) *Var {
-	y := &Var{tape: t, op: op, value: value}
+	y := t.newVar(op, value)
 	for _, x := range inputs {
-		if x.tape != t {
+		if x.tape != t || x.life != t.resets {
 			panic(fmt.Sprintf("autodiff: %s: an input (%s) is of another tape, or of this one before Reset", op, x.op))
 		}
 		y.needs = y.needs || x.needs
@@ -184,7 +211,7 @@ func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tenso
 // Gradients of parameters add to what is in Param.Grad; those of leaves are
 // replaced. Backward may be called again, also for another loss.
 func (t *Tape) Backward(loss *Var) {
-	if loss.tape != t {
+	if loss.tape != t || loss.life != t.resets {
 		panic("autodiff: Backward: the loss is of another tape, or of this one before Reset")
 	}
 	if !loss.value.Is(1, 1) {
@@ -193,15 +220,13 @@ func (t *Tape) Backward(loss *Var) {
 	if !loss.needs {
 		panic("autodiff: Backward: the loss depends on no parameter or leaf that needs a gradient")
 	}
-	for _, v := range t.nodes {
-		if v.grad != nil {
-			t.be.Free(v.grad)
-			v.grad = nil
-		}
-	}
+	t.dropGradients()
 	one := t.be.Alloc(1, 1)
 	t.be.Fill(one, 1)
 	loss.AddGrad(one)
+	if loss.param != nil {
+		return // on no list: that was all
+	}
 	for i := loss.index; i >= 0; i-- {
 		v := t.nodes[i]
 		if v.grad == nil || v.vjp == nil {
@@ -216,16 +241,13 @@ func (t *Tape) Backward(loss *Var) {
 			t.be.Free(dy)
 		}
 	}
-	for i, g := range t.lent {
-		t.be.Free(g)
-		t.lent[i] = nil
-	}
-	t.lent = t.lent[:0]
+	t.freeLent()
 }
 
 // Var is a matrix on a tape, with the operator that made it.
 type Var struct {
 	tape   *Tape
+	life   int // Tape.resets when the variable was made
 	op     string
 	value  *tensor.Tensor
 	needs  bool
@@ -236,17 +258,33 @@ type Var struct {
 	shared bool // grad is also another variable's: not ours to change or free
 }
 
+// live panics if the tape was reset since the variable was made.
+func (v *Var) live() {
+	if v.life != v.tape.resets {
+		panic("autodiff: a variable (" + v.op + ") is used after the Reset of its tape")
+	}
+}
+
 // Value returns the matrix. It is the tape's and must not be changed.
-func (v *Var) Value() *tensor.Tensor { return v.value }
+func (v *Var) Value() *tensor.Tensor {
+	v.live()
+	return v.value
+}
 
 // Tape returns the tape.
 func (v *Var) Tape() *Tape { return v.tape }
 
-// Rows and Cols return the shape.
-func (v *Var) Rows() int { return v.value.Rows }
+// Rows returns the number of rows.
+func (v *Var) Rows() int {
+	v.live()
+	return v.value.Rows
+}
 
 // Cols returns the number of columns.
-func (v *Var) Cols() int { return v.value.Cols }
+func (v *Var) Cols() int {
+	v.live()
+	return v.value.Cols
+}
 
 // Op returns the name of the operator that made the variable.
 func (v *Var) Op() string { return v.op }
@@ -256,6 +294,7 @@ func (v *Var) NeedsGrad() bool { return v.needs }
 
 // Data downloads the values, row-major.
 func (v *Var) Data() []float64 {
+	v.live()
 	d := make([]float64, v.value.Len())
 	v.tape.be.Download(d, v.value)
 	return d
@@ -263,6 +302,7 @@ func (v *Var) Data() []float64 {
 
 // Float downloads a 1×1 value.
 func (v *Var) Float() float64 {
+	v.live()
 	if !v.value.Is(1, 1) {
 		tensor.Mismatch("autodiff: Float", "want [1×1]", v.value)
 	}
@@ -274,6 +314,7 @@ func (v *Var) Float() float64 {
 // Grad downloads the gradient that the last Backward left on a leaf; zeros if
 // none arrived. The gradients of other variables are not kept.
 func (v *Var) Grad() []float64 {
+	v.live()
 	d := make([]float64, v.value.Len())
 	if v.grad != nil {
 		v.tape.be.Download(d, v.grad)
@@ -282,7 +323,10 @@ func (v *Var) Grad() []float64 {
 }
 
 // Detach returns a variable with the same value and no gradient.
-func (v *Var) Detach() *Var { return &Var{tape: v.tape, op: "Detach", value: v.value} }
+func (v *Var) Detach() *Var {
+	v.live()
+	return v.tape.newVar("Detach", v.value)
+}
 
 // AddGrad adds g to the gradient of v and takes g over: it must have been made
 // with Backend.Alloc, and the caller must not use it again. If v needs no
@@ -351,14 +395,18 @@ type Param struct {
 	// Frozen parameters get no gradient.
 	Frozen  bool
 	hasGrad bool
+	be      backend.Backend
 }
 
 // NewParam returns a parameter [rows×cols] with the given row-major values.
 func NewParam(be backend.Backend, name string, rows, cols int, values []float64) *Param {
-	p := &Param{Name: name, Value: be.Alloc(rows, cols), Grad: be.Alloc(rows, cols)}
+	p := &Param{Name: name, Value: be.Alloc(rows, cols), Grad: be.Alloc(rows, cols), be: be}
 	be.Upload(p.Value, values)
 	return p
 }
+
+// Backend returns the engine that holds the parameter.
+func (p *Param) Backend() backend.Backend { return p.be }
 
 // HasGrad reports whether a gradient arrived since the last ZeroGrad.
 func (p *Param) HasGrad() bool { return p.hasGrad }
