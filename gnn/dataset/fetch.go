@@ -163,6 +163,9 @@ type download struct {
 	opts              FetchOptions
 	url               string
 	final, part, meta string
+	// inherited records that the part file began with an earlier Fetch's data.
+	// If the whole is no good then, that may be why.
+	inherited bool
 }
 
 // partMeta is what NAME.zip.part.json keeps about the server's file, so that
@@ -176,18 +179,29 @@ type partMeta struct {
 // validator returns the value for If-Range, or "" if there is no way to tell
 // whether the server's file changed. A weak ETag does not do (RFC 9110, 13.1.5).
 func (m partMeta) validator() string {
+	v := m.LastModified
 	if m.ETag != "" && !strings.HasPrefix(m.ETag, "W/") {
-		return m.ETag
+		v = m.ETag
 	}
-	return m.LastModified
+	if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return "" // from a damaged file: not a header's value
+	}
+	return v
 }
 
 func (d *download) run(ctx context.Context) error {
+	have, _ := d.resume()
+	d.inherited = have > 0
 	wait, failures := d.opts.Backoff, 0
 	for {
 		got, err := d.attempt(ctx)
 		if err == nil {
-			return d.finish()
+			err = d.finish()
+			if !d.inherited || !errors.Is(err, errContent) {
+				return err
+			}
+			d.inherited = false
+			continue
 		}
 		if ctx.Err() != nil {
 			if info, serr := os.Lstat(d.part); serr == nil {
@@ -251,7 +265,7 @@ func (d *download) attempt(ctx context.Context) (got int64, err error) {
 			err = fmt.Errorf("%s: %w", d.url, cause)
 		}
 		if errors.Is(err, errRedirect) {
-			return 0, err
+			return 0, fmt.Errorf("%s: %w", d.url, err)
 		}
 		return 0, &retryError{err: err}
 	}
@@ -301,6 +315,10 @@ func (d *download) attempt(ctx context.Context) (got int64, err error) {
 	d.progress(have, total)
 	buf := make([]byte, 128<<10)
 	for {
+		// What is buffered can be read even after cancellation; do not.
+		if ctx.Err() != nil {
+			return got, &retryError{err: context.Cause(ctx)}
+		}
 		n, rerr := resp.Body.Read(buf)
 		if n > 0 {
 			idle.Reset(d.opts.IdleTimeout)
@@ -368,6 +386,7 @@ func (d *download) openPart(have int64, resp *http.Response) (*os.File, error) {
 	// leaves an empty part, never bytes with another file's description. And
 	// the part is made anew, so that a link in its place is not followed.
 	d.discard()
+	d.inherited = false
 	b, err := json.Marshal(partMeta{URL: d.url, ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")})
 	if err != nil {
 		return nil, err
@@ -378,6 +397,9 @@ func (d *download) openPart(have int64, resp *http.Response) (*os.File, error) {
 	return os.OpenFile(d.part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 }
 
+// errContent is wrapped by the errors of finish about what was downloaded.
+var errContent = errors.New("the download is not what it should be")
+
 // finish checks the complete part file and gives it its name.
 func (d *download) finish() error {
 	sum, err := sumFile(d.part)
@@ -386,11 +408,11 @@ func (d *download) finish() error {
 	}
 	if want := d.opts.SHA256; want != "" && !strings.EqualFold(sum, want) {
 		d.discard()
-		return &SumError{d.url, sum, want}
+		return fmt.Errorf("%w: %w", errContent, &SumError{d.url, sum, want})
 	}
 	if err := checkArchive(d.part); err != nil {
 		d.discard()
-		return fmt.Errorf("%s: %w", d.url, err)
+		return fmt.Errorf("%w: %s: %w", errContent, d.url, err)
 	}
 	// The record first: an archive under its name always has one.
 	if err := writeSum(d.final, sum); err != nil {
