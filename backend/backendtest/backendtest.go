@@ -262,6 +262,14 @@ func (s *suite) round(v float64) float64 {
 	return v
 }
 
+// rounded returns m as the engine under test holds it.
+func (s *suite) rounded(m matrix) matrix {
+	if s.b.Precision() == tensor.Float64 {
+		return m
+	}
+	return m.mapped(s.round)
+}
+
 // same reports whether a and b are one number: equal with equal signs of zero,
 // or both NaN.
 func same(a, b float64) bool {

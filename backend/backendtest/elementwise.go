@@ -9,7 +9,7 @@ import (
 )
 
 func checkUnary(s *suite) {
-	for _, op := range backend.UnaryOps() {
+	for i, op := range backend.UnaryOps() {
 		tol := tolerance{ulps: 4}
 		switch op {
 		case backend.ReLU, backend.Abs, backend.Sign:
@@ -29,10 +29,11 @@ func checkUnary(s *suite) {
 				},
 			})
 		}
-		everyShape(func(rows, cols int, large bool) {
+		smallShapes(func(rows, cols int, large bool) {
 			unary(s.random(rows, cols), 0, "", large)
 			unary(s.random(rows, cols), 1, "", large)
 		})
+		aLargeShape(i, func(rows, cols int, large bool) { unary(s.random(rows, cols), i/3%2, "", large) })
 		// Every special value at every place of a vector, so that a vector loop
 		// and its tail agree.
 		special := s.special()
@@ -87,7 +88,7 @@ func checkBinaryScalar(s *suite) {
 // checkBinary checks one of the forms of the binary functions; second gives the
 // shape of its second argument.
 func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols int) (int, int)) {
-	for _, op := range backend.BinaryOps() {
+	for i, op := range backend.BinaryOps() {
 		var tol tolerance
 		if op == backend.Div {
 			tol.ulps = 2
@@ -115,13 +116,17 @@ func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols
 			}
 			return x, y
 		}
-		everyShape(func(rows, cols int, large bool) {
+		smallShapes(func(rows, cols int, large bool) {
 			for alias := range 3 {
 				x, y := data(rows, cols)
 				if alias < 2 || x.rows == y.rows && x.cols == y.cols {
 					binary(x, y, alias, "", large)
 				}
 			}
+		})
+		aLargeShape(i, func(rows, cols int, large bool) {
+			x, y := data(rows, cols)
+			binary(x, y, i/3%2, "", large)
 		})
 		// Every pair of special values.
 		special := s.special()
@@ -163,7 +168,7 @@ func checkAffine(s *suite) {
 	affine := func(a matrix, alpha, c float64, alias int, note string, large bool) {
 		s.Helper()
 		t := trial{
-			op: "Affine", note: fmt.Sprintf("%salpha=%v c=%v", note, alpha, c), alias: alias, large: large,
+			op: "Affine", note: fmt.Sprintf("alpha=%v c=%v%s", alpha, c, note), alias: alias, large: large,
 			in: []matrix{a}, out: []output{{before: before(a, alias)}},
 			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
 				b.Affine(out[0], alpha, in[0], c)
@@ -179,12 +184,17 @@ func checkAffine(s *suite) {
 			affine(s.random(7, 19), alpha, c, 1, "", false)
 		}
 	}
-	everyShape(func(rows, cols int, large bool) {
+	smallShapes(func(rows, cols int, large bool) {
 		affine(s.random(rows, cols), 0.7, -0.2, 0, "", large)
 		affine(s.random(rows, cols), -2.5, 0, 1, "", large)
 	})
-	affine(row(s.special()...), 1, 0, 0, "special values, ", false)
-	affine(row(s.special()...), -1, 1, 0, "special values, ", false)
+	for alias := range 2 {
+		aLargeShape(alias, func(rows, cols int, large bool) {
+			affine(s.random(rows, cols), 0.7, -0.2, alias, "", large)
+		})
+	}
+	affine(row(s.special()...), 1, 0, 0, ", special values", false)
+	affine(row(s.special()...), -1, 1, 0, ", special values", false)
 }
 
 func checkAxpby(s *suite) {
@@ -195,7 +205,7 @@ func checkAxpby(s *suite) {
 			dst = y
 		}
 		t := trial{
-			op: "Axpby", note: fmt.Sprintf("%salpha=%v beta=%v", note, alpha, beta), alias: alias, large: large,
+			op: "Axpby", note: fmt.Sprintf("alpha=%v beta=%v%s", alpha, beta, note), alias: alias, large: large,
 			in: []matrix{x, y}, out: []output{{before: before(dst, alias)}},
 			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
 				b.Axpby(out[0], alpha, in[0], beta, in[1])
@@ -215,14 +225,19 @@ func checkAxpby(s *suite) {
 			}
 		}
 	}
-	everyShape(func(rows, cols int, large bool) {
+	smallShapes(func(rows, cols int, large bool) {
 		for alias := range 3 {
 			axpby(s.random(rows, cols), s.random(rows, cols), 0.7, -0.2, alias, "", large)
 		}
 	})
+	for alias := range 3 {
+		aLargeShape(alias, func(rows, cols int, large bool) {
+			axpby(s.random(rows, cols), s.random(rows, cols), 0.7, -0.2, alias, "", large)
+		})
+	}
 	special := row(s.special()...)
-	axpby(special, constant(1, special.cols, 1), 1, 1, 0, "special values, ", false)
-	axpby(constant(1, special.cols, 1), special, 1, -1, 0, "special values, ", false)
+	axpby(special, constant(1, special.cols, 1), 1, 1, 0, ", special values", false)
+	axpby(constant(1, special.cols, 1), special, 1, -1, 0, ", special values", false)
 	s.try(trial{
 		op: "Axpby", note: "of a tensor with itself",
 		in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},

@@ -24,12 +24,24 @@ func (s *suite) marked(rows, cols int) matrix {
 
 // everyShape calls f for the small and the large shapes.
 func everyShape(f func(rows, cols int, large bool)) {
-	for _, shape := range shapes {
-		f(shape[0], shape[1], false)
-	}
+	smallShapes(f)
 	for _, shape := range largeShapes {
 		f(shape[0], shape[1], true)
 	}
+}
+
+// smallShapes calls f for the small shapes.
+func smallShapes(f func(rows, cols int, large bool)) {
+	for _, shape := range shapes {
+		f(shape[0], shape[1], false)
+	}
+}
+
+// aLargeShape calls f for one of the large shapes, another for each turn: enough
+// for one of many functions that are computed by the same loops.
+func aLargeShape(turn int, f func(rows, cols int, large bool)) {
+	shape := largeShapes[turn%len(largeShapes)]
+	f(shape[0], shape[1], true)
 }
 
 func checkFill(s *suite) {

@@ -59,7 +59,7 @@ func checkGemm(s *suite) {
 	try := func(p product) {
 		s.Helper()
 		exact := s.gemm(p, s.integers)
-		exact.note += ", whole numbers"
+		exact.add("whole numbers")
 		exact.out[0].tol = tolerance{}
 		s.try(exact)
 		s.try(s.gemm(p, s.random))
@@ -250,7 +250,7 @@ func checkSpMM(s *suite) {
 			x.v[i*x.cols+j] = math.NaN()
 		}
 		t := s.spmm(a, x, nil, 0, false)
-		t.note += fmt.Sprintf(", row %d is NaN", i)
+		t.add(fmt.Sprintf("row %d is NaN", i))
 		s.try(t)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (s *suite) sum(terms int, t func(data func(rows, cols int) matrix) trial) {
 	s.Helper()
 	exact := t(s.integers)
-	exact.note += ", whole numbers"
+	exact.add("whole numbers")
 	s.try(exact)
 	random := t(s.random)
 	if s.short && random.large {

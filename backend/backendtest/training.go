@@ -131,11 +131,14 @@ func checkDropoutMask(s *suite) {
 			s.try(mask(9, 13, keeps[(i+j)%len(keeps)], seed, step, false))
 		}
 	}
-	everyShape(func(rows, cols int, large bool) {
+	smallShapes(func(rows, cols int, large bool) {
 		for i, keep := range keeps {
 			s.try(mask(rows, cols, keep, 7, float64(i+1), large))
 		}
 	})
+	for i, keep := range keeps {
+		aLargeShape(i, func(rows, cols int, large bool) { s.try(mask(rows, cols, keep, 7, 3, large)) })
+	}
 	for _, keep := range keeps {
 		const n = 40000
 		m := s.perform(mask(200, n/200, keep, 99, 3, false))[0]

@@ -48,16 +48,26 @@ func within(rows, cols int, ulps float64) output {
 	return output{poison(rows, cols), tolerance{ulps: ulps}}
 }
 
+// add appends to the note.
+func (t *trial) add(note string) {
+	if t.note != "" {
+		note = t.note + ", " + note
+	}
+	t.note = note
+}
+
 // String describes the trial with its shapes.
 func (t trial) String() string {
-	x := t.op + " "
+	x := t.op
 	for i, o := range t.out {
 		if i > 0 {
-			x += ", "
+			x += ","
 		}
-		x += o.before.String()
+		x += " " + o.before.String()
 	}
-	x += " ←"
+	if len(t.in) > 0 {
+		x += " ←"
+	}
 	for _, m := range t.in {
 		x += " " + m.String()
 	}
@@ -81,10 +91,10 @@ func (s *suite) try(t trial) {
 	}
 	s.now = t.String()
 	for i := range t.in {
-		t.in[i] = t.in[i].mapped(s.round)
+		t.in[i] = s.rounded(t.in[i])
 	}
 	for i := range t.out {
-		t.out[i].before = t.out[i].before.mapped(s.round)
+		t.out[i].before = s.rounded(t.out[i].before)
 	}
 	want := s.define(t)
 	got := s.perform(t)
@@ -98,11 +108,14 @@ func (s *suite) try(t trial) {
 		}
 	}
 	if t.large {
+		usual := runtime.GOMAXPROCS(0)
 		for _, n := range []int{1, 2, 4} {
-			func() {
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
-				again(fmt.Sprintf("again with GOMAXPROCS=%d", n))
-			}()
+			if n != usual {
+				func() {
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
+					again(fmt.Sprintf("with GOMAXPROCS %d, after %d", n, usual))
+				}()
+			}
 		}
 	} else {
 		shift := s.alloc(1, 1+s.rng.IntN(7)) // other addresses
@@ -279,8 +292,12 @@ func (s *suite) compare(t trial, k int, got, want matrix) {
 		which = fmt.Sprintf("destination %d, ", k+1)
 	}
 	g, w := got.v[first], want.v[first]
-	s.errorf("%v: %selement %s is %v, want %v (off by %.3g, allowed %.3g); %d of %d elements are wrong",
-		t, which, want.at(first), g, s.round(w), math.Abs(g-w), s.allowed(t.out[k].tol, first, w), bad, len(want.v))
+	off := ""
+	if d := math.Abs(g - w); d > 0 && !math.IsInf(d, 0) {
+		off = fmt.Sprintf(" (off by %.3g, allowed %.3g)", d, s.allowed(t.out[k].tol, first, w))
+	}
+	s.errorf("%v: %selement %s is %v, want %v%s; %d of %d elements are wrong",
+		t, which, want.at(first), g, s.round(w), off, bad, len(want.v))
 }
 
 // near reports whether got, element i of a destination, is want.
