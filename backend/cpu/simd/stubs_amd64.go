@@ -209,6 +209,964 @@ var dgemmAVX512 = [...][2]func(*gemmArgs){
 }
 
 //go:noescape
+func axpyAVX512(alpha float32, y *float32, x *float32, n int)
+
+//go:noescape
+func axpbyAVX512(alpha float32, beta float32, dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func affineAVX512(alpha float32, c float32, dst *float32, a *float32, n int)
+
+//go:noescape
+func addAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func subAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func mulAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func divAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func maximumAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func greaterAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func gateAVX512(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func scaleAVX512(alpha float32, dst *float32, a *float32, n int)
+
+//go:noescape
+func reluAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func absoluteAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func signAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func squareRootAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func reciprocalAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func invSqrtAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func expAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func logAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func sigmoidAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func softplusAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func tanhAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func addRowAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func subRowAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func mulRowAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func divRowAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func addRowReLUAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func addColAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func subColAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func mulColAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func divColAVX512(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func affineRowAVX512(dst *float32, a *float32, scale *float32, shift *float32, rows int, cols int)
+
+//go:noescape
+func combineRowAVX512(dst *float32, a *float32, b *float32, p *float32, q *float32, r *float32, rows int, cols int)
+
+//go:noescape
+func adamAVX512(decay float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, root2 float32, eps float32, step float32, p *float32, m *float32, v *float32, grad *float32, n int)
+
+//go:noescape
+func sumAVX512(a *float32, n int) float32
+
+//go:noescape
+func sumSquaresAVX512(a *float32, n int) float32
+
+//go:noescape
+func dotAVX512(a *float32, b *float32, n int) float32
+
+//go:noescape
+func maxOfAVX512(a *float32, n int) float32
+
+//go:noescape
+func expSumAVX512(alpha float32, c float32, dst *float32, a *float32, n int) float32
+
+//go:noescape
+func expSumOnlyAVX512(alpha float32, c float32, a *float32, n int) float32
+
+//go:noescape
+func maxIndexAVX512(p *int32, n int, base int32) uint32
+
+//go:noescape
+func colSums1AVX512(p *stripArgs)
+
+//go:noescape
+func colSums2AVX512(p *stripArgs)
+
+//go:noescape
+func colSums3AVX512(p *stripArgs)
+
+//go:noescape
+func colSums4AVX512(p *stripArgs)
+
+//go:noescape
+func colSums5AVX512(p *stripArgs)
+
+//go:noescape
+func colSums6AVX512(p *stripArgs)
+
+//go:noescape
+func colSums7AVX512(p *stripArgs)
+
+//go:noescape
+func colSums8AVX512(p *stripArgs)
+
+//go:noescape
+func colSums9AVX512(p *stripArgs)
+
+//go:noescape
+func colSums10AVX512(p *stripArgs)
+
+//go:noescape
+func colSums11AVX512(p *stripArgs)
+
+//go:noescape
+func colSums12AVX512(p *stripArgs)
+
+//go:noescape
+func colSums13AVX512(p *stripArgs)
+
+//go:noescape
+func colSums14AVX512(p *stripArgs)
+
+//go:noescape
+func colSums15AVX512(p *stripArgs)
+
+//go:noescape
+func colSums16AVX512(p *stripArgs)
+
+//go:noescape
+func colSums17AVX512(p *stripArgs)
+
+//go:noescape
+func colSums18AVX512(p *stripArgs)
+
+//go:noescape
+func colSums19AVX512(p *stripArgs)
+
+//go:noescape
+func colSums20AVX512(p *stripArgs)
+
+//go:noescape
+func colSums1PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums2PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums3PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums4PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums5PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums6PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums7PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums8PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums9PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums10PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums11PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums12PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums13PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums14PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums15PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums16PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums17PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums18PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums19PartAVX512(p *stripArgs)
+
+//go:noescape
+func colSums20PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots1AVX512(p *stripArgs)
+
+//go:noescape
+func colDots2AVX512(p *stripArgs)
+
+//go:noescape
+func colDots3AVX512(p *stripArgs)
+
+//go:noescape
+func colDots4AVX512(p *stripArgs)
+
+//go:noescape
+func colDots5AVX512(p *stripArgs)
+
+//go:noescape
+func colDots6AVX512(p *stripArgs)
+
+//go:noescape
+func colDots7AVX512(p *stripArgs)
+
+//go:noescape
+func colDots8AVX512(p *stripArgs)
+
+//go:noescape
+func colDots9AVX512(p *stripArgs)
+
+//go:noescape
+func colDots10AVX512(p *stripArgs)
+
+//go:noescape
+func colDots11AVX512(p *stripArgs)
+
+//go:noescape
+func colDots12AVX512(p *stripArgs)
+
+//go:noescape
+func colDots13AVX512(p *stripArgs)
+
+//go:noescape
+func colDots14AVX512(p *stripArgs)
+
+//go:noescape
+func colDots15AVX512(p *stripArgs)
+
+//go:noescape
+func colDots16AVX512(p *stripArgs)
+
+//go:noescape
+func colDots17AVX512(p *stripArgs)
+
+//go:noescape
+func colDots18AVX512(p *stripArgs)
+
+//go:noescape
+func colDots19AVX512(p *stripArgs)
+
+//go:noescape
+func colDots20AVX512(p *stripArgs)
+
+//go:noescape
+func colDots1PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots2PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots3PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots4PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots5PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots6PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots7PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots8PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots9PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots10PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots11PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots12PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots13PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots14PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots15PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots16PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots17PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots18PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots19PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDots20PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs1AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs2AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs3AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs4AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs5AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs6AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs7AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs8AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs9AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs10AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs11AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs12AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs13AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs14AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs15AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs16AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs17AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs18AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs19AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs20AVX512(p *stripArgs)
+
+//go:noescape
+func colDevs1PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs2PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs3PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs4PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs5PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs6PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs7PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs8PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs9PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs10PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs11PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs12PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs13PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs14PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs15PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs16PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs17PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs18PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs19PartAVX512(p *stripArgs)
+
+//go:noescape
+func colDevs20PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm1AVX512(p *stripArgs)
+
+//go:noescape
+func spmm2AVX512(p *stripArgs)
+
+//go:noescape
+func spmm3AVX512(p *stripArgs)
+
+//go:noescape
+func spmm4AVX512(p *stripArgs)
+
+//go:noescape
+func spmm5AVX512(p *stripArgs)
+
+//go:noescape
+func spmm6AVX512(p *stripArgs)
+
+//go:noescape
+func spmm7AVX512(p *stripArgs)
+
+//go:noescape
+func spmm8AVX512(p *stripArgs)
+
+//go:noescape
+func spmm9AVX512(p *stripArgs)
+
+//go:noescape
+func spmm10AVX512(p *stripArgs)
+
+//go:noescape
+func spmm11AVX512(p *stripArgs)
+
+//go:noescape
+func spmm12AVX512(p *stripArgs)
+
+//go:noescape
+func spmm13AVX512(p *stripArgs)
+
+//go:noescape
+func spmm14AVX512(p *stripArgs)
+
+//go:noescape
+func spmm15AVX512(p *stripArgs)
+
+//go:noescape
+func spmm16AVX512(p *stripArgs)
+
+//go:noescape
+func spmm17AVX512(p *stripArgs)
+
+//go:noescape
+func spmm18AVX512(p *stripArgs)
+
+//go:noescape
+func spmm19AVX512(p *stripArgs)
+
+//go:noescape
+func spmm20AVX512(p *stripArgs)
+
+//go:noescape
+func spmm1PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm2PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm3PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm4PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm5PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm6PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm7PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm8PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm9PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm10PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm11PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm12PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm13PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm14PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm15PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm16PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm17PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm18PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm19PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmm20PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal1AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal2AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal3AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal4AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal5AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal6AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal7AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal8AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal9AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal10AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal11AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal12AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal13AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal14AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal15AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal16AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal17AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal18AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal19AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal20AVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal1PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal2PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal3PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal4PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal5PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal6PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal7PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal8PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal9PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal10PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal11PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal12PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal13PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal14PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal15PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal16PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal17PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal18PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal19PartAVX512(p *stripArgs)
+
+//go:noescape
+func spmmVal20PartAVX512(p *stripArgs)
+
+var colSumsAVX512 = [2][20]func(*stripArgs){
+	{
+		colSums1AVX512,
+		colSums2AVX512,
+		colSums3AVX512,
+		colSums4AVX512,
+		colSums5AVX512,
+		colSums6AVX512,
+		colSums7AVX512,
+		colSums8AVX512,
+		colSums9AVX512,
+		colSums10AVX512,
+		colSums11AVX512,
+		colSums12AVX512,
+		colSums13AVX512,
+		colSums14AVX512,
+		colSums15AVX512,
+		colSums16AVX512,
+		colSums17AVX512,
+		colSums18AVX512,
+		colSums19AVX512,
+		colSums20AVX512,
+	},
+	{
+		colSums1PartAVX512,
+		colSums2PartAVX512,
+		colSums3PartAVX512,
+		colSums4PartAVX512,
+		colSums5PartAVX512,
+		colSums6PartAVX512,
+		colSums7PartAVX512,
+		colSums8PartAVX512,
+		colSums9PartAVX512,
+		colSums10PartAVX512,
+		colSums11PartAVX512,
+		colSums12PartAVX512,
+		colSums13PartAVX512,
+		colSums14PartAVX512,
+		colSums15PartAVX512,
+		colSums16PartAVX512,
+		colSums17PartAVX512,
+		colSums18PartAVX512,
+		colSums19PartAVX512,
+		colSums20PartAVX512,
+	},
+}
+
+var colDotsAVX512 = [2][20]func(*stripArgs){
+	{
+		colDots1AVX512,
+		colDots2AVX512,
+		colDots3AVX512,
+		colDots4AVX512,
+		colDots5AVX512,
+		colDots6AVX512,
+		colDots7AVX512,
+		colDots8AVX512,
+		colDots9AVX512,
+		colDots10AVX512,
+		colDots11AVX512,
+		colDots12AVX512,
+		colDots13AVX512,
+		colDots14AVX512,
+		colDots15AVX512,
+		colDots16AVX512,
+		colDots17AVX512,
+		colDots18AVX512,
+		colDots19AVX512,
+		colDots20AVX512,
+	},
+	{
+		colDots1PartAVX512,
+		colDots2PartAVX512,
+		colDots3PartAVX512,
+		colDots4PartAVX512,
+		colDots5PartAVX512,
+		colDots6PartAVX512,
+		colDots7PartAVX512,
+		colDots8PartAVX512,
+		colDots9PartAVX512,
+		colDots10PartAVX512,
+		colDots11PartAVX512,
+		colDots12PartAVX512,
+		colDots13PartAVX512,
+		colDots14PartAVX512,
+		colDots15PartAVX512,
+		colDots16PartAVX512,
+		colDots17PartAVX512,
+		colDots18PartAVX512,
+		colDots19PartAVX512,
+		colDots20PartAVX512,
+	},
+}
+
+var colDevsAVX512 = [2][20]func(*stripArgs){
+	{
+		colDevs1AVX512,
+		colDevs2AVX512,
+		colDevs3AVX512,
+		colDevs4AVX512,
+		colDevs5AVX512,
+		colDevs6AVX512,
+		colDevs7AVX512,
+		colDevs8AVX512,
+		colDevs9AVX512,
+		colDevs10AVX512,
+		colDevs11AVX512,
+		colDevs12AVX512,
+		colDevs13AVX512,
+		colDevs14AVX512,
+		colDevs15AVX512,
+		colDevs16AVX512,
+		colDevs17AVX512,
+		colDevs18AVX512,
+		colDevs19AVX512,
+		colDevs20AVX512,
+	},
+	{
+		colDevs1PartAVX512,
+		colDevs2PartAVX512,
+		colDevs3PartAVX512,
+		colDevs4PartAVX512,
+		colDevs5PartAVX512,
+		colDevs6PartAVX512,
+		colDevs7PartAVX512,
+		colDevs8PartAVX512,
+		colDevs9PartAVX512,
+		colDevs10PartAVX512,
+		colDevs11PartAVX512,
+		colDevs12PartAVX512,
+		colDevs13PartAVX512,
+		colDevs14PartAVX512,
+		colDevs15PartAVX512,
+		colDevs16PartAVX512,
+		colDevs17PartAVX512,
+		colDevs18PartAVX512,
+		colDevs19PartAVX512,
+		colDevs20PartAVX512,
+	},
+}
+
+var spmmAVX512 = [2][20]func(*stripArgs){
+	{
+		spmm1AVX512,
+		spmm2AVX512,
+		spmm3AVX512,
+		spmm4AVX512,
+		spmm5AVX512,
+		spmm6AVX512,
+		spmm7AVX512,
+		spmm8AVX512,
+		spmm9AVX512,
+		spmm10AVX512,
+		spmm11AVX512,
+		spmm12AVX512,
+		spmm13AVX512,
+		spmm14AVX512,
+		spmm15AVX512,
+		spmm16AVX512,
+		spmm17AVX512,
+		spmm18AVX512,
+		spmm19AVX512,
+		spmm20AVX512,
+	},
+	{
+		spmm1PartAVX512,
+		spmm2PartAVX512,
+		spmm3PartAVX512,
+		spmm4PartAVX512,
+		spmm5PartAVX512,
+		spmm6PartAVX512,
+		spmm7PartAVX512,
+		spmm8PartAVX512,
+		spmm9PartAVX512,
+		spmm10PartAVX512,
+		spmm11PartAVX512,
+		spmm12PartAVX512,
+		spmm13PartAVX512,
+		spmm14PartAVX512,
+		spmm15PartAVX512,
+		spmm16PartAVX512,
+		spmm17PartAVX512,
+		spmm18PartAVX512,
+		spmm19PartAVX512,
+		spmm20PartAVX512,
+	},
+}
+
+var spmmValAVX512 = [2][20]func(*stripArgs){
+	{
+		spmmVal1AVX512,
+		spmmVal2AVX512,
+		spmmVal3AVX512,
+		spmmVal4AVX512,
+		spmmVal5AVX512,
+		spmmVal6AVX512,
+		spmmVal7AVX512,
+		spmmVal8AVX512,
+		spmmVal9AVX512,
+		spmmVal10AVX512,
+		spmmVal11AVX512,
+		spmmVal12AVX512,
+		spmmVal13AVX512,
+		spmmVal14AVX512,
+		spmmVal15AVX512,
+		spmmVal16AVX512,
+		spmmVal17AVX512,
+		spmmVal18AVX512,
+		spmmVal19AVX512,
+		spmmVal20AVX512,
+	},
+	{
+		spmmVal1PartAVX512,
+		spmmVal2PartAVX512,
+		spmmVal3PartAVX512,
+		spmmVal4PartAVX512,
+		spmmVal5PartAVX512,
+		spmmVal6PartAVX512,
+		spmmVal7PartAVX512,
+		spmmVal8PartAVX512,
+		spmmVal9PartAVX512,
+		spmmVal10PartAVX512,
+		spmmVal11PartAVX512,
+		spmmVal12PartAVX512,
+		spmmVal13PartAVX512,
+		spmmVal14PartAVX512,
+		spmmVal15PartAVX512,
+		spmmVal16PartAVX512,
+		spmmVal17PartAVX512,
+		spmmVal18PartAVX512,
+		spmmVal19PartAVX512,
+		spmmVal20PartAVX512,
+	},
+}
+
+//go:noescape
 func sgemm1x8AVX2(p *gemmArgs)
 
 //go:noescape
@@ -298,4 +1256,963 @@ var dgemmAVX2 = [...][2]func(*gemmArgs){
 	{dgemm4x4AVX2, dgemm4x8AVX2},
 	{dgemm5x4AVX2, dgemm5x8AVX2},
 	{dgemm6x4AVX2, dgemm6x8AVX2},
+}
+
+//go:noescape
+func axpyAVX2(alpha float32, y *float32, x *float32, n int)
+
+//go:noescape
+func axpbyAVX2(alpha float32, beta float32, dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func affineAVX2(alpha float32, c float32, dst *float32, a *float32, n int)
+
+//go:noescape
+func addAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func subAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func mulAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func divAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func maximumAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func greaterAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func gateAVX2(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func scaleAVX2(alpha float32, dst *float32, a *float32, n int)
+
+//go:noescape
+func reluAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func absoluteAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func signAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func squareRootAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func reciprocalAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func invSqrtAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func expAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func logAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func sigmoidAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func softplusAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func tanhAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func addRowAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func subRowAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func mulRowAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func divRowAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func addRowReLUAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func addColAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func subColAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func mulColAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func divColAVX2(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func affineRowAVX2(dst *float32, a *float32, scale *float32, shift *float32, rows int, cols int)
+
+//go:noescape
+func combineRowAVX2(dst *float32, a *float32, b *float32, p *float32, q *float32, r *float32, rows int, cols int)
+
+//go:noescape
+func adamAVX2(decay float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, root2 float32, eps float32, step float32, p *float32, m *float32, v *float32, grad *float32, n int)
+
+//go:noescape
+func sumAVX2(a *float32, n int) float32
+
+//go:noescape
+func sumSquaresAVX2(a *float32, n int) float32
+
+//go:noescape
+func dotAVX2(a *float32, b *float32, n int) float32
+
+//go:noescape
+func maxOfAVX2(a *float32, n int) float32
+
+//go:noescape
+func expSumAVX2(alpha float32, c float32, dst *float32, a *float32, n int) float32
+
+//go:noescape
+func expSumOnlyAVX2(alpha float32, c float32, a *float32, n int) float32
+
+//go:noescape
+func maxIndexAVX2(p *int32, n int, base int32) uint32
+
+//go:noescape
+func colSums1AVX2(p *stripArgs)
+
+//go:noescape
+func colSums2AVX2(p *stripArgs)
+
+//go:noescape
+func colSums3AVX2(p *stripArgs)
+
+//go:noescape
+func colSums4AVX2(p *stripArgs)
+
+//go:noescape
+func colSums5AVX2(p *stripArgs)
+
+//go:noescape
+func colSums6AVX2(p *stripArgs)
+
+//go:noescape
+func colSums7AVX2(p *stripArgs)
+
+//go:noescape
+func colSums8AVX2(p *stripArgs)
+
+//go:noescape
+func colSums9AVX2(p *stripArgs)
+
+//go:noescape
+func colSums10AVX2(p *stripArgs)
+
+//go:noescape
+func colSums11AVX2(p *stripArgs)
+
+//go:noescape
+func colSums12AVX2(p *stripArgs)
+
+//go:noescape
+func colSums1PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums2PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums3PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums4PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums5PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums6PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums7PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums8PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums9PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums10PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums11PartAVX2(p *stripArgs)
+
+//go:noescape
+func colSums12PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots1AVX2(p *stripArgs)
+
+//go:noescape
+func colDots2AVX2(p *stripArgs)
+
+//go:noescape
+func colDots3AVX2(p *stripArgs)
+
+//go:noescape
+func colDots4AVX2(p *stripArgs)
+
+//go:noescape
+func colDots5AVX2(p *stripArgs)
+
+//go:noescape
+func colDots6AVX2(p *stripArgs)
+
+//go:noescape
+func colDots7AVX2(p *stripArgs)
+
+//go:noescape
+func colDots8AVX2(p *stripArgs)
+
+//go:noescape
+func colDots9AVX2(p *stripArgs)
+
+//go:noescape
+func colDots10AVX2(p *stripArgs)
+
+//go:noescape
+func colDots11AVX2(p *stripArgs)
+
+//go:noescape
+func colDots12AVX2(p *stripArgs)
+
+//go:noescape
+func colDots1PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots2PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots3PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots4PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots5PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots6PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots7PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots8PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots9PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots10PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots11PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDots12PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs1AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs2AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs3AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs4AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs5AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs6AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs7AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs8AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs9AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs10AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs11AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs12AVX2(p *stripArgs)
+
+//go:noescape
+func colDevs1PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs2PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs3PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs4PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs5PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs6PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs7PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs8PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs9PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs10PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs11PartAVX2(p *stripArgs)
+
+//go:noescape
+func colDevs12PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm1AVX2(p *stripArgs)
+
+//go:noescape
+func spmm2AVX2(p *stripArgs)
+
+//go:noescape
+func spmm3AVX2(p *stripArgs)
+
+//go:noescape
+func spmm4AVX2(p *stripArgs)
+
+//go:noescape
+func spmm5AVX2(p *stripArgs)
+
+//go:noescape
+func spmm6AVX2(p *stripArgs)
+
+//go:noescape
+func spmm7AVX2(p *stripArgs)
+
+//go:noescape
+func spmm8AVX2(p *stripArgs)
+
+//go:noescape
+func spmm9AVX2(p *stripArgs)
+
+//go:noescape
+func spmm10AVX2(p *stripArgs)
+
+//go:noescape
+func spmm11AVX2(p *stripArgs)
+
+//go:noescape
+func spmm12AVX2(p *stripArgs)
+
+//go:noescape
+func spmm1PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm2PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm3PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm4PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm5PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm6PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm7PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm8PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm9PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm10PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm11PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmm12PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal1AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal2AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal3AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal4AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal5AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal6AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal7AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal8AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal9AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal10AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal11AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal12AVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal1PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal2PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal3PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal4PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal5PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal6PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal7PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal8PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal9PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal10PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal11PartAVX2(p *stripArgs)
+
+//go:noescape
+func spmmVal12PartAVX2(p *stripArgs)
+
+var colSumsAVX2 = [2][12]func(*stripArgs){
+	{
+		colSums1AVX2,
+		colSums2AVX2,
+		colSums3AVX2,
+		colSums4AVX2,
+		colSums5AVX2,
+		colSums6AVX2,
+		colSums7AVX2,
+		colSums8AVX2,
+		colSums9AVX2,
+		colSums10AVX2,
+		colSums11AVX2,
+		colSums12AVX2,
+	},
+	{
+		colSums1PartAVX2,
+		colSums2PartAVX2,
+		colSums3PartAVX2,
+		colSums4PartAVX2,
+		colSums5PartAVX2,
+		colSums6PartAVX2,
+		colSums7PartAVX2,
+		colSums8PartAVX2,
+		colSums9PartAVX2,
+		colSums10PartAVX2,
+		colSums11PartAVX2,
+		colSums12PartAVX2,
+	},
+}
+
+var colDotsAVX2 = [2][12]func(*stripArgs){
+	{
+		colDots1AVX2,
+		colDots2AVX2,
+		colDots3AVX2,
+		colDots4AVX2,
+		colDots5AVX2,
+		colDots6AVX2,
+		colDots7AVX2,
+		colDots8AVX2,
+		colDots9AVX2,
+		colDots10AVX2,
+		colDots11AVX2,
+		colDots12AVX2,
+	},
+	{
+		colDots1PartAVX2,
+		colDots2PartAVX2,
+		colDots3PartAVX2,
+		colDots4PartAVX2,
+		colDots5PartAVX2,
+		colDots6PartAVX2,
+		colDots7PartAVX2,
+		colDots8PartAVX2,
+		colDots9PartAVX2,
+		colDots10PartAVX2,
+		colDots11PartAVX2,
+		colDots12PartAVX2,
+	},
+}
+
+var colDevsAVX2 = [2][12]func(*stripArgs){
+	{
+		colDevs1AVX2,
+		colDevs2AVX2,
+		colDevs3AVX2,
+		colDevs4AVX2,
+		colDevs5AVX2,
+		colDevs6AVX2,
+		colDevs7AVX2,
+		colDevs8AVX2,
+		colDevs9AVX2,
+		colDevs10AVX2,
+		colDevs11AVX2,
+		colDevs12AVX2,
+	},
+	{
+		colDevs1PartAVX2,
+		colDevs2PartAVX2,
+		colDevs3PartAVX2,
+		colDevs4PartAVX2,
+		colDevs5PartAVX2,
+		colDevs6PartAVX2,
+		colDevs7PartAVX2,
+		colDevs8PartAVX2,
+		colDevs9PartAVX2,
+		colDevs10PartAVX2,
+		colDevs11PartAVX2,
+		colDevs12PartAVX2,
+	},
+}
+
+var spmmAVX2 = [2][12]func(*stripArgs){
+	{
+		spmm1AVX2,
+		spmm2AVX2,
+		spmm3AVX2,
+		spmm4AVX2,
+		spmm5AVX2,
+		spmm6AVX2,
+		spmm7AVX2,
+		spmm8AVX2,
+		spmm9AVX2,
+		spmm10AVX2,
+		spmm11AVX2,
+		spmm12AVX2,
+	},
+	{
+		spmm1PartAVX2,
+		spmm2PartAVX2,
+		spmm3PartAVX2,
+		spmm4PartAVX2,
+		spmm5PartAVX2,
+		spmm6PartAVX2,
+		spmm7PartAVX2,
+		spmm8PartAVX2,
+		spmm9PartAVX2,
+		spmm10PartAVX2,
+		spmm11PartAVX2,
+		spmm12PartAVX2,
+	},
+}
+
+var spmmValAVX2 = [2][12]func(*stripArgs){
+	{
+		spmmVal1AVX2,
+		spmmVal2AVX2,
+		spmmVal3AVX2,
+		spmmVal4AVX2,
+		spmmVal5AVX2,
+		spmmVal6AVX2,
+		spmmVal7AVX2,
+		spmmVal8AVX2,
+		spmmVal9AVX2,
+		spmmVal10AVX2,
+		spmmVal11AVX2,
+		spmmVal12AVX2,
+	},
+	{
+		spmmVal1PartAVX2,
+		spmmVal2PartAVX2,
+		spmmVal3PartAVX2,
+		spmmVal4PartAVX2,
+		spmmVal5PartAVX2,
+		spmmVal6PartAVX2,
+		spmmVal7PartAVX2,
+		spmmVal8PartAVX2,
+		spmmVal9PartAVX2,
+		spmmVal10PartAVX2,
+		spmmVal11PartAVX2,
+		spmmVal12PartAVX2,
+	},
+}
+
+func axpy(alpha float32, y *float32, x *float32, n int) {
+	if level == AVX512 {
+		axpyAVX512(alpha, y, x, n)
+		return
+	}
+	axpyAVX2(alpha, y, x, n)
+}
+
+func axpby(alpha float32, beta float32, dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		axpbyAVX512(alpha, beta, dst, a, b, n)
+		return
+	}
+	axpbyAVX2(alpha, beta, dst, a, b, n)
+}
+
+func affine(alpha float32, c float32, dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		affineAVX512(alpha, c, dst, a, n)
+		return
+	}
+	affineAVX2(alpha, c, dst, a, n)
+}
+
+func add(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		addAVX512(dst, a, b, n)
+		return
+	}
+	addAVX2(dst, a, b, n)
+}
+
+func sub(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		subAVX512(dst, a, b, n)
+		return
+	}
+	subAVX2(dst, a, b, n)
+}
+
+func mul(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		mulAVX512(dst, a, b, n)
+		return
+	}
+	mulAVX2(dst, a, b, n)
+}
+
+func div(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		divAVX512(dst, a, b, n)
+		return
+	}
+	divAVX2(dst, a, b, n)
+}
+
+func maximum(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		maximumAVX512(dst, a, b, n)
+		return
+	}
+	maximumAVX2(dst, a, b, n)
+}
+
+func greater(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		greaterAVX512(dst, a, b, n)
+		return
+	}
+	greaterAVX2(dst, a, b, n)
+}
+
+func gate(dst *float32, a *float32, b *float32, n int) {
+	if level == AVX512 {
+		gateAVX512(dst, a, b, n)
+		return
+	}
+	gateAVX2(dst, a, b, n)
+}
+
+func scale(alpha float32, dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		scaleAVX512(alpha, dst, a, n)
+		return
+	}
+	scaleAVX2(alpha, dst, a, n)
+}
+
+func relu(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		reluAVX512(dst, a, n)
+		return
+	}
+	reluAVX2(dst, a, n)
+}
+
+func absolute(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		absoluteAVX512(dst, a, n)
+		return
+	}
+	absoluteAVX2(dst, a, n)
+}
+
+func sign(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		signAVX512(dst, a, n)
+		return
+	}
+	signAVX2(dst, a, n)
+}
+
+func squareRoot(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		squareRootAVX512(dst, a, n)
+		return
+	}
+	squareRootAVX2(dst, a, n)
+}
+
+func reciprocal(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		reciprocalAVX512(dst, a, n)
+		return
+	}
+	reciprocalAVX2(dst, a, n)
+}
+
+func invSqrt(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		invSqrtAVX512(dst, a, n)
+		return
+	}
+	invSqrtAVX2(dst, a, n)
+}
+
+func exp(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		expAVX512(dst, a, n)
+		return
+	}
+	expAVX2(dst, a, n)
+}
+
+func log(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		logAVX512(dst, a, n)
+		return
+	}
+	logAVX2(dst, a, n)
+}
+
+func sigmoid(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		sigmoidAVX512(dst, a, n)
+		return
+	}
+	sigmoidAVX2(dst, a, n)
+}
+
+func softplus(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		softplusAVX512(dst, a, n)
+		return
+	}
+	softplusAVX2(dst, a, n)
+}
+
+func tanh(dst *float32, a *float32, n int) {
+	if level == AVX512 {
+		tanhAVX512(dst, a, n)
+		return
+	}
+	tanhAVX2(dst, a, n)
+}
+
+func addRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		addRowAVX512(dst, a, b, rows, cols)
+		return
+	}
+	addRowAVX2(dst, a, b, rows, cols)
+}
+
+func subRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		subRowAVX512(dst, a, b, rows, cols)
+		return
+	}
+	subRowAVX2(dst, a, b, rows, cols)
+}
+
+func mulRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		mulRowAVX512(dst, a, b, rows, cols)
+		return
+	}
+	mulRowAVX2(dst, a, b, rows, cols)
+}
+
+func divRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		divRowAVX512(dst, a, b, rows, cols)
+		return
+	}
+	divRowAVX2(dst, a, b, rows, cols)
+}
+
+func addRowReLU(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		addRowReLUAVX512(dst, a, b, rows, cols)
+		return
+	}
+	addRowReLUAVX2(dst, a, b, rows, cols)
+}
+
+func addCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		addColAVX512(dst, a, b, rows, cols)
+		return
+	}
+	addColAVX2(dst, a, b, rows, cols)
+}
+
+func subCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		subColAVX512(dst, a, b, rows, cols)
+		return
+	}
+	subColAVX2(dst, a, b, rows, cols)
+}
+
+func mulCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		mulColAVX512(dst, a, b, rows, cols)
+		return
+	}
+	mulColAVX2(dst, a, b, rows, cols)
+}
+
+func divCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	if level == AVX512 {
+		divColAVX512(dst, a, b, rows, cols)
+		return
+	}
+	divColAVX2(dst, a, b, rows, cols)
+}
+
+func affineRow(dst *float32, a *float32, scale *float32, shift *float32, rows int, cols int) {
+	if level == AVX512 {
+		affineRowAVX512(dst, a, scale, shift, rows, cols)
+		return
+	}
+	affineRowAVX2(dst, a, scale, shift, rows, cols)
+}
+
+func combineRow(dst *float32, a *float32, b *float32, p *float32, q *float32, r *float32, rows int, cols int) {
+	if level == AVX512 {
+		combineRowAVX512(dst, a, b, p, q, r, rows, cols)
+		return
+	}
+	combineRowAVX2(dst, a, b, p, q, r, rows, cols)
+}
+
+func adam(decay float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, root2 float32, eps float32, step float32, p *float32, m *float32, v *float32, grad *float32, n int) {
+	if level == AVX512 {
+		adamAVX512(decay, beta1, gain1, beta2, gain2, root2, eps, step, p, m, v, grad, n)
+		return
+	}
+	adamAVX2(decay, beta1, gain1, beta2, gain2, root2, eps, step, p, m, v, grad, n)
+}
+
+func sum(a *float32, n int) float32 {
+	if level == AVX512 {
+		return sumAVX512(a, n)
+	}
+	return sumAVX2(a, n)
+}
+
+func sumSquares(a *float32, n int) float32 {
+	if level == AVX512 {
+		return sumSquaresAVX512(a, n)
+	}
+	return sumSquaresAVX2(a, n)
+}
+
+func dot(a *float32, b *float32, n int) float32 {
+	if level == AVX512 {
+		return dotAVX512(a, b, n)
+	}
+	return dotAVX2(a, b, n)
+}
+
+func maxOf(a *float32, n int) float32 {
+	if level == AVX512 {
+		return maxOfAVX512(a, n)
+	}
+	return maxOfAVX2(a, n)
+}
+
+func expSum(alpha float32, c float32, dst *float32, a *float32, n int) float32 {
+	if level == AVX512 {
+		return expSumAVX512(alpha, c, dst, a, n)
+	}
+	return expSumAVX2(alpha, c, dst, a, n)
+}
+
+func expSumOnly(alpha float32, c float32, a *float32, n int) float32 {
+	if level == AVX512 {
+		return expSumOnlyAVX512(alpha, c, a, n)
+	}
+	return expSumOnlyAVX2(alpha, c, a, n)
+}
+
+func maxIndex(p *int32, n int, base int32) uint32 {
+	if level == AVX512 {
+		return maxIndexAVX512(p, n, base)
+	}
+	return maxIndexAVX2(p, n, base)
 }

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"go/format"
 	"log"
 	"os"
 	"path/filepath"
@@ -52,8 +53,9 @@ var (
 // functions.
 type out struct {
 	bytes.Buffer
-	decls []string
-	label int
+	decls  []string
+	label  int
+	consts map[string]uint32
 }
 
 // p writes one instruction, or a label if it ends in a colon.
@@ -105,8 +107,37 @@ func files() map[string][]byte {
 			fmt.Fprintf(stubs, "\n%s", d)
 		}
 		stubs.WriteString(table)
+
+		o = &out{}
+		o.WriteString(header(s))
+		vecFile(o, s)
+		m["vec_"+s.file+"_amd64.s"] = o.Bytes()
+		for _, d := range o.decls {
+			fmt.Fprintf(stubs, "\n%s", d)
+		}
+
+		o = &out{}
+		o.WriteString(header(s))
+		table = stripFile(o, s)
+		m["strip_"+s.file+"_amd64.s"] = o.Bytes()
+		for _, d := range o.decls {
+			fmt.Fprintf(stubs, "\n%s", d)
+		}
+		stubs.WriteString(table)
 	}
+	asm, noasm := dispatch()
+	stubs.WriteString(asm)
+	m["stubs_noasm.go"] = []byte(generated + "//go:build !amd64 || noasm\n\npackage simd\n" + noasm)
 	m["stubs_amd64.go"] = stubs.Bytes()
+	for name, text := range m {
+		if strings.HasSuffix(name, ".go") {
+			text, err := format.Source(text)
+			if err != nil {
+				log.Fatalf("%s: %v", name, err)
+			}
+			m[name] = text
+		}
+	}
 	return m
 }
 

@@ -1,0 +1,392 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// kernel describes an elementwise kernel on float32: for every index, body
+// computes the outputs from the inputs. The generator adds the loops: four
+// vectors at a time (if unroll), one at a time, and one partial vector that
+// only touches what exists.
+//
+// A kernel with row or col arguments walks a rows×cols matrix: a row argument is
+// read at the same column in every row, a col argument gives one number to every
+// row.
+type kernel struct {
+	name, doc string
+	scal      []string // scalar arguments
+	out, in   []string // slices written and read; one in both is updated
+	row, col  []string
+	unroll    bool
+	regs      int // registers that body uses, inputs and outputs included
+	body      func(k *kc)
+}
+
+// kc is what a body writes its instructions with: one instruction set, and a
+// window of registers for one vector.
+type kc struct {
+	*out
+	s    isa
+	base int
+	reg  map[string]string
+	free int
+}
+
+// r returns the register of a name, a new one of the window at its first use.
+func (k *kc) r(name string) string {
+	if _, ok := k.reg[name]; !ok {
+		k.reg[name] = k.s.v(k.base + k.free)
+		k.free++
+	}
+	return k.reg[name]
+}
+
+// op writes dst = op(a, b): a and b are names, or operands in memory for b.
+func (k *kc) op(mn, dst, a, b string) {
+	k.p("%s %s, %s, %s", mn, k.operand(b), k.r(a), k.r(dst))
+}
+
+func (k *kc) operand(b string) string {
+	if strings.HasSuffix(b, "(SB)") {
+		return b
+	}
+	return k.r(b)
+}
+
+func (k *kc) add(dst, a, b string)  { k.op("VADDPS", dst, a, b) }
+func (k *kc) sub(dst, a, b string)  { k.op("VSUBPS", dst, a, b) }
+func (k *kc) mul(dst, a, b string)  { k.op("VMULPS", dst, a, b) }
+func (k *kc) div(dst, a, b string)  { k.op("VDIVPS", dst, a, b) }
+func (k *kc) min(dst, a, b string)  { k.op("VMINPS", dst, a, b) } // b if either is NaN
+func (k *kc) max(dst, a, b string)  { k.op("VMAXPS", dst, a, b) } // b if either is NaN
+func (k *kc) and(dst, a, b string)  { k.op("VANDPS", dst, a, b) }
+func (k *kc) or(dst, a, b string)   { k.op("VORPS", dst, a, b) }
+func (k *kc) xor(dst, a, b string)  { k.op("VXORPS", dst, a, b) }
+func (k *kc) isub(dst, a, b string) { k.op("VPSUBD", dst, a, b) }
+func (k *kc) iadd(dst, a, b string) { k.op("VPADDD", dst, a, b) }
+func (k *kc) sqrt(dst, a string)    { k.p("VSQRTPS %s, %s", k.operand(a), k.r(dst)) }
+func (k *kc) mov(dst, a string)     { k.p("VMOVUPS %s, %s", k.operand(a), k.r(dst)) }
+
+// fma writes dst = dst + a·b; b may lie in memory.
+func (k *kc) fma(dst, a, b string) { k.op("VFMADD231PS", dst, a, b) }
+
+// fnma writes dst = dst - a·b.
+func (k *kc) fnma(dst, a, b string) { k.op("VFNMADD231PS", dst, a, b) }
+
+// fmaTo writes dst = dst·a + b; b may lie in memory.
+func (k *kc) fmaTo(dst, a, b string) { k.op("VFMADD213PS", dst, a, b) }
+
+func (k *kc) ishl(dst, a string, n int) { k.p("VPSLLD $%d, %s, %s", n, k.r(a), k.r(dst)) }
+func (k *kc) ishr(dst, a string, n int) { k.p("VPSRAD $%d, %s, %s", n, k.r(a), k.r(dst)) }
+
+// Predicates of VCMPPS; comparisons with NaN are false but for isNaN and notGE.
+const (
+	equal   = 0x00
+	isNaN   = 0x03
+	less    = 0x11
+	notGE   = 0x19
+	greater = 0x1e
+)
+
+// sel writes dst = yes where a pred b, else no. b and yes may lie in memory.
+// dst must differ from no and yes. The name "mask" is used.
+func (k *kc) sel(dst string, pred int, a, b, yes, no string) {
+	if k.s.reg == "Z" {
+		k.p("VCMPPS $%d, %s, %s, K2", pred, k.operand(b), k.r(a))
+		k.p("VBLENDMPS %s, %s, K2, %s", k.operand(yes), k.r(no), k.r(dst))
+		return
+	}
+	k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r("mask"))
+	k.p("VBLENDVPS %s, %s, %s, %s", k.r("mask"), k.operand(yes), k.r(no), k.r(dst))
+}
+
+// keep writes dst = yes where a pred b, else +0.
+func (k *kc) keep(dst string, pred int, a, b, yes string) {
+	if k.s.reg == "Z" {
+		k.p("VCMPPS $%d, %s, %s, K2", pred, k.operand(b), k.r(a))
+		k.p("VMOVUPS.Z %s, K2, %s", k.operand(yes), k.r(dst))
+		return
+	}
+	k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r(dst))
+	k.op("VANDPS", dst, dst, yes)
+}
+
+// constants used by the file being written: 64 bytes each, so that any
+// instruction can have one as its operand in memory.
+func (o *out) konst(name string, bits uint32) string {
+	if o.consts == nil {
+		o.consts = map[string]uint32{}
+	}
+	if old, ok := o.consts[name]; ok && old != bits {
+		panic("gen: two constants named " + name)
+	}
+	o.consts[name] = bits
+	return name + "<>(SB)"
+}
+
+func (o *out) f(name string, v float64) string { return o.konst(name, math.Float32bits(float32(v))) }
+
+func (o *out) writeConsts() {
+	for _, name := range slices.Sorted(maps.Keys(o.consts)) {
+		o.p("")
+		for i := 0; i < 64; i += 8 {
+			x := uint64(o.consts[name])
+			o.WriteString(fmt.Sprintf("DATA %s<>+%d(SB)/8, $0x%016x\n", name, i, x<<32|x))
+		}
+		o.WriteString(fmt.Sprintf("GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name))
+	}
+}
+
+// args lays out the arguments of a function as Go's stack-based convention does.
+type args struct {
+	sig   []string
+	off   map[string]int
+	types map[string]string
+	size  int
+}
+
+func (a *args) add(name, typ string, size int) {
+	a.size = (a.size + size - 1) / size * size
+	if a.off == nil {
+		a.off, a.types = map[string]int{}, map[string]string{}
+	}
+	a.off[name] = a.size
+	a.types[name] = typ
+	a.size += size
+	a.sig = append(a.sig, name+" "+typ)
+}
+
+// at returns the operand of an argument.
+func (a *args) at(name string) string { return fmt.Sprintf("%s+%d(FP)", name, a.off[name]) }
+
+func (a *args) frame() int { return (a.size + 7) / 8 * 8 }
+
+func (a *args) signature() string { return "(" + strings.Join(a.sig, ", ") + ")" }
+
+// names lists the arguments as a call passes them.
+func (a *args) names() string {
+	var s []string
+	for _, x := range a.sig {
+		s = append(s, strings.Fields(x)[0])
+	}
+	return strings.Join(s, ", ")
+}
+
+var pointerRegs = []string{"DI", "SI", "BX", "R8", "R10", "R11", "R12"}
+
+// args returns the kernel's arguments and its distinct slices in order.
+func (x *kernel) args() (*args, []string) {
+	a := &args{}
+	for _, s := range x.scal {
+		a.add(s, "float32", 4)
+	}
+	var ptrs []string
+	for _, p := range slices.Concat(x.out, x.in, x.row, x.col) {
+		if !slices.Contains(ptrs, p) {
+			ptrs = append(ptrs, p)
+			a.add(p, "*float32", 8)
+		}
+	}
+	if x.matrix() {
+		a.add("rows", "int", 8)
+		a.add("cols", "int", 8)
+	} else {
+		a.add("n", "int", 8)
+	}
+	return a, ptrs
+}
+
+func (x *kernel) matrix() bool { return len(x.row)+len(x.col) > 0 }
+
+// write writes the kernel for one instruction set. AX is the byte offset in the
+// row, CX counts columns, R9 counts rows; R13 and R15 are scratch. Slices are in
+// pointerRegs. The highest vector registers hold scalars, and AVX2's mask.
+func (x *kernel) write(o *out, s isa) {
+	a, ptrs := x.args()
+	name := x.name + s.name
+	o.fn(name+": "+x.doc, name, a.signature(), a.frame())
+	reg := map[string]string{}
+	for i, p := range ptrs {
+		reg[p] = pointerRegs[i]
+		o.p("MOVQ %s, %s", a.at(p), reg[p])
+	}
+	top := 31
+	mask := "K1"
+	if s.reg == "Y" {
+		top, mask = 14, "Y15"
+	}
+	fixed := map[string]string{}
+	for _, sc := range x.scal {
+		fixed[sc] = s.v(top)
+		o.p("VBROADCASTSS %s, %s", a.at(sc), s.v(top))
+		top--
+	}
+	for _, c := range x.col {
+		fixed[c] = s.v(top)
+		top--
+	}
+	lanes := s.bytes / 4
+	if x.matrix() {
+		o.p("MOVQ rows+%d(FP), R9", a.off["rows"])
+		o.p("MOVQ cols+%d(FP), CX", a.off["cols"])
+	} else {
+		o.p("MOVQ n+%d(FP), CX", a.off["n"])
+	}
+	// The mask of the last, partial vector.
+	o.p("MOVQ CX, R13")
+	o.p("ANDQ $%d, R13", lanes-1)
+	loadMask(o, s, "R13", mask)
+	if x.matrix() {
+		o.p("TESTQ R9, R9")
+		o.p("JZ %s", "done"+name)
+		o.p("row%s:", name)
+		for _, c := range x.col {
+			o.p("VBROADCASTSS (%s), %s", reg[c], fixed[c])
+			o.p("ADDQ $4, %s", reg[c])
+		}
+		o.p("MOVQ cols+%d(FP), CX", a.off["cols"])
+	}
+	o.p("XORQ AX, AX")
+
+	step := func(n int, masked bool) {
+		var windows []*kc
+		per := x.regs
+		for u := range n {
+			w := &kc{out: o, s: s, base: u * per, reg: maps.Clone(fixed)}
+			windows = append(windows, w)
+		}
+		for u, w := range windows {
+			for _, in := range slices.Concat(x.in, x.row) {
+				mem := fmt.Sprintf("%d(%s)(AX*1)", u*s.bytes, reg[in])
+				switch {
+				case masked && s.reg == "Z":
+					o.p("VMOVUPS.Z %s, K1, %s", mem, w.r(in))
+				case masked:
+					o.p("VMASKMOVPS %s, %s, %s", mem, mask, w.r(in))
+				default:
+					o.p("VMOVUPS %s, %s", mem, w.r(in))
+				}
+			}
+		}
+		for u, w := range windows {
+			x.body(w)
+			if w.free > per || (n-1)*per+w.free > top+1 {
+				panic(fmt.Sprintf("gen: %s uses %d registers of %d", name, w.free, per))
+			}
+			for _, out := range x.out {
+				mem := fmt.Sprintf("%d(%s)(AX*1)", u*s.bytes, reg[out])
+				switch {
+				case masked && s.reg == "Z":
+					o.p("VMOVUPS %s, K1, %s", w.r(out), mem)
+				case masked:
+					o.p("VMASKMOVPS %s, %s, %s", w.r(out), mask, mem)
+				default:
+					o.p("VMOVUPS %s, %s", w.r(out), mem)
+				}
+			}
+		}
+	}
+	if x.unroll {
+		o.p("SUBQ $%d, CX", 4*lanes)
+		o.p("JLT %s", "few"+name)
+		o.p("four%s:", name)
+		step(4, false)
+		o.p("ADDQ $%d, AX", 4*s.bytes)
+		o.p("SUBQ $%d, CX", 4*lanes)
+		o.p("JGE four%s", name)
+		o.p("few%s:", name)
+		o.p("ADDQ $%d, CX", 4*lanes)
+	}
+	o.p("SUBQ $%d, CX", lanes)
+	o.p("JLT part%s", name)
+	o.p("one%s:", name)
+	step(1, false)
+	o.p("ADDQ $%d, AX", s.bytes)
+	o.p("SUBQ $%d, CX", lanes)
+	o.p("JGE one%s", name)
+	o.p("part%s:", name)
+	o.p("ADDQ $%d, CX", lanes)
+	o.p("JZ end%s", name)
+	step(1, true)
+	o.p("end%s:", name)
+	if x.matrix() {
+		o.p("MOVQ cols+%d(FP), CX", a.off["cols"])
+		for _, p := range ptrs {
+			if slices.Contains(x.out, p) || slices.Contains(x.in, p) {
+				o.p("LEAQ (%s)(CX*4), %s", reg[p], reg[p])
+			}
+		}
+		o.p("DECQ R9")
+		o.p("JNZ row%s", name)
+		o.p("done%s:", name)
+	}
+	o.p("VZEROUPPER")
+	o.p("RET")
+}
+
+// loadMask sets the mask register to the first n lanes, n in a register that is
+// less than the number of lanes. R15 is used.
+func loadMask(o *out, s isa, n, mask string) {
+	if s.reg == "Z" {
+		if n != "CX" {
+			o.p("MOVQ CX, R15") // shift counts live in CX
+			o.p("MOVQ %s, CX", n)
+		}
+		o.p("MOVQ $1, R13")
+		o.p("SHLQ CX, R13")
+		o.p("DECQ R13")
+		if n != "CX" {
+			o.p("MOVQ R15, CX")
+		}
+		o.p("KMOVW R13, %s", mask)
+		return
+	}
+	o.p("LEAQ ·maskTable+32(SB), R15")
+	o.p("SHLQ $2, %s", n)
+	o.p("SUBQ %s, R15", n)
+	o.p("VMOVDQU (R15), %s", mask)
+}
+
+// vecFile writes the elementwise kernels and the reductions.
+func vecFile(o *out, s isa) {
+	for _, k := range kernels {
+		k.write(o, s)
+	}
+	for _, r := range reductions {
+		r.write(o, s)
+	}
+	maxIndex(o, s)
+	o.writeConsts()
+}
+
+// dispatch returns the Go functions that call the kernels of the level in use,
+// for the build with assembly and for the one without.
+func dispatch() (asm, noasm string) {
+	var x, y strings.Builder
+	emit := func(name string, a *args, result string) {
+		ret, res := "", ""
+		if result != "" {
+			ret, res = "return ", " "+result
+		}
+		fmt.Fprintf(&x, "\nfunc %s%s%s {\n\tif level == AVX512 {\n\t\t%s%sAVX512(%s)\n", name, a.signature(), res, ret, name, a.names())
+		if ret == "" {
+			fmt.Fprintf(&x, "\t\treturn\n")
+		}
+		fmt.Fprintf(&x, "\t}\n\t%s%sAVX2(%s)\n}\n", ret, name, a.names())
+		fmt.Fprintf(&y, "\nfunc %s%s%s { panic(noAsm) }\n", name, a.signature(), res)
+	}
+	for _, k := range kernels {
+		a, _ := k.args()
+		emit(k.name, a, "")
+	}
+	for _, r := range reductions {
+		a := r.args()
+		emit(r.name, a, "float32")
+	}
+	emit("maxIndex", maxIndexArgs(), "uint32")
+	return x.String(), y.String()
+}

@@ -1,0 +1,206 @@
+package simd
+
+// rowsOf returns the number of rows of a matrix of n elements, cols wide. It
+// panics if n is no multiple of cols.
+func rowsOf(op string, n, cols int) int {
+	if cols == 0 {
+		if n == 0 {
+			return 0
+		}
+	} else if n%cols == 0 {
+		return n / cols
+	}
+	badLength(op, "whole rows of the row's length", n, cols)
+	return 0
+}
+
+// rowBlock is the number of rows of a matrix that one assembly call may get.
+func rowBlock(cols int) int { return max(1, chunk/cols) }
+
+type rowKernel func(dst, a, b *float32, rows, cols int)
+
+// withRow calls asm in blocks of rows, or reports that the caller must loop.
+func withRow[T Float](op string, dst, a, row []T, asm rowKernel) bool {
+	if len(a) != len(dst) {
+		badLength(op, "dst and a equal", len(dst), len(a))
+	}
+	cols := len(row)
+	rows := rowsOf(op, len(dst), cols)
+	if !fast[T]() {
+		return false
+	}
+	if len(dst) > 0 {
+		step := rowBlock(cols)
+		for i := 0; i < rows; i += step {
+			asm(at(dst, i*cols), at(a, i*cols), at(row, 0), min(step, rows-i), cols)
+		}
+	}
+	return true
+}
+
+func withCol[T Float](op string, dst, a, col []T, asm rowKernel) bool {
+	if len(a) != len(dst) {
+		badLength(op, "dst and a equal", len(dst), len(a))
+	}
+	rows := len(col)
+	cols := rowsOf(op, len(dst), rows)
+	if !fast[T]() {
+		return false
+	}
+	if len(dst) > 0 {
+		step := rowBlock(cols)
+		for i := 0; i < rows; i += step {
+			asm(at(dst, i*cols), at(a, i*cols), at(col, i), min(step, rows-i), cols)
+		}
+	}
+	return true
+}
+
+func eachRow[T Float](dst, a, row []T, f func(a, b T) T) {
+	for len(dst) > 0 {
+		d, x := dst[:len(row)], a[:len(row)]
+		for j, b := range row {
+			d[j] = f(x[j], b)
+		}
+		dst, a = dst[len(row):], a[len(row):]
+	}
+}
+
+func eachCol[T Float](dst, a, col []T, f func(a, b T) T) {
+	if len(dst) == 0 {
+		return
+	}
+	cols := len(dst) / len(col)
+	for i, b := range col {
+		d, x := dst[i*cols:][:cols], a[i*cols:][:cols]
+		for j := range d {
+			d[j] = f(x[j], b)
+		}
+	}
+}
+
+func plainAdd[T Float](a, b T) T { return a + b }
+func plainSub[T Float](a, b T) T { return a - b }
+func plainMul[T Float](a, b T) T { return a * b }
+func plainDiv[T Float](a, b T) T { return a / b }
+
+// AddRow computes dst_ij = a_ij + row_j on matrices of len(row) columns. It
+// panics unless dst and a are equally long and whole rows.
+func AddRow[T Float](dst, a, row []T) {
+	if !withRow("AddRow", dst, a, row, addRow) {
+		eachRow(dst, a, row, plainAdd[T])
+	}
+}
+
+// SubRow computes dst_ij = a_ij - row_j; otherwise as [AddRow].
+func SubRow[T Float](dst, a, row []T) {
+	if !withRow("SubRow", dst, a, row, subRow) {
+		eachRow(dst, a, row, plainSub[T])
+	}
+}
+
+// MulRow computes dst_ij = a_ij·row_j; otherwise as [AddRow].
+func MulRow[T Float](dst, a, row []T) {
+	if !withRow("MulRow", dst, a, row, mulRow) {
+		eachRow(dst, a, row, plainMul[T])
+	}
+}
+
+// DivRow computes dst_ij = a_ij/row_j; otherwise as [AddRow].
+func DivRow[T Float](dst, a, row []T) {
+	if !withRow("DivRow", dst, a, row, divRow) {
+		eachRow(dst, a, row, plainDiv[T])
+	}
+}
+
+// AddRowReLU computes dst_ij = max(a_ij + row_j, 0), NaN staying NaN: the bias
+// and activation of a linear layer in one pass. Otherwise as [AddRow].
+func AddRowReLU[T Float](dst, a, row []T) {
+	if !withRow("AddRowReLU", dst, a, row, addRowReLU) {
+		eachRow(dst, a, row, func(a, b T) T { return plainReLU(a + b) })
+	}
+}
+
+// AddCol computes dst_ij = a_ij + col_i on matrices of len(col) rows. It panics
+// unless dst and a are equally long and a multiple of len(col).
+func AddCol[T Float](dst, a, col []T) {
+	if !withCol("AddCol", dst, a, col, addCol) {
+		eachCol(dst, a, col, plainAdd[T])
+	}
+}
+
+// SubCol computes dst_ij = a_ij - col_i; otherwise as [AddCol].
+func SubCol[T Float](dst, a, col []T) {
+	if !withCol("SubCol", dst, a, col, subCol) {
+		eachCol(dst, a, col, plainSub[T])
+	}
+}
+
+// MulCol computes dst_ij = a_ij·col_i; otherwise as [AddCol].
+func MulCol[T Float](dst, a, col []T) {
+	if !withCol("MulCol", dst, a, col, mulCol) {
+		eachCol(dst, a, col, plainMul[T])
+	}
+}
+
+// DivCol computes dst_ij = a_ij/col_i; otherwise as [AddCol].
+func DivCol[T Float](dst, a, col []T) {
+	if !withCol("DivCol", dst, a, col, divCol) {
+		eachCol(dst, a, col, plainDiv[T])
+	}
+}
+
+// AffineRow computes dst_ij = a_ij·scale_j + shift_j with one rounding: batch
+// norm, applied. It panics unless scale and shift are equally long and dst and a
+// are equally long and whole rows.
+func AffineRow[T Float](dst, a, scale, shift []T) {
+	if len(a) != len(dst) || len(scale) != len(shift) {
+		badLength("AffineRow", "dst and a equal, scale and shift equal", len(dst), len(a), len(scale), len(shift))
+	}
+	cols := len(scale)
+	rows := rowsOf("AffineRow", len(dst), cols)
+	if len(dst) == 0 {
+		return
+	}
+	if fast[T]() {
+		step := rowBlock(cols)
+		for i := 0; i < rows; i += step {
+			affineRow(at(dst, i*cols), at(a, i*cols), at(scale, 0), at(shift, 0), min(step, rows-i), cols)
+		}
+		return
+	}
+	for i := range rows {
+		d, x := dst[i*cols:][:cols], a[i*cols:][:cols]
+		for j := range d {
+			d[j] = x[j]*scale[j] + shift[j]
+		}
+	}
+}
+
+// CombineRow computes dst_ij = p_j·a_ij + (q_j·b_ij + r_j), two roundings: the
+// gradient of batch norm is such a combination of the output's gradient and the
+// input. It panics unless p, q and r are equally long and dst, a and b are
+// equally long and whole rows.
+func CombineRow[T Float](dst, a, p, b, q, r []T) {
+	if len(a) != len(dst) || len(b) != len(dst) || len(p) != len(r) || len(q) != len(r) {
+		badLength("CombineRow", "dst, a and b equal, p, q and r equal", len(dst), len(a), len(b), len(p), len(q), len(r))
+	}
+	cols := len(p)
+	rows := rowsOf("CombineRow", len(dst), cols)
+	if len(dst) == 0 {
+		return
+	}
+	if fast[T]() {
+		step := rowBlock(cols)
+		for i := 0; i < rows; i += step {
+			combineRow(at(dst, i*cols), at(a, i*cols), at(b, i*cols), at(p, 0), at(q, 0), at(r, 0), min(step, rows-i), cols)
+		}
+		return
+	}
+	for i := range rows {
+		d, x, y := dst[i*cols:][:cols], a[i*cols:][:cols], b[i*cols:][:cols]
+		for j := range d {
+			d[j] = x[j]*p[j] + (y[j]*q[j] + r[j])
+		}
+	}
+}

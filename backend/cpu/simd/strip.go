@@ -1,0 +1,305 @@
+package simd
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+)
+
+// stripArgs is the argument of a strip kernel, which walks down the rows of a
+// strip of columns. Strides are in bytes.
+type stripArgs struct {
+	dst           unsafe.Pointer
+	x, y          unsafe.Pointer
+	ldd, ldx, ldy uintptr
+	ptr, adj, val unsafe.Pointer // of a sparse matrix; ptr starts at the first row
+	rows          int
+	flag          int            // column sums: begin with dst, not 0; SpMM: add self·y
+	mask          uint64         // lanes of the last vector, for AVX-512
+	maskVec       unsafe.Pointer // the same, for AVX2
+	self          float32
+}
+
+var stripPool = sync.Pool{New: func() any { return new(stripArgs) }}
+
+// The families of strip kernels.
+const (
+	stripColSums = iota
+	stripColDots
+	stripColDevs
+	stripSpMM
+	stripSpMMVal
+	numStrips
+)
+
+// stripSet is the strip kernels of one instruction set.
+type stripSet struct {
+	lanes int
+	kern  [numStrips][2][]func(*stripArgs) // by family, whole or partial, and vectors-1
+}
+
+// run calls the kernels of a family for all strips of cols columns. The
+// pointers of p are those of column 0; those of y move along with the others.
+func (s *stripSet) run(family int, p *stripArgs, cols int) {
+	table := &s.kern[family]
+	vectors := (cols + s.lanes - 1) / s.lanes
+	strips := (vectors + len(table[0]) - 1) / len(table[0])
+	dst, x, y := p.dst, p.x, p.y
+	for i := range strips {
+		lo, hi := i*vectors/strips, (i+1)*vectors/strips
+		off := uintptr(lo * s.lanes * 4)
+		p.dst, p.x = unsafe.Add(dst, off), unsafe.Add(x, off)
+		if y != nil {
+			p.y = unsafe.Add(y, off)
+		}
+		part := 0
+		if w := cols - (hi-1)*s.lanes; w < s.lanes {
+			part = 1
+			p.mask, p.maskVec = 1<<w-1, unsafe.Add(unsafe.Pointer(&maskTable), 32-4*min(w, 8))
+		}
+		table[part][hi-lo-1](p)
+	}
+	p.dst, p.x, p.y = dst, x, y
+}
+
+// columns runs a column reduction over all rows of x, in blocks that are short
+// enough for a call. ldy is 0 if y is one row.
+func columns[T Float](family int, dst, x, y []T, rows, ldy int) {
+	cols := len(dst)
+	p := stripPool.Get().(*stripArgs)
+	p.flag = 0
+	p.dst = unsafe.Pointer(&dst[0])
+	p.ldx, p.ldy = uintptr(4*cols), uintptr(4*ldy)
+	step := rowBlock(cols)
+	set := strips()
+	for i := 0; i < rows; i += step {
+		p.x, p.y = unsafe.Pointer(&x[i*cols]), nil
+		if y != nil {
+			p.y = unsafe.Pointer(&y[i*ldy])
+		}
+		p.rows = min(step, rows-i)
+		set.run(family, p, cols)
+		p.flag = 1
+	}
+	p.dst, p.x, p.y = nil, nil, nil
+	stripPool.Put(p)
+}
+
+// ColSums sets dst_j = Σ_i x_ij for a matrix of len(dst) columns: one chain of
+// additions down each column, from 0. It panics unless x is whole rows.
+func ColSums[T Float](dst, x []T) {
+	rows := rowsOf("ColSums", len(x), len(dst))
+	if fast[T]() && rows > 0 {
+		columns(stripColSums, dst, x, nil, rows, 0)
+		return
+	}
+	clear(dst)
+	for i := range rows {
+		for j, v := range x[i*len(dst):][:len(dst)] {
+			dst[j] += v
+		}
+	}
+}
+
+// ColDots sets dst_j = Σ_i x_ij·y_ij for matrices of len(dst) columns, in the
+// order of [ColSums]. It panics unless x and y are equally long and whole rows.
+func ColDots[T Float](dst, x, y []T) {
+	if len(x) != len(y) {
+		badLength("ColDots", "x and y equal", len(x), len(y))
+	}
+	rows := rowsOf("ColDots", len(x), len(dst))
+	if fast[T]() && rows > 0 {
+		columns(stripColDots, dst, x, y, rows, len(dst))
+		return
+	}
+	clear(dst)
+	for i := range rows {
+		a, b := x[i*len(dst):][:len(dst)], y[i*len(dst):][:len(dst)]
+		for j := range dst {
+			dst[j] += a[j] * b[j]
+		}
+	}
+}
+
+// ColSquares sets dst_j = Σ_i (x_ij-mean_j)² for a matrix of len(dst) columns,
+// in the order of [ColSums]. It panics unless x is whole rows and mean is as
+// long as dst.
+func ColSquares[T Float](dst, x, mean []T) {
+	if len(mean) != len(dst) {
+		badLength("ColSquares", "dst and mean equal", len(dst), len(mean))
+	}
+	rows := rowsOf("ColSquares", len(x), len(dst))
+	if fast[T]() && rows > 0 {
+		columns(stripColDevs, dst, x, mean, rows, 0)
+		return
+	}
+	clear(dst)
+	for i := range rows {
+		for j, v := range x[i*len(dst):][:len(dst)] {
+			d := v - mean[j]
+			dst[j] += d * d
+		}
+	}
+}
+
+// SegmentSums sets row g of dst to the sum of rows ptr[g]..ptr[g+1]-1 of x, for g
+// from 0 to len(ptr)-2; an empty segment gives zeros. Both matrices are cols
+// wide. The order is that of [ColSums]. It panics unless dst has len(ptr)-1 rows
+// and ptr rises from at least 0 to at most the rows of x.
+func SegmentSums[T Float](dst []T, ptr []int32, x []T, cols int) {
+	n := max(0, len(ptr)-1)
+	if len(dst) != n*cols {
+		badLength("SegmentSums", "dst of len(ptr)-1 rows", len(dst), len(ptr), cols)
+	}
+	rows := rowsOf("SegmentSums", len(x), cols)
+	if cols == 0 {
+		return
+	}
+	for g := range n {
+		lo, hi := int(ptr[g]), int(ptr[g+1])
+		if lo < 0 || hi < lo || hi > rows {
+			panic(fmt.Sprintf("simd: SegmentSums: segment %d is rows %d to %d of %d", g, lo, hi, rows))
+		}
+		ColSums(dst[g*cols:][:cols], x[lo*cols:hi*cols])
+	}
+}
+
+// checkIndices panics unless 0 ≤ idx_i < n for all i.
+func checkIndices(op string, idx []int32, n int) {
+	if haveAsm && level != Generic {
+		bad := false
+		for i := 0; i < len(idx) && !bad; i += chunk {
+			bad = int64(maxIndex(&idx[i], min(chunk, len(idx)-i), 0)) >= int64(n)
+		}
+		if !bad {
+			return
+		}
+	}
+	for i, v := range idx {
+		if v < 0 || int(v) >= n {
+			panic(fmt.Sprintf("simd: %s: index %d is %d, want 0 to %d", op, i, v, n-1))
+		}
+	}
+}
+
+// checkRising panics unless every entry of ptr lies between its first and its
+// last, and these between 0 and n.
+func checkRising(op string, ptr []int32, n int) {
+	lo, hi := ptr[0], ptr[len(ptr)-1]
+	if lo < 0 || hi < lo || int(hi) > n {
+		panic(fmt.Sprintf("simd: %s: ptr runs from %d to %d, want 0 to at most %d", op, lo, hi, n))
+	}
+	if haveAsm && level != Generic {
+		bad := false
+		for i := 0; i < len(ptr) && !bad; i += chunk {
+			bad = maxIndex(&ptr[i], min(chunk, len(ptr)-i), lo) > uint32(hi-lo)
+		}
+		if !bad {
+			return
+		}
+	}
+	for i, v := range ptr {
+		if v < lo || v > hi {
+			panic(fmt.Sprintf("simd: %s: ptr[%d] is %d, outside %d to %d", op, i, v, lo, hi))
+		}
+	}
+}
+
+// SpMM computes rows lo..hi-1 of dst = self·x + A·x for a sparse A in compressed
+// rows and matrices of cols columns:
+//
+//	dst_i = self·x_i + Σ_{k=ptr[i]}^{ptr[i+1]-1} val_k·x_adj[k]
+//
+// A nil val stands for ones. With self = 0 the row x_i is not read and need not
+// exist. The sum runs in the order written, each term one fused multiply-add, or
+// one addition with a nil val; it does not depend on the range of rows. dst is
+// the whole matrix, and only rows lo..hi-1 are written; it must not overlap x.
+//
+// It panics if dst or x is not whole rows, if a row is missing, if ptr or adj
+// point outside, or if val is neither nil nor as long as adj.
+func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T) {
+	rows, n := rowsOf("SpMM", len(dst), cols), rowsOf("SpMM", len(x), cols)
+	if lo < 0 || hi < lo || hi > rows || hi >= len(ptr) && hi > lo || self != 0 && hi > n {
+		panic(fmt.Sprintf("simd: SpMM: rows %d to %d of dst with %d, x with %d, ptr of %d", lo, hi, rows, n, len(ptr)))
+	}
+	if val != nil && len(val) != len(adj) {
+		badLength("SpMM", "val and adj equal", len(val), len(adj))
+	}
+	if lo == hi || cols == 0 {
+		return
+	}
+	checkRising("SpMM", ptr[lo:hi+1], len(adj))
+	checkIndices("SpMM", adj[ptr[lo]:ptr[hi]], n)
+	if !fast[T]() {
+		for i := lo; i < hi; i++ {
+			d := dst[i*cols:][:cols]
+			if self == 0 {
+				clear(d)
+			} else {
+				for j, v := range x[i*cols:][:cols] {
+					d[j] = self * v
+				}
+			}
+			for k := ptr[i]; k < ptr[i+1]; k++ {
+				row := x[int(adj[k])*cols:][:cols]
+				if val == nil {
+					for j := range d {
+						d[j] += row[j]
+					}
+					continue
+				}
+				w := val[k]
+				for j := range d {
+					d[j] += w * row[j]
+				}
+			}
+		}
+		return
+	}
+	p := stripPool.Get().(*stripArgs)
+	family := stripSpMM
+	p.ldd, p.ldx = uintptr(4*cols), uintptr(4*cols)
+	if len(x) > 0 {
+		p.x = unsafe.Pointer(&x[0])
+	} else {
+		p.x = unsafe.Pointer(&dst[0]) // never read: no index is valid
+	}
+	p.adj = unsafe.Pointer(unsafe.SliceData(adj))
+	if val != nil {
+		family = stripSpMMVal
+		p.val = unsafe.Pointer(unsafe.SliceData(val))
+	}
+	p.self, p.flag, p.y = float32(self), 0, nil
+	set := strips()
+	for i := lo; i < hi; {
+		// As many rows as have chunk·4 elements of x to add.
+		budget := ptr[i] + int32(4*chunk/cols)
+		end := min(hi, i+rowBlock(cols))
+		for end > i+1 && ptr[end] > budget {
+			end = i + (end-i)/2
+		}
+		p.rows = end - i
+		p.dst = unsafe.Pointer(&dst[i*cols])
+		if self != 0 {
+			p.flag = 1
+			p.y = unsafe.Pointer(&x[i*cols])
+		}
+		p.ptr = unsafe.Pointer(&ptr[i])
+		set.run(family, p, cols)
+		i = end
+	}
+	*p = stripArgs{}
+	stripPool.Put(p)
+}
+
+// GatherRows sets row k of dst to row idx[k] of src, both cols wide. It panics
+// unless dst has len(idx) rows, src is whole rows and has every row asked for.
+func GatherRows[T Float](dst, src []T, cols int, idx []int32) {
+	if len(dst) != len(idx)*cols {
+		badLength("GatherRows", "dst of len(idx) rows", len(dst), len(idx), cols)
+	}
+	checkIndices("GatherRows", idx, rowsOf("GatherRows", len(src), cols))
+	for k, i := range idx {
+		copy(dst[k*cols:][:cols], src[int(i)*cols:][:cols])
+	}
+}

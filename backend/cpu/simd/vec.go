@@ -1,0 +1,331 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// chunk is the largest number of elements given to one assembly call, so that
+// none runs longer than tens of microseconds.
+const chunk = 1 << 15
+
+// noAsm is the panic of what is never called in builds without assembly.
+const noAsm = "simd: no assembly in this build"
+
+// fast reports whether kernels for T run in assembly.
+func fast[T Float]() bool { return haveAsm && level != Generic && unsafe.Sizeof(T(0)) == 4 }
+
+// at returns the address of s[i] for a T that is float32.
+func at[T Float](s []T, i int) *float32 { return (*float32)(unsafe.Pointer(&s[i])) }
+
+func badLength(op string, want string, lens ...int) {
+	panic(fmt.Sprintf("simd: %s: lengths %v, want %s", op, lens, want))
+}
+
+func unary[T Float](op string, dst, a []T, asm func(dst, a *float32, n int), plain func(T) T) {
+	if len(a) != len(dst) {
+		badLength(op, "dst and a equal", len(dst), len(a))
+	}
+	if fast[T]() {
+		for i := 0; i < len(dst); i += chunk {
+			asm(at(dst, i), at(a, i), min(chunk, len(dst)-i))
+		}
+		return
+	}
+	for i, x := range a {
+		dst[i] = plain(x)
+	}
+}
+
+// binary calls asm, or reports that the caller must loop.
+func binary[T Float](op string, dst, a, b []T, asm func(dst, a, b *float32, n int)) bool {
+	if len(a) != len(dst) || len(b) != len(dst) {
+		badLength(op, "dst, a and b equal", len(dst), len(a), len(b))
+	}
+	if fast[T]() {
+		for i := 0; i < len(dst); i += chunk {
+			asm(at(dst, i), at(a, i), at(b, i), min(chunk, len(dst)-i))
+		}
+		return true
+	}
+	return false
+}
+
+// Axpy computes y_i += alpha·x_i with one rounding. It panics if the lengths
+// differ.
+func Axpy[T Float](alpha T, x, y []T) {
+	if len(x) != len(y) {
+		badLength("Axpy", "x and y equal", len(x), len(y))
+	}
+	if fast[T]() {
+		for i := 0; i < len(y); i += chunk {
+			axpy(float32(alpha), at(y, i), at(x, i), min(chunk, len(y)-i))
+		}
+		return
+	}
+	for i, v := range x {
+		y[i] += alpha * v
+	}
+}
+
+// Axpby computes dst_i = alpha·a_i + beta·b_i; beta·b_i is rounded first. It
+// panics if the lengths differ.
+func Axpby[T Float](dst []T, alpha T, a []T, beta T, b []T) {
+	if len(a) != len(dst) || len(b) != len(dst) {
+		badLength("Axpby", "dst, a and b equal", len(dst), len(a), len(b))
+	}
+	if fast[T]() {
+		for i := 0; i < len(dst); i += chunk {
+			axpby(float32(alpha), float32(beta), at(dst, i), at(a, i), at(b, i), min(chunk, len(dst)-i))
+		}
+		return
+	}
+	for i := range dst {
+		dst[i] = alpha*a[i] + T(beta*b[i])
+	}
+}
+
+// Affine computes dst_i = alpha·a_i + c with one rounding. It panics if the
+// lengths differ.
+func Affine[T Float](dst []T, alpha T, a []T, c T) {
+	if len(a) != len(dst) {
+		badLength("Affine", "dst and a equal", len(dst), len(a))
+	}
+	if fast[T]() {
+		for i := 0; i < len(dst); i += chunk {
+			affine(float32(alpha), float32(c), at(dst, i), at(a, i), min(chunk, len(dst)-i))
+		}
+		return
+	}
+	for i, x := range a {
+		dst[i] = alpha*x + c
+	}
+}
+
+// Scale computes dst_i = alpha·a_i. It panics if the lengths differ.
+func Scale[T Float](dst []T, alpha T, a []T) {
+	if len(a) != len(dst) {
+		badLength("Scale", "dst and a equal", len(dst), len(a))
+	}
+	if fast[T]() {
+		for i := 0; i < len(dst); i += chunk {
+			scale(float32(alpha), at(dst, i), at(a, i), min(chunk, len(dst)-i))
+		}
+		return
+	}
+	for i, x := range a {
+		dst[i] = alpha * x
+	}
+}
+
+// Add computes dst_i = a_i + b_i. It panics if the lengths differ.
+func Add[T Float](dst, a, b []T) {
+	if !binary("Add", dst, a, b, add) {
+		for i := range dst {
+			dst[i] = a[i] + b[i]
+		}
+	}
+}
+
+// Sub computes dst_i = a_i - b_i. It panics if the lengths differ.
+func Sub[T Float](dst, a, b []T) {
+	if !binary("Sub", dst, a, b, sub) {
+		for i := range dst {
+			dst[i] = a[i] - b[i]
+		}
+	}
+}
+
+// Mul computes dst_i = a_i·b_i. It panics if the lengths differ.
+func Mul[T Float](dst, a, b []T) {
+	if !binary("Mul", dst, a, b, mul) {
+		for i := range dst {
+			dst[i] = a[i] * b[i]
+		}
+	}
+}
+
+// Div computes dst_i = a_i/b_i. It panics if the lengths differ.
+func Div[T Float](dst, a, b []T) {
+	if !binary("Div", dst, a, b, div) {
+		for i := range dst {
+			dst[i] = a[i] / b[i]
+		}
+	}
+}
+
+// Maximum computes dst_i = max(a_i, b_i), NaN if either is. It panics if the
+// lengths differ.
+func Maximum[T Float](dst, a, b []T) {
+	if !binary("Maximum", dst, a, b, maximum) {
+		for i := range dst {
+			dst[i] = max(a[i], b[i])
+		}
+	}
+}
+
+// Greater computes dst_i = 1 if a_i > b_i, else 0. A NaN is not greater, and
+// nothing is greater than it. It panics if the lengths differ.
+func Greater[T Float](dst, a, b []T) {
+	if !binary("Greater", dst, a, b, greater) {
+		for i := range dst {
+			var y T
+			if a[i] > b[i] {
+				y = 1
+			}
+			dst[i] = y
+		}
+	}
+}
+
+// Gate computes dst_i = a_i if b_i > 0, else 0: the gradient of [ReLU] where a
+// is the output's gradient and b the input or the output. It panics if the
+// lengths differ.
+func Gate[T Float](dst, a, b []T) {
+	if !binary("Gate", dst, a, b, gate) {
+		for i := range dst {
+			y := a[i]
+			if !(b[i] > 0) {
+				y = 0
+			}
+			dst[i] = y
+		}
+	}
+}
+
+// ReLU computes dst_i = max(a_i, 0); NaN stays NaN. It panics if the lengths
+// differ.
+func ReLU[T Float](dst, a []T) {
+	unary("ReLU", dst, a, relu, plainReLU)
+}
+
+func plainReLU[T Float](x T) T {
+	if x < 0 {
+		return 0
+	}
+	return x
+}
+
+// Abs computes dst_i = |a_i|. It panics if the lengths differ.
+func Abs[T Float](dst, a []T) {
+	unary("Abs", dst, a, absolute, func(x T) T { return T(math.Abs(float64(x))) })
+}
+
+// Sign computes dst_i = 1 if a_i > 0, -1 if a_i < 0, and a_i if it is ±0 or NaN.
+// It panics if the lengths differ.
+func Sign[T Float](dst, a []T) {
+	unary("Sign", dst, a, sign, func(x T) T {
+		switch {
+		case x > 0:
+			return 1
+		case x < 0:
+			return -1
+		}
+		return x
+	})
+}
+
+// Sqrt computes dst_i = √a_i, correctly rounded; NaN below 0. It panics if the
+// lengths differ.
+func Sqrt[T Float](dst, a []T) {
+	unary("Sqrt", dst, a, squareRoot, func(x T) T { return T(math.Sqrt(float64(x))) })
+}
+
+// Reciprocal computes dst_i = 1/a_i, correctly rounded. It panics if the
+// lengths differ.
+func Reciprocal[T Float](dst, a []T) {
+	unary("Reciprocal", dst, a, reciprocal, func(x T) T { return 1 / x })
+}
+
+// InvSqrt computes dst_i = 1/√a_i if a_i > 0, else 0 (also for NaN): the degree
+// rule of isolated nodes. It panics if the lengths differ.
+func InvSqrt[T Float](dst, a []T) {
+	unary("InvSqrt", dst, a, invSqrt, func(x T) T {
+		if x > 0 {
+			return 1 / T(math.Sqrt(float64(x)))
+		}
+		return 0
+	})
+}
+
+// Exp computes dst_i = e^a_i, 0 at -Inf and +Inf at +Inf. The relative error of
+// float32 is below 1.2e-7 (1 ulp); denormal results are correct to one unit. It
+// panics if the lengths differ.
+func Exp[T Float](dst, a []T) {
+	unary("Exp", dst, a, exp, func(x T) T { return T(math.Exp(float64(x))) })
+}
+
+// Log computes dst_i = ln a_i: -Inf at 0, NaN below, +Inf at +Inf. The relative
+// error of float32 is below 1.2e-7. It panics if the lengths differ.
+func Log[T Float](dst, a []T) {
+	unary("Log", dst, a, log, func(x T) T { return T(math.Log(float64(x))) })
+}
+
+// Sigmoid computes dst_i = 1/(1+e^-a_i), without overflow on either side. The
+// relative error of float32 is below 2e-7. It panics if the lengths differ.
+func Sigmoid[T Float](dst, a []T) {
+	unary("Sigmoid", dst, a, sigmoid, func(x T) T {
+		e := math.Exp(-math.Abs(float64(x)))
+		if x < 0 {
+			return T(e / (1 + e))
+		}
+		return T(1 / (1 + e))
+	})
+}
+
+// Softplus computes dst_i = ln(1+e^a_i), without overflow. The relative error
+// of float32 is below 3e-7. It panics if the lengths differ.
+func Softplus[T Float](dst, a []T) {
+	unary("Softplus", dst, a, softplus, func(x T) T {
+		return T(math.Max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))))
+	})
+}
+
+// Tanh computes dst_i = tanh a_i. The relative error of float32 is below 3e-7.
+// It panics if the lengths differ.
+func Tanh[T Float](dst, a []T) {
+	unary("Tanh", dst, a, tanh, func(x T) T { return T(math.Tanh(float64(x))) })
+}
+
+// AdamStep holds the numbers of one update by [Adam].
+type AdamStep struct {
+	Beta1, Beta2 float64 // decay of the moments
+	Eps          float64
+	WeightDecay  float64 // L2 factor added to the gradient
+	Rate         float64 // learning rate
+	Step         int     // t, counted from 1
+}
+
+// Adam updates the parameters p and the moments m and v in place with gradient
+// g, in the order of operations of torch.optim.Adam: with t = Step,
+//
+//	g' = g + WeightDecay·p
+//	m ← β₁m + (1-β₁)g',  v ← β₂v + (1-β₂)g'²
+//	p ← p - (Rate/(1-β₁ᵗ))·m / (√v/√(1-β₂ᵗ) + ε)
+//
+// g is not written. The factors are computed in float64 and rounded once. It
+// panics if the lengths differ.
+func Adam[T Float](p, g, m, v []T, c AdamStep) {
+	n := len(p)
+	if len(g) != n || len(m) != n || len(v) != n {
+		badLength("Adam", "p, g, m and v equal", n, len(g), len(m), len(v))
+	}
+	t := float64(c.Step)
+	decay, beta1, gain1, beta2, gain2 := T(c.WeightDecay), T(c.Beta1), T(1-c.Beta1), T(c.Beta2), T(1-c.Beta2)
+	root2, eps, step := T(math.Sqrt(1-math.Pow(c.Beta2, t))), T(c.Eps), T(c.Rate/(1-math.Pow(c.Beta1, t)))
+	if fast[T]() {
+		for i := 0; i < n; i += chunk {
+			adam(float32(decay), float32(beta1), float32(gain1), float32(beta2), float32(gain2), float32(root2), float32(eps), float32(step),
+				at(p, i), at(m, i), at(v, i), at(g, i), min(chunk, n-i))
+		}
+		return
+	}
+	for i, x := range g {
+		x += decay * p[i]
+		m[i] = gain1*x + T(m[i]*beta1)
+		v[i] = T(v[i]*beta2) + T(T(gain2*x)*x)
+		d := T(T(math.Sqrt(float64(v[i])))/root2) + eps
+		p[i] -= T(T(step*m[i]) / d)
+	}
+}
