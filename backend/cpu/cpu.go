@@ -1,0 +1,224 @@
+// Package cpu is the engine that computes with the processor: float32 to train
+// in, float64 to check gradients in, from one generic source.
+//
+// The mental model: a primitive is a flat loop over the rows of its destination.
+// The engine cuts the rows into chunks and lets the caller and a few workers
+// take one chunk after the other; within a chunk a vector kernel does the
+// arithmetic. Everything else here is choosing the cut and the kernel.
+//
+// # Memory
+//
+// A tensor's buffer is a Go slice that starts on a cache line. Buffers and
+// handles are recycled by a [backend.Arena] and scratch memory is kept, so a
+// primitive whose shapes have been seen before allocates nothing. Set
+// SPECMATCH_DEBUG=1 to find uses of freed and of undefined memory.
+//
+// # Threads
+//
+// An engine has GOMAXPROCS workers, the calling goroutine included, or as many
+// as [Workers] says. They start with the first primitive that is large enough
+// to be worth waking them, and end when the engine is collected. An engine is
+// used from one goroutine at a time; different engines are independent.
+//
+// # Determinism
+//
+// Chunks depend on shapes (and on the pattern of a sparse matrix) only, never
+// on the number of workers. Every element of a destination is computed within
+// one chunk or, for the reductions, from partial sums that are merged in order.
+// Equal inputs therefore give equal bits for any number of workers.
+//
+// # Indices
+//
+// The values of index vectors are not checked. An index out of range is a Go
+// bounds panic, possibly in a worker, where nobody can recover it: package
+// graph validates what it loads.
+package cpu
+
+import (
+	"math"
+	"runtime"
+	"unsafe"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+func init() {
+	backend.Register("cpu", func(p tensor.Precision) (backend.Backend, error) { return New(p), nil })
+}
+
+// An Option departs from the defaults of [New].
+type Option func(*options)
+
+type options struct{ workers int }
+
+// Workers sets the number of goroutines that compute, the caller included.
+// With 1 everything runs in the calling goroutine. Results do not depend on it.
+func Workers(n int) Option { return func(o *options) { o.workers = max(n, 1) } }
+
+// New opens an engine of precision p.
+func New(p tensor.Precision, opts ...Option) backend.Backend {
+	o := options{workers: runtime.GOMAXPROCS(0)}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if p == tensor.Float64 {
+		return open(p, kernels64(), o)
+	}
+	return open(p, kernels32(), o)
+}
+
+// float is the element types. An engine has one.
+type float interface{ float32 | float64 }
+
+// engine implements [backend.Backend].
+type engine[T float] struct {
+	precision tensor.Precision
+	k         kernels[T]
+	pool      *pool
+	arena     backend.Arena
+	task      args[T]
+
+	partial    []T // partial sums of the reductions
+	candidates []T // values that UpperQuantile still chooses from
+
+	indexFree  []*backend.Indices
+	indexBytes int64
+}
+
+// args are the arguments of the primitive in progress, kept in the engine so
+// that handing them to the workers allocates nothing. A primitive fills the
+// fields that it needs and runs a task: a type with this underlying type.
+type args[T float] struct {
+	k          *kernels[T]
+	dst, a, b  []T
+	c, d       []T
+	ptr, col   []int32
+	rows, cols int
+	n, inner   int
+	alpha      T
+	beta       T
+	transA     bool
+	transB     bool
+	seed       uint64
+	limit      uint64
+	keep       float64
+	unary      func(dst, a []T)
+	binary     func(dst, a, b []T)
+	scalar     func(dst, a []T, s T)
+	reduce     func(a []T) T
+	adam       adamArgs[T]
+}
+
+func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
+	e := &engine[T]{precision: p, k: k, pool: newPool(o.workers)}
+	e.task.k = &e.k
+	e.arena = backend.Arena{
+		Engine: "cpu", ElementBytes: p.Bytes(),
+		Make: func(n int) (tensor.Buffer, error) { return &buffer[T]{alignedSlice[T](n)}, nil },
+		Poison: func(b tensor.Buffer) {
+			fill(b.(*buffer[T]).data, T(math.NaN()))
+		},
+	}
+	runtime.AddCleanup(e, func(p *pool) { p.close() }, e.pool)
+	return e
+}
+
+// buffer is the memory behind a tensor: as many elements as its size class has.
+type buffer[T float] struct{ data []T }
+
+// alignedSlice returns n elements that start on a cache line, which the widest
+// vectors need not to straddle two.
+func alignedSlice[T float](n int) []T {
+	const line = 64
+	var x T
+	pad := line / int(unsafe.Sizeof(x))
+	s := make([]T, n+pad)
+	off := 0
+	if r := uintptr(unsafe.Pointer(&s[0])) % line; r != 0 {
+		off = int((line - r) / unsafe.Sizeof(x))
+	}
+	return s[off : off+n : off+n]
+}
+
+// data returns the elements of t. It panics with *[backend.Error] if t has been
+// freed or is another engine's.
+func (e *engine[T]) data(t *tensor.Tensor) []T {
+	b, ok := t.Buf.(*buffer[T])
+	if !ok {
+		panic(&backend.Error{Backend: "cpu", Op: "use of " + t.String(), Err: backend.ErrFreed})
+	}
+	return b.data[:t.Rows*t.Cols]
+}
+
+func (e *engine[T]) Name() string                { return "cpu" }
+func (e *engine[T]) Precision() tensor.Precision { return e.precision }
+
+func (e *engine[T]) Alloc(rows, cols int) *tensor.Tensor { return e.arena.Alloc(rows, cols) }
+func (e *engine[T]) Free(t *tensor.Tensor)               { e.arena.Free(t) }
+func (e *engine[T]) InUse() int64                        { return e.arena.InUse() + e.indexBytes }
+
+func (e *engine[T]) Upload(dst *tensor.Tensor, src []float64) {
+	backend.CheckHost("backend: Upload", dst, len(src))
+	d := e.data(dst)
+	for i, v := range src {
+		d[i] = T(v)
+	}
+}
+
+func (e *engine[T]) Upload32(dst *tensor.Tensor, src []float32) {
+	backend.CheckHost("backend: Upload32", dst, len(src))
+	d := e.data(dst)
+	if e.precision == tensor.Float32 {
+		copy(unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(d))), len(d)), src)
+		return
+	}
+	for i, v := range src {
+		d[i] = T(v)
+	}
+}
+
+func (e *engine[T]) Download(dst []float64, src *tensor.Tensor) {
+	backend.CheckHost("backend: Download", src, len(dst))
+	for i, v := range e.data(src) {
+		dst[i] = float64(v)
+	}
+}
+
+// Indices keeps the host slice itself: there is nowhere else to put it.
+func (e *engine[T]) Indices(host []int32) *backend.Indices {
+	var x *backend.Indices
+	if n := len(e.indexFree); n > 0 {
+		x, e.indexFree = e.indexFree[n-1], e.indexFree[:n-1]
+	} else {
+		x = new(backend.Indices)
+	}
+	x.Host = host
+	e.indexBytes += 4 * int64(len(host))
+	return x
+}
+
+func (e *engine[T]) FreeIndices(x *backend.Indices) {
+	e.indexBytes -= 4 * int64(len(x.Host))
+	x.Host = nil
+	e.indexFree = append(e.indexFree, x)
+}
+
+// Capture runs f; a replay runs it again.
+func (e *engine[T]) Capture(f func()) (backend.Step, error) {
+	f()
+	return step(f), nil
+}
+
+type step func()
+
+func (s step) Replay() error { s(); return nil }
+func (s step) Close() error  { return nil }
+
+// grow returns a slice of n elements, s if it is long enough.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/2)
+	}
+	return s[:n]
+}

@@ -1,0 +1,147 @@
+package cpu
+
+import (
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// grain is the number of elements in a chunk of a loop that is bound by memory:
+// a few microseconds' worth.
+const grain = 1 << 14
+
+// costly is how many elements of a transcendental function, or of another loop
+// of that weight, count as one chunk.
+const costly = grain / 4
+
+// rowsPer returns how many rows of the given width make a chunk of the given
+// number of elements.
+func rowsPer(elements, cols int) int { return max(1, elements/max(1, cols)) }
+
+func (e *engine[T]) Fill(dst *tensor.Tensor, v float64) {
+	t := &e.task
+	t.dst, t.alpha = e.data(dst), T(v)
+	e.pool.do((*fillTask[T])(t), len(t.dst), 2*grain)
+}
+
+type fillTask[T float] args[T]
+
+func (t *fillTask[T]) run(lo, hi int) { t.k.fill(t.dst[lo:hi], t.alpha) }
+
+func (e *engine[T]) FillDiagonal(dst *tensor.Tensor, v float64) {
+	backend.CheckSquare("backend: FillDiagonal", dst)
+	d := e.data(dst)
+	for i := 0; i < len(d); i += dst.Cols + 1 {
+		d[i] = T(v)
+	}
+}
+
+func (e *engine[T]) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
+	backend.CheckSame("backend: Unary", dst, a)
+	t := &e.task
+	t.dst, t.a, t.unary = e.data(dst), e.data(a), e.k.unary[op]
+	g := grain
+	switch op {
+	case backend.Exp, backend.Log, backend.Sigmoid, backend.Softplus, backend.Tanh:
+		g = costly
+	}
+	e.pool.do((*unaryTask[T])(t), len(t.dst), g)
+}
+
+type unaryTask[T float] args[T]
+
+func (t *unaryTask[T]) run(lo, hi int) { t.unary(t.dst[lo:hi], t.a[lo:hi]) }
+
+func (e *engine[T]) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+	backend.CheckSame("backend: Binary", dst, a, b)
+	e.pairs(dst, op, a, b)
+}
+
+// pairs sets dst = op(a, b) element by element.
+func (e *engine[T]) pairs(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+	t := &e.task
+	t.dst, t.a, t.b, t.binary = e.data(dst), e.data(a), e.data(b), e.k.binary[op]
+	e.pool.do((*binaryTask[T])(t), len(t.dst), grain)
+}
+
+type binaryTask[T float] args[T]
+
+func (t *binaryTask[T]) run(lo, hi int) { t.binary(t.dst[lo:hi], t.a[lo:hi], t.b[lo:hi]) }
+
+func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor) {
+	backend.CheckRow("backend: BinaryRow", dst, a, row)
+	if a.Cols == 1 { // one number for all
+		e.withScalar(dst, op, a, row)
+		return
+	}
+	t := &e.task
+	t.dst, t.a, t.b, t.binary, t.cols = e.data(dst), e.data(a), e.data(row), e.k.binary[op], a.Cols
+	e.pool.do((*binaryRowTask[T])(t), a.Rows, rowsPer(grain, a.Cols))
+}
+
+type binaryRowTask[T float] args[T]
+
+func (t *binaryRowTask[T]) run(lo, hi int) {
+	for i := lo * t.cols; i < hi*t.cols; i += t.cols {
+		t.binary(t.dst[i:i+t.cols], t.a[i:i+t.cols], t.b)
+	}
+}
+
+func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
+	backend.CheckCol("backend: BinaryCol", dst, a, col)
+	if a.Cols == 1 { // one number for each
+		e.pairs(dst, op, a, col)
+		return
+	}
+	t := &e.task
+	t.dst, t.a, t.b, t.scalar, t.cols = e.data(dst), e.data(a), e.data(col), e.k.scalar[op], a.Cols
+	e.pool.do((*binaryColTask[T])(t), a.Rows, rowsPer(grain, a.Cols))
+}
+
+type binaryColTask[T float] args[T]
+
+func (t *binaryColTask[T]) run(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		j := i * t.cols
+		t.scalar(t.dst[j:j+t.cols], t.a[j:j+t.cols], t.b[i])
+	}
+}
+
+func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
+	backend.CheckScalar("backend: BinaryScalar", dst, a, s)
+	e.withScalar(dst, op, a, s)
+}
+
+// withScalar sets dst_ij = op(a_ij, s) for a tensor s with one element.
+func (e *engine[T]) withScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
+	t := &e.task
+	t.dst, t.a, t.alpha, t.scalar = e.data(dst), e.data(a), e.data(s)[0], e.k.scalar[op]
+	e.pool.do((*scalarTask[T])(t), len(t.dst), grain)
+}
+
+type scalarTask[T float] args[T]
+
+func (t *scalarTask[T]) run(lo, hi int) { t.scalar(t.dst[lo:hi], t.a[lo:hi], t.alpha) }
+
+func (e *engine[T]) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
+	backend.CheckSame("backend: Affine", dst, a)
+	t := &e.task
+	t.dst, t.alpha, t.a, t.beta = e.data(dst), T(alpha), e.data(a), T(c)
+	e.pool.do((*affineTask[T])(t), len(t.dst), grain)
+}
+
+type affineTask[T float] args[T]
+
+func (t *affineTask[T]) run(lo, hi int) { t.k.affine(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta) }
+
+func (e *engine[T]) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
+	backend.CheckSame("backend: Axpby", dst, a, b)
+	t := &e.task
+	t.dst, t.alpha, t.a, t.beta, t.b = e.data(dst), T(alpha), e.data(a), T(beta), e.data(b)
+	e.pool.do((*axpbyTask[T])(t), len(t.dst), grain)
+}
+
+type axpbyTask[T float] args[T]
+
+func (t *axpbyTask[T]) run(lo, hi int) {
+	t.k.axpby(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta, t.b[lo:hi])
+}

@@ -1,0 +1,201 @@
+package cpu
+
+import (
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+	"gonum.org/v1/gonum/blas"
+)
+
+func (e *engine[T]) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
+	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
+	if rows == 0 || cols == 0 {
+		return
+	}
+	t := &e.task
+	t.dst, t.a = e.data(dst)[di*dst.Cols+dj:], e.data(src)[si*src.Cols+sj:]
+	t.rows, t.cols, t.n, t.inner = rows, cols, dst.Cols, src.Cols
+	e.pool.do((*copyTask[T])(t), rows, rowsPer(2*grain, cols))
+}
+
+type copyTask[T float] args[T]
+
+func (t *copyTask[T]) run(lo, hi int) {
+	if t.n == t.cols && t.inner == t.cols {
+		copy(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:])
+		return
+	}
+	for i := lo; i < hi; i++ {
+		copy(t.dst[i*t.n:i*t.n+t.cols], t.a[i*t.inner:])
+	}
+}
+
+func (e *engine[T]) Transpose(dst, src *tensor.Tensor) {
+	backend.CheckTranspose(dst, src)
+	t := &e.task
+	t.dst, t.a, t.rows, t.cols = e.data(dst), e.data(src), src.Rows, src.Cols
+	// A chunk is a band of columns of src, in whole cache lines.
+	band := (rowsPer(grain, src.Rows) + 15) / 16 * 16
+	e.pool.do((*transposeTask[T])(t), src.Cols, band)
+}
+
+type transposeTask[T float] args[T]
+
+func (t *transposeTask[T]) run(lo, hi int) {
+	const block = 16 // both blocks' lines fit the first-level cache
+	for j0 := lo; j0 < hi; j0 += block {
+		j1 := min(j0+block, hi)
+		for i0 := 0; i0 < t.rows; i0 += block {
+			i1 := min(i0+block, t.rows)
+			for j := j0; j < j1; j++ {
+				d := t.dst[j*t.rows+i0 : j*t.rows+i1]
+				s := t.a[i0*t.cols+j:]
+				for i := range d {
+					d[i] = s[i*t.cols]
+				}
+			}
+		}
+	}
+}
+
+func (e *engine[T]) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
+	backend.CheckGather(dst, src, idx)
+	t := &e.task
+	t.dst, t.a, t.col, t.cols = e.data(dst), e.data(src), idx.Host, src.Cols
+	e.pool.do((*gatherTask[T])(t), dst.Rows, rowsPer(grain, src.Cols))
+}
+
+type gatherTask[T float] args[T]
+
+func (t *gatherTask[T]) run(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		j := int(t.col[i])
+		copy(t.dst[i*t.cols:(i+1)*t.cols], t.a[j*t.cols:(j+1)*t.cols])
+	}
+}
+
+// A Gemm is cut along the rows of dst, and a chunk has at least gemmFlops
+// multiply-adds and at least gemmRows rows, because every chunk packs B anew.
+const (
+	gemmFlops = 1 << 21
+	gemmRows  = 128
+)
+
+// A product with a long sum and a small result, such as the gradient of a
+// weight, XᵀdY, is cut along the sum instead: partial products over splitK
+// terms go to scratch memory and are added in order.
+const (
+	splitK       = 2048
+	splitMaxSize = 128 * 128
+)
+
+func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
+	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
+	switch {
+	case m == 0 || n == 0:
+		return
+	case k == 0 && beta == 0:
+		e.Fill(dst, 0)
+		return
+	case k == 0:
+		e.Affine(dst, beta, dst, 0)
+		return
+	}
+	t := &e.task
+	t.dst, t.a, t.b = e.data(dst), e.data(a), e.data(b)
+	t.rows, t.cols, t.inner = m, n, k
+	t.alpha, t.beta, t.transA, t.transB = T(alpha), T(beta), transA, transB
+	if k >= 2*splitK && m*n <= splitMaxSize {
+		out := t.dst
+		e.partial = grow(e.partial, (k+splitK-1)/splitK*m*n)
+		t.dst = e.partial
+		e.pool.do((*splitGemmTask[T])(t), k, splitK)
+		sum := e.partial[:m*n]
+		for i := m * n; i < len(e.partial); i += m * n {
+			e.k.binary[backend.Add](sum, sum, e.partial[i:i+m*n])
+		}
+		if beta == 0 {
+			copy(out, sum)
+		} else {
+			e.k.axpby(out, 1, sum, t.beta, out)
+		}
+		return
+	}
+	per := max(gemmRows, gemmFlops/(n*k))
+	e.pool.do((*gemmTask[T])(t), m, per)
+}
+
+// layout returns the leading dimensions of a and b, and the BLAS flags.
+func (t *gemmTask[T]) layout() (tA, tB blas.Transpose, lda, ldb int) {
+	tA, tB, lda, ldb = blas.NoTrans, blas.NoTrans, t.inner, t.cols
+	if t.transA {
+		tA, lda = blas.Trans, t.rows
+	}
+	if t.transB {
+		tB, ldb = blas.Trans, t.inner
+	}
+	return tA, tB, lda, ldb
+}
+
+// offset returns where row i of a matrix starts, or column i.
+func offset(i, stride int, rows bool) int {
+	if rows {
+		return i * stride
+	}
+	return i
+}
+
+type gemmTask[T float] args[T]
+
+func (t *gemmTask[T]) run(lo, hi int) {
+	tA, tB, lda, ldb := t.layout()
+	a := t.a[offset(lo, lda, !t.transA):]
+	t.k.gemm(tA, tB, hi-lo, t.cols, t.inner, t.alpha, a, lda, t.b, ldb, t.beta, t.dst[lo*t.cols:], t.cols)
+}
+
+type splitGemmTask[T float] args[T]
+
+func (t *splitGemmTask[T]) run(lo, hi int) {
+	tA, tB, lda, ldb := (*gemmTask[T])(t).layout()
+	a := t.a[offset(lo, lda, t.transA):]
+	b := t.b[offset(lo, ldb, !t.transB):]
+	c := t.dst[lo/splitK*t.rows*t.cols:]
+	t.k.gemm(tA, tB, t.rows, t.cols, hi-lo, t.alpha, a, lda, b, ldb, 0, c, t.cols)
+}
+
+func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
+	backend.CheckSpMM(dst, a, x, self)
+	t := &e.task
+	t.dst, t.a, t.b = e.data(dst), e.data(x), nil
+	if a.Val != nil {
+		t.b = e.data(a.Val)
+	}
+	t.ptr, t.col, t.cols, t.alpha = a.Ptr.Host, a.Col.Host, x.Cols, T(self)
+	e.pool.do((*spmmTask[T])(t), costOf(t.ptr), rowsPer(grain, x.Cols))
+}
+
+type spmmTask[T float] args[T]
+
+func (t *spmmTask[T]) run(lo, hi int) {
+	cols := t.cols
+	add := t.k.binary[backend.Add]
+	end := rowAt(t.ptr, hi)
+	for i := rowAt(t.ptr, lo); i < end; i++ {
+		d := t.dst[i*cols : (i+1)*cols]
+		first, last := int(t.ptr[i]), int(t.ptr[i+1])
+		switch {
+		case t.alpha != 0:
+			t.k.scalar[backend.Mul](d, t.a[i*cols:(i+1)*cols], t.alpha)
+		default:
+			clear(d)
+		}
+		for k := first; k < last; k++ {
+			j := int(t.col[k])
+			x := t.a[j*cols : (j+1)*cols]
+			if t.b == nil {
+				add(d, d, x)
+			} else {
+				t.k.axpy(d, t.b[k], x)
+			}
+		}
+	}
+}

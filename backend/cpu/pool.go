@@ -1,0 +1,93 @@
+package cpu
+
+import "sync/atomic"
+
+// A task is a loop that can be cut anywhere on the grain.
+type task interface {
+	// run does the iterations lo..hi-1.
+	run(lo, hi int)
+}
+
+// A pool runs the chunks of one task at a time on its owner's goroutine and on
+// helpers. The owner always takes part, so a helper that wakes up late costs
+// nothing but its share of the work.
+//
+// A chunk is claimed by counting unclaimed down. The task is written before the
+// counter is set and is not changed before every claimed chunk is finished, so
+// whoever gets a chunk, also a helper woken for an earlier task, sees the task
+// that it belongs to.
+type pool struct {
+	helpers int           // goroutines besides the owner
+	started bool          // whether they are running
+	wake    chan struct{} // a token makes one helper look for chunks
+	done    chan struct{} // a token says that a helper finished the last chunk
+
+	task      task
+	n, grain  int
+	chunks    int
+	unclaimed atomic.Int64 // chunks to take; negative if there are none
+	pending   atomic.Int64 // chunks not finished
+}
+
+// inlineChunks is the number of chunks below which waking a helper, about 5 µs,
+// does not pay. Grains are chosen so that a chunk takes a few microseconds.
+const inlineChunks = 3
+
+func newPool(workers int) *pool {
+	return &pool{helpers: workers - 1, wake: make(chan struct{}, workers), done: make(chan struct{}, 1)}
+}
+
+// do runs t for 0..n-1 in chunks of grain and returns when all are done.
+func (p *pool) do(t task, n, grain int) {
+	chunks := (n + grain - 1) / grain
+	if chunks < inlineChunks || p.helpers == 0 {
+		for lo := 0; lo < n; lo += grain {
+			t.run(lo, min(lo+grain, n))
+		}
+		return
+	}
+	if !p.started {
+		p.started = true
+		for range p.helpers {
+			go p.help()
+		}
+	}
+	p.task, p.n, p.grain, p.chunks = t, n, grain, chunks
+	p.pending.Store(int64(chunks))
+	p.unclaimed.Store(int64(chunks))
+	for range min(p.helpers, chunks-1) {
+		select {
+		case p.wake <- struct{}{}:
+		default: // as many tokens as helpers are waiting already
+		}
+	}
+	if !p.work() {
+		<-p.done
+	}
+	p.task = nil // lets go of the engine
+}
+
+// work runs chunks until all are claimed. It reports whether it finished the
+// last one.
+func (p *pool) work() (last bool) {
+	for {
+		left := p.unclaimed.Add(-1)
+		if left < 0 {
+			return last
+		}
+		lo := (p.chunks - 1 - int(left)) * p.grain
+		p.task.run(lo, min(lo+p.grain, p.n))
+		last = p.pending.Add(-1) == 0
+	}
+}
+
+func (p *pool) help() {
+	for range p.wake {
+		if p.work() {
+			p.done <- struct{}{}
+		}
+	}
+}
+
+// close ends the helpers. The pool must not be used again.
+func (p *pool) close() { close(p.wake) }

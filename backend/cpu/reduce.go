@@ -1,0 +1,176 @@
+package cpu
+
+import (
+	"sort"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+func (e *engine[T]) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
+	backend.CheckReduceRows("backend: ReduceRows", dst, a)
+	t := &e.task
+	t.dst, t.a, t.reduce, t.cols = e.data(dst), e.data(a), e.k.reduce[op], a.Cols
+	g := grain
+	if op == backend.RowLogSumExp {
+		g = costly
+	}
+	e.pool.do((*reduceRowsTask[T])(t), a.Rows, rowsPer(g, a.Cols))
+}
+
+type reduceRowsTask[T float] args[T]
+
+func (t *reduceRowsTask[T]) run(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		t.dst[i] = t.reduce(t.a[i*t.cols : (i+1)*t.cols])
+	}
+}
+
+func (e *engine[T]) ColSums(dst, a *tensor.Tensor) {
+	backend.CheckColSums(dst, a)
+	e.sumRows(e.data(dst), e.data(a), a.Rows)
+}
+
+// sumRows sets dst [1×F] to the sum of the rows of x [N×F]: one partial sum for
+// every chunk of rows, then the sum of the partial sums.
+func (e *engine[T]) sumRows(dst, x []T, rows int) {
+	cols := len(dst)
+	per := rowsPer(grain, cols)
+	if rows <= per {
+		addRows(&e.k, dst, x[:rows*cols])
+		return
+	}
+	chunks := (rows + per - 1) / per
+	e.partial = grow(e.partial, chunks*cols)
+	t := &e.task
+	t.dst, t.a, t.cols, t.n = e.partial, x, cols, per
+	e.pool.do((*partialRowsTask[T])(t), rows, per)
+	addRows(&e.k, dst, e.partial)
+}
+
+type partialRowsTask[T float] args[T]
+
+func (t *partialRowsTask[T]) run(lo, hi int) {
+	c := lo / t.n * t.cols
+	addRows(t.k, t.dst[c:c+t.cols], t.a[lo*t.cols:hi*t.cols])
+}
+
+// addRows sets dst [1×F] to the sum of the rows of x [N×F], from first to last.
+func addRows[T float](k *kernels[T], dst, x []T) {
+	cols := len(dst)
+	switch {
+	case len(x) == 0:
+		clear(dst)
+		return
+	case cols == 1:
+		dst[0] = k.reduce[backend.RowSum](x)
+		return
+	}
+	copy(dst, x[:cols])
+	add := k.binary[backend.Add]
+	for i := cols; i < len(x); i += cols {
+		add(dst, dst, x[i:i+cols])
+	}
+}
+
+func (e *engine[T]) Dot(dst, a, b *tensor.Tensor) {
+	backend.CheckDot(dst, a, b)
+	t := &e.task
+	t.a, t.b = e.data(a), nil
+	if b != nil {
+		t.b = e.data(b)
+	}
+	e.partial = grow(e.partial, (len(t.a)+grain-1)/grain)
+	t.dst = e.partial
+	e.pool.do((*dotTask[T])(t), len(t.a), grain)
+	var s T
+	for _, v := range e.partial {
+		s += v
+	}
+	e.data(dst)[0] = s
+}
+
+type dotTask[T float] args[T]
+
+func (t *dotTask[T]) run(lo, hi int) {
+	if t.b == nil {
+		t.dst[lo/grain] = t.k.reduce[backend.RowSum](t.a[lo:hi])
+	} else {
+		t.dst[lo/grain] = t.k.dot(t.a[lo:hi], t.b[lo:hi])
+	}
+}
+
+// longSegment is the number of elements from which a segment is itself summed
+// in chunks.
+const longSegment = 4 * grain
+
+// SegmentSum deals whole segments to the workers, balanced by their rows, and
+// then sums segments of more than longSegment elements one by one, each in
+// parallel.
+func (e *engine[T]) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+	backend.CheckSegments("backend: SegmentSum", dst, ptr, x)
+	cols := dst.Cols
+	if cols == 0 {
+		return
+	}
+	t := &e.task
+	t.dst, t.a, t.ptr, t.cols = e.data(dst), e.data(x), ptr.Host, cols
+	t.n = longSegment / cols
+	e.pool.do((*segmentSumTask[T])(t), costOf(ptr.Host), rowsPer(grain, cols))
+	d, a, long := t.dst, t.a, t.n
+	for g := range dst.Rows {
+		lo, hi := int(ptr.Host[g]), int(ptr.Host[g+1])
+		if hi-lo > long {
+			e.sumRows(d[g*cols:(g+1)*cols], a[lo*cols:], hi-lo)
+		}
+	}
+}
+
+type segmentSumTask[T float] args[T]
+
+func (t *segmentSumTask[T]) run(lo, hi int) {
+	end := rowAt(t.ptr, hi)
+	for g := rowAt(t.ptr, lo); g < end; g++ {
+		i, j := int(t.ptr[g]), int(t.ptr[g+1])
+		if j-i <= t.n {
+			addRows(t.k, t.dst[g*t.cols:(g+1)*t.cols], t.a[i*t.cols:j*t.cols])
+		}
+	}
+}
+
+// costOf returns the work in the segments of ptr: one for every entry and one
+// for every segment. rowAt returns the first segment that starts at or after
+// the given cost. Together they cut segments into chunks of equal work.
+func costOf(ptr []int32) int { return int(ptr[len(ptr)-1]) + len(ptr) - 1 }
+
+func rowAt(ptr []int32, cost int) int {
+	lo, hi := 0, len(ptr)-1
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if int(ptr[mid])+mid < cost {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+func (e *engine[T]) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
+	t := &e.task
+	t.dst, t.a, t.ptr, t.cols = e.data(dst), e.data(x), ptr.Host, dst.Cols
+	e.pool.do((*segmentExpandTask[T])(t), dst.Rows, rowsPer(grain, dst.Cols))
+}
+
+type segmentExpandTask[T float] args[T]
+
+func (t *segmentExpandTask[T]) run(lo, hi int) {
+	// The segment of row lo is the first that ends after it.
+	g := sort.Search(len(t.ptr)-1, func(g int) bool { return int(t.ptr[g+1]) > lo })
+	for i := lo; i < hi; g++ {
+		for end := min(hi, int(t.ptr[g+1])); i < end; i++ {
+			copy(t.dst[i*t.cols:(i+1)*t.cols], t.a[g*t.cols:(g+1)*t.cols])
+		}
+	}
+}
