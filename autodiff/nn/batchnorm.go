@@ -35,17 +35,14 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 	for i := range ones {
 		ones[i] = 1
 	}
-	b := &BatchNorm{
+	return &BatchNorm{
 		Gamma: autodiff.NewParam(be, name+".weight", 1, f, ones),
 		Bias:  autodiff.NewParam(be, name+".bias", 1, f, make([]float64, f)),
 
-		RunningMean: &Buffer{name + ".running_mean", be.Alloc(1, f)},
-		RunningVar:  &Buffer{name + ".running_var", be.Alloc(1, f)},
+		RunningMean: NewBuffer(be, name+".running_mean", 1, f, 0),
+		RunningVar:  NewBuffer(be, name+".running_var", 1, f, 1),
 		Eps:         1e-5, Momentum: 0.1, be: be,
 	}
-	be.Fill(b.RunningMean.Value, 0)
-	be.Fill(b.RunningVar.Value, 1)
-	return b
 }
 
 // Forward normalises x [N×F]. groups delimits the rows of each group, as a

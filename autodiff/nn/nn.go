@@ -32,6 +32,14 @@ type Module interface {
 type Buffer struct {
 	Name  string
 	Value *tensor.Tensor
+	be    backend.Backend
+}
+
+// NewBuffer returns a buffer [rows×cols] whose entries are all v.
+func NewBuffer(be backend.Backend, name string, rows, cols int, v float64) *Buffer {
+	b := &Buffer{Name: name, Value: be.Alloc(rows, cols), be: be}
+	be.Fill(b.Value, v)
+	return b
 }
 
 // Mode says whether a layer trains or is evaluated: whether batch normalisation
@@ -45,9 +53,8 @@ const (
 	Eval  Mode = false
 )
 
-// Init draws the weights [in×out] of a linear layer, row-major. Weights are
-// drawn in float64 in PyTorch's layout [out×in] order, so that both precisions
-// start from the same numbers.
+// Init draws the weights [in×out] of a linear layer, row by row. They are drawn
+// in float64, so that both precisions start from the same numbers.
 type Init func(rng *rand.Rand, in, out int) []float64
 
 // XavierUniform draws from U(-a, a) with a = √(6/(in+out)) (Glorot and Bengio
