@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -66,5 +67,102 @@ func benchGemm[T Float](b *testing.B) {
 				b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 			})
 		})
+	}
+}
+
+// vecSizes are the activations of training: 15000×32, 15000×128, 7000×600.
+var vecSizes = []int{8192, 15000 * 32, 15000 * 128, 7000 * 600}
+
+func BenchmarkElementwise(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, n := range vecSizes {
+		x, y, z := make([]float32, n), make([]float32, n), make([]float32, n)
+		fillRand(r, x)
+		fillRand(r, y)
+		s, s2 := make([]float32, 32), make([]float32, 32)
+		w := n / 32 * 32
+		for _, e := range []struct {
+			name   string
+			slices int // slices read or written
+			f      func()
+		}{
+			{"copy", 2, func() { copy(y, x) }},
+			{"axpy", 3, func() { Axpy(1e-9, x, y) }},
+			{"add", 3, func() { Add(z, x, y) }},
+			{"relu", 2, func() { ReLU(z, x) }},
+			{"gate", 3, func() { Gate(z, x, y) }},
+			{"exp", 2, func() { Exp(z, x) }},
+			{"log", 2, func() { Log(z, x) }},
+			{"sigmoid", 2, func() { Sigmoid(z, x) }},
+			{"softplus", 2, func() { Softplus(z, x) }},
+			{"tanh", 2, func() { Tanh(z, x) }},
+			{"addRowReLU", 2, func() { AddRowReLU(z[:w], x[:w], s) }},
+			{"affineRow", 2, func() { AffineRow(z[:w], x[:w], s, s) }},
+			{"sum", 1, func() { s2[0] = Sum(x) }},
+			{"dot", 2, func() { s2[0] = Dot(x, y) }},
+			{"max", 1, func() { s2[0] = Max(x) }},
+			{"expSum", 2, func() { s2[0] = ExpSum(z, 1, x, 0) }},
+			{"colSums", 1, func() { ColSums(s2, x[:w]) }},
+			{"adam", 7, func() { Adam(z, x, y, y, AdamStep{Beta1: 0.9, Beta2: 0.999, Eps: 1, Step: 1}) }},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", e.name, n), func(b *testing.B) {
+				benchLevels(b, func(b *testing.B) {
+					b.SetBytes(int64(4 * n * e.slices))
+					for b.Loop() {
+						e.f()
+					}
+				})
+			})
+		}
+	}
+}
+
+// benchGraph is 512 random trees of 30 nodes and a few more edges, like a batch
+// of molecules: 15360 nodes.
+func benchGraph(r *rand.Rand, edgesPerGraph int) (ptr, adj []int32) {
+	const graphs, nodes = 512, 30
+	lists := make([][]int32, graphs*nodes)
+	for g := range graphs {
+		for e := range edgesPerGraph {
+			u, v := e+1, r.IntN(min(e, nodes-1)+1)
+			if e >= nodes-1 {
+				u = r.IntN(nodes)
+			}
+			u, v = u%nodes+g*nodes, v%nodes+g*nodes
+			if u != v {
+				lists[u] = append(lists[u], int32(v))
+				lists[v] = append(lists[v], int32(u))
+			}
+		}
+	}
+	ptr = []int32{0}
+	for _, l := range lists {
+		adj = append(adj, l...)
+		ptr = append(ptr, int32(len(adj)))
+	}
+	return ptr, adj
+}
+
+func BenchmarkSpMM(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, edges := range []int{32, 64} {
+		ptr, adj := benchGraph(r, edges)
+		for _, cols := range []int{32, 128, 300} {
+			rows := len(ptr) - 1
+			x, y := make([]float32, rows*cols), make([]float32, rows*cols)
+			fillRand(r, x)
+			val := make([]float32, len(adj))
+			fillRand(r, val)
+			for _, v := range [][]float32{nil, val} {
+				b.Run(fmt.Sprintf("edges=%d/width=%d/weighted=%v", len(adj), cols, v != nil), func(b *testing.B) {
+					benchLevels(b, func(b *testing.B) {
+						b.SetBytes(int64(4 * cols * (2*rows + len(adj))))
+						for b.Loop() {
+							SpMM(y, cols, 0, rows, ptr, adj, v, x, 1)
+						}
+					})
+				})
+			}
+		}
 	}
 }
