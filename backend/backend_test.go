@@ -1,0 +1,361 @@
+package backend_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/specmatch/specmatch/backend"
+	_ "github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+func TestOpen(t *testing.T) {
+	var asked []tensor.Precision
+	backend.Register("test", func(p tensor.Precision) (backend.Backend, error) {
+		asked = append(asked, p)
+		return nil, errors.New("out of order")
+	})
+	names := backend.Names()
+	if !slices.IsSorted(names) || !slices.Contains(names, "ref") || !slices.Contains(names, "test") {
+		t.Errorf("Names() = %v, want a sorted list with ref and test", names)
+	}
+
+	// Open hands the precision on, and the engine's error back.
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		if b, err := backend.Open("test", p); b != nil || err == nil || err.Error() != "out of order" {
+			t.Errorf("Open(test, %v) = %v, %v, want the engine's error", p, b, err)
+		}
+	}
+	if d := cmp.Diff([]tensor.Precision{tensor.Float32, tensor.Float64}, asked); d != "" {
+		t.Errorf("the engine was asked for (-want +got):\n%s", d)
+	}
+
+	// What is not there is named, together with what is; cuda with its cure.
+	list := strings.Join(names, ", ")
+	for _, c := range []struct{ name, want string }{
+		{"gpu", fmt.Sprintf("backend %q is unknown (have: %s)", "gpu", list)},
+		{"", fmt.Sprintf("backend %q is unknown (have: %s)", "", list)},
+		{"CPU", fmt.Sprintf("backend %q is unknown (have: %s)", "CPU", list)},
+		{"cuda", fmt.Sprintf("backend %q is not in this build; rebuild with -tags cuda (have: %s)", "cuda", list)},
+	} {
+		if c.name == "cuda" && slices.Contains(names, "cuda") {
+			continue
+		}
+		if b, err := backend.Open(c.name, tensor.Float64); b != nil || err == nil || err.Error() != c.want {
+			t.Errorf("Open(%q) = %v, %v, want the error\n%s", c.name, b, err, c.want)
+		}
+	}
+
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "test") {
+			t.Errorf("a second Register of test panicked with %v, want a panic that names it", r)
+		}
+	}()
+	backend.Register("test", nil)
+}
+
+func TestNamesOfOps(t *testing.T) {
+	names := func(list any) string { return fmt.Sprint(list) }
+	for _, c := range []struct{ got, want string }{
+		{names(backend.UnaryOps()), "[Exp Log Sqrt Sigmoid Softplus Tanh ReLU Abs Sign Reciprocal InvSqrt]"},
+		{names(backend.BinaryOps()), "[Add Sub Mul Div Max Greater Gate]"},
+		{names(backend.RowOps()), "[RowSum RowMax RowLogSumExp]"},
+		{names([]any{backend.Exp, backend.InvSqrt, backend.Add, backend.Gate, backend.RowSum, backend.RowLogSumExp}), "[Exp InvSqrt Add Gate RowSum RowLogSumExp]"},
+	} {
+		if c.got != c.want {
+			t.Errorf("the operations are %s, want %s", c.got, c.want)
+		}
+	}
+}
+
+func TestError(t *testing.T) {
+	cause := errors.New("out of memory")
+	var err error = &backend.Error{Backend: "cuda", Op: "Alloc [5×7]", Err: cause}
+	if got, want := err.Error(), "backend cuda: Alloc [5×7]: out of memory"; got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+	if !errors.Is(err, cause) {
+		t.Error("the error does not wrap its cause")
+	}
+}
+
+// shape returns a tensor that has a shape and nothing else: the checks look at
+// no more.
+func shape(rows, cols int) *tensor.Tensor { return &tensor.Tensor{Rows: rows, Cols: cols} }
+
+func indices(v ...int32) *backend.Indices { return &backend.Indices{Host: v} }
+
+// TestChecks calls every check with shapes at the edge: what it must accept, and
+// next to it what it must not. The suite in backendtest holds engines to more.
+func TestChecks(t *testing.T) {
+	csr := func(rows, cols, nnz int, val *tensor.Tensor) *backend.CSR {
+		ptr := make([]int32, rows+1)
+		ptr[rows] = int32(nnz)
+		return &backend.CSR{Rows: rows, Cols: cols, Ptr: indices(ptr...), Col: indices(make([]int32, nnz)...), Val: val}
+	}
+	one := shape(1, 1)
+	for _, c := range []struct {
+		name string
+		ok   bool
+		call func()
+	}{
+		{"Alloc: nothing", true, func() { backend.CheckAlloc(0, 0) }},
+		{"Alloc: negative", false, func() { backend.CheckAlloc(0, -1) }},
+		{"Host", true, func() { backend.CheckHost("op", shape(2, 3), 6) }},
+		{"Host: empty", true, func() { backend.CheckHost("op", shape(0, 3), 0) }},
+		{"Host: short", false, func() { backend.CheckHost("op", shape(2, 3), 5) }},
+		{"Same: one", true, func() { backend.CheckSame("op", shape(2, 3)) }},
+		{"Same: three", true, func() { backend.CheckSame("op", shape(2, 3), shape(2, 3), shape(2, 3)) }},
+		{"Same: the last differs", false, func() { backend.CheckSame("op", shape(2, 3), shape(2, 3), shape(2, 4)) }},
+		{"Same: transposed", false, func() { backend.CheckSame("op", shape(2, 3), shape(3, 2)) }},
+		{"Row", true, func() { backend.CheckRow("op", shape(2, 3), shape(2, 3), shape(1, 3)) }},
+		{"Row: column", false, func() { backend.CheckRow("op", shape(2, 3), shape(2, 3), shape(3, 1)) }},
+		{"Row: dst", false, func() { backend.CheckRow("op", shape(1, 3), shape(2, 3), shape(1, 3)) }},
+		{"Col", true, func() { backend.CheckCol("op", shape(2, 3), shape(2, 3), shape(2, 1)) }},
+		{"Col: row", false, func() { backend.CheckCol("op", shape(2, 3), shape(2, 3), shape(1, 2)) }},
+		{"Col: dst", false, func() { backend.CheckCol("op", shape(2, 1), shape(2, 3), shape(2, 1)) }},
+		{"Scalar", true, func() { backend.CheckScalar("op", shape(2, 3), shape(2, 3), one) }},
+		{"Scalar: row", false, func() { backend.CheckScalar("op", shape(2, 3), shape(2, 3), shape(1, 3)) }},
+		{"Scalar: dst", false, func() { backend.CheckScalar("op", one, shape(2, 3), one) }},
+		{"Block: all", true, func() { backend.CheckBlock(shape(2, 3), 0, 0, shape(2, 3), 0, 0, 2, 3) }},
+		{"Block: none, at the end", true, func() { backend.CheckBlock(shape(2, 3), 2, 3, shape(2, 3), 2, 3, 0, 0) }},
+		{"Block: none, behind the end", false, func() { backend.CheckBlock(shape(2, 3), 3, 0, shape(2, 3), 0, 0, 0, 0) }},
+		{"Block: dst row", false, func() { backend.CheckBlock(shape(2, 3), 1, 0, shape(2, 3), 0, 0, 2, 3) }},
+		{"Block: dst column", false, func() { backend.CheckBlock(shape(2, 3), 0, 1, shape(2, 3), 0, 0, 2, 3) }},
+		{"Block: src row", false, func() { backend.CheckBlock(shape(2, 3), 0, 0, shape(2, 3), 1, 0, 2, 3) }},
+		{"Block: src column", false, func() { backend.CheckBlock(shape(2, 3), 0, 0, shape(2, 3), 0, 1, 2, 3) }},
+		{"Block: negative", false, func() { backend.CheckBlock(shape(2, 3), 0, 0, shape(2, 3), 0, -1, 1, 1) }},
+		{"Transpose", true, func() { backend.CheckTranspose(shape(2, 3), shape(3, 2)) }},
+		{"Transpose: same", false, func() { backend.CheckTranspose(shape(2, 3), shape(2, 3)) }},
+		{"Gather", true, func() { backend.CheckGather(shape(2, 3), shape(9, 3), indices(8, 8)) }},
+		{"Gather: none", true, func() { backend.CheckGather(shape(0, 3), shape(9, 3), indices()) }},
+		{"Gather: count", false, func() { backend.CheckGather(shape(3, 3), shape(9, 3), indices(8, 8)) }},
+		{"Gather: width", false, func() { backend.CheckGather(shape(2, 3), shape(9, 4), indices(8, 8)) }},
+		{"Square", true, func() { backend.CheckSquare("op", shape(3, 3)) }},
+		{"Square: not", false, func() { backend.CheckSquare("op", shape(3, 2)) }},
+		{"ReduceRows", true, func() { backend.CheckReduceRows("op", shape(2, 1), shape(2, 0)) }},
+		{"ReduceRows: row", false, func() { backend.CheckReduceRows("op", shape(1, 2), shape(2, 3)) }},
+		{"ColSums", true, func() { backend.CheckColSums(shape(1, 3), shape(0, 3)) }},
+		{"ColSums: column", false, func() { backend.CheckColSums(shape(3, 1), shape(2, 3)) }},
+		{"Dot", true, func() { backend.CheckDot(one, shape(2, 3), shape(2, 3)) }},
+		{"Dot: one", true, func() { backend.CheckDot(one, shape(2, 3), nil) }},
+		{"Dot: b", false, func() { backend.CheckDot(one, shape(2, 3), shape(3, 2)) }},
+		{"Dot: dst", false, func() { backend.CheckDot(shape(1, 2), shape(2, 3), nil) }},
+		{"Segments", true, func() { backend.CheckSegments("op", shape(2, 3), indices(0, 4, 5), shape(5, 3)) }},
+		{"Segments: none", true, func() { backend.CheckSegments("op", shape(0, 3), indices(0), shape(0, 3)) }},
+		{"Segments: no pointer", false, func() { backend.CheckSegments("op", shape(0, 3), indices(), shape(0, 3)) }},
+		{"Segments: count", false, func() { backend.CheckSegments("op", shape(3, 3), indices(0, 4, 5), shape(5, 3)) }},
+		{"Segments: end", false, func() { backend.CheckSegments("op", shape(2, 3), indices(0, 4, 5), shape(6, 3)) }},
+		{"Segments: width", false, func() { backend.CheckSegments("op", shape(2, 3), indices(0, 4, 5), shape(5, 4)) }},
+		{"SpMM", true, func() { backend.CheckSpMM(shape(2, 4), csr(2, 3, 5, nil), shape(3, 4), 0) }},
+		{"SpMM: values", true, func() { backend.CheckSpMM(shape(2, 4), csr(2, 3, 5, shape(5, 1)), shape(3, 4), 0) }},
+		{"SpMM: self", true, func() { backend.CheckSpMM(shape(2, 4), csr(2, 2, 5, nil), shape(2, 4), 1.5) }},
+		{"SpMM: self of a rectangle", false, func() { backend.CheckSpMM(shape(2, 4), csr(2, 3, 5, nil), shape(3, 4), 1.5) }},
+		{"SpMM: dst", false, func() { backend.CheckSpMM(shape(3, 4), csr(2, 3, 5, nil), shape(3, 4), 0) }},
+		{"SpMM: x", false, func() { backend.CheckSpMM(shape(2, 4), csr(2, 3, 5, nil), shape(2, 4), 0) }},
+		{"SpMM: width", false, func() { backend.CheckSpMM(shape(2, 5), csr(2, 3, 5, nil), shape(3, 4), 0) }},
+		{"SpMM: too few values", false, func() { backend.CheckSpMM(shape(2, 4), csr(2, 3, 5, shape(4, 1)), shape(3, 4), 0) }},
+		{"SpMM: a row of values", false, func() { backend.CheckSpMM(shape(2, 4), csr(2, 3, 5, shape(1, 5)), shape(3, 4), 0) }},
+		{"SpMM: pointers", false, func() {
+			a := csr(2, 3, 5, nil)
+			a.Ptr = indices(0, 5)
+			backend.CheckSpMM(shape(2, 4), a, shape(3, 4), 0)
+		}},
+		{"SpMM: columns", false, func() {
+			a := csr(2, 3, 5, nil)
+			a.Col = indices(0, 1, 2, 0)
+			backend.CheckSpMM(shape(2, 4), a, shape(3, 4), 0)
+		}},
+		{"Quantile", true, func() { backend.CheckQuantile(one, shape(3, 3), shape(3, 3), 1) }},
+		{"Quantile: without weights", true, func() { backend.CheckQuantile(one, nil, shape(3, 3), 0) }},
+		{"Quantile: s", false, func() { backend.CheckQuantile(one, nil, shape(3, 2), 0) }},
+		{"Quantile: theta", false, func() { backend.CheckQuantile(shape(1, 2), nil, shape(3, 3), 0) }},
+		{"Quantile: weights", false, func() { backend.CheckQuantile(one, shape(2, 2), shape(3, 3), 0) }},
+		{"Dropout", true, func() { backend.CheckDropout(shape(2, 3), 1, one) }},
+		{"Dropout: step", false, func() { backend.CheckDropout(shape(2, 3), 1, shape(2, 3)) }},
+		{"Adam", true, func() { backend.CheckAdam(shape(2, 3), shape(2, 3), shape(2, 3), shape(2, 3), one, one) }},
+		{"Adam: v", false, func() { backend.CheckAdam(shape(2, 3), shape(2, 3), shape(2, 3), shape(3, 2), one, one) }},
+		{"Adam: rate", false, func() { backend.CheckAdam(one, one, one, one, shape(2, 1), one) }},
+		{"Adam: step", false, func() { backend.CheckAdam(one, one, one, one, one, shape(2, 1)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := recovered(c.call)
+			if c.ok && r != nil {
+				t.Fatalf("panicked with %v", r)
+			}
+			if _, isShape := r.(*tensor.ShapeError); !c.ok && !isShape {
+				t.Errorf("panicked with %v, want a *tensor.ShapeError", r)
+			}
+		})
+	}
+	for name, call := range map[string]func(){
+		"q below 0":   func() { backend.CheckQuantile(one, nil, one, math.Nextafter(0, -1)) },
+		"q above 1":   func() { backend.CheckQuantile(one, nil, one, math.Nextafter(1, 2)) },
+		"q is NaN":    func() { backend.CheckQuantile(one, nil, one, math.NaN()) },
+		"keep is 0":   func() { backend.CheckDropout(one, 0, one) },
+		"keep is 1.1": func() { backend.CheckDropout(one, 1.1, one) },
+		"keep is NaN": func() { backend.CheckDropout(one, math.NaN(), one) },
+	} {
+		if recovered(call) == nil {
+			t.Errorf("%s: no panic", name)
+		}
+	}
+}
+
+func recovered(f func()) (r any) {
+	defer func() { r = recover() }()
+	f()
+	return nil
+}
+
+func TestCheckGemm(t *testing.T) {
+	type dims struct{ M, N, K int }
+	for _, c := range []struct {
+		transA, transB bool
+		a, b           *tensor.Tensor
+	}{
+		{false, false, shape(2, 3), shape(3, 4)},
+		{true, false, shape(3, 2), shape(3, 4)},
+		{false, true, shape(2, 3), shape(4, 3)},
+		{true, true, shape(3, 2), shape(4, 3)},
+	} {
+		m, n, k := backend.CheckGemm(shape(2, 4), c.transA, c.transB, c.a, c.b)
+		if d := cmp.Diff(dims{2, 4, 3}, dims{m, n, k}); d != "" {
+			t.Errorf("CheckGemm(%v, %v) (-want +got):\n%s", c.transA, c.transB, d)
+		}
+		for _, dst := range []*tensor.Tensor{shape(4, 2), shape(2, 3), shape(3, 4)} {
+			if recovered(func() { backend.CheckGemm(dst, c.transA, c.transB, c.a, c.b) }) == nil {
+				t.Errorf("CheckGemm(%v, %v) accepts the destination %v", c.transA, c.transB, dst)
+			}
+		}
+		if recovered(func() { backend.CheckGemm(shape(2, 4), !c.transA, c.transB, c.a, c.b) }) == nil {
+			t.Errorf("CheckGemm(%v, %v) accepts matrices for the other transpose", !c.transA, c.transB)
+		}
+	}
+}
+
+func TestQuantilePosition(t *testing.T) {
+	for _, c := range []struct {
+		m int
+		q float64
+		k int
+		w float64
+	}{
+		{1, 0, 0, 0}, {1, 0.5, 0, 0}, {1, 1, 0, 0},
+		{2, 0, 0, 0}, {2, 0.5, 0, 0.5}, {2, 0.75, 0, 0.75}, {2, 1, 1, 0},
+		{3, 0.5, 1, 0}, {6, 0.5, 2, 0.5}, {5, 0.25, 1, 0}, {5, 1, 4, 0},
+		{101, 0.25, 25, 0}, {1 << 40, 0.5, 1<<39 - 1, 0.5},
+	} {
+		if k, w := backend.QuantilePosition(c.m, c.q); k != c.k || w != c.w {
+			t.Errorf("QuantilePosition(%d, %v) = %d, %v, want %d, %v", c.m, c.q, k, w, c.k, c.w)
+		}
+	}
+	// The position is in range, k + w is q·(m-1) but for its rounding, and it
+	// never decreases with q.
+	for m := 1; m < 200; m++ {
+		last := -1.0
+		for i := range 1001 {
+			q := float64(i) / 1000
+			k, w := backend.QuantilePosition(m, q)
+			pos := float64(k) + w
+			if k < 0 || k >= m || w < 0 || w >= 1 || k == m-1 && w != 0 {
+				t.Fatalf("QuantilePosition(%d, %v) = %d, %v is out of range", m, q, k, w)
+			}
+			if math.Abs(pos-q*float64(m-1)) > 1e-12 || pos < last {
+				t.Fatalf("QuantilePosition(%d, %v) = %d, %v, want position %v; before it was %v", m, q, k, w, q*float64(m-1), last)
+			}
+			last = pos
+		}
+	}
+}
+
+// TestDropoutKeepValues pins the generator: a checkpoint must give the same
+// masks with a later version. The bits are those of a transcription to Python.
+func TestDropoutKeepValues(t *testing.T) {
+	const want = "1101111001111001011001101111110001000011100111011010000110110100"
+	bits := ""
+	for i := range uint64(64) {
+		bits += map[bool]string{true: "1", false: "0"}[backend.DropoutKeep(0.5, 12345, 3, i)]
+	}
+	if bits != want {
+		t.Errorf("the mask for keep 0.5, seed 12345, step 3 begins with\n%s, want\n%s", bits, want)
+	}
+}
+
+// TestDropoutKeep asks what a generator of masks must give: the fraction kept,
+// no dependence between neighbouring elements, steps and seeds, and nested masks
+// for nested fractions. The bounds are five standard deviations.
+func TestDropoutKeep(t *testing.T) {
+	const n = 200_000
+	within := func(what string, got, p float64) {
+		t.Helper()
+		if sd := math.Sqrt(p * (1 - p) / n); math.Abs(got-p) > 5*sd+1e-15 {
+			t.Errorf("%s: a fraction of %.5f, want %.5f ± %.5f", what, got, p, sd)
+		}
+	}
+	fraction := func(f func(i uint64) bool) float64 {
+		count := 0
+		for i := range uint64(n) {
+			if f(i) {
+				count++
+			}
+		}
+		return float64(count) / n
+	}
+	for _, keep := range []float64{1, 0.9, 0.5, 0.1, 0.001} {
+		for _, seed := range []uint64{0, 1, math.MaxUint64} {
+			within(fmt.Sprintf("kept, keep=%v seed=%d", keep, seed), fraction(func(i uint64) bool {
+				return backend.DropoutKeep(keep, seed, 1, i)
+			}), keep)
+			within(fmt.Sprintf("kept over steps, keep=%v seed=%d", keep, seed), fraction(func(i uint64) bool {
+				return backend.DropoutKeep(keep, seed, i, 5)
+			}), keep)
+			within(fmt.Sprintf("kept over seeds, keep=%v seed=%d", keep, seed), fraction(func(i uint64) bool {
+				return backend.DropoutKeep(keep, seed+i, 1, 5)
+			}), keep)
+		}
+	}
+	// Two masks with one argument changed agree in half of the elements.
+	base := func(i uint64) bool { return backend.DropoutKeep(0.5, 7, 1, i) }
+	for name, other := range map[string]func(i uint64) bool{
+		"next element":    func(i uint64) bool { return backend.DropoutKeep(0.5, 7, 1, i+1) },
+		"64 elements on":  func(i uint64) bool { return backend.DropoutKeep(0.5, 7, 1, i+64) },
+		"next step":       func(i uint64) bool { return backend.DropoutKeep(0.5, 7, 2, i) },
+		"next seed":       func(i uint64) bool { return backend.DropoutKeep(0.5, 8, 1, i) },
+		"high seed":       func(i uint64) bool { return backend.DropoutKeep(0.5, 7|1<<63, 1, i) },
+		"step for seed":   func(i uint64) bool { return backend.DropoutKeep(0.5, 1, 7, i) },
+		"element as step": func(i uint64) bool { return backend.DropoutKeep(0.5, 7, i, 1) },
+	} {
+		within("agreement with "+name, fraction(func(i uint64) bool { return base(i) == other(i) }), 0.5)
+	}
+	for i := range uint64(n) {
+		if !backend.DropoutKeep(1, 3, 3, i) || backend.DropoutKeep(0, 3, 3, i) {
+			t.Fatalf("element %d: keep 1 does not keep it, or keep 0 does", i)
+		}
+		if backend.DropoutKeep(0.3, 3, 3, i) && !backend.DropoutKeep(0.6, 3, 3, i) {
+			t.Fatalf("element %d is kept with 0.3 but not with 0.6", i)
+		}
+	}
+}
+
+func ExampleOpen() {
+	b, err := backend.Open("ref", tensor.Float64)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, dst := b.Alloc(2, 3), b.Alloc(2, 2)
+	b.Upload(a, []float64{1, 2, 3, 4, 5, 6})
+	b.Gemm(dst, false, true, 1, a, a, 0) // dst = a·aᵀ
+
+	host := make([]float64, dst.Len())
+	b.Download(host, dst)
+	fmt.Println(dst, host)
+	// Output:
+	// [2×2] [14 32 32 77]
+}
