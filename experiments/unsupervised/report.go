@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+var rowNames = map[string]string{
+	cli.Untrained: "untrained encoder", cli.GraphCL: "GraphCL",
+	cli.InfoNCE: "InfoNCE (β = 0)", cli.SpecMatch: "SpecMatch-CL",
+}
+
+// report writes results.json, the tables and the curves of a finished run.
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, units []*unit) error {
+	var rows []rundir.Row
+	for _, protocol := range x.protocol.Protocols {
+		for _, ds := range sets {
+			for _, method := range x.loss.Methods {
+				rows = append(rows, x.row(ds, method, protocol, units))
+			}
+		}
+	}
+	if err := x.dir.WriteResults(rows); err != nil {
+		return err
+	}
+	var tables []*table.Table
+	for _, protocol := range x.protocol.Protocols {
+		tables = append(tables, x.accuracyTable(protocol, sets, rows))
+	}
+	if paired := x.pairedTable(sets, rows); paired != nil {
+		tables = append(tables, paired)
+	}
+	err := rundir.WriteFile(x.dir.Join("tables.md"), func(w io.Writer) error {
+		for _, t := range tables {
+			if err := t.WriteMarkdown(w); err != nil {
+				return err
+			}
+			fmt.Fprintln(w)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := t.WriteText(stdout); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout)
+	}
+	if err := x.curves(sets, units); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "results, metrics, curves and weights: %s\n", x.dir.Path)
+	return nil
+}
+
+// row gathers the seeds of one method on one data set.
+func (x *experiment) row(ds *dataset.Dataset, method, protocol string, units []*unit) rundir.Row {
+	r := rundir.Row{
+		Experiment: "unsupervised", Dataset: ds.Name, Method: method, Protocol: protocol, Metric: "accuracy",
+		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
+	}
+	switch method {
+	case cli.SpecMatch:
+		r.Beta, r.P = x.loss.Beta, x.loss.P
+	case cli.Untrained:
+		r.Epochs = 0
+	}
+	var speeds []float64
+	for _, u := range units {
+		if u.ds == ds && u.method == method {
+			r.PerSeed = append(r.PerSeed, u.result.Accuracy[protocol])
+			r.Seconds += u.result.TrainSeconds + u.result.EvalSeconds
+			speeds = append(speeds, float64(u.result.GraphsPerSecond))
+		}
+	}
+	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
+	r.GraphsPerSecond, _ = rundir.MeanStd(speeds)
+	return r
+}
+
+func find(rows []rundir.Row, ds, method, protocol string) (rundir.Row, bool) {
+	for _, r := range rows {
+		if r.Dataset == ds && r.Method == method && r.Protocol == protocol {
+			return r, true
+		}
+	}
+	return rundir.Row{}, false
+}
+
+var classifiers = map[string]string{
+	"graphcl": "RBF-SVM, C by nested 5-fold search (GraphCL's script)",
+	"linear":  "linear SVM, C by nested 5-fold search (the paper's wording)",
+}
+
+// accuracyTable is the paper's Table 1 for one protocol, with published figures
+// below ours.
+func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, rows []rundir.Row) *table.Table {
+	var columns []table.Column
+	for _, ds := range sets {
+		columns = append(columns, table.Column{Name: ds.Name})
+	}
+	t := table.New("method", columns...)
+	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, mean ± standard deviation (n-1) over %d seeds. Protocol %s: %s; embeddings after epoch %d.",
+		x.settings.folds, x.recipe.Seeds, protocol, classifiers[protocol], x.recipe.Epochs)
+	for _, method := range x.loss.Methods {
+		var cells []table.Cell
+		for _, ds := range sets {
+			r, _ := find(rows, ds.Name, method, protocol)
+			cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
+		}
+		t.Add(rowNames[method], cells...)
+	}
+	for _, p := range published {
+		var cells []table.Cell
+		any := false
+		for _, ds := range sets {
+			c := table.Text("")
+			if v, ok := p.values[ds.Name]; ok {
+				any = true
+				c = table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1]))
+			}
+			cells = append(cells, c)
+		}
+		if any {
+			t.Add(p.row, cells...)
+		}
+	}
+	return t
+}
+
+// pairedTable compares SpecMatch-CL with InfoNCE seed by seed. It is nil unless
+// both ran with at least two seeds.
+func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *table.Table {
+	if x.recipe.Seeds < 2 {
+		return nil
+	}
+	var columns []table.Column
+	for _, ds := range sets {
+		columns = append(columns, table.Column{Name: ds.Name})
+	}
+	columns = append(columns, table.Column{Name: "mean of sets"})
+	t := table.New("protocol", columns...)
+	t.Caption = fmt.Sprintf("SpecMatch-CL minus InfoNCE, paired by seed (same initial weights, batches, augmentations and folds): mean difference in points ± its standard error over %d seeds.", x.recipe.Seeds)
+	for _, protocol := range x.protocol.Protocols {
+		var cells []table.Cell
+		sum, variance := 0.0, 0.0
+		for _, ds := range sets {
+			a, okA := find(rows, ds.Name, cli.SpecMatch, protocol)
+			b, okB := find(rows, ds.Name, cli.InfoNCE, protocol)
+			if !okA || !okB {
+				return nil
+			}
+			diff := make([]float64, len(a.PerSeed))
+			for i := range diff {
+				diff[i] = a.PerSeed[i] - b.PerSeed[i]
+			}
+			mean, std := rundir.MeanStd(diff)
+			se := std / math.Sqrt(float64(len(diff)))
+			cells = append(cells, table.MeanStd(mean, se, 2))
+			sum += mean
+			variance += se * se
+		}
+		k := float64(len(sets))
+		cells = append(cells, table.MeanStd(sum/k, math.Sqrt(variance)/k, 2))
+		t.Add(protocol, cells...)
+	}
+	return t
+}
+
+// curves draws what metrics.csv holds, as means over the seeds.
+func (x *experiment) curves(sets []*dataset.Dataset, units []*unit) error {
+	quantities := []struct {
+		label string
+		of    func(e epochStats) rundir.Float
+	}{
+		{"L_C", func(e epochStats) rundir.Float { return e.LossC }},
+		{"L_G, as trained (sigmoid)", func(e epochStats) rundir.Float { return e.LossG }},
+		{"L_G, hard threshold", func(e epochStats) rundir.Float { return e.LossHard }},
+		{"std of the similarities", func(e epochStats) rundir.Float { return e.Spread }},
+	}
+	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
+		return err
+	}
+	for _, ds := range sets {
+		var panels []plot.Panel
+		for _, q := range quantities {
+			panel := plot.Lines{Axes: plot.Axes{Title: ds.Name, XLabel: "epoch", YLabel: q.label}}
+			for _, method := range x.loss.Methods {
+				if s := meanCurve(ds, method, units, q.of); s != nil {
+					s.Name = rowNames[method]
+					panel.Series = append(panel.Series, *s)
+				}
+			}
+			if len(panel.Series) > 0 {
+				panels = append(panels, panel)
+			}
+		}
+		if len(panels) == 0 {
+			continue
+		}
+		if err := plot.Save(x.dir.Join("plots", "curves-"+ds.Name), 2, panels...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meanCurve averages a quantity over the seeds, with the standard deviation as
+// its band; nil if the method was not trained.
+func meanCurve(ds *dataset.Dataset, method string, units []*unit, of func(epochStats) rundir.Float) *plot.Series {
+	var byEpoch [][]float64
+	for _, u := range units {
+		if u.ds != ds || u.method != method {
+			continue
+		}
+		for e, stats := range u.result.Epochs {
+			if e == len(byEpoch) {
+				byEpoch = append(byEpoch, nil)
+			}
+			byEpoch[e] = append(byEpoch[e], float64(of(stats)))
+		}
+	}
+	if len(byEpoch) == 0 {
+		return nil
+	}
+	s := new(plot.Series)
+	for e, values := range byEpoch {
+		mean, std := rundir.MeanStd(values)
+		s.X, s.Y = append(s.X, float64(e+1)), append(s.Y, mean)
+		if len(values) > 1 {
+			s.Err = append(s.Err, std)
+		}
+	}
+	return s
+}
