@@ -1,0 +1,301 @@
+package plot_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/plot"
+)
+
+// curve returns y = floor + height·e^(-x/scale) with noise, and its error.
+func curve(rng *rand.Rand, n int, floor, height, scale float64) (x, y, e []float64) {
+	for i := range n {
+		x = append(x, float64(i))
+		y = append(y, floor+height*math.Exp(-float64(i)/scale)*(1+0.05*rng.NormFloat64()))
+		e = append(e, 0.1*height*math.Exp(-float64(i)/scale)+0.02*height)
+	}
+	return x, y, e
+}
+
+func loss(rng *rand.Rand, a plot.Axes, methods ...string) plot.Lines {
+	l := plot.Lines{Axes: a}
+	for i, m := range methods {
+		x, y, e := curve(rng, 101, 0.2+0.3*float64(i), 3+float64(i), 15+5*float64(i))
+		l.Series = append(l.Series, plot.Series{Name: m, X: x, Y: y, Err: e})
+	}
+	return l
+}
+
+type sample struct {
+	name   string
+	cols   int
+	panels []plot.Panel
+}
+
+func samples() []sample {
+	rng := rand.New(rand.NewPCG(1, 2))
+	methods := []string{"untrained", "graphcl", "infonce", "specmatch"}
+
+	beta := []float64{0.01, 0.1, 0.5, 1, 1.5}
+	sweep := plot.Lines{Axes: plot.Axes{Title: "Sensitivity to β on MUTAG", XLabel: "weight β of the Laplacian loss", YLabel: "accuracy (%)", LogX: true}}
+	sweep.Series = []plot.Series{
+		{Name: "rbf", X: beta, Y: []float64{86.1, 87, 88.2, 88.5, 87.9}, Err: []float64{1, 0.8, 0.9, 0.5, 1.2}, Bars: true},
+		{Name: "linear", X: beta, Y: []float64{85.1, 85, 86.2, math.NaN(), 86.9}, Err: []float64{1, 0.8, 0.9, 0.5, 1.2}, Bars: true},
+	}
+
+	gradient := loss(rng, plot.Axes{Title: "gradient norms", XLabel: "epoch", YLabel: "norm of the gradient of L_G", LogY: true}, methods...)
+	for _, s := range gradient.Series {
+		for i := range s.Y {
+			s.Y[i] = math.Pow(10, -2*s.Y[i])
+			s.Err[i] = s.Y[i] / 2
+		}
+		s.Y[50], s.Y[51], s.Y[53] = math.NaN(), 0, -1
+	}
+
+	var cloud plot.Scatter
+	cloud.Axes = plot.Axes{Title: "t-SNE of NCI1", XLabel: "first coordinate", YLabel: "second coordinate"}
+	cloud.Names = []string{"inactive", "active", "unknown"}
+	for range 600 {
+		c := rng.IntN(3)
+		cloud.X = append(cloud.X, -20+rng.NormFloat64()*8+20*float64(c))
+		cloud.Y = append(cloud.Y, rng.NormFloat64()*10-15*float64(c%2))
+		cloud.Class = append(cloud.Class, c)
+	}
+
+	matrix := make([][]float64, 48)
+	for i := range matrix {
+		for j := range 48 {
+			matrix[i] = append(matrix[i], math.Exp(-math.Abs(float64(i-j))/6)-0.3*float64((i/12+j/12)%2))
+		}
+	}
+	matrix[3][40] = math.NaN()
+	heat := plot.Heatmap{Title: "similarities S", XLabel: "graph", YLabel: "graph", ZLabel: "cosine", Z: matrix}
+	wide := plot.Heatmap{Title: "attention", XLabel: "feature", YLabel: "layer", Z: [][]float64{{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}}, Min: -1, Max: 5}
+
+	var grid []plot.Panel
+	for _, name := range []string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB"} {
+		grid = append(grid, loss(rng, plot.Axes{Title: name, XLabel: "epoch", YLabel: "loss (nats)"}, methods...))
+	}
+	return []sample{
+		{"lines", 1, []plot.Panel{loss(rng, plot.Axes{Title: "Training loss on MUTAG", XLabel: "epoch", YLabel: "loss (nats)"}, methods...)}},
+		{"bars", 1, []plot.Panel{sweep}},
+		{"log", 2, []plot.Panel{gradient, sweep}},
+		{"scatter", 1, []plot.Panel{cloud}},
+		{"heatmap", 1, []plot.Panel{heat}},
+		{"mixed", 2, []plot.Panel{heat, wide, cloud, sweep}},
+		{"grid", 3, grid},
+		{"eight", 2, []plot.Panel{loss(rng, plot.Axes{XLabel: "epoch", YLabel: "loss"}, "a", "b", "c", "d", "e", "f", "g", "h, a longer name than the others have")}},
+	}
+}
+
+// TestSamples draws every kind of figure. To look at them:
+//
+//	go test -run Samples -artifacts -outputdir /tmp/figures
+func TestSamples(t *testing.T) {
+	for _, s := range samples() {
+		t.Run(s.name, func(t *testing.T) {
+			base := filepath.Join(t.ArtifactDir(), s.name)
+			if err := plot.Save(base, s.cols, s.panels...); err != nil {
+				t.Fatal(err)
+			}
+			data := read(t, base+".png")
+			img, err := png.DecodeConfig(bytes.NewReader(data))
+			if err != nil || img.Width != 1600 || img.Height < 600 || img.Height > 3000 {
+				t.Errorf("PNG of %d×%d, %v", img.Width, img.Height, err)
+			}
+			svg := read(t, base+".svg")
+			checkSVG(t, svg)
+
+			if s.name != "mixed" { // it has panels of all kinds
+				return
+			}
+			again := filepath.Join(t.TempDir(), s.name)
+			if err := plot.Save(again, s.cols, s.panels...); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(read(t, again+".png"), data) || !bytes.Equal(read(t, again+".svg"), svg) {
+				t.Error("equal data gave different bytes")
+			}
+		})
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// checkSVG checks that data is well-formed, 8 inches wide, and readable.
+func checkSVG(t *testing.T, data []byte) {
+	t.Helper()
+	if !bytes.Contains(data, []byte(`<svg width="576pt"`)) {
+		t.Error("the SVG is not 576 points wide")
+	}
+	if bytes.Contains(data, []byte("image/jpg")) {
+		t.Error("an image of the SVG is mislabelled")
+	}
+	d := xml.NewDecoder(bytes.NewReader(data))
+	letters := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok || start.Name.Local != "text" {
+			continue
+		}
+		letters++
+		for _, a := range start.Attr {
+			if a.Name.Local != "style" {
+				continue
+			}
+			for _, small := range []string{"8px", "9px", "10px"} {
+				if strings.Contains(a.Value, "font-size:"+small) {
+					t.Errorf("small print: %s", a.Value)
+				}
+			}
+			if strings.Contains(a.Value, "Liberation Sans;") {
+				t.Errorf("no other font is named: %s", a.Value)
+			}
+		}
+	}
+	if letters < 5 {
+		t.Errorf("%d texts", letters)
+	}
+}
+
+var nan, inf = math.NaN(), math.Inf(1)
+
+// Data as a failed run leaves them are drawn as far as they can be.
+func TestOddData(t *testing.T) {
+	line := func(a plot.Axes, x, y, e []float64) plot.Lines {
+		return plot.Lines{Axes: a, Series: []plot.Series{{Name: "a", X: x, Y: y, Err: e}, {Name: "empty", X: []float64{}, Y: []float64{}}}}
+	}
+	log := plot.Axes{LogX: true, LogY: true}
+	for name, panel := range map[string]plot.Panel{
+		"one point":             line(plot.Axes{}, []float64{1}, []float64{2}, nil),
+		"one point, log":        line(log, []float64{1}, []float64{2}, []float64{3}),
+		"all equal":             line(plot.Axes{}, []float64{1, 2, 3}, []float64{7, 7, 7}, []float64{0, nan, inf}),
+		"all zero":              line(plot.Axes{}, []float64{0, 0}, []float64{0, 0}, nil),
+		"all equal and huge":    line(plot.Axes{}, []float64{1e17, 1e17}, []float64{-1e299, -1e299}, nil),
+		"huge and tiny":         line(plot.Axes{}, []float64{-1e299, 1e299}, []float64{5e-324, 1e-300}, nil),
+		"beyond all bounds":     line(plot.Axes{}, []float64{1, 2}, []float64{1, math.MaxFloat64}, nil),
+		"huge and tiny, log":    line(log, []float64{5e-324, math.MaxFloat64}, []float64{5e-324, math.MaxFloat64}, nil),
+		"nearly equal":          line(plot.Axes{}, []float64{1, 2}, []float64{1, 1 + 1e-15}, nil),
+		"gaps":                  line(plot.Axes{}, []float64{0, 1, 2, nan, 4}, []float64{nan, 1, inf, 3, 4}, []float64{1, 1, 1, 1, 1}),
+		"gaps, log":             line(log, []float64{-1, 0, 1, 2, 3}, []float64{1, 1, 0, 4, 5}, nil),
+		"error beyond zero":     line(log, []float64{1, 2}, []float64{1, 2}, []float64{5, 5}),
+		"scatter of one":        plot.Scatter{X: []float64{1, nan}, Y: []float64{1, 2}, Class: []int{0, 1}, Names: []string{"a", "b"}},
+		"matrix of one":         plot.Heatmap{Z: [][]float64{{3}}},
+		"matrix of nothing":     plot.Heatmap{Z: [][]float64{{nan, inf}}},
+		"matrix with a large X": plot.Heatmap{Z: [][]float64{make([]float64, 3000)}, Min: -1, Max: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := plot.Draw(panel); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	good := plot.Lines{Series: []plot.Series{{X: []float64{1}, Y: []float64{1}}}}
+	for _, tt := range []struct {
+		want   string
+		cols   int
+		panels []plot.Panel
+	}{
+		{"0 panels in 1 columns", 1, nil},
+		{"1 panels in 0 columns", 0, []plot.Panel{good}},
+		{`panel 2: series "a": 2 x, 1 y and 0 errors`, 1, []plot.Panel{good, plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1, 2}, Y: []float64{1}}}}}},
+		{`series "a": 1 x, 1 y and 2 errors`, 1, []plot.Panel{plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Err: []float64{1, 2}}}}}},
+		{"no series has a point", 1, []plot.Panel{plot.Lines{Series: []plot.Series{{X: []float64{1}, Y: []float64{nan}}}}}},
+		{"1 x, 1 y and 0 classes", 1, []plot.Panel{plot.Scatter{X: []float64{1}, Y: []float64{1}}}},
+		{"point 0 is of class 1, but there are 1 names", 1, []plot.Panel{plot.Scatter{X: []float64{1}, Y: []float64{1}, Class: []int{1}, Names: []string{"a"}}}},
+		{"no point can be drawn", 1, []plot.Panel{plot.Scatter{}}},
+		{"an empty matrix", 1, []plot.Panel{plot.Heatmap{}}},
+		{"row 1 has 1 columns, not 2", 1, []plot.Panel{plot.Heatmap{Z: [][]float64{{1, 2}, {1}}, Min: 1, Max: 2}}},
+	} {
+		base := filepath.Join(t.TempDir(), "x")
+		err := plot.Save(base, tt.cols, tt.panels...)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), base) {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+		if _, err := os.Stat(base + ".svg"); err == nil {
+			t.Errorf("%s: a figure was written", tt.want)
+		}
+	}
+	if err := plot.Save(filepath.Join(t.TempDir(), "no", "x"), 1, good); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no such directory: %v", err)
+	}
+}
+
+// One name has one colour in all panels, and no two of 56 look alike.
+func TestLooks(t *testing.T) {
+	seen := map[string]int{}
+	for i := range 56 {
+		look := plot.Look(i)
+		if j, dup := seen[look]; dup {
+			t.Errorf("names %d and %d look alike: %s", i, j, look)
+		}
+		seen[look] = i
+	}
+	base := filepath.Join(t.TempDir(), "x")
+	one := func(names ...string) plot.Lines {
+		var l plot.Lines
+		for i, n := range names {
+			l.Series = append(l.Series, plot.Series{Name: n, X: []float64{0, 1}, Y: []float64{float64(i), 1}})
+		}
+		return l
+	}
+	if err := plot.Save(base, 2, one("a", "b"), one("b")); err != nil {
+		t.Fatal(err)
+	}
+	// b, the second name, is orange: two lines, and one in the legend.
+	if got := bytes.Count(read(t, base+".svg"), []byte("stroke:#E69F00")); got != 3 {
+		t.Errorf("%d orange lines, want 3", got)
+	}
+}
+
+func ExampleSave() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	epochs := []float64{1, 2, 3, 4}
+	err = plot.Save(filepath.Join(dir, "loss"), 1, plot.Lines{
+		Axes: plot.Axes{Title: "MUTAG", XLabel: "epoch", YLabel: "loss (nats)", LogY: true},
+		Series: []plot.Series{
+			{Name: "infonce", X: epochs, Y: []float64{4, 2, 1.5, 1.4}},
+			{Name: "specmatch", X: epochs, Y: []float64{5, 2, 1, 0.9}, Err: []float64{1, 0.5, 0.2, 0.2}},
+		},
+	})
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, f := range files {
+		fmt.Println(filepath.Base(f))
+	}
+	fmt.Println(err)
+	// Output:
+	// loss.png
+	// loss.svg
+	// <nil>
+}

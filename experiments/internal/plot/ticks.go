@@ -1,0 +1,139 @@
+package plot
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+)
+
+// most is how many labels an axis has at most.
+const most = 7
+
+// linearTicks labels at most so many multiples of 1, 2 or 5 times a power of
+// ten. (gonum labels three or four round numbers, as in 1, 4, 7.)
+func linearTicks(lo, hi float64, most int) []plot.Tick {
+	k := int(math.Floor(math.Log10((hi - lo) / float64(most))))
+	i, parts := 1, 2   // the step is i·10^k; minor ticks divide it into parts
+	const slack = 1e-9 // of a step: an end that is a multiple but for rounding counts
+	for int(math.Floor(hi/scale(i, k)+slack))-int(math.Ceil(lo/scale(i, k)-slack))+1 > most {
+		switch i {
+		case 1:
+			i = 2
+		case 2:
+			i, parts = 5, 5
+		case 5:
+			i, parts, k = 1, 2, k+1
+		}
+	}
+	step := scale(i, k)
+	var ticks []plot.Tick
+	first := int(math.Ceil((lo/step - slack) * float64(parts)))
+	last := int(math.Floor((hi/step + slack) * float64(parts)))
+	for n := first; n <= last; n++ {
+		v := step * float64(n) / float64(parts)
+		t := plot.Tick{Value: max(lo, min(hi, v))}
+		if n%parts == 0 {
+			t.Label = linearLabel(v, k, max(math.Abs(lo), math.Abs(hi)))
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// scale returns i·10^k. Division by a power of ten rounds once, where
+// multiplication by 10^-1 would round twice.
+func scale(i, k int) float64 {
+	if k < 0 {
+		return float64(i) / math.Pow10(-k)
+	}
+	return float64(i) * math.Pow10(k)
+}
+
+// linearLabel formats a multiple v of 10^k on an axis that reaches to size:
+// plainly, or as in "2.5e−6" where zeros would be too many.
+func linearLabel(v float64, k int, size float64) string {
+	if v == 0 {
+		return "0"
+	}
+	s := strconv.FormatFloat(v, 'f', max(0, -k), 64)
+	if size >= 1e6 || size < 1e-3 {
+		s = exponent(strconv.FormatFloat(v, 'e', max(0, int(math.Floor(math.Log10(math.Abs(v))))-k), 64))
+	}
+	return strings.ReplaceAll(s, "-", "−")
+}
+
+// exponent drops the sign and the zeros of an exponent as strconv writes it.
+func exponent(s string) string {
+	digits, exp, _ := strings.Cut(s, "e")
+	n, _ := strconv.Atoi(exp)
+	return digits + "e" + strconv.Itoa(n)
+}
+
+// logTicks is for an axis of decimal logarithms. It puts a tick at every i·10^k
+// and labels as many as there is room for: whole decades if the axis has two of
+// them, else 1, 2 and 5, else all. A long axis has whole decades only.
+func logTicks(lo, hi float64) []plot.Tick {
+	first, last := int(math.Floor(lo)), int(math.Ceil(hi))
+	every := 1 + (last-first-1)/7
+	for _, labelled := range []func(i, k int) bool{
+		func(i, k int) bool { return i == 1 && (k-first)%every == 0 },
+		func(i, k int) bool { return i == 1 || i == 2 || i == 5 },
+		func(i, k int) bool { return true },
+	} {
+		var ticks []plot.Tick
+		labels := 0
+		for k := first; k <= last; k++ {
+			for i := 1; i <= 9 && (i == 1 || every == 1); i++ {
+				t := plot.Tick{Value: float64(k) + math.Log10(float64(i))}
+				if t.Value < lo-1e-9 || t.Value > hi+1e-9 {
+					continue
+				}
+				if labelled(i, k) {
+					t.Label = logLabel(i, k)
+					labels++
+				}
+				ticks = append(ticks, t)
+			}
+		}
+		if labels >= 2 {
+			return ticks
+		}
+	}
+	// Less than two labels even so: the axis is nearly straight.
+	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), most)
+	for i := range ticks {
+		ticks[i].Value = math.Log10(ticks[i].Value)
+	}
+	return ticks
+}
+
+// logLabel formats i·10^k: plainly near 1, else as in "2e−5".
+func logLabel(i, k int) string {
+	if -3 <= k && k <= 4 {
+		return strconv.FormatFloat(scale(i, k), 'f', max(0, -k), 64)
+	}
+	return strings.ReplaceAll(strconv.Itoa(i)+"e"+strconv.Itoa(k), "-", "−")
+}
+
+// indexTicks labels a few of the whole numbers 0 … n-1, counted from hi down
+// if reverse.
+func indexTicks(n int, reverse bool) plot.ConstantTicks {
+	step := 1
+	for _, factor := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000} {
+		if (n-1)/step <= 6 {
+			break
+		}
+		step = factor
+	}
+	var ticks plot.ConstantTicks
+	for i := 0; i < n; i += step {
+		at := float64(i)
+		if reverse {
+			at = float64(n - 1 - i)
+		}
+		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.Itoa(i)})
+	}
+	return ticks
+}
