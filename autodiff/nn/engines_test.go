@@ -8,7 +8,9 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // engines are those that the tests of this package run on, with the relative
@@ -19,6 +21,8 @@ var engines = []struct {
 	tol  float64
 }{
 	{"ref", ref.New, 1e-13},
+	{"cpu float64", func() backend.Backend { return cpu.New(tensor.Float64) }, 1e-13},
+	{"cpu float32", func() backend.Backend { return cpu.New(tensor.Float32) }, 1e-6},
 }
 
 // onEngines runs f on every engine.
@@ -66,4 +70,18 @@ func bufferValues(be backend.Backend, b *nn.Buffer) []float64 {
 	v := make([]float64, b.Value.Len())
 	be.Download(v, b.Value)
 	return v
+}
+
+// forms are the two forms of fused operators.
+var forms = map[string][]autodiff.Option{"fused": nil, "composed": {autodiff.Composed()}}
+
+// onExactEngines runs f in both forms on every float64 engine.
+func onExactEngines(t *testing.T, f func(t *testing.T, be backend.Backend, opts []autodiff.Option)) {
+	for _, e := range engines {
+		if be := e.open(); be.Precision() == tensor.Float64 {
+			for form, opts := range forms {
+				t.Run(e.name+"/"+form, func(t *testing.T) { f(t, be, opts) })
+			}
+		}
+	}
 }

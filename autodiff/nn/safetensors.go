@@ -282,7 +282,7 @@ func compare(es []entry, infos []info) error {
 		case !ok:
 			missing = append(missing, e.name)
 		case !slices.Equal(in.Shape, []int64{int64(e.value.Rows), int64(e.value.Cols)}):
-			shapes = append(shapes, fmt.Sprintf("%s is %v, want %v", e.name, in.Shape, e.value))
+			shapes = append(shapes, fmt.Sprintf("%s is %s, want %v", e.name, strings.ReplaceAll(fmt.Sprint(in.Shape), " ", "×"), e.value))
 		case size == 0:
 			shapes = append(shapes, fmt.Sprintf("%s has dtype %q, want F32 or F64", e.name, in.DType))
 		case in.Offsets[1]-in.Offsets[0] != size*int64(e.value.Len()):

@@ -217,7 +217,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"gap", file(meta+v+`,"w":{"dtype":"F64","shape":[2,1],"data_offsets":[16,32]}}`, 32), []string{"lies at [16 32]; the tensor before it ends at 8"}},
 		{"a name twice", file(meta+v+","+v+","+w+"}", 24), nil}, // the last counts; here both are the same
 		{"other names", file(meta+`"a":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]},"w":{"dtype":"F64","shape":[1,2],"data_offsets":[8,24]},"b":{"dtype":"F64","shape":[0,1],"data_offsets":[24,24]}}`, 24),
-			[]string{"missing: v", "unexpected: a, b", "different: w is [1 2], want [2×1]"}},
+			[]string{"missing: v", "unexpected: a, b", "different: w is [1×2], want [2×1]"}},
 		{"rank 1", file(meta+v+`,"w":{"dtype":"F64","shape":[2],"data_offsets":[8,24]}}`, 24), []string{"w is [2], want [2×1]"}},
 		{"other type", file(meta+v+`,"w":{"dtype":"I64","shape":[2,1],"data_offsets":[8,24]}}`, 24), []string{`w has dtype "I64", want F32 or F64`}},
 		{"fewer bytes than the shape", file(meta+v+`,"w":{"dtype":"F64","shape":[2,1],"data_offsets":[8,16]}}`, 16), []string{"w has 8 bytes for [2×1] of F64"}},
