@@ -1,0 +1,161 @@
+package eval
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestROCAUCByHand(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		scores, labels []float64
+		want           float64
+	}{
+		{"perfect", []float64{1, 2, 3, 4}, []float64{0, 0, 1, 1}, 1},
+		{"reversed", []float64{4, 3, 2, 1}, []float64{0, 0, 1, 1}, 0},
+		{"all scores equal", []float64{7, 7, 7}, []float64{0, 1, 0}, 0.5},
+		{"scikit-learn's example", []float64{0.1, 0.4, 0.35, 0.8}, []float64{0, 0, 1, 1}, 0.75},
+		// Pairs of positive and negative: 2>1, 2=2, 3>1, 3>2.
+		{"a tie across the classes", []float64{1, 2, 2, 3}, []float64{0, 0, 1, 1}, 3.5 / 4},
+	} {
+		got, err := ROCAUC(tc.scores, tc.labels)
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %v, %v, want %v", tc.name, got, err, tc.want)
+		}
+	}
+}
+
+// The definition, pair by pair; and what must not matter does not.
+func TestROCAUCProperties(t *testing.T) {
+	for seed := range uint64(20) {
+		n := 20 + int(seed)
+		scores, labels := make([]float64, n), make([]float64, n)
+		for i := range scores {
+			scores[i] = math.Floor(4 * uniform(seed, uint64(i)))
+			labels[i] = float64((i + int(seed)) % 3 % 2)
+		}
+		var wins, pairs float64
+		for i := range n {
+			for j := range n {
+				if labels[i] == 1 && labels[j] == 0 {
+					pairs++
+					if scores[i] > scores[j] {
+						wins++
+					} else if scores[i] == scores[j] {
+						wins += 0.5
+					}
+				}
+			}
+		}
+		got, err := ROCAUC(scores, labels)
+		if err != nil || math.Abs(got-wins/pairs) > 1e-15 {
+			t.Errorf("seed %d: %v, %v, want %v", seed, got, err, wins/pairs)
+		}
+		before := slices.Clone(scores)
+		rising, flipped := make([]float64, n), make([]float64, n)
+		for i, s := range scores {
+			rising[i] = math.Exp(s)
+			flipped[i] = 1 - labels[i]
+		}
+		if v, _ := ROCAUC(rising, labels); v != got {
+			t.Errorf("seed %d: a rising function of the scores changes %v to %v", seed, got, v)
+		}
+		if v, _ := ROCAUC(scores, flipped); math.Abs(v-(1-got)) > 1e-15 {
+			t.Errorf("seed %d: exchanged classes give %v, want %v", seed, v, 1-got)
+		}
+		if !slices.Equal(scores, before) {
+			t.Fatalf("seed %d: the scores were changed", seed)
+		}
+	}
+}
+
+func TestMeanROCAUC(t *testing.T) {
+	na := math.NaN()
+	// Task 0: labels 0,1,missing,1. Task 1: only positives. Task 2: a tie.
+	scores := []float64{
+		1, 5, 2,
+		2, 5, 2,
+		0, 5, 1,
+		3, 5, 3,
+	}
+	labels := []float64{
+		0, 1, 0,
+		1, na, 1,
+		na, 1, na,
+		1, 1, na,
+	}
+	got, skipped, err := MeanROCAUC(scores, labels, 3)
+	if err != nil || got != (1+0.5)/2 || skipped != 1 {
+		t.Errorf("mean %v, skipped %d, error %v, want 0.75, 1", got, skipped, err)
+	}
+	_, skipped, err = MeanROCAUC([]float64{1, 2}, []float64{1, na}, 2)
+	if !errors.Is(err, ErrOneClass) || skipped != 2 {
+		t.Errorf("no defined task: skipped %d, error %v", skipped, err)
+	}
+}
+
+func TestROCAUCErrors(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		scores, labels []float64
+		want           string
+	}{
+		{"lengths", []float64{1}, []float64{1, 0}, "1 scores but 2 labels"},
+		{"NaN score", []float64{1, math.NaN()}, []float64{1, 0}, "sample 1: score is NaN"},
+		{"infinite score", []float64{math.Inf(1), 1}, []float64{1, 0}, "sample 0: score is +Inf"},
+		{"label", []float64{1, 2, 3}, []float64{1, 0, -1}, "sample 2: label is -1"},
+		{"missing label", []float64{1, 2}, []float64{1, math.NaN()}, "label is NaN"},
+		{"nothing", nil, nil, "only one class"},
+		{"one class", []float64{1, 2}, []float64{1, 1}, "only one class"},
+	} {
+		if v, err := ROCAUC(tc.scores, tc.labels); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, %v, want an error with %q", tc.name, v, err, tc.want)
+		}
+	}
+	for _, tc := range []struct {
+		n, labels, tasks int
+		want             string
+	}{{4, 4, 0, "0 tasks"}, {4, 4, 3, "not rows of 3"}, {4, 3, 2, "4 scores but 3 labels"}} {
+		if _, _, err := MeanROCAUC(make([]float64, tc.n), make([]float64, tc.labels), tc.tasks); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: error %v", tc, err)
+		}
+	}
+	if _, _, err := MeanROCAUC([]float64{0, 1, 2, math.NaN()}, make([]float64, 4), 2); err == nil || !strings.Contains(err.Error(), "sample 1, task 1") {
+		t.Errorf("error %v does not say where", err)
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	s, err := Summarize([]float64{2, 4, 4, 4, 5, 5, 7, 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Σ(v−5)² = 32, and 32/7 with ddof 1.
+	want := Summary{N: 8, Mean: 5, Std: math.Sqrt(32.0 / 7), SE: math.Sqrt(32.0 / 56)}
+	if s.N != 8 || s.Mean != 5 || math.Abs(s.Std-want.Std) > 1e-15 || math.Abs(s.SE-want.SE) > 1e-15 {
+		t.Errorf("%+v, want %+v", s, want)
+	}
+	if got := s.String(); got != "5.00 ± 2.14" {
+		t.Errorf("string %q", got)
+	}
+	one, err := Summarize([]float64{3})
+	if err != nil || one.Mean != 3 || !math.IsNaN(one.Std) || !math.IsNaN(one.SE) || one.String() != "3.00" {
+		t.Errorf("one value: %+v, %q, %v", one, one.String(), err)
+	}
+	// Offsets that both share do not widen the difference.
+	p, err := PairedDifference([]float64{71, 81, 61}, []float64{70, 79, 58})
+	if err != nil || p.Mean != 2 || p.Std != 1 || math.Abs(p.SE-1/math.Sqrt(3)) > 1e-15 {
+		t.Errorf("paired difference: %+v, %v", p, err)
+	}
+	for _, v := range [][]float64{nil, {1, math.NaN()}, {math.Inf(1)}} {
+		if _, err := Summarize(v); err == nil {
+			t.Errorf("Summarize(%v): no error", v)
+		}
+	}
+	if _, err := PairedDifference([]float64{1}, []float64{1, 2}); err == nil {
+		t.Error("paired difference of unequal lengths: no error")
+	}
+}
