@@ -1,0 +1,615 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// tau replaces a quadratic coefficient that is not positive, as in libsvm:
+// two points at distance zero have the kernel block [1 1; 1 1].
+const tau = 1e-12
+
+// ErrNotConverged is wrapped by the error of a solver that ran out of iterations.
+var ErrNotConverged = errors.New("did not converge")
+
+// smo solves the dual of the two-class support vector machine
+//
+//	min ½ αᵀQα − Σα_t   subject to 0 ≤ α_t ≤ C, Σ y_t α_t = 0,   Q_st = y_s y_t K_st
+//
+// by sequential minimal optimisation: two variables at a time, chosen by second
+// order information (WSS2 of Fan, Chen and Lin 2005), with shrinking.
+//
+// Where libsvm keeps the gradient G = Qα − 1, this keeps f_t = −y_t G_t. That
+// drops every sign from the inner loops and changes no rounding:
+//
+//	I_up  = {y=+1, α<C} ∪ {y=−1, α>0}    α can move so that yα grows
+//	I_low = {y=+1, α>0} ∪ {y=−1, α<C}    α can move so that yα falls
+//	i = argmax {f_t : t ∈ I_up}
+//	j = argmax {(f_i − f_t)²/(2 − 2K_it) : t ∈ I_low, f_t < f_i}
+//	stop when f_i − min {f_t : t ∈ I_low} < tol
+//
+// The order of every sum, the rounding of K to float32, the tie rule (the last
+// of equals) and the moments of shrinking are libsvm's, so the iterates are the
+// same numbers, not just the same optimum: two solutions that are both within
+// tol can differ in the class of a test graph.
+//
+// Two families of arrays: "by position" is the order the solver works in, which
+// shrinking permutes so that the active variables come first; "by point" is the
+// order of the kernel matrix. perm maps the first to the second.
+type smo struct {
+	n int
+	k []float32 // kernel matrix, row-major n×n, by point
+	y []float64 // ±1 by position
+
+	c       float64
+	tol     float64
+	maxIter int
+	shrink  bool
+
+	perm     []int32   // point at a position
+	alpha    []float64 // by position
+	f        []float64 // −y_t G_t by position; stale beyond active
+	up       []float64 // 0 if t ∈ I_up, −Inf if not
+	low      []float64 // 0 if t ∈ I_low, +Inf if not
+	active   int
+	moved    bool // perm is no longer the identity
+	unshrunk bool // the one return of all variables near convergence has happened
+
+	// bar_t = Σ {C·y_s·K_st : α_s = C} by point, the part of the gradient that
+	// shrunk variables need back. It is only read when they return, so changes
+	// are logged and applied then.
+	bar []float64
+	log []barChange
+
+	rows  rowCache
+	swaps [][2]int32
+
+	iter    int
+	touched bool // some α reached C on the way
+}
+
+type barChange struct {
+	point int32
+	by    float64 // ±C·y
+}
+
+// reset prepares for n points: the first pos of class +1, the others of class
+// −1, with the row-major kernel matrix k. Buffers are kept.
+func (s *smo) reset(k []float32, n, pos int) {
+	s.n, s.k = n, k
+	s.y = grow(s.y, n)
+	s.perm = grow(s.perm, n)
+	s.alpha = grow(s.alpha, n)
+	s.f = grow(s.f, n)
+	s.up = grow(s.up, n)
+	s.low = grow(s.low, n)
+	s.bar = grow(s.bar, n)
+	for t := range s.perm {
+		s.perm[t] = int32(t)
+		s.alpha[t] = 0
+		s.y[t] = 1
+		if t >= pos {
+			s.y[t] = -1
+		}
+		s.f[t] = s.y[t] // G = −1 at α = 0
+		s.bar[t] = 0
+	}
+	s.active, s.moved, s.unshrunk, s.iter, s.touched = n, false, false, 0, false
+	s.log = s.log[:0]
+	s.rows.clear()
+	for t := range s.perm {
+		s.setStatus(t)
+	}
+}
+
+// setStatus derives the membership of position t in I_up and I_low from α.
+func (s *smo) setStatus(t int) {
+	atC, at0 := s.alpha[t] >= s.c, s.alpha[t] <= 0
+	if s.y[t] < 0 {
+		atC, at0 = at0, atC
+	}
+	s.up[t], s.low[t] = 0, 0
+	if atC {
+		s.up[t] = math.Inf(-1)
+	}
+	if at0 {
+		s.low[t] = math.Inf(1)
+	}
+}
+
+func (s *smo) atUpper(t int) bool { return s.alpha[t] >= s.c }
+func (s *smo) isFree(t int) bool  { return s.alpha[t] > 0 && s.alpha[t] < s.c }
+
+// solve runs to convergence. ctx is asked every thousand iterations.
+func (s *smo) solve(ctx context.Context) error {
+	period := min(s.n, 1000) // iterations between two shrinkings
+	counter := period + 1
+	fresh := false // i and fi are those of the present f
+	var i int
+	var fi float64
+	for {
+		if s.iter%1024 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if counter--; counter == 0 {
+			counter = period
+			if s.shrink && s.doShrink() {
+				fresh = false
+			}
+		}
+		if !fresh {
+			fi, i = argmaxUp(s.f[:s.active], s.up[:s.active])
+		}
+		j := s.partner(i, fi)
+		if j < 0 {
+			if s.active == s.n {
+				return nil // selecting again would select the same
+			}
+			s.unshrink()
+			fi, i = argmaxUp(s.f[:s.active], s.up[:s.active])
+			if j = s.partner(i, fi); j < 0 {
+				return nil
+			}
+			counter = 1
+		}
+		if s.iter >= s.maxIter {
+			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of the features extreme?",
+				s.c, s.n, ErrNotConverged, s.iter)
+		}
+		s.iter++
+		ki, kj := s.row(i, -1), s.row(j, i)
+		bi, bj := s.step(i, j, float64(ki[j]))
+		fi, i = updateUp(s.f[:s.active], s.up[:s.active], ki, kj, bi, bj)
+		fresh = true
+	}
+}
+
+// partner returns the second variable for i, or −1 if no pair violates the
+// optimality conditions by tol or more.
+func (s *smo) partner(i int, fi float64) int {
+	if i < 0 {
+		return -1
+	}
+	f, low := s.f[:s.active], s.low[:s.active]
+	j := argmaxGain(f, low, s.row(i, -1), fi)
+	if j < 0 || fi-f[j] >= s.tol {
+		return j
+	}
+	// The best partner violates by less than tol; another might by more.
+	for t, v := range f {
+		if fi-(v+low[t]) >= s.tol {
+			return j
+		}
+	}
+	return -1
+}
+
+// step minimises over the variables at i and j alone and returns the changes of
+// y_iα_i and y_jα_j. The order of the operations is libsvm's.
+func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
+	oldI, oldJ := s.alpha[i], s.alpha[j]
+	ai, aj := oldI, oldJ
+	quad := 2 - 2*kij
+	if quad <= 0 {
+		quad = tau
+	}
+	if s.y[i] != s.y[j] {
+		// −G = y·f, so −G_i − G_j is f_i − f_j up to the sign of y_i.
+		delta := (s.y[i]*s.f[i] + s.y[j]*s.f[j]) / quad
+		diff := ai - aj
+		ai += delta
+		aj += delta
+		if diff > 0 {
+			if aj < 0 {
+				ai, aj = diff, 0
+			}
+			if ai > s.c {
+				ai, aj = s.c, s.c-diff
+			}
+		} else {
+			if ai < 0 {
+				ai, aj = 0, -diff
+			}
+			if aj > s.c {
+				ai, aj = s.c+diff, s.c
+			}
+		}
+	} else {
+		delta := (s.y[j]*s.f[j] - s.y[i]*s.f[i]) / quad
+		sum := ai + aj
+		ai -= delta
+		aj += delta
+		if sum > s.c {
+			if ai > s.c {
+				ai, aj = s.c, sum-s.c
+			}
+			if aj > s.c {
+				ai, aj = sum-s.c, s.c
+			}
+		} else {
+			if aj < 0 {
+				ai, aj = sum, 0
+			}
+			if ai < 0 {
+				ai, aj = 0, sum
+			}
+		}
+	}
+	wasI, wasJ := s.atUpper(i), s.atUpper(j)
+	s.alpha[i], s.alpha[j] = ai, aj
+	s.setStatus(i)
+	s.setStatus(j)
+	s.logBar(i, wasI)
+	s.logBar(j, wasJ)
+	return s.y[i] * (ai - oldI), s.y[j] * (aj - oldJ)
+}
+
+// logBar notes that the variable at t reached or left C.
+func (s *smo) logBar(t int, was bool) {
+	if is := s.atUpper(t); is != was {
+		by := s.c * s.y[t]
+		if was {
+			by = -by
+		}
+		s.touched = true
+		s.log = append(s.log, barChange{s.perm[t], by})
+	}
+}
+
+// doShrink sets aside variables at a bound that will probably stay there, and
+// reports whether anything moved.
+func (s *smo) doShrink() bool {
+	gmax, fmin := math.Inf(-1), math.Inf(1)
+	up, low := s.up[:s.active], s.low[:s.active]
+	for t, f := range s.f[:s.active] {
+		if v := f + up[t]; v > gmax {
+			gmax = v
+		}
+		if v := f + low[t]; v < fmin {
+			fmin = v
+		}
+	}
+	changed := false
+	if !s.unshrunk && gmax-fmin <= 10*s.tol {
+		s.unshrunk = true
+		changed = s.active < s.n
+		s.unshrink()
+	}
+	s.swaps = s.swaps[:0]
+	for t := 0; t < s.active; t++ {
+		if !s.hopeless(t, gmax, fmin) {
+			continue
+		}
+		changed = true
+		s.active--
+		for s.active > t {
+			if !s.hopeless(s.active, gmax, fmin) {
+				s.swap(t, s.active)
+				s.swaps = append(s.swaps, [2]int32{int32(t), int32(s.active)})
+				break
+			}
+			s.active--
+		}
+	}
+	if len(s.swaps) > 0 {
+		s.moved = true
+		s.rows.swap(s.swaps)
+	}
+	return changed
+}
+
+// hopeless reports whether the variable at t is at a bound and the extremes of f
+// over I_up and I_low speak against its leaving it.
+func (s *smo) hopeless(t int, gmax, fmin float64) bool {
+	return s.up[t] < 0 && s.f[t] > gmax || s.low[t] > 0 && s.f[t] < fmin
+}
+
+// unshrink makes every variable active again, with its f recomputed.
+func (s *smo) unshrink() {
+	if s.active == s.n {
+		return
+	}
+	for e := 0; e < len(s.log); e += 4 { // in order, four at a time
+		var b [4]float64
+		var r [4][]float32
+		for m := range r {
+			if e+m < len(s.log) {
+				r[m], b[m] = s.point(s.log[e+m].point), s.log[e+m].by
+			} else {
+				r[m] = r[0] // with factor 0
+			}
+		}
+		addRows(s.bar, r, b)
+	}
+	s.log = s.log[:0]
+	rest := s.perm[s.active:]
+	f := s.f[s.active:]
+	for t, p := range rest {
+		f[t] = s.bar[p] - s.y[s.active+t]
+	}
+	for t := range s.active {
+		if s.isFree(t) {
+			b, row := s.y[t]*s.alpha[t], s.point(s.perm[t])
+			for u, p := range rest {
+				f[u] += float64(b * float64(row[p]))
+			}
+		}
+	}
+	for t := range f {
+		f[t] = -f[t]
+	}
+	s.active = s.n
+	s.rows.clear()
+}
+
+// swap exchanges two positions.
+func (s *smo) swap(t, u int) {
+	s.perm[t], s.perm[u] = s.perm[u], s.perm[t]
+	s.alpha[t], s.alpha[u] = s.alpha[u], s.alpha[t]
+	s.y[t], s.y[u] = s.y[u], s.y[t]
+	s.f[t], s.f[u] = s.f[u], s.f[t]
+	s.up[t], s.up[u] = s.up[u], s.up[t]
+	s.low[t], s.low[u] = s.low[u], s.low[t]
+}
+
+// rho is the threshold of the decision function Σ y_tα_t K(x_t,x) − ρ: the mean
+// of y_tG_t over the free variables, or the middle of its interval without any.
+func (s *smo) rho() float64 {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	var sum float64
+	free := 0
+	for t := range s.n {
+		g := -s.f[t]
+		switch {
+		case s.up[t] == 0 && s.low[t] == 0:
+			free++
+			sum += g
+		case s.up[t] == 0:
+			hi = min(hi, g)
+		default:
+			lo = max(lo, g)
+		}
+	}
+	if free > 0 {
+		return sum / float64(free)
+	}
+	return (lo + hi) / 2
+}
+
+// objective is ½ αᵀQα − Σα at the solution.
+func (s *smo) objective() float64 {
+	var v float64
+	for t, a := range s.alpha[:s.n] {
+		v += a * (-s.y[t]*s.f[t] - 1)
+	}
+	return v / 2
+}
+
+// coefficients writes y_tα_t by point.
+func (s *smo) coefficients(dst []float64) {
+	for t, p := range s.perm[:s.n] {
+		dst[p] = s.y[t] * s.alpha[t]
+	}
+}
+
+// point returns the kernel row of a point, by point.
+func (s *smo) point(p int32) []float32 {
+	return s.k[int(p)*s.n : (int(p)+1)*s.n]
+}
+
+// row returns the kernel row of position t against the active positions. The
+// row stays valid while no more than one other is asked for with keep = t.
+func (s *smo) row(t, keep int) []float32 {
+	if !s.moved {
+		return s.point(int32(t))[:s.active]
+	}
+	p := s.perm[t]
+	if keep >= 0 {
+		keep = int(s.perm[keep])
+	}
+	return s.rows.get(int(p), keep, s.perm[:s.active], s.point(p))
+}
+
+// rowCache keeps kernel rows in the order of the positions, so that the inner
+// loops run over contiguous memory after shrinking, too. Rows survive swaps.
+type rowCache struct {
+	buf    []float32
+	stride int     // elements of a row; 0: the cache is empty
+	owner  []int32 // point whose row a slot holds, or −1
+	slot   []int32 // slot that holds the row of a point, or −1
+	next   int     // slot to be overwritten next
+	limit  int     // elements of buf, 0: cacheFloats
+}
+
+// cacheFloats bounds a row cache: 16 MB, half the third-level cache of the
+// machine it was tuned on.
+const cacheFloats = 4 << 20
+
+func (c *rowCache) clear() { c.stride = 0 }
+
+// get returns the row src of point p in the order perm, which covers the active
+// positions. The row of point keep is not overwritten, −1 for none.
+func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
+	a := len(perm)
+	if c.stride == 0 {
+		limit := c.limit
+		if limit == 0 {
+			limit = cacheFloats
+		}
+		slots := max(2, min(a, limit/a)) // two rows are in use at a time
+		c.stride = a
+		c.buf = grow(c.buf, slots*a)
+		c.owner = grow(c.owner, slots)
+		c.slot = grow(c.slot, len(src))
+		for i := range c.owner {
+			c.owner[i] = -1
+		}
+		for i := range c.slot {
+			c.slot[i] = -1
+		}
+		c.next = 0
+	}
+	if q := int(c.slot[p]); q >= 0 {
+		return c.buf[q*c.stride:][:a]
+	}
+	if keep >= 0 && int(c.slot[keep]) == c.next {
+		c.next = (c.next + 1) % len(c.owner)
+	}
+	q := c.next
+	c.next = (c.next + 1) % len(c.owner)
+	if o := c.owner[q]; o >= 0 {
+		c.slot[o] = -1
+	}
+	c.owner[q], c.slot[p] = int32(p), int32(q)
+	dst := c.buf[q*c.stride:][:a]
+	for i, p := range perm {
+		dst[i] = src[p]
+	}
+	return dst
+}
+
+// swap exchanges pairs of columns of all rows, in order. A column beyond the part
+// of a row that was filled holds nothing of use before and after.
+func (c *rowCache) swap(pairs [][2]int32) {
+	if c.stride == 0 {
+		return
+	}
+	for q, o := range c.owner {
+		if o < 0 {
+			continue
+		}
+		row := c.buf[q*c.stride:][:c.stride]
+		for _, p := range pairs {
+			row[p[0]], row[p[1]] = row[p[1]], row[p[0]]
+		}
+	}
+}
+
+// grow returns a slice of length n, with the storage of v if that suffices.
+// The contents are unspecified.
+func grow[T any](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
+	}
+	return v[:n]
+}
+
+// The inner loops. Products are converted explicitly so that no compiler fuses
+// them into the sums: the bits are the same on every machine. A masked-out
+// element is f ± Inf, which loses every comparison; a branch on its status
+// would be mispredicted.
+
+// argmaxUp returns the largest f_t with up_t = 0 and its last index, −1 if none.
+func argmaxUp(f, up []float64) (best float64, at int) {
+	best, at = math.Inf(-1), -1
+	up = up[:len(f)]
+	for t, v := range f {
+		if v += up[t]; v >= best && v > math.Inf(-1) {
+			best, at = v, t
+		}
+	}
+	return best, at
+}
+
+// updateUp is f_t −= ki_t·bi + kj_t·bj followed by [argmaxUp], in one pass.
+func updateUp(f, up []float64, ki, kj []float32, bi, bj float64) (best float64, at int) {
+	best, at = -math.MaxFloat64, -1
+	for t := 0; ; t++ {
+		n := updateNext(f[t:], up[t:], ki[t:], kj[t:], bi, bj, best)
+		if n < 0 {
+			return best, at
+		}
+		t += n
+		best, at = f[t]+up[t], t
+	}
+}
+
+// updateNext is f_t −= ki_t·bi + kj_t·bj up to and including the first t with
+// f_t + up_t ≥ best, which it returns; −1 if there is none.
+//
+// That leaves nothing to carry from one round of the loop to the next; with the
+// running maximum inside, the compiler shuffles registers for half the time.
+//
+//go:noinline
+func updateNext(f, up []float64, ki, kj []float32, bi, bj, best float64) int {
+	up, ki, kj = up[:len(f)], ki[:len(f)], kj[:len(f)]
+	t := 0
+	for ; t < len(f)-1; t += 2 {
+		v := f[t] - (float64(float64(ki[t])*bi) + float64(float64(kj[t])*bj))
+		w := f[t+1] - (float64(float64(ki[t+1])*bi) + float64(float64(kj[t+1])*bj))
+		f[t] = v
+		if v+up[t] >= best {
+			return t
+		}
+		f[t+1] = w
+		if w+up[t+1] >= best {
+			return t + 1
+		}
+	}
+	if t < len(f) {
+		f[t] -= float64(float64(ki[t])*bi) + float64(float64(kj[t])*bj)
+		if f[t]+up[t] >= best {
+			return t
+		}
+	}
+	return -1
+}
+
+// argmaxGain returns the last index of the largest (fi − f_t)²/(2 − 2k_t) among
+// the t with low_t = 0 and f_t < fi, −1 if there is none.
+func argmaxGain(f, low []float64, k []float32, fi float64) int {
+	at := -1
+	var best, bound float64
+	for t := 0; ; t++ {
+		n := gainNext(f[t:], low[t:], k[t:], fi, bound)
+		if n < 0 {
+			return at
+		}
+		t += n
+		gap := fi - (f[t] + low[t])
+		quad := 2 - 2*float64(k[t])
+		if quad <= 0 {
+			quad = tau
+		}
+		if gain := gap * gap / quad; gap > 0 && gain >= best {
+			best, at = gain, t
+			bound = 2 * gain * (1 - 1e-15) // three roundings below
+		}
+	}
+}
+
+// gainNext returns the first t with gap = fi − f_t − low_t > 0 and
+// gap²/(2 − 2k_t) ≥ bound/2, give or take a rounding, −1 if there is none.
+//
+// It tests gap² ≥ bound·(1 − k_t) for want of a fast division, and both
+// conditions through the sign bits together, because the first alone would be
+// mispredicted for every other t.
+//
+//go:noinline
+func gainNext(f, low []float64, k []float32, fi, bound float64) int {
+	low, k = low[:len(f)], k[:len(f)]
+	for t, v := range f {
+		gap := fi - (v + low[t])
+		over := float64(gap*gap) - float64(bound*(1-float64(k[t])))
+		if math.Float64bits(over)|math.Float64bits(gap) < 1<<63 {
+			return t
+		}
+	}
+	return -1
+}
+
+// addRows adds b[0]·r[0], …, b[3]·r[3] to dst, one after the other.
+func addRows(dst []float64, r [4][]float32, b [4]float64) {
+	r0, r1, r2, r3 := r[0][:len(dst)], r[1][:len(dst)], r[2][:len(dst)], r[3][:len(dst)]
+	for t, v := range dst {
+		v += float64(b[0] * float64(r0[t]))
+		v += float64(b[1] * float64(r1[t]))
+		v += float64(b[2] * float64(r2[t]))
+		v += float64(b[3] * float64(r3[t]))
+		dst[t] = v
+	}
+}
