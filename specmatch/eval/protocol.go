@@ -1,0 +1,407 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// Protocol names a way to turn embeddings and labels into accuracies.
+type Protocol string
+
+const (
+	// GraphCL is what GraphCL's published script runs (svc_classify in
+	// evaluate_embedding.py): SVC() with its RBF kernel, gamma="scale", features
+	// as they are.
+	GraphCL Protocol = "graphcl"
+	// Linear is the linear support vector machine that papers write about: the
+	// same nesting with LinearSVC(dual=False), features as they are.
+	Linear Protocol = "linear"
+)
+
+// Protocols lists the protocols that [Evaluate] knows.
+func Protocols() []Protocol { return []Protocol{GraphCL, Linear} }
+
+// ParseProtocol returns the protocol of a name.
+func ParseProtocol(name string) (Protocol, error) {
+	if p := Protocol(name); slices.Contains(Protocols(), p) {
+		return p, nil
+	}
+	return "", fmt.Errorf("eval: unknown protocol %q (have: %s, %s)", name, GraphCL, Linear)
+}
+
+// Options are the settings of [Evaluate]. The zero value is GraphCL's grid.
+type Options struct {
+	// Cs are the prices tried, ascending. nil means 1e-3, 1e-2, …, 1e3.
+	Cs []float64
+	// InnerFolds is the number of folds of the grid search; 0 means 5.
+	InnerFolds int
+	// Workers bounds the goroutines; 0 means GOMAXPROCS. There may be fewer, so
+	// that kernel matrices stay under 2 GB. Results do not depend on it.
+	Workers int
+	// Progress, if set, is called after each outer fold with the number done and
+	// the number in all. Calls do not overlap.
+	Progress func(done, total int)
+}
+
+// Result is the outcome of one evaluation.
+type Result struct {
+	Protocol Protocol
+	// FoldAccuracies is the fraction of test points right, for each outer fold.
+	FoldAccuracies []float64
+	// Mean is the mean of FoldAccuracies, the value of a run. The spread of the
+	// folds is several times that of runs and is not what tables report; see
+	// [Summarize].
+	Mean float64
+	// ChosenC is the C that won the grid search of each outer fold.
+	ChosenC []float64
+	// InnerAccuracies holds, for each outer fold and each C of the grid, the mean
+	// validation accuracy.
+	InnerAccuracies [][]float64
+}
+
+const (
+	defaultInnerFolds = 5
+	kernelBytes       = 2 << 30 // for all workers together
+)
+
+// Evaluate cross-validates a classifier on the points of data. For each fold of
+// outer, C is chosen by grid search inside Train, by mean accuracy over a
+// stratified unshuffled split of it; the first of equally good ones, that is the
+// smallest, wins. The classifier is then trained on all of Train and its accuracy
+// on Test taken. Test never takes part in the choice of C.
+//
+// The usual outer folds are dataset.StratifiedKFold(data.Y, 10, true, seed). All
+// figures are those of scikit-learn's GridSearchCV(SVC(), …, cv=5) on the same
+// folds; gamma="scale" is computed anew on every training part, as there. The
+// order of the indices of Train only matters for the inner split.
+//
+// An error names the fold. When ctx is done, its error is returned.
+func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, opt Options) (*Result, error) {
+	if _, err := ParseProtocol(string(p)); err != nil {
+		return nil, err
+	}
+	if err := data.Validate(); err != nil {
+		return nil, err
+	}
+	if opt.Cs == nil {
+		opt.Cs = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1000}
+	}
+	if len(opt.Cs) == 0 {
+		return nil, fmt.Errorf("eval: no C to choose from")
+	}
+	for i, c := range opt.Cs {
+		if err := checkPrice(c); err != nil {
+			return nil, err
+		}
+		if i > 0 && c <= opt.Cs[i-1] {
+			return nil, fmt.Errorf("eval: grid of C does not ascend: %g after %g", c, opt.Cs[i-1])
+		}
+	}
+	if opt.InnerFolds == 0 {
+		opt.InnerFolds = defaultInnerFolds
+	}
+	inner, err := splitInner(data, outer, opt.InnerFolds)
+	if err != nil {
+		return nil, err
+	}
+	workers := opt.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var newScorer func() scorer
+	if p == Linear {
+		if err := checkColumns(data.Dim); err != nil {
+			return nil, err
+		}
+		newScorer = func() scorer { return &linearScorer{data: data} }
+	} else {
+		shared, err := newSVCShared(ctx, data, workers)
+		if err != nil {
+			return nil, err
+		}
+		train, test := 0, 0
+		for _, f := range outer {
+			train, test = max(train, len(f.Train)), max(test, len(f.Test), len(f.Train)/opt.InnerFolds+1)
+		}
+		bytes := 4*train*train + 8*train*test
+		if data.Classes() > 2 {
+			bytes += 4 * train * train
+		}
+		workers = min(workers, max(1, kernelBytes/bytes))
+		newScorer = func() scorer {
+			s := &svcScorer{svcShared: shared}
+			s.w.k = make([]float32, train*train)
+			return s
+		}
+	}
+	return nested(ctx, p, data, outer, inner, opt, workers, newScorer)
+}
+
+// splitInner checks the outer folds and splits each training part.
+func splitInner(data Data, outer []dataset.Fold, k int) ([][]dataset.Fold, error) {
+	if len(outer) == 0 {
+		return nil, fmt.Errorf("eval: no outer folds")
+	}
+	n, classes := data.Len(), data.Classes()
+	inner := make([][]dataset.Fold, len(outer))
+	seen := make([]int, n) // 1 + the fold in which a point was last seen
+	for o, f := range outer {
+		if len(f.Train) == 0 || len(f.Test) == 0 {
+			return nil, fmt.Errorf("eval: outer fold %d has %d training and %d test points", o, len(f.Train), len(f.Test))
+		}
+		for _, part := range [][]int{f.Train, f.Test} {
+			for _, i := range part {
+				if i < 0 || i >= n {
+					return nil, fmt.Errorf("eval: outer fold %d: point %d is out of range 0..%d", o, i, n-1)
+				}
+				if seen[i] == o+1 {
+					return nil, fmt.Errorf("eval: outer fold %d: point %d occurs twice", o, i)
+				}
+				seen[i] = o + 1
+			}
+		}
+		count := make([]int, classes)
+		labels := make([]int, len(f.Train))
+		for t, i := range f.Train {
+			labels[t] = data.Y[i]
+			count[data.Y[i]]++
+		}
+		if c := slices.Index(count, 0); c >= 0 {
+			return nil, fmt.Errorf("eval: outer fold %d: no training point of class %d", o, c)
+		}
+		folds, err := dataset.StratifiedKFold(labels, k, false, 0)
+		if err != nil {
+			return nil, fmt.Errorf("eval: outer fold %d: grid search: %w", o, err)
+		}
+		for i, g := range folds { // places in Train -> points
+			for _, part := range [][]int{g.Train, g.Test} {
+				for t, place := range part {
+					part[t] = f.Train[place]
+				}
+			}
+			if len(g.Test) == 0 {
+				return nil, fmt.Errorf("eval: outer fold %d: inner fold %d is empty", o, i)
+			}
+		}
+		inner[o] = folds
+	}
+	return inner, nil
+}
+
+// scorer counts, for every C of cs, the points of test that a classifier trained
+// on train gets right. One goroutine uses it.
+type scorer interface {
+	score(ctx context.Context, train, test []int, cs []float64) ([]int, error)
+}
+
+// nested runs the grid search of every outer fold and its final fit. Whichever
+// worker ends the last inner fold of an outer one goes on with the fit.
+func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, inner [][]dataset.Fold, opt Options, workers int, newScorer func() scorer) (*Result, error) {
+	k := opt.InnerFolds
+	res := &Result{
+		Protocol:        p,
+		FoldAccuracies:  make([]float64, len(outer)),
+		ChosenC:         make([]float64, len(outer)),
+		InnerAccuracies: make([][]float64, len(outer)),
+	}
+	accuracy := make([][]float64, len(outer)*k) // by outer fold, inner fold; C
+	var mu sync.Mutex
+	left := make([]int, len(outer))
+	for o := range left {
+		left[o] = k
+	}
+	done := 0
+	scorers := make([]scorer, workers)
+	err := parallel(ctx, len(accuracy), workers, func(worker, task int) error {
+		if scorers[worker] == nil {
+			scorers[worker] = newScorer()
+		}
+		s := scorers[worker]
+		o, i := task/k, task%k
+		f := inner[o][i]
+		right, err := s.score(ctx, f.Train, f.Test, opt.Cs)
+		if err != nil {
+			return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
+		}
+		acc := make([]float64, len(opt.Cs))
+		for c, r := range right {
+			acc[c] = float64(r) / float64(len(f.Test))
+		}
+		accuracy[task] = acc
+		mu.Lock()
+		left[o]--
+		last := left[o] == 0
+		mu.Unlock()
+		if !last {
+			return nil
+		}
+		means := make([]float64, len(opt.Cs))
+		best := 0
+		for c := range means {
+			// Summed and divided as NumPy does, since ties are decided by the
+			// last bit.
+			for i := range k {
+				means[c] += accuracy[o*k+i][c]
+			}
+			means[c] /= float64(k)
+			if means[c] > means[best] {
+				best = c
+			}
+		}
+		right, err = s.score(ctx, outer[o].Train, outer[o].Test, opt.Cs[best:best+1])
+		if err != nil {
+			return foldError(err, fmt.Sprintf("outer fold %d, final fit", o))
+		}
+		res.InnerAccuracies[o] = means
+		res.ChosenC[o] = opt.Cs[best]
+		res.FoldAccuracies[o] = float64(right[0]) / float64(len(outer[o].Test))
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if opt.Progress != nil {
+			opt.Progress(done, len(outer))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range res.FoldAccuracies {
+		res.Mean += a
+	}
+	res.Mean /= float64(len(outer))
+	return res, nil
+}
+
+// foldError says where err happened. The error of a context stays as it is.
+func foldError(err error, where string) error {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return err
+	}
+	return fmt.Errorf("eval: %s: %w", where, err)
+}
+
+// svcShared is what all workers of the RBF protocol read. The points are sorted
+// by class, so that every training part sorted by class is an ascending choice of
+// them, and kernel matrices are filled from the rows of one triangle.
+type svcShared struct {
+	x     []float64
+	y     []int
+	dim   int
+	place []int // of a point in the sorted order
+	d2    *triangle
+}
+
+func newSVCShared(ctx context.Context, data Data, workers int) (*svcShared, error) {
+	g := groupByClass(upTo(data.Len()), data.Y)
+	s := &svcShared{x: rows(data.X, data.Dim, g.points), dim: data.Dim}
+	s.place = make([]int, data.Len())
+	s.y = make([]int, data.Len())
+	for p, i := range g.points {
+		s.place[i], s.y[p] = p, data.Y[i]
+	}
+	var err error
+	s.d2, err = squaredDistances(ctx, s.x, s.dim, workers)
+	return s, err
+}
+
+// sorted returns the places of points, ascending.
+func (s *svcShared) sorted(points []int) []int {
+	out := make([]int, len(points))
+	for t, i := range points {
+		out[t] = s.place[i]
+	}
+	slices.Sort(out)
+	return out
+}
+
+type svcScorer struct {
+	*svcShared
+	w svcWorker
+}
+
+func (s *svcScorer) score(ctx context.Context, train, test []int, cs []float64) ([]int, error) {
+	train, test = s.sorted(train), s.sorted(test)
+	g := groupByClass(train, s.y)
+	if len(g.class) < 2 {
+		return nil, fmt.Errorf("the training part has only class %d", g.class[0])
+	}
+	gamma, err := scaleGamma(s.x, s.dim, train)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := SVCConfig{C: cs[0], Gamma: gamma}.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := len(train)
+	s.w.k = grow(s.w.k, n*n)
+	s.w.tmp = grow(s.w.tmp, n)
+	rbfTrain(s.w.k, s.d2, train, cfg.Gamma, s.w.tmp)
+	sols := make([][]pairSolution, len(cs))
+	err = s.w.fitPairs(ctx, g.start, cs, cfg, func(_, _, c int, sol pairSolution) {
+		sols[c] = append(sols[c], sol)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.w.cross = grow(s.w.cross, n*len(test))
+	rbfCross(s.w.cross, s.d2, test, train, cfg.Gamma)
+	right := make([]int, len(cs))
+	winner := make([]int, len(test))
+	for c := range cs {
+		s.w.predictPairs(winner, g.start, sols[c])
+		for t, p := range test {
+			if g.class[winner[t]] == s.y[p] {
+				right[c]++
+			}
+		}
+	}
+	return right, nil
+}
+
+type linearScorer struct {
+	data Data
+	w    linearWorker
+}
+
+func (s *linearScorer) score(ctx context.Context, train, test []int, cs []float64) ([]int, error) {
+	d := s.data.Dim
+	labels := make([]int, len(train))
+	for t, i := range train {
+		labels[t] = s.data.Y[i]
+	}
+	g := groupByClass(upTo(len(train)), labels)
+	if len(g.class) < 2 {
+		return nil, fmt.Errorf("the training part has only class %d", g.class[0])
+	}
+	s.w.load(s.data.X, d, train)
+	machines := len(g.class)
+	if machines == 2 {
+		machines = 1
+	}
+	dec := make([]float64, len(cs)*len(test)*machines) // by C, test point, machine
+	err := s.w.fit(ctx, labels, g.class, cs, func(q, c int, weights []float64, _ int) {
+		for t, i := range test {
+			dec[(c*len(test)+t)*machines+q] = dot(weights[:d], s.data.X[i*d:(i+1)*d]) + weights[d]
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	right := make([]int, len(cs))
+	for c := range cs {
+		for t, i := range test {
+			at := (c*len(test) + t) * machines
+			if g.class[strongest(dec[at:at+machines])] == s.data.Y[i] {
+				right[c]++
+			}
+		}
+	}
+	return right, nil
+}
