@@ -31,7 +31,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 func record(name string, b backend.Backend) string {
 	r := new(recorder)
 	i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
-	if v := panicOf(func() { checks[i].run(r, b, false) }); v != nil && v != (any)(stop{}) {
+	if v := panicOf(func() { checks[i].run(r, b, testing.Short()) }); v != nil && v != (any)(stop{}) {
 		panic(v)
 	}
 	return r.failure
@@ -39,7 +39,11 @@ func record(name string, b backend.Backend) string {
 
 // TestMutants is the test of the suite: it must find every error.
 func TestMutants(t *testing.T) {
-	for _, m := range mutants {
+	all := mutants
+	if !testing.Short() {
+		all = slices.Concat(mutants, largeMutants)
+	}
+	for _, m := range all {
 		t.Run(m.check+" "+m.error, func(t *testing.T) {
 			failure := record(m.check, m.open(ref.New()))
 			if failure == "" {
@@ -69,7 +73,7 @@ func TestCoverage(t *testing.T) {
 	methods = append(methods, "Shapes")
 	for _, c := range checks {
 		tried = append(tried, c.name)
-		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.check == c.name }) {
+		if !slices.ContainsFunc(slices.Concat(mutants, largeMutants), func(m mutant) bool { return m.check == c.name }) {
 			t.Errorf("no mutant for the check %s", c.name)
 		}
 	}
@@ -83,8 +87,8 @@ func TestCoverage(t *testing.T) {
 // TestMessages holds what a failure says: the primitive, the shapes, the place,
 // and the numbers.
 func TestMessages(t *testing.T) {
-	failure := record("Gemm", gemmLastRow{ref.New()})
-	for _, want := range []string{"Gemm NN [5003×33] ← [5003×17] [17×33]", "alpha=", "whole numbers", "element (5002, 0) is 0, want ", "elements are wrong"} {
+	failure := record("Gemm", gemmNoBeta{ref.New()})
+	for _, want := range []string{"Gemm NN [5×7] ← [5×6] [6×7], alpha=0 beta=1, whole numbers: ", "element (0, 0) is 0, want -4 (off by 4, allowed 0)", "of 35 elements are wrong"} {
 		if !strings.Contains(failure, want) {
 			t.Errorf("the failure does not say %q:\n%s", want, failure)
 		}
