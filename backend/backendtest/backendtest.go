@@ -34,10 +34,18 @@
 //     what only moves keeps the sign of zero;
 //   - Div, Sqrt and Reciprocal may be off by 2·eps·|want|, transcendental
 //     functions by 4·eps·|want| or a number too small to be normal;
-//   - a sum of K terms may be off by 4·eps·√K·Σ|term|. Since that hides one lost
-//     term of many, sums are also run on small integers, where rounding plays no
-//     part and any order of summation gives the same, exact result.
+//   - Affine and Axpby may be off by 2·eps·Σ|term|, other sums of K terms by
+//     4·eps·√K·Σ|term|. Since that hides one lost term of many, sums are also run
+//     on small integers, where rounding plays no part and any order of summation
+//     gives the same, exact result;
+//   - ln Σ e^a over n columns may be off by 4·eps·(|want| + √n);
+//   - a quantile and its weights may be off by 2·eps of the entries and of 1, and
+//     the kept elements of a dropout mask by one rounding, but zeros are where
+//     ref has them;
+//   - Adam may be off by 4·eps of numbers about as large as 1, which leaves no
+//     room for 1-β₂ᵗ in float32: torch computes its constants in float64.
 //
+// Numbers too small to be normal are numbers: flushing them to zero fails.
 // Zero times NaN or infinity is not asked for: matrix products see finite data.
 package backendtest
 
@@ -140,7 +148,7 @@ var checks = []check{
 	{"Shapes", checkShapes},
 }
 
-// TB is what the suite needs of a *testing.T. The tests of the suite itself pass
+// tb is what the suite needs of a *testing.T. The tests of the suite itself pass
 // a recorder.
 type tb interface {
 	Helper()
