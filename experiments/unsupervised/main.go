@@ -97,13 +97,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, ds := range sets {
+		if _, err := x.loader(&unit{ds: ds}); err != nil {
+			return err
+		}
+	}
 	// Opened here so that a wrong engine is reported before anything runs.
 	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
 		return err
 	}
 	x.dir, err = rundir.Open(rundir.Options{
 		Experiment: "unsupervised", Datasets: x.data.Datasets, Flags: flags.FlagSet,
-		Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
+		FirstSeed: x.settings.firstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
 	})
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func newConfig(o Options) *config {
 		Started:    time.Now().Truncate(time.Second),
 	}
 	for i := range c.Seeds {
-		c.Seeds[i] = i
+		c.Seeds[i] = o.FirstSeed + i
 	}
 	o.Flags.VisitAll(func(f *flag.Flag) { c.Flags[f.Name] = resolved(f) })
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -58,10 +58,11 @@ type Options struct {
 	Experiment string
 	Datasets   []string      // none is the embedded synthetic set
 	Flags      *flag.FlagSet // parsed; all of its flags go into config.json
-	Seeds      int           // seeds 0 … Seeds-1; 0 where the experiment has none
-	Engine     string        // what the backend says it is
-	Out        string        // the directory; "" is a new runs/<experiment>-<dataset>-<time>
-	Text       io.Writer     // where to repeat the log for humans; may be nil
+	FirstSeed  int
+	Seeds      int       // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
+	Engine     string    // what the backend says it is
+	Out        string    // the directory; "" is a new runs/<experiment>-<dataset>-<time>
+	Text       io.Writer // where to repeat the log for humans; may be nil
 }
 
 // Dir is an open run directory. Its methods may be called concurrently, but

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+)
+
+// small are flags that finish in a second or two.
+var small = []string{"-seeds", "2", "-epochs", "2", "-folds", "3"}
+
+func runOK(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	var stdout bytes.Buffer
+	if err := run(t.Context(), append(append([]string{"-out", out}, small...), args...), &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return stdout.String()
+}
+
+// results reads results.json without the timings.
+func results(t *testing.T, dir string) []map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		for _, k := range []string{"seconds", "graphs_per_second"} {
+			if _, ok := r[k]; !ok {
+				t.Errorf("results.json: a row lacks %q", k)
+			}
+			delete(r, k)
+		}
+	}
+	return rows
+}
+
+func weights(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "weights", "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no weights in %s (%v)", dir, err)
+	}
+	all := map[string][]byte{}
+	for _, f := range files {
+		if all[filepath.Base(f)], err = os.ReadFile(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestRunDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	stdout := runOK(t, dir)
+	for _, want := range []string{"untrained encoder", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol linear", "paired by seed"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+	rows := results(t, dir)
+	if len(rows) != 2*4 {
+		t.Errorf("%d rows in results.json, want 8", len(rows))
+	}
+	for _, r := range rows {
+		if m := r["mean"].(float64); m < 20 || m > 100 {
+			t.Errorf("%v: accuracy %v %%", r["method"], m)
+		}
+		if n := len(r["per_seed"].([]any)); n != 2 {
+			t.Errorf("%v: %d seeds", r["method"], n)
+		}
+	}
+	if n := len(weights(t, dir)); n != 8 {
+		t.Errorf("%d files of weights, want 8", n)
+	}
+	metrics, err := os.ReadFile(filepath.Join(dir, "metrics.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(metrics, []byte("\n")); lines != 1+3*2*2 {
+		t.Errorf("%d lines in metrics.csv, want a header and 3 methods × 2 seeds × 2 epochs", lines)
+	}
+	for _, f := range []string{"config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg", "plots/curves-motifs.png"} {
+		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+// TestDeterminism: equal seeds give equal results and weights at any number of
+// threads.
+func TestDeterminism(t *testing.T) {
+	type outcome struct {
+		Results []map[string]any
+		Weights map[string][]byte
+	}
+	var first outcome
+	for i, procs := range []int{1, 2, 4} {
+		old := runtime.GOMAXPROCS(procs)
+		dir := filepath.Join(t.TempDir(), "run")
+		runOK(t, dir)
+		runtime.GOMAXPROCS(old)
+		o := outcome{results(t, dir), weights(t, dir)}
+		if i == 0 {
+			first = o
+			continue
+		}
+		if d := cmp.Diff(first.Results, o.Results); d != "" {
+			t.Errorf("GOMAXPROCS %d: results differ:\n%s", procs, d)
+		}
+		if !maps.EqualFunc(first.Weights, o.Weights, bytes.Equal) {
+			t.Errorf("GOMAXPROCS %d: weights differ", procs)
+		}
+	}
+}
+
+// TestSeedsDiffer: a seed that did nothing would pass TestDeterminism.
+func TestSeedsDiffer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	runOK(t, dir, "-method", "untrained,specmatch")
+	w := weights(t, dir)
+	for _, method := range []string{"untrained", "specmatch"} {
+		if bytes.Equal(w["motifs-"+method+"-0.safetensors"], w["motifs-"+method+"-1.safetensors"]) {
+			t.Errorf("%s: seeds 0 and 1 have equal weights", method)
+		}
+	}
+	if bytes.Equal(w["motifs-untrained-0.safetensors"], w["motifs-specmatch-0.safetensors"]) {
+		t.Error("training changed nothing")
+	}
+}
+
+// TestHardThresholdIsInfoNCE: trained literally, the paper's loss changes
+// nothing, bit for bit.
+func TestHardThresholdIsInfoNCE(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	runOK(t, dir, "-method", "infonce,specmatch", "-adjacency", "hard", "-beta", "1")
+	w := weights(t, dir)
+	// The metadata names the method, so the numbers are compared.
+	a, b := w["motifs-infonce-0.safetensors"], w["motifs-specmatch-0.safetensors"]
+	tail := min(len(a), len(b)) * 9 / 10
+	if !bytes.Equal(a[len(a)-tail:], b[len(b)-tail:]) {
+		t.Error("SpecMatch-CL with the hard threshold differs from InfoNCE")
+	}
+}
+
+func TestInterruptedRunIsTakenUpAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	whole := filepath.Join(t.TempDir(), "whole")
+	runOK(t, whole)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	// The first unit that finishes ends the run.
+	stop := writerFunc(func(p []byte) (int, error) { return len(p), nil })
+	go func() {
+		for {
+			if data, err := os.ReadFile(filepath.Join(dir, "done.jsonl")); err == nil && len(data) > 0 {
+				cancel()
+				return
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			runtime.Gosched()
+		}
+	}()
+	err := run(ctx, append([]string{"-out", dir}, small...), io.Discard, stop)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "results.json")); err == nil {
+		t.Fatal("an interrupted run has results")
+	}
+	runOK(t, dir)
+	if d := cmp.Diff(results(t, whole), results(t, dir)); d != "" {
+		t.Errorf("the resumed run differs from an uninterrupted one:\n%s", d)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		usage bool
+		want  string
+	}{
+		{[]string{"-dataset", "MUTAG"}, true, "-data"},
+		{[]string{"-beta", "-1"}, true, "-beta"},
+		{[]string{"-method", "magic"}, true, "-method"},
+		{[]string{"-policy", "random9"}, true, "random9"},
+		{[]string{"-p", "101"}, true, "-p"},
+		{[]string{"-adjacency", "soft"}, true, "adjacency"},
+		{[]string{"-backend", "cuda"}, false, "rebuild with -tags cuda"},
+		{[]string{"-dataset", "MUTAG", "-data", "nowhere"}, false, "nowhere"},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		err := run(t.Context(), append([]string{"-out", dir}, c.args...), io.Discard, io.Discard)
+		var usage *cli.UsageError
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &usage) != c.usage {
+			t.Errorf("%v: got %v, want a usage error (%v) that names %q", c.args, err, c.usage, c.want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, &help, io.Discard); err == nil || !strings.Contains(help.String(), "-adjacency") {
+		t.Errorf("-h: %v\n%s", err, help.String())
+	}
+}
