@@ -40,6 +40,7 @@ import (
 	"unsafe"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -80,6 +81,7 @@ type engine[T float] struct {
 	task      args[T]
 
 	partial    []T // partial sums of the reductions
+	repeated   []T // one number, many times
 	candidates []T // values that UpperQuantile still chooses from
 
 	indexFree  []*backend.Indices
@@ -90,29 +92,26 @@ type engine[T float] struct {
 // that handing them to the workers allocates nothing. A primitive fills the
 // fields that it needs and runs a task: a type with this underlying type.
 type args[T float] struct {
-	k          *kernels[T]
-	dst, a, b  []T
-	c, d       []T
-	ptr, col   []int32
-	rows, cols int
-	n, inner   int
-	alpha      T
-	beta       T
-	transA     bool
-	transB     bool
-	seed       uint64
-	limit      uint64
-	keep       float64
-	unary      func(dst, a []T)
-	binary     func(dst, a, b []T)
-	scalar     func(dst, a []T, s T)
-	reduce     func(a []T) T
-	adam       adamArgs[T]
+	k           *kernels[T]
+	dst         []T
+	a, b, c, d  []T
+	ptr, col    []int32
+	rows, cols  int
+	inner, n    int
+	alpha, beta T
+	transA      bool
+	transB      bool
+	seed, limit uint64
+	unary       func(dst, a []T)
+	binary      func(dst, a, b []T)
+	reduce      func(a []T) T
+	adam        simd.AdamStep
 }
 
 func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 	e := &engine[T]{precision: p, k: k, pool: newPool(o.workers)}
 	e.task.k = &e.k
+	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
 		Engine: "cpu", ElementBytes: p.Bytes(),
 		Make: func(n int) (tensor.Buffer, error) { return &buffer[T]{alignedSlice[T](n)}, nil },

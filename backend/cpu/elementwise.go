@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -25,7 +26,7 @@ func (e *engine[T]) Fill(dst *tensor.Tensor, v float64) {
 
 type fillTask[T float] args[T]
 
-func (t *fillTask[T]) run(lo, hi int) { t.k.fill(t.dst[lo:hi], t.alpha) }
+func (t *fillTask[T]) run(lo, hi int) { fill(t.dst[lo:hi], t.alpha) }
 
 func (e *engine[T]) FillDiagonal(dst *tensor.Tensor, v float64) {
 	backend.CheckSquare("backend: FillDiagonal", dst)
@@ -74,16 +75,14 @@ func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *t
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.b, t.binary, t.cols = e.data(dst), e.data(a), e.data(row), e.k.binary[op], a.Cols
+	t.dst, t.a, t.b, t.binary, t.cols = e.data(dst), e.data(a), e.data(row), e.k.byRow[op], a.Cols
 	e.pool.do((*binaryRowTask[T])(t), a.Rows, rowsPer(grain, a.Cols))
 }
 
 type binaryRowTask[T float] args[T]
 
 func (t *binaryRowTask[T]) run(lo, hi int) {
-	for i := lo * t.cols; i < hi*t.cols; i += t.cols {
-		t.binary(t.dst[i:i+t.cols], t.a[i:i+t.cols], t.b)
-	}
+	t.binary(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], t.b)
 }
 
 func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
@@ -93,17 +92,14 @@ func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *t
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.b, t.scalar, t.cols = e.data(dst), e.data(a), e.data(col), e.k.scalar[op], a.Cols
+	t.dst, t.a, t.b, t.binary, t.cols = e.data(dst), e.data(a), e.data(col), e.k.byCol[op], a.Cols
 	e.pool.do((*binaryColTask[T])(t), a.Rows, rowsPer(grain, a.Cols))
 }
 
 type binaryColTask[T float] args[T]
 
 func (t *binaryColTask[T]) run(lo, hi int) {
-	for i := lo; i < hi; i++ {
-		j := i * t.cols
-		t.scalar(t.dst[j:j+t.cols], t.a[j:j+t.cols], t.b[i])
-	}
+	t.binary(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], t.b[lo:hi])
 }
 
 func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
@@ -111,16 +107,24 @@ func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *
 	e.withScalar(dst, op, a, s)
 }
 
-// withScalar sets dst_ij = op(a_ij, s) for a tensor s with one element.
+// withScalar sets dst_ij = op(a_ij, s) for a tensor s with one element: a row
+// that repeats it stays in the first-level cache and serves all kernels.
 func (e *engine[T]) withScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
 	t := &e.task
-	t.dst, t.a, t.alpha, t.scalar = e.data(dst), e.data(a), e.data(s)[0], e.k.scalar[op]
+	t.dst, t.a, t.binary = e.data(dst), e.data(a), e.k.binary[op]
+	t.b = e.repeated[:min(len(e.repeated), len(t.dst))]
+	fill(t.b, e.data(s)[0])
 	e.pool.do((*scalarTask[T])(t), len(t.dst), grain)
 }
 
 type scalarTask[T float] args[T]
 
-func (t *scalarTask[T]) run(lo, hi int) { t.scalar(t.dst[lo:hi], t.a[lo:hi], t.alpha) }
+func (t *scalarTask[T]) run(lo, hi int) {
+	for ; lo < hi; lo += len(t.b) {
+		n := min(len(t.b), hi-lo)
+		t.binary(t.dst[lo:lo+n], t.a[lo:lo+n], t.b[:n])
+	}
+}
 
 func (e *engine[T]) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
 	backend.CheckSame("backend: Affine", dst, a)
@@ -131,7 +135,7 @@ func (e *engine[T]) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, 
 
 type affineTask[T float] args[T]
 
-func (t *affineTask[T]) run(lo, hi int) { t.k.affine(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta) }
+func (t *affineTask[T]) run(lo, hi int) { simd.Affine(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta) }
 
 func (e *engine[T]) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
@@ -143,5 +147,5 @@ func (e *engine[T]) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, b
 type axpbyTask[T float] args[T]
 
 func (t *axpbyTask[T]) run(lo, hi int) {
-	t.k.axpby(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta, t.b[lo:hi])
+	simd.Axpby(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta, t.b[lo:hi])
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
 	"gonum.org/v1/gonum/blas"
 )
@@ -111,12 +112,12 @@ func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64,
 		e.pool.do((*splitGemmTask[T])(t), k, splitK)
 		sum := e.partial[:m*n]
 		for i := m * n; i < len(e.partial); i += m * n {
-			e.k.binary[backend.Add](sum, sum, e.partial[i:i+m*n])
+			simd.Add(sum, sum, e.partial[i:i+m*n])
 		}
 		if beta == 0 {
 			copy(out, sum)
 		} else {
-			e.k.axpby(out, 1, sum, t.beta, out)
+			simd.Axpby(out, 1, sum, t.beta, out)
 		}
 		return
 	}
@@ -164,6 +165,9 @@ func (t *splitGemmTask[T]) run(lo, hi int) {
 
 func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
 	backend.CheckSpMM(dst, a, x, self)
+	if dst.Len() == 0 {
+		return
+	}
 	t := &e.task
 	t.dst, t.a, t.b = e.data(dst), e.data(x), nil
 	if a.Val != nil {
@@ -176,26 +180,5 @@ func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, s
 type spmmTask[T float] args[T]
 
 func (t *spmmTask[T]) run(lo, hi int) {
-	cols := t.cols
-	add := t.k.binary[backend.Add]
-	end := rowAt(t.ptr, hi)
-	for i := rowAt(t.ptr, lo); i < end; i++ {
-		d := t.dst[i*cols : (i+1)*cols]
-		first, last := int(t.ptr[i]), int(t.ptr[i+1])
-		switch {
-		case t.alpha != 0:
-			t.k.scalar[backend.Mul](d, t.a[i*cols:(i+1)*cols], t.alpha)
-		default:
-			clear(d)
-		}
-		for k := first; k < last; k++ {
-			j := int(t.col[k])
-			x := t.a[j*cols : (j+1)*cols]
-			if t.b == nil {
-				add(d, d, x)
-			} else {
-				t.k.axpy(d, t.b[k], x)
-			}
-		}
-	}
+	simd.SpMM(t.dst, t.cols, rowAt(t.ptr, lo), rowAt(t.ptr, hi), t.ptr, t.col, t.b, t.a, t.alpha)
 }

@@ -17,7 +17,7 @@ func (e *engine[T]) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 	var w []T
 	if weights != nil {
 		w = e.data(weights)
-		e.k.fill(w, 0)
+		clear(w)
 	}
 	if n < 2 {
 		out[0] = 0

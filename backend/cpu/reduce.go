@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -37,7 +38,7 @@ func (e *engine[T]) sumRows(dst, x []T, rows int) {
 	cols := len(dst)
 	per := rowsPer(grain, cols)
 	if rows <= per {
-		addRows(&e.k, dst, x[:rows*cols])
+		simd.ColSums(dst, x[:rows*cols])
 		return
 	}
 	chunks := (rows + per - 1) / per
@@ -45,32 +46,14 @@ func (e *engine[T]) sumRows(dst, x []T, rows int) {
 	t := &e.task
 	t.dst, t.a, t.cols, t.n = e.partial, x, cols, per
 	e.pool.do((*partialRowsTask[T])(t), rows, per)
-	addRows(&e.k, dst, e.partial)
+	simd.ColSums(dst, e.partial)
 }
 
 type partialRowsTask[T float] args[T]
 
 func (t *partialRowsTask[T]) run(lo, hi int) {
 	c := lo / t.n * t.cols
-	addRows(t.k, t.dst[c:c+t.cols], t.a[lo*t.cols:hi*t.cols])
-}
-
-// addRows sets dst [1×F] to the sum of the rows of x [N×F], from first to last.
-func addRows[T float](k *kernels[T], dst, x []T) {
-	cols := len(dst)
-	switch {
-	case len(x) == 0:
-		clear(dst)
-		return
-	case cols == 1:
-		dst[0] = k.reduce[backend.RowSum](x)
-		return
-	}
-	copy(dst, x[:cols])
-	add := k.binary[backend.Add]
-	for i := cols; i < len(x); i += cols {
-		add(dst, dst, x[i:i+cols])
-	}
+	simd.ColSums(t.dst[c:c+t.cols], t.a[lo*t.cols:hi*t.cols])
 }
 
 func (e *engine[T]) Dot(dst, a, b *tensor.Tensor) {
@@ -94,9 +77,9 @@ type dotTask[T float] args[T]
 
 func (t *dotTask[T]) run(lo, hi int) {
 	if t.b == nil {
-		t.dst[lo/grain] = t.k.reduce[backend.RowSum](t.a[lo:hi])
+		t.dst[lo/grain] = simd.Sum(t.a[lo:hi])
 	} else {
-		t.dst[lo/grain] = t.k.dot(t.a[lo:hi], t.b[lo:hi])
+		t.dst[lo/grain] = simd.Dot(t.a[lo:hi], t.b[lo:hi])
 	}
 }
 
@@ -133,7 +116,7 @@ func (t *segmentSumTask[T]) run(lo, hi int) {
 	for g := rowAt(t.ptr, lo); g < end; g++ {
 		i, j := int(t.ptr[g]), int(t.ptr[g+1])
 		if j-i <= t.n {
-			addRows(t.k, t.dst[g*t.cols:(g+1)*t.cols], t.a[i*t.cols:j*t.cols])
+			simd.ColSums(t.dst[g*t.cols:(g+1)*t.cols], t.a[i*t.cols:j*t.cols])
 		}
 	}
 }

@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -13,47 +15,39 @@ func (e *engine[T]) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, s
 	backend.CheckDropout(dst, keep, step)
 	t := &e.task
 	t.dst, t.alpha = e.data(dst), T(1/keep)
-	t.seed = seed
-	t.limit = uint64(e.data(step)[0])
-	t.beta = T(keep)
-	t.keep = keep
+	t.seed = seed ^ mix(uint64(e.data(step)[0])+0x9e3779b97f4a7c15)
+	t.limit = uint64(math.Ceil(keep * (1 << 53)))
 	e.pool.do((*dropoutTask[T])(t), len(t.dst), costly)
 }
 
 type dropoutTask[T float] args[T]
 
 func (t *dropoutTask[T]) run(lo, hi int) {
-	for i := lo; i < hi; i++ {
-		var v T
-		if backend.DropoutKeep(t.keep, t.seed, t.limit, uint64(i)) {
-			v = t.alpha
-		}
-		t.dst[i] = v
+	values := [2]T{0, t.alpha}
+	seed, limit := t.seed, t.limit
+	x := uint64(lo)*0xd1342543de82ef95 + 1
+	dst := t.dst[lo:hi]
+	for i := range dst {
+		_, keep := bits.Sub64(mix(seed^mix(x))>>11, limit, 0) // 1 if below
+		dst[i] = values[keep&1]
+		x += 0xd1342543de82ef95
 	}
 }
 
-// adamArgs are the constants of one Adam update.
-type adamArgs[T float] struct {
-	decay        T
-	beta1, gain1 T // β₁, 1-β₁
-	beta2, gain2 T // β₂, 1-β₂
-	root2        T // 1/√(1-β₂ᵗ)
-	eps          T
-	rate         T // rate/(1-β₁ᵗ)
+// mix is the generator of [backend.DropoutKeep].
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 func (e *engine[T]) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
 	backend.CheckAdam(p, g, m, v, rate, step)
-	n := float64(e.data(step)[0])
 	t := &e.task
 	t.dst, t.a, t.c, t.d = e.data(p), e.data(g), e.data(m), e.data(v)
-	t.adam = adamArgs[T]{
-		decay: T(c.WeightDecay),
-		beta1: T(c.Beta1), gain1: T(1 - c.Beta1),
-		beta2: T(c.Beta2), gain2: T(1 - c.Beta2),
-		root2: T(1 / math.Sqrt(1-math.Pow(c.Beta2, n))),
-		eps:   T(c.Eps),
-		rate:  T(float64(e.data(rate)[0]) / (1 - math.Pow(c.Beta1, n))),
+	t.adam = simd.AdamStep{
+		Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, WeightDecay: c.WeightDecay,
+		Rate: float64(e.data(rate)[0]), Step: int(e.data(step)[0]),
 	}
 	e.pool.do((*adamTask[T])(t), len(t.dst), costly)
 }
@@ -61,5 +55,5 @@ func (e *engine[T]) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamCo
 type adamTask[T float] args[T]
 
 func (t *adamTask[T]) run(lo, hi int) {
-	t.k.adam(t.dst[lo:hi], t.a[lo:hi], t.c[lo:hi], t.d[lo:hi], &t.adam)
+	simd.Adam(t.dst[lo:hi], t.a[lo:hi], t.c[lo:hi], t.d[lo:hi], t.adam)
 }
