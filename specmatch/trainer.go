@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // Objective is the training loss L_C + β·L_G.
@@ -69,7 +70,7 @@ type Probe struct {
 }
 
 // NonFiniteError says that a loss or a gradient was not a finite number, which
-// ends training: the parameters are those before the step.
+// ends training: the model is as it was before the step.
 type NonFiniteError struct {
 	Step  int
 	What  string
@@ -94,15 +95,20 @@ type Trainer struct {
 	be    backend.Backend
 	tape  *autodiff.Tape
 	steps int
-	beta  float64 // the steered β
+	beta  float64          // the steered β
+	kept  []*tensor.Tensor // the model's buffers as they were before the step
 }
 
 // NewTrainer returns a trainer with a fresh Adam of the given learning rate.
 func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ...autodiff.Option) *Trainer {
-	return &Trainer{
+	tr := &Trainer{
 		Model: m, Objective: o, Optimizer: optim.NewAdam(be, m.Parameters(), rate),
 		be: be, tape: autodiff.NewTape(be, opts...),
 	}
+	for _, b := range m.Buffers() {
+		tr.kept = append(tr.kept, be.Alloc(b.Value.Rows, b.Value.Cols))
+	}
+	return tr
 }
 
 // Step trains on a batch of two views (graph.Batch.Views must be 2, with the
@@ -110,11 +116,12 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 // cost of two more backward passes; the training trajectory is the same with
 // and without, unless β is steered.
 //
-// A device failure and a non-finite loss or gradient are returned; the
-// parameters are then unchanged.
+// A device failure and a non-finite loss or gradient are returned. The
+// parameters are then unchanged, and after a non-finite number so are the
+// running statistics.
 func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
-	if b.Views() != 2 || b.ViewPtr[2] != 2*b.ViewPtr[1] {
-		return s, fmt.Errorf("specmatch: Step: want a batch of two equal views, have view pointers %v", b.ViewPtr)
+	if b.Views() != 2 || b.ViewPtr[2] != 2*b.ViewPtr[1] || b.ViewPtr[1] == 0 {
+		return s, fmt.Errorf("specmatch: Step: want a batch of two equal views of at least one graph, have view pointers %v", b.ViewPtr)
 	}
 	defer tr.tape.Reset()
 	defer func() {
@@ -131,6 +138,9 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	steered := tr.Objective.Beta.Ratio > 0
 	probe = probe || (steered && tr.steps == 0)
 	nn.ZeroGrad(tr.Model)
+	for i, x := range tr.Model.Buffers() {
+		tr.be.CopyBlock(tr.kept[i], 0, 0, x.Value, 0, 0, x.Value.Rows, x.Value.Cols)
+	}
 	lossC, lossG, z1, z2 := tr.losses(b, probe)
 	s.LossC, s.LossG = lossC.Float(), math.NaN()
 	if lossG != nil {
@@ -152,16 +162,25 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 		s.Probe.Ratio = s.Beta * s.Probe.GradG / s.Probe.GradC
 	}
 	if !finite(s.Loss) {
+		tr.restoreBuffers()
 		return s, &NonFiniteError{Step: tr.steps, What: "the loss", Value: s.Loss, Op: tr.tape.FirstNonFinite()}
 	}
 	tr.tape.Backward(loss)
 	if norm := tr.gradNorm(); !finite(norm) {
 		nn.ZeroGrad(tr.Model)
+		tr.restoreBuffers()
 		return s, &NonFiniteError{Step: tr.steps, What: "the gradient's norm", Value: norm}
 	}
 	tr.Optimizer.Step()
 	tr.steps++
 	return s, nil
+}
+
+// restoreBuffers undoes what the forward pass did to the running statistics.
+func (tr *Trainer) restoreBuffers() {
+	for i, x := range tr.Model.Buffers() {
+		tr.be.CopyBlock(x.Value, 0, 0, tr.kept[i], 0, 0, x.Value.Rows, x.Value.Cols)
+	}
 }
 
 // losses runs the model and returns L_C and, where it is needed, L_G.
