@@ -128,6 +128,17 @@ func TestLinearSVCClosedForm(t *testing.T) {
 	closeTo(t, "intercept", m.Intercept, []float64{4 * 3 / (1 + 4*5.0)}, 1e-14)
 }
 
+func TestStrongestTakesFirstOfEquals(t *testing.T) {
+	for _, tc := range []struct {
+		dec  []float64
+		want int
+	}{{[]float64{0}, 0}, {[]float64{1e-9}, 1}, {[]float64{-3, -1, -1}, 1}, {[]float64{2, 2, 1}, 0}} {
+		if got := strongest(tc.dec); got != tc.want {
+			t.Errorf("decisions %v: class %d, want %d", tc.dec, got, tc.want)
+		}
+	}
+}
+
 // A path of warm starts must end where cold starts do.
 func TestLinearWarmStart(t *testing.T) {
 	d := blobs(31, 200, 9, 3, 0.4)
