@@ -15,9 +15,10 @@ type Float interface{ float32 | float64 }
 // the tiles of that block pass over it.
 const (
 	// kcMax bounds kc. It is part of the results' definition: sums restart at
-	// every block of K. Longer blocks write C less often; 256 rows of a panel
-	// of 32 float32 are 32 KiB.
-	kcMax = 256
+	// every block of K. Longer blocks write C less often; 320 rows of a panel
+	// of 32 float32 are 40 KiB, a little more than the first-level cache, which
+	// costs less than a second block for the widths around 300.
+	kcMax = 320
 	// ncBytes bounds a packed block of B.
 	ncBytes = 512 << 10
 	// mcBytes bounds a block of A.
@@ -25,6 +26,8 @@ const (
 	// callFlops bounds the work of one assembly call, which the Go scheduler
 	// cannot interrupt: about 40 µs at 100 GFLOP/s.
 	callFlops = 4 << 20
+	// aheadRows is how many rows of Aᵀ a kernel prefetches ahead.
+	aheadRows = 16
 )
 
 // Values of gemmArgs.mode: what becomes of the finished sums.
@@ -41,6 +44,8 @@ type gemmArgs struct {
 	a           unsafe.Pointer // A[0,0] of the first tile
 	rsA, csA    uintptr        // steps to the next row and column of A
 	aStep       uintptr        // step to the next tile of A
+	ahead       uintptr        // prefetching starts so far after a tile's A
+	aheadStep   uintptr        // and moves on so much with every k
 	b           unsafe.Pointer // the panel of B
 	ldb         uintptr        // step to the next row of the panel
 	c           unsafe.Pointer // C[0,0] of the first tile
@@ -128,7 +133,7 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 
 			// B is used where it lies if its rows are panels already, or if too
 			// few rows of A would repay the packing.
-			inPlace := !ts.pack && !tB && (nb == width && ldb <= 2*width || m <= 2*ts.mr)
+			inPlace := !ts.pack && !tB && (ldb*size <= 256 || m <= 2*ts.mr)
 			tail := nb % width // a panel that is not a multiple of vectors is always packed
 			if inPlace && tail%ts.lanes == 0 {
 				tail = 0
@@ -149,10 +154,12 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 			}
 			for t0 := 0; t0 < tiles; t0 += mTiles {
 				t1 := min(tiles, t0+mTiles)
-				packA := ts.pack
+				// Tall tiles read rows of A that fall into the same sets of the
+				// cache if they lie a power of two apart.
+				packA := ts.pack || ts.mr > 8 && !tA && lda*size%2048 == 0 && nb > width
 				if packA {
-					ws.a = grow(ws.a, (t1-t0)*maxH*kb)
-					packTiles(ws.a, a, rsA, csA, firstRow, t0, t1, k0, kb)
+					ws.a = grow(ws.a, (t1-t0)*(maxH*kb+tilePad))
+					packTiles(ws.a, a, rsA, csA, h, tall, t0, t1, k0, kb)
 				}
 				for j := 0; j < nb; j += width {
 					w := min(width, nb-j)
@@ -176,13 +183,22 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 						p.tiles = min(end-t, perCall)
 						next := t + p.tiles
 						if packA {
-							p.a = unsafe.Pointer(&ws.a[(i-firstRow(t0))*kb])
+							p.a = unsafe.Pointer(&ws.a[(i-firstRow(t0))*kb+(t-t0)*tilePad])
 							p.rsA, p.csA = uintptr(size), uintptr(rows*size)
-							p.aStep = uintptr(rows * kb * size)
+							p.aStep = uintptr((rows*kb + tilePad) * size)
 						} else {
 							p.a = unsafe.Pointer(&a[i*rsA+k0*csA])
 							p.rsA, p.csA = uintptr(rsA*size), uintptr(csA*size)
 							p.aStep = uintptr(rows * rsA * size)
+						}
+						// Prefetch the rows of Aᵀ to come, or the next tile if the
+						// tiles are contiguous.
+						p.ahead, p.aheadStep = 0, 0
+						switch {
+						case packA || !tA && lda == kb:
+							p.ahead, p.aheadStep = p.aStep, uintptr(rows*size)
+						case tA:
+							p.ahead, p.aheadStep = aheadRows*p.csA, p.csA
 						}
 						p.c = unsafe.Pointer(&c[i*ldc+j0+j])
 						ts.kern[rows][nv-1](p)
@@ -201,20 +217,44 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 // width columns, each kb rows below each other. The last panel is as wide as
 // its columns need in whole vectors; what is left of it is zero.
 func packB[T Float](dst []T, tB bool, b []T, ldb, k0, j0, kb, nb, width, lanes int) {
+	whole := nb / width
+	if !tB && whole > 0 && fast[T]() {
+		copyTiles(dst, width*kb, width, b[k0*ldb+j0:], width, ldb, width, whole, kb)
+	}
 	for j := 0; j < nb; j += width {
 		w := min(width, nb-j)
 		wp := (w + lanes - 1) / lanes * lanes
 		panel := dst[j*kb : j*kb+wp*kb]
-		if tB {
+		switch {
+		case tB:
 			packTrans(panel, b[(j0+j)*ldb+k0:], ldb, kb, w, wp)
-			continue
-		}
-		for k := range kb {
-			row := panel[k*wp : k*wp+wp]
-			copy(row, b[(k0+k)*ldb+j0+j:][:w])
-			clear(row[w:])
+		case fast[T]():
+			if w < width {
+				copyTiles(panel, 0, wp, b[k0*ldb+j0+j:], 0, ldb, w, 1, kb)
+			}
+		default:
+			for k := range kb {
+				row := panel[k*wp : k*wp+wp]
+				copy(row, b[(k0+k)*ldb+j0+j:][:w])
+				clear(row[w:])
+			}
 		}
 	}
+}
+
+// copyTiles cuts n rows of width·tiles floats, ld apart, into tiles:
+// dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < width, which is at
+// most two vectors. What is left of the last vector is written too, with zeros.
+func copyTiles[T Float](dst []T, tile, row int, src []T, srcTile, ld, width, tiles, n int) {
+	lanes := 8
+	if level == AVX512 {
+		lanes = 16
+	}
+	f := packRows1
+	if width > lanes {
+		f, width = packRows2, width-lanes
+	}
+	f(at(dst, 0), uintptr(4*tile), uintptr(4*row), at(src, 0), uintptr(4*srcTile), uintptr(4*ld), width, tiles, n)
 }
 
 // packTrans sets the kb×wp panel to the transpose of the w×kb matrix b, and
@@ -225,36 +265,70 @@ func packTrans[T Float](panel, b []T, ldb, kb, w, wp int) {
 			clear(panel[k*wp+w : k*wp+wp])
 		}
 	}
-	// Eight columns at a time: each panel row is then written in whole pieces.
-	j := 0
-	for ; j+8 <= w; j += 8 {
-		b0, b1, b2, b3 := b[j*ldb:][:kb], b[(j+1)*ldb:][:kb], b[(j+2)*ldb:][:kb], b[(j+3)*ldb:][:kb]
-		b4, b5, b6, b7 := b[(j+4)*ldb:][:kb], b[(j+5)*ldb:][:kb], b[(j+6)*ldb:][:kb], b[(j+7)*ldb:][:kb]
-		for k := range b0 {
-			d := panel[k*wp+j:][:8]
-			d[0], d[1], d[2], d[3] = b0[k], b1[k], b2[k], b3[k]
-			d[4], d[5], d[6], d[7] = b4[k], b5[k], b6[k], b7[k]
+	transposeInto(panel, wp, b, ldb, w, kb, false)
+}
+
+// transposeInto sets dst[k·ldd+r] = src[r·lds+k] for r < rows, k < n. With spill
+// it may write up to 8 elements past the end of each row of dst, rows from the
+// last to the first, so that only the last spill stays.
+func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill bool) {
+	done := 0 // rows that the assembly has done, of columns k < n8
+	n8 := n &^ 7
+	if fast[T]() && n8 > 0 {
+		done = rows &^ 7
+		if spill && rows > 8 {
+			done = rows
+		}
+		var p [8]*float32
+		for r := (done - 1) &^ 7; r >= 0; r -= 8 {
+			for i := range p {
+				p[i] = at(src, min(r+i, rows-1)*lds)
+			}
+			transpose8(at(dst, r), uintptr(4*ldd), &p, n8)
 		}
 	}
-	for ; j < w; j++ {
-		for k, v := range b[j*ldb:][:kb] {
-			panel[k*wp+j] = v
+	for r := range rows {
+		from := 0
+		if r < done {
+			from = n8
+		}
+		s := src[r*lds:][:n]
+		for k := from; k < n; k++ {
+			dst[k*ldd+r] = s[k]
 		}
 	}
 }
 
-// packTiles copies tiles t0..t1 of op(A), columns k0..k0+kb, into dst: each
-// tile is kb columns below each other.
-func packTiles[T Float](dst, a []T, rsA, csA int, firstRow func(int) int, t0, t1, k0, kb int) {
-	for t := t0; t < t1; t++ {
-		i, rows := firstRow(t), firstRow(t+1)-firstRow(t)
-		tile := dst[:rows*kb]
-		dst = dst[rows*kb:]
-		for r := range rows {
-			src := a[(i+r)*rsA+k0*csA:]
-			for k := range kb {
-				tile[k*rows+r] = src[k*csA]
+// tilePad is the number of elements between packed tiles, for kernels that copy
+// whole vectors.
+const tilePad = 16
+
+// packTiles copies tiles t0..t1 of op(A), columns k0..k0+kb, into dst: each tile
+// is kb columns below each other. Tiles before tall have h+1 rows, the others h.
+func packTiles[T Float](dst, a []T, rsA, csA, h, tall, t0, t1, k0, kb int) {
+	for t := t0; t < t1; {
+		rows, end := h+1, min(t1, tall)
+		if t >= tall {
+			rows, end = h, t1
+		}
+		i := t*h + min(t, tall)
+		step := rows*kb + tilePad
+		src := a[i*rsA+k0*csA:]
+		switch {
+		case rsA == 1 && fast[T]():
+			copyTiles(dst, step, rows, src, rows, csA, rows, end-t, kb)
+		case csA == 1:
+			for u := range end - t {
+				transposeInto(dst[u*step:][:step], rows, src[u*rows*rsA:], rsA, rows, kb, true)
+			}
+		default:
+			for u := range end - t {
+				for k := range kb {
+					copy(dst[u*step+k*rows:][:rows], src[k*csA+u*rows:])
+				}
 			}
 		}
+		dst = dst[(end-t)*step:]
+		t = end
 	}
 }

@@ -13,23 +13,31 @@ TEXT ·sgemm1x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile1:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 loop2:
 	VMOVUPS 0(BX), Y12
 	ADDQ R13, BX
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS Y12, Y14, Y0
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop2
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -87,13 +95,18 @@ TEXT ·sgemm1x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile9:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 loop10:
@@ -103,10 +116,13 @@ loop10:
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS Y12, Y14, Y0
 	VFMADD231PS Y13, Y14, Y1
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop10
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -178,13 +194,20 @@ TEXT ·sgemm2x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile17:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 loop18:
@@ -194,10 +217,13 @@ loop18:
 	VFMADD231PS Y12, Y14, Y0
 	VBROADCASTSS (SI)(R9*1), Y15
 	VFMADD231PS Y12, Y15, Y1
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop18
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -275,13 +301,20 @@ TEXT ·sgemm2x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile25:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -296,10 +329,13 @@ loop26:
 	VBROADCASTSS (SI)(R9*1), Y15
 	VFMADD231PS Y12, Y15, Y2
 	VFMADD231PS Y13, Y15, Y3
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop26
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -405,13 +441,22 @@ TEXT ·sgemm3x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile33:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -424,10 +469,13 @@ loop34:
 	VFMADD231PS Y12, Y15, Y1
 	VBROADCASTSS (SI)(R9*2), Y14
 	VFMADD231PS Y12, Y14, Y2
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop34
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -525,13 +573,22 @@ TEXT ·sgemm3x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile41:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -551,10 +608,13 @@ loop42:
 	VBROADCASTSS (SI)(R9*2), Y14
 	VFMADD231PS Y12, Y14, Y4
 	VFMADD231PS Y13, Y14, Y5
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop42
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -694,13 +754,24 @@ TEXT ·sgemm4x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile49:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -716,10 +787,13 @@ loop50:
 	VFMADD231PS Y12, Y14, Y2
 	VBROADCASTSS (SI)(R10*1), Y15
 	VFMADD231PS Y12, Y15, Y3
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop50
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -837,13 +911,24 @@ TEXT ·sgemm4x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile57:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -868,10 +953,13 @@ loop58:
 	VBROADCASTSS (SI)(R10*1), Y15
 	VFMADD231PS Y12, Y15, Y6
 	VFMADD231PS Y13, Y15, Y7
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop58
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -1045,13 +1133,26 @@ TEXT ·sgemm5x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile65:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -1070,10 +1171,13 @@ loop66:
 	VFMADD231PS Y12, Y15, Y3
 	VBROADCASTSS (SI)(R9*4), Y14
 	VFMADD231PS Y12, Y14, Y4
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop66
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -1211,13 +1315,26 @@ TEXT ·sgemm5x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile73:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -1247,10 +1364,13 @@ loop74:
 	VBROADCASTSS (SI)(R9*4), Y14
 	VFMADD231PS Y12, Y14, Y8
 	VFMADD231PS Y13, Y14, Y9
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop74
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -1458,13 +1578,28 @@ TEXT ·sgemm6x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile81:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -1486,10 +1621,13 @@ loop82:
 	VFMADD231PS Y12, Y14, Y4
 	VBROADCASTSS (SI)(R11*1), Y15
 	VFMADD231PS Y12, Y15, Y5
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop82
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -1647,13 +1785,28 @@ TEXT ·sgemm6x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile89:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -1688,10 +1841,13 @@ loop90:
 	VBROADCASTSS (SI)(R11*1), Y15
 	VFMADD231PS Y12, Y15, Y10
 	VFMADD231PS Y13, Y15, Y11
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop90
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSS gemmArgs_alpha(DI), Y12
 	VBROADCASTSS gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -1933,23 +2089,31 @@ TEXT ·dgemm1x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile97:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 loop98:
 	VMOVUPD 0(BX), Y12
 	ADDQ R13, BX
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD Y12, Y14, Y0
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop98
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2007,13 +2171,18 @@ TEXT ·dgemm1x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile105:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 loop106:
@@ -2023,10 +2192,13 @@ loop106:
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD Y12, Y14, Y0
 	VFMADD231PD Y13, Y14, Y1
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop106
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2098,13 +2270,20 @@ TEXT ·dgemm2x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile113:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 loop114:
@@ -2114,10 +2293,13 @@ loop114:
 	VFMADD231PD Y12, Y14, Y0
 	VBROADCASTSD (SI)(R9*1), Y15
 	VFMADD231PD Y12, Y15, Y1
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop114
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2195,13 +2377,20 @@ TEXT ·dgemm2x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile121:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -2216,10 +2405,13 @@ loop122:
 	VBROADCASTSD (SI)(R9*1), Y15
 	VFMADD231PD Y12, Y15, Y2
 	VFMADD231PD Y13, Y15, Y3
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop122
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2325,13 +2517,22 @@ TEXT ·dgemm3x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile129:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -2344,10 +2545,13 @@ loop130:
 	VFMADD231PD Y12, Y15, Y1
 	VBROADCASTSD (SI)(R9*2), Y14
 	VFMADD231PD Y12, Y14, Y2
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop130
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2445,13 +2649,22 @@ TEXT ·dgemm3x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile137:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -2471,10 +2684,13 @@ loop138:
 	VBROADCASTSD (SI)(R9*2), Y14
 	VFMADD231PD Y12, Y14, Y4
 	VFMADD231PD Y13, Y14, Y5
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop138
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2614,13 +2830,24 @@ TEXT ·dgemm4x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile145:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -2636,10 +2863,13 @@ loop146:
 	VFMADD231PD Y12, Y14, Y2
 	VBROADCASTSD (SI)(R10*1), Y15
 	VFMADD231PD Y12, Y15, Y3
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop146
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2757,13 +2987,24 @@ TEXT ·dgemm4x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile153:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -2788,10 +3029,13 @@ loop154:
 	VBROADCASTSD (SI)(R10*1), Y15
 	VFMADD231PD Y12, Y15, Y6
 	VFMADD231PD Y13, Y15, Y7
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop154
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -2965,13 +3209,26 @@ TEXT ·dgemm5x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile161:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -2990,10 +3247,13 @@ loop162:
 	VFMADD231PD Y12, Y15, Y3
 	VBROADCASTSD (SI)(R9*4), Y14
 	VFMADD231PD Y12, Y14, Y4
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop162
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -3131,13 +3391,26 @@ TEXT ·dgemm5x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile169:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -3167,10 +3440,13 @@ loop170:
 	VBROADCASTSD (SI)(R9*4), Y14
 	VFMADD231PD Y12, Y14, Y8
 	VFMADD231PD Y13, Y14, Y9
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop170
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -3378,13 +3654,28 @@ TEXT ·dgemm6x4AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile177:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -3406,10 +3697,13 @@ loop178:
 	VFMADD231PD Y12, Y14, Y4
 	VBROADCASTSD (SI)(R11*1), Y15
 	VFMADD231PD Y12, Y15, Y5
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop178
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX
@@ -3567,13 +3861,28 @@ TEXT ·dgemm6x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ gemmArgs_csA(DI), R12
 	MOVQ gemmArgs_ldb(DI), R13
 	MOVQ gemmArgs_c(DI), DX
-	MOVQ gemmArgs_ldc(DI), AX
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 tile185:
 	MOVQ R14, SI
 	MOVQ gemmArgs_b(DI), BX
 	MOVQ gemmArgs_k(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
+	MOVQ DX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	PREFETCHT0 0(R15)
+	ADDQ AX, R15
+	MOVQ gemmArgs_ahead(DI), AX
+	ADDQ R14, AX
 	VXORPS X0, X0, X0
 	VXORPS X1, X1, X1
 	VXORPS X2, X2, X2
@@ -3608,10 +3917,13 @@ loop186:
 	VBROADCASTSD (SI)(R11*1), Y15
 	VFMADD231PD Y12, Y15, Y10
 	VFMADD231PD Y13, Y15, Y11
+	PREFETCHT0 (AX)
+	ADDQ gemmArgs_aheadStep(DI), AX
 	ADDQ R12, SI
 	DECQ CX
 	JNZ loop186
 	MOVQ gemmArgs_mode(DI), CX
+	MOVQ gemmArgs_ldc(DI), AX
 	VBROADCASTSD gemmArgs_alpha(DI), Y12
 	VBROADCASTSD gemmArgs_beta(DI), Y13
 	MOVQ gemmArgs_maskVec(DI), BX

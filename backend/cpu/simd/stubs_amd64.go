@@ -332,6 +332,15 @@ func expSumOnlyAVX512(alpha float32, c float32, a *float32, n int) float32
 func maxIndexAVX512(p *int32, n int, base int32) uint32
 
 //go:noescape
+func transpose8AVX512(dst *float32, ldd uintptr, src *[8]*float32, n int)
+
+//go:noescape
+func packRows1AVX512(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
+
+//go:noescape
+func packRows2AVX512(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
+
+//go:noescape
 func colSums1AVX512(p *stripArgs)
 
 //go:noescape
@@ -1382,6 +1391,15 @@ func expSumOnlyAVX2(alpha float32, c float32, a *float32, n int) float32
 func maxIndexAVX2(p *int32, n int, base int32) uint32
 
 //go:noescape
+func transpose8AVX2(dst *float32, ldd uintptr, src *[8]*float32, n int)
+
+//go:noescape
+func packRows1AVX2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
+
+//go:noescape
+func packRows2AVX2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
+
+//go:noescape
 func colSums1AVX2(p *stripArgs)
 
 //go:noescape
@@ -2215,4 +2233,28 @@ func maxIndex(p *int32, n int, base int32) uint32 {
 		return maxIndexAVX512(p, n, base)
 	}
 	return maxIndexAVX2(p, n, base)
+}
+
+func transpose8(dst *float32, ldd uintptr, src *[8]*float32, n int) {
+	if level == AVX512 {
+		transpose8AVX512(dst, ldd, src, n)
+		return
+	}
+	transpose8AVX2(dst, ldd, src, n)
+}
+
+func packRows1(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
+	if level == AVX512 {
+		packRows1AVX512(dst, tile, row, src, srcTile, ld, last, tiles, n)
+		return
+	}
+	packRows1AVX2(dst, tile, row, src, srcTile, ld, last, tiles, n)
+}
+
+func packRows2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
+	if level == AVX512 {
+		packRows2AVX512(dst, tile, row, src, srcTile, ld, last, tiles, n)
+		return
+	}
+	packRows2AVX2(dst, tile, row, src, srcTile, ld, last, tiles, n)
 }

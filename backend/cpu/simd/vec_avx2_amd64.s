@@ -3571,6 +3571,149 @@ partmaxIndexAVX2:
 	MOVL AX, ret+24(FP)
 	RET
 
+// transpose8AVX2: dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes.
+TEXT ·transpose8AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ ldd+8(FP), AX
+	MOVQ src+16(FP), SI
+	MOVQ n+24(FP), CX
+	MOVQ 0(SI), R8
+	MOVQ 8(SI), R9
+	MOVQ 16(SI), R10
+	MOVQ 24(SI), R11
+	MOVQ 32(SI), R12
+	MOVQ 40(SI), R13
+	MOVQ 48(SI), BX
+	MOVQ 56(SI), DX
+	XORQ SI, SI
+	SUBQ $8, CX
+	JLT donetranspose8AVX2
+looptranspose8AVX2:
+	VMOVUPS (R8)(SI*1), X0
+	VINSERTF128 $1, (R12)(SI*1), Y0, Y0
+	VMOVUPS 16(R8)(SI*1), X4
+	VINSERTF128 $1, 16(R12)(SI*1), Y4, Y4
+	VMOVUPS (R9)(SI*1), X1
+	VINSERTF128 $1, (R13)(SI*1), Y1, Y1
+	VMOVUPS 16(R9)(SI*1), X5
+	VINSERTF128 $1, 16(R13)(SI*1), Y5, Y5
+	VMOVUPS (R10)(SI*1), X2
+	VINSERTF128 $1, (BX)(SI*1), Y2, Y2
+	VMOVUPS 16(R10)(SI*1), X6
+	VINSERTF128 $1, 16(BX)(SI*1), Y6, Y6
+	VMOVUPS (R11)(SI*1), X3
+	VINSERTF128 $1, (DX)(SI*1), Y3, Y3
+	VMOVUPS 16(R11)(SI*1), X7
+	VINSERTF128 $1, 16(DX)(SI*1), Y7, Y7
+	VUNPCKLPS Y1, Y0, Y8
+	VUNPCKHPS Y1, Y0, Y9
+	VUNPCKLPS Y3, Y2, Y10
+	VUNPCKHPS Y3, Y2, Y11
+	VUNPCKLPD Y10, Y8, Y12
+	VUNPCKHPD Y10, Y8, Y13
+	VUNPCKLPD Y11, Y9, Y14
+	VUNPCKHPD Y11, Y9, Y15
+	VMOVUPS Y12, (DI)
+	ADDQ AX, DI
+	VMOVUPS Y13, (DI)
+	ADDQ AX, DI
+	VMOVUPS Y14, (DI)
+	ADDQ AX, DI
+	VMOVUPS Y15, (DI)
+	ADDQ AX, DI
+	VUNPCKLPS Y5, Y4, Y8
+	VUNPCKHPS Y5, Y4, Y9
+	VUNPCKLPS Y7, Y6, Y10
+	VUNPCKHPS Y7, Y6, Y11
+	VUNPCKLPD Y10, Y8, Y12
+	VUNPCKHPD Y10, Y8, Y13
+	VUNPCKLPD Y11, Y9, Y14
+	VUNPCKHPD Y11, Y9, Y15
+	VMOVUPS Y12, (DI)
+	ADDQ AX, DI
+	VMOVUPS Y13, (DI)
+	ADDQ AX, DI
+	VMOVUPS Y14, (DI)
+	ADDQ AX, DI
+	VMOVUPS Y15, (DI)
+	ADDQ AX, DI
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JGE looptranspose8AVX2
+donetranspose8AVX2:
+	VZEROUPPER
+	RET
+
+// packRows1AVX2: dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < 1 vectors, the last with
+// last lanes, then zeros; steps in bytes.
+TEXT ·packRows1AVX2(SB), NOSPLIT, $0-72
+	MOVQ last+48(FP), R10
+	SHLQ $2, R10
+	LEAQ ·maskTable+32(SB), R13
+	SUBQ R10, R13
+	VMOVDQU (R13), Y15
+	MOVQ dst+0(FP), R8
+	MOVQ tile+8(FP), R11
+	MOVQ row+16(FP), R13
+	MOVQ src+24(FP), R9
+	MOVQ srcTile+32(FP), R10
+	MOVQ ld+40(FP), R12
+	MOVQ n+64(FP), DX
+	MOVQ tiles+56(FP), BX
+rowpackRows1AVX2:
+	MOVQ R8, DI
+	MOVQ R9, SI
+	MOVQ BX, CX
+tilepackRows1AVX2:
+	VMASKMOVPS 0(SI), Y15, Y0
+	VMOVUPS Y0, 0(DI)
+	ADDQ R10, SI
+	ADDQ R11, DI
+	DECQ CX
+	JNZ tilepackRows1AVX2
+	ADDQ R13, R8
+	ADDQ R12, R9
+	DECQ DX
+	JNZ rowpackRows1AVX2
+	VZEROUPPER
+	RET
+
+// packRows2AVX2: dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < 2 vectors, the last with
+// last lanes, then zeros; steps in bytes.
+TEXT ·packRows2AVX2(SB), NOSPLIT, $0-72
+	MOVQ last+48(FP), R10
+	SHLQ $2, R10
+	LEAQ ·maskTable+32(SB), R13
+	SUBQ R10, R13
+	VMOVDQU (R13), Y15
+	MOVQ dst+0(FP), R8
+	MOVQ tile+8(FP), R11
+	MOVQ row+16(FP), R13
+	MOVQ src+24(FP), R9
+	MOVQ srcTile+32(FP), R10
+	MOVQ ld+40(FP), R12
+	MOVQ n+64(FP), DX
+	MOVQ tiles+56(FP), BX
+rowpackRows2AVX2:
+	MOVQ R8, DI
+	MOVQ R9, SI
+	MOVQ BX, CX
+tilepackRows2AVX2:
+	VMOVUPS 0(SI), Y0
+	VMASKMOVPS 32(SI), Y15, Y1
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ R10, SI
+	ADDQ R11, DI
+	DECQ CX
+	JNZ tilepackRows2AVX2
+	ADDQ R13, R8
+	ADDQ R12, R9
+	DECQ DX
+	JNZ rowpackRows2AVX2
+	VZEROUPPER
+	RET
+
 DATA exp2<>+0(SB)/8, $0x3f0000003f000000
 DATA exp2<>+8(SB)/8, $0x3f0000003f000000
 DATA exp2<>+16(SB)/8, $0x3f0000003f000000

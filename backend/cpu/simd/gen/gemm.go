@@ -78,7 +78,6 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 	o.p("MOVQ gemmArgs_csA(DI), R12")
 	o.p("MOVQ gemmArgs_ldb(DI), R13")
 	o.p("MOVQ gemmArgs_c(DI), DX")
-	o.p("MOVQ gemmArgs_ldc(DI), AX")
 	o.p("LEAQ (R9)(R9*2), R10")
 	o.p("LEAQ (R9)(R9*4), R11")
 	o.p("%s:", tile)
@@ -89,6 +88,16 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 	}
 	o.p("MOVQ gemmArgs_b(DI), BX")
 	o.p("MOVQ gemmArgs_k(DI), CX")
+	o.p("MOVQ gemmArgs_ldc(DI), AX")
+	o.p("MOVQ DX, R15")
+	for range mr {
+		for j := 0; j < nv*s.bytes; j += 64 {
+			o.p("PREFETCHT0 %d(R15)", j)
+		}
+		o.p("ADDQ AX, R15")
+	}
+	o.p("MOVQ gemmArgs_ahead(DI), AX")
+	o.p("ADDQ R14, AX")
 	for i := range mr * nv {
 		if i < 16 {
 			o.p("VXORPS X%d, X%d, X%d", i, i, i)
@@ -107,6 +116,8 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 			o.p("VFMADD231%s %s, %s, %s", el.ps, b(j), tmp(r), acc(r, j))
 		}
 	}
+	o.p("PREFETCHT0 (AX)")
+	o.p("ADDQ gemmArgs_aheadStep(DI), AX")
 	o.p("ADDQ R12, SI")
 	if mr > 7 {
 		o.p("ADDQ R12, R8")
@@ -118,6 +129,7 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 	alpha, beta, t, mask := b(0), b(1), tmp(0), tmp(1)
 	scale, update, next := o.l("scale"), o.l("update"), o.l("next")
 	o.p("MOVQ gemmArgs_mode(DI), CX")
+	o.p("MOVQ gemmArgs_ldc(DI), AX")
 	o.p("VBROADCAST%s gemmArgs_alpha(DI), %s", el.ss, alpha)
 	o.p("VBROADCAST%s gemmArgs_beta(DI), %s", el.ss, beta)
 	if s.reg == "Z" {

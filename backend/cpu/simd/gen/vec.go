@@ -360,6 +360,7 @@ func vecFile(o *out, s isa) {
 		r.write(o, s)
 	}
 	maxIndex(o, s)
+	packFile(o, s)
 	o.writeConsts()
 }
 
@@ -388,5 +389,8 @@ func dispatch() (asm, noasm string) {
 		emit(r.name, a, "float32")
 	}
 	emit("maxIndex", maxIndexArgs(), "uint32")
+	emit("transpose8", transposeArgs(), "")
+	emit("packRows1", packRowsArgs(), "")
+	emit("packRows2", packRowsArgs(), "")
 	return x.String(), y.String()
 }
