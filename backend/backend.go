@@ -13,12 +13,13 @@
 //
 //   - Shapes are checked; a wrong one panics with *[tensor.ShapeError].
 //   - The destination may be the same tensor as an input of an elementwise
-//     primitive ([Backend.Unary], [Backend.Binary], the Row and Col forms,
-//     [Backend.Affine], [Backend.Axpby]). Everywhere else it must not be.
+//     primitive ([Backend.Unary], [Backend.Binary], the Row, Col and Scalar
+//     forms, [Backend.Affine], [Backend.Axpby]). Everywhere else it must not be.
 //   - Old contents of the destination, NaN included, never reach the result
 //     (except where a formula names dst on its right side).
 //   - Reductions run in an order that depends on shapes only. Equal inputs give
 //     equal bits, for any number of threads.
+//   - Denormal numbers are numbers: no engine flushes them to zero.
 //   - Nothing leaves the device: scalars are 1×1 tensors. Only [Backend.Upload]
 //     and [Backend.Download] move data, and only Download waits. That is what
 //     lets a whole training step be recorded ([Backend.Capture]) and replayed.
@@ -68,7 +69,7 @@ type RowOp uint8
 const (
 	RowSum       RowOp = iota // Σ_j a_ij; 0 for no columns
 	RowMax                    // max_j a_ij; -Inf for no columns; NaN if any is
-	RowLogSumExp              // ln Σ_j e^a_ij, maximum subtracted; -Inf for no columns or all -Inf
+	RowLogSumExp              // ln Σ_j e^a_ij, maximum subtracted; -Inf for no columns or all -Inf, +Inf if any is
 	numRow
 )
 
@@ -202,7 +203,8 @@ type Backend interface {
 	// upper triangle of s [N×N]. If weights [N×N] is not nil it becomes
 	// ∂theta/∂s: zero but for the one or two entries that theta interpolates.
 	// With no entry (N < 2) theta is 0 and weights are zero. Among equal values
-	// the entry first in row-major order comes first.
+	// the entry first in row-major order comes first; -0 equals 0. Entries on
+	// and below the diagonal do not matter; a NaN above it makes theta undefined.
 	UpperQuantile(theta, weights, s *tensor.Tensor, q float64)
 	// DropoutMask fills dst with 1/keep with probability keep, else 0. The
 	// numbers depend on seed, the value of step [1×1] and the element only.
