@@ -284,6 +284,30 @@ func TestBadInputIsAnError(t *testing.T) {
 	}
 }
 
+func TestErrorNamesTheFold(t *testing.T) {
+	// Class 1 has one training point; the inner fold that tests it trains on class
+	// 0 only.
+	d := Data{X: []float64{0, 1, 2, 3, 4, 5, 6, 7}, Dim: 1, Y: []int{0, 0, 0, 1, 0, 0, 0, 1}}
+	outer := []dataset.Fold{{Train: []int{0, 1, 2, 3, 4, 5}, Test: []int{6, 7}}}
+	for _, p := range Protocols() {
+		_, err := Evaluate(context.Background(), p, d, outer, Options{InnerFolds: 3})
+		if err == nil || !strings.Contains(err.Error(), "outer fold 0, inner fold") || !strings.Contains(err.Error(), "only class 0") {
+			t.Errorf("%s: error %v", p, err)
+		}
+	}
+}
+
+func TestSizeLimits(t *testing.T) {
+	y := make([]int, maxPoints+1)
+	y[0] = 1
+	if _, err := FitSVC(context.Background(), make([]float64, len(y)), 1, y, SVCConfig{C: 1}); err == nil || !strings.Contains(err.Error(), "20001 points") {
+		t.Errorf("too many points: error %v", err)
+	}
+	if _, err := FitLinearSVC(context.Background(), make([]float64, 2*(maxColumns+1)), maxColumns+1, []int{0, 1}, 1); err == nil || !strings.Contains(err.Error(), "8193 features") {
+		t.Errorf("too many features: error %v", err)
+	}
+}
+
 // The smallest subnormal spread has a variance of 0 in floating point, a slightly
 // larger one a variance whose inverse overflows.
 func TestTinyVariance(t *testing.T) {

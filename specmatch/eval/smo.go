@@ -60,8 +60,9 @@ type smo struct {
 	// bar_t = Σ {C·y_s·K_st : α_s = C} by point, the part of the gradient that
 	// shrunk variables need back. It is only read when they return, so changes
 	// are logged and applied then.
-	bar []float64
-	log []barChange
+	bar      []float64
+	log      []barChange
+	logLimit int // entries, 0: 4n; a long run must not fill the memory
 
 	rows  rowCache
 	swaps [][2]int32
@@ -257,6 +258,13 @@ func (s *smo) logBar(t int, was bool) {
 		}
 		s.touched = true
 		s.log = append(s.log, barChange{s.perm[t], by})
+		limit := s.logLimit
+		if limit == 0 {
+			limit = 4 * s.n
+		}
+		if len(s.log) >= limit {
+			s.flush()
+		}
 	}
 }
 
@@ -308,12 +316,9 @@ func (s *smo) hopeless(t int, gmax, fmin float64) bool {
 	return s.up[t] < 0 && s.f[t] > gmax || s.low[t] > 0 && s.f[t] < fmin
 }
 
-// unshrink makes every variable active again, with its f recomputed.
-func (s *smo) unshrink() {
-	if s.active == s.n {
-		return
-	}
-	for e := 0; e < len(s.log); e += 4 { // in order, four at a time
+// flush applies the log to bar, in order, four entries at a time.
+func (s *smo) flush() {
+	for e := 0; e < len(s.log); e += 4 {
 		var b [4]float64
 		var r [4][]float32
 		for m := range r {
@@ -326,6 +331,14 @@ func (s *smo) unshrink() {
 		addRows(s.bar, r, b)
 	}
 	s.log = s.log[:0]
+}
+
+// unshrink makes every variable active again, with its f recomputed.
+func (s *smo) unshrink() {
+	if s.active == s.n {
+		return
+	}
+	s.flush()
 	rest := s.perm[s.active:]
 	f := s.f[s.active:]
 	for t, p := range rest {

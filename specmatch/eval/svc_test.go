@@ -134,8 +134,8 @@ func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 	}
 }
 
-// Without shrinking, and with a cache that holds four rows only, the solver must
-// come to the same place; the cache must not change a bit.
+// Without shrinking, the solver must come to the same place. A cache of two rows
+// and a log that is applied at once must not change a bit.
 func TestShrinkingChangesNothing(t *testing.T) {
 	d := blobs(7, 400, 4, 2, 0.2)
 	n := d.Len()
@@ -147,9 +147,9 @@ func TestShrinkingChangesNothing(t *testing.T) {
 	k := make([]float32, n*n)
 	rbfTrain(k, d2, upTo(n), 0.2, make([]float64, n))
 	for _, c := range []float64{1, 10, 300} {
-		run := func(shrink bool, floats int) (beta []float64, s *smo) {
+		run := func(shrink bool, floats, log int) (beta []float64, s *smo) {
 			s = &smo{c: c, tol: 1e-3, maxIter: 1e7, shrink: shrink}
-			s.rows.limit = floats
+			s.rows.limit, s.logLimit = floats, log
 			s.reset(k, n, g.start[1])
 			if err := s.solve(context.Background()); err != nil {
 				t.Fatal(err)
@@ -158,14 +158,14 @@ func TestShrinkingChangesNothing(t *testing.T) {
 			s.coefficients(beta)
 			return beta, s
 		}
-		plain, a := run(false, 0)
-		shrunk, b := run(true, 0)
-		cramped, e := run(true, 1)
+		plain, a := run(false, 0, 0)
+		shrunk, b := run(true, 0, 0)
+		cramped, e := run(true, 1, 1)
 		if !b.moved {
 			t.Fatalf("C=%g: nothing was shrunk; the test is void", c)
 		}
 		if !slices.Equal(shrunk, cramped) || b.iter != e.iter {
-			t.Errorf("C=%g: the size of the row cache changes the solution", c)
+			t.Errorf("C=%g: the sizes of the row cache and the log change the solution", c)
 		}
 		decide := func(beta []float64, rho float64, i int) float64 {
 			sum := -rho
@@ -278,6 +278,16 @@ func TestSVCIterationLimit(t *testing.T) {
 	_, err := FitSVC(context.Background(), d.X, d.Dim, d.Y, SVCConfig{C: 100, MaxIter: 3})
 	if !errors.Is(err, ErrNotConverged) {
 		t.Errorf("error is %v, want ErrNotConverged", err)
+	}
+}
+
+func TestSolverAsksTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s := smo{c: 1, tol: 1e-3, maxIter: 10}
+	s.reset([]float32{1, 0, 0, 1}, 2, 1)
+	if err := s.solve(ctx); err != context.Canceled {
+		t.Errorf("error %v, want context.Canceled", err)
 	}
 }
 

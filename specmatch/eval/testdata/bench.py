@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Times both protocols in scikit-learn and in Go on the same features and folds,
-one thread each, taking turns, and prints the medians.
+one thread each, taking turns, and prints the medians of wall-clock time and of
+processor time, which other work on the machine disturbs less.
 
   env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE /usr/bin/python3 testdata/bench.py [rounds [problem ...]]
 
@@ -8,7 +9,7 @@ to be run in specmatch/eval. Problems: skewed (4110 x 96, two classes, clipped
 correlated normals, about 80 % accuracy; takes two minutes a round), skewed-small (1113 x 96),
 pooled (2000 x 96, two classes, unscaled, sizes log-normal as after sum pooling).
 """
-import os, re, struct, subprocess, sys, tempfile, time, warnings
+import os, re, resource, struct, subprocess, sys, tempfile, time, warnings
 os.environ['OMP_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'
 import numpy as np, sklearn
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -48,12 +49,17 @@ PROBLEMS = {'skewed': lambda: skewed(4110), 'skewed-small': lambda: skewed(1113)
 
 
 def reference(make, x, y):
-    t = time.perf_counter()
+    t, cpu = time.perf_counter(), time.process_time()
     acc = []
     for tr, te in StratifiedKFold(10, shuffle=True, random_state=1).split(x, y):
         g = GridSearchCV(make(), {'C': [1e-3, 1e-2, 1e-1, 1., 10., 100., 1000.]}, cv=5, scoring='accuracy').fit(x[tr], y[tr])
         acc.append(g.score(x[te], y[te]))
-    return time.perf_counter() - t, float(np.mean(acc))
+    return time.perf_counter() - t, time.process_time() - cpu, float(np.mean(acc))
+
+
+def children():
+    u = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return u.ru_utime + u.ru_stime
 
 
 def main():
@@ -70,13 +76,14 @@ def main():
             for protocol, make in (('graphcl', lambda: SVC(cache_size=500)), ('linear', lambda: LinearSVC(dual=False))):
                 ours, theirs = [], []
                 for _ in range(rounds):
+                    cpu = children()
                     out = subprocess.run([tmp + '/eval.test', '-test.run', '^$', '-test.bench', f'Evaluate/{protocol}', '-test.benchtime', '1x', '-test.cpu', '1'],
                                          env=env, check=True, capture_output=True, text=True).stdout
                     m = re.search(r'([\d.]+) ns/op\s+([\d.]+) accuracy', out)
-                    ours.append((float(m[1]) / 1e9, float(m[2]) / 1e10))
+                    ours.append((float(m[1]) / 1e9, children() - cpu, float(m[2]) / 1e10))
                     theirs.append(reference(make, x, y))
-                a, b = np.median([t for t, _ in ours]), np.median([t for t, _ in theirs])
-                print(f'{name:14s} {protocol:8s} Go {a:7.2f} s ({ours[0][1]:.10f})   scikit-learn {b:7.2f} s ({theirs[0][1]:.10f})   {b / a:.1f}x', flush=True)
+                (a, ca, acc), (b, cb, ref) = np.median(ours, 0), np.median(theirs, 0)
+                print(f'{name:12s} {protocol:7s} Go {a:6.2f} s, cpu {ca:6.2f} ({acc:.10f})   scikit-learn {b:6.2f} s, cpu {cb:6.2f} ({ref:.10f})   {b / a:.1f}x, cpu {cb / ca:.1f}x', flush=True)
 
 
 main()
