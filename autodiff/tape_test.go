@@ -359,9 +359,14 @@ func TestResetReturnsEverything(t *testing.T) {
 	}
 }
 
+var raceDetector bool
+
 // TestAllocationsPerStep: a step's count of Go allocations is the same in the
 // hundredth step as in the third, and does not depend on the size of the data.
 func TestAllocationsPerStep(t *testing.T) {
+	if raceDetector {
+		t.Skip("under the race detector")
+	}
 	for name, be := range engines() {
 		count := func(rows, warmup int) float64 {
 			ps := networkInputs(be, rows)
