@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -58,6 +59,10 @@ type Stats struct {
 	Loss, LossC, LossG float64 // LossG is NaN where L_G was not computed
 	Beta               float64
 	Probe              *Probe // nil unless the step was probed
+	// Forward (with the losses), Backward and Update are the wall time of the
+	// step's parts. On an engine that runs behind the caller they are the time
+	// until the work was handed over or waited for.
+	Forward, Backward, Update time.Duration
 }
 
 // Probe is the closer look at one step: the gradients of the two losses over
@@ -135,6 +140,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 		}
 	}()
 
+	start := time.Now()
 	steered := tr.Objective.Beta.Ratio > 0
 	probe = probe || (steered && tr.steps == 0)
 	nn.ZeroGrad(tr.Model)
@@ -165,13 +171,18 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 		tr.restoreBuffers()
 		return s, &NonFiniteError{Step: tr.steps, What: "the loss", Value: s.Loss, Op: tr.tape.FirstNonFinite()}
 	}
+	s.Forward = time.Since(start)
+	start = time.Now()
 	tr.tape.Backward(loss)
+	s.Backward = time.Since(start)
+	start = time.Now()
 	if norm := tr.gradNorm(); !finite(norm) {
 		nn.ZeroGrad(tr.Model)
 		tr.restoreBuffers()
 		return s, &NonFiniteError{Step: tr.steps, What: "the gradient's norm", Value: norm}
 	}
 	tr.Optimizer.Step()
+	s.Update = time.Since(start)
 	tr.steps++
 	return s, nil
 }

@@ -1,3 +1,193 @@
+// Command bench times one training step on synthetic graphs, for comparison
+// with other implementations of the same work:
+//
+//	go run ./experiments/bench -workload unsupervised -steps 100 -json
+//
+// A step is what a training loop repeats: both views of the next mini-batch are
+// augmented and collated, the model runs forward, the losses L_C + β·L_G and
+// their gradients are computed, and Adam updates the weights. With more than
+// one thread the next mini-batch is prepared while this one trains, as in the
+// experiments; ms_augment is measured by itself. Threads are GOMAXPROCS.
 package main
 
-func main() {}
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+func main() { cli.Main(run) }
+
+// workloads are the models and data that can be timed.
+var workloads = map[string]workload{
+	"unsupervised": {
+		stats: nci1Like, batch: 512, lr: 1e-3,
+		views: []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}},
+		model: func(be backend.Backend) *specmatch.Model {
+			return specmatch.NewGINModel(be, nci1Like.labels, augment.Stream(0, purposeInit, 0, 0))
+		},
+	},
+}
+
+type workload struct {
+	stats graphStats
+	batch int
+	lr    float64
+	views []augment.Augmentation
+	model func(be backend.Backend) *specmatch.Model
+}
+
+// The random streams of the weights and of the data.
+const (
+	purposeInit augment.Purpose = 1<<32 + iota
+	purposeData
+)
+
+// result is the line that scripts read. Times are medians.
+type result struct {
+	Workload        string  `json:"workload"`
+	Backend         string  `json:"backend"`
+	Precision       string  `json:"precision"`
+	Threads         int     `json:"threads"`
+	Batch           int     `json:"batch"`
+	Nodes           int     `json:"nodes"` // of both views, in the last step
+	StepMS          float64 `json:"ms_per_step"`
+	AugmentMS       float64 `json:"ms_augment"`
+	ForwardMS       float64 `json:"ms_forward"`
+	BackwardMS      float64 `json:"ms_backward"`
+	OptimizerMS     float64 `json:"ms_optimizer"`
+	GraphsPerSecond float64 `json:"graphs_per_second"`
+	AllocsPerStep   float64 `json:"allocs_per_step"`
+	PeakRSSMB       float64 `json:"peak_rss_mb"` // 0 where the system does not tell
+	Loss            float64 `json:"loss"`        // of the last step
+}
+
+func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	engine := cli.Engine{}
+	name, steps, warmup, asJSON, composed, match := "unsupervised", 100, 10, false, false, true
+	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
+	var names []string
+	for n := range workloads {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	cli.Var(flags, &name, "workload", cli.OneOf(names...), "`what` to train")
+	cli.Var(flags, &steps, "steps", cli.Int(1), "`steps` to time")
+	cli.Var(flags, &warmup, "warmup", cli.Int(0), "`steps` before them")
+	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
+	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
+	flags.BoolVar(&match, "match", match, "train with the Laplacian loss too")
+	flags.Add(&engine)
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	be, err := backend.Open(engine.Backend, engine.Precision)
+	if err != nil {
+		return err
+	}
+	var opts []autodiff.Option
+	if composed {
+		opts = append(opts, autodiff.Composed())
+	}
+	r, err := measure(ctx, be, workloads[name], steps, warmup, match, opts)
+	if err != nil {
+		return err
+	}
+	r.Workload = name
+	if asJSON {
+		return json.NewEncoder(stdout).Encode(r)
+	}
+	_, err = fmt.Fprintf(stdout, "%s on %s (%s), %d threads: %.2f ms a step (augment %.2f, forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, peak %.0f MB\n",
+		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.AugmentMS, r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB)
+	return err
+}
+
+// measure runs warmup and then steps training steps.
+func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, match bool, opts []autodiff.Option) (result, error) {
+	graphs := w.stats.generate(augment.Stream(0, purposeData, 0, 0))
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+	if match {
+		o.Beta.Beta = 0.01
+	}
+	trainer := specmatch.NewTrainer(be, w.model(be), o, w.lr, opts...)
+	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: w.views}}
+
+	var whole, forward, backward, update []time.Duration
+	var last specmatch.Stats
+	nodes := 0
+	var before, after runtime.MemStats
+	for epoch := 0; len(whole) < steps; epoch++ {
+		start := time.Now()
+		for _, batch := range loader.Epoch(ctx, epoch) {
+			if warmup == 0 && len(whole) == 0 {
+				runtime.ReadMemStats(&before)
+				start = time.Now()
+			}
+			s, err := trainer.Step(batch, false)
+			if err != nil {
+				return result{}, err
+			}
+			now := time.Now()
+			if warmup > 0 {
+				warmup--
+			} else {
+				whole = append(whole, now.Sub(start))
+				forward, backward, update = append(forward, s.Forward), append(backward, s.Backward), append(update, s.Update)
+				last, nodes = s, batch.Nodes()
+			}
+			start = now
+			if len(whole) == steps {
+				break
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return result{}, err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	r := result{
+		Backend: be.Name(), Precision: be.Precision().String(), Threads: runtime.GOMAXPROCS(0), Batch: w.batch, Nodes: nodes,
+		StepMS: median(whole), ForwardMS: median(forward), BackwardMS: median(backward), OptimizerMS: median(update),
+		AugmentMS:     augmentTime(loader, w.batch),
+		AllocsPerStep: float64(after.Mallocs-before.Mallocs) / float64(steps),
+		PeakRSSMB:     peakRSS(), Loss: last.Loss,
+	}
+	r.GraphsPerSecond = 1000 * float64(w.batch) / r.StepMS
+	return r, nil
+}
+
+// augmentTime is the median time to augment and collate one mini-batch on one
+// thread.
+func augmentTime(l *augment.Loader, batch int) float64 {
+	samples := make([]int, batch)
+	b := new(graph.Batch)
+	var times []time.Duration
+	for k := range 50 {
+		for i := range samples {
+			samples[i] = (k*batch + i) % len(l.Graphs)
+		}
+		start := time.Now()
+		l.Collator.Collate(b, l.Graphs, samples, k)
+		times = append(times, time.Since(start))
+	}
+	return median(times)
+}
+
+// median returns the median in milliseconds.
+func median(d []time.Duration) float64 {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return float64(d[len(d)/2]) / float64(time.Millisecond)
+}
