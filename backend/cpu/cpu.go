@@ -83,6 +83,7 @@ type engine[T float] struct {
 	partial    []T // partial sums of the reductions
 	repeated   []T // one number, many times
 	candidates []T // values that UpperQuantile still chooses from
+	places     []int32
 
 	indexFree  []*backend.Indices
 	indexBytes int64

@@ -1,6 +1,11 @@
 package cpu_test
 
 import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/backend"
@@ -11,4 +16,198 @@ import (
 
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return cpu.New(p), nil })
+}
+
+// TestConformanceDebug runs the suite on memory that is NaN unless it was
+// written.
+func TestConformanceDebug(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1")
+	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return cpu.New(p, cpu.Workers(3)), nil })
+}
+
+func precisions(t *testing.T, f func(t *testing.T, p tensor.Precision)) {
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		t.Run(p.String(), func(t *testing.T) { f(t, p) })
+	}
+}
+
+// TestAllocationFree checks every primitive at two sizes, inline and on the
+// workers: none allocates, once its scratch memory has grown.
+func TestAllocationFree(t *testing.T) {
+	precisions(t, func(t *testing.T, p tensor.Precision) {
+		b := newBench(p, cpu.Workers(2))
+		cases := append(b.width(7, 5), b.width(4999, 33)...)
+		cases = append(cases, b.batch(257, 33)...)
+		cases = append(cases, kernelCase{name: "Alloc", call: func() { b.be.Free(b.be.Alloc(77, 5)) }})
+		host := []int32{1, 2, 3}
+		cases = append(cases, kernelCase{name: "Indices", call: func() { b.be.FreeIndices(b.be.Indices(host)) }})
+		for _, c := range cases {
+			if n := testing.AllocsPerRun(10, c.call); n != 0 {
+				t.Errorf("%s allocates %v times, want 0", c.name, n)
+			}
+		}
+	})
+}
+
+// chain runs every primitive on random matrices, each on results of the last
+// ones, and returns all values.
+func chain(be backend.Backend, n, f int) (values []float64) {
+	b := &bench{be, rand.New(rand.NewPCG(3, 4))}
+	keep := func(t *tensor.Tensor) {
+		v := make([]float64, t.Len())
+		be.Download(v, t)
+		values = append(values, v...)
+	}
+	x, w, h := b.random(n, f), b.random(f, f), be.Alloc(n, f)
+	adj, graphs := b.molecules(n)
+	views := be.Indices([]int32{0, int32(n / 3), int32(n)})
+	row, col, scalar := be.Alloc(1, f), be.Alloc(n, 1), be.Alloc(1, 1)
+	pooled, sums := be.Alloc(graphs.Len()-1, f), be.Alloc(2, f)
+	dw, step, rate := be.Alloc(f, f), be.Alloc(1, 1), be.Alloc(1, 1)
+	m, v := be.Alloc(f, f), be.Alloc(f, f)
+	be.Fill(m, 0)
+	be.Fill(v, 0)
+	be.Fill(step, 1)
+	be.Fill(rate, 0.01)
+	for range 2 {
+		be.SpMM(h, adj, x, 1.5)
+		be.Gemm(x, false, false, 0.1, h, w, 0)
+		be.ColSums(row, x)
+		keep(row)
+		be.Affine(row, 1/float64(n), row, 0)
+		be.BinaryRow(x, backend.Sub, x, row)
+		for _, op := range backend.UnaryOps() {
+			be.Unary(h, op, x)
+			if op != backend.Log && op != backend.Sqrt { // x has both signs
+				keep(h)
+			}
+		}
+		for _, op := range backend.RowOps() {
+			be.ReduceRows(col, op, x)
+			keep(col)
+		}
+		for _, op := range backend.BinaryOps() {
+			be.Binary(h, op, x, h)
+			be.BinaryCol(h, op, h, col)
+			keep(h)
+		}
+		be.Gemm(dw, true, false, 1, x, x, 0)
+		keep(dw)
+		be.Adam(w, dw, m, v, rate, step, backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.01})
+		keep(w)
+		be.Dot(scalar, x, x)
+		keep(scalar)
+		be.Dot(scalar, x, nil)
+		keep(scalar)
+		be.SegmentSum(pooled, graphs, x)
+		be.SegmentSum(sums, views, x)
+		keep(sums)
+		be.SegmentExpand(h, graphs, pooled)
+		be.Axpby(x, 1, x, 0.5, h)
+		be.DropoutMask(h, 0.8, 7, step)
+		be.Binary(x, backend.Mul, x, h)
+		keep(x)
+	}
+	s, weights, wide := be.Alloc(n/8, n/8), be.Alloc(n/8, n/8), be.Alloc(n/8, f)
+	be.CopyBlock(wide, 0, 0, x, 0, 0, n/8, f)
+	be.Gemm(s, false, true, 1, wide, wide, 0)
+	be.UpperQuantile(scalar, weights, s, 0.77)
+	keep(s)
+	keep(weights)
+	keep(scalar)
+	be.Transpose(weights, s)
+	keep(weights)
+	return values
+}
+
+// TestThreadsDoNotMatter runs a long computation with several numbers of workers
+// and of processors, and asks for the same bits.
+func TestThreadsDoNotMatter(t *testing.T) {
+	precisions(t, func(t *testing.T, p tensor.Precision) {
+		n := 9001
+		if testing.Short() {
+			n = 3001
+		}
+		var want []float64
+		for _, procs := range []int{1, 2, 4} {
+			for _, workers := range []int{1, 2, 5} {
+				func() {
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+					got := chain(cpu.New(p, cpu.Workers(workers)), n, 37)
+					if want == nil {
+						want = got
+					}
+					for i, v := range got {
+						if math.Float64bits(v) != math.Float64bits(want[i]) {
+							t.Fatalf("GOMAXPROCS %d, %d workers: value %d of %d is %v, with one of each it is %v", procs, workers, i, len(got), v, want[i])
+						}
+					}
+				}()
+			}
+		}
+	})
+}
+
+// TestUseAfterFree checks that every use of a freed tensor is found, in debug
+// mode even when its memory is somebody else's by then.
+func TestUseAfterFree(t *testing.T) {
+	for _, debug := range []string{"", "1"} {
+		t.Run("debug="+debug, func(t *testing.T) {
+			t.Setenv("SPECMATCH_DEBUG", debug)
+			be := cpu.New(tensor.Float32)
+			x, y := be.Alloc(2, 3), be.Alloc(2, 3)
+			be.Free(x)
+			if debug != "" {
+				be.Alloc(2, 3)
+			}
+			defer func() {
+				err, _ := recover().(error)
+				if !errors.Is(err, backend.ErrFreed) || !strings.Contains(err.Error(), "[2×3]") {
+					t.Errorf("panicked with %v, want ErrFreed and the shape", err)
+				}
+			}()
+			be.Unary(y, backend.Exp, x)
+		})
+	}
+}
+
+func TestDebugPoisons(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1")
+	precisions(t, func(t *testing.T, p tensor.Precision) {
+		be := cpu.New(p)
+		x := be.Alloc(100, 7)
+		got := make([]float64, x.Len())
+		be.Download(got, x)
+		for i, v := range got {
+			if !math.IsNaN(v) {
+				t.Fatalf("element %d of fresh memory is %v, want NaN", i, v)
+			}
+		}
+	})
+}
+
+// TestEnginesEnd checks that the workers of an engine that nobody holds end.
+func TestEnginesEnd(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 5 {
+		be := cpu.New(tensor.Float32, cpu.Workers(4))
+		x := be.Alloc(1000, 1000)
+		be.Fill(x, 1)
+		be.Unary(x, backend.Exp, x)
+	}
+	for range 1000 {
+		runtime.GC()
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("%d goroutines, %d before the engines were opened", runtime.NumGoroutine(), before)
+}
+
+func TestRegistered(t *testing.T) {
+	be, err := backend.Open("cpu", tensor.Float64)
+	if err != nil || be.Name() != "cpu" || be.Precision() != tensor.Float64 {
+		t.Errorf(`Open("cpu") = %v, %v`, be, err)
+	}
 }

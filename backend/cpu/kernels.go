@@ -91,36 +91,13 @@ func loops[T float]() kernels[T] {
 			backend.Gate:    func(dst, a, row []T) { eachRow(simd.Gate, dst, a, row) },
 		},
 		byCol: [...]func(dst, a, col []T){
-			backend.Add: simd.AddCol[T],
-			backend.Sub: simd.SubCol[T],
-			backend.Mul: simd.MulCol[T],
-			backend.Div: simd.DivCol[T],
-			backend.Max: func(dst, a, col []T) {
-				cols := len(dst) / len(col)
-				for i := range dst {
-					dst[i] = max(a[i], col[i/cols])
-				}
-			},
-			backend.Greater: func(dst, a, col []T) {
-				cols := len(dst) / len(col)
-				for i := range dst {
-					var y T
-					if a[i] > col[i/cols] {
-						y = 1
-					}
-					dst[i] = y
-				}
-			},
-			backend.Gate: func(dst, a, col []T) {
-				cols := len(dst) / len(col)
-				for i, c := range col {
-					if c > 0 {
-						copy(dst[i*cols:(i+1)*cols], a[i*cols:])
-					} else {
-						clear(dst[i*cols : (i+1)*cols])
-					}
-				}
-			},
+			backend.Add:     simd.AddCol[T],
+			backend.Sub:     simd.SubCol[T],
+			backend.Mul:     simd.MulCol[T],
+			backend.Div:     simd.DivCol[T],
+			backend.Max:     func(dst, a, col []T) { eachCol(larger, dst, a, col) },
+			backend.Greater: func(dst, a, col []T) { eachCol(greater, dst, a, col) },
+			backend.Gate:    func(dst, a, col []T) { eachCol(gate, dst, a, col) },
 		},
 		reduce: [...]func(a []T) T{
 			backend.RowSum: simd.Sum[T],
@@ -141,6 +118,34 @@ func eachRow[T float](op func(dst, a, b []T), dst, a, row []T) {
 	for i := 0; i < len(dst); i += len(row) {
 		op(dst[i:i+len(row)], a[i:i+len(row)], row)
 	}
+}
+
+// eachCol runs a function for pairs on every row of a with the row's number of
+// col. No model does this often enough for kernels of its own.
+func eachCol[T float](op func(a, b T) T, dst, a, col []T) {
+	cols := len(dst) / max(1, len(col))
+	for i, c := range col {
+		d := dst[i*cols : (i+1)*cols]
+		for j, x := range a[i*cols : (i+1)*cols] {
+			d[j] = op(x, c)
+		}
+	}
+}
+
+func larger[T float](a, b T) T { return max(a, b) }
+
+func greater[T float](a, b T) T {
+	if a > b {
+		return 1
+	}
+	return 0
+}
+
+func gate[T float](a, b T) T {
+	if b > 0 {
+		return a
+	}
+	return 0
 }
 
 // fill sets all of dst to v. Copying what is set is faster than a loop.

@@ -34,6 +34,10 @@ func (e *engine[T]) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
 	t := &e.task
 	t.dst, t.a, t.rows, t.cols = e.data(dst), e.data(src), src.Rows, src.Cols
+	if src.Rows == 1 || src.Cols == 1 {
+		copy(t.dst, t.a)
+		return
+	}
 	// A chunk is a band of columns of src, in whole cache lines.
 	band := (rowsPer(grain, src.Rows) + 15) / 16 * 16
 	e.pool.do((*transposeTask[T])(t), src.Cols, band)

@@ -24,102 +24,133 @@ func (e *engine[T]) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 		return
 	}
 	k, second := backend.QuantilePosition(n*(n-1)/2, q)
-	v := e.selectUpper(x, n, k)
-	// Rank the value among all: how many are below, and what comes next?
-	below, equal := 0, 0
-	next := T(math.Inf(1))
-	for i := range n {
-		for _, y := range x[i*n+i+1 : (i+1)*n] {
-			switch {
-			case y < v:
-				below++
-			case y == v:
-				equal++
-			case y < next:
-				next = y
-			}
-		}
+	at, next := e.selectUpper(x, n, k)
+	out[0] = x[at]
+	if w != nil {
+		w[at] = T(1 - second)
 	}
-	if k+1 < below+equal {
-		next = v
-	}
-	out[0] = v
-	if second != 0 {
-		out[0] = T((1-second)*float64(v) + second*float64(next))
-	}
-	if w == nil {
+	if second == 0 {
 		return
 	}
-	w[findUpper(x, n, v, k-below)] = T(1 - second)
-	if second != 0 {
-		r := 0
-		if next == v {
-			r = k + 1 - below
-		}
-		w[findUpper(x, n, next, r)] = T(second)
+	if next < 0 {
+		next = above(x, n, x[at])
+	}
+	out[0] = T((1-second)*float64(x[at]) + second*float64(x[next]))
+	if w != nil {
+		w[next] = T(second)
 	}
 }
 
-// findUpper returns the place of the r-th value equal to v, counted from 0, in
-// the strict upper triangle of x [n×n].
-func findUpper[T float](x []T, n int, v T, r int) int {
-	for i := range n {
-		for j := i*n + i + 1; j < (i+1)*n; j++ {
-			if x[j] == v {
-				if r == 0 {
-					return j
-				}
-				r--
-			}
-		}
-	}
-	return n - 1 // v is NaN
-}
-
-// radixBits is the width of a digit of the selection.
-const radixBits = 11
-
-// selectUpper returns the value that would be at place k if the strict upper
-// triangle of x [n×n] were sorted.
-func (e *engine[T]) selectUpper(x []T, n, k int) T {
-	c := grow(e.candidates, n*(n-1)/2)
-	e.candidates = c
+// selectUpper returns which element of x [n×n] would be at place k if its strict
+// upper triangle were sorted. It also returns the next one, or -1 if that is a
+// greater value.
+func (e *engine[T]) selectUpper(x []T, n, k int) (at, next int) {
+	m := n * (n - 1) / 2
+	e.candidates, e.places = grow(e.candidates, m), grow(e.places, m)
+	c, place := e.candidates, e.places
 	p := 0
 	for i := range n {
 		p += copy(c[p:], x[i*n+i+1:(i+1)*n])
 	}
-	for shift := 64 - radixBits; len(c) > 1; shift -= radixBits {
-		var count [1 << radixBits]int32
-		for _, v := range c {
-			count[key(v)>>max(shift, 0)&(1<<radixBits-1)]++
+	for pass, shift := range digits(x) {
+		// Neighbours are often alike: two histograms in turn need not wait for
+		// each other's counts.
+		const size = 1 << digitBits
+		var even, odd [size]int32
+		i := 0
+		for ; i+1 < len(c); i += 2 {
+			even[key(c[i])>>(shift&63)%size]++
+			odd[key(c[i+1])>>(shift&63)%size]++
+		}
+		if i < len(c) {
+			even[key(c[i])>>(shift&63)%size]++
 		}
 		digit := 0
-		for k >= int(count[digit]) {
-			k -= int(count[digit])
+		for {
+			count := int(even[digit] + odd[digit])
+			if k < count {
+				break
+			}
+			k -= count
 			digit++
 		}
-		m := 0
-		for _, v := range c {
-			c[m] = v
-			if int(key(v)>>max(shift, 0)&(1<<radixBits-1)) == digit {
-				m++
+		// Keep, in their order, the values with this digit and their places
+		// in the triangle. There is no branch to predict.
+		kept := 0
+		place = place[:len(c)]
+		for i, v := range c {
+			c[kept] = v
+			if pass == 0 {
+				place[kept] = int32(i)
+			} else {
+				place[kept] = place[i]
 			}
+			other := key(v)>>(shift&63)%size ^ uint64(digit)
+			kept += int((other - 1) >> 63)
 		}
-		c = c[:m]
-		if shift <= 64-8*int(unsafe.Sizeof(x[0])) {
-			break // what is left is equal in all bits
+		if c = c[:kept]; kept == 1 {
+			break
 		}
 	}
-	return c[0]
+	// What is left is equal, so in row-major order.
+	at, next = inUpper(int(place[k]), n), -1
+	if k+1 < len(c) {
+		next = inUpper(int(place[k+1]), n)
+	}
+	return at, next
 }
 
-// key maps v to an integer of the same order, left-aligned. The two zeros,
-// which are equal, have the same key.
+// inUpper returns where element p of the strict upper triangle of an n×n matrix
+// lies in the matrix.
+func inUpper(p, n int) int {
+	i := 0
+	for p >= n-1-i {
+		p -= n - 1 - i
+		i++
+	}
+	return i*n + i + 1 + p
+}
+
+// above returns the place of the smallest value of the strict upper triangle of
+// x [n×n] that is greater than v. There must be one.
+func above[T float](x []T, n int, v T) (at int) {
+	first := key(v) + 1
+	least := ^uint64(0)
+	for i := range n {
+		for j, y := range x[i*n+i+1 : (i+1)*n] {
+			if d := key(y) - first; d < least { // what is not greater wraps round
+				least, at = d, i*n+i+1+j
+			}
+		}
+	}
+	return at
+}
+
+// digitBits is the width of a digit of the selection: its histograms fit the
+// first-level cache.
+const digitBits = 11
+
+var (
+	shifts32 = []uint{21, 10, 0}
+	shifts64 = []uint{53, 42, 31, 20, 9, 0}
+)
+
+// digits returns the places of the digits of keys of T, the leading one first.
+// The last two may overlap.
+func digits[T float](x []T) []uint {
+	if unsafe.Sizeof(x[0]) == 4 {
+		return shifts32
+	}
+	return shifts64
+}
+
+// key maps v to an integer of the same order. The two zeros, which are equal,
+// have the same key.
 func key[T float](v T) uint64 {
 	v += 0 // -0 + 0 = 0
 	if unsafe.Sizeof(v) == 4 {
 		b := math.Float32bits(float32(v))
-		return uint64(b^(uint32(int32(b)>>31)|1<<31)) << 32
+		return uint64(b ^ (uint32(int32(b)>>31) | 1<<31))
 	}
 	b := math.Float64bits(float64(v))
 	return b ^ (uint64(int64(b)>>63) | 1<<63)

@@ -1,0 +1,155 @@
+package backend
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// memory is the buffer of the test arenas.
+type memory struct{ data []float32 }
+
+func newArena(debug bool) (a *Arena, made, poisoned *int) {
+	made, poisoned = new(int), new(int)
+	return &Arena{
+		Engine: "test", ElementBytes: 4,
+		Make: func(n int) (tensor.Buffer, error) {
+			*made++
+			return &memory{make([]float32, n)}, nil
+		},
+		Poison: func(b tensor.Buffer) { *poisoned++ },
+		debug:  debug, ready: true,
+	}, made, poisoned
+}
+
+func TestArenaSizeClasses(t *testing.T) {
+	previous := 0
+	for c := range 2 * 40 {
+		size := classSize(c)
+		if size <= previous {
+			t.Fatalf("class %d has %d elements, class %d has %d", c-1, previous, c, size)
+		}
+		for _, n := range []int{previous + 1, size} {
+			if got := sizeClass(n); got != c {
+				t.Errorf("sizeClass(%d) = %d, want %d", n, got, c)
+			}
+		}
+		if c > 0 && 3*(size-previous-1) > size {
+			t.Errorf("class %d of %d elements wastes up to %d", c, size, size-previous-1)
+		}
+		previous = size
+	}
+	if sizeClass(0) != 0 {
+		t.Errorf("sizeClass(0) = %d, want 0", sizeClass(0))
+	}
+	for n := range 10_000 {
+		if classSize(sizeClass(n)) < n {
+			t.Fatalf("class %d of %d elements cannot hold %d", sizeClass(n), classSize(sizeClass(n)), n)
+		}
+	}
+}
+
+func TestArenaRecycles(t *testing.T) {
+	a, made, poisoned := newArena(false)
+	x := a.Alloc(100, 30)
+	buf := x.Buf
+	a.Free(x)
+	if x.Buf != nil {
+		t.Error("a freed tensor keeps its buffer")
+	}
+	y := a.Alloc(60, 51) // another shape of the same class
+	if y != x || y.Buf != buf || !y.Is(60, 51) {
+		t.Errorf("Alloc after Free gave %v with another handle or buffer", y)
+	}
+	a.Alloc(100, 30)
+	if *made != 2 {
+		t.Errorf("%d buffers were made for two live tensors", *made)
+	}
+	if *poisoned != 0 {
+		t.Error("Poison was called outside debug mode")
+	}
+	a.Free(nil)
+}
+
+func TestArenaAllocationFree(t *testing.T) {
+	a, _, _ := newArena(false)
+	shapes := [][2]int{{3, 5}, {1000, 32}, {0, 4}, {512, 512}}
+	var held [4]*tensor.Tensor
+	step := func() {
+		for i, s := range shapes {
+			held[i] = a.Alloc(s[0], s[1])
+		}
+		for _, x := range held {
+			a.Free(x)
+		}
+	}
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("a step allocates %v times, want 0", n)
+	}
+}
+
+func TestArenaInUse(t *testing.T) {
+	a, _, _ := newArena(false)
+	x, y := a.Alloc(10, 10), a.Alloc(3, 0)
+	if n := a.InUse(); n != 400 {
+		t.Errorf("InUse = %d, want 400", n)
+	}
+	a.Free(y)
+	a.Free(x)
+	if n := a.InUse(); n != 0 {
+		t.Errorf("InUse = %d after Free, want 0", n)
+	}
+}
+
+func TestArenaDoubleFree(t *testing.T) {
+	for _, debug := range []bool{false, true} {
+		a, _, poisoned := newArena(debug)
+		x := a.Alloc(4, 4)
+		a.Free(x)
+		if debug {
+			// The buffer is in use again, but not by x's handle.
+			if y := a.Alloc(4, 4); y == x || *poisoned != 3 {
+				t.Errorf("debug mode recycled a handle, or poisoned %d times instead of 3", *poisoned)
+			}
+		}
+		func() {
+			defer func() {
+				err, _ := recover().(error)
+				var be *Error
+				if !errors.As(err, &be) || !errors.Is(err, ErrFreed) {
+					t.Errorf("debug %v: a second Free panicked with %v, want ErrFreed", debug, err)
+				}
+			}()
+			a.Free(x)
+		}()
+	}
+}
+
+func TestArenaOutOfMemory(t *testing.T) {
+	full := errors.New("full")
+	a := &Arena{Engine: "test", ElementBytes: 4, Make: func(int) (tensor.Buffer, error) { return nil, full }}
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, full) || a.InUse() != 0 {
+			t.Errorf("Alloc panicked with %v and left %d bytes in use, want %v and 0", err, a.InUse(), full)
+		}
+	}()
+	a.Alloc(1, 1)
+}
+
+func TestArenaDrain(t *testing.T) {
+	a, _, _ := newArena(false)
+	x, y := a.Alloc(4, 4), a.Alloc(400, 4)
+	want := map[tensor.Buffer]bool{x.Buf: true, y.Buf: true}
+	a.Free(x)
+	a.Free(y)
+	a.Drain(func(b tensor.Buffer) {
+		if !want[b] {
+			t.Error("Drain released an unknown buffer, or one twice")
+		}
+		delete(want, b)
+	})
+	if len(want) > 0 {
+		t.Errorf("Drain forgot %d buffers", len(want))
+	}
+}
