@@ -54,9 +54,10 @@ type gemmArgs struct {
 	tiles       int            // number of tiles, at least 1; the kernel counts it down
 	mode        int            // gemmStore, gemmScale or gemmUpdate
 	cols        int            // columns of C in this panel, at least 1
-	mask        uint64         // AVX-512: valid lanes of the last vector; AVX2: 0 if all are
+	mask        uint64         // AVX-512: valid lanes of the last vector; others: 0 if all are
 	maskVec     unsafe.Pointer // AVX2: valid lanes as a vector
 	alpha, beta uint64         // bits of the factors in the element type
+	buf         [48]float64    // for runPartial: 6 rows of 4 registers of 16 bytes
 }
 
 // tileSet is the tile kernels of one instruction set and element type.
@@ -65,6 +66,7 @@ type tileSet struct {
 	lanes int                    // columns of a vector
 	nv    int                    // vectors of a full panel
 	pack  bool                   // whether A and B must always be packed
+	whole bool                   // whether the kernels know whole vectors only
 	kern  [][2]func(p *gemmArgs) // by rows, then by vectors-1
 }
 
@@ -201,7 +203,11 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 							p.ahead, p.aheadStep = aheadRows*p.csA, p.csA
 						}
 						p.c = unsafe.Pointer(&c[i*ldc+j0+j])
-						ts.kern[rows][nv-1](p)
+						if ts.whole && p.mask != 0 {
+							runPartial(p, ts.kern[rows][nv-1], rows, nv*ts.lanes*size, w*size)
+						} else {
+							ts.kern[rows][nv-1](p)
+						}
 						t = next
 					}
 				}
@@ -211,6 +217,34 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 	// The pool must not keep the caller's matrices alive.
 	p.a, p.b, p.c = nil, nil, nil
 	runtime.KeepAlive(ws)
+}
+
+// runPartial runs a kernel that knows whole vectors only, where C has fewer
+// columns: each tile is computed in a buffer. width and cols are in bytes.
+func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
+	a, c, ldc := p.a, p.c, p.ldc
+	row := func(r int) (buf, c0 []byte) {
+		return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&p.buf), r*width)), cols), unsafe.Slice((*byte)(unsafe.Add(c, uintptr(r)*ldc)), cols)
+	}
+	for n := p.tiles; n > 0; n-- {
+		if p.mode == gemmUpdate {
+			for r := range rows {
+				buf, c0 := row(r)
+				copy(buf, c0)
+			}
+		}
+		p.tiles, p.c, p.ldc = 1, unsafe.Pointer(&p.buf), uintptr(width)
+		kern(p)
+		for r := range rows {
+			buf, c0 := row(r)
+			copy(c0, buf)
+		}
+		if n > 1 {
+			p.a = unsafe.Add(p.a, p.aStep)
+			c = unsafe.Add(c, uintptr(rows)*ldc)
+		}
+	}
+	p.a, p.c, p.ldc = a, c, ldc
 }
 
 // packB copies rows k0..k0+kb and columns j0..j0+nb of op(B) into panels of

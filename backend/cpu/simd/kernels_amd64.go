@@ -11,7 +11,6 @@ var (
 	avx2Tiles64   = &tileSet{mr: 6, lanes: 4, nv: 2, kern: dgemmAVX2[:]}
 )
 
-// tiles returns the kernels of the level in use.
 func tiles32() *tileSet { return [...]*tileSet{goTiles32, avx2Tiles32, avx512Tiles32}[level] }
 func tiles64() *tileSet { return [...]*tileSet{goTiles64, avx2Tiles64, avx512Tiles64}[level] }
 

@@ -3,39 +3,41 @@ package simd
 import (
 	"fmt"
 	"os"
+	"slices"
 )
 
 // ISA is an instruction set that kernels are written for.
 type ISA uint8
 
-// The instruction sets, from the plain one up. Each machine has a prefix of
-// what its architecture lists here.
+// The instruction sets.
 const (
 	Generic ISA = iota // plain Go
 	AVX2               // amd64: AVX2 and FMA
 	AVX512             // amd64: AVX-512 F, VL, BW and DQ
+	NEON               // arm64: the matrix products, the rest in plain Go
 )
 
-var isaNames = [...]string{"generic", "avx2", "avx512"}
+var isaNames = [...]string{"generic", "avx2", "avx512", "neon"}
 
 func (s ISA) String() string { return isaNames[s] }
 
 // EnvVar is the environment variable that chooses the instruction set at start:
-// avx512, avx2 or generic.
+// avx512, avx2, neon or generic.
 const EnvVar = "SPECMATCH_CPU"
 
 var (
-	level    ISA // the one in use
-	best     = detect()
-	levelErr error
+	available = detect() // from Generic to the best
+	level     ISA        // the one in use
+	levelErr  error
 )
 
-func init() { level, levelErr = choose(os.Getenv(EnvVar), best) }
+func init() { level, levelErr = choose(os.Getenv(EnvVar), available) }
 
-// choose returns the instruction set that a value of EnvVar asks for. If the
-// machine lacks it, or there is none of that name, it returns the best one and
-// an error that says so.
-func choose(want string, best ISA) (ISA, error) {
+// choose returns the instruction set that a value of EnvVar asks for. If it is
+// not available, or there is none of that name, it returns the best one and an
+// error that says so: a program must be able to start and report it.
+func choose(want string, available []ISA) (ISA, error) {
+	best := available[len(available)-1]
 	if want == "" {
 		return best, nil
 	}
@@ -43,12 +45,12 @@ func choose(want string, best ISA) (ISA, error) {
 		if name != want {
 			continue
 		}
-		if ISA(i) > best {
-			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v; using that", EnvVar, want, best)
+		if !slices.Contains(available, ISA(i)) {
+			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v; using %v", EnvVar, want, available, best)
 		}
 		return ISA(i), nil
 	}
-	return best, fmt.Errorf("simd: %s=%s: want avx512, avx2 or generic; using %v", EnvVar, want, best)
+	return best, fmt.Errorf("simd: %s=%s: want one of %v; using %v", EnvVar, want, isaNames, best)
 }
 
 // Level returns the instruction set in use.
@@ -60,10 +62,4 @@ func LevelError() error { return levelErr }
 
 // Available returns the instruction sets that this machine and build can run,
 // from Generic to the best.
-func Available() []ISA {
-	var s []ISA
-	for i := Generic; i <= best; i++ {
-		s = append(s, i)
-	}
-	return s
-}
+func Available() []ISA { return slices.Clone(available) }

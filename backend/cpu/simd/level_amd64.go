@@ -4,16 +4,17 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-// haveAsm is a constant so that builds without assembly drop the calls.
+// haveAsm says whether the vector kernels have assembly. It is a constant, so
+// that builds without drop the calls.
 const haveAsm = true
 
-func detect() ISA {
+func detect() []ISA {
 	x := &cpu.X86
 	switch {
 	case !x.HasAVX2 || !x.HasFMA:
-		return Generic
+		return []ISA{Generic}
 	case x.HasAVX512F && x.HasAVX512VL && x.HasAVX512BW && x.HasAVX512DQ:
-		return AVX512
+		return []ISA{Generic, AVX2, AVX512}
 	}
-	return AVX2
+	return []ISA{Generic, AVX2}
 }

@@ -1,7 +1,12 @@
-//go:build !amd64 || noasm
+//go:build (!amd64 && !arm64) || noasm
 
 package simd
 
 const haveAsm = false
 
-func detect() ISA { return Generic }
+func detect() []ISA { return []ISA{Generic} }
+
+func tiles32() *tileSet { return goTiles32 }
+func tiles64() *tileSet { return goTiles64 }
+
+func setMask(*gemmArgs, int, int, int) {}

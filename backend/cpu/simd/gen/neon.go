@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// neonFile writes the GEMM tile kernels for arm64, in the form of gemmFile: a
+// vector of the tile is two registers of 16 bytes, a tile has at most 6 rows.
+// There are no masks: a panel with fewer columns than its vectors goes through a
+// buffer, see runPartial.
+func neonFile(o *out) string {
+	var table strings.Builder
+	for _, el := range []elem{single, double} {
+		fmt.Fprintf(&table, "\nvar %sgemmNEON = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix)
+		for mr := 1; mr <= neonRows; mr++ {
+			fmt.Fprintf(&table, "\t{%s, %s},\n", neonKernel(o, el, mr, 1), neonKernel(o, el, mr, 2))
+		}
+		table.WriteString("}\n")
+	}
+	return table.String()
+}
+
+const neonRows = 6
+
+// neonOp encodes the three-register instruction that the assembler has no name
+// for: d = n op m.
+func neonOp(base uint32, el elem, m, n, d int) string {
+	if el.size == 8 {
+		base |= 1 << 22
+	}
+	return fmt.Sprintf("WORD $0x%08x", base|uint32(m)<<16|uint32(n)<<5|uint32(d))
+}
+
+const neonFMul = 0x6e20dc00
+
+func neonKernel(o *out, el elem, mr, nv int) string {
+	nq := 2 * nv // registers of a row
+	name := fmt.Sprintf("%sgemm%dx%dNEON", el.prefix, mr, nq*16/el.size)
+	o.fn(fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nq*16/el.size), name, "(p *gemmArgs)", 8)
+	arr := "S4"
+	if el.size == 8 {
+		arr = "D2"
+	}
+	v := func(i int) string { return fmt.Sprintf("V%d.%s", i, arr) }
+	list := func(first int) string {
+		var s []string
+		for j := range nq {
+			s = append(s, v(first+j))
+		}
+		return "[" + strings.Join(s, ", ") + "]"
+	}
+	const b, tmp = 24, 28
+	tile, loop, scale, update, next := o.l("tile"), o.l("loop"), o.l("scale"), o.l("update"), o.l("next")
+	o.p("MOVD p+0(FP), R0")
+	o.p("MOVD gemmArgs_a(R0), R1")
+	o.p("MOVD gemmArgs_rsA(R0), R2")
+	o.p("MOVD gemmArgs_csA(R0), R3")
+	o.p("MOVD gemmArgs_ldb(R0), R5")
+	o.p("MOVD gemmArgs_c(R0), R6")
+	o.p("MOVD gemmArgs_ldc(R0), R7")
+	o.p("%s:", tile)
+	o.p("MOVD R1, R9")
+	for r := 1; r < mr; r++ {
+		o.p("ADD R2, R%d, R%d", 8+r, 9+r)
+	}
+	o.p("MOVD gemmArgs_b(R0), R4")
+	o.p("MOVD gemmArgs_k(R0), R8")
+	for i := range mr * nq {
+		o.p("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
+	}
+	o.p("%s:", loop)
+	o.p("VLD1.P (R4)(R5), %s", list(b))
+	for r := range mr {
+		t := tmp + r%4
+		o.p("VLD1R.P (R%d)(R3), [%s]", 9+r, v(t))
+		for j := range nq {
+			o.p("VFMLA %s, %s, %s", v(b+j), v(t), v(r*nq+j))
+		}
+	}
+	o.p("SUB $1, R8")
+	o.p("CBNZ R8, %s", loop)
+	o.p("ADD $gemmArgs_alpha, R0, R15")
+	o.p("VLD1R (R15), [%s]", v(b))
+	o.p("ADD $gemmArgs_beta, R0, R15")
+	o.p("VLD1R (R15), [%s]", v(b+1))
+	o.p("MOVD gemmArgs_mode(R0), R8")
+	o.p("CMP $const_gemmScale, R8")
+	o.p("BEQ %s", scale)
+	o.p("BGT %s", update)
+	for r := range mr {
+		o.p("VST1 %s, (R6)", list(r*nq))
+		o.p("ADD R7, R6")
+	}
+	o.p("JMP %s", next)
+	o.p("%s:", scale)
+	for r := range mr {
+		for j := range nq {
+			o.p("%s // FMUL %s, %s, %s", neonOp(neonFMul, el, b, r*nq+j, r*nq+j), v(b), v(r*nq+j), v(r*nq+j))
+		}
+		o.p("VST1 %s, (R6)", list(r*nq))
+		o.p("ADD R7, R6")
+	}
+	o.p("JMP %s", next)
+	o.p("%s:", update)
+	for r := range mr {
+		o.p("VLD1 (R6), %s", list(tmp))
+		for j := range nq {
+			o.p("%s // FMUL %s, %s, %s", neonOp(neonFMul, el, b+1, tmp+j, tmp+j), v(b+1), v(tmp+j), v(tmp+j))
+			o.p("VFMLA %s, %s, %s", v(b), v(r*nq+j), v(tmp+j))
+		}
+		o.p("VST1 %s, (R6)", list(tmp))
+		o.p("ADD R7, R6")
+	}
+	o.p("%s:", next)
+	o.p("MOVD gemmArgs_aStep(R0), R15")
+	o.p("ADD R15, R1")
+	o.p("MOVD gemmArgs_tiles(R0), R15")
+	o.p("SUB $1, R15")
+	o.p("MOVD R15, gemmArgs_tiles(R0)")
+	o.p("CBNZ R15, %s", tile)
+	o.p("RET")
+	return name
+}
