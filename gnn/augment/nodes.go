@@ -1,0 +1,201 @@
+package augment
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// NodeDropping removes ⌊r·n⌋ of the n nodes with all their edges; all sets of
+// that size are equally likely. The view is the subgraph induced by the others,
+// in their order. At least one node stays. O(n+E).
+type NodeDropping struct {
+	// Ratio is r, in [0, 1].
+	Ratio float64
+}
+
+// Name implements [Augmentation].
+func (NodeDropping) Name() string { return string(DropN) }
+
+// Append implements [Augmentation].
+func (a NodeDropping) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *Workspace) {
+	n := g.Nodes()
+	k := min(Share(a.Ratio, n), n-1)
+	if k <= 0 {
+		dst.Append(g)
+		return
+	}
+	keep := resize(&ws.node, n)
+	choose(keep, n-k, rng)
+	induce(dst, g, ws.marked(keep), true, ws)
+}
+
+// Subgraph keeps ⌊(1-r)·n⌋+1 of the n nodes (n if that is more) and the edges
+// between them. It grows from a random node: the next node is drawn uniformly
+// from all nodes that have an edge into those taken so far, and from all nodes
+// left if there is none. So in a connected graph the view is connected. Nodes
+// keep their order. O(n+E).
+//
+// Growing from the whole frontier is what GraphCL's paper and its code for
+// proteins do; see [GraphCLUnsupervised] for what the rest of its code does.
+type Subgraph struct {
+	// Ratio is r, in [0, 1]: the share of nodes that is left out.
+	Ratio float64
+}
+
+// Name implements [Augmentation].
+func (Subgraph) Name() string { return string(Sub) }
+
+// Append implements [Augmentation].
+func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *Workspace) {
+	checkRatio(a.Ratio)
+	n := g.Nodes()
+	want := Share(1-a.Ratio, n) + 1
+	if want >= n {
+		dst.Append(g)
+		return
+	}
+	// A node is seen when it enters the frontier, and taken when it leaves it.
+	keep, seen := resize(&ws.node, n), resize(&ws.seen, n)
+	clear(keep)
+	clear(seen)
+	frontier, rest := ws.frontier[:0], ws.rest[:0]
+
+	v := int32(rng.Uint32N(uint32(n)))
+	seen[v] = true
+	for {
+		keep[v] = true
+		if want--; want == 0 {
+			break
+		}
+		for _, j := range g.Neighbors(int(v)) {
+			if !seen[j] {
+				seen[j] = true
+				frontier = append(frontier, j)
+			}
+		}
+		if len(frontier) > 0 {
+			v, frontier = draw(frontier, rng)
+			continue
+		}
+		// A component is used up. rest lists the nodes that were unseen when
+		// the first one was; those seen since are thrown away when drawn, each
+		// once, so that all jumps together cost O(n).
+		if len(rest) == 0 {
+			for i, s := range seen {
+				if !s {
+					rest = append(rest, int32(i))
+				}
+			}
+		}
+		for v, rest = draw(rest, rng); seen[v]; {
+			v, rest = draw(rest, rng)
+		}
+		seen[v] = true
+	}
+	ws.frontier, ws.rest = frontier, rest
+	induce(dst, g, ws.marked(keep), true, ws)
+}
+
+// draw takes a random element out of s, which does not keep its order.
+func draw(s []int32, rng *rand.Rand) (int32, []int32) {
+	k, last := rng.Uint32N(uint32(len(s))), len(s)-1
+	v := s[k]
+	s[k] = s[last]
+	return v, s[:last]
+}
+
+// marked returns the marked nodes, ascending. The loop has no branch: for a
+// random fifth of the nodes a wrong guess of the processor costs more than all
+// else.
+func (ws *Workspace) marked(mark []bool) []int32 {
+	list := resize(&ws.list, len(mark))
+	k := 0
+	for i, m := range mark {
+		list[k] = int32(i)
+		one := 0
+		if m {
+			one = 1
+		}
+		k += one
+	}
+	return list[:k]
+}
+
+// number gives the listed nodes consecutive numbers from base on and all other
+// nodes of 0..n-1 the number -1.
+func (ws *Workspace) number(n int, nodes []int32, base int32) []int32 {
+	id := resize(&ws.id, n)
+	for i := range id {
+		id[i] = -1
+	}
+	for k, v := range nodes {
+		id[v] = base + int32(k)
+	}
+	return id
+}
+
+// induce appends the subgraph of the given distinct nodes, in that order.
+// ascending says that they are sorted.
+func induce(dst *graph.Batch, g *graph.Graph, nodes []int32, ascending bool, ws *Workspace) {
+	dst.BeginGraph(g.X.Width)
+	dst.Asymmetric = dst.Asymmetric || g.Directed
+	base := dst.Nodes()
+	appendFeatures(dst, &g.X, nodes, base)
+	id := ws.number(g.Nodes(), nodes, int32(base))
+
+	ptr := slices.Grow(dst.Ptr, len(nodes))
+	at := len(dst.Adj)
+	adj := slices.Grow(dst.Adj, len(g.Adj))
+	adj = adj[:cap(adj)]
+	for _, v := range nodes {
+		start := at
+		for _, j := range g.Adj[g.Ptr[v]:g.Ptr[v+1]] {
+			// Write always, advance if the node stays: no branch, as above.
+			k := id[j]
+			adj[at] = k
+			at += int(^uint32(k) >> 31)
+		}
+		if !ascending {
+			slices.Sort(adj[start:at])
+		}
+		ptr = append(ptr, int32(at))
+	}
+	dst.Ptr, dst.Adj = ptr, adj[:at]
+	dst.EndGraph()
+}
+
+// appendFeatures appends the features of the given nodes, or of all if nodes is
+// nil, to a batch that has base nodes so far.
+func appendFeatures(dst *graph.Batch, x *graph.Features, nodes []int32, base int) {
+	switch {
+	case x.OneHot() && dst.X.OneHot():
+		if nodes == nil {
+			dst.X.Category = append(dst.X.Category, x.Category...)
+			return
+		}
+		cat := slices.Grow(dst.X.Category, len(nodes))[:base+len(nodes)]
+		for k, v := range nodes {
+			cat[base+k] = x.Category[v]
+		}
+		dst.X.Category = cat
+	case nodes == nil && !x.OneHot():
+		dst.Densify(base)
+		dst.X.Dense = append(dst.X.Dense, x.Dense...)
+	default:
+		dst.Densify(base)
+		n, w := len(nodes), x.Width
+		if nodes == nil {
+			n = len(x.Category)
+		}
+		dst.X.Dense = slices.Grow(dst.X.Dense, n*w)[:(base+n)*w]
+		for k := range n {
+			v := k
+			if nodes != nil {
+				v = int(nodes[k])
+			}
+			x.Row(dst.X.Dense[(base+k)*w:(base+k+1)*w], v)
+		}
+	}
+}
