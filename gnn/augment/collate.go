@@ -1,0 +1,180 @@
+package augment
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Collator makes the views of mini-batches. Its memory grows to what the
+// largest mini-batch needs; after that it allocates nothing. One Collator must
+// not be used by two goroutines at the same time.
+type Collator struct {
+	// Views has one augmentation per view.
+	Views []Augmentation
+	// Seed is the seed of the run.
+	Seed uint64
+	// Workers is how many goroutines share the work; up to 1 means the
+	// caller's only. It has no influence on the result.
+	Workers int
+
+	workers []*worker
+	job     job
+	done    sync.WaitGroup
+}
+
+// job is what all workers see of a call of Collate.
+type job struct {
+	dst     *graph.Batch
+	graphs  []*graph.Graph
+	samples []int
+	epoch   int
+}
+
+// worker augments a run of graphs into a batch of its own, so that workers do
+// not wait for one another, and then copies that batch to its place.
+type worker struct {
+	c               *Collator
+	augment, copy   func() // the methods, bound once: a go statement then allocates nothing
+	ws              Workspace
+	part            graph.Batch
+	lo, hi          int // the views to make: view v of sample s is v·samples+s
+	node, entry, at int // where part starts in dst: nodes, entries, graphs
+	failure         any
+}
+
+// minChunk is the least number of graphs that a goroutine is worth: 64 views of
+// molecules take some 30 µs.
+const minChunk = 64
+
+// Collate replaces the content of dst by the views of graphs[s] for every s of
+// samples: first those of view 0, in the order of samples, then those of view
+// 1, and so on. The random stream of a view is that of (Seed, view, epoch, s),
+// so a sample that is listed twice gets the same views twice.
+func (c *Collator) Collate(dst *graph.Batch, graphs []*graph.Graph, samples []int, epoch int) {
+	if len(c.Views) == 0 {
+		panic("augment: Collator without views")
+	}
+	width := 1
+	if len(samples) > 0 {
+		width = graphs[samples[0]].X.Width
+	}
+	dst.Reset(width)
+	c.job = job{dst, graphs, samples, epoch}
+	defer func() { c.job = job{} }() // holds on to nothing of the caller's
+	total := len(c.Views) * len(samples)
+	n := max(min(c.Workers, total/minChunk), 1)
+	for len(c.workers) < n {
+		w := &worker{c: c}
+		w.augment, w.copy = w.doAugment, w.doCopy
+		c.workers = append(c.workers, w)
+	}
+	if n == 1 {
+		c.workers[0].views(dst, 0, total)
+	} else {
+		for k, w := range c.workers[:n] {
+			w.lo, w.hi = k*total/n, (k+1)*total/n
+			w.part.Reset(width)
+		}
+		c.parallel(n, func(w *worker) func() { return w.augment })
+		c.place(n)
+		c.parallel(n, func(w *worker) func() { return w.copy })
+	}
+	for range c.Views {
+		dst.ViewPtr = append(dst.ViewPtr, dst.ViewPtr[len(dst.ViewPtr)-1]+int32(len(samples)))
+	}
+}
+
+// parallel runs a task of the first n workers, one of them on the caller's
+// goroutine. A panic in any of them becomes the caller's.
+func (c *Collator) parallel(n int, task func(*worker) func()) {
+	c.done.Add(n)
+	for _, w := range c.workers[1:n] {
+		go task(w)()
+	}
+	task(c.workers[0])()
+	c.done.Wait()
+	for _, w := range c.workers[:n] {
+		if r := w.failure; r != nil {
+			w.failure = nil
+			panic(r)
+		}
+	}
+}
+
+// finish ends a task: it notes a panic and reports to parallel.
+func (w *worker) finish() {
+	w.failure = recover()
+	w.c.done.Done()
+}
+
+// views appends the views lo..hi-1 to dst.
+func (w *worker) views(dst *graph.Batch, lo, hi int) {
+	c, j := w.c, &w.c.job
+	for k := lo; k < hi; k++ {
+		v, s := k/len(j.samples), j.samples[k%len(j.samples)]
+		rng := w.ws.Stream(c.Seed, Purpose(v), j.epoch, s)
+		c.Views[v].Append(dst, j.graphs[s], rng, &w.ws)
+	}
+}
+
+func (w *worker) doAugment() {
+	defer w.finish()
+	w.views(&w.part, w.lo, w.hi)
+}
+
+// place gives dst its size and every worker its place in it.
+func (c *Collator) place(n int) {
+	dst := c.job.dst
+	nodes, entries, graphs := 0, 0, 0
+	onehot := true
+	for _, w := range c.workers[:n] {
+		w.node, w.entry, w.at = nodes, entries, graphs
+		nodes += w.part.Nodes()
+		entries += len(w.part.Adj)
+		graphs += w.part.Graphs()
+		onehot = onehot && w.part.X.OneHot()
+		dst.Asymmetric = dst.Asymmetric || w.part.Asymmetric
+		dst.Multigraph = dst.Multigraph || w.part.Multigraph
+	}
+	dst.Ptr = extend(dst.Ptr, nodes)
+	dst.Adj = extend(dst.Adj, entries)
+	dst.GraphPtr = extend(dst.GraphPtr, graphs)
+	if onehot {
+		dst.X.Category = extend(dst.X.Category, nodes)
+	} else {
+		dst.Densify(0)
+		dst.X.Dense = extend(dst.X.Dense, nodes*dst.X.Width)
+	}
+}
+
+// extend returns s with n more elements of any value.
+func extend[T any](s []T, n int) []T { return slices.Grow(s, n)[:len(s)+n] }
+
+func (w *worker) doCopy() {
+	defer w.finish()
+	dst, part := w.c.job.dst, &w.part
+	shifted(dst.Ptr[w.node+1:], part.Ptr[1:], int32(w.entry))
+	shifted(dst.Adj[w.entry:], part.Adj, int32(w.node))
+	shifted(dst.GraphPtr[w.at+1:], part.GraphPtr[1:], int32(w.node))
+	width := dst.X.Width
+	switch n := part.Nodes(); {
+	case dst.X.OneHot():
+		copy(dst.X.Category[w.node:], part.X.Category)
+	case !part.X.OneHot():
+		copy(dst.X.Dense[w.node*width:], part.X.Dense)
+	default:
+		for i := range n {
+			part.X.Row(dst.X.Dense[(w.node+i)*width:(w.node+i+1)*width], i)
+		}
+	}
+}
+
+// shifted copies src to dst, adding shift.
+func shifted(dst, src []int32, shift int32) {
+	dst = dst[:len(src)]
+	for k, v := range src {
+		dst[k] = v + shift
+	}
+}
