@@ -148,17 +148,23 @@ func gate[T float](a, b T) T {
 	return 0
 }
 
-// fill sets all of dst to v. Copying what is set is faster than a loop.
+// fill sets all of dst to v.
 func fill[T float](dst []T, v T) {
-	const first = 64
 	if v == 0 && !math.Signbit(float64(v)) {
 		clear(dst)
 		return
 	}
-	for i := range min(first, len(dst)) {
-		dst[i] = v
+	first := dst[:min(64, len(dst))]
+	for i := range first {
+		first[i] = v
 	}
-	for n := first; n < len(dst); {
-		n += copy(dst[n:], dst[:min(n, 1<<12)])
+	repeat(dst, first)
+}
+
+// repeat fills dst with copies of row, by copying what is there already: faster
+// than a loop over rows. Both may start at the same element.
+func repeat[T float](dst, row []T) {
+	for n := copy(dst, row); n < len(dst); {
+		n += copy(dst[n:], dst[:min(n, 1<<12/len(row)*len(row)+len(row))])
 	}
 }

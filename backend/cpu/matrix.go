@@ -78,19 +78,23 @@ func (t *gatherTask[T]) run(lo, hi int) {
 	}
 }
 
-// A Gemm is cut along the rows of dst, and a chunk has at least gemmFlops
-// multiply-adds and at least gemmRows rows, because every chunk packs B anew.
+// A product is cut along the rows of dst into a few blocks for every worker.
+// This is the one cut that depends on the number of workers: a kernel computes
+// every row on its own, so it does not show. Every block packs B anew, hence a
+// least number of rows, and of multiply-adds to be worth waking a worker.
 const (
-	gemmFlops = 1 << 21
-	gemmRows  = 128
+	gemmBlocks = 4 // per worker
+	gemmRows   = 256
+	gemmWork   = 1 << 20
 )
 
-// A product with a long sum and a small result, such as the gradient of a
-// weight, XᵀdY, is cut along the sum instead: partial products over splitK
-// terms go to scratch memory and are added in order.
+// A product with a long sum, such as the gradient of a weight, XᵀdY, is cut
+// along the sum instead: splitParts partial products go to scratch memory and
+// are added in order.
 const (
-	splitK       = 2048
-	splitMaxSize = 128 * 128
+	splitParts = 8
+	splitLong  = 4096    // least length of the sum
+	splitSize  = 1 << 18 // largest size of the result
 )
 
 func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
@@ -109,24 +113,19 @@ func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64,
 	t.dst, t.a, t.b = e.data(dst), e.data(a), e.data(b)
 	t.rows, t.cols, t.inner = m, n, k
 	t.alpha, t.beta, t.transA, t.transB = T(alpha), T(beta), transA, transB
-	if k >= 2*splitK && m*n <= splitMaxSize {
-		out := t.dst
-		e.partial = grow(e.partial, (k+splitK-1)/splitK*m*n)
-		t.dst = e.partial
-		e.pool.do((*splitGemmTask[T])(t), k, splitK)
-		sum := e.partial[:m*n]
-		for i := m * n; i < len(e.partial); i += m * n {
-			simd.Add(sum, sum, e.partial[i:i+m*n])
-		}
-		if beta == 0 {
-			copy(out, sum)
-		} else {
-			simd.Axpby(out, 1, sum, t.beta, out)
-		}
+	if k >= splitLong && m*n <= splitSize {
+		t.n = (k + splitParts - 1) / splitParts
+		t.c = grow(e.partial, splitParts*m*n)
+		e.partial = t.c
+		e.pool.share((*splitGemmTask[T])(t), k, t.n)
+		e.pool.do((*mergeTask[T])(t), m*n, grain/splitParts)
 		return
 	}
-	per := max(gemmRows, gemmFlops/(n*k))
-	e.pool.do((*gemmTask[T])(t), m, per)
+	blocks := 1
+	if e.pool.helpers > 0 {
+		blocks = max(1, min(gemmBlocks*(e.pool.helpers+1), m/gemmRows, m*n*k/gemmWork))
+	}
+	e.pool.share((*gemmTask[T])(t), m, (m+blocks-1)/blocks)
 }
 
 // layout returns the leading dimensions of a and b, and the BLAS flags.
@@ -163,8 +162,25 @@ func (t *splitGemmTask[T]) run(lo, hi int) {
 	tA, tB, lda, ldb := (*gemmTask[T])(t).layout()
 	a := t.a[offset(lo, lda, t.transA):]
 	b := t.b[offset(lo, ldb, !t.transB):]
-	c := t.dst[lo/splitK*t.rows*t.cols:]
+	c := t.c[lo/t.n*t.rows*t.cols:]
 	t.k.gemm(tA, tB, t.rows, t.cols, hi-lo, t.alpha, a, lda, b, ldb, 0, c, t.cols)
+}
+
+// mergeTask sets dst = beta·dst + the sum of the partial products.
+type mergeTask[T float] args[T]
+
+func (t *mergeTask[T]) run(lo, hi int) {
+	size := t.rows * t.cols
+	dst := t.dst[lo:hi]
+	if t.beta == 0 {
+		copy(dst, t.c[lo:hi])
+	} else {
+		simd.Axpby(dst, t.beta, dst, 1, t.c[lo:hi])
+	}
+	parts := (t.inner + t.n - 1) / t.n
+	for i := 1; i < parts; i++ {
+		simd.Add(dst, dst, t.c[i*size+lo:i*size+hi])
+	}
 }
 
 func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {

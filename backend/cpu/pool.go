@@ -30,17 +30,28 @@ type pool struct {
 }
 
 // inlineChunks is the number of chunks below which waking a helper, about 5 µs,
-// does not pay. Grains are chosen so that a chunk takes a few microseconds.
-const inlineChunks = 3
+// does not pay for a loop whose chunks take 2 or 3 µs each.
+const inlineChunks = 4
 
 func newPool(workers int) *pool {
 	return &pool{helpers: workers - 1, wake: make(chan struct{}, workers), done: make(chan struct{}, 1)}
 }
 
-// do runs t for 0..n-1 in chunks of grain and returns when all are done.
+// do runs t for 0..n-1 in small chunks of grain and returns when all are done.
 func (p *pool) do(t task, n, grain int) {
+	if n > (inlineChunks-1)*grain {
+		p.share(t, n, grain)
+		return
+	}
+	for lo := 0; lo < n; lo += grain {
+		t.run(lo, min(lo+grain, n))
+	}
+}
+
+// share is do for chunks that are each worth waking a helper.
+func (p *pool) share(t task, n, grain int) {
 	chunks := (n + grain - 1) / grain
-	if chunks < inlineChunks || p.helpers == 0 {
+	if chunks < 2 || p.helpers == 0 {
 		for lo := 0; lo < n; lo += grain {
 			t.run(lo, min(lo+grain, n))
 		}
