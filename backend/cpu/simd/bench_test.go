@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"gonum.org/v1/gonum/blas"
 )
@@ -48,6 +49,26 @@ func benchLevels(b *testing.B, f func(b *testing.B)) {
 		level = l
 		b.Run(l.String(), f)
 	}
+}
+
+// BenchmarkPeak runs the largest float32 tile on the same few words again and
+// again: what the multiply-add units give when nothing waits for memory.
+func BenchmarkPeak(b *testing.B) {
+	benchLevels(b, func(b *testing.B) {
+		ts := tiles32()
+		a, bb, c := make([]float32, 1024), make([]float32, 1024), make([]float32, 1024)
+		p := &gemmArgs{k: 4096, cols: ts.lanes * ts.nv, ldc: uintptr(4 * ts.lanes * ts.nv)}
+		if ts.pack {
+			b.Skip("the plain tiles read packed blocks")
+		}
+		p.a, p.b, p.c = unsafe.Pointer(&a[0]), unsafe.Pointer(&bb[0]), unsafe.Pointer(&c[0])
+		setMask(p, ts.lanes, ts.lanes, 4)
+		for b.Loop() {
+			p.tiles = 1
+			ts.kern[ts.mr][ts.nv-1](p)
+		}
+		b.ReportMetric(2*float64(ts.mr*p.cols*p.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	})
 }
 
 func BenchmarkSgemm(b *testing.B) { benchGemm[float32](b) }

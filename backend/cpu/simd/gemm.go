@@ -89,6 +89,30 @@ func grow[T Float](buf []T, n int) []T {
 	return buf[:n]
 }
 
+// rowSplit deals rows evenly to as few tiles as possible: tall tiles of h+1
+// rows, then the rest of h.
+type rowSplit struct{ tiles, tall, h int }
+
+func splitRows(m, mr int) rowSplit {
+	tiles := (m + mr - 1) / mr
+	return rowSplit{tiles: tiles, tall: m % tiles, h: m / tiles}
+}
+
+// first returns the first row of tile t.
+func (s rowSplit) first(t int) int { return t*s.h + min(t, s.tall) }
+
+// maxRows returns the height of the tallest tile.
+func (s rowSplit) maxRows() int { return s.h + min(1, s.tall) }
+
+// run returns the height of tile t, and the end of the run of such tiles that
+// starts there and stops before tile stop.
+func (s rowSplit) run(t, stop int) (rows, end int) {
+	if t < s.tall {
+		return s.h + 1, min(stop, s.tall)
+	}
+	return s.h, stop
+}
+
 // gemm sets C = beta·C + alpha·op(A)·op(B) for checked arguments with m, n, k >
 // 0 and alpha ≠ 0. Element (i, j) is a function of row i of op(A), column j of
 // op(B), its old value and the factors alone: a plain sum in the order of k,
@@ -101,15 +125,7 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 	kc := (k + kBlocks - 1) / kBlocks
 	nc := max(width, ncBytes/size/kc/width*width)
 
-	// Rows are dealt evenly to as few tiles as possible: tall tiles of h+1 rows,
-	// then the rest of h.
-	tiles := (m + ts.mr - 1) / ts.mr
-	h, tall := m/tiles, m%tiles
-	firstRow := func(t int) int { return t*h + min(t, tall) }
-	maxH := h
-	if tall > 0 {
-		maxH++
-	}
+	split := splitRows(m, ts.mr)
 
 	rsA, csA := lda, 1
 	if tA {
@@ -150,18 +166,18 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 				packB(ws.b, tB, b, ldb, k0, j0+nb-packed, kb, packed, width, ts.lanes)
 			}
 
-			mTiles := max(1, mcBytes/size/(kb*maxH))
+			mTiles := max(1, mcBytes/size/(kb*split.maxRows()))
 			if nb <= width {
-				mTiles = tiles
+				mTiles = split.tiles
 			}
-			for t0 := 0; t0 < tiles; t0 += mTiles {
-				t1 := min(tiles, t0+mTiles)
+			for t0 := 0; t0 < split.tiles; t0 += mTiles {
+				t1 := min(split.tiles, t0+mTiles)
 				// Tall tiles read rows of A that fall into the same sets of the
 				// cache if they lie a power of two apart.
 				packA := ts.pack || ts.mr > 8 && !tA && lda*size%2048 == 0 && nb > width
 				if packA {
-					ws.a = grow(ws.a, (t1-t0)*(maxH*kb+tilePad))
-					packTiles(ws.a, a, rsA, csA, h, tall, t0, t1, k0, kb)
+					ws.a = grow(ws.a, (t1-t0)*(split.maxRows()*kb+tilePad))
+					packTiles(ws.a, a, rsA, csA, split, t0, t1, k0, kb)
 				}
 				for j := 0; j < nb; j += width {
 					w := min(width, nb-j)
@@ -175,17 +191,14 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 					}
 					p.cols = w
 					setMask(p, w-(nv-1)*ts.lanes, ts.lanes, size)
-					perCall := max(1, callFlops/(2*maxH*width*kb))
+					perCall := max(1, callFlops/(2*split.maxRows()*width*kb))
 					for t := t0; t < t1; {
-						rows, end := h+1, min(t1, tall)
-						if t >= tall {
-							rows, end = h, t1
-						}
-						i := firstRow(t)
+						rows, end := split.run(t, t1)
+						i := split.first(t)
 						p.tiles = min(end-t, perCall)
 						next := t + p.tiles
 						if packA {
-							p.a = unsafe.Pointer(&ws.a[(i-firstRow(t0))*kb+(t-t0)*tilePad])
+							p.a = unsafe.Pointer(&ws.a[(i-split.first(t0))*kb+(t-t0)*tilePad])
 							p.rsA, p.csA = uintptr(size), uintptr(rows*size)
 							p.aStep = uintptr((rows*kb + tilePad) * size)
 						} else {
@@ -303,8 +316,8 @@ func packTrans[T Float](panel, b []T, ldb, kb, w, wp int) {
 }
 
 // transposeInto sets dst[k·ldd+r] = src[r·lds+k] for r < rows, k < n. With spill
-// it may write up to 8 elements past the end of each row of dst, rows from the
-// last to the first, so that only the last spill stays.
+// it may write up to 7 elements more after each row of dst; the later rows and
+// the groups of 8 before then overwrite all of them but those after the end.
 func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill bool) {
 	done := 0 // rows that the assembly has done, of columns k < n8
 	n8 := n &^ 7
@@ -333,36 +346,23 @@ func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill b
 	}
 }
 
-// tilePad is the number of elements between packed tiles, for kernels that copy
-// whole vectors.
+// tilePad is the number of elements between packed tiles, for what
+// transposeInto spills.
 const tilePad = 16
 
 // packTiles copies tiles t0..t1 of op(A), columns k0..k0+kb, into dst: each tile
-// is kb columns below each other. Tiles before tall have h+1 rows, the others h.
-func packTiles[T Float](dst, a []T, rsA, csA, h, tall, t0, t1, k0, kb int) {
-	for t := t0; t < t1; {
-		rows, end := h+1, min(t1, tall)
-		if t >= tall {
-			rows, end = h, t1
-		}
-		i := t*h + min(t, tall)
-		step := rows*kb + tilePad
-		src := a[i*rsA+k0*csA:]
-		switch {
-		case rsA == 1 && fast[T]():
-			copyTiles(dst, step, rows, src, rows, csA, rows, end-t, kb)
-		case csA == 1:
-			for u := range end - t {
-				transposeInto(dst[u*step:][:step], rows, src[u*rows*rsA:], rsA, rows, kb, true)
-			}
-		default:
-			for u := range end - t {
-				for k := range kb {
-					copy(dst[u*step+k*rows:][:rows], src[k*csA+u*rows:])
-				}
+// is kb columns below each other, then tilePad elements.
+func packTiles[T Float](dst, a []T, rsA, csA int, split rowSplit, t0, t1, k0, kb int) {
+	for t := t0; t < t1; t++ {
+		rows, _ := split.run(t, t1)
+		src := a[split.first(t)*rsA+k0*csA:]
+		if csA == 1 {
+			transposeInto(dst, rows, src, rsA, rows, kb, true)
+		} else { // rsA is 1
+			for k := range kb {
+				copy(dst[k*rows:][:rows], src[k*csA:])
 			}
 		}
-		dst = dst[(end-t)*step:]
-		t = end
+		dst = dst[rows*kb+tilePad:]
 	}
 }

@@ -228,6 +228,22 @@ func testGemm[T Float](t *testing.T) {
 	})
 }
 
+// TestGemmPackedA: rows of A a power of two apart are packed for tall tiles.
+func TestGemmPackedA(t *testing.T) { both(t, testGemmPackedA[float32], testGemmPackedA[float64]) }
+
+func testGemmPackedA[T Float](t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(13, 14))
+		for _, m := range []int{1, 7, 8, 9, 13, 14, 15, 16, 17, 28, 29, 45} {
+			for _, k := range []int{512, 511, 509, 505, 7} {
+				g := newGemmCase[T](r, blas.NoTrans, blas.NoTrans, m, 70, k, 512-k, 3)
+				g.alpha = 1
+				g.check(t)
+			}
+		}
+	})
+}
+
 // TestGemmFactors runs every pair of factors on one shape with an inner block.
 func TestGemmFactors(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
