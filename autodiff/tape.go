@@ -94,7 +94,7 @@ func (t *Tape) Len() int { return len(t.nodes) }
 func (t *Tape) Reset() {
 	t.dropGradients()
 	for i, v := range t.nodes {
-		v.vjp = nil
+		v.vjp, v.pairVJP, v.second = nil, nil, nil
 		t.nodes[i] = nil
 	}
 	for i, x := range t.values {
@@ -113,10 +113,7 @@ func (t *Tape) Reset() {
 // Backward that a panic ended halfway.
 func (t *Tape) dropGradients() {
 	for _, v := range t.nodes {
-		if v.grad != nil && !v.shared {
-			t.be.Free(v.grad)
-		}
-		v.grad, v.shared = nil, false
+		v.dropGrad()
 	}
 	t.freeLent()
 }
@@ -206,6 +203,21 @@ func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tenso
 	return y
 }
 
+// RecordPair is [Tape.Record] for an operator with two results, y and z. vjp
+// receives both gradients; nil stands for one that nothing depended on.
+func (t *Tape) RecordPair(op string, y, z *tensor.Tensor, vjp func(dy, dz *tensor.Tensor), inputs ...*Var) (*Var, *Var) {
+	first := t.Record(op, y, nil, inputs...)
+	second := t.newVar(op, z)
+	if first.needs {
+		// The second output has no VJP of its own: its gradient waits, as a
+		// leaf's does, until Backward comes to the first.
+		second.needs, second.index = true, len(t.nodes)
+		t.nodes = append(t.nodes, second)
+		first.second, first.pairVJP = second, vjp
+	}
+	return first, second
+}
+
 // Backward computes the gradient of loss [1×1] with respect to every leaf and
 // parameter it depends on. It starts at loss, whatever was recorded later.
 // Gradients of parameters add to what is in Param.Grad; those of leaves are
@@ -229,19 +241,27 @@ func (t *Tape) Backward(loss *Var) {
 	}
 	for i := loss.index; i >= 0; i-- {
 		v := t.nodes[i]
-		if v.grad == nil || v.vjp == nil {
-			continue
-		}
-		dy := v.grad
-		v.vjp(dy)
-		v.grad = nil
-		if v.shared {
-			v.shared = false
-		} else {
-			t.be.Free(dy)
+		switch {
+		case v.second != nil:
+			if v.grad != nil || v.second.grad != nil {
+				v.pairVJP(v.grad, v.second.grad)
+				v.dropGrad()
+				v.second.dropGrad()
+			}
+		case v.grad != nil && v.vjp != nil:
+			v.vjp(v.grad)
+			v.dropGrad()
 		}
 	}
 	t.freeLent()
+}
+
+// dropGrad forgets the gradient of v and, if it is v's alone, gives it back.
+func (v *Var) dropGrad() {
+	if v.grad != nil && !v.shared {
+		v.tape.be.Free(v.grad)
+	}
+	v.grad, v.shared = nil, false
 }
 
 // Var is a matrix on a tape, with the operator that made it.
@@ -256,6 +276,10 @@ type Var struct {
 	param  *Param
 	grad   *tensor.Tensor
 	shared bool // grad is also another variable's: not ours to change or free
+
+	// Of the first output of an operator with two ([Tape.RecordPair]):
+	second  *Var
+	pairVJP func(dy, dz *tensor.Tensor)
 }
 
 // live panics if the tape was reset since the variable was made.

@@ -100,6 +100,9 @@ func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
+	if g.fused(b) {
+		return g.forwardFused(b, mode)
+	}
 	var x *autodiff.Var
 	var readouts []*autodiff.Var
 	for l, conv := range g.Convs {

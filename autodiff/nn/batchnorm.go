@@ -61,12 +61,14 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 		return x.SubRow(t.Const(b.RunningMean.Value)).MulRow(t.Const(scale)).MulRow(gamma).AddRow(bias)
 	}
 	y, mean, variance := x.BatchNorm(gamma, bias, groups, b.Eps)
-	b.update(mean, variance, groups)
+	b.Track(mean, variance, groups)
 	return y
 }
 
-// update moves the running statistics by one step per group.
-func (b *BatchNorm) update(mean, variance *tensor.Tensor, groups *backend.Indices) {
+// Track moves the running statistics by one step per group towards the group's
+// mean and biased variance [G×F]. Forward does it; who computes the layer in
+// another way must.
+func (b *BatchNorm) Track(mean, variance *tensor.Tensor, groups *backend.Indices) {
 	f := mean.Cols
 	one := b.be.Alloc(1, f)
 	defer b.be.Free(one)

@@ -1,0 +1,99 @@
+package autodiff
+
+import (
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// GINLayer is the operands of [GINLayer.Run]: a layer of the GIN encoder as one
+// operator, for engines that can ([backend.GINFuser]). Its definition is the
+// chain of operators that backend.GINLayer writes down.
+type GINLayer struct {
+	X        *Var    // input [N×In], or nil for one-hot rows with
+	Category []int32 // these columns
+	Adj      *Sparse // without values; no edge joins two graphs
+	Self     float64 // 1+ε
+
+	W1, B1, W2, B2, Gamma, Beta *Var
+	Eps                         float64 // of the batch norm
+
+	// RunningMean and RunningVar [1×Out] replace the statistics of the views;
+	// both or none is nil.
+	RunningMean, RunningVar *tensor.Tensor
+
+	// Graphs delimits the nodes of the graphs, Views those of the views.
+	Graphs, Views *backend.Indices
+
+	// PooledOnly leaves out y, as the last layer may.
+	PooledOnly bool
+}
+
+// CanFuseGIN reports whether a tape's engine has GIN layers and the tape lets
+// operators run in their fused form.
+func (t *Tape) CanFuseGIN() bool {
+	_, ok := t.be.(backend.GINFuser)
+	return ok && t.Fused()
+}
+
+// Run returns y [N×Out], the features after batch norm (nil with PooledOnly),
+// their sums over the graphs [G×Out], and the means and biased variances of the
+// views [V×Out], which carry no gradient.
+//
+// VJP: with dy + dpooled_g for every node of graph g in place of dy, batch
+// norm's VJP gives d, gated by h2 > 0; then db2 = Σ d, dW2 = h1ᵀ·d,
+// dh1 = d·W2ᵀ gated by h1 > 0, db1 = Σ dh1, dW1 = aggᵀ·dh1, dagg = dh1·W1ᵀ and
+// dx = Aᵀ·dagg + self·dagg.
+func (l *GINLayer) Run() (y, pooled *Var, mean, variance *tensor.Tensor) {
+	t := l.W1.tape
+	be := t.be
+	fuser := be.(backend.GINFuser)
+	in, hid, out := l.W1.Rows(), l.W1.Cols(), l.W2.Cols()
+	n, g := l.Adj.A.Rows, l.Graphs.Len()-1
+
+	f := &backend.GINLayer{
+		Adj: l.Adj.A, AdjT: l.Adj.T, Graphs: l.Graphs, Views: l.Views, Self: l.Self, Eps: l.Eps,
+		W1: l.W1.value, B1: l.B1.value, W2: l.W2.value, B2: l.B2.value, Gamma: l.Gamma.value, Beta: l.Beta.value,
+		H1: t.Alloc(n, hid), H2: t.Alloc(n, out), Sums: t.Alloc(g, out), Pooled: t.Alloc(g, out),
+	}
+	inputs := []*Var{l.W1, l.B1, l.W2, l.B2, l.Gamma, l.Beta}
+	if l.X != nil {
+		f.X, f.Agg = l.X.value, t.Alloc(n, in)
+		inputs = append(inputs, l.X)
+	} else {
+		f.Category = t.Indices(l.Category)
+	}
+	if l.RunningMean != nil {
+		f.Running, f.Mean, f.Var = true, l.RunningMean, l.RunningVar
+	} else {
+		views := l.Views.Len() - 1
+		f.Mean, f.Var = t.Alloc(views, out), t.Alloc(views, out)
+	}
+	if !l.PooledOnly {
+		f.Y = t.Alloc(n, out)
+	}
+	fuser.GINForward(f)
+
+	vjp := func(dy, dpooled *tensor.Tensor) {
+		d := backend.GINGradients{
+			DY: dy, DPooled: dpooled,
+			W1: be.Alloc(in, hid), B1: be.Alloc(1, hid), W2: be.Alloc(hid, out), B2: be.Alloc(1, out),
+			Gamma: be.Alloc(1, out), Beta: be.Alloc(1, out),
+		}
+		if l.X != nil && l.X.needs {
+			d.DX = be.Alloc(n, in)
+		}
+		fuser.GINBackward(f, &d)
+		for i, x := range [...]*tensor.Tensor{d.W1, d.B1, d.W2, d.B2, d.Gamma, d.Beta} {
+			inputs[i].AddGrad(x)
+		}
+		if d.DX != nil {
+			l.X.AddGrad(d.DX)
+		}
+	}
+	if l.PooledOnly {
+		pooled = t.Record("GINLayer", f.Pooled, func(dpooled *tensor.Tensor) { vjp(nil, dpooled) }, inputs...)
+		return nil, pooled, f.Mean, f.Var
+	}
+	y, pooled = t.RecordPair("GINLayer", f.Y, f.Pooled, vjp, inputs...)
+	return y, pooled, f.Mean, f.Var
+}

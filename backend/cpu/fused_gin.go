@@ -1,0 +1,563 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
+	"github.com/specmatch/specmatch/tensor"
+	"gonum.org/v1/gonum/blas"
+)
+
+// This file is the GIN layer as one call. Run as primitives, each of a dozen
+// passes over the N×F activations reads and writes main memory, or at best the
+// third-level cache. Here the nodes are cut into blocks of whole graphs, a few
+// hundred nodes each, and a block goes through all passes while it is in the
+// second-level cache. Graphs are closed under message passing, so blocks do not
+// need each other, except that batch norm needs the statistics of a whole view:
+// the only barrier, once forward and once backward.
+//
+//	forward, per block    x → agg → h1 → h2, graph sums of h2, mean and squares
+//	         barrier      statistics of the views → y = scale·h2 + shift
+//	         per block    h2 → y, graph sums → pooled
+//	backward, per block   Σdy, Σdy∘(h2-μ)
+//	         barrier      → k1, k2, k3, dγ, dβ
+//	         per block    d = k1·dy + k2 + k3·h2 where h2 > 0; dW2, db2;
+//	                      dh1 = d·W2ᵀ where h1 > 0; dW1, db1;
+//	                      dagg = dh1·W1ᵀ; dx = Aᵀ·dagg + self·dagg
+//
+// The gradient of the readout is the same for all nodes of a graph, so it is
+// never spread over them: it joins k2, graph by graph.
+//
+// Blocks depend on the graphs only, each is computed by one worker, and what
+// they contribute to a sum is kept apart and added in the order of the blocks:
+// equal bits for any number of workers.
+
+// ginBlock is the graphs g0..g1-1 of one view, which are the nodes lo..hi-1.
+type ginBlock struct{ g0, g1, lo, hi, view int }
+
+// ginElements is how many elements of the widest matrix make a block: with half
+// a dozen matrices in use, a block fits a second-level cache of 512 KiB.
+const (
+	ginElements = 3 << 12
+	ginMinRows  = 64 // fewer would not repay packing the weights
+)
+
+// ginState is what an engine keeps for the layers that it runs.
+type ginState[T float] struct {
+	k                            *kernels[T]
+	in, hid, out                 int
+	self                         T
+	ptr, adj, ptrT, adjT         []int32
+	graphs, category             []int32
+	x, w1, b1, w2, b2            []T
+	agg, h1, h2, sums, y, pooled []T
+	dy, dpooled, dx              []T
+	blocks                       []ginBlock
+	running                      bool
+	moments                      []float64 // [blocks × 2·out]: mean and squared deviations
+	coef                         []T       // rows of out numbers for each view: the affine maps of batch norm
+	zero                         []T       // out zeros
+	partial                      []T       // [blocks × …]: contributions to the gradients
+	total                        []T
+	sumDY, projDY                []float64
+	mu                           sync.Mutex
+	scratch                      []*ginScratch[T] // not in use
+}
+
+// ginScratch is the memory of one worker for one block.
+type ginScratch[T float] struct {
+	d, dh1, dagg, row []T
+
+	ptr, adj   []int32 // a sparse matrix of the block
+	tptr, tadj []int32 // its transpose
+	val, tval  []T     // their values, if they are not ones
+}
+
+func (s *ginState[T]) take() *ginScratch[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.scratch); n > 0 {
+		x := s.scratch[n-1]
+		s.scratch = s.scratch[:n-1]
+		return x
+	}
+	return new(ginScratch[T])
+}
+
+func (s *ginState[T]) give(x *ginScratch[T]) {
+	s.mu.Lock()
+	s.scratch = append(s.scratch, x)
+	s.mu.Unlock()
+}
+
+// aligned is grow for memory that vectors run over.
+func aligned[T float](s []T, n int) []T {
+	if cap(s) < n {
+		return alignedSlice[T](n + n/2)[:n]
+	}
+	return s[:n]
+}
+
+// setGIN reads the operands of a layer.
+func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
+	s := &e.gin
+	s.in, s.hid, s.out = backend.CheckGIN(l)
+	s.k, s.self, s.running = &e.k, T(l.Self), l.Running
+	s.ptr, s.adj, s.ptrT, s.adjT = l.Adj.Ptr.Host, l.Adj.Col.Host, l.AdjT.Ptr.Host, l.AdjT.Col.Host
+	s.graphs = l.Graphs.Host
+	s.w1, s.b1, s.w2, s.b2 = e.data(l.W1), e.data(l.B1), e.data(l.W2), e.data(l.B2)
+	s.h1, s.h2, s.sums, s.pooled = e.data(l.H1), e.data(l.H2), e.data(l.Sums), e.data(l.Pooled)
+	s.x, s.agg, s.category = nil, nil, nil
+	if l.X != nil {
+		s.x, s.agg = e.data(l.X), e.data(l.Agg)
+	} else {
+		s.category = l.Category.Host
+	}
+	s.y, s.dy, s.dpooled, s.dx = nil, nil, nil, nil
+	if l.Y != nil {
+		s.y = e.data(l.Y)
+	}
+	s.zero = grow(s.zero, s.out)
+	clear(s.zero)
+	s.cut(l.Views.Host)
+	return s
+}
+
+// release lets go of the operands.
+func (s *ginState[T]) release() {
+	s.ptr, s.adj, s.ptrT, s.adjT, s.graphs, s.category = nil, nil, nil, nil, nil, nil
+	s.x, s.w1, s.b1, s.w2, s.b2 = nil, nil, nil, nil, nil
+	s.agg, s.h1, s.h2, s.sums, s.y, s.pooled = nil, nil, nil, nil, nil, nil
+	s.dy, s.dpooled, s.dx = nil, nil, nil
+}
+
+// cut cuts the graphs into blocks. A graph that is larger than a block is a
+// block by itself.
+func (s *ginState[T]) cut(views []int32) {
+	s.blocks = s.blocks[:0]
+	widest := max(s.hid, s.out)
+	if s.x != nil {
+		widest = max(widest, s.in)
+	}
+	rows := max(ginMinRows, ginElements/widest)
+	view := 0
+	for g := 0; g < len(s.graphs)-1; {
+		lo := int(s.graphs[g])
+		for view+2 < len(views) && int(views[view+1]) <= lo {
+			view++
+		}
+		end := min(int(views[view+1]), lo+rows)
+		b := ginBlock{g0: g, g1: g + 1, lo: lo, hi: int(s.graphs[g+1]), view: view}
+		for b.g1 < len(s.graphs)-1 && int(s.graphs[b.g1+1]) <= end {
+			b.g1++
+			b.hi = int(s.graphs[b.g1])
+		}
+		s.blocks = append(s.blocks, b)
+		g = b.g1
+	}
+}
+
+// mergeRows returns the sums of the columns of the partial results [blocks×n].
+func (s *ginState[T]) mergeRows(n int) []T {
+	s.total = aligned(s.total, n)
+	simd.ColSums(s.total, s.partial[:len(s.blocks)*n])
+	return s.total
+}
+
+func (e *engine[T]) GINForward(l *backend.GINLayer) {
+	s := e.setGIN(l)
+	defer s.release()
+	s.moments = grow(s.moments, len(s.blocks)*2*s.out)
+	e.pool.do((*ginForwardTask[T])(s), len(s.blocks), 1)
+	e.ginStatistics(l)
+
+	// The affine map of every view, y = scale·h2 + shift.
+	f := s.out
+	gamma, beta, mean, variance := e.data(l.Gamma), e.data(l.Beta), e.data(l.Mean), e.data(l.Var)
+	views := l.Views.Len() - 1
+	s.coef = aligned(s.coef, views*2*f)
+	for v := range views {
+		scale, shift := s.coef[2*v*f:][:f], s.coef[(2*v+1)*f:][:f]
+		at := s.statistics(v)
+		for j := range f {
+			k := float64(gamma[j]) / math.Sqrt(float64(variance[at+j])+l.Eps)
+			scale[j] = T(k)
+			shift[j] = T(float64(beta[j]) - k*float64(mean[at+j]))
+		}
+	}
+	e.pool.do((*ginNormTask[T])(s), len(s.blocks), 1)
+}
+
+// statistics returns where the statistics of a view start.
+func (s *ginState[T]) statistics(view int) int {
+	if s.running {
+		return 0
+	}
+	return view * s.out
+}
+
+type ginForwardTask[T float] ginState[T]
+
+func (t *ginForwardTask[T]) run(lo, hi int) {
+	s := (*ginState[T])(t)
+	w := s.take()
+	for i := lo; i < hi; i++ {
+		s.forward(i, w)
+	}
+	s.give(w)
+}
+
+func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
+	b := s.blocks[i]
+	n, in, hid, out := b.hi-b.lo, s.in, s.hid, s.out
+	h1, h2 := s.h1[b.lo*hid:b.hi*hid], s.h2[b.lo*out:b.hi*out]
+	sums := s.sums[b.g0*out : b.g1*out]
+	moments := s.moments[i*2*out : (i+1)*2*out]
+	clear(moments)
+	if n == 0 {
+		clear(sums)
+		return
+	}
+	if s.x == nil {
+		w.oneHot(s, b)
+		simd.SpMM(h1, hid, 0, n, w.ptr, w.adj, s.values(w.val), s.w1, 0)
+	} else {
+		simd.SpMM(s.agg, in, b.lo, b.hi, s.ptr, s.adj, nil, s.x, s.self)
+		s.k.gemm(blas.NoTrans, blas.NoTrans, n, hid, in, 1, s.agg[b.lo*in:], in, s.w1, hid, 0, h1, hid)
+	}
+	simd.AddRowReLU(h1, h1, s.b1)
+	s.k.gemm(blas.NoTrans, blas.NoTrans, n, out, hid, 1, h1, hid, s.w2, out, 0, h2, out)
+	simd.AddRowReLU(h2, h2, s.b2)
+
+	for g := b.g0; g < b.g1; g++ {
+		simd.ColSums(s.sums[g*out:(g+1)*out], s.h2[int(s.graphs[g])*out:int(s.graphs[g+1])*out])
+	}
+	if s.running {
+		return
+	}
+	w.row = aligned(w.row, 2*out)
+	mean, squares := w.row[:out], w.row[out:]
+	simd.ColSums(mean, sums)
+	simd.Scale(mean, 1/T(n), mean)
+	simd.ColSquares(squares, h2, mean)
+	for j := range out {
+		moments[j], moments[out+j] = float64(mean[j]), float64(squares[j])
+	}
+}
+
+// oneHot makes the rows of A + Self·I on the categories: row i of agg is the sum
+// of the rows of W1 of node i and of its neighbours. It fills ptr, adj and val.
+func (w *ginScratch[T]) oneHot(s *ginState[T], b ginBlock) {
+	entries := int(s.ptr[b.hi]-s.ptr[b.lo]) + b.hi - b.lo
+	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, entries)
+	k := 0
+	for i := b.lo; i < b.hi; i++ {
+		w.ptr[i-b.lo] = int32(k)
+		w.adj[k] = s.category[i]
+		k++
+		for _, j := range s.adj[s.ptr[i]:s.ptr[i+1]] {
+			w.adj[k] = s.category[j]
+			k++
+		}
+	}
+	w.ptr[b.hi-b.lo] = int32(k)
+	w.val = w.val[:0]
+	if s.self != 1 {
+		w.val = aligned(w.val, k)
+		fill(w.val, 1)
+		for _, k := range w.ptr[:b.hi-b.lo] {
+			w.val[k] = s.self
+		}
+	}
+}
+
+// values returns val, or nil if all values are ones.
+func (s *ginState[T]) values(val []T) []T {
+	if s.self == 1 {
+		return nil
+	}
+	return val
+}
+
+// ginStatistics merges the moments of the blocks into those of the views, block
+// after block (Chan, Golub and LeVeque 1983), in float64.
+func (e *engine[T]) ginStatistics(l *backend.GINLayer) {
+	if l.Running {
+		return
+	}
+	s := &e.gin
+	f := s.out
+	mean, variance := e.data(l.Mean), e.data(l.Var)
+	s.sumDY, s.projDY = grow(s.sumDY, f), grow(s.projDY, f)
+	m, m2 := s.sumDY, s.projDY
+	at := 0
+	for v := range l.Views.Len() - 1 {
+		clear(m)
+		clear(m2)
+		count := 0.0
+		for ; at < len(s.blocks) && s.blocks[at].view == v; at++ {
+			n := float64(s.blocks[at].hi - s.blocks[at].lo)
+			if n == 0 {
+				continue
+			}
+			x := s.moments[at*2*f : (at+1)*2*f]
+			total := count + n
+			for j := range f {
+				delta := x[j] - m[j]
+				m[j] += delta * (n / total)
+				m2[j] += x[f+j] + delta*delta*(count*n/total)
+			}
+			count = total
+		}
+		for j := range f {
+			mean[v*f+j] = T(m[j])
+			variance[v*f+j] = T(m2[j] / max(count, 1))
+		}
+	}
+}
+
+type ginNormTask[T float] ginState[T]
+
+func (t *ginNormTask[T]) run(lo, hi int) {
+	s := (*ginState[T])(t)
+	f := s.out
+	for i := lo; i < hi; i++ {
+		b := s.blocks[i]
+		scale, shift := s.coef[2*b.view*f:][:f], s.coef[(2*b.view+1)*f:][:f]
+		if s.y != nil {
+			simd.AffineRow(s.y[b.lo*f:b.hi*f], s.h2[b.lo*f:b.hi*f], scale, shift)
+		}
+		simd.MulRow(s.pooled[b.g0*f:b.g1*f], s.sums[b.g0*f:b.g1*f], scale)
+		for g := b.g0; g < b.g1; g++ {
+			simd.Axpy(T(s.graphs[g+1]-s.graphs[g]), shift, s.pooled[g*f:(g+1)*f])
+		}
+	}
+}
+
+func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
+	s := e.setGIN(l)
+	defer s.release()
+	if g.DY != nil {
+		s.dy = e.data(g.DY)
+	}
+	if g.DPooled != nil {
+		s.dpooled = e.data(g.DPooled)
+	}
+	if g.DX != nil {
+		s.dx = e.data(g.DX)
+	}
+	// Means for the workers, and then k1, k2 and k3, in rows for each view.
+	f := s.out
+	views := l.Views.Len() - 1
+	mean, variance, gamma := e.data(l.Mean), e.data(l.Var), e.data(l.Gamma)
+	s.coef = aligned(s.coef, views*3*f)
+	for v := range views {
+		copy(s.coef[3*v*f:][:f], mean[s.statistics(v):][:f])
+	}
+	s.partial = aligned(s.partial, len(s.blocks)*2*f)
+	e.pool.do((*ginReduceTask[T])(s), len(s.blocks), 1)
+
+	dGamma, dBeta := e.data(g.Gamma), e.data(g.Beta)
+	clear(dGamma)
+	clear(dBeta)
+	s.sumDY, s.projDY = grow(s.sumDY, f), grow(s.projDY, f)
+	at := 0
+	for v := range views {
+		clear(s.sumDY)
+		clear(s.projDY)
+		for ; at < len(s.blocks) && s.blocks[at].view == v; at++ {
+			p := s.partial[at*2*f:][:2*f]
+			for j := range f {
+				s.sumDY[j] += float64(p[j])
+				s.projDY[j] += float64(p[f+j])
+			}
+		}
+		n := float64(l.Views.Host[v+1] - l.Views.Host[v])
+		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
+		for j := range f {
+			st := s.statistics(v) + j
+			rstd := 1 / math.Sqrt(float64(variance[st])+l.Eps)
+			dGamma[j] += T(s.projDY[j] * rstd)
+			dBeta[j] += T(s.sumDY[j])
+			a := float64(gamma[j]) * rstd
+			k1[j], k2[j], k3[j] = T(a), 0, 0
+			if !s.running && n > 0 {
+				c := -a * rstd * rstd * s.projDY[j] / n
+				k3[j] = T(c)
+				k2[j] = T(-a*s.sumDY[j]/n - c*float64(mean[st]))
+			}
+		}
+	}
+
+	size := s.gradients()
+	s.partial = aligned(s.partial, len(s.blocks)*size)
+	e.pool.do((*ginBackwardTask[T])(s), len(s.blocks), 1)
+	total := s.mergeRows(size)
+	for _, t := range [4]*tensor.Tensor{g.W1, g.B1, g.W2, g.B2} {
+		d := e.data(t)
+		copy(d, total)
+		total = total[len(d):]
+	}
+}
+
+// gradients returns the number of entries of W1, b1, W2 and b2.
+func (s *ginState[T]) gradients() int { return (s.in+1)*s.hid + (s.hid+1)*s.out }
+
+type ginReduceTask[T float] ginState[T]
+
+func (t *ginReduceTask[T]) run(lo, hi int) {
+	s := (*ginState[T])(t)
+	w := s.take()
+	for i := lo; i < hi; i++ {
+		s.reduce(i, w)
+	}
+	s.give(w)
+}
+
+// reduce sets the block's partial sums Σdy and Σdy∘(h2-μ).
+func (s *ginState[T]) reduce(i int, w *ginScratch[T]) {
+	b, f := s.blocks[i], s.out
+	sum, proj := s.partial[i*2*f:][:f], s.partial[(i*2+1)*f:][:f]
+	mean := s.coef[3*b.view*f:][:f]
+	if s.dy != nil {
+		dy := s.dy[b.lo*f : b.hi*f]
+		w.d = aligned(w.d, len(dy))
+		simd.ColSums(sum, dy)
+		simd.SubRow(w.d, s.h2[b.lo*f:b.hi*f], mean)
+		simd.ColDots(proj, dy, w.d)
+	} else {
+		clear(sum)
+		clear(proj)
+	}
+	if s.dpooled == nil {
+		return
+	}
+	// Every node of a graph has the graph's dpooled.
+	w.row = aligned(w.row, f)
+	centred := w.row[:f]
+	for g := b.g0; g < b.g1; g++ {
+		n := T(s.graphs[g+1] - s.graphs[g])
+		d := s.dpooled[g*f : (g+1)*f]
+		simd.Axpy(n, d, sum)
+		simd.Axpby(centred, 1, s.sums[g*f:(g+1)*f], -n, mean)
+		simd.Mul(centred, centred, d)
+		simd.Add(proj, proj, centred)
+	}
+}
+
+type ginBackwardTask[T float] ginState[T]
+
+func (t *ginBackwardTask[T]) run(lo, hi int) {
+	s := (*ginState[T])(t)
+	w := s.take()
+	for i := lo; i < hi; i++ {
+		s.backward(i, w)
+	}
+	s.give(w)
+}
+
+func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
+	b := s.blocks[i]
+	n, in, hid, out := b.hi-b.lo, s.in, s.hid, s.out
+	size := s.gradients()
+	p := s.partial[i*size : (i+1)*size]
+	if n == 0 {
+		clear(p)
+		return
+	}
+	dw1, p := p[:in*hid], p[in*hid:]
+	db1, p := p[:hid], p[hid:]
+	dw2, db2 := p[:hid*out], p[hid*out:]
+	h1, h2 := s.h1[b.lo*hid:b.hi*hid], s.h2[b.lo*out:b.hi*out]
+
+	w.d, w.dh1, w.row = aligned(w.d, n*out), aligned(w.dh1, n*hid), aligned(w.row, out)
+	s.normBackward(b, w.d, w.row[:out])
+	simd.Gate(w.d, w.d, h2)
+	simd.ColSums(db2, w.d)
+	s.k.gemm(blas.Trans, blas.NoTrans, hid, out, n, 1, h1, hid, w.d, out, 0, dw2, out)
+	s.k.gemm(blas.NoTrans, blas.Trans, n, hid, out, 1, w.d, out, s.w2, out, 0, w.dh1, hid)
+	simd.Gate(w.dh1, w.dh1, h1)
+	simd.ColSums(db1, w.dh1)
+	if s.x == nil {
+		w.oneHot(s, b)
+		w.transpose(n, in)
+		simd.SpMM(dw1, hid, 0, in, w.tptr, w.tadj, s.values(w.tval), w.dh1, 0)
+		return
+	}
+	s.k.gemm(blas.Trans, blas.NoTrans, in, hid, n, 1, s.agg[b.lo*in:], in, w.dh1, hid, 0, dw1, hid)
+	if s.dx == nil {
+		return
+	}
+	w.dagg = aligned(w.dagg, n*in)
+	s.k.gemm(blas.NoTrans, blas.Trans, n, in, hid, 1, w.dh1, hid, s.w1, hid, 0, w.dagg, in)
+	w.local(s.ptrT, s.adjT, b)
+	simd.SpMM(s.dx[b.lo*in:b.hi*in], in, 0, n, w.ptr, w.adj, nil, w.dagg, s.self)
+}
+
+// normBackward sets d to the gradient of h2 through batch norm and readout,
+// k1·dy + k2 + k3·h2, with dpooled a part of dy.
+func (s *ginState[T]) normBackward(b ginBlock, d, k []T) {
+	f := s.out
+	k1, k2, k3 := s.coef[3*b.view*f:][:f], s.coef[(3*b.view+1)*f:][:f], s.coef[(3*b.view+2)*f:][:f]
+	if s.dpooled == nil {
+		simd.CombineRow(d, s.dy[b.lo*f:b.hi*f], k1, s.h2[b.lo*f:b.hi*f], k3, k2)
+		return
+	}
+	for g := b.g0; g < b.g1; g++ {
+		lo, hi := int(s.graphs[g])*f, int(s.graphs[g+1])*f
+		if lo == hi {
+			continue
+		}
+		dst := d[lo-b.lo*f : hi-b.lo*f]
+		simd.Mul(k, s.dpooled[g*f:(g+1)*f], k1)
+		simd.Add(k, k, k2)
+		if s.dy != nil {
+			simd.CombineRow(dst, s.dy[lo:hi], k1, s.h2[lo:hi], k3, k)
+		} else {
+			simd.AffineRow(dst, s.h2[lo:hi], k3, k)
+		}
+	}
+}
+
+// local sets ptr and adj to the rows of the block, with its first node as 0.
+func (w *ginScratch[T]) local(ptr, adj []int32, b ginBlock) {
+	first := ptr[b.lo]
+	adj = adj[first:ptr[b.hi]]
+	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, len(adj))
+	for i, p := range ptr[b.lo : b.hi+1] {
+		w.ptr[i] = p - first
+	}
+	lo := int32(b.lo)
+	for k, j := range adj {
+		w.adj[k] = j - lo
+	}
+}
+
+// transpose sets tptr, tadj and tval to the transpose of ptr, adj and val,
+// which have n rows and cols columns.
+func (w *ginScratch[T]) transpose(n, cols int) {
+	w.tptr, w.tadj = grow(w.tptr, cols+2), grow(w.tadj, len(w.adj))
+	// Two places ahead, so that filling moves every pointer to its row's start.
+	at := w.tptr
+	clear(at)
+	for _, c := range w.adj {
+		at[c+2]++
+	}
+	for c := 2; c < cols+2; c++ {
+		at[c] += at[c-1]
+	}
+	at = at[1:]
+	w.tval = aligned(w.tval, len(w.val))
+	for i := range n {
+		for k := w.ptr[i]; k < w.ptr[i+1]; k++ {
+			c := w.adj[k]
+			w.tadj[at[c]] = int32(i)
+			if len(w.val) > 0 {
+				w.tval[at[c]] = w.val[k]
+			}
+			at[c]++
+		}
+	}
+}

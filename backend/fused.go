@@ -1,0 +1,109 @@
+package backend
+
+import "github.com/specmatch/specmatch/tensor"
+
+// The interfaces of this file are optional: an engine that implements one
+// offers a chain of primitives as one call, which can keep a block of rows in
+// cache from the first link to the last. Callers find them by a type assertion,
+//
+//	if f, ok := be.(backend.GINFuser); ok { … }
+//
+// and run the primitives themselves where it fails. The chain is the
+// definition; a fused form agrees with it to rounding, obeys the rules of the
+// package, and gives equal bits for any number of threads.
+
+// GINFuser is an engine that runs a GIN layer as one call.
+type GINFuser interface {
+	// GINForward computes the layer.
+	GINForward(l *GINLayer)
+	// GINBackward computes the gradients of a layer that GINForward computed
+	// and that has not been changed since.
+	GINBackward(l *GINLayer, g *GINGradients)
+}
+
+// GINLayer is a layer of the GIN encoder on N nodes of G graphs in V views:
+//
+//	agg = A·x + Self·x                      [N×In]
+//	h1  = ReLU(agg·W1 + b1)                 [N×Hid]
+//	h2  = ReLU(h1·W2 + b2)                  [N×Out]
+//	y   = γ·(h2 - μ)/√(σ² + Eps) + β        [N×Out], μ and σ² of the node's view
+//	pooled_g = Σ y_i over the nodes of g    [G×Out]
+type GINLayer struct {
+	// Adj is A without values, AdjT its transpose. No edge joins two graphs.
+	Adj, AdjT *CSR
+	// Graphs delimits the nodes of the graphs, Views those of the views, which
+	// are whole graphs.
+	Graphs, Views *Indices
+	Self, Eps     float64
+	// X is the input. If it is nil, the rows are one-hot and Category has their
+	// columns.
+	X        *tensor.Tensor
+	Category *Indices
+
+	// The parameters: W1 [In×Hid], B1 [1×Hid], W2 [Hid×Out], and B2, Gamma and
+	// Beta [1×Out].
+	W1, B1, W2, B2, Gamma, Beta *tensor.Tensor
+
+	// Running says that Mean and Var are running statistics [1×Out], an input.
+	// Otherwise they are the means and biased variances of the views [V×Out],
+	// an output; zero for a view without nodes.
+	Running   bool
+	Mean, Var *tensor.Tensor
+
+	// The values that GINBackward reads again. Agg is nil for one-hot rows;
+	// Sums [G×Out] are the sums of h2 over the graphs.
+	Agg, H1, H2, Sums *tensor.Tensor
+
+	// The outputs. Y may be nil.
+	Y, Pooled *tensor.Tensor
+}
+
+// GINGradients are the gradients of a loss with respect to the outputs of a
+// [GINLayer], given, and with respect to its inputs, computed.
+type GINGradients struct {
+	// DY and DPooled are of Y and Pooled; nil stands for zeros.
+	DY, DPooled *tensor.Tensor
+	// DX is of X; nil if it is not wanted, as it must be for one-hot rows.
+	DX *tensor.Tensor
+	// The gradients of the parameters.
+	W1, B1, W2, B2, Gamma, Beta *tensor.Tensor
+}
+
+// CheckGIN panics unless the shapes of a layer fit.
+func CheckGIN(l *GINLayer) (in, hid, out int) {
+	const op = "backend: GIN"
+	in, hid, out = l.W1.Rows, l.W1.Cols, l.W2.Cols
+	n, g, v := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	if l.Running {
+		v = 1
+	}
+	shape := func(t *tensor.Tensor, rows, cols int, what string) {
+		if !t.Is(rows, cols) {
+			tensor.Mismatch(op, what, t)
+		}
+	}
+	shape(l.W2, hid, out, "want W2 as high as W1 is wide")
+	shape(l.B1, 1, hid, "want a bias of the hidden width")
+	for _, t := range []*tensor.Tensor{l.B2, l.Gamma, l.Beta} {
+		shape(t, 1, out, "want a row of the output's width")
+	}
+	shape(l.H1, n, hid, "want h1 of the hidden width")
+	shape(l.H2, n, out, "want h2 of the output's width")
+	shape(l.Mean, v, out, "want one row of statistics for each view")
+	shape(l.Var, v, out, "want one row of statistics for each view")
+	shape(l.Sums, g, out, "want a row for each graph")
+	shape(l.Pooled, g, out, "want a row for each graph")
+	if l.Y != nil {
+		shape(l.Y, n, out, "want y as h2")
+	}
+	if l.X != nil {
+		shape(l.X, n, in, "want a row of the input's width for each node")
+		shape(l.Agg, n, in, "want agg as x")
+	} else if l.Category.Len() != n {
+		tensor.Mismatch(op, "want a category for each node", l.H1)
+	}
+	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val != nil || l.AdjT.Val != nil {
+		tensor.Mismatch(op, "want an adjacency without values of all nodes", l.H1)
+	}
+	return in, hid, out
+}
