@@ -65,8 +65,8 @@ type Result struct {
 }
 
 const (
-	defaultInnerFolds = 5
-	kernelBytes       = 2 << 30 // for all workers together
+	defaultInnerFolds       = 5
+	kernelBytes       int64 = 2 << 30 // for all workers together
 )
 
 // Evaluate cross-validates a classifier on the points of data. For each fold of
@@ -128,11 +128,11 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		for _, f := range outer {
 			train, test = max(train, len(f.Train)), max(test, len(f.Test), len(f.Train)/opt.InnerFolds+1)
 		}
-		bytes := 4*train*train + 8*train*test
+		bytes := 4*int64(train)*int64(train) + 8*int64(train)*int64(test)
 		if data.Classes() > 2 {
-			bytes += 4 * train * train
+			bytes += 4 * int64(train) * int64(train)
 		}
-		workers = min(workers, max(1, kernelBytes/bytes))
+		workers = min(workers, int(max(1, kernelBytes/bytes)))
 		newScorer = func() scorer {
 			s := &svcScorer{svcShared: shared}
 			s.w.k = make([]float32, train*train)

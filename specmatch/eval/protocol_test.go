@@ -222,7 +222,7 @@ func TestBadInputIsAnError(t *testing.T) {
 		{"ragged rows", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X = d.X[:59] }, "59 numbers are not rows of 2"},
 		{"too few labels", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.Y = d.Y[:29] }, "30 rows of features but 29 labels"},
 		{"negative label", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.Y[3] = -1 }, "label -1 of point 3"},
-		{"large label", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.Y[3] = 1 << 60 }, "out of range"},
+		{"large label", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.Y[3] = math.MaxInt }, "out of range"},
 		{"missing class", func(d *Data, _ *[]dataset.Fold, _ *Options) {
 			for i := range d.Y {
 				d.Y[i] &= 2
