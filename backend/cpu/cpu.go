@@ -80,8 +80,10 @@ type engine[T float] struct {
 	arena     backend.Arena
 	task      args[T]
 
-	partial  []T // partial sums of the reductions
-	repeated []T // one number, many times
+	partial    []T // partial sums of the reductions
+	repeated   []T // one number, many times
+	candidates []T // values that UpperQuantile still chooses from
+	places     []int32
 	gin        ginState[T]
 
 	indexFree  []*backend.Indices
