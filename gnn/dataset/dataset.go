@@ -104,7 +104,7 @@ func LoadFS(fsys fs.FS, name string, opts Options) (*Dataset, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	return readTU(&source{name: name, limits: opts.Limits.withDefaults(), folder: fsys}, opts)
+	return readTU(&source{name: name, limits: opts.Limits.withDefaults(), root: ".", folder: fsys}, opts)
 }
 
 // Open reads the data set NAME from dir: the archive dir/NAME.zip or else the

@@ -56,7 +56,7 @@ type source struct {
 	limits Limits
 	total  int64 // bytes read so far
 
-	root    string               // path of the archive or folder
+	root    string               // path of the archive or folder; "." for an fs.FS
 	closer  io.Closer            // what the source holds open, or nil
 	members map[string]*zip.File // by base name; nil for a folder
 	folder  fs.FS
@@ -213,7 +213,8 @@ func (s *source) openMember(base, display string) (io.ReadCloser, error) {
 }
 
 func (s *source) openFile(base, display string) (io.ReadCloser, error) {
-	// Look before opening: opening a named pipe would block.
+	// The errors of fs name the file. Look before opening: opening a named pipe
+	// would block.
 	info, err := fs.Stat(s.folder, base)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s%s: %w", s.root, s.hint(), err)
