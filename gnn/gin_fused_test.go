@@ -1,0 +1,264 @@
+package gnn_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// raceDetector is set in builds with the race detector.
+var raceDetector bool
+
+// ring is a graph of n nodes in a circle, with irregular categories 0..width-1.
+func ring(n, width int) *graph.Graph {
+	g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: width}}
+	for i := range n {
+		a, b := (i+n-1)%n, (i+1)%n
+		g.Adj = append(g.Adj, int32(min(a, b)), int32(max(a, b)))
+		g.Ptr = append(g.Ptr, int32(len(g.Adj)))
+		g.X.Category = append(g.X.Category, int32((i*40503>>5)%width))
+	}
+	return g
+}
+
+// empty is the graph without nodes.
+func empty(width int, dense bool) *graph.Graph {
+	g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: width, Category: []int32{}}}
+	if dense {
+		g.X = graph.Features{Width: width, Dense: []float32{}}
+	}
+	return g
+}
+
+// views is a batch of views of the given numbers of graphs.
+func views(gs []*graph.Graph, sizes ...int) *graph.Batch {
+	b := new(graph.Batch)
+	for _, n := range sizes {
+		for _, g := range gs[:n] {
+			b.Append(g)
+		}
+		b.EndView()
+		gs = gs[n:]
+	}
+	return b
+}
+
+// encoded is what a forward and a backward pass leave behind.
+type encoded struct{ h, grads, running []float64 }
+
+// encode runs an encoder with the given ε of its layers on a batch. Every entry
+// of the embedding matters to the loss.
+func encode(be backend.Backend, b *graph.Batch, c gnn.GINConfig, eps float64, mode nn.Mode, opts ...autodiff.Option) encoded {
+	e := newGIN(be, c)
+	for _, l := range e.Convs {
+		l.Eps = eps
+	}
+	tape := autodiff.NewTape(be, opts...)
+	defer tape.Reset()
+	y := e.Forward(gnn.NewBatch(tape, b), mode)
+	weights := make([]float64, y.Value().Len())
+	for i := range weights {
+		weights[i] = math.Sin(float64(3*i + 1))
+	}
+	tape.Backward(y.Dot(tape.Matrix(y.Rows(), y.Cols(), weights)))
+	r := encoded{h: y.Data(), running: runningStats(be, e)}
+	for _, p := range e.Parameters() {
+		g := make([]float64, p.Value.Len())
+		if p.HasGrad() {
+			be.Download(g, p.Grad)
+		}
+		r.grads = append(r.grads, g...)
+	}
+	return r
+}
+
+// TestFusedIsComposed compares the two forms of the encoder on what batches can
+// look like: values, gradients and running statistics.
+func TestFusedIsComposed(t *testing.T) {
+	type example struct {
+		name string
+		b    *graph.Batch
+		c    gnn.GINConfig
+		eps  float64
+	}
+	var examples []example
+	add := func(name string, b *graph.Batch, hidden, layers int, eps float64) {
+		if err := b.Validate(); err != nil {
+			t.Fatal(name, err)
+		}
+		examples = append(examples, example{name, b, gnn.GINConfig{In: b.X.Width, Hidden: hidden, Layers: layers}, eps})
+	}
+	for _, kind := range kinds {
+		sizes := []int{30, 1, 17, 40, 2, 25, 33, 8}
+		gs := randomGraphs(t, 9, 7, kind.dense, kind.directed, sizes...)
+		add(kind.name+", one view", views(gs, 8), 32, 3, 0)
+		add(kind.name+", two views", views(gs, 4, 4), 32, 3, 0)
+		add(kind.name+", three unequal views", views(gs, 1, 5, 2), 32, 2, 0.5)
+		add(kind.name+", odd width", views(gs, 3, 5), 19, 3, -0.25)
+		add(kind.name+", width 1", views(gs, 4, 4), 1, 2, 0)
+		add(kind.name+", ε = -1", views(gs, 4, 4), 8, 2, -1)
+		add(kind.name+", wide", views(gs, 4, 4), 130, 2, 0)
+		gaps := []*graph.Graph{empty(7, kind.dense), gs[0], empty(7, kind.dense), empty(7, kind.dense), gs[1], gs[2], empty(7, kind.dense)}
+		add(kind.name+", empty graphs", views(gaps, 3, 4), 16, 2, 0)
+		add(kind.name+", a view without nodes", views(gaps, 1, 1, 1, 4), 16, 2, 0)
+		single := randomGraphs(t, 10, 3, kind.dense, false, 1, 1, 1, 1, 1)
+		add(kind.name+", single nodes", views(single, 2, 3), 16, 2, 0)
+		add(kind.name+", one node in all", views(single, 1), 16, 2, 0)
+	}
+	var many []*graph.Graph
+	for i := range 120 {
+		many = append(many, ring(3+i%31, 37))
+	}
+	add("many blocks", views(many, 60, 60), 32, 3, 0)
+	add("graphs larger than a block", views([]*graph.Graph{ring(5, 3), ring(900, 3), ring(7, 3), ring(1300, 3)}, 2, 2), 32, 3, 0)
+	// Irregular graphs: the nodes of a ring would all be alike, and batch norm
+	// would blow up the rounding errors.
+	add("constant feature", views(randomGraphs(t, 11, 1, false, false, 30, 1, 12, 9, 24, 50), 4, 2), 32, 3, 0)
+
+	for _, x := range examples {
+		t.Run(x.name, func(t *testing.T) {
+			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+				what := fmt.Sprintf("train %v, ", mode)
+				both := func(p tensor.Precision) (fused, composed encoded) {
+					return encode(cpu.New(p), x.b, x.c, x.eps, mode), encode(cpu.New(p), x.b, x.c, x.eps, mode, autodiff.Composed())
+				}
+				got, want := both(tensor.Float64)
+				checkClose(t, what+"embeddings", got.h, want.h, 1e-11)
+				checkClose(t, what+"running statistics", got.running, want.running, 1e-11)
+				checkClose(t, what+"gradients", got.grads, want.grads, 1e-11)
+				// In float32 the forms may differ as far as they are from the
+				// truth, which batch norm of similar rows can make large.
+				got32, want32 := both(tensor.Float32)
+				asNear(t, what+"embeddings", got32.h, want32.h, want.h)
+				asNear(t, what+"running statistics", got32.running, want32.running, want.running)
+				asNear(t, what+"gradients", got32.grads, want32.grads, want.grads)
+			}
+		})
+	}
+}
+
+// asNear fails if got is much farther from the exact values than want is. What it
+// grants, beyond that, is what y = scale·h2 + shift loses against the composed
+// scale·(h2-μ) where the variance is 0: 1/√ε units of the last place.
+func asNear(t *testing.T, what string, got, want, exact []float64) {
+	t.Helper()
+	var scale, ours, theirs float64
+	for i, v := range exact {
+		scale = max(scale, math.Abs(v))
+		ours, theirs = max(ours, math.Abs(got[i]-v)), max(theirs, math.Abs(want[i]-v))
+	}
+	if !(ours <= 4*theirs+1e-4*scale) {
+		t.Errorf("%s in float32: off by %g, the composed form by %g, of %g", what, ours, theirs, scale)
+	}
+}
+
+// TestFusedThreads: any number of workers, equal bits.
+func TestFusedThreads(t *testing.T) {
+	var gs []*graph.Graph
+	for i := range 300 {
+		gs = append(gs, ring(3+i%40, 37))
+	}
+	for _, dense := range []bool{false, true} {
+		if dense {
+			for i, g := range gs {
+				gs[i] = densified(g)
+			}
+		}
+		b := views(gs, 150, 150)
+		for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+			var want encoded
+			for _, workers := range []int{1, 2, 4} {
+				got := encode(cpu.New(p, cpu.Workers(workers)), b, gnn.GINConfig{In: 37, Hidden: 32, Layers: 3}, 0, nn.Train)
+				if workers == 1 {
+					want = got
+				}
+				for k, pair := range [][2][]float64{{got.h, want.h}, {got.grads, want.grads}, {got.running, want.running}} {
+					for i, v := range pair[0] {
+						if math.Float64bits(v) != math.Float64bits(pair[1][i]) {
+							t.Fatalf("%v, %d workers: value %d of kind %d is %v, with one %v", p, workers, i, k, v, pair[1][i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestGINLayerOutputs checks the gradient of the layer's operator with losses on
+// either output and on both, and with an input that needs a gradient.
+func TestGINLayerOutputs(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	b := twoViews(randomGraphs(t, 5, 3, true, true, 4, 1, 5, 3, 6, 2))
+	draw := func(seed uint64, rows, cols int) gradcheck.Input { return gradcheck.Random(newRand(seed), rows, cols) }
+	in := []gradcheck.Input{draw(1, b.Nodes(), 3), draw(2, 3, 4), draw(3, 1, 4), draw(4, 4, 5), draw(5, 1, 5), draw(6, 1, 5), draw(7, 1, 5)}
+	run := func(tape *autodiff.Tape, v []*autodiff.Var, pooledOnly bool) (y, pooled *autodiff.Var) {
+		batch := gnn.NewBatch(tape, b)
+		l := autodiff.GINLayer{X: v[0], Adj: batch.Adj, Self: 1.5, W1: v[1], B1: v[2], W2: v[3], B2: v[4], Gamma: v[5], Beta: v[6], Eps: 1e-5,
+			Graphs: batch.GraphPtr, Views: batch.ViewPtr, PooledOnly: pooledOnly}
+		y, pooled, _, _ = l.Run()
+		return y, pooled
+	}
+	for name, f := range map[string]gradcheck.Func{
+		"y": func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			y, _ := run(tape, v, false)
+			return y
+		},
+		"pooled": func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			_, pooled := run(tape, v, false)
+			return pooled
+		},
+		"pooled only": func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			_, pooled := run(tape, v, true)
+			return pooled
+		},
+		"both, each twice": func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			y, pooled := run(tape, v, false)
+			return autodiff.ConcatRows(y, pooled, y.Square(), pooled.Scale(0.1).Square())
+		},
+		"lent": func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			y, pooled := run(tape, v, false)
+			return autodiff.ConcatRows(y.Add(y), pooled.Add(pooled).Tanh())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := be.InUse()
+			gradcheck.Check(t, be, f, in)
+			if n := be.InUse() - before; n != 0 {
+				t.Errorf("%d bytes left in use", n)
+			}
+		})
+	}
+}
+
+// TestFusedAllocations: once its shapes have been seen, the layer allocates
+// handles and closures only.
+func TestFusedAllocations(t *testing.T) {
+	be := cpu.New(tensor.Float32, cpu.Workers(1))
+	var counts []float64
+	for _, n := range []int{20, 400} {
+		var gs []*graph.Graph
+		for i := range n {
+			gs = append(gs, ring(3+i%40, 37))
+		}
+		b := views(gs, n/2, n/2)
+		e := newGIN(be, gnn.GINConfig{In: 37, Hidden: 32, Layers: 3})
+		tape := autodiff.NewTape(be)
+		counts = append(counts, testing.AllocsPerRun(10, func() {
+			h := e.Forward(gnn.NewBatch(tape, b), nn.Train)
+			tape.Backward(h.Sum())
+			tape.Reset()
+		}))
+	}
+	if !raceDetector && counts[1] > counts[0]+2 {
+		t.Errorf("%v allocations with few graphs, %v with many", counts[0], counts[1])
+	}
+}
