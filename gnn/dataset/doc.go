@@ -8,8 +8,8 @@
 //   - [Open] and [LoadTU] read the text files of the TUDataset collection, from
 //     an archive or a folder;
 //   - [Fetch] downloads such an archive first;
-//   - [Motifs] makes graphs from a seed, and [Default] is a small set of them
-//     that is part of the binary, so that everything runs without any file.
+//   - [Motifs] makes graphs from a seed; [Default] is a small set of them, with
+//     which everything runs without any file.
 //
 // What happens then is the same for all: [StratifiedKFold] divides the graphs
 // for evaluation, and the training loop collates them into batches.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/testdata/motifs"
 )
 
 // MotifConfig describes the graphs of [Motifs]. A zero field stands for its
@@ -171,13 +170,12 @@ func (c *MotifConfig) graph(class int, rng *rand.Rand) *graph.Graph {
 	return g
 }
 
-// Default returns the data set that is part of the binary: the graphs of
-// Motifs(MotifConfig{}), from files in TUDataset format. Every call returns a
-// set of its own.
+// Default returns the data set that needs no files, Motifs(MotifConfig{}). The
+// folder testdata/motifs at the root of the module has it in TUDataset format.
 func Default() *Dataset {
-	ds, err := LoadFS(motifs.Files, "motifs", Options{})
+	ds, err := Motifs(MotifConfig{})
 	if err != nil {
-		panic(err) // the files are constants, which TestDefault reads
+		panic(err) // there is nothing in a constant configuration to refuse
 	}
 	return ds
 }
