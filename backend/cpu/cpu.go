@@ -80,11 +80,9 @@ type engine[T float] struct {
 	arena     backend.Arena
 	task      args[T]
 
-	partial    []T // partial sums of the reductions
-	repeated   []T // one number, many times
-	candidates []T // values that UpperQuantile still chooses from
-	places     []int32
-	gin        ginState[T]
+	partial  []T // partial sums of the reductions
+	repeated []T // one number, many times
+	gin      ginState[T]
 
 	indexFree  []*backend.Indices
 	indexBytes int64

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/chewxy/math32"
 	"github.com/specmatch/specmatch/backend"
@@ -21,6 +22,9 @@ type kernels[T float] struct {
 	// only, so a product may be cut into blocks of rows.
 	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
 
+	// selectUpper returns the places of two order statistics, see [selector].
+	selectUpper func(x []T, n, k int, both bool) (at, next int)
+
 	unary  [11]func(dst, a []T)     // by backend.UnaryOp
 	binary [7]func(dst, a, b []T)   // by backend.BinaryOp
 	byRow  [7]func(dst, a, row []T) // dst_ij = op(a_ij, row_j)
@@ -31,6 +35,10 @@ type kernels[T float] struct {
 func kernels32() kernels[float32] {
 	k := loops[float32]()
 	k.gemm = simd.BLAS{}.Sgemm
+	s := new(selector[uint32])
+	k.selectUpper = func(x []float32, n, k int, both bool) (at, next int) {
+		return s.selectUpper(unsafe.Slice((*uint32)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
+	}
 	if simd.Level() == simd.Generic {
 		// Without vector instructions, the functions that are faster and as
 		// accurate in float32. (On amd64 math32.Exp is wrong by up to 5 units
@@ -53,6 +61,10 @@ func kernels32() kernels[float32] {
 func kernels64() kernels[float64] {
 	k := loops[float64]()
 	k.gemm = simd.BLAS{}.Dgemm
+	s := new(selector[uint64])
+	k.selectUpper = func(x []float64, n, k int, both bool) (at, next int) {
+		return s.selectUpper(unsafe.Slice((*uint64)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
+	}
 	return k
 }
 

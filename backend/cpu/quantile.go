@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/specmatch/specmatch/backend"
@@ -24,81 +23,118 @@ func (e *engine[T]) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 		return
 	}
 	k, second := backend.QuantilePosition(n*(n-1)/2, q)
-	at, next := e.selectUpper(x, n, k)
+	at, next := e.k.selectUpper(x, n, k, second != 0)
 	out[0] = x[at]
 	if w != nil {
 		w[at] = T(1 - second)
 	}
-	if second == 0 {
-		return
-	}
-	if next < 0 {
-		next = above(x, n, x[at])
-	}
-	out[0] = T((1-second)*float64(x[at]) + second*float64(x[next]))
-	if w != nil {
-		w[next] = T(second)
+	if second != 0 {
+		out[0] = T((1-second)*float64(x[at]) + second*float64(x[next]))
+		if w != nil {
+			w[next] = T(second)
+		}
 	}
 }
 
+// A selector finds order statistics of numbers given by their bits.
+type selector[K uint32 | uint64] struct {
+	keys   []K     // what is still to choose from, in row-major order
+	places []int32 // where it was in the triangle
+	counts [4][1 << digitBits]int32
+}
+
+// digitBits is the width of a digit of the selection: the counts of all its
+// values fit the first-level cache. The leading one has the sign, the exponent
+// and two bits of the fraction of a float32.
+const digitBits = 11
+
+// key maps the bits of a number to an integer of the same order. The two zeros,
+// which are equal, have the same key.
+func key[K uint32 | uint64](bits K) K {
+	last := 8*unsafe.Sizeof(bits) - 1
+	top := K(1) << last
+	sign := -(bits >> last) // all ones if negative
+	return (bits&^top ^ sign) - sign + top
+}
+
 // selectUpper returns which element of x [n×n] would be at place k if its strict
-// upper triangle were sorted. It also returns the next one, or -1 if that is a
-// greater value.
-func (e *engine[T]) selectUpper(x []T, n, k int) (at, next int) {
+// upper triangle were sorted and, if both are wanted, which at place k+1.
+func (s *selector[K]) selectUpper(x []K, n, k int, both bool) (at, next int) {
 	m := n * (n - 1) / 2
-	e.candidates, e.places = grow(e.candidates, m), grow(e.places, m)
-	c, place := e.candidates, e.places
+	s.keys, s.places = grow(s.keys, m), grow(s.places, m)
+	width := 8 * int(unsafe.Sizeof(x[0]))
+	shift := uint(width - digitBits)
 	p := 0
 	for i := range n {
-		p += copy(c[p:], x[i*n+i+1:(i+1)*n])
+		p += copy(s.keys[p:], x[i*n+i+1:(i+1)*n])
 	}
-	for pass, shift := range digits(x) {
-		// Neighbours are often alike: two histograms in turn need not wait for
-		// each other's counts.
-		const size = 1 << digitBits
-		var even, odd [size]int32
-		i := 0
-		for ; i+1 < len(c); i += 2 {
-			even[key(c[i])>>(shift&63)%size]++
-			odd[key(c[i+1])>>(shift&63)%size]++
-		}
-		if i < len(c) {
-			even[key(c[i])>>(shift&63)%size]++
-		}
-		digit := 0
-		for {
-			count := int(even[digit] + odd[digit])
-			if k < count {
-				break
-			}
-			k -= count
-			digit++
-		}
-		// Keep, in their order, the values with this digit and their places
-		// in the triangle. There is no branch to predict.
-		kept := 0
-		place = place[:len(c)]
-		for i, v := range c {
-			c[kept] = v
-			if pass == 0 {
-				place[kept] = int32(i)
-			} else {
-				place[kept] = place[i]
-			}
-			other := key(v)>>(shift&63)%size ^ uint64(digit)
-			kept += int((other - 1) >> 63)
-		}
-		if c = c[:kept]; kept == 1 {
-			break
+	for i, bits := range s.keys {
+		s.keys[i] = key(bits)
+	}
+	s.count(s.keys, shift)
+	keys, places := s.keys, s.places
+	digit, k := s.digit(k)
+	kept := 0
+	for i, v := range keys {
+		keys[kept], places[kept] = v, int32(i)
+		kept += is(v>>shift, digit)
+	}
+	for left := width - digitBits; left > 0 && kept > 1; left -= digitBits {
+		keys, places = keys[:kept], places[:kept]
+		shift := uint(max(left-digitBits, 0))
+		s.count(keys, shift)
+		digit, k = s.digit(k)
+		kept = 0
+		for i, v := range keys {
+			keys[kept], places[kept] = v, places[i]
+			kept += is(v>>shift%(1<<digitBits), digit)
 		}
 	}
-	// What is left is equal, so in row-major order.
-	at, next = inUpper(int(place[k]), n), -1
-	if k+1 < len(c) {
-		next = inUpper(int(place[k+1]), n)
+	// What is left is equal, and in row-major order.
+	at = inUpper(int(places[k]), n)
+	switch {
+	case !both:
+		return at, at
+	case k+1 < kept:
+		return at, inUpper(int(places[k+1]), n)
 	}
-	return at, next
+	return at, above(x, n, at)
 }
+
+// count counts the digits at shift. Neighbours are often alike: four counters in
+// turn need not wait for each other.
+func (s *selector[K]) count(keys []K, shift uint) {
+	const size = 1 << digitBits
+	clear(s.counts[:])
+	c0, c1, c2, c3 := &s.counts[0], &s.counts[1], &s.counts[2], &s.counts[3]
+	for len(keys) >= 4 {
+		c0[keys[0]>>shift%size]++
+		c1[keys[1]>>shift%size]++
+		c2[keys[2]>>shift%size]++
+		c3[keys[3]>>shift%size]++
+		keys = keys[4:]
+	}
+	for _, v := range keys {
+		c0[v>>shift%size]++
+	}
+}
+
+// digit returns the digit of the key at place k, and its place among those with
+// the same digit.
+func (s *selector[K]) digit(k int) (digit K, place int) {
+	for d := range s.counts[0] {
+		n := int(s.counts[0][d] + s.counts[1][d] + s.counts[2][d] + s.counts[3][d])
+		if k < n {
+			return K(d), k
+		}
+		k -= n
+	}
+	return 0, 0 // not reached: k is the place of a key
+}
+
+// is returns 1 if a = b, else 0, for digits: without a branch, since there is no
+// predicting it.
+func is[K uint32 | uint64](a, b K) int { return int((uint64(a^b) - 1) >> 63) }
 
 // inUpper returns where element p of the strict upper triangle of an n×n matrix
 // lies in the matrix.
@@ -111,47 +147,17 @@ func inUpper(p, n int) int {
 	return i*n + i + 1 + p
 }
 
-// above returns the place of the smallest value of the strict upper triangle of
-// x [n×n] that is greater than v. There must be one.
-func above[T float](x []T, n int, v T) (at int) {
-	first := key(v) + 1
-	least := ^uint64(0)
+// above returns where the smallest element of the strict upper triangle of x
+// [n×n] lies that is greater than element at. There must be one.
+func above[K uint32 | uint64](x []K, n, at int) int {
+	first := key(x[at]) + 1
+	least := -first // what is not greater wraps round to at least this
 	for i := range n {
-		for j, y := range x[i*n+i+1 : (i+1)*n] {
-			if d := key(y) - first; d < least { // what is not greater wraps round
+		for j, bits := range x[i*n+i+1 : (i+1)*n] {
+			if d := key(bits) - first; d < least {
 				least, at = d, i*n+i+1+j
 			}
 		}
 	}
 	return at
-}
-
-// digitBits is the width of a digit of the selection: its histograms fit the
-// first-level cache.
-const digitBits = 11
-
-var (
-	shifts32 = []uint{21, 10, 0}
-	shifts64 = []uint{53, 42, 31, 20, 9, 0}
-)
-
-// digits returns the places of the digits of keys of T, the leading one first.
-// The last two may overlap.
-func digits[T float](x []T) []uint {
-	if unsafe.Sizeof(x[0]) == 4 {
-		return shifts32
-	}
-	return shifts64
-}
-
-// key maps v to an integer of the same order. The two zeros, which are equal,
-// have the same key.
-func key[T float](v T) uint64 {
-	v += 0 // -0 + 0 = 0
-	if unsafe.Sizeof(v) == 4 {
-		b := math.Float32bits(float32(v))
-		return uint64(b ^ (uint32(int32(b)>>31) | 1<<31))
-	}
-	b := math.Float64bits(float64(v))
-	return b ^ (uint64(int64(b)>>63) | 1<<63)
 }
