@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
@@ -121,6 +122,9 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 		t.Add(rowNames[method], cells...)
 	}
 	for _, p := range published {
+		if !slices.Contains(p.protocols, protocol) {
+			continue
+		}
 		var cells []table.Cell
 		any := false
 		for _, ds := range sets {
