@@ -513,3 +513,75 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%d bytes in use after Reset", n)
 	}
 }
+
+// TestRecordPair: an operator with two results gets both gradients, nil for the
+// one that nothing depends on, also where a loss is one of the results.
+func TestRecordPair(t *testing.T) {
+	for name, be := range engines() {
+		ps := networkInputs(be, 6)
+		tape := autodiff.NewTape(be)
+		before := be.InUse()
+		w := tape.Param(ps[2]) // [1×4]
+		// y = Σ w², z = 3·Σ w, as one operator.
+		pair := func(w *autodiff.Var) (y, z *autodiff.Var, calls *int) {
+			calls = new(int)
+			a, b := tape.Alloc(1, 1), tape.Alloc(1, 1)
+			be.Dot(a, w.Value(), w.Value())
+			be.Dot(b, w.Value(), nil)
+			be.Affine(b, 3, b, 0)
+			y, z = tape.RecordPair("pair", a, b, func(dy, dz *tensor.Tensor) {
+				*calls++
+				dw := be.Alloc(1, w.Cols())
+				be.Fill(dw, 0)
+				if dz != nil {
+					be.Affine(dw, 0, dw, 3)
+					be.BinaryScalar(dw, backend.Mul, dw, dz)
+				}
+				if dy != nil {
+					twice := be.Alloc(1, w.Cols())
+					be.BinaryScalar(twice, backend.Mul, w.Value(), dy)
+					be.Axpby(dw, 1, dw, 2, twice)
+					be.Free(twice)
+				}
+				w.AddGrad(dw)
+			}, w)
+			return y, z, calls
+		}
+		y, z, calls := pair(w)
+		if y.Op() != "pair" || z.Op() != "pair" {
+			t.Errorf("%s: operators %q and %q", name, y.Op(), z.Op())
+		}
+		both := y.Scale(5).Add(z).Add(z)
+		x := w.Data()
+		runs := 0
+		for _, c := range []struct {
+			what string
+			loss *autodiff.Var
+			want func(x float64) float64
+		}{
+			{"the first", y, func(x float64) float64 { return 2 * x }},
+			{"the second", z, func(float64) float64 { return 3 }},
+			{"both", both, func(x float64) float64 { return 10*x + 6 }},
+			{"the second, later", z.Square(), func(float64) float64 { return 6 * z.Float() }},
+			{"both, again", both, func(x float64) float64 { return 10*x + 6 }},
+		} {
+			tape.Backward(c.loss)
+			runs++
+			for i, g := range gradients(ps)[6*3+3*4:] {
+				if want := c.want(x[i]); !(math.Abs(g-want) <= 1e-13*max(1, math.Abs(want))) {
+					t.Errorf("%s: a loss of %s: gradient %d is %v, want %v", name, c.what, i, g, want)
+				}
+			}
+		}
+		if *calls != runs {
+			t.Errorf("%s: the VJP ran %d times in %d passes", name, *calls, runs)
+		}
+		if y, z, _ := pair(w.Detach()); y.NeedsGrad() || z.NeedsGrad() {
+			t.Errorf("%s: results of a constant need gradients", name)
+		}
+		tape.Reset()
+		if n := be.InUse() - before; n != 0 {
+			t.Errorf("%s: %d bytes in use after Reset", name, n)
+		}
+	}
+}
