@@ -1,0 +1,402 @@
+// Command datasets gets the data sets of the experiments and checks them.
+//
+//	go run ./experiments/datasets list   -data DIR
+//	go run ./experiments/datasets fetch  -data DIR -dataset MUTAG,NCI1
+//	go run ./experiments/datasets verify -data DIR
+//	go run ./experiments/datasets stats  -data DIR
+//	go run ./experiments/datasets export -dataset motifs -out DIR
+//
+// Without flags it works on the synthetic set that needs no files. Failures end
+// it with status 1, mistakes in its flags with 2, Ctrl-C with 130; an
+// interrupted download continues where it stopped.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/progress"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+func main() { cli.Main(run) }
+
+// A command is what the first argument names.
+type command struct {
+	name     string
+	synopsis string
+	examples []string
+	run      func(ctx context.Context, c *call) error
+}
+
+var commands = []command{
+	{"list", "Lists the data sets of the paper and those in the -data folder.",
+		[]string{"", "-data DIR"}, list},
+	{"fetch", "Downloads archives of the TUDataset collection to the -data folder.\nWithout -dataset it gets all sets that `list` knows (about 90 MB). What is there\nalready is only checked; what was interrupted continues.",
+		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR"}, fetch},
+	{"verify", "Checks archives against their SHA-256 sums, where there are any: NAME.zip.sha256,\nwhich fetch writes, or a SHA256SUMS beside the archive or one folder up. Then\nreads them completely.",
+		[]string{"-data DIR", "-data DIR -dataset MUTAG"}, verify},
+	{"stats", "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail.",
+		[]string{"", "-data DIR", "-data DIR -dataset MUTAG,DD"}, stats},
+	{"export", "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order.",
+		[]string{"", "-data DIR -dataset MUTAG -out OTHER"}, export},
+}
+
+// A call is one invocation of a command.
+type call struct {
+	data    cli.Data
+	out     string
+	baseURL string
+
+	stdout, stderr io.Writer
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	name := "list"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "--h"}, args[0]) {
+		_, err := io.WriteString(stdout, overview())
+		return err
+	}
+	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
+	if i < 0 {
+		return cli.Usagef("unknown command %q: want list, fetch, verify, stats or export", name)
+	}
+	c := &call{out: ".", baseURL: dataset.DefaultBaseURL, stdout: stdout, stderr: stderr}
+	flags := cli.NewFlagSet("datasets "+name, commands[i].synopsis, commands[i].examples...)
+	flags.Add(&c.data)
+	flags.Lookup("data").Usage = "`DIR` where data sets lie: DIR/NAME.zip or DIR/NAME/"
+	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
+	switch name {
+	case "fetch":
+		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is every set of the paper, and AIDS"
+		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip")
+	case "export":
+		cli.Var(flags, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
+	}
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	if c.data.Dir == "" {
+		for _, d := range c.data.Datasets {
+			if d != embedded {
+				return cli.Usagef("-dataset %s needs -data: the folder that holds %s.zip or %[1]s/", d, d)
+			}
+		}
+	}
+	return commands[i].run(ctx, c)
+}
+
+func overview() string {
+	var b strings.Builder
+	b.WriteString("Gets the data sets of the experiments and checks them.\n\nUsage: go run ./experiments/datasets COMMAND [flags]\n\nCommands:\n")
+	for _, c := range commands {
+		fmt.Fprintf(&b, "  %s\n\t%s\n", c.name, strings.ReplaceAll(c.synopsis, "\n", "\n\t"))
+	}
+	b.WriteString("\nCOMMAND -h explains the flags of a command. Without a command it lists, and without\nflags a command works on the synthetic set that needs no files.\n")
+	return b.String()
+}
+
+// embedded is the name of the set that needs no files.
+const embedded = "motifs"
+
+// names returns what to work on: the sets asked for, or else all of the folder,
+// or else the embedded one.
+func (c *call) names() ([]string, error) {
+	if len(c.data.Datasets) > 0 {
+		return c.data.Datasets, nil
+	}
+	if c.data.Dir == "" {
+		return []string{embedded}, nil
+	}
+	names, err := dataset.List(c.data.Dir)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("%s: no data sets in this folder", c.data.Dir)
+	}
+	return names, err
+}
+
+// open reads a set from the folder, or the embedded one if that is asked for
+// and the folder has no set of the name.
+func (c *call) open(name string, opts dataset.Options) (*dataset.Dataset, error) {
+	if name == embedded {
+		if c.data.Dir == "" {
+			return dataset.Default(), nil
+		}
+		if _, err := dataset.Find(c.data.Dir, name); errors.Is(err, fs.ErrNotExist) {
+			return dataset.Default(), nil
+		}
+	}
+	return dataset.Open(c.data.Dir, name, opts)
+}
+
+// each does something for every set, showing how far it has come. It goes on
+// after a failure, and returns the number of failures as an error.
+func (c *call) each(ctx context.Context, what string, do func(name string) error) error {
+	names, err := c.names()
+	if err != nil {
+		return err
+	}
+	bar := progress.Start(c.stderr, progress.Options{Label: what, Unit: "set", Total: len(names)})
+	defer bar.Stop()
+	failed := 0
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		bar.Message("%s", name)
+		if err := do(name); err != nil {
+			fmt.Fprintf(bar, "%s: %v\n", name, err)
+			failed++
+		}
+		bar.Add(1)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s: %d of %d data sets failed", what, failed, len(names))
+	}
+	return nil
+}
+
+func list(_ context.Context, c *call) error {
+	t := table.New("set", table.Column{Name: "graphs"}, table.Column{Name: "classes"}, table.Column{Name: "nodes"}, table.Column{Name: "edges"}, table.Column{Name: "where"})
+	t.Caption = "Data sets with their official statistics (nodes and edges are means), and where they are."
+	s := dataset.Stats(dataset.Default())
+	known := []dataset.Official{{Name: embedded, Graphs: s.Graphs, Classes: s.Classes, MeanNodes: s.MeanNodes(), MeanEdges: s.MeanEdges()}}
+	known = append(known, dataset.Known()...)
+	names := c.data.Datasets
+	if len(names) == 0 {
+		for _, o := range known {
+			names = append(names, o.Name)
+		}
+		if c.data.Dir != "" {
+			there, err := dataset.List(c.data.Dir)
+			if err != nil {
+				return err
+			}
+			for _, name := range there {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		where := "-"
+		if name == embedded {
+			where = "built in"
+		}
+		if c.data.Dir != "" {
+			path, err := dataset.Find(c.data.Dir, name)
+			switch {
+			case err == nil:
+				where = path
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+		}
+		cells := slices.Repeat([]table.Cell{table.Text("?")}, 4)
+		if i := slices.IndexFunc(known, func(o dataset.Official) bool { return o.Name == name }); i >= 0 {
+			o := known[i]
+			cells = []table.Cell{integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)}
+		}
+		t.Add(name, append(cells, table.Text(where))...)
+	}
+	return t.WriteText(c.stdout)
+}
+
+func integer(n int) table.Cell { return table.Number(float64(n), 0) }
+
+func fetch(ctx context.Context, c *call) error {
+	if c.data.Dir == "" {
+		return cli.Usagef("fetch needs -data: the folder to download to")
+	}
+	if len(c.data.Datasets) == 0 {
+		for _, o := range dataset.Known() {
+			c.data.Datasets = append(c.data.Datasets, o.Name)
+		}
+	}
+	failed := 0
+	for _, name := range c.data.Datasets {
+		path := filepath.Join(c.data.Dir, name+".zip")
+		_, statErr := os.Stat(path)
+		d := &download{label: name, w: c.stderr}
+		err := dataset.Fetch(ctx, name, c.data.Dir, dataset.FetchOptions{BaseURL: c.baseURL, Progress: d.progress})
+		d.stop()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			fmt.Fprintln(c.stderr, err) // says what is kept for the next time
+			return err
+		case err != nil:
+			fmt.Fprintln(c.stderr, err)
+			failed++
+		case statErr == nil:
+			fmt.Fprintf(c.stdout, "%s: there already, and intact\n", path)
+		default:
+			fmt.Fprintf(c.stdout, "%s: fetched\n", path)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("fetch: %d of %d data sets failed", failed, len(c.data.Datasets))
+	}
+	return nil
+}
+
+// A download shows the progress of one Fetch, in KiB. A server that does not
+// say how much there is gets no bar.
+type download struct {
+	label string
+	w     io.Writer
+	bar   *progress.Bar
+	shown int
+}
+
+func (d *download) progress(done, total int64) {
+	now := int(done >> 10)
+	if d.bar == nil {
+		if total < 0 {
+			return
+		}
+		d.bar = progress.Start(d.w, progress.Options{Label: d.label, Unit: "KiB", Total: int((total + 1023) >> 10)})
+		d.bar.Skip(now) // of an earlier download
+		d.shown = now
+	}
+	if done == total {
+		now = int((total + 1023) >> 10)
+	}
+	d.bar.Add(now - d.shown) // negative when it starts anew
+	d.shown = now
+}
+
+func (d *download) stop() {
+	if d.bar != nil {
+		d.bar.Stop()
+	}
+}
+
+func verify(ctx context.Context, c *call) error {
+	t := table.New("set", table.Column{Name: "SHA-256"}, table.Column{Name: "compared with"}, table.Column{Name: "graphs"}, table.Column{Name: "result"})
+	err := c.each(ctx, "verify", func(name string) error {
+		sum, source, graphs, result := "-", "-", "?", "FAILED"
+		v, ds, err := c.verifyOne(name)
+		if v.Sum != "" {
+			sum = v.Sum[:16] + "…"
+		}
+		if v.Source != "" {
+			source = v.Source
+		}
+		if ds != nil {
+			graphs = fmt.Sprint(len(ds.Graphs))
+		}
+		switch {
+		case err != nil:
+		case v.Source != "" || name == embedded && v.Path == "":
+			result = "ok"
+		default:
+			result = "readable"
+			t.Footnotes = []string{"readable: complete and well-formed, but there is no sum to compare with"}
+		}
+		t.Add(name, table.Text(sum), table.Text(source), table.Text(graphs), table.Text(result))
+		return err
+	})
+	return errors.Join(t.WriteText(c.stdout), err)
+}
+
+// verifyOne checks an archive's sum and members, and that it can be loaded;
+// of a folder or the embedded set only the latter.
+func (c *call) verifyOne(name string) (v dataset.Verification, ds *dataset.Dataset, err error) {
+	if c.data.Dir != "" {
+		path, err := dataset.Find(c.data.Dir, name)
+		if err == nil && strings.HasSuffix(path, ".zip") {
+			if v, err = dataset.Verify(c.data.Dir, name); err != nil {
+				return v, nil, err
+			}
+		}
+		if err == nil {
+			v.Path = path
+		}
+	}
+	ds, err = c.open(name, dataset.Options{NodeAttributes: true})
+	return v, ds, err
+}
+
+func stats(ctx context.Context, c *call) error {
+	columns := []table.Column{}
+	for _, name := range []string{"graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels", "attributes", "isolated", "self-loops", "repeated"} {
+		columns = append(columns, table.Column{Name: name})
+	}
+	t := table.New("set", columns...)
+	t.Caption = "Measured statistics; nodes and edges are means, beside the official ones."
+	t.Footnotes = []string{
+		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",
+		"node labels: those that occur (width of their one-hot encoding)",
+	}
+	err := c.each(ctx, "stats", func(name string) error {
+		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
+		if err != nil {
+			return err
+		}
+		s := dataset.Stats(ds)
+		officialNodes, officialEdges := table.Text("-"), table.Text("-")
+		var wrong []string
+		o, known := dataset.OfficialStats(name)
+		if known {
+			officialNodes, officialEdges = table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)
+			wrong = o.Disagreements(s)
+		}
+		title := name
+		if len(wrong) > 0 {
+			title += " †"
+			t.Footnotes = append(t.Footnotes, fmt.Sprintf("† %s disagrees: %s", name, strings.Join(wrong, "; ")))
+		}
+		t.Add(title, integer(s.Graphs), integer(s.Classes), table.Number(s.MeanNodes(), 2), officialNodes, table.Number(s.MeanEdges(), 2), officialEdges,
+			table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), table.Text(nodeLabels(ds)), integer(ds.EdgeCategories()), integer(ds.NodeAttributes),
+			integer(s.Isolated), integer(ds.SelfLoops), integer(ds.Duplicates))
+		if len(wrong) > 0 {
+			return fmt.Errorf("the statistics are not the official ones: %s", strings.Join(wrong, "; "))
+		}
+		return nil
+	})
+	return errors.Join(t.WriteText(c.stdout), err)
+}
+
+func nodeLabels(ds *dataset.Dataset) string {
+	var columns []string
+	for _, c := range ds.NodeLabels {
+		s := fmt.Sprint(c.Distinct)
+		if c.Width != c.Distinct {
+			s += fmt.Sprintf(" (%d)", c.Width)
+		}
+		columns = append(columns, s)
+	}
+	if len(columns) == 0 {
+		return "-"
+	}
+	return strings.Join(columns, " + ")
+}
+
+func export(ctx context.Context, c *call) error {
+	if err := os.MkdirAll(c.out, 0o777); err != nil {
+		return err
+	}
+	return c.each(ctx, "export", func(name string) error {
+		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
+		if err != nil {
+			return err
+		}
+		if err := dataset.WriteTU(c.out, ds); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(c.stdout, filepath.Join(c.out, ds.Name))
+		return err
+	})
+}

@@ -1,0 +1,378 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// invoke runs a command line and returns what it prints.
+func invoke(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var o, e bytes.Buffer
+	err = run(t.Context(), args, &o, &e)
+	return o.String(), e.String(), err
+}
+
+// toy returns an archive of a set with two graphs of one edge each.
+func toy(t *testing.T, name string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for part, text := range map[string]string{
+		"A": "1, 2\n2, 1\n3, 4\n4, 3\n4, 3\n4, 4\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "1\n2\n",
+		"node_labels": "0\n2\n0\n0\n", "node_attributes": "0.5\n1\n2\n3\n",
+	} {
+		w, err := z.Create(name + "/" + name + "_" + part + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, text)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// folder returns a new folder with archives of toy sets.
+func folder(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name+".zip"), toy(t, name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// want fails unless text has all the parts.
+func want(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in:\n%s", part, text)
+		}
+	}
+}
+
+// line returns the fields of the first line that begins with prefix.
+func line(t *testing.T, text, prefix string) []string {
+	t.Helper()
+	for l := range strings.Lines(text) {
+		if strings.HasPrefix(l, prefix) {
+			return strings.Fields(l)
+		}
+	}
+	t.Fatalf("no line begins with %q in:\n%s", prefix, text)
+	return nil
+}
+
+func TestHelp(t *testing.T) {
+	for _, h := range []string{"-h", "--help"} {
+		out, _, err := invoke(t, h)
+		if err != nil {
+			t.Errorf("%s: %v", h, err)
+		}
+		for _, c := range commands {
+			want(t, out, "\n  "+c.name+"\n")
+		}
+	}
+	for _, c := range commands {
+		out, _, err := invoke(t, c.name, "-h")
+		if !errors.Is(err, flag.ErrHelp) {
+			t.Errorf("%s -h: %v", c.name, err)
+		}
+		want(t, out, "go run ./experiments/datasets "+c.name, "-data DIR", "-dataset A,B", "default: none")
+	}
+	out, _, _ := invoke(t, "fetch", "-h")
+	want(t, out, "-url URL", dataset.DefaultBaseURL)
+	out, _, _ = invoke(t, "export", "-h")
+	want(t, out, "-out DIR", "default: .")
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"lists", `unknown command "lists"`},
+		{"stats MUTAG", `unexpected argument "MUTAG"`},
+		{"stats -dataset MUTAG", "-dataset MUTAG needs -data: the folder that holds MUTAG.zip or MUTAG/"},
+		{"-dataset MUTAG", "needs -data"},
+		{"stats -out x", "not defined: -out"},
+		{"export -url x", "not defined: -url"},
+		{"fetch", "fetch needs -data"},
+		{"fetch -dataset motifs", "fetch needs -data"},
+		{"stats -dataset A,A -data .", "listed twice"},
+	} {
+		_, _, err := invoke(t, strings.Fields(c.args)...)
+		var usage *cli.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want a usage error with %q", c.args, err, c.want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	out, _, err := invoke(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(line(t, out, "motifs"), " "); got != "motifs 240 3 24.31 29.94 built in" {
+		t.Errorf("motifs: %s", got)
+	}
+	if got := strings.Join(line(t, out, "COLLAB"), " "); got != "COLLAB 5000 3 74.49 2457.78 -" {
+		t.Errorf("COLLAB: %s", got)
+	}
+
+	dir := folder(t, "MUTAG", "OTHER")
+	out, _, err = invoke(t, "list", "-data", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(line(t, out, "MUTAG"), " "), "MUTAG 188 2 17.93 19.79 "+filepath.Join(dir, "MUTAG.zip"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := strings.Join(line(t, out, "OTHER"), " "), "OTHER ? ? ? ? "+filepath.Join(dir, "OTHER.zip"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	out, _, err = invoke(t, "list", "-data", dir, "-dataset", "OTHER,NONE")
+	if err != nil || strings.Contains(out, "MUTAG") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if got := strings.Join(line(t, out, "NONE"), " "); got != "NONE ? ? ? ? -" {
+		t.Errorf("NONE: %s", got)
+	}
+	if _, _, err := invoke(t, "list", "-data", filepath.Join(dir, "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing folder: %v", err)
+	}
+	if _, _, err := invoke(t, "list", "-data", dir, "-dataset", "../x"); err == nil {
+		t.Error("a path as a name is accepted")
+	}
+}
+
+func TestStats(t *testing.T) {
+	out, _, err := invoke(t, "stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(line(t, out, "motifs"), " "); got != "motifs 240 3 24.31 - 29.94 - 10–40 5 0 0 0 0 0" {
+		t.Errorf("motifs: %s", got)
+	}
+
+	// A set called MUTAG that is not MUTAG, and one that nobody knows.
+	dir := folder(t, "MUTAG", "OTHER")
+	out, stderr, err := invoke(t, "stats", "-data", dir)
+	if err == nil || !strings.Contains(err.Error(), "stats: 1 of 2 data sets failed") {
+		t.Errorf("got %v", err)
+	}
+	want(t, stderr, "MUTAG: the statistics are not the official ones: 2 graphs, official 188; ")
+	want(t, out, "† MUTAG disagrees: 2 graphs, official 188; 2.0000 mean nodes, official 17.93; 1.5000 mean edges, official 19.79")
+	if got := strings.Join(line(t, out, "MUTAG"), " "); got != "MUTAG † 2 2 2.00 17.93 1.50 19.79 2–2 2 (3) 0 1 0 1 1" {
+		t.Errorf("got %s", got)
+	}
+	if got := strings.Join(line(t, out, "OTHER"), " "); got != "OTHER 2 2 2.00 - 1.50 - 2–2 2 (3) 0 1 0 1 1" {
+		t.Errorf("got %s", got)
+	}
+	// The embedded set is there even with a folder, unless the folder has one.
+	if out, _, err := invoke(t, "stats", "-data", dir, "-dataset", "motifs"); err != nil || line(t, out, "motifs")[1] != "240" {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if out, _, err := invoke(t, "stats", "-data", folder(t, "motifs")); err != nil || line(t, out, "motifs")[1] != "2" {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if _, _, err := invoke(t, "stats", "-data", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no data sets in this folder") {
+		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+func TestStatsOfRealSets(t *testing.T) {
+	dir := filepath.Join("..", "..", "..", "shared", "data", "tu")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no real data here: %v", err)
+	}
+	out, _, err := invoke(t, "stats", "-data", dir, "-dataset", "MUTAG,PROTEINS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(line(t, out, "MUTAG"), " "); got != "MUTAG 188 2 17.93 17.93 19.79 19.79 10–28 7 4 0 0 0 0" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	out, _, err := invoke(t, "verify")
+	if err != nil || strings.Join(line(t, out, "motifs"), " ") != "motifs - - 240 ok" {
+		t.Errorf("%v:\n%s", err, out)
+	}
+
+	dir := folder(t, "GOOD", "WRONG", "CUT")
+	cut := filepath.Join(dir, "CUT.zip")
+	if err := os.Truncate(cut, 100); err != nil {
+		t.Fatal(err)
+	}
+	v, err := dataset.Verify(dir, "GOOD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"GOOD": v.Sum + "  GOOD.zip\n", "WRONG": v.Sum + "  WRONG.zip\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".zip.sha256"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ds := dataset.Default()
+	ds.Name = "FOLDER"
+	if err := dataset.WriteTU(dir, ds); err != nil {
+		t.Fatal(err)
+	}
+	out, stderr, err := invoke(t, "verify", "-data", dir)
+	if err == nil || !strings.Contains(err.Error(), "verify: 2 of 4 data sets failed") {
+		t.Errorf("got %v", err)
+	}
+	for name, end := range map[string]string{"GOOD": "recorded 2 ok", "WRONG": "recorded ? FAILED", "CUT": "- ? FAILED", "FOLDER": "- 240 readable"} {
+		if got := strings.Join(line(t, out, name), " "); !strings.HasSuffix(got, end) {
+			t.Errorf("%s, want %q at its end", got, end)
+		}
+	}
+	want(t, out, "no sum to compare with")
+	want(t, stderr, "WRONG: dataset: "+filepath.Join(dir, "WRONG.zip")+": SHA-256 is ", ", want "+v.Sum, "CUT: dataset: "+cut+": not a complete zip archive")
+}
+
+func TestExport(t *testing.T) {
+	dir, out := folder(t, "TOY"), filepath.Join(t.TempDir(), "new", "out")
+	stdout, _, err := invoke(t, "export", "-data", dir, "-dataset", "TOY,motifs", "-out", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, stdout, filepath.Join(out, "TOY")+"\n", filepath.Join(out, "motifs")+"\n")
+	for _, name := range []string{"TOY_A.txt", "TOY_node_labels.txt", "TOY_node_attributes.txt"} {
+		if _, err := os.Stat(filepath.Join(out, "TOY", name)); err != nil {
+			t.Error(err)
+		}
+	}
+	a, err := os.ReadFile(filepath.Join(out, "TOY", "TOY_A.txt"))
+	if err != nil || string(a) != "2, 1\n1, 2\n4, 3\n3, 4\n" {
+		t.Errorf("TOY_A.txt is %q, %v", a, err)
+	}
+	if ds, err := dataset.Open(out, "motifs", dataset.Options{}); err != nil || len(ds.Graphs) != 240 {
+		t.Errorf("motifs: %v", err)
+	}
+	if _, stderr, err := invoke(t, "export", "-data", dir, "-out", out); err == nil || !strings.Contains(stderr, "file already exists") {
+		t.Errorf("exporting again: %v, %s", err, stderr)
+	}
+}
+
+func TestFetch(t *testing.T) {
+	body := toy(t, "TOY")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/tu/TOY.zip" {
+			http.NotFound(w, r)
+			return
+		}
+		http.ServeContent(w, r, "", time.Unix(0, 0), bytes.NewReader(body))
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	out, stderr, err := invoke(t, "fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL+"/tu")
+	if err != nil {
+		t.Fatal(err, stderr)
+	}
+	path := filepath.Join(dir, "TOY.zip")
+	if out != path+": fetched\n" {
+		t.Errorf("stdout %q", out)
+	}
+	want(t, stderr, "TOY  100%")
+	out, _, err = invoke(t, "fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL+"/tu")
+	if err != nil || out != path+": there already, and intact\n" {
+		t.Errorf("again: %v, %q", err, out)
+	}
+	if out, _, err := invoke(t, "verify", "-data", dir); err != nil || !strings.Contains(out, "recorded") {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+
+	// One failure does not keep the others from being fetched.
+	dir = t.TempDir()
+	out, stderr, err = invoke(t, "fetch", "-data", dir, "-dataset", "NONE,TOY", "-url", server.URL+"/tu")
+	if err == nil || !strings.Contains(err.Error(), "fetch: 1 of 2 data sets failed") {
+		t.Errorf("got %v", err)
+	}
+	want(t, stderr, "NONE: ", "404 Not Found")
+	want(t, out, "TOY.zip: fetched")
+
+	// Without -dataset it is all known sets.
+	if _, stderr, err = invoke(t, "fetch", "-data", dir, "-url", server.URL); err == nil {
+		t.Error("no error")
+	}
+	for _, o := range dataset.Known() {
+		want(t, stderr, server.URL+"/"+o.Name+".zip")
+	}
+}
+
+// Ctrl-C ends a download with what cli turns into status 130, and the next
+// fetch asks for the rest only.
+func TestFetchInterrupted(t *testing.T) {
+	body := bytes.Repeat([]byte("x"), 1<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	var second string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		if second = r.Header.Get("Range"); second != "" {
+			http.Error(w, "seen enough", http.StatusTeapot)
+			return
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		w.Write(body[:1<<19])
+		w.(http.Flusher).Flush()
+		time.Sleep(50 * time.Millisecond) // for the client to write it
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	args := []string{"fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL}
+	var stdout, stderr bytes.Buffer
+	if err := run(ctx, args, &stdout, &stderr); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	want(t, stderr.String(), "TOY.zip.part has the first ")
+	if _, _, err := invoke(t, args...); err == nil || !strings.HasPrefix(second, "bytes=") || second == "bytes=0-" {
+		t.Errorf("%v; Range %q", err, second)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"stats"}, {"verify"}, {"export", "-out", t.TempDir()}} {
+		if err := run(ctx, args, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v: %v, want context.Canceled", args, err)
+		}
+	}
+}
+
+// A server that does not say how much there is, and one that starts anew.
+func TestDownloadProgress(t *testing.T) {
+	var b bytes.Buffer
+	d := &download{label: "TOY", w: &b}
+	d.progress(1<<20, -1)
+	if d.stop(); b.Len() > 0 {
+		t.Errorf("without a total: %q", &b)
+	}
+	d.progress(2048, 10_000)
+	d.progress(4096, 10_000)
+	d.progress(0, 10_000)
+	d.progress(10_000, 10_000)
+	if d.stop(); !strings.Contains(b.String(), "TOY  100%  10/10") {
+		t.Errorf("got %q", &b)
+	}
+}
