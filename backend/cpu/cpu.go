@@ -22,16 +22,21 @@
 //
 // # Determinism
 //
-// Chunks depend on shapes (and on the pattern of a sparse matrix) only, never
-// on the number of workers. Every element of a destination is computed within
-// one chunk or, for the reductions, from partial sums that are merged in order.
-// Equal inputs therefore give equal bits for any number of workers.
+// Chunks depend on shapes and on the pattern of a sparse matrix, not on the
+// number of workers. Every element of a destination is computed within one
+// chunk or, for reductions and for products with a long sum, from partial sums
+// that are merged in order. Equal inputs therefore give equal bits for any
+// number of workers. (A matrix product is cut into blocks of rows for the
+// workers at hand, which its kernels do not let show: see [kernels].)
+//
+// The instruction set may show in the last bits. It is the best of the machine,
+// unless SPECMATCH_CPU says otherwise: see package simd.
 //
 // # Indices
 //
-// The values of index vectors are not checked. An index out of range is a Go
-// bounds panic, possibly in a worker, where nobody can recover it: package
-// graph validates what it loads.
+// Index vectors are checked where they are used, not where they are made. An
+// index out of range is a panic, possibly in a worker, where nobody can recover
+// it: package graph validates what it loads.
 package cpu
 
 import (
@@ -86,6 +91,7 @@ type engine[T float] struct {
 
 	indexFree  []*backend.Indices
 	indexBytes int64
+	debug      bool // handles are not used twice
 }
 
 // args are the arguments of the primitive in progress, kept in the engine so
@@ -109,7 +115,7 @@ type args[T float] struct {
 }
 
 func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
-	e := &engine[T]{precision: p, k: k, pool: newPool(o.workers)}
+	e := &engine[T]{precision: p, k: k, pool: newPool(o.workers), debug: backend.Debug()}
 	e.task.k = &e.k
 	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
@@ -192,15 +198,20 @@ func (e *engine[T]) Indices(host []int32) *backend.Indices {
 	} else {
 		x = new(backend.Indices)
 	}
-	x.Host = host
+	x.Host, x.Buf = host, e.pool // the buffer only marks x as in use
 	e.indexBytes += 4 * int64(len(host))
 	return x
 }
 
 func (e *engine[T]) FreeIndices(x *backend.Indices) {
+	if x.Buf == nil {
+		panic(&backend.Error{Backend: "cpu", Op: "FreeIndices", Err: backend.ErrFreed})
+	}
 	e.indexBytes -= 4 * int64(len(x.Host))
-	x.Host = nil
-	e.indexFree = append(e.indexFree, x)
+	x.Host, x.Buf = nil, nil
+	if !e.debug {
+		e.indexFree = append(e.indexFree, x)
+	}
 }
 
 // Capture runs f; a replay runs it again.

@@ -171,6 +171,23 @@ func TestUseAfterFree(t *testing.T) {
 	}
 }
 
+func TestFreeIndicesTwice(t *testing.T) {
+	for _, debug := range []string{"", "1"} {
+		t.Setenv("SPECMATCH_DEBUG", debug)
+		be := cpu.New(tensor.Float32)
+		x := be.Indices([]int32{1, 2})
+		be.FreeIndices(x)
+		func() {
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, backend.ErrFreed) {
+					t.Errorf("debug=%q: panicked with %v, want ErrFreed", debug, err)
+				}
+			}()
+			be.FreeIndices(x)
+		}()
+	}
+}
+
 func TestDebugPoisons(t *testing.T) {
 	t.Setenv("SPECMATCH_DEBUG", "1")
 	precisions(t, func(t *testing.T, p tensor.Precision) {

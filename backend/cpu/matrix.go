@@ -64,6 +64,9 @@ func (t *transposeTask[T]) run(lo, hi int) {
 
 func (e *engine[T]) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 	backend.CheckGather(dst, src, idx)
+	if dst.Len() == 0 {
+		return
+	}
 	t := &e.task
 	t.dst, t.a, t.col, t.cols = e.data(dst), e.data(src), idx.Host, src.Cols
 	e.pool.do((*gatherTask[T])(t), dst.Rows, rowsPer(grain, src.Cols))
@@ -72,10 +75,7 @@ func (e *engine[T]) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 type gatherTask[T float] args[T]
 
 func (t *gatherTask[T]) run(lo, hi int) {
-	for i := lo; i < hi; i++ {
-		j := int(t.col[i])
-		copy(t.dst[i*t.cols:(i+1)*t.cols], t.a[j*t.cols:(j+1)*t.cols])
-	}
+	simd.GatherRows(t.dst[lo*t.cols:hi*t.cols], t.a, t.cols, t.col[lo:hi])
 }
 
 // A product is cut along the rows of dst into a few blocks for every worker.
