@@ -35,7 +35,8 @@ var kernels = []kernel{
 		unroll: true, regs: 3, body: func(k *kc) { k.mul("dst", "b", "beta"); k.fma("dst", "alpha", "a") },
 	},
 	{
-		name: "affine", doc: "dst_i = alpha·a_i + c", scal: []string{"alpha", "c"}, out: []string{"dst"}, in: []string{"dst0"},
+		name: "affine", doc: "dst_i = alpha·a_i + c", scal: []string{"alpha", "c"}, out: []string{"dst"}, in: []string{"a"},
+		unroll: true, regs: 2, body: func(k *kc) { k.mov("dst", "c"); k.fma("dst", "alpha", "a") },
 	},
 	binary("add", "a_i + b_i", addBody),
 	binary("sub", "a_i - b_i", subBody),
@@ -53,7 +54,10 @@ var kernels = []kernel{
 		name: "gate", doc: "dst_i = a_i if b_i > 0, else 0", out: []string{"dst"}, in: []string{"a", "b"}, unroll: true, regs: 3,
 		body: func(k *kc) { k.keep("dst", greater, "b", k.f("zero", 0), "a") },
 	},
-	unary("scale", "alpha·a_i", 2, func(k *kc) { k.mul("dst", "a", "alpha") }),
+	{
+		name: "scale", doc: "dst_i = alpha·a_i", scal: []string{"alpha"}, out: []string{"dst"}, in: []string{"a"},
+		unroll: true, regs: 2, body: func(k *kc) { k.mul("dst", "a", "alpha") },
+	},
 	unary("relu", "a_i if not a_i < 0, else 0", 3, func(k *kc) { k.xor("dst", "dst", "dst"); k.max("dst", "dst", "a") }),
 	unary("absolute", "|a_i|", 2, func(k *kc) { k.and("dst", "a", k.konst("notSign", 0x7fffffff)) }),
 	unary("sign", "the sign of a_i; a_i itself if 0 or NaN", 5, func(k *kc) {
@@ -139,19 +143,6 @@ var kernels = []kernel{
 			k.sub("p", "p", "u")
 		},
 	},
-}
-
-func init() {
-	for i := range kernels {
-		k := &kernels[i]
-		switch k.name {
-		case "scale":
-			k.scal = []string{"alpha"}
-		case "affine":
-			*k = unary(k.name, "alpha·a_i + c", 2, func(k *kc) { k.mov("dst", "c"); k.fma("dst", "alpha", "a") })
-			k.scal = []string{"alpha", "c"}
-		}
-	}
 }
 
 // in copies an operand in memory to a register and returns its name.
