@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,14 +57,11 @@ func (d *Dataset) EdgeCategories() int {
 	if len(d.EdgeLabels) == 0 {
 		return 0
 	}
-	n := 1
+	n := int64(1)
 	for _, c := range d.EdgeLabels {
-		if n > maxWidth {
-			break // too many to use, and close to overflow
-		}
-		n *= c.Width
+		n = min(n*int64(c.Width), math.MaxInt32) // loading allows far fewer
 	}
-	return n
+	return int(n)
 }
 
 // Labels returns the class of every graph, as [StratifiedKFold] wants it.

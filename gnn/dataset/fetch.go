@@ -236,7 +236,6 @@ type retryError struct {
 }
 
 func (e *retryError) Error() string { return e.err.Error() }
-func (e *retryError) Unwrap() error { return e.err }
 
 // attempt makes one request for what is missing of the archive. It returns nil
 // when the part file is complete, and how many bytes it added.
@@ -464,9 +463,9 @@ func parseContentRange(s string) (start, size int64, err error) {
 
 // retryAfter reads the header's number of seconds; dates are not worth it.
 func retryAfter(s string) time.Duration {
-	n, err := strconv.Atoi(s)
+	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
 		return 0
 	}
-	return min(time.Duration(min(n, 1<<20))*time.Second, maxRetryAfter)
+	return time.Duration(min(n, int64(maxRetryAfter/time.Second))) * time.Second
 }

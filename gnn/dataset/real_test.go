@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 )
 
@@ -157,27 +156,19 @@ func TestAgreesWithGINForm(t *testing.T) {
 }
 
 func readInt(t *testing.T, r *bufio.Reader) int {
-	t.Helper()
-	var digits []byte
+	v, digits := 0, 0
 	for {
 		c, err := r.ReadByte()
-		if err == io.EOF && len(digits) > 0 {
-			break
-		}
-		if err != nil {
+		switch {
+		case err == nil && c >= '0' && c <= '9':
+			v = 10*v + int(c-'0')
+			digits++
+		case digits > 0 && (err == nil || err == io.EOF):
+			return v
+		case err != nil:
 			t.Fatal(err)
 		}
-		if c >= '0' && c <= '9' {
-			digits = append(digits, c)
-		} else if len(digits) > 0 {
-			break
-		}
 	}
-	v, err := strconv.Atoi(string(digits))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 // The naive reader agrees on a whole real set, whose quirks nobody invented.

@@ -127,10 +127,10 @@ func (r *RandomState) Uint32() uint32 { return r.mt.Uint32() }
 
 // Intn returns a number in 0..n-1 by masked rejection: the bits needed for n-1
 // are drawn until they are in range (NumPy's random_interval(n-1)). It panics
-// if n is outside 1..1<<32.
+// if n is outside 1..1<<31-1.
 func (r *RandomState) Intn(n int) int {
-	if n < 1 || int64(n) > 1<<32 {
-		panic(fmt.Sprintf("dataset: RandomState.Intn: n = %d, want 1 to 1<<32", n))
+	if n < 1 || n > 1<<31-1 {
+		panic(fmt.Sprintf("dataset: RandomState.Intn: n = %d, want 1 to 1<<31-1", n))
 	}
 	if n == 1 {
 		return 0 // without a draw

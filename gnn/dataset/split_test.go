@@ -3,6 +3,7 @@ package dataset
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -113,7 +114,7 @@ func TestRandomStateIntn(t *testing.T) {
 			t.Errorf("Intn(6) gave %d %d times of 6000", v, n)
 		}
 	}
-	for _, n := range []int{0, -1, 1<<32 + 1} {
+	for _, n := range []int{0, -1, math.MinInt} {
 		func() {
 			defer func() {
 				if recover() == nil {
