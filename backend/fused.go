@@ -107,3 +107,64 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	}
 	return in, hid, out
 }
+
+// ContrastFuser is an engine that runs the losses of contrastive training as
+// one call.
+type ContrastFuser interface {
+	// ContrastForward computes the losses.
+	ContrastForward(c *Contrast)
+	// ContrastBackward sets du to the gradient with respect to U of
+	// dc·LossC + dg·LossG; nil stands for 0.
+	ContrastBackward(c *Contrast, dc, dg, du *tensor.Tensor)
+}
+
+// Contrast is NT-Xent over all rows of U and, where Match is set, the Laplacian
+// loss between its two halves, both functions of S = U·Uᵀ. U [2N×D] has rows of
+// length 1 or 0, the first half view 1, and p(i) is the same row in the other
+// half:
+//
+//	LossC = Scale·Σ_i (ln Σ_{j≠i} e^(s_ij/τ) - s_ip(i)/τ)
+//
+// and with θ_v the Quantile of the strict upper triangle of view v's half of
+// S/SimilarityScale, or Threshold,
+//
+//	A_v   = σ(κ·(S/SimilarityScale - θ_v)), zero diagonal, d = its row sums
+//	M_v   = D_v^-½·A_v·D_v^-½
+//	LossG = Factor·‖M_1 - M_2‖²
+//
+// with θ a constant. The temperature must be at least [MinTemperature].
+type Contrast struct {
+	U                  *tensor.Tensor
+	Temperature, Scale float64
+
+	Match                          bool
+	Kappa, SimilarityScale, Factor float64
+	FixedThreshold                 bool
+	Quantile, Threshold            float64
+
+	// The values that ContrastBackward reads again: e^((s-1)/τ) without the
+	// diagonal [2N×2N] and the reciprocals of its row sums [2N×1]; and, where
+	// Match is set, A_1 and A_2 [N×N], their d^-½ [2N×1], and the rows' part of
+	// the gradient through d [2N×1].
+	E, InvZ, A1, A2, R, W *tensor.Tensor
+
+	LossC, LossG *tensor.Tensor // [1×1]
+}
+
+// MinTemperature is the least temperature at which e^((s-1)/τ) of a cosine s is
+// a normal float32, so that no row maximum need be subtracted.
+const MinTemperature = 1.0 / 32
+
+// CheckContrast panics unless the shapes fit. It returns N and D.
+func CheckContrast(c *Contrast) (n, d int) {
+	const op = "backend: Contrast"
+	m, d := c.U.Rows, c.U.Cols
+	n = m / 2
+	if m%2 != 0 || m == 0 || !c.E.Is(m, m) || !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) {
+		tensor.Mismatch(op, "want U [2N×D], [2N×2N], [2N×1], a loss [1×1]", c.U, c.E, c.InvZ, c.LossC)
+	}
+	if c.Match && (!c.A1.Is(n, n) || !c.A2.Is(n, n) || !c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)) {
+		tensor.Mismatch(op, "want [N×N], [N×N], [2N×1], [2N×1], a loss [1×1]", c.A1, c.A2, c.R, c.W, c.LossG)
+	}
+	return n, d
+}

@@ -156,11 +156,7 @@ func (c LaplacianMatch) threshold(s *autodiff.Var) *autodiff.Var {
 		from = s.Detach()
 	}
 	if !c.FixedThreshold {
-		p := c.Percentile
-		if c.Clamp {
-			p = min(max(p, 50), 90)
-		}
-		return from.UpperQuantile(p / 100)
+		return from.UpperQuantile(c.percentile() / 100)
 	}
 	theta := t.Scalar(c.Threshold)
 	if !c.Clamp {
@@ -174,6 +170,14 @@ func (c LaplacianMatch) threshold(s *autodiff.Var) *autodiff.Var {
 		return hi
 	}
 	return theta
+}
+
+// percentile returns the percentile in force.
+func (c LaplacianMatch) percentile() float64 {
+	if c.Clamp {
+		return min(max(c.Percentile, 50), 90)
+	}
+	return c.Percentile
 }
 
 // normalizedComposed is the definition.

@@ -194,13 +194,23 @@ func (tr *Trainer) restoreBuffers() {
 	}
 }
 
-// losses runs the model and returns L_C and, where it is needed, L_G.
+// losses runs the model and returns L_C and, where it is needed, L_G. The
+// embeddings z1 and z2 are for a probe and may be nil without.
 func (tr *Trainer) losses(b *graph.Batch, probe bool) (lossC, lossG, z1, z2 *autodiff.Var) {
 	n := int(b.ViewPtr[1])
 	h, z := tr.Model.Forward(gnn.NewBatch(tr.tape, b), nn.Train)
+	match := probe || tr.currentBeta() > 0
+	if tr.Objective.canFuse(z) {
+		lossC, lossG = tr.Objective.fused(z, match && tr.Objective.canFuseMatch(z))
+		if !probe && match == (lossG != nil) {
+			return lossC, lossG, nil, nil
+		}
+	}
 	z1, z2 = z.SliceRows(0, n), z.SliceRows(n, 2*n)
-	lossC = tr.Objective.Contrast.Loss(z1, z2)
-	if probe || tr.currentBeta() > 0 {
+	if lossC == nil {
+		lossC = tr.Objective.Contrast.Loss(z1, z2)
+	}
+	if match && lossG == nil {
 		g1, g2 := z1, z2
 		if tr.Objective.OnH {
 			g1, g2 = h.SliceRows(0, n), h.SliceRows(n, 2*n)

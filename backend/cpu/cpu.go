@@ -88,6 +88,7 @@ type engine[T float] struct {
 	partial  []T // partial sums of the reductions
 	repeated []T // one number, many times
 	gin      ginState[T]
+	contrast contrastState[T]
 
 	indexFree  []*backend.Indices
 	indexBytes int64

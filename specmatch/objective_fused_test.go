@@ -1,0 +1,118 @@
+package specmatch_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// matches are the forms of L_G that the fused losses know.
+var matches = map[string]specmatch.LaplacianMatch{
+	"default":   specmatch.DefaultLaplacianMatch(),
+	"scaled":    {Kappa: 4, Percentile: 63, SimilarityScale: 0.2, Scale: specmatch.ScaleInvN2},
+	"clamped":   {Kappa: 10, Percentile: 97, Clamp: true, Scale: specmatch.ScaleInvN},
+	"threshold": {Kappa: 6, FixedThreshold: true, Threshold: 0.1},
+}
+
+// fusedLosses runs both losses of z and returns them, and the gradient of
+// c·L_C + g·L_G.
+func fusedLosses(be backend.Backend, o specmatch.Objective, z gradcheck.Input, c, g float64, opts ...autodiff.Option) (values, grad []float64) {
+	tape := autodiff.NewTape(be, opts...)
+	defer tape.Reset()
+	x := tape.Leaf(z.Rows, z.Cols, z.Values)
+	lossC, lossG := o.Losses(x, true)
+	tape.Backward(lossC.Scale(c).Add(lossG.Scale(g)))
+	return []float64{lossC.Float(), lossG.Float()}, x.Grad()
+}
+
+// TestFusedLosses compares the fused losses with the composed ones: values and
+// gradients of each and of both, for sizes about the panels', zero rows too.
+func TestFusedLosses(t *testing.T) {
+	for name, m := range matches {
+		for _, sum := range []bool{false, true} {
+			o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2, Sum: sum}, Match: m}
+			for _, n := range []int{2, 3, 17, 64, 100} {
+				z := gradcheck.Random(newRand(uint64(n)), 2*n, 9)
+				if n > 3 {
+					clear(z.Values[9*4 : 9*5])
+				}
+				for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
+					tol := 1e-11
+					if p == tensor.Float32 {
+						tol = 1e-4
+					}
+					for _, f := range [][2]float64{{1, 0}, {0, 1}, {0.7, 0.02}} {
+						got, gotGrad := fusedLosses(cpu.New(p), o, z, f[0], f[1])
+						want, wantGrad := fusedLosses(cpu.New(p), o, z, f[0], f[1], autodiff.Composed())
+						what := fmt.Sprintf("%s, %d samples, %v, %v", name, n, p, f)
+						closeTo(t, what+": losses", got, want, tol)
+						closeTo(t, what+": gradient", gotGrad, wantGrad, tol)
+					}
+				}
+			}
+		}
+	}
+}
+
+func closeTo(t *testing.T, what string, got, want []float64, tol float64) {
+	t.Helper()
+	scale := 1e-6 // with two samples, L_G and its gradient are 0
+	for _, v := range want {
+		scale = max(scale, math.Abs(v))
+	}
+	for i, v := range want {
+		if !(math.Abs(got[i]-v) <= tol*scale) {
+			t.Fatalf("%s: entry %d is %v, composed %v, of %v", what, i, got[i], v, scale)
+		}
+	}
+}
+
+// TestFusedLossesGradient checks the operator by itself.
+func TestFusedLossesGradient(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	for name, m := range matches {
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.5}, Match: m}
+		for which, pick := range map[string]func(c, g *autodiff.Var) *autodiff.Var{
+			"L_C":  func(c, g *autodiff.Var) *autodiff.Var { return c },
+			"L_G":  func(c, g *autodiff.Var) *autodiff.Var { return g },
+			"both": func(c, g *autodiff.Var) *autodiff.Var { return c.Add(g.Scale(0.3)) },
+		} {
+			if which != "L_C" && !m.FixedThreshold {
+				continue // θ is a constant to the gradient, and not to differences
+			}
+			t.Run(name+"/"+which, func(t *testing.T) {
+				before := be.InUse()
+				gradcheck.Check(t, be, func(tape *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+					return pick(o.Losses(in[0], true))
+				}, []gradcheck.Input{gradcheck.Random(newRand(3), 12, 5)})
+				if n := be.InUse() - before; n != 0 {
+					t.Errorf("%d bytes left in use", n)
+				}
+			})
+		}
+	}
+}
+
+// TestFusedLossesThreads: any number of workers, equal bits.
+func TestFusedLossesThreads(t *testing.T) {
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+	z := gradcheck.Random(newRand(5), 2*300, 33)
+	for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
+		values, grad := fusedLosses(cpu.New(p, cpu.Workers(1)), o, z, 1, 0.01)
+		for _, workers := range []int{2, 4} {
+			v, g := fusedLosses(cpu.New(p, cpu.Workers(workers)), o, z, 1, 0.01)
+			for i, x := range append(v, g...) {
+				if want := append(values, grad...)[i]; x != want {
+					t.Fatalf("%v, %d workers: number %d is %v, with one %v", p, workers, i, x, want)
+				}
+			}
+		}
+	}
+}
