@@ -2,6 +2,9 @@
 
 package simd
 
+// noAsm is the panic of what is never called in builds without assembly.
+const noAsm = "simd: no assembly in this build"
+
 func strips() *stripSet { panic(noAsm) }
 
 var maskTable [16]uint32

@@ -10,9 +10,6 @@ import (
 // none runs longer than tens of microseconds.
 const chunk = 1 << 15
 
-// noAsm is the panic of what is never called in builds without assembly.
-const noAsm = "simd: no assembly in this build"
-
 // fast reports whether kernels for T run in assembly.
 func fast[T Float]() bool { return haveAsm && level != Generic && unsafe.Sizeof(T(0)) == 4 }
 
