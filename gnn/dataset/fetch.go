@@ -31,8 +31,8 @@ type FetchOptions struct {
 	Progress func(done, total int64)
 	// MaxBytes bounds the size of the archive. Default 1 GiB.
 	MaxBytes int64
-	// Attempts bounds consecutive failed requests; one that brought at least
-	// 1 MiB starts the count anew. Default 5.
+	// Attempts bounds consecutive failed requests; one that got 1 MiB further
+	// than any before starts the count anew. Default 5.
 	Attempts int
 	// Backoff is the wait after the first failure, doubled after each further
 	// one up to a minute, or longer if the server's Retry-After says so.
@@ -81,7 +81,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 const (
 	maxBackoff    = time.Minute
 	maxRetryAfter = 5 * time.Minute
-	freshCount    = 1 << 20 // bytes that make a failed request count as progress
+	headway       = 1 << 20 // bytes that start the count of attempts anew
 )
 
 // HTTPError is an answer of the server other than the archive.
@@ -166,6 +166,7 @@ type download struct {
 	// inherited records that the part file began with an earlier Fetch's data.
 	// If the whole is no good then, that may be why.
 	inherited bool
+	size      int64 // of the part file
 }
 
 // partMeta is what NAME.zip.part.json keeps about the server's file, so that
@@ -192,9 +193,10 @@ func (m partMeta) validator() string {
 func (d *download) run(ctx context.Context) error {
 	have, _ := d.resume()
 	d.inherited = have > 0
+	farthest := have
 	wait, failures := d.opts.Backoff, 0
 	for {
-		got, err := d.attempt(ctx)
+		err := d.attempt(ctx)
 		if err == nil {
 			err = d.finish()
 			if !d.inherited || !errors.Is(err, errContent) {
@@ -204,8 +206,8 @@ func (d *download) run(ctx context.Context) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			if info, serr := os.Lstat(d.part); serr == nil {
-				return fmt.Errorf("%w; %s has the first %d bytes, for the next attempt to continue", ctx.Err(), d.part, info.Size())
+			if have, _ := d.resume(); have > 0 {
+				return fmt.Errorf("%w; %s has the first %d bytes, for the next attempt to continue", ctx.Err(), d.part, have)
 			}
 			return ctx.Err()
 		}
@@ -213,8 +215,11 @@ func (d *download) run(ctx context.Context) error {
 		if !errors.As(err, &retry) {
 			return err
 		}
-		if failures++; got >= freshCount {
+		// Getting as far as before, again and again, is not headway: that is
+		// what a server does that cuts connections and ignores Range.
+		if failures++; d.size >= farthest+headway {
 			wait, failures = d.opts.Backoff, 1
+			farthest = d.size
 		}
 		if failures >= d.opts.Attempts {
 			return fmt.Errorf("gave up after %d attempts: %w", failures, retry.err)
@@ -238,19 +243,10 @@ type retryError struct {
 func (e *retryError) Error() string { return e.err.Error() }
 
 // attempt makes one request for what is missing of the archive. It returns nil
-// when the part file is complete, and how many bytes it added.
-func (d *download) attempt(ctx context.Context) (got int64, err error) {
+// when the part file is complete.
+func (d *download) attempt(ctx context.Context) error {
 	have, meta := d.resume()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
-	if err != nil {
-		return 0, err
-	}
-	// A transparent gzip would make lengths and ranges those of another file.
-	req.Header.Set("Accept-Encoding", "identity")
-	if have > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
-		req.Header.Set("If-Range", meta.validator())
-	}
+	d.size = have
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := time.AfterFunc(d.opts.IdleTimeout, func() {
@@ -258,100 +254,112 @@ func (d *download) attempt(ctx context.Context) (got int64, err error) {
 	})
 	defer idle.Stop()
 
-	resp, err := d.opts.Client.Do(req.WithContext(ctx))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
 	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
-			err = fmt.Errorf("%s: %w", d.url, cause)
-		}
-		if errors.Is(err, errRedirect) {
-			return 0, fmt.Errorf("%s: %w", d.url, err)
-		}
-		return 0, &retryError{err: err}
+		return err
+	}
+	// A transparent gzip would make lengths and ranges those of another file.
+	req.Header.Set("Accept-Encoding", "identity")
+	if have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+		req.Header.Set("If-Range", meta.validator())
+	}
+	resp, err := d.opts.Client.Do(req)
+	switch {
+	case errors.Is(err, errRedirect):
+		return fmt.Errorf("%s: %w", d.url, err)
+	case errors.Is(context.Cause(ctx), errIdle):
+		return &retryError{err: fmt.Errorf("%s: %w", d.url, context.Cause(ctx))}
+	case err != nil:
+		return &retryError{err: err}
 	}
 	defer resp.Body.Close()
 
-	total := int64(-1)
-	switch resp.StatusCode {
-	case http.StatusOK: // everything: nothing to resume, or not the same file
-		have = 0
-		total = resp.ContentLength
-	case http.StatusPartialContent:
-		start, size, err := parseContentRange(resp.Header.Get("Content-Range"))
-		if err != nil || start != have || have == 0 {
-			d.discard()
-			return 0, &retryError{err: fmt.Errorf("%s: asked for bytes from %d, got Content-Range %q", d.url, have, resp.Header.Get("Content-Range"))}
-		}
-		total = size
-	case http.StatusRequestedRangeNotSatisfiable:
-		if _, size, err := parseContentRange(resp.Header.Get("Content-Range")); err == nil && have > 0 && size == have {
-			return 0, nil // the part is the whole, and only the name is missing
-		}
-		d.discard()
-		return 0, &retryError{err: &HTTPError{d.url, resp.Status, resp.StatusCode}}
-	default:
-		err := &HTTPError{d.url, resp.Status, resp.StatusCode}
-		switch {
-		case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout:
-			return 0, &retryError{err, retryAfter(resp.Header.Get("Retry-After"))}
-		case resp.StatusCode == http.StatusNotFound:
-			return 0, fmt.Errorf("%w (is the name spelled as on the TUDataset site?)", err)
-		}
-		return 0, err
+	start, total, err := d.judge(resp, have, meta)
+	if err != nil || start == total {
+		return err
 	}
 	if total > d.opts.MaxBytes {
-		return 0, fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, ErrTooLarge, total, d.opts.MaxBytes)
+		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, ErrTooLarge, total, d.opts.MaxBytes)
 	}
-
-	f, err := d.openPart(have, resp)
+	f, err := d.openPart(start, resp)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer func() {
-		if cerr := f.Close(); err == nil && cerr != nil {
-			err = cerr
+	err = d.copy(ctx, f, resp.Body, start, total, idle)
+	return errors.Join(err, f.Close())
+}
+
+// judge looks at the head of an answer: where in the archive its body starts,
+// and the size of the archive, -1 if it does not say. They are equal if the
+// part file turns out to be complete.
+func (d *download) judge(resp *http.Response, have int64, meta partMeta) (start, total int64, err error) {
+	refused := &HTTPError{d.url, resp.Status, resp.StatusCode}
+	span := resp.Header.Get("Content-Range")
+	switch code := resp.StatusCode; {
+	case code == http.StatusOK: // everything: nothing to resume, or not the same file
+		return 0, resp.ContentLength, nil
+	case code == http.StatusPartialContent:
+		start, total, err := parseContentRange(span)
+		if etag := resp.Header.Get("ETag"); err == nil && have > 0 && start == have && (etag == "" || meta.ETag != meta.validator() || etag == meta.ETag) {
+			return start, total, nil
 		}
-	}()
-	d.progress(have, total)
+		d.discard()
+		return 0, 0, &retryError{err: fmt.Errorf("%s: asked for bytes from %d of %s, got Content-Range %q of %s", d.url, have, meta.ETag, span, resp.Header.Get("ETag"))}
+	case code == http.StatusRequestedRangeNotSatisfiable:
+		if _, total, err := parseContentRange(span); err == nil && have > 0 && total == have {
+			return have, have, nil // only the name is missing
+		}
+		d.discard()
+		return 0, 0, &retryError{err: refused}
+	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+		return 0, 0, &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
+	case code == http.StatusNotFound:
+		return 0, 0, fmt.Errorf("%w (is the name spelled as on the TUDataset site?)", refused)
+	}
+	return 0, 0, refused
+}
+
+// copy appends the body to the part file, which has start bytes of total.
+func (d *download) copy(ctx context.Context, f *os.File, body io.Reader, start, total int64, idle *time.Timer) error {
+	d.size = start
+	d.progress(total)
 	buf := make([]byte, 128<<10)
 	for {
 		// What is buffered can be read even after cancellation; do not.
 		if ctx.Err() != nil {
-			return got, &retryError{err: context.Cause(ctx)}
+			return &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, d.size, context.Cause(ctx))}
 		}
-		n, rerr := resp.Body.Read(buf)
+		n, err := body.Read(buf)
 		if n > 0 {
 			idle.Reset(d.opts.IdleTimeout)
-			if have+int64(n) > d.opts.MaxBytes {
-				f.Close()
+			if d.size+int64(n) > d.opts.MaxBytes {
 				d.discard()
-				return got, fmt.Errorf("%s: %w: more than %d bytes", d.url, ErrTooLarge, d.opts.MaxBytes)
+				return fmt.Errorf("%s: %w: more than %d bytes", d.url, ErrTooLarge, d.opts.MaxBytes)
 			}
 			if _, err := f.Write(buf[:n]); err != nil {
-				return got, err
+				return err
 			}
-			got += int64(n)
-			have += int64(n)
-			d.progress(have, total)
+			d.size += int64(n)
+			d.progress(total)
 		}
-		if rerr == io.EOF {
-			break
-		}
-		if rerr != nil {
-			if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
-				rerr = cause
-			}
-			return got, &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, have, rerr)}
+		switch {
+		case err == io.EOF && total >= 0 && d.size != total:
+			return &retryError{err: fmt.Errorf("%s: ended after %d of %d bytes", d.url, d.size, total)}
+		case err == io.EOF:
+			return f.Sync()
+		case err != nil && errors.Is(context.Cause(ctx), errIdle):
+			err = context.Cause(ctx)
+			fallthrough
+		case err != nil:
+			return &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, d.size, err)}
 		}
 	}
-	if total >= 0 && have != total {
-		return got, &retryError{err: fmt.Errorf("%s: ended after %d of %d bytes", d.url, have, total)}
-	}
-	return got, f.Sync()
 }
 
-func (d *download) progress(done, total int64) {
+func (d *download) progress(total int64) {
 	if d.opts.Progress != nil {
-		d.opts.Progress(done, total)
+		d.opts.Progress(d.size, total)
 	}
 }
 

@@ -347,6 +347,13 @@ func TestFetchContinues(t *testing.T) {
 				return n == 0
 			}
 		}, []string{rest, ""}},
+		{"server ignores If-Range", func(t *testing.T, s *server, dir string) {
+			part(t, s, dir, bytes.Repeat([]byte("x"), half), `"v0"`, "")
+			s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
+				r.Header.Del("If-Range")
+				return false
+			}
+		}, []string{rest, ""}},
 		{"416 without a size", func(t *testing.T, s *server, dir string) {
 			part(t, s, dir, body[:half], s.etag, "")
 			s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
@@ -423,7 +430,7 @@ func TestFetchRetries(t *testing.T) {
 		b.Write(f.zip(t, "S"))
 		body := []byte(b.String())
 		s := newServer(t, body)
-		const step = freshCount + 1000
+		const step = headway + 1000
 		if len(body) < 2*step {
 			t.Fatalf("only %d bytes", len(body))
 		}
@@ -440,6 +447,22 @@ func TestFetchRetries(t *testing.T) {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
+	})
+	t.Run("but not for getting as far as before", func(t *testing.T) {
+		body := make([]byte, 3*headway)
+		s := newServer(t, body)
+		s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
+			s.cutAfter(w, 0, 2*headway) // whatever the Range
+			return true
+		}
+		opts := s.options()
+		opts.Attempts = 3
+		if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
+			t.Errorf("got %v", err)
+		}
+		if n := len(s.log()); n != 3 {
+			t.Errorf("%d requests, want 3", n)
+		}
 	})
 	t.Run("nobody there", func(t *testing.T) {
 		s := newServer(t, body)

@@ -151,7 +151,11 @@ func FuzzZip(f *testing.F) {
 	f.Add(zipOf(f, map[string]string{"../S_A.txt": "1, 2\n", "/S_graph_labels.txt": "1\n"}))
 	f.Add(bare.with("A", strings.Repeat("1, 2\n", 1<<15)).zip(f, "S"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		members, err := openZip(bytes.NewReader(b), int64(len(b)))
+		list, err := openZip(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			return
+		}
+		members, err := index(list, "S")
 		if err != nil {
 			return
 		}

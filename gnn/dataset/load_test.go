@@ -617,6 +617,7 @@ func TestLoadZip(t *testing.T) {
 		{"backslashes", extra(members("S/%s"), `..\evil`, "x"), `"..\\evil"`},
 		{"NUL", extra(members("S/%s"), "S/a\x00b", "x"), "leads out"},
 		{"two of one name", extra(members("S/%s"), "T/S_A.txt", "1, 2\n"), "have the same file name"},
+		{"two of a name that does not matter", extra(extra(members("S/%s"), "S/README.txt", "x"), "README.txt", "y"), ""},
 		{"another set", map[string]string{"T/T_A.txt": ""}, "renamed from T"},
 		{"nothing", map[string]string{}, "no member S_graph_labels.txt"},
 	} {

@@ -102,7 +102,11 @@ func openSource(p string, limits Limits) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	if s.members, err = openZip(f, info.Size()); err != nil {
+	files, err := openZip(f, info.Size())
+	if err == nil {
+		s.members, err = index(files, name)
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("dataset: %s: %w", p, err)
 	}
@@ -117,9 +121,9 @@ func cutZip(base string) (name string, ok bool) {
 	return base, false
 }
 
-// openZip returns the members of an archive by base name, after refusing what
-// no honest data set contains.
-func openZip(r io.ReaderAt, size int64) (map[string]*zip.File, error) {
+// openZip returns the files in an archive, after refusing what no honest data
+// set contains.
+func openZip(r io.ReaderAt, size int64) ([]*zip.File, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not a complete zip archive: %w", err)
@@ -127,18 +131,27 @@ func openZip(r io.ReaderAt, size int64) (map[string]*zip.File, error) {
 	if len(z.File) > maxMembers {
 		return nil, fmt.Errorf("%d members, limit %d: %w", len(z.File), maxMembers, ErrTooLarge)
 	}
-	members := make(map[string]*zip.File, len(z.File))
+	files := z.File[:0]
 	for _, f := range z.File {
 		if !localName(f.Name) {
 			return nil, fmt.Errorf("member %q has a name that leads out of the archive", f.Name)
 		}
-		if strings.HasSuffix(f.Name, "/") {
-			continue // a folder
+		if !strings.HasSuffix(f.Name, "/") { // not a folder
+			files = append(files, f)
 		}
+	}
+	return files, nil
+}
+
+// index returns the members of an archive by base name. Of the data set's own
+// files there may be only one each.
+func index(files []*zip.File, name string) (map[string]*zip.File, error) {
+	members := make(map[string]*zip.File, len(files))
+	for _, f := range files {
 		// Old official archives write NAME//NAME_A.txt, hence the Clean. What
 		// macOS adds (__MACOSX/NAME/._NAME_A.txt) has other base names.
 		base := path.Base(path.Clean(f.Name))
-		if other, ok := members[base]; ok {
+		if other, ok := members[base]; ok && strings.HasPrefix(base, name+"_") {
 			return nil, fmt.Errorf("members %q and %q have the same file name", other.Name, f.Name)
 		}
 		members[base] = f
@@ -179,7 +192,13 @@ func (s *source) open(part string) (*scanner, io.Closer, error) {
 	var rc io.ReadCloser
 	var err error
 	if s.members != nil {
-		rc, err = s.openMember(base, display)
+		f := s.members[base]
+		if f == nil {
+			return nil, nil, fmt.Errorf("dataset: %s: no member %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
+		}
+		if rc, err = s.openMember(f); err != nil {
+			err = fmt.Errorf("dataset: %s: %w", display, err)
+		}
 	} else {
 		rc, err = s.openFile(base, display)
 	}
@@ -189,20 +208,16 @@ func (s *source) open(part string) (*scanner, io.Closer, error) {
 	return newScanner(display, rc), rc, nil
 }
 
-func (s *source) openMember(base, display string) (io.ReadCloser, error) {
-	f := s.members[base]
-	if f == nil {
-		return nil, fmt.Errorf("dataset: %s: no member %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
-	}
+func (s *source) openMember(f *zip.File) (io.ReadCloser, error) {
 	if !f.Mode().IsRegular() {
-		return nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, f.Mode().Type())
+		return nil, fmt.Errorf("is not a regular file (%v)", f.Mode().Type())
 	}
 	if f.Flags&1 != 0 {
-		return nil, fmt.Errorf("dataset: %s: is encrypted", display)
+		return nil, errors.New("is encrypted")
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", display, err)
+		return nil, err
 	}
 	limit := s.limits.FileBytes
 	// Dividing rather than multiplying: the sizes are what the archive says.

@@ -166,18 +166,17 @@ func checkArchive(path string) error {
 		return err
 	}
 	defer f.Close()
-	members, err := openZip(f, size)
+	files, err := openZip(f, size)
 	if err != nil {
 		return err
 	}
-	s := &source{limits: Limits{}.withDefaults(), members: members}
-	for base, m := range members {
-		r, err := s.openMember(base, m.Name)
-		if err != nil {
-			return err
+	s := &source{limits: Limits{}.withDefaults()}
+	for _, m := range files {
+		r, err := s.openMember(m)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+			r.Close()
 		}
-		_, err = io.Copy(io.Discard, r)
-		r.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
