@@ -188,7 +188,7 @@ func (x *experiment) curves(sets []*dataset.Dataset, units []*unit) error {
 		of    func(e epochStats) rundir.Float
 	}{
 		{"L_C", func(e epochStats) rundir.Float { return e.LossC }},
-		{"L_G, as trained (sigmoid)", func(e epochStats) rundir.Float { return e.LossG }},
+		{"L_G, soft threshold", func(e epochStats) rundir.Float { return e.LossG }},
 		{"L_G, hard threshold", func(e epochStats) rundir.Float { return e.LossHard }},
 		{"std of the similarities", func(e epochStats) rundir.Float { return e.Spread }},
 	}
