@@ -148,7 +148,8 @@ func TestFusedIsComposed(t *testing.T) {
 
 // asNear fails if got is much farther from the exact values than want is. What it
 // grants, beyond that, is what y = scale·h2 + shift loses against the composed
-// scale·(h2-μ) where the variance is 0: 1/√ε units of the last place.
+// scale·(h2-μ) where the variance is near 0: 1/√ε units of the last place for
+// each layer; most examples differ by a hundredth of that.
 func asNear(t *testing.T, what string, got, want, exact []float64) {
 	t.Helper()
 	var scale, ours, theirs float64
@@ -156,7 +157,7 @@ func asNear(t *testing.T, what string, got, want, exact []float64) {
 		scale = max(scale, math.Abs(v))
 		ours, theirs = max(ours, math.Abs(got[i]-v)), max(theirs, math.Abs(want[i]-v))
 	}
-	if !(ours <= 4*theirs+1e-4*scale) {
+	if !(ours <= 4*theirs+5e-4*scale) {
 		t.Errorf("%s in float32: off by %g, the composed form by %g, of %g", what, ours, theirs, scale)
 	}
 }
