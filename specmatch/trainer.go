@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -37,22 +35,6 @@ type BetaSchedule struct {
 	WarmupSteps int
 	Ratio       float64
 }
-
-// ParseBeta reads "0.05" or "auto:0.2" (a target ratio).
-func ParseBeta(s string) (BetaSchedule, error) {
-	number, auto := strings.CutPrefix(s, "auto:")
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-		return BetaSchedule{}, fmt.Errorf("specmatch: beta %q: want a number ≥ 0 or auto:RATIO", s)
-	}
-	if auto {
-		return BetaSchedule{Ratio: v}, nil
-	}
-	return BetaSchedule{Beta: v}, nil
-}
-
-// Active reports whether L_G takes part in training.
-func (b BetaSchedule) Active() bool { return b.Beta > 0 || b.Ratio > 0 }
 
 // Stats is what a training step saw.
 type Stats struct {

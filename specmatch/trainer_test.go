@@ -388,26 +388,6 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
-func TestParseBeta(t *testing.T) {
-	for s, want := range map[string]specmatch.BetaSchedule{
-		"0": {}, "0.05": {Beta: 0.05}, "1e-3": {Beta: 1e-3}, "2": {Beta: 2},
-		"auto:0.2": {Ratio: 0.2}, "auto:1": {Ratio: 1}, "auto:0": {},
-	} {
-		got, err := specmatch.ParseBeta(s)
-		if err != nil || got != want {
-			t.Errorf("%q: %+v, %v", s, got, err)
-		}
-		if got.Active() != (want.Beta > 0 || want.Ratio > 0) {
-			t.Errorf("%q: Active is %v", s, got.Active())
-		}
-	}
-	for _, s := range []string{"", "x", "-1", "NaN", "Inf", "auto", "auto:", "auto:-1", "auto:x", "auto:auto:1", "ratio:1", "1 "} {
-		if got, err := specmatch.ParseBeta(s); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", s)) {
-			t.Errorf("%q: %+v, %v: want an error that quotes it", s, got, err)
-		}
-	}
-}
-
 // withNaN is a batch like b with dense features, one of them NaN.
 func withNaN(b *graph.Batch) *graph.Batch {
 	bad := *b
