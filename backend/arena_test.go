@@ -25,7 +25,7 @@ func newArena(debug bool) (a *Arena, made, poisoned *int) {
 
 func TestArenaSizeClasses(t *testing.T) {
 	previous := 0
-	for c := range 2 * 40 {
+	for c := range 2 * 25 {
 		size := classSize(c)
 		if size <= previous {
 			t.Fatalf("class %d has %d elements, class %d has %d", c-1, previous, c, size)

@@ -51,8 +51,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// spin is a task of so many steps an iteration, about half a nanosecond
-// each.
+// spin is a task of so many steps an iteration, about half a nanosecond each.
 type spin struct {
 	steps int
 	sum   atomic.Int64
