@@ -106,6 +106,9 @@ func TestRunDirectory(t *testing.T) {
 // TestDeterminism: equal seeds give equal results and weights at any number of
 // threads.
 func TestDeterminism(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
 	type outcome struct {
 		Results []map[string]any
 		Weights map[string][]byte
@@ -132,6 +135,9 @@ func TestDeterminism(t *testing.T) {
 
 // TestSeedsDiffer: a seed that did nothing would pass TestDeterminism.
 func TestSeedsDiffer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
 	dir := filepath.Join(t.TempDir(), "run")
 	runOK(t, dir, "-method", "untrained,specmatch")
 	w := weights(t, dir)
@@ -148,6 +154,9 @@ func TestSeedsDiffer(t *testing.T) {
 // TestHardThresholdIsInfoNCE: trained literally, the paper's loss changes
 // nothing, bit for bit.
 func TestHardThresholdIsInfoNCE(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
 	dir := filepath.Join(t.TempDir(), "run")
 	runOK(t, dir, "-method", "infonce,specmatch", "-adjacency", "hard", "-beta", "1")
 	w := weights(t, dir)
@@ -160,6 +169,9 @@ func TestHardThresholdIsInfoNCE(t *testing.T) {
 }
 
 func TestInterruptedRunIsTakenUpAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
 	dir := filepath.Join(t.TempDir(), "run")
 	whole := filepath.Join(t.TempDir(), "whole")
 	runOK(t, whole)
