@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -290,6 +292,9 @@ func TestFetchContinues(t *testing.T) {
 			s.etag = ""
 			part(t, s, dir, body[:half], "", s.modified.Format(http.TimeFormat))
 		}, []string{rest}},
+		{"another file, under the ETag of this one", func(t *testing.T, s *server, dir string) {
+			part(t, s, dir, bytes.Repeat([]byte("x"), half), s.etag, "")
+		}, []string{rest, ""}},
 		{"weak ETag and same date", func(t *testing.T, s *server, dir string) {
 			part(t, s, dir, body[:half], `W/"v1"`, s.modified.Format(http.TimeFormat))
 		}, []string{rest}},
@@ -482,6 +487,71 @@ func TestFetchRetries(t *testing.T) {
 		defer cancel()
 		if err := Fetch(ctx, "S", t.TempDir(), opts); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A transport answers requests without a network, so that time can be faked.
+type transport func(r *http.Request) *http.Response
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// drip is a body that takes its time before every piece.
+type drip struct {
+	ctx   context.Context
+	data  []byte
+	pause time.Duration
+}
+
+func (d *drip) Read(p []byte) (int, error) {
+	if len(d.data) == 0 {
+		return 0, io.EOF
+	}
+	select {
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	case <-time.After(d.pause):
+	}
+	n := copy(p, d.data[:min(len(d.data), 200)])
+	d.data = d.data[n:]
+	return n, nil
+}
+
+func (d *drip) Close() error { return nil }
+
+func TestFetchTimes(t *testing.T) {
+	body := small.zip(t, "S")
+	fetch := func(t *testing.T, attempts int, answer transport) (time.Duration, error) {
+		t.Helper()
+		start := time.Now()
+		err := Fetch(t.Context(), "S", t.TempDir(), FetchOptions{BaseURL: "http://127.0.0.1", Attempts: attempts, Client: &http.Client{Transport: answer}})
+		return time.Since(start), err
+	}
+	slow := func(pause time.Duration) transport {
+		return func(r *http.Request) *http.Response {
+			return &http.Response{StatusCode: 200, ContentLength: int64(len(body)), Body: &drip{r.Context(), body, pause}}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if took, err := fetch(t, 1, slow(50*time.Second)); err != nil || took < 3*time.Minute {
+			t.Errorf("slow but steady: %v after %v", err, took)
+		}
+		if took, err := fetch(t, 1, slow(61*time.Second)); err == nil || !strings.Contains(err.Error(), "no data for 1m0s") || took != time.Minute {
+			t.Errorf("too slow: %v after %v", err, took)
+		}
+		failing := func(after string) transport {
+			return func(*http.Request) *http.Response {
+				return &http.Response{StatusCode: 503, Status: "503 Service Unavailable", Header: http.Header{"Retry-After": {after}}, Body: http.NoBody}
+			}
+		}
+		if took, err := fetch(t, 0, failing("")); err == nil || took != (1+2+4+8)*time.Second {
+			t.Errorf("five failures: %v after %v, want 15 s", err, took)
+		}
+		if took, err := fetch(t, 3, failing("7")); err == nil || took != (7+7)*time.Second {
+			t.Errorf("three failures with Retry-After: 7: %v after %v, want 14 s", err, took)
+		}
+		if took, err := fetch(t, 9, failing("")); err == nil || took != (1+2+4+8+16+32+60+60)*time.Second {
+			t.Errorf("nine failures: %v after %v, want 183 s", err, took)
 		}
 	})
 }

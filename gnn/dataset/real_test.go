@@ -216,18 +216,18 @@ func BenchmarkLoadTU(b *testing.B) {
 }
 
 func TestStats(t *testing.T) {
-	// 2→3 and 6→4 lack their reverse; 3 has a loop; 7 is isolated.
-	ds := load(t, bare.with("A", "1, 2\n2, 1\n2, 3\n3, 3\n5, 4\n6, 5\n5, 6\n4, 5\n6, 4\n"), Options{})
-	want := Summary{Graphs: 2, Classes: 2, ClassSizes: []int{1, 1}, Nodes: 7, MinNodes: 3, MaxNodes: 4,
-		Isolated: 1, MaxDegree: 2, Edges: 5, SelfLoops: 1, Directed: 2}
+	// 2→3, 6→4 and 7→6 lack their reverse; 3 has a loop; 8 is isolated.
+	ds := load(t, bare.with("A", "1, 2\n2, 1\n2, 3\n3, 3\n5, 4\n6, 5\n5, 6\n4, 5\n6, 4\n7, 6\n").with("graph_indicator", small["graph_indicator"]+"2\n"), Options{})
+	want := Summary{Graphs: 2, Classes: 2, ClassSizes: []int{1, 1}, Nodes: 8, MinNodes: 3, MaxNodes: 5,
+		Isolated: 1, MaxDegree: 2, Edges: 6, SelfLoops: 1, Directed: 2}
 	if got := Stats(ds); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if got := Stats(ds).MeanEdges(); got != 3 {
-		t.Errorf("MeanEdges() = %v, want 3: self-loops count", got)
+	if got := Stats(ds).MeanEdges(); got != 3.5 {
+		t.Errorf("MeanEdges() = %v, want 3.5: self-loops count", got)
 	}
-	if got := Stats(ds).MeanNodes(); got != 3.5 {
-		t.Errorf("MeanNodes() = %v, want 3.5", got)
+	if got := Stats(ds).MeanNodes(); got != 4 {
+		t.Errorf("MeanNodes() = %v, want 4", got)
 	}
 	if got := Stats(&Dataset{}); got.MeanNodes() != 0 || got.MeanEdges() != 0 {
 		t.Errorf("of nothing: %+v", got)

@@ -114,6 +114,10 @@ func TestRandomStateIntn(t *testing.T) {
 			t.Errorf("Intn(6) gave %d %d times of 6000", v, n)
 		}
 	}
+	a, b := NewRandomState(1), NewRandomState(1)
+	if v := a.Intn(1); v != 0 || a.Uint32() != b.Uint32() {
+		t.Errorf("Intn(1) = %d, or it took a draw, which NumPy's does not", v)
+	}
 	for _, n := range []int{0, -1, math.MinInt} {
 		func() {
 			defer func() {

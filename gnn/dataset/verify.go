@@ -60,7 +60,7 @@ func verifyArchive(path string) (v Verification, err error) {
 		return v, err
 	}
 	v.Source = source
-	if want != "" && !strings.EqualFold(v.Sum, want) {
+	if want != "" && v.Sum != want {
 		return v, fmt.Errorf("dataset: %w (%s)", &SumError{path, v.Sum, want}, source)
 	}
 	if err := checkArchive(path); err != nil {
@@ -118,8 +118,8 @@ func readSum(list, name string) (string, error) {
 	return parseSums(string(b), name), err
 }
 
-// parseSums finds the line "sum  name" or "sum *name" of a list. Other lines
-// are none of our business.
+// parseSums finds the line "sum  name" or "sum *name" of a list and returns the
+// sum in lower case. Other lines are none of our business.
 func parseSums(list, name string) string {
 	for line := range strings.Lines(list) {
 		sum, file, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
