@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 )
 
 // tau replaces a quadratic coefficient that is not positive, as in libsvm:
@@ -164,7 +166,7 @@ func (s *smo) solve(ctx context.Context) error {
 		s.iter++
 		ki, kj := s.row(i, -1), s.row(j, i)
 		bi, bj := s.step(i, j, float64(ki[j]))
-		fi, i = updateUp(s.f[:s.active], s.up[:s.active], ki, kj, bi, bj)
+		fi, i = simd.SubtractArgmax(s.f[:s.active], s.up[:s.active], ki, kj, bi, bj)
 		fresh = true
 	}
 }
@@ -176,7 +178,7 @@ func (s *smo) partner(i int, fi float64) int {
 		return -1
 	}
 	f, low := s.f[:s.active], s.low[:s.active]
-	j := argmaxGain(f, low, s.row(i, -1), fi)
+	j := simd.ArgmaxGain(f, low, s.row(i, -1), fi, tau)
 	if j < 0 || fi-f[j] >= s.tol {
 		return j
 	}
@@ -526,93 +528,6 @@ func argmaxUp(f, up []float64) (best float64, at int) {
 		}
 	}
 	return best, at
-}
-
-// updateUp is f_t −= ki_t·bi + kj_t·bj followed by [argmaxUp], in one pass.
-func updateUp(f, up []float64, ki, kj []float32, bi, bj float64) (best float64, at int) {
-	best, at = -math.MaxFloat64, -1
-	for t := 0; ; t++ {
-		n := updateNext(f[t:], up[t:], ki[t:], kj[t:], bi, bj, best)
-		if n < 0 {
-			return best, at
-		}
-		t += n
-		best, at = f[t]+up[t], t
-	}
-}
-
-// updateNext is f_t −= ki_t·bi + kj_t·bj up to and including the first t with
-// f_t + up_t ≥ best, which it returns; −1 if there is none.
-//
-// That leaves nothing to carry from one round of the loop to the next; with the
-// running maximum inside, the compiler shuffles registers for half the time.
-//
-//go:noinline
-func updateNext(f, up []float64, ki, kj []float32, bi, bj, best float64) int {
-	up, ki, kj = up[:len(f)], ki[:len(f)], kj[:len(f)]
-	t := 0
-	for ; t < len(f)-1; t += 2 {
-		v := f[t] - (float64(float64(ki[t])*bi) + float64(float64(kj[t])*bj))
-		w := f[t+1] - (float64(float64(ki[t+1])*bi) + float64(float64(kj[t+1])*bj))
-		f[t] = v
-		if v+up[t] >= best {
-			return t
-		}
-		f[t+1] = w
-		if w+up[t+1] >= best {
-			return t + 1
-		}
-	}
-	if t < len(f) {
-		f[t] -= float64(float64(ki[t])*bi) + float64(float64(kj[t])*bj)
-		if f[t]+up[t] >= best {
-			return t
-		}
-	}
-	return -1
-}
-
-// argmaxGain returns the last index of the largest (fi − f_t)²/(2 − 2k_t) among
-// the t with low_t = 0 and f_t < fi, −1 if there is none.
-func argmaxGain(f, low []float64, k []float32, fi float64) int {
-	at := -1
-	var best, bound float64
-	for t := 0; ; t++ {
-		n := gainNext(f[t:], low[t:], k[t:], fi, bound)
-		if n < 0 {
-			return at
-		}
-		t += n
-		gap := fi - (f[t] + low[t])
-		quad := 2 - 2*float64(k[t])
-		if quad <= 0 {
-			quad = tau
-		}
-		if gain := gap * gap / quad; gap > 0 && gain >= best {
-			best, at = gain, t
-			bound = 2 * gain * (1 - 1e-15) // three roundings below
-		}
-	}
-}
-
-// gainNext returns the first t with gap = fi − f_t − low_t > 0 and
-// gap²/(2 − 2k_t) ≥ bound/2, give or take a rounding, −1 if there is none.
-//
-// It tests gap² ≥ bound·(1 − k_t) for want of a fast division, and both
-// conditions through the sign bits together, because the first alone would be
-// mispredicted for every other t.
-//
-//go:noinline
-func gainNext(f, low []float64, k []float32, fi, bound float64) int {
-	low, k = low[:len(f)], k[:len(f)]
-	for t, v := range f {
-		gap := fi - (v + low[t])
-		over := float64(gap*gap) - float64(bound*(1-float64(k[t])))
-		if math.Float64bits(over)|math.Float64bits(gap) < 1<<63 {
-			return t
-		}
-	}
-	return -1
 }
 
 // addRows adds b[0]·r[0], …, b[3]·r[3] to dst, one after the other.

@@ -52,3 +52,22 @@ func strips() *stripSet {
 	}
 	return avx2Strips
 }
+
+// smoLanes returns the lanes of the solver's kernels, 0 without any.
+func smoLanes() int { return [...]int{0, 4, 8}[level] }
+
+func smoUpdate(p *smoArgs) {
+	if level == AVX512 {
+		smoUpdateAVX512(p)
+	} else {
+		smoUpdateAVX2(p)
+	}
+}
+
+func smoGain(p *smoArgs) {
+	if level == AVX512 {
+		smoGainAVX512(p)
+	} else {
+		smoGainAVX2(p)
+	}
+}

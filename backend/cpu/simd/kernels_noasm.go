@@ -8,3 +8,7 @@ const noAsm = "simd: no assembly in this build"
 func strips() *stripSet { panic(noAsm) }
 
 var maskTable [16]uint32
+
+func smoLanes() int        { return 0 }
+func smoUpdate(p *smoArgs) { panic(noAsm) }
+func smoGain(p *smoArgs)   { panic(noAsm) }

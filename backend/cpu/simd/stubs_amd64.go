@@ -1176,6 +1176,12 @@ var spmmValAVX512 = [2][20]func(*stripArgs){
 }
 
 //go:noescape
+func smoUpdateAVX512(p *smoArgs)
+
+//go:noescape
+func smoGainAVX512(p *smoArgs)
+
+//go:noescape
 func sgemm1x8AVX2(p *gemmArgs)
 
 //go:noescape
@@ -1913,6 +1919,12 @@ var spmmValAVX2 = [2][12]func(*stripArgs){
 		spmmVal12PartAVX2,
 	},
 }
+
+//go:noescape
+func smoUpdateAVX2(p *smoArgs)
+
+//go:noescape
+func smoGainAVX2(p *smoArgs)
 
 func axpy(alpha float32, y *float32, x *float32, n int) {
 	if level == AVX512 {

@@ -126,6 +126,14 @@ func files() map[string][]byte {
 			fmt.Fprintf(stubs, "\n%s", d)
 		}
 		stubs.WriteString(table)
+
+		o = &out{}
+		o.WriteString(header(s))
+		smoFile(o, s)
+		m["smo_"+s.file+"_amd64.s"] = o.Bytes()
+		for _, d := range o.decls {
+			fmt.Fprintf(stubs, "\n%s", d)
+		}
 	}
 	asm, noasm := dispatch()
 	stubs.WriteString(asm)
