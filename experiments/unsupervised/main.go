@@ -47,8 +47,9 @@ type experiment struct {
 	output   cli.Output
 	settings settings
 
-	dir *rundir.Dir
-	bar *progress.Bar
+	dir   *rundir.Dir
+	bar   *progress.Bar
+	slots chan struct{} // one for each core
 }
 
 // settings are the switches that only this experiment has.
@@ -180,12 +181,14 @@ func (x *experiment) units(sets []*dataset.Dataset) []*unit {
 }
 
 // runAll runs the units, as many at once as there are cores. One unit per core
-// is the fastest way through many of them: they share nothing. Results do not
-// depend on it.
+// is the fastest way through many of them: they share nothing. The slots see to
+// it that no core idles while the last of them are evaluated. Results do not
+// depend on either.
 func (x *experiment) runAll(ctx context.Context, units []*unit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	at := make(chan *unit)
+	x.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(units)) {
 		wg.Go(func() {
@@ -229,8 +232,10 @@ func (x *experiment) trainAndEvaluate(ctx context.Context, u *unit) (out outcome
 	if err != nil {
 		return out, err
 	}
+	x.slots <- struct{}{}
 	start := time.Now()
 	model, history, err := x.train(ctx, be, u)
+	<-x.slots
 	if err != nil {
 		return out, err
 	}
@@ -258,7 +263,7 @@ func (x *experiment) trainAndEvaluate(ctx context.Context, u *unit) (out outcome
 			return out, err
 		}
 		x.bar.Message("%s: %s", u.name(), name)
-		r, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Workers: 1})
+		r, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Slots: x.slots})
 		if err != nil {
 			return out, err
 		}

@@ -43,6 +43,10 @@ type Options struct {
 	// Workers bounds the goroutines; 0 means GOMAXPROCS. There may be fewer, so
 	// that kernel matrices stay under 2 GB. Results do not depend on it.
 	Workers int
+	// Slots, if set, is a semaphore that several evaluations share: a worker sends
+	// a value before it scores a fold and receives one afterwards, so that no more
+	// workers of all of them are busy than the channel holds.
+	Slots chan struct{}
 	// Progress, if set, is called after each outer fold with the number done and
 	// the number in all. Calls do not overlap.
 	Progress func(done, total int)
@@ -218,6 +222,10 @@ func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, in
 	done := 0
 	scorers := make([]scorer, workers)
 	err := parallel(ctx, len(accuracy), workers, func(worker, task int) error {
+		if opt.Slots != nil {
+			opt.Slots <- struct{}{}
+			defer func() { <-opt.Slots }()
+		}
 		if scorers[worker] == nil {
 			scorers[worker] = newScorer()
 		}
