@@ -12,6 +12,8 @@
 package gnn
 
 import (
+	"slices"
+
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -26,8 +28,10 @@ type Batch struct {
 	// GraphPtr delimits the nodes of each graph, ViewPtr those of each view.
 	GraphPtr, ViewPtr *backend.Indices
 
-	tape *autodiff.Tape
-	x    *autodiff.Var
+	tape       *autodiff.Tape
+	x          *autodiff.Var
+	normalized *autodiff.Sparse
+	viewGraphs *backend.Indices
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch that was never told
@@ -65,6 +69,43 @@ func (b *Batch) Features() *autodiff.Var {
 		b.x = b.tape.Const(x)
 	}
 	return b.x
+}
+
+// ViewGraphs delimits the graphs of each view, as ViewPtr does their nodes: the
+// groups of batch norm after a readout.
+func (b *Batch) ViewGraphs() *backend.Indices {
+	if b.viewGraphs == nil {
+		views, n := slices.Clone(b.Host.ViewPtr), int32(b.Host.Graphs())
+		if len(views) == 0 {
+			views = []int32{0}
+		}
+		if views[len(views)-1] != n {
+			views = append(views, n)
+		}
+		b.viewGraphs = b.tape.Indices(views)
+	}
+	return b.viewGraphs
+}
+
+// Normalized returns Â = D^-½·(A+I)·D^-½ [N×N] of [graph.Batch.Normalized], made
+// at the first call.
+func (b *Batch) Normalized() *autodiff.Sparse {
+	if b.normalized == nil {
+		put := func(m graph.Weighted) *backend.CSR {
+			val := b.tape.Alloc(len(m.Val), 1)
+			b.tape.Backend().Upload(val, m.Val)
+			n := len(m.Ptr) - 1
+			return &backend.CSR{Rows: n, Cols: n, Ptr: b.tape.Indices(m.Ptr), Col: b.tape.Indices(m.Col), Val: val}
+		}
+		m, mt := b.Host.Normalized()
+		a := put(m)
+		at := a
+		if b.Host.Asymmetric {
+			at = put(mt)
+		}
+		b.normalized = &autodiff.Sparse{A: a, T: at}
+	}
+	return b.normalized
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

@@ -35,6 +35,8 @@ type trial struct {
 	graphs         int
 	hidden, layers int
 	seed           uint64 // of the initial weights
+	encoder        string // "" for GIN, "resgcn"
+	residual       bool   // of ResGCN
 	chaotic        bool   // float32 leaves float64's path within the 20 steps, whoever computes it
 	objective      specmatch.Objective
 }
@@ -91,6 +93,22 @@ var trials = []trial{
 			Beta:     specmatch.BetaSchedule{Beta: 1},
 		},
 	},
+	{
+		// The papers' ResGCN on the features of the semi-supervised experiments.
+		name: "resgcn", seed: 6, encoder: "resgcn", residual: true, chaotic: true,
+		policy: [2]string{augment.Random2, augment.Random2},
+		graphs: 32, hidden: 16, layers: 5,
+		objective: theMethod,
+	},
+	{
+		// The reference code's, with its augmentations: edges in one direction,
+		// some of them twice.
+		name: "resgcn-code", seed: 1, encoder: "resgcn", chaotic: true,
+		policy: [2]string{"permE", "maskN"},
+		impl:   [2]augment.Impl{augment.ImplSemi, augment.ImplSemi},
+		graphs: 32, hidden: 12, layers: 3,
+		objective: specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.5}},
+	},
 }
 
 func (c trial) path(kind string) string {
@@ -144,7 +162,23 @@ func floats(ints []int32) []float64 {
 // model returns the untrained model for features of the given width.
 func (c trial) model(be backend.Backend, width int) *specmatch.Model {
 	rng := newRand(c.seed)
-	return specmatch.NewModel(be, gnn.NewGIN(be, gnn.GINConfig{In: width, Hidden: c.hidden, Layers: c.layers}, rng), rng)
+	var e specmatch.Encoder
+	switch c.encoder {
+	case "":
+		e = gnn.NewGIN(be, gnn.GINConfig{In: width, Hidden: c.hidden, Layers: c.layers}, rng)
+	case "resgcn":
+		e = gnn.NewResGCN(be, gnn.ResGCNConfig{In: width, Hidden: c.hidden, Layers: c.layers, Residual: c.residual}, rng)
+	}
+	return specmatch.NewModel(be, e, rng)
+}
+
+// dataset returns the graphs of the problem, with the features that its encoder
+// has in the experiments.
+func (c trial) dataset() *dataset.Dataset {
+	if c.encoder == "resgcn" {
+		return dataset.Default().WithDegrees(4)
+	}
+	return dataset.Default()
 }
 
 // addBatch adds the slices of a batch, or makes room for them.
@@ -178,6 +212,7 @@ func (m *matrices) batch(prefix string, size map[string]int, views int) *graph.B
 		b.ViewPtr = append(b.ViewPtr, int32(v*size[prefix+".graphs"]/views))
 	}
 	b.Asymmetric = size[prefix+".asymmetric"] == 1
+	b.Multigraph = size[prefix+".multigraph"] == 1
 	b.X.Width = size["width"]
 	if size[prefix+".dense"] == 0 {
 		b.X.Category = m.ints(prefix + ".category")
@@ -241,7 +276,17 @@ func (c trial) settings() map[string]string {
 	} {
 		s[k] = strconv.FormatFloat(v, 'g', -1, 64)
 	}
+	if c.encoder != "" {
+		s["encoder"], s["residual"] = c.encoder, strconv.Itoa(flagged(c.residual))
+	}
 	return s
+}
+
+func flagged(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // export writes the problem: views of the first graphs of the embedded set, the
@@ -249,7 +294,7 @@ func (c trial) settings() map[string]string {
 // precisions start from the same numbers.
 func (c trial) export(t *testing.T) {
 	t.Helper()
-	set := dataset.Default()
+	set := c.dataset()
 	collator := augment.Collator{Seed: 1}
 	for v := range 2 {
 		a, err := augment.ParsePolicy(c.policy[v], c.impl[v], 0)
@@ -267,15 +312,12 @@ func (c trial) export(t *testing.T) {
 	graphs := graph.Collate(set.Graphs[:embedded]...)
 
 	size := map[string]int{"width": set.FeatureWidth}
-	flagged := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	}
 	for prefix, b := range map[string]*graph.Batch{"views": views, "graphs": graphs} {
 		size[prefix+".graphs"], size[prefix+".nodes"], size[prefix+".entries"] = b.Graphs(), b.Nodes(), len(b.Adj)
 		size[prefix+".dense"], size[prefix+".asymmetric"] = flagged(!b.X.OneHot()), flagged(b.Asymmetric)
+		if b.Multigraph {
+			size[prefix+".multigraph"] = 1
+		}
 	}
 	m := &matrices{be: cpu.New(tensor.Float32)}
 	m.addBatch("views", size, views)
@@ -292,7 +334,9 @@ func (c trial) export(t *testing.T) {
 			m.be.Upload(p.Value, v)
 		}
 	}
-	balance(m.be, model.Encoder.(*gnn.GIN), views)
+	if e, ok := model.Encoder.(*gnn.GIN); ok {
+		balance(m.be, e, views)
+	}
 	for _, p := range model.Parameters() {
 		v := make([]float64, p.Value.Len())
 		m.be.Download(v, p.Value)

@@ -36,6 +36,9 @@ type Batch struct {
 	// Memory of the form of X that is not in use.
 	spareDense    []float32
 	spareCategory []int32
+
+	degree []float64 // memory of Normalized
+	normal [2]Weighted
 }
 
 // Nodes returns the number of nodes of all graphs.

@@ -70,25 +70,70 @@ def linear(params, name, x):
     return x @ params[name + ".weight"] + params[name + ".bias"]
 
 
-def encode(params, stats, layers, g, view_nodes):
-    """GIN; view_nodes are the node ranges normalised by themselves, None evaluates."""
-    x, readouts = g.x, []
-    for l in range(layers):
-        x = x + torch.zeros_like(x).index_add(0, g.target, x[g.source])
-        conv, norm = f"encoder.convs.{l}.nn", f"encoder.bns.{l}"
-        x = torch.relu(linear(params, conv + ".2", torch.relu(linear(params, conv + ".0", x))))
+class Encoder:
+    """The encoders of package gnn; call one with the batch and its views."""
 
-        def batch_norm(part, training):
-            return F.batch_norm(part, stats[norm + ".running_mean"], stats[norm + ".running_var"],
-                                params[norm + ".weight"].ravel(), params[norm + ".bias"].ravel(),
+    def __init__(self, params, meta, dtype):
+        self.params, self.layers, self.dtype = params, int(meta["layers"]), dtype
+        self.forward = getattr(self, meta.get("encoder", "gin"))
+        self.residual = meta.get("residual") == "1"
+        self.stats = {}
+        for name, p in params.items():
+            if name.endswith(".weight") and p.shape[0] == 1:  # a norm
+                norm = name[:-len(".weight")]
+                self.stats[norm + ".running_mean"] = torch.zeros(p.numel(), dtype=dtype)
+                self.stats[norm + ".running_var"] = torch.ones(p.numel(), dtype=dtype)
+
+    def __call__(self, g, views):
+        """views is into how many equal numbers of graphs the batch is cut to be
+        normalised by themselves; None evaluates."""
+        self.node_groups = self.graph_groups = None
+        if views is not None:
+            cuts = [v * g.count // views for v in range(views + 1)]
+            self.graph_groups = list(zip(cuts, cuts[1:]))
+            self.node_groups = [(g.first_node[lo], g.first_node[hi]) for lo, hi in self.graph_groups]
+        return self.forward(g)
+
+    def norm(self, name, x, groups):
+        def part(x, training):
+            name_ = "encoder." + name
+            return F.batch_norm(x, self.stats[name_ + ".running_mean"], self.stats[name_ + ".running_var"],
+                                self.params[name_ + ".weight"].ravel(), self.params[name_ + ".bias"].ravel(),
                                 training=training, momentum=0.1, eps=1e-5)
 
-        if view_nodes is None:
-            x = batch_norm(x, False)
-        else:
-            x = torch.cat([batch_norm(x[lo:hi], True) for lo, hi in view_nodes])
-        readouts.append(torch.zeros(g.count, x.shape[1], dtype=x.dtype).index_add(0, g.graph, x))
-    return torch.cat(readouts, 1)
+        if groups is None:
+            return part(x, False)
+        return torch.cat([part(x[lo:hi], True) for lo, hi in groups])
+
+    def linear(self, name, x):
+        return linear(self.params, "encoder." + name, x)
+
+    def add_pool(self, g, x):
+        return torch.zeros(g.count, x.shape[1], dtype=x.dtype).index_add(0, g.graph, x)
+
+    def gin(self, g):
+        x, readouts = g.x, []
+        for l in range(self.layers):
+            x = x + torch.zeros_like(x).index_add(0, g.target, x[g.source])
+            x = torch.relu(self.linear(f"convs.{l}.nn.2", torch.relu(self.linear(f"convs.{l}.nn.0", x))))
+            x = self.norm(f"bns.{l}", x, self.node_groups)
+            readouts.append(self.add_pool(g, x))
+        return torch.cat(readouts, 1)
+
+    def resgcn(self, g):
+        n = len(g.x)
+        edge = g.source != g.target  # self-loops are replaced
+        source, target = torch.cat([g.source[edge], torch.arange(n)]), torch.cat([g.target[edge], torch.arange(n)])
+        r = torch.zeros(n, dtype=self.dtype).index_add(0, source, torch.ones(len(source), dtype=self.dtype)).rsqrt()
+        weight = (r[source] * r[target])[:, None]
+        x = torch.relu(self.norm("bn_feat", g.x, self.node_groups) @ self.params["encoder.conv_feat.weight"])
+        for l in range(self.layers):
+            y = self.norm(f"bns_conv.{l}", x, self.node_groups) @ self.params[f"encoder.convs.{l}.weight"]
+            y = torch.zeros_like(y).index_add(0, target, weight * y[source])
+            y = torch.relu(y + self.params[f"encoder.convs.{l}.bias"])
+            x = x + y if self.residual else y
+        h = torch.relu(self.linear("lins.0", self.norm("bns_fc.0", self.add_pool(g, x), self.graph_groups)))
+        return self.norm("bn_hidden", h, self.graph_groups)
 
 
 def contrast(variant, tau, z1, z2):
@@ -116,23 +161,19 @@ def normalized_adjacency(kappa, percentile, z):
 
 def run(tensors, meta, dtype):
     number = lambda key: float(meta[key])
-    width, layers, beta = int(meta["width"]), int(meta["layers"]), number("beta")
+    width, beta = int(meta["width"]), number("beta")
     views = Graphs(tensors, "views", width, dtype)
     graphs = Graphs(tensors, "graphs", width, dtype)
     params = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_()
               for k, v in tensors.items() if not k.startswith(("views.", "graphs."))}
-    stats = {}
-    for l in range(layers):
-        f = params[f"encoder.bns.{l}.weight"].numel()
-        stats[f"encoder.bns.{l}.running_mean"] = torch.zeros(f, dtype=dtype)
-        stats[f"encoder.bns.{l}.running_var"] = torch.ones(f, dtype=dtype)
+    encode = Encoder(params, meta, dtype)
+    stats = encode.stats
     n = views.count // 2
-    middle, end = views.first_node[n], views.first_node[-1]
     optimizer = torch.optim.Adam(params.values(), lr=number("rate"))
     out, curve = {}, {"loss": [], "loss_c": [], "loss_g": []}
     keep = lambda group, name, v: out.__setitem__(f"{group}/{name}", v.detach().numpy().astype(np.float64).ravel().copy())
     for step in range(int(meta["steps"])):
-        h = encode(params, stats, layers, views, [(0, middle), (middle, end)])
+        h = encode(views, 2)
         z = linear(params, "proj_head.2", torch.relu(linear(params, "proj_head.0", h)))
         losses = {"loss_c": contrast(meta["contrast"], number("temperature"), z[:n], z[n:])}
         loss = losses["loss_c"]
@@ -161,7 +202,7 @@ def run(tensors, meta, dtype):
     for name, v in stats.items():
         keep("statistics", name, v)
     with torch.no_grad():
-        keep("embeddings", "h", encode(params, stats, layers, graphs, None))
+        keep("embeddings", "h", encode(graphs, None))
     return out
 
 

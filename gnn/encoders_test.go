@@ -1,0 +1,259 @@
+package gnn_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// encoder is what all encoders have.
+type encoder interface {
+	nn.Module
+	Forward(b *gnn.Batch, mode nn.Mode) *autodiff.Var
+	Width() int
+}
+
+// encoders are the encoders beside GIN, small, and the graphs that they take.
+var encoders = []struct {
+	name   string
+	new    func(be backend.Backend) encoder
+	graphs func(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph
+}{
+	{
+		"ResGCN, paper", func(be backend.Backend) encoder {
+			return gnn.NewResGCN(be, gnn.ResGCNConfig{In: 3, Hidden: 5, Layers: 3, Residual: true}, newRand(1))
+		}, denseGraphs,
+	},
+	{
+		"ResGCN, reference", func(be backend.Backend) encoder {
+			return gnn.NewResGCN(be, gnn.ResGCNConfig{In: 3, Hidden: 4, Layers: 2}, newRand(2))
+		}, denseGraphs,
+	},
+}
+
+func denseGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
+	return randomGraphs(t, seed, 3, true, directed, sizes...)
+}
+
+// stir moves all parameters and running statistics off the values they start
+// from, so that each is seen in the output.
+func stir(be backend.Backend, m nn.Module) {
+	rng := newRand(78)
+	shift := func(v *tensor.Tensor, spread float64) {
+		x := make([]float64, v.Len())
+		be.Download(x, v)
+		for i := range x {
+			x[i] = float64(float32(x[i] + spread*(2*rng.Float64()-1)))
+		}
+		be.Upload(v, x)
+	}
+	for _, p := range m.Parameters() {
+		if p.Value.Rows == 1 {
+			shift(p.Value, 0.4)
+		}
+	}
+	for _, b := range m.Buffers() {
+		shift(b.Value, 0.4)
+	}
+}
+
+func forEncoders(t *testing.T, f func(t *testing.T, newEncoder func(be backend.Backend) encoder, graphs func(directed bool, seed uint64, sizes ...int) []*graph.Graph)) {
+	for _, e := range encoders {
+		t.Run(e.name, func(t *testing.T) {
+			f(t, func(be backend.Backend) encoder {
+				m := e.new(be)
+				stir(be, m)
+				return m
+			}, func(directed bool, seed uint64, sizes ...int) []*graph.Graph {
+				return e.graphs(t, seed, directed, sizes...)
+			})
+		})
+	}
+}
+
+func TestEncoderGradients(t *testing.T) {
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, graphs func(bool, uint64, ...int) []*graph.Graph) {
+		for _, directed := range []bool{false, true} {
+			b := twoViews(graphs(directed, 5, 4, 1, 5, 3, 6, 2, 7, 4))
+			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+				t.Run(fmt.Sprintf("directed %v/train %v", directed, mode), func(t *testing.T) {
+					onExactEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option) {
+						e := newEncoder(be)
+						if err := gradcheck.Params(be, func(tape *autodiff.Tape) *autodiff.Var {
+							return e.Forward(gnn.NewBatch(tape, b), mode)
+						}, visible(e, mode), gradcheck.Options{Tape: opts}); err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}
+	})
+}
+
+// visible returns the parameters whose gradient is not zero by construction.
+func visible(e encoder, mode nn.Mode) []*autodiff.Param { return e.Parameters() }
+
+// pass is what a forward and a backward pass leave behind.
+func pass(be backend.Backend, e encoder, b *graph.Batch, mode nn.Mode, opts ...autodiff.Option) encoded {
+	tape := autodiff.NewTape(be, opts...)
+	defer tape.Reset()
+	y := e.Forward(gnn.NewBatch(tape, b), mode)
+	weights := make([]float64, y.Value().Len())
+	for i := range weights {
+		weights[i] = math.Sin(float64(3*i + 1))
+	}
+	tape.Backward(y.Dot(tape.Matrix(y.Rows(), y.Cols(), weights)))
+	r := encoded{h: y.Data()}
+	for _, p := range visible(e, mode) {
+		g := make([]float64, p.Value.Len())
+		be.Download(g, p.Grad)
+		r.grads = append(r.grads, g...)
+		p.ZeroGrad()
+	}
+	for _, x := range e.Buffers() {
+		v := make([]float64, x.Value.Len())
+		be.Download(v, x.Value)
+		r.running = append(r.running, v...)
+	}
+	return r
+}
+
+func TestEncoderEnginesAgree(t *testing.T) {
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, graphs func(bool, uint64, ...int) []*graph.Graph) {
+		for _, directed := range []bool{false, true} {
+			b := twoViews(graphs(directed, 9, 30, 1, 17, 40, 2, 25, 33, 8))
+			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+				r := ref.New()
+				want := pass(r, newEncoder(r), b, mode, autodiff.Composed())
+				onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+					got := pass(be, newEncoder(be), b, mode, opts...)
+					checkClose(t, "embeddings", got.h, want.h, 50*tol)
+					checkClose(t, "gradients", got.grads, want.grads, 50*tol)
+					checkClose(t, "running statistics", got.running, want.running, 50*tol)
+				})
+			}
+		}
+	})
+}
+
+// TestEncoderInvariances: neither the numbering of the nodes nor, in Eval mode,
+// the company of a graph changes its embedding; and a batch of views is one
+// pass per view.
+func TestEncoderInvariances(t *testing.T) {
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, graphs func(bool, uint64, ...int) []*graph.Graph) {
+		be := ref.New()
+		for _, directed := range []bool{false, true} {
+			gs := graphs(directed, 4, 9, 2, 15, 6, 1, 12)
+			rng := newRand(11)
+			var ps []*graph.Graph
+			for _, g := range gs {
+				p := permuted(g, rng.Perm(g.Nodes()))
+				if err := p.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				ps = append(ps, p)
+			}
+			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+				want, got := pass(be, newEncoder(be), twoViews(gs), mode), pass(be, newEncoder(be), twoViews(ps), mode)
+				checkClose(t, "permuted: embeddings", got.h, want.h, 1e-11)
+				checkClose(t, "permuted: gradients", got.grads, want.grads, 1e-10)
+			}
+			e := newEncoder(be)
+			together := pass(be, e, twoViews(gs), nn.Eval).h
+			var alone []float64
+			for _, g := range gs {
+				alone = append(alone, pass(be, e, graph.Collate(g), nn.Eval).h...)
+			}
+			checkClose(t, "one by one", together, alone, 1e-12)
+
+			together, apart := pass(be, newEncoder(be), twoViews(gs), nn.Train).h, newEncoder(be)
+			views := append(pass(be, apart, graph.Collate(gs[:3]...), nn.Train).h, pass(be, apart, graph.Collate(gs[3:]...), nn.Train).h...)
+			checkClose(t, "view by view", together, views, 1e-12)
+		}
+	})
+}
+
+// TestEncoderMemory: a Reset gives back all that a pass took.
+func TestEncoderMemory(t *testing.T) {
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, graphs func(bool, uint64, ...int) []*graph.Graph) {
+		for _, directed := range []bool{false, true} {
+			b := twoViews(graphs(directed, 4, 9, 2, 15, 6))
+			onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, _ float64) {
+				e := newEncoder(be)
+				before := be.InUse()
+				pass(be, e, b, nn.Train, opts...)
+				if n := be.InUse() - before; n != 0 {
+					t.Errorf("%d bytes in use after Reset", n)
+				}
+			})
+		}
+	})
+}
+
+// TestEncoderNames: names are unique, as files of weights need.
+func TestEncoderNames(t *testing.T) {
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, _ func(bool, uint64, ...int) []*graph.Graph) {
+		var names []string
+		e := newEncoder(ref.New())
+		for _, p := range e.Parameters() {
+			names = append(names, p.Name)
+		}
+		for _, b := range e.Buffers() {
+			names = append(names, b.Name)
+		}
+		slices.Sort(names)
+		for i, n := range names {
+			if !strings.HasPrefix(n, "encoder.") || i > 0 && n == names[i-1] {
+				t.Errorf("name %q", n)
+			}
+		}
+	})
+}
+
+func TestResGCNSizes(t *testing.T) {
+	be := ref.New()
+	paper, reference := gnn.NewResGCN(be, gnn.PaperResGCN(139), newRand(1)), gnn.NewResGCN(be, gnn.ReferenceResGCN(139), newRand(1))
+	count := func(layers int) int { return 139*128 + 2*139 + (layers+1)*(128*128+128) + (layers+2)*2*128 }
+	if n := nn.NumParameters(paper); n != count(5) || paper.Width() != 128 {
+		t.Errorf("the papers' encoder: %d parameters, want %d; width %d", n, count(5), paper.Width())
+	}
+	if n := nn.NumParameters(reference); n != count(3) {
+		t.Errorf("the reference's encoder: %d parameters, want %d", n, count(3))
+	}
+}
+
+func TestResGCNMisuse(t *testing.T) {
+	be := ref.New()
+	tape := autodiff.NewTape(be)
+	e := gnn.NewResGCN(be, gnn.ResGCNConfig{In: 3, Hidden: 4, Layers: 1}, newRand(1))
+	for what, c := range map[string]struct {
+		f    func()
+		want string
+	}{
+		"no layers": {func() { gnn.NewResGCN(be, gnn.ResGCNConfig{In: 3, Hidden: 4}, newRand(1)) }, "want positive sizes"},
+		"other width": {func() {
+			e.Forward(gnn.NewBatch(tape, graph.Collate(randomGraphs(t, 1, 5, false, false, 3)...)), nn.Eval)
+		}, "features of width 5 for an encoder of width 3"},
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), c.want) {
+					t.Errorf("%s: panic %v, want %q in it", what, r, c.want)
+				}
+			}()
+			c.f()
+		}()
+	}
+}

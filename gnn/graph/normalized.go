@@ -1,0 +1,71 @@
+package graph
+
+import "math"
+
+// Weighted is a square sparse matrix in compressed sparse rows: row i has the
+// columns Col[Ptr[i]:Ptr[i+1]] and the values of the same range of Val.
+type Weighted struct {
+	Ptr, Col []int32
+	Val      []float64
+}
+
+// Normalized returns the matrix of a graph convolution (Kipf and Welling 2017)
+// and its transpose,
+//
+//	Â = D^-½·(A+I)·D^-½,
+//
+// where A is the adjacency without its self-loops and D_jj = 1 + the number of
+// edges that leave node j: for an edge j→i, Â_ij = (D_ii·D_jj)^-½. An edge that
+// is listed twice counts twice. For a symmetric batch both are the same. They
+// are valid until the batch is Reset, whose memory they use.
+func (b *Batch) Normalized() (a, transpose Weighted) {
+	n := b.Nodes()
+	ptr, adj := b.Transpose()
+	r := resize(&b.degree, n)
+	for j := range n {
+		degree := 1
+		for _, i := range adj[ptr[j]:ptr[j+1]] {
+			if int(i) != j {
+				degree++
+			}
+		}
+		r[j] = 1 / math.Sqrt(float64(degree))
+	}
+	b.normal[0].build(b.Ptr, b.Adj, r)
+	if !b.Asymmetric {
+		return b.normal[0], b.normal[0]
+	}
+	b.normal[1].build(ptr, adj, r)
+	return b.normal[0], b.normal[1]
+}
+
+// build sets m to the pattern with a full diagonal and the values r_i·r_j. The
+// diagonal comes first in its row, which is where its value is still at hand.
+func (m *Weighted) build(ptr, adj []int32, r []float64) {
+	n := len(r)
+	p := resize(&m.Ptr, n+1)
+	col, val := resize(&m.Col, len(adj)+n), resize(&m.Val, len(adj)+n)
+	k := int32(0)
+	for i, ri := range r {
+		p[i] = k
+		col[k], val[k] = int32(i), ri*ri
+		k++
+		for _, j := range adj[ptr[i]:ptr[i+1]] {
+			if int(j) != i {
+				col[k], val[k] = j, ri*r[j]
+				k++
+			}
+		}
+	}
+	p[n] = k
+	m.Col, m.Val = col[:k], val[:k]
+}
+
+// resize returns a slice of n elements of any value in the memory of *s.
+func resize[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n+n/2)
+	}
+	*s = (*s)[:n]
+	return *s
+}

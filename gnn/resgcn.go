@@ -1,0 +1,127 @@
+package gnn
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+)
+
+// ResGCNConfig describes a [ResGCN].
+type ResGCNConfig struct {
+	In       int  // width of the input features
+	Hidden   int  // width of every layer
+	Layers   int  // number of graph convolutions
+	Residual bool // whether a convolution adds to its input or replaces it
+}
+
+// PaperResGCN is the encoder that GraphCL and SpecMatch-CL describe for their
+// semi-supervised experiments: five residual convolutions of width 128.
+func PaperResGCN(in int) ResGCNConfig {
+	return ResGCNConfig{In: in, Hidden: 128, Layers: 5, Residual: true}
+}
+
+// ReferenceResGCN is the encoder that GraphCL's code runs with its default
+// options, whatever its name says: three convolutions, none of them residual.
+func ReferenceResGCN(in int) ResGCNConfig {
+	return ResGCNConfig{In: in, Hidden: 128, Layers: 3}
+}
+
+// ResGCN is the encoder of the semi-supervised experiments (Chen, Bian and Sun
+// 2019, on which GraphCL's code builds):
+//
+//	x ← ReLU(BatchNorm(x)·W)                        feature layer, without bias
+//	x ← x + ReLU(GCNConv(BatchNorm(x)))             Layers times; without Residual x ← ReLU(…)
+//	g ← Σ x over the nodes of a graph               [B×Hidden]
+//	h ← BatchNorm(ReLU(Linear(BatchNorm(g))))       the embedding [B×Hidden]
+type ResGCN struct {
+	Config                 ResGCNConfig
+	FeatureNorm            *nn.BatchNorm
+	Feature                *nn.Linear
+	Norms                  []*nn.BatchNorm
+	Convs                  []*GCNConv
+	PooledNorm, HiddenNorm *nn.BatchNorm
+	Hidden                 *nn.Linear
+}
+
+// normBias is where the biases of the norms start in GraphCL's code.
+const normBias = 1e-4
+
+// NewResGCN returns an encoder with Xavier-uniform convolutions, PyTorch's
+// default for the linear layer after the readout, and norms with γ = 1 and bias
+// 1e-4.
+func NewResGCN(be backend.Backend, c ResGCNConfig, rng *rand.Rand) *ResGCN {
+	if c.In < 1 || c.Hidden < 1 || c.Layers < 1 {
+		panic(fmt.Sprintf("gnn: NewResGCN: want positive sizes, have %+v", c))
+	}
+	norm := func(name string, width int) *nn.BatchNorm {
+		b := nn.NewBatchNorm(be, "encoder."+name, width)
+		be.Fill(b.Bias.Value, normBias)
+		return b
+	}
+	g := &ResGCN{
+		Config:      c,
+		FeatureNorm: norm("bn_feat", c.In),
+		Feature:     nn.NewLinearNoBias(be, "encoder.conv_feat", c.In, c.Hidden, nn.XavierUniform, rng),
+	}
+	for l := range c.Layers {
+		g.Norms = append(g.Norms, norm(fmt.Sprintf("bns_conv.%d", l), c.Hidden))
+		g.Convs = append(g.Convs, NewGCNConv(be, fmt.Sprintf("encoder.convs.%d", l), c.Hidden, c.Hidden, rng))
+	}
+	g.PooledNorm, g.HiddenNorm = norm("bns_fc.0", c.Hidden), norm("bn_hidden", c.Hidden)
+	g.Hidden = nn.NewLinear(be, "encoder.lins.0", c.Hidden, c.Hidden, nn.KaimingUniform, rng)
+	g.Hidden.ResetBias(be, rng)
+	return g
+}
+
+// Width returns the width of the embedding, Hidden.
+func (g *ResGCN) Width() int { return g.Config.Hidden }
+
+// Forward returns the embeddings [B×Width] of the graphs of a batch.
+func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	if b.Host.X.Width != g.Config.In {
+		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
+	}
+	x := g.Feature.Forward(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode)).ReLU()
+	for l, conv := range g.Convs {
+		y := conv.Forward(b, g.Norms[l].Forward(x, b.ViewPtr, mode)).ReLU()
+		if g.Config.Residual {
+			y = x.Add(y)
+		}
+		x = y
+	}
+	h := g.PooledNorm.Forward(GlobalAddPool(x, b), b.ViewGraphs(), mode)
+	return g.HiddenNorm.Forward(g.Hidden.Forward(h).ReLU(), b.ViewGraphs(), mode)
+}
+
+func (g *ResGCN) modules() []nn.Module {
+	ms := []nn.Module{g.FeatureNorm, g.Feature}
+	for l := range g.Convs {
+		ms = append(ms, g.Norms[l], g.Convs[l])
+	}
+	return append(ms, g.PooledNorm, g.Hidden, g.HiddenNorm)
+}
+
+// Parameters returns those of all layers, from the features to the embedding.
+func (g *ResGCN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
+
+// Buffers returns the running statistics in the same order.
+func (g *ResGCN) Buffers() []*nn.Buffer { return buffers(g.modules()) }
+
+func parameters(ms []nn.Module) []*autodiff.Param {
+	var ps []*autodiff.Param
+	for _, m := range ms {
+		ps = append(ps, m.Parameters()...)
+	}
+	return ps
+}
+
+func buffers(ms []nn.Module) []*nn.Buffer {
+	var bs []*nn.Buffer
+	for _, m := range ms {
+		bs = append(bs, m.Buffers()...)
+	}
+	return bs
+}
