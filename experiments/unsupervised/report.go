@@ -9,6 +9,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -20,12 +21,12 @@ var rowNames = map[string]string{
 }
 
 // report writes results.json, the tables and the curves of a finished run.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, units []*unit) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
 	var rows []rundir.Row
 	for _, protocol := range x.protocol.Protocols {
 		for _, ds := range sets {
 			for _, method := range x.loss.Methods {
-				rows = append(rows, x.row(ds, method, protocol, units))
+				rows = append(rows, x.row(ds, method, protocol, runs, outcomes))
 			}
 		}
 	}
@@ -39,25 +40,10 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, units []*
 	if paired := x.pairedTable(sets, rows); paired != nil {
 		tables = append(tables, paired)
 	}
-	err := rundir.WriteFile(x.dir.Join("tables.md"), func(w io.Writer) error {
-		for _, t := range tables {
-			if err := t.WriteMarkdown(w); err != nil {
-				return err
-			}
-			fmt.Fprintln(w)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := x.dir.WriteTables(stdout, tables...); err != nil {
 		return err
 	}
-	for _, t := range tables {
-		if err := t.WriteText(stdout); err != nil {
-			return err
-		}
-		fmt.Fprintln(stdout)
-	}
-	if err := x.curves(sets, units); err != nil {
+	if err := x.curves(sets, runs, outcomes); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "results, metrics, curves and weights: %s\n", x.dir.Path)
@@ -65,7 +51,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, units []*
 }
 
 // row gathers the seeds of one method on one data set.
-func (x *experiment) row(ds *dataset.Dataset, method, protocol string, units []*unit) rundir.Row {
+func (x *experiment) row(ds *dataset.Dataset, method, protocol string, runs []*pretrain.Run, outcomes []outcome) rundir.Row {
 	r := rundir.Row{
 		Experiment: "unsupervised", Dataset: ds.Name, Method: method, Protocol: protocol, Metric: "accuracy",
 		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
@@ -77,11 +63,12 @@ func (x *experiment) row(ds *dataset.Dataset, method, protocol string, units []*
 		r.Epochs = 0
 	}
 	var speeds []float64
-	for _, u := range units {
-		if u.ds == ds && u.method == method {
-			r.PerSeed = append(r.PerSeed, u.result.Accuracy[protocol])
-			r.Seconds += u.result.TrainSeconds + u.result.EvalSeconds
-			speeds = append(speeds, float64(u.result.GraphsPerSecond))
+	for i, run := range runs {
+		if run.Dataset == ds && run.Method == method {
+			out := outcomes[i]
+			r.PerSeed = append(r.PerSeed, out.Accuracy[protocol])
+			r.Seconds += out.TrainSeconds + out.EvalSeconds
+			speeds = append(speeds, float64(out.GraphsPerSecond))
 		}
 	}
 	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
@@ -112,7 +99,7 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 	}
 	t := table.New("method", columns...)
 	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, mean ± standard deviation (n-1) over %d seeds. Protocol %s: %s; embeddings after epoch %d.",
-		x.settings.folds, x.recipe.Seeds, protocol, classifiers[protocol], x.recipe.Epochs)
+		x.settings.Folds, x.recipe.Seeds, protocol, classifiers[protocol], x.recipe.Epochs)
 	for _, method := range x.loss.Methods {
 		var cells []table.Cell
 		for _, ds := range sets {
@@ -164,12 +151,7 @@ func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *ta
 			if !okA || !okB {
 				return nil
 			}
-			diff := make([]float64, len(a.PerSeed))
-			for i := range diff {
-				diff[i] = a.PerSeed[i] - b.PerSeed[i]
-			}
-			mean, std := rundir.MeanStd(diff)
-			se := std / math.Sqrt(float64(len(diff)))
+			mean, se := rundir.Paired(a.PerSeed, b.PerSeed)
 			cells = append(cells, table.MeanStd(mean, se, 2))
 			sum += mean
 			variance += se * se
@@ -182,15 +164,15 @@ func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *ta
 }
 
 // curves draws what metrics.csv holds, as means over the seeds.
-func (x *experiment) curves(sets []*dataset.Dataset, units []*unit) error {
+func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
 	quantities := []struct {
 		label string
-		of    func(e epochStats) rundir.Float
+		of    func(e pretrain.Epoch) rundir.Float
 	}{
-		{"L_C", func(e epochStats) rundir.Float { return e.LossC }},
-		{"L_G, soft threshold", func(e epochStats) rundir.Float { return e.LossG }},
-		{"L_G, hard threshold", func(e epochStats) rundir.Float { return e.LossHard }},
-		{"std of the similarities", func(e epochStats) rundir.Float { return e.Spread }},
+		{"L_C", func(e pretrain.Epoch) rundir.Float { return e.LossC }},
+		{"L_G, soft threshold", func(e pretrain.Epoch) rundir.Float { return e.LossG }},
+		{"L_G, hard threshold", func(e pretrain.Epoch) rundir.Float { return e.LossHard }},
+		{"std of the similarities", func(e pretrain.Epoch) rundir.Float { return e.Spread }},
 	}
 	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
 		return err
@@ -200,9 +182,14 @@ func (x *experiment) curves(sets []*dataset.Dataset, units []*unit) error {
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: ds.Name, XLabel: "epoch", YLabel: q.label}}
 			for _, method := range x.loss.Methods {
-				if s := meanCurve(ds, method, units, q.of); s != nil {
-					s.Name = rowNames[method]
-					panel.Series = append(panel.Series, *s)
+				var histories [][]pretrain.Epoch
+				for i, r := range runs {
+					if r.Dataset == ds && r.Method == method {
+						histories = append(histories, outcomes[i].Epochs)
+					}
+				}
+				if s := pretrain.Curve(rowNames[method], histories, q.of); len(s.X) > 0 {
+					panel.Series = append(panel.Series, s)
 				}
 			}
 			if len(panel.Series) > 0 {
@@ -217,33 +204,4 @@ func (x *experiment) curves(sets []*dataset.Dataset, units []*unit) error {
 		}
 	}
 	return nil
-}
-
-// meanCurve averages a quantity over the seeds, with the standard deviation as
-// its band; nil if the method was not trained.
-func meanCurve(ds *dataset.Dataset, method string, units []*unit, of func(epochStats) rundir.Float) *plot.Series {
-	var byEpoch [][]float64
-	for _, u := range units {
-		if u.ds != ds || u.method != method {
-			continue
-		}
-		for e, stats := range u.result.Epochs {
-			if e == len(byEpoch) {
-				byEpoch = append(byEpoch, nil)
-			}
-			byEpoch[e] = append(byEpoch[e], float64(of(stats)))
-		}
-	}
-	if len(byEpoch) == 0 {
-		return nil
-	}
-	s := new(plot.Series)
-	for e, values := range byEpoch {
-		mean, std := rundir.MeanStd(values)
-		s.X, s.Y = append(s.X, float64(e+1)), append(s.Y, mean)
-		if len(values) > 1 {
-			s.Err = append(s.Err, std)
-		}
-	}
-	return s
 }

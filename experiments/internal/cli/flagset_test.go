@@ -56,14 +56,14 @@ func TestDefaults(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	c, _, err := parse(strings.Fields("-dataset MUTAG,NCI1 -data /d -method infonce,specmatch -beta auto:0.2 -p 50 -tau 0.5 -kappa 5" +
-		" -epochs 0 -batch 512 -lr 1e-3 -seeds 1 -protocol linear,rbf -backend cuda -precision float64 -out o")...)
+		" -epochs 0 -batch 512 -lr 1e-3 -seeds 1 -first-seed 7 -protocol linear,rbf -backend cuda -precision float64 -out o")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &common{
 		data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
 		loss:     cli.Loss{Methods: []string{"infonce", "specmatch"}, Beta: cli.Beta{Ratio: 0.2}, P: 50, Tau: 0.5, Kappa: 5},
-		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1},
+		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
 		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}},
 		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
 		out:      cli.Output{Dir: "o"},
@@ -158,8 +158,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help lacks %q:\n%s", want, help)
 		}
 	}
-	if got := strings.Count(help, "\tdefault: "); got != 15 {
-		t.Errorf("%d defaults, want 15:\n%s", got, help)
+	if got := strings.Count(help, "\tdefault: "); got != 16 {
+		t.Errorf("%d defaults, want 16:\n%s", got, help)
 	}
 	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help on a broken pipe: %v", err)
@@ -213,10 +213,13 @@ func Example() {
 	//   -epochs epochs
 	// 	epochs to train
 	// 	default: 20
+	//   -first-seed first
+	// 	the first of the seeds
+	// 	default: 0
 	//   -lr rate
 	// 	learning rate of Adam
 	// 	default: 0.01
 	//   -seeds N
-	// 	number N of independent runs, with seeds 0 to N-1
+	// 	number N of independent runs, with consecutive seeds
 	// 	default: 5
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -29,6 +30,26 @@ func (d *Data) Register(f *FlagSet) {
 	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]")
 }
 
+// Open reads the data sets, or makes the embedded one where none is asked for.
+func (d *Data) Open(o dataset.Options) ([]*dataset.Dataset, error) {
+	if len(d.Datasets) == 0 {
+		ds, err := dataset.Motifs(dataset.MotifConfig{})
+		return []*dataset.Dataset{ds}, err
+	}
+	if d.Dir == "" {
+		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
+	}
+	var sets []*dataset.Dataset
+	for _, name := range d.Datasets {
+		ds, err := dataset.Open(d.Dir, name, o)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, ds)
+	}
+	return sets, nil
+}
+
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
 type Loss struct {
 	Methods []string // none becomes all
@@ -50,12 +71,13 @@ func (l *Loss) Register(f *FlagSet) {
 	Var(f, &l.Kappa, "kappa", Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
 }
 
-// Recipe is how to train: -epochs, -batch, -lr and -seeds.
+// Recipe is how to train: -epochs, -batch, -lr, -seeds and -first-seed.
 type Recipe struct {
-	Epochs int
-	Batch  int
-	LR     float64
-	Seeds  int // seeds 0 … Seeds-1
+	Epochs    int
+	Batch     int
+	LR        float64
+	Seeds     int // seeds FirstSeed … FirstSeed+Seeds-1
+	FirstSeed int
 }
 
 // Register implements [Group].
@@ -63,7 +85,8 @@ func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.Epochs, "epochs", Int(0), "`epochs` to train")
 	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`; each is the others' negative, so there are at least 2")
 	Var(f, &r.LR, "lr", Positive, "learning `rate` of Adam")
-	Var(f, &r.Seeds, "seeds", Int(1), "number `N` of independent runs, with seeds 0 to N-1")
+	Var(f, &r.Seeds, "seeds", Int(1), "number `N` of independent runs, with consecutive seeds")
+	Var(f, &r.FirstSeed, "first-seed", Int(0), "the `first` of the seeds")
 }
 
 // Protocol is how to evaluate: -protocol.

@@ -2,10 +2,12 @@ package rundir
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/table"
 )
 
 // Row is one row of results.json: one method on one data set under one
@@ -94,6 +96,29 @@ func (d *Dir) WriteResults(rows []Row) error {
 	})
 }
 
+// WriteTables writes the tables to tables.md and, as text, to stdout.
+func (d *Dir) WriteTables(stdout io.Writer, tables ...*table.Table) error {
+	err := WriteFile(d.Join("tables.md"), func(w io.Writer) error {
+		for _, t := range tables {
+			if err := t.WriteMarkdown(w); err != nil {
+				return err
+			}
+			fmt.Fprintln(w)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := t.WriteText(stdout); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout)
+	}
+	return nil
+}
+
 // MeanStd returns the mean x̄ = Σx/n, which is NaN for no values, and the sample
 // standard deviation √(Σ(x-x̄)²/(n-1)), which is 0 for fewer than two.
 func MeanStd(x []float64) (mean, std float64) {
@@ -108,4 +133,15 @@ func MeanStd(x []float64) (mean, std float64) {
 		std = math.Sqrt(std / float64(len(x)-1))
 	}
 	return mean, std
+}
+
+// Paired returns the mean of the differences a_i - b_i of runs that share their
+// seed, and its standard error s/√n, where s is their sample standard deviation.
+func Paired(a, b []float64) (mean, stderr float64) {
+	diff := make([]float64, len(a))
+	for i := range diff {
+		diff[i] = a[i] - b[i]
+	}
+	mean, std := MeanStd(diff)
+	return mean, std / math.Sqrt(float64(len(diff)))
 }

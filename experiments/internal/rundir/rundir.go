@@ -68,9 +68,10 @@ type Options struct {
 // Dir is an open run directory. Its methods may be called concurrently, but
 // two processes must not share one directory.
 type Dir struct {
-	Path    string
-	Resumed bool         // the directory holds an earlier start of this run
-	Log     *slog.Logger // to log.jsonl and Options.Text
+	Experiment string
+	Path       string
+	Resumed    bool         // the directory holds an earlier start of this run
+	Log        *slog.Logger // to log.jsonl and Options.Text
 
 	mu      sync.Mutex
 	log     *os.File
@@ -88,7 +89,7 @@ func Open(o Options) (*Dir, error) {
 		return nil, err
 	}
 	earlier, err := readConfig(filepath.Join(path, "config.json"))
-	d := &Dir{Path: path, Resumed: err == nil}
+	d := &Dir{Experiment: o.Experiment, Path: path, Resumed: err == nil}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := notAnother(path); err != nil {

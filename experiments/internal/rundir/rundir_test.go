@@ -116,7 +116,7 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFlags := map[string]any{
-		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "kappa": 10., "limit": "NaN", "lr": 0.01,
+		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "first-seed": 0., "kappa": 10., "limit": "NaN", "lr": 0.01,
 		"method": []any{"untrained", "graphcl", "infonce", "specmatch"}, "out": "", "p": 80., "precision": "float64", "quiet": false, "seeds": 2., "tau": 0.2,
 	}
 	if !reflect.DeepEqual(c.Flags, wantFlags) {

@@ -1,0 +1,174 @@
+package pretrain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/eval"
+)
+
+// purposeInit is the random stream of the initial weights.
+const purposeInit augment.Purpose = 1 << 32
+
+// Run is one training run: a method on a data set with a seed. Of Loss and
+// Recipe it takes the numbers; the lists of methods and seeds are for those who
+// list runs.
+type Run struct {
+	Dataset  *dataset.Dataset
+	Method   string // a method of package cli
+	Seed     int
+	Loss     cli.Loss
+	Recipe   cli.Recipe
+	Settings Settings
+}
+
+// asGraphCLCode says whether the run follows GraphCL's code bug for bug.
+func (r *Run) asGraphCLCode() bool { return r.Method == cli.GraphCL && r.Settings.GraphCLCode }
+
+// Objective returns the loss.
+func (r *Run) Objective() specmatch.Objective {
+	o := specmatch.Objective{
+		Contrast: specmatch.InfoNCE{Temperature: r.Loss.Tau, Sum: r.Settings.Sum},
+		Match: specmatch.LaplacianMatch{
+			Adjacency: r.Settings.Adjacency, Kappa: r.Loss.Kappa, Percentile: r.Loss.P,
+			RandomWalk: r.Settings.RandomWalk, ThresholdGradient: r.Settings.ThetaGradient,
+		},
+		OnH: r.Settings.OnH, Center: r.Settings.Center,
+	}
+	switch r.Method {
+	case cli.GraphCL:
+		o.Contrast.Variant = specmatch.CrossView
+	case cli.SpecMatch:
+		b := r.Loss.Beta
+		o.Beta = specmatch.BetaSchedule{Beta: b.Weight, Ratio: b.Ratio, WarmupSteps: r.Settings.Warmup}
+	}
+	return o
+}
+
+// View returns the augmentation that the policy asks for, in the intended form.
+// An unknown policy is a [cli.UsageError].
+func (r *Run) View() (augment.Augmentation, error) {
+	return r.view(augment.ImplIntended, r.Settings.Ratio)
+}
+
+func (r *Run) view(impl augment.Impl, ratio float64) (augment.Augmentation, error) {
+	policy := r.Settings.Policy
+	if policy == "auto" {
+		policy, _ = augment.PolicyFor(r.Dataset.Name)
+	}
+	view, err := augment.ParsePolicy(policy, impl, ratio)
+	if err != nil {
+		return nil, cli.Usagef("-policy: %w", err)
+	}
+	return view, nil
+}
+
+// Loader returns the mini-batches of augmented views. All methods of a seed see
+// the same graphs in the same batches; GraphCL by its code keeps one order for
+// all epochs and takes the raw graph as its first view.
+func (r *Run) Loader() (*augment.Loader, error) {
+	l := &augment.Loader{Graphs: r.Dataset.Graphs, Batch: r.Recipe.Batch, Collator: augment.Collator{Seed: uint64(r.Seed)}}
+	impl, ratio := augment.ImplIntended, r.Settings.Ratio
+	if r.asGraphCLCode() {
+		impl, ratio = augment.ImplUnsupervised, 0 // the ratios of its code
+		l.Order = augment.ShuffleOnce
+	}
+	view, err := r.view(impl, ratio)
+	if err != nil {
+		return nil, err
+	}
+	first := view
+	switch {
+	case r.asGraphCLCode():
+		first = augment.Identity{SelfLoops: true}
+	case r.Method == cli.GraphCL:
+		first = augment.Identity{}
+	}
+	l.Collator.Views = []augment.Augmentation{first, view}
+	return l, nil
+}
+
+// Model returns the model with its initial weights.
+func (r *Run) Model(be backend.Backend) *specmatch.Model {
+	return specmatch.NewGINModel(be, r.Dataset.FeatureWidth, augment.Stream(uint64(r.Seed), purposeInit, 0, 0))
+}
+
+// Train is the training loop. After every epoch, counted from 1, it calls each;
+// an error of each ends it. The untrained method returns at once.
+func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Model, each func(epoch int, e Epoch) error) error {
+	if r.Method == cli.Untrained {
+		return nil
+	}
+	loader, err := r.Loader()
+	if err != nil {
+		return err
+	}
+	trainer := specmatch.NewTrainer(be, model, r.Objective(), r.Recipe.LR)
+
+	for epoch := range r.Recipe.Epochs {
+		var sum Epoch
+		batches := 0
+		for _, batch := range loader.Epoch(ctx, epoch) {
+			stats, err := trainer.Step(batch, batches == 0)
+			if err != nil {
+				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, batches+1, err)
+			}
+			sum.add(stats)
+			batches++
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := each(epoch+1, sum.mean(batches)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Evaluate returns the accuracy of a support vector machine on the embeddings of
+// all graphs, in per cent, by protocol.
+func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch.Model, protocols []string) (map[string]float64, error) {
+	labels := make([]int, len(r.Dataset.Graphs))
+	for i, g := range r.Dataset.Graphs {
+		labels[i] = g.Class
+	}
+	folds, err := dataset.StratifiedKFold(labels, r.Settings.Folds, true, uint32(r.Seed))
+	if err != nil {
+		return nil, err
+	}
+	data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, r.evalCollate()), Dim: model.Encoder.Width(), Y: labels}
+	accuracy := map[string]float64{}
+	for _, name := range protocols {
+		p, err := eval.ParseProtocol(name)
+		if err != nil {
+			return nil, err
+		}
+		result, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Workers: 1})
+		if err != nil {
+			return nil, err
+		}
+		accuracy[name] = 100 * result.Mean
+	}
+	return accuracy, nil
+}
+
+// evalCollate feeds the graphs as GraphCL's code does where the run asks for
+// it: with the self-loops that its raw view has.
+func (r *Run) evalCollate() func(b *graph.Batch, lo, hi int) {
+	if !r.asGraphCLCode() {
+		return nil
+	}
+	raw, ws := augment.Identity{SelfLoops: true}, new(augment.Workspace)
+	return func(b *graph.Batch, lo, hi int) {
+		for _, g := range r.Dataset.Graphs[lo:hi] {
+			raw.Append(b, g, nil, ws)
+		}
+	}
+}

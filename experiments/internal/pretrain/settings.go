@@ -1,0 +1,50 @@
+// Package pretrain trains the encoder of the unsupervised regime and measures
+// what its embeddings are worth: what the experiments of that regime share.
+//
+// The mental model: a [Run] says everything about one training run; from it
+// follow the mini-batches of views ([Run.Loader]), the loss ([Run.Objective]),
+// the trained model ([Run.Train]) and the accuracy of a support vector machine
+// on its frozen embeddings ([Run.Evaluate]). Runs that share a data set and a
+// seed share the initial weights, the batches, the augmentations and the folds,
+// so that differences between them are paired.
+package pretrain
+
+import (
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Settings are switches of the loss and of the views.
+type Settings struct {
+	Adjacency     specmatch.Adjacency
+	RandomWalk    bool
+	ThetaGradient bool
+	OnH           bool
+	Center        bool
+	Sum           bool
+	Warmup        int
+	Policy        string
+	Ratio         float64
+	GraphCLCode   bool
+	Folds         int
+}
+
+// DefaultSettings are those of Table 1.
+func DefaultSettings() Settings {
+	return Settings{Policy: "auto", Ratio: 0.2, GraphCLCode: true, Folds: 10}
+}
+
+// Register implements [cli.Group].
+func (s *Settings) Register(f *cli.FlagSet) {
+	cli.Var(f, &s.Adjacency, "adjacency", specmatch.ParseAdjacency, "how a similarity becomes an edge of the batch's similarity `graph`: sigmoid, spread\n(sigmoid with κ in units of the spread of the similarities), hard, ste")
+	f.BoolVar(&s.RandomWalk, "random-walk", s.RandomWalk, "compare random-walk Laplacians I - D⁻¹A instead of symmetric ones")
+	f.BoolVar(&s.ThetaGradient, "theta-gradient", s.ThetaGradient, "let the gradient flow through the threshold θ")
+	f.BoolVar(&s.OnH, "on-h", s.OnH, "apply L_G to the encoder's output h instead of the projection z")
+	f.BoolVar(&s.Center, "center", s.Center, "subtract the batch's mean embedding before L_G")
+	f.BoolVar(&s.Sum, "sum", s.Sum, "sum L_C over the batch, as the paper writes it, instead of taking its mean")
+	cli.Var(f, &s.Warmup, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
+	cli.Var(f, &s.Policy, "policy", cli.Text, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
+	cli.Var(f, &s.Ratio, "ratio", cli.Float(0, 1), "`share` of nodes or edges that an augmentation changes")
+	f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
+	cli.Var(f, &s.Folds, "folds", cli.Int(2), "outer `folds` of the evaluation")
+}
