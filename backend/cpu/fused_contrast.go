@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"sync"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
@@ -42,29 +41,11 @@ type contrastState[T float] struct {
 	alphaC     T         // of NT-Xent's part of G + Gᵀ
 	alphaG     T         // of the Laplacian's part
 	terms      []float64 // of the losses, one for each row
-	mu         sync.Mutex
-	scratch    []*contrastScratch[T] // not in use
+	scratch    freeList[contrastScratch[T]]
 }
 
 // contrastScratch is the memory of one worker.
 type contrastScratch[T float] struct{ panel, rows []T }
-
-func (s *contrastState[T]) take() *contrastScratch[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.scratch); n > 0 {
-		x := s.scratch[n-1]
-		s.scratch = s.scratch[:n-1]
-		return x
-	}
-	return new(contrastScratch[T])
-}
-
-func (s *contrastState[T]) give(x *contrastScratch[T]) {
-	s.mu.Lock()
-	s.scratch = append(s.scratch, x)
-	s.mu.Unlock()
-}
 
 func (e *engine[T]) setContrast(c *backend.Contrast) *contrastState[T] {
 	s := &e.contrast
@@ -93,15 +74,10 @@ func (e *engine[T]) ContrastForward(c *backend.Contrast) {
 	if !c.Match {
 		return
 	}
-	theta := e.Alloc(1, 1)
-	for v, a := range [2]*tensor.Tensor{c.A1, c.A2} {
-		s.theta[v] = T(c.Threshold)
-		if !c.FixedThreshold {
-			e.UpperQuantile(theta, nil, a, c.Quantile)
-			s.theta[v] = e.data(theta)[0]
-		}
+	s.theta = [2]T{T(c.Threshold), T(c.Threshold)}
+	if !c.FixedThreshold {
+		e.pool.share((*contrastThresholdTask[T])(s), 2, 1)
 	}
-	e.Free(theta)
 	rows := rowsPer(costly, s.n)
 	e.pool.do((*contrastGraphTask[T])(s), m, rows)
 	e.pool.do((*contrastMatchTask[T])(s), s.n, rows)
@@ -143,6 +119,16 @@ func (t *contrastForwardTask[T]) run(lo, hi int) {
 	}
 }
 
+type contrastThresholdTask[T float] contrastState[T]
+
+// run sets θ of views lo..hi-1.
+func (t *contrastThresholdTask[T]) run(lo, hi int) {
+	s := (*contrastState[T])(t)
+	for v := lo; v < hi; v++ {
+		s.theta[v] = upperQuantile(s.k, s.a[v], s.n, s.c.Quantile, nil)
+	}
+}
+
 type contrastGraphTask[T float] contrastState[T]
 
 // run turns similarities into the adjacency and its d^-½.
@@ -170,7 +156,7 @@ type contrastMatchTask[T float] contrastState[T]
 func (t *contrastMatchTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n := s.n
-	w := s.take()
+	w := s.scratch.take()
 	w.rows = aligned(w.rows, 3*n)
 	m1, m2, diff := w.rows[:n], w.rows[n:2*n], w.rows[2*n:3*n]
 	for i := lo; i < hi; i++ {
@@ -180,7 +166,7 @@ func (t *contrastMatchTask[T]) run(lo, hi int) {
 		s.w[i] = T(2 * u1 * float64(s.r[i]) * float64(s.r[i]))
 		s.w[n+i] = T(-2 * u2 * float64(s.r[n+i]) * float64(s.r[n+i]))
 	}
-	s.give(w)
+	s.scratch.give(w)
 }
 
 // difference sets m1, m2 and diff to row i of M_1, M_2 and M_1 - M_2.
@@ -214,7 +200,7 @@ type contrastBackwardTask[T float] contrastState[T]
 func (t *contrastBackwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n, m, d := s.n, 2*s.n, s.d
-	w := s.take()
+	w := s.scratch.take()
 	w.panel, w.rows = aligned(w.panel, (hi-lo)*m), aligned(w.rows, 4*n)
 	tmp := w.rows[:n]
 	for i := lo; i < hi; i++ {
@@ -247,5 +233,5 @@ func (t *contrastBackwardTask[T]) run(lo, hi int) {
 		simd.Add(half, half, diff)
 	}
 	s.k.gemm(blas.NoTrans, blas.NoTrans, hi-lo, d, m, 1, w.panel, m, s.u, d, 0, s.du[lo*d:], d)
-	s.give(w)
+	s.scratch.give(w)
 }

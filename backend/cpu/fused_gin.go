@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"sync"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
@@ -62,8 +61,7 @@ type ginState[T float] struct {
 	partial                      []T       // [blocks × …]: contributions to the gradients
 	total                        []T
 	sumDY, projDY                []float64
-	mu                           sync.Mutex
-	scratch                      []*ginScratch[T] // not in use
+	scratch                      freeList[ginScratch[T]]
 }
 
 // ginScratch is the memory of one worker for one block.
@@ -73,23 +71,6 @@ type ginScratch[T float] struct {
 	ptr, adj   []int32 // a sparse matrix of the block
 	tptr, tadj []int32 // its transpose
 	val, tval  []T     // their values, if they are not ones
-}
-
-func (s *ginState[T]) take() *ginScratch[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.scratch); n > 0 {
-		x := s.scratch[n-1]
-		s.scratch = s.scratch[:n-1]
-		return x
-	}
-	return new(ginScratch[T])
-}
-
-func (s *ginState[T]) give(x *ginScratch[T]) {
-	s.mu.Lock()
-	s.scratch = append(s.scratch, x)
-	s.mu.Unlock()
 }
 
 // aligned is grow for memory that vectors run over.
@@ -202,11 +183,11 @@ type ginForwardTask[T float] ginState[T]
 
 func (t *ginForwardTask[T]) run(lo, hi int) {
 	s := (*ginState[T])(t)
-	w := s.take()
+	w := s.scratch.take()
 	for i := lo; i < hi; i++ {
 		s.forward(i, w)
 	}
-	s.give(w)
+	s.scratch.give(w)
 }
 
 func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
@@ -409,11 +390,11 @@ type ginReduceTask[T float] ginState[T]
 
 func (t *ginReduceTask[T]) run(lo, hi int) {
 	s := (*ginState[T])(t)
-	w := s.take()
+	w := s.scratch.take()
 	for i := lo; i < hi; i++ {
 		s.reduce(i, w)
 	}
-	s.give(w)
+	s.scratch.give(w)
 }
 
 // reduce sets the block's partial sums Σdy and Σdy∘(h2-μ).
@@ -451,11 +432,11 @@ type ginBackwardTask[T float] ginState[T]
 
 func (t *ginBackwardTask[T]) run(lo, hi int) {
 	s := (*ginState[T])(t)
-	w := s.take()
+	w := s.scratch.take()
 	for i := lo; i < hi; i++ {
 		s.backward(i, w)
 	}
-	s.give(w)
+	s.scratch.give(w)
 }
 
 func (s *ginState[T]) backward(i int, w *ginScratch[T]) {

@@ -23,6 +23,7 @@ type kernels[T float] struct {
 	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
 
 	// selectUpper returns the places of two order statistics, see [selector].
+	// Several goroutines may call it.
 	selectUpper func(x []T, n, k int, both bool) (at, next int)
 
 	unary  [11]func(dst, a []T)     // by backend.UnaryOp
@@ -35,8 +36,10 @@ type kernels[T float] struct {
 func kernels32() kernels[float32] {
 	k := loops[float32]()
 	k.gemm = simd.BLAS{}.Sgemm
-	s := new(selector[uint32])
+	var free freeList[selector[uint32]]
 	k.selectUpper = func(x []float32, n, k int, both bool) (at, next int) {
+		s := free.take()
+		defer free.give(s)
 		return s.selectUpper(unsafe.Slice((*uint32)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
 	}
 	if simd.Level() == simd.Generic {
@@ -61,8 +64,10 @@ func kernels32() kernels[float32] {
 func kernels64() kernels[float64] {
 	k := loops[float64]()
 	k.gemm = simd.BLAS{}.Dgemm
-	s := new(selector[uint64])
+	var free freeList[selector[uint64]]
 	k.selectUpper = func(x []float64, n, k int, both bool) (at, next int) {
+		s := free.take()
+		defer free.give(s)
 		return s.selectUpper(unsafe.Slice((*uint64)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
 	}
 	return k

@@ -1,6 +1,9 @@
 package cpu
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A task is a loop that can be cut anywhere on the grain.
 type task interface {
@@ -27,6 +30,7 @@ type pool struct {
 	chunks    int
 	unclaimed atomic.Int64 // chunks to take; negative if there are none
 	pending   atomic.Int64 // chunks not finished
+	closing   sync.Once
 }
 
 // inlineChunks is the number of chunks below which waking a helper, about 5 µs,
@@ -101,4 +105,28 @@ func (p *pool) help() {
 }
 
 // close ends the helpers. The pool must not be used again.
-func (p *pool) close() { close(p.wake) }
+func (p *pool) close() { p.closing.Do(func() { close(p.wake) }) }
+
+// A freeList keeps the memory of workers for the next task.
+type freeList[S any] struct {
+	mu   sync.Mutex
+	free []*S
+}
+
+func (l *freeList[S]) take() *S {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.free)
+	if n == 0 {
+		return new(S)
+	}
+	s := l.free[n-1]
+	l.free = l.free[:n-1]
+	return s
+}
+
+func (l *freeList[S]) give(s *S) {
+	l.mu.Lock()
+	l.free = append(l.free, s)
+	l.mu.Unlock()
+}

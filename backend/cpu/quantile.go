@@ -12,28 +12,30 @@ import (
 // NaN sorts before -Inf or after +Inf, by its sign.
 func (e *engine[T]) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 	backend.CheckQuantile(theta, weights, s, q)
-	out, x, n := e.data(theta), e.data(s), s.Rows
 	var w []T
 	if weights != nil {
 		w = e.data(weights)
 		clear(w)
 	}
+	e.data(theta)[0] = upperQuantile(&e.k, e.data(s), s.Rows, q, w)
+}
+
+// upperQuantile returns the quantile of x [n×n] and adds its derivative to w,
+// unless that is nil.
+func upperQuantile[T float](kern *kernels[T], x []T, n int, q float64, w []T) T {
 	if n < 2 {
-		out[0] = 0
-		return
+		return 0
 	}
 	k, second := backend.QuantilePosition(n*(n-1)/2, q)
-	at, next := e.k.selectUpper(x, n, k, second != 0)
-	out[0] = x[at]
+	at, next := kern.selectUpper(x, n, k, second != 0)
 	if w != nil {
-		w[at] = T(1 - second)
+		w[at] += T(1 - second)
+		w[next] += T(second)
 	}
-	if second != 0 {
-		out[0] = T((1-second)*float64(x[at]) + second*float64(x[next]))
-		if w != nil {
-			w[next] = T(second)
-		}
+	if second == 0 {
+		return x[at]
 	}
+	return T((1-second)*float64(x[at]) + second*float64(x[next]))
 }
 
 // A selector finds order statistics of numbers given by their bits.
