@@ -20,9 +20,12 @@
 //   - Reductions run in an order that depends on shapes only. Equal inputs give
 //     equal bits, for any number of threads.
 //   - Denormal numbers are numbers: no engine flushes them to zero.
-//   - Nothing leaves the device: scalars are 1×1 tensors. Only [Backend.Upload]
-//     and [Backend.Download] move data, and only Download waits. That is what
-//     lets a whole training step be recorded ([Backend.Capture]) and replayed.
+//   - Nothing leaves the device: scalars are 1×1 tensors. Only the methods that
+//     have host memory as an argument or a result move data, and only Download
+//     and [Pending] wait. That is what lets a whole training step be recorded
+//     ([Backend.Capture]) and replayed.
+//   - Rows at the end of a matrix may be padding, in no segment: a sum over
+//     segments leaves them out.
 package backend
 
 import "github.com/specmatch/specmatch/tensor"
@@ -108,7 +111,8 @@ func (x *Indices) Len() int { return len(x.Host) }
 
 // CSR is a sparse matrix [Rows×Cols] in compressed sparse rows, held by an
 // engine: row i has the columns Col[Ptr[i]:Ptr[i+1]] and the values of the same
-// range of Val, or ones if Val is nil. Val is a tensor [nnz×1].
+// range of Val, or ones if Val is nil. Val is a tensor [nnz×1]. What is in Col
+// and Val behind Ptr's end is not used.
 type CSR struct {
 	Rows, Cols int
 	Ptr, Col   *Indices
@@ -146,8 +150,18 @@ type Backend interface {
 	// Download waits for all work on src and writes its values to dst, whose
 	// length must be src.Len().
 	Download(dst []float64, src *tensor.Tensor)
+	// Fetch is Download without the wait, for a tensor of at most 32 elements: the
+	// values as they are at this place in the sequence of primitives, to be read
+	// later.
+	Fetch(src *tensor.Tensor) Pending
 	// Indices makes an index vector of the host slice.
 	Indices(host []int32) *Indices
+	// IndexBlock makes index vectors that are refilled together: one next to the
+	// other, so that an engine moves them with one transfer.
+	IndexBlock(hosts [][]int32) []*Indices
+	// UpdateIndices makes hosts[k], of x[k]'s length, the contents and the Host of
+	// x[k], which stays where it is: a recorded step sees the new contents.
+	UpdateIndices(x []*Indices, hosts [][]int32)
 	// FreeIndices gives an index vector back.
 	FreeIndices(x *Indices)
 
@@ -188,7 +202,7 @@ type Backend interface {
 	// x [N×F]; an empty segment gives zeros.
 	SegmentSum(dst *tensor.Tensor, ptr *Indices, x *tensor.Tensor)
 	// SegmentExpand sets row i of dst [N×F] to row g of x [G×F], where
-	// ptr[g] ≤ i < ptr[g+1]. The segments must cover all rows of dst.
+	// ptr[g] ≤ i < ptr[g+1], and to zeros if it is behind the last segment.
 	SegmentExpand(dst *tensor.Tensor, ptr *Indices, x *tensor.Tensor)
 
 	// Gemm sets dst = alpha·op(a)·op(b) + beta·dst, where op transposes if its
@@ -214,12 +228,30 @@ type Backend interface {
 	// rate [1×1],
 	//	m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,
 	//	p ← p - rate/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε).
+	//
+	// With a step that is NaN nothing changes: who adds 0·loss to the step stops
+	// training at the first loss that is not finite, without asking the host.
 	Adam(p, g, m, v, rate, step *tensor.Tensor, c AdamConfig)
 
-	// Capture records the primitives that f calls, having run them once, so
-	// that they can be replayed on the same tensors. An engine without
-	// recording runs f again at every replay.
+	// Capture runs f and records the primitives that it calls, so that they can
+	// be replayed on the same tensors. To record, an engine may call f once more
+	// without effect on the device; an engine without recording calls f at every
+	// replay. So f must call the same primitives each time; it must not move data
+	// (Upload, Download, Fetch, Indices, UpdateIndices), which is an error on
+	// engines that record; and tensors that it allocates live no longer than the
+	// step.
 	Capture(f func()) (Step, error)
+
+	// Close gives the device's memory back. The engine, its tensors and its steps
+	// must not be used afterwards.
+	Close() error
+}
+
+// Pending is a value on its way from the device.
+type Pending interface {
+	// Values waits for the value and writes it to dst, as Download would have. It
+	// must be called once.
+	Values(dst []float64)
 }
 
 // Step is a recorded sequence of primitives.

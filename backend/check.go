@@ -75,6 +75,32 @@ func CheckGather(dst, src *tensor.Tensor, idx *Indices) {
 	}
 }
 
+// CheckUpdateIndices panics unless there is a host slice for every index vector,
+// of its length.
+func CheckUpdateIndices(x []*Indices, hosts [][]int32) {
+	ok := len(x) == len(hosts)
+	for k := 0; ok && k < len(x); k++ {
+		ok = x[k].Len() == len(hosts[k])
+	}
+	if !ok {
+		have, want := "", ""
+		for _, x := range x {
+			want += fmt.Sprintf(" (%d)", x.Len())
+		}
+		for _, h := range hosts {
+			have += fmt.Sprintf(" (%d)", len(h))
+		}
+		panic(&tensor.ShapeError{Op: "backend: UpdateIndices", Have: "host slices" + have, Want: "want those of the vectors" + want})
+	}
+}
+
+// CheckFetch panics unless t has at most 32 elements.
+func CheckFetch(t *tensor.Tensor) {
+	if t.Len() > 32 {
+		tensor.Mismatch("backend: Fetch", "want at most 32 elements", t)
+	}
+}
+
 // CheckSquare panics unless t is square.
 func CheckSquare(op string, t *tensor.Tensor) {
 	if t.Rows != t.Cols {
@@ -103,11 +129,11 @@ func CheckDot(dst, a, b *tensor.Tensor) {
 	}
 }
 
-// CheckSegments panics unless ptr delimits the rows of long [N×F] into the
-// rows of short [G×F].
+// CheckSegments panics unless ptr delimits rows of long [N×F] for the rows of
+// short [G×F].
 func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
-	if ptr.Len() != short.Rows+1 || short.Cols != long.Cols || int(ptr.Host[ptr.Len()-1]) != long.Rows {
-		tensor.Mismatch(op, fmt.Sprintf("want [G×F] and [N×F] with G+1 = %d pointers that end at N", ptr.Len()), short, long)
+	if ptr.Len() != short.Rows+1 || short.Cols != long.Cols || int(ptr.Host[ptr.Len()-1]) > long.Rows {
+		tensor.Mismatch(op, fmt.Sprintf("want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N", ptr.Len()), short, long)
 	}
 }
 
@@ -131,8 +157,8 @@ func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m,
 // together. It does not look at the pointers before the last, nor at the columns.
 func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 	nnz := a.Col.Len()
-	if a.Ptr.Len() != a.Rows+1 || int(a.Ptr.Host[a.Rows]) != nnz || a.Val != nil && !a.Val.Is(nnz, 1) {
-		tensor.Mismatch("backend: SpMM", fmt.Sprintf("a sparse [%d×%d] with %d entries needs %d pointers that end there (have %d), and values [%d×1] or none", a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
+	if a.Ptr.Len() != a.Rows+1 || int(a.Ptr.Host[a.Rows]) > nnz || a.Val != nil && !a.Val.Is(nnz, 1) {
+		tensor.Mismatch("backend: SpMM", fmt.Sprintf("a sparse [%d×%d] with %d entries needs %d pointers that do not go beyond (have %d), and values [%d×1] or none", a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
 	}
 	if !dst.Is(a.Rows, x.Cols) || x.Rows != a.Cols {
 		tensor.Mismatch("backend: SpMM", fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)

@@ -108,6 +108,9 @@ func Run(t *testing.T, open func(p tensor.Precision) (backend.Backend, error), o
 			for _, c := range checks {
 				t.Run(c.name, func(t *testing.T) { c.run(t, b, testing.Short()) })
 			}
+			if err := b.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
 		})
 	}
 }
@@ -122,6 +125,8 @@ var checks = []check{
 	{"Alloc", checkAlloc},
 	{"Upload", checkUpload},
 	{"Indices", checkIndices},
+	{"IndexBlock", checkIndexBlock},
+	{"Fetch", checkFetch},
 	{"Fill", checkFill},
 	{"CopyBlock", checkCopyBlock},
 	{"Transpose", checkTranspose},

@@ -162,6 +162,114 @@ func checkIndices(s *suite) {
 	}
 }
 
+// checkIndexBlock refills index vectors, some of them at once, and checks that
+// what is queued before sees the old contents, and a recorded step the new ones.
+func checkIndexBlock(s *suite) {
+	src := s.upload(matrix{97, 1, s.random(97, 1).v})
+	values := download(s.b, src)
+	fresh := func(n int) []int32 {
+		host := make([]int32, n)
+		for i := range host {
+			host[i] = int32(s.rng.IntN(97))
+		}
+		return host
+	}
+	lengths := []int{5, 0, 300, 1, 33, 0, 70001}
+	var hosts [][]int32
+	for _, n := range lengths {
+		hosts = append(hosts, fresh(n))
+	}
+	before := s.b.InUse()
+	xs := s.b.IndexBlock(hosts)
+	for _, x := range xs {
+		s.indices[x] = true
+	}
+	if n := s.b.InUse() - before; n < 4*70340 {
+		s.errorf("InUse grew by %d bytes with 70340 indices", n)
+	}
+	dst := make([]*tensor.Tensor, len(xs))
+	for k, n := range lengths {
+		dst[k] = s.alloc(n, 1)
+	}
+	gather := func() {
+		for k, x := range xs {
+			s.b.GatherRows(dst[k], src, x)
+		}
+	}
+	verify := func(what string, hosts [][]int32) {
+		s.Helper()
+		for k, host := range hosts {
+			want := constant(len(host), 1, 0)
+			for j, i := range host {
+				want.v[j] = values.v[i]
+			}
+			s.wantSame(fmt.Sprintf("GatherRows by vector %d of a block, %s", k, what), download(s.b, dst[k]), want)
+		}
+	}
+	gather()
+	verify("as made", hosts)
+	step, err := s.b.Capture(gather)
+	if err != nil {
+		s.errorf("Capture: %v", err)
+		return
+	}
+	// All, a run of them, one, and some out of order.
+	for _, which := range [][]int{{0, 1, 2, 3, 4, 5, 6}, {2, 3, 4}, {6}, {4, 0, 2, 1}} {
+		old := slices.Clone(hosts)
+		gather()
+		var some []*backend.Indices
+		var news [][]int32
+		for _, k := range which {
+			hosts[k] = fresh(lengths[k])
+			some, news = append(some, xs[k]), append(news, hosts[k])
+		}
+		s.b.UpdateIndices(some, news)
+		verify(fmt.Sprintf("queued before %v were refilled", which), old)
+		gather()
+		verify(fmt.Sprintf("after %v were refilled", which), hosts)
+		for _, d := range dst {
+			s.b.Fill(d, math.NaN())
+		}
+		if err := step.Replay(); err != nil {
+			s.errorf("Replay: %v", err)
+		}
+		verify(fmt.Sprintf("replayed after %v were refilled", which), hosts)
+		for k, x := range xs {
+			if !slices.Equal(x.Host, hosts[k]) {
+				s.errorf("Host of vector %d is not what it was refilled with", k)
+			}
+		}
+	}
+	if err := step.Close(); err != nil {
+		s.errorf("Close: %v", err)
+	}
+}
+
+// checkFetch reads numbers late: each as it was when it was asked for.
+func checkFetch(s *suite) {
+	x := s.alloc(2, 3)
+	var late []backend.Pending
+	const n = 40
+	for k := range n {
+		s.b.Fill(x, float64(k))
+		late = append(late, s.b.Fetch(x))
+	}
+	s.b.Fill(x, -1)
+	for k, i := range s.rng.Perm(n) {
+		if k == n/2 { // while half of them are on their way
+			late = append(late, s.b.Fetch(x))
+		}
+		m := constant(2, 3, 12345.5)
+		late[i].Values(m.v)
+		s.wantSame(fmt.Sprintf("Fetch of value %d", i), m, constant(2, 3, float64(i)))
+	}
+	m := constant(2, 3, 12345.5)
+	late[n].Values(m.v)
+	s.wantSame("Fetch of the last value", m, constant(2, 3, -1))
+	empty := s.alloc(0, 3)
+	s.b.Fetch(empty).Values(nil)
+}
+
 // checkShapes makes every documented shape error.
 func checkShapes(s *suite) {
 	b := s.b
@@ -220,7 +328,7 @@ func checkShapes(s *suite) {
 		{"Dot: dst without b", func() { b.Dot(t(2, 1), t(2, 3), nil) }},
 		{"SegmentSum: pointers", func() { b.SegmentSum(t(2, 3), idx(0, 2), t(2, 3)) }},
 		{"SegmentSum: width", func() { b.SegmentSum(t(2, 2), idx(0, 1, 4), t(4, 3)) }},
-		{"SegmentSum: end", func() { b.SegmentSum(t(2, 3), idx(0, 1, 3), t(4, 3)) }},
+		{"SegmentSum: end", func() { b.SegmentSum(t(2, 3), idx(0, 1, 5), t(4, 3)) }},
 		{"SegmentExpand: pointers", func() { b.SegmentExpand(t(2, 3), idx(0, 2), t(2, 3)) }},
 		{"SegmentExpand: width", func() { b.SegmentExpand(t(4, 3), idx(0, 1, 4), t(2, 2)) }},
 		{"SegmentExpand: end", func() { b.SegmentExpand(t(4, 3), idx(0, 1, 5), t(2, 3)) }},
@@ -230,8 +338,13 @@ func checkShapes(s *suite) {
 		{"SpMM: x rows", func() { b.SpMM(t(2, 4), wide, t(2, 4), 0) }},
 		{"SpMM: self of a rectangle", func() { b.SpMM(t(2, 4), wide, t(3, 4), 1) }},
 		{"SpMM: pointers", func() { b.SpMM(t(2, 4), with(func(a *backend.CSR) { a.Ptr = idx(0, 2) }), t(2, 4), 0) }},
+		{"SpMM: end", func() { b.SpMM(t(2, 4), with(func(a *backend.CSR) { a.Ptr = idx(0, 1, 3) }), t(2, 4), 0) }},
 		{"SpMM: values", func() { b.SpMM(t(2, 4), with(func(a *backend.CSR) { a.Val = t(3, 1) }), t(2, 4), 0) }},
 		{"SpMM: a row of values", func() { b.SpMM(t(2, 4), with(func(a *backend.CSR) { a.Val = t(1, 2) }), t(2, 4), 0) }},
+
+		{"Fetch", func() { b.Fetch(t(3, 11)) }},
+		{"UpdateIndices: count", func() { b.UpdateIndices([]*backend.Indices{idx(1)}, nil) }},
+		{"UpdateIndices: length", func() { b.UpdateIndices([]*backend.Indices{idx(1), idx(1, 2)}, [][]int32{{1}, {2}}) }},
 
 		{"UpperQuantile: s", func() { b.UpperQuantile(t(1, 1), nil, t(2, 3), 0.5) }},
 		{"UpperQuantile: theta", func() { b.UpperQuantile(t(1, 2), nil, t(3, 3), 0.5) }},

@@ -30,6 +30,9 @@ var mutants = []mutant{
 	{"Upload", "Download leaves out the last value", func(b backend.Backend) backend.Backend { return downloadShort{b} }},
 	{"Indices", "holds 4096 indices at most", func(b backend.Backend) backend.Backend { return indicesShort{b} }},
 	{"Indices", "FreeIndices frees nothing", func(b backend.Backend) backend.Backend { return freesNoIndices{b} }},
+	{"IndexBlock", "refills the first vector only", func(b backend.Backend) backend.Backend { return refillsFirst{b} }},
+	{"IndexBlock", "refills at the next use", func(b backend.Backend) backend.Backend { return &refillsLate{Backend: b} }},
+	{"Fetch", "reads when it is asked", func(b backend.Backend) backend.Backend { return fetchesLate{b} }},
 	{"Fill", "loses the sign of zero", func(b backend.Backend) backend.Backend { return fillUnsigned{b} }},
 	{"Fill", "leaves out the odd last element", func(b backend.Backend) backend.Backend { return fillEven{b} }},
 	{"Fill", "writes past the end", func(b backend.Backend) backend.Backend { return &fillPast{Backend: b} }},
@@ -137,6 +140,9 @@ var mutants = []mutant{
 	{"SegmentSum", "includes the end", func(b backend.Backend) backend.Backend { return segmentEnd{b} }},
 	{"SegmentSum", "leaves empty segments as they were", func(b backend.Backend) backend.Backend { return segmentEmpty{b} }},
 	{"SegmentExpand", "leaves out the last segment", func(b backend.Backend) backend.Backend { return expandShort{b} }},
+	{"SegmentExpand", "leaves padding as it was", func(b backend.Backend) backend.Backend { return expandPadding{b} }},
+	{"SegmentSum", "adds padding to the last segment", func(b backend.Backend) backend.Backend { return segmentPadding{b} }},
+	{"Adam", "goes on with step NaN", func(b backend.Backend) backend.Backend { return adamGoesOn{b} }},
 	{"SegmentExpand", "counts empty segments out", func(b backend.Backend) backend.Backend { return expandSkips{b} }},
 	{"Gemm", "ignores beta", func(b backend.Backend) backend.Backend { return gemmNoBeta{b} }},
 	{"Gemm", "scales beta by alpha", func(b backend.Backend) backend.Backend { return gemmBetaAlpha{b} }},
@@ -294,6 +300,78 @@ func (b indicesShort) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) 
 	x := b.Backend.Indices(part)
 	b.Backend.GatherRows(dst, src, x)
 	b.FreeIndices(x)
+}
+
+type refillsFirst struct{ backend.Backend }
+
+func (b refillsFirst) UpdateIndices(x []*backend.Indices, hosts [][]int32) {
+	backend.CheckUpdateIndices(x, hosts)
+	b.Backend.UpdateIndices(x[:1], hosts[:1])
+}
+
+// refillsLate makes a refill visible to the second gather after it.
+type refillsLate struct {
+	backend.Backend
+	x     []*backend.Indices
+	hosts [][]int32
+}
+
+func (b *refillsLate) UpdateIndices(x []*backend.Indices, hosts [][]int32) {
+	backend.CheckUpdateIndices(x, hosts)
+	b.x, b.hosts = x, hosts
+}
+
+func (b *refillsLate) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
+	b.Backend.GatherRows(dst, src, idx)
+	if b.x != nil {
+		b.Backend.UpdateIndices(b.x, b.hosts)
+		b.x = nil
+	}
+}
+
+type fetchesLate struct{ backend.Backend }
+
+func (b fetchesLate) Fetch(src *tensor.Tensor) backend.Pending {
+	backend.CheckFetch(src)
+	return lateValues{b, src}
+}
+
+type lateValues struct {
+	b   fetchesLate
+	src *tensor.Tensor
+}
+
+func (v lateValues) Values(dst []float64) { v.b.Download(dst, v.src) }
+
+type expandPadding struct{ backend.Backend }
+
+func (b expandPadding) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+	before := download(b, dst)
+	b.Backend.SegmentExpand(dst, ptr, x)
+	edit(b, dst, func(v []float64) {
+		at := int(ptr.Host[ptr.Len()-1]) * dst.Cols
+		copy(v[at:], before.v[at:])
+	})
+}
+
+type segmentPadding struct{ backend.Backend }
+
+func (b segmentPadding) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+	host := slices.Clone(ptr.Host)
+	host[len(host)-1] = int32(x.Rows)
+	all := b.Indices(host)
+	b.Backend.SegmentSum(dst, all, x)
+	b.FreeIndices(all)
+}
+
+type adamGoesOn struct{ backend.Backend }
+
+func (b adamGoesOn) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
+	backend.CheckAdam(p, g, m, v, rate, step)
+	if math.IsNaN(download(b, step).v[0]) {
+		b.Fill(p, math.NaN())
+	}
+	b.Backend.Adam(p, g, m, v, rate, step, c)
 }
 
 type freesNoIndices struct{ backend.Backend }

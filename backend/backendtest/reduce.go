@@ -246,6 +246,19 @@ func checkSegmentSum(s *suite) {
 			}
 		})
 	})
+	// Padding, NaN here, is in no segment.
+	for _, rows := range []int{26, 64, 3000} {
+		x := s.integers(rows, 9)
+		for i := 25 * 9; i < len(x.v); i++ {
+			x.v[i] = math.NaN()
+		}
+		s.try(trial{
+			op: "SegmentSum", note: "padding", in: []matrix{x}, idx: [][]int32{{0, 3, 25}}, out: exact(2, 9),
+			call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
+				b.SegmentSum(out[0], idx[0], in[0])
+			},
+		})
+	}
 	// A NaN stays in its segment, at either end of it.
 	p := segmentation{ptr: []int32{0, 3, 3, 20, 24, 25}}
 	for _, i := range []int{0, 2, 3, 19, 20, 24} {
@@ -264,6 +277,18 @@ func checkSegmentSum(s *suite) {
 }
 
 func checkSegmentExpand(s *suite) {
+	for _, padding := range []int{1, 7, 40, 300} {
+		ptr := []int32{0, 3, 3, 20, 24, 25}
+		for _, width := range []int{1, 9, 33} {
+			s.try(trial{
+				op: "SegmentExpand", note: fmt.Sprintf("%d rows of padding", padding),
+				in: []matrix{s.random(5, width)}, idx: [][]int32{ptr}, out: []output{exactly(25+padding, width)},
+				call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
+					b.SegmentExpand(out[0], idx[0], in[0])
+				},
+			})
+		}
+	}
 	s.everySegmentation(func(p segmentation, width int) {
 		_, rows := p.longest()
 		s.try(trial{

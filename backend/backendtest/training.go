@@ -180,6 +180,13 @@ func checkAdam(s *suite) {
 		s.adamSteps(7, 5, c, []float64{1e-3, 0.01, 1, 0.1}[i])
 		s.adamSteps(1, 1, c, 1)
 	}
+	s.try(trial{
+		op: "Adam", note: "step NaN", in: []matrix{s.random(3, 5), row(0.01), row(math.NaN())},
+		out: []output{{before: s.random(3, 5)}, {before: s.random(3, 5)}, {before: s.random(3, 5)}},
+		call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
+			b.Adam(out[0], in[0], out[1], out[2], in[1], in[2], adamConfigs[1])
+		},
+	})
 }
 
 // adamOnce makes one update from moments of earlier ones.

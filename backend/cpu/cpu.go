@@ -191,6 +191,17 @@ func (e *engine[T]) Download(dst []float64, src *tensor.Tensor) {
 	}
 }
 
+func (e *engine[T]) Fetch(src *tensor.Tensor) backend.Pending {
+	backend.CheckFetch(src)
+	v := make(pending, src.Len())
+	e.Download(v, src)
+	return v
+}
+
+type pending []float64
+
+func (p pending) Values(dst []float64) { copy(dst, p) }
+
 // Indices keeps the host slice itself: there is nowhere else to put it.
 func (e *engine[T]) Indices(host []int32) *backend.Indices {
 	var x *backend.Indices
@@ -202,6 +213,21 @@ func (e *engine[T]) Indices(host []int32) *backend.Indices {
 	x.Host, x.Buf = host, e.pool // the buffer only marks x as in use
 	e.indexBytes += 4 * int64(len(host))
 	return x
+}
+
+func (e *engine[T]) IndexBlock(hosts [][]int32) []*backend.Indices {
+	xs := make([]*backend.Indices, len(hosts))
+	for k, h := range hosts {
+		xs[k] = e.Indices(h)
+	}
+	return xs
+}
+
+func (e *engine[T]) UpdateIndices(xs []*backend.Indices, hosts [][]int32) {
+	backend.CheckUpdateIndices(xs, hosts)
+	for k, x := range xs {
+		x.Host = hosts[k]
+	}
 }
 
 func (e *engine[T]) FreeIndices(x *backend.Indices) {
@@ -225,6 +251,12 @@ type step func()
 
 func (s step) Replay() error { s(); return nil }
 func (s step) Close() error  { return nil }
+
+// Close ends the workers.
+func (e *engine[T]) Close() error {
+	e.pool.close()
+	return nil
+}
 
 // grow returns a slice of n elements, s if it is long enough.
 func grow[T any](s []T, n int) []T {

@@ -43,6 +43,9 @@ func mix(x uint64) uint64 {
 
 func (e *engine[T]) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
 	backend.CheckAdam(p, g, m, v, rate, step)
+	if math.IsNaN(float64(e.data(step)[0])) {
+		return
+	}
 	t := &e.task
 	t.dst, t.a, t.c, t.d = e.data(p), e.data(g), e.data(m), e.data(v)
 	t.adam = simd.AdamStep{

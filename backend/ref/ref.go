@@ -121,9 +121,42 @@ func (e *engine) Download(dst []float64, src *tensor.Tensor) {
 	copy(dst, e.data("Download", src))
 }
 
+func (e *engine) Fetch(src *tensor.Tensor) backend.Pending {
+	backend.CheckFetch(src)
+	return &pending{slices.Clone(e.data("Fetch", src))}
+}
+
+type pending struct{ values []float64 }
+
+func (p *pending) Values(dst []float64) {
+	if p.values == nil {
+		panic("backend ref: Values was called twice")
+	}
+	if len(dst) != len(p.values) {
+		panic(fmt.Sprintf("backend ref: Values: want %d host values, not %d", len(p.values), len(dst)))
+	}
+	copy(dst, p.values)
+	p.values = nil
+}
+
 func (e *engine) Indices(host []int32) *backend.Indices {
 	e.inUse += 4 * int64(len(host))
 	return &backend.Indices{Host: host, Buf: &indexMemory{e, slices.Clone(host)}}
+}
+
+func (e *engine) IndexBlock(hosts [][]int32) (xs []*backend.Indices) {
+	for _, h := range hosts {
+		xs = append(xs, e.Indices(h))
+	}
+	return xs
+}
+
+func (e *engine) UpdateIndices(xs []*backend.Indices, hosts [][]int32) {
+	backend.CheckUpdateIndices(xs, hosts)
+	for k, x := range xs {
+		copy(e.memory("UpdateIndices", x).data, hosts[k])
+		x.Host = hosts[k]
+	}
 }
 
 func (e *engine) FreeIndices(x *backend.Indices) {
@@ -134,16 +167,23 @@ func (e *engine) FreeIndices(x *backend.Indices) {
 // indices returns the elements of x. It panics unless x is alive, belongs to e
 // and its host slice is what it was.
 func (e *engine) indices(op string, x *backend.Indices) []int32 {
+	m := e.memory(op, x)
+	if !slices.Equal(m.data, x.Host) {
+		panic(fmt.Sprintf("backend ref: %s: the host slice of the indices was changed while in use", op))
+	}
+	return m.data
+}
+
+// memory returns what is behind x. It panics unless x is alive and belongs to e.
+func (e *engine) memory(op string, x *backend.Indices) *indexMemory {
 	m, ok := x.Buf.(*indexMemory)
 	switch {
 	case !ok || m.owner != nil && m.owner != e:
 		panic(fmt.Sprintf("backend ref: %s: the indices belong to another engine", op))
 	case m.owner == nil:
 		panic(fmt.Sprintf("backend ref: %s: the indices have been freed", op))
-	case !slices.Equal(m.data, x.Host):
-		panic(fmt.Sprintf("backend ref: %s: the host slice of the indices was changed while in use", op))
 	}
-	return m.data
+	return m
 }
 
 func (e *engine) Fill(dst *tensor.Tensor, v float64) { fill(e.data("Fill", dst), v) }
@@ -387,6 +427,7 @@ func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tens
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
 	apart("SegmentExpand", dst, x)
 	d, s, p := e.data("SegmentExpand", dst), e.data("SegmentExpand", x), e.indices("SegmentExpand", ptr)
+	fill(d, 0)
 	for g := range x.Rows {
 		for i := p[g]; i < p[g+1]; i++ {
 			for j := range x.Cols {
@@ -505,6 +546,9 @@ func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfi
 	apart("Adam", v, g, rate, step)
 	pd, gd, md, vd := e.data("Adam", p), e.data("Adam", g), e.data("Adam", m), e.data("Adam", v)
 	r, t := e.data("Adam", rate)[0], e.data("Adam", step)[0]
+	if math.IsNaN(t) {
+		return
+	}
 	for i := range pd {
 		grad := gd[i] + c.WeightDecay*pd[i]
 		md[i] = c.Beta1*md[i] + (1-c.Beta1)*grad
@@ -533,3 +577,6 @@ func (s *step) Close() error {
 	s.f = nil
 	return nil
 }
+
+// Close has nothing to do: the memory is Go's.
+func (e *engine) Close() error { return nil }
