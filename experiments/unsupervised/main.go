@@ -15,10 +15,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
-	"math"
 	"os"
-	"time"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
@@ -84,10 +81,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	defer x.dir.Close()
 
-	var list []units.Unit[outcome]
+	var list []units.Unit[pretrain.Outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: name(r), Run: func(ctx context.Context, say units.Say) (outcome, error) {
-			return x.do(ctx, r, say)
+		list = append(list, units.Unit[pretrain.Outcome]{Name: name(r), Run: func(ctx context.Context, say units.Say) (pretrain.Outcome, error) {
+			be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+			if err != nil {
+				return pretrain.Outcome{}, err
+			}
+			out, model, err := r.Do(ctx, be, x.dir, name(r), x.protocol.Protocols, say)
+			if err != nil {
+				return out, err
+			}
+			return out, x.save(model, r)
 		}})
 	}
 	outcomes, err := units.Run(ctx, x.dir, stderr, list)
@@ -115,47 +120,6 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
 
 func name(r *pretrain.Run) string {
 	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
-}
-
-// outcome is what a run leaves in the journal.
-type outcome struct {
-	Accuracy        map[string]float64 // by protocol, in per cent
-	TrainSeconds    float64
-	EvalSeconds     float64
-	GraphsPerSecond rundir.Float // while training; null for the untrained encoder
-	Epochs          []pretrain.Epoch
-}
-
-// do trains and evaluates.
-func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (out outcome, err error) {
-	be, err := backend.Open(x.engine.Backend, x.engine.Precision)
-	if err != nil {
-		return out, err
-	}
-	start := time.Now()
-	model := r.Model(be)
-	err = r.Train(ctx, be, model, func(epoch int, e pretrain.Epoch) error {
-		out.Epochs = append(out.Epochs, e)
-		return x.dir.Metrics(name(r), epoch, append([]slog.Attr{
-			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed),
-		}, e.Columns()...)...)
-	})
-	if err != nil {
-		return out, err
-	}
-	out.TrainSeconds = time.Since(start).Seconds()
-	out.GraphsPerSecond = rundir.Float(float64(len(r.Dataset.Graphs)*len(out.Epochs)) / out.TrainSeconds)
-	if len(out.Epochs) == 0 {
-		out.GraphsPerSecond = rundir.Float(math.NaN())
-	}
-
-	say("evaluation")
-	start = time.Now()
-	if out.Accuracy, err = r.Evaluate(ctx, be, model, x.protocol.Protocols); err != nil {
-		return out, err
-	}
-	out.EvalSeconds = time.Since(start).Seconds()
-	return out, x.save(model, r)
 }
 
 // save writes the trained weights, one file per run.

@@ -21,7 +21,7 @@ var rowNames = map[string]string{
 }
 
 // report writes results.json, the tables and the curves of a finished run.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
 	var rows []rundir.Row
 	for _, protocol := range x.protocol.Protocols {
 		for _, ds := range sets {
@@ -51,7 +51,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 }
 
 // row gathers the seeds of one method on one data set.
-func (x *experiment) row(ds *dataset.Dataset, method, protocol string, runs []*pretrain.Run, outcomes []outcome) rundir.Row {
+func (x *experiment) row(ds *dataset.Dataset, method, protocol string, runs []*pretrain.Run, outcomes []pretrain.Outcome) rundir.Row {
 	r := rundir.Row{
 		Experiment: "unsupervised", Dataset: ds.Name, Method: method, Protocol: protocol, Metric: "accuracy",
 		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
@@ -164,7 +164,7 @@ func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *ta
 }
 
 // curves draws what metrics.csv holds, as means over the seeds.
-func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
+func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
 	quantities := []struct {
 		label string
 		of    func(e pretrain.Epoch) rundir.Float

@@ -65,6 +65,12 @@ func (l *Loss) Register(f *FlagSet) {
 		l.Methods = Methods()
 	}
 	Var(f, &l.Methods, "method", List(OneOf(Methods()...)), "`methods` to compare, one row of results each: "+strings.Join(Methods(), ","))
+	l.RegisterNumbers(f)
+}
+
+// RegisterNumbers registers all flags but -method, for experiments that choose
+// the methods themselves.
+func (l *Loss) RegisterNumbers(f *FlagSet) {
 	Var(f, &l.Beta, "beta", ParseBeta, "weight `β` of the Laplacian loss in L_C + β·L_G: a number as in 1, or as in auto:0.2\nthe ratio of the two gradients' norms to aim at")
 	Var(f, &l.P, "p", Float(0, 100), "`percentile` of a batch's similarities above which two graphs are joined")
 	Var(f, &l.Tau, "tau", Positive, "temperature `τ` of the contrastive loss")

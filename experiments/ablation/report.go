@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// result is a row of the table on one data set: what its seeds left.
+type result struct {
+	row
+	outcomes []pretrain.Outcome
+}
+
+// accuracies returns the accuracy of every seed.
+func (r result) accuracies(protocol string) []float64 {
+	var all []float64
+	for _, o := range r.outcomes {
+		all = append(all, o.Accuracy[protocol])
+	}
+	return all
+}
+
+// last returns the mean over seeds of a quantity of the last epoch, NaN without
+// training.
+func (r result) last(of func(pretrain.Epoch) rundir.Float) float64 {
+	var all []float64
+	for _, o := range r.outcomes {
+		if n := len(o.Epochs); n > 0 {
+			all = append(all, float64(of(o.Epochs[n-1])))
+		}
+	}
+	mean, _ := rundir.MeanStd(all)
+	return mean
+}
+
+// results sorts the outcomes by row.
+func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) []result {
+	byKey := map[string][]pretrain.Outcome{}
+	for i, r := range runs {
+		if r.Dataset == ds {
+			key := row{method: r.Method, loss: r.Loss, settings: r.Settings}.key()
+			byKey[key] = append(byKey[key], outcomes[i])
+		}
+	}
+	var results []result
+	for _, row := range x.rows() {
+		results = append(results, result{row, byKey[row.key()]})
+	}
+	return results
+}
+
+// report writes results.json, the tables and the figure.
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
+	bySet := map[*dataset.Dataset][]result{}
+	for _, ds := range sets {
+		bySet[ds] = x.results(ds, runs, outcomes)
+	}
+	var rows []rundir.Row
+	var tables []*table.Table
+	for _, protocol := range x.protocol.Protocols {
+		for _, ds := range sets {
+			tables = append(tables, x.table(ds, protocol, bySet[ds]))
+			for _, r := range bySet[ds] {
+				rows = append(rows, x.resultsRow(ds, protocol, r))
+			}
+		}
+	}
+	if err := x.dir.WriteResults(rows); err != nil {
+		return err
+	}
+	if err := x.dir.WriteTables(stdout, tables...); err != nil {
+		return err
+	}
+	if err := x.figure(sets, bySet); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "results, metrics and figure: %s\n", x.dir.Path)
+	return nil
+}
+
+func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) rundir.Row {
+	out := rundir.Row{
+		Experiment: "ablation", Dataset: ds.Name, Method: r.label, Protocol: protocol, Metric: "accuracy",
+		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, P: r.loss.P,
+		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(),
+	}
+	out.Mean, out.Std = rundir.MeanStd(out.PerSeed)
+	var speeds []float64
+	for _, o := range r.outcomes {
+		out.Seconds += o.TrainSeconds + o.EvalSeconds
+		speeds = append(speeds, float64(o.GraphsPerSecond))
+	}
+	out.GraphsPerSecond, _ = rundir.MeanStd(speeds)
+	return out
+}
+
+// table is one data set under one protocol.
+func (x *experiment) table(ds *dataset.Dataset, protocol string, results []result) *table.Table {
+	columns := []table.Column{
+		{Name: "accuracy (%)"}, {Name: "minus β = 0"}, {Name: "L_G trained"}, {Name: "L_G hard"},
+		{Name: "std of S"}, {Name: "gradient ratio"},
+	}
+	if published[ds.Name] != nil {
+		columns = append(columns, table.Column{Name: "published (%)"})
+	}
+	t := table.New("row", columns...)
+	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: mean ± standard deviation (n-1) over %d seeds. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained and with the hard threshold at the row's p, standard deviation of the similarities, ‖β∇L_G‖/‖∇L_C‖.",
+		ds.Name, x.settings.Folds, protocol, x.recipe.Seeds)
+	zero := results[0].accuracies(protocol)
+	for i, r := range results {
+		mean, std := rundir.MeanStd(r.accuracies(protocol))
+		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}
+		if i > 0 && x.recipe.Seeds > 1 {
+			diff, stderr := rundir.Paired(r.accuracies(protocol), zero)
+			cells[1] = table.MeanStd(diff, stderr, 2)
+		}
+		for _, of := range []func(e pretrain.Epoch) rundir.Float{
+			func(e pretrain.Epoch) rundir.Float { return e.LossG },
+			func(e pretrain.Epoch) rundir.Float { return e.LossHard },
+			func(e pretrain.Epoch) rundir.Float { return e.Spread },
+			func(e pretrain.Epoch) rundir.Float { return e.Ratio },
+		} {
+			cells = append(cells, table.Number(r.last(of), 3))
+		}
+		if v, ok := published[ds.Name][r.x]; ok && r.factor == factorP {
+			cells = append(cells, table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])))
+		}
+		t.Add(r.label, cells...)
+	}
+	return t
+}
+
+// figure draws accuracy against the factors that are numbers, one line per data
+// set with the standard deviation over seeds as error bars, and the two L_G
+// against β.
+func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset][]result) error {
+	protocol := x.protocol.Protocols[0]
+	axes := map[string]string{factorBeta: "β", factorP: "percentile p (%)", factorKappa: "sharpness κ"}
+	var panels []plot.Panel
+	for _, factor := range []string{factorBeta, factorP, factorKappa} {
+		accuracy := plot.Lines{Axes: plot.Axes{XLabel: axes[factor], YLabel: "accuracy (%)", LogX: factor == factorKappa}}
+		match := plot.Lines{Axes: plot.Axes{XLabel: axes[factor], YLabel: "L_G after training"}}
+		for _, ds := range sets {
+			acc := plot.Series{Name: ds.Name, Bars: true}
+			soft, hard := plot.Series{Name: ds.Name + ", as trained"}, plot.Series{Name: ds.Name + ", hard threshold"}
+			for _, r := range sorted(bySet[ds], factor) {
+				mean, std := rundir.MeanStd(r.accuracies(protocol))
+				acc.X, acc.Y, acc.Err = append(acc.X, r.x), append(acc.Y, mean), append(acc.Err, std)
+				soft.X, soft.Y = append(soft.X, r.x), append(soft.Y, r.last(func(e pretrain.Epoch) rundir.Float { return e.LossG }))
+				hard.X, hard.Y = append(hard.X, r.x), append(hard.Y, r.last(func(e pretrain.Epoch) rundir.Float { return e.LossHard }))
+			}
+			accuracy.Series = append(accuracy.Series, acc)
+			if n := len(acc.X); factor != factorBeta && n > 0 {
+				zero, _ := rundir.MeanStd(bySet[ds][0].accuracies(protocol))
+				accuracy.Series = append(accuracy.Series, plot.Series{
+					Name: ds.Name + ", β = 0", X: []float64{acc.X[0], acc.X[n-1]}, Y: []float64{zero, zero},
+				})
+			}
+			match.Series = append(match.Series, soft, hard)
+		}
+		if len(accuracy.Series[0].X) < 2 {
+			continue
+		}
+		panels = append(panels, accuracy)
+		if factor == factorBeta {
+			panels = append(panels, match)
+		}
+	}
+	if len(panels) == 0 {
+		return nil
+	}
+	return plot.Save(x.dir.Join("ablation"), 2, panels...)
+}
+
+// sorted returns the rows of a factor by its value. A β that is steered has none
+// and is left out.
+func sorted(results []result, factor string) []result {
+	var of []result
+	for _, r := range results {
+		if r.factor == factor && r.loss.Beta.Ratio == 0 {
+			of = append(of, r)
+		}
+	}
+	slices.SortFunc(of, func(a, b result) int { return cmp.Compare(a.x, b.x) })
+	return of
+}

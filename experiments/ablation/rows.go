@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// The factors that -vary names.
+const (
+	factorBeta      = "beta"
+	factorP         = "p"
+	factorKappa     = "kappa"
+	factorAdjacency = "adjacency" // how a similarity becomes an edge
+	factorLaplacian = "laplacian" // symmetric or random-walk
+	factorInput     = "input"     // L_G on z or on h
+	factorReduction = "reduction" // L_C as mean or sum
+)
+
+func factors() []string {
+	return []string{factorBeta, factorP, factorKappa, factorAdjacency, factorLaplacian, factorInput, factorReduction}
+}
+
+// vary is what to change.
+type vary struct {
+	factors []string
+	betas   []cli.Beta
+	ps      []float64
+	kappas  []float64
+}
+
+// Register implements [cli.Group].
+func (v *vary) Register(f *cli.FlagSet) {
+	cli.Var(f, &v.factors, "vary", cli.List(cli.OneOf(factors()...)), "`factors` to change, one at a time: "+strings.Join(factors(), ","))
+	cli.Var(f, &v.betas, "beta-values", cli.List(cli.ParseBeta), "`values` of β to compare (0 is always among them)")
+	cli.Var(f, &v.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of p to compare")
+	cli.Var(f, &v.kappas, "kappa-values", cli.List(cli.Positive), "`values` of κ to compare")
+}
+
+// spreadKappa is the κ of the adjacency "spread", which counts in units of the
+// standard deviation of the similarities. That is about 0.3 after training with
+// L_C alone, so that 3 units are as sharp as 10 on the similarities themselves.
+const spreadKappa = 3
+
+// row is one setting: the base with one factor changed.
+type row struct {
+	factor   string
+	label    string
+	x        float64 // of a factor that is a number: its value
+	method   string
+	loss     cli.Loss
+	settings pretrain.Settings
+}
+
+// key names the setting in the journal: equal keys, equal runs.
+func (r row) key() string {
+	if r.method == cli.InfoNCE {
+		return cli.InfoNCE
+	}
+	return fmt.Sprintf("beta=%v,p=%v,kappa=%v,%v,random-walk=%t,on-h=%t,sum=%t",
+		r.loss.Beta, r.loss.P, r.loss.Kappa, r.settings.Adjacency, r.settings.RandomWalk, r.settings.OnH, r.settings.Sum)
+}
+
+// rows lists the settings in the order of the table. The first is β = 0, with
+// which the others are compared.
+func (x *experiment) rows() []row {
+	var rows []row
+	add := func(factor, label string, value float64, change func(r *row)) {
+		r := row{factor: factor, label: label, x: value, method: cli.SpecMatch, loss: x.base.Loss, settings: x.settings}
+		change(&r)
+		rows = append(rows, r)
+	}
+	add(factorBeta, "β = 0", 0, func(r *row) { r.method = cli.InfoNCE; r.loss.Beta = cli.Beta{} })
+	if x.varies(factorBeta) {
+		for _, b := range x.vary.betas {
+			if b != (cli.Beta{}) {
+				add(factorBeta, fmt.Sprint("β = ", b), b.Weight, func(r *row) { r.loss.Beta = b })
+			}
+		}
+	}
+	if x.varies(factorP) {
+		for _, p := range x.vary.ps {
+			add(factorP, fmt.Sprint("p = ", p), p, func(r *row) { r.loss.P = p })
+		}
+	}
+	if x.varies(factorKappa) {
+		for _, k := range x.vary.kappas {
+			add(factorKappa, fmt.Sprint("κ = ", k), k, func(r *row) { r.loss.Kappa = k })
+		}
+	}
+	if x.varies(factorAdjacency) {
+		for _, a := range []specmatch.Adjacency{specmatch.Sigmoid, specmatch.SpreadSigmoid, specmatch.StraightThrough, specmatch.Hard} {
+			label := "adjacency " + a.String()
+			if a == specmatch.SpreadSigmoid {
+				label += fmt.Sprintf(", κ = %d", spreadKappa)
+			}
+			add(factorAdjacency, label, 0, func(r *row) {
+				r.settings.Adjacency = a
+				if a == specmatch.SpreadSigmoid {
+					r.loss.Kappa = spreadKappa
+				}
+			})
+		}
+		// θ is the largest similarity, no pair is above it: L_G is 0.
+		add(factorAdjacency, "adjacency hard, p = 100", 0, func(r *row) { r.settings.Adjacency, r.loss.P = specmatch.Hard, 100 })
+	}
+	if x.varies(factorLaplacian) {
+		for _, random := range []bool{false, true} {
+			add(factorLaplacian, "Laplacian "+choose(random, "random-walk", "symmetric"), 0, func(r *row) { r.settings.RandomWalk = random })
+		}
+	}
+	if x.varies(factorInput) {
+		for _, onH := range []bool{false, true} {
+			add(factorInput, "L_G on "+choose(onH, "h", "z"), 0, func(r *row) { r.settings.OnH = onH })
+		}
+	}
+	if x.varies(factorReduction) {
+		for _, sum := range []bool{false, true} {
+			add(factorReduction, "L_C as a "+choose(sum, "sum", "mean"), 0, func(r *row) { r.settings.Sum = sum })
+		}
+	}
+	return rows
+}
+
+func (x *experiment) varies(factor string) bool { return slices.Contains(x.vary.factors, factor) }
+
+func choose(b bool, yes, no string) string {
+	if b {
+		return yes
+	}
+	return no
+}

@@ -1,0 +1,51 @@
+package pretrain
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Outcome is what a run leaves in the journal.
+type Outcome struct {
+	Accuracy        map[string]float64 // by protocol, in per cent
+	TrainSeconds    float64
+	EvalSeconds     float64
+	GraphsPerSecond rundir.Float // while training; null for the untrained encoder
+	Epochs          []Epoch
+}
+
+// Do trains, with a row of metrics.csv per epoch under the name of the unit, and
+// evaluates.
+func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, protocols []string, say units.Say) (out Outcome, model *specmatch.Model, err error) {
+	start := time.Now()
+	model = r.Model(be)
+	err = r.Train(ctx, be, model, func(epoch int, e Epoch) error {
+		out.Epochs = append(out.Epochs, e)
+		return dir.Metrics(unit, epoch, append([]slog.Attr{
+			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed),
+		}, e.Columns()...)...)
+	})
+	if err != nil {
+		return out, nil, err
+	}
+	out.TrainSeconds = time.Since(start).Seconds()
+	out.GraphsPerSecond = rundir.Float(float64(len(r.Dataset.Graphs)*len(out.Epochs)) / out.TrainSeconds)
+	if len(out.Epochs) == 0 {
+		out.GraphsPerSecond = rundir.Float(math.NaN())
+	}
+
+	say("evaluation")
+	start = time.Now()
+	if out.Accuracy, err = r.Evaluate(ctx, be, model, protocols); err != nil {
+		return out, nil, err
+	}
+	out.EvalSeconds = time.Since(start).Seconds()
+	return out, model, nil
+}
