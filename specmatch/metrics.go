@@ -2,7 +2,6 @@ package specmatch
 
 import (
 	"math"
-	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/tensor"
@@ -55,94 +54,29 @@ func Diagnose(z1, z2 []float64, n, d int, c LaplacianMatch) Diagnosis {
 	if n < 2 {
 		return g
 	}
-	var m [2][]float64
+	c.Adjacency = Hard
+	var l [2][]float64
 	for k, u := range [][]float64{u1, u2} {
-		s := make([]float64, n*n)
-		for i := range n {
-			for j := range i {
-				dot := 0.0
-				for x := range d {
-					dot += u[i*d+x] * u[j*d+x]
-				}
-				s[i*n+j], s[j*n+i] = dot, dot
+		cos := cosines(u, n, d)
+		upper := upperTriangle(cos, n)
+		_, std := meanStd(upper)
+		sum := 0.0
+		for _, v := range upper {
+			sum += math.Exp(-2 * (2 - 2*v)) // ‖u_i-u_j‖² = 2-2·u_i·u_j
+		}
+		g.Spread += std / 2
+		g.Uniformity += math.Log(sum/float64(len(upper))) / 2
+		graph := c.graph(cos, n)
+		for _, degree := range graph.Degrees {
+			g.Density += degree / float64(n*(n-1)) / 2
+			if degree == 0 {
+				g.Isolated += 1 / float64(n) / 2
 			}
 		}
-		m[k] = g.addView(s, n, c)
+		l[k] = graph.Laplacian(false)
 	}
-	for i := range m[0] {
-		g.LossHard += (m[0][i] - m[1][i]) * (m[0][i] - m[1][i])
+	for i := range l[0] {
+		g.LossHard += (l[0][i] - l[1][i]) * (l[0][i] - l[1][i])
 	}
 	return g
-}
-
-// addView adds one view's share to g and returns its hard D^-½AD^-½.
-func (g *Diagnosis) addView(s []float64, n int, c LaplacianMatch) []float64 {
-	upper := make([]float64, 0, n*(n-1)/2)
-	sum, expSum := 0.0, 0.0
-	for i := range n {
-		for _, v := range s[i*n+i+1 : (i+1)*n] {
-			upper = append(upper, v)
-			sum += v
-			expSum += math.Exp(-2 * (2 - 2*v))
-		}
-	}
-	pairs := float64(len(upper))
-	mean, sq := sum/pairs, 0.0
-	for _, v := range upper {
-		sq += (v - mean) * (v - mean)
-	}
-	g.Spread += math.Sqrt(sq/pairs) / 2
-	g.Uniformity += math.Log(expSum/pairs) / 2
-
-	theta := c.Threshold
-	if !c.FixedThreshold {
-		slices.Sort(upper)
-		theta = quantile(upper, c.Percentile/100)
-	}
-	m, r := make([]float64, n*n), make([]float64, n)
-	for i := range n {
-		for j := range n {
-			if i != j && s[i*n+j] > theta {
-				m[i*n+j] = 1
-				r[i]++
-			}
-		}
-		g.Density += r[i] / (2 * pairs) / 2
-		if r[i] == 0 {
-			g.Isolated += 1 / float64(n) / 2
-		} else {
-			r[i] = 1 / math.Sqrt(r[i])
-		}
-	}
-	for i := range n {
-		for j := range n {
-			m[i*n+j] *= r[i] * r[j]
-		}
-	}
-	return m
-}
-
-// quantile interpolates linearly between the order statistics of sorted values.
-func quantile(sorted []float64, q float64) float64 {
-	pos := q * float64(len(sorted)-1)
-	k := int(pos)
-	if k+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[k] + (pos-float64(k))*(sorted[k+1]-sorted[k])
-}
-
-func unitRows(z []float64, n, d int) []float64 {
-	u := make([]float64, n*d)
-	for i := range n {
-		norm := 0.0
-		for _, v := range z[i*d : (i+1)*d] {
-			norm += v * v
-		}
-		norm = max(math.Sqrt(norm), 1e-12)
-		for j := range d {
-			u[i*d+j] = z[i*d+j] / norm
-		}
-	}
-	return u
 }
