@@ -15,9 +15,6 @@ type smoArgs struct {
 	place   [8]int64
 }
 
-// lanePlaces are the places of the first vector.
-var lanePlaces = [8]int64{0, 1, 2, 3, 4, 5, 6, 7}
-
 // fold returns the largest value of the first lanes and its last place.
 func (p *smoArgs) fold(lanes int) (best float64, at int) {
 	best, at = p.first, -1

@@ -5,6 +5,17 @@
 #include "textflag.h"
 #include "go_asm.h"
 
+// The places of the first vector.
+DATA lanePlaces<>+0(SB)/8, $0
+DATA lanePlaces<>+8(SB)/8, $1
+DATA lanePlaces<>+16(SB)/8, $2
+DATA lanePlaces<>+24(SB)/8, $3
+DATA lanePlaces<>+32(SB)/8, $4
+DATA lanePlaces<>+40(SB)/8, $5
+DATA lanePlaces<>+48(SB)/8, $6
+DATA lanePlaces<>+56(SB)/8, $7
+GLOBL lanePlaces<>(SB), RODATA|NOPTR, $64
+
 // smoUpdateAVX2: f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t of every lane, over whole vectors.
 TEXT ·smoUpdateAVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
@@ -13,7 +24,7 @@ TEXT ·smoUpdateAVX2(SB), NOSPLIT, $0-8
 	MOVQ smoArgs_a(DI), R8
 	MOVQ smoArgs_b(DI), R9
 	MOVQ smoArgs_n(DI), CX
-	VMOVDQU ·lanePlaces(SB), Y4
+	VMOVDQU lanePlaces<>(SB), Y4
 	MOVQ $4, AX
 	VMOVQ AX, X5
 	VPBROADCASTQ X5, Y5
@@ -53,7 +64,7 @@ TEXT ·smoGainAVX2(SB), NOSPLIT, $0-8
 	MOVQ smoArgs_mask(DI), BX
 	MOVQ smoArgs_a(DI), R8
 	MOVQ smoArgs_n(DI), CX
-	VMOVDQU ·lanePlaces(SB), Y4
+	VMOVDQU lanePlaces<>(SB), Y4
 	MOVQ $4, AX
 	VMOVQ AX, X5
 	VPBROADCASTQ X5, Y5

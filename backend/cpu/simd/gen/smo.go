@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // The loops of an SVM solver over the active variables, on vectors of float64.
 // Each instruction is one rounding, so the results are those of the plain loops
 // to the last bit. A lane keeps the largest value it has seen and the last place
@@ -12,6 +14,12 @@ const (
 )
 
 func smoFile(o *out, s isa) {
+	o.p("")
+	o.p("// The places of the first vector.")
+	for i := range 8 {
+		o.WriteString(fmt.Sprintf("DATA lanePlaces<>+%d(SB)/8, $%d\n", 8*i, i))
+	}
+	o.WriteString("GLOBL lanePlaces<>(SB), RODATA|NOPTR, $64\n")
 	smoUpdate(o, s)
 	smoGain(o, s)
 }
@@ -25,7 +33,7 @@ func smoLoad(o *out, s isa, pointers ...string) {
 		o.p("MOVQ smoArgs_%s(DI), %s", name, []string{"SI", "BX", "R8", "R9"}[i])
 	}
 	o.p("MOVQ smoArgs_n(DI), CX")
-	o.p("%s ·lanePlaces(SB), %s", map[string]string{"Z": "VMOVDQU64", "Y": "VMOVDQU"}[s.reg], s.v(4))
+	o.p("%s lanePlaces<>(SB), %s", map[string]string{"Z": "VMOVDQU64", "Y": "VMOVDQU"}[s.reg], s.v(4))
 	o.p("MOVQ $%d, AX", s.bytes/8)
 	o.p("VMOVQ AX, X5")
 	o.p("VPBROADCASTQ X5, %s", s.v(5))
