@@ -22,7 +22,7 @@
 //
 //	build                        matrix products              the rest
 //	amd64                        AVX-512, AVX2+FMA, plain Go  float32 alike; float64 plain Go
-//	arm64                        NEON, plain Go               plain Go
+//	arm64                        NEON, plain Go               float32 alike; float64 plain Go
 //	others, or with -tags noasm  plain Go                     plain Go
 //
 // # Promises on the results
@@ -34,9 +34,9 @@
 //     matrix product too, see [BLAS.Sgemm], and for [SpMM].
 //   - Reductions have an order that depends on the length alone: see [Sum] and
 //     [ColSums].
-//   - AVX-512 and AVX2 give equal bits. Plain Go and NEON round products
-//     differently, or have other exponentials, and agree within a few units in
-//     the last place.
+//   - AVX-512, AVX2 and NEON give equal bits in float32. Plain Go rounds
+//     products differently, has other exponentials, and agrees within a few units
+//     in the last place.
 //   - NaN and Inf go through by the rules of IEEE 754, denormal numbers are
 //     computed with, and nothing outside the slices is read or written.
 //
@@ -49,14 +49,13 @@
 // It is Goto's scheme (Goto and van de Geijn 2008) with one difference: A is
 // read where it lies, through two strides, so that Aᵀ·B, the weights' gradient
 // with its 15000-long sums, costs no packing. A tile of C, 14×32 float32 on
-// AVX-512 and 6×16 on AVX2, stays in registers for up to 320 steps of k; B is
-// packed into panels as wide as a tile, unless its rows are that short. The rows
-// of C are dealt evenly to tiles of similar height, for which there is a kernel
-// each, so there are no slow edges.
+// AVX-512 and 6×16 on AVX2 and NEON, stays in registers for up to 320 steps of k;
+// B is packed into panels as wide as a tile, unless its rows are that short. The
+// rows of C are dealt evenly to tiles of similar height, for which there is a
+// kernel each, so there are no slow edges.
 //
-// Assembly cannot be interrupted by the scheduler. The pieces are therefore kept
-// below about 100 µs. One row of [SpMM] with very many neighbours is the
-// exception.
+// Assembly cannot be interrupted by the scheduler. The pieces are therefore cut
+// so that the longest takes less than 100 µs, whatever the sizes.
 //
 // # Adding a kernel
 //

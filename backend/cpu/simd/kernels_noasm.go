@@ -2,12 +2,10 @@
 
 package simd
 
-// noAsm is the panic of what is never called in builds without assembly.
+// noAsm is the panic of what is never called in builds without its assembly.
 const noAsm = "simd: no assembly in this build"
 
-func strips() *stripSet { panic(noAsm) }
-
-var maskTable [16]uint32
+var maskTable [16]uint32 // for AVX2 only
 
 func smoLanes() int        { return 0 }
 func smoUpdate(p *smoArgs) { panic(noAsm) }

@@ -14,7 +14,7 @@ const (
 	Generic ISA = iota // plain Go
 	AVX2               // amd64: AVX2 and FMA
 	AVX512             // amd64: AVX-512 F, VL, BW and DQ
-	NEON               // arm64: the matrix products, the rest in plain Go
+	NEON               // arm64
 )
 
 var isaNames = [...]string{"generic", "avx2", "avx512", "neon"}

@@ -17,6 +17,17 @@ func rowsOf(op string, n, cols int) int {
 // rowBlock is the number of rows of a matrix that one assembly call may get.
 func rowBlock(cols int) int { return max(1, chunk/cols) }
 
+// eachBlock cuts a matrix into blocks of at most chunk elements, which start at
+// row i and column j: several whole rows, or a part of one.
+func eachBlock(rows, cols int, f func(i, j, rows, cols int)) {
+	step := rowBlock(cols)
+	for i := 0; i < rows; i += step {
+		for j := 0; j < cols; j += chunk {
+			f(i, j, min(step, rows-i), min(chunk, cols-j))
+		}
+	}
+}
+
 type rowKernel func(dst, a, b *float32, rows, cols int)
 
 // withRow calls asm in blocks of rows, or reports that the caller must loop.
@@ -30,10 +41,9 @@ func withRow[T Float](op string, dst, a, row []T, asm rowKernel) bool {
 		return false
 	}
 	if len(dst) > 0 {
-		step := rowBlock(cols)
-		for i := 0; i < rows; i += step {
-			asm(at(dst, i*cols), at(a, i*cols), at(row, 0), min(step, rows-i), cols)
-		}
+		eachBlock(rows, cols, func(i, j, r, c int) {
+			asm(at(dst, i*cols+j), at(a, i*cols+j), at(row, j), r, c)
+		})
 	}
 	return true
 }
@@ -48,10 +58,9 @@ func withCol[T Float](op string, dst, a, col []T, asm rowKernel) bool {
 		return false
 	}
 	if len(dst) > 0 {
-		step := rowBlock(cols)
-		for i := 0; i < rows; i += step {
-			asm(at(dst, i*cols), at(a, i*cols), at(col, i), min(step, rows-i), cols)
-		}
+		eachBlock(rows, cols, func(i, j, r, c int) {
+			asm(at(dst, i*cols+j), at(a, i*cols+j), at(col, i), r, c)
+		})
 	}
 	return true
 }
@@ -163,10 +172,9 @@ func AffineRow[T Float](dst, a, scale, shift []T) {
 		return
 	}
 	if fast[T]() {
-		step := rowBlock(cols)
-		for i := 0; i < rows; i += step {
-			affineRow(at(dst, i*cols), at(a, i*cols), at(scale, 0), at(shift, 0), min(step, rows-i), cols)
-		}
+		eachBlock(rows, cols, func(i, j, r, c int) {
+			affineRow(at(dst, i*cols+j), at(a, i*cols+j), at(scale, j), at(shift, j), r, c)
+		})
 		return
 	}
 	for i := range rows {
@@ -191,10 +199,9 @@ func CombineRow[T Float](dst, a, p, b, q, r []T) {
 		return
 	}
 	if fast[T]() {
-		step := rowBlock(cols)
-		for i := 0; i < rows; i += step {
-			combineRow(at(dst, i*cols), at(a, i*cols), at(b, i*cols), at(p, 0), at(q, 0), at(r, 0), min(step, rows-i), cols)
-		}
+		eachBlock(rows, cols, func(i, j, n, c int) {
+			combineRow(at(dst, i*cols+j), at(a, i*cols+j), at(b, i*cols+j), at(p, j), at(q, j), at(r, j), n, c)
+		})
 		return
 	}
 	for i := range rows {

@@ -18,6 +18,7 @@ type stripArgs struct {
 	mask          uint64         // lanes of the last vector, for AVX-512
 	maskVec       unsafe.Pointer // the same, for AVX2
 	self          float32
+	part          [2]int32 // for ptr, if it is a part of one row
 }
 
 var stripPool = sync.Pool{New: func() any { return new(stripArgs) }}
@@ -271,11 +272,10 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 	}
 	p.self, p.flag, p.y = float32(self), 0, nil
 	set := strips()
+	most := int32(max(1, 4*chunk/cols)) // entries of A for one call
 	for i := lo; i < hi; {
-		// As many rows as have chunk·4 elements of x to add.
-		budget := ptr[i] + int32(4*chunk/cols)
 		end := min(hi, i+rowBlock(cols))
-		for end > i+1 && ptr[end] > budget {
+		for end > i+1 && ptr[end]-ptr[i] > most {
 			end = i + (end-i)/2
 		}
 		p.rows = end - i
@@ -284,8 +284,18 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 			p.flag = 1
 			p.y = unsafe.Pointer(&x[i*cols])
 		}
-		p.ptr = unsafe.Pointer(&ptr[i])
-		set.run(family, p, cols)
+		if ptr[end]-ptr[i] <= most {
+			p.ptr = unsafe.Pointer(&ptr[i])
+			set.run(family, p, cols)
+		} else { // one long row in parts: each goes on from the sums in dst
+			p.ptr = unsafe.Pointer(&p.part)
+			for k := ptr[i]; k < ptr[end]; k = p.part[1] {
+				p.part = [2]int32{k, k + min(most, ptr[end]-k)}
+				set.run(family, p, cols)
+				p.flag, p.self, p.y = 1, 1, p.dst
+			}
+			p.flag, p.self, p.y = 0, float32(self), nil
+		}
 		i = end
 	}
 	*p = stripArgs{}

@@ -95,3 +95,934 @@ var dgemmNEON = [...][2]func(*gemmArgs){
 	{dgemm5x4NEON, dgemm5x8NEON},
 	{dgemm6x4NEON, dgemm6x8NEON},
 }
+
+//go:noescape
+func axpyNEON(alpha float32, y *float32, x *float32, n int)
+
+//go:noescape
+func axpbyNEON(alpha float32, beta float32, dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func affineNEON(alpha float32, c float32, dst *float32, a *float32, n int)
+
+//go:noescape
+func addNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func subNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func mulNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func divNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func maximumNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func greaterNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func gateNEON(dst *float32, a *float32, b *float32, n int)
+
+//go:noescape
+func scaleNEON(alpha float32, dst *float32, a *float32, n int)
+
+//go:noescape
+func reluNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func absoluteNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func signNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func squareRootNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func reciprocalNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func invSqrtNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func expNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func logNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func sigmoidNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func softplusNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func tanhNEON(dst *float32, a *float32, n int)
+
+//go:noescape
+func addRowNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func subRowNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func mulRowNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func divRowNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func addRowReLUNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func addColNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func subColNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func mulColNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func divColNEON(dst *float32, a *float32, b *float32, rows int, cols int)
+
+//go:noescape
+func affineRowNEON(dst *float32, a *float32, scale *float32, shift *float32, rows int, cols int)
+
+//go:noescape
+func combineRowNEON(dst *float32, a *float32, b *float32, p *float32, q *float32, r *float32, rows int, cols int)
+
+//go:noescape
+func adamNEON(decay float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, root2 float32, eps float32, step float32, p *float32, m *float32, v *float32, grad *float32, n int)
+
+//go:noescape
+func sumNEON(a *float32, n int) float32
+
+//go:noescape
+func sumSquaresNEON(a *float32, n int) float32
+
+//go:noescape
+func dotNEON(a *float32, b *float32, n int) float32
+
+//go:noescape
+func maxOfNEON(a *float32, n int) float32
+
+//go:noescape
+func expSumNEON(alpha float32, c float32, dst *float32, a *float32, n int) float32
+
+//go:noescape
+func expSumOnlyNEON(alpha float32, c float32, a *float32, n int) float32
+
+//go:noescape
+func maxIndexNEON(p *int32, n int, base int32) uint32
+
+//go:noescape
+func transpose8NEON(dst *float32, ldd uintptr, src *[8]*float32, n int)
+
+//go:noescape
+func packRows1NEON(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
+
+//go:noescape
+func packRows2NEON(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
+
+//go:noescape
+func colSums1NEON(p *stripArgs)
+
+//go:noescape
+func colSums2NEON(p *stripArgs)
+
+//go:noescape
+func colSums3NEON(p *stripArgs)
+
+//go:noescape
+func colSums4NEON(p *stripArgs)
+
+//go:noescape
+func colSums5NEON(p *stripArgs)
+
+//go:noescape
+func colSums6NEON(p *stripArgs)
+
+//go:noescape
+func colSums7NEON(p *stripArgs)
+
+//go:noescape
+func colSums8NEON(p *stripArgs)
+
+//go:noescape
+func colSums9NEON(p *stripArgs)
+
+//go:noescape
+func colSums10NEON(p *stripArgs)
+
+//go:noescape
+func colSums11NEON(p *stripArgs)
+
+//go:noescape
+func colSums12NEON(p *stripArgs)
+
+//go:noescape
+func colSums13NEON(p *stripArgs)
+
+//go:noescape
+func colSums14NEON(p *stripArgs)
+
+//go:noescape
+func colSums15NEON(p *stripArgs)
+
+//go:noescape
+func colSums16NEON(p *stripArgs)
+
+//go:noescape
+func colSums1PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums2PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums3PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums4PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums5PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums6PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums7PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums8PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums9PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums10PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums11PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums12PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums13PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums14PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums15PartNEON(p *stripArgs)
+
+//go:noescape
+func colSums16PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots1NEON(p *stripArgs)
+
+//go:noescape
+func colDots2NEON(p *stripArgs)
+
+//go:noescape
+func colDots3NEON(p *stripArgs)
+
+//go:noescape
+func colDots4NEON(p *stripArgs)
+
+//go:noescape
+func colDots5NEON(p *stripArgs)
+
+//go:noescape
+func colDots6NEON(p *stripArgs)
+
+//go:noescape
+func colDots7NEON(p *stripArgs)
+
+//go:noescape
+func colDots8NEON(p *stripArgs)
+
+//go:noescape
+func colDots9NEON(p *stripArgs)
+
+//go:noescape
+func colDots10NEON(p *stripArgs)
+
+//go:noescape
+func colDots11NEON(p *stripArgs)
+
+//go:noescape
+func colDots12NEON(p *stripArgs)
+
+//go:noescape
+func colDots13NEON(p *stripArgs)
+
+//go:noescape
+func colDots14NEON(p *stripArgs)
+
+//go:noescape
+func colDots15NEON(p *stripArgs)
+
+//go:noescape
+func colDots16NEON(p *stripArgs)
+
+//go:noescape
+func colDots1PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots2PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots3PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots4PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots5PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots6PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots7PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots8PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots9PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots10PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots11PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots12PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots13PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots14PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots15PartNEON(p *stripArgs)
+
+//go:noescape
+func colDots16PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs1NEON(p *stripArgs)
+
+//go:noescape
+func colDevs2NEON(p *stripArgs)
+
+//go:noescape
+func colDevs3NEON(p *stripArgs)
+
+//go:noescape
+func colDevs4NEON(p *stripArgs)
+
+//go:noescape
+func colDevs5NEON(p *stripArgs)
+
+//go:noescape
+func colDevs6NEON(p *stripArgs)
+
+//go:noescape
+func colDevs7NEON(p *stripArgs)
+
+//go:noescape
+func colDevs8NEON(p *stripArgs)
+
+//go:noescape
+func colDevs9NEON(p *stripArgs)
+
+//go:noescape
+func colDevs10NEON(p *stripArgs)
+
+//go:noescape
+func colDevs11NEON(p *stripArgs)
+
+//go:noescape
+func colDevs12NEON(p *stripArgs)
+
+//go:noescape
+func colDevs13NEON(p *stripArgs)
+
+//go:noescape
+func colDevs14NEON(p *stripArgs)
+
+//go:noescape
+func colDevs15NEON(p *stripArgs)
+
+//go:noescape
+func colDevs16NEON(p *stripArgs)
+
+//go:noescape
+func colDevs1PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs2PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs3PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs4PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs5PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs6PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs7PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs8PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs9PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs10PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs11PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs12PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs13PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs14PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs15PartNEON(p *stripArgs)
+
+//go:noescape
+func colDevs16PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm1NEON(p *stripArgs)
+
+//go:noescape
+func spmm2NEON(p *stripArgs)
+
+//go:noescape
+func spmm3NEON(p *stripArgs)
+
+//go:noescape
+func spmm4NEON(p *stripArgs)
+
+//go:noescape
+func spmm5NEON(p *stripArgs)
+
+//go:noescape
+func spmm6NEON(p *stripArgs)
+
+//go:noescape
+func spmm7NEON(p *stripArgs)
+
+//go:noescape
+func spmm8NEON(p *stripArgs)
+
+//go:noescape
+func spmm9NEON(p *stripArgs)
+
+//go:noescape
+func spmm10NEON(p *stripArgs)
+
+//go:noescape
+func spmm11NEON(p *stripArgs)
+
+//go:noescape
+func spmm12NEON(p *stripArgs)
+
+//go:noescape
+func spmm13NEON(p *stripArgs)
+
+//go:noescape
+func spmm14NEON(p *stripArgs)
+
+//go:noescape
+func spmm15NEON(p *stripArgs)
+
+//go:noescape
+func spmm16NEON(p *stripArgs)
+
+//go:noescape
+func spmm1PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm2PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm3PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm4PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm5PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm6PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm7PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm8PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm9PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm10PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm11PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm12PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm13PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm14PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm15PartNEON(p *stripArgs)
+
+//go:noescape
+func spmm16PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal1NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal2NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal3NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal4NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal5NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal6NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal7NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal8NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal9NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal10NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal11NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal12NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal13NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal14NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal15NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal16NEON(p *stripArgs)
+
+//go:noescape
+func spmmVal1PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal2PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal3PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal4PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal5PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal6PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal7PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal8PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal9PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal10PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal11PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal12PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal13PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal14PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal15PartNEON(p *stripArgs)
+
+//go:noescape
+func spmmVal16PartNEON(p *stripArgs)
+
+var colSumsNEON = [2][16]func(*stripArgs){
+	{
+		colSums1NEON,
+		colSums2NEON,
+		colSums3NEON,
+		colSums4NEON,
+		colSums5NEON,
+		colSums6NEON,
+		colSums7NEON,
+		colSums8NEON,
+		colSums9NEON,
+		colSums10NEON,
+		colSums11NEON,
+		colSums12NEON,
+		colSums13NEON,
+		colSums14NEON,
+		colSums15NEON,
+		colSums16NEON,
+	},
+	{
+		colSums1PartNEON,
+		colSums2PartNEON,
+		colSums3PartNEON,
+		colSums4PartNEON,
+		colSums5PartNEON,
+		colSums6PartNEON,
+		colSums7PartNEON,
+		colSums8PartNEON,
+		colSums9PartNEON,
+		colSums10PartNEON,
+		colSums11PartNEON,
+		colSums12PartNEON,
+		colSums13PartNEON,
+		colSums14PartNEON,
+		colSums15PartNEON,
+		colSums16PartNEON,
+	},
+}
+
+var colDotsNEON = [2][16]func(*stripArgs){
+	{
+		colDots1NEON,
+		colDots2NEON,
+		colDots3NEON,
+		colDots4NEON,
+		colDots5NEON,
+		colDots6NEON,
+		colDots7NEON,
+		colDots8NEON,
+		colDots9NEON,
+		colDots10NEON,
+		colDots11NEON,
+		colDots12NEON,
+		colDots13NEON,
+		colDots14NEON,
+		colDots15NEON,
+		colDots16NEON,
+	},
+	{
+		colDots1PartNEON,
+		colDots2PartNEON,
+		colDots3PartNEON,
+		colDots4PartNEON,
+		colDots5PartNEON,
+		colDots6PartNEON,
+		colDots7PartNEON,
+		colDots8PartNEON,
+		colDots9PartNEON,
+		colDots10PartNEON,
+		colDots11PartNEON,
+		colDots12PartNEON,
+		colDots13PartNEON,
+		colDots14PartNEON,
+		colDots15PartNEON,
+		colDots16PartNEON,
+	},
+}
+
+var colDevsNEON = [2][16]func(*stripArgs){
+	{
+		colDevs1NEON,
+		colDevs2NEON,
+		colDevs3NEON,
+		colDevs4NEON,
+		colDevs5NEON,
+		colDevs6NEON,
+		colDevs7NEON,
+		colDevs8NEON,
+		colDevs9NEON,
+		colDevs10NEON,
+		colDevs11NEON,
+		colDevs12NEON,
+		colDevs13NEON,
+		colDevs14NEON,
+		colDevs15NEON,
+		colDevs16NEON,
+	},
+	{
+		colDevs1PartNEON,
+		colDevs2PartNEON,
+		colDevs3PartNEON,
+		colDevs4PartNEON,
+		colDevs5PartNEON,
+		colDevs6PartNEON,
+		colDevs7PartNEON,
+		colDevs8PartNEON,
+		colDevs9PartNEON,
+		colDevs10PartNEON,
+		colDevs11PartNEON,
+		colDevs12PartNEON,
+		colDevs13PartNEON,
+		colDevs14PartNEON,
+		colDevs15PartNEON,
+		colDevs16PartNEON,
+	},
+}
+
+var spmmNEON = [2][16]func(*stripArgs){
+	{
+		spmm1NEON,
+		spmm2NEON,
+		spmm3NEON,
+		spmm4NEON,
+		spmm5NEON,
+		spmm6NEON,
+		spmm7NEON,
+		spmm8NEON,
+		spmm9NEON,
+		spmm10NEON,
+		spmm11NEON,
+		spmm12NEON,
+		spmm13NEON,
+		spmm14NEON,
+		spmm15NEON,
+		spmm16NEON,
+	},
+	{
+		spmm1PartNEON,
+		spmm2PartNEON,
+		spmm3PartNEON,
+		spmm4PartNEON,
+		spmm5PartNEON,
+		spmm6PartNEON,
+		spmm7PartNEON,
+		spmm8PartNEON,
+		spmm9PartNEON,
+		spmm10PartNEON,
+		spmm11PartNEON,
+		spmm12PartNEON,
+		spmm13PartNEON,
+		spmm14PartNEON,
+		spmm15PartNEON,
+		spmm16PartNEON,
+	},
+}
+
+var spmmValNEON = [2][16]func(*stripArgs){
+	{
+		spmmVal1NEON,
+		spmmVal2NEON,
+		spmmVal3NEON,
+		spmmVal4NEON,
+		spmmVal5NEON,
+		spmmVal6NEON,
+		spmmVal7NEON,
+		spmmVal8NEON,
+		spmmVal9NEON,
+		spmmVal10NEON,
+		spmmVal11NEON,
+		spmmVal12NEON,
+		spmmVal13NEON,
+		spmmVal14NEON,
+		spmmVal15NEON,
+		spmmVal16NEON,
+	},
+	{
+		spmmVal1PartNEON,
+		spmmVal2PartNEON,
+		spmmVal3PartNEON,
+		spmmVal4PartNEON,
+		spmmVal5PartNEON,
+		spmmVal6PartNEON,
+		spmmVal7PartNEON,
+		spmmVal8PartNEON,
+		spmmVal9PartNEON,
+		spmmVal10PartNEON,
+		spmmVal11PartNEON,
+		spmmVal12PartNEON,
+		spmmVal13PartNEON,
+		spmmVal14PartNEON,
+		spmmVal15PartNEON,
+		spmmVal16PartNEON,
+	},
+}
+
+func axpy(alpha float32, y *float32, x *float32, n int) { axpyNEON(alpha, y, x, n) }
+
+func axpby(alpha float32, beta float32, dst *float32, a *float32, b *float32, n int) {
+	axpbyNEON(alpha, beta, dst, a, b, n)
+}
+
+func affine(alpha float32, c float32, dst *float32, a *float32, n int) {
+	affineNEON(alpha, c, dst, a, n)
+}
+
+func add(dst *float32, a *float32, b *float32, n int) { addNEON(dst, a, b, n) }
+
+func sub(dst *float32, a *float32, b *float32, n int) { subNEON(dst, a, b, n) }
+
+func mul(dst *float32, a *float32, b *float32, n int) { mulNEON(dst, a, b, n) }
+
+func div(dst *float32, a *float32, b *float32, n int) { divNEON(dst, a, b, n) }
+
+func maximum(dst *float32, a *float32, b *float32, n int) { maximumNEON(dst, a, b, n) }
+
+func greater(dst *float32, a *float32, b *float32, n int) { greaterNEON(dst, a, b, n) }
+
+func gate(dst *float32, a *float32, b *float32, n int) { gateNEON(dst, a, b, n) }
+
+func scale(alpha float32, dst *float32, a *float32, n int) { scaleNEON(alpha, dst, a, n) }
+
+func relu(dst *float32, a *float32, n int) { reluNEON(dst, a, n) }
+
+func absolute(dst *float32, a *float32, n int) { absoluteNEON(dst, a, n) }
+
+func sign(dst *float32, a *float32, n int) { signNEON(dst, a, n) }
+
+func squareRoot(dst *float32, a *float32, n int) { squareRootNEON(dst, a, n) }
+
+func reciprocal(dst *float32, a *float32, n int) { reciprocalNEON(dst, a, n) }
+
+func invSqrt(dst *float32, a *float32, n int) { invSqrtNEON(dst, a, n) }
+
+func exp(dst *float32, a *float32, n int) { expNEON(dst, a, n) }
+
+func log(dst *float32, a *float32, n int) { logNEON(dst, a, n) }
+
+func sigmoid(dst *float32, a *float32, n int) { sigmoidNEON(dst, a, n) }
+
+func softplus(dst *float32, a *float32, n int) { softplusNEON(dst, a, n) }
+
+func tanh(dst *float32, a *float32, n int) { tanhNEON(dst, a, n) }
+
+func addRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	addRowNEON(dst, a, b, rows, cols)
+}
+
+func subRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	subRowNEON(dst, a, b, rows, cols)
+}
+
+func mulRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	mulRowNEON(dst, a, b, rows, cols)
+}
+
+func divRow(dst *float32, a *float32, b *float32, rows int, cols int) {
+	divRowNEON(dst, a, b, rows, cols)
+}
+
+func addRowReLU(dst *float32, a *float32, b *float32, rows int, cols int) {
+	addRowReLUNEON(dst, a, b, rows, cols)
+}
+
+func addCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	addColNEON(dst, a, b, rows, cols)
+}
+
+func subCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	subColNEON(dst, a, b, rows, cols)
+}
+
+func mulCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	mulColNEON(dst, a, b, rows, cols)
+}
+
+func divCol(dst *float32, a *float32, b *float32, rows int, cols int) {
+	divColNEON(dst, a, b, rows, cols)
+}
+
+func affineRow(dst *float32, a *float32, scale *float32, shift *float32, rows int, cols int) {
+	affineRowNEON(dst, a, scale, shift, rows, cols)
+}
+
+func combineRow(dst *float32, a *float32, b *float32, p *float32, q *float32, r *float32, rows int, cols int) {
+	combineRowNEON(dst, a, b, p, q, r, rows, cols)
+}
+
+func adam(decay float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, root2 float32, eps float32, step float32, p *float32, m *float32, v *float32, grad *float32, n int) {
+	adamNEON(decay, beta1, gain1, beta2, gain2, root2, eps, step, p, m, v, grad, n)
+}
+
+func sum(a *float32, n int) float32 { return sumNEON(a, n) }
+
+func sumSquares(a *float32, n int) float32 { return sumSquaresNEON(a, n) }
+
+func dot(a *float32, b *float32, n int) float32 { return dotNEON(a, b, n) }
+
+func maxOf(a *float32, n int) float32 { return maxOfNEON(a, n) }
+
+func expSum(alpha float32, c float32, dst *float32, a *float32, n int) float32 {
+	return expSumNEON(alpha, c, dst, a, n)
+}
+
+func expSumOnly(alpha float32, c float32, a *float32, n int) float32 {
+	return expSumOnlyNEON(alpha, c, a, n)
+}
+
+func maxIndex(p *int32, n int, base int32) uint32 { return maxIndexNEON(p, n, base) }
+
+func transpose8(dst *float32, ldd uintptr, src *[8]*float32, n int) { transpose8NEON(dst, ldd, src, n) }
+
+func packRows1(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
+	packRows1NEON(dst, tile, row, src, srcTile, ld, last, tiles, n)
+}
+
+func packRows2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
+	packRows2NEON(dst, tile, row, src, srcTile, ld, last, tiles, n)
+}

@@ -277,7 +277,7 @@ func mat[T Float](r *rand.Rand, rows, cols, off int) *guarded[T] {
 	return g
 }
 
-var matSizes = [][2]int{{0, 5}, {5, 0}, {1, 1}, {3, 1}, {1, 3}, {7, 15}, {4, 16}, {5, 17}, {3, 31}, {20, 32}, {3, 33}, {2, 63}, {2, 64}, {3, 65}, {9, 100}, {5, 128}, {3, 300}, {2, 319}, {2, 321}, {3, 600}, {2, 1000}, {1100, 32}, {150, 300}}
+var matSizes = [][2]int{{0, 5}, {5, 0}, {1, 1}, {3, 1}, {1, 3}, {7, 15}, {4, 16}, {5, 17}, {3, 31}, {20, 32}, {3, 33}, {2, 63}, {2, 64}, {3, 65}, {9, 100}, {5, 128}, {3, 300}, {2, 319}, {2, 321}, {3, 600}, {2, 1000}, {1100, 32}, {150, 300}, {2, chunk + 3}, {2, 2*chunk + 33}}
 
 func TestRowsAndCols(t *testing.T) { both(t, testRowsAndCols[float32], testRowsAndCols[float64]) }
 
@@ -581,6 +581,46 @@ func testSpMM[T Float](t *testing.T) {
 			SpMM(b.s, cols, lo, min(lo+617, rows), ptr, adj, nil, x.s, 1)
 		}
 		equalBits(t, "SpMM in blocks of rows", b.s, a.s)
+	})
+}
+
+// TestSpMMLongRow: a row with more neighbours than one call may add has the sum
+// of one chain all the same.
+func TestSpMMLongRow(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(19, 20))
+		const rows = 50
+		for _, cols := range []int{1, 37, 300, 700} {
+			for _, self := range []float32{0, 1.25} {
+				long := 3*4*chunk/cols + 5
+				ptr := []int32{0, 2, int32(2 + long), int32(4 + long)}
+				adj := make([]int32, ptr[3])
+				for i := range adj {
+					adj[i] = int32(r.IntN(rows))
+				}
+				ones := make([]float32, len(adj))
+				for i := range ones {
+					ones[i] = 1
+				}
+				x := mat[float32](r, rows, cols, 3)
+				want := make([]float32, 3*cols)
+				for i := range 3 {
+					for j := range cols {
+						sum := float32(self * x.s[i*cols+j]) // rounded, also where the compiler could fuse
+						for _, k := range adj[ptr[i]:ptr[i+1]] {
+							sum += x.s[int(k)*cols+j]
+						}
+						want[i*cols+j] = sum
+					}
+				}
+				for _, val := range [][]float32{nil, ones} {
+					dst := mat[float32](r, 3, cols, 5)
+					SpMM(dst.s, cols, 0, 3, ptr, adj, val, x.s, self)
+					dst.check(t, "SpMM")
+					equalBits(t, fmt.Sprintf("SpMM of a row with %d neighbours, width %d, self %v", long, cols, self), dst.s, want)
+				}
+			}
+		}
 	})
 }
 

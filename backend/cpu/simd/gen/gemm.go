@@ -18,7 +18,8 @@ import (
 // serves A, Aᵀ and a packed A. The rows' addresses are formed from two pointers
 // (row 0 and row 7) and 1, 3 and 5 times the row stride, which the addressing
 // mode multiplies by 1, 2, 4, 8.
-func gemmFile(o *out, s isa) string {
+func gemmFile(o *out) string {
+	s := o.isa
 	var table strings.Builder
 	for _, el := range []elem{single, double} {
 		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix, s.name)

@@ -163,7 +163,7 @@ func (k *kc) exp(dst, x string) {
 	k.max("lx", "ln", "lx")
 	k.mov("ln", k.f("expMagic", magic))
 	k.fma("ln", "lx", k.f("expLog2e", math.Log2E))
-	if k.s.reg == "Y" {
+	if k.isa.reg != "Z" {
 		k.isub("lt", "ln", k.f("expMagic", magic)) // n as an integer
 	}
 	k.sub("ln", "ln", k.f("expMagic", magic))
@@ -175,7 +175,7 @@ func (k *kc) exp(dst, x string) {
 	k.fmaTo(dst, "lx", k.f("exp4", 4.1665795894e-2))
 	k.fmaTo(dst, "lx", k.f("exp3", 1.6666665459e-1))
 	k.fmaTo(dst, "lx", k.f("exp2", 5.0000001201e-1))
-	if k.s.reg == "Z" {
+	if k.isa.reg == "Z" {
 		k.mul("lt", "lx", "lx")
 		k.fmaTo(dst, "lt", "lx")
 		k.add(dst, dst, k.f("one", 1))
@@ -208,7 +208,7 @@ func (k *kc) log(dst, x string) {
 	k.iadd("lx", "lx", k.konst("logShift", 0x3f800000-0x3f3504f3))
 	k.ishr("ln", "lx", 23)
 	k.isub("ln", "ln", k.konst("int127", 127))
-	k.p("VCVTDQ2PS %s, %s", k.r("ln"), k.r("ln"))
+	k.toFloat("ln", "ln")
 	k.add("lk", "lk", "ln")
 	k.and("lx", "lx", k.konst("fraction", 0x007fffff))
 	k.iadd("lx", "lx", k.konst("sqrtHalf", 0x3f3504f3))

@@ -53,9 +53,11 @@ var (
 // functions.
 type out struct {
 	bytes.Buffer
-	decls  []string
-	label  int
-	consts map[string]uint32
+	isa        isa
+	decls      []string
+	label      int
+	consts     map[string]uint32
+	constNames []string // in order of first use
 }
 
 // p writes one instruction, or a label if it ends in a colon.
@@ -92,59 +94,49 @@ const (
 	includes  = "#include \"textflag.h\"\n#include \"go_asm.h\"\n"
 )
 
-func header(s isa) string {
-	return generated + amd64Tag + includes
+// family is a file of kernels of one instruction set. write writes it and
+// returns the Go tables that list its functions.
+type family struct {
+	name  string
+	write func(o *out) string
+}
+
+func families(s isa) []family {
+	if s.reg == "V" {
+		return []family{{"gemm", neonFile}, {"vec", vecFileNEON}, {"strip", stripFile}}
+	}
+	return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}, {"smo", smoFile}}
 }
 
 // files returns every generated file by name.
 func files() map[string][]byte {
 	m := map[string][]byte{}
-	stubs := bytes.NewBufferString(generated + amd64Tag + "package simd\n")
-	for _, s := range []isa{avx512, avx2} {
-		o := &out{}
-		o.WriteString(header(s))
-		table := gemmFile(o, s)
-		m["gemm_"+s.file+"_amd64.s"] = o.Bytes()
-		for _, d := range o.decls {
-			fmt.Fprintf(stubs, "\n%s", d)
+	amd64, arm64, noasm := dispatch()
+	m["stubs_noasm.go"] = []byte(generated + "//go:build (!amd64 && !arm64) || noasm\n\npackage simd\n" + noasm)
+	for _, arch := range []struct {
+		name, tag string
+		isas      []isa
+		dispatch  string
+	}{
+		{"amd64", amd64Tag, []isa{avx512, avx2}, amd64},
+		{"arm64", arm64Tag, []isa{neon}, arm64},
+	} {
+		stubs := bytes.NewBufferString(generated + arch.tag + "package simd\n")
+		for _, s := range arch.isas {
+			for _, f := range families(s) {
+				o := &out{isa: s}
+				o.WriteString(generated + arch.tag + includes)
+				table := f.write(o)
+				m[f.name+"_"+s.file+"_"+arch.name+".s"] = o.Bytes()
+				for _, d := range o.decls {
+					fmt.Fprintf(stubs, "\n%s", d)
+				}
+				stubs.WriteString(table)
+			}
 		}
-		stubs.WriteString(table)
-
-		o = &out{}
-		o.WriteString(header(s))
-		vecFile(o, s)
-		m["vec_"+s.file+"_amd64.s"] = o.Bytes()
-		for _, d := range o.decls {
-			fmt.Fprintf(stubs, "\n%s", d)
-		}
-
-		o = &out{}
-		o.WriteString(header(s))
-		table = stripFile(o, s)
-		m["strip_"+s.file+"_amd64.s"] = o.Bytes()
-		for _, d := range o.decls {
-			fmt.Fprintf(stubs, "\n%s", d)
-		}
-		stubs.WriteString(table)
-
-		o = &out{}
-		o.WriteString(header(s))
-		smoFile(o, s)
-		m["smo_"+s.file+"_amd64.s"] = o.Bytes()
-		for _, d := range o.decls {
-			fmt.Fprintf(stubs, "\n%s", d)
-		}
+		stubs.WriteString(arch.dispatch)
+		m["stubs_"+arch.name+".go"] = stubs.Bytes()
 	}
-	asm, noasm := dispatch()
-	stubs.WriteString(asm)
-	m["stubs_noasm.go"] = []byte(generated + "//go:build !amd64 || noasm\n\npackage simd\n" + noasm)
-	m["stubs_amd64.go"] = stubs.Bytes()
-
-	o := &out{}
-	o.WriteString(generated + arm64Tag + includes)
-	table := neonFile(o)
-	m["gemm_neon_arm64.s"] = o.Bytes()
-	m["stubs_arm64.go"] = []byte(generated + arm64Tag + "package simd\n\n" + strings.Join(o.decls, "\n") + table)
 	for name, text := range m {
 		if strings.HasSuffix(name, ".go") {
 			text, err := format.Source(text)

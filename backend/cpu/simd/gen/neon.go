@@ -23,17 +23,6 @@ func neonFile(o *out) string {
 
 const neonRows = 6
 
-// neonOp encodes the three-register instruction that the assembler has no name
-// for: d = n op m.
-func neonOp(base uint32, el elem, m, n, d int) string {
-	if el.size == 8 {
-		base |= 1 << 22
-	}
-	return fmt.Sprintf("WORD $0x%08x", base|uint32(m)<<16|uint32(n)<<5|uint32(d))
-}
-
-const neonFMul = 0x6e20dc00
-
 func neonKernel(o *out, el elem, mr, nv int) string {
 	nq := 2 * nv // registers of a row
 	name := fmt.Sprintf("%sgemm%dx%dNEON", el.prefix, mr, nq*16/el.size)
@@ -49,6 +38,14 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 			s = append(s, v(first+j))
 		}
 		return "[" + strings.Join(s, ", ") + "]"
+	}
+	// mul writes d *= n.
+	mul := func(n, d int) {
+		word := neonOps["VMULPS"].word | uint32(n)<<16 | uint32(d)<<5 | uint32(d)
+		if el.size == 8 {
+			word |= 1 << 22
+		}
+		o.p("WORD $0x%08x // FMUL %s, %s, %s", word, v(n), v(d), v(d))
 	}
 	const b, tmp = 24, 28
 	tile, loop, scale, update, next := o.l("tile"), o.l("loop"), o.l("scale"), o.l("update"), o.l("next")
@@ -96,7 +93,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	o.p("%s:", scale)
 	for r := range mr {
 		for j := range nq {
-			o.p("%s // FMUL %s, %s, %s", neonOp(neonFMul, el, b, r*nq+j, r*nq+j), v(b), v(r*nq+j), v(r*nq+j))
+			mul(b, r*nq+j)
 		}
 		o.p("VST1 %s, (R6)", list(r*nq))
 		o.p("ADD R7, R6")
@@ -106,7 +103,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	for r := range mr {
 		o.p("VLD1 (R6), %s", list(tmp))
 		for j := range nq {
-			o.p("%s // FMUL %s, %s, %s", neonOp(neonFMul, el, b+1, tmp+j, tmp+j), v(b+1), v(tmp+j), v(tmp+j))
+			mul(b+1, tmp+j)
 			o.p("VFMLA %s, %s, %s", v(b), v(r*nq+j), v(tmp+j))
 		}
 		o.p("VST1 %s, (R6)", list(tmp))

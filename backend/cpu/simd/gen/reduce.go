@@ -105,7 +105,7 @@ func (x *reduction) write(o *out, s isa) {
 
 	acc := func(j int) string { return fmt.Sprintf("acc%d", j) }
 	window := func() *kc {
-		k := &kc{out: o, s: s, base: n, reg: map[string]string{}}
+		k := &kc{out: o, base: n, reg: map[string]string{}}
 		for name, r := range fixed {
 			k.reg[name] = r
 		}

@@ -13,15 +13,16 @@ const (
 	lessEqual    = 0x12
 )
 
-func smoFile(o *out, s isa) {
+func smoFile(o *out) string {
 	o.p("")
 	o.p("// The places of the first vector.")
 	for i := range 8 {
 		o.WriteString(fmt.Sprintf("DATA lanePlaces<>+%d(SB)/8, $%d\n", 8*i, i))
 	}
 	o.WriteString("GLOBL lanePlaces<>(SB), RODATA|NOPTR, $64\n")
-	smoUpdate(o, s)
-	smoGain(o, s)
+	smoUpdate(o, o.isa)
+	smoGain(o, o.isa)
+	return ""
 }
 
 // smoLoad begins a kernel: pointers into SI, BX, R8, R9 in order, CX the number

@@ -16,71 +16,87 @@ type strip struct {
 
 // maxStrip is the widest strip: the rest of the registers are for other uses.
 func (s isa) maxStrip() int {
-	if s.reg == "Z" {
+	switch s.reg {
+	case "Z":
 		return 20
+	case "V":
+		return 16
 	}
 	return 12
 }
 
-// stripCtx is what a strip is written with. DI holds the argument.
+// stripCtx is what a strip is written with. DI holds the argument; on arm64 it
+// is R0, and R10 the lanes of a partial vector, see loadPart.
 type stripCtx struct {
 	*out
-	s    isa
 	nv   int
 	part bool
+	x, y string // the registers that walk down x and y
 }
 
-func (k *stripCtx) acc(j int) string { return k.s.v(j) }
+func (k *stripCtx) acc(j int) string { return k.isa.v(j) }
 
 // tmp names one of three registers besides the sums; AVX2's mask is Y15.
-func (k *stripCtx) tmp(i int) string { return k.s.v(k.s.maxStrip() + i) }
+func (k *stripCtx) tmp(i int) string { return k.isa.v(k.isa.maxStrip() + i) }
 
 func (k *stripCtx) masked(j int) bool { return k.part && j == k.nv-1 }
 
 // load writes v = vector j at base; lanes that do not exist are 0.
 func (k *stripCtx) load(j int, base, v string) {
 	switch {
+	case k.isa.reg == "V" && !k.masked(j):
+		k.loadQ(fmt.Sprintf("%d(%s)", 16*j, base), v)
+	case k.isa.reg == "V":
+		k.p("ADD $%d, %s, R11", 16*j, base)
+		k.loadPart("R11", v, "R10")
 	case !k.masked(j):
-		k.p("VMOVUPS %d(%s), %s", j*k.s.bytes, base, v)
-	case k.s.reg == "Z":
-		k.p("VMOVUPS.Z %d(%s), K1, %s", j*k.s.bytes, base, v)
+		k.p("VMOVUPS %d(%s), %s", j*k.isa.bytes, base, v)
+	case k.isa.reg == "Z":
+		k.p("VMOVUPS.Z %d(%s), K1, %s", j*k.isa.bytes, base, v)
 	default:
-		k.p("VMASKMOVPS %d(%s), Y15, %s", j*k.s.bytes, base, v)
+		k.p("VMASKMOVPS %d(%s), Y15, %s", j*k.isa.bytes, base, v)
 	}
 }
 
 func (k *stripCtx) store(j int, v, base string) {
 	switch {
+	case k.isa.reg == "V" && !k.masked(j):
+		k.storeQ(v, fmt.Sprintf("%d(%s)", 16*j, base))
+	case k.isa.reg == "V":
+		k.p("ADD $%d, %s, R11", 16*j, base)
+		k.storePart(v, "R11", "R10")
 	case !k.masked(j):
-		k.p("VMOVUPS %s, %d(%s)", v, j*k.s.bytes, base)
-	case k.s.reg == "Z":
-		k.p("VMOVUPS %s, K1, %d(%s)", v, j*k.s.bytes, base)
+		k.p("VMOVUPS %s, %d(%s)", v, j*k.isa.bytes, base)
+	case k.isa.reg == "Z":
+		k.p("VMOVUPS %s, K1, %d(%s)", v, j*k.isa.bytes, base)
 	default:
-		k.p("VMASKMOVPS %s, Y15, %d(%s)", v, j*k.s.bytes, base)
+		k.p("VMASKMOVPS %s, Y15, %d(%s)", v, j*k.isa.bytes, base)
 	}
 }
 
 // op writes v = v op (vector j at base), where mn may also be an FMA with a.
 func (k *stripCtx) op(mn string, j int, base, a, v string) {
-	if k.masked(j) {
+	if k.masked(j) || k.isa.reg == "V" {
 		t := k.tmp(2)
 		k.load(j, base, t)
-		k.p("%s %s, %s, %s", mn, t, a, v)
+		k.ins(mn, t, a, v)
 		return
 	}
-	k.p("%s %d(%s), %s, %s", mn, j*k.s.bytes, base, a, v)
+	k.p("%s %d(%s), %s, %s", mn, j*k.isa.bytes, base, a, v)
 }
 
-func (k *stripCtx) zero(v string) {
-	k.p("VXORPS %s, %s, %s", v, v, v)
-}
+func (k *stripCtx) zero(v string) { k.ins("VXORPS", v, v, v) }
 
 func (k *stripCtx) loadMask() {
 	if !k.part {
 		return
 	}
-	if k.s.reg == "Z" {
+	switch k.isa.reg {
+	case "Z":
 		k.p("KMOVW stripArgs_mask(DI), K1")
+		return
+	case "V":
+		k.p("MOVD stripArgs_mask(R0), R10")
 		return
 	}
 	k.p("MOVQ stripArgs_maskVec(DI), AX")
@@ -91,6 +107,11 @@ func (k *stripCtx) loadMask() {
 // 0, SI and BX walk down x and y, DX counts rows.
 func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 	return func(k *stripCtx) {
+		if k.isa.reg == "V" {
+			columnSumsNEON(k, row)
+			return
+		}
+		k.x, k.y = "SI", "BX"
 		zero, loop, done := k.l("zero"), k.l("loop"), k.l("done")
 		k.loadMask()
 		k.p("MOVQ stripArgs_dst(DI), R8")
@@ -129,6 +150,10 @@ func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 // the rows of x that belong to it, R10 walks through ptr.
 func spmm(withVal bool) func(k *stripCtx) {
 	return func(k *stripCtx) {
+		if k.isa.reg == "V" {
+			spmmNEON(k, withVal)
+			return
+		}
 		row, alone, edges, edge, end, done := k.l("row"), k.l("alone"), k.l("edges"), k.l("edge"), k.l("end"), k.l("done")
 		self, val := k.tmp(0), k.tmp(1)
 		k.loadMask()
@@ -161,7 +186,7 @@ func spmm(withVal bool) func(k *stripCtx) {
 				k.load(j, "SI", k.acc(j))
 				k.p("VMULPS %s, %s, %s", k.acc(j), self, k.acc(j))
 			} else {
-				k.p("VMULPS %d(SI), %s, %s", j*k.s.bytes, self, k.acc(j))
+				k.p("VMULPS %d(SI), %s, %s", j*k.isa.bytes, self, k.acc(j))
 			}
 		}
 		k.p("JMP %s", edges)
@@ -202,15 +227,15 @@ func spmm(withVal bool) func(k *stripCtx) {
 }
 
 var strips = []strip{
-	{"colSums", "dst_j += Σ_i x_ij", columnSums(func(k *stripCtx, j int) { k.op("VADDPS", j, "SI", k.acc(j), k.acc(j)) })},
+	{"colSums", "dst_j += Σ_i x_ij", columnSums(func(k *stripCtx, j int) { k.op("VADDPS", j, k.x, k.acc(j), k.acc(j)) })},
 	{"colDots", "dst_j += Σ_i x_ij·y_ij", columnSums(func(k *stripCtx, j int) {
-		k.load(j, "SI", k.tmp(0))
-		k.op("VFMADD231PS", j, "BX", k.tmp(0), k.acc(j))
+		k.load(j, k.x, k.tmp(0))
+		k.op("VFMADD231PS", j, k.y, k.tmp(0), k.acc(j))
 	})},
 	{"colDevs", "dst_j += Σ_i (x_ij-y_j)²", columnSums(func(k *stripCtx, j int) {
-		k.load(j, "SI", k.tmp(0))
-		k.op("VSUBPS", j, "BX", k.tmp(0), k.tmp(0))
-		k.p("VFMADD231PS %s, %s, %s", k.tmp(0), k.tmp(0), k.acc(j))
+		k.load(j, k.x, k.tmp(0))
+		k.op("VSUBPS", j, k.y, k.tmp(0), k.tmp(0))
+		k.ins("VFMADD231PS", k.tmp(0), k.tmp(0), k.acc(j))
 	})},
 	{"spmm", "dst_i = self·y_i + Σ_k x_adj[k]", spmm(false)},
 	{"spmmVal", "dst_i = self·y_i + Σ_k val_k·x_adj[k]", spmm(true)},
@@ -218,7 +243,8 @@ var strips = []strip{
 
 // stripFile writes the strip kernels and returns the tables that list them by
 // form and by vectors-1.
-func stripFile(o *out, s isa) string {
+func stripFile(o *out) string {
+	s := o.isa
 	var table strings.Builder
 	for _, x := range strips {
 		fmt.Fprintf(&table, "\nvar %s%s = [2][%d]func(*stripArgs){\n", x.name, s.name, s.maxStrip())
@@ -230,9 +256,15 @@ func stripFile(o *out, s isa) string {
 					name = fmt.Sprintf("%s%dPart%s", x.name, nv, s.name)
 				}
 				o.fn(fmt.Sprintf("%s: %s", name, x.doc), name, "(p *stripArgs)", 8)
-				o.p("MOVQ p+0(FP), DI")
-				x.write(&stripCtx{out: o, s: s, nv: nv, part: part})
-				o.p("VZEROUPPER")
+				if s.reg == "V" {
+					o.p("MOVD p+0(FP), R0")
+				} else {
+					o.p("MOVQ p+0(FP), DI")
+				}
+				x.write(&stripCtx{out: o, nv: nv, part: part})
+				if s.reg != "V" {
+					o.p("VZEROUPPER")
+				}
 				o.p("RET")
 				fmt.Fprintf(&table, "\t\t%s,\n", name)
 			}

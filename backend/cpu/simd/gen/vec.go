@@ -26,11 +26,10 @@ type kernel struct {
 	body      func(k *kc)
 }
 
-// kc is what a body writes its instructions with: one instruction set, and a
-// window of registers for one vector.
+// kc is what a body writes its instructions with: a window of registers for one
+// vector.
 type kc struct {
 	*out
-	s    isa
 	base int
 	reg  map[string]string
 	free int
@@ -39,37 +38,92 @@ type kc struct {
 // r returns the register of a name, a new one of the window at its first use.
 func (k *kc) r(name string) string {
 	if _, ok := k.reg[name]; !ok {
-		k.reg[name] = k.s.v(k.base + k.free)
+		k.reg[name] = k.isa.v(k.base + k.free)
 		k.free++
 	}
 	return k.reg[name]
 }
 
-// op writes dst = op(a, b): a and b are names, or operands in memory for b.
+// op writes dst = op(a, b): a and b are names, or operands in memory for b. The
+// mnemonics are those of amd64; see neonOps for arm64.
 func (k *kc) op(mn, dst, a, b string) {
-	k.p("%s %s, %s, %s", mn, k.operand(b), k.r(a), k.r(dst))
+	k.ins(mn, k.operand(b), k.r(a), k.r(dst))
 }
 
-func (k *kc) operand(b string) string {
-	if strings.HasSuffix(b, "(SB)") {
-		return b
+// ins writes d = n op m on registers; m may lie in memory on amd64.
+func (o *out) ins(mn, m, n, d string) {
+	if o.isa.reg == "V" {
+		o.neon(mn, m, n, d)
+		return
 	}
-	return k.r(b)
+	o.p("%s %s, %s, %s", mn, m, n, d)
+}
+
+// operand returns a register, or the operand of a constant in memory. Arm64 has
+// no such operands: the constant goes through a register.
+func (k *kc) operand(b string) string {
+	if !strings.HasSuffix(b, ")") {
+		return k.r(b)
+	}
+	if k.isa.reg == "V" {
+		k.loadQ(b, k.r("const"))
+		return k.r("const")
+	}
+	return b
 }
 
 func (k *kc) add(dst, a, b string)  { k.op("VADDPS", dst, a, b) }
 func (k *kc) sub(dst, a, b string)  { k.op("VSUBPS", dst, a, b) }
 func (k *kc) mul(dst, a, b string)  { k.op("VMULPS", dst, a, b) }
 func (k *kc) div(dst, a, b string)  { k.op("VDIVPS", dst, a, b) }
-func (k *kc) min(dst, a, b string)  { k.op("VMINPS", dst, a, b) } // b if either is NaN
-func (k *kc) max(dst, a, b string)  { k.op("VMAXPS", dst, a, b) } // b if either is NaN
 func (k *kc) and(dst, a, b string)  { k.op("VANDPS", dst, a, b) }
 func (k *kc) or(dst, a, b string)   { k.op("VORPS", dst, a, b) }
 func (k *kc) xor(dst, a, b string)  { k.op("VXORPS", dst, a, b) }
 func (k *kc) isub(dst, a, b string) { k.op("VPSUBD", dst, a, b) }
 func (k *kc) iadd(dst, a, b string) { k.op("VPADDD", dst, a, b) }
-func (k *kc) sqrt(dst, a string)    { k.p("VSQRTPS %s, %s", k.operand(a), k.r(dst)) }
-func (k *kc) mov(dst, a string)     { k.p("VMOVUPS %s, %s", k.operand(a), k.r(dst)) }
+
+func (k *kc) sqrt(dst, a string) { k.ins2("VSQRTPS", k.operand(a), k.r(dst)) }
+
+// toFloat writes dst = the signed integers a as float32.
+func (k *kc) toFloat(dst, a string) { k.ins2("VCVTDQ2PS", k.operand(a), k.r(dst)) }
+
+func (o *out) ins2(mn, n, d string) {
+	if o.isa.reg == "V" {
+		o.neon(mn, "", n, d)
+		return
+	}
+	o.p("%s %s, %s", mn, n, d)
+}
+
+// mov writes dst = a, which may lie in memory.
+func (k *kc) mov(dst, a string) {
+	switch {
+	case k.isa.reg != "V":
+		k.p("VMOVUPS %s, %s", k.operand(a), k.r(dst))
+	case strings.HasSuffix(a, ")"):
+		k.loadQ(a, k.r(dst))
+	case k.r(a) != k.r(dst):
+		k.p("VMOV %s.B16, %s.B16", k.r(a), k.r(dst))
+	}
+}
+
+// min writes dst = a if a < b, else b: so b if either is NaN.
+func (k *kc) min(dst, a, b string) {
+	if k.isa.reg == "V" {
+		k.pick(dst, less, a, b)
+		return
+	}
+	k.op("VMINPS", dst, a, b)
+}
+
+// max writes dst = a if a > b, else b: so b if either is NaN.
+func (k *kc) max(dst, a, b string) {
+	if k.isa.reg == "V" {
+		k.pick(dst, greater, a, b)
+		return
+	}
+	k.op("VMAXPS", dst, a, b)
+}
 
 // fma writes dst = dst + a·b; b may lie in memory.
 func (k *kc) fma(dst, a, b string) { k.op("VFMADD231PS", dst, a, b) }
@@ -78,10 +132,26 @@ func (k *kc) fma(dst, a, b string) { k.op("VFMADD231PS", dst, a, b) }
 func (k *kc) fnma(dst, a, b string) { k.op("VFNMADD231PS", dst, a, b) }
 
 // fmaTo writes dst = dst·a + b; b may lie in memory.
-func (k *kc) fmaTo(dst, a, b string) { k.op("VFMADD213PS", dst, a, b) }
+func (k *kc) fmaTo(dst, a, b string) {
+	if k.isa.reg == "V" { // only adds to a register: that of dst becomes another
+		k.mov("sum", b)
+		k.fma("sum", dst, a)
+		k.reg["sum"], k.reg[dst] = k.reg[dst], k.reg["sum"]
+		return
+	}
+	k.op("VFMADD213PS", dst, a, b)
+}
 
-func (k *kc) ishl(dst, a string, n int) { k.p("VPSLLD $%d, %s, %s", n, k.r(a), k.r(dst)) }
-func (k *kc) ishr(dst, a string, n int) { k.p("VPSRAD $%d, %s, %s", n, k.r(a), k.r(dst)) }
+func (k *kc) ishl(dst, a string, n int) { k.shift("VPSLLD", dst, a, n) }
+func (k *kc) ishr(dst, a string, n int) { k.shift("VPSRAD", dst, a, n) }
+
+func (k *kc) shift(mn, dst, a string, n int) {
+	if k.isa.reg == "V" {
+		k.neonShift(mn, n, k.r(a), k.r(dst))
+		return
+	}
+	k.p("%s $%d, %s, %s", mn, n, k.r(a), k.r(dst))
+}
 
 // Predicates of VCMPPS; comparisons with NaN are false but for isNaN and notGE.
 const (
@@ -95,42 +165,75 @@ const (
 // sel writes dst = yes where a pred b, else no. b and yes may lie in memory.
 // dst must differ from no and yes. The name "mask" is used.
 func (k *kc) sel(dst string, pred int, a, b, yes, no string) {
-	if k.s.reg == "Z" {
+	switch k.isa.reg {
+	case "Z":
 		k.p("VCMPPS $%d, %s, %s, K2", pred, k.operand(b), k.r(a))
 		k.p("VBLENDMPS %s, %s, K2, %s", k.operand(yes), k.r(no), k.r(dst))
-		return
+	case "Y":
+		k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r("mask"))
+		k.p("VBLENDVPS %s, %s, %s, %s", k.r("mask"), k.operand(yes), k.r(no), k.r(dst))
+	case "V":
+		if k.compare("mask", pred, a, b) {
+			k.ins("VBLEND", k.r(no), k.operand(yes), k.r("mask"))
+		} else {
+			k.ins("VBLEND", k.operand(yes), k.r(no), k.r("mask"))
+		}
+		k.mov(dst, "mask")
 	}
-	k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r("mask"))
-	k.p("VBLENDVPS %s, %s, %s, %s", k.r("mask"), k.operand(yes), k.r(no), k.r(dst))
 }
 
 // keep writes dst = yes where a pred b, else +0.
 func (k *kc) keep(dst string, pred int, a, b, yes string) {
-	if k.s.reg == "Z" {
+	switch k.isa.reg {
+	case "Z":
 		k.p("VCMPPS $%d, %s, %s, K2", pred, k.operand(b), k.r(a))
 		k.p("VMOVUPS.Z %s, K2, %s", k.operand(yes), k.r(dst))
 		return
+	case "Y":
+		k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r(dst))
+	case "V":
+		if !k.compare(dst, pred, a, b) {
+			panic("gen: keep with an inverted predicate on arm64")
+		}
 	}
-	k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r(dst))
 	k.op("VANDPS", dst, dst, yes)
 }
 
 // constants used by the file being written: 64 bytes each, so that any
-// instruction can have one as its operand in memory.
+// instruction can have one as its operand in memory. On arm64 they are a table
+// of 16 bytes each, which R26 points to.
 func (o *out) konst(name string, bits uint32) string {
 	if o.consts == nil {
 		o.consts = map[string]uint32{}
 	}
-	if old, ok := o.consts[name]; ok && old != bits {
+	old, ok := o.consts[name]
+	if ok && old != bits {
 		panic("gen: two constants named " + name)
 	}
+	if !ok {
+		o.constNames = append(o.constNames, name)
+	}
 	o.consts[name] = bits
+	if o.isa.reg == "V" {
+		return fmt.Sprintf("%d(R26)", 16*slices.Index(o.constNames, name))
+	}
 	return name + "<>(SB)"
 }
 
 func (o *out) f(name string, v float64) string { return o.konst(name, math.Float32bits(float32(v))) }
 
 func (o *out) writeConsts() {
+	if o.isa.reg == "V" {
+		o.p("")
+		for i, name := range o.constNames {
+			x := uint64(o.consts[name])
+			for j := 0; j < 16; j += 8 {
+				o.WriteString(fmt.Sprintf("DATA consts<>+%d(SB)/8, $0x%016x // %s\n", 16*i+j, x<<32|x, name))
+			}
+		}
+		o.WriteString(fmt.Sprintf("GLOBL consts<>(SB), RODATA|NOPTR, $%d\n", 16*len(o.constNames)))
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.consts)) {
 		o.p("")
 		for i := 0; i < 64; i += 8 {
@@ -256,7 +359,7 @@ func (x *kernel) write(o *out, s isa) {
 		var windows []*kc
 		per := x.regs
 		for u := range n {
-			w := &kc{out: o, s: s, base: u * per, reg: maps.Clone(fixed)}
+			w := &kc{out: o, base: u * per, reg: maps.Clone(fixed)}
 			windows = append(windows, w)
 		}
 		for u, w := range windows {
@@ -352,7 +455,8 @@ func loadMask(o *out, s isa, n, mask string) {
 }
 
 // vecFile writes the elementwise kernels and the reductions.
-func vecFile(o *out, s isa) {
+func vecFile(o *out) string {
+	s := o.isa
 	for _, k := range kernels {
 		k.write(o, s)
 	}
@@ -362,12 +466,13 @@ func vecFile(o *out, s isa) {
 	maxIndex(o, s)
 	packFile(o, s)
 	o.writeConsts()
+	return ""
 }
 
 // dispatch returns the Go functions that call the kernels of the level in use,
-// for the build with assembly and for the one without.
-func dispatch() (asm, noasm string) {
-	var x, y strings.Builder
+// for amd64, arm64, and the builds without assembly.
+func dispatch() (amd64, arm64, noasm string) {
+	var x, y, z strings.Builder
 	emit := func(name string, a *args, result string) {
 		ret, res := "", ""
 		if result != "" {
@@ -378,7 +483,8 @@ func dispatch() (asm, noasm string) {
 			fmt.Fprintf(&x, "\t\treturn\n")
 		}
 		fmt.Fprintf(&x, "\t}\n\t%s%sAVX2(%s)\n}\n", ret, name, a.names())
-		fmt.Fprintf(&y, "\nfunc %s%s%s { panic(noAsm) }\n", name, a.signature(), res)
+		fmt.Fprintf(&y, "\nfunc %s%s%s { %s%sNEON(%s) }\n", name, a.signature(), res, ret, name, a.names())
+		fmt.Fprintf(&z, "\nfunc %s%s%s { panic(noAsm) }\n", name, a.signature(), res)
 	}
 	for _, k := range kernels {
 		a, _ := k.args()
@@ -392,5 +498,5 @@ func dispatch() (asm, noasm string) {
 	emit("transpose8", transposeArgs(), "")
 	emit("packRows1", packRowsArgs(), "")
 	emit("packRows2", packRowsArgs(), "")
-	return x.String(), y.String()
+	return x.String(), y.String(), z.String()
 }
