@@ -183,7 +183,7 @@ func CheckQuantile(theta, weights, s *tensor.Tensor, q float64) {
 // m sorted values that the q-quantile interpolates, and the weight of the
 // second; with weight 0 only the first counts.
 func QuantilePosition(m int, q float64) (k int, w float64) {
-	pos := q * float64(m-1)
+	pos := float64(q * float64(m-1)) // rounded: a fused w could be negative
 	k = min(int(pos), m-1)
 	w = pos - float64(k)
 	if k == m-1 {
