@@ -12,6 +12,7 @@
 package gnn
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -32,6 +33,8 @@ type Batch struct {
 	x          *autodiff.Var
 	normalized *autodiff.Sparse
 	viewGraphs *backend.Indices
+	edges      *autodiff.Var // of the last call of EdgeCounts or EdgeBitCounts
+	edgesOf    string        // what it was called with
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch that was never told
@@ -106,6 +109,27 @@ func (b *Batch) Normalized() *autodiff.Sparse {
 		b.normalized = &autodiff.Sparse{A: a, T: at}
 	}
 	return b.normalized
+}
+
+// EdgeCounts is the matrix [N×Width] of [graph.Batch.EdgeCounts], made at the
+// first call: the layers of an encoder share it.
+func (b *Batch) EdgeCounts(c graph.EdgeColumns) *autodiff.Var {
+	return b.edgeCounts(fmt.Sprint(c), c.Width(), func() []float32 { return b.Host.EdgeCounts(c) })
+}
+
+// EdgeBitCounts is the matrix [N×(bits+1)] of [graph.Batch.EdgeBitCounts], made
+// at the first call.
+func (b *Batch) EdgeBitCounts(bits int, loop int32) *autodiff.Var {
+	return b.edgeCounts(fmt.Sprint(bits, loop), bits+1, func() []float32 { return b.Host.EdgeBitCounts(bits, loop) })
+}
+
+func (b *Batch) edgeCounts(of string, width int, counts func() []float32) *autodiff.Var {
+	if b.edges == nil || b.edgesOf != of {
+		x := b.tape.Alloc(b.Host.Nodes(), width)
+		b.tape.Backend().Upload32(x, counts())
+		b.edges, b.edgesOf = b.tape.Const(x), of
+	}
+	return b.edges
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

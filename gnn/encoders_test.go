@@ -40,6 +40,41 @@ var encoders = []struct {
 			return gnn.NewResGCN(be, gnn.ResGCNConfig{In: 3, Hidden: 4, Layers: 2}, newRand(2))
 		}, denseGraphs,
 	},
+	{
+		"ChemGIN", func(be backend.Backend) encoder {
+			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 2}, newRand(3))
+		}, moleculeGraphs,
+	},
+	{
+		"BioGIN", func(be backend.Backend) encoder {
+			return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 2}, newRand(4))
+		}, proteinGraphs,
+	},
+	{
+		"BioGIN with center", func(be backend.Backend) encoder {
+			return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 2, Center: true}, newRand(4))
+		}, proteinGraphs,
+	},
+}
+
+func moleculeGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
+	return labelled(randomGraphs(t, seed, gnn.AtomTypes*gnn.ChiralityTags, false, directed, sizes...), seed, gnn.BondTypes*gnn.BondDirections)
+}
+
+func proteinGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
+	return labelled(randomGraphs(t, seed, gnn.NodeFlags, false, directed, sizes...), seed, 1<<gnn.EdgeBits)
+}
+
+// labelled gives every entry a label below n.
+func labelled(gs []*graph.Graph, seed uint64, n int32) []*graph.Graph {
+	rng := newRand(seed)
+	for _, g := range gs {
+		g.EdgeLabel = make([]int32, len(g.Adj))
+		for k := range g.EdgeLabel {
+			g.EdgeLabel[k] = rng.Int32N(n)
+		}
+	}
+	return gs
 }
 
 func denseGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
@@ -102,8 +137,25 @@ func TestEncoderGradients(t *testing.T) {
 	})
 }
 
-// visible returns the parameters whose gradient is not zero by construction.
-func visible(e encoder, mode nn.Mode) []*autodiff.Param { return e.Parameters() }
+// visible returns the parameters whose gradient is not zero by construction, as
+// that of a bias is in front of a norm that trains.
+func visible(e encoder, mode nn.Mode) (ps []*autodiff.Param) {
+	hidden := ""
+	if mode == nn.Train {
+		switch e.(type) {
+		case *gnn.ChemGIN:
+			hidden = ".mlp.2.bias"
+		case *gnn.BioGIN:
+			hidden = ".mlp.0.bias"
+		}
+	}
+	for _, p := range e.Parameters() {
+		if hidden == "" || !strings.HasSuffix(p.Name, hidden) {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
 
 // pass is what a forward and a backward pass leave behind.
 func pass(be backend.Backend, e encoder, b *graph.Batch, mode nn.Mode, opts ...autodiff.Option) encoded {
@@ -159,7 +211,11 @@ func TestEncoderInvariances(t *testing.T) {
 			rng := newRand(11)
 			var ps []*graph.Graph
 			for _, g := range gs {
-				p := permuted(g, rng.Perm(g.Nodes()))
+				perm := []int{0} // the first node is the center of BioGIN
+				for _, k := range rng.Perm(g.Nodes() - 1) {
+					perm = append(perm, k+1)
+				}
+				p := permuted(g, perm)
 				if err := p.Validate(); err != nil {
 					t.Fatal(err)
 				}
@@ -255,5 +311,87 @@ func TestResGCNMisuse(t *testing.T) {
 			}()
 			c.f()
 		}()
+	}
+}
+
+// TestGINEConvFormula computes y_i = MLP(x_i + e_loop + Σ (x_j + e_ji)) by hand,
+// with an MLP that adds its inputs.
+func TestGINEConvFormula(t *testing.T) {
+	g := &graph.Graph{Ptr: []int32{0, 0, 2, 3}, Adj: []int32{0, 2, 1}, EdgeLabel: []int32{1*3 + 2, 0, 3 * 3}, Directed: true,
+		X: graph.Features{Width: 1, Category: []int32{0, 0, 0}}}
+	onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+		c := gnn.NewGINEConv(be, "conv", 1, 1, 1, gnn.BondColumns(), newRand(1))
+		for _, l := range c.MLP.Layers {
+			be.Fill(l.W.Value, 1)
+			be.Fill(l.B.Value, 0)
+		}
+		be.Upload(c.Tables[0].Table.Value, []float64{10, 20, 30, 40, 50, 60})
+		be.Upload(c.Tables[1].Table.Value, []float64{0.1, 0.2, 0.3})
+		tape := autodiff.NewInference(be, opts...)
+		defer tape.Reset()
+		y := c.Forward(gnn.NewBatch(tape, graph.Collate(g)), tape.Matrix(3, 1, []float64{1, 2, 4}))
+		// Self-loops give 50.1; node 1 hears 0 over (1,2) and 2 over (0,0), node 2 hears 1 over (3,0).
+		checkClose(t, "y", y.Data(), []float64{1 + 50.1, 2 + 50.1 + 1 + 20.3 + 4 + 10.1, 4 + 50.1 + 2 + 40.1}, tol)
+	})
+}
+
+// TestBioConvFormula is the same for edge vectors; batch norm evaluates with
+// statistics 0 and 1, and sees positive numbers.
+func TestBioConvFormula(t *testing.T) {
+	g := &graph.Graph{Ptr: []int32{0, 0, 2, 3}, Adj: []int32{0, 2, 1}, EdgeLabel: []int32{1, 1<<6 | 1<<2, 1 << 8}, Directed: true,
+		X: graph.Features{Width: 1, Category: []int32{0, 0, 0}}}
+	onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+		c := gnn.NewBioConv(be, "conv", 1, newRand(1))
+		c.Norm.Eps = 0
+		be.Upload(c.Edge.W.Value, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9})
+		be.Upload(c.Edge.B.Value, []float64{0.5})
+		be.Upload(c.First.W.Value, []float64{1, 0, 0, 1})
+		be.Fill(c.First.B.Value, 0)
+		be.Upload(c.Second.W.Value, []float64{1, 100})
+		be.Fill(c.Second.B.Value, 0)
+		tape := autodiff.NewInference(be, opts...)
+		defer tape.Reset()
+		y := c.Forward(gnn.NewBatch(tape, graph.Collate(g)), tape.Matrix(3, 1, []float64{1, 2, 4}), nn.Eval)
+		checkClose(t, "y", y.Data(), []float64{1 + 100*8.5, 7 + 100*(8.5+1.5+10.5), 6 + 100*(8.5+9.5)}, tol)
+	})
+}
+
+func TestCategoricalMisuse(t *testing.T) {
+	be := ref.New()
+	tape := autodiff.NewTape(be)
+	chem := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 1}, newRand(1))
+	bio := gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 1, Center: true}, newRand(1))
+	for want, f := range map[string]func(){
+		"want positive sizes": func() { gnn.NewChemGIN(be, gnn.ChemGINConfig{}, newRand(1)) },
+		"gnn: ChemGIN: want 360 categories of nodes; the features have width 3 (one-hot: true)": func() {
+			chem.Forward(gnn.NewBatch(tape, graph.Collate(randomGraphs(t, 1, 3, false, false, 4)...)), nn.Eval)
+		},
+		"gnn: BioGIN: graph 1 of the batch has no center": func() {
+			gs := proteinGraphs(t, 1, false, 3)
+			bio.Forward(gnn.NewBatch(tape, graph.Collate(gs[0], empty(gnn.NodeFlags, false), gs[0])), nn.Eval)
+		},
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), want) {
+					t.Errorf("panic %v, want %q in it", r, want)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+// TestEncoderDropout: dropout changes what Train mode computes, anew at every
+// pass, and nothing in Eval mode.
+func TestEncoderDropout(t *testing.T) {
+	be := ref.New()
+	b := twoViews(moleculeGraphs(t, 4, false, 9, 7, 5, 6))
+	plain := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2}, newRand(3))
+	drops := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2, Dropout: 0.5}, newRand(3))
+	checkClose(t, "Eval", pass(be, drops, b, nn.Eval).h, pass(be, plain, b, nn.Eval).h, 0)
+	first, second := pass(be, drops, b, nn.Train).h, pass(be, drops, b, nn.Train).h
+	if slices.Equal(first, second) || slices.Equal(first, pass(be, plain, b, nn.Train).h) {
+		t.Error("dropout does nothing, or the same at every pass")
 	}
 }

@@ -290,12 +290,21 @@ func permuted(g *graph.Graph, perm []int) *graph.Graph {
 	q := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, X: graph.Features{Width: w}}
 	for p := range n {
 		i := inverse[p]
-		row := []int32{}
-		for _, j := range g.Neighbors(i) {
-			row = append(row, int32(perm[j]))
+		row, label := []int32{}, map[int32]int32{}
+		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
+			j := int32(perm[g.Adj[k]])
+			row = append(row, j)
+			if g.EdgeLabel != nil {
+				label[j] = g.EdgeLabel[k]
+			}
 		}
 		slices.Sort(row)
 		q.Adj = append(q.Adj, row...)
+		if g.EdgeLabel != nil {
+			for _, j := range row {
+				q.EdgeLabel = append(q.EdgeLabel, label[j])
+			}
+		}
 		q.Ptr = append(q.Ptr, int32(len(q.Adj)))
 		if g.X.OneHot() {
 			q.X.Category = append(q.X.Category, g.X.Category[i])

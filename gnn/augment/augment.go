@@ -36,9 +36,12 @@ type Workspace struct {
 	rest     []int32
 
 	from, to []int32  // edges to add
+	label    []int32  // their categories, if edges have some
 	table    []uint64 // hash set of them
 	// The same sorted, see sortAdded.
-	byFrom, byFromTo, sorted, end []int32
+	byFrom, byFromTo, byFromLabel, sorted, sortedLabel, end []int32
+
+	row []int64 // the entries of a node: source and category
 
 	mean []float64
 }

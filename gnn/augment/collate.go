@@ -1,6 +1,7 @@
 package augment
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -128,18 +129,23 @@ func (w *worker) doAugment() {
 func (c *Collator) place(n int) {
 	dst := c.job.dst
 	nodes, entries, graphs := 0, 0, 0
-	onehot := true
+	onehot, labels := true, 0
 	for _, w := range c.workers[:n] {
 		w.node, w.entry, w.at = nodes, entries, graphs
 		nodes += w.part.Nodes()
 		entries += len(w.part.Adj)
 		graphs += w.part.Graphs()
+		labels += len(w.part.EdgeLabel)
 		onehot = onehot && w.part.X.OneHot()
 		dst.Asymmetric = dst.Asymmetric || w.part.Asymmetric
 		dst.Multigraph = dst.Multigraph || w.part.Multigraph
 	}
 	dst.Ptr = extend(dst.Ptr, nodes)
 	dst.Adj = extend(dst.Adj, entries)
+	dst.EdgeLabel = extend(dst.EdgeLabel, labels)
+	if labels != 0 && labels != entries {
+		panic(fmt.Sprintf("augment: Collator: %d edge labels for %d entries: only some of the graphs have them", labels, entries))
+	}
 	dst.GraphPtr = extend(dst.GraphPtr, graphs)
 	if onehot {
 		dst.X.Category = extend(dst.X.Category, nodes)
@@ -157,6 +163,9 @@ func (w *worker) doCopy() {
 	dst, part := w.c.job.dst, &w.part
 	shifted(dst.Ptr[w.node+1:], part.Ptr[1:], int32(w.entry))
 	shifted(dst.Adj[w.entry:], part.Adj, int32(w.node))
+	if len(part.EdgeLabel) > 0 {
+		copy(dst.EdgeLabel[w.entry:], part.EdgeLabel)
+	}
 	shifted(dst.GraphPtr[w.at+1:], part.GraphPtr[1:], int32(w.node))
 	width := dst.X.Width
 	switch n := part.Nodes(); {

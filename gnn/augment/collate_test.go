@@ -83,7 +83,8 @@ func sameBatch(t *testing.T, got, want *graph.Batch) {
 	for name, same := range map[string]bool{
 		"GraphPtr": slices.Equal(got.GraphPtr, want.GraphPtr), "ViewPtr": slices.Equal(got.ViewPtr, want.ViewPtr),
 		"Ptr": slices.Equal(got.Ptr, want.Ptr), "Adj": slices.Equal(got.Adj, want.Adj),
-		"Category": slices.Equal(got.X.Category, want.X.Category), "Dense": slices.Equal(got.X.Dense, want.X.Dense),
+		"EdgeLabel": slices.Equal(got.EdgeLabel, want.EdgeLabel),
+		"Category":  slices.Equal(got.X.Category, want.X.Category), "Dense": slices.Equal(got.X.Dense, want.X.Dense),
 		"the kind of features": got.X.OneHot() == want.X.OneHot() && (got.X.Category == nil) == (want.X.Category == nil),
 		"Width":                got.X.Width == want.X.Width,
 		"Asymmetric":           got.Asymmetric == want.Asymmetric, "Multigraph": got.Multigraph == want.Multigraph,
@@ -105,9 +106,14 @@ func TestCollateWorkers(t *testing.T) {
 		"mixture":  mixture(),
 		"one view": {Choice{NodeDropping{0.2}, Subgraph{0.2}}},
 		// Some chunks have no masked row: the batch turns dense in the middle.
-		"late mask": {Identity{}, Identity{}, AttributeMasking{0.2}},
+		"edge labels": mixture(),
+		"late mask":   {Identity{}, Identity{}, AttributeMasking{0.2}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			graphs := graphs
+			if name == "edge labels" {
+				graphs = labelledAll(graphs)
+			}
 			var want graph.Batch
 			var ws Workspace
 			for v, a := range views {

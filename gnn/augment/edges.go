@@ -10,7 +10,8 @@ import (
 // EdgePerturbation removes ⌊r·E⌋ of the E edges and adds as many that the graph
 // does not have; all such views are equally likely. If the graph lacks fewer
 // edges than that, it adds all it lacks. There are no self-loops, and removed
-// edges do not come back.
+// edges do not come back. Where edges have categories, every edge that is added
+// takes that of one that is removed.
 //
 // For an undirected graph E is the number of undirected edges, and the view is
 // undirected too; for a directed graph it is the number of entries. O(n+E),
@@ -48,7 +49,7 @@ func (a EdgePerturbation) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Ran
 	} else { // pairs < 4·edges, so that walking them all is O(E)
 		ws.addByList(g, add, int(pairs)-edges, rng)
 	}
-	perturb(dst, g, drop, ws)
+	perturb(dst, g, drop, !g.Directed, ws)
 }
 
 // bothWays turns marks of the undirected edges of a symmetric graph, numbered
@@ -138,14 +139,39 @@ func (ws *Workspace) add(j, i int32, both bool) {
 	}
 }
 
+// labelAdded gives the edges of ws.from and ws.to the categories of marked
+// entries, in order. both says that edges were marked, and are added, with their
+// reverse next to them; there are as many marked as added at least.
+func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, both bool) {
+	ws.label = ws.label[:0]
+	if g.EdgeLabel == nil {
+		return
+	}
+	for i := range g.Nodes() {
+		for k := g.Ptr[i]; k < g.Ptr[i+1] && len(ws.label) < len(ws.from); k++ {
+			switch {
+			case !drop[k] || both && int(g.Adj[k]) < i:
+			case both:
+				ws.label = append(ws.label, g.EdgeLabel[k], g.EdgeLabel[k])
+			default:
+				ws.label = append(ws.label, g.EdgeLabel[k])
+			}
+		}
+	}
+}
+
 // perturb appends the graph without the marked entries and with the edges of
-// ws.from and ws.to.
-func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, ws *Workspace) {
+// ws.from and ws.to; for both see labelAdded.
+func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Workspace) {
 	dst.BeginGraph(g.X.Width)
 	dst.Asymmetric = dst.Asymmetric || g.Directed
 	base := int32(dst.Nodes())
 	appendFeatures(dst, &g.X, nil, int(base))
-	sources, end := ws.sortAdded(g.Nodes())
+	ws.labelAdded(g, drop, both)
+	sources, labels, end := ws.sortAdded(g.Nodes())
+	if g.EdgeLabel != nil {
+		dst.EdgeLabel = perturbedLabels(dst.EdgeLabel, g, drop, sources, labels, end)
+	}
 	start := int32(0)
 	for i := range g.Nodes() {
 		added := sources[start:end[i]]
@@ -169,23 +195,50 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, ws *Workspace) {
 	dst.EndGraph()
 }
 
+// perturbedLabels appends the edge labels of a perturbed graph to dst, in the
+// order in which perturb lists its edges.
+func perturbedLabels(dst []int32, g *graph.Graph, drop []bool, sources, labels, end []int32) []int32 {
+	at := int32(0)
+	for i := range g.Nodes() {
+		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
+			if drop[k] {
+				continue
+			}
+			for ; at < end[i] && sources[at] < g.Adj[k]; at++ {
+				dst = append(dst, labels[at])
+			}
+			dst = append(dst, g.EdgeLabel[k])
+		}
+		dst = append(dst, labels[at:end[i]]...)
+		at = end[i]
+	}
+	return dst
+}
+
 // sortAdded sorts the added edges by target and then by source, by counting:
-// those with target i are sources[end[i-1]:end[i]], ascending.
-func (ws *Workspace) sortAdded(n int) (sources, end []int32) {
+// those with target i are sources[end[i-1]:end[i]], ascending. labels are their
+// categories, if there are any.
+func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 	m := len(ws.from)
-	from, to := resize(&ws.byFrom, m), resize(&ws.byFromTo, m)
+	from, to, label := resize(&ws.byFrom, m), resize(&ws.byFromTo, m), resize(&ws.byFromLabel, len(ws.label))
 	end = ws.starts(n, ws.from)
 	for k, j := range ws.from {
 		from[end[j]], to[end[j]] = j, ws.to[k]
+		if len(label) > 0 {
+			label[end[j]] = ws.label[k]
+		}
 		end[j]++
 	}
-	sources = resize(&ws.sorted, m)
+	sources, labels = resize(&ws.sorted, m), resize(&ws.sortedLabel, len(label))
 	end = ws.starts(n, to)
 	for k, i := range to {
 		sources[end[i]] = from[k]
+		if len(label) > 0 {
+			labels[end[i]] = label[k]
+		}
 		end[i]++
 	}
-	return sources, end
+	return sources, labels, end
 }
 
 // starts returns where the run of each of the keys 0..n-1 starts when keys are

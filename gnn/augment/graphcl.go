@@ -180,6 +180,9 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 	nodes := ws.marked(stays)
 	id := ws.number(n, nodes, int32(base))
 	appendFeatures(dst, &g.X, nodes, base)
+	if g.EdgeLabel != nil {
+		dst.EdgeLabel = keptLabels(dst.EdgeLabel, g, drop, nodes, strip)
+	}
 	for _, i := range nodes {
 		self := !strip && int(i) < len(loop) && !loop[i]
 		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
@@ -198,6 +201,28 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 		dst.Ptr = append(dst.Ptr, int32(len(dst.Adj)))
 	}
 	dst.EndGraph()
+}
+
+// keptLabels appends the edge labels of the unmarked entries of the nodes to
+// dst, in the order in which appendEntries lists them.
+func keptLabels(dst []int32, g *graph.Graph, drop []bool, nodes []int32, strip bool) []int32 {
+	loop := drop[g.Entries():]
+	for _, i := range nodes {
+		self := !strip && int(i) < len(loop) && !loop[i]
+		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
+			if self && g.Adj[k] > i {
+				dst = append(dst, -1)
+				self = false
+			}
+			if !drop[k] {
+				dst = append(dst, g.EdgeLabel[k])
+			}
+		}
+		if self {
+			dst = append(dst, -1)
+		}
+	}
+	return dst
 }
 
 // GraphCLSemi is an augmentation as the code for GraphCL's semi-supervised
@@ -249,7 +274,7 @@ func (a GraphCLSemi) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws
 				ws.add(int32(j), int32(i), false)
 			}
 		}
-		perturb(dst, g, drop, ws)
+		perturb(dst, g, drop, false, ws)
 		if k > 0 {
 			dst.Asymmetric, dst.Multigraph = true, true
 		}

@@ -149,6 +149,9 @@ func induce(dst *graph.Batch, g *graph.Graph, nodes []int32, ascending bool, ws 
 	at := len(dst.Adj)
 	adj := slices.Grow(dst.Adj, len(g.Adj))
 	adj = adj[:cap(adj)]
+	if g.EdgeLabel != nil {
+		dst.EdgeLabel = ws.inducedLabels(dst.EdgeLabel, g, nodes, id, ascending)
+	}
 	for _, v := range nodes {
 		start := at
 		for _, j := range g.Adj[g.Ptr[v]:g.Ptr[v+1]] {
@@ -164,6 +167,26 @@ func induce(dst *graph.Batch, g *graph.Graph, nodes []int32, ascending bool, ws 
 	}
 	dst.Ptr, dst.Adj = ptr, adj[:at]
 	dst.EndGraph()
+}
+
+// inducedLabels appends the edge labels of the subgraph of the given nodes to
+// dst, in the order in which induce lists its edges.
+func (ws *Workspace) inducedLabels(dst []int32, g *graph.Graph, nodes, id []int32, ascending bool) []int32 {
+	for _, v := range nodes {
+		ws.row = ws.row[:0]
+		for k := g.Ptr[v]; k < g.Ptr[v+1]; k++ {
+			if j := id[g.Adj[k]]; j >= 0 {
+				ws.row = append(ws.row, int64(j)<<32|int64(g.EdgeLabel[k]))
+			}
+		}
+		if !ascending {
+			slices.Sort(ws.row) // by source
+		}
+		for _, x := range ws.row {
+			dst = append(dst, int32(x))
+		}
+	}
+	return dst
 }
 
 // appendFeatures appends the features of the given nodes, or of all if nodes is

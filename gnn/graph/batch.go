@@ -23,6 +23,9 @@ type Batch struct {
 	ViewPtr []int32
 	// Ptr and Adj are the adjacency by target, as in [Graph].
 	Ptr, Adj []int32
+	// EdgeLabel is the category of every entry of Adj; empty if the graphs have
+	// none. A self-loop that an augmentation made has the category -1.
+	EdgeLabel []int32
 	// X are the features of all nodes.
 	X Features
 	// Asymmetric records that some graph has an edge without its reverse; the
@@ -37,8 +40,9 @@ type Batch struct {
 	spareDense    []float32
 	spareCategory []int32
 
-	degree []float64 // memory of Normalized
+	degree []float64 // memory of Normalized, EdgeCounts and EdgeBitCounts
 	normal [2]Weighted
+	counts []float32
 }
 
 // Nodes returns the number of nodes of all graphs.
@@ -56,7 +60,7 @@ func (b *Batch) Reset(width int) {
 	b.GraphPtr = append(b.GraphPtr[:0], 0)
 	b.ViewPtr = append(b.ViewPtr[:0], 0)
 	b.Ptr = append(b.Ptr[:0], 0)
-	b.Adj = b.Adj[:0]
+	b.Adj, b.EdgeLabel = b.Adj[:0], b.EdgeLabel[:0]
 	b.Asymmetric, b.Multigraph = false, false
 	b.X.Width = width
 	if b.X.Dense != nil {
@@ -72,6 +76,7 @@ func (b *Batch) Append(g *Graph) {
 	base, entries := b.Nodes(), len(b.Adj)
 	b.Asymmetric = b.Asymmetric || g.Directed
 	b.Adj = appendShifted(b.Adj, g.Adj, int32(base))
+	b.EdgeLabel = append(b.EdgeLabel, g.EdgeLabel...)
 	b.Ptr = appendShifted(b.Ptr, g.Ptr[1:], int32(entries))
 	switch {
 	case g.X.OneHot() && b.X.OneHot():
@@ -109,7 +114,8 @@ func appendOneHot(dst []float32, category []int32, width int) []float32 {
 
 // BeginGraph and EndGraph bracket the writing of one graph straight into the
 // batch's slices, as augmentations do: between them the caller appends rows to
-// Adj and Ptr (with node numbers of the batch) and features to X.
+// Adj and Ptr (with node numbers of the batch), features to X and, if the graph
+// has them, categories of its edges to EdgeLabel.
 // BeginGraph panics if width is not the batch's.
 func (b *Batch) BeginGraph(width int) {
 	if len(b.GraphPtr) == 0 {
@@ -120,8 +126,14 @@ func (b *Batch) BeginGraph(width int) {
 	}
 }
 
-// EndGraph closes the graph begun by BeginGraph.
-func (b *Batch) EndGraph() { b.GraphPtr = append(b.GraphPtr, int32(b.Nodes())) }
+// EndGraph closes the graph begun by BeginGraph. It panics if some graphs of the
+// batch have edge labels and others, with edges, do not.
+func (b *Batch) EndGraph() {
+	if len(b.EdgeLabel) != 0 && len(b.EdgeLabel) != len(b.Adj) {
+		panic(fmt.Sprintf("graph: Batch: %d edge labels for %d entries: only some of the graphs have them", len(b.EdgeLabel), len(b.Adj)))
+	}
+	b.GraphPtr = append(b.GraphPtr, int32(b.Nodes()))
+}
 
 // EndView closes a view: the graphs since the last EndView belong to it.
 // A batch of plain graphs calls it once, at the end.
@@ -203,6 +215,9 @@ func (b *Batch) Validate() error {
 	n := b.Nodes()
 	if err := validateCSR(b.Ptr, b.Adj, n, csrRules{loops: true, repeats: b.Multigraph}); err != nil {
 		return err
+	}
+	if len(b.EdgeLabel) != 0 && len(b.EdgeLabel) != len(b.Adj) {
+		return fmt.Errorf("graph: %d edge labels for %d entries", len(b.EdgeLabel), len(b.Adj))
 	}
 	if err := validatePtr("GraphPtr", b.GraphPtr, n); err != nil {
 		return err

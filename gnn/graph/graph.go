@@ -73,7 +73,9 @@ type Graph struct {
 	// Adj lists, row by row, the sources of the edges that end in the row's
 	// node, ascending and distinct.
 	Adj []int32
-	// EdgeLabel is the category of every entry of Adj, or nil.
+	// EdgeLabel is the category of every entry of Adj, or nil. A number may stand
+	// for several columns of labels (Dataset.EdgeLabels of package dataset), or
+	// its bits for yes-or-no properties of the edge.
 	EdgeLabel []int32
 	// Directed records that some edge lacks its reverse. Loaders set it; the
 	// undirected benchmark graphs leave it false, and a batch of them serves as

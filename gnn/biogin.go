@@ -1,0 +1,152 @@
+package gnn
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+)
+
+// The edges of the protein graphs of Hu et al. (2020), which [BioGIN] takes, are
+// vectors of nine zeros and ones: the bits of the edge's label.
+const (
+	EdgeBits     = 9      // bits 0 to 6 are channels of evidence; bit 8 masks
+	EdgeSelfLoop = 1 << 7 // the label of a self-loop
+	NodeFlags    = 2      // categories of nodes; proteins have 1
+)
+
+// BioConv is the layer of Hu et al.'s encoder of protein graphs:
+//
+//	y_i = MLP(Σ_{j→i} [x_j ; W·v_ji + b]),
+//
+// where v_ji are the bits of the edge's label, j = i is among the neighbours
+// with the bits of EdgeSelfLoop, and MLP is Linear → BatchNorm → ReLU → Linear.
+// As in [GINEConv] the sum over edges is that of their bits.
+type BioConv struct {
+	Edge          *nn.Linear // [EdgeBits×width]
+	First, Second *nn.Linear
+	Norm          *nn.BatchNorm
+}
+
+// NewBioConv returns a layer width → 2·width → width with PyTorch's default
+// linear layers.
+func NewBioConv(be backend.Backend, name string, width int, rng *rand.Rand) *BioConv {
+	linear := func(part string, in, out int) *nn.Linear {
+		l := nn.NewLinear(be, name+"."+part, in, out, nn.KaimingUniform, rng)
+		l.ResetBias(be, rng)
+		return l
+	}
+	return &BioConv{
+		Edge:  linear("edge_encoder", EdgeBits, width),
+		First: linear("mlp.0", 2*width, 2*width), Norm: nn.NewBatchNorm(be, name+".mlp.1", 2*width),
+		Second: linear("mlp.3", 2*width, width),
+	}
+}
+
+// Forward returns y [N×width] for x [N×width].
+func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+	edges := b.EdgeBitCounts(EdgeBits, EdgeSelfLoop).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
+	y := c.First.Forward(autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges))
+	return c.Second.Forward(c.Norm.Forward(y, b.ViewPtr, mode).ReLU())
+}
+
+func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }
+
+// Parameters returns those of the edges and of the MLP.
+func (c *BioConv) Parameters() []*autodiff.Param { return parameters(c.modules()) }
+
+// Buffers returns the norm's running statistics.
+func (c *BioConv) Buffers() []*nn.Buffer { return buffers(c.modules()) }
+
+// BioGINConfig describes a [BioGIN].
+type BioGINConfig struct {
+	Hidden  int     // width of every layer; 300 in the literature
+	Layers  int     // 5 in the literature
+	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
+	// Center puts the features of each graph's first node, the protein that the
+	// ego network is about, behind the mean over all nodes.
+	Center bool
+}
+
+// BioGIN is the encoder of protein graphs of Hu et al. (2020):
+//
+//	x ← E[flag]                                     [N×Hidden]
+//	x ← Dropout(ReLU(BioConv(x)))                   Layers times, the last without ReLU
+//	h ← the mean of x over the nodes of a graph     [B×Hidden]
+//
+// or, with Center, [mean ; x of the first node], [B×2·Hidden]. Features must be
+// categories of width NodeFlags.
+type BioGIN struct {
+	Config BioGINConfig
+	Flag   *nn.Embedding
+	Convs  []*BioConv
+	Drops  []*nn.Dropout
+}
+
+// NewBioGIN returns an encoder with a Xavier-uniform table and PyTorch's default
+// linear layers.
+func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
+	if c.Hidden < 1 || c.Layers < 1 {
+		panic(fmt.Sprintf("gnn: NewBioGIN: want positive sizes, have %+v", c))
+	}
+	g := &BioGIN{Config: c, Flag: nn.NewEmbedding(be, "encoder.input_node_embeddings", NodeFlags, c.Hidden, rng)}
+	for l := range c.Layers {
+		g.Convs = append(g.Convs, NewBioConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, rng))
+		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
+	}
+	return g
+}
+
+// Width returns the width of the embedding.
+func (g *BioGIN) Width() int {
+	if g.Config.Center {
+		return 2 * g.Config.Hidden
+	}
+	return g.Config.Hidden
+}
+
+// Forward returns the embeddings [B×Width] of the graphs of a batch. With Center
+// it panics if a graph has no node.
+func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	x := g.Nodes(b, mode)
+	mean := GlobalMeanPool(x, b)
+	if !g.Config.Center {
+		return mean
+	}
+	ptr := b.Host.GraphPtr
+	for k := range b.Host.Graphs() {
+		if ptr[k] == ptr[k+1] {
+			panic(fmt.Sprintf("gnn: BioGIN: graph %d of the batch has no center", k))
+		}
+	}
+	return autodiff.ConcatCols(mean, x.GatherRows(ptr[:b.Host.Graphs()]))
+}
+
+// Nodes returns the features [N×Hidden] of the nodes after the last layer.
+func (g *BioGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
+	x := b.embedded("BioGIN", NodeFlags, func() *autodiff.Var { return b.tape.Param(g.Flag.Table) })
+	for l, conv := range g.Convs {
+		x = conv.Forward(b, x, mode)
+		if l < len(g.Convs)-1 {
+			x = x.ReLU()
+		}
+		x = g.Drops[l].Forward(x, mode)
+	}
+	return x
+}
+
+func (g *BioGIN) modules() []nn.Module {
+	ms := []nn.Module{g.Flag}
+	for _, c := range g.Convs {
+		ms = append(ms, c)
+	}
+	return ms
+}
+
+// Parameters returns those of all layers, from the table on.
+func (g *BioGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
+
+// Buffers returns the running statistics, layer by layer.
+func (g *BioGIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

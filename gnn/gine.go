@@ -1,0 +1,176 @@
+package gnn
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// GINEConv is the GIN layer with edge embeddings of Hu et al. (2020):
+//
+//	y_i = MLP(x_i + e_loop + Σ_{j→i} (x_j + e_ji)),
+//
+// where e_ji is the sum of one row of each table, chosen by the columns of the
+// edge's label, and e_loop that of a self-loop. There is no ReLU in the message,
+// so the sum of the e_ji is the matrix of [graph.Batch.EdgeCounts] times the
+// tables: no layer ever holds a row for each edge.
+type GINEConv struct {
+	MLP     *nn.MLP
+	Columns graph.EdgeColumns
+	// Tables has one table [width×in] for each column.
+	Tables []*nn.Embedding
+}
+
+// NewGINEConv returns a layer in → hidden → out with PyTorch's default linear
+// layers and Xavier-uniform tables.
+func NewGINEConv(be backend.Backend, name string, in, hidden, out int, columns graph.EdgeColumns, rng *rand.Rand) *GINEConv {
+	c := &GINEConv{MLP: defaultMLP(be, name+".mlp", []int{in, hidden, out}, rng), Columns: columns}
+	for k, w := range columns.Widths {
+		c.Tables = append(c.Tables, nn.NewEmbedding(be, fmt.Sprintf("%s.edge_embedding%d", name, k+1), w, in, rng))
+	}
+	return c
+}
+
+// defaultMLP is an MLP as PyTorch initialises it.
+func defaultMLP(be backend.Backend, name string, widths []int, rng *rand.Rand) *nn.MLP {
+	m := nn.NewMLP(be, name, widths, nn.KaimingUniform, rng)
+	for _, l := range m.Layers {
+		l.ResetBias(be, rng)
+	}
+	return m
+}
+
+// Forward returns y [N×out] for x [N×in].
+func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
+	tables := make([]*autodiff.Var, len(c.Tables))
+	for k, t := range c.Tables {
+		tables[k] = b.tape.Param(t.Table)
+	}
+	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(b.EdgeCounts(c.Columns).MatMul(autodiff.ConcatRows(tables...))))
+}
+
+// Parameters returns those of the MLP and the tables.
+func (c *GINEConv) Parameters() []*autodiff.Param {
+	ps := c.MLP.Parameters()
+	for _, t := range c.Tables {
+		ps = append(ps, t.Parameters()...)
+	}
+	return ps
+}
+
+// Buffers returns none.
+func (c *GINEConv) Buffers() []*nn.Buffer { return nil }
+
+// The categories of atoms and bonds of Hu et al. (2020), whose graphs [ChemGIN]
+// takes: node category = atom·ChiralityTags + tag with atom the atomic number
+// less 1, and edge label = type·BondDirections + direction with types single,
+// double, triple and aromatic.
+const (
+	AtomTypes      = 120 // 0 to 117; 119 is a masked atom
+	ChiralityTags  = 3
+	BondTypes      = 6 // 0 to 3; 4 is the self-loop, 5 a masked bond
+	BondDirections = 3
+)
+
+// BondColumns are the columns of a bond's label.
+func BondColumns() graph.EdgeColumns {
+	return graph.EdgeColumns{Widths: []int{BondTypes, BondDirections}, SelfLoop: []int{4, 0}}
+}
+
+// ChemGINConfig describes a [ChemGIN].
+type ChemGINConfig struct {
+	Hidden  int     // width of every layer; 300 in the literature
+	Layers  int     // 5 in the literature
+	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
+}
+
+// ChemGIN is the encoder of molecules of Hu et al. (2020), which GraphCL and
+// SpecMatch-CL use for transfer learning:
+//
+//	x ← E_atom[atom] + E_chirality[tag]                        [N×Hidden]
+//	x ← Dropout(ReLU(BatchNorm(GINEConv(x))))                  Layers times, the last without ReLU
+//	h ← the mean of x over the nodes of a graph                [B×Hidden]
+//
+// with an MLP of hidden width 2·Hidden in every GINEConv. Features must be
+// categories of width AtomTypes·ChiralityTags.
+type ChemGIN struct {
+	Config          ChemGINConfig
+	Atom, Chirality *nn.Embedding
+	Convs           []*GINEConv
+	Norms           []*nn.BatchNorm
+	Drops           []*nn.Dropout
+
+	atom, chirality []int32 // of every category of nodes
+}
+
+// NewChemGIN returns an encoder with Xavier-uniform tables and PyTorch's default
+// linear layers.
+func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
+	if c.Hidden < 1 || c.Layers < 1 {
+		panic(fmt.Sprintf("gnn: NewChemGIN: want positive sizes, have %+v", c))
+	}
+	g := &ChemGIN{
+		Config:    c,
+		Atom:      nn.NewEmbedding(be, "encoder.x_embedding1", AtomTypes, c.Hidden, rng),
+		Chirality: nn.NewEmbedding(be, "encoder.x_embedding2", ChiralityTags, c.Hidden, rng),
+	}
+	for l := range c.Layers {
+		g.Convs = append(g.Convs, NewGINEConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, BondColumns(), rng))
+		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
+		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
+	}
+	for k := range int32(AtomTypes * ChiralityTags) {
+		g.atom, g.chirality = append(g.atom, k/ChiralityTags), append(g.chirality, k%ChiralityTags)
+	}
+	return g
+}
+
+// Width returns the width of the embedding, Hidden.
+func (g *ChemGIN) Width() int { return g.Config.Hidden }
+
+// Forward returns the embeddings [B×Width] of the graphs of a batch.
+func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	return GlobalMeanPool(g.Nodes(b, mode), b)
+}
+
+// Nodes returns the features [N×Width] of the nodes after the last layer.
+func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
+	x := b.embedded("ChemGIN", len(g.atom), func() *autodiff.Var {
+		return g.Atom.Forward(b.tape, g.atom).Add(g.Chirality.Forward(b.tape, g.chirality))
+	})
+	for l, conv := range g.Convs {
+		x = g.Norms[l].Forward(conv.Forward(b, x), b.ViewPtr, mode)
+		if l < len(g.Convs)-1 {
+			x = x.ReLU()
+		}
+		x = g.Drops[l].Forward(x, mode)
+	}
+	return x
+}
+
+// embedded returns for every node the row of a table, which must have the width
+// of the features for its height, that its category chooses.
+func (b *Batch) embedded(encoder string, categories int, table func() *autodiff.Var) *autodiff.Var {
+	if x := &b.Host.X; x.Width != categories || !x.OneHot() {
+		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)", encoder, categories, x.Width, x.OneHot()))
+	}
+	return table().GatherRows(b.Host.X.Category)
+}
+
+func (g *ChemGIN) modules() []nn.Module {
+	ms := []nn.Module{g.Atom, g.Chirality}
+	for l := range g.Convs {
+		ms = append(ms, g.Convs[l], g.Norms[l])
+	}
+	return ms
+}
+
+// Parameters returns those of all layers, from the tables to the last norm.
+func (g *ChemGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
+
+// Buffers returns the running statistics, layer by layer.
+func (g *ChemGIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }
