@@ -123,7 +123,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Uni
 					if err != nil {
 						return pretrain.Outcome{}, err
 					}
-					out, _, err := r.Do(ctx, be, x.dir, unit, x.protocol.Protocols, say)
+					out, _, err := r.Do(ctx, be, x.dir, unit, x.protocol, say)
 					return out, err
 				}})
 			}

@@ -113,7 +113,7 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 	}
 	t := table.New("row", columns...)
 	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: mean ± standard deviation (n-1) over %d seeds. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained and with the hard threshold at the row's p, standard deviation of the similarities, ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.settings.Folds, protocol, x.recipe.Seeds)
+		ds.Name, x.protocol.Folds, protocol, x.recipe.Seeds)
 	zero := results[0].accuracies(protocol)
 	for i, r := range results {
 		mean, std := rundir.MeanStd(r.accuracies(protocol))

@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			if err != nil {
 				return pretrain.Outcome{}, err
 			}
-			out, model, err := r.Do(ctx, be, x.dir, name(r), x.protocol.Protocols, say)
+			out, model, err := r.Do(ctx, be, x.dir, name(r), x.protocol, say)
 			if err != nil {
 				return out, err
 			}

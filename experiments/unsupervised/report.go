@@ -99,7 +99,7 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 	}
 	t := table.New("method", columns...)
 	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, mean ± standard deviation (n-1) over %d seeds. Protocol %s: %s; embeddings after epoch %d.",
-		x.settings.Folds, x.recipe.Seeds, protocol, classifiers[protocol], x.recipe.Epochs)
+		x.protocol.Folds, x.recipe.Seeds, protocol, classifiers[protocol], x.recipe.Epochs)
 	for _, method := range x.loss.Methods {
 		var cells []table.Cell
 		for _, ds := range sets {

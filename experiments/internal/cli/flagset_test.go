@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	c, _, err := parse(strings.Fields("-dataset MUTAG,NCI1 -data /d -method infonce,specmatch -beta auto:0.2 -p 50 -tau 0.5 -kappa 5" +
-		" -epochs 0 -batch 512 -lr 1e-3 -seeds 1 -first-seed 7 -protocol linear,rbf -backend cuda -precision float64 -out o")...)
+		" -epochs 0 -batch 512 -lr 1e-3 -seeds 1 -first-seed 7 -protocol linear,rbf -folds 5 -backend cuda -precision float64 -out o")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestValues(t *testing.T) {
 		data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
 		loss:     cli.Loss{Methods: []string{"infonce", "specmatch"}, Beta: cli.Beta{Ratio: 0.2}, P: 50, Tau: 0.5, Kappa: 5},
 		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
-		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}},
+		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
 		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
 		out:      cli.Output{Dir: "o"},
 	}
@@ -158,8 +158,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help lacks %q:\n%s", want, help)
 		}
 	}
-	if got := strings.Count(help, "\tdefault: "); got != 16 {
-		t.Errorf("%d defaults, want 16:\n%s", got, help)
+	if got := strings.Count(help, "\tdefault: "); got != 17 {
+		t.Errorf("%d defaults, want 17:\n%s", got, help)
 	}
 	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help on a broken pipe: %v", err)

@@ -95,15 +95,20 @@ func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.FirstSeed, "first-seed", Int(0), "the `first` of the seeds")
 }
 
-// Protocol is how to evaluate: -protocol.
+// Protocol is how to evaluate: -protocol and -folds.
 type Protocol struct {
 	Protocols []string
 	Choices   []string // what the experiment knows; not a flag
+	Folds     int      // of the outer cross-validation; 0 becomes 10
 }
 
 // Register implements [Group].
 func (p *Protocol) Register(f *FlagSet) {
+	if p.Folds == 0 {
+		p.Folds = 10
+	}
 	Var(f, &p.Protocols, "protocol", List(OneOf(p.Choices...)), "evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
+	Var(f, &p.Folds, "folds", Int(2), "outer `folds` of the evaluation")
 }
 
 // Engine is what to compute with: -backend and -precision, or else the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/specmatch"
@@ -23,7 +24,7 @@ type Outcome struct {
 
 // Do trains, with a row of metrics.csv per epoch under the name of the unit, and
 // evaluates.
-func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, protocols []string, say units.Say) (out Outcome, model *specmatch.Model, err error) {
+func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, how cli.Protocol, say units.Say) (out Outcome, model *specmatch.Model, err error) {
 	start := time.Now()
 	model = r.Model(be)
 	err = r.Train(ctx, be, model, func(epoch int, e Epoch) error {
@@ -43,7 +44,7 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 
 	say("evaluation")
 	start = time.Now()
-	if out.Accuracy, err = r.Evaluate(ctx, be, model, protocols); err != nil {
+	if out.Accuracy, err = r.Evaluate(ctx, be, model, how); err != nil {
 		return out, nil, err
 	}
 	out.EvalSeconds = time.Since(start).Seconds()

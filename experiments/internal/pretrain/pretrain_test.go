@@ -114,7 +114,7 @@ func TestTrain(t *testing.T) {
 	if history[2].Loss >= history[0].Loss {
 		t.Errorf("the loss went from %v to %v", history[0].Loss, history[2].Loss)
 	}
-	accuracy, err := r.Evaluate(t.Context(), be, model, []string{"linear"})
+	accuracy, err := r.Evaluate(t.Context(), be, model, cli.Protocol{Protocols: []string{"linear"}, Folds: 3})
 	if a := accuracy["linear"]; err != nil || !(a > 20 && a <= 100) {
 		t.Errorf("accuracy %v, %v", accuracy, err)
 	}

@@ -134,18 +134,18 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 
 // Evaluate returns the accuracy of a support vector machine on the embeddings of
 // all graphs, in per cent, by protocol.
-func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch.Model, protocols []string) (map[string]float64, error) {
+func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch.Model, how cli.Protocol) (map[string]float64, error) {
 	labels := make([]int, len(r.Dataset.Graphs))
 	for i, g := range r.Dataset.Graphs {
 		labels[i] = g.Class
 	}
-	folds, err := dataset.StratifiedKFold(labels, r.Settings.Folds, true, uint32(r.Seed))
+	folds, err := dataset.StratifiedKFold(labels, how.Folds, true, uint32(r.Seed))
 	if err != nil {
 		return nil, err
 	}
 	data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, r.evalCollate()), Dim: model.Encoder.Width(), Y: labels}
 	accuracy := map[string]float64{}
-	for _, name := range protocols {
+	for _, name := range how.Protocols {
 		p, err := eval.ParseProtocol(name)
 		if err != nil {
 			return nil, err

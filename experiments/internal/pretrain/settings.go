@@ -26,12 +26,11 @@ type Settings struct {
 	Policy        string
 	Ratio         float64
 	GraphCLCode   bool
-	Folds         int
 }
 
 // DefaultSettings are those of Table 1.
 func DefaultSettings() Settings {
-	return Settings{Policy: "auto", Ratio: 0.2, GraphCLCode: true, Folds: 10}
+	return Settings{Policy: "auto", Ratio: 0.2, GraphCLCode: true}
 }
 
 // Register implements [cli.Group].
@@ -46,5 +45,4 @@ func (s *Settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Policy, "policy", cli.Text, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
 	cli.Var(f, &s.Ratio, "ratio", cli.Float(0, 1), "`share` of nodes or edges that an augmentation changes")
 	f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
-	cli.Var(f, &s.Folds, "folds", cli.Int(2), "outer `folds` of the evaluation")
 }
