@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
@@ -33,20 +35,39 @@ func main() { cli.Main(run) }
 // workloads are the models and data that can be timed.
 var workloads = map[string]workload{
 	"unsupervised": {
-		stats: nci1Like, batch: 512, lr: 1e-3,
-		views: []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}},
-		model: func(be backend.Backend) *specmatch.Model {
-			return specmatch.NewGINModel(be, nci1Like.labels, augment.Stream(0, purposeInit, 0, 0))
+		stats: nci1Like, batch: 512,
+		encoder: func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+			return gnn.NewGIN(be, gnn.GINConfig{In: nci1Like.labels, Hidden: 32, Layers: 3}, rng)
+		},
+	},
+	"semisupervised": {
+		stats: nci1Like, batch: 512,
+		encoder: func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+			return gnn.NewResGCN(be, gnn.PaperResGCN(nci1Like.labels), rng)
+		},
+	},
+	"transfer": {
+		stats: zincLike, batch: 256,
+		encoder: func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 300, Layers: 5}, rng)
 		},
 	},
 }
 
+// views are the augmentations of all workloads.
+var views = []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}}
+
+const learningRate = 1e-3
+
 type workload struct {
-	stats graphStats
-	batch int
-	lr    float64
-	views []augment.Augmentation
-	model func(be backend.Backend) *specmatch.Model
+	stats   graphStats
+	batch   int
+	encoder func(be backend.Backend, rng *rand.Rand) specmatch.Encoder
+}
+
+func (w workload) model(be backend.Backend) *specmatch.Model {
+	rng := augment.Stream(0, purposeInit, 0, 0)
+	return specmatch.NewModel(be, w.encoder(be, rng), rng)
 }
 
 // The random streams of the weights and of the data.
@@ -121,8 +142,8 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	if match {
 		o.Beta.Beta = 0.01
 	}
-	trainer := specmatch.NewTrainer(be, w.model(be), o, w.lr, opts...)
-	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: w.views}}
+	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
+	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: views}}
 
 	var whole, forward, backward, update []time.Duration
 	var last specmatch.Stats

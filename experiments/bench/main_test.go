@@ -6,29 +6,54 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/specmatch/specmatch/gnn"
 )
 
 func TestSyntheticStatistics(t *testing.T) {
-	graphs := nci1Like.generate(rand.New(rand.NewPCG(1, 1)))
-	nodes, entries := 0, 0
-	for _, g := range graphs {
-		if err := g.Validate(); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		stats        graphStats
+		nodes, edges [2]float64 // bounds of the means; clipping adds to the nodes
+		labels       int32      // of the edges
+	}{
+		{nci1Like, [2]float64{29, 31.5}, [2]float64{30, 34}, 0},
+		{zincLike, [2]float64{26, 27.2}, [2]float64{27.5, 30}, 9},
+	} {
+		graphs := c.stats.generate(rand.New(rand.NewPCG(1, 1)))
+		nodes, entries := 0, 0
+		seen := map[int32]bool{}
+		for _, g := range graphs {
+			if err := g.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			nodes += g.Nodes()
+			entries += g.Entries()
+			for _, v := range g.EdgeLabel {
+				if seen[v] = true; v%gnn.BondDirections != 0 || v >= c.labels {
+					t.Fatalf("edge label %d", v)
+				}
+			}
 		}
-		nodes += g.Nodes()
-		entries += g.Entries()
-	}
-	n := float64(len(graphs))
-	if mean := float64(nodes) / n; mean < 29 || mean > 31.5 {
-		t.Errorf("%.2f nodes a graph, want about 29.9 (clipping at 3 adds a little)", mean)
-	}
-	if mean := float64(entries) / 2 / n; mean < 30 || mean > 34 {
-		t.Errorf("%.2f edges a graph, want about 32.3", mean)
+		n := float64(len(graphs))
+		if mean := float64(nodes) / n; mean < c.nodes[0] || mean > c.nodes[1] {
+			t.Errorf("%.2f nodes a graph, want %v", mean, c.nodes)
+		}
+		if mean := float64(entries) / 2 / n; mean < c.edges[0] || mean > c.edges[1] {
+			t.Errorf("%.2f edges a graph, want %v", mean, c.edges)
+		}
+		if len(seen) != c.stats.bonds {
+			t.Errorf("%d types of bonds, want %d", len(seen), c.stats.bonds)
+		}
 	}
 }
 
 func TestBenchPrintsJSON(t *testing.T) {
-	for _, args := range [][]string{{"-steps", "2", "-warmup", "1", "-json"}, {"-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"}} {
+	for _, args := range [][]string{
+		{"-steps", "2", "-warmup", "1", "-json"},
+		{"-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"},
+		{"-workload", "semisupervised", "-steps", "1", "-warmup", "0", "-json"},
+		{"-workload", "transfer", "-steps", "1", "-warmup", "0", "-json"},
+	} {
 		var out bytes.Buffer
 		if err := run(t.Context(), args, &out, io.Discard); err != nil {
 			t.Fatal(err)

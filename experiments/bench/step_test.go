@@ -15,15 +15,22 @@ import (
 )
 
 // BenchmarkStep times the forward pass, the losses, the backward pass and the
-// update of the unsupervised workload, on views prepared beforehand. cpu-ms/op
-// is processor time, which other programs on the machine disturb less.
+// update of each workload, on views prepared beforehand. cpu-ms/op is processor
+// time, which other programs on the machine disturb less.
 //
-//	go test -run '^$' -bench Step -cpu 1 -cpuprofile step.prof ./experiments/bench
+//	go test -run '^$' -bench Step/unsupervised/fused -cpu 1 -cpuprofile step.prof ./experiments/bench
 func BenchmarkStep(b *testing.B) {
-	w := workloads["unsupervised"]
+	for name, w := range workloads {
+		for form, opts := range map[string][]autodiff.Option{"fused": nil, "composed": {autodiff.Composed()}} {
+			b.Run(name+"/"+form, func(b *testing.B) { benchmarkStep(b, w, opts) })
+		}
+	}
+}
+
+func benchmarkStep(b *testing.B, w workload, opts []autodiff.Option) {
 	graphs := w.stats.generate(augment.Stream(0, purposeData, 0, 0))
-	collator := augment.Collator{Views: w.views}
-	batches := make([]*graph.Batch, 8)
+	collator := augment.Collator{Views: views}
+	batches := make([]*graph.Batch, 4)
 	samples := make([]int, w.batch)
 	for k := range batches {
 		for i := range samples {
@@ -36,28 +43,24 @@ func BenchmarkStep(b *testing.B) {
 		Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch(),
 		Beta: specmatch.BetaSchedule{Beta: 0.01},
 	}
-	for name, opts := range map[string][]autodiff.Option{"fused": nil, "composed": {autodiff.Composed()}} {
-		b.Run(name, func(b *testing.B) {
-			be := cpu.New(tensor.Float32)
-			tr := specmatch.NewTrainer(be, w.model(be), o, w.lr, opts...)
-			k := 0
-			step := func() {
-				if _, err := tr.Step(batches[k%len(batches)], false); err != nil {
-					b.Fatal(err)
-				}
-				k++
-			}
-			for range batches {
-				step()
-			}
-			b.ReportAllocs()
-			before := processorTime()
-			for b.Loop() {
-				step()
-			}
-			b.ReportMetric((processorTime()-before)/float64(b.N), "cpu-ms/op")
-		})
+	be := cpu.New(tensor.Float32)
+	tr := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
+	k := 0
+	step := func() {
+		if _, err := tr.Step(batches[k%len(batches)], false); err != nil {
+			b.Fatal(err)
+		}
+		k++
 	}
+	for range batches {
+		step()
+	}
+	b.ReportAllocs()
+	before := processorTime()
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric((processorTime()-before)/float64(b.N), "cpu-ms/op")
 }
 
 // processorTime is the user time of this process in milliseconds.
