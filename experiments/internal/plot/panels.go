@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -23,12 +24,14 @@ type Lines struct {
 	Series []Series
 }
 
-// Series is one line, with markers at ten of its points or so.
+// Series is one line, with markers at ten of its points or so, or at all if they
+// have labels.
 type Series struct {
-	Name string
-	X, Y []float64
-	Err  []float64 // half the height of the band Y ± Err; nil for none
-	Bars bool      // error bars instead of a band
+	Name   string
+	X, Y   []float64
+	Err    []float64 // half the height of the band Y ± Err; nil for none
+	Bars   bool      // error bars instead of a band
+	Labels []string  // of the points; nil for none
 }
 
 func (l Lines) aspect() float64 { return 0 }
@@ -47,6 +50,9 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 		if len(s.X) != len(s.Y) || s.Err != nil && len(s.Err) != len(s.Y) {
 			return nil, fmt.Errorf("series %q: %d x, %d y and %d errors", s.Name, len(s.X), len(s.Y), len(s.Err))
 		}
+		if s.Labels != nil && len(s.Labels) != len(s.Y) {
+			return nil, fmt.Errorf("series %q: %d points and %d labels", s.Name, len(s.Y), len(s.Labels))
+		}
 		look := lookOf(s.Name)
 		for _, run := range l.runs(s) {
 			// Markers of different series stand at different points. A point
@@ -55,11 +61,17 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 			if len(run.middle) > 1 {
 				marked = nil
 				step := (len(s.X) + 9) / 10
+				if s.Labels != nil {
+					step = 1
+				}
 				for k := i % step; k < len(run.middle); k += step {
 					marked = append(marked, run.middle[k])
 				}
 			}
 			lines = append(lines, &plotter.Line{XYs: run.middle, LineStyle: look.line()}, &plotter.Scatter{XYs: marked, GlyphStyle: look.glyph()})
+			if s.Labels != nil {
+				lines = append(lines, run.text(s.Labels))
+			}
 			switch {
 			case s.Err == nil:
 			case s.Bars:
@@ -78,9 +90,12 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 	return p, nil
 }
 
-// run is a part of a series without gaps: the points, and the ends of their
-// errors.
-type run struct{ middle, low, high plotter.XYs }
+// run is a part of a series without gaps: the points, the ends of their errors,
+// and the first point's place in the series.
+type run struct {
+	middle, low, high plotter.XYs
+	first             int
+}
 
 // runs splits a series at the points that cannot be drawn. An error that is not
 // finite counts as 0. On a logarithmic axis the lower end of an error stays
@@ -91,7 +106,7 @@ func (l Lines) runs(s Series) []run {
 	for i := range s.X {
 		middle, ok := l.place(s.X[i], s.Y[i])
 		if ok && !open {
-			runs = append(runs, run{})
+			runs = append(runs, run{first: i})
 		}
 		if open = ok; !ok {
 			continue
@@ -119,6 +134,20 @@ func (r run) band(look look) plot.Plotter {
 		outline = append(outline, p)
 	}
 	return &plotter.Polygon{XYs: []plotter.XYs{outline}, Color: look.faint(0x33)}
+}
+
+// text returns the labels of the series at the run's points, up and to the right
+// of them.
+func (r run) text(labels []string) plot.Plotter {
+	style := textStyle(tickSize)
+	styles := make([]text.Style, len(r.middle))
+	for i := range styles {
+		styles[i] = style
+	}
+	return &plotter.Labels{
+		XYs: r.middle, Labels: labels[r.first : r.first+len(r.middle)],
+		TextStyle: styles, Offset: vg.Point{X: 4, Y: 4},
+	}
 }
 
 // bars returns the errors as bars.

@@ -227,6 +227,7 @@ func TestErrors(t *testing.T) {
 		{"1 panels in 0 columns", 0, []plot.Panel{good}},
 		{`panel 2: series "a": 2 x, 1 y and 0 errors`, 1, []plot.Panel{good, plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1, 2}, Y: []float64{1}}}}}},
 		{`series "a": 1 x, 1 y and 2 errors`, 1, []plot.Panel{plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Err: []float64{1, 2}}}}}},
+		{`series "a": 1 points and 2 labels`, 1, []plot.Panel{plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Labels: []string{"x", "y"}}}}}},
 		{"no series has a point", 1, []plot.Panel{plot.Lines{Series: []plot.Series{{X: []float64{1}, Y: []float64{nan}}}}}},
 		{"1 x, 1 y and 0 classes", 1, []plot.Panel{plot.Scatter{X: []float64{1}, Y: []float64{1}}}},
 		{"point 0 is of class 1, but there are 1 names", 1, []plot.Panel{plot.Scatter{X: []float64{1}, Y: []float64{1}, Class: []int{1}, Names: []string{"a"}}}},
@@ -272,6 +273,21 @@ func TestLooks(t *testing.T) {
 	// b, the second name, is orange: two lines, and one in the legend.
 	if got := bytes.Count(read(t, base+".svg"), []byte("stroke:#E69F00")); got != 3 {
 		t.Errorf("%d orange lines, want 3", got)
+	}
+}
+
+// Labels stand at their points, on both sides of a gap.
+func TestLabels(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "x")
+	s := plot.Series{X: []float64{1, 2, 3, 4}, Y: []float64{1, 2, nan, 4}, Labels: []string{"epoch 2", "epoch 4", "epoch 6", "epoch 8"}}
+	if err := plot.Save(base, 1, plot.Lines{Series: []plot.Series{s}}); err != nil {
+		t.Fatal(err)
+	}
+	svg := string(read(t, base+".svg"))
+	for i, label := range s.Labels {
+		if strings.Contains(svg, label) != (i != 2) {
+			t.Errorf("%q is drawn: %v", label, i == 2)
+		}
 	}
 }
 

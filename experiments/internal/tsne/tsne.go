@@ -1,0 +1,243 @@
+// Package tsne lays points of many dimensions out in the plane so that
+// neighbours stay neighbours: exact t-SNE (van der Maaten and Hinton,
+// Visualizing Data using t-SNE, JMLR 2008).
+//
+// The mental model: every point i has a Gaussian around it, as wide as it takes
+// to have some 30 neighbours; p_ij says how much of a neighbour j is. In the
+// plane q_ij says the same with the heavier tails of Student's distribution. The
+// layout is the one that brings q close to p, found by gradient descent on
+// KL(P‖Q) = Σ p_ij·ln(p_ij/q_ij). Distances within the picture mean something,
+// sizes of clusters and the distances between them do not.
+//
+// Time and memory grow with the square of the number of points: 1000 of them
+// take seconds.
+package tsne
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Options are the knobs. Zero fields stand for the defaults.
+type Options struct {
+	Perplexity float64 // the effective number of neighbours, default 30; at most (n-1)/3 is used
+	Iterations int     // default 750, of which the first 250 are with exaggerated p_ij
+}
+
+const (
+	exaggeration     = 12 // of p_ij at the beginning, so that clusters form
+	earlyIterations  = 250
+	earlyMomentum    = 0.5
+	lateMomentum     = 0.8
+	leastGain        = 0.01
+	leastLearnRate   = 50
+	initialDeviation = 1e-4
+)
+
+// Embed returns positions [n×2], row-major, for points x [n×d]. It starts from
+// the two directions of largest variance (Kobak and Berens, The art of using
+// t-SNE for single-cell transcriptomics, 2019), so equal points give equal bits.
+func Embed(x []float64, n, d int, o Options) ([]float64, error) {
+	if n < 4 || d < 1 || len(x) != n*d {
+		return nil, fmt.Errorf("tsne: %d numbers for %d points of %d dimensions; want at least 4 points", len(x), n, d)
+	}
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("tsne: coordinate %d of point %d is %v", i%d, i/d, v)
+		}
+	}
+	if o.Perplexity == 0 {
+		o.Perplexity = 30
+	}
+	if o.Iterations == 0 {
+		o.Iterations = 750
+	}
+	if o.Perplexity < 1 || o.Iterations < 1 {
+		return nil, fmt.Errorf("tsne: perplexity %v and %d iterations; want at least 1 of each", o.Perplexity, o.Iterations)
+	}
+	y, err := principal(x, n, d)
+	if err != nil {
+		return nil, err
+	}
+	p := joint(x, n, d, min(o.Perplexity, float64(n-1)/3))
+	rate := max(float64(n)/exaggeration, leastLearnRate)
+	gradient, velocity, gain := make([]float64, 2*n), make([]float64, 2*n), make([]float64, 2*n)
+	for i := range gain {
+		gain[i] = 1
+	}
+	q := make([]float64, n*n)
+	for iteration := range o.Iterations {
+		factor, momentum := 1.0, lateMomentum
+		if iteration < earlyIterations {
+			factor, momentum = exaggeration, earlyMomentum
+		}
+		divergence(p, y, n, factor, q, gradient)
+		for i, g := range gradient {
+			// Gains grow while a coordinate keeps its direction (Jacobs 1988).
+			if (g > 0) != (velocity[i] > 0) {
+				gain[i] += 0.2
+			} else {
+				gain[i] = max(0.8*gain[i], leastGain)
+			}
+			velocity[i] = momentum*velocity[i] - rate*gain[i]*g
+			y[i] += velocity[i]
+		}
+		centre(y, n)
+	}
+	return y, nil
+}
+
+// principal returns the first two principal components, scaled to be tiny.
+func principal(x []float64, n, d int) ([]float64, error) {
+	c := mat.NewDense(n, d, append([]float64(nil), x...))
+	for j := range d {
+		mean := mat.Sum(c.ColView(j)) / float64(n)
+		for i := range n {
+			c.Set(i, j, c.At(i, j)-mean)
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(c, mat.SVDThinU) {
+		return nil, errors.New("tsne: the singular value decomposition did not converge")
+	}
+	var u mat.Dense
+	svd.UTo(&u)
+	values := svd.Values(nil)
+	y := make([]float64, 2*n)
+	if values[0] == 0 {
+		return nil, errors.New("tsne: all points are the same")
+	}
+	scale := initialDeviation * math.Sqrt(float64(n))
+	for i := range n {
+		y[2*i] = scale * u.At(i, 0)
+		if len(values) > 1 {
+			y[2*i+1] = scale * u.At(i, 1) * values[1] / values[0]
+		}
+	}
+	return y, nil
+}
+
+// joint returns p_ij = (p_j|i + p_i|j)/2n [n×n], where the conditional
+// probabilities are Gaussian with the wanted perplexity.
+func joint(x []float64, n, d int, perplexity float64) []float64 {
+	distances := make([]float64, n*n)
+	for i := range n {
+		for j := range i {
+			sum := 0.0
+			for k := range d {
+				diff := x[i*d+k] - x[j*d+k]
+				sum += diff * diff
+			}
+			distances[i*n+j], distances[j*n+i] = sum, sum
+		}
+	}
+	p := make([]float64, n*n)
+	for i := range n {
+		conditional(p[i*n:(i+1)*n], distances[i*n:(i+1)*n], i, perplexity)
+	}
+	for i := range n {
+		for j := range i {
+			v := (p[i*n+j] + p[j*n+i]) / float64(2*n)
+			p[i*n+j], p[j*n+i] = v, v
+		}
+	}
+	return p
+}
+
+// conditional fills p with p_j|i for the squared distances of point i: the
+// precision is found by bisection.
+func conditional(p, distances []float64, i int, perplexity float64) {
+	nearest, farthest := math.Inf(1), 0.0
+	for j, dist := range distances {
+		if j != i {
+			nearest, farthest = min(nearest, dist), max(farthest, dist)
+		}
+	}
+	precision, lo, hi := 1.0, 0.0, math.Inf(1)
+	if farthest > nearest {
+		precision = 1 / (farthest - nearest)
+	}
+	for range 100 {
+		sum, weighted := 0.0, 0.0
+		for j, dist := range distances {
+			p[j] = 0
+			if j != i {
+				p[j] = math.Exp(-precision * (dist - nearest))
+				sum += p[j]
+				weighted += p[j] * (dist - nearest)
+			}
+		}
+		for j := range p {
+			p[j] /= sum
+		}
+		// The entropy in nats; e to its power is the perplexity.
+		entropy := math.Log(sum) + precision*weighted/sum
+		if math.Abs(entropy-math.Log(perplexity)) < 1e-7 {
+			return
+		}
+		if entropy > math.Log(perplexity) {
+			lo = precision
+		} else {
+			hi = precision
+		}
+		if math.IsInf(hi, 1) {
+			precision *= 2
+		} else {
+			precision = (lo + hi) / 2
+		}
+	}
+}
+
+// divergence returns KL(f·P‖Q) up to what does not depend on y, with f the
+// exaggeration, and fills gradient with
+//
+//	∂KL/∂y_i = 4·Σ_j (f·p_ij - q_ij)·w_ij·(y_i - y_j),  w_ij = 1/(1+‖y_i-y_j‖²),  q_ij = w_ij/Σw.
+//
+// w is memory [n×n].
+func divergence(p, y []float64, n int, f float64, w, gradient []float64) float64 {
+	total := 0.0
+	for i := range n {
+		for j := range i {
+			dx, dy := y[2*i]-y[2*j], y[2*i+1]-y[2*j+1]
+			v := 1 / (1 + dx*dx + dy*dy)
+			w[i*n+j] = v
+			total += 2 * v
+		}
+	}
+	clear(gradient)
+	kl := 0.0
+	for i := range n {
+		gx, gy := 0.0, 0.0
+		for j := range i {
+			v := w[i*n+j]
+			pij, qij := f*p[i*n+j], v/total
+			if pij > 0 {
+				kl += 2 * pij * math.Log(pij/qij)
+			}
+			c := 4 * (pij - qij) * v
+			dx, dy := c*(y[2*i]-y[2*j]), c*(y[2*i+1]-y[2*j+1])
+			gx, gy = gx+dx, gy+dy
+			gradient[2*j] -= dx
+			gradient[2*j+1] -= dy
+		}
+		gradient[2*i] += gx
+		gradient[2*i+1] += gy
+	}
+	return kl
+}
+
+func centre(y []float64, n int) {
+	for k := range 2 {
+		mean := 0.0
+		for i := range n {
+			mean += y[2*i+k]
+		}
+		mean /= float64(n)
+		for i := range n {
+			y[2*i+k] -= mean
+		}
+	}
+}
