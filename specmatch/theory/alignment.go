@@ -35,28 +35,46 @@ func NewPair(z1, z2 []float64, n, d int, c specmatch.LaplacianMatch) (*Pair, err
 	return p, err
 }
 
-// AlignmentBound is both sides of Theorem 4.2 for one batch,
+// Gap is the left side of Theorem 4.2, |L_C - L_C*| with L_C the sum over the 2n
+// anchors, for three readings of "perfect alignment". The proof is about the
+// first.
+type Gap struct {
+	Fixed    float64 // positives at similarity 1, all negatives as they are
+	View1    float64 // both views become z¹, and L_C* is the loss there
+	Midpoint float64 // both views become the normalised mean of z¹ and z²
+}
+
+// Gap returns the left side of Theorem 4.2 at temperature τ > 0.
+func (p *Pair) Gap(tau float64) Gap {
+	middle := make([]float64, len(p.Z1))
+	for i := range middle {
+		middle[i] = p.Z1[i] + p.Z2[i]
+	}
+	middle = normalize(middle, p.N, p.D)
+	loss := p.contrast(p.Z1, p.Z2, tau, false)
+	return Gap{
+		Fixed:    math.Abs(loss - p.contrast(p.Z1, p.Z2, tau, true)),
+		View1:    math.Abs(loss - p.contrast(p.Z1, p.Z1, tau, false)),
+		Midpoint: math.Abs(loss - p.contrast(middle, middle, tau, false)),
+	}
+}
+
+// AlignmentBound is the right side of Theorem 4.2 for one batch,
 //
 //	|L_C - L_C*| ≤ t_d²·c·L_G/τ,
 //
-// and what lies between them. L_C is the sum over the 2n anchors.
+// and what the assumption is about.
 type AlignmentBound struct {
 	Heat     float64 // ‖P¹-P²‖²_F of the heat kernels at diffusion time t_d
 	Distance float64 // Σ_i ‖z¹_i-z²_i‖²
 	// C is Distance/Heat, the least constant of Assumption 4.1. It is +Inf where
 	// the assumption fails: the graphs are equal and the embeddings are not.
 	C     float64
-	Bound float64 // the right side, t_d²·C·L_G/τ; +Inf with C
-
-	// The left side, for three readings of "perfect alignment". The proof is
-	// about the first.
-	Fixed    float64 // positives at similarity 1, all negatives as they are
-	View1    float64 // both views become z¹, and L_C* is the loss there
-	Midpoint float64 // both views become the normalised mean of z¹ and z²
+	Bound float64 // t_d²·C·L_G/τ; +Inf with C
 }
 
-// Alignment returns both sides of Theorem 4.2 at temperature τ > 0 and diffusion
-// time td > 0.
+// Alignment returns the right side of Theorem 4.2 at temperature τ > 0 and
+// diffusion time td > 0.
 func (p *Pair) Alignment(tau, td float64) AlignmentBound {
 	if !(tau > 0 && td > 0) {
 		panic(fmt.Sprintf("theory: Alignment: temperature %v and diffusion time %v must be positive", tau, td))
@@ -65,27 +83,14 @@ func (p *Pair) Alignment(tau, td float64) AlignmentBound {
 		Heat:     distance2(p.s1.Heat(td), p.s2.Heat(td)),
 		Distance: distance2(p.Z1, p.Z2),
 	}
-	b.C = b.Distance / b.Heat
 	switch {
-	case b.Distance == 0:
-		b.C = 0 // any constant will do
-	case p.LossG == 0:
-		b.C = math.Inf(1) // Heat may be a rounding error
+	case b.Distance == 0: // any constant will do
+	case p.LossG == 0: // Heat may be a rounding error
+		b.C, b.Bound = math.Inf(1), math.Inf(1)
+	default:
+		b.C = b.Distance / b.Heat
+		b.Bound = td * td * b.C * p.LossG / tau
 	}
-	b.Bound = td * td * b.C * p.LossG / tau
-	if math.IsInf(b.C, 1) {
-		b.Bound = b.C
-	}
-
-	middle := make([]float64, len(p.Z1))
-	for i := range middle {
-		middle[i] = p.Z1[i] + p.Z2[i]
-	}
-	middle = normalize(middle, p.N, p.D)
-	loss := p.contrast(p.Z1, p.Z2, tau, false)
-	b.Fixed = math.Abs(loss - p.contrast(p.Z1, p.Z2, tau, true))
-	b.View1 = math.Abs(loss - p.contrast(p.Z1, p.Z1, tau, false))
-	b.Midpoint = math.Abs(loss - p.contrast(middle, middle, tau, false))
 	return b
 }
 

@@ -100,10 +100,10 @@ func TestPyTorch(t *testing.T) {
 				t.Fatalf("golden.json has %d diffusion times, want 3", len(g.Theorem42[name]))
 			}
 			for _, want := range g.Theorem42[name] {
-				b := p.Alignment(g.Tau, want["t_d"])
+				b, gap := p.Alignment(g.Tau, want["t_d"]), p.Gap(g.Tau)
 				for key, got := range map[string]float64{
 					"loss_g": p.LossG, "heat": b.Heat, "distance": b.Distance, "c": b.C, "bound": b.Bound,
-					"fixed": b.Fixed, "view1": b.View1, "midpoint": b.Midpoint,
+					"fixed": gap.Fixed, "view1": gap.View1, "midpoint": gap.Midpoint,
 				} {
 					near(t, fmt.Sprintf("t_d = %v: %s", want["t_d"], key), got, want[key], tol)
 				}

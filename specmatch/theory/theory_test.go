@@ -127,12 +127,13 @@ func TestAlignmentAlwaysHolds(t *testing.T) {
 	finite := 0
 	problems(t, 2, 400, func(t *testing.T, p problem) {
 		pair := p.pair(t)
+		gap := pair.Gap(p.tau)
 		for _, td := range []float64{0.01, 0.1, 1, 5} {
 			b := pair.Alignment(p.tau, td)
 			atMost(t, "Duhamel: ‖P¹-P²‖² ≤ t_d²·L_G", b.Heat, td*td*pair.LossG)
-			atMost(t, "Lipschitz: |L_C-L_C*| ≤ Σ‖z¹-z²‖²/τ", b.Fixed, b.Distance/p.tau)
+			atMost(t, "Lipschitz: |L_C-L_C*| ≤ Σ‖z¹-z²‖²/τ", gap.Fixed, b.Distance/p.tau)
 			atMost(t, "Assumption 4.1: Σ‖z¹-z²‖²/τ ≤ t_d²·c·L_G/τ", b.Distance/p.tau, b.Bound)
-			atMost(t, "Theorem 4.2", b.Fixed, b.Bound)
+			atMost(t, "Theorem 4.2", gap.Fixed, b.Bound)
 			if !math.IsInf(b.C, 1) {
 				finite++
 			}
@@ -148,12 +149,14 @@ func TestAlignmentAlwaysHolds(t *testing.T) {
 func TestAlignmentFailsWhereNegativesMove(t *testing.T) {
 	worst, failed, all := 0.0, 0, 0
 	problems(t, 3, 400, func(t *testing.T, p problem) {
-		if b := p.pair(t).Alignment(p.tau, 0.1); !math.IsInf(b.Bound, 1) && b.Bound > 0 {
+		pair := p.pair(t)
+		if b := pair.Alignment(p.tau, 0.1).Bound; !math.IsInf(b, 1) && b > 0 {
 			all++
-			if b.View1 > b.Bound*(1+slack) {
+			gap := pair.Gap(p.tau).View1
+			if gap > b*(1+slack) {
 				failed++
 			}
-			worst = max(worst, b.View1/b.Bound)
+			worst = max(worst, gap/b)
 		}
 	})
 	t.Logf("z* = z¹: violated in %d of %d, by up to %.0f times", failed, all, worst)
@@ -174,16 +177,16 @@ func TestAssumptionFailsForRotations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := p.Alignment(0.2, 1)
-	if p.LossG != 0 || !math.IsInf(b.C, 1) || !math.IsInf(b.Bound, 1) || !(b.Distance > 1) || !(b.Fixed > 1) {
-		t.Errorf("L_G = %v, c = %v, bound %v, Σ‖z¹-z²‖² = %v, |L_C-L_C*| = %v; want 0, +Inf, +Inf, and the others above 1", p.LossG, b.C, b.Bound, b.Distance, b.Fixed)
+	b, gap := p.Alignment(0.2, 1), p.Gap(0.2)
+	if p.LossG != 0 || !math.IsInf(b.C, 1) || !math.IsInf(b.Bound, 1) || !(b.Distance > 1) || !(gap.Fixed > 1) {
+		t.Errorf("L_G = %v, c = %v, bound %v, Σ‖z¹-z²‖² = %v, |L_C-L_C*| = %v; want 0, +Inf, +Inf, and the others above 1", p.LossG, b.C, b.Bound, b.Distance, gap.Fixed)
 	}
 	same, err := theory.NewPair(z1, z1, 4, 3, median)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := same.Alignment(0.2, 1); b.C != 0 || b.Bound != 0 || b.Fixed > slack {
-		t.Errorf("equal views: c = %v, bound %v, |L_C-L_C*| = %v; want 0", b.C, b.Bound, b.Fixed)
+	if b, gap := same.Alignment(0.2, 1), same.Gap(0.2); b.C != 0 || b.Bound != 0 || gap.Fixed > slack {
+		t.Errorf("equal views: c = %v, bound %v, |L_C-L_C*| = %v; want 0", b.C, b.Bound, gap.Fixed)
 	}
 }
 
