@@ -30,7 +30,8 @@
 // workers at hand, which its kernels do not let show: see [kernels].)
 //
 // The instruction set may show in the last bits. It is the best of the machine,
-// unless SPECMATCH_CPU says otherwise: see package simd.
+// unless SPECMATCH_CPU says otherwise: see package simd. A value of it that cannot
+// be had is an error of [backend.Open].
 //
 // # Indices
 //
@@ -49,8 +50,17 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func init() {
-	backend.Register("cpu", func(p tensor.Precision) (backend.Backend, error) { return New(p), nil })
+func init() { backend.Register("cpu", opener(simd.LevelError())) }
+
+// opener returns what [backend.Open] calls. Who asks for an instruction set that
+// is not to be had gets the reason, and not the results of another.
+func opener(levelErr error) backend.OpenFunc {
+	return func(p tensor.Precision) (backend.Backend, error) {
+		if levelErr != nil {
+			return nil, levelErr
+		}
+		return New(p), nil
+	}
 }
 
 // An Option departs from the defaults of [New].

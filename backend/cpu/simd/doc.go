@@ -42,7 +42,7 @@
 //
 // A destination may be the same slice as an input of an elementwise function;
 // they must not overlap otherwise. No function allocates, once the buffers of
-// products and selections have grown to the sizes in use.
+// products have grown to the sizes in use.
 //
 // # How the matrix product works
 //

@@ -46,11 +46,11 @@ func choose(want string, available []ISA) (ISA, error) {
 			continue
 		}
 		if !slices.Contains(available, ISA(i)) {
-			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v; using %v", EnvVar, want, available, best)
+			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v", EnvVar, want, available)
 		}
 		return ISA(i), nil
 	}
-	return best, fmt.Errorf("simd: %s=%s: want one of %v; using %v", EnvVar, want, isaNames, best)
+	return best, fmt.Errorf("simd: %s=%s: want one of %v", EnvVar, want, isaNames)
 }
 
 // Level returns the instruction set in use.
