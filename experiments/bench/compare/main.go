@@ -2,7 +2,7 @@
 // the same training step, run by run in turn, A B A B, so that a machine whose
 // speed drifts is the same for both:
 //
-//	go run ./experiments/bench/compare -peer 'python3 contrast_step.py --model gin' -threads 1
+//	go run ./experiments/bench/compare -peer 'python3 experiments/bench/peer/step.py' -threads 1
 //
 // The peer is a command that prints one JSON object with the step's median in
 // milliseconds as median_ms.total, and takes --threads N; a command given after
@@ -39,7 +39,7 @@ const minScaling = 1.8
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	peer, peer2, workload, threads, rounds, steps := "", "", "unsupervised", 1, 5, 60
-	flags := cli.NewFlagSet("compare", "Times one training step against another implementation, in turn.", "-peer 'python3 contrast_step.py --model gin' -threads 2")
+	flags := cli.NewFlagSet("compare", "Times one training step against another implementation, in turn.", "-peer 'python3 experiments/bench/peer/step.py --layers sparse' -threads 2")
 	cli.Var(flags, &peer, "peer", cli.Text, "`command` of the other implementation, split at blanks")
 	cli.Var(flags, &peer2, "peer2", cli.Text, "`command` of a third")
 	cli.Var(flags, &workload, "workload", cli.Text, "`what` to train, as experiments/bench names it")
