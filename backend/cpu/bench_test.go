@@ -27,7 +27,7 @@ type kernelCase struct {
 }
 
 func newBench(p tensor.Precision, opts ...cpu.Option) *bench {
-	return &bench{cpu.New(p), rand.New(rand.NewPCG(1, 2))}
+	return &bench{cpu.New(p, opts...), rand.New(rand.NewPCG(1, 2))}
 }
 
 // random returns a matrix of standard normal numbers.
@@ -166,8 +166,93 @@ func (b *bench) batch(n, d int) []kernelCase {
 	}
 }
 
-// BenchmarkPrimitives runs every primitive in the shapes of training: 12,288
-// nodes of 32, 128 and 300 features, and 512 embeddings.
+// layers lists the GIN layer on n nodes of f features, and on one-hot rows of 37
+// categories, in both directions.
+func (b *bench) layers(n, f int) (cases []kernelCase) {
+	const categories = 37
+	be := b.be
+	gin, ok := be.(backend.GINFuser)
+	if !ok {
+		panic("the engine has no GIN layer")
+	}
+	adj, graphs := b.molecules(n)
+	half := graphs.Host[graphs.Len()/2]
+	views := be.Indices([]int32{0, half, int32(n)})
+	labels := make([]int32, n)
+	for i := range labels {
+		labels[i] = int32(b.rng.IntN(categories))
+	}
+	e := be.Precision().Bytes()
+	nf, sums := n*f*e, f*(n+adj.Col.Len())
+	for _, in := range []int{categories, f} {
+		g := graphs.Len() - 1
+		l := &backend.GINLayer{
+			Adj: adj, AdjT: adj, Graphs: graphs, Views: views, Self: 1, Eps: 1e-5,
+			W1: b.random(in, f), B1: b.random(1, f), W2: b.random(f, f), B2: b.random(1, f), Gamma: b.positive(1, f), Beta: b.random(1, f),
+			Mean: be.Alloc(2, f), Var: be.Alloc(2, f),
+			H1: be.Alloc(n, f), H2: be.Alloc(n, f), Sums: be.Alloc(g, f), Y: be.Alloc(n, f), Pooled: be.Alloc(g, f),
+		}
+		d := &backend.GINGradients{
+			DY: b.random(n, f), DPooled: b.random(g, f),
+			W1: be.Alloc(in, f), B1: be.Alloc(1, f), W2: be.Alloc(f, f), B2: be.Alloc(1, f), Gamma: be.Alloc(1, f), Beta: be.Alloc(1, f),
+		}
+		name, product := "GINOneHot", 2*n*f*f
+		forward, backward := 3*nf, 4*nf // h1, h2, y; dy twice, h1, h2
+		flops, flopsBack := sums+product, sums+2*product
+		if in == f {
+			name = "GIN"
+			l.X, l.Agg, d.DX = b.random(n, in), be.Alloc(n, in), be.Alloc(n, in)
+			forward, backward = forward+2*nf, backward+2*nf // x, agg; agg, dx
+			flops, flopsBack = flops+product, flopsBack+2*product
+		} else {
+			l.Category = be.Indices(labels)
+		}
+		cases = append(cases,
+			kernelCase{fmt.Sprintf("%sForward/%dx%d", name, n, f), forward, flops, func() { gin.GINForward(l) }},
+			kernelCase{fmt.Sprintf("%sBackward/%dx%d", name, n, f), backward, flopsBack, func() { gin.GINBackward(l, d) }})
+	}
+	return cases
+}
+
+// losses lists both losses on two views of n embeddings of d numbers, in both
+// directions.
+func (b *bench) losses(n, d int) []kernelCase {
+	be := b.be
+	fuser, ok := be.(backend.ContrastFuser)
+	if !ok {
+		panic("the engine has no fused losses")
+	}
+	m := 2 * n
+	u, g, norm := b.random(m, d), be.Alloc(m, d), be.Alloc(m, 1)
+	be.Binary(g, backend.Mul, u, u)
+	be.ReduceRows(norm, backend.RowSum, g)
+	be.Unary(norm, backend.InvSqrt, norm)
+	be.BinaryCol(u, backend.Mul, u, norm)
+	one := be.Alloc(1, 1)
+	be.Fill(one, 1)
+	e := be.Precision().Bytes()
+	var cases []kernelCase
+	for _, match := range []bool{false, true} {
+		c := &backend.Contrast{
+			U: u, Temperature: 0.2, Scale: 1 / float64(m), E: be.Alloc(m, m), InvZ: be.Alloc(m, 1), LossC: be.Alloc(1, 1),
+		}
+		name, dg, bytes := "InfoNCE", (*tensor.Tensor)(nil), e*m*m
+		if match {
+			c.Match, c.Kappa, c.SimilarityScale, c.Factor, c.Quantile = true, 10, 1, 1/float64(n*n), 0.8
+			c.A1, c.A2, c.R, c.W, c.LossG = be.Alloc(n, n), be.Alloc(n, n), be.Alloc(m, 1), be.Alloc(m, 1), be.Alloc(1, 1)
+			name, dg, bytes = "InfoNCEAndLaplacian", one, bytes+2*e*n*n
+		}
+		cases = append(cases,
+			kernelCase{fmt.Sprintf("%sForward/%dx%d", name, m, d), bytes, 2 * m * m * d, func() { fuser.ContrastForward(c) }},
+			kernelCase{fmt.Sprintf("%sBackward/%dx%d", name, m, d), bytes, 2 * m * m * d, func() { fuser.ContrastBackward(c, one, dg, g) }})
+	}
+	return cases
+}
+
+// BenchmarkPrimitives runs every primitive, and what is fused of them, in the
+// shapes of training: 12,288 nodes of 32, 128 and 300 features, and 512
+// embeddings. Bytes are those of the operands, each counted once; operations are
+// those of products and sums.
 //
 //	go test -run '^$' -bench Primitives/float32 -cpu 1,2 ./backend/cpu
 func BenchmarkPrimitives(b *testing.B) {
@@ -177,8 +262,11 @@ func BenchmarkPrimitives(b *testing.B) {
 				for _, c := range newBench(p).width(12288, f) {
 					c.run(b)
 				}
+				for _, c := range newBench(p).layers(12288, f) {
+					c.run(b)
+				}
 			}
-			for _, c := range newBench(p).batch(512, 96) {
+			for _, c := range append(newBench(p).batch(512, 96), newBench(p).losses(512, 96)...) {
 				c.run(b)
 			}
 		})
@@ -189,11 +277,10 @@ func (c kernelCase) run(b *testing.B) {
 	b.Run(c.name, func(b *testing.B) {
 		c.call()
 		b.ReportAllocs()
+		b.SetBytes(int64(c.bytes))
 		for b.Loop() {
 			c.call()
 		}
-		seconds := b.Elapsed().Seconds() / float64(b.N)
-		b.ReportMetric(float64(c.bytes)/seconds/1e9, "GB/s")
-		b.ReportMetric(float64(c.flops)/seconds/1e9, "GFLOP/s")
+		b.ReportMetric(float64(c.flops)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 	})
 }

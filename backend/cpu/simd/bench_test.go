@@ -63,11 +63,10 @@ func BenchmarkPeak(b *testing.B) {
 		}
 		p.a, p.b, p.c = unsafe.Pointer(&a[0]), unsafe.Pointer(&bb[0]), unsafe.Pointer(&c[0])
 		setMask(p, ts.lanes, ts.lanes, 4)
-		for b.Loop() {
+		rates(b, 0, 2*ts.mr*p.cols*p.k, func() {
 			p.tiles = 1
 			ts.kern[ts.mr][ts.nv-1](p)
-		}
-		b.ReportMetric(2*float64(ts.mr*p.cols*p.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
 	})
 }
 
@@ -81,14 +80,22 @@ func benchGemm[T Float](b *testing.B) {
 			g := newGemmCase[T](r, s.tA, s.tB, s.m, s.n, s.k, 0, 0)
 			g.alpha = 1
 			benchLevels(b, func(b *testing.B) {
-				for b.Loop() {
-					g.run(g.c.s)
-				}
-				flops := 2 * float64(s.m) * float64(s.n) * float64(s.k)
-				b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				size := int(unsafe.Sizeof(g.alpha))
+				rates(b, size*(s.m*s.k+s.k*s.n+s.m*s.n), 2*s.m*s.n*s.k, func() { g.run(g.c.s) })
 			})
 		})
 	}
+}
+
+// rates reports the bytes and the floating-point operations of one call. A
+// fused multiply-add counts as two operations; an exponential and its kin, a root
+// and a quotient as one.
+func rates(b *testing.B, bytes, flops int, f func()) {
+	b.SetBytes(int64(bytes))
+	for b.Loop() {
+		f()
+	}
+	b.ReportMetric(float64(flops)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
 // vecSizes are the activations of training: 15000×32, 15000×128, 7000×600.
@@ -97,42 +104,81 @@ var vecSizes = []int{8192, 15000 * 32, 15000 * 128, 7000 * 600}
 func BenchmarkElementwise(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, n := range vecSizes {
-		x, y, z := make([]float32, n), make([]float32, n), make([]float32, n)
-		fillRand(r, x)
-		fillRand(r, y)
-		s, s2 := make([]float32, 32), make([]float32, 32)
-		w := n / 32 * 32
+		const cols = 32
+		n := n / cols * cols
+		x, y, z, m := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+		for _, s := range [][]float32{x, y, m} {
+			fillRand(r, s)
+			Abs(s, s)
+		}
+		row, col, out := make([]float32, cols), make([]float32, n/cols), make([]float32, cols)
+		fillRand(r, row)
+		fillRand(r, col)
+		ptr := []int32{0}
+		for at := 0; at < n/cols; {
+			at = min(at+30, n/cols)
+			ptr = append(ptr, int32(at))
+		}
+		graphs, idx := make([]float32, (len(ptr)-1)*cols), make([]int32, n/cols)
+		for i, j := range r.Perm(len(idx)) {
+			idx[i] = int32(j)
+		}
 		for _, e := range []struct {
 			name   string
 			slices int // slices read or written
+			flops  int // for each element
 			f      func()
 		}{
-			{"copy", 2, func() { copy(y, x) }},
-			{"axpy", 3, func() { Axpy(1e-9, x, y) }},
-			{"add", 3, func() { Add(z, x, y) }},
-			{"relu", 2, func() { ReLU(z, x) }},
-			{"gate", 3, func() { Gate(z, x, y) }},
-			{"exp", 2, func() { Exp(z, x) }},
-			{"log", 2, func() { Log(z, x) }},
-			{"sigmoid", 2, func() { Sigmoid(z, x) }},
-			{"softplus", 2, func() { Softplus(z, x) }},
-			{"tanh", 2, func() { Tanh(z, x) }},
-			{"addRowReLU", 2, func() { AddRowReLU(z[:w], x[:w], s) }},
-			{"affineRow", 2, func() { AffineRow(z[:w], x[:w], s, s) }},
-			{"sum", 1, func() { s2[0] = Sum(x) }},
-			{"dot", 2, func() { s2[0] = Dot(x, y) }},
-			{"max", 1, func() { s2[0] = Max(x) }},
-			{"expSum", 2, func() { s2[0] = ExpSum(z, 1, x, 0) }},
-			{"colSums", 1, func() { ColSums(s2, x[:w]) }},
-			{"adam", 7, func() { Adam(z, x, y, y, AdamStep{Beta1: 0.9, Beta2: 0.999, Eps: 1, Step: 1}) }},
+			{"copy", 2, 0, func() { copy(y, x) }},
+			{"axpy", 3, 2, func() { Axpy(1e-9, x, z) }},
+			{"axpby", 3, 3, func() { Axpby(z, 2, x, 3, y) }},
+			{"affine", 2, 2, func() { Affine(z, 2, x, 1) }},
+			{"scale", 2, 1, func() { Scale(z, 2, x) }},
+			{"add", 3, 1, func() { Add(z, x, y) }},
+			{"sub", 3, 1, func() { Sub(z, x, y) }},
+			{"mul", 3, 1, func() { Mul(z, x, y) }},
+			{"div", 3, 1, func() { Div(z, x, y) }},
+			{"maximum", 3, 1, func() { Maximum(z, x, y) }},
+			{"greater", 3, 1, func() { Greater(z, x, y) }},
+			{"gate", 3, 1, func() { Gate(z, x, y) }},
+			{"relu", 2, 1, func() { ReLU(z, x) }},
+			{"abs", 2, 1, func() { Abs(z, x) }},
+			{"sign", 2, 1, func() { Sign(z, x) }},
+			{"sqrt", 2, 1, func() { Sqrt(z, x) }},
+			{"reciprocal", 2, 1, func() { Reciprocal(z, x) }},
+			{"invSqrt", 2, 2, func() { InvSqrt(z, x) }},
+			{"exp", 2, 1, func() { Exp(z, x) }},
+			{"log", 2, 1, func() { Log(z, x) }},
+			{"sigmoid", 2, 1, func() { Sigmoid(z, x) }},
+			{"softplus", 2, 1, func() { Softplus(z, x) }},
+			{"tanh", 2, 1, func() { Tanh(z, x) }},
+			{"addRow", 2, 1, func() { AddRow(z, x, row) }},
+			{"subRow", 2, 1, func() { SubRow(z, x, row) }},
+			{"mulRow", 2, 1, func() { MulRow(z, x, row) }},
+			{"divRow", 2, 1, func() { DivRow(z, x, row) }},
+			{"addCol", 2, 1, func() { AddCol(z, x, col) }},
+			{"subCol", 2, 1, func() { SubCol(z, x, col) }},
+			{"mulCol", 2, 1, func() { MulCol(z, x, col) }},
+			{"divCol", 2, 1, func() { DivCol(z, x, col) }},
+			{"addRowReLU", 2, 2, func() { AddRowReLU(z, x, row) }},
+			{"affineRow", 2, 2, func() { AffineRow(z, x, row, row) }},
+			{"combineRow", 3, 4, func() { CombineRow(z, x, row, y, row, row) }},
+			{"sum", 1, 1, func() { out[0] = Sum(x) }},
+			{"sumSquares", 1, 2, func() { out[0] = SumSquares(x) }},
+			{"dot", 2, 2, func() { out[0] = Dot(x, y) }},
+			{"max", 1, 1, func() { out[0] = Max(x) }},
+			{"expSum", 2, 4, func() { out[0] = ExpSum(z, 1, x, 0) }},
+			{"expSumOnly", 1, 4, func() { out[0] = ExpSum(nil, 1, x, 0) }},
+			{"colSums", 1, 1, func() { ColSums(out, x) }},
+			{"colDots", 2, 2, func() { ColDots(out, x, y) }},
+			{"colSquares", 1, 3, func() { ColSquares(out, x, row) }},
+			{"segmentSums", 1, 1, func() { SegmentSums(graphs, ptr, x, cols) }},
+			{"gatherRows", 2, 0, func() { GatherRows(z, x, cols, idx) }},
+			// Eight sums and products, a root, two quotients, and two multiply-adds.
+			{"adam", 7, 15, func() { Adam(z, x, y, m, AdamStep{Beta1: 0.9, Beta2: 0.999, Eps: 1, Step: 1}) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", e.name, n), func(b *testing.B) {
-				benchLevels(b, func(b *testing.B) {
-					b.SetBytes(int64(4 * n * e.slices))
-					for b.Loop() {
-						e.f()
-					}
-				})
+				benchLevels(b, func(b *testing.B) { rates(b, 4*n*e.slices, n*e.flops, e.f) })
 			})
 		}
 	}
@@ -177,10 +223,11 @@ func BenchmarkSpMM(b *testing.B) {
 			for _, v := range [][]float32{nil, val} {
 				b.Run(fmt.Sprintf("edges=%d/width=%d/weighted=%v", len(adj), cols, v != nil), func(b *testing.B) {
 					benchLevels(b, func(b *testing.B) {
-						b.SetBytes(int64(4 * cols * (2*rows + len(adj))))
-						for b.Loop() {
-							SpMM(y, cols, 0, rows, ptr, adj, v, x, 1)
+						flops := cols * (rows + len(adj))
+						if v != nil {
+							flops += cols * len(adj)
 						}
+						rates(b, 4*cols*(2*rows+len(adj)), flops, func() { SpMM(y, cols, 0, rows, ptr, adj, v, x, 1) })
 					})
 				})
 			}
