@@ -1,0 +1,1432 @@
+// The kernels of package cuda, in float and double from this one text: REAL is
+// the type of the elements.
+//
+// Matrices are row-major and dense, indices are 32-bit, sizes below 2^31.
+// Floating scalars come as double. A pointer may be null where it is said.
+//
+// What holds of all kernels:
+//
+//   - One thread, or one fixed tree of threads, computes an element of a
+//     result. Trees depend on shapes and on the grid, which the host chooses
+//     from shapes; nothing depends on which block runs first. Floats are never
+//     added by atomics; integers may be, since their order does not matter.
+//   - Sums along a row or a chunk are in REAL, sums of partial sums and of
+//     whole matrices in double.
+//   - Four elements move as one where the width and the addresses allow it, and
+//     the order of the arithmetic is the same where they do not.
+//   - Denormal numbers are kept and products may be fused into sums: the
+//     compiler's defaults.
+//
+// Kinds of grids: "flat" is blocks of 256 threads that stride over n elements,
+// so any number of blocks does. "rows" is a warp for each row. "tile" is blocks
+// of 32×8 threads, 32 columns wide. "block" is 256 threads for each item.
+//
+// "Moves" is what a kernel must read and write at least, in elements of REAL if
+// not said otherwise.
+//
+// The same text compiled by a C++ compiler runs on emulate.h.
+
+#ifdef __CUDACC_RTC__
+#define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256) name(__VA_ARGS__)
+#define KERNEL_1024(name, ...) extern "C" __global__ void __launch_bounds__(1024) name(__VA_ARGS__)
+#define SHARED(type, name, n) __shared__ __align__(16) type name[n]
+typedef unsigned long long uint64;
+typedef unsigned long long pointer_bits;
+#else
+#include "emulate.h"
+#endif
+
+typedef REAL real;
+
+#define METHOD __device__ __forceinline__
+#define INLINE static METHOD
+#define ALL 0xffffffffu
+
+struct alignas(16) real4 {
+	real v[4];
+};
+
+INLINE bool aligned(const void *p) { return ((pointer_bits)p & 15) == 0; }
+
+// load4 and store4 move four elements that lie side by side; fast says that
+// their addresses are multiples of 16 bytes.
+INLINE real4 load4(const real *p, bool fast) {
+	if (fast) {
+		return *(const real4 *)p;
+	}
+	real4 x;
+	for (int k = 0; k < 4; k++) {
+		x.v[k] = p[k];
+	}
+	return x;
+}
+
+INLINE void store4(real *p, const real4 &x, bool fast) {
+	if (fast) {
+		*(real4 *)p = x;
+		return;
+	}
+	for (int k = 0; k < 4; k++) {
+		p[k] = x.v[k];
+	}
+}
+
+INLINE unsigned flat_first() { return blockIdx.x * blockDim.x + threadIdx.x; }
+INLINE unsigned flat_step() { return gridDim.x * blockDim.x; }
+
+// thread_in_block numbers the threads of a 32×8 or 256×1 block.
+INLINE int thread_in_block() { return threadIdx.y * blockDim.x + threadIdx.x; }
+
+// warp_sum returns, in every lane, the sum over lanes that are multiples of
+// `from` apart: with 1 over the warp.
+template <class T> INLINE T warp_sum(T v, int from = 1) {
+	for (int d = from; d < 32; d *= 2) {
+		v += __shfl_xor_sync(ALL, v, d, 32);
+	}
+	return v;
+}
+
+// block_sum returns, in every thread of a block of 256, the sum over the block.
+INLINE double block_sum(double v) {
+	SHARED(double, block_part, 8);
+	const int t = thread_in_block();
+	v = warp_sum(v);
+	__syncthreads(); // the last sum may still be read
+	if (t % 32 == 0) {
+		block_part[t / 32] = v;
+	}
+	__syncthreads();
+	double sum = 0;
+	for (int w = 0; w < 8; w++) {
+		sum += block_part[w];
+	}
+	return sum;
+}
+
+// A Columns deals the columns of a tile to the threads of a 32×8 block: as many
+// lanes as there are columns, rounded up to a power of two, and what is left of
+// the block to other rows.
+struct Columns {
+	int col;           // of this thread
+	int width;         // of the matrix
+	int lanes;         // columns side by side
+	int group, groups; // this thread's share of the rows
+
+	INLINE Columns of_tile(int tile, int cols) {
+		Columns c;
+		const int t = thread_in_block(), first = 32 * tile, here = min(32, cols - first);
+		c.lanes = 1;
+		while (c.lanes < here) {
+			c.lanes *= 2;
+		}
+		c.width = cols;
+		c.col = first + t % c.lanes;
+		c.group = t / c.lanes;
+		c.groups = 256 / c.lanes;
+		return c;
+	}
+	METHOD bool inside() const { return col < width; }
+	METHOD bool first() const { return group == 0 && inside(); }
+};
+
+// sum returns, in the first group, the sum over the groups of a block.
+INLINE real column_sum(const Columns &c, real v) {
+	SHARED(real, column_part, 256);
+	const int t = thread_in_block();
+	v = warp_sum(v, c.lanes);
+	__syncthreads();
+	if (t % 32 < c.lanes) {
+		column_part[t] = v;
+	}
+	__syncthreads();
+	real sum = 0;
+	if (c.group == 0) {
+		for (int w = 0; w < 8; w++) {
+			sum += column_part[32 * w + t];
+		}
+	}
+	return sum;
+}
+
+// segment_of returns the last g with ptr[g] ≤ i: the segment of i if the
+// segments cover it, else -1 or segments.
+INLINE int segment_of(const int *ptr, int segments, int i) {
+	int lo = -1, hi = segments + 1; // ptr[lo] ≤ i < ptr[hi], as it were
+	while (hi - lo > 1) {
+		const int mid = (lo + hi) / 2;
+		if (ptr[mid] <= i) {
+			lo = mid;
+		} else {
+			hi = mid;
+		}
+	}
+	return lo;
+}
+
+// view_of returns the view of a graph that starts at node i. An empty graph at
+// the end gets the last.
+INLINE int view_of(const int *views, int nviews, int i) {
+	return max(0, min(nviews - 1, segment_of(views, nviews, i)));
+}
+
+// chunk_bound returns where chunk k of n rows in so many chunks starts.
+INLINE int chunk_bound(int n, int k, int chunks) { return (int)((long long)n * k / chunks); }
+
+// ---------------------------------------------------------------- elementwise
+
+// Fill: d = v. flat. Moves n.
+KERNEL(fill, real *d, double v, unsigned n) {
+	const real x = (real)v;
+	unsigned i = flat_first();
+	if (aligned(d)) {
+		const real4 x4 = {{x, x, x, x}};
+		for (unsigned q = i; q < n / 4; q += flat_step()) {
+			store4(d + 4 * q, x4, true);
+		}
+		i += n & ~3u;
+	}
+	for (; i < n; i += flat_step()) {
+		d[i] = x;
+	}
+}
+
+enum { EXP, LOG, SQRT, SIGMOID, SOFTPLUS, TANH, RELU, ABS, SIGN, RECIPROCAL, INV_SQRT };
+
+INLINE real sigmoid(real x) {
+	const real e = exp(-fabs(x)); // at most 1, so that nothing overflows
+	return (x < 0 ? e : (real)1) / (1 + e);
+}
+
+INLINE real unary_op(int op, real x) {
+	switch (op) {
+	case EXP:
+		return exp(x);
+	case LOG:
+		return log(x);
+	case SQRT:
+		return sqrt(x);
+	case SIGMOID:
+		return sigmoid(x);
+	case SOFTPLUS:
+		return (x > 0 ? x : (real)0) + log1p(exp(-fabs(x)));
+	case TANH:
+		return tanh(x);
+	case RELU:
+		return x <= 0 ? (real)0 : x; // NaN is not ≤ 0
+	case ABS:
+		return fabs(x);
+	case SIGN:
+		return x > 0 ? (real)1 : x < 0 ? (real)-1 : x;
+	case RECIPROCAL:
+		return 1 / x;
+	case INV_SQRT:
+		return x > 0 ? 1 / sqrt(x) : (real)0;
+	}
+	return 0;
+}
+
+// Unary: d = op(a); d may be a. flat. Moves 2n.
+KERNEL(unary, real *d, const real *a, int op, unsigned n) {
+	unsigned i = flat_first();
+	if (aligned(d) && aligned(a)) {
+		for (unsigned q = i; q < n / 4; q += flat_step()) {
+			real4 x = load4(a + 4 * q, true);
+			for (int k = 0; k < 4; k++) {
+				x.v[k] = unary_op(op, x.v[k]);
+			}
+			store4(d + 4 * q, x, true);
+		}
+		i += n & ~3u;
+	}
+	for (; i < n; i += flat_step()) {
+		d[i] = unary_op(op, a[i]);
+	}
+}
+
+enum { ADD, SUB, MUL, DIV, MAX, GREATER, GATE };
+
+INLINE real binary_op(int op, real a, real b) {
+	switch (op) {
+	case ADD:
+		return a + b;
+	case SUB:
+		return a - b;
+	case MUL:
+		return a * b;
+	case DIV:
+		return a / b;
+	case MAX:
+		return a > b || a != a ? a : b;
+	case GREATER:
+		return a > b ? (real)1 : (real)0;
+	case GATE:
+		return b > 0 ? a : (real)0;
+	}
+	return 0;
+}
+
+enum { SAME, ROW, COL, SCALAR };
+
+// Binary: d_ij = op(a_ij, b), b the element, b_j, b_i or b_0 by mode; d may be a
+// or b. flat over n = rows·cols. Moves 3n, or 2n where b is a row, column or
+// scalar.
+KERNEL(binary, real *d, const real *a, const real *b, int op, int mode, int cols, unsigned n) {
+	unsigned i = flat_first();
+	if (aligned(d) && aligned(a) && aligned(b) && (mode == SAME || mode == SCALAR || cols % 4 == 0)) {
+		for (unsigned q = i; q < n / 4; q += flat_step()) {
+			real4 x = load4(a + 4 * q, true), y;
+			if (mode == SAME) {
+				y = load4(b + 4 * q, true);
+			} else if (mode == ROW) {
+				y = load4(b + 4 * q % cols, true);
+			} else {
+				const real v = b[mode == COL ? 4 * q / cols : 0];
+				y = {{v, v, v, v}};
+			}
+			for (int k = 0; k < 4; k++) {
+				x.v[k] = binary_op(op, x.v[k], y.v[k]);
+			}
+			store4(d + 4 * q, x, true);
+		}
+		i += n & ~3u;
+	}
+	for (; i < n; i += flat_step()) {
+		const unsigned at = mode == SAME ? i : mode == ROW ? i % cols : mode == COL ? i / cols : 0;
+		d[i] = binary_op(op, a[i], b[at]);
+	}
+}
+
+// Axpby and Affine: d = alpha·a + beta·b, or alpha·a + c where b is null; d may
+// be a or b. flat. Moves 3n or 2n.
+KERNEL(axpby, real *d, const real *a, const real *b, double alpha, double beta, double c, unsigned n) {
+	const real p = (real)alpha, r = (real)beta, s = (real)c;
+	unsigned i = flat_first();
+	if (aligned(d) && aligned(a) && aligned(b)) {
+		for (unsigned q = i; q < n / 4; q += flat_step()) {
+			real4 x = load4(a + 4 * q, true);
+			if (b) {
+				const real4 y = load4(b + 4 * q, true);
+				for (int k = 0; k < 4; k++) {
+					x.v[k] = p * x.v[k] + r * y.v[k];
+				}
+			} else {
+				for (int k = 0; k < 4; k++) {
+					x.v[k] = p * x.v[k] + s;
+				}
+			}
+			store4(d + 4 * q, x, true);
+		}
+		i += n & ~3u;
+	}
+	for (; i < n; i += flat_step()) {
+		d[i] = b ? p * a[i] + r * b[i] : p * a[i] + s;
+	}
+}
+
+// Bias and ReLU of a wide layer behind cuBLAS: d_ij += bias_j, then ReLU if
+// asked. flat over n = rows·cols, in place. Moves 2n.
+KERNEL(bias_relu, real *d, const real *bias, int relu, int cols, unsigned n) {
+	unsigned i = flat_first();
+	if (aligned(d) && aligned(bias) && cols % 4 == 0) {
+		for (unsigned q = i; q < n / 4; q += flat_step()) {
+			real4 x = load4(d + 4 * q, true);
+			const real4 y = load4(bias + 4 * q % cols, true);
+			for (int k = 0; k < 4; k++) {
+				x.v[k] += y.v[k];
+				x.v[k] = relu ? unary_op(RELU, x.v[k]) : x.v[k];
+			}
+			store4(d + 4 * q, x, true);
+		}
+		i += n & ~3u;
+	}
+	for (; i < n; i += flat_step()) {
+		const real x = d[i] + bias[i % cols];
+		d[i] = relu ? unary_op(RELU, x) : x;
+	}
+}
+
+// Gate of a wide layer behind cuBLAS: d = d where gate > 0, else 0. flat, in
+// place. Moves 3n.
+KERNEL(gate_into, real *d, const real *gate, unsigned n) {
+	unsigned i = flat_first();
+	if (aligned(d) && aligned(gate)) {
+		for (unsigned q = i; q < n / 4; q += flat_step()) {
+			real4 x = load4(d + 4 * q, true);
+			const real4 y = load4(gate + 4 * q, true);
+			for (int k = 0; k < 4; k++) {
+				x.v[k] = binary_op(GATE, x.v[k], y.v[k]);
+			}
+			store4(d + 4 * q, x, true);
+		}
+		i += n & ~3u;
+	}
+	for (; i < n; i += flat_step()) {
+		d[i] = binary_op(GATE, d[i], gate[i]);
+	}
+}
+
+// ---------------------------------------------------------------------- moves
+
+// move_rows sets row i of d to row at(i) of s, or to zeros where at(i) is
+// negative: what the next three have in common.
+template <class At> INLINE void move_rows(real *d, const real *s, int ldd, int lds, int rows, int cols, At at) {
+	const unsigned n = rows * cols;
+	const bool fast = cols % 4 == 0 && ldd % 4 == 0 && lds % 4 == 0 && aligned(d) && aligned(s);
+	const unsigned width = fast ? 4 : 1;
+	for (unsigned e = width * flat_first(); e < n; e += width * flat_step()) {
+		const int i = e / cols, j = e % cols, from = at(i);
+		if (fast) {
+			real4 x = {{0, 0, 0, 0}};
+			if (from >= 0) {
+				x = load4(s + (long long)from * lds + j, true);
+			}
+			store4(d + (long long)i * ldd + j, x, true);
+		} else {
+			d[(long long)i * ldd + j] = from >= 0 ? s[(long long)from * lds + j] : (real)0;
+		}
+	}
+}
+
+// CopyBlock: d and s are the block's first elements, ldd and lds the widths of
+// their matrices. flat over rows·cols. Moves 2·rows·cols.
+KERNEL(copy_block, real *d, const real *s, int ldd, int lds, int rows, int cols) {
+	move_rows(d, s, ldd, lds, rows, cols, [](int i) { return i; });
+}
+
+// GatherRows: row i of d is row idx[i] of s. flat over rows·cols of d. Moves
+// 2·rows·cols and the indices.
+KERNEL(gather_rows, real *d, const real *s, const int *idx, int rows, int cols) {
+	move_rows(d, s, cols, cols, rows, cols, [=](int i) { return idx[i]; });
+}
+
+// SegmentExpand: row i of d is row g of x, ptr[g] ≤ i < ptr[g+1], and zero
+// outside of the segments. flat over rows·cols of d; each thread searches its
+// row's segment. Moves rows·cols and x.
+KERNEL(segment_expand, real *d, const real *x, const int *ptr, int segments, int rows, int cols) {
+	move_rows(d, x, cols, cols, rows, cols, [=](int i) {
+		const int g = segment_of(ptr, segments, i);
+		return g < segments ? g : -1;
+	});
+}
+
+// FillDiagonal: d_ii = v on d [n×n]. flat over n. Moves n.
+KERNEL(fill_diagonal, real *d, double v, unsigned n) {
+	for (unsigned i = flat_first(); i < n; i += flat_step()) {
+		d[i * (n + 1ll)] = (real)v;
+	}
+}
+
+// Transpose: d [cols×rows] of s [rows×cols]. tile, grid (⌈cols/32⌉, ⌈rows/32⌉):
+// a tile of 32×32 goes through shared memory, so that both sides move whole
+// lines. Moves 2·rows·cols.
+KERNEL(transpose, real *__restrict__ d, const real *__restrict__ s, int rows, int cols) {
+	SHARED(real, tile, 32 * 33);
+	const int tx = threadIdx.x, ty = threadIdx.y;
+	for (int i = ty; i < 32; i += 8) {
+		const int r = 32 * blockIdx.y + i, c = 32 * blockIdx.x + tx;
+		if (r < rows && c < cols) {
+			tile[33 * i + tx] = s[(long long)r * cols + c];
+		}
+	}
+	__syncthreads();
+	for (int i = ty; i < 32; i += 8) {
+		const int r = 32 * blockIdx.y + tx, c = 32 * blockIdx.x + i;
+		if (r < rows && c < cols) {
+			d[(long long)c * rows + r] = tile[33 * tx + i];
+		}
+	}
+}
+
+// ------------------------------------------------------------------- training
+
+INLINE uint64 mix(uint64 x) {
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+// DropoutMask: backend.DropoutKeep, bit for bit. flat. Moves n.
+KERNEL(dropout_mask, real *d, const real *step, double keep, uint64 seed, unsigned n) {
+	const uint64 key = seed ^ mix((uint64)step[0] + 0x9e3779b97f4a7c15ull);
+	const uint64 limit = (uint64)ceil(keep * 9007199254740992.0); // 2^53
+	const real kept = (real)(1 / keep);
+	for (unsigned i = flat_first(); i < n; i += flat_step()) {
+		d[i] = mix(key ^ mix(i * 0xd1342543de82ef95ull + 1)) >> 11 < limit ? kept : (real)0;
+	}
+}
+
+// adam_range updates every step-th element from first. All threads of the block
+// must come here.
+INLINE void adam_range(real *p, const real *g, real *m, real *v, const real *rate, const real *step,
+	double beta1, double beta2, double eps, double wd, unsigned n) {
+	SHARED(double, corrected, 2); // the constants that take long, once a block
+	const double t = step[0];
+	if (t != t) {
+		return; // the same in all threads
+	}
+	if (thread_in_block() == 0) {
+		corrected[0] = rate[0] / (1 - pow(beta1, t));
+		corrected[1] = sqrt(1 - pow(beta2, t));
+	}
+	__syncthreads();
+	const real size = (real)corrected[0], root2 = (real)corrected[1], decay = (real)wd, e = (real)eps;
+	const real b1 = (real)beta1, gain1 = (real)(1 - beta1), b2 = (real)beta2, gain2 = (real)(1 - beta2);
+	for (unsigned i = flat_first(); i < n; i += flat_step()) {
+		const real x = g[i] + decay * p[i];
+		m[i] = b1 * m[i] + gain1 * x;
+		v[i] = b2 * v[i] + gain2 * x * x;
+		p[i] -= size * m[i] / (sqrt(v[i]) / root2 + e);
+	}
+}
+
+// Adam, as backend.Backend says; the factors are computed in double and rounded
+// once. A step that is NaN changes nothing. flat. Moves 7n.
+KERNEL(adam, real *p, const real *g, real *m, real *v, const real *rate, const real *step,
+	double beta1, double beta2, double eps, double wd, unsigned n) {
+	adam_range(p, g, m, v, rate, step, beta1, beta2, eps, wd, n);
+}
+
+// Adam on many tensors: words 5k..5k+4 of the table are p, g, m, v and n of
+// tensor k. Grid (8, count) of blocks of 256 threads; bits as adam's. Moves 7
+// times the elements.
+KERNEL(adam_many, const uint64 *table, const real *rate, const real *step,
+	double beta1, double beta2, double eps, double wd, int count) {
+	const uint64 *t = table + 5 * blockIdx.y;
+	adam_range((real *)t[0], (const real *)t[1], (real *)t[2], (real *)t[3], rate, step, beta1, beta2, eps, wd, (unsigned)t[4]);
+}
+
+// ----------------------------------------------------------------- reductions
+
+// ReduceRows. rows: a warp strides over its row, four columns at a time where
+// the row is long, and folds its lanes. Moves rows·cols.
+enum { ROW_SUM, ROW_MAX, ROW_LOG_SUM_EXP };
+
+// Running is a maximum and Σ e^(x-max) of the elements so far.
+struct Running {
+	real top, sum;
+
+	METHOD void take(real x, real weight) { // weight is Σ e^(·-x) of what x stands for
+		if (x > top || x != x) {
+			sum = sum * (top == x ? (real)1 : exp(top - x)) + weight; // NaN from here on if x is
+			top = x;
+		} else if (x == top) { // infinities too, whose difference is NaN
+			sum += weight;
+		} else {
+			sum += weight * exp(x - top); // NaN if top is
+		}
+	}
+};
+
+KERNEL(reduce_rows, real *d, const real *a, int op, int rows, int cols) {
+	const int lane = threadIdx.x % 32, row = blockIdx.x * 8 + threadIdx.x / 32;
+	if (row >= rows) {
+		return; // the whole warp
+	}
+	a += (long long)row * cols;
+	Running r = {log((real)0), 0}; // -∞
+	real sum = 0;
+	const int width = cols % 4 == 0 && cols >= 128 ? 4 : 1;
+	const bool fast = aligned(a);
+	for (int j = width * lane; j < cols; j += width * 32) {
+		real4 x;
+		if (width == 4) {
+			x = load4(a + j, fast);
+		} else {
+			x.v[0] = a[j];
+		}
+		for (int k = 0; k < width; k++) {
+			if (op == ROW_SUM) {
+				sum += x.v[k];
+			} else if (op == ROW_MAX) {
+				r.top = binary_op(MAX, r.top, x.v[k]);
+			} else {
+				r.take(x.v[k], 1);
+			}
+		}
+	}
+	if (op == ROW_SUM) {
+		sum = warp_sum(sum);
+	} else {
+		for (int step = 1; step < 32; step *= 2) {
+			const real top = __shfl_xor_sync(ALL, r.top, step, 32), other = __shfl_xor_sync(ALL, r.sum, step, 32);
+			if (op == ROW_MAX) {
+				r.top = binary_op(MAX, r.top, top);
+			} else {
+				r.take(top, other);
+			}
+		}
+	}
+	if (lane == 0) {
+		d[row] = op == ROW_SUM ? sum : op == ROW_MAX || isinf(r.top) ? r.top : r.top + log(r.sum);
+	}
+}
+
+// Column sums of the chunks of segments of rows: row g·chunks+k of d is the sum
+// of chunk k of rows ptr[g]..ptr[g+1]-1 of x, by element times y if y is not
+// null, of rows idx[i] if idx is not null. Without ptr all rows are one
+// segment. tile, grid (segments·chunks, ⌈cols/32⌉). Moves rows·cols (twice with
+// y). With more chunks than one, merge_partials follows.
+KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const real *__restrict__ y,
+	const int *__restrict__ ptr, const int *__restrict__ idx, int rows, int segments, int chunks, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks;
+	const int first = ptr ? ptr[g] : 0, n = (ptr ? ptr[g + 1] : rows) - first;
+	const int end = first + chunk_bound(n, k + 1, chunks);
+	real sum = 0;
+	if (c.inside()) {
+#pragma unroll 4
+		for (int i = first + chunk_bound(n, k, chunks) + c.group; i < end; i += c.groups) {
+			const long long at = (long long)(idx ? idx[i] : i) * cols + c.col;
+			sum += y ? x[at] * y[at] : x[at];
+		}
+	}
+	sum = column_sum(c, sum);
+	if (c.first()) {
+		d[(long long)blockIdx.x * cols + c.col] = sum;
+	}
+}
+
+// Row g of d is the sum of the chunks of segment g, in double. flat over
+// segments·cols; a thread for each element. Moves segments·(chunks+1)·cols.
+KERNEL(merge_partials, real *d, const real *part, int segments, int chunks, int cols) {
+	for (unsigned e = flat_first(); e < (unsigned)segments * cols; e += flat_step()) {
+		const real *p = part + (long long)(e / cols) * chunks * cols + e % cols;
+		double sum = 0;
+#pragma unroll 8
+		for (int k = 0; k < chunks; k++) {
+			sum += p[(long long)k * cols];
+		}
+		d[e] = (real)sum;
+	}
+}
+
+// Dot, first part: part[k] = Σ a·b over chunk k, in double; b null stands for
+// ones. block, as many chunks as blocks. Moves 2n or n.
+KERNEL(dot_partials, double *part, const real *__restrict__ a, const real *__restrict__ b, int n) {
+	const int end = chunk_bound(n, blockIdx.x + 1, gridDim.x);
+	double sum = 0;
+#pragma unroll 4
+	for (int i = chunk_bound(n, blockIdx.x, gridDim.x) + threadIdx.x; i < end; i += 256) {
+		sum += b ? (double)a[i] * b[i] : (double)a[i];
+	}
+	sum = block_sum(sum);
+	if (threadIdx.x == 0) {
+		part[blockIdx.x] = sum;
+	}
+}
+
+// d[0] = scale·Σ part, in double. One block. Moves n doubles.
+KERNEL(sum_partials, real *d, const double *part, double scale, int n) {
+	double sum = 0;
+	for (int i = threadIdx.x; i < n; i += 256) {
+		sum += part[i];
+	}
+	sum = block_sum(sum);
+	if (threadIdx.x == 0) {
+		d[0] = (real)(scale * sum);
+	}
+}
+
+// --------------------------------------------------------------------- sparse
+
+// A row with more neighbours is summed by the whole block, in chunks of so many.
+enum { HUB = 256 };
+
+// SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
+// ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
+// Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
+// columns at a time or one; neighbours in their order. Afterwards the rows that
+// are hubs: each group of lanes sums every so many-th chunk of neighbours, and
+// the groups' sums are added in order. Moves (nnz + 2·rows)·cols, gathered, and
+// nnz indices.
+INLINE void gather_row(real4 &acc, const int *__restrict__ col, const real *__restrict__ val, const real *__restrict__ x,
+	const int *__restrict__ gather, int from, int to, int cols, int j, bool wide) {
+#pragma unroll 4
+	for (int k = from; k < to; k++) {
+		const int c = gather ? gather[col[k]] : col[k];
+		const real *at = x + (long long)c * cols + j;
+		const real w = val ? val[k] : (real)1;
+		if (wide) {
+			const real4 y = load4(at, true);
+			for (int e = 0; e < 4; e++) {
+				acc.v[e] += w * y.v[e];
+			}
+		} else {
+			acc.v[0] += w * at[0];
+		}
+	}
+}
+
+INLINE void finish_row(real4 acc, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ gather,
+	real self, int i, int cols, int j, bool wide) {
+	if (self != 0) {
+		const real *at = x + (long long)(gather ? gather[i] : i) * cols + j;
+		for (int e = 0; e < (wide ? 4 : 1); e++) {
+			acc.v[e] += self * at[e];
+		}
+	}
+	if (wide) {
+		store4(d + (long long)i * cols + j, acc, true);
+	} else {
+		d[(long long)i * cols + j] = acc.v[0];
+	}
+}
+
+KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
+	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
+	SHARED(real, part, 4 * 256);
+	SHARED(unsigned, hubs, 8);
+	const int t = threadIdx.x, group = t / lanes, groups = 256 / lanes, lane = t % lanes;
+	const bool wide = cols % 4 == 0 && aligned(x) && aligned(d);
+	const int width = wide ? 4 : 1;
+	const int row = blockIdx.x * groups + group;
+	const int from = row < rows ? ptr[row] : 0, to = row < rows ? ptr[row + 1] : 0;
+	const bool hub = to - from > HUB;
+	if (row < rows && !hub) {
+		for (int j = width * lane; j < cols; j += width * lanes) {
+			real4 acc = {{0, 0, 0, 0}};
+			gather_row(acc, col, val, x, gather, from, to, cols, j, wide);
+			finish_row(acc, d, x, gather, (real)self, row, cols, j, wide);
+		}
+	}
+	const unsigned mine = __ballot_sync(ALL, hub);
+	if (t % 32 == 0) {
+		hubs[t / 32] = mine;
+	}
+	__syncthreads();
+	for (int g = 0; g < groups; g++) {
+		if ((hubs[g * lanes / 32] >> (g * lanes % 32) & 1) == 0) {
+			continue;
+		}
+		const int i = blockIdx.x * groups + g, first = ptr[i], last = ptr[i + 1];
+		for (int j0 = 0; j0 < cols; j0 += width * lanes) { // the same in all threads
+			const int j = j0 + width * lane;
+			real4 acc = {{0, 0, 0, 0}};
+			if (j < cols) {
+				for (int k = first + group * HUB; k < last; k += groups * HUB) {
+					gather_row(acc, col, val, x, gather, k, min(k + HUB, last), cols, j, wide);
+				}
+			}
+			for (int e = 0; e < width; e++) {
+				part[4 * t + e] = acc.v[e];
+			}
+			__syncthreads();
+			if (group == 0 && j < cols) {
+				for (int o = 1; o < groups; o++) {
+					for (int e = 0; e < width; e++) {
+						acc.v[e] += part[4 * (o * lanes + lane) + e];
+					}
+				}
+				finish_row(acc, d, x, gather, (real)self, i, cols, j, wide);
+			}
+			__syncthreads();
+		}
+	}
+}
+
+// --------------------------------------------------------------- dense layers
+
+// A matrix product of a tall matrix and a small one: d [rows×out] = a [rows×in]·w,
+// w [in×out] or with trans the transpose of w [out×in]; + bias [1×out] if not
+// null; ReLU if asked; zero where gate [rows×out], if not null, is not positive.
+//
+// block, grid ⌈rows/64⌉: 64 rows and, in turn, 64 columns of d; a slice of 32
+// columns of a and the rows of w that meet it are in shared memory, and a thread
+// has 4×4 elements (4×2 where out ≤ 32) in registers. Moves rows·(in + out) and
+// w once a block; 2·rows·in·out operations.
+enum { STRIDE = 68 }; // of a column of the slice of a
+
+template <int COLS, class A, class W> INLINE void linear_tile(A &as, W &ws, real *__restrict__ d, const real *__restrict__ a, const real *__restrict__ w,
+	const real *__restrict__ bias, const real *__restrict__ gate, int trans, int relu, int rows, int in, int out, int j0) {
+	const int TC = COLS / 16; // columns of a thread
+	const int t = threadIdx.x, tx = t % 16, ty = t / 16, i0 = blockIdx.x * 64;
+	real acc[4][TC];
+	for (int i = 0; i < 4; i++) {
+		for (int j = 0; j < TC; j++) {
+			acc[i][j] = 0;
+		}
+	}
+	for (int k0 = 0; k0 < in; k0 += 32) {
+		for (int e = t; e < 32 * 64; e += 256) { // lines of a
+			const int k = e % 32, i = e / 32;
+			as[STRIDE * k + i] = k0 + k < in && i0 + i < rows ? a[(long long)(i0 + i) * in + k0 + k] : (real)0;
+		}
+		for (int e = t; e < 32 * COLS; e += 256) {
+			const int k = trans ? e % 32 : e / COLS, j = trans ? e / 32 : e % COLS;
+			const bool inside = k0 + k < in && j0 + j < out;
+			ws[COLS * k + j] = inside ? w[trans ? (j0 + j) * in + k0 + k : (k0 + k) * out + j0 + j] : (real)0;
+		}
+		__syncthreads();
+		const int slice = min(32, in - k0);
+		for (int k = 0; k < slice; k++) {
+			real x[4], y[TC];
+			for (int i = 0; i < 4; i++) {
+				x[i] = as[STRIDE * k + 4 * ty + i];
+			}
+			for (int j = 0; j < TC; j++) {
+				y[j] = ws[COLS * k + TC * tx + j];
+			}
+			for (int i = 0; i < 4; i++) {
+				for (int j = 0; j < TC; j++) {
+					acc[i][j] += x[i] * y[j];
+				}
+			}
+		}
+		__syncthreads();
+	}
+	for (int i = 0; i < 4; i++) {
+		for (int j = 0; j < TC; j++) {
+			const int r = i0 + 4 * ty + i, c = j0 + TC * tx + j;
+			if (r < rows && c < out) {
+				const long long at = (long long)r * out + c;
+				real v = acc[i][j];
+				if (bias) {
+					v += bias[c];
+				}
+				if (relu) {
+					v = unary_op(RELU, v);
+				}
+				if (gate) {
+					v = binary_op(GATE, v, gate[at]);
+				}
+				d[at] = v;
+			}
+		}
+	}
+}
+
+KERNEL(linear, real *__restrict__ d, const real *__restrict__ a, const real *__restrict__ w, const real *__restrict__ bias,
+	const real *__restrict__ gate, int trans, int relu, int rows, int in, int out) {
+	SHARED(real, as, 32 * STRIDE);
+	SHARED(real, ws, 32 * 64);
+	if (out <= 32) {
+		linear_tile<32>(as, ws, d, a, w, bias, gate, trans, relu, rows, in, out, 0);
+		return;
+	}
+	for (int j0 = 0; j0 < out; j0 += 64) {
+		linear_tile<64>(as, ws, d, a, w, bias, gate, trans, relu, rows, in, out, j0);
+	}
+}
+
+// The gradient of a dense layer's weights, in parts: for chunk k of the rows of a
+// [rows×in] and b [rows×out], part k is aᵀ·b [in×out] and behind it the column
+// sums of b [1×out]. block, as many chunks as blocks: 32 rows at a time are in
+// shared memory, and a thread has 4×4 elements in registers. Moves
+// rows·(in + out) and the parts; 2·rows·in·out operations. merge_outer follows.
+KERNEL(outer_partials, real *__restrict__ part, const real *__restrict__ a, const real *__restrict__ b, int rows, int in, int out) {
+	SHARED(real, as, 32 * 64);
+	SHARED(real, bs, 32 * 64);
+	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+	const int first = chunk_bound(rows, blockIdx.x, gridDim.x), end = chunk_bound(rows, blockIdx.x + 1, gridDim.x);
+	part += (long long)blockIdx.x * (in + 1) * out;
+	// A row of ones below aᵀ gives the column sums.
+	for (int i0 = 0; i0 < in + 1; i0 += 64) {
+		for (int j0 = 0; j0 < out; j0 += 64) {
+			real acc[4][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+			for (int r0 = first; r0 < end; r0 += 32) {
+				const int here = min(32, end - r0);
+				for (int e = t; e < 32 * 64; e += 256) {
+					const int r = e / 64, c = e % 64;
+					real x = 0, y = 0;
+					if (r < here) {
+						if (i0 + c < in) {
+							x = a[(long long)(r0 + r) * in + i0 + c];
+						} else if (i0 + c == in) {
+							x = 1;
+						}
+						if (j0 + c < out) {
+							y = b[(long long)(r0 + r) * out + j0 + c];
+						}
+					}
+					as[e] = x;
+					bs[e] = y;
+				}
+				__syncthreads();
+				for (int r = 0; r < here; r++) {
+					real x[4], y[4];
+					for (int i = 0; i < 4; i++) {
+						x[i] = as[64 * r + 4 * ty + i];
+						y[i] = bs[64 * r + 4 * tx + i];
+					}
+					for (int i = 0; i < 4; i++) {
+						for (int j = 0; j < 4; j++) {
+							acc[i][j] += x[i] * y[j];
+						}
+					}
+				}
+				__syncthreads();
+			}
+			for (int i = 0; i < 4; i++) {
+				for (int j = 0; j < 4; j++) {
+					const int r = i0 + 4 * ty + i, c = j0 + 4 * tx + j;
+					if (r <= in && c < out) {
+						part[r * out + c] = acc[i][j];
+					}
+				}
+			}
+		}
+	}
+}
+
+// dw [in×out] and db [1×out] are the sums of the parts, in double. flat over
+// (in+1)·out; a thread for each element. Moves (chunks+1)·(in+1)·out.
+KERNEL(merge_outer, real *dw, real *db, const real *part, int chunks, int in, int out) {
+	const unsigned n = (in + 1) * out;
+	for (unsigned e = flat_first(); e < n; e += flat_step()) {
+		double sum = 0;
+#pragma unroll 8
+		for (int k = 0; k < chunks; k++) {
+			sum += part[(long long)k * n + e];
+		}
+		if (e < (unsigned)(in * out)) {
+			dw[e] = (real)sum;
+		} else {
+			db[e - in * out] = (real)sum;
+		}
+	}
+}
+
+// ------------------------------------------------------- batch norm and readout
+//
+// Views and graphs are segments of the nodes; a view is whole graphs. With the
+// names of backend.GINLayer: h is h2.
+
+// Means and squared deviations of the chunks of segments: row g·chunks+k of part
+// [·×2·cols] is the mean of the rows of the chunk and, behind it, the sum of
+// squared deviations from that; zeros for no rows. tile, grid (segments·chunks,
+// ⌈cols/32⌉), two passes over the chunk, the second from cache. Moves
+// rows·cols.
+KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, const int *__restrict__ ptr, int segments, int chunks, int cols) {
+	SHARED(real, means, 32);
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks, n = ptr[g + 1] - ptr[g];
+	const int first = ptr[g] + chunk_bound(n, k, chunks), end = ptr[g] + chunk_bound(n, k + 1, chunks);
+	real sum = 0;
+	if (c.inside()) {
+#pragma unroll 4
+		for (int i = first + c.group; i < end; i += c.groups) {
+			sum += x[(long long)i * cols + c.col];
+		}
+	}
+	sum = column_sum(c, sum);
+	if (c.group == 0) {
+		means[c.col % 32] = end > first ? sum / (end - first) : (real)0;
+	}
+	__syncthreads();
+	const real mean = means[c.col % 32];
+	real squares = 0;
+	if (c.inside()) {
+#pragma unroll 4
+		for (int i = first + c.group; i < end; i += c.groups) {
+			const real v = x[(long long)i * cols + c.col] - mean;
+			squares += v * v;
+		}
+	}
+	squares = column_sum(c, squares);
+	if (c.first()) {
+		part += (long long)blockIdx.x * 2 * cols;
+		part[c.col] = mean;
+		part[cols + c.col] = squares;
+	}
+}
+
+// The statistics of the views and the affine maps of batch norm: coef [2·nviews×cols]
+// has the rows scale = γ/√(σ²+ε) and shift = β - scale·μ of each view. part is
+// segment_moments' of the views; its chunks are merged in double (Chan, Golub and
+// LeVeque 1983), and mean and var [nviews×cols] are written, zeros for no nodes.
+// With part null, mean and var [1×cols] are read. flat over nviews·cols. Moves
+// 2·nviews·chunks·cols.
+KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, const real *gamma, const real *beta,
+	const int *views, double eps, int nviews, int chunks, int cols) {
+	for (unsigned e = flat_first(); e < (unsigned)nviews * cols; e += flat_step()) {
+		const int v = e / cols, j = e % cols;
+		double mu, sigma2;
+		if (part) {
+			const real *p = part + (long long)v * chunks * 2 * cols + j;
+			const int n = views[v + 1] - views[v];
+			double sum = 0, squares = 0;
+			for (int k = 0; k < chunks; k++) {
+				sum += (double)(chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks)) * p[(long long)k * 2 * cols];
+			}
+			const double share = n > 0 ? 1.0 / n : 0;
+			mu = sum * share;
+			for (int k = 0; k < chunks; k++) {
+				const double count = chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks);
+				const double delta = p[(long long)k * 2 * cols] - mu;
+				squares += p[(long long)k * 2 * cols + cols] + count * delta * delta;
+			}
+			sigma2 = squares * share;
+			mean[e] = (real)mu;
+			var[e] = (real)sigma2;
+			mu = mean[e]; // as everyone else reads them
+			sigma2 = var[e];
+		} else {
+			mu = mean[j];
+			sigma2 = var[j];
+		}
+		const double scale = gamma[j] * rsqrt(sigma2 + eps);
+		coef[2 * v * cols + j] = (real)scale;
+		coef[(2 * v + 1) * cols + j] = (real)(beta[j] - scale * mu);
+	}
+}
+
+// Running statistics take in those of the views, one after the other; the
+// variance as that of a sample. A view without nodes counts for nothing. flat
+// over cols. Moves 2·(nviews+2)·cols.
+KERNEL(norm_track, real *rmean, real *rvar, const real *mean, const real *var, const int *views, double momentum, int nviews, unsigned cols) {
+	for (unsigned j = flat_first(); j < cols; j += flat_step()) {
+		real m = rmean[j], s = rvar[j];
+		for (int v = 0; v < nviews; v++) {
+			const int n = views[v + 1] - views[v];
+			if (n > 0) {
+				const double unbiased = n > 1 ? (double)n / (n - 1) : 1;
+				m = (real)((1 - momentum) * m + momentum * mean[v * cols + j]);
+				s = (real)((1 - momentum) * s + momentum * unbiased * var[v * cols + j]);
+			}
+		}
+		rmean[j] = m;
+		rvar[j] = s;
+	}
+}
+
+// Batch norm and readout: sums_g = Σ h_i over the nodes of graph g, y_i =
+// scale·h_i + shift with the view's map (if y is not null), pooled_g =
+// scale·sums_g + n_g·shift, which is Σ y_i. Rows of y behind the last graph are
+// zeroed. tile, grid (ngraphs+1, ⌈cols/32⌉). Moves 2·rows·cols (or 1 without y)
+// and 2·ngraphs·cols.
+KERNEL(norm_readout, real *__restrict__ y, real *__restrict__ sums, real *__restrict__ pooled, const real *__restrict__ h,
+	const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views,
+	int ngraphs, int nviews, int rows, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x, first = graphs[g];
+	if (g == ngraphs) {
+		if (y && c.inside()) {
+			for (int i = first + c.group; i < rows; i += c.groups) {
+				y[(long long)i * cols + c.col] = 0;
+			}
+		}
+		return;
+	}
+	const int end = graphs[g + 1], v = view_of(views, nviews, first);
+	real scale = 0, shift = 0, sum = 0;
+	if (c.inside()) {
+		scale = coef[2 * v * cols + c.col];
+		shift = coef[(2 * v + 1) * cols + c.col];
+#pragma unroll 4
+		for (int i = first + c.group; i < end; i += c.groups) {
+			const long long at = (long long)i * cols + c.col;
+			const real x = h[at];
+			sum += x;
+			if (y) {
+				y[at] = scale * x + shift;
+			}
+		}
+	}
+	sum = column_sum(c, sum);
+	if (c.first()) {
+		sums[(long long)g * cols + c.col] = sum;
+		pooled[(long long)g * cols + c.col] = scale * sum + (end - first) * shift;
+	}
+}
+
+// Backward, sums over the graphs: with d_i = dy_i + dpooled_g for the nodes of
+// graph g (null stands for zeros), row g of part [ngraphs×2·cols] is Σ d_i and,
+// behind it, Σ d_i·(h_i - μ), μ of the view or, if not mean_per_view, one for
+// all. tile, grid (ngraphs, ⌈cols/32⌉). Moves 2·rows·cols and 3·ngraphs·cols.
+KERNEL(norm_grad_partials, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+	const real *__restrict__ h, const real *__restrict__ mean, const int *__restrict__ graphs, const int *__restrict__ views,
+	int mean_per_view, int ngraphs, int nviews, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x, first = graphs[g], end = graphs[g + 1];
+	real sum = 0, proj = 0;
+	if (c.inside()) {
+		const int v = mean_per_view ? view_of(views, nviews, first) : 0;
+		const real mu = mean[v * cols + c.col], all = dpooled ? dpooled[(long long)g * cols + c.col] : (real)0;
+#pragma unroll 4
+		for (int i = first + c.group; i < end; i += c.groups) {
+			const long long at = (long long)i * cols + c.col;
+			const real d = dy ? dy[at] + all : all;
+			sum += d;
+			proj += d * (h[at] - mu);
+		}
+	}
+	sum = column_sum(c, sum);
+	proj = column_sum(c, proj);
+	if (c.first()) {
+		part += (long long)g * 2 * cols;
+		part[c.col] = sum;
+		part[cols + c.col] = proj;
+	}
+}
+
+// Backward, the coefficients of d(h) = k1·d + k2 + k3·h: coef [3·nviews×cols] has
+// them in rows for each view, from the sums of norm_grad_partials over its
+// graphs, in double; dgamma and dbeta [1×cols] are the sums over the views. With
+// running statistics mean and var are [1×cols] and constants. Blocks of 32×32
+// threads, grid ⌈cols/32⌉: a thread for each column and 32nd graph. Moves
+// 2·ngraphs·cols.
+KERNEL_1024(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta,
+	const real *__restrict__ part, const real *__restrict__ mean, const real *__restrict__ var, const real *__restrict__ gamma,
+	const int *__restrict__ graphs, const int *__restrict__ views, double eps, int running, int ngraphs, int nviews, int cols) {
+	SHARED(double, sums, 32 * 32);
+	SHARED(double, projections, 32 * 32);
+	const int tx = threadIdx.x, ty = threadIdx.y, j = 32 * blockIdx.x + tx;
+	double gamma_total = 0, beta_total = 0;
+	int g = 0;
+	for (int v = 0; v < nviews; v++) {
+		const int n = views[v + 1] - views[v];
+		// The graphs of the view: those that start before it ends. Where an
+		// empty one counts does not matter.
+		const int end = v == nviews - 1 ? ngraphs : min(ngraphs, segment_of(graphs, ngraphs, views[v + 1] - 1) + 1);
+		double sum = 0, proj = 0;
+		if (j < cols) {
+#pragma unroll 4
+			for (int k = g + ty; k < end; k += 32) {
+				sum += part[(long long)k * 2 * cols + j];
+				proj += part[(long long)k * 2 * cols + cols + j];
+			}
+		}
+		g = end;
+		sums[32 * ty + tx] = sum;
+		projections[32 * ty + tx] = proj;
+		__syncthreads();
+		if (ty == 0 && j < cols) {
+			for (int k = 1; k < 32; k++) {
+				sum += sums[32 * k + tx];
+				proj += projections[32 * k + tx];
+			}
+			const int s = running ? j : v * cols + j;
+			const double rstd = rsqrt(var[s] + eps), k1 = gamma[j] * rstd;
+			double k2 = 0, k3 = 0;
+			if (!running && n > 0) {
+				k3 = -k1 * rstd * rstd * proj / n;
+				k2 = -k1 * sum / n - k3 * mean[s];
+			}
+			coef[3 * v * cols + j] = (real)k1;
+			coef[(3 * v + 1) * cols + j] = (real)k2;
+			coef[(3 * v + 2) * cols + j] = (real)k3;
+			gamma_total += proj * rstd;
+			beta_total += sum;
+		}
+		__syncthreads();
+	}
+	if (ty == 0 && j < cols) {
+		dgamma[j] = (real)gamma_total;
+		dbeta[j] = (real)beta_total;
+	}
+}
+
+// Backward, the gradient behind ReLU: d_i = k1·(dy_i + dpooled_g) + k2 + k3·h_i
+// where h_i > 0, else 0, and 0 behind the last graph. tile, grid (ngraphs+1,
+// ⌈cols/32⌉). Moves 3·rows·cols and ngraphs·cols.
+KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const real *__restrict__ dpooled,
+	const real *__restrict__ h, const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views,
+	int ngraphs, int nviews, int rows, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x, first = graphs[g], end = g < ngraphs ? graphs[g + 1] : rows;
+	if (!c.inside()) {
+		return;
+	}
+	const int v = view_of(views, nviews, first);
+	const real k1 = coef[3 * v * cols + c.col], k3 = coef[(3 * v + 2) * cols + c.col];
+	real k2 = coef[(3 * v + 1) * cols + c.col];
+	if (dpooled && g < ngraphs) {
+		k2 += k1 * dpooled[(long long)g * cols + c.col];
+	}
+#pragma unroll 4
+	for (int i = first + c.group; i < end; i += c.groups) {
+		const long long at = (long long)i * cols + c.col;
+		const real x = h[at];
+		real v = k3 * x + k2;
+		if (dy) {
+			v += k1 * dy[at];
+		}
+		d[at] = g < ngraphs && x > 0 ? v : (real)0;
+	}
+}
+
+// ------------------------------------------------------------------- quantiles
+//
+// The order statistics `rank` and rank+1 of the strict upper triangle of s
+// [n×n], exactly: keys are integers of the order of the numbers, and a pass finds
+// eight more bits of both from the counts of the values of these bits among the
+// keys that agree with the bits so far.
+
+template <int BYTES> struct KeyOf;
+template <> struct KeyOf<4> { typedef unsigned type; };
+template <> struct KeyOf<8> { typedef uint64 type; };
+typedef KeyOf<sizeof(real)>::type key;
+
+enum { PASSES = sizeof(real) };
+
+// The same bits as a number and as an integer.
+union Bits {
+	real number;
+	key bits;
+};
+
+// key_of maps a number to an integer of the same order, and both zeros, which
+// are equal, to the same.
+INLINE key key_of(real x) {
+	const key top = (key)1 << (8 * PASSES - 1);
+	Bits b;
+	b.number = x;
+	return b.bits & top ? top - (b.bits & ~top) : top + b.bits;
+}
+
+INLINE real number_of(key k) {
+	const key top = (key)1 << (8 * PASSES - 1);
+	Bits b;
+	b.bits = k >= top ? k - top : (top - k) | top;
+	return b.number;
+}
+
+// A Found is what is known of an order statistic: the leading bits of its key
+// and its place among the keys that agree with them.
+struct Found {
+	key prefix;
+	int place;
+};
+
+// find reads the counts of so many passes. All lanes of a warp must call it.
+INLINE Found find(const unsigned *hist, int passes, int rank) {
+	const int lane = thread_in_block() % 32;
+	Found f = {0, rank};
+	for (int pass = 0; pass < passes; pass++, hist += 256) {
+		int count[8], sum = 0; // of this lane's eight digits
+		for (int k = 0; k < 8; k++) {
+			count[k] = (int)hist[8 * lane + k];
+			sum += count[k];
+		}
+		int before = sum; // inclusive prefix sum, and then exclusive
+		for (int d = 1; d < 32; d *= 2) {
+			const int below = __shfl_up_sync(ALL, before, d, 32);
+			before += lane >= d ? below : 0;
+		}
+		before -= sum;
+		// The lane that has the place: one, unless there are no keys.
+		const unsigned here = __ballot_sync(ALL, f.place >= before && f.place < before + sum);
+		const int owner = here ? __ffs((int)here) - 1 : 0;
+		int digit = 8 * lane, place = f.place - before;
+		for (int k = 0; k < 7 && place >= count[k]; k++) {
+			place -= count[k];
+			digit++;
+		}
+		f.prefix = f.prefix << 8 | (key)__shfl_sync(ALL, digit, owner, 32);
+		f.place = __shfl_sync(ALL, place, owner, 32);
+	}
+	return f;
+}
+
+INLINE const unsigned *rank_counts(const unsigned *hist, int matrix, int second) {
+	return hist + (2 * matrix + second) * PASSES * 256;
+}
+
+// next_rank returns the place behind rank, or rank if it is the last.
+INLINE int next_rank(int rank, int n) { return min(rank + 1, (int)((long long)n * (n - 1) / 2 - 1)); }
+
+// One pass: hist [matrices][2][passes][256], zero before pass 0, counts the
+// digits of the pass for rank and for the next. block, grid (min(n, 128),
+// matrices 1 or 2): a block counts the rows that are so many apart in shared
+// memory, and adds its counts. Moves n²/2 for each matrix.
+KERNEL(quantile_count, unsigned *hist, const real *s0, const real *s1, int n, int rank, int pass) {
+	SHARED(unsigned, counts, 512);
+	SHARED(key, prefixes, 2);
+	const int t = threadIdx.x;
+	const real *s = blockIdx.y ? s1 : s0;
+	if (t < 64) { // a warp for each
+		const int second = t / 32;
+		const Found f = find(rank_counts(hist, blockIdx.y, second), pass, second ? next_rank(rank, n) : rank);
+		if (t % 32 == 0) {
+			prefixes[second] = f.prefix;
+		}
+	}
+	counts[t] = 0;
+	counts[256 + t] = 0;
+	__syncthreads();
+	const key a = prefixes[0], b = prefixes[1];
+	const int shift = 8 * (PASSES - 1 - pass);
+	for (int i = blockIdx.x; i < n; i += gridDim.x) {
+		for (int j = i + 1 + t; j < n; j += 256) {
+			const key k = key_of(s[(long long)i * n + j]) >> shift;
+			if (k >> 8 == a) {
+				atomicAdd(&counts[(int)(k & 255)], 1u);
+			} else if (k >> 8 == b) {
+				atomicAdd(&counts[256 + (int)(k & 255)], 1u);
+			}
+		}
+	}
+	__syncthreads();
+	unsigned *out = hist + (2 * blockIdx.y * PASSES + pass) * 256 + t;
+	const unsigned first = counts[t], second = a == b ? first : counts[256 + t];
+	if (first) {
+		atomicAdd(out, first);
+	}
+	if (second) {
+		atomicAdd(out + PASSES * 256, second);
+	}
+}
+
+// theta[m] is the interpolation between both statistics of matrix m with weight
+// `second` for the next. A warp for each matrix. Moves nothing to speak of.
+KERNEL(quantile_value, real *theta, const unsigned *hist, const real *s0, const real *s1, double second, int n, int rank) {
+	const int m = blockIdx.x;
+	const Found a = find(rank_counts(hist, m, 0), PASSES, rank);
+	const Found b = find(rank_counts(hist, m, 1), PASSES, next_rank(rank, n));
+	if (threadIdx.x == 0) {
+		const real x = number_of(a.prefix), y = number_of(b.prefix);
+		theta[m] = second == 0 ? x : (real)((1 - second) * x + second * y);
+	}
+}
+
+// ∂theta/∂s: of the entries that equal an order statistic, the one that has its
+// place in row-major order gets the weight; w is zero before. One block: a
+// thread counts the entries in its rows, and the thread whose rows have the
+// place looks for it. Moves n²/2, twice.
+KERNEL(quantile_weights, real *w, const unsigned *hist, const real *s, double second, int n, int rank) {
+	SHARED(int, counts, 256);
+	const int t = threadIdx.x;
+	const int first = chunk_bound(n, t, 256), end = chunk_bound(n, t + 1, 256);
+	for (int r = 0; r < (second == 0 ? 1 : 2); r++) {
+		const Found f = find(rank_counts(hist, 0, r), PASSES, rank + r);
+		int count = 0;
+		for (int i = first; i < end; i++) {
+			for (int j = i + 1; j < n; j++) {
+				count += key_of(s[(long long)i * n + j]) == f.prefix;
+			}
+		}
+		counts[t] = count;
+		__syncthreads();
+		int place = f.place;
+		for (int k = 0; k < t; k++) {
+			place -= counts[k];
+		}
+		if (place >= 0 && place < count) {
+			for (int i = first; i < end; i++) {
+				for (int j = i + 1; j < n; j++) {
+					if (key_of(s[(long long)i * n + j]) == f.prefix && place-- == 0) {
+						w[(long long)i * n + j] = (real)(r ? second : 1 - second);
+					}
+				}
+			}
+		}
+		__syncthreads();
+	}
+}
+
+// ---------------------------------------------------------------------- losses
+//
+// backend.Contrast, with n graphs in each view: rows i < n of the similarities
+// are view 1, p(i) is the same graph in the other view.
+
+// NT-Xent, forward: e [2n×2n] holds S = U·Uᵀ and becomes e^((s-1)/τ) without
+// the diagonal; invz_i is 1 over the row's sum Z_i, terms_i = ln Z_i + (1 -
+// s_ip(i))/τ. What the Laplacian loss needs, S/simscale of the view's own half,
+// goes to a0 and a1 [n×n] if they are not null. block, a row each. Moves 8n²,
+// and 2n² with a0 and a1.
+KERNEL(contrast_rows, real *__restrict__ e, real *__restrict__ invz, double *__restrict__ terms, real *__restrict__ a0, real *__restrict__ a1,
+	double tau, double simscale, int n) {
+	const int i = blockIdx.x, m = 2 * n, v = i / n, t = threadIdx.x;
+	real *row = e + (long long)i * m;
+	real *a = v ? a1 : a0;
+	const double positive = row[(i + n) % m];
+	const real inverse = (real)(1 / tau), scale = (real)(1 / simscale);
+	__syncthreads(); // all have read it
+	double z = 0;
+	for (int j = t; j < m; j += 256) {
+		const real s = row[j];
+		if (a && j >= v * n && j < (v + 1) * n) {
+			a[(long long)(i - v * n) * n + j - v * n] = s * scale;
+		}
+		const real x = j == i ? (real)0 : exp((s - 1) * inverse);
+		row[j] = x;
+		z += x;
+	}
+	z = block_sum(z);
+	if (t == 0) {
+		invz[i] = (real)(1 / z);
+		terms[i] = log(z) + (1 - positive) / tau;
+	}
+}
+
+// Similarities become adjacencies: a = σ(κ·(a - θ_v)) without the diagonal, and
+// r = d^-½ of the row sums d, 0 where d is not positive. block, a row of both
+// views each. Moves 4n².
+KERNEL(contrast_graph, real *__restrict__ a0, real *__restrict__ a1, real *__restrict__ r, const real *__restrict__ theta, double kappa, int n) {
+	const int v = blockIdx.x / n, i = blockIdx.x % n;
+	real *a = (v ? a1 : a0) + (long long)i * n;
+	const real slope = (real)kappa, threshold = theta[v];
+	double degree = 0;
+	for (int j = threadIdx.x; j < n; j += 256) {
+		const real x = j == i ? (real)0 : sigmoid(slope * (a[j] - threshold));
+		a[j] = x;
+		degree += x;
+	}
+	degree = block_sum(degree);
+	if (threadIdx.x == 0) {
+		r[blockIdx.x] = degree <= 0 ? (real)0 : (real)rsqrt(degree);
+	}
+}
+
+// The Laplacian loss, forward: with M_v = D_v^-½·A_v·D_v^-½ and D = M_1 - M_2,
+// terms_i = Σ_j D_ij², w_i = 2·r_i²·Σ_j D_ij·M_1,ij, and w_(n+i) = -2·r_(n+i)²·
+// Σ_j D_ij·M_2,ij. block, a row each. Moves 2n².
+KERNEL(contrast_match, double *__restrict__ terms, real *__restrict__ w, const real *__restrict__ a0, const real *__restrict__ a1, const real *__restrict__ r, int n) {
+	const int i = blockIdx.x;
+	const real r0 = r[i], r1 = r[n + i];
+	double squares = 0, u0 = 0, u1 = 0;
+	for (int j = threadIdx.x; j < n; j += 256) {
+		const real m0 = r0 * a0[(long long)i * n + j] * r[j], m1 = r1 * a1[(long long)i * n + j] * r[n + j], diff = m0 - m1;
+		squares += (double)diff * diff;
+		u0 += (double)diff * m0;
+		u1 += (double)diff * m1;
+	}
+	squares = block_sum(squares);
+	u0 = block_sum(u0);
+	u1 = block_sum(u1);
+	if (threadIdx.x == 0) {
+		terms[i] = squares;
+		w[i] = (real)(2 * u0 * r0 * r0);
+		w[n + i] = (real)(-2 * u1 * r1 * r1);
+	}
+}
+
+// Backward: g [2n×2n] = G + Gᵀ with G the gradient with respect to S, so that
+// the gradient of U is g·U. With c = alpha_c·dc and l = alpha_g·dg (null stands
+// for 0; the Laplacian part needs a0 too):
+//
+//	g_ij = c·(E_ij·(1/Z_i + 1/Z_j) - 2·[j = p(i)])
+//	     + l·A(1-A)·(±4·D_ij·r_i·r_j - w_i - w_j)   within the view's own half
+//
+// block, a row each. Moves 8n², and 4n² for the Laplacian part.
+KERNEL(contrast_gradient, real *__restrict__ g, const real *__restrict__ e, const real *__restrict__ invz,
+	const real *__restrict__ a0, const real *__restrict__ a1, const real *__restrict__ r, const real *__restrict__ w,
+	const real *__restrict__ dc, const real *__restrict__ dg, double alpha_c, double alpha_g, int n) {
+	const int i = blockIdx.x, m = 2 * n, v = i / n, k = i - v * n;
+	const real c = dc ? (real)(alpha_c * dc[0]) : (real)0;
+	const real l = dg && a0 ? (real)(alpha_g * dg[0]) : (real)0;
+	const real zi = invz[i];
+	real rk0 = 0, rk1 = 0, wi = 0;
+	if (l != 0) {
+		rk0 = r[k];
+		rk1 = r[n + k];
+		wi = w[i];
+	}
+	for (int j = threadIdx.x; j < m; j += 256) {
+		real x = 0;
+		if (c != 0) {
+			x = c * (zi + invz[j]) * e[(long long)i * m + j];
+			if (j == (i + n) % m) {
+				x -= 2 * c;
+			}
+		}
+		const int q = j - v * n;
+		if (l != 0 && q >= 0 && q < n) {
+			const real b0 = a0[(long long)k * n + q], b1 = a1[(long long)k * n + q], a = v ? b1 : b0;
+			const real diff = rk0 * b0 * r[q] - rk1 * b1 * r[n + q];
+			const real both = (v ? -4 : 4) * diff * (v ? rk1 : rk0) * r[v * n + q] - w[j] - wi;
+			x += l * (a - a * a) * both;
+		}
+		g[(long long)i * m + j] = x;
+	}
+}
