@@ -22,6 +22,9 @@ func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y 
 	if x.tape.composed {
 		return x.batchNormComposed(gamma, b, groups, eps)
 	}
+	if fuser, ok := x.tape.be.(backend.NormFuser); ok {
+		return x.batchNormFused(fuser, gamma, b, groups, eps, false)
+	}
 	t := x.tape
 	be := t.be
 	n, f, g := x.Rows(), x.Cols(), groups.Len()-1
@@ -79,6 +82,40 @@ func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y 
 		be.Free(tmp)
 	}, x, gamma, b)
 	return y, mean, variance
+}
+
+// BatchNormReLU is BatchNorm with y = max(BatchNorm(x), 0).
+func (x *Var) BatchNormReLU(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	if fuser, ok := x.tape.be.(backend.NormFuser); ok && !x.tape.composed {
+		return x.batchNormFused(fuser, gamma, b, groups, eps, true)
+	}
+	y, mean, variance = x.BatchNorm(gamma, b, groups, eps)
+	return y.ReLU(), mean, variance
+}
+
+// batchNormFused is BatchNorm or BatchNormReLU as one call of the engine.
+func (x *Var) batchNormFused(fuser backend.NormFuser, gamma, b *Var, groups *backend.Indices, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
+	t := x.tape
+	be := t.be
+	f, g := x.Cols(), groups.Len()-1
+	n := &backend.Norm{
+		Groups: groups, Eps: eps, ReLU: relu, X: x.value, Gamma: gamma.value, Beta: b.value,
+		Y: t.Alloc(x.Rows(), f), Mean: t.Alloc(g, f), Var: t.Alloc(g, f),
+	}
+	fuser.NormForward(n)
+	y = t.Record("BatchNorm", n.Y, func(dy *tensor.Tensor) {
+		d := &backend.NormGradients{DY: dy, Gamma: be.Alloc(1, f), Beta: be.Alloc(1, f)}
+		if x.needs {
+			d.DX = be.Alloc(x.Rows(), f)
+		}
+		fuser.NormBackward(n, d)
+		gamma.AddGrad(d.Gamma)
+		b.AddGrad(d.Beta)
+		if d.DX != nil {
+			x.AddGrad(d.DX)
+		}
+	}, x, gamma, b)
+	return y, n.Mean, n.Var
 }
 
 // batchNormComposed is the definition of BatchNorm.

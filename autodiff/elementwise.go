@@ -231,6 +231,25 @@ func (x *Var) ReLU() *Var {
 	})
 }
 
+// AddRowReLU returns y_ij = max(x_ij + b_j, 0) for a row b [1×F]: what follows
+// the product of a linear layer. VJP: dx = dy where y > 0, else 0; db = column
+// sums of dx.
+func (x *Var) AddRowReLU(b *Var) *Var {
+	t := x.tape
+	fuser, ok := t.be.(backend.BiasFuser)
+	if !ok || t.composed {
+		return x.AddRow(b).ReLU()
+	}
+	y := t.Alloc(x.Rows(), x.Cols())
+	fuser.BiasReLU(y, x.value, b.value)
+	return t.Record("AddRowReLU", y, func(dy *tensor.Tensor) {
+		dx, db := t.be.Alloc(dy.Rows, dy.Cols), t.be.Alloc(1, dy.Cols)
+		fuser.BiasReLUBackward(dx, db, dy, y)
+		x.AddGrad(dx)
+		b.AddGrad(db)
+	}, x, b)
+}
+
 // Abs returns y = |x|. VJP: dx = dy∘sign(x); the sub-gradient at 0 is 0.
 func (x *Var) Abs() *Var {
 	return x.unary("Abs", backend.Abs, func(be backend.Backend, dx, dy, _ *tensor.Tensor) {

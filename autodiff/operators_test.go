@@ -114,6 +114,7 @@ var table = []row{
 	{"Softplus", unary((*autodiff.Var).Softplus), plain, nil},
 	{"Tanh", unary((*autodiff.Var).Tanh), plain, nil},
 	{"ReLU", unary((*autodiff.Var).ReLU), one([2]int{2, 3}, [2]int{3, 5}, [2]int{7, 2}), away},
+	{"AddRowReLU", binary((*autodiff.Var).AddRowReLU), [][][2]int{{{4, 1}, {1, 1}}, {{3, 5}, {1, 5}}, {{7, 2}, {1, 2}}}, nil},
 	{"Abs", unary((*autodiff.Var).Abs), plain, away},
 	{"InvSqrt", unary((*autodiff.Var).InvSqrt), plain, positive},
 	{"Dropout", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
@@ -165,6 +166,10 @@ var table = []row{
 	}, [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {2, 5}}, {{7, 2}, {4, 2}}}, nil},
 	{"BatchNorm", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		y, _, _ := in[0].BatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
+		return y
+	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
+	{"BatchNormReLU", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		y, _, _ := in[0].BatchNormReLU(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
 		return y
 	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
 }

@@ -49,7 +49,7 @@ func NewBioConv(be backend.Backend, name string, width int, rng *rand.Rand) *Bio
 func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	edges := b.EdgeBitCounts(EdgeBits, EdgeSelfLoop).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
 	y := c.First.Forward(autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges))
-	return c.Second.Forward(c.Norm.Forward(y, b.ViewPtr, mode).ReLU())
+	return c.Second.Forward(c.Norm.ForwardReLU(y, b.ViewPtr, mode))
 }
 
 func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }

@@ -23,8 +23,17 @@ func NewGCNConv(be backend.Backend, name string, in, out int, rng *rand.Rand) *G
 
 // Forward returns y [N×out] for x [N×in].
 func (c *GCNConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
-	y := x.MatMul(b.tape.Param(c.Linear.W)).SpMM(b.Normalized(), 0)
-	return y.AddRow(b.tape.Param(c.Linear.B))
+	return c.propagate(b, x).AddRow(b.tape.Param(c.Linear.B))
+}
+
+// ForwardReLU returns max(y, 0).
+func (c *GCNConv) ForwardReLU(b *Batch, x *autodiff.Var) *autodiff.Var {
+	return c.propagate(b, x).AddRowReLU(b.tape.Param(c.Linear.B))
+}
+
+// propagate returns Â·(x·W).
+func (c *GCNConv) propagate(b *Batch, x *autodiff.Var) *autodiff.Var {
+	return x.MatMul(b.tape.Param(c.Linear.W)).SpMM(b.Normalized(), 0)
 }
 
 // Parameters returns W and b.

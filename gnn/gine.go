@@ -143,10 +143,11 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 		return g.Atom.Forward(b.tape, g.atom).Add(g.Chirality.Forward(b.tape, g.chirality))
 	})
 	for l, conv := range g.Convs {
-		x = g.Norms[l].Forward(conv.Forward(b, x), b.ViewPtr, mode)
-		if l < len(g.Convs)-1 {
-			x = x.ReLU()
+		norm := g.Norms[l].ForwardReLU
+		if l == len(g.Convs)-1 {
+			norm = g.Norms[l].Forward
 		}
+		x = norm(conv.Forward(b, x), b.ViewPtr, mode)
 		x = g.Drops[l].Forward(x, mode)
 	}
 	return x

@@ -84,16 +84,16 @@ func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
-	x := g.Feature.Forward(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode)).ReLU()
+	x := g.Feature.ForwardReLU(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode))
 	for l, conv := range g.Convs {
-		y := conv.Forward(b, g.Norms[l].Forward(x, b.ViewPtr, mode)).ReLU()
+		y := conv.ForwardReLU(b, g.Norms[l].Forward(x, b.ViewPtr, mode))
 		if g.Config.Residual {
 			y = x.Add(y)
 		}
 		x = y
 	}
 	h := g.PooledNorm.Forward(GlobalAddPool(x, b), b.ViewGraphs(), mode)
-	return g.HiddenNorm.Forward(g.Hidden.Forward(h).ReLU(), b.ViewGraphs(), mode)
+	return g.HiddenNorm.Forward(g.Hidden.ForwardReLU(h), b.ViewGraphs(), mode)
 }
 
 func (g *ResGCN) modules() []nn.Module {

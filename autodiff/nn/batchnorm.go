@@ -50,19 +50,34 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 // nil. A group without rows is left out of the running statistics; a group of
 // one row has variance 0, and PyTorch's unbiased variance, 0/0, is taken as 0.
 func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
-	t := x.Tape()
-	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
 	if mode == Eval {
-		inv := b.be.Alloc(1, x.Cols())
-		defer b.be.Free(inv)
-		b.be.Affine(inv, 1, b.RunningVar.Value, b.Eps)
-		scale := t.Alloc(1, x.Cols())
-		b.be.Unary(scale, backend.InvSqrt, inv)
-		return x.SubRow(t.Const(b.RunningMean.Value)).MulRow(t.Const(scale)).MulRow(gamma).AddRow(bias)
+		return b.evaluate(x)
 	}
-	y, mean, variance := x.BatchNorm(gamma, bias, groups, b.Eps)
+	y, mean, variance := x.BatchNorm(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
 	b.Track(mean, variance, groups)
 	return y
+}
+
+// ForwardReLU returns max(Forward, 0).
+func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
+	if mode == Eval {
+		return b.evaluate(x).ReLU()
+	}
+	y, mean, variance := x.BatchNormReLU(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
+	b.Track(mean, variance, groups)
+	return y
+}
+
+// evaluate normalises by the running statistics.
+func (b *BatchNorm) evaluate(x *autodiff.Var) *autodiff.Var {
+	t := x.Tape()
+	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
+	inv := b.be.Alloc(1, x.Cols())
+	defer b.be.Free(inv)
+	b.be.Affine(inv, 1, b.RunningVar.Value, b.Eps)
+	scale := t.Alloc(1, x.Cols())
+	b.be.Unary(scale, backend.InvSqrt, inv)
+	return x.SubRow(t.Const(b.RunningMean.Value)).MulRow(t.Const(scale)).MulRow(gamma).AddRow(bias)
 }
 
 // Track moves the running statistics by one step per group towards the group's

@@ -112,6 +112,15 @@ func (l *Linear) Forward(x *autodiff.Var) *autodiff.Var {
 	return y
 }
 
+// ForwardReLU returns max(x·W + b, 0) [N×out].
+func (l *Linear) ForwardReLU(x *autodiff.Var) *autodiff.Var {
+	y := x.MatMul(x.Tape().Param(l.W))
+	if l.B == nil {
+		return y.ReLU()
+	}
+	return y.AddRowReLU(x.Tape().Param(l.B))
+}
+
 // Parameters returns W and, if there is one, b.
 func (l *Linear) Parameters() []*autodiff.Param {
 	if l.B == nil {
@@ -141,13 +150,11 @@ func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.
 
 // Forward returns the output [N×last width].
 func (m *MLP) Forward(x *autodiff.Var) *autodiff.Var {
-	for i, l := range m.Layers {
-		if i > 0 {
-			x = x.ReLU()
-		}
-		x = l.Forward(x)
+	last := len(m.Layers) - 1
+	for _, l := range m.Layers[:last] {
+		x = l.ForwardReLU(x)
 	}
-	return x
+	return m.Layers[last].Forward(x)
 }
 
 // Parameters returns those of all layers, in order.

@@ -99,6 +99,7 @@ type engine[T float] struct {
 	repeated []T // one number, many times
 	gin      ginState[T]
 	contrast contrastState[T]
+	norm     normState[T]
 
 	indexFree  []*backend.Indices
 	indexBytes int64

@@ -1,0 +1,101 @@
+package autodiff_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// TestFusedRows compares batch norm, with and without ReLU, and bias with ReLU in
+// their fused forms with their definitions on the oracle: values, statistics and
+// gradients, on groups that are empty, of one row, constant, and of many blocks.
+func TestFusedRows(t *testing.T) {
+	for _, c := range []struct {
+		f      int
+		groups []int32
+	}{
+		{1, []int32{0, 1}}, {3, []int32{0, 5}}, {5, []int32{0, 0, 3, 4, 4, 20}}, {128, []int32{0, 700, 1500}},
+		{300, []int32{0, 54, 55, 400}}, {37, []int32{0, 1000, 1001}}, {17000, []int32{0, 3, 5}}, {4, []int32{0}}, {4, []int32{0, 0}},
+	} {
+		n := int(c.groups[len(c.groups)-1])
+		rng := rand.New(rand.NewPCG(uint64(c.f), 1))
+		draw := func(n int, around float64) []float64 {
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = float64(float32(around + rng.NormFloat64()))
+			}
+			return v
+		}
+		x, gamma, beta, dy := draw(n*c.f, 3), draw(c.f, 1), draw(c.f, 0), draw(n*c.f, 0)
+		for i := range n { // the first column is constant
+			x[i*c.f] = 2
+		}
+		type result map[string][]float64
+		compute := func(be backend.Backend, opts ...autodiff.Option) map[string]result {
+			all := map[string]result{}
+			tape := autodiff.NewTape(be, opts...)
+			for name, f := range map[string]func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor){
+				"BatchNorm": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.BatchNorm(gamma, beta, tape.Indices(c.groups), 1e-5)
+				},
+				"BatchNormReLU": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.BatchNormReLU(gamma, beta, tape.Indices(c.groups), 1e-5)
+				},
+				"AddRowReLU": func(x, _, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.AddRowReLU(beta), nil, nil
+				},
+			} {
+				in := []*autodiff.Var{tape.Leaf(n, c.f, x), tape.Leaf(1, c.f, gamma), tape.Leaf(1, c.f, beta)}
+				y, mean, variance := f(in[0], in[1], in[2])
+				tape.Backward(y.Dot(tape.Matrix(n, c.f, dy)))
+				r := result{"y": y.Data(), "dx": in[0].Grad(), "dβ": in[2].Grad()}
+				if mean != nil {
+					r["dγ"] = in[1].Grad()
+					r["μ"], r["σ²"] = make([]float64, mean.Len()), make([]float64, mean.Len())
+					be.Download(r["μ"], mean)
+					be.Download(r["σ²"], variance)
+				}
+				all[name] = r
+			}
+			tape.Reset()
+			if used := be.InUse(); used != 0 {
+				t.Errorf("%s: %d bytes in use after Reset", be.Name(), used)
+			}
+			return all
+		}
+		want := compute(ref.New(), autodiff.Composed())
+		for _, e := range []struct {
+			be  backend.Backend
+			tol float64
+		}{{ref.New(), 1e-12}, {cpu.New(tensor.Float64), 1e-12}, {cpu.New(tensor.Float32), 1e-4}} {
+			for name, r := range compute(e.be) {
+				for what, values := range r {
+					scale, worst := 1e-30, 0.0
+					for i, w := range want[name][what] {
+						scale = max(scale, math.Abs(w))
+						// A constant column is noise over √ε.
+						if i%c.f != 0 || what == "μ" || name == "AddRowReLU" {
+							worst = max(worst, math.Abs(values[i]-w))
+						}
+					}
+					if !(worst <= e.tol*scale) {
+						t.Errorf("%s %v, %d columns, groups %v: %s: %s differs by %.2g of %.2g", e.be.Name(), e.be.Precision(), c.f, c.groups, name, what, worst, scale)
+					}
+				}
+			}
+		}
+		// Equal bits for any number of workers.
+		for _, workers := range []int{1, 3} {
+			if a, b := fmt.Sprint(compute(cpu.New(tensor.Float32, cpu.Workers(workers)))), fmt.Sprint(compute(cpu.New(tensor.Float32, cpu.Workers(2)))); a != b {
+				t.Errorf("%d columns, groups %v: %d workers differ from 2", c.f, c.groups, workers)
+			}
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// This file is batch norm, and bias with ReLU, as one call each. As primitives
+// they are a dozen passes over the N×F activations. Here a block of rows goes
+// through all steps while it is in the first- or second-level cache:
+//
+//	forward   per block   mean and squared deviations
+//	          barrier     statistics of the groups
+//	          per block   x → y
+//	backward  per block   Σdy, Σdy∘(x-μ)
+//	          barrier     → k1, k2, k3, dγ, dβ
+//	          per block   dx = k1·dy + k2 + k3·(x-μ)
+//
+// Blocks depend on shapes only, and what they contribute to a sum is kept apart
+// and added in their order: equal bits for any number of workers.
+
+// normBlock is the rows lo..hi-1 of a group.
+type normBlock struct{ lo, hi, group int }
+
+// normState is what an engine keeps for the norms that it runs.
+type normState[T float] struct {
+	f                  int
+	relu               bool
+	x, y, dy, dx, mean []T
+	coef               []T // rows of f numbers for each group
+	blocks             []normBlock
+	moments            []float64 // [blocks × 2f]
+	sum, proj          []float64
+	mu                 sync.Mutex
+	scratch            [][]T // not in use: two blocks and a row
+}
+
+func (s *normState[T]) take(n int) (d, c, row []T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var x []T
+	if k := len(s.scratch); k > 0 {
+		x, s.scratch = s.scratch[k-1], s.scratch[:k-1]
+	}
+	x = aligned(x, 2*n+2*s.f)
+	return x[:n], x[n : 2*n], x[2*n:]
+}
+
+func (s *normState[T]) give(d []T) {
+	s.mu.Lock()
+	s.scratch = append(s.scratch, d[:0])
+	s.mu.Unlock()
+}
+
+// setNorm reads the operands and cuts the groups into blocks.
+func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
+	backend.CheckNorm(n)
+	s := &e.norm
+	s.f, s.relu = n.X.Cols, n.ReLU
+	s.x, s.y, s.mean = e.data(n.X), e.data(n.Y), e.data(n.Mean)
+	s.blocks = s.blocks[:0]
+	rows := s.rows()
+	for g := range n.Groups.Len() - 1 {
+		end := int(n.Groups.Host[g+1])
+		for lo := int(n.Groups.Host[g]); lo < end; lo += rows {
+			s.blocks = append(s.blocks, normBlock{lo, min(lo+rows, end), g})
+		}
+	}
+	s.moments = grow(s.moments, len(s.blocks)*2*s.f)
+	s.sum, s.proj = grow(s.sum, s.f), grow(s.proj, s.f)
+	return s
+}
+
+// rows is the number of rows of a block.
+func (s *normState[T]) rows() int { return rowsPer(grain, s.f) }
+
+func (s *normState[T]) release() { s.x, s.y, s.dy, s.dx, s.mean = nil, nil, nil, nil, nil }
+
+func (e *engine[T]) NormForward(n *backend.Norm) {
+	s := e.setNorm(n)
+	defer s.release()
+	e.pool.do((*normMomentsTask[T])(s), len(s.blocks), 1)
+
+	// The moments of the blocks become those of the groups, block after block
+	// (Chan, Golub and LeVeque 1983), in float64.
+	f := s.f
+	variance, gamma, beta := e.data(n.Var), e.data(n.Gamma), e.data(n.Beta)
+	groups := n.Groups.Len() - 1
+	s.coef = aligned(s.coef, (groups+1)*f)
+	copy(s.coef[groups*f:], beta)
+	at := 0
+	for g := range groups {
+		m, m2 := s.sum, s.proj
+		clear(m)
+		clear(m2)
+		count := 0.0
+		for ; at < len(s.blocks) && s.blocks[at].group == g; at++ {
+			k := float64(s.blocks[at].hi - s.blocks[at].lo)
+			x := s.moments[at*2*f : (at+1)*2*f]
+			total := count + k
+			for j := range f {
+				delta := x[j] - m[j]
+				m[j] += delta * (k / total)
+				m2[j] += x[f+j] + delta*delta*(count*k/total)
+			}
+			count = total
+		}
+		scale := s.coef[g*f : (g+1)*f]
+		for j := range f {
+			v := m2[j] / max(count, 1)
+			s.mean[g*f+j], variance[g*f+j] = T(m[j]), T(v)
+			scale[j] = T(float64(gamma[j]) / math.Sqrt(float64(variance[g*f+j])+n.Eps))
+		}
+	}
+	e.pool.do((*normApplyTask[T])(s), len(s.blocks), 1)
+}
+
+type normMomentsTask[T float] normState[T]
+
+func (t *normMomentsTask[T]) run(lo, hi int) {
+	s := (*normState[T])(t)
+	f := s.f
+	d, _, row := s.take(0)
+	mean, squares := row[:f], row[f:]
+	for i := lo; i < hi; i++ {
+		b := s.blocks[i]
+		x := s.x[b.lo*f : b.hi*f]
+		simd.ColSums(mean, x)
+		simd.Scale(mean, 1/T(b.hi-b.lo), mean)
+		simd.ColSquares(squares, x, mean)
+		for j := range f {
+			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(mean[j]), float64(squares[j])
+		}
+	}
+	s.give(d)
+}
+
+type normApplyTask[T float] normState[T]
+
+func (t *normApplyTask[T]) run(lo, hi int) {
+	s := (*normState[T])(t)
+	f := s.f
+	beta := s.coef[len(s.coef)-f:]
+	for i := lo; i < hi; i++ {
+		b := s.blocks[i]
+		y := s.y[b.lo*f : b.hi*f]
+		simd.SubRow(y, s.x[b.lo*f:b.hi*f], s.mean[b.group*f:(b.group+1)*f])
+		simd.AffineRow(y, y, s.coef[b.group*f:(b.group+1)*f], beta)
+		if s.relu {
+			simd.ReLU(y, y)
+		}
+	}
+}
+
+func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
+	s := e.setNorm(n)
+	defer s.release()
+	s.dy = e.data(g.DY)
+	e.pool.do((*normSumsTask[T])(s), len(s.blocks), 1)
+
+	f := s.f
+	gamma, variance := e.data(n.Gamma), e.data(n.Var)
+	dGamma, dBeta := e.data(g.Gamma), e.data(g.Beta)
+	clear(dGamma)
+	clear(dBeta)
+	groups := n.Groups.Len() - 1
+	s.coef = aligned(s.coef, groups*3*f)
+	at := 0
+	for v := range groups {
+		clear(s.sum)
+		clear(s.proj)
+		for ; at < len(s.blocks) && s.blocks[at].group == v; at++ {
+			x := s.moments[at*2*f : (at+1)*2*f]
+			for j := range f {
+				s.sum[j] += x[j]
+				s.proj[j] += x[f+j]
+			}
+		}
+		rows := float64(max(n.Groups.Host[v+1]-n.Groups.Host[v], 1))
+		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
+		for j := range f {
+			rstd := 1 / math.Sqrt(float64(variance[v*f+j])+n.Eps)
+			dGamma[j] += T(s.proj[j] * rstd)
+			dBeta[j] += T(s.sum[j])
+			a := float64(gamma[j]) * rstd
+			k1[j], k2[j], k3[j] = T(a), T(-a*s.sum[j]/rows), T(-a*rstd*rstd*s.proj[j]/rows)
+		}
+	}
+	if g.DX != nil {
+		s.dx = e.data(g.DX)
+		e.pool.do((*normBackwardTask[T])(s), len(s.blocks), 1)
+	}
+}
+
+// gated returns the block's dy, through the ReLU if there is one, and x-μ.
+func (s *normState[T]) gated(b normBlock, d, centred []T) (dy, c []T) {
+	f := s.f
+	dy = s.dy[b.lo*f : b.hi*f]
+	if s.relu {
+		d = d[:len(dy)]
+		simd.Gate(d, dy, s.y[b.lo*f:b.hi*f])
+		dy = d
+	}
+	c = centred[:len(dy)]
+	simd.SubRow(c, s.x[b.lo*f:b.hi*f], s.mean[b.group*f:(b.group+1)*f])
+	return dy, c
+}
+
+type normSumsTask[T float] normState[T]
+
+func (t *normSumsTask[T]) run(lo, hi int) {
+	s := (*normState[T])(t)
+	f := s.f
+	d, centred, row := s.take(s.rows() * f)
+	sum, proj := row[:f], row[f:]
+	for i := lo; i < hi; i++ {
+		dy, c := s.gated(s.blocks[i], d, centred)
+		simd.ColSums(sum, dy)
+		simd.ColDots(proj, dy, c)
+		for j := range f {
+			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(sum[j]), float64(proj[j])
+		}
+	}
+	s.give(d)
+}
+
+type normBackwardTask[T float] normState[T]
+
+func (t *normBackwardTask[T]) run(lo, hi int) {
+	s := (*normState[T])(t)
+	f := s.f
+	d, centred, _ := s.take(s.rows() * f)
+	for i := lo; i < hi; i++ {
+		b := s.blocks[i]
+		dy, c := s.gated(b, d, centred)
+		k := s.coef[3*b.group*f:]
+		simd.CombineRow(s.dx[b.lo*f:b.hi*f], dy, k[:f], c, k[2*f:3*f], k[f:2*f])
+	}
+	s.give(d)
+}
+
+func (e *engine[T]) BiasReLU(y, x, b *tensor.Tensor) {
+	backend.CheckRow("backend: BiasReLU", y, x, b)
+	t := &e.task
+	t.dst, t.a, t.b, t.cols = e.data(y), e.data(x), e.data(b), x.Cols
+	e.pool.do((*biasReLUTask[T])(t), x.Rows, rowsPer(grain, x.Cols))
+}
+
+type biasReLUTask[T float] args[T]
+
+func (t *biasReLUTask[T]) run(lo, hi int) {
+	simd.AddRowReLU(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], t.b)
+}
+
+func (e *engine[T]) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
+	backend.CheckSame("backend: BiasReLUBackward", dx, dy, y)
+	backend.CheckColSums(db, dx)
+	per := rowsPer(grain, dx.Cols)
+	chunks := (dx.Rows + per - 1) / per
+	e.partial = grow(e.partial, chunks*dx.Cols)
+	t := &e.task
+	t.dst, t.a, t.b, t.c, t.cols, t.n = e.data(dx), e.data(dy), e.data(y), e.partial, dx.Cols, per
+	e.pool.do((*biasBackwardTask[T])(t), dx.Rows, per)
+	simd.ColSums(e.data(db), e.partial)
+}
+
+type biasBackwardTask[T float] args[T]
+
+func (t *biasBackwardTask[T]) run(lo, hi int) {
+	dx := t.dst[lo*t.cols : hi*t.cols]
+	simd.Gate(dx, t.a[lo*t.cols:hi*t.cols], t.b[lo*t.cols:hi*t.cols])
+	c := lo / t.n * t.cols
+	simd.ColSums(t.c[c:c+t.cols], dx)
+}
