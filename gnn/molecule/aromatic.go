@@ -1,0 +1,414 @@
+package molecule
+
+// donor says how many electrons an atom gives to an aromatic system.
+type donor int8
+
+const (
+	noDonor donor = iota // takes no part
+	vacant               // an empty orbital
+	oneElectron
+	twoElectrons
+	oneOrTwo // a wildcard; no more than one in a ring system
+)
+
+// Sizes of ring systems.
+const (
+	largestFused = 24 // atoms of a ring that may be aromatic together with others
+	mostFused    = 6  // rings that are aromatic only together
+	manyRings    = 300
+	mostSystems  = 1 << 20 // sets of rings that are tried
+)
+
+// A hueckel looks for aromatic ring systems.
+type hueckel struct {
+	donors    []donor
+	known     []bool
+	able      []bool
+	rings     []int32 // candidates, as indices into the ring set
+	nbrPtr    []int32 // fused neighbours of candidate r: nbrs[nbrPtr[r]:nbrPtr[r+1]]
+	nbrs      []int32
+	group     []int32 // candidates fused together
+	inGroup   []bool
+	touching  []int32 // of every candidate: members of the set that it is or is fused to
+	set       []int32 // candidates at hand
+	extension []int32
+	times     []int32 // of every atom or bond: rings of the set
+	ringBonds int     // bonds of the group
+	aromatic  []bool  // bonds found aromatic
+	found     int     // how many
+	tries     int
+	firstOf   []int32
+	wildcards int
+}
+
+// findAromatic marks aromatic atoms and bonds. A ring is a candidate if all its
+// atoms can take part; a system is one of up to six candidates, each sharing
+// exactly one bond with another, and is aromatic if it has 4n+2 electrons
+// (Hückel's rule). A bond within an aromatic system, in two of its rings, is not
+// made aromatic by it.
+func (v *perceiver) findAromatic() *problem {
+	m, h, s := v.m, &v.hueckel, &v.rings
+	if s.count() == 0 {
+		return nil
+	}
+	n := len(m.Atoms)
+	h.donors, h.known, h.able = resize(h.donors, n), resize(h.known, n), resize(h.able, n)
+	h.rings = h.rings[:0]
+	for r := range int32(s.count()) {
+		all, wildcards := true, true
+		for _, a := range s.atomsOf(r) {
+			wildcards = wildcards && m.Atoms[a].Z == 0
+			if !h.known[a] {
+				h.known[a] = true
+				h.donors[a] = v.donor(a)
+				h.able[a] = v.mayBeAromatic(a)
+			}
+			if !h.able[a] {
+				all = false
+				break
+			}
+		}
+		if all && !wildcards {
+			h.rings = append(h.rings, r)
+		}
+	}
+	if len(h.rings) == 0 {
+		return nil
+	}
+	v.fuse()
+	h.aromatic = resize(h.aromatic, len(m.Bonds))
+	h.times = resize(h.times, n)
+	h.inGroup = resize(h.inGroup, len(h.rings))
+	h.touching = resize(h.touching, len(h.rings))
+	h.tries = 0
+	for first := range h.rings {
+		if h.inGroup[first] {
+			continue
+		}
+		v.collectGroup(int32(first))
+		if !v.tryGroup() {
+			a := s.atomsOf(h.rings[first])[0]
+			return atomProblem(a, "the ring system of this atom is too large: more than %d sets of its rings might be aromatic", mostSystems)
+		}
+	}
+	return nil
+}
+
+// fuse finds the pairs of candidates that share exactly one bond.
+func (v *perceiver) fuse() {
+	h, s := &v.hueckel, &v.rings
+	h.nbrPtr, h.nbrs = append(h.nbrPtr[:0], 0), h.nbrs[:0]
+	in := resize(h.times, len(v.m.Bonds)) // 1 + the candidate that has the bond
+	h.times = in
+	for i, r := range h.rings {
+		if s.size(r) <= largestFused {
+			shared := false
+			for _, b := range s.bondsOf(r) {
+				in[b] = int32(i) + 1
+				shared = shared || s.ofBond[b] > 1
+			}
+			if shared {
+				for j, q := range h.rings {
+					if j == i || s.size(q) > largestFused {
+						continue
+					}
+					common := 0
+					for _, b := range s.bondsOf(q) {
+						if in[b] == int32(i)+1 {
+							common++
+						}
+					}
+					if common == 1 {
+						h.nbrs = append(h.nbrs, int32(j))
+					}
+				}
+			}
+		}
+		h.nbrPtr = append(h.nbrPtr, int32(len(h.nbrs)))
+	}
+}
+
+func (h *hueckel) fused(i int32) []int32 { return h.nbrs[h.nbrPtr[i]:h.nbrPtr[i+1]] }
+
+// collectGroup puts the candidates fused to the first, at whatever distance,
+// into h.group, and counts their bonds.
+func (v *perceiver) collectGroup(first int32) {
+	h, s := &v.hueckel, &v.rings
+	h.group = append(h.group[:0], first)
+	h.inGroup[first] = true
+	h.ringBonds, h.found = 0, 0
+	clear(h.aromatic)
+	for k := 0; k < len(h.group); k++ {
+		for _, b := range s.bondsOf(h.rings[h.group[k]]) {
+			if !h.aromatic[b] {
+				h.aromatic[b] = true
+				h.ringBonds++
+			}
+		}
+		for _, j := range h.fused(h.group[k]) {
+			if !h.inGroup[j] {
+				h.inGroup[j] = true
+				h.group = append(h.group, j)
+			}
+		}
+	}
+	clear(h.aromatic)
+}
+
+// tryGroup tests all sets of connected candidates of the group, small ones
+// first, until every bond of the group is aromatic. It returns false if there
+// are too many.
+func (v *perceiver) tryGroup() bool {
+	h := &v.hueckel
+	for size := 1; size <= min(len(h.group), mostFused) && h.found < h.ringBonds; size++ {
+		if len(h.group) > manyRings && size > 2 {
+			break
+		}
+		for _, first := range h.group {
+			h.extension = h.extension[:0]
+			h.join(first, first)
+			ok := v.extend(first, size-1, 0)
+			h.leave(first)
+			if !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// join adds a candidate to the set and those that become reachable through it,
+// greater than the first of the set, to the extension.
+func (h *hueckel) join(i, first int32) {
+	h.set = append(h.set, i)
+	for _, j := range h.fused(i) {
+		if j > first && h.touching[j] == 0 {
+			h.extension = append(h.extension, j)
+		}
+		h.touching[j]++
+	}
+	h.touching[i]++
+}
+
+func (h *hueckel) leave(i int32) {
+	h.set = h.set[:len(h.set)-1]
+	for _, j := range h.fused(i) {
+		h.touching[j]--
+	}
+	h.touching[i]--
+}
+
+// extend enumerates every connected set of candidates that has the set at hand,
+// more of the extension from the given position on, and no others; each once.
+//
+//	S. Wernicke, Efficient detection of network motifs, IEEE/ACM Trans. Comput.
+//	Biol. Bioinform. 3 (2006) 347–359.
+func (v *perceiver) extend(first int32, more, from int) bool {
+	h := &v.hueckel
+	if more == 0 {
+		if h.tries++; h.tries > mostSystems {
+			return false
+		}
+		v.tryset()
+		return true
+	}
+	end := len(h.extension)
+	for k := from; k < end; k++ {
+		i := h.extension[k]
+		h.join(i, first)
+		ok := v.extend(first, more-1, k+1)
+		h.leave(i)
+		h.extension = h.extension[:end]
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// tryset marks the set at hand if it is aromatic.
+func (v *perceiver) tryset() {
+	m, h, s := v.m, &v.hueckel, &v.rings
+	if !v.obeysHueckel() {
+		return
+	}
+	for _, i := range h.set {
+		for _, a := range s.atomsOf(h.rings[i]) {
+			m.Atoms[a].Aromatic = true
+		}
+		for _, b := range s.bondsOf(h.rings[i]) {
+			times := 0
+			for _, j := range h.set {
+				for _, c := range s.bondsOf(h.rings[j]) {
+					if c == b {
+						times++
+					}
+				}
+			}
+			if times != 1 {
+				continue
+			}
+			bond := &m.Bonds[b]
+			bond.aromatic = true
+			if bond.Type == Single || bond.Type == Double {
+				bond.Type = Aromatic
+			}
+			if !h.aromatic[b] {
+				h.aromatic[b] = true
+				h.found++
+			}
+		}
+	}
+}
+
+// obeysHueckel counts the electrons of the set at hand. Atoms in more than two
+// of its rings, in the middle of the system, are left out.
+func (v *perceiver) obeysHueckel() bool {
+	h, s := &v.hueckel, &v.rings
+	for _, i := range h.set {
+		for _, a := range s.atomsOf(h.rings[i]) {
+			h.times[a]++
+		}
+	}
+	least, most, wildcards := 0, 0, 0
+	for _, i := range h.set {
+		for _, a := range s.atomsOf(h.rings[i]) {
+			times := h.times[a]
+			h.times[a] = 0 // counted
+			if times != 1 && times != 2 {
+				continue
+			}
+			switch h.donors[a] {
+			case oneElectron:
+				least, most = least+1, most+1
+			case twoElectrons:
+				least, most = least+2, most+2
+			case oneOrTwo:
+				least, most = least+1, most+2
+				wildcards++
+			}
+		}
+	}
+	if wildcards > 1 {
+		return false
+	}
+	if most < 6 {
+		return most == 2
+	}
+	for n := least; n <= most; n++ {
+		if n%4 == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// piElectrons returns how many electrons an atom has for an aromatic or a
+// conjugated system, or -1 if it cannot be part of one.
+func (v *perceiver) piElectrons(i int32) int32 {
+	a := &v.m.Atoms[i]
+	e := &elements[a.Z]
+	def := e.defaultValence()
+	if def <= 1 {
+		return -1
+	}
+	degree := v.degree(i) + int32(a.hydrogens())
+	if degree > 3 {
+		return -1
+	}
+	pairs := max(int32(e.outer)-def-int32(a.Charge), 0)
+	n := def - degree + pairs - int32(a.radicals)
+	if n > 1 && int32(a.valence)-v.degree(i) > 1 { // a triple bond gives one
+		n = 1
+	}
+	return n
+}
+
+// multiple returns the neighbour at a double or triple bond that is, or is not,
+// in a ring; -1 if there is none.
+func (v *perceiver) multiple(i int32, inRing bool) int32 {
+	for _, l := range v.of(i) {
+		if (v.rings.ofBond[l.bond] > 0) == inRing && halves[v.m.Bonds[l.bond].Type] >= 4 {
+			return l.atom
+		}
+	}
+	return -1
+}
+
+// donor returns what an atom gives to the rings it is in.
+func (v *perceiver) donor(i int32) donor {
+	a := &v.m.Atoms[i]
+	if a.Z == 0 {
+		if v.multiple(i, true) >= 0 {
+			return oneElectron
+		}
+		return oneOrTwo
+	}
+	n := v.piElectrons(i)
+	outward := v.multiple(i, false)
+	// A double bond to a more electronegative atom takes its electron outward.
+	taken := outward >= 0 && moreElectronegative(v.m.Atoms[outward].Z, a.Z)
+	switch {
+	case n < 0:
+		return noDonor
+	case n == 0:
+		switch {
+		case outward >= 0:
+			return vacant
+		case v.multiple(i, true) >= 0:
+			return oneElectron
+		}
+		return noDonor
+	case n == 1:
+		switch {
+		case taken:
+			return vacant
+		case outward >= 0:
+			return oneElectron
+		case int32(a.valence) != v.degree(i)+int32(a.explicit): // has a multiple bond
+			return oneElectron
+		case a.Charge == 1: // tropylium, cyclopropenyl
+			return vacant
+		}
+		return noDonor
+	}
+	if taken {
+		n--
+	}
+	if n%2 == 1 {
+		return oneElectron
+	}
+	return twoElectrons
+}
+
+// mayBeAromatic reports whether an atom can be in an aromatic ring at all.
+func (v *perceiver) mayBeAromatic(i int32) bool {
+	a := &v.m.Atoms[i]
+	if a.Z > 18 && a.Z != 34 && a.Z != 52 || v.hueckel.donors[i] == noDonor {
+		return false
+	}
+	// The valence must be the default of the element, or of the one that the
+	// charge makes it look like.
+	if elements[a.Z].defaultValence() > 0 {
+		like := int(a.Z) - int(a.Charge)
+		if like < 0 || like > maxZ || a.totalValence() > elements[like].defaultValence() {
+			return false
+		}
+	}
+	if a.radicals != 0 && (a.Z != 6 || a.Charge != 0) {
+		return false
+	}
+	// Not two double bonds, as in C1=C=NC=N1.
+	if int32(a.valence)-v.degree(i) > 1 {
+		multiple := 0
+		for _, l := range v.of(i) {
+			if t := v.m.Bonds[l.bond].Type; t == Double || t == Triple {
+				multiple++
+			}
+		}
+		if multiple > 1 {
+			return false
+		}
+	}
+	return true
+}

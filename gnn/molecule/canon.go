@@ -1,0 +1,303 @@
+package molecule
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// mostLabelings bounds the search for the canonical form. It is far beyond what
+// molecules need, and makes the time for an adversarial graph finite; the form
+// of such a graph may depend on the order of its atoms.
+const mostLabelings = 10_000
+
+// A canon finds a canonical form: a description of a molecule that does not
+// depend on the order of its atoms. Atoms are coloured by what they are and by
+// their neighbours' colours until nothing changes (colour refinement); while
+// atoms share a colour, each of the first such class in turn is given one of
+// its own. Every way of doing so to the end gives a description, and the
+// smallest is canonical. Two choices that lead to equal descriptions are
+// symmetric, so only one of them is pursued.
+type canon struct {
+	v      *perceiver
+	best   []byte
+	tries  int
+	parts  []string
+	member []bool // atoms of parts done or at hand
+	key    [][4]int64
+	seen   [][]byte
+	levels []partition
+	work   partition
+	list   []int64
+	ptr    []int32
+	next   []int32
+	buffer []byte
+	at     []int32
+}
+
+// A partition is an ordered list of the atoms of a part, and the colour of every
+// atom: the position of the first of its class.
+type partition struct {
+	order  []int32
+	colour []int32
+}
+
+func (p *partition) set(q *partition) {
+	p.order = append(p.order[:0], q.order...)
+	p.colour = append(p.colour[:0], q.colour...)
+}
+
+// form returns the canonical form of the perceiver's molecule: those of its
+// connected parts, sorted.
+func (c *canon) form(v *perceiver) string {
+	c.v, c.tries = v, 0
+	c.start()
+	c.parts = c.parts[:0]
+	for i := range int32(len(v.m.Atoms)) {
+		if c.member[i] {
+			continue
+		}
+		c.collect(i)
+		c.best = c.best[:0]
+		c.colours()
+		c.refine()
+		c.search(0)
+		c.parts = append(c.parts, string(c.best))
+	}
+	slices.Sort(c.parts)
+	return strings.Join(c.parts, "")
+}
+
+// collect makes the atoms connected to the first the part at hand.
+func (c *canon) collect(first int32) {
+	c.work.order = append(c.work.order[:0], first)
+	c.member[first] = true
+	for k := 0; k < len(c.work.order); k++ {
+		for _, l := range c.v.of(c.work.order[k]) {
+			if !c.member[l.atom] {
+				c.member[l.atom] = true
+				c.work.order = append(c.work.order, l.atom)
+			}
+		}
+	}
+}
+
+// start describes atoms by what they are themselves.
+func (c *canon) start() {
+	atoms := c.v.m.Atoms
+	c.key = c.key[:0]
+	c.member = resize(c.member, len(atoms))
+	c.work.colour, c.next, c.ptr = resize(c.work.colour, len(atoms)), resize(c.next, len(atoms)), resize(c.ptr, len(atoms))
+	for i := range atoms {
+		a := &atoms[i]
+		flags := int64(0)
+		if a.Aromatic {
+			flags = 1
+		}
+		if a.Chirality != Unspecified {
+			flags += 2
+		}
+		c.key = append(c.key, [4]int64{
+			int64(a.Z), int64(a.Charge)<<32 | int64(a.hydrogens())<<16 | int64(c.v.degree(int32(i)))<<2 | flags, int64(a.Isotope), int64(a.Map),
+		})
+	}
+}
+
+// colours colours the atoms of the part at hand.
+func (c *canon) colours() {
+	compare := func(a, b int32) int { return slices.Compare(c.key[a][:], c.key[b][:]) }
+	slices.SortFunc(c.work.order, compare)
+	first := int32(0)
+	for k, a := range c.work.order {
+		if k > 0 && compare(c.work.order[k-1], a) != 0 {
+			first = int32(k)
+		}
+		c.work.colour[a] = first
+	}
+}
+
+// refine splits classes by the colours of the neighbours and the bonds to them.
+func (c *canon) refine() {
+	v, p := c.v, &c.work
+	n := len(p.order)
+	for changed := true; changed; {
+		changed = false
+		for _, a := range p.order {
+			c.next[a] = p.colour[a]
+		}
+		for lo := 0; lo < n; {
+			hi := lo + 1
+			for hi < n && p.colour[p.order[hi]] == int32(lo) {
+				hi++
+			}
+			if hi-lo == 1 {
+				lo = hi
+				continue
+			}
+			class := p.order[lo:hi]
+			c.list = c.list[:0]
+			for _, a := range class {
+				c.ptr[a] = int32(len(c.list))
+				for _, l := range v.of(a) {
+					c.list = append(c.list, int64(p.colour[l.atom])<<8|int64(v.m.Bonds[l.bond].Type))
+				}
+				slices.Sort(c.list[c.ptr[a]:])
+				c.list = append(c.list, -1)
+			}
+			slices.SortFunc(class, c.compareLists)
+			first := int32(lo)
+			for k := lo + 1; k < hi; k++ {
+				if c.compareLists(p.order[k-1], p.order[k]) != 0 {
+					first = int32(k)
+					changed = true
+				}
+				c.next[p.order[k]] = first
+			}
+			lo = hi
+		}
+		for _, a := range p.order {
+			p.colour[a] = c.next[a]
+		}
+	}
+}
+
+func (c *canon) compareLists(a, b int32) int {
+	x, y := c.list[c.ptr[a]:], c.list[c.ptr[b]:]
+	for k := range x {
+		if x[k] != y[k] || x[k] < 0 {
+			return cmp.Compare(x[k], y[k])
+		}
+	}
+	return 0
+}
+
+// class returns the first class of more than one atom, as positions.
+func (c *canon) class() (lo, hi int) {
+	p := &c.work
+	for k := 1; k < len(p.order); k++ {
+		lo := p.colour[p.order[k]]
+		if int(lo) == k {
+			continue
+		}
+		for hi = k + 1; hi < len(p.order) && p.colour[p.order[hi]] == lo; hi++ {
+		}
+		return int(lo), hi
+	}
+	return 0, 0
+}
+
+// single gives the k-th atom of a class a colour of its own, before the rest.
+func (c *canon) single(lo, hi, k int) {
+	p := &c.work
+	p.order[lo], p.order[k] = p.order[k], p.order[lo]
+	for _, a := range p.order[lo+1 : hi] {
+		p.colour[a] = int32(lo + 1)
+	}
+	c.refine()
+}
+
+// search tries all choices from the partition at hand on.
+func (c *canon) search(depth int) {
+	lo, hi := c.class()
+	if hi == 0 {
+		c.describe()
+		if len(c.best) == 0 || bytes.Compare(c.buffer, c.best) < 0 {
+			c.best = append(c.best[:0], c.buffer...)
+		}
+		return
+	}
+	if len(c.levels) <= 2*depth+1 {
+		c.levels = append(c.levels, make([]partition, 2*depth+2-len(c.levels))...)
+	}
+	c.levels[2*depth].set(&c.work)
+	mark := len(c.seen)
+	for k := lo; k < hi && c.tries < mostLabelings; k++ {
+		c.work.set(&c.levels[2*depth])
+		c.single(lo, hi, k)
+		c.levels[2*depth+1].set(&c.work)
+		// Where taking the first atom of every class ends tells symmetric
+		// choices apart from others.
+		for l, h := c.class(); h > 0; l, h = c.class() {
+			c.single(l, h, l)
+		}
+		c.tries++
+		c.describe()
+		if slices.ContainsFunc(c.seen[mark:], func(s []byte) bool { return bytes.Equal(s, c.buffer) }) {
+			continue
+		}
+		c.seen = append(c.seen, bytes.Clone(c.buffer))
+		c.work.set(&c.levels[2*depth+1])
+		c.search(depth + 1)
+	}
+	clear(c.seen[mark:])
+	c.seen = c.seen[:mark]
+}
+
+// describe writes the molecule in the order of the partition, in which every
+// class is one atom, to c.buffer.
+func (c *canon) describe() {
+	v, m := c.v, c.v.m
+	at := c.work.colour // every atom's position
+	w := binary.AppendUvarint(c.buffer[:0], uint64(len(c.work.order)))
+	for k, i := range c.work.order {
+		a := &m.Atoms[i]
+		tag := a.Chirality
+		if tag == Clockwise || tag == CounterClockwise {
+			// From the order of the bonds to that of the positions.
+			odd := false
+			links := v.of(i)
+			for x, l := range links {
+				for _, o := range links[:x] {
+					odd = odd != (at[o.atom] > at[l.atom])
+				}
+			}
+			if odd {
+				tag = Clockwise + CounterClockwise - tag
+			}
+		}
+		w = append(w, byte(a.Z), byte(a.Charge), byte(a.hydrogens()), byte(tag))
+		w = binary.AppendUvarint(w, uint64(a.Isotope))
+		w = binary.AppendUvarint(w, uint64(a.Map))
+		if a.Aromatic {
+			w = append(w, 1)
+		} else {
+			w = append(w, 0)
+		}
+		c.at = c.at[:0]
+		for _, l := range v.of(i) {
+			if at[l.atom] < int32(k) {
+				c.at = append(c.at, at[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)))
+			}
+		}
+		slices.Sort(c.at)
+		w = append(w, byte(len(c.at)))
+		for _, x := range c.at {
+			w = binary.AppendUvarint(w, uint64(x))
+		}
+	}
+	c.buffer = w
+}
+
+// configuration returns the configuration of a double bond relative to the
+// neighbours that come first at both ends.
+func (c *canon) configuration(bond int32) bondStereo {
+	b := &c.v.m.Bonds[bond]
+	if b.stereo == noStereo {
+		return noStereo
+	}
+	s := b.stereo
+	for k, end := range [2]int32{b.Begin, b.End} {
+		first := int32(-1)
+		for _, l := range c.v.of(end) {
+			if l.bond != bond && (first < 0 || c.work.colour[l.atom] < c.work.colour[first]) {
+				first = l.atom
+			}
+		}
+		if first != b.ref[k] {
+			s = stereoE + stereoZ - s
+		}
+	}
+	return s
+}

@@ -1,0 +1,53 @@
+// Package molecule reads SMILES, the line notation of molecules, and makes the
+// graphs of them that Hu et al. feed to networks.
+//
+// The mental model: a [Parser] turns a string into a [Molecule], a list of
+// atoms and a list of bonds, in three steps:
+//
+//  1. Syntax. A single pass over the string gives atoms, bonds, branches and
+//     rings as they are written.
+//  2. Perception. Much is left to the reader: CCO has nine bonds, six of them
+//     to hydrogens; C1=CC=CC=C1 and c1ccccc1 are the same molecule; the @ of
+//     CC[C@H](C)CC says nothing. Perception checks valences, finds rings, takes
+//     aromatic bonds apart and puts them together again (Hückel's rule), finds
+//     which stereocentres are such, and drops hydrogens written as atoms.
+//  3. Categories. [Molecule.Graph] keeps of it what the network is to see: an
+//     atomic number and a chirality tag for every atom, a type and a direction
+//     for every bond.
+//
+// [Parser.Scaffold] identifies the Bemis–Murcko scaffold, by which data sets of
+// molecules are split.
+//
+// # The syntax
+//
+// All of OpenSMILES is read: brackets with isotopes, chirality (@, @@ and the
+// classes TH, AL, SP, TB, OH), hydrogens, charges and atom map numbers; the
+// aromatic b, c, n, o, p, s, as, se, si and te; the wildcard; the bonds - = # $
+// : / \; ring numbers up to %(99999); dots. Three liberties are RDKit's: ++ and
+// -- for charges, two backslashes for one, and a class of chirality without a
+// permutation. SMARTS and extensions of RDKit (~, ->, [#6]) are refused.
+//
+// # Perception
+//
+// There is no standard for what is aromatic, which valences exist or what is a
+// stereocentre, so one implementation has to be followed: RDKit's
+// MolFromSmiles, which Hu et al. use (release 2022.09, its legacy stereo
+// perception). What it refuses is refused, with the reason. The rules are
+// described where they are implemented. Differences that are known:
+//
+//   - RDKit accepts the empty string and its own extensions of SMILES.
+//   - A molecule may have [MaxAtoms] atoms. Ring systems that are too large to
+//     be searched are refused, where RDKit does not come back.
+//   - Where alternative Kekulé structures differ in what is aromatic, RDKit's
+//     choice depends on the order of atoms, and so does this one: phthalocyanines
+//     without hydrogens are drawn with the other set of double bonds.
+//
+// # References
+//
+// W. Hu, B. Liu, J. Gomes, M. Zitnik, P. Liang, V. Pande, J. Leskovec,
+// Strategies for pre-training graph neural networks, ICLR 2020.
+//
+// C. A. James et al., OpenSMILES specification, version 1.0, 2016.
+//
+// G. Landrum et al., RDKit: open-source cheminformatics.
+package molecule

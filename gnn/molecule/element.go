@@ -1,0 +1,116 @@
+package molecule
+
+// anyValence in a list of valences allows every larger one too.
+const anyValence = -1
+
+// element is what perception knows of an element.
+type element struct {
+	symbol   string
+	outer    int8   // electrons of the outer shell
+	isotope  int16  // most common isotope
+	early    bool   // left in the periodic table: a positive charge takes a bond away
+	valences []int8 // allowed ones, ascending; anyValence stands for no bound
+}
+
+// maxValence returns the largest allowed valence, or 0 or less for no bound.
+func (e *element) maxValence() int32 { return int32(e.valences[len(e.valences)-1]) }
+
+// defaultValence returns the smallest allowed valence, or anyValence.
+func (e *element) defaultValence() int32 { return int32(e.valences[0]) }
+
+const maxZ = 118
+
+// elements is the periodic table, by atomic number; 0 is the wildcard. The
+// valences, and the shells of elements far from organic chemistry, are model
+// parameters rather than facts: they are RDKit's (release 2022.09), because
+// what it accepts is to be accepted.
+var elements = makeElements()
+
+// bySymbol is the atomic number of "X" and "Xy" at [X][0] and [X][y]; 0 if there
+// is no such element. Letters count from 'A', second letters from 'a' = 1.
+var bySymbol = indexSymbols()
+
+func makeElements() (table [maxZ + 1]element) {
+	symbols := [...]string{"*",
+		"H", "He",
+		"Li", "Be", "B", "C", "N", "O", "F", "Ne",
+		"Na", "Mg", "Al", "Si", "P", "S", "Cl", "Ar",
+		"K", "Ca", "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr",
+		"Rb", "Sr", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd", "Ag", "Cd", "In", "Sn", "Sb", "Te", "I", "Xe",
+		"Cs", "Ba", "La", "Ce", "Pr", "Nd", "Pm", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
+		"Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Tl", "Pb", "Bi", "Po", "At", "Rn",
+		"Fr", "Ra", "Ac", "Th", "Pa", "U", "Np", "Pu", "Am", "Cm", "Bk", "Cf", "Es", "Fm", "Md", "No", "Lr",
+		"Rf", "Db", "Sg", "Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc", "Lv", "Ts", "Og"}
+	isotopes := [maxZ + 1]int16{0,
+		1, 4,
+		7, 9, 11, 12, 14, 16, 19, 20,
+		23, 24, 27, 28, 31, 32, 35, 40,
+		39, 40, 45, 48, 50, 52, 55, 56, 59, 58, 63, 64, 69, 74, 75, 80, 79, 84,
+		85, 88, 89, 90, 93, 98, 97, 102, 103, 106, 107, 114, 115, 120, 121, 130, 127, 132,
+		133, 138, 139, 140, 141, 142, 145, 152, 153, 158, 159, 164, 165, 166, 169, 174, 175,
+		180, 181, 184, 187, 192, 193, 195, 197, 202, 205, 208, 209, 209, 210, 211,
+		223, 223, 227, 232, 231, 238, 236, 238, 241, 243, 247, 249, 252, 257, 258, 259, 262,
+		267, 268, 271, 270, 269, 278, 281, 281, 285, 284, 289, 288, 293, 292, 294}
+	for z := range table {
+		table[z] = element{symbol: symbols[z], isotope: isotopes[z], valences: []int8{anyValence}}
+	}
+	// Each period counts its outer electrons up; the shells of the transition
+	// metals end, and start again at 2, with zinc, cadmium and mercury.
+	for _, row := range [...]struct{ from, to, electrons int8 }{
+		{1, 2, 1}, {3, 10, 1}, {11, 18, 1}, {19, 29, 1}, {30, 36, 2}, {37, 47, 1}, {48, 54, 2},
+		{55, 58, 1}, {59, 71, 3}, {72, 79, 4}, {80, 86, 2}, {87, 90, 1}, {91, 103, 3},
+	} {
+		for z := row.from; z <= row.to; z++ {
+			table[z].outer = row.electrons + z - row.from
+		}
+	}
+	for z := 104; z <= maxZ; z++ {
+		table[z].outer = 2
+		table[z].early = true
+	}
+	for _, row := range [...]struct{ from, to int }{
+		{3, 5}, {11, 13}, {19, 22}, {30, 32}, {37, 41}, {48, 51}, {55, 61}, {72, 73}, {80, 83}, {87, 93},
+	} {
+		for z := row.from; z <= row.to; z++ {
+			table[z].early = true
+		}
+	}
+	allow := func(valences []int8, zs ...int) {
+		for _, z := range zs {
+			table[z].valences = valences
+		}
+	}
+	allow([]int8{0}, 2, 10, 18, 36, 86)
+	allow([]int8{1}, 1, 3, 9, 11, 17, 19, 35, 37, 55, 87)
+	allow([]int8{2}, 4, 8)
+	allow([]int8{2, anyValence}, 12, 20, 38, 56, 88)
+	allow([]int8{3}, 5, 7, 31, 49, 81)
+	allow([]int8{3, 6}, 13)
+	allow([]int8{4}, 6, 32)
+	allow([]int8{4, 6}, 14)
+	allow([]int8{3, 5, 7}, 15, 33, 51, 83)
+	allow([]int8{2, 4, 6}, 16, 34, 52, 84)
+	allow([]int8{2, 4}, 50, 82)
+	allow([]int8{1, 3, 5}, 53, 85)
+	allow([]int8{0, 2, 4, 6}, 54)
+	return table
+}
+
+func indexSymbols() (index [26][27]int8) {
+	for z := 1; z <= maxZ; z++ {
+		s := elements[z].symbol
+		second := 0
+		if len(s) == 2 {
+			second = int(s[1]-'a') + 1
+		}
+		index[s[0]-'A'][second] = int8(z)
+	}
+	return index
+}
+
+// moreElectronegative is RDKit's approximation: more outer electrons, or as
+// many and a lighter atom.
+func moreElectronegative(z1, z2 int8) bool {
+	o1, o2 := elements[z1].outer, elements[z2].outer
+	return o1 > o2 || o1 == o2 && z1 < z2
+}

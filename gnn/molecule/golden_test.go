@@ -1,0 +1,145 @@
+package molecule
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+)
+
+// golden is what RDKit makes of a molecule: testdata/make_golden.py.
+type golden struct {
+	SMILES    string
+	Rejected  bool
+	Atoms     [][4]int8 // Z, tag, hydrogens, aromatic
+	Bonds     [][4]int  // begin, end, type, direction
+	Scaffold  *string
+	Spellings []string
+}
+
+func loadGolden(t testing.TB) []golden {
+	t.Helper()
+	b, err := os.ReadFile("testdata/rdkit.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Molecules []golden }
+	if err := json.Unmarshal(b, &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Molecules
+}
+
+func (g *golden) compare(m *Molecule) error {
+	if len(m.Atoms) != len(g.Atoms) || len(m.Bonds) != len(g.Bonds) {
+		return fmt.Errorf("%d atoms and %d bonds, want %d and %d", len(m.Atoms), len(m.Bonds), len(g.Atoms), len(g.Bonds))
+	}
+	for i, a := range m.Atoms {
+		aromatic := int8(0)
+		if a.Aromatic {
+			aromatic = 1
+		}
+		if have := [4]int8{a.Z, int8(a.Chirality), a.Hydrogens, aromatic}; have != g.Atoms[i] {
+			return fmt.Errorf("atom %d: Z, tag, hydrogens, aromatic are %v, want %v", i, have, g.Atoms[i])
+		}
+	}
+	for i, b := range m.Bonds {
+		if have := [4]int{int(b.Begin), int(b.End), int(b.Type), int(b.Direction)}; have != g.Bonds[i] {
+			return fmt.Errorf("bond %d: begin, end, type, direction are %v, want %v", i, have, g.Bonds[i])
+		}
+	}
+	return nil
+}
+
+// TestRDKit compares atoms and bonds with RDKit's.
+func TestRDKit(t *testing.T) {
+	var p Parser
+	accepted, rejected := 0, 0
+	for _, g := range loadGolden(t) {
+		m, err := p.Parse(g.SMILES)
+		switch {
+		case g.Rejected:
+			rejected++
+			if err == nil {
+				t.Errorf("%s: accepted, and RDKit refuses it", g.SMILES)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", g.SMILES, err)
+		default:
+			accepted++
+			if err := g.compare(m); err != nil {
+				t.Errorf("%s: %v", g.SMILES, err)
+			}
+		}
+	}
+	if accepted < 400 || rejected < 80 {
+		t.Errorf("only %d molecules that RDKit accepts and %d that it refuses", accepted, rejected)
+	}
+}
+
+// TestRDKitScaffolds: two molecules have the same scaffold exactly if RDKit
+// writes the same SMILES for it.
+func TestRDKitScaffolds(t *testing.T) {
+	var p Parser
+	ours, theirs := map[string]string{}, map[string]string{}
+	for _, g := range loadGolden(t) {
+		m, err := p.Parse(g.SMILES)
+		if err != nil || g.Scaffold == nil {
+			continue
+		}
+		key := p.Scaffold(m)
+		if (key == "") != (*g.Scaffold == "") {
+			t.Errorf("%s: the scaffold is %q, RDKit's %q", g.SMILES, key, *g.Scaffold)
+		}
+		if was, ok := ours[key]; ok && was != *g.Scaffold {
+			t.Errorf("%s: a scaffold like that of RDKit's %s, want %s", g.SMILES, was, *g.Scaffold)
+		}
+		if was, ok := theirs[*g.Scaffold]; ok && was != key {
+			t.Errorf("%s: another scaffold than that of other molecules of RDKit's scaffold %s", g.SMILES, *g.Scaffold)
+		}
+		ours[key], theirs[*g.Scaffold] = *g.Scaffold, key
+	}
+	if len(ours) < 100 {
+		t.Errorf("only %d scaffolds", len(ours))
+	}
+}
+
+// TestSpellings: the order in which the atoms of a molecule are written changes
+// neither the molecule nor its scaffold.
+func TestSpellings(t *testing.T) {
+	var p Parser
+	form := func(smiles string) (whole, scaffold string, ok bool) {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Errorf("%s: %v", smiles, err)
+			return "", "", false
+		}
+		m = m.Clone()
+		scaffold = p.Scaffold(m)
+		p.perceiver.reset(m)
+		return p.canon.form(&p.perceiver), scaffold, true
+	}
+	n := 0
+	for _, g := range loadGolden(t) {
+		if g.Rejected || slices.ContainsFunc(g.Atoms, func(a [4]int8) bool { return a[1] == int8(Other) }) {
+			continue
+		}
+		whole, scaffold, ok := form(g.SMILES)
+		for _, s := range g.Spellings {
+			w, sc, ok2 := form(s)
+			if !ok || !ok2 {
+				continue
+			}
+			n++
+			if w != whole {
+				t.Errorf("%s is another molecule than %s", s, g.SMILES)
+			} else if sc != scaffold {
+				t.Errorf("%s has another scaffold than %s", s, g.SMILES)
+			}
+		}
+	}
+	if n < 800 {
+		t.Errorf("only %d spellings", n)
+	}
+}

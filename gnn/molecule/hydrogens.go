@@ -1,0 +1,117 @@
+package molecule
+
+// removeHydrogens makes hydrogens that are written as atoms counts of their
+// neighbours, and reports whether there were any. Those stay that say more than
+// that: isotopes, bridges between atoms, hydrogens without a neighbour or only
+// bound to hydrogens, wildcards or atoms of a chirality that is not
+// tetrahedral, and those whose direction defines the configuration of a double
+// bond. A tag keeps its meaning: the hydrogen now counts as the last neighbour.
+func (v *perceiver) removeHydrogens() bool {
+	m := v.m
+	found := false
+	for i := range m.Atoms {
+		if m.Atoms[i].Z == 1 && v.degree(int32(i)) == 1 {
+			found = true
+			break
+		}
+	}
+	if !found {
+		return false
+	}
+	found = false
+	v.keep = resize(v.keep, len(m.Atoms))
+	for i := range m.Atoms {
+		v.keep[i] = !v.removable(int32(i))
+		found = found || !v.keep[i]
+	}
+	if !found {
+		return false
+	}
+	// From last to first: what an earlier removal leaves behind matters.
+	gone := resize(v.moved, len(m.Atoms)) // hydrogens removed so far
+	for i := int32(len(m.Atoms)) - 1; i >= 0; i-- {
+		if !v.keep[i] {
+			v.fold(i, gone)
+			gone[i] = 1
+		}
+	}
+	v.moved = gone
+	n := int32(0)
+	for i, k := range v.keep {
+		v.moved[i] = n
+		if k {
+			n++
+		}
+	}
+	bonds := m.Bonds[:0]
+	for _, b := range m.Bonds {
+		if v.keep[b.Begin] && v.keep[b.End] {
+			b.Begin, b.End = v.moved[b.Begin], v.moved[b.End]
+			bonds = append(bonds, b)
+		}
+	}
+	m.Bonds = bonds
+	m.Atoms = compact(m.Atoms, v.keep)
+	return true
+}
+
+// removable reports whether an atom is a hydrogen that is to go.
+func (v *perceiver) removable(i int32) bool {
+	a := &v.m.Atoms[i]
+	if a.Z != 1 || a.Isotope != 0 || v.degree(i) != 1 {
+		return false
+	}
+	l := v.of(i)[0]
+	heavy := &v.m.Atoms[l.atom]
+	if heavy.Z <= 1 || heavy.nonTetrahedral() {
+		return false
+	}
+	if v.degree(l.atom) == 2 && v.m.Bonds[l.bond].Direction != NoDirection {
+		for _, o := range v.of(l.atom) {
+			if v.m.Bonds[o.bond].Type == Double {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (a *Atom) nonTetrahedral() bool { return a.Chirality >= tagSquarePlanar }
+
+// fold takes hydrogen i from the graph.
+func (v *perceiver) fold(i int32, gone []int32) {
+	m := v.m
+	to := v.of(i)[0]
+	bond := &m.Bonds[to.bond]
+	heavy := &m.Atoms[to.atom]
+	heavy.explicit++
+	behind := 0         // neighbours after the hydrogen, which it now moves behind
+	directed := false   // another single bond has a direction
+	var candidate *Bond // one that has none
+	for _, l := range v.of(to.atom) {
+		if l.atom == i || gone[l.atom] != 0 {
+			continue
+		}
+		if l.bond > to.bond {
+			behind++
+		}
+		if b := &m.Bonds[l.bond]; b.Type == Single {
+			if b.Direction == NoDirection {
+				candidate = b
+			} else {
+				directed = true
+			}
+		}
+	}
+	if behind%2 == 1 {
+		heavy.invert()
+	}
+	// The direction of the hydrogen's bond goes over to the other substituent,
+	// which lies opposite.
+	if bond.Direction != NoDirection && !directed && candidate != nil {
+		candidate.Direction = bond.Direction
+		if candidate.Begin == to.atom && bond.Begin == to.atom {
+			candidate.Direction = bond.Direction.reversed()
+		}
+	}
+}

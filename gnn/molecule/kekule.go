@@ -1,0 +1,362 @@
+package molecule
+
+import "slices"
+
+// A kekuliser gives aromatic bonds the orders 1 and 2.
+type kekuliser struct {
+	system    []int32 // ring system of every ring, or -1
+	members   []int32 // atoms of the system at hand
+	in        []bool  // of every atom: in the system
+	candidate []bool  // takes a double bond
+	trial     []bool  // candidates without some of the wildcards
+	questions []int32 // wildcards, which may or may not
+	aliphatic []bool  // of every ring: no atom that is aromatic and in this ring alone
+
+	single []int32 // bonds
+	total  []int32 // of every atom: valence before
+
+	outside []bool // atoms of the system that are not aromatic
+	done    []bool
+	open    []bool  // candidates without their double bond
+	order   []int32 // atoms in the order they were done
+	queue   []int32
+	queued  []bool
+	double  []int32 // bonds
+	choices []choice
+	spare   []int32
+}
+
+// A choice is an atom that had several partners, and the link to the one taken.
+type choice struct{ atom, link int32 }
+
+const (
+	mostRetries  = 100 // wrong choices that are corrected, as many as RDKit corrects
+	mostWildcard = 10  // wildcards in a ring system whose part is tried out
+)
+
+// kekulise turns aromatic bonds into single and double ones, and forgets what
+// was written as aromatic: it will be perceived anew. Ring systems are the
+// blocks of rings that share bonds; each must have a double bond for every atom
+// that is short of one.
+func (v *perceiver) kekulise() *problem {
+	m, k := v.m, &v.kekule
+	if !slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Aromatic }) &&
+		!slices.ContainsFunc(m.Bonds, func(b Bond) bool { return b.aromatic }) {
+		return nil
+	}
+	k.total = k.total[:0]
+	for i := range m.Atoms {
+		k.total = append(k.total, m.Atoms[i].totalValence())
+	}
+	v.ringSystems()
+	for r, s := range k.system {
+		if s == int32(r) { // the first of its system
+			if err := v.kekuliseSystem(s); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range m.Bonds {
+		m.Bonds[i].aromatic = false
+	}
+	for i := range m.Atoms {
+		a := &m.Atoms[i]
+		if !a.Aromatic {
+			continue
+		}
+		if v.rings.ofAtom[i] == 0 {
+			return atomProblem(int32(i), "an aromatic atom outside of rings")
+		}
+		a.Aromatic = false
+		// The hydrogen of [nH] is implicit from now on.
+		if (a.Z == 7 || a.Z == 15) && a.Charge == 0 && a.explicit == 1 {
+			a.fixed, a.explicit = false, 0
+			a.valence = int16(v.explicitValence(int32(i)))
+			h, _ := v.implicitHydrogens(int32(i))
+			a.implicit = int8(h)
+		}
+	}
+	for i := range m.Atoms {
+		if m.Atoms[i].totalValence() != k.total[i] {
+			return atomProblem(int32(i), "the atom cannot keep its valence %d when aromatic bonds become single and double", k.total[i])
+		}
+	}
+	return nil
+}
+
+// ringSystems joins rings that share bonds. A system is named by its first
+// ring.
+func (v *perceiver) ringSystems() {
+	k, s := &v.kekule, &v.rings
+	n := s.count()
+	k.system = k.system[:0]
+	ringOf := resize(k.spare, len(v.m.Bonds)) // 1 + the first ring of a bond
+	k.spare = ringOf
+	find := func(r int32) int32 {
+		for k.system[r] != r {
+			k.system[r] = k.system[k.system[r]]
+			r = k.system[r]
+		}
+		return r
+	}
+	for r := range int32(n) {
+		k.system = append(k.system, r)
+		for _, b := range s.bondsOf(r) {
+			if ringOf[b] == 0 {
+				ringOf[b] = r + 1
+				continue
+			}
+			x, y := find(ringOf[b]-1), find(r)
+			k.system[max(x, y)] = min(x, y)
+		}
+	}
+	for r := range int32(n) {
+		k.system[r] = find(r)
+	}
+}
+
+func (v *perceiver) kekuliseSystem(system int32) *problem {
+	m, k := v.m, &v.kekule
+	k.in = resize(k.in, len(m.Atoms))
+	k.members = k.members[:0]
+	relevant, wildcardsOnly := false, true
+	for r, s := range k.system {
+		if s != system {
+			continue
+		}
+		for _, a := range v.rings.atomsOf(int32(r)) {
+			if k.in[a] {
+				continue
+			}
+			k.in[a] = true
+			k.members = append(k.members, a)
+			relevant = relevant || m.Atoms[a].Z == 0 || v.inAromatic(a)
+			wildcardsOnly = wildcardsOnly && m.Atoms[a].Z == 0
+		}
+	}
+	if !relevant || wildcardsOnly {
+		return nil
+	}
+	v.markCandidates()
+	if v.match(k.candidate) {
+		return nil
+	}
+	// Wildcards took part; now leave out some of them.
+	if n := len(k.questions); n > 0 && n <= mostWildcard {
+		for set := 1; set < 1<<n; set++ {
+			for i := range m.Bonds {
+				b := &m.Bonds[i]
+				if b.aromatic && b.Type != Single && k.in[b.Begin] && k.in[b.End] {
+					b.Type = Single
+				}
+			}
+			k.trial = append(k.trial[:0], k.candidate...)
+			for q, a := range k.questions {
+				if set>>q&1 == 1 {
+					k.trial[a] = false
+				}
+			}
+			if v.match(k.trial) {
+				return nil
+			}
+		}
+	}
+	at := slices.IndexFunc(k.candidate, func(c bool) bool { return c })
+	return atomProblem(int32(at), "the aromatic ring system of this atom has no Kekulé structure: its double bonds cannot be placed")
+}
+
+// markCandidates finds the atoms of the system that need a double bond, and
+// makes its aromatic bonds single. Atoms that are not aromatic take no part.
+func (v *perceiver) markCandidates() {
+	m, k, s := v.m, &v.kekule, &v.rings
+	k.candidate = resize(k.candidate, len(m.Atoms))
+	k.outside = resize(k.outside, len(m.Atoms))
+	k.questions, k.single = k.questions[:0], k.single[:0]
+	k.aliphatic = resize(k.aliphatic, s.count())
+	for r := range k.aliphatic {
+		k.aliphatic[r] = !slices.ContainsFunc(s.atomsOf(int32(r)), func(a int32) bool { return s.ofAtom[a] == 1 && v.inAromatic(a) })
+	}
+	for _, i := range k.members {
+		a := &m.Atoms[i]
+		if a.Z != 0 && !v.inAromatic(i) {
+			k.outside[i] = true
+			continue
+		}
+		bonds, aliphatic := int32(0), int32(0)
+		for _, l := range v.of(i) {
+			b, o := &m.Bonds[l.bond], &m.Atoms[l.atom]
+			if o.Z != 0 && !o.Aromatic && k.in[l.atom] {
+				aliphatic++
+			}
+			if b.aromatic && (b.Type == Single || b.Type == Double || b.Type == Aromatic) {
+				bonds++
+				k.single = append(k.single, l.bond)
+			} else {
+				bonds += (halves[b.Type] + 1) / 2
+			}
+		}
+		if a.Z == 0 {
+			rings := s.ofAtom[i]
+			outside := int32(0) // rings that cannot be aromatic
+			for r := range int32(s.count()) {
+				if k.aliphatic[r] && slices.Contains(s.atomsOf(r), i) {
+					outside++
+				}
+			}
+			if aliphatic < rings && outside < rings {
+				k.candidate[i] = true
+				k.questions = append(k.questions, i)
+				continue
+			}
+		}
+		if v.wantsDouble(i, bonds) {
+			k.candidate[i] = true
+		}
+	}
+	for _, b := range k.single {
+		m.Bonds[b].Type = Single
+	}
+}
+
+// wantsDouble reports whether an atom with the given number of bonds, aromatic
+// ones counted as single, is one short of an allowed valence.
+func (v *perceiver) wantsDouble(i, bonds int32) bool {
+	a := &v.m.Atoms[i]
+	e := &elements[a.Z]
+	bonds += int32(a.hydrogens())
+	implicit := int32(0)
+	if !a.fixed {
+		implicit = int32(a.implicit)
+	}
+	total, shift := a.totalValence(), a.valenceShift()
+	allowed := e.defaultValence() + shift
+	for k := 1; total > allowed && k < len(e.valences) && e.valences[k] > 0; k++ {
+		allowed = int32(e.valences[k]) + shift
+	}
+	degree := v.degree(i) + implicit
+	radicals := int32(a.radicals)
+	if total == 5 && bonds == 4 && allowed == 3 && degree == 3 && radicals == 0 && shift == 0 && a.hydrogens() == 0 &&
+		(a.Z == 7 || a.Z == 15 || a.Z == 33) {
+		allowed = 5
+	}
+	if degree+radicals >= allowed {
+		return false
+	}
+	// The second case would make the atom a radical.
+	return allowed == bonds+1+radicals || radicals == 0 && a.fixed && allowed == bonds+2
+}
+
+// match gives every candidate of the system a double bond to a neighbouring
+// candidate, going from atom to neighbours and correcting up to mostRetries
+// choices that turn out wrong. If it fails, it leaves no double bonds behind.
+func (v *perceiver) match(candidates []bool) bool {
+	m, k := v.m, &v.kekule
+	k.open = append(k.open[:0], candidates...)
+	k.done = append(k.done[:0], k.outside...)
+	k.queued = resize(k.queued, len(m.Atoms))
+	k.queue, k.order, k.double, k.choices = k.queue[:0], k.order[:0], k.double[:0], k.choices[:0]
+	head, next, retries := 0, 0, 0
+	for {
+		var at int32
+		if head < len(k.queue) {
+			at = k.queue[head]
+			k.queued[at] = false
+			head++
+		} else {
+			for next < len(k.members) && k.done[k.members[next]] {
+				next++
+			}
+			if next == len(k.members) {
+				return true
+			}
+			at = k.members[next]
+		}
+		k.done[at] = true
+		k.order = append(k.order, at)
+
+		link := v.ptr[at]
+		again := len(k.choices) > 0 && k.choices[len(k.choices)-1].atom == at
+		if again {
+			link = k.choices[len(k.choices)-1].link + 1
+		} else {
+			for _, l := range v.of(at) {
+				if k.in[l.atom] && !k.done[l.atom] && !k.queued[l.atom] {
+					k.queued[l.atom] = true
+					k.queue = append(k.queue, l.atom)
+				}
+			}
+		}
+		if !k.open[at] {
+			continue
+		}
+		link = v.partner(at, link)
+		if link < 0 {
+			if m.Atoms[at].Z == 0 { // a wildcard needs no double bond
+				continue
+			}
+			if len(k.choices) == 0 || retries == mostRetries {
+				for _, b := range k.double {
+					m.Bonds[b].Type = Single
+				}
+				return false
+			}
+			retries++
+			v.retract(head)
+			head, next = 0, 0
+			continue
+		}
+		other := v.partner(at, link+1) >= 0
+		switch {
+		case again && other:
+			k.choices[len(k.choices)-1].link = link
+		case again:
+			k.choices = k.choices[:len(k.choices)-1]
+		case other:
+			k.choices = append(k.choices, choice{at, link})
+		}
+		l := v.links[link]
+		m.Bonds[l.bond].Type = Double
+		k.open[at], k.open[l.atom] = false, false
+		k.double = append(k.double, l.bond)
+	}
+}
+
+// partner returns the first link of an atom, not before the given one, to a
+// neighbour that could share a double bond with it, or -1.
+func (v *perceiver) partner(at, link int32) int32 {
+	m, k := v.m, &v.kekule
+	for ; link < v.ptr[at+1]; link++ {
+		l := v.links[link]
+		if k.in[l.atom] && !k.done[l.atom] && k.open[l.atom] &&
+			(m.Bonds[l.bond].aromatic || m.Atoms[at].Z == 0 || m.Atoms[l.atom].Z == 0) {
+			return link
+		}
+	}
+	return -1
+}
+
+// retract goes back to the last choice: the atoms since then are queued again
+// and lose the double bonds among them.
+func (v *perceiver) retract(head int) {
+	m, k := v.m, &v.kekule
+	at := slices.Index(k.order, k.choices[len(k.choices)-1].atom)
+	k.spare = append(append(k.spare[:0], k.order[at:]...), k.queue[head:]...)
+	k.spare, k.queue = k.queue, k.spare
+	for _, a := range k.order[at:] {
+		k.done[a] = false
+		k.queued[a] = true
+	}
+	k.order = k.order[:at]
+	n := 0
+	for _, b := range k.double {
+		begin, end := m.Bonds[b].Begin, m.Bonds[b].End
+		if k.done[begin] || k.done[end] {
+			k.double[n] = b
+			n++
+			continue
+		}
+		m.Bonds[b].Type = Single
+		k.open[begin], k.open[end] = true, true
+	}
+	k.double = k.double[:n]
+}

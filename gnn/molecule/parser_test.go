@@ -1,0 +1,161 @@
+package molecule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// shuffled returns the molecule with its atoms and bonds in another order, some
+// bonds begun at the other end, and the tags and directions that say the same.
+func shuffled(m *Molecule, rng *rand.Rand) *Molecule {
+	var n adjacency
+	n.reset(m)
+	to := rng.Perm(len(m.Atoms))
+	order := rng.Perm(len(m.Bonds))
+	place := make([]int, len(m.Bonds)) // of every bond
+	out := &Molecule{Atoms: make([]Atom, len(m.Atoms))}
+	for k, old := range order {
+		place[old] = k
+		b := m.Bonds[old]
+		b.Begin, b.End = int32(to[b.Begin]), int32(to[b.End])
+		if rng.IntN(2) == 0 {
+			b.Begin, b.End, b.Direction = b.End, b.Begin, b.Direction.reversed()
+		}
+		out.Bonds = append(out.Bonds, b)
+	}
+	for i, a := range m.Atoms {
+		links := n.of(int32(i))
+		for k, l := range links {
+			for _, o := range links[:k] {
+				if place[o.bond] > place[l.bond] {
+					a.invert()
+				}
+			}
+		}
+		out.Atoms[to[i]] = a
+	}
+	return out
+}
+
+// TestScaffoldOrder: the scaffold does not depend on the order of the atoms.
+func TestScaffoldOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var p Parser
+	for _, g := range loadGolden(t) {
+		m, err := p.Parse(g.SMILES)
+		if err != nil {
+			continue
+		}
+		m = m.Clone()
+		want := p.Scaffold(m)
+		for range 5 {
+			if got := p.Scaffold(shuffled(m, rng)); got != want {
+				t.Errorf("%s: another order of the atoms has another scaffold", g.SMILES)
+				break
+			}
+		}
+	}
+}
+
+// TestScaffoldIdempotent: the scaffold of a scaffold is itself.
+func TestScaffoldIdempotent(t *testing.T) {
+	var p Parser
+	for _, g := range loadGolden(t) {
+		if g.Scaffold == nil || *g.Scaffold == "" {
+			continue
+		}
+		m, err := p.Parse(*g.Scaffold)
+		if err != nil {
+			continue // what is left of a molecule need not be one
+		}
+		scaffold := p.Scaffold(m)
+		if m, err = p.Parse(g.SMILES); err != nil {
+			continue
+		}
+		if p.Scaffold(m) != scaffold {
+			t.Errorf("%s: the scaffold %s has another scaffold", g.SMILES, *g.Scaffold)
+		}
+	}
+}
+
+// TestSymmetric bounds the search for a canonical form where everything is
+// symmetric.
+func TestSymmetric(t *testing.T) {
+	var p Parser
+	for _, smiles := range []string{
+		strings.Repeat("[Si](c1ccccc1)(c1ccccc1)O", 20) + "C1CC1",
+		strings.Repeat("C1CC1.", 100) + "C1CC1",
+		"c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8c4c4c9c5c1c1c6c2c3c41",
+	} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatalf("%.40s: %v", smiles, err)
+		}
+		p.Scaffold(m)
+		if p.canon.tries >= mostLabelings {
+			t.Errorf("%.40s: %d labelings", smiles, p.canon.tries)
+		}
+	}
+}
+
+// TestParserAllocates nothing once its memory has grown.
+func TestParserAllocates(t *testing.T) {
+	var p Parser
+	var smiles []string
+	for _, g := range loadGolden(t) {
+		if _, err := p.Parse(g.SMILES); err == nil {
+			smiles = append(smiles, g.SMILES)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		for _, s := range smiles {
+			p.Parse(s)
+		}
+	}); n > 1 {
+		t.Errorf("%v allocations for %d molecules", n, len(smiles))
+	}
+}
+
+// TestLargeRingSystems: strings made to be expensive are refused or read in
+// moments.
+func TestLargeRingSystems(t *testing.T) {
+	acene := func(rings int) string {
+		s, back := "c1ccc2", ""
+		for k := 3; k <= rings; k++ {
+			s += fmt.Sprintf("cc%%(%d)", k)
+			back = fmt.Sprintf("c%%(%d)c", k) + back
+		}
+		return s + "cccc" + back + "c2c1"
+	}
+	var p Parser
+	for _, smiles := range []string{
+		strings.Repeat("C", MaxAtoms),
+		"C1" + strings.Repeat("C", MaxAtoms-2) + "C1",
+		strings.Repeat("C1CC1", MaxAtoms/3),
+		strings.Repeat("N[C@@H](C)C(=O)", 500) + "O",
+		strings.Repeat("c1ccccc1-", 500) + "C",
+		acene(200),
+		acene(300),
+		strings.Repeat("C(", MaxAtoms-1) + "C" + strings.Repeat(")", MaxAtoms-1),
+	} {
+		if _, err := p.Parse(smiles); err != nil {
+			t.Errorf("%.20s…: %v", smiles, err)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	var p Parser
+	var smiles []string
+	for _, g := range loadGolden(b) {
+		if !g.Rejected && len(g.Atoms) > 12 {
+			smiles = append(smiles, g.SMILES)
+		}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p.Parse(smiles[i%len(smiles)])
+	}
+}

@@ -1,0 +1,101 @@
+package molecule
+
+// A link is a bond as seen from one of its atoms.
+type link struct {
+	atom int32 // at the other end
+	bond int32
+}
+
+// adjacency lists the links of every atom, in the order of the bonds.
+type adjacency struct {
+	ptr   []int32
+	links []link
+}
+
+func (n *adjacency) of(atom int32) []link { return n.links[n.ptr[atom]:n.ptr[atom+1]] }
+
+func (n *adjacency) degree(atom int32) int32 { return n.ptr[atom+1] - n.ptr[atom] }
+
+func (n *adjacency) reset(m *Molecule) {
+	n.ptr = resize(n.ptr, len(m.Atoms)+2)
+	for i := range m.Bonds {
+		n.ptr[m.Bonds[i].Begin+2]++
+		n.ptr[m.Bonds[i].End+2]++
+	}
+	for i := 2; i < len(n.ptr); i++ {
+		n.ptr[i] += n.ptr[i-1]
+	}
+	n.links = resize(n.links, 2*len(m.Bonds))
+	for k := range m.Bonds {
+		b := &m.Bonds[k]
+		n.links[n.ptr[b.Begin+1]] = link{b.End, int32(k)}
+		n.ptr[b.Begin+1]++
+		n.links[n.ptr[b.End+1]] = link{b.Begin, int32(k)}
+		n.ptr[b.End+1]++
+	}
+	n.ptr = n.ptr[:len(m.Atoms)+1]
+}
+
+// A perceiver works out what SMILES leaves to the reader: valences, rings,
+// aromaticity, stereocentres. It changes the molecule in place and keeps its
+// memory from one to the next.
+type perceiver struct {
+	adjacency
+	m     *Molecule
+	keep  []bool  // atoms that stay
+	moved []int32 // their new numbers
+	core  []bool
+	queue []int32
+
+	rings   ringSet
+	finder  ringFinder
+	kekule  kekuliser
+	hueckel hueckel
+	stereo  stereo
+}
+
+// reset makes m the molecule to work on.
+func (v *perceiver) reset(m *Molecule) {
+	v.m = m
+	v.adjacency.reset(m)
+}
+
+// perceive does all of it, in RDKit's order.
+func (v *perceiver) perceive() *problem {
+	v.normalise()
+	if err := v.settleValences(); err != nil {
+		return err
+	}
+	v.findRings()
+	if err := v.kekulise(); err != nil {
+		return err
+	}
+	v.countRadicals()
+	if err := v.findAromatic(); err != nil {
+		return err
+	}
+	v.dropFlatTags()
+	v.settleHydrogens()
+	v.cleanStereo(true)
+	for i := range v.m.Atoms {
+		a := &v.m.Atoms[i]
+		a.Hydrogens = a.hydrogens()
+	}
+	return nil
+}
+
+// hydrogens returns how many hydrogens are no atoms of the graph.
+func (a *Atom) hydrogens() int8 {
+	if a.fixed {
+		return a.explicit
+	}
+	return a.explicit + a.implicit
+}
+
+// totalValence is the sum of all bond orders, those to hydrogens included.
+func (a *Atom) totalValence() int32 {
+	if a.fixed {
+		return int32(a.valence)
+	}
+	return int32(a.valence) + int32(a.implicit)
+}

@@ -1,0 +1,105 @@
+package molecule
+
+// Scaffold returns the identity of a molecule's Bemis–Murcko scaffold: two
+// molecules have the same scaffold exactly if the strings are equal. A scaffold
+// is the rings, the chains between them and what is bound to either by a double
+// bond, with the stereocentres that are left; that of a molecule without rings
+// is the empty string. The string is a canonical form and not meant to be read.
+//
+// It is the scaffold that RDKit's MurckoScaffoldSmiles(includeChirality=True)
+// names, which Hu et al. split data sets by.
+//
+//	G. W. Bemis, M. A. Murcko, The properties of known drugs. 1. Molecular
+//	frameworks, J. Med. Chem. 39 (1996) 2887–2893.
+func (p *Parser) Scaffold(m *Molecule) string {
+	v := &p.perceiver
+	v.reset(m)
+	if !v.murcko(&p.scaffold) {
+		return ""
+	}
+	v.reset(&p.scaffold)
+	for i := range p.scaffold.Atoms {
+		a := &p.scaffold.Atoms[i]
+		a.valence = int16(v.explicitValence(int32(i)))
+		h, _ := v.implicitHydrogens(int32(i))
+		a.implicit = int8(h)
+	}
+	v.findRings()
+	v.cleanStereo(false)
+	return p.canon.form(v)
+}
+
+// murcko copies the scaffold of the perceiver's molecule to s and reports
+// whether there is one.
+func (v *perceiver) murcko(s *Molecule) bool {
+	m := v.m
+	n := len(m.Atoms)
+	if len(m.Bonds) < 3 {
+		return false
+	}
+	// Peel off atoms with a single neighbour; what stays is in or between rings.
+	degree, queue := resize(v.moved, n), v.queue[:0]
+	core := resize(v.core, n)
+	v.moved, v.core = degree, core
+	for i := range int32(n) {
+		core[i] = true
+		if degree[i] = v.degree(i); degree[i] < 2 {
+			queue = append(queue, i)
+		}
+	}
+	for k := 0; k < len(queue); k++ {
+		core[queue[k]] = false
+		for _, l := range v.of(queue[k]) {
+			if degree[l.atom]--; degree[l.atom] == 1 && core[l.atom] {
+				queue = append(queue, l.atom)
+			}
+		}
+	}
+	v.queue = queue
+	if len(queue) == n {
+		return false
+	}
+
+	keep := append(v.keep[:0], core...)
+	v.keep = keep
+	s.Atoms = append(s.Atoms[:0], m.Atoms...)
+	for i := range int32(n) {
+		if core[i] {
+			continue
+		}
+		for _, l := range v.of(i) {
+			if !core[l.atom] {
+				continue
+			}
+			if m.Bonds[l.bond].Type == Double {
+				keep[i] = true
+				break
+			}
+			// The neighbour loses a substituent. An aromatic nitrogen gets a
+			// hydrogen for it; others get as many as fit.
+			a := &s.Atoms[l.atom]
+			switch {
+			case a.Aromatic && (a.Z != 6 || a.Charge == 1):
+				a.explicit = 1
+			case a.fixed || a.Chirality != Unspecified:
+				a.fixed, a.explicit, a.Chirality = false, 0, Unspecified
+			}
+		}
+	}
+	next := int32(0)
+	for i := range n {
+		degree[i] = next
+		if keep[i] {
+			next++
+		}
+	}
+	s.Bonds = s.Bonds[:0]
+	for _, b := range m.Bonds {
+		if keep[b.Begin] && keep[b.End] {
+			b.Begin, b.End = degree[b.Begin], degree[b.End]
+			s.Bonds = append(s.Bonds, b)
+		}
+	}
+	s.Atoms = compact(s.Atoms, keep)
+	return true
+}

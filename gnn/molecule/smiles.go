@@ -1,0 +1,696 @@
+package molecule
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// MaxAtoms bounds the atoms of one molecule, those hydrogens included that are
+// written as atoms. The syntax is read in linear time; perception takes little
+// more for molecules, and this keeps it to seconds for the worst of strings.
+const MaxAtoms = 4096
+
+// A smilesReader reads the syntax of SMILES: one pass over the bytes, a stack
+// for the branches and a table of open rings. It knows no chemistry but the
+// parity of stereocentres, which depends on how the string was written.
+type smilesReader struct {
+	text string
+	pos  int
+
+	mol       Molecule
+	columns   []int32 // of every atom
+	degree    []int32 // of every atom, without the bonds that close rings
+	branches  []branch
+	closures  []closure
+	digits    []digit
+	lastDigit []int32 // of every atom: its last element of digits, or -1
+	order     []int32 // closures by ring number
+
+	open  [100]int32      // 1 + the closure that ring number is open for, or 0
+	large map[int32]int32 // the same for numbers of three digits and more
+}
+
+type branch struct {
+	atom   int32
+	column int
+}
+
+// bondSpec is a bond as written. Without an order it is single or aromatic,
+// which its atoms decide.
+type bondSpec struct {
+	typ     BondType
+	ordered bool
+	dir     Direction
+}
+
+// A closure is a pair of equal ring numbers, the second still to come if
+// end < 0.
+type closure struct {
+	number       int32
+	begin, end   int32 // atoms
+	first, later bondSpec
+	column       int
+	bond         int32
+}
+
+// A digit is the use of a ring number at an atom.
+type digit struct {
+	closure int32
+	before  int32 // the atom's digit before, or -1
+}
+
+// What may come next.
+type expectation int8
+
+const (
+	anAtom     expectation = iota // at the start, after a dot, after the bond of a branch
+	aBranch                       // after "(": an atom or a bond
+	afterBond                     // an atom or a ring number
+	afterAtoms                    // anything
+)
+
+// read parses the string. The molecule is the reader's own; refuseRepeats and
+// settleTags, which need its adjacency, are still to do.
+func (r *smilesReader) read(smiles string) (*Molecule, *problem) {
+	r.reset(smiles)
+	if err := r.chain(); err != nil {
+		return nil, err
+	}
+	if err := r.closeRings(); err != nil {
+		return nil, err
+	}
+	return &r.mol, nil
+}
+
+func (r *smilesReader) reset(smiles string) {
+	isBlank := func(c rune) bool { return c <= ' ' }
+	start := strings.IndexFunc(smiles, func(c rune) bool { return !isBlank(c) })
+	if start < 0 {
+		start = len(smiles)
+	}
+	end := len(smiles)
+	if n := strings.IndexFunc(smiles[start:], isBlank); n >= 0 {
+		end = start + n
+	}
+	r.text, r.pos = smiles[:end], start
+	r.mol.Atoms, r.mol.Bonds = r.mol.Atoms[:0], r.mol.Bonds[:0]
+	r.columns, r.degree, r.lastDigit = r.columns[:0], r.degree[:0], r.lastDigit[:0]
+	r.branches, r.closures, r.digits = r.branches[:0], r.closures[:0], r.digits[:0]
+	clear(r.open[:])
+	clear(r.large)
+}
+
+func (r *smilesReader) problem(pos int, format string, args ...any) *problem {
+	return &problem{atom: -1, column: pos + 1, reason: fmt.Sprintf(format, args...)}
+}
+
+// peek returns the next byte, or 0 at the end.
+func (r *smilesReader) peek() byte {
+	if r.pos < len(r.text) {
+		return r.text[r.pos]
+	}
+	return 0
+}
+
+// what describes the next byte, for messages.
+func (r *smilesReader) what() string {
+	if r.pos >= len(r.text) {
+		return "the end"
+	}
+	return fmt.Sprintf("%q", r.text[r.pos])
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// chain reads atoms, bonds, branches and ring numbers up to the end.
+func (r *smilesReader) chain() *problem {
+	var bond bondSpec
+	prev := int32(-1) // atom that the next bond starts from
+	expect := anAtom
+	for r.pos < len(r.text) {
+		c := r.text[r.pos]
+		switch c {
+		case '(':
+			if expect != afterAtoms {
+				return r.problem(r.pos, "a branch where an atom is expected")
+			}
+			r.branches = append(r.branches, branch{prev, r.pos})
+			r.pos++
+			expect = aBranch
+			continue
+		case ')':
+			if expect != afterAtoms {
+				return r.problem(r.pos, "a branch ends where an atom is expected")
+			}
+			if len(r.branches) == 0 {
+				return r.problem(r.pos, "no branch is open")
+			}
+			prev = r.branches[len(r.branches)-1].atom
+			r.branches = r.branches[:len(r.branches)-1]
+			r.pos++
+			continue
+		case '.':
+			if expect != afterAtoms {
+				return r.problem(r.pos, "a dot where an atom is expected")
+			}
+			prev = -1
+			r.pos++
+			expect = anAtom
+			continue
+		case '-', '=', '#', '$', ':', '/', '\\':
+			if expect != afterAtoms && expect != aBranch {
+				return r.problem(r.pos, "a bond where an atom is expected")
+			}
+			bond = r.bond(c)
+			if expect == aBranch {
+				expect = anAtom
+			} else {
+				expect = afterBond
+			}
+			continue
+		}
+		if isDigit(c) || c == '%' {
+			if expect != afterAtoms && expect != afterBond {
+				return r.problem(r.pos, "a ring number where an atom is expected")
+			}
+			if err := r.ringNumber(prev, bond); err != nil {
+				return err
+			}
+			bond = bondSpec{}
+			expect = afterAtoms
+			continue
+		}
+		start := r.pos
+		a, err := r.atom()
+		if err != nil {
+			return err
+		}
+		if len(r.mol.Atoms) == MaxAtoms {
+			return r.problem(start, "more than %d atoms", MaxAtoms)
+		}
+		i := int32(len(r.mol.Atoms))
+		a.first = prev < 0
+		r.mol.Atoms = append(r.mol.Atoms, a)
+		r.columns = append(r.columns, int32(start+1))
+		r.degree = append(r.degree, 0)
+		r.lastDigit = append(r.lastDigit, -1)
+		if prev >= 0 {
+			r.mol.Bonds = append(r.mol.Bonds, r.makeBond(prev, i, bond))
+			r.degree[prev]++
+			r.degree[i]++
+		}
+		prev, bond, expect = i, bondSpec{}, afterAtoms
+	}
+	if expect != afterAtoms {
+		if len(r.mol.Atoms) == 0 {
+			return r.problem(r.pos, "no atoms")
+		}
+		return r.problem(r.pos, "the string ends where an atom is expected")
+	}
+	if len(r.branches) > 0 {
+		return r.problem(r.branches[len(r.branches)-1].column, "the branch is not closed")
+	}
+	return nil
+}
+
+// bond reads a bond symbol.
+func (r *smilesReader) bond(c byte) bondSpec {
+	r.pos++
+	switch c {
+	case '-':
+		return bondSpec{typ: Single, ordered: true}
+	case '=':
+		return bondSpec{typ: Double, ordered: true}
+	case '#':
+		return bondSpec{typ: Triple, ordered: true}
+	case '$':
+		return bondSpec{typ: Quadruple, ordered: true}
+	case ':':
+		return bondSpec{typ: Aromatic, ordered: true}
+	case '/':
+		return bondSpec{dir: Up}
+	}
+	if r.peek() == '\\' { // a backslash that some program has escaped
+		r.pos++
+	}
+	return bondSpec{dir: Down}
+}
+
+// makeBond gives a bond its order.
+func (r *smilesReader) makeBond(begin, end int32, s bondSpec) Bond {
+	b := Bond{Begin: begin, End: end, Type: s.typ, Direction: s.dir}
+	if !s.ordered && r.mol.Atoms[begin].Aromatic && r.mol.Atoms[end].Aromatic {
+		b.Type = Aromatic
+	}
+	b.aromatic = b.Type == Aromatic
+	return b
+}
+
+// ringNumber reads a ring number at the atom: the beginning of a ring bond, or
+// its end.
+func (r *smilesReader) ringNumber(atom int32, bond bondSpec) *problem {
+	start := r.pos
+	number, err := r.number()
+	if err != nil {
+		return err
+	}
+	r.adjustLateDigit(atom)
+	k := r.opened(number)
+	if k < 0 {
+		k = int32(len(r.closures))
+		r.closures = append(r.closures, closure{number: number, begin: atom, end: -1, first: bond, column: start})
+		r.setOpened(number, k)
+	} else {
+		c := &r.closures[k]
+		if c.begin == atom {
+			return r.problem(start, "ring %d would bind an atom to itself", number)
+		}
+		c.end, c.later, c.column = atom, bond, start
+		r.setOpened(number, -1)
+	}
+	r.digits = append(r.digits, digit{closure: k, before: r.lastDigit[atom]})
+	r.lastDigit[atom] = int32(len(r.digits) - 1)
+	return nil
+}
+
+// opened returns the closure that a ring number is open for, or -1.
+func (r *smilesReader) opened(number int32) int32 {
+	if number < int32(len(r.open)) {
+		return r.open[number] - 1
+	}
+	return r.large[number] - 1
+}
+
+func (r *smilesReader) setOpened(number, closure int32) {
+	if number < int32(len(r.open)) {
+		r.open[number] = closure + 1
+		return
+	}
+	if r.large == nil {
+		r.large = make(map[int32]int32)
+	}
+	r.large[number] = closure + 1
+}
+
+// number reads "7", "%17" or "%(12345)".
+func (r *smilesReader) number() (int32, *problem) {
+	c := r.text[r.pos]
+	if c != '%' {
+		r.pos++
+		return int32(c - '0'), nil
+	}
+	rest := r.text[r.pos+1:]
+	if len(rest) >= 2 && rest[0] >= '1' && rest[0] <= '9' && isDigit(rest[1]) {
+		r.pos += 3
+		return int32(rest[0]-'0')*10 + int32(rest[1]-'0'), nil
+	}
+	if strings.HasPrefix(rest, "(") {
+		value := int32(0)
+		for n := 1; n < len(rest) && n <= 6; n++ {
+			if isDigit(rest[n]) {
+				value = value*10 + int32(rest[n]-'0')
+				continue
+			}
+			if rest[n] == ')' && n > 1 {
+				r.pos += n + 2
+				return value, nil
+			}
+			break
+		}
+	}
+	return 0, r.problem(r.pos, "%% is not followed by a ring number: %%10 to %%99 or %%(0) to %%(99999)")
+}
+
+// adjustLateDigit inverts the tag of an atom whose ring number comes after a
+// branch, C(F)1, and so later in the order of neighbours than settleTags
+// assumes.
+func (r *smilesReader) adjustLateDigit(atom int32) {
+	if int(atom) == len(r.mol.Atoms)-1 {
+		return
+	}
+	a := &r.mol.Atoms[atom]
+	switch d := r.degree[atom]; {
+	case d == 1, d == 2 && atom != 0, d == 3 && atom == 0:
+		a.invert()
+	}
+}
+
+// invert exchanges clockwise and counter-clockwise.
+func (a *Atom) invert() {
+	switch a.Chirality {
+	case Clockwise:
+		a.Chirality = CounterClockwise
+	case CounterClockwise:
+		a.Chirality = Clockwise
+	}
+}
+
+// closeRings appends the bonds that close rings, in the order of their numbers.
+func (r *smilesReader) closeRings() *problem {
+	for i := range r.closures {
+		if c := &r.closures[i]; c.end < 0 {
+			return r.problem(c.column, "ring %d is not closed", c.number)
+		}
+	}
+	// Digits refer to closures by position, so it is an order that is sorted.
+	r.order = r.order[:0]
+	for i := range r.closures {
+		r.order = append(r.order, int32(i))
+	}
+	slices.SortStableFunc(r.order, func(a, b int32) int { return int(r.closures[a].number - r.closures[b].number) })
+	for _, i := range r.order {
+		c := &r.closures[i]
+		c.bond = int32(len(r.mol.Bonds))
+		// The first symbol counts, unless it is missing or only a direction.
+		if c.first.ordered {
+			if c.first.dir == NoDirection {
+				c.first.dir = c.later.dir.reversed()
+			}
+			r.mol.Bonds = append(r.mol.Bonds, r.makeBond(c.begin, c.end, c.first))
+		} else {
+			if c.later.dir == NoDirection {
+				c.later.dir = c.first.dir.reversed()
+			}
+			r.mol.Bonds = append(r.mol.Bonds, r.makeBond(c.end, c.begin, c.later))
+		}
+	}
+	return nil
+}
+
+// refuseRepeats finds ring bonds between atoms that are bound already. n is the
+// adjacency of the molecule.
+func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
+	if len(r.closures) == 0 {
+		return nil
+	}
+	seen := resize(r.degree, len(r.mol.Atoms)) // 1 + the last atom that has this neighbour
+	r.degree = seen
+	chain := int32(len(r.mol.Bonds) - len(r.closures))
+	for i := range r.mol.Atoms {
+		for _, l := range n.of(int32(i)) {
+			if seen[l.atom] == int32(i)+1 { // chain bonds come first, so this one closes a ring
+				c := &r.closures[r.order[l.bond-chain]]
+				return r.problem(c.column, "ring %d would bind two atoms that are bound already", c.number)
+			}
+			seen[l.atom] = int32(i) + 1
+		}
+	}
+	return nil
+}
+
+// settleTags turns the tags, which are about the neighbours in the order of the
+// string, into tags about the neighbours in the order of the bonds. The two
+// differ where an atom closes rings: its ring numbers stand before its
+// branches, but their bonds come after all others.
+func (r *smilesReader) settleTags(n *adjacency) {
+	for i := range r.mol.Atoms {
+		a := &r.mol.Atoms[i]
+		if a.Chirality != Clockwise && a.Chirality != CounterClockwise {
+			continue
+		}
+		rings, inversions := 0, 0
+		for d := r.lastDigit[i]; d >= 0; d = r.digits[d].before {
+			rings++
+			bond := r.closures[r.digits[d].closure].bond
+			for e := r.digits[d].before; e >= 0; e = r.digits[e].before {
+				if r.closures[r.digits[e].closure].bond > bond {
+					inversions++
+				}
+			}
+		}
+		links := n.of(int32(i))
+		branches := len(links) - rings
+		if !a.first {
+			branches--
+		}
+		inversions += rings * branches
+		// With three neighbours a hydrogen or a lone pair is the fourth. At the
+		// beginning of a string the hydrogen stands behind the atom, not before
+		// it; and a lone pair counts as the last neighbour beside a ring number.
+		if len(links) == 3 {
+			saturated := !slices.ContainsFunc(links, func(l link) bool { return r.mol.Bonds[l.bond].Type != Single })
+			if a.first && a.explicit == 1 || a.explicit != 1 && rings == 1 && saturated {
+				inversions++
+			}
+		}
+		if inversions%2 == 1 {
+			a.invert()
+		}
+	}
+}
+
+// atom reads an atom, within brackets or not.
+func (r *smilesReader) atom() (Atom, *problem) {
+	c := r.text[r.pos]
+	if c == '[' {
+		return r.bracket()
+	}
+	two := byte(0)
+	if r.pos+1 < len(r.text) {
+		two = r.text[r.pos+1]
+	}
+	a := Atom{}
+	switch c {
+	case '*':
+	case 'B':
+		a.Z = 5
+		if two == 'r' {
+			a.Z = 35
+			r.pos++
+		}
+	case 'C':
+		a.Z = 6
+		if two == 'l' {
+			a.Z = 17
+			r.pos++
+		}
+	case 'N':
+		a.Z = 7
+	case 'O':
+		a.Z = 8
+	case 'F':
+		a.Z = 9
+	case 'P':
+		a.Z = 15
+	case 'S':
+		a.Z = 16
+	case 'I':
+		a.Z = 53
+	case 'b', 'c', 'n', 'o', 'p', 's':
+		a.Z, a.Aromatic = aromaticSymbol(c), true
+	case '~', '<', '>', '!', '&', ',', ';', '@', '+':
+		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
+	default:
+		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
+			return a, r.problem(r.pos, "%q is no atom that may stand without brackets", c)
+		}
+		return a, r.problem(r.pos, "%q is no atom", c)
+	}
+	r.pos++
+	return a, nil
+}
+
+// aromaticSymbol returns the element of an aromatic symbol of one letter, or 0.
+func aromaticSymbol(c byte) int8 {
+	switch c {
+	case 'b':
+		return 5
+	case 'c':
+		return 6
+	case 'n':
+		return 7
+	case 'o':
+		return 8
+	case 'p':
+		return 15
+	case 's':
+		return 16
+	}
+	return 0
+}
+
+// bracket reads [isotope symbol chirality hydrogens charge :map].
+func (r *smilesReader) bracket() (Atom, *problem) {
+	start := r.pos
+	a := Atom{fixed: true}
+	r.pos++
+	if isDigit(r.peek()) {
+		n, err := r.integer("isotope", math.MaxUint16)
+		if err != nil {
+			return a, err
+		}
+		a.Isotope = uint16(n)
+	}
+	if err := r.symbol(&a); err != nil {
+		return a, err
+	}
+	// A hydrogen has no tag in SMILES as RDKit reads it.
+	if a.Z != 1 {
+		if err := r.tag(&a); err != nil {
+			return a, err
+		}
+	}
+	if r.peek() == 'H' {
+		r.pos++
+		a.explicit = 1
+		if isDigit(r.peek()) {
+			n, err := r.integer("number of hydrogens", 99)
+			if err != nil {
+				return a, err
+			}
+			a.explicit = int8(n)
+		}
+	}
+	if c := r.peek(); c == '+' || c == '-' {
+		r.pos++
+		n := int32(1)
+		if r.peek() == c {
+			r.pos++
+			n = 2
+		} else if isDigit(r.peek()) {
+			var err *problem
+			if n, err = r.integer("charge", 99); err != nil {
+				return a, err
+			}
+		}
+		if c == '-' {
+			n = -n
+		}
+		a.Charge = int8(n)
+	}
+	if r.peek() == ':' {
+		r.pos++
+		if !isDigit(r.peek()) {
+			return a, r.problem(r.pos, "%s where an atom map number is expected", r.what())
+		}
+		n, err := r.integer("atom map number", math.MaxInt32)
+		if err != nil {
+			return a, err
+		}
+		a.Map = n
+	}
+	if r.peek() != ']' {
+		if r.pos >= len(r.text) {
+			return a, r.problem(start, "the bracket is not closed")
+		}
+		return a, r.problem(r.pos, "%s within a bracket; the order is isotope, symbol, chirality, hydrogens, charge, :map", r.what())
+	}
+	r.pos++
+	return a, nil
+}
+
+// symbol reads the element symbol of a bracket atom.
+func (r *smilesReader) symbol(a *Atom) *problem {
+	c := r.peek()
+	two := byte(0)
+	if r.pos+1 < len(r.text) {
+		two = r.text[r.pos+1]
+	}
+	switch {
+	case c == '*':
+		r.pos++
+		return nil
+	case c >= 'A' && c <= 'Z':
+		if two >= 'a' && two <= 'z' {
+			if a.Z = bySymbol[c-'A'][two-'a'+1]; a.Z > 0 {
+				r.pos += 2
+				return nil
+			}
+		}
+		if a.Z = bySymbol[c-'A'][0]; a.Z > 0 {
+			r.pos++
+			return nil
+		}
+	case c >= 'a' && c <= 'z':
+		a.Aromatic = true
+		switch string([]byte{c, two}) {
+		case "si":
+			a.Z = 14
+		case "as":
+			a.Z = 33
+		case "se":
+			a.Z = 34
+		case "te":
+			a.Z = 52
+		}
+		if a.Z > 0 {
+			r.pos += 2
+			return nil
+		}
+		if a.Z = aromaticSymbol(c); a.Z > 0 {
+			r.pos++
+			return nil
+		}
+	default:
+		return r.problem(r.pos, "%s where an element is expected", r.what())
+	}
+	return r.problem(r.pos, "%s does not begin the symbol of an element", r.what())
+}
+
+// classes are the extended chirality classes and how many permutations each has.
+var classes = [...]struct {
+	name         string
+	tag          Chirality
+	permutations int32
+}{
+	{"TH", CounterClockwise, 2},
+	{"AL", tagAllene, 2},
+	{"SP", tagSquarePlanar, 3},
+	{"TB", tagTrigonalBipyramidal, 20},
+	{"OH", tagOctahedral, 30},
+}
+
+// tag reads @, @@ and the extended classes.
+func (r *smilesReader) tag(a *Atom) *problem {
+	if r.peek() != '@' {
+		return nil
+	}
+	r.pos++
+	if r.peek() == '@' {
+		r.pos++
+		a.Chirality = Clockwise
+		return nil
+	}
+	a.Chirality = CounterClockwise
+	for _, c := range classes {
+		if !strings.HasPrefix(r.text[r.pos:], c.name) {
+			continue
+		}
+		r.pos += len(c.name)
+		a.Chirality = c.tag
+		if isDigit(r.peek()) {
+			start := r.pos
+			n, err := r.integer("permutation", math.MaxInt32)
+			if err != nil {
+				return err
+			}
+			if n > c.permutations {
+				return r.problem(start, "chirality class %s has the permutations 1 to %d", c.name, c.permutations)
+			}
+			if c.name == "TH" && n == 2 {
+				a.Chirality = Clockwise
+			}
+		}
+		break
+	}
+	return nil
+}
+
+// integer reads a number without leading zeros.
+func (r *smilesReader) integer(name string, largest int32) (int32, *problem) {
+	start := r.pos
+	n := int64(0)
+	for isDigit(r.peek()) && n <= int64(largest) {
+		if n == 0 && r.pos > start {
+			return 0, r.problem(start, "the %s has a leading zero", name)
+		}
+		n = n*10 + int64(r.text[r.pos]-'0')
+		r.pos++
+	}
+	if n > int64(largest) {
+		return 0, r.problem(start, "the %s is larger than %d", name, largest)
+	}
+	return int32(n), nil
+}

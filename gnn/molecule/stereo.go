@@ -1,0 +1,713 @@
+package molecule
+
+import (
+	"cmp"
+	"slices"
+)
+
+// cipCode is the configuration of a stereocentre relative to the ranks of its
+// neighbours.
+type cipCode int8
+
+const (
+	noCode cipCode = iota
+	codeS
+	codeR
+)
+
+// bondStereo is the configuration of a double bond relative to the ranks of the
+// atoms at its ends.
+type bondStereo int8
+
+const (
+	noStereo bondStereo = iota
+	stereoE
+	stereoZ
+)
+
+// smallestStereoRing is the size from which on a double bond in a ring can have
+// two configurations.
+const smallestStereoRing = 8
+
+// A stereo decides which tags and directions mean something.
+type stereo struct {
+	rank    []int32 // of every atom, dense from 0
+	key     []int64
+	order   []int32 // atoms by rank
+	scratch []int32
+	listPtr []int32 // of every atom: its neighbours' ranks, as compared
+	list    []int32
+	sorted  []int32
+
+	toClear   []bool
+	candidate []int8 // of every atom: for ring stereo, 0 unknown, 1 no, 2 yes
+	paired    []bool // atoms whose tag means something relative to another's in the ring system
+	seenAtom  []bool
+	usedAtom  []bool
+	seenBond  []bool
+	queue     []int32
+}
+
+// dropFlatTags removes tags from atoms that are not tetrahedral, or have too
+// many or too few neighbours for the class of their chirality.
+func (v *perceiver) dropFlatTags() {
+	for i := range v.m.Atoms {
+		a := &v.m.Atoms[i]
+		if a.Chirality == Unspecified {
+			continue
+		}
+		n := v.degree(int32(i)) + int32(a.hydrogens())
+		keep := true
+		switch a.Chirality {
+		case Clockwise, CounterClockwise:
+			keep = a.Z != 0 && (n == 4 || v.tetrahedral(int32(i), n))
+		case tagSquarePlanar:
+			keep = n >= 2 && n <= 4
+		case tagTrigonalBipyramidal:
+			keep = n >= 2 && n <= 5
+		case tagOctahedral:
+			keep = n >= 2 && n <= 6
+		}
+		if !keep {
+			a.Chirality = Unspecified
+		}
+	}
+}
+
+// tetrahedral reports whether an atom with n neighbours has four orbitals in
+// use (sp3) and no conjugated bonds that flatten it.
+func (v *perceiver) tetrahedral(i, n int32) bool {
+	a := &v.m.Atoms[i]
+	orbitals := n
+	if a.Z > 1 && a.Z < 89 {
+		outer, total, charge := int32(elements[a.Z].outer), a.totalValence(), int32(a.Charge)
+		free := outer - (total + charge)
+		if total+outer-charge < 8 {
+			radicals := int32(a.radicals)
+			orbitals += (free-radicals)/2 + radicals
+		} else {
+			orbitals += free / 2
+		}
+	}
+	return orbitals == 4 && (n > 3 || !v.hasConjugatedBond(i))
+}
+
+// hasConjugatedBond reports whether a bond of the atom is aromatic or
+// conjugated: a multiple bond next to an atom with electrons to share.
+func (v *perceiver) hasConjugatedBond(i int32) bool {
+	for _, l := range v.of(i) {
+		if v.m.Bonds[l.bond].aromatic || v.conjugates(i, l.bond) || v.conjugates(l.atom, l.bond) {
+			return true
+		}
+	}
+	return false
+}
+
+// conjugates reports whether the atom makes one of its bonds conjugated.
+func (v *perceiver) conjugates(center, bond int32) bool {
+	n := v.degree(center) + int32(v.m.Atoms[center].hydrogens())
+	if n < 2 || n > 3 || !v.mayConjugate(center) {
+		return false
+	}
+	for _, x := range v.of(center) {
+		if halves[v.m.Bonds[x.bond].Type] < 3 {
+			continue
+		}
+		for _, y := range v.of(center) {
+			if x == y || x.bond != bond && y.bond != bond {
+				continue
+			}
+			if v.degree(y.atom)+int32(v.m.Atoms[y.atom].hydrogens()) <= 3 && v.mayConjugate(y.atom) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (v *perceiver) mayConjugate(i int32) bool {
+	a := &v.m.Atoms[i]
+	outer := elements[a.Z].outer
+	if a.Z > 10 && (outer == 5 || outer == 6) && (outer != 6 || v.degree(i)+int32(a.hydrogens()) >= 2) {
+		return false
+	}
+	return v.piElectrons(i) > 0
+}
+
+// cleanStereo removes the tags of atoms that are no stereocentres and the
+// directions of bonds that define no double bond, as RDKit's legacy algorithm
+// does. An atom is a stereocentre if its neighbours differ in rank; ranks are
+// refined by what has been found until nothing changes. A ring atom with two
+// equal neighbours in the ring keeps its tag if there is another such atom.
+//
+// possible tells it to go on refining for the sake of centres without a tag
+// too, as RDKit does when it reads a molecule, and not when it writes one.
+func (v *perceiver) cleanStereo(possible bool) {
+	m, s := v.m, &v.stereo
+	atoms, bonds := possible, false
+	tagged, directed := false, false
+	for i := range m.Atoms {
+		a := &m.Atoms[i]
+		a.code = noCode
+		if a.Chirality != Unspecified {
+			tagged = true
+			atoms = true
+		}
+	}
+	for i := range m.Bonds {
+		m.Bonds[i].stereo = noStereo
+		directed = directed || m.Bonds[i].Direction != NoDirection
+	}
+	if !tagged && !directed {
+		return
+	}
+	for i := range m.Bonds {
+		b := &m.Bonds[i]
+		if b.Type == Double && v.mayHaveStereo(int32(i)) && (v.hasDirected(b.Begin) || v.hasDirected(b.End)) {
+			bonds = true
+			break
+		}
+	}
+	s.toClear = resize(s.toClear, len(m.Bonds))
+	ranked := false
+	for atoms || bonds {
+		if !ranked {
+			v.rankAtoms()
+			ranked = true
+		}
+		changedAtoms, changedBonds := false, false
+		if atoms {
+			atoms, changedAtoms = v.codeAtoms(possible)
+		}
+		if bonds {
+			bonds, changedBonds = v.codeBonds()
+		}
+		if !atoms && !bonds || !changedAtoms && !changedBonds {
+			break
+		}
+		v.refineByCodes()
+	}
+	v.pairRingCentres()
+	for i := range m.Atoms {
+		a := &m.Atoms[i]
+		if a.Chirality == Unspecified || a.nonTetrahedral() || a.code != noCode || s.paired[i] {
+			continue
+		}
+		a.Chirality = Unspecified
+		// The hydrogen in [C@H] was written for the sake of the tag.
+		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
+			a.explicit, a.fixed = 0, false
+			a.valence = int16(v.explicitValence(int32(i)))
+			h, _ := v.implicitHydrogens(int32(i))
+			a.implicit = int8(h)
+		}
+	}
+	for i := range m.Bonds {
+		b := &m.Bonds[i]
+		if b.Type == Double && b.stereo == noStereo {
+			v.clearDirections(b.Begin)
+			v.clearDirections(b.End)
+		}
+	}
+	for i := range m.Atoms {
+		if a := &m.Atoms[i]; a.nonTetrahedral() {
+			a.Chirality = Other
+		}
+	}
+}
+
+// clearDirections removes the directions of an atom's bonds, those excepted
+// that define a double bond of the atom at their other end.
+func (v *perceiver) clearDirections(atom int32) {
+	m := v.m
+	for _, l := range v.of(atom) {
+		b := &m.Bonds[l.bond]
+		if b.Direction == NoDirection || b.Type != Single && b.Type != Aromatic {
+			continue
+		}
+		needed := false
+		for _, o := range v.of(l.atom) {
+			ob := &m.Bonds[o.bond]
+			needed = needed || ob.Type == Double && ob.stereo != noStereo
+		}
+		if !needed {
+			b.Direction = NoDirection
+		}
+	}
+}
+
+func (v *perceiver) mayHaveStereo(bond int32) bool {
+	return v.rings.ofBond[bond] == 0 || v.rings.smallest[bond] >= smallestStereoRing
+}
+
+func (v *perceiver) hasDirected(atom int32) bool {
+	for _, l := range v.of(atom) {
+		if v.m.Bonds[l.bond].Direction != NoDirection {
+			return true
+		}
+	}
+	return false
+}
+
+// rankAtoms ranks the atoms by element, isotope and atom map number, and then
+// by their surroundings.
+func (v *perceiver) rankAtoms() {
+	s := &v.stereo
+	s.key = s.key[:0]
+	for i := range v.m.Atoms {
+		a := &v.m.Atoms[i]
+		// An isotope ranks by its difference to the most common one, above the
+		// natural element if it is not lighter.
+		mass := int64(0)
+		if a.Isotope != 0 {
+			if mass = int64(a.Isotope) - int64(elements[a.Z].isotope); mass >= 0 {
+				mass++
+			}
+		}
+		mass = max(0, mass+512) % 1024
+		number := int64(0)
+		if a.Map != 0 {
+			number = (int64(a.Map) + 1) % 1024
+		}
+		s.key = append(s.key, int64(a.Z)<<20|mass<<10|number)
+	}
+	v.rankByKey()
+	v.refine()
+}
+
+// rankByKey sets the ranks to those of the keys.
+func (v *perceiver) rankByKey() {
+	s := &v.stereo
+	n := len(v.m.Atoms)
+	s.rank, s.order = resize(s.rank, n), s.order[:0]
+	for i := range int32(n) {
+		s.order = append(s.order, i)
+	}
+	slices.SortFunc(s.order, func(a, b int32) int { return cmp.Compare(s.key[a], s.key[b]) })
+	r := int32(0)
+	for k, a := range s.order {
+		if k > 0 && s.key[a] != s.key[s.order[k-1]] {
+			r++
+		}
+		s.rank[a] = r
+	}
+}
+
+// refine ranks atoms of equal rank by the ranks of their neighbours, highest
+// first, each counted twice its bond order, then by their hydrogens; until
+// every rank is distinct or nothing changes.
+func (v *perceiver) refine() {
+	m, s := v.m, &v.stereo
+	n := len(m.Atoms)
+	ranks := s.rank[s.order[n-1]] + 1
+	next := resize(s.scratch, n)
+	s.scratch = next
+	s.listPtr = resize(s.listPtr, n+1)
+	for rounds := n/2 + 1; int(ranks) < n && rounds > 0; rounds-- {
+		before := ranks
+		r := int32(0)
+		for lo := 0; lo < n; {
+			hi := lo + 1
+			for hi < n && s.rank[s.order[hi]] == s.rank[s.order[lo]] {
+				hi++
+			}
+			cell := s.order[lo:hi]
+			if len(cell) == 1 {
+				next[cell[0]] = r
+				r++
+				lo = hi
+				continue
+			}
+			s.list = s.list[:0]
+			for _, a := range cell {
+				s.listPtr[a] = int32(len(s.list))
+				v.listNeighbours(a)
+				s.list = append(s.list, endOfList)
+			}
+			slices.SortFunc(cell, s.compareLists)
+			for k, a := range cell {
+				if k > 0 && s.compareLists(cell[k-1], a) != 0 {
+					r++
+				}
+				next[a] = r
+			}
+			r++
+			lo = hi
+		}
+		copy(s.rank, next)
+		if ranks = r; ranks == before {
+			return
+		}
+	}
+}
+
+// endOfList is less than all that a list contains.
+const endOfList = -1
+
+func (s *stereo) compareLists(a, b int32) int {
+	x, y := s.list[s.listPtr[a]:], s.list[s.listPtr[b]:]
+	for k := range x {
+		if x[k] != y[k] {
+			return int(x[k] - y[k])
+		}
+		if x[k] == endOfList {
+			break
+		}
+	}
+	return 0
+}
+
+// listNeighbours appends to the list what an atom is compared by: 1 + the rank
+// of its neighbours, and 0 for hydrogens.
+func (v *perceiver) listNeighbours(atom int32) {
+	m, s := v.m, &v.stereo
+	start := len(s.list)
+	for _, l := range v.of(atom) {
+		b := &m.Bonds[l.bond]
+		times := halves[b.Type]
+		// The bonds of phosphates and the like are all alike.
+		if b.Type == Double && m.Atoms[l.atom].Z == 15 {
+			if d := v.degree(l.atom); d == 3 || d == 4 {
+				times = 1
+			}
+		}
+		rank := s.rank[l.atom] + 1
+		at := len(s.list)
+		for range times {
+			s.list = append(s.list, rank)
+		}
+		// Insertion sort: atoms have few neighbours.
+		for ; at > start && s.list[at-1] < rank; at-- {
+			s.list[at-1+int(times)] = s.list[at-1]
+			s.list[at-1] = rank
+		}
+	}
+	for range m.Atoms[atom].hydrogens() {
+		s.list = append(s.list, 0)
+	}
+}
+
+// refineByCodes refines the ranks by the configurations found so far.
+func (v *perceiver) refineByCodes() {
+	m, s := v.m, &v.stereo
+	factor := int64(100)
+	for factor < int64(len(m.Atoms)) {
+		factor *= 10
+	}
+	s.key = s.key[:0]
+	for i := range m.Atoms {
+		key := int64(s.rank[i])*factor + 10*int64(m.Atoms[i].code)
+		for _, l := range v.of(int32(i)) {
+			if b := &m.Bonds[l.bond]; b.Type == Double {
+				key += int64(b.stereo)
+			}
+		}
+		s.key = append(s.key, key)
+	}
+	v.rankByKey()
+	v.refine()
+}
+
+// codeAtoms gives a code to every tagged atom whose neighbours differ in rank.
+// It returns whether there are possible centres without one, and whether any
+// was found.
+func (v *perceiver) codeAtoms(possible bool) (left, changed bool) {
+	m, s := v.m, &v.stereo
+	open := 0
+	for i := range m.Atoms {
+		a := &m.Atoms[i]
+		if a.code != noCode || a.Chirality == Unspecified && !possible || !v.mayBeCentre(int32(i)) {
+			continue
+		}
+		open++
+		links := v.of(int32(i))
+		distinct := true
+		for k, l := range links {
+			for _, o := range links[:k] {
+				distinct = distinct && s.rank[l.atom] != s.rank[o.atom]
+			}
+		}
+		if !distinct || a.Chirality == Unspecified {
+			continue
+		}
+		changed = true
+		open--
+		swaps := 0
+		for k, l := range links {
+			for _, o := range links[:k] {
+				if s.rank[o.atom] > s.rank[l.atom] {
+					swaps++
+				}
+			}
+		}
+		if len(links) == 3 && a.hydrogens() == 1 {
+			swaps++
+		}
+		clockwise := a.Chirality != CounterClockwise
+		if swaps%2 == 1 {
+			clockwise = a.Chirality == CounterClockwise
+		}
+		a.code = codeS
+		if clockwise {
+			a.code = codeR
+		}
+	}
+	return open > 0, changed
+}
+
+// mayBeCentre reports whether an atom has the neighbours of a stereocentre, if
+// they are different.
+func (v *perceiver) mayBeCentre(i int32) bool {
+	a := &v.m.Atoms[i]
+	degree, h := v.degree(i), int32(a.hydrogens())
+	switch {
+	case degree+h > 4 || degree+h < 3:
+		return false
+	case degree < 3:
+		return a.Z == 15 || a.Z == 33
+	case degree == 4 || h == 1:
+		return true
+	}
+	switch a.Z { // three neighbours and a lone pair
+	case 7:
+		return v.inRingOf3(i) || v.bridgehead(i)
+	case 15, 33:
+		return true
+	case 16, 34:
+		return a.valence == 4 || a.valence == 3 && a.Charge == 1
+	}
+	return false
+}
+
+func (v *perceiver) inRingOf3(i int32) bool {
+	for _, l := range v.of(i) {
+		if v.rings.smallest[l.bond] == 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// bridgehead reports whether an atom has three ring bonds and is in a ring that
+// shares two bonds or more with another.
+func (v *perceiver) bridgehead(i int32) bool {
+	n := 0
+	for _, l := range v.of(i) {
+		if v.rings.ofBond[l.bond] > 0 {
+			n++
+		}
+	}
+	if n < 3 {
+		return false
+	}
+	s := &v.rings
+	for r := range int32(s.count()) {
+		if !slices.Contains(s.atomsOf(r), i) {
+			continue
+		}
+		for q := r + 1; q < int32(s.count()); q++ {
+			if !slices.Contains(s.atomsOf(q), i) {
+				continue
+			}
+			common := 0
+			for _, b := range s.bondsOf(q) {
+				if slices.Contains(s.bondsOf(r), b) {
+					common++
+				}
+			}
+			if common >= 2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// side is one end of a double bond: the neighbour of higher rank and the
+// direction of its bond, as seen from the double bond.
+type side struct {
+	atom      int32
+	direction Direction
+	first     link // the bonds that contradict each other
+	second    link
+	conflict  bool
+}
+
+// sideOf returns false if there is no direction, or the neighbours are alike.
+func (v *perceiver) sideOf(atom, double int32) (side, bool) {
+	m, rank := v.m, v.stereo.rank
+	var l [2]link
+	var d [2]Direction
+	n, seen := 0, false
+	for _, x := range v.of(atom) {
+		if x.bond == double {
+			continue
+		}
+		b := &m.Bonds[x.bond]
+		l[n], d[n] = x, b.Direction
+		if b.Direction != NoDirection {
+			seen = true
+			if b.Begin != atom {
+				d[n] = d[n].reversed()
+			}
+		}
+		n++
+	}
+	if !seen || n == 2 && rank[l[0].atom] == rank[l[1].atom] {
+		return side{}, false
+	}
+	if n == 1 {
+		return side{atom: l[0].atom, direction: d[0]}, true
+	}
+	if d[0] == NoDirection {
+		d[0] = d[1].reversed()
+	} else if d[1] == NoDirection {
+		d[1] = d[0].reversed()
+	}
+	k := 1
+	if rank[l[0].atom] > rank[l[1].atom] {
+		k = 0
+	}
+	return side{l[k].atom, d[k], l[0], l[1], d[0] == d[1]}, true
+}
+
+// codeBonds gives a configuration to every double bond with directions at both
+// ends. Directions that contradict each other are removed. The results are
+// those of codeAtoms.
+func (v *perceiver) codeBonds() (left, changed bool) {
+	m, s := v.m, &v.stereo
+	clear(s.toClear)
+	conflicts := false
+	for i := range m.Bonds {
+		b := &m.Bonds[i]
+		if b.Type != Double || b.stereo != noStereo || !v.mayHaveStereo(int32(i)) {
+			continue
+		}
+		if d, e := v.degree(b.Begin), v.degree(b.End); d != 2 && d != 3 || e != 2 && e != 3 {
+			continue
+		}
+		begin, ok := v.sideOf(b.Begin, int32(i))
+		end, ok2 := v.sideOf(b.End, int32(i))
+		if !ok || !ok2 {
+			left = true
+			continue
+		}
+		changed = true
+		if begin.conflict || end.conflict {
+			conflicts = true
+			for _, x := range [2]side{begin, end} {
+				if x.conflict {
+					s.toClear[x.first.bond], s.toClear[x.second.bond] = true, true
+				}
+			}
+			continue
+		}
+		b.ref = [2]int32{begin.atom, end.atom}
+		b.stereo = stereoE
+		if begin.direction == end.direction {
+			b.stereo = stereoZ
+		}
+	}
+	if conflicts {
+		for i, c := range s.toClear {
+			if c {
+				m.Bonds[i].Direction = NoDirection
+			}
+		}
+	}
+	return left, changed
+}
+
+// pairRingCentres finds the tagged atoms without a code that are stereocentres
+// relative to others in their ring system, as the two substituted atoms of
+// 1,4-dimethylcyclohexane are.
+func (v *perceiver) pairRingCentres() {
+	m, s := v.m, &v.stereo
+	s.paired = resize(s.paired, len(m.Atoms))
+	s.candidate = resize(s.candidate, len(m.Atoms))
+	s.seenAtom = resize(s.seenAtom, len(m.Atoms))
+	s.usedAtom = resize(s.usedAtom, len(m.Atoms))
+	s.seenBond = resize(s.seenBond, len(m.Bonds))
+	for i := range m.Atoms {
+		if s.seenAtom[i] || !v.ringCentre(int32(i)) {
+			continue
+		}
+		s.queue = s.queue[:0]
+		v.spreadInRings(int32(i), false)
+		for k := 0; k < len(s.queue); k++ {
+			a := s.queue[k]
+			s.seenAtom[a] = true
+			if v.ringCentre(a) {
+				s.paired[a], s.paired[i] = true, true
+			}
+			v.spreadInRings(a, true)
+		}
+		s.seenAtom[i] = true
+	}
+}
+
+// spreadInRings queues the atoms at ring bonds not seen before.
+func (v *perceiver) spreadInRings(atom int32, once bool) {
+	s := &v.stereo
+	for _, l := range v.of(atom) {
+		if s.seenBond[l.bond] {
+			continue
+		}
+		s.seenBond[l.bond] = true
+		if v.rings.ofBond[l.bond] > 0 && !s.seenAtom[l.atom] && !(once && s.usedAtom[l.atom]) {
+			s.usedAtom[l.atom] = true
+			s.queue = append(s.queue, l.atom)
+		}
+	}
+}
+
+// ringCentre reports whether an atom is tagged, has no code and may be a
+// stereocentre within its ring: two different neighbours outside of it, or one,
+// or neighbours in rings two of which are alike.
+func (v *perceiver) ringCentre(i int32) bool {
+	m, s := v.m, &v.stereo
+	a := &m.Atoms[i]
+	if a.Chirality == Unspecified || a.code != noCode || v.rings.ofAtom[i] == 0 {
+		return false
+	}
+	if s.candidate[i] != 0 {
+		return s.candidate[i] == 2
+	}
+	s.candidate[i] = 1
+	if a.Z == 7 && v.degree(i) == 3 && !v.inRingOf3(i) && !v.bridgehead(i) {
+		return false
+	}
+	var outside [2]int32
+	nOutside, nRing, different := 0, 0, 0
+	links := v.of(i)
+	for k, l := range links {
+		if v.rings.ofBond[l.bond] == 0 {
+			if nOutside < 2 {
+				outside[nOutside] = s.rank[l.atom]
+			}
+			nOutside++
+			continue
+		}
+		nRing++
+		fresh := true
+		for _, o := range links[:k] {
+			fresh = fresh && (v.rings.ofBond[o.bond] == 0 || s.rank[o.atom] != s.rank[l.atom])
+		}
+		if fresh {
+			different++
+		}
+	}
+	yes := false
+	switch nOutside {
+	case 2:
+		yes = outside[0] != outside[1]
+	case 1:
+		yes = nRing >= 2
+	case 0:
+		yes = nRing == 4 && different == 3 || nRing == 3 && different == 2
+	}
+	if yes {
+		s.candidate[i] = 2
+	}
+	return yes
+}
