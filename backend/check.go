@@ -200,6 +200,35 @@ func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 	}
 }
 
+// CheckTrack panics unless the running statistics are [1×F] and the new ones
+// [G×F] for G groups.
+func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices) {
+	g, f := groups.Len()-1, mean.Cols
+	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) || !variance.Is(g, f) {
+		tensor.Mismatch("backend: TrackStatistics", fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g), runningMean, runningVar, mean, variance)
+	}
+}
+
+// Members returns the transpose of one-hot rows with n columns, given by their
+// categories, in compressed sparse rows: row c lists the rows of category c,
+// ascending.
+func Members(category []int32, n int) (ptr, rows []int32) {
+	// Two places ahead, so that filling moves every pointer to its row's start.
+	at := make([]int32, n+2)
+	rows = make([]int32, len(category))
+	for _, c := range category {
+		at[c+2]++
+	}
+	for c := 2; c < n+2; c++ {
+		at[c] += at[c-1]
+	}
+	for i, c := range category {
+		rows[at[c+1]] = int32(i)
+		at[c+1]++
+	}
+	return at[:n+1], rows
+}
+
 // CheckDropout panics unless step is 1×1 and 0 < keep ≤ 1.
 func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
 	if !step.Is(1, 1) {

@@ -39,6 +39,9 @@ type GINLayer struct {
 	// columns.
 	X        *tensor.Tensor
 	Category *Indices
+	// Members is the transpose of one-hot rows [In×N]: row c lists the nodes of
+	// category c. It may be nil, but in a recorded step.
+	Members *CSR
 
 	// The parameters: W1 [In×Hid], B1 [1×Hid], W2 [Hid×Out], and B2, Gamma and
 	// Beta [1×Out].
@@ -106,6 +109,21 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 		tensor.Mismatch(op, "want an adjacency without values of all nodes", l.H1)
 	}
 	return in, hid, out
+}
+
+// AdamFuser is an engine that updates many parameters as one call.
+type AdamFuser interface {
+	// AdamAll is Adam on p[k], g[k], m[k] and v[k] for every k.
+	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
+}
+
+// StatisticsTracker is an engine that moves running statistics as one call.
+type StatisticsTracker interface {
+	// TrackStatistics moves the running mean and variance [1×F], for each of the
+	// groups that has rows, one after the other, towards its mean and its variance
+	// [G×F], times n/(n-1) where it has n > 1 rows:
+	//	running ← (1-momentum)·running + momentum·new.
+	TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices, momentum float64)
 }
 
 // ContrastFuser is an engine that runs the losses of contrastive training as

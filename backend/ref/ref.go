@@ -242,7 +242,7 @@ func unary(op backend.UnaryOp, x float64) float64 {
 	case backend.Exp:
 		return math.Exp(x)
 	case backend.Log:
-		return math.Log(x)
+		return log(x)
 	case backend.Sqrt:
 		return math.Sqrt(x)
 	case backend.Sigmoid:
@@ -272,6 +272,15 @@ func unary(op backend.UnaryOp, x float64) float64 {
 		return 0
 	}
 	panic(fmt.Sprintf("backend ref: no unary function %d", op))
+}
+
+// log is math.Log, whose assembly for amd64 takes numbers too small to be normal
+// for larger ones.
+func log(x float64) float64 {
+	if 0 < x && x < 0x1p-1022 {
+		return math.Log(x*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(x)
 }
 
 func (e *engine) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {

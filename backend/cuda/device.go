@@ -1,0 +1,375 @@
+//go:build cuda && linux && amd64
+
+package cuda
+
+// #cgo CFLAGS: -O2 -Wall
+// #cgo LDFLAGS: -L${SRCDIR}/lib -ldl
+// #cgo noescape table_gemm
+// #cgo nocallback table_gemm
+// #include "delay.h"
+// #include "table.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"unsafe"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cuda/kernels"
+	"github.com/specmatch/specmatch/tensor"
+	"gorgonia.org/cu"
+)
+
+func init() { backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) { return New(p) }) }
+
+// An Option departs from the defaults of [New].
+type Option func(*options)
+
+type options struct{ tf32 bool }
+
+// TF32 lets matrix products of float32 round their inputs to 10 bits of
+// fraction, which tensor cores multiply several times faster. Off by default.
+func TF32() Option { return func(o *options) { o.tf32 = true } }
+
+// New opens an engine of precision p on the first device that the driver shows
+// (CUDA_VISIBLE_DEVICES chooses). Whatever is missing is an error that says what
+// to do.
+func New(p tensor.Precision, opts ...Option) (backend.Backend, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	d, err := openDevice(p, o.tf32)
+	if err != nil {
+		return nil, fmt.Errorf("backend \"cuda\": %w", err)
+	}
+	e, err := open(d, p)
+	if err != nil {
+		return nil, fmt.Errorf("backend \"cuda\": %w", err)
+	}
+	return e, nil
+}
+
+// device is the driver for a GPU: gorgonia.org/cu, and table.c for what it lacks.
+//
+// A context belongs to a thread and a goroutine to none, so every call takes a
+// thread for its time and makes the context current on it (enter). One goroutine
+// at a time uses a device; which one does not matter, but a recording begins and
+// ends on one thread.
+type device struct {
+	precision tensor.Precision
+	dev       cu.Device
+	ctx       cu.CUContext
+	stream    cu.Stream
+	module    cu.Module
+	functions map[string]cu.Function // of the module, that were used
+	events    []cu.Event
+	words     [32]uint64
+	args      [32]unsafe.Pointer // of the words
+	blas      *C.blas
+	workspace cu.DevicePtr
+}
+
+// workspaceBytes is NVIDIA's figure for a workspace of cuBLAS on Hopper.
+const workspaceBytes = 32 << 20
+
+func (d *device) enter() error {
+	runtime.LockOSThread()
+	return cu.SetCurrentContext(d.ctx)
+}
+
+func (d *device) leave() { runtime.UnlockOSThread() }
+
+// do runs a call on a thread that has the context.
+func (d *device) do(call func() error) error {
+	err := d.enter()
+	if err == nil {
+		err = call()
+	}
+	d.leave()
+	return explain(err)
+}
+
+// failure is a result of the driver or, from 10000, of cuBLAS.
+type failure int
+
+const blasFailure failure = 10000
+
+func (f failure) Error() string {
+	if f >= blasFailure {
+		return fmt.Sprintf("cuBLAS status %d", int(f-blasFailure))
+	}
+	var s *C.char
+	if C.cuGetErrorString(C.CUresult(f), &s) == 0 && s != nil {
+		return C.GoString(s)
+	}
+	return fmt.Sprintf("CUDA error %d", int(f))
+}
+
+// result turns what the driver returned into an error.
+func result(code C.int) error {
+	if code == 0 {
+		return nil
+	}
+	return failure(code)
+}
+
+func blasResult(code C.int) error {
+	if code == 0 {
+		return nil
+	}
+	return blasFailure + failure(code)
+}
+
+// oldestDriver is the version of CUDA that the PTX is for; a driver of this
+// release or newer translates it.
+const (
+	oldestDriver  = 12060
+	oldestRelease = "560"
+	orCPU         = ", or run with -backend cpu"
+)
+
+// cures say what to do about results of the driver.
+var cures = map[int64]string{
+	C.CUDA_ERROR_OUT_OF_MEMORY:           "the memory of the GPU is used up: take a smaller batch, or end what else runs there (nvidia-smi lists it)",
+	C.CUDA_ERROR_NO_DEVICE:               "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES, start a container with its GPUs" + orCPU,
+	C.CUDA_ERROR_NO_BINARY_FOR_GPU:       "the kernels need a GPU of compute capability 8.0 (Ampere) or newer" + orCPU,
+	C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: "the NVIDIA driver is too old for the kernels: install release " + oldestRelease + " or newer" + orCPU,
+	C.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:  "libcuda.so.1 and the kernel module are of different releases: restart the machine, or reinstall the driver",
+	C.CUDA_ERROR_DEVICE_UNAVAILABLE:      "another process has the GPU for itself: nvidia-smi shows it",
+	C.CUDA_ERROR_ILLEGAL_ADDRESS:         "an index is out of range: validate the batch; the process cannot use the device any more",
+}
+
+// explain adds its cure to a result that has one.
+func explain(err error) error {
+	if v := reflect.ValueOf(err); v.IsValid() && v.CanInt() {
+		if cure, ok := cures[v.Int()]; ok {
+			return fmt.Errorf("%w: %s", err, cure)
+		}
+	}
+	return err
+}
+
+// loaded returns an error unless the driver was found and started.
+func loaded() error {
+	switch s := C.delay_status(); s {
+	case 0:
+		return nil
+	case C.delay_not_loaded:
+		return fmt.Errorf("the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in SPECMATCH_LIBCUDA%s", C.GoString(C.delay_message()), orCPU)
+	default:
+		return fmt.Errorf("the NVIDIA driver does not start: %w", explain(failure(s)))
+	}
+}
+
+// openBLAS opens the library and does not start it.
+func openBLAS() (*C.blas, error) {
+	var why [1024]C.char
+	b := C.table_blas_open(&why[0], C.size_t(len(why)))
+	if b == nil {
+		return nil, fmt.Errorf("cuBLAS was not found (%s): install CUDA's libcublas 12 or 13, from NVIDIA or as the Python package nvidia-cublas-cu12, and name its file in SPECMATCH_LIBCUBLAS if the loader does not find it", C.GoString(&why[0]))
+	}
+	return b, nil
+}
+
+func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
+	if err := loaded(); err != nil {
+		return nil, err
+	}
+	if v := cu.Version(); v < oldestDriver {
+		return nil, fmt.Errorf("the NVIDIA driver is of CUDA %d.%d: %w", v/1000, v%1000/10, explain(failure(C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION)))
+	}
+	d := &device{precision: p, functions: map[string]cu.Function{}}
+	for k := range d.args {
+		d.args[k] = unsafe.Pointer(&d.words[k])
+	}
+	if d.dev, err = cu.GetDevice(0); err != nil {
+		return nil, explain(err)
+	}
+	if d.blas, err = openBLAS(); err != nil {
+		return nil, err
+	}
+	if d.ctx, err = d.dev.RetainPrimaryCtx(); err != nil {
+		C.table_blas_close(d.blas)
+		return nil, explain(err)
+	}
+	err = d.do(func() (err error) {
+		if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+			return err
+		}
+		if d.module, err = cu.LoadData(kernels.PTX(p)); err != nil {
+			return err
+		}
+		if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {
+			return err
+		}
+		math := C.int(0)
+		if tf32 {
+			math = 1
+		}
+		return blasResult(C.table_blas_start(d.blas, d.cstream(), C.CUdeviceptr(d.workspace), workspaceBytes, math))
+	})
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *device) cstream() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())) }
+
+func (d *device) name() string { return "cuda" }
+
+func (d *device) alloc(bytes int) (p pointer, err error) {
+	err = d.do(func() error {
+		at, err := cu.MemAlloc(int64(bytes))
+		p = pointer(at)
+		if err == nil {
+			return nil
+		}
+		if free, total, e := cu.MemInfo(); e == nil {
+			return fmt.Errorf("%d MiB were wanted, %d of %d MiB are free: %w", bytes>>20, free>>20, total>>20, explain(err))
+		}
+		return err
+	})
+	return p, err
+}
+
+func (d *device) free(p pointer) error {
+	return d.do(func() error { return cu.MemFree(cu.DevicePtr(p)) })
+}
+
+func (d *device) pinned(bytes int) (mem []byte, err error) {
+	err = d.do(func() error {
+		var p unsafe.Pointer
+		if err := result(C.table_pinned(&p, C.size_t(bytes))); err != nil {
+			return err
+		}
+		mem = unsafe.Slice((*byte)(p), bytes)
+		return nil
+	})
+	return mem, err
+}
+
+func (d *device) freePinned(mem []byte) error {
+	return d.do(func() error { return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem)))) })
+}
+
+func (d *device) copyIn(dst pointer, src []byte) error {
+	return d.do(func() error {
+		return cu.MemcpyHtoDAsync(cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), d.stream)
+	})
+}
+
+func (d *device) copyOut(dst []byte, src pointer) error {
+	return d.do(func() error {
+		return cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst)), d.stream)
+	})
+}
+
+func (d *device) launch(kernel string, grid, block dims, params []uint64) error {
+	n := copy(d.words[:], params)
+	defer d.leave()
+	if err := d.enter(); err != nil {
+		return explain(err)
+	}
+	fn, ok := d.functions[kernel]
+	if !ok {
+		var err error
+		if fn, err = d.module.Function(kernel); err != nil {
+			return err
+		}
+		d.functions[kernel] = fn
+	}
+	return explain(fn.Launch(int(grid[0]), int(grid[1]), int(grid[2]), int(block[0]), int(block[1]), int(block[2]), 0, d.stream, d.args[:n]))
+}
+
+func (d *device) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
+	defer d.leave()
+	if err := d.enter(); err != nil {
+		return explain(err)
+	}
+	code := C.table_gemm(d.blas, C.int(flag(d.precision == tensor.Float64)), C.int(flag(transA)), C.int(flag(transB)),
+		C.int(m), C.int(n), C.int(k), C.double(alpha), C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb), C.double(beta), C.CUdeviceptr(c))
+	return blasResult(code)
+}
+
+func (d *device) newEvent() (e event, err error) {
+	err = d.do(func() error {
+		ev, err := cu.MakeEvent(cu.DisableTiming)
+		d.events = append(d.events, ev)
+		e = event(len(d.events))
+		return err
+	})
+	return e, err
+}
+
+func (d *device) freeEvent(e event) error {
+	return d.do(func() error { return cu.DestroyEvent(&d.events[e-1]) })
+}
+
+func (d *device) record(e event) error {
+	return d.do(func() error { return d.events[e-1].Record(d.stream) })
+}
+
+func (d *device) wait(e event) error {
+	return d.do(func() error { return d.events[e-1].Synchronize() })
+}
+
+// recorded is a CUDA graph.
+type recorded struct {
+	d    *device
+	exec C.CUgraphExec
+}
+
+func (d *device) capture(record func()) (_ graph, err error) {
+	// A recording must end on the thread where it began.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.do(func() error { return result(C.table_begin_capture(d.cstream())) }); err != nil {
+		return nil, err
+	}
+	ended := false
+	defer func() {
+		if !ended { // record panicked
+			C.table_end_capture(d.cstream(), nil)
+		}
+	}()
+	record()
+	ended = true
+	g := &recorded{d: d}
+	if err := d.do(func() error { return result(C.table_end_capture(d.cstream(), &g.exec)) }); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *recorded) launch() error {
+	return g.d.do(func() error { return result(C.table_launch_graph(g.exec, g.d.cstream())) })
+}
+
+func (g *recorded) close() error {
+	return g.d.do(func() error { return result(C.table_destroy_graph(g.exec)) })
+}
+
+// close also runs on a device that openDevice left half open.
+func (d *device) close() error {
+	var none cu.Stream
+	errs := []error{d.do(func() error {
+		var errs []error
+		if d.stream != none {
+			errs = append(errs, d.stream.Synchronize())
+		}
+		errs = append(errs, blasResult(C.table_blas_close(d.blas)))
+		if d.workspace != 0 {
+			errs = append(errs, cu.MemFree(d.workspace))
+		}
+		if d.stream != none {
+			errs = append(errs, d.stream.Destroy())
+		}
+		return errors.Join(errs...)
+	})}
+	return errors.Join(append(errs, d.dev.ReleasePrimaryCtx())...)
+}

@@ -1,0 +1,153 @@
+//go:build emulate
+
+package cuda
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cuda/kernels"
+	"github.com/specmatch/specmatch/tensor"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+func init() {
+	backend.Register("cuda-emulator", func(p tensor.Precision) (backend.Backend, error) { return open(newEmulator(p), p) })
+}
+
+// emulator is a driver without a device: kernels.cu runs on the processor, device
+// memory is memory of this process, and matrix products are gonum's. The stream
+// has always been done when a call returns; a recorded graph is a list.
+type emulator struct {
+	precision tensor.Precision
+	memory    map[pointer][]byte
+	events    event
+	recording *emulated
+}
+
+// emulated is a recorded stretch of the stream.
+type emulated struct{ calls []func() error }
+
+func newEmulator(p tensor.Precision) *emulator {
+	return &emulator{precision: p, memory: map[pointer][]byte{}}
+}
+
+func (d *emulator) name() string { return "cuda-emulator" }
+
+// do runs a call of the stream, or records it.
+func (d *emulator) do(call func() error) error {
+	if d.recording != nil {
+		d.recording.calls = append(d.recording.calls, call)
+		return nil
+	}
+	return call()
+}
+
+// alloc maps pages, outside of Go's heap: kernels see plain addresses.
+func (d *emulator) alloc(bytes int) (pointer, error) {
+	mem, err := syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return 0, fmt.Errorf("mapping %d bytes: %w", bytes, err)
+	}
+	p := pointer(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))
+	d.memory[p] = mem
+	return p, nil
+}
+
+func (d *emulator) free(p pointer) error {
+	mem, ok := d.memory[p]
+	if !ok {
+		return fmt.Errorf("free of %#x, which was not allocated", p)
+	}
+	delete(d.memory, p)
+	return syscall.Munmap(mem)
+}
+
+func (d *emulator) pinned(bytes int) ([]byte, error) {
+	p, err := d.alloc(bytes)
+	return d.memory[p], err
+}
+
+func (d *emulator) freePinned(mem []byte) error {
+	return d.free(pointer(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))))
+}
+
+// at returns n numbers of device memory.
+func at[T any](p pointer, n int) []T {
+	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), n)
+}
+
+func (d *emulator) copyIn(dst pointer, src []byte) error {
+	return d.do(func() error { copy(at[byte](dst, len(src)), src); return nil })
+}
+
+func (d *emulator) copyOut(dst []byte, src pointer) error {
+	return d.do(func() error { copy(dst, at[byte](src, len(dst))); return nil })
+}
+
+func (d *emulator) launch(kernel string, grid, block dims, params []uint64) error {
+	if d.recording != nil {
+		params = append([]uint64(nil), params...)
+	}
+	return d.do(func() error { return kernels.Emulate(d.precision, kernel, grid, block, 0, params) })
+}
+
+func (d *emulator) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
+	return d.do(func() error {
+		ta, tb := blas.NoTrans, blas.NoTrans
+		ra, ca, rb, cb := m, k, k, n
+		if transA {
+			ta, ra, ca = blas.Trans, k, m
+		}
+		if transB {
+			tb, rb, cb = blas.Trans, n, k
+		}
+		if d.precision == tensor.Float32 {
+			general := func(p pointer, rows, cols, ld int) blas32.General {
+				return blas32.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float32](p, rows*ld)}
+			}
+			blas32.Gemm(ta, tb, float32(alpha), general(a, ra, ca, lda), general(b, rb, cb, ldb), float32(beta), general(c, m, n, n))
+			return nil
+		}
+		general := func(p pointer, rows, cols, ld int) blas64.General {
+			return blas64.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float64](p, rows*ld)}
+		}
+		blas64.Gemm(ta, tb, alpha, general(a, ra, ca, lda), general(b, rb, cb, ldb), beta, general(c, m, n, n))
+		return nil
+	})
+}
+
+func (d *emulator) newEvent() (event, error) { d.events++; return d.events, nil }
+func (d *emulator) freeEvent(event) error    { return nil }
+func (d *emulator) record(event) error       { return nil }
+func (d *emulator) wait(event) error         { return nil }
+
+func (d *emulator) capture(record func()) (graph, error) {
+	g := new(emulated)
+	d.recording = g
+	defer func() { d.recording = nil }()
+	record()
+	return g, nil
+}
+
+func (g *emulated) launch() error {
+	for _, call := range g.calls {
+		if err := call(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *emulated) close() error { return nil }
+
+func (d *emulator) close() error {
+	if n := len(d.memory); n > 0 {
+		return fmt.Errorf("%d allocations were not freed", n)
+	}
+	return nil
+}
