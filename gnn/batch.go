@@ -66,9 +66,16 @@ func (b *Batch) Tape() *autodiff.Tape { return b.tape }
 // Features returns the dense feature matrix [N×F], made at the first call.
 func (b *Batch) Features() *autodiff.Var {
 	if b.x == nil {
-		n := b.Host.Nodes()
-		x := b.tape.Alloc(n, b.Host.X.Width)
-		b.tape.Backend().Upload32(x, b.Host.X.Materialize(n))
+		be, features := b.tape.Backend(), &b.Host.X
+		x := b.tape.Alloc(b.Host.Nodes(), features.Width)
+		if features.Dense != nil {
+			be.Upload32(x, features.Dense)
+		} else { // one-hot rows are rows of the identity
+			identity := b.tape.Alloc(features.Width, features.Width)
+			be.Fill(identity, 0)
+			be.FillDiagonal(identity, 1)
+			be.GatherRows(x, identity, b.tape.Indices(features.Category[:x.Rows]))
+		}
 		b.x = b.tape.Const(x)
 	}
 	return b.x

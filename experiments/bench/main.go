@@ -91,8 +91,9 @@ type result struct {
 	OptimizerMS     float64 `json:"ms_optimizer"`
 	GraphsPerSecond float64 `json:"graphs_per_second"`
 	AllocsPerStep   float64 `json:"allocs_per_step"`
-	PeakRSSMB       float64 `json:"peak_rss_mb"` // 0 where the system does not tell
-	Loss            float64 `json:"loss"`        // of the last step
+	AllocKBPerStep  float64 `json:"alloc_kb_per_step"` // of the Go heap
+	PeakRSSMB       float64 `json:"peak_rss_mb"`       // 0 where the system does not tell
+	Loss            float64 `json:"loss"`              // of the last step
 }
 
 func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -181,9 +182,10 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	r := result{
 		Backend: be.Name(), Precision: be.Precision().String(), Threads: runtime.GOMAXPROCS(0), Batch: w.batch, Nodes: nodes,
 		StepMS: median(whole), ForwardMS: median(forward), BackwardMS: median(backward), OptimizerMS: median(update),
-		AugmentMS:     augmentTime(loader, w.batch),
-		AllocsPerStep: float64(after.Mallocs-before.Mallocs) / float64(steps),
-		PeakRSSMB:     peakRSS(), Loss: last.Loss,
+		AugmentMS:      augmentTime(loader, w.batch),
+		AllocsPerStep:  float64(after.Mallocs-before.Mallocs) / float64(steps),
+		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
+		PeakRSSMB:      peakRSS(), Loss: last.Loss,
 	}
 	r.GraphsPerSecond = 1000 * float64(w.batch) / r.StepMS
 	return r, nil

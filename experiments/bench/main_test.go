@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 func TestSyntheticStatistics(t *testing.T) {
@@ -70,5 +72,40 @@ func TestBenchPrintsJSON(t *testing.T) {
 		if r["ms_per_step"].(float64) <= 0 || r["loss"].(float64) <= 0 {
 			t.Errorf("%v: %v", args, r)
 		}
+	}
+}
+
+// TestStepAllocations: once the sizes have been seen, a step with its
+// augmentation makes a few hundred small allocations on the Go heap, handles and
+// closures, however many graphs it trains on: every matrix is recycled.
+func TestStepAllocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for some seconds")
+	}
+	const limitKB = 100 // one matrix of the largest batch here is 150 to 4000
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	for name, w := range workloads {
+		t.Run(name, func(t *testing.T) {
+			var counts []float64
+			for _, w.batch = range []int{16, 64} {
+				r := result{AllocKBPerStep: limitKB + 1}
+				// A collection empties the pools of scratch memory: not every time.
+				for try := 0; try < 3 && r.AllocKBPerStep > limitKB; try++ {
+					var err error
+					if r, err = measure(t.Context(), be, w, 5, 15, true, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				t.Logf("batch %d: %.0f allocations and %.1f kB a step", w.batch, r.AllocsPerStep, r.AllocKBPerStep)
+				if r.AllocKBPerStep > limitKB {
+					t.Errorf("batch %d: %.1f kB a step, want at most %d", w.batch, r.AllocKBPerStep, limitKB)
+				}
+				counts = append(counts, r.AllocsPerStep)
+			}
+			if counts[1] > counts[0]+20 {
+				t.Errorf("%v allocations a step with 16 graphs, %v with 64", counts[0], counts[1])
+			}
+		})
 	}
 }
