@@ -17,8 +17,8 @@
 //     they happened to run;
 //   - an index outside of a shared array.
 //
-// Memory is the host's; addresses are not checked here. The test program puts
-// arrays between pages that fault, and runs under the sanitizers.
+// Memory is the host's. A touch of a page that is not mapped is an error of the
+// launch too, so tests put their arrays between such pages.
 //
 // What the emulation cannot show: rounding (it fuses no multiply-adds and has
 // another libm), speed, registers, and the memory model between blocks.
@@ -36,7 +36,9 @@
 #include <vector>
 
 #include <math.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #ifndef __x86_64__
 #error "the switch between fibres is written for amd64"
@@ -87,6 +89,8 @@ struct Device {
 	const char *kernel;
 	unsigned order;
 	std::mutex mutex;
+	struct sigaction before; // what a fault did outside of a launch
+	void *fault;
 };
 
 inline Device dev;
@@ -135,6 +139,43 @@ inline void to_main() { emu_switch(&dev.thread[dev.current].sp, dev.main_sp); }
 	to_main();
 	abort(); // a failed launch is never resumed
 }
+
+inline thread_local bool launching;
+
+[[noreturn]] inline void faulted() { fail(0, "touches address %p, which is not its memory", dev.fault); }
+
+// on_fault makes a thread of a kernel that faulted go on in faulted. Faults of
+// others are not ours.
+inline void on_fault(int number, siginfo_t *info, void *context) {
+	if (!launching) {
+		if (dev.before.sa_flags & SA_SIGINFO) {
+			dev.before.sa_sigaction(number, info, context);
+		} else {
+			sigaction(number, &dev.before, nullptr);
+		}
+		return;
+	}
+	dev.fault = info->si_addr;
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	regs[REG_RSP] = ((regs[REG_RSP] - 256) & ~15ll) - 8; // as after a call
+	regs[REG_RIP] = (greg_t)faulted;
+}
+
+// Watch handles faults while it lives.
+struct Watch {
+	Watch() {
+		struct sigaction a;
+		memset(&a, 0, sizeof a);
+		a.sa_sigaction = on_fault;
+		a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+		sigaction(SIGSEGV, &a, &dev.before);
+		launching = true;
+	}
+	~Watch() {
+		launching = false;
+		sigaction(SIGSEGV, &dev.before, nullptr);
+	}
+};
 
 inline void fibre() {
 	dev.body->run();
@@ -456,6 +497,7 @@ inline const char *launch(int bytes, const char *name, emu_dim3 grid, emu_dim3 b
 	uint64_t state = dev.order;
 	std::vector<int> order, block_order;
 	permutation(block_order, (int)blocks, state);
+	Watch watch;
 	for (unsigned b : block_order) {
 		dev.block_idx = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
 		run_block(order, state);

@@ -1,0 +1,804 @@
+//go:build emulate
+
+package kernels_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// These tests run every kernel by itself against plain loops in float64, at the
+// edges of its blocks, on memory that faults on either side, with the blocks and
+// threads in several orders. Package backendtest holds the engine against the
+// contract; what it cannot see is here: a read beyond a matrix, a missing
+// barrier, an order that matters.
+
+func generate(n int, f func(i int) float64) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = f(i)
+	}
+	return x
+}
+
+func add(x []float64, i int, v float64) { x[i] += v }
+
+func TestElementwise(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, n := range edges {
+			a, c := b.random(n), b.random(n)
+			a[n/2], c[n/3] = math.NaN(), 0
+			b.flat("fill", n, out(repeat(n, 1.5)).exact(), 1.5, n)
+			b.flat("gate_into", n, inOut(a, generate(n, func(i int) float64 {
+				if c[i] > 0 {
+					return a[i]
+				}
+				return 0
+			})).exact(), in(c), n)
+			b.flat("axpby", n, out(generate(n, func(i int) float64 { return 0.5*a[i] - 2*c[i] })), in(a), in(c), 0.5, -2.0, 9.0, n)
+			b.flat("axpby", n, out(generate(n, func(i int) float64 { return 0.5*a[i] + 9 })), in(a), null, 0.5, -2.0, 9.0, n)
+			for op, f := range []func(x float64) float64{math.Exp, nil, nil, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+				func(x float64) float64 { return math.Log1p(math.Exp(x)) }, math.Tanh, func(x float64) float64 { return max(x, 0) }, math.Abs} {
+				if f != nil {
+					b.flat("unary", n, out(generate(n, func(i int) float64 { return f(a[i]) })), in(a), op, n)
+				}
+			}
+		}
+	})
+}
+
+func TestBinary(t *testing.T) {
+	ops := []func(x, y float64) float64{
+		func(x, y float64) float64 { return x + y }, func(x, y float64) float64 { return x - y },
+		func(x, y float64) float64 { return x * y }, func(x, y float64) float64 { return x / y },
+		func(x, y float64) float64 { return max(x, y) },
+	}
+	precisions(t, func(b *bench) {
+		for _, shape := range [][2]int{{1, 1}, {3, 4}, {5, 7}, {33, 32}, {9, 129}, {257, 3}, {40, 300}} {
+			rows, cols := shape[0], shape[1]
+			n := rows * cols
+			a := b.random(n)
+			for mode, at := range []func(i int) int{
+				func(i int) int { return i }, func(i int) int { return i % cols }, func(i int) int { return i / cols }, func(int) int { return 0 },
+			} {
+				c := b.random([]int{n, cols, rows, 1}[mode])
+				for op, f := range ops {
+					b.flat("binary", n, out(generate(n, func(i int) float64 { return b.round(f(a[i], c[at(i)])) })), in(a), in(c), op, mode, cols, n)
+				}
+			}
+			row := b.random(cols)
+			for relu := range 2 {
+				b.flat("bias_relu", n, inOut(a, generate(n, func(i int) float64 {
+					if x := a[i] + row[i%cols]; relu == 0 || x > 0 {
+						return x
+					}
+					return 0
+				})), in(row), relu, cols, n)
+			}
+		}
+	})
+}
+
+func TestMoves(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, shape := range [][2]int{{1, 1}, {3, 4}, {33, 32}, {31, 33}, {64, 65}, {7, 300}, {257, 5}} {
+			rows, cols := shape[0], shape[1]
+			n := rows * cols
+			a := b.random(n)
+			b.run("transpose", [3]uint32{ceil(cols, 32), ceil(rows, 32), 1}, lanes,
+				out(generate(n, func(i int) float64 { return a[i%rows*cols+i/rows] })).exact(), in(a), rows, cols)
+			wide := b.random((rows-1)*(cols+4) + cols)
+			b.flat("copy_block", n, inOut(wide, generate(len(wide), func(i int) float64 {
+				if i%(cols+4) < cols {
+					return a[i/(cols+4)*cols+i%(cols+4)]
+				}
+				return wide[i]
+			})).exact(), in(a), cols+4, cols, rows, cols)
+			idx := make([]int32, 2*rows+1)
+			for i := range idx {
+				idx[i] = int32(b.rng.IntN(rows))
+			}
+			b.flat("gather_rows", len(idx)*cols, out(generate(len(idx)*cols, func(i int) float64 { return a[int(idx[i/cols])*cols+i%cols] })).exact(),
+				in(a), indices(idx), len(idx), cols)
+		}
+		for _, n := range []int{1, 2, 33, 300} {
+			a := b.random(n * n)
+			b.flat("fill_diagonal", n, inOut(a, generate(n*n, func(i int) float64 {
+				if i/n == i%n {
+					return -2
+				}
+				return a[i]
+			})).exact(), -2.0, n)
+		}
+	})
+}
+
+// segmentations are divisions of rows into segments, some of them empty.
+func segmentations(b *bench) [][]int32 {
+	list := [][]int32{{0, 1}, {0, 0}, {0, 0, 3, 3, 3, 40, 41, 41}, {0, 700}, {0, 300, 611}}
+	random := []int32{0}
+	for range 60 {
+		random = append(random, random[len(random)-1]+int32(b.rng.IntN(40)))
+	}
+	return append(list, random)
+}
+
+var widths = []int{1, 3, 8, 16, 31, 32, 33, 64, 100}
+
+func last(ptr []int32) int { return int(ptr[len(ptr)-1]) }
+
+func bound(n, k, chunks int) int { return n * k / chunks }
+
+func TestSegments(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, ptr := range segmentations(b) {
+			for _, cols := range widths {
+				rows, segments := last(ptr), len(ptr)-1
+				x, y := b.random(rows*cols), b.random(rows*cols)
+				idx := make([]int32, rows)
+				for i := range idx {
+					idx[i] = int32(b.rng.IntN(rows))
+				}
+				for _, chunks := range []int{1, 3} {
+					part := segments * chunks
+					sum := func(f func(r, j int) float64, limits []int32) []float64 {
+						d := make([]float64, (len(limits)-1)*chunks*cols)
+						for g := range len(limits) - 1 {
+							lo, n := int(limits[g]), int(limits[g+1]-limits[g])
+							for k := range chunks {
+								for i := lo + bound(n, k, chunks); i < lo+bound(n, k+1, chunks); i++ {
+									for j := range cols {
+										add(d, (g*chunks+k)*cols+j, f(i, j))
+									}
+								}
+							}
+						}
+						return d
+					}
+					plain := sum(func(r, j int) float64 { return x[r*cols+j] }, ptr)
+					b.run("segment_sum", tiles(part, cols), lanes, out(plain), in(x), null, indices(ptr), null, rows, segments, chunks, cols)
+					b.run("segment_sum", tiles(part, cols), lanes, out(sum(func(r, j int) float64 { return x[int(idx[r])*cols+j] * y[int(idx[r])*cols+j] }, ptr)),
+						in(x), in(y), indices(ptr), indices(idx), rows, segments, chunks, cols)
+					b.run("segment_sum", tiles(chunks, cols), lanes, out(sum(func(r, j int) float64 { return x[r*cols+j] }, []int32{0, int32(rows)})),
+						in(x), null, null, null, rows, 1, chunks, cols)
+					merged := make([]float64, segments*cols)
+					for i, v := range plain {
+						add(merged, i/(chunks*cols)*cols+i%cols, v)
+					}
+					b.flat("merge_partials", segments*cols, out(merged), in(plain), segments, chunks, cols)
+
+					moments := make([]float64, 2*part*cols)
+					for k := range part {
+						g, lo := k/chunks, int(ptr[k/chunks])
+						n := int(ptr[g+1]) - lo
+						from, to := lo+bound(n, k%chunks, chunks), lo+bound(n, k%chunks+1, chunks)
+						for j := range cols {
+							mean, m2 := 0.0, 0.0
+							for i := from; i < to; i++ {
+								mean += x[i*cols+j] / float64(to-from)
+							}
+							for i := from; i < to; i++ {
+								m2 += (x[i*cols+j] - mean) * (x[i*cols+j] - mean)
+							}
+							moments[2*k*cols+j], moments[(2*k+1)*cols+j] = mean, m2
+						}
+					}
+					b.run("segment_moments", tiles(part, cols), lanes, out(moments), in(x), indices(ptr), segments, chunks, cols)
+				}
+				g := b.random(segments * cols)
+				expanded := make([]float64, (rows+5)*cols) // zeros behind the segments
+				for s := range segments {
+					for i := ptr[s]; i < ptr[s+1]; i++ {
+						copy(expanded[int(i)*cols:(int(i)+1)*cols], g[s*cols:])
+					}
+				}
+				b.flat("segment_expand", len(expanded), out(expanded).exact(), in(g), indices(ptr), segments, rows+5, cols)
+			}
+		}
+	})
+}
+
+func TestReductions(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, n := range append(edges, 70001) {
+			a, c := b.random(n), b.random(n)
+			for _, parts := range []int{1, 3, 7} {
+				dot, sum := make([]float64, parts), make([]float64, parts)
+				for k := range parts {
+					for i := bound(n, k, parts); i < bound(n, k+1, parts); i++ {
+						dot[k] += a[i] * c[i]
+						sum[k] += a[i]
+					}
+				}
+				b.run("dot_partials", blocks(parts), threads, out(dot).as(doubles), in(a), in(c), n)
+				b.run("dot_partials", blocks(parts), threads, out(sum).as(doubles), in(a), null, n)
+			}
+			total := 0.0
+			for _, v := range a {
+				total += v
+			}
+			b.run("sum_partials", blocks(1), threads, out([]float64{b.round(-3 * total)}), in(a).as(doubles), -3.0, n)
+		}
+		for _, shape := range [][2]int{{1, 1}, {9, 3}, {8, 33}, {17, 127}, {7, 128}, {9, 300}, {3, 1000}, {2, 5003}} {
+			rows, cols := shape[0], shape[1]
+			a := b.random(rows * cols)
+			a[len(a)/2] = math.Inf(-1)
+			for op := range 3 {
+				want := generate(rows, func(i int) float64 {
+					sum, top, exps := 0.0, math.Inf(-1), 0.0
+					for _, v := range a[i*cols : (i+1)*cols] {
+						sum += v
+						top = max(top, v)
+						exps += math.Exp(v)
+					}
+					return []float64{sum, top, math.Log(exps)}[op]
+				})
+				b.run("reduce_rows", blocks(int(ceil(rows, 8))), threads, out(want), in(a), op, rows, cols)
+			}
+		}
+	})
+}
+
+func TestSpMM(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, rows := range []int{1, 7, 8, 33, 70} {
+			for _, hub := range []int{0, 256, 257, 1500, 9000} {
+				if hub > 1500 && rows != 33 {
+					continue
+				}
+				ptr, col := []int32{0}, []int32{}
+				for i := range rows {
+					n := b.rng.IntN(5)
+					if i == rows/2 || i == rows-1 && hub == 257 {
+						n = hub
+					}
+					for range n {
+						col = append(col, int32(b.rng.IntN(rows)))
+					}
+					ptr = append(ptr, int32(len(col)))
+				}
+				classes := 5
+				gather := make([]int32, rows)
+				for i := range gather {
+					gather[i] = int32(b.rng.IntN(classes))
+				}
+				val := b.random(len(col))
+				for _, cols := range []int{1, 3, 32, 33, 64, 100, 300} {
+					x := b.random(max(rows, classes) * cols)
+					for k, self := range []float64{0, 1.5} {
+						want := func(val []float64, at func(i int32) int) []float64 {
+							d := make([]float64, rows*cols)
+							for i := range rows {
+								for j := range cols {
+									for e := ptr[i]; e < ptr[i+1]; e++ {
+										w := 1.0
+										if val != nil {
+											w = val[e]
+										}
+										add(d, i*cols+j, w*x[at(col[e])*cols+j])
+									}
+									add(d, i*cols+j, self*x[at(int32(i))*cols+j])
+								}
+							}
+							return d
+						}
+						lanes := []int{8, 16, 32}[(cols+k+rows)%3]
+						grid := blocks(int(ceil(rows, 256/lanes)))
+						result := out(want(nil, func(i int32) int { return int(i) }))
+						result.ulps = 64
+						b.run("spmm", grid, threads, result, indices(ptr), indices(col), null, in(x), null, self, lanes, rows, cols)
+						if hub < 300 {
+							b.run("spmm", grid, threads, out(want(val, func(i int32) int { return int(gather[i]) })),
+								indices(ptr), indices(col), in(val), in(x), indices(gather), self, lanes, rows, cols)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestDense(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, rows := range []int{1, 5, 63, 64, 65, 300} {
+			for _, shape := range [][2]int{{1, 1}, {3, 5}, {32, 32}, {33, 31}, {37, 32}, {64, 64}, {16, 33}, {70, 66}} {
+				inner, outer := shape[0], shape[1]
+				a, w := b.random(rows*inner), b.random(inner*outer)
+				bias, gate := b.random(outer), b.random(rows*outer)
+				for trans := range 2 {
+					product := func(bias, gate []float64, relu bool) []float64 {
+						return generate(rows*outer, func(e int) float64 {
+							i, j, sum := e/outer, e%outer, 0.0
+							for k := range inner {
+								if trans == 1 {
+									sum += a[i*inner+k] * w[j*inner+k]
+								} else {
+									sum += a[i*inner+k] * w[k*outer+j]
+								}
+							}
+							if bias != nil {
+								sum += bias[j]
+							}
+							if relu {
+								sum = max(sum, 0)
+							}
+							if gate != nil && !(gate[e] > 0) {
+								sum = 0
+							}
+							return sum
+						})
+					}
+					grid := blocks(int(ceil(rows, 64)))
+					b.run("linear", grid, threads, out(product(bias, nil, true)), in(a), in(w), in(bias), null, trans, 1, rows, inner, outer)
+					b.run("linear", grid, threads, out(product(nil, gate, false)), in(a), in(w), null, in(gate), trans, 0, rows, inner, outer)
+				}
+				for _, chunks := range []int{1, 3} {
+					d := b.random(rows * outer)
+					size := (inner + 1) * outer
+					part := make([]float64, chunks*size)
+					dw, db := make([]float64, inner*outer), make([]float64, outer)
+					for k := range chunks {
+						for r := bound(rows, k, chunks); r < bound(rows, k+1, chunks); r++ {
+							for j := range outer {
+								for i := range inner {
+									add(part, k*size+i*outer+j, a[r*inner+i]*d[r*outer+j])
+									add(dw, i*outer+j, a[r*inner+i]*d[r*outer+j])
+								}
+								add(part, k*size+inner*outer+j, d[r*outer+j])
+								add(db, j, d[r*outer+j])
+							}
+						}
+					}
+					b.run("outer_partials", blocks(chunks), threads, out(part), in(a), in(d), rows, inner, outer)
+					b.flat("merge_outer", size, out(dw), out(db), in(part), chunks, inner, outer)
+				}
+			}
+		}
+	})
+}
+
+// TestNorm follows batch norm and readout through its kernels, forward and
+// backward.
+func TestNorm(t *testing.T) {
+	const eps = 1e-5
+	precisions(t, func(b *bench) {
+		for _, batch := range []struct{ graphs, views []int32 }{
+			{[]int32{0, 1}, []int32{0, 1}},
+			{[]int32{0, 3, 3, 10, 11, 40}, []int32{0, 10, 40}},
+			{[]int32{0, 0, 5, 5, 5, 300, 300}, []int32{0, 5, 300}},
+			{[]int32{0, 4, 9, 9}, []int32{0, 0, 9, 9}},
+			{[]int32{0, 70, 100, 500, 520, 700}, []int32{0, 700}},
+		} {
+			for _, cols := range []int{1, 5, 32, 33, 64} {
+				graphs, views := batch.graphs, batch.views
+				n, ng, nv := last(graphs), len(graphs)-1, len(views)-1
+				const behind = 3 // rows of no graph
+				h := b.random((n + behind) * cols)
+				for i := range h {
+					h[i] = max(h[i], 0)
+				}
+				gamma, beta := b.random(cols), b.random(cols)
+				view := make([]int, n)
+				graph := make([]int, n)
+				for v := range nv {
+					for i := views[v]; i < views[v+1]; i++ {
+						view[i] = v
+					}
+				}
+				for g := range ng {
+					for i := graphs[g]; i < graphs[g+1]; i++ {
+						graph[i] = g
+					}
+				}
+				count := generate(nv, func(v int) float64 { return float64(views[v+1] - views[v]) })
+				mean, variance := make([]float64, nv*cols), make([]float64, nv*cols)
+				for i := range n * cols {
+					add(mean, view[i/cols]*cols+i%cols, h[i]/count[view[i/cols]])
+				}
+				for i := range n * cols {
+					v := view[i/cols]
+					d := h[i] - mean[v*cols+i%cols]
+					add(variance, v*cols+i%cols, d*d/count[v])
+				}
+				affine := func(mean, variance []float64, at func(v int) int) []float64 {
+					coef := make([]float64, 2*nv*cols)
+					for v := range nv {
+						for j := range cols {
+							scale := gamma[j] / math.Sqrt(variance[at(v)+j]+eps)
+							coef[2*v*cols+j], coef[(2*v+1)*cols+j] = scale, beta[j]-scale*mean[at(v)+j]
+						}
+					}
+					return coef
+				}
+				perView := func(v int) int { return v * cols }
+				for _, chunks := range []int{1, 4} {
+					part := make([]float64, 2*nv*chunks*cols)
+					for k := range nv * chunks {
+						v := k / chunks
+						size := int(count[v])
+						lo, hi := int(views[v])+bound(size, k%chunks, chunks), int(views[v])+bound(size, k%chunks+1, chunks)
+						for j := range cols {
+							m, s := 0.0, 0.0
+							for i := lo; i < hi; i++ {
+								m += h[i*cols+j] / float64(hi-lo)
+							}
+							m = b.round(m)
+							for i := lo; i < hi; i++ {
+								s += (h[i*cols+j] - m) * (h[i*cols+j] - m)
+							}
+							part[2*k*cols+j], part[(2*k+1)*cols+j] = m, b.round(s)
+						}
+					}
+					coef := out(affine(mean, variance, perView))
+					coef.ulps = 2e3 // a variance of one or two numbers may be small
+					b.flat("norm_coefficients", nv*cols, out(mean), out(variance), coef, in(part), in(gamma), in(beta), indices(views), eps, nv, chunks, cols)
+				}
+				mean, variance = rounded(b, mean), rounded(b, variance)
+				running, spread := b.random(cols), generate(cols, func(j int) float64 { return b.round(1 + float64(j)/9) })
+				b.flat("norm_coefficients", nv*cols, in(running), in(spread), out(affine(running, spread, func(int) int { return 0 })),
+					null, in(gamma), in(beta), indices(views), eps, nv, 1, cols)
+
+				// Running statistics.
+				rm, rv := slices.Clone(running), slices.Clone(spread)
+				for v := range nv {
+					if count[v] == 0 {
+						continue
+					}
+					u := 1.0
+					if count[v] > 1 {
+						u = count[v] / (count[v] - 1)
+					}
+					for j := range cols {
+						rm[j] = 0.9*rm[j] + 0.1*mean[v*cols+j]
+						rv[j] = 0.9*rv[j] + 0.1*u*variance[v*cols+j]
+					}
+				}
+				b.flat("norm_track", cols, inOut(running, rm), inOut(spread, rv), in(mean), in(variance), indices(views), 0.1, nv, cols)
+
+				// Apply and pool.
+				coef := rounded(b, affine(mean, variance, perView))
+				y, sums, pooled := make([]float64, len(h)), make([]float64, ng*cols), make([]float64, ng*cols)
+				for e := range n * cols {
+					i, j := e/cols, e%cols
+					y[e] = coef[2*view[i]*cols+j]*h[e] + coef[(2*view[i]+1)*cols+j]
+					add(sums, graph[i]*cols+j, h[e])
+					add(pooled, graph[i]*cols+j, y[e])
+				}
+				for _, dst := range []*array{out(y), null} {
+					p := out(pooled)
+					p.ulps = 4e3 // scale·h and shift may be 300 times their sum
+					if dst != null {
+						dst.ulps = p.ulps
+					}
+					b.run("norm_readout", tiles(ng+1, cols), lanes, dst, out(sums), p, in(h), in(coef),
+						indices(graphs), indices(views), ng, nv, n+behind, cols)
+				}
+
+				// Backward.
+				dy, dpooled := b.random(len(h)), b.random(ng*cols)
+				k := rounded(b, b.random(3*nv*cols))
+				for form := range 3 {
+					d := func(i, j int) (v float64) {
+						if form != 1 {
+							v += dy[i*cols+j]
+						}
+						if form != 2 {
+							v += dpooled[graph[i]*cols+j]
+						}
+						return v
+					}
+					given, pool := in(dy), in(dpooled)
+					if form == 1 {
+						given = null
+					}
+					if form == 2 {
+						pool = null
+					}
+					for per := range 2 {
+						mu := mean
+						if per == 0 {
+							mu = running
+						}
+						part := make([]float64, 2*ng*cols)
+						for e := range n * cols {
+							i, j := e/cols, e%cols
+							add(part, 2*graph[i]*cols+j, d(i, j))
+							add(part, (2*graph[i]+1)*cols+j, d(i, j)*(h[e]-mu[per*view[i]*cols+j]))
+						}
+						b.run("norm_grad_partials", tiles(ng, cols), lanes, out(part), given, pool, in(h), in(mu),
+							indices(graphs), indices(views), per, ng, nv, cols)
+						if per == 0 || form > 0 {
+							continue
+						}
+						part = rounded(b, part)
+						want, dgamma, dbeta := make([]float64, 3*nv*cols), make([]float64, cols), make([]float64, cols)
+						for v := range nv {
+							for j := range cols {
+								sum, proj := 0.0, 0.0
+								for g := range ng {
+									if graphs[g+1] > graphs[g] && view[graphs[g]] == v {
+										sum += part[2*g*cols+j]
+										proj += part[(2*g+1)*cols+j]
+									}
+								}
+								rstd := 1 / math.Sqrt(variance[v*cols+j]+eps)
+								k1, k2, k3 := gamma[j]*rstd, 0.0, 0.0
+								if count[v] > 0 {
+									k3 = -k1 * rstd * rstd * proj / count[v]
+									k2 = -k1*sum/count[v] - k3*mean[v*cols+j]
+								}
+								want[3*v*cols+j], want[(3*v+1)*cols+j], want[(3*v+2)*cols+j] = k1, k2, k3
+								dgamma[j] += proj * rstd
+								dbeta[j] += sum
+							}
+						}
+						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 32))), [3]uint32{32, 32, 1}, out(want), out(dgamma), out(dbeta),
+							in(part), in(mean), in(variance), in(gamma), indices(graphs), indices(views), eps, 0, ng, nv, cols)
+						for i := range want { // k1 of the running statistics, and nothing else
+							want[i] = 0
+							if i/cols%3 == 0 {
+								want[i] = gamma[i%cols] / math.Sqrt(spread[i%cols]+eps)
+							}
+						}
+						for j := range cols {
+							dgamma[j] = 0
+							for g := range ng {
+								dgamma[j] += part[(2*g+1)*cols+j] / math.Sqrt(spread[j]+eps)
+							}
+						}
+						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 32))), [3]uint32{32, 32, 1}, out(want), out(dgamma), out(dbeta),
+							in(part), in(running), in(spread), in(gamma), indices(graphs), indices(views), eps, 1, ng, nv, cols)
+					}
+					want := make([]float64, len(h))
+					for e := range n * cols {
+						i, j := e/cols, e%cols
+						if h[e] > 0 {
+							want[e] = k[3*view[i]*cols+j]*d(i, j) + k[(3*view[i]+1)*cols+j] + k[(3*view[i]+2)*cols+j]*h[e]
+						}
+					}
+					b.run("norm_grad_apply", tiles(ng+1, cols), lanes, out(want), given, pool, in(h), in(k),
+						indices(graphs), indices(views), ng, nv, n+behind, cols)
+				}
+			}
+		}
+	})
+}
+
+func rounded(b *bench, x []float64) []float64 {
+	return generate(len(x), func(i int) float64 { return b.round(x[i]) })
+}
+
+func TestTraining(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, n := range edges {
+			for k, keep := range []float64{0.9, 0.3} {
+				step, seed := float64(3+k), uint64(k)<<63+77
+				b.flat("dropout_mask", n, out(generate(n, func(i int) float64 {
+					if backend.DropoutKeep(keep, seed, uint64(step), uint64(i)) {
+						return 1 / keep
+					}
+					return 0
+				})).exact(), in([]float64{step}), keep, seed, n)
+			}
+			p, g, m, v := b.random(n), b.random(n), b.random(n), generate(n, func(i int) float64 { return b.round(0.1 + float64(i%7)) })
+			rate := b.round(0.01)
+			const beta1, beta2, eps, decay, t = 0.9, 0.999, 1e-8, 0.1, 5.0
+			wp, wm, wv := slices.Clone(p), slices.Clone(m), slices.Clone(v)
+			for i := range p {
+				x := g[i] + decay*p[i]
+				wm[i] = beta1*m[i] + (1-beta1)*x
+				wv[i] = beta2*v[i] + (1-beta2)*x*x
+				wp[i] -= rate / (1 - math.Pow(beta1, t)) * wm[i] / (math.Sqrt(wv[i])/math.Sqrt(1-math.Pow(beta2, t)) + eps)
+			}
+			b.flat("adam", n, inOut(p, wp), in(g), inOut(m, wm), inOut(v, wv), in([]float64{rate}), in([]float64{t}), beta1, beta2, eps, decay, n)
+			b.flat("adam", n, inOut(p, p).exact(), in(g), inOut(m, m).exact(), inOut(v, v).exact(), in([]float64{rate}), in([]float64{math.NaN()}), beta1, beta2, eps, decay, n)
+		}
+	})
+}
+
+func TestQuantile(t *testing.T) {
+	precisions(t, func(b *bench) {
+		passes := b.p.Bytes()
+		for _, n := range []int{2, 3, 9, 33, 65} {
+			for _, ties := range []bool{false, true} {
+				var s [2][]float64
+				var sorted [2][]int
+				for m := range s {
+					s[m] = b.random(n * n)
+					if ties {
+						s[m] = generate(n*n, func(int) float64 { return []float64{0, math.Copysign(0, -1), -1, 0.5}[b.rng.IntN(4)] })
+					}
+					for i := range n {
+						for j := range n {
+							if j > i {
+								sorted[m] = append(sorted[m], i*n+j)
+							} else {
+								s[m][i*n+j] = math.NaN() // must not matter
+							}
+						}
+					}
+					slices.SortStableFunc(sorted[m], func(x, y int) int {
+						switch {
+						case s[m][x] < s[m][y]:
+							return -1
+						case s[m][x] > s[m][y]:
+							return 1
+						}
+						return 0
+					})
+				}
+				entries := n * (n - 1) / 2
+				for _, rank := range []int{0, entries / 3, entries - 1} {
+					ranks := [2]int{rank, min(rank+1, entries-1)}
+					second := 0.25
+					if ranks[1] == rank {
+						second = 0
+					}
+					hist := make([]float64, 2*2*passes*256)
+					for pass := range passes {
+						before := slices.Clone(hist)
+						shift := 8 * (passes - 1 - pass)
+						for m := range s {
+							for r := range ranks {
+								wanted := b.key(s[m][sorted[m][ranks[r]]]) >> shift
+								for _, at := range sorted[m] {
+									if k := b.key(s[m][at]) >> shift; k>>8 == wanted>>8 {
+										hist[((2*m+r)*passes+pass)*256+int(k&255)]++
+									}
+								}
+							}
+						}
+						b.run("quantile_count", [3]uint32{min(uint32(n), 128), 2, 1}, threads,
+							inOut(before, hist).as(ints).exact(), in(s[0]), in(s[1]), n, rank, pass)
+					}
+					theta := generate(2, func(m int) float64 {
+						if second == 0 {
+							return s[m][sorted[m][rank]]
+						}
+						return (1-second)*s[m][sorted[m][rank]] + second*s[m][sorted[m][rank+1]]
+					})
+					counts := in(hist).as(ints)
+					b.run("quantile_value", blocks(2), [3]uint32{32, 1, 1}, out(theta), counts, in(s[0]), in(s[1]), second, n, rank)
+					weights := make([]float64, n*n)
+					weights[sorted[0][rank]] = 1 - second
+					if second != 0 {
+						weights[sorted[0][rank+1]] = second
+					}
+					b.run("quantile_weights", blocks(1), threads, inOut(make([]float64, n*n), weights).exact(), counts, in(s[0]), second, n, rank)
+				}
+			}
+		}
+	})
+}
+
+// key returns an integer of the order of v, as the precision holds it.
+func (b *bench) key(v float64) uint64 {
+	const top = 1 << 63
+	bits, drop := math.Float64bits(v), 0
+	if b.p == tensor.Float32 {
+		bits, drop = uint64(math.Float32bits(float32(v)))<<32, 32
+	}
+	if bits&top != 0 {
+		bits = top - bits&^top
+	} else {
+		bits += top
+	}
+	return bits >> drop
+}
+
+func TestContrast(t *testing.T) {
+	const tau, kappa, simscale = 0.2, 4.0, 0.5
+	precisions(t, func(b *bench) {
+		for _, n := range []int{1, 2, 16, 33, 130, 257} {
+			m := 2 * n
+			s := make([]float64, m*m)
+			for i := range m {
+				s[i*m+i] = 1
+				for j := range i {
+					v := b.round(math.Tanh(b.rng.NormFloat64()))
+					s[i*m+j], s[j*m+i] = v, v
+				}
+			}
+			view := func(i int) int { return i / n }
+			e, invz, terms := make([]float64, m*m), make([]float64, m), make([]float64, m)
+			a := [2][]float64{make([]float64, n*n), make([]float64, n*n)}
+			for i := range m {
+				z := 0.0
+				for j := range m {
+					if j != i {
+						e[i*m+j] = math.Exp((s[i*m+j] - 1) / tau)
+						z += e[i*m+j]
+					}
+					if view(i) == view(j) {
+						a[view(i)][i%n*n+j%n] = s[i*m+j] / simscale
+					}
+				}
+				invz[i] = 1 / z
+				terms[i] = math.Log(z) + (1-s[i*m+(i+n)%m])/tau
+			}
+			t64 := func() *array { // summed in double, of numbers of the precision
+				x := out(terms).as(doubles)
+				x.ulps = 64
+				return x
+			}
+			wide := out(invz)
+			wide.ulps = 64
+			b.run("contrast_rows", blocks(m), threads, inOut(s, e), wide, t64(), out(a[0]), out(a[1]), tau, simscale, n)
+			b.run("contrast_rows", blocks(m), threads, inOut(s, e), wide, t64(), null, null, tau, 1.0, n)
+			e, invz = rounded(b, e), rounded(b, invz)
+
+			theta := []float64{0.25, -0.5}
+			g := [2][]float64{make([]float64, n*n), make([]float64, n*n)}
+			r := make([]float64, m)
+			for i := range m {
+				v, degree := view(i), 0.0
+				for j := range n {
+					if j != i%n {
+						x := 1 / (1 + math.Exp(-kappa*(b.round(a[v][i%n*n+j])-theta[v])))
+						g[v][i%n*n+j] = x
+						degree += x
+					}
+				}
+				if degree > 0 {
+					r[i] = 1 / math.Sqrt(degree)
+				}
+			}
+			b.run("contrast_graph", blocks(m), threads, inOut(rounded(b, a[0]), g[0]), inOut(rounded(b, a[1]), g[1]), out(r), in(theta), kappa, n)
+			g[0], g[1], r = rounded(b, g[0]), rounded(b, g[1]), rounded(b, r)
+
+			squares, w := make([]float64, n), make([]float64, m)
+			diff := func(i, j int) (d, m0, m1 float64) {
+				m0, m1 = r[i]*g[0][i*n+j]*r[j], r[n+i]*g[1][i*n+j]*r[n+j]
+				return m0 - m1, m0, m1
+			}
+			for i := range n {
+				for j := range n {
+					d, m0, m1 := diff(i, j)
+					squares[i] += d * d
+					w[i] += 2 * r[i] * r[i] * d * m0
+					w[n+i] -= 2 * r[n+i] * r[n+i] * d * m1
+				}
+			}
+			b.run("contrast_match", blocks(n), threads, out(squares).as(doubles), out(w), in(g[0]), in(g[1]), in(r), n)
+			w = rounded(b, w)
+
+			const dc, dg, alphaC, alphaG = 0.75, -2.0, 0.5, 3.0
+			for form := range 4 { // which of dc and dg are there
+				want := make([]float64, m*m)
+				for i := range m {
+					for j := range m {
+						x := 0.0
+						if form&1 != 0 {
+							x = e[i*m+j] * (invz[i] + invz[j])
+							if j == (i+n)%m {
+								x -= 2
+							}
+							x *= dc * alphaC
+						}
+						if v := view(i); form&2 != 0 && view(j) == v {
+							d, _, _ := diff(i%n, j%n)
+							y := g[v][i%n*n+j%n]
+							x += dg * alphaG * y * (1 - y) * (float64(4-8*v)*d*r[i]*r[j] - w[i] - w[j])
+						}
+						want[i*m+j] = x
+					}
+				}
+				pc, pg := null, null
+				if form&1 != 0 {
+					pc = in([]float64{dc})
+				}
+				if form&2 != 0 {
+					pg = in([]float64{dg})
+				}
+				b.run("contrast_gradient", blocks(m), threads, out(want), in(e), in(invz), in(g[0]), in(g[1]), in(r), in(w), pc, pg, alphaC, alphaG, n)
+				if form&2 == 0 {
+					b.run("contrast_gradient", blocks(m), threads, out(want), in(e), in(invz), null, null, null, null, pc, pg, alphaC, alphaG, n)
+				}
+			}
+		}
+	})
+}
