@@ -1,0 +1,83 @@
+// Package cpu is the engine that computes with the processor: float32 to train
+// in, float64 to check gradients in, from one generic source.
+//
+// The mental model: a primitive is a flat loop over the rows of its destination.
+// The engine cuts the rows into chunks and lets the caller and a few workers
+// take one chunk after the other; within a chunk a vector kernel does the
+// arithmetic. Everything else here is choosing the cut and the kernel.
+//
+// # Memory
+//
+// A tensor's buffer is a Go slice that starts on a cache line. Buffers and
+// handles are recycled by a [backend.Arena] and scratch memory is kept, so a
+// primitive whose shapes have been seen before allocates nothing. Set
+// SPECMATCH_DEBUG=1 to find uses of freed and of undefined memory.
+//
+// # Threads
+//
+// An engine has GOMAXPROCS workers, the calling goroutine included, or as many
+// as [Workers] says. They start with the first primitive that is large enough
+// to be worth waking them, and end when the engine is collected. An engine is
+// used from one goroutine at a time; different engines are independent.
+//
+// # Determinism
+//
+// Chunks depend on shapes and on the pattern of a sparse matrix, not on the
+// number of workers. Every element of a destination is computed within one
+// chunk or, for reductions and for products with a long sum, from partial sums
+// that are merged in order. Equal inputs therefore give equal bits for any
+// number of workers. (A matrix product is cut into blocks of rows for the
+// workers at hand, which its kernels do not let show: see [kernels].)
+//
+// The instruction set may show in the last bits. It is the best of the machine,
+// unless SPECMATCH_CPU says otherwise: see package simd. A value of it that cannot
+// be had is an error of [backend.Open].
+//
+// # How a step flows through memory
+//
+// Take the unsupervised GIN: 3 layers of 32 features, 512 graphs in two views,
+// 24,000 nodes, so that an activation [N×32] is 3 MB. Written as primitives, a
+// step makes some hundred passes over such matrices, which fit the third-level
+// cache at best. The fused forms below do the same arithmetic in few passes.
+//
+// The batch. A goroutine of augment.Loader writes both views of the next
+// mini-batch as one sparse matrix, graph after graph, first view 1, while this
+// one trains. The engine uses the index slices where they are.
+//
+// The arena. The tape takes each value's buffer from the arena and gives all back
+// at the end of the step. Free lists are stacks of size classes, so the next step
+// gets the same buffers, and intermediate gradients the ones that were just
+// freed, still in cache. From the second or third step on nothing is allocated.
+//
+// GIN layers (fused_gin.go). Graphs are closed under message passing, so a run of
+// whole graphs of one view, up to 384 rows of 32 features or 48 KB a matrix, can
+// go alone through neighbour sums, product, bias and ReLU, product, bias and ReLU,
+// sums for the readout and for batch norm: each matrix is written once, and read
+// again from the second-level cache. Batch norm needs the statistics of a whole
+// view, the only barrier; behind it one more pass writes the output and the
+// pooled rows. Backward runs over the same blocks in the same way: one pass for
+// the sums of batch norm's gradient, a barrier, one for everything else. The
+// first layer multiplies no one-hot matrix: it sums rows of the weights. Layers
+// of other shapes have batch norm and bias with ReLU in blocks (fused_norm.go).
+//
+// The losses (fused_contrast.go). NT-Xent and the Laplacian loss are functions of
+// the same similarities S = U·Uᵀ [1024×1024]. Panels of 128 rows are multiplied,
+// turned into exponentials and summed while they are in cache; the blocks of the
+// two views are copied out for the Laplacian loss. Backward, a panel of the
+// gradient with respect to S is made from both losses, multiplied by U, and
+// forgotten.
+//
+// What runs in parallel is always the blocks of one operator: those of both views
+// at the same time in a layer, panels of rows in the losses, the two thresholds.
+// Whichever worker is free takes the next, so cores that differ in speed share
+// the work. The result does not tell who did what: what a block is depends on the
+// graphs alone, a block is computed by one worker from beginning to end, and what
+// it adds to a sum that others add to (a weight's gradient, a mean, a loss) is
+// stored under the block's number and added in that order afterwards.
+//
+// # Indices
+//
+// Index vectors are checked where they are used, not where they are made. An
+// index out of range is a panic, possibly in a worker, where nobody can recover
+// it: package graph validates what it loads.
+package cpu
