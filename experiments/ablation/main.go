@@ -99,15 +99,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // runs lists every distinct setting on every data set with every seed: rows that
-// say the same in two ways (p = 80 where 80 is the base) share their runs. Seeds
-// come last, so that an interrupted experiment has whole seeds.
+// say the same in two ways (p = 80 where 80 is the base) share their runs. All
+// seeds of a row come together, so that an interrupted experiment has whole rows.
 func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Unit[pretrain.Outcome]) {
 	var runs []*pretrain.Run
 	var list []units.Unit[pretrain.Outcome]
 	seen := map[string]bool{}
-	for s := range x.recipe.Seeds {
-		for _, ds := range sets {
-			for _, row := range x.rows() {
+	for _, ds := range sets {
+		for _, row := range x.rows() {
+			for s := range x.recipe.Seeds {
 				r := &pretrain.Run{
 					Dataset: ds, Method: row.method, Seed: x.recipe.FirstSeed + s,
 					Loss: row.loss, Recipe: x.recipe, Settings: row.settings,

@@ -18,6 +18,20 @@ func near(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
+// views returns the views with the embeddings z, each [n×d].
+func views(t *testing.T, n, d int, c specmatch.LaplacianMatch, z ...[]float64) []*theory.View {
+	t.Helper()
+	var all []*theory.View
+	for _, z := range z {
+		v, err := theory.NewView(z, n, d, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
 // The worked example: two views of four graphs in three dimensions, with the
 // median as threshold. The expected values were computed independently with
 // PyTorch 1.13 in float64.
@@ -28,26 +42,20 @@ var (
 )
 
 func TestWorkedExample(t *testing.T) {
-	p, err := theory.NewPair(exampleZ1, exampleZ2, 4, 3, median)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near(t, "L_G", p.LossG, 3.585786437627, 1e-11)
-	for i, l := range [][]float64{p.L1, p.L2} {
-		s, err := theory.Eigen(l, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+	v := views(t, 4, 3, median, exampleZ1, exampleZ2)
+	lossG := theory.LossG(v[0], v[1])
+	near(t, "L_G", lossG, 3.585786437627, 1e-11)
+	for i, v := range v {
 		for k, want := range []float64{0, 0.5, 1.5, 2} {
-			near(t, fmt.Sprintf("view %d, eigenvalue %d", i+1, k+1), s.Values[k], want, 1e-12)
+			near(t, fmt.Sprintf("view %d, eigenvalue %d", i+1, k+1), v.Spectrum.Values[k], want, 1e-12)
 		}
-		near(t, "λ₂", s.Lambda2(), 0.5, 1e-12)
+		near(t, "λ₂", v.Spectrum.Lambda2(), 0.5, 1e-12)
 	}
 	for td, want := range map[float64]float64{0.1: 0.028337613014, 1: 0.419306039071, 5: 0.120994831456} {
-		near(t, fmt.Sprint("‖P¹-P²‖² at t_d = ", td), p.Alignment(0.2, td).Heat, want, 1e-11)
+		near(t, fmt.Sprint("‖P¹-P²‖² at t_d = ", td), theory.Alignment(v[0], v[1], 0.2, td).Heat, want, 1e-11)
 	}
 
-	b, err := theory.Uniformity([][]float64{exampleZ1, exampleZ2}, 4, 3, median, 2)
+	b, err := theory.Uniformity(v, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +68,7 @@ func TestWorkedExample(t *testing.T) {
 		near(t, "½E‖z_i-z_j‖² over edges", d.EdgeMean/2, want.half, 1e-11)
 		near(t, "λ₂(1-‖μ‖²)", d.Lambda2*(1-d.Mu2), want.step, 1e-11)
 	}
-	near(t, "E[L_G] of two draws", b.LossG, p.LossG/2, 1e-12) // half of the pairs are a draw with itself
+	near(t, "E[L_G] of two draws", b.LossG, lossG/2, 1e-12) // half of the pairs are a draw with itself
 	near(t, "L_unif", b.Unif, math.Log((math.Exp(-1.825256256287)+math.Exp(-1.976761482065))/2), 1e-11)
 }
 
@@ -92,30 +100,27 @@ func TestPyTorch(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := specmatch.LaplacianMatch{Adjacency: adjacency, Kappa: g.Kappa, Percentile: g.Percentile}
-			p, err := theory.NewPair(g.Draws[0], g.Draws[1], g.N, g.D, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := views(t, g.N, g.D, c, g.Draws...)
 			if len(g.Theorem42[name]) != 3 {
 				t.Fatalf("golden.json has %d diffusion times, want 3", len(g.Theorem42[name]))
 			}
 			for _, want := range g.Theorem42[name] {
-				b, gap := p.Alignment(g.Tau, want["t_d"]), p.Gap(g.Tau)
+				b, gap := theory.Alignment(v[0], v[1], g.Tau, want["t_d"]), theory.AlignmentGap(v[0], v[1], g.Tau)
 				for key, got := range map[string]float64{
-					"loss_g": p.LossG, "heat": b.Heat, "distance": b.Distance, "c": b.C, "bound": b.Bound,
+					"loss_g": theory.LossG(v[0], v[1]), "heat": b.Heat, "distance": b.Distance, "c": b.C, "bound": b.Right,
 					"fixed": gap.Fixed, "view1": gap.View1, "midpoint": gap.Midpoint,
 				} {
 					near(t, fmt.Sprintf("t_d = %v: %s", want["t_d"], key), got, want[key], tol)
 				}
 			}
-			b, err := theory.Uniformity(g.Draws, g.N, g.D, c, g.T)
+			b, err := theory.Uniformity(v, g.T)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := g.Theorem43[name]
 			for key, got := range map[string]float64{
-				"unif": b.Unif, "loss_g": b.LossG, "direct": b.Direct, "lambda_bar": b.LambdaBar, "bound": b.Bound,
-				"lambda_bar_nonzero": b.LambdaBarNonZero, "bound_nonzero": b.BoundNonZero,
+				"unif": b.Unif, "loss_g": b.LossG, "direct": b.Direct, "lambda_bar": b.LambdaBar, "bound": b.Right,
+				"lambda_bar_nonzero": b.LambdaBarNonZero, "bound_nonzero": b.RightNonZero,
 				"hoffman": b.Hoffman, "hoffman_nonzero": b.HoffmanNonZero,
 			} {
 				near(t, key, got, want[key].(float64), tol)

@@ -68,24 +68,17 @@ func problems(t *testing.T, seed uint64, count int, f func(t *testing.T, p probl
 	}
 }
 
-func (p problem) pair(t *testing.T) *theory.Pair {
+func (p problem) views(t *testing.T) []*theory.View {
 	t.Helper()
-	pair, err := theory.NewPair(p.draws[0], p.draws[1], p.n, p.d, p.graph)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
+	return views(t, p.n, p.d, p.graph, p.draws...)
 }
 
 // TestHeatKernel: P is symmetric and positive, a semigroup in t, the identity at
 // 0, and never lengthens a vector.
 func TestHeatKernel(t *testing.T) {
 	problems(t, 1, 40, func(t *testing.T, p problem) {
-		pair := p.pair(t)
-		s, err := theory.Eigen(pair.L1, p.n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := views(t, p.n, p.d, p.graph, p.draws[0])[0]
+		s := v.Spectrum
 		p1, p2, p3, p0 := s.Heat(0.7), s.Heat(1.6), s.Heat(2.3), s.Heat(0)
 		var product, want mat.Dense
 		product.Mul(mat.NewDense(p.n, p.n, p1), mat.NewDense(p.n, p.n, p2))
@@ -101,7 +94,7 @@ func TestHeatKernel(t *testing.T) {
 			}
 		}
 		minusL := mat.NewDense(p.n, p.n, nil)
-		minusL.Scale(-0.7, mat.NewDense(p.n, p.n, pair.L1))
+		minusL.Scale(-0.7, mat.NewDense(p.n, p.n, v.L))
 		want.Exp(minusL)
 		for i, v := range p1 {
 			near(t, "e^(-0.7·L)", v, want.RawMatrix().Data[i], 1e-10)
@@ -126,14 +119,14 @@ func singular(m []float64, n int) mat.Matrix {
 func TestAlignmentAlwaysHolds(t *testing.T) {
 	finite := 0
 	problems(t, 2, 400, func(t *testing.T, p problem) {
-		pair := p.pair(t)
-		gap := pair.Gap(p.tau)
+		v := p.views(t)
+		gap, lossG := theory.AlignmentGap(v[0], v[1], p.tau), theory.LossG(v[0], v[1])
 		for _, td := range []float64{0.01, 0.1, 1, 5} {
-			b := pair.Alignment(p.tau, td)
-			atMost(t, "Duhamel: ‖P¹-P²‖² ≤ t_d²·L_G", b.Heat, td*td*pair.LossG)
+			b := theory.Alignment(v[0], v[1], p.tau, td)
+			atMost(t, "Duhamel: ‖P¹-P²‖² ≤ t_d²·L_G", b.Heat, td*td*lossG)
 			atMost(t, "Lipschitz: |L_C-L_C*| ≤ Σ‖z¹-z²‖²/τ", gap.Fixed, b.Distance/p.tau)
-			atMost(t, "Assumption 4.1: Σ‖z¹-z²‖²/τ ≤ t_d²·c·L_G/τ", b.Distance/p.tau, b.Bound)
-			atMost(t, "Theorem 4.2", gap.Fixed, b.Bound)
+			atMost(t, "Assumption 4.1: Σ‖z¹-z²‖²/τ ≤ t_d²·c·L_G/τ", b.Distance/p.tau, b.Right)
+			atMost(t, "Theorem 4.2", gap.Fixed, b.Right)
 			if !math.IsInf(b.C, 1) {
 				finite++
 			}
@@ -149,10 +142,10 @@ func TestAlignmentAlwaysHolds(t *testing.T) {
 func TestAlignmentFailsWhereNegativesMove(t *testing.T) {
 	worst, failed, all := 0.0, 0, 0
 	problems(t, 3, 400, func(t *testing.T, p problem) {
-		pair := p.pair(t)
-		if b := pair.Alignment(p.tau, 0.1).Bound; !math.IsInf(b, 1) && b > 0 {
+		v := p.views(t)
+		if b := theory.Alignment(v[0], v[1], p.tau, 0.1).Right; !math.IsInf(b, 1) && b > 0 {
 			all++
-			gap := pair.Gap(p.tau).View1
+			gap := theory.AlignmentGap(v[0], v[1], p.tau).View1
 			if gap > b*(1+slack) {
 				failed++
 			}
@@ -173,20 +166,13 @@ func TestAssumptionFailsForRotations(t *testing.T) {
 	for i := range 4 { // a quarter turn in the first two coordinates
 		z2[3*i], z2[3*i+1], z2[3*i+2] = -z1[3*i+1], z1[3*i], z1[3*i+2]
 	}
-	p, err := theory.NewPair(z1, z2, 4, 3, median)
-	if err != nil {
-		t.Fatal(err)
+	v := views(t, 4, 3, median, z1, z2)
+	lossG, b, gap := theory.LossG(v[0], v[1]), theory.Alignment(v[0], v[1], 0.2, 1), theory.AlignmentGap(v[0], v[1], 0.2)
+	if lossG != 0 || !math.IsInf(b.C, 1) || !math.IsInf(b.Right, 1) || !(b.Distance > 1) || !(gap.Fixed > 1) {
+		t.Errorf("L_G = %v, c = %v, bound %v, Σ‖z¹-z²‖² = %v, |L_C-L_C*| = %v; want 0, +Inf, +Inf, and the others above 1", lossG, b.C, b.Right, b.Distance, gap.Fixed)
 	}
-	b, gap := p.Alignment(0.2, 1), p.Gap(0.2)
-	if p.LossG != 0 || !math.IsInf(b.C, 1) || !math.IsInf(b.Bound, 1) || !(b.Distance > 1) || !(gap.Fixed > 1) {
-		t.Errorf("L_G = %v, c = %v, bound %v, Σ‖z¹-z²‖² = %v, |L_C-L_C*| = %v; want 0, +Inf, +Inf, and the others above 1", p.LossG, b.C, b.Bound, b.Distance, gap.Fixed)
-	}
-	same, err := theory.NewPair(z1, z1, 4, 3, median)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, gap := same.Alignment(0.2, 1), same.Gap(0.2); b.C != 0 || b.Bound != 0 || gap.Fixed > slack {
-		t.Errorf("equal views: c = %v, bound %v, |L_C-L_C*| = %v; want 0", b.C, b.Bound, gap.Fixed)
+	if b, gap := theory.Alignment(v[0], v[0], 0.2, 1), theory.AlignmentGap(v[0], v[0], 0.2); b.C != 0 || b.Right != 0 || gap.Fixed > slack {
+		t.Errorf("equal views: c = %v, bound %v, |L_C-L_C*| = %v; want 0", b.C, b.Right, gap.Fixed)
 	}
 }
 
@@ -212,8 +198,9 @@ func TestRandomWalkIsOutsideTheProof(t *testing.T) {
 func TestUniformityAlwaysHolds(t *testing.T) {
 	tested, vacuous := 0, 0
 	problems(t, 4, 400, func(t *testing.T, p problem) {
+		v := p.views(t)
 		for _, temperature := range []float64{0.5, 2} {
-			b, err := theory.Uniformity(p.draws, p.n, p.d, p.graph, temperature)
+			b, err := theory.Uniformity(v, temperature)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,8 +218,8 @@ func TestUniformityAlwaysHolds(t *testing.T) {
 				}
 			}
 			if b.Connected() == 0 {
-				if !math.IsNaN(b.Bound) || !math.IsNaN(b.Unif) {
-					t.Errorf("no draw is connected, but the bound is %v and L_unif %v", b.Bound, b.Unif)
+				if !math.IsNaN(b.Right) || !math.IsNaN(b.Unif) {
+					t.Errorf("no draw is connected, but the bound is %v and L_unif %v", b.Right, b.Unif)
 				}
 				continue
 			}
@@ -240,11 +227,11 @@ func TestUniformityAlwaysHolds(t *testing.T) {
 			atMost(t, "Hoffman and Wielandt, second smallest", b.Hoffman, 1)
 			atMost(t, "chord and logarithm", b.Unif, -a/4*pairMean)
 			atMost(t, "direct bound", b.Unif, b.Direct)
-			atMost(t, "the bound is weaker than the direct one", b.Direct, b.Bound)
-			atMost(t, "Theorem 4.3", b.Unif, b.Bound)
-			atMost(t, "the smallest non-zero eigenvalue weakens it", b.Bound, b.BoundNonZero)
+			atMost(t, "the bound is weaker than the direct one", b.Direct, b.Right)
+			atMost(t, "Theorem 4.3", b.Unif, b.Right)
+			atMost(t, "the smallest non-zero eigenvalue weakens it", b.Right, b.RightNonZero)
 			atMost(t, "L_unif", b.Unif, 0)
-			if b.Bound >= 0 {
+			if b.Right >= 0 {
 				vacuous++
 			}
 		}
@@ -260,7 +247,7 @@ func TestUniformityAlwaysHolds(t *testing.T) {
 func TestHoffmanFailsForSmallestNonZero(t *testing.T) {
 	failed, all := 0, 0
 	problems(t, 5, 400, func(t *testing.T, p problem) {
-		b, err := theory.Uniformity(p.draws, p.n, p.d, p.graph, 2)
+		b, err := theory.Uniformity(p.views(t), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,23 +281,16 @@ func TestConnected(t *testing.T) {
 		{"no edge", []float64{1, 0, 1, .1, 1, .2, -1, 0}, 1, false},
 		{"complete", []float64{1, 0, 1, .1, 1, .2, -1, 0}, -1.5, true},
 	} {
-		b, err := theory.Uniformity([][]float64{c.z}, 4, 2, hard(c.threshold), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := b.Draws[0].Connected; got != c.want {
-			t.Errorf("%s: connected is %v (λ₂ = %v)", c.name, got, b.Draws[0].Lambda2)
+		v := views(t, 4, 2, hard(c.threshold), c.z)[0]
+		if got := v.Connected(); got != c.want {
+			t.Errorf("%s: connected is %v (λ₂ = %v)", c.name, got, v.Spectrum.Lambda2())
 		}
 	}
 }
 
 func TestNotANumber(t *testing.T) {
 	z := []float64{1, 0, math.NaN(), 1, 0, 1}
-	soft := specmatch.DefaultLaplacianMatch()
-	if _, err := theory.NewPair(z, z, 3, 2, soft); err == nil {
-		t.Error("NewPair of NaN: no error")
-	}
-	if _, err := theory.Uniformity([][]float64{z}, 3, 2, soft, 2); err == nil {
-		t.Error("Uniformity of NaN: no error")
+	if _, err := theory.NewView(z, 3, 2, specmatch.DefaultLaplacianMatch()); err == nil {
+		t.Error("a view with NaN: no error")
 	}
 }

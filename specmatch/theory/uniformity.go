@@ -3,24 +3,18 @@ package theory
 import (
 	"fmt"
 	"math"
-
-	"github.com/specmatch/specmatch/specmatch"
 )
 
-// Draw is what Theorem 4.3 sees of one draw of the augmentations: a view z [n×d]
-// of a batch, with unit rows, and its similarity graph.
+// Draw is what Theorem 4.3 sees of one view, a draw of the augmentations.
 type Draw struct {
-	// Connected: every node reaches every other, as the theorem assumes. Without
-	// any edge Mu2 and EdgeMean are NaN.
-	Connected bool
+	Connected bool    // as the theorem assumes
 	Lambda2   float64 // second smallest eigenvalue of the Laplacian L
-	Mu2       float64 // ‖μ‖² of the mean embedding μ = Σ d_i·z_i/Σ d_i by degree d
-	EdgeMean  float64 // mean of ‖z_i-z_j‖² over edges (i, j), by weight
+	Mu2       float64 // ‖μ‖² of the mean embedding μ = Σ d_i·z_i/Σ d_i by degree d; NaN without edges
+	EdgeMean  float64 // mean of ‖z_i-z_j‖² over edges (i, j), by weight; NaN without edges
 	PairMean  float64 // mean of ‖z_i-z_j‖² over all pairs i ≠ j
-	Deviation float64 // ‖L-L̄‖²_F from the mean over connected draws
+	Deviation float64 // ‖L-L̄‖²_F from the mean over connected draws; 0 if not connected
 
 	potential float64 // mean of e^(-t‖z_i-z_j‖²) over all pairs i ≠ j
-	laplacian []float64
 }
 
 // UniformityBound is both sides of Theorem 4.3 for the draws with a connected
@@ -41,8 +35,8 @@ type UniformityBound struct {
 	// eigenvalue of L̄, which the proof needs, and the smallest non-zero one,
 	// which the paper writes. L̄ is no Laplacian of a graph: its smallest
 	// eigenvalue is in general not 0.
-	LambdaBar, Bound               float64
-	LambdaBarNonZero, BoundNonZero float64
+	LambdaBar, Right               float64
+	LambdaBarNonZero, RightNonZero float64
 	// Hoffman and HoffmanNonZero are the largest (λ₂-λ̄₂)²/‖L-L̄‖² of a draw: the
 	// step of the proof that cites Hoffman and Wielandt says at most 1.
 	Hoffman, HoffmanNonZero float64
@@ -59,83 +53,36 @@ func (b *UniformityBound) Connected() int {
 	return n
 }
 
-// Uniformity returns both sides of Theorem 4.3 for draws of a batch of n ≥ 2
-// graphs, each the embeddings [n×d], with the graphs of c and the potential at
-// t > 0. Rows are normalised. Laplacians are symmetric and unscaled.
-func Uniformity(draws [][]float64, n, d int, c specmatch.LaplacianMatch, t float64) (*UniformityBound, error) {
-	if n < 2 || !(t > 0) {
-		panic(fmt.Sprintf("theory: Uniformity: %d graphs and t = %v; want at least 2 and t above 0", n, t))
+// Uniformity returns both sides of Theorem 4.3 for draws of one batch, with the
+// potential at t > 0.
+func Uniformity(views []*View, t float64) (*UniformityBound, error) {
+	if len(views) == 0 || !(t > 0) {
+		panic(fmt.Sprintf("theory: Uniformity: %d draws and t = %v; want at least one and t above 0", len(views), t))
 	}
-	b := &UniformityBound{}
-	for _, z := range draws {
-		draw, err := newDraw(z, n, d, c, t)
-		if err != nil {
-			return nil, err
-		}
-		b.Draws = append(b.Draws, draw)
+	b := new(UniformityBound)
+	for _, v := range views {
+		b.Draws = append(b.Draws, newDraw(v, t))
 	}
-	return b, b.bound(n, t)
-}
-
-func newDraw(z []float64, n, d int, c specmatch.LaplacianMatch, t float64) (Draw, error) {
-	g := c.Graph(z, n, d)
-	u := normalize(z, n, d)
-	out := Draw{Connected: true, laplacian: g.Laplacian(false)}
-	s, err := Eigen(out.laplacian, n)
-	if err != nil {
-		return out, err
-	}
-	out.Lambda2 = s.Lambda2()
-	out.Connected = out.Lambda2 > zero
-
-	mu, volume := make([]float64, d), 0.0
-	for i, degree := range g.Degrees {
-		// An isolated node has the eigenvalue 1, so that λ₂ does not tell.
-		out.Connected = out.Connected && degree > 0
-		volume += degree
-		for k := range d {
-			mu[k] += degree * u[i*d+k]
-		}
-		for j := range n {
-			if j == i {
-				continue
-			}
-			dist := distance2(u[i*d:(i+1)*d], u[j*d:(j+1)*d])
-			out.EdgeMean += g.A[i*n+j] * dist
-			out.PairMean += dist
-			out.potential += math.Exp(-t * dist)
-		}
-	}
-	pairs := float64(n * (n - 1))
-	out.Mu2 = dot(mu, mu) / (volume * volume)
-	out.EdgeMean /= volume
-	out.PairMean /= pairs
-	out.potential /= pairs
-	return out, nil
-}
-
-// bound fills in everything but the draws.
-func (b *UniformityBound) bound(n int, t float64) error {
-	k := float64(b.Connected())
-	mean := make([]float64, n*n)
-	for _, d := range b.Draws {
-		if d.Connected {
-			for i, v := range d.laplacian {
-				mean[i] += v / k
-			}
-		}
-	}
+	n, k := views[0].N, float64(b.Connected())
 	if k == 0 {
 		for _, x := range []*float64{
-			&b.Unif, &b.LossG, &b.Mu2, &b.Direct, &b.LambdaBar, &b.Bound, &b.LambdaBarNonZero, &b.BoundNonZero, &b.Hoffman, &b.HoffmanNonZero,
+			&b.Unif, &b.LossG, &b.Mu2, &b.Direct, &b.LambdaBar, &b.Right, &b.LambdaBarNonZero, &b.RightNonZero, &b.Hoffman, &b.HoffmanNonZero,
 		} {
 			*x = math.NaN()
 		}
-		return nil
+		return b, nil
+	}
+	mean := make([]float64, n*n)
+	for i, v := range views {
+		if b.Draws[i].Connected {
+			for j, l := range v.L {
+				mean[j] += l / k
+			}
+		}
 	}
 	s, err := Eigen(mean, n)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.LambdaBar, b.LambdaBarNonZero = s.Lambda2(), s.SmallestNonZero()
 
@@ -146,7 +93,7 @@ func (b *UniformityBound) bound(n int, t float64) error {
 		if !d.Connected {
 			continue
 		}
-		d.Deviation = distance2(d.laplacian, mean)
+		d.Deviation = distance2(views[i].L, mean)
 		potential += d.potential / k
 		b.LossG += 2 * d.Deviation / k
 		b.Mu2 += d.Mu2 / k
@@ -160,8 +107,32 @@ func (b *UniformityBound) bound(n int, t float64) error {
 	right := func(lambda float64) float64 {
 		return a/(2*math.Sqrt2)*(1.5-b.Mu2)*math.Sqrt(b.LossG) - a/2*lambda*(1-b.Mu2)
 	}
-	b.Bound, b.BoundNonZero = right(b.LambdaBar), right(b.LambdaBarNonZero)
-	return nil
+	b.Right, b.RightNonZero = right(b.LambdaBar), right(b.LambdaBarNonZero)
+	return b, nil
+}
+
+func newDraw(v *View, t float64) Draw {
+	n, d := v.N, v.D
+	out := Draw{Connected: v.Connected(), Lambda2: v.Spectrum.Lambda2()}
+	mu, volume := make([]float64, d), 0.0
+	for i, degree := range v.Graph.Degrees {
+		volume += degree
+		for k := range d {
+			mu[k] += degree * v.Z[i*d+k]
+		}
+		for j := range i {
+			dist := distance2(v.Z[i*d:(i+1)*d], v.Z[j*d:(j+1)*d])
+			out.EdgeMean += 2 * v.Graph.A[i*n+j] * dist // A is symmetric
+			out.PairMean += 2 * dist
+			out.potential += 2 * math.Exp(-t*dist)
+		}
+	}
+	pairs := float64(n * (n - 1))
+	out.Mu2 = dot(mu, mu) / (volume * volume)
+	out.EdgeMean /= volume
+	out.PairMean /= pairs
+	out.potential /= pairs
+	return out
 }
 
 func square(x float64) float64 { return x * x }

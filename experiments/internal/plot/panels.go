@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -46,6 +45,7 @@ func (l Lines) names() []string {
 
 func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 	var bands, lines []plot.Plotter // every line is above every band
+	var labels pointLabels
 	for i, s := range l.Series {
 		if len(s.X) != len(s.Y) || s.Err != nil && len(s.Err) != len(s.Y) {
 			return nil, fmt.Errorf("series %q: %d x, %d y and %d errors", s.Name, len(s.X), len(s.Y), len(s.Err))
@@ -70,7 +70,9 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 			}
 			lines = append(lines, &plotter.Line{XYs: run.middle, LineStyle: look.line()}, &plotter.Scatter{XYs: marked, GlyphStyle: look.glyph()})
 			if s.Labels != nil {
-				lines = append(lines, run.text(s.Labels))
+				for k, at := range run.middle {
+					labels = append(labels, label{at, s.Labels[run.first+k], look.color})
+				}
 			}
 			switch {
 			case s.Err == nil:
@@ -86,6 +88,9 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 	}
 	p := newPlot(l.Axes)
 	p.Add(append(bands, lines...)...)
+	if len(labels) > 0 {
+		p.Add(labels)
+	}
 	widen(p)
 	return p, nil
 }
@@ -134,20 +139,6 @@ func (r run) band(look look) plot.Plotter {
 		outline = append(outline, p)
 	}
 	return &plotter.Polygon{XYs: []plotter.XYs{outline}, Color: look.faint(0x33)}
-}
-
-// text returns the labels of the series at the run's points, up and to the right
-// of them.
-func (r run) text(labels []string) plot.Plotter {
-	style := textStyle(tickSize)
-	styles := make([]text.Style, len(r.middle))
-	for i := range styles {
-		styles[i] = style
-	}
-	return &plotter.Labels{
-		XYs: r.middle, Labels: labels[r.first : r.first+len(r.middle)],
-		TextStyle: styles, Offset: vg.Point{X: 4, Y: 4},
-	}
 }
 
 // bars returns the errors as bars.

@@ -289,6 +289,19 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%q is drawn: %v", label, i == 2)
 		}
 	}
+
+	// A hundred points at one place have room for some labels, not for all.
+	crowd := plot.Series{X: []float64{0, 1}, Y: []float64{0, 1}, Labels: []string{"far a", "far b"}}
+	for range 100 {
+		crowd.X, crowd.Y, crowd.Labels = append(crowd.X, 0.5), append(crowd.Y, 0.5), append(crowd.Labels, "crowd")
+	}
+	if err := plot.Save(base, 1, plot.Lines{Series: []plot.Series{crowd}}); err != nil {
+		t.Fatal(err)
+	}
+	svg = string(read(t, base+".svg"))
+	if n := strings.Count(svg, ">crowd<"); n < 2 || n > 8 || !strings.Contains(svg, ">far a<") || !strings.Contains(svg, ">far b<") {
+		t.Errorf("%d labels at one place, want 2 to 8, and those far from it", n)
+	}
 }
 
 func ExampleSave() {

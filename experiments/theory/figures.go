@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// figures draws all of them.
+func (x *experiment) figures(sets []*dataset.Dataset, all []group) error {
+	if err := x.adjacencyFigure(); err != nil {
+		return err
+	}
+	for _, ds := range sets {
+		var of []group
+		for _, g := range all {
+			if g.ds == ds {
+				of = append(of, g)
+			}
+		}
+		if err := x.trajectoryFigure(ds, of); err != nil {
+			return err
+		}
+		if err := x.boundsFigures(ds, of); err != nil {
+			return err
+		}
+		if err := x.layoutFigure(ds, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exampleThreshold is the θ of the paper's Figure 2.
+const exampleThreshold = 0.4
+
+// adjacencyFigure is the paper's Figure 2: the weight of an edge against the
+// similarity, and beside it the slope, which is what a gradient is made of.
+func (x *experiment) adjacencyFigure() error {
+	weight := plot.Lines{Axes: plot.Axes{XLabel: "similarity S", YLabel: "edge weight A"}}
+	slope := plot.Lines{Axes: plot.Axes{XLabel: "similarity S", YLabel: "slope dA/dS"}}
+	for _, c := range []specmatch.LaplacianMatch{
+		{Adjacency: specmatch.Hard}, {Adjacency: specmatch.Sigmoid, Kappa: 10}, {Adjacency: specmatch.Sigmoid, Kappa: 50},
+	} {
+		c.FixedThreshold, c.Threshold = true, exampleThreshold
+		s := plot.Series{Name: fmt.Sprintf("sigmoid, κ = %v", c.Kappa)}
+		if c.Adjacency == specmatch.Hard {
+			s.Name = "hard threshold, θ = 0.4"
+		}
+		ds := plot.Series{Name: s.Name}
+		const steps = 1000
+		for k := range steps + 1 {
+			cos := -1 + 2*float64(k)/steps
+			// Two embeddings of that similarity, and the graph of the loss.
+			a := c.Graph([]float64{1, 0, cos, math.Sqrt(1 - cos*cos)}, 2, 2).A[1]
+			s.X, s.Y = append(s.X, cos), append(s.Y, a)
+			ds.X, ds.Y = append(ds.X, cos), append(ds.Y, c.Kappa*a*(1-a)) // hard: A(1-A) = 0
+		}
+		weight.Series, slope.Series = append(weight.Series, s), append(slope.Series, ds)
+	}
+	return plot.Save(x.dir.Join("adjacency"), 2, weight, slope)
+}
+
+// trajectoryFigure is the paper's Figure 3.
+func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error {
+	panel := plot.Lines{Axes: plot.Axes{
+		Title:  fmt.Sprintf("%s, mean of %d seeds; numbers are epochs", ds.Name, x.recipe.Seeds),
+		XLabel: "alignment loss L_align", YLabel: "uniformity loss L_unif",
+	}}
+	for _, g := range groups {
+		s := plot.Series{Name: x.label(g.method)}
+		for k := range g.checkpoints() {
+			align, _ := rundir.MeanStd(g.at(k, func(c checkpoint) rundir.Float { return c.Align }))
+			uniform, _ := rundir.MeanStd(g.at(k, func(c checkpoint) rundir.Float { return c.Uniform }))
+			s.X, s.Y = append(s.X, align), append(s.Y, uniform)
+			s.Labels = append(s.Labels, fmt.Sprint(g.outcomes[0].Checkpoints[k].Epoch))
+		}
+		panel.Series = append(panel.Series, s)
+	}
+	return plot.Save(x.dir.Join("trajectory-"+ds.Name), 1, panel)
+}
+
+// boundsFigures show both sides of the theorems along training, a column per
+// method, for the soft graph, which is always connected.
+func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
+	i := len(x.graphs()) - 1
+	curve := func(g group, name string, of func(b bounds) float64) plot.Series {
+		s := plot.Series{Name: name}
+		for k := range g.checkpoints() {
+			mean, std := rundir.MeanStd(g.at(k, func(c checkpoint) rundir.Float { return rundir.Float(of(c.Bounds[i])) }))
+			s.X, s.Y, s.Err = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch)), append(s.Y, mean), append(s.Err, std)
+		}
+		return s
+	}
+	var first, second []plot.Panel
+	for _, g := range groups {
+		title := ds.Name + ", " + x.label(g.method)
+		alignment := plot.Lines{Axes: plot.Axes{Title: title, XLabel: "epoch", YLabel: "Theorem 4.2 (nats)", LogY: true}}
+		alignment.Series = append(alignment.Series,
+			curve(g, "left side, negatives fixed", func(b bounds) float64 { return b.Gap.Fixed }),
+			curve(g, "left side, z* = z¹", func(b bounds) float64 { return b.Gap.View1 }))
+		for k, td := range x.check.times {
+			alignment.Series = append(alignment.Series,
+				curve(g, fmt.Sprintf("right side, t_d = %v", td), func(b bounds) float64 { return float64(b.Times[k].Right) }))
+		}
+		first = append(first, alignment)
+		second = append(second, plot.Lines{
+			Axes: plot.Axes{Title: title, XLabel: "epoch", YLabel: "Theorem 4.3 (nats)"},
+			Series: []plot.Series{
+				curve(g, "L_unif", func(b bounds) float64 { return float64(b.Unif) }),
+				curve(g, "direct bound, before L_G enters", func(b bounds) float64 { return float64(b.Direct) }),
+				curve(g, "right side, second smallest", func(b bounds) float64 { return float64(b.Right) }),
+				curve(g, "right side, smallest non-zero", func(b bounds) float64 { return float64(b.RightNonZero) }),
+			},
+		})
+	}
+	return errors.Join(
+		plot.Save(x.dir.Join("theorem-4.2-"+ds.Name), len(groups), first...),
+		plot.Save(x.dir.Join("theorem-4.3-"+ds.Name), len(groups), second...))
+}
+
+// layoutFigure is a t-SNE of the embeddings h after training, by class.
+func (x *experiment) layoutFigure(ds *dataset.Dataset, groups []group) error {
+	var panels []plot.Panel
+	for _, g := range groups {
+		m, err := newMeter(nil, g.runs[0])
+		if err != nil {
+			return err
+		}
+		s := plot.Scatter{Axes: plot.Axes{
+			Title:  fmt.Sprintf("%s, %s, epoch %d", ds.Name, x.label(g.method), x.recipe.Epochs),
+			XLabel: "t-SNE coordinate 1", YLabel: "t-SNE coordinate 2",
+		}}
+		for c := range ds.Classes {
+			s.Names = append(s.Names, fmt.Sprint("class ", c))
+		}
+		layout := g.outcomes[0].Layout
+		for k, sample := range m.sample.Samples {
+			s.X, s.Y = append(s.X, layout[2*k]), append(s.Y, layout[2*k+1])
+			s.Class = append(s.Class, ds.Graphs[sample].Class)
+		}
+		panels = append(panels, s)
+	}
+	return plot.Save(x.dir.Join("tsne-"+ds.Name), len(panels), panels...)
+}

@@ -1,0 +1,151 @@
+// Command theory checks the paper's Theorems 4.2 and 4.3 on real batches while
+// training, and draws its Figures 2 and 3.
+//
+//	go run ./experiments/theory
+//	go run ./experiments/theory -dataset NCI1 -data DIR
+//
+// It trains the contrastive loss alone (β = 0) and SpecMatch-CL. Every few
+// epochs it embeds one batch, the same at every checkpoint, through many draws
+// of the augmentations, and computes both sides of both theorems in every
+// reading (package specmatch/theory), for the paper's hard threshold and the
+// soft one that trains. It also follows alignment and uniformity of a sample of
+// the data set, and lays the last embeddings out in the plane.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/specmatch/specmatch/backend"
+	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+func main() { cli.Main(run) }
+
+const synopsis = `Computes both sides of Theorems 4.2 and 4.3 on real batches during training, with
+and without the Laplacian loss.`
+
+// experiment is what the flags say.
+type experiment struct {
+	data     cli.Data
+	loss     loss
+	check    check
+	recipe   cli.Recipe
+	engine   cli.Engine
+	output   cli.Output
+	settings pretrain.Settings
+
+	dir *rundir.Dir
+}
+
+// loss is the loss of SpecMatch-CL; the other method is the same without L_G.
+type loss struct{ cli.Loss }
+
+// Register implements [cli.Group].
+func (l *loss) Register(f *cli.FlagSet) { l.RegisterNumbers(f) }
+
+// check is what to measure.
+type check struct {
+	every int       // epochs between checkpoints
+	draws int       // of the augmentations; an even number, since Theorem 4.2 takes them in pairs
+	times []float64 // diffusion times t_d
+}
+
+// Register implements [cli.Group].
+func (c *check) Register(f *cli.FlagSet) {
+	cli.Var(f, &c.every, "every", cli.Int(1), "`epochs` between two checkpoints")
+	cli.Var(f, &c.draws, "draws", cli.Int(2), "`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
+	cli.Var(f, &c.times, "diffusion", cli.List(cli.Positive), "diffusion `times` t_d of the heat kernels")
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	x := &experiment{
+		loss:     loss{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		check:    check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
+		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
+		settings: pretrain.DefaultSettings(),
+	}
+	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR", "-dataset MUTAG -data DIR -draws 64 -diffusion 0.1,10")
+	flags.Add(&x.data, &x.loss, &x.check, &x.recipe, &x.engine, &x.output, &x.settings)
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	switch {
+	case x.check.draws%2 != 0:
+		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs", x.check.draws)
+	case x.recipe.Epochs < x.check.every:
+		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d", x.recipe.Epochs, x.check.every)
+	case x.loss.Beta == (cli.Beta{}):
+		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
+	}
+	sets, err := x.data.Open(dataset.Options{})
+	if err != nil {
+		return err
+	}
+	runs := x.runs(sets)
+	for _, r := range runs {
+		if _, err := r.View(); err != nil {
+			return err
+		}
+	}
+	// Opened here so that a wrong engine is reported before anything runs.
+	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
+		return err
+	}
+	x.dir, err = rundir.Open(rundir.Options{
+		Experiment: "theory", Datasets: x.data.Datasets, Flags: flags.FlagSet,
+		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
+	})
+	if err != nil {
+		return err
+	}
+	defer x.dir.Close()
+
+	var list []units.Unit[outcome]
+	for _, r := range runs {
+		list = append(list, units.Unit[outcome]{Name: name(r), Run: func(ctx context.Context, say units.Say) (outcome, error) {
+			return x.do(ctx, r, say)
+		}})
+	}
+	outcomes, err := units.Run(ctx, x.dir, stderr, list)
+	if err != nil {
+		return err
+	}
+	return x.report(stdout, sets, runs, outcomes)
+}
+
+// methods are what is compared, in the order of the tables.
+var methods = []string{cli.InfoNCE, cli.SpecMatch}
+
+// runs lists the runs: both methods on every data set with every seed.
+func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
+	var runs []*pretrain.Run
+	for _, ds := range sets {
+		for _, method := range methods {
+			for s := range x.recipe.Seeds {
+				runs = append(runs, &pretrain.Run{
+					Dataset: ds, Method: method, Seed: x.recipe.FirstSeed + s,
+					Loss: x.loss.Loss, Recipe: x.recipe, Settings: x.settings,
+				})
+			}
+		}
+	}
+	return runs
+}
+
+func name(r *pretrain.Run) string {
+	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
+}
+
+// outcome is what a run leaves in the journal.
+type outcome struct {
+	Seconds     float64
+	Checkpoints []checkpoint
+	Layout      []float64 // of the sample's embeddings in the plane [n×2]; of the first seed only
+}

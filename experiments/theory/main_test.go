@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// lines returns metrics.csv as one map per line.
+func lines(t *testing.T, dir string) []map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "metrics.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []map[string]string
+	for _, l := range all[1:] {
+		m := map[string]string{}
+		for i, name := range all[0] {
+			m[name] = l[i]
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func number(t *testing.T, line map[string]string, name string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(line[name], 64)
+	if err != nil {
+		t.Fatalf("column %q: %v", name, err)
+	}
+	return v
+}
+
+// TestRun: the run directory is complete, what must hold holds on every line,
+// and both readings of each term are there.
+func TestRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	var stdout bytes.Buffer
+	args := []string{"-out", dir, "-seeds", "2", "-epochs", "4", "-batch", "40", "-draws", "4", "-diffusion", "0.1,2"}
+	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Theorem 4.2 on a batch of 40 graphs", "Theorem 4.3 over 4 draws", "β = 0, hard, p = 80", "β = 0.5, sigmoid, κ = 10, p = 80"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout.String())
+		}
+	}
+	for _, f := range []string{"adjacency", "trajectory-motifs", "theorem-4.2-motifs", "theorem-4.3-motifs", "tsne-motifs"} {
+		for _, ext := range []string{".svg", ".png"} {
+			if info, err := os.Stat(filepath.Join(dir, f+ext)); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %v", f+ext, err)
+			}
+		}
+	}
+	all := lines(t, dir)
+	if want := 2 * 2 * 2 * 3; len(all) != want { // methods, seeds, checkpoints, graphs
+		t.Errorf("metrics.csv has %d lines, want %d", len(all), want)
+	}
+	connected := 0
+	for _, l := range all {
+		where := l["unit"] + ", epoch " + l["epoch"]
+		atMost := func(small, large string, limit float64) {
+			a := number(t, l, small)
+			if large != "" {
+				limit = number(t, l, large)
+			}
+			if a > limit+1e-9*max(1, limit) {
+				t.Errorf("%s: %s = %v is above %s = %v", where, small, a, large, limit)
+			}
+		}
+		for _, td := range []string{"(t_d=0.1)", "(t_d=2)"} {
+			atMost("duhamel"+td, "", 1)
+			atMost("ratio_fixed"+td, "", 1)
+		}
+		if number(t, l, "connected") > 0 {
+			connected++
+			atMost("unif", "direct", 0)
+			atMost("direct", "right_4.3", 0)
+			atMost("right_4.3", "right_4.3_nonzero", 0)
+			atMost("hoffman", "", 1)
+		}
+		if number(t, l, "gap_fixed") <= 0 || number(t, l, "gap_view1") <= 0 || number(t, l, "pair_loss_g") <= 0 {
+			t.Errorf("%s: nothing was measured: %v", where, l)
+		}
+	}
+	if connected < len(all)/3 { // the soft graphs always are
+		t.Errorf("%d of %d lines have a connected draw", connected, len(all))
+	}
+
+	data, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct {
+		Method, Metric, Protocol string
+		PerSeed                  []*float64 `json:"per_seed"`
+	}
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * (2 + 3*(2+2+3)); len(rows) != want {
+		t.Errorf("%d rows in results.json, want %d", len(rows), want)
+	}
+	for _, r := range rows {
+		if len(r.PerSeed) != 2 {
+			t.Errorf("%s, %s, %s: %d seeds", r.Method, r.Protocol, r.Metric, len(r.PerSeed))
+		}
+	}
+
+	// Taken up again, a finished run only draws its figures.
+	before := lines(t, dir)
+	var again bytes.Buffer
+	if err := run(t.Context(), args, &again, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(stdout.String(), again.String()) + cmp.Diff(before, lines(t, dir)); d != "" {
+		t.Errorf("the finished run taken up again differs:\n%s", d)
+	}
+}
+
+// TestCheckpointLeavesNoTrace: measuring changes neither weights nor running
+// statistics, so that training is what it would be without.
+func TestCheckpointLeavesNoTrace(t *testing.T) {
+	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &experiment{
+		loss:   loss{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		check:  check{every: 1, draws: 2, times: []float64{1}},
+		recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 1}, settings: pretrain.DefaultSettings(),
+	}
+	r := x.runs([]*dataset.Dataset{ds})[1]
+	state := func(measure bool) (all [][]float64) {
+		be := cpu.New(tensor.Float64)
+		model := r.Model(be)
+		m, err := newMeter(be, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last checkpoint
+		err = r.Train(t.Context(), be, model, func(int, pretrain.Epoch) error {
+			if measure {
+				last, err = x.checkpoint(t.Context(), m, model)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if measure && !(last.Align > 0 && last.Uniform < 0) {
+			t.Errorf("alignment %v, uniformity %v", last.Align, last.Uniform)
+		}
+		read := func(v *tensor.Tensor) {
+			x := make([]float64, v.Len())
+			be.Download(x, v)
+			all = append(all, x)
+		}
+		for _, p := range model.Parameters() {
+			read(p.Value)
+		}
+		for _, b := range model.Buffers() {
+			read(b.Value)
+		}
+		return all
+	}
+	if with, without := state(true), state(false); !slices.EqualFunc(with, without, slices.Equal) {
+		t.Error("training with checkpoints is another training")
+	}
+
+	// In training mode the meter does leave a trace, which preserve takes away.
+	be := cpu.New(tensor.Float64)
+	model := r.Model(be)
+	m, err := newMeter(be, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := func() []float64 {
+		x := make([]float64, model.Buffers()[0].Value.Len())
+		be.Download(x, model.Buffers()[0].Value)
+		return x
+	}
+	before := mean()
+	restore := preserve(be, model)
+	z1, z2, d, err := m.views(t.Context(), model, m.batch, 0, nn.Train)
+	if err != nil || len(z1) != 12*d || len(z2) != 12*d || slices.Equal(z1, z2) {
+		t.Fatalf("%d and %d numbers for 12 graphs of %d dimensions, equal: %v, %v", len(z1), len(z2), d, slices.Equal(z1, z2), err)
+	}
+	if slices.Equal(before, mean()) {
+		t.Error("training mode left the running statistics alone: the test tests nothing")
+	}
+	if restore(); !slices.Equal(before, mean()) {
+		t.Error("preserve did not restore the running statistics")
+	}
+	other, _, _, err := m.views(t.Context(), model, m.batch, 1, nn.Train)
+	if err != nil || slices.Equal(z1, other) {
+		t.Errorf("draws 0 and 1 are the same (%v)", err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-draws", "3"}, "-draws 3: want an even number"},
+		{[]string{"-epochs", "3", "-every", "4"}, "-epochs 3 ends before the first checkpoint"},
+		{[]string{"-beta", "0"}, "-beta 0"},
+		{[]string{"-diffusion", "0"}, "-diffusion"},
+		{[]string{"-dataset", "NCI1"}, "-data"},
+		{[]string{"-policy", "random9"}, "random9"},
+	} {
+		err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		var usage *cli.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: got %v, want a usage error with %q", c.args, err, c.want)
+		}
+	}
+}

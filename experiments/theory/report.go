@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// group is the seeds of one method on one data set.
+type group struct {
+	ds       *dataset.Dataset
+	method   string
+	runs     []*pretrain.Run
+	outcomes []outcome
+}
+
+func groups(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) []group {
+	var all []group
+	for _, ds := range sets {
+		for _, method := range methods {
+			g := group{ds: ds, method: method}
+			for i, r := range runs {
+				if r.Dataset == ds && r.Method == method {
+					g.runs, g.outcomes = append(g.runs, r), append(g.outcomes, outcomes[i])
+				}
+			}
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// at returns a quantity of every seed at a checkpoint.
+func (g group) at(checkpoint int, of func(c checkpoint) rundir.Float) []float64 {
+	var values []float64
+	for _, o := range g.outcomes {
+		values = append(values, float64(of(o.Checkpoints[checkpoint])))
+	}
+	return values
+}
+
+// last returns the mean over seeds of a quantity at the last checkpoint.
+func (g group) last(of func(c checkpoint) rundir.Float) float64 {
+	mean, _ := rundir.MeanStd(g.at(g.checkpoints()-1, of))
+	return mean
+}
+
+// largest returns the maximum over seeds and checkpoints. What does not exist
+// (NaN) counts as nothing.
+func (g group) largest(of func(c checkpoint) rundir.Float) float64 {
+	var found []float64
+	for k := range g.checkpoints() {
+		for _, v := range g.at(k, of) {
+			if v == v {
+				found = append(found, v)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return math.NaN()
+	}
+	return slices.Max(found)
+}
+
+// total returns the sum over seeds and checkpoints.
+func (g group) total(of func(c checkpoint) int) (sum int) {
+	for _, o := range g.outcomes {
+		for _, c := range o.Checkpoints {
+			sum += of(c)
+		}
+	}
+	return sum
+}
+
+func (g group) checkpoints() int { return len(g.outcomes[0].Checkpoints) }
+
+// label names a method by its weight.
+func (x *experiment) label(method string) string {
+	if method == cli.InfoNCE {
+		return "β = 0"
+	}
+	return fmt.Sprint("β = ", x.loss.Beta)
+}
+
+// report writes results.json, the tables and the figures.
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
+	all := groups(sets, runs, outcomes)
+	var rows []rundir.Row
+	var tables []*table.Table
+	for _, ds := range sets {
+		first, second := x.alignmentTable(ds), x.uniformityTable(ds)
+		for _, g := range all {
+			if g.ds != ds {
+				continue
+			}
+			x.addAlignment(first, g)
+			x.addUniformity(second, g)
+			rows = append(rows, x.rows(g)...)
+		}
+		tables = append(tables, first, second)
+	}
+	if err := x.dir.WriteResults(rows); err != nil {
+		return err
+	}
+	if err := x.dir.WriteTables(stdout, tables...); err != nil {
+		return err
+	}
+	if err := x.figures(sets, all); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "results, metrics and figures: %s\n", x.dir.Path)
+	return nil
+}
+
+func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {
+	t := table.New("run and graph",
+		table.Column{Name: "t_d"}, table.Column{Name: "L_G"}, table.Column{Name: "c"}, table.Column{Name: "right side"}, table.Column{Name: "left side"},
+		table.Column{Name: "left/right, negatives fixed"}, table.Column{Name: "z* = z¹"}, table.Column{Name: "z* = midpoint"},
+		table.Column{Name: "z* = z¹ violates"}, table.Column{Name: "Duhamel"}, table.Column{Name: "L¹ = L²"})
+	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. L_G, c, right side t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. Left/right and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
+		ds.Name, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, x.lastEpoch())
+	return t
+}
+
+func (x *experiment) lastEpoch() int { return x.recipe.Epochs / x.check.every * x.check.every }
+
+func (x *experiment) addAlignment(t *table.Table, g group) {
+	for i, graph := range x.graphs() {
+		pairs := g.total(func(c checkpoint) int { return c.Bounds[i].Pairs })
+		equal := g.total(func(c checkpoint) int { return c.Bounds[i].Equal })
+		for k, td := range x.check.times {
+			at := func(of func(d diffusion) rundir.Float) func(checkpoint) rundir.Float {
+				return func(c checkpoint) rundir.Float { return of(c.Bounds[i].Times[k]) }
+			}
+			violated := g.total(func(c checkpoint) int { return c.Bounds[i].Times[k].Violated })
+			t.Add(x.label(g.method)+", "+graph.name,
+				table.Number(td, 1),
+				table.Number(g.last(func(c checkpoint) rundir.Float { return c.Bounds[i].PairG }), 2),
+				table.Number(g.last(at(func(d diffusion) rundir.Float { return d.C })), 1),
+				table.Number(g.last(at(func(d diffusion) rundir.Float { return d.Right })), 0),
+				table.Number(g.last(func(c checkpoint) rundir.Float { return rundir.Float(c.Bounds[i].Gap.Fixed) }), 0),
+				table.Number(g.largest(at(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Fixed) })), 3),
+				table.Number(g.largest(at(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.View1) })), 3),
+				table.Number(g.largest(at(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Midpoint) })), 3),
+				table.Text(fmt.Sprintf("%d of %d", violated, pairs-equal)),
+				table.Number(g.largest(at(func(d diffusion) rundir.Float { return d.Duhamel })), 3),
+				table.Text(fmt.Sprintf("%d of %d", equal, pairs)))
+		}
+	}
+}
+
+func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
+	t := table.New("run and graph",
+		table.Column{Name: "connected draws"}, table.Column{Name: "E[L_G]"}, table.Column{Name: "E‖μ‖²"}, table.Column{Name: "λ̄₂"},
+		table.Column{Name: "L_unif"}, table.Column{Name: "direct bound"}, table.Column{Name: "right side"}, table.Column{Name: "right side, smallest non-zero λ̄"},
+		table.Column{Name: "says nothing"}, table.Column{Name: "Hoffman, second smallest"}, table.Column{Name: "Hoffman, smallest non-zero"})
+	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch %d over the connected draws. Says nothing: checkpoints with a connected draw and a right side of 0 or more, though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
+		ds.Name, x.check.draws, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, temperature, x.lastEpoch())
+	return t
+}
+
+func (x *experiment) addUniformity(t *table.Table, g group) {
+	for i, graph := range x.graphs() {
+		of := func(of func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
+			return func(c checkpoint) rundir.Float { return of(c.Bounds[i]) }
+		}
+		count := func(is func(b bounds) bool) int {
+			return g.total(func(c checkpoint) int {
+				if is(c.Bounds[i]) {
+					return 1
+				}
+				return 0
+			})
+		}
+		applies := count(func(b bounds) bool { return b.Connected > 0 })
+		vacuous := count(func(b bounds) bool { return b.Connected > 0 && b.Right >= 0 })
+		t.Add(x.label(g.method)+", "+graph.name,
+			table.Text(fmt.Sprintf("%d of %d", g.total(func(c checkpoint) int { return c.Bounds[i].Connected }), g.total(func(c checkpoint) int { return c.Bounds[i].Draws }))),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.LossG })), 3),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Mu2 })), 3),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.LambdaBar })), 3),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Unif })), 3),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Direct })), 3),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Right })), 3),
+			table.Number(g.last(of(func(b bounds) rundir.Float { return b.RightNonZero })), 3),
+			table.Text(fmt.Sprintf("%d of %d", vacuous, applies)),
+			table.Number(g.largest(of(func(b bounds) rundir.Float { return b.Hoffman })), 3),
+			table.Number(g.largest(of(func(b bounds) rundir.Float { return b.HoffmanNonZero })), 2))
+	}
+}
+
+// rows are a group's lines of results.json: both sides of both theorems at the
+// last checkpoint.
+func (x *experiment) rows(g group) []rundir.Row {
+	var rows []rundir.Row
+	add := func(protocol, metric string, of func(c checkpoint) rundir.Float) {
+		r := rundir.Row{
+			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
+			PerSeed: g.at(g.checkpoints()-1, of), P: x.loss.P, Epochs: x.lastEpoch(),
+			Backend: x.engine.Backend, Precision: x.engine.Precision.String(),
+		}
+		if g.method == cli.SpecMatch {
+			r.Beta = x.loss.Beta
+		}
+		r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
+		for _, o := range g.outcomes {
+			r.Seconds += o.Seconds
+		}
+		r.GraphsPerSecond = math.NaN()
+		rows = append(rows, r)
+	}
+	add("sample", "L_align", func(c checkpoint) rundir.Float { return c.Align })
+	add("sample", "L_unif", func(c checkpoint) rundir.Float { return c.Uniform })
+	for i, graph := range x.graphs() {
+		of := func(of func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
+			return func(c checkpoint) rundir.Float { return of(c.Bounds[i]) }
+		}
+		add(graph.name, "4.2 left, negatives fixed", of(func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }))
+		add(graph.name, "4.2 left, z* = z1", of(func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }))
+		for k, td := range x.check.times {
+			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), of(func(b bounds) rundir.Float { return b.Times[k].Right }))
+		}
+		add(graph.name, "4.3 left", of(func(b bounds) rundir.Float { return b.Unif }))
+		add(graph.name, "4.3 right", of(func(b bounds) rundir.Float { return b.Right }))
+		add(graph.name, "4.3 right, smallest non-zero", of(func(b bounds) rundir.Float { return b.RightNonZero }))
+	}
+	return rows
+}
