@@ -11,6 +11,9 @@
 //   - [Motifs] makes graphs from a seed; [Default] is a small set of them, with
 //     which everything runs without any file.
 //
+// A [Network] is something else: one large graph, read by [OpenNetwork], whose ego
+// networks are the samples.
+//
 // What happens then is the same for all: [StratifiedKFold] divides the graphs
 // for evaluation, and the training loop collates them into batches.
 //
