@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/specmatch/specmatch/backend"
@@ -22,9 +23,15 @@ type Outcome struct {
 	Epochs          []Epoch
 }
 
+// cores has room for one value for each core: a run that trains puts one in, and
+// so does every fold of an evaluation. So runs side by side do not crowd each
+// other out, and the last ones are evaluated on all cores.
+var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
+
 // Do trains, with a row of metrics.csv per epoch under the name of the unit, and
 // evaluates.
 func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, how cli.Protocol, say units.Say) (out Outcome, model *specmatch.Model, err error) {
+	cores <- struct{}{}
 	start := time.Now()
 	model = r.Model(be)
 	err = r.Train(ctx, be, model, func(epoch int, e Epoch) error {
@@ -33,6 +40,7 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed),
 		}, e.Columns()...)...)
 	})
+	<-cores
 	if err != nil {
 		return out, nil, err
 	}
