@@ -9,10 +9,11 @@ import (
 // operator, for engines that can ([backend.GINFuser]). Its definition is the
 // chain of operators that backend.GINLayer writes down.
 type GINLayer struct {
-	X        *Var    // input [N×In], or nil for one-hot rows with
-	Category []int32 // these columns
-	Adj      *Sparse // without values; no edge joins two graphs
-	Self     float64 // 1+ε
+	X        *Var             // input [N×In], or nil for one-hot rows with
+	Category *backend.Indices // these columns, and
+	Members  *backend.CSR     // their transpose, see backend.GINLayer; may be nil
+	Adj      *Sparse          // without values; no edge joins two graphs
+	Self     float64          // 1+ε
 
 	W1, B1, W2, B2, Gamma, Beta *Var
 	Eps                         float64 // of the batch norm
@@ -60,7 +61,7 @@ func (l *GINLayer) Run() (y, pooled *Var, mean, variance *tensor.Tensor) {
 		f.X, f.Agg = l.X.value, t.Alloc(n, in)
 		inputs = append(inputs, l.X)
 	} else {
-		f.Category = t.Indices(l.Category)
+		f.Category, f.Members = l.Category, l.Members
 	}
 	if l.RunningMean != nil {
 		f.Running, f.Mean, f.Var = true, l.RunningMean, l.RunningVar

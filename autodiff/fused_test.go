@@ -13,6 +13,9 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
+// fusing are the engines that run chains of primitives as one call.
+var fusing = []func(p tensor.Precision) backend.Backend{func(p tensor.Precision) backend.Backend { return cpu.New(p) }}
+
 // TestFusedRows compares batch norm, with and without ReLU, and bias with ReLU in
 // their fused forms with their definitions on the oracle: values, statistics and
 // gradients, on groups that are empty, of one row, constant, and of many blocks.
@@ -71,10 +74,15 @@ func TestFusedRows(t *testing.T) {
 			return all
 		}
 		want := compute(ref.New(), autodiff.Composed())
-		for _, e := range []struct {
+		type engine struct {
 			be  backend.Backend
 			tol float64
-		}{{ref.New(), 1e-12}, {cpu.New(tensor.Float64), 1e-12}, {cpu.New(tensor.Float32), 1e-4}} {
+		}
+		engines := []engine{{ref.New(), 1e-12}}
+		for _, open := range fusing {
+			engines = append(engines, engine{open(tensor.Float64), 1e-12}, engine{open(tensor.Float32), 1e-4})
+		}
+		for _, e := range engines {
 			for name, r := range compute(e.be) {
 				for what, values := range r {
 					scale, worst := 1e-30, 0.0

@@ -31,6 +31,8 @@ type Batch struct {
 
 	tape       *autodiff.Tape
 	x          *autodiff.Var
+	category   *backend.Indices // of one-hot features, if they were wanted
+	members    *backend.CSR     // the transpose of one-hot features; may be nil
 	normalized *autodiff.Sparse
 	viewGraphs *backend.Indices
 	edges      *autodiff.Var // of the last call of EdgeCounts or EdgeBitCounts

@@ -28,12 +28,14 @@ func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
 	var x *autodiff.Var
 	if !b.Host.X.OneHot() {
 		x = b.Features()
+	} else if b.category == nil {
+		b.category = t.Indices(b.Host.X.Category)
 	}
 	readouts := make([]*autodiff.Var, len(g.Convs))
 	for l, conv := range g.Convs {
 		first, second, norm := conv.MLP.Layers[0], conv.MLP.Layers[1], g.Norms[l]
 		layer := &autodiff.GINLayer{
-			X: x, Category: b.Host.X.Category, Adj: b.Adj, Self: 1 + conv.Eps,
+			X: x, Category: b.category, Members: b.members, Adj: b.Adj, Self: 1 + conv.Eps,
 			W1: t.Param(first.W), B1: t.Param(first.B), W2: t.Param(second.W), B2: t.Param(second.B),
 			Gamma: t.Param(norm.Gamma), Beta: t.Param(norm.Bias), Eps: norm.Eps,
 			Graphs: b.GraphPtr, Views: b.ViewPtr, PooledOnly: l == len(g.Convs)-1,

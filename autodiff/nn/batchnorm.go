@@ -51,7 +51,8 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 // one row has variance 0, and PyTorch's unbiased variance, 0/0, is taken as 0.
 func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
 	if mode == Eval {
-		return b.evaluate(x)
+		scale, shift := b.affine(x.Tape())
+		return x.MulRow(scale).AddRow(shift)
 	}
 	y, mean, variance := x.BatchNorm(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
 	b.Track(mean, variance, groups)
@@ -61,29 +62,33 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 // ForwardReLU returns max(Forward, 0).
 func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
 	if mode == Eval {
-		return b.evaluate(x).ReLU()
+		scale, shift := b.affine(x.Tape())
+		return x.MulRow(scale).AddRowReLU(shift)
 	}
 	y, mean, variance := x.BatchNormReLU(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
 	b.Track(mean, variance, groups)
 	return y
 }
 
-// evaluate normalises by the running statistics.
-func (b *BatchNorm) evaluate(x *autodiff.Var) *autodiff.Var {
-	t := x.Tape()
+// affine returns the rows [1×F] that the running statistics amount to:
+// y = x∘scale + shift.
+func (b *BatchNorm) affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
-	inv := b.be.Alloc(1, x.Cols())
-	defer b.be.Free(inv)
-	b.be.Affine(inv, 1, b.RunningVar.Value, b.Eps)
-	scale := t.Alloc(1, x.Cols())
-	b.be.Unary(scale, backend.InvSqrt, inv)
-	return x.SubRow(t.Const(b.RunningMean.Value)).MulRow(t.Const(scale)).MulRow(gamma).AddRow(bias)
+	rstd := t.Alloc(1, b.Gamma.Value.Cols)
+	b.be.Affine(rstd, 1, b.RunningVar.Value, b.Eps)
+	b.be.Unary(rstd, backend.InvSqrt, rstd)
+	scale = gamma.Mul(t.Const(rstd))
+	return scale, bias.Sub(scale.Mul(t.Const(b.RunningMean.Value)))
 }
 
 // Track moves the running statistics by one step per group towards the group's
 // mean and biased variance [G×F]. Forward does it; who computes the layer in
 // another way must.
 func (b *BatchNorm) Track(mean, variance *tensor.Tensor, groups *backend.Indices) {
+	if t, ok := b.be.(backend.StatisticsTracker); ok {
+		t.TrackStatistics(b.RunningMean.Value, b.RunningVar.Value, mean, variance, groups, b.Momentum)
+		return
+	}
 	f := mean.Cols
 	one := b.be.Alloc(1, f)
 	defer b.be.Free(one)

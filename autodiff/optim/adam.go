@@ -45,13 +45,29 @@ func (a *Adam) SetRate(rate float64) { a.be.Fill(a.rate, rate) }
 // the step count of the bias correction is common to all parameters.
 func (a *Adam) Step() {
 	a.be.Affine(a.step, 1, a.step, 1)
-	for i, p := range a.params {
-		if p.HasGrad() {
-			a.be.Adam(p.Value, p.Grad, a.m[i], a.v[i], a.rate, a.step, a.Config)
-			p.ZeroGrad()
+	if f, ok := a.be.(backend.AdamFuser); ok {
+		var ps, gs, ms, vs []*tensor.Tensor
+		for i, p := range a.params {
+			if p.HasGrad() {
+				ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
+			}
+		}
+		f.AdamAll(ps, gs, ms, vs, a.rate, a.step, a.Config)
+	} else {
+		for i, p := range a.params {
+			if p.HasGrad() {
+				a.be.Adam(p.Value, p.Grad, a.m[i], a.v[i], a.rate, a.step, a.Config)
+			}
 		}
 	}
+	for _, p := range a.params {
+		p.ZeroGrad()
+	}
 }
+
+// Guard stops the optimizer if x [1×1] is not finite: Step then changes no
+// parameter any more, and nobody asks the device.
+func (a *Adam) Guard(x *tensor.Tensor) { a.be.Axpby(a.step, 1, a.step, 0, x) }
 
 // Close gives the optimizer's memory back.
 func (a *Adam) Close() {

@@ -23,7 +23,9 @@ import (
 	"gorgonia.org/cu"
 )
 
-func init() { backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) { return New(p) }) }
+func init() {
+	backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) { return New(p) })
+}
 
 // An Option departs from the defaults of [New].
 type Option func(*options)
