@@ -176,6 +176,33 @@ func TestAssumptionFailsForRotations(t *testing.T) {
 	}
 }
 
+// TestEqualGraphsAreNotRare: the paper calls L¹ = L² rare. Between close views the
+// hard threshold often moves no edge at all; the soft one always moves weights.
+func TestEqualGraphsAreNotRare(t *testing.T) {
+	equal, all := map[specmatch.Adjacency]int{}, map[specmatch.Adjacency]int{}
+	rng := rand.New(rand.NewPCG(6, 1))
+	for range 300 {
+		const n, d = 8, 4
+		z1 := make([]float64, n*d)
+		z2 := make([]float64, n*d)
+		for k := range z1 {
+			z1[k] = rng.NormFloat64()
+			z2[k] = z1[k] + 0.02*rng.NormFloat64()
+		}
+		for _, a := range []specmatch.Adjacency{specmatch.Hard, specmatch.Sigmoid} {
+			v := views(t, n, d, specmatch.LaplacianMatch{Adjacency: a, Kappa: 10, Percentile: 80}, z1, z2)
+			all[a]++
+			if math.IsInf(theory.Alignment(v[0], v[1], 0.2, 1).C, 1) {
+				equal[a]++
+			}
+		}
+	}
+	t.Logf("equal graphs: %d of %d hard, %d of %d soft", equal[specmatch.Hard], all[specmatch.Hard], equal[specmatch.Sigmoid], all[specmatch.Sigmoid])
+	if equal[specmatch.Hard] < 150 || equal[specmatch.Sigmoid] != 0 {
+		t.Error("want at least 150 of 300 hard, and none soft")
+	}
+}
+
 // TestRandomWalkIsOutsideTheProof: the proof uses ‖e^(-tL)‖₂ ≤ 1, which is false
 // for I - D⁻¹A.
 func TestRandomWalkIsOutsideTheProof(t *testing.T) {
