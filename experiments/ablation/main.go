@@ -54,6 +54,8 @@ func (b *base) Register(f *cli.FlagSet) { b.RegisterNumbers(f) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
+		// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
+		// weak for a switch of it to show.
 		base: base{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
 		vary: vary{
 			factors: factors(),

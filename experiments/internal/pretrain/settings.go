@@ -25,7 +25,7 @@ type Settings struct {
 	Warmup        int
 	Policy        string
 	Ratio         float64
-	GraphCLCode   bool
+	GraphCLCode   bool // the method graphcl follows GraphCL's code bug for bug
 }
 
 // DefaultSettings are those of Table 1.
@@ -44,5 +44,10 @@ func (s *Settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Warmup, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
 	cli.Var(f, &s.Policy, "policy", cli.Text, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
 	cli.Var(f, &s.Ratio, "ratio", cli.Float(0, 1), "`share` of nodes or edges that an augmentation changes")
+}
+
+// RegisterGraphCL registers -graphcl-code, for experiments with a row for the
+// method graphcl.
+func (s *Settings) RegisterGraphCL(f *cli.FlagSet) {
 	f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 }
