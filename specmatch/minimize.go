@@ -1,0 +1,42 @@
+package specmatch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+)
+
+// Minimize is one training step on any loss: f records it on the tape, and the
+// optimizer updates the parameters, which are m's. If f returns nil nothing is
+// done, and the loss is 0. A failure of the device and a loss that is not a finite
+// number are returned as errors; the parameters are then unchanged. It resets the
+// tape.
+func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodiff.Var) (loss float64, err error) {
+	defer t.Reset()
+	defer func() {
+		if r := recover(); r != nil {
+			var device *backend.Error
+			if e, ok := r.(error); ok && errors.As(e, &device) {
+				err = device
+				return
+			}
+			panic(r)
+		}
+	}()
+	nn.ZeroGrad(m)
+	l := f()
+	if l == nil {
+		return 0, nil
+	}
+	if loss = l.Float(); math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return loss, fmt.Errorf("specmatch: the loss is %v; the first operator with such a value is %s", loss, t.FirstNonFinite())
+	}
+	t.Backward(l)
+	adam.Step()
+	return loss, nil
+}

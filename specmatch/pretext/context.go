@@ -1,0 +1,143 @@
+package pretext
+
+import (
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// ContextPrediction tells whether a neighbourhood and a context belong to the same
+// node. With a root drawn in every graph, the neighbourhood is the nodes within
+// Hops steps, the context those more than Inner and at most Outer steps away; where
+// they overlap are the anchors. The main encoder's embedding of the root meets the
+// mean of the context encoder's embeddings of the anchors:
+//
+//	loss = mean -ln σ(h_g·c_g) + mean -ln(1 - σ(h_g·c_g+1))
+//
+// over the graphs that have a context, c_g+1 being that of the next of them.
+type ContextPrediction struct {
+	Encoder
+	// Context embeds the contexts; for Hu et al. an encoder of Outer-Inner layers.
+	Context            Encoder
+	Hops, Inner, Outer int
+
+	near, far graph.Batch
+}
+
+// NewContextPrediction returns the task with Hu et al.'s distances for molecules,
+// 5, 4 and 7. It puts "context." before the names of the context's parameters and
+// buffers, so that they differ from the encoder's.
+func NewContextPrediction(e, context Encoder) *ContextPrediction {
+	for _, p := range context.Parameters() {
+		p.Name = "context." + p.Name
+	}
+	for _, b := range context.Buffers() {
+		b.Name = "context." + b.Name
+	}
+	return &ContextPrediction{Encoder: e, Context: context, Hops: 5, Inner: 4, Outer: 7}
+}
+
+// Loss implements [Task].
+func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
+	p.near.Reset(b.X.Width)
+	p.far.Reset(b.X.Width)
+	roots, anchors, anchorPtr := []int32{}, []int32{}, []int32{0}
+	place := make([]int32, b.Nodes())
+	for g := range b.Graphs() {
+		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
+		if lo == hi {
+			continue
+		}
+		root := lo + rng.Int32N(hi-lo)
+		steps := distances(b, lo, hi, root)
+		inContext := func(d int32) bool { return int(d) > p.Inner && int(d) <= p.Outer }
+		shared := false
+		for _, d := range steps {
+			shared = shared || inContext(d) && int(d) <= p.Hops
+		}
+		if !shared {
+			continue
+		}
+		induced(&p.near, b, lo, steps, place, func(d int32) bool { return d >= 0 && int(d) <= p.Hops })
+		roots = append(roots, place[root])
+		induced(&p.far, b, lo, steps, place, inContext)
+		for k, d := range steps {
+			if inContext(d) && int(d) <= p.Hops {
+				anchors = append(anchors, place[lo+int32(k)])
+			}
+		}
+		anchorPtr = append(anchorPtr, int32(len(anchors)))
+	}
+	if len(roots) < 2 {
+		return nil
+	}
+	p.near.EndView()
+	p.far.EndView()
+	h := p.Nodes(gnn.NewBatch(t, &p.near), nn.Train).GatherRows(roots)
+	c := p.Context.Nodes(gnn.NewBatch(t, &p.far), nn.Train).GatherRows(anchors).SegmentMean(t.Indices(anchorPtr))
+	return isTrue(rowDots(h, c)).Add(isFalse(rowDots(h, c.GatherRows(shifted(len(roots))))))
+}
+
+// Parameters returns those of both encoders.
+func (p *ContextPrediction) Parameters() []*autodiff.Param {
+	return append(p.Encoder.Parameters(), p.Context.Parameters()...)
+}
+
+// Buffers returns those of both encoders.
+func (p *ContextPrediction) Buffers() []*nn.Buffer {
+	return append(p.Encoder.Buffers(), p.Context.Buffers()...)
+}
+
+// distances returns the steps from root to the nodes lo..hi-1, -1 for those that
+// it does not reach.
+func distances(b *graph.Batch, lo, hi, root int32) []int32 {
+	d := make([]int32, hi-lo)
+	for i := range d {
+		d[i] = -1
+	}
+	d[root-lo] = 0
+	for queue := []int32{root}; len(queue) > 0; queue = queue[1:] {
+		i := queue[0]
+		for _, j := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
+			if d[j-lo] < 0 {
+				d[j-lo] = d[i-lo] + 1
+				queue = append(queue, j)
+			}
+		}
+	}
+	return d
+}
+
+// induced appends the subgraph of the nodes from lo on whose distance is wanted,
+// and sets place to their numbers in dst.
+func induced(dst, b *graph.Batch, lo int32, steps, place []int32, wanted func(d int32) bool) {
+	dst.BeginGraph(b.X.Width)
+	next := int32(dst.Nodes())
+	for k, d := range steps {
+		place[lo+int32(k)] = -1
+		if wanted(d) {
+			place[lo+int32(k)] = next
+			next++
+		}
+	}
+	for k := range steps {
+		i := lo + int32(k)
+		if place[i] < 0 {
+			continue
+		}
+		for e := b.Ptr[i]; e < b.Ptr[i+1]; e++ {
+			if j := place[b.Adj[e]]; j >= 0 {
+				dst.Adj = append(dst.Adj, j)
+				if len(b.EdgeLabel) > 0 {
+					dst.EdgeLabel = append(dst.EdgeLabel, b.EdgeLabel[e])
+				}
+			}
+		}
+		dst.Ptr = append(dst.Ptr, int32(len(dst.Adj)))
+		dst.X.Category = append(dst.X.Category, b.X.Category[i])
+	}
+	dst.EndGraph()
+}

@@ -1,0 +1,70 @@
+package pretext
+
+import (
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// EdgePrediction tells edges from pairs of nodes of a graph that have none, by the
+// product of the two nodes' embeddings: Σ over both kinds of the mean binary
+// cross-entropy. Of each edge one direction counts, and there are as many pairs
+// without edge as edges, unless so few are found among 5 draws per entry.
+type EdgePrediction struct{ Encoder }
+
+// NewEdgePrediction returns the task.
+func NewEdgePrediction(e Encoder) *EdgePrediction { return &EdgePrediction{e} }
+
+// Loss implements [Task].
+func (p *EdgePrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
+	var from, to, noFrom, noTo []int32
+	for g := range b.Graphs() {
+		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
+		edges := len(from)
+		for i := lo; i < hi; i++ {
+			for _, j := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
+				if j < i {
+					from, to = append(from, j), append(to, i)
+				}
+			}
+		}
+		edges = len(from) - edges
+		if edges == 0 {
+			continue
+		}
+		seen := map[[2]int32]bool{}
+		for range 10 * edges {
+			i, j := lo+rng.Int32N(hi-lo), lo+rng.Int32N(hi-lo)
+			if i == j || seen[[2]int32{min(i, j), max(i, j)}] || hasEdge(b, i, j) || hasEdge(b, j, i) {
+				continue
+			}
+			seen[[2]int32{min(i, j), max(i, j)}] = true
+			noFrom, noTo = append(noFrom, i), append(noTo, j)
+			if len(seen) == edges {
+				break
+			}
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	h := p.Nodes(gnn.NewBatch(t, b), nn.Train)
+	loss := isTrue(rowDots(h.GatherRows(from), h.GatherRows(to)))
+	if len(noFrom) > 0 {
+		loss = loss.Add(isFalse(rowDots(h.GatherRows(noFrom), h.GatherRows(noTo))))
+	}
+	return loss
+}
+
+// hasEdge reports whether j is in the row of i.
+func hasEdge(b *graph.Batch, i, j int32) bool {
+	for _, k := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
+		if k == j {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+package pretext
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Infomax tells a node of a graph from one of another by the graph's summary
+// (Veličković et al. 2019). With s_g = σ(mean of h over graph g), the logit of node
+// i and graph g is h_i·(s_g·W), true for its own graph and false for the next one
+// of the batch:
+//
+//	loss = mean -ln σ(h_i·W's_g(i)) + mean -ln(1 - σ(h_i·W's_g(i)+1))
+type Infomax struct {
+	Encoder
+	W *autodiff.Param // [width×width]
+}
+
+// NewInfomax returns the task, W uniform in ±1/√width. width is that of the
+// encoder's nodes.
+func NewInfomax(be backend.Backend, e Encoder, width int, rng *rand.Rand) *Infomax {
+	w := make([]float64, width*width)
+	bound := 1 / math.Sqrt(float64(width))
+	for i := range w {
+		w[i] = bound * (2*rng.Float64() - 1)
+	}
+	return &Infomax{e, autodiff.NewParam(be, "pretext.discriminator", width, width, w)}
+}
+
+// Loss implements [Task]. A batch of one graph has no negatives.
+func (m *Infomax) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodiff.Var {
+	if b.Graphs() < 2 || b.Nodes() == 0 {
+		return nil
+	}
+	batch := gnn.NewBatch(t, b)
+	h := m.Nodes(batch, nn.Train)
+	s := gnn.GlobalMeanPool(h, batch).Sigmoid().MatMul(t.Param(m.W))
+	other := s.GatherRows(shifted(b.Graphs()))
+	return isTrue(rowDots(h, s.SegmentExpand(batch.GraphPtr))).Add(isFalse(rowDots(h, other.SegmentExpand(batch.GraphPtr))))
+}
+
+// Parameters returns the encoder's and W.
+func (m *Infomax) Parameters() []*autodiff.Param { return append(m.Encoder.Parameters(), m.W) }

@@ -1,0 +1,134 @@
+package pretext
+
+import (
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// NodeMasking hides the categories of ⌊0.15·n⌋ + 1 nodes of every graph and asks
+// for their class ("AttrMasking"): the mean cross-entropy of a linear layer on the
+// embeddings of those nodes.
+type NodeMasking struct {
+	Encoder
+	Output *nn.Linear // [width×classes]
+	// Mask is the category that takes the place of the hidden ones, and Class the
+	// class of a category.
+	Mask  int32
+	Class func(category int32) int32
+}
+
+// NewAtomMasking returns the task for molecules: which of 119 types did an atom
+// have? width is that of the encoder's nodes.
+func NewAtomMasking(be backend.Backend, e Encoder, width int, rng *rand.Rand) *NodeMasking {
+	const classes = gnn.AtomTypes - 1
+	return &NodeMasking{
+		Encoder: e, Output: newOutput(be, width, classes, rng),
+		Mask:  classes * gnn.ChiralityTags,
+		Class: func(category int32) int32 { return category / gnn.ChiralityTags },
+	}
+}
+
+// newOutput is a linear layer as PyTorch initialises it.
+func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {
+	l := nn.NewLinear(be, "pretext.output", in, out, nn.KaimingUniform, rng)
+	l.ResetBias(be, rng)
+	return l
+}
+
+// Loss implements [Task].
+func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
+	var nodes, want []int32
+	for g := range b.Graphs() {
+		n := int(b.GraphPtr[g+1] - b.GraphPtr[g])
+		for _, k := range sample(rng, n, masked(n)) {
+			i := b.GraphPtr[g] + int32(k)
+			nodes, want = append(nodes, i), append(want, m.Class(b.X.Category[i]))
+			b.X.Category[i] = m.Mask
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	return crossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), want)
+}
+
+// Parameters returns the encoder's and the output's.
+func (m *NodeMasking) Parameters() []*autodiff.Param {
+	return append(m.Encoder.Parameters(), m.Output.Parameters()...)
+}
+
+// EdgeMasking hides the labels of ⌊0.15·e⌋ + 1 edges of every graph of e edges and
+// asks for the first of their channels: the mean cross-entropy of a linear layer on
+// the sum of the embeddings of the edge's two nodes. It is Hu et al.'s task for
+// proteins, whose encoder is gnn.BioGIN.
+type EdgeMasking struct {
+	Encoder
+	Output *nn.Linear // [width×channels]
+}
+
+// edgeMask is the label of a hidden edge.
+const edgeMask = 1 << (gnn.EdgeBits - 1)
+
+// edgeChannels is the number of channels of evidence; the other bits of a label
+// are for self-loops and hidden edges.
+const edgeChannels = gnn.EdgeBits - 2
+
+// NewEdgeMasking returns the task. width is that of the encoder's nodes.
+func NewEdgeMasking(be backend.Backend, e Encoder, width int, rng *rand.Rand) *EdgeMasking {
+	return &EdgeMasking{e, newOutput(be, width, edgeChannels, rng)}
+}
+
+// Loss implements [Task].
+func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
+	var from, to, want []int32
+	type entry struct{ at, i, j int32 }
+	var edges []entry
+	for g := range b.Graphs() {
+		edges = edges[:0]
+		for i := b.GraphPtr[g]; i < b.GraphPtr[g+1]; i++ {
+			for e := b.Ptr[i]; e < b.Ptr[i+1]; e++ {
+				if j := b.Adj[e]; j < i {
+					edges = append(edges, entry{e, i, j})
+				}
+			}
+		}
+		if len(edges) == 0 {
+			continue
+		}
+		for _, k := range sample(rng, len(edges), masked(len(edges))) {
+			e := edges[k]
+			from, to, want = append(from, e.i), append(to, e.j), append(want, firstChannel(b.EdgeLabel[e.at]))
+			b.EdgeLabel[e.at] = edgeMask
+			for r := b.Ptr[e.j]; r < b.Ptr[e.j+1]; r++ {
+				if b.Adj[r] == e.i {
+					b.EdgeLabel[r] = edgeMask
+				}
+			}
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	h := m.Nodes(gnn.NewBatch(t, b), nn.Train)
+	return crossEntropy(m.Output.Forward(h.GatherRows(from).Add(h.GatherRows(to))), want)
+}
+
+// firstChannel returns the lowest bit of a label, 0 if none is set.
+func firstChannel(label int32) int32 {
+	for k := range int32(edgeChannels) {
+		if label>>k&1 == 1 {
+			return k
+		}
+	}
+	return 0
+}
+
+// Parameters returns the encoder's and the output's.
+func (m *EdgeMasking) Parameters() []*autodiff.Param {
+	return append(m.Encoder.Parameters(), m.Output.Parameters()...)
+}
