@@ -3,6 +3,7 @@ package pretrain
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -26,6 +27,12 @@ type Run struct {
 	Loss     cli.Loss
 	Recipe   cli.Recipe
 	Settings Settings
+	// Encoder is nil for the GIN of the unsupervised regime.
+	Encoder func(be backend.Backend, width int, rng *rand.Rand) specmatch.Encoder
+	// Semi takes GraphCL's code for the semi-supervised regime in place of that
+	// for the unsupervised one: its augmentations, both views augmented, batches
+	// reshuffled.
+	Semi bool
 }
 
 // asGraphCLCode says whether the run follows GraphCL's code bug for bug.
@@ -71,11 +78,14 @@ func (r *Run) view(impl augment.Impl, ratio float64) (augment.Augmentation, erro
 
 // Loader returns the mini-batches of augmented views. All methods of a seed see
 // the same graphs in the same batches; GraphCL by its code keeps one order for
-// all epochs and takes the raw graph as its first view.
+// all epochs and takes the raw graph as its first view, unless Semi is set.
 func (r *Run) Loader() (*augment.Loader, error) {
 	l := &augment.Loader{Graphs: r.Dataset.Graphs, Batch: r.Recipe.Batch, Collator: augment.Collator{Seed: uint64(r.Seed)}}
 	impl, ratio := augment.ImplIntended, r.Settings.Ratio
-	if r.asGraphCLCode() {
+	switch {
+	case r.asGraphCLCode() && r.Semi:
+		impl = augment.ImplSemi
+	case r.asGraphCLCode():
 		impl, ratio = augment.ImplUnsupervised, 0 // the ratios of its code
 		l.Order = augment.ShuffleOnce
 	}
@@ -85,6 +95,7 @@ func (r *Run) Loader() (*augment.Loader, error) {
 	}
 	first := view
 	switch {
+	case r.Semi:
 	case r.asGraphCLCode():
 		first = augment.Identity{SelfLoops: true}
 	case r.Method == cli.GraphCL:
@@ -96,7 +107,11 @@ func (r *Run) Loader() (*augment.Loader, error) {
 
 // Model returns the model with its initial weights.
 func (r *Run) Model(be backend.Backend) *specmatch.Model {
-	return specmatch.NewGINModel(be, r.Dataset.FeatureWidth, augment.Stream(uint64(r.Seed), purposeInit, 0, 0))
+	rng := augment.Stream(uint64(r.Seed), purposeInit, 0, 0)
+	if r.Encoder == nil {
+		return specmatch.NewGINModel(be, r.Dataset.FeatureWidth, rng)
+	}
+	return specmatch.NewModel(be, r.Encoder(be, r.Dataset.FeatureWidth, rng), rng)
 }
 
 // Train is the training loop. After every epoch, counted from 1, it calls each;
@@ -150,7 +165,7 @@ func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch
 		if err != nil {
 			return nil, err
 		}
-		result, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Workers: 1})
+		result, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Slots: cores})
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,342 @@
+// Command semisupervised reproduces the semi-supervised regime of the paper (its
+// Table 2): pre-train an encoder on all graphs without labels, then fine-tune all
+// of it on the few graphs that have one.
+//
+//	go run ./experiments/semisupervised
+//	go run ./experiments/semisupervised -dataset NCI1 -data DIR -label-rate 0.1 -seeds 5
+//
+// One row per method: no pre-training; none, but fine-tuning on augmented
+// graphs; GraphCL as its code does it; the paper's L_C alone; and SpecMatch-CL,
+// L_C + β·L_G. All rows of a seed share the initial weights and the order of the
+// batches, and all runs the folds and the choice of labels (splits.json), so
+// that differences between rows are paired. Pre-training sees the graphs of the
+// test folds too, though not their labels, as in the literature.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+func main() { cli.Main(run) }
+
+const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
+labels: the semi-supervised regime of SpecMatch-CL.`
+
+// The methods beside those of package cli.
+const (
+	methodNone         = "none"         // no pre-training
+	methodAugmentation = "augmentation" // no pre-training; the labelled graphs are augmented
+)
+
+var methods = []string{methodNone, methodAugmentation, cli.GraphCL, cli.InfoNCE, cli.SpecMatch}
+
+// experiment is what the flags say.
+type experiment struct {
+	data     cli.Data
+	loss     cli.Loss
+	recipe   cli.Recipe // of pre-training
+	fine     fine
+	protocol cli.Protocol
+	engine   cli.Engine
+	output   cli.Output
+	settings pretrain.Settings
+
+	dir  *rundir.Dir
+	sets []*labelledSet
+}
+
+// fine is how to fine-tune.
+type fine struct {
+	Methods   []string
+	LabelRate float64
+	Epochs    int
+	LR        float64
+	Encoder   string
+}
+
+// Register implements [cli.Group].
+func (f *fine) Register(fs *cli.FlagSet) {
+	cli.Var(fs, &f.Methods, "method", cli.List(cli.OneOf(methods...)), "`methods` to compare, one row of results each: "+strings.Join(methods, ","))
+	cli.Var(fs, &f.LabelRate, "label-rate", cli.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
+	cli.Var(fs, &f.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
+	cli.Var(fs, &f.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
+	cli.Var(fs, &f.Encoder, "encoder", cli.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
+}
+
+// lossFlags are the flags of the loss without -method.
+type lossFlags struct{ *cli.Loss }
+
+// Register implements [cli.Group].
+func (l lossFlags) Register(f *cli.FlagSet) { l.RegisterNumbers(f) }
+
+// small are the settings of a run without -dataset, where they are not given: a
+// minute's look at the program.
+var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": "2"}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	x := &experiment{
+		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.5, Kappa: 10},
+		recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
+		fine:     fine{Methods: methods, LabelRate: 0.1, Epochs: 100, LR: 0.001, Encoder: "paper"},
+		protocol: cli.Protocol{Protocols: []string{protocolVal, protocolTestMax}, Choices: []string{protocolVal, protocolTestMax}},
+		settings: pretrain.DefaultSettings(),
+	}
+	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
+	flags.Add(&x.data, &x.fine, lossFlags{&x.loss}, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
+	x.settings.RegisterGraphCL(flags)
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	if len(x.data.Datasets) == 0 {
+		if err := shrink(flags.FlagSet); err != nil {
+			return err
+		}
+	}
+	if err := x.open(); err != nil {
+		return err
+	}
+	jobs := x.jobs()
+	for _, j := range jobs {
+		if _, err := j.pretraining().Loader(); err != nil {
+			return err
+		}
+	}
+	// Opened here so that a wrong engine is reported before anything runs.
+	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
+		return err
+	}
+	var err error
+	x.dir, err = rundir.Open(rundir.Options{
+		Experiment: "semisupervised", Datasets: x.data.Datasets, Flags: flags.FlagSet,
+		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
+	})
+	if err != nil {
+		return err
+	}
+	defer x.dir.Close()
+	if err := x.writeSplits(); err != nil {
+		return err
+	}
+	if err := x.pretrainAll(ctx, stderr, jobs); err != nil {
+		return err
+	}
+	if err := x.finetuneAll(ctx, stderr, jobs); err != nil {
+		return err
+	}
+	return x.report(stdout, jobs)
+}
+
+// shrink sets the flags that were not given to the small settings.
+func shrink(f *flag.FlagSet) error {
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	for name, value := range small {
+		if !given[name] {
+			if err := f.Set(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// labelledSet is a data set with degrees among its features, and its folds by
+// protocol.
+type labelledSet struct {
+	data   *dataset.Dataset
+	splits map[string][]split
+}
+
+// open reads the data sets with the features of the regime, and divides them.
+func (x *experiment) open() error {
+	sets, err := x.data.Open(dataset.Options{NodeAttributes: true})
+	if err != nil {
+		return err
+	}
+	for _, ds := range sets {
+		s := &labelledSet{data: ds.WithDegrees(dataset.DegreeCap(ds.Name)), splits: map[string][]split{}}
+		for _, protocol := range x.protocol.Protocols {
+			if s.splits[protocol], err = splits(s.data, x.protocol.Folds, x.fine.LabelRate, protocol); err != nil {
+				return cli.Usagef("-label-rate: %w", err)
+			}
+		}
+		x.sets = append(x.sets, s)
+	}
+	return nil
+}
+
+// job is a method on a data set with a seed.
+type job struct {
+	x      *experiment
+	set    *labelledSet
+	method string
+	seed   int
+
+	pretrained pretrained
+	curves     map[string][]tuned // by protocol and fold
+}
+
+// pretrained is what pre-training leaves in the journal, beside its weights.
+type pretrained struct {
+	Seconds         float64
+	GraphsPerSecond rundir.Float
+	Epochs          []pretrain.Epoch
+}
+
+// tuned is what fine-tuning on a fold leaves there.
+type tuned struct {
+	Seconds float64
+	Curve   curve
+}
+
+func (x *experiment) jobs() []*job {
+	var jobs []*job
+	for _, set := range x.sets {
+		for _, method := range x.fine.Methods {
+			for s := range x.recipe.Seeds {
+				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, curves: map[string][]tuned{}})
+			}
+		}
+	}
+	return jobs
+}
+
+func (j *job) name() string {
+	return fmt.Sprintf("%s/%s/seed=%d", j.set.data.Name, j.method, j.seed)
+}
+
+// weights is where the pre-trained model lies.
+func (j *job) weights() string {
+	return j.x.dir.Join("weights", fmt.Sprintf("%s-%s-%d.safetensors", j.set.data.Name, j.method, j.seed))
+}
+
+// pretrains reports whether the method has a pre-training.
+func (j *job) pretrains() bool {
+	return !slices.Contains([]string{methodNone, methodAugmentation}, j.method)
+}
+
+// pretraining describes the first half of the run.
+func (j *job) pretraining() *pretrain.Run {
+	config := gnn.PaperResGCN
+	if j.x.fine.Encoder == "reference" {
+		config = gnn.ReferenceResGCN
+	}
+	return &pretrain.Run{
+		Dataset: j.set.data, Method: j.method, Seed: j.seed,
+		Loss: j.x.loss, Recipe: j.x.recipe, Settings: j.x.settings, Semi: true,
+		Encoder: func(be backend.Backend, width int, rng *rand.Rand) specmatch.Encoder {
+			return gnn.NewResGCN(be, config(width), rng)
+		},
+	}
+}
+
+// pretrainAll is the first half of the experiment: every method that has one
+// trains without labels and leaves its weights.
+func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer, jobs []*job) error {
+	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
+		return err
+	}
+	var list []units.Unit[pretrained]
+	var of []*job
+	for _, j := range jobs {
+		if j.pretrains() {
+			of = append(of, j)
+			list = append(list, units.Unit[pretrained]{Name: j.name(), Run: func(ctx context.Context, _ units.Say) (pretrained, error) {
+				return j.pretrain(ctx)
+			}})
+		}
+	}
+	results, err := units.Run(ctx, x.dir, stderr, list)
+	for i, p := range results {
+		of[i].pretrained = p
+	}
+	return err
+}
+
+func (j *job) pretrain(ctx context.Context) (out pretrained, err error) {
+	be, err := backend.Open(j.x.engine.Backend, j.x.engine.Precision)
+	if err != nil {
+		return out, err
+	}
+	start := time.Now()
+	p := j.pretraining()
+	model := p.Model(be)
+	err = p.Train(ctx, be, model, func(epoch int, e pretrain.Epoch) error {
+		out.Epochs = append(out.Epochs, e)
+		return j.x.dir.Metrics(j.name(), epoch, append([]slog.Attr{
+			slog.String("dataset", j.set.data.Name), slog.String("method", j.method), slog.Int("seed", j.seed),
+		}, e.Columns()...)...)
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Seconds = time.Since(start).Seconds()
+	out.GraphsPerSecond = rundir.Float(float64(len(j.set.data.Graphs)*len(out.Epochs)) / out.Seconds)
+	return out, nn.SaveFile(j.weights(), model, map[string]string{"dataset": j.set.data.Name, "method": j.method})
+}
+
+// finetuneAll is the second half: every run is fine-tuned on every fold, under
+// every protocol.
+func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer, jobs []*job) error {
+	var list []units.Unit[tuned]
+	for _, j := range jobs {
+		for _, protocol := range x.protocol.Protocols {
+			for fold, s := range j.set.splits[protocol] {
+				list = append(list, units.Unit[tuned]{
+					Name: fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold),
+					Run: func(ctx context.Context, _ units.Say) (tuned, error) {
+						return j.tune(ctx, s, fold)
+					},
+				})
+			}
+		}
+	}
+	results, err := units.Run(ctx, x.dir, stderr, list)
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		for _, protocol := range x.protocol.Protocols {
+			n := len(j.set.splits[protocol])
+			j.curves[protocol], results = results[:n], results[n:]
+		}
+	}
+	return nil
+}
+
+func (j *job) tune(ctx context.Context, s split, fold int) (out tuned, err error) {
+	be, err := backend.Open(j.x.engine.Backend, j.x.engine.Precision)
+	if err != nil {
+		return out, err
+	}
+	start := time.Now()
+	model := j.pretraining().Model(be)
+	if j.pretrains() {
+		if err := nn.LoadFile(j.weights(), model); err != nil {
+			return out, err
+		}
+	}
+	out.Curve, err = j.finetune(ctx, be, model.Encoder, s, fold)
+	out.Seconds = time.Since(start).Seconds()
+	return out, err
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// synthetic is a set without nodes to speak of, with the given class sizes.
+func synthetic(sizes ...int) *dataset.Dataset {
+	ds := &dataset.Dataset{Name: "synthetic", Classes: len(sizes), FeatureWidth: 1}
+	for c, n := range sizes {
+		ds.ClassValues = append(ds.ClassValues, c)
+		for range n {
+			ds.Graphs = append(ds.Graphs, &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 1, Category: []int32{0}}, Class: c})
+		}
+	}
+	return ds
+}
+
+// TestSplits: the parts of a fold are disjoint, test folds cover the set once,
+// and labels are few and stratified.
+func TestSplits(t *testing.T) {
+	for _, c := range []struct {
+		sizes    []int
+		rate     float64
+		protocol string
+		labelled [2]int // bounds
+	}{
+		{[]int{2053, 2057}, 0.1, protocolTestMax, [2]int{369, 371}}, // NCI1: a tenth of nine tenths
+		{[]int{2053, 2057}, 0.1, protocolVal, [2]int{328, 330}},
+		{[]int{2053, 2057}, 0.01, protocolTestMax, [2]int{37, 38}},
+		{[]int{2600, 775, 1625}, 0.01, protocolVal, [2]int{40, 41}}, // COLLAB
+		{[]int{663, 450}, 0.1, protocolVal, [2]int{88, 91}},         // PROTEINS
+		{[]int{125, 63}, 0.5, protocolVal, [2]int{74, 76}},
+	} {
+		ds := synthetic(c.sizes...)
+		all, err := splits(ds, 10, c.rate, c.protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tested := map[int]int{}
+		for k, s := range all {
+			seen := map[int]string{}
+			for part, samples := range map[string][]int{"labelled": s.Labelled, "validation": s.Validation, "test": s.Test} {
+				if !slices.IsSorted(samples) {
+					t.Errorf("%s of fold %d is not in order", part, k)
+				}
+				for _, i := range samples {
+					if other, twice := seen[i]; twice {
+						t.Fatalf("%v, fold %d: graph %d is in %s and in %s", c, k, i, part, other)
+					}
+					seen[i] = part
+				}
+			}
+			for _, i := range s.Test {
+				tested[i]++
+			}
+			if n := len(s.Labelled); n < c.labelled[0] || n > c.labelled[1] {
+				t.Errorf("%v, fold %d: %d labelled graphs", c, k, n)
+			}
+			if (len(s.Validation) > 0) != (c.protocol == protocolVal) {
+				t.Errorf("%v: %d graphs to validate on", c, len(s.Validation))
+			}
+			if c.protocol == protocolVal && !slices.Equal(s.Validation, all[(k+9)%10].Test) {
+				t.Errorf("%v, fold %d: the validation set is not the fold before", c, k)
+			}
+			counts := make([]int, len(c.sizes))
+			for _, i := range s.Labelled {
+				counts[ds.Graphs[i].Class]++
+			}
+			for class, n := range counts {
+				want := float64(len(s.Labelled)) * float64(c.sizes[class]) / float64(len(ds.Graphs))
+				if float64(n) < want-2 || float64(n) > want+2 {
+					t.Errorf("%v, fold %d: %d labels of class %d, want about %.1f", c, k, n, class, want)
+				}
+			}
+		}
+		if len(tested) != len(ds.Graphs) || slices.Max(slices.Collect(maps.Values(tested))) != 1 {
+			t.Errorf("%v: the test folds cover %d of %d graphs", c, len(tested), len(ds.Graphs))
+		}
+	}
+}
+
+func TestSplitsRefuse(t *testing.T) {
+	for _, c := range []struct {
+		ds   *dataset.Dataset
+		rate float64
+		want string
+	}{
+		{synthetic(663, 450), 0.01, "synthetic is too small for a label rate of 1/100: of 1001 graphs to choose from, 10 would have a label, and 4 of class 1; want at least 15, and 2 of every class"},
+		{synthetic(2000, 100), 0.01, "and 0 of class 1"},
+		{synthetic(2000, 2000), 0.3, "label rate 0.3: want one over a whole number"},
+		{synthetic(5, 5), 0.1, "11 folds of only 10 samples"},
+	} {
+		folds := 10
+		if len(c.ds.Graphs) == 10 {
+			folds = 11
+		}
+		if _, err := splits(c.ds, folds, c.rate, protocolTestMax); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
+
+// TestChoose: two folds, three epochs, by hand.
+func TestChoose(t *testing.T) {
+	folds := []curve{
+		{ValidationLoss: []float64{3, 1, 2}, Test: []float64{50, 60, 90}},
+		{ValidationLoss: []float64{1, 1, 2}, Test: []float64{40, 80, 60}},
+	}
+	if a, e := choose(protocolVal, folds); a != 50 || !slices.Equal(e, []int{2, 1}) {
+		t.Errorf("val: %v at %v, want 50 at 2 and 1", a, e)
+	}
+	if a, e := choose(protocolTestMax, folds); a != 75 || !slices.Equal(e, []int{3, 3}) {
+		t.Errorf("test-max: %v at %v, want 75 at 3", a, e)
+	}
+}
+
+func TestCrossEntropyGradient(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	gradcheck.Check(t, be, func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return crossEntropy(in[0].LogSoftmax(), []int{2, 0, 1, 2})
+	}, []gradcheck.Input{gradcheck.Random(augment.Stream(1, 0, 0, 0), 4, 3)}, gradcheck.Options{})
+}
+
+// TestClassifierLearns: fine-tuning fits the labelled graphs, and evaluation says
+// so, whatever the parts that it is done in.
+func TestClassifierLearns(t *testing.T) {
+	ds := dataset.Default().WithDegrees(10)
+	be := cpu.New(tensor.Float32)
+	rng := augment.Stream(1, 0, 0, 0)
+	c := newClassifier(be, gnn.NewResGCN(be, gnn.PaperResGCN(ds.FeatureWidth), rng), ds.Classes, rng)
+	labelled, samples := []int{}, []int{}
+	for i := range ds.Graphs {
+		if samples = append(samples, i); i < 30 {
+			labelled = append(labelled, i)
+		}
+	}
+	train := parts(ds.Graphs, labelled)[0]
+	adam := optim.NewAdam(be, c.Parameters(), 0.001)
+	for range 60 {
+		if _, err := c.step(adam, train.batch, train.classes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loss, accuracy := c.evaluate([]*part{train})
+	if accuracy != 100 || loss > 0.2 {
+		t.Errorf("after training: loss %.3f and accuracy %.1f %% on the labelled graphs", loss, accuracy)
+	}
+	many := parts(ds.Graphs, samples)
+	if len(many) < 2 {
+		t.Fatalf("%d parts", len(many))
+	}
+	one := &part{batch: graph.Collate(ds.Graphs...), classes: ds.Labels()}
+	lossOne, accuracyOne := c.evaluate([]*part{one})
+	if loss, accuracy := c.evaluate(many); accuracy != accuracyOne || loss < 0.999*lossOne || loss > 1.001*lossOne {
+		t.Errorf("in parts loss %v and accuracy %v, at once %v and %v", loss, accuracy, lossOne, accuracyOne)
+	}
+}
+
+// few are flags that finish in seconds.
+var few = []string{"-seeds", "2", "-epochs", "2", "-finetune-epochs", "3", "-folds", "3", "-label-rate", "0.25"}
+
+func runOK(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	var stdout bytes.Buffer
+	if err := run(t.Context(), slices.Concat([]string{"-out", out}, few, args), &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return stdout.String()
+}
+
+// results reads results.json without the timings.
+func results(t *testing.T, dir string) []map[string]any {
+	t.Helper()
+	var rows []map[string]any
+	readJSON(t, filepath.Join(dir, "results.json"), &rows)
+	for _, r := range rows {
+		delete(r, "seconds")
+		delete(r, "graphs_per_second")
+	}
+	return rows
+}
+
+func readJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	stdout := runOK(t, dir)
+	for _, want := range []string{"no pre-training", "augmentation only", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol val", "Protocol test-max", "paired by seed"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+	rows := results(t, dir)
+	if len(rows) != 2*5 {
+		t.Errorf("%d rows in results.json, want 10", len(rows))
+	}
+	for _, r := range rows {
+		if m := r["mean"].(float64); m < 20 || m > 100 || len(r["per_seed"].([]any)) != 2 {
+			t.Errorf("%v", r)
+		}
+	}
+	var written map[string]map[string][]split
+	readJSON(t, filepath.Join(dir, "splits.json"), &written)
+	want, err := splits(dataset.Default(), 3, 0.25, protocolVal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, written["motifs"][protocolVal]); d != "" || len(written["motifs"][protocolTestMax]) != 3 {
+		t.Errorf("splits.json: %s", d)
+	}
+	for _, f := range []string{"config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "weights/motifs-specmatch-1.safetensors"} {
+		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+// TestDeterminism: equal seeds give equal results at any number of threads, and
+// when a run is taken up from weights that an earlier start left.
+func TestDeterminism(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
+	only := []string{"-method", "none,specmatch", "-protocol", "val"}
+	var first []map[string]any
+	for _, procs := range []int{1, 3} {
+		old := runtime.GOMAXPROCS(procs)
+		dir := filepath.Join(t.TempDir(), "run")
+		runOK(t, dir, only...)
+		runtime.GOMAXPROCS(old)
+		if first == nil {
+			first = results(t, dir)
+			cut(t, filepath.Join(dir, "done.jsonl"), 4) // two pre-trainings and two folds
+			runOK(t, dir, only...)
+		}
+		if d := cmp.Diff(first, results(t, dir)); d != "" {
+			t.Errorf("GOMAXPROCS %d: %s", procs, d)
+		}
+	}
+}
+
+// cut leaves the first lines of a file.
+func cut(t *testing.T, path string, lines int) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := bytes.Join(bytes.SplitAfter(data, []byte("\n"))[:lines], nil)
+	if err := os.WriteFile(path, kept, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMethodsDiffer: every method leads somewhere else, and a seed does.
+func TestMethodsDiffer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	runOK(t, dir, "-protocol", "val")
+	losses := map[string]string{}
+	data, err := os.ReadFile(filepath.Join(dir, "done.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var e struct {
+			Unit   string
+			Result tuned
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(e.Unit, "fold=0") {
+			key := cmp.Diff(nil, e.Result.Curve.Loss)
+			if other, equal := losses[key]; equal {
+				t.Errorf("%s and %s have equal losses", e.Unit, other)
+			}
+			losses[key] = e.Unit
+		}
+	}
+	if len(losses) != 2*len(methods) {
+		t.Errorf("%d curves, want %d", len(losses), 2*len(methods))
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		"want none, augmentation, graphcl, infonce or specmatch": {"-method", "untrained"},
+		"label rate 0.3": {"-label-rate", "0.3"},
+		"motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
+		"-dataset needs -data":                          {"-dataset", "NCI1"},
+		"no augmentation":                               {"-policy", "random9"},
+		"want paper or reference":                       {"-encoder", "gin"},
+	} {
+		err := run(t.Context(), args, io.Discard, io.Discard)
+		var usage *cli.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want a usage error with %q", args, err, want)
+		}
+	}
+}
