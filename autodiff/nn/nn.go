@@ -42,6 +42,11 @@ func NewBuffer(be backend.Backend, name string, rows, cols int, v float64) *Buff
 	return b
 }
 
+// BufferOf returns a buffer of a matrix that exists.
+func BufferOf(be backend.Backend, name string, value *tensor.Tensor) *Buffer {
+	return &Buffer{Name: name, Value: value, be: be}
+}
+
 // Mode says whether a layer trains or is evaluated: whether batch normalisation
 // uses the batch's statistics and updates the running ones, and whether dropout
 // drops.
