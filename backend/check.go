@@ -2,6 +2,7 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -211,11 +212,12 @@ func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *
 
 // Members returns the transpose of one-hot rows with n columns, given by their
 // categories, in compressed sparse rows: row c lists the rows of category c,
-// ascending.
-func Members(category []int32, n int) (ptr, rows []int32) {
+// ascending. It reuses the memory of ptr and rows.
+func Members(ptr, rows, category []int32, n int) ([]int32, []int32) {
 	// Two places ahead, so that filling moves every pointer to its row's start.
-	at := make([]int32, n+2)
-	rows = make([]int32, len(category))
+	at := slices.Grow(ptr[:0], n+2)[:n+2]
+	clear(at)
+	rows = slices.Grow(rows[:0], len(category))[:len(category)]
 	for _, c := range category {
 		at[c+2]++
 	}

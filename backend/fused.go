@@ -113,6 +113,9 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 
 // AdamFuser is an engine that updates many parameters as one call.
 type AdamFuser interface {
+	// SquaredNorm sets sum [1×1] to the sum of the squares of all elements of all
+	// tensors.
+	SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor)
 	// AdamAll is Adam on p[k], g[k], m[k] and v[k] for every k.
 	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
 }

@@ -1,7 +1,6 @@
 package specmatch
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -107,20 +106,11 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 // parameters are then unchanged, and after a non-finite number so are the
 // running statistics.
 func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
-	if b.Views() != 2 || b.ViewPtr[2] != 2*b.ViewPtr[1] || b.ViewPtr[1] == 0 {
-		return s, fmt.Errorf("specmatch: Step: want a batch of two equal views of at least one graph, have view pointers %v", b.ViewPtr)
+	if err := checkViews(b); err != nil {
+		return s, err
 	}
 	defer tr.tape.Reset()
-	defer func() {
-		if r := recover(); r != nil {
-			var device *backend.Error
-			if e, ok := r.(error); ok && errors.As(e, &device) {
-				err = device
-				return
-			}
-			panic(r)
-		}
-	}()
+	defer recoverDevice(&err)
 
 	start := time.Now()
 	steered := tr.Objective.Beta.Ratio > 0
@@ -129,7 +119,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	for i, x := range tr.Model.Buffers() {
 		tr.be.CopyBlock(tr.kept[i], 0, 0, x.Value, 0, 0, x.Value.Rows, x.Value.Cols)
 	}
-	lossC, lossG, z1, z2 := tr.losses(b, probe)
+	lossC, lossG, z1, z2 := tr.losses(gnn.NewBatch(tr.tape, b), probe || tr.currentBeta() > 0, probe)
 	s.LossC, s.LossG = lossC.Float(), math.NaN()
 	if lossG != nil {
 		s.LossG = lossG.Float()
@@ -176,12 +166,11 @@ func (tr *Trainer) restoreBuffers() {
 	}
 }
 
-// losses runs the model and returns L_C and, where it is needed, L_G. The
-// embeddings z1 and z2 are for a probe and may be nil without.
-func (tr *Trainer) losses(b *graph.Batch, probe bool) (lossC, lossG, z1, z2 *autodiff.Var) {
-	n := int(b.ViewPtr[1])
-	h, z := tr.Model.Forward(gnn.NewBatch(tr.tape, b), nn.Train)
-	match := probe || tr.currentBeta() > 0
+// losses runs the model and returns L_C and, with match, L_G. The embeddings z1
+// and z2 are for a probe and may be nil without.
+func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (lossC, lossG, z1, z2 *autodiff.Var) {
+	n := int(b.Host.ViewPtr[1])
+	h, z := tr.Model.Forward(b, nn.Train)
 	if tr.Objective.canFuse(z) {
 		lossC, lossG = tr.Objective.fused(z, match && tr.Objective.canFuseMatch(z))
 		if !probe && match == (lossG != nil) {
@@ -259,15 +248,31 @@ func (tr *Trainer) gradient(loss *autodiff.Var) []float64 {
 func (tr *Trainer) gradNorm() float64 {
 	sum := tr.be.Alloc(1, 1)
 	defer tr.be.Free(sum)
-	total, v := 0.0, []float64{0}
+	tr.squaredNorm(sum)
+	var v [1]float64
+	tr.be.Download(v[:], sum)
+	return math.Sqrt(v[0])
+}
+
+// squaredNorm sets sum [1×1] to Σ‖p.Grad‖² over the parameters with a gradient.
+func (tr *Trainer) squaredNorm(sum *tensor.Tensor) {
+	var grads []*tensor.Tensor
 	for _, p := range tr.Model.Parameters() {
 		if p.HasGrad() {
-			tr.be.Dot(sum, p.Grad, p.Grad)
-			tr.be.Download(v, sum)
-			total += v[0]
+			grads = append(grads, p.Grad)
 		}
 	}
-	return math.Sqrt(total)
+	if f, ok := tr.be.(backend.AdamFuser); ok {
+		f.SquaredNorm(sum, grads)
+		return
+	}
+	one := tr.be.Alloc(1, 1)
+	defer tr.be.Free(one)
+	tr.be.Fill(sum, 0)
+	for _, g := range grads {
+		tr.be.Dot(one, g, g)
+		tr.be.Axpby(sum, 1, sum, 1, one)
+	}
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -169,6 +169,9 @@ func (e *engine[T]) GINForward(l *backend.GINLayer) {
 		}
 	}
 	e.pool.do((*ginNormTask[T])(s), len(s.blocks), 1)
+	if s.y != nil {
+		clear(s.y[int(s.graphs[len(s.graphs)-1])*f:]) // padding
+	}
 }
 
 // statistics returns where the statistics of a view start.
@@ -375,6 +378,9 @@ func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	size := s.gradients()
 	s.partial = aligned(s.partial, len(s.blocks)*size)
 	e.pool.do((*ginBackwardTask[T])(s), len(s.blocks), 1)
+	if s.dx != nil {
+		clear(s.dx[int(s.graphs[len(s.graphs)-1])*s.in:])
+	}
 	total := s.mergeRows(size)
 	for _, t := range [4]*tensor.Tensor{g.W1, g.B1, g.W2, g.B2} {
 		d := e.data(t)

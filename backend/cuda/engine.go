@@ -252,9 +252,12 @@ func (e *engine) stage(op string, at pointer, n, size int, put func(dst []byte, 
 	}
 }
 
-// table copies words to the device. Within a step that is being recorded, the
-// replays copy them again, from pinned memory that the step keeps.
-func (e *engine) table(op string, at pointer, words []uint64) {
+// table returns words on the device, until it is freed. Within a step that is
+// being recorded, the replays copy them again, from pinned memory that the step
+// keeps.
+func (e *engine) table(op string, words []uint64) *tensor.Tensor {
+	t := e.scratch(len(words), 8)
+	at := pointer(e.ptr(t))
 	if !e.inRun {
 		e.stage(op, at, len(words), 8, func(mem []byte, lo, hi int) { copy(view[uint64](mem), words[lo:hi]) })
 		if e.step != nil {
@@ -262,7 +265,7 @@ func (e *engine) table(op string, at pointer, words []uint64) {
 			e.check(op, err)
 			e.step.tables = append(e.step.tables, mem)
 		}
-		return
+		return t
 	}
 	if e.step.used == len(e.step.tables) || len(e.step.tables[e.step.used]) != 8*len(words) {
 		e.fail(op, errRepeat)
@@ -271,6 +274,7 @@ func (e *engine) table(op string, at pointer, words []uint64) {
 	e.step.used++
 	copy(view[uint64](mem), words)
 	e.check(op, e.d.copyIn(at, mem))
+	return t
 }
 
 // view returns mem as numbers.

@@ -148,7 +148,7 @@ func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, 
 
 // members lists the nodes of each of n categories.
 func (e *engine) members(category []int32, n int) *backend.CSR {
-	ptr, nodes := backend.Members(category, n)
+	ptr, nodes := backend.Members(nil, nil, category, n)
 	return &backend.CSR{Rows: n, Cols: len(category), Ptr: e.Indices(ptr), Col: e.Indices(nodes)}
 }
 
@@ -158,21 +158,43 @@ func (e *engine) TrackStatistics(runningMean, runningVar, mean, variance *tensor
 		f(momentum), i(mean.Rows), i(mean.Cols))
 }
 
-// AdamAll hands the kernel a table of pointers. A recorded step takes the table
-// from pinned memory of its own at every replay.
+// The kernels over many tensors take a table of pointers: entries of
+// [tableWords] words, p, g, m, v and the number of elements, and share each
+// tensor among tableBlocks blocks.
+const (
+	tableWords  = 5
+	tableBlocks = 8
+)
+
+func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
+	backend.CheckDot(sum, sum, nil)
+	if len(ts) == 0 {
+		e.Fill(sum, 0)
+		return
+	}
+	words := make([]uint64, 0, tableWords*len(ts))
+	for _, t := range ts {
+		words = append(words, 0, e.ptr(t), 0, 0, uint64(t.Len()))
+	}
+	parts := tableBlocks * len(ts)
+	table, part := e.table("SquaredNorm", words), e.scratch(parts, 8)
+	e.launch("square_sums_many", dims{tableBlocks, uint32(len(ts)), 1}, dims{threads, 1, 1}, e.ptr(part), e.ptr(table), i(len(ts)))
+	e.blocks("sum_partials", 1, e.ptr(sum), e.ptr(part), f(1), i(parts))
+	e.Free(table)
+	e.Free(part)
+}
+
 func (e *engine) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c backend.AdamConfig) {
-	const fields, perTensor = 5, 8
 	if len(p) == 0 {
 		return
 	}
-	words := make([]uint64, 0, fields*len(p))
+	words := make([]uint64, 0, tableWords*len(p))
 	for k := range p {
 		backend.CheckAdam(p[k], g[k], m[k], v[k], rate, step)
 		words = append(words, e.ptr(p[k]), e.ptr(g[k]), e.ptr(m[k]), e.ptr(v[k]), uint64(p[k].Len()))
 	}
-	table := e.scratch(len(words), 8)
-	e.table("AdamAll", pointer(e.ptr(table)), words)
-	e.launch("adam_many", dims{perTensor, uint32(len(p)), 1}, dims{threads, 1, 1}, e.ptr(table), e.ptr(rate), e.ptr(step),
+	table := e.table("AdamAll", words)
+	e.launch("adam_many", dims{tableBlocks, uint32(len(p)), 1}, dims{threads, 1, 1}, e.ptr(table), e.ptr(rate), e.ptr(step),
 		f(c.Beta1), f(c.Beta2), f(c.Eps), f(c.WeightDecay), i(len(p)))
 	e.Free(table)
 }

@@ -1,0 +1,213 @@
+package specmatch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Recorded runs the steps of a [Trainer] without the host in between: a step is
+// recorded once for each size of batch ([backend.Backend.Capture]) and replayed
+// from then on. On a GPU a step is then one call in place of a hundred, and the
+// host prepares the next batch while the device works; on an engine that does
+// not record, it simply runs.
+//
+// Batches are padded to sizes about a fifth apart, so that few recordings do.
+// Results come one step late.
+type Recorded struct {
+	tr    *Trainer
+	steps map[stepShape]*recordedStep
+
+	beta  *tensor.Tensor // β in force [1×1]
+	set   float64        // its value
+	stats *tensor.Tensor // L_C, L_G, ‖gradient‖² [1×3]
+	late  *lateStats
+	err   error
+}
+
+// stepShape is what a recording is for.
+type stepShape struct {
+	graphs, nodes, entries, width int
+	oneHot, asymmetric, match     bool
+}
+
+type recordedStep struct {
+	in   *gnn.Inputs
+	step backend.Step
+}
+
+// lateStats are the results of a step on their way.
+type lateStats struct {
+	step    int
+	beta    float64
+	match   bool
+	pending backend.Pending
+}
+
+// NewRecorded returns an error if the trainer's objective lets the host decide
+// within a step: a steered β, or a threshold that is fixed and clamped.
+func NewRecorded(tr *Trainer) (*Recorded, error) {
+	switch m := tr.Objective.Match; {
+	case tr.Objective.Beta.Ratio > 0:
+		return nil, errors.New("specmatch: a step with a steered β (-beta auto) cannot be recorded: the host compares gradients within it")
+	case m.FixedThreshold && m.Clamp:
+		return nil, errors.New("specmatch: a step whose threshold is fixed and clamped cannot be recorded: the host compares it with quantiles within the step")
+	}
+	r := &Recorded{tr: tr, steps: map[stepShape]*recordedStep{}, beta: tr.be.Alloc(1, 1), stats: tr.be.Alloc(1, 3)}
+	tr.be.Fill(r.beta, 0)
+	tr.be.Fill(r.stats, 0)
+	return r, nil
+}
+
+// Step trains on a batch, as [Trainer.Step] does, and returns the stats of the
+// step before; ok is false if there was none. The stats have no times and no
+// probe.
+//
+// A loss or gradient that is not finite is so reported one step late, and at
+// every call from then on. The device does not wait for that: the parameters and
+// the optimizer's moments stay as they were before the bad step, whatever is
+// replayed behind it. The running statistics may have moved.
+func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
+	if r.err != nil {
+		return s, false, r.err
+	}
+	if err := checkViews(b); err != nil {
+		return s, false, err
+	}
+	defer recoverDevice(&err)
+	tr := r.tr
+	beta := tr.currentBeta()
+	if beta != r.set {
+		tr.be.Fill(r.beta, beta)
+		r.set = beta
+	}
+	shape := stepShape{
+		graphs: b.Graphs(), nodes: bucket(b.Nodes()), entries: bucket(len(b.Adj)), width: b.X.Width,
+		oneHot: b.X.OneHot(), asymmetric: b.Asymmetric, match: beta > 0,
+	}
+	if known := r.steps[shape]; known != nil {
+		known.in.Load(b)
+		err = known.step.Replay()
+	} else {
+		in := gnn.NewInputs(tr.be, b, shape.nodes, shape.entries)
+		var step backend.Step
+		if step, err = tr.be.Capture(func() { r.run(in, shape.match) }); err == nil {
+			r.steps[shape] = &recordedStep{in, step}
+		} else {
+			tr.tape.Reset()
+			in.Close()
+		}
+	}
+	if err != nil {
+		r.err = err
+		return s, false, err
+	}
+	before := r.late
+	r.late = &lateStats{tr.steps, beta, shape.match, tr.be.Fetch(r.stats)}
+	tr.steps++
+	return r.arrived(before)
+}
+
+// Last waits for the last step and returns its stats; ok is false if there was
+// none since.
+func (r *Recorded) Last() (s Stats, ok bool, err error) {
+	defer recoverDevice(&err)
+	last := r.late
+	r.late = nil
+	return r.arrived(last)
+}
+
+// run is the step: all of it on the device.
+func (r *Recorded) run(in *gnn.Inputs, match bool) {
+	tr := r.tr
+	be := tr.be
+	tr.tape.Reset()
+	nn.ZeroGrad(tr.Model)
+	lossC, lossG, _, _ := tr.losses(in.Batch(tr.tape), match, false)
+	loss := lossC
+	be.CopyBlock(r.stats, 0, 0, lossC.Value(), 0, 0, 1, 1)
+	if match {
+		be.CopyBlock(r.stats, 0, 1, lossG.Value(), 0, 0, 1, 1)
+		loss = lossC.Add(lossG.Mul(tr.tape.Const(r.beta)))
+	}
+	tr.tape.Backward(loss)
+	norm := be.Alloc(1, 1)
+	tr.squaredNorm(norm)
+	be.CopyBlock(r.stats, 0, 2, norm, 0, 0, 1, 1)
+	tr.Optimizer.Guard(norm)
+	tr.Optimizer.Guard(loss.Value())
+	be.Free(norm)
+	tr.Optimizer.Step()
+}
+
+// arrived waits for the stats of a step.
+func (r *Recorded) arrived(l *lateStats) (s Stats, ok bool, err error) {
+	if l == nil {
+		return s, false, nil
+	}
+	var v [3]float64
+	l.pending.Values(v[:])
+	s = Stats{LossC: v[0], LossG: math.NaN(), Beta: l.beta, Loss: v[0]}
+	if l.match {
+		s.LossG = v[1]
+		s.Loss += l.beta * v[1]
+	}
+	switch norm := math.Sqrt(v[2]); {
+	case !finite(s.Loss):
+		r.err = &NonFiniteError{Step: l.step, What: "the loss", Value: s.Loss}
+	case !finite(norm):
+		r.err = &NonFiniteError{Step: l.step, What: "the gradient's norm", Value: norm}
+	}
+	return s, true, r.err
+}
+
+// Close gives the memory of the recordings back; the trainer goes on without.
+func (r *Recorded) Close() error {
+	var errs []error
+	r.tr.tape.Reset()
+	for _, s := range r.steps {
+		errs = append(errs, s.step.Close())
+		s.in.Close()
+	}
+	r.tr.be.Free(r.beta)
+	r.tr.be.Free(r.stats)
+	r.steps = nil
+	return errors.Join(errs...)
+}
+
+// bucket returns the size to which n nodes or entries are padded: a multiple of
+// 64, each about a fifth above the one before.
+func bucket(n int) int {
+	const unit = 64
+	size := unit
+	for size < n {
+		size += max(unit, size/5/unit*unit)
+	}
+	return size
+}
+
+// checkViews returns an error unless b has two equal views.
+func checkViews(b *graph.Batch) error {
+	if b.Views() != 2 || b.ViewPtr[2] != 2*b.ViewPtr[1] || b.ViewPtr[1] == 0 {
+		return fmt.Errorf("specmatch: Step: want a batch of two equal views of at least one graph, have view pointers %v", b.ViewPtr)
+	}
+	return nil
+}
+
+// recoverDevice turns the panic of a device that failed into an error.
+func recoverDevice(err *error) {
+	if r := recover(); r != nil {
+		var device *backend.Error
+		if e, ok := r.(error); ok && errors.As(e, &device) {
+			*err = device
+			return
+		}
+		panic(r)
+	}
+}

@@ -1,0 +1,223 @@
+package specmatch_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// onRecording runs f on ref and on every engine with fused operators.
+func onRecording(t *testing.T, f func(t *testing.T, open func() backend.Backend)) {
+	t.Run("ref", func(t *testing.T) { f(t, ref.New) })
+	for _, open := range fusing {
+		for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
+			t.Run(fmt.Sprint(open(p).Name(), " ", p), func(t *testing.T) { f(t, func() backend.Backend { return open(p) }) })
+		}
+	}
+}
+
+// recordedBatches have sizes on both sides of a step of the padding, and the
+// first size more than once.
+func recordedBatches(dense bool) (bs []*graph.Batch) {
+	for k, n := range []int{7, 7, 12, 7, 12, 7} {
+		b := randomBatch(uint64(20+k), n)
+		if dense {
+			b.Densify(b.Nodes())
+		}
+		bs = append(bs, b)
+	}
+	return bs
+}
+
+func recorded(t *testing.T, tr *specmatch.Trainer) *specmatch.Recorded {
+	t.Helper()
+	r, err := specmatch.NewRecorded(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// trainRecorded runs the steps and returns their stats.
+func trainRecorded(t *testing.T, r *specmatch.Recorded, bs []*graph.Batch) (all []specmatch.Stats) {
+	t.Helper()
+	collect := func(s specmatch.Stats, ok bool, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			all = append(all, s)
+		}
+	}
+	for _, b := range bs {
+		collect(r.Step(b))
+	}
+	collect(r.Last())
+	if _, ok, err := r.Last(); ok || err != nil {
+		t.Errorf("a second Last gives stats %v, error %v", ok, err)
+	}
+	return all
+}
+
+func runningStatistics(be backend.Backend, m *specmatch.Model) (all []float64) {
+	for _, b := range m.Buffers() {
+		v := make([]float64, b.Value.Len())
+		be.Download(v, b.Value)
+		all = append(all, v...)
+	}
+	return all
+}
+
+// TestRecordedIsStep compares recorded steps on padded batches with the trainer's
+// own steps: padding reaches nothing.
+func TestRecordedIsStep(t *testing.T) {
+	for _, dense := range []bool{false, true} {
+		for _, beta := range []specmatch.BetaSchedule{{}, {Beta: 0.03}, {Beta: 0.05, WarmupSteps: 3}} {
+			t.Run(fmt.Sprintf("dense %v, β %v", dense, beta), func(t *testing.T) {
+				onRecording(t, func(t *testing.T, open func() backend.Backend) {
+					be := open()
+					tol := 1e-10
+					if be.Precision() == tensor.Float32 {
+						tol = 1e-3
+					}
+					o := objective(0)
+					o.Beta = beta
+					eager := specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01)
+					var want []specmatch.Stats
+					for _, b := range recordedBatches(dense) {
+						s, err := eager.Step(b, false)
+						if err != nil {
+							t.Fatal(err)
+						}
+						want = append(want, s)
+					}
+					tr := specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01)
+					before := be.InUse()
+					r := recorded(t, tr)
+					got := trainRecorded(t, r, recordedBatches(dense))
+					if len(got) != len(want) {
+						t.Fatalf("%d stats of %d steps", len(got), len(want))
+					}
+					near := func(what string, got, want float64) {
+						t.Helper()
+						if !(math.Abs(got-want) <= tol*max(1, math.Abs(want))) && !(math.IsNaN(got) && math.IsNaN(want)) {
+							t.Errorf("%s is %v, want %v", what, got, want)
+						}
+					}
+					for k, w := range want {
+						near(fmt.Sprint("loss of step ", k), got[k].Loss, w.Loss)
+						near(fmt.Sprint("L_C of step ", k), got[k].LossC, w.LossC)
+						near(fmt.Sprint("L_G of step ", k), got[k].LossG, w.LossG)
+						near(fmt.Sprint("β of step ", k), got[k].Beta, w.Beta)
+					}
+					wantWeights := weights(eager.Model)
+					for k, v := range weights(tr.Model) {
+						near(fmt.Sprint("weight ", k), v, wantWeights[k])
+					}
+					wantRunning := runningStatistics(be, eager.Model)
+					for k, v := range runningStatistics(be, tr.Model) {
+						near(fmt.Sprint("running statistic ", k), v, wantRunning[k])
+					}
+					if err := r.Close(); err != nil {
+						t.Error(err)
+					}
+					if n := be.InUse() - before; n != 0 {
+						t.Errorf("%d bytes in use after Close", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestReplayIsStep: a step that is replayed gives the bits of one that is run for
+// the first time on the same padded batch.
+func TestReplayIsStep(t *testing.T) {
+	onRecording(t, func(t *testing.T, open func() backend.Backend) {
+		train := func(fresh bool) (*specmatch.Model, []specmatch.Stats) {
+			be := open()
+			tr := specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01)
+			r := recorded(t, tr)
+			var all []specmatch.Stats
+			for _, b := range recordedBatches(false) {
+				all = append(all, trainRecorded(t, r, []*graph.Batch{b})...)
+				if fresh { // so the next step is not a replay
+					if err := r.Close(); err != nil {
+						t.Fatal(err)
+					}
+					r = recorded(t, tr)
+				}
+			}
+			return tr.Model, all
+		}
+		replayed, got := train(false)
+		run, want := train(true)
+		for k := range want {
+			if got[k].Loss != want[k].Loss {
+				t.Errorf("loss of step %d is %v, want the bits of %v", k, got[k].Loss, want[k].Loss)
+			}
+		}
+		w := weights(run)
+		for k, v := range weights(replayed) {
+			if v != w[k] {
+				t.Fatalf("weight %d is %v, want the bits of %v", k, v, w[k])
+			}
+		}
+	})
+}
+
+// TestRecordedNonFinite: a bad step is reported late, and has changed nothing.
+func TestRecordedNonFinite(t *testing.T) {
+	onRecording(t, func(t *testing.T, open func() backend.Backend) {
+		be := open()
+		tr := specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01)
+		r := recorded(t, tr)
+		bs := recordedBatches(true)
+		trainRecorded(t, r, bs[:2])
+		before := weights(tr.Model)
+		bad := recordedBatches(true)[2]
+		bad.X.Dense[5] = float32(math.NaN())
+		if _, _, err := r.Step(bad); err != nil {
+			t.Fatalf("the bad step failed at once, with %v", err)
+		}
+		_, _, err := r.Step(bs[3])
+		var e *specmatch.NonFiniteError
+		if !errors.As(err, &e) || e.Step != 2 || e.What != "the loss" {
+			t.Errorf("behind a loss that is NaN at step 2, the error is %v", err)
+		}
+		if _, _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() {
+			t.Errorf("then the error is %v, want %v", again, err)
+		}
+		for k, v := range weights(tr.Model) {
+			if v != before[k] {
+				t.Fatalf("weight %d went from %v to %v", k, before[k], v)
+			}
+		}
+	})
+}
+
+// TestRecordedRefuses what the host decides.
+func TestRecordedRefuses(t *testing.T) {
+	be := ref.New()
+	steered := objective(0)
+	steered.Beta.Ratio = 0.2
+	clamped := objective(0.1)
+	clamped.Match.FixedThreshold, clamped.Match.Clamp = true, true
+	for want, o := range map[string]specmatch.Objective{"steered β": steered, "fixed and clamped": clamped} {
+		if _, err := specmatch.NewRecorded(specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one about %q", err, want)
+		}
+	}
+	r := recorded(t, specmatch.NewTrainer(be, smallModel(be, 1), objective(0), 0.01))
+	if _, _, err := r.Step(graph.Collate(randomGraphs(1, 3)...)); err == nil || !strings.Contains(err.Error(), "two equal views") {
+		t.Errorf("a batch of one view gives %v", err)
+	}
+}
