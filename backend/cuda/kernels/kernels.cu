@@ -323,13 +323,13 @@ KERNEL(axpby, real *d, const real *a, const real *b, double alpha, double beta, 
 	}
 }
 
-// Bias and ReLU of a wide layer behind cuBLAS: d_ij += bias_j, then ReLU if
-// asked. flat over n = rows·cols, in place. Moves 2n.
-KERNEL(bias_relu, real *d, const real *bias, int relu, int cols, unsigned n) {
+// Bias and ReLU of a wide layer behind cuBLAS: d_ij = a_ij + bias_j, then ReLU if
+// asked. flat over n = rows·cols; d may be a. Moves 2n.
+KERNEL(bias_relu, real *d, const real *a, const real *bias, int relu, int cols, unsigned n) {
 	unsigned i = flat_first();
-	if (aligned(d) && aligned(bias) && cols % 4 == 0) {
+	if (aligned(d) && aligned(a) && aligned(bias) && cols % 4 == 0) {
 		for (unsigned q = i; q < n / 4; q += flat_step()) {
-			real4 x = load4(d + 4 * q, true);
+			real4 x = load4(a + 4 * q, true);
 			const real4 y = load4(bias + 4 * q % cols, true);
 			for (int k = 0; k < 4; k++) {
 				x.v[k] += y.v[k];
@@ -340,7 +340,7 @@ KERNEL(bias_relu, real *d, const real *bias, int relu, int cols, unsigned n) {
 		i += n & ~3u;
 	}
 	for (; i < n; i += flat_step()) {
-		const real x = d[i] + bias[i % cols];
+		const real x = a[i] + bias[i % cols];
 		d[i] = relu ? unary_op(RELU, x) : x;
 	}
 }
@@ -484,6 +484,23 @@ INLINE void adam_range(real *p, const real *g, real *m, real *v, const real *rat
 KERNEL(adam, real *p, const real *g, real *m, real *v, const real *rate, const real *step,
 	double beta1, double beta2, double eps, double wd, unsigned n) {
 	adam_range(p, g, m, v, rate, step, beta1, beta2, eps, wd, n);
+}
+
+// Squares of many tensors, first part: part[8k+b] = Σ g² over share b of eight of
+// tensor k, in double; words 5k+1 and 5k+4 of the table are g and n. Grid
+// (8, count) of blocks of 256 threads. Moves the elements once.
+KERNEL(square_sums_many, double *part, const uint64 *table, int count) {
+	const uint64 *t = table + 5 * blockIdx.y;
+	const real *g = (const real *)t[1];
+	const int end = chunk_bound((int)t[4], blockIdx.x + 1, gridDim.x);
+	double sum = 0;
+	for (int i = chunk_bound((int)t[4], blockIdx.x, gridDim.x) + threadIdx.x; i < end; i += 256) {
+		sum += (double)g[i] * g[i];
+	}
+	sum = block_sum(sum);
+	if (threadIdx.x == 0) {
+		part[gridDim.x * blockIdx.y + blockIdx.x] = sum;
+	}
 }
 
 // Adam on many tensors: words 5k..5k+4 of the table are p, g, m, v and n of
@@ -1142,6 +1159,93 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 			v += k1 * dy[at];
 		}
 		d[at] = g < ngraphs && x > 0 ? v : (real)0;
+	}
+}
+
+// Batch norm by itself (backend.Norm): y_i = scale·x_i + shift with the map of
+// the row's group (norm_coefficients), then ReLU if asked; 0 behind the last
+// group. flat over rows·cols. Moves 2·rows·cols.
+KERNEL(norm_apply, real *y, const real *x, const real *coef, const int *groups, int relu, int ngroups, int rows, int cols) {
+	for (unsigned e = flat_first(); e < (unsigned)rows * cols; e += flat_step()) {
+		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
+		real v = 0;
+		if (g < ngroups) {
+			v = coef[2 * g * cols + j] * x[e] + coef[(2 * g + 1) * cols + j];
+			v = relu ? unary_op(RELU, v) : v;
+		}
+		y[e] = v;
+	}
+}
+
+// Its gradient, sums over the chunks of the groups: row g·chunks+k of part
+// [·×2·cols] is Σ d_i and, behind it, Σ d_i·(x_i - μ_g), with d = dy, or dy where
+// y > 0 if y is not null. tile, grid (ngroups·chunks, ⌈cols/32⌉). Moves
+// 2·rows·cols, or 3 with y.
+KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ y, const real *__restrict__ x,
+	const real *__restrict__ mean, const int *__restrict__ groups, int chunks, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks, n = groups[g + 1] - groups[g];
+	const int first = groups[g] + chunk_bound(n, k, chunks), end = groups[g] + chunk_bound(n, k + 1, chunks);
+	real sum = 0, proj = 0;
+	if (c.inside()) {
+		const real mu = mean[g * cols + c.col];
+#pragma unroll 4
+		for (int i = first + c.group; i < end; i += c.groups) {
+			const long long at = (long long)i * cols + c.col;
+			const real d = y ? binary_op(GATE, dy[at], y[at]) : dy[at];
+			sum += d;
+			proj += d * (x[at] - mu);
+		}
+	}
+	sum = column_sum(c, sum);
+	proj = column_sum(c, proj);
+	if (c.first()) {
+		part += (long long)blockIdx.x * 2 * cols;
+		part[c.col] = sum;
+		part[cols + c.col] = proj;
+	}
+}
+
+// The coefficients of dx = k1·d + k2 + k3·x, as norm_grad_coefficients, from the
+// sums of group_grad_partials; dgamma and dbeta. flat over cols. Moves
+// 2·ngroups·chunks·cols.
+KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const real *part, const real *mean, const real *var, const real *gamma,
+	const int *groups, double eps, int ngroups, int chunks, int cols) {
+	for (int j = flat_first(); j < cols; j += flat_step()) {
+		double gamma_total = 0, beta_total = 0;
+		for (int g = 0; g < ngroups; g++) {
+			const real *p = part + (long long)g * chunks * 2 * cols + j;
+			double sum = 0, proj = 0;
+#pragma unroll 8
+			for (int k = 0; k < chunks; k++) {
+				sum += p[(long long)k * 2 * cols];
+				proj += p[(long long)k * 2 * cols + cols];
+			}
+			const int n = groups[g + 1] - groups[g];
+			const double rstd = rsqrt(var[g * cols + j] + eps), k1 = gamma[j] * rstd;
+			const double k3 = n > 0 ? -k1 * rstd * rstd * proj / n : 0, k2 = n > 0 ? -k1 * sum / n - k3 * mean[g * cols + j] : 0;
+			coef[3 * g * cols + j] = (real)k1;
+			coef[(3 * g + 1) * cols + j] = (real)k2;
+			coef[(3 * g + 2) * cols + j] = (real)k3;
+			gamma_total += proj * rstd;
+			beta_total += sum;
+		}
+		dgamma[j] = (real)gamma_total;
+		dbeta[j] = (real)beta_total;
+	}
+}
+
+// dx_i = k1·d_i + k2 + k3·x_i, 0 behind the last group. flat over rows·cols.
+// Moves 3·rows·cols, or 4 with y.
+KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x, const real *coef, const int *groups, int ngroups, int rows, int cols) {
+	for (unsigned e = flat_first(); e < (unsigned)rows * cols; e += flat_step()) {
+		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
+		real v = 0;
+		if (g < ngroups) {
+			const real d = y ? binary_op(GATE, dy[e], y[e]) : dy[e];
+			v = coef[3 * g * cols + j] * d + coef[(3 * g + 1) * cols + j] + coef[(3 * g + 2) * cols + j] * x[e];
+		}
+		dx[e] = v;
 	}
 }
 

@@ -72,12 +72,13 @@ func TestBinary(t *testing.T) {
 			}
 			row := b.random(cols)
 			for relu := range 2 {
-				b.flat("bias_relu", n, inOut(a, generate(n, func(i int) float64 {
+				biased := generate(n, func(i int) float64 {
 					if x := a[i] + row[i%cols]; relu == 0 || x > 0 {
 						return x
 					}
 					return 0
-				})), in(row), relu, cols, n)
+				})
+				b.flat("bias_relu", n, out(biased), in(a), in(row), relu, cols, n)
 			}
 		}
 	})
