@@ -15,7 +15,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -108,7 +107,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if len(x.data.Datasets) == 0 {
-		if err := shrink(flags.FlagSet); err != nil {
+		if err := flags.SetUngiven(small); err != nil {
 			return err
 		}
 	}
@@ -144,20 +143,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return x.report(stdout, jobs)
-}
-
-// shrink sets the flags that were not given to the small settings.
-func shrink(f *flag.FlagSet) error {
-	given := map[string]bool{}
-	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
-	for name, value := range small {
-		if !given[name] {
-			if err := f.Set(name, value); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // labelledSet is a data set with degrees among its features, and its folds by

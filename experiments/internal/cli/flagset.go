@@ -90,6 +90,22 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
+// SetUngiven sets the flags among values that neither the command line nor the
+// environment has set: defaults that depend on other flags.
+func (f *FlagSet) SetUngiven(values map[string]string) error {
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	for name, value := range values {
+		if given[name] {
+			continue
+		}
+		if err := f.Set(name, value); err != nil {
+			return fmt.Errorf("cli: default of -%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // help prints the synopsis, the examples, and every flag with its default.
 func (f *FlagSet) help(w io.Writer) error {
 	var b bytes.Buffer

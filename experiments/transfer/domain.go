@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/progress"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/pretext"
+)
+
+// domain is what differs between molecules and proteins.
+type domain struct {
+	corpus []*graph.Graph
+	sets   []*taskSet
+	view   augment.Augmentation
+	// encoder returns an encoder; tuned is the form that is fine-tuned, with
+	// dropout.
+	encoder func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder
+	masking func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task
+	// Of context prediction, see pretext.ContextPrediction.
+	hops, inner, outer int
+}
+
+// encoder is an encoder of graphs and of their nodes.
+type encoder interface {
+	specmatch.Encoder
+	pretext.Encoder
+}
+
+// taskSet is a set of graphs to fine-tune on, with yes-or-no labels for tasks.
+type taskSet struct {
+	name   string
+	graphs []*graph.Graph
+	tasks  int
+	labels []int8 // [graphs×tasks]: 1, -1, or 0 for missing
+	split  dataset.Split
+}
+
+// The random streams beside those of the views.
+const (
+	purposeInit augment.Purpose = 1<<32 + iota
+	purposeCorpus
+	purposeTask
+	purposeHead
+)
+
+// splitSeed is the seed of the division of proteins, as of Hu et al.'s.
+const splitSeed = 42
+
+// openDomain reads the corpus and the sets.
+func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, error) {
+	if (len(x.data.Datasets) > 0 || x.source.Domain == domainBio) && x.data.Dir == "" {
+		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz, or for bio NAME_edges.csv and NAME_labels.csv")
+	}
+	d, err := domain{}, error(nil)
+	if x.source.Domain == domainBio {
+		d, err = x.openProteins()
+	} else {
+		d, err = x.openMolecules(ctx, stderr)
+	}
+	if err != nil {
+		return d, err
+	}
+	if n := x.source.Size; n > 0 && n < len(d.corpus) {
+		order := dataset.Permutation(nil, len(d.corpus), augment.Stream(0, purposeCorpus, 0, 0))
+		kept := make([]*graph.Graph, n)
+		for i, k := range order[:n] {
+			kept[i] = d.corpus[k]
+		}
+		d.corpus = kept
+	}
+	if len(d.corpus) < 2 {
+		return d, cli.Usagef("-corpus: %d graphs; there is nothing to contrast", len(d.corpus))
+	}
+	return d, nil
+}
+
+func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domain, error) {
+	d := domain{
+		view: augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}},
+		encoder: func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder {
+			c := gnn.ChemGINConfig{Hidden: m.Hidden, Layers: m.Layers}
+			if tuned {
+				c.Dropout = m.Dropout
+			}
+			return gnn.NewChemGIN(be, c, rng)
+		},
+		masking: func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task {
+			return pretext.NewAtomMasking(be, e, width, rng)
+		},
+		hops: 5, inner: 4, outer: 7,
+	}
+	if x.source.Corpus == "" && len(x.data.Datasets) == 0 {
+		set, err := toy(smallMolecules)
+		if err != nil {
+			return d, err
+		}
+		d.corpus, d.sets = set.graphs, []*taskSet{set}
+		return d, nil
+	}
+	if x.source.Corpus == "" {
+		set, err := toy(smallMolecules)
+		if err != nil {
+			return d, err
+		}
+		d.corpus = set.graphs
+		if x.pretrains() {
+			return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
+		}
+	} else {
+		bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
+		corpus, err := dataset.OpenCorpus(ctx, x.source.Corpus, dataset.CorpusOptions{
+			Cache: x.source.Cache, Progress: func(rows int) { bar.Message("%d molecules read", rows) },
+		})
+		bar.Stop()
+		if err != nil {
+			return d, err
+		}
+		if corpus.Dropped > 0 {
+			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, corpus.Dropped, corpus.Rows, corpus.Reasons[0])
+		}
+		d.corpus = corpus.Graphs
+	}
+	for _, name := range x.data.Datasets {
+		m, err := dataset.OpenMoleculeNet(ctx, x.data.Dir, name)
+		if err != nil {
+			return d, err
+		}
+		if len(m.Dropped) > 0 {
+			fmt.Fprintf(stderr, "%s: %d molecules cannot be used, such as %v\n", name, len(m.Dropped), m.Dropped[0])
+		}
+		split, err := dataset.ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
+		if err != nil {
+			return d, err
+		}
+		d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
+	}
+	return d, nil
+}
+
+// pretrains reports whether any method has a pre-training.
+func (x *experiment) pretrains() bool {
+	for _, m := range x.source.Methods {
+		if m != methodNone {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *experiment) openProteins() (domain, error) {
+	d := domain{
+		view: augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}, augment.EdgePerturbation{Ratio: 0.2}},
+		encoder: func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder {
+			c := gnn.BioGINConfig{Hidden: m.Hidden, Layers: m.Layers, Center: tuned}
+			if tuned {
+				c.Dropout = m.Dropout
+			}
+			return gnn.NewBioGIN(be, c, rng)
+		},
+		masking: func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task {
+			return pretext.NewEdgeMasking(be, e, width, rng)
+		},
+		hops: 1, inner: 0, outer: 2, // within ego networks of two steps
+	}
+	if x.source.Corpus == "" {
+		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")
+	}
+	corpus, err := dataset.OpenNetwork(x.data.Dir, x.source.Corpus)
+	if err != nil {
+		return d, err
+	}
+	d.corpus = corpus.EgoNetworks(dataset.EgoConfig{}, splitSeed)
+	for _, name := range x.data.Datasets {
+		n, err := dataset.OpenNetwork(x.data.Dir, name)
+		if err != nil {
+			return d, err
+		}
+		if len(n.Tasks) == 0 {
+			return d, cli.Usagef("-dataset %s: the network has no labels (%s)", name, filepath.Join(x.data.Dir, name+"_labels.csv"))
+		}
+		set := &taskSet{name: name, graphs: n.EgoNetworks(dataset.EgoConfig{}, splitSeed), tasks: len(n.Tasks), labels: n.Labels}
+		set.split = randomSplit(len(set.graphs), splitSeed)
+		d.sets = append(d.sets, set)
+	}
+	return d, nil
+}
+
+// randomSplit divides n samples into 80, 10 and 10 %.
+func randomSplit(n int, seed uint64) dataset.Split {
+	order := dataset.Permutation(nil, n, augment.Stream(seed, purposeCorpus, 1, 0))
+	train, valid := n*8/10, n*9/10
+	return dataset.Split{Train: order[:train], Valid: order[train:valid], Test: order[valid:]}
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// tiny are the arguments of a run of seconds.
+func tiny(out string, more ...string) []string {
+	return append([]string{"-out", out, "-hidden", "8", "-layers", "2", "-corpus-size", "300", "-batch", "64", "-epochs", "2", "-finetune-epochs", "2", "-finetune-batch", "128", "-seeds", "2"}, more...)
+}
+
+func TestRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), tiny(out), &stdout, &stderr); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	data, err := os.ReadFile(filepath.Join(out, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []rundir.Row
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		seen[r.Protocol+"/"+r.Method] = true
+		if r.Metric != "roc-auc" || len(r.PerSeed) != 2 || !(r.Mean > 20 && r.Mean <= 100) {
+			t.Errorf("row %+v", r)
+		}
+	}
+	for _, p := range protocols {
+		for _, m := range methods {
+			if !seen[p+"/"+m] {
+				t.Errorf("no row for %s, %s", p, m)
+			}
+		}
+	}
+	// Again: everything comes from the journal, and the tables are the same.
+	var again bytes.Buffer
+	if err := run(t.Context(), tiny(out), &again, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(stdout.String(), again.String()); d != "" {
+		t.Errorf("the second report differs:\n%s", d)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no data":        {[]string{"-dataset", "bace"}, "-data"},
+		"no corpus":      {[]string{"-dataset", "bace", "-data", t.TempDir()}, "-corpus is needed"},
+		"bio, no corpus": {[]string{"-domain", "bio", "-data", t.TempDir()}, "-corpus"},
+		"method":         {[]string{"-method", "magic"}, "magic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := run(t.Context(), c.args, &bytes.Buffer{}, &bytes.Buffer{})
+			var usage *cli.UsageError
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want a usage error with %q", err, c.want)
+			}
+		})
+	}
+	err := run(t.Context(), []string{"-dataset", "bace", "-data", t.TempDir(), "-method", "none"}, &bytes.Buffer{}, &bytes.Buffer{})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a set that is not there: %v", err)
+	}
+}
+
+// TestProteins runs the whole on a made-up network.
+func TestProteins(t *testing.T) {
+	dir := t.TempDir()
+	var edges, labels strings.Builder
+	edges.WriteString("u,v,a,b\n")
+	labels.WriteString("node,t0,t1\n")
+	for i := range 60 {
+		for _, j := range []int{(i + 1) % 60, (i + 7) % 60} {
+			edges.WriteString(strings.Join([]string{strconv.Itoa(min(i, j)), strconv.Itoa(max(i, j)), strconv.Itoa(i % 2), strconv.Itoa(j % 2)}, ",") + "\n")
+		}
+		labels.WriteString(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(i % 2), strconv.Itoa(i / 3 % 2)}, ",") + "\n")
+	}
+	for name, text := range map[string]string{"net_edges.csv": edges.String(), "net_labels.csv": labels.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	err := run(t.Context(), tiny(filepath.Join(dir, "run"), "-domain", "bio", "-corpus", "net", "-dataset", "net", "-data", dir, "-batch", "16"), &stdout, &stderr)
+	if err != nil || !strings.Contains(stdout.String(), "SpecMatch-CL") {
+		t.Errorf("%v\n%s%s", err, &stdout, &stderr)
+	}
+	bare := filepath.Join(dir, "bare_edges.csv")
+	if err := os.WriteFile(bare, []byte("u,v\n0,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err = run(t.Context(), []string{"-domain", "bio", "-corpus", "net", "-dataset", "bare", "-data", dir}, &stdout, &stderr)
+	if err == nil || !strings.Contains(err.Error(), "no labels") {
+		t.Errorf("a network without labels: %v", err)
+	}
+}
+
+// newExperiment is an experiment on toy molecules in a run directory of its own.
+func newExperiment(t *testing.T) *experiment {
+	t.Helper()
+	x := &experiment{
+		source: source{Domain: domainChem},
+		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
+		recipe: cli.Recipe{Epochs: 3, Batch: 20, LR: 0.01, Seeds: 1},
+		model:  model{Hidden: 8, Layers: 2, Dropout: 0.5},
+		fine:   fine{Epochs: 2, Batch: 32, LR: 0.01},
+		engine: cli.Engine{Backend: "cpu"},
+	}
+	var err error
+	if x.domain, err = x.openDomain(t.Context(), &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	x.domain.corpus = x.domain.corpus[:130]
+	flags := cli.NewFlagSet("transfer", synopsis, "")
+	x.dir, err = rundir.Open(rundir.Options{Experiment: "transfer", Datasets: []string{"toy"}, Flags: flags.FlagSet, Seeds: 1, Engine: "cpu", Out: filepath.Join(t.TempDir(), "run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.dir.Close() })
+	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestResume: pre-training that was interrupted in the middle of an epoch and taken
+// up again leaves the same weights and losses as without interruption.
+func TestResume(t *testing.T) {
+	quiet := func(string, ...any) {}
+	for _, method := range []string{cli.SpecMatch, methodMasking, methodContext} {
+		t.Run(method, func(t *testing.T) {
+			x := newExperiment(t)
+			want, err := x.pretrain(t.Context(), method, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights, err := os.ReadFile(x.weights(method))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			x = newExperiment(t)
+			x.source.Checkpoint = 1 << 62
+			ctx, cancel := context.WithCancel(t.Context())
+			calls := 0
+			_, err = x.interrupt(ctx, method, func() {
+				if calls++; calls == 10 { // of 7 an epoch
+					cancel()
+				}
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("interrupted: %v", err)
+			}
+			meta, err := nn.ReadMetadata(x.checkpoint(method))
+			if err != nil || meta["epoch"] != "1" || meta["batches"] == "0" {
+				t.Fatalf("checkpoint at %v, %v", meta, err)
+			}
+			got, err := x.pretrain(t.Context(), method, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want.Loss, got.Loss); d != "" {
+				t.Errorf("losses: %s", d)
+			}
+			again, err := os.ReadFile(x.weights(method))
+			if err != nil || !bytes.Equal(weights, again) {
+				t.Errorf("the weights differ (%v)", err)
+			}
+		})
+	}
+}
+
+// interrupt is pretrain with a function that is called before every step.
+func (x *experiment) interrupt(ctx context.Context, method string, before func()) (pretrained, error) {
+	x.beforeStep = before
+	defer func() { x.beforeStep = nil }()
+	return x.pretrain(ctx, method, func(string, ...any) {})
+}
+
+// TestViewsDiffer: the two views of a graph never share random state, as they do in
+// the code that the published figures come from.
+func TestViewsDiffer(t *testing.T) {
+	x := newExperiment(t)
+	c := augment.Collator{Views: []augment.Augmentation{x.domain.view, x.domain.view}}
+	samples := make([]int, len(x.domain.corpus))
+	for i := range samples {
+		samples[i] = i
+	}
+	var first, second graph.Batch
+	c.Collate(&first, x.domain.corpus, samples, 0)
+	c.Collate(&second, x.domain.corpus, samples, 1)
+	same, repeated := 0, 0
+	nodes := func(b *graph.Batch, g int) []int32 { return b.X.Category[b.GraphPtr[g]:b.GraphPtr[g+1]] }
+	n := len(samples)
+	for g := range n {
+		if slices.Equal(nodes(&first, g), nodes(&first, n+g)) {
+			same++
+		}
+		if slices.Equal(nodes(&first, g), nodes(&second, g)) {
+			repeated++
+		}
+	}
+	if same > n/2 || repeated > n/2 {
+		t.Errorf("of %d graphs %d have two equal views and %d the same view in two epochs", n, same, repeated)
+	}
+}
+
+// TestLoss compares the loss with its definition, with labels missing.
+func TestLoss(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	x := newExperiment(t)
+	set := x.domain.sets[0]
+	set.labels[0], set.labels[5] = 0, 0
+	e := x.domain.encoder(be, x.model, false, augment.Stream(1, purposeInit, 0, 0))
+	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be), output: nn.NewLinear(be, "predictor", e.Width(), 2, nn.KaimingUniform, augment.Stream(1, purposeHead, 0, 0))}
+	samples := []int{0, 1, 2, 3}
+	batch := func() *graph.Batch { return graph.Collate(set.graphs[:4]...) }
+	got := p.loss(batch(), set, samples)
+	// The logits, from the gradient-free side: the loss of one label at a time.
+	want, count := 0.0, 0
+	for i := range 4 {
+		for task := range 2 {
+			l := set.labels[2*i+task]
+			if l == 0 {
+				continue
+			}
+			count++
+			one := &taskSet{graphs: set.graphs, tasks: 2, labels: make([]int8, len(set.labels))}
+			one.labels[2*i+task] = l
+			want += p.loss(batch(), one, samples).Float()
+			// Both answers together have a cross-entropy of at least 2·ln 2.
+			other := &taskSet{graphs: set.graphs, tasks: 2, labels: make([]int8, len(set.labels))}
+			other.labels[2*i+task] = -l
+			yes, no := p.loss(batch(), one, samples).Float(), p.loss(batch(), other, samples).Float()
+			if math.Abs(math.Exp(-yes)+math.Exp(-no)-1) > 1e-12 {
+				t.Errorf("graph %d, task %d: the probabilities of yes and no are %v and %v", i, task, math.Exp(-yes), math.Exp(-no))
+			}
+		}
+	}
+	if math.Abs(got.Float()-want/float64(count)) > 1e-12 {
+		t.Errorf("loss %v, want %v", got.Float(), want/float64(count))
+	}
+	none := &taskSet{graphs: set.graphs, tasks: 2, labels: make([]int8, len(set.labels))}
+	if p.loss(batch(), none, samples) != nil {
+		t.Error("a loss without labels")
+	}
+}
+
+func TestChoose(t *testing.T) {
+	nan := rundir.Float(math.NaN())
+	r := tuned{Valid: []rundir.Float{nan, 60, 80, 80, 70}, Test: []rundir.Float{1, 2, 3, 4, 5}}
+	if auc, epoch := r.choose(protocolLast); auc != 5 || epoch != 5 {
+		t.Errorf("last: %v at %d", auc, epoch)
+	}
+	if auc, epoch := r.choose(protocolBest); auc != 3 || epoch != 3 {
+		t.Errorf("best: %v at %d", auc, epoch)
+	}
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/pretext"
+)
+
+// pretrained is what pre-training leaves in the journal, beside its weights.
+type pretrained struct {
+	Seconds         float64 // since the last interruption
+	GraphsPerSecond rundir.Float
+	Loss            []rundir.Float // by epoch
+}
+
+// weights is where the pre-trained encoder of a method lies, and checkpoint where
+// its training stands.
+func (x *experiment) weights(method string) string {
+	return x.dir.Join("weights", method+".safetensors")
+}
+
+func (x *experiment) checkpoint(method string) string {
+	return x.dir.Join("weights", method+".checkpoint.safetensors")
+}
+
+// pretrainAll is the first half of the experiment.
+func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[string]pretrained, error) {
+	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
+		return nil, err
+	}
+	var list []units.Unit[pretrained]
+	var of []string
+	for _, method := range x.source.Methods {
+		if method == methodNone {
+			continue
+		}
+		of = append(of, method)
+		list = append(list, units.Unit[pretrained]{Name: "pretrain/" + method, Run: func(ctx context.Context, say units.Say) (pretrained, error) {
+			return x.pretrain(ctx, method, say)
+		}})
+	}
+	results, err := units.Run(ctx, x.dir, stderr, list)
+	if err != nil {
+		return nil, err
+	}
+	trained := map[string]pretrained{}
+	for i, r := range results {
+		trained[of[i]] = r
+	}
+	return trained, nil
+}
+
+// stepper trains an encoder on batches.
+type stepper struct {
+	encoder encoder
+	all     nn.Module // the encoder and what it is trained with
+	adam    *optim.Adam
+	views   []augment.Augmentation
+	// step trains on the k-th batch of an epoch and returns its loss.
+	step func(b *graph.Batch, epoch, k int) (float64, error)
+}
+
+// stepper returns how a method trains.
+func (x *experiment) stepper(be backend.Backend, method string) *stepper {
+	rng := augment.Stream(0, purposeInit, 0, 0)
+	s := &stepper{encoder: x.domain.encoder(be, x.model, false, rng)}
+	o, contrastive := x.objective(method)
+	if contrastive {
+		m := specmatch.NewModel(be, s.encoder, rng)
+		trainer := specmatch.NewTrainer(be, m, o, x.recipe.LR)
+		s.all, s.adam, s.views = m, trainer.Optimizer, []augment.Augmentation{x.domain.view, x.domain.view}
+		s.step = func(b *graph.Batch, _, _ int) (float64, error) {
+			stats, err := trainer.Step(b, false)
+			return stats.Loss, err
+		}
+		return s
+	}
+	task := x.task(be, method, s.encoder, rng)
+	s.all, s.adam, s.views = task, optim.NewAdam(be, task.Parameters(), x.recipe.LR), []augment.Augmentation{augment.Identity{}}
+	tape := autodiff.NewTape(be)
+	s.step = func(b *graph.Batch, epoch, k int) (float64, error) {
+		return specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
+			return task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
+		})
+	}
+	return s
+}
+
+// objective returns the loss of a contrastive method.
+func (x *experiment) objective(method string) (specmatch.Objective, bool) {
+	o := specmatch.Objective{
+		Contrast: specmatch.InfoNCE{Temperature: x.loss.Tau},
+		Match:    specmatch.LaplacianMatch{Kappa: x.loss.Kappa, Percentile: x.loss.P},
+	}
+	switch method {
+	case cli.GraphCL:
+		o.Contrast.Variant = specmatch.CrossView
+	case cli.SpecMatch:
+		o.Beta = specmatch.BetaSchedule{Beta: x.loss.Beta.Weight, Ratio: x.loss.Beta.Ratio}
+	case cli.InfoNCE:
+	default:
+		return o, false
+	}
+	return o, true
+}
+
+// task returns the pretext task of a method.
+func (x *experiment) task(be backend.Backend, method string, e encoder, rng *rand.Rand) pretext.Task {
+	width := x.model.Hidden
+	switch method {
+	case methodEdges:
+		return pretext.NewEdgePrediction(e)
+	case methodMasking:
+		return x.domain.masking(be, e, width, rng)
+	case methodInfomax:
+		return pretext.NewInfomax(be, e, width, rng)
+	case methodContext:
+		context := x.model
+		context.Layers = x.domain.outer - x.domain.inner
+		p := pretext.NewContextPrediction(e, x.domain.encoder(be, context, false, rng))
+		p.Hops, p.Inner, p.Outer = x.domain.hops, x.domain.inner, x.domain.outer
+		return p
+	}
+	panic("transfer: no method " + method) // -method admits no other
+}
+
+// standing is where pre-training stands between two steps.
+type standing struct {
+	epoch, batches int     // finished epochs, and batches of the present one
+	sum            float64 // of the losses of the present one
+	losses         []rundir.Float
+}
+
+// pretrain trains an encoder, from its checkpoint if there is one.
+func (x *experiment) pretrain(ctx context.Context, method string, say units.Say) (out pretrained, err error) {
+	be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+	if err != nil {
+		return out, err
+	}
+	s := x.stepper(be, method)
+	at, err := x.resume(method, s)
+	if err != nil {
+		return out, err
+	}
+	loader := &augment.Loader{Graphs: x.domain.corpus, Batch: x.recipe.Batch, Collator: augment.Collator{Views: s.views}}
+	start, graphs, saved := time.Now(), 0, time.Now()
+	for at.epoch < x.recipe.Epochs {
+		k := 0
+		for samples, batch := range loader.Epoch(ctx, at.epoch) {
+			if k++; k <= at.batches {
+				continue // trained on before the interruption
+			}
+			if contrast := len(s.views) == 2; contrast && len(samples) < 2 {
+				continue // one graph has no negatives
+			}
+			if x.beforeStep != nil {
+				x.beforeStep()
+			}
+			loss, err := s.step(batch, at.epoch, k)
+			if err != nil {
+				return out, fmt.Errorf("epoch %d, batch %d: %w", at.epoch+1, k, err)
+			}
+			at.sum += loss
+			at.batches = k
+			graphs += len(samples)
+			if k%16 == 0 {
+				say("pretrain/%s: epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", method, at.epoch+1, k, loader.Batches(), at.sum/float64(k), float64(graphs)/time.Since(start).Seconds())
+			}
+			if time.Since(saved) > x.source.Checkpoint {
+				if err := x.save(method, s, at); err != nil {
+					return out, err
+				}
+				saved = time.Now()
+			}
+		}
+		if ctx.Err() != nil {
+			return out, errors.Join(ctx.Err(), x.save(method, s, at))
+		}
+		at.losses = append(at.losses, rundir.Float(at.sum/float64(k)))
+		at.epoch, at.batches, at.sum = at.epoch+1, 0, 0
+		err := x.dir.Metrics("pretrain/"+method, at.epoch, slog.String("method", method), slog.Float64("loss", float64(at.losses[at.epoch-1])))
+		if err != nil {
+			return out, err
+		}
+		if err := x.save(method, s, at); err != nil {
+			return out, err
+		}
+		saved = time.Now()
+	}
+	out.Seconds, out.Loss = time.Since(start).Seconds(), at.losses
+	out.GraphsPerSecond = rundir.Float(float64(graphs) / out.Seconds)
+	return out, nn.SaveFile(x.weights(method), s.encoder, map[string]string{"method": method, "epochs": strconv.Itoa(at.epoch)})
+}
+
+// save writes the checkpoint.
+func (x *experiment) save(method string, s *stepper, at standing) error {
+	return nn.SaveFile(x.checkpoint(method), optim.Checkpoint{Module: s.all, Optimizer: s.adam}, map[string]string{
+		"epoch": strconv.Itoa(at.epoch), "batches": strconv.Itoa(at.batches),
+		"sum": strconv.FormatFloat(at.sum, 'g', -1, 64), "losses": formatLosses(at.losses),
+	})
+}
+
+// resume loads the checkpoint of a method into s, if there is one.
+func (x *experiment) resume(method string, s *stepper) (at standing, err error) {
+	path := x.checkpoint(method)
+	meta, err := nn.ReadMetadata(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, nil
+	}
+	if err != nil {
+		return at, err
+	}
+	var errs [4]error
+	at.epoch, errs[0] = strconv.Atoi(meta["epoch"])
+	at.batches, errs[1] = strconv.Atoi(meta["batches"])
+	at.sum, errs[2] = strconv.ParseFloat(meta["sum"], 64)
+	at.losses, errs[3] = parseLosses(meta["losses"])
+	if err := errors.Join(errs[:]...); err != nil || at.epoch < 0 || at.batches < 0 || len(at.losses) != at.epoch {
+		return at, fmt.Errorf("%s: the metadata say no place to go on from: %v", path, err)
+	}
+	return at, nn.LoadFile(path, optim.Checkpoint{Module: s.all, Optimizer: s.adam})
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+)
+
+var rowNames = map[string]string{
+	methodNone: "no pre-training", methodEdges: "EdgePred", methodMasking: "AttrMasking", methodInfomax: "Infomax",
+	methodContext: "ContextPred", cli.GraphCL: "GraphCL", cli.InfoNCE: "InfoNCE (β = 0)", cli.SpecMatch: "SpecMatch-CL",
+}
+
+// readings say how a protocol chooses the epoch.
+var readings = map[string]string{
+	protocolLast: "the last epoch, as GraphCL's code reports it",
+	protocolBest: "the epoch that is best on the validation set",
+}
+
+// report writes results.json and the tables of a finished run.
+func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, runs []*tuning) error {
+	var rows []rundir.Row
+	var tables []*table.Table
+	for _, protocol := range protocols {
+		var columns []table.Column
+		for _, set := range x.domain.sets {
+			columns = append(columns, table.Column{Name: set.name})
+		}
+		t := table.New("method", columns...)
+		t.Caption = fmt.Sprintf("ROC-AUC in %%, mean ± standard deviation (n-1) over %d seeds, pre-trained on %d graphs for %d epochs. Protocol %s: %s.",
+			x.recipe.Seeds, len(x.domain.corpus), x.recipe.Epochs, protocol, readings[protocol])
+		for _, method := range x.source.Methods {
+			var cells []table.Cell
+			for _, set := range x.domain.sets {
+				r := x.row(set, method, protocol, trained, runs)
+				rows = append(rows, r)
+				cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
+			}
+			t.Add(rowNames[method], cells...)
+		}
+		for _, p := range published {
+			var cells []table.Cell
+			known := false
+			for _, set := range x.domain.sets {
+				v, ok := p.values[set.name]
+				known = known || ok
+				if !ok {
+					v = [2]float64{math.NaN(), math.NaN()}
+				}
+				cells = append(cells, table.MeanStd(v[0], v[1], 2))
+			}
+			if known {
+				t.Add(p.row, cells...)
+			}
+		}
+		tables = append(tables, t)
+	}
+	if err := x.dir.WriteResults(rows); err != nil {
+		return err
+	}
+	if err := x.dir.WriteTables(stdout, tables...); err != nil {
+		return err
+	}
+	for _, t := range runs {
+		if t.result.Skipped > 0 && t.seed == x.recipe.FirstSeed && t.method == x.source.Methods[0] {
+			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n", t.set.name, t.result.Skipped, t.set.tasks)
+		}
+	}
+	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.dir.Path)
+	return nil
+}
+
+// row gathers the seeds of one method on one set.
+func (x *experiment) row(set *taskSet, method, protocol string, trained map[string]pretrained, runs []*tuning) rundir.Row {
+	r := rundir.Row{
+		Experiment: "transfer", Dataset: set.name, Method: method, Protocol: protocol, Metric: "roc-auc",
+		Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(), GraphsPerSecond: math.NaN(),
+	}
+	if method == cli.SpecMatch {
+		r.Beta, r.P = x.loss.Beta, x.loss.P
+	}
+	if p, ok := trained[method]; ok {
+		r.Epochs, r.Seconds, r.GraphsPerSecond = x.recipe.Epochs, p.Seconds, float64(p.GraphsPerSecond)
+	}
+	for _, t := range runs {
+		if t.set == set && t.method == method {
+			auc, _ := t.result.choose(protocol)
+			r.PerSeed = append(r.PerSeed, auc)
+			r.Seconds += t.result.Seconds
+		}
+	}
+	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
+	return r
+}
