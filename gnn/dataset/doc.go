@@ -12,7 +12,10 @@
 //     which everything runs without any file.
 //
 // A [Network] is something else: one large graph, read by [OpenNetwork], whose ego
-// networks are the samples.
+// networks are the samples. Molecules come with their own types: [Molecules] is a
+// set of MoleculeNet with labels for several tasks, read by [OpenMoleculeNet] and
+// divided by [ScaffoldSplit], and a [Corpus] is a long list of molecules without
+// labels, read by [OpenCorpus].
 //
 // What happens then is the same for all: [StratifiedKFold] divides the graphs
 // for evaluation, and the training loop collates them into batches.

@@ -118,10 +118,16 @@ func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	opts = opts.withDefaults()
 	if opts.SHA256 == "" {
 		opts.SHA256 = knownSums[name]
 	}
+	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), checkArchive, opts)
+}
+
+// fetch downloads file of the base URL to the path final. check judges the
+// contents of a complete download.
+func fetch(ctx context.Context, name, file, final string, check func(path string) error, opts FetchOptions) error {
+	opts = opts.withDefaults()
 	if opts.SHA256 != "" && !isSum(opts.SHA256) {
 		return fmt.Errorf("dataset: %q is not a SHA-256 sum; want 64 hexadecimal digits", opts.SHA256)
 	}
@@ -132,23 +138,22 @@ func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return fmt.Errorf("dataset: base URL %q is not of the form https://host/path", opts.BaseURL)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}
-	final := filepath.Join(dir, name+".zip")
 	if _, err := os.Lstat(final); err == nil {
-		return checkExisting(final, opts.SHA256)
+		return checkExisting(final, opts.SHA256, check)
 	}
-	d := &download{opts: opts, url: base.JoinPath(name + ".zip").String(), final: final, part: final + ".part", meta: final + ".part.json"}
+	d := &download{opts: opts, check: check, url: base.JoinPath(file).String(), final: final, part: final + ".part", meta: final + ".part.json"}
 	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("dataset: %s: %w", name, err)
 	}
 	return nil
 }
 
-// checkExisting is Fetch for an archive that is there.
-func checkExisting(path, want string) error {
-	v, err := verifyArchive(path)
+// checkExisting is fetch for a file that is there.
+func checkExisting(path, want string, check func(path string) error) error {
+	v, err := verifyFile(path, check)
 	if err != nil {
 		return err
 	}
@@ -158,9 +163,10 @@ func checkExisting(path, want string) error {
 	return nil
 }
 
-// A download is one archive on its way.
+// A download is one file on its way.
 type download struct {
 	opts              FetchOptions
+	check             func(path string) error
 	url               string
 	final, part, meta string
 	// inherited records that the part file began with an earlier Fetch's data.
@@ -315,7 +321,7 @@ func (d *download) judge(resp *http.Response, have int64, meta partMeta) (start,
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return 0, 0, &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
 	case code == http.StatusNotFound:
-		return 0, 0, fmt.Errorf("%w (is the name spelled as on the TUDataset site?)", refused)
+		return 0, 0, fmt.Errorf("%w (is the name spelled as on the site?)", refused)
 	}
 	return 0, 0, refused
 }
@@ -417,7 +423,7 @@ func (d *download) finish() error {
 		d.discard()
 		return fmt.Errorf("%w: %w", errContent, &SumError{d.url, sum, want})
 	}
-	if err := checkArchive(d.part); err != nil {
+	if err := d.check(d.part); err != nil {
 		d.discard()
 		return fmt.Errorf("%w: %s: %w", errContent, d.url, err)
 	}

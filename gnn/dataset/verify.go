@@ -47,10 +47,10 @@ func Verify(dir, name string) (Verification, error) {
 	if err := checkName(name); err != nil {
 		return Verification{}, err
 	}
-	return verifyArchive(filepath.Join(dir, name+".zip"))
+	return verifyFile(filepath.Join(dir, name+".zip"), checkArchive)
 }
 
-func verifyArchive(path string) (v Verification, err error) {
+func verifyFile(path string, check func(path string) error) (v Verification, err error) {
 	v.Path = path
 	if v.Sum, err = sumFile(path); err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
@@ -63,7 +63,7 @@ func verifyArchive(path string) (v Verification, err error) {
 	if want != "" && v.Sum != want {
 		return v, fmt.Errorf("dataset: %w (%s)", &SumError{path, v.Sum, want}, source)
 	}
-	if err := checkArchive(path); err != nil {
+	if err := check(path); err != nil {
 		return v, fmt.Errorf("dataset: %s: %w", path, err)
 	}
 	return v, nil

@@ -1,0 +1,275 @@
+package dataset
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+// Molecules is a set of molecules with labels for several tasks.
+type Molecules struct {
+	// Name is the set's name, such as "tox21".
+	Name string
+	// Graphs are the molecules in the order of the file, as [molecule.Molecule.Graph]
+	// makes them; Class is 0. Their slices are parts of common arrays.
+	Graphs []*graph.Graph
+	// SMILES are the molecules as they are written in the file.
+	SMILES []string
+	// Tasks are the names of the label columns.
+	Tasks []string
+	// Labels is the row-major matrix [molecules×tasks] of labels: 1 for yes, -1
+	// for no and 0 for a missing one.
+	Labels []int8
+	// Scaffolds[i] is the number of molecule i's scaffold, by first appearance:
+	// molecules with equal numbers have the same Bemis–Murcko scaffold with
+	// chirality.
+	Scaffolds []int
+	// Dropped are the rows whose molecule could not be used, with the reasons.
+	Dropped []*SyntaxError
+}
+
+// Label returns the label of molecule i for a task.
+func (m *Molecules) Label(i, task int) int8 { return m.Labels[i*len(m.Tasks)+task] }
+
+// MoleculeNetSet describes a set of the MoleculeNet benchmark.
+type MoleculeNetSet struct {
+	Name   string // such as "tox21"
+	File   string // name of the official file
+	SMILES string // name of the column of SMILES
+	// Labels are the columns of labels; if nil, all but Others and the SMILES.
+	Labels []string
+	Others []string
+	Tasks  int // number of label columns
+}
+
+// moleculeNet are the sets that Hu et al. fine-tune on, in the order of their
+// table.
+var moleculeNet = []MoleculeNetSet{
+	{Name: "bbbp", File: "BBBP.csv", SMILES: "smiles", Labels: []string{"p_np"}, Tasks: 1},
+	{Name: "tox21", File: "tox21.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 12},
+	{Name: "toxcast", File: "toxcast_data.csv.gz", SMILES: "smiles", Tasks: 617},
+	{Name: "sider", File: "sider.csv.gz", SMILES: "smiles", Tasks: 27},
+	{Name: "clintox", File: "clintox.csv.gz", SMILES: "smiles", Labels: []string{"FDA_APPROVED", "CT_TOX"}, Tasks: 2},
+	{Name: "muv", File: "muv.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 17},
+	{Name: "hiv", File: "HIV.csv", SMILES: "smiles", Labels: []string{"HIV_active"}, Tasks: 1},
+	{Name: "bace", File: "bace.csv", SMILES: "mol", Labels: []string{"Class"}, Tasks: 1},
+}
+
+// MoleculeNet returns the sets that [OpenMoleculeNet] knows, in the order of
+// the literature's tables.
+func MoleculeNet() []MoleculeNetSet { return slices.Clone(moleculeNet) }
+
+func moleculeNetSet(name string) (MoleculeNetSet, error) {
+	var names []string
+	for _, s := range moleculeNet {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return MoleculeNetSet{}, fmt.Errorf("dataset: no MoleculeNet set %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// FindMoleculeNet returns the path of the set in dir: NAME.csv, NAME.csv.gz or
+// a file of the official name. If there is none, the error wraps
+// [fs.ErrNotExist].
+func FindMoleculeNet(dir, name string) (string, error) {
+	set, err := moleculeNetSet(name)
+	if err != nil {
+		return "", err
+	}
+	var looked []string
+	for _, base := range []string{name + ".csv.gz", name + ".csv", set.File} {
+		path := filepath.Join(dir, base)
+		if _, err := os.Lstat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("dataset: %w", err)
+		}
+		if !slices.Contains(looked, path) {
+			looked = append(looked, path)
+		}
+	}
+	return "", fmt.Errorf("dataset: no %s in %s (looked for %s): %w", name, dir, strings.Join(looked, ", "), fs.ErrNotExist)
+}
+
+// OpenMoleculeNet reads a set of MoleculeNet from dir, where [FetchMoleculeNet]
+// puts it. Molecules that cannot be read or have no category for one of their
+// atoms are dropped, as in the literature, and reported in Molecules.Dropped. A
+// label must be 0, 1 or empty.
+func OpenMoleculeNet(ctx context.Context, dir, name string) (*Molecules, error) {
+	set, err := moleculeNetSet(name)
+	if err != nil {
+		return nil, err
+	}
+	path, err := FindMoleculeNet(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return loadMolecules(ctx, path, set)
+}
+
+func loadMolecules(ctx context.Context, path string, set MoleculeNetSet) (*Molecules, error) {
+	m := &Molecules{Name: set.Name}
+	err := readCSV(path, func(c *csvRows) error { return m.read(ctx, c, set) })
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Molecules) read(ctx context.Context, c *csvRows, set MoleculeNetSet) error {
+	smiles, labels, err := set.columns(c)
+	if err != nil {
+		return err
+	}
+	for _, l := range labels {
+		m.Tasks = append(m.Tasks, c.header[l])
+	}
+	next := func() (row smilesRow, err error) {
+		ok, err := c.next()
+		if err != nil || !ok {
+			return row, cmp.Or(err, io.EOF)
+		}
+		row.labels = make([]int8, len(labels))
+		for k, l := range labels {
+			if row.labels[k], ok = parseLabel(c.row[l]); !ok {
+				return row, c.bad(l, fmt.Sprintf("label of %s; want 0, 1 or nothing", c.header[l]))
+			}
+		}
+		row.smiles = strings.TrimSpace(c.row[smiles])
+		row.line, _ = c.r.FieldPos(smiles)
+		return row, nil
+	}
+	numbers := make(map[string]int)
+	codes := graphCodes{Width: molecule.AtomTypes * molecule.ChiralityTags}
+	err = parseSMILES(ctx, c.file, next, true, func(p *parsed) error {
+		if p.err != nil {
+			m.Dropped = append(m.Dropped, p.err)
+			return nil
+		}
+		n, ok := numbers[p.scaffold]
+		if !ok {
+			n = len(numbers)
+			numbers[p.scaffold] = n
+		}
+		m.Scaffolds = append(m.Scaffolds, n)
+		m.SMILES = append(m.SMILES, p.row.smiles)
+		m.Labels = append(m.Labels, p.row.labels...)
+		codes.append(p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(m.SMILES) == 0 {
+		return fmt.Errorf("dataset: %s: no molecule of it can be used", c.file)
+	}
+	m.Graphs, err = codes.decode()
+	return err
+}
+
+// columns returns the positions of the SMILES and the labels.
+func (s *MoleculeNetSet) columns(c *csvRows) (smiles int, labels []int, err error) {
+	if smiles, err = position(c, s.SMILES); err != nil {
+		return 0, nil, err
+	}
+	if s.Labels == nil {
+		for i, h := range c.header {
+			if i != smiles && !slices.Contains(s.Others, h) {
+				labels = append(labels, i)
+			}
+		}
+	}
+	for _, name := range s.Labels {
+		l, err := position(c, name)
+		if err != nil {
+			return 0, nil, err
+		}
+		labels = append(labels, l)
+	}
+	if len(labels) != s.Tasks {
+		return 0, nil, &SyntaxError{File: c.file, Line: 1, Reason: fmt.Sprintf("%d columns of labels; %s has %d", len(labels), s.Name, s.Tasks)}
+	}
+	return smiles, labels, nil
+}
+
+// position returns the position of a column.
+func position(c *csvRows, name string) (int, error) {
+	i := slices.Index(c.header, name)
+	if i < 0 {
+		return 0, &SyntaxError{c.file, 1, shorten(strings.Join(c.header, ",")), fmt.Sprintf("no column %q", name)}
+	}
+	return i, nil
+}
+
+func parseLabel(s string) (int8, bool) {
+	switch strings.TrimSpace(s) {
+	case "":
+		return 0, true
+	case "0", "0.0":
+		return -1, true
+	case "1", "1.0":
+		return 1, true
+	}
+	return 0, false
+}
+
+// DefaultMoleculeNetURL is the official home of the MoleculeNet files.
+const DefaultMoleculeNetURL = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+
+// FetchMoleculeNet downloads a set of MoleculeNet to dir/NAME.csv or
+// dir/NAME.csv.gz, as the official file is compressed or not, in the manner of
+// [Fetch]: it resumes, retries, checks and records. opts.BaseURL defaults to
+// [DefaultMoleculeNetURL]. What arrives must be a table with the set's columns.
+func FetchMoleculeNet(ctx context.Context, name, dir string, opts FetchOptions) error {
+	set, err := moleculeNetSet(name)
+	if err != nil {
+		return err
+	}
+	if opts.BaseURL == "" {
+		opts.BaseURL = DefaultMoleculeNetURL
+	}
+	ext := set.File[strings.IndexByte(set.File, '.'):]
+	return fetch(ctx, name, set.File, filepath.Join(dir, name+ext), set.check, opts)
+}
+
+// check reads a downloaded table to its end.
+func (s *MoleculeNetSet) check(path string) error {
+	f, _, err := openRegular(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var r io.Reader = bufio.NewReader(f)
+	if strings.HasSuffix(s.File, ".gz") {
+		if r, err = gzip.NewReader(r); err != nil {
+			return err
+		}
+	}
+	c := &csvRows{file: s.File, r: csv.NewReader(&limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: s.File})}
+	ok, err := c.next()
+	c.header = c.row
+	if ok {
+		_, _, err = s.columns(c)
+	} else if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	for err == nil && ok {
+		ok, err = c.next()
+	}
+	return err
+}

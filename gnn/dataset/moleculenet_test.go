@@ -1,0 +1,423 @@
+package dataset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+func zipped(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// graphsOf parses molecules one by one, which is what sets and corpora must
+// come to.
+func graphsOf(t testing.TB, smiles ...string) []*graph.Graph {
+	t.Helper()
+	var out []*graph.Graph
+	for _, s := range smiles {
+		m, err := molecule.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func sameGraphs(t *testing.T, got, want []*graph.Graph) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d graphs, want %d", len(got), len(want))
+	}
+	for i, g := range got {
+		if err := g.Validate(); err != nil {
+			t.Fatalf("graph %d: %v", i, err)
+		}
+		w := want[i]
+		if !slices.Equal(g.Ptr, w.Ptr) || !slices.Equal(g.Adj, w.Adj) || !slices.Equal(g.EdgeLabel, w.EdgeLabel) ||
+			g.X.Width != w.X.Width || !slices.Equal(g.X.Category, w.X.Category) {
+			t.Fatalf("graph %d is %+v, want %+v", i, g, w)
+		}
+	}
+}
+
+// clintoxText has what the real files have: an empty label, a quoted field with
+// a comma, a blank line, CRLF, and molecules that cannot be used.
+const clintoxText = "smiles,\"note, quoted\",FDA_APPROVED,CT_TOX\r\n" +
+	"c1ccccc1C,\"a, b\",1,0\r\n" +
+	"\r\n" +
+	"CCO,,,1.0\r\n" +
+	"C(C)(C)(C)(C)C,,1,1\r\n" +
+	"*C,,1,1\r\n" +
+	" CCc1ccccc1 ,,0.0,\r\n"
+
+func TestOpenMoleculeNet(t *testing.T) {
+	for _, ext := range []string{".csv", ".csv.gz"} {
+		dir := t.TempDir()
+		text := []byte(clintoxText)
+		if ext == ".csv.gz" {
+			text = zipped(t, clintoxText)
+		}
+		path := filepath.Join(dir, "clintox"+ext)
+		write(t, path, string(text))
+		m, err := OpenMoleculeNet(t.Context(), dir, "clintox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameGraphs(t, m.Graphs, graphsOf(t, "c1ccccc1C", "CCO", "CCc1ccccc1"))
+		m.Graphs = nil
+		want := &Molecules{
+			Name:      "clintox",
+			SMILES:    []string{"c1ccccc1C", "CCO", "CCc1ccccc1"},
+			Tasks:     []string{"FDA_APPROVED", "CT_TOX"},
+			Labels:    []int8{1, -1, 0, 1, -1, 0},
+			Scaffolds: []int{0, 1, 0},
+			Dropped: []*SyntaxError{
+				{path, 5, "C(C)(C)(C)(C)C", "column 1: C has the valence 5, and at most 4 is allowed"},
+				{path, 6, "*C", "atom 0 is a wildcard, which is no category"},
+			},
+		}
+		if !reflect.DeepEqual(m, want) {
+			t.Errorf("%s: %+v, want %+v", ext, m, want)
+		}
+		if m.Label(1, 1) != 1 || m.Label(2, 0) != -1 {
+			t.Errorf("labels %d, %d", m.Label(1, 1), m.Label(2, 0))
+		}
+	}
+}
+
+func TestMoleculeNetErrors(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"clintox", "", "clintox.csv:1: want a header, have an empty file"},
+		{"clintox", "smiles,FDA_APPROVED\nC,1\n", `clintox.csv:1: "smiles,FDA_APPROVED": no column "CT_TOX"`},
+		{"bace", "smiles,Class\nC,1\n", `bace.csv:1: "smiles,Class": no column "mol"`},
+		{"sider", "smiles,a,b\nC,1,0\n", "sider.csv:1: 2 columns of labels; sider has 27"},
+		{"hiv", "smiles,HIV_active\nC,1\nC,yes\n", `hiv.csv:3: "yes": label of HIV_active; want 0, 1 or nothing`},
+		{"hiv", "smiles,HIV_active\nC,1\nC,2\n", `hiv.csv:3: "2": label of HIV_active; want 0, 1 or nothing`},
+		{"hiv", "smiles,HIV_active\nC,1\nC\n", "hiv.csv:3: wrong number of fields"},
+		{"hiv", "smiles,HIV_active\nC,\"1\n", "hiv.csv:2: extraneous or missing"},
+		{"hiv", "smiles,HIV_active\nXx,1\n", "hiv.csv: no molecule of it can be used"},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, c.name+".csv"), c.text)
+		_, err := OpenMoleculeNet(t.Context(), dir, c.name)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: error %v, want %s", c.text, err, c.want)
+		}
+	}
+	if _, err := OpenMoleculeNet(t.Context(), t.TempDir(), "hiv"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "HIV.csv") {
+		t.Errorf("without a file: %v", err)
+	}
+	if _, err := OpenMoleculeNet(t.Context(), t.TempDir(), "HIV"); err == nil || !strings.Contains(err.Error(), `no MoleculeNet set "HIV"; there are bbbp, tox21`) {
+		t.Errorf("no such set: %v", err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "hiv.csv.gz"), "not compressed")
+	if _, err := OpenMoleculeNet(t.Context(), dir, "hiv"); !errors.Is(err, gzip.ErrHeader) {
+		t.Errorf("not compressed: %v", err)
+	}
+}
+
+func TestFetchMoleculeNet(t *testing.T) {
+	files := map[string]string{
+		"/x/HIV.csv":        "smiles,activity,HIV_active\nCCO,CI,0\n",
+		"/x/clintox.csv.gz": string(zipped(t, clintoxText)),
+		"/x/bace.csv":       "mol,Klasse\nC,1\n",
+		"/x/tox21.csv.gz":   "smiles,NR-AR\nCCO,1\n",
+	}
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		if text, ok := files[r.URL.Path]; ok {
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(text))
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer s.Close()
+	opts := FetchOptions{BaseURL: s.URL + "/x", Client: s.Client(), Backoff: time.Millisecond}
+	dir := t.TempDir()
+	for _, name := range []string{"hiv", "clintox"} {
+		if err := FetchMoleculeNet(t.Context(), name, dir, opts); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenMoleculeNet(t.Context(), dir, name); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, want := ls(t, dir), []string{"clintox.csv.gz", "clintox.csv.gz.sha256", "hiv.csv", "hiv.csv.sha256"}; !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v, want %v", got, want)
+	}
+	// What is there is checked, not fetched.
+	n := len(asked)
+	if err := FetchMoleculeNet(t.Context(), "hiv", dir, opts); err != nil || len(asked) != n {
+		t.Errorf("again: %v after %d requests", err, len(asked)-n)
+	}
+	write(t, filepath.Join(dir, "hiv.csv"), "smiles,HIV_active\nCCO,1\n")
+	if sum := (*SumError)(nil); !errors.As(FetchMoleculeNet(t.Context(), "hiv", dir, opts), &sum) {
+		t.Error("a changed file is not noticed")
+	}
+	for name, want := range map[string]string{
+		"bace":  `no column "Class"`,
+		"tox21": "gzip: invalid header",
+		"muv":   "404",
+		"zinc":  "no MoleculeNet set",
+	} {
+		if err := FetchMoleculeNet(t.Context(), name, dir, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", name, err, want)
+		}
+	}
+	if len(ls(t, dir)) != 4 {
+		t.Errorf("left behind: %v", ls(t, dir))
+	}
+}
+
+func TestScaffoldSplit(t *testing.T) {
+	// Ten molecules: groups of 4 (members 0 2 4 6), 2 (1 3), 2 (5 7), 1 (8), 1 (9).
+	s, err := ScaffoldSplit([]int{7, 1, 7, 1, 7, 2, 7, 2, 3, 4}, 0.8, 0.1)
+	want := Split{Train: []int{0, 2, 4, 6, 5, 7, 1, 3}, Valid: []int{9}, Test: []int{8}}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("split %v, %v; want %v", s, err, want)
+	}
+	// A group too large for Train may go to Valid, and smaller ones to Train still.
+	s, err = ScaffoldSplit([]int{0, 0, 0, 0, 0, 1, 1, 2, 3, 4}, 0.4, 0.2)
+	want = Split{Train: []int{5, 6, 9, 8}, Valid: []int{0, 1, 2, 3, 4}, Test: []int{7}}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("split %v, %v; want %v", s, err, want)
+	}
+	for _, shares := range [][2]float64{{-0.1, 0.1}, {0.5, 0.6}, {0.5, -1}} {
+		if _, err := ScaffoldSplit([]int{1}, shares[0], shares[1]); err == nil {
+			t.Errorf("shares %v are accepted", shares)
+		}
+	}
+}
+
+// TestScaffoldSplitParts: every molecule is in one part, and so is every
+// scaffold.
+func TestScaffoldSplitParts(t *testing.T) {
+	rng := NewRandomState(3)
+	for n := 1; n < 200; n += 7 {
+		scaffolds := make([]int, n)
+		for i := range scaffolds {
+			scaffolds[i] = i / 3
+		}
+		rng.Shuffle(scaffolds)
+		s, err := ScaffoldSplit(scaffolds, 0.8, 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := map[int]int{}
+		seen := make([]bool, n)
+		for p, members := range [][]int{s.Train, s.Valid, s.Test} {
+			for _, i := range members {
+				if q, ok := part[scaffolds[i]]; ok && q != p || seen[i] {
+					t.Fatalf("n = %d: molecule %d or its scaffold is in two parts", n, i)
+				}
+				part[scaffolds[i]], seen[i] = p, true
+			}
+		}
+		if slices.Contains(seen, false) || float64(len(s.Train)) > 0.8*float64(n) {
+			t.Fatalf("n = %d: split %v", n, s)
+		}
+	}
+}
+
+func TestOpenCorpus(t *testing.T) {
+	dir := t.TempDir()
+	smiles := []string{"CCO", "c1ccccc1", "F/C=C/F", "N[C@@H](C)C(=O)O", "C"}
+	want := graphsOf(t, smiles...)
+	csvText := "id,smiles\n"
+	for i, s := range smiles {
+		csvText += fmt.Sprintf("%d,%s\n", i, s)
+	}
+	csvText += "5,Xx\n\n6,C1\n"
+	lines := strings.Join(smiles, " name of it\n") + "\nXx\n\n C1 \n"
+	for file, text := range map[string]string{
+		"a.csv": csvText, "a.csv.gz": string(zipped(t, csvText)), "a.smi": lines, "a.smi.gz": string(zipped(t, lines)),
+	} {
+		path := filepath.Join(dir, file)
+		write(t, path, text)
+		for _, cache := range []string{"", filepath.Join(dir, file+".graphs"), filepath.Join(dir, file+".graphs")} {
+			c, err := OpenCorpus(t.Context(), path, CorpusOptions{Cache: cache})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameGraphs(t, c.Graphs, want)
+			line := 6
+			if strings.Contains(file, "csv") {
+				line = 7
+			}
+			reasons := []*SyntaxError{{path, line, "Xx", "column 1: 'X' is no atom that may stand without brackets"}, {path, line + 2, "C1", "column 2: ring 1 is not closed"}}
+			if c.Rows != 7 || c.Dropped != 2 || !reflect.DeepEqual(c.Reasons, reasons) {
+				t.Errorf("%s: %d rows, %d dropped: %v", file, c.Rows, c.Dropped, c.Reasons)
+			}
+		}
+		c, err := OpenCorpus(t.Context(), path, CorpusOptions{Limit: 3})
+		if err != nil || c.Rows != 3 {
+			t.Fatalf("%s: %+v, %v", file, c, err)
+		}
+		sameGraphs(t, c.Graphs, want[:3])
+	}
+	if c, err := OpenCorpus(t.Context(), filepath.Join(dir, "a.csv"), CorpusOptions{Column: "id"}); err == nil {
+		t.Errorf("a column without SMILES makes %+v", c)
+	}
+	for path, want := range map[string]string{"none.csv": "no such file", "a.csv": `no column "SMILES"`} {
+		if _, err := OpenCorpus(t.Context(), filepath.Join(dir, path), CorpusOptions{Column: "SMILES"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", path, err, want)
+		}
+	}
+	write(t, filepath.Join(dir, "long.smi"), "CC\n"+strings.Repeat("C", longestLine+1))
+	if _, err := OpenCorpus(t.Context(), filepath.Join(dir, "long.smi"), CorpusOptions{}); err == nil || !strings.Contains(err.Error(), "long.smi:2: longer than") {
+		t.Errorf("a long line: %v", err)
+	}
+}
+
+// TestCorpusOrder: many chunks, on any number of processors, come out in order.
+func TestCorpusOrder(t *testing.T) {
+	var text strings.Builder
+	var want []int
+	for i := range 5*chunkRows + 17 {
+		n := i*7919%40 + 1
+		text.WriteString(strings.Repeat("C", n) + "\n")
+		want = append(want, n)
+	}
+	path := filepath.Join(t.TempDir(), "c.smi")
+	write(t, path, text.String())
+	for _, procs := range []int{1, 2, 5} {
+		old := runtime.GOMAXPROCS(procs)
+		var progress []int
+		c, err := OpenCorpus(t.Context(), path, CorpusOptions{Progress: func(rows int) { progress = append(progress, rows) }})
+		runtime.GOMAXPROCS(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, g := range c.Graphs {
+			if g.Nodes() != want[i] {
+				t.Fatalf("%d processors: molecule %d has %d atoms, want %d", procs, i, g.Nodes(), want[i])
+			}
+		}
+		if len(c.Graphs) != len(want) || len(progress) != 5 || progress[4] != 5*chunkRows {
+			t.Errorf("%d processors: %d molecules, progress %v", procs, len(c.Graphs), progress)
+		}
+	}
+}
+
+func TestCorpusCache(t *testing.T) {
+	dir := t.TempDir()
+	path, cache := filepath.Join(dir, "c.smi"), filepath.Join(dir, "c.graphs")
+	write(t, path, "CCO\nCCN\n")
+	opts := CorpusOptions{Cache: cache}
+	made := func() (n int) { // molecules, and whether the file was read for them
+		opts.Progress = nil
+		c, err := OpenCorpus(t.Context(), path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c.Graphs)
+	}
+	stamp := func() string {
+		b, err := os.ReadFile(cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + info.ModTime().String()
+	}
+	made()
+	first := stamp()
+	if made(); stamp() != first {
+		t.Error("a good cache is made again")
+	}
+	opts.Limit = 1
+	if n := made(); n != 1 || stamp() == first {
+		t.Errorf("%d molecules with a limit of 1, or the cache of another limit is used", n)
+	}
+	opts.Limit = 0
+	write(t, path, "CCO\nCCN\nCCC\n")
+	if n := made(); n != 3 {
+		t.Errorf("%d molecules after the file got a third", n)
+	}
+	good, err := os.ReadFile(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range good {
+		bad := bytes.Clone(good)
+		bad[k] ^= 1
+		write(t, cache, string(bad))
+		if _, err := OpenCorpus(t.Context(), path, opts); !errors.Is(err, ErrCache) {
+			t.Fatalf("a changed byte %d of %d: %v", k, len(good), err)
+		}
+	}
+	write(t, cache, string(good[:len(good)/2]))
+	if _, err := OpenCorpus(t.Context(), path, opts); !errors.Is(err, ErrCache) {
+		t.Errorf("half a cache: %v", err)
+	}
+	if names := ls(t, dir); !slices.Equal(names, []string{"c.graphs", "c.smi"}) {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+// FuzzGraphCodes: damaged codes are errors, never panics, and whatever is
+// decoded is a valid graph whose code is the same again.
+func FuzzGraphCodes(f *testing.F) {
+	var code []byte
+	nodes, entries := 0, 0
+	for _, g := range graphsOf(f, "CCO", "c1ccccc1", "F/C=C/F", "C") {
+		code = appendGraph(code, g)
+		nodes, entries = nodes+g.Nodes(), entries+g.Entries()
+	}
+	f.Add(4, nodes, entries, code)
+	f.Add(1, 1, 0, []byte{1, 17, 0})
+	f.Fuzz(func(t *testing.T, graphs, nodes, entries int, code []byte) {
+		c := graphCodes{graphs, nodes, entries, 360, code}
+		out, err := c.decode()
+		if err != nil {
+			return
+		}
+		var again []byte
+		for _, g := range out {
+			if err := g.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			again = appendGraph(again, g)
+		}
+		back, err := (&graphCodes{graphs, nodes, entries, 360, again}).decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameGraphs(t, back, out)
+	})
+}
