@@ -18,7 +18,7 @@ type NormFuser interface {
 //
 // and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0.
 type Norm struct {
-	Groups *Indices // delimits the rows of the groups and covers all
+	Groups *Indices // delimits the rows of the groups; rows behind them give 0
 	Eps    float64
 	ReLU   bool
 
@@ -36,8 +36,8 @@ type NormGradients struct{ DY, DX, Gamma, Beta *tensor.Tensor }
 func CheckNorm(n *Norm) {
 	const op = "backend: Norm"
 	g, f := n.Groups.Len()-1, n.X.Cols
-	if !n.Y.Like(n.X) || int(n.Groups.Host[g]) != n.X.Rows {
-		tensor.Mismatch(op, "want y as x, and groups that cover its rows", n.X, n.Y)
+	if !n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows {
+		tensor.Mismatch(op, "want y as x, and groups of its rows", n.X, n.Y)
 	}
 	if !n.Gamma.Is(1, f) || !n.Beta.Is(1, f) || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
 		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)

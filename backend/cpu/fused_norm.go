@@ -117,6 +117,7 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 		}
 	}
 	e.pool.do((*normApplyTask[T])(s), len(s.blocks), 1)
+	clear(s.y[int(n.Groups.Host[groups])*f:]) // padding
 }
 
 type normMomentsTask[T float] normState[T]
@@ -193,6 +194,7 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 	if g.DX != nil {
 		s.dx = e.data(g.DX)
 		e.pool.do((*normBackwardTask[T])(s), len(s.blocks), 1)
+		clear(s.dx[int(n.Groups.Host[groups])*f:])
 	}
 }
 

@@ -34,15 +34,15 @@ func (e *engine) linear(dst, a, w *tensor.Tensor, trans bool, bias *tensor.Tenso
 	}
 	e.Gemm(dst, false, trans, 1, a, w, 0)
 	if bias != nil {
-		e.biasReLU(dst, bias, relu)
+		e.biasReLU(dst, dst, bias, relu)
 	}
 	if gate != nil {
 		e.flat("gate_into", dst.Len(), e.ptr(dst), e.ptr(gate), i(dst.Len()))
 	}
 }
 
-func (e *engine) biasReLU(dst, bias *tensor.Tensor, relu bool) {
-	e.flat("bias_relu", dst.Len(), e.ptr(dst), e.ptr(bias), flag(relu), i(dst.Cols), i(dst.Len()))
+func (e *engine) biasReLU(dst, a, bias *tensor.Tensor, relu bool) {
+	e.flat("bias_relu", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(bias), flag(relu), i(dst.Cols), i(dst.Len()))
 }
 
 // outer sets dw = aᵀ·b and db to the column sums of b.
@@ -67,7 +67,7 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		e.linear(l.H1, l.Agg, l.W1, false, l.B1, true, nil)
 	} else {
 		e.spmm(l.H1, l.Adj, l.W1, e.idx(l.Category), l.Self)
-		e.biasReLU(l.H1, l.B1, true)
+		e.biasReLU(l.H1, l.H1, l.B1, true)
 	}
 	e.linear(l.H2, l.H1, l.W2, false, l.B2, true, nil)
 

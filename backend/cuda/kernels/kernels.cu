@@ -129,9 +129,9 @@ struct Columns {
 	METHOD bool first() const { return group == 0 && inside(); }
 };
 
-// sum returns, in the first group, the sum over the groups of a block.
-INLINE real column_sum(const Columns &c, real v) {
-	SHARED(real, column_part, 256);
+// column_sum returns, in the first group, the sum over the groups of a block.
+template <class T> INLINE T column_sum(const Columns &c, T v) {
+	SHARED(T, column_part, 256);
 	const int t = thread_in_block();
 	v = warp_sum(v, c.lanes);
 	__syncthreads();
@@ -139,7 +139,7 @@ INLINE real column_sum(const Columns &c, real v) {
 		column_part[t] = v;
 	}
 	__syncthreads();
-	real sum = 0;
+	T sum = 0;
 	if (c.group == 0) {
 		for (int w = 0; w < 8; w++) {
 			sum += column_part[32 * w + t];
@@ -951,39 +951,56 @@ KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, con
 // has the rows scale = γ/√(σ²+ε) and shift = β - scale·μ of each view. part is
 // segment_moments' of the views; its chunks are merged in double (Chan, Golub and
 // LeVeque 1983), and mean and var [nviews×cols] are written, zeros for no nodes.
-// With part null, mean and var [1×cols] are read. flat over nviews·cols. Moves
-// 2·nviews·chunks·cols.
+// With part null, mean and var [1×cols] are read. Blocks of 256 threads stride
+// over the views and their tiles of 32 columns; the chunks are dealt to groups
+// of lanes. Moves 2·nviews·chunks·cols.
 KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, const real *gamma, const real *beta,
 	const int *views, double eps, int nviews, int chunks, int cols) {
-	for (unsigned e = flat_first(); e < (unsigned)nviews * cols; e += flat_step()) {
-		const int v = e / cols, j = e % cols;
-		double mu, sigma2;
+	SHARED(double, means, 32);
+	const int tiles = (cols + 31) / 32;
+	for (int item = blockIdx.x; item < nviews * tiles; item += gridDim.x) { // the same in all threads
+		const Columns c = Columns::of_tile(item % tiles, cols);
+		const int v = item / tiles;
+		double mu = 0, sigma2 = 0;
 		if (part) {
-			const real *p = part + (long long)v * chunks * 2 * cols + j;
+			const real *p = part + (long long)v * chunks * 2 * cols + c.col;
 			const int n = views[v + 1] - views[v];
-			double sum = 0, squares = 0;
-			for (int k = 0; k < chunks; k++) {
-				sum += (double)(chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks)) * p[(long long)k * 2 * cols];
-			}
 			const double share = n > 0 ? 1.0 / n : 0;
-			mu = sum * share;
-			for (int k = 0; k < chunks; k++) {
-				const double count = chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks);
-				const double delta = p[(long long)k * 2 * cols] - mu;
-				squares += p[(long long)k * 2 * cols + cols] + count * delta * delta;
+			double sum = 0, squares = 0;
+			if (c.inside()) {
+				for (int k = c.group; k < chunks; k += c.groups) {
+					sum += (double)(chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks)) * p[(long long)k * 2 * cols];
+				}
 			}
-			sigma2 = squares * share;
-			mean[e] = (real)mu;
-			var[e] = (real)sigma2;
-			mu = mean[e]; // as everyone else reads them
-			sigma2 = var[e];
-		} else {
-			mu = mean[j];
-			sigma2 = var[j];
+			sum = column_sum(c, sum);
+			if (c.group == 0) {
+				means[c.col % 32] = sum * share;
+			}
+			__syncthreads();
+			mu = means[c.col % 32];
+			if (c.inside()) {
+				for (int k = c.group; k < chunks; k += c.groups) {
+					const double count = chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks);
+					const double delta = p[(long long)k * 2 * cols] - mu;
+					squares += p[(long long)k * 2 * cols + cols] + count * delta * delta;
+				}
+			}
+			sigma2 = column_sum(c, squares) * share;
+			if (c.first()) {
+				mean[v * cols + c.col] = (real)mu;
+				var[v * cols + c.col] = (real)sigma2;
+			}
+			mu = (real)mu; // as everyone else reads them
+			sigma2 = (real)sigma2;
+		} else if (c.inside()) {
+			mu = mean[c.col];
+			sigma2 = var[c.col];
 		}
-		const double scale = gamma[j] * rsqrt(sigma2 + eps);
-		coef[2 * v * cols + j] = (real)scale;
-		coef[(2 * v + 1) * cols + j] = (real)(beta[j] - scale * mu);
+		if (c.first()) {
+			const double scale = gamma[c.col] * rsqrt(sigma2 + eps);
+			coef[2 * v * cols + c.col] = (real)scale;
+			coef[(2 * v + 1) * cols + c.col] = (real)(beta[c.col] - scale * mu);
+		}
 	}
 }
 
@@ -1162,15 +1179,15 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 	}
 }
 
-// Batch norm by itself (backend.Norm): y_i = scale·x_i + shift with the map of
-// the row's group (norm_coefficients), then ReLU if asked; 0 behind the last
-// group. flat over rows·cols. Moves 2·rows·cols.
-KERNEL(norm_apply, real *y, const real *x, const real *coef, const int *groups, int relu, int ngroups, int rows, int cols) {
+// Batch norm by itself (backend.Norm): y_i = scale·(x_i - μ) + β with the scale
+// (norm_coefficients) and μ of the row's group, then ReLU if asked; 0 behind the
+// last group. flat over rows·cols. Moves 2·rows·cols.
+KERNEL(norm_apply, real *y, const real *x, const real *coef, const real *mean, const real *beta, const int *groups, int relu, int ngroups, int rows, int cols) {
 	for (unsigned e = flat_first(); e < (unsigned)rows * cols; e += flat_step()) {
 		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
 		real v = 0;
 		if (g < ngroups) {
-			v = coef[2 * g * cols + j] * x[e] + coef[(2 * g + 1) * cols + j];
+			v = coef[2 * g * cols + j] * (x[e] - mean[g * cols + j]) + beta[j];
 			v = relu ? unary_op(RELU, v) : v;
 		}
 		y[e] = v;
@@ -1206,10 +1223,10 @@ KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy
 	}
 }
 
-// The coefficients of dx = k1·d + k2 + k3·x, as norm_grad_coefficients, from the
-// sums of group_grad_partials; dgamma and dbeta. flat over cols. Moves
+// The coefficients of dx = k1·d + k2 + k3·(x-μ) from the sums of
+// group_grad_partials, in rows for each group; dgamma and dbeta. flat over cols. Moves
 // 2·ngroups·chunks·cols.
-KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const real *part, const real *mean, const real *var, const real *gamma,
+KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const real *part, const real *var, const real *gamma,
 	const int *groups, double eps, int ngroups, int chunks, int cols) {
 	for (int j = flat_first(); j < cols; j += flat_step()) {
 		double gamma_total = 0, beta_total = 0;
@@ -1223,7 +1240,7 @@ KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const rea
 			}
 			const int n = groups[g + 1] - groups[g];
 			const double rstd = rsqrt(var[g * cols + j] + eps), k1 = gamma[j] * rstd;
-			const double k3 = n > 0 ? -k1 * rstd * rstd * proj / n : 0, k2 = n > 0 ? -k1 * sum / n - k3 * mean[g * cols + j] : 0;
+			const double k3 = n > 0 ? -k1 * rstd * rstd * proj / n : 0, k2 = n > 0 ? -k1 * sum / n : 0;
 			coef[3 * g * cols + j] = (real)k1;
 			coef[(3 * g + 1) * cols + j] = (real)k2;
 			coef[(3 * g + 2) * cols + j] = (real)k3;
@@ -1235,17 +1252,372 @@ KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const rea
 	}
 }
 
-// dx_i = k1·d_i + k2 + k3·x_i, 0 behind the last group. flat over rows·cols.
+// dx_i = k1·d_i + k2 + k3·(x_i - μ), 0 behind the last group. flat over rows·cols.
 // Moves 3·rows·cols, or 4 with y.
-KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x, const real *coef, const int *groups, int ngroups, int rows, int cols) {
+KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x, const real *coef, const real *mean, const int *groups, int ngroups, int rows, int cols) {
 	for (unsigned e = flat_first(); e < (unsigned)rows * cols; e += flat_step()) {
 		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
 		real v = 0;
 		if (g < ngroups) {
 			const real d = y ? binary_op(GATE, dy[e], y[e]) : dy[e];
-			v = coef[3 * g * cols + j] * d + coef[(3 * g + 1) * cols + j] + coef[(3 * g + 2) * cols + j] * x[e];
+			v = coef[3 * g * cols + j] * d + coef[(3 * g + 1) * cols + j] + coef[(3 * g + 2) * cols + j] * (x[e] - mean[g * cols + j]);
 		}
 		dx[e] = v;
+	}
+}
+
+// ------------------------------------------------------------ GIN's dense layers
+//
+// Both dense layers of a narrow GIN layer (in, hid and out at most 64) as one
+// kernel, forward and backward: what they hand to each other stays in shared
+// memory. Each view is cut into so many chunks of rows, of about TILE each; a
+// block computes a chunk, TILE rows at a time. The rows behind the last view are
+// chunks too, without statistics and with gradients of zero.
+
+enum {
+	TILE = sizeof(real) == 4 ? 64 : 32,  // rows in shared memory
+	SLICE = sizeof(real) == 4 ? 32 : 16, // rows of a weight matrix in shared memory
+	PITCH = 68,                          // from row to row of a tile
+	WIDTH = 64,                          // columns at most
+};
+
+// A Chunk is rows lo..hi-1 of a view; the view behind the last is the rest.
+struct Chunk {
+	int view, lo, hi;
+
+	INLINE Chunk of_block(const int *views, int nviews, int chunks, int rows) {
+		Chunk c;
+		const int k = blockIdx.x % chunks;
+		c.view = blockIdx.x / chunks;
+		const int first = views[c.view], n = (c.view < nviews ? views[c.view + 1] : rows) - first;
+		c.lo = first + chunk_bound(n, k, chunks);
+		c.hi = first + chunk_bound(n, k + 1, chunks);
+		return c;
+	}
+};
+
+// load_tile sets a tile to rows of a matrix, and zeros around.
+template <int COLS, class S> INLINE void load_tile(S &tile, const real *a, int first, int here, int cols) {
+	for (int e = threadIdx.x; e < TILE * COLS; e += 256) {
+		const int r = e / COLS, c = e % COLS;
+		tile[PITCH * r + c] = r < here && c < cols ? a[(long long)(first + r) * cols + c] : (real)0;
+	}
+}
+
+// tile_product sets acc to the thread's elements of tile [TILE×in]·w, w [in×out]
+// or with TRANS the transpose of w [out×in]. Thread (tx, ty) of 16×16 has the
+// elements with TILE/16·ty ≤ row, COLS/16·tx ≤ column. It starts with a barrier.
+template <int COLS, bool TRANS, class S, class W>
+INLINE void tile_product(real (&acc)[TILE / 16][COLS / 16], S &tile, W &ws, const real *w, int in, int out) {
+	const int TR = TILE / 16, TC = COLS / 16, STEP = COLS + 4;
+	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+	for (int i = 0; i < TR; i++) {
+		for (int j = 0; j < TC; j++) {
+			acc[i][j] = 0;
+		}
+	}
+	for (int k0 = 0; k0 < in; k0 += SLICE) {
+		__syncthreads();
+		for (int e = t; e < SLICE * COLS; e += 256) {
+			const int k = TRANS ? e % SLICE : e / COLS, j = TRANS ? e / SLICE : e % COLS;
+			ws[STEP * k + j] = k0 + k < in && j < out ? w[TRANS ? j * in + k0 + k : (k0 + k) * out + j] : (real)0;
+		}
+		__syncthreads();
+		const int end = min(SLICE, in - k0);
+#pragma unroll 4
+		for (int k = 0; k < end; k++) {
+			real x[TR], y[TC];
+			for (int i = 0; i < TR; i++) {
+				x[i] = tile[PITCH * (TR * ty + i) + k0 + k];
+			}
+			for (int j = 0; j < TC; j++) {
+				y[j] = ws[STEP * k + TC * tx + j];
+			}
+			for (int i = 0; i < TR; i++) {
+				for (int j = 0; j < TC; j++) {
+					acc[i][j] += x[i] * y[j];
+				}
+			}
+		}
+	}
+}
+
+// tile_outer adds aᵀ·b of two tiles to the thread's COLS/16 × COLS/16 elements,
+// and the column sums of b to those of the threads with ty = 0.
+template <int COLS, class S>
+INLINE void tile_outer(real (&acc)[COLS / 16][COLS / 16], real (&sums)[COLS / 16], S &a, S &b, int here) {
+	const int TC = COLS / 16, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll 2
+	for (int r = 0; r < here; r++) {
+		real x[TC], y[TC];
+		for (int i = 0; i < TC; i++) {
+			x[i] = a[PITCH * r + TC * ty + i];
+			y[i] = b[PITCH * r + TC * tx + i];
+		}
+		for (int i = 0; i < TC; i++) {
+			for (int j = 0; j < TC; j++) {
+				acc[i][j] += x[i] * y[j];
+			}
+		}
+		if (ty == 0) {
+			for (int j = 0; j < TC; j++) {
+				sums[j] += y[j];
+			}
+		}
+	}
+}
+
+template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, real *__restrict__ h1, real *__restrict__ h2,
+	real *__restrict__ part, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ b1,
+	const real *__restrict__ w2, const real *__restrict__ b2, const Chunk &chunk, int in, int hid, int out) {
+	const int TR = TILE / 16, TC = COLS / 16;
+	SHARED(real, means, 32);
+	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+	real acc[TR][TC];
+	real mean[COLS / 32], squares[COLS / 32]; // of the rows so far, in warp 0
+	for (int q = 0; q < COLS / 32; q++) {
+		mean[q] = squares[q] = 0;
+	}
+	for (int first = chunk.lo; first < chunk.hi; first += TILE) {
+		const int here = min((int)TILE, chunk.hi - first);
+		const real before = first - chunk.lo, each = 1 / (real)here, share = 1 / (before + here);
+		__syncthreads();
+		if (w1) {
+			load_tile<COLS>(tile, agg, first, here, in);
+			tile_product<COLS, false>(acc, tile, ws, w1, in, hid);
+			__syncthreads();
+		}
+		for (int i = 0; i < TR; i++) {
+			for (int j = 0; j < TC; j++) {
+				const int r = TR * ty + i, c = TC * tx + j;
+				real v = 0;
+				if (r < here && c < hid) {
+					const long long at = (long long)(first + r) * hid + c;
+					v = unary_op(RELU, (w1 ? acc[i][j] : h1[at]) + b1[c]);
+					h1[at] = v;
+				}
+				tile[PITCH * r + c] = v;
+			}
+		}
+		tile_product<COLS, false>(acc, tile, ws, w2, hid, out);
+		__syncthreads();
+		for (int i = 0; i < TR; i++) {
+			for (int j = 0; j < TC; j++) {
+				const int r = TR * ty + i, c = TC * tx + j;
+				if (r < here && c < out) {
+					const real v = unary_op(RELU, acc[i][j] + b2[c]);
+					h2[(long long)(first + r) * out + c] = v;
+					tile[PITCH * r + c] = v;
+				}
+			}
+		}
+		if (!part) {
+			continue; // the same in all threads
+		}
+		__syncthreads();
+		for (int q = 0; q < COLS / 32; q++) {
+			const Columns c = {32 * q + t % 32, out, 32, t / 32, 8};
+			real sum = 0, sq = 0;
+			if (c.inside()) {
+				for (int r = c.group; r < here; r += c.groups) {
+					sum += tile[PITCH * r + c.col];
+				}
+			}
+			sum = column_sum(c, sum);
+			if (c.group == 0) {
+				means[t] = sum * each;
+			}
+			__syncthreads();
+			const real m = means[t % 32];
+			if (c.inside()) {
+				for (int r = c.group; r < here; r += c.groups) {
+					const real v = tile[PITCH * r + c.col] - m;
+					sq += v * v;
+				}
+			}
+			sq = column_sum(c, sq);
+			if (c.group == 0) { // merged with the rows before
+				const real delta = m - mean[q];
+				mean[q] += here * share * delta;
+				squares[q] += sq + before * here * share * delta * delta;
+			}
+		}
+	}
+	for (int q = 0; part && q < COLS / 32; q++) {
+		const int c = 32 * q + t;
+		if (t < 32 && c < out) {
+			part[c] = mean[q];
+			part[out + c] = squares[q];
+		}
+	}
+}
+
+// Forward: h1 = ReLU(agg·w1 + b1), h2 = ReLU(h1·w2 + b2). With w1 null h1 holds
+// the product already (one-hot rows). part, if not null, gets the means and
+// squared deviations of h2 as segment_moments writes them. block, grid
+// (nviews+1)·chunks. Moves rows·(in + hid + out) and the weights once a block;
+// 2·rows·hid·(in + out) operations.
+KERNEL(gin_mlp, real *__restrict__ h1, real *__restrict__ h2, real *__restrict__ part, const real *__restrict__ agg,
+	const real *__restrict__ w1, const real *__restrict__ b1, const real *__restrict__ w2, const real *__restrict__ b2,
+	const int *__restrict__ views, int nviews, int chunks, int rows, int in, int hid, int out) {
+	SHARED(real, tile, TILE * PITCH);
+	SHARED(real, ws, SLICE * PITCH);
+	const Chunk c = Chunk::of_block(views, nviews, chunks, rows);
+	part = part && c.view < nviews ? part + (long long)blockIdx.x * 2 * out : nullptr;
+	if ((w1 ? in : 0) <= 32 && hid <= 32 && out <= 32) {
+		gin_mlp_chunk<32>(tile, ws, h1, h2, part, agg, w1, b1, w2, b2, c, in, hid, out);
+	} else {
+		gin_mlp_chunk<64>(tile, ws, h1, h2, part, agg, w1, b1, w2, b2, c, in, hid, out);
+	}
+}
+
+template <int COLS, class S, class W> INLINE void gin_mlp_grad_chunk(S &ds, S &hs, W &ws, real *__restrict__ dh1, real *__restrict__ dagg,
+	real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled, const real *__restrict__ h1, const real *__restrict__ h2,
+	const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2, const real *__restrict__ coef,
+	const int *__restrict__ graphs, int ngraphs, const Chunk &chunk, int in, int hid, int out) {
+	const int TR = TILE / 16, TC = COLS / 16;
+	SHARED(int, graph, TILE);
+	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+	real acc[TR][TC], dw1[TC][TC], dw2[TC][TC], db1[TC], db2[TC];
+	for (int i = 0; i < TC; i++) {
+		db1[i] = db2[i] = 0;
+		for (int j = 0; j < TC; j++) {
+			dw1[i][j] = dw2[i][j] = 0;
+		}
+	}
+	const int col = t % COLS; // of the tiles, when they are filled
+	real k1 = 0, k2 = 0, k3 = 0;
+	if (col < out) {
+		k1 = coef[3 * chunk.view * out + col];
+		k2 = coef[(3 * chunk.view + 1) * out + col];
+		k3 = coef[(3 * chunk.view + 2) * out + col];
+	}
+	for (int first = chunk.lo; first < chunk.hi; first += TILE) {
+		const int here = min((int)TILE, chunk.hi - first);
+		__syncthreads();
+		if (dpooled && t < here) {
+			graph[t] = segment_of(graphs, ngraphs, first + t);
+		}
+		__syncthreads();
+		for (int r = t / COLS; r < TILE; r += 256 / COLS) { // through batch norm and readout
+			real d = 0;
+			if (r < here && col < out) {
+				const long long at = (long long)(first + r) * out + col;
+				const real x = h2[at];
+				real g = dy ? dy[at] : (real)0;
+				if (dpooled) {
+					g += dpooled[(long long)graph[r] * out + col];
+				}
+				d = x > 0 ? k1 * g + k2 + k3 * x : (real)0;
+			}
+			ds[PITCH * r + col] = d;
+		}
+		load_tile<COLS>(hs, h1, first, here, hid);
+		__syncthreads();
+		tile_outer<COLS>(dw2, db2, hs, ds, here);
+		tile_product<COLS, true>(acc, ds, ws, w2, out, hid);
+		__syncthreads();
+		for (int i = 0; i < TR; i++) {
+			for (int j = 0; j < TC; j++) {
+				const int r = TR * ty + i, c = TC * tx + j;
+				const real v = binary_op(GATE, acc[i][j], hs[PITCH * r + c]); // hs is 0 outside
+				ds[PITCH * r + c] = v;
+				if (dh1 && r < here && c < hid) {
+					dh1[(long long)(first + r) * hid + c] = v;
+				}
+			}
+		}
+		__syncthreads();
+		if (w1) {
+			load_tile<COLS>(hs, agg, first, here, in);
+			__syncthreads();
+		}
+		tile_outer<COLS>(dw1, db1, hs, ds, here);
+		if (dagg) {
+			tile_product<COLS, true>(acc, ds, ws, w1, hid, in);
+			for (int i = 0; i < TR; i++) {
+				for (int j = 0; j < TC; j++) {
+					const int r = TR * ty + i, c = TC * tx + j;
+					if (r < here && c < in) {
+						dagg[(long long)(first + r) * in + c] = acc[i][j];
+					}
+				}
+			}
+		}
+	}
+	const int inner = w1 ? in : 0;
+	real *p1 = part, *q1 = p1 + inner * hid, *p2 = q1 + hid, *q2 = p2 + hid * out;
+	for (int i = 0; i < TC; i++) {
+		for (int j = 0; j < TC; j++) {
+			const int r = TC * ty + i, c = TC * tx + j;
+			if (r < inner && c < hid) {
+				p1[r * hid + c] = dw1[i][j];
+			}
+			if (r < hid && c < out) {
+				p2[r * out + c] = dw2[i][j];
+			}
+		}
+		const int c = TC * tx + i;
+		if (ty == 0 && c < hid) {
+			q1[c] = db1[i];
+		}
+		if (ty == 0 && c < out) {
+			q2[c] = db2[i];
+		}
+	}
+}
+
+// Backward: d_i = k1·(dy_i + dpooled_g) + k2 + k3·h2_i where h2_i > 0 (dy or
+// dpooled null stands for zeros; coef is norm_grad_coefficients'), dh1 = d·w2ᵀ
+// where h1 > 0, dagg = dh1·w1ᵀ. dh1 and dagg are written if not null. Row b of
+// part, for each block of a view, has the chunk's share of the gradients of w1,
+// b1, w2 and b2, side by side; with w1 null there is none of w1. merge_gradients
+// follows. block, grid (nviews+1)·chunks. Moves rows·(2·in + hid + 2·out) and the
+// parts; 4·rows·hid·(in + out) operations.
+KERNEL(gin_mlp_grad, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+	const real *__restrict__ h1, const real *__restrict__ h2, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2,
+	const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views, int ngraphs, int nviews, int chunks,
+	int rows, int in, int hid, int out) {
+	SHARED(real, ds, TILE * PITCH);
+	SHARED(real, hs, TILE * PITCH);
+	SHARED(real, ws, SLICE * PITCH);
+	const Chunk c = Chunk::of_block(views, nviews, chunks, rows);
+	if (c.view == nviews) {
+		for (int e = c.lo * hid + threadIdx.x; dh1 && e < c.hi * hid; e += 256) {
+			dh1[e] = 0;
+		}
+		for (int e = c.lo * in + threadIdx.x; dagg && e < c.hi * in; e += 256) {
+			dagg[e] = 0;
+		}
+		return;
+	}
+	part += (long long)blockIdx.x * ((w1 ? in * hid : 0) + hid + hid * out + out);
+	if ((w1 ? in : 0) <= 32 && hid <= 32 && out <= 32) {
+		gin_mlp_grad_chunk<32>(ds, hs, ws, dh1, dagg, part, dy, dpooled, h1, h2, agg, w1, w2, coef, graphs, ngraphs, c, in, hid, out);
+	} else {
+		gin_mlp_grad_chunk<64>(ds, hs, ws, dh1, dagg, part, dy, dpooled, h1, h2, agg, w1, w2, coef, graphs, ngraphs, c, in, hid, out);
+	}
+}
+
+// The gradients of w1 [in×hid] (null for none), b1, w2 [hid×out] and b2 are the
+// sums of the chunks, in double. tile, grid ⌈size/32⌉ for the size of a row of
+// part. Moves chunks·size.
+KERNEL(merge_gradients, real *__restrict__ dw1, real *__restrict__ db1, real *__restrict__ dw2, real *__restrict__ db2,
+	const real *__restrict__ part, int chunks, int in, int hid, int out) {
+	const int n1 = dw1 ? in * hid : 0, n2 = n1 + hid, n3 = n2 + hid * out, size = n3 + out;
+	const Columns c = Columns::of_tile(blockIdx.x, size);
+	double sum = 0;
+	if (c.inside()) {
+#pragma unroll 4
+		for (int k = c.group; k < chunks; k += c.groups) {
+			sum += part[(long long)k * size + c.col];
+		}
+	}
+	sum = column_sum(c, sum);
+	if (c.first()) {
+		const int e = c.col;
+		real *d = e < n1 ? dw1 + e : e < n2 ? db1 + (e - n1) : e < n3 ? dw2 + (e - n2) : db2 + (e - n3);
+		*d = (real)sum;
 	}
 }
 

@@ -1,0 +1,53 @@
+package cuda
+
+import (
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// This file is batch norm, and bias with ReLU, as one call each: the rows of a
+// group are summed in chunks, and everything that follows from the sums is an
+// affine map of the rows.
+
+func (e *engine) NormForward(n *backend.Norm) {
+	backend.CheckNorm(n)
+	rows, cols, groups := n.X.Rows, n.X.Cols, n.Groups.Len()-1
+	parts := chunks(rows, groups)
+	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(2*groups, cols)
+	e.tiles("segment_moments", groups*parts, cols, e.ptr(part), e.ptr(n.X), e.idx(n.Groups), i(groups), i(parts), i(cols))
+	e.flat("norm_coefficients", groups*cols, e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta),
+		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
+	e.flat("norm_apply", n.Y.Len(), e.ptr(n.Y), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.ptr(n.Beta), e.idx(n.Groups), flag(n.ReLU), i(groups), i(rows), i(cols))
+	e.Free(part)
+	e.Free(coef)
+}
+
+func (e *engine) NormBackward(n *backend.Norm, g *backend.NormGradients) {
+	backend.CheckNorm(n)
+	rows, cols, groups := n.X.Rows, n.X.Cols, n.Groups.Len()-1
+	parts := chunks(rows, groups)
+	y := uint64(0)
+	if n.ReLU {
+		y = e.ptr(n.Y)
+	}
+	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(3*groups, cols)
+	e.tiles("group_grad_partials", groups*parts, cols, e.ptr(part), e.ptr(g.DY), y, e.ptr(n.X), e.ptr(n.Mean), e.idx(n.Groups), i(parts), i(cols))
+	e.flat("group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma),
+		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
+	if g.DX != nil {
+		e.flat("group_grad_apply", g.DX.Len(), e.ptr(g.DX), e.ptr(g.DY), y, e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.idx(n.Groups), i(groups), i(rows), i(cols))
+	}
+	e.Free(part)
+	e.Free(coef)
+}
+
+func (e *engine) BiasReLU(y, x, b *tensor.Tensor) {
+	backend.CheckRow("backend: BiasReLU", y, x, b)
+	e.biasReLU(y, x, b, true)
+}
+
+func (e *engine) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
+	backend.CheckColSums(db, dx)
+	e.Binary(dx, backend.Gate, dy, y)
+	e.ColSums(db, dx)
+}
