@@ -31,8 +31,11 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 			columns = append(columns, table.Column{Name: set.name})
 		}
 		t := table.New("method", columns...)
-		t.Caption = fmt.Sprintf("ROC-AUC in %%, mean ± standard deviation (n-1) over %d seeds, pre-trained on %d graphs for %d epochs. Protocol %s: %s.",
-			x.recipe.Seeds, len(x.domain.corpus), x.recipe.Epochs, protocol, readings[protocol])
+		corpus := ""
+		if x.pretrains() {
+			corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
+		}
+		t.Caption = fmt.Sprintf("ROC-AUC in %%, mean ± standard deviation (n-1) over %d seeds.%s Protocol %s: %s.", x.recipe.Seeds, corpus, protocol, readings[protocol])
 		for _, method := range x.source.Methods {
 			var cells []table.Cell
 			for _, set := range x.domain.sets {
