@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -63,28 +61,11 @@ func crossEntropy(logp *autodiff.Var, classes []int) *autodiff.Var {
 	return logp.Dot(logp.Tape().Matrix(logp.Rows(), logp.Cols(), pick))
 }
 
-// step trains on a batch and returns its loss. A failure of the device and a
-// loss that is not finite are errors.
-func (c *classifier) step(adam *optim.Adam, b *graph.Batch, classes []int) (loss float64, err error) {
-	defer c.tape.Reset()
-	defer func() {
-		if r := recover(); r != nil {
-			var device *backend.Error
-			if e, ok := r.(error); ok && errors.As(e, &device) {
-				err = device
-				return
-			}
-			panic(r)
-		}
-	}()
-	nn.ZeroGrad(c)
-	l := crossEntropy(c.logProbabilities(c.tape, b, nn.Train), classes)
-	if loss = l.Float(); math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return loss, fmt.Errorf("the loss is %v; the first operator with such a value is %s", loss, c.tape.FirstNonFinite())
-	}
-	c.tape.Backward(l)
-	adam.Step()
-	return loss, nil
+// step trains on a batch and returns its loss.
+func (c *classifier) step(adam *optim.Adam, b *graph.Batch, classes []int) (float64, error) {
+	return specmatch.Minimize(c.tape, c, adam, func() *autodiff.Var {
+		return crossEntropy(c.logProbabilities(c.tape, b, nn.Train), classes)
+	})
 }
 
 // evaluate returns the mean loss on the given graphs and the accuracy in per

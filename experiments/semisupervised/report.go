@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
@@ -93,14 +92,6 @@ func (j *job) folds(protocol string) []curve {
 	return all
 }
 
-func find(rows []rundir.Row, ds, method, protocol string) (rundir.Row, bool) {
-	i := slices.IndexFunc(rows, func(r rundir.Row) bool { return r.Dataset == ds && r.Method == method && r.Protocol == protocol })
-	if i < 0 {
-		return rundir.Row{}, false
-	}
-	return rows[i], true
-}
-
 // columns has one column for each data set.
 func (x *experiment) columns() []table.Column {
 	var columns []table.Column
@@ -119,7 +110,7 @@ func (x *experiment) accuracyTable(protocol string, rows []rundir.Row) *table.Ta
 	for _, method := range x.fine.Methods {
 		var cells []table.Cell
 		for _, set := range x.sets {
-			r, _ := find(rows, set.data.Name, method, protocol)
+			r, _ := rundir.Find(rows, set.data.Name, method, protocol)
 			cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
 		}
 		t.Add(rowNames[method], cells...)
@@ -157,8 +148,8 @@ func (x *experiment) pairedTable(rows []rundir.Row) *table.Table {
 	for _, protocol := range x.protocol.Protocols {
 		var cells []table.Cell
 		for _, set := range x.sets {
-			a, okA := find(rows, set.data.Name, cli.SpecMatch, protocol)
-			b, okB := find(rows, set.data.Name, cli.InfoNCE, protocol)
+			a, okA := rundir.Find(rows, set.data.Name, cli.SpecMatch, protocol)
+			b, okB := rundir.Find(rows, set.data.Name, cli.InfoNCE, protocol)
 			if !okA || !okB {
 				return nil
 			}

@@ -76,15 +76,6 @@ func (x *experiment) row(ds *dataset.Dataset, method, protocol string, runs []*p
 	return r
 }
 
-func find(rows []rundir.Row, ds, method, protocol string) (rundir.Row, bool) {
-	for _, r := range rows {
-		if r.Dataset == ds && r.Method == method && r.Protocol == protocol {
-			return r, true
-		}
-	}
-	return rundir.Row{}, false
-}
-
 var classifiers = map[string]string{
 	"graphcl": "RBF-SVM, C by nested 5-fold search (GraphCL's script)",
 	"linear":  "linear SVM, C by nested 5-fold search (the paper's wording)",
@@ -103,7 +94,7 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 	for _, method := range x.loss.Methods {
 		var cells []table.Cell
 		for _, ds := range sets {
-			r, _ := find(rows, ds.Name, method, protocol)
+			r, _ := rundir.Find(rows, ds.Name, method, protocol)
 			cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
 		}
 		t.Add(rowNames[method], cells...)
@@ -146,8 +137,8 @@ func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *ta
 		var cells []table.Cell
 		sum, variance := 0.0, 0.0
 		for _, ds := range sets {
-			a, okA := find(rows, ds.Name, cli.SpecMatch, protocol)
-			b, okB := find(rows, ds.Name, cli.InfoNCE, protocol)
+			a, okA := rundir.Find(rows, ds.Name, cli.SpecMatch, protocol)
+			b, okB := rundir.Find(rows, ds.Name, cli.InfoNCE, protocol)
 			if !okA || !okB {
 				return nil
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/table"
@@ -117,6 +118,15 @@ func (d *Dir) WriteTables(stdout io.Writer, tables ...*table.Table) error {
 		fmt.Fprintln(stdout)
 	}
 	return nil
+}
+
+// Find returns the row of a method on a data set under a protocol.
+func Find(rows []Row, dataset, method, protocol string) (Row, bool) {
+	i := slices.IndexFunc(rows, func(r Row) bool { return r.Dataset == dataset && r.Method == method && r.Protocol == protocol })
+	if i < 0 {
+		return Row{}, false
+	}
+	return rows[i], true
 }
 
 // MeanStd returns the mean x̄ = Σx/n, which is NaN for no values, and the sample
