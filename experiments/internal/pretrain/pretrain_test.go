@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
@@ -82,11 +85,39 @@ func TestLoader(t *testing.T) {
 			t.Errorf("%s, faithful %v:\n%s", c.method, c.faithful, d)
 		}
 	}
-	r := newRun(t, cli.InfoNCE)
+	r := newRun(t, cli.GraphCL)
+	r.Semi = true
+	l, err := r.Loader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := augment.ParsePolicy(augment.Random2, augment.ImplSemi, 0.2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]any{code, code, augment.Reshuffle}, []any{l.Collator.Views[0], l.Collator.Views[1], l.Order}); d != "" {
+		t.Errorf("graphcl, semi-supervised:\n%s", d)
+	}
+	r = newRun(t, cli.InfoNCE)
 	r.Settings.Policy = "random9"
 	var usage *cli.UsageError
 	if _, err := r.Loader(); !errors.As(err, &usage) {
 		t.Errorf("unknown policy: got %v, want a usage error", err)
+	}
+}
+
+// TestEncoder: the model is made of the encoder that the run asks for.
+func TestEncoder(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	r := newRun(t, cli.InfoNCE)
+	if _, ok := r.Model(be).Encoder.(*gnn.GIN); !ok {
+		t.Error("no GIN by default")
+	}
+	r.Encoder = func(be backend.Backend, width int, rng *rand.Rand) specmatch.Encoder {
+		return gnn.NewResGCN(be, gnn.ReferenceResGCN(width), rng)
+	}
+	if e, ok := r.Model(be).Encoder.(*gnn.ResGCN); !ok || e.Config.In != r.Dataset.FeatureWidth {
+		t.Error("not the ResGCN that was asked for")
 	}
 }
 
