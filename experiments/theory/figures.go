@@ -53,7 +53,7 @@ func (x *experiment) adjacencyFigure() error {
 			s.Name = "hard threshold, θ = 0.4"
 		}
 		ds := plot.Series{Name: s.Name}
-		const steps = 1000
+		const steps = 400
 		for k := range steps + 1 {
 			cos := -1 + 2*float64(k)/steps
 			// Two embeddings of that similarity, and the graph of the loss.

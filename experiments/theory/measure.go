@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -65,8 +66,8 @@ type bounds struct {
 	Gap   theory.Gap   // |L_C-L_C*|, means over pairs
 	Times []diffusion  // one per diffusion time
 
-	// Theorem 4.3: how many draws are connected, and over those what
-	// [theory.UniformityBound] has.
+	// Theorem 4.3: how many draws are connected, and if they are two or more, what
+	// [theory.UniformityBound] has over those.
 	Draws, Connected            int
 	LossG, Mu2, Unif            rundir.Float
 	LambdaBar, LambdaBarNonZero rundir.Float
@@ -265,6 +266,12 @@ func (x *experiment) bounds(views []*theory.View, gaps []theory.Gap) (b bounds, 
 		return b, err
 	}
 	b.Draws, b.Connected = len(views), u.Connected()
+	if b.Connected < 2 { // E[L_G] of a single draw is 0, which says nothing about augmentations
+		nan := rundir.Float(math.NaN())
+		b.LossG, b.Mu2, b.Unif, b.LambdaBar, b.LambdaBarNonZero = nan, nan, nan, nan, nan
+		b.Direct, b.Right, b.RightNonZero, b.Hoffman, b.HoffmanNonZero = nan, nan, nan, nan, nan
+		return b, nil
+	}
 	b.LossG, b.Mu2, b.Unif = rundir.Float(u.LossG), rundir.Float(u.Mu2), rundir.Float(u.Unif)
 	b.LambdaBar, b.LambdaBarNonZero = rundir.Float(u.LambdaBar), rundir.Float(u.LambdaBarNonZero)
 	b.Direct, b.Right, b.RightNonZero = rundir.Float(u.Direct), rundir.Float(u.Right), rundir.Float(u.RightNonZero)

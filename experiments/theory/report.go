@@ -46,22 +46,20 @@ func (g group) at(checkpoint int, of func(c checkpoint) rundir.Float) []float64 
 	return values
 }
 
-// last returns the mean over seeds of a quantity at the last checkpoint.
+// last returns the mean over seeds of a quantity at the last checkpoint. What
+// does not exist (NaN) counts as nothing.
 func (g group) last(of func(c checkpoint) rundir.Float) float64 {
-	mean, _ := rundir.MeanStd(g.at(g.checkpoints()-1, of))
+	mean, _ := rundir.MeanStd(existing(g.at(g.checkpoints()-1, of)))
 	return mean
 }
 
-// largest returns the maximum over seeds and checkpoints. What does not exist
-// (NaN) counts as nothing.
+func existing(values []float64) []float64 { return slices.DeleteFunc(values, math.IsNaN) }
+
+// largest returns the maximum over seeds and checkpoints.
 func (g group) largest(of func(c checkpoint) rundir.Float) float64 {
 	var found []float64
 	for k := range g.checkpoints() {
-		for _, v := range g.at(k, of) {
-			if v == v {
-				found = append(found, v)
-			}
-		}
+		found = append(found, existing(g.at(k, of))...)
 	}
 	if len(found) == 0 {
 		return math.NaN()
@@ -161,7 +159,7 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 		table.Column{Name: "connected draws"}, table.Column{Name: "E[L_G]"}, table.Column{Name: "E‖μ‖²"}, table.Column{Name: "λ̄₂"},
 		table.Column{Name: "L_unif"}, table.Column{Name: "direct bound"}, table.Column{Name: "right side"}, table.Column{Name: "right side, smallest non-zero λ̄"},
 		table.Column{Name: "says nothing"}, table.Column{Name: "Hoffman, second smallest"}, table.Column{Name: "Hoffman, smallest non-zero"})
-	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch %d over the connected draws. Says nothing: checkpoints with a connected draw and a right side of 0 or more, though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
+	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch %d over the connected draws, where there are two or more. Says nothing: of the checkpoints with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
 		ds.Name, x.check.draws, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, temperature, x.lastEpoch())
 	return t
 }
@@ -179,8 +177,8 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 				return 0
 			})
 		}
-		applies := count(func(b bounds) bool { return b.Connected > 0 })
-		vacuous := count(func(b bounds) bool { return b.Connected > 0 && b.Right >= 0 })
+		applies := count(func(b bounds) bool { return b.Connected >= 2 })
+		vacuous := count(func(b bounds) bool { return b.Connected >= 2 && b.Right >= 0 })
 		t.Add(x.label(g.method)+", "+graph.name,
 			table.Text(fmt.Sprintf("%d of %d", g.total(func(c checkpoint) int { return c.Bounds[i].Connected }), g.total(func(c checkpoint) int { return c.Bounds[i].Draws }))),
 			table.Number(g.last(of(func(b bounds) rundir.Float { return b.LossG })), 3),

@@ -41,10 +41,11 @@ func (l pointLabels) Plot(c draw.Canvas, p *plot.Plot) {
 		for _, to := range []vg.Point{
 			{X: dx, Y: dy}, {X: -dx, Y: dy}, {X: dx, Y: -dy}, {X: -dx, Y: -dy},
 			{X: dx + 2}, {X: -dx - 2}, {Y: dy + 2}, {Y: -dy - 2},
+			{X: dx, Y: 2 * dy}, {X: -dx, Y: 2 * dy}, {X: dx, Y: -2 * dy}, {X: -dx, Y: -2 * dy},
 		} {
 			box := around(x+to.X, y+to.Y, w, h)
-			free := box.Max.X <= c.Max.X+2*margin && box.Min.X >= c.Min.X && box.Min.Y >= c.Min.Y && box.Max.Y <= c.Max.Y+h
-			if free && !slices.ContainsFunc(taken, func(r vg.Rectangle) bool { return overlap(r, box) }) {
+			inside := box.Min.X >= c.Min.X && box.Max.X <= c.Max.X && box.Min.Y >= c.Min.Y && box.Max.Y <= c.Max.Y
+			if inside && !slices.ContainsFunc(taken, func(r vg.Rectangle) bool { return overlap(r, box) }) {
 				style.Color = e.color
 				c.FillText(style, vg.Point{X: x + to.X, Y: y + to.Y}, e.text)
 				taken = append(taken, box)
@@ -52,12 +53,6 @@ func (l pointLabels) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 		}
 	}
-}
-
-// GlyphBoxes implements [plot.GlyphBoxer]: it keeps room to the right of and
-// above the data.
-func (l pointLabels) GlyphBoxes(*plot.Plot) []plot.GlyphBox {
-	return []plot.GlyphBox{{X: 1, Y: 1, Rectangle: vg.Rectangle{Max: vg.Point{X: 2 * margin, Y: tickSize}}}}
 }
 
 func around(x, y, w, h vg.Length) vg.Rectangle {

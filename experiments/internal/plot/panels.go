@@ -88,10 +88,14 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 	}
 	p := newPlot(l.Axes)
 	p.Add(append(bands, lines...)...)
+	widen(p)
 	if len(labels) > 0 {
 		p.Add(labels)
+		for _, axis := range []*plot.Axis{&p.X, &p.Y} { // room for labels
+			by := (axis.Max - axis.Min) / 15
+			axis.Min, axis.Max = axis.Min-by, axis.Max+by
+		}
 	}
-	widen(p)
 	return p, nil
 }
 
