@@ -3,10 +3,17 @@
 package cuda
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/backendtest"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -22,7 +29,165 @@ func onDevice(t *testing.T) {
 	}
 }
 
+// TestDevice holds the engine on a GPU against the conformance suite.
 func TestDevice(t *testing.T) {
 	onDevice(t)
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return New(p) })
+}
+
+// TestDeviceTraining runs recorded steps on a GPU from goroutines of different
+// threads, and compares the bits with those of steps that are not replayed.
+func TestDeviceTraining(t *testing.T) {
+	onDevice(t)
+	train := func(replay bool) (all []float64) {
+		be, err := New(tensor.Float32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := specmatch.NewGINModel(be, 5, rand.New(rand.NewPCG(1, 2)))
+		tr := specmatch.NewTrainer(be, m, specmatch.Objective{
+			Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.BetaSchedule{Beta: 0.1},
+		}, 0.01)
+		r, err := specmatch.NewRecorded(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 4 {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if _, _, err := r.Step(batchOf(5+k%2, 9)); err != nil {
+					t.Error(err)
+				}
+			}()
+			<-done
+			if !replay {
+				if _, _, err := r.Last(); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if r, err = specmatch.NewRecorded(tr); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, p := range m.Parameters() {
+			v := make([]float64, p.Value.Len())
+			be.Download(v, p.Value)
+			all = append(all, v...)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := be.Close(); err != nil {
+			t.Error(err)
+		}
+		return all
+	}
+	want := train(false)
+	for k, v := range train(true) {
+		if v != want[k] {
+			t.Fatalf("weight %d is %v after replays, want the bits of %v", k, v, want[k])
+		}
+	}
+}
+
+// standIn builds the stand-in for the driver and cuBLAS and returns its path.
+func standIn(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("SPECMATCH_LIBCUDA") != "" {
+		t.Skip("this is the test's own process, or a machine that names its driver")
+	}
+	source := filepath.Join("testdata", "standin", "standin.cpp")
+	if _, err := os.Stat(source); err != nil {
+		t.Skip(err) // a test binary that was carried elsewhere
+	}
+	lib := filepath.Join(t.TempDir(), "libstandin.so")
+	out, err := exec.Command("g++", "-std=c++17", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas", "-Ikernels", "-o", lib, source, "-lpthread").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return lib
+}
+
+// again runs tests of this binary with the stand-in, in another process.
+func again(t *testing.T, lib, tests string, env ...string) (output string, err error) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.short", "-test.v", "-test.run", tests)
+	cmd.Env = append(append(os.Environ(), "SPECMATCH_LIBCUDA="+lib, "SPECMATCH_LIBCUBLAS="+lib), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestStandIn runs the tests of the device on a driver that stands in for one:
+// everything but the device itself.
+func TestStandIn(t *testing.T) {
+	lib := standIn(t)
+	log := filepath.Join(t.TempDir(), "log")
+	tests := "^(TestDevice$/float32|TestDeviceTraining)$"
+	if testing.Short() {
+		tests = "^TestDeviceTraining$"
+	}
+	out, err := again(t, lib, tests, "STANDIN_LOG="+log)
+	if err != nil || !strings.Contains(out, "--- PASS: TestDeviceTraining") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	calls, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cuGraphLaunch", "cuLaunchKernel", "cublasSgemm_v2", "full precision"} {
+		if !strings.Contains(string(calls), name+" ") {
+			t.Errorf("there was no %s", name)
+		}
+	}
+	if strings.Contains(string(calls), "tf32") {
+		t.Error("TF32 was not asked for")
+	}
+}
+
+// TestOpening opens the engine and shows how that ends, for TestCures.
+func TestOpening(t *testing.T) {
+	be, err := New(tensor.Float32, TF32())
+	if err == nil {
+		err = be.Close()
+	}
+	fmt.Println("opening:", err)
+}
+
+// TestCures: what can be missing, one error each, with what to do.
+func TestCures(t *testing.T) {
+	lib := standIn(t)
+	for _, c := range []struct {
+		name, lib, env string
+		want           []string
+	}{
+		{"all is there", lib, "", []string{"<nil>"}},
+		{"no driver", "/nowhere/libcuda.so.1", "", []string{"/nowhere/libcuda.so.1", "driver was not found", "install it", "-backend cpu"}},
+		{"not a driver", os.Args[0], "", []string{"driver was not found"}},
+		{"no device", lib, "STANDIN_FAIL=cuInit=100", []string{"does not start", "sees no GPU", "nvidia-smi", "-backend cpu"}},
+		{"a driver of another release", lib, "STANDIN_FAIL=cuInit=803", []string{"different releases", "restart"}},
+		{"an old driver", lib, "STANDIN_VERSION=11080", []string{"CUDA 11.8", "too old", "560 or newer"}},
+		{"an old GPU", lib, "STANDIN_FAIL=cuModuleLoadData=209", []string{"compute capability 8.0"}},
+		{"PTX too new", lib, "STANDIN_FAIL=cuModuleLoadData=222", []string{"too old for the kernels"}},
+		{"no memory", lib, "STANDIN_FAIL=cuMemAlloc_v2=2", []string{"memory of the GPU is used up", "smaller batch"}},
+		{"a GPU in use", lib, "STANDIN_FAIL=cuDevicePrimaryCtxRetain=46", []string{"another process has the GPU"}},
+		{"cuBLAS does not start", lib, "STANDIN_FAIL=cublasCreate_v2=1", []string{"cuBLAS status 1"}},
+		{"no cuBLAS", lib, "SPECMATCH_LIBCUBLAS=/nowhere/libcublas.so", []string{"/nowhere/libcublas.so", "cuBLAS was not found", "nvidia-cublas-cu12", "SPECMATCH_LIBCUBLAS"}},
+		{"not cuBLAS", lib, "SPECMATCH_LIBCUBLAS=libc.so.6", []string{"cuBLAS was not found", "cublasCreate_v2"}},
+	} {
+		out, err := again(t, c.lib, "^TestOpening$", c.env)
+		_, message, found := strings.Cut(out, "opening: ")
+		message, _, _ = strings.Cut(message, "\n--- ")
+		if err != nil || !found {
+			t.Errorf("%s: %v\n%s", c.name, err, out)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(message, want) {
+				t.Errorf("%s: the error is %q, want something about %q", c.name, message, want)
+			}
+		}
+	}
 }
