@@ -25,6 +25,7 @@ import (
 
 func init() {
 	backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) { return New(p) })
+	backend.Register("cuda-tf32", func(p tensor.Precision) (backend.Backend, error) { return New(p, TF32()) })
 }
 
 // An Option departs from the defaults of [New].
@@ -53,6 +54,34 @@ func New(p tensor.Precision, opts ...Option) (backend.Backend, error) {
 		return nil, fmt.Errorf("backend \"cuda\": %w", err)
 	}
 	return e, nil
+}
+
+// Diagnose says what there is of what the engine needs, from the bottom up.
+func Diagnose() []Finding {
+	found := []Finding{{What: "build", Value: "with CUDA, kernels for compute capability 8.0 and newer"}}
+	if err := loaded(); err != nil {
+		return append(found, Finding{What: "driver", Err: err})
+	}
+	v := cu.Version()
+	found = append(found, Finding{What: "driver", Value: fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)})
+	dev, err := cu.GetDevice(0)
+	if err != nil {
+		return append(found, Finding{What: "device", Err: explain(err)})
+	}
+	name, err := dev.Name()
+	if err != nil {
+		return append(found, Finding{What: "device", Err: explain(err)})
+	}
+	bytes, _ := dev.TotalMem()
+	major, minor, _ := dev.ComputeCapability()
+	found = append(found, Finding{What: "device", Value: fmt.Sprintf("%s, compute capability %d.%d, %d MiB", name, major, minor, bytes>>20)})
+	b, err := openBLAS()
+	if err != nil {
+		return append(found, Finding{What: "cuBLAS", Err: err})
+	}
+	found = append(found, Finding{What: "cuBLAS", Value: C.GoString(C.table_blas_path(b))})
+	C.table_blas_close(b)
+	return found
 }
 
 // device is the driver for a GPU: gorgonia.org/cu, and table.c for what it lacks.

@@ -1,5 +1,12 @@
 package cuda
 
+// A Finding is a line of what [Diagnose] found: a value, or what is wrong and what
+// to do.
+type Finding struct {
+	What, Value string
+	Err         error
+}
+
 // pointer is an address in device memory; 0 stands for a tensor that is not
 // there.
 type pointer uint64

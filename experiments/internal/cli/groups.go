@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 
+	"github.com/specmatch/specmatch/backend"
+	_ "github.com/specmatch/specmatch/backend/cuda" // in builds that have it
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -123,10 +125,22 @@ func (e *Engine) Register(f *FlagSet) {
 	if e.Backend == "" {
 		e.Backend = "cpu"
 	}
-	Var(f, &e.Backend, "backend", OneOf("cpu", "cuda"), "`engine` to compute with: cpu or cuda (built with -tags cuda)")
+	Var(f, &e.Backend, "backend", OneOf(engines()...), "`engine` to compute with: cpu or cuda (built with -tags cuda)")
 	f.Env("backend", "SPECMATCH_BACKEND")
 	Var(f, &e.Precision, "precision", parsePrecision, "floating-point `format` of the engine: float32 or float64")
 	f.Env("precision", "SPECMATCH_PRECISION")
+}
+
+// engines are the choices of -backend: cpu; cuda in any build, for its error says
+// what to do; and the variants of cuda that this build has.
+func engines() []string {
+	names := []string{"cpu", "cuda"}
+	for _, name := range backend.Names() {
+		if strings.HasPrefix(name, "cuda-") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func parsePrecision(s string) (tensor.Precision, error) {

@@ -1,0 +1,10 @@
+//go:build !(cuda && linux && amd64)
+
+package cuda
+
+import "errors"
+
+// Diagnose says what there is of what the engine needs.
+func Diagnose() []Finding {
+	return []Finding{{What: "build", Err: errors.New("without CUDA: rebuild with -tags cuda, on linux/amd64, with cgo and cuda.h (backend/cuda/kernels/toolkit.sh fetches it)")}}
+}
