@@ -54,7 +54,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Errorf("resumed: %v, want %v", got, want)
 	}
 
-	l, adam = start()
+	l, _ = start()
 	if err := nn.LoadFile(path, l); err == nil {
 		t.Error("a checkpoint was loaded as a model")
 	}

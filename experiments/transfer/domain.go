@@ -62,7 +62,8 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	if (len(x.data.Datasets) > 0 || x.source.Domain == domainBio) && x.data.Dir == "" {
 		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz, or for bio NAME_edges.csv and NAME_labels.csv")
 	}
-	d, err := domain{}, error(nil)
+	var d domain
+	var err error
 	if x.source.Domain == domainBio {
 		d, err = x.openProteins()
 	} else {
