@@ -37,8 +37,6 @@ type hueckel struct {
 	aromatic  []bool  // bonds found aromatic
 	found     int     // how many
 	tries     int
-	firstOf   []int32
-	wildcards int
 }
 
 // findAromatic marks aromatic atoms and bonds. A ring is a candidate if all its

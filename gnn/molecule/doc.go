@@ -39,8 +39,13 @@
 //   - A molecule may have [MaxAtoms] atoms. Ring systems that are too large to
 //     be searched are refused, where RDKit does not come back.
 //   - Where alternative Kekulé structures differ in what is aromatic, RDKit's
-//     choice depends on the order of atoms, and so does this one: phthalocyanines
-//     without hydrogens are drawn with the other set of double bonds.
+//     choice depends on the order of the atoms, and in rare ring systems so may
+//     this one, otherwise. In cages of many rings, the set of smallest rings is
+//     not unique and may be another.
+//
+// On the eight MoleculeNet sets of Hu et al. and 20,000 molecules of ZINC250k,
+// 177,095 in all, RDKit and this package accept the same, and atoms, bonds and
+// scaffolds are equal without exception (TestParity).
 //
 // # References
 //

@@ -14,6 +14,7 @@ type golden struct {
 	Rejected  bool
 	Atoms     [][4]int8 // Z, tag, hydrogens, aromatic
 	Bonds     [][4]int  // begin, end, type, direction
+	Rings     [][]int32
 	Scaffold  *string
 	Spellings []string
 }
@@ -52,7 +53,18 @@ func (g *golden) compare(m *Molecule) error {
 	return nil
 }
 
-// TestRDKit compares atoms and bonds with RDKit's.
+func sortedRings(s *ringSet) [][]int32 {
+	var out [][]int32
+	for r := range int32(s.count()) {
+		ring := slices.Clone(s.atomsOf(r))
+		slices.Sort(ring)
+		out = append(out, ring)
+	}
+	slices.SortFunc(out, slices.Compare[[]int32])
+	return out
+}
+
+// TestRDKit compares atoms, bonds and rings with RDKit's.
 func TestRDKit(t *testing.T) {
 	var p Parser
 	accepted, rejected := 0, 0
@@ -70,6 +82,9 @@ func TestRDKit(t *testing.T) {
 			accepted++
 			if err := g.compare(m); err != nil {
 				t.Errorf("%s: %v", g.SMILES, err)
+			}
+			if rings := sortedRings(&p.perceiver.rings); !slices.EqualFunc(rings, g.Rings, slices.Equal[[]int32]) {
+				t.Errorf("%s: rings %v, want %v", g.SMILES, rings, g.Rings)
 			}
 		}
 	}

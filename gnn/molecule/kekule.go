@@ -49,6 +49,7 @@ func (v *perceiver) kekulise() *problem {
 		k.total = append(k.total, m.Atoms[i].totalValence())
 	}
 	v.ringSystems()
+	v.peel()
 	for r, s := range k.system {
 		if s == int32(r) { // the first of its system
 			if err := v.kekuliseSystem(s); err != nil {
@@ -136,6 +137,17 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 	}
 	if !relevant || wildcardsOnly {
 		return nil
+	}
+	// Where there is a choice, it falls as RDKit's does if the search starts
+	// there too: at the first atom that no chain to another ring begins at.
+	first := -1
+	for at, a := range k.members {
+		if v.moved[a] == 2 && (first < 0 || a < k.members[first]) {
+			first = at
+		}
+	}
+	if first > 0 {
+		k.members[0], k.members[first] = k.members[first], k.members[0]
 	}
 	v.markCandidates()
 	if v.match(k.candidate) {
@@ -235,10 +247,6 @@ func (v *perceiver) wantsDouble(i, bonds int32) bool {
 	}
 	degree := v.degree(i) + implicit
 	radicals := int32(a.radicals)
-	if total == 5 && bonds == 4 && allowed == 3 && degree == 3 && radicals == 0 && shift == 0 && a.hydrogens() == 0 &&
-		(a.Z == 7 || a.Z == 15 || a.Z == 33) {
-		allowed = 5
-	}
 	if degree+radicals >= allowed {
 		return false
 	}

@@ -91,9 +91,6 @@ type Bond struct {
 	ref      [2]int32 // the neighbours that stereo speaks of, at Begin and End
 }
 
-// other returns the atom at the other end.
-func (b *Bond) other(atom int32) int32 { return b.Begin + b.End - atom }
-
 // Molecule is a molecular graph. Atoms are in the order of the string; bonds
 // are in the order of the string with those that close rings last, by ring
 // number: both as RDKit numbers them.

@@ -3,6 +3,7 @@ package molecule
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -157,5 +158,57 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		p.Parse(smiles[i%len(smiles)])
+	}
+}
+
+// TestGraph compares graphs with the molecules that they are made of.
+func TestGraph(t *testing.T) {
+	var p Parser
+	graphs := 0
+	for _, g := range loadGolden(t) {
+		m, err := p.Parse(g.SMILES)
+		if err != nil {
+			continue
+		}
+		gr, err := m.Graph()
+		if err != nil {
+			continue
+		}
+		graphs++
+		if err := gr.Validate(); err != nil {
+			t.Fatalf("%s: %v", g.SMILES, err)
+		}
+		for i, a := range m.Atoms {
+			if c := gr.X.Category[i]; c/ChiralityTags+1 != int32(a.Z) || c%ChiralityTags != int32(a.Chirality) || gr.X.Width != 360 {
+				t.Errorf("%s: atom %d has the category %d", g.SMILES, i, c)
+			}
+		}
+		if gr.Entries() != 2*len(m.Bonds) {
+			t.Errorf("%s: %d entries for %d bonds", g.SMILES, gr.Entries(), len(m.Bonds))
+		}
+		for _, b := range m.Bonds {
+			for _, e := range [2][2]int32{{b.Begin, b.End}, {b.End, b.Begin}} {
+				k := slices.Index(gr.Neighbors(int(e[0])), e[1])
+				if k < 0 || gr.EdgeLabel[int(gr.Ptr[e[0]])+k] != int32(b.Type)*BondDirections+int32(b.Direction) {
+					t.Errorf("%s: bond %+v is not in the graph", g.SMILES, b)
+				}
+			}
+		}
+	}
+	if graphs < 400 {
+		t.Errorf("only %d graphs", graphs)
+	}
+	for smiles, want := range map[string]string{
+		"C*":                 "molecule: atom 1 is a wildcard, which is no category",
+		"[U]$[U]":            "molecule: the bond between atoms 0 and 1 is quadruple, which is no category",
+		"F[Pt@SP1](Cl)(Br)I": "molecule: atom 1 has a chirality other than tetrahedral, which is no category",
+	} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Graph(); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", smiles, err, want)
+		}
 	}
 }

@@ -95,6 +95,7 @@ type ringFinder struct {
 	spareDegree []int32
 	spareActive []bool
 	pairs       []startRing
+	steps       []step
 	order       []int32 // candidates by size
 	bondOf      []int32
 	union       []bool // bonds of the chosen candidates
@@ -592,12 +593,15 @@ func (v *perceiver) ringsOfLeftovers() {
 	}
 }
 
+// A step is an atom on a way, and the step before or -1.
+type step struct{ atom, before int32 }
+
 // connect finds the shortest way between two neighbours through atoms in rings
 // that makes a new ring, into f.path.
 func (v *perceiver) connect(from, to int32) bool {
 	f := &v.finder
-	type step struct{ atom, before int32 }
-	steps := []step{{from, -1}}
+	steps := append(f.steps[:0], step{from, -1})
+	defer func() { f.steps = steps }()
 	for head := 0; head < len(steps) && len(steps) < mostPaths; head++ {
 		at := steps[head].atom
 		for _, l := range v.of(at) {

@@ -37,26 +37,9 @@ func (v *perceiver) murcko(s *Molecule) bool {
 	if len(m.Bonds) < 3 {
 		return false
 	}
-	// Peel off atoms with a single neighbour; what stays is in or between rings.
-	degree, queue := resize(v.moved, n), v.queue[:0]
-	core := resize(v.core, n)
-	v.moved, v.core = degree, core
-	for i := range int32(n) {
-		core[i] = true
-		if degree[i] = v.degree(i); degree[i] < 2 {
-			queue = append(queue, i)
-		}
-	}
-	for k := 0; k < len(queue); k++ {
-		core[queue[k]] = false
-		for _, l := range v.of(queue[k]) {
-			if degree[l.atom]--; degree[l.atom] == 1 && core[l.atom] {
-				queue = append(queue, l.atom)
-			}
-		}
-	}
-	v.queue = queue
-	if len(queue) == n {
+	v.peel()
+	degree, core := v.moved, v.core
+	if len(v.queue) == n {
 		return false
 	}
 
@@ -102,4 +85,26 @@ func (v *perceiver) murcko(s *Molecule) bool {
 	}
 	s.Atoms = compact(s.Atoms, keep)
 	return true
+}
+
+// peel takes off atoms with a single neighbour, one after another. What stays,
+// v.core, is in rings or between them; v.moved are the degrees among these, and
+// v.queue are the others.
+func (v *perceiver) peel() {
+	n := len(v.m.Atoms)
+	v.core, v.moved, v.queue = resize(v.core, n), resize(v.moved, n), v.queue[:0]
+	for i := range int32(n) {
+		v.core[i] = true
+		if v.moved[i] = v.degree(i); v.moved[i] < 2 {
+			v.queue = append(v.queue, i)
+		}
+	}
+	for k := 0; k < len(v.queue); k++ {
+		v.core[v.queue[k]] = false
+		for _, l := range v.of(v.queue[k]) {
+			if v.moved[l.atom]--; v.moved[l.atom] == 1 && v.core[l.atom] {
+				v.queue = append(v.queue, l.atom)
+			}
+		}
+	}
 }

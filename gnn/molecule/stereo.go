@@ -37,7 +37,6 @@ type stereo struct {
 	scratch []int32
 	listPtr []int32 // of every atom: its neighbours' ranks, as compared
 	list    []int32
-	sorted  []int32
 
 	toClear   []bool
 	candidate []int8 // of every atom: for ring stereo, 0 unknown, 1 no, 2 yes

@@ -5,7 +5,7 @@
 
 Needs RDKit; rdkit.json was made with release 2022.09.3. For every line there is
 either "rejected" or atoms ([Z, tag, hydrogens, aromatic]), bonds ([begin, end,
-type, direction]) in the categories of Hu et al. (2020), the SMILES of the
+type, direction]) in the categories of Hu et al. (2020), rings, the SMILES of the
 Bemis-Murcko scaffold with chirality, and other spellings of the molecule.
 """
 import json
@@ -37,6 +37,7 @@ def describe(smiles):
                     for a in mol.GetAtoms()]
     out["bonds"] = [[b.GetBeginAtomIdx(), b.GetEndAtomIdx(), TYPES[b.GetBondType()], DIRECTIONS[b.GetBondDir()]]
                     for b in mol.GetBonds()]
+    out["rings"] = sorted(sorted(r) for r in mol.GetRingInfo().AtomRings())
     out["scaffold"] = scaffold(mol)
     canonical = Chem.MolToSmiles(mol)
     spellings = set()
