@@ -5,39 +5,56 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is the GIN layer as one call: six launches forward and ten backward
-// in place of four times as many primitives. The formulas are those of
-// [backend.GINLayer]; those of batch norm's gradient stand at the kernels.
+// This file is the GIN layer as one call. A narrow layer, as the encoders of
+// graph contrastive learning have, is a matter of launches, not of arithmetic:
+// four forward and five backward. The formulas are those of [backend.GINLayer];
+// those of batch norm's gradient stand at the kernels.
 //
 //	forward    agg = A·x + self·x      or, for one-hot rows, rows of W1 at once
-//	           h1, h2                  product, bias and ReLU in one kernel
-//	           moments, coefficients   of the views: y = scale·h2 + shift
+//	           h1, h2, moments of h2   of chunks of the views
+//	           coefficients            of the views: y = scale·h2 + shift
 //	           y, pooled               a block for each graph
-//	backward   Σdy, Σdy∘(h2-μ)         of the graphs, then of the views
-//	           d                       the gradient of h2, gated
-//	           dW2, db2; dh1; dW1, db1
+//	backward   Σdy, Σdy∘(h2-μ)         of the graphs
+//	           coefficients            of the views
+//	           d, dh1, dh1·W1ᵀ         d the gradient of h2, gated; and the chunks'
+//	                                   shares of the gradients of the weights
+//	           dW1, db1, dW2, db2
 //	           dx = Aᵀ·(dh1·W1ᵀ) + self·(dh1·W1ᵀ)
 //
-// Layers wider than narrow go to cuBLAS.
+// In wider layers the products are cuBLAS's, and every line is several launches.
 
-// narrow is the width up to which a weight matrix fits the shared memory of the
-// kernels linear and outer_partials.
+// narrow is the width up to which the kernels gin_mlp and gin_mlp_grad can have
+// both dense layers in shared memory.
 const narrow = 64
 
-// linear sets dst = a·w, or a·wᵀ with trans; then, for what is there, adds the
-// bias, takes the ReLU, and keeps only what gate lets pass.
-func (e *engine) linear(dst, a, w *tensor.Tensor, trans bool, bias *tensor.Tensor, relu bool, gate *tensor.Tensor) {
-	if a.Cols <= narrow && dst.Cols <= narrow {
-		e.blocks("linear", ceil(dst.Rows, narrow), e.ptr(dst), e.ptr(a), e.ptr(w), e.ptr(bias), e.ptr(gate),
-			flag(trans), flag(relu), i(dst.Rows), i(a.Cols), i(dst.Cols))
-		return
-	}
+// isNarrow reports whether a layer's dense part runs as one kernel.
+func isNarrow(l *backend.GINLayer) bool {
+	return (l.X == nil || l.W1.Rows <= narrow) && l.W1.Cols <= narrow && l.W2.Cols <= narrow
+}
+
+// ginChunks returns into how many chunks the dense kernels cut each view, at most
+// so many in all. A chunk is little less than what a block does at once: 64 rows,
+// or 32 in float64. A longer one takes the block twice as long.
+func (e *engine) ginChunks(rows, views, most int) int {
+	tile := 256 / e.bytes
+	return max(1, min(most/views, ceil(5*rows, 4*views*tile)))
+}
+
+// The blocks of the dense kernels: more would only add parts to merge.
+const (
+	maxForward  = 1024
+	maxBackward = 256
+)
+
+// dense sets dst = a·w, or a·wᵀ with trans; then adds the bias and takes the
+// ReLU, or keeps only what gate lets pass.
+func (e *engine) dense(dst, a, w *tensor.Tensor, trans bool, bias, gate *tensor.Tensor) {
 	e.Gemm(dst, false, trans, 1, a, w, 0)
 	if bias != nil {
-		e.biasReLU(dst, dst, bias, relu)
+		e.biasReLU(dst, dst, bias, true)
 	}
 	if gate != nil {
-		e.flat("gate_into", dst.Len(), e.ptr(dst), e.ptr(gate), i(dst.Len()))
+		e.Binary(dst, backend.Gate, dst, gate)
 	}
 }
 
@@ -45,37 +62,37 @@ func (e *engine) biasReLU(dst, a, bias *tensor.Tensor, relu bool) {
 	e.flat("bias_relu", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(bias), flag(relu), i(dst.Cols), i(dst.Len()))
 }
 
-// outer sets dw = aᵀ·b and db to the column sums of b.
-func (e *engine) outer(dw, db, a, b *tensor.Tensor) {
-	if a.Cols > narrow || b.Cols > narrow {
-		e.Gemm(dw, true, false, 1, a, b, 0)
-		e.ColSums(db, b)
-		return
-	}
-	parts := max(1, min(maxChunks, ceil(a.Rows, chunkRows)))
-	part := e.Alloc(parts*(a.Cols+1), b.Cols)
-	e.blocks("outer_partials", parts, e.ptr(part), e.ptr(a), e.ptr(b), i(a.Rows), i(a.Cols), i(b.Cols))
-	e.flat("merge_outer", (a.Cols+1)*b.Cols, e.ptr(dw), e.ptr(db), e.ptr(part), i(parts), i(a.Cols), i(b.Cols))
-	e.Free(part)
-}
-
 func (e *engine) GINForward(l *backend.GINLayer) {
-	_, _, out := backend.CheckGIN(l)
+	in, hid, out := backend.CheckGIN(l)
 	n, graphs, views := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	w1 := l.W1
 	if l.X != nil {
 		e.spmm(l.Agg, l.Adj, l.X, 0, l.Self)
-		e.linear(l.H1, l.Agg, l.W1, false, l.B1, true, nil)
 	} else {
 		e.spmm(l.H1, l.Adj, l.W1, e.idx(l.Category), l.Self)
-		e.biasReLU(l.H1, l.H1, l.B1, true)
+		w1 = nil // done
 	}
-	e.linear(l.H2, l.H1, l.W2, false, l.B2, true, nil)
-
 	parts := chunks(n, views)
+	if isNarrow(l) {
+		parts = e.ginChunks(n, views, maxForward)
+	}
 	var part *tensor.Tensor
 	if !l.Running {
 		part = e.Alloc(views*parts*2, out)
-		e.tiles("segment_moments", views*parts, out, e.ptr(part), e.ptr(l.H2), e.idx(l.Views), i(views), i(parts), i(out))
+	}
+	if isNarrow(l) {
+		e.blocks("gin_mlp", (views+1)*parts, e.ptr(l.H1), e.ptr(l.H2), e.ptr(part), e.ptr(l.Agg), e.ptr(w1), e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2),
+			e.idx(l.Views), i(views), i(parts), i(n), i(in), i(hid), i(out))
+	} else {
+		if w1 != nil {
+			e.dense(l.H1, l.Agg, w1, false, l.B1, nil)
+		} else {
+			e.biasReLU(l.H1, l.H1, l.B1, true)
+		}
+		e.dense(l.H2, l.H1, l.W2, false, l.B2, nil)
+		if part != nil {
+			e.tiles("segment_moments", views*parts, out, e.ptr(part), e.ptr(l.H2), e.idx(l.Views), i(views), i(parts), i(out))
+		}
 	}
 	coef := e.Alloc(2*views, out)
 	e.flat("norm_coefficients", views*out, e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta),
@@ -97,33 +114,65 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	e.launch("norm_grad_coefficients", dims{uint32(ceil(out, warp)), 1, 1}, dims{warp, warp, 1},
 		e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(l.Gamma),
 		e.idx(l.Graphs), e.idx(l.Views), f(l.Eps), flag(l.Running), i(graphs), i(views), i(out))
-	d := e.Alloc(n, out)
-	e.tiles("norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(coef),
-		e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))
 	e.Free(part)
+	var dh1, dagg *tensor.Tensor
+	if l.X == nil || !isNarrow(l) {
+		dh1 = e.Alloc(n, hid)
+	}
+	if g.DX != nil {
+		dagg = e.Alloc(n, in)
+	}
+	if isNarrow(l) {
+		e.narrowGradients(l, g, coef, dh1, dagg)
+	} else {
+		d := e.Alloc(n, out)
+		e.tiles("norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(coef),
+			e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))
+		e.Gemm(g.W2, true, false, 1, l.H1, d, 0)
+		e.ColSums(g.B2, d)
+		e.dense(dh1, d, l.W2, true, nil, l.H1)
+		e.Free(d)
+		e.ColSums(g.B1, dh1)
+		if l.X != nil {
+			e.Gemm(g.W1, true, false, 1, l.Agg, dh1, 0)
+		}
+		if dagg != nil {
+			e.dense(dagg, dh1, l.W1, true, nil, nil)
+		}
+	}
 	e.Free(coef)
-
-	e.outer(g.W2, g.B2, l.H1, d)
-	dh1 := e.Alloc(n, hid)
-	e.linear(dh1, d, l.W2, true, nil, false, l.H1)
-	e.Free(d)
-	switch {
-	case l.X == nil:
+	if l.X == nil {
 		e.categoryGradient(l, g, dh1)
-	case g.DX == nil:
-		e.outer(g.W1, g.B1, l.Agg, dh1)
-	default:
-		e.outer(g.W1, g.B1, l.Agg, dh1)
-		dagg := e.Alloc(n, in)
-		e.linear(dagg, dh1, l.W1, true, nil, false, nil)
+	}
+	if dagg != nil {
 		e.spmm(g.DX, l.AdjT, dagg, 0, l.Self)
-		e.Free(dagg)
 	}
 	e.Free(dh1)
+	e.Free(dagg)
 }
 
-// categoryGradient sets the gradients of W1 and b1 for one-hot rows: row c of
-// dW1 is the sum of (Aᵀ + self)·dh1 over the nodes of category c.
+// narrowGradients sets dh1 and dagg, where they are wanted, and the gradients of
+// the weights and biases, but for W1's of one-hot rows.
+func (e *engine) narrowGradients(l *backend.GINLayer, g *backend.GINGradients, coef, dh1, dagg *tensor.Tensor) {
+	in, hid, out := backend.CheckGIN(l)
+	n, graphs, views := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	w1, dw1 := l.W1, g.W1
+	size := (hid+1)*out + hid
+	if l.X == nil {
+		w1, dw1 = nil, nil
+	} else {
+		size += in * hid
+	}
+	parts := e.ginChunks(n, views, maxBackward)
+	part := e.Alloc(views*parts, size)
+	e.blocks("gin_mlp_grad", (views+1)*parts, e.ptr(dh1), e.ptr(dagg), e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H1), e.ptr(l.H2),
+		e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2), e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(parts), i(n), i(in), i(hid), i(out))
+	e.launch("merge_gradients", dims{uint32(ceil(size, warp)), 1, 1}, dims{warp, tileLanes, 1},
+		e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part), i(views*parts), i(in), i(hid), i(out))
+	e.Free(part)
+}
+
+// categoryGradient sets the gradient of W1 for one-hot rows: row c of dW1 is the sum of (Aᵀ + self)·dh1 over the nodes of category c.
 func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, dh1 *tensor.Tensor) {
 	dz := e.Alloc(dh1.Rows, dh1.Cols)
 	e.spmm(dz, l.AdjT, dh1, 0, l.Self)
@@ -143,7 +192,6 @@ func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, 
 	e.flat("merge_partials", rows*cols, e.ptr(g.W1), e.ptr(part), i(rows), i(parts), i(cols))
 	e.Free(part)
 	e.Free(dz)
-	e.ColSums(g.B1, dh1)
 }
 
 // members lists the nodes of each of n categories.

@@ -33,7 +33,7 @@ type array struct {
 	ulps float64   // allowed, of the largest wanted or 1
 }
 
-func in(v []float64) *array               { return &array{v: v} }
+func input(v []float64) *array            { return &array{v: v} }
 func out(want []float64) *array           { return &array{v: poison(len(want)), want: want, ulps: 16} }
 func inOut(before, want []float64) *array { return &array{v: before, want: want, ulps: 16} }
 func (a *array) as(k kind) *array         { a.kind = k; return a }

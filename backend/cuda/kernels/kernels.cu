@@ -27,7 +27,7 @@
 // The same text compiled by a C++ compiler runs on emulate.h.
 
 #ifdef __CUDACC_RTC__
-#define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256) name(__VA_ARGS__)
+#define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256, 1) name(__VA_ARGS__)
 #define KERNEL_1024(name, ...) extern "C" __global__ void __launch_bounds__(1024) name(__VA_ARGS__)
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 typedef unsigned long long uint64;
@@ -342,26 +342,6 @@ KERNEL(bias_relu, real *d, const real *a, const real *bias, int relu, int cols, 
 	for (; i < n; i += flat_step()) {
 		const real x = a[i] + bias[i % cols];
 		d[i] = relu ? unary_op(RELU, x) : x;
-	}
-}
-
-// Gate of a wide layer behind cuBLAS: d = d where gate > 0, else 0. flat, in
-// place. Moves 3n.
-KERNEL(gate_into, real *d, const real *gate, unsigned n) {
-	unsigned i = flat_first();
-	if (aligned(d) && aligned(gate)) {
-		for (unsigned q = i; q < n / 4; q += flat_step()) {
-			real4 x = load4(d + 4 * q, true);
-			const real4 y = load4(gate + 4 * q, true);
-			for (int k = 0; k < 4; k++) {
-				x.v[k] = binary_op(GATE, x.v[k], y.v[k]);
-			}
-			store4(d + 4 * q, x, true);
-		}
-		i += n & ~3u;
-	}
-	for (; i < n; i += flat_step()) {
-		d[i] = binary_op(GATE, d[i], gate[i]);
 	}
 }
 
@@ -737,168 +717,6 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 				finish_row(acc, d, x, gather, (real)self, i, cols, j, wide);
 			}
 			__syncthreads();
-		}
-	}
-}
-
-// --------------------------------------------------------------- dense layers
-
-// A matrix product of a tall matrix and a small one: d [rows×out] = a [rows×in]·w,
-// w [in×out] or with trans the transpose of w [out×in]; + bias [1×out] if not
-// null; ReLU if asked; zero where gate [rows×out], if not null, is not positive.
-//
-// block, grid ⌈rows/64⌉: 64 rows and, in turn, 64 columns of d; a slice of 32
-// columns of a and the rows of w that meet it are in shared memory, and a thread
-// has 4×4 elements (4×2 where out ≤ 32) in registers. Moves rows·(in + out) and
-// w once a block; 2·rows·in·out operations.
-enum { STRIDE = 68 }; // of a column of the slice of a
-
-template <int COLS, class A, class W> INLINE void linear_tile(A &as, W &ws, real *__restrict__ d, const real *__restrict__ a, const real *__restrict__ w,
-	const real *__restrict__ bias, const real *__restrict__ gate, int trans, int relu, int rows, int in, int out, int j0) {
-	const int TC = COLS / 16; // columns of a thread
-	const int t = threadIdx.x, tx = t % 16, ty = t / 16, i0 = blockIdx.x * 64;
-	real acc[4][TC];
-	for (int i = 0; i < 4; i++) {
-		for (int j = 0; j < TC; j++) {
-			acc[i][j] = 0;
-		}
-	}
-	for (int k0 = 0; k0 < in; k0 += 32) {
-		for (int e = t; e < 32 * 64; e += 256) { // lines of a
-			const int k = e % 32, i = e / 32;
-			as[STRIDE * k + i] = k0 + k < in && i0 + i < rows ? a[(long long)(i0 + i) * in + k0 + k] : (real)0;
-		}
-		for (int e = t; e < 32 * COLS; e += 256) {
-			const int k = trans ? e % 32 : e / COLS, j = trans ? e / 32 : e % COLS;
-			const bool inside = k0 + k < in && j0 + j < out;
-			ws[COLS * k + j] = inside ? w[trans ? (j0 + j) * in + k0 + k : (k0 + k) * out + j0 + j] : (real)0;
-		}
-		__syncthreads();
-		const int slice = min(32, in - k0);
-		for (int k = 0; k < slice; k++) {
-			real x[4], y[TC];
-			for (int i = 0; i < 4; i++) {
-				x[i] = as[STRIDE * k + 4 * ty + i];
-			}
-			for (int j = 0; j < TC; j++) {
-				y[j] = ws[COLS * k + TC * tx + j];
-			}
-			for (int i = 0; i < 4; i++) {
-				for (int j = 0; j < TC; j++) {
-					acc[i][j] += x[i] * y[j];
-				}
-			}
-		}
-		__syncthreads();
-	}
-	for (int i = 0; i < 4; i++) {
-		for (int j = 0; j < TC; j++) {
-			const int r = i0 + 4 * ty + i, c = j0 + TC * tx + j;
-			if (r < rows && c < out) {
-				const long long at = (long long)r * out + c;
-				real v = acc[i][j];
-				if (bias) {
-					v += bias[c];
-				}
-				if (relu) {
-					v = unary_op(RELU, v);
-				}
-				if (gate) {
-					v = binary_op(GATE, v, gate[at]);
-				}
-				d[at] = v;
-			}
-		}
-	}
-}
-
-KERNEL(linear, real *__restrict__ d, const real *__restrict__ a, const real *__restrict__ w, const real *__restrict__ bias,
-	const real *__restrict__ gate, int trans, int relu, int rows, int in, int out) {
-	SHARED(real, as, 32 * STRIDE);
-	SHARED(real, ws, 32 * 64);
-	if (out <= 32) {
-		linear_tile<32>(as, ws, d, a, w, bias, gate, trans, relu, rows, in, out, 0);
-		return;
-	}
-	for (int j0 = 0; j0 < out; j0 += 64) {
-		linear_tile<64>(as, ws, d, a, w, bias, gate, trans, relu, rows, in, out, j0);
-	}
-}
-
-// The gradient of a dense layer's weights, in parts: for chunk k of the rows of a
-// [rows×in] and b [rows×out], part k is aᵀ·b [in×out] and behind it the column
-// sums of b [1×out]. block, as many chunks as blocks: 32 rows at a time are in
-// shared memory, and a thread has 4×4 elements in registers. Moves
-// rows·(in + out) and the parts; 2·rows·in·out operations. merge_outer follows.
-KERNEL(outer_partials, real *__restrict__ part, const real *__restrict__ a, const real *__restrict__ b, int rows, int in, int out) {
-	SHARED(real, as, 32 * 64);
-	SHARED(real, bs, 32 * 64);
-	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
-	const int first = chunk_bound(rows, blockIdx.x, gridDim.x), end = chunk_bound(rows, blockIdx.x + 1, gridDim.x);
-	part += (long long)blockIdx.x * (in + 1) * out;
-	// A row of ones below aᵀ gives the column sums.
-	for (int i0 = 0; i0 < in + 1; i0 += 64) {
-		for (int j0 = 0; j0 < out; j0 += 64) {
-			real acc[4][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
-			for (int r0 = first; r0 < end; r0 += 32) {
-				const int here = min(32, end - r0);
-				for (int e = t; e < 32 * 64; e += 256) {
-					const int r = e / 64, c = e % 64;
-					real x = 0, y = 0;
-					if (r < here) {
-						if (i0 + c < in) {
-							x = a[(long long)(r0 + r) * in + i0 + c];
-						} else if (i0 + c == in) {
-							x = 1;
-						}
-						if (j0 + c < out) {
-							y = b[(long long)(r0 + r) * out + j0 + c];
-						}
-					}
-					as[e] = x;
-					bs[e] = y;
-				}
-				__syncthreads();
-				for (int r = 0; r < here; r++) {
-					real x[4], y[4];
-					for (int i = 0; i < 4; i++) {
-						x[i] = as[64 * r + 4 * ty + i];
-						y[i] = bs[64 * r + 4 * tx + i];
-					}
-					for (int i = 0; i < 4; i++) {
-						for (int j = 0; j < 4; j++) {
-							acc[i][j] += x[i] * y[j];
-						}
-					}
-				}
-				__syncthreads();
-			}
-			for (int i = 0; i < 4; i++) {
-				for (int j = 0; j < 4; j++) {
-					const int r = i0 + 4 * ty + i, c = j0 + 4 * tx + j;
-					if (r <= in && c < out) {
-						part[r * out + c] = acc[i][j];
-					}
-				}
-			}
-		}
-	}
-}
-
-// dw [in×out] and db [1×out] are the sums of the parts, in double. flat over
-// (in+1)·out; a thread for each element. Moves (chunks+1)·(in+1)·out.
-KERNEL(merge_outer, real *dw, real *db, const real *part, int chunks, int in, int out) {
-	const unsigned n = (in + 1) * out;
-	for (unsigned e = flat_first(); e < n; e += flat_step()) {
-		double sum = 0;
-#pragma unroll 8
-		for (int k = 0; k < chunks; k++) {
-			sum += part[(long long)k * n + e];
-		}
-		if (e < (unsigned)(in * out)) {
-			dw[e] = (real)sum;
-		} else {
-			db[e - in * out] = (real)sum;
 		}
 	}
 }
@@ -1367,6 +1185,16 @@ INLINE void tile_outer(real (&acc)[COLS / 16][COLS / 16], real (&sums)[COLS / 16
 	}
 }
 
+// reciprocal returns 1/n, in double from the float's by Newton's method: the
+// division of doubles is a subroutine, for which a thread would spill.
+INLINE real reciprocal(int n) {
+	real x = 1 / (float)n;
+	for (int k = 0; k < (sizeof(real) == 8 ? 2 : 0); k++) {
+		x *= 2 - n * x;
+	}
+	return x;
+}
+
 template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, real *__restrict__ h1, real *__restrict__ h2,
 	real *__restrict__ part, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ b1,
 	const real *__restrict__ w2, const real *__restrict__ b2, const Chunk &chunk, int in, int hid, int out) {
@@ -1380,7 +1208,7 @@ template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, 
 	}
 	for (int first = chunk.lo; first < chunk.hi; first += TILE) {
 		const int here = min((int)TILE, chunk.hi - first);
-		const real before = first - chunk.lo, each = 1 / (real)here, share = 1 / (before + here);
+		const real before = first - chunk.lo, each = reciprocal(here), share = reciprocal(first - chunk.lo + here);
 		__syncthreads();
 		if (w1) {
 			load_tile<COLS>(tile, agg, first, here, in);

@@ -33,18 +33,12 @@ func TestElementwise(t *testing.T) {
 			a, c := b.random(n), b.random(n)
 			a[n/2], c[n/3] = math.NaN(), 0
 			b.flat("fill", n, out(repeat(n, 1.5)).exact(), 1.5, n)
-			b.flat("gate_into", n, inOut(a, generate(n, func(i int) float64 {
-				if c[i] > 0 {
-					return a[i]
-				}
-				return 0
-			})).exact(), in(c), n)
-			b.flat("axpby", n, out(generate(n, func(i int) float64 { return 0.5*a[i] - 2*c[i] })), in(a), in(c), 0.5, -2.0, 9.0, n)
-			b.flat("axpby", n, out(generate(n, func(i int) float64 { return 0.5*a[i] + 9 })), in(a), null, 0.5, -2.0, 9.0, n)
+			b.flat("axpby", n, out(generate(n, func(i int) float64 { return 0.5*a[i] - 2*c[i] })), input(a), input(c), 0.5, -2.0, 9.0, n)
+			b.flat("axpby", n, out(generate(n, func(i int) float64 { return 0.5*a[i] + 9 })), input(a), null, 0.5, -2.0, 9.0, n)
 			for op, f := range []func(x float64) float64{math.Exp, nil, nil, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 				func(x float64) float64 { return math.Log1p(math.Exp(x)) }, math.Tanh, func(x float64) float64 { return max(x, 0) }, math.Abs} {
 				if f != nil {
-					b.flat("unary", n, out(generate(n, func(i int) float64 { return f(a[i]) })), in(a), op, n)
+					b.flat("unary", n, out(generate(n, func(i int) float64 { return f(a[i]) })), input(a), op, n)
 				}
 			}
 		}
@@ -67,7 +61,7 @@ func TestBinary(t *testing.T) {
 			} {
 				c := b.random([]int{n, cols, rows, 1}[mode])
 				for op, f := range ops {
-					b.flat("binary", n, out(generate(n, func(i int) float64 { return b.round(f(a[i], c[at(i)])) })), in(a), in(c), op, mode, cols, n)
+					b.flat("binary", n, out(generate(n, func(i int) float64 { return b.round(f(a[i], c[at(i)])) })), input(a), input(c), op, mode, cols, n)
 				}
 			}
 			row := b.random(cols)
@@ -78,7 +72,7 @@ func TestBinary(t *testing.T) {
 					}
 					return 0
 				})
-				b.flat("bias_relu", n, out(biased), in(a), in(row), relu, cols, n)
+				b.flat("bias_relu", n, out(biased), input(a), input(row), relu, cols, n)
 			}
 		}
 	})
@@ -91,20 +85,20 @@ func TestMoves(t *testing.T) {
 			n := rows * cols
 			a := b.random(n)
 			b.run("transpose", [3]uint32{ceil(cols, 32), ceil(rows, 32), 1}, lanes,
-				out(generate(n, func(i int) float64 { return a[i%rows*cols+i/rows] })).exact(), in(a), rows, cols)
+				out(generate(n, func(i int) float64 { return a[i%rows*cols+i/rows] })).exact(), input(a), rows, cols)
 			wide := b.random((rows-1)*(cols+4) + cols)
 			b.flat("copy_block", n, inOut(wide, generate(len(wide), func(i int) float64 {
 				if i%(cols+4) < cols {
 					return a[i/(cols+4)*cols+i%(cols+4)]
 				}
 				return wide[i]
-			})).exact(), in(a), cols+4, cols, rows, cols)
+			})).exact(), input(a), cols+4, cols, rows, cols)
 			idx := make([]int32, 2*rows+1)
 			for i := range idx {
 				idx[i] = int32(b.rng.IntN(rows))
 			}
 			b.flat("gather_rows", len(idx)*cols, out(generate(len(idx)*cols, func(i int) float64 { return a[int(idx[i/cols])*cols+i%cols] })).exact(),
-				in(a), indices(idx), len(idx), cols)
+				input(a), indices(idx), len(idx), cols)
 		}
 		for _, n := range []int{1, 2, 33, 300} {
 			a := b.random(n * n)
@@ -161,16 +155,16 @@ func TestSegments(t *testing.T) {
 						return d
 					}
 					plain := sum(func(r, j int) float64 { return x[r*cols+j] }, ptr)
-					b.run("segment_sum", tiles(part, cols), lanes, out(plain), in(x), null, indices(ptr), null, rows, segments, chunks, cols)
+					b.run("segment_sum", tiles(part, cols), lanes, out(plain), input(x), null, indices(ptr), null, rows, segments, chunks, cols)
 					b.run("segment_sum", tiles(part, cols), lanes, out(sum(func(r, j int) float64 { return x[int(idx[r])*cols+j] * y[int(idx[r])*cols+j] }, ptr)),
-						in(x), in(y), indices(ptr), indices(idx), rows, segments, chunks, cols)
+						input(x), input(y), indices(ptr), indices(idx), rows, segments, chunks, cols)
 					b.run("segment_sum", tiles(chunks, cols), lanes, out(sum(func(r, j int) float64 { return x[r*cols+j] }, []int32{0, int32(rows)})),
-						in(x), null, null, null, rows, 1, chunks, cols)
+						input(x), null, null, null, rows, 1, chunks, cols)
 					merged := make([]float64, segments*cols)
 					for i, v := range plain {
 						add(merged, i/(chunks*cols)*cols+i%cols, v)
 					}
-					b.flat("merge_partials", segments*cols, out(merged), in(plain), segments, chunks, cols)
+					b.flat("merge_partials", segments*cols, out(merged), input(plain), segments, chunks, cols)
 
 					moments := make([]float64, 2*part*cols)
 					for k := range part {
@@ -188,7 +182,7 @@ func TestSegments(t *testing.T) {
 							moments[2*k*cols+j], moments[(2*k+1)*cols+j] = mean, m2
 						}
 					}
-					b.run("segment_moments", tiles(part, cols), lanes, out(moments), in(x), indices(ptr), segments, chunks, cols)
+					b.run("segment_moments", tiles(part, cols), lanes, out(moments), input(x), indices(ptr), segments, chunks, cols)
 				}
 				g := b.random(segments * cols)
 				expanded := make([]float64, (rows+5)*cols) // zeros behind the segments
@@ -197,7 +191,7 @@ func TestSegments(t *testing.T) {
 						copy(expanded[int(i)*cols:(int(i)+1)*cols], g[s*cols:])
 					}
 				}
-				b.flat("segment_expand", len(expanded), out(expanded).exact(), in(g), indices(ptr), segments, rows+5, cols)
+				b.flat("segment_expand", len(expanded), out(expanded).exact(), input(g), indices(ptr), segments, rows+5, cols)
 			}
 		}
 	})
@@ -215,14 +209,14 @@ func TestReductions(t *testing.T) {
 						sum[k] += a[i]
 					}
 				}
-				b.run("dot_partials", blocks(parts), threads, out(dot).as(doubles), in(a), in(c), n)
-				b.run("dot_partials", blocks(parts), threads, out(sum).as(doubles), in(a), null, n)
+				b.run("dot_partials", blocks(parts), threads, out(dot).as(doubles), input(a), input(c), n)
+				b.run("dot_partials", blocks(parts), threads, out(sum).as(doubles), input(a), null, n)
 			}
 			total := 0.0
 			for _, v := range a {
 				total += v
 			}
-			b.run("sum_partials", blocks(1), threads, out([]float64{b.round(-3 * total)}), in(a).as(doubles), -3.0, n)
+			b.run("sum_partials", blocks(1), threads, out([]float64{b.round(-3 * total)}), input(a).as(doubles), -3.0, n)
 		}
 		for _, shape := range [][2]int{{1, 1}, {9, 3}, {8, 33}, {17, 127}, {7, 128}, {9, 300}, {3, 1000}, {2, 5003}} {
 			rows, cols := shape[0], shape[1]
@@ -238,7 +232,7 @@ func TestReductions(t *testing.T) {
 					}
 					return []float64{sum, top, math.Log(exps)}[op]
 				})
-				b.run("reduce_rows", blocks(int(ceil(rows, 8))), threads, out(want), in(a), op, rows, cols)
+				b.run("reduce_rows", blocks(int(ceil(rows, 8))), threads, out(want), input(a), op, rows, cols)
 			}
 		}
 	})
@@ -291,71 +285,12 @@ func TestSpMM(t *testing.T) {
 						grid := blocks(int(ceil(rows, 256/lanes)))
 						result := out(want(nil, func(i int32) int { return int(i) }))
 						result.ulps = 64
-						b.run("spmm", grid, threads, result, indices(ptr), indices(col), null, in(x), null, self, lanes, rows, cols)
+						b.run("spmm", grid, threads, result, indices(ptr), indices(col), null, input(x), null, self, lanes, rows, cols)
 						if hub < 300 {
 							b.run("spmm", grid, threads, out(want(val, func(i int32) int { return int(gather[i]) })),
-								indices(ptr), indices(col), in(val), in(x), indices(gather), self, lanes, rows, cols)
+								indices(ptr), indices(col), input(val), input(x), indices(gather), self, lanes, rows, cols)
 						}
 					}
-				}
-			}
-		}
-	})
-}
-
-func TestDense(t *testing.T) {
-	precisions(t, func(b *bench) {
-		for _, rows := range []int{1, 5, 63, 64, 65, 300} {
-			for _, shape := range [][2]int{{1, 1}, {3, 5}, {32, 32}, {33, 31}, {37, 32}, {64, 64}, {16, 33}, {70, 66}} {
-				inner, outer := shape[0], shape[1]
-				a, w := b.random(rows*inner), b.random(inner*outer)
-				bias, gate := b.random(outer), b.random(rows*outer)
-				for trans := range 2 {
-					product := func(bias, gate []float64, relu bool) []float64 {
-						return generate(rows*outer, func(e int) float64 {
-							i, j, sum := e/outer, e%outer, 0.0
-							for k := range inner {
-								if trans == 1 {
-									sum += a[i*inner+k] * w[j*inner+k]
-								} else {
-									sum += a[i*inner+k] * w[k*outer+j]
-								}
-							}
-							if bias != nil {
-								sum += bias[j]
-							}
-							if relu {
-								sum = max(sum, 0)
-							}
-							if gate != nil && !(gate[e] > 0) {
-								sum = 0
-							}
-							return sum
-						})
-					}
-					grid := blocks(int(ceil(rows, 64)))
-					b.run("linear", grid, threads, out(product(bias, nil, true)), in(a), in(w), in(bias), null, trans, 1, rows, inner, outer)
-					b.run("linear", grid, threads, out(product(nil, gate, false)), in(a), in(w), null, in(gate), trans, 0, rows, inner, outer)
-				}
-				for _, chunks := range []int{1, 3} {
-					d := b.random(rows * outer)
-					size := (inner + 1) * outer
-					part := make([]float64, chunks*size)
-					dw, db := make([]float64, inner*outer), make([]float64, outer)
-					for k := range chunks {
-						for r := bound(rows, k, chunks); r < bound(rows, k+1, chunks); r++ {
-							for j := range outer {
-								for i := range inner {
-									add(part, k*size+i*outer+j, a[r*inner+i]*d[r*outer+j])
-									add(dw, i*outer+j, a[r*inner+i]*d[r*outer+j])
-								}
-								add(part, k*size+inner*outer+j, d[r*outer+j])
-								add(db, j, d[r*outer+j])
-							}
-						}
-					}
-					b.run("outer_partials", blocks(chunks), threads, out(part), in(a), in(d), rows, inner, outer)
-					b.flat("merge_outer", size, out(dw), out(db), in(part), chunks, inner, outer)
 				}
 			}
 		}
@@ -436,12 +371,12 @@ func TestNorm(t *testing.T) {
 					}
 					coef := out(affine(mean, variance, perView))
 					coef.ulps = 2e3 // a variance of one or two numbers may be small
-					b.flat("norm_coefficients", nv*cols, out(mean), out(variance), coef, in(part), in(gamma), in(beta), indices(views), eps, nv, chunks, cols)
+					b.flat("norm_coefficients", nv*cols, out(mean), out(variance), coef, input(part), input(gamma), input(beta), indices(views), eps, nv, chunks, cols)
 				}
 				mean, variance = rounded(b, mean), rounded(b, variance)
 				running, spread := b.random(cols), generate(cols, func(j int) float64 { return b.round(1 + float64(j)/9) })
-				b.flat("norm_coefficients", nv*cols, in(running), in(spread), out(affine(running, spread, func(int) int { return 0 })),
-					null, in(gamma), in(beta), indices(views), eps, nv, 1, cols)
+				b.flat("norm_coefficients", nv*cols, input(running), input(spread), out(affine(running, spread, func(int) int { return 0 })),
+					null, input(gamma), input(beta), indices(views), eps, nv, 1, cols)
 
 				// Running statistics.
 				rm, rv := slices.Clone(running), slices.Clone(spread)
@@ -458,7 +393,7 @@ func TestNorm(t *testing.T) {
 						rv[j] = 0.9*rv[j] + 0.1*u*variance[v*cols+j]
 					}
 				}
-				b.flat("norm_track", cols, inOut(running, rm), inOut(spread, rv), in(mean), in(variance), indices(views), 0.1, nv, cols)
+				b.flat("norm_track", cols, inOut(running, rm), inOut(spread, rv), input(mean), input(variance), indices(views), 0.1, nv, cols)
 
 				// Apply and pool.
 				coef := rounded(b, affine(mean, variance, perView))
@@ -475,7 +410,7 @@ func TestNorm(t *testing.T) {
 					if dst != null {
 						dst.ulps = p.ulps
 					}
-					b.run("norm_readout", tiles(ng+1, cols), lanes, dst, out(sums), p, in(h), in(coef),
+					b.run("norm_readout", tiles(ng+1, cols), lanes, dst, out(sums), p, input(h), input(coef),
 						indices(graphs), indices(views), ng, nv, n+behind, cols)
 				}
 
@@ -492,7 +427,7 @@ func TestNorm(t *testing.T) {
 						}
 						return v
 					}
-					given, pool := in(dy), in(dpooled)
+					given, pool := input(dy), input(dpooled)
 					if form == 1 {
 						given = null
 					}
@@ -510,7 +445,7 @@ func TestNorm(t *testing.T) {
 							add(part, 2*graph[i]*cols+j, d(i, j))
 							add(part, (2*graph[i]+1)*cols+j, d(i, j)*(h[e]-mu[per*view[i]*cols+j]))
 						}
-						b.run("norm_grad_partials", tiles(ng, cols), lanes, out(part), given, pool, in(h), in(mu),
+						b.run("norm_grad_partials", tiles(ng, cols), lanes, out(part), given, pool, input(h), input(mu),
 							indices(graphs), indices(views), per, ng, nv, cols)
 						if per == 0 || form > 0 {
 							continue
@@ -538,7 +473,7 @@ func TestNorm(t *testing.T) {
 							}
 						}
 						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 32))), [3]uint32{32, 32, 1}, out(want), out(dgamma), out(dbeta),
-							in(part), in(mean), in(variance), in(gamma), indices(graphs), indices(views), eps, 0, ng, nv, cols)
+							input(part), input(mean), input(variance), input(gamma), indices(graphs), indices(views), eps, 0, ng, nv, cols)
 						for i := range want { // k1 of the running statistics, and nothing else
 							want[i] = 0
 							if i/cols%3 == 0 {
@@ -552,7 +487,7 @@ func TestNorm(t *testing.T) {
 							}
 						}
 						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 32))), [3]uint32{32, 32, 1}, out(want), out(dgamma), out(dbeta),
-							in(part), in(running), in(spread), in(gamma), indices(graphs), indices(views), eps, 1, ng, nv, cols)
+							input(part), input(running), input(spread), input(gamma), indices(graphs), indices(views), eps, 1, ng, nv, cols)
 					}
 					want := make([]float64, len(h))
 					for e := range n * cols {
@@ -561,7 +496,7 @@ func TestNorm(t *testing.T) {
 							want[e] = k[3*view[i]*cols+j]*d(i, j) + k[(3*view[i]+1)*cols+j] + k[(3*view[i]+2)*cols+j]*h[e]
 						}
 					}
-					b.run("norm_grad_apply", tiles(ng+1, cols), lanes, out(want), given, pool, in(h), in(k),
+					b.run("norm_grad_apply", tiles(ng+1, cols), lanes, out(want), given, pool, input(h), input(k),
 						indices(graphs), indices(views), ng, nv, n+behind, cols)
 				}
 			}
@@ -583,7 +518,7 @@ func TestTraining(t *testing.T) {
 						return 1 / keep
 					}
 					return 0
-				})).exact(), in([]float64{step}), keep, seed, n)
+				})).exact(), input([]float64{step}), keep, seed, n)
 			}
 			p, g, m, v := b.random(n), b.random(n), b.random(n), generate(n, func(i int) float64 { return b.round(0.1 + float64(i%7)) })
 			rate := b.round(0.01)
@@ -595,8 +530,8 @@ func TestTraining(t *testing.T) {
 				wv[i] = beta2*v[i] + (1-beta2)*x*x
 				wp[i] -= rate / (1 - math.Pow(beta1, t)) * wm[i] / (math.Sqrt(wv[i])/math.Sqrt(1-math.Pow(beta2, t)) + eps)
 			}
-			b.flat("adam", n, inOut(p, wp), in(g), inOut(m, wm), inOut(v, wv), in([]float64{rate}), in([]float64{t}), beta1, beta2, eps, decay, n)
-			b.flat("adam", n, inOut(p, p).exact(), in(g), inOut(m, m).exact(), inOut(v, v).exact(), in([]float64{rate}), in([]float64{math.NaN()}), beta1, beta2, eps, decay, n)
+			b.flat("adam", n, inOut(p, wp), input(g), inOut(m, wm), inOut(v, wv), input([]float64{rate}), input([]float64{t}), beta1, beta2, eps, decay, n)
+			b.flat("adam", n, inOut(p, p).exact(), input(g), inOut(m, m).exact(), inOut(v, v).exact(), input([]float64{rate}), input([]float64{math.NaN()}), beta1, beta2, eps, decay, n)
 		}
 	})
 }
@@ -654,7 +589,7 @@ func TestQuantile(t *testing.T) {
 							}
 						}
 						b.run("quantile_count", [3]uint32{min(uint32(n), 128), 2, 1}, threads,
-							inOut(before, hist).as(ints).exact(), in(s[0]), in(s[1]), n, rank, pass)
+							inOut(before, hist).as(ints).exact(), input(s[0]), input(s[1]), n, rank, pass)
 					}
 					theta := generate(2, func(m int) float64 {
 						if second == 0 {
@@ -662,14 +597,14 @@ func TestQuantile(t *testing.T) {
 						}
 						return (1-second)*s[m][sorted[m][rank]] + second*s[m][sorted[m][rank+1]]
 					})
-					counts := in(hist).as(ints)
-					b.run("quantile_value", blocks(2), [3]uint32{32, 1, 1}, out(theta), counts, in(s[0]), in(s[1]), second, n, rank)
+					counts := input(hist).as(ints)
+					b.run("quantile_value", blocks(2), [3]uint32{32, 1, 1}, out(theta), counts, input(s[0]), input(s[1]), second, n, rank)
 					weights := make([]float64, n*n)
 					weights[sorted[0][rank]] = 1 - second
 					if second != 0 {
 						weights[sorted[0][rank+1]] = second
 					}
-					b.run("quantile_weights", blocks(1), threads, inOut(make([]float64, n*n), weights).exact(), counts, in(s[0]), second, n, rank)
+					b.run("quantile_weights", blocks(1), threads, inOut(make([]float64, n*n), weights).exact(), counts, input(s[0]), second, n, rank)
 				}
 			}
 		}
@@ -748,7 +683,7 @@ func TestContrast(t *testing.T) {
 					r[i] = 1 / math.Sqrt(degree)
 				}
 			}
-			b.run("contrast_graph", blocks(m), threads, inOut(rounded(b, a[0]), g[0]), inOut(rounded(b, a[1]), g[1]), out(r), in(theta), kappa, n)
+			b.run("contrast_graph", blocks(m), threads, inOut(rounded(b, a[0]), g[0]), inOut(rounded(b, a[1]), g[1]), out(r), input(theta), kappa, n)
 			g[0], g[1], r = rounded(b, g[0]), rounded(b, g[1]), rounded(b, r)
 
 			squares, w := make([]float64, n), make([]float64, m)
@@ -764,7 +699,7 @@ func TestContrast(t *testing.T) {
 					w[n+i] -= 2 * r[n+i] * r[n+i] * d * m1
 				}
 			}
-			b.run("contrast_match", blocks(n), threads, out(squares).as(doubles), out(w), in(g[0]), in(g[1]), in(r), n)
+			b.run("contrast_match", blocks(n), threads, out(squares).as(doubles), out(w), input(g[0]), input(g[1]), input(r), n)
 			w = rounded(b, w)
 
 			const dc, dg, alphaC, alphaG = 0.75, -2.0, 0.5, 3.0
@@ -790,14 +725,157 @@ func TestContrast(t *testing.T) {
 				}
 				pc, pg := null, null
 				if form&1 != 0 {
-					pc = in([]float64{dc})
+					pc = input([]float64{dc})
 				}
 				if form&2 != 0 {
-					pg = in([]float64{dg})
+					pg = input([]float64{dg})
 				}
-				b.run("contrast_gradient", blocks(m), threads, out(want), in(e), in(invz), in(g[0]), in(g[1]), in(r), in(w), pc, pg, alphaC, alphaG, n)
+				b.run("contrast_gradient", blocks(m), threads, out(want), input(e), input(invz), input(g[0]), input(g[1]), input(r), input(w), pc, pg, alphaC, alphaG, n)
 				if form&2 == 0 {
-					b.run("contrast_gradient", blocks(m), threads, out(want), in(e), in(invz), null, null, null, null, pc, pg, alphaC, alphaG, n)
+					b.run("contrast_gradient", blocks(m), threads, out(want), input(e), input(invz), null, null, null, null, pc, pg, alphaC, alphaG, n)
+				}
+			}
+		}
+	})
+}
+
+// TestGINLayer follows the dense layers of a GIN layer through the kernels that
+// run them in one, forward and backward.
+func TestGINLayer(t *testing.T) {
+	precisions(t, func(b *bench) {
+		for _, batch := range []struct {
+			graphs, views []int32
+			chunks        int
+		}{
+			{[]int32{0, 1}, []int32{0, 1}, 1},
+			{[]int32{0, 0, 5, 5, 33, 70}, []int32{0, 5, 70}, 2},
+			{[]int32{0, 4, 9, 9}, []int32{0, 0, 9, 9}, 1},
+			{[]int32{0, 100, 150, 200}, []int32{0, 150, 200}, 1}, // chunks longer than a tile
+			{[]int32{0, 64, 128, 300}, []int32{0, 128, 300}, 3},
+		} {
+			for _, shape := range [][3]int{{3, 5, 4}, {32, 32, 32}, {37, 32, 16}, {64, 64, 64}, {1, 33, 2}} {
+				in, hid, width := shape[0], shape[1], shape[2]
+				graphs, views, chunks := batch.graphs, batch.views, batch.chunks
+				ng, nv, rows := len(graphs)-1, len(views)-1, last(views)
+				const behind = 5
+				n := rows + behind
+				agg, w1, b1 := b.random(n*in), b.random(in*hid), b.random(hid)
+				w2, b2 := b.random(hid*width), b.random(width)
+				dense := func(x, w, bias []float64, in, out int) (product, activated []float64) {
+					product = generate(n*out, func(e int) (sum float64) {
+						for k := range in {
+							sum += x[e/out*in+k] * w[k*out+e%out]
+						}
+						return sum
+					})
+					return product, generate(n*out, func(e int) float64 { return max(product[e]+bias[e%out], 0) })
+				}
+				product, h1 := dense(agg, w1, b1, in, hid)
+				_, h2 := dense(h1, w2, b2, hid, width)
+				part := make([]float64, 2*nv*chunks*width)
+				for k := range nv * chunks {
+					lo, size := int(views[k/chunks]), int(views[k/chunks+1]-views[k/chunks])
+					from, to := lo+bound(size, k%chunks, chunks), lo+bound(size, k%chunks+1, chunks)
+					for j := range width {
+						for i := from; i < to; i++ {
+							part[2*k*width+j] += h2[i*width+j] / float64(to-from)
+						}
+						for i := from; i < to; i++ {
+							part[(2*k+1)*width+j] += math.Pow(h2[i*width+j]-part[2*k*width+j], 2)
+						}
+					}
+				}
+				grid := blocks((nv + 1) * chunks)
+				o := func(v []float64) *array { x := out(v); x.ulps = 64; return x }
+				b.run("gin_mlp", grid, threads, o(h1), o(h2), o(part), input(agg), input(w1), input(b1), input(w2), input(b2),
+					indices(views), nv, chunks, n, in, hid, width)
+				given := inOut(rounded(b, product), h1)
+				given.ulps = 64
+				b.run("gin_mlp", grid, threads, given, o(h2), null, null, null, input(b1), input(w2), input(b2),
+					indices(views), nv, chunks, n, 9999, hid, width)
+
+				// Backward.
+				h1, h2 = rounded(b, h1), rounded(b, h2)
+				dy, dpooled, coef := b.random(n*width), b.random(ng*width), b.random(3*nv*width)
+				for form := range 4 {
+					dense, wanted := form&1 == 0, form&2 == 0 // dense features; dy beside dpooled
+					d, dh1 := make([]float64, n*width), make([]float64, n*hid)
+					for g := range ng {
+						for i := graphs[g]; i < graphs[g+1]; i++ {
+							v := 0
+							for views[v+1] <= i {
+								v++
+							}
+							for j := range width {
+								e := int(i)*width + j
+								x := dpooled[g*width+j]
+								if wanted {
+									x += dy[e]
+								}
+								if h2[e] > 0 {
+									d[e] = coef[3*v*width+j]*x + coef[(3*v+1)*width+j] + coef[(3*v+2)*width+j]*h2[e]
+								}
+							}
+						}
+					}
+					for e := range dh1 {
+						if h1[e] > 0 {
+							for k := range width {
+								dh1[e] += d[e/hid*width+k] * w2[e%hid*width+k]
+							}
+						}
+					}
+					dagg := generate(n*in, func(e int) (sum float64) {
+						for k := range hid {
+							sum += dh1[e/in*hid+k] * w1[e%in*hid+k]
+						}
+						return sum
+					})
+					inner := in
+					if !dense {
+						inner = 0
+					}
+					size := inner*hid + hid + hid*width + width
+					grads := make([]float64, nv*chunks*size)
+					total := make([]float64, size)
+					for k := range nv * chunks {
+						lo, count := int(views[k/chunks]), int(views[k/chunks+1]-views[k/chunks])
+						p := grads[k*size : (k+1)*size]
+						for r := lo + bound(count, k%chunks, chunks); r < lo+bound(count, k%chunks+1, chunks); r++ {
+							for j := range hid {
+								for i := range inner {
+									p[i*hid+j] += agg[r*in+i] * dh1[r*hid+j]
+								}
+								p[inner*hid+j] += dh1[r*hid+j]
+							}
+							for j := range width {
+								for i := range hid {
+									p[(inner+1)*hid+i*width+j] += h1[r*hid+i] * d[r*width+j]
+								}
+								p[(inner+1)*hid+hid*width+j] += d[r*width+j]
+							}
+						}
+						for i, v := range p {
+							total[i] += v
+						}
+					}
+					pdy := input(dy)
+					if !wanted {
+						pdy = null
+					}
+					if dense {
+						b.run("gin_mlp_grad", grid, threads, null, o(dagg), o(grads), pdy, input(dpooled), input(h1), input(h2), input(agg), input(w1), input(w2), input(coef),
+							indices(graphs), indices(views), ng, nv, chunks, n, in, hid, width)
+					} else {
+						b.run("gin_mlp_grad", grid, threads, o(dh1), null, o(grads), pdy, input(dpooled), input(h1), input(h2), null, null, input(w2), input(coef),
+							indices(graphs), indices(views), ng, nv, chunks, n, 9999, hid, width)
+					}
+					dw1 := o(total[:inner*hid])
+					if !dense {
+						dw1 = null
+					}
+					b.run("merge_gradients", blocks(int(ceil(size, 32))), lanes, dw1, o(total[inner*hid:][:hid]), o(total[(inner+1)*hid:][:hid*width]),
+						o(total[size-width:]), input(grads), nv*chunks, in, hid, width)
 				}
 			}
 		}
