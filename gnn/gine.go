@@ -8,6 +8,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
 // GINEConv is the GIN layer with edge embeddings of Hu et al. (2020):
@@ -66,14 +67,14 @@ func (c *GINEConv) Parameters() []*autodiff.Param {
 func (c *GINEConv) Buffers() []*nn.Buffer { return nil }
 
 // The categories of atoms and bonds of Hu et al. (2020), whose graphs [ChemGIN]
-// takes: node category = atom·ChiralityTags + tag with atom the atomic number
-// less 1, and edge label = type·BondDirections + direction with types single,
-// double, triple and aromatic.
+// takes and package molecule makes: node category = atom·ChiralityTags + tag with
+// atom the atomic number less 1, and edge label = type·BondDirections + direction
+// with types single, double, triple and aromatic.
 const (
-	AtomTypes      = 120 // 0 to 117; 119 is a masked atom
-	ChiralityTags  = 3
-	BondTypes      = 6 // 0 to 3; 4 is the self-loop, 5 a masked bond
-	BondDirections = 3
+	AtomTypes      = molecule.AtomTypes     // 0 to 117; 119 is a masked atom
+	ChiralityTags  = molecule.ChiralityTags // none, clockwise, counter-clockwise
+	BondTypes      = molecule.BondTypes     // 0 to 3; 4 is the self-loop, 5 a masked bond
+	BondDirections = molecule.BondDirections
 )
 
 // BondColumns are the columns of a bond's label.
