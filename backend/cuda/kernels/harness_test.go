@@ -3,9 +3,12 @@
 package kernels_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -301,6 +304,27 @@ func (b *bench) flat(kernel string, n int, args ...any) {
 	b.Helper()
 	for _, g := range []uint32{1, ceil(n, 256), ceil(n, 1000) + 3} {
 		b.run(kernel, [3]uint32{g, 1, 1}, threads, args...)
+	}
+}
+
+// TestEveryKernelIsTested reads the names of the kernels and looks for them here.
+func TestEveryKernelIsTested(t *testing.T) {
+	source, err := os.ReadFile("kernels.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("kernels_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^KERNEL(?:_1024)?\((\w+),`).FindAllSubmatch(source, -1)
+	for _, n := range names {
+		if !bytes.Contains(tests, fmt.Appendf(nil, "%q", n[1])) {
+			t.Errorf("no test runs %s", n[1])
+		}
+	}
+	if len(names) < 30 {
+		t.Errorf("found %d kernels; the pattern is not that of kernels.cu any more", len(names))
 	}
 }
 

@@ -3,8 +3,10 @@
 package kernels_test
 
 import (
+	"bytes"
 	"math"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/specmatch/specmatch/backend"
@@ -733,6 +735,130 @@ func TestContrast(t *testing.T) {
 				b.run("contrast_gradient", blocks(m), threads, out(want), input(e), input(invz), input(g[0]), input(g[1]), input(r), input(w), pc, pg, alphaC, alphaG, n)
 				if form&2 == 0 {
 					b.run("contrast_gradient", blocks(m), threads, out(want), input(e), input(invz), null, null, null, null, pc, pg, alphaC, alphaG, n)
+				}
+			}
+		}
+	})
+}
+
+// TestGroups runs batch norm by itself, forward and backward.
+func TestGroups(t *testing.T) {
+	const eps = 1e-5
+	precisions(t, func(b *bench) {
+		for _, groups := range [][]int32{{0, 1}, {0, 10, 40}, {0, 0, 33, 33, 300}} {
+			for _, cols := range []int{1, 5, 32, 33} {
+				const chunks, behind = 3, 2
+				ng, n := len(groups)-1, last(groups)
+				x, dy, y := b.random((n+behind)*cols), b.random((n+behind)*cols), b.random((n+behind)*cols)
+				mean, beta, coef := b.random(ng*cols), b.random(cols), b.random(2*ng*cols)
+				k := b.random(3 * ng * cols)
+				group := generate(n, func(i int) float64 {
+					g := 0
+					for groups[g+1] <= int32(i) {
+						g++
+					}
+					return float64(g)
+				})
+				for relu := range 2 {
+					gate, gated := null, dy
+					if relu == 1 {
+						gate = input(y)
+						gated = generate(len(dy), func(e int) float64 {
+							if y[e] > 0 {
+								return dy[e]
+							}
+							return 0
+						})
+					}
+					applied, dx := make([]float64, len(x)), make([]float64, len(x))
+					part := make([]float64, 2*ng*chunks*cols)
+					for e := range n * cols {
+						g, j := int(group[e/cols]), e%cols
+						centred := x[e] - mean[g*cols+j]
+						applied[e] = coef[2*g*cols+j]*centred + beta[j]
+						if relu == 1 {
+							applied[e] = max(applied[e], 0)
+						}
+						dx[e] = k[3*g*cols+j]*gated[e] + k[(3*g+1)*cols+j] + k[(3*g+2)*cols+j]*centred
+						lo, size, at := int(groups[g]), int(groups[g+1]-groups[g]), 0
+						for lo+bound(size, at+1, chunks) <= e/cols {
+							at++
+						}
+						part[2*(g*chunks+at)*cols+j] += gated[e]
+						part[(2*(g*chunks+at)+1)*cols+j] += gated[e] * centred
+					}
+					b.flat("norm_apply", len(x), out(applied), input(x), input(coef), input(mean), input(beta), indices(groups), relu, ng, n+behind, cols)
+					b.run("group_grad_partials", tiles(ng*chunks, cols), lanes, out(part), input(dy), gate, input(x), input(mean), indices(groups), chunks, cols)
+					b.flat("group_grad_apply", len(x), out(dx), input(dy), gate, input(x), input(k), input(mean), indices(groups), ng, n+behind, cols)
+				}
+				part := b.random(2 * ng * chunks * cols)
+				gamma, variance := b.random(cols), generate(ng*cols, func(i int) float64 { return b.round(0.5 + float64(i%5)) })
+				want, dgamma, dbeta := make([]float64, 3*ng*cols), make([]float64, cols), make([]float64, cols)
+				for g := range ng {
+					for j := range cols {
+						sum, proj := 0.0, 0.0
+						for c := range chunks {
+							sum += part[2*(g*chunks+c)*cols+j]
+							proj += part[(2*(g*chunks+c)+1)*cols+j]
+						}
+						rstd, count := 1/math.Sqrt(variance[g*cols+j]+eps), float64(groups[g+1]-groups[g])
+						want[3*g*cols+j] = gamma[j] * rstd
+						if count > 0 {
+							want[(3*g+1)*cols+j] = -gamma[j] * rstd * sum / count
+							want[(3*g+2)*cols+j] = -gamma[j] * rstd * rstd * rstd * proj / count
+						}
+						dgamma[j] += proj * rstd
+						dbeta[j] += sum
+					}
+				}
+				b.flat("group_grad_coefficients", cols, out(want), out(dgamma), out(dbeta), input(part), input(variance), input(gamma),
+					indices(groups), eps, ng, chunks, cols)
+			}
+		}
+	})
+}
+
+// TestMany runs what goes over a table of tensors.
+func TestMany(t *testing.T) {
+	precisions(t, func(b *bench) {
+		const rate, step, beta1, beta2, eps, decay = 0.25, 3.0, 0.9, 0.999, 1e-8, 0.1
+		sizes := []int{1, 33, 5003}
+		table, part := &array{kind: words}, []float64{}
+		var mem, alone [][]region
+		for _, n := range sizes {
+			x := [][]float64{b.random(n), b.random(n), b.random(n), repeat(n, 0.5)} // p, g, m, v
+			var many, one []region
+			for _, v := range x {
+				for _, list := range []*[]region{&many, &one} {
+					r := place(t, n*b.p.Bytes(), true)
+					defer syscall.Munmap(r.all)
+					b.load(input(v), r.data)
+					*list = append(*list, r)
+				}
+				table.bits = append(table.bits, address(many[len(many)-1]))
+			}
+			table.bits = append(table.bits, uint64(n))
+			mem, alone = append(mem, many), append(alone, one)
+			for k := range 8 {
+				sum := 0.0
+				for _, v := range x[1][bound(n, k, 8):bound(n, k+1, 8)] {
+					sum += v * v
+				}
+				part = append(part, sum)
+			}
+		}
+		grid := [3]uint32{8, uint32(len(sizes)), 1}
+		b.run("square_sums_many", grid, threads, out(part).as(doubles), table, len(sizes))
+
+		args := []any{table, input([]float64{rate}), input([]float64{step}), beta1, beta2, eps, decay, len(sizes)}
+		b.launch("adam_many", "adam_many", grid, threads, args, true)
+		for k, n := range sizes {
+			one := alone[k]
+			args := []any{address(one[0]), address(one[1]), address(one[2]), address(one[3]), input([]float64{rate}), input([]float64{step}), beta1, beta2, eps, decay, n}
+			b.launch("adam", "adam", blocks(2), threads, args, true)
+			for i := range one {
+				if !bytes.Equal(one[i].data, mem[k][i].data) {
+					t.Errorf("adam_many: tensor %d, array %d of p, g, m, v: not adam's bits", k, i)
 				}
 			}
 		}
