@@ -58,6 +58,9 @@ func number(t *testing.T, line map[string]string, name string) float64 {
 // TestRun: the run directory is complete, what must hold holds on every line,
 // and both readings of each term are there.
 func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("decomposes many matrices; left out with -short")
+	}
 	dir := filepath.Join(t.TempDir(), "run")
 	var stdout bytes.Buffer
 	args := []string{"-out", dir, "-seeds", "2", "-epochs", "4", "-batch", "40", "-draws", "4", "-diffusion", "0.1,2"}
