@@ -19,8 +19,9 @@ const (
 	// of 32 float32 are 40 KiB, a little more than the first-level cache, which
 	// costs less than a second block for the widths around 300.
 	kcMax = 320
-	// ncBytes bounds a packed block of B.
-	ncBytes = 512 << 10
+	// ncBytes bounds a packed block of B, which streams from the third-level
+	// cache: A is read, and where need be packed, once for every such block.
+	ncBytes = 4 << 20
 	// mcBytes bounds a block of A.
 	mcBytes = 192 << 10
 	// callFlops bounds the work of one assembly call, which the Go scheduler

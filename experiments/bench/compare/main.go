@@ -6,10 +6,16 @@
 //
 // The peer is a command that prints one JSON object with the step's median in
 // milliseconds as median_ms.total, and takes --threads N; a command given after
-// -peer2, if any, takes part in the same way. With two threads, a
-// sentinel before and after every round says whether the second core was there:
-// it runs a register-only loop on one thread and then on two, and rounds in
-// which two threads did less than 1.8 times the work are not counted.
+// -peer2, if any, takes part in the same way. With -kernels the engine's matrix
+// products and sums over neighbours are timed instead, in the shapes of training,
+// against those of a peer that answers as peer/kernels.py does:
+//
+//	go run ./experiments/bench/compare -kernels -peer 'python3 experiments/bench/peer/kernels.py'
+//
+// With two threads, a sentinel before and after every round says whether the
+// second core was there: it runs a register-only loop on one thread and then on
+// two, and rounds in which two threads did less than 1.8 times the work are not
+// counted.
 package main
 
 import (
@@ -38,7 +44,7 @@ func main() { cli.Main(run) }
 const minScaling = 1.8
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	peer, peer2, workload, threads, rounds, steps := "", "", "unsupervised", 1, 5, 60
+	peer, peer2, workload, threads, rounds, steps, kernels := "", "", "unsupervised", 1, 5, 60, false
 	flags := cli.NewFlagSet("compare", "Times one training step against another implementation, in turn.", "-peer 'python3 experiments/bench/peer/step.py --layers sparse' -threads 2")
 	cli.Var(flags, &peer, "peer", cli.Text, "`command` of the other implementation, split at blanks")
 	cli.Var(flags, &peer2, "peer2", cli.Text, "`command` of a third")
@@ -46,11 +52,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cli.Var(flags, &threads, "threads", cli.Int(1), "`threads` for each")
 	cli.Var(flags, &rounds, "rounds", cli.Int(1), "`rounds` to count")
 	cli.Var(flags, &steps, "steps", cli.Int(1), "our `steps` in a round")
+	flags.BoolVar(&kernels, "kernels", kernels, "compare single kernels, not a step")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	if peer == "" {
 		return cli.Usagef("-peer is needed: the command to compare with")
+	}
+	if kernels {
+		return compareKernels(ctx, peer, threads, rounds, stdout, stderr)
 	}
 	dir, err := os.MkdirTemp("", "specmatch-compare")
 	if err != nil {
