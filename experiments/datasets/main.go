@@ -41,8 +41,8 @@ type command struct {
 var commands = []command{
 	{"list", "Lists the data sets of the paper and those in the -data folder.",
 		[]string{"", "-data DIR"}, list},
-	{"fetch", "Downloads archives of the TUDataset collection to the -data folder.\nWithout -dataset it gets all sets that `list` knows (about 90 MB). What is there\nalready is only checked; what was interrupted continues.",
-		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR"}, fetch},
+	{"fetch", "Downloads archives of the TUDataset collection to the -data folder, or tables of\nMoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n-dataset it gets all sets that `list` knows (about 90 MB). What is there already\nis only checked; what was interrupted continues.",
+		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"}, fetch},
 	{"verify", "Checks archives against their SHA-256 sums, where there are any: NAME.zip.sha256,\nwhich fetch writes, or a SHA256SUMS beside the archive or one folder up. Then\nreads them completely.",
 		[]string{"-data DIR", "-data DIR -dataset MUTAG"}, verify},
 	{"stats", "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail.",
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch name {
 	case "fetch":
 		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is every set of the paper, and AIDS"
-		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip")
+		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet")
 	case "export":
 		cli.Var(flags, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
 	}
@@ -227,10 +227,16 @@ func fetch(ctx context.Context, c *call) error {
 	}
 	failed := 0
 	for _, name := range c.data.Datasets {
-		path := filepath.Join(c.data.Dir, name+".zip")
-		_, statErr := os.Stat(path)
 		d := &download{label: name, w: c.stderr}
-		err := dataset.Fetch(ctx, name, c.data.Dir, dataset.FetchOptions{BaseURL: c.baseURL, Progress: d.progress})
+		path, get, opts := filepath.Join(c.data.Dir, name+".zip"), dataset.Fetch, dataset.FetchOptions{BaseURL: c.baseURL, Progress: d.progress}
+		if set, err := dataset.MoleculeNetByName(name); err == nil {
+			path, get = set.Path(c.data.Dir), dataset.FetchMoleculeNet
+			if c.baseURL == dataset.DefaultBaseURL { // where only the archives are
+				opts.BaseURL = dataset.DefaultMoleculeNetURL
+			}
+		}
+		_, statErr := os.Stat(path)
+		err := get(ctx, name, c.data.Dir, opts)
 		d.stop()
 		switch {
 		case err != nil && ctx.Err() != nil:

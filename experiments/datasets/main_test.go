@@ -278,15 +278,23 @@ func TestExport(t *testing.T) {
 func TestFetch(t *testing.T) {
 	body := toy(t, "TOY")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/tu/TOY.zip" {
+		switch r.URL.Path {
+		case "/tu/TOY.zip":
+			http.ServeContent(w, r, "", time.Unix(0, 0), bytes.NewReader(body))
+		case "/tu/HIV.csv":
+			http.ServeContent(w, r, "", time.Unix(0, 0), strings.NewReader("smiles,activity,HIV_active\nCCO,CI,0\n"))
+		default:
 			http.NotFound(w, r)
-			return
 		}
-		http.ServeContent(w, r, "", time.Unix(0, 0), bytes.NewReader(body))
 	}))
 	defer server.Close()
 	dir := t.TempDir()
-	out, stderr, err := invoke(t, "fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL+"/tu")
+	out, stderr, err := invoke(t, "fetch", "-data", dir, "-dataset", "hiv", "-url", server.URL+"/tu")
+	if path := filepath.Join(dir, "hiv.csv"); err != nil || out != path+": fetched\n" {
+		t.Errorf("a table of MoleculeNet: %v, %q", err, out)
+	}
+	dir = t.TempDir()
+	out, stderr, err = invoke(t, "fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL+"/tu")
 	if err != nil {
 		t.Fatal(err, stderr)
 	}

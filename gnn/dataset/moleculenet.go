@@ -72,7 +72,8 @@ var moleculeNet = []MoleculeNetSet{
 // the literature's tables.
 func MoleculeNet() []MoleculeNetSet { return slices.Clone(moleculeNet) }
 
-func moleculeNetSet(name string) (MoleculeNetSet, error) {
+// MoleculeNetByName returns the description of a set.
+func MoleculeNetByName(name string) (MoleculeNetSet, error) {
 	var names []string
 	for _, s := range moleculeNet {
 		if s.Name == name {
@@ -83,11 +84,17 @@ func moleculeNetSet(name string) (MoleculeNetSet, error) {
 	return MoleculeNetSet{}, fmt.Errorf("dataset: no MoleculeNet set %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// FindMoleculeNet returns the path of the set in dir: NAME.csv, NAME.csv.gz or
+// Path returns where [FetchMoleculeNet] puts the set: dir/NAME.csv or
+// dir/NAME.csv.gz, as the official file is compressed or not.
+func (s MoleculeNetSet) Path(dir string) string {
+	return filepath.Join(dir, s.Name+s.File[strings.IndexByte(s.File, '.'):])
+}
+
+// FindMoleculeNet returns the path of a set that is in dir: NAME.csv, NAME.csv.gz or
 // a file of the official name. If there is none, the error wraps
 // [fs.ErrNotExist].
 func FindMoleculeNet(dir, name string) (string, error) {
-	set, err := moleculeNetSet(name)
+	set, err := MoleculeNetByName(name)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +118,7 @@ func FindMoleculeNet(dir, name string) (string, error) {
 // atoms are dropped, as in the literature, and reported in Molecules.Dropped. A
 // label must be 0, 1 or empty.
 func OpenMoleculeNet(ctx context.Context, dir, name string) (*Molecules, error) {
-	set, err := moleculeNetSet(name)
+	set, err := MoleculeNetByName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -231,20 +238,18 @@ func parseLabel(s string) (int8, bool) {
 // DefaultMoleculeNetURL is the official home of the MoleculeNet files.
 const DefaultMoleculeNetURL = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
 
-// FetchMoleculeNet downloads a set of MoleculeNet to dir/NAME.csv or
-// dir/NAME.csv.gz, as the official file is compressed or not, in the manner of
-// [Fetch]: it resumes, retries, checks and records. opts.BaseURL defaults to
+// FetchMoleculeNet downloads a set of MoleculeNet to [MoleculeNetSet.Path] in the
+// manner of [Fetch]: it resumes, retries, checks and records. opts.BaseURL defaults to
 // [DefaultMoleculeNetURL]. What arrives must be a table with the set's columns.
 func FetchMoleculeNet(ctx context.Context, name, dir string, opts FetchOptions) error {
-	set, err := moleculeNetSet(name)
+	set, err := MoleculeNetByName(name)
 	if err != nil {
 		return err
 	}
 	if opts.BaseURL == "" {
 		opts.BaseURL = DefaultMoleculeNetURL
 	}
-	ext := set.File[strings.IndexByte(set.File, '.'):]
-	return fetch(ctx, name, set.File, filepath.Join(dir, name+ext), set.check, opts)
+	return fetch(ctx, name, set.File, set.Path(dir), set.check, opts)
 }
 
 // check reads a downloaded table to its end.

@@ -4,7 +4,7 @@ import "slices"
 
 // A kekuliser gives aromatic bonds the orders 1 and 2.
 type kekuliser struct {
-	system    []int32 // ring system of every ring, or -1
+	system    []int32 // of every ring: the first ring of its system
 	members   []int32 // atoms of the system at hand
 	in        []bool  // of every atom: in the system
 	candidate []bool  // takes a double bond
@@ -30,8 +30,8 @@ type kekuliser struct {
 type choice struct{ atom, link int32 }
 
 const (
-	mostRetries  = 100 // wrong choices that are corrected, as many as RDKit corrects
-	mostWildcard = 10  // wildcards in a ring system whose part is tried out
+	mostRetries   = 100 // wrong choices that are corrected, as many as RDKit corrects
+	mostWildcards = 10  // wildcards in a ring system whose part is tried out
 )
 
 // kekulise turns aromatic bonds into single and double ones, and forgets what
@@ -154,7 +154,7 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 		return nil
 	}
 	// Wildcards took part; now leave out some of them.
-	if n := len(k.questions); n > 0 && n <= mostWildcard {
+	if n := len(k.questions); n > 0 && n <= mostWildcards {
 		for set := 1; set < 1<<n; set++ {
 			for i := range m.Bonds {
 				b := &m.Bonds[i]

@@ -102,3 +102,34 @@ func describe(m *Molecule) string {
 	}
 	return b.String()
 }
+
+// BenchmarkTables reads and featurises the molecules of TestParity; the speed of
+// RDKit on the same is what rdkit_tables.py prints.
+func BenchmarkTables(b *testing.B) {
+	files, _ := filepath.Glob(filepath.Join(*parity, "*.tsv"))
+	if *parity == "" || len(files) == 0 {
+		b.Skip("no tables of RDKit's: see -parity")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var rows []string
+		for line := range strings.Lines(string(text)) {
+			smiles, _, _ := strings.Cut(line, "\t")
+			rows = append(rows, smiles)
+		}
+		b.Run(strings.TrimSuffix(filepath.Base(file), ".tsv"), func(b *testing.B) {
+			var p Parser
+			for b.Loop() {
+				for _, s := range rows {
+					if m, err := p.Parse(s); err == nil {
+						m.Graph()
+					}
+				}
+			}
+			b.ReportMetric(float64(b.N)*float64(len(rows))/b.Elapsed().Seconds(), "molecules/s")
+		})
+	}
+}

@@ -43,8 +43,8 @@ type perceiver struct {
 	adjacency
 	m     *Molecule
 	keep  []bool  // atoms that stay
-	moved []int32 // their new numbers
-	core  []bool
+	moved []int32 // their new numbers; in peel, degrees
+	core  []bool  // atoms in rings or between them
 	queue []int32
 
 	rings   ringSet
