@@ -1,6 +1,7 @@
 package rundir_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
 )
 
 func TestMetrics(t *testing.T) {
@@ -172,5 +174,32 @@ func TestMeanStd(t *testing.T) {
 	}
 	if mean, std := rundir.MeanStd(nil); !math.IsNaN(mean) || std != 0 {
 		t.Errorf("MeanStd() = %v, %v; want NaN, 0", mean, std)
+	}
+}
+
+// Differences are paired: what two seeds have in common does not count.
+func TestPaired(t *testing.T) {
+	mean, stderr := rundir.Paired([]float64{81, 61, 71}, []float64{80, 62, 68})
+	if mean != 1 || math.Abs(stderr-2/math.Sqrt(3)) > 1e-12 { // 1, -1, 3: standard deviation 2
+		t.Errorf("got %v ± %v, want 1 ± 2/√3", mean, stderr)
+	}
+}
+
+func TestWriteTables(t *testing.T) {
+	d := open(t, options(t, t.TempDir()))
+	first, second := table.New("method", table.Column{Name: "MUTAG"}), table.New("method", table.Column{Name: "NCI1"})
+	first.Add("infonce", table.Number(87, 0))
+	second.Add("infonce", table.Number(79, 0))
+	var stdout bytes.Buffer
+	if err := d.WriteTables(&stdout, first, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"MUTAG", "87", "NCI1", "79"} {
+		if !strings.Contains(stdout.String(), want) || !strings.Contains(read(t, d, "tables.md"), want) {
+			t.Errorf("the tables lack %q:\n%s\n%s", want, stdout.String(), read(t, d, "tables.md"))
+		}
+	}
+	if !strings.Contains(read(t, d, "tables.md"), "| --- |") || strings.Contains(stdout.String(), "| --- |") {
+		t.Error("tables.md is Markdown and the output is text")
 	}
 }
