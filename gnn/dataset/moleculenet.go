@@ -117,6 +117,11 @@ func FindMoleculeNet(dir, name string) (string, error) {
 // puts it. Molecules that cannot be read or have no category for one of their
 // atoms are dropped, as in the literature, and reported in Molecules.Dropped. A
 // label must be 0, 1 or empty.
+//
+// Scaffolds are those of the molecules as they are written in the file. Hu et al.
+// first write those of bbbp, toxcast and clintox anew; since what RDKit takes for
+// the scaffold of some double bonds depends on the spelling, 4, 5 and 2 molecules
+// are in another part of the split then (RDKit 2022.09).
 func OpenMoleculeNet(ctx context.Context, dir, name string) (*Molecules, error) {
 	set, err := MoleculeNetByName(name)
 	if err != nil {
