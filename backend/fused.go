@@ -111,6 +111,10 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	return in, hid, out
 }
 
+// Recorder is an engine whose Capture records: a replay hands over the whole step
+// at once.
+type Recorder interface{ Records() bool }
+
 // AdamFuser is an engine that updates many parameters as one call.
 type AdamFuser interface {
 	// SquaredNorm sets sum [1×1] to the sum of the squares of all elements of all

@@ -76,11 +76,19 @@ func (b *Batch) Features() *autodiff.Var {
 			identity := b.tape.Alloc(features.Width, features.Width)
 			be.Fill(identity, 0)
 			be.FillDiagonal(identity, 1)
-			be.GatherRows(x, identity, b.tape.Indices(features.Category[:x.Rows]))
+			be.GatherRows(x, identity, b.categories())
 		}
 		b.x = b.tape.Const(x)
 	}
 	return b.x
+}
+
+// categories are those of one-hot features.
+func (b *Batch) categories() *backend.Indices {
+	if b.category == nil {
+		b.category = b.tape.Indices(b.Host.X.Category[:b.Host.Nodes()])
+	}
+	return b.category
 }
 
 // ViewGraphs delimits the graphs of each view, as ViewPtr does their nodes: the

@@ -28,8 +28,8 @@ func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
 	var x *autodiff.Var
 	if !b.Host.X.OneHot() {
 		x = b.Features()
-	} else if b.category == nil {
-		b.category = t.Indices(b.Host.X.Category)
+	} else {
+		b.categories()
 	}
 	readouts := make([]*autodiff.Var, len(g.Convs))
 	for l, conv := range g.Convs {

@@ -23,19 +23,39 @@ type Inputs struct {
 	views   []int32
 	members [2][]int32
 	x       *tensor.Tensor
+	normal  [2]*tensor.Tensor // values of Normalized and of its transpose, if wanted
+	values  [2][]float64
 }
 
 // NewInputs makes room for batches like b of the given numbers of nodes and of
-// entries of Adj, and loads b.
-func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int) *Inputs {
+// entries of Adj, and loads b; e is the encoder that is to read them.
+func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, e any) *Inputs {
 	in := &Inputs{be: be, nodes: nodes, entries: entries}
+	if _, ok := e.(*ResGCN); ok {
+		in.normal[0] = be.Alloc(entries+nodes, 1)
+		if in.normal[1] = in.normal[0]; b.Asymmetric {
+			in.normal[1] = be.Alloc(entries+nodes, 1)
+		}
+	}
 	in.fill(b)
 	in.indices = be.IndexBlock(in.hosts)
 	if !b.X.OneHot() {
 		in.x = be.Alloc(nodes, b.X.Width)
-		be.Upload32(in.x, in.host.X.Dense)
 	}
+	in.upload()
 	return in
+}
+
+// upload moves what is not indices.
+func (in *Inputs) upload() {
+	if in.x != nil {
+		in.be.Upload32(in.x, in.host.X.Dense)
+	}
+	for k, t := range in.normal {
+		if t != nil && (k == 0 || in.host.Asymmetric) {
+			in.be.Upload(t, in.values[k])
+		}
+	}
 }
 
 // Load puts b in the place of the batch before. It panics unless b has as many
@@ -49,18 +69,18 @@ func (in *Inputs) Load(b *graph.Batch) {
 	}
 	in.fill(b)
 	in.be.UpdateIndices(in.indices, in.hosts)
-	if in.x != nil {
-		in.be.Upload32(in.x, in.host.X.Dense)
-	}
+	in.upload()
 }
 
-// Where the index vectors lie in hosts. The transposed adjacency and the
-// categories with their members follow where there are such.
+// Where the index vectors lie in hosts. The transposed adjacency, the normalised
+// one with its transpose, and the categories with their members follow where
+// there are such.
 const (
 	rowPtr = iota
 	columns
 	graphPtr
 	viewPtr
+	viewGraphs
 	others
 )
 
@@ -71,7 +91,7 @@ func (in *Inputs) fill(b *graph.Batch) {
 	for _, g := range b.ViewPtr {
 		in.views = append(in.views, b.GraphPtr[g])
 	}
-	in.hosts = append(in.hosts[:0], in.host.Ptr, in.host.Adj, in.host.GraphPtr, in.views)
+	in.hosts = append(in.hosts[:0], in.host.Ptr, in.host.Adj, in.host.GraphPtr, in.views, in.host.ViewPtr)
 	if b.Asymmetric {
 		ptr, adj := graph.TransposeCSR(b.Ptr, b.Adj, b.Nodes())
 		for len(ptr) <= in.nodes {
@@ -79,10 +99,30 @@ func (in *Inputs) fill(b *graph.Batch) {
 		}
 		in.hosts = append(in.hosts, ptr, append(adj, make([]int32, in.entries-len(adj))...))
 	}
+	if in.normal[0] != nil {
+		m, mt := in.host.Normalized()
+		in.addNormal(0, m)
+		if b.Asymmetric {
+			in.addNormal(1, mt)
+		}
+	}
 	if b.X.OneHot() {
 		in.members[0], in.members[1] = backend.Members(in.members[0], in.members[1], in.host.X.Category, b.X.Width)
 		in.hosts = append(in.hosts, in.host.X.Category, in.members[0], in.members[1])
 	}
+}
+
+// addNormal adds a normalised adjacency to hosts, and its values.
+func (in *Inputs) addNormal(k int, m graph.Weighted) {
+	col, n := m.Col, in.entries+in.nodes
+	for len(col) < n {
+		col = append(col, 0)
+	}
+	in.values[k] = append(in.values[k][:0], m.Val...)
+	for len(in.values[k]) < n {
+		in.values[k] = append(in.values[k], 0)
+	}
+	in.hosts = append(in.hosts, m.Ptr, col)
 }
 
 // Batch returns the batch that is loaded, or the one that will be when a recorded
@@ -95,6 +135,19 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	if in.host.Asymmetric {
 		b.Adj.T = &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1]}
 		rest = rest[2:]
+	}
+	b.viewGraphs = x[viewGraphs]
+	if in.normal[0] != nil {
+		take := func(val *tensor.Tensor) *backend.CSR {
+			c := &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1], Val: val}
+			rest = rest[2:]
+			return c
+		}
+		a := take(in.normal[0])
+		b.normalized = &autodiff.Sparse{A: a, T: a}
+		if in.host.Asymmetric {
+			b.normalized.T = take(in.normal[1])
+		}
 	}
 	if in.x != nil {
 		b.x = t.Const(in.x)
@@ -110,8 +163,13 @@ func (in *Inputs) Close() {
 	for _, x := range in.indices {
 		in.be.FreeIndices(x)
 	}
-	if in.x != nil {
-		in.be.Free(in.x)
+	if in.normal[1] != in.normal[0] {
+		in.be.Free(in.normal[1])
 	}
-	in.indices, in.x = nil, nil
+	for _, t := range []*tensor.Tensor{in.x, in.normal[0]} {
+		if t != nil {
+			in.be.Free(t)
+		}
+	}
+	in.indices, in.x, in.normal = nil, nil, [2]*tensor.Tensor{}
 }

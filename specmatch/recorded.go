@@ -28,6 +28,7 @@ type Recorded struct {
 	set   float64        // its value
 	stats *tensor.Tensor // L_C, L_G, ‖gradient‖² [1×3]
 	late  *lateStats
+	last  *recordedStep
 	err   error
 }
 
@@ -94,11 +95,13 @@ func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 	if known := r.steps[shape]; known != nil {
 		known.in.Load(b)
 		err = known.step.Replay()
+		r.last = known
 	} else {
-		in := gnn.NewInputs(tr.be, b, shape.nodes, shape.entries)
+		in := gnn.NewInputs(tr.be, b, shape.nodes, shape.entries, tr.Model.Encoder)
 		var step backend.Step
 		if step, err = tr.be.Capture(func() { r.run(in, shape.match) }); err == nil {
-			r.steps[shape] = &recordedStep{in, step}
+			r.last = &recordedStep{in, step}
+			r.steps[shape] = r.last
 		} else {
 			tr.tape.Reset()
 			in.Close()
@@ -165,6 +168,20 @@ func (r *Recorded) arrived(l *lateStats) (s Stats, ok bool, err error) {
 		r.err = &NonFiniteError{Step: l.step, What: "the gradient's norm", Value: norm}
 	}
 	return s, true, r.err
+}
+
+// Again runs the last step n times more on the batch that it had, and waits: for
+// measuring the device alone.
+func (r *Recorded) Again(n int) (err error) {
+	defer recoverDevice(&err)
+	for range n {
+		if err := r.last.step.Replay(); err != nil {
+			return err
+		}
+	}
+	var v [3]float64
+	r.tr.be.Download(v[:], r.stats)
+	return nil
 }
 
 // Close gives the memory of the recordings back; the trainer goes on without.

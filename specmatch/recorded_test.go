@@ -9,6 +9,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
@@ -135,6 +136,54 @@ func TestRecordedIsStep(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestRecordedResGCN does the same for the encoder with the normalised
+// adjacency and batch norm of its own.
+func TestRecordedResGCN(t *testing.T) {
+	for _, directed := range []bool{false, true} {
+		onRecording(t, func(t *testing.T, open func() backend.Backend) {
+			be := open()
+			tol := 1e-9
+			if be.Precision() == tensor.Float32 {
+				tol = 2e-3
+			}
+			model := func() *specmatch.Model {
+				rng := newRand(3)
+				return specmatch.NewModel(be, gnn.NewResGCN(be, gnn.ResGCNConfig{In: labels, Hidden: 6, Layers: 2, Residual: true}, rng), rng)
+			}
+			bs := recordedBatches(false)
+			for _, b := range bs {
+				b.Asymmetric = directed
+			}
+			o := objective(0.03)
+			if directed {
+				o.Contrast.Variant = specmatch.CrossView
+			}
+			eager := specmatch.NewTrainer(be, model(), o, 0.01)
+			for _, b := range bs {
+				if _, err := eager.Step(b, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tr := specmatch.NewTrainer(be, model(), o, 0.01)
+			before := be.InUse()
+			r := recorded(t, tr)
+			trainRecorded(t, r, bs)
+			want := append(weights(eager.Model), runningStatistics(be, eager.Model)...)
+			for k, v := range append(weights(tr.Model), runningStatistics(be, tr.Model)...) {
+				if !(math.Abs(v-want[k]) <= tol*max(1, math.Abs(want[k]))) {
+					t.Errorf("number %d is %v, want %v", k, v, want[k])
+				}
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+			if n := be.InUse() - before; n != 0 {
+				t.Errorf("%d bytes in use after Close", n)
+			}
+		})
 	}
 }
 

@@ -469,6 +469,9 @@ var (
 	errClosed    = errors.New("it was closed")
 )
 
+// Records implements [backend.Recorder].
+func (e *engine) Records() bool { return true }
+
 // step is a recorded sequence: a graph, and the memory that it works in.
 type step struct {
 	e      *engine

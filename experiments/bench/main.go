@@ -84,7 +84,11 @@ type result struct {
 	Threads         int     `json:"threads"`
 	Batch           int     `json:"batch"`
 	Nodes           int     `json:"nodes"` // of both views, in the last step
+	Recorded        bool    `json:"recorded"`
 	StepMS          float64 `json:"ms_per_step"`
+	TrainMS         float64 `json:"ms_train"`    // a step on batches that are ready
+	DeviceMS        float64 `json:"ms_device"`   // the device's part of it; 0 unless recorded
+	DeviceBusy      float64 `json:"device_busy"` // of the time of a step
 	AugmentMS       float64 `json:"ms_augment"`
 	ForwardMS       float64 `json:"ms_forward"`
 	BackwardMS      float64 `json:"ms_backward"`
@@ -98,7 +102,7 @@ type result struct {
 
 func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
-	name, steps, warmup, asJSON, composed, match := "unsupervised", 100, 10, false, false, true
+	name, steps, warmup, asJSON, composed, match, recorded := "unsupervised", 100, 10, false, false, true, false
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	var names []string
 	for n := range workloads {
@@ -111,6 +115,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
 	flags.BoolVar(&match, "match", match, "train with the Laplacian loss too")
+	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -123,7 +128,8 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if composed {
 		opts = append(opts, autodiff.Composed())
 	}
-	r, err := measure(ctx, be, workloads[name], steps, warmup, match, opts)
+	defer be.Close()
+	r, err := measure(ctx, be, workloads[name], steps, warmup, match, recorded, opts)
 	if err != nil {
 		return err
 	}
@@ -131,13 +137,13 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(r)
 	}
-	_, err = fmt.Fprintf(stdout, "%s on %s (%s), %d threads: %.2f ms a step (augment %.2f, forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, peak %.0f MB\n",
-		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.AugmentMS, r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB)
+	_, err = fmt.Fprintf(stdout, "%s on %s (%s), %d threads: %.2f ms a step, %.2f on batches that are ready (augment %.2f, forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, peak %.0f MB\n",
+		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.TrainMS, r.AugmentMS, r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB)
 	return err
 }
 
 // measure runs warmup and then steps training steps.
-func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, match bool, opts []autodiff.Option) (result, error) {
+func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, match, record bool, opts []autodiff.Option) (result, error) {
 	graphs := w.stats.generate(augment.Stream(0, purposeData, 0, 0))
 	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 	if match {
@@ -145,6 +151,20 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	}
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
 	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: views}}
+
+	step := func(b *graph.Batch) (specmatch.Stats, error) { return trainer.Step(b, false) }
+	var recorded *specmatch.Recorded
+	if record {
+		var err error
+		if recorded, err = specmatch.NewRecorded(trainer); err != nil {
+			return result{}, err
+		}
+		defer recorded.Close()
+		step = func(b *graph.Batch) (specmatch.Stats, error) {
+			s, _, err := recorded.Step(b)
+			return s, err
+		}
+	}
 
 	var whole, forward, backward, update []time.Duration
 	var last specmatch.Stats
@@ -157,7 +177,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 				runtime.ReadMemStats(&before)
 				start = time.Now()
 			}
-			s, err := trainer.Step(batch, false)
+			s, err := step(batch)
 			if err != nil {
 				return result{}, err
 			}
@@ -179,6 +199,12 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		}
 	}
 	runtime.ReadMemStats(&after)
+	if recorded != nil {
+		var err error
+		if last, _, err = recorded.Last(); err != nil {
+			return result{}, err
+		}
+	}
 	r := result{
 		Backend: be.Name(), Precision: be.Precision().String(), Threads: runtime.GOMAXPROCS(0), Batch: w.batch, Nodes: nodes,
 		StepMS: median(whole), ForwardMS: median(forward), BackwardMS: median(backward), OptimizerMS: median(update),
@@ -187,8 +213,52 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
 		PeakRSSMB:      peakRSS(), Loss: last.Loss,
 	}
+	var err error
+	if r.TrainMS, r.DeviceMS, err = trainingTime(loader, w.batch, steps, step, recorded); err != nil {
+		return result{}, err
+	}
+	r.Recorded, r.DeviceBusy = record, min(1, r.DeviceMS/r.StepMS)
 	r.GraphsPerSecond = 1000 * float64(w.batch) / r.StepMS
 	return r, nil
+}
+
+// trainingTime is the mean time of a step on batches that are ready and, where
+// steps are recorded, of the device's part.
+func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded) (train, device float64, err error) {
+	ready := make([]*graph.Batch, 8)
+	samples := make([]int, batch)
+	for k := range ready {
+		for i := range samples {
+			samples[i] = (k*batch + i) % len(l.Graphs)
+		}
+		ready[k] = new(graph.Batch)
+		l.Collator.Collate(ready[k], l.Graphs, samples, k)
+		if _, err := step(ready[k]); err != nil { // records what is new
+			return 0, 0, err
+		}
+	}
+	mean := func(run func() error) (float64, error) {
+		start := time.Now()
+		err := run()
+		return float64(time.Since(start)) / float64(time.Millisecond) / float64(steps), err
+	}
+	train, err = mean(func() error {
+		for k := range steps {
+			if _, err := step(ready[k%len(ready)]); err != nil {
+				return err
+			}
+		}
+		if r != nil {
+			_, _, err := r.Last()
+			return err
+		}
+		return nil
+	})
+	if err != nil || r == nil {
+		return train, 0, err
+	}
+	device, err = mean(func() error { return r.Again(steps) })
+	return train, device, err
 }
 
 // augmentTime is the median time to augment and collate one mini-batch on one

@@ -53,6 +53,7 @@ func TestBenchPrintsJSON(t *testing.T) {
 	for _, args := range [][]string{
 		{"-steps", "2", "-warmup", "1", "-json"},
 		{"-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"},
+		{"-steps", "1", "-warmup", "0", "-json", "-recorded"},
 		{"-workload", "semisupervised", "-steps", "1", "-warmup", "0", "-json"},
 		{"-workload", "transfer", "-steps", "1", "-warmup", "0", "-json"},
 	} {
@@ -64,7 +65,7 @@ func TestBenchPrintsJSON(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 			t.Fatalf("%v: %s", err, out.String())
 		}
-		for _, k := range []string{"workload", "backend", "threads", "ms_per_step", "ms_augment", "ms_forward", "ms_backward", "ms_optimizer", "graphs_per_second", "allocs_per_step", "peak_rss_mb"} {
+		for _, k := range []string{"workload", "backend", "threads", "ms_per_step", "ms_train", "ms_device", "device_busy", "recorded", "ms_augment", "ms_forward", "ms_backward", "ms_optimizer", "graphs_per_second", "allocs_per_step", "peak_rss_mb"} {
 			if _, ok := r[k]; !ok {
 				t.Errorf("the JSON lacks %q", k)
 			}
@@ -93,7 +94,7 @@ func TestStepAllocations(t *testing.T) {
 				// A collection empties the pools of scratch memory: not every time.
 				for try := 0; try < 3 && r.AllocKBPerStep > limitKB; try++ {
 					var err error
-					if r, err = measure(t.Context(), be, w, 5, 15, true, nil); err != nil {
+					if r, err = measure(t.Context(), be, w, 5, 15, true, false, nil); err != nil {
 						t.Fatal(err)
 					}
 				}

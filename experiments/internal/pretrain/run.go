@@ -125,17 +125,44 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 		return err
 	}
 	trainer := specmatch.NewTrainer(be, model, r.Objective(), r.Recipe.LR)
+	step := func(b *graph.Batch) (specmatch.Stats, bool, error) {
+		s, err := trainer.Step(b, false)
+		return s, true, err
+	}
+	last := func() (specmatch.Stats, bool, error) { return specmatch.Stats{}, false, nil }
+	if rec, ok := be.(backend.Recorder); ok && rec.Records() {
+		recorded, err := specmatch.NewRecorded(trainer)
+		if err == nil { // else the host has a say within a step
+			defer recorded.Close()
+			step, last = recorded.Step, recorded.Last
+		}
+	}
 
 	for epoch := range r.Recipe.Epochs {
 		var sum Epoch
 		batches := 0
-		for _, batch := range loader.Epoch(ctx, epoch) {
-			stats, err := trainer.Step(batch, batches == 0)
+		take := func(s specmatch.Stats, ok bool, err error) error {
 			if err != nil {
 				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, batches+1, err)
 			}
-			sum.add(stats)
+			if ok {
+				sum.add(s)
+			}
+			return nil
+		}
+		for _, batch := range loader.Epoch(ctx, epoch) {
+			if batches == 0 { // looked at more closely
+				s, err := trainer.Step(batch, true)
+				if err := take(s, true, err); err != nil {
+					return err
+				}
+			} else if err := take(step(batch)); err != nil {
+				return err
+			}
 			batches++
+		}
+		if err := take(last()); err != nil {
+			return err
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
