@@ -169,6 +169,16 @@ INLINE int view_of(const int *views, int nviews, int i) {
 	return max(0, min(nviews - 1, segment_of(views, nviews, i)));
 }
 
+// reciprocal returns 1/n, in double from the float's by Newton's method: the
+// division of doubles is a subroutine, for which a thread would spill.
+INLINE real reciprocal(int n) {
+	real x = 1 / (float)n;
+	for (int k = 0; k < (sizeof(real) == 8 ? 2 : 0); k++) {
+		x *= 2 - n * x;
+	}
+	return x;
+}
+
 // chunk_bound returns where chunk k of n rows in so many chunks starts.
 INLINE int chunk_bound(int n, int k, int chunks) { return (int)((long long)n * k / chunks); }
 
@@ -522,16 +532,19 @@ KERNEL(reduce_rows, real *d, const real *a, int op, int rows, int cols) {
 	a += (long long)row * cols;
 	Running r = {log((real)0), 0}; // -∞
 	real sum = 0;
-	const int width = cols % 4 == 0 && cols >= 128 ? 4 : 1;
-	const bool fast = aligned(a);
+	const bool wide = cols % 4 == 0 && cols >= 128, fast = aligned(a);
+	const int width = wide ? 4 : 1;
 	for (int j = width * lane; j < cols; j += width * 32) {
 		real4 x;
-		if (width == 4) {
+		if (wide) {
 			x = load4(a + j, fast);
 		} else {
 			x.v[0] = a[j];
 		}
-		for (int k = 0; k < width; k++) {
+		for (int k = 0; k < 4; k++) { // with a constant bound x stays in registers
+			if (!wide && k > 0) {
+				break;
+			}
 			if (op == ROW_SUM) {
 				sum += x.v[k];
 			} else if (op == ROW_MAX) {
@@ -658,8 +671,10 @@ INLINE void finish_row(real4 acc, real *__restrict__ d, const real *__restrict__
 	real self, int i, int cols, int j, bool wide) {
 	if (self != 0) {
 		const real *at = x + (long long)(gather ? gather[i] : i) * cols + j;
-		for (int e = 0; e < (wide ? 4 : 1); e++) {
-			acc.v[e] += self * at[e];
+		for (int e = 0; e < 4; e++) {
+			if (wide || e == 0) {
+				acc.v[e] += self * at[e];
+			}
 		}
 	}
 	if (wide) {
@@ -704,13 +719,13 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 					gather_row(acc, col, val, x, gather, k, min(k + HUB, last), cols, j, wide);
 				}
 			}
-			for (int e = 0; e < width; e++) {
+			for (int e = 0; e < 4; e++) {
 				part[4 * t + e] = acc.v[e];
 			}
 			__syncthreads();
 			if (group == 0 && j < cols) {
 				for (int o = 1; o < groups; o++) {
-					for (int e = 0; e < width; e++) {
+					for (int e = 0; e < 4; e++) {
 						acc.v[e] += part[4 * (o * lanes + lane) + e];
 					}
 				}
@@ -729,38 +744,46 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 // Means and squared deviations of the chunks of segments: row g·chunks+k of part
 // [·×2·cols] is the mean of the rows of the chunk and, behind it, the sum of
 // squared deviations from that; zeros for no rows. tile, grid (segments·chunks,
-// ⌈cols/32⌉), two passes over the chunk, the second from cache. Moves
-// rows·cols.
+// ⌈cols/32⌉). A thread takes eight rows at a time, and merges their mean and
+// deviations with those before (Chan, Golub and LeVeque 1983): one pass, no
+// cancellation. Moves rows·cols.
 KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, const int *__restrict__ ptr, int segments, int chunks, int cols) {
+	enum { ROWS = 8 };
 	SHARED(real, means, 32);
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
 	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks, n = ptr[g + 1] - ptr[g];
 	const int first = ptr[g] + chunk_bound(n, k, chunks), end = ptr[g] + chunk_bound(n, k + 1, chunks);
-	real sum = 0;
+	real mean = 0, squares = 0;
+	int seen = 0;
 	if (c.inside()) {
-#pragma unroll 4
-		for (int i = first + c.group; i < end; i += c.groups) {
-			sum += x[(long long)i * cols + c.col];
+		for (int i = first + c.group; i < end; i += ROWS * c.groups) {
+			const int here = min((int)ROWS, (end - i + c.groups - 1) / c.groups);
+			const real share = here * reciprocal(seen + here);
+			real v[ROWS], m = 0, s = 0;
+			for (int r = 0; r < ROWS; r++) {
+				v[r] = r < here ? x[(long long)(i + r * c.groups) * cols + c.col] : (real)0;
+				m += v[r];
+			}
+			m *= reciprocal(here);
+			for (int r = 0; r < ROWS; r++) {
+				s += r < here ? (v[r] - m) * (v[r] - m) : (real)0;
+			}
+			const real delta = m - mean;
+			mean += share * delta;
+			squares += s + seen * share * delta * delta;
+			seen += here;
 		}
 	}
-	sum = column_sum(c, sum);
+	const real sum = column_sum(c, seen * mean);
 	if (c.group == 0) {
-		means[c.col % 32] = end > first ? sum / (end - first) : (real)0;
+		means[c.col % 32] = end > first ? sum * reciprocal(end - first) : (real)0;
 	}
 	__syncthreads();
-	const real mean = means[c.col % 32];
-	real squares = 0;
-	if (c.inside()) {
-#pragma unroll 4
-		for (int i = first + c.group; i < end; i += c.groups) {
-			const real v = x[(long long)i * cols + c.col] - mean;
-			squares += v * v;
-		}
-	}
-	squares = column_sum(c, squares);
+	const real centre = means[c.col % 32];
+	squares = column_sum(c, squares + seen * (mean - centre) * (mean - centre));
 	if (c.first()) {
 		part += (long long)blockIdx.x * 2 * cols;
-		part[c.col] = mean;
+		part[c.col] = centre;
 		part[cols + c.col] = squares;
 	}
 }
@@ -1183,16 +1206,6 @@ INLINE void tile_outer(real (&acc)[COLS / 16][COLS / 16], real (&sums)[COLS / 16
 			}
 		}
 	}
-}
-
-// reciprocal returns 1/n, in double from the float's by Newton's method: the
-// division of doubles is a subroutine, for which a thread would spill.
-INLINE real reciprocal(int n) {
-	real x = 1 / (float)n;
-	for (int k = 0; k < (sizeof(real) == 8 ? 2 : 0); k++) {
-		x *= 2 - n * x;
-	}
-	return x;
 }
 
 template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, real *__restrict__ h1, real *__restrict__ h2,

@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = ["--gpu-architecture=compute_80", "--std=c++17", "--device-as-default-execution-space"]
-MAX_SPILLED = 0  # bytes a thread, of any kernel
+MAX_SPILLED = 0  # bytes a thread, of any kernel: spilled registers, arrays out of registers
 MAX_SHARED = 48 << 10  # bytes a block, what every device gives without asking
 PTXAS_ARCH = "sm_90"
 
@@ -53,7 +53,7 @@ def report(ptxas, file):
     print(f"{file.name}, {PTXAS_ARCH}:  registers  shared  spilled")
     for part in out.split("Compiling entry function ")[1:]:
         name = part.split("'")[1]
-        spilled = sum(int(n) for n in re.findall(r"(\d+) bytes spill", part))
+        spilled = sum(int(n) for n in re.findall(r"(\d+) bytes (?:spill|stack)", part))
         registers = re.search(r"Used (\d+) registers", part).group(1)
         shared = re.search(r"(\d+) bytes smem", part)
         shared = int(shared.group(1)) if shared else 0
