@@ -98,20 +98,31 @@ func view[T any](b []byte) []T {
 // bench runs kernels for elements of one precision.
 type bench struct {
 	*testing.T
-	p   tensor.Precision
-	eps float64
-	rng *rand.Rand
+	p        tensor.Precision
+	eps      float64
+	rng      *rand.Rand
+	failures int
 }
 
 func precisions(t *testing.T, f func(b *bench)) {
 	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
 		t.Run(p.String(), func(t *testing.T) {
-			b := &bench{t, p, 0x1p-23, rand.New(rand.NewPCG(1, 2))}
+			b := &bench{t, p, 0x1p-23, rand.New(rand.NewPCG(1, 2)), 0}
 			if p == tensor.Float64 {
 				b.eps = 0x1p-46 // the plain loops are no better than the kernels
 			}
 			f(b)
 		})
+	}
+}
+
+// fail reports a failure and, after a few, ends the test: a broken kernel breaks
+// hundreds of launches in the same way.
+func (b *bench) fail(format string, args ...any) {
+	b.Helper()
+	b.Errorf(format, args...)
+	if b.failures++; b.failures >= 5 {
+		b.FailNow()
 	}
 }
 
@@ -207,7 +218,7 @@ func (b *bench) run(kernel string, grid, block [3]uint32, args ...any) {
 		for i := range got {
 			for j := range got[i] {
 				if math.Float64bits(got[i][j]) != math.Float64bits(first[i][j]) && !(math.IsNaN(got[i][j]) && math.IsNaN(first[i][j])) {
-					b.Errorf("%s: element %d of parameter %d is %v in one order of threads or place in memory and %v in another", what, j, i, first[i][j], got[i][j])
+					b.fail("%s: element %d of parameter %d is %v in one order of threads or place in memory and %v in another", what, j, i, first[i][j], got[i][j])
 					return
 				}
 			}
@@ -242,7 +253,7 @@ func (b *bench) launch(what, kernel string, grid, block [3]uint32, args []any, a
 		}
 	}
 	if err := kernels.Emulate(b.p, kernel, grid, block, 0, params); err != nil {
-		b.Errorf("%s: %v", what, err)
+		b.fail("%s: %v", what, err)
 		return nil
 	}
 	got := make([][]float64, len(args))
@@ -282,7 +293,7 @@ func (b *bench) compare(what string, args []any, got [][]float64) {
 			if g == w || math.IsNaN(g) && math.IsNaN(w) || math.Abs(g-w) <= allowed {
 				continue
 			}
-			b.Errorf("%s: element %d of %d of parameter %d is %v, want %v (allowed %.2g)", what, j, len(want), i, g, w, allowed)
+			b.fail("%s: element %d of %d of parameter %d is %v, want %v (allowed %.2g)", what, j, len(want), i, g, w, allowed)
 			return
 		}
 	}
