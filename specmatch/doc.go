@@ -20,6 +20,9 @@
 // the trained one falls; [Diagnose] and [Trainer] report all three every epoch.
 // [SpreadSigmoid] measures κ in units of the spread and takes the reward away.
 // A straight-through estimator collapses the embeddings.
+//
+// What the paper's two theorems say about L_G, and where they hold, is on the
+// page of package theory.
 package specmatch
 
 import "math"
