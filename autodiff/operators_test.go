@@ -10,7 +10,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -183,7 +182,12 @@ var noGradient = map[string]string{
 }
 
 func engines() map[string]backend.Backend {
-	return map[string]backend.Backend{"ref": ref.New(), "cpu": cpu.New(tensor.Float64)}
+	all := map[string]backend.Backend{"ref": ref.New()}
+	for _, open := range fusing {
+		be := open(tensor.Float64)
+		all[be.Name()] = be
+	}
+	return all
 }
 
 func TestGradients(t *testing.T) {

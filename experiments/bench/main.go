@@ -98,11 +98,14 @@ type result struct {
 	AllocKBPerStep  float64 `json:"alloc_kb_per_step"` // of the Go heap
 	PeakRSSMB       float64 `json:"peak_rss_mb"`       // 0 where the system does not tell
 	Loss            float64 `json:"loss"`              // of the last step
+
+	Losses []float64 `json:"losses,omitempty"` // of the timed steps, with -losses
 }
 
 func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
-	name, steps, warmup, asJSON, composed, match, recorded := "unsupervised", 100, 10, false, false, true, false
+	name, steps, warmup, asJSON, composed, match, recorded, losses := "unsupervised", 100, 10, false, false, true, false, false
+	batch := 0
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	var names []string
 	for n := range workloads {
@@ -110,12 +113,14 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	slices.Sort(names)
 	cli.Var(flags, &name, "workload", cli.OneOf(names...), "`what` to train")
+	cli.Var(flags, &batch, "batch", cli.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
 	cli.Var(flags, &steps, "steps", cli.Int(1), "`steps` to time")
 	cli.Var(flags, &warmup, "warmup", cli.Int(0), "`steps` before them")
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
 	flags.BoolVar(&match, "match", match, "train with the Laplacian loss too")
 	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
+	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -124,16 +129,23 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	w := workloads[name]
+	if batch > 0 {
+		w.batch = batch
+	}
 	var opts []autodiff.Option
 	if composed {
 		opts = append(opts, autodiff.Composed())
 	}
 	defer be.Close()
-	r, err := measure(ctx, be, workloads[name], steps, warmup, match, recorded, opts)
+	r, err := measure(ctx, be, w, steps, warmup, match, recorded, opts)
 	if err != nil {
 		return err
 	}
 	r.Workload = name
+	if !losses {
+		r.Losses = nil
+	}
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(r)
 	}
@@ -167,6 +179,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	}
 
 	var whole, forward, backward, update []time.Duration
+	var curve []float64
 	var last specmatch.Stats
 	nodes := 0
 	var before, after runtime.MemStats
@@ -185,7 +198,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 			if warmup > 0 {
 				warmup--
 			} else {
-				whole = append(whole, now.Sub(start))
+				whole, curve = append(whole, now.Sub(start)), append(curve, s.Loss)
 				forward, backward, update = append(forward, s.Forward), append(backward, s.Backward), append(update, s.Update)
 				last, nodes = s, batch.Nodes()
 			}
@@ -211,7 +224,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		AugmentMS:      augmentTime(loader, w.batch),
 		AllocsPerStep:  float64(after.Mallocs-before.Mallocs) / float64(steps),
 		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
-		PeakRSSMB:      peakRSS(), Loss: last.Loss,
+		PeakRSSMB:      peakRSS(), Loss: last.Loss, Losses: curve,
 	}
 	var err error
 	if r.TrainMS, r.DeviceMS, err = trainingTime(loader, w.batch, steps, step, recorded); err != nil {
