@@ -362,8 +362,7 @@ func (v *Var) AddGrad(g *tensor.Tensor) {
 	case !v.needs:
 		be.Free(g)
 	case v.param != nil:
-		v.param.accumulate(be, g)
-		be.Free(g)
+		v.param.take(be, g)
 	case v.grad == nil:
 		v.grad = g
 	case v.shared:
@@ -437,6 +436,18 @@ func (p *Param) HasGrad() bool { return p.hasGrad }
 
 // ZeroGrad forgets the gradient.
 func (p *Param) ZeroGrad() { p.hasGrad = false }
+
+// take is accumulate of a gradient that is its own: the first changes places with
+// what the parameter has, and is not copied.
+func (p *Param) take(be backend.Backend, g *tensor.Tensor) {
+	if p.hasGrad {
+		p.accumulate(be, g)
+	} else {
+		p.Grad.Buf, g.Buf = g.Buf, p.Grad.Buf
+		p.hasGrad = true
+	}
+	be.Free(g)
+}
 
 func (p *Param) accumulate(be backend.Backend, g *tensor.Tensor) {
 	if !p.hasGrad {

@@ -50,6 +50,7 @@ type slot struct {
 // step have fixed places, which nobody else may use until the step is closed.
 type pool struct {
 	arena  backend.Arena
+	made   int // bytes
 	closed bool
 }
 
@@ -103,20 +104,21 @@ const (
 	alignment  = 256
 )
 
+func round(bytes int) int { return (bytes + alignment - 1) &^ (alignment - 1) }
+
+// has reports whether take gives so many bytes without asking the driver.
+func (h *heap) has(bytes int) bool {
+	return round(bytes) <= h.left || len(h.spare[round(bytes)]) > 0
+}
+
 func (h *heap) take(bytes int) (pointer, error) {
-	bytes = (bytes + alignment - 1) &^ (alignment - 1)
+	bytes = round(bytes)
 	if s := h.spare[bytes]; len(s) > 0 {
 		h.spare[bytes] = s[:len(s)-1]
 		return s[len(s)-1], nil
 	}
-	if bytes > h.left {
-		n := max(bytes, pieceBytes)
-		p, err := h.alloc(n)
-		if err != nil {
-			return 0, err
-		}
-		h.pieces = append(h.pieces, p)
-		h.at, h.left = p, n
+	if err := h.reserve(bytes); err != nil {
+		return 0, err
 	}
 	p := h.at
 	h.at += pointer(bytes)
@@ -124,12 +126,26 @@ func (h *heap) take(bytes int) (pointer, error) {
 	return p, nil
 }
 
+// reserve makes sure that the newest piece has so many bytes left.
+func (h *heap) reserve(bytes int) error {
+	if bytes <= h.left {
+		return nil
+	}
+	n := max(bytes, pieceBytes)
+	p, err := h.alloc(n)
+	if err != nil {
+		return err
+	}
+	h.pieces = append(h.pieces, p)
+	h.at, h.left = p, n
+	return nil
+}
+
 func (h *heap) give(p pointer, bytes int) {
 	if h.spare == nil {
 		h.spare = map[int][]pointer{}
 	}
-	bytes = (bytes + alignment - 1) &^ (alignment - 1)
-	h.spare[bytes] = append(h.spare[bytes], p)
+	h.spare[round(bytes)] = append(h.spare[round(bytes)], p)
 }
 
 func (e *engine) newPool() *pool {
@@ -137,10 +153,11 @@ func (e *engine) newPool() *pool {
 	p.arena = backend.Arena{
 		Engine: e.Name(), ElementBytes: e.bytes,
 		Make: func(n int) (tensor.Buffer, error) {
-			if e.inRun {
+			if e.inRun && !e.heap.has(n*e.bytes) {
 				return nil, errRepeat
 			}
 			at, err := e.heap.take(n * e.bytes)
+			p.made += n * e.bytes
 			return &buffer{at, n, p}, err
 		},
 		Poison: func(b tensor.Buffer) {
@@ -465,7 +482,7 @@ func (e *engine) idx(x *backend.Indices) uint64 {
 
 var (
 	errRecording = errors.New("a step that is being recorded cannot move data between host and device: upload before the step, read results after it")
-	errRepeat    = errors.New("a step to be recorded must ask for the same memory each time it runs")
+	errRepeat    = errors.New("a step to be recorded asked for more memory when it ran again")
 	errClosed    = errors.New("it was closed")
 )
 
@@ -481,8 +498,9 @@ type step struct {
 	used   int      // tables that the recording has come by
 }
 
-// Capture runs f twice: once for its effect, which also allocates all memory
-// that the step needs, and once to record.
+// Capture runs f twice: once for its effect, which also shows what memory the
+// step needs, and once to record. The second run may need as much again, where
+// what the first left behind is still in use; the driver must not be asked then.
 func (e *engine) Capture(f func()) (_ backend.Step, err error) {
 	if e.step != nil {
 		return nil, &backend.Error{Backend: e.Name(), Op: "Capture", Err: errors.New("another step is being recorded")}
@@ -503,6 +521,9 @@ func (e *engine) Capture(f func()) (_ backend.Step, err error) {
 		}
 	}()
 	f()
+	if err := e.heap.reserve(s.pool.made); err != nil {
+		return nil, err
+	}
 	s.graph, err = e.d.capture(func() {
 		e.inRun = true
 		defer func() { e.inRun = false }()

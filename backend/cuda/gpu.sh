@@ -35,7 +35,7 @@ build() {
   for pkg in backend/cuda autodiff gnn specmatch; do
     go test -c "${flags[@]}" -o "$out/$(basename $pkg).test" "./$pkg"
   done
-  cp experiments/bench/peer/step.py backend/cuda/gpu.sh "$out/"
+  cp experiments/bench/peer/*.py backend/cuda/gpu.sh "$out/"
   { git rev-parse --short HEAD; git status --porcelain -uno | sed 's/^/changed: /'; } > "$out/version"
   du -sh "$out"
 }
