@@ -57,6 +57,9 @@ func TestBenchPrintsJSON(t *testing.T) {
 		{"-workload", "semisupervised", "-steps", "1", "-warmup", "0", "-json"},
 		{"-workload", "transfer", "-steps", "1", "-warmup", "0", "-json"},
 	} {
+		if testing.Short() && args[0] == "-workload" {
+			continue // seconds a step, or minutes with the race detector
+		}
 		var out bytes.Buffer
 		if err := run(t.Context(), args, &out, io.Discard); err != nil {
 			t.Fatal(err)
