@@ -360,3 +360,23 @@ func ExampleOpen() {
 	// Output:
 	// [2×2] [14 32 32 77]
 }
+
+// TestMembers: the transpose of one-hot rows, in memory that is used again.
+func TestMembers(t *testing.T) {
+	var ptr, rows []int32
+	for _, c := range []struct {
+		category  []int32
+		n         int
+		ptr, rows []int32
+	}{
+		{[]int32{2, 0, 2, 2, 0}, 4, []int32{0, 2, 2, 5, 5}, []int32{1, 4, 0, 2, 3}},
+		{nil, 2, []int32{0, 0, 0}, nil},
+		{[]int32{0, 0}, 1, []int32{0, 2}, []int32{0, 1}},
+		{[]int32{4, 3, 2, 1, 0}, 5, []int32{0, 1, 2, 3, 4, 5}, []int32{4, 3, 2, 1, 0}},
+	} {
+		ptr, rows = backend.Members(ptr, rows, c.category, c.n)
+		if !slices.Equal(ptr, c.ptr) || !slices.Equal(rows, c.rows) {
+			t.Errorf("Members(%v, %d) = %v, %v, want %v, %v", c.category, c.n, ptr, rows, c.ptr, c.rows)
+		}
+	}
+}

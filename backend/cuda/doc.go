@@ -15,10 +15,11 @@
 //
 //	primitives.go, fused_*.go   a primitive → kernels, grids and parameters
 //	engine.go                   memory, transfers, recording
-//	driver.go                   what an engine needs of a device: 12 calls
+//	driver.go                   what an engine needs of a device: 15 calls
 //	  device.go, table.go …     the NVIDIA driver (tag cuda, linux/amd64)
 //	  emulator.go               the same kernels on the processor (tag emulate)
 //	kernels/                    kernels.cu, its PTX, and its emulation
+//	gpu.sh                      every check and measurement on a GPU, in one call
 //
 // Everything above the driver is plain Go and in every build. With the tag
 // cuda the package registers the engine "cuda" on gorgonia.org/cu; with the tag

@@ -45,7 +45,7 @@ build() {
 check() {
   local name=$1 log start=$SECONDS verdict=pass
   shift
-  log=$tmp/$(echo "$name" | tr -c 'a-z0-9\n' _).log
+  log=$tmp/$(echo "$name" | tr -c 'A-Za-z0-9\n' _).log
   "$@" > "$log" 2>&1 || verdict=FAIL
   if [ $verdict = pass ] && grep -q '^--- SKIP' "$log"; then verdict=FAIL; fi # nothing may be skipped here
   echo "| $name | $verdict | $((SECONDS - start)) s |" | tee -a "$report"

@@ -1,0 +1,45 @@
+package graph_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// TestPad pads batches of both forms, in the same memory, and leaves them as they
+// were.
+func TestPad(t *testing.T) {
+	one := &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, X: graph.Features{Width: 3, Category: []int32{2, 1}}}
+	var dst graph.Batch
+	for _, dense := range []bool{false, true, false} {
+		b := graph.Collate(one, one)
+		if dense {
+			b.Densify(b.Nodes())
+		}
+		b.Pad(&dst, 6, 7)
+		if dst.Nodes() != 6 || dst.Graphs() != 2 || dst.Views() != 1 {
+			t.Errorf("dense %v: %d nodes of %d graphs in %d views, want 6 of 2 in 1", dense, dst.Nodes(), dst.Graphs(), dst.Views())
+		}
+		if !slices.Equal(dst.Ptr, []int32{0, 1, 2, 3, 4, 4, 4}) || !slices.Equal(dst.Adj, []int32{1, 0, 3, 2, 0, 0, 0}) || !slices.Equal(dst.GraphPtr, b.GraphPtr) {
+			t.Errorf("dense %v: Ptr %v, Adj %v, GraphPtr %v", dense, dst.Ptr, dst.Adj, dst.GraphPtr)
+		}
+		want := []float32{0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0}
+		if dense && !slices.Equal(dst.X.Dense, want) || !dense && !slices.Equal(dst.X.Category, []int32{2, 1, 2, 1, 0, 0}) || dst.X.OneHot() == dense || dst.X.Width != 3 {
+			t.Errorf("dense %v: features %+v", dense, dst.X)
+		}
+		if err := b.Validate(); err != nil || b.Nodes() != 4 {
+			t.Errorf("the batch itself was changed: %v", err)
+		}
+	}
+	for name, size := range map[string][2]int{"nodes": {3, 7}, "entries": {6, 3}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("too few %s: no panic", name)
+				}
+			}()
+			graph.Collate(one, one).Pad(&dst, size[0], size[1])
+		}()
+	}
+}
