@@ -194,11 +194,13 @@ type tuned struct {
 	Curve   curve
 }
 
+// jobs lists the jobs, seed by seed: what an interrupted run has finished can then
+// be compared.
 func (x *experiment) jobs() []*job {
 	var jobs []*job
 	for _, set := range x.sets {
-		for _, method := range x.fine.Methods {
-			for s := range x.recipe.Seeds {
+		for s := range x.recipe.Seeds {
+			for _, method := range x.fine.Methods {
 				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, curves: map[string][]tuned{}})
 			}
 		}
