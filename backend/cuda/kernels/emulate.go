@@ -1,5 +1,9 @@
 //go:build emulate
 
+// The emulation also runs under the compiler's sanitizers:
+//
+//	CGO_CXXFLAGS=-fsanitize=undefined CGO_LDFLAGS=-fsanitize=undefined go test -asan -tags emulate ./backend/cuda/kernels
+
 package kernels
 
 // #cgo CXXFLAGS: -std=c++17 -O2 -Wall -Wno-unknown-pragmas

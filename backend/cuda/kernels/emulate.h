@@ -5,7 +5,7 @@
 // warp's exchange, or ends; then the next does. A thread that never waits gives
 // its stack to the next, so a kernel without barriers costs little more than a
 // loop. Blocks run one after the other. The order of both is a choice
-// (emu_order): results that depend on it are a race.
+// (SetOrder): results that depend on it are a race.
 //
 // What is an error of the launch, with the line of the kernel:
 //
@@ -132,8 +132,12 @@ inline void to_main() { emu_switch(&dev.thread[dev.current].sp, dev.main_sp); }
 		va_start(args, format);
 		vsnprintf(what, sizeof what, format, args);
 		va_end(args);
-		snprintf(dev.message, sizeof dev.message, "%s: kernels.cu:%d: block (%u,%u,%u) thread %d: %s",
-			dev.kernel, line, dev.block_idx.x, dev.block_idx.y, dev.block_idx.z, dev.current, what);
+		char where[32] = "";
+		if (line > 0) {
+			snprintf(where, sizeof where, "kernels.cu:%d: ", line);
+		}
+		snprintf(dev.message, sizeof dev.message, "%s: %sblock (%u,%u,%u) thread %d: %s",
+			dev.kernel, where, dev.block_idx.x, dev.block_idx.y, dev.block_idx.z, dev.current, what);
 		dev.failed = true;
 	}
 	to_main();

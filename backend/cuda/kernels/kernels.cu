@@ -642,13 +642,8 @@ KERNEL(sum_partials, real *d, const double *part, double scale, int n) {
 // A row with more neighbours is summed by the whole block, in chunks of so many.
 enum { HUB = 256 };
 
-// SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
-// ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
-// Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
-// columns at a time or one; neighbours in their order. Afterwards the rows that
-// are hubs: each group of lanes sums every so many-th chunk of neighbours, and
-// the groups' sums are added in order. Moves (nnz + 2·rows)·cols, gathered, and
-// nnz indices.
+// gather_row adds the rows of x of the neighbours from..to-1 to four columns, or
+// one, from j on.
 INLINE void gather_row(real4 &acc, const int *__restrict__ col, const real *__restrict__ val, const real *__restrict__ x,
 	const int *__restrict__ gather, int from, int to, int cols, int j, bool wide) {
 #pragma unroll 4
@@ -667,6 +662,7 @@ INLINE void gather_row(real4 &acc, const int *__restrict__ col, const real *__re
 	}
 }
 
+// finish_row adds the row itself, and writes.
 INLINE void finish_row(real4 acc, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ gather,
 	real self, int i, int cols, int j, bool wide) {
 	if (self != 0) {
@@ -684,6 +680,13 @@ INLINE void finish_row(real4 acc, real *__restrict__ d, const real *__restrict__
 	}
 }
 
+// SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
+// ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
+// Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
+// columns at a time or one; neighbours in their order. Afterwards the rows that
+// are hubs: each group of lanes sums every so many-th chunk of neighbours, and
+// the groups' sums are added in order. Moves (nnz + 2·rows)·cols, gathered, and
+// nnz indices.
 KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
 	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
 	SHARED(real, part, 4 * 256);
@@ -1119,7 +1122,6 @@ enum {
 	TILE = sizeof(real) == 4 ? 64 : 32,  // rows in shared memory
 	SLICE = sizeof(real) == 4 ? 32 : 16, // rows of a weight matrix in shared memory
 	PITCH = 68,                          // from row to row of a tile
-	WIDTH = 64,                          // columns at most
 };
 
 // A Chunk is rows lo..hi-1 of a view; the view behind the last is the rest.

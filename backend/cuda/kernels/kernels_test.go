@@ -58,6 +58,7 @@ func TestBinary(t *testing.T) {
 			rows, cols := shape[0], shape[1]
 			n := rows * cols
 			a := b.random(n)
+			a[n/2] = math.NaN()
 			for mode, at := range []func(i int) int{
 				func(i int) int { return i }, func(i int) int { return i % cols }, func(i int) int { return i / cols }, func(int) int { return 0 },
 			} {
@@ -257,6 +258,9 @@ func TestReductions(t *testing.T) {
 			rows, cols := shape[0], shape[1]
 			a := b.random(rows * cols)
 			a[len(a)/2] = math.Inf(-1)
+			if rows > 1 {
+				a[0], a[2*cols-1] = math.NaN(), math.Inf(1)
+			}
 			for op := range 3 {
 				want := generate(rows, func(i int) float64 {
 					sum, top, exps := 0.0, math.Inf(-1), 0.0
