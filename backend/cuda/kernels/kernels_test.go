@@ -70,7 +70,7 @@ func TestBinary(t *testing.T) {
 			row := b.random(cols)
 			for relu := range 2 {
 				biased := generate(n, func(i int) float64 {
-					if x := a[i] + row[i%cols]; relu == 0 || x > 0 {
+					if x := a[i] + row[i%cols]; relu == 0 || !(x <= 0) { // NaN stays
 						return x
 					}
 					return 0
