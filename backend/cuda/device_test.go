@@ -3,12 +3,15 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/specmatch/specmatch/backend"
@@ -94,6 +97,43 @@ func TestDeviceTraining(t *testing.T) {
 	}
 }
 
+// TestDeviceShared uses two engines at the same time, each from its goroutine, as
+// experiments with several seeds do.
+func TestDeviceShared(t *testing.T) {
+	onDevice(t)
+	var wg sync.WaitGroup
+	results := make([][]float64, 2)
+	for k := range results {
+		wg.Go(func() {
+			be, err := New(tensor.Float32)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			m := specmatch.NewGINModel(be, 5, rand.New(rand.NewPCG(1, 2)))
+			r, err := specmatch.NewRecorded(specmatch.NewTrainer(be, m, specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}}, 0.01))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 6 {
+				s, _, err := r.Step(batchOf(6, 8))
+				if err != nil {
+					t.Error(err)
+				}
+				results[k] = append(results[k], s.Loss)
+			}
+			if err := errors.Join(r.Close(), be.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if !slices.Equal(results[0], results[1]) {
+		t.Errorf("two engines at the same time give %v and %v", results[0], results[1])
+	}
+}
+
 // standIn builds the stand-in for the driver and cuBLAS and returns its path.
 func standIn(t *testing.T) string {
 	t.Helper()
@@ -126,9 +166,9 @@ func again(t *testing.T, lib, tests string, env ...string) (output string, err e
 func TestStandIn(t *testing.T) {
 	lib := standIn(t)
 	log := filepath.Join(t.TempDir(), "log")
-	tests := "^(TestDevice$/float32|TestDeviceTraining)$"
+	tests := "^(TestDevice|TestDeviceTraining|TestDeviceShared)$"
 	if testing.Short() {
-		tests = "^TestDeviceTraining$"
+		tests = "^(TestDeviceTraining|TestDeviceShared)$"
 	}
 	out, err := again(t, lib, tests, "STANDIN_LOG="+log)
 	if err != nil || !strings.Contains(out, "--- PASS: TestDeviceTraining") {

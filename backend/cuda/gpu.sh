@@ -118,7 +118,7 @@ checks() {
 
   check "doctor" ./doctor -backend "$engine"
   check "doctor, float64" ./doctor -backend "$engine" -precision float64
-  local conformance='^(TestDevice|TestDeviceTraining)$'
+  local conformance='^(TestDevice|TestDeviceTraining|TestDeviceShared)$'
   [ "$engine" = cuda-emulator ] && conformance='^TestEmulated$/float32/^(Fill|Gemm|Capture)$'
   check "conformance, both precisions, and bits of replayed steps" ./cuda.test "${test_short[@]}" -test.v -test.run "$conformance"
   if command -v compute-sanitizer > /dev/null; then
@@ -181,17 +181,17 @@ for r in rows:
         name, tf32 = f"specmatch, {r['backend']}, {'recorded' if r['recorded'] else 'eager'}", r["backend"] == "cuda-tf32"
         step, augment, train, device, busy = r["ms_per_step"], r["ms_augment"], r["ms_train"], r["ms_device"] or None, r["device_busy"] or None
     who = "PyTorch eager" if "eager" in name and "PyTorch" in name else "PyTorch best" if "PyTorch" in name else "ours"
-    key = (r["workload"], who)
-    for k in (key, (r["workload"], "PyTorch best")) if "PyTorch" in who else (key,):
+    key = (r["workload"], tf32, who)
+    for k in (key, (r["workload"], tf32, "PyTorch best")) if "PyTorch" in who else (key,):
         old = best.get(k)
         best[k] = (min(train, old[0]), min(step, old[1])) if old else (train, step)
     f = lambda v, digits=3: "" if v is None else f"{v:.{digits}f}"
     print(f"| {r['workload']} | {name} | {'on' if tf32 else 'off'} | {f(step)} | {f(augment)} | {f(train)} | {f(device)} | {f(busy, 2)} | {f(r['loss'])} |")
-print("\n| workload | PyTorch eager / ours, train | best PyTorch / ours, train | best PyTorch / ours, step |\n| --- | ---: | ---: | ---: |")
-for w in dict.fromkeys(r["workload"] for r in rows):
-    mine, eager, peer = (best.get((w, who)) for who in ("ours", "PyTorch eager", "PyTorch best"))
-    if mine and peer:
-        print(f"| {w} | {eager[0] / mine[0]:.1f} | {peer[0] / mine[0]:.1f} | {peer[1] / mine[1]:.1f} |")
+print("\n| workload | TF32 | PyTorch eager / ours, train | best PyTorch / ours, train | PyTorch eager / ours, step | best PyTorch / ours, step |\n| --- | --- | ---: | ---: | ---: | ---: |")
+for w, tf32 in dict.fromkeys(k[:2] for k in best):
+    mine, eager, peer = (best.get((w, tf32, who)) for who in ("ours", "PyTorch eager", "PyTorch best"))
+    if mine and eager:
+        print(f"| {w} | {'on' if tf32 else 'off'} | {eager[0] / mine[0]:.1f} | {peer[0] / mine[0]:.1f} | {eager[1] / mine[1]:.1f} | {peer[1] / mine[1]:.1f} |")
 
 print("\n## Floors\n\nWhat the device takes for a launch, a copy, and kernels and products by themselves, eager.\n")
 print("| | time | rate | of the copy rate |\n| --- | ---: | ---: | ---: |")

@@ -18,7 +18,6 @@ namespace emu_f64 {
 
 #include <functional>
 #include <set>
-#include <thread>
 
 typedef std::function<void()> Call;
 struct Graph { std::vector<Call> calls; };
@@ -30,13 +29,15 @@ static std::map<std::string, int> counts;
 static std::map<uint64_t, size_t> device_memory;
 static std::map<void *, size_t> host_memory;
 static std::set<void *> objects; // streams, events, graphs, handles
-static Graph *recording;
-static std::thread::id recorder;
+static std::map<void *, Graph *> recordings; // by stream
+static thread_local int recording;            // of this thread
+static std::recursive_mutex mutex;            // one call at a time
 
 enum { ok = 0, invalid = 1, out_of_memory = 2, no_context = 201, wrong_thread = 908, while_recording = 900 };
 
 // enter counts a call and returns its failure, if it is to fail.
 static int enter(const char *name, bool context = true) {
+	std::lock_guard<std::recursive_mutex> lock(mutex);
 	counts[name]++;
 	const char *fail = getenv("STANDIN_FAIL");
 	const size_t n = strlen(name);
@@ -45,12 +46,15 @@ static int enter(const char *name, bool context = true) {
 	}
 	return context && !current ? no_context : ok;
 }
-#define ENTER() if (int r = enter(__func__)) return r
+#define ENTER()                                          \
+	std::lock_guard<std::recursive_mutex> lock(mutex); \
+	if (int r = enter(__func__)) return r
 #define NOT_RECORDING if (recording) return while_recording
 
-static int put(Call c) {
-	if (recording) {
-		recording->calls.push_back(std::move(c));
+static int put(void *stream, Call c) {
+	auto it = recordings.find(stream);
+	if (it != recordings.end()) {
+		it->second->calls.push_back(std::move(c));
 	} else {
 		c();
 	}
@@ -90,8 +94,12 @@ int cuDeviceTotalMem_v2(size_t *n, int) { *n = 1 << 30; return enter(__func__, f
 int cuDeviceGetAttribute(int *v, int, int) { *v = 9; return enter(__func__, false); }
 int cuDevicePrimaryCtxRetain(void **ctx, int) { *ctx = &current; return enter(__func__, false); }
 int cuDevicePrimaryCtxRelease_v2(int) {
+	std::lock_guard<std::recursive_mutex> lock(mutex);
 	if (int r = enter(__func__, false)) {
 		return r;
+	}
+	if (counts[__func__] < counts["cuDevicePrimaryCtxRetain"]) {
+		return ok;
 	}
 	if (!device_memory.empty() || !host_memory.empty() || !objects.empty()) {
 		fprintf(stderr, "stand-in: left behind: %zu pieces of device memory, %zu of pinned memory, %zu objects\n", device_memory.size(), host_memory.size(), objects.size());
@@ -106,7 +114,10 @@ int cuDevicePrimaryCtxRelease_v2(int) {
 	}
 	return ok;
 }
-int cuCtxSetCurrent(void *ctx) { current = ctx != nullptr; return enter(__func__, false); }
+int cuCtxSetCurrent(void *ctx) {
+	current = ctx != nullptr;
+	return enter(__func__, false);
+}
 int cuStreamCreate(void **s, unsigned flags) {
 	ENTER();
 	return flags == 1 ? create((Object **)s) : invalid; // CU_STREAM_NON_BLOCKING
@@ -136,13 +147,13 @@ int cuModuleGetFunction(Function **f, Module *m, const char *name) {
 	*f = &(functions[it->first] = {m->bytes, name, &it->second});
 	return ok;
 }
-int cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *, void **params, void **) {
+int cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **) {
 	ENTER();
 	std::vector<uint64_t> words;
 	for (size_t k = 0; k < f->entry->params; k++) {
 		words.push_back(*(uint64_t *)params[k]);
 	}
-	return put([=] {
+	return put(stream, [=] {
 		if (const char *wrong = emu::launch(f->bytes, f->name.c_str(), {gx, gy, gz}, {bx, by, bz}, shared, words.data(), words.size())) {
 			fprintf(stderr, "stand-in: %s\n", wrong);
 			abort();
@@ -189,29 +200,30 @@ static bool copies(uint64_t device, const void *host, size_t n) {
 	for (auto &m : host_memory) b |= within((uint64_t)host, n, (uint64_t)m.first, m.second);
 	return a && b;
 }
-int cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, void *) {
+int cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, void *stream) {
 	ENTER();
-	return copies(d, s, n) ? put([=] { memcpy((void *)d, s, n); }) : invalid;
+	return copies(d, s, n) ? put(stream, [=] { memcpy((void *)d, s, n); }) : invalid;
 }
-int cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, void *) {
+int cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, void *stream) {
 	ENTER();
-	return copies(s, d, n) ? put([=] { memcpy(d, (void *)s, n); }) : invalid;
+	return copies(s, d, n) ? put(stream, [=] { memcpy(d, (void *)s, n); }) : invalid;
 }
 
-int cuStreamBeginCapture_v2(void *, int mode) {
+int cuStreamBeginCapture_v2(void *stream, int mode) {
 	ENTER();
 	NOT_RECORDING;
-	recorder = std::this_thread::get_id();
-	create(&recording);
+	recording++;
+	create(&recordings[stream]);
 	return mode == 1 ? ok : invalid; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 }
-int cuStreamEndCapture(void *, Graph **g) {
+int cuStreamEndCapture(void *stream, Graph **g) {
 	ENTER();
-	if (!recording || recorder != std::this_thread::get_id()) {
+	if (!recording || !recordings.count(stream)) {
 		return wrong_thread;
 	}
-	*g = recording;
-	recording = nullptr;
+	*g = recordings[stream];
+	recordings.erase(stream);
+	recording--;
 	return ok;
 }
 int cuGraphInstantiateWithFlags(Graph **exec, Graph *g, unsigned long long) {
@@ -230,20 +242,20 @@ int cuGraphLaunch(Graph *g, void *) {
 }
 
 // cuBLAS.
-static int blas_stream, blas_workspace;
-int cublasCreate_v2(void **h) { ENTER(); return create((Object **)h); }
-int cublasDestroy_v2(void *h) { ENTER(); return destroy((Object *)h); }
-int cublasSetStream_v2(void *, void *s) { ENTER(); blas_stream = objects.count(s); return ok; }
-int cublasSetWorkspace_v2(void *, void *p, size_t n) { ENTER(); blas_workspace = device_memory.count((uint64_t)p) && device_memory[(uint64_t)p] == n; return ok; }
+struct Blas { void *stream; bool workspace; };
+int cublasCreate_v2(Blas **h) { ENTER(); create(h); **h = {}; return ok; }
+int cublasDestroy_v2(Blas *h) { ENTER(); return destroy(h); }
+int cublasSetStream_v2(Blas *h, void *s) { ENTER(); h->stream = s; return objects.count(s) ? ok : invalid; }
+int cublasSetWorkspace_v2(Blas *h, void *p, size_t n) { ENTER(); h->workspace = device_memory.count((uint64_t)p) && device_memory[(uint64_t)p] == n; return ok; }
 int cublasSetMathMode(void *, int mode) { ENTER(); counts[mode ? "tf32" : "full precision"]++; return ok; }
 int cublasGetVersion_v2(void *, int *v) { *v = 120600; return ok; }
 } // extern "C"
 
-template <class T> static int gemm(int ta, int tb, int m, int n, int k, T alpha, const T *a, int lda, const T *b, int ldb, T beta, T *c, int ldc) {
-	if (!blas_stream || !blas_workspace || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || m < 1 || n < 1 || k < 1) {
+template <class T> static int gemm(Blas *h, int ta, int tb, int m, int n, int k, T alpha, const T *a, int lda, const T *b, int ldb, T beta, T *c, int ldc) {
+	if (!h->stream || !h->workspace || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || m < 1 || n < 1 || k < 1) {
 		return 7; // CUBLAS_STATUS_INVALID_VALUE
 	}
-	return put([=] {
+	return put(h->stream, [=] {
 		for (int j = 0; j < n; j++) {
 			for (int i = 0; i < m; i++) {
 				T sum = 0;
@@ -258,12 +270,12 @@ template <class T> static int gemm(int ta, int tb, int m, int n, int k, T alpha,
 }
 
 extern "C" {
-int cublasSgemm_v2(void *, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
+int cublasSgemm_v2(Blas *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
 	ENTER();
-	return gemm(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
+	return gemm(h, ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
 }
-int cublasDgemm_v2(void *, int ta, int tb, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc) {
+int cublasDgemm_v2(Blas *h, int ta, int tb, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc) {
 	ENTER();
-	return gemm(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
+	return gemm(h, ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
 }
 } // extern "C"
