@@ -1,4 +1,4 @@
-//go:build (cuda && linux && amd64) || emulate
+//go:build (cuda && linux && amd64 && cgo) || emulate
 
 package cuda
 

@@ -1,4 +1,4 @@
-//go:build cuda && linux && amd64
+//go:build cuda && linux && amd64 && cgo
 
 // The delay-load layer. It defines every function of the NVIDIA driver that the
 // binding calls, as a jump through a slot. The slots lead to absent until

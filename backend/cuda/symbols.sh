@@ -6,7 +6,7 @@ cu=$(go list -m -f '{{.Dir}}' gorgonia.org/cu)
 {
   echo '#include <cuda.h>'
   # Called from Go as C.cuX(…), from C as cuX(…); both through macros.
-  { grep -hoE 'C\.cu[A-Z][A-Za-z0-9_]*\(' "$cu"/*.go; grep -hoE '\bcu[A-Z][A-Za-z0-9_]*\(' "$cu"/*.c "$cu"/*.h table.c; } |
+  { grep -hoE 'C\.cu[A-Z][A-Za-z0-9_]*\(' "$cu"/*.go device.go; grep -hoE '\bcu[A-Z][A-Za-z0-9_]*\(' "$cu"/*.c "$cu"/*.h table.c; } |
     sed 's/^C\.//; s/($//' | sort -u | sed 's/^/SYMBOL /'
 } | gcc -E -I"$1" -xc - | sed -n 's/^SYMBOL //p' | sort -u > names
 {
