@@ -68,7 +68,9 @@
 //  3. add the function with its plain loop to vec.go or rows.go;
 //  4. add a line to the table of TestElementwise or TestRowsAndCols, which
 //     compares it with float64 at all lengths, offsets and special values, on
-//     every instruction set, with guard words around the output.
+//     every instruction set, with guard words around the output;
+//  5. add the hash of its results, which TestVectorBits prints, to the table there:
+//     every instruction set must give it.
 package simd
 
 //go:generate go run ./gen
