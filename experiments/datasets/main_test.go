@@ -291,7 +291,7 @@ func TestFetch(t *testing.T) {
 	dir := t.TempDir()
 	out, stderr, err := invoke(t, "fetch", "-data", dir, "-dataset", "hiv", "-url", server.URL+"/tu")
 	if path := filepath.Join(dir, "hiv.csv"); err != nil || out != path+": fetched\n" {
-		t.Errorf("a table of MoleculeNet: %v, %q", err, out)
+		t.Errorf("a table of MoleculeNet: %v, %q\n%s", err, out, stderr)
 	}
 	dir = t.TempDir()
 	out, stderr, err = invoke(t, "fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL+"/tu")
