@@ -96,6 +96,7 @@ func TestMoves(t *testing.T) {
 				}
 				return wide[i]
 			})).exact(), input(a), cols+4, cols, rows, cols)
+			b.flat("copy_block", n, out(generate(n, func(i int) float64 { return wide[i/cols*(cols+4)+i%cols] })).exact(), input(wide), cols, cols+4, rows, cols)
 			idx := make([]int32, 2*rows+1)
 			for i := range idx {
 				idx[i] = int32(b.rng.IntN(rows))
