@@ -33,8 +33,7 @@
 //
 // Invariants of every view, for every graph with a node: it has a node; nodes
 // keep their order (but in the subgraph of [GraphCLSemi]); the batch passes
-// [graph.Batch.Validate]. Labels of edges are not carried over, since batches
-// have none.
+// [graph.Batch.Validate]. Edges keep their labels.
 //
 // # GraphCL as published and GraphCL as run
 //
