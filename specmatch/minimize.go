@@ -1,14 +1,12 @@
 package specmatch
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
-	"github.com/specmatch/specmatch/backend"
 )
 
 // Minimize is one training step on any loss: f records it on the tape, and the
@@ -18,16 +16,7 @@ import (
 // tape.
 func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodiff.Var) (loss float64, err error) {
 	defer t.Reset()
-	defer func() {
-		if r := recover(); r != nil {
-			var device *backend.Error
-			if e, ok := r.(error); ok && errors.As(e, &device) {
-				err = device
-				return
-			}
-			panic(r)
-		}
-	}()
+	defer recoverDevice(&err)
 	nn.ZeroGrad(m)
 	l := f()
 	if l == nil {
@@ -39,4 +28,18 @@ func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodif
 	t.Backward(l)
 	adam.Step()
 	return loss, nil
+}
+
+// CrossEntropy returns the mean [1×1] of -ln softmax(logits) at the wanted columns,
+// one for each row of logits [N×C]. It panics if there are not N of them.
+func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
+	n, c := logits.Rows(), logits.Cols()
+	if len(want) != n {
+		panic(fmt.Sprintf("specmatch: CrossEntropy: %d wanted columns for logits [%d×%d]", len(want), n, c))
+	}
+	pick := make([]float64, n*c)
+	for i, k := range want {
+		pick[i*c+k] = -1 / float64(n)
+	}
+	return logits.LogSoftmax().Dot(logits.Tape().Matrix(n, c, pick))
 }

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -80,14 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if _, err := runs[0].Loader(); err != nil {
 		return err
 	}
-	// Opened here so that a wrong engine is reported before anything runs.
-	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
-		return err
-	}
-	x.dir, err = rundir.Open(rundir.Options{
-		Experiment: "ablation", Datasets: x.data.Datasets, Flags: flags.FlagSet,
-		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
-	})
+	x.dir, err = rundir.Start("ablation", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
 		return err
 	}
@@ -121,10 +113,11 @@ func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Uni
 				seen[unit] = true
 				runs = append(runs, r)
 				list = append(list, units.Unit[pretrain.Outcome]{Name: unit, Run: func(ctx context.Context, say units.Say) (pretrain.Outcome, error) {
-					be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+					be, err := x.engine.Open()
 					if err != nil {
 						return pretrain.Outcome{}, err
 					}
+					defer be.Close()
 					out, _, err := r.Do(ctx, be, x.dir, unit, x.protocol, say)
 					return out, err
 				}})

@@ -47,24 +47,15 @@ func (c *classifier) Parameters() []*autodiff.Param {
 // Buffers returns the encoder's.
 func (c *classifier) Buffers() []*nn.Buffer { return c.encoder.Buffers() }
 
-// logProbabilities returns ln p [B×C] of the classes.
-func (c *classifier) logProbabilities(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *autodiff.Var {
-	return c.output.Forward(c.encoder.Forward(gnn.NewBatch(t, b), mode)).LogSoftmax()
-}
-
-// crossEntropy returns the mean of -ln p of the classes that the graphs have.
-func crossEntropy(logp *autodiff.Var, classes []int) *autodiff.Var {
-	pick := make([]float64, logp.Rows()*logp.Cols())
-	for i, c := range classes {
-		pick[i*logp.Cols()+c] = -1 / float64(len(classes))
-	}
-	return logp.Dot(logp.Tape().Matrix(logp.Rows(), logp.Cols(), pick))
+// logits returns the logits [B×C] of the classes.
+func (c *classifier) logits(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *autodiff.Var {
+	return c.output.Forward(c.encoder.Forward(gnn.NewBatch(t, b), mode))
 }
 
 // step trains on a batch and returns its loss.
 func (c *classifier) step(adam *optim.Adam, b *graph.Batch, classes []int) (float64, error) {
 	return specmatch.Minimize(c.tape, c, adam, func() *autodiff.Var {
-		return crossEntropy(c.logProbabilities(c.tape, b, nn.Train), classes)
+		return specmatch.CrossEntropy(c.logits(c.tape, b, nn.Train), classes)
 	})
 }
 
@@ -74,7 +65,7 @@ func (c *classifier) evaluate(parts []*part) (loss, accuracy float64) {
 	t := autodiff.NewInference(c.be)
 	graphs, right := 0, 0
 	for _, p := range parts {
-		logp := c.logProbabilities(t, p.batch, nn.Eval)
+		logp := c.logits(t, p.batch, nn.Eval).LogSoftmax()
 		values, classes := logp.Data(), logp.Cols()
 		for i, want := range p.classes {
 			row := values[i*classes : (i+1)*classes]

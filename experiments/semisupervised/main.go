@@ -82,12 +82,6 @@ func (f *fine) Register(fs *cli.FlagSet) {
 	cli.Var(fs, &f.Encoder, "encoder", cli.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
 }
 
-// lossFlags are the flags of the loss without -method.
-type lossFlags struct{ *cli.Loss }
-
-// Register implements [cli.Group].
-func (l lossFlags) Register(f *cli.FlagSet) { l.RegisterNumbers(f) }
-
 // small are the settings of a run without -dataset, where they are not given: a
 // minute's look at the program.
 var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": "2"}
@@ -101,7 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		settings: pretrain.DefaultSettings(),
 	}
 	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
-	flags.Add(&x.data, &x.fine, lossFlags{&x.loss}, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
+	flags.Add(&x.data, &x.fine, cli.LossNumbers{Loss: &x.loss}, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
 	x.settings.RegisterGraphCL(flags)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -120,15 +114,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	// Opened here so that a wrong engine is reported before anything runs.
-	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
-		return err
-	}
 	var err error
-	x.dir, err = rundir.Open(rundir.Options{
-		Experiment: "semisupervised", Datasets: x.data.Datasets, Flags: flags.FlagSet,
-		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
-	})
+	x.dir, err = rundir.Start("semisupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
 		return err
 	}
@@ -261,10 +248,11 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer, jobs []*
 }
 
 func (j *job) pretrain(ctx context.Context) (out pretrained, err error) {
-	be, err := backend.Open(j.x.engine.Backend, j.x.engine.Precision)
+	be, err := j.x.engine.Open()
 	if err != nil {
 		return out, err
 	}
+	defer be.Close()
 	start := time.Now()
 	p := j.pretraining()
 	model := p.Model(be)
@@ -312,10 +300,11 @@ func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer, jobs []*
 }
 
 func (j *job) tune(ctx context.Context, s split, fold int) (out tuned, err error) {
-	be, err := backend.Open(j.x.engine.Backend, j.x.engine.Precision)
+	be, err := j.x.engine.Open()
 	if err != nil {
 		return out, err
 	}
+	defer be.Close()
 	start := time.Now()
 	model := j.pretraining().Model(be)
 	if j.pretrains() {

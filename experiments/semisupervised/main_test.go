@@ -15,8 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -136,13 +134,6 @@ func TestChoose(t *testing.T) {
 	if a, e := choose(protocolTestMax, folds); a != 75 || !slices.Equal(e, []int{3, 3}) {
 		t.Errorf("test-max: %v at %v, want 75 at 3", a, e)
 	}
-}
-
-func TestCrossEntropyGradient(t *testing.T) {
-	be := cpu.New(tensor.Float64)
-	gradcheck.Check(t, be, func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		return crossEntropy(in[0].LogSoftmax(), []int{2, 0, 1, 2})
-	}, []gradcheck.Input{gradcheck.Random(augment.Stream(1, 0, 0, 0), 4, 3)}, gradcheck.Options{})
 }
 
 // TestClassifierLearns: fine-tuning fits the labelled graphs, and evaluation says

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -94,14 +93,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	// Opened here so that a wrong engine is reported before anything runs.
-	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
-		return err
-	}
-	x.dir, err = rundir.Open(rundir.Options{
-		Experiment: "theory", Datasets: x.data.Datasets, Flags: flags.FlagSet,
-		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
-	})
+	x.dir, err = rundir.Start("theory", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
 		return err
 	}

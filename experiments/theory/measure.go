@@ -86,10 +86,11 @@ type diffusion struct {
 // do trains with checkpoints.
 func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (out outcome, err error) {
 	start := time.Now()
-	be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+	be, err := x.engine.Open()
 	if err != nil {
 		return out, err
 	}
+	defer be.Close()
 	m, err := newMeter(be, r)
 	if err != nil {
 		return out, err

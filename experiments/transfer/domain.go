@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -101,36 +102,23 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 		},
 		hops: 5, inner: 4, outer: 7,
 	}
-	if x.source.Corpus == "" && len(x.data.Datasets) == 0 {
-		set, err := toy(smallMolecules)
-		if err != nil {
+	switch {
+	case x.source.Corpus != "":
+		var err error
+		if d.corpus, err = x.openCorpus(ctx, stderr); err != nil {
 			return d, err
 		}
-		d.corpus, d.sets = set.graphs, []*taskSet{set}
-		return d, nil
-	}
-	if x.source.Corpus == "" {
+	case len(x.data.Datasets) > 0 && x.pretrains():
+		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
+	default:
 		set, err := toy(smallMolecules)
 		if err != nil {
 			return d, err
 		}
 		d.corpus = set.graphs
-		if x.pretrains() {
-			return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
+		if len(x.data.Datasets) == 0 {
+			d.sets = []*taskSet{set}
 		}
-	} else {
-		bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
-		corpus, err := dataset.OpenCorpus(ctx, x.source.Corpus, dataset.CorpusOptions{
-			Cache: x.source.Cache, Progress: func(rows int) { bar.Message("%d molecules read", rows) },
-		})
-		bar.Stop()
-		if err != nil {
-			return d, err
-		}
-		if corpus.Dropped > 0 {
-			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, corpus.Dropped, corpus.Rows, corpus.Reasons[0])
-		}
-		d.corpus = corpus.Graphs
 	}
 	for _, name := range x.data.Datasets {
 		m, err := dataset.OpenMoleculeNet(ctx, x.data.Dir, name)
@@ -149,14 +137,25 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 	return d, nil
 }
 
+// openCorpus reads the SMILES to pre-train on, and says what of them is left out.
+func (x *experiment) openCorpus(ctx context.Context, stderr io.Writer) ([]*graph.Graph, error) {
+	bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
+	defer bar.Stop()
+	corpus, err := dataset.OpenCorpus(ctx, x.source.Corpus, dataset.CorpusOptions{
+		Cache: x.source.Cache, Progress: func(rows int) { bar.Message("%d molecules read", rows) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if corpus.Dropped > 0 {
+		fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, corpus.Dropped, corpus.Rows, corpus.Reasons[0])
+	}
+	return corpus.Graphs, nil
+}
+
 // pretrains reports whether any method has a pre-training.
 func (x *experiment) pretrains() bool {
-	for _, m := range x.source.Methods {
-		if m != methodNone {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.source.Methods, func(m string) bool { return m != methodNone })
 }
 
 func (x *experiment) openProteins() (domain, error) {

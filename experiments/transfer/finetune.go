@@ -136,10 +136,11 @@ func (p *predictor) auc(set *taskSet, samples []int) (float64, int, error) {
 // finetune trains all layers on the training part of a set, and looks at the
 // other parts after every epoch.
 func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (out tuned, err error) {
-	be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+	be, err := x.engine.Open()
 	if err != nil {
 		return out, err
 	}
+	defer be.Close()
 	start := time.Now()
 	rng := augment.Stream(uint64(j.seed), purposeHead, 0, 0)
 	e := x.domain.encoder(be, x.model, true, rng)

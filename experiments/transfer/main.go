@@ -26,7 +26,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -120,12 +119,6 @@ func (x *fine) Register(f *cli.FlagSet) {
 	cli.Var(f, &x.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
 }
 
-// lossFlags are the flags of the loss without -method.
-type lossFlags struct{ *cli.Loss }
-
-// Register implements [cli.Group].
-func (l lossFlags) Register(f *cli.FlagSet) { l.RegisterNumbers(f) }
-
 // small are the settings of a run without -corpus and -dataset, where they are not
 // given: a minute's look at the program.
 var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "epochs": "5", "finetune-epochs": "10", "seeds": "2"}
@@ -141,7 +134,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlagSet("transfer", synopsis, "",
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
-	flags.Add(&x.data, &x.source, lossFlags{&x.loss}, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
+	flags.Add(&x.data, &x.source, cli.LossNumbers{Loss: &x.loss}, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -154,18 +147,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if x.domain, err = x.openDomain(ctx, stderr); err != nil {
 		return err
 	}
-	// Opened here so that a wrong engine is reported before anything runs.
-	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
-		return err
-	}
 	names := x.data.Datasets
 	if len(names) == 0 {
 		names = []string{x.source.Domain}
 	}
-	x.dir, err = rundir.Open(rundir.Options{
-		Experiment: "transfer", Datasets: names, Flags: flags.FlagSet,
-		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
-	})
+	x.dir, err = rundir.Start("transfer", flags, names, x.recipe, x.engine, x.output)
 	if err != nil {
 		return err
 	}

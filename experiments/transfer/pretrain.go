@@ -152,10 +152,11 @@ type standing struct {
 
 // pretrain trains an encoder, from its checkpoint if there is one.
 func (x *experiment) pretrain(ctx context.Context, method string, say units.Say) (out pretrained, err error) {
-	be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+	be, err := x.engine.Open()
 	if err != nil {
 		return out, err
 	}
+	defer be.Close()
 	s := x.stepper(be, method)
 	at, err := x.resume(method, s)
 	if err != nil {
@@ -169,7 +170,7 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			if k++; k <= at.batches {
 				continue // trained on before the interruption
 			}
-			if contrast := len(s.views) == 2; contrast && len(samples) < 2 {
+			if len(s.views) == 2 && len(samples) < 2 {
 				continue // one graph has no negatives
 			}
 			if x.beforeStep != nil {

@@ -18,7 +18,6 @@ import (
 	"os"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -69,14 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	// Opened here so that a wrong engine is reported before anything runs.
-	if _, err := backend.Open(x.engine.Backend, x.engine.Precision); err != nil {
-		return err
-	}
-	x.dir, err = rundir.Open(rundir.Options{
-		Experiment: "unsupervised", Datasets: x.data.Datasets, Flags: flags.FlagSet,
-		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: x.engine.Backend, Out: x.output.Dir,
-	})
+	x.dir, err = rundir.Start("unsupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
 		return err
 	}
@@ -85,10 +77,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var list []units.Unit[pretrain.Outcome]
 	for _, r := range runs {
 		list = append(list, units.Unit[pretrain.Outcome]{Name: name(r), Run: func(ctx context.Context, say units.Say) (pretrain.Outcome, error) {
-			be, err := backend.Open(x.engine.Backend, x.engine.Precision)
+			be, err := x.engine.Open()
 			if err != nil {
 				return pretrain.Outcome{}, err
 			}
+			defer be.Close()
 			out, model, err := r.Do(ctx, be, x.dir, name(r), x.protocol, say)
 			if err != nil {
 				return out, err

@@ -8,6 +8,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
 )
 
 // NodeMasking hides the categories of ⌊0.15·n⌋ + 1 nodes of every graph and asks
@@ -42,19 +43,20 @@ func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {
 
 // Loss implements [Task].
 func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
-	var nodes, want []int32
+	var nodes []int32
+	var want []int
 	for g := range b.Graphs() {
 		n := int(b.GraphPtr[g+1] - b.GraphPtr[g])
 		for _, k := range sample(rng, n, masked(n)) {
 			i := b.GraphPtr[g] + int32(k)
-			nodes, want = append(nodes, i), append(want, m.Class(b.X.Category[i]))
+			nodes, want = append(nodes, i), append(want, int(m.Class(b.X.Category[i])))
 			b.X.Category[i] = m.Mask
 		}
 	}
 	if len(nodes) == 0 {
 		return nil
 	}
-	return crossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), want)
+	return specmatch.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), want)
 }
 
 // Parameters returns the encoder's and the output's.
@@ -85,7 +87,8 @@ func NewEdgeMasking(be backend.Backend, e Encoder, width int, rng *rand.Rand) *E
 
 // Loss implements [Task].
 func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
-	var from, to, want []int32
+	var from, to []int32
+	var want []int
 	type entry struct{ at, i, j int32 }
 	var edges []entry
 	for g := range b.Graphs() {
@@ -115,12 +118,12 @@ func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 		return nil
 	}
 	h := m.Nodes(gnn.NewBatch(t, b), nn.Train)
-	return crossEntropy(m.Output.Forward(h.GatherRows(from).Add(h.GatherRows(to))), want)
+	return specmatch.CrossEntropy(m.Output.Forward(h.GatherRows(from).Add(h.GatherRows(to))), want)
 }
 
 // firstChannel returns the lowest bit of a label, 0 if none is set.
-func firstChannel(label int32) int32 {
-	for k := range int32(edgeChannels) {
+func firstChannel(label int32) int {
+	for k := range edgeChannels {
 		if label>>k&1 == 1 {
 			return k
 		}

@@ -57,16 +57,6 @@ func isFalse(s *autodiff.Var) *autodiff.Var { return s.Softplus().Mean() }
 // rowDots returns the products [N×1] of corresponding rows.
 func rowDots(a, b *autodiff.Var) *autodiff.Var { return a.Mul(b).RowSums() }
 
-// crossEntropy returns the mean of -ln softmax(logits) at the wanted columns.
-func crossEntropy(logits *autodiff.Var, want []int32) *autodiff.Var {
-	n, c := logits.Rows(), logits.Cols()
-	pick := make([]float64, n*c)
-	for i, k := range want {
-		pick[i*c+int(k)] = -1 / float64(n)
-	}
-	return logits.LogSoftmax().Dot(logits.Tape().Matrix(n, c, pick))
-}
-
 // shifted returns 1, 2, …, n-1, 0: each graph's partner as a negative.
 func shifted(n int) []int32 {
 	idx := make([]int32, n)

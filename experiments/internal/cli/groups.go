@@ -79,6 +79,12 @@ func (l *Loss) RegisterNumbers(f *FlagSet) {
 	Var(f, &l.Kappa, "kappa", Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
 }
 
+// LossNumbers is Loss without -method.
+type LossNumbers struct{ *Loss }
+
+// Register implements [Group].
+func (l LossNumbers) Register(f *FlagSet) { l.RegisterNumbers(f) }
+
 // Recipe is how to train: -epochs, -batch, -lr, -seeds and -first-seed.
 type Recipe struct {
 	Epochs    int
@@ -142,6 +148,9 @@ func engines() []string {
 	}
 	return names
 }
+
+// Open opens the engine. The caller closes it.
+func (e *Engine) Open() (backend.Backend, error) { return backend.Open(e.Backend, e.Precision) }
 
 func parsePrecision(s string) (tensor.Precision, error) {
 	if _, err := OneOf(tensor.Float32.String(), tensor.Float64.String())(s); err != nil {

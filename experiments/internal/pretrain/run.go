@@ -177,10 +177,7 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 // Evaluate returns the accuracy of a support vector machine on the embeddings of
 // all graphs, in per cent, by protocol.
 func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch.Model, how cli.Protocol) (map[string]float64, error) {
-	labels := make([]int, len(r.Dataset.Graphs))
-	for i, g := range r.Dataset.Graphs {
-		labels[i] = g.Class
-	}
+	labels := r.Dataset.Labels()
 	folds, err := dataset.StratifiedKFold(labels, how.Folds, true, uint32(r.Seed))
 	if err != nil {
 		return nil, err

@@ -51,6 +51,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 )
 
 // Options describe a run.
@@ -77,6 +79,22 @@ type Dir struct {
 	log     *os.File
 	metrics metrics
 	journal journal
+}
+
+// Start is [Open] with the settings that every experiment has. It opens the engine
+// once, so that a wrong one is reported before anything runs.
+func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o cli.Output) (*Dir, error) {
+	be, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	if err := be.Close(); err != nil {
+		return nil, err
+	}
+	return Open(Options{
+		Experiment: experiment, Datasets: datasets, Flags: f.FlagSet,
+		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: e.Backend, Out: o.Dir,
+	})
 }
 
 // Open makes the run directory, or opens the one that an earlier start with the

@@ -17,7 +17,7 @@ func smoFile(o *out) string {
 	o.p("")
 	o.p("// The places of the first vector.")
 	for i := range 8 {
-		o.WriteString(fmt.Sprintf("DATA lanePlaces<>+%d(SB)/8, $%d\n", 8*i, i))
+		fmt.Fprintf(o, "DATA lanePlaces<>+%d(SB)/8, $%d\n", 8*i, i)
 	}
 	o.WriteString("GLOBL lanePlaces<>(SB), RODATA|NOPTR, $64\n")
 	smoUpdate(o, o.isa)
