@@ -30,6 +30,8 @@ type engine struct {
 	late       []*slot // free slots of Fetch
 	lateAll    []*slot
 	words      [32]uint64 // parameters of the launch in progress
+	moves      int        // bytes of its operands
+	work       backend.Work
 	closed     bool
 }
 
@@ -215,18 +217,42 @@ func (e *engine) InUse() int64 {
 	return n
 }
 
-// ptr returns where t lies, as a parameter. It panics with *[backend.Error] if t
-// has been freed or is another engine's; nil gives a null pointer.
-func (e *engine) ptr(t *tensor.Tensor) uint64 {
-	if t == nil {
-		return 0
-	}
+// at returns where t lies. It panics with *[backend.Error] if t has been freed or
+// is another engine's.
+func (e *engine) at(t *tensor.Tensor) pointer {
 	b, ok := t.Buf.(*buffer)
 	if !ok {
 		e.fail("use of "+t.String(), backend.ErrFreed)
 	}
-	return uint64(b.at)
+	return b.at
 }
+
+// ptr makes all of t an operand of the next launch and returns where it lies, as a
+// parameter; nil gives a null pointer.
+func (e *engine) ptr(t *tensor.Tensor) uint64 {
+	if t == nil {
+		return 0
+	}
+	return e.part(t, t.Len())
+}
+
+// part is ptr of a tensor of which so many elements are touched.
+func (e *engine) part(t *tensor.Tensor, elements int) uint64 {
+	e.moves += elements * e.bytes
+	return uint64(e.at(t))
+}
+
+// launched counts a launch.
+func (e *engine) launched() {
+	e.work.Add(1, backend.Work{Launches: 1, Bytes: int64(e.moves)})
+	e.moves = 0
+}
+
+// productFlops are those of a product of [m×k] and [k×n], in any order.
+func productFlops(m, n, k int) int64 { return 2 * int64(m) * int64(n) * int64(k) }
+
+// Work implements [backend.Meter].
+func (e *engine) Work() backend.Work { return e.work }
 
 // scratch returns memory for n doubles or, with another size, other things,
 // until it is freed.
@@ -274,7 +300,7 @@ func (e *engine) stage(op string, at pointer, n, size int, put func(dst []byte, 
 // keeps.
 func (e *engine) table(op string, words []uint64) *tensor.Tensor {
 	t := e.scratch(len(words), 8)
-	at := pointer(e.ptr(t))
+	at := e.at(t)
 	if !e.inRun {
 		e.stage(op, at, len(words), 8, func(mem []byte, lo, hi int) { copy(view[uint64](mem), words[lo:hi]) })
 		if e.step != nil {
@@ -308,7 +334,7 @@ func convert[D, S float32 | float64](dst []D, src []S) {
 
 func (e *engine) Upload(dst *tensor.Tensor, src []float64) {
 	backend.CheckHost("backend: Upload", dst, len(src))
-	e.upload("Upload", pointer(e.ptr(dst)), len(src), e.bytes, func(mem []byte, lo, hi int) {
+	e.upload("Upload", e.at(dst), len(src), e.bytes, func(mem []byte, lo, hi int) {
 		if e.precision == tensor.Float32 {
 			convert(view[float32](mem), src[lo:hi])
 		} else {
@@ -319,7 +345,7 @@ func (e *engine) Upload(dst *tensor.Tensor, src []float64) {
 
 func (e *engine) Upload32(dst *tensor.Tensor, src []float32) {
 	backend.CheckHost("backend: Upload32", dst, len(src))
-	e.upload("Upload32", pointer(e.ptr(dst)), len(src), e.bytes, func(mem []byte, lo, hi int) {
+	e.upload("Upload32", e.at(dst), len(src), e.bytes, func(mem []byte, lo, hi int) {
 		if e.precision == tensor.Float32 {
 			copy(view[float32](mem), src[lo:hi])
 		} else {
@@ -331,7 +357,7 @@ func (e *engine) Upload32(dst *tensor.Tensor, src []float32) {
 func (e *engine) Download(dst []float64, src *tensor.Tensor) {
 	const op = "Download"
 	backend.CheckHost("backend: Download", src, len(dst))
-	at := pointer(e.ptr(src))
+	at := e.at(src)
 	if e.step != nil {
 		e.fail(op, errRecording)
 	}
@@ -375,7 +401,7 @@ func (e *engine) Fetch(src *tensor.Tensor) backend.Pending {
 		e.lateAll = append(e.lateAll, s)
 	}
 	if bytes > 0 {
-		e.check(op, e.d.copyOut(s.mem[:bytes], pointer(e.ptr(src))))
+		e.check(op, e.d.copyOut(s.mem[:bytes], e.at(src)))
 	}
 	e.check(op, e.d.record(s.done))
 	return &pending{e, s, src.Len()}
@@ -421,7 +447,7 @@ func (e *engine) IndexBlock(hosts [][]int32) []*backend.Indices {
 	}
 	block := &indexBlock{e.scratch(n, 4), len(hosts)}
 	xs := make([]*backend.Indices, len(hosts))
-	at := pointer(e.ptr(block.mem))
+	at := e.at(block.mem)
 	for k, h := range hosts {
 		xs[k] = &backend.Indices{Host: h, Buf: &indexBuffer{at, block, e}}
 		at += pointer(4 * len(h))
@@ -434,9 +460,9 @@ func (e *engine) IndexBlock(hosts [][]int32) []*backend.Indices {
 func (e *engine) UpdateIndices(xs []*backend.Indices, hosts [][]int32) {
 	backend.CheckUpdateIndices(xs, hosts)
 	for lo := 0; lo < len(xs); {
-		at := pointer(e.idx(xs[lo]))
+		at := e.place(xs[lo])
 		n, hi := 0, lo
-		for hi < len(xs) && pointer(e.idx(xs[hi])) == at+pointer(4*n) {
+		for hi < len(xs) && e.place(xs[hi]) == at+pointer(4*n) {
 			n += len(hosts[hi])
 			hi++
 		}
@@ -460,7 +486,7 @@ func (e *engine) UpdateIndices(xs []*backend.Indices, hosts [][]int32) {
 }
 
 func (e *engine) FreeIndices(x *backend.Indices) {
-	e.idx(x)
+	e.place(x)
 	b := x.Buf.(*indexBuffer)
 	x.Host, x.Buf = nil, nil
 	if b.block.users--; b.block.users == 0 {
@@ -468,16 +494,21 @@ func (e *engine) FreeIndices(x *backend.Indices) {
 	}
 }
 
-// idx returns where x lies, as a parameter; nil gives a null pointer.
-func (e *engine) idx(x *backend.Indices) uint64 {
-	if x == nil {
-		return 0
-	}
+// place is at for an index vector, and idx is ptr.
+func (e *engine) place(x *backend.Indices) pointer {
 	b, ok := x.Buf.(*indexBuffer)
 	if !ok || b.e != e {
 		e.fail("use of indices", backend.ErrFreed)
 	}
-	return uint64(b.at)
+	return b.at
+}
+
+func (e *engine) idx(x *backend.Indices) uint64 {
+	if x == nil {
+		return 0
+	}
+	e.moves += 4 * x.Len()
+	return uint64(e.place(x))
 }
 
 var (
@@ -496,6 +527,7 @@ type step struct {
 	graph  graph
 	tables [][]byte // pinned memory that the graph reads
 	used   int      // tables that the recording has come by
+	work   backend.Work
 }
 
 // Capture runs f twice: once for its effect, which also shows what memory the
@@ -524,6 +556,9 @@ func (e *engine) Capture(f func()) (_ backend.Step, err error) {
 	if err := e.heap.reserve(s.pool.made); err != nil {
 		return nil, err
 	}
+	done := e.work
+	e.work = backend.Work{}
+	defer func() { s.work, e.work = e.work, done }()
 	s.graph, err = e.d.capture(func() {
 		e.inRun = true
 		defer func() { e.inRun = false }()
@@ -539,6 +574,7 @@ func (s *step) Replay() error {
 	if err := s.graph.launch(); err != nil {
 		return &backend.Error{Backend: s.e.Name(), Op: "Replay", Err: err}
 	}
+	s.e.work.Add(1, s.work)
 	return nil
 }
 

@@ -512,3 +512,90 @@ func TestGrids(t *testing.T) {
 		}
 	}
 }
+
+// TestWork holds the count of the work: operands, products, and that a replay
+// counts as the step that it repeats.
+func TestWork(t *testing.T) {
+	e, d := openLedger(t, tensor.Float32)
+	const n, f = 6, 4
+	x, y, w, row, one := e.Alloc(n, f), e.Alloc(n, f), e.Alloc(f, f), e.Alloc(1, f), e.Alloc(1, 1)
+	square := e.Alloc(n, n)
+	a := &backend.CSR{Rows: n, Cols: n, Ptr: e.Indices([]int32{0, 1, 2, 3, 4, 5, 5}), Col: e.Indices([]int32{1, 2, 3, 4, 5})}
+	const nf = 4 * n * f
+	for name, c := range map[string]struct {
+		call func()
+		want backend.Work
+	}{
+		"Fill":         {func() { e.Fill(x, 1) }, backend.Work{Launches: 1, Bytes: nf}},
+		"Upload":       {func() { e.Upload(x, make([]float64, n*f)) }, backend.Work{}},
+		"nothing":      {func() { e.Fill(e.Alloc(0, 3), 1) }, backend.Work{}},
+		"CopyBlock":    {func() { e.CopyBlock(y, 1, 1, x, 0, 0, 2, 3) }, backend.Work{Launches: 1, Bytes: 2 * 4 * 2 * 3}},
+		"FillDiagonal": {func() { e.FillDiagonal(square, 1) }, backend.Work{Launches: 1, Bytes: 4 * n}},
+		"BinaryRow":    {func() { e.BinaryRow(y, backend.Add, x, row) }, backend.Work{Launches: 1, Bytes: 2*nf + 4*f}},
+		"in place":     {func() { e.BinaryRow(x, backend.Add, x, row) }, backend.Work{Launches: 1, Bytes: 2*nf + 4*f}},
+		"Gemm":         {func() { e.Gemm(y, false, false, 1, x, w, 0) }, backend.Work{Launches: 1, Bytes: 2*nf + 4*f*f, Flops: 2 * n * f * f}},
+		"Gemm, added":  {func() { e.Gemm(y, false, false, 1, x, w, 1) }, backend.Work{Launches: 1, Bytes: 3*nf + 4*f*f, Flops: 2 * n * f * f}},
+		"SpMM":         {func() { e.SpMM(y, a, x, 1) }, backend.Work{Launches: 1, Bytes: 2*nf + 4*(n+1) + 4*5}},
+		"Adam":         {func() { e.Adam(x, y, x, x, one, one, backend.AdamConfig{}) }, backend.Work{Launches: 1, Bytes: 7*nf + 8}},
+		"AdamAll": {func() {
+			one := []*tensor.Tensor{one}
+			e.AdamAll(one, one, one, one, one[0], one[0], backend.AdamConfig{})
+		}, backend.Work{Launches: 1, Bytes: 7*4 + 8*tableWords + 2*4}},
+		// A pass reads 15 of 36 elements and the counts of both ranks.
+		"UpperQuantile": {func() { e.UpperQuantile(one, nil, square, 0.5) }, backend.Work{Launches: 6, Bytes: 6*4*2*4*256 + 4*4*15 + 4}},
+	} {
+		before := e.Work()
+		c.call()
+		got := e.Work()
+		got.Add(-1, before)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+
+	// A narrow GIN layer has its products within a kernel: those of both directions
+	// are three times those of the forward pass.
+	graph := e.Indices([]int32{0, n})
+	l := &backend.GINLayer{
+		Adj: a, AdjT: a, Graphs: graph, Views: graph, X: x, W1: w, B1: row, W2: w, B2: row, Gamma: row, Beta: row,
+		Mean: row, Var: row, Agg: y, H1: y, H2: y, Sums: row, Pooled: row,
+	}
+	before := e.Work()
+	e.GINForward(l)
+	e.GINBackward(l, &backend.GINGradients{DPooled: row, DX: x, W1: w, B1: row, W2: w, B2: row, Gamma: row, Beta: row})
+	if got, want := e.Work().Flops-before.Flops, int64(3*2*2*n*f*f); got != want {
+		t.Errorf("a GIN layer: %d flops, want %d", got, want)
+	}
+
+	before = e.Work()
+	step, err := e.Capture(func() {
+		e.Gemm(y, false, false, 1, x, w, 0)
+		e.SquaredNorm(one, []*tensor.Tensor{x, y})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := e.Work()
+	want.Add(-1, before)
+	at := len(d.calls)
+	before = e.Work()
+	for range 3 {
+		if err := step.Replay(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := e.Work()
+	got.Add(-1, before)
+	launches := 0
+	for _, c := range d.calls[at:] {
+		if c != "copyIn" { // of the table
+			launches++
+		}
+	}
+	if got.Launches != launches || got.Launches != 3*want.Launches || got.Bytes != 3*want.Bytes || got.Flops != 3*want.Flops || want.Flops == 0 {
+		t.Errorf("three replays of %d launches count as %+v, the step as %+v", launches, got, want)
+	}
+	if err := step.Close(); err != nil {
+		t.Error(err)
+	}
+}

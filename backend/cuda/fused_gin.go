@@ -83,6 +83,10 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 	if isNarrow(l) {
 		e.blocks("gin_mlp", (views+1)*parts, e.ptr(l.H1), e.ptr(l.H2), e.ptr(part), e.ptr(l.Agg), e.ptr(w1), e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2),
 			e.idx(l.Views), i(views), i(parts), i(n), i(in), i(hid), i(out))
+		e.work.Flops += productFlops(n, hid, out)
+		if w1 != nil {
+			e.work.Flops += productFlops(n, in, hid)
+		}
 	} else {
 		if w1 != nil {
 			e.dense(l.H1, l.Agg, w1, false, l.B1, nil)
@@ -167,6 +171,12 @@ func (e *engine) narrowGradients(l *backend.GINLayer, g *backend.GINGradients, c
 	part := e.Alloc(views*parts, size)
 	e.blocks("gin_mlp_grad", (views+1)*parts, e.ptr(dh1), e.ptr(dagg), e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H1), e.ptr(l.H2),
 		e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2), e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(parts), i(n), i(in), i(hid), i(out))
+	e.work.Flops += 2 * productFlops(n, hid, out) // dW2 and dh1
+	for _, t := range []*tensor.Tensor{dw1, dagg} {
+		if t != nil {
+			e.work.Flops += productFlops(n, in, hid)
+		}
+	}
 	e.launch("merge_gradients", dims{uint32(ceil(size, warp)), 1, 1}, dims{warp, tileLanes, 1},
 		e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part), i(views*parts), i(in), i(hid), i(out))
 	e.Free(part)
@@ -240,6 +250,7 @@ func (e *engine) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor,
 	for k := range p {
 		backend.CheckAdam(p[k], g[k], m[k], v[k], rate, step)
 		words = append(words, e.ptr(p[k]), e.ptr(g[k]), e.ptr(m[k]), e.ptr(v[k]), uint64(p[k].Len()))
+		e.moves += 3 * p[k].Len() * e.bytes // p, m and v are written too
 	}
 	table := e.table("AdamAll", words)
 	e.launch("adam_many", dims{tableBlocks, uint32(len(p)), 1}, dims{threads, 1, 1}, e.ptr(table), e.ptr(rate), e.ptr(step),

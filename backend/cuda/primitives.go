@@ -36,12 +36,14 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 // launch runs a kernel, or nothing on an empty grid.
 func (e *engine) launch(kernel string, grid, block dims, params ...uint64) {
 	if grid[0] == 0 || grid[1] == 0 {
+		e.moves = 0
 		return
 	}
 	n := copy(e.words[:], params)
 	if err := e.d.launch(kernel, grid, block, e.words[:n]); err != nil {
 		e.fail(kernel, err)
 	}
+	e.launched()
 }
 
 // flat runs a kernel that loops over n elements.
@@ -65,8 +67,8 @@ func (e *engine) Fill(dst *tensor.Tensor, v float64) {
 
 func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
-	d := e.ptr(dst) + uint64((di*dst.Cols+dj)*e.bytes)
-	s := e.ptr(src) + uint64((si*src.Cols+sj)*e.bytes)
+	d := e.part(dst, rows*cols) + uint64((di*dst.Cols+dj)*e.bytes)
+	s := e.part(src, rows*cols) + uint64((si*src.Cols+sj)*e.bytes)
 	e.flat("copy_block", rows*cols, d, s, i(dst.Cols), i(src.Cols), i(rows), i(cols))
 }
 
@@ -78,12 +80,12 @@ func (e *engine) Transpose(dst, src *tensor.Tensor) {
 
 func (e *engine) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 	backend.CheckGather(dst, src, idx)
-	e.flat("gather_rows", dst.Len(), e.ptr(dst), e.ptr(src), e.idx(idx), i(dst.Rows), i(dst.Cols))
+	e.flat("gather_rows", dst.Len(), e.ptr(dst), e.part(src, min(src.Len(), dst.Len())), e.idx(idx), i(dst.Rows), i(dst.Cols))
 }
 
 func (e *engine) FillDiagonal(dst *tensor.Tensor, v float64) {
 	backend.CheckSquare("backend: FillDiagonal", dst)
-	e.flat("fill_diagonal", dst.Rows, e.ptr(dst), f(v), i(dst.Rows))
+	e.flat("fill_diagonal", dst.Rows, e.part(dst, dst.Rows), f(v), i(dst.Rows))
 }
 
 func (e *engine) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
@@ -199,6 +201,11 @@ func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a,
 	default:
 		e.check("Gemm", e.d.gemm(transA, transB, m, n, k, alpha,
 			pointer(e.ptr(a)), a.Cols, pointer(e.ptr(b)), b.Cols, beta, pointer(e.ptr(dst))))
+		if beta != 0 {
+			e.ptr(dst) // which is read too
+		}
+		e.launched()
+		e.work.Flops += productFlops(m, n, k)
 	}
 }
 
@@ -233,7 +240,7 @@ func (e *engine) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 	hist := e.quantile(theta, s, nil, q)
 	if weights != nil {
 		rank, second := backend.QuantilePosition(n*(n-1)/2, q)
-		e.blocks("quantile_weights", 1, e.ptr(weights), e.ptr(hist), e.ptr(s), f(second), i(n), i(rank))
+		e.blocks("quantile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, n*(n-1)/2), f(second), i(n), i(rank))
 	}
 	e.Free(hist)
 }
@@ -243,18 +250,20 @@ func (e *engine) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 func (e *engine) quantile(theta, s0, s1 *tensor.Tensor, q float64) (hist *tensor.Tensor) {
 	const digits = 256
 	n, passes, matrices := s0.Rows, e.bytes, 1
+	first, other := uint64(e.at(s0)), uint64(0)
 	if s1 != nil {
-		matrices = 2
+		matrices, other = 2, uint64(e.at(s1))
 	}
 	rank, second := backend.QuantilePosition(n*(n-1)/2, q)
 	hist = e.scratch(matrices*2*passes*digits, 4)
 	e.Fill(hist, 0) // zero has no bits
 	for pass := range passes {
+		e.moves += matrices * n * (n - 1) / 2 * e.bytes
 		e.launch("quantile_count", dims{uint32(min(ceil(n*n, 16*threads), 128)), uint32(matrices), 1}, dims{threads, 1, 1},
-			e.ptr(hist), e.ptr(s0), e.ptr(s1), i(n), i(rank), i(pass))
+			e.ptr(hist), first, other, i(n), i(rank), i(pass))
 	}
 	e.launch("quantile_value", dims{uint32(matrices), 1, 1}, dims{warp, 1, 1},
-		e.ptr(theta), e.ptr(hist), e.ptr(s0), e.ptr(s1), f(second), i(n), i(rank))
+		e.ptr(theta), e.ptr(hist), first, other, f(second), i(n), i(rank))
 	return hist
 }
 
@@ -265,6 +274,7 @@ func (e *engine) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step
 
 func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
 	backend.CheckAdam(p, g, m, v, rate, step)
+	e.moves += 3 * p.Len() * e.bytes // p, m and v are written too
 	e.flat("adam", p.Len(), e.ptr(p), e.ptr(g), e.ptr(m), e.ptr(v), e.ptr(rate), e.ptr(step),
 		f(c.Beta1), f(c.Beta2), f(c.Eps), f(c.WeightDecay), i(p.Len()))
 }

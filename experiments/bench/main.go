@@ -98,6 +98,7 @@ type result struct {
 	AllocKBPerStep  float64 `json:"alloc_kb_per_step"` // of the Go heap
 	PeakRSSMB       float64 `json:"peak_rss_mb"`       // 0 where the system does not tell
 	Loss            float64 `json:"loss"`              // of the last step
+	Floor           *floor  `json:"floor,omitempty"`   // of ms_device, or of ms_train unless recorded; not of every engine
 
 	Losses []float64 `json:"losses,omitempty"` // of the timed steps, with -losses
 }
@@ -105,7 +106,7 @@ type result struct {
 func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
 	name, steps, warmup, asJSON, composed, match, recorded, losses := "unsupervised", 100, 10, false, false, true, false, false
-	batch := 0
+	batch, rows := 0, 0
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	var names []string
 	for n := range workloads {
@@ -120,6 +121,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
 	flags.BoolVar(&match, "match", match, "train with the Laplacian loss too")
 	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
+	cli.Var(flags, &rows, "kernels", cli.Int(1), "time kernels on matrices of so many `rows` in place of steps, with their floors, in JSON")
 	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
@@ -129,6 +131,11 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer be.Close()
+	if rows > 0 {
+		out := json.NewEncoder(stdout)
+		return timeKernels(ctx, be, rows, func(r kernelResult) error { return out.Encode(r) })
+	}
 	w := workloads[name]
 	if batch > 0 {
 		w.batch = batch
@@ -137,7 +144,6 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if composed {
 		opts = append(opts, autodiff.Composed())
 	}
-	defer be.Close()
 	r, err := measure(ctx, be, w, steps, warmup, match, recorded, opts)
 	if err != nil {
 		return err
@@ -226,9 +232,22 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
 		PeakRSSMB:      peakRSS(), Loss: last.Loss, Losses: curve,
 	}
+	meter, _ := be.(backend.Meter)
+	var work backend.Work
 	var err error
-	if r.TrainMS, r.DeviceMS, err = trainingTime(loader, w.batch, steps, step, recorded); err != nil {
+	if r.TrainMS, r.DeviceMS, work, err = trainingTime(loader, w.batch, steps, step, recorded, meter); err != nil {
 		return result{}, err
+	}
+	if meter != nil {
+		rates, err := measureRates(be)
+		if err != nil {
+			return result{}, err
+		}
+		took := r.TrainMS
+		if record {
+			took = r.DeviceMS
+		}
+		r.Floor = rates.floor(work, steps, record, took)
 	}
 	r.Recorded, r.DeviceBusy = record, min(1, r.DeviceMS/r.StepMS)
 	r.GraphsPerSecond = 1000 * float64(w.batch) / r.StepMS
@@ -236,8 +255,9 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 }
 
 // trainingTime is the mean time of a step on batches that are ready and, where
-// steps are recorded, of the device's part.
-func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded) (train, device float64, err error) {
+// steps are recorded, of the device's part; and the work of so many steps, if
+// there is a meter.
+func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded, meter backend.Meter) (train, device float64, work backend.Work, err error) {
 	ready := make([]*graph.Batch, 8)
 	samples := make([]int, batch)
 	for k := range ready {
@@ -247,13 +267,22 @@ func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (
 		ready[k] = new(graph.Batch)
 		l.Collator.Collate(ready[k], l.Graphs, samples, k)
 		if _, err := step(ready[k]); err != nil { // records what is new
-			return 0, 0, err
+			return 0, 0, work, err
 		}
 	}
 	mean := func(run func() error) (float64, error) {
+		var before backend.Work
+		if meter != nil {
+			before = meter.Work()
+		}
 		start := time.Now()
 		err := run()
-		return float64(time.Since(start)) / float64(time.Millisecond) / float64(steps), err
+		took := float64(time.Since(start)) / float64(time.Millisecond) / float64(steps)
+		if meter != nil {
+			work = meter.Work()
+			work.Add(-1, before)
+		}
+		return took, err
 	}
 	train, err = mean(func() error {
 		for k := range steps {
@@ -268,10 +297,10 @@ func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (
 		return nil
 	})
 	if err != nil || r == nil {
-		return train, 0, err
+		return train, 0, work, err
 	}
 	device, err = mean(func() error { return r.Again(steps) })
-	return train, device, err
+	return train, device, work, err
 }
 
 // augmentTime is the median time to augment and collate one mini-batch on one
