@@ -98,3 +98,76 @@ func (l *GINLayer) Run() (y, pooled *Var, mean, variance *tensor.Tensor) {
 	y, pooled = t.RecordPair("GINLayer", f.Y, f.Pooled, vjp, inputs...)
 	return y, pooled, f.Mean, f.Var
 }
+
+// GCNLayer is the operands of [GCNLayer.Run]: a layer of ResGCN as one operator,
+// for engines that can ([backend.GCNFuser]). Its definition is the chain of
+// operators that backend.GCNLayer writes down.
+type GCNLayer struct {
+	X        *Var    // input [N×In]
+	Adj      *Sparse // Â, with values; no edge joins two graphs
+	Residual bool
+
+	Gamma, Beta, W, B *Var
+	Eps               float64 // of the batch norm
+
+	// RunningMean and RunningVar [1×In] replace the statistics of the views;
+	// both or none is nil.
+	RunningMean, RunningVar *tensor.Tensor
+
+	// Graphs delimits the nodes of the graphs, Views those of the views.
+	Graphs, Views *backend.Indices
+}
+
+// CanFuseGCN reports whether a tape's engine has such layers and the tape lets
+// operators run in their fused form.
+func (t *Tape) CanFuseGCN() bool {
+	_, ok := t.be.(backend.GCNFuser)
+	return ok && t.Fused()
+}
+
+// Run returns y [N×Out], and the means and biased variances of x in the views
+// [V×In], which carry no gradient.
+//
+// VJP: d = dy gated by r > 0; then db = Σ d, with e = Âᵀ·d also dW = zᵀ·e and
+// dz = e·Wᵀ, from which batch norm's VJP gives dx; with a residual dx += dy.
+func (l *GCNLayer) Run() (y *Var, mean, variance *tensor.Tensor) {
+	t := l.X.tape
+	be := t.be
+	fuser := be.(backend.GCNFuser)
+	n, in, out := l.X.Rows(), l.W.Rows(), l.W.Cols()
+
+	f := &backend.GCNLayer{
+		Adj: l.Adj.A, AdjT: l.Adj.T, Graphs: l.Graphs, Views: l.Views, Residual: l.Residual, Eps: l.Eps,
+		X: l.X.value, Gamma: l.Gamma.value, Beta: l.Beta.value, W: l.W.value, B: l.B.value,
+		R: t.Alloc(n, out),
+	}
+	f.Y = f.R
+	if l.Residual {
+		f.Y = t.Alloc(n, out)
+	}
+	if l.RunningMean != nil {
+		f.Running, f.Mean, f.Var = true, l.RunningMean, l.RunningVar
+	} else {
+		views := l.Views.Len() - 1
+		f.Mean, f.Var = t.Alloc(views, in), t.Alloc(views, in)
+	}
+	fuser.GCNForward(f)
+
+	y = t.Record("GCNLayer", f.Y, func(dy *tensor.Tensor) {
+		d := backend.GCNGradients{
+			DY: dy, Gamma: be.Alloc(1, in), Beta: be.Alloc(1, in), W: be.Alloc(in, out), B: be.Alloc(1, out),
+		}
+		if l.X.needs {
+			d.DX = be.Alloc(n, in)
+		}
+		fuser.GCNBackward(f, &d)
+		l.Gamma.AddGrad(d.Gamma)
+		l.Beta.AddGrad(d.Beta)
+		l.W.AddGrad(d.W)
+		l.B.AddGrad(d.B)
+		if d.DX != nil {
+			l.X.AddGrad(d.DX)
+		}
+	}, l.X, l.Gamma, l.Beta, l.W, l.B)
+	return y, f.Mean, f.Var
+}

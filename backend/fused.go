@@ -111,6 +111,77 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	return in, hid, out
 }
 
+// GCNFuser is an engine that runs batch norm, a graph convolution and ReLU as one
+// call.
+type GCNFuser interface {
+	// GCNForward computes the layer.
+	GCNForward(l *GCNLayer)
+	// GCNBackward computes the gradients of a layer that GCNForward computed
+	// and that has not been changed since.
+	GCNBackward(l *GCNLayer, g *GCNGradients)
+}
+
+// GCNLayer is a layer of ResGCN on N nodes of G graphs in V views:
+//
+//	z = γ·(x - μ)/√(σ² + Eps) + β           [N×In], μ and σ² of the node's view
+//	r = ReLU(Â·(z·W) + b)                   [N×Out]
+//	y = x + r with Residual, else r         [N×Out]
+//
+// Rows behind the last graph give 0.
+type GCNLayer struct {
+	// Adj is Â with its values, AdjT its transpose. No edge joins two graphs.
+	Adj, AdjT *CSR
+	// Graphs delimits the nodes of the graphs, Views those of the views, which
+	// are whole graphs.
+	Graphs, Views *Indices
+	Residual      bool
+	Eps           float64
+
+	// The inputs: X [N×In], and the parameters Gamma and Beta [1×In], W [In×Out]
+	// and B [1×Out]. With Residual, In is Out.
+	X, Gamma, Beta, W, B *tensor.Tensor
+
+	// Running says that Mean and Var are running statistics [1×In], an input.
+	// Otherwise they are the means and biased variances of x in the views [V×In],
+	// an output; zero for a view without nodes.
+	Running   bool
+	Mean, Var *tensor.Tensor
+
+	// The outputs R and Y, both read again by GCNBackward. Without Residual, Y
+	// is R.
+	R, Y *tensor.Tensor
+}
+
+// GCNGradients are the gradient DY of a loss with respect to the output of a
+// [GCNLayer], given, and those with respect to its inputs, computed. DX may be nil.
+type GCNGradients struct{ DY, DX, Gamma, Beta, W, B *tensor.Tensor }
+
+// CheckGCN panics unless the shapes of a layer fit.
+func CheckGCN(l *GCNLayer) (in, out int) {
+	const op = "backend: GCN"
+	in, out = l.W.Rows, l.W.Cols
+	n, v := l.X.Rows, l.Views.Len()-1
+	if l.Running {
+		v = 1
+	}
+	if l.X.Cols != in || l.Residual && in != out {
+		tensor.Mismatch(op, "want W as high as x is wide, and square with a residual", l.X, l.W)
+	}
+	if !l.Gamma.Is(1, in) || !l.Beta.Is(1, in) || !l.B.Is(1, out) {
+		tensor.Mismatch(op, "want γ and β of the input's width, a bias of the output's", l.W, l.Gamma, l.Beta, l.B)
+	}
+	if !l.Mean.Is(v, in) || !l.Var.Is(v, in) {
+		tensor.Mismatch(op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
+	}
+	if !l.R.Is(n, out) || !l.Y.Is(n, out) || (l.R == l.Y) == l.Residual {
+		tensor.Mismatch(op, "want outputs of all nodes, and two of them with a residual", l.X, l.R, l.Y)
+	}
+	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val == nil || l.AdjT.Val == nil {
+		tensor.Mismatch(op, "want an adjacency with values of all nodes", l.X)
+	}
+	return in, out
+}
+
 // Recorder is an engine whose Capture records: a replay hands over the whole step
 // at once.
 type Recorder interface{ Records() bool }

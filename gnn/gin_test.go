@@ -264,7 +264,7 @@ func run(be backend.Backend, opts []autodiff.Option, b *graph.Batch, mode nn.Mod
 	return y.Data(), grads, runningStats(be, e)
 }
 
-func runningStats(be backend.Backend, e *gnn.GIN) (all []float64) {
+func runningStats(be backend.Backend, e nn.Module) (all []float64) {
 	for _, b := range e.Buffers() {
 		v := make([]float64, b.Value.Len())
 		be.Download(v, b.Value)

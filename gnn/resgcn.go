@@ -85,15 +85,42 @@ func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
 	x := g.Feature.ForwardReLU(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode))
-	for l, conv := range g.Convs {
-		y := conv.ForwardReLU(b, g.Norms[l].Forward(x, b.ViewPtr, mode))
-		if g.Config.Residual {
-			y = x.Add(y)
-		}
-		x = y
+	layer := g.layer
+	if b.tape.CanFuseGCN() && b.ViewPtr.Len() > 1 {
+		layer = g.layerFused
+	}
+	for l := range g.Convs {
+		x = layer(b, l, x, mode)
 	}
 	h := g.PooledNorm.Forward(GlobalAddPool(x, b), b.ViewGraphs(), mode)
 	return g.HiddenNorm.Forward(g.Hidden.ForwardReLU(h), b.ViewGraphs(), mode)
+}
+
+// layer is the definition of convolution l.
+func (g *ResGCN) layer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+	y := g.Convs[l].ForwardReLU(b, g.Norms[l].Forward(x, b.ViewPtr, mode))
+	if g.Config.Residual {
+		y = x.Add(y)
+	}
+	return y
+}
+
+// layerFused is layer as one operator, on engines that have it.
+func (g *ResGCN) layerFused(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+	t, norm, conv := b.tape, g.Norms[l], g.Convs[l].Linear
+	layer := &autodiff.GCNLayer{
+		X: x, Adj: b.Normalized(), Residual: g.Config.Residual,
+		Gamma: t.Param(norm.Gamma), Beta: t.Param(norm.Bias), W: t.Param(conv.W), B: t.Param(conv.B), Eps: norm.Eps,
+		Graphs: b.GraphPtr, Views: b.ViewPtr,
+	}
+	if mode == nn.Eval {
+		layer.RunningMean, layer.RunningVar = norm.RunningMean.Value, norm.RunningVar.Value
+	}
+	y, mean, variance := layer.Run()
+	if mode == nn.Train {
+		norm.Track(mean, variance, b.ViewPtr)
+	}
+	return y
 }
 
 func (g *ResGCN) modules() []nn.Module {

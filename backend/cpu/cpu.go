@@ -58,6 +58,7 @@ type engine[T float] struct {
 	partial  []T // partial sums of the reductions
 	repeated []T // one number, many times
 	gin      ginState[T]
+	gcn      gcnState[T]
 	contrast contrastState[T]
 	norm     normState[T]
 

@@ -57,8 +57,13 @@
 // view, the only barrier; behind it one more pass writes the output and the
 // pooled rows. Backward runs over the same blocks in the same way: one pass for
 // the sums of batch norm's gradient, a barrier, one for everything else. The
-// first layer multiplies no one-hot matrix: it sums rows of the weights. Layers
-// of other shapes have batch norm and bias with ReLU in blocks (fused_norm.go).
+// first layer multiplies no one-hot matrix: it sums rows of the weights.
+//
+// ResGCN layers (fused_gcn.go). The same with blocks of 512 rows of 128 features:
+// batch norm comes first there, so a pass for its statistics and the barrier
+// stand before the pass that does the rest, and batch norm's output is computed
+// once more on the way back instead of being kept. Layers of other shapes have
+// batch norm and bias with ReLU in blocks (fused_norm.go).
 //
 // The losses (fused_contrast.go). NT-Xent and the Laplacian loss are functions of
 // the same similarities S = U·Uᵀ [1024×1024]. Panels of 128 rows are multiplied,

@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
@@ -29,12 +27,7 @@ import (
 // The gradient of the readout is the same for all nodes of a graph, so it is
 // never spread over them: it joins k2, graph by graph.
 //
-// Blocks depend on the graphs only, each is computed by one worker, and what
-// they contribute to a sum is kept apart and added in the order of the blocks:
-// equal bits for any number of workers.
-
-// ginBlock is the graphs g0..g1-1 of one view, which are the nodes lo..hi-1.
-type ginBlock struct{ g0, g1, lo, hi, view int }
+// fused_blocks.go has the blocks and why the results do not depend on the workers.
 
 // ginElements is how many elements of the widest matrix make a block: with half
 // a dozen matrices in use, a block fits a second-level cache of 512 KiB.
@@ -45,22 +38,15 @@ const (
 
 // ginState is what an engine keeps for the layers that it runs.
 type ginState[T float] struct {
+	graphBlocks[T]
 	k                            *kernels[T]
 	in, hid, out                 int
 	self                         T
 	ptr, adj, ptrT, adjT         []int32
-	graphs, category             []int32
+	category                     []int32
 	x, w1, b1, w2, b2            []T
 	agg, h1, h2, sums, y, pooled []T
-	dy, dpooled, dx              []T
-	blocks                       []ginBlock
-	running                      bool
-	moments                      []float64 // [blocks × 2·out]: mean and squared deviations
-	coef                         []T       // rows of out numbers for each view: the affine maps of batch norm
-	zero                         []T       // out zeros
-	partial                      []T       // [blocks × …]: contributions to the gradients
-	total                        []T
-	sumDY, projDY                []float64
+	mean, dy, dpooled, dx        []T
 	scratch                      freeList[ginScratch[T]]
 }
 
@@ -68,17 +54,9 @@ type ginState[T float] struct {
 type ginScratch[T float] struct {
 	d, dh1, dagg, row []T
 
-	ptr, adj   []int32 // a sparse matrix of the block
-	tptr, tadj []int32 // its transpose
+	blockRows
+	tptr, tadj []int32 // the transpose
 	val, tval  []T     // their values, if they are not ones
-}
-
-// aligned is grow for memory that vectors run over.
-func aligned[T float](s []T, n int) []T {
-	if cap(s) < n {
-		return alignedSlice[T](n + n/2)[:n]
-	}
-	return s[:n]
 }
 
 // setGIN reads the operands of a layer.
@@ -100,86 +78,38 @@ func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 	if l.Y != nil {
 		s.y = e.data(l.Y)
 	}
-	s.zero = grow(s.zero, s.out)
-	clear(s.zero)
-	s.cut(l.Views.Host)
+	widest := max(s.hid, s.out)
+	if s.x != nil {
+		widest = max(widest, s.in)
+	}
+	s.cut(l.Views.Host, max(ginMinRows, ginElements/widest))
 	return s
 }
 
 // release lets go of the operands.
 func (s *ginState[T]) release() {
-	s.ptr, s.adj, s.ptrT, s.adjT, s.graphs, s.category = nil, nil, nil, nil, nil, nil
+	s.ptr, s.adj, s.ptrT, s.adjT, s.category = nil, nil, nil, nil, nil
+	s.graphs, s.views = nil, nil
 	s.x, s.w1, s.b1, s.w2, s.b2 = nil, nil, nil, nil, nil
 	s.agg, s.h1, s.h2, s.sums, s.y, s.pooled = nil, nil, nil, nil, nil, nil
-	s.dy, s.dpooled, s.dx = nil, nil, nil
-}
-
-// cut cuts the graphs into blocks. A graph that is larger than a block is a
-// block by itself.
-func (s *ginState[T]) cut(views []int32) {
-	s.blocks = s.blocks[:0]
-	widest := max(s.hid, s.out)
-	if s.x != nil {
-		widest = max(widest, s.in)
-	}
-	rows := max(ginMinRows, ginElements/widest)
-	view := 0
-	for g := 0; g < len(s.graphs)-1; {
-		lo := int(s.graphs[g])
-		for view+2 < len(views) && int(views[view+1]) <= lo {
-			view++
-		}
-		end := min(int(views[view+1]), lo+rows)
-		b := ginBlock{g0: g, g1: g + 1, lo: lo, hi: int(s.graphs[g+1]), view: view}
-		for b.g1 < len(s.graphs)-1 && int(s.graphs[b.g1+1]) <= end {
-			b.g1++
-			b.hi = int(s.graphs[b.g1])
-		}
-		s.blocks = append(s.blocks, b)
-		g = b.g1
-	}
-}
-
-// mergeRows returns the sums of the columns of the partial results [blocks×n].
-func (s *ginState[T]) mergeRows(n int) []T {
-	s.total = aligned(s.total, n)
-	simd.ColSums(s.total, s.partial[:len(s.blocks)*n])
-	return s.total
+	s.mean, s.dy, s.dpooled, s.dx = nil, nil, nil, nil
 }
 
 func (e *engine[T]) GINForward(l *backend.GINLayer) {
 	s := e.setGIN(l)
 	defer s.release()
-	s.moments = grow(s.moments, len(s.blocks)*2*s.out)
-	e.pool.do((*ginForwardTask[T])(s), len(s.blocks), 1)
-	e.ginStatistics(l)
-
-	// The affine map of every view, y = scale·h2 + shift.
 	f := s.out
-	gamma, beta, mean, variance := e.data(l.Gamma), e.data(l.Beta), e.data(l.Mean), e.data(l.Var)
-	views := l.Views.Len() - 1
-	s.coef = aligned(s.coef, views*2*f)
-	for v := range views {
-		scale, shift := s.coef[2*v*f:][:f], s.coef[(2*v+1)*f:][:f]
-		at := s.statistics(v)
-		for j := range f {
-			k := float64(gamma[j]) / math.Sqrt(float64(variance[at+j])+l.Eps)
-			scale[j] = T(k)
-			shift[j] = T(float64(beta[j]) - k*float64(mean[at+j]))
-		}
+	s.moments = grow(s.moments, len(s.blocks)*2*f)
+	e.pool.do((*ginForwardTask[T])(s), len(s.blocks), 1)
+	mean, variance := e.data(l.Mean), e.data(l.Var)
+	if !l.Running {
+		s.statistics(mean, variance, f)
 	}
+	s.affine(e.data(l.Gamma), e.data(l.Beta), mean, variance, l.Eps)
 	e.pool.do((*ginNormTask[T])(s), len(s.blocks), 1)
 	if s.y != nil {
-		clear(s.y[int(s.graphs[len(s.graphs)-1])*f:]) // padding
+		clear(s.y[s.nodes()*f:]) // padding
 	}
-}
-
-// statistics returns where the statistics of a view start.
-func (s *ginState[T]) statistics(view int) int {
-	if s.running {
-		return 0
-	}
-	return view * s.out
 }
 
 type ginForwardTask[T float] ginState[T]
@@ -198,8 +128,6 @@ func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
 	n, in, hid, out := b.hi-b.lo, s.in, s.hid, s.out
 	h1, h2 := s.h1[b.lo*hid:b.hi*hid], s.h2[b.lo*out:b.hi*out]
 	sums := s.sums[b.g0*out : b.g1*out]
-	moments := s.moments[i*2*out : (i+1)*2*out]
-	clear(moments)
 	if n == 0 {
 		clear(sums)
 		return
@@ -222,18 +150,14 @@ func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
 		return
 	}
 	w.row = aligned(w.row, 2*out)
-	mean, squares := w.row[:out], w.row[out:]
+	mean := w.row[:out]
 	simd.ColSums(mean, sums)
-	simd.Scale(mean, 1/T(n), mean)
-	simd.ColSquares(squares, h2, mean)
-	for j := range out {
-		moments[j], moments[out+j] = float64(mean[j]), float64(squares[j])
-	}
+	s.setMoments(i, h2, mean, w.row[out:])
 }
 
 // oneHot makes the rows of A + Self·I on the categories: row i of agg is the sum
 // of the rows of W1 of node i and of its neighbours. It fills ptr, adj and val.
-func (w *ginScratch[T]) oneHot(s *ginState[T], b ginBlock) {
+func (w *ginScratch[T]) oneHot(s *ginState[T], b graphBlock) {
 	entries := int(s.ptr[b.hi]-s.ptr[b.lo]) + b.hi - b.lo
 	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, entries)
 	k := 0
@@ -263,43 +187,6 @@ func (s *ginState[T]) values(val []T) []T {
 		return nil
 	}
 	return val
-}
-
-// ginStatistics merges the moments of the blocks into those of the views, block
-// after block (Chan, Golub and LeVeque 1983), in float64.
-func (e *engine[T]) ginStatistics(l *backend.GINLayer) {
-	if l.Running {
-		return
-	}
-	s := &e.gin
-	f := s.out
-	mean, variance := e.data(l.Mean), e.data(l.Var)
-	s.sumDY, s.projDY = grow(s.sumDY, f), grow(s.projDY, f)
-	m, m2 := s.sumDY, s.projDY
-	at := 0
-	for v := range l.Views.Len() - 1 {
-		clear(m)
-		clear(m2)
-		count := 0.0
-		for ; at < len(s.blocks) && s.blocks[at].view == v; at++ {
-			n := float64(s.blocks[at].hi - s.blocks[at].lo)
-			if n == 0 {
-				continue
-			}
-			x := s.moments[at*2*f : (at+1)*2*f]
-			total := count + n
-			for j := range f {
-				delta := x[j] - m[j]
-				m[j] += delta * (n / total)
-				m2[j] += x[f+j] + delta*delta*(count*n/total)
-			}
-			count = total
-		}
-		for j := range f {
-			mean[v*f+j] = T(m[j])
-			variance[v*f+j] = T(m2[j] / max(count, 1))
-		}
-	}
 }
 
 type ginNormTask[T float] ginState[T]
@@ -332,54 +219,17 @@ func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	if g.DX != nil {
 		s.dx = e.data(g.DX)
 	}
-	// Means for the workers, and then k1, k2 and k3, in rows for each view.
 	f := s.out
-	views := l.Views.Len() - 1
-	mean, variance, gamma := e.data(l.Mean), e.data(l.Var), e.data(l.Gamma)
-	s.coef = aligned(s.coef, views*3*f)
-	for v := range views {
-		copy(s.coef[3*v*f:][:f], mean[s.statistics(v):][:f])
-	}
+	s.mean = e.data(l.Mean)
 	s.partial = aligned(s.partial, len(s.blocks)*2*f)
 	e.pool.do((*ginReduceTask[T])(s), len(s.blocks), 1)
-
-	dGamma, dBeta := e.data(g.Gamma), e.data(g.Beta)
-	clear(dGamma)
-	clear(dBeta)
-	s.sumDY, s.projDY = grow(s.sumDY, f), grow(s.projDY, f)
-	at := 0
-	for v := range views {
-		clear(s.sumDY)
-		clear(s.projDY)
-		for ; at < len(s.blocks) && s.blocks[at].view == v; at++ {
-			p := s.partial[at*2*f:][:2*f]
-			for j := range f {
-				s.sumDY[j] += float64(p[j])
-				s.projDY[j] += float64(p[f+j])
-			}
-		}
-		n := float64(l.Views.Host[v+1] - l.Views.Host[v])
-		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
-		for j := range f {
-			st := s.statistics(v) + j
-			rstd := 1 / math.Sqrt(float64(variance[st])+l.Eps)
-			dGamma[j] += T(s.projDY[j] * rstd)
-			dBeta[j] += T(s.sumDY[j])
-			a := float64(gamma[j]) * rstd
-			k1[j], k2[j], k3[j] = T(a), 0, 0
-			if !s.running && n > 0 {
-				c := -a * rstd * rstd * s.projDY[j] / n
-				k3[j] = T(c)
-				k2[j] = T(-a*s.sumDY[j]/n - c*float64(mean[st]))
-			}
-		}
-	}
+	s.normGradients(e.data(g.Gamma), e.data(g.Beta), e.data(l.Gamma), s.mean, e.data(l.Var), l.Eps, 2*f)
 
 	size := s.gradients()
 	s.partial = aligned(s.partial, len(s.blocks)*size)
 	e.pool.do((*ginBackwardTask[T])(s), len(s.blocks), 1)
 	if s.dx != nil {
-		clear(s.dx[int(s.graphs[len(s.graphs)-1])*s.in:])
+		clear(s.dx[s.nodes()*s.in:])
 	}
 	total := s.mergeRows(size)
 	for _, t := range [4]*tensor.Tensor{g.W1, g.B1, g.W2, g.B2} {
@@ -407,7 +257,7 @@ func (t *ginReduceTask[T]) run(lo, hi int) {
 func (s *ginState[T]) reduce(i int, w *ginScratch[T]) {
 	b, f := s.blocks[i], s.out
 	sum, proj := s.partial[i*2*f:][:f], s.partial[(i*2+1)*f:][:f]
-	mean := s.coef[3*b.view*f:][:f]
+	mean := s.of(b.view, s.mean, f)
 	if s.dy != nil {
 		dy := s.dy[b.lo*f : b.hi*f]
 		w.d = aligned(w.d, len(dy))
@@ -485,7 +335,7 @@ func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 
 // normBackward sets d to the gradient of h2 through batch norm and readout,
 // k1·dy + k2 + k3·h2, with dpooled a part of dy.
-func (s *ginState[T]) normBackward(b ginBlock, d, k []T) {
+func (s *ginState[T]) normBackward(b graphBlock, d, k []T) {
 	f := s.out
 	k1, k2, k3 := s.coef[3*b.view*f:][:f], s.coef[(3*b.view+1)*f:][:f], s.coef[(3*b.view+2)*f:][:f]
 	if s.dpooled == nil {
@@ -505,20 +355,6 @@ func (s *ginState[T]) normBackward(b ginBlock, d, k []T) {
 		} else {
 			simd.AffineRow(dst, s.h2[lo:hi], k3, k)
 		}
-	}
-}
-
-// local sets ptr and adj to the rows of the block, with its first node as 0.
-func (w *ginScratch[T]) local(ptr, adj []int32, b ginBlock) {
-	first := ptr[b.lo]
-	adj = adj[first:ptr[b.hi]]
-	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, len(adj))
-	for i, p := range ptr[b.lo : b.hi+1] {
-		w.ptr[i] = p - first
-	}
-	lo := int32(b.lo)
-	for k, j := range adj {
-		w.adj[k] = j - lo
 	}
 }
 

@@ -1,0 +1,193 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/specmatch/specmatch/backend/cpu/simd"
+)
+
+// This file is what the fused layers share. Graphs are closed under message
+// passing, so a layer can be computed block by block of whole graphs, each in one
+// go while it is in cache; only batch norm needs the sums over all blocks of a
+// view.
+//
+// Blocks depend on the graphs only, each is computed by one worker, and what
+// they contribute to a sum is kept apart and added in the order of the blocks:
+// equal bits for any number of workers.
+
+// graphBlock is the graphs g0..g1-1 of one view, which are the nodes lo..hi-1.
+type graphBlock struct{ g0, g1, lo, hi, view int }
+
+// graphBlocks is a batch in blocks, and the batch norm of a layer on them.
+type graphBlocks[T float] struct {
+	graphs, views []int32 // delimit the nodes of the graphs and of the views
+	blocks        []graphBlock
+	running       bool      // whether batch norm takes running statistics
+	moments       []float64 // [blocks × 2F]: mean and squared deviations
+	coef          []T       // rows of F numbers for each view: the affine maps of batch norm
+	partial       []T       // [blocks × …]: contributions to the gradients
+	total         []T
+	sum, proj     []float64
+}
+
+// aligned is grow for memory that vectors run over.
+func aligned[T float](s []T, n int) []T {
+	if cap(s) < n {
+		return alignedSlice[T](n + n/2)[:n]
+	}
+	return s[:n]
+}
+
+// cut cuts the graphs into blocks of about rows nodes. A graph that is larger is
+// a block by itself.
+func (s *graphBlocks[T]) cut(views []int32, rows int) {
+	s.views, s.blocks = views, s.blocks[:0]
+	view := 0
+	for g := 0; g < len(s.graphs)-1; {
+		lo := int(s.graphs[g])
+		for view+2 < len(views) && int(views[view+1]) <= lo {
+			view++
+		}
+		end := min(int(views[view+1]), lo+rows)
+		b := graphBlock{g0: g, g1: g + 1, lo: lo, hi: int(s.graphs[g+1]), view: view}
+		for b.g1 < len(s.graphs)-1 && int(s.graphs[b.g1+1]) <= end {
+			b.g1++
+			b.hi = int(s.graphs[b.g1])
+		}
+		s.blocks = append(s.blocks, b)
+		g = b.g1
+	}
+}
+
+// nodes returns the number of nodes; rows behind them are padding.
+func (s *graphBlocks[T]) nodes() int { return int(s.graphs[len(s.graphs)-1]) }
+
+// mergeRows returns the sums of the columns of the partial results [blocks×n].
+func (s *graphBlocks[T]) mergeRows(n int) []T {
+	s.total = aligned(s.total, n)
+	simd.ColSums(s.total, s.partial[:len(s.blocks)*n])
+	return s.total
+}
+
+// setMoments sets the moments of block i, whose rows are x. mean comes in as the
+// columns' sums; squares is scratch.
+func (s *graphBlocks[T]) setMoments(i int, x, mean, squares []T) {
+	f := len(mean)
+	simd.Scale(mean, 1/T(s.blocks[i].hi-s.blocks[i].lo), mean)
+	simd.ColSquares(squares, x, mean)
+	moments := s.moments[i*2*f : (i+1)*2*f]
+	for j := range f {
+		moments[j], moments[f+j] = float64(mean[j]), float64(squares[j])
+	}
+}
+
+// statistics merges the moments of the blocks into the means and biased variances
+// [V×F] of the views, block after block (Chan, Golub and LeVeque 1983), in float64.
+func (s *graphBlocks[T]) statistics(mean, variance []T, f int) {
+	s.sum, s.proj = grow(s.sum, f), grow(s.proj, f)
+	m, m2 := s.sum, s.proj
+	at := 0
+	for v := range len(s.views) - 1 {
+		clear(m)
+		clear(m2)
+		count := 0.0
+		for ; at < len(s.blocks) && s.blocks[at].view == v; at++ {
+			n := float64(s.blocks[at].hi - s.blocks[at].lo)
+			if n == 0 {
+				continue
+			}
+			x := s.moments[at*2*f : (at+1)*2*f]
+			total := count + n
+			for j := range f {
+				delta := x[j] - m[j]
+				m[j] += delta * (n / total)
+				m2[j] += x[f+j] + delta*delta*(count*n/total)
+			}
+			count = total
+		}
+		for j := range f {
+			mean[v*f+j] = T(m[j])
+			variance[v*f+j] = T(m2[j] / max(count, 1))
+		}
+	}
+}
+
+// of returns the row of a view's statistics.
+func (s *graphBlocks[T]) of(view int, statistics []T, f int) []T {
+	if s.running {
+		view = 0
+	}
+	return statistics[view*f : (view+1)*f]
+}
+
+// affine sets coef to two rows for each view, scale and shift: batch norm is
+// scale·x + shift.
+func (s *graphBlocks[T]) affine(gamma, beta, mean, variance []T, eps float64) {
+	f := len(gamma)
+	views := len(s.views) - 1
+	s.coef = aligned(s.coef, views*2*f)
+	for v := range views {
+		mu, sigma2 := s.of(v, mean, f), s.of(v, variance, f)
+		scale, shift := s.coef[2*v*f:][:f], s.coef[(2*v+1)*f:][:f]
+		for j := range f {
+			k := float64(gamma[j]) / math.Sqrt(float64(sigma2[j])+eps)
+			scale[j] = T(k)
+			shift[j] = T(float64(beta[j]) - k*float64(mu[j]))
+		}
+	}
+}
+
+// normGradients takes Σdy and Σdy∘(x-μ) from the front of every block's partial
+// results, which are stride apart. It computes the gradients of γ and β, and sets
+// coef to three rows for each view: dx = k1·dy + k2 + k3·x.
+func (s *graphBlocks[T]) normGradients(dGamma, dBeta, gamma, mean, variance []T, eps float64, stride int) {
+	f := len(gamma)
+	s.coef = aligned(s.coef, (len(s.views)-1)*3*f)
+	clear(dGamma)
+	clear(dBeta)
+	s.sum, s.proj = grow(s.sum, f), grow(s.proj, f)
+	at := 0
+	for v := range len(s.views) - 1 {
+		clear(s.sum)
+		clear(s.proj)
+		for ; at < len(s.blocks) && s.blocks[at].view == v; at++ {
+			p := s.partial[at*stride:][:2*f]
+			for j := range f {
+				s.sum[j] += float64(p[j])
+				s.proj[j] += float64(p[f+j])
+			}
+		}
+		n := float64(s.views[v+1] - s.views[v])
+		mu, sigma2 := s.of(v, mean, f), s.of(v, variance, f)
+		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
+		for j := range f {
+			rstd := 1 / math.Sqrt(float64(sigma2[j])+eps)
+			dGamma[j] += T(s.proj[j] * rstd)
+			dBeta[j] += T(s.sum[j])
+			a := float64(gamma[j]) * rstd
+			k1[j], k2[j], k3[j] = T(a), 0, 0
+			if !s.running && n > 0 {
+				c := -a * rstd * rstd * s.proj[j] / n
+				k3[j] = T(c)
+				k2[j] = T(-a*s.sum[j]/n - c*float64(mu[j]))
+			}
+		}
+	}
+}
+
+// blockRows are the rows of a sparse matrix that belong to a block.
+type blockRows struct{ ptr, adj []int32 }
+
+// local sets them, with the first node of the block as 0.
+func (w *blockRows) local(ptr, adj []int32, b graphBlock) {
+	first := ptr[b.lo]
+	adj = adj[first:ptr[b.hi]]
+	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, len(adj))
+	for i, p := range ptr[b.lo : b.hi+1] {
+		w.ptr[i] = p - first
+	}
+	lo := int32(b.lo)
+	for k, j := range adj {
+		w.adj[k] = j - lo
+	}
+}
