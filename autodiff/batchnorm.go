@@ -28,7 +28,7 @@ func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y 
 	t := x.tape
 	be := t.be
 	n, f, g := x.Rows(), x.Cols(), groups.Len()-1
-	inv := t.inverseCounts(groups).value
+	inv := x.inverseCounts(groups)
 
 	xhat, out, full := t.Alloc(n, f), t.Alloc(n, f), be.Alloc(n, f)
 	mean, variance, rstd := t.Alloc(g, f), t.Alloc(g, f), t.Alloc(g, f)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -171,6 +172,10 @@ var table = []row{
 		y, _, _ := in[0].BatchNormReLU(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
 		return y
 	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
+	{"GatherRowsOf", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		members := &backend.CSR{Rows: in[0].Rows(), Cols: 4, Ptr: t.Indices(append([]int32{0, 1, 1}, slices.Repeat([]int32{4}, in[0].Rows()-2)...)), Col: t.Indices([]int32{1, 0, 2, 3})}
+		return in[0].GatherRowsOf(t.Indices([]int32{2, 0, 2, 2}), members).Square()
+	}, one([2]int{3, 1}, [2]int{4, 5}, [2]int{7, 2}), nil},
 }
 
 // noGradient lists the methods of Var that are not differentiable operators.

@@ -152,19 +152,23 @@ func (x *Var) SegmentExpand(ptr *backend.Indices) *Var {
 // SegmentMean returns row g of y [G×F] = the mean of x_i over segment g; an
 // empty segment gives zeros.
 func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
-	return x.SegmentSum(ptr).MulCol(x.tape.inverseCounts(ptr))
+	return x.SegmentSum(ptr).MulCol(x.tape.Const(x.inverseCounts(ptr)))
 }
 
-// inverseCounts returns the column [G×1] of 1/size of every segment, 0 for an
-// empty one.
-func (t *Tape) inverseCounts(ptr *backend.Indices) *Var {
-	inv := make([]float64, ptr.Len()-1)
-	for g := range inv {
-		if n := ptr.Host[g+1] - ptr.Host[g]; n > 0 {
-			inv[g] = 1 / float64(n)
-		}
-	}
-	return t.Matrix(len(inv), 1, inv)
+// inverseCounts returns the column [G×1] of 1/size of every segment of the rows of
+// x, 1 for an empty one. The engine counts, so that a recorded step sees the sizes
+// of the batch that it is replayed on.
+func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
+	t := x.tape
+	ones, one, inv := t.be.Alloc(x.Rows(), 1), t.be.Alloc(1, 1), t.Alloc(ptr.Len()-1, 1)
+	t.be.Fill(ones, 1)
+	t.be.Fill(one, 1)
+	t.be.SegmentSum(inv, ptr, ones)
+	t.be.BinaryScalar(inv, backend.Max, inv, one)
+	t.be.Unary(inv, backend.Reciprocal, inv)
+	t.be.Free(ones)
+	t.be.Free(one)
+	return inv
 }
 
 // UpperQuantile returns the q-quantile [1×1] of the strict upper triangle of a

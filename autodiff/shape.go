@@ -101,11 +101,23 @@ func (x *Var) FillDiagonal(v float64) *Var {
 func (x *Var) GatherRows(idx []int32) *Var {
 	t := x.tape
 	checkIndices("GatherRows", idx, x.Rows())
-	out := t.Alloc(len(idx), x.Cols())
-	t.be.GatherRows(out, x.value, t.Indices(idx))
+	return x.gatherRows(t.Indices(idx), func() *backend.CSR { return t.members(idx, x.Rows()) })
+}
+
+// GatherRowsOf is GatherRows with indices that the engine has already, as a
+// recorded step needs, and their transpose without values: row i of members lists
+// the k with idx[k] = i. They are not checked.
+func (x *Var) GatherRowsOf(idx *backend.Indices, members *backend.CSR) *Var {
+	return x.gatherRows(idx, func() *backend.CSR { return members })
+}
+
+func (x *Var) gatherRows(idx *backend.Indices, members func() *backend.CSR) *Var {
+	t := x.tape
+	out := t.Alloc(idx.Len(), x.Cols())
+	t.be.GatherRows(out, x.value, idx)
 	return t.Record("GatherRows", out, func(dy *tensor.Tensor) {
 		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.sumRows(dx, dy, idx)
+		t.be.SpMM(dx, members(), dy, 0)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -120,7 +132,7 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 		tensor.Mismatch("autodiff: ScatterAddRows", fmt.Sprintf("%d indices for the rows", len(idx)), x.value)
 	}
 	out := t.Alloc(n, x.Cols())
-	t.sumRows(out, x.value, idx)
+	t.be.SpMM(out, t.members(idx, n), x.value, 0)
 	return t.Record("ScatterAddRows", out, func(dy *tensor.Tensor) {
 		dx := t.be.Alloc(x.Rows(), x.Cols())
 		t.be.GatherRows(dx, dy, t.Indices(idx))
@@ -128,24 +140,12 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 	}, x)
 }
 
-// sumRows sets dst_i = Σ src_k over idx[k] = i. A scatter would need atomics to
-// be parallel; summing by a CSR of the inverse is parallel over rows and always
+// members lists, for every i below n, the k with idx[k] = i. A scatter would need
+// atomics to be parallel; a sum by this matrix is parallel over rows and always
 // adds in the same order.
-func (t *Tape) sumRows(dst, src *tensor.Tensor, idx []int32) {
-	ptr := make([]int32, dst.Rows+1)
-	for _, i := range idx {
-		ptr[i+1]++
-	}
-	for i := range dst.Rows {
-		ptr[i+1] += ptr[i]
-	}
-	pos := make([]int32, len(idx))
-	next := append([]int32(nil), ptr...)
-	for k, i := range idx {
-		pos[next[i]] = int32(k)
-		next[i]++
-	}
-	t.be.SpMM(dst, &backend.CSR{Rows: dst.Rows, Cols: src.Rows, Ptr: t.Indices(ptr), Col: t.Indices(pos)}, src, 0)
+func (t *Tape) members(idx []int32, n int) *backend.CSR {
+	ptr, at := backend.Members(nil, nil, idx, n)
+	return &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(at)}
 }
 
 func checkIndices(op string, idx []int32, n int) {

@@ -36,7 +36,7 @@ type Batch struct {
 	normalized *autodiff.Sparse
 	viewGraphs *backend.Indices
 	edges      *autodiff.Var // of the last call of EdgeCounts or EdgeBitCounts
-	edgesOf    string        // what it was called with
+	edgesOf    string        // name of the labels that it was called for
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch that was never told
@@ -131,22 +131,37 @@ func (b *Batch) Normalized() *autodiff.Sparse {
 // EdgeCounts is the matrix [N×Width] of [graph.Batch.EdgeCounts], made at the
 // first call: the layers of an encoder share it.
 func (b *Batch) EdgeCounts(c graph.EdgeColumns) *autodiff.Var {
-	return b.edgeCounts(fmt.Sprint(c), c.Width(), func() []float32 { return b.Host.EdgeCounts(c) })
+	return b.edgeCounts(columnLabels(c))
 }
 
 // EdgeBitCounts is the matrix [N×(bits+1)] of [graph.Batch.EdgeBitCounts], made
 // at the first call.
 func (b *Batch) EdgeBitCounts(bits int, loop int32) *autodiff.Var {
-	return b.edgeCounts(fmt.Sprint(bits, loop), bits+1, func() []float32 { return b.Host.EdgeBitCounts(bits, loop) })
+	return b.edgeCounts(bitLabels(bits, loop))
 }
 
-func (b *Batch) edgeCounts(of string, width int, counts func() []float32) *autodiff.Var {
-	if b.edges == nil || b.edgesOf != of {
-		x := b.tape.Alloc(b.Host.Nodes(), width)
-		b.tape.Backend().Upload32(x, counts())
-		b.edges, b.edgesOf = b.tape.Const(x), of
+func (b *Batch) edgeCounts(l edgeLabels) *autodiff.Var {
+	if b.edges == nil || b.edgesOf != l.name {
+		x := b.tape.Alloc(b.Host.Nodes(), l.width)
+		b.tape.Backend().Upload32(x, l.counts(b.Host))
+		b.edges, b.edgesOf = b.tape.Const(x), l.name
 	}
 	return b.edges
+}
+
+// edgeLabels is a meaning of edge labels, with the matrix [N×width] of its counts.
+type edgeLabels struct {
+	name   string
+	width  int
+	counts func(b *graph.Batch) []float32
+}
+
+func columnLabels(c graph.EdgeColumns) edgeLabels {
+	return edgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 { return b.EdgeCounts(c) }}
+}
+
+func bitLabels(bits int, loop int32) edgeLabels {
+	return edgeLabels{fmt.Sprint(bits, loop), bits + 1, func(b *graph.Batch) []float32 { return b.EdgeBitCounts(bits, loop) }}
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

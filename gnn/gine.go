@@ -105,7 +105,9 @@ type ChemGIN struct {
 	Norms           []*nn.BatchNorm
 	Drops           []*nn.Dropout
 
-	atom, chirality []int32 // of every category of nodes
+	// categories has two ones in the row of every category of nodes: for its atom,
+	// and behind all atoms for its tag.
+	categories *autodiff.Sparse
 }
 
 // NewChemGIN returns an encoder with Xavier-uniform tables and PyTorch's default
@@ -124,8 +126,19 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
 	}
-	for k := range int32(AtomTypes * ChiralityTags) {
-		g.atom, g.chirality = append(g.atom, k/ChiralityTags), append(g.chirality, k%ChiralityTags)
+	const categories, columns = AtomTypes * ChiralityTags, AtomTypes + ChiralityTags
+	ptr, col := []int32{0}, []int32(nil)
+	for k := range int32(categories) {
+		col = append(col, k/ChiralityTags, AtomTypes+k%ChiralityTags)
+		ptr = append(ptr, int32(len(col)))
+	}
+	back, at := backend.Members(nil, nil, col, columns)
+	for k := range at { // two entries a row
+		at[k] /= 2
+	}
+	g.categories = &autodiff.Sparse{
+		A: &backend.CSR{Rows: categories, Cols: columns, Ptr: be.Indices(ptr), Col: be.Indices(col)},
+		T: &backend.CSR{Rows: columns, Cols: categories, Ptr: be.Indices(back), Col: be.Indices(at)},
 	}
 	return g
 }
@@ -140,8 +153,8 @@ func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 
 // Nodes returns the features [N×Width] of the nodes after the last layer.
 func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	x := b.embedded("ChemGIN", len(g.atom), func() *autodiff.Var {
-		return g.Atom.Forward(b.tape, g.atom).Add(g.Chirality.Forward(b.tape, g.chirality))
+	x := b.embedded("ChemGIN", g.categories.A.Rows, func() *autodiff.Var {
+		return autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
 	})
 	for l, conv := range g.Convs {
 		norm := g.Norms[l].ForwardReLU
@@ -159,6 +172,9 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 func (b *Batch) embedded(encoder string, categories int, table func() *autodiff.Var) *autodiff.Var {
 	if x := &b.Host.X; x.Width != categories || !x.OneHot() {
 		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)", encoder, categories, x.Width, x.OneHot()))
+	}
+	if b.members != nil {
+		return table().GatherRowsOf(b.category, b.members)
 	}
 	return table().GatherRows(b.Host.X.Category)
 }

@@ -25,17 +25,27 @@ type Inputs struct {
 	x       *tensor.Tensor
 	normal  [2]*tensor.Tensor // values of Normalized and of its transpose, if wanted
 	values  [2][]float64
+	labels  edgeLabels
+	edges   *tensor.Tensor // their counts, if wanted
 }
 
 // NewInputs makes room for batches like b of the given numbers of nodes and of
 // entries of Adj, and loads b; e is the encoder that is to read them.
 func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, e any) *Inputs {
 	in := &Inputs{be: be, nodes: nodes, entries: entries}
-	if _, ok := e.(*ResGCN); ok {
+	switch e := e.(type) {
+	case *ResGCN:
 		in.normal[0] = be.Alloc(entries+nodes, 1)
 		if in.normal[1] = in.normal[0]; b.Asymmetric {
 			in.normal[1] = be.Alloc(entries+nodes, 1)
 		}
+	case *ChemGIN:
+		in.labels = columnLabels(e.Convs[0].Columns)
+	case *BioGIN:
+		in.labels = bitLabels(EdgeBits, EdgeSelfLoop)
+	}
+	if in.labels.width > 0 {
+		in.edges = be.Alloc(nodes, in.labels.width)
 	}
 	in.fill(b)
 	in.indices = be.IndexBlock(in.hosts)
@@ -55,6 +65,9 @@ func (in *Inputs) upload() {
 		if t != nil && (k == 0 || in.host.Asymmetric) {
 			in.be.Upload(t, in.values[k])
 		}
+	}
+	if in.edges != nil {
+		in.be.Upload32(in.edges, in.labels.counts(&in.host))
 	}
 }
 
@@ -149,6 +162,9 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 			b.normalized.T = take(in.normal[1])
 		}
 	}
+	if in.edges != nil {
+		b.edges, b.edgesOf = t.Const(in.edges), in.labels.name
+	}
 	if in.x != nil {
 		b.x = t.Const(in.x)
 	} else {
@@ -166,10 +182,10 @@ func (in *Inputs) Close() {
 	if in.normal[1] != in.normal[0] {
 		in.be.Free(in.normal[1])
 	}
-	for _, t := range []*tensor.Tensor{in.x, in.normal[0]} {
+	for _, t := range []*tensor.Tensor{in.x, in.normal[0], in.edges} {
 		if t != nil {
 			in.be.Free(t)
 		}
 	}
-	in.indices, in.x, in.normal = nil, nil, [2]*tensor.Tensor{}
+	in.indices, in.x, in.normal, in.edges = nil, nil, [2]*tensor.Tensor{}, nil
 }

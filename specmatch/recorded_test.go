@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -139,51 +140,96 @@ func TestRecordedIsStep(t *testing.T) {
 	}
 }
 
-// TestRecordedResGCN does the same for the encoder with the normalised
-// adjacency and batch norm of its own.
-func TestRecordedResGCN(t *testing.T) {
-	for _, directed := range []bool{false, true} {
-		onRecording(t, func(t *testing.T, open func() backend.Backend) {
-			be := open()
-			tol := 1e-9
-			if be.Precision() == tensor.Float32 {
-				tol = 2e-3
-			}
-			model := func() *specmatch.Model {
-				rng := newRand(3)
-				return specmatch.NewModel(be, gnn.NewResGCN(be, gnn.ResGCNConfig{In: labels, Hidden: 6, Layers: 2, Residual: true}, rng), rng)
-			}
-			bs := recordedBatches(false)
-			for _, b := range bs {
-				b.Asymmetric = directed
-			}
-			o := objective(0.03)
-			if directed {
-				o.Contrast.Variant = specmatch.CrossView
-			}
-			eager := specmatch.NewTrainer(be, model(), o, 0.01)
-			for _, b := range bs {
-				if _, err := eager.Step(b, false); err != nil {
-					t.Fatal(err)
-				}
-			}
-			tr := specmatch.NewTrainer(be, model(), o, 0.01)
-			before := be.InUse()
-			r := recorded(t, tr)
-			trainRecorded(t, r, bs)
-			want := append(weights(eager.Model), runningStatistics(be, eager.Model)...)
-			for k, v := range append(weights(tr.Model), runningStatistics(be, tr.Model)...) {
-				if !(math.Abs(v-want[k]) <= tol*max(1, math.Abs(want[k]))) {
-					t.Errorf("number %d is %v, want %v", k, v, want[k])
-				}
-			}
-			if err := r.Close(); err != nil {
-				t.Error(err)
-			}
-			if n := be.InUse() - before; n != 0 {
-				t.Errorf("%d bytes in use after Close", n)
-			}
-		})
+// encoders are those whose steps are recorded, small, and what makes a batch of
+// recordedBatches one that they take.
+var encoders = []struct {
+	name string
+	new  func(be backend.Backend, rng *rand.Rand) specmatch.Encoder
+	take func(b *graph.Batch)
+}{
+	{"GIN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		return gnn.NewGIN(be, gnn.GINConfig{In: labels, Hidden: 6, Layers: 2}, rng)
+	}, func(*graph.Batch) {}},
+	{"ResGCN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		return gnn.NewResGCN(be, gnn.ResGCNConfig{In: labels, Hidden: 6, Layers: 2, Residual: true}, rng)
+	}, func(*graph.Batch) {}},
+	{"ChemGIN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2}, rng)
+	}, func(b *graph.Batch) { relabel(b, gnn.AtomTypes*gnn.ChiralityTags, gnn.BondTypes*gnn.BondDirections) }},
+	{"ChemGIN with dropout", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2, Dropout: 0.3}, rng)
+	}, func(b *graph.Batch) { relabel(b, gnn.AtomTypes*gnn.ChiralityTags, gnn.BondTypes*gnn.BondDirections) }},
+	{"BioGIN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 6, Layers: 2}, rng)
+	}, func(b *graph.Batch) { relabel(b, gnn.NodeFlags, 1<<gnn.EdgeBits) }},
+}
+
+// relabel gives a batch so many categories of nodes, and labels of edges, which
+// depend on where they are.
+func relabel(b *graph.Batch, categories int, edges int32) {
+	b.X.Width = categories
+	for i, c := range b.X.Category {
+		b.X.Category[i] = (c*17 + int32(i%5)) % int32(categories)
+	}
+	b.EdgeLabel = make([]int32, len(b.Adj))
+	for k := range b.EdgeLabel {
+		b.EdgeLabel[k] = int32(k*k) % edges
+	}
+}
+
+// TestRecordedEncoders does the same for the other encoders. With dropout the
+// padding takes random numbers, and steps are others.
+func TestRecordedEncoders(t *testing.T) {
+	for _, e := range encoders[1:] {
+		if strings.Contains(e.name, "dropout") {
+			continue
+		}
+		for _, directed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, directed %v", e.name, directed), func(t *testing.T) {
+				onRecording(t, func(t *testing.T, open func() backend.Backend) {
+					be := open()
+					tol := 1e-9
+					if be.Precision() == tensor.Float32 {
+						tol = 2e-3
+					}
+					model := func() *specmatch.Model {
+						rng := newRand(3)
+						return specmatch.NewModel(be, e.new(be, rng), rng)
+					}
+					bs := recordedBatches(false)
+					for _, b := range bs {
+						e.take(b)
+						b.Asymmetric = directed
+					}
+					o := objective(0.03)
+					if directed {
+						o.Contrast.Variant = specmatch.CrossView
+					}
+					eager := specmatch.NewTrainer(be, model(), o, 0.01)
+					for _, b := range bs {
+						if _, err := eager.Step(b, false); err != nil {
+							t.Fatal(err)
+						}
+					}
+					tr := specmatch.NewTrainer(be, model(), o, 0.01)
+					before := be.InUse()
+					r := recorded(t, tr)
+					trainRecorded(t, r, bs)
+					want := append(weights(eager.Model), runningStatistics(be, eager.Model)...)
+					for k, v := range append(weights(tr.Model), runningStatistics(be, tr.Model)...) {
+						if !(math.Abs(v-want[k]) <= tol*max(1, math.Abs(want[k]))) {
+							t.Errorf("number %d is %v, want %v", k, v, want[k])
+						}
+					}
+					if err := r.Close(); err != nil {
+						t.Error(err)
+					}
+					if n := be.InUse() - before; n != 0 {
+						t.Errorf("%d bytes in use after Close", n)
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -191,34 +237,39 @@ func TestRecordedResGCN(t *testing.T) {
 // the first time on the same padded batch.
 func TestReplayIsStep(t *testing.T) {
 	onRecording(t, func(t *testing.T, open func() backend.Backend) {
-		train := func(fresh bool) (*specmatch.Model, []specmatch.Stats) {
-			be := open()
-			tr := specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01)
-			r := recorded(t, tr)
-			var all []specmatch.Stats
-			for _, b := range recordedBatches(false) {
-				all = append(all, trainRecorded(t, r, []*graph.Batch{b})...)
-				if fresh { // so the next step is not a replay
-					if err := r.Close(); err != nil {
-						t.Fatal(err)
+		for _, e := range encoders {
+			t.Run(e.name, func(t *testing.T) {
+				train := func(fresh bool) (*specmatch.Model, []specmatch.Stats) {
+					be, rng := open(), newRand(1)
+					tr := specmatch.NewTrainer(be, specmatch.NewModel(be, e.new(be, rng), rng), objective(0.03), 0.01)
+					r := recorded(t, tr)
+					var all []specmatch.Stats
+					for _, b := range recordedBatches(false) {
+						e.take(b)
+						all = append(all, trainRecorded(t, r, []*graph.Batch{b})...)
+						if fresh { // so the next step is not a replay
+							if err := r.Close(); err != nil {
+								t.Fatal(err)
+							}
+							r = recorded(t, tr)
+						}
 					}
-					r = recorded(t, tr)
+					return tr.Model, all
 				}
-			}
-			return tr.Model, all
-		}
-		replayed, got := train(false)
-		run, want := train(true)
-		for k := range want {
-			if got[k].Loss != want[k].Loss {
-				t.Errorf("loss of step %d is %v, want the bits of %v", k, got[k].Loss, want[k].Loss)
-			}
-		}
-		w := weights(run)
-		for k, v := range weights(replayed) {
-			if v != w[k] {
-				t.Fatalf("weight %d is %v, want the bits of %v", k, v, w[k])
-			}
+				replayed, got := train(false)
+				run, want := train(true)
+				for k := range want {
+					if got[k].Loss != want[k].Loss {
+						t.Errorf("loss of step %d is %v, want the bits of %v", k, got[k].Loss, want[k].Loss)
+					}
+				}
+				w := weights(run)
+				for k, v := range weights(replayed) {
+					if v != w[k] {
+						t.Fatalf("weight %d is %v, want the bits of %v", k, v, w[k])
+					}
+				}
+			})
 		}
 	})
 }

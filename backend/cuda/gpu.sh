@@ -154,8 +154,8 @@ times() {
   [ -n "${SPECMATCH_GPU_QUICK:-}" ] && workloads=(unsupervised)
   for workload in "${workloads[@]}"; do
     ours -backend "$engine" -workload $workload
-    [ $workload != transfer ] && ours -backend "$engine" -workload $workload -recorded
-    [ "$engine" = cuda ] && ours -backend cuda-tf32 -workload $workload $([ $workload != transfer ] && echo -recorded)
+    ours -backend "$engine" -workload $workload -recorded
+    [ "$engine" = cuda ] && ours -backend cuda-tf32 -workload $workload -recorded
     for mode in eager compile graph; do
       [ $peer_device = cpu ] && [ $mode != eager ] && continue
       peer --device $peer_device --workload $workload --mode $mode --threads "$(nproc)"

@@ -56,6 +56,7 @@ func TestBenchPrintsJSON(t *testing.T) {
 		{"-steps", "1", "-warmup", "0", "-json", "-recorded"},
 		{"-workload", "semisupervised", "-steps", "1", "-warmup", "0", "-json"},
 		{"-workload", "transfer", "-steps", "1", "-warmup", "0", "-json"},
+		{"-workload", "transfer", "-batch", "4", "-steps", "1", "-warmup", "0", "-json", "-recorded"},
 	} {
 		if testing.Short() && args[0] == "-workload" {
 			continue // seconds a step, or minutes with the race detector

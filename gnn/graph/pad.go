@@ -4,16 +4,20 @@ import "fmt"
 
 // Pad makes dst a copy of b with padding: nodes of no graph behind the last one,
 // without edges and with zero features or category 0, up to the given number of
-// nodes, and room for the given number of entries of Adj. Batches of different
-// sizes become alike so. It panics if b has more.
+// nodes, and room for the given number of entries of Adj, with labels -1 if edges
+// have labels. Batches of different sizes become alike so. It panics if b has more.
 func (b *Batch) Pad(dst *Batch, nodes, entries int) {
-	if b.Nodes() > nodes || len(b.Adj) > entries || len(b.EdgeLabel) > 0 {
-		panic(fmt.Sprintf("graph: Pad: %d nodes and %d entries (%d edge labels) to %d and %d", b.Nodes(), len(b.Adj), len(b.EdgeLabel), nodes, entries))
+	if b.Nodes() > nodes || len(b.Adj) > entries {
+		panic(fmt.Sprintf("graph: Pad: %d nodes and %d entries to %d and %d", b.Nodes(), len(b.Adj), nodes, entries))
 	}
 	dst.GraphPtr = append(dst.GraphPtr[:0], b.GraphPtr...)
 	dst.ViewPtr = append(dst.ViewPtr[:0], b.ViewPtr...)
 	dst.Ptr = extend(append(dst.Ptr[:0], b.Ptr...), nodes+1, int32(len(b.Adj)))
 	dst.Adj = extend(append(dst.Adj[:0], b.Adj...), entries, 0)
+	dst.EdgeLabel = append(dst.EdgeLabel[:0], b.EdgeLabel...)
+	if len(b.EdgeLabel) == len(b.Adj) {
+		dst.EdgeLabel = extend(dst.EdgeLabel, entries, -1)
+	}
 	dst.Asymmetric, dst.Multigraph = b.Asymmetric, b.Multigraph
 	dst.X.Width = b.X.Width
 	if b.X.OneHot() {

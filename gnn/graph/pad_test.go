@@ -32,6 +32,17 @@ func TestPad(t *testing.T) {
 			t.Errorf("the batch itself was changed: %v", err)
 		}
 	}
+	one.EdgeLabel = []int32{5, 5}
+	edgeless := &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 3, Category: []int32{2}}}
+	for _, c := range []struct {
+		g    *graph.Graph
+		want []int32
+	}{{one, []int32{5, 5, -1}}, {edgeless, []int32{-1, -1, -1}}} {
+		graph.Collate(c.g).Pad(&dst, 6, 3)
+		if !slices.Equal(dst.EdgeLabel, c.want) {
+			t.Errorf("labels of edges are %v, want %v", dst.EdgeLabel, c.want)
+		}
+	}
 	for name, size := range map[string][2]int{"nodes": {3, 7}, "entries": {6, 3}} {
 		func() {
 			defer func() {
