@@ -322,6 +322,63 @@ func TestGCNLayerOutputs(t *testing.T) {
 	}
 }
 
+// TestFusedPadding: nodes behind the last graph get and give zeros, a view without
+// nodes has zero statistics, a block without nodes adds nothing, and what earlier
+// batches left in memory reaches nobody.
+func TestFusedPadding(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1") // undefined memory is NaN
+	const f, rows, padding = 64, 1100, 5
+	gaps := views([]*graph.Graph{empty(1, false), empty(1, false), ring(rows, 1), empty(1, false)}, 1, 2, 1)
+	padded := new(graph.Batch)
+	gaps.Pad(padded, rows+padding, len(gaps.Adj))
+	draw := func(seed uint64, rows int) []float64 { return gradcheck.Random(newRand(seed), rows, f).Values }
+	run := func(be backend.Backend, b *graph.Batch, residual bool) (values [][]float64) {
+		tape := autodiff.NewTape(be)
+		defer tape.Reset()
+		batch := gnn.NewBatch(tape, b)
+		v := []*autodiff.Var{
+			tape.Leaf(b.Nodes(), f, draw(1, rows+padding)[:b.Nodes()*f]),
+			tape.Leaf(1, f, draw(2, 1)), tape.Leaf(1, f, draw(3, 1)), tape.Leaf(f, f, draw(4, f)), tape.Leaf(1, f, draw(5, 1)),
+		}
+		y, mean, variance := (&autodiff.GCNLayer{X: v[0], Adj: batch.Normalized(), Residual: residual, Gamma: v[1], Beta: v[2], W: v[3], B: v[4], Eps: 1e-5,
+			Graphs: batch.GraphPtr, Views: tape.Indices([]int32{0, 0, rows, rows})}).Run()
+		statistics := make([]float64, 2*mean.Len())
+		be.Download(statistics[:mean.Len()], mean)
+		be.Download(statistics[mean.Len():], variance)
+		// As behind a readout, nothing comes back to padding.
+		weights := make([]float64, y.Value().Len())
+		copy(weights, draw(6, rows))
+		tape.Backward(y.Dot(tape.Matrix(y.Rows(), f, weights)))
+		values = append(values, statistics, y.Data())
+		for _, v := range v {
+			values = append(values, v.Grad())
+		}
+		return values
+	}
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		for _, residual := range []bool{false, true} {
+			used := cpu.New(p)
+			encode(used, views([]*graph.Graph{ring(1200, f), ring(1300, f)}, 1, 1), resGCN(gnn.ResGCNConfig{In: f, Hidden: f, Layers: 1, Residual: true}), nn.Train)
+			want, got := run(cpu.New(p), gaps, residual), run(used, padded, residual)
+			for k, w := range want {
+				if k == 1 || k == 2 { // y and dx
+					w = append(w, make([]float64, padding*f)...)
+				}
+				for i := range w {
+					if got[k][i] != w[i] {
+						t.Fatalf("%v, residual %v: value %d of kind %d is %v, without padding %v", p, residual, i, k, got[k][i], w[i])
+					}
+				}
+			}
+			for i, v := range want[0] {
+				if view := i / f % 3; view != 1 && v != 0 {
+					t.Errorf("statistics of empty view %d: %v", view, v)
+				}
+			}
+		}
+	}
+}
+
 // TestFusedAllocations: once its shapes have been seen, a layer allocates handles
 // and closures only.
 func TestFusedAllocations(t *testing.T) {
