@@ -13,6 +13,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"runtime"
 	"unsafe"
@@ -213,6 +214,12 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 	if v := cu.Version(); v < oldestDriver {
 		return nil, fmt.Errorf("the NVIDIA driver is of CUDA %d.%d: %w", v/1000, v%1000/10, explain(failure(C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION)))
 	}
+	ptx := kernels.PTX(p)
+	if arch := os.Getenv("SPECMATCH_NVRTC"); arch != "" {
+		if ptx, err = compileKernels(p, arch); err != nil {
+			return nil, err
+		}
+	}
 	d := &device{precision: p, functions: map[string]cu.Function{}}
 	for k := range d.args {
 		d.args[k] = unsafe.Pointer(&d.words[k])
@@ -231,7 +238,7 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 			return err
 		}
-		if d.module, err = cu.LoadData(kernels.PTX(p)); err != nil {
+		if d.module, err = cu.LoadData(ptx); err != nil {
 			return err
 		}
 		if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/backendtest"
+	"github.com/specmatch/specmatch/backend/cuda/kernels"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -216,9 +218,11 @@ func TestCures(t *testing.T) {
 		{"a GPU in use", lib, "STANDIN_FAIL=cuDevicePrimaryCtxRetain=46", []string{"another process has the GPU"}},
 		{"cuBLAS does not start", lib, "STANDIN_FAIL=cublasCreate_v2=1", []string{"cuBLAS status 1"}},
 		{"no cuBLAS", lib, "SPECMATCH_LIBCUBLAS=/nowhere/libcublas.so", []string{"/nowhere/libcublas.so", "cuBLAS was not found", "nvidia-cublas-cu12", "SPECMATCH_LIBCUBLAS"}},
+		{"no NVRTC", lib, "SPECMATCH_NVRTC=compute_80 SPECMATCH_LIBNVRTC=/nowhere/libnvrtc.so", []string{"/nowhere/libnvrtc.so", "SPECMATCH_NVRTC=compute_80", "nvidia-cuda-nvrtc-cu12", "SPECMATCH_LIBNVRTC"}},
+		{"not NVRTC", lib, "SPECMATCH_NVRTC=compute_80 SPECMATCH_LIBNVRTC=libc.so.6", []string{"it is not NVRTC"}},
 		{"not cuBLAS", lib, "SPECMATCH_LIBCUBLAS=libc.so.6", []string{"cuBLAS was not found", "cublasCreate_v2"}},
 	} {
-		out, err := again(t, c.lib, "^TestOpening$", c.env)
+		out, err := again(t, c.lib, "^TestOpening$", strings.Fields(c.env)...)
 		_, message, found := strings.Cut(out, "opening: ")
 		message, _, _ = strings.Cut(message, "\n--- ")
 		if err != nil || !found {
@@ -229,5 +233,31 @@ func TestCures(t *testing.T) {
 				t.Errorf("%s: the error is %q, want something about %q", c.name, message, want)
 			}
 		}
+	}
+}
+
+// TestNVRTC compiles the kernels as SPECMATCH_NVRTC does, which gives the embedded
+// PTX, and opens the engine with them. It needs the compiler of toolkit.sh, named
+// in SPECMATCH_LIBNVRTC.
+func TestNVRTC(t *testing.T) {
+	if os.Getenv("SPECMATCH_LIBNVRTC") == "" {
+		t.Skip("SPECMATCH_LIBNVRTC names no compiler")
+	}
+	calls := regexp.MustCompile(`callseq \d+`) // of the compiler's process, in comments
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		ptx, err := compileKernels(p, "compute_80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if calls.ReplaceAllString(ptx, "") != calls.ReplaceAllString(kernels.PTX(p), "") {
+			t.Errorf("%v: %d bytes of PTX are not the %d that are embedded", p, len(ptx), len(kernels.PTX(p)))
+		}
+	}
+	out, err := again(t, standIn(t), "^TestOpening$", "SPECMATCH_NVRTC=compute_90")
+	if err != nil || !strings.Contains(out, "opening: <nil>") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := compileKernels(tensor.Float32, "compute_1"); err == nil || !strings.Contains(err.Error(), "such as compute_90") {
+		t.Errorf("an architecture that there is not: %v", err)
 	}
 }

@@ -36,6 +36,10 @@
 // error that says what to do. SPECMATCH_LIBCUDA and SPECMATCH_LIBCUBLAS may name
 // the libraries' files where the loader does not find them.
 //
+// With SPECMATCH_NVRTC=compute_90, or another architecture, the kernels are compiled
+// for it when an engine opens, by NVIDIA's libnvrtc (SPECMATCH_LIBNVRTC), in place of
+// the embedded PTX: to measure what that is worth.
+//
 // # Determinism
 //
 // Grids and the trees of reductions depend on shapes only, and no float is added

@@ -15,18 +15,12 @@ package kernels
 import "C"
 
 import (
-	_ "embed"
 	"errors"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/specmatch/specmatch/tensor"
 )
-
-// A change of this file must rebuild the package; Go looks at what is embedded.
-//
-//go:embed kernels.cu
-var _ string
 
 var order atomic.Uint32
 

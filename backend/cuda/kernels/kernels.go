@@ -16,11 +16,16 @@ import (
 //go:generate python3 ptx.py
 
 var (
+	//go:embed kernels.cu
+	source string
 	//go:embed kernels_f32.ptx
 	ptx32 string
 	//go:embed kernels_f64.ptx
 	ptx64 string
 )
+
+// Source returns kernels.cu, for a compiler that defines REAL as float or double.
+func Source() string { return source }
 
 // PTX returns the kernels for elements of precision p.
 func PTX(p tensor.Precision) string {
