@@ -46,7 +46,7 @@ func Open(name string, p tensor.Precision) (Backend, error) {
 		return open(p)
 	}
 	have := strings.Join(Names(), ", ")
-	if name == "cuda" {
+	if strings.HasPrefix(name, "cuda") {
 		return nil, fmt.Errorf("backend %q is not in this build; rebuild with -tags cuda (have: %s)", name, have)
 	}
 	return nil, fmt.Errorf("backend %q is unknown (have: %s)", name, have)

@@ -93,6 +93,7 @@ func Diagnose() []Finding {
 // ends on one thread.
 type device struct {
 	precision tensor.Precision
+	tf32      bool
 	dev       cu.Device
 	ctx       cu.CUContext
 	stream    cu.Stream
@@ -220,7 +221,7 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 			return nil, err
 		}
 	}
-	d := &device{precision: p, functions: map[string]cu.Function{}}
+	d := &device{precision: p, tf32: tf32, functions: map[string]cu.Function{}}
 	for k := range d.args {
 		d.args[k] = unsafe.Pointer(&d.words[k])
 	}
@@ -244,11 +245,7 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {
 			return err
 		}
-		math := C.int(0)
-		if tf32 {
-			math = 1
-		}
-		return blasResult(C.table_blas_start(d.blas, d.cstream(), C.CUdeviceptr(d.workspace), workspaceBytes, math))
+		return blasResult(C.table_blas_start(d.blas, d.cstream(), C.CUdeviceptr(d.workspace), workspaceBytes, C.int(flag(tf32))))
 	})
 	if err != nil {
 		return nil, errors.Join(err, d.close())
@@ -258,7 +255,12 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 
 func (d *device) cstream() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())) }
 
-func (d *device) name() string { return "cuda" }
+func (d *device) name() string {
+	if d.tf32 {
+		return "cuda-tf32"
+	}
+	return "cuda"
+}
 
 func (d *device) alloc(bytes int) (p pointer, err error) {
 	err = d.do(func() error {

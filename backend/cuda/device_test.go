@@ -192,9 +192,12 @@ func TestStandIn(t *testing.T) {
 
 // TestOpening opens the engine and shows how that ends, for TestCures.
 func TestOpening(t *testing.T) {
-	be, err := New(tensor.Float32, TF32())
+	be, err := backend.Open("cuda-tf32", tensor.Float32)
 	if err == nil {
 		err = be.Close()
+		if be.Name() != "cuda-tf32" {
+			t.Errorf("the engine's name is %s", be.Name())
+		}
 	}
 	fmt.Println("opening:", err)
 }

@@ -21,7 +21,7 @@ type dims [3]uint32
 // calls that take part in the stream return before the device has done them and
 // run in the order of the calls. A driver is used from one goroutine at a time.
 type driver interface {
-	// name is the engine's: "cuda".
+	// name is the engine's, as in [backend.Open].
 	name() string
 	// alloc returns device memory, aligned to 256 bytes at least.
 	alloc(bytes int) (pointer, error)

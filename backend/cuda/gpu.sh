@@ -155,7 +155,7 @@ times() {
   for workload in "${workloads[@]}"; do
     ours -backend "$engine" -workload $workload
     ours -backend "$engine" -workload $workload -recorded
-    [ "$engine" = cuda ] && ours -backend cuda-tf32 -workload $workload -recorded
+    [ "$engine" = cuda ] && ours -backend cuda -tf32 -workload $workload -recorded
     for mode in eager compile graph; do
       [ $peer_device = cpu ] && [ $mode != eager ] && continue
       peer --device $peer_device --workload $workload --mode $mode --threads "$(nproc)"
@@ -166,7 +166,7 @@ times() {
   [ -n "${SPECMATCH_GPU_QUICK:-}" ] && rows=300
   ours -backend "$engine" -kernels $rows
   ours -backend "$engine" -kernels $rows -precision float64
-  [ "$engine" = cuda ] && ours -backend cuda-tf32 -kernels $rows
+  [ "$engine" = cuda ] && ours -backend cuda -tf32 -kernels $rows
   python3 - "$results" >> "$report" <<'PYTHON'
 import json, sys
 

@@ -18,6 +18,7 @@ type FlagSet struct {
 	synopsis string
 	examples []string
 	env      map[string]string // flag name → environment variable
+	checks   []func() error    // of flags that depend on one another
 }
 
 // NewFlagSet returns an empty flag set for the experiment of that name. The
@@ -59,6 +60,9 @@ func Var[T any](f *FlagSet, p *T, name string, parse Parser[T], usage string) {
 // command line does not give it. An empty variable counts as none.
 func (f *FlagSet) Env(name, variable string) { f.env[name] = variable }
 
+// Check makes Parse call check last, for flags that depend on one another.
+func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check) }
+
 // Parse parses args, then the environment. For -h it prints help on stdout and
 // returns [flag.ErrHelp]; what it cannot accept is a [UsageError] that names
 // flag and value.
@@ -87,6 +91,11 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 			err = Usagef("invalid value %q for environment variable %s: %w", s, variable, e)
 		}
 	})
+	for _, check := range f.checks {
+		if err == nil {
+			err = check()
+		}
+	}
 	return err
 }
 

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -138,6 +140,26 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestTF32: it names an engine of cuda, and is refused elsewhere.
+func TestTF32(t *testing.T) {
+	c, _, err := parse("-backend", "cuda", "-tf32")
+	if err != nil || c.engine.Backend != "cuda-tf32" {
+		t.Errorf("engine %v, %v", c.engine, err)
+	}
+	if _, err := c.engine.Open(); err == nil || slices.Contains(backend.Names(), "cuda") == strings.Contains(err.Error(), "rebuild with -tags cuda") {
+		t.Errorf("the engine opens with %v", err)
+	}
+	for args, want := range map[string]string{
+		"-tf32":                                  "-tf32 is for -backend cuda; cpu has no such products",
+		"-tf32 -backend cuda -precision float64": "-tf32 is for -precision float32",
+	} {
+		var usage *cli.UsageError
+		if _, _, err := parse(strings.Fields(args)...); !errors.As(err, &usage) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	_, stdout, err := parse("-help")
 	if !errors.Is(err, flag.ErrHelp) {
@@ -158,8 +180,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help lacks %q:\n%s", want, help)
 		}
 	}
-	if got := strings.Count(help, "\tdefault: "); got != 17 {
-		t.Errorf("%d defaults, want 17:\n%s", got, help)
+	if got := strings.Count(help, "\tdefault: "); got != 18 {
+		t.Errorf("%d defaults, want 18:\n%s", got, help)
 	}
 	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help on a broken pipe: %v", err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/backend"
@@ -120,10 +121,11 @@ func (p *Protocol) Register(f *FlagSet) {
 }
 
 // Engine is what to compute with: -backend and -precision, or else the
-// environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION.
+// environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION, and -tf32.
 type Engine struct {
-	Backend   string // "" becomes "cpu"
+	Backend   string // "" becomes "cpu"; with TF32, "cuda" becomes "cuda-tf32"
 	Precision tensor.Precision
+	TF32      bool
 }
 
 // Register implements [Group].
@@ -135,16 +137,27 @@ func (e *Engine) Register(f *FlagSet) {
 	f.Env("backend", "SPECMATCH_BACKEND")
 	Var(f, &e.Precision, "precision", parsePrecision, "floating-point `format` of the engine: float32 or float64")
 	f.Env("precision", "SPECMATCH_PRECISION")
+	f.BoolVar(&e.TF32, "tf32", e.TF32, "let cuda round the inputs of float32 products to 10 bits of fraction, for speed")
+	f.Check(func() error {
+		switch {
+		case !e.TF32:
+		case e.Backend != "cuda":
+			return Usagef("-tf32 is for -backend cuda; %s has no such products", e.Backend)
+		case e.Precision != tensor.Float32:
+			return Usagef("-tf32 is for -precision float32")
+		default:
+			e.Backend = "cuda-tf32"
+		}
+		return nil
+	})
 }
 
 // engines are the choices of -backend: cpu; cuda in any build, for its error says
-// what to do; and the variants of cuda that this build has.
+// what to do; and its emulator where there is one.
 func engines() []string {
 	names := []string{"cpu", "cuda"}
-	for _, name := range backend.Names() {
-		if strings.HasPrefix(name, "cuda-") {
-			names = append(names, name)
-		}
+	if emulator := "cuda-emulator"; slices.Contains(backend.Names(), emulator) {
+		names = append(names, emulator)
 	}
 	return names
 }
