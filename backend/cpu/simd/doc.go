@@ -49,7 +49,7 @@
 // It is Goto's scheme (Goto and van de Geijn 2008) with one difference: A is
 // read where it lies, through two strides, so that Aᵀ·B, the weights' gradient
 // with its 15000-long sums, costs no packing. A tile of C, 14×32 float32 on
-// AVX-512 and 6×16 on AVX2 and NEON, stays in registers for up to 320 steps of k;
+// AVX-512 and 6×16 on AVX2 and NEON, stays in registers for up to 704 steps of k;
 // B is packed into panels as wide as a tile, unless its rows are that short. The
 // rows of C are dealt evenly to tiles of similar height, for which there is a
 // kernel each, so there are no slow edges.
