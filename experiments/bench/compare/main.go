@@ -45,7 +45,7 @@ const minScaling = 1.8
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	peer, peer2, workload, threads, rounds, steps, kernels := "", "", "unsupervised", 1, 5, 60, false
-	flags := cli.NewFlagSet("compare", "Times one training step against another implementation, in turn.", "-peer 'python3 experiments/bench/peer/step.py --layers sparse' -threads 2")
+	flags := cli.NewFlagSet("bench/compare", "Times one training step against another implementation, in turn.", "-peer 'python3 experiments/bench/peer/step.py --layers sparse' -threads 2")
 	cli.Var(flags, &peer, "peer", cli.Text, "`command` of the other implementation, split at blanks")
 	cli.Var(flags, &peer2, "peer2", cli.Text, "`command` of a third")
 	cli.Var(flags, &workload, "workload", cli.Text, "`what` to train, as experiments/bench names it")
