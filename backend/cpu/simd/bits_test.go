@@ -44,10 +44,10 @@ var vectorBits = map[string]uint64{
 	"SpMM":          0x81992896a72eeef3,
 	"SpMM weighted": 0xd4083f317f78aa28,
 	"Adam":          0xf3a5a081640bed2d,
-	"Sgemm NN":      0xbd68aab73f328fd4,
-	"Sgemm NT":      0x2aa61aaa5259e909,
-	"Sgemm TN":      0xcacc3f42790f1269,
-	"Sgemm TT":      0xbeb6f0811546b3a9,
+	"Sgemm NN":      0xa586f1a14f767d41,
+	"Sgemm NT":      0xb2d498e5522f249b,
+	"Sgemm TN":      0x006b2b10c2d93b21,
+	"Sgemm TT":      0x5ee6bb6071cc7984,
 }
 
 // bitsHash is FNV-1a over the bits of s, one NaN being like the other.

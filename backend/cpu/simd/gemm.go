@@ -20,6 +20,9 @@ const (
 	// fast as the tiles take it. Against 320 rows, one block in place of two for
 	// widths around 600 is measured to gain 14 %, and squares of 2048 7 %.
 	kcMax = 704
+	// kcNarrow bounds it where C is no wider than narrow columns: then A and the
+	// few panels fit the first-level cache together, and C is small.
+	kcNarrow, narrow = 320, 64
 	// ncBytes bounds a packed block of B, which streams from the third-level
 	// cache: A is read, and where need be packed, once for every such block.
 	ncBytes = 4 << 20
@@ -118,12 +121,16 @@ func (s rowSplit) run(t, stop int) (rows, end int) {
 // gemm sets C = beta·C + alpha·op(A)·op(B) for checked arguments with m, n, k >
 // 0 and alpha ≠ 0. Element (i, j) is a function of row i of op(A), column j of
 // op(B), its old value and the factors alone: a plain sum in the order of k,
-// restarted at every block of K, whose length depends on k only.
+// restarted at every block of K, whose length depends on n and k only.
 func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	size := int(unsafe.Sizeof(alpha))
 	p := &ws.args
 	width := ts.lanes * ts.nv
-	kBlocks := (k + kcMax - 1) / kcMax
+	longest := kcMax
+	if n <= narrow {
+		longest = kcNarrow
+	}
+	kBlocks := (k + longest - 1) / longest
 	kc := (k + kBlocks - 1) / kBlocks
 	nc := max(width, ncBytes/size/kc/width*width)
 

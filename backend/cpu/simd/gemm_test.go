@@ -216,10 +216,14 @@ func testGemm[T Float](t *testing.T) {
 					check(tr, m, nn, (m+nn)%11)
 				}
 			}
-			for _, k := range []int{0, 1, 2, 3, kcMax - 1, kcMax, kcMax + 1, 2*kcMax - 1, 2 * kcMax, 2*kcMax + 3, 1000} {
+			for _, k := range []int{0, 1, 2, 3, kcNarrow - 1, kcNarrow, kcNarrow + 1, 2*kcNarrow - 1, 2 * kcNarrow, 2*kcNarrow + 3, 1000} {
 				check(tr, 3, 5, k)
 				check(tr, 37, 32, k)
 				check(tr, 30, 45, k)
+			}
+			for _, k := range []int{kcMax - 1, kcMax, kcMax + 1, 2 * kcMax, 2*kcMax + 3} {
+				check(tr, 30, narrow, k)
+				check(tr, 30, narrow+1, k)
 			}
 			check(tr, 301, 70, 129)
 			check(tr, 150, 300, 300)
@@ -251,7 +255,7 @@ func TestGemmFactors(t *testing.T) {
 		for _, tr := range transposes {
 			for _, alpha := range []float32{0, 1, -1, 0.5} {
 				for _, beta := range []float32{0, 1, -1, 0.5} {
-					g := newGemmCase[float32](r, tr[0], tr[1], 15, 37, kcMax+5, 3, 1)
+					g := newGemmCase[float32](r, tr[0], tr[1], 15, narrow+5, kcMax+5, 3, 1)
 					g.alpha, g.beta = alpha, beta
 					g.check(t)
 				}
