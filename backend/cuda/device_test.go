@@ -40,6 +40,18 @@ func TestDevice(t *testing.T) {
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return New(p) })
 }
 
+// TestDeviceEveryKernel is for NVIDIA's sanitizers.
+func TestDeviceEveryKernel(t *testing.T) {
+	onDevice(t)
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		d, err := openDevice(p, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		everyKernel(t, d, p)
+	}
+}
+
 // TestDeviceTraining runs recorded steps on a GPU from goroutines of different
 // threads, and compares the bits with those of steps that are not replayed.
 func TestDeviceTraining(t *testing.T) {

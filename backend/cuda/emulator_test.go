@@ -17,6 +17,13 @@ func TestEmulated(t *testing.T) {
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return open(newEmulator(p), p) })
 }
 
+// TestEmulatedEveryKernel runs every kernel on memory of its own.
+func TestEmulatedEveryKernel(t *testing.T) {
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		everyKernel(t, newEmulator(p), p)
+	}
+}
+
 // TestHubs sums rows of so many neighbours that every group of lanes of a block
 // has a part, in exact numbers.
 func TestHubs(t *testing.T) {

@@ -65,7 +65,7 @@ type buffer struct {
 
 func open(d driver, p tensor.Precision) (*engine, error) {
 	e := &engine{d: d, precision: p, bytes: p.Bytes()}
-	e.heap.alloc = d.alloc
+	e.heap.alloc, e.heap.least = d.alloc, pieceBytes
 	e.main = e.newPool()
 	e.pool = e.main
 	e.poison = backend.Debug()
@@ -95,6 +95,7 @@ func (e *engine) fail(op string, err error) {
 // long as many kernels and waits for the device.
 type heap struct {
 	alloc  func(bytes int) (pointer, error)
+	least  int // bytes of a piece
 	pieces []pointer
 	at     pointer // the rest of the newest piece
 	left   int
@@ -133,7 +134,7 @@ func (h *heap) reserve(bytes int) error {
 	if bytes <= h.left {
 		return nil
 	}
-	n := max(bytes, pieceBytes)
+	n := max(bytes, h.least)
 	p, err := h.alloc(n)
 	if err != nil {
 		return err

@@ -2,16 +2,18 @@
 # Everything that needs a GPU, in one go.
 #
 #	backend/cuda/gpu.sh build DIR        where Go, gcc and cuda.h's wheel can be had
-#	DIR/gpu.sh run REPORT.md [PART]      on the machine with the GPU
+#	DIR/gpu.sh run REPORT.md [PART…]     on the machine with the GPU
 #
 # build puts binaries and scripts into DIR (some 60 MB), which is all that the
-# other machine needs, besides the NVIDIA driver, cuBLAS 12 or 13, and for the
-# comparison python3 with torch and torch_geometric. run checks the engine against
-# the reference in both precisions, alone and under compute-sanitizer, the fused
+# other machine needs, besides the NVIDIA driver, cuBLAS 12 or 13, for the sanitizers
+# compute-sanitizer, and for the comparison python3 with torch and torch_geometric.
+# run checks the engine against the reference in both precisions, the fused
 # operators, the gradients and the recorded steps, trains on CPU and GPU side by
-# side, and times everything beside PyTorch. It writes one Markdown file and fails
-# if a check did. PART is checks or times, where one call cannot take as long as
-# both: some ten minutes each, mostly compute-sanitizer's and PyTorch's.
+# side, runs every kernel under NVIDIA's sanitizers, and times everything beside
+# PyTorch. It writes one Markdown file and fails
+# if a check did. PARTs are checks, sanitizers, and what to time: unsupervised,
+# semisupervised, transfer, kernels. All together take half an hour or more, mostly
+# the sanitizers' and PyTorch's; each should end within ten minutes.
 #
 # SPECMATCH_GPU_ENGINE names another engine and SPECMATCH_GPU_QUICK=1 takes the
 # fewest steps, for a rehearsal without a GPU (build with TAGS=emulate).
@@ -55,6 +57,12 @@ check() {
   fi
 }
 
+# tell ends a part of the report with what failed.
+tell() {
+  cat "$failures" >> "$report"
+  : > "$failures"
+}
+
 # curves PRECISION STEPS TOLERANCE compares the losses of training on both engines.
 curves() {
   for e in cpu "$engine"; do
@@ -71,8 +79,11 @@ PYTHON
 
 run() {
   report=$(realpath "$1")
-  part=${2:-all}
+  shift
   cd "$(dirname "$0")" || exit 1
+  local part known=(checks sanitizers unsupervised semisupervised transfer kernels)
+  for part in "$@"; do [[ " ${known[*]} " = *" $part "* ]] || usage; done
+  [ $# = 0 ] && set -- "${known[@]}"
   engine=${SPECMATCH_GPU_ENGINE:-cuda}
   local test_short=() steps=300 peer_steps=100 curve_steps=(40 200)
   small=()
@@ -101,8 +112,20 @@ run() {
     ./doctor -backend "$engine" 2>&1
     echo '```'
   } > "$report"
-  [ "$part" != times ] && checks
-  [ "$part" != checks ] && times
+  local timed=()
+  for part in "$@"; do
+    case $part in
+    checks | sanitizers) 
+      $part
+      tell
+      ;;
+    *) timed+=("$part") ;;
+    esac
+  done
+  if [ ${#timed[@]} != 0 ]; then
+    times "${timed[@]}"
+    tell
+  fi
   echo "logs are in $tmp" >&2
   exit $failed
 }
@@ -121,16 +144,6 @@ checks() {
   local conformance='^(TestDevice|TestDeviceTraining|TestDeviceShared)$'
   [ "$engine" = cuda-emulator ] && conformance='^TestEmulated$/float32/^(Fill|Gemm|Capture)$'
   check "conformance, both precisions, and bits of replayed steps" ./cuda.test "${test_short[@]}" -test.v -test.run "$conformance"
-  if command -v compute-sanitizer > /dev/null; then
-    for tool in memcheck racecheck; do
-      check "conformance under compute-sanitizer $tool" timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
-        ./cuda.test -test.short -test.v -test.run '^TestDevice$/float32/^(Fill|CopyBlock|Transpose|GatherRows|Unary|Binary|ReduceRows|ColSums|Dot|SegmentSum|SegmentExpand|SpMM|DropoutMask|Adam|Capture)$'
-      check "fused operators under compute-sanitizer $tool" timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
-        ./specmatch.test -test.v -test.run "^TestReplayIsStep$/$engine"
-    done
-  else
-    echo "| compute-sanitizer | not on this machine | |" >> "$report"
-  fi
   check "gradients of every operator, float64" ./autodiff.test -test.v -test.run "^TestGradients$/^$engine\$"
   check "fused rows" ./autodiff.test -test.v -test.run '^TestFusedRows$'
   check "fused layers" ./gnn.test -test.v -test.run '^TestFusedIsComposed$'
@@ -139,100 +152,147 @@ checks() {
   check "loss curves of CPU and GPU, float64" curves float64 "${curve_steps[0]}" 1e-6
   check "loss curves of CPU and GPU, float32" curves float32 "${curve_steps[1]}" 2e-2
   for f in "$tmp"/loss_curves*.log; do echo "| $(basename "$f" .log | tr _ ' ') | $(tail -n 1 "$f") | |" >> "$report"; done
-  cat "$failures" >> "$report"
 }
 
-# times runs ours and PyTorch's in turn, on the machine as it is.
+# sanitizers runs every kernel (everyKernel in every_test.go, which fails if it left
+# one out), and the conformance suite as far as it comes to a part of its kernels.
+sanitizers() {
+  {
+    echo
+    echo "## Sanitizers"
+    echo
+    echo "| check | verdict | time |"
+    echo "| --- | --- | ---: |"
+  } >> "$report"
+  local tool tools=(memcheck racecheck synccheck) every='^TestDeviceEveryKernel$'
+  sanitize() { timeout 120 compute-sanitizer --error-exitcode 9 --print-limit 5 --tool "$@"; }
+  if [ "$engine" = cuda-emulator ]; then
+    tools=(none) every='^TestEmulatedEveryKernel$'
+    sanitize() { "${@:2}"; }
+  elif ! command -v compute-sanitizer > /dev/null; then
+    echo "| compute-sanitizer | not on this machine | |" >> "$report"
+    return
+  fi
+  for tool in "${tools[@]}"; do
+    check "every kernel, $tool" sanitize "$tool" ./cuda.test -test.v -test.run "$every"
+  done
+  [ "$engine" = cuda ] && check "conformance, memcheck" sanitize memcheck ./cuda.test -test.short -test.v \
+    -test.run '^TestDevice$/float32/^(CopyBlock|Transpose|GatherRows|ReduceRows|ColSums|Dot|SegmentSum|SegmentExpand|SpMM|Capture)$'
+  { echo; echo "Under each tool, with their launches:"; echo; grep -h '^launches' "$tmp"/every_kernel*.log | sort -u | sed 's/^launches, /- /'; } >> "$report"
+}
+
+# times PART… runs ours and PyTorch's in turn, on the machine as it is.
 times() {
   local results=$tmp/results
-  ours() { echo "ours $*" >&2; ./bench "${small[@]}" -json -steps "$steps" -warmup "$((steps / 10))" "$@" >> "$results" 2>> "$tmp/bench.log" || echo "$* failed" >> "$failures"; }
-  peer() { echo "peer $*" >&2; timeout 400 python3 step.py --steps "$peer_steps" "$@" 2>> "$tmp/peer.log" | tail -n 1 >> "$results"; }
+  ours() { echo "ours $*" >&2; ./bench "${small[@]}" -json -steps "$steps" -warmup "$((steps / 10))" -backend "$engine" "$@" >> "$results" 2>> "$tmp/bench.log" || { echo "$* failed" >> "$failures"; failed=1; }; }
+  peer() { echo "peer $*" >&2; timeout 200 python3 step.py --steps "$peer_steps" --threads "$(nproc)" "$@" 2>> "$tmp/peer.log" | tail -n 1 >> "$results"; }
   : > "$results"
-  local peer_device=cuda
-  [ "$engine" = cuda-emulator ] && peer_device=cpu
-  local workloads=(unsupervised semisupervised transfer)
-  [ -n "${SPECMATCH_GPU_QUICK:-}" ] && workloads=(unsupervised)
-  for workload in "${workloads[@]}"; do
-    ours -backend "$engine" -workload $workload
-    ours -backend "$engine" -workload $workload -recorded
-    [ "$engine" = cuda ] && ours -backend cuda -tf32 -workload $workload -recorded
+  local workload mode rows=200000
+  [ -n "${SPECMATCH_GPU_QUICK:-}" ] && rows=300
+  for workload in "$@"; do
+    if [ "$workload" = kernels ]; then
+      ours -kernels $rows
+      ours -kernels $rows -precision float64
+      [ "$engine" = cuda ] && ours -kernels $rows -tf32
+      continue
+    fi
+    ours -workload "$workload"
+    ours -workload "$workload" -recorded
+    if [ "$engine" = cuda-emulator ]; then
+      peer --workload "$workload" --layers sparse
+      continue
+    fi
+    ours -workload "$workload" -recorded -tf32
     for mode in eager compile graph; do
-      [ $peer_device = cpu ] && [ $mode != eager ] && continue
-      peer --device $peer_device --workload $workload --mode $mode --threads "$(nproc)"
-      [ $peer_device = cuda ] && peer --device cuda --workload $workload --mode $mode --threads "$(nproc)" --tf32
+      peer --device cuda --workload "$workload" --mode $mode
+      peer --device cuda --workload "$workload" --mode $mode --tf32
     done
   done
-  local rows=200000
-  [ -n "${SPECMATCH_GPU_QUICK:-}" ] && rows=300
-  ours -backend "$engine" -kernels $rows
-  ours -backend "$engine" -kernels $rows -precision float64
-  [ "$engine" = cuda ] && ours -backend cuda -tf32 -kernels $rows
   python3 - "$results" >> "$report" <<'PYTHON'
 import json, sys
 
-rows = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
-kernels = [r for r in rows if "kernel" in r]
-rows = [r for r in rows if "kernel" not in r]
-percent = lambda v: f"{100 * v:.0f} %"
-print("\n## Steps\n\nMilliseconds, medians; a step is two augmented views, forward, losses, backward and Adam.")
-print("Train is the step on batches that are ready; device is the GPU's part of a recorded step; busy is device/step.")
-print("Reached is the floor (below) over device, or over train for eager steps.\n")
-print("| workload | implementation | TF32 | step | augment | train | device | busy | floor | reached | binds | loss |")
-print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |")
-best, floors = {}, []
-for r in rows:
-    if "median_ms" in r:
-        t = r["median_ms"]
-        name, tf32 = f"PyTorch {r['torch']}, {r['mode']}", r["tf32"]
-        step, augment, train, device, busy = t["total"], t["augment"], t["compute"], None, None
-    else:
-        name, tf32 = f"specmatch, {r['backend']}, {'recorded' if r['recorded'] else 'eager'}", r["backend"] == "cuda-tf32"
-        step, augment, train, device, busy = r["ms_per_step"], r["ms_augment"], r["ms_train"], r["ms_device"] or None, r["device_busy"] or None
-    who = "PyTorch eager" if "eager" in name and "PyTorch" in name else "PyTorch best" if "PyTorch" in name else "ours"
-    key = (r["workload"], tf32, who)
-    for k in (key, (r["workload"], tf32, "PyTorch best")) if "PyTorch" in who else (key,):
-        old = best.get(k)
-        best[k] = (min(train, old[0]), min(step, old[1])) if old else (train, step)
-    f = lambda v, digits=3: "" if v is None else f"{v:.{digits}f}"
-    least = r.get("floor")
-    if least:
-        floors.append((r["workload"], name, least, device or train))
-    reached = f"{f(least['ms'])} | {percent(least['share'])} | {least['binds']}" if least else " | | "
-    print(f"| {r['workload']} | {name} | {'on' if tf32 else 'off'} | {f(step)} | {f(augment)} | {f(train)} | {f(device)} | {f(busy, 2)} | {reached} | {f(r['loss'])} |")
-print("\n| workload | TF32 | PyTorch eager / ours, train | best PyTorch / ours, train | PyTorch eager / ours, step | best PyTorch / ours, step |\n| --- | --- | ---: | ---: | ---: | ---: |")
-for w, tf32 in dict.fromkeys(k[:2] for k in best):
-    mine, eager, peer = (best.get((w, tf32, who)) for who in ("ours", "PyTorch eager", "PyTorch best"))
-    if mine and eager:
-        print(f"| {w} | {'on' if tf32 else 'off'} | {eager[0] / mine[0]:.1f} | {peer[0] / mine[0]:.1f} | {eager[1] / mine[1]:.1f} | {peer[1] / mine[1]:.1f} |")
+results = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
+number = lambda v, digits=3: "" if v is None else f"{v:.{digits}f}"
+onoff = lambda v: "on" if v else "off"
 
-print("""
+
+def table(text, header, rows):
+    """Prints a table, unless it is empty. Headings of numbers end with a colon."""
+    if rows:
+        print(text)
+        cells = [h.strip() for h in header.split("|")]
+        print("| " + " | ".join(c.rstrip(":") for c in cells) + " |")
+        print("|" + "|".join(" ---: " if c.endswith(":") else " --- " for c in cells) + "|")
+        for row in rows:
+            print("| " + " | ".join(row) + " |")
+
+
+def reached(floor):
+    return [number(floor["ms"]), f"{100 * floor['share']:.0f} %", floor["binds"]] if floor else ["", "", ""]
+
+
+steps, floors, best = [], [], {}
+for r in results:
+    if "kernel" in r:
+        continue
+    if "median_ms" in r:
+        t, tf32 = r["median_ms"], r["tf32"]
+        name = f"PyTorch {r['torch']}, {r['mode']}"
+        step, augment, train, device, busy = t["total"], t["augment"], t["compute"], None, None
+        kinds = ["PyTorch"] + ["PyTorch eager"] * (r["mode"] == "eager")
+    else:
+        tf32 = r["backend"] == "cuda-tf32"
+        name = f"specmatch, {r['backend']}, {'recorded' if r['recorded'] else 'eager'}"
+        step, augment, train, device, busy = r["ms_per_step"], r["ms_augment"], r["ms_train"], r["ms_device"] or None, r["device_busy"] or None
+        kinds = ["ours"]
+    floor, workload = r.get("floor"), f"{r['workload']}, batch {r['batch']}"
+    for kind in kinds:
+        old = best.setdefault((workload, tf32), {}).get(kind, (train, step))
+        best[workload, tf32][kind] = (min(train, old[0]), min(step, old[1]))
+    steps.append([workload, name, onoff(tf32), *map(number, (step, augment, train, device)), number(busy, 2), *reached(floor), number(r["loss"])])
+    if floor:
+        parts = floor["ms_launches"], floor["ms_bytes"], floor["ms_products"]
+        rates = 1e3 * parts[0] / floor["launches"], floor["mbytes"] / parts[1], floor["mflops"] / parts[2]
+        floors.append([workload, name, f"{floor['launches']:.0f}", number(floor["mbytes"], 1), number(floor["mflops"], 0),
+                       number(rates[0], 2), number(rates[1], 1), number(rates[2], 1), *map(number, parts), number(device or train)])
+table("""
+## Steps
+
+Milliseconds, medians; a step is two augmented views, forward, losses, backward and Adam. Train is the step on
+batches that are ready, and device the GPU's part of a recorded one; busy is device/step. The floor, below, is
+compared with device, or with train for eager steps.
+""", "workload | implementation | TF32 | step: | augment: | train: | device: | busy: | floor: | reached: | binds | loss:", steps)
+ratios = [[w, onoff(tf32)] + [number(b[kind][k] / b["ours"][k], 1) for k in (0, 1) for kind in ("PyTorch eager", "PyTorch")]
+          for (w, tf32), b in best.items() if "ours" in b and "PyTorch eager" in b]
+table("", "workload | TF32 | PyTorch eager / ours, train: | best PyTorch / ours, train: | PyTorch eager / ours, step: | best PyTorch / ours, step:", ratios)
+table("""
 ## Floors
 
-What a device cannot beat: the bytes of all operands of all kernels, each read or written once, at the rate
-of large copies; the flops of the products, at the rate of a product of 4096 squared; the launches, at the
-cost of one that does nothing to speak of, eager or recorded. The engine counts them; the rates are measured
-in the same process. The floor is the largest, which binds. What stays in the cache between two kernels is
-faster than copies, so a step that bytes bind can beat its floor.
-""")
-print("| workload | implementation | launches | MB | MFLOP | ms of bytes | of products | of launches | floor | measured |")
-print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-for workload, name, least, took in floors:
-    print(f"| {workload} | {name} | {least['launches']:.0f} | {least['mbytes']:.1f} | {least['mflops']:.0f} | {least['ms_bytes']:.3f} | {least['ms_products']:.3f} | {least['ms_launches']:.3f} | {least['ms']:.3f} | {took:.3f} |")
-print("\nKernels by themselves, eager.\n")
-print("| engine | kernel | time | GB/s | GFLOP/s | floor | reached | binds |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
-for r in kernels:
-    least, ms = r["floor"], r["ms"]
-    rate = lambda v: f"{v / ms:.1f}" if v else ""
-    print(f"| {r['backend']} {r['precision']} | {r['kernel']} | {1e3 * ms:.1f} µs | {rate(least['mbytes'])} | {rate(least['mflops'])} | {1e3 * least['ms']:.1f} µs | {percent(least['share'])} | {least['binds']} |")
+What the device cannot beat: the launches, at the cost of one that does nothing to speak of, eager or recorded;
+the bytes of the operands of all kernels, each read or written once, at the rate of large copies; the flops of
+the products, at the rate of one of up to 4096 squared. The engine counts them, and the rates are measured in the
+same process. The floor is the largest of the three, which binds. What stays in the cache between two kernels is
+faster than a copy, so a step that bytes bind can beat its floor.
+""", "workload | implementation | launches: | MB: | MFLOP: | µs a launch: | GB/s: | GFLOP/s: | ms of launches: | of bytes: | of products: | measured:", floors)
+kernels = []
+for r in results:
+    if "kernel" in r:
+        floor, rate = r["floor"], lambda v: number(v / r["ms"], 1) if v else ""
+        us, share, binds = number(1e3 * floor["ms"], 1), *reached(floor)[1:]
+        kernels.append([f"{r['backend']} {r['precision']}", r["kernel"], number(1e3 * r["ms"], 1), us, share, binds, rate(floor["mbytes"]), rate(floor["mflops"])])
+table("""
+## Kernels
+
+By themselves, eager, in microseconds.
+""", "engine | kernel | time: | floor: | reached: | binds | GB/s: | GFLOP/s:", kernels)
 PYTHON
-  for log in bench peer; do
-    if [ -s "$tmp/$log.log" ] && [ $log = bench ]; then { echo; echo '```'; tail -n 15 "$tmp/$log.log"; echo '```'; } >> "$report"; failed=1; fi
-  done
+  if [ -s "$tmp/bench.log" ]; then { echo; echo '```'; tail -n 15 "$tmp/bench.log"; echo '```'; } >> "$report"; fi
   [ -s "$tmp/peer.log" ] && grep -aE 'Error|error' "$tmp/peer.log" | sort | uniq -c | tail -n 5 | sed 's/^/PyTorch: /' >> "$report"
 }
 
 case "${1:-} $#" in
 "build 2") build "$2" ;;
-"run 2" | "run 3") run "$2" "${3:-all}" ;;
+"run 1") usage ;;
+"run "*) run "${@:2}" ;;
 *) usage ;;
 esac
