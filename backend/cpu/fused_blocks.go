@@ -81,8 +81,20 @@ func (s *graphBlocks[T]) setMoments(i int, x, mean, squares []T) {
 	}
 }
 
+// addMoments adds the means and squared deviations x of the columns of n rows to
+// m and m2, which are those of count rows (Chan, Golub and LeVeque 1983).
+func addMoments(m, m2 []float64, count float64, x []float64, n float64) {
+	f := len(m)
+	total := count + n
+	for j := range f {
+		delta := x[j] - m[j]
+		m[j] += delta * (n / total)
+		m2[j] += x[f+j] + delta*delta*(count*n/total)
+	}
+}
+
 // statistics merges the moments of the blocks into the means and biased variances
-// [V×F] of the views, block after block (Chan, Golub and LeVeque 1983), in float64.
+// [V×F] of the views, block after block, in float64.
 func (s *graphBlocks[T]) statistics(mean, variance []T, f int) {
 	s.sum, s.proj = grow(s.sum, f), grow(s.proj, f)
 	m, m2 := s.sum, s.proj
@@ -96,14 +108,8 @@ func (s *graphBlocks[T]) statistics(mean, variance []T, f int) {
 			if n == 0 {
 				continue
 			}
-			x := s.moments[at*2*f : (at+1)*2*f]
-			total := count + n
-			for j := range f {
-				delta := x[j] - m[j]
-				m[j] += delta * (n / total)
-				m2[j] += x[f+j] + delta*delta*(count*n/total)
-			}
-			count = total
+			addMoments(m, m2, count, s.moments[at*2*f:(at+1)*2*f], n)
+			count += n
 		}
 		for j := range f {
 			mean[v*f+j] = T(m[j])

@@ -85,8 +85,8 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 	defer s.release()
 	e.pool.do((*normMomentsTask[T])(s), len(s.blocks), 1)
 
-	// The moments of the blocks become those of the groups, block after block
-	// (Chan, Golub and LeVeque 1983), in float64.
+	// The moments of the blocks become those of the groups, block after block, in
+	// float64.
 	f := s.f
 	variance, gamma, beta := e.data(n.Var), e.data(n.Gamma), e.data(n.Beta)
 	groups := n.Groups.Len() - 1
@@ -100,14 +100,8 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 		count := 0.0
 		for ; at < len(s.blocks) && s.blocks[at].group == g; at++ {
 			k := float64(s.blocks[at].hi - s.blocks[at].lo)
-			x := s.moments[at*2*f : (at+1)*2*f]
-			total := count + k
-			for j := range f {
-				delta := x[j] - m[j]
-				m[j] += delta * (k / total)
-				m2[j] += x[f+j] + delta*delta*(count*k/total)
-			}
-			count = total
+			addMoments(m, m2, count, s.moments[at*2*f:(at+1)*2*f], k)
+			count += k
 		}
 		scale := s.coef[g*f : (g+1)*f]
 		for j := range f {
