@@ -180,9 +180,9 @@ func again(t *testing.T, lib, tests string, env ...string) (output string, err e
 func TestStandIn(t *testing.T) {
 	lib := standIn(t)
 	log := filepath.Join(t.TempDir(), "log")
-	tests := "^(TestDevice|TestDeviceTraining|TestDeviceShared)$"
+	tests := "^(TestDevice|TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared)$"
 	if testing.Short() {
-		tests = "^(TestDeviceTraining|TestDeviceShared)$"
+		tests = "^(TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared)$"
 	}
 	out, err := again(t, lib, tests, "STANDIN_LOG="+log)
 	if err != nil || !strings.Contains(out, "--- PASS: TestDeviceTraining") {

@@ -115,7 +115,7 @@ run() {
   local timed=()
   for part in "$@"; do
     case $part in
-    checks | sanitizers) 
+    checks | sanitizers)
       $part
       tell
       ;;
