@@ -97,6 +97,19 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 	return tr
 }
 
+// TrainerState is what a trainer needs to go on, besides its model and its
+// optimizer ([optim.Checkpoint]).
+type TrainerState struct {
+	Steps int     // taken so far
+	Beta  float64 // the steered β
+}
+
+// State returns the trainer's.
+func (tr *Trainer) State() TrainerState { return TrainerState{tr.steps, tr.beta} }
+
+// SetState lets it go on from there.
+func (tr *Trainer) SetState(s TrainerState) { tr.steps, tr.beta = s.Steps, s.Beta }
+
 // Step trains on a batch of two views (graph.Batch.Views must be 2, with the
 // same number of graphs each). With probe it also fills Stats.Probe, at the
 // cost of two more backward passes; the training trajectory is the same with

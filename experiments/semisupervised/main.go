@@ -253,10 +253,12 @@ func (j *job) pretrain(ctx context.Context) (out pretrained, err error) {
 		return out, err
 	}
 	defer be.Close()
-	start := time.Now()
 	p := j.pretraining()
+	if err := p.Keep(j.x.dir, j.name()); err != nil {
+		return out, err
+	}
 	model := p.Model(be)
-	err = p.Train(ctx, be, model, func(epoch int, e pretrain.Epoch) error {
+	out.Seconds, err = p.Train(ctx, be, model, func(epoch int, e pretrain.Epoch) error {
 		out.Epochs = append(out.Epochs, e)
 		return j.x.dir.Metrics(j.name(), epoch, append([]slog.Attr{
 			slog.String("dataset", j.set.data.Name), slog.String("method", j.method), slog.Int("seed", j.seed),
@@ -265,9 +267,11 @@ func (j *job) pretrain(ctx context.Context) (out pretrained, err error) {
 	if err != nil {
 		return out, err
 	}
-	out.Seconds = time.Since(start).Seconds()
 	out.GraphsPerSecond = rundir.Float(float64(len(j.set.data.Graphs)*len(out.Epochs)) / out.Seconds)
-	return out, nn.SaveFile(j.weights(), model, map[string]string{"dataset": j.set.data.Name, "method": j.method})
+	if err := nn.SaveFile(j.weights(), model, map[string]string{"dataset": j.set.data.Name, "method": j.method}); err != nil {
+		return out, err
+	}
+	return out, p.Forget()
 }
 
 // finetuneAll is the second half: every run is fine-tuned on every fold, under

@@ -166,7 +166,7 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		var last checkpoint
-		err = r.Train(t.Context(), be, model, func(int, pretrain.Epoch) error {
+		_, err = r.Train(t.Context(), be, model, func(int, pretrain.Epoch) error {
 			if measure {
 				last, err = x.checkpoint(t.Context(), m, model)
 			}

@@ -96,7 +96,7 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 		return out, err
 	}
 	model := r.Model(be)
-	err = r.Train(ctx, be, model, func(epoch int, _ pretrain.Epoch) error {
+	_, err = r.Train(ctx, be, model, func(epoch int, _ pretrain.Epoch) error {
 		if epoch%x.check.every != 0 {
 			return nil
 		}

@@ -29,12 +29,14 @@ type Outcome struct {
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Do trains, with a row of metrics.csv per epoch under the name of the unit, and
-// evaluates.
+// evaluates. Interrupted, it goes on from a checkpoint.
 func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, how cli.Protocol, say units.Say) (out Outcome, model *specmatch.Model, err error) {
+	if err := r.Keep(dir, unit); err != nil {
+		return out, nil, err
+	}
 	cores <- struct{}{}
-	start := time.Now()
 	model = r.Model(be)
-	err = r.Train(ctx, be, model, func(epoch int, e Epoch) error {
+	out.TrainSeconds, err = r.Train(ctx, be, model, func(epoch int, e Epoch) error {
 		out.Epochs = append(out.Epochs, e)
 		return dir.Metrics(unit, epoch, append([]slog.Attr{
 			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed),
@@ -44,17 +46,16 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 	if err != nil {
 		return out, nil, err
 	}
-	out.TrainSeconds = time.Since(start).Seconds()
 	out.GraphsPerSecond = rundir.Float(float64(len(r.Dataset.Graphs)*len(out.Epochs)) / out.TrainSeconds)
 	if len(out.Epochs) == 0 {
 		out.GraphsPerSecond = rundir.Float(math.NaN())
 	}
 
 	say("evaluation")
-	start = time.Now()
+	start := time.Now()
 	if out.Accuracy, err = r.Evaluate(ctx, be, model, how); err != nil {
 		return out, nil, err
 	}
 	out.EvalSeconds = time.Since(start).Seconds()
-	return out, model, nil
+	return out, model, r.Forget()
 }

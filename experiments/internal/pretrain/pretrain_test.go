@@ -127,7 +127,7 @@ func TestTrain(t *testing.T) {
 	model := r.Model(be)
 	var epochs []int
 	var history []pretrain.Epoch
-	err := r.Train(t.Context(), be, model, func(epoch int, e pretrain.Epoch) error {
+	_, err := r.Train(t.Context(), be, model, func(epoch int, e pretrain.Epoch) error {
 		epochs, history = append(epochs, epoch), append(history, e)
 		return nil
 	})
@@ -151,12 +151,12 @@ func TestTrain(t *testing.T) {
 	}
 
 	stop := errors.New("stop")
-	if err := r.Train(t.Context(), be, r.Model(be), func(int, pretrain.Epoch) error { return stop }); err != stop {
+	if _, err := r.Train(t.Context(), be, r.Model(be), func(int, pretrain.Epoch) error { return stop }); err != stop {
 		t.Errorf("an error of each: got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Train(ctx, be, r.Model(be), func(int, pretrain.Epoch) error { return nil }); !errors.Is(err, context.Canceled) {
+	if _, err := r.Train(ctx, be, r.Model(be), func(int, pretrain.Epoch) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }

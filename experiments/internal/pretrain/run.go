@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -33,6 +34,9 @@ type Run struct {
 	// for the unsupervised one: its augmentations, both views augmented, batches
 	// reshuffled.
 	Semi bool
+	// Checkpoint is a file that Train goes on from, if it exists, and writes to in
+	// between; "" is none.
+	Checkpoint string
 }
 
 // asGraphCLCode says whether the run follows GraphCL's code bug for bug.
@@ -114,17 +118,27 @@ func (r *Run) Model(be backend.Backend) *specmatch.Model {
 	return specmatch.NewModel(be, r.Encoder(be, r.Dataset.FeatureWidth, rng), rng)
 }
 
-// Train is the training loop. After every epoch, counted from 1, it calls each;
-// an error of each ends it. The untrained method returns at once.
-func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Model, each func(epoch int, e Epoch) error) error {
+// Train is the training loop. After every epoch, counted from 1, it calls each,
+// from a checkpoint also for the epochs before it; an error of each ends it. It
+// returns the time of all epochs. The untrained method returns at once.
+func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Model, each func(epoch int, e Epoch) error) (seconds float64, err error) {
 	if r.Method == cli.Untrained {
-		return nil
+		return 0, nil
 	}
 	loader, err := r.Loader()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	trainer := specmatch.NewTrainer(be, model, r.Objective(), r.Recipe.LR)
+	at, err := r.resume(trainer)
+	if err != nil {
+		return 0, err
+	}
+	for k, e := range at.Epochs {
+		if err := each(k+1, e); err != nil {
+			return at.Seconds, err
+		}
+	}
 	step := func(b *graph.Batch) (specmatch.Stats, bool, error) {
 		s, err := trainer.Step(b, false)
 		return s, true, err
@@ -138,7 +152,9 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 		}
 	}
 
-	for epoch := range r.Recipe.Epochs {
+	saved := time.Now()
+	for epoch := len(at.Epochs); epoch < r.Recipe.Epochs; epoch++ {
+		start := time.Now()
 		var sum Epoch
 		batches := 0
 		take := func(s specmatch.Stats, ok bool, err error) error {
@@ -154,24 +170,32 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 			if batches == 0 { // looked at more closely
 				s, err := trainer.Step(batch, true)
 				if err := take(s, true, err); err != nil {
-					return err
+					return at.Seconds, err
 				}
 			} else if err := take(step(batch)); err != nil {
-				return err
+				return at.Seconds, err
 			}
 			batches++
 		}
 		if err := take(last()); err != nil {
-			return err
+			return at.Seconds, err
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return at.Seconds, ctx.Err()
 		}
-		if err := each(epoch+1, sum.mean(batches)); err != nil {
-			return err
+		at.Seconds += time.Since(start).Seconds()
+		at.Epochs = append(at.Epochs, sum.mean(batches))
+		if err := each(epoch+1, at.Epochs[epoch]); err != nil {
+			return at.Seconds, err
+		}
+		if r.Checkpoint != "" && (epoch+1 == r.Recipe.Epochs || time.Since(saved) > checkpointEvery) {
+			if err := r.save(trainer, at); err != nil {
+				return at.Seconds, err
+			}
+			saved = time.Now()
 		}
 	}
-	return nil
+	return at.Seconds, nil
 }
 
 // Evaluate returns the accuracy of a support vector machine on the embeddings of

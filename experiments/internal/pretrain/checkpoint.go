@@ -1,0 +1,78 @@
+package pretrain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// checkpointEvery is the least time between two checkpoints: what an interruption
+// may cost, beside the epoch that it falls into.
+var checkpointEvery = 20 * time.Second
+
+// Keep makes the run keep checkpoints in dir, under the name of its unit.
+func (r *Run) Keep(dir *rundir.Dir, unit string) error {
+	r.Checkpoint = dir.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
+	return os.MkdirAll(filepath.Dir(r.Checkpoint), 0o777)
+}
+
+// Forget removes the checkpoint of a run whose result is safe.
+func (r *Run) Forget() error {
+	err := os.Remove(r.Checkpoint)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// standing is where a run stands after an epoch.
+type standing struct {
+	Trainer specmatch.TrainerState
+	Seconds float64 // of training, in all starts
+	Epochs  []Epoch
+}
+
+// standingKey is its key in a checkpoint's metadata.
+const standingKey = "standing"
+
+// save writes the checkpoint.
+func (r *Run) save(tr *specmatch.Trainer, at standing) error {
+	at.Trainer = tr.State()
+	text, err := json.Marshal(at)
+	if err != nil {
+		return err
+	}
+	return nn.SaveFile(r.Checkpoint, optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer}, map[string]string{standingKey: string(text)})
+}
+
+// resume takes up the run where its checkpoint stands, if there is one.
+func (r *Run) resume(tr *specmatch.Trainer) (at standing, err error) {
+	if r.Checkpoint == "" {
+		return at, nil
+	}
+	meta, err := nn.ReadMetadata(r.Checkpoint)
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, nil
+	}
+	if err != nil {
+		return at, err
+	}
+	if err := json.Unmarshal([]byte(meta[standingKey]), &at); err != nil {
+		return at, fmt.Errorf("%s: where the run stands: %w", r.Checkpoint, err)
+	}
+	if len(at.Epochs) > r.Recipe.Epochs {
+		return at, fmt.Errorf("%s: is after %d epochs, of a run of %d", r.Checkpoint, len(at.Epochs), r.Recipe.Epochs)
+	}
+	tr.SetState(at.Trainer)
+	return at, nn.LoadFile(r.Checkpoint, optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer})
+}
