@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,9 @@ type fine struct {
 	Epochs    int
 	LR        float64
 	Encoder   string
+	// Pretrained is the run directory whose pre-trained weights are fine-tuned;
+	// "" pre-trains.
+	Pretrained string
 }
 
 // Register implements [cli.Group].
@@ -80,6 +84,14 @@ func (f *fine) Register(fs *cli.FlagSet) {
 	cli.Var(fs, &f.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
 	cli.Var(fs, &f.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
 	cli.Var(fs, &f.Encoder, "encoder", cli.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
+	cli.Var(fs, &f.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as of another label rate;\nnone pre-trains")
+}
+
+// fineTuning are the flags that may differ between a run and the one that its
+// pre-trained weights are from.
+var fineTuning = []string{
+	"pretrained", "out", "data", "dataset", "method", "seeds", "first-seed", "label-rate", "finetune-epochs", "finetune-lr",
+	"protocol", "folds", "backend", "tf32",
 }
 
 // small are the settings of a run without -dataset, where they are not given: a
@@ -114,6 +126,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
+	if err := x.checkPretrained(flags, jobs); err != nil {
+		return err
+	}
 	var err error
 	x.dir, err = rundir.Start("semisupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
@@ -123,8 +138,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := x.writeSplits(); err != nil {
 		return err
 	}
-	if err := x.pretrainAll(ctx, stderr, jobs); err != nil {
-		return err
+	if x.fine.Pretrained == "" {
+		if err := x.pretrainAll(ctx, stderr, jobs); err != nil {
+			return err
+		}
 	}
 	if err := x.finetuneAll(ctx, stderr, jobs); err != nil {
 		return err
@@ -201,7 +218,30 @@ func (j *job) name() string {
 
 // weights is where the pre-trained model lies.
 func (j *job) weights() string {
-	return j.x.dir.Join("weights", fmt.Sprintf("%s-%s-%d.safetensors", j.set.data.Name, j.method, j.seed))
+	run := j.x.fine.Pretrained
+	if run == "" {
+		run = j.x.dir.Path
+	}
+	return filepath.Join(run, "weights", fmt.Sprintf("%s-%s-%d.safetensors", j.set.data.Name, j.method, j.seed))
+}
+
+// checkPretrained returns an error unless the run of -pretrained, if there is one,
+// pre-trained all jobs with the settings of this one.
+func (x *experiment) checkPretrained(flags *cli.FlagSet, jobs []*job) error {
+	if x.fine.Pretrained == "" {
+		return nil
+	}
+	if err := rundir.SameSettings(x.fine.Pretrained, "semisupervised", flags.FlagSet, fineTuning...); err != nil {
+		return cli.Usagef("-pretrained: %w", err)
+	}
+	for _, j := range jobs {
+		if j.pretrains() {
+			if _, err := os.Stat(j.weights()); err != nil {
+				return cli.Usagef("-pretrained: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // pretrains reports whether the method has a pre-training.

@@ -263,6 +263,41 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// TestPretrained: a run with the weights of another ends where that one did; one
+// that those weights are not for is refused.
+func TestPretrained(t *testing.T) {
+	from, dir := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "run")
+	only := []string{"-method", "none,specmatch", "-protocol", "val"}
+	runOK(t, from, only...)
+	runOK(t, dir, append(only, "-pretrained", from)...)
+	if d := cmp.Diff(accuracies(t, from), accuracies(t, dir)); d != "" {
+		t.Error(d)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "weights")); err == nil {
+		t.Error("it has pre-trained all the same")
+	}
+	for want, args := range map[string][]string{
+		"-beta was 0.05, now it is 0.5": {"-beta", "0.5"},
+		"motifs-infonce-0.safetensors":  {"-method", "infonce"},
+		"config.json":                   {"-pretrained", dir + "-none"},
+	} {
+		args = slices.Concat(few, []string{"-method", "specmatch", "-pretrained", from, "-out", filepath.Join(t.TempDir(), "run")}, args)
+		var usage *cli.UsageError
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", args, err, want)
+		}
+	}
+}
+
+// accuracies are the values of results.json, by method and seed.
+func accuracies(t *testing.T, dir string) map[string]any {
+	all := map[string]any{}
+	for _, r := range results(t, dir) {
+		all[r["method"].(string)] = r["per_seed"]
+	}
+	return all
+}
+
 // cut leaves the first lines of a file.
 func cut(t *testing.T, path string, lines int) {
 	t.Helper()

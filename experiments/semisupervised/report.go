@@ -75,7 +75,9 @@ func (x *experiment) row(set *labelledSet, method, protocol string, jobs []*job)
 		}
 		if j.pretrains() {
 			r.Epochs = x.recipe.Epochs
-			speeds = append(speeds, float64(j.pretrained.GraphsPerSecond))
+			if x.fine.Pretrained == "" {
+				speeds = append(speeds, float64(j.pretrained.GraphsPerSecond))
+			}
 		}
 	}
 	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)

@@ -138,9 +138,22 @@ func readConfig(path string) (*config, error) {
 	return c, nil
 }
 
+// SameSettings returns an error that names the first flag whose value in the run
+// directory path is not the one in f, beside those that may differ.
+func SameSettings(path, experiment string, f *flag.FlagSet, mayDiffer ...string) error {
+	c, err := readConfig(filepath.Join(path, "config.json"))
+	if err != nil {
+		return err
+	}
+	if err := c.same(newConfig(Options{Experiment: experiment, Flags: f}), mayDiffer...); err != nil {
+		return fmt.Errorf("%s holds another run: %w", path, err)
+	}
+	return nil
+}
+
 // same returns an error that names the first difference, if a run of now would
-// not be the run of c taken up again. -out may differ: it only says where.
-func (c *config) same(now *config) error {
+// not be the run of c but for some flags.
+func (c *config) same(now *config, mayDiffer ...string) error {
 	if c.Experiment != now.Experiment {
 		return fmt.Errorf("of experiment %s, not %s", c.Experiment, now.Experiment)
 	}
@@ -154,7 +167,7 @@ func (c *config) same(now *config) error {
 		if v, ok := now.Flags[name]; ok {
 			is = string(v)
 		}
-		if was != is && name != "out" {
+		if was != is && !slices.Contains(mayDiffer, name) {
 			return fmt.Errorf("-%s was %s, now it is %s", name, was, is)
 		}
 	}

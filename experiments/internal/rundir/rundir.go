@@ -119,7 +119,7 @@ func Open(o Options) (*Dir, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if err := earlier.same(config); err != nil {
+		if err := earlier.same(config, "out"); err != nil {
 			return nil, fmt.Errorf("%s holds another run: %w; start one in a new directory", path, err)
 		}
 	}
