@@ -21,7 +21,7 @@ import (
 // gcnElements is how many elements of the wider matrix make a block: 512 rows of
 // 128. Fewer would stay in the second-level cache as a whole, but every product
 // packs the weights, and every block has a gradient of them, once: measured,
-// 128 rows take 10 % longer and 2,000 no less.
+// a step with 128 rows takes 9 % longer, with 1,024 as long.
 const gcnElements = 1 << 16
 
 // gcnState is what an engine keeps for the layers that it runs.
