@@ -157,7 +157,8 @@ func visible(e encoder, mode nn.Mode) (ps []*autodiff.Param) {
 	return ps
 }
 
-// pass is what a forward and a backward pass leave behind.
+// pass is what a forward and a backward pass leave behind. Every entry of the
+// embedding matters to the loss.
 func pass(be backend.Backend, e encoder, b *graph.Batch, mode nn.Mode, opts ...autodiff.Option) encoded {
 	tape := autodiff.NewTape(be, opts...)
 	defer tape.Reset()
@@ -167,17 +168,12 @@ func pass(be backend.Backend, e encoder, b *graph.Batch, mode nn.Mode, opts ...a
 		weights[i] = math.Sin(float64(3*i + 1))
 	}
 	tape.Backward(y.Dot(tape.Matrix(y.Rows(), y.Cols(), weights)))
-	r := encoded{h: y.Data()}
+	r := encoded{h: y.Data(), running: runningStats(be, e)}
 	for _, p := range visible(e, mode) {
 		g := make([]float64, p.Value.Len())
 		be.Download(g, p.Grad)
 		r.grads = append(r.grads, g...)
 		p.ZeroGrad()
-	}
-	for _, x := range e.Buffers() {
-		v := make([]float64, x.Value.Len())
-		be.Download(v, x.Value)
-		r.running = append(r.running, v...)
 	}
 	return r
 }

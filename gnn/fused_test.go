@@ -58,27 +58,9 @@ func views(gs []*graph.Graph, sizes ...int) *graph.Batch {
 // encoded is what a forward and a backward pass leave behind.
 type encoded struct{ h, grads, running []float64 }
 
-// encode runs an encoder on a batch. Every entry of the embedding matters to the
-// loss.
+// encode is [pass] of a new encoder.
 func encode(be backend.Backend, b *graph.Batch, newEncoder func(be backend.Backend) encoder, mode nn.Mode, opts ...autodiff.Option) encoded {
-	e := newEncoder(be)
-	tape := autodiff.NewTape(be, opts...)
-	defer tape.Reset()
-	y := e.Forward(gnn.NewBatch(tape, b), mode)
-	weights := make([]float64, y.Value().Len())
-	for i := range weights {
-		weights[i] = math.Sin(float64(3*i + 1))
-	}
-	tape.Backward(y.Dot(tape.Matrix(y.Rows(), y.Cols(), weights)))
-	r := encoded{h: y.Data(), running: runningStats(be, e)}
-	for _, p := range e.Parameters() {
-		g := make([]float64, p.Value.Len())
-		if p.HasGrad() {
-			be.Download(g, p.Grad)
-		}
-		r.grads = append(r.grads, g...)
-	}
-	return r
+	return pass(be, newEncoder(be), b, mode, opts...)
 }
 
 // gin and resGCN make encoders with parameters off their initial values.
