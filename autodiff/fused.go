@@ -126,7 +126,10 @@ func (t *Tape) CanFuseGCN() bool {
 }
 
 // Run returns y [N×Out], and the means and biased variances of x in the views
-// [V×In], which carry no gradient.
+// [V×In], which carry no gradient. It panics with *[tensor.ShapeError] if the
+// operands do not fit, and on an engine that does not have such layers. Source:
+// Kipf and Welling (2017) for the convolution, Chen, Bian and Sun (2019) for its
+// place in the layer.
 //
 // VJP: d = dy gated by r > 0; then db = Σ d, with e = Âᵀ·d also dW = zᵀ·e and
 // dz = e·Wᵀ, from which batch norm's VJP gives dx; with a residual dx += dy.

@@ -104,9 +104,10 @@ func (x *Var) GatherRows(idx []int32) *Var {
 	return x.gatherRows(t.Indices(idx), func() *backend.CSR { return t.members(idx, x.Rows()) })
 }
 
-// GatherRowsOf is GatherRows with indices that the engine has already, as a
-// recorded step needs, and their transpose without values: row i of members lists
-// the k with idx[k] = i. They are not checked.
+// GatherRowsOf is GatherRows, y [K×F] from x [N×F], with the K indices where the
+// engine has them already, as a recorded step needs, and with their transpose
+// [N×K] without values: row i of members lists the k with idx[k] = i. Neither
+// is checked.
 func (x *Var) GatherRowsOf(idx *backend.Indices, members *backend.CSR) *Var {
 	return x.gatherRows(idx, func() *backend.CSR { return members })
 }

@@ -156,7 +156,8 @@ type GCNLayer struct {
 // [GCNLayer], given, and those with respect to its inputs, computed. DX may be nil.
 type GCNGradients struct{ DY, DX, Gamma, Beta, W, B *tensor.Tensor }
 
-// CheckGCN panics unless the shapes of a layer fit.
+// CheckGCN panics with *[tensor.ShapeError] unless the shapes of a layer fit. It
+// returns the widths of the input and of the output.
 func CheckGCN(l *GCNLayer) (in, out int) {
 	const op = "backend: GCN"
 	in, out = l.W.Rows, l.W.Cols

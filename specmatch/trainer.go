@@ -104,10 +104,11 @@ type TrainerState struct {
 	Beta  float64 // the steered β
 }
 
-// State returns the trainer's.
+// State returns where the trainer stands, for [Trainer.SetState] of another one.
 func (tr *Trainer) State() TrainerState { return TrainerState{tr.steps, tr.beta} }
 
-// SetState lets it go on from there.
+// SetState lets the trainer go on where another one stood, once its model and its
+// optimizer have been loaded.
 func (tr *Trainer) SetState(s TrainerState) { tr.steps, tr.beta = s.Steps, s.Beta }
 
 // Step trains on a batch of two views (graph.Batch.Views must be 2, with the
