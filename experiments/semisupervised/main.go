@@ -87,13 +87,6 @@ func (f *fine) Register(fs *cli.FlagSet) {
 	cli.Var(fs, &f.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as of another label rate;\nnone pre-trains")
 }
 
-// fineTuning are the flags that may differ between a run and the one that its
-// pre-trained weights are from.
-var fineTuning = []string{
-	"pretrained", "out", "data", "dataset", "method", "seeds", "first-seed", "label-rate", "finetune-epochs", "finetune-lr",
-	"protocol", "folds", "backend", "tf32",
-}
-
 // small are the settings of a run without -dataset, where they are not given: a
 // minute's look at the program.
 var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": "2"}
@@ -231,17 +224,13 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet, jobs []*job) error {
 	if x.fine.Pretrained == "" {
 		return nil
 	}
-	if err := rundir.SameSettings(x.fine.Pretrained, "semisupervised", flags.FlagSet, fineTuning...); err != nil {
-		return cli.Usagef("-pretrained: %w", err)
-	}
+	var weights []string
 	for _, j := range jobs {
 		if j.pretrains() {
-			if _, err := os.Stat(j.weights()); err != nil {
-				return cli.Usagef("-pretrained: %w", err)
-			}
+			weights = append(weights, j.weights())
 		}
 	}
-	return nil
+	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"label-rate", "protocol", "folds"}, weights)
 }
 
 // pretrains reports whether the method has a pre-training.

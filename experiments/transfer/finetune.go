@@ -179,7 +179,7 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 			return out, err
 		}
 		out.Valid, out.Test, out.Skipped = append(out.Valid, rundir.Float(valid)), append(out.Test, rundir.Float(test)), skipped
-		say("%s: epoch %d of %d, validation %.1f, test %.1f", j.name(), epoch+1, x.fine.Epochs, valid, test)
+		say("epoch %d of %d, validation %.1f, test %.1f", epoch+1, x.fine.Epochs, valid, test)
 	}
 	out.Seconds = time.Since(start).Seconds()
 	return out, nil

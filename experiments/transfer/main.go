@@ -80,6 +80,9 @@ type source struct {
 	Size       int
 	Cache      string
 	Checkpoint time.Duration
+	// Pretrained is the run directory whose pre-trained weights are fine-tuned;
+	// "" pre-trains.
+	Pretrained string
 }
 
 // Register implements [cli.Group].
@@ -90,6 +93,7 @@ func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 	cli.Var(f, &s.Cache, "cache", cli.Text, "`file` that keeps the parsed corpus for the next run")
 	f.DurationVar(&s.Checkpoint, "checkpoint", s.Checkpoint, "`time` between two checkpoints of pre-training")
+	cli.Var(f, &s.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets;\nnone pre-trains")
 }
 
 // model is the size of the encoder.
@@ -142,6 +146,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err := flags.SetUngiven(small); err != nil {
 			return err
 		}
+	}
+	if err := x.checkPretrained(flags); err != nil {
+		return err
 	}
 	var err error
 	if x.domain, err = x.openDomain(ctx, stderr); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -66,6 +67,50 @@ func TestRun(t *testing.T) {
 	}
 	if d := cmp.Diff(stdout.String(), again.String()); d != "" {
 		t.Errorf("the second report differs:\n%s", d)
+	}
+}
+
+// TestPretrained: a run with the weights of another ends where that one did, and
+// one that those weights are not for is refused.
+func TestPretrained(t *testing.T) {
+	from, dir := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "run")
+	perSeed := func(out string, more ...string) map[string][]float64 {
+		t.Helper()
+		var stderr bytes.Buffer
+		if err := run(t.Context(), tiny(out, more...), io.Discard, &stderr); err != nil {
+			t.Fatalf("%v\n%s", err, &stderr)
+		}
+		data, err := os.ReadFile(filepath.Join(out, "results.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []rundir.Row
+		if err := json.Unmarshal(data, &rows); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string][]float64{}
+		for _, r := range rows {
+			all[r.Protocol+"/"+r.Method] = r.PerSeed
+		}
+		return all
+	}
+	want := perSeed(from, "-method", "none,specmatch")
+	if d := cmp.Diff(want, perSeed(dir, "-method", "none,specmatch", "-pretrained", from)); d != "" {
+		t.Error(d)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "weights")); err == nil {
+		t.Error("it has pre-trained all the same")
+	}
+	for want, args := range map[string][]string{
+		"-epochs was 2, now it is 3": {"-epochs", "3"},
+		"graphcl.safetensors":        {"-method", "graphcl"},
+		"config.json":                {"-pretrained", dir + "-none"},
+	} {
+		args = tiny(filepath.Join(t.TempDir(), "run"), slices.Concat([]string{"-method", "specmatch", "-pretrained", from}, args)...)
+		var usage *cli.UsageError
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", args, err, want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -35,15 +36,38 @@ type pretrained struct {
 // weights is where the pre-trained encoder of a method lies, and checkpoint where
 // its training stands.
 func (x *experiment) weights(method string) string {
-	return x.dir.Join("weights", method+".safetensors")
+	run := x.source.Pretrained
+	if run == "" {
+		run = x.dir.Path
+	}
+	return filepath.Join(run, "weights", method+".safetensors")
 }
 
 func (x *experiment) checkpoint(method string) string {
 	return x.dir.Join("weights", method+".checkpoint.safetensors")
 }
 
-// pretrainAll is the first half of the experiment.
+// checkPretrained returns an error unless the run of -pretrained, if there is one,
+// pre-trained all methods with the settings of this one.
+func (x *experiment) checkPretrained(flags *cli.FlagSet) error {
+	if x.source.Pretrained == "" {
+		return nil
+	}
+	var weights []string
+	for _, method := range x.source.Methods {
+		if method != methodNone {
+			weights = append(weights, x.weights(method))
+		}
+	}
+	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, []string{"finetune-batch", "dropout", "cache", "checkpoint"}, weights)
+}
+
+// pretrainAll is the first half of the experiment; what it returns is empty with
+// -pretrained.
 func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[string]pretrained, error) {
+	if x.source.Pretrained != "" {
+		return nil, nil
+	}
 	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
 		return nil, err
 	}
@@ -184,7 +208,7 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			at.batches = k
 			graphs += len(samples)
 			if k%16 == 0 {
-				say("pretrain/%s: epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", method, at.epoch+1, k, loader.Batches(), at.sum/float64(k), float64(graphs)/time.Since(start).Seconds())
+				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", at.epoch+1, k, loader.Batches(), at.sum/float64(k), float64(graphs)/time.Since(start).Seconds())
 			}
 			if time.Since(saved) > x.source.Checkpoint {
 				if err := x.save(method, s, at); err != nil {

@@ -86,8 +86,11 @@ func (x *experiment) row(set *taskSet, method, protocol string, trained map[stri
 	if method == cli.SpecMatch {
 		r.Beta, r.P = x.loss.Beta, x.loss.P
 	}
+	if method != methodNone {
+		r.Epochs = x.recipe.Epochs
+	}
 	if p, ok := trained[method]; ok {
-		r.Epochs, r.Seconds, r.GraphsPerSecond = x.recipe.Epochs, p.Seconds, float64(p.GraphsPerSecond)
+		r.Seconds, r.GraphsPerSecond = p.Seconds, float64(p.GraphsPerSecond)
 	}
 	for _, t := range runs {
 		if t.set == set && t.method == method {

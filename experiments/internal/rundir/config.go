@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 )
 
 // config is config.json.
@@ -138,15 +140,22 @@ func readConfig(path string) (*config, error) {
 	return c, nil
 }
 
-// SameSettings returns an error that names the first flag whose value in the run
-// directory path is not the one in f, beside those that may differ.
-func SameSettings(path, experiment string, f *flag.FlagSet, mayDiffer ...string) error {
+// CheckPretrained returns a usage error of -pretrained unless the run directory
+// path is of a run of the experiment with the settings in flags, beside those of
+// fine-tuning, which may differ, and the files of weights are there.
+func CheckPretrained(path, experiment string, flags *cli.FlagSet, fineTuning, weights []string) error {
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err != nil {
-		return err
+		return cli.Usagef("-pretrained: %w", err)
 	}
-	if err := c.same(newConfig(Options{Experiment: experiment, Flags: f}), mayDiffer...); err != nil {
-		return fmt.Errorf("%s holds another run: %w", path, err)
+	always := []string{"pretrained", "out", "data", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32"}
+	if err := c.same(newConfig(Options{Experiment: experiment, Flags: flags.FlagSet}), slices.Concat(always, fineTuning)...); err != nil {
+		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
+	}
+	for _, file := range weights {
+		if _, err := os.Stat(file); err != nil {
+			return cli.Usagef("-pretrained: %w", err)
+		}
 	}
 	return nil
 }
