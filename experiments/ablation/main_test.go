@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -15,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 )
 
 func runOK(t *testing.T, args ...string) (dir, stdout string) {
@@ -28,24 +28,11 @@ func runOK(t *testing.T, args ...string) (dir, stdout string) {
 	return dir, out.String()
 }
 
-type resultRow struct {
-	Method  string
-	P, Mean float64
-	PerSeed []float64 `json:"per_seed"`
-}
-
-func results(t *testing.T, dir string) map[string]resultRow {
+// results returns the rows of results.json by the name of their method.
+func results(t *testing.T, dir string) map[string]rundir.Row {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []resultRow
-	if err := json.Unmarshal(data, &rows); err != nil {
-		t.Fatal(err)
-	}
-	byName := map[string]resultRow{}
-	for _, r := range rows {
+	byName := map[string]rundir.Row{}
+	for _, r := range rundirtest.Results(t, dir) {
 		if _, twice := byName[r.Method]; twice {
 			t.Errorf("two rows are called %q", r.Method)
 		}
@@ -58,21 +45,12 @@ func results(t *testing.T, dir string) map[string]resultRow {
 // units whose names have the part.
 func metrics(t *testing.T, dir, part string, columns ...string) [][]string {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, "metrics.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found [][]string
-	for _, line := range lines[1:] {
-		if strings.Contains(line[0], part) {
-			row := []string{line[slices.Index(lines[0], "seed")], line[1]}
+	for _, line := range rundirtest.Metrics(t, dir) {
+		if strings.Contains(line["unit"], part) {
+			row := []string{line["seed"], line["epoch"]}
 			for _, c := range columns {
-				row = append(row, line[slices.Index(lines[0], c)])
+				row = append(row, line[c])
 			}
 			found = append(found, row)
 		}
@@ -161,11 +139,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: the losses are those of the base, or missing: %v", unit, m)
 		}
 	}
-	for _, f := range []string{"ablation.svg", "ablation.png", "tables.md", "config.json"} {
-		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", f, err)
-		}
-	}
+	rundirtest.Files(t, dir, "ablation.svg", "ablation.png", "tables.md", "config.json")
 }
 
 func TestUsage(t *testing.T) {

@@ -14,10 +14,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -183,29 +186,6 @@ func runOK(t *testing.T, out string, args ...string) string {
 	return stdout.String()
 }
 
-// results reads results.json without the timings.
-func results(t *testing.T, dir string) []map[string]any {
-	t.Helper()
-	var rows []map[string]any
-	readJSON(t, filepath.Join(dir, "results.json"), &rows)
-	for _, r := range rows {
-		delete(r, "seconds")
-		delete(r, "graphs_per_second")
-	}
-	return rows
-}
-
-func readJSON(t *testing.T, path string, v any) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestRunDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	stdout := runOK(t, dir)
@@ -214,17 +194,17 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
 	}
-	rows := results(t, dir)
+	rows := rundirtest.Results(t, dir)
 	if len(rows) != 2*5 {
 		t.Errorf("%d rows in results.json, want 10", len(rows))
 	}
 	for _, r := range rows {
-		if m := r["mean"].(float64); m < 20 || m > 100 || len(r["per_seed"].([]any)) != 2 {
-			t.Errorf("%v", r)
+		if !(r.Mean >= 20 && r.Mean <= 100) || len(r.PerSeed) != 2 {
+			t.Errorf("row %+v", r)
 		}
 	}
 	var written map[string]map[string][]split
-	readJSON(t, filepath.Join(dir, "splits.json"), &written)
+	rundirtest.JSON(t, filepath.Join(dir, "splits.json"), &written)
 	want, err := splits(dataset.Default(), 3, 0.25, protocolVal)
 	if err != nil {
 		t.Fatal(err)
@@ -232,11 +212,7 @@ func TestRunDirectory(t *testing.T) {
 	if d := cmp.Diff(want, written["motifs"][protocolVal]); d != "" || len(written["motifs"][protocolTestMax]) != 3 {
 		t.Errorf("splits.json: %s", d)
 	}
-	for _, f := range []string{"config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "weights/motifs-specmatch-1.safetensors"} {
-		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", f, err)
-		}
-	}
+	rundirtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "weights/motifs-specmatch-1.safetensors")
 }
 
 // TestDeterminism: equal seeds give equal results at any number of threads, and
@@ -246,18 +222,18 @@ func TestDeterminism(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	only := []string{"-method", "none,specmatch", "-protocol", "val"}
-	var first []map[string]any
+	var first []rundir.Row
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
 		runOK(t, dir, only...)
 		runtime.GOMAXPROCS(old)
 		if first == nil {
-			first = results(t, dir)
+			first = rundirtest.Results(t, dir)
 			cut(t, filepath.Join(dir, "done.jsonl"), 4) // two pre-trainings and two folds
 			runOK(t, dir, only...)
 		}
-		if d := cmp.Diff(first, results(t, dir)); d != "" {
+		if d := cmp.Diff(first, rundirtest.Results(t, dir), cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("GOMAXPROCS %d: %s", procs, d)
 		}
 	}
@@ -290,10 +266,10 @@ func TestPretrained(t *testing.T) {
 }
 
 // accuracies are the values of results.json, by method and seed.
-func accuracies(t *testing.T, dir string) map[string]any {
-	all := map[string]any{}
-	for _, r := range results(t, dir) {
-		all[r["method"].(string)] = r["per_seed"]
+func accuracies(t *testing.T, dir string) map[string][]float64 {
+	all := map[string][]float64{}
+	for _, r := range rundirtest.Results(t, dir) {
+		all[r.Method] = r.PerSeed
 	}
 	return all
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,32 +16,10 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/tensor"
 )
-
-// lines returns metrics.csv as one map per line.
-func lines(t *testing.T, dir string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(filepath.Join(dir, "metrics.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, l := range all[1:] {
-		m := map[string]string{}
-		for i, name := range all[0] {
-			m[name] = l[i]
-		}
-		out = append(out, m)
-	}
-	return out
-}
 
 func number(t *testing.T, line map[string]string, name string) float64 {
 	t.Helper()
@@ -74,12 +49,10 @@ func TestRun(t *testing.T) {
 	}
 	for _, f := range []string{"adjacency", "trajectory-motifs", "theorem-4.2-motifs", "theorem-4.3-motifs", "tsne-motifs"} {
 		for _, ext := range []string{".svg", ".png"} {
-			if info, err := os.Stat(filepath.Join(dir, f+ext)); err != nil || info.Size() == 0 {
-				t.Errorf("%s: %v", f+ext, err)
-			}
+			rundirtest.Files(t, dir, f+ext)
 		}
 	}
-	all := lines(t, dir)
+	all := rundirtest.Metrics(t, dir)
 	if want := 2 * 2 * 2 * 3; len(all) != want { // methods, seeds, checkpoints, graphs
 		t.Errorf("metrics.csv has %d lines, want %d", len(all), want)
 	}
@@ -114,17 +87,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d of %d lines have connected draws", connected, len(all))
 	}
 
-	data, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []struct {
-		Method, Metric, Protocol string
-		PerSeed                  []*float64 `json:"per_seed"`
-	}
-	if err := json.Unmarshal(data, &rows); err != nil {
-		t.Fatal(err)
-	}
+	rows := rundirtest.Results(t, dir)
 	if want := 2 * (2 + 3*(2+2+3)); len(rows) != want {
 		t.Errorf("%d rows in results.json, want %d", len(rows), want)
 	}
@@ -135,12 +98,12 @@ func TestRun(t *testing.T) {
 	}
 
 	// Taken up again, a finished run only draws its figures.
-	before := lines(t, dir)
+	before := rundirtest.Metrics(t, dir)
 	var again bytes.Buffer
 	if err := run(t.Context(), args, &again, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(stdout.String(), again.String()) + cmp.Diff(before, lines(t, dir)); d != "" {
+	if d := cmp.Diff(stdout.String(), again.String()) + cmp.Diff(before, rundirtest.Metrics(t, dir)); d != "" {
 		t.Errorf("the finished run taken up again differs:\n%s", d)
 	}
 }

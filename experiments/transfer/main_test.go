@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -21,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -38,16 +38,8 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), tiny(out), &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
 	}
-	data, err := os.ReadFile(filepath.Join(out, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []rundir.Row
-	if err := json.Unmarshal(data, &rows); err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]bool{}
-	for _, r := range rows {
+	for _, r := range rundirtest.Results(t, out) {
 		seen[r.Protocol+"/"+r.Method] = true
 		if r.Metric != "roc-auc" || len(r.PerSeed) != 2 || !(r.Mean > 20 && r.Mean <= 100) {
 			t.Errorf("row %+v", r)
@@ -80,16 +72,8 @@ func TestPretrained(t *testing.T) {
 		if err := run(t.Context(), tiny(out, more...), io.Discard, &stderr); err != nil {
 			t.Fatalf("%v\n%s", err, &stderr)
 		}
-		data, err := os.ReadFile(filepath.Join(out, "results.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rows []rundir.Row
-		if err := json.Unmarshal(data, &rows); err != nil {
-			t.Fatal(err)
-		}
 		all := map[string][]float64{}
-		for _, r := range rows {
+		for _, r := range rundirtest.Results(t, out) {
 			all[r.Protocol+"/"+r.Method] = r.PerSeed
 		}
 		return all

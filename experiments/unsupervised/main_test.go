@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -14,7 +13,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 )
 
 // small are flags that finish in a second or two.
@@ -27,28 +30,6 @@ func runOK(t *testing.T, out string, args ...string) string {
 		t.Fatal(err)
 	}
 	return stdout.String()
-}
-
-// results reads results.json without the timings.
-func results(t *testing.T, dir string) []map[string]any {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []map[string]any
-	if err := json.Unmarshal(data, &rows); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		for _, k := range []string{"seconds", "graphs_per_second"} {
-			if _, ok := r[k]; !ok {
-				t.Errorf("results.json: a row lacks %q", k)
-			}
-			delete(r, k)
-		}
-	}
-	return rows
 }
 
 func weights(t *testing.T, dir string) map[string][]byte {
@@ -74,33 +55,22 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
 	}
-	rows := results(t, dir)
+	rows := rundirtest.Results(t, dir)
 	if len(rows) != 2*4 {
 		t.Errorf("%d rows in results.json, want 8", len(rows))
 	}
 	for _, r := range rows {
-		if m := r["mean"].(float64); m < 20 || m > 100 {
-			t.Errorf("%v: accuracy %v %%", r["method"], m)
-		}
-		if n := len(r["per_seed"].([]any)); n != 2 {
-			t.Errorf("%v: %d seeds", r["method"], n)
+		if !(r.Mean >= 20 && r.Mean <= 100) || len(r.PerSeed) != 2 {
+			t.Errorf("row %+v", r)
 		}
 	}
 	if n := len(weights(t, dir)); n != 8 {
 		t.Errorf("%d files of weights, want 8", n)
 	}
-	metrics, err := os.ReadFile(filepath.Join(dir, "metrics.csv"))
-	if err != nil {
-		t.Fatal(err)
+	if n := len(rundirtest.Metrics(t, dir)); n != 3*2*2 {
+		t.Errorf("%d lines in metrics.csv, want 3 methods × 2 seeds × 2 epochs", n)
 	}
-	if lines := bytes.Count(metrics, []byte("\n")); lines != 1+3*2*2 {
-		t.Errorf("%d lines in metrics.csv, want a header and 3 methods × 2 seeds × 2 epochs", lines)
-	}
-	for _, f := range []string{"config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg", "plots/curves-motifs.png"} {
-		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", f, err)
-		}
-	}
+	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg", "plots/curves-motifs.png")
 }
 
 // TestDeterminism: equal seeds give equal results and weights at any number of
@@ -110,7 +80,7 @@ func TestDeterminism(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	type outcome struct {
-		Results []map[string]any
+		Results []rundir.Row
 		Weights map[string][]byte
 	}
 	var first outcome
@@ -119,12 +89,12 @@ func TestDeterminism(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		runOK(t, dir)
 		runtime.GOMAXPROCS(old)
-		o := outcome{results(t, dir), weights(t, dir)}
+		o := outcome{rundirtest.Results(t, dir), weights(t, dir)}
 		if i == 0 {
 			first = o
 			continue
 		}
-		if d := cmp.Diff(first.Results, o.Results); d != "" {
+		if d := cmp.Diff(first.Results, o.Results, cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("GOMAXPROCS %d: results differ:\n%s", procs, d)
 		}
 		if !maps.EqualFunc(first.Weights, o.Weights, bytes.Equal) {
@@ -199,7 +169,7 @@ func TestInterruptedRunIsTakenUpAgain(t *testing.T) {
 		t.Fatal("an interrupted run has results")
 	}
 	runOK(t, dir)
-	if d := cmp.Diff(results(t, whole), results(t, dir)); d != "" {
+	if d := cmp.Diff(rundirtest.Results(t, whole), rundirtest.Results(t, dir), cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("the resumed run differs from an uninterrupted one:\n%s", d)
 	}
 }

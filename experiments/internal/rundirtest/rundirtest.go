@@ -1,0 +1,70 @@
+// Package rundirtest reads run directories in the tests of experiments.
+package rundirtest
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+)
+
+// Results returns the rows of results.json without the timings, which are the only
+// part that differs between two runs with the same flags. Numbers that a row does
+// not have are NaN: compare with cmpopts.EquateNaNs.
+func Results(t testing.TB, dir string) []rundir.Row {
+	t.Helper()
+	var rows []rundir.Row
+	JSON(t, filepath.Join(dir, "results.json"), &rows)
+	for i := range rows {
+		rows[i].Seconds, rows[i].GraphsPerSecond = 0, 0
+	}
+	return rows
+}
+
+// Metrics returns metrics.csv as one map per line, by the name of the column.
+func Metrics(t testing.TB, dir string) []map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "metrics.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []map[string]string
+	for _, l := range lines[1:] {
+		m := map[string]string{}
+		for i, name := range lines[0] {
+			m[name] = l[i]
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// JSON reads a file into v.
+func JSON(t testing.TB, path string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files fails the test for each of the files that is not there, or empty.
+func Files(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	for _, f := range names {
+		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: missing or empty (%v)", f, err)
+		}
+	}
+}
