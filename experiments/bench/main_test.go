@@ -95,8 +95,9 @@ func TestStepAllocations(t *testing.T) {
 			var counts []float64
 			for _, w.batch = range []int{16, 64} {
 				r := result{AllocKBPerStep: limitKB + 1}
-				// A collection empties the pools of scratch memory: not every time.
-				for try := 0; try < 3 && r.AllocKBPerStep > limitKB; try++ {
+				// A collection empties the pools of scratch memory, and a busy machine moves
+				// work to threads whose pools are empty: not every time.
+				for try := 0; try < 8 && r.AllocKBPerStep > limitKB; try++ {
 					var err error
 					if r, err = measure(t.Context(), be, w, 5, 15, true, false, nil); err != nil {
 						t.Fatal(err)
