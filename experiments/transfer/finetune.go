@@ -133,6 +133,14 @@ func (p *predictor) auc(set *taskSet, samples []int) (float64, int, error) {
 	return 100 * mean, skipped, err
 }
 
+// loader returns the batches to fine-tune on.
+func (x *experiment) loader(j *tuning) *augment.Loader {
+	return &augment.Loader{
+		Graphs: j.set.graphs, Samples: j.set.split.Train, Batch: x.fine.Batch,
+		Collator: augment.Collator{Views: []augment.Augmentation{augment.Identity{}}, Seed: uint64(j.seed)},
+	}
+}
+
 // finetune trains all layers on the training part of a set, and looks at the
 // other parts after every epoch.
 func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (out tuned, err error) {
@@ -153,10 +161,7 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 	p.output = nn.NewLinear(be, "predictor", e.Width(), j.set.tasks, nn.KaimingUniform, rng)
 	p.output.ResetBias(be, rng)
 	adam := optim.NewAdam(be, p.Parameters(), x.fine.LR)
-	loader := &augment.Loader{
-		Graphs: j.set.graphs, Samples: j.set.split.Train, Batch: x.fine.Batch,
-		Collator: augment.Collator{Views: []augment.Augmentation{augment.Identity{}}, Seed: uint64(j.seed)},
-	}
+	loader := x.loader(j)
 	for epoch := range x.fine.Epochs {
 		sum := 0.0
 		for samples, batch := range loader.Epoch(ctx, epoch) {

@@ -144,6 +144,17 @@ func TestProteins(t *testing.T) {
 	if err != nil || !strings.Contains(stdout.String(), "SpecMatch-CL") {
 		t.Errorf("%v\n%s%s", err, &stdout, &stderr)
 	}
+	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}, data: cli.Data{Dir: dir, Datasets: []string{"net"}}}
+	d, err := x.openProteins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.New(tensor.Float32)
+	for tuned, want := range map[bool]int{false: 8, true: 16} { // the centre node's vector beside the mean
+		if got := d.encoder(be, model{Hidden: 8, Layers: 2}, tuned, augment.Stream(0, purposeInit, 0, 0)).Width(); got != want {
+			t.Errorf("fine-tuning %v: width %d, want %d", tuned, got, want)
+		}
+	}
 	bare := filepath.Join(dir, "bare_edges.csv")
 	if err := os.WriteFile(bare, []byte("u,v\n0,1\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -185,7 +196,6 @@ func newExperiment(t *testing.T) *experiment {
 // TestResume: pre-training that was interrupted in the middle of an epoch and taken
 // up again leaves the same weights and losses as without interruption.
 func TestResume(t *testing.T) {
-	quiet := func(string, ...any) {}
 	for _, method := range []string{cli.SpecMatch, methodMasking, methodContext} {
 		t.Run(method, func(t *testing.T) {
 			x := newExperiment(t)
@@ -233,7 +243,7 @@ func TestResume(t *testing.T) {
 func (x *experiment) interrupt(ctx context.Context, method string, before func()) (pretrained, error) {
 	x.beforeStep = before
 	defer func() { x.beforeStep = nil }()
-	return x.pretrain(ctx, method, func(string, ...any) {})
+	return x.pretrain(ctx, method, quiet)
 }
 
 // TestViewsDiffer: the two views of a graph never share random state, as they do in
