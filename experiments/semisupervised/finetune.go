@@ -112,22 +112,30 @@ func parts(graphs []*graph.Graph, samples []int) []*part {
 	return all
 }
 
+// loader returns the batches to fine-tune on.
+func (j *job) loader(s split) (*augment.Loader, error) {
+	view := augment.Augmentation(augment.Identity{})
+	if j.method == methodAugmentation {
+		var err error
+		if view, err = j.pretraining().View(); err != nil {
+			return nil, err
+		}
+	}
+	return &augment.Loader{
+		Graphs: j.set.data.Graphs, Samples: s.Labelled, Batch: j.x.recipe.Batch,
+		Collator: augment.Collator{Views: []augment.Augmentation{view}, Seed: fineSeed(j.seed)},
+	}, nil
+}
+
 // finetune trains all layers on the labelled graphs of a split, and looks at the
 // others after every epoch: the second half of this experiment.
 func (j *job) finetune(ctx context.Context, be backend.Backend, encoder specmatch.Encoder, s split, fold int) (curve, error) {
 	x, ds := j.x, j.set.data
 	c := newClassifier(be, encoder, ds.Classes, augment.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	adam := optim.NewAdam(be, c.Parameters(), x.fine.LR)
-	view := augment.Augmentation(augment.Identity{})
-	if j.method == methodAugmentation {
-		var err error
-		if view, err = j.pretraining().View(); err != nil {
-			return curve{}, err
-		}
-	}
-	loader := &augment.Loader{
-		Graphs: ds.Graphs, Samples: s.Labelled, Batch: x.recipe.Batch,
-		Collator: augment.Collator{Views: []augment.Augmentation{view}, Seed: fineSeed(j.seed)},
+	loader, err := j.loader(s)
+	if err != nil {
+		return curve{}, err
 	}
 	validation, test := parts(ds.Graphs, s.Validation), parts(ds.Graphs, s.Test)
 	var out curve

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
@@ -18,7 +19,9 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -46,12 +49,13 @@ func TestObjective(t *testing.T) {
 		t.Errorf("graphcl: %+v", o)
 	}
 	r = newRun(t, cli.SpecMatch)
-	r.Settings.Adjacency, r.Settings.RandomWalk, r.Settings.OnH, r.Settings.Sum, r.Settings.Warmup = specmatch.Hard, true, true, true, 7
+	r.Loss = cli.Loss{Beta: cli.Beta{Weight: 0.5, Ratio: 0.1}, P: 70, Tau: 0.3, Kappa: 5}
+	r.Settings = pretrain.Settings{Adjacency: specmatch.Hard, RandomWalk: true, ThetaGradient: true, OnH: true, Center: true, Sum: true, Warmup: 7}
 	want := specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.2, Sum: true},
-		Match:    specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Kappa: 10, RandomWalk: true, Percentile: 80},
-		OnH:      true,
-		Beta:     specmatch.BetaSchedule{Beta: 0.5, WarmupSteps: 7},
+		Contrast: specmatch.InfoNCE{Temperature: 0.3, Sum: true},
+		Match:    specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Kappa: 5, RandomWalk: true, Percentile: 70, ThresholdGradient: true},
+		OnH:      true, Center: true,
+		Beta: specmatch.BetaSchedule{Beta: 0.5, Ratio: 0.1, WarmupSteps: 7},
 	}
 	if d := cmp.Diff(want, r.Objective()); d != "" {
 		t.Errorf("specmatch:\n%s", d)
@@ -60,29 +64,41 @@ func TestObjective(t *testing.T) {
 
 // TestLoader: the methods differ in views and order as they say.
 func TestLoader(t *testing.T) {
+	view := func(policy string, impl augment.Impl, ratio float64) augment.Augmentation {
+		v, err := augment.ParsePolicy(policy, impl, ratio)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	intended := view("dropN", augment.ImplIntended, 0.3)
 	for _, c := range []struct {
-		method   string
-		faithful bool
-		first    augment.Augmentation
-		order    augment.Order
+		method        string
+		faithful      bool
+		first, second augment.Augmentation
+		order         augment.Order
 	}{
-		{cli.InfoNCE, true, nil, augment.Reshuffle},
-		{cli.SpecMatch, true, nil, augment.Reshuffle},
-		{cli.GraphCL, true, augment.Identity{SelfLoops: true}, augment.ShuffleOnce},
-		{cli.GraphCL, false, augment.Identity{}, augment.Reshuffle},
+		{cli.InfoNCE, true, intended, intended, augment.Reshuffle},
+		{cli.SpecMatch, true, intended, intended, augment.Reshuffle},
+		{cli.GraphCL, true, augment.Identity{SelfLoops: true}, view("dropN", augment.ImplUnsupervised, 0), augment.ShuffleOnce},
+		{cli.GraphCL, false, augment.Identity{}, intended, augment.Reshuffle},
 	} {
 		r := newRun(t, c.method)
-		r.Settings.GraphCLCode = c.faithful
+		r.Settings.GraphCLCode, r.Settings.Policy, r.Settings.Ratio = c.faithful, "dropN", 0.3
 		l, err := r.Loader()
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := c.first
-		if want == nil {
-			want = l.Collator.Views[1] // both views are drawn from the same law
-		}
-		if d := cmp.Diff([]any{want, c.order}, []any{l.Collator.Views[0], l.Order}); d != "" || len(l.Collator.Views) != 2 {
+		if d := cmp.Diff([]any{c.first, c.second, c.order}, []any{l.Collator.Views[0], l.Collator.Views[1], l.Order}); d != "" || len(l.Collator.Views) != 2 {
 			t.Errorf("%s, faithful %v:\n%s", c.method, c.faithful, d)
+		}
+	}
+	for _, name := range []string{"PROTEINS", "REDDIT-BINARY"} {
+		r := newRun(t, cli.InfoNCE)
+		r.Dataset.Name = name
+		policy, _ := augment.PolicyFor(name)
+		if v, err := r.View(); err != nil || !cmp.Equal(v, view(policy, augment.ImplIntended, 0.2)) {
+			t.Errorf("the augmentations of %s are not %s: %v, %v", name, policy, v, err)
 		}
 	}
 	r := newRun(t, cli.GraphCL)
@@ -91,10 +107,7 @@ func TestLoader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := augment.ParsePolicy(augment.Random2, augment.ImplSemi, 0.2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := view(augment.Random2, augment.ImplSemi, 0.2)
 	if d := cmp.Diff([]any{code, code, augment.Reshuffle}, []any{l.Collator.Views[0], l.Collator.Views[1], l.Order}); d != "" {
 		t.Errorf("graphcl, semi-supervised:\n%s", d)
 	}
@@ -158,6 +171,85 @@ func TestTrain(t *testing.T) {
 	cancel()
 	if _, err := r.Train(ctx, be, r.Model(be), func(int, pretrain.Epoch) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
+	}
+}
+
+// TestLearningRate: it is the one asked for; at next to none, epochs differ in
+// their batches only.
+func TestLearningRate(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	for _, c := range []struct {
+		rate  float64
+		moves bool
+	}{
+		{1e-30, false},
+		{0.01, true},
+	} {
+		r := newRun(t, cli.InfoNCE)
+		r.Recipe.LR, r.Recipe.Epochs = c.rate, 2
+		model := r.Model(be)
+		weights := func() (all [][]float64) {
+			for _, p := range model.Parameters() {
+				v := make([]float64, p.Value.Len())
+				be.Download(v, p.Value)
+				all = append(all, v)
+			}
+			return all
+		}
+		before := weights()
+		var losses []rundir.Float
+		if _, err := r.Train(t.Context(), be, model, func(_ int, e pretrain.Epoch) error {
+			losses = append(losses, e.Loss)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if moved := !cmp.Equal(before, weights(), cmpopts.EquateApprox(0, 1e-20)); moved != c.moves {
+			t.Errorf("rate %v: moved %v", c.rate, moved)
+		}
+		if losses[0] == losses[1] {
+			t.Errorf("rate %v: two epochs have the loss %v", c.rate, losses[0])
+		}
+	}
+}
+
+// TestEvaluate: the folds are those of the seed, and GraphCL's code sees the raw
+// graphs with self-loops.
+func TestEvaluate(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	how := cli.Protocol{Protocols: []string{"linear"}, Folds: 3}
+	evaluate := func(r *pretrain.Run, collate func(b *graph.Batch, lo, hi int), seed uint32) float64 {
+		model := r.Model(be)
+		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, collate), Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
+		result, err := eval.Evaluate(t.Context(), eval.Linear, data, folds, eval.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return 100 * result.Mean
+	}
+	for _, method := range []string{cli.InfoNCE, cli.GraphCL} {
+		r := newRun(t, method)
+		loops := func(b *graph.Batch, lo, hi int) {
+			for _, g := range r.Dataset.Graphs[lo:hi] {
+				augment.Identity{SelfLoops: true}.Append(b, g, nil, new(augment.Workspace))
+			}
+		}
+		plain, looped := evaluate(r, nil, 3), evaluate(r, loops, 3)
+		if other := evaluate(r, nil, 1); plain == looped || plain == other {
+			t.Fatalf("accuracies %v, %v and %v do not tell folds or loops apart", plain, looped, other)
+		}
+		want := plain
+		if method == cli.GraphCL {
+			want = looped
+		}
+		got, err := r.Evaluate(t.Context(), be, r.Model(be), how)
+		if err != nil || got["linear"] != want {
+			t.Errorf("%s: accuracy %v (%v), want %v", method, got, err, want)
+		}
 	}
 }
 
