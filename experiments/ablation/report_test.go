@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// TestReport: made-up outcomes come out in the row of their setting, under their
+// names.
+func TestReport(t *testing.T) {
+	x := &experiment{
+		base:     base{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		vary:     vary{factors: []string{factorP, factorKappa}, ps: []float64{100, 60, 80}, kappas: []float64{60, 5}},
+		recipe:   cli.Recipe{Epochs: 2, Batch: 16, LR: 0.01, Seeds: 2},
+		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Folds: 3},
+		settings: pretrain.DefaultSettings(),
+	}
+	ds, other := dataset.Default(), dataset.Default()
+	ds.Name, other.Name = "NCI1", "other" // the first has published figures
+	runs, _ := x.runs([]*dataset.Dataset{other, ds})
+	if len(runs) != 2*2*(1+3+2) { // β = 0, three p and two κ
+		t.Fatalf("%d runs", len(runs))
+	}
+	var outcomes []pretrain.Outcome
+	for _, r := range runs {
+		// p = 60 and κ = 10 are 60 and 70 with a seed each, β = 0 is 50 and 55.
+		a := r.Loss.P + 10*float64(r.Seed) + r.Loss.Kappa - 10
+		if r.Method == cli.InfoNCE {
+			a = 50 + 5*float64(r.Seed)
+		}
+		if r.Dataset == other {
+			a = 1
+		}
+		e := pretrain.Epoch{LossG: rundir.Float(a), LossHard: rundir.Float(2 * a), Spread: rundir.Float(3 * a), Ratio: rundir.Float(4 * a)}
+		outcomes = append(outcomes, pretrain.Outcome{
+			Accuracy: map[string]float64{"graphcl": a}, TrainSeconds: 1, EvalSeconds: 2, GraphsPerSecond: rundir.Float(a),
+			Epochs: []pretrain.Epoch{{LossG: 1000, LossHard: 1000, Spread: 1000, Ratio: 1000}, e},
+		})
+	}
+	results := x.results(ds, runs, outcomes)
+
+	var text bytes.Buffer
+	if err := x.table(ds, "graphcl", results).WriteMarkdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string][]string{}
+	for l := range strings.Lines(text.String()) {
+		if cells := strings.Split(strings.TrimSpace(l), "|"); len(cells) > 2 {
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			lines[cells[1]] = cells[2 : len(cells)-1]
+		}
+	}
+	for row, want := range map[string][]string{
+		// 60-50 and 70-55: 12.5 ± 2.5
+		"β = 0":  {"52.50 ± 3.54", "", "52.500", "105.000", "157.500", "210.000", ""},
+		"p = 60": {"65.00 ± 7.07", "12.50 ± 2.50", "65.000", "130.000", "195.000", "260.000", "79.32 ± 0.58"},
+		"κ = 60": {"135.00 ± 7.07", "82.50 ± 2.50", "135.000", "270.000", "405.000", "540.000", ""},
+	} {
+		if d := cmp.Diff(want, lines[row]); d != "" {
+			t.Errorf("%s:\n%s\n%s", row, d, &text)
+		}
+	}
+
+	for _, r := range results {
+		got := x.resultsRow(ds, "graphcl", r)
+		if r.label != "p = 60" && r.label != "β = 0" {
+			continue
+		}
+		want := rundir.Row{
+			Experiment: "ablation", Dataset: "NCI1", Method: "p = 60", Protocol: "graphcl", Metric: "accuracy", Mean: 65, Std: got.Std, PerSeed: []float64{60, 70},
+			Beta: cli.Beta{Weight: 0.5}, P: 60, Epochs: 2, Precision: "float32", Seconds: 6, GraphsPerSecond: 65,
+		}
+		if r.label == "β = 0" {
+			want.Method, want.Beta, want.P, want.Mean, want.PerSeed, want.GraphsPerSecond = "β = 0", cli.Beta{}, 80, 52.5, []float64{50, 55}, 52.5
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	}
+
+	// The figure's points ascend, whatever the order of the flags.
+	var at []float64
+	for _, r := range sorted(results, factorP) {
+		at = append(at, r.x)
+	}
+	if !slices.Equal(at, []float64{60, 80, 100}) {
+		t.Errorf("points at p = %v", at)
+	}
+}
