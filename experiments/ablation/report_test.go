@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
@@ -48,18 +47,9 @@ func TestReport(t *testing.T) {
 	}
 	results := x.results(ds, runs, outcomes)
 
-	var text bytes.Buffer
-	if err := x.table(ds, "graphcl", results).WriteMarkdown(&text); err != nil {
-		t.Fatal(err)
-	}
-	lines := map[string][]string{}
-	for l := range strings.Lines(text.String()) {
-		if cells := strings.Split(strings.TrimSpace(l), "|"); len(cells) > 2 {
-			for i := range cells {
-				cells[i] = strings.TrimSpace(cells[i])
-			}
-			lines[cells[1]] = cells[2 : len(cells)-1]
-		}
+	rows := map[string][]string{}
+	for _, r := range rundirtest.Rows(t, x.table(ds, "graphcl", results)) {
+		rows[r[0]] = r[1:]
 	}
 	for row, want := range map[string][]string{
 		// 60-50 and 70-55: 12.5 ± 2.5
@@ -67,8 +57,8 @@ func TestReport(t *testing.T) {
 		"p = 60": {"65.00 ± 7.07", "12.50 ± 2.50", "65.000", "130.000", "195.000", "260.000", "79.32 ± 0.58"},
 		"κ = 60": {"135.00 ± 7.07", "82.50 ± 2.50", "135.000", "270.000", "405.000", "540.000", ""},
 	} {
-		if d := cmp.Diff(want, lines[row]); d != "" {
-			t.Errorf("%s:\n%s\n%s", row, d, &text)
+		if d := cmp.Diff(want, rows[row]); d != "" {
+			t.Errorf("%s:\n%s", row, d)
 		}
 	}
 

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -205,19 +204,6 @@ func TestReport(t *testing.T) {
 	alignment, uniformity := x.alignmentTable(ds), x.uniformityTable(ds)
 	x.addAlignment(alignment, g)
 	x.addUniformity(uniformity, g)
-	line := func(tab *table.Table) string {
-		var text bytes.Buffer
-		if err := tab.WriteMarkdown(&text); err != nil {
-			t.Fatal(err)
-		}
-		for l := range strings.Lines(text.String()) {
-			if strings.Contains(l, "hard, p = 50") {
-				return l
-			}
-		}
-		t.Fatalf("no such line in\n%s", &text)
-		return ""
-	}
 	first := x.alignmentTable(ds)
 	fixed := func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }
 	view1 := func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }
@@ -234,7 +220,7 @@ func TestReport(t *testing.T) {
 		table.Text("10 of 20"), // 3·4-2 of 4·(7-2)
 		table.Number(top(time(func(d diffusion) rundir.Float { return d.Duhamel })), 3),
 		table.Text("8 of 28"))
-	if d := cmp.Diff(line(first), line(alignment)); d != "" {
+	if d := cmp.Diff(rundirtest.Rows(t, first)[0], rundirtest.Rows(t, alignment)[graph*len(x.check.times)]); d != "" {
 		t.Errorf("Theorem 4.2: %s", d)
 	}
 	second := x.uniformityTable(ds)
@@ -244,7 +230,7 @@ func TestReport(t *testing.T) {
 		table.Number(mean(func(b bounds) rundir.Float { return b.Direct }), 3), table.Number(mean(func(b bounds) rundir.Float { return b.Right }), 3),
 		table.Number(mean(func(b bounds) rundir.Float { return b.RightNonZero }), 3), table.Text("2 of 3"),
 		table.Number(top(func(b bounds) rundir.Float { return b.Hoffman }), 3), table.Number(top(func(b bounds) rundir.Float { return b.HoffmanNonZero }), 2))
-	if d := cmp.Diff(line(second), line(uniformity)); d != "" {
+	if d := cmp.Diff(rundirtest.Rows(t, second)[0], rundirtest.Rows(t, uniformity)[graph]); d != "" {
 		t.Errorf("Theorem 4.3: %s", d)
 	}
 

@@ -1,14 +1,17 @@
-// Package rundirtest reads run directories in the tests of experiments.
+// Package rundirtest reads run directories and tables in the tests of experiments.
 package rundirtest
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
 )
 
 // Results returns the rows of results.json without the timings, which are the only
@@ -67,4 +70,22 @@ func Files(t testing.TB, dir string, names ...string) {
 			t.Errorf("%s: missing or empty (%v)", f, err)
 		}
 	}
+}
+
+// Rows returns the rows of a table, each with its name first.
+func Rows(t testing.TB, tab *table.Table) [][]string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := tab.WriteMarkdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	for l := range strings.Lines(text.String()) {
+		if !strings.HasPrefix(l, "|") {
+			continue
+		}
+		l = strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(l, "**", ""), "| "), " |\n")
+		rows = append(rows, strings.Split(l, " | "))
+	}
+	return rows[2:] // behind the header and the line below it
 }
