@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
@@ -240,6 +241,28 @@ func TestRow(t *testing.T) {
 	}
 	if r := x.row(set, methodNone, protocolLast, trained, runs); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
+	}
+}
+
+// TestPaired: differences are to the first method, seed by seed.
+func TestPaired(t *testing.T) {
+	x := newExperiment(t)
+	x.source.Methods = []string{methodNone, cli.GraphCL, cli.SpecMatch}
+	set := x.domain.sets[0].name
+	row := func(method, protocol string, seeds ...float64) rundir.Row {
+		return rundir.Row{Dataset: set, Method: method, Protocol: protocol, PerSeed: seeds}
+	}
+	rows := []rundir.Row{
+		row(methodNone, protocolLast, 60, 70), row(cli.GraphCL, protocolLast, 61, 75), row(cli.SpecMatch, protocolLast, 50, 60),
+		row(methodNone, protocolBest, 60, 70), row(cli.GraphCL, protocolBest, 60, 70), row(cli.SpecMatch, protocolBest, 61, 71),
+	}
+	for protocol, want := range map[string][][]string{
+		protocolLast: {{"GraphCL", "3.00 ± 2.00"}, {"SpecMatch-CL", "−10.00 ± 0.00"}},
+		protocolBest: {{"GraphCL", "0.00 ± 0.00"}, {"SpecMatch-CL", "1.00 ± 0.00"}},
+	} {
+		if d := cmp.Diff(want, rundirtest.Rows(t, x.pairedTable(protocol, rows))); d != "" {
+			t.Errorf("%s:\n%s", protocol, d)
+		}
 	}
 }
 

@@ -26,11 +26,7 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 	var rows []rundir.Row
 	var tables []*table.Table
 	for _, protocol := range protocols {
-		var columns []table.Column
-		for _, set := range x.domain.sets {
-			columns = append(columns, table.Column{Name: set.name})
-		}
-		t := table.New("method", columns...)
+		t := table.New("method", x.columns()...)
 		corpus := ""
 		if x.pretrains() {
 			corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
@@ -61,6 +57,11 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 			}
 		}
 		tables = append(tables, t)
+	}
+	if x.recipe.Seeds > 1 && len(x.source.Methods) > 1 {
+		for _, protocol := range protocols {
+			tables = append(tables, x.pairedTable(protocol, rows))
+		}
 	}
 	if err := x.dir.WriteResults(rows); err != nil {
 		return err
@@ -101,4 +102,32 @@ func (x *experiment) row(set *taskSet, method, protocol string, trained map[stri
 	}
 	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
 	return r
+}
+
+// columns has one column for each set.
+func (x *experiment) columns() []table.Column {
+	var columns []table.Column
+	for _, set := range x.domain.sets {
+		columns = append(columns, table.Column{Name: set.name})
+	}
+	return columns
+}
+
+// pairedTable compares every method with the first one, seed by seed: the runs of a
+// seed share the output layer's initial weights and the batches.
+func (x *experiment) pairedTable(protocol string, rows []rundir.Row) *table.Table {
+	base := x.source.Methods[0]
+	t := table.New("method", x.columns()...)
+	t.Caption = fmt.Sprintf("Difference to %s, paired by seed: mean in points of ROC-AUC ± its standard error over %d seeds. Protocol %s.", rowNames[base], x.recipe.Seeds, protocol)
+	for _, method := range x.source.Methods[1:] {
+		var cells []table.Cell
+		for _, set := range x.domain.sets {
+			a, _ := rundir.Find(rows, set.name, method, protocol)
+			b, _ := rundir.Find(rows, set.name, base, protocol)
+			mean, se := rundir.Paired(a.PerSeed, b.PerSeed)
+			cells = append(cells, table.MeanStd(mean, se, 2))
+		}
+		t.Add(rowNames[method], cells...)
+	}
+	return t
 }
