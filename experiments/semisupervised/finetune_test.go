@@ -2,8 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,7 +11,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -38,16 +36,7 @@ func newExperiment(t *testing.T) *experiment {
 	if err := x.open(); err != nil {
 		t.Fatal(err)
 	}
-	flags := cli.NewFlagSet("semisupervised", synopsis, "")
-	var err error
-	x.dir, err = rundir.Open(rundir.Options{Experiment: "semisupervised", Flags: flags.FlagSet, Seeds: 1, Engine: "cpu", Out: filepath.Join(t.TempDir(), "run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { x.dir.Close() })
-	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	x.dir = rundirtest.Open(t, "semisupervised")
 	return x
 }
 

@@ -133,7 +133,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestDropout: fine-tuning has it, at the probability asked for.
+// TestDropout: fine-tuning has it, unless its probability is 0.
 func TestDropout(t *testing.T) {
 	x := newExperiment(t)
 	first := x.tune(t, methodNone, 0).Loss[0]

@@ -181,15 +181,7 @@ func newExperiment(t *testing.T) *experiment {
 		t.Fatal(err)
 	}
 	x.domain.corpus = x.domain.corpus[:130]
-	flags := cli.NewFlagSet("transfer", synopsis, "")
-	x.dir, err = rundir.Open(rundir.Options{Experiment: "transfer", Datasets: []string{"toy"}, Flags: flags.FlagSet, Seeds: 1, Engine: "cpu", Out: filepath.Join(t.TempDir(), "run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { x.dir.Close() })
-	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	x.dir = rundirtest.Open(t, "transfer")
 	return x
 }
 

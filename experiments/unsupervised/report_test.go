@@ -24,13 +24,12 @@ func TestReport(t *testing.T) {
 	sets := []*dataset.Dataset{a, b}
 	runs := x.runs(sets)
 	var outcomes []pretrain.Outcome
-	// InfoNCE has 60 and 70, SpecMatch-CL 61 and 75; 100 less on the other set, 1000
-	// more with the other classifier.
+	// The other set has these with a minus sign, the other classifier 1000 more.
 	accuracy := map[string][]float64{cli.Untrained: {50, 50}, cli.InfoNCE: {60, 70}, cli.SpecMatch: {61, 75}}
 	for _, r := range runs {
 		v := accuracy[r.Method][r.Seed]
 		if r.Dataset == b {
-			v = -v // differences of -1 and -5
+			v = -v
 		}
 		speed := rundir.Float(v)
 		if r.Method == cli.Untrained {

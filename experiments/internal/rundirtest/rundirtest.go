@@ -1,4 +1,5 @@
-// Package rundirtest reads run directories and tables in the tests of experiments.
+// Package rundirtest makes and reads run directories, and reads tables, in the
+// tests of experiments.
 package rundirtest
 
 import (
@@ -10,9 +11,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 )
+
+// Open returns a new run directory with room for weights, which the end of the test
+// closes.
+func Open(t testing.TB, experiment string) *rundir.Dir {
+	t.Helper()
+	dir, err := rundir.Open(rundir.Options{
+		Experiment: experiment, Flags: cli.NewFlagSet(experiment, "", "").FlagSet,
+		Seeds: 1, Engine: "cpu", Out: filepath.Join(t.TempDir(), "run"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	if err := os.MkdirAll(dir.Join("weights"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // Results returns the rows of results.json without the timings, which are the only
 // part that differs between two runs with the same flags. Numbers that a row does
