@@ -39,14 +39,14 @@ type command struct {
 }
 
 var commands = []command{
-	{"list", "Lists the data sets of the paper and those in the -data folder.",
+	{"list", "Lists the data sets of the paper and those in the -data folder: archives of the\nTUDataset collection, and tables of MoleculeNet.",
 		[]string{"", "-data DIR"}, list},
 	{"fetch", "Downloads archives of the TUDataset collection to the -data folder, or tables of\nMoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n-dataset it gets all sets that `list` knows (about 90 MB). What is there already\nis only checked; what was interrupted continues.",
 		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"}, fetch},
-	{"verify", "Checks archives against their SHA-256 sums, where there are any: NAME.zip.sha256,\nwhich fetch writes, or a SHA256SUMS beside the archive or one folder up. Then\nreads them completely.",
+	{"verify", "Checks archives and tables against their SHA-256 sums, where there are any:\nNAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\nfolder up. Then reads them completely.",
 		[]string{"-data DIR", "-data DIR -dataset MUTAG"}, verify},
 	{"stats", "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail.",
-		[]string{"", "-data DIR", "-data DIR -dataset MUTAG,DD"}, stats},
+		[]string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"}, stats},
 	{"export", "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order.",
 		[]string{"", "-data DIR -dataset MUTAG -out OTHER"}, export},
 }
@@ -72,16 +72,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if i < 0 {
 		return cli.Usagef("unknown command %q: want list, fetch, verify, stats or export", name)
 	}
-	c := &call{out: ".", baseURL: dataset.DefaultBaseURL, stdout: stdout, stderr: stderr}
+	c := &call{baseURL: dataset.DefaultBaseURL, stdout: stdout, stderr: stderr}
 	flags := cli.NewFlagSet("datasets "+name, commands[i].synopsis, commands[i].examples...)
 	flags.Add(&c.data)
-	flags.Lookup("data").Usage = "`DIR` where data sets lie: DIR/NAME.zip or DIR/NAME/"
-	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
+	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
 	switch name {
 	case "fetch":
-		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is every set of the paper, and AIDS"
+		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every TUDataset of the paper, and AIDS"
 		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet")
 	case "export":
+		c.out = "."
 		cli.Var(flags, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
 	}
 	if err := flags.Parse(args, stdout); err != nil {
@@ -119,11 +119,31 @@ func (c *call) names() ([]string, error) {
 	if c.data.Dir == "" {
 		return []string{embedded}, nil
 	}
-	names, err := dataset.List(c.data.Dir)
+	names, err := c.there()
+	if c.out != "" { // export
+		names = slices.DeleteFunc(names, isTable)
+	}
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("%s: no data sets in this folder", c.data.Dir)
 	}
 	return names, err
+}
+
+// there returns the names of the sets in the folder, tables of molecules last.
+func (c *call) there() ([]string, error) {
+	names, err := dataset.List(c.data.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range dataset.MoleculeNet() {
+		switch _, err := dataset.FindMoleculeNet(c.data.Dir, set.Name); {
+		case err == nil:
+			names = append(names, set.Name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 // open reads a set from the folder, or the embedded one if that is asked for
@@ -168,8 +188,10 @@ func (c *call) each(ctx context.Context, what string, do func(name string) error
 }
 
 func list(_ context.Context, c *call) error {
-	t := table.New("set", table.Column{Name: "graphs"}, table.Column{Name: "classes"}, table.Column{Name: "nodes"}, table.Column{Name: "edges"}, table.Column{Name: "where"})
-	t.Caption = "Data sets with their official statistics (nodes and edges are means), and where they are."
+	graphs := table.New("set", table.Column{Name: "graphs"}, table.Column{Name: "classes"}, table.Column{Name: "nodes"}, table.Column{Name: "edges"}, table.Column{Name: "where"})
+	graphs.Caption = "Data sets with their official statistics (nodes and edges are means), and where they are."
+	molecules := table.New("set", table.Column{Name: "molecules"}, table.Column{Name: "tasks"}, table.Column{Name: "where"})
+	molecules.Caption = "Sets of MoleculeNet, for transfer learning."
 	s := dataset.Stats(dataset.Default())
 	known := []dataset.Official{{Name: embedded, Graphs: s.Graphs, Classes: s.Classes, MeanNodes: s.MeanNodes(), MeanEdges: s.MeanEdges()}}
 	known = append(known, dataset.Known()...)
@@ -178,8 +200,11 @@ func list(_ context.Context, c *call) error {
 		for _, o := range known {
 			names = append(names, o.Name)
 		}
+		for _, set := range dataset.MoleculeNet() {
+			names = append(names, set.Name)
+		}
 		if c.data.Dir != "" {
-			there, err := dataset.List(c.data.Dir)
+			there, err := c.there()
 			if err != nil {
 				return err
 			}
@@ -190,13 +215,19 @@ func list(_ context.Context, c *call) error {
 			}
 		}
 	}
+	tables := []*table.Table{}
 	for _, name := range names {
+		set, err := dataset.MoleculeNetByName(name)
+		t, find := graphs, dataset.Find
+		if err == nil {
+			t, find = molecules, dataset.FindMoleculeNet
+		}
 		where := "-"
 		if name == embedded {
 			where = "built in"
 		}
 		if c.data.Dir != "" {
-			path, err := dataset.Find(c.data.Dir, name)
+			path, err := find(c.data.Dir, name)
 			switch {
 			case err == nil:
 				where = path
@@ -204,14 +235,34 @@ func list(_ context.Context, c *call) error {
 				return err
 			}
 		}
-		cells := slices.Repeat([]table.Cell{table.Text("?")}, 4)
-		if i := slices.IndexFunc(known, func(o dataset.Official) bool { return o.Name == name }); i >= 0 {
+		var cells []table.Cell
+		if t == molecules {
+			cells = []table.Cell{integer(set.Rows), integer(set.Tasks)}
+		} else if i := slices.IndexFunc(known, func(o dataset.Official) bool { return o.Name == name }); i >= 0 {
 			o := known[i]
 			cells = []table.Cell{integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)}
+		} else {
+			cells = slices.Repeat([]table.Cell{table.Text("?")}, 4)
 		}
 		t.Add(name, append(cells, table.Text(where))...)
+		if !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
 	}
-	return t.WriteText(c.stdout)
+	return write(c.stdout, tables)
+}
+
+// write writes tables with a blank line between them.
+func write(w io.Writer, tables []*table.Table) error {
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := t.WriteText(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func integer(n int) table.Cell { return table.Number(float64(n), 0) }
@@ -293,15 +344,15 @@ func verify(ctx context.Context, c *call) error {
 	t := table.New("set", table.Column{Name: "SHA-256"}, table.Column{Name: "compared with"}, table.Column{Name: "graphs"}, table.Column{Name: "result"})
 	err := c.each(ctx, "verify", func(name string) error {
 		sum, source, graphs, result := "-", "-", "?", "FAILED"
-		v, ds, err := c.verifyOne(name)
+		v, n, err := c.verifyOne(ctx, name)
 		if v.Sum != "" {
 			sum = v.Sum[:16] + "…"
 		}
 		if v.Source != "" {
 			source = v.Source
 		}
-		if ds != nil {
-			graphs = fmt.Sprint(len(ds.Graphs))
+		if n > 0 {
+			graphs = fmt.Sprint(n)
 		}
 		switch {
 		case err != nil:
@@ -317,22 +368,36 @@ func verify(ctx context.Context, c *call) error {
 	return errors.Join(t.WriteText(c.stdout), err)
 }
 
-// verifyOne checks an archive's sum and members, and that it can be loaded;
-// of a folder or the embedded set only the latter.
-func (c *call) verifyOne(name string) (v dataset.Verification, ds *dataset.Dataset, err error) {
+// verifyOne checks the sum and the members of an archive or the rows of a table,
+// and that it can be loaded; of a folder or the embedded set only the latter. It
+// returns the number of graphs.
+func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verification, graphs int, err error) {
+	if isTable(name) {
+		if v, err = dataset.VerifyMoleculeNet(c.data.Dir, name); err != nil {
+			return v, 0, err
+		}
+		m, err := dataset.OpenMoleculeNet(ctx, c.data.Dir, name)
+		if err != nil {
+			return v, 0, err
+		}
+		return v, len(m.Graphs), nil
+	}
 	if c.data.Dir != "" {
 		path, err := dataset.Find(c.data.Dir, name)
 		if err == nil && strings.HasSuffix(path, ".zip") {
 			if v, err = dataset.Verify(c.data.Dir, name); err != nil {
-				return v, nil, err
+				return v, 0, err
 			}
 		}
 		if err == nil {
 			v.Path = path
 		}
 	}
-	ds, err = c.open(name, dataset.Options{NodeAttributes: true})
-	return v, ds, err
+	ds, err := c.open(name, dataset.Options{NodeAttributes: true})
+	if err != nil {
+		return v, 0, err
+	}
+	return v, len(ds.Graphs), nil
 }
 
 func stats(ctx context.Context, c *call) error {
@@ -346,7 +411,19 @@ func stats(ctx context.Context, c *call) error {
 		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",
 		"node labels: those that occur (width of their one-hot encoding)",
 	}
+	tables := []*table.Table{}
+	use := func(t *table.Table) {
+		if !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
+	}
+	molecules := newMolecules()
 	err := c.each(ctx, "stats", func(name string) error {
+		if isTable(name) {
+			use(molecules.table)
+			return molecules.add(ctx, c.data.Dir, name)
+		}
+		use(t)
 		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
 		if err != nil {
 			return err
@@ -372,7 +449,7 @@ func stats(ctx context.Context, c *call) error {
 		}
 		return nil
 	})
-	return errors.Join(t.WriteText(c.stdout), err)
+	return errors.Join(write(c.stdout, tables), err)
 }
 
 func nodeLabels(ds *dataset.Dataset) string {
@@ -395,6 +472,9 @@ func export(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.each(ctx, "export", func(name string) error {
+		if isTable(name) {
+			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph")
+		}
 		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
 		if err != nil {
 			return err

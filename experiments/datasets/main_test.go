@@ -164,6 +164,62 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestMolecules: the commands on a folder with an archive and tables of molecules,
+// one of them with fewer rows than it should have.
+func TestMolecules(t *testing.T) {
+	dir := folder(t, "TOY")
+	hiv := filepath.Join(dir, "hiv.csv")
+	rows := "smiles,activity,HIV_active\nCCO,CI,0\nc1ccccc1O,CA,1\nCCN,CI,\nXx,CI,0\n"
+	if err := os.WriteFile(hiv, []byte(rows), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := invoke(t, "list", "-data", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"hiv": "hiv 41127 1 " + hiv, "tox21": "tox21 7831 12 -", "MUTAG": "MUTAG 188 2 17.93 19.79 -"} {
+		if got := strings.Join(line(t, out, name), " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if out, _, err := invoke(t, "list", "-dataset", "hiv", "-data", dir); err != nil || strings.Contains(out, "classes") || strings.Contains(out, "tox21") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+
+	out, stderr, err := invoke(t, "stats", "-data", dir)
+	if err == nil || err.Error() != "stats: 1 of 2 data sets failed" {
+		t.Errorf("got %v", err)
+	}
+	// Atoms of CCO, C6H5OH, CCN: 3, 7, 3; bonds 2, 7, 2; the scaffolds none and benzene.
+	if got, want := strings.Join(line(t, out, "hiv"), " "), "hiv † 4 41127 1 4.33 3.67 3–7 1 1 1 1 2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	line(t, out, "TOY")
+	want(t, out, "† hiv disagrees: 4 rows, official 41127", "dropped: dataset: "+hiv+`:5: "Xx"`)
+	want(t, stderr, "hiv: the statistics are not the official ones: 4 rows, official 41127")
+
+	out, stderr, err = invoke(t, "verify", "-data", dir)
+	if err != nil || !strings.HasSuffix(strings.Join(line(t, out, "hiv"), " "), "… - 3 readable") {
+		t.Errorf("%v, %s:\n%s", err, stderr, out)
+	}
+	if err := os.WriteFile(hiv+".sha256", []byte(strings.Repeat("0", 64)+"  hiv.csv\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out, stderr, err = invoke(t, "verify", "-data", dir, "-dataset", "hiv")
+	if err == nil || !strings.HasSuffix(strings.Join(line(t, out, "hiv"), " "), "recorded ? FAILED") {
+		t.Errorf("a wrong sum: %v:\n%s", err, out)
+	}
+	want(t, stderr, "hiv: dataset: "+hiv+": SHA-256 is ", ", want 0000")
+
+	to := t.TempDir()
+	if out, _, err := invoke(t, "export", "-data", dir, "-out", to); err != nil || out != filepath.Join(to, "TOY")+"\n" {
+		t.Errorf("export leaves tables out: %v, %q", err, out)
+	}
+	if _, stderr, err := invoke(t, "export", "-data", dir, "-dataset", "hiv", "-out", to); err == nil || !strings.Contains(stderr, "labels for several tasks") {
+		t.Errorf("export of a table: %v, %s", err, stderr)
+	}
+}
+
 func TestStats(t *testing.T) {
 	out, _, err := invoke(t, "stats")
 	if err != nil {

@@ -53,19 +53,20 @@ type MoleculeNetSet struct {
 	Labels []string
 	Others []string
 	Tasks  int // number of label columns
+	Rows   int // number of molecules in the official file
 }
 
 // moleculeNet are the sets that Hu et al. fine-tune on, in the order of their
 // table.
 var moleculeNet = []MoleculeNetSet{
-	{Name: "bbbp", File: "BBBP.csv", SMILES: "smiles", Labels: []string{"p_np"}, Tasks: 1},
-	{Name: "tox21", File: "tox21.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 12},
-	{Name: "toxcast", File: "toxcast_data.csv.gz", SMILES: "smiles", Tasks: 617},
-	{Name: "sider", File: "sider.csv.gz", SMILES: "smiles", Tasks: 27},
-	{Name: "clintox", File: "clintox.csv.gz", SMILES: "smiles", Labels: []string{"FDA_APPROVED", "CT_TOX"}, Tasks: 2},
-	{Name: "muv", File: "muv.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 17},
-	{Name: "hiv", File: "HIV.csv", SMILES: "smiles", Labels: []string{"HIV_active"}, Tasks: 1},
-	{Name: "bace", File: "bace.csv", SMILES: "mol", Labels: []string{"Class"}, Tasks: 1},
+	{Name: "bbbp", File: "BBBP.csv", SMILES: "smiles", Labels: []string{"p_np"}, Tasks: 1, Rows: 2050},
+	{Name: "tox21", File: "tox21.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 12, Rows: 7831},
+	{Name: "toxcast", File: "toxcast_data.csv.gz", SMILES: "smiles", Tasks: 617, Rows: 8576},
+	{Name: "sider", File: "sider.csv.gz", SMILES: "smiles", Tasks: 27, Rows: 1427},
+	{Name: "clintox", File: "clintox.csv.gz", SMILES: "smiles", Labels: []string{"FDA_APPROVED", "CT_TOX"}, Tasks: 2, Rows: 1484},
+	{Name: "muv", File: "muv.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 17, Rows: 93087},
+	{Name: "hiv", File: "HIV.csv", SMILES: "smiles", Labels: []string{"HIV_active"}, Tasks: 1, Rows: 41127},
+	{Name: "bace", File: "bace.csv", SMILES: "mol", Labels: []string{"Class"}, Tasks: 1, Rows: 1513},
 }
 
 // MoleculeNet returns the sets that [OpenMoleculeNet] knows, in the order of
@@ -254,23 +255,37 @@ func FetchMoleculeNet(ctx context.Context, name, dir string, opts FetchOptions) 
 	if opts.BaseURL == "" {
 		opts.BaseURL = DefaultMoleculeNetURL
 	}
-	return fetch(ctx, name, set.File, set.Path(dir), set.check, opts)
+	return fetch(ctx, name, set.File, set.Path(dir), func(path string) error { return set.check(path, set.File) }, opts)
 }
 
-// check reads a downloaded table to its end.
-func (s *MoleculeNetSet) check(path string) error {
+// VerifyMoleculeNet checks the table of a set that is in dir, as [Verify] checks an
+// archive: instead of members, all rows are read.
+func VerifyMoleculeNet(dir, name string) (Verification, error) {
+	set, err := MoleculeNetByName(name)
+	if err != nil {
+		return Verification{}, err
+	}
+	path, err := FindMoleculeNet(dir, name)
+	if err != nil {
+		return Verification{}, err
+	}
+	return verifyFile(path, func(path string) error { return set.check(path, filepath.Base(path)) })
+}
+
+// check reads a table to its end. It is compressed if the name ends in .gz.
+func (s *MoleculeNetSet) check(path, name string) error {
 	f, _, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	var r io.Reader = bufio.NewReader(f)
-	if strings.HasSuffix(s.File, ".gz") {
+	if strings.HasSuffix(name, ".gz") {
 		if r, err = gzip.NewReader(r); err != nil {
 			return err
 		}
 	}
-	c := &csvRows{file: s.File, r: csv.NewReader(&limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: s.File})}
+	c := &csvRows{file: name, r: csv.NewReader(&limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: name})}
 	ok, err := c.next()
 	c.header = c.row
 	if ok {

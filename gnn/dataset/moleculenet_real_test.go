@@ -57,6 +57,9 @@ func TestMoleculeNetReal(t *testing.T) {
 					got.no++
 				}
 			}
+			if rows := got.molecules + got.dropped; rows != set.Rows {
+				t.Errorf("%d rows, official %d", rows, set.Rows)
+			}
 			var lines []string
 			for _, part := range [][]int{s.Train, s.Valid, s.Test} {
 				lines = append(lines, strings.Trim(fmt.Sprint(part), "[]"))

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -198,6 +199,33 @@ func TestFetchMoleculeNet(t *testing.T) {
 	}
 	if len(ls(t, dir)) != 4 {
 		t.Errorf("left behind: %v", ls(t, dir))
+	}
+}
+
+// TestVerifyMoleculeNet: a table is checked to its last row, compressed or not,
+// whatever the official file is.
+func TestVerifyMoleculeNet(t *testing.T) {
+	const good, short = "smiles,activity,HIV_active\nCCO,CI,0\n", "smiles,activity,HIV_active\nCCO,CI,0\nC,CI\n"
+	for file, text := range map[string]string{"hiv.csv": good, "hiv.csv.gz": string(zipped(t, good)), "HIV.csv": good} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, file), text)
+		v, err := VerifyMoleculeNet(dir, "hiv")
+		if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); err != nil || v != (Verification{Path: filepath.Join(dir, file), Sum: sum}) {
+			t.Errorf("%s: %+v, %v", file, v, err)
+		}
+	}
+	for file, text := range map[string]string{"hiv.csv": short, "hiv.csv.gz": string(zipped(t, short))} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, file), text)
+		if _, err := VerifyMoleculeNet(dir, "hiv"); err == nil || !strings.Contains(err.Error(), file+":3: ") {
+			t.Errorf("%s: error %v, want one for line 3", file, err)
+		}
+	}
+	if _, err := VerifyMoleculeNet(t.TempDir(), "hiv"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := VerifyMoleculeNet(t.TempDir(), "zinc"); err == nil {
+		t.Error("no such set, and no error")
 	}
 }
 
