@@ -144,7 +144,7 @@ func TestFormsAgree(t *testing.T) {
 				grad[k] = append(z1.Grad(), z2.Grad()...)
 				tape.Reset()
 			}
-			if math.Abs(value[0]-value[1]) > 1e-12*max(1, math.Abs(value[1])) {
+			if !(math.Abs(value[0]-value[1]) <= 1e-12*max(1, math.Abs(value[1]))) {
 				t.Errorf("%+v, n=%d: fused %v, composed %v", c, n, value[0], value[1])
 			}
 			scale := 0.0

@@ -18,7 +18,7 @@ func TestCrossEntropy(t *testing.T) {
 	defer tape.Reset()
 	// Rows with the probabilities 1/4, 3/4 and 1/3, 2/3.
 	logits := tape.Matrix(2, 2, []float64{0, math.Log(3), math.Log(2), math.Log(4)})
-	if got, want := specmatch.CrossEntropy(logits, []int{1, 0}).Float(), (math.Log(4.0/3)+math.Log(3))/2; math.Abs(got-want) > 1e-14 {
+	if got, want := specmatch.CrossEntropy(logits, []int{1, 0}).Float(), (math.Log(4.0/3)+math.Log(3))/2; !(math.Abs(got-want) <= 1e-14) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	gradcheck.Check(t, be, func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {

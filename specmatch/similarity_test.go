@@ -66,7 +66,7 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 
 func TestGraphOfOne(t *testing.T) {
 	g := specmatch.DefaultLaplacianMatch().Graph([]float64{3, 4}, 1, 2)
-	if l := g.Laplacian(false); len(l) != 1 || l[0] != 1 || g.Degrees[0] != 0 || math.Abs(g.S[0]-1) > 1e-15 {
+	if l := g.Laplacian(false); len(l) != 1 || l[0] != 1 || g.Degrees[0] != 0 || !(math.Abs(g.S[0]-1) <= 1e-15) {
 		t.Errorf("L = %v, degrees %v, S = %v", l, g.Degrees, g.S)
 	}
 	defer func() {

@@ -320,7 +320,7 @@ func checkFrequencies(t *testing.T, want outcomes, draw func(trial int) string) 
 	if rareP*float64(draws) >= 1 {
 		cell(rareP, rareCount)
 	}
-	if math.Abs(sum-1) > 1e-9 {
+	if !(math.Abs(sum-1) <= 1e-9) {
 		t.Fatalf("the oracle's probabilities add up to %v", sum)
 	}
 	if df < 1 {
@@ -447,7 +447,7 @@ func TestMeanMasking(t *testing.T) {
 					for j := range 10 {
 						mean += float64(before[j*tagWidth+c]) / 10
 					}
-					if math.Abs(float64(x)-mean) > 1e-6*max(1, mean) {
+					if !(math.Abs(float64(x)-mean) <= 1e-6*max(1, mean)) {
 						t.Fatalf("column %d of masked row %d is %v, the mean is %v", c, i, x, mean)
 					}
 				}

@@ -51,7 +51,7 @@ func TestROCAUCProperties(t *testing.T) {
 			}
 		}
 		got, err := ROCAUC(scores, labels)
-		if err != nil || math.Abs(got-wins/pairs) > 1e-15 {
+		if err != nil || !(math.Abs(got-wins/pairs) <= 1e-15) {
 			t.Errorf("seed %d: %v, %v, want %v", seed, got, err, wins/pairs)
 		}
 		before := slices.Clone(scores)
@@ -63,7 +63,7 @@ func TestROCAUCProperties(t *testing.T) {
 		if v, _ := ROCAUC(rising, labels); v != got {
 			t.Errorf("seed %d: a rising function of the scores changes %v to %v", seed, got, v)
 		}
-		if v, _ := ROCAUC(scores, flipped); math.Abs(v-(1-got)) > 1e-15 {
+		if v, _ := ROCAUC(scores, flipped); !(math.Abs(v-(1-got)) <= 1e-15) {
 			t.Errorf("seed %d: exchanged classes give %v, want %v", seed, v, 1-got)
 		}
 		if !slices.Equal(scores, before) {
@@ -135,7 +135,7 @@ func TestSummarize(t *testing.T) {
 	}
 	// Σ(v−5)² = 32, and 32/7 with ddof 1.
 	want := Summary{N: 8, Mean: 5, Std: math.Sqrt(32.0 / 7), SE: math.Sqrt(32.0 / 56)}
-	if s.N != 8 || s.Mean != 5 || math.Abs(s.Std-want.Std) > 1e-15 || math.Abs(s.SE-want.SE) > 1e-15 {
+	if s.N != 8 || s.Mean != 5 || !(math.Abs(s.Std-want.Std) <= 1e-15) || !(math.Abs(s.SE-want.SE) <= 1e-15) {
 		t.Errorf("%+v, want %+v", s, want)
 	}
 	if got := s.String(); got != "5.00 ± 2.14" {
@@ -147,7 +147,7 @@ func TestSummarize(t *testing.T) {
 	}
 	// Offsets that both share do not widen the difference.
 	p, err := PairedDifference([]float64{71, 81, 61}, []float64{70, 79, 58})
-	if err != nil || p.Mean != 2 || p.Std != 1 || math.Abs(p.SE-1/math.Sqrt(3)) > 1e-15 {
+	if err != nil || p.Mean != 2 || p.Std != 1 || !(math.Abs(p.SE-1/math.Sqrt(3)) <= 1e-15) {
 		t.Errorf("paired difference: %+v, %v", p, err)
 	}
 	for _, v := range [][]float64{nil, {1, math.NaN()}, {math.Inf(1)}} {

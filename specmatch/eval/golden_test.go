@@ -127,7 +127,7 @@ func (p goldenProblem) data(t testing.TB) Data {
 	for _, v := range x {
 		sum += v
 	}
-	if math.Abs(sum-p.Checksum) > 1e-9*(1+math.Abs(sum)) {
+	if !(math.Abs(sum-p.Checksum) <= 1e-9*(1+math.Abs(sum))) {
 		t.Fatalf("%s: features sum to %v, in golden.py to %v: the generators differ", p.Name, sum, p.Checksum)
 	}
 	return Data{X: x, Dim: d, Y: y}
@@ -217,7 +217,7 @@ func TestSVCAgreesWithScikitLearn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if math.Abs(m.Gamma-want.Gamma) > 1e-13*want.Gamma {
+				if !(math.Abs(m.Gamma-want.Gamma) <= 1e-13*want.Gamma) {
 					t.Errorf("C=%g: gamma %v, want %v", want.C, m.Gamma, want.Gamma)
 				}
 				// The same number of steps means the same path.
@@ -303,7 +303,7 @@ func TestROCAUCAgreesWithScikitLearn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Abs(got-g.AUC) > 1e-12 {
+		if !(math.Abs(got-g.AUC) <= 1e-12) {
 			t.Errorf("seed %d, %d samples, %g levels: %v, want %v", g.Seed, g.N, g.Levels, got, g.AUC)
 		}
 	}

@@ -185,7 +185,7 @@ func TestCholesky(t *testing.T) {
 			for k := range i + 1 {
 				got += a[k*ld+i] * a[k*ld+j]
 			}
-			if math.Abs(got-want[i][j]) > 1e-13 {
+			if !(math.Abs(got-want[i][j]) <= 1e-13) {
 				t.Errorf("UᵀU at %d,%d is %v, want %v", i, j, got, want[i][j])
 			}
 		}
@@ -198,7 +198,7 @@ func TestCholesky(t *testing.T) {
 		for j := range m {
 			got += want[i][j] * v[j]
 		}
-		if r := []float64{1, -2, 3, -4, 5}[i]; math.Abs(got-r) > 1e-10 {
+		if r := []float64{1, -2, 3, -4, 5}[i]; !(math.Abs(got-r) <= 1e-10) {
 			t.Errorf("row %d of A·A⁻¹v is %v, want %v", i, got, r)
 		}
 	}

@@ -120,7 +120,7 @@ func TestEvaluateIsTheNestedLoop(t *testing.T) {
 			}
 			mean += want
 		}
-		if math.Abs(res.Mean-mean/4) > 1e-15 {
+		if !(math.Abs(res.Mean-mean/4) <= 1e-15) {
 			t.Errorf("%s: mean %v, want %v", p, res.Mean, mean/4)
 		}
 	}

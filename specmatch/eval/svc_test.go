@@ -109,7 +109,7 @@ func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 						t.Errorf("seed %d, C=%g: α_%d = %g outside [0,C]", seed, c, i, a)
 					}
 				}
-				if math.Abs(sum) > 1e-10*c*float64(len(p.y)) {
+				if !(math.Abs(sum) <= 1e-10*c*float64(len(p.y))) {
 					t.Errorf("seed %d, C=%g: Σ yα = %g", seed, c, sum)
 				}
 				if v := p.violation(c); v >= 1e-3+1e-9*c {
@@ -120,7 +120,7 @@ func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 				if gap := primal - dual; gap < -1e-9*primal || gap > 1e-3*c*float64(len(p.y)) {
 					t.Errorf("seed %d, C=%g: duality gap %g of %g", seed, c, gap, primal)
 				}
-				if got := m.Machines[0].Dual; math.Abs(got+dual) > 1e-9*(1+math.Abs(dual)) {
+				if got := m.Machines[0].Dual; !(math.Abs(got+dual) <= 1e-9*(1+math.Abs(dual))) {
 					t.Errorf("seed %d, C=%g: objective %v, want %v", seed, c, got, -dual)
 				}
 				// The checks must see a wrong solution.
@@ -176,7 +176,7 @@ func TestShrinkingChangesNothing(t *testing.T) {
 		}
 		for i := range n {
 			u, v := decide(plain, a.rho(), i), decide(shrunk, b.rho(), i)
-			if math.Abs(u-v) > 5e-3 {
+			if !(math.Abs(u-v) <= 5e-3) {
 				t.Errorf("C=%g: decision of point %d is %v with and %v without shrinking", c, i, v, u)
 				break
 			}
@@ -327,7 +327,7 @@ func TestSquaredDistances(t *testing.T) {
 					for k := range d {
 						want += (x[i*d+k] - x[j*d+k]) * (x[i*d+k] - x[j*d+k])
 					}
-					if math.Abs(got-want) > 1e-15*want {
+					if !(math.Abs(got-want) <= 1e-15*want) {
 						t.Fatalf("n=%d: distance of %d and %d is %v, want %v", n, i, j, got, want)
 					}
 				}
@@ -358,7 +358,7 @@ func TestKernelBlocks(t *testing.T) {
 	rbfTrain(k, tri, train, 0.2, make([]float64, n))
 	for a, i := range train {
 		for b, j := range train {
-			if got, want := k[a*n+b], float32(at(i, j)); math.Abs(float64(got-want)) > 6e-8*float64(want) {
+			if got, want := k[a*n+b], float32(at(i, j)); !(math.Abs(float64(got-want)) <= 6e-8*float64(want)) {
 				t.Fatalf("training kernel of points %d and %d is %v, want %v", i, j, got, want)
 			}
 		}
@@ -368,7 +368,7 @@ func TestKernelBlocks(t *testing.T) {
 	for a, i := range test {
 		for b, j := range train {
 			// An error of the exponent is one of the result.
-			if got, want := c[a*n+b], at(i, j); math.Abs(got-want) > 0x1p-52*(4-math.Log(want))*want {
+			if got, want := c[a*n+b], at(i, j); !(math.Abs(got-want) <= 0x1p-52*(4-math.Log(want))*want) {
 				t.Fatalf("test kernel of points %d and %d is %v, want %v", i, j, got, want)
 			}
 		}

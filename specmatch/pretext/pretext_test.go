@@ -92,7 +92,7 @@ func softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-
 
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if math.Abs(got-want) > 1e-12*(1+math.Abs(want)) {
+	if !(math.Abs(got-want) <= 1e-12*(1+math.Abs(want))) {
 		t.Errorf("%s: %.15g, want %.15g", what, got, want)
 	}
 }
