@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -245,8 +246,10 @@ func TestUniformityAlwaysHolds(t *testing.T) {
 				}
 			}
 			if b.Connected() == 0 {
-				if !math.IsNaN(b.Right) || !math.IsNaN(b.Unif) {
-					t.Errorf("no draw is connected, but the bound is %v and L_unif %v", b.Right, b.Unif)
+				for _, v := range numbers(b) {
+					if !math.IsNaN(v) {
+						t.Errorf("no draw is connected, but there is a number in %+v", b)
+					}
 				}
 				continue
 			}
@@ -266,6 +269,37 @@ func TestUniformityAlwaysHolds(t *testing.T) {
 	t.Logf("%d cases, %d with a right side that says nothing", tested, vacuous)
 	if tested < 300 || vacuous == 0 || vacuous == tested {
 		t.Errorf("%d cases, %d of them vacuous: want at least 300, and both kinds", tested, vacuous)
+	}
+}
+
+// numbers are all of a bound but its draws.
+func numbers(b *theory.UniformityBound) []float64 {
+	return []float64{b.Unif, b.LossG, b.Mu2, b.Direct, b.LambdaBar, b.Right, b.LambdaBarNonZero, b.RightNonZero, b.Hoffman, b.HoffmanNonZero}
+}
+
+// TestUniformityIsOfConnectedDraws: a draw that is not connected has no part in
+// any mean.
+func TestUniformityIsOfConnectedDraws(t *testing.T) {
+	halves := specmatch.LaplacianMatch{Adjacency: specmatch.Hard, FixedThreshold: true, Threshold: 0.5}
+	broken := views(t, 4, 3, halves, []float64{1, 0, 0, 1, .1, 0, -1, 0, 0, -1, .1, 0})[0]
+	if broken.Connected() {
+		t.Fatal("two pairs are connected")
+	}
+	v := views(t, 4, 3, median, exampleZ1, exampleZ2)
+	with, err := theory.Uniformity([]*theory.View{v[0], broken, v[1]}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := theory.Uniformity(v, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := numbers(without)
+	for i, got := range numbers(with) {
+		near(t, fmt.Sprint("number ", i), got, want[i], 1e-12)
+	}
+	if d := with.Draws[1].Deviation; d != 0 {
+		t.Errorf("the draw that is not connected deviates by %v", d)
 	}
 }
 
@@ -312,6 +346,57 @@ func TestConnected(t *testing.T) {
 		if got := v.Connected(); got != c.want {
 			t.Errorf("%s: connected is %v (λ₂ = %v)", c.name, got, v.Spectrum.Lambda2())
 		}
+	}
+}
+
+// TestSmallestNonZero: rounding errors are no eigenvalues.
+func TestSmallestNonZero(t *testing.T) {
+	for _, c := range []struct{ diagonal, want float64 }{{1, 1}, {1e-9, 1e-9}, {1e-12, math.NaN()}, {0, math.NaN()}} {
+		s, err := theory.Eigen([]float64{0, 0, 0, c.diagonal}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.SmallestNonZero(); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("of 0 and %v: %v, want %v", c.diagonal, got, c.want)
+		}
+	}
+}
+
+// TestViewIsSymmetricAndUnscaled: the settings that a view has no use for change
+// nothing, and a zero row of embeddings stays one.
+func TestViewIsSymmetricAndUnscaled(t *testing.T) {
+	c := median
+	c.RandomWalk, c.Scale = true, specmatch.ScaleInvN2
+	withZero := []float64{0, 0, 0, .8, .6, 0, 0, 1, 0, 0, .6, .8}
+	for _, z := range [][]float64{exampleZ1, withZero} {
+		got, want := views(t, 4, 3, c, z)[0], views(t, 4, 3, median, z)[0]
+		for i, l := range want.L {
+			near(t, fmt.Sprintf("entry %d of L", i), got.L[i], l, 0)
+		}
+		for k, v := range got.Z {
+			near(t, fmt.Sprintf("number %d of the embeddings", k), v, z[k], 1e-15)
+		}
+	}
+}
+
+// TestOutOfRange: what the theorems say nothing about is refused.
+func TestOutOfRange(t *testing.T) {
+	v := views(t, 4, 3, median, exampleZ1, exampleZ2)
+	for name, f := range map[string]func(){
+		"NewView: a batch of 1":                         func() { theory.NewView([]float64{1, 0}, 1, 2, median) },
+		"Alignment: temperature 0":                      func() { theory.Alignment(v[0], v[1], 0, 1) },
+		"Alignment: temperature 1 and diffusion time 0": func() { theory.Alignment(v[0], v[1], 1, 0) },
+		"Uniformity: 0 draws":                           func() { theory.Uniformity(nil, 2) },
+		"Uniformity: 2 draws and t = 0":                 func() { theory.Uniformity(v, 0) },
+	} {
+		func() {
+			defer func() {
+				if r := fmt.Sprint(recover()); !strings.HasPrefix(r, "theory: "+name) {
+					t.Errorf("%s: panic %q", name, r)
+				}
+			}()
+			f()
+		}()
 	}
 }
 
