@@ -120,11 +120,57 @@ func TestEdgePrediction(t *testing.T) {
 	}
 	tape := autodiff.NewTape(be)
 	near(t, "loss", pretext.NewEdgePrediction(e).Loss(b, tape, newRand(3)).Float(), yes+no)
+	// A triangle has no pair without an edge.
+	b, yes = batchOf(t, ring(3, 0, 5, 1)), 0
+	for i := range 3 {
+		yes += softplus(-dot(row(b.X.Category[i]), row(b.X.Category[(i+1)%3]))) / 3
+	}
+	near(t, "loss of a triangle", pretext.NewEdgePrediction(e).Loss(b, tape, newRand(3)).Float(), yes)
 	lonely := batchOf(t, &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 5, Category: []int32{1}}})
 	if pretext.NewEdgePrediction(e).Loss(lonely, tape, newRand(3)) != nil {
 		t.Error("a loss without an edge")
 	}
 	tape.Reset()
+}
+
+// TestEdgePredictionDraws: every edge counts once, and in every graph as many
+// pairs without an edge, none of them twice. Where every node has a unit vector of
+// its own, the gradient counts them.
+func TestEdgePredictionDraws(t *testing.T) {
+	be := ref.New()
+	const n, rings = 12, 2 // a ring of 12 has 12 edges and 54 pairs without
+	const nodes = n * rings
+	table := make([]float64, nodes*nodes)
+	for i := range nodes {
+		table[i*nodes+i] = 1
+	}
+	e := lookup{&nn.Embedding{Table: autodiff.NewParam(be, "encoder.table", nodes, nodes, table)}}
+	b := batchOf(t, ring(n, 0, nodes, 1), ring(n, 0, nodes, 2))
+	for i := range b.X.Category {
+		b.X.Category[i] = int32(i)
+	}
+	tape := autodiff.NewTape(be)
+	defer tape.Reset()
+	tape.Backward(pretext.NewEdgePrediction(e).Loss(b, tape, newRand(3)))
+	be.Download(table, e.Table.Grad)
+	drawn := [rings]int{}
+	for i := range nodes {
+		for j := range i {
+			// A product of 0 has the slope ∓σ(0) divided by the number of pairs.
+			count := int(math.Round(2 * nodes * table[i*nodes+j]))
+			edge := i/n == j/n && (i-j == 1 || i-j == n-1)
+			switch {
+			case edge && count == -1, !edge && count == 0:
+			case !edge && count == 1 && i/n == j/n:
+				drawn[i/n]++
+			default:
+				t.Errorf("nodes %d and %d count %d times", i, j, count)
+			}
+		}
+	}
+	if drawn != [rings]int{n, n} {
+		t.Errorf("%v pairs without an edge, want %d of each graph", drawn, n)
+	}
 }
 
 func TestAtomMasking(t *testing.T) {
@@ -167,6 +213,31 @@ func TestAtomMasking(t *testing.T) {
 	}
 	near(t, "loss", loss, want/4)
 	tape.Reset()
+}
+
+// TestMaskingIsUniform: every node is hidden as often as any other.
+func TestMaskingIsUniform(t *testing.T) {
+	const n, hidden, trials = 14, 3, 2000
+	be := ref.New()
+	e := newLookup(be, gnn.AtomTypes*gnn.ChiralityTags)
+	m := pretext.NewAtomMasking(be, e, width, newRand(2))
+	tape, rng, times := autodiff.NewTape(be), newRand(3), [n]float64{}
+	for range trials {
+		b := batchOf(t, ring(n, 0, 3, 1))
+		m.Loss(b, tape, rng)
+		tape.Reset()
+		for i, c := range b.X.Category {
+			if c == m.Mask {
+				times[i]++
+			}
+		}
+	}
+	const p = float64(hidden) / n
+	for i, k := range times {
+		if math.Abs(k-p*trials) > 5*math.Sqrt(trials*p*(1-p)) {
+			t.Errorf("node %d is hidden %v times of %d, want about %v", i, k, trials, p*trials)
+		}
+	}
 }
 
 func TestEdgeMasking(t *testing.T) {
@@ -313,6 +384,63 @@ func TestContextPrediction(t *testing.T) {
 	}
 }
 
+// recorder is a lookup that keeps what it was given last.
+type recorder struct {
+	lookup
+	batch *graph.Batch
+}
+
+func (r *recorder) Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var {
+	r.batch = b.Host
+	return r.lookup.Nodes(b, mode)
+}
+
+// TestContextPredictionParts: the encoders get the nodes of the neighbourhoods and
+// of the contexts with the edges between them, of the present batch only.
+func TestContextPredictionParts(t *testing.T) {
+	be := ref.New()
+	near, far := &recorder{lookup: newLookup(be, 40)}, &recorder{lookup: newLookup(be, 40)}
+	p := pretext.NewContextPrediction(near, far)
+	a, b2 := ring(16, 0, 40, 1), ring(16, 0, 40, 1)
+	for _, g := range []*graph.Graph{a, b2} {
+		for i := range int32(16) {
+			g.X.Category[i] = i
+		}
+		// A node that no root reaches.
+		g.Ptr, g.X.Category = append(g.Ptr, g.Ptr[16]), append(g.X.Category, 39)
+	}
+	tape := autodiff.NewTape(be)
+	defer tape.Reset()
+	for range 2 {
+		if p.Loss(batchOf(t, a, b2), tape, newRand(5)) == nil {
+			t.Fatal("a root without context; the test wants another seed")
+		}
+		for _, part := range []struct {
+			name           string
+			b              *graph.Batch
+			nodes, entries int
+		}{
+			{"neighbourhood", near.batch, 11, 20}, // a path
+			{"context", far.batch, 6, 8},          // two paths of three
+		} {
+			if err := part.b.Validate(); err != nil {
+				t.Fatalf("%s: %v", part.name, err)
+			}
+			if part.b.Graphs() != 2 || part.b.Nodes() != 2*part.nodes || len(part.b.Adj) != 2*part.entries {
+				t.Errorf("%s: %d graphs with %d nodes and %d entries, want 2 with %d and %d", part.name, part.b.Graphs(), part.b.Nodes(), len(part.b.Adj), 2*part.nodes, 2*part.entries)
+			}
+			for i := range int32(part.b.Nodes()) {
+				for e := part.b.Ptr[i]; e < part.b.Ptr[i+1]; e++ {
+					x, y := part.b.X.Category[i], part.b.X.Category[part.b.Adj[e]]
+					if d := (x - y + 16) % 16; d != 1 && d != 15 || part.b.EdgeLabel[e] != (x+y)%7 {
+						t.Errorf("%s: nodes %d and %d of the ring have an edge with label %d", part.name, x, y, part.b.EdgeLabel[e])
+					}
+				}
+			}
+		}
+	}
+}
+
 // tasks are all tasks on small encoders, with graphs for them.
 var tasks = map[string]struct {
 	new    func(be backend.Backend) pretext.Task
@@ -347,6 +475,91 @@ func proteins() []*graph.Graph {
 		g.X.Width = gnn.NodeFlags
 	}
 	return gs
+}
+
+// TestModules: a task has the parameters and buffers of its encoders and its own,
+// under names that differ, and training moves all running statistics.
+func TestModules(t *testing.T) {
+	be := ref.New()
+	chemSize, bioSize := len(chem(be, 1).Parameters()), len(bio(be).Parameters())
+	want := map[string]int{"edges": chemSize, "atoms": chemSize + 2, "labels": bioSize + 2, "infomax": chemSize + 1, "context": 2 * chemSize}
+	buffers := map[string]int{"labels": len(bio(be).Buffers()), "context": 2 * len(chem(be, 1).Buffers())}
+	for name, task := range tasks {
+		m := task.new(be)
+		wantBuffers, special := buffers[name]
+		if !special {
+			wantBuffers = len(chem(be, 1).Buffers())
+		}
+		if p, b := len(m.Parameters()), len(m.Buffers()); p != want[name] || b != wantBuffers {
+			t.Errorf("%s: %d parameters and %d buffers, want %d and %d", name, p, b, want[name], wantBuffers)
+		}
+		names := map[string]bool{}
+		for _, p := range m.Parameters() {
+			names[p.Name] = true
+		}
+		var before [][]float64
+		for _, b := range m.Buffers() {
+			names[b.Name] = true
+			before = append(before, download(be, b.Value))
+		}
+		if len(names) != want[name]+wantBuffers {
+			t.Errorf("%s: %d names for %d parameters and %d buffers", name, len(names), want[name], wantBuffers)
+		}
+		tape := autodiff.NewTape(be)
+		m.Loss(batchOf(t, task.graphs()...), tape, newRand(7))
+		tape.Reset()
+		for i, b := range m.Buffers() {
+			if slices.Equal(download(be, b.Value), before[i]) {
+				t.Errorf("%s: %s did not move", name, b.Name)
+			}
+		}
+	}
+}
+
+func download(be backend.Backend, x *tensor.Tensor) []float64 {
+	v := make([]float64, x.Len())
+	be.Download(v, x)
+	return v
+}
+
+// TestInitialWeights: the output is PyTorch's linear layer, bias and all, and the
+// discriminator uniform, both in ±1/√width.
+func TestInitialWeights(t *testing.T) {
+	be := ref.New()
+	const width = 100
+	m := pretext.NewAtomMasking(be, newLookup(be, 1), width, newRand(2))
+	for name, p := range map[string]*autodiff.Param{
+		"weight": m.Output.W, "bias": m.Output.B, "discriminator": pretext.NewInfomax(be, newLookup(be, 1), width, newRand(2)).W,
+	} {
+		v := download(be, p.Value)
+		if lo, hi := slices.Min(v), slices.Max(v); lo < -0.1 || lo > -0.09 || hi > 0.1 || hi < 0.09 {
+			t.Errorf("%s: from %v to %v, want almost ±0.1", name, lo, hi)
+		}
+	}
+}
+
+// TestNothingToLearnFrom: batches that a task has no question about have no loss,
+// and graphs without nodes, or without edges, do not matter.
+func TestNothingToLearnFrom(t *testing.T) {
+	be := ref.New()
+	for name, task := range tasks {
+		m, x := task.new(be), task.graphs()[0].X
+		empty := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: x.Width}}
+		single := &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: x.Width, Category: x.Category[:1]}}
+		tape := autodiff.NewTape(be)
+		if m.Loss(batchOf(t, empty, empty), tape, newRand(7)) != nil {
+			t.Errorf("%s: a loss of no nodes", name)
+		}
+		// The tasks about nodes find something in a single one.
+		if loss := m.Loss(batchOf(t, single, single), tape, newRand(7)); (loss != nil) != (name == "atoms" || name == "infomax") {
+			t.Errorf("%s: of single nodes the loss is %v", name, loss)
+		}
+		loss := m.Loss(batchOf(t, append(task.graphs(), empty)...), tape, newRand(7))
+		if loss == nil || math.IsNaN(loss.Float()) {
+			t.Errorf("%s: an empty graph among others spoils the loss", name)
+		}
+		tape.Reset()
+	}
 }
 
 func TestGradients(t *testing.T) {
