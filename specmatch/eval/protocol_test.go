@@ -3,11 +3,15 @@ package eval
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
@@ -217,6 +221,7 @@ func TestBadInputIsAnError(t *testing.T) {
 		{"NaN", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X[13] = math.NaN() }, "NaN in row 6, column 1"},
 		{"infinity", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X[4] = math.Inf(-1) }, "-Inf in row 2, column 0"},
 		{"overflow", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X[4] = 1e200 }, "1e+200 in row 2, column 0"},
+		{"negative overflow", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X[4] = -1e200 }, "-1e+200 in row 2, column 0"},
 		{"no points", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X, d.Y = nil, nil }, "no points"},
 		{"no features", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.Dim = 0 }, "number of features 0"},
 		{"ragged rows", func(d *Data, _ *[]dataset.Fold, _ *Options) { d.X = d.X[:59] }, "59 numbers are not rows of 2"},
@@ -297,6 +302,85 @@ func TestErrorNamesTheFold(t *testing.T) {
 	}
 }
 
+// fake is a scorer that gets everything wrong, after f.
+type fake struct {
+	f func(train []int) error
+}
+
+func (s fake) score(_ context.Context, train, _ []int, cs []float64) ([]int, error) {
+	return make([]int, len(cs)), s.f(train)
+}
+
+// runNested runs nested with a fake scorer on 4 outer folds of 12 points, 3 of them
+// in each test part, and 3 inner folds.
+func runNested(t *testing.T, opt Options, workers int, f func(train []int) error) error {
+	t.Helper()
+	d := Data{X: make([]float64, 12), Dim: 1}
+	for i := range 12 {
+		d.Y = append(d.Y, i%2)
+	}
+	outer := stratified(t, d.Y, 4)
+	opt.Cs, opt.InnerFolds = []float64{1}, 3
+	inner, err := splitInner(d, outer, opt.InnerFolds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = nested(context.Background(), Linear, d, outer, inner, opt, workers, func() scorer { return fake{f} })
+	return err
+}
+
+// An error of a fit is that of the evaluation, of whichever fit it is; that of a
+// context stays as it is, for callers that compare.
+func TestNestedPassesErrorsOn(t *testing.T) {
+	boom := errors.New("boom")
+	for _, tc := range []struct {
+		name  string
+		train int // size of the training part that fails
+		err   error
+		want  string
+	}{
+		{"inner fit", 6, boom, "eval: outer fold 0, inner fold 0: boom"},
+		{"final fit", 9, boom, "eval: outer fold 0, final fit: boom"},
+		{"cancelled", 6, context.Canceled, context.Canceled.Error()},
+		{"too late", 9, context.DeadlineExceeded, context.DeadlineExceeded.Error()},
+	} {
+		err := runNested(t, Options{}, 1, func(train []int) error {
+			if len(train) == tc.train {
+				return tc.err
+			}
+			return nil
+		})
+		if err == nil || err.Error() != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%s: error %v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestSlotsBoundAllEvaluations(t *testing.T) {
+	slots := make(chan struct{}, 2)
+	var busy, most atomic.Int64
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			err := runNested(t, Options{Slots: slots}, 3, func([]int) error {
+				if n := busy.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Millisecond)
+				busy.Add(-1)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() > 2 || len(slots) != 0 {
+		t.Errorf("%d workers were busy with 2 slots, %d slots are taken in the end", most.Load(), len(slots))
+	}
+}
+
 func TestSizeLimits(t *testing.T) {
 	y := make([]int, maxPoints+1)
 	y[0] = 1
@@ -322,6 +406,32 @@ func TestTinyVariance(t *testing.T) {
 }
 
 func TestParallelReportsTheFirstError(t *testing.T) {
+	// The lowest, even if a higher one fails later; and no task starts behind it.
+	begun := make(chan struct{})
+	err := parallel(context.Background(), 2, 2, func(_, task int) error {
+		if task == 0 {
+			<-begun
+		} else {
+			close(begun)
+			time.Sleep(10 * time.Millisecond)
+		}
+		return fmt.Errorf("task %d", task)
+	})
+	if err == nil || err.Error() != "task 0" {
+		t.Errorf("error %v, want that of task 0", err)
+	}
+	var calls atomic.Int64
+	err = parallel(context.Background(), 500, 2, func(_, task int) error {
+		calls.Add(1)
+		if task == 0 {
+			return errors.New("task 0")
+		}
+		time.Sleep(time.Millisecond)
+		return nil
+	})
+	if err == nil || calls.Load() > 250 {
+		t.Errorf("error %v, %d of 500 tasks were begun after task 0 had failed", err, calls.Load())
+	}
 	boom := errors.New("boom")
 	for _, workers := range []int{1, 4} {
 		err := parallel(context.Background(), 100, workers, func(_, task int) error {

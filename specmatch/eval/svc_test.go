@@ -184,6 +184,29 @@ func TestShrinkingChangesNothing(t *testing.T) {
 	}
 }
 
+func TestNoShrinking(t *testing.T) {
+	d := blobs(7, 400, 4, 2, 0.2)
+	g := groupByClass(upTo(d.Len()), d.Y)
+	d2, err := squaredDistances(context.Background(), rows(d.X, d.Dim, g.points), d.Dim, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noShrink := range []bool{false, true} {
+		cfg, err := SVCConfig{C: 10, NoShrinking: noShrink}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := svcWorker{k: make([]float32, d.Len()*d.Len())}
+		rbfTrain(w.k, d2, upTo(d.Len()), 0.2, make([]float64, d.Len()))
+		if err := w.fitPairs(context.Background(), g.start, []float64{10}, cfg, func(_, _, _ int, _ pairSolution) {}); err != nil {
+			t.Fatal(err)
+		}
+		if w.s.moved == noShrink {
+			t.Errorf("NoShrinking %v: variables were set aside: %v", noShrink, w.s.moved)
+		}
+	}
+}
+
 // The solution for a C that no coefficient reached is passed off as that of larger
 // ones: it has to be what solving them gives.
 func TestUntouchedSolutionIsReused(t *testing.T) {
@@ -391,9 +414,9 @@ func TestExpNeg(t *testing.T) {
 	if worst > 4.5e-16 { // two units in the last place: one each for this and math.Exp
 		t.Errorf("relative error %g", worst)
 	}
-	edge := []float64{0, 701, 1e308}
+	edge := []float64{0, 70.1, 80, 701, 1e308}
 	expNeg(edge, -10)
-	if !slices.Equal(edge, []float64{1, 0, 0}) {
-		t.Errorf("exp(−10·{0, 701, 1e308}) = %v, want {1, 0, 0}", edge)
+	if !slices.Equal(edge, []float64{1, 0, 0, 0, 0}) {
+		t.Errorf("exp(−10·{0, 70.1, 80, 701, 1e308}) = %v, want {1, 0, 0, 0, 0}", edge)
 	}
 }
