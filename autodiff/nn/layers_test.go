@@ -102,6 +102,61 @@ func TestLinear(t *testing.T) {
 	})
 }
 
+// TestForwardReLU is Forward and then ReLU, for every layer that has it, and moves
+// running statistics as Forward does.
+func TestForwardReLU(t *testing.T) {
+	const rows, width = 7, 3
+	type forms struct {
+		module         nn.Module
+		forward, fused func(tape *autodiff.Tape, x *autodiff.Var) *autodiff.Var
+	}
+	linear := func(l *nn.Linear) forms {
+		return forms{l, func(_ *autodiff.Tape, x *autodiff.Var) *autodiff.Var { return l.Forward(x).ReLU() },
+			func(_ *autodiff.Tape, x *autodiff.Var) *autodiff.Var { return l.ForwardReLU(x) }}
+	}
+	norm := func(be backend.Backend, mode nn.Mode) forms {
+		one, two := nn.NewBatchNorm(be, "norm", width), nn.NewBatchNorm(be, "norm", width)
+		for _, l := range []*nn.BatchNorm{one, two} {
+			be.Upload(l.Bias.Value, []float64{0.1, 0, -0.3})
+			be.Upload(l.RunningMean.Value, []float64{-0.3, 0.2, 1})
+		}
+		return forms{bag{buffers: append(one.Buffers(), two.Buffers()...)},
+			func(tape *autodiff.Tape, x *autodiff.Var) *autodiff.Var {
+				return one.Forward(x, tape.Indices([]int32{0, 3, rows}), mode).ReLU()
+			},
+			func(tape *autodiff.Tape, x *autodiff.Var) *autodiff.Var {
+				return two.ForwardReLU(x, tape.Indices([]int32{0, 3, rows}), mode)
+			}}
+	}
+	for name, build := range map[string]func(be backend.Backend) forms{
+		"Linear": func(be backend.Backend) forms {
+			return linear(nn.NewLinear(be, "lin", width, 4, nn.XavierUniform, newRand(1)))
+		},
+		"Linear without bias": func(be backend.Backend) forms {
+			return linear(nn.NewLinearNoBias(be, "lin", width, 4, nn.XavierUniform, newRand(1)))
+		},
+		"BatchNorm":       func(be backend.Backend) forms { return norm(be, nn.Train) },
+		"BatchNorm, eval": func(be backend.Backend) forms { return norm(be, nn.Eval) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEngines(t, func(t *testing.T, be backend.Backend, tol float64) {
+				f, tape := build(be), autodiff.NewInference(be)
+				defer tape.Reset()
+				x := tape.Matrix(rows, width, normal(newRand(9), rows*width))
+				want := f.forward(tape, x).Data()
+				if slices.Max(want) == 0 || slices.Min(want) != 0 {
+					t.Fatal("the test wants numbers on both sides of 0")
+				}
+				checkClose(t, "y", f.fused(tape, x).Data(), want, tol)
+				bs := f.module.Buffers()
+				for i := range len(bs) / 2 {
+					checkClose(t, bs[i].Name, bufferValues(be, bs[len(bs)/2+i]), bufferValues(be, bs[i]), tol)
+				}
+			})
+		})
+	}
+}
+
 // TestMLP: ReLU stands between the layers and not behind the last.
 func TestMLP(t *testing.T) {
 	be := ref.New()
@@ -291,11 +346,10 @@ func TestInitialisers(t *testing.T) {
 			}
 		}
 		checkClose(t, "bias", values(l.B), make([]float64, 5), 0)
-		l.ResetBias(be, newRand(4))
-		for _, v := range values(l.B) {
-			if v == 0 || math.Abs(v) > 0.5 {
-				t.Errorf("a bias reset to %v, want it in ±1/√4", v)
-			}
+		wide := nn.NewLinear(be, "lin", 4, 1000, nn.XavierUniform, newRand(3))
+		wide.ResetBias(be, newRand(4))
+		if lo, hi := slices.Min(values(wide.B)), slices.Max(values(wide.B)); lo < -0.5 || lo > -0.49 || hi > 0.5 || hi < 0.49 {
+			t.Errorf("biases reset to between %v and %v, want almost ±1/√4", lo, hi)
 		}
 		e := nn.NewEmbedding(be, "emb", 4, 5, newRand(3))
 		checkClose(t, "embedding", values(e.Table), want, tol)

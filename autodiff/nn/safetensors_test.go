@@ -89,6 +89,10 @@ func TestSaveLoad(t *testing.T) {
 		if onDisk, err := os.ReadFile(path); err != nil || !bytes.Equal(onDisk, data) {
 			t.Errorf("SaveFile and Save write different bytes (%v)", err)
 		}
+		// Others may read it, unlike a temporary file.
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("a file %v (%v), want mode 0644", info, err)
+		}
 		got = model(be, 4)
 		if err := nn.LoadFile(path, got); err != nil {
 			t.Fatal(err)
@@ -142,6 +146,12 @@ func TestSafetensorsBytes(t *testing.T) {
 	}
 	if got := saved(t, m, map[string]string{`a"`: "ö"}); !bytes.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+	// Whatever its length, the header ends where numbers are aligned.
+	for k := range 8 {
+		if n := binary.LittleEndian.Uint64(saved(t, m, map[string]string{"a": strings.Repeat("x", k)})); n%8 != 0 {
+			t.Errorf("a header of %d bytes", n)
+		}
 	}
 }
 
