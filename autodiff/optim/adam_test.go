@@ -156,6 +156,32 @@ func TestAdamWithoutGradient(t *testing.T) {
 	})
 }
 
+// TestGuard: behind a number that is not finite no step moves a parameter; any
+// other number changes nothing.
+func TestGuard(t *testing.T) {
+	onEngines(t, func(t *testing.T, be backend.Backend, _ float64) {
+		for _, x := range []float64{0, 1e30, math.NaN(), math.Inf(1), math.Inf(-1)} {
+			p, q := autodiff.NewParam(be, "p", 1, 1, []float64{1}), autodiff.NewParam(be, "q", 1, 1, []float64{1})
+			guarded, free := optim.NewAdam(be, []*autodiff.Param{p}, 0.1), optim.NewAdam(be, []*autodiff.Param{q}, 0.1)
+			guard := be.Alloc(1, 1)
+			be.Fill(guard, x)
+			guarded.Guard(guard)
+			be.Free(guard)
+			for range 2 {
+				giveGrad(p, []float64{2})
+				giveGrad(q, []float64{2})
+				guarded.Step()
+				free.Step()
+			}
+			want := values(q)
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				want = []float64{1}
+			}
+			checkClose(t, fmt.Sprint("guarded by ", x), values(p), want, 0)
+		}
+	})
+}
+
 // TestAdamMemory: a step takes no memory and forgets the gradients, and Close
 // gives back all but the parameters.
 func TestAdamMemory(t *testing.T) {

@@ -58,4 +58,17 @@ func TestCheckpoint(t *testing.T) {
 	if err := nn.LoadFile(path, l); err == nil {
 		t.Error("a checkpoint was loaded as a model")
 	}
+
+	// The module's own buffers come along, here two.
+	norm := nn.NewBatchNorm(be, "norm", 2)
+	var names []string
+	for _, b := range (optim.Checkpoint{Module: norm, Optimizer: optim.NewAdam(be, norm.Parameters(), 0.1)}).Buffers() {
+		names = append(names, b.Name)
+	}
+	if want := []string{
+		"norm.running_mean", "norm.running_var", "adam.step",
+		"adam.m.norm.weight", "adam.v.norm.weight", "adam.m.norm.bias", "adam.v.norm.bias",
+	}; !slices.Equal(names, want) {
+		t.Errorf("buffers %v, want %v", names, want)
+	}
 }
