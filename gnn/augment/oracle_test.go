@@ -480,4 +480,24 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%#v: a directed graph became symmetric", a)
 		}
 	}
+	// Without one of its two self-loops a path of three is symmetric, without one
+	// of its four entries it is not.
+	kinds := map[bool]int{}
+	for seed := range uint64(40) {
+		var b graph.Batch
+		GraphCLUnsupervised{Op: PermE, Ratio: 0.2}.Append(&b, path(3), Stream(seed, 0, 0, 0), new(Workspace))
+		entries := 0
+		for _, e := range extract(&b, 0, false).edges {
+			if e[0] != e[1] {
+				entries++
+			}
+		}
+		if b.Asymmetric != (entries < 4) {
+			t.Errorf("Asymmetric = %v with %d of 4 entries", b.Asymmetric, entries)
+		}
+		kinds[b.Asymmetric]++
+	}
+	if len(kinds) != 2 {
+		t.Errorf("Asymmetric views: %v; the test wants both kinds", kinds)
+	}
 }
