@@ -67,6 +67,19 @@ func TestFusedLosses(t *testing.T) {
 	}
 }
 
+// TestLowTemperature: where e^((s-1)/τ) is no number of the format any more, the
+// loss is what it should be. Four orthogonal rows have ln 3.
+func TestLowTemperature(t *testing.T) {
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 1e-3}, Match: specmatch.DefaultLaplacianMatch()}
+	z := gradcheck.Input{Rows: 4, Cols: 4, Values: []float64{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}}
+	for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
+		for _, open := range fusing {
+			got, _ := fusedLosses(open(p), o, z, 1, 0)
+			closeTo(t, fmt.Sprint(p), got[:1], []float64{math.Log(3)}, 1e-6)
+		}
+	}
+}
+
 func closeTo(t *testing.T, what string, got, want []float64, tol float64) {
 	t.Helper()
 	// With two samples, L_G and its gradient are 0, or what rounding makes of it

@@ -136,7 +136,7 @@ func objective(beta float64) specmatch.Objective {
 }
 
 // weights are all parameters of a model, one behind another.
-func weights(m *specmatch.Model) (all []float64) {
+func weights(m nn.Module) (all []float64) {
 	for _, p := range m.Parameters() {
 		v := make([]float64, p.Value.Len())
 		p.Backend().Download(v, p.Value)
@@ -272,56 +272,84 @@ func TestHardThresholdTrainsTheBaseline(t *testing.T) {
 }
 
 // gradientNorms computes ‖∇L_C‖, ‖∇L_G‖ and their cosine over the parameters of
-// m without the trainer, in composed form.
-func gradientNorms(be backend.Backend, m *specmatch.Model, o specmatch.Objective, b *graph.Batch) (gc, gg, cosine float64) {
+// m without the trainer, in composed form, and the losses.
+func gradientNorms(be backend.Backend, m *specmatch.Model, o specmatch.Objective, b *graph.Batch) (gc, gg, cosine, lossC, lossG float64) {
 	tape := autodiff.NewTape(be, autodiff.Composed())
 	defer tape.Reset()
 	n := int(b.ViewPtr[1])
-	_, z := m.Forward(gnn.NewBatch(tape, b), nn.Train)
+	h, z := m.Forward(gnn.NewBatch(tape, b), nn.Train)
 	z1, z2 := z.SliceRows(0, n), z.SliceRows(n, 2*n)
+	matched := z
+	if o.OnH {
+		matched = h
+	}
+	g1, g2 := matched.SliceRows(0, n), matched.SliceRows(n, 2*n)
+	if o.Center {
+		mean := tape.Matrix(1, n, slices.Repeat([]float64{1 / float64(n)}, n))
+		g1, g2 = g1.SubRow(mean.MatMul(g1)), g2.SubRow(mean.MatMul(g2))
+	}
 	gradient := func(loss *autodiff.Var) (all []float64) {
 		nn.ZeroGrad(m)
 		tape.Backward(loss)
 		for _, p := range m.Parameters() {
 			g := make([]float64, p.Value.Len())
-			be.Download(g, p.Grad)
+			if p.HasGrad() { // the head has none of h
+				be.Download(g, p.Grad)
+			}
 			all = append(all, g...)
 		}
 		nn.ZeroGrad(m)
 		return all
 	}
-	c, g := gradient(o.Contrast.Loss(z1, z2)), gradient(o.Match.Loss(z1, z2))
+	lc, lg := o.Contrast.Loss(z1, z2), o.Match.Loss(g1, g2)
+	c, g := gradient(lc), gradient(lg)
 	var cc, ggg, cg float64
 	for i := range c {
 		cc += c[i] * c[i]
 		ggg += g[i] * g[i]
 		cg += c[i] * g[i]
 	}
-	return math.Sqrt(cc), math.Sqrt(ggg), cg / math.Sqrt(cc*ggg)
+	return math.Sqrt(cc), math.Sqrt(ggg), cg / math.Sqrt(cc*ggg), lc.Float(), lg.Float()
 }
 
 // TestProbe: a probe reports the gradients as an independent computation gives
-// them.
+// them, and the step the losses, with every setting of the objective.
 func TestProbe(t *testing.T) {
-	onEngines(t, func(t *testing.T, be backend.Backend) {
-		tol := 1e-9
-		if be.Precision() == tensor.Float32 {
-			tol = 1e-3 // the cosine cancels
-		}
-		o, b := objective(0.7), randomBatch(1, 12)
-		gc, gg, cosine := gradientNorms(be, smallModel(be, 1), o, b)
-		s, err := specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01).Step(b, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		near(t, "‖∇L_C‖", s.Probe.GradC, gc, tol)
-		near(t, "‖∇L_G‖", s.Probe.GradG, gg, tol)
-		near(t, "cosine", s.Probe.Cosine, cosine, tol)
-		near(t, "ratio", s.Probe.Ratio, 0.7*gg/gc, tol)
-		if s.Probe.Density < 0.15 || s.Probe.Density > 0.25 {
-			t.Errorf("density %v at the 80th percentile", s.Probe.Density)
-		}
-	})
+	for name, set := range map[string]func(o *specmatch.Objective){
+		"default":           func(*specmatch.Objective) {},
+		"cross-view":        func(o *specmatch.Objective) { o.Contrast.Variant = specmatch.CrossView },
+		"on h":              func(o *specmatch.Objective) { o.OnH = true },
+		"centred":           func(o *specmatch.Objective) { o.Center = true },
+		"on h and centred":  func(o *specmatch.Objective) { o.OnH, o.Center = true, true },
+		"random walk":       func(o *specmatch.Objective) { o.Match.RandomWalk = true },
+		"moving threshold":  func(o *specmatch.Objective) { o.Match.ThresholdGradient = true },
+		"fixed and clamped": func(o *specmatch.Objective) { o.Match.FixedThreshold, o.Match.Clamp = true, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEngines(t, func(t *testing.T, be backend.Backend) {
+				tol := 1e-9
+				if be.Precision() == tensor.Float32 {
+					tol = 1e-3 // the cosine cancels
+				}
+				o, b := objective(0.7), randomBatch(1, 11) // the width is 12
+				set(&o)
+				gc, gg, cosine, lossC, lossG := gradientNorms(be, smallModel(be, 1), o, b)
+				s, err := specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01).Step(b, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				near(t, "L_C", s.LossC, lossC, tol)
+				near(t, "L_G", s.LossG, lossG, tol)
+				near(t, "‖∇L_C‖", s.Probe.GradC, gc, tol)
+				near(t, "‖∇L_G‖", s.Probe.GradG, gg, tol)
+				near(t, "cosine", s.Probe.Cosine, cosine, tol)
+				near(t, "ratio", s.Probe.Ratio, 0.7*gg/gc, tol)
+				if s.Probe.Density < 0.15 || s.Probe.Density > 0.25 && !o.Match.FixedThreshold {
+					t.Errorf("density %v at the 80th percentile", s.Probe.Density)
+				}
+			})
+		})
+	}
 }
 
 // TestSteeredBeta: β makes ‖β·∇L_G‖ the wanted part of ‖∇L_C‖, is measured at
@@ -343,7 +371,7 @@ func TestSteeredBeta(t *testing.T) {
 			b := randomBatch(uint64(step), 12)
 			probe := step%4 == 0 && step > 0
 			if step == 0 || probe {
-				gc, gg, _ := gradientNorms(be, m, o, b)
+				gc, gg, _, _, _ := gradientNorms(be, m, o, b)
 				if beta != ratio*gc/gg {
 					changes++
 				}
@@ -361,6 +389,12 @@ func TestSteeredBeta(t *testing.T) {
 		}
 		if changes != 3 {
 			t.Errorf("β was measured %d times; the test wants 3 values", changes)
+		}
+		// Another trainer goes on with the β that this one had reached.
+		other := specmatch.NewTrainer(be, smallModel(be, 2), o, 0.01)
+		other.SetState(tr.State())
+		if s, err := other.Step(randomBatch(1, 12), false); err != nil || s.Beta != tr.State().Beta || other.State().Steps != 10 {
+			t.Errorf("resumed with β = %v, %v; want %v", s.Beta, err, tr.State().Beta)
 		}
 
 		// A loss without gradient cannot be steered to any ratio.
@@ -435,22 +469,26 @@ func TestNonFiniteLoss(t *testing.T) {
 	})
 }
 
+// hugeGradient gives a small model embeddings of a size that the head brings back:
+// the gradient of the head's first weights is as large, and its square beyond the
+// format.
+func hugeGradient(m *specmatch.Model) {
+	w := m.Head.Layers[0].W
+	be, big := w.Backend(), 1e200
+	if be.Precision() == tensor.Float32 {
+		big = 1e30
+	}
+	for _, norm := range m.Encoder.(*gnn.GIN).Norms[1:] {
+		be.Fill(norm.Gamma.Value, big)
+	}
+	be.Affine(w.Value, 1/big, w.Value, 0)
+}
+
 // TestNonFiniteGradient: a finite loss can have a gradient that is not.
 func TestNonFiniteGradient(t *testing.T) {
 	onEngines(t, func(t *testing.T, be backend.Backend) {
 		m := smallModel(be, 1)
-		// Embeddings of size big, brought back to size by the head: the
-		// gradient of the head's first weights is large by big, its square
-		// is beyond the format.
-		big := 1e200
-		if be.Precision() == tensor.Float32 {
-			big = 1e30
-		}
-		for _, norm := range m.Encoder.(*gnn.GIN).Norms[1:] {
-			be.Fill(norm.Gamma.Value, big)
-		}
-		w := m.Head.Layers[0].W.Value
-		be.Affine(w, 1/big, w, 0)
+		hugeGradient(m)
 		before := saved(t, m)
 		s, err := specmatch.NewTrainer(be, m, objective(0), 0.01).Step(randomBatch(1, 12), false)
 		var nonFinite *specmatch.NonFiniteError
@@ -502,8 +540,8 @@ func TestStepRefusesABatch(t *testing.T) {
 			t.Error("a refused batch left traces")
 		}
 		// One graph per view is the least.
-		if _, err := tr.Step(views(1, 1), true); err != nil {
-			t.Errorf("one graph per view: %v", err)
+		if s, err := tr.Step(views(1, 1), true); err != nil || s.LossG != 0 {
+			t.Errorf("one graph per view: %v, L_G = %v", err, s.LossG)
 		}
 	})
 }
