@@ -2,6 +2,9 @@ package specmatch
 
 import "github.com/specmatch/specmatch/autodiff"
 
+// Bucket is bucket.
+var Bucket = bucket
+
 // LossWithThresholds is LaplacianMatch.Loss with one constant threshold per
 // view.
 func LossWithThresholds(c LaplacianMatch, z1, z2 *autodiff.Var, theta1, theta2 float64) *autodiff.Var {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -293,8 +294,9 @@ func TestRecordedNonFinite(t *testing.T) {
 		if !errors.As(err, &e) || e.Step != 2 || e.What != "the loss" {
 			t.Errorf("behind a loss that is NaN at step 2, the error is %v", err)
 		}
-		if _, _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() {
-			t.Errorf("then the error is %v, want %v", again, err)
+		steps := tr.State().Steps
+		if _, _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() || tr.State().Steps != steps {
+			t.Errorf("then the error is %v after %d steps, want %v after %d", again, tr.State().Steps, err, steps)
 		}
 		for k, v := range weights(tr.Model) {
 			if v != before[k] {
@@ -302,6 +304,138 @@ func TestRecordedNonFinite(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRecordedNonFiniteParts: a loss that is not finite is noticed although its
+// gradient is, and the other way round.
+func TestRecordedNonFiniteParts(t *testing.T) {
+	onRecording(t, func(t *testing.T, open func() backend.Backend) {
+		for what, spoil := range map[string]func(o *specmatch.Objective, m *specmatch.Model){
+			// The hard threshold has no gradient.
+			"the loss": func(o *specmatch.Objective, _ *specmatch.Model) {
+				o.Match.Adjacency, o.Beta.Beta = specmatch.Hard, math.MaxFloat64
+			},
+			"the gradient's norm": func(_ *specmatch.Objective, m *specmatch.Model) { hugeGradient(m) },
+		} {
+			be := open()
+			o, m := objective(0), smallModel(be, 1)
+			spoil(&o, m)
+			r := recorded(t, specmatch.NewTrainer(be, m, o, 0.01))
+			before := weights(m)
+			if _, _, err := r.Step(randomBatch(1, 12)); err != nil {
+				t.Fatal(err)
+			}
+			var e *specmatch.NonFiniteError
+			if _, _, err := r.Last(); !errors.As(err, &e) || e.Step != 0 || e.What != what || !math.IsInf(e.Value, 1) {
+				t.Errorf("%s is infinite at step 0: error %v", what, err)
+			}
+			if !slices.Equal(weights(m), before) {
+				t.Errorf("%s is infinite, and the weights changed", what)
+			}
+		}
+	})
+}
+
+// TestRecordedKinds: batches of one size but of other kinds, with dense features or
+// with edges in one direction, are not taken for one another.
+func TestRecordedKinds(t *testing.T) {
+	oneHot, dense, directed := randomBatch(20, 7), randomBatch(20, 7), randomBatch(20, 7)
+	dense.Densify(dense.Nodes())
+	dense.X.Dense[3] = 0.5
+	ptr, adj := []int32{0}, []int32{}
+	for i := range int32(directed.Nodes()) {
+		for _, j := range directed.Adj[directed.Ptr[i]:directed.Ptr[i+1]] {
+			if j < i || (i+j)%8 > 0 {
+				adj = append(adj, j)
+			}
+		}
+		ptr = append(ptr, int32(len(adj)))
+	}
+	if len(adj) == len(directed.Adj) {
+		t.Fatal("no edge was taken away")
+	}
+	directed.Ptr, directed.Adj, directed.Asymmetric = ptr, adj, true
+	onRecording(t, func(t *testing.T, open func() backend.Backend) {
+		be := open()
+		tol := 1e-10
+		if be.Precision() == tensor.Float32 {
+			tol = 1e-3
+		}
+		bs := []*graph.Batch{oneHot, dense, directed, oneHot, directed, dense}
+		eager, tr := specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01), specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01)
+		for _, b := range bs {
+			if _, err := eager.Step(b, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		trainRecorded(t, recorded(t, tr), bs)
+		want := weights(eager.Model)
+		for k, v := range weights(tr.Model) {
+			if !(math.Abs(v-want[k]) <= tol*max(1, math.Abs(want[k]))) {
+				t.Fatalf("weight %d is %v, want %v", k, v, want[k])
+			}
+		}
+	})
+}
+
+// refusing is an engine that cannot record, or whose recordings cannot be replayed.
+type refusing struct {
+	backend.Backend
+	replay bool
+}
+
+func (e *refusing) Capture(f func()) (backend.Step, error) {
+	if !e.replay {
+		f()
+		return nil, errMemory
+	}
+	step, err := e.Backend.Capture(f)
+	return &refusingStep{step}, err
+}
+
+type refusingStep struct{ backend.Step }
+
+func (*refusingStep) Replay() error { return errMemory }
+
+// TestRecordedDeviceError: a step that the engine does not record, or not replay,
+// is an error at every call from then on, and keeps no memory.
+func TestRecordedDeviceError(t *testing.T) {
+	for _, replay := range []bool{false, true} {
+		be := &refusing{ref.New(), replay}
+		tr := specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01)
+		b := randomBatch(1, 5)
+		before := be.InUse()
+		r := recorded(t, tr)
+		if replay {
+			if _, _, err := r.Step(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if _, _, err := r.Step(b); !errors.Is(err, errMemory) {
+				t.Errorf("replay %v: error %v", replay, err)
+			}
+			be.replay = true // it works now, but that is too late
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := be.InUse() - before; n != 0 {
+			t.Errorf("replay %v: %d bytes in use after Close", replay, n)
+		}
+	}
+}
+
+// TestBucket: padding is enough, grows, and costs little more than a fifth.
+func TestBucket(t *testing.T) {
+	last := 0
+	for n := range 100000 {
+		size := specmatch.Bucket(n)
+		if size < n || size < last || size%64 != 0 || size > n+max(64, n/5) {
+			t.Fatalf("%d is padded to %d, %d to %d", n, size, n-1, last)
+		}
+		last = size
+	}
 }
 
 // TestRecordedRefuses what the host decides.
