@@ -104,6 +104,9 @@ func TestGoldenAlignmentUniformity(t *testing.T) {
 	tape := autodiff.NewTape(ref.New())
 	z1, z2 := tape.Matrix(4, 3, goldenZ1), tape.Matrix(4, 3, goldenZ2)
 	near(t, "alignment", specmatch.Alignment(z1, z2, 2).Float(), 0.48, 1e-12)
+	// The rows are √0.8, √0.72, 0 and √0.4 apart.
+	near(t, "alignment, α = 1", specmatch.Alignment(z1, z2, 1).Float(), (math.Sqrt(0.8)+math.Sqrt(0.72)+math.Sqrt(0.4))/4, 1e-12)
+	near(t, "alignment, α = 4", specmatch.Alignment(z1, z2, 4).Float(), (0.64+0.5184+0.16)/4, 1e-12)
 	near(t, "uniformity, view 1", specmatch.Uniformity(z1, 2).Float(), -1.825256256287, 1e-11)
 	near(t, "uniformity, view 2", specmatch.Uniformity(z2, 2).Float(), -1.976761482065, 1e-11)
 

@@ -64,10 +64,27 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 	}
 }
 
+// TestClampedPercentile: Clamp brings percentiles into 50 to 90.
+func TestClampedPercentile(t *testing.T) {
+	z := gaussian(rand.New(rand.NewPCG(1, 2)), 9, 4)
+	for p, want := range map[float64]float64{20: 50, 50: 50, 70: 70, 90: 90, 97: 90} {
+		clamped, plain := specmatch.LaplacianMatch{Percentile: p, Clamp: true}, specmatch.LaplacianMatch{Percentile: want}
+		if got, want := clamped.Graph(z, 9, 4).Threshold, plain.Graph(z, 9, 4).Threshold; got != want {
+			t.Errorf("percentile %v: threshold %v, want %v", p, got, want)
+		}
+	}
+}
+
 func TestGraphOfOne(t *testing.T) {
 	g := specmatch.DefaultLaplacianMatch().Graph([]float64{3, 4}, 1, 2)
 	if l := g.Laplacian(false); len(l) != 1 || l[0] != 1 || g.Degrees[0] != 0 || !(math.Abs(g.S[0]-1) <= 1e-15) {
 		t.Errorf("L = %v, degrees %v, S = %v", l, g.Degrees, g.S)
+	}
+	// A row of zeros is as far from everything.
+	for i, s := range specmatch.DefaultLaplacianMatch().Graph([]float64{0, 0, 1, 2}, 2, 2).S[:3] {
+		if s != 0 {
+			t.Errorf("a zero row has the similarity S[%d] = %v", i, s)
+		}
 	}
 	defer func() {
 		var shape *tensor.ShapeError
