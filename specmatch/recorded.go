@@ -70,8 +70,8 @@ func NewRecorded(tr *Trainer) (*Recorded, error) {
 // step before; ok is false if there was none. The stats have no times and no
 // probe.
 //
-// A loss or gradient that is not finite is so reported one step late, and at
-// every call from then on. The device does not wait for that: the parameters and
+// An error of the device is returned at every call from then on. A loss or gradient
+// that is not finite is reported one step late, and from then on too. The device does not wait for that: the parameters and
 // the optimizer's moments stay as they were before the bad step, whatever is
 // replayed behind it. The running statistics may have moved.
 func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
@@ -81,6 +81,11 @@ func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 	if err := checkViews(b); err != nil {
 		return s, false, err
 	}
+	defer func() {
+		if err != nil {
+			r.err = err
+		}
+	}()
 	defer recoverDevice(&err)
 	tr := r.tr
 	beta := tr.currentBeta()
@@ -108,7 +113,6 @@ func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 		}
 	}
 	if err != nil {
-		r.err = err
 		return s, false, err
 	}
 	before := r.late

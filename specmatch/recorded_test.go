@@ -426,6 +426,18 @@ func TestRecordedDeviceError(t *testing.T) {
 	}
 }
 
+// TestRecordedMemory: so it is when memory runs out for the batch itself.
+func TestRecordedMemory(t *testing.T) {
+	be := &failing{Backend: ref.New()}
+	r := recorded(t, specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01))
+	be.after = 1
+	for range 2 {
+		if _, _, err := r.Step(randomBatch(1, 5)); !errors.Is(err, errMemory) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 // TestBucket: padding is enough, grows, and costs little more than a fifth.
 func TestBucket(t *testing.T) {
 	last := 0
