@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -37,7 +39,7 @@ func (r result) last(of func(pretrain.Epoch) rundir.Float) float64 {
 			all = append(all, float64(of(o.Epochs[n-1])))
 		}
 	}
-	mean, _ := rundir.MeanStd(all)
+	mean := stat.Mean(all, nil)
 	return mean
 }
 
@@ -92,13 +94,13 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, P: r.loss.P,
 		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(),
 	}
-	out.Mean, out.Std = rundir.MeanStd(out.PerSeed)
+	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	var speeds []float64
 	for _, o := range r.outcomes {
 		out.Seconds += o.TrainSeconds + o.EvalSeconds
 		speeds = append(speeds, float64(o.GraphsPerSecond))
 	}
-	out.GraphsPerSecond, _ = rundir.MeanStd(speeds)
+	out.GraphsPerSecond = stat.Mean(speeds, nil)
 	return out
 }
 
@@ -112,11 +114,11 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		columns = append(columns, table.Column{Name: "published (%)"})
 	}
 	t := table.New("row", columns...)
-	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: mean ± standard deviation (n-1) over %d seeds. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained and with the hard threshold at the row's p, standard deviation of the similarities, ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.protocol.Folds, protocol, x.recipe.Seeds)
+	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained and with the hard threshold at the row's p, standard deviation of the similarities, ‖β∇L_G‖/‖∇L_C‖.",
+		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds))
 	zero := results[0].accuracies(protocol)
 	for i, r := range results {
-		mean, std := rundir.MeanStd(r.accuracies(protocol))
+		mean, std := stat.MeanStdDev(r.accuracies(protocol), nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}
 		if i > 0 && x.recipe.Seeds > 1 {
 			diff, stderr := rundir.Paired(r.accuracies(protocol), zero)
@@ -152,14 +154,14 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 			acc := plot.Series{Name: ds.Name, Bars: true}
 			soft, hard := plot.Series{Name: ds.Name + ", as trained"}, plot.Series{Name: ds.Name + ", hard threshold"}
 			for _, r := range sorted(bySet[ds], factor) {
-				mean, std := rundir.MeanStd(r.accuracies(protocol))
+				mean, std := stat.MeanStdDev(r.accuracies(protocol), nil)
 				acc.X, acc.Y, acc.Err = append(acc.X, r.x), append(acc.Y, mean), append(acc.Err, std)
 				soft.X, soft.Y = append(soft.X, r.x), append(soft.Y, r.last(func(e pretrain.Epoch) rundir.Float { return e.LossG }))
 				hard.X, hard.Y = append(hard.X, r.x), append(hard.Y, r.last(func(e pretrain.Epoch) rundir.Float { return e.LossHard }))
 			}
 			accuracy.Series = append(accuracy.Series, acc)
 			if n := len(acc.X); factor != factorBeta && n > 0 {
-				zero, _ := rundir.MeanStd(bySet[ds][0].accuracies(protocol))
+				zero := stat.Mean(bySet[ds][0].accuracies(protocol), nil)
 				accuracy.Series = append(accuracy.Series, plot.Series{
 					Name: ds.Name + ", β = 0", X: []float64{acc.X[0], acc.X[n-1]}, Y: []float64{zero, zero},
 				})

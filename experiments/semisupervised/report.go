@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -80,8 +82,8 @@ func (x *experiment) row(set *labelledSet, method, protocol string, jobs []*job)
 			}
 		}
 	}
-	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
-	r.GraphsPerSecond, _ = rundir.MeanStd(speeds)
+	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
+	r.GraphsPerSecond = stat.Mean(speeds, nil)
 	return r
 }
 
@@ -107,8 +109,8 @@ func (x *experiment) columns() []table.Column {
 // stand below the protocol that they were most likely measured with.
 func (x *experiment) accuracyTable(protocol string, rows []rundir.Row) *table.Table {
 	t := table.New("method", x.columns()...)
-	t.Caption = fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, mean ± standard deviation (n-1) over %d seeds. Protocol %s: %s.",
-		100*x.fine.LabelRate, x.protocol.Folds, x.recipe.Seeds, protocol, readings[protocol])
+	t.Caption = fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
+		100*x.fine.LabelRate, x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, readings[protocol])
 	for _, method := range x.fine.Methods {
 		var cells []table.Cell
 		for _, set := range x.sets {
@@ -193,7 +195,7 @@ func (x *experiment) plots(jobs []*job) error {
 							seeds = append(seeds, sum/float64(x.protocol.Folds))
 						}
 					}
-					mean, std := rundir.MeanStd(seeds)
+					mean, std := stat.MeanStdDev(seeds, nil)
 					s.X, s.Y = append(s.X, float64(e+1)), append(s.Y, mean)
 					if len(seeds) > 1 {
 						s.Err = append(s.Err, std)

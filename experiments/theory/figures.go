@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -75,8 +77,8 @@ func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error
 	for _, g := range groups {
 		s := plot.Series{Name: x.label(g.method)}
 		for k := range g.checkpoints() {
-			align, _ := rundir.MeanStd(g.at(k, func(c checkpoint) rundir.Float { return c.Align }))
-			uniform, _ := rundir.MeanStd(g.at(k, func(c checkpoint) rundir.Float { return c.Uniform }))
+			align := stat.Mean(g.at(k, func(c checkpoint) rundir.Float { return c.Align }), nil)
+			uniform := stat.Mean(g.at(k, func(c checkpoint) rundir.Float { return c.Uniform }), nil)
 			s.X, s.Y = append(s.X, align), append(s.Y, uniform)
 			s.Labels = append(s.Labels, fmt.Sprint(g.outcomes[0].Checkpoints[k].Epoch))
 		}
@@ -92,7 +94,7 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 	curve := func(g group, name string, of func(b bounds) float64) plot.Series {
 		s := plot.Series{Name: name}
 		for k := range g.checkpoints() {
-			mean, std := rundir.MeanStd(g.at(k, func(c checkpoint) rundir.Float { return rundir.Float(of(c.Bounds[i])) }))
+			mean, std := stat.MeanStdDev(g.at(k, func(c checkpoint) rundir.Float { return rundir.Float(of(c.Bounds[i])) }), nil)
 			s.X, s.Y, s.Err = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch)), append(s.Y, mean), append(s.Err, std)
 		}
 		return s

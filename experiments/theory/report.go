@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -49,7 +51,7 @@ func (g group) at(checkpoint int, of func(c checkpoint) rundir.Float) []float64 
 // last returns the mean over seeds of a quantity at the last checkpoint. What
 // does not exist (NaN) counts as nothing.
 func (g group) last(of func(c checkpoint) rundir.Float) float64 {
-	mean, _ := rundir.MeanStd(existing(g.at(g.checkpoints()-1, of)))
+	mean := stat.Mean(existing(g.at(g.checkpoints()-1, of)), nil)
 	return mean
 }
 
@@ -207,7 +209,7 @@ func (x *experiment) rows(g group) []rundir.Row {
 		if g.method == cli.SpecMatch {
 			r.Beta = x.loss.Beta
 		}
-		r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
+		r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
 		for _, o := range g.outcomes {
 			r.Seconds += o.Seconds
 		}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
@@ -31,7 +33,7 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 		if x.pretrains() {
 			corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
 		}
-		t.Caption = fmt.Sprintf("ROC-AUC in %%, mean ± standard deviation (n-1) over %d seeds.%s Protocol %s: %s.", x.recipe.Seeds, corpus, protocol, readings[protocol])
+		t.Caption = fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
 		for _, method := range x.source.Methods {
 			var cells []table.Cell
 			for _, set := range x.domain.sets {
@@ -100,7 +102,7 @@ func (x *experiment) row(set *taskSet, method, protocol string, trained map[stri
 			r.Seconds += t.result.Seconds
 		}
 	}
-	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
+	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
 	return r
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -71,8 +73,8 @@ func (x *experiment) row(ds *dataset.Dataset, method, protocol string, runs []*p
 			speeds = append(speeds, float64(out.GraphsPerSecond))
 		}
 	}
-	r.Mean, r.Std = rundir.MeanStd(r.PerSeed)
-	r.GraphsPerSecond, _ = rundir.MeanStd(speeds)
+	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
+	r.GraphsPerSecond = stat.Mean(speeds, nil)
 	return r
 }
 
@@ -89,8 +91,8 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 		columns = append(columns, table.Column{Name: ds.Name})
 	}
 	t := table.New("method", columns...)
-	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, mean ± standard deviation (n-1) over %d seeds. Protocol %s: %s; embeddings after epoch %d.",
-		x.protocol.Folds, x.recipe.Seeds, protocol, classifiers[protocol], x.recipe.Epochs)
+	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d.",
+		x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
 	for _, method := range x.loss.Methods {
 		var cells []table.Cell
 		for _, ds := range sets {

@@ -127,35 +127,3 @@ func TestROCAUCErrors(t *testing.T) {
 		t.Errorf("error %v does not say where", err)
 	}
 }
-
-func TestSummarize(t *testing.T) {
-	s, err := Summarize([]float64{2, 4, 4, 4, 5, 5, 7, 9})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Σ(v−5)² = 32, and 32/7 with ddof 1.
-	want := Summary{N: 8, Mean: 5, Std: math.Sqrt(32.0 / 7), SE: math.Sqrt(32.0 / 56)}
-	if s.N != 8 || s.Mean != 5 || !(math.Abs(s.Std-want.Std) <= 1e-15) || !(math.Abs(s.SE-want.SE) <= 1e-15) {
-		t.Errorf("%+v, want %+v", s, want)
-	}
-	if got := s.String(); got != "5.00 ± 2.14" {
-		t.Errorf("string %q", got)
-	}
-	one, err := Summarize([]float64{3})
-	if err != nil || one.Mean != 3 || !math.IsNaN(one.Std) || !math.IsNaN(one.SE) || one.String() != "3.00" {
-		t.Errorf("one value: %+v, %q, %v", one, one.String(), err)
-	}
-	// Offsets that both share do not widen the difference.
-	p, err := PairedDifference([]float64{71, 81, 61}, []float64{70, 79, 58})
-	if err != nil || p.Mean != 2 || p.Std != 1 || !(math.Abs(p.SE-1/math.Sqrt(3)) <= 1e-15) {
-		t.Errorf("paired difference: %+v, %v", p, err)
-	}
-	for _, v := range [][]float64{nil, {1, math.NaN()}, {math.Inf(1)}} {
-		if _, err := Summarize(v); err == nil {
-			t.Errorf("Summarize(%v): no error", v)
-		}
-	}
-	if _, err := PairedDifference([]float64{1}, []float64{1, 2}); err == nil {
-		t.Error("paired difference of unequal lengths: no error")
-	}
-}

@@ -14,8 +14,8 @@
 //	  └─ Test: accuracy
 //
 // The value of a run is the mean over the outer folds; tables report mean and
-// standard deviation of that over runs with different seeds ([Summarize]). Two
-// methods are best compared run by run ([PairedDifference]).
+// standard deviation of that over runs with different seeds. Two methods are best
+// compared run by run, on the same seeds and folds.
 //
 // # The two classifiers
 //

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
 )
@@ -36,12 +38,8 @@ func ExampleEvaluate() {
 		}
 		runs = append(runs, 100*res.Mean)
 	}
-	s, err := eval.Summarize(runs)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("accuracy:", s)
+	mean, std := stat.MeanStdDev(runs, nil)
+	fmt.Printf("accuracy: %.2f ± %.2f\n", mean, std)
 	// Output:
 	// accuracy: 82.67 ± 1.15
 }
@@ -64,12 +62,4 @@ func ExampleMeanROCAUC() {
 	fmt.Println(auc, skipped, err)
 	// Output:
 	// 0.75 1 <nil>
-}
-
-func ExamplePairedDifference() {
-	ours, theirs := []float64{78.1, 80.3, 79.0}, []float64{77.4, 79.8, 78.1}
-	d, err := eval.PairedDifference(ours, theirs)
-	fmt.Printf("%.2f with standard error %.2f, %v\n", d.Mean, d.SE, err)
-	// Output:
-	// 0.70 with standard error 0.12, <nil>
 }

@@ -58,8 +58,7 @@ type Result struct {
 	// FoldAccuracies is the fraction of test points right, for each outer fold.
 	FoldAccuracies []float64
 	// Mean is the mean of FoldAccuracies, the value of a run. The spread of the
-	// folds is several times that of runs and is not what tables report; see
-	// [Summarize].
+	// folds is several times that of runs and is not what tables report.
 	Mean float64
 	// ChosenC is the C that won the grid search of each outer fold.
 	ChosenC []float64

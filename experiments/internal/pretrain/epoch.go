@@ -3,6 +3,8 @@ package pretrain
 import (
 	"log/slog"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch"
@@ -66,7 +68,7 @@ func Curve(name string, runs [][]Epoch, of func(Epoch) rundir.Float) plot.Series
 	}
 	s := plot.Series{Name: name}
 	for e, values := range byEpoch {
-		mean, std := rundir.MeanStd(values)
+		mean, std := stat.MeanStdDev(values, nil)
 		s.X, s.Y = append(s.X, float64(e+1)), append(s.Y, mean)
 		if len(values) > 1 {
 			s.Err = append(s.Err, std)

@@ -159,24 +159,6 @@ func TestResults(t *testing.T) {
 	}
 }
 
-func TestMeanStd(t *testing.T) {
-	for _, tt := range []struct {
-		x         []float64
-		mean, std float64
-	}{
-		{[]float64{2, 4, 4, 4, 5, 5, 7, 9}, 5, math.Sqrt(32. / 7)},
-		{[]float64{80.1, 80.1, 80.1, 80.1}, 80.1, 0},
-		{[]float64{3}, 3, 0},
-	} {
-		if mean, std := rundir.MeanStd(tt.x); mean != tt.mean || std != tt.std {
-			t.Errorf("MeanStd(%v) = %v, %v; want %v, %v", tt.x, mean, std, tt.mean, tt.std)
-		}
-	}
-	if mean, std := rundir.MeanStd(nil); !math.IsNaN(mean) || std != 0 {
-		t.Errorf("MeanStd() = %v, %v; want NaN, 0", mean, std)
-	}
-}
-
 // Differences are paired: what two seeds have in common does not count.
 func TestPaired(t *testing.T) {
 	mean, stderr := rundir.Paired([]float64{81, 61, 71}, []float64{80, 62, 68})

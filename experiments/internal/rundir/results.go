@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/table"
@@ -19,7 +20,7 @@ type Row struct {
 	Method          string
 	Protocol        string
 	Metric          string
-	Mean, Std       float64   // over seeds; see [MeanStd]
+	Mean, Std       float64   // over seeds, Std with n-1; of one seed it is NaN
 	PerSeed         []float64 // in the order of the seeds
 	Beta            cli.Beta  // a number, or a string such as "auto:0.2"
 	P               float64
@@ -129,29 +130,23 @@ func Find(rows []Row, dataset, method, protocol string) (Row, bool) {
 	return rows[i], true
 }
 
-// MeanStd returns the mean x̄ = Σx/n, which is NaN for no values, and the sample
-// standard deviation √(Σ(x-x̄)²/(n-1)), which is 0 for fewer than two.
-func MeanStd(x []float64) (mean, std float64) {
-	for _, v := range x {
-		mean += v
+// OverSeeds says in a caption what the figures of n seeds are.
+func OverSeeds(n int) string {
+	if n == 1 {
+		return "one seed"
 	}
-	mean /= float64(len(x))
-	for _, v := range x {
-		std += (v - mean) * (v - mean)
-	}
-	if len(x) > 1 {
-		std = math.Sqrt(std / float64(len(x)-1))
-	}
-	return mean, std
+	return fmt.Sprintf("mean ± standard deviation (n-1) over %d seeds", n)
 }
 
 // Paired returns the mean of the differences a_i - b_i of runs that share their
 // seed, and its standard error s/√n, where s is their sample standard deviation.
+// What both have in common, easy and hard folds, cancels. A mean within about two
+// standard errors of 0 says nothing.
 func Paired(a, b []float64) (mean, stderr float64) {
 	diff := make([]float64, len(a))
 	for i := range diff {
 		diff[i] = a[i] - b[i]
 	}
-	mean, std := MeanStd(diff)
-	return mean, std / math.Sqrt(float64(len(diff)))
+	mean, std := stat.MeanStdDev(diff, nil)
+	return mean, stat.StdErr(std, float64(len(diff)))
 }

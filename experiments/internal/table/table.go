@@ -61,8 +61,12 @@ func Number(x float64, decimals int) Cell {
 	return Cell{text: s, value: value}
 }
 
-// MeanStd returns a cell such as "88.00 ± 0.50".
+// MeanStd returns a cell such as "88.00 ± 0.50", or "88.00" if std is NaN, as it is
+// of one run.
 func MeanStd(mean, std float64, decimals int) Cell {
+	if math.IsNaN(std) {
+		return Number(mean, decimals)
+	}
 	m, value := round(mean, decimals)
 	s, _ := round(std, decimals)
 	return Cell{text: m + " ± " + s, value: value}
