@@ -148,6 +148,18 @@ func TestBatchRefusesAnotherWidth(t *testing.T) {
 	b.Append(g)
 }
 
+func TestBatchRefusesMissingLabels(t *testing.T) {
+	defer func() {
+		want := "graph: Batch: 4 edge labels for 8 entries: only some of the graphs have them"
+		if r := recover(); r != want {
+			t.Errorf("panic %v, want %q", r, want)
+		}
+	}()
+	g := path()
+	g.EdgeLabel = []int32{0, 0, 1, 1}
+	graph.Collate(g, path())
+}
+
 func TestDensify(t *testing.T) {
 	var b graph.Batch
 	b.Append(path())
@@ -161,9 +173,10 @@ func TestDensify(t *testing.T) {
 	if err := b.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	// The memory now holds ones; a second life must not see them.
+	// The memory now holds ones; a second life must not see them, nor the flags.
+	b.Asymmetric, b.Multigraph = true, true
 	b.Reset(2)
-	if !b.X.OneHot() || b.Nodes() != 0 || b.Graphs() != 0 || b.Views() != 0 || len(b.Adj) != 0 {
+	if !b.X.OneHot() || b.Asymmetric || b.Multigraph || b.Nodes() != 0 || b.Graphs() != 0 || b.Views() != 0 || len(b.Adj) != 0 {
 		t.Fatalf("after Reset: %+v", b)
 	}
 	g := path()
@@ -226,6 +239,8 @@ func TestBatchValidate(t *testing.T) {
 			*b = *graph.Collate(&graph.Graph{Ptr: []int32{0, 1, 2, 3}, Adj: []int32{1, 2, 0}, X: b.X})
 			b.X.Category = b.X.Category[:3]
 		}, "marked symmetric"},
+		{"edge from the next graph's first node", func(b *graph.Batch) { b.Adj[3] = 3; b.Asymmetric = true }, "edge 3→2 leaves graph 0"},
+		{"edge labels of the wrong number", func(b *graph.Batch) { b.EdgeLabel = []int32{0} }, "1 edge labels for 8"},
 		{"too few categories", func(b *graph.Batch) { b.X.Category = b.X.Category[:5] }, "5 categories for 6"},
 		{"matrix of the wrong size", func(b *graph.Batch) { b.Densify(6); b.X.Dense = b.X.Dense[1:] }, "11 feature values"},
 	} {

@@ -17,6 +17,7 @@ func TestPad(t *testing.T) {
 		if dense {
 			b.Densify(b.Nodes())
 		}
+		b.Asymmetric, b.Multigraph = dense, !dense
 		b.Pad(&dst, 6, 7)
 		if dst.Nodes() != 6 || dst.Graphs() != 2 || dst.Views() != 1 {
 			t.Errorf("dense %v: %d nodes of %d graphs in %d views, want 6 of 2 in 1", dense, dst.Nodes(), dst.Graphs(), dst.Views())
@@ -28,12 +29,15 @@ func TestPad(t *testing.T) {
 		if dense && !slices.Equal(dst.X.Dense, want) || !dense && !slices.Equal(dst.X.Category, []int32{2, 1, 2, 1, 0, 0}) || dst.X.OneHot() == dense || dst.X.Width != 3 {
 			t.Errorf("dense %v: features %+v", dense, dst.X)
 		}
+		if dst.Asymmetric != dense || dst.Multigraph == dense {
+			t.Errorf("dense %v: asymmetric %v, multigraph %v", dense, dst.Asymmetric, dst.Multigraph)
+		}
 		if err := b.Validate(); err != nil || b.Nodes() != 4 {
 			t.Errorf("the batch itself was changed: %v", err)
 		}
 	}
 	one.EdgeLabel = []int32{5, 5}
-	edgeless := &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 3, Category: []int32{2}}}
+	edgeless := &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 2, Category: []int32{1}}}
 	for _, c := range []struct {
 		g    *graph.Graph
 		want []int32
@@ -42,7 +46,11 @@ func TestPad(t *testing.T) {
 		if !slices.Equal(dst.EdgeLabel, c.want) {
 			t.Errorf("labels of edges are %v, want %v", dst.EdgeLabel, c.want)
 		}
+		if dst.X.Width != c.g.X.Width || !slices.Equal(dst.ViewPtr, []int32{0, 1}) {
+			t.Errorf("width %d and views %v are left of the batch before", dst.X.Width, dst.ViewPtr)
+		}
 	}
+	graph.Collate(one, one).Pad(&dst, 4, 4) // it just fits
 	for name, size := range map[string][2]int{"nodes": {3, 7}, "entries": {6, 3}} {
 		func() {
 			defer func() {
