@@ -3,10 +3,13 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,7 +79,7 @@ func sameGraphs(t *testing.T, got, want []*graph.Graph) {
 const clintoxText = "smiles,\"note, quoted\",FDA_APPROVED,CT_TOX\r\n" +
 	"c1ccccc1C,\"a, b\",1,0\r\n" +
 	"\r\n" +
-	"CCO,,,1.0\r\n" +
+	"CCO,,, 1.0\r\n" +
 	"C(C)(C)(C)(C)C,,1,1\r\n" +
 	"*C,,1,1\r\n" +
 	" CCc1ccccc1 ,,0.0,\r\n"
@@ -146,6 +149,53 @@ func TestMoleculeNetErrors(t *testing.T) {
 	if _, err := OpenMoleculeNet(t.Context(), dir, "hiv"); !errors.Is(err, gzip.ErrHeader) {
 		t.Errorf("not compressed: %v", err)
 	}
+	// A link that leads nowhere is not passed over for another file.
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "HIV.csv"), "smiles,HIV_active\nC,1\n")
+	if err := os.Symlink("nowhere", filepath.Join(dir, "hiv.csv")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenMoleculeNet(t.Context(), dir, "hiv"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a broken link: %v", err)
+	}
+}
+
+// TestMoleculeNetColumns: the headers of the official files, with the names of
+// columns that only count made up.
+func TestMoleculeNetColumns(t *testing.T) {
+	tasks := func(n int) (out []string) {
+		for k := range n {
+			out = append(out, fmt.Sprint("task", k))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name   string
+		header []string
+		want   []string
+	}{
+		{"bbbp", []string{"num", "name", "p_np", "smiles"}, []string{"p_np"}},
+		{"tox21", append(tasks(12), "mol_id", "smiles"), tasks(12)},
+		{"toxcast", append([]string{"smiles"}, tasks(617)...), tasks(617)},
+		{"sider", append([]string{"smiles"}, tasks(27)...), tasks(27)},
+		{"clintox", []string{"smiles", "FDA_APPROVED", "CT_TOX"}, []string{"FDA_APPROVED", "CT_TOX"}},
+		{"muv", append(tasks(17), "mol_id", "smiles"), tasks(17)},
+		{"hiv", []string{"smiles", "activity", "HIV_active"}, []string{"HIV_active"}},
+		{"bace", []string{"mol", "CID", "Class", "Model", "pIC50"}, []string{"Class"}},
+	} {
+		set, err := MoleculeNetByName(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		smiles, labels, err := set.columns(&csvRows{header: c.header})
+		var got []string
+		for _, l := range labels {
+			got = append(got, c.header[l])
+		}
+		if err != nil || !slices.Equal(got, c.want) || c.header[smiles] != set.SMILES {
+			t.Errorf("%s: SMILES in column %d, tasks %v, %v", c.name, smiles, got, err)
+		}
+	}
 }
 
 func TestFetchMoleculeNet(t *testing.T) {
@@ -154,6 +204,7 @@ func TestFetchMoleculeNet(t *testing.T) {
 		"/x/clintox.csv.gz": string(zipped(t, clintoxText)),
 		"/x/bace.csv":       "mol,Klasse\nC,1\n",
 		"/x/tox21.csv.gz":   "smiles,NR-AR\nCCO,1\n",
+		"/x/sider.csv.gz":   string(zipped(t, "")),
 	}
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -190,6 +241,7 @@ func TestFetchMoleculeNet(t *testing.T) {
 	for name, want := range map[string]string{
 		"bace":  `no column "Class"`,
 		"tox21": "gzip: invalid header",
+		"sider": "unexpected EOF",
 		"muv":   "404",
 		"zinc":  "no MoleculeNet set",
 	} {
@@ -199,6 +251,19 @@ func TestFetchMoleculeNet(t *testing.T) {
 	}
 	if len(ls(t, dir)) != 4 {
 		t.Errorf("left behind: %v", ls(t, dir))
+	}
+}
+
+// TestMoleculeNetURL: without a base URL it is the official one that is asked.
+func TestMoleculeNetURL(t *testing.T) {
+	var asked []string
+	client := &http.Client{Transport: transport(func(r *http.Request) *http.Response {
+		asked = append(asked, r.URL.String())
+		return &http.Response{Status: "404 Not Found", StatusCode: 404, Body: http.NoBody}
+	})}
+	err := FetchMoleculeNet(t.Context(), "bbbp", t.TempDir(), FetchOptions{Client: client})
+	if want := []string{DefaultMoleculeNetURL + "/BBBP.csv"}; err == nil || !slices.Equal(asked, want) {
+		t.Errorf("asked for %v, want %v: %v", asked, want, err)
 	}
 }
 
@@ -230,9 +295,9 @@ func TestVerifyMoleculeNet(t *testing.T) {
 }
 
 func TestScaffoldSplit(t *testing.T) {
-	// Ten molecules: groups of 4 (members 0 2 4 6), 2 (1 3), 2 (5 7), 1 (8), 1 (9).
-	s, err := ScaffoldSplit([]int{7, 1, 7, 1, 7, 2, 7, 2, 3, 4}, 0.8, 0.1)
-	want := Split{Train: []int{0, 2, 4, 6, 5, 7, 1, 3}, Valid: []int{9}, Test: []int{8}}
+	// Ten molecules: groups of 4 (members 0 2 4 6), 2 (1 7), 2 (3 5), 1 (8), 1 (9).
+	s, err := ScaffoldSplit([]int{7, 1, 7, 2, 7, 2, 7, 1, 3, 4}, 0.8, 0.1)
+	want := Split{Train: []int{0, 2, 4, 6, 3, 5, 1, 7}, Valid: []int{9}, Test: []int{8}}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("split %v, %v; want %v", s, err, want)
 	}
@@ -287,7 +352,7 @@ func TestOpenCorpus(t *testing.T) {
 	for i, s := range smiles {
 		csvText += fmt.Sprintf("%d,%s\n", i, s)
 	}
-	csvText += "5,Xx\n\n6,C1\n"
+	csvText += "5,Xx\n\n6, C1 \n"
 	lines := strings.Join(smiles, " name of it\n") + "\nXx\n\n C1 \n"
 	for file, text := range map[string]string{
 		"a.csv": csvText, "a.csv.gz": string(zipped(t, csvText)), "a.smi": lines, "a.smi.gz": string(zipped(t, lines)),
@@ -323,9 +388,35 @@ func TestOpenCorpus(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", path, err, want)
 		}
 	}
+	write(t, filepath.Join(dir, "b.CSV"), "smiles\nC\n")
+	if c, err := OpenCorpus(t.Context(), filepath.Join(dir, "b.CSV"), CorpusOptions{}); err != nil || c.Rows != 1 {
+		t.Errorf("b.CSV: %+v, %v", c, err)
+	}
+	// What ends in the middle is no shorter list.
+	for file, text := range map[string]string{"cut.csv.gz": csvText, "cut.smi.gz": lines} {
+		whole := zipped(t, text)
+		write(t, filepath.Join(dir, file), string(whole[:len(whole)-8]))
+		if _, err := OpenCorpus(t.Context(), filepath.Join(dir, file), CorpusOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: error %v, want %v", file, err, io.ErrUnexpectedEOF)
+		}
+	}
 	write(t, filepath.Join(dir, "long.smi"), "CC\n"+strings.Repeat("C", longestLine+1))
 	if _, err := OpenCorpus(t.Context(), filepath.Join(dir, "long.smi"), CorpusOptions{}); err == nil || !strings.Contains(err.Error(), "long.smi:2: longer than") {
 		t.Errorf("a long line: %v", err)
+	}
+}
+
+// TestCorpusReasons: the first reasons are kept, and little of a long string.
+func TestCorpusReasons(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.smi")
+	bad := strings.Repeat("X", maxToken)
+	write(t, path, "C\n"+bad+"\n"+bad+"X\n"+strings.Repeat("X\n", mostReasons))
+	c, err := OpenCorpus(t.Context(), path, CorpusOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Dropped != 2+mostReasons || len(c.Reasons) != mostReasons || c.Reasons[0].Value != bad || c.Reasons[1].Value != bad+"…" {
+		t.Errorf("%d dropped, %d reasons: %v", c.Dropped, len(c.Reasons), c.Reasons)
 	}
 }
 
@@ -356,6 +447,13 @@ func TestCorpusOrder(t *testing.T) {
 		if len(c.Graphs) != len(want) || len(progress) != 5 || progress[4] != 5*chunkRows {
 			t.Errorf("%d processors: %d molecules, progress %v", procs, len(c.Graphs), progress)
 		}
+	}
+	// A reader that is told to stop does, and does not pass for one at the end.
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	_, err := OpenCorpus(ctx, path, CorpusOptions{Progress: func(int) { calls++; cancel() }})
+	if !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("cancelled: error %v after %d calls", err, calls)
 	}
 }
 
@@ -393,9 +491,31 @@ func TestCorpusCache(t *testing.T) {
 		t.Errorf("%d molecules with a limit of 1, or the cache of another limit is used", n)
 	}
 	opts.Limit = 0
-	write(t, path, "CCO\nCCN\nCCC\n")
+	write(t, path, "CCO\nCCN\nCCC\nX\n")
 	if n := made(); n != 3 {
 		t.Errorf("%d molecules after the file got a third", n)
+	}
+	// The cache is of the contents, whatever the file is called by now.
+	moved := filepath.Join(dir, "d.smi")
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	path = moved
+	third := stamp()
+	if c, err := OpenCorpus(t.Context(), path, opts); err != nil || c.Reasons[0].File != moved || stamp() != third {
+		t.Errorf("a renamed file: %+v, %v", c, err)
+	}
+	if info, err := os.Stat(cache); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the cache is for others too: %v, %v", info.Mode(), err)
+	}
+	h := cacheHeader{Format: 1, Source: "s", Column: "c", Limit: 2}
+	for _, other := range []cacheHeader{
+		{Format: 2, Source: "s", Column: "c", Limit: 2}, {Format: 1, Source: "S", Column: "c", Limit: 2},
+		{Format: 1, Source: "s", Column: "C", Limit: 2}, {Format: 1, Source: "s", Column: "c", Limit: 3},
+	} {
+		if h.sameSource(&other) {
+			t.Errorf("%+v passes for %+v", other, h)
+		}
 	}
 	good, err := os.ReadFile(cache)
 	if err != nil {
@@ -413,8 +533,36 @@ func TestCorpusCache(t *testing.T) {
 	if _, err := OpenCorpus(t.Context(), path, opts); !errors.Is(err, ErrCache) {
 		t.Errorf("half a cache: %v", err)
 	}
-	if names := ls(t, dir); !slices.Equal(names, []string{"c.graphs", "c.smi"}) {
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.writeCache(folder, new(graphCodes)); err == nil {
+		t.Error("a cache in the place of a folder")
+	}
+	if names := ls(t, dir); !slices.Equal(names, []string{"c.graphs", "d.smi", "folder"}) {
 		t.Errorf("left behind: %v", names)
+	}
+}
+
+// TestGraphCodesErrors: what is not the code of graphs is refused before it asks
+// for memory.
+func TestGraphCodesErrors(t *testing.T) {
+	for name, c := range map[string]graphCodes{
+		"more graphs than bytes":  {Graphs: math.MaxInt, code: []byte{0}},
+		"more nodes than bytes":   {Nodes: math.MaxInt, code: []byte{0}},
+		"more entries than bytes": {Entries: math.MaxInt, code: []byte{0}},
+		"a category too large":    {Graphs: 1, Nodes: 1, code: []byte{1, 5, 0}},
+		"an edge twice":           {Graphs: 1, Nodes: 3, Entries: 4, code: []byte{3, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0}},
+		"a label beyond int32":    {Graphs: 1, Nodes: 2, Entries: 2, code: []byte{2, 0, 0, 0, 1, 0, 0x80, 0x80, 0x80, 0x80, 8}},
+		"more code":               {Graphs: 1, Nodes: 1, code: []byte{1, 0, 0, 0}},
+		"more nodes":              {Graphs: 1, Nodes: 2, code: []byte{1, 0, 0}},
+		"more entries":            {Graphs: 1, Nodes: 1, Entries: 1, code: []byte{1, 0, 0}},
+	} {
+		c.Width = 5
+		if g, err := c.decode(); !errors.Is(err, errCode) {
+			t.Errorf("%s: %v, %v", name, g, err)
+		}
 	}
 }
 
