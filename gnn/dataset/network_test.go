@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,7 +42,7 @@ func writeNetwork(t testing.TB, files map[string]string) string {
 
 func TestOpenNetwork(t *testing.T) {
 	dir := writeNetwork(t, map[string]string{
-		"n_edges.csv.gz": "u,v,binding,score,catalysis\n0,2,1,900,0\n2,3,0,150,1\n1,1,1,1,1\n2,0,0,5,1\n0,1,0,0,0\n",
+		"n_edges.csv.gz": "u,v,binding,score,catalysis\n0,2,1,900,0\n2,3,0,150,1\n1,1,1,1,1\n2,0,0,5,1\n0,1,0,0,0\n4,4,0,0,0\n",
 		"n_labels.csv":   "node,a,b\n3,1,0\n0,,1\n",
 	})
 	got, err := OpenNetwork(dir, "n")
@@ -49,9 +51,9 @@ func TestOpenNetwork(t *testing.T) {
 	}
 	want := &Network{
 		Name: "n", Channels: []string{"binding", "catalysis"},
-		Ptr: []int32{0, 2, 3, 5, 6}, Adj: []int32{1, 2, 0, 0, 3, 2}, EdgeBits: []int32{0, 3, 0, 3, 2, 2},
-		Tasks: []string{"a", "b"}, Labels: []int8{0, 1, 0, 0, 0, 0, 1, -1},
-		SelfLoops: 1, Duplicates: 1,
+		Ptr: []int32{0, 2, 3, 5, 6, 6}, Adj: []int32{1, 2, 0, 0, 3, 2}, EdgeBits: []int32{0, 3, 0, 3, 2, 2},
+		Tasks: []string{"a", "b"}, Labels: []int8{0, 1, 0, 0, 0, 0, 1, -1, 0, 0},
+		SelfLoops: 2, Duplicates: 1,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -68,7 +70,7 @@ func TestOpenNetworkErrors(t *testing.T) {
 		"empty":            {map[string]string{"n_edges.csv": ""}, "want a header", 1},
 		"header":           {map[string]string{"n_edges.csv": "v,u\n"}, "begins with u,v", 1},
 		"two columns":      {map[string]string{"n_edges.csv": "u,v,a,a\n"}, `two columns named "a"`, 1},
-		"channels":         {map[string]string{"n_edges.csv": "u,v,a,b,c,d,e,f,g,h\n"}, `"h": more than 7 channels`, 1},
+		"channels":         {map[string]string{"n_edges.csv": "u,v,score,a,b,c,d,e,f,g,h\n"}, `"h": more than 7 channels`, 1},
 		"fields":           {map[string]string{"n_edges.csv": "u,v\n0,1\n0\n"}, "wrong number of fields", 3},
 		"no number":        {map[string]string{"n_edges.csv": "u,v\n0,1\n0,x\n"}, `"x": want a node`, 3},
 		"negative":         {map[string]string{"n_edges.csv": "u,v\n-1,0\n"}, `"-1": want a node`, 2},
@@ -102,6 +104,15 @@ func TestOpenNetworkErrors(t *testing.T) {
 	}
 }
 
+// TestLimitedReader: as much as the limit is read, and more is an error.
+func TestLimitedReader(t *testing.T) {
+	for left, want := range map[int64]error{5: nil, 4: ErrTooLarge} {
+		if _, err := io.ReadAll(&limitedReader{r: strings.NewReader("0,1\n\n"), left: left, file: "n"}); !errors.Is(err, want) {
+			t.Errorf("5 bytes of %d: error %v, want %v", left, err, want)
+		}
+	}
+}
+
 // star is a network: node 0 with the neighbours 1 to 5, of which 5 has 6 and 7,
 // and 7 has 8; 9 is alone but for 10.
 const star = "u,v\n0,1\n0,2\n0,3\n0,4\n0,5\n5,6\n5,7\n7,8\n1,2\n9,10\n"
@@ -130,6 +141,9 @@ func TestEgo(t *testing.T) {
 		if err := g.Validate(); err != nil {
 			t.Errorf("node %d, %+v: %v", c.center, c.config, err)
 		}
+		if g.X.Width != 2 || slices.Contains(g.X.Category, 0) { // as in the data of Hu et al.
+			t.Errorf("node %d, %+v: features %+v", c.center, c.config, g.X)
+		}
 	}
 	// Of five neighbours two are kept, any of them, and never one further away.
 	seen := map[int]int{}
@@ -149,6 +163,39 @@ func TestEgo(t *testing.T) {
 	}
 	if d := cmp.Diff(all[0], n.Ego(0, EgoConfig{MaxNodes: 3}, 7)); d != "" {
 		t.Errorf("an ego network depends on the others: %s", d)
+	}
+	// Two stars alike, whose edges say which leaf they lead to: each draws for itself.
+	twins := "u,v,a,b,c,d,e\n"
+	for k := range 5 {
+		for _, center := range []int{0, 6} {
+			twins += fmt.Sprintf("%d,%d%s,1%s\n", center, center+1+k, strings.Repeat(",0", k), strings.Repeat(",0", 4-k))
+		}
+	}
+	if n, err = OpenNetwork(writeNetwork(t, map[string]string{"n_edges.csv": twins}), "n"); err != nil {
+		t.Fatal(err)
+	}
+	alike := 0
+	for seed := range uint64(20) {
+		a, b := n.Ego(0, EgoConfig{MaxNodes: 3}, seed).EdgeLabel, n.Ego(6, EgoConfig{MaxNodes: 3}, seed).EdgeLabel
+		if a[0] == 0 || a[0] == a[1] || !slices.Equal(a[:2], a[2:]) {
+			t.Errorf("seed %d: labels of edges are %v", seed, a)
+		}
+		if slices.Equal(a, b) {
+			alike++
+		}
+	}
+	if alike == 20 {
+		t.Error("two nodes draw alike")
+	}
+	wide := "u,v\n"
+	for i := range 50 {
+		wide += fmt.Sprintf("0,%d\n", i+1)
+	}
+	if n, err = OpenNetwork(writeNetwork(t, map[string]string{"n_edges.csv": wide}), "n"); err != nil {
+		t.Fatal(err)
+	}
+	if g := n.Ego(0, EgoConfig{}, 1); g.Nodes() != 40 {
+		t.Errorf("%d nodes by default, want 40", g.Nodes())
 	}
 }
 
