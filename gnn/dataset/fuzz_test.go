@@ -22,7 +22,7 @@ var tight = Limits{FileBytes: 1 << 20, TotalBytes: 4 << 20}
 func FuzzScanner(f *testing.F) {
 	for _, s := range []string{
 		"", "\n", "1", "1\n", "1, 2\n3,4\r\n\n \n", "-2147483648,2147483647", "2147483648", "1\n\n2", "1,,2", ",", "1,", "+", "--1",
-		"1 2", " 1 , 2 ", "0x10", "1e5, .5, 5., -0.0", "1e400", "nan", strings.Repeat("9", 200), strings.Repeat("0", 200), "1\r2", "\x00", "é",
+		"1 2", " 1 , 2 ", "0x10", "1e5, .5, 5., -0.0", "1e400", "nan", strings.Repeat("9", 200), strings.Repeat("0", 200), strings.Repeat("0", maxToken), strings.Repeat("0", maxToken+1), "1\r2", "\x00", "é",
 	} {
 		f.Add(s)
 	}
@@ -41,7 +41,7 @@ func FuzzScanner(f *testing.F) {
 			floats = append(floats, float32(v))
 			return err
 		})
-		for name, r := range map[string]io.Reader{"whole": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text))} {
+		for name, r := range map[string]io.Reader{"whole": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)), "with pauses": &pauses{r: strings.NewReader(text)}} {
 			got, _, err := newScanner("f", r).ints(-1, "item")
 			if (err == nil) != (intErr == nil) || err == nil && len(ints)+len(got) > 0 && !reflect.DeepEqual(got, ints) {
 				t.Errorf("%s: ints of %q = %v, %v; want %v, %v", name, text, got, err, ints, intErr)
@@ -52,6 +52,19 @@ func FuzzScanner(f *testing.F) {
 			t.Errorf("floats of %q = %v, %v; want %v, %v", text, got, err, floats, floatErr)
 		}
 	})
+}
+
+// pauses is a reader that has nothing to say three times out of four.
+type pauses struct {
+	r io.Reader
+	n int
+}
+
+func (p *pauses) Read(b []byte) (int, error) {
+	if p.n++; p.n%4 != 0 {
+		return 0, nil
+	}
+	return p.r.Read(b)
 }
 
 // naiveTable splits a text into lines and fields. It returns an error for what

@@ -435,6 +435,7 @@ func TestLoadRefused(t *testing.T) {
 		{"full range", small.with("node_labels", "-2147483648\n2147483647\n0\n0\n0\n0\n0\n"), nil, "from -2147483648 to 2147483647"},
 		{"edge label range", small.with("edge_labels", "0\n0\n0\n0\n0\n0\n0\n0\n0\n1048576\n"), nil, "at most 1048576"},
 		{"edge label combinations", small.with("edge_labels", strings.Repeat("0,0,0\n", 9)+"9999,9999,9999\n"), nil, "categories"},
+		{"edge label combinations, a few too many", small.with("edge_labels", strings.Repeat("0,0\n", 9)+"1024,1023\n"), nil, "1049600 categories"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ds, err := LoadFS(c.files.fsys("S"), "S", Options{})
@@ -442,6 +443,9 @@ func TestLoadRefused(t *testing.T) {
 				t.Fatalf("got %v, %v; want an error with %q", ds, err, c.want)
 			}
 		})
+	}
+	if ds := load(t, small.with("edge_labels", strings.Repeat("0,0\n", 9)+"1023,1023\n"), Options{}); ds.EdgeCategories() != 1<<20 {
+		t.Errorf("%d combinations of edge labels, want 1<<20", ds.EdgeCategories())
 	}
 	// 300 nodes of 1,048,576 columns each would be more than a GiB.
 	nodes := files{"A": "", "graph_labels": "1\n", "graph_indicator": strings.Repeat("1\n", 300),
@@ -644,11 +648,15 @@ func TestLoadZip(t *testing.T) {
 	})
 	t.Run("too many members", func(t *testing.T) {
 		m := members("S/%s")
-		for i := range maxMembers {
+		for i := range maxMembers - len(m) {
 			m[strconv.Itoa(i)] = ""
 		}
 		path := filepath.Join(t.TempDir(), "S.zip")
 		write(t, path, string(zipOf(t, m)))
+		if _, err := LoadTU(path, Options{}); err != nil {
+			t.Errorf("%d members: %v", len(m), err)
+		}
+		write(t, path, string(zipOf(t, extra(m, "one more", ""))))
 		if _, err := LoadTU(path, Options{}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("got %v, want ErrTooLarge", err)
 		}
