@@ -469,6 +469,21 @@ func TestFetchRetries(t *testing.T) {
 			t.Errorf("%d requests, want 3", n)
 		}
 	})
+	t.Run("nor for a few bytes at a time", func(t *testing.T) {
+		s := newServer(t, bigZip(t))
+		s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
+			s.cutAfter(w, n*1000, (n+1)*1000)
+			return true
+		}
+		opts := s.options()
+		opts.Attempts = 3
+		if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
+			t.Errorf("got %v", err)
+		}
+		if n := len(s.log()); n != 3 {
+			t.Errorf("%d requests, want 3", n)
+		}
+	})
 	t.Run("nobody there", func(t *testing.T) {
 		s := newServer(t, body)
 		opts := s.options()
