@@ -96,13 +96,15 @@ func (v *perceiver) normaliseHalogen(i int32) {
 	}
 }
 
-// inAromatic reports whether an atom or one of its bonds is aromatic.
+// inAromatic reports whether an atom or one of its bonds is aromatic. A bond
+// outside of rings that is written so counts too: kekulise takes the mark from it
+// and leaves the type.
 func (v *perceiver) inAromatic(i int32) bool {
 	if v.m.Atoms[i].Aromatic {
 		return true
 	}
 	for _, l := range v.of(i) {
-		if v.m.Bonds[l.bond].aromatic {
+		if b := &v.m.Bonds[l.bond]; b.aromatic || b.Type == Aromatic {
 			return true
 		}
 	}
