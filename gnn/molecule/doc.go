@@ -42,6 +42,9 @@
 //     choice depends on the order of the atoms, and in rare ring systems so may
 //     this one, otherwise. In cages of many rings, the set of smallest rings is
 //     not unique and may be another.
+//   - Wildcards in rings that are written as aromatic may get double bonds where
+//     RDKit's do not, or the other way round, and a ring may be refused that
+//     RDKit accepts: *1ccc[OH+]1.
 //
 // On the eight MoleculeNet sets of Hu et al. and 20,000 molecules of ZINC250k,
 // 177,095 in all, RDKit and this package accept the same, and atoms, bonds and
