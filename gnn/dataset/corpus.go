@@ -99,7 +99,7 @@ func OpenCorpus(ctx context.Context, path string, opts CorpusOptions) (*Corpus, 
 
 // readCorpus fills c with the graphs of a file and h with the account of it.
 func (h *cacheHeader) readCorpus(ctx context.Context, path string, c *graphCodes, progress func(rows int)) error {
-	emit := func(p *parsed) error {
+	emit := func(p *parsed) {
 		h.Rows++
 		if p.err != nil {
 			h.Dropped++
@@ -112,7 +112,6 @@ func (h *cacheHeader) readCorpus(ctx context.Context, path string, c *graphCodes
 		if progress != nil && h.Rows%chunkRows == 0 {
 			progress(h.Rows)
 		}
-		return nil
 	}
 	limited := func(next func() (smilesRow, error)) func() (smilesRow, error) {
 		n := 0
@@ -146,7 +145,7 @@ func (h *cacheHeader) readCorpus(ctx context.Context, path string, c *graphCodes
 	}
 	defer f.Close()
 	var r io.Reader = bufio.NewReader(f)
-	if strings.HasSuffix(path, ".gz") {
+	if isGzip(path) {
 		if r, err = gzip.NewReader(r); err != nil {
 			return fmt.Errorf("dataset: %s: %w", path, err)
 		}
@@ -209,9 +208,7 @@ type smilesChunk struct {
 // parseSMILES parses the rows that next returns, until it returns io.EOF, on
 // all processors, and gives the results to emit in the order of the rows. With
 // scaffolds it also identifies those. next and emit are called one at a time.
-func parseSMILES(ctx context.Context, file string, next func() (smilesRow, error), scaffolds bool, emit func(*parsed) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func parseSMILES(ctx context.Context, file string, next func() (smilesRow, error), scaffolds bool, emit func(*parsed)) error {
 	workers := runtime.GOMAXPROCS(0)
 	work := make(chan *smilesChunk)
 	queue := make(chan *smilesChunk, 2*workers) // in order
@@ -250,22 +247,16 @@ func parseSMILES(ctx context.Context, file string, next func() (smilesRow, error
 			}
 		}
 	})
-	var err error
 	for c := range queue {
 		<-c.done
 		for i := range c.out {
-			if err == nil && ctx.Err() == nil {
-				err = emit(&c.out[i])
+			if ctx.Err() == nil {
+				emit(&c.out[i])
 			}
-		}
-		if err != nil {
-			cancel()
 		}
 	}
 	wg.Wait()
 	switch {
-	case err != nil:
-		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case readErr != io.EOF:

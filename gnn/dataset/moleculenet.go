@@ -169,10 +169,10 @@ func (m *Molecules) read(ctx context.Context, c *csvRows, set MoleculeNetSet) er
 	}
 	numbers := make(map[string]int)
 	codes := graphCodes{Width: molecule.AtomTypes * molecule.ChiralityTags}
-	err = parseSMILES(ctx, c.file, next, true, func(p *parsed) error {
+	err = parseSMILES(ctx, c.file, next, true, func(p *parsed) {
 		if p.err != nil {
 			m.Dropped = append(m.Dropped, p.err)
-			return nil
+			return
 		}
 		n, ok := numbers[p.scaffold]
 		if !ok {
@@ -183,7 +183,6 @@ func (m *Molecules) read(ctx context.Context, c *csvRows, set MoleculeNetSet) er
 		m.SMILES = append(m.SMILES, p.row.smiles)
 		m.Labels = append(m.Labels, p.row.labels...)
 		codes.append(p)
-		return nil
 	})
 	if err != nil {
 		return err
@@ -280,7 +279,7 @@ func (s *MoleculeNetSet) check(path, name string) error {
 	}
 	defer f.Close()
 	var r io.Reader = bufio.NewReader(f)
-	if strings.HasSuffix(name, ".gz") {
+	if isGzip(name) {
 		if r, err = gzip.NewReader(r); err != nil {
 			return err
 		}

@@ -388,9 +388,11 @@ func TestOpenCorpus(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", path, err, want)
 		}
 	}
-	write(t, filepath.Join(dir, "b.CSV"), "smiles\nC\n")
-	if c, err := OpenCorpus(t.Context(), filepath.Join(dir, "b.CSV"), CorpusOptions{}); err != nil || c.Rows != 1 {
-		t.Errorf("b.CSV: %+v, %v", c, err)
+	for file, text := range map[string]string{"b.CSV": "smiles\nC\n", "b.CSV.GZ": string(zipped(t, "smiles\nC\n")), "b.SMI.GZ": string(zipped(t, "C\n"))} {
+		write(t, filepath.Join(dir, file), text)
+		if c, err := OpenCorpus(t.Context(), filepath.Join(dir, file), CorpusOptions{}); err != nil || c.Rows != 1 || len(c.Graphs) != 1 {
+			t.Errorf("%s: %+v, %v", file, c, err)
+		}
 	}
 	// What ends in the middle is no shorter list.
 	for file, text := range map[string]string{"cut.csv.gz": csvText, "cut.smi.gz": lines} {

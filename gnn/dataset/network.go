@@ -110,7 +110,7 @@ func readCSV(path string, f func(rows *csvRows) error) (err error) {
 	}
 	defer file.Close()
 	var r io.Reader = bufio.NewReaderSize(file, scanBuffer)
-	if strings.HasSuffix(path, ".gz") {
+	if isGzip(path) {
 		if r, err = gzip.NewReader(r); err != nil {
 			return fmt.Errorf("dataset: %s: %w", path, err)
 		}
@@ -126,6 +126,9 @@ func readCSV(path string, f func(rows *csvRows) error) (err error) {
 	rows.header = slices.Clone(rows.row)
 	return f(rows)
 }
+
+// isGzip reports whether a file is compressed, by its name.
+func isGzip(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gz") }
 
 // limitedReader is an error beyond a number of bytes.
 type limitedReader struct {
