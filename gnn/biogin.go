@@ -148,5 +148,8 @@ func (g *BioGIN) modules() []nn.Module {
 // Parameters returns those of all layers, from the table on.
 func (g *BioGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
+// DropoutState is as [ChemGIN.DropoutState].
+func (g *BioGIN) DropoutState() []*nn.Buffer { return dropoutState(g.Drops) }
+
 // Buffers returns the running statistics, layer by layer.
 func (g *BioGIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

@@ -391,3 +391,41 @@ func TestEncoderDropout(t *testing.T) {
 		t.Error("dropout does nothing, or the same at every pass")
 	}
 }
+
+// dropper is an encoder with dropout.
+type dropper interface {
+	encoder
+	DropoutState() []*nn.Buffer
+}
+
+// TestDropoutState: an encoder with the parameters and buffers of another one and
+// with its dropout's state goes on as that one does.
+func TestDropoutState(t *testing.T) {
+	be := ref.New()
+	for name, c := range map[string]struct {
+		b   *graph.Batch
+		new func() dropper
+	}{
+		"ChemGIN": {twoViews(moleculeGraphs(t, 4, false, 9, 7, 5, 6)), func() dropper {
+			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 3, Dropout: 0.5}, newRand(3))
+		}},
+		"BioGIN": {twoViews(proteinGraphs(t, 4, false, 9, 7, 5, 6)), func() dropper {
+			return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 6, Layers: 3, Dropout: 0.5}, newRand(3))
+		}},
+	} {
+		e, late := c.new(), c.new()
+		for range 3 {
+			pass(be, e, c.b, nn.Train)
+		}
+		names := map[string]bool{}
+		from := e.DropoutState()
+		for i, b := range late.DropoutState() {
+			names[b.Name] = true
+			be.CopyBlock(b.Value, 0, 0, from[i].Value, 0, 0, 1, 1)
+		}
+		if len(names) != 3 {
+			t.Errorf("%s: %d names for 3 layers", name, len(names))
+		}
+		checkClose(t, name, pass(be, late, c.b, nn.Train).h, pass(be, e, c.b, nn.Train).h, 0)
+	}
+}

@@ -190,5 +190,17 @@ func (g *ChemGIN) modules() []nn.Module {
 // Parameters returns those of all layers, from the tables to the last norm.
 func (g *ChemGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
+// DropoutState returns what training moves beside parameters and buffers, for
+// checkpoints; see [nn.Dropout.State].
+func (g *ChemGIN) DropoutState() []*nn.Buffer { return dropoutState(g.Drops) }
+
+func dropoutState(drops []*nn.Dropout) []*nn.Buffer {
+	var state []*nn.Buffer
+	for l, d := range drops {
+		state = append(state, d.State(fmt.Sprintf("encoder.dropouts.%d", l)))
+	}
+	return state
+}
+
 // Buffers returns the running statistics, layer by layer.
 func (g *ChemGIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

@@ -374,6 +374,11 @@ func TestDropout(t *testing.T) {
 		if !slices.Equal(first, again) {
 			t.Error("equal seeds give different masks")
 		}
+		late := nn.NewDropout(be, p, 7)
+		be.Upload(late.State("late").Value, []float64{1})
+		if !slices.Equal(second, late.Forward(x, nn.Train).Data()) || bufferValues(be, d.State("d"))[0] != 2 {
+			t.Error("the state is not the number of masks drawn")
+		}
 		// Independent masks agree in p² + (1-p)² of the entries.
 		for what, mask := range map[string][]float64{"the next call": second, "another seed": other} {
 			same := 0.0

@@ -223,6 +223,11 @@ func (d *Dropout) Forward(x *autodiff.Var, mode Mode) *autodiff.Var {
 	return x.Dropout(1-d.P, d.Seed, d.step)
 }
 
+// State returns the number of masks drawn so far as a buffer, for checkpoints: with
+// it the next mask is the one that would have followed. It is no weight of the
+// model, so modules do not list it among their Buffers.
+func (d *Dropout) State(name string) *Buffer { return BufferOf(d.be, name, d.step) }
+
 // ZeroGrad forgets the gradients of all parameters.
 func ZeroGrad(m Module) {
 	for _, p := range m.Parameters() {

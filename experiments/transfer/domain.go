@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
@@ -36,6 +37,7 @@ type domain struct {
 type encoder interface {
 	specmatch.Encoder
 	pretext.Encoder
+	DropoutState() []*nn.Buffer
 }
 
 // taskSet is a set of graphs to fine-tune on, with yes-or-no labels for tasks.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,15 +144,56 @@ func (x *experiment) loader(j *tuning) *augment.Loader {
 	}
 }
 
+// tuningStand is where fine-tuning stands between two steps: the epochs before, and
+// of the present one the batches and the sum of their losses.
+type tuningStand struct {
+	Tuned   tuned
+	Batches int
+	Sum     rundir.Float
+}
+
+// tuner is a predictor with all that fine-tuning moves, and its checkpoint.
+type tuner struct {
+	*predictor
+	dropouts []*nn.Buffer
+	adam     *optim.Adam
+	path     string
+}
+
+// Buffers returns the predictor's, and the counters of its dropout.
+func (t *tuner) Buffers() []*nn.Buffer { return slices.Concat(t.predictor.Buffers(), t.dropouts) }
+
+func (t *tuner) save(at tuningStand) error {
+	text, err := json.Marshal(at)
+	if err != nil {
+		return err
+	}
+	return nn.SaveFile(t.path, optim.Checkpoint{Module: t, Optimizer: t.adam}, map[string]string{"standing": string(text)})
+}
+
+// resume loads the checkpoint, if there is one.
+func (t *tuner) resume() (at tuningStand, err error) {
+	meta, err := nn.ReadMetadata(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, nil
+	}
+	if err != nil {
+		return at, err
+	}
+	if err := json.Unmarshal([]byte(meta["standing"]), &at); err != nil {
+		return at, fmt.Errorf("%s: where fine-tuning stands: %w", t.path, err)
+	}
+	return at, nn.LoadFile(t.path, optim.Checkpoint{Module: t, Optimizer: t.adam})
+}
+
 // finetune trains all layers on the training part of a set, and looks at the
-// other parts after every epoch.
+// other parts after every epoch. It goes on from a checkpoint if there is one.
 func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (out tuned, err error) {
 	be, err := x.engine.Open()
 	if err != nil {
 		return out, err
 	}
 	defer be.Close()
-	start := time.Now()
 	rng := augment.Stream(uint64(j.seed), purposeHead, 0, 0)
 	e := x.domain.encoder(be, x.model, true, rng)
 	if j.method != methodNone {
@@ -160,21 +204,47 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be)}
 	p.output = nn.NewLinear(be, "predictor", e.Width(), j.set.tasks, nn.KaimingUniform, rng)
 	p.output.ResetBias(be, rng)
-	adam := optim.NewAdam(be, p.Parameters(), x.fine.LR)
+	t := &tuner{predictor: p, dropouts: e.DropoutState(), adam: optim.NewAdam(be, p.Parameters(), x.fine.LR)}
+	if t.path, err = x.dir.Checkpoint(j.name()); err != nil {
+		return out, err
+	}
+	at, err := t.resume()
+	if err != nil {
+		return out, err
+	}
+	out = at.Tuned
+	before, start, saved := out.Seconds, time.Now(), time.Now()
+	save := func() error {
+		out.Seconds = before + time.Since(start).Seconds()
+		at.Tuned, saved = out, time.Now()
+		return t.save(at)
+	}
 	loader := x.loader(j)
-	for epoch := range x.fine.Epochs {
-		sum := 0.0
+	for epoch := len(out.Loss); epoch < x.fine.Epochs; epoch++ {
+		k := 0
 		for samples, batch := range loader.Epoch(ctx, epoch) {
-			loss, err := specmatch.Minimize(p.tape, p, adam, func() *autodiff.Var { return p.loss(batch, j.set, samples) })
+			if k++; k <= at.Batches {
+				continue // trained on before the interruption
+			}
+			loss, err := specmatch.Minimize(p.tape, p, t.adam, func() *autodiff.Var { return p.loss(batch, j.set, samples) })
 			if err != nil {
 				return out, fmt.Errorf("epoch %d: %w", epoch+1, err)
 			}
-			sum += loss
+			at.Batches, at.Sum = k, at.Sum+rundir.Float(loss)
+			if time.Since(saved) > x.source.Checkpoint {
+				if err := save(); err != nil {
+					return out, err
+				}
+			}
+			if x.afterStep != nil {
+				x.afterStep()
+			}
 		}
 		if ctx.Err() != nil {
-			return out, ctx.Err()
+			return out, errors.Join(ctx.Err(), save())
 		}
-		out.Loss = append(out.Loss, rundir.Float(sum/float64(loader.Batches())))
+		out.Loss = append(out.Loss, at.Sum/rundir.Float(loader.Batches()))
+		at.Batches, at.Sum = 0, 0
 		valid, _, err := p.auc(j.set, j.set.split.Valid)
 		if err != nil {
 			return out, err
@@ -186,8 +256,8 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 		out.Valid, out.Test, out.Skipped = append(out.Valid, rundir.Float(valid)), append(out.Test, rundir.Float(test)), skipped
 		say("epoch %d of %d, validation %.1f, test %.1f", epoch+1, x.fine.Epochs, valid, test)
 	}
-	out.Seconds = time.Since(start).Seconds()
-	return out, nil
+	out.Seconds = before + time.Since(start).Seconds()
+	return out, rundir.Forget(t.path)
 }
 
 // choose returns the test ROC-AUC under a protocol, and its epoch from 1.

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"math"
+	"os"
 	"slices"
 	"testing"
 
@@ -130,6 +133,60 @@ func TestStart(t *testing.T) {
 			p.tape.Reset()
 			be.Close()
 		}
+	}
+}
+
+// TestTuningResume: fine-tuning that was interrupted, in the middle of an epoch or
+// behind it, and taken up again has the losses and qualities that it would have had,
+// dropout and all, and leaves no checkpoint behind.
+func TestTuningResume(t *testing.T) {
+	x := newExperiment(t)
+	x.fine = fine{Epochs: 3, Batch: 8, LR: 0.01}
+	x.source.Checkpoint = 1 << 62
+	j := &tuning{set: x.domain.sets[0], method: methodNone, seed: 1}
+	perEpoch := x.loader(j).Batches()
+	want := x.tune(t, methodNone, 1)
+	if perEpoch < 3 {
+		t.Fatalf("%d batches an epoch; the test wants a middle", perEpoch)
+	}
+	for _, steps := range []int{1, perEpoch - 1, perEpoch, 2*perEpoch + 2} {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := 0
+		x.afterStep = func() {
+			if calls++; calls == steps {
+				cancel()
+			}
+		}
+		interrupted, err := x.finetune(ctx, j, quiet)
+		if !errors.Is(err, context.Canceled) || calls != steps {
+			t.Fatalf("interrupted after %d of %d steps: %v", calls, steps, err)
+		}
+		x.afterStep = func() { calls++ }
+		got, err := x.finetune(t.Context(), j, quiet)
+		if err != nil || calls != 3*perEpoch {
+			t.Fatalf("%d steps in all, want %d: %v", calls, 3*perEpoch, err)
+		}
+		if got.Seconds <= interrupted.Seconds {
+			t.Errorf("%v seconds in all, and %v before the interruption", got.Seconds, interrupted.Seconds)
+		}
+		got.Seconds = 0
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("interrupted after %d steps of %d an epoch:\n%s", steps, perEpoch, d)
+		}
+		if left, err := os.ReadDir(x.dir.Join("checkpoints")); err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+	// Without an interruption there are checkpoints too.
+	x.source.Checkpoint = 0
+	saved := 0
+	x.afterStep = func() {
+		if left, _ := os.ReadDir(x.dir.Join("checkpoints")); len(left) == 1 {
+			saved++
+		}
+	}
+	if got := x.tune(t, methodNone, 1); !cmp.Equal(want, got) || saved != 3*perEpoch {
+		t.Errorf("%d checkpoints, and the result %+v, want %+v", saved, got, want)
 	}
 }
 

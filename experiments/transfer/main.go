@@ -15,8 +15,8 @@
 // ROC-AUC averaged over tasks. Both readings of the literature are reported: the
 // last epoch's, and that of the epoch that is best on the validation set.
 //
-// Pre-training keeps a checkpoint and takes it up again after an interruption,
-// with the weights that it would have had without.
+// Pre-training and fine-tuning keep checkpoints and take them up again after an
+// interruption, with the weights that they would have had without.
 package main
 
 import (
@@ -69,7 +69,7 @@ type experiment struct {
 	domain domain
 	dir    *rundir.Dir
 
-	beforeStep func() // a test's look at pre-training; may be nil
+	beforeStep, afterStep func() // a test's look at pre-training and at fine-tuning; may be nil
 }
 
 // source is what to pre-train on and how to compare.
@@ -92,7 +92,7 @@ func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 	cli.Var(f, &s.Cache, "cache", cli.Text, "`file` that keeps the parsed corpus for the next run")
-	f.DurationVar(&s.Checkpoint, "checkpoint", s.Checkpoint, "`time` between two checkpoints of pre-training")
+	f.DurationVar(&s.Checkpoint, "checkpoint", s.Checkpoint, "`time` between two checkpoints")
 	cli.Var(f, &s.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets;\nnone pre-trains")
 }
 

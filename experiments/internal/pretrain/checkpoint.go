@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -21,19 +18,13 @@ import (
 var checkpointEvery = 20 * time.Second
 
 // Keep makes the run keep checkpoints in dir, under the name of its unit.
-func (r *Run) Keep(dir *rundir.Dir, unit string) error {
-	r.Checkpoint = dir.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
-	return os.MkdirAll(filepath.Dir(r.Checkpoint), 0o777)
+func (r *Run) Keep(dir *rundir.Dir, unit string) (err error) {
+	r.Checkpoint, err = dir.Checkpoint(unit)
+	return err
 }
 
 // Forget removes the checkpoint of a run whose result is safe.
-func (r *Run) Forget() error {
-	err := os.Remove(r.Checkpoint)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func (r *Run) Forget() error { return rundir.Forget(r.Checkpoint) }
 
 // standing is where a run stands after an epoch.
 type standing struct {

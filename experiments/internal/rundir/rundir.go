@@ -144,6 +144,21 @@ func (d *Dir) Join(name ...string) string {
 	return filepath.Join(append([]string{d.Path}, name...)...)
 }
 
+// Checkpoint returns the path of a unit's checkpoint, in a folder that exists.
+func (d *Dir) Checkpoint(unit string) (string, error) {
+	path := d.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
+	return path, os.MkdirAll(filepath.Dir(path), 0o777)
+}
+
+// Forget removes a checkpoint, if there is one.
+func Forget(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Close closes the files.
 func (d *Dir) Close() error {
 	d.mu.Lock()
