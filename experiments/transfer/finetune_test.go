@@ -141,8 +141,10 @@ func TestStart(t *testing.T) {
 // dropout and all, and leaves no checkpoint behind.
 func TestTuningResume(t *testing.T) {
 	x := newExperiment(t)
-	x.fine = fine{Epochs: 3, Batch: 8, LR: 0.01}
+	x.fine = fine{Epochs: 3, Batch: 20, LR: 0.01}
 	x.source.Checkpoint = 1 << 62
+	split := &x.domain.sets[0].split
+	split.Train, split.Valid, split.Test = split.Train[:80], split.Valid[:40], split.Test[:40]
 	j := &tuning{set: x.domain.sets[0], method: methodNone, seed: 1}
 	perEpoch := x.loader(j).Batches()
 	want := x.tune(t, methodNone, 1)
