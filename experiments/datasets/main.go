@@ -215,7 +215,6 @@ func list(_ context.Context, c *call) error {
 			}
 		}
 	}
-	tables := []*table.Table{}
 	for _, name := range names {
 		set, err := dataset.MoleculeNetByName(name)
 		t, find := graphs, dataset.Find
@@ -245,19 +244,19 @@ func list(_ context.Context, c *call) error {
 			cells = slices.Repeat([]table.Cell{table.Text("?")}, 4)
 		}
 		t.Add(name, append(cells, table.Text(where))...)
-		if !slices.Contains(tables, t) {
-			tables = append(tables, t)
-		}
 	}
-	return write(c.stdout, tables)
+	return write(c.stdout, graphs, molecules)
 }
 
-// write writes tables with a blank line between them.
-func write(w io.Writer, tables []*table.Table) error {
-	for i, t := range tables {
-		if i > 0 {
-			fmt.Fprintln(w)
+// write writes the tables that have rows, with a blank line between them.
+func write(w io.Writer, tables ...*table.Table) error {
+	between := ""
+	for _, t := range tables {
+		if t.Rows() == 0 {
+			continue
 		}
+		io.WriteString(w, between)
+		between = "\n"
 		if err := t.WriteText(w); err != nil {
 			return err
 		}
@@ -411,19 +410,11 @@ func stats(ctx context.Context, c *call) error {
 		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",
 		"node labels: those that occur (width of their one-hot encoding)",
 	}
-	tables := []*table.Table{}
-	use := func(t *table.Table) {
-		if !slices.Contains(tables, t) {
-			tables = append(tables, t)
-		}
-	}
-	molecules := newMolecules()
+	molecules := newMoleculeTable()
 	err := c.each(ctx, "stats", func(name string) error {
 		if isTable(name) {
-			use(molecules.table)
-			return molecules.add(ctx, c.data.Dir, name)
+			return addMolecules(ctx, molecules, c.data.Dir, name)
 		}
-		use(t)
 		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
 		if err != nil {
 			return err
@@ -449,7 +440,7 @@ func stats(ctx context.Context, c *call) error {
 		}
 		return nil
 	})
-	return errors.Join(write(c.stdout, tables), err)
+	return errors.Join(write(c.stdout, t, molecules), err)
 }
 
 func nodeLabels(ds *dataset.Dataset) string {

@@ -14,21 +14,19 @@ func isTable(name string) bool {
 	return err == nil
 }
 
-// molecules is the table of the statistics of MoleculeNet's sets.
-type molecules struct{ table *table.Table }
-
-func newMolecules() molecules {
+// newMoleculeTable returns the table for the statistics of MoleculeNet's sets.
+func newMoleculeTable() *table.Table {
 	var columns []table.Column
 	for _, name := range []string{"rows", "official", "dropped", "atoms", "bonds", "sizes", "tasks", "yes", "no", "missing", "scaffolds"} {
 		columns = append(columns, table.Column{Name: name})
 	}
 	t := table.New("set", columns...)
 	t.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and missing count labels."
-	return molecules{t}
+	return t
 }
 
-// add measures a set. What it drops, it names in a footnote.
-func (m molecules) add(ctx context.Context, dir, name string) error {
+// addMolecules measures a set. The molecules that are dropped are named in footnotes.
+func addMolecules(ctx context.Context, t *table.Table, dir, name string) error {
 	set, err := dataset.MoleculeNetByName(name)
 	if err != nil {
 		return err
@@ -41,7 +39,7 @@ func (m molecules) add(ctx context.Context, dir, name string) error {
 	title := name
 	if rows != set.Rows {
 		title += " †"
-		m.table.Footnotes = append(m.table.Footnotes, fmt.Sprintf("† %s disagrees: %d rows, official %d", name, rows, set.Rows))
+		t.Footnotes = append(t.Footnotes, fmt.Sprintf("† %s disagrees: %d rows, official %d", name, rows, set.Rows))
 	}
 	labels := map[int8]int{}
 	for _, l := range data.Labels {
@@ -52,11 +50,11 @@ func (m molecules) add(ctx context.Context, dir, name string) error {
 		scaffolds = max(scaffolds, s+1)
 	}
 	s := dataset.Stats(&dataset.Dataset{Graphs: data.Graphs, Classes: 1})
-	m.table.Add(title, integer(rows), integer(set.Rows), integer(len(data.Dropped)), table.Number(s.MeanNodes(), 2), table.Number(s.MeanEdges(), 2),
+	t.Add(title, integer(rows), integer(set.Rows), integer(len(data.Dropped)), table.Number(s.MeanNodes(), 2), table.Number(s.MeanEdges(), 2),
 		table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), integer(len(data.Tasks)),
 		integer(labels[1]), integer(labels[-1]), integer(labels[0]), integer(scaffolds))
 	for _, d := range data.Dropped {
-		m.table.Footnotes = append(m.table.Footnotes, fmt.Sprintf("dropped: %v", d))
+		t.Footnotes = append(t.Footnotes, fmt.Sprintf("dropped: %v", d))
 	}
 	if rows != set.Rows {
 		return fmt.Errorf("the statistics are not the official ones: %d rows, official %d", rows, set.Rows)

@@ -120,6 +120,9 @@ func (t *Table) Add(name string, cells ...Cell) {
 	t.rows = append(t.rows, row{name, full})
 }
 
+// Rows returns the number of rows.
+func (t *Table) Rows() int { return len(t.rows) }
+
 // WriteText writes the table with aligned columns. The best figures are bold if
 // w is a terminal, and carry a * otherwise.
 func (t *Table) WriteText(w io.Writer) error {
