@@ -71,9 +71,10 @@ func NewRecorded(tr *Trainer) (*Recorded, error) {
 // probe.
 //
 // An error of the device is returned at every call from then on. A loss or gradient
-// that is not finite is reported one step late, and from then on too. The device does not wait for that: the parameters and
-// the optimizer's moments stay as they were before the bad step, whatever is
-// replayed behind it. The running statistics may have moved.
+// that is not finite is reported one step late, and from then on too. The device
+// does not wait for that: the parameters and the optimizer's moments stay as they
+// were before the bad step, whatever is replayed behind it. The running statistics
+// may have moved.
 func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 	if r.err != nil {
 		return s, false, r.err

@@ -39,8 +39,7 @@ func (r result) last(of func(pretrain.Epoch) rundir.Float) float64 {
 			all = append(all, float64(of(o.Epochs[n-1])))
 		}
 	}
-	mean := stat.Mean(all, nil)
-	return mean
+	return stat.Mean(all, nil)
 }
 
 // results sorts the outcomes by row.

@@ -51,8 +51,7 @@ func (g group) at(checkpoint int, of func(c checkpoint) rundir.Float) []float64 
 // last returns the mean over seeds of a quantity at the last checkpoint. What
 // does not exist (NaN) counts as nothing.
 func (g group) last(of func(c checkpoint) rundir.Float) float64 {
-	mean := stat.Mean(existing(g.at(g.checkpoints()-1, of)), nil)
-	return mean
+	return stat.Mean(existing(g.at(g.checkpoints()-1, of)), nil)
 }
 
 func existing(values []float64) []float64 { return slices.DeleteFunc(values, math.IsNaN) }

@@ -453,37 +453,26 @@ func TestFetchRetries(t *testing.T) {
 		}
 		fetched(t, dir, body)
 	})
-	t.Run("but not for getting as far as before", func(t *testing.T) {
-		body := make([]byte, 3*headway)
-		s := newServer(t, body)
-		s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
-			s.cutAfter(w, 0, 2*headway) // whatever the Range
-			return true
-		}
-		opts := s.options()
-		opts.Attempts = 3
-		if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
-			t.Errorf("got %v", err)
-		}
-		if n := len(s.log()); n != 3 {
-			t.Errorf("%d requests, want 3", n)
-		}
-	})
-	t.Run("nor for a few bytes at a time", func(t *testing.T) {
-		s := newServer(t, bigZip(t))
-		s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
-			s.cutAfter(w, n*1000, (n+1)*1000)
-			return true
-		}
-		opts := s.options()
-		opts.Attempts = 3
-		if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
-			t.Errorf("got %v", err)
-		}
-		if n := len(s.log()); n != 3 {
-			t.Errorf("%d requests, want 3", n)
-		}
-	})
+	for what, cut := range map[string]func(s *server, w http.ResponseWriter, n int){
+		"but not for getting as far as before": func(s *server, w http.ResponseWriter, n int) { s.cutAfter(w, 0, 2*headway) }, // whatever the Range
+		"nor for a few bytes at a time":        func(s *server, w http.ResponseWriter, n int) { s.cutAfter(w, n*1000, (n+1)*1000) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newServer(t, make([]byte, 3*headway))
+			s.before = func(n int, w http.ResponseWriter, r *http.Request) bool {
+				cut(s, w, n)
+				return true
+			}
+			opts := s.options()
+			opts.Attempts = 3
+			if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
+				t.Errorf("got %v", err)
+			}
+			if n := len(s.log()); n != 3 {
+				t.Errorf("%d requests, want 3", n)
+			}
+		})
+	}
 	t.Run("nobody there", func(t *testing.T) {
 		s := newServer(t, body)
 		opts := s.options()
