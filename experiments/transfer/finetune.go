@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/checkpoint"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
@@ -152,39 +149,17 @@ type tuningStand struct {
 	Sum     rundir.Float
 }
 
-// tuner is a predictor with all that fine-tuning moves, and its checkpoint.
+// tuner is a predictor with all that fine-tuning moves.
 type tuner struct {
 	*predictor
 	dropouts []*nn.Buffer
 	adam     *optim.Adam
-	path     string
 }
 
 // Buffers returns the predictor's, and the counters of its dropout.
 func (t *tuner) Buffers() []*nn.Buffer { return slices.Concat(t.predictor.Buffers(), t.dropouts) }
 
-func (t *tuner) save(at tuningStand) error {
-	text, err := json.Marshal(at)
-	if err != nil {
-		return err
-	}
-	return nn.SaveFile(t.path, optim.Checkpoint{Module: t, Optimizer: t.adam}, map[string]string{"standing": string(text)})
-}
-
-// resume loads the checkpoint, if there is one.
-func (t *tuner) resume() (at tuningStand, err error) {
-	meta, err := nn.ReadMetadata(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return at, nil
-	}
-	if err != nil {
-		return at, err
-	}
-	if err := json.Unmarshal([]byte(meta["standing"]), &at); err != nil {
-		return at, fmt.Errorf("%s: where fine-tuning stands: %w", t.path, err)
-	}
-	return at, nn.LoadFile(t.path, optim.Checkpoint{Module: t, Optimizer: t.adam})
-}
+func (t *tuner) checkpoint() optim.Checkpoint { return optim.Checkpoint{Module: t, Optimizer: t.adam} }
 
 // finetune trains all layers on the training part of a set, and looks at the
 // other parts after every epoch. It goes on from a checkpoint if there is one.
@@ -205,11 +180,12 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 	p.output = nn.NewLinear(be, "predictor", e.Width(), j.set.tasks, nn.KaimingUniform, rng)
 	p.output.ResetBias(be, rng)
 	t := &tuner{predictor: p, dropouts: e.DropoutState(), adam: optim.NewAdam(be, p.Parameters(), x.fine.LR)}
-	if t.path, err = x.dir.Checkpoint(j.name()); err != nil {
+	path, err := x.dir.Checkpoint(j.name())
+	if err != nil {
 		return out, err
 	}
-	at, err := t.resume()
-	if err != nil {
+	var at tuningStand
+	if err := checkpoint.Load(path, t.checkpoint(), &at); err != nil {
 		return out, err
 	}
 	out = at.Tuned
@@ -217,7 +193,7 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 	save := func() error {
 		out.Seconds = before + time.Since(start).Seconds()
 		at.Tuned, saved = out, time.Now()
-		return t.save(at)
+		return checkpoint.Save(path, t.checkpoint(), at)
 	}
 	loader := x.loader(j)
 	for epoch := len(out.Loss); epoch < x.fine.Epochs; epoch++ {
@@ -257,7 +233,7 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 		say("epoch %d of %d, validation %.1f, test %.1f", epoch+1, x.fine.Epochs, valid, test)
 	}
 	out.Seconds = before + time.Since(start).Seconds()
-	return out, rundir.Forget(t.path)
+	return out, checkpoint.Forget(path)
 }
 
 // choose returns the test ROC-AUC under a protocol, and its epoch from 1.
@@ -272,25 +248,4 @@ func (t *tuned) choose(protocol string) (auc float64, epoch int) {
 		}
 	}
 	return float64(t.Test[at]), at + 1
-}
-
-// formatLosses and parseLosses are a list of numbers as text.
-func formatLosses(losses []rundir.Float) string {
-	var s []string
-	for _, l := range losses {
-		s = append(s, strconv.FormatFloat(float64(l), 'g', -1, 64))
-	}
-	return strings.Join(s, " ")
-}
-
-func parseLosses(s string) ([]rundir.Float, error) {
-	var losses []rundir.Float
-	for _, f := range strings.Fields(s) {
-		v, err := strconv.ParseFloat(f, 64)
-		if err != nil {
-			return nil, err
-		}
-		losses = append(losses, rundir.Float(v))
-	}
-	return losses, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/checkpoint"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
@@ -345,8 +346,9 @@ func TestMethodsDiffer(t *testing.T) {
 
 		// The checkpoint of the last epoch holds what was trained.
 		s := x.stepper(be, method)
-		if _, err := x.resume(method, s); err != nil {
-			t.Fatal(err)
+		var at standing
+		if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil || len(at.Losses) != x.recipe.Epochs {
+			t.Fatal(at, err)
 		}
 		saved := x.domain.encoder(be, x.model, false, augment.Stream(9, purposeInit, 0, 0))
 		if err := nn.LoadFile(x.weights(method), saved); err != nil {

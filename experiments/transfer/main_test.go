@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -213,7 +214,8 @@ func TestResume(t *testing.T) {
 				t.Fatalf("interrupted: %v", err)
 			}
 			meta, err := nn.ReadMetadata(x.checkpoint(method))
-			if err != nil || meta["epoch"] != "1" || meta["batches"] == "0" {
+			var at standing
+			if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil || len(at.Losses) != 1 || at.Batches == 0 {
 				t.Fatalf("checkpoint at %v, %v", meta, err)
 			}
 			got, err := x.pretrain(t.Context(), method, quiet)

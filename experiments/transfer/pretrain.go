@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/experiments/internal/checkpoint"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -169,9 +169,9 @@ func (x *experiment) task(be backend.Backend, method string, e encoder, rng *ran
 
 // standing is where pre-training stands between two steps.
 type standing struct {
-	epoch, batches int     // finished epochs, and batches of the present one
-	sum            float64 // of the losses of the present one
-	losses         []rundir.Float
+	Losses  []rundir.Float // of the finished epochs
+	Batches int            // of the present one
+	Sum     rundir.Float   // of their losses
 }
 
 // pretrain trains an encoder, from its checkpoint if there is one.
@@ -182,16 +182,20 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 	}
 	defer be.Close()
 	s := x.stepper(be, method)
-	at, err := x.resume(method, s)
-	if err != nil {
+	var at standing
+	if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil {
 		return out, err
 	}
 	loader := &augment.Loader{Graphs: x.domain.corpus, Batch: x.recipe.Batch, Collator: augment.Collator{Views: s.views}}
 	start, graphs, saved := time.Now(), 0, time.Now()
-	for at.epoch < x.recipe.Epochs {
+	save := func() error {
+		saved = time.Now()
+		return checkpoint.Save(x.checkpoint(method), s.state(), at)
+	}
+	for epoch := len(at.Losses); epoch < x.recipe.Epochs; epoch++ {
 		k := 0
-		for samples, batch := range loader.Epoch(ctx, at.epoch) {
-			if k++; k <= at.batches {
+		for samples, batch := range loader.Epoch(ctx, epoch) {
+			if k++; k <= at.Batches {
 				continue // trained on before the interruption
 			}
 			if len(s.views) == 2 && len(samples) < 2 {
@@ -200,67 +204,38 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			if x.beforeStep != nil {
 				x.beforeStep()
 			}
-			loss, err := s.step(batch, at.epoch, k)
+			loss, err := s.step(batch, epoch, k)
 			if err != nil {
-				return out, fmt.Errorf("epoch %d, batch %d: %w", at.epoch+1, k, err)
+				return out, fmt.Errorf("epoch %d, batch %d: %w", epoch+1, k, err)
 			}
-			at.sum += loss
-			at.batches = k
+			at.Batches, at.Sum = k, at.Sum+rundir.Float(loss)
 			graphs += len(samples)
 			if k%16 == 0 {
-				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", at.epoch+1, k, loader.Batches(), at.sum/float64(k), float64(graphs)/time.Since(start).Seconds())
+				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum)/float64(k), float64(graphs)/time.Since(start).Seconds())
 			}
 			if time.Since(saved) > x.source.Checkpoint {
-				if err := x.save(method, s, at); err != nil {
+				if err := save(); err != nil {
 					return out, err
 				}
-				saved = time.Now()
 			}
 		}
 		if ctx.Err() != nil {
-			return out, errors.Join(ctx.Err(), x.save(method, s, at))
+			return out, errors.Join(ctx.Err(), save())
 		}
-		at.losses = append(at.losses, rundir.Float(at.sum/float64(k)))
-		at.epoch, at.batches, at.sum = at.epoch+1, 0, 0
-		err := x.dir.Metrics("pretrain/"+method, at.epoch, slog.String("method", method), slog.Float64("loss", float64(at.losses[at.epoch-1])))
+		loss := at.Sum / rundir.Float(k)
+		at = standing{Losses: append(at.Losses, loss)}
+		err := x.dir.Metrics("pretrain/"+method, epoch+1, slog.String("method", method), slog.Float64("loss", float64(loss)))
 		if err != nil {
 			return out, err
 		}
-		if err := x.save(method, s, at); err != nil {
+		if err := save(); err != nil {
 			return out, err
 		}
-		saved = time.Now()
 	}
-	out.Seconds, out.Loss = time.Since(start).Seconds(), at.losses
+	out.Seconds, out.Loss = time.Since(start).Seconds(), at.Losses
 	out.GraphsPerSecond = rundir.Float(float64(graphs) / out.Seconds)
-	return out, nn.SaveFile(x.weights(method), s.encoder, map[string]string{"method": method, "epochs": strconv.Itoa(at.epoch)})
+	return out, nn.SaveFile(x.weights(method), s.encoder, map[string]string{"method": method, "epochs": strconv.Itoa(len(at.Losses))})
 }
 
-// save writes the checkpoint.
-func (x *experiment) save(method string, s *stepper, at standing) error {
-	return nn.SaveFile(x.checkpoint(method), optim.Checkpoint{Module: s.all, Optimizer: s.adam}, map[string]string{
-		"epoch": strconv.Itoa(at.epoch), "batches": strconv.Itoa(at.batches),
-		"sum": strconv.FormatFloat(at.sum, 'g', -1, 64), "losses": formatLosses(at.losses),
-	})
-}
-
-// resume loads the checkpoint of a method into s, if there is one.
-func (x *experiment) resume(method string, s *stepper) (at standing, err error) {
-	path := x.checkpoint(method)
-	meta, err := nn.ReadMetadata(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return at, nil
-	}
-	if err != nil {
-		return at, err
-	}
-	var errs [4]error
-	at.epoch, errs[0] = strconv.Atoi(meta["epoch"])
-	at.batches, errs[1] = strconv.Atoi(meta["batches"])
-	at.sum, errs[2] = strconv.ParseFloat(meta["sum"], 64)
-	at.losses, errs[3] = parseLosses(meta["losses"])
-	if err := errors.Join(errs[:]...); err != nil || at.epoch < 0 || at.batches < 0 || len(at.losses) != at.epoch {
-		return at, fmt.Errorf("%s: the metadata say no place to go on from: %v", path, err)
-	}
-	return at, nn.LoadFile(path, optim.Checkpoint{Module: s.all, Optimizer: s.adam})
-}
+// state is what a checkpoint keeps of the training.
+func (s *stepper) state() optim.Checkpoint { return optim.Checkpoint{Module: s.all, Optimizer: s.adam} }

@@ -1,14 +1,11 @@
 package pretrain
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/experiments/internal/checkpoint"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch"
 )
@@ -24,7 +21,7 @@ func (r *Run) Keep(dir *rundir.Dir, unit string) (err error) {
 }
 
 // Forget removes the checkpoint of a run whose result is safe.
-func (r *Run) Forget() error { return rundir.Forget(r.Checkpoint) }
+func (r *Run) Forget() error { return checkpoint.Forget(r.Checkpoint) }
 
 // standing is where a run stands after an epoch.
 type standing struct {
@@ -33,17 +30,10 @@ type standing struct {
 	Epochs  []Epoch
 }
 
-// standingKey is its key in a checkpoint's metadata.
-const standingKey = "standing"
-
 // save writes the checkpoint.
 func (r *Run) save(tr *specmatch.Trainer, at standing) error {
 	at.Trainer = tr.State()
-	text, err := json.Marshal(at)
-	if err != nil {
-		return err
-	}
-	return nn.SaveFile(r.Checkpoint, optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer}, map[string]string{standingKey: string(text)})
+	return checkpoint.Save(r.Checkpoint, optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer}, at)
 }
 
 // resume takes up the run where its checkpoint stands, if there is one.
@@ -51,19 +41,13 @@ func (r *Run) resume(tr *specmatch.Trainer) (at standing, err error) {
 	if r.Checkpoint == "" {
 		return at, nil
 	}
-	meta, err := nn.ReadMetadata(r.Checkpoint)
-	if errors.Is(err, fs.ErrNotExist) {
-		return at, nil
-	}
-	if err != nil {
+	at.Trainer = tr.State()
+	if err := checkpoint.Load(r.Checkpoint, optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer}, &at); err != nil {
 		return at, err
-	}
-	if err := json.Unmarshal([]byte(meta[standingKey]), &at); err != nil {
-		return at, fmt.Errorf("%s: where the run stands: %w", r.Checkpoint, err)
 	}
 	if len(at.Epochs) > r.Recipe.Epochs {
 		return at, fmt.Errorf("%s: is after %d epochs, of a run of %d", r.Checkpoint, len(at.Epochs), r.Recipe.Epochs)
 	}
 	tr.SetState(at.Trainer)
-	return at, nn.LoadFile(r.Checkpoint, optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer})
+	return at, nil
 }

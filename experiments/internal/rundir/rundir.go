@@ -150,15 +150,6 @@ func (d *Dir) Checkpoint(unit string) (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o777)
 }
 
-// Forget removes a checkpoint, if there is one.
-func Forget(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 // Close closes the files.
 func (d *Dir) Close() error {
 	d.mu.Lock()
