@@ -6,11 +6,8 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,27 +88,19 @@ func (s MoleculeNetSet) Path(dir string) string {
 	return filepath.Join(dir, s.Name+s.File[strings.IndexByte(s.File, '.'):])
 }
 
-// FindMoleculeNet returns the path of a set that is in dir: NAME.csv, NAME.csv.gz or
-// a file of the official name. If there is none, the error wraps
+// FindMoleculeNet returns the path of a set that is in dir: the first of NAME.csv,
+// NAME.csv.gz and a file of the official name. If there is none, the error wraps
 // [fs.ErrNotExist].
 func FindMoleculeNet(dir, name string) (string, error) {
 	set, err := MoleculeNetByName(name)
 	if err != nil {
 		return "", err
 	}
-	var looked []string
-	for _, base := range []string{name + ".csv.gz", name + ".csv", set.File} {
-		path := filepath.Join(dir, base)
-		if _, err := os.Lstat(path); err == nil {
-			return path, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("dataset: %w", err)
-		}
-		if !slices.Contains(looked, path) {
-			looked = append(looked, path)
-		}
+	names := []string{name + ".csv", name + ".csv.gz"}
+	if !slices.Contains(names, set.File) {
+		names = append(names, set.File)
 	}
-	return "", fmt.Errorf("dataset: no %s in %s (looked for %s): %w", name, dir, strings.Join(looked, ", "), fs.ErrNotExist)
+	return find(dir, names...)
 }
 
 // OpenMoleculeNet reads a set of MoleculeNet from dir, where [FetchMoleculeNet]

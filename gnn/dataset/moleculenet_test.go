@@ -599,3 +599,16 @@ func FuzzGraphCodes(f *testing.F) {
 		sameGraphs(t, back, out)
 	})
 }
+
+// TestFindOrder: of a set and its compressed form beside it, the plain one is
+// read, as of a network's tables.
+func TestFindOrder(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"HIV.csv", "hiv.csv.gz", "hiv.csv"} { // from the last choice to the first
+		write(t, filepath.Join(dir, file), "")
+		got, err := FindMoleculeNet(dir, "hiv")
+		if err != nil || filepath.Base(got) != file {
+			t.Errorf("%s: found %s, %v", file, got, err)
+		}
+	}
+}

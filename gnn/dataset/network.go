@@ -49,7 +49,7 @@ const maxNetworkNodes = 1 << 24
 func (n *Network) Nodes() int { return len(n.Ptr) - 1 }
 
 // OpenNetwork reads NAME_edges.csv and, if it is there, NAME_labels.csv from dir;
-// either may be compressed and end in .csv.gz.
+// either may be compressed and end in .csv.gz (NAME_edges.csv comes first).
 //
 // The edges have the columns u and v, node numbers from 0, each undirected edge
 // once, and may have more, one for each channel, with 0 or 1. A column "score" is
@@ -63,14 +63,14 @@ func OpenNetwork(dir, name string) (*Network, error) {
 		return nil, err
 	}
 	n := &Network{Name: name}
-	path, err := findCSV(dir, name+"_edges")
+	path, err := find(dir, name+"_edges.csv", name+"_edges.csv.gz")
 	if err != nil {
 		return nil, err
 	}
 	if err := readCSV(path, n.readEdges); err != nil {
 		return nil, err
 	}
-	path, err = findCSV(dir, name+"_labels")
+	path, err = find(dir, name+"_labels.csv", name+"_labels.csv.gz")
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
 	}
@@ -80,17 +80,18 @@ func OpenNetwork(dir, name string) (*Network, error) {
 	return n, readCSV(path, n.readLabels)
 }
 
-// findCSV returns the path of dir/stem.csv or dir/stem.csv.gz.
-func findCSV(dir, stem string) (string, error) {
-	for _, end := range []string{".csv", ".csv.gz"} {
-		path := filepath.Join(dir, stem+end)
-		if _, err := os.Stat(path); err == nil {
+// find returns the path of the first of the names that is in dir. If none is,
+// the error wraps [fs.ErrNotExist].
+func find(dir string, names ...string) (string, error) {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
 			return path, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("dataset: %w", err)
 		}
 	}
-	return "", fmt.Errorf("dataset: neither %s.csv nor %s.csv.gz in %s: %w", stem, stem, dir, fs.ErrNotExist)
+	return "", fmt.Errorf("dataset: none of %s is in %s: %w", strings.Join(names, ", "), dir, fs.ErrNotExist)
 }
 
 // csvRows reads the rows of a file one by one.
