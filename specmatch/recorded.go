@@ -51,6 +51,42 @@ type lateStats struct {
 	pending backend.Pending
 }
 
+// Stepper takes the steps of a trainer.
+type Stepper interface {
+	// Step trains on a batch and returns the stats of a step that has ended, this
+	// one or the one before; ok is false if none has.
+	Step(b *graph.Batch) (s Stats, ok bool, err error)
+	// Last waits for the last step and returns its stats; ok is false if they are
+	// known already.
+	Last() (s Stats, ok bool, err error)
+	// Close gives memory back. The trainer stays.
+	Close() error
+}
+
+// NewStepper returns how to take a trainer's steps without a probe: as [Recorded],
+// on an engine for which that is worth it and if the objective lets it, or one by
+// one.
+func NewStepper(tr *Trainer) Stepper {
+	if rec, ok := tr.be.(backend.Recorder); ok && rec.Records() {
+		if r, err := NewRecorded(tr); err == nil {
+			return r
+		}
+	}
+	return eager{tr}
+}
+
+// eager is [Trainer.Step] as a Stepper.
+type eager struct{ tr *Trainer }
+
+func (e eager) Step(b *graph.Batch) (Stats, bool, error) {
+	s, err := e.tr.Step(b, false)
+	return s, err == nil, err
+}
+
+func (e eager) Last() (Stats, bool, error) { return Stats{}, false, nil }
+
+func (e eager) Close() error { return nil }
+
 // NewRecorded returns an error if the trainer's objective lets the host decide
 // within a step: a steered β, or a threshold that is fixed and clamped.
 func NewRecorded(tr *Trainer) (*Recorded, error) {

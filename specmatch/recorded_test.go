@@ -450,6 +450,11 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// recorder is an engine for which recording is worth it.
+type recorder struct{ backend.Backend }
+
+func (recorder) Records() bool { return true }
+
 // TestRecordedRefuses what the host decides.
 func TestRecordedRefuses(t *testing.T) {
 	be := ref.New()
@@ -460,6 +465,21 @@ func TestRecordedRefuses(t *testing.T) {
 	for want, o := range map[string]specmatch.Objective{"steered β": steered, "fixed and clamped": clamped} {
 		if _, err := specmatch.NewRecorded(specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one about %q", err, want)
+		}
+	}
+	// A stepper takes such steps one by one, and its stats are of the batch given.
+	onGPU := recorder{be}
+	for _, o := range []specmatch.Objective{steered, objective(0)} {
+		s := specmatch.NewStepper(specmatch.NewTrainer(onGPU, smallModel(onGPU, 1), o, 0.01))
+		_, late := s.(*specmatch.Recorded)
+		if late != (o.Beta.Ratio == 0) {
+			t.Errorf("ratio %v: recorded %v", o.Beta.Ratio, late)
+		}
+		if _, ok, err := s.Step(randomBatch(20, 7)); ok == late || err != nil {
+			t.Errorf("ratio %v: first stats at once %v, error %v", o.Beta.Ratio, ok, err)
+		}
+		if _, ok, err := s.Last(); ok != late || err != nil {
+			t.Errorf("ratio %v: stats at the end %v, error %v", o.Beta.Ratio, ok, err)
 		}
 	}
 	r := recorded(t, specmatch.NewTrainer(be, smallModel(be, 1), objective(0), 0.01))

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -186,11 +188,66 @@ func newExperiment(t *testing.T) *experiment {
 	return x
 }
 
+// recording is an engine whose steps are recorded, as a GPU's are, and counted.
+type recording struct{ backend.Backend }
+
+var captures atomic.Int32
+
+func (recording) Records() bool { return true }
+
+func (r recording) Capture(step func()) (backend.Step, error) {
+	captures.Add(1)
+	return r.Backend.Capture(step)
+}
+
+func init() {
+	backend.Register("recording", func(p tensor.Precision) (backend.Backend, error) { return recording{cpu.New(p)}, nil })
+}
+
+// TestRecording: on an engine that records, contrastive pre-training has the
+// losses that it has elsewhere, all of them.
+func TestRecording(t *testing.T) {
+	for _, method := range []string{cli.GraphCL, cli.SpecMatch} {
+		var losses [2][]rundir.Float
+		for k, engine := range []string{"cpu", "recording"} {
+			x := newExperiment(t)
+			x.engine.Backend, x.engine.Precision = engine, tensor.Float64
+			before := captures.Load()
+			out, err := x.pretrain(t.Context(), method, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			losses[k] = out.Loss
+			if n := captures.Load() - before; (n > 0) != (engine == "recording") {
+				t.Errorf("%s on %s: %d recordings", method, engine, n)
+			}
+		}
+		if d := cmp.Diff(losses[0], losses[1], cmp.Comparer(func(a, b rundir.Float) bool { return math.Abs(float64(a-b)) < 1e-9 })); d != "" {
+			t.Errorf("%s: losses (-cpu +recording): %s", method, d)
+		}
+	}
+}
+
 // TestResume: pre-training that was interrupted in the middle of an epoch and taken
 // up again leaves the same weights and losses as without interruption.
 func TestResume(t *testing.T) {
-	for _, method := range []string{cli.SpecMatch, methodMasking, methodContext} {
-		t.Run(method, func(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, engine string
+		beta           cli.Beta
+	}{
+		"SpecMatch-CL":                {cli.SpecMatch, "cpu", cli.Beta{Weight: 0.05}},
+		"SpecMatch-CL, recorded":      {cli.SpecMatch, "recording", cli.Beta{Weight: 0.05}},
+		"SpecMatch-CL with steered β": {cli.SpecMatch, "cpu", cli.Beta{Ratio: 0.5}},
+		"masking":                     {methodMasking, "cpu", cli.Beta{}},
+		"context":                     {methodContext, "cpu", cli.Beta{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			method := c.method
+			newExperiment := func(t *testing.T) *experiment {
+				x := newExperiment(t)
+				x.engine.Backend, x.loss.Beta = c.engine, c.beta
+				return x
+			}
 			x := newExperiment(t)
 			want, err := x.pretrain(t.Context(), method, quiet)
 			if err != nil {

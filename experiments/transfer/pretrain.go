@@ -99,8 +99,12 @@ type stepper struct {
 	all     nn.Module // the encoder and what it is trained with
 	adam    *optim.Adam
 	views   []augment.Augmentation
-	// step trains on the k-th batch of an epoch and returns its loss.
-	step func(b *graph.Batch, epoch, k int) (float64, error)
+	trainer *specmatch.Trainer // of a contrastive method
+	// step trains on the k-th batch of an epoch. It and last return the loss of a
+	// step that has ended, see [specmatch.Stepper].
+	step  func(b *graph.Batch, epoch, k int) (loss float64, ok bool, err error)
+	last  func() (loss float64, ok bool, err error)
+	close func() error
 }
 
 // stepper returns how a method trains.
@@ -110,22 +114,26 @@ func (x *experiment) stepper(be backend.Backend, method string) *stepper {
 	o, contrastive := x.objective(method)
 	if contrastive {
 		m := specmatch.NewModel(be, s.encoder, rng)
-		trainer := specmatch.NewTrainer(be, m, o, x.recipe.LR)
-		s.all, s.adam, s.views = m, trainer.Optimizer, []augment.Augmentation{x.domain.view, x.domain.view}
-		s.step = func(b *graph.Batch, _, _ int) (float64, error) {
-			stats, err := trainer.Step(b, false)
-			return stats.Loss, err
-		}
+		s.trainer = specmatch.NewTrainer(be, m, o, x.recipe.LR)
+		s.all, s.adam, s.views = m, s.trainer.Optimizer, []augment.Augmentation{x.domain.view, x.domain.view}
+		steps := specmatch.NewStepper(s.trainer)
+		loss := func(stats specmatch.Stats, ok bool, err error) (float64, bool, error) { return stats.Loss, ok, err }
+		s.step = func(b *graph.Batch, _, _ int) (float64, bool, error) { return loss(steps.Step(b)) }
+		s.last = func() (float64, bool, error) { return loss(steps.Last()) }
+		s.close = steps.Close
 		return s
 	}
 	task := x.task(be, method, s.encoder, rng)
 	s.all, s.adam, s.views = task, optim.NewAdam(be, task.Parameters(), x.recipe.LR), []augment.Augmentation{augment.Identity{}}
 	tape := autodiff.NewTape(be)
-	s.step = func(b *graph.Batch, epoch, k int) (float64, error) {
-		return specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
+	s.step = func(b *graph.Batch, epoch, k int) (float64, bool, error) {
+		loss, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
 			return task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
 		})
+		return loss, err == nil, err
 	}
+	s.last = func() (float64, bool, error) { return 0, false, nil }
+	s.close = func() error { return nil }
 	return s
 }
 
@@ -172,6 +180,7 @@ type standing struct {
 	Losses  []rundir.Float // of the finished epochs
 	Batches int            // of the present one
 	Sum     rundir.Float   // of their losses
+	Trainer specmatch.TrainerState
 }
 
 // pretrain trains an encoder, from its checkpoint if there is one.
@@ -182,18 +191,35 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 	}
 	defer be.Close()
 	s := x.stepper(be, method)
+	defer s.close()
 	var at standing
 	if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil {
 		return out, err
+	}
+	if s.trainer != nil {
+		s.trainer.SetState(at.Trainer)
 	}
 	loader := &augment.Loader{Graphs: x.domain.corpus, Batch: x.recipe.Batch, Collator: augment.Collator{Views: s.views}}
 	start, graphs, saved := time.Now(), 0, time.Now()
 	save := func() error {
 		saved = time.Now()
+		if s.trainer != nil {
+			at.Trainer = s.trainer.State()
+		}
 		return checkpoint.Save(x.checkpoint(method), s.state(), at)
 	}
 	for epoch := len(at.Losses); epoch < x.recipe.Epochs; epoch++ {
-		k := 0
+		k, ended := 0, at.Batches
+		take := func(loss float64, ok bool, err error) error {
+			if err != nil {
+				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, k, err)
+			}
+			if ok {
+				at.Sum += rundir.Float(loss)
+				ended++
+			}
+			return nil
+		}
 		for samples, batch := range loader.Epoch(ctx, epoch) {
 			if k++; k <= at.Batches {
 				continue // trained on before the interruption
@@ -204,26 +230,31 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			if x.beforeStep != nil {
 				x.beforeStep()
 			}
-			loss, err := s.step(batch, epoch, k)
-			if err != nil {
-				return out, fmt.Errorf("epoch %d, batch %d: %w", epoch+1, k, err)
+			if err := take(s.step(batch, epoch, k)); err != nil {
+				return out, err
 			}
-			at.Batches, at.Sum = k, at.Sum+rundir.Float(loss)
+			at.Batches = k
 			graphs += len(samples)
 			if k%16 == 0 {
-				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum)/float64(k), float64(graphs)/time.Since(start).Seconds())
+				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum)/float64(max(ended, 1)), float64(graphs)/time.Since(start).Seconds())
 			}
 			if time.Since(saved) > x.source.Checkpoint {
+				if err := take(s.last()); err != nil {
+					return out, err
+				}
 				if err := save(); err != nil {
 					return out, err
 				}
 			}
 		}
+		if err := take(s.last()); err != nil {
+			return out, err
+		}
 		if ctx.Err() != nil {
 			return out, errors.Join(ctx.Err(), save())
 		}
-		loss := at.Sum / rundir.Float(k)
-		at = standing{Losses: append(at.Losses, loss)}
+		loss := at.Sum / rundir.Float(ended)
+		at = standing{Losses: append(at.Losses, loss)} // save adds the rest
 		err := x.dir.Metrics("pretrain/"+method, epoch+1, slog.String("method", method), slog.Float64("loss", float64(loss)))
 		if err != nil {
 			return out, err

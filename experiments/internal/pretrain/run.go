@@ -139,18 +139,8 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 			return at.Seconds, err
 		}
 	}
-	step := func(b *graph.Batch) (specmatch.Stats, bool, error) {
-		s, err := trainer.Step(b, false)
-		return s, true, err
-	}
-	last := func() (specmatch.Stats, bool, error) { return specmatch.Stats{}, false, nil }
-	if rec, ok := be.(backend.Recorder); ok && rec.Records() {
-		recorded, err := specmatch.NewRecorded(trainer)
-		if err == nil { // else the host has a say within a step
-			defer recorded.Close()
-			step, last = recorded.Step, recorded.Last
-		}
-	}
+	steps := specmatch.NewStepper(trainer)
+	defer steps.Close()
 
 	saved := time.Now()
 	for epoch := len(at.Epochs); epoch < r.Recipe.Epochs; epoch++ {
@@ -172,12 +162,12 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 				if err := take(s, true, err); err != nil {
 					return at.Seconds, err
 				}
-			} else if err := take(step(batch)); err != nil {
+			} else if err := take(steps.Step(batch)); err != nil {
 				return at.Seconds, err
 			}
 			batches++
 		}
-		if err := take(last()); err != nil {
+		if err := take(steps.Last()); err != nil {
 			return at.Seconds, err
 		}
 		if ctx.Err() != nil {
