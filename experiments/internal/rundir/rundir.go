@@ -67,8 +67,8 @@ type Options struct {
 	Text       io.Writer // where to repeat the log for humans; may be nil
 }
 
-// Dir is an open run directory. Its methods may be called concurrently, but
-// two processes must not share one directory.
+// Dir is an open run directory. Its methods may be called concurrently. No other
+// process can open it until Close, where the file system has locks.
 type Dir struct {
 	Experiment string
 	Path       string
@@ -76,6 +76,7 @@ type Dir struct {
 	Log        *slog.Logger // to log.jsonl and Options.Text
 
 	mu      sync.Mutex
+	locked  *os.File // may be nil
 	log     *os.File
 	metrics metrics
 	journal journal
@@ -97,46 +98,62 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 	})
 }
 
+// errLocked says that another process has the directory open.
+var errLocked = errors.New("another process runs in this directory")
+
 // Open makes the run directory, or opens the one that an earlier start with the
 // same experiment and flags has left. If a flag other than -out differs, the
-// error names it.
+// error names it. It is an error if another process has the directory open.
 func Open(o Options) (*Dir, error) {
 	config := newConfig(o)
 	path, err := directory(o, config.Started)
 	if err != nil {
 		return nil, err
 	}
-	earlier, err := readConfig(filepath.Join(path, "config.json"))
-	d := &Dir{Experiment: o.Experiment, Path: path, Resumed: err == nil}
+	d := &Dir{Experiment: o.Experiment, Path: path}
+	if d.locked, err = lock(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := d.open(o, config); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// open compares the run with the one in the directory, if there is one, and opens
+// the files.
+func (d *Dir) open(o Options, config *config) error {
+	earlier, err := readConfig(d.Join("config.json"))
+	d.Resumed = err == nil
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := notAnother(path); err != nil {
-			return nil, err
+		if err := notAnother(d.Path); err != nil {
+			return err
 		}
-		if err := config.write(filepath.Join(path, "config.json")); err != nil {
-			return nil, err
+		if err := config.write(d.Join("config.json")); err != nil {
+			return err
 		}
 	case err != nil:
-		return nil, err
+		return err
 	default:
 		if err := earlier.same(config, "out"); err != nil {
-			return nil, fmt.Errorf("%s holds another run: %w; start one in a new directory", path, err)
+			return fmt.Errorf("%s holds another run: %w; start one in a new directory", d.Path, err)
 		}
 	}
 
 	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
-		return nil, err
+		return err
 	}
 	d.Log = slog.New(handler(d.log, o.Text))
 	if err := errors.Join(d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv"))); err != nil {
-		return nil, errors.Join(err, d.Close())
+		return err
 	}
-	d.Log.Info("start", "dir", path, "resumed", d.Resumed, "done", len(d.journal.done))
+	d.Log.Info("start", "dir", d.Path, "resumed", d.Resumed, "done", len(d.journal.done))
 	if d.Resumed && (earlier.Build != config.Build || earlier.Machine != config.Machine || earlier.Engine != config.Engine) {
 		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
 			"build", config.Build, "machine", config.Machine, "engine", config.Engine)
 	}
-	return d, nil
+	return nil
 }
 
 // Join returns the path of a file in the directory.
@@ -155,7 +172,7 @@ func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
-	for _, f := range []*os.File{d.log, d.journal.f, d.metrics.f} {
+	for _, f := range []*os.File{d.log, d.journal.f, d.metrics.f, d.locked} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
