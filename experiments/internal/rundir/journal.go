@@ -90,7 +90,7 @@ func (d *Dir) record(unit string, result any) error {
 	if err := d.metrics.f.Sync(); err != nil {
 		return err
 	}
-	if _, err := d.journal.f.Write(append(line, '\n')); err != nil {
+	if err := appendWhole(d.journal.f, append(line, '\n')); err != nil {
 		return err
 	}
 	if err := d.journal.f.Sync(); err != nil {
@@ -115,6 +115,19 @@ func openLines(path string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// appendWhole appends data, all of it or, if the disk is full, nothing: what is
+// appended next must begin a line.
+func appendWhole(f *os.File, data []byte) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Truncate(end))
+	}
+	return nil
 }
 
 // lastLine returns the offset behind the last newline of f.

@@ -103,7 +103,7 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 		rows = [][]string{header, row}
 	}
 	// One write, so that a reader sees whole rows.
-	if _, err := m.f.Write(encode(rows)); err != nil {
+	if err := appendWhole(m.f, encode(rows)); err != nil {
 		return err
 	}
 	m.header = header
