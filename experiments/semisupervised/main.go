@@ -297,10 +297,7 @@ func (j *job) pretrain(ctx context.Context) (out pretrained, err error) {
 		return out, err
 	}
 	out.GraphsPerSecond = rundir.Float(float64(len(j.set.data.Graphs)*len(out.Epochs)) / out.Seconds)
-	if err := nn.SaveFile(j.weights(), model, map[string]string{"dataset": j.set.data.Name, "method": j.method}); err != nil {
-		return out, err
-	}
-	return out, p.Forget()
+	return out, nn.SaveFile(j.weights(), model, map[string]string{"dataset": j.set.data.Name, "method": j.method})
 }
 
 // finetuneAll is the second half: every run is fine-tuned on every fold, under

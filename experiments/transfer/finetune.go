@@ -233,7 +233,7 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 		say("epoch %d of %d, validation %.1f, test %.1f", epoch+1, x.fine.Epochs, valid, test)
 	}
 	out.Seconds = before + time.Since(start).Seconds()
-	return out, checkpoint.Forget(path)
+	return out, nil
 }
 
 // choose returns the test ROC-AUC under a protocol, and its epoch from 1.

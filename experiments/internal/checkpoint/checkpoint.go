@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
@@ -43,13 +42,4 @@ func Load(path string, state optim.Checkpoint, standing any) error {
 		return fmt.Errorf("%s: where the training stands: %w", path, err)
 	}
 	return nn.LoadFile(path, state)
-}
-
-// Forget removes a checkpoint, if there is one.
-func Forget(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

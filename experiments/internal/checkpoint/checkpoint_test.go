@@ -2,7 +2,6 @@ package checkpoint_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,14 +42,6 @@ func TestCheckpoint(t *testing.T) {
 	}
 	if err := checkpoint.Load(path, to, &at); err != nil || at.Epochs != 2 || !slices.Equal(at.Losses, []float64{1. / 3, -0.1}) || !slices.Equal(got(), want()) {
 		t.Errorf("loaded %+v, %v", at, err)
-	}
-	for range 2 {
-		if err := checkpoint.Forget(path); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("after Forget: %v", err)
 	}
 	if err := nn.SaveFile(path, from, nil); err != nil {
 		t.Fatal(err)

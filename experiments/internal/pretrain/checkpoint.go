@@ -20,9 +20,6 @@ func (r *Run) Keep(dir *rundir.Dir, unit string) (err error) {
 	return err
 }
 
-// Forget removes the checkpoint of a run whose result is safe.
-func (r *Run) Forget() error { return checkpoint.Forget(r.Checkpoint) }
-
 // standing is where a run stands after an epoch.
 type standing struct {
 	Trainer specmatch.TrainerState

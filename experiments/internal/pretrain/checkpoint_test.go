@@ -93,12 +93,6 @@ func TestCheckpoint(t *testing.T) {
 				if _, _, err := train(r, 0); err == nil || !strings.Contains(err.Error(), file+": is after 5 epochs, of a run of 4") {
 					t.Errorf("of fewer epochs: %v", err)
 				}
-				if err := errors.Join(r.Forget(), r.Forget()); err != nil {
-					t.Error(err)
-				}
-				if _, err := os.Stat(file); err == nil {
-					t.Error("the checkpoint is still there")
-				}
 			}
 			if err := os.WriteFile(file, []byte("nonsense"), 0o666); err != nil {
 				t.Fatal(err)

@@ -57,5 +57,5 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 		return out, nil, err
 	}
 	out.EvalSeconds = time.Since(start).Seconds()
-	return out, model, r.Forget()
+	return out, model, nil
 }

@@ -53,7 +53,8 @@ func (d *Dir) Done(unit string) bool {
 }
 
 // Do returns the result of a unit: from the journal if it has one, else by run,
-// recording what it returns. An error of run is returned and not recorded.
+// recording what it returns. An error of run is returned and not recorded. The
+// unit's checkpoint, if it kept one, is removed when its result is on the disk.
 // T must survive JSON; a float64 in it that may not be finite is a [Float].
 func Do[T any](d *Dir, unit string, run func() (T, error)) (result T, err error) {
 	d.mu.Lock()
@@ -63,12 +64,15 @@ func Do[T any](d *Dir, unit string, run func() (T, error)) (result T, err error)
 		if err := json.Unmarshal(data, &result); err != nil {
 			return result, fmt.Errorf("%s: unit %q: %w", d.Join("done.jsonl"), unit, err)
 		}
-		return result, nil
+		return result, d.forget(unit)
 	}
 	if result, err = run(); err != nil {
 		return result, err
 	}
-	return result, d.record(unit, result)
+	if err := d.record(unit, result); err != nil {
+		return result, err
+	}
+	return result, d.forget(unit)
 }
 
 func (d *Dir) record(unit string, result any) error {

@@ -161,10 +161,24 @@ func (d *Dir) Join(name ...string) string {
 	return filepath.Join(append([]string{d.Path}, name...)...)
 }
 
-// Checkpoint returns the path of a unit's checkpoint, in a folder that exists.
+// Checkpoint returns the path of a unit's checkpoint, in a folder that exists. The
+// file is the unit's to write and read; [Do] removes it.
 func (d *Dir) Checkpoint(unit string) (string, error) {
-	path := d.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
+	path := d.checkpoint(unit)
 	return path, os.MkdirAll(filepath.Dir(path), 0o777)
+}
+
+func (d *Dir) checkpoint(unit string) string {
+	return d.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
+}
+
+// forget removes the checkpoint of a unit whose result is safe.
+func (d *Dir) forget(unit string) error {
+	err := os.Remove(d.checkpoint(unit))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Close closes the files.

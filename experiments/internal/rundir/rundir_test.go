@@ -185,6 +185,45 @@ func TestUnitErrors(t *testing.T) {
 	}
 }
 
+// TestCheckpoint: a unit keeps its checkpoint until the journal has its result, and
+// no longer.
+func TestCheckpoint(t *testing.T) {
+	o := options(t, t.TempDir())
+	d := open(t, o)
+	path, err := d.Checkpoint("MUTAG/specmatch/seed=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	unit := func(result any, fail error) error {
+		_, err := rundir.Do(d, "MUTAG/specmatch/seed=3", func() (any, error) {
+			return result, errors.Join(os.WriteFile(path, []byte("weights"), 0o644), fail)
+		})
+		return err
+	}
+	if err := unit(1, errors.New("no weights on a full disk")); err == nil || !there() {
+		t.Errorf("after an error of the unit (%v) its checkpoint is there: %v", err, there())
+	}
+	if err := unit(math.NaN(), nil); err == nil || !there() {
+		t.Errorf("after a result that was not recorded (%v) its checkpoint is there: %v", err, there())
+	}
+	if err := unit(1, nil); err != nil || there() {
+		t.Errorf("%v, and after the result its checkpoint is there: %v", err, there())
+	}
+	// A crash between the two is made up for.
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	d = open(t, o)
+	if err := unit(1, nil); err != nil || there() {
+		t.Errorf("%v, and the next start finds a checkpoint: %v", err, there())
+	}
+}
+
 func TestAnotherRun(t *testing.T) {
 	out := t.TempDir()
 	open(t, options(t, out, "-beta", "1", "-seeds", "2", "-out", out)).Close()
