@@ -49,6 +49,15 @@ type taskSet struct {
 	split  dataset.Split
 }
 
+// check returns an error if a part of the split is empty, as it is where most
+// molecules share a scaffold: nothing can be trained on then, or measured.
+func (s *taskSet) check() error {
+	if a, b, c := len(s.split.Train), len(s.split.Valid), len(s.split.Test); min(a, b, c) == 0 {
+		return fmt.Errorf("%s: its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in every part", s.name, len(s.graphs), a, b, c)
+	}
+	return nil
+}
+
 // The random streams beside those of the views.
 const (
 	purposeInit augment.Purpose = 1<<32 + iota
@@ -82,6 +91,11 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 			kept[i] = d.corpus[k]
 		}
 		d.corpus = kept
+	}
+	for _, s := range d.sets {
+		if err := s.check(); err != nil {
+			return d, err
+		}
 	}
 	if len(d.corpus) < 2 {
 		return d, cli.Usagef("-corpus: %d graphs; there is nothing to contrast", len(d.corpus))

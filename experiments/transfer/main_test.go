@@ -168,6 +168,25 @@ func TestProteins(t *testing.T) {
 	}
 }
 
+// TestEmptyPart: where all molecules share a scaffold all of them are in the test
+// part. A loader without samples visits every graph, so that nothing but the error
+// keeps fine-tuning from the test molecules.
+func TestEmptyPart(t *testing.T) {
+	dir := t.TempDir()
+	var table strings.Builder
+	table.WriteString("smiles,p_np\n")
+	for n := range 20 {
+		table.WriteString(strings.Repeat("C", n+1) + "," + strconv.Itoa(n%2) + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bbbp.csv"), []byte(table.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), tiny(filepath.Join(dir, "run"), "-dataset", "bbbp", "-data", dir, "-method", "none"), io.Discard, io.Discard)
+	if want := "bbbp: its 20 graphs are divided into 0 to train on, 0 to validate and 20 to test"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("one scaffold: %v, want %s", err, want)
+	}
+}
+
 // newExperiment is an experiment on toy molecules in a run directory of its own.
 func newExperiment(t *testing.T) *experiment {
 	t.Helper()
