@@ -309,6 +309,28 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestSteered: a β that is to keep a ratio of gradients is measured in every epoch,
+// not in the first step only.
+func TestSteered(t *testing.T) {
+	seen := map[float64]int{}
+	for epochs := 1; epochs <= 3; epochs++ {
+		x := newExperiment(t)
+		x.loss.Beta, x.recipe.Epochs = cli.Beta{Ratio: 0.5}, epochs
+		if _, err := x.pretrain(t.Context(), cli.SpecMatch, quiet); err != nil {
+			t.Fatal(err)
+		}
+		meta, err := nn.ReadMetadata(x.checkpoint(cli.SpecMatch))
+		var at standing
+		if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil {
+			t.Fatal(err)
+		}
+		if before, ok := seen[at.Trainer.Beta]; ok || !(at.Trainer.Beta > 0) {
+			t.Errorf("β is %v after %d epochs, and was after %d", at.Trainer.Beta, epochs, before)
+		}
+		seen[at.Trainer.Beta] = epochs
+	}
+}
+
 // interrupt is pretrain with a function that is called before every step.
 func (x *experiment) interrupt(ctx context.Context, method string, before func()) (pretrained, error) {
 	x.beforeStep = before

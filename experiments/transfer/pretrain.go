@@ -118,7 +118,13 @@ func (x *experiment) stepper(be backend.Backend, method string) *stepper {
 		s.all, s.adam, s.views = m, s.trainer.Optimizer, []augment.Augmentation{x.domain.view, x.domain.view}
 		steps := specmatch.NewStepper(s.trainer)
 		loss := func(stats specmatch.Stats, ok bool, err error) (float64, bool, error) { return stats.Loss, ok, err }
-		s.step = func(b *graph.Batch, _, _ int) (float64, bool, error) { return loss(steps.Step(b)) }
+		s.step = func(b *graph.Batch, _, k int) (float64, bool, error) {
+			if k == 1 && o.Beta.Ratio > 0 { // β is steered anew in every epoch, as in package pretrain
+				stats, err := s.trainer.Step(b, true)
+				return loss(stats, err == nil, err)
+			}
+			return loss(steps.Step(b))
+		}
 		s.last = func() (float64, bool, error) { return loss(steps.Last()) }
 		s.close = steps.Close
 		return s
