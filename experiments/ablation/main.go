@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs, list := x.runs(sets)
-	if _, err := runs[0].Loader(); err != nil {
+	if err := pretrain.Check(runs, x.protocol); err != nil {
 		return err
 	}
 	x.dir, err = rundir.Start("ablation", flags, x.data.Datasets, x.recipe, x.engine, x.output)

@@ -63,10 +63,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs := x.runs(sets)
-	for _, r := range runs {
-		if _, err := r.Loader(); err != nil {
-			return err
-		}
+	if err := pretrain.Check(runs, x.protocol); err != nil {
+		return err
 	}
 	x.dir, err = rundir.Start("unsupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {

@@ -35,13 +35,18 @@ func (d Data) Validate() error {
 	if err := checkMatrix(d.X, d.Dim); err != nil {
 		return err
 	}
-	n := len(d.X) / d.Dim
-	if len(d.Y) != n {
+	if n := len(d.X) / d.Dim; len(d.Y) != n {
 		return fmt.Errorf("eval: %d rows of features but %d labels", n, len(d.Y))
 	}
+	return d.validateLabels()
+}
+
+// validateLabels is Validate without the features.
+func (d Data) validateLabels() error {
 	if err := checkLabels(d.Y); err != nil {
 		return err
 	}
+	n := d.Len()
 	// A label above n cannot leave every class occupied; the check keeps a
 	// stray label from asking for memory.
 	for i, y := range d.Y {

@@ -105,9 +105,7 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 			return nil, fmt.Errorf("eval: grid of C does not ascend: %g after %g", c, opt.Cs[i-1])
 		}
 	}
-	if opt.InnerFolds == 0 {
-		opt.InnerFolds = defaultInnerFolds
-	}
+	opt.InnerFolds = opt.innerFolds()
 	inner, err := splitInner(data, outer, opt.InnerFolds)
 	if err != nil {
 		return nil, err
@@ -143,6 +141,25 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		}
 	}
 	return nested(ctx, p, data, outer, inner, opt, workers, newScorer)
+}
+
+// Check returns the error with which [Evaluate] refuses labels and folds before it
+// looks at features: what to know before an encoder is trained for them.
+func Check(labels []int, outer []dataset.Fold, opt Options) error {
+	data := Data{Y: labels}
+	if err := data.validateLabels(); err != nil {
+		return err
+	}
+	_, err := splitInner(data, outer, opt.innerFolds())
+	return err
+}
+
+// innerFolds is InnerFolds or its default.
+func (o Options) innerFolds() int {
+	if o.InnerFolds == 0 {
+		return defaultInnerFolds
+	}
+	return o.InnerFolds
 }
 
 // splitInner checks the outer folds and splits each training part.

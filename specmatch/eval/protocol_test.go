@@ -289,6 +289,38 @@ func TestBadInputIsAnError(t *testing.T) {
 	}
 }
 
+// TestCheck: labels and folds are refused without features as with them.
+func TestCheck(t *testing.T) {
+	good := []int{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}
+	for _, tc := range []struct {
+		labels []int
+		folds  int
+		opt    Options
+		want   string
+	}{
+		{good, 3, Options{InnerFolds: 2}, ""},
+		{make([]int, 12), 3, Options{InnerFolds: 2}, "all 12 points have class 0"},
+		{[]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 3, Options{InnerFolds: 2}, "no training point of class 1"},
+		{good, 3, Options{}, "outer fold 0: grid search"}, // 5 inner folds of 4 a class
+	} {
+		outer, err := dataset.StratifiedKFold(tc.labels, tc.folds, true, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Check(tc.labels, outer, tc.opt)
+		_, evaluated := Evaluate(context.Background(), GraphCL, Data{X: make([]float64, len(tc.labels)), Dim: 1, Y: tc.labels}, outer, tc.opt)
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("good labels: %v", err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) || evaluated == nil || evaluated.Error() != err.Error() {
+			t.Errorf("Check: %v, Evaluate: %v; want %s", err, evaluated, tc.want)
+		}
+	}
+}
+
 func TestErrorNamesTheFold(t *testing.T) {
 	// Class 1 has one training point; the inner fold that tests it trains on class
 	// 0 only.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,6 +251,35 @@ func TestEvaluate(t *testing.T) {
 		if err != nil || got["linear"] != want {
 			t.Errorf("%s: accuracy %v (%v), want %v", method, got, err, want)
 		}
+	}
+}
+
+// TestCheck: what training or evaluation would refuse is refused before either.
+func TestCheck(t *testing.T) {
+	how := cli.Protocol{Protocols: []string{"linear"}, Folds: 5}
+	if err := pretrain.Check([]*pretrain.Run{newRun(t, cli.InfoNCE)}, how); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(r *pretrain.Run, how *cli.Protocol){
+		"-policy":                                func(r *pretrain.Run, _ *cli.Protocol) { r.Settings.Policy = "magic" },
+		"motifs in 31 folds":                     func(_ *pretrain.Run, how *cli.Protocol) { how.Folds = 31 },
+		"motifs in 5 folds: eval: all 30 points": func(r *pretrain.Run, _ *cli.Protocol) { classes(r.Dataset, func(int) int { return 0 }) },
+		"motifs in 5 folds: eval: outer fold":    func(r *pretrain.Run, _ *cli.Protocol) { classes(r.Dataset, func(k int) int { return min(1, k/29) }) },
+	} {
+		r, how := newRun(t, cli.InfoNCE), how
+		change(r, &how)
+		if err := pretrain.Check([]*pretrain.Run{newRun(t, cli.InfoNCE), r}, how); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// classes gives graph k of a set the class of(k).
+func classes(ds *dataset.Dataset, of func(k int) int) {
+	ds.Classes = 0
+	for k, g := range ds.Graphs {
+		g.Class = of(k)
+		ds.Classes = max(ds.Classes, g.Class+1)
 	}
 }
 

@@ -188,15 +188,42 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 	return at.Seconds, nil
 }
 
+// Check returns an error if a run could not be trained or, at the end of it, not be
+// evaluated.
+func Check(runs []*Run, how cli.Protocol) error {
+	checked := map[*dataset.Dataset]bool{}
+	for _, r := range runs {
+		if _, err := r.Loader(); err != nil {
+			return err
+		}
+		if checked[r.Dataset] { // the sizes of folds do not depend on the seed
+			continue
+		}
+		checked[r.Dataset] = true
+		folds, err := r.folds(how)
+		if err == nil {
+			err = eval.Check(r.Dataset.Labels(), folds, eval.Options{})
+		}
+		if err != nil {
+			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, how.Folds, err)
+		}
+	}
+	return nil
+}
+
+// folds returns the outer folds of the evaluation.
+func (r *Run) folds(how cli.Protocol) ([]dataset.Fold, error) {
+	return dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, uint32(r.Seed))
+}
+
 // Evaluate returns the accuracy of a support vector machine on the embeddings of
 // all graphs, in per cent, by protocol.
 func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch.Model, how cli.Protocol) (map[string]float64, error) {
-	labels := r.Dataset.Labels()
-	folds, err := dataset.StratifiedKFold(labels, how.Folds, true, uint32(r.Seed))
+	folds, err := r.folds(how)
 	if err != nil {
 		return nil, err
 	}
-	data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, r.evalCollate()), Dim: model.Encoder.Width(), Y: labels}
+	data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, r.evalCollate()), Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
 	accuracy := map[string]float64{}
 	for _, name := range how.Protocols {
 		p, err := eval.ParseProtocol(name)
