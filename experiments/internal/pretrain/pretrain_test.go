@@ -3,6 +3,7 @@ package pretrain_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -60,6 +61,18 @@ func TestObjective(t *testing.T) {
 	}
 	if d := cmp.Diff(want, r.Objective()); d != "" {
 		t.Errorf("specmatch:\n%s", d)
+	}
+}
+
+// TestRatio: 0, which is the usual ratio for package augment, is not accepted as one.
+func TestRatio(t *testing.T) {
+	for arg, ok := range map[string]bool{"0": false, "1.1": false, "-0.1": false, "NaN": false, "0.01": true, "1": true} {
+		s := pretrain.DefaultSettings()
+		f := cli.NewFlagSet("x", "", "")
+		f.Add(&s)
+		if err := f.Parse([]string{"-ratio", arg}, io.Discard); (err == nil) != ok {
+			t.Errorf("-ratio %s: %v", arg, err)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@
 package pretrain
 
 import (
+	"errors"
+
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/specmatch"
 )
@@ -43,7 +45,17 @@ func (s *Settings) Register(f *cli.FlagSet) {
 	f.BoolVar(&s.Sum, "sum", s.Sum, "sum L_C over the batch, as the paper writes it, instead of taking its mean")
 	cli.Var(f, &s.Warmup, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
 	cli.Var(f, &s.Policy, "policy", cli.Text, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
-	cli.Var(f, &s.Ratio, "ratio", cli.Float(0, 1), "`share` of nodes or edges that an augmentation changes")
+	cli.Var(f, &s.Ratio, "ratio", share, "`share` of nodes or edges that an augmentation changes, above 0")
+}
+
+// share accepts a share of nodes or edges. For package augment 0 is the usual
+// ratio, which nobody means who writes 0.
+func share(s string) (float64, error) {
+	x, err := cli.Float(0, 1)(s)
+	if err != nil || x == 0 {
+		return 0, errors.New("want a number above 0 and up to 1; to change nothing there is -policy none")
+	}
+	return x, nil
 }
 
 // RegisterGraphCL registers -graphcl-code, for experiments with a row for the
