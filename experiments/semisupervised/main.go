@@ -157,9 +157,12 @@ func (x *experiment) open() error {
 	}
 	for _, ds := range sets {
 		s := &labelledSet{data: ds.WithDegrees(dataset.DegreeCap(ds.Name)), splits: map[string][]split{}}
+		if ds.Classes < 2 {
+			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart", ds.Name, ds.ClassValues[0])
+		}
 		for _, protocol := range x.protocol.Protocols {
 			if s.splits[protocol], err = splits(s.data, x.protocol.Folds, x.fine.LabelRate, protocol); err != nil {
-				return cli.Usagef("-label-rate: %w", err)
+				return &cli.UsageError{Err: err}
 			}
 		}
 		x.sets = append(x.sets, s)

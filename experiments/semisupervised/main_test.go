@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,7 +113,7 @@ func TestSplitsRefuse(t *testing.T) {
 	}{
 		{synthetic(663, 450), 0.01, "synthetic is too small for a label rate of 1/100: of 1001 graphs to choose from, 10 would have a label, and 4 of class 1; want at least 15, and 2 of every class"},
 		{synthetic(2000, 100), 0.01, "and 0 of class 1"},
-		{synthetic(2000, 2000), 0.3, "label rate 0.3: want one over a whole number"},
+		{synthetic(2000, 2000), 0.3, "-label-rate 0.3: want one over a whole number"},
 		{synthetic(5, 5), 0.1, "11 folds of only 10 samples"},
 	} {
 		folds := 10
@@ -317,14 +318,37 @@ func TestMethodsDiffer(t *testing.T) {
 	}
 }
 
+// TestOneClass: a set of one class would have an accuracy of 100 %.
+func TestOneClass(t *testing.T) {
+	dir := t.TempDir()
+	nodes := ""
+	for k := range 60 {
+		nodes += strconv.Itoa(k+1) + "\n"
+	}
+	if err := os.Mkdir(filepath.Join(dir, "ONE"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, text := range map[string]string{"A": "", "graph_indicator": nodes, "graph_labels": strings.Repeat("7\n", 60)} {
+		if err := os.WriteFile(filepath.Join(dir, "ONE", "ONE_"+part+".txt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := run(t.Context(), append([]string{"-dataset", "ONE", "-data", dir, "-method", "none", "-out", filepath.Join(dir, "run")}, few...), io.Discard, io.Discard)
+	if want := "ONE: all of its graphs have class 7"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"want none, augmentation, graphcl, infonce or specmatch": {"-method", "untrained"},
-		"label rate 0.3": {"-label-rate", "0.3"},
-		"motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
-		"-dataset needs -data":                          {"-dataset", "NCI1"},
-		"no augmentation":                               {"-policy", "random9"},
-		"want paper or reference":                       {"-encoder", "gin"},
+		"-label-rate 0.3": {"-label-rate", "0.3"},
+		"-label-rate: motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
+		"-folds 500: motifs":      {"-folds", "500"},
+		"-folds 2: protocol val":  {"-folds", "2"},
+		"-dataset needs -data":    {"-dataset", "NCI1"},
+		"no augmentation":         {"-policy", "random9"},
+		"want paper or reference": {"-encoder", "gin"},
 	} {
 		err := run(t.Context(), args, io.Discard, io.Discard)
 		var usage *cli.UsageError

@@ -43,17 +43,21 @@ const (
 // splits divides a data set into folds, as GraphCL's code does: fold k is the
 // test set, for protocolVal the fold before it the validation set, and the
 // labelled graphs are the first of 1/rate stratified parts of all others. It is
-// an error if rate is not one over a whole number, or if that leaves fewer than
-// 15 labelled graphs or fewer than 2 of a class.
+// an error if rate is not one over a whole number, if that leaves fewer than
+// 15 labelled graphs or fewer than 2 of a class, or if there are too few or too
+// many folds; it names the flag.
 func splits(ds *dataset.Dataset, folds int, rate float64, protocol string) ([]split, error) {
 	parts := int(math.Round(1 / rate))
 	if parts < 2 || math.Abs(1/rate-float64(parts)) > 1e-6 {
-		return nil, fmt.Errorf("label rate %v: want one over a whole number of at least 2, as 0.1 and 0.01", rate)
+		return nil, fmt.Errorf("-label-rate %v: want one over a whole number of at least 2, as 0.1 and 0.01", rate)
+	}
+	if protocol == protocolVal && folds < 3 {
+		return nil, fmt.Errorf("-folds %d: protocol %s tests on one fold, validates on another and trains on the rest; want at least 3", folds, protocol)
 	}
 	labels := ds.Labels()
 	outer, err := dataset.StratifiedKFold(labels, folds, true, splitSeed)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", ds.Name, err)
+		return nil, fmt.Errorf("-folds %d: %s: %w", folds, ds.Name, err)
 	}
 	all := make([]split, folds)
 	for k := range outer {
@@ -76,7 +80,7 @@ func splits(ds *dataset.Dataset, folds int, rate float64, protocol string) ([]sp
 		}
 		inner, err := dataset.StratifiedKFold(poolLabels, parts, true, splitSeed)
 		if err != nil {
-			return nil, fmt.Errorf("%s at label rate %v: %w", ds.Name, rate, err)
+			return nil, fmt.Errorf("-label-rate %v: %s: %w", rate, ds.Name, err)
 		}
 		for _, i := range inner[0].Test {
 			s.Labelled = append(s.Labelled, pool[i])
@@ -90,7 +94,7 @@ func splits(ds *dataset.Dataset, folds int, rate float64, protocol string) ([]sp
 func enough(ds *dataset.Dataset, pool []int, parts int) error {
 	class, members := dataset.SmallestClass(pool)
 	if n := len(pool) / parts; n < minLabelled || members/parts < minPerClass {
-		return fmt.Errorf("%s is too small for a label rate of 1/%d: of %d graphs to choose from, %d would have a label, and %d of class %d; want at least %d, and %d of every class",
+		return fmt.Errorf("-label-rate: %s is too small for a label rate of 1/%d: of %d graphs to choose from, %d would have a label, and %d of class %d; want at least %d, and %d of every class",
 			ds.Name, parts, len(pool), n, members/parts, ds.ClassValues[class], minLabelled, minPerClass)
 	}
 	return nil
