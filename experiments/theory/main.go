@@ -87,6 +87,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, ds := range sets {
+		if n := len(ds.Graphs); n < minGraphs {
+			return fmt.Errorf("%s: %d graphs are too few to look at; want at least %d", ds.Name, n, minGraphs)
+		}
+	}
 	runs := x.runs(sets)
 	for _, r := range runs {
 		if _, err := r.View(); err != nil {
@@ -111,6 +116,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	return x.report(stdout, sets, runs, outcomes)
 }
+
+// minGraphs is the least that package tsne lays out; a similarity graph takes two.
+const minGraphs = 4
 
 // methods are what is compared, in the order of the tables.
 var methods = []string{cli.InfoNCE, cli.SpecMatch}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -185,6 +186,25 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 	other, _, _, err := m.views(t.Context(), model, m.batch, 1, nn.Train)
 	if err != nil || slices.Equal(z1, other) {
 		t.Errorf("draws 0 and 1 are the same (%v)", err)
+	}
+}
+
+// TestFewGraphs: a set of a few graphs is refused before it is trained on.
+func TestFewGraphs(t *testing.T) {
+	dir := t.TempDir()
+	for _, n := range []int{1, 3, 4} {
+		few, err := dataset.Motifs(dataset.MotifConfig{Graphs: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		few.Name = fmt.Sprintf("few%d", n)
+		if err := dataset.WriteTU(dir, few); err != nil {
+			t.Fatal(err)
+		}
+		err = run(t.Context(), []string{"-dataset", few.Name, "-data", dir, "-epochs", "2", "-draws", "2", "-seeds", "1", "-out", filepath.Join(dir, "run-"+few.Name)}, io.Discard, io.Discard)
+		if n < 4 && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("few%d: %d graphs are too few", n, n))) || n == 4 && err != nil {
+			t.Errorf("%d graphs: %v", n, err)
+		}
 	}
 }
 
