@@ -71,6 +71,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
+	if x.recipe.Epochs == 0 {
+		return cli.Usagef("-epochs 0 leaves all rows the same")
+	}
 	sets, err := x.data.Open(dataset.Options{})
 	if err != nil {
 		return err

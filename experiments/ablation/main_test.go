@@ -154,6 +154,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"-kappa-values", "0"}, true, "-kappa-values"},
 		{[]string{"-policy", "random9"}, true, "random9"},
 		{[]string{"-dataset", "NCI1"}, true, "-data"},
+		{[]string{"-epochs", "0"}, true, "-epochs 0"},
 		{[]string{"-method", "infonce"}, true, "-method"},
 	} {
 		err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
