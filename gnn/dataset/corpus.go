@@ -62,7 +62,8 @@ type CorpusOptions struct {
 // Molecules that cannot be used are dropped and counted.
 //
 // With a cache, the file is read only if it has changed: the cache records its
-// SHA-256 sum. A cache that is damaged is an error that wraps [ErrCache].
+// SHA-256 sum. A cache that is damaged is an error that wraps [ErrCache]; a file
+// that never was a cache is another one.
 func OpenCorpus(ctx context.Context, path string, opts CorpusOptions) (*Corpus, error) {
 	opts.Column = cmp.Or(opts.Column, "smiles")
 	h := cacheHeader{Format: cacheFormat, Column: opts.Column, Limit: opts.Limit}
@@ -87,7 +88,7 @@ func OpenCorpus(ctx context.Context, path string, opts CorpusOptions) (*Corpus, 
 		return nil, err
 	}
 	if c.Graphs == 0 {
-		return nil, fmt.Errorf("dataset: %s: no molecule of it can be used", path)
+		return nil, unusable(path, h.Reasons)
 	}
 	if opts.Cache != "" {
 		if err := h.writeCache(opts.Cache, c); err != nil {
@@ -95,6 +96,14 @@ func OpenCorpus(ctx context.Context, path string, opts CorpusOptions) (*Corpus, 
 		}
 	}
 	return h.corpus(path, c)
+}
+
+// unusable is the error about a file of which every molecule was dropped.
+func unusable(path string, dropped []*SyntaxError) error {
+	if len(dropped) == 0 {
+		return fmt.Errorf("dataset: %s: there is no molecule in it", path)
+	}
+	return fmt.Errorf("dataset: %s: no molecule of it can be used, such as %w", path, dropped[0])
 }
 
 // readCorpus fills c with the graphs of a file and h with the account of it.
@@ -380,8 +389,11 @@ func readCache(path string) (*cacheHeader, *graphCodes, error) {
 		return nil, nil, fmt.Errorf("dataset: %w", err)
 	}
 	damaged := func(why string) error { return fmt.Errorf("dataset: %s: %w (%s)", path, ErrCache, why) }
-	if !bytes.HasPrefix(b, []byte(cacheMagic)) || len(b) < len(cacheMagic)+sha256.Size {
-		return nil, nil, damaged("it does not begin like one")
+	if !bytes.HasPrefix(b, []byte(cacheMagic)) && !bytes.HasPrefix([]byte(cacheMagic), b) {
+		return nil, nil, fmt.Errorf("dataset: %s: is no cache of molecules, and is not overwritten", path)
+	}
+	if len(b) < len(cacheMagic)+sha256.Size {
+		return nil, nil, damaged(fmt.Sprintf("%d bytes", len(b)))
 	}
 	body, want := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], want) {

@@ -177,7 +177,7 @@ func (m *Molecules) read(ctx context.Context, c *csvRows, set MoleculeNetSet) er
 		return err
 	}
 	if len(m.SMILES) == 0 {
-		return fmt.Errorf("dataset: %s: no molecule of it can be used", c.file)
+		return unusable(c.file, m.Dropped)
 	}
 	m.Graphs, err = codes.decode()
 	return err

@@ -129,7 +129,9 @@ func TestMoleculeNetErrors(t *testing.T) {
 		{"hiv", "smiles,HIV_active\nC,1\nC,2\n", `hiv.csv:3: "2": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC\n", "hiv.csv:3: wrong number of fields"},
 		{"hiv", "smiles,HIV_active\nC,\"1\n", "hiv.csv:2: extraneous or missing"},
-		{"hiv", "smiles,HIV_active\nXx,1\n", "hiv.csv: no molecule of it can be used"},
+		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv: no molecule of it can be used, such as dataset: `},
+		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv:2: "Xx": column 1`},
+		{"hiv", "smiles,HIV_active\n", "hiv.csv: there is no molecule in it"},
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, c.name+".csv"), c.text)
@@ -402,6 +404,10 @@ func TestOpenCorpus(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", file, err, io.ErrUnexpectedEOF)
 		}
 	}
+	write(t, filepath.Join(dir, "none.smi"), "\nnames\n")
+	if _, err := OpenCorpus(t.Context(), filepath.Join(dir, "none.smi"), CorpusOptions{}); err == nil || !strings.Contains(err.Error(), `none.smi:2: "names": column 2`) {
+		t.Errorf("no molecules: %v", err)
+	}
 	write(t, filepath.Join(dir, "long.smi"), "CC\n"+strings.Repeat("C", longestLine+1))
 	if _, err := OpenCorpus(t.Context(), filepath.Join(dir, "long.smi"), CorpusOptions{}); err == nil || !strings.Contains(err.Error(), "long.smi:2: longer than") {
 		t.Errorf("a long line: %v", err)
@@ -523,7 +529,7 @@ func TestCorpusCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k := range good {
+	for k := len(cacheMagic); k < len(good); k++ {
 		bad := bytes.Clone(good)
 		bad[k] ^= 1
 		write(t, cache, string(bad))
@@ -534,6 +540,10 @@ func TestCorpusCache(t *testing.T) {
 	write(t, cache, string(good[:len(good)/2]))
 	if _, err := OpenCorpus(t.Context(), path, opts); !errors.Is(err, ErrCache) {
 		t.Errorf("half a cache: %v", err)
+	}
+	// Nobody is told to delete what never was a cache, such as the corpus.
+	if _, err := OpenCorpus(t.Context(), path, CorpusOptions{Cache: path}); err == nil || errors.Is(err, ErrCache) || !strings.Contains(err.Error(), path+": is no cache") {
+		t.Errorf("the corpus as its own cache: %v", err)
 	}
 	folder := filepath.Join(dir, "folder")
 	if err := os.Mkdir(folder, 0o777); err != nil {

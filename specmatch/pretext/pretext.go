@@ -66,8 +66,7 @@ func shifted(n int) []int32 {
 	return idx
 }
 
-// sample returns k different numbers below n, ascending for k = n and in random
-// order else.
+// sample returns k different numbers below n, in random order.
 func sample(rng *rand.Rand, n, k int) []int {
 	p := make([]int, n)
 	for i := range p {
