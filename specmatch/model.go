@@ -25,7 +25,9 @@ type Model struct {
 }
 
 // NewModel returns a model with the head Linear → ReLU → Linear of the
-// encoder's width, Xavier-uniform.
+// encoder's width, Xavier-uniform with zero biases as GraphCL's unsupervised code
+// has it. Its codes for semi-supervised and transfer learning leave PyTorch's
+// default there.
 func NewModel(be backend.Backend, e Encoder, rng *rand.Rand) *Model {
 	w := e.Width()
 	return &Model{Encoder: e, Head: nn.NewMLP(be, "proj_head", []int{w, w, w}, nn.XavierUniform, rng)}

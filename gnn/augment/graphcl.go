@@ -241,7 +241,9 @@ func keptLabels(dst []int32, g *graph.Graph, drop []bool, nodes []int32, strip b
 //   - none: nothing.
 //
 // Self-loops that this code makes are left out, because the GCN that it is
-// followed by removes the self-loops of its input.
+// followed by removes the self-loops of its input. And the means that maskN writes
+// stay in the view: by reading it, the code writes those of the first view into the
+// data set itself, so that more and more nodes are masked for good.
 type GraphCLSemi struct {
 	Op Op
 	// Ratio is r, in [0, 1].
