@@ -3,17 +3,10 @@ package plot
 import (
 	"errors"
 	"fmt"
-	"image"
-	"image/color"
-	imagedraw "image/draw"
-	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/palette"
-	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
@@ -32,8 +25,6 @@ type Series struct {
 	Bars   bool      // error bars instead of a band
 	Labels []string  // of the points; nil for none
 }
-
-func (l Lines) aspect() float64 { return 0 }
 
 func (l Lines) names() []string {
 	var names []string
@@ -162,8 +153,6 @@ type Scatter struct {
 	Names []string // of the classes
 }
 
-func (s Scatter) aspect() float64 { return 0 }
-
 func (s Scatter) names() []string { return s.Names }
 
 func (s Scatter) plot(lookOf func(string) look) (*plot.Plot, error) {
@@ -193,151 +182,4 @@ func (s Scatter) plot(lookOf func(string) look) (*plot.Plot, error) {
 	}
 	widen(p)
 	return p, nil
-}
-
-// Heatmap shows a matrix as coloured cells, the first row on top. Values that
-// are not finite are grey.
-type Heatmap struct {
-	Title, XLabel, YLabel string
-	ZLabel                string      // of the colours
-	Z                     [][]float64 // rows of equal length
-	Min, Max              float64     // the ends of the colours; both 0 means those of Z
-}
-
-func (h Heatmap) names() []string { return nil }
-
-func (h Heatmap) aspect() float64 {
-	if len(h.Z) == 0 {
-		return 1
-	}
-	return max(0.25, min(4, float64(len(h.Z[0]))/float64(len(h.Z))))
-}
-
-func (h Heatmap) plot(func(string) look) (*plot.Plot, error) {
-	if len(h.Z) == 0 || len(h.Z[0]) == 0 {
-		return nil, errors.New("an empty matrix")
-	}
-	rows, cols := len(h.Z), len(h.Z[0])
-	lo, hi := math.Inf(1), math.Inf(-1)
-	for i, row := range h.Z {
-		if len(row) != cols {
-			return nil, fmt.Errorf("row %d has %d columns, not %d", i, len(row), cols)
-		}
-		for _, z := range row {
-			if finite(z) {
-				lo, hi = min(lo, z), max(hi, z)
-			}
-		}
-	}
-	switch {
-	case h.Min < h.Max:
-		lo, hi = h.Min, h.Max
-	case lo > hi: // there is no value
-		lo, hi = 0, 1
-	case lo == hi:
-		lo, hi = lo-0.5, hi+0.5
-	}
-	colors := viridis()
-	colors.SetMin(lo)
-	colors.SetMax(hi)
-
-	// Cells are blocks of pixels: an image as small as the matrix would be
-	// smoothed when it is enlarged.
-	block := 1 + 1023/max(rows, cols)
-	img := image.NewRGBA(image.Rect(0, 0, cols*block, rows*block))
-	for i, row := range h.Z {
-		for j, z := range row {
-			var c color.Color = color.Gray{0xC0}
-			if finite(z) {
-				c, _ = colors.At(max(lo, min(hi, z)))
-			}
-			cell := image.Rect(j*block, i*block, (j+1)*block, (i+1)*block)
-			imagedraw.Draw(img, cell, image.NewUniform(c), image.Point{}, imagedraw.Src)
-		}
-	}
-	p := newPlot(Axes{Title: h.Title, XLabel: h.XLabel, YLabel: h.YLabel})
-	p.Add(plotter.NewImage(img, -0.5, -0.5, float64(cols)-0.5, float64(rows)-0.5), &colorBar{colors, h.ZLabel})
-	p.X.Tick.Marker = indexTicks(cols, false)
-	p.Y.Tick.Marker = indexTicks(rows, true)
-	p.X.Padding, p.Y.Padding = 0, 0
-	return p, nil
-}
-
-// viridis is the colour map of matplotlib (N. Smith, S. van der Walt, 2015) by
-// five of its colours: its lightness grows evenly, also for the colour-blind
-// and in print.
-func viridis() palette.ColorMap {
-	m, err := moreland.NewLuminance([]color.Color{
-		color.NRGBA{0x44, 0x01, 0x54, 0xFF},
-		color.NRGBA{0x3B, 0x52, 0x8B, 0xFF},
-		color.NRGBA{0x21, 0x91, 0x8C, 0xFF},
-		color.NRGBA{0x5E, 0xC9, 0x62, 0xFF},
-		color.NRGBA{0xFD, 0xE7, 0x25, 0xFF},
-	})
-	if err != nil {
-		panic(err) // only if the colours above did not grow lighter
-	}
-	return m
-}
-
-// colorBar draws the scale of colours to the right of the data.
-type colorBar struct {
-	colors palette.ColorMap
-	label  string
-}
-
-const (
-	barGap   = 10 // points
-	barWidth = 12
-)
-
-// ticks returns at most so many ticks, all with a label.
-func (b *colorBar) ticks(most int) []plot.Tick {
-	return slices.DeleteFunc(linearTicks(b.colors.Min(), b.colors.Max(), most), plot.Tick.IsMinor)
-}
-
-// textWidth is the width of the widest tick's label.
-func (b *colorBar) textWidth() (w vg.Length) {
-	for _, t := range b.ticks(most) {
-		w = max(w, textStyle(tickSize).Width(t.Label))
-	}
-	return w
-}
-
-// Plot implements [plot.Plotter].
-func (b *colorBar) Plot(c draw.Canvas, _ *plot.Plot) {
-	left, right := c.Max.X+barGap, c.Max.X+barGap+barWidth
-	y := func(z float64) vg.Length {
-		return c.Min.Y + vg.Length((z-b.colors.Min())/(b.colors.Max()-b.colors.Min()))*(c.Max.Y-c.Min.Y)
-	}
-	const steps = 256
-	scale := image.NewNRGBA(image.Rect(0, 0, 1, steps))
-	for i := range steps {
-		z := b.colors.Max() - (b.colors.Max()-b.colors.Min())*float64(i)/(steps-1)
-		col, _ := b.colors.At(max(b.colors.Min(), z))
-		scale.Set(0, i, col)
-	}
-	c.DrawImage(vg.Rectangle{Min: vg.Point{X: left, Y: c.Min.Y}, Max: vg.Point{X: right, Y: c.Max.Y}}, scale)
-	style := textStyle(tickSize)
-	style.YAlign = draw.YCenter
-	room := int((c.Max.Y - c.Min.Y) / (1.5 * tickSize))
-	for _, t := range b.ticks(max(2, min(most, room))) {
-		c.StrokeLine2(draw.LineStyle{Color: color.Black, Width: 0.5}, right, y(t.Value), right+3, y(t.Value))
-		c.FillText(style, vg.Point{X: right + 5, Y: y(t.Value)}, t.Label)
-	}
-	if b.label != "" {
-		style := textStyle(labelSize)
-		style.Rotation = math.Pi / 2
-		style.XAlign, style.YAlign = draw.XCenter, draw.YTop
-		c.FillText(style, vg.Point{X: right + 9 + b.textWidth(), Y: c.Center().Y}, b.label)
-	}
-}
-
-// GlyphBoxes implements [plot.GlyphBoxer]: it keeps the room right of the data.
-func (b *colorBar) GlyphBoxes(*plot.Plot) []plot.GlyphBox {
-	w := barGap + barWidth + 5 + b.textWidth()
-	if b.label != "" {
-		w += 4 + textStyle(labelSize).Height(b.label)
-	}
-	return []plot.GlyphBox{{X: 1, Y: 0.5, Rectangle: vg.Rectangle{Max: vg.Point{X: w}}}}
 }

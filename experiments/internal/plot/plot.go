@@ -1,9 +1,8 @@
 // Package plot draws the experiments' figures: a thin layer on gonum/plot that
 // fixes what every figure of ours has in common.
 //
-// The mental model: a figure is a grid of panels ([Lines], [Scatter],
-// [Heatmap]) with one legend below them, and [Save] writes it twice, as SVG and
-// as PNG:
+// The mental model: a figure is a grid of panels ([Lines], [Scatter]) with one
+// legend below them, and [Save] writes it twice, as SVG and as PNG:
 //
 //	err := plot.Save("runs/x/loss", 2, plot.Lines{
 //		Axes:   plot.Axes{Title: "MUTAG", XLabel: "epoch", YLabel: "loss (nats)"},
@@ -55,12 +54,10 @@ const (
 	tickSize  = 11
 )
 
-// Panel is one pair of axes with what is drawn on them: [Lines], [Scatter] or
-// [Heatmap].
+// Panel is one pair of axes with what is drawn on them: [Lines] or [Scatter].
 type Panel interface {
 	names() []string // for the legend
 	plot(look func(name string) look) (*plot.Plot, error)
-	aspect() float64 // of the data area, width to height; 0 if it does not matter
 }
 
 // Axes are a panel's title and axes. Labels name the unit, as in "time (s)".
@@ -106,18 +103,13 @@ var repairs = strings.NewReplacer(
 	// Where Liberation Sans is not installed, Arial has the same widths, so
 	// that nothing moves.
 	"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,sans-serif;",
-	// Images are PNG, and librsvg believes what the label says; and they fill
-	// their place, though it has another form.
-	"data:image/jpg;base64,", "data:image/png;base64,",
-	"<image ", `<image preserveAspectRatio="none" `,
 )
 
 // figure is a laid-out grid of panels.
 type figure struct {
-	height  vg.Length
-	plots   [][]*plot.Plot
-	aspects [][]float64
-	legend  *legend
+	height vg.Length
+	plots  [][]*plot.Plot
+	legend *legend
 }
 
 func newFigure(cols int, panels []Panel) (*figure, error) {
@@ -135,10 +127,8 @@ func newFigure(cols int, panels []Panel) (*figure, error) {
 	}
 	rows := (len(panels) + cols - 1) / cols
 	f.plots = make([][]*plot.Plot, rows)
-	f.aspects = make([][]float64, rows)
 	for i := range rows {
 		f.plots[i] = make([]*plot.Plot, cols)
-		f.aspects[i] = make([]float64, cols)
 	}
 	for i, p := range panels {
 		q, err := p.plot(func(name string) look { return looks[name] })
@@ -146,15 +136,9 @@ func newFigure(cols int, panels []Panel) (*figure, error) {
 			return nil, fmt.Errorf("panel %d: %w", i+1, err)
 		}
 		f.plots[i/cols][i%cols] = q
-		f.aspects[i/cols][i%cols] = p.aspect()
 	}
 	// Wide panels are flat; narrow ones need their height for the labels.
 	panel := max(2.6*vg.Inch, 0.55*width/vg.Length(cols))
-	for _, p := range panels {
-		if p.aspect() > 0 {
-			panel = max(panel, min(5*vg.Inch, 0.85*width/vg.Length(cols)))
-		}
-	}
 	f.height = vg.Length(rows)*panel + f.legend.height() + 2*margin
 	return f, nil
 }
@@ -169,19 +153,9 @@ func (f *figure) draw(c draw.Canvas) {
 	canvases := plot.Align(f.plots, tiles, c)
 	for i, row := range f.plots {
 		for j, p := range row {
-			if p == nil {
-				continue
+			if p != nil {
+				p.Draw(canvases[i][j])
 			}
-			c := canvases[i][j]
-			if a := f.aspects[i][j]; a > 0 {
-				size := p.DataCanvas(c).Rectangle.Size()
-				if extra := (size.X - vg.Length(a)*size.Y) / 2; extra > 0 {
-					c = draw.Crop(c, extra, -extra, 0, 0)
-				} else if extra := (size.Y - size.X/vg.Length(a)) / 2; extra > 0 {
-					c = draw.Crop(c, 0, 0, extra, -extra)
-				}
-			}
-			p.Draw(c)
 		}
 	}
 }

@@ -72,16 +72,6 @@ func samples() []sample {
 		cloud.Class = append(cloud.Class, c)
 	}
 
-	matrix := make([][]float64, 48)
-	for i := range matrix {
-		for j := range 48 {
-			matrix[i] = append(matrix[i], math.Exp(-math.Abs(float64(i-j))/6)-0.3*float64((i/12+j/12)%2))
-		}
-	}
-	matrix[3][40] = math.NaN()
-	heat := plot.Heatmap{Title: "similarities S", XLabel: "graph", YLabel: "graph", ZLabel: "cosine", Z: matrix}
-	wide := plot.Heatmap{Title: "attention", XLabel: "feature", YLabel: "layer", Z: [][]float64{{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}}, Min: -1, Max: 5}
-
 	var grid []plot.Panel
 	for _, name := range []string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB"} {
 		grid = append(grid, loss(rng, plot.Axes{Title: name, XLabel: "epoch", YLabel: "loss (nats)"}, methods...))
@@ -91,8 +81,7 @@ func samples() []sample {
 		{"bars", 1, []plot.Panel{sweep}},
 		{"log", 2, []plot.Panel{gradient, sweep}},
 		{"scatter", 1, []plot.Panel{cloud}},
-		{"heatmap", 1, []plot.Panel{heat}},
-		{"mixed", 2, []plot.Panel{heat, wide, cloud, sweep}},
+		{"mixed", 2, []plot.Panel{cloud, sweep, gradient}},
 		{"grid", 3, grid},
 		{"eight", 2, []plot.Panel{loss(rng, plot.Axes{XLabel: "epoch", YLabel: "loss"}, "a", "b", "c", "d", "e", "f", "g", "h, a longer name than the others have")}},
 	}
@@ -145,9 +134,6 @@ func checkSVG(t *testing.T, data []byte) {
 	if !bytes.Contains(data, []byte(`<svg width="576pt"`)) {
 		t.Error("the SVG is not 576 points wide")
 	}
-	if bytes.Contains(data, []byte("image/jpg")) {
-		t.Error("an image of the SVG is mislabelled")
-	}
 	d := xml.NewDecoder(bytes.NewReader(data))
 	letters := 0
 	for {
@@ -191,22 +177,19 @@ func TestOddData(t *testing.T) {
 	}
 	log := plot.Axes{LogX: true, LogY: true}
 	for name, panel := range map[string]plot.Panel{
-		"one point":             line(plot.Axes{}, []float64{1}, []float64{2}, nil),
-		"one point, log":        line(log, []float64{1}, []float64{2}, []float64{3}),
-		"all equal":             line(plot.Axes{}, []float64{1, 2, 3}, []float64{7, 7, 7}, []float64{0, nan, inf}),
-		"all zero":              line(plot.Axes{}, []float64{0, 0}, []float64{0, 0}, nil),
-		"all equal and huge":    line(plot.Axes{}, []float64{1e17, 1e17}, []float64{-1e299, -1e299}, nil),
-		"huge and tiny":         line(plot.Axes{}, []float64{-1e299, 1e299}, []float64{5e-324, 1e-300}, nil),
-		"beyond all bounds":     line(plot.Axes{}, []float64{1, 2}, []float64{1, math.MaxFloat64}, nil),
-		"huge and tiny, log":    line(log, []float64{5e-324, math.MaxFloat64}, []float64{5e-324, math.MaxFloat64}, nil),
-		"nearly equal":          line(plot.Axes{}, []float64{1, 2}, []float64{1, 1 + 1e-15}, nil),
-		"gaps":                  line(plot.Axes{}, []float64{0, 1, 2, nan, 4}, []float64{nan, 1, inf, 3, 4}, []float64{1, 1, 1, 1, 1}),
-		"gaps, log":             line(log, []float64{-1, 0, 1, 2, 3}, []float64{1, 1, 0, 4, 5}, nil),
-		"error beyond zero":     line(log, []float64{1, 2}, []float64{1, 2}, []float64{5, 5}),
-		"scatter of one":        plot.Scatter{X: []float64{1, nan}, Y: []float64{1, 2}, Class: []int{0, 1}, Names: []string{"a", "b"}},
-		"matrix of one":         plot.Heatmap{Z: [][]float64{{3}}},
-		"matrix of nothing":     plot.Heatmap{Z: [][]float64{{nan, inf}}},
-		"matrix with a large X": plot.Heatmap{Z: [][]float64{make([]float64, 3000)}, Min: -1, Max: 1},
+		"one point":          line(plot.Axes{}, []float64{1}, []float64{2}, nil),
+		"one point, log":     line(log, []float64{1}, []float64{2}, []float64{3}),
+		"all equal":          line(plot.Axes{}, []float64{1, 2, 3}, []float64{7, 7, 7}, []float64{0, nan, inf}),
+		"all zero":           line(plot.Axes{}, []float64{0, 0}, []float64{0, 0}, nil),
+		"all equal and huge": line(plot.Axes{}, []float64{1e17, 1e17}, []float64{-1e299, -1e299}, nil),
+		"huge and tiny":      line(plot.Axes{}, []float64{-1e299, 1e299}, []float64{5e-324, 1e-300}, nil),
+		"beyond all bounds":  line(plot.Axes{}, []float64{1, 2}, []float64{1, math.MaxFloat64}, nil),
+		"huge and tiny, log": line(log, []float64{5e-324, math.MaxFloat64}, []float64{5e-324, math.MaxFloat64}, nil),
+		"nearly equal":       line(plot.Axes{}, []float64{1, 2}, []float64{1, 1 + 1e-15}, nil),
+		"gaps":               line(plot.Axes{}, []float64{0, 1, 2, nan, 4}, []float64{nan, 1, inf, 3, 4}, []float64{1, 1, 1, 1, 1}),
+		"gaps, log":          line(log, []float64{-1, 0, 1, 2, 3}, []float64{1, 1, 0, 4, 5}, nil),
+		"error beyond zero":  line(log, []float64{1, 2}, []float64{1, 2}, []float64{5, 5}),
+		"scatter of one":     plot.Scatter{X: []float64{1, nan}, Y: []float64{1, 2}, Class: []int{0, 1}, Names: []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := plot.Draw(panel); err != nil {
@@ -232,8 +215,6 @@ func TestErrors(t *testing.T) {
 		{"1 x, 1 y and 0 classes", 1, []plot.Panel{plot.Scatter{X: []float64{1}, Y: []float64{1}}}},
 		{"point 0 is of class 1, but there are 1 names", 1, []plot.Panel{plot.Scatter{X: []float64{1}, Y: []float64{1}, Class: []int{1}, Names: []string{"a"}}}},
 		{"no point can be drawn", 1, []plot.Panel{plot.Scatter{}}},
-		{"an empty matrix", 1, []plot.Panel{plot.Heatmap{}}},
-		{"row 1 has 1 columns, not 2", 1, []plot.Panel{plot.Heatmap{Z: [][]float64{{1, 2}, {1}}, Min: 1, Max: 2}}},
 	} {
 		base := filepath.Join(t.TempDir(), "x")
 		err := plot.Save(base, tt.cols, tt.panels...)

@@ -116,24 +116,3 @@ func logLabel(i, k int) string {
 	}
 	return strings.ReplaceAll(strconv.Itoa(i)+"e"+strconv.Itoa(k), "-", "−")
 }
-
-// indexTicks labels a few of the whole numbers 0 … n-1, counted from hi down
-// if reverse.
-func indexTicks(n int, reverse bool) plot.ConstantTicks {
-	step := 1
-	for _, factor := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000} {
-		if (n-1)/step <= 6 {
-			break
-		}
-		step = factor
-	}
-	var ticks plot.ConstantTicks
-	for i := 0; i < n; i += step {
-		at := float64(i)
-		if reverse {
-			at = float64(n - 1 - i)
-		}
-		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.Itoa(i)})
-	}
-	return ticks
-}

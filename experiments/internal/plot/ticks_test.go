@@ -84,14 +84,3 @@ func TestLogTicks(t *testing.T) {
 		}
 	}
 }
-
-func TestIndexTicks(t *testing.T) {
-	for n, want := range map[int]string{1: "0", 7: "0 1 2 3 4 5 6", 8: "0 2 4 6", 48: "0 10 20 30 40", 512: "0 100 200 300 400 500"} {
-		if got := labels(indexTicks(n, false)); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-	if ticks := indexTicks(3, true); ticks[0] != (plot.Tick{Value: 2, Label: "0"}) {
-		t.Errorf("from the top: %v", ticks)
-	}
-}
