@@ -114,12 +114,7 @@ func BenchmarkElementwise(b *testing.B) {
 		row, col, out := make([]float32, cols), make([]float32, n/cols), make([]float32, cols)
 		fillRand(r, row)
 		fillRand(r, col)
-		ptr := []int32{0}
-		for at := 0; at < n/cols; {
-			at = min(at+30, n/cols)
-			ptr = append(ptr, int32(at))
-		}
-		graphs, idx := make([]float32, (len(ptr)-1)*cols), make([]int32, n/cols)
+		idx := make([]int32, n/cols)
 		for i, j := range r.Perm(len(idx)) {
 			idx[i] = int32(j)
 		}
@@ -172,7 +167,6 @@ func BenchmarkElementwise(b *testing.B) {
 			{"colSums", 1, 1, func() { ColSums(out, x) }},
 			{"colDots", 2, 2, func() { ColDots(out, x, y) }},
 			{"colSquares", 1, 3, func() { ColSquares(out, x, row) }},
-			{"segmentSums", 1, 1, func() { SegmentSums(graphs, ptr, x, cols) }},
 			{"gatherRows", 2, 0, func() { GatherRows(z, x, cols, idx) }},
 			// Eight sums and products, a root, two quotients, and two multiply-adds.
 			{"adam", 7, 15, func() { Adam(z, x, y, m, AdamStep{Beta1: 0.9, Beta2: 0.999, Eps: 1, Step: 1}) }},

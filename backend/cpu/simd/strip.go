@@ -143,28 +143,6 @@ func ColSquares[T Float](dst, x, mean []T) {
 	}
 }
 
-// SegmentSums sets row g of dst to the sum of rows ptr[g]..ptr[g+1]-1 of x, for g
-// from 0 to len(ptr)-2; an empty segment gives zeros. Both matrices are cols
-// wide. The order is that of [ColSums]. It panics unless dst has len(ptr)-1 rows
-// and ptr rises from at least 0 to at most the rows of x.
-func SegmentSums[T Float](dst []T, ptr []int32, x []T, cols int) {
-	n := max(0, len(ptr)-1)
-	if len(dst) != n*cols {
-		badLength("SegmentSums", "dst of len(ptr)-1 rows", len(dst), len(ptr), cols)
-	}
-	rows := rowsOf("SegmentSums", len(x), cols)
-	if cols == 0 {
-		return
-	}
-	for g := range n {
-		lo, hi := int(ptr[g]), int(ptr[g+1])
-		if lo < 0 || hi < lo || hi > rows {
-			panic(fmt.Sprintf("simd: SegmentSums: segment %d is rows %d to %d of %d", g, lo, hi, rows))
-		}
-		ColSums(dst[g*cols:][:cols], x[lo*cols:hi*cols])
-	}
-}
-
 // checkIndices panics unless 0 ≤ idx_i < n for all i.
 func checkIndices(op string, idx []int32, n int) {
 	if haveAsm && level != Generic {

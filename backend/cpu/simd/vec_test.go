@@ -477,21 +477,6 @@ func testColumns[T Float](t *testing.T) {
 				first[key] = all
 			}
 		}
-		ptr := []int32{1, 4, 4, 9}
-		x := mat[T](r, 10, 5, 0)
-		dst := mat[T](r, 3, 5, 0)
-		SegmentSums(dst.s, ptr, x.s, 5)
-		for g := range 3 {
-			for j := range 5 {
-				var want T
-				for i := ptr[g]; i < ptr[g+1]; i++ {
-					want += x.s[int(i)*5+j]
-				}
-				if dst.s[g*5+j] != want {
-					t.Errorf("SegmentSums(%d,%d) = %v, want %v", g, j, dst.s[g*5+j], want)
-				}
-			}
-		}
 	})
 }
 
@@ -672,8 +657,6 @@ func TestIndexPanics(t *testing.T) {
 			"val short":       func() { SpMM(dst, 3, 0, 3, []int32{0, 1, 2, 3}, []int32{0, 0, 0}, x[:2], x, 1) },
 			"no self":         func() { SpMM(dst, 3, 0, 3, []int32{0, 1, 2, 3}, []int32{0, 0, 0}, nil, x[:3], 1) },
 			"ragged":          func() { SpMM(dst[:8], 3, 0, 2, []int32{0, 1, 2, 3}, []int32{0, 0, 0}, nil, x, 1) },
-			"segment":         func() { SegmentSums(dst, []int32{0, 4, 2, 3}, x, 3) },
-			"segment high":    func() { SegmentSums(dst, []int32{0, 4, 5, 11}, x, 3) },
 			"axpy":            func() { Axpy(1, x, dst) },
 			"add":             func() { Add(dst, dst, x) },
 			"exp":             func() { Exp(dst, x) },
