@@ -71,8 +71,12 @@ const splitSeed = 42
 
 // openDomain reads the corpus and the sets.
 func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, error) {
-	if (len(x.data.Datasets) > 0 || x.source.Domain == domainBio) && x.data.Dir == "" {
-		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz, or for bio NAME_edges.csv and NAME_labels.csv")
+	switch bio := x.source.Domain == domainBio; {
+	case x.data.Dir != "":
+	case bio:
+		return domain{}, cli.Usagef("-domain bio needs -data: the folder with NAME_edges.csv and NAME_labels.csv, or the same with .gz")
+	case len(x.data.Datasets) > 0:
+		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz")
 	}
 	var d domain
 	var err error

@@ -108,6 +108,7 @@ func TestUsage(t *testing.T) {
 	}{
 		"no data":        {[]string{"-dataset", "bace"}, "-data"},
 		"no corpus":      {[]string{"-dataset", "bace", "-data", t.TempDir()}, "-corpus is needed"},
+		"bio, no data":   {[]string{"-domain", "bio"}, "-domain bio needs -data"},
 		"bio, no corpus": {[]string{"-domain", "bio", "-data", t.TempDir()}, "-corpus"},
 		"method":         {[]string{"-method", "magic"}, "magic"},
 	} {
