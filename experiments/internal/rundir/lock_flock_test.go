@@ -3,11 +3,60 @@
 package rundir_test
 
 import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
+
+// TestSweep: what a killed process left of files that it was writing goes with the
+// next start, and nothing else.
+func TestSweep(t *testing.T) {
+	o := options(t, t.TempDir())
+	d := open(t, o)
+	path, err := d.Checkpoint("a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name is what WriteFile uses, seen while it writes; nn.SaveFile has the same.
+	names := func() []string {
+		entries, err := os.ReadDir(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	var left []string
+	if err := rundir.WriteFile(path, func(io.Writer) error { left = append(left, names()...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range left {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{".notes", ".a.safetensors", "b.safetensors.1"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(names()); n != 5 {
+		t.Fatalf("%d files, want the checkpoint, half of another and three more: %q", n, names())
+	}
+	d.Close()
+	open(t, o)
+	if got, want := fmt.Sprint(names()), "[.a.safetensors .notes a-b.safetensors b.safetensors.1]"; got != want {
+		t.Errorf("left are %s, want %s", got, want)
+	}
+}
 
 // TestShared: while a run has its directory open, nobody else can open it; two runs
 // in one directory would write every unit twice, and nothing could read it again.

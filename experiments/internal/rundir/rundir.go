@@ -48,6 +48,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -139,6 +140,7 @@ func (d *Dir) open(o Options, config *config) error {
 		if err := earlier.same(config, "out"); err != nil {
 			return fmt.Errorf("%s holds another run: %w; start one in a new directory", d.Path, err)
 		}
+		d.sweep()
 	}
 
 	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
@@ -154,6 +156,24 @@ func (d *Dir) open(o Options, config *config) error {
 			"build", config.Build, "machine", config.Machine, "engine", config.Engine)
 	}
 	return nil
+}
+
+// temporary matches the names of files that are being written: see [WriteFile], and
+// nn.SaveFile.
+var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|png|safetensors)\.[0-9]+$`)
+
+// sweep removes what a process that was killed has left of the file that it was
+// writing, as large as weights are. Without a lock it might still be writing.
+func (d *Dir) sweep() {
+	if d.locked == nil {
+		return
+	}
+	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && temporary.MatchString(e.Name()) {
+			os.Remove(path)
+		}
+		return nil // it does no harm where it stays
+	})
 }
 
 // Join returns the path of a file in the directory.
