@@ -33,7 +33,9 @@ func Uniformity(z *autodiff.Var, t float64) *autodiff.Var {
 }
 
 // Diagnosis describes the embeddings z of a batch as the Laplacian loss sees
-// them. Quantities per view are averaged over the two views.
+// them. Quantities per view are averaged over the two views. A [Trainer] diagnoses
+// z as it is, also where Objective.OnH or Objective.Center give the loss something
+// else.
 type Diagnosis struct {
 	LossHard   float64 // L_G with the hard threshold, whatever is trained
 	Spread     float64 // standard deviation of the off-diagonal cosines

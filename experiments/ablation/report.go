@@ -113,7 +113,7 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		columns = append(columns, table.Column{Name: "published (%)"})
 	}
 	t := table.New("row", columns...)
-	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained and with the hard threshold at the row's p, standard deviation of the similarities, ‖β∇L_G‖/‖∇L_C‖.",
+	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
 		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds))
 	zero := results[0].accuracies(protocol)
 	for i, r := range results {
