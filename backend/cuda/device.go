@@ -397,6 +397,7 @@ func (g *recorded) close() error {
 // close also runs on a device that openDevice left half open.
 func (d *device) close() error {
 	var none cu.Stream
+	var unloaded cu.Module
 	errs := []error{d.do(func() error {
 		var errs []error
 		if d.stream != none {
@@ -405,6 +406,9 @@ func (d *device) close() error {
 		errs = append(errs, blasResult(C.table_blas_close(d.blas)))
 		if d.workspace != 0 {
 			errs = append(errs, cu.MemFree(d.workspace))
+		}
+		if d.module != unloaded { // the context may outlive the engine
+			errs = append(errs, d.module.Unload())
 		}
 		if d.stream != none {
 			errs = append(errs, d.stream.Destroy())

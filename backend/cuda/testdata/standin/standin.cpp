@@ -28,7 +28,7 @@ static thread_local bool current;
 static std::map<std::string, int> counts;
 static std::map<uint64_t, size_t> device_memory;
 static std::map<void *, size_t> host_memory;
-static std::set<void *> objects; // streams, events, graphs, handles
+static std::set<void *> objects; // streams, events, modules, graphs, handles
 static std::map<void *, Graph *> recordings; // by stream
 static thread_local int recording;            // of this thread
 static std::recursive_mutex mutex;            // one call at a time
@@ -131,12 +131,11 @@ int cuEventSynchronize(void *) { ENTER(); NOT_RECORDING; return ok; }
 
 int cuModuleLoadData(Module **m, const void *image) {
 	ENTER();
-	static std::map<int, Module> modules;
-	const int bytes = strstr((const char *)image, "ld.global.f32") || strstr((const char *)image, "ld.global.nc.f32") ? 4 : 8;
-	modules[bytes] = {bytes};
-	*m = &modules[bytes];
+	create(m);
+	(*m)->bytes = strstr((const char *)image, "ld.global.f32") || strstr((const char *)image, "ld.global.nc.f32") ? 4 : 8;
 	return ok;
 }
+int cuModuleUnload(Module *m) { ENTER(); NOT_RECORDING; return destroy(m); }
 int cuModuleGetFunction(Function **f, Module *m, const char *name) {
 	ENTER();
 	static std::map<std::pair<int, std::string>, Function> functions;
