@@ -521,6 +521,11 @@ func TestGrids(t *testing.T) {
 			t.Errorf("chunks(%d, %d) = %d, want %d", c[0], c[1], n, c[2])
 		}
 	}
+	// A grid has 65535 blocks at most in all dimensions but the first.
+	e, _ := openLedger(t, tensor.Float32)
+	tall, row := e.Alloc(3<<20, 2), e.Alloc(1, 2)
+	e.Transpose(e.Alloc(2, 3<<20), tall)
+	e.ColSums(row, tall)
 }
 
 // TestWork holds the count of the work: operands, products, and that a replay
