@@ -101,9 +101,11 @@ run() {
   trap 'tar -czf "${report%.md}.tar.gz" -C "$tmp" .; rm -rf "'"$cache"'"' EXIT
   trap 'exit 143' TERM INT
   failed=0
-  # cuBLAS of PyTorch's packages, where the loader knows none.
-  if [ -z "${SPECMATCH_LIBCUBLAS:-}" ] && ! ldconfig -p | grep -q 'libcublas\.so\.1[23]'; then
+  PATH=$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin # ldconfig, compute-sanitizer
+  # cuBLAS of PyTorch's packages, or of the toolkit, where the loader knows none.
+  if [ -z "${SPECMATCH_LIBCUBLAS:-}" ] && ! ldconfig -p | grep 'libcublas\.so\.1[23]' > /dev/null; then
     lib=$(python3 -c 'import glob, site, sys; print(next(iter(sorted(f for d in site.getsitepackages() + sys.path for f in glob.glob(d + "/nvidia/**/libcublas.so.1[23]", recursive=True))), ""))')
+    [ -n "$lib" ] || lib=$(find /usr/local/cuda/lib64/ -name 'libcublas.so.1[23]' 2> /dev/null | head -n 1)
     [ -n "$lib" ] && export SPECMATCH_LIBCUBLAS=$lib
   fi
 
@@ -147,7 +149,7 @@ checks() {
 
   check "doctor" ./doctor -backend "$engine"
   check "doctor, float64" ./doctor -backend "$engine" -precision float64
-  local conformance='^(TestDevice|TestDeviceTraining|TestDeviceShared)$'
+  local conformance='^(TestDevice|TestDeviceTraining|TestDeviceShared|TestDeviceOthers)$'
   [ "$engine" = cuda-emulator ] && conformance='^TestEmulated$/float32/^(Fill|Gemm|Capture)$'
   local limit=-test.timeout=240s # says where it hangs
   check "conformance, both precisions, and bits of replayed steps" ./cuda.test "${test_short[@]}" "$limit" -test.v -test.run "$conformance"
