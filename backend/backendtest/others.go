@@ -7,20 +7,27 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Others returns how to open those of the engines that this machine has, and
-// prints what the others lack: for tests to run on engines that a build tag adds.
+// Others returns those of the engines that this machine has, and prints what the
+// others lack: for tests to run on engines that a build tag adds. Each is opened
+// once for each precision and stays open: on a GPU an engine takes some hundred
+// megabytes and a good part of a second.
 func Others(names ...string) (open []func(p tensor.Precision) backend.Backend) {
 	for _, name := range names {
-		if _, err := backend.Open(name, tensor.Float32); err != nil {
+		be, err := backend.Open(name, tensor.Float32)
+		if err != nil {
 			fmt.Println("without", name+":", err)
 			continue
 		}
+		opened := map[tensor.Precision]backend.Backend{tensor.Float32: be}
 		open = append(open, func(p tensor.Precision) backend.Backend {
-			be, err := backend.Open(name, p)
-			if err != nil {
-				panic(err)
+			if opened[p] == nil {
+				be, err := backend.Open(name, p)
+				if err != nil {
+					panic(err)
+				}
+				opened[p] = be
 			}
-			return be
+			return opened[p]
 		})
 	}
 	return open

@@ -16,6 +16,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/specmatch/specmatch/backend"
@@ -105,6 +106,11 @@ type device struct {
 	blas      *C.blas
 	workspace cu.DevicePtr
 }
+
+// recording is held for reading while an engine records, and for writing by what
+// waits for the whole device, as cuBLAS does when a handle is made or given back:
+// that ends the recordings of all engines, in whatever thread.
+var recording sync.RWMutex
 
 // workspaceBytes is NVIDIA's figure for a workspace of cuBLAS on Hopper.
 const workspaceBytes = 32 << 20
@@ -235,6 +241,7 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		C.table_blas_close(d.blas)
 		return nil, explain(err)
 	}
+	recording.Lock()
 	err = d.do(func() (err error) {
 		if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 			return err
@@ -247,6 +254,7 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		}
 		return blasResult(C.table_blas_start(d.blas, d.cstream(), C.CUdeviceptr(d.workspace), workspaceBytes, C.int(flag(tf32))))
 	})
+	recording.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -365,6 +373,8 @@ type recorded struct {
 }
 
 func (d *device) capture(record func()) (_ graph, err error) {
+	recording.RLock()
+	defer recording.RUnlock()
 	// A recording must end on the thread where it began.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -396,7 +406,10 @@ func (g *recorded) close() error {
 
 // close also runs on a device that openDevice left half open.
 func (d *device) close() error {
+	recording.Lock()
+	defer recording.Unlock()
 	var none cu.Stream
+	var unloaded cu.Module
 	errs := []error{d.do(func() error {
 		var errs []error
 		if d.stream != none {
@@ -405,6 +418,9 @@ func (d *device) close() error {
 		errs = append(errs, blasResult(C.table_blas_close(d.blas)))
 		if d.workspace != 0 {
 			errs = append(errs, cu.MemFree(d.workspace))
+		}
+		if d.module != unloaded { // the context may outlive the engine
+			errs = append(errs, d.module.Unload())
 		}
 		if d.stream != none {
 			errs = append(errs, d.stream.Destroy())

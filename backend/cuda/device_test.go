@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/backendtest"
@@ -148,6 +149,43 @@ func TestDeviceShared(t *testing.T) {
 	}
 }
 
+// TestDeviceOthers: an engine records while others are opened and closed.
+func TestDeviceOthers(t *testing.T) {
+	onDevice(t)
+	be, err := New(tensor.Float32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := be.Alloc(3, 5)
+	for range 3 {
+		var wg sync.WaitGroup
+		step, err := be.Capture(func() {
+			be.Fill(x, 1)
+			wg.Go(func() {
+				other, err := New(tensor.Float32)
+				if err == nil {
+					err = other.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(50 * time.Millisecond)
+			be.Fill(x, 2)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if err := errors.Join(step.Replay(), step.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := be.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // standIn builds the stand-in for the driver and cuBLAS and returns its path.
 func standIn(t *testing.T) string {
 	t.Helper()
@@ -180,9 +218,9 @@ func again(t *testing.T, lib, tests string, env ...string) (output string, err e
 func TestStandIn(t *testing.T) {
 	lib := standIn(t)
 	log := filepath.Join(t.TempDir(), "log")
-	tests := "^(TestDevice|TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared)$"
+	tests := "^(TestDevice|TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared|TestDeviceOthers)$"
 	if testing.Short() {
-		tests = "^(TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared)$"
+		tests = "^(TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared|TestDeviceOthers)$"
 	}
 	out, err := again(t, lib, tests, "STANDIN_LOG="+log)
 	if err != nil || !strings.Contains(out, "--- PASS: TestDeviceTraining") {

@@ -96,29 +96,47 @@ func (d *emulator) launch(kernel string, grid, block dims, params []uint64) erro
 	return d.do(func() error { return kernels.Emulate(d.precision, kernel, grid, block, 0, params) })
 }
 
+// gemm starts a sum at a term that depends on the shape, and goes on behind the last
+// with the first, as cuBLAS has an order for each shape.
 func (d *emulator) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
 	return d.do(func() error {
-		ta, tb := blas.NoTrans, blas.NoTrans
-		ra, ca, rb, cb := m, k, k, n
-		if transA {
-			ta, ra, ca = blas.Trans, k, m
+		first := (7*m + 3*n) % k
+		d.product(transA, transB, m, n, first, k, alpha, a, lda, b, ldb, beta, c)
+		if first > 0 {
+			d.product(transA, transB, m, n, 0, first, alpha, a, lda, b, ldb, 1, c)
 		}
-		if transB {
-			tb, rb, cb = blas.Trans, n, k
-		}
-		if d.precision == tensor.Float32 {
-			general := func(p pointer, rows, cols, ld int) blas32.General {
-				return blas32.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float32](p, rows*ld)}
-			}
-			blas32.Gemm(ta, tb, float32(alpha), general(a, ra, ca, lda), general(b, rb, cb, ldb), float32(beta), general(c, m, n, n))
-			return nil
-		}
-		general := func(p pointer, rows, cols, ld int) blas64.General {
-			return blas64.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float64](p, rows*ld)}
-		}
-		blas64.Gemm(ta, tb, alpha, general(a, ra, ca, lda), general(b, rb, cb, ldb), beta, general(c, m, n, n))
 		return nil
 	})
+}
+
+// product is gemm of the terms from..to-1.
+func (d *emulator) product(transA, transB bool, m, n, from, to int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) {
+	k, bytes := to-from, d.precision.Bytes()
+	ta, tb := blas.NoTrans, blas.NoTrans
+	ra, ca, rb, cb := m, k, k, n
+	if transA {
+		ta, ra, ca = blas.Trans, k, m
+		a += pointer(from * lda * bytes)
+	} else {
+		a += pointer(from * bytes)
+	}
+	if transB {
+		tb, rb, cb = blas.Trans, n, k
+		b += pointer(from * bytes)
+	} else {
+		b += pointer(from * ldb * bytes)
+	}
+	if d.precision == tensor.Float32 {
+		general := func(p pointer, rows, cols, ld int) blas32.General {
+			return blas32.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float32](p, (rows-1)*ld+cols)}
+		}
+		blas32.Gemm(ta, tb, float32(alpha), general(a, ra, ca, lda), general(b, rb, cb, ldb), float32(beta), general(c, m, n, n))
+		return
+	}
+	general := func(p pointer, rows, cols, ld int) blas64.General {
+		return blas64.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float64](p, (rows-1)*ld+cols)}
+	}
+	blas64.Gemm(ta, tb, alpha, general(a, ra, ca, lda), general(b, rb, cb, ldb), beta, general(c, m, n, n))
 }
 
 func (d *emulator) newEvent() (event, error) { d.events++; return d.events, nil }

@@ -584,6 +584,9 @@ func (s *step) Close() (err error) {
 		err = s.graph.close()
 		s.graph = nil
 	}
+	if len(s.tables) > 0 {
+		err = errors.Join(err, s.e.drain()) // a replay may still read them
+	}
 	for _, t := range s.tables {
 		err = errors.Join(err, s.e.d.freePinned(t))
 	}
@@ -595,13 +598,25 @@ func (s *step) Close() (err error) {
 	return err
 }
 
+// drain waits for all that is in the stream, as must be before memory is given back
+// to the driver.
+func (e *engine) drain() error {
+	if e.staging[0].done == 0 { // open failed
+		return nil
+	}
+	if err := e.d.record(e.staging[0].done); err != nil {
+		return err
+	}
+	return e.d.wait(e.staging[0].done)
+}
+
 // Close gives the device's memory back. The engine must not be used afterwards.
 func (e *engine) Close() error {
 	if e.closed {
 		return nil
 	}
 	e.closed = true
-	var errs []error
+	errs := []error{e.drain()}
 	slots := e.lateAll
 	for k := range e.staging {
 		slots = append(slots, &e.staging[k])

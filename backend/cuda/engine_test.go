@@ -64,8 +64,17 @@ func (d *ledger) alloc(bytes int) (pointer, error) {
 	return p, nil
 }
 
+// idle reports memory that is given back while the stream may still use it.
+func (d *ledger) idle(call string) {
+	d.t.Helper()
+	if d.done < d.stream {
+		d.t.Errorf("%s after %d calls of the stream, of which %d are done", call, d.stream, d.done)
+	}
+}
+
 func (d *ledger) free(p pointer) error {
 	d.outside("free")
+	d.idle("free")
 	if _, ok := d.memory[p]; !ok {
 		d.t.Errorf("free of %#x, which is not allocated", p)
 	}
@@ -82,6 +91,7 @@ func (d *ledger) pinned(bytes int) ([]byte, error) {
 
 func (d *ledger) freePinned(mem []byte) error {
 	d.outside("freePinned")
+	d.idle("freePinned")
 	p := unsafe.SliceData(mem)
 	if _, ok := d.host[p]; !ok {
 		d.t.Error("freePinned of other memory")
@@ -511,6 +521,11 @@ func TestGrids(t *testing.T) {
 			t.Errorf("chunks(%d, %d) = %d, want %d", c[0], c[1], n, c[2])
 		}
 	}
+	// A grid has 65535 blocks at most in all dimensions but the first.
+	e, _ := openLedger(t, tensor.Float32)
+	tall, row := e.Alloc(3<<20, 2), e.Alloc(1, 2)
+	e.Transpose(e.Alloc(2, 3<<20), tall)
+	e.ColSums(row, tall)
 }
 
 // TestWork holds the count of the work: operands, products, and that a replay

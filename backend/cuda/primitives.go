@@ -74,7 +74,7 @@ func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, s
 
 func (e *engine) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
-	e.launch("transpose", dims{uint32(ceil(src.Cols, warp)), uint32(ceil(src.Rows, warp)), 1}, dims{warp, tileLanes, 1},
+	e.launch("transpose", dims{uint32(ceil(src.Cols, warp) * ceil(src.Rows, warp)), 1, 1}, dims{warp, tileLanes, 1},
 		e.ptr(dst), e.ptr(src), i(src.Rows), i(src.Cols))
 }
 

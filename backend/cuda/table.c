@@ -36,7 +36,6 @@ int table_free_pinned(void *mem) { return cuMemFreeHost(mem); }
 // The functions of cuBLAS, whose prototypes are the same from CUDA 11 to 13.
 typedef void *handle;
 struct blas {
-	void *lib;
 	handle h;
 	int (*create)(handle *);
 	int (*destroy)(handle);
@@ -55,7 +54,6 @@ blas *table_blas_open(char *why, size_t size) {
 		return NULL;
 	}
 	blas *b = calloc(1, sizeof *b);
-	b->lib = lib;
 	const struct { const char *name; void **f; } functions[] = {
 	    {"cublasCreate_v2", (void **)&b->create},
 	    {"cublasDestroy_v2", (void **)&b->destroy},
@@ -98,9 +96,10 @@ int table_blas_start(blas *b, CUstream stream, CUdeviceptr workspace, size_t byt
 	return r;
 }
 
+// The library stays: it takes long to load, and threads that called it may call
+// into it when they end.
 int table_blas_close(blas *b) {
 	int r = b->h ? b->destroy(b->h) : 0;
-	dlclose(b->lib);
 	free(b);
 	return r;
 }

@@ -6,7 +6,7 @@
 
 package kernels
 
-// #cgo CXXFLAGS: -std=c++17 -O2 -Wall -Wno-unknown-pragmas
+// #cgo CXXFLAGS: -std=gnu++17 -O2 -Wall -Wno-unknown-pragmas
 // #include <stddef.h>
 // #include <stdint.h>
 //

@@ -406,21 +406,22 @@ KERNEL(fill_diagonal, real *d, double v, unsigned n) {
 	}
 }
 
-// Transpose: d [cols×rows] of s [rows×cols]. tile, grid (⌈cols/32⌉, ⌈rows/32⌉):
-// a tile of 32×32 goes through shared memory, so that both sides move whole
-// lines. Moves 2·rows·cols.
+// Transpose: d [cols×rows] of s [rows×cols]. tile, grid ⌈cols/32⌉·⌈rows/32⌉: a tile
+// of 32×32 goes through shared memory, so that both sides move whole lines. Moves
+// 2·rows·cols.
 KERNEL(transpose, real *__restrict__ d, const real *__restrict__ s, int rows, int cols) {
 	SHARED(real, tile, 32 * 33);
-	const int tx = threadIdx.x, ty = threadIdx.y;
+	const int tx = threadIdx.x, ty = threadIdx.y, across = (cols + 31) / 32;
+	const int top = 32 * (blockIdx.x / across), left = 32 * (blockIdx.x % across);
 	for (int i = ty; i < 32; i += 8) {
-		const int r = 32 * blockIdx.y + i, c = 32 * blockIdx.x + tx;
+		const int r = top + i, c = left + tx;
 		if (r < rows && c < cols) {
 			tile[33 * i + tx] = s[(long long)r * cols + c];
 		}
 	}
 	__syncthreads();
 	for (int i = ty; i < 32; i += 8) {
-		const int r = 32 * blockIdx.y + tx, c = 32 * blockIdx.x + i;
+		const int r = top + tx, c = left + i;
 		if (r < rows && c < cols) {
 			d[(long long)c * rows + r] = tile[33 * tx + i];
 		}

@@ -87,7 +87,7 @@ func TestMoves(t *testing.T) {
 			rows, cols := shape[0], shape[1]
 			n := rows * cols
 			a := b.random(n)
-			b.run("transpose", [3]uint32{ceil(cols, 32), ceil(rows, 32), 1}, lanes,
+			b.run("transpose", blocks(int(ceil(cols, 32)*ceil(rows, 32))), lanes,
 				out(generate(n, func(i int) float64 { return a[i%rows*cols+i/rows] })).exact(), input(a), rows, cols)
 			wide := b.random((rows-1)*(cols+4) + cols)
 			b.flat("copy_block", n, inOut(wide, generate(len(wide), func(i int) float64 {

@@ -28,9 +28,10 @@ static thread_local bool current;
 static std::map<std::string, int> counts;
 static std::map<uint64_t, size_t> device_memory;
 static std::map<void *, size_t> host_memory;
-static std::set<void *> objects; // streams, events, graphs, handles
+static std::set<void *> objects; // streams, events, modules, graphs, handles
 static std::map<void *, Graph *> recordings; // by stream
 static thread_local int recording;            // of this thread
+static bool broken;                           // the recordings, by a wait for the whole device
 static std::recursive_mutex mutex;            // one call at a time
 
 enum { ok = 0, invalid = 1, out_of_memory = 2, no_context = 201, wrong_thread = 908, while_recording = 900 };
@@ -50,6 +51,8 @@ static int enter(const char *name, bool context = true) {
 	std::lock_guard<std::recursive_mutex> lock(mutex); \
 	if (int r = enter(__func__)) return r
 #define NOT_RECORDING if (recording) return while_recording
+// What waits for the whole device breaks the recordings of all threads.
+#define WHOLE_DEVICE if (!recordings.empty()) { broken = true; return while_recording; }
 
 static int put(void *stream, Call c) {
 	auto it = recordings.find(stream);
@@ -131,12 +134,11 @@ int cuEventSynchronize(void *) { ENTER(); NOT_RECORDING; return ok; }
 
 int cuModuleLoadData(Module **m, const void *image) {
 	ENTER();
-	static std::map<int, Module> modules;
-	const int bytes = strstr((const char *)image, "ld.global.f32") || strstr((const char *)image, "ld.global.nc.f32") ? 4 : 8;
-	modules[bytes] = {bytes};
-	*m = &modules[bytes];
+	create(m);
+	(*m)->bytes = strstr((const char *)image, "ld.global.f32") || strstr((const char *)image, "ld.global.nc.f32") ? 4 : 8;
 	return ok;
 }
+int cuModuleUnload(Module *m) { ENTER(); NOT_RECORDING; return destroy(m); }
 int cuModuleGetFunction(Function **f, Module *m, const char *name) {
 	ENTER();
 	static std::map<std::pair<int, std::string>, Function> functions;
@@ -224,6 +226,12 @@ int cuStreamEndCapture(void *stream, Graph **g) {
 	*g = recordings[stream];
 	recordings.erase(stream);
 	recording--;
+	if (broken) {
+		broken = !recordings.empty();
+		destroy(*g);
+		*g = nullptr;
+		return 901; // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
 	return ok;
 }
 int cuGraphInstantiateWithFlags(Graph **exec, Graph *g, unsigned long long) {
@@ -243,8 +251,8 @@ int cuGraphLaunch(Graph *g, void *) {
 
 // cuBLAS.
 struct Blas { void *stream; bool workspace; };
-int cublasCreate_v2(Blas **h) { ENTER(); create(h); **h = {}; return ok; }
-int cublasDestroy_v2(Blas *h) { ENTER(); return destroy(h); }
+int cublasCreate_v2(Blas **h) { ENTER(); WHOLE_DEVICE; create(h); **h = {}; return ok; }
+int cublasDestroy_v2(Blas *h) { ENTER(); WHOLE_DEVICE; return destroy(h); }
 int cublasSetStream_v2(Blas *h, void *s) { ENTER(); h->stream = s; return objects.count(s) ? ok : invalid; }
 int cublasSetWorkspace_v2(Blas *h, void *p, size_t n) { ENTER(); h->workspace = device_memory.count((uint64_t)p) && device_memory[(uint64_t)p] == n; return ok; }
 int cublasSetMathMode(void *, int mode) { ENTER(); counts[mode ? "tf32" : "full precision"]++; return ok; }
