@@ -155,6 +155,11 @@ def subgraph(b):
 
 # ---------------------------------------------------------------------- inputs
 
+# GCNConv looks for self-loops before it adds them, and a CUDA graph cannot wait
+# for the answer: there they come with the edges.
+LOOPS = args.mode == 'graph' and args.workload == 'semisupervised'
+
+
 class View:
     """The tensors of one view. With nodes and edges given, it is filled up to
     those numbers by isolated nodes of graph BATCH."""
@@ -168,6 +173,8 @@ class View:
         self.graph = pad(b['graph'], BATCH, fill)
         self.label = pad(b['label'], 0, fill)
         self.edges = torch.stack([pad(b['source'], n, more), pad(b['target'], n, more)])
+        if LOOPS:
+            self.edges = torch.cat([self.edges, torch.arange(n + fill).expand(2, -1)], 1)
         self.bond = pad(b['bond'], 0, more)
         self.graphs = BATCH + (nodes > 0)
         if args.layers == 'sparse':
@@ -325,7 +332,7 @@ class ResGCN(nn.Module):
         super().__init__()
         self.norm, self.features = nn.BatchNorm1d(LABELS), nn.Linear(LABELS, width)
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(layers))
-        self.convs = nn.ModuleList(GCNConv(width, width) for _ in range(layers))
+        self.convs = nn.ModuleList(GCNConv(width, width, **({'add_self_loops': False} if LOOPS else {})) for _ in range(layers))
         self.head = head(width)
 
     def forward(self, v):
@@ -389,7 +396,8 @@ def losses(z1, z2):
 # ---------------------------------------------------------------------- steps
 
 model = {'unsupervised': GIN, 'semisupervised': ResGCN, 'transfer': ChemGIN}[args.workload]().to(DEVICE)
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, foreach=True, capturable=args.mode == 'graph')
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **(
+    dict(foreach=True) if DEVICE.type == 'cpu' else dict(fused=True, capturable=args.mode == 'graph')))
 order, at = rng.permutation(len(DATA['n'])), 0
 
 
