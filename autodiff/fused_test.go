@@ -107,3 +107,39 @@ func TestFusedRows(t *testing.T) {
 		}
 	}
 }
+
+// TestComposed: a tape with that option runs definitions, of several operators
+// each, where the engine has them as one.
+func TestComposed(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	for _, c := range []struct {
+		opts                   []autodiff.Option
+		fused                  bool
+		bias, norm, normAndCut int // operators recorded
+	}{
+		{nil, true, 1, 1, 1},
+		{[]autodiff.Option{autodiff.Composed()}, false, 2, 13, 14},
+	} {
+		tape := autodiff.NewTape(be, c.opts...)
+		if tape.Fused() != c.fused || tape.CanFuseGIN() != c.fused || tape.CanFuseGCN() != c.fused {
+			t.Errorf("%d options: fused %v, GIN %v, GCN %v, want %v", len(c.opts), tape.Fused(), tape.CanFuseGIN(), tape.CanFuseGCN(), c.fused)
+		}
+		x, row := tape.Leaf(3, 2, []float64{1, 2, 3, 4, 5, 6}), tape.Leaf(1, 2, []float64{1, 2})
+		count := func(f func()) int {
+			n := tape.Len()
+			f()
+			return tape.Len() - n
+		}
+		groups := tape.Indices([]int32{0, 3})
+		bias := count(func() { x.AddRowReLU(row) })
+		norm := count(func() { x.BatchNorm(row, row, groups, 1e-5) })
+		normAndCut := count(func() { x.BatchNormReLU(row, row, groups, 1e-5) })
+		if bias != c.bias || norm != c.norm || normAndCut != c.normAndCut {
+			t.Errorf("%d options: %d, %d and %d operators, want %d, %d and %d", len(c.opts), bias, norm, normAndCut, c.bias, c.norm, c.normAndCut)
+		}
+		tape.Reset()
+	}
+	if tape := autodiff.NewTape(ref.New()); tape.CanFuseGIN() || tape.CanFuseGCN() {
+		t.Error("the oracle has fused layers")
+	}
+}

@@ -164,6 +164,12 @@ var table = []row{
 	{"ConcatRows", func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		return autodiff.ConcatRows(in[0], in[1], in[0]).Square()
 	}, [][][2]int{{{1, 1}, {1, 1}}, {{3, 5}, {2, 5}}, {{7, 2}, {4, 2}}}, nil},
+	{"ConcatCols", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var { // behind a constant
+		return autodiff.ConcatCols(t.Matrix(3, 2, []float64{1, 2, 3, 4, 5, 6}), in[0]).Square()
+	}, one([2]int{3, 5}), nil},
+	{"ConcatRows", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return autodiff.ConcatRows(t.Matrix(2, 5, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), in[0]).Square()
+	}, one([2]int{3, 5}), nil},
 	{"BatchNorm", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		y, _, _ := in[0].BatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
 		return y
@@ -262,6 +268,39 @@ func TestSubgradients(t *testing.T) {
 					t.Errorf("%s: %s at 0 has gradient %v, want %v", name, op, g, want)
 				}
 			}
+		}
+		// Under its floor the norm is constant, and not only at 0.
+		x := tape.Leaf(1, 2, []float64{3e-13, -4e-13})
+		tape.Backward(x.L2Normalize().Scale(1e-12).Sum())
+		for _, g := range x.Grad() {
+			if !(math.Abs(g-1) <= 1e-12) {
+				t.Errorf("%s: L2Normalize of a row of length 5e-13 has gradient %v, want 1", name, g)
+			}
+		}
+		tape.Reset()
+	}
+}
+
+// TestDropout: the mask is that of [backend.DropoutKeep] for the seed, the step and
+// the place; where all is kept there is none.
+func TestDropout(t *testing.T) {
+	const keep, seed, step = 0.6, 9, 3
+	x := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+	for name, be := range engines() {
+		tape := autodiff.NewTape(be)
+		leaf := tape.Leaf(4, 4, x)
+		y := leaf.Dropout(keep, seed, tape.Scalar(step).Value()).Data()
+		for i, v := range x {
+			want := 0.0
+			if backend.DropoutKeep(keep, seed, step, uint64(i)) {
+				want = v / keep
+			}
+			if !(math.Abs(y[i]-want) <= 1e-14*v) {
+				t.Errorf("%s: entry %d is %v, want %v", name, i, y[i], want)
+			}
+		}
+		if leaf.Dropout(1, seed, tape.Scalar(step).Value()) != leaf {
+			t.Errorf("%s: dropout that keeps all makes another variable", name)
 		}
 		tape.Reset()
 	}

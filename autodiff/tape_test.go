@@ -268,8 +268,12 @@ func TestMisuse(t *testing.T) {
 			{"a gradient of the wrong shape", func() { x.AddGrad(be.Alloc(1, 2)) }, true, "gradient of Leaf: [2×2], [1×2]"},
 			{"a lent gradient of the wrong shape", func() { x.LendGrad(be.Alloc(1, 2), x) }, true, "gradient of Leaf: [2×2], [1×2]"},
 			{"inner dimensions", func() { x.MatMul(tape.Matrix(3, 1, []float64{1, 2, 3})) }, true, "MatMul: [2×2], [3×1]: inner dimensions 2 and 3 differ"},
+			{"inner dimensions, second transposed", func() { x.MatMulT(tape.Matrix(1, 3, []float64{1, 2, 3})) }, true, "MatMulT: [2×2], [1×3]: inner dimensions 2 and 3 differ"},
+			{"inner dimensions, first transposed", func() { x.TMatMul(tape.Matrix(3, 1, []float64{1, 2, 3})) }, true, "TMatMul: [2×2], [3×1]: inner dimensions 2 and 3 differ"},
 			{"a row that is a column", func() { x.AddRow(tape.Matrix(2, 1, []float64{1, 2})) }, true, "[2×1]"},
 			{"a slice outside", func() { x.SliceRows(1, 3) }, true, "SliceRows: [2×2]: the block [2×2] at (1,0) is outside"},
+			{"a slice before the first", func() { x.SliceCols(-1, 1) }, true, "SliceCols: [2×2]: the block [2×2] at (0,-1) is outside"},
+			{"a slice backwards", func() { x.SliceRows(2, 1) }, true, "SliceRows: [2×2]: the block [-1×2] at (2,0) is outside"},
 			{"columns that do not match", func() { autodiff.ConcatRows(x, x.SliceCols(0, 1)) }, true, "columns must agree"},
 			{"rows that do not match", func() { autodiff.ConcatCols(x, x.SliceRows(0, 1)) }, true, "rows must agree"},
 			{"an index outside", func() { x.GatherRows([]int32{0, 2}) }, false, "GatherRows: index 2 at position 1 is outside 0..1"},
@@ -310,6 +314,9 @@ func TestUseAfterReset(t *testing.T) {
 				"Data":       func(_ *autodiff.Tape, x *autodiff.Var) { x.Data() },
 				"Grad":       func(_ *autodiff.Tape, x *autodiff.Var) { x.Grad() },
 				"Value":      func(_ *autodiff.Tape, x *autodiff.Var) { x.Value() },
+				"Rows":       func(_ *autodiff.Tape, x *autodiff.Var) { x.Rows() },
+				"Cols":       func(_ *autodiff.Tape, x *autodiff.Var) { x.Cols() },
+				"Float":      func(_ *autodiff.Tape, x *autodiff.Var) { x.Float() },
 				"Detach":     func(_ *autodiff.Tape, x *autodiff.Var) { x.Detach() },
 				"Square":     func(_ *autodiff.Tape, x *autodiff.Var) { x.Square() },
 				"Sum":        func(_ *autodiff.Tape, x *autodiff.Var) { x.Sum() },
@@ -458,9 +465,9 @@ func TestFirstNonFinite(t *testing.T) {
 		if op := tape.FirstNonFinite(); op != "" {
 			t.Errorf("%s: only a diagonal is infinite, and %q is named", name, op)
 		}
-		x.Square().Log().Exp()
+		x.T().Square().Log().Exp()
 		x.Log()
-		if op := tape.FirstNonFinite(); !strings.HasPrefix(op, "Log [1×3] (number ") {
+		if op := tape.FirstNonFinite(); !strings.HasPrefix(op, "Log [3×1] (number ") {
 			t.Errorf("%s: %q is named, want the Log of the square", name, op)
 		}
 		tape.Reset()
@@ -565,7 +572,11 @@ func TestRecordPair(t *testing.T) {
 			{"the second, later", z.Square(), func(float64) float64 { return 6 * z.Float() }},
 			{"both, again", both, func(x float64) float64 { return 10*x + 6 }},
 		} {
+			used := be.InUse()
 			tape.Backward(c.loss)
+			if n := be.InUse() - used; n != 0 {
+				t.Errorf("%s: a loss of %s: Backward keeps %d bytes", name, c.what, n)
+			}
 			runs++
 			for i, g := range gradients(ps)[6*3+3*4:] {
 				if want := c.want(x[i]); !(math.Abs(g-want) <= 1e-13*max(1, math.Abs(want))) {
