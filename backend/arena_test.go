@@ -138,7 +138,7 @@ func TestArenaOutOfMemory(t *testing.T) {
 }
 
 func TestArenaDrain(t *testing.T) {
-	a, _, _ := newArena(false)
+	a, made, _ := newArena(false)
 	x, y := a.Alloc(4, 4), a.Alloc(400, 4)
 	want := map[tensor.Buffer]bool{x.Buf: true, y.Buf: true}
 	a.Free(x)
@@ -151,5 +151,18 @@ func TestArenaDrain(t *testing.T) {
 	})
 	if len(want) > 0 {
 		t.Errorf("Drain forgot %d buffers", len(want))
+	}
+	a.Drain(func(tensor.Buffer) { t.Error("a second Drain releases a buffer again") })
+	if y := a.Alloc(4, 4); *made != 3 {
+		t.Errorf("Alloc after Drain gave the old buffer of %v", y)
+	}
+}
+
+func TestDebug(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "0": false, "1": true} {
+		t.Setenv("SPECMATCH_DEBUG", value)
+		if Debug() != want {
+			t.Errorf("Debug with SPECMATCH_DEBUG=%q is %v", value, !want)
+		}
 	}
 }

@@ -136,6 +136,14 @@ func TestChecks(t *testing.T) {
 		{"Gather: none", true, func() { backend.CheckGather(shape(0, 3), shape(9, 3), indices()) }},
 		{"Gather: count", false, func() { backend.CheckGather(shape(3, 3), shape(9, 3), indices(8, 8)) }},
 		{"Gather: width", false, func() { backend.CheckGather(shape(2, 3), shape(9, 4), indices(8, 8)) }},
+		{"UpdateIndices", true, func() {
+			backend.CheckUpdateIndices([]*backend.Indices{indices(1), indices(2, 3)}, [][]int32{{4}, {5, 6}})
+		}},
+		{"UpdateIndices: count", false, func() { backend.CheckUpdateIndices([]*backend.Indices{indices(1)}, [][]int32{{4}, {5, 6}}) }},
+		{"UpdateIndices: short", false, func() { backend.CheckUpdateIndices([]*backend.Indices{indices(2, 3)}, [][]int32{{5}}) }},
+		{"UpdateIndices: long", false, func() { backend.CheckUpdateIndices([]*backend.Indices{indices(2, 3)}, [][]int32{{5, 6, 7}}) }},
+		{"Fetch", true, func() { backend.CheckFetch(shape(4, 8)) }},
+		{"Fetch: 33", false, func() { backend.CheckFetch(shape(3, 11)) }},
 		{"Square", true, func() { backend.CheckSquare("op", shape(3, 3)) }},
 		{"Square: not", false, func() { backend.CheckSquare("op", shape(3, 2)) }},
 		{"ReduceRows", true, func() { backend.CheckReduceRows("op", shape(2, 1), shape(2, 0)) }},
@@ -180,19 +188,13 @@ func TestChecks(t *testing.T) {
 		{"Dropout", true, func() { backend.CheckDropout(shape(2, 3), 1, one) }},
 		{"Dropout: step", false, func() { backend.CheckDropout(shape(2, 3), 1, shape(2, 3)) }},
 		{"Adam", true, func() { backend.CheckAdam(shape(2, 3), shape(2, 3), shape(2, 3), shape(2, 3), one, one) }},
+		{"Adam: g", false, func() { backend.CheckAdam(shape(2, 3), shape(3, 2), shape(2, 3), shape(2, 3), one, one) }},
+		{"Adam: m", false, func() { backend.CheckAdam(shape(2, 3), shape(2, 3), shape(3, 2), shape(2, 3), one, one) }},
 		{"Adam: v", false, func() { backend.CheckAdam(shape(2, 3), shape(2, 3), shape(2, 3), shape(3, 2), one, one) }},
 		{"Adam: rate", false, func() { backend.CheckAdam(one, one, one, one, shape(2, 1), one) }},
 		{"Adam: step", false, func() { backend.CheckAdam(one, one, one, one, one, shape(2, 1)) }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := recovered(c.call)
-			if c.ok && r != nil {
-				t.Fatalf("panicked with %v", r)
-			}
-			if _, isShape := r.(*tensor.ShapeError); !c.ok && !isShape {
-				t.Errorf("panicked with %v, want a *tensor.ShapeError", r)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { panicsWithShape(t, c.ok, c.call) })
 	}
 	for name, call := range map[string]func(){
 		"q below 0":   func() { backend.CheckQuantile(one, nil, one, math.Nextafter(0, -1)) },
@@ -205,6 +207,159 @@ func TestChecks(t *testing.T) {
 		if recovered(call) == nil {
 			t.Errorf("%s: no panic", name)
 		}
+	}
+}
+
+// TestFusedChecks is [TestChecks] for the fused operators: the right shapes, and
+// each of them wrong.
+func TestFusedChecks(t *testing.T) {
+	const n, g, v, in, hid, out = 9, 4, 2, 3, 5, 6
+	csr := func(val *tensor.Tensor) *backend.CSR { return &backend.CSR{Rows: n, Cols: n, Val: val} }
+	graphs, views := indices(0, 2, 2, 5, 9), indices(0, 2, 9)
+	gin := func(change func(l *backend.GINLayer)) func() {
+		return func() {
+			l := &backend.GINLayer{
+				Adj: csr(nil), AdjT: csr(nil), Graphs: graphs, Views: views, X: shape(n, in), Agg: shape(n, in),
+				W1: shape(in, hid), B1: shape(1, hid), W2: shape(hid, out), B2: shape(1, out), Gamma: shape(1, out), Beta: shape(1, out),
+				Mean: shape(v, out), Var: shape(v, out), H1: shape(n, hid), H2: shape(n, out),
+				Sums: shape(g, out), Pooled: shape(g, out), Y: shape(n, out),
+			}
+			change(l)
+			if i, h, o := backend.CheckGIN(l); i != in || h != hid || o != out {
+				t.Errorf("CheckGIN gives widths %d, %d and %d", i, h, o)
+			}
+		}
+	}
+	gcn := func(change func(l *backend.GCNLayer)) func() {
+		return func() {
+			r := shape(n, out)
+			l := &backend.GCNLayer{
+				Adj: csr(shape(7, 1)), AdjT: csr(shape(7, 1)), Graphs: graphs, Views: views, X: shape(n, in),
+				Gamma: shape(1, in), Beta: shape(1, in), W: shape(in, out), B: shape(1, out), Mean: shape(v, in), Var: shape(v, in), R: r, Y: r,
+			}
+			change(l)
+			if i, o := backend.CheckGCN(l); i != l.W.Rows || o != out {
+				t.Errorf("CheckGCN gives widths %d and %d", i, o)
+			}
+		}
+	}
+	residual := func(l *backend.GCNLayer) {
+		l.Residual = true
+		l.X, l.Gamma, l.Beta, l.W, l.Mean, l.Var = shape(n, out), shape(1, out), shape(1, out), shape(out, out), shape(v, out), shape(v, out)
+		l.Y = shape(n, out)
+	}
+	norm := func(change func(x *backend.Norm)) func() {
+		return func() {
+			x := &backend.Norm{Groups: indices(0, 4, 9), X: shape(n, out), Y: shape(n, out), Gamma: shape(1, out), Beta: shape(1, out), Mean: shape(v, out), Var: shape(v, out)}
+			change(x)
+			backend.CheckNorm(x)
+		}
+	}
+	contrast := func(change func(c *backend.Contrast)) func() {
+		return func() {
+			c := &backend.Contrast{
+				U: shape(2*n, out), E: shape(2*n, 2*n), InvZ: shape(2*n, 1), LossC: shape(1, 1), Match: true,
+				A1: shape(n, n), A2: shape(n, n), R: shape(2*n, 1), W: shape(2*n, 1), LossG: shape(1, 1),
+			}
+			change(c)
+			if rows, d := backend.CheckContrast(c); rows != n || d != out {
+				t.Errorf("CheckContrast gives %d rows of width %d", rows, d)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		ok   bool
+		call func()
+	}{
+		{"GIN", true, gin(func(*backend.GINLayer) {})},
+		{"GIN: without y", true, gin(func(l *backend.GINLayer) { l.Y = nil })},
+		{"GIN: categories", true, gin(func(l *backend.GINLayer) { l.X, l.Agg, l.Category = nil, nil, indices(make([]int32, n)...) })},
+		{"GIN: too few categories", false, gin(func(l *backend.GINLayer) { l.X, l.Agg, l.Category = nil, nil, indices(make([]int32, n-1)...) })},
+		{"GIN: running statistics", true, gin(func(l *backend.GINLayer) { l.Running, l.Mean, l.Var = true, shape(1, out), shape(1, out) })},
+		{"GIN: running statistics of views", false, gin(func(l *backend.GINLayer) { l.Running = true })},
+		{"GIN: x", false, gin(func(l *backend.GINLayer) { l.X = shape(n, out) })},
+		{"GIN: agg", false, gin(func(l *backend.GINLayer) { l.Agg = shape(n, hid) })},
+		{"GIN: W2", false, gin(func(l *backend.GINLayer) { l.W2 = shape(in, out) })},
+		{"GIN: b1", false, gin(func(l *backend.GINLayer) { l.B1 = shape(1, out) })},
+		{"GIN: b2", false, gin(func(l *backend.GINLayer) { l.B2 = shape(1, hid) })},
+		{"GIN: γ", false, gin(func(l *backend.GINLayer) { l.Gamma = shape(out, 1) })},
+		{"GIN: β", false, gin(func(l *backend.GINLayer) { l.Beta = shape(v, out) })},
+		{"GIN: μ", false, gin(func(l *backend.GINLayer) { l.Mean = shape(1, out) })},
+		{"GIN: σ²", false, gin(func(l *backend.GINLayer) { l.Var = shape(1, out) })},
+		{"GIN: h1", false, gin(func(l *backend.GINLayer) { l.H1 = shape(n, out) })},
+		{"GIN: h2", false, gin(func(l *backend.GINLayer) { l.H2 = shape(n-1, out) })},
+		{"GIN: sums", false, gin(func(l *backend.GINLayer) { l.Sums = shape(v, out) })},
+		{"GIN: pooled", false, gin(func(l *backend.GINLayer) { l.Pooled = shape(v, out) })},
+		{"GIN: y", false, gin(func(l *backend.GINLayer) { l.Y = shape(n, hid) })},
+		{"GIN: adjacency", false, gin(func(l *backend.GINLayer) { l.Adj.Rows-- })},
+		{"GIN: transpose", false, gin(func(l *backend.GINLayer) { l.AdjT.Rows-- })},
+		{"GIN: values", false, gin(func(l *backend.GINLayer) { l.Adj.Val = shape(7, 1) })},
+		{"GIN: values of the transpose", false, gin(func(l *backend.GINLayer) { l.AdjT.Val = shape(7, 1) })},
+
+		{"GCN", true, gcn(func(*backend.GCNLayer) {})},
+		{"GCN: running statistics", true, gcn(func(l *backend.GCNLayer) { l.Running, l.Mean, l.Var = true, shape(1, in), shape(1, in) })},
+		{"GCN: running statistics of views", false, gcn(func(l *backend.GCNLayer) { l.Running = true })},
+		{"GCN: residual", true, gcn(residual)},
+		{"GCN: residual of another width", false, gcn(func(l *backend.GCNLayer) { l.Residual, l.Y = true, shape(n, out) })},
+		{"GCN: residual with one output", false, gcn(func(l *backend.GCNLayer) { residual(l); l.Y = l.R })},
+		{"GCN: two outputs without residual", false, gcn(func(l *backend.GCNLayer) { l.Y = shape(n, out) })},
+		{"GCN: x", false, gcn(func(l *backend.GCNLayer) { l.X = shape(n, out) })},
+		{"GCN: γ", false, gcn(func(l *backend.GCNLayer) { l.Gamma = shape(1, out) })},
+		{"GCN: β", false, gcn(func(l *backend.GCNLayer) { l.Beta = shape(1, out) })},
+		{"GCN: b", false, gcn(func(l *backend.GCNLayer) { l.B = shape(1, in) })},
+		{"GCN: μ", false, gcn(func(l *backend.GCNLayer) { l.Mean = shape(1, in) })},
+		{"GCN: σ²", false, gcn(func(l *backend.GCNLayer) { l.Var = shape(1, in) })},
+		{"GCN: r", false, gcn(func(l *backend.GCNLayer) { l.R = shape(n, in); l.Y = l.R })},
+		{"GCN: adjacency", false, gcn(func(l *backend.GCNLayer) { l.Adj.Rows-- })},
+		{"GCN: transpose", false, gcn(func(l *backend.GCNLayer) { l.AdjT.Rows-- })},
+		{"GCN: no values", false, gcn(func(l *backend.GCNLayer) { l.Adj.Val = nil })},
+		{"GCN: no values of the transpose", false, gcn(func(l *backend.GCNLayer) { l.AdjT.Val = nil })},
+
+		{"Norm", true, norm(func(*backend.Norm) {})},
+		{"Norm: padding", true, norm(func(x *backend.Norm) { x.Groups = indices(0, 4, 7) })},
+		{"Norm: rows", false, norm(func(x *backend.Norm) { x.Groups = indices(0, 4, 10) })},
+		{"Norm: y", false, norm(func(x *backend.Norm) { x.Y = shape(n, in) })},
+		{"Norm: γ", false, norm(func(x *backend.Norm) { x.Gamma = shape(out, 1) })},
+		{"Norm: β", false, norm(func(x *backend.Norm) { x.Beta = shape(1, in) })},
+		{"Norm: μ", false, norm(func(x *backend.Norm) { x.Mean = shape(1, out) })},
+		{"Norm: σ²", false, norm(func(x *backend.Norm) { x.Var = shape(v, in) })},
+
+		{"Contrast", true, contrast(func(*backend.Contrast) {})},
+		{"Contrast: NT-Xent alone", true, contrast(func(c *backend.Contrast) {
+			c.Match = false
+			c.A1, c.A2, c.R, c.W, c.LossG = nil, nil, nil, nil, nil
+		})},
+		{"Contrast: none", false, contrast(func(c *backend.Contrast) { c.U, c.E, c.InvZ, c.Match = shape(0, out), shape(0, 0), shape(0, 1), false })},
+		{"Contrast: odd", false, contrast(func(c *backend.Contrast) { c.U, c.E, c.InvZ, c.Match = shape(7, out), shape(7, 7), shape(7, 1), false })},
+		{"Contrast: E", false, contrast(func(c *backend.Contrast) { c.E = shape(n, n) })},
+		{"Contrast: 1/Z", false, contrast(func(c *backend.Contrast) { c.InvZ = shape(n, 1) })},
+		{"Contrast: L_C", false, contrast(func(c *backend.Contrast) { c.LossC = shape(1, 2) })},
+		{"Contrast: A_1", false, contrast(func(c *backend.Contrast) { c.A1 = shape(2*n, n) })},
+		{"Contrast: A_2", false, contrast(func(c *backend.Contrast) { c.A2 = shape(n, 2*n) })},
+		{"Contrast: r", false, contrast(func(c *backend.Contrast) { c.R = shape(n, 1) })},
+		{"Contrast: w", false, contrast(func(c *backend.Contrast) { c.W = shape(n, 1) })},
+		{"Contrast: L_G", false, contrast(func(c *backend.Contrast) { c.LossG = shape(2, 1) })},
+
+		{"Track", true, func() { backend.CheckTrack(shape(1, out), shape(1, out), shape(v, out), shape(v, out), views) }},
+		{"Track: running mean", false, func() { backend.CheckTrack(shape(1, in), shape(1, out), shape(v, out), shape(v, out), views) }},
+		{"Track: running variance", false, func() { backend.CheckTrack(shape(1, out), shape(v, out), shape(v, out), shape(v, out), views) }},
+		{"Track: mean", false, func() { backend.CheckTrack(shape(1, out), shape(1, out), shape(1, out), shape(v, out), views) }},
+		{"Track: variance", false, func() { backend.CheckTrack(shape(1, out), shape(1, out), shape(v, out), shape(1, out), views) }},
+	} {
+		t.Run(c.name, func(t *testing.T) { panicsWithShape(t, c.ok, c.call) })
+	}
+}
+
+// panicsWithShape fails unless call passes, or panics with a shape error.
+func panicsWithShape(t *testing.T, ok bool, call func()) {
+	t.Helper()
+	r := recovered(call)
+	if ok && r != nil {
+		t.Fatalf("panicked with %v", r)
+	}
+	if _, isShape := r.(*tensor.ShapeError); !ok && !isShape {
+		t.Errorf("panicked with %v, want a *tensor.ShapeError", r)
 	}
 }
 
