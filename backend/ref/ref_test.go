@@ -227,6 +227,14 @@ func TestSegments(t *testing.T) {
 	d = b.dst(5, 2)
 	b.SegmentExpand(d, ptr, x)
 	b.want("SegmentExpand", d, 1, 10, 1, 10, 3, 30, 3, 30, 3, 30)
+
+	// A row behind the last segment is padding.
+	padded := b.dst(6, 2)
+	b.SegmentExpand(padded, ptr, x)
+	b.want("SegmentExpand with padding", padded, 1, 10, 1, 10, 3, 30, 3, 30, 3, 30, 0, 0)
+	b.Upload(padded, []float64{1, 10, 2, 20, 3, 30, 4, 40, 5, 50, nan, nan})
+	b.SegmentSum(x, ptr, padded)
+	b.want("SegmentSum with padding", x, 3, 30, 0, 0, 12, 120)
 }
 
 func TestGemm(t *testing.T) {
@@ -342,6 +350,13 @@ func TestAdam(t *testing.T) {
 	b.want("v after two steps", v, 4)
 	b.want("p after two steps", p, 0.92-0.1*(8.0/3)/(8/math.Sqrt(7)+1))
 
+	// A step that is no number changes nothing.
+	p, m, v = b.row(1), b.row(2), b.row(4)
+	b.Adam(p, b.row(4), m, v, b.row(0.1), b.row(nan), c)
+	b.want("p after step NaN", p, 1)
+	b.want("m after step NaN", m, 2)
+	b.want("v after step NaN", v, 4)
+
 	// The decay belongs to the gradient: 3 + 0.5·2 = 4, and then as above.
 	c.WeightDecay = 0.5
 	p, m, v = b.row(2), b.row(0), b.row(0)
@@ -421,13 +436,20 @@ func TestStrict(t *testing.T) {
 		{"ReduceRows in place", "also an input", func() { b.ReduceRows(one, backend.RowSum, one) }},
 		{"ColSums in place", "also an input", func() { b.ColSums(one, one) }},
 		{"Dot in place", "also an input", func() { b.Dot(one, one, nil) }},
+		{"Dot in place of b", "also an input", func() { b.Dot(one, b.row(1), one) }},
 		{"SegmentSum in place", "also an input", func() { b.SegmentSum(x, csr.Ptr, x) }},
 		{"SegmentExpand in place", "also an input", func() { b.SegmentExpand(x, csr.Ptr, x) }},
 		{"Gemm in place of a", "also an input", func() { b.Gemm(x, false, false, 1, x, b.Alloc(2, 2), 0) }},
 		{"Gemm in place of b", "also an input", func() { b.Gemm(x, false, false, 1, b.Alloc(2, 2), x, 0) }},
 		{"SpMM in place", "also an input", func() { b.SpMM(x, csr, x, 0) }},
+		{"SpMM in place of the values", "also an input", func() { b.SpMM(csr.Val, csr, b.col(1, 2), 0) }},
+		{"UpperQuantile of its theta", "also an input", func() { b.UpperQuantile(one, nil, one, 0.5) }},
+		{"UpperQuantile with theta for weights", "also an input", func() { b.UpperQuantile(one, one, b.row(1), 0.5) }},
 		{"UpperQuantile in place", "also an input", func() { b.UpperQuantile(b.Alloc(1, 1), x, x, 0.5) }},
 		{"DropoutMask of its step", "also an input", func() { b.DropoutMask(one, 0.5, 1, one) }},
+		{"Adam with a moment for the gradient", "also an input", func() { b.Adam(b.Alloc(1, 1), one, b.Alloc(1, 1), one, b.row(1), b.row(1), backend.AdamConfig{}) }},
+		{"Values twice", "called twice", func() { p := b.Fetch(one); p.Values(make([]float64, 1)); p.Values(make([]float64, 1)) }},
+		{"Values of another length", "want 1 host values, not 2", func() { b.Fetch(one).Values(make([]float64, 2)) }},
 		{"Adam with one tensor for both moments", "also an input", func() { b.Adam(b.Alloc(1, 1), b.Alloc(1, 1), one, one, b.row(1), b.row(1), backend.AdamConfig{}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
