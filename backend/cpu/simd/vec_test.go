@@ -420,6 +420,16 @@ func testReductions[T Float](t *testing.T) {
 		if got := Max([]T{T(math.Inf(-1)), T(math.Inf(-1))}); !math.IsInf(float64(got), -1) {
 			t.Errorf("Max of -Inf is %v", got)
 		}
+		// Chunks are added in float64: each 1 is half a unit in the last place of
+		// what came before.
+		large := make([]T, 8*chunk+1)
+		for i := 0; i < len(large); i += chunk {
+			large[i] = 1
+		}
+		large[0] = 1 << 24
+		if got := Sum(large); got != 1<<24+8 {
+			t.Errorf("Sum of 2²⁴ and eight ones is %v", got)
+		}
 		// e^c of lanes that do not exist would be infinite.
 		if got := ExpSum(nil, 1, []T{-1000, -1001}, 1000); math.Abs(float64(got)-(1+math.Exp(-1))) > 1e-6 {
 			t.Errorf("ExpSum with a shift of 1000 is %v", got)
