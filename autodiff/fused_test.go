@@ -143,3 +143,41 @@ func TestComposed(t *testing.T) {
 		t.Error("the oracle has fused layers")
 	}
 }
+
+// TestNormPadding: rows behind the last group give and get zeros, whatever they
+// hold and was in memory, and nobody else notices them.
+func TestNormPadding(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1") // undefined memory is NaN
+	const f, rows, padding = 3, 7, 2
+	rng := rand.New(rand.NewPCG(8, 1))
+	x, dy := make([]float64, (rows+padding)*f), make([]float64, (rows+padding)*f)
+	for i := range x {
+		x[i], dy[i] = float64(float32(rng.NormFloat64())), float64(float32(rng.NormFloat64()))
+	}
+	for _, open := range fusing {
+		for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+			for _, relu := range []bool{false, true} {
+				be := open(p)
+				compute := func(n int) [][]float64 {
+					tape := autodiff.NewTape(be)
+					defer tape.Reset()
+					in := []*autodiff.Var{tape.Leaf(n, f, x[:n*f]), tape.Leaf(1, f, []float64{1, -2, 3}), tape.Leaf(1, f, []float64{0.5, 1, -1})}
+					norm := in[0].BatchNorm
+					if relu {
+						norm = in[0].BatchNormReLU
+					}
+					y, _, _ := norm(in[1], in[2], tape.Indices([]int32{0, 4, rows}), 1e-5)
+					tape.Backward(y.Dot(tape.Matrix(n, f, dy[:n*f])))
+					return [][]float64{y.Data(), in[0].Grad(), in[1].Grad(), in[2].Grad()}
+				}
+				want, got := compute(rows), compute(rows+padding)
+				for k := range 2 {
+					want[k] = append(want[k], make([]float64, padding*f)...)
+				}
+				if fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s %v, ReLU %v: y, dx, dγ and dβ with padding are\n%v, want\n%v", be.Name(), p, relu, got, want)
+				}
+			}
+		}
+	}
+}
