@@ -352,6 +352,24 @@ func TestBioConvFormula(t *testing.T) {
 	})
 }
 
+// TestEdgeCountsByLabels: a batch gives the counts of the labels that it is asked
+// for, whatever it was asked for before.
+func TestEdgeCountsByLabels(t *testing.T) {
+	tape := autodiff.NewInference(ref.New())
+	defer tape.Reset()
+	b := gnn.NewBatch(tape, graph.Collate(&graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{1, 3},
+		X: graph.Features{Width: 1, Category: []int32{0, 0}}}))
+	wide := graph.EdgeColumns{Widths: []int{5}, SelfLoop: []int{4}}
+	first := b.EdgeBitCounts(3, 4)
+	for range 2 {
+		// Each bit, and the number of edges with the self-loop.
+		checkClose(t, "bits", b.EdgeBitCounts(3, 4).Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
+		checkClose(t, "bits with another loop", b.EdgeBitCounts(3, 2).Data(), []float64{1, 1, 0, 2, 1, 2, 0, 2}, 0)
+		checkClose(t, "columns", b.EdgeCounts(wide).Data(), []float64{0, 1, 0, 0, 1, 0, 0, 0, 1, 1}, 0)
+	}
+	checkClose(t, "the first", first.Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
+}
+
 func TestCategoricalMisuse(t *testing.T) {
 	be := ref.New()
 	tape := autodiff.NewTape(be)

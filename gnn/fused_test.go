@@ -224,6 +224,12 @@ func TestGINLayerOutputs(t *testing.T) {
 		y, pooled, _, _ = l.Run()
 		return y, pooled
 	}
+	t.Run("x alone", func(t *testing.T) {
+		gradcheck.Check(t, be, func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			y, pooled := run(tape, append(v, constants(tape, in[1:])...), false)
+			return autodiff.ConcatRows(y, pooled)
+		}, in[:1])
+	})
 	for name, f := range map[string]gradcheck.Func{
 		"y": func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
 			y, _ := run(tape, v, false)
@@ -254,6 +260,14 @@ func TestGINLayerOutputs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// constants are the inputs as variables without gradient, like frozen parameters.
+func constants(tape *autodiff.Tape, in []gradcheck.Input) (v []*autodiff.Var) {
+	for _, x := range in {
+		v = append(v, tape.Matrix(x.Rows, x.Cols, x.Values))
+	}
+	return v
 }
 
 // TestGCNLayerOutputs checks the gradient of the layer's operator where the
@@ -289,6 +303,9 @@ func TestGCNLayerOutputs(t *testing.T) {
 			"two layers": {append(parameters, x), func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
 				return run(tape, run(tape, v[4], v, residual), v, residual)
 			}},
+			"x alone": {[]gradcheck.Input{x}, func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+				return run(tape, v[0], constants(tape, parameters), residual)
+			}},
 			"constant x": {parameters, func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
 				return run(tape, tape.Matrix(b.Nodes(), 3, x.Values), v, residual)
 			}},
@@ -302,6 +319,11 @@ func TestGCNLayerOutputs(t *testing.T) {
 			})
 		}
 	}
+	t.Run("narrower, constant x", func(t *testing.T) {
+		gradcheck.Check(t, cpu.New(tensor.Float64), func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
+			return run(tape, tape.Matrix(b.Nodes(), 3, x.Values), v, false)
+		}, []gradcheck.Input{draw(2, 1, 3), draw(3, 1, 3), draw(4, 3, 1), draw(5, 1, 1)})
+	})
 }
 
 // TestFusedPadding: nodes behind the last graph get and give zeros, a view without
@@ -355,6 +377,46 @@ func TestFusedPadding(t *testing.T) {
 			for i, v := range want[0] {
 				if view := i / f % 3; view != 1 && v != 0 {
 					t.Errorf("statistics of empty view %d: %v", view, v)
+				}
+			}
+		}
+	}
+}
+
+// TestGINPadding is [TestFusedPadding] for the layers of GIN.
+func TestGINPadding(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1") // undefined memory is NaN
+	const f, rows, padding = 5, 30, 3
+	b := views([]*graph.Graph{empty(1, false), ring(rows-4, 1), empty(1, false), ring(4, 1)}, 2, 2)
+	padded := new(graph.Batch)
+	b.Pad(padded, rows+padding, len(b.Adj))
+	draw := func(seed uint64, rows, cols int) []float64 { return gradcheck.Random(newRand(seed), rows, cols).Values }
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		be := cpu.New(p)
+		run := func(b *graph.Batch) (values [][]float64) {
+			tape := autodiff.NewTape(be)
+			defer tape.Reset()
+			batch := gnn.NewBatch(tape, b)
+			n := b.Nodes()
+			v := []*autodiff.Var{tape.Leaf(n, f, draw(1, rows+padding, f)[:n*f]), tape.Leaf(f, f, draw(2, f, f)), tape.Leaf(1, f, draw(3, 1, f)),
+				tape.Leaf(f, f, draw(4, f, f)), tape.Leaf(1, f, draw(5, 1, f)), tape.Leaf(1, f, draw(6, 1, f)), tape.Leaf(1, f, draw(7, 1, f))}
+			y, pooled, _, _ := (&autodiff.GINLayer{X: v[0], Adj: batch.Adj, Self: 1.5, W1: v[1], B1: v[2], W2: v[3], B2: v[4], Gamma: v[5], Beta: v[6], Eps: 1e-5,
+				Graphs: batch.GraphPtr, Views: tape.Indices([]int32{0, rows - 4, rows})}).Run()
+			tape.Backward(autodiff.ConcatRows(y.SliceRows(0, rows), pooled).Square().Sum())
+			values = append(values, y.Data(), v[0].Grad(), pooled.Data())
+			for _, v := range v[1:] {
+				values = append(values, v.Grad())
+			}
+			return values
+		}
+		want, got := run(b), run(padded)
+		for k := range 2 { // y and dx
+			want[k] = append(want[k], make([]float64, padding*f)...)
+		}
+		for k, w := range want {
+			for i := range w {
+				if got[k][i] != w[i] {
+					t.Fatalf("%v: value %d of kind %d is %v, without padding %v", p, i, k, got[k][i], w[i])
 				}
 			}
 		}

@@ -425,17 +425,21 @@ func TestBatchViews(t *testing.T) {
 	for _, g := range gs {
 		unclosed.Append(g)
 	}
+	halfClosed := graph.Collate(gs[0])
+	halfClosed.Append(gs[1])
 	for _, c := range []struct {
-		b    *graph.Batch
-		want []int32
+		b             *graph.Batch
+		nodes, graphs []int32
 	}{
-		{unclosed, []int32{0, 9}},
-		{graph.Collate(gs...), []int32{0, 9}},
-		{twoViews(gs), []int32{0, 3, 9}},
-		{twoViews(gs[:2]), []int32{0, 3, 7}},
+		{unclosed, []int32{0, 9}, []int32{0, 3}},
+		{graph.Collate(gs...), []int32{0, 9}, []int32{0, 3}},
+		{twoViews(gs), []int32{0, 3, 9}, []int32{0, 1, 3}},
+		{twoViews(gs[:2]), []int32{0, 3, 7}, []int32{0, 1, 2}},
+		{halfClosed, []int32{0, 3, 7}, []int32{0, 1, 2}},
 	} {
-		if got := gnn.NewBatch(tape, c.b).ViewPtr.Host; !slices.Equal(got, c.want) {
-			t.Errorf("views %v, want %v", got, c.want)
+		b := gnn.NewBatch(tape, c.b)
+		if nodes, graphs := b.ViewPtr.Host, b.ViewGraphs().Host; !slices.Equal(nodes, c.nodes) || !slices.Equal(graphs, c.graphs) {
+			t.Errorf("nodes of the views %v, want %v; graphs %v, want %v", nodes, c.nodes, graphs, c.graphs)
 		}
 	}
 }
