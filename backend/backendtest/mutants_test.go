@@ -546,7 +546,7 @@ type unarySpoils struct{ backend.Backend }
 
 func (b unarySpoils) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
 	b.Backend.Unary(dst, op, a)
-	if op == backend.Tanh && a.Len() > 0 {
+	if op == backend.Tanh && a.Len() > 0 && a != dst { // in place, the result would be wrong
 		edit(b, a, func(x []float64) { x[0]++ })
 	}
 }
