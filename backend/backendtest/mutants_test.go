@@ -136,6 +136,7 @@ var mutants = []mutant{
 	{"ColSums", "adds to what was there", func(b backend.Backend) backend.Backend { return colSumsAdds{b} }},
 	{"Dot", "of one tensor is of its squares", func(b backend.Backend) backend.Backend { return dotSquares{b} }},
 	{"Dot", "is rounded to float32", func(b backend.Backend) backend.Backend { return dotRounds{b} }},
+	{"Dot", "keeps its scratch memory", func(b backend.Backend) backend.Backend { return dotKeeps{b} }},
 	{"Dot", "differs from call to call", func(b backend.Backend) backend.Backend { return &dotDrifts{Backend: b} }},
 	{"SegmentSum", "includes the end", func(b backend.Backend) backend.Backend { return segmentEnd{b} }},
 	{"SegmentSum", "leaves empty segments as they were", func(b backend.Backend) backend.Backend { return segmentEmpty{b} }},
@@ -158,6 +159,7 @@ var mutants = []mutant{
 	{"SpMM", "counts a repeated neighbour once", func(b backend.Backend) backend.Backend { return spmmOnce{b} }},
 	{"SpMM", "leaves empty rows as they were", func(b backend.Backend) backend.Backend { return spmmEmpty{b} }},
 	{"UpperQuantile", "includes the diagonal", func(b backend.Backend) backend.Backend { return quantileDiagonal{b} }},
+	{"UpperQuantile", "is NaN where any element is", func(b backend.Backend) backend.Backend { return quantileSpoilt{b} }},
 	{"UpperQuantile", "does not interpolate", func(b backend.Backend) backend.Backend { return quantileNearest{b} }},
 	{"UpperQuantile", "gives equal values in reverse order", func(b backend.Backend) backend.Backend { return quantileReversed{b} }},
 	{"UpperQuantile", "leaves old weights", func(b backend.Backend) backend.Backend { return quantileOld{b} }},
@@ -714,6 +716,13 @@ func (b dotRounds) Dot(dst, x, y *tensor.Tensor) {
 	edit(b, dst, func(x []float64) { x[0] = float64(float32(x[0])) })
 }
 
+type dotKeeps struct{ backend.Backend }
+
+func (b dotKeeps) Dot(dst, x, y *tensor.Tensor) {
+	b.Backend.Dot(dst, x, y)
+	b.Alloc(1, 1)
+}
+
 type dotDrifts struct {
 	backend.Backend
 	up bool
@@ -968,6 +977,15 @@ func (b quantileDiagonal) UpperQuantile(theta, weights, s *tensor.Tensor, q floa
 	}
 	b.Free(wide)
 	b.Free(w)
+}
+
+type quantileSpoilt struct{ backend.Backend }
+
+func (b quantileSpoilt) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+	b.Backend.UpperQuantile(theta, weights, s, q)
+	if slices.ContainsFunc(download(b, s).v, math.IsNaN) {
+		b.Fill(theta, math.NaN())
+	}
 }
 
 type quantileNearest struct{ backend.Backend }
