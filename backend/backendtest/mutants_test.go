@@ -32,6 +32,7 @@ var mutants = []mutant{
 	{"Indices", "FreeIndices frees nothing", func(b backend.Backend) backend.Backend { return freesNoIndices{b} }},
 	{"IndexBlock", "refills the first vector only", func(b backend.Backend) backend.Backend { return refillsFirst{b} }},
 	{"IndexBlock", "refills at the next use", func(b backend.Backend) backend.Backend { return &refillsLate{Backend: b} }},
+	{"IndexBlock", "gathers when the result is read, by the indices of then", func(b backend.Backend) backend.Backend { return &gathersLate{Backend: b} }},
 	{"Fetch", "reads when it is asked", func(b backend.Backend) backend.Backend { return fetchesLate{b} }},
 	{"Fill", "loses the sign of zero", func(b backend.Backend) backend.Backend { return fillUnsigned{b} }},
 	{"Fill", "leaves out the odd last element", func(b backend.Backend) backend.Backend { return fillEven{b} }},
@@ -329,6 +330,23 @@ func (b *refillsLate) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) 
 		b.Backend.UpdateIndices(b.x, b.hosts)
 		b.x = nil
 	}
+}
+
+type gathersLate struct {
+	backend.Backend
+	queue []func()
+}
+
+func (b *gathersLate) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
+	b.queue = append(b.queue, func() { b.Backend.GatherRows(dst, src, idx) })
+}
+
+func (b *gathersLate) Download(dst []float64, src *tensor.Tensor) {
+	for _, gather := range b.queue {
+		gather()
+	}
+	b.queue = nil
+	b.Backend.Download(dst, src)
 }
 
 type fetchesLate struct{ backend.Backend }
