@@ -310,6 +310,22 @@ func TestResGCNMisuse(t *testing.T) {
 	}
 }
 
+// TestGCNConvFormula computes y = Â·x·W + b by hand, with and without ReLU: nodes 0
+// and 1 are neighbours, of degree 2 with their loops, and node 2 is alone.
+func TestGCNConvFormula(t *testing.T) {
+	g := &graph.Graph{Ptr: []int32{0, 1, 2, 2}, Adj: []int32{1, 0}, X: graph.Features{Width: 1, Category: []int32{0, 0, 0}}}
+	onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+		c := gnn.NewGCNConv(be, "conv", 1, 2, newRand(1))
+		be.Upload(c.Linear.W.Value, []float64{1, -2})
+		be.Upload(c.Linear.B.Value, []float64{0.5, 0.25})
+		tape := autodiff.NewInference(be, opts...)
+		defer tape.Reset()
+		b, x := gnn.NewBatch(tape, graph.Collate(g)), tape.Matrix(3, 1, []float64{1, 2, 4})
+		checkClose(t, "y", c.Forward(b, x).Data(), []float64{2, -2.75, 2, -2.75, 4.5, -7.75}, tol)
+		checkClose(t, "max(y, 0)", c.ForwardReLU(b, x).Data(), []float64{2, 0, 2, 0, 4.5, 0}, tol)
+	})
+}
+
 // TestGINEConvFormula computes y_i = MLP(x_i + e_loop + Σ (x_j + e_ji)) by hand,
 // with an MLP that adds its inputs.
 func TestGINEConvFormula(t *testing.T) {
@@ -376,7 +392,11 @@ func TestCategoricalMisuse(t *testing.T) {
 	chem := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 1}, newRand(1))
 	bio := gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 1, Center: true}, newRand(1))
 	for want, f := range map[string]func(){
-		"want positive sizes": func() { gnn.NewChemGIN(be, gnn.ChemGINConfig{}, newRand(1)) },
+		"gnn: NewChemGIN: want positive sizes": func() { gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3}, newRand(1)) },
+		"gnn: NewBioGIN: want positive sizes":  func() { gnn.NewBioGIN(be, gnn.BioGINConfig{Layers: 1}, newRand(1)) },
+		"gnn: BioGIN: want 2 categories of nodes; the features have width 2 (one-hot: false)": func() {
+			bio.Forward(gnn.NewBatch(tape, graph.Collate(randomGraphs(t, 1, gnn.NodeFlags, true, false, 4)...)), nn.Eval)
+		},
 		"gnn: ChemGIN: want 360 categories of nodes; the features have width 3 (one-hot: true)": func() {
 			chem.Forward(gnn.NewBatch(tape, graph.Collate(randomGraphs(t, 1, 3, false, false, 4)...)), nn.Eval)
 		},
@@ -407,6 +427,98 @@ func TestEncoderDropout(t *testing.T) {
 	first, second := pass(be, drops, b, nn.Train).h, pass(be, drops, b, nn.Train).h
 	if slices.Equal(first, second) || slices.Equal(first, pass(be, plain, b, nn.Train).h) {
 		t.Error("dropout does nothing, or the same at every pass")
+	}
+}
+
+// TestEncoderDropoutLast: the last layer, which has no ReLU, has dropout too, and
+// every layer masks of its own.
+func TestEncoderDropoutLast(t *testing.T) {
+	be := ref.New()
+	chem := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 16, Layers: 2, Dropout: 0.5}, newRand(3))
+	bio := gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 16, Layers: 2, Dropout: 0.5}, newRand(3))
+	for name, c := range map[string]struct {
+		b     *graph.Batch
+		nodes func(b *gnn.Batch, mode nn.Mode) *autodiff.Var
+		drops []*nn.Dropout
+	}{
+		"ChemGIN": {twoViews(moleculeGraphs(t, 4, false, 9, 7, 5, 6)), chem.Nodes, chem.Drops},
+		"BioGIN":  {twoViews(proteinGraphs(t, 4, false, 9, 7, 5, 6)), bio.Nodes, bio.Drops},
+	} {
+		for mode, want := range map[nn.Mode]float64{nn.Train: 0.5, nn.Eval: 0} {
+			tape := autodiff.NewInference(be)
+			x := c.nodes(gnn.NewBatch(tape, c.b), mode).Data()
+			zeros := 0.0
+			for _, v := range x {
+				if v == 0 {
+					zeros++
+				}
+			}
+			if share := zeros / float64(len(x)); math.Abs(share-want) > 0.1*min(want, 1) {
+				t.Errorf("%s, train %v: a share of %.2f of the nodes' features is 0, want %.2f", name, mode, share, want)
+			}
+			tape.Reset()
+		}
+		if c.drops[0].Seed == c.drops[1].Seed {
+			t.Errorf("%s: both layers have the seed %d", name, c.drops[0].Seed)
+		}
+	}
+}
+
+// TestInitialValues: every parameter starts as its encoder's comment says.
+func TestInitialValues(t *testing.T) {
+	be := ref.New()
+	const hidden = 24
+	xavier := func(v *tensor.Tensor, _ int) float64 { return math.Sqrt(6 / float64(v.Rows+v.Cols)) }
+	kaiming := func(_ *tensor.Tensor, in int) float64 { return 1 / math.Sqrt(float64(in)) }
+	type kind struct {
+		value  float64                                   // of all entries, or
+		spread func(v *tensor.Tensor, fanIn int) float64 // the bound of uniform ones
+	}
+	type rule struct {
+		part string
+		kind kind
+	}
+	one, zero, small := kind{value: 1}, kind{}, kind{value: 1e-4}
+	for _, c := range []struct {
+		e     encoder
+		rules []rule // the first whose part is in the name counts
+	}{
+		{gnn.NewGIN(be, gnn.GINConfig{In: 9, Hidden: hidden, Layers: 2}, newRand(1)), []rule{
+			{".nn.0.weight", kind{spread: xavier}}, {".nn.2.weight", kind{spread: xavier}}, {".weight", one}, {".bias", zero},
+		}},
+		{gnn.NewResGCN(be, gnn.ResGCNConfig{In: 9, Hidden: hidden, Layers: 2}, newRand(2)), []rule{
+			{".lins.", kind{spread: kaiming}}, {"conv_feat.weight", kind{spread: xavier}}, {".convs.0.weight", kind{spread: xavier}},
+			{".convs.1.weight", kind{spread: xavier}}, {".convs.", zero}, {".weight", one}, {".bias", small},
+		}},
+		{gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: hidden, Layers: 2}, newRand(3)), []rule{
+			{"_embedding", kind{spread: xavier}}, {".mlp.", kind{spread: kaiming}}, {".weight", one}, {".bias", zero},
+		}},
+		{gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: hidden, Layers: 2}, newRand(4)), []rule{
+			{"_embeddings", kind{spread: xavier}}, {".mlp.1.weight", one}, {".mlp.1.bias", zero}, {".gnns.", kind{spread: kaiming}},
+		}},
+	} {
+		fanIn := 0 // of the weight before
+		for _, p := range c.e.Parameters() {
+			x := make([]float64, p.Value.Len())
+			be.Download(x, p.Value)
+			if p.Value.Rows > 1 {
+				fanIn = p.Value.Rows
+			}
+			at := slices.IndexFunc(c.rules, func(r rule) bool { return strings.Contains(p.Name, r.part) })
+			if at < 0 {
+				t.Errorf("%s is of no kind", p.Name)
+				continue
+			}
+			lo, hi := slices.Min(x), slices.Max(x)
+			switch k := c.rules[at].kind; {
+			case k.spread == nil && (lo != k.value || hi != k.value):
+				t.Errorf("%s starts between %v and %v, want %v", p.Name, lo, hi, k.value)
+			case k.spread != nil:
+				if bound := k.spread(p.Value, fanIn); lo < -bound || hi > bound || lo > -0.6*bound || hi < 0.6*bound {
+					t.Errorf("%s%v starts between %v and %v, want ±%v", p.Name, p.Value, lo, hi, bound)
+				}
+			}
+		}
 	}
 }
 

@@ -175,6 +175,68 @@ func asNear(t *testing.T, what string, got, want, exact []float64) {
 	}
 }
 
+// TestUnfusedMLPs: convolutions with other MLPs than NewGIN's compute what they
+// say, on engines that have fused layers too.
+func TestUnfusedMLPs(t *testing.T) {
+	b := views(randomGraphs(t, 9, 7, true, true, 30, 1, 17, 40), 2, 2)
+	noBias := func(be backend.Backend, name string, in, out int) *nn.Linear {
+		return nn.NewLinearNoBias(be, name, in, out, nn.XavierUniform, newRand(3))
+	}
+	for name, mlp := range map[string]func(be backend.Backend, l []*nn.Linear) []*nn.Linear{
+		"no first bias": func(be backend.Backend, l []*nn.Linear) []*nn.Linear {
+			return []*nn.Linear{noBias(be, "a", 8, 8), l[1]}
+		},
+		"no second bias": func(be backend.Backend, l []*nn.Linear) []*nn.Linear {
+			return []*nn.Linear{l[0], noBias(be, "b", 8, 8)}
+		},
+		"one layer":    func(be backend.Backend, l []*nn.Linear) []*nn.Linear { return l[:1] },
+		"three layers": func(be backend.Backend, l []*nn.Linear) []*nn.Linear { return append(l, noBias(be, "c", 8, 8)) },
+	} {
+		newEncoder := func(be backend.Backend) encoder {
+			e := newGIN(be, gnn.GINConfig{In: 7, Hidden: 8, Layers: 2})
+			e.Convs[1].MLP.Layers = mlp(be, e.Convs[1].MLP.Layers)
+			return e
+		}
+		want := encode(cpu.New(tensor.Float64), b, newEncoder, nn.Train, autodiff.Composed())
+		for _, open := range fusing {
+			got := encode(open(tensor.Float64), b, newEncoder, nn.Train)
+			checkClose(t, name+": embeddings", got.h, want.h, 1e-11)
+			checkClose(t, name+": gradients", got.grads, want.grads, 1e-11)
+		}
+	}
+}
+
+// TestNoNodes: a batch without nodes that was never told of views has rows all the
+// same, those of its graphs.
+func TestNoNodes(t *testing.T) {
+	b := new(graph.Batch)
+	b.Append(empty(3, true))
+	b.Append(empty(3, true))
+	for name, newEncoder := range map[string]func(be backend.Backend) encoder{
+		"GIN":    gin(gnn.GINConfig{In: 3, Hidden: 4, Layers: 2}, 0),
+		"ResGCN": resGCN(gnn.ResGCNConfig{In: 3, Hidden: 4, Layers: 2, Residual: true}),
+	} {
+		onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+				e := newEncoder(be)
+				tape := autodiff.NewInference(be, opts...)
+				h := e.Forward(gnn.NewBatch(tape, b), mode)
+				if !h.Value().Is(2, e.Width()) {
+					t.Fatalf("%s: embeddings %v", name, h.Value())
+				}
+				d := h.Data()
+				checkClose(t, name+": the second", d[:e.Width()], d[e.Width():], 0)
+				for _, v := range d {
+					if math.IsNaN(v) {
+						t.Fatalf("%s, train %v: embeddings %v", name, mode, d)
+					}
+				}
+				tape.Reset()
+			}
+		})
+	}
+}
+
 // TestFusedThreads: any number of workers, equal bits.
 func TestFusedThreads(t *testing.T) {
 	var gs, dense []*graph.Graph
