@@ -436,6 +436,7 @@ func TestBatchViews(t *testing.T) {
 		{twoViews(gs), []int32{0, 3, 9}, []int32{0, 1, 3}},
 		{twoViews(gs[:2]), []int32{0, 3, 7}, []int32{0, 1, 2}},
 		{halfClosed, []int32{0, 3, 7}, []int32{0, 1, 2}},
+		{new(graph.Batch), []int32{0}, []int32{0}},
 	} {
 		b := gnn.NewBatch(tape, c.b)
 		if nodes, graphs := b.ViewPtr.Host, b.ViewGraphs().Host; !slices.Equal(nodes, c.nodes) || !slices.Equal(graphs, c.graphs) {
