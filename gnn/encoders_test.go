@@ -281,6 +281,9 @@ func TestResGCNSizes(t *testing.T) {
 	if n := nn.NumParameters(paper); n != count(5) || paper.Width() != 128 {
 		t.Errorf("the papers' encoder: %d parameters, want %d; width %d", n, count(5), paper.Width())
 	}
+	if !paper.Config.Residual || reference.Config.Residual {
+		t.Errorf("residual convolutions: the papers' encoder %v, the reference's %v", paper.Config.Residual, reference.Config.Residual)
+	}
 	if n := nn.NumParameters(reference); n != count(3) {
 		t.Errorf("the reference's encoder: %d parameters, want %d", n, count(3))
 	}
