@@ -175,6 +175,35 @@ func asNear(t *testing.T, what string, got, want, exact []float64) {
 	}
 }
 
+// TestFusedScratch: what an engine computed before, with other options and sizes,
+// reaches nobody.
+func TestFusedScratch(t *testing.T) {
+	small, large := randomGraphs(t, 3, 7, false, false, 9, 4, 6), randomGraphs(t, 9, 7, false, false, 30, 1, 17, 40)
+	var dense []*graph.Graph
+	for _, g := range large {
+		dense = append(dense, densified(g))
+	}
+	config := gnn.GINConfig{In: 7, Hidden: 8, Layers: 2}
+	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
+		used := cpu.New(p)
+		for k, x := range []struct {
+			gs  []*graph.Graph
+			new func(be backend.Backend) encoder
+		}{
+			{small, gin(config, 0.5)}, {large, gin(config, 0)}, {small, gin(config, 0.5)}, {dense, gin(config, 0.5)},
+			{large, resGCN(gnn.ResGCNConfig{In: 7, Hidden: 9, Layers: 2, Residual: true})},
+			{small, resGCN(gnn.ResGCNConfig{In: 7, Hidden: 5, Layers: 1})}, {dense, gin(config, 0)},
+		} {
+			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+				b := views(x.gs, 2, len(x.gs)-2)
+				if want, got := encode(cpu.New(p), b, x.new, mode), encode(used, b, x.new, mode); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%v, encoder %d, train %v: an engine that was used before gives other numbers", p, k, mode)
+				}
+			}
+		}
+	}
+}
+
 // TestUnfusedMLPs: convolutions with other MLPs than NewGIN's compute what they
 // say, on engines that have fused layers too.
 func TestUnfusedMLPs(t *testing.T) {
@@ -448,7 +477,8 @@ func TestFusedPadding(t *testing.T) {
 // TestGINPadding is [TestFusedPadding] for the layers of GIN.
 func TestGINPadding(t *testing.T) {
 	t.Setenv("SPECMATCH_DEBUG", "1") // undefined memory is NaN
-	const f, rows, padding = 5, 30, 3
+	const f, rows, padding = 64, 300, 3
+	// The first graph is a block of its own, since the second fills one.
 	b := views([]*graph.Graph{empty(1, false), ring(rows-4, 1), empty(1, false), ring(4, 1)}, 2, 2)
 	padded := new(graph.Batch)
 	b.Pad(padded, rows+padding, len(b.Adj))
