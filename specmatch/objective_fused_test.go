@@ -67,6 +67,25 @@ func TestFusedLosses(t *testing.T) {
 	}
 }
 
+// TestFusedLossesIsolated: where no two samples are similar enough, every weight is
+// below the smallest number and every degree 0; L_G is 0 then, and so its gradient.
+func TestFusedLossesIsolated(t *testing.T) {
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: 800, FixedThreshold: true, Threshold: 2}}
+	z := gradcheck.Random(newRand(4), 10, 3)
+	for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
+		for _, open := range fusing {
+			for form, opts := range map[string][]autodiff.Option{"fused": nil, "composed": {autodiff.Composed()}} {
+				losses, grad := fusedLosses(open(p), o, z, 0, 1, opts...)
+				for _, v := range append(grad, losses[1]) {
+					if v != 0 {
+						t.Fatalf("%v, %s: L_G is %v, its gradient %v", p, form, losses[1], grad)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestLowTemperature: where e^((s-1)/τ) is no number of the format any more, the
 // loss is what it should be. Four orthogonal rows have ln 3.
 func TestLowTemperature(t *testing.T) {
