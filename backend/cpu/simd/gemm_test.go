@@ -228,6 +228,10 @@ func testGemm[T Float](t *testing.T) {
 			check(tr, 301, 70, 129)
 			check(tr, 150, 300, 300)
 			check(tr, 17, 1100, 270)
+			check(tr, 3, 1600, kcMax) // several blocks of columns
+			// More tiles below each other than one call may get.
+			check(tr, 220, 32, kcNarrow)
+			check(tr, 430, 16, kcNarrow)
 		}
 	})
 }
