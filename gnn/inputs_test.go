@@ -2,9 +2,12 @@ package gnn_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -37,5 +40,37 @@ func TestInputsRefuse(t *testing.T) {
 	in.Close()
 	if n := be.InUse(); n != 0 {
 		t.Errorf("%d bytes in use after Close", n)
+	}
+}
+
+// TestInputsBatch: the batch on an engine passes messages and gradients as one that
+// is not padded does, and nothing of it is made at its use, where a recording would
+// forbid it.
+func TestInputsBatch(t *testing.T) {
+	const width, nodes, entries = 3, 20, 100
+	be := ref.New()
+	for _, directed := range []bool{false, true} {
+		b := twoViews(randomGraphs(t, 1, width, true, directed, 6, 4, 5))
+		in := gnn.NewInputs(be, b, nodes, entries, gnn.NewResGCN(be, gnn.ResGCNConfig{In: width, Hidden: 2, Layers: 1}, newRand(1)))
+		tape := autodiff.NewTape(be)
+		used := be.InUse()
+		padded := in.Batch(tape)
+		padded.Features()
+		padded.Normalized()
+		if got, want := padded.ViewGraphs().Host, b.ViewPtr; !slices.Equal(got, want) {
+			t.Errorf("graphs of the views %v, want %v", got, want)
+		}
+		if n := be.InUse() - used; n != 0 {
+			t.Errorf("directed %v: %d bytes are made at use", directed, n)
+		}
+		run := func(batch *gnn.Batch, n int) (values []float64) {
+			x := tape.Leaf(n, width, gradcheck.Random(newRand(2), nodes, width).Values[:n*width])
+			y := autodiff.ConcatCols(x.SpMM(batch.Adj, 1), x.SpMM(batch.Normalized(), 0)).SliceRows(0, b.Nodes())
+			tape.Backward(y.Square().Sum())
+			return append(y.Data(), x.Grad()[:b.Nodes()*width]...)
+		}
+		checkClose(t, fmt.Sprintf("directed %v", directed), run(padded, nodes), run(gnn.NewBatch(tape, b), b.Nodes()), 1e-14)
+		tape.Reset()
+		in.Close()
 	}
 }
