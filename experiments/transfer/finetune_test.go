@@ -346,15 +346,15 @@ func TestMethodsDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, ok := seen[r.Loss[1]]; ok {
+		if other, ok := seen[r.Epochs[1].Loss]; ok {
 			t.Errorf("%s has the losses of %s", method, other)
 		}
-		seen[r.Loss[1]] = method
+		seen[r.Epochs[1].Loss] = method
 
 		// The checkpoint of the last epoch holds what was trained.
 		s := x.stepper(be, method)
 		var at standing
-		if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil || len(at.Losses) != x.recipe.Epochs {
+		if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil || len(at.Epochs) != x.recipe.Epochs {
 			t.Fatal(at, err)
 		}
 		saved := x.domain.encoder(be, x.model, false, augment.Stream(9, purposeInit, 0, 0))
@@ -386,8 +386,8 @@ func TestEpochsDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Loss[0] == r.Loss[1] {
-			t.Errorf("%s: two epochs have the loss %v", method, r.Loss[0])
+		if r.Epochs[0].Loss == r.Epochs[1].Loss {
+			t.Errorf("%s: two epochs have the loss %v", method, r.Epochs[0].Loss)
 		}
 	}
 }

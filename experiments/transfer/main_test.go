@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -53,6 +54,30 @@ func TestRun(t *testing.T) {
 			if !seen[p+"/"+m] {
 				t.Errorf("no row for %s, %s", p, m)
 			}
+		}
+	}
+	// Of every epoch of a contrastive method L_G is known, trained or not; of a
+	// pretext task there is the loss alone.
+	rows := rundirtest.Metrics(t, out)
+	if len(rows) != 2*(len(methods)-1) {
+		t.Errorf("%d rows of metrics", len(rows))
+	}
+	for _, row := range rows {
+		contrastive := slices.Contains([]string{cli.GraphCL, cli.InfoNCE, cli.SpecMatch}, row["method"])
+		for column, v := range row {
+			switch column {
+			case "unit", "epoch", "method", "loss":
+				if v == "" || v == "NaN" {
+					t.Errorf("%s is %q in %v", column, v, row)
+				}
+			default:
+				if _, err := strconv.ParseFloat(v, 64); (err == nil && v != "NaN") != contrastive {
+					t.Errorf("%s: %s is %q", row["unit"], column, v)
+				}
+			}
+		}
+		if trained := row["method"] == cli.SpecMatch; contrastive && (row["gradient_ratio"] != "0") != trained {
+			t.Errorf("%s: ‖β∇L_G‖/‖∇L_C‖ is %s", row["unit"], row["gradient_ratio"])
 		}
 	}
 	// Again: everything comes from the journal, and the tables are the same.
@@ -237,12 +262,14 @@ func TestRecording(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			losses[k] = out.Loss
+			for _, e := range out.Epochs {
+				losses[k] = append(losses[k], e.Loss, e.LossC)
+			}
 			if n := captures.Load() - before; (n > 0) != (engine == "recording") {
 				t.Errorf("%s on %s: %d recordings", method, engine, n)
 			}
 		}
-		if d := cmp.Diff(losses[0], losses[1], cmp.Comparer(func(a, b rundir.Float) bool { return math.Abs(float64(a-b)) < 1e-9 })); d != "" {
+		if d := cmp.Diff(losses[0], losses[1], cmp.Comparer(func(a, b rundir.Float) bool { return math.Abs(float64(a-b)) < 1e-7 })); d != "" {
 			t.Errorf("%s: losses (-cpu +recording): %s", method, d)
 		}
 	}
@@ -292,15 +319,15 @@ func TestResume(t *testing.T) {
 			}
 			meta, err := nn.ReadMetadata(x.checkpoint(method))
 			var at standing
-			if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil || len(at.Losses) != 1 || at.Batches == 0 {
+			if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil || len(at.Epochs) != 1 || at.Batches == 0 {
 				t.Fatalf("checkpoint at %v, %v", meta, err)
 			}
 			got, err := x.pretrain(t.Context(), method, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want.Loss, got.Loss); d != "" {
-				t.Errorf("losses: %s", d)
+			if was, is := fmt.Sprint(want.Epochs), fmt.Sprint(got.Epochs); was != is {
+				t.Errorf("epochs\n%s, want\n%s", is, was)
 			}
 			again, err := os.ReadFile(x.weights(method))
 			if err != nil || !bytes.Equal(weights, again) {

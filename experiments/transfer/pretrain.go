@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/checkpoint"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -30,7 +31,7 @@ import (
 type pretrained struct {
 	Seconds         float64 // since the last interruption
 	GraphsPerSecond rundir.Float
-	Loss            []rundir.Float // by epoch
+	Epochs          []pretrain.Epoch
 }
 
 // weights is where the pre-trained encoder of a method lies, and checkpoint where
@@ -100,10 +101,11 @@ type stepper struct {
 	adam    *optim.Adam
 	views   []augment.Augmentation
 	trainer *specmatch.Trainer // of a contrastive method
-	// step trains on the k-th batch of an epoch. It and last return the loss of a
+	empty   pretrain.Epoch     // before its first step
+	// step trains on the k-th batch of an epoch. It and last return the stats of a
 	// step that has ended, see [specmatch.Stepper].
-	step  func(b *graph.Batch, epoch, k int) (loss float64, ok bool, err error)
-	last  func() (loss float64, ok bool, err error)
+	step  func(b *graph.Batch, epoch, k int) (s specmatch.Stats, ok bool, err error)
+	last  func() (s specmatch.Stats, ok bool, err error)
 	close func() error
 }
 
@@ -117,28 +119,27 @@ func (x *experiment) stepper(be backend.Backend, method string) *stepper {
 		s.trainer = specmatch.NewTrainer(be, m, o, x.recipe.LR)
 		s.all, s.adam, s.views = m, s.trainer.Optimizer, []augment.Augmentation{x.domain.view, x.domain.view}
 		steps := specmatch.NewStepper(s.trainer)
-		loss := func(stats specmatch.Stats, ok bool, err error) (float64, bool, error) { return stats.Loss, ok, err }
-		s.step = func(b *graph.Batch, _, k int) (float64, bool, error) {
-			if k == 1 && o.Beta.Ratio > 0 { // β is steered anew in every epoch, as in package pretrain
+		s.step = func(b *graph.Batch, _, k int) (specmatch.Stats, bool, error) {
+			if k == 1 { // looked at more closely
 				stats, err := s.trainer.Step(b, true)
-				return loss(stats, err == nil, err)
+				return stats, err == nil, err
 			}
-			return loss(steps.Step(b))
+			return steps.Step(b)
 		}
-		s.last = func() (float64, bool, error) { return loss(steps.Last()) }
-		s.close = steps.Close
+		s.last, s.close = steps.Last, steps.Close
 		return s
 	}
 	task := x.task(be, method, s.encoder, rng)
 	s.all, s.adam, s.views = task, optim.NewAdam(be, task.Parameters(), x.recipe.LR), []augment.Augmentation{augment.Identity{}}
 	tape := autodiff.NewTape(be)
-	s.step = func(b *graph.Batch, epoch, k int) (float64, bool, error) {
+	s.empty = pretrain.WithoutProbe()
+	s.step = func(b *graph.Batch, epoch, k int) (specmatch.Stats, bool, error) {
 		loss, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
 			return task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
 		})
-		return loss, err == nil, err
+		return specmatch.Stats{Loss: loss}, err == nil, err
 	}
-	s.last = func() (float64, bool, error) { return 0, false, nil }
+	s.last = func() (s specmatch.Stats, ok bool, err error) { return s, false, nil }
 	s.close = func() error { return nil }
 	return s
 }
@@ -183,9 +184,9 @@ func (x *experiment) task(be backend.Backend, method string, e encoder, rng *ran
 
 // standing is where pre-training stands between two steps.
 type standing struct {
-	Losses  []rundir.Float // of the finished epochs
-	Batches int            // of the present one
-	Sum     rundir.Float   // of their losses
+	Epochs  []pretrain.Epoch // that are finished
+	Batches int              // of the present one
+	Sum     pretrain.Epoch   // over them
 	Trainer specmatch.TrainerState
 }
 
@@ -198,7 +199,7 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 	defer be.Close()
 	s := x.stepper(be, method)
 	defer s.close()
-	var at standing
+	at := standing{Sum: s.empty}
 	if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil {
 		return out, err
 	}
@@ -214,14 +215,14 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 		}
 		return checkpoint.Save(x.checkpoint(method), s.state(), at)
 	}
-	for epoch := len(at.Losses); epoch < x.recipe.Epochs; epoch++ {
+	for epoch := len(at.Epochs); epoch < x.recipe.Epochs; epoch++ {
 		k, ended := 0, at.Batches
-		take := func(loss float64, ok bool, err error) error {
+		take := func(stats specmatch.Stats, ok bool, err error) error {
 			if err != nil {
 				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, k, err)
 			}
 			if ok {
-				at.Sum += rundir.Float(loss)
+				at.Sum.Add(stats)
 				ended++
 			}
 			return nil
@@ -242,7 +243,7 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			at.Batches = k
 			graphs += len(samples)
 			if k%16 == 0 {
-				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum)/float64(max(ended, 1)), float64(graphs)/time.Since(start).Seconds())
+				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum.Mean(max(ended, 1)).Loss), float64(graphs)/time.Since(start).Seconds())
 			}
 			if time.Since(saved) > x.source.Checkpoint {
 				if err := take(s.last()); err != nil {
@@ -259,9 +260,9 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 		if ctx.Err() != nil {
 			return out, errors.Join(ctx.Err(), save())
 		}
-		loss := at.Sum / rundir.Float(ended)
-		at = standing{Losses: append(at.Losses, loss)} // save adds the rest
-		err := x.dir.Metrics("pretrain/"+method, epoch+1, slog.String("method", method), slog.Float64("loss", float64(loss)))
+		mean := at.Sum.Mean(ended)
+		at = standing{Epochs: append(at.Epochs, mean), Sum: s.empty} // save adds the rest
+		err := x.dir.Metrics("pretrain/"+method, epoch+1, append([]slog.Attr{slog.String("method", method)}, mean.Columns()...)...)
 		if err != nil {
 			return out, err
 		}
@@ -269,9 +270,9 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			return out, err
 		}
 	}
-	out.Seconds, out.Loss = time.Since(start).Seconds(), at.Losses
+	out.Seconds, out.Epochs = time.Since(start).Seconds(), at.Epochs
 	out.GraphsPerSecond = rundir.Float(float64(graphs) / out.Seconds)
-	return out, nn.SaveFile(x.weights(method), s.encoder, map[string]string{"method": method, "epochs": strconv.Itoa(len(at.Losses))})
+	return out, nn.SaveFile(x.weights(method), s.encoder, map[string]string{"method": method, "epochs": strconv.Itoa(len(at.Epochs))})
 }
 
 // state is what a checkpoint keeps of the training.

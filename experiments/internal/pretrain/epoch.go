@@ -2,6 +2,7 @@ package pretrain
 
 import (
 	"log/slog"
+	"math"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -22,8 +23,15 @@ type Epoch struct {
 	Align, Uniform     rundir.Float
 }
 
-// add adds a step's losses, and takes its probe if it has one.
-func (e *Epoch) add(s specmatch.Stats) {
+// WithoutProbe is an epoch, before its first step, of a training that is not
+// contrastive: it gets a Loss, and all else is not a number.
+func WithoutProbe() Epoch {
+	nan := rundir.Float(math.NaN())
+	return Epoch{0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}
+}
+
+// Add adds a step's losses, and takes its probe if it has one.
+func (e *Epoch) Add(s specmatch.Stats) {
 	e.Loss += rundir.Float(s.Loss)
 	e.LossC += rundir.Float(s.LossC)
 	if p := s.Probe; p != nil {
@@ -37,7 +45,8 @@ func (e *Epoch) add(s specmatch.Stats) {
 	}
 }
 
-func (e Epoch) mean(batches int) Epoch {
+// Mean returns the epoch of so many steps.
+func (e Epoch) Mean(batches int) Epoch {
 	e.Loss /= rundir.Float(batches)
 	e.LossC /= rundir.Float(batches)
 	return e

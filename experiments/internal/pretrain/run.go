@@ -152,7 +152,7 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, batches+1, err)
 			}
 			if ok {
-				sum.add(s)
+				sum.Add(s)
 			}
 			return nil
 		}
@@ -174,7 +174,7 @@ func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Mo
 			return at.Seconds, ctx.Err()
 		}
 		at.Seconds += time.Since(start).Seconds()
-		at.Epochs = append(at.Epochs, sum.mean(batches))
+		at.Epochs = append(at.Epochs, sum.Mean(batches))
 		if err := each(epoch+1, at.Epochs[epoch]); err != nil {
 			return at.Seconds, err
 		}
