@@ -27,7 +27,10 @@ type Epoch struct {
 // contrastive: it gets a Loss, and all else is not a number.
 func WithoutProbe() Epoch {
 	nan := rundir.Float(math.NaN())
-	return Epoch{0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}
+	return Epoch{
+		LossC: nan, LossG: nan, Beta: nan, LossHard: nan, Ratio: nan, Cosine: nan,
+		Spread: nan, Density: nan, Isolated: nan, Align: nan, Uniform: nan,
+	}
 }
 
 // Add adds a step's losses, and takes its probe if it has one.
