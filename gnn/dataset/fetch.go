@@ -108,10 +108,10 @@ var errIdle = errors.New("no data")
 // — under the condition that the server's file is still the same (its ETag or
 // Last-Modified, kept in dir/NAME.zip.part.json), otherwise for all of it.
 // Server errors (5xx, 429, 408) and broken connections are tried again; other
-// answers are an [*HTTPError]. A complete download must be a zip archive all of
-// whose members are intact, and have the wanted sum if there is one; only then
-// does it get its name, in one step. Its sum is recorded in dir/NAME.zip.sha256,
-// in the format of sha256sum.
+// answers are an [*HTTPError]. A complete download must be a zip archive of the
+// set whose members are all intact, and have the wanted sum if there is one; only
+// then does it get its name, in one step. Its sum is recorded in
+// dir/NAME.zip.sha256, in the format of sha256sum.
 //
 // Only one Fetch of a set may run in a folder at a time.
 func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
@@ -121,7 +121,7 @@ func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
 	if opts.SHA256 == "" {
 		opts.SHA256 = knownSums[name]
 	}
-	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), checkArchive, opts)
+	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), archiveCheck(name), opts)
 }
 
 // fetch downloads file of the base URL to the path final. check judges the

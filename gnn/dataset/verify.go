@@ -38,16 +38,16 @@ type Verification struct {
 }
 
 // Verify checks the archive dir/NAME.zip: its SHA-256 sum against the known or
-// recorded one (a [*SumError] if they differ), and the checksums that the
-// archive itself has of its members. Sums are looked for in this package, in
-// dir/NAME.zip.sha256 and in lists SHA256SUMS of dir and its parent, in the
-// format of sha256sum; without any, only the members are checked and
-// Verification.Source is empty.
+// recorded one (a [*SumError] if they differ), the checksums that the archive
+// itself has of its members, and that the members are there without which a set
+// is none. Sums are looked for in this package, in dir/NAME.zip.sha256 and in
+// lists SHA256SUMS of dir and its parent, in the format of sha256sum; without
+// any, only the members are checked and Verification.Source is empty.
 func Verify(dir, name string) (Verification, error) {
 	if err := checkName(name); err != nil {
 		return Verification{}, err
 	}
-	return verifyFile(filepath.Join(dir, name+".zip"), checkArchive)
+	return verifyFile(filepath.Join(dir, name+".zip"), archiveCheck(name))
 }
 
 func verifyFile(path string, check func(path string) error) (v Verification, err error) {
@@ -158,30 +158,44 @@ func sumFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// checkArchive reads all members of an archive, whose checksums are verified
-// on the way.
-func checkArchive(path string) error {
-	f, size, err := openRegular(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	files, err := openZip(f, size)
-	if err != nil {
-		return err
-	}
-	s := &source{limits: Limits{}.withDefaults()}
-	for _, m := range files {
-		r, err := s.openMember(m)
-		if err == nil {
-			_, err = io.Copy(io.Discard, r)
-			r.Close()
-		}
+// archiveCheck returns the check of a data set's archive: it reads all members,
+// whose checksums are verified on the way, and misses none that every set has.
+// No checksum covers the names of members.
+func archiveCheck(name string) func(path string) error {
+	return func(path string) error {
+		f, size, err := openRegular(path)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Name, err)
+			return err
 		}
+		defer f.Close()
+		files, err := openZip(f, size)
+		if err != nil {
+			return err
+		}
+		s := &source{name: name, limits: Limits{}.withDefaults()}
+		if s.members, err = index(files, name); err != nil {
+			return err
+		}
+		for _, m := range files {
+			r, err := s.openMember(m)
+			if err == nil {
+				_, err = io.Copy(io.Discard, r)
+				r.Close()
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
+			}
+		}
+		for _, part := range []string{"A", "graph_indicator"} {
+			if base, _ := s.file(part); !s.has(part) {
+				return fmt.Errorf("no member %s%s", base, s.hint())
+			}
+		}
+		if base, _ := s.file("graph_labels"); !s.has("graph_labels") && !s.has("graph_attributes") {
+			return fmt.Errorf("no member %s%s", base, s.hint())
+		}
+		return nil
 	}
-	return nil
 }
 
 // openRegular opens a file after making sure that opening cannot block.
