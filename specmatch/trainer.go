@@ -25,10 +25,10 @@ type Objective struct {
 	Beta   BetaSchedule
 }
 
-// BetaSchedule says how strong L_G is. With Ratio 0, β is Beta, reached
-// linearly over the first WarmupSteps steps. With Ratio > 0, β is steered so
-// that ‖β·∇L_G‖ = Ratio·‖∇L_C‖ over all parameters: measured at every probed
-// step and held in between.
+// BetaSchedule says how strong L_G is. With Ratio 0, β is Beta. With Ratio > 0, β
+// is steered so that ‖β·∇L_G‖ = Ratio·‖∇L_C‖ over all parameters: measured at
+// every probed step and held in between. Either is reached linearly over the first
+// WarmupSteps steps.
 type BetaSchedule struct {
 	Beta        float64
 	WarmupSteps int
@@ -215,13 +215,14 @@ func center(x *autodiff.Var) *autodiff.Var {
 
 func (tr *Trainer) currentBeta() float64 {
 	b := tr.Objective.Beta
+	beta := b.Beta
 	if b.Ratio > 0 {
-		return tr.beta
+		beta = tr.beta
 	}
 	if tr.steps < b.WarmupSteps {
-		return b.Beta * float64(tr.steps) / float64(b.WarmupSteps)
+		beta = beta * float64(tr.steps) / float64(b.WarmupSteps)
 	}
-	return b.Beta
+	return beta
 }
 
 // probe runs one backward pass per loss and compares the gradients.

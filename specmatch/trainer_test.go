@@ -420,6 +420,12 @@ func TestWarmup(t *testing.T) {
 	if want := []float64{0, 0.5, 1, 1.5, 2, 2}; !slices.Equal(betas, want) {
 		t.Errorf("β went %v, want %v", betas, want)
 	}
+
+	// Steered, it is the ratio that grows.
+	o.Beta = specmatch.BetaSchedule{Ratio: 0.2, WarmupSteps: 4}
+	for step, s := range train(t, specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01), 6, always) {
+		near(t, fmt.Sprintf("the ratio in step %d", step), s.Probe.Ratio, 0.2*float64(min(step, 4))/4, 1e-12)
+	}
 }
 
 // withNaN is a batch like b with dense features, one of them NaN.
