@@ -395,6 +395,10 @@ func (s *linearWorker) lineSearch(c float64) float64 {
 	return a
 }
 
+// leastPivot tells pivots of H, which are at least 1 as its eigenvalues are, from
+// what rounding makes of them.
+const leastPivot = 0.5
+
 // factor computes the upper Cholesky factor of H = 1 + 2C·gram, row by row. If
 // rounding has taken the last of the positive definiteness, which takes features
 // of more than seven digits, every diagonal element grows by a part of itself
@@ -409,7 +413,7 @@ func (s *linearWorker) factor(c float64) error {
 			row[i] += 1
 			row[i] += jitter * row[i]
 		}
-		if cholesky(s.chol, s.m, s.ld) {
+		if cholesky(s.chol, s.m, s.ld, leastPivot) {
 			return nil
 		}
 	}
@@ -435,12 +439,13 @@ func (s *linearWorker) solve(v []float64) {
 }
 
 // cholesky replaces the upper triangle of the m×m matrix a, whose rows have
-// length ld, by U with UᵀU = A. It reports false if A is not positive definite.
-func cholesky(a []float64, m, ld int) bool {
+// length ld, by U with UᵀU = A. It reports false if a pivot is not above least, 0
+// asking whether A is positive definite.
+func cholesky(a []float64, m, ld int, least float64) bool {
 	for i := range m {
 		row := a[i*ld : i*ld+m]
 		pivot := row[i]
-		if !(pivot > 0) || math.IsInf(pivot, 1) {
+		if !(pivot > least) || math.IsInf(pivot, 1) {
 			return false
 		}
 		inv := 1 / math.Sqrt(pivot)

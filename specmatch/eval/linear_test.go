@@ -225,7 +225,7 @@ func TestCholesky(t *testing.T) {
 			a[i*ld+j] = want[i][j]
 		}
 	}
-	if !cholesky(a, m, ld) {
+	if !cholesky(a, m, ld, 0) {
 		t.Fatal("not positive definite")
 	}
 	for i := range m {
@@ -251,7 +251,7 @@ func TestCholesky(t *testing.T) {
 			t.Errorf("row %d of A·A⁻¹v is %v, want %v", i, got, r)
 		}
 	}
-	if cholesky([]float64{1, 2, 0, 1}, 2, 2) {
+	if cholesky([]float64{1, 2, 0, 1}, 2, 2, 0) {
 		t.Error("an indefinite matrix was factored")
 	}
 }
