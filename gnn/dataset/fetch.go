@@ -121,7 +121,7 @@ func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
 	if opts.SHA256 == "" {
 		opts.SHA256 = knownSums[name]
 	}
-	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), archiveCheck(name), opts)
+	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), func(path string) error { return checkArchive(path, name) }, opts)
 }
 
 // fetch downloads file of the base URL to the path final. check judges the
