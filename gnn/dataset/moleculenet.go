@@ -188,6 +188,9 @@ func (s *MoleculeNetSet) columns(c *csvRows) (smiles int, labels []int, err erro
 	if smiles, err = position(c, s.SMILES); err != nil {
 		return 0, nil, err
 	}
+	if err := c.distinct(); err != nil {
+		return 0, nil, err
+	}
 	if s.Labels == nil {
 		for i, h := range c.header {
 			if i != smiles && !slices.Contains(s.Others, h) {

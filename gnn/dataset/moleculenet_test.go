@@ -125,6 +125,8 @@ func TestMoleculeNetErrors(t *testing.T) {
 		{"clintox", "smiles,FDA_APPROVED\nC,1\n", `clintox.csv:1: "smiles,FDA_APPROVED": no column "CT_TOX"`},
 		{"bace", "smiles,Class\nC,1\n", `bace.csv:1: "smiles,Class": no column "mol"`},
 		{"sider", "smiles,a,b\nC,1,0\n", "sider.csv:1: 2 columns of labels; sider has 27"},
+		{"bbbp", "smiles,p_np,p_np\nC,1,0\n", `bbbp.csv:1: two columns named "p_np"`},
+		{"tox21", "smiles,mol_id" + strings.Repeat(",t", 12) + "\n", `tox21.csv:1: two columns named "t"`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,yes\n", `hiv.csv:3: "yes": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,2\n", `hiv.csv:3: "2": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC\n", "hiv.csv:3: wrong number of fields"},

@@ -182,14 +182,18 @@ func (c *csvRows) node(field int) (int32, error) {
 
 // columns checks the first names of the header and that no name occurs twice.
 func (c *csvRows) columns(first ...string) error {
-	line := func(reason string) error { return &SyntaxError{File: c.file, Line: 1, Reason: reason} }
 	if len(c.header) < len(first) || !slices.Equal(c.header[:len(first)], first) {
-		return line(fmt.Sprintf("want a header that begins with %s", strings.Join(first, ",")))
+		return &SyntaxError{File: c.file, Line: 1, Reason: fmt.Sprintf("want a header that begins with %s", strings.Join(first, ","))}
 	}
+	return c.distinct()
+}
+
+// distinct checks that no name occurs twice in the header.
+func (c *csvRows) distinct() error {
 	sorted := slices.Sorted(slices.Values(c.header))
 	for i, name := range sorted[1:] {
 		if name == sorted[i] {
-			return line(fmt.Sprintf("two columns named %q", name))
+			return &SyntaxError{File: c.file, Line: 1, Reason: fmt.Sprintf("two columns named %q", name)}
 		}
 	}
 	return nil
