@@ -233,7 +233,7 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet, jobs []*job) error {
 			weights = append(weights, j.weights())
 		}
 	}
-	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"label-rate", "protocol", "folds"}, weights)
+	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"data", "label-rate", "protocol", "folds"}, weights)
 }
 
 // pretrains reports whether the method has a pre-training.

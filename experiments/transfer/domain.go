@@ -29,8 +29,7 @@ type domain struct {
 	// dropout.
 	encoder func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder
 	masking func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task
-	// Of context prediction, see pretext.ContextPrediction.
-	hops, inner, outer int
+	context func(e, contexts pretext.Encoder, layers int) pretext.Task
 }
 
 // encoder is an encoder of graphs and of their nodes.
@@ -50,10 +49,16 @@ type taskSet struct {
 }
 
 // check returns an error if a part of the split is empty, as it is where most
-// molecules share a scaffold: nothing can be trained on then, or measured.
+// molecules share a scaffold, or the first has no labels: nothing can be trained on
+// then, or measured.
 func (s *taskSet) check() error {
 	if a, b, c := len(s.split.Train), len(s.split.Valid), len(s.split.Test); min(a, b, c) == 0 {
 		return fmt.Errorf("%s: its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in every part", s.name, len(s.graphs), a, b, c)
+	}
+	if !slices.ContainsFunc(s.split.Train, func(i int) bool {
+		return slices.ContainsFunc(s.labels[i*s.tasks:(i+1)*s.tasks], func(l int8) bool { return l != 0 })
+	}) {
+		return fmt.Errorf("%s: none of the %d graphs to train on has a label", s.name, len(s.split.Train))
 	}
 	return nil
 }
@@ -120,10 +125,17 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 		masking: func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task {
 			return pretext.NewAtomMasking(be, e, width, rng)
 		},
-		hops: 5, inner: 4, outer: 7,
+		context: func(e, contexts pretext.Encoder, layers int) pretext.Task {
+			return pretext.NewMoleculeContext(e, contexts, layers)
+		},
 	}
 	switch {
 	case x.source.Corpus != "":
+		for _, name := range x.data.Datasets { // before what takes minutes
+			if _, err := dataset.FindMoleculeNet(x.data.Dir, name); err != nil {
+				return d, err
+			}
+		}
 		var err error
 		if d.corpus, err = x.openCorpus(ctx, stderr); err != nil {
 			return d, err
@@ -191,7 +203,9 @@ func (x *experiment) openProteins() (domain, error) {
 		masking: func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task {
 			return pretext.NewEdgeMasking(be, e, width, rng)
 		},
-		hops: 1, inner: 0, outer: 2, // within ego networks of two steps
+		context: func(e, contexts pretext.Encoder, _ int) pretext.Task {
+			return pretext.NewProteinContext(e, contexts)
+		},
 	}
 	if x.source.Corpus == "" {
 		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")

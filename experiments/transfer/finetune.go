@@ -146,6 +146,7 @@ func (x *experiment) loader(j *tuning) *augment.Loader {
 type tuningStand struct {
 	Tuned   tuned
 	Batches int
+	Steps   int // batches among them that have a label
 	Sum     rundir.Float
 }
 
@@ -161,6 +162,21 @@ func (t *tuner) Buffers() []*nn.Buffer { return slices.Concat(t.predictor.Buffer
 
 func (t *tuner) checkpoint() optim.Checkpoint { return optim.Checkpoint{Module: t, Optimizer: t.adam} }
 
+// tuner returns a predictor as fine-tuning begins with it.
+func (x *experiment) tuner(be backend.Backend, j *tuning) (*tuner, error) {
+	rng := augment.Stream(uint64(j.seed), purposeHead, 0, 0)
+	e := x.domain.encoder(be, x.model, true, rng)
+	if j.method != methodNone {
+		if err := nn.LoadFile(x.weights(j.method), e); err != nil {
+			return nil, err
+		}
+	}
+	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be)}
+	p.output = nn.NewLinear(be, "predictor", e.Width(), j.set.tasks, nn.KaimingUniform, rng)
+	p.output.ResetBias(be, rng)
+	return &tuner{predictor: p, dropouts: e.DropoutState(), adam: optim.NewAdam(be, p.Parameters(), x.fine.LR)}, nil
+}
+
 // finetune trains all layers on the training part of a set, and looks at the
 // other parts after every epoch. It goes on from a checkpoint if there is one.
 func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (out tuned, err error) {
@@ -169,17 +185,11 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 		return out, err
 	}
 	defer be.Close()
-	rng := augment.Stream(uint64(j.seed), purposeHead, 0, 0)
-	e := x.domain.encoder(be, x.model, true, rng)
-	if j.method != methodNone {
-		if err := nn.LoadFile(x.weights(j.method), e); err != nil {
-			return out, err
-		}
+	t, err := x.tuner(be, j)
+	if err != nil {
+		return out, err
 	}
-	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be)}
-	p.output = nn.NewLinear(be, "predictor", e.Width(), j.set.tasks, nn.KaimingUniform, rng)
-	p.output.ResetBias(be, rng)
-	t := &tuner{predictor: p, dropouts: e.DropoutState(), adam: optim.NewAdam(be, p.Parameters(), x.fine.LR)}
+	p := t.predictor
 	path, err := x.dir.Checkpoint(j.name())
 	if err != nil {
 		return out, err
@@ -202,11 +212,18 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 			if k++; k <= at.Batches {
 				continue // trained on before the interruption
 			}
-			loss, err := specmatch.Minimize(p.tape, p, t.adam, func() *autodiff.Var { return p.loss(batch, j.set, samples) })
+			var loss *autodiff.Var
+			value, err := specmatch.Minimize(p.tape, p, t.adam, func() *autodiff.Var {
+				loss = p.loss(batch, j.set, samples)
+				return loss
+			})
 			if err != nil {
 				return out, fmt.Errorf("epoch %d: %w", epoch+1, err)
 			}
-			at.Batches, at.Sum = k, at.Sum+rundir.Float(loss)
+			at.Batches, at.Sum = k, at.Sum+rundir.Float(value)
+			if loss != nil {
+				at.Steps++
+			}
 			if time.Since(saved) > x.source.Checkpoint {
 				if err := save(); err != nil {
 					return out, err
@@ -219,8 +236,8 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 		if ctx.Err() != nil {
 			return out, errors.Join(ctx.Err(), save())
 		}
-		out.Loss = append(out.Loss, at.Sum/rundir.Float(loader.Batches()))
-		at.Batches, at.Sum = 0, 0
+		out.Loss = append(out.Loss, at.Sum/rundir.Float(at.Steps))
+		at.Batches, at.Steps, at.Sum = 0, 0, 0
 		valid, _, err := p.auc(j.set, j.set.split.Valid)
 		if err != nil {
 			return out, err

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,9 +19,13 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -97,8 +102,58 @@ func TestParts(t *testing.T) {
 	}
 
 	fill(set.split.Train, 0)
-	if r = x.tune(t, methodNone, 0); slices.Max(r.Loss) != 0 {
-		t.Errorf("a training set without labels has the losses %v", r.Loss)
+	if err := set.check(); err == nil || !strings.Contains(err.Error(), "has a label") {
+		t.Errorf("a training set without labels: %v", err)
+	}
+	// A single label: the loss is that of its batch, not a mean with the others.
+	labelled := set.split.Train[7]
+	set.labels[labelled*set.tasks] = 1
+	x.fine, x.model.Dropout = fine{Epochs: 1, Batch: 1, LR: still}, 0
+	many := x.tune(t, methodNone, 0).Loss[0]
+	set.split.Train = []int{labelled}
+	if one := x.tune(t, methodNone, 0).Loss[0]; many != one || !(one > 0) {
+		t.Errorf("loss %v with one labelled graph of many, %v with this graph alone", many, one)
+	}
+}
+
+// TestAllLayersMove: the first step of fine-tuning moves every parameter, none by
+// more than its learning rate, as Adam does.
+func TestAllLayersMove(t *testing.T) {
+	x := newExperiment(t)
+	x.fine.LR = 0.003
+	x.source.Checkpoint = 1 << 62
+	j := &tuning{set: x.domain.sets[0], method: methodNone, seed: 1}
+	ctx, cancel := context.WithCancel(t.Context())
+	x.afterStep = cancel
+	if _, err := x.finetune(ctx, j, quiet); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	be := cpu.New(tensor.Float32)
+	before, err := x.tuner(be, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := x.tuner(be, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := x.dir.Checkpoint(j.name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at tuningStand
+	if err := checkpoint.Load(path, after.checkpoint(), &at); err != nil || at.Batches != 1 {
+		t.Fatal(at, err)
+	}
+	was := before.Parameters()
+	for i, p := range after.Parameters() {
+		most := 0.0
+		for k, v := range values(p) {
+			most = max(most, math.Abs(v-values(was[i])[k]))
+		}
+		if !(most > 0.9*x.fine.LR && most < 1.1*x.fine.LR) {
+			t.Errorf("%s moved by %v, want %v", p.Name, most, x.fine.LR)
+		}
 	}
 }
 
@@ -389,6 +444,78 @@ func TestEpochsDiffer(t *testing.T) {
 		if r.Epochs[0].Loss == r.Epochs[1].Loss {
 			t.Errorf("%s: two epochs have the loss %v", method, r.Epochs[0].Loss)
 		}
+	}
+}
+
+// TestTaskDraws: what a pretext task hides is drawn anew for every batch and epoch.
+func TestTaskDraws(t *testing.T) {
+	x := newExperiment(t)
+	x.recipe.LR = still
+	s := x.stepper(cpu.New(tensor.Float32), methodMasking)
+	loss := func(epoch, k int) float64 {
+		stats, ok, err := s.step(graph.Collate(x.domain.corpus[:20]...), epoch, k)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return stats.Loss
+	}
+	first := loss(0, 1)
+	if again, batch, epoch := loss(0, 1), loss(0, 2), loss(1, 1); again != first || batch == first || epoch == first || batch == epoch {
+		t.Errorf("losses %v and, the same, %v; of another batch %v, of another epoch %v", first, again, batch, epoch)
+	}
+}
+
+// TestContextSteps: the neighbourhood is what the encoder sees.
+func TestContextSteps(t *testing.T) {
+	x := newExperiment(t)
+	for layers, want := range map[int][3]int{2: {2, 1, 4}, 5: {5, 4, 7}} {
+		x.model.Layers = layers
+		p := x.stepper(cpu.New(tensor.Float32), methodContext).all.(*pretext.ContextPrediction)
+		if got := [3]int{p.Hops, p.Inner, p.Outer}; got != want || p.First {
+			t.Errorf("%d layers: %v steps, want %v", layers, got, want)
+		}
+		if depth := p.Context.(*gnn.ChemGIN).Config.Layers; depth != 3 {
+			t.Errorf("an encoder of contexts of %d layers, want 3", depth)
+		}
+	}
+}
+
+// TestNothingToLearn: batches without a question do not count, and an epoch without
+// any is an error.
+func TestNothingToLearn(t *testing.T) {
+	var parser molecule.Parser
+	parse := func(smiles string) *graph.Graph {
+		m, err := parser.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	// A ring of three has no pair without an edge, so that the loss is not drawn.
+	ring, atom := parse("C1CC1"), parse("C")
+	loss := func(corpus ...*graph.Graph) (rundir.Float, error) {
+		x := newExperiment(t)
+		x.domain.corpus = corpus
+		x.recipe.Epochs, x.recipe.Batch, x.recipe.LR = 1, 1, still
+		r, err := x.pretrain(t.Context(), methodEdges, quiet)
+		if err != nil {
+			return 0, err
+		}
+		return r.Epochs[0].Loss, nil
+	}
+	want, err := loss(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := loss(atom, ring, atom); err != nil || got != want {
+		t.Errorf("loss %v among single atoms (%v), want %v", got, err, want)
+	}
+	if _, err := loss(atom, atom); err == nil || !strings.Contains(err.Error(), "epoch 1: no batch of the corpus has anything that edgepred could learn from") {
+		t.Errorf("single atoms alone: %v", err)
 	}
 }
 

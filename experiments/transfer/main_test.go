@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -80,9 +82,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: ‖β∇L_G‖/‖∇L_C‖ is %s", row["unit"], row["gradient_ratio"])
 		}
 	}
-	// Again: everything comes from the journal, and the tables are the same.
+	// Again: everything comes from the journal, and the tables are the same. How
+	// often there are checkpoints does not matter.
 	var again bytes.Buffer
-	if err := run(t.Context(), tiny(out), &again, &stderr); err != nil {
+	if err := run(t.Context(), tiny(out, "-checkpoint", "7m"), &again, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(stdout.String(), again.String()); d != "" {
@@ -107,7 +110,7 @@ func TestPretrained(t *testing.T) {
 		return all
 	}
 	want := perSeed(from, "-method", "none,specmatch")
-	if d := cmp.Diff(want, perSeed(dir, "-method", "none,specmatch", "-pretrained", from)); d != "" {
+	if d := cmp.Diff(want, perSeed(dir, "-method", "none,specmatch", "-pretrained", from, "-data", t.TempDir())); d != "" {
 		t.Error(d)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "weights")); err == nil {
@@ -149,6 +152,11 @@ func TestUsage(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a set that is not there: %v", err)
 	}
+	// It is missed before the corpus is read, which may take long.
+	err = run(t.Context(), []string{"-corpus", "none.smi", "-dataset", "bace", "-data", t.TempDir()}, &bytes.Buffer{}, &bytes.Buffer{})
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "bace") {
+		t.Errorf("neither a set nor a corpus: %v", err)
+	}
 }
 
 // TestProteins runs the whole on a made-up network.
@@ -163,22 +171,42 @@ func TestProteins(t *testing.T) {
 		}
 		labels.WriteString(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(i % 2), strconv.Itoa(i / 3 % 2)}, ",") + "\n")
 	}
+	other := t.TempDir()
 	for name, text := range map[string]string{"net_edges.csv": edges.String(), "net_labels.csv": labels.String()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		for _, dir := range []string{dir, other} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	err := run(t.Context(), tiny(filepath.Join(dir, "run"), "-domain", "bio", "-corpus", "net", "-dataset", "net", "-data", dir, "-batch", "16"), &stdout, &stderr)
+	args := func(out, data string, more ...string) []string {
+		return append(tiny(filepath.Join(dir, out), "-domain", "bio", "-corpus", "net", "-dataset", "net", "-data", data, "-batch", "16"), more...)
+	}
+	err := run(t.Context(), args("run", dir), &stdout, &stderr)
 	if err != nil || !strings.Contains(stdout.String(), "SpecMatch-CL") {
 		t.Errorf("%v\n%s%s", err, &stdout, &stderr)
+	}
+	// A network of the same name elsewhere may be another one.
+	err = run(t.Context(), args("second", other, "-pretrained", filepath.Join(dir, "run")), &stdout, &stderr)
+	if err == nil || !strings.Contains(err.Error(), "-data was") {
+		t.Errorf("weights of a network in another folder: %v", err)
 	}
 	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}, data: cli.Data{Dir: dir, Datasets: []string{"net"}}}
 	d, err := x.openProteins()
 	if err != nil {
 		t.Fatal(err)
 	}
+	recipe := augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}, augment.EdgePerturbation{Ratio: 0.2}}
+	if !reflect.DeepEqual(d.view, recipe) {
+		t.Errorf("views %v, want %v", d.view, recipe)
+	}
 	be := cpu.New(tensor.Float32)
+	x.domain, x.model, x.recipe.LR = d, model{Hidden: 8, Layers: 2}, 0.01
+	context := x.stepper(be, methodContext).all.(*pretext.ContextPrediction)
+	if depth := context.Context.(*gnn.BioGIN).Config.Layers; !context.First || context.Inner != 1 || context.Outer < 60 || context.Hops < 60 || depth != 3 {
+		t.Errorf("context prediction over %d, %d and %d steps with %d layers", context.Hops, context.Inner, context.Outer, depth)
+	}
 	for tuned, want := range map[bool]int{false: 8, true: 16} { // the centre node's vector beside the mean
 		if got := d.encoder(be, model{Hidden: 8, Layers: 2}, tuned, augment.Stream(0, purposeInit, 0, 0)).Width(); got != want {
 			t.Errorf("fine-tuning %v: width %d, want %d", tuned, got, want)
@@ -210,6 +238,28 @@ func TestEmptyPart(t *testing.T) {
 	err := run(t.Context(), tiny(filepath.Join(dir, "run"), "-dataset", "bbbp", "-data", dir, "-method", "none"), io.Discard, io.Discard)
 	if want := "bbbp: its 20 graphs are divided into 0 to train on, 0 to validate and 20 to test"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("one scaffold: %v, want %s", err, want)
+	}
+}
+
+// TestSplit: four fifths of the molecules of a file to train on, a tenth to
+// validate. Here every molecule has a scaffold of its own, a ring.
+func TestSplit(t *testing.T) {
+	dir := t.TempDir()
+	var table strings.Builder
+	table.WriteString("smiles,p_np\n")
+	for n := range 50 {
+		table.WriteString("C1C" + strings.Repeat("C", n+1) + "1," + strconv.Itoa(n%2) + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bbbp.csv"), []byte(table.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x := &experiment{source: source{Domain: domainChem, Methods: []string{methodNone}}, data: cli.Data{Dir: dir, Datasets: []string{"bbbp"}}}
+	d, err := x.openDomain(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := d.sets[0].split; len(s.Train) != 40 || len(s.Valid) != 5 || len(s.Test) != 5 {
+		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))
 	}
 }
 
@@ -326,6 +376,12 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if at.Graphs != 10*x.recipe.Batch-10 || got.Seconds <= at.Seconds || !(got.GraphsPerSecond > 0) {
+				t.Errorf("%d graphs in %v s before the interruption; %v s in all, %v graphs/s", at.Graphs, at.Seconds, got.Seconds, got.GraphsPerSecond)
+			}
+			if ended, err := x.pretrain(t.Context(), method, quiet); err != nil || fmt.Sprint(ended) != fmt.Sprint(got) {
+				t.Errorf("a finished one, taken up: %v, %v, want %v", ended, err, got)
+			}
 			if was, is := fmt.Sprint(want.Epochs), fmt.Sprint(got.Epochs); was != is {
 				t.Errorf("epochs\n%s, want\n%s", is, was)
 			}
@@ -370,7 +426,11 @@ func (x *experiment) interrupt(ctx context.Context, method string, before func()
 // the code that the published figures come from.
 func TestViewsDiffer(t *testing.T) {
 	x := newExperiment(t)
-	c := augment.Collator{Views: []augment.Augmentation{x.domain.view, x.domain.view}}
+	recipe := augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}}
+	c := augment.Collator{Views: x.stepper(cpu.New(tensor.Float32), cli.SpecMatch).views}
+	if !reflect.DeepEqual(c.Views, []augment.Augmentation{recipe, recipe}) {
+		t.Errorf("views %v, want %v twice", c.Views, recipe)
+	}
 	samples := make([]int, len(x.domain.corpus))
 	for i := range samples {
 		samples[i] = i

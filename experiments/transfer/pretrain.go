@@ -29,7 +29,7 @@ import (
 
 // pretrained is what pre-training leaves in the journal, beside its weights.
 type pretrained struct {
-	Seconds         float64 // since the last interruption
+	Seconds         float64
 	GraphsPerSecond rundir.Float
 	Epochs          []pretrain.Epoch
 }
@@ -60,7 +60,11 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet) error {
 			weights = append(weights, x.weights(method))
 		}
 	}
-	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, []string{"finetune-batch", "dropout", "cache", "checkpoint"}, weights)
+	mayDiffer := []string{"finetune-batch", "dropout"}
+	if x.source.Domain == domainChem { // otherwise the corpus lies there
+		mayDiffer = append(mayDiffer, "data")
+	}
+	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, mayDiffer, weights)
 }
 
 // pretrainAll is the first half of the experiment; what it returns is empty with
@@ -103,7 +107,8 @@ type stepper struct {
 	trainer *specmatch.Trainer // of a contrastive method
 	empty   pretrain.Epoch     // before its first step
 	// step trains on the k-th batch of an epoch. It and last return the stats of a
-	// step that has ended, see [specmatch.Stepper].
+	// step that has ended, see [specmatch.Stepper]; none has where there is nothing
+	// to learn from.
 	step  func(b *graph.Batch, epoch, k int) (s specmatch.Stats, ok bool, err error)
 	last  func() (s specmatch.Stats, ok bool, err error)
 	close func() error
@@ -134,10 +139,12 @@ func (x *experiment) stepper(be backend.Backend, method string) *stepper {
 	tape := autodiff.NewTape(be)
 	s.empty = pretrain.WithoutProbe()
 	s.step = func(b *graph.Batch, epoch, k int) (specmatch.Stats, bool, error) {
-		loss, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
-			return task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
+		var loss *autodiff.Var
+		value, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
+			loss = task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
+			return loss
 		})
-		return specmatch.Stats{Loss: loss}, err == nil, err
+		return specmatch.Stats{Loss: value}, err == nil && loss != nil, err
 	}
 	s.last = func() (s specmatch.Stats, ok bool, err error) { return s, false, nil }
 	s.close = func() error { return nil }
@@ -173,11 +180,9 @@ func (x *experiment) task(be backend.Backend, method string, e encoder, rng *ran
 	case methodInfomax:
 		return pretext.NewInfomax(be, e, width, rng)
 	case methodContext:
-		context := x.model
-		context.Layers = x.domain.outer - x.domain.inner
-		p := pretext.NewContextPrediction(e, x.domain.encoder(be, context, false, rng))
-		p.Hops, p.Inner, p.Outer = x.domain.hops, x.domain.inner, x.domain.outer
-		return p
+		contexts := x.model
+		contexts.Layers = pretext.ContextLayers
+		return x.domain.context(e, x.domain.encoder(be, contexts, false, rng), x.model.Layers)
 	}
 	panic("transfer: no method " + method) // -method admits no other
 }
@@ -186,8 +191,11 @@ func (x *experiment) task(be backend.Backend, method string, e encoder, rng *ran
 type standing struct {
 	Epochs  []pretrain.Epoch // that are finished
 	Batches int              // of the present one
-	Sum     pretrain.Epoch   // over them
+	Steps   int              // that ended among them
+	Sum     pretrain.Epoch   // over these
 	Trainer specmatch.TrainerState
+	Seconds float64 // of training, in all starts
+	Graphs  int     // trained on in them
 }
 
 // pretrain trains an encoder, from its checkpoint if there is one.
@@ -207,23 +215,24 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 		s.trainer.SetState(at.Trainer)
 	}
 	loader := &augment.Loader{Graphs: x.domain.corpus, Batch: x.recipe.Batch, Collator: augment.Collator{Views: s.views}}
-	start, graphs, saved := time.Now(), 0, time.Now()
+	before, start, saved := at.Seconds, time.Now(), time.Now()
 	save := func() error {
 		saved = time.Now()
+		at.Seconds = before + saved.Sub(start).Seconds()
 		if s.trainer != nil {
 			at.Trainer = s.trainer.State()
 		}
 		return checkpoint.Save(x.checkpoint(method), s.state(), at)
 	}
 	for epoch := len(at.Epochs); epoch < x.recipe.Epochs; epoch++ {
-		k, ended := 0, at.Batches
+		k := 0
 		take := func(stats specmatch.Stats, ok bool, err error) error {
 			if err != nil {
 				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, k, err)
 			}
 			if ok {
 				at.Sum.Add(stats)
-				ended++
+				at.Steps++
 			}
 			return nil
 		}
@@ -241,9 +250,9 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 				return out, err
 			}
 			at.Batches = k
-			graphs += len(samples)
+			at.Graphs += len(samples)
 			if k%16 == 0 {
-				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum.Mean(max(ended, 1)).Loss), float64(graphs)/time.Since(start).Seconds())
+				say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", epoch+1, k, loader.Batches(), float64(at.Sum.Mean(max(at.Steps, 1)).Loss), float64(at.Graphs)/(before+time.Since(start).Seconds()))
 			}
 			if time.Since(saved) > x.source.Checkpoint {
 				if err := take(s.last()); err != nil {
@@ -260,8 +269,11 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 		if ctx.Err() != nil {
 			return out, errors.Join(ctx.Err(), save())
 		}
-		mean := at.Sum.Mean(ended)
-		at = standing{Epochs: append(at.Epochs, mean), Sum: s.empty} // save adds the rest
+		if at.Steps == 0 {
+			return out, fmt.Errorf("epoch %d: no batch of the corpus has anything that %s could learn from", epoch+1, method)
+		}
+		mean := at.Sum.Mean(at.Steps)
+		at = standing{Epochs: append(at.Epochs, mean), Sum: s.empty, Graphs: at.Graphs} // save adds the rest
 		err := x.dir.Metrics("pretrain/"+method, epoch+1, append([]slog.Attr{slog.String("method", method)}, mean.Columns()...)...)
 		if err != nil {
 			return out, err
@@ -270,8 +282,8 @@ func (x *experiment) pretrain(ctx context.Context, method string, say units.Say)
 			return out, err
 		}
 	}
-	out.Seconds, out.Epochs = time.Since(start).Seconds(), at.Epochs
-	out.GraphsPerSecond = rundir.Float(float64(graphs) / out.Seconds)
+	out.Seconds, out.Epochs = at.Seconds, at.Epochs
+	out.GraphsPerSecond = rundir.Float(float64(at.Graphs) / out.Seconds)
 	return out, nn.SaveFile(x.weights(method), s.encoder, map[string]string{"method": method, "epochs": strconv.Itoa(len(at.Epochs))})
 }
 

@@ -1,7 +1,9 @@
 package pretext
 
 import (
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -9,35 +11,55 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
+// ContextLayers is the depth of Hu et al.'s encoders of contexts.
+const ContextLayers = 3
+
 // ContextPrediction tells whether a neighbourhood and a context belong to the same
 // node. With a root drawn in every graph, the neighbourhood is the nodes within
 // Hops steps, the context those more than Inner and at most Outer steps away; where
-// they overlap are the anchors. The main encoder's embedding of the root meets the
-// mean of the context encoder's embeddings of the anchors:
+// they overlap are the anchors. The main encoder's embedding of the root (of the
+// graph's first node, with First) meets the mean of the context encoder's
+// embeddings of the anchors:
 //
 //	loss = mean -ln σ(h_g·c_g) + mean -ln(1 - σ(h_g·c_g+1))
 //
-// over the graphs that have a context, c_g+1 being that of the next of them.
+// over the graphs that have anchors, c_g+1 being the context of the next of them.
 type ContextPrediction struct {
 	Encoder
-	// Context embeds the contexts; for Hu et al. an encoder of Outer-Inner layers.
-	Context            Encoder
+	Context            Encoder // of the contexts; it has [ContextLayers] layers for Hu et al.
 	Hops, Inner, Outer int
+	First              bool
 
 	near, far graph.Batch
 }
 
-// NewContextPrediction returns the task with Hu et al.'s distances for molecules,
-// 5, 4 and 7. It puts "context." before the names of the context's parameters and
-// buffers, so that they differ from the encoder's.
-func NewContextPrediction(e, context Encoder) *ContextPrediction {
+// NewMoleculeContext returns the task as Hu et al. have it for molecules: the
+// neighbourhood is what an encoder with so many layers sees from the root, the
+// context the [ContextLayers] steps from its edge on.
+func NewMoleculeContext(e, context Encoder, layers int) *ContextPrediction {
+	return newContextPrediction(e, context, ContextPrediction{Hops: layers, Inner: layers - 1, Outer: layers - 1 + ContextLayers})
+}
+
+// NewProteinContext returns the task as Hu et al. have it for ego networks, whose
+// first node is the centre: the neighbourhood is the whole network, of which the
+// centre's embedding is taken; the context all that is more than one step away from
+// the root.
+func NewProteinContext(e, context Encoder) *ContextPrediction {
+	return newContextPrediction(e, context, ContextPrediction{Hops: math.MaxInt, Inner: 1, Outer: math.MaxInt, First: true})
+}
+
+// newContextPrediction returns p with its encoders. It puts "context." before the
+// names of the context's parameters and buffers, so that they differ from the
+// encoder's.
+func newContextPrediction(e, context Encoder, p ContextPrediction) *ContextPrediction {
 	for _, p := range context.Parameters() {
 		p.Name = "context." + p.Name
 	}
 	for _, b := range context.Buffers() {
 		b.Name = "context." + b.Name
 	}
-	return &ContextPrediction{Encoder: e, Context: context, Hops: 5, Inner: 4, Outer: 7}
+	p.Encoder, p.Context = e, context
+	return &p
 }
 
 // Loss implements [Task].
@@ -53,19 +75,21 @@ func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Ran
 		}
 		root := lo + rng.Int32N(hi-lo)
 		steps := distances(b, lo, hi, root)
-		inContext := func(d int32) bool { return int(d) > p.Inner && int(d) <= p.Outer }
-		shared := false
-		for _, d := range steps {
-			shared = shared || inContext(d) && int(d) <= p.Hops
+		seat := root
+		if p.First {
+			seat = lo
 		}
-		if !shared {
+		isNear := func(d int32) bool { return d >= 0 && int(d) <= p.Hops }
+		inContext := func(d int32) bool { return d >= 0 && int(d) > p.Inner && int(d) <= p.Outer }
+		isAnchor := func(d int32) bool { return isNear(d) && inContext(d) }
+		if !isNear(steps[seat-lo]) || !slices.ContainsFunc(steps, isAnchor) {
 			continue
 		}
-		induced(&p.near, b, lo, steps, place, func(d int32) bool { return d >= 0 && int(d) <= p.Hops })
-		roots = append(roots, place[root])
+		induced(&p.near, b, lo, steps, place, isNear)
+		roots = append(roots, place[seat])
 		induced(&p.far, b, lo, steps, place, inContext)
 		for k, d := range steps {
-			if inContext(d) && int(d) <= p.Hops {
+			if isAnchor(d) {
 				anchors = append(anchors, place[lo+int32(k)])
 			}
 		}

@@ -333,7 +333,7 @@ func TestInfomax(t *testing.T) {
 func TestContextPrediction(t *testing.T) {
 	be := ref.New()
 	e, c := newLookup(be, 40), lookup{nn.NewEmbedding(be, "encoder.table", 40, width, newRand(9))}
-	p := pretext.NewContextPrediction(e, c)
+	p := pretext.NewMoleculeContext(e, c, 5)
 	// Categories are the places on the rings, 16 to 31 on the second; the third
 	// graph is too small for a context.
 	a, b2, small := ring(16, 0, 40, 1), ring(16, 0, 40, 1), ring(8, 0, 40, 1)
@@ -384,6 +384,56 @@ func TestContextPrediction(t *testing.T) {
 	}
 }
 
+// TestProteinContext: the first node, whatever the root, meets all nodes more than
+// one step from the root: 13 of a ring of 16.
+func TestProteinContext(t *testing.T) {
+	be := ref.New()
+	e, c := &recorder{lookup: newLookup(be, 40)}, lookup{nn.NewEmbedding(be, "encoder.table", 40, width, newRand(9))}
+	p := pretext.NewProteinContext(e, c)
+	a, b2, small := ring(16, 0, 40, 1), ring(16, 0, 40, 1), ring(3, 0, 40, 1)
+	for i := range int32(16) {
+		a.X.Category[i], b2.X.Category[i] = i, 16+i
+	}
+	tape := autodiff.NewTape(be)
+	defer tape.Reset()
+	got := p.Loss(batchOf(t, a, small, b2), tape, newRand(5)).Float()
+	if n := e.batch.Nodes(); n != 32 {
+		t.Errorf("the encoder gets %d nodes, want both rings", n)
+	}
+	row, context := e.values(be), c.values(be)
+	meet := func(g, root int32) (h, ctx []float64) {
+		ctx = make([]float64, width)
+		for step := range int32(13) {
+			for f, v := range context(16*g + (root+2+step)%16) {
+				ctx[f] += v / 13
+			}
+		}
+		return row(16 * g), ctx
+	}
+	found := 0
+	for r1 := range int32(16) {
+		for r2 := range int32(16) {
+			h1, c1 := meet(0, r1)
+			h2, c2 := meet(1, r2)
+			loss := (softplus(-dot(h1, c1)) + softplus(-dot(h2, c2)) + softplus(dot(h1, c2)) + softplus(dot(h2, c1))) / 2
+			if math.Abs(loss-got) < 1e-12 {
+				found++
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("the loss %v is that of %d pairs of roots, want one", got, found)
+	}
+	// No root reaches the first node, or it reaches nothing.
+	apart := &graph.Graph{Ptr: slices.Concat([]int32{0}, a.Ptr), X: graph.Features{Width: 40, Category: make([]int32, 17)}, EdgeLabel: a.EdgeLabel}
+	for _, j := range a.Adj {
+		apart.Adj = append(apart.Adj, j+1)
+	}
+	if p.Loss(batchOf(t, apart, apart, a), tape, newRand(5)) != nil {
+		t.Error("a loss of graphs whose first node belongs to nothing")
+	}
+}
+
 // recorder is a lookup that keeps what it was given last.
 type recorder struct {
 	lookup
@@ -400,7 +450,7 @@ func (r *recorder) Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var {
 func TestContextPredictionParts(t *testing.T) {
 	be := ref.New()
 	near, far := &recorder{lookup: newLookup(be, 40)}, &recorder{lookup: newLookup(be, 40)}
-	p := pretext.NewContextPrediction(near, far)
+	p := pretext.NewMoleculeContext(near, far, 5)
 	a, b2 := ring(16, 0, 40, 1), ring(16, 0, 40, 1)
 	for _, g := range []*graph.Graph{a, b2} {
 		for i := range int32(16) {
@@ -450,7 +500,8 @@ var tasks = map[string]struct {
 	"atoms":   {func(be backend.Backend) pretext.Task { return pretext.NewAtomMasking(be, chem(be, 1), 3, newRand(3)) }, molecules},
 	"labels":  {func(be backend.Backend) pretext.Task { return pretext.NewEdgeMasking(be, bio(be), 3, newRand(3)) }, proteins},
 	"infomax": {func(be backend.Backend) pretext.Task { return pretext.NewInfomax(be, chem(be, 1), 3, newRand(3)) }, molecules},
-	"context": {func(be backend.Backend) pretext.Task { return pretext.NewContextPrediction(chem(be, 1), chem(be, 2)) }, molecules},
+	"context": {func(be backend.Backend) pretext.Task { return pretext.NewMoleculeContext(chem(be, 1), chem(be, 2), 5) }, molecules},
+	"centres": {func(be backend.Backend) pretext.Task { return pretext.NewProteinContext(bio(be), bio(be)) }, proteins},
 }
 
 func chem(be backend.Backend, seed uint64) *gnn.ChemGIN {
@@ -482,8 +533,8 @@ func proteins() []*graph.Graph {
 func TestModules(t *testing.T) {
 	be := ref.New()
 	chemSize, bioSize := len(chem(be, 1).Parameters()), len(bio(be).Parameters())
-	want := map[string]int{"edges": chemSize, "atoms": chemSize + 2, "labels": bioSize + 2, "infomax": chemSize + 1, "context": 2 * chemSize}
-	buffers := map[string]int{"labels": len(bio(be).Buffers()), "context": 2 * len(chem(be, 1).Buffers())}
+	want := map[string]int{"edges": chemSize, "atoms": chemSize + 2, "labels": bioSize + 2, "infomax": chemSize + 1, "context": 2 * chemSize, "centres": 2 * bioSize}
+	buffers := map[string]int{"labels": len(bio(be).Buffers()), "context": 2 * len(chem(be, 1).Buffers()), "centres": 2 * len(bio(be).Buffers())}
 	for name, task := range tasks {
 		m := task.new(be)
 		wantBuffers, special := buffers[name]

@@ -148,7 +148,7 @@ func CheckPretrained(path, experiment string, flags *cli.FlagSet, fineTuning, we
 	if err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
-	always := []string{"pretrained", "out", "data", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32"}
+	always := []string{"pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32"}
 	if err := c.same(newConfig(Options{Experiment: experiment, Flags: flags.FlagSet}), slices.Concat(always, fineTuning)...); err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}
@@ -160,8 +160,11 @@ func CheckPretrained(path, experiment string, flags *cli.FlagSet, fineTuning, we
 	return nil
 }
 
+// neutral are the flags without influence on results.
+var neutral = []string{"out", "cache", "checkpoint"}
+
 // same returns an error that names the first difference, if a run of now would
-// not be the run of c but for some flags.
+// not be the run of c but for some flags and the neutral ones.
 func (c *config) same(now *config, mayDiffer ...string) error {
 	if c.Experiment != now.Experiment {
 		return fmt.Errorf("of experiment %s, not %s", c.Experiment, now.Experiment)
@@ -176,7 +179,7 @@ func (c *config) same(now *config, mayDiffer ...string) error {
 		if v, ok := now.Flags[name]; ok {
 			is = string(v)
 		}
-		if was != is && !slices.Contains(mayDiffer, name) {
+		if was != is && !slices.Contains(neutral, name) && !slices.Contains(mayDiffer, name) {
 			return fmt.Errorf("-%s was %s, now it is %s", name, was, is)
 		}
 	}

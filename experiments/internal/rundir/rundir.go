@@ -103,8 +103,8 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 var errLocked = errors.New("another process runs in this directory")
 
 // Open makes the run directory, or opens the one that an earlier start with the
-// same experiment and flags has left. If a flag other than -out differs, the
-// error names it. It is an error if another process has the directory open.
+// same experiment and flags has left. If a flag with influence on results differs,
+// the error names it. It is an error if another process has the directory open.
 func Open(o Options) (*Dir, error) {
 	config := newConfig(o)
 	path, err := directory(o, config.Started)
@@ -137,7 +137,7 @@ func (d *Dir) open(o Options, config *config) error {
 	case err != nil:
 		return err
 	default:
-		if err := earlier.same(config, "out"); err != nil {
+		if err := earlier.same(config); err != nil {
 			return fmt.Errorf("%s holds another run: %w; start one in a new directory", d.Path, err)
 		}
 		d.sweep()
