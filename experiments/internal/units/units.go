@@ -44,6 +44,9 @@ type Say func(format string, args ...any)
 // where it has them, else by running them. The first error ends the run; what
 // has finished until then is kept. Progress goes to stderr.
 func Run[T any](ctx context.Context, dir *rundir.Dir, stderr io.Writer, list []Unit[T]) ([]T, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
 	bar := progress.Start(stderr, progress.Options{Label: dir.Experiment, Unit: "run", Total: len(list)})
 	results, err := run(ctx, dir, bar, list)
 	bar.Stop()
@@ -88,11 +91,15 @@ func do[T any](ctx context.Context, dir *rundir.Dir, bar *progress.Bar, u Unit[T
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
+	count := bar.Add
 	if dir.Done(u.Name) {
-		bar.Skip(1)
-	} else {
-		defer bar.Add(1)
+		count = bar.Skip
 	}
+	defer func() {
+		if err == nil {
+			count(1)
+		}
+	}()
 	return rundir.Do(dir, u.Name, func() (T, error) {
 		bar.Message("%s", u.Name)
 		return u.Run(ctx, func(format string, args ...any) {

@@ -86,6 +86,13 @@ func TestErrorNamesTheUnitAndKeepsTheRest(t *testing.T) {
 	}
 }
 
+func TestNoUnits(t *testing.T) {
+	var stderr bytes.Buffer
+	if got, err := units.Run(t.Context(), open(t, t.TempDir()), &stderr, squares(0, nil, -1)); len(got) > 0 || err != nil || stderr.Len() > 0 {
+		t.Errorf("%v, %v, and the progress %q", got, err, &stderr)
+	}
+}
+
 func TestInterruption(t *testing.T) {
 	path := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,5 +106,8 @@ func TestInterruption(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "-out "+path) {
 		t.Errorf("the output does not say how to go on:\n%s", stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "0/1") || strings.Contains(stderr.String(), "1/1") {
+		t.Errorf("an interrupted unit counts as done:\n%s", stderr.String())
 	}
 }
