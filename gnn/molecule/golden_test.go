@@ -21,15 +21,20 @@ type golden struct {
 
 func loadGolden(t testing.TB) []golden {
 	t.Helper()
+	var file struct{ Molecules []golden }
+	readGolden(t, &file)
+	return file.Molecules
+}
+
+func readGolden(t testing.TB, file any) {
+	t.Helper()
 	b, err := os.ReadFile("testdata/rdkit.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct{ Molecules []golden }
-	if err := json.Unmarshal(b, &file); err != nil {
+	if err := json.Unmarshal(b, file); err != nil {
 		t.Fatal(err)
 	}
-	return file.Molecules
 }
 
 func (g *golden) compare(m *Molecule) error {
@@ -117,6 +122,21 @@ func TestRDKitScaffolds(t *testing.T) {
 	}
 	if len(ours) < 100 {
 		t.Errorf("only %d scaffolds", len(ours))
+	}
+}
+
+// TestPeriodicTable compares the elements with RDKit's.
+func TestPeriodicTable(t *testing.T) {
+	var file struct{ Elements [][4]any }
+	readGolden(t, &file)
+	if len(file.Elements) != len(elements) {
+		t.Fatalf("%d elements, want %d", len(elements), len(file.Elements))
+	}
+	for z, e := range elements {
+		have := fmt.Sprint(e.symbol, e.outer, e.isotope, e.valences)
+		if want := fmt.Sprint(file.Elements[z][:]...); have != want {
+			t.Errorf("element %d is %s, want %s", z, have, want)
+		}
 	}
 }
 

@@ -101,6 +101,22 @@ func TestSymmetric(t *testing.T) {
 	}
 }
 
+// TestScaffoldOften: a parser finds the last scaffold of a long list as it finds
+// the first. The bound on the search for a canonical form is one for each.
+func TestScaffoldOften(t *testing.T) {
+	var p Parser
+	m, err := p.Parse("C1CC1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := p.Scaffold(m)
+	for k := range mostLabelings {
+		if got := p.Scaffold(m); got != want {
+			t.Fatalf("scaffold %d of the same molecule is %q, want %q", k+2, got, want)
+		}
+	}
+}
+
 // TestParserAllocates nothing once its memory has grown.
 func TestParserAllocates(t *testing.T) {
 	var p Parser

@@ -102,6 +102,7 @@ func TestErrors(t *testing.T) {
 		{"  ", 3, "no atoms"},
 		{"CC(", 4, "the string ends where an atom is expected"},
 		{"CC(C", 3, "the branch is not closed"},
+		{"C(C(C", 4, "the branch is not closed"}, // the last one
 		{"CC)", 3, "no branch is open"},
 		{"(C)", 1, "a branch where an atom is expected"},
 		{"C((C))", 3, "a branch where an atom is expected"},
@@ -129,6 +130,7 @@ func TestErrors(t *testing.T) {
 		{"CX", 2, "'X' is no atom that may stand without brackets"},
 		{"C?", 2, "'?' is no atom"},
 		{"C~C", 2, "'~' has no meaning here: this is SMILES, and not SMARTS"},
+		{"C@C", 2, "'@' has no meaning here: this is SMILES, and not SMARTS"},
 		{"[C", 1, "the bracket is not closed"},
 		{"[", 2, "the end where an element is expected"},
 		{"C[]", 3, "']' where an element is expected"},
@@ -136,6 +138,8 @@ func TestErrors(t *testing.T) {
 		{"[Cx]", 3, "'x' within a bracket; the order is isotope, symbol, chirality, hydrogens, charge, :map"},
 		{"[013C]", 2, "the isotope has a leading zero"},
 		{"[70000C]", 2, "the isotope is larger than 65535"},
+		{"[99999999999999999999C]", 2, "the isotope is larger than 65535"}, // no int64
+		{"[18446744073709551628C]", 2, "the isotope is larger than 65535"}, // 12 in 64 bits
 		{"[CH100]", 4, "the number of hydrogens is larger than 99"},
 		{"[C+100]", 4, "the charge is larger than 99"},
 		{"[C:99999999999]", 4, "the atom map number is larger than 2147483647"},

@@ -6,7 +6,9 @@
 Needs RDKit; rdkit.json was made with release 2022.09.3. For every line there is
 either "rejected" or atoms ([Z, tag, hydrogens, aromatic]), bonds ([begin, end,
 type, direction]) in the categories of Hu et al. (2020), rings, the SMILES of the
-Bemis-Murcko scaffold with chirality, and other spellings of the molecule.
+Bemis-Murcko scaffold with chirality, and other spellings of the molecule. There
+is also the periodic table: [symbol, outer electrons, most common isotope,
+valences].
 """
 import json
 import os
@@ -59,9 +61,12 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "molecules.txt")) as f:
         lines = [line.strip() for line in f]
+    table = Chem.GetPeriodicTable()
+    elements = [[table.GetElementSymbol(z), table.GetNOuterElecs(z), table.GetMostCommonIsotope(z), list(table.GetValenceList(z))]
+                for z in range(119)]
     molecules = [describe(s) for s in lines if s and not s.startswith("# ")]
     with open(os.path.join(here, "rdkit.json"), "w") as f:
-        f.write('{"rdkit": "%s", "molecules": [\n' % rdkit.__version__)
+        f.write('{"rdkit": "%s", "elements": %s, "molecules": [\n' % (rdkit.__version__, json.dumps(elements, separators=(",", ":"))))
         f.write(",\n".join(json.dumps(m, separators=(",", ":")) for m in molecules))
         f.write("\n]}\n")
 
