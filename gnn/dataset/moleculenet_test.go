@@ -124,9 +124,12 @@ func TestMoleculeNetErrors(t *testing.T) {
 		{"clintox", "", "clintox.csv:1: want a header, have an empty file"},
 		{"clintox", "smiles,FDA_APPROVED\nC,1\n", `clintox.csv:1: "smiles,FDA_APPROVED": no column "CT_TOX"`},
 		{"bace", "smiles,Class\nC,1\n", `bace.csv:1: "smiles,Class": no column "mol"`},
+		{"bace", strings.Repeat("x", maxToken+1) + "\n", `bace.csv:1: "` + strings.Repeat("x", maxToken) + `…": no column "mol"`},
 		{"sider", "smiles,a,b\nC,1,0\n", "sider.csv:1: 2 columns of labels; sider has 27"},
 		{"bbbp", "smiles,p_np,p_np\nC,1,0\n", `bbbp.csv:1: two columns named "p_np"`},
 		{"tox21", "smiles,mol_id" + strings.Repeat(",t", 12) + "\n", `tox21.csv:1: two columns named "t"`},
+		{"sider", "smiles,a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,aa,bb\n", "sider.csv:1: 28 columns of labels; sider has 27"},
+		{"bbbp", "num,name,p_np,smiles\n1,\"two\nlines\",1,Xx\n", `bbbp.csv:3: "Xx": column 1`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,yes\n", `hiv.csv:3: "yes": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,2\n", `hiv.csv:3: "2": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC\n", "hiv.csv:3: wrong number of fields"},
@@ -152,6 +155,13 @@ func TestMoleculeNetErrors(t *testing.T) {
 	write(t, filepath.Join(dir, "hiv.csv.gz"), "not compressed")
 	if _, err := OpenMoleculeNet(t.Context(), dir, "hiv"); !errors.Is(err, gzip.ErrHeader) {
 		t.Errorf("not compressed: %v", err)
+	}
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "hiv.csv"), "smiles,HIV_active\nC,1\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := OpenMoleculeNet(ctx, dir, "hiv"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 	// A link that leads nowhere is not passed over for another file.
 	dir = t.TempDir()
@@ -199,6 +209,10 @@ func TestMoleculeNetColumns(t *testing.T) {
 		if err != nil || !slices.Equal(got, c.want) || c.header[smiles] != set.SMILES {
 			t.Errorf("%s: SMILES in column %d, tasks %v, %v", c.name, smiles, got, err)
 		}
+	}
+	MoleculeNet()[0].Name = "changed"
+	if MoleculeNet()[0].Name != "bbbp" {
+		t.Error("MoleculeNet returns the table itself")
 	}
 }
 
@@ -311,7 +325,7 @@ func TestScaffoldSplit(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("split %v, %v; want %v", s, err, want)
 	}
-	for _, shares := range [][2]float64{{-0.1, 0.1}, {0.5, 0.6}, {0.5, -1}} {
+	for _, shares := range [][2]float64{{-0.1, 0.1}, {0.5, 0.51}, {0.5, -1}, {math.NaN(), 0.1}, {0.5, math.NaN()}} {
 		if _, err := ScaffoldSplit([]int{1}, shares[0], shares[1]); err == nil {
 			t.Errorf("shares %v are accepted", shares)
 		}
@@ -356,7 +370,7 @@ func TestOpenCorpus(t *testing.T) {
 	for i, s := range smiles {
 		csvText += fmt.Sprintf("%d,%s\n", i, s)
 	}
-	csvText += "5,Xx\n\n6, C1 \n"
+	csvText += "\"5\n\",Xx\n\n6, C1 \n"
 	lines := strings.Join(smiles, " name of it\n") + "\nXx\n\n C1 \n"
 	for file, text := range map[string]string{
 		"a.csv": csvText, "a.csv.gz": string(zipped(t, csvText)), "a.smi": lines, "a.smi.gz": string(zipped(t, lines)),
@@ -369,9 +383,15 @@ func TestOpenCorpus(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameGraphs(t, c.Graphs, want)
+			// They share arrays, and none takes from another.
+			for _, g := range c.Graphs {
+				_, _ = append(g.Ptr, -1), append(g.X.Category, -1)
+				_, _ = append(g.Adj, -1), append(g.EdgeLabel, -1)
+			}
+			sameGraphs(t, c.Graphs, want)
 			line := 6
 			if strings.Contains(file, "csv") {
-				line = 7
+				line = 8 // its row begins in line 7
 			}
 			reasons := []*SyntaxError{{path, line, "Xx", "column 1: 'X' is no atom that may stand without brackets"}, {path, line + 2, "C1", "column 2: ring 1 is not closed"}}
 			if c.Rows != 7 || c.Dropped != 2 || !reflect.DeepEqual(c.Reasons, reasons) {
@@ -402,13 +422,18 @@ func TestOpenCorpus(t *testing.T) {
 	for file, text := range map[string]string{"cut.csv.gz": csvText, "cut.smi.gz": lines} {
 		whole := zipped(t, text)
 		write(t, filepath.Join(dir, file), string(whole[:len(whole)-8]))
-		if _, err := OpenCorpus(t.Context(), filepath.Join(dir, file), CorpusOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		_, err := OpenCorpus(t.Context(), filepath.Join(dir, file), CorpusOptions{})
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), file+": ") {
 			t.Errorf("%s: error %v, want %v", file, err, io.ErrUnexpectedEOF)
 		}
 	}
 	write(t, filepath.Join(dir, "none.smi"), "\nnames\n")
 	if _, err := OpenCorpus(t.Context(), filepath.Join(dir, "none.smi"), CorpusOptions{}); err == nil || !strings.Contains(err.Error(), `none.smi:2: "names": column 2`) {
 		t.Errorf("no molecules: %v", err)
+	}
+	write(t, filepath.Join(dir, "name.smi"), "CC "+strings.Repeat("n", longestLine-10)+"\nC\n")
+	if c, err := OpenCorpus(t.Context(), filepath.Join(dir, "name.smi"), CorpusOptions{}); err != nil || len(c.Graphs) != 2 {
+		t.Errorf("a line that is just not too long: %+v, %v", c, err)
 	}
 	write(t, filepath.Join(dir, "long.smi"), "CC\n"+strings.Repeat("C", longestLine+1))
 	if _, err := OpenCorpus(t.Context(), filepath.Join(dir, "long.smi"), CorpusOptions{}); err == nil || !strings.Contains(err.Error(), "long.smi:2: longer than") {
@@ -419,7 +444,7 @@ func TestOpenCorpus(t *testing.T) {
 // TestCorpusReasons: the first reasons are kept, and little of a long string.
 func TestCorpusReasons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.smi")
-	bad := strings.Repeat("X", maxToken)
+	bad := strings.Repeat("é", maxToken) // characters count, not bytes
 	write(t, path, "C\n"+bad+"\n"+bad+"X\n"+strings.Repeat("X\n", mostReasons))
 	c, err := OpenCorpus(t.Context(), path, CorpusOptions{})
 	if err != nil {
@@ -464,6 +489,18 @@ func TestCorpusOrder(t *testing.T) {
 	_, err := OpenCorpus(ctx, path, CorpusOptions{Progress: func(int) { calls++; cancel() }})
 	if !errors.Is(err, context.Canceled) || calls != 1 {
 		t.Errorf("cancelled: error %v after %d calls", err, calls)
+	}
+}
+
+// TestParseSMILESStops: what is cancelled neither reads a list to its end nor
+// gives out what has been read.
+func TestParseSMILESStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	endless := func() (smilesRow, error) { return smilesRow{smiles: "C"}, nil }
+	emitted := 0
+	err := parseSMILES(ctx, "c.smi", endless, false, func(*parsed) { emitted++; cancel() })
+	if !errors.Is(err, context.Canceled) || emitted != 1 {
+		t.Errorf("error %v after %d molecules, want %v after 1", err, emitted, context.Canceled)
 	}
 }
 
@@ -539,9 +576,14 @@ func TestCorpusCache(t *testing.T) {
 			t.Fatalf("a changed byte %d of %d: %v", k, len(good), err)
 		}
 	}
-	write(t, cache, string(good[:len(good)/2]))
-	if _, err := OpenCorpus(t.Context(), path, opts); !errors.Is(err, ErrCache) {
-		t.Errorf("half a cache: %v", err)
+	for n := range len(good) {
+		write(t, cache, string(good[:n]))
+		if _, err := OpenCorpus(t.Context(), path, opts); !errors.Is(err, ErrCache) {
+			t.Fatalf("%d bytes of a cache of %d: %v", n, len(good), err)
+		}
+	}
+	if _, err := OpenCorpus(t.Context(), path, CorpusOptions{Cache: filepath.Join(dir, "none", "c.graphs")}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cache in a folder that is not there: %v", err)
 	}
 	// Nobody is told to delete what never was a cache, such as the corpus.
 	if _, err := OpenCorpus(t.Context(), path, CorpusOptions{Cache: path}); err == nil || errors.Is(err, ErrCache) || !strings.Contains(err.Error(), path+": is no cache") {
@@ -551,8 +593,8 @@ func TestCorpusCache(t *testing.T) {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.writeCache(folder, new(graphCodes)); err == nil {
-		t.Error("a cache in the place of a folder")
+	if err := h.writeCache(folder, new(graphCodes)); err == nil || !strings.HasPrefix(err.Error(), "dataset: "+folder+": ") {
+		t.Errorf("a cache in the place of a folder: %v", err)
 	}
 	if names := ls(t, dir); !slices.Equal(names, []string{"c.graphs", "d.smi", "folder"}) {
 		t.Errorf("left behind: %v", names)
@@ -566,6 +608,11 @@ func TestGraphCodesErrors(t *testing.T) {
 		"more graphs than bytes":  {Graphs: math.MaxInt, code: []byte{0}},
 		"more nodes than bytes":   {Nodes: math.MaxInt, code: []byte{0}},
 		"more entries than bytes": {Entries: math.MaxInt, code: []byte{0}},
+		"fewer graphs than none":  {Graphs: -1},
+		"fewer nodes than none":   {Nodes: -1},
+		"fewer entries than none": {Entries: -1},
+		"a graph too large":       {Graphs: 1, Nodes: 1, code: []byte{2, 0, 0, 0, 0}},
+		"an edge too many":        {Graphs: 1, Nodes: 2, Entries: 1, code: []byte{2, 0, 0, 0, 1, 0, 0}},
 		"a category too large":    {Graphs: 1, Nodes: 1, code: []byte{1, 5, 0}},
 		"an edge twice":           {Graphs: 1, Nodes: 3, Entries: 4, code: []byte{3, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0}},
 		"a label beyond int32":    {Graphs: 1, Nodes: 2, Entries: 2, code: []byte{2, 0, 0, 0, 1, 0, 0x80, 0x80, 0x80, 0x80, 8}},

@@ -72,6 +72,7 @@ func TestOpenNetworkErrors(t *testing.T) {
 		"two columns":      {map[string]string{"n_edges.csv": "u,v,a,a\n"}, `two columns named "a"`, 1},
 		"channels":         {map[string]string{"n_edges.csv": "u,v,score,a,b,c,d,e,f,g,h\n"}, `"h": more than 7 channels`, 1},
 		"fields":           {map[string]string{"n_edges.csv": "u,v\n0,1\n0\n"}, "wrong number of fields", 3},
+		"quotes":           {map[string]string{"n_edges.csv": "u,v\n0,\"1\n2\"x\n"}, "extraneous or missing", 3},
 		"no number":        {map[string]string{"n_edges.csv": "u,v\n0,1\n0,x\n"}, `"x": want a node`, 3},
 		"negative":         {map[string]string{"n_edges.csv": "u,v\n-1,0\n"}, `"-1": want a node`, 2},
 		"large":            {map[string]string{"n_edges.csv": "u,v\n0,16777216\n"}, `"16777216": want a node`, 2},
@@ -96,11 +97,36 @@ func TestOpenNetworkErrors(t *testing.T) {
 		t.Errorf("a network that is not there: %v", err)
 	}
 	dir := writeNetwork(t, map[string]string{"n_edges.csv": edges})
+	if _, err := OpenNetwork(filepath.Join(dir, "n_edges.csv"), "n"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file in the place of the folder: %v", err)
+	}
+	if _, err := OpenNetwork(dir, "../"+filepath.Base(dir)+"/n"); err == nil || !strings.Contains(err.Error(), "is not the name of a data set") {
+		t.Errorf("a path in the place of a name: %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "m_edges.csv.gz"), []byte(edges), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenNetwork(dir, "m"); err == nil || !strings.Contains(err.Error(), "m_edges.csv.gz") {
 		t.Errorf("a compressed file that is not: %v", err)
+	}
+}
+
+// TestNetworkFiles: either table may be compressed, and of both forms the plain
+// one is read.
+func TestNetworkFiles(t *testing.T) {
+	const edges, other, labels, otherLabels = "u,v\n3,1\n", "u,v\n0,1\n", "node,a\n3,1\n", "node,a\n3,0\n"
+	for _, files := range []map[string]string{
+		{"n_edges.csv": edges, "n_labels.csv": labels},
+		{"n_edges.csv": edges, "n_edges.csv.gz": other, "n_labels.csv.gz": labels},
+		{"n_edges.csv.gz": edges, "n_labels.csv": labels, "n_labels.csv.gz": otherLabels},
+	} {
+		n, err := OpenNetwork(writeNetwork(t, files), "n")
+		if err != nil {
+			t.Fatalf("%v: %v", files, err)
+		}
+		if !slices.Equal(n.Ptr, []int32{0, 0, 1, 1, 2}) || !slices.Equal(n.Labels, []int8{0, 0, 0, 1}) {
+			t.Errorf("%v: adjacency %v, labels %v", files, n.Ptr, n.Labels)
+		}
 	}
 }
 
@@ -186,6 +212,9 @@ func TestEgo(t *testing.T) {
 	}
 	if alike == 20 {
 		t.Error("two nodes draw alike")
+	}
+	if d := cmp.Diff(n.EgoNetworks(EgoConfig{MaxNodes: 3}, 7)[6], n.Ego(6, EgoConfig{MaxNodes: 3}, 7)); d != "" {
+		t.Errorf("among all, a node draws otherwise: %s", d)
 	}
 	wide := "u,v\n"
 	for i := range 50 {
