@@ -106,10 +106,12 @@ func TestROCAUCErrors(t *testing.T) {
 		{"lengths", []float64{1}, []float64{1, 0}, "1 scores but 2 labels"},
 		{"NaN score", []float64{1, math.NaN()}, []float64{1, 0}, "sample 1: score is NaN"},
 		{"infinite score", []float64{math.Inf(1), 1}, []float64{1, 0}, "sample 0: score is +Inf"},
+		{"infinite below", []float64{1, math.Inf(-1)}, []float64{1, 0}, "sample 1: score is -Inf"},
 		{"label", []float64{1, 2, 3}, []float64{1, 0, -1}, "sample 2: label is -1"},
 		{"missing label", []float64{1, 2}, []float64{1, math.NaN()}, "label is NaN"},
 		{"nothing", nil, nil, "only one class"},
 		{"one class", []float64{1, 2}, []float64{1, 1}, "only one class"},
+		{"the other class", []float64{1, 2}, []float64{0, 0}, "only one class"},
 	} {
 		if v, err := ROCAUC(tc.scores, tc.labels); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, %v, want an error with %q", tc.name, v, err, tc.want)
