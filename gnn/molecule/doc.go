@@ -45,6 +45,9 @@
 //   - Wildcards in rings that are written as aromatic may get double bonds where
 //     RDKit's do not, or the other way round, and a ring may be refused that
 //     RDKit accepts: *1ccc[OH+]1.
+//   - Scaffolds are told apart where RDKit writes the same for an atom that has
+//     lost substituents: one in superfluous brackets, such as C[C](C)=C1CCCCC1
+//     and CC(C)=C1CCCCC1, and aromatic boron.
 //
 // On the eight MoleculeNet sets of Hu et al. and 20,000 molecules of ZINC250k,
 // 177,095 in all, RDKit and this package accept the same, and atoms, bonds and
