@@ -10,24 +10,24 @@ import (
 )
 
 // Minimize is one training step on any loss: f records it on the tape, and the
-// optimizer updates the parameters, which are m's. If f returns nil nothing is
-// done, and the loss is 0. A failure of the device and a loss that is not a finite
-// number are returned as errors; the parameters are then unchanged. It resets the
-// tape.
-func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodiff.Var) (loss float64, err error) {
+// optimizer updates the parameters, which are m's. If f returns nil there is nothing
+// to learn from: nothing is done, and ok is false. A failure of the device and a
+// loss that is not a finite number are returned as errors; the parameters are then
+// unchanged. It resets the tape.
+func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodiff.Var) (loss float64, ok bool, err error) {
 	defer t.Reset()
 	defer recoverDevice(&err)
 	nn.ZeroGrad(m)
 	l := f()
 	if l == nil {
-		return 0, nil
+		return 0, false, nil
 	}
 	if loss = l.Float(); math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return loss, fmt.Errorf("specmatch: the loss is %v; the first operator with such a value is %s", loss, t.FirstNonFinite())
+		return loss, false, fmt.Errorf("specmatch: the loss is %v; the first operator with such a value is %s", loss, t.FirstNonFinite())
 	}
 	t.Backward(l)
 	adam.Step()
-	return loss, nil
+	return loss, true, nil
 }
 
 // CrossEntropy returns the mean [1×1] of -ln softmax(logits) at the wanted columns,

@@ -54,9 +54,10 @@ func (c *classifier) logits(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *aut
 
 // step trains on a batch and returns its loss.
 func (c *classifier) step(adam *optim.Adam, b *graph.Batch, classes []int) (float64, error) {
-	return specmatch.Minimize(c.tape, c, adam, func() *autodiff.Var {
+	loss, _, err := specmatch.Minimize(c.tape, c, adam, func() *autodiff.Var {
 		return specmatch.CrossEntropy(c.logits(c.tape, b, nn.Train), classes)
 	})
+	return loss, err
 }
 
 // evaluate returns the mean loss on the given graphs and the accuracy in per

@@ -212,16 +212,12 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 			if k++; k <= at.Batches {
 				continue // trained on before the interruption
 			}
-			var loss *autodiff.Var
-			value, err := specmatch.Minimize(p.tape, p, t.adam, func() *autodiff.Var {
-				loss = p.loss(batch, j.set, samples)
-				return loss
-			})
+			loss, ok, err := specmatch.Minimize(p.tape, p, t.adam, func() *autodiff.Var { return p.loss(batch, j.set, samples) })
 			if err != nil {
 				return out, fmt.Errorf("epoch %d: %w", epoch+1, err)
 			}
-			at.Batches, at.Sum = k, at.Sum+rundir.Float(value)
-			if loss != nil {
+			at.Batches, at.Sum = k, at.Sum+rundir.Float(loss)
+			if ok {
 				at.Steps++
 			}
 			if time.Since(saved) > x.source.Checkpoint {

@@ -22,7 +22,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/pretext"
@@ -483,20 +482,12 @@ func TestContextSteps(t *testing.T) {
 // TestNothingToLearn: batches without a question do not count, and an epoch without
 // any is an error.
 func TestNothingToLearn(t *testing.T) {
-	var parser molecule.Parser
-	parse := func(smiles string) *graph.Graph {
-		m, err := parser.Parse(smiles)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := m.Graph()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
+	atoms := func(n int) graph.Features {
+		return graph.Features{Width: gnn.AtomTypes * gnn.ChiralityTags, Category: make([]int32, n)}
 	}
 	// A ring of three has no pair without an edge, so that the loss is not drawn.
-	ring, atom := parse("C1CC1"), parse("C")
+	ring := &graph.Graph{Ptr: []int32{0, 2, 4, 6}, Adj: []int32{1, 2, 0, 2, 0, 1}, EdgeLabel: make([]int32, 6), X: atoms(3)}
+	atom := &graph.Graph{Ptr: []int32{0, 0}, X: atoms(1)}
 	loss := func(corpus ...*graph.Graph) (rundir.Float, error) {
 		x := newExperiment(t)
 		x.domain.corpus = corpus

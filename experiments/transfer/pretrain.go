@@ -139,12 +139,10 @@ func (x *experiment) stepper(be backend.Backend, method string) *stepper {
 	tape := autodiff.NewTape(be)
 	s.empty = pretrain.WithoutProbe()
 	s.step = func(b *graph.Batch, epoch, k int) (specmatch.Stats, bool, error) {
-		var loss *autodiff.Var
-		value, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
-			loss = task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
-			return loss
+		loss, ok, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
+			return task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
 		})
-		return specmatch.Stats{Loss: value}, err == nil && loss != nil, err
+		return specmatch.Stats{Loss: loss}, ok, err
 	}
 	s.last = func() (s specmatch.Stats, ok bool, err error) { return s, false, nil }
 	s.close = func() error { return nil }

@@ -34,7 +34,7 @@ type ContextPrediction struct {
 }
 
 // NewMoleculeContext returns the task as Hu et al. have it for molecules: the
-// neighbourhood is what an encoder with so many layers sees from the root, the
+// neighbourhood is what an encoder of that many layers (1 or more) sees from the root, the
 // context the [ContextLayers] steps from its edge on.
 func NewMoleculeContext(e, context Encoder, layers int) *ContextPrediction {
 	return newContextPrediction(e, context, ContextPrediction{Hops: layers, Inner: layers - 1, Outer: layers - 1 + ContextLayers})
@@ -75,18 +75,18 @@ func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Ran
 		}
 		root := lo + rng.Int32N(hi-lo)
 		steps := distances(b, lo, hi, root)
-		seat := root
+		centre := root
 		if p.First {
-			seat = lo
+			centre = lo
 		}
 		isNear := func(d int32) bool { return d >= 0 && int(d) <= p.Hops }
 		inContext := func(d int32) bool { return d >= 0 && int(d) > p.Inner && int(d) <= p.Outer }
 		isAnchor := func(d int32) bool { return isNear(d) && inContext(d) }
-		if !isNear(steps[seat-lo]) || !slices.ContainsFunc(steps, isAnchor) {
+		if !isNear(steps[centre-lo]) || !slices.ContainsFunc(steps, isAnchor) {
 			continue
 		}
 		induced(&p.near, b, lo, steps, place, isNear)
-		roots = append(roots, place[seat])
+		roots = append(roots, place[centre])
 		induced(&p.far, b, lo, steps, place, inContext)
 		for k, d := range steps {
 			if isAnchor(d) {

@@ -8,7 +8,7 @@
 //	task := pretext.NewEdgePrediction(encoder)
 //	adam := optim.NewAdam(be, task.Parameters(), 1e-3)
 //	for _, batch := range loader.Epoch(ctx, epoch) {
-//		loss, err := specmatch.Minimize(tape, task, adam, func() *autodiff.Var {
+//		loss, ok, err := specmatch.Minimize(tape, task, adam, func() *autodiff.Var {
 //			return task.Loss(batch, tape, rng)
 //		})
 //	}

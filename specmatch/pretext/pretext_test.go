@@ -643,7 +643,7 @@ func TestLearns(t *testing.T) {
 				m := task.new(be)
 				adam, tape := optim.NewAdam(be, m.Parameters(), 0.02), autodiff.NewTape(be)
 				for range 30 {
-					loss, err := specmatch.Minimize(tape, m, adam, func() *autodiff.Var {
+					loss, _, err := specmatch.Minimize(tape, m, adam, func() *autodiff.Var {
 						return m.Loss(batchOf(t, task.graphs()...), tape, newRand(7))
 					})
 					if err != nil {

@@ -141,15 +141,16 @@ func readConfig(path string) (*config, error) {
 }
 
 // CheckPretrained returns a usage error of -pretrained unless the run directory
-// path is of a run of the experiment with the settings in flags, beside those of
-// fine-tuning, which may differ, and the files of weights are there.
-func CheckPretrained(path, experiment string, flags *cli.FlagSet, fineTuning, weights []string) error {
+// path is of a run of the experiment with the settings in flags, but for those that
+// no pre-training depends on and the names in mayDiffer, and the files of weights
+// are there.
+func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, weights []string) error {
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
 	always := []string{"pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32"}
-	if err := c.same(newConfig(Options{Experiment: experiment, Flags: flags.FlagSet}), slices.Concat(always, fineTuning)...); err != nil {
+	if err := c.same(newConfig(Options{Experiment: experiment, Flags: flags.FlagSet}), slices.Concat(always, mayDiffer)...); err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}
 	for _, file := range weights {
