@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
@@ -45,7 +46,11 @@ func ExampleTrainer() {
 				epoch, len(samples), stats.Loss, stats.LossC, stats.LossG)
 		}
 	}
-	h := model.Embed(be, set.Graphs, nil)
+	h, err := gnn.Embed(context.Background(), be, model.Encoder, set.Graphs, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	fmt.Printf("%d embeddings of width %d\n", len(h)/model.Encoder.Width(), model.Encoder.Width())
 	// Output:
 	// epoch 0, 120 graphs: loss 4.60 (L_C 4.52, L_G 1.60)

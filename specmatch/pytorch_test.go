@@ -174,7 +174,7 @@ func floats(ints []int32) []float64 {
 // model returns the untrained model for features of the given width.
 func (c trial) model(be backend.Backend, width int) *specmatch.Model {
 	rng := newRand(c.seed)
-	var e specmatch.Encoder
+	var e gnn.Encoder
 	switch c.encoder {
 	case "":
 		e = gnn.NewGIN(be, gnn.GINConfig{In: width, Hidden: c.hidden, Layers: c.layers}, rng)
@@ -207,7 +207,7 @@ func (c trial) hasGradient(name string) bool {
 
 // trained is an encoder of which training sees a part of the parameters.
 type trained struct {
-	specmatch.Encoder
+	gnn.Encoder
 	c trial
 }
 

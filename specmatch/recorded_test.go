@@ -155,22 +155,22 @@ func TestRecordedIsStep(t *testing.T) {
 // recordedBatches one that they take.
 var encoders = []struct {
 	name string
-	new  func(be backend.Backend, rng *rand.Rand) specmatch.Encoder
+	new  func(be backend.Backend, rng *rand.Rand) gnn.Encoder
 	take func(b *graph.Batch)
 }{
-	{"GIN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+	{"GIN", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewGIN(be, gnn.GINConfig{In: labels, Hidden: 6, Layers: 2}, rng)
 	}, func(*graph.Batch) {}},
-	{"ResGCN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+	{"ResGCN", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewResGCN(be, gnn.ResGCNConfig{In: labels, Hidden: 6, Layers: 2, Residual: true}, rng)
 	}, func(*graph.Batch) {}},
-	{"ChemGIN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+	{"ChemGIN", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2}, rng)
 	}, func(b *graph.Batch) { relabel(b, gnn.AtomTypes*gnn.ChiralityTags, gnn.BondTypes*gnn.BondDirections) }},
-	{"ChemGIN with dropout", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+	{"ChemGIN with dropout", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2, Dropout: 0.3}, rng)
 	}, func(b *graph.Batch) { relabel(b, gnn.AtomTypes*gnn.ChiralityTags, gnn.BondTypes*gnn.BondDirections) }},
-	{"BioGIN", func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+	{"BioGIN", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 6, Layers: 2}, rng)
 	}, func(b *graph.Batch) { relabel(b, gnn.NodeFlags, 1<<gnn.EdgeBits) }},
 }

@@ -2,6 +2,7 @@ package specmatch_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -799,31 +800,43 @@ func TestEmbed(t *testing.T) {
 		m := smallModel(be, 1)
 		train(t, specmatch.NewTrainer(be, m, objective(0.5), 0.01), 3, never)
 		before, inUse := saved(t, m), be.InUse()
-		h := m.Embed(be, gs, nil)
+		h := embed(t, be, m, gs, nil)
 		w := m.Encoder.Width()
 		if len(h) != len(gs)*w {
 			t.Fatalf("%d values for %d graphs of width %d", len(h), len(gs), w)
 		}
 		for _, i := range []int{0, 1, 4500, 8998, 8999} {
-			for j, v := range m.Embed(be, gs[i:i+1], nil) {
+			for j, v := range embed(t, be, m, gs[i:i+1], nil) {
 				near(t, fmt.Sprintf("graph %d, entry %d", i, j), h[i*w+j], v, tol)
 			}
 		}
 		calls := 0
-		collated := m.Embed(be, gs, func(b *graph.Batch, lo, hi int) {
+		added := embed(t, be, m, gs, func(b *graph.Batch, g *graph.Graph) {
 			calls++
-			for _, g := range gs[lo:hi] {
-				b.Append(g)
-			}
+			b.Append(g)
 		})
-		if !slices.Equal(collated, h) || calls < 2 {
-			t.Errorf("%d calls of collate, and embeddings that differ: %v", calls, !slices.Equal(collated, h))
+		if !slices.Equal(added, h) || calls != len(gs) {
+			t.Errorf("%d graphs added, and embeddings that differ: %v", calls, !slices.Equal(added, h))
 		}
 		if !bytes.Equal(saved(t, m), before) || be.InUse() != inUse {
 			t.Error("Embed changed the model or kept memory")
 		}
-		if len(m.Embed(be, nil, nil)) != 0 {
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := gnn.Embed(cancelled, be, m.Encoder, gs, nil); err != context.Canceled {
+			t.Errorf("cancelled: %v", err)
+		}
+		if len(embed(t, be, m, nil, nil)) != 0 {
 			t.Error("no graphs have embeddings")
 		}
 	})
+}
+
+func embed(t *testing.T, be backend.Backend, m *specmatch.Model, gs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) []float64 {
+	t.Helper()
+	h, err := gnn.Embed(t.Context(), be, m.Encoder, gs, add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -44,12 +44,12 @@ func everyKernel(t *testing.T, d driver, p tensor.Precision) {
 		everyPrimitive(e, s[0], s[1])
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, encoder := range []func() specmatch.Encoder{
-		func() specmatch.Encoder { return gnn.NewGIN(e, gnn.GINConfig{In: 5, Hidden: 32, Layers: 2}, rng) },
-		func() specmatch.Encoder {
+	for _, encoder := range []func() gnn.Encoder{
+		func() gnn.Encoder { return gnn.NewGIN(e, gnn.GINConfig{In: 5, Hidden: 32, Layers: 2}, rng) },
+		func() gnn.Encoder {
 			return gnn.NewGIN(e, gnn.GINConfig{In: 5, Hidden: narrow + 6, Layers: 2}, rng)
 		},
-		func() specmatch.Encoder {
+		func() gnn.Encoder {
 			return gnn.NewResGCN(e, gnn.ResGCNConfig{In: 5, Hidden: 33, Layers: 2, Residual: true}, rng)
 		},
 	} {

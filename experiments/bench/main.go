@@ -36,19 +36,19 @@ func main() { cli.Main(run) }
 var workloads = map[string]workload{
 	"unsupervised": {
 		stats: nci1Like, batch: 512,
-		encoder: func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		encoder: func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewGIN(be, gnn.GINConfig{In: nci1Like.labels, Hidden: 32, Layers: 3}, rng)
 		},
 	},
 	"semisupervised": {
 		stats: nci1Like, batch: 512,
-		encoder: func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		encoder: func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewResGCN(be, gnn.PaperResGCN(nci1Like.labels), rng)
 		},
 	},
 	"transfer": {
 		stats: zincLike, batch: 256,
-		encoder: func(be backend.Backend, rng *rand.Rand) specmatch.Encoder {
+		encoder: func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 300, Layers: 5}, rng)
 		},
 	},
@@ -62,7 +62,7 @@ const learningRate = 1e-3
 type workload struct {
 	stats   graphStats
 	batch   int
-	encoder func(be backend.Backend, rng *rand.Rand) specmatch.Encoder
+	encoder func(be backend.Backend, rng *rand.Rand) gnn.Encoder
 }
 
 func (w workload) model(be backend.Backend) *specmatch.Model {

@@ -26,14 +26,14 @@ type curve struct {
 
 // classifier is an encoder with a linear layer that tells classes apart.
 type classifier struct {
-	encoder specmatch.Encoder
+	encoder gnn.Encoder
 	output  *nn.Linear
 
 	be   backend.Backend
 	tape *autodiff.Tape
 }
 
-func newClassifier(be backend.Backend, e specmatch.Encoder, classes int, rng *rand.Rand) *classifier {
+func newClassifier(be backend.Backend, e gnn.Encoder, classes int, rng *rand.Rand) *classifier {
 	c := &classifier{encoder: e, output: nn.NewLinear(be, "classifier", e.Width(), classes, nn.KaimingUniform, rng), be: be, tape: autodiff.NewTape(be)}
 	c.output.ResetBias(be, rng)
 	return c
@@ -130,7 +130,7 @@ func (j *job) loader(s split) (*augment.Loader, error) {
 
 // finetune trains all layers on the labelled graphs of a split, and looks at the
 // others after every epoch: the second half of this experiment.
-func (j *job) finetune(ctx context.Context, be backend.Backend, encoder specmatch.Encoder, s split, fold int) (curve, error) {
+func (j *job) finetune(ctx context.Context, be backend.Backend, encoder gnn.Encoder, s split, fold int) (curve, error) {
 	x, ds := j.x, j.set.data
 	c := newClassifier(be, encoder, ds.Classes, augment.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	adam := optim.NewAdam(be, c.Parameters(), x.fine.LR)

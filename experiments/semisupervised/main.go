@@ -34,7 +34,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
 )
 
 func main() { cli.Main(run) }
@@ -250,7 +249,7 @@ func (j *job) pretraining() *pretrain.Run {
 	return &pretrain.Run{
 		Dataset: j.set.data, Method: j.method, Seed: j.seed,
 		Loss: j.x.loss, Recipe: j.x.recipe, Settings: j.x.settings, Semi: true,
-		Encoder: func(be backend.Backend, width int, rng *rand.Rand) specmatch.Encoder {
+		Encoder: func(be backend.Backend, width int, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewResGCN(be, config(width), rng)
 		},
 	}

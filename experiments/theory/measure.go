@@ -118,7 +118,11 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 		for _, i := range m.sample.Samples {
 			graphs = append(graphs, r.Dataset.Graphs[i])
 		}
-		if out.Layout, err = tsne.Embed(model.Embed(be, graphs, nil), len(graphs), model.Encoder.Width(), tsne.Options{}); err != nil {
+		h, err := gnn.Embed(ctx, be, model.Encoder, graphs, nil)
+		if err != nil {
+			return out, err
+		}
+		if out.Layout, err = tsne.Embed(h, len(graphs), model.Encoder.Width(), tsne.Options{}); err != nil {
 			return out, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -16,7 +17,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 )
 
@@ -28,14 +28,14 @@ type domain struct {
 	// encoder returns an encoder; tuned is the form that is fine-tuned, with
 	// dropout.
 	encoder func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder
-	masking func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task
-	context func(e, contexts pretext.Encoder, layers int) pretext.Task
+	masking func(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) pretext.Task
+	context func(e, contexts gnn.NodeEncoder, layers int) pretext.Task
 }
 
 // encoder is an encoder of graphs and of their nodes.
 type encoder interface {
-	specmatch.Encoder
-	pretext.Encoder
+	gnn.Encoder
+	Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var
 	DropoutState() []*nn.Buffer
 }
 
@@ -122,10 +122,10 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 			}
 			return gnn.NewChemGIN(be, c, rng)
 		},
-		masking: func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task {
+		masking: func(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) pretext.Task {
 			return pretext.NewAtomMasking(be, e, width, rng)
 		},
-		context: func(e, contexts pretext.Encoder, layers int) pretext.Task {
+		context: func(e, contexts gnn.NodeEncoder, layers int) pretext.Task {
 			return pretext.NewMoleculeContext(e, contexts, layers)
 		},
 	}
@@ -200,10 +200,10 @@ func (x *experiment) openProteins() (domain, error) {
 			}
 			return gnn.NewBioGIN(be, c, rng)
 		},
-		masking: func(be backend.Backend, e pretext.Encoder, width int, rng *rand.Rand) pretext.Task {
+		masking: func(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) pretext.Task {
 			return pretext.NewEdgeMasking(be, e, width, rng)
 		},
-		context: func(e, contexts pretext.Encoder, _ int) pretext.Task {
+		context: func(e, contexts gnn.NodeEncoder, _ int) pretext.Task {
 			return pretext.NewProteinContext(e, contexts)
 		},
 	}

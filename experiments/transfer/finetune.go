@@ -72,7 +72,7 @@ func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer) ([]*tuni
 
 // predictor is an encoder with a linear layer that has one output for each task.
 type predictor struct {
-	specmatch.Encoder
+	gnn.Encoder
 	output *nn.Linear
 	tape   *autodiff.Tape
 	be     backend.Backend
@@ -109,7 +109,7 @@ func (p *predictor) loss(b *graph.Batch, set *taskSet, samples []int) *autodiff.
 
 // auc returns the ROC-AUC of samples in per cent, averaged over tasks, and the
 // number of tasks that have one class only; NaN if all have.
-func (p *predictor) auc(set *taskSet, samples []int) (float64, int, error) {
+func (p *predictor) auc(ctx context.Context, set *taskSet, samples []int) (float64, int, error) {
 	graphs, labels := make([]*graph.Graph, len(samples)), make([]float64, 0, len(samples)*set.tasks)
 	for k, i := range samples {
 		graphs[k] = set.graphs[i]
@@ -122,7 +122,10 @@ func (p *predictor) auc(set *taskSet, samples []int) (float64, int, error) {
 			}
 		}
 	}
-	h := (&specmatch.Model{Encoder: p.Encoder}).Embed(p.be, graphs, nil)
+	h, err := gnn.Embed(ctx, p.be, p.Encoder, graphs, nil)
+	if err != nil {
+		return 0, 0, err
+	}
 	t := autodiff.NewInference(p.be)
 	defer t.Reset()
 	scores := p.output.Forward(t.Matrix(len(samples), p.Width(), h)).Data()
@@ -234,11 +237,11 @@ func (x *experiment) finetune(ctx context.Context, j *tuning, say units.Say) (ou
 		}
 		out.Loss = append(out.Loss, at.Sum/rundir.Float(at.Steps))
 		at.Batches, at.Steps, at.Sum = 0, 0, 0
-		valid, _, err := p.auc(j.set, j.set.split.Valid)
+		valid, _, err := p.auc(ctx, j.set, j.set.split.Valid)
 		if err != nil {
 			return out, err
 		}
-		test, skipped, err := p.auc(j.set, j.set.split.Test)
+		test, skipped, err := p.auc(ctx, j.set, j.set.split.Test)
 		if err != nil {
 			return out, err
 		}

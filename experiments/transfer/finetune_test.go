@@ -22,7 +22,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
@@ -303,7 +302,7 @@ func TestAUC(t *testing.T) {
 	rng := augment.Stream(1, purposeHead, 0, 0)
 	e := x.domain.encoder(be, x.model, false, rng)
 	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be), output: nn.NewLinear(be, "predictor", e.Width(), set.tasks, nn.KaimingUniform, rng)}
-	got, skipped, err := p.auc(set, samples)
+	got, skipped, err := p.auc(t.Context(), set, samples)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +314,10 @@ func TestAUC(t *testing.T) {
 			if l == 0 {
 				continue
 			}
-			h := (&specmatch.Model{Encoder: e}).Embed(be, set.graphs[i:i+1], nil)
+			h, err := gnn.Embed(t.Context(), be, e, set.graphs[i:i+1], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			tape := autodiff.NewInference(be)
 			scores = append(scores, p.output.Forward(tape.Matrix(1, e.Width(), h)).Data()[task])
 			tape.Reset()

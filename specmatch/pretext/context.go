@@ -25,8 +25,8 @@ const ContextLayers = 3
 //
 // over the graphs that have anchors, c_g+1 being the context of the next of them.
 type ContextPrediction struct {
-	Encoder
-	Context            Encoder // of the contexts; it has [ContextLayers] layers for Hu et al.
+	gnn.NodeEncoder
+	Context            gnn.NodeEncoder // of the contexts; it has [ContextLayers] layers for Hu et al.
 	Hops, Inner, Outer int
 	First              bool
 
@@ -36,7 +36,7 @@ type ContextPrediction struct {
 // NewMoleculeContext returns the task as Hu et al. have it for molecules: the
 // neighbourhood is what an encoder of that many layers (1 or more) sees from the root, the
 // context the [ContextLayers] steps from its edge on.
-func NewMoleculeContext(e, context Encoder, layers int) *ContextPrediction {
+func NewMoleculeContext(e, context gnn.NodeEncoder, layers int) *ContextPrediction {
 	return newContextPrediction(e, context, ContextPrediction{Hops: layers, Inner: layers - 1, Outer: layers - 1 + ContextLayers})
 }
 
@@ -44,21 +44,21 @@ func NewMoleculeContext(e, context Encoder, layers int) *ContextPrediction {
 // first node is the centre: the neighbourhood is the whole network, of which the
 // centre's embedding is taken; the context all that is more than one step away from
 // the root.
-func NewProteinContext(e, context Encoder) *ContextPrediction {
+func NewProteinContext(e, context gnn.NodeEncoder) *ContextPrediction {
 	return newContextPrediction(e, context, ContextPrediction{Hops: math.MaxInt, Inner: 1, Outer: math.MaxInt, First: true})
 }
 
 // newContextPrediction returns p with its encoders. It puts "context." before the
 // names of the context's parameters and buffers, so that they differ from the
 // encoder's.
-func newContextPrediction(e, context Encoder, p ContextPrediction) *ContextPrediction {
+func newContextPrediction(e, context gnn.NodeEncoder, p ContextPrediction) *ContextPrediction {
 	for _, p := range context.Parameters() {
 		p.Name = "context." + p.Name
 	}
 	for _, b := range context.Buffers() {
 		b.Name = "context." + b.Name
 	}
-	p.Encoder, p.Context = e, context
+	p.NodeEncoder, p.Context = e, context
 	return &p
 }
 
@@ -107,12 +107,12 @@ func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Ran
 
 // Parameters returns those of both encoders.
 func (p *ContextPrediction) Parameters() []*autodiff.Param {
-	return append(p.Encoder.Parameters(), p.Context.Parameters()...)
+	return append(p.NodeEncoder.Parameters(), p.Context.Parameters()...)
 }
 
 // Buffers returns those of both encoders.
 func (p *ContextPrediction) Buffers() []*nn.Buffer {
-	return append(p.Encoder.Buffers(), p.Context.Buffers()...)
+	return append(p.NodeEncoder.Buffers(), p.Context.Buffers()...)
 }
 
 // distances returns the steps from root to the nodes lo..hi-1, -1 for those that

@@ -13,10 +13,10 @@ import (
 // product of the two nodes' embeddings: Σ over both kinds of the mean binary
 // cross-entropy. Of each edge one direction counts, and there are as many pairs
 // without edge as edges, unless so few are found among 5 draws per entry.
-type EdgePrediction struct{ Encoder }
+type EdgePrediction struct{ gnn.NodeEncoder }
 
 // NewEdgePrediction returns the task.
-func NewEdgePrediction(e Encoder) *EdgePrediction { return &EdgePrediction{e} }
+func NewEdgePrediction(e gnn.NodeEncoder) *EdgePrediction { return &EdgePrediction{e} }
 
 // Loss implements [Task].
 func (p *EdgePrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {

@@ -18,13 +18,13 @@ import (
 //
 //	loss = mean -ln σ(h_i·W's_g(i)) + mean -ln(1 - σ(h_i·W's_g(i)+1))
 type Infomax struct {
-	Encoder
+	gnn.NodeEncoder
 	W *autodiff.Param // [width×width]
 }
 
 // NewInfomax returns the task, W uniform in ±1/√width. width is that of the
 // encoder's nodes.
-func NewInfomax(be backend.Backend, e Encoder, width int, rng *rand.Rand) *Infomax {
+func NewInfomax(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *Infomax {
 	w := make([]float64, width*width)
 	bound := 1 / math.Sqrt(float64(width))
 	for i := range w {
@@ -46,4 +46,4 @@ func (m *Infomax) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodiff
 }
 
 // Parameters returns the encoder's and W.
-func (m *Infomax) Parameters() []*autodiff.Param { return append(m.Encoder.Parameters(), m.W) }
+func (m *Infomax) Parameters() []*autodiff.Param { return append(m.NodeEncoder.Parameters(), m.W) }

@@ -15,7 +15,7 @@ import (
 // for their class ("AttrMasking"): the mean cross-entropy of a linear layer on the
 // embeddings of those nodes.
 type NodeMasking struct {
-	Encoder
+	gnn.NodeEncoder
 	Output *nn.Linear // [width×classes]
 	// Mask is the category that takes the place of the hidden ones, and Class the
 	// class of a category.
@@ -25,10 +25,10 @@ type NodeMasking struct {
 
 // NewAtomMasking returns the task for molecules: which of 119 types did an atom
 // have? width is that of the encoder's nodes.
-func NewAtomMasking(be backend.Backend, e Encoder, width int, rng *rand.Rand) *NodeMasking {
+func NewAtomMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
 	const classes = gnn.AtomTypes - 1
 	return &NodeMasking{
-		Encoder: e, Output: newOutput(be, width, classes, rng),
+		NodeEncoder: e, Output: newOutput(be, width, classes, rng),
 		Mask:  classes * gnn.ChiralityTags,
 		Class: func(category int32) int32 { return category / gnn.ChiralityTags },
 	}
@@ -61,7 +61,7 @@ func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 
 // Parameters returns the encoder's and the output's.
 func (m *NodeMasking) Parameters() []*autodiff.Param {
-	return append(m.Encoder.Parameters(), m.Output.Parameters()...)
+	return append(m.NodeEncoder.Parameters(), m.Output.Parameters()...)
 }
 
 // EdgeMasking hides the labels of ⌊0.15·e⌋ + 1 edges of every graph of e edges and
@@ -69,7 +69,7 @@ func (m *NodeMasking) Parameters() []*autodiff.Param {
 // the sum of the embeddings of the edge's two nodes. It is Hu et al.'s task for
 // proteins, whose encoder is gnn.BioGIN.
 type EdgeMasking struct {
-	Encoder
+	gnn.NodeEncoder
 	Output *nn.Linear // [width×channels]
 }
 
@@ -81,7 +81,7 @@ const edgeMask = 1 << (gnn.EdgeBits - 1)
 const edgeChannels = gnn.EdgeBits - 2
 
 // NewEdgeMasking returns the task. width is that of the encoder's nodes.
-func NewEdgeMasking(be backend.Backend, e Encoder, width int, rng *rand.Rand) *EdgeMasking {
+func NewEdgeMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *EdgeMasking {
 	return &EdgeMasking{e, newOutput(be, width, edgeChannels, rng)}
 }
 
@@ -133,5 +133,5 @@ func firstChannel(label int32) int {
 
 // Parameters returns the encoder's and the output's.
 func (m *EdgeMasking) Parameters() []*autodiff.Param {
-	return append(m.Encoder.Parameters(), m.Output.Parameters()...)
+	return append(m.NodeEncoder.Parameters(), m.Output.Parameters()...)
 }

@@ -29,16 +29,8 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
-
-// Encoder is an encoder of nodes, such as gnn.ChemGIN.
-type Encoder interface {
-	nn.Module
-	// Nodes returns the embeddings [N×width] of the nodes of a batch.
-	Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var
-}
 
 // Task is a pretext task.
 type Task interface {

@@ -140,7 +140,7 @@ func TestEncoder(t *testing.T) {
 	if _, ok := r.Model(be).Encoder.(*gnn.GIN); !ok {
 		t.Error("no GIN by default")
 	}
-	r.Encoder = func(be backend.Backend, width int, rng *rand.Rand) specmatch.Encoder {
+	r.Encoder = func(be backend.Backend, width int, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewResGCN(be, gnn.ReferenceResGCN(width), rng)
 	}
 	if e, ok := r.Model(be).Encoder.(*gnn.ResGCN); !ok || e.Config.In != r.Dataset.FeatureWidth {
@@ -232,13 +232,17 @@ func TestLearningRate(t *testing.T) {
 func TestEvaluate(t *testing.T) {
 	be := cpu.New(tensor.Float64)
 	how := cli.Protocol{Protocols: []string{"linear"}, Folds: 3}
-	evaluate := func(r *pretrain.Run, collate func(b *graph.Batch, lo, hi int), seed uint32) float64 {
+	evaluate := func(r *pretrain.Run, add func(b *graph.Batch, g *graph.Graph), seed uint32) float64 {
 		model := r.Model(be)
 		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, collate), Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
+		h, err := gnn.Embed(t.Context(), be, model.Encoder, r.Dataset.Graphs, add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := eval.Data{X: h, Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
 		result, err := eval.Evaluate(t.Context(), eval.Linear, data, folds, eval.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -247,10 +251,8 @@ func TestEvaluate(t *testing.T) {
 	}
 	for _, method := range []string{cli.InfoNCE, cli.GraphCL} {
 		r := newRun(t, method)
-		loops := func(b *graph.Batch, lo, hi int) {
-			for _, g := range r.Dataset.Graphs[lo:hi] {
-				augment.Identity{SelfLoops: true}.Append(b, g, nil, new(augment.Workspace))
-			}
+		loops := func(b *graph.Batch, g *graph.Graph) {
+			augment.Identity{SelfLoops: true}.Append(b, g, nil, new(augment.Workspace))
 		}
 		plain, looped := evaluate(r, nil, 3), evaluate(r, loops, 3)
 		if other := evaluate(r, nil, 1); plain == looped || plain == other {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -29,7 +30,7 @@ type Run struct {
 	Recipe   cli.Recipe
 	Settings Settings
 	// Encoder is nil for the GIN of the unsupervised regime.
-	Encoder func(be backend.Backend, width int, rng *rand.Rand) specmatch.Encoder
+	Encoder func(be backend.Backend, width int, rng *rand.Rand) gnn.Encoder
 	// Semi takes GraphCL's code for the semi-supervised regime in place of that
 	// for the unsupervised one: its augmentations, both views augmented, batches
 	// reshuffled.
@@ -223,7 +224,11 @@ func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch
 	if err != nil {
 		return nil, err
 	}
-	data := eval.Data{X: model.Embed(be, r.Dataset.Graphs, r.evalCollate()), Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
+	h, err := gnn.Embed(ctx, be, model.Encoder, r.Dataset.Graphs, r.evalForm())
+	if err != nil {
+		return nil, err
+	}
+	data := eval.Data{X: h, Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
 	accuracy := map[string]float64{}
 	for _, name := range how.Protocols {
 		p, err := eval.ParseProtocol(name)
@@ -239,16 +244,12 @@ func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch
 	return accuracy, nil
 }
 
-// evalCollate feeds the graphs as GraphCL's code does where the run asks for
-// it: with the self-loops that its raw view has.
-func (r *Run) evalCollate() func(b *graph.Batch, lo, hi int) {
+// evalForm appends graphs as GraphCL's code does where the run asks for it: with
+// the self-loops that its raw view has.
+func (r *Run) evalForm() func(b *graph.Batch, g *graph.Graph) {
 	if !r.asGraphCLCode() {
 		return nil
 	}
 	raw, ws := augment.Identity{SelfLoops: true}, new(augment.Workspace)
-	return func(b *graph.Batch, lo, hi int) {
-		for _, g := range r.Dataset.Graphs[lo:hi] {
-			raw.Append(b, g, nil, ws)
-		}
-	}
+	return func(b *graph.Batch, g *graph.Graph) { raw.Append(b, g, nil, ws) }
 }

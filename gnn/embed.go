@@ -1,0 +1,48 @@
+package gnn
+
+import (
+	"context"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Embed returns the embeddings of n graphs, row-major [n×Width], by an encoder in
+// Eval mode. add appends a graph to a batch in the form in which the encoder is to
+// see it; nil appends it as it is. The graphs must have the features that the
+// encoder was made for, see [graph.Graph.Validate]. The error is that of ctx, asked
+// between batches.
+func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) ([]float64, error) {
+	if add == nil {
+		add = (*graph.Batch).Append
+	}
+	w := e.Width()
+	out := make([]float64, len(graphs)*w)
+	t := autodiff.NewInference(be)
+	defer t.Reset()
+	b := new(graph.Batch)
+	for lo := 0; lo < len(graphs); {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		b.Reset(graphs[lo].X.Width)
+		hi, nodes := lo, 0
+		for hi < len(graphs) && (hi == lo || nodes*w < embedElements) {
+			add(b, graphs[hi])
+			nodes += graphs[hi].Nodes()
+			hi++
+		}
+		b.EndView()
+		be.Download(out[lo*w:hi*w], e.Forward(NewBatch(t, b), nn.Eval).Value())
+		t.Reset()
+		lo = hi
+	}
+	return out, nil
+}
+
+// embedElements bounds an evaluation batch, nodes times the encoder's width, so
+// that its activations, all of which the tape holds until the batch is done, take
+// megabytes. It is 8192 nodes of a GIN 3×32 and 2621 of one of width 300.
+const embedElements = 8192 * 96
