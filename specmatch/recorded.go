@@ -123,7 +123,7 @@ func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 			r.err = err
 		}
 	}()
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	tr := r.tr
 	beta := tr.currentBeta()
 	if beta != r.set {
@@ -153,15 +153,15 @@ func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 		return s, false, err
 	}
 	before := r.late
-	r.late = &lateStats{tr.steps, beta, shape.match, tr.be.Fetch(r.stats)}
-	tr.steps++
+	r.late = &lateStats{tr.state.Steps, beta, shape.match, tr.be.Fetch(r.stats)}
+	tr.state.Steps++
 	return r.arrived(before)
 }
 
 // Last waits for the last step and returns its stats; ok is false if there was
 // none since.
 func (r *Recorded) Last() (s Stats, ok bool, err error) {
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	last := r.late
 	r.late = nil
 	return r.arrived(last)
@@ -214,7 +214,7 @@ func (r *Recorded) arrived(l *lateStats) (s Stats, ok bool, err error) {
 // Again runs the last step n times more on the batch that it had, and waits: for
 // measuring the device alone.
 func (r *Recorded) Again(n int) (err error) {
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	for range n {
 		if err := r.last.step.Replay(); err != nil {
 			return err
@@ -256,16 +256,4 @@ func checkViews(b *graph.Batch) error {
 		return fmt.Errorf("specmatch: Step: want a batch of two equal views of at least one graph, have view pointers %v", b.ViewPtr)
 	}
 	return nil
-}
-
-// recoverDevice turns the panic of a device that failed into an error.
-func recoverDevice(err *error) {
-	if r := recover(); r != nil {
-		var device *backend.Error
-		if e, ok := r.(error); ok && errors.As(e, &device) {
-			*err = device
-			return
-		}
-		panic(r)
-	}
 }

@@ -304,9 +304,10 @@ func TestRecordedNonFinite(t *testing.T) {
 		if !errors.As(err, &e) || e.Step != 2 || e.What != "the loss" {
 			t.Errorf("behind a loss that is NaN at step 2, the error is %v", err)
 		}
-		steps := tr.State().Steps
-		if _, _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() || tr.State().Steps != steps {
-			t.Errorf("then the error is %v after %d steps, want %v after %d", again, tr.State().Steps, err, steps)
+		_, at := tr.State()
+		steps := at.Steps
+		if _, _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() || at.Steps != steps {
+			t.Errorf("then the error is %v after %d steps, want %v after %d", again, at.Steps, err, steps)
 		}
 		for k, v := range weights(tr.Model) {
 			if v != before[k] {

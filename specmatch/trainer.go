@@ -80,8 +80,7 @@ type Trainer struct {
 
 	be    backend.Backend
 	tape  *autodiff.Tape
-	steps int
-	beta  float64          // the steered β
+	state TrainerState
 	kept  []*tensor.Tensor // the model's buffers as they were before the step
 }
 
@@ -97,19 +96,18 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 	return tr
 }
 
-// TrainerState is what a trainer needs to go on, besides its model and its
-// optimizer ([optim.Checkpoint]).
+// TrainerState is what training moves besides the model and the optimizer.
 type TrainerState struct {
 	Steps int     // taken so far
 	Beta  float64 // the steered β
 }
 
-// State returns where the trainer stands, for [Trainer.SetState] of another one.
-func (tr *Trainer) State() TrainerState { return TrainerState{tr.steps, tr.beta} }
-
-// SetState lets the trainer go on where another one stood, once its model and its
-// optimizer have been loaded.
-func (tr *Trainer) SetState(s TrainerState) { tr.steps, tr.beta = s.Steps, s.Beta }
+// State returns all that training moves: the tensors of the model and of the
+// optimizer, and a pointer to the trainer's own numbers. What is loaded into them
+// lets training go on with the bits that it would have had.
+func (tr *Trainer) State() (nn.Module, *TrainerState) {
+	return optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer}, &tr.state
+}
 
 // Step trains on a batch of two views (graph.Batch.Views must be 2, with the
 // same number of graphs each). With probe it also fills Stats.Probe, at the
@@ -124,11 +122,11 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 		return s, err
 	}
 	defer tr.tape.Reset()
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 
 	start := time.Now()
 	steered := tr.Objective.Beta.Ratio > 0
-	probe = probe || (steered && tr.steps == 0)
+	probe = probe || (steered && tr.state.Steps == 0)
 	nn.ZeroGrad(tr.Model)
 	for i, x := range tr.Model.Buffers() {
 		tr.be.CopyBlock(tr.kept[i], 0, 0, x.Value, 0, 0, x.Value.Rows, x.Value.Cols)
@@ -141,7 +139,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	if probe {
 		s.Probe = tr.probe(lossC, lossG, z1, z2)
 		if steered && s.Probe.GradG > 0 {
-			tr.beta = tr.Objective.Beta.Ratio * s.Probe.GradC / s.Probe.GradG
+			tr.state.Beta = tr.Objective.Beta.Ratio * s.Probe.GradC / s.Probe.GradG
 		}
 	}
 	s.Beta = tr.currentBeta()
@@ -155,7 +153,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	}
 	if !finite(s.Loss) {
 		tr.restoreBuffers()
-		return s, &NonFiniteError{Step: tr.steps, What: "the loss", Value: s.Loss, Op: tr.tape.FirstNonFinite()}
+		return s, &NonFiniteError{Step: tr.state.Steps, What: "the loss", Value: s.Loss, Op: tr.tape.FirstNonFinite()}
 	}
 	s.Forward = time.Since(start)
 	start = time.Now()
@@ -165,11 +163,11 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	if norm := tr.gradNorm(); !finite(norm) {
 		nn.ZeroGrad(tr.Model)
 		tr.restoreBuffers()
-		return s, &NonFiniteError{Step: tr.steps, What: "the gradient's norm", Value: norm}
+		return s, &NonFiniteError{Step: tr.state.Steps, What: "the gradient's norm", Value: norm}
 	}
 	tr.Optimizer.Step()
 	s.Update = time.Since(start)
-	tr.steps++
+	tr.state.Steps++
 	return s, nil
 }
 
@@ -217,10 +215,10 @@ func (tr *Trainer) currentBeta() float64 {
 	b := tr.Objective.Beta
 	beta := b.Beta
 	if b.Ratio > 0 {
-		beta = tr.beta
+		beta = tr.state.Beta
 	}
-	if tr.steps < b.WarmupSteps {
-		beta = beta * float64(tr.steps) / float64(b.WarmupSteps)
+	if tr.state.Steps < b.WarmupSteps {
+		beta = beta * float64(tr.state.Steps) / float64(b.WarmupSteps)
 	}
 	return beta
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 func main() { cli.Main(run) }
@@ -106,7 +107,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Uni
 		for _, row := range x.rows() {
 			for s := range x.recipe.Seeds {
 				r := &pretrain.Run{
-					Dataset: ds, Method: row.method, Seed: x.recipe.FirstSeed + s,
+					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: row.method, Seed: x.recipe.FirstSeed + s,
 					Loss: row.loss, Recipe: x.recipe, Settings: row.settings,
 				}
 				unit := fmt.Sprintf("%s/%s/seed=%d", ds.Name, row.key(), r.Seed)
@@ -121,8 +122,11 @@ func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Uni
 						return pretrain.Outcome{}, err
 					}
 					defer be.Close()
-					out, _, err := r.Do(ctx, be, x.dir, unit, x.protocol, say)
-					return out, err
+					out, l, err := r.Do(ctx, be, x.dir, unit, x.protocol, say)
+					if err != nil {
+						return out, err
+					}
+					return out, l.Close()
 				}})
 			}
 		}

@@ -30,13 +30,13 @@ func (r result) accuracies(protocol string) []float64 {
 	return all
 }
 
-// last returns the mean over seeds of a quantity of the last epoch, NaN without
+// last returns the mean over seeds of a metric of the last epoch, NaN without
 // training.
-func (r result) last(of func(pretrain.Epoch) rundir.Float) float64 {
+func (r result) last(metric string) float64 {
 	var all []float64
 	for _, o := range r.outcomes {
 		if n := len(o.Epochs); n > 0 {
-			all = append(all, float64(of(o.Epochs[n-1])))
+			all = append(all, o.Epochs[n-1].Get(metric))
 		}
 	}
 	return stat.Mean(all, nil)
@@ -123,13 +123,8 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 			diff, stderr := rundir.Paired(r.accuracies(protocol), zero)
 			cells[1] = table.MeanStd(diff, stderr, 2)
 		}
-		for _, of := range []func(e pretrain.Epoch) rundir.Float{
-			func(e pretrain.Epoch) rundir.Float { return e.LossG },
-			func(e pretrain.Epoch) rundir.Float { return e.LossHard },
-			func(e pretrain.Epoch) rundir.Float { return e.Spread },
-			func(e pretrain.Epoch) rundir.Float { return e.Ratio },
-		} {
-			cells = append(cells, table.Number(r.last(of), 3))
+		for _, metric := range []string{"loss_g", "loss_g_hard", "similarity_std", "gradient_ratio"} {
+			cells = append(cells, table.Number(r.last(metric), 3))
 		}
 		if v, ok := published[ds.Name][r.x]; ok && r.factor == factorP {
 			cells = append(cells, table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])))
@@ -155,8 +150,8 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 			for _, r := range sorted(bySet[ds], factor) {
 				mean, std := stat.MeanStdDev(r.accuracies(protocol), nil)
 				acc.X, acc.Y, acc.Err = append(acc.X, r.x), append(acc.Y, mean), append(acc.Err, std)
-				soft.X, soft.Y = append(soft.X, r.x), append(soft.Y, r.last(func(e pretrain.Epoch) rundir.Float { return e.LossG }))
-				hard.X, hard.Y = append(hard.X, r.x), append(hard.Y, r.last(func(e pretrain.Epoch) rundir.Float { return e.LossHard }))
+				soft.X, soft.Y = append(soft.X, r.x), append(soft.Y, r.last("loss_g"))
+				hard.X, hard.Y = append(hard.X, r.x), append(hard.Y, r.last("loss_g_hard"))
 			}
 			accuracy.Series = append(accuracy.Series, acc)
 			if n := len(acc.X); factor != factorBeta && n > 0 {

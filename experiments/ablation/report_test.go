@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // TestReport: made-up outcomes come out in the row of their setting, under their
@@ -33,7 +34,7 @@ func TestReport(t *testing.T) {
 	for _, r := range runs {
 		// p = 60 and κ = 10 are 60 and 70 with a seed each, β = 0 is 50 and 55.
 		a := r.Loss.P + 10*float64(r.Seed) + r.Loss.Kappa - 10
-		if r.Method == cli.InfoNCE {
+		if r.Method == method.InfoNCE {
 			a = 50 + 5*float64(r.Seed)
 		}
 		if r.Dataset == other {

@@ -8,6 +8,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // The factors that -vary names.
@@ -58,8 +59,8 @@ type row struct {
 
 // key names the setting in the journal: equal keys, equal runs.
 func (r row) key() string {
-	if r.method == cli.InfoNCE {
-		return cli.InfoNCE
+	if r.method == method.InfoNCE {
+		return method.InfoNCE
 	}
 	return fmt.Sprintf("beta=%v,p=%v,kappa=%v,%v,random-walk=%t,on-h=%t,sum=%t",
 		r.loss.Beta, r.loss.P, r.loss.Kappa, r.settings.Adjacency, r.settings.RandomWalk, r.settings.OnH, r.settings.Sum)
@@ -70,11 +71,11 @@ func (r row) key() string {
 func (x *experiment) rows() []row {
 	var rows []row
 	add := func(factor, label string, value float64, change func(r *row)) {
-		r := row{factor: factor, label: label, x: value, method: cli.SpecMatch, loss: x.base.Loss, settings: x.settings}
+		r := row{factor: factor, label: label, x: value, method: method.SpecMatch, loss: x.base.Loss, settings: x.settings}
 		change(&r)
 		rows = append(rows, r)
 	}
-	add(factorBeta, "β = 0", 0, func(r *row) { r.method = cli.InfoNCE; r.loss.Beta = cli.Beta{} })
+	add(factorBeta, "β = 0", 0, func(r *row) { r.method = method.InfoNCE; r.loss.Beta = cli.Beta{} })
 	if x.varies(factorBeta) {
 		for _, b := range x.vary.betas {
 			if b != (cli.Beta{}) {

@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -91,7 +92,7 @@ func TestParts(t *testing.T) {
 // from the seed; each fold has a classifier of its own.
 func TestStart(t *testing.T) {
 	x := newExperiment(t)
-	for _, method := range []string{cli.InfoNCE, cli.SpecMatch} {
+	for _, method := range []string{method.InfoNCE, method.SpecMatch} {
 		for seed := range 2 {
 			if _, err := x.job(method, seed).pretrain(t.Context()); err != nil {
 				t.Fatal(err)
@@ -103,7 +104,7 @@ func TestStart(t *testing.T) {
 	x.fine.Epochs, x.fine.LR, x.recipe.Batch = 1, still, len(s.Labelled)
 	be := cpu.New(tensor.Float32)
 	seen := map[float64]string{}
-	for _, method := range []string{methodNone, cli.InfoNCE, cli.SpecMatch} {
+	for _, method := range []string{methodNone, method.InfoNCE, method.SpecMatch} {
 		for seed := range 2 {
 			j := x.job(method, seed)
 			for fold := range 2 {
@@ -172,7 +173,7 @@ func TestLoader(t *testing.T) {
 // TestPretraining: the encoder, the features and the views are those of the regime.
 func TestPretraining(t *testing.T) {
 	x := newExperiment(t)
-	j := x.job(cli.SpecMatch, 0)
+	j := x.job(method.SpecMatch, 0)
 	plain := dataset.Default()
 	if got, want := j.set.data.FeatureWidth, plain.WithDegrees(100).FeatureWidth; got != want || got == plain.FeatureWidth {
 		t.Errorf("features of width %d, want %d: those of the set and degrees", got, want)
@@ -184,7 +185,7 @@ func TestPretraining(t *testing.T) {
 			t.Errorf("-encoder %s is %+v", name, got)
 		}
 	}
-	loader, err := x.job(cli.GraphCL, 0).pretraining().Loader()
+	loader, err := x.job(method.GraphCL, 0).pretraining().Loader()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,13 +202,13 @@ func TestRow(t *testing.T) {
 	worse := []tuned{{Seconds: 1, Curve: curve{ValidationLoss: []float64{1, 2}, Test: []float64{10, 20}}}}
 	both := func(t []tuned) map[string][]tuned { return map[string][]tuned{protocolVal: t, protocolTestMax: t} }
 	jobs := []*job{
-		{x: x, set: x.sets[0], method: cli.SpecMatch, curves: both(c), pretrained: pretrained{Seconds: 10, GraphsPerSecond: 7}},
-		{x: x, set: x.sets[0], method: cli.SpecMatch, seed: 1, curves: both(worse), pretrained: pretrained{Seconds: 20, GraphsPerSecond: 9}},
+		{x: x, set: x.sets[0], method: method.SpecMatch, curves: both(c), pretrained: pretrained{Seconds: 10, GraphsPerSecond: 7}},
+		{x: x, set: x.sets[0], method: method.SpecMatch, seed: 1, curves: both(worse), pretrained: pretrained{Seconds: 20, GraphsPerSecond: 9}},
 		{x: x, set: x.sets[0], method: methodNone, curves: both(worse)},
-		{x: x, set: other, method: cli.SpecMatch, curves: both(worse)},
+		{x: x, set: other, method: method.SpecMatch, curves: both(worse)},
 	}
 	for protocol, want := range map[string][]float64{protocolVal: {60, 10}, protocolTestMax: {90, 20}} {
-		r := x.row(x.sets[0], cli.SpecMatch, protocol, jobs)
+		r := x.row(x.sets[0], method.SpecMatch, protocol, jobs)
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 || r.Protocol != protocol {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}

@@ -17,23 +17,17 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
-	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 func main() { cli.Main(run) }
@@ -41,13 +35,13 @@ func main() { cli.Main(run) }
 const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
 labels: the semi-supervised regime of SpecMatch-CL.`
 
-// The methods beside those of package cli.
+// The rows beside those of package method.
 const (
 	methodNone         = "none"         // no pre-training
 	methodAugmentation = "augmentation" // no pre-training; the labelled graphs are augmented
 )
 
-var methods = []string{methodNone, methodAugmentation, cli.GraphCL, cli.InfoNCE, cli.SpecMatch}
+var methods = append([]string{methodNone, methodAugmentation}, method.Names(method.SemiSupervised)...)
 
 // experiment is what the flags say.
 type experiment struct {
@@ -66,7 +60,6 @@ type experiment struct {
 
 // fine is how to fine-tune.
 type fine struct {
-	Methods   []string
 	LabelRate float64
 	Epochs    int
 	LR        float64
@@ -78,7 +71,6 @@ type fine struct {
 
 // Register implements [cli.Group].
 func (f *fine) Register(fs *cli.FlagSet) {
-	cli.Var(fs, &f.Methods, "method", cli.List(cli.OneOf(methods...)), "`methods` to compare, one row of results each: "+strings.Join(methods, ","))
 	cli.Var(fs, &f.LabelRate, "label-rate", cli.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
 	cli.Var(fs, &f.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
 	cli.Var(fs, &f.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
@@ -92,14 +84,14 @@ var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": 
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.5, Kappa: 10},
+		loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.5, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
-		fine:     fine{Methods: methods, LabelRate: 0.1, Epochs: 100, LR: 0.001, Encoder: "paper"},
+		fine:     fine{LabelRate: 0.1, Epochs: 100, LR: 0.001, Encoder: "paper"},
 		protocol: cli.Protocol{Protocols: []string{protocolVal, protocolTestMax}, Choices: []string{protocolVal, protocolTestMax}},
 		settings: pretrain.DefaultSettings(),
 	}
 	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
-	flags.Add(&x.data, &x.fine, cli.LossNumbers{Loss: &x.loss}, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
+	flags.Add(&x.data, &x.fine, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
 	x.settings.RegisterGraphCL(flags)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -113,11 +105,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	jobs := x.jobs()
-	for _, j := range jobs {
-		if _, err := j.pretraining().Loader(); err != nil {
-			return err
-		}
-	}
 	if err := x.checkPretrained(flags, jobs); err != nil {
 		return err
 	}
@@ -176,21 +163,8 @@ type job struct {
 	method string
 	seed   int
 
-	pretrained pretrained
-	curves     map[string][]tuned // by protocol and fold
-}
-
-// pretrained is what pre-training leaves in the journal, beside its weights.
-type pretrained struct {
-	Seconds         float64
-	GraphsPerSecond rundir.Float
-	Epochs          []pretrain.Epoch
-}
-
-// tuned is what fine-tuning on a fold leaves there.
-type tuned struct {
-	Seconds float64
-	Curve   curve
+	pretrained pretrain.Trained
+	tuned      map[string][]finetuning.Tuned // by protocol and fold
 }
 
 // jobs lists the jobs, seed by seed: what an interrupted run has finished can then
@@ -199,8 +173,8 @@ func (x *experiment) jobs() []*job {
 	var jobs []*job
 	for _, set := range x.sets {
 		for s := range x.recipe.Seeds {
-			for _, method := range x.fine.Methods {
-				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, curves: map[string][]tuned{}})
+			for _, method := range x.loss.Methods {
+				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, tuned: map[string][]finetuning.Tuned{}})
 			}
 		}
 	}
@@ -211,13 +185,12 @@ func (j *job) name() string {
 	return fmt.Sprintf("%s/%s/seed=%d", j.set.data.Name, j.method, j.seed)
 }
 
-// weights is where the pre-trained model lies.
-func (j *job) weights() string {
-	run := j.x.fine.Pretrained
-	if run == "" {
-		run = j.x.dir.Path
+// pretrainedDir is the run directory where the pre-trained weights lie.
+func (j *job) pretrainedDir() string {
+	if run := j.x.fine.Pretrained; run != "" {
+		return run
 	}
-	return filepath.Join(run, "weights", fmt.Sprintf("%s-%s-%d.safetensors", j.set.data.Name, j.method, j.seed))
+	return j.x.dir.Path
 }
 
 // checkPretrained returns an error unless the run of -pretrained, if there is one,
@@ -229,7 +202,7 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet, jobs []*job) error {
 	var weights []string
 	for _, j := range jobs {
 		if j.pretrains() {
-			weights = append(weights, j.weights())
+			weights = append(weights, j.pretraining().Weights(j.pretrainedDir()))
 		}
 	}
 	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"data", "label-rate", "protocol", "folds"}, weights)
@@ -242,77 +215,63 @@ func (j *job) pretrains() bool {
 
 // pretraining describes the first half of the run.
 func (j *job) pretraining() *pretrain.Run {
-	config := gnn.PaperResGCN
+	encoder := gnn.Architecture{Kind: gnn.KindResGCN, In: j.set.data.FeatureWidth, Hidden: 128, Layers: 5, Residual: true}
 	if j.x.fine.Encoder == "reference" {
-		config = gnn.ReferenceResGCN
+		encoder.Layers, encoder.Residual = 3, false
 	}
 	return &pretrain.Run{
-		Dataset: j.set.data, Method: j.method, Seed: j.seed,
-		Loss: j.x.loss, Recipe: j.x.recipe, Settings: j.x.settings, Semi: true,
-		Encoder: func(be backend.Backend, width int, rng *rand.Rand) gnn.Encoder {
-			return gnn.NewResGCN(be, config(width), rng)
-		},
+		Dataset: j.set.data, Regime: method.SemiSupervised, Encoder: encoder, Method: j.method, Seed: j.seed,
+		Loss: j.x.loss, Recipe: j.x.recipe, Settings: j.x.settings,
 	}
 }
 
 // pretrainAll is the first half of the experiment: every method that has one
 // trains without labels and leaves its weights.
 func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer, jobs []*job) error {
-	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
-		return err
-	}
-	var list []units.Unit[pretrained]
-	var of []*job
+	var list []units.Unit[pretrain.Trained]
+	var pretraining []*job
 	for _, j := range jobs {
 		if j.pretrains() {
-			of = append(of, j)
-			list = append(list, units.Unit[pretrained]{Name: j.name(), Run: func(ctx context.Context, _ units.Say) (pretrained, error) {
-				return j.pretrain(ctx)
-			}})
+			pretraining = append(pretraining, j)
+			list = append(list, units.Unit[pretrain.Trained]{Name: j.name(), Run: j.pretrain})
 		}
 	}
 	results, err := units.Run(ctx, x.dir, stderr, list)
-	for i, p := range results {
-		of[i].pretrained = p
+	for i, trained := range results {
+		pretraining[i].pretrained = trained
 	}
 	return err
 }
 
-func (j *job) pretrain(ctx context.Context) (out pretrained, err error) {
+func (j *job) pretrain(ctx context.Context, say units.Say) (out pretrain.Trained, err error) {
 	be, err := j.x.engine.Open()
 	if err != nil {
 		return out, err
 	}
 	defer be.Close()
-	p := j.pretraining()
-	if err := p.Keep(j.x.dir, j.name()); err != nil {
-		return out, err
-	}
-	model := p.Model(be)
-	out.Seconds, err = p.Train(ctx, be, model, func(epoch int, e pretrain.Epoch) error {
-		out.Epochs = append(out.Epochs, e)
-		return j.x.dir.Metrics(j.name(), epoch, append([]slog.Attr{
-			slog.String("dataset", j.set.data.Name), slog.String("method", j.method), slog.Int("seed", j.seed),
-		}, e.Columns()...)...)
-	})
+	r := j.pretraining()
+	l, err := r.Learner(be)
 	if err != nil {
 		return out, err
 	}
-	out.GraphsPerSecond = rundir.Float(float64(len(j.set.data.Graphs)*len(out.Epochs)) / out.Seconds)
-	return out, nn.SaveFile(j.weights(), model, map[string]string{"dataset": j.set.data.Name, "method": j.method})
+	defer l.Close()
+	if out, err = r.Train(ctx, l, j.x.dir, j.name(), say); err != nil {
+		return out, err
+	}
+	return out, r.Save(j.x.dir.Path, l, len(out.Epochs))
 }
 
 // finetuneAll is the second half: every run is fine-tuned on every fold, under
 // every protocol.
 func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer, jobs []*job) error {
-	var list []units.Unit[tuned]
+	var list []units.Unit[finetuning.Tuned]
 	for _, j := range jobs {
 		for _, protocol := range x.protocol.Protocols {
-			for fold, s := range j.set.splits[protocol] {
-				list = append(list, units.Unit[tuned]{
-					Name: fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold),
-					Run: func(ctx context.Context, _ units.Say) (tuned, error) {
-						return j.tune(ctx, s, fold)
+			for fold := range j.set.splits[protocol] {
+				list = append(list, units.Unit[finetuning.Tuned]{
+					Name: j.unit(protocol, fold),
+					Run: func(ctx context.Context, say units.Say) (finetuning.Tuned, error) {
+						return j.tune(ctx, protocol, fold, say)
 					},
 				})
 			}
@@ -325,26 +284,8 @@ func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer, jobs []*
 	for _, j := range jobs {
 		for _, protocol := range x.protocol.Protocols {
 			n := len(j.set.splits[protocol])
-			j.curves[protocol], results = results[:n], results[n:]
+			j.tuned[protocol], results = results[:n], results[n:]
 		}
 	}
 	return nil
-}
-
-func (j *job) tune(ctx context.Context, s split, fold int) (out tuned, err error) {
-	be, err := j.x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
-	start := time.Now()
-	model := j.pretraining().Model(be)
-	if j.pretrains() {
-		if err := nn.LoadFile(j.weights(), model); err != nil {
-			return out, err
-		}
-	}
-	out.Curve, err = j.finetune(ctx, be, model.Encoder, s, fold)
-	out.Seconds = time.Since(start).Seconds()
-	return out, err
 }

@@ -8,15 +8,21 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-var rowNames = map[string]string{
-	methodNone: "no pre-training", methodAugmentation: "augmentation only", cli.GraphCL: "GraphCL",
-	cli.InfoNCE: "InfoNCE (β = 0)", cli.SpecMatch: "SpecMatch-CL",
+// title names a row.
+func title(name string) string {
+	switch name {
+	case methodNone:
+		return "no pre-training"
+	case methodAugmentation:
+		return "augmentation only"
+	}
+	return method.Title(name)
 }
 
 // readings say how a protocol chooses the epoch.
@@ -32,8 +38,8 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	for _, protocol := range x.protocol.Protocols {
 		var these []rundir.Row
 		for _, set := range x.sets {
-			for _, method := range x.fine.Methods {
-				these = append(these, x.row(set, method, protocol, jobs))
+			for _, name := range x.loss.Methods {
+				these = append(these, x.row(set, name, protocol, jobs))
 			}
 		}
 		tables = append(tables, x.accuracyTable(protocol, these))
@@ -56,23 +62,23 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 }
 
 // row gathers the seeds of one method on one data set.
-func (x *experiment) row(set *labelledSet, method, protocol string, jobs []*job) rundir.Row {
+func (x *experiment) row(set *labelledSet, name, protocol string, jobs []*job) rundir.Row {
 	r := rundir.Row{
-		Experiment: "semisupervised", Dataset: set.data.Name, Method: method, Protocol: protocol, Metric: "accuracy",
+		Experiment: "semisupervised", Dataset: set.data.Name, Method: name, Protocol: protocol, Metric: "accuracy",
 		Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
 	}
-	if method == cli.SpecMatch {
+	if name == method.SpecMatch {
 		r.Beta, r.P = x.loss.Beta, x.loss.P
 	}
 	var speeds []float64
 	for _, j := range jobs {
-		if j.set != set || j.method != method {
+		if j.set != set || j.method != name {
 			continue
 		}
-		accuracy, _ := choose(protocol, j.folds(protocol))
+		accuracy, _ := choose(protocol, j.tuned[protocol])
 		r.PerSeed = append(r.PerSeed, accuracy)
-		r.Seconds += j.pretrained.Seconds
-		for _, t := range j.curves[protocol] {
+		r.Seconds += j.pretrained.TrainSeconds
+		for _, t := range j.tuned[protocol] {
 			r.Seconds += t.Seconds
 		}
 		if j.pretrains() {
@@ -85,15 +91,6 @@ func (x *experiment) row(set *labelledSet, method, protocol string, jobs []*job)
 	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
 	r.GraphsPerSecond = stat.Mean(speeds, nil)
 	return r
-}
-
-// folds returns the curves of a job's folds.
-func (j *job) folds(protocol string) []curve {
-	var all []curve
-	for _, t := range j.curves[protocol] {
-		all = append(all, t.Curve)
-	}
-	return all
 }
 
 // columns has one column for each data set.
@@ -111,13 +108,13 @@ func (x *experiment) accuracyTable(protocol string, rows []rundir.Row) *table.Ta
 	t := table.New("method", x.columns()...)
 	t.Caption = fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
 		100*x.fine.LabelRate, x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, readings[protocol])
-	for _, method := range x.fine.Methods {
+	for _, name := range x.loss.Methods {
 		var cells []table.Cell
 		for _, set := range x.sets {
-			r, _ := rundir.Find(rows, set.data.Name, method, protocol)
+			r, _ := rundir.Find(rows, set.data.Name, name, protocol)
 			cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
 		}
-		t.Add(rowNames[method], cells...)
+		t.Add(title(name), cells...)
 	}
 	if protocol != protocolTestMax {
 		return t
@@ -152,8 +149,8 @@ func (x *experiment) pairedTable(rows []rundir.Row) *table.Table {
 	for _, protocol := range x.protocol.Protocols {
 		var cells []table.Cell
 		for _, set := range x.sets {
-			a, okA := rundir.Find(rows, set.data.Name, cli.SpecMatch, protocol)
-			b, okB := rundir.Find(rows, set.data.Name, cli.InfoNCE, protocol)
+			a, okA := rundir.Find(rows, set.data.Name, method.SpecMatch, protocol)
+			b, okB := rundir.Find(rows, set.data.Name, method.InfoNCE, protocol)
 			if !okA || !okB {
 				return nil
 			}
@@ -174,23 +171,19 @@ func (x *experiment) plots(jobs []*job) error {
 	protocol := x.protocol.Protocols[0]
 	for _, set := range x.sets {
 		var panels []plot.Panel
-		for _, q := range []struct {
-			label string
-			of    func(c curve) []float64
-		}{
-			{"loss on the labelled graphs", func(c curve) []float64 { return c.Loss }},
-			{"test accuracy (%)", func(c curve) []float64 { return c.Test }},
+		for _, q := range []struct{ label, metric string }{
+			{"loss on the labelled graphs", "loss"}, {"test accuracy (%)", testAccuracy},
 		} {
 			panel := plot.Lines{Axes: plot.Axes{Title: set.data.Name + ", " + protocol, XLabel: "epoch of fine-tuning", YLabel: q.label}}
-			for _, method := range x.fine.Methods {
-				s := plot.Series{Name: rowNames[method]}
+			for _, name := range x.loss.Methods {
+				s := plot.Series{Name: title(name)}
 				for e := range x.fine.Epochs {
 					var seeds []float64
 					for _, j := range jobs {
-						if j.set == set && j.method == method {
+						if j.set == set && j.method == name {
 							sum := 0.0
-							for _, c := range j.folds(protocol) {
-								sum += q.of(c)[e]
+							for _, t := range j.tuned[protocol] {
+								sum += t.Epochs[e].Get(q.metric)
 							}
 							seeds = append(seeds, sum/float64(x.protocol.Folds))
 						}

@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/theory"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // temperature is the t of L_unif, as in the paper's section 4.
@@ -95,17 +96,21 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 	if err != nil {
 		return out, err
 	}
-	model := r.Model(be)
-	_, err = r.Train(ctx, be, model, func(epoch int, _ pretrain.Epoch) error {
-		if epoch%x.check.every != 0 {
+	l, err := r.Learner(be)
+	if err != nil {
+		return out, err
+	}
+	defer l.Close()
+	_, err = train.Run(ctx, l, train.Options{Epochs: r.Recipe.Epochs}, func(p train.Progress) error {
+		if !p.Ended || p.Epoch%x.check.every != 0 {
 			return nil
 		}
-		say("checkpoint after epoch %d", epoch)
-		c, err := x.checkpoint(ctx, m, model)
+		say("checkpoint after epoch %d", p.Epoch)
+		c, err := x.checkpoint(ctx, m, l.Model)
 		if err != nil {
-			return fmt.Errorf("after epoch %d: %w", epoch, err)
+			return fmt.Errorf("after epoch %d: %w", p.Epoch, err)
 		}
-		c.Epoch = epoch
+		c.Epoch = p.Epoch
 		out.Checkpoints = append(out.Checkpoints, c)
 		return x.log(r, c)
 	})
@@ -118,11 +123,11 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 		for _, i := range m.sample.Samples {
 			graphs = append(graphs, r.Dataset.Graphs[i])
 		}
-		h, err := gnn.Embed(ctx, be, model.Encoder, graphs, nil)
+		h, err := l.Embed(ctx, graphs)
 		if err != nil {
 			return out, err
 		}
-		if out.Layout, err = tsne.Embed(h, len(graphs), model.Encoder.Width(), tsne.Options{}); err != nil {
+		if out.Layout, err = tsne.Embed(h, len(graphs), l.Model.Encoder.Width(), tsne.Options{}); err != nil {
 			return out, err
 		}
 	}
@@ -144,7 +149,7 @@ const (
 )
 
 func newMeter(be backend.Backend, r *pretrain.Run) (*meter, error) {
-	view, err := r.View()
+	view, err := augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -188,7 +189,7 @@ func TestReport(t *testing.T) {
 	x := newExperiment()
 	ds := dataset.Default()
 	o := outcomes(x)
-	g := group{ds: ds, method: cli.SpecMatch, outcomes: o}
+	g := group{ds: ds, method: method.SpecMatch, outcomes: o}
 	const graph = 1 // of the three
 	// of is a quantity of both seeds at the last checkpoint, mean their mean, and
 	// top the largest of all.
@@ -264,7 +265,7 @@ func TestReport(t *testing.T) {
 	if seen != len(values) {
 		t.Errorf("%d rows, want %d", seen, len(values))
 	}
-	g.method = cli.InfoNCE
+	g.method = method.InfoNCE
 	if r := x.rows(g)[0]; r.Beta != (cli.Beta{}) {
 		t.Errorf("the row of β = 0 has β = %v", r.Beta)
 	}

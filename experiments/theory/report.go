@@ -8,11 +8,11 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // group is the seeds of one method on one data set.
@@ -81,8 +81,8 @@ func (g group) total(of func(c checkpoint) int) (sum int) {
 func (g group) checkpoints() int { return len(g.outcomes[0].Checkpoints) }
 
 // label names a method by its weight.
-func (x *experiment) label(method string) string {
-	if method == cli.InfoNCE {
+func (x *experiment) label(name string) string {
+	if name == method.InfoNCE {
 		return "β = 0"
 	}
 	return fmt.Sprint("β = ", x.loss.Beta)
@@ -205,7 +205,7 @@ func (x *experiment) rows(g group) []rundir.Row {
 			PerSeed: g.at(g.checkpoints()-1, of), P: x.loss.P, Epochs: x.lastEpoch(),
 			Backend: x.engine.Backend, Precision: x.engine.Precision.String(),
 		}
-		if g.method == cli.SpecMatch {
+		if g.method == method.SpecMatch {
 			r.Beta = x.loss.Beta
 		}
 		r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)

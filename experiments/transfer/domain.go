@@ -4,39 +4,20 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 
-	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
-	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch/pretext"
 )
 
-// domain is what differs between molecules and proteins.
+// domain is the graphs: molecules or proteins in their network.
 type domain struct {
 	corpus []*graph.Graph
 	sets   []*taskSet
-	view   augment.Augmentation
-	// encoder returns an encoder; tuned is the form that is fine-tuned, with
-	// dropout.
-	encoder func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder
-	masking func(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) pretext.Task
-	context func(e, contexts gnn.NodeEncoder, layers int) pretext.Task
-}
-
-// encoder is an encoder of graphs and of their nodes.
-type encoder interface {
-	gnn.Encoder
-	Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var
-	DropoutState() []*nn.Buffer
 }
 
 // taskSet is a set of graphs to fine-tune on, with yes-or-no labels for tasks.
@@ -63,12 +44,10 @@ func (s *taskSet) check() error {
 	return nil
 }
 
-// The random streams beside those of the views.
+// The random streams beside those of package method.
 const (
-	purposeInit augment.Purpose = 1<<32 + iota
-	purposeCorpus
-	purposeTask
-	purposeHead
+	purposeCorpus augment.Purpose = 1<<32 + 1
+	purposeHead   augment.Purpose = 1<<32 + 3
 )
 
 // splitSeed is the seed of the division of proteins, as of Hu et al.'s.
@@ -113,22 +92,7 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 }
 
 func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domain, error) {
-	d := domain{
-		view: augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}},
-		encoder: func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder {
-			c := gnn.ChemGINConfig{Hidden: m.Hidden, Layers: m.Layers}
-			if tuned {
-				c.Dropout = m.Dropout
-			}
-			return gnn.NewChemGIN(be, c, rng)
-		},
-		masking: func(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) pretext.Task {
-			return pretext.NewAtomMasking(be, e, width, rng)
-		},
-		context: func(e, contexts gnn.NodeEncoder, layers int) pretext.Task {
-			return pretext.NewMoleculeContext(e, contexts, layers)
-		},
-	}
+	var d domain
 	switch {
 	case x.source.Corpus != "":
 		for _, name := range x.data.Datasets { // before what takes minutes
@@ -187,26 +151,11 @@ func (x *experiment) openCorpus(ctx context.Context, stderr io.Writer) ([]*graph
 
 // pretrains reports whether any method has a pre-training.
 func (x *experiment) pretrains() bool {
-	return slices.ContainsFunc(x.source.Methods, func(m string) bool { return m != methodNone })
+	return slices.ContainsFunc(x.loss.Methods, func(m string) bool { return m != methodNone })
 }
 
 func (x *experiment) openProteins() (domain, error) {
-	d := domain{
-		view: augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}, augment.EdgePerturbation{Ratio: 0.2}},
-		encoder: func(be backend.Backend, m model, tuned bool, rng *rand.Rand) encoder {
-			c := gnn.BioGINConfig{Hidden: m.Hidden, Layers: m.Layers, Center: tuned}
-			if tuned {
-				c.Dropout = m.Dropout
-			}
-			return gnn.NewBioGIN(be, c, rng)
-		},
-		masking: func(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) pretext.Task {
-			return pretext.NewEdgeMasking(be, e, width, rng)
-		},
-		context: func(e, contexts gnn.NodeEncoder, _ int) pretext.Task {
-			return pretext.NewProteinContext(e, contexts)
-		},
-	}
+	var d domain
 	if x.source.Corpus == "" {
 		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -159,7 +160,7 @@ func TestAllLayersMove(t *testing.T) {
 // from the seed.
 func TestStart(t *testing.T) {
 	x := newExperiment(t)
-	for _, method := range []string{cli.InfoNCE, cli.SpecMatch} {
+	for _, method := range []string{method.InfoNCE, method.SpecMatch} {
 		if _, err := x.pretrain(t.Context(), method, quiet); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +170,7 @@ func TestStart(t *testing.T) {
 	x.fine = fine{Epochs: 1, Batch: len(set.split.Train), LR: still}
 	x.model.Dropout = 0
 	got := map[rundir.Float]string{}
-	for _, method := range []string{methodNone, cli.InfoNCE, cli.SpecMatch} {
+	for _, method := range []string{methodNone, method.InfoNCE, method.SpecMatch} {
 		for _, seed := range []int{0, 1} {
 			j := &tuning{set: set, method: method, seed: seed}
 			loss := x.tune(t, method, seed).Loss[0]
@@ -347,14 +348,14 @@ func TestRow(t *testing.T) {
 		return &tuning{set: set, method: method, seed: seed, result: tuned{Valid: valid, Test: test, Seconds: 1}}
 	}
 	runs := []*tuning{
-		run(set, cli.SpecMatch, 0, []rundir.Float{2, 1}, []rundir.Float{60, 70}),
-		run(set, cli.SpecMatch, 1, []rundir.Float{1, 2}, []rundir.Float{80, 90}),
+		run(set, method.SpecMatch, 0, []rundir.Float{2, 1}, []rundir.Float{60, 70}),
+		run(set, method.SpecMatch, 1, []rundir.Float{1, 2}, []rundir.Float{80, 90}),
 		run(set, methodNone, 0, []rundir.Float{1, 2}, []rundir.Float{1, 2}),
-		run(other, cli.SpecMatch, 0, []rundir.Float{1, 2}, []rundir.Float{3, 4}),
+		run(other, method.SpecMatch, 0, []rundir.Float{1, 2}, []rundir.Float{3, 4}),
 	}
-	trained := map[string]pretrained{cli.SpecMatch: {Seconds: 10, GraphsPerSecond: 7}}
+	trained := map[string]pretrained{method.SpecMatch: {Seconds: 10, GraphsPerSecond: 7}}
 	for protocol, want := range map[string][]float64{protocolLast: {70, 90}, protocolBest: {60, 90}} {
-		r := x.row(set, cli.SpecMatch, protocol, trained, runs)
+		r := x.row(set, method.SpecMatch, protocol, trained, runs)
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
@@ -370,14 +371,14 @@ func TestRow(t *testing.T) {
 // TestPaired: differences are to the first method, seed by seed.
 func TestPaired(t *testing.T) {
 	x := newExperiment(t)
-	x.source.Methods = []string{methodNone, cli.GraphCL, cli.SpecMatch}
+	x.source.Methods = []string{methodNone, method.GraphCL, method.SpecMatch}
 	set := x.domain.sets[0].name
 	row := func(method, protocol string, seeds ...float64) rundir.Row {
 		return rundir.Row{Dataset: set, Method: method, Protocol: protocol, PerSeed: seeds}
 	}
 	rows := []rundir.Row{
-		row(methodNone, protocolLast, 60, 70), row(cli.GraphCL, protocolLast, 61, 75), row(cli.SpecMatch, protocolLast, 50, 60),
-		row(methodNone, protocolBest, 60, 70), row(cli.GraphCL, protocolBest, 60, 70), row(cli.SpecMatch, protocolBest, 61, 71),
+		row(methodNone, protocolLast, 60, 70), row(method.GraphCL, protocolLast, 61, 75), row(method.SpecMatch, protocolLast, 50, 60),
+		row(methodNone, protocolBest, 60, 70), row(method.GraphCL, protocolBest, 60, 70), row(method.SpecMatch, protocolBest, 61, 71),
 	}
 	for protocol, want := range map[string][][]string{
 		protocolLast: {{"GraphCL", "3.00 ± 2.00"}, {"SpecMatch-CL", "−10.00 ± 0.00"}},
@@ -437,7 +438,7 @@ func values(p *autodiff.Param) []float64 {
 func TestEpochsDiffer(t *testing.T) {
 	x := newExperiment(t)
 	x.recipe.LR = still
-	for _, method := range []string{cli.InfoNCE, methodMasking} {
+	for _, method := range []string{method.InfoNCE, methodMasking} {
 		r, err := x.pretrain(t.Context(), method, quiet)
 		if err != nil {
 			t.Fatal(err)

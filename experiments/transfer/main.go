@@ -23,12 +23,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 func main() { cli.Main(run) }
@@ -36,13 +35,9 @@ func main() { cli.Main(run) }
 const synopsis = `Pre-trains encoders of molecules or proteins without labels and fine-tunes them
 on other sets: the transfer learning of SpecMatch-CL.`
 
-// The methods beside those of package cli.
+// The row beside those of package method.
 const (
 	methodNone     = "none" // no pre-training
-	methodEdges    = "edgepred"
-	methodMasking  = "attrmasking"
-	methodInfomax  = "infomax"
-	methodContext  = "contextpred"
 	protocolLast   = "last"
 	protocolBest   = "best-val"
 	domainChem     = "chem"
@@ -51,7 +46,7 @@ const (
 )
 
 var (
-	methods   = []string{methodNone, methodEdges, methodMasking, methodInfomax, methodContext, cli.GraphCL, cli.InfoNCE, cli.SpecMatch}
+	methods   = append([]string{methodNone}, method.Names(method.Transfer)...)
 	protocols = []string{protocolLast, protocolBest}
 )
 
@@ -68,18 +63,14 @@ type experiment struct {
 
 	domain domain
 	dir    *rundir.Dir
-
-	beforeStep, afterStep func() // a test's look at pre-training and at fine-tuning; may be nil
 }
 
 // source is what to pre-train on and how to compare.
 type source struct {
-	Methods    []string
-	Domain     string
-	Corpus     string
-	Size       int
-	Cache      string
-	Checkpoint time.Duration
+	Domain string
+	Corpus string
+	Size   int
+	Cache  string
 	// Pretrained is the run directory whose pre-trained weights are fine-tuned;
 	// "" pre-trains.
 	Pretrained string
@@ -87,12 +78,10 @@ type source struct {
 
 // Register implements [cli.Group].
 func (s *source) Register(f *cli.FlagSet) {
-	cli.Var(f, &s.Methods, "method", cli.List(cli.OneOf(methods...)), "`methods` to compare, one row of results each: "+strings.Join(methods, ","))
 	cli.Var(f, &s.Domain, "domain", cli.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
 	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 	cli.Var(f, &s.Cache, "cache", cli.Text, "`file` that keeps the parsed corpus for the next run")
-	f.DurationVar(&s.Checkpoint, "checkpoint", s.Checkpoint, "`time` between two checkpoints")
 	cli.Var(f, &s.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets;\nnone pre-trains")
 }
 
@@ -129,8 +118,8 @@ var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "ep
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		source: source{Methods: methods, Domain: domainChem, Checkpoint: 5 * time.Minute},
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
+		source: source{Domain: domainChem},
+		loss:   cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
 		recipe: cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
 		model:  model{Hidden: 300, Layers: 5, Dropout: 0.5},
 		fine:   fine{Epochs: 100, Batch: 32, LR: 0.001},
@@ -138,7 +127,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlagSet("transfer", synopsis, "",
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
-	flags.Add(&x.data, &x.source, cli.LossNumbers{Loss: &x.loss}, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
+	flags.Add(&x.data, &x.source, &x.loss, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}

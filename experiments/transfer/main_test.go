@@ -29,6 +29,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -65,7 +66,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d rows of metrics", len(rows))
 	}
 	for _, row := range rows {
-		contrastive := slices.Contains([]string{cli.GraphCL, cli.InfoNCE, cli.SpecMatch}, row["method"])
+		contrastive := slices.Contains([]string{method.GraphCL, method.InfoNCE, method.SpecMatch}, row["method"])
 		for column, v := range row {
 			switch column {
 			case "unit", "epoch", "method", "loss":
@@ -78,7 +79,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 		}
-		if trained := row["method"] == cli.SpecMatch; contrastive && (row["gradient_ratio"] != "0") != trained {
+		if trained := row["method"] == method.SpecMatch; contrastive && (row["gradient_ratio"] != "0") != trained {
 			t.Errorf("%s: ‖β∇L_G‖/‖∇L_C‖ is %s", row["unit"], row["gradient_ratio"])
 		}
 	}
@@ -302,7 +303,7 @@ func init() {
 // TestRecording: on an engine that records, contrastive pre-training has the
 // losses that it has elsewhere, all of them.
 func TestRecording(t *testing.T) {
-	for _, method := range []string{cli.GraphCL, cli.SpecMatch} {
+	for _, method := range []string{method.GraphCL, method.SpecMatch} {
 		var losses [2][]rundir.Float
 		for k, engine := range []string{"cpu", "recording"} {
 			x := newExperiment(t)
@@ -332,9 +333,9 @@ func TestResume(t *testing.T) {
 		method, engine string
 		beta           cli.Beta
 	}{
-		"SpecMatch-CL":                {cli.SpecMatch, "cpu", cli.Beta{Weight: 0.05}},
-		"SpecMatch-CL, recorded":      {cli.SpecMatch, "recording", cli.Beta{Weight: 0.05}},
-		"SpecMatch-CL with steered β": {cli.SpecMatch, "cpu", cli.Beta{Ratio: 0.5}},
+		"SpecMatch-CL":                {method.SpecMatch, "cpu", cli.Beta{Weight: 0.05}},
+		"SpecMatch-CL, recorded":      {method.SpecMatch, "recording", cli.Beta{Weight: 0.05}},
+		"SpecMatch-CL with steered β": {method.SpecMatch, "cpu", cli.Beta{Ratio: 0.5}},
 		"masking":                     {methodMasking, "cpu", cli.Beta{}},
 		"context":                     {methodContext, "cpu", cli.Beta{}},
 	} {
@@ -400,10 +401,10 @@ func TestSteered(t *testing.T) {
 	for epochs := 1; epochs <= 3; epochs++ {
 		x := newExperiment(t)
 		x.loss.Beta, x.recipe.Epochs = cli.Beta{Ratio: 0.5}, epochs
-		if _, err := x.pretrain(t.Context(), cli.SpecMatch, quiet); err != nil {
+		if _, err := x.pretrain(t.Context(), method.SpecMatch, quiet); err != nil {
 			t.Fatal(err)
 		}
-		meta, err := nn.ReadMetadata(x.checkpoint(cli.SpecMatch))
+		meta, err := nn.ReadMetadata(x.checkpoint(method.SpecMatch))
 		var at standing
 		if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil {
 			t.Fatal(err)
@@ -427,7 +428,7 @@ func (x *experiment) interrupt(ctx context.Context, method string, before func()
 func TestViewsDiffer(t *testing.T) {
 	x := newExperiment(t)
 	recipe := augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}}
-	c := augment.Collator{Views: x.stepper(cpu.New(tensor.Float32), cli.SpecMatch).views}
+	c := augment.Collator{Views: x.stepper(cpu.New(tensor.Float32), method.SpecMatch).views}
 	if !reflect.DeepEqual(c.Views, []augment.Augmentation{recipe, recipe}) {
 		t.Errorf("views %v, want %v twice", c.Views, recipe)
 	}

@@ -7,14 +7,18 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-var rowNames = map[string]string{
-	methodNone: "no pre-training", methodEdges: "EdgePred", methodMasking: "AttrMasking", methodInfomax: "Infomax",
-	methodContext: "ContextPred", cli.GraphCL: "GraphCL", cli.InfoNCE: "InfoNCE (β = 0)", cli.SpecMatch: "SpecMatch-CL",
+// title names a row.
+func title(name string) string {
+	if name == methodNone {
+		return "no pre-training"
+	}
+	return method.Title(name)
 }
 
 // readings say how a protocol chooses the epoch.
@@ -24,7 +28,7 @@ var readings = map[string]string{
 }
 
 // report writes results.json and the tables of a finished run.
-func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, runs []*tuning) error {
+func (x *experiment) report(stdout io.Writer, trained map[string]pretrain.Trained, runs []*tuning) error {
 	var rows []rundir.Row
 	var tables []*table.Table
 	for _, protocol := range protocols {
@@ -34,14 +38,14 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 			corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
 		}
 		t.Caption = fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
-		for _, method := range x.source.Methods {
+		for _, name := range x.loss.Methods {
 			var cells []table.Cell
 			for _, set := range x.domain.sets {
-				r := x.row(set, method, protocol, trained, runs)
+				r := x.row(set, name, protocol, trained, runs)
 				rows = append(rows, r)
 				cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
 			}
-			t.Add(rowNames[method], cells...)
+			t.Add(title(name), cells...)
 		}
 		for _, p := range published {
 			var cells []table.Cell
@@ -60,7 +64,7 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 		}
 		tables = append(tables, t)
 	}
-	if x.recipe.Seeds > 1 && len(x.source.Methods) > 1 {
+	if x.recipe.Seeds > 1 && len(x.loss.Methods) > 1 {
 		for _, protocol := range protocols {
 			tables = append(tables, x.pairedTable(protocol, rows))
 		}
@@ -72,8 +76,8 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 		return err
 	}
 	for _, t := range runs {
-		if t.result.Skipped > 0 && t.seed == x.recipe.FirstSeed && t.method == x.source.Methods[0] {
-			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n", t.set.name, t.result.Skipped, t.set.tasks)
+		if t.skipped() > 0 && t.seed == x.recipe.FirstSeed && t.method == x.loss.Methods[0] {
+			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n", t.set.name, t.skipped(), t.set.tasks)
 		}
 	}
 	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.dir.Path)
@@ -81,23 +85,23 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrained, run
 }
 
 // row gathers the seeds of one method on one set.
-func (x *experiment) row(set *taskSet, method, protocol string, trained map[string]pretrained, runs []*tuning) rundir.Row {
+func (x *experiment) row(set *taskSet, name, protocol string, trained map[string]pretrain.Trained, runs []*tuning) rundir.Row {
 	r := rundir.Row{
-		Experiment: "transfer", Dataset: set.name, Method: method, Protocol: protocol, Metric: "roc-auc",
+		Experiment: "transfer", Dataset: set.name, Method: name, Protocol: protocol, Metric: "roc-auc",
 		Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
-	if method == cli.SpecMatch {
+	if name == method.SpecMatch {
 		r.Beta, r.P = x.loss.Beta, x.loss.P
 	}
-	if method != methodNone {
+	if name != methodNone {
 		r.Epochs = x.recipe.Epochs
 	}
-	if p, ok := trained[method]; ok {
-		r.Seconds, r.GraphsPerSecond = p.Seconds, float64(p.GraphsPerSecond)
+	if p, ok := trained[name]; ok {
+		r.Seconds, r.GraphsPerSecond = p.TrainSeconds, float64(p.GraphsPerSecond)
 	}
 	for _, t := range runs {
-		if t.set == set && t.method == method {
-			auc, _ := t.result.choose(protocol)
+		if t.set == set && t.method == name {
+			auc, _ := t.choose(protocol)
 			r.PerSeed = append(r.PerSeed, auc)
 			r.Seconds += t.result.Seconds
 		}
@@ -118,18 +122,18 @@ func (x *experiment) columns() []table.Column {
 // pairedTable compares every method with the first one, seed by seed: the runs of a
 // seed share the output layer's initial weights and the batches.
 func (x *experiment) pairedTable(protocol string, rows []rundir.Row) *table.Table {
-	base := x.source.Methods[0]
+	base := x.loss.Methods[0]
 	t := table.New("method", x.columns()...)
-	t.Caption = fmt.Sprintf("Difference to %s, paired by seed: mean in points of ROC-AUC ± its standard error over %d seeds. Protocol %s.", rowNames[base], x.recipe.Seeds, protocol)
-	for _, method := range x.source.Methods[1:] {
+	t.Caption = fmt.Sprintf("Difference to %s, paired by seed: mean in points of ROC-AUC ± its standard error over %d seeds. Protocol %s.", title(base), x.recipe.Seeds, protocol)
+	for _, name := range x.loss.Methods[1:] {
 		var cells []table.Cell
 		for _, set := range x.domain.sets {
-			a, _ := rundir.Find(rows, set.name, method, protocol)
+			a, _ := rundir.Find(rows, set.name, name, protocol)
 			b, _ := rundir.Find(rows, set.name, base, protocol)
 			mean, se := rundir.Paired(a.PerSeed, b.PerSeed)
 			cells = append(cells, table.MeanStd(mean, se, 2))
 		}
-		t.Add(rowNames[method], cells...)
+		t.Add(title(name), cells...)
 	}
 	return t
 }

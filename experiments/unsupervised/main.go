@@ -15,16 +15,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
-	"github.com/specmatch/specmatch/autodiff/nn"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 func main() { cli.Main(run) }
@@ -47,7 +45,7 @@ type experiment struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:     cli.Loss{Methods: method.Names(method.Unsupervised), Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear"}},
 		settings: pretrain.DefaultSettings(),
@@ -80,11 +78,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 				return pretrain.Outcome{}, err
 			}
 			defer be.Close()
-			out, model, err := r.Do(ctx, be, x.dir, name(r), x.protocol, say)
+			out, l, err := r.Do(ctx, be, x.dir, name(r), x.protocol, say)
 			if err != nil {
 				return out, err
 			}
-			return out, x.save(model, r)
+			defer l.Close()
+			return out, r.Save(x.dir.Path, l, len(out.Epochs))
 		}})
 	}
 	outcomes, err := units.Run(ctx, x.dir, stderr, list)
@@ -98,10 +97,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
 	var runs []*pretrain.Run
 	for _, ds := range sets {
-		for _, method := range x.loss.Methods {
+		for _, name := range x.loss.Methods {
 			for s := range x.recipe.Seeds {
 				runs = append(runs, &pretrain.Run{
-					Dataset: ds, Method: method, Seed: x.recipe.FirstSeed + s,
+					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds),
+					Method: name, Seed: x.recipe.FirstSeed + s,
 					Loss: x.loss, Recipe: x.recipe, Settings: x.settings,
 				})
 			}
@@ -112,13 +112,4 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
 
 func name(r *pretrain.Run) string {
 	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
-}
-
-// save writes the trained weights, one file per run.
-func (x *experiment) save(model *specmatch.Model, r *pretrain.Run) error {
-	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
-		return err
-	}
-	file := fmt.Sprintf("%s-%s-%d.safetensors", r.Dataset.Name, r.Method, r.Seed)
-	return nn.SaveFile(x.dir.Join("weights", file), model, map[string]string{"dataset": r.Dataset.Name, "method": r.Method})
 }

@@ -9,26 +9,22 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
-
-var rowNames = map[string]string{
-	cli.Untrained: "untrained encoder", cli.GraphCL: "GraphCL",
-	cli.InfoNCE: "InfoNCE (β = 0)", cli.SpecMatch: "SpecMatch-CL",
-}
 
 // report writes results.json, the tables and the curves of a finished run.
 func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
 	var rows []rundir.Row
 	for _, protocol := range x.protocol.Protocols {
 		for _, ds := range sets {
-			for _, method := range x.loss.Methods {
-				rows = append(rows, x.row(ds, method, protocol, runs, outcomes))
+			for _, name := range x.loss.Methods {
+				rows = append(rows, x.row(ds, name, protocol, runs, outcomes))
 			}
 		}
 	}
@@ -53,20 +49,20 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 }
 
 // row gathers the seeds of one method on one data set.
-func (x *experiment) row(ds *dataset.Dataset, method, protocol string, runs []*pretrain.Run, outcomes []pretrain.Outcome) rundir.Row {
+func (x *experiment) row(ds *dataset.Dataset, name, protocol string, runs []*pretrain.Run, outcomes []pretrain.Outcome) rundir.Row {
 	r := rundir.Row{
-		Experiment: "unsupervised", Dataset: ds.Name, Method: method, Protocol: protocol, Metric: "accuracy",
+		Experiment: "unsupervised", Dataset: ds.Name, Method: name, Protocol: protocol, Metric: "accuracy",
 		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
 	}
-	switch method {
-	case cli.SpecMatch:
+	switch name {
+	case method.SpecMatch:
 		r.Beta, r.P = x.loss.Beta, x.loss.P
-	case cli.Untrained:
+	case method.Untrained:
 		r.Epochs = 0
 	}
 	var speeds []float64
 	for i, run := range runs {
-		if run.Dataset == ds && run.Method == method {
+		if run.Dataset == ds && run.Method == name {
 			out := outcomes[i]
 			r.PerSeed = append(r.PerSeed, out.Accuracy[protocol])
 			r.Seconds += out.TrainSeconds + out.EvalSeconds
@@ -93,13 +89,13 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 	t := table.New("method", columns...)
 	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d.",
 		x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
-	for _, method := range x.loss.Methods {
+	for _, name := range x.loss.Methods {
 		var cells []table.Cell
 		for _, ds := range sets {
-			r, _ := rundir.Find(rows, ds.Name, method, protocol)
+			r, _ := rundir.Find(rows, ds.Name, name, protocol)
 			cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
 		}
-		t.Add(rowNames[method], cells...)
+		t.Add(method.Title(name), cells...)
 	}
 	for _, p := range published {
 		if !slices.Contains(p.protocols, protocol) {
@@ -139,8 +135,8 @@ func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *ta
 		var cells []table.Cell
 		sum, variance := 0.0, 0.0
 		for _, ds := range sets {
-			a, okA := rundir.Find(rows, ds.Name, cli.SpecMatch, protocol)
-			b, okB := rundir.Find(rows, ds.Name, cli.InfoNCE, protocol)
+			a, okA := rundir.Find(rows, ds.Name, method.SpecMatch, protocol)
+			b, okB := rundir.Find(rows, ds.Name, method.InfoNCE, protocol)
 			if !okA || !okB {
 				return nil
 			}
@@ -158,14 +154,9 @@ func (x *experiment) pairedTable(sets []*dataset.Dataset, rows []rundir.Row) *ta
 
 // curves draws what metrics.csv holds, as means over the seeds.
 func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
-	quantities := []struct {
-		label string
-		of    func(e pretrain.Epoch) rundir.Float
-	}{
-		{"L_C", func(e pretrain.Epoch) rundir.Float { return e.LossC }},
-		{"L_G, soft threshold", func(e pretrain.Epoch) rundir.Float { return e.LossG }},
-		{"L_G, hard threshold", func(e pretrain.Epoch) rundir.Float { return e.LossHard }},
-		{"std of the similarities", func(e pretrain.Epoch) rundir.Float { return e.Spread }},
+	quantities := []struct{ label, metric string }{
+		{"L_C", "loss_c"}, {"L_G, soft threshold", "loss_g"}, {"L_G, hard threshold", "loss_g_hard"},
+		{"std of the similarities", "similarity_std"},
 	}
 	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
 		return err
@@ -174,14 +165,14 @@ func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outco
 		var panels []plot.Panel
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: ds.Name, XLabel: "epoch", YLabel: q.label}}
-			for _, method := range x.loss.Methods {
-				var histories [][]pretrain.Epoch
+			for _, name := range x.loss.Methods {
+				var histories [][]train.Metrics
 				for i, r := range runs {
-					if r.Dataset == ds && r.Method == method {
+					if r.Dataset == ds && r.Method == name {
 						histories = append(histories, outcomes[i].Epochs)
 					}
 				}
-				if s := pretrain.Curve(rowNames[method], histories, q.of); len(s.X) > 0 {
+				if s := pretrain.Curve(method.Title(name), histories, q.metric); len(s.X) > 0 {
 					panel.Series = append(panel.Series, s)
 				}
 			}

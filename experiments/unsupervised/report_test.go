@@ -11,12 +11,13 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // TestReport: made-up outcomes come out in their row and column.
 func TestReport(t *testing.T) {
 	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Methods: []string{cli.Untrained, cli.InfoNCE, cli.SpecMatch}},
+		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Methods: []string{method.Untrained, method.InfoNCE, method.SpecMatch}},
 		recipe:   cli.Recipe{Epochs: 20, Seeds: 2},
 		protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Folds: 10},
 	}
@@ -25,14 +26,14 @@ func TestReport(t *testing.T) {
 	runs := x.runs(sets)
 	var outcomes []pretrain.Outcome
 	// The other set has these with a minus sign, the other classifier 1000 more.
-	accuracy := map[string][]float64{cli.Untrained: {50, 50}, cli.InfoNCE: {60, 70}, cli.SpecMatch: {61, 75}}
+	accuracy := map[string][]float64{method.Untrained: {50, 50}, method.InfoNCE: {60, 70}, method.SpecMatch: {61, 75}}
 	for _, r := range runs {
 		v := accuracy[r.Method][r.Seed]
 		if r.Dataset == b {
 			v = -v
 		}
 		speed := rundir.Float(v)
-		if r.Method == cli.Untrained {
+		if r.Method == method.Untrained {
 			speed = rundir.Float(math.NaN())
 		}
 		outcomes = append(outcomes, pretrain.Outcome{Accuracy: map[string]float64{"graphcl": v, "linear": v + 1000}, TrainSeconds: 1, EvalSeconds: 2, GraphsPerSecond: speed})
@@ -45,15 +46,15 @@ func TestReport(t *testing.T) {
 			}
 		}
 	}
-	got, _ := rundir.Find(rows, "NCI1", cli.SpecMatch, "linear")
+	got, _ := rundir.Find(rows, "NCI1", method.SpecMatch, "linear")
 	want := rundir.Row{
-		Experiment: "unsupervised", Dataset: "NCI1", Method: cli.SpecMatch, Protocol: "linear", Metric: "accuracy", Mean: 1068, Std: got.Std, PerSeed: []float64{1061, 1075},
+		Experiment: "unsupervised", Dataset: "NCI1", Method: method.SpecMatch, Protocol: "linear", Metric: "accuracy", Mean: 1068, Std: got.Std, PerSeed: []float64{1061, 1075},
 		Beta: cli.Beta{Weight: 0.05}, P: 80, Epochs: 20, Precision: "float32", Seconds: 6, GraphsPerSecond: 68,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if r, _ := rundir.Find(rows, "other", cli.Untrained, "graphcl"); r.Epochs != 0 || r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || !math.IsNaN(r.GraphsPerSecond) || r.Mean != -50 {
+	if r, _ := rundir.Find(rows, "other", method.Untrained, "graphcl"); r.Epochs != 0 || r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || !math.IsNaN(r.GraphsPerSecond) || r.Mean != -50 {
 		t.Errorf("untrained: %+v", r)
 	}
 

@@ -10,17 +10,6 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// The methods that -method names.
-const (
-	Untrained = "untrained" // the encoder as initialized: the row every result is compared with
-	GraphCL   = "graphcl"   // GraphCL as its code does it: raw and augmented view
-	InfoNCE   = "infonce"   // the paper's L_C alone, on two augmented views (β = 0)
-	SpecMatch = "specmatch" // L_C + β·L_G
-)
-
-// Methods returns all methods in the order of the tables.
-func Methods() []string { return []string{Untrained, GraphCL, InfoNCE, SpecMatch} }
-
 // Data is what to train on: -dataset and -data.
 type Data struct {
 	Datasets []string // none is the embedded synthetic set
@@ -55,7 +44,7 @@ func (d *Data) Open(o dataset.Options) ([]*dataset.Dataset, error) {
 
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
 type Loss struct {
-	Methods []string // none becomes all
+	Methods []string // the default is all that there are
 	Beta    Beta
 	P       float64 // percentile of the similarities that is the threshold θ
 	Tau     float64 // temperature of the contrastive loss
@@ -64,10 +53,7 @@ type Loss struct {
 
 // Register implements [Group].
 func (l *Loss) Register(f *FlagSet) {
-	if l.Methods == nil {
-		l.Methods = Methods()
-	}
-	Var(f, &l.Methods, "method", List(OneOf(Methods()...)), "`methods` to compare, one row of results each: "+strings.Join(Methods(), ","))
+	Var(f, &l.Methods, "method", List(OneOf(l.Methods...)), "`methods` to compare, one row of results each: "+strings.Join(l.Methods, ","))
 	l.RegisterNumbers(f)
 }
 
@@ -79,12 +65,6 @@ func (l *Loss) RegisterNumbers(f *FlagSet) {
 	Var(f, &l.Tau, "tau", Positive, "temperature `τ` of the contrastive loss")
 	Var(f, &l.Kappa, "kappa", Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
 }
-
-// LossNumbers is Loss without -method.
-type LossNumbers struct{ *Loss }
-
-// Register implements [Group].
-func (l LossNumbers) Register(f *FlagSet) { l.RegisterNumbers(f) }
 
 // Recipe is how to train: -epochs, -batch, -lr, -seeds and -first-seed.
 type Recipe struct {

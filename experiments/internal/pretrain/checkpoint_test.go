@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -59,9 +60,9 @@ func TestCheckpoint(t *testing.T) {
 		return epochs, b.Bytes(), err
 	}
 	for name, newRun := range map[string]func() *Run{
-		"specmatch":         func() *Run { return newRun(cli.SpecMatch, cli.Beta{Weight: 0.5}) },
-		"specmatch, auto":   func() *Run { return newRun(cli.SpecMatch, cli.Beta{Ratio: 0.2}) },
-		"graphcl, its code": func() *Run { return newRun(cli.GraphCL, cli.Beta{}) },
+		"specmatch":         func() *Run { return newRun(method.SpecMatch, cli.Beta{Weight: 0.5}) },
+		"specmatch, auto":   func() *Run { return newRun(method.SpecMatch, cli.Beta{Ratio: 0.2}) },
+		"graphcl, its code": func() *Run { return newRun(method.GraphCL, cli.Beta{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			epochs, weights, err := train(newRun(), 0)

@@ -24,6 +24,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -43,14 +44,14 @@ func newRun(t *testing.T, method string) *pretrain.Run {
 
 // TestObjective: which switches a method uses.
 func TestObjective(t *testing.T) {
-	r := newRun(t, cli.InfoNCE)
+	r := newRun(t, method.InfoNCE)
 	if o := r.Objective(); o.Beta != (specmatch.BetaSchedule{}) || o.Contrast.Variant != specmatch.NTXent {
 		t.Errorf("infonce: %+v", o)
 	}
-	if o := newRun(t, cli.GraphCL).Objective(); o.Beta.Beta != 0 || o.Contrast.Variant != specmatch.CrossView {
+	if o := newRun(t, method.GraphCL).Objective(); o.Beta.Beta != 0 || o.Contrast.Variant != specmatch.CrossView {
 		t.Errorf("graphcl: %+v", o)
 	}
-	r = newRun(t, cli.SpecMatch)
+	r = newRun(t, method.SpecMatch)
 	r.Loss = cli.Loss{Beta: cli.Beta{Weight: 0.5, Ratio: 0.1}, P: 70, Tau: 0.3, Kappa: 5}
 	r.Settings = pretrain.Settings{Adjacency: specmatch.Hard, RandomWalk: true, ThetaGradient: true, OnH: true, Center: true, Sum: true, Warmup: 7}
 	want := specmatch.Objective{
@@ -92,10 +93,10 @@ func TestLoader(t *testing.T) {
 		first, second augment.Augmentation
 		order         augment.Order
 	}{
-		{cli.InfoNCE, true, intended, intended, augment.Reshuffle},
-		{cli.SpecMatch, true, intended, intended, augment.Reshuffle},
-		{cli.GraphCL, true, augment.Identity{SelfLoops: true}, view("dropN", augment.ImplUnsupervised, 0), augment.ShuffleOnce},
-		{cli.GraphCL, false, augment.Identity{}, intended, augment.Reshuffle},
+		{method.InfoNCE, true, intended, intended, augment.Reshuffle},
+		{method.SpecMatch, true, intended, intended, augment.Reshuffle},
+		{method.GraphCL, true, augment.Identity{SelfLoops: true}, view("dropN", augment.ImplUnsupervised, 0), augment.ShuffleOnce},
+		{method.GraphCL, false, augment.Identity{}, intended, augment.Reshuffle},
 	} {
 		r := newRun(t, c.method)
 		r.Settings.GraphCLCode, r.Settings.Policy, r.Settings.Ratio = c.faithful, "dropN", 0.3
@@ -108,14 +109,14 @@ func TestLoader(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"PROTEINS", "REDDIT-BINARY"} {
-		r := newRun(t, cli.InfoNCE)
+		r := newRun(t, method.InfoNCE)
 		r.Dataset.Name = name
 		policy, _ := augment.PolicyFor(name)
 		if v, err := r.View(); err != nil || !cmp.Equal(v, view(policy, augment.ImplIntended, 0.2)) {
 			t.Errorf("the augmentations of %s are not %s: %v, %v", name, policy, v, err)
 		}
 	}
-	r := newRun(t, cli.GraphCL)
+	r := newRun(t, method.GraphCL)
 	r.Semi = true
 	l, err := r.Loader()
 	if err != nil {
@@ -125,7 +126,7 @@ func TestLoader(t *testing.T) {
 	if d := cmp.Diff([]any{code, code, augment.Reshuffle}, []any{l.Collator.Views[0], l.Collator.Views[1], l.Order}); d != "" {
 		t.Errorf("graphcl, semi-supervised:\n%s", d)
 	}
-	r = newRun(t, cli.InfoNCE)
+	r = newRun(t, method.InfoNCE)
 	r.Settings.Policy = "random9"
 	var usage *cli.UsageError
 	if _, err := r.Loader(); !errors.As(err, &usage) {
@@ -136,7 +137,7 @@ func TestLoader(t *testing.T) {
 // TestEncoder: the model is made of the encoder that the run asks for.
 func TestEncoder(t *testing.T) {
 	be := cpu.New(tensor.Float64)
-	r := newRun(t, cli.InfoNCE)
+	r := newRun(t, method.InfoNCE)
 	if _, ok := r.Model(be).Encoder.(*gnn.GIN); !ok {
 		t.Error("no GIN by default")
 	}
@@ -150,7 +151,7 @@ func TestEncoder(t *testing.T) {
 
 func TestTrain(t *testing.T) {
 	be := cpu.New(tensor.Float64)
-	r := newRun(t, cli.SpecMatch)
+	r := newRun(t, method.SpecMatch)
 	model := r.Model(be)
 	var epochs []int
 	var history []pretrain.Epoch
@@ -199,7 +200,7 @@ func TestLearningRate(t *testing.T) {
 		{1e-30, false},
 		{0.01, true},
 	} {
-		r := newRun(t, cli.InfoNCE)
+		r := newRun(t, method.InfoNCE)
 		r.Recipe.LR, r.Recipe.Epochs = c.rate, 2
 		model := r.Model(be)
 		weights := func() (all [][]float64) {
@@ -249,7 +250,7 @@ func TestEvaluate(t *testing.T) {
 		}
 		return 100 * result.Mean
 	}
-	for _, method := range []string{cli.InfoNCE, cli.GraphCL} {
+	for _, method := range []string{method.InfoNCE, method.GraphCL} {
 		r := newRun(t, method)
 		loops := func(b *graph.Batch, g *graph.Graph) {
 			augment.Identity{SelfLoops: true}.Append(b, g, nil, new(augment.Workspace))
@@ -259,7 +260,7 @@ func TestEvaluate(t *testing.T) {
 			t.Fatalf("accuracies %v, %v and %v do not tell folds or loops apart", plain, looped, other)
 		}
 		want := plain
-		if method == cli.GraphCL {
+		if method == method.GraphCL {
 			want = looped
 		}
 		got, err := r.Evaluate(t.Context(), be, r.Model(be), how)
@@ -272,7 +273,7 @@ func TestEvaluate(t *testing.T) {
 // TestCheck: what training or evaluation would refuse is refused before either.
 func TestCheck(t *testing.T) {
 	how := cli.Protocol{Protocols: []string{"linear"}, Folds: 5}
-	if err := pretrain.Check([]*pretrain.Run{newRun(t, cli.InfoNCE)}, how); err != nil {
+	if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE)}, how); err != nil {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(r *pretrain.Run, how *cli.Protocol){
@@ -281,9 +282,9 @@ func TestCheck(t *testing.T) {
 		"motifs in 5 folds: eval: all 30 points": func(r *pretrain.Run, _ *cli.Protocol) { classes(r.Dataset, func(int) int { return 0 }) },
 		"motifs in 5 folds: eval: outer fold":    func(r *pretrain.Run, _ *cli.Protocol) { classes(r.Dataset, func(k int) int { return min(1, k/29) }) },
 	} {
-		r, how := newRun(t, cli.InfoNCE), how
+		r, how := newRun(t, method.InfoNCE), how
 		change(r, &how)
-		if err := pretrain.Check([]*pretrain.Run{newRun(t, cli.InfoNCE), r}, how); err == nil || !strings.Contains(err.Error(), want) {
+		if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE), r}, how); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -2,254 +2,121 @@ package pretrain
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"time"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// purposeInit is the random stream of the initial weights.
-const purposeInit augment.Purpose = 1 << 32
-
-// Run is one training run: a method on a data set with a seed. Of Loss and
-// Recipe it takes the numbers; the lists of methods and seeds are for those who
-// list runs.
+// Run is one training without labels: a method on a data set with a seed. Of Loss
+// and Recipe it takes the numbers; the lists of methods and seeds are for those who
+// make runs.
 type Run struct {
 	Dataset  *dataset.Dataset
-	Method   string // a method of package cli
+	Regime   method.Regime
+	Encoder  gnn.Architecture
+	Method   string
 	Seed     int
 	Loss     cli.Loss
 	Recipe   cli.Recipe
 	Settings Settings
-	// Encoder is nil for the GIN of the unsupervised regime.
-	Encoder func(be backend.Backend, width int, rng *rand.Rand) gnn.Encoder
-	// Semi takes GraphCL's code for the semi-supervised regime in place of that
-	// for the unsupervised one: its augmentations, both views augmented, batches
-	// reshuffled.
-	Semi bool
-	// Checkpoint is a file that Train goes on from, if it exists, and writes to in
-	// between; "" is none.
-	Checkpoint string
 }
 
-// asGraphCLCode says whether the run follows GraphCL's code bug for bug.
-func (r *Run) asGraphCLCode() bool { return r.Method == cli.GraphCL && r.Settings.GraphCLCode }
+// GIN is the encoder of the unsupervised regime for a data set: 3 layers of 32.
+func GIN(ds *dataset.Dataset) gnn.Architecture {
+	return gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 32, Layers: 3}
+}
 
-// Objective returns the loss.
+// Policy returns the augmentations by name, with "auto" resolved.
+func (r *Run) Policy() string {
+	if r.Settings.Policy != autoPolicy {
+		return r.Settings.Policy
+	}
+	policy, _ := augment.PolicyFor(r.Dataset.Name)
+	return policy
+}
+
+// Objective returns the loss of the contrastive methods.
 func (r *Run) Objective() specmatch.Objective {
-	o := specmatch.Objective{
+	b := r.Loss.Beta
+	return specmatch.Objective{
 		Contrast: specmatch.InfoNCE{Temperature: r.Loss.Tau, Sum: r.Settings.Sum},
 		Match: specmatch.LaplacianMatch{
 			Adjacency: r.Settings.Adjacency, Kappa: r.Loss.Kappa, Percentile: r.Loss.P,
 			RandomWalk: r.Settings.RandomWalk, ThresholdGradient: r.Settings.ThetaGradient,
 		},
 		OnH: r.Settings.OnH, Center: r.Settings.Center,
+		Beta: specmatch.BetaSchedule{Beta: b.Weight, Ratio: b.Ratio, WarmupSteps: r.Settings.Warmup},
 	}
-	switch r.Method {
-	case cli.GraphCL:
-		o.Contrast.Variant = specmatch.CrossView
-	case cli.SpecMatch:
-		b := r.Loss.Beta
-		o.Beta = specmatch.BetaSchedule{Beta: b.Weight, Ratio: b.Ratio, WarmupSteps: r.Settings.Warmup}
-	}
-	return o
 }
 
-// View returns the augmentation that the policy asks for, in the intended form.
-// An unknown policy is a [cli.UsageError].
-func (r *Run) View() (augment.Augmentation, error) {
-	return r.view(augment.ImplIntended, r.Settings.Ratio)
+func (r *Run) setup(be backend.Backend) method.Setup {
+	return method.Setup{
+		Backend: be, Regime: r.Regime, Encoder: r.Encoder, Graphs: r.Dataset.Graphs,
+		Policy: r.Policy(), Ratio: r.Settings.Ratio, Batch: r.Recipe.Batch, Rate: r.Recipe.LR, Seed: uint64(r.Seed),
+		Options: method.Options{Objective: r.Objective(), GraphCLCode: r.Settings.GraphCLCode},
+	}
 }
 
-func (r *Run) view(impl augment.Impl, ratio float64) (augment.Augmentation, error) {
-	policy := r.Settings.Policy
-	if policy == "auto" {
-		policy, _ = augment.PolicyFor(r.Dataset.Name)
+// Learner returns the method with initial weights. The caller closes it.
+func (r *Run) Learner(be backend.Backend) (*method.Learner, error) {
+	return method.New(r.Method, r.setup(be))
+}
+
+// NewEncoder returns the encoder that the run starts from.
+func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
+	e, _, err := r.setup(be).NewEncoder()
+	return e, err
+}
+
+// Epochs returns how many epochs the method trains.
+func (r *Run) Epochs() int {
+	if r.Method == method.Untrained {
+		return 0
 	}
-	view, err := augment.ParsePolicy(policy, impl, ratio)
+	return r.Recipe.Epochs
+}
+
+// Trained is what training leaves in the journal.
+type Trained struct {
+	TrainSeconds    float64
+	GraphsPerSecond rundir.Float // null for the untrained encoder
+	Epochs          []train.Metrics
+}
+
+// Train trains a learner of the run, with a row of metrics.csv per epoch under the
+// name of the unit. Interrupted, it goes on from a checkpoint.
+func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, say units.Say) (out Trained, err error) {
+	checkpoint, err := dir.Checkpoint(unit)
 	if err != nil {
-		return nil, cli.Usagef("-policy: %w", err)
+		return out, err
 	}
-	return view, nil
-}
-
-// Loader returns the mini-batches of augmented views. All methods of a seed see
-// the same graphs in the same batches; GraphCL by its code keeps one order for
-// all epochs and takes the raw graph as its first view, unless Semi is set.
-func (r *Run) Loader() (*augment.Loader, error) {
-	l := &augment.Loader{Graphs: r.Dataset.Graphs, Batch: r.Recipe.Batch, Collator: augment.Collator{Seed: uint64(r.Seed)}}
-	impl, ratio := augment.ImplIntended, r.Settings.Ratio
-	switch {
-	case r.asGraphCLCode() && r.Semi:
-		impl = augment.ImplSemi
-	case r.asGraphCLCode():
-		impl, ratio = augment.ImplUnsupervised, 0 // the ratios of its code
-		l.Order = augment.ShuffleOnce
-	}
-	view, err := r.view(impl, ratio)
-	if err != nil {
-		return nil, err
-	}
-	first := view
-	switch {
-	case r.Semi:
-	case r.asGraphCLCode():
-		first = augment.Identity{SelfLoops: true}
-	case r.Method == cli.GraphCL:
-		first = augment.Identity{}
-	}
-	l.Collator.Views = []augment.Augmentation{first, view}
-	return l, nil
-}
-
-// Model returns the model with its initial weights.
-func (r *Run) Model(be backend.Backend) *specmatch.Model {
-	rng := augment.Stream(uint64(r.Seed), purposeInit, 0, 0)
-	if r.Encoder == nil {
-		return specmatch.NewGINModel(be, r.Dataset.FeatureWidth, rng)
-	}
-	return specmatch.NewModel(be, r.Encoder(be, r.Dataset.FeatureWidth, rng), rng)
-}
-
-// Train is the training loop. After every epoch, counted from 1, it calls each,
-// from a checkpoint also for the epochs before it; an error of each ends it. It
-// returns the time of all epochs. The untrained method returns at once.
-func (r *Run) Train(ctx context.Context, be backend.Backend, model *specmatch.Model, each func(epoch int, e Epoch) error) (seconds float64, err error) {
-	if r.Method == cli.Untrained {
-		return 0, nil
-	}
-	loader, err := r.Loader()
-	if err != nil {
-		return 0, err
-	}
-	trainer := specmatch.NewTrainer(be, model, r.Objective(), r.Recipe.LR)
-	at, err := r.resume(trainer)
-	if err != nil {
-		return 0, err
-	}
-	for k, e := range at.Epochs {
-		if err := each(k+1, e); err != nil {
-			return at.Seconds, err
-		}
-	}
-	steps := specmatch.NewStepper(trainer)
-	defer steps.Close()
-
-	saved := time.Now()
-	for epoch := len(at.Epochs); epoch < r.Recipe.Epochs; epoch++ {
-		start := time.Now()
-		var sum Epoch
-		batches := 0
-		take := func(s specmatch.Stats, ok bool, err error) error {
-			if err != nil {
-				return fmt.Errorf("epoch %d, batch %d: %w", epoch+1, batches+1, err)
-			}
-			if ok {
-				sum.Add(s)
-			}
+	p, err := train.Run(ctx, l, train.Options{Epochs: r.Epochs(), Checkpoint: checkpoint}, func(p train.Progress) error {
+		if !p.Ended {
+			say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", p.Epoch, p.Batch, p.Batches, p.Metrics["loss"], float64(p.Graphs)/p.Seconds)
 			return nil
 		}
-		for _, batch := range loader.Epoch(ctx, epoch) {
-			if batches == 0 { // looked at more closely
-				s, err := trainer.Step(batch, true)
-				if err := take(s, true, err); err != nil {
-					return at.Seconds, err
-				}
-			} else if err := take(steps.Step(batch)); err != nil {
-				return at.Seconds, err
-			}
-			batches++
+		out.Epochs = append(out.Epochs, p.Metrics)
+		columns := []slog.Attr{slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed)}
+		for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+			columns = append(columns, slog.Float64(name, p.Metrics[name]))
 		}
-		if err := take(steps.Last()); err != nil {
-			return at.Seconds, err
-		}
-		if ctx.Err() != nil {
-			return at.Seconds, ctx.Err()
-		}
-		at.Seconds += time.Since(start).Seconds()
-		at.Epochs = append(at.Epochs, sum.Mean(batches))
-		if err := each(epoch+1, at.Epochs[epoch]); err != nil {
-			return at.Seconds, err
-		}
-		if r.Checkpoint != "" && (epoch+1 == r.Recipe.Epochs || time.Since(saved) > checkpointEvery) {
-			if err := r.save(trainer, at); err != nil {
-				return at.Seconds, err
-			}
-			saved = time.Now()
-		}
+		return dir.Metrics(unit, p.Epoch, columns...)
+	})
+	out.TrainSeconds, out.GraphsPerSecond = p.Seconds, rundir.Float(math.NaN())
+	if p.Graphs > 0 {
+		out.GraphsPerSecond = rundir.Float(float64(p.Graphs) / p.Seconds)
 	}
-	return at.Seconds, nil
-}
-
-// Check returns an error if a run could not be trained or, at the end of it, not be
-// evaluated.
-func Check(runs []*Run, how cli.Protocol) error {
-	checked := map[*dataset.Dataset]bool{}
-	for _, r := range runs {
-		if _, err := r.Loader(); err != nil {
-			return err
-		}
-		if checked[r.Dataset] { // the sizes of folds do not depend on the seed
-			continue
-		}
-		checked[r.Dataset] = true
-		folds, err := r.folds(how)
-		if err == nil {
-			err = eval.Check(r.Dataset.Labels(), folds, eval.Options{})
-		}
-		if err != nil {
-			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, how.Folds, err)
-		}
-	}
-	return nil
-}
-
-// folds returns the outer folds of the evaluation.
-func (r *Run) folds(how cli.Protocol) ([]dataset.Fold, error) {
-	return dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, uint32(r.Seed))
-}
-
-// Evaluate returns the accuracy of a support vector machine on the embeddings of
-// all graphs, in per cent, by protocol.
-func (r *Run) Evaluate(ctx context.Context, be backend.Backend, model *specmatch.Model, how cli.Protocol) (map[string]float64, error) {
-	folds, err := r.folds(how)
-	if err != nil {
-		return nil, err
-	}
-	h, err := gnn.Embed(ctx, be, model.Encoder, r.Dataset.Graphs, r.evalForm())
-	if err != nil {
-		return nil, err
-	}
-	data := eval.Data{X: h, Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
-	accuracy := map[string]float64{}
-	for _, name := range how.Protocols {
-		p, err := eval.ParseProtocol(name)
-		if err != nil {
-			return nil, err
-		}
-		result, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Slots: cores})
-		if err != nil {
-			return nil, err
-		}
-		accuracy[name] = 100 * result.Mean
-	}
-	return accuracy, nil
-}
-
-// evalForm appends graphs as GraphCL's code does where the run asks for it: with
-// the self-loops that its raw view has.
-func (r *Run) evalForm() func(b *graph.Batch, g *graph.Graph) {
-	if !r.asGraphCLCode() {
-		return nil
-	}
-	raw, ws := augment.Identity{SelfLoops: true}, new(augment.Workspace)
-	return func(b *graph.Batch, g *graph.Graph) { raw.Append(b, g, nil, ws) }
+	return out, err
 }

@@ -1,18 +1,19 @@
-// Package pretrain trains the encoder of the unsupervised regime and measures
-// what its embeddings are worth: what the experiments of that regime share.
+// Package pretrain is training without labels as the experiments run it: flags to a
+// method of package method, its progress, metrics and checkpoints in the run
+// directory, and for the unsupervised regime the accuracy of a support vector
+// machine on frozen embeddings.
 //
-// The mental model: a [Run] says everything about one training run; from it
-// follow the mini-batches of views ([Run.Loader]), the loss ([Run.Objective]),
-// the trained model ([Run.Train]) and the accuracy of a support vector machine
-// on its frozen embeddings ([Run.Evaluate]). Runs that share a data set and a
-// seed share the initial weights, the batches, the augmentations and the folds,
-// so that differences between them are paired.
+// The mental model: a [Run] says everything about one training; [Run.Learner] makes
+// the method of it, [Run.Train] trains it, [Run.Evaluate] measures it, and [Run.Do]
+// does all three. Runs that share a data set and a seed share the initial weights,
+// the batches, the augmentations and the folds.
 package pretrain
 
 import (
 	"errors"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -32,7 +33,7 @@ type Settings struct {
 
 // DefaultSettings are those of Table 1.
 func DefaultSettings() Settings {
-	return Settings{Policy: "auto", Ratio: 0.2, GraphCLCode: true}
+	return Settings{Policy: autoPolicy, Ratio: 0.2, GraphCLCode: true}
 }
 
 // Register implements [cli.Group].
@@ -44,12 +45,24 @@ func (s *Settings) Register(f *cli.FlagSet) {
 	f.BoolVar(&s.Center, "center", s.Center, "subtract the batch's mean embedding before L_G")
 	f.BoolVar(&s.Sum, "sum", s.Sum, "sum L_C over the batch, as the paper writes it, instead of taking its mean")
 	cli.Var(f, &s.Warmup, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
-	cli.Var(f, &s.Policy, "policy", cli.Text, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
+	cli.Var(f, &s.Policy, "policy", policy, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
 	cli.Var(f, &s.Ratio, "ratio", share, "`share` of nodes or edges that an augmentation changes, above 0")
 }
 
-// share accepts a share of nodes or edges. For package augment 0 is the usual
-// ratio, which nobody means who writes 0.
+// autoPolicy leaves the augmentations to the data set.
+const autoPolicy = "auto"
+
+// policy accepts the name of a policy.
+func policy(s string) (string, error) {
+	if s == autoPolicy {
+		return s, nil
+	}
+	_, err := augment.ParsePolicy(s, augment.ImplIntended, 0)
+	return s, err
+}
+
+// share accepts a share of nodes or edges. Package augment takes 0 for the usual
+// ratio, and a user who writes 0 wants no change.
 func share(s string) (float64, error) {
 	x, err := cli.Float(0, 1)(s)
 	if err != nil || x == 0 {

@@ -1,4 +1,4 @@
-package pretext_test
+package method_test
 
 import (
 	"math"
@@ -15,8 +15,8 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/pretext"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -119,15 +119,15 @@ func TestEdgePrediction(t *testing.T) {
 		}
 	}
 	tape := autodiff.NewTape(be)
-	near(t, "loss", pretext.NewEdgePrediction(e).Loss(b, tape, newRand(3)).Float(), yes+no)
+	near(t, "loss", method.NewEdgePrediction(e).Loss(b, tape, newRand(3)).Float(), yes+no)
 	// A triangle has no pair without an edge.
 	b, yes = batchOf(t, ring(3, 0, 5, 1)), 0
 	for i := range 3 {
 		yes += softplus(-dot(row(b.X.Category[i]), row(b.X.Category[(i+1)%3]))) / 3
 	}
-	near(t, "loss of a triangle", pretext.NewEdgePrediction(e).Loss(b, tape, newRand(3)).Float(), yes)
+	near(t, "loss of a triangle", method.NewEdgePrediction(e).Loss(b, tape, newRand(3)).Float(), yes)
 	lonely := batchOf(t, &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 5, Category: []int32{1}}})
-	if pretext.NewEdgePrediction(e).Loss(lonely, tape, newRand(3)) != nil {
+	if method.NewEdgePrediction(e).Loss(lonely, tape, newRand(3)) != nil {
 		t.Error("a loss without an edge")
 	}
 	tape.Reset()
@@ -151,7 +151,7 @@ func TestEdgePredictionDraws(t *testing.T) {
 	}
 	tape := autodiff.NewTape(be)
 	defer tape.Reset()
-	tape.Backward(pretext.NewEdgePrediction(e).Loss(b, tape, newRand(3)))
+	tape.Backward(method.NewEdgePrediction(e).Loss(b, tape, newRand(3)))
 	be.Download(table, e.Table.Grad)
 	drawn := [rings]int{}
 	for i := range nodes {
@@ -177,7 +177,7 @@ func TestAtomMasking(t *testing.T) {
 	be := ref.New()
 	const categories = gnn.AtomTypes * gnn.ChiralityTags
 	e := newLookup(be, categories)
-	m := pretext.NewAtomMasking(be, e, width, newRand(2))
+	m := method.NewAtomMasking(be, e, width, newRand(2))
 	b := batchOf(t, ring(6, 0, categories/2, 1), ring(7, 7, categories/2, 2))
 	b.X.Width = categories
 	before := slices.Clone(b.X.Category)
@@ -220,7 +220,7 @@ func TestMaskingIsUniform(t *testing.T) {
 	const n, hidden, trials = 14, 3, 2000
 	be := ref.New()
 	e := newLookup(be, gnn.AtomTypes*gnn.ChiralityTags)
-	m := pretext.NewAtomMasking(be, e, width, newRand(2))
+	m := method.NewAtomMasking(be, e, width, newRand(2))
 	tape, rng, times := autodiff.NewTape(be), newRand(3), [n]float64{}
 	for range trials {
 		b := batchOf(t, ring(n, 0, 3, 1))
@@ -243,7 +243,7 @@ func TestMaskingIsUniform(t *testing.T) {
 func TestEdgeMasking(t *testing.T) {
 	be := ref.New()
 	e := newLookup(be, 3)
-	m := pretext.NewEdgeMasking(be, e, width, newRand(2))
+	m := method.NewEdgeMasking(be, e, width, newRand(2))
 	g := ring(5, 9, 3, 1)
 	for k := range g.EdgeLabel {
 		g.EdgeLabel[k] = []int32{0, 1, 2, 6, 4, 1 << 6, 3}[g.EdgeLabel[k]]
@@ -292,7 +292,7 @@ func TestEdgeMasking(t *testing.T) {
 func TestInfomax(t *testing.T) {
 	be := ref.New()
 	e := newLookup(be, 5)
-	m := pretext.NewInfomax(be, e, width, newRand(2))
+	m := method.NewInfomax(be, e, width, newRand(2))
 	b := batchOf(t, ring(3, 0, 5, 1), ring(4, 2, 5, 2), ring(5, 0, 5, 3))
 	row := e.values(be)
 	w := make([]float64, width*width)
@@ -333,7 +333,7 @@ func TestInfomax(t *testing.T) {
 func TestContextPrediction(t *testing.T) {
 	be := ref.New()
 	e, c := newLookup(be, 40), lookup{nn.NewEmbedding(be, "encoder.table", 40, width, newRand(9))}
-	p := pretext.NewMoleculeContext(e, c, 5)
+	p := method.NewMoleculeContext(e, c, 5)
 	// Categories are the places on the rings, 16 to 31 on the second; the third
 	// graph is too small for a context.
 	a, b2, small := ring(16, 0, 40, 1), ring(16, 0, 40, 1), ring(8, 0, 40, 1)
@@ -389,7 +389,7 @@ func TestContextPrediction(t *testing.T) {
 func TestProteinContext(t *testing.T) {
 	be := ref.New()
 	e, c := &recorder{lookup: newLookup(be, 40)}, lookup{nn.NewEmbedding(be, "encoder.table", 40, width, newRand(9))}
-	p := pretext.NewProteinContext(e, c)
+	p := method.NewProteinContext(e, c)
 	a, b2, small := ring(16, 0, 40, 1), ring(16, 0, 40, 1), ring(3, 0, 40, 1)
 	for i := range int32(16) {
 		a.X.Category[i], b2.X.Category[i] = i, 16+i
@@ -450,7 +450,7 @@ func (r *recorder) Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var {
 func TestContextPredictionParts(t *testing.T) {
 	be := ref.New()
 	near, far := &recorder{lookup: newLookup(be, 40)}, &recorder{lookup: newLookup(be, 40)}
-	p := pretext.NewMoleculeContext(near, far, 5)
+	p := method.NewMoleculeContext(near, far, 5)
 	a, b2 := ring(16, 0, 40, 1), ring(16, 0, 40, 1)
 	for _, g := range []*graph.Graph{a, b2} {
 		for i := range int32(16) {
@@ -493,15 +493,15 @@ func TestContextPredictionParts(t *testing.T) {
 
 // tasks are all tasks on small encoders, with graphs for them.
 var tasks = map[string]struct {
-	new    func(be backend.Backend) pretext.Task
+	new    func(be backend.Backend) method.Task
 	graphs func() []*graph.Graph
 }{
-	"edges":   {func(be backend.Backend) pretext.Task { return pretext.NewEdgePrediction(chem(be, 1)) }, molecules},
-	"atoms":   {func(be backend.Backend) pretext.Task { return pretext.NewAtomMasking(be, chem(be, 1), 3, newRand(3)) }, molecules},
-	"labels":  {func(be backend.Backend) pretext.Task { return pretext.NewEdgeMasking(be, bio(be), 3, newRand(3)) }, proteins},
-	"infomax": {func(be backend.Backend) pretext.Task { return pretext.NewInfomax(be, chem(be, 1), 3, newRand(3)) }, molecules},
-	"context": {func(be backend.Backend) pretext.Task { return pretext.NewMoleculeContext(chem(be, 1), chem(be, 2), 5) }, molecules},
-	"centres": {func(be backend.Backend) pretext.Task { return pretext.NewProteinContext(bio(be), bio(be)) }, proteins},
+	"edges":   {func(be backend.Backend) method.Task { return method.NewEdgePrediction(chem(be, 1)) }, molecules},
+	"atoms":   {func(be backend.Backend) method.Task { return method.NewAtomMasking(be, chem(be, 1), 3, newRand(3)) }, molecules},
+	"labels":  {func(be backend.Backend) method.Task { return method.NewEdgeMasking(be, bio(be), 3, newRand(3)) }, proteins},
+	"infomax": {func(be backend.Backend) method.Task { return method.NewInfomax(be, chem(be, 1), 3, newRand(3)) }, molecules},
+	"context": {func(be backend.Backend) method.Task { return method.NewMoleculeContext(chem(be, 1), chem(be, 2), 5) }, molecules},
+	"centres": {func(be backend.Backend) method.Task { return method.NewProteinContext(bio(be), bio(be)) }, proteins},
 }
 
 func chem(be backend.Backend, seed uint64) *gnn.ChemGIN {
@@ -578,9 +578,9 @@ func download(be backend.Backend, x *tensor.Tensor) []float64 {
 func TestInitialWeights(t *testing.T) {
 	be := ref.New()
 	const width = 100
-	m := pretext.NewAtomMasking(be, newLookup(be, 1), width, newRand(2))
+	m := method.NewAtomMasking(be, newLookup(be, 1), width, newRand(2))
 	for name, p := range map[string]*autodiff.Param{
-		"weight": m.Output.W, "bias": m.Output.B, "discriminator": pretext.NewInfomax(be, newLookup(be, 1), width, newRand(2)).W,
+		"weight": m.Output.W, "bias": m.Output.B, "discriminator": method.NewInfomax(be, newLookup(be, 1), width, newRand(2)).W,
 	} {
 		v := download(be, p.Value)
 		if lo, hi := slices.Min(v), slices.Max(v); lo < -0.1 || lo > -0.09 || hi > 0.1 || hi < 0.09 {
@@ -643,7 +643,7 @@ func TestLearns(t *testing.T) {
 				m := task.new(be)
 				adam, tape := optim.NewAdam(be, m.Parameters(), 0.02), autodiff.NewTape(be)
 				for range 30 {
-					loss, _, err := specmatch.Minimize(tape, m, adam, func() *autodiff.Var {
+					loss, _, err := train.Minimize(tape, m, adam, func() *autodiff.Var {
 						return m.Loss(batchOf(t, task.graphs()...), tape, newRand(7))
 					})
 					if err != nil {

@@ -1,6 +1,7 @@
-package pretext
+package method
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -10,6 +11,28 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 )
+
+// attrMasking is attribute masking as Hu et al. have it: of atoms in molecules, of
+// edges in protein networks.
+var attrMasking = &Method{
+	Name: "attrmasking", Title: "AttrMasking", Regimes: []Regime{Transfer},
+	New: func(s Setup) (*Learner, error) {
+		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
+			switch s.Encoder.Kind {
+			case gnn.KindChemGIN:
+				return NewAtomMasking(s.Backend, e, s.Encoder.Hidden, rng), nil
+			case gnn.KindBioGIN:
+				return NewEdgeMasking(s.Backend, e, s.Encoder.Hidden, rng), nil
+			}
+			return nil, errNoDomain("attrmasking", s)
+		})
+	},
+}
+
+// errNoDomain says that a task is for molecules and proteins.
+func errNoDomain(name string, s Setup) error {
+	return fmt.Errorf("method: %s is for molecules and proteins, not for encoder %s", name, s.Encoder.Kind)
+}
 
 // NodeMasking hides the categories of ⌊0.15·n⌋ + 1 nodes of every graph and asks
 // for their class ("AttrMasking"): the mean cross-entropy of a linear layer on the

@@ -1,4 +1,4 @@
-package pretext
+package method
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,16 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
+
+// edgePred is edge prediction as Hu et al. have it, after GraphSAGE.
+var edgePred = &Method{
+	Name: "edgepred", Title: "EdgePred", Regimes: []Regime{Transfer},
+	New: func(s Setup) (*Learner, error) {
+		return newPretext(s, func(_ Setup, e gnn.NodeEncoder, _ *rand.Rand) (Task, error) {
+			return NewEdgePrediction(e), nil
+		})
+	},
+}
 
 // EdgePrediction tells edges from pairs of nodes of a graph that have none, by the
 // product of the two nodes' embeddings: Σ over both kinds of the mean binary

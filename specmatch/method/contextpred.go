@@ -1,4 +1,4 @@
-package pretext
+package method
 
 import (
 	"math"
@@ -13,6 +13,29 @@ import (
 
 // ContextLayers is the depth of Hu et al.'s encoders of contexts.
 const ContextLayers = 3
+
+// contextPred is context prediction as Hu et al. have it; what is a neighbourhood
+// differs between molecules and protein networks.
+var contextPred = &Method{
+	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{Transfer},
+	New: func(s Setup) (*Learner, error) {
+		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
+			shallow := s.Encoder
+			shallow.Layers = ContextLayers
+			c, err := shallow.New(s.Backend, rng)
+			if err != nil {
+				return nil, err
+			}
+			switch s.Encoder.Kind {
+			case gnn.KindChemGIN:
+				return NewMoleculeContext(e, c.(gnn.NodeEncoder), s.Encoder.Layers), nil
+			case gnn.KindBioGIN:
+				return NewProteinContext(e, c.(gnn.NodeEncoder)), nil
+			}
+			return nil, errNoDomain("contextpred", s)
+		})
+	},
+}
 
 // ContextPrediction tells whether a neighbourhood and a context belong to the same
 // node. With a root drawn in every graph, the neighbourhood is the nodes within

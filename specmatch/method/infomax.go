@@ -1,4 +1,4 @@
-package pretext
+package method
 
 import (
 	"math"
@@ -10,6 +10,16 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
+
+// infomax is Deep Graph Infomax as Hu et al. have it.
+var infomax = &Method{
+	Name: "infomax", Title: "Infomax", Regimes: []Regime{Transfer},
+	New: func(s Setup) (*Learner, error) {
+		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
+			return NewInfomax(s.Backend, e, s.Encoder.Hidden, rng), nil
+		})
+	},
+}
 
 // Infomax tells a node of a graph from one of another by the graph's summary
 // (Veličković et al. 2019). With s_g = σ(mean of h over graph g), the logit of node

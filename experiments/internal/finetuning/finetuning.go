@@ -1,0 +1,45 @@
+// Package finetuning runs the fine-tuning of experiments: package finetune's
+// learner with progress and checkpoints in the run directory.
+package finetuning
+
+import (
+	"context"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Tuned is what fine-tuning leaves in the journal.
+type Tuned struct {
+	Seconds float64
+	Epochs  []train.Metrics // see package finetune
+}
+
+// Series returns a metric of every epoch; NaN where one lacks it.
+func (t Tuned) Series(metric string) []float64 {
+	values := make([]float64, len(t.Epochs))
+	for e, m := range t.Epochs {
+		values[e] = m.Get(metric)
+	}
+	return values
+}
+
+// Do trains l under the name of a unit. Interrupted, it goes on from a checkpoint.
+func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, epochs int, say units.Say) (out Tuned, err error) {
+	defer l.Close()
+	checkpoint, err := dir.Checkpoint(unit)
+	if err != nil {
+		return out, err
+	}
+	p, err := train.Run(ctx, l, train.Options{Epochs: epochs, Checkpoint: checkpoint}, func(p train.Progress) error {
+		if p.Ended {
+			out.Epochs = append(out.Epochs, p.Metrics)
+		}
+		say("fine-tuning, epoch %d of %d, loss %.3f", p.Epoch, p.Epochs, p.Metrics["loss"])
+		return nil
+	})
+	out.Seconds = p.Seconds
+	return out, err
+}

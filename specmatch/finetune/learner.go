@@ -1,0 +1,318 @@
+package finetune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Data is what to learn from.
+type Data struct {
+	Graphs []*graph.Graph
+	// Y are the targets, row-major. Of classes [n×1], the number of the class; of
+	// yes-or-no tasks [n×tasks], 1, 0, or NaN where the label is missing; of numbers
+	// [n×tasks], NaN where one is missing.
+	Y []float64
+	// Train, Valid and Test are indices into Graphs; only Train must not be empty.
+	Train, Valid, Test []int
+}
+
+// Options say how to learn.
+type Options struct {
+	Batch int                  // graphs in a mini-batch; 0 is 128
+	Rate  float64              // learning rate of Adam; 0 is 0.001
+	Seed  uint64               // of the batches
+	View  augment.Augmentation // of the graphs while training; nil leaves them as they are
+}
+
+// Learner trains a predictor.
+type Learner struct {
+	train.Defaults
+	p     *Predictor
+	data  Data
+	adam  *optim.Adam
+	tape  *autodiff.Tape
+	parts map[string][]*part // to evaluate, by the prefix of their metrics
+}
+
+// New returns a learner of all parameters of p. It is an error if the data are not
+// what the head is for, or have no label to train on.
+func New(p *Predictor, d Data, o Options) (*Learner, error) {
+	if err := d.check(p.Head); err != nil {
+		return nil, err
+	}
+	if o.Batch == 0 {
+		o.Batch = 128
+	}
+	if o.Rate == 0 {
+		o.Rate = 0.001
+	}
+	if o.View == nil {
+		o.View = augment.Identity{}
+	}
+	if p.Head.Kind == Regression {
+		p.Head.standardise(d.Y, d.Train)
+	}
+	loader := &augment.Loader{
+		Graphs: d.Graphs, Samples: d.Train, Batch: o.Batch,
+		Collator: augment.Collator{Views: []augment.Augmentation{o.View}, Seed: o.Seed},
+	}
+	return &Learner{
+		Defaults: train.Defaults{Loader: loader},
+		p:        p, data: d, adam: optim.NewAdam(p.be, p.Parameters(), o.Rate), tape: autodiff.NewTape(p.be),
+		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
+	}, nil
+}
+
+// columns returns the number of targets of a graph.
+func (h Head) columns() int {
+	if h.Kind == Classes {
+		return 1
+	}
+	return h.Outputs
+}
+
+// check returns an error unless the data are what the head is for.
+func (d Data) check(h Head) error {
+	n, w := len(d.Graphs), h.columns()
+	if len(d.Y) != n*w {
+		return fmt.Errorf("finetune: %d targets for %d graphs, want %d of each", len(d.Y), n, w)
+	}
+	labels := 0
+	for part, samples := range [][]int{d.Train, d.Valid, d.Test} {
+		for _, i := range samples {
+			if i < 0 || i >= n {
+				return fmt.Errorf("finetune: sample %d is not one of %d graphs", i, n)
+			}
+			for t, y := range d.Y[i*w : (i+1)*w] {
+				ok := true
+				switch h.Kind {
+				case Classes:
+					ok = y >= 0 && int(y) < h.Outputs && y == math.Trunc(y)
+				case Binary:
+					ok = y == 0 || y == 1 || math.IsNaN(y)
+				default:
+					ok = !math.IsInf(y, 0)
+				}
+				if !ok {
+					return fmt.Errorf("finetune: graph %d, task %d: %v cannot be a target of kind %s with %d outputs", i, t, y, h.Kind, h.Outputs)
+				}
+				if part == 0 && !math.IsNaN(y) {
+					labels++
+				}
+			}
+		}
+	}
+	if labels == 0 {
+		return errors.New("finetune: no graph to train on has a label")
+	}
+	return nil
+}
+
+// Step implements [train.Learner].
+func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
+	loss, ok, err := train.Minimize(l.tape, l.p, l.adam, func() *autodiff.Var { return l.loss(b) })
+	if err != nil || !ok {
+		return nil, err
+	}
+	return train.Metrics{"loss": loss}, nil
+}
+
+// loss returns the mean loss [1×1] over the labels of a batch, and nil if it has
+// none:
+//
+//	classes     -ln softmax(s) at the class
+//	binary      ln(1+e^s) - y·s
+//	regression  (s - (y-Mean)/Std)²
+func (l *Learner) loss(b train.Batch) *autodiff.Var {
+	h, t := l.p.Head, l.tape
+	if h.Kind == Classes {
+		classes := make([]int, len(b.Samples))
+		for k, i := range b.Samples {
+			classes[k] = int(l.data.Y[i])
+		}
+		return specmatch.CrossEntropy(l.p.outputs(t, b.Graphs, nn.Train), classes)
+	}
+	n := len(b.Samples) * h.Outputs
+	present, target := make([]float64, 0, n), make([]float64, 0, n)
+	count := 0.0
+	for _, i := range b.Samples {
+		for task, y := range l.data.Y[i*h.Outputs : (i+1)*h.Outputs] {
+			known := 1.0
+			if math.IsNaN(y) {
+				known, y = 0, 0
+			} else if h.Kind == Regression {
+				y = (y - h.Mean[task]) / h.Std[task]
+			}
+			present, target, count = append(present, known), append(target, y), count+known
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	s := l.p.outputs(t, b.Graphs, nn.Train)
+	known, y := t.Matrix(len(b.Samples), h.Outputs, present), t.Matrix(len(b.Samples), h.Outputs, target)
+	if h.Kind == Regression {
+		return s.Sub(y).Square().Dot(known).Scale(1 / count)
+	}
+	return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
+}
+
+// End evaluates.
+func (l *Learner) End(ctx context.Context, _ int) (train.Metrics, error) {
+	all := train.Metrics{}
+	for prefix, parts := range l.parts {
+		if len(parts) == 0 {
+			continue
+		}
+		m, err := l.evaluate(ctx, parts)
+		if err != nil {
+			return nil, err
+		}
+		for name, v := range m {
+			all[prefix+name] = v
+		}
+	}
+	return all, nil
+}
+
+// State implements [train.Learner].
+func (l *Learner) State() (nn.Module, any) {
+	return optim.Checkpoint{Module: withDropout{l.p}, Optimizer: l.adam}, nil
+}
+
+// withDropout is a predictor with what training moves beside parameters and
+// buffers: how often dropout was drawn.
+type withDropout struct{ *Predictor }
+
+func (w withDropout) Buffers() []*nn.Buffer {
+	if d, ok := w.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
+		return slices.Concat(w.Predictor.Buffers(), d.DropoutState())
+	}
+	return w.Predictor.Buffers()
+}
+
+// part is a batch of graphs to evaluate, collated once for all epochs.
+type part struct {
+	batch   *graph.Batch
+	samples []int
+}
+
+// partNodes bounds the nodes of a part, so that its activations stay in cache.
+const partNodes = 4096
+
+func parts(graphs []*graph.Graph, samples []int) []*part {
+	var all []*part
+	var p *part
+	for _, i := range samples {
+		if p == nil || p.batch.Nodes() > 0 && p.batch.Nodes()+graphs[i].Nodes() > partNodes {
+			p = &part{batch: new(graph.Batch)}
+			all = append(all, p)
+		}
+		p.batch.Append(graphs[i])
+		p.samples = append(p.samples, i)
+	}
+	for _, p := range all {
+		p.batch.EndView()
+	}
+	return all
+}
+
+// evaluate returns the metrics of some graphs.
+func (l *Learner) evaluate(ctx context.Context, parts []*part) (train.Metrics, error) {
+	h := l.p.Head
+	t := autodiff.NewInference(l.p.be)
+	defer t.Reset()
+	w := h.columns()
+	var outputs, y []float64
+	for _, p := range parts {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		out := l.p.outputs(t, p.batch, nn.Eval)
+		if h.Kind == Classes {
+			out = out.LogSoftmax()
+		}
+		outputs = append(outputs, out.Data()...)
+		for _, i := range p.samples {
+			y = append(y, l.data.Y[i*w:(i+1)*w]...)
+		}
+		t.Reset()
+	}
+	switch h.Kind {
+	case Classes:
+		return classMetrics(outputs, y, h.Outputs), nil
+	case Binary:
+		auc, oneClass, err := eval.MeanROCAUC(outputs, y, h.Outputs)
+		if errors.Is(err, eval.ErrOneClass) {
+			return train.Metrics{"one_class": float64(h.Outputs)}, nil
+		}
+		return train.Metrics{"roc_auc": 100 * auc, "one_class": float64(oneClass)}, err
+	}
+	return numberMetrics(h.inUnits(outputs), y, h.Outputs), nil
+}
+
+// classMetrics returns the mean loss and the accuracy in per cent of logarithms of
+// probabilities [n×classes]; among equal ones the lowest class counts.
+func classMetrics(logp, y []float64, classes int) train.Metrics {
+	loss, right := 0.0, 0
+	for i, want := range y {
+		row := logp[i*classes : (i+1)*classes]
+		best := 0
+		for k, v := range row {
+			if v > row[best] {
+				best = k
+			}
+		}
+		if best == int(want) {
+			right++
+		}
+		loss -= row[int(want)]
+	}
+	n := float64(len(y))
+	return train.Metrics{"loss": loss / n, "accuracy": 100 * float64(right) / n}
+}
+
+// numberMetrics returns the root of the mean squared error, the mean absolute error
+// and the share of the variance explained, each a mean over the tasks with at
+// least two targets.
+func numberMetrics(got, want []float64, tasks int) train.Metrics {
+	m, counted := train.Metrics{}, 0.0
+	for t := range tasks {
+		var n, sum, squares, absolute float64
+		for i := t; i < len(want); i += tasks {
+			if y := want[i]; !math.IsNaN(y) {
+				d := got[i] - y
+				n, sum, squares, absolute = n+1, sum+y, squares+d*d, absolute+math.Abs(d)
+			}
+		}
+		if n < 2 {
+			continue
+		}
+		variance := 0.0
+		for i := t; i < len(want); i += tasks {
+			if y := want[i]; !math.IsNaN(y) {
+				variance += (y - sum/n) * (y - sum/n)
+			}
+		}
+		counted++
+		m["rmse"] += math.Sqrt(squares / n)
+		m["mae"] += absolute / n
+		m["r2"] += 1 - squares/variance
+	}
+	for name := range m {
+		m[name] /= counted
+	}
+	return m
+}

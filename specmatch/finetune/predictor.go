@@ -1,0 +1,143 @@
+package finetune
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Kind is what a head tells.
+type Kind string
+
+// The kinds of heads.
+const (
+	Classes    Kind = "classes"    // which of several classes: softmax, cross-entropy
+	Binary     Kind = "binary"     // several yes-or-no tasks: sigmoid, binary cross-entropy
+	Regression Kind = "regression" // several numbers: squared error of standardised targets
+)
+
+// Head describes the outputs of a [Predictor]. It survives JSON.
+type Head struct {
+	Kind    Kind `json:"kind"`
+	Outputs int  `json:"outputs"` // classes or tasks
+	// Tasks are the names of the tasks, and ClassValues the labels of the classes in
+	// the data set; either may be empty.
+	Tasks       []string `json:"tasks,omitempty"`
+	ClassValues []int    `json:"class_values,omitempty"`
+	// Mean and Std, one for each task of a regression, turn outputs into the unit of
+	// the targets: y = Mean + Std·output. [New] sets them.
+	Mean []float64 `json:"mean,omitempty"`
+	Std  []float64 `json:"std,omitempty"`
+}
+
+// Check returns an error unless the head makes sense.
+func (h Head) Check() error {
+	switch {
+	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
+		return fmt.Errorf("finetune: head of kind %q; want %s, %s or %s", h.Kind, Classes, Binary, Regression)
+	case h.Outputs < 1 || h.Kind == Classes && h.Outputs < 2:
+		return fmt.Errorf("finetune: a head of kind %s with %d outputs", h.Kind, h.Outputs)
+	case len(h.Tasks) > 0 && (h.Kind == Classes || len(h.Tasks) != h.Outputs):
+		return fmt.Errorf("finetune: %d names of tasks for %d outputs of kind %s", len(h.Tasks), h.Outputs, h.Kind)
+	case len(h.ClassValues) > 0 && (h.Kind != Classes || len(h.ClassValues) != h.Outputs):
+		return fmt.Errorf("finetune: labels of %d classes for %d outputs of kind %s", len(h.ClassValues), h.Outputs, h.Kind)
+	case len(h.Mean) != len(h.Std) || len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
+		return fmt.Errorf("finetune: %d means and %d standard deviations for %d outputs of kind %s", len(h.Mean), len(h.Std), h.Outputs, h.Kind)
+	}
+	return nil
+}
+
+// Predictor is an encoder with a linear layer [width×outputs] behind it.
+type Predictor struct {
+	Encoder gnn.Encoder
+	Output  *nn.Linear
+	Head    Head
+
+	be backend.Backend
+}
+
+// NewPredictor returns a predictor with PyTorch's default for its linear layer. The
+// head must pass [Head.Check].
+func NewPredictor(be backend.Backend, e gnn.Encoder, h Head, rng *rand.Rand) *Predictor {
+	if err := h.Check(); err != nil {
+		panic(err)
+	}
+	p := &Predictor{Encoder: e, Head: h, be: be}
+	p.Output = nn.NewLinear(be, "predictor", e.Width(), h.Outputs, nn.KaimingUniform, rng)
+	p.Output.ResetBias(be, rng)
+	return p
+}
+
+// Parameters returns the encoder's and the linear layer's.
+func (p *Predictor) Parameters() []*autodiff.Param {
+	return append(p.Encoder.Parameters(), p.Output.Parameters()...)
+}
+
+// Buffers returns the encoder's.
+func (p *Predictor) Buffers() []*nn.Buffer { return p.Encoder.Buffers() }
+
+// outputs returns the raw outputs [B×Outputs] for a batch.
+func (p *Predictor) outputs(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *autodiff.Var {
+	return p.Output.Forward(p.Encoder.Forward(gnn.NewBatch(t, b), mode))
+}
+
+// Predict returns for n graphs, row-major [n×Outputs], the probabilities of the
+// classes, those of a yes in every task, or the numbers in their unit. The error is
+// that of ctx.
+func (p *Predictor) Predict(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
+	h, err := gnn.Embed(ctx, p.be, p.Encoder, graphs, nil)
+	if err != nil {
+		return nil, err
+	}
+	t := autodiff.NewInference(p.be)
+	defer t.Reset()
+	out := p.Output.Forward(t.Matrix(len(graphs), p.Encoder.Width(), h))
+	switch p.Head.Kind {
+	case Classes:
+		return out.Softmax().Data(), nil
+	case Binary:
+		return out.Sigmoid().Data(), nil
+	}
+	return p.Head.inUnits(out.Data()), nil
+}
+
+// inUnits turns the outputs of a regression into numbers in the targets' unit.
+func (h Head) inUnits(y []float64) []float64 {
+	if len(h.Mean) > 0 {
+		for i := range y {
+			y[i] = h.Mean[i%h.Outputs] + h.Std[i%h.Outputs]*y[i]
+		}
+	}
+	return y
+}
+
+// standardise sets Mean and Std from the targets of some samples; a task without
+// spread gets the deviation 1.
+func (h *Head) standardise(y []float64, samples []int) {
+	h.Mean, h.Std = make([]float64, h.Outputs), make([]float64, h.Outputs)
+	for t := range h.Outputs {
+		var sum, squares, n float64
+		for _, i := range samples {
+			if v := y[i*h.Outputs+t]; !math.IsNaN(v) {
+				sum, n = sum+v, n+1
+			}
+		}
+		mean := sum / max(n, 1)
+		for _, i := range samples {
+			if v := y[i*h.Outputs+t]; !math.IsNaN(v) {
+				squares += (v - mean) * (v - mean)
+			}
+		}
+		h.Mean[t], h.Std[t] = mean, math.Sqrt(squares/max(n, 1))
+		if h.Std[t] == 0 {
+			h.Std[t] = 1
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Package method is the ways of learning without labels, one file each, headed by
+// its paper and formula and by what its reference code does otherwise.
+//
+// The mental model: a [Method] turns a [Setup], graphs and the description of an
+// encoder, into a [Learner], which package train drives:
+//
+//	l, err := method.New("specmatch", method.Setup{
+//		Backend: be, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: width, Hidden: 32, Layers: 3},
+//		Graphs: graphs, Options: method.DefaultOptions(method.Unsupervised),
+//	})
+//	…
+//	defer l.Close()
+//	_, err = train.Run(ctx, l, train.Options{Epochs: 20}, func(train.Progress) error { return nil })
+//	h, err := l.Embed(ctx, graphs) // [n×96]
+//
+// Learners of one seed share the initial weights of the encoder, and those that
+// learn from the same views also batches and augmentations.
+//
+// A new method is a file with a Method and a line in the list of method.go; the
+// tests of this package and the experiments take it from there. What a method may
+// do is the interface [train.Learner]: choose the views of every epoch, keep
+// state of its own between steps and epochs, own further networks and optimizers,
+// look at all graphs before or after an epoch, and end training early.
+package method

@@ -1,0 +1,187 @@
+package method
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Regime is a kind of experiment. The reference codes of some methods differ
+// between regimes.
+type Regime string
+
+// The regimes of the paper's Tables 1, 2 and 3.
+const (
+	Unsupervised   Regime = "unsupervised"
+	SemiSupervised Regime = "semisupervised"
+	Transfer       Regime = "transfer"
+)
+
+// Method is a way of learning without labels.
+type Method struct {
+	Name    string // as flags and files name it
+	Title   string // as tables name it
+	Regimes []Regime
+	// New returns a learner with initial weights. It is an error if the setup's
+	// encoder or graphs are not what the method is for.
+	New func(s Setup) (*Learner, error)
+}
+
+// Names that experiments treat in a way of their own.
+const (
+	Untrained = "untrained"
+	GraphCL   = "graphcl"
+	InfoNCE   = "infonce"
+	SpecMatch = "specmatch"
+)
+
+// methods lists all of them, in the order of tables.
+var methods = []*Method{untrained, edgePred, attrMasking, infomax, contextPred, graphCL, infoNCE, specMatch}
+
+// All returns the methods for a regime, in the order of tables.
+func All(r Regime) []*Method {
+	var all []*Method
+	for _, m := range methods {
+		if slices.Contains(m.Regimes, r) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Names returns the names of [All].
+func Names(r Regime) []string {
+	var names []string
+	for _, m := range All(r) {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Get returns the method of a name.
+func Get(name string) (*Method, error) {
+	var names []string
+	for _, m := range methods {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return nil, fmt.Errorf("method: %q is unknown (have: %s)", name, strings.Join(names, ", "))
+}
+
+// Title returns what tables call a method; of none of ours, its name.
+func Title(name string) string {
+	if m, err := Get(name); err == nil {
+		return m.Title
+	}
+	return name
+}
+
+// New is Get and [Method].New.
+func New(name string, s Setup) (*Learner, error) {
+	m, err := Get(name)
+	if err != nil {
+		return nil, err
+	}
+	return m.New(s)
+}
+
+// Setup is what a method learns from, and how.
+type Setup struct {
+	Backend backend.Backend
+	Regime  Regime // "" is Unsupervised
+	Encoder gnn.Architecture
+	Graphs  []*graph.Graph
+	// Policy and Ratio are the augmentations, see [augment.ParsePolicy]; "" is
+	// random2, and 0 the usual ratio.
+	Policy string
+	Ratio  float64
+	Batch  int     // graphs in a mini-batch; 0 is 128
+	Rate   float64 // learning rate of Adam; 0 is 0.01
+	Seed   uint64  // of weights, batches and views
+	Options
+}
+
+// Options are the switches of the methods.
+type Options struct {
+	// Objective is the loss of the contrastive methods, each of which takes of it
+	// what it has.
+	Objective specmatch.Objective
+	// GraphCLCode lets GraphCL follow its code bug for bug.
+	GraphCLCode bool
+}
+
+// DefaultOptions are those of the paper's experiments.
+func DefaultOptions(r Regime) Options {
+	o := Options{GraphCLCode: true}
+	o.Objective.Contrast.Temperature = map[Regime]float64{Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1}[r]
+	o.Objective.Match = specmatch.DefaultLaplacianMatch()
+	o.Objective.Beta.Beta = 0.05
+	return o
+}
+
+// Learner is a method at work.
+type Learner struct {
+	train.Learner
+	// Model has the encoder, and the head of methods with a projection.
+	Model *specmatch.Model
+	// SelfLoops says that the encoder is to see graphs with the self-loops of
+	// [augment.Identity].
+	SelfLoops bool
+
+	be backend.Backend
+}
+
+// Embed returns the embeddings of n graphs, row-major [n×Width], in the form in
+// which the method wants its encoder to see them. The error is that of ctx.
+func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
+	form, ws := augment.Identity{SelfLoops: l.SelfLoops}, new(augment.Workspace)
+	return gnn.Embed(ctx, l.be, l.Model.Encoder, graphs, func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) })
+}
+
+// The random streams beside those of the views, of a learner's seed.
+const (
+	purposeInit augment.Purpose = 1<<32 + iota
+	_
+	purposeTask
+)
+
+// withDefaults returns the setup with what is left out.
+func (s Setup) withDefaults() Setup {
+	if s.Regime == "" {
+		s.Regime = Unsupervised
+	}
+	if s.Policy == "" {
+		s.Policy = augment.Random2
+	}
+	if s.Batch == 0 {
+		s.Batch = 128
+	}
+	if s.Rate == 0 {
+		s.Rate = 0.01
+	}
+	return s
+}
+
+// NewEncoder returns an encoder with the initial weights that all learners of the
+// seed start from, and the random stream behind them, for what a method adds.
+func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
+	rng := augment.Stream(s.Seed, purposeInit, 0, 0)
+	e, err := s.Encoder.New(s.Backend, rng)
+	return e, rng, err
+}
+
+// loader returns the mini-batches of views, reshuffled in every epoch.
+func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
+	return &augment.Loader{Graphs: s.Graphs, Batch: s.Batch, Collator: augment.Collator{Views: views, Seed: s.Seed}}
+}

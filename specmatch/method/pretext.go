@@ -1,0 +1,111 @@
+package method
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Task is a pretext task: something is hidden from an encoder, or made up, and the
+// encoder learns to tell. It owns the encoder and whatever it needs besides. The
+// tasks are those of Hu et al. (Strategies for pre-training graph neural networks,
+// ICLR 2020) as their code runs them.
+type Task interface {
+	// Parameters and Buffers are those of the encoder and of what the task adds.
+	nn.Module
+	// Loss returns the loss [1×1] of a batch of graphs in one view, or nil if
+	// there is nothing in it to learn from. Random choices are drawn from rng.
+	// The batch may be changed, and must not be afterwards until the tape's Reset.
+	Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var
+}
+
+// newPretext returns the learner of a task on graphs as they are. The task draws
+// what it adds behind the encoder.
+func newPretext(s Setup, newTask func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
+	s = s.withDefaults()
+	e, rng, err := s.NewEncoder()
+	if err != nil {
+		return nil, err
+	}
+	nodes, ok := e.(gnn.NodeEncoder)
+	if !ok {
+		return nil, fmt.Errorf("method: encoder %s has no embeddings of nodes, which pretext tasks learn from", s.Encoder.Kind)
+	}
+	task, err := newTask(s, nodes, rng)
+	if err != nil {
+		return nil, err
+	}
+	p := &pretext{
+		Defaults: train.Defaults{Loader: s.loader(augment.Identity{})},
+		task:     task, adam: optim.NewAdam(s.Backend, task.Parameters(), s.Rate), tape: autodiff.NewTape(s.Backend), seed: s.Seed,
+	}
+	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}, be: s.Backend}, nil
+}
+
+// pretext learns a task.
+type pretext struct {
+	train.Defaults
+	task Task
+	adam *optim.Adam
+	tape *autodiff.Tape
+	seed uint64
+}
+
+// Step implements [train.Learner].
+func (p *pretext) Step(b train.Batch) (train.Metrics, error) {
+	loss, ok, err := train.Minimize(p.tape, p.task, p.adam, func() *autodiff.Var {
+		return p.task.Loss(b.Graphs, p.tape, augment.Stream(p.seed, purposeTask, b.Epoch, b.Index+1))
+	})
+	if err != nil || !ok {
+		return nil, err
+	}
+	return train.Metrics{"loss": loss}, nil
+}
+
+// State implements [train.Learner].
+func (p *pretext) State() (nn.Module, any) {
+	return optim.Checkpoint{Module: p.task, Optimizer: p.adam}, nil
+}
+
+// isTrue and isFalse are the means of -ln σ(s) and of -ln(1-σ(s)) over logits.
+func isTrue(s *autodiff.Var) *autodiff.Var  { return s.Scale(-1).Softplus().Mean() }
+func isFalse(s *autodiff.Var) *autodiff.Var { return s.Softplus().Mean() }
+
+// rowDots returns the products [N×1] of corresponding rows.
+func rowDots(a, b *autodiff.Var) *autodiff.Var { return a.Mul(b).RowSums() }
+
+// shifted returns 1, 2, …, n-1, 0: each graph's partner as a negative.
+func shifted(n int) []int32 {
+	idx := make([]int32, n)
+	for i := range idx {
+		idx[i] = int32((i + 1) % n)
+	}
+	return idx
+}
+
+// sample returns k different numbers below n, in random order.
+func sample(rng *rand.Rand, n, k int) []int {
+	p := make([]int, n)
+	for i := range p {
+		p[i] = i
+	}
+	for i := range k {
+		j := i + rng.IntN(n-i)
+		p[i], p[j] = p[j], p[i]
+	}
+	return p[:k]
+}
+
+// maskedShare is the share of nodes or edges that the masking tasks hide.
+const maskedShare = 0.15
+
+// masked returns how many of n are hidden: one more than the share, rounded down.
+func masked(n int) int { return min(n, int(maskedShare*float64(n))+1) }

@@ -1,0 +1,29 @@
+package method
+
+import (
+	"github.com/specmatch/specmatch/gnn/augment"
+)
+
+// specMatch is SpecMatch-CL (Graph contrastive learning via spectral graph
+// alignment): on two augmented views of every graph,
+//
+//	L = L_C + β·L_G,
+//
+// with L_C of [specmatch.InfoNCE] and L_G, the distance of the normalised
+// Laplacians of the similarity graphs that the views induce over the batch, of
+// [specmatch.LaplacianMatch].
+//
+// The paper's threshold of similarities has no gradient: trained literally, the
+// method is InfoNCE, bit for bit. Here the threshold is soft, see the page of
+// package specmatch; Objective.Match has the literal form as an option.
+var specMatch = &Method{
+	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	New: func(s Setup) (*Learner, error) {
+		s = s.withDefaults()
+		loader, err := s.twoViews(augment.ImplIntended, s.Ratio)
+		if err != nil {
+			return nil, err
+		}
+		return newContrastive(s, s.Objective, loader)
+	},
+}

@@ -1,0 +1,39 @@
+package method
+
+import (
+	"errors"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// untrained is the encoder as it was initialised: the row that every other must
+// beat. It is for training of no epochs.
+var untrained = &Method{
+	Name: Untrained, Title: "untrained encoder", Regimes: []Regime{Unsupervised},
+	New: func(s Setup) (*Learner, error) {
+		s = s.withDefaults()
+		e, _, err := s.NewEncoder()
+		if err != nil {
+			return nil, err
+		}
+		m := &specmatch.Model{Encoder: e}
+		return &Learner{Learner: idle{train.Defaults{Loader: s.loader(augment.Identity{})}, m}, Model: m, be: s.Backend}, nil
+	},
+}
+
+// idle learns nothing.
+type idle struct {
+	train.Defaults
+	model *specmatch.Model
+}
+
+// Step is an error.
+func (idle) Step(train.Batch) (train.Metrics, error) {
+	return nil, errors.New("method: the untrained encoder is not trained; want 0 epochs")
+}
+
+// State returns the encoder.
+func (i idle) State() (nn.Module, any) { return i.model.Encoder, nil }

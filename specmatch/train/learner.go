@@ -1,0 +1,111 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Batch is a mini-batch of graphs, in one or several views.
+type Batch struct {
+	Epoch, Index int   // of the batch in its epoch; both count from 0
+	Samples      []int // indices into the data set
+	Graphs       *graph.Batch
+}
+
+// Learner is something that learns from mini-batches, epoch by epoch. All random
+// choices come from its own seed and from the numbers of epoch and batch, so that
+// what it does depends on its state alone, not on when it was interrupted.
+type Learner interface {
+	// Begin prepares an epoch. It is called before the epoch's first batch, and
+	// not again if training is taken up within the epoch.
+	Begin(ctx context.Context, epoch int) error
+	// Epoch returns the mini-batches of an epoch, the same ones at every call: for
+	// each the samples and their views.
+	Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch]
+	// Batches returns their number.
+	Batches() int
+	// Step learns from a batch. It returns the metrics of a step that has ended,
+	// which on an engine that runs behind the caller is the one before; none if no
+	// step has, or if there was nothing in the batch to learn from.
+	Step(b Batch) (Metrics, error)
+	// Last waits for the last step and returns its metrics, if they are still due.
+	Last() (Metrics, error)
+	// End closes an epoch, after its last batch: the place to evaluate, and to
+	// change what the next epoch depends on. Its metrics are the epoch's. The
+	// error [Stop] ends training with this epoch.
+	End(ctx context.Context, epoch int) (Metrics, error)
+	// State returns all that Begin, Step and End change: tensors, and a pointer to
+	// values that survive JSON, or nil.
+	State() (tensors nn.Module, values any)
+	// Close gives memory of the engine back, but for the tensors.
+	Close() error
+}
+
+// Stop is what [Learner.End] returns to end training before its last epoch.
+var Stop = errors.New("train: stop")
+
+// Defaults are the methods of a [Learner] that most have no use for. Begin and End
+// must leave the state as it was if they return an error other than [Stop].
+type Defaults struct{ Loader *augment.Loader }
+
+// Begin does nothing.
+func (Defaults) Begin(context.Context, int) error { return nil }
+
+// Epoch returns the loader's mini-batches.
+func (d Defaults) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch] {
+	return d.Loader.Epoch(ctx, epoch)
+}
+
+// Batches returns the loader's number of them.
+func (d Defaults) Batches() int { return d.Loader.Batches() }
+
+// Last returns nothing: no step is behind.
+func (Defaults) Last() (Metrics, error) { return nil, nil }
+
+// End does nothing.
+func (Defaults) End(context.Context, int) (Metrics, error) { return nil, nil }
+
+// Close does nothing.
+func (Defaults) Close() error { return nil }
+
+// Metrics are named numbers, such as "loss".
+type Metrics map[string]float64
+
+// Get returns a metric; NaN if there is none of that name.
+func (m Metrics) Get(name string) float64 {
+	if v, ok := m[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// means are the averages of metrics over the steps that had them. Numbers that are
+// not finite do not count: JSON has none, and a loss that is not finite is an error.
+type means map[string]mean
+
+type mean struct {
+	Sum   float64
+	Steps int
+}
+
+func (s means) add(m Metrics) {
+	for name, v := range m {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			s[name] = mean{s[name].Sum + v, s[name].Steps + 1}
+		}
+	}
+}
+
+func (s means) metrics() Metrics {
+	m := Metrics{}
+	for name, x := range s {
+		m[name] = x.Sum / float64(x.Steps)
+	}
+	return m
+}

@@ -1,0 +1,208 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options say how to train.
+type Options struct {
+	Epochs int
+	// Checkpoint is a file that training goes on from, if it exists, and writes to
+	// in between and at its end; "" is none.
+	Checkpoint string
+	// Every is the least time between two checkpoints: what a killed process may
+	// lose. 0 is 20 seconds.
+	Every time.Duration
+}
+
+// Progress is how far training has come.
+type Progress struct {
+	Epoch, Epochs  int  // the present epoch, counted from 1, and how many there are
+	Batch, Batches int  // the same of the epoch's batches
+	Ended          bool // the epoch has ended; its metrics are final
+	Metrics        Metrics
+	Graphs         int     // trained on so far
+	Seconds        float64 // of training so far, in all starts
+}
+
+// standing is where training stands between two steps.
+type standing struct {
+	Epochs  []Metrics // of those that have ended
+	Stopped bool      // by the learner: there are no more
+	Batches int       // trained on in the present epoch
+	Sums    means     // over its steps
+	Graphs  int
+	Seconds float64
+}
+
+// shown is the least time between two reports of progress within an epoch.
+const shown = 100 * time.Millisecond
+
+// Run trains l, from where its checkpoint stands, for the epochs that are left. It
+// calls each now and then, and at the end of every epoch, also of those before the
+// checkpoint, so that each sees all epochs in any case; an error of each ends the
+// run. When ctx is cancelled the run ends between two steps and leaves a
+// checkpoint. An epoch without any step to learn from is an error.
+func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (Progress, error) {
+	r := &runner{l: l, o: o, each: each, saved: time.Now()}
+	if err := r.resume(); err != nil {
+		return r.progress(0, nil), err
+	}
+	for epoch, m := range r.at.Epochs {
+		if err := r.report(epoch, m, true); err != nil {
+			return r.progress(epoch, m), err
+		}
+	}
+	for epoch := len(r.at.Epochs); epoch < o.Epochs && !r.at.Stopped; epoch++ {
+		m, err := r.epoch(ctx, epoch)
+		if ctx.Err() != nil {
+			return r.progress(epoch, nil), errors.Join(ctx.Err(), r.save())
+		}
+		if err != nil {
+			return r.progress(epoch, nil), fmt.Errorf("epoch %d: %w", epoch+1, err)
+		}
+		if err := r.report(epoch, m, true); err != nil {
+			return r.progress(epoch, m), err
+		}
+		if epoch+1 == o.Epochs || r.at.Stopped || r.due() {
+			if err := r.save(); err != nil {
+				return r.progress(epoch, m), err
+			}
+		}
+	}
+	last := max(len(r.at.Epochs), 1) - 1
+	return r.progress(last, nil), nil
+}
+
+type runner struct {
+	l    Learner
+	o    Options
+	each func(Progress) error
+
+	at     standing
+	saved  time.Time // when the last checkpoint was written
+	showed time.Time // when each was last called
+}
+
+// epoch trains for the rest of an epoch, all of it unless the checkpoint lies
+// within, and returns its metrics.
+func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
+	start, before := time.Now(), r.at.Seconds
+	clock := func() { r.at.Seconds = before + time.Since(start).Seconds() }
+	if r.at.Batches == 0 {
+		if err := r.l.Begin(ctx, epoch); err != nil {
+			return nil, err
+		}
+	}
+	index := 0
+	for samples, graphs := range r.l.Epoch(ctx, epoch) {
+		if index++; index <= r.at.Batches {
+			continue // trained on before the interruption
+		}
+		m, err := r.l.Step(Batch{Epoch: epoch, Index: index - 1, Samples: samples, Graphs: graphs})
+		if err != nil {
+			return nil, fmt.Errorf("batch %d: %w", index, err)
+		}
+		r.at.Sums.add(m)
+		r.at.Batches, r.at.Graphs = index, r.at.Graphs+len(samples)
+		if clock(); r.due() {
+			if err := r.save(); err != nil {
+				return nil, err
+			}
+		}
+		if time.Since(r.showed) > shown {
+			if err := r.report(epoch, nil, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := r.last(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if len(r.at.Sums) == 0 {
+		return nil, errors.New("there was nothing to learn from in any batch")
+	}
+	end, err := r.l.End(ctx, epoch)
+	if err != nil && err != Stop {
+		return nil, err
+	}
+	clock()
+	sums := means{}
+	sums.add(end)
+	m := r.at.Sums.metrics()
+	for name, v := range sums.metrics() {
+		m[name] = v
+	}
+	r.at = standing{
+		Epochs: append(r.at.Epochs, m), Stopped: err == Stop,
+		Sums: means{}, Graphs: r.at.Graphs, Seconds: r.at.Seconds,
+	}
+	return m, nil
+}
+
+// last adds the metrics of the last step, if it is still due.
+func (r *runner) last() error {
+	m, err := r.l.Last()
+	r.at.Sums.add(m)
+	return err
+}
+
+func (r *runner) due() bool {
+	every := r.o.Every
+	if every == 0 {
+		every = 20 * time.Second
+	}
+	return r.o.Checkpoint != "" && time.Since(r.saved) > every
+}
+
+func (r *runner) report(epoch int, m Metrics, ended bool) error {
+	r.showed = time.Now()
+	p := r.progress(epoch, m)
+	p.Ended = ended
+	return r.each(p)
+}
+
+func (r *runner) progress(epoch int, m Metrics) Progress {
+	if m == nil {
+		m = r.at.Sums.metrics()
+	}
+	return Progress{
+		Epoch: epoch + 1, Epochs: r.o.Epochs, Batch: r.at.Batches, Batches: r.l.Batches(),
+		Metrics: m, Graphs: r.at.Graphs, Seconds: r.at.Seconds,
+	}
+}
+
+// resume takes the learner and the standing from the checkpoint, if there is one.
+func (r *runner) resume() error {
+	r.at.Sums = means{}
+	if r.o.Checkpoint == "" {
+		return nil
+	}
+	tensors, values := r.l.State()
+	if err := load(r.o.Checkpoint, tensors, &r.at, values); err != nil {
+		return err
+	}
+	if n := len(r.at.Epochs); n > r.o.Epochs {
+		return fmt.Errorf("%s: is after %d epochs, of a run of %d", r.o.Checkpoint, n, r.o.Epochs)
+	}
+	return nil
+}
+
+// save writes the checkpoint.
+func (r *runner) save() error {
+	r.saved = time.Now()
+	if r.o.Checkpoint == "" {
+		return nil
+	}
+	if err := r.last(); err != nil { // before the state is looked at
+		return err
+	}
+	tensors, values := r.l.State()
+	return save(r.o.Checkpoint, tensors, &r.at, values)
+}
