@@ -1,0 +1,308 @@
+package finetune_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// molecules are random trees whose nodes are of two kinds of atoms.
+func molecules(n int) []*graph.Graph {
+	rng := rand.New(rand.NewPCG(5, 5))
+	var all []*graph.Graph
+	for range n {
+		size := 6 + rng.IntN(12)
+		share := 0.1 + 0.8*float64(rng.IntN(2)) // of the second kind
+		rows := make([][]int32, size)
+		for i := 1; i < size; i++ {
+			j := rng.IntN(i)
+			rows[i], rows[j] = append(rows[i], int32(j)), append(rows[j], int32(i))
+		}
+		g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: gnn.AtomTypes * gnn.ChiralityTags}}
+		for _, row := range rows {
+			slices.Sort(row)
+			g.Adj = append(g.Adj, row...)
+			g.Ptr = append(g.Ptr, int32(len(g.Adj)))
+			kind := int32(5)
+			if rng.Float64() < share {
+				kind++
+			}
+			g.X.Category = append(g.X.Category, kind*gnn.ChiralityTags)
+			g.EdgeLabel = append(g.EdgeLabel, make([]int32, len(row))...)
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+// carbons is the share of the nodes that are of the first kind.
+func carbons(g *graph.Graph) float64 {
+	n := 0.0
+	for _, c := range g.X.Category {
+		if c == 5*gnn.ChiralityTags {
+			n++
+		}
+	}
+	return n / float64(g.Nodes())
+}
+
+// problem is a data set with targets of a kind.
+func problem(kind finetune.Kind) (finetune.Head, finetune.Data) {
+	graphs := molecules(240)
+	head, d := finetune.Head{Kind: kind, Outputs: 2}, finetune.Data{Graphs: graphs}
+	for i, g := range graphs {
+		x := carbons(g)
+		class := 0.0
+		if x > 0.5 {
+			class = 1
+		}
+		switch kind {
+		case finetune.Classes:
+			d.Y = append(d.Y, class)
+		case finetune.Binary:
+			d.Y = append(d.Y, class, 1-class)
+		default:
+			d.Y = append(d.Y, 100+20*x, -x/1000)
+		}
+		if kind != finetune.Classes && i%5 == 0 {
+			d.Y[2*i+i/5%2] = math.NaN()
+		}
+		switch {
+		case i < 160:
+			d.Train = append(d.Train, i)
+		case i < 200:
+			d.Valid = append(d.Valid, i)
+		default:
+			d.Test = append(d.Test, i)
+		}
+	}
+	return head, d
+}
+
+func newLearner(t *testing.T, kind finetune.Kind, dropout float64) (*finetune.Predictor, *finetune.Learner, finetune.Data) {
+	t.Helper()
+	be := cpu.New(tensor.Float32)
+	head, d := problem(kind)
+	rng := rand.New(rand.NewPCG(1, 1))
+	e, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 16, Layers: 2, Dropout: dropout}.New(be, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := finetune.NewPredictor(be, e, head, rng)
+	l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.01, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, l, d
+}
+
+var kinds = []finetune.Kind{finetune.Classes, finetune.Binary, finetune.Regression}
+
+// fit trains and returns the metrics of all epochs.
+func fit(ctx context.Context, l train.Learner, o train.Options) (epochs []train.Metrics, err error) {
+	_, err = train.Run(ctx, l, o, func(p train.Progress) error {
+		if p.Ended {
+			epochs = append(epochs, p.Metrics)
+		}
+		return nil
+	})
+	return epochs, err
+}
+
+// TestLearns: every kind of head learns what there is to learn, and predicts what
+// its metrics say, in the targets' unit.
+func TestLearns(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			p, l, d := newLearner(t, kind, 0)
+			epochs, err := fit(t.Context(), l, train.Options{Epochs: 30})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := epochs[len(epochs)-1]
+			var test []*graph.Graph
+			for _, i := range d.Test {
+				test = append(test, d.Graphs[i])
+			}
+			y, err := p.Predict(t.Context(), test)
+			if err != nil || len(y) != 2*len(test) {
+				t.Fatalf("%d predictions, %v", len(y), err)
+			}
+			squares, absolute, n, right := [2]float64{}, [2]float64{}, [2]float64{}, 0.0
+			for k, i := range d.Test {
+				for task := range 2 {
+					switch kind {
+					case finetune.Classes:
+						if task == 0 && (y[2*k+1] > y[2*k]) == (d.Y[i] == 1) {
+							right++
+						}
+						if s := y[2*k] + y[2*k+1]; math.Abs(s-1) > 1e-6 {
+							t.Errorf("probabilities add up to %v", s)
+						}
+					case finetune.Binary:
+						if want := d.Y[2*i+task]; !math.IsNaN(want) {
+							if n[0]++; math.Abs(y[2*k+task]-want) < 0.5 {
+								right++
+							}
+						}
+					default:
+						if e := y[2*k+task] - d.Y[2*i+task]; !math.IsNaN(e) {
+							squares[task], absolute[task], n[task] = squares[task]+e*e, absolute[task]+math.Abs(e), n[task]+1
+						}
+					}
+				}
+			}
+			switch kind {
+			case finetune.Classes:
+				if share := 100 * right / float64(len(test)); share != last["test_accuracy"] || share < 90 || last["valid_accuracy"] < 90 {
+					t.Errorf("%v %% of the predictions are right; metrics %v", share, last)
+				}
+			case finetune.Binary:
+				if right/n[0] < 0.9 || last["test_roc_auc"] < 95 || last["valid_roc_auc"] < 95 || last["test_one_class"] != 0 {
+					t.Errorf("%v of %v predictions are right; metrics %v", right, n[0], last)
+				}
+			default:
+				rmse := (math.Sqrt(squares[0]/n[0]) + math.Sqrt(squares[1]/n[1])) / 2
+				mae := (absolute[0]/n[0] + absolute[1]/n[1]) / 2
+				if math.Abs(rmse-last["test_rmse"]) > 1e-6*rmse || math.Abs(mae-last["test_mae"]) > 1e-6*mae || last["test_r2"] < 0.9 || rmse > 2 {
+					t.Errorf("rmse %v and mae %v; metrics %v", rmse, mae, last)
+				}
+				if math.Abs(p.Head.Mean[0]-110) > 3 || math.Abs(p.Head.Std[1]-p.Head.Std[0]/20/1000) > 1e-4 {
+					t.Errorf("standardised by %v and %v", p.Head.Mean, p.Head.Std)
+				}
+			}
+		})
+	}
+}
+
+// TestResumed interrupts fine-tuning, dropout and all, at every step of its second
+// epoch.
+func TestResumed(t *testing.T) {
+	for _, kind := range kinds {
+		want, bits := []train.Metrics(nil), ""
+		for at := range 5 {
+			o := train.Options{Epochs: 3, Checkpoint: filepath.Join(t.TempDir(), "c")}
+			ctx, cancel := context.WithCancel(t.Context())
+			_, l, _ := newLearner(t, kind, 0.5)
+			if at > 0 {
+				if _, err := fit(ctx, &interrupted{l, 4 + at, cancel}, o); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				_, l, _ = newLearner(t, kind, 0.5)
+			}
+			cancel()
+			got, err := fit(t.Context(), l, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tensors, _ := l.State()
+			var b bytes.Buffer
+			if err := nn.Save(&b, tensors, nil); err != nil {
+				t.Fatal(err)
+			}
+			if at == 0 {
+				want, bits = got, b.String()
+			} else if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" || b.String() != bits {
+				t.Errorf("%s, interrupted at step %d: other bits, or %s", kind, at, d)
+			}
+		}
+	}
+}
+
+type interrupted struct {
+	train.Learner
+	left   int
+	cancel func()
+}
+
+func (i *interrupted) Step(b train.Batch) (train.Metrics, error) {
+	if i.left--; i.left == 0 {
+		i.cancel()
+	}
+	return i.Learner.Step(b)
+}
+
+// TestRefused: data that are not what the head is for.
+func TestRefused(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	ds := dataset.Default()
+	e, err := gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 4, Layers: 1}.New(be, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	graphs := ds.Graphs[:3]
+	nan := math.NaN()
+	for want, c := range map[string]struct {
+		kind finetune.Kind
+		d    finetune.Data
+	}{
+		"2 targets for 3 graphs":   {finetune.Classes, finetune.Data{Y: []float64{0, 1}, Train: []int{0}}},
+		"sample 3 is not one of 3": {finetune.Classes, finetune.Data{Y: []float64{0, 1, 1}, Train: []int{0}, Test: []int{3}}},
+		"graph 1, task 0: 2 cannot be a target of kind classes with 2 outputs": {finetune.Classes, finetune.Data{Y: []float64{0, 2, 1}, Train: []int{0, 1}}},
+		"graph 0, task 0: 0.5 cannot":                                          {finetune.Classes, finetune.Data{Y: []float64{0.5, 1, 1}, Train: []int{0, 1}}},
+		"graph 0, task 0: NaN cannot":                                          {finetune.Classes, finetune.Data{Y: []float64{nan, 1, 1}, Train: []int{0, 1}}},
+		"graph 0, task 1: -1 cannot":                                           {finetune.Binary, finetune.Data{Y: []float64{0, -1, 0, 0, 1, 1}, Train: []int{0, 1}}},
+		"graph 2, task 0: +Inf cannot":                                         {finetune.Regression, finetune.Data{Y: []float64{0, -1, 0, 0, math.Inf(1), 1}, Train: []int{0}, Valid: []int{2}}},
+		"no graph to train on has a label":                                     {finetune.Binary, finetune.Data{Y: []float64{nan, nan, 0, 0, 1, 1}, Train: []int{0}, Test: []int{1}}},
+		"no graph to train on has a label, 2":                                  {finetune.Classes, finetune.Data{Y: []float64{0, 1, 1}, Test: []int{1}}},
+	} {
+		c.d.Graphs = graphs
+		p := finetune.NewPredictor(be, e, finetune.Head{Kind: c.kind, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
+		if _, err := finetune.New(p, c.d, finetune.Options{}); err == nil || !strings.Contains(err.Error(), strings.TrimSuffix(want, ", 2")) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, h := range []finetune.Head{
+		{}, {Kind: "magic", Outputs: 2}, {Kind: finetune.Classes, Outputs: 1}, {Kind: finetune.Binary}, {Kind: finetune.Binary, Outputs: 2, Tasks: []string{"one"}},
+		{Kind: finetune.Classes, Outputs: 2, ClassValues: []int{1, 2, 3}}, {Kind: finetune.Binary, Outputs: 1, ClassValues: []int{1}},
+		{Kind: finetune.Regression, Outputs: 2, Mean: []float64{1}, Std: []float64{1}}, {Kind: finetune.Regression, Outputs: 1, Mean: []float64{1}},
+	} {
+		if h.Check() == nil {
+			t.Errorf("accepted: %+v", h)
+		}
+	}
+}
+
+// TestOneClass: without both classes there is no ROC-AUC, and nothing else fails.
+func TestOneClass(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	rng := rand.New(rand.NewPCG(1, 1))
+	head, d := problem(finetune.Binary)
+	for _, i := range d.Test {
+		d.Y[2*i], d.Y[2*i+1] = 1, math.NaN()
+	}
+	e, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 1}.New(be, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := finetune.New(finetune.NewPredictor(be, e, head, rng), d, finetune.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	epochs, err := fit(t.Context(), l, train.Options{Epochs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := epochs[0]; !math.IsNaN(m.Get("test_roc_auc")) || m["test_one_class"] != 2 || !(m["valid_roc_auc"] > 0) {
+		t.Error(fmt.Sprint(m))
+	}
+}

@@ -1,0 +1,110 @@
+package method_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// sizes is a method in a few lines: an encoder and a linear layer learn to tell the
+// number of nodes of a graph from a view that has lost some of them.
+type sizes struct {
+	train.Defaults // batches from a loader, and nothing to do between epochs
+	gnn.Encoder
+	output *nn.Linear // [width×1]
+	adam   *optim.Adam
+	tape   *autodiff.Tape
+}
+
+func newSizes(s method.Setup) (*sizes, error) {
+	e, rng, err := s.NewEncoder()
+	if err != nil {
+		return nil, err
+	}
+	m := &sizes{Encoder: e, output: nn.NewLinear(s.Backend, "output", e.Width(), 1, nn.XavierUniform, rng), tape: autodiff.NewTape(s.Backend)}
+	m.adam = optim.NewAdam(s.Backend, m.Parameters(), 0.01)
+	views := []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}}
+	m.Loader = &augment.Loader{Graphs: s.Graphs, Batch: 32, Collator: augment.Collator{Views: views, Seed: s.Seed}}
+	return m, nil
+}
+
+// Parameters returns all that is trained.
+func (m *sizes) Parameters() []*autodiff.Param {
+	return append(m.Encoder.Parameters(), m.output.Parameters()...)
+}
+
+// Step learns from a batch.
+func (m *sizes) Step(b train.Batch) (train.Metrics, error) {
+	loss, _, err := train.Minimize(m.tape, m, m.adam, func() *autodiff.Var {
+		nodes := make([]float64, len(b.Samples))
+		for k, i := range b.Samples {
+			nodes[k] = float64(m.Loader.Graphs[i].Nodes())
+		}
+		y := m.output.Forward(m.Forward(gnn.NewBatch(m.tape, b.Graphs), nn.Train))
+		return y.Sub(m.tape.Matrix(len(nodes), 1, nodes)).Square().Mean()
+	})
+	return train.Metrics{"loss": loss}, err
+}
+
+// State is what a checkpoint must hold.
+func (m *sizes) State() (nn.Module, any) { return optim.Checkpoint{Module: m, Optimizer: m.adam}, nil }
+
+// A method of one's own: trained through the loop, interrupted in the middle and
+// taken up again.
+func Example() {
+	be := cpu.New(tensor.Float32)
+	set := dataset.Default()
+	setup := method.Setup{Backend: be, Graphs: set.Graphs, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: set.FeatureWidth, Hidden: 16, Layers: 2}}
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	options := train.Options{Epochs: 6, Checkpoint: filepath.Join(dir, "checkpoint")}
+
+	for start := range 2 {
+		m, err := newSizes(setup)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		ctx, interrupt := context.WithCancel(context.Background())
+		defer interrupt()
+		_, err = train.Run(ctx, m, options, func(p train.Progress) error {
+			if start == 0 && p.Epoch == 4 {
+				interrupt()
+			}
+			if p.Ended {
+				fmt.Printf("epoch %d: loss %.0f\n", p.Epoch, p.Metrics["loss"])
+			}
+			return nil
+		})
+		fmt.Println("ended with", err)
+	}
+	// Output:
+	// epoch 1: loss 448
+	// epoch 2: loss 61
+	// epoch 3: loss 44
+	// epoch 4: loss 11
+	// ended with context canceled
+	// epoch 1: loss 448
+	// epoch 2: loss 61
+	// epoch 3: loss 44
+	// epoch 4: loss 11
+	// epoch 5: loss 11
+	// epoch 6: loss 3
+	// ended with <nil>
+}

@@ -1,0 +1,264 @@
+package method_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// setup is a small one for a regime, on the given kind of encoder.
+func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) method.Setup {
+	t.Helper()
+	s := method.Setup{
+		Backend: be, Regime: r, Encoder: gnn.Architecture{Kind: kind, Hidden: 8, Layers: 2}, Batch: 10, Seed: 3,
+		Options: method.DefaultOptions(r),
+	}
+	switch kind {
+	case gnn.KindChemGIN:
+		for k := range 25 {
+			s.Graphs = append(s.Graphs, ring(5+k%4, 6, gnn.AtomTypes*gnn.ChiralityTags/3, uint64(k)))
+		}
+		for _, g := range s.Graphs {
+			g.X.Width = gnn.AtomTypes * gnn.ChiralityTags
+		}
+	case gnn.KindBioGIN:
+		for k := range 25 {
+			s.Graphs = append(s.Graphs, ring(5+k%4, 3, gnn.NodeFlags, uint64(k)))
+		}
+	default:
+		ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 25})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Graphs, s.Encoder.In = ds.Graphs, ds.FeatureWidth
+	}
+	return s
+}
+
+// kinds are the encoders of the regimes.
+var kinds = map[method.Regime][]string{
+	method.Unsupervised: {gnn.KindGIN}, method.SemiSupervised: {gnn.KindResGCN}, method.Transfer: {gnn.KindChemGIN, gnn.KindBioGIN},
+}
+
+// each runs a test for every registered method in every regime that it is for.
+func each(t *testing.T, test func(t *testing.T, m *method.Method, newSetup func(be backend.Backend) method.Setup)) {
+	for regime, kinds := range kinds {
+		for _, kind := range kinds {
+			for _, m := range method.All(regime) {
+				t.Run(string(regime)+"/"+kind+"/"+m.Name, func(t *testing.T) {
+					test(t, m, func(be backend.Backend) method.Setup { return setup(t, be, regime, kind) })
+				})
+			}
+		}
+	}
+}
+
+// epochs returns how many a test trains a method.
+func epochs(m *method.Method) int {
+	if m.Name == method.Untrained {
+		return 0
+	}
+	return 3
+}
+
+// outcome is what a training leaves.
+type outcome struct {
+	Epochs     []train.Metrics
+	Tensors    string
+	Values     any
+	Embeddings []float64
+}
+
+// learn trains a new learner, of which at calls f before a step counted over all
+// epochs from 1.
+func learn(t *testing.T, ctx context.Context, m *method.Method, s method.Setup, checkpoint string, at int, f func()) (out outcome, steps int, err error) {
+	t.Helper()
+	l, err := m.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	counted := &counting{Learner: l, at: at, f: f}
+	_, err = train.Run(ctx, counted, train.Options{Epochs: epochs(m), Checkpoint: checkpoint}, func(p train.Progress) error {
+		if p.Ended {
+			out.Epochs = append(out.Epochs, p.Metrics)
+		}
+		return nil
+	})
+	if err != nil {
+		return out, counted.steps, err
+	}
+	tensors, values := l.State()
+	var b bytes.Buffer
+	if err := nn.Save(&b, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+	out.Tensors, out.Values = b.String(), values
+	out.Embeddings, err = l.Embed(t.Context(), s.Graphs)
+	return out, counted.steps, err
+}
+
+type counting struct {
+	train.Learner
+	steps, at int
+	f         func()
+}
+
+func (c *counting) Step(b train.Batch) (train.Metrics, error) {
+	if c.steps++; c.steps == c.at {
+		c.f()
+	}
+	return c.Learner.Step(b)
+}
+
+// TestResumed interrupts every method at every step of its second epoch: what it
+// leaves in the end is what a training without interruption leaves.
+func TestResumed(t *testing.T) {
+	each(t, func(t *testing.T, m *method.Method, newSetup func(be backend.Backend) method.Setup) {
+		be := cpu.New(tensor.Float32)
+		want, steps, err := learn(t, t.Context(), m, newSetup(be), "", 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Name == method.Untrained {
+			return
+		}
+		for at := steps/3 + 1; at <= 2*steps/3; at++ {
+			checkpoint := filepath.Join(t.TempDir(), "checkpoint")
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, _, err := learn(t, ctx, m, newSetup(be), checkpoint, at, cancel); !errors.Is(err, context.Canceled) {
+				t.Fatalf("interrupted at step %d: %v", at, err)
+			}
+			got, more, err := learn(t, t.Context(), m, newSetup(be), checkpoint, 0, nil)
+			if err != nil || more >= steps {
+				t.Fatalf("taken up at step %d of %d: %d more steps, %v", at, steps, more, err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("interrupted at step %d:\n%.2000s", at, d)
+			}
+		}
+	})
+}
+
+// TestMethods: every method of the list starts from the weights of the seed, reports
+// a loss, goes somewhere of its own, and gives back the engine's memory.
+func TestMethods(t *testing.T) {
+	seen := map[string]string{}
+	each(t, func(t *testing.T, m *method.Method, newSetup func(be backend.Backend) method.Setup) {
+		be := cpu.New(tensor.Float32)
+		s := newSetup(be)
+		l, err := m.New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		initial, _, err := s.NewEncoder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(bits(t, initial), bits(t, l.Model.Encoder)); d != "" {
+			t.Error("it does not start from the seed's initial weights")
+		}
+		out, _, err := learn(t, t.Context(), m, s, "", 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, metrics := range out.Epochs {
+			if _, ok := metrics["loss"]; !ok {
+				t.Errorf("epoch %d has no loss: %v", e+1, metrics)
+			}
+		}
+		key := out.Tensors
+		if other, ok := seen[key]; ok {
+			t.Errorf("it ends with the weights of %s", other)
+		}
+		seen[key] = t.Name()
+	})
+}
+
+func bits(t *testing.T, m nn.Module) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := nn.Save(&b, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestList: names are unique, and what is not there is said.
+func TestList(t *testing.T) {
+	for _, r := range []method.Regime{method.Unsupervised, method.SemiSupervised, method.Transfer} {
+		seen := map[string]bool{}
+		for _, name := range method.Names(r) {
+			m, err := method.Get(name)
+			if err != nil || m.Name != name || m.Title == "" || method.Title(name) != m.Title || seen[name] {
+				t.Errorf("%s: %+v, %v", name, m, err)
+			}
+			seen[name] = true
+		}
+		if !seen[method.SpecMatch] || !seen[method.GraphCL] {
+			t.Errorf("%s has %v", r, seen)
+		}
+	}
+	if _, err := method.New("magic", method.Setup{}); err == nil || !strings.Contains(err.Error(), `"magic" is unknown (have: untrained, `) {
+		t.Error(err)
+	}
+	if method.Title("magic") != "magic" {
+		t.Error("a title of a method that is not there")
+	}
+}
+
+// TestRefused: a setup that a method is not for.
+func TestRefused(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	gin := setup(t, be, method.Unsupervised, gnn.KindGIN)
+	wrongPolicy, noEncoder := gin, gin
+	wrongPolicy.Policy, noEncoder.Encoder.Hidden = "random9", 0
+	for want, c := range map[string]struct {
+		method string
+		s      method.Setup
+	}{
+		"encoder gin has no embeddings of nodes": {"edgepred", gin},
+		"no augmentation":                        {"specmatch", wrongPolicy},
+		"an encoder of 2 layers of width 0":      {"untrained", noEncoder},
+	} {
+		if _, err := method.New(c.method, c.s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", c.method, err, want)
+		}
+	}
+	l, err := method.New(method.Untrained, gin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train.Run(t.Context(), l, train.Options{Epochs: 1}, func(train.Progress) error { return nil }); err == nil || !strings.Contains(err.Error(), "want 0 epochs") {
+		t.Errorf("training the untrained encoder: %v", err)
+	}
+	// A batch of one graph has nothing to contrast.
+	gin.Graphs = gin.Graphs[:1]
+	one, err := method.New(method.InfoNCE, gin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train.Run(t.Context(), one, train.Options{Epochs: 1}, func(train.Progress) error { return nil }); err == nil || !strings.Contains(err.Error(), "nothing to learn from") {
+		t.Errorf("one graph: %v", err)
+	}
+	var none []*graph.Graph
+	if h, err := one.Embed(t.Context(), none); err != nil || len(h) != 0 {
+		t.Errorf("embeddings of no graphs: %v, %v", h, err)
+	}
+}
