@@ -155,6 +155,13 @@ func (f *File) Values() int {
 	return int(n)
 }
 
+// Without returns the file without the tensors whose names begin with the prefix.
+func (f *File) Without(prefix string) *File {
+	g := *f
+	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(in info) bool { return strings.HasPrefix(in.name, prefix) })
+	return &g
+}
+
 // Trim returns m with the prefix removed from the names that have it, to be saved
 // and loaded under the names that remain. The tensors are m's own.
 func Trim(m Module, prefix string) Module { return trimmed{m, prefix} }
