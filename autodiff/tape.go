@@ -416,10 +416,23 @@ type Param struct {
 	// Value and Grad live on the engine. Grad means something only if HasGrad.
 	Value, Grad *tensor.Tensor
 	// Frozen parameters get no gradient.
-	Frozen  bool
+	Frozen bool
+	// Layout is how files hold the parameter.
+	Layout  Layout
 	hasGrad bool
 	be      backend.Backend
 }
+
+// Layout is the shape in which files hold a matrix [rows×cols], where PyTorch has
+// another one.
+type Layout uint8
+
+// The layouts.
+const (
+	Matrix     Layout = iota // [rows, cols], as it is
+	Vector                   // [cols], of a single row: biases, norms, statistics
+	Transposed               // [cols, rows]: weights of linear layers
+)
 
 // NewParam returns a parameter [rows×cols] with the given row-major values.
 func NewParam(be backend.Backend, name string, rows, cols int, values []float64) *Param {

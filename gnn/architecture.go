@@ -1,6 +1,7 @@
 package gnn
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // Encoder maps the graphs of a batch to embeddings [B×Width].
@@ -85,4 +87,74 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	default:
 		return NewBioGIN(be, BioGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center}, rng), nil
 	}
+}
+
+// ArchitectureOf describes an encoder of this package. The error names any other.
+func ArchitectureOf(e Encoder) (Architecture, error) {
+	switch e := e.(type) {
+	case *GIN:
+		return Architecture{Kind: KindGIN, In: e.Config.In, Hidden: e.Config.Hidden, Layers: e.Config.Layers}, nil
+	case *ResGCN:
+		return Architecture{Kind: KindResGCN, In: e.Config.In, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Residual: e.Config.Residual}, nil
+	case *ChemGIN:
+		return Architecture{Kind: KindChemGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout}, nil
+	case *BioGIN:
+		return Architecture{Kind: KindBioGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout, Center: e.Config.Center}, nil
+	}
+	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name", e)
+}
+
+// Size returns how many parameters and buffers an encoder of the architecture has,
+// and how many values they hold together. It allocates nothing: it says what New
+// would, for an architecture that passes Check.
+func (a Architecture) Size() (tensors, values int) {
+	h, l := a.Hidden, a.Layers
+	linear := func(in, out int) int { return in*out + out }
+	norm := func(n int) int { return 4 * n }
+	switch a.Kind {
+	case KindGIN:
+		return 8 * l, linear(a.In, h) + linear(h, h) + (l-1)*2*linear(h, h) + l*norm(h)
+	case KindResGCN:
+		return 15 + 6*l, norm(a.In) + a.In*h + l*(norm(h)+linear(h, h)) + norm(h) + linear(h, h) + norm(h)
+	case KindChemGIN:
+		return 2 + 10*l, (AtomTypes+ChiralityTags)*h + l*(linear(h, 2*h)+linear(2*h, h)+(BondTypes+BondDirections)*h+norm(h))
+	default:
+		return 1 + 10*l, NodeFlags*h + l*(linear(EdgeBits, h)+linear(2*h, 2*h)+norm(2*h)+linear(2*h, h))
+	}
+}
+
+// Accepts returns an error unless g is a valid graph with nodes whose features, and
+// edges whose labels, an encoder of the architecture can read.
+func (a Architecture) Accepts(g *graph.Graph) error {
+	if g == nil {
+		return errors.New("gnn: a nil graph")
+	}
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	width, labels := a.In, 0
+	switch a.Kind {
+	case KindChemGIN:
+		width, labels = AtomTypes*ChiralityTags, BondTypes*BondDirections
+	case KindBioGIN:
+		width, labels = NodeFlags, 1<<EdgeBits
+	}
+	switch {
+	case g.Nodes() == 0:
+		return errors.New("gnn: a graph without nodes")
+	case g.X.Width != width:
+		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d", g.X.Width, a.Kind, width)
+	case labels == 0:
+		return nil
+	case !g.X.OneHot():
+		return fmt.Errorf("gnn: node features are a matrix; encoder %s wants categories", a.Kind)
+	case len(g.EdgeLabel) != len(g.Adj):
+		return fmt.Errorf("gnn: edges have no labels; encoder %s wants some", a.Kind)
+	}
+	for _, l := range g.EdgeLabel {
+		if l < 0 || int(l) >= labels {
+			return fmt.Errorf("gnn: edge label %d; encoder %s wants 0 to %d", l, a.Kind, labels-1)
+		}
+	}
+	return nil
 }

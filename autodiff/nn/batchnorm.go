@@ -35,14 +35,16 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 	for i := range ones {
 		ones[i] = 1
 	}
-	return &BatchNorm{
-		Gamma: autodiff.NewParam(be, name+".weight", 1, f, ones),
-		Bias:  autodiff.NewParam(be, name+".bias", 1, f, make([]float64, f)),
+	b := &BatchNorm{
+		Gamma: vector(be, name+".weight", ones),
+		Bias:  vector(be, name+".bias", make([]float64, f)),
 
 		RunningMean: NewBuffer(be, name+".running_mean", 1, f, 0),
 		RunningVar:  NewBuffer(be, name+".running_var", 1, f, 1),
 		Eps:         1e-5, Momentum: 0.1, be: be,
 	}
+	b.RunningMean.Layout, b.RunningVar.Layout = autodiff.Vector, autodiff.Vector
+	return b
 }
 
 // Forward normalises x [N×F]. groups delimits the rows of each group, as a

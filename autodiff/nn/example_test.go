@@ -51,5 +51,5 @@ func ExampleSave() {
 	// Output:
 	// <nil>
 	// <nil>
-	// nn: load: the file does not fit the model: different: mlp.0.bias is [1×8], want [1×9], mlp.0.weight is [4×8], want [4×9], mlp.2.weight is [8×2], want [9×2]
+	// nn: load: the file does not fit the model: different: mlp.0.bias is [8], want [9], mlp.0.weight is [8×4], want [9×4], mlp.2.weight is [2×8], want [2×9]
 }

@@ -32,7 +32,9 @@ type Module interface {
 type Buffer struct {
 	Name  string
 	Value *tensor.Tensor
-	be    backend.Backend
+	// Layout is how files hold the buffer.
+	Layout autodiff.Layout
+	be     backend.Backend
 }
 
 // NewBuffer returns a buffer [rows×cols] whose entries are all v.
@@ -82,8 +84,8 @@ func uniform(rng *rand.Rand, n int, a float64) []float64 {
 	return w
 }
 
-// Linear is y = x·W + b with W [in×out] and b [1×out]. PyTorch stores the
-// transpose of W.
+// Linear is y = x·W + b with W [in×out] and b [1×out]. Files hold PyTorch's
+// layout, the transpose of W and b as a vector.
 type Linear struct {
 	W, B *autodiff.Param // B is nil without bias
 }
@@ -92,15 +94,23 @@ type Linear struct {
 // zero, except that KaimingUniform callers who want PyTorch's default use
 // [Linear.ResetBias].
 func NewLinear(be backend.Backend, name string, in, out int, init Init, rng *rand.Rand) *Linear {
-	return &Linear{
-		W: autodiff.NewParam(be, name+".weight", in, out, init(rng, in, out)),
-		B: autodiff.NewParam(be, name+".bias", 1, out, make([]float64, out)),
-	}
+	l := NewLinearNoBias(be, name, in, out, init, rng)
+	l.B = vector(be, name+".bias", make([]float64, out))
+	return l
 }
 
 // NewLinearNoBias returns a layer without bias.
 func NewLinearNoBias(be backend.Backend, name string, in, out int, init Init, rng *rand.Rand) *Linear {
-	return &Linear{W: autodiff.NewParam(be, name+".weight", in, out, init(rng, in, out))}
+	w := autodiff.NewParam(be, name+".weight", in, out, init(rng, in, out))
+	w.Layout = autodiff.Transposed
+	return &Linear{W: w}
+}
+
+// vector returns a parameter [1×n] that files hold as a vector.
+func vector(be backend.Backend, name string, values []float64) *autodiff.Param {
+	p := autodiff.NewParam(be, name, 1, len(values), values)
+	p.Layout = autodiff.Vector
+	return p
 }
 
 // ResetBias draws the bias from U(-1/√in, 1/√in), as PyTorch's Linear does.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -23,24 +25,34 @@ import (
 // of a JSON header as 8 little-endian bytes; the header, which says for every
 // name its type, shape and place; the numbers.
 
-// formatKey is the key of the format version in a file's metadata. Files
-// without it are refused: a square weight of PyTorch's would load, transposed.
+// The keys of a file's metadata that Save sets. Version 1 of the format had every
+// tensor as this package holds it, [rows, cols]. A file without a version is taken
+// for PyTorch's, which has the layout of version 2.
+//
+// The checksum is the CRC-32C of all that follows the length of the header, with
+// zeros in the place of its own digits.
 const (
 	formatKey     = "specmatch_format"
-	formatVersion = "1"
+	formatVersion = "2"
+	checksumKey   = "specmatch_checksum"
+	noChecksum    = "00000000"
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // maxHeader bounds the header that is read, in bytes: a thousand times what the
 // models of this module need.
 const maxHeader = 1 << 24
 
-// Save writes the parameters and buffers of m to w in the safetensors format,
-// in the precision of their engine, with meta as the file's metadata. Equal
-// weights give equal bytes.
+// Save writes the parameters and buffers of m to w in the safetensors format, in
+// the precision of their engine, with meta as the file's metadata. Equal weights
+// give equal bytes.
 //
-// Shapes are [rows, cols] as this package holds them: the weight of a [Linear]
-// is [in, out], where PyTorch's is [out, in], and a bias is [1, out]. Transpose
-// and flatten when exchanging weights.
+// Names and shapes are PyTorch's: the weight of a [Linear] is [out, in], biases,
+// norms and running statistics are vectors [n], tables are [rows, width]. There is
+// no num_batches_tracked, which PyTorch's BatchNorm1d takes as 0 where it is
+// missing, also with strict=True; Load ignores it. The memory of an optimizer is
+// no tensor of PyTorch's, and is written as it is.
 func Save(w io.Writer, m Module, meta map[string]string) error {
 	if err := save(w, m, meta); err != nil {
 		return fmt.Errorf("nn: save: %w", err)
@@ -57,11 +69,17 @@ func SaveFile(path string, m Module, meta map[string]string) error {
 	return nil
 }
 
-// Load reads what [Save] wrote into the parameters and buffers of m, converting
-// to the precision of their engine. Names and shapes must be exactly m's; the
-// error lists all that differ. On an error m is unchanged.
+// Load reads what [Save] wrote, or the state of a PyTorch module of the same names
+// and shapes, into the parameters and buffers of m, converting to the precision of
+// their engine. Names and shapes must be exactly m's; the error lists all that
+// differ. A file whose checksum is wrong is refused; PyTorch's have none. On an
+// error m is unchanged.
 func Load(r io.Reader, m Module) error {
-	if err := load(r, m); err != nil {
+	f, err := read(r)
+	if err == nil {
+		err = f.Load(m)
+	}
+	if err != nil {
 		return fmt.Errorf("nn: load: %w", err)
 	}
 	return nil
@@ -69,46 +87,138 @@ func Load(r io.Reader, m Module) error {
 
 // LoadFile is [Load] from a file.
 func LoadFile(path string, m Module) error {
-	f, err := os.Open(path)
-	if err == nil {
-		defer f.Close()
-		err = load(f, m)
-	}
+	f, err := ReadFile(path)
 	if err != nil {
+		return err
+	}
+	if err := f.Load(m); err != nil {
 		return fmt.Errorf("nn: load %s: %w", path, err)
 	}
 	return nil
 }
 
-// ReadMetadata returns the metadata of a safetensors file.
+// File is a safetensors file in memory, its checksum verified.
+type File struct {
+	Metadata map[string]string
+	tensors  []info
+	end      int64 // bytes of data
+	data     []byte
+}
+
+// ReadFile reads a file. It takes memory for what is there, whatever the file says
+// of itself.
+func ReadFile(path string) (*File, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("nn: load %s: %w", path, err)
+	}
+	defer r.Close()
+	f, err := read(r)
+	if err != nil {
+		return nil, fmt.Errorf("nn: load %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// ReadMetadata returns the metadata of a safetensors file. It reads no further, and
+// does not verify the checksum.
 func ReadMetadata(path string) (map[string]string, error) {
-	f, err := os.Open(path)
+	r, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("nn: metadata of %s: %w", path, err)
 	}
-	defer f.Close()
-	_, meta, err := readHeader(f)
+	defer r.Close()
+	_, f, err := readHeader(r)
 	if err != nil {
 		return nil, fmt.Errorf("nn: metadata of %s: %w", path, err)
 	}
-	return meta, nil
+	return f.Metadata, nil
+}
+
+// Names returns the names of the tensors, in the order of the file.
+func (f *File) Names() []string {
+	names := make([]string, len(f.tensors))
+	for i, in := range f.tensors {
+		names[i] = in.name
+	}
+	return names
+}
+
+// Values returns the number of values of all tensors.
+func (f *File) Values() int {
+	n := int64(0)
+	for _, in := range f.tensors {
+		if size := in.size(); size > 0 {
+			n += in.bytes() / size
+		}
+	}
+	return int(n)
+}
+
+// Without returns the file without the tensors whose names begin with the prefix.
+func (f *File) Without(prefix string) *File {
+	g := *f
+	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(in info) bool { return strings.HasPrefix(in.name, prefix) })
+	return &g
+}
+
+// Trim returns m with the prefix removed from the names that have it, to be saved
+// and loaded under the names that remain. The tensors are m's own.
+func Trim(m Module, prefix string) Module { return trimmed{m, prefix} }
+
+type trimmed struct {
+	Module
+	prefix string
+}
+
+func (t trimmed) Parameters() []*autodiff.Param {
+	ps := slices.Clone(t.Module.Parameters())
+	for i, p := range ps {
+		q := *p
+		q.Name = strings.TrimPrefix(p.Name, t.prefix)
+		ps[i] = &q
+	}
+	return ps
+}
+
+func (t trimmed) Buffers() []*Buffer {
+	bs := slices.Clone(t.Module.Buffers())
+	for i, b := range bs {
+		c := *b
+		c.Name = strings.TrimPrefix(b.Name, t.prefix)
+		bs[i] = &c
+	}
+	return bs
 }
 
 // entry is a parameter or a buffer of a module.
 type entry struct {
-	name  string
-	value *tensor.Tensor
-	be    backend.Backend
+	name   string
+	value  *tensor.Tensor
+	layout autodiff.Layout
+	be     backend.Backend
+}
+
+// shape is that of the entry in a file.
+func (e *entry) shape() []int64 {
+	rows, cols := int64(e.value.Rows), int64(e.value.Cols)
+	switch e.layout {
+	case autodiff.Vector:
+		return []int64{cols}
+	case autodiff.Transposed:
+		return []int64{cols, rows}
+	}
+	return []int64{rows, cols}
 }
 
 // entries returns the parameters and buffers of m, sorted by name.
 func entries(m Module) ([]entry, error) {
 	var es []entry
 	for _, p := range m.Parameters() {
-		es = append(es, entry{p.Name, p.Value, p.Backend()})
+		es = append(es, entry{p.Name, p.Value, p.Layout, p.Backend()})
 	}
 	for _, b := range m.Buffers() {
-		es = append(es, entry{b.Name, b.Value, b.be})
+		es = append(es, entry{b.Name, b.Value, b.Layout, b.be})
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	for i, e := range es {
@@ -135,6 +245,19 @@ type info struct {
 	name    string
 }
 
+func (in *info) bytes() int64 { return in.Offsets[1] - in.Offsets[0] }
+
+// size returns the bytes of a value, 0 for types that no model of ours has.
+func (in *info) size() int64 {
+	switch in.DType {
+	case "F32":
+		return 4
+	case "F64":
+		return 8
+	}
+	return 0
+}
+
 func dtype(p tensor.Precision) string {
 	if p == tensor.Float64 {
 		return "F64"
@@ -151,34 +274,64 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Write(header); err != nil {
-		return err
-	}
-	var raw []byte
+	var data []byte
 	for _, e := range es {
 		values := make([]float64, e.value.Len())
 		e.be.Download(values, e.value)
-		raw = raw[:0]
+		if e.layout == autodiff.Transposed {
+			values = transpose(values, e.value.Rows, e.value.Cols)
+		}
 		for _, v := range values {
 			if e.be.Precision() == tensor.Float64 {
-				raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
+				data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
 			} else {
-				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(v)))
 			}
 		}
-		if _, err := w.Write(raw); err != nil {
-			return err
-		}
 	}
-	return nil
+	setChecksum(header, noChecksum, checksum(header, data))
+	if _, err := w.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)); err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
 }
 
-// encodeHeader returns the bytes in front of the numbers: the header's length
-// and the header, padded with blanks so that the numbers are aligned.
+// checksum returns that of a header, which has noChecksum in it, and its data.
+func checksum(header, data []byte) string {
+	return fmt.Sprintf("%08x", crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, data))
+}
+
+// setChecksum replaces the digits of the checksum in a header. It reports whether
+// they are there.
+func setChecksum(header []byte, from, to string) bool {
+	// Inside a string of JSON the quotes would be escaped.
+	field := []byte(`"` + checksumKey + `":"`)
+	i := bytes.Index(header, append(field, from+`"`...))
+	if i < 0 || len(from) != len(to) {
+		return false
+	}
+	copy(header[i+len(field):], to)
+	return true
+}
+
+// transpose returns the transpose of a row-major matrix [rows×cols].
+func transpose(x []float64, rows, cols int) []float64 {
+	y := make([]float64, len(x))
+	for i := range rows {
+		for j := range cols {
+			y[j*rows+i] = x[i*cols+j]
+		}
+	}
+	return y
+}
+
+// encodeHeader returns the header, padded with blanks so that the numbers are
+// aligned, without its checksum.
 func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
-	all := map[string]string{formatKey: formatVersion}
+	all := map[string]string{formatKey: formatVersion, checksumKey: noChecksum}
 	for k, v := range meta {
-		if k == formatKey || !utf8.ValidString(k) || !utf8.ValidString(v) {
+		if k == formatKey || k == checksumKey || !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return nil, fmt.Errorf("%q: %q cannot be metadata", k, v)
 		}
 		all[k] = v
@@ -199,7 +352,7 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 	for _, e := range es {
 		begin := end
 		end += int64(e.value.Len()) * int64(e.be.Precision().Bytes())
-		field(e.name, info{DType: dtype(e.be.Precision()), Shape: []int64{int64(e.value.Rows), int64(e.value.Cols)}, Offsets: []int64{begin, end}})
+		field(e.name, info{DType: dtype(e.be.Precision()), Shape: e.shape(), Offsets: []int64{begin, end}})
 	}
 	header.WriteByte('}')
 	for header.Len()%8 != 0 {
@@ -208,45 +361,35 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 	if header.Len() > maxHeader {
 		return nil, fmt.Errorf("a header of %d bytes; the limit is %d", header.Len(), maxHeader)
 	}
-	return append(binary.LittleEndian.AppendUint64(nil, uint64(header.Len())), header.Bytes()...), nil
+	return header.Bytes(), nil
 }
 
-func load(r io.Reader, m Module) error {
+// Load copies the tensors into the parameters and buffers of m as the function
+// [Load] does.
+func (f *File) Load(m Module) error {
 	es, err := entries(m)
 	if err != nil {
 		return err
 	}
-	infos, meta, err := readHeader(r)
-	if err != nil {
-		return err
-	}
-	switch v := meta[formatKey]; v {
-	case formatVersion:
-	case "":
-		return fmt.Errorf("the metadata has no %s: not a file of this module, and PyTorch stores a linear layer's weight transposed", formatKey)
-	default:
-		return fmt.Errorf("%s is %q; this version of the module reads %q", formatKey, v, formatVersion)
-	}
-	if err := compare(es, infos); err != nil {
-		return err
-	}
-
-	// Every size is now the model's own. Nothing is uploaded before all is read.
-	values := make(map[string][]float64, len(es))
-	for _, in := range infos {
-		raw := make([]byte, in.Offsets[1]-in.Offsets[0])
-		if _, err := io.ReadFull(r, raw); err != nil {
-			return fmt.Errorf("truncated in %q: %w", in.name, err)
+	if f.Metadata[formatKey] == "1" {
+		for i := range es {
+			es[i].layout = autodiff.Matrix
 		}
-		values[in.name] = decode(in.DType, raw)
 	}
-	if n, err := r.Read(make([]byte, 1)); n > 0 {
-		return errors.New("there are bytes after the last tensor")
-	} else if err != nil && err != io.EOF {
+	if err := compare(es, f.tensors); err != nil {
 		return err
+	}
+	at := make(map[string]*info, len(f.tensors))
+	for i := range f.tensors {
+		at[f.tensors[i].name] = &f.tensors[i]
 	}
 	for _, e := range es {
-		e.be.Upload(e.value, values[e.name])
+		in := at[e.name]
+		values := decode(in.DType, f.data[in.Offsets[0]:in.Offsets[1]])
+		if e.layout == autodiff.Transposed {
+			values = transpose(values, e.value.Cols, e.value.Rows)
+		}
+		e.be.Upload(e.value, values)
 	}
 	return nil
 }
@@ -273,20 +416,19 @@ func compare(es []entry, infos []info) error {
 	for _, in := range infos {
 		inFile[in.name] = in
 	}
-	var missing, unexpected, shapes []string
+	var missing, unexpected, different []string
 	for _, e := range es {
 		in, ok := inFile[e.name]
 		delete(inFile, e.name)
-		size := map[string]int64{"F32": 4, "F64": 8}[in.DType]
 		switch {
 		case !ok:
 			missing = append(missing, e.name)
-		case !slices.Equal(in.Shape, []int64{int64(e.value.Rows), int64(e.value.Cols)}):
-			shapes = append(shapes, fmt.Sprintf("%s is %s, want %v", e.name, strings.ReplaceAll(fmt.Sprint(in.Shape), " ", "×"), e.value))
-		case size == 0:
-			shapes = append(shapes, fmt.Sprintf("%s has dtype %q, want F32 or F64", e.name, in.DType))
-		case in.Offsets[1]-in.Offsets[0] != size*int64(e.value.Len()):
-			shapes = append(shapes, fmt.Sprintf("%s has %d bytes for %v of %s", e.name, in.Offsets[1]-in.Offsets[0], e.value, in.DType))
+		case !slices.Equal(in.Shape, e.shape()):
+			different = append(different, fmt.Sprintf("%s is %s, want %s", e.name, sizes(in.Shape), sizes(e.shape())))
+		case in.size() == 0:
+			different = append(different, fmt.Sprintf("%s has dtype %q, want F32 or F64", e.name, in.DType))
+		case in.bytes() != in.size()*int64(e.value.Len()):
+			different = append(different, fmt.Sprintf("%s has %d bytes for %s of %s", e.name, in.bytes(), sizes(in.Shape), in.DType))
 		}
 	}
 	for _, in := range infos {
@@ -299,7 +441,7 @@ func compare(es []entry, infos []info) error {
 	for _, d := range []struct {
 		what  string
 		names []string
-	}{{"missing", missing}, {"unexpected", unexpected}, {"different", shapes}} {
+	}{{"missing", missing}, {"unexpected", unexpected}, {"different", different}} {
 		if len(d.names) > 0 {
 			diffs = append(diffs, d.what+": "+strings.Join(d.names, ", "))
 		}
@@ -310,10 +452,49 @@ func compare(es []entry, infos []info) error {
 	return fmt.Errorf("the file does not fit the model: %s", strings.Join(diffs, "; "))
 }
 
+func sizes(shape []int64) string { return strings.ReplaceAll(fmt.Sprint(shape), " ", "×") }
+
+// read reads a file and verifies its checksum.
+func read(r io.Reader) (*File, error) {
+	header, f, err := readHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	version, sum := f.Metadata[formatKey], f.Metadata[checksumKey]
+	switch {
+	case version != "" && version != "1" && version != formatVersion:
+		return nil, fmt.Errorf("%s is %q; this version of the module reads %q and older", formatKey, version, formatVersion)
+	case version == formatVersion && sum == "":
+		return nil, fmt.Errorf("the metadata has no %s", checksumKey)
+	}
+	// Reading grows the buffer with what is there, not with what is claimed.
+	if f.data, err = io.ReadAll(io.LimitReader(r, f.end)); err != nil {
+		return nil, err
+	}
+	if int64(len(f.data)) < f.end {
+		return nil, fmt.Errorf("truncated: %d of %d bytes of numbers: %w", len(f.data), f.end, io.ErrUnexpectedEOF)
+	}
+	if n, err := r.Read(make([]byte, 1)); n > 0 {
+		return nil, errors.New("there are bytes after the last tensor")
+	} else if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if sum != "" {
+		if !setChecksum(header, sum, noChecksum) || checksum(header, f.data) != sum {
+			return nil, fmt.Errorf("the checksum is wrong: the file is damaged, or another program changed it and left %s and %s as they were", formatKey, checksumKey)
+		}
+	}
+	return f, nil
+}
+
+// counter is the last part of the name of a counter that PyTorch's BatchNorm1d
+// keeps and uses only without a momentum.
+const counter = ".num_batches_tracked"
+
 // readHeader reads the header and leaves r at the numbers. The tensors come in
 // the order of their places, which cover the data without gap or overlap.
-func readHeader(r io.Reader) ([]info, map[string]string, error) {
-	bad := func(format string, args ...any) ([]info, map[string]string, error) {
+func readHeader(r io.Reader) (header []byte, f *File, err error) {
+	bad := func(format string, args ...any) ([]byte, *File, error) {
 		return nil, nil, fmt.Errorf("not a safetensors file: "+format, args...)
 	}
 	var length [8]byte
@@ -324,7 +505,6 @@ func readHeader(r io.Reader) ([]info, map[string]string, error) {
 	if n > maxHeader {
 		return bad("a header of %d bytes; the limit is %d", n, maxHeader)
 	}
-	// Reading grows the buffer with what is there, not with what is claimed.
 	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err != nil {
 		return nil, nil, err
@@ -336,11 +516,10 @@ func readHeader(r io.Reader) ([]info, map[string]string, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return bad("header: %w", err)
 	}
-	var meta map[string]string
-	var infos []info
+	f = new(File)
 	for name, field := range fields {
 		if name == metadataName {
-			if err := json.Unmarshal(field, &meta); err != nil {
+			if err := json.Unmarshal(field, &f.Metadata); err != nil {
 				return bad("metadata: %w", err)
 			}
 			continue
@@ -352,19 +531,19 @@ func readHeader(r io.Reader) ([]info, map[string]string, error) {
 		if len(in.Offsets) != 2 {
 			return bad("%q: data_offsets %v", name, in.Offsets)
 		}
-		infos = append(infos, in)
+		f.tensors = append(f.tensors, in)
 	}
-	slices.SortFunc(infos, func(a, b info) int {
+	slices.SortFunc(f.tensors, func(a, b info) int {
 		return cmp.Or(slices.Compare(a.Offsets, b.Offsets), cmp.Compare(a.name, b.name))
 	})
-	end := int64(0)
-	for _, in := range infos {
-		if in.Offsets[0] != end || in.Offsets[1] < end {
-			return bad("%q lies at %v; the tensor before it ends at %d", in.name, in.Offsets, end)
+	for _, in := range f.tensors {
+		if in.Offsets[0] != f.end || in.Offsets[1] < f.end {
+			return bad("%q lies at %v; the tensor before it ends at %d", in.name, in.Offsets, f.end)
 		}
-		end = in.Offsets[1]
+		f.end = in.Offsets[1]
 	}
-	return infos, meta, nil
+	f.tensors = slices.DeleteFunc(f.tensors, func(in info) bool { return strings.HasSuffix(in.name, counter) })
+	return raw, f, nil
 }
 
 // writeFile writes a file that appears whole or not at all: to a temporary file

@@ -99,7 +99,7 @@ func TestSaveLoad(t *testing.T) {
 		}
 		checkSame(t, be, got, m)
 		meta, err := nn.ReadMetadata(path)
-		if err != nil || len(meta) != 2 || meta["dataset"] != "MUTAG" || meta["specmatch_format"] != "1" {
+		if err != nil || len(meta) != 3 || meta["dataset"] != "MUTAG" || meta["specmatch_format"] != "2" || len(meta["specmatch_checksum"]) != 8 {
 			t.Errorf("metadata %v, %v", meta, err)
 		}
 	})
@@ -134,7 +134,7 @@ func TestSafetensorsBytes(t *testing.T) {
 		autodiff.NewParam(be, "w", 2, 1, []float64{1, -2}),
 		autodiff.NewParam(be, "b", 1, 1, []float64{math.Inf(1)}),
 	}, buffers: []*nn.Buffer{nn.NewBuffer(be, "empty", 0, 4, 0)}}
-	header := `{"__metadata__":{"a\"":"ö","specmatch_format":"1"},` +
+	header := `{"__metadata__":{"a\"":"ö","specmatch_checksum":"19218f1b","specmatch_format":"2"},` +
 		`"b":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]},` +
 		`"empty":{"dtype":"F64","shape":[0,4],"data_offsets":[8,8]},` +
 		`"w":{"dtype":"F64","shape":[2,1],"data_offsets":[8,24]}}`
@@ -171,6 +171,7 @@ func TestSaveRefuses(t *testing.T) {
 		{"a name that is not UTF-8", bag{params: []*autodiff.Param{p("\xff")}}, nil, "cannot be the name"},
 		{"a buffer without engine", bag{buffers: []*nn.Buffer{{Name: "x"}}}, nil, "NewBuffer"},
 		{"the format version", bag{}, map[string]string{"specmatch_format": "2"}, "cannot be metadata"},
+		{"the checksum", bag{}, map[string]string{"specmatch_checksum": "0"}, "cannot be metadata"},
 		{"metadata that is not UTF-8", bag{}, map[string]string{"a": "\xff"}, "cannot be metadata"},
 		{"too much metadata", bag{}, map[string]string{"a": strings.Repeat("x", 1<<24)}, "the limit is 16777216"},
 	} {
@@ -184,6 +185,96 @@ func TestSaveRefuses(t *testing.T) {
 func file(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)
+}
+
+// TestLayout: files hold PyTorch's shapes and names, whoever wrote them, and those
+// of version 1 of the format are read as what they were.
+func TestLayout(t *testing.T) {
+	onEngines(t, func(t *testing.T, be backend.Backend, _ float64) {
+		m := model(be, 1)
+		be.Upload(m.params[0].Value, []float64{1, 2, 3, 4, 5, 6}) // [2×3]
+		path := filepath.Join(t.TempDir(), "weights.safetensors")
+		if err := nn.SaveFile(path, m, nil); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"lin.weight":{`, `"shape":[3,2]`, `"lin.bias":{`, `"shape":[3],`, `"norm.running_var":{`} {
+			if !bytes.Contains(data, []byte(want)) {
+				t.Errorf("no %s in %q", want, data[:bytes.IndexByte(data, '}')])
+			}
+		}
+		if bytes.Contains(data, []byte("[1,")) {
+			t.Error("a vector is written as a matrix")
+		}
+		f, err := nn.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(f.Names()); n != 6 || f.Names()[0] != "lin.bias" || f.Values() != 6+3+4*3 {
+			t.Errorf("%d tensors from %s on of %d values", n, f.Names()[0], f.Values())
+		}
+	})
+
+	be := ref.New()
+	want := []float64{1, 2, 3, 4, 5, 6}
+	values32 := func(header string, v ...float32) []byte {
+		b := file(header, 0)
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+		return b
+	}
+	for name, data := range map[string][]byte{
+		"version 1": values32(`{"__metadata__":{"specmatch_format":"1"},"l.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"l.bias":{"dtype":"F32","shape":[1,3],"data_offsets":[24,36]}}`,
+			1, 2, 3, 4, 5, 6, 7, 8, 9),
+		"PyTorch": values32(`{"l.weight":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]},"l.bias":{"dtype":"F32","shape":[3],"data_offsets":[24,36]},"n.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[36,44]}}`,
+			1, 4, 2, 5, 3, 6, 7, 8, 9, 0, 0),
+	} {
+		l := nn.NewLinear(be, "l", 2, 3, nn.XavierUniform, newRand(1))
+		if err := nn.Load(bytes.NewReader(data), l); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		checkClose(t, name, values(l.W), want, 0)
+		checkClose(t, name, values(l.B), []float64{7, 8, 9}, 0)
+	}
+}
+
+// TestTrim: names lose a prefix in both directions; the tensors are the module's.
+func TestTrim(t *testing.T) {
+	be := ref.New()
+	data := saved(t, nn.Trim(model(be, 1), "li"), nil)
+	if !bytes.Contains(data, []byte(`"n.weight"`)) || !bytes.Contains(data, []byte(`"norm.running_var"`)) {
+		t.Errorf("names in %q", data)
+	}
+	got := model(be, 2)
+	if err := nn.Load(bytes.NewReader(data), nn.Trim(got, "li")); err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, be, got, model(be, 1))
+	if got.params[0].Name != "lin.weight" {
+		t.Errorf("the module's own parameter is now %q", got.params[0].Name)
+	}
+}
+
+// TestFlippedBits: a file with any one of its bits flipped is refused.
+func TestFlippedBits(t *testing.T) {
+	be := ref.New()
+	m := bag{params: []*autodiff.Param{autodiff.NewParam(be, "w", 2, 1, []float64{1, 2})}}
+	data := saved(t, m, map[string]string{"standing": "epoch 7"})
+	for i := range 8 * len(data) {
+		data[i/8] ^= 1 << (i % 8)
+		if err := nn.Load(bytes.NewReader(data), m); err == nil {
+			t.Errorf("bit %d of byte %d: accepted: %q", i%8, i/8, data)
+		}
+		data[i/8] ^= 1 << (i % 8)
+	}
+	if err := nn.Load(bytes.NewReader(data), m); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLoadRefuses: every malformed or unfitting file is an error that says what
@@ -214,8 +305,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"length beyond the file", append(binary.LittleEndian.AppendUint64(nil, 1<<24), "{}"...), []string{"the header has 2 of 16777216 bytes"}},
 		{"no JSON", file("hello", 0), []string{"header: invalid character"}},
 		{"JSON of another kind", file("[]", 0), []string{"header: json"}},
-		{"no format version", file("{"+v+","+w+"}", 24), []string{"no specmatch_format", "transposed"}},
-		{"another format version", file(`{"__metadata__":{"specmatch_format":"7"}}`, 0), []string{`specmatch_format is "7"`, `reads "1"`}},
+		{"no checksum", file(`{"__metadata__":{"specmatch_format":"2"},`+v+","+w+"}", 24), []string{"no specmatch_checksum"}},
+		{"a wrong checksum", file(`{"__metadata__":{"specmatch_checksum":"00000000"},`+v+","+w+"}", 24), []string{"the checksum is wrong", "damaged"}},
+		{"a long checksum", file(`{"__metadata__":{"specmatch_checksum":"0000000000"},`+v+","+w+"}", 24), []string{"the checksum is wrong"}},
+		{"another format version", file(`{"__metadata__":{"specmatch_format":"7"}}`, 0), []string{`specmatch_format is "7"`, `reads "2" and older`}},
 		{"metadata that is not strings", file(`{"__metadata__":{"a":1}}`, 0), []string{"metadata: json"}},
 		{"a tensor that is none", file(meta+`"w":3}`, 0), []string{`"w": json`}},
 		{"a tensor without place", file(meta+`"w":{"dtype":"F64","shape":[2,1]}}`, 0), []string{`"w": data_offsets []`}},

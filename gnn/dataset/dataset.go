@@ -34,6 +34,9 @@ type Dataset struct {
 	// follow the attributes. It is empty if nodes have no labels; without
 	// attributes either, every node has the constant feature 1.
 	NodeLabels []LabelColumn
+	// DegreeColumns is how many of the features, the last ones, are made from the
+	// degree; 0 without [Dataset.WithDegrees].
+	DegreeColumns int
 	// EdgeLabels describes the columns of edge labels; it is empty if edges
 	// have none. Graph.EdgeLabel is the single column, shifted to start at 0;
 	// of several columns it is the combination

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -24,11 +25,15 @@ func DegreeCap(name string) int {
 //
 // of width FeatureWidth + 1 + (limit+1), where d_i is the number of edges that
 // leave node i. The degrees are features from then on: augmentations leave them
-// as they were in the whole graph. The graphs share all else with d. Limit must
-// not be negative.
+// as they were in the whole graph. The graphs share all else with d. It panics if
+// limit is negative or the set has degrees already.
 func (d *Dataset) WithDegrees(limit int) *Dataset {
+	if limit < 0 || d.DegreeColumns > 0 {
+		panic(fmt.Sprintf("dataset: WithDegrees(%d) of a set with %d columns of degrees", limit, d.DegreeColumns))
+	}
 	e := *d
-	e.FeatureWidth = d.FeatureWidth + limit + 2
+	e.DegreeColumns = limit + 2
+	e.FeatureWidth = d.FeatureWidth + e.DegreeColumns
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for k, g := range d.Graphs {
 		e.Graphs[k] = withDegrees(g, d.FeatureWidth, limit)

@@ -158,24 +158,11 @@ func (d *Dataset) checkLayout() error {
 
 // writeNodeLabels writes the line of node i: of each column the original label.
 func (d *Dataset) writeNodeLabels(w *bufio.Writer, g *graph.Graph, i int) {
-	at := d.NodeAttributes
 	for k, c := range d.NodeLabels {
 		if k > 0 {
 			w.WriteString(", ")
 		}
-		label := c.Min
-		if g.X.OneHot() {
-			label += int(g.X.Category[i])
-		} else {
-			row := g.X.Dense[i*g.X.Width+at:][:c.Width]
-			for v, x := range row {
-				if x > row[label-c.Min] {
-					label = c.Min + v
-				}
-			}
-		}
-		writeInt(w, label)
-		at += c.Width
+		writeInt(w, c.Min+d.category(g, i, k))
 	}
 	w.WriteByte('\n')
 }

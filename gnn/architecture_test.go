@@ -1,0 +1,93 @@
+package gnn_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend/ref"
+	"github.com/specmatch/specmatch/gnn"
+)
+
+// TestArchitecture: an architecture builds an encoder that has it, of the size that
+// it says, and survives JSON.
+func TestArchitecture(t *testing.T) {
+	for _, a := range []gnn.Architecture{
+		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3}, {Kind: gnn.KindGIN, In: 1, Hidden: 3, Layers: 1},
+		{Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Residual: true}, {Kind: gnn.KindResGCN, In: 2, Hidden: 5, Layers: 1},
+		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1},
+		{Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Dropout: 0.5, Center: true}, {Kind: gnn.KindBioGIN, Hidden: 3, Layers: 1},
+	} {
+		data, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b gnn.Architecture
+		if err := json.Unmarshal(data, &b); err != nil || a != b {
+			t.Fatalf("%+v, by way of JSON %s %+v (%v)", a, data, b, err)
+		}
+		e, err := a.New(ref.New(), newRand(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := gnn.ArchitectureOf(e); err != nil || got != a {
+			t.Errorf("%+v built %+v (%v)", a, got, err)
+		}
+		tensors, values := len(e.Parameters())+len(e.Buffers()), nn.NumParameters(e)
+		for _, b := range e.Buffers() {
+			values += b.Value.Len()
+		}
+		if n, v := a.Size(); n != tensors || v != values {
+			t.Errorf("%+v: %d tensors of %d values; it has %d of %d", a, n, v, tensors, values)
+		}
+	}
+}
+
+// TestArchitectureRefuses: what cannot be built is an error, and sizes do not
+// overflow up to where Check stops them.
+func TestArchitectureRefuses(t *testing.T) {
+	const most = 1 << 20
+	for want, a := range map[string]gnn.Architecture{
+		`encoder "" is unknown (have: gin, resgcn, chemgin, biogin)`: {In: 1, Hidden: 1, Layers: 1},
+		`encoder "gat" is unknown`:                                   {Kind: "gat", In: 1, Hidden: 1, Layers: 1},
+		"0 layers of width 4":                                        {Kind: gnn.KindGIN, In: 1, Hidden: 4},
+		"1 layers of width 1048577":                                  {Kind: gnn.KindGIN, In: 1, Hidden: most + 1, Layers: 1},
+		"1048577 layers of width 1":                                  {Kind: gnn.KindBioGIN, Hidden: 1, Layers: most + 1},
+		"gin with node features of width 0":                          {Kind: gnn.KindGIN, Hidden: 1, Layers: 1},
+		"resgcn with node features of width 1048577":                 {Kind: gnn.KindResGCN, In: most + 1, Hidden: 1, Layers: 1},
+		"chemgin with node features of width 5":                      {Kind: gnn.KindChemGIN, In: 5, Hidden: 1, Layers: 1},
+		"gin has no residual layers":                                 {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Residual: true},
+		"chemgin has no residual layers or no center":                {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Center: true},
+		"gin with dropout 0.5":                                       {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Dropout: .5},
+		"chemgin with dropout 1":                                     {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: 1},
+		"chemgin with dropout NaN":                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
+	} {
+		if _, err := a.New(ref.New(), newRand(1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q in it", a, err, want)
+		}
+	}
+	for _, kind := range []string{gnn.KindGIN, gnn.KindResGCN, gnn.KindChemGIN, gnn.KindBioGIN} {
+		a := gnn.Architecture{Kind: kind, Hidden: most, Layers: most}
+		if kind == gnn.KindGIN || kind == gnn.KindResGCN {
+			a.In = most
+		}
+		if err := a.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if tensors, values := a.Size(); tensors < most || values < most*most {
+			t.Errorf("%+v: %d tensors of %d values", a, tensors, values)
+		}
+	}
+	if _, err := gnn.ArchitectureOf(other{}); err == nil || !strings.Contains(err.Error(), "gnn_test.other") {
+		t.Errorf("an encoder of another package: %v", err)
+	}
+}
+
+// other is an encoder that is none of the package's.
+type other struct{ nn.Module }
+
+func (other) Forward(*gnn.Batch, nn.Mode) *autodiff.Var { return nil }
+func (other) Width() int                                { return 1 }

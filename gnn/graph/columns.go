@@ -1,0 +1,92 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// maxColumns bounds columns, so that what a file says of them cannot ask for any
+// amount of memory.
+const maxColumns = 1 << 20
+
+// Columns says what the columns of [Features] are, so that a model finds in the
+// graphs of another set the columns that it was trained on:
+//
+//	[ attributes | one-hot labels, column by column | degree | one-hot degree ]
+//
+// The zero Columns are the constant 1, which stands in for attributes and labels
+// where there are neither. Columns survive JSON.
+type Columns struct {
+	// Attributes is the number of real attributes.
+	Attributes int `json:"attributes,omitempty"`
+	// Labels are the columns of node labels.
+	Labels []LabelValues `json:"labels,omitempty"`
+	// DegreeColumns is the number of columns of Dataset.WithDegrees of package
+	// dataset: 0, or its limit and 2.
+	DegreeColumns int `json:"degree_columns,omitempty"`
+}
+
+// LabelValues are the values of a column of node labels, of which each has a
+// one-hot column: Min to Min+Width-1.
+type LabelValues struct {
+	Min   int `json:"min"`
+	Width int `json:"width"`
+	// Unseen are the values between that no node had, ascending. A model's weights
+	// for them are as they were drawn.
+	Unseen []int `json:"unseen,omitempty"`
+	// Other is the value that stands for labels which the model has not seen. If it
+	// is nil, such a label is an error.
+	Other *int `json:"other,omitempty"`
+}
+
+// Width returns the number of columns.
+func (c Columns) Width() int {
+	w := c.Attributes
+	for _, l := range c.Labels {
+		w += l.Width
+	}
+	return max(w, 1) + c.DegreeColumns
+}
+
+// Check returns an error unless there can be such columns.
+func (c Columns) Check() error {
+	width := c.Attributes
+	for k, l := range c.Labels {
+		if l.Width < 1 || l.Width > maxColumns || l.Min < math.MinInt32 || l.Min > math.MaxInt32 {
+			return fmt.Errorf("graph: columns: column %d of the labels has %d values from %d on; want 1 to %d", k+1, l.Width, l.Min, maxColumns)
+		}
+		for i, v := range l.Unseen {
+			if !l.has(v) || i > 0 && v <= l.Unseen[i-1] {
+				return fmt.Errorf("graph: columns: column %d of the labels: the unseen values are not ascending from %d to %d", k+1, l.Min, l.Min+l.Width-1)
+			}
+		}
+		if l.Other != nil && !l.Seen(*l.Other) {
+			return fmt.Errorf("graph: columns: column %d of the labels: %d, which is to stand for unseen values, is unseen", k+1, *l.Other)
+		}
+		width += l.Width
+	}
+	if c.Attributes < 0 || c.Attributes > maxColumns || len(c.Labels) > maxColumns || width > maxColumns || c.DegreeColumns > maxColumns ||
+		c.DegreeColumns != 0 && c.DegreeColumns < 2 {
+		return fmt.Errorf("graph: columns: %d attributes, %d columns in all and %d of degrees; want at most %d, and none or at least 2 of degrees",
+			c.Attributes, width, c.DegreeColumns, maxColumns)
+	}
+	return nil
+}
+
+func (l LabelValues) has(v int) bool { return v >= l.Min && v-l.Min < l.Width }
+
+// Seen reports whether v has a column that is not of an unseen value.
+func (l LabelValues) Seen(v int) bool {
+	_, unseen := slices.BinarySearch(l.Unseen, v)
+	return l.has(v) && !unseen
+}
+
+// String returns the values in words.
+func (l LabelValues) String() string {
+	s := fmt.Sprintf("%d to %d", l.Min, l.Min+l.Width-1)
+	if n := len(l.Unseen); n > 0 {
+		s += fmt.Sprintf(" except %d of them", n)
+	}
+	return s
+}

@@ -1,0 +1,229 @@
+package specmatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Trained is a trained encoder with all that is needed to encode or to predict new
+// graphs: what a model file holds.
+type Trained struct {
+	Card    Card
+	Encoder gnn.Encoder
+	// Head is the layer [Width×outputs], named "predictor", that Card.Head
+	// describes; nil for a bare encoder.
+	Head *nn.Linear
+}
+
+// Open reads a model file onto an engine. Its embeddings are those of the model
+// that was saved, on an engine of the same kind to the last bit.
+//
+// # The file
+//
+// A model file is a safetensors file. Its tensors are a state_dict: PyTorch's names
+// and shapes (see [nn.Save]), without a prefix, so that
+//
+//	module.load_state_dict(safetensors.torch.load_file(path), strict=True)
+//
+// fills a module with the names of the literature's code: convs.0.nn.0 and bns.0 of
+// GraphCL's unsupervised GIN, bn_feat, conv_feat, convs.0, bns_conv.0, bns_fc.0,
+// lins.0 and bn_hidden of its ResGCN, x_embedding1, gnns.0.mlp.0 and batch_norms.0
+// of Hu et al.'s GNN. A head is the module's layer "predictor". A projection head
+// is no part of a model file; checkpoints of training have it, as proj_head.*
+// beside encoder.*.
+//
+// The metadata has the [Card] as JSON under specmatch_model, the version of the
+// format, and a checksum of the file. A program that writes other weights into the
+// file must keep specmatch_model, and leave specmatch_format and
+// specmatch_checksum away.
+//
+// # Errors
+//
+// A file that is damaged, cut short, of a later version, or does not have exactly
+// the tensors of its architecture is an error that names what differs. Weights that
+// are not numbers are not. Memory is taken in proportion to the file's size,
+// whatever the file says of the model's.
+func Open(path string, be backend.Backend) (m *Trained, err error) {
+	defer recoverDevice(&err)
+	f, err := nn.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = open(f, be); err != nil {
+		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
+	}
+	return m, nil
+}
+
+func open(f *nn.File, be backend.Backend) (*Trained, error) {
+	c, err := cardOf(f)
+	if err != nil {
+		return nil, err
+	}
+	// A file that lacks some tensor is to be told which, so this is no more than
+	// what keeps the sizes on the card from asking for more than the file justifies.
+	tensors, values := c.Encoder.Size()
+	if c.Head != nil {
+		values += c.Head.Outputs() * (c.Encoder.Hidden + 1)
+	}
+	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
+		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
+	}
+	rng := rand.New(rand.NewPCG(0, 0)) // what it draws is overwritten
+	m := &Trained{Card: c}
+	if m.Encoder, err = c.Encoder.New(be, rng); err != nil {
+		return nil, err
+	}
+	if c.Head != nil {
+		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs(), nn.XavierUniform, rng)
+	}
+	return m, f.Load(m.module())
+}
+
+const (
+	encoderPrefix = "encoder." // of names in a program, which files are without
+	predictor     = "predictor"
+)
+
+// module is what a file holds of a model.
+func (m *Trained) module() nn.Module {
+	if m.Head == nil {
+		return nn.Trim(m.Encoder, encoderPrefix)
+	}
+	return nn.Trim(headed{m.Encoder, m.Head}, encoderPrefix)
+}
+
+// headed is an encoder with its head.
+type headed struct {
+	gnn.Encoder
+	head *nn.Linear
+}
+
+func (h headed) Parameters() []*autodiff.Param {
+	return slices.Concat(h.Encoder.Parameters(), h.head.Parameters())
+}
+
+// Save writes the model to a file, which appears whole or not at all. It sets
+// Card.Encoder, and Card.Provenance.Software if it is empty. Equal models give equal
+// bytes.
+func (m *Trained) Save(path string) (err error) {
+	defer recoverDevice(&err)
+	if err := m.save(path); err != nil {
+		return fmt.Errorf("specmatch: save %s: %w", path, err)
+	}
+	return nil
+}
+
+func (m *Trained) save(path string) error {
+	var err error
+	c := &m.Card
+	if c.Encoder, err = gnn.ArchitectureOf(m.Encoder); err != nil {
+		return err
+	}
+	if c.Provenance.Software == "" {
+		c.Provenance.Software = software()
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	switch {
+	case (m.Head == nil) != (c.Head == nil):
+		return fmt.Errorf("the model has a head (%v), its card describes one (%v)", m.Head != nil, c.Head != nil)
+	case m.Head == nil:
+	case m.Head.W.Name != predictor+".weight" || m.Head.B == nil:
+		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias", m.Head.W.Name, m.Head.B != nil, predictor)
+	case m.Head.W.Value.Rows != m.Width() || m.Head.W.Value.Cols != c.Head.Outputs():
+		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, m.Width(), c.Head.Outputs())
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return nn.SaveFile(path, m.module(), map[string]string{cardKey: string(text)})
+}
+
+// Width returns the width of an embedding.
+func (m *Trained) Width() int { return m.Encoder.Width() }
+
+// Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must
+// have the features that Card describes; Dataset.WithColumns of package dataset gives them
+// to a data set. A graph that the encoder cannot read is an error with its index
+// and the reason. The error is that of ctx if it is cancelled first.
+func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
+	defer recoverDevice(&err)
+	a, err := gnn.ArchitectureOf(m.Encoder)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range graphs {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := a.Accepts(g); err != nil {
+			return nil, fmt.Errorf("specmatch: graph %d: %w", i, err)
+		}
+		if c := m.Card.Features; c != nil && len(c.Labels) == 1 && len(c.Labels[0].Unseen) > 0 && g.X.OneHot() {
+			for node, category := range g.X.Category {
+				if l := c.Labels[0]; !l.Seen(l.Min + int(category)) {
+					return nil, fmt.Errorf("specmatch: graph %d: node %d has the label %d, which the model has not seen; it has seen %v", i, node, l.Min+int(category), l)
+				}
+			}
+		}
+	}
+	raw, ws := augment.Identity{SelfLoops: m.Card.SelfLoops}, new(augment.Workspace)
+	add := func(b *graph.Batch, g *graph.Graph) {
+		if a.In > 0 && g.EdgeLabel != nil { // which the encoder does not read, and other graphs may lack
+			bare := *g
+			bare.EdgeLabel = nil
+			g = &bare
+		}
+		raw.Append(b, g, nil, ws)
+	}
+	return gnn.Embed(ctx, m.Encoder.Parameters()[0].Backend(), m.Encoder, graphs, add)
+}
+
+// LoadEncoder reads the weights of a model file into an encoder of the same
+// architecture, which may differ in dropout: fine-tuning begins so. A head in the
+// file is left out. It also reads what earlier versions wrote, which say nothing of
+// their architecture.
+func LoadEncoder(path string, e gnn.Encoder) (err error) {
+	defer recoverDevice(&err)
+	f, err := nn.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := loadEncoder(f, e); err != nil {
+		return fmt.Errorf("specmatch: load %s: %w", path, err)
+	}
+	return nil
+}
+
+func loadEncoder(f *nn.File, e gnn.Encoder) error {
+	if c, err := cardOf(f); err == nil {
+		have, err := gnn.ArchitectureOf(e)
+		if err != nil {
+			return err
+		}
+		if c.Encoder.Dropout = have.Dropout; c.Encoder != have {
+			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, have)
+		}
+	} else if err != errNoCard {
+		return err
+	}
+	f = f.Without(predictor + ".")
+	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
+		return f.Without("proj_head.").Load(e)
+	}
+	return f.Load(nn.Trim(e, encoderPrefix))
+}
