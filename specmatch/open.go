@@ -55,7 +55,7 @@ type Trained struct {
 // are not numbers are not. Memory is taken in proportion to the file's size,
 // whatever the file says of the model's.
 func Open(path string, be backend.Backend) (m *Trained, err error) {
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (h headed) Parameters() []*autodiff.Param {
 // Card.Encoder, and Card.Provenance.Software if it is empty. Equal models give equal
 // bytes.
 func (m *Trained) Save(path string) (err error) {
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	if err := m.save(path); err != nil {
 		return fmt.Errorf("specmatch: save %s: %w", path, err)
 	}
@@ -161,7 +161,7 @@ func (m *Trained) Width() int { return m.Encoder.Width() }
 // to a data set. A graph that the encoder cannot read is an error with its index
 // and the reason. The error is that of ctx if it is cancelled first.
 func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(m.Encoder)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 // file is left out. It also reads what earlier versions wrote, which say nothing of
 // their architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
-	defer recoverDevice(&err)
+	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
 	if err != nil {
 		return err
