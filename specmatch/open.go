@@ -194,7 +194,7 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 }
 
 // LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture, which may differ in dropout: fine-tuning begins so. A head in the
+// architecture, which may differ in dropout and center: fine-tuning begins so. A head in the
 // file is left out. It also reads what earlier versions wrote, which say nothing of
 // their architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
@@ -215,7 +215,7 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 		if err != nil {
 			return err
 		}
-		if c.Encoder.Dropout = have.Dropout; c.Encoder != have {
+		if c.Encoder.Dropout, c.Encoder.Center = have.Dropout, have.Center; c.Encoder != have {
 			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, have)
 		}
 	} else if err != errNoCard {

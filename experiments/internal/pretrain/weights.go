@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-// Weights is the file of the run's encoder in a run directory.
+// Weights is the model file of the run's encoder in a run directory.
 func (r *Run) Weights(dir string) string {
 	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d.safetensors", r.Dataset.Name, r.Method, r.Seed))
 }
@@ -22,8 +21,22 @@ func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return nn.SaveFile(path, l.Model.Encoder, map[string]string{"dataset": r.Dataset.Name, "method": r.Method, "epochs": strconv.Itoa(epochs)})
+	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
+		Method: r.Method, Data: []specmatch.DataSource{{Name: r.Dataset.Name}}, Seed: r.Seed, Epochs: epochs,
+		Options: map[string]string{
+			"beta": r.Loss.Beta.String(), "p": fmt.Sprint(r.Loss.P), "tau": fmt.Sprint(r.Loss.Tau), "kappa": fmt.Sprint(r.Loss.Kappa),
+			"policy": r.Policy(), "ratio": fmt.Sprint(r.Settings.Ratio), "batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Recipe.LR),
+		},
+	}}
+	if r.Encoder.In > 0 {
+		columns, err := r.Dataset.Columns()
+		if err != nil {
+			return err
+		}
+		card.Features = &columns
+	}
+	return (&specmatch.Trained{Card: card, Encoder: l.Model.Encoder}).Save(path)
 }
 
 // Load reads the encoder that [Run.Save] wrote into e.
-func (r *Run) Load(dir string, e gnn.Encoder) error { return nn.LoadFile(r.Weights(dir), e) }
+func (r *Run) Load(dir string, e gnn.Encoder) error { return specmatch.LoadEncoder(r.Weights(dir), e) }
