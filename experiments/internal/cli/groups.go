@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -16,30 +20,44 @@ import (
 type Data struct {
 	Datasets []string // none is the embedded synthetic set
 	Dir      string
+
+	flags *FlagSet // notes what is read
 }
 
 // Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
-	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
-	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]")
+	d.flags = f
+	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
+	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip or DIR/NAME/")
 	f.Grows("dataset")
 	f.Free("data") // what was read there is compared
 }
 
-// Open reads the data sets, or makes the embedded one where none is asked for.
-func (d *Data) Open(o dataset.Options) ([]*dataset.Dataset, error) {
-	if len(d.Datasets) == 0 {
+// Open reads the data sets, or makes the embedded one where none is asked for. What
+// the files have and features do not is said on stderr.
+func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
+	switch {
+	case len(d.Datasets) == 0 && d.Dir == "":
 		ds, err := dataset.Motifs(dataset.MotifConfig{})
 		return []*dataset.Dataset{ds}, err
-	}
-	if d.Dir == "" {
-		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
-	}
-	var sets []*dataset.Dataset
-	for _, name := range d.Datasets {
-		ds, err := dataset.Open(d.Dir, name, o)
+	case len(d.Datasets) == 0:
+		there, err := dataset.List(d.Dir)
 		if err != nil {
 			return nil, err
+		}
+		return nil, Usagef("-data %s without -dataset: want the names of sets in it (there are %s), or neither for the embedded synthetic set", d.Dir, cmp.Or(strings.Join(there, ", "), "none"))
+	case d.Dir == "":
+		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
+	}
+	o.Sum = d.flags.Input
+	var sets []*dataset.Dataset
+	for _, name := range d.Datasets {
+		ds, err := dataset.Open(ctx, d.Dir, name, o)
+		if err != nil {
+			return nil, err
+		}
+		if ds.AttributesLeftOut && len(ds.NodeLabels) == 0 {
+			fmt.Fprintf(stderr, "%s: its nodes have attributes only, which this experiment leaves out as the literature does: every node has the same feature\n", name)
 		}
 		sets = append(sets, ds)
 	}
