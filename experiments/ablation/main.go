@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if x.recipe.Epochs == 0 {
 		return cli.Usagef("-epochs 0 leaves all rows the same")
 	}
-	sets, err := x.data.Open(dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
 	if err != nil {
 		return err
 	}

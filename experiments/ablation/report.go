@@ -91,7 +91,7 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 	out := rundir.Row{
 		Experiment: "ablation", Dataset: ds.Name, Method: r.label, Protocol: protocol, Metric: "accuracy",
 		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, P: r.loss.P,
-		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(),
+		Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	var speeds []float64

@@ -40,6 +40,7 @@ func (v *vary) Register(f *cli.FlagSet) {
 	cli.Var(f, &v.betas, "beta-values", cli.List(cli.ParseBeta), "`values` of β to compare (0 is always among them)")
 	cli.Var(f, &v.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of p to compare")
 	cli.Var(f, &v.kappas, "kappa-values", cli.List(cli.Positive), "`values` of κ to compare")
+	f.Grows("vary", "beta-values", "p-values", "kappa-values")
 }
 
 // spreadKappa is the κ of the adjacency "spread", which counts in units of the

@@ -127,7 +127,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	be, err := backend.Open(engine.Backend, engine.Precision)
+	be, err := engine.Open()
 	if err != nil {
 		return err
 	}

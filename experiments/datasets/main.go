@@ -76,6 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlagSet("datasets "+name, commands[i].synopsis, commands[i].examples...)
 	flags.Add(&c.data)
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
+	flags.Lookup("data").Usage = "`DIR` where data sets lie: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
 	switch name {
 	case "fetch":
 		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every TUDataset of the paper, and AIDS"
@@ -148,7 +149,7 @@ func (c *call) there() ([]string, error) {
 
 // open reads a set from the folder, or the embedded one if that is asked for
 // and the folder has no set of the name.
-func (c *call) open(name string, opts dataset.Options) (*dataset.Dataset, error) {
+func (c *call) open(ctx context.Context, name string, opts dataset.Options) (*dataset.Dataset, error) {
 	if name == embedded {
 		if c.data.Dir == "" {
 			return dataset.Default(), nil
@@ -157,7 +158,7 @@ func (c *call) open(name string, opts dataset.Options) (*dataset.Dataset, error)
 			return dataset.Default(), nil
 		}
 	}
-	return dataset.Open(c.data.Dir, name, opts)
+	return dataset.Open(ctx, c.data.Dir, name, opts)
 }
 
 // each does something for every set, showing how far it has come. It goes on
@@ -372,7 +373,7 @@ func verify(ctx context.Context, c *call) error {
 // returns the number of graphs.
 func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verification, graphs int, err error) {
 	if isTable(name) {
-		if v, err = dataset.VerifyMoleculeNet(c.data.Dir, name); err != nil {
+		if v, err = dataset.VerifyMoleculeNet(ctx, c.data.Dir, name); err != nil {
 			return v, 0, err
 		}
 		m, err := dataset.OpenMoleculeNet(ctx, c.data.Dir, name)
@@ -384,7 +385,7 @@ func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verificati
 	if c.data.Dir != "" {
 		path, err := dataset.Find(c.data.Dir, name)
 		if err == nil && strings.HasSuffix(path, ".zip") {
-			if v, err = dataset.Verify(c.data.Dir, name); err != nil {
+			if v, err = dataset.Verify(ctx, c.data.Dir, name); err != nil {
 				return v, 0, err
 			}
 		}
@@ -392,7 +393,7 @@ func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verificati
 			v.Path = path
 		}
 	}
-	ds, err := c.open(name, dataset.Options{NodeAttributes: true})
+	ds, err := c.open(ctx, name, dataset.Options{NodeAttributes: true})
 	if err != nil {
 		return v, 0, err
 	}
@@ -415,7 +416,7 @@ func stats(ctx context.Context, c *call) error {
 		if isTable(name) {
 			return addMolecules(ctx, molecules, c.data.Dir, name)
 		}
-		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
+		ds, err := c.open(ctx, name, dataset.Options{NodeAttributes: true})
 		if err != nil {
 			return err
 		}
@@ -466,7 +467,7 @@ func export(ctx context.Context, c *call) error {
 		if isTable(name) {
 			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph")
 		}
-		ds, err := c.open(name, dataset.Options{NodeAttributes: true})
+		ds, err := c.open(ctx, name, dataset.Options{NodeAttributes: true})
 		if err != nil {
 			return err
 		}

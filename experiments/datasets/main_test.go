@@ -280,7 +280,7 @@ func TestVerify(t *testing.T) {
 	if err := os.Truncate(cut, 100); err != nil {
 		t.Fatal(err)
 	}
-	v, err := dataset.Verify(dir, "GOOD")
+	v, err := dataset.Verify(t.Context(), dir, "GOOD")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestExport(t *testing.T) {
 	if err != nil || string(a) != "2, 1\n1, 2\n4, 3\n3, 4\n" {
 		t.Errorf("TOY_A.txt is %q, %v", a, err)
 	}
-	if ds, err := dataset.Open(out, "motifs", dataset.Options{}); err != nil || len(ds.Graphs) != 240 {
+	if ds, err := dataset.Open(t.Context(), out, "motifs", dataset.Options{}); err != nil || len(ds.Graphs) != 240 {
 		t.Errorf("motifs: %v", err)
 	}
 	if _, stderr, err := invoke(t, "export", "-data", dir, "-out", out); err == nil || !strings.Contains(stderr, "file already exists") {

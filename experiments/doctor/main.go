@@ -46,8 +46,8 @@ func run(_ context.Context, args []string, stdout, _ io.Writer) error {
 		}
 	}
 	names := backend.Names()
-	if !slices.Contains(names, engine.Backend) {
-		names = append(names, engine.Backend) // whose error says what to do
+	if !slices.Contains(names, engine.Name()) {
+		names = append(names, engine.Name()) // whose error says what to do
 	}
 	var asked error
 	for _, name := range names {
@@ -60,7 +60,7 @@ func run(_ context.Context, args []string, stdout, _ io.Writer) error {
 		} else {
 			line(name, "products in %v agree with the reference", engine.Precision)
 		}
-		if name == engine.Backend {
+		if name == engine.Name() {
 			asked = err
 		}
 	}

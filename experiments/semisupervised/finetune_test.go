@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"math"
 	"slices"
 	"testing"
@@ -34,7 +35,7 @@ func newExperiment(t *testing.T) *experiment {
 		engine:   cli.Engine{Backend: "cpu"},
 		settings: pretrain.DefaultSettings(),
 	}
-	if err := x.open(); err != nil {
+	if err := x.open(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	x.dir = rundirtest.Open(t, "semisupervised")

@@ -101,7 +101,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if err := x.open(); err != nil {
+	if err := x.open(ctx, stderr); err != nil {
 		return err
 	}
 	jobs := x.jobs()
@@ -136,8 +136,8 @@ type labelledSet struct {
 }
 
 // open reads the data sets with the features of the regime, and divides them.
-func (x *experiment) open() error {
-	sets, err := x.data.Open(dataset.Options{NodeAttributes: true})
+func (x *experiment) open(ctx context.Context, stderr io.Writer) error {
+	sets, err := x.data.Open(ctx, stderr, dataset.Options{NodeAttributes: true})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case x.loss.Beta == (cli.Beta{}):
 		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
 	}
-	sets, err := x.data.Open(dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
 	if err != nil {
 		return err
 	}

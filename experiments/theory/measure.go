@@ -127,7 +127,7 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 		if err != nil {
 			return out, err
 		}
-		if out.Layout, err = tsne.Embed(h, len(graphs), l.Model.Encoder.Width(), tsne.Options{}); err != nil {
+		if out.Layout, err = tsne.Embed(ctx, h, len(graphs), l.Model.Encoder.Width(), tsne.Options{}); err != nil {
 			return out, err
 		}
 	}

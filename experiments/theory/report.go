@@ -203,7 +203,7 @@ func (x *experiment) rows(g group) []rundir.Row {
 		r := rundir.Row{
 			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
 			PerSeed: g.at(g.checkpoints()-1, of), P: x.loss.P, Epochs: x.lastEpoch(),
-			Backend: x.engine.Backend, Precision: x.engine.Precision.String(),
+			Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 		}
 		if g.method == method.SpecMatch {
 			r.Beta = x.loss.Beta

@@ -65,7 +65,7 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	var d domain
 	var err error
 	if x.source.Domain == domainBio {
-		d, err = x.openProteins()
+		d, err = x.openProteins(ctx)
 	} else {
 		d, err = x.openMolecules(ctx, stderr)
 	}
@@ -154,18 +154,18 @@ func (x *experiment) pretrains() bool {
 	return slices.ContainsFunc(x.loss.Methods, func(m string) bool { return m != methodNone })
 }
 
-func (x *experiment) openProteins() (domain, error) {
+func (x *experiment) openProteins(ctx context.Context) (domain, error) {
 	var d domain
 	if x.source.Corpus == "" {
 		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")
 	}
-	corpus, err := dataset.OpenNetwork(x.data.Dir, x.source.Corpus)
+	corpus, err := dataset.OpenNetwork(ctx, x.data.Dir, x.source.Corpus)
 	if err != nil {
 		return d, err
 	}
 	d.corpus = corpus.EgoNetworks(dataset.EgoConfig{}, splitSeed)
 	for _, name := range x.data.Datasets {
-		n, err := dataset.OpenNetwork(x.data.Dir, name)
+		n, err := dataset.OpenNetwork(ctx, x.data.Dir, name)
 		if err != nil {
 			return d, err
 		}

@@ -194,7 +194,7 @@ func TestProteins(t *testing.T) {
 		t.Errorf("weights of a network in another folder: %v", err)
 	}
 	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}, data: cli.Data{Dir: dir, Datasets: []string{"net"}}}
-	d, err := x.openProteins()
+	d, err := x.openProteins(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

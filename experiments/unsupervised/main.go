@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	sets, err := x.data.Open(dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
 	if err != nil {
 		return err
 	}

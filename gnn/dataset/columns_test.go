@@ -30,7 +30,7 @@ func toy(t *testing.T, name, labels, attributes string) *dataset.Dataset {
 			files[name+"_"+part+".txt"] = &fstest.MapFile{Data: []byte(text)}
 		}
 	}
-	d, err := dataset.LoadFS(files, name, dataset.Options{NodeAttributes: true})
+	d, err := dataset.LoadFS(t.Context(), files, name, dataset.Options{NodeAttributes: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func OpenCorpus(ctx context.Context, path string, opts CorpusOptions) (*Corpus, 
 	h := cacheHeader{Format: cacheFormat, Column: opts.Column, Limit: opts.Limit}
 	if opts.Cache != "" {
 		var err error
-		if h.Source, err = sumFile(path); err != nil {
+		if h.Source, err = SumFile(ctx, path); err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
 		have, c, err := readCache(opts.Cache)
@@ -132,7 +132,7 @@ func (h *cacheHeader) readCorpus(ctx context.Context, path string, c *graphCodes
 		}
 	}
 	if base := strings.TrimSuffix(strings.ToLower(path), ".gz"); filepath.Ext(base) == ".csv" {
-		return readCSV(path, func(rows *csvRows) error {
+		return readCSV(ctx, path, func(rows *csvRows) error {
 			column, err := position(rows, h.Column)
 			if err != nil {
 				return err
@@ -159,7 +159,7 @@ func (h *cacheHeader) readCorpus(ctx context.Context, path string, c *graphCodes
 			return fmt.Errorf("dataset: %s: %w", path, err)
 		}
 	}
-	lines := bufio.NewScanner(r)
+	lines := bufio.NewScanner(withoutMark(r))
 	lines.Buffer(nil, longestLine)
 	line := 0
 	next := func() (smilesRow, error) {

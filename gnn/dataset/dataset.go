@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,6 +31,9 @@ type Dataset struct {
 	// NodeAttributes is how many of the features, the leading ones, are real
 	// attributes; 0 unless [Options] asked for them.
 	NodeAttributes int
+	// AttributesLeftOut says that the nodes have attributes that are not among the
+	// features, because [Options] did not ask for them.
+	AttributesLeftOut bool
 	// NodeLabels describes the columns of node labels, whose one-hot encodings
 	// follow the attributes. It is empty if nodes have no labels; without
 	// attributes either, every node has the constant feature 1.
@@ -83,15 +87,20 @@ type Options struct {
 	// of the labels alone; PyTorch Geometric calls it use_node_attr. It has no
 	// effect on a set without attributes.
 	NodeAttributes bool
+	// Sum, if set, is called with the name of every file that has been read, such as
+	// MUTAG_A.txt, which may be an archive's member, and the SHA-256 sum of its
+	// contents in hexadecimal.
+	Sum func(file, sum string)
 	// Limits bound the cost of reading a set that may be hostile.
 	Limits Limits
 }
 
 // LoadTU reads the data set at path, which is an archive NAME.zip or a folder
 // NAME holding NAME_A.txt and the other files. The archive is read in place and
-// never unpacked. Content that cannot be used is reported as a [*SyntaxError].
-func LoadTU(path string, opts Options) (*Dataset, error) {
-	s, err := openSource(path, opts.Limits)
+// never unpacked. Content that cannot be used is reported as a [*SyntaxError]. A
+// cancelled ctx ends the reading soon, with an error that wraps that of ctx.
+func LoadTU(ctx context.Context, path string, opts Options) (*Dataset, error) {
+	s, err := openSource(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -101,22 +110,24 @@ func LoadTU(path string, opts Options) (*Dataset, error) {
 
 // LoadFS reads the data set whose files NAME_A.txt, ... lie at the root of a
 // file system, such as an embedded one.
-func LoadFS(fsys fs.FS, name string, opts Options) (*Dataset, error) {
+func LoadFS(ctx context.Context, fsys fs.FS, name string, opts Options) (*Dataset, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	return readTU(&source{name: name, limits: opts.Limits.withDefaults(), root: ".", folder: fsys}, opts)
+	s := newSource(ctx, name, opts)
+	s.root, s.folder = ".", fsys
+	return readTU(s, opts)
 }
 
 // Open reads the data set NAME from dir: the archive dir/NAME.zip or else the
 // folder dir/NAME. If there is neither, the error wraps [fs.ErrNotExist] and
 // says what was looked for and what is there.
-func Open(dir, name string, opts Options) (*Dataset, error) {
+func Open(ctx context.Context, dir, name string, opts Options) (*Dataset, error) {
 	path, err := Find(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	return LoadTU(path, opts)
+	return LoadTU(ctx, path, opts)
 }
 
 // Find returns the path of the data set NAME in dir, as [Open] would read it.

@@ -1,6 +1,7 @@
 package dataset_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 // The way from a data set to the graphs of one fold. With real data the first
 // line is
 //
-//	ds, err := dataset.Open(dir, "MUTAG", dataset.Options{})
+//	ds, err := dataset.Open(ctx, dir, "MUTAG", dataset.Options{})
 func Example() {
 	ds := dataset.Default()
 	s := dataset.Stats(ds)
@@ -56,7 +57,7 @@ func ExampleSyntaxError() {
 			return
 		}
 	}
-	_, err = dataset.LoadFS(os.DirFS(dir), "TOY", dataset.Options{})
+	_, err = dataset.LoadFS(context.Background(), os.DirFS(dir), "TOY", dataset.Options{})
 	fmt.Println(err)
 	// Output:
 	// dataset: TOY_A.txt:3: "4": nodes are numbered 1 to 3

@@ -121,7 +121,7 @@ func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
 	if opts.SHA256 == "" {
 		opts.SHA256 = knownSums[name]
 	}
-	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), func(path string) error { return checkArchive(path, name) }, opts)
+	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), func(path string) error { return checkArchive(ctx, path, name) }, opts)
 }
 
 // fetch downloads file of the base URL to the path final. check judges the
@@ -142,7 +142,7 @@ func fetch(ctx context.Context, name, file, final string, check func(path string
 		return fmt.Errorf("dataset: %w", err)
 	}
 	if _, err := os.Lstat(final); err == nil {
-		return checkExisting(final, opts.SHA256, check)
+		return checkExisting(ctx, final, opts.SHA256, check)
 	}
 	d := &download{opts: opts, check: check, url: base.JoinPath(file).String(), final: final, part: final + ".part", meta: final + ".part.json"}
 	if err := d.run(ctx); err != nil {
@@ -152,8 +152,8 @@ func fetch(ctx context.Context, name, file, final string, check func(path string
 }
 
 // checkExisting is fetch for a file that is there.
-func checkExisting(path, want string, check func(path string) error) error {
-	v, err := verifyFile(path, check)
+func checkExisting(ctx context.Context, path, want string, check func(path string) error) error {
+	v, err := verifyFile(ctx, path, check)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (d *download) run(ctx context.Context) error {
 	for {
 		err := d.attempt(ctx)
 		if err == nil {
-			err = d.finish()
+			err = d.finish(ctx)
 			if !d.inherited || !errors.Is(err, errContent) {
 				return err
 			}
@@ -303,6 +303,8 @@ func (d *download) judge(resp *http.Response, have int64, meta partMeta) (start,
 	refused := &HTTPError{d.url, resp.Status, resp.StatusCode}
 	span := resp.Header.Get("Content-Range")
 	switch code := resp.StatusCode; {
+	case code == http.StatusOK && resp.ContentLength == 0:
+		return 0, 0, fmt.Errorf("%s: the server's answer is empty", d.url)
 	case code == http.StatusOK: // everything: nothing to resume, or not the same file
 		return 0, resp.ContentLength, nil
 	case code == http.StatusPartialContent:
@@ -414,8 +416,8 @@ func (d *download) openPart(have int64, resp *http.Response) (*os.File, error) {
 var errContent = errors.New("the download is not what it should be")
 
 // finish checks the complete part file and gives it its name.
-func (d *download) finish() error {
-	sum, err := sumFile(d.part)
+func (d *download) finish(ctx context.Context) error {
+	sum, err := SumFile(ctx, d.part)
 	if err != nil {
 		return err
 	}
@@ -424,6 +426,9 @@ func (d *download) finish() error {
 		return fmt.Errorf("%w: %w", errContent, &SumError{d.url, sum, want})
 	}
 	if err := d.check(d.part); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		d.discard()
 		return fmt.Errorf("%w: %s: %w", errContent, d.url, err)
 	}

@@ -112,7 +112,7 @@ func fetched(t *testing.T, dir string, body []byte) {
 	if names := ls(t, dir); !slices.Equal(names, []string{"S.zip", "S.zip.sha256"}) {
 		t.Errorf("the folder holds %v", names)
 	}
-	if v, err := Verify(dir, "S"); err != nil || v.Source != "recorded" {
+	if v, err := Verify(t.Context(), dir, "S"); err != nil || v.Source != "recorded" {
 		t.Errorf("Verify = %+v, %v", v, err)
 	}
 }
@@ -150,7 +150,7 @@ func TestFetch(t *testing.T) {
 	if last != int64(len(body)) || calls < 3 {
 		t.Errorf("progress ended at %d of %d after %d calls", last, len(body), calls)
 	}
-	if ds, err := Open(dir, "S", Options{}); err != nil || len(ds.Graphs) != 2 {
+	if ds, err := Open(t.Context(), dir, "S", Options{}); err != nil || len(ds.Graphs) != 2 {
 		t.Errorf("Open = %v, %v", ds, err)
 	}
 	if r := s.requests[0]; r.Header.Get("Accept-Encoding") != "identity" || r.Header.Get("Range") != "" || r.Header.Get("If-Range") != "" {
@@ -593,6 +593,10 @@ func TestFetchRefuses(t *testing.T) {
 			return true
 		}, nil, nil, "not a complete zip archive"},
 		{"a damaged archive", func(_ int, w http.ResponseWriter, r *http.Request) bool { w.Write(damaged); return true }, nil, nil, "S/S_A.txt"},
+		{"an empty answer", func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Content-Length", "0")
+			return true
+		}, nil, nil, "the server's answer is empty"},
 		{"a hostile archive", func(_ int, w http.ResponseWriter, r *http.Request) bool {
 			w.Write(zipOf(t, map[string]string{"../x": ""}))
 			return true
@@ -660,7 +664,7 @@ func TestFetchWantedSum(t *testing.T) {
 	s, dir := newServer(t, body), t.TempDir()
 	path := filepath.Join(t.TempDir(), "x")
 	write(t, path, string(body))
-	sum, err := sumFile(path)
+	sum, err := SumFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -697,14 +701,14 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := small.archive(t, dir, "S")
-	sum, err := sumFile(path)
+	sum, err := SumFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := strings.Repeat("0", 64)
 	verify := func(want string, ok bool) {
 		t.Helper()
-		v, err := Verify(dir, "S")
+		v, err := Verify(t.Context(), dir, "S")
 		var sumErr *SumError
 		if v.Source != want || v.Sum != sum || v.Path != path || ok && err != nil || !ok && !errors.As(err, &sumErr) {
 			t.Errorf("Verify = %+v, %v; want source %q, ok %t", v, err, want, ok)
@@ -721,28 +725,28 @@ func TestVerify(t *testing.T) {
 	verify("official", false)
 	delete(knownSums, "S")
 	write(t, path+".sha256", sum+"  T.zip\n")
-	if _, err := Verify(dir, "S"); err == nil || !strings.Contains(err.Error(), "S.zip.sha256: no SHA-256 sum of S.zip") {
+	if _, err := Verify(t.Context(), dir, "S"); err == nil || !strings.Contains(err.Error(), "S.zip.sha256: no SHA-256 sum of S.zip") {
 		t.Errorf("a record of something else: %v", err)
 	}
 	os.Remove(path + ".sha256")
 	os.Remove(filepath.Join(dir, "SHA256SUMS"))
 
 	write(t, path, "no archive")
-	sum, _ = sumFile(path)
+	sum, _ = SumFile(t.Context(), path)
 	write(t, filepath.Join(dir, "..", "SHA256SUMS"), sum+"  tu/S.zip\n")
-	if v, err := Verify(dir, "S"); err == nil || !strings.Contains(err.Error(), "not a complete zip archive") || v.Source != "SHA256SUMS" {
+	if v, err := Verify(t.Context(), dir, "S"); err == nil || !strings.Contains(err.Error(), "not a complete zip archive") || v.Source != "SHA256SUMS" {
 		t.Errorf("Verify of no archive = %+v, %v", v, err)
 	}
-	if _, err := Verify(dir, "T"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Verify(t.Context(), dir, "T"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Verify of nothing: %v", err)
 	}
-	if _, err := Verify(dir, "../T"); err == nil || !strings.Contains(err.Error(), "not the name") {
+	if _, err := Verify(t.Context(), dir, "../T"); err == nil || !strings.Contains(err.Error(), "not the name") {
 		t.Errorf("Verify of a path: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "D.zip"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Verify(dir, "D"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Verify(t.Context(), dir, "D"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Verify of a folder: %v", err)
 	}
 }
@@ -835,7 +839,7 @@ func TestFetchRenamedMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, path, string(bytes.ReplaceAll(body, []byte("S_"+part), []byte("S-"+part))))
-		if _, err := Verify(dir, "S"); err == nil || !strings.Contains(err.Error(), "no member S_"+part+".txt") {
+		if _, err := Verify(t.Context(), dir, "S"); err == nil || !strings.Contains(err.Error(), "no member S_"+part+".txt") {
 			t.Errorf("verified without %s: %v", part, err)
 		}
 	}
@@ -866,7 +870,7 @@ func FuzzPart(f *testing.F) {
 		}
 		if bytes.HasPrefix(body, left) {
 			fetched(t, dir, body)
-		} else if _, err := LoadTU(filepath.Join(dir, "S.zip"), Options{}); err != nil {
+		} else if _, err := LoadTU(t.Context(), filepath.Join(dir, "S.zip"), Options{}); err != nil {
 			t.Error(err)
 		}
 	})

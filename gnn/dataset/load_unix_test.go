@@ -20,11 +20,11 @@ func TestLoadNamedPipe(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{folder: "P_A.txt: is not a regular file", archive: "is neither a file nor a folder"} {
-		if _, err := LoadTU(path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadTU(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("LoadTU(%s): %v; want an error with %q", path, err, want)
 		}
 	}
-	if _, err := Verify(dir, "pipe"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+	if _, err := Verify(t.Context(), dir, "pipe"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("Verify: %v", err)
 	}
 }

@@ -126,7 +126,7 @@ func OpenMoleculeNet(ctx context.Context, dir, name string) (*Molecules, error) 
 
 func loadMolecules(ctx context.Context, path string, set MoleculeNetSet) (*Molecules, error) {
 	m := &Molecules{Name: set.Name}
-	err := readCSV(path, func(c *csvRows) error { return m.read(ctx, c, set) })
+	err := readCSV(ctx, path, func(c *csvRows) error { return m.read(ctx, c, set) })
 	if err != nil {
 		return nil, err
 	}
@@ -246,12 +246,12 @@ func FetchMoleculeNet(ctx context.Context, name, dir string, opts FetchOptions) 
 	if opts.BaseURL == "" {
 		opts.BaseURL = DefaultMoleculeNetURL
 	}
-	return fetch(ctx, name, set.File, set.Path(dir), func(path string) error { return set.check(path, set.File) }, opts)
+	return fetch(ctx, name, set.File, set.Path(dir), func(path string) error { return set.check(ctx, path, set.File) }, opts)
 }
 
 // VerifyMoleculeNet checks the table of a set that is in dir, as [Verify] checks an
 // archive: instead of members, all rows are read.
-func VerifyMoleculeNet(dir, name string) (Verification, error) {
+func VerifyMoleculeNet(ctx context.Context, dir, name string) (Verification, error) {
 	set, err := MoleculeNetByName(name)
 	if err != nil {
 		return Verification{}, err
@@ -260,23 +260,23 @@ func VerifyMoleculeNet(dir, name string) (Verification, error) {
 	if err != nil {
 		return Verification{}, err
 	}
-	return verifyFile(path, func(path string) error { return set.check(path, filepath.Base(path)) })
+	return verifyFile(ctx, path, func(path string) error { return set.check(ctx, path, filepath.Base(path)) })
 }
 
 // check reads a table to its end. It is compressed if the name ends in .gz.
-func (s *MoleculeNetSet) check(path, name string) error {
+func (s *MoleculeNetSet) check(ctx context.Context, path, name string) error {
 	f, _, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	var r io.Reader = bufio.NewReader(f)
+	var r io.Reader = bufio.NewReader(cancelled{ctx, f})
 	if isGzip(name) {
 		if r, err = gzip.NewReader(r); err != nil {
 			return err
 		}
 	}
-	c := &csvRows{file: name, r: csv.NewReader(&limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: name})}
+	c := &csvRows{file: name, r: csv.NewReader(withoutMark(&limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: name}))}
 	ok, err := c.next()
 	c.header = c.row
 	if ok {

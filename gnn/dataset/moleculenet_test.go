@@ -292,7 +292,7 @@ func TestVerifyMoleculeNet(t *testing.T) {
 	for file, text := range map[string]string{"hiv.csv": good, "hiv.csv.gz": string(zipped(t, good)), "HIV.csv": good} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, file), text)
-		v, err := VerifyMoleculeNet(dir, "hiv")
+		v, err := VerifyMoleculeNet(t.Context(), dir, "hiv")
 		if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); err != nil || v != (Verification{Path: filepath.Join(dir, file), Sum: sum}) {
 			t.Errorf("%s: %+v, %v", file, v, err)
 		}
@@ -300,14 +300,14 @@ func TestVerifyMoleculeNet(t *testing.T) {
 	for file, text := range map[string]string{"hiv.csv": short, "hiv.csv.gz": string(zipped(t, short))} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, file), text)
-		if _, err := VerifyMoleculeNet(dir, "hiv"); err == nil || !strings.Contains(err.Error(), file+":3: ") {
+		if _, err := VerifyMoleculeNet(t.Context(), dir, "hiv"); err == nil || !strings.Contains(err.Error(), file+":3: ") {
 			t.Errorf("%s: error %v, want one for line 3", file, err)
 		}
 	}
-	if _, err := VerifyMoleculeNet(t.TempDir(), "hiv"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := VerifyMoleculeNet(t.Context(), t.TempDir(), "hiv"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := VerifyMoleculeNet(t.TempDir(), "zinc"); err == nil {
+	if _, err := VerifyMoleculeNet(t.Context(), t.TempDir(), "zinc"); err == nil {
 		t.Error("no such set, and no error")
 	}
 }

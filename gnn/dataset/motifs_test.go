@@ -56,7 +56,7 @@ func TestDefault(t *testing.T) {
 	if size > 200_000 {
 		t.Errorf("the files have %d bytes, want at most 200,000", size)
 	}
-	if read, err := Open("../../testdata", "motifs", Options{}); err != nil || !reflect.DeepEqual(read, ds) {
+	if read, err := Open(t.Context(), "../../testdata", "motifs", Options{}); err != nil || !reflect.DeepEqual(read, ds) {
 		t.Errorf("what is read from the files is not Default(): %v", err)
 	}
 	ds.Graphs[0].X.Category[0] = 9

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (n *Network) Nodes() int { return len(n.Ptr) - 1 }
 // Self-loops are left out, and an edge that is listed again adds its channels.
 //
 // Errors about the contents are of type *[SyntaxError].
-func OpenNetwork(dir, name string) (*Network, error) {
+func OpenNetwork(ctx context.Context, dir, name string) (*Network, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func OpenNetwork(dir, name string) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := readCSV(path, n.readEdges); err != nil {
+	if err := readCSV(ctx, path, n.readEdges); err != nil {
 		return nil, err
 	}
 	path, err = find(dir, name+"_labels.csv", name+"_labels.csv.gz")
@@ -77,7 +78,7 @@ func OpenNetwork(dir, name string) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n, readCSV(path, n.readLabels)
+	return n, readCSV(ctx, path, n.readLabels)
 }
 
 // find returns the path of the first of the names that is in dir. If none is,
@@ -104,20 +105,20 @@ type csvRows struct {
 
 // readCSV opens a file, reads its first line as the header, and calls f for the
 // others.
-func readCSV(path string, f func(rows *csvRows) error) (err error) {
+func readCSV(ctx context.Context, path string, f func(rows *csvRows) error) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}
 	defer file.Close()
-	var r io.Reader = bufio.NewReaderSize(file, scanBuffer)
+	var r io.Reader = bufio.NewReaderSize(cancelled{ctx, file}, scanBuffer)
 	if isGzip(path) {
 		if r, err = gzip.NewReader(r); err != nil {
 			return fmt.Errorf("dataset: %s: %w", path, err)
 		}
 		r = &limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: path}
 	}
-	rows := &csvRows{file: path, r: csv.NewReader(r)}
+	rows := &csvRows{file: path, r: csv.NewReader(withoutMark(r))}
 	rows.r.ReuseRecord = true
 	if ok, err := rows.next(); err != nil {
 		return err
@@ -126,6 +127,22 @@ func readCSV(path string, f func(rows *csvRows) error) (err error) {
 	}
 	rows.header = slices.Clone(rows.row)
 	return f(rows)
+}
+
+// withoutMark returns r without the byte-order mark with which some programs begin
+// text.
+func withoutMark(r io.Reader) io.Reader {
+	b := bufio.NewReader(r)
+	if mark := "\uFEFF"; peeked(b, len(mark)) == mark {
+		b.Discard(len(mark))
+	}
+	return b
+}
+
+// peeked returns the next n bytes, or fewer at the end.
+func peeked(b *bufio.Reader, n int) string {
+	p, _ := b.Peek(n) // an error comes again with the next read
+	return string(p)
 }
 
 // isGzip reports whether a file is compressed, by its name.

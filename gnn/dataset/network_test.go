@@ -45,7 +45,7 @@ func TestOpenNetwork(t *testing.T) {
 		"n_edges.csv.gz": "u,v,binding,score,catalysis\n0,2,1,900,0\n2,3,0,150,1\n1,1,1,1,1\n2,0,0,5,1\n0,1,0,0,0\n4,4,0,0,0\n",
 		"n_labels.csv":   "node,a,b\n3,1,0\n0,,1\n",
 	})
-	got, err := OpenNetwork(dir, "n")
+	got, err := OpenNetwork(t.Context(), dir, "n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestOpenNetworkErrors(t *testing.T) {
 		"labelled nowhere": {map[string]string{"n_edges.csv": edges, "n_labels.csv": "node,a\n2,1\n"}, "nodes 0 to 1 only", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := OpenNetwork(writeNetwork(t, c.files), "n")
+			_, err := OpenNetwork(t.Context(), writeNetwork(t, c.files), "n")
 			var syntax *SyntaxError
 			if !errors.As(err, &syntax) {
 				t.Fatalf("error %v, want a SyntaxError", err)
@@ -93,20 +93,20 @@ func TestOpenNetworkErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, err := OpenNetwork(t.TempDir(), "n"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenNetwork(t.Context(), t.TempDir(), "n"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a network that is not there: %v", err)
 	}
 	dir := writeNetwork(t, map[string]string{"n_edges.csv": edges})
-	if _, err := OpenNetwork(filepath.Join(dir, "n_edges.csv"), "n"); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenNetwork(t.Context(), filepath.Join(dir, "n_edges.csv"), "n"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file in the place of the folder: %v", err)
 	}
-	if _, err := OpenNetwork(dir, "../"+filepath.Base(dir)+"/n"); err == nil || !strings.Contains(err.Error(), "is not the name of a data set") {
+	if _, err := OpenNetwork(t.Context(), dir, "../"+filepath.Base(dir)+"/n"); err == nil || !strings.Contains(err.Error(), "is not the name of a data set") {
 		t.Errorf("a path in the place of a name: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "m_edges.csv.gz"), []byte(edges), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenNetwork(dir, "m"); err == nil || !strings.Contains(err.Error(), "m_edges.csv.gz") {
+	if _, err := OpenNetwork(t.Context(), dir, "m"); err == nil || !strings.Contains(err.Error(), "m_edges.csv.gz") {
 		t.Errorf("a compressed file that is not: %v", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestNetworkFiles(t *testing.T) {
 		{"n_edges.csv": edges, "n_edges.csv.gz": other, "n_labels.csv.gz": labels},
 		{"n_edges.csv.gz": edges, "n_labels.csv": labels, "n_labels.csv.gz": otherLabels},
 	} {
-		n, err := OpenNetwork(writeNetwork(t, files), "n")
+		n, err := OpenNetwork(t.Context(), writeNetwork(t, files), "n")
 		if err != nil {
 			t.Fatalf("%v: %v", files, err)
 		}
@@ -144,7 +144,7 @@ func TestLimitedReader(t *testing.T) {
 const star = "u,v\n0,1\n0,2\n0,3\n0,4\n0,5\n5,6\n5,7\n7,8\n1,2\n9,10\n"
 
 func TestEgo(t *testing.T) {
-	n, err := OpenNetwork(writeNetwork(t, map[string]string{"n_edges.csv": star}), "n")
+	n, err := OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": star}), "n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestEgo(t *testing.T) {
 			twins += fmt.Sprintf("%d,%d%s,1%s\n", center, center+1+k, strings.Repeat(",0", k), strings.Repeat(",0", 4-k))
 		}
 	}
-	if n, err = OpenNetwork(writeNetwork(t, map[string]string{"n_edges.csv": twins}), "n"); err != nil {
+	if n, err = OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": twins}), "n"); err != nil {
 		t.Fatal(err)
 	}
 	alike := 0
@@ -220,7 +220,7 @@ func TestEgo(t *testing.T) {
 	for i := range 50 {
 		wide += fmt.Sprintf("0,%d\n", i+1)
 	}
-	if n, err = OpenNetwork(writeNetwork(t, map[string]string{"n_edges.csv": wide}), "n"); err != nil {
+	if n, err = OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": wide}), "n"); err != nil {
 		t.Fatal(err)
 	}
 	if g := n.Ego(0, EgoConfig{}, 1); g.Nodes() != 40 {
@@ -239,7 +239,7 @@ func TestRealNetworks(t *testing.T) {
 		{"dip_multispecies", 11527, 2 * (32957 - 1279), 1279, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n, err := OpenNetwork(filepath.Join(shared, "ppi"), c.name)
+			n, err := OpenNetwork(t.Context(), filepath.Join(shared, "ppi"), c.name)
 			if errors.Is(err, fs.ErrNotExist) {
 				t.Skipf("no real data here: %v", err)
 			}
@@ -270,7 +270,7 @@ func FuzzNetwork(f *testing.F) {
 	f.Add(star, "node\n")
 	f.Add("u,v,score\n\"0\",1,\"a\"\"b\"\n", "")
 	f.Fuzz(func(t *testing.T, edges, labels string) {
-		n, err := OpenNetwork(writeNetwork(t, map[string]string{"n_edges.csv": edges, "n_labels.csv": labels}), "n")
+		n, err := OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": edges, "n_labels.csv": labels}), "n")
 		if err != nil || n.Nodes() > 1000 {
 			return
 		}

@@ -19,7 +19,7 @@ const shared = "../../../shared/data"
 
 func openReal(t testing.TB, name string) *Dataset {
 	t.Helper()
-	ds, err := Open(filepath.Join(shared, "tu"), name, Options{})
+	ds, err := Open(t.Context(), filepath.Join(shared, "tu"), name, Options{})
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("no real data here: %v", err)
 	}
@@ -84,7 +84,7 @@ func TestOfficialAgree(t *testing.T) {
 				t.Errorf("%d directed graphs, want none", s.Directed)
 			}
 			if w.attributes > 0 {
-				ds, err := Open(filepath.Join(shared, "tu"), o.Name, Options{NodeAttributes: true})
+				ds, err := Open(t.Context(), filepath.Join(shared, "tu"), o.Name, Options{NodeAttributes: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -176,7 +176,7 @@ func TestRealAgainstNaive(t *testing.T) {
 	for _, name := range []string{"MUTAG", "IMDB-BINARY"} {
 		t.Run(name, func(t *testing.T) {
 			ds := openReal(t, name)
-			s, err := openSource(filepath.Join(shared, "tu", name+".zip"), Limits{})
+			s, err := openSource(t.Context(), filepath.Join(shared, "tu", name+".zip"), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

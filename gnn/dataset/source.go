@@ -2,8 +2,12 @@ package dataset
 
 import (
 	"archive/zip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -52,9 +56,11 @@ var ErrTooLarge = errors.New("data set too large")
 // A source is an opened data set: a zip archive or a folder, read through the
 // names of its files and never unpacked.
 type source struct {
-	name   string // of the data set
+	ctx    context.Context // of one call that reads the source
+	name   string          // of the data set
 	limits Limits
-	total  int64 // bytes read so far
+	total  int64                  // bytes read so far
+	sum    func(file, sum string) // Options.Sum
 
 	root    string               // path of the archive or folder; "." for an fs.FS
 	closer  io.Closer            // what the source holds open, or nil
@@ -69,8 +75,13 @@ func (s *source) Close() error {
 	return s.closer.Close()
 }
 
+// newSource returns a source without files.
+func newSource(ctx context.Context, name string, opts Options) *source {
+	return &source{ctx: ctx, name: name, limits: opts.Limits.withDefaults(), sum: opts.Sum}
+}
+
 // openSource opens NAME.zip or the folder NAME.
-func openSource(p string, limits Limits) (*source, error) {
+func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	info, err := os.Stat(p)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
@@ -81,7 +92,8 @@ func openSource(p string, limits Limits) (*source, error) {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
 	name, isZip := cutZip(filepath.Base(abs))
-	s := &source{name: name, limits: limits.withDefaults(), root: p}
+	s := newSource(ctx, name, opts)
+	s.root = p
 	switch {
 	case info.IsDir() && isZip:
 		return nil, fmt.Errorf("dataset: %s: is a folder, want a zip archive", p)
@@ -224,15 +236,20 @@ func (s *source) openMember(f *zip.File) (io.ReadCloser, error) {
 	if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
 		limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
 	}
-	return s.limit(r, limit), nil
+	return s.limit(path.Base(path.Clean(f.Name)), r, limit), nil
 }
 
 func (s *source) openFile(base, display string) (io.ReadCloser, error) {
-	// The errors of fs name the file. Look before opening: opening a named pipe
-	// would block.
+	// Look before opening: opening a named pipe would block.
 	info, err := fs.Stat(s.folder, base)
-	if err != nil {
-		return nil, fmt.Errorf("dataset: %s%s: %w", s.root, s.hint(), err)
+	var e *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("dataset: %s: no file %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
+	case errors.As(err, &e): // whose operation is a system call's name
+		return nil, fmt.Errorf("dataset: %s: %w", display, e.Err)
+	case err != nil:
+		return nil, fmt.Errorf("dataset: %s: %w", display, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, info.Mode().Type())
@@ -241,7 +258,7 @@ func (s *source) openFile(base, display string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: %w", s.root, err)
 	}
-	return s.limit(f, s.limits.FileBytes), nil
+	return s.limit(base, f, s.limits.FileBytes), nil
 }
 
 // hint names the data set that seems to be inside, for a file that was renamed.
@@ -266,23 +283,29 @@ func (s *source) hint() string {
 	return ""
 }
 
-// limit returns r with an error, rather than an end, at the limit of the file or
-// of the set.
-func (s *source) limit(r io.ReadCloser, file int64) io.ReadCloser {
-	return &limitReader{r, s, min(file, s.limits.TotalBytes-s.total)}
+// limit returns r, the file base, with an error, rather than an end, at the limit of
+// the file or of the set. Closing it tells the sum of what was read.
+func (s *source) limit(base string, r io.ReadCloser, file int64) io.ReadCloser {
+	return &limitReader{r, s, base, min(file, s.limits.TotalBytes-s.total), sha256.New()}
 }
 
 type limitReader struct {
 	io.ReadCloser
 	s    *source
+	base string
 	left int64
+	sum  hash.Hash
 }
 
 func (l *limitReader) Read(p []byte) (int, error) {
+	if err := l.s.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if int64(len(p)) > l.left {
 		p = p[:l.left+1] // one byte more than allowed tells "too long" from "just fits"
 	}
 	n, err := l.ReadCloser.Read(p)
+	l.sum.Write(p[:n])
 	l.left -= int64(n)
 	l.s.total += int64(n)
 	if l.left < 0 {
@@ -290,4 +313,11 @@ func (l *limitReader) Read(p []byte) (int, error) {
 			ErrTooLarge, l.s.limits.FileBytes, l.s.limits.TotalBytes, l.s.limits.Ratio, int64(ratioFloor))
 	}
 	return n, err
+}
+
+func (l *limitReader) Close() error {
+	if l.s.sum != nil {
+		l.s.sum(l.base, hex.EncodeToString(l.sum.Sum(nil)))
+	}
+	return l.ReadCloser.Close()
 }

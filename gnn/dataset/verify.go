@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -43,16 +44,16 @@ type Verification struct {
 // is none. Sums are looked for in this package, in dir/NAME.zip.sha256 and in
 // lists SHA256SUMS of dir and its parent, in the format of sha256sum; without
 // any, only the members are checked and Verification.Source is empty.
-func Verify(dir, name string) (Verification, error) {
+func Verify(ctx context.Context, dir, name string) (Verification, error) {
 	if err := checkName(name); err != nil {
 		return Verification{}, err
 	}
-	return verifyFile(filepath.Join(dir, name+".zip"), func(path string) error { return checkArchive(path, name) })
+	return verifyFile(ctx, filepath.Join(dir, name+".zip"), func(path string) error { return checkArchive(ctx, path, name) })
 }
 
-func verifyFile(path string, check func(path string) error) (v Verification, err error) {
+func verifyFile(ctx context.Context, path string, check func(path string) error) (v Verification, err error) {
 	v.Path = path
-	if v.Sum, err = sumFile(path); err != nil {
+	if v.Sum, err = SumFile(ctx, path); err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
 	}
 	want, source, err := wantedSum(path)
@@ -144,24 +145,37 @@ func writeSum(path, sum string) error {
 	return os.Rename(tmp, path+".sha256")
 }
 
-// sumFile returns the SHA-256 of a regular file.
-func sumFile(path string) (string, error) {
+// SumFile returns the SHA-256 sum of a regular file, in hexadecimal.
+func SumFile(ctx context.Context, path string) (string, error) {
 	f, _, err := openRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, cancelled{ctx, f}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// cancelled reads r until ctx is cancelled.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c cancelled) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
 // checkArchive reads all members of a data set's archive, whose checksums are
 // verified on the way, and misses none that every set has: no checksum covers the
 // names.
-func checkArchive(path, name string) error {
+func checkArchive(ctx context.Context, path, name string) error {
 	f, size, err := openRegular(path)
 	if err != nil {
 		return err
@@ -171,7 +185,7 @@ func checkArchive(path, name string) error {
 	if err != nil {
 		return err
 	}
-	s := &source{name: name, limits: Limits{}.withDefaults()}
+	s := newSource(ctx, name, Options{})
 	if s.members, err = index(files, name); err != nil {
 		return err
 	}

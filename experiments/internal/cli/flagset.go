@@ -19,6 +19,13 @@ type FlagSet struct {
 	examples []string
 	env      map[string]string // flag name → environment variable
 	checks   []func() error    // of flags that depend on one another
+
+	// Of a run that is taken up again: the value of -out, what becomes of the other
+	// flags, and the names of those that are the first seed and the number of seeds.
+	out          *string
+	roles        map[string]role
+	first, count string
+	inputs       map[string]string // see Input
 }
 
 // NewFlagSet returns an empty flag set for the experiment of that name. The
@@ -30,6 +37,8 @@ func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
 		synopsis: synopsis,
 		examples: examples,
 		env:      map[string]string{},
+		roles:    map[string]role{},
+		inputs:   map[string]string{},
 	}
 	f.SetOutput(io.Discard) // errors are returned, help goes to stdout
 	f.Usage = func() {}
@@ -63,9 +72,11 @@ func (f *FlagSet) Env(name, variable string) { f.env[name] = variable }
 // Check makes Parse call check last, for flags that depend on one another.
 func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check) }
 
-// Parse parses args, then the environment. For -h it prints help on stdout and
-// returns [flag.ErrHelp]; what it cannot accept is a [UsageError] that names
-// flag and value.
+// Parse parses args, then the environment, then takes up the run in the directory
+// of -out, if one lies there: a flag that is not given has the run's value, and one
+// that is given must agree with it or, if it [FlagSet.Grows], is added to it. For
+// -h it prints help on stdout and returns [flag.ErrHelp]; what it cannot accept is
+// a [UsageError] that names flag and value.
 func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -90,7 +101,11 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 		if e := f.Set(fl.Name, s); e != nil {
 			err = Usagef("invalid value %q for environment variable %s: %w", s, variable, e)
 		}
+		given[fl.Name] = true
 	})
+	if err == nil {
+		err = f.takeUp(given)
+	}
 	for _, check := range f.checks {
 		if err == nil {
 			err = check()
@@ -99,8 +114,8 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
-// SetUngiven sets the flags among values that neither the command line nor the
-// environment has set: defaults that depend on other flags.
+// SetUngiven sets the flags among values that nothing has set, neither command line
+// nor environment nor a run that is taken up: defaults that depend on other flags.
 func (f *FlagSet) SetUngiven(values map[string]string) error {
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
@@ -114,6 +129,13 @@ func (f *FlagSet) SetUngiven(values map[string]string) error {
 	}
 	return nil
 }
+
+// Input notes the SHA-256 sum, in hexadecimal, of a file that the run reads. The
+// name should not depend on where the file lies.
+func (f *FlagSet) Input(name, sum string) { f.inputs[name] = sum }
+
+// Inputs returns the sums by name.
+func (f *FlagSet) Inputs() map[string]string { return f.inputs }
 
 // help prints the synopsis, the examples, and every flag with its default.
 func (f *FlagSet) help(w io.Writer) error {

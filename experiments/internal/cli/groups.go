@@ -1,7 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/backend"
@@ -14,28 +20,44 @@ import (
 type Data struct {
 	Datasets []string // none is the embedded synthetic set
 	Dir      string
+
+	flags *FlagSet // notes what is read
 }
 
 // Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
-	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
-	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]")
+	d.flags = f
+	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
+	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip or DIR/NAME/")
+	f.Grows("dataset")
+	f.Free("data") // what was read there is compared
 }
 
-// Open reads the data sets, or makes the embedded one where none is asked for.
-func (d *Data) Open(o dataset.Options) ([]*dataset.Dataset, error) {
-	if len(d.Datasets) == 0 {
+// Open reads the data sets, or makes the embedded one where none is asked for. What
+// the files have and features do not is said on stderr.
+func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
+	switch {
+	case len(d.Datasets) == 0 && d.Dir == "":
 		ds, err := dataset.Motifs(dataset.MotifConfig{})
 		return []*dataset.Dataset{ds}, err
-	}
-	if d.Dir == "" {
-		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
-	}
-	var sets []*dataset.Dataset
-	for _, name := range d.Datasets {
-		ds, err := dataset.Open(d.Dir, name, o)
+	case len(d.Datasets) == 0:
+		there, err := dataset.List(d.Dir)
 		if err != nil {
 			return nil, err
+		}
+		return nil, Usagef("-data %s without -dataset: want the names of sets in it (there are %s), or neither for the embedded synthetic set", d.Dir, cmp.Or(strings.Join(there, ", "), "none"))
+	case d.Dir == "":
+		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
+	}
+	o.Sum = d.flags.Input
+	var sets []*dataset.Dataset
+	for _, name := range d.Datasets {
+		ds, err := dataset.Open(ctx, d.Dir, name, o)
+		if err != nil {
+			return nil, err
+		}
+		if ds.AttributesLeftOut && len(ds.NodeLabels) == 0 {
+			fmt.Fprintf(stderr, "%s: its nodes have attributes only, which this experiment leaves out as the literature does: every node has the same feature\n", name)
 		}
 		sets = append(sets, ds)
 	}
@@ -54,6 +76,7 @@ type Loss struct {
 // Register implements [Group].
 func (l *Loss) Register(f *FlagSet) {
 	Var(f, &l.Methods, "method", List(OneOf(l.Methods...)), "`methods` to compare, one row of results each: "+strings.Join(l.Methods, ","))
+	f.Grows("method")
 	l.RegisterNumbers(f)
 }
 
@@ -82,7 +105,20 @@ func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.LR, "lr", Positive, "learning `rate` of Adam")
 	Var(f, &r.Seeds, "seeds", Int(1), "number `N` of independent runs, with consecutive seeds")
 	Var(f, &r.FirstSeed, "first-seed", Int(0), "the `first` of the seeds")
+	f.growsRange("first-seed", "seeds")
+	f.Check(func() error {
+		switch {
+		case r.Seeds > maxSeeds:
+			return Usagef("-seeds %d: want at most %d", r.Seeds, maxSeeds)
+		case r.FirstSeed > math.MaxInt-r.Seeds:
+			return Usagef("-first-seed %d -seeds %d: the last seed would not fit in %d bits", r.FirstSeed, r.Seeds, strconv.IntSize)
+		}
+		return nil
+	})
 }
+
+// maxSeeds bounds the seeds, each of which takes memory before the first has run.
+const maxSeeds = 100_000
 
 // Protocol is how to evaluate: -protocol and -folds.
 type Protocol struct {
@@ -103,7 +139,7 @@ func (p *Protocol) Register(f *FlagSet) {
 // Engine is what to compute with: -backend and -precision, or else the
 // environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION, and -tf32.
 type Engine struct {
-	Backend   string // "" becomes "cpu"; with TF32, "cuda" becomes "cuda-tf32"
+	Backend   string // "" becomes "cpu"
 	Precision tensor.Precision
 	TF32      bool
 }
@@ -125,8 +161,6 @@ func (e *Engine) Register(f *FlagSet) {
 			return Usagef("-tf32 is for -backend cuda; %s has no such products", e.Backend)
 		case e.Precision != tensor.Float32:
 			return Usagef("-tf32 is for -precision float32")
-		default:
-			e.Backend = "cuda-tf32"
 		}
 		return nil
 	})
@@ -142,8 +176,16 @@ func engines() []string {
 	return names
 }
 
+// Name returns the engine's name: that of the backend, with its products.
+func (e *Engine) Name() string {
+	if e.TF32 {
+		return e.Backend + "-tf32"
+	}
+	return e.Backend
+}
+
 // Open opens the engine. The caller closes it.
-func (e *Engine) Open() (backend.Backend, error) { return backend.Open(e.Backend, e.Precision) }
+func (e *Engine) Open() (backend.Backend, error) { return backend.Open(e.Name(), e.Precision) }
 
 func parsePrecision(s string) (tensor.Precision, error) {
 	if _, err := OneOf(tensor.Float32.String(), tensor.Float64.String())(s); err != nil {
@@ -152,10 +194,17 @@ func parsePrecision(s string) (tensor.Precision, error) {
 	return tensor.ParsePrecision(s)
 }
 
-// Output is where the run directory goes: -out.
-type Output struct{ Dir string }
+// Output is where the run directory goes: -out, and -mixed.
+type Output struct {
+	Dir   string
+	Mixed bool // the run may go on with another instruction set than it began with
+}
 
 // Register implements [Group].
 func (o *Output) Register(f *FlagSet) {
-	Var(f, &o.Dir, "out", Text, "run `directory`; one that exists is taken up where it stopped;\nnone is a new runs/EXPERIMENT-DATASET-TIME")
+	Var(f, &o.Dir, "out", Text, "run `directory`; a run that lies there is taken up with its own flags, and what is given beside,\nas more seeds or methods, is added to it; none is a new runs/EXPERIMENT-DATASET-TIME")
+	f.BoolVar(&o.Mixed, "mixed", false, "take a run up even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far: results differ by it")
+	f.out = &o.Dir
+	f.Free("out")
+	f.mark(once, []string{"mixed"})
 }

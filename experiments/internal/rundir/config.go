@@ -3,7 +3,6 @@ package rundir
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 )
 
@@ -23,10 +23,17 @@ type config struct {
 	Experiment string                     `json:"experiment"`
 	Flags      map[string]json.RawMessage `json:"flags"` // by name, without the hyphen
 	Seeds      []int                      `json:"seeds"`
-	Engine     string                     `json:"engine"`
-	Build      build                      `json:"build"`
-	Machine    machine                    `json:"machine"`
-	Started    time.Time                  `json:"started"`
+	Inputs     map[string]string          `json:"inputs,omitempty"` // SHA-256 of the files that were read
+	start                                 // the first one
+	Resumed    []start                    `json:"resumed,omitempty"` // the later ones
+}
+
+// start is when, where and with what the program started.
+type start struct {
+	Engine  string    `json:"engine"`
+	Build   build     `json:"build"`
+	Machine machine   `json:"machine"`
+	Started time.Time `json:"started"`
 }
 
 // build is where the program comes from.
@@ -46,22 +53,29 @@ type machine struct {
 	CPU        string `json:"cpu,omitempty"`
 	NumCPU     int    `json:"num_cpu"`
 	GOMAXPROCS int    `json:"gomaxprocs"`
+	// InstructionSet is what kernels are chosen by, see package simd. Results differ
+	// by it.
+	InstructionSet string `json:"instruction_set,omitempty"`
 }
 
 func newConfig(o Options) *config {
 	c := &config{
 		Experiment: o.Experiment,
-		Flags:      map[string]json.RawMessage{},
+		Flags:      o.Flags.All(),
 		Seeds:      make([]int, o.Seeds),
-		Engine:     o.Engine,
-		Build:      build{Go: runtime.Version(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH},
-		Machine:    machine{CPU: cpu(), NumCPU: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0)},
-		Started:    time.Now().Truncate(time.Second),
+		Inputs:     maps.Clone(o.Flags.Inputs()),
+		start: start{
+			Engine: o.Engine,
+			Build:  build{Go: runtime.Version(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH},
+			Machine: machine{
+				CPU: cpu(), NumCPU: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), InstructionSet: instructionSet(),
+			},
+			Started: time.Now().Truncate(time.Second),
+		},
 	}
 	for i := range c.Seeds {
 		c.Seeds[i] = o.FirstSeed + i
 	}
-	o.Flags.VisitAll(func(f *flag.Flag) { c.Flags[f.Name] = resolved(f) })
 	if info, ok := debug.ReadBuildInfo(); ok {
 		c.Build.Version = info.Main.Version
 		for _, s := range info.Settings {
@@ -80,26 +94,8 @@ func newConfig(o Options) *config {
 	return c
 }
 
-// resolved encodes a flag's value as its type, as in 128 or ["MUTAG"], unless
-// the type names itself, as in "float32".
-func resolved(f *flag.Flag) json.RawMessage {
-	var v any = f.Value.String()
-	if g, ok := f.Value.(flag.Getter); ok {
-		switch x := g.Get().(type) {
-		case json.Marshaler:
-			v = x
-		case fmt.Stringer:
-			v = x.String()
-		default:
-			v = x
-		}
-	}
-	data, err := json.Marshal(v)
-	if err != nil { // JSON has no NaN, so its text must do
-		data, _ = json.Marshal(f.Value.String())
-	}
-	return data
-}
+// instructionSet returns what the kernels run with; a test says otherwise.
+var instructionSet = func() string { return simd.Level().String() }
 
 // cpu returns the processor's name, where the system tells it as Linux does.
 func cpu() string {
@@ -140,33 +136,96 @@ func readConfig(path string) (*config, error) {
 	return c, nil
 }
 
+// after returns what the configuration c becomes when the run goes on with the
+// start now, or an error that says why it cannot: another experiment, a flag, an
+// input or the instruction set.
+func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, error) {
+	if c.Experiment != now.Experiment {
+		return nil, fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
+	}
+	if err := flags.Compare(c.Flags); err != nil {
+		return nil, err
+	}
+	if err := sameInputs(c.Inputs, now.Inputs); err != nil {
+		return nil, err
+	}
+	starts := append([]start{c.start}, c.Resumed...)
+	set := now.Machine.InstructionSet
+	if was := c.Machine.InstructionSet; was != "" && !mixed && !slices.ContainsFunc(starts, func(s start) bool { return s.Machine.InstructionSet == set }) {
+		return nil, fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", was, set, simd.EnvVar)
+	}
+	next := *now
+	next.Inputs = maps.Clone(c.Inputs)
+	if next.Inputs == nil {
+		next.Inputs = map[string]string{}
+	}
+	maps.Copy(next.Inputs, now.Inputs)
+	next.start, next.Resumed = c.start, append(starts[1:], now.start)
+	return &next, nil
+}
+
+// last returns the last start of the run.
+func (c *config) last() start {
+	if n := len(c.Resumed); n > 0 {
+		return c.Resumed[n-1]
+	}
+	return c.start
+}
+
+// sameInputs returns an error that names the first file that both have with
+// different contents.
+func sameInputs(was, now map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if sum, ok := was[name]; ok && sum != now[name] {
+			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the file back", name, sum, now[name])
+		}
+	}
+	return nil
+}
+
 // CheckPretrained returns a usage error of -pretrained unless the run directory
 // path is of a run of the experiment with the settings in flags, but for those that
 // no pre-training depends on and the names in mayDiffer, and the files of weights
-// are there.
+// are there, as that run left them.
 func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, weights []string) error {
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
 	always := []string{"pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32"}
-	if err := c.same(newConfig(Options{Experiment: experiment, Flags: flags.FlagSet}), slices.Concat(always, mayDiffer)...); err != nil {
+	now := newConfig(Options{Experiment: experiment, Flags: flags})
+	err = c.same(now, func(name string) bool {
+		return !flags.Influences(name) || slices.Contains(always, name) || slices.Contains(mayDiffer, name)
+	})
+	if err == nil {
+		err = sameInputs(c.Inputs, now.Inputs)
+	}
+	if err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}
+	var j journal
+	if err := j.read(filepath.Join(path, "done.jsonl")); err != nil {
+		return cli.Usagef("-pretrained: %w", err)
+	}
+	left := map[string]string{} // sums of what its units left
+	for _, e := range j.done {
+		maps.Copy(left, e.Files)
+	}
 	for _, file := range weights {
-		if _, err := os.Stat(file); err != nil {
+		rel, err := filepath.Rel(path, file)
+		if err == nil {
+			err = intact(path, filepath.ToSlash(rel), left[filepath.ToSlash(rel)])
+		}
+		if err != nil {
 			return cli.Usagef("-pretrained: %w", err)
 		}
 	}
 	return nil
 }
 
-// neutral are the flags without influence on results.
-var neutral = []string{"out", "cache", "checkpoint"}
-
 // same returns an error that names the first difference, if a run of now would
-// not be the run of c but for some flags and the neutral ones.
-func (c *config) same(now *config, mayDiffer ...string) error {
+// not be the run of c but for some flags.
+func (c *config) same(now *config, mayDiffer func(flag string) bool) error {
 	if c.Experiment != now.Experiment {
 		return fmt.Errorf("of experiment %s, not %s", c.Experiment, now.Experiment)
 	}
@@ -180,7 +239,7 @@ func (c *config) same(now *config, mayDiffer ...string) error {
 		if v, ok := now.Flags[name]; ok {
 			is = string(v)
 		}
-		if was != is && !slices.Contains(neutral, name) && !slices.Contains(mayDiffer, name) {
+		if was != is && !mayDiffer(name) {
 			return fmt.Errorf("-%s was %s, now it is %s", name, was, is)
 		}
 	}

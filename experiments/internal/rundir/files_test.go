@@ -40,16 +40,48 @@ b,2,,,,,
 	if got := read(t, d, "metrics.csv"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	for _, c := range []slog.Attr{slog.Int("edges", 1), slog.Int("epoch", 1)} {
-		if err := d.Metrics("a", 3, c); err == nil || !strings.Contains(err.Error(), c.Key) {
-			t.Errorf("column %s: %v", c.Key, err)
+	for _, columns := range [][]slog.Attr{{slog.Int("epoch", 1)}, {slog.Int("nodes", 1), slog.Int("nodes", 1)}} {
+		if err := d.Metrics("a", 3, columns...); err == nil || !strings.Contains(err.Error(), columns[0].Key) {
+			t.Errorf("column %s stands twice: %v", columns[0].Key, err)
 		}
-	}
-	if err := d.Metrics("a", 3, slog.Int("nodes", 1), slog.Int("nodes", 1)); err == nil {
-		t.Error("a column was given twice")
 	}
 	if got := read(t, d, "metrics.csv"); got != want {
 		t.Errorf("an error wrote\n%s", got)
+	}
+}
+
+// A row with new columns widens the file, in the start that it belongs to and in
+// later ones.
+func TestMetricsWiden(t *testing.T) {
+	o := options(t, t.TempDir())
+	d := open(t, o)
+	row := func(unit string, epoch int, columns ...any) {
+		t.Helper()
+		var attrs []slog.Attr
+		for i := 0; i < len(columns); i += 2 {
+			attrs = append(attrs, slog.Any(columns[i].(string), columns[i+1]))
+		}
+		if err := d.Metrics(unit, epoch, attrs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row("a", 1, "loss", 0.5)
+	row("b", 1, "p", 0.2, "loss", 0.25, "q", 3)
+	row("a", 2, "loss", 0.5)
+	row("c", 1)
+	d.Close()
+	d = open(t, o)
+	row("c", 1, "memory", 7) // again, and wider
+	row("b", 2, "q", 4)
+	want := `unit,epoch,loss,p,q,memory
+a,1,0.5,,,
+b,1,0.25,0.2,3,
+a,2,0.5,,,
+c,1,,,,7
+b,2,,,4,
+`
+	if got := read(t, d, "metrics.csv"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -2,33 +2,46 @@ package rundir
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 )
 
-// journal is done.jsonl: one line {"unit":…,"result":…} per finished unit.
+// journal is done.jsonl: one line per finished unit.
 type journal struct {
 	f    *os.File
-	done map[string]json.RawMessage
+	done map[string]entry
 }
 
+// entry is a line: a unit with its result, and what it left beside.
 type entry struct {
-	Unit   string          `json:"unit"`
-	Result json.RawMessage `json:"result"`
+	Unit    string            `json:"unit"`
+	Result  json.RawMessage   `json:"result"`
+	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv, under its name or below
+	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
 }
 
 func (j *journal) open(path string) (err error) {
 	if j.f, err = openLines(path); err != nil {
 		return err
 	}
+	return j.read(path)
+}
+
+func (j *journal) read(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	j.done = map[string]json.RawMessage{}
+	j.done = map[string]entry{}
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -39,7 +52,7 @@ func (j *journal) open(path string) (err error) {
 		if _, dup := j.done[e.Unit]; dup || e.Unit == "" || e.Result == nil {
 			return fmt.Errorf("%s:%d: unit %q is empty or stands twice: have two runs shared the directory?", path, number, e.Unit)
 		}
-		j.done[e.Unit] = e.Result
+		j.done[e.Unit] = e
 	}
 	return nil
 }
@@ -56,38 +69,107 @@ func (d *Dir) Done(unit string) bool {
 // recording what it returns. An error of run is returned and not recorded. The
 // unit's checkpoint, if it kept one, is removed when its result is on the disk.
 // T must survive JSON; a float64 in it that may not be finite is a [Float].
-func Do[T any](d *Dir, unit string, run func() (T, error)) (result T, err error) {
+//
+// The files are what run leaves in the directory, such as weights, by their paths
+// there. A result in the journal counts only if they are as the unit left them, the
+// unit's rows are in metrics.csv, and the result's method Check() error, if T has
+// one, finds nothing wrong with it; otherwise Do returns an error that says what is
+// missing.
+func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (result T, err error) {
 	d.mu.Lock()
-	data, ok := d.journal.done[unit]
+	e, ok := d.journal.done[unit]
+	rows := d.metrics.rows[unit]
 	d.mu.Unlock()
-	if ok {
-		if err := json.Unmarshal(data, &result); err != nil {
-			return result, fmt.Errorf("%s: unit %q: %w", d.Join("done.jsonl"), unit, err)
+	if !ok {
+		if result, err = run(); err != nil {
+			return result, err
+		}
+		if err := d.record(unit, result, files); err != nil {
+			return result, err
 		}
 		return result, d.forget(unit)
 	}
-	if result, err = run(); err != nil {
-		return result, err
+	if err := d.whole(e, rows, files); err != nil {
+		return result, fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have it computed again", err, unit, d.Join("done.jsonl"))
 	}
-	if err := d.record(unit, result); err != nil {
-		return result, err
+	err = json.Unmarshal(e.Result, &result)
+	if c, ok := any(&result).(interface{ Check() error }); ok && err == nil {
+		err = c.Check()
+	}
+	if err != nil {
+		return result, fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again", d.Join("done.jsonl"), unit, err)
 	}
 	return result, d.forget(unit)
 }
 
-func (d *Dir) record(unit string, result any) error {
+// whole returns an error unless all that a finished unit left is there.
+func (d *Dir) whole(e entry, rows int, files []string) error {
+	if rows < e.Metrics {
+		return fmt.Errorf("%s: %d rows of unit %q, which left %d", d.Join("metrics.csv"), rows, e.Unit, e.Metrics)
+	}
+	all := slices.Concat(slices.Collect(maps.Keys(e.Files)), files)
+	slices.Sort(all)
+	for _, file := range slices.Compact(all) {
+		if err := intact(d.Path, file, e.Files[file]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intact returns an error if a file in dir is missing or, unless want is empty, has
+// another SHA-256 than that.
+func intact(dir, file, want string) error {
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	sum, err := sumFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s is missing", path)
+	case err != nil:
+		return err
+	case want != "" && sum != want:
+		return fmt.Errorf("%s is not what the run left there: its SHA-256 is %s, and was %s", path, sum, want)
+	}
+	return nil
+}
+
+// sumFile returns the SHA-256 of a file in hexadecimal.
+func sumFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+func (d *Dir) record(unit string, result any, files []string) error {
 	data, err := json.Marshal(result)
 	if err != nil {
 		return fmt.Errorf("rundir: result of unit %q: %w", unit, err)
 	}
-	line, err := json.Marshal(entry{unit, data})
-	if err != nil {
-		return err
+	e := entry{Unit: unit, Result: data}
+	for _, file := range files {
+		sum, err := sumFile(d.Join(filepath.FromSlash(file)))
+		if err != nil {
+			return fmt.Errorf("rundir: what unit %q leaves: %w", unit, err)
+		}
+		if e.Files == nil {
+			e.Files = map[string]string{}
+		}
+		e.Files[file] = sum
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, dup := d.journal.done[unit]; dup || unit == "" {
 		return fmt.Errorf("rundir: unit %q is empty or ran twice", unit)
+	}
+	e.Metrics = d.metrics.rows[unit]
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
 	}
 	// A finished unit's metrics are on the disk before the journal says that
 	// it is finished.
@@ -100,7 +182,7 @@ func (d *Dir) record(unit string, result any) error {
 	if err := d.journal.f.Sync(); err != nil {
 		return err
 	}
-	d.journal.done[unit] = data
+	d.journal.done[unit] = e
 	return nil
 }
 

@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// metrics is metrics.csv: the columns unit and epoch, then what the first row
-// had.
+// metrics is metrics.csv: the columns unit and epoch, then what the rows have, by
+// first appearance.
 type metrics struct {
 	f      *os.File
 	path   string
 	header []string
 	last   map[string]int // unit → its largest epoch in an earlier start
+	rows   map[string]int // unit → rows under its name, or below: a/b is below a
 }
 
 func (m *metrics) open(path string) (err error) {
@@ -31,15 +32,28 @@ func (m *metrics) open(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.last = map[string]int{}
+	m.last, m.rows = map[string]int{}, map[string]int{}
 	for i, row := range rows {
 		epoch, err := strconv.Atoi(row[1])
 		if err != nil {
 			return fmt.Errorf("%s:%d: epoch %q: want a number", path, i+2, row[1])
 		}
 		m.last[row[0]] = max(epoch, m.last[row[0]])
+		m.count(row[0], 1)
 	}
 	return nil
+}
+
+// count adds n to the rows of a unit and of those that it is below.
+func (m *metrics) count(unit string, n int) {
+	for {
+		m.rows[unit] += n
+		slash := strings.LastIndexByte(unit, '/')
+		if slash < 0 {
+			return
+		}
+		unit = unit[:slash]
+	}
 }
 
 // read reads the file: the header into m, and returns the rows.
@@ -61,9 +75,8 @@ func (m *metrics) read() ([][]string, error) {
 	return rows[1:], nil
 }
 
-// Metrics appends the row of one epoch of one unit to metrics.csv. The columns
-// are those of the first row: a later one may lack some, which leaves cells
-// empty, but a column that the first did not have is an error.
+// Metrics appends the row of one epoch of one unit to metrics.csv. A row that lacks
+// a column has an empty cell there, and one with a new column widens the file.
 //
 // A unit that was interrupted and runs again, from its beginning or from a
 // checkpoint, says again what it said before: the earlier start's rows of the
@@ -72,31 +85,33 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := &d.metrics
-	if last, ok := m.last[unit]; ok {
-		delete(m.last, unit)
-		if epoch <= last {
-			if err := m.drop(unit, epoch); err != nil {
-				return err
-			}
-		}
-	}
-	header := m.header
+	header := slices.Clone(m.header)
 	if header == nil {
 		header = []string{"unit", "epoch"}
-		for _, c := range columns {
-			header = append(header, c.Key)
-		}
 	}
-	row := make([]string, len(header))
-	row[0], row[1] = unit, strconv.Itoa(epoch)
+	row := []string{unit, strconv.Itoa(epoch)}
 	seen := map[string]bool{"unit": true, "epoch": true}
 	for _, c := range columns {
-		i := slices.Index(header, c.Key)
-		if i < 0 || seen[c.Key] {
-			return fmt.Errorf("rundir: metric %q stands twice or is not a column of the first row (%s)", c.Key, strings.Join(header, ", "))
+		if seen[c.Key] {
+			return fmt.Errorf("rundir: metric %q stands twice", c.Key)
 		}
 		seen[c.Key] = true
+		i := slices.Index(header, c.Key)
+		if i < 0 {
+			i = len(header)
+			header = append(header, c.Key)
+		}
+		row = append(row, make([]string, max(0, i+1-len(row)))...)
 		row[i] = cell(c.Value.Resolve())
+	}
+	row = append(row, make([]string, len(header)-len(row))...)
+
+	last, again := m.last[unit]
+	delete(m.last, unit)
+	if again = again && epoch <= last; again || m.header != nil && len(header) > len(m.header) {
+		if err := m.rewrite(header, func(u string, e int) bool { return !again || u != unit || e < epoch }); err != nil {
+			return err
+		}
 	}
 	rows := [][]string{row}
 	if m.header == nil {
@@ -107,23 +122,32 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 		return err
 	}
 	m.header = header
+	m.count(unit, 1)
 	return nil
 }
 
-// drop rewrites the file without the unit's rows from epoch on.
-func (m *metrics) drop(unit string, epoch int) error {
+// rewrite replaces the file by one with the columns of header, which begins with
+// those that the file has, and the rows that keep chooses.
+func (m *metrics) rewrite(header []string, keep func(unit string, epoch int) bool) error {
 	rows, err := m.read()
 	if err != nil {
 		return err
 	}
-	kept := [][]string{m.header}
+	kept := [][]string{header}
+	dropped := map[string]int{}
 	for _, row := range rows {
-		if e, _ := strconv.Atoi(row[1]); row[0] != unit || e < epoch { // open has checked the numbers
-			kept = append(kept, row)
+		if e, _ := strconv.Atoi(row[1]); keep(row[0], e) { // open has checked the numbers
+			kept = append(kept, append(row, make([]string, len(header)-len(row))...))
+		} else {
+			dropped[row[0]]++
 		}
 	}
 	if err := WriteFile(m.path, func(w io.Writer) error { _, err := w.Write(encode(kept)); return err }); err != nil {
 		return err
+	}
+	m.header = header
+	for unit, n := range dropped {
+		m.count(unit, -n)
 	}
 	// The name now stands for another file.
 	old := m.f

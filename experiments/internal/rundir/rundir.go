@@ -9,8 +9,9 @@
 //
 // The mental model: a run is a list of units, named by strings such as
 // "MUTAG/specmatch/seed=3". [Do] runs a unit once in the life of the directory:
-// when the run is started again, with the same flags and -out, it returns the
-// result in the journal instead. So a main does not know whether it is resumed:
+// when the run is started again, with the same -out, it returns the result in the
+// journal instead, and of a run that has grown by a method or a seed only the new
+// units run. So a main does not know whether it is resumed:
 //
 //	dir, err := rundir.Open(rundir.Options{Experiment: "unsupervised", …})
 //	…
@@ -40,7 +41,6 @@ package rundir
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -59,12 +59,13 @@ import (
 // Options describe a run.
 type Options struct {
 	Experiment string
-	Datasets   []string      // none is the embedded synthetic set
-	Flags      *flag.FlagSet // parsed; all of its flags go into config.json
+	Datasets   []string     // none is the embedded synthetic set
+	Flags      *cli.FlagSet // parsed; all of its flags and inputs go into config.json
 	FirstSeed  int
 	Seeds      int       // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
 	Engine     string    // what the backend says it is
 	Out        string    // the directory; "" is a new runs/<experiment>-<dataset>-<time>
+	Mixed      bool      // an earlier start may have computed with another instruction set
 	Text       io.Writer // where to repeat the log for humans; may be nil
 }
 
@@ -94,17 +95,19 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 		return nil, err
 	}
 	return Open(Options{
-		Experiment: experiment, Datasets: datasets, Flags: f.FlagSet,
-		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: e.Backend, Out: o.Dir,
+		Experiment: experiment, Datasets: datasets, Flags: f,
+		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: e.Name(), Out: o.Dir, Mixed: o.Mixed,
 	})
 }
 
 // errLocked says that another process has the directory open.
 var errLocked = errors.New("another process runs in this directory")
 
-// Open makes the run directory, or opens the one that an earlier start with the
-// same experiment and flags has left. If a flag with influence on results differs,
-// the error names it. It is an error if another process has the directory open.
+// Open makes the run directory, or opens the one that an earlier start of the
+// experiment has left, to go on with it. What would mix results that do not belong
+// together is an error that names it: a flag, other than lists and seeds that have
+// grown (see [cli.FlagSet.Grows]), an input that is not the same file any more, or
+// another instruction set. It is an error if another process has the directory open.
 func Open(o Options) (*Dir, error) {
 	config := newConfig(o)
 	path, err := directory(o, config.Started)
@@ -137,8 +140,8 @@ func (d *Dir) open(o Options, config *config) error {
 	case err != nil:
 		return err
 	default:
-		if err := earlier.same(config); err != nil {
-			return fmt.Errorf("%s holds another run: %w; start one in a new directory", d.Path, err)
+		if config, err = earlier.after(config, o.Flags, o.Mixed); err != nil {
+			return fmt.Errorf("the run in %s cannot go on: %w (a new -out starts another)", d.Path, err)
 		}
 		d.sweep()
 	}
@@ -151,11 +154,15 @@ func (d *Dir) open(o Options, config *config) error {
 		return err
 	}
 	d.Log.Info("start", "dir", d.Path, "resumed", d.Resumed, "done", len(d.journal.done))
-	if d.Resumed && (earlier.Build != config.Build || earlier.Machine != config.Machine || earlier.Engine != config.Engine) {
-		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
-			"build", config.Build, "machine", config.Machine, "engine", config.Engine)
+	if !d.Resumed {
+		return nil
 	}
-	return nil
+	last, now := earlier.last(), config.last()
+	if last.Build != now.Build || last.Machine != now.Machine || last.Engine != now.Engine {
+		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
+			"build", now.Build, "machine", now.Machine, "engine", now.Engine)
+	}
+	return config.write(d.Join("config.json"))
 }
 
 // temporary matches the names of files that are being written: see [WriteFile], and

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 )
 
 // options describes a run as a main would, with flags parsed from args.
@@ -37,7 +37,7 @@ func options(t *testing.T, out string, args ...string) rundir.Options {
 	if err := f.Parse(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	return rundir.Options{Experiment: "unsupervised", Datasets: data.Datasets, Flags: f.FlagSet, Seeds: recipe.Seeds, Engine: "cpu/float32", Out: out}
+	return rundir.Options{Experiment: "unsupervised", Datasets: data.Datasets, Flags: f, Seeds: recipe.Seeds, Engine: "cpu/float32", Out: out}
 }
 
 func open(t *testing.T, o rundir.Options) *rundir.Dir {
@@ -116,7 +116,7 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFlags := map[string]any{
-		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "first-seed": 0., "kappa": 10., "limit": "NaN", "lr": 0.01,
+		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "first-seed": 0., "kappa": 10., "limit": "NaN", "lr": 0.01, "mixed": false,
 		"method": []any{"untrained", "graphcl", "infonce", "specmatch"}, "out": "", "p": 80., "precision": "float64", "quiet": false, "seeds": 2., "tau": 0.2, "tf32": false,
 	}
 	if !reflect.DeepEqual(c.Flags, wantFlags) {
@@ -185,6 +185,76 @@ func TestUnitErrors(t *testing.T) {
 	}
 }
 
+// What a finished unit left is there, as it left it, or the next start says what is
+// missing and what to do.
+func TestWhatUnitsLeave(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(d *rundir.Dir) error
+		want  string // "" is nothing to complain about
+	}{
+		{"all there", func(*rundir.Dir) error { return nil }, ""},
+		{"no weights", func(d *rundir.Dir) error { return os.Remove(d.Join("weights", "a")) }, "weights/a is missing"},
+		{"a flipped bit", func(d *rundir.Dir) error { return os.WriteFile(d.Join("weights", "a"), []byte("weighty"), 0o644) }, "weights/a is not what the run left there"},
+		{"no metrics", func(d *rundir.Dir) error { return os.Remove(d.Join("metrics.csv")) }, `metrics.csv: 0 rows of unit "u/a", which left 3`},
+		{"no accuracy", func(d *rundir.Dir) error { return replace(d.Join("done.jsonl"), `{"Accuracy":87.5}`, "{}") }, "accuracy 0 %"},
+		{"too much", func(d *rundir.Dir) error { return replace(d.Join("done.jsonl"), "87.5", "1234") }, "accuracy 1234 %"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t, t.TempDir())
+			d := open(t, o)
+			unit := func() (checked, error) {
+				return rundir.Do(d, "u/a", func() (checked, error) {
+					err := errors.Join(os.Mkdir(d.Join("weights"), 0o755), os.WriteFile(d.Join("weights", "a"), []byte("weights"), 0o644),
+						d.Metrics("u/a", 1), d.Metrics("u/a", 2), d.Metrics("u/a/part", 1), d.Metrics("u/ab", 1))
+					return checked{87.5}, err
+				}, "weights/a")
+			}
+			if _, err := unit(); err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.spoil(d); err != nil {
+				t.Fatal(err)
+			}
+			d.Close()
+			d = open(t, o)
+			got, err := unit()
+			switch {
+			case tt.want == "" && (err != nil || got.Accuracy != 87.5):
+				t.Errorf("got %v, %v", got, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "computed again")):
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	d := open(t, options(t, t.TempDir()))
+	if _, err := rundir.Do(d, "a", func() (int, error) { return 1, nil }, "weights/a"); err == nil || d.Done("a") {
+		t.Errorf("a unit that did not leave its file is done: %v", err)
+	}
+}
+
+// checked is a result that knows what it can be.
+type checked struct{ Accuracy float64 }
+
+func (c *checked) Check() error {
+	if c.Accuracy <= 0 || c.Accuracy > 100 {
+		return fmt.Errorf("accuracy %v %%", c.Accuracy)
+	}
+	return nil
+}
+
+// replace edits a file behind the back of the run directory.
+func replace(path, from, to string) error {
+	data, err := os.ReadFile(path)
+	if err == nil && !bytes.Contains(data, []byte(from)) {
+		err = fmt.Errorf("%s: no %s in it", path, from)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, bytes.Replace(data, []byte(from), []byte(to), 1), 0o644)
+}
+
 // TestCheckpoint: a unit keeps its checkpoint until the journal has its result, and
 // no longer.
 func TestCheckpoint(t *testing.T) {
@@ -224,32 +294,100 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
+// A run is taken up with equal flags, with more seeds and methods, and with data
+// that have moved; what else differs is refused.
 func TestAnotherRun(t *testing.T) {
 	out := t.TempDir()
 	open(t, options(t, out, "-beta", "1", "-seeds", "2", "-out", out)).Close()
-	open(t, options(t, out, "-beta", "1.0", "-seeds", "2", "-out", "./"+filepath.Base(out))).Close() // the same
-
+	for _, args := range []string{"-beta 1.0 -out ./elsewhere", "-seeds 3 -data moved", "-seeds 3 -dataset NCI1,MUTAG"} {
+		open(t, options(t, out, strings.Fields("-seeds 2 "+args)...)).Close()
+	}
 	for _, tt := range []struct{ args, want string }{
-		{"-beta auto:0.2", `-beta was 1, now it is "auto:0.2"`},
-		{"-seeds 3", `-seeds was 2, now it is 3`},
-		{"-dataset MUTAG,NCI1", `-dataset was ["MUTAG"], now it is ["MUTAG","NCI1"]`},
+		{"-beta auto:0.2", `-beta was 1, now it is auto:0.2`},
 		{"-quiet", `-quiet was false, now it is true`},
+		// The run has grown meanwhile.
+		{"-seeds 2", `the seeds were 0 to 2, now they are 0 to 1`},
+		{"-dataset NCI1", `-dataset was NCI1,MUTAG, now it is NCI1`},
 	} {
-		_, err := rundir.Open(options(t, out, strings.Fields(tt.args)...))
+		_, err := rundir.Open(options(t, out, strings.Fields("-seeds 3 -dataset NCI1,MUTAG "+tt.args)...))
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), out) {
 			t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
 		}
 	}
+	var c struct {
+		Seeds   []int
+		Flags   struct{ Dataset []string }
+		Resumed []struct{ Engine, Started string }
+	}
+	rundirtest.JSON(t, filepath.Join(out, "config.json"), &c)
+	if !slices.Equal(c.Seeds, []int{0, 1, 2}) || !slices.Equal(c.Flags.Dataset, []string{"NCI1", "MUTAG"}) || len(c.Resumed) != 3 || c.Resumed[2].Engine == "" || c.Resumed[2].Started == "" {
+		t.Errorf("config of the grown run: %+v", c)
+	}
 
-	o := options(t, out)
+	grown := []string{"-seeds", "3", "-dataset", "NCI1,MUTAG"}
+	o := options(t, out, grown...)
 	o.Experiment = "transfer"
 	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "experiment unsupervised, not transfer") {
 		t.Errorf("another experiment: %v", err)
 	}
-	o = options(t, out)
+	o = options(t, out, grown...)
 	o.Flags.Int("new", 1, "a flag that the earlier program did not have")
-	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "-new was unknown, now it is 1") {
+	if err := o.Flags.Set("new", "2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "-new was unknown, now it is 2") {
 		t.Errorf("a new flag: %v", err)
+	}
+	if err := o.Flags.Set("new", "1"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, o).Close() // its default is what the earlier program did
+	if _, err := rundir.Open(options(t, out, grown...)); err == nil || !strings.Contains(err.Error(), "-new was 1, and this version has no such flag") {
+		t.Errorf("an unknown flag: %v", err)
+	}
+}
+
+// Files that were read must stay what they were, those that come with a new data
+// set are welcome.
+func TestInputs(t *testing.T) {
+	out := t.TempDir()
+	start := func(sums map[string]string) error {
+		o := options(t, out)
+		for name, sum := range sums {
+			o.Flags.Input(name, sum)
+		}
+		d, err := rundir.Open(o)
+		if err == nil {
+			err = d.Close()
+		}
+		return err
+	}
+	for _, sums := range []map[string]string{{"MUTAG_A.txt": "aa"}, {"NCI1_A.txt": "bb"}, {"MUTAG_A.txt": "aa", "NCI1_A.txt": "bb"}} {
+		if err := start(sums); err != nil {
+			t.Errorf("%v: %v", sums, err)
+		}
+	}
+	err := start(map[string]string{"MUTAG_A.txt": "aa", "NCI1_A.txt": "cc"})
+	if want := "NCI1_A.txt has changed: its SHA-256 was bb, now it is cc"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Results of two instruction sets are in one run only if that is asked for.
+func TestInstructionSet(t *testing.T) {
+	o := options(t, t.TempDir())
+	open(t, o).Close()
+	rundir.SetInstructionSet(t, "abacus")
+	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "instruction set abacus") && !strings.Contains(err.Error(), "would be with abacus") || !strings.Contains(err.Error(), "-mixed") {
+		t.Errorf("another instruction set: %v", err)
+	}
+	o.Mixed = true
+	open(t, o).Close()
+	o.Mixed = false
+	open(t, o).Close() // which it has seen
+	rundir.SetInstructionSet(t, "slide rule")
+	if _, err := rundir.Open(o); err == nil {
+		t.Error("a third instruction set was accepted")
 	}
 }
 
@@ -429,7 +567,7 @@ func Example() {
 	defer os.RemoveAll(tmp)
 	for range 2 { // the second start takes up the first
 		dir, err := rundir.Open(rundir.Options{
-			Experiment: "unsupervised", Datasets: []string{"MUTAG"}, Flags: flag.NewFlagSet("", flag.ContinueOnError), Seeds: 2, Out: tmp,
+			Experiment: "unsupervised", Datasets: []string{"MUTAG"}, Flags: cli.NewFlagSet("unsupervised", "", ""), Seeds: 2, Out: tmp,
 		})
 		if err != nil {
 			panic(err)

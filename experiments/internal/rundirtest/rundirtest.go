@@ -21,7 +21,7 @@ import (
 func Open(t testing.TB, experiment string) *rundir.Dir {
 	t.Helper()
 	dir, err := rundir.Open(rundir.Options{
-		Experiment: experiment, Flags: cli.NewFlagSet(experiment, "", "").FlagSet,
+		Experiment: experiment, Flags: cli.NewFlagSet(experiment, "", ""),
 		Seeds: 1, Engine: "cpu", Out: filepath.Join(t.TempDir(), "run"),
 	})
 	if err != nil {

@@ -14,6 +14,7 @@
 package tsne
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -39,8 +40,9 @@ const (
 
 // Embed returns positions [n×2], row-major, for points x [n×d]. It starts from
 // the two directions of largest variance (Kobak and Berens, The art of using
-// t-SNE for single-cell transcriptomics, 2019), so equal points give equal bits.
-func Embed(x []float64, n, d int, o Options) ([]float64, error) {
+// t-SNE for single-cell transcriptomics, 2019), so equal points give equal bits. A
+// cancelled ctx ends it, with the error of ctx.
+func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, error) {
 	if n < 4 || d < 1 || len(x) != n*d {
 		return nil, fmt.Errorf("tsne: %d numbers for %d points of %d dimensions; want at least 4 points", len(x), n, d)
 	}
@@ -70,6 +72,9 @@ func Embed(x []float64, n, d int, o Options) ([]float64, error) {
 	}
 	q := make([]float64, n*n)
 	for iteration := range o.Iterations {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		factor, momentum := 1.0, lateMomentum
 		if iteration < earlyIterations {
 			factor, momentum = exaggeration, earlyMomentum

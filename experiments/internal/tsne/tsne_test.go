@@ -1,6 +1,8 @@
 package tsne
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -89,7 +91,7 @@ func TestGradient(t *testing.T) {
 func TestClusters(t *testing.T) {
 	x, class := clusters(4, 25, 6)
 	n := len(class)
-	y, err := Embed(x, n, 6, Options{Perplexity: 10})
+	y, err := Embed(t.Context(), x, n, 6, Options{Perplexity: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func TestClusters(t *testing.T) {
 	if !(after < before/2) {
 		t.Errorf("the divergence went from %v to %v", before, after)
 	}
-	again, err := Embed(x, n, 6, Options{Perplexity: 10})
+	again, err := Embed(t.Context(), x, n, 6, Options{Perplexity: 10})
 	if err != nil || !slices.Equal(y, again) {
 		t.Error("equal points gave another layout")
 	}
@@ -133,11 +135,20 @@ func TestBadInput(t *testing.T) {
 		{[]float64{1, 2, 3, math.NaN()}, 4, 1, Options{}, "point 3 is NaN"},
 		{[]float64{1, 2, 3, 4}, 4, 1, Options{Perplexity: 0.5}, "perplexity 0.5"},
 	} {
-		if _, err := Embed(c.x, c.n, c.d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Embed(t.Context(), c.x, c.n, c.d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got %v, want an error with %q", c.x, err, c.want)
 		}
 	}
-	if _, err := Embed([]float64{1, 2, 3, 4}, 4, 1, Options{}); err != nil {
+	if _, err := Embed(t.Context(), []float64{1, 2, 3, 4}, 4, 1, Options{}); err != nil {
 		t.Errorf("four points on a line: %v", err)
+	}
+}
+
+// A layout of a thousand points takes seconds; Ctrl-C is not to wait for it.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Embed(ctx, []float64{1, 2, 3, 4}, 4, 1, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -5,7 +5,7 @@
 // in the same order. In between they run side by side, one per core, which is
 // the fastest way through many of them since they share nothing; each finished
 // one goes into the journal of the run directory, so that an interrupted
-// experiment started again with the same flags and -out only runs what is left.
+// experiment started again with the same -out only runs what is left.
 //
 //	var list []units.Unit[outcome]
 //	for seed := range recipe.Seeds {
@@ -33,8 +33,9 @@ import (
 
 // Unit is one of them. T must survive JSON, see [rundir.Do].
 type Unit[T any] struct {
-	Name string // unique in the experiment
-	Run  func(ctx context.Context, say Say) (T, error)
+	Name  string // unique in the experiment
+	Run   func(ctx context.Context, say Say) (T, error)
+	Files []string // what Run leaves in the run directory, by path there
 }
 
 // Say sets the text behind the progress bar.
@@ -105,5 +106,5 @@ func do[T any](ctx context.Context, dir *rundir.Dir, bar *progress.Bar, u Unit[T
 		return u.Run(ctx, func(format string, args ...any) {
 			bar.Message("%s: %s", u.Name, fmt.Sprintf(format, args...))
 		})
-	})
+	}, u.Files...)
 }

@@ -4,20 +4,22 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 )
 
 func open(t *testing.T, path string) *rundir.Dir {
 	t.Helper()
-	dir, err := rundir.Open(rundir.Options{Experiment: "squares", Flags: flag.NewFlagSet("", flag.ContinueOnError), Out: path})
+	dir, err := rundir.Open(rundir.Options{Experiment: "squares", Flags: cli.NewFlagSet("squares", "", ""), Out: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,5 +111,29 @@ func TestInterruption(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "0/1") || strings.Contains(stderr.String(), "1/1") {
 		t.Errorf("an interrupted unit counts as done:\n%s", stderr.String())
+	}
+}
+
+// A unit whose file has gone is not done.
+func TestFiles(t *testing.T) {
+	path := t.TempDir()
+	run := func() error {
+		dir := open(t, path)
+		defer dir.Close()
+		_, err := units.Run(t.Context(), dir, io.Discard, []units.Unit[int]{{Name: "u", Files: []string{"left"}, Run: func(context.Context, units.Say) (int, error) {
+			return 1, os.WriteFile(dir.Join("left"), []byte("x"), 0o644)
+		}}})
+		return err
+	}
+	for range 2 {
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(path, "left")); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); err == nil || !strings.Contains(err.Error(), filepath.Join(path, "left")+" is missing") {
+		t.Errorf("got %v", err)
 	}
 }

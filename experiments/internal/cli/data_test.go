@@ -1,0 +1,73 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// letters writes the set LETTER, whose nodes have attributes only, into a folder.
+func letters(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "LETTER"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, text := range map[string]string{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "0\n1\n", "node_attributes": "1.5\n2\n3\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "LETTER", "LETTER_"+part+".txt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func open(t *testing.T, ctx context.Context, o dataset.Options, args ...string) (*cli.FlagSet, string, error) {
+	t.Helper()
+	var data cli.Data
+	f := cli.NewFlagSet("x", "X.", "")
+	f.Add(&data)
+	if err := f.Parse(args, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	_, err := data.Open(ctx, &stderr, o)
+	return f, stderr.String(), err
+}
+
+// What is read is noted among the inputs, and what is left out is said.
+func TestDataOpen(t *testing.T) {
+	dir := letters(t)
+	f, said, err := open(t, t.Context(), dataset.Options{}, "-dataset", "LETTER", "-data", dir)
+	if err != nil || !strings.Contains(said, "LETTER: its nodes have attributes only") {
+		t.Errorf("%v; said %q", err, said)
+	}
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("0\n1\n"))); f.Inputs()["LETTER_graph_labels.txt"] != want || len(f.Inputs()) != 3 {
+		t.Errorf("inputs %v", f.Inputs())
+	}
+	if f, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || said != "" || len(f.Inputs()) != 4 {
+		t.Errorf("with attributes: %v; said %q; inputs %v", err, said, f.Inputs())
+	}
+	if f, _, err = open(t, t.Context(), dataset.Options{}); err != nil || len(f.Inputs()) > 0 {
+		t.Errorf("the embedded set: %v, %v", f.Inputs(), err)
+	}
+	// A folder without a name is a mistake, not a wish for the embedded set.
+	var usage *cli.UsageError
+	if _, _, err := open(t, t.Context(), dataset.Options{}, "-data", dir); !errors.As(err, &usage) || !strings.Contains(err.Error(), "there are LETTER") {
+		t.Errorf("-data without -dataset: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := open(t, ctx, dataset.Options{}, "-dataset", "LETTER", "-data", dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

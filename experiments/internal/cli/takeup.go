@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A role is what becomes of a flag when a run is taken up again.
+type role int
+
+const (
+	fixed role = iota // results depend on it: it stays as it was
+	list              // its entries are the run's and the new ones
+	free              // no result depends on it
+	once              // free, and not remembered
+)
+
+// Grows marks flags with lists, such as -method, whose entries have results of
+// their own. Where a run is taken up with other entries, it has both.
+func (f *FlagSet) Grows(names ...string) { f.mark(list, names) }
+
+// Free marks flags without influence on results, such as where files lie.
+func (f *FlagSet) Free(names ...string) { f.mark(free, names) }
+
+func (f *FlagSet) mark(r role, names []string) {
+	for _, name := range names {
+		f.roles[name] = r
+	}
+}
+
+// growsRange marks two flags that are a range of whole numbers together: its first
+// and how many they are.
+func (f *FlagSet) growsRange(first, count string) { f.first, f.count = first, count }
+
+// takeUp gives the flags the values of the run that lies in the directory of -out,
+// if there is one: those that are not given have its values, and lists and seeds
+// that are given are added to it.
+func (f *FlagSet) takeUp(given map[string]bool) error {
+	if f.out == nil || *f.out == "" {
+		return nil
+	}
+	path := filepath.Join(*f.out, "config.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var run struct {
+		Experiment string
+		Flags      map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(data, &run); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if run.Experiment != f.Name() {
+		return Usagef("%s holds a run of experiment %s, not %s; start another with a new -out", *f.out, run.Experiment, f.Name())
+	}
+	if err := f.addRange(run.Flags, given); err != nil {
+		return err
+	}
+	f.VisitAll(func(fl *flag.Flag) {
+		was, ok := run.Flags[fl.Name]
+		switch r := f.roles[fl.Name]; {
+		case !ok || err != nil || r == once || fl.Name == f.first || fl.Name == f.count:
+			return
+		case !given[fl.Name]:
+			err = f.setTo(fl, elements(was))
+		case r == list && len(elements(was)) > 0: // none at all is the synthetic set, which has no name
+			both := elements(was)
+			for _, x := range elements(Resolved(fl)) {
+				if !slices.Contains(both, x) {
+					both = append(both, x)
+				}
+			}
+			err = f.setTo(fl, both)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := f.Compare(run.Flags); err != nil {
+		return Usagef("the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out", *f.out, err)
+	}
+	return nil
+}
+
+// addRange makes the range of seeds that of the run and the given one together.
+func (f *FlagSet) addRange(was map[string]json.RawMessage, given map[string]bool) error {
+	if f.first == "" {
+		return nil
+	}
+	old, ok := f.rangeOf(was)
+	if !ok {
+		return nil
+	}
+	now, _ := f.rangeOf(f.All())
+	if !given[f.first] {
+		now.first = old.first
+	}
+	if !given[f.count] {
+		now.n = old.n
+	}
+	lo, hi := min(old.first, now.first), max(old.end(), now.end())
+	if max(old.first, now.first) > min(old.end(), now.end()) {
+		return Usagef("-%s %d -%s %d: the run in %s has the seeds %d to %d, and there would be a gap between; want -%s %d -%s %d for all",
+			f.first, now.first, f.count, now.n, *f.out, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
+	}
+	return errors.Join(f.Set(f.first, strconv.Itoa(lo)), f.Set(f.count, strconv.Itoa(hi-lo)))
+}
+
+// interval is the whole numbers first … first+n-1.
+type interval struct{ first, n int }
+
+func (r interval) end() int {
+	if r.first > math.MaxInt-r.n { // refused by the group's own check
+		return math.MaxInt
+	}
+	return r.first + r.n
+}
+
+// rangeOf returns the range of seeds among values of flags.
+func (f *FlagSet) rangeOf(values map[string]json.RawMessage) (r interval, ok bool) {
+	err := errors.Join(json.Unmarshal(values[f.first], &r.first), json.Unmarshal(values[f.count], &r.n))
+	return r, err == nil
+}
+
+// setTo sets a flag to the elements of an earlier value. What has none, such as
+// -out where it was not given, cannot be set.
+func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
+	text := strings.Join(elements, ",")
+	if text == "" {
+		return nil
+	}
+	if err := f.Set(fl.Name, text); err != nil {
+		return fmt.Errorf("-%s %q: %w", fl.Name, text, err)
+	}
+	return nil
+}
+
+// Compare returns an error that names the first flag whose value keeps a run with
+// the flags was from going on with those of f: one that results depend on and that
+// differs, or a list that lacks an entry. It is an error if a flag is unknown to f,
+// and if one that was has not has another value than its default.
+func (f *FlagSet) Compare(was map[string]json.RawMessage) (err error) {
+	now := f.All()
+	for _, name := range names(was, now) {
+		old, known := was[name]
+		v, ok := now[name]
+		switch r := f.roles[name]; {
+		case !ok:
+			return fmt.Errorf("-%s was %s, and this version has no such flag", name, show(old))
+		case r == free || r == once:
+		case name == f.first || name == f.count:
+			a, _ := f.rangeOf(was)
+			if b, ok := f.rangeOf(now); !ok || b.first > a.first || b.end() < a.end() {
+				return fmt.Errorf("the seeds were %d to %d, now they are %d to %d", a.first, a.end()-1, b.first, b.end()-1)
+			}
+		case !known:
+			if fl := f.Lookup(name); fl.Value.String() != fl.DefValue {
+				return fmt.Errorf("-%s was unknown, now it is %s", name, show(v))
+			}
+		case r == list && len(elements(old)) > 0:
+			for _, x := range elements(old) {
+				if !slices.Contains(elements(v), x) {
+					return fmt.Errorf("-%s was %s, now it is %s", name, show(old), show(v))
+				}
+			}
+		case !slices.Equal(elements(old), elements(v)):
+			return fmt.Errorf("-%s was %s, now it is %s", name, show(old), show(v))
+		}
+	}
+	return nil
+}
+
+// All returns the values of all flags by name, see [Resolved].
+func (f *FlagSet) All() map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	f.VisitAll(func(fl *flag.Flag) { all[fl.Name] = Resolved(fl) })
+	return all
+}
+
+// Influences reports whether results may depend on a flag.
+func (f *FlagSet) Influences(name string) bool { return f.roles[name] != free && f.roles[name] != once }
+
+// Resolved encodes a flag's value as its type, as in 128 or ["MUTAG"], unless the
+// type names itself, as in "float32".
+func Resolved(fl *flag.Flag) json.RawMessage {
+	var v any = fl.Value.String()
+	if g, ok := fl.Value.(flag.Getter); ok {
+		switch x := g.Get().(type) {
+		case json.Marshaler:
+			v = x
+		case fmt.Stringer:
+			v = x.String()
+		default:
+			v = x
+		}
+	}
+	data, err := json.Marshal(v)
+	if err != nil { // JSON has no NaN, so its text must do
+		data, _ = json.Marshal(fl.Value.String())
+	}
+	return data
+}
+
+// elements returns a value by [Resolved] as the command line has it, entry by entry
+// if it is a list. Nothing at all has no elements.
+func elements(v json.RawMessage) []string {
+	var x any
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.UseNumber()
+	if d.Decode(&x) != nil || x == nil || x == "" {
+		return nil
+	}
+	many, ok := x.([]any)
+	if !ok {
+		many = []any{x}
+	}
+	var out []string
+	for _, e := range many {
+		out = append(out, fmt.Sprint(e))
+	}
+	return out
+}
+
+// show returns a value for a message.
+func show(v json.RawMessage) string {
+	if e := elements(v); len(e) > 0 {
+		return strings.Join(e, ",")
+	}
+	return "none"
+}
+
+// names returns the keys of both maps, sorted.
+func names(a, b map[string]json.RawMessage) []string {
+	var all []string
+	for _, m := range []map[string]json.RawMessage{a, b} {
+		for name := range m {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
