@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cuda" // in builds that have it
@@ -194,17 +195,23 @@ func parsePrecision(s string) (tensor.Precision, error) {
 	return tensor.ParsePrecision(s)
 }
 
-// Output is where the run directory goes: -out, and -mixed.
+// Output is where the run directory goes and how it is kept: -out, -checkpoint and
+// -mixed.
 type Output struct {
 	Dir   string
-	Mixed bool // the run may go on with another instruction set than it began with
+	Every time.Duration // between two checkpoints of a training; 0 becomes 20 s
+	Mixed bool          // the run may go on with another instruction set than it began with
 }
 
 // Register implements [Group].
 func (o *Output) Register(f *FlagSet) {
 	Var(f, &o.Dir, "out", Text, "run `directory`; a run that lies there is taken up with its own flags, and what is given beside,\nas more seeds or methods, is added to it; none is a new runs/EXPERIMENT-DATASET-TIME")
+	if o.Every == 0 {
+		o.Every = 20 * time.Second
+	}
+	f.DurationVar(&o.Every, "checkpoint", o.Every, "least `time` between two checkpoints of a training: what a killed process may lose")
 	f.BoolVar(&o.Mixed, "mixed", false, "take a run up even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far: results differ by it")
 	f.out = &o.Dir
-	f.Free("out")
+	f.Free("out", "checkpoint")
 	f.mark(once, []string{"mixed"})
 }

@@ -29,11 +29,11 @@ func (t Tuned) Series(metric string) []float64 {
 // Do trains l under the name of a unit. Interrupted, it goes on from a checkpoint.
 func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, epochs int, say units.Say) (out Tuned, err error) {
 	defer l.Close()
-	checkpoint, err := dir.Checkpoint(unit)
+	how, err := dir.Training(unit, epochs)
 	if err != nil {
 		return out, err
 	}
-	p, err := train.Run(ctx, l, train.Options{Epochs: epochs, Checkpoint: checkpoint}, func(p train.Progress) error {
+	p, err := train.Run(ctx, l, how, func(p train.Progress) error {
 		if p.Ended {
 			out.Epochs = append(out.Epochs, p.Metrics)
 		}

@@ -98,11 +98,11 @@ type Trained struct {
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the
 // name of the unit. Interrupted, it goes on from a checkpoint.
 func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, say units.Say) (out Trained, err error) {
-	checkpoint, err := dir.Checkpoint(unit)
+	how, err := dir.Training(unit, r.Epochs())
 	if err != nil {
 		return out, err
 	}
-	p, err := train.Run(ctx, l, train.Options{Epochs: r.Epochs(), Checkpoint: checkpoint}, func(p train.Progress) error {
+	p, err := train.Run(ctx, l, how, func(p train.Progress) error {
 		if !p.Ended {
 			say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", p.Epoch, p.Batch, p.Batches, p.Metrics["loss"], float64(p.Graphs)/p.Seconds)
 			return nil

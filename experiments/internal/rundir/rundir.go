@@ -54,6 +54,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // Options describe a run.
@@ -74,8 +75,9 @@ type Options struct {
 type Dir struct {
 	Experiment string
 	Path       string
-	Resumed    bool         // the directory holds an earlier start of this run
-	Log        *slog.Logger // to log.jsonl and Options.Text
+	Every      time.Duration // between two checkpoints of a training; see train.Options
+	Resumed    bool          // the directory holds an earlier start of this run
+	Log        *slog.Logger  // to log.jsonl and Options.Text
 
 	mu      sync.Mutex
 	locked  *os.File // may be nil
@@ -94,10 +96,14 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 	if err := be.Close(); err != nil {
 		return nil, err
 	}
-	return Open(Options{
+	d, err := Open(Options{
 		Experiment: experiment, Datasets: datasets, Flags: f,
 		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: e.Name(), Out: o.Dir, Mixed: o.Mixed,
 	})
+	if err == nil {
+		d.Every = o.Every
+	}
+	return d, err
 }
 
 // errLocked says that another process has the directory open.
@@ -186,6 +192,12 @@ func (d *Dir) sweep() {
 // Join returns the path of a file in the directory.
 func (d *Dir) Join(name ...string) string {
 	return filepath.Join(append([]string{d.Path}, name...)...)
+}
+
+// Training returns how to train a unit for so many epochs: with its checkpoint.
+func (d *Dir) Training(unit string, epochs int) (train.Options, error) {
+	path, err := d.Checkpoint(unit)
+	return train.Options{Epochs: epochs, Checkpoint: path, Every: d.Every}, err
 }
 
 // Checkpoint returns the path of a unit's checkpoint, in a folder that exists. The
