@@ -18,12 +18,14 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -113,7 +115,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	cli.Var(flags, &name, "workload", cli.OneOf(names...), "`what` to train")
+	cli.Var(flags, &name, "workload", cli.OneOf(names...), "`what` to train: "+strings.Join(names, ", "))
 	cli.Var(flags, &batch, "batch", cli.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
 	cli.Var(flags, &steps, "steps", cli.Int(1), "`steps` to time")
 	cli.Var(flags, &warmup, "warmup", cli.Int(0), "`steps` before them")
@@ -125,6 +127,12 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	if err := memory.Fits(fmt.Sprintf("-kernels %d", rows), "timing kernels", 4*kernelWidth*4*float64(rows)); err != nil {
+		return err
+	}
+	if err := memory.Fits(fmt.Sprintf("-steps %d", steps), "keeping their times", 5*8*float64(steps)); err != nil {
 		return err
 	}
 	be, err := engine.Open()
@@ -139,6 +147,9 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	w := workloads[name]
 	if batch > 0 {
 		w.batch = batch
+	}
+	if w.batch > w.stats.graphs {
+		return cli.Usagef("-batch %d: the synthetic set has %d graphs", w.batch, w.stats.graphs)
 	}
 	var opts []autodiff.Option
 	if composed {
@@ -235,7 +246,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	meter, _ := be.(backend.Meter)
 	var work backend.Work
 	var err error
-	if r.TrainMS, r.DeviceMS, work, err = trainingTime(loader, w.batch, steps, step, recorded, meter); err != nil {
+	if r.TrainMS, r.DeviceMS, work, err = trainingTime(ctx, loader, w.batch, steps, step, recorded, meter); err != nil {
 		return result{}, err
 	}
 	if meter != nil {
@@ -257,7 +268,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 // trainingTime is the mean time of a step on batches that are ready and, where
 // steps are recorded, of the device's part; and the work of so many steps, if
 // there is a meter.
-func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded, meter backend.Meter) (train, device float64, work backend.Work, err error) {
+func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded, meter backend.Meter) (train, device float64, work backend.Work, err error) {
 	ready := make([]*graph.Batch, 8)
 	samples := make([]int, batch)
 	for k := range ready {
@@ -286,6 +297,9 @@ func trainingTime(l *augment.Loader, batch, steps int, step func(*graph.Batch) (
 	}
 	train, err = mean(func() error {
 		for k := range steps {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if _, err := step(ready[k%len(ready)]); err != nil {
 				return err
 			}

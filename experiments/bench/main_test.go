@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -77,6 +83,35 @@ func TestBenchPrintsJSON(t *testing.T) {
 		if r["ms_per_step"].(float64) <= 0 || r["loss"].(float64) <= 0 {
 			t.Errorf("%v: %v", args, r)
 		}
+	}
+}
+
+// What does not fit is refused before it is allocated, and -h lists the workloads.
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"-workload chess":              "-workload",
+		"-batch 9223372036854775807":   "-batch 9223372036854775807: the synthetic set has 4110 graphs",
+		"-kernels 9223372036854775807": "-kernels 9223372036854775807: timing kernels needs about",
+		"-steps 9223372036854775807":   "-steps 9223372036854775807: keeping their times needs about",
+	} {
+		var usage *cli.UsageError
+		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", args, err, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, &help, io.Discard); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "semisupervised, transfer, unsupervised") {
+		t.Errorf("-h: %v\n%s", err, help.String())
+	}
+}
+
+// A cancelled context ends a measurement in the middle.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	start := time.Now()
+	if err := run(ctx, []string{"-steps", "1000000"}, io.Discard, io.Discard); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 3*time.Second {
+		t.Errorf("%v after %v", err, time.Since(start))
 	}
 }
 

@@ -128,13 +128,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
 	flags.Add(&x.data, &x.source, &x.loss, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
+	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
-	}
-	if x.source.Corpus == "" && len(x.data.Datasets) == 0 {
-		if err := flags.SetUngiven(small); err != nil {
-			return err
-		}
 	}
 	if err := x.checkPretrained(flags); err != nil {
 		return err

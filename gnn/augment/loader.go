@@ -30,7 +30,8 @@ type Loader struct {
 	Graphs []*graph.Graph
 	// Samples are the indices into Graphs to visit; nil means all.
 	Samples []int
-	// Batch is the number of samples in a mini-batch, at least 1.
+	// Batch is the number of samples in a mini-batch, at least 1. All samples are one
+	// mini-batch if there are no more of them.
 	Batch int
 	// DropLast leaves out a last mini-batch that is smaller than the others.
 	// If it is the only one, it is kept.
@@ -52,7 +53,11 @@ func (l *Loader) Batches() int {
 	if l.DropLast && n > l.Batch {
 		return n / l.Batch
 	}
-	return (n + l.Batch - 1) / l.Batch
+	batches := n / l.Batch // without n+l.Batch, which may overflow
+	if n%l.Batch > 0 {
+		batches++
+	}
+	return batches
 }
 
 func (l *Loader) samples() int {
@@ -109,7 +114,8 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.B
 				if !open {
 					return
 				}
-				samples := l.order[k*l.Batch : min((k+1)*l.Batch, len(l.order))]
+				samples := l.order[k*l.Batch:]
+				samples = samples[:min(l.Batch, len(samples))]
 				l.Collator.Collate(b, l.Graphs, samples, epoch)
 				ready <- item{samples: samples, batch: b}
 			}

@@ -2,6 +2,7 @@ package augment
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -92,6 +93,8 @@ func TestLoaderSizes(t *testing.T) {
 		{10, 16, true, []int{10}}, // better than nothing
 		{10, 16, false, []int{10}},
 		{16, 16, true, []int{16}},
+		{10, math.MaxInt, true, []int{10}},
+		{10, math.MaxInt, false, []int{10}},
 		{3, 1, false, []int{1, 1, 1}},
 		{0, 16, false, nil},
 		{0, 16, true, nil},

@@ -26,6 +26,15 @@ type FlagSet struct {
 	roles        map[string]role
 	first, count string
 	inputs       map[string]string // see Input
+
+	small small
+}
+
+// small is defaults for runs of a kind.
+type small struct {
+	when   string // what kind, in words; "" is none
+	holds  func() bool
+	values map[string]string
 }
 
 // NewFlagSet returns an empty flag set for the experiment of that name. The
@@ -106,6 +115,9 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	if err == nil {
 		err = f.takeUp(given)
 	}
+	if err == nil && f.small.when != "" && f.small.holds() {
+		err = f.setUngiven(f.small.values)
+	}
 	for _, check := range f.checks {
 		if err == nil {
 			err = check()
@@ -114,9 +126,15 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
-// SetUngiven sets the flags among values that nothing has set, neither command line
-// nor environment nor a run that is taken up: defaults that depend on other flags.
-func (f *FlagSet) SetUngiven(values map[string]string) error {
+// Small gives flags other defaults in runs for which holds, which Parse asks once the
+// flags are set, says so; when says it in words, for the help text.
+func (f *FlagSet) Small(when string, holds func() bool, values map[string]string) {
+	f.small = small{when, holds, values}
+}
+
+// setUngiven sets the flags among values that nothing has set, neither command line
+// nor environment nor a run that is taken up.
+func (f *FlagSet) setUngiven(values map[string]string) error {
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
 	for name, value := range values {
@@ -154,6 +172,9 @@ func (f *FlagSet) help(w io.Writer) error {
 		def := fl.DefValue
 		if def == "" {
 			def = "none"
+		}
+		if v, ok := f.small.values[fl.Name]; ok {
+			def += "; " + f.small.when + " " + v
 		}
 		if v := f.env[fl.Name]; v != "" {
 			def = "$" + v + ", else " + def

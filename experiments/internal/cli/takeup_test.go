@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +40,7 @@ func started(t *testing.T, args ...string) string {
 // parseSet is parse, with flags of other types too.
 func parseSet(args ...string) (*common, *cli.FlagSet, error) {
 	c := &common{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}
@@ -50,6 +52,7 @@ func parseSet(args ...string) (*common, *cli.FlagSet, error) {
 	betas := []cli.Beta{{Weight: 1}}
 	cli.Var(f, &betas, "betas", cli.List(cli.ParseBeta), "a list of numbers and words")
 	f.Grows("betas", "protocol")
+	f.Small("without -dataset", func() bool { return len(c.data.Datasets) == 0 }, map[string]string{"epochs": "3", "kappa": "8"})
 	return c, f, f.Parse(args, io.Discard)
 }
 
@@ -74,13 +77,33 @@ func TestTakeUp(t *testing.T) {
 	if c.recipe.LR != 1e-7 || c.engine.Precision != tensor.Float64 || c.loss.Beta.Ratio != 0.2 {
 		t.Errorf("values %+v", c)
 	}
-	// Defaults that depend on other flags are those of the run.
-	if err := got.SetUngiven(map[string]string{"epochs": "1"}); err != nil || c.recipe.Epochs != 7 {
-		t.Errorf("epochs %d, %v", c.recipe.Epochs, err)
-	}
 	// Without a run, -out says nothing about other flags.
-	if c, _, err := parseSet("-out", t.TempDir()); err != nil || c.recipe.Epochs != 20 {
+	if c, _, err := parseSet("-out", t.TempDir(), "-dataset", "MUTAG"); err != nil || c.recipe.Epochs != 20 {
 		t.Errorf("an empty directory: %+v, %v", c, err)
+	}
+}
+
+// TestSmall: a run of a kind has other defaults, which a flag or a run that is taken
+// up overrides.
+func TestSmall(t *testing.T) {
+	for _, tt := range []struct {
+		args   string
+		epochs int
+		kappa  float64
+	}{
+		{"", 3, 8}, {"-epochs 20", 20, 8}, {"-dataset MUTAG", 20, 10}, {"-out " + started(t, "-kappa", "10"), 3, 10},
+	} {
+		c, _, err := parseSet(strings.Fields(tt.args)...)
+		if err != nil || c.recipe.Epochs != tt.epochs || c.loss.Kappa != tt.kappa {
+			t.Errorf("%s: %d epochs, κ = %v, %v; want %d and %v", tt.args, c.recipe.Epochs, c.loss.Kappa, err, tt.epochs, tt.kappa)
+		}
+	}
+	f := cli.NewFlagSet("x", "X.", "")
+	f.Int("epochs", 20, "`epochs`")
+	f.Small("without -dataset", func() bool { return false }, map[string]string{"epochs": "3"})
+	var help bytes.Buffer
+	if err := f.Parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "default: 20; without -dataset 3\n") {
+		t.Errorf("%v\n%s", err, help.String())
 	}
 }
 
