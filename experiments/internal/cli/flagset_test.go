@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -31,7 +32,7 @@ type common struct {
 
 func parse(args ...string) (*common, *bytes.Buffer, error) {
 	c := &common{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}
@@ -70,7 +71,7 @@ func TestValues(t *testing.T) {
 		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
 		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
 		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
-		out:      cli.Output{Dir: "o"},
+		out:      cli.Output{Dir: "o", Every: 20 * time.Second},
 	}
 	equal := gocmp.Comparer(func(a, b cli.Data) bool { return slices.Equal(a.Datasets, b.Datasets) && a.Dir == b.Dir })
 	if d := gocmp.Diff(want, c, equal, gocmp.AllowUnexported(common{})); d != "" {
@@ -183,8 +184,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help lacks %q:\n%s", want, help)
 		}
 	}
-	if got := strings.Count(help, "\tdefault: "); got != 19 {
-		t.Errorf("%d defaults, want 19:\n%s", got, help)
+	if got := strings.Count(help, "\tdefault: "); got != 20 {
+		t.Errorf("%d defaults, want 20:\n%s", got, help)
 	}
 	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help on a broken pipe: %v", err)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/tensor"
@@ -47,8 +46,6 @@ func parseSet(args ...string) (*common, *cli.FlagSet, error) {
 	f := cli.NewFlagSet("unsupervised", "Table 1.", "")
 	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
 	f.Bool("sum", false, "a switch")
-	f.Duration("checkpoint", time.Minute, "a time")
-	f.Free("checkpoint")
 	betas := []cli.Beta{{Weight: 1}}
 	cli.Var(f, &betas, "betas", cli.List(cli.ParseBeta), "a list of numbers and words")
 	f.Grows("betas", "protocol")

@@ -26,7 +26,7 @@ import (
 func options(t *testing.T, out string, args ...string) rundir.Options {
 	t.Helper()
 	data := cli.Data{Datasets: []string{"MUTAG"}}
-	loss := cli.Loss{Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10}
+	loss := cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10}
 	recipe := cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 2}
 	engine := cli.Engine{}
 	output := cli.Output{}
@@ -116,7 +116,7 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFlags := map[string]any{
-		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "first-seed": 0., "kappa": 10., "limit": "NaN", "lr": 0.01, "mixed": false,
+		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "checkpoint": "20s", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "first-seed": 0., "kappa": 10., "limit": "NaN", "lr": 0.01, "mixed": false,
 		"method": []any{"untrained", "graphcl", "infonce", "specmatch"}, "out": "", "p": 80., "precision": "float64", "quiet": false, "seeds": 2., "tau": 0.2, "tf32": false,
 	}
 	if !reflect.DeepEqual(c.Flags, wantFlags) {
