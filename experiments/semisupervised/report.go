@@ -65,7 +65,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 func (x *experiment) row(set *labelledSet, name, protocol string, jobs []*job) rundir.Row {
 	r := rundir.Row{
 		Experiment: "semisupervised", Dataset: set.data.Name, Method: name, Protocol: protocol, Metric: "accuracy",
-		Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
+		Backend: x.engine.Name(), Precision: x.engine.Precision.String(), P: math.NaN(),
 	}
 	if name == method.SpecMatch {
 		r.Beta, r.P = x.loss.Beta, x.loss.P

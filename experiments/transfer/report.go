@@ -88,7 +88,7 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrain.Traine
 func (x *experiment) row(set *taskSet, name, protocol string, trained map[string]pretrain.Trained, runs []*tuning) rundir.Row {
 	r := rundir.Row{
 		Experiment: "transfer", Dataset: set.name, Method: name, Protocol: protocol, Metric: "roc-auc",
-		Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(), GraphsPerSecond: math.NaN(),
+		Backend: x.engine.Name(), Precision: x.engine.Precision.String(), P: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
 	if name == method.SpecMatch {
 		r.Beta, r.P = x.loss.Beta, x.loss.P

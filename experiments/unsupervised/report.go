@@ -52,7 +52,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 func (x *experiment) row(ds *dataset.Dataset, name, protocol string, runs []*pretrain.Run, outcomes []pretrain.Outcome) rundir.Row {
 	r := rundir.Row{
 		Experiment: "unsupervised", Dataset: ds.Name, Method: name, Protocol: protocol, Metric: "accuracy",
-		Epochs: x.recipe.Epochs, Backend: x.engine.Backend, Precision: x.engine.Precision.String(), P: math.NaN(),
+		Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(), P: math.NaN(),
 	}
 	switch name {
 	case method.SpecMatch:
