@@ -1,106 +1,87 @@
-package pretrain
+package pretrain_test
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// TestCheckpoint interrupts runs and takes them up: the bits are those of a run
-// that nothing has interrupted.
+// TestCheckpoint interrupts runs and takes them up: weights, losses and
+// metrics.csv are those of a run that nothing has interrupted.
 func TestCheckpoint(t *testing.T) {
-	defer func(d time.Duration) { checkpointEvery = d }(checkpointEvery)
-	checkpointEvery = 0
-	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 30})
-	if err != nil {
-		t.Fatal(err)
-	}
-	newRun := func(method string, beta cli.Beta) *Run {
-		r := &Run{
-			Dataset: ds, Method: method, Seed: 3,
-			Loss:     cli.Loss{Beta: beta, P: 80, Tau: 0.2, Kappa: 10},
-			Recipe:   cli.Recipe{Epochs: 5, Batch: 10, LR: 0.01},
-			Settings: DefaultSettings(),
-		}
-		r.Settings.Warmup = 8
-		return r
-	}
 	be := cpu.New(tensor.Float32)
-	stop := errors.New("stop")
-	// train runs until the last epoch or, with an error, into another one.
-	train := func(r *Run, until int) (epochs []Epoch, weights []byte, err error) {
-		model := r.Model(be)
-		_, err = r.Train(t.Context(), be, model, func(epoch int, e Epoch) error {
-			if epoch != len(epochs)+1 {
-				t.Errorf("epoch %d after %d", epoch, len(epochs))
-			}
-			if epoch == until {
-				return stop
-			}
-			epochs = append(epochs, e)
-			return nil
-		})
-		var b bytes.Buffer
-		if err := nn.Save(&b, model, nil); err != nil {
-			t.Fatal(err)
-		}
-		return epochs, b.Bytes(), err
+	trained := func(ctx context.Context, r *pretrain.Run, dir *rundir.Dir, say units.Say) ([]train.Metrics, [][]float64, error) {
+		l := learner(t, r, be)
+		out, err := r.Train(ctx, l, dir, "unit", say)
+		return out.Epochs, parameters(l.Model), err
 	}
-	for name, newRun := range map[string]func() *Run{
-		"specmatch":         func() *Run { return newRun(method.SpecMatch, cli.Beta{Weight: 0.5}) },
-		"specmatch, auto":   func() *Run { return newRun(method.SpecMatch, cli.Beta{Ratio: 0.2}) },
-		"graphcl, its code": func() *Run { return newRun(method.GraphCL, cli.Beta{}) },
+	for name, c := range map[string]struct {
+		method string
+		beta   cli.Beta
+	}{
+		"specmatch":         {method.SpecMatch, cli.Beta{Weight: 0.5}},
+		"specmatch, auto":   {method.SpecMatch, cli.Beta{Ratio: 0.2}},
+		"graphcl, its code": {method.GraphCL, cli.Beta{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			epochs, weights, err := train(newRun(), 0)
+			r := newRun(t, c.method)
+			r.Loss.Beta, r.Settings.Warmup, r.Recipe.Epochs = c.beta, 8, 5
+			whole, dir := rundirtest.Open(t, "unsupervised"), rundirtest.Open(t, "unsupervised")
+			epochs, weights, err := trained(t.Context(), r, whole, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join(t.TempDir(), "run.safetensors")
-			for _, until := range []int{1, 3, 3, 5, 0} {
-				r := newRun()
-				r.Checkpoint = file
-				e, w, err := train(r, until)
-				if until > 0 {
-					if err != stop {
-						t.Fatal(err)
-					}
+			// A start says something after its first step, and is then cancelled.
+			interrupted := 0
+			for {
+				ctx, cancel := context.WithCancel(t.Context())
+				got, w, err := trained(ctx, r, dir, func(string, ...any) { cancel() })
+				cancel()
+				if errors.Is(err, context.Canceled) {
+					interrupted++
 					continue
 				}
-				if err != nil || !bytes.Equal(w, weights) {
-					t.Errorf("the weights differ, or %v", err)
+				if d := cmp.Diff(epochs, got) + cmp.Diff(weights, w); err != nil || d != "" {
+					t.Errorf("%v\n%s", err, d)
 				}
-				if d := cmp.Diff(epochs, e); d != "" {
-					t.Error(d)
-				}
-				// It is at its end now.
-				if e, w, err := train(r, 0); err != nil || !bytes.Equal(w, weights) || len(e) != 5 {
-					t.Errorf("once more: %d epochs, %v, or other weights", len(e), err)
-				}
-				r.Recipe.Epochs = 4
-				if _, _, err := train(r, 0); err == nil || !strings.Contains(err.Error(), file+": is after 5 epochs, of a run of 4") {
-					t.Errorf("of fewer epochs: %v", err)
-				}
+				break
+			}
+			if interrupted < 2 {
+				t.Errorf("%d interruptions", interrupted)
+			}
+			if d := cmp.Diff(rundirtest.Metrics(t, whole.Path), rundirtest.Metrics(t, dir.Path)); d != "" {
+				t.Errorf("metrics.csv:\n%s", d)
+			}
+			// It is at its end now.
+			if got, w, err := trained(t.Context(), r, dir, quiet); err != nil || !cmp.Equal(epochs, got) || !cmp.Equal(weights, w) {
+				t.Errorf("once more: %d epochs, %v, or other weights", len(got), err)
+			}
+			file, err := dir.Checkpoint("unit")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Recipe.Epochs = 4
+			if _, _, err := trained(t.Context(), r, dir, quiet); err == nil || !strings.Contains(err.Error(), file+": is after 5 epochs, of a run of 4") {
+				t.Errorf("of fewer epochs: %v", err)
 			}
 			if err := os.WriteFile(file, []byte("nonsense"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			r := newRun()
-			r.Checkpoint = file
-			if _, _, err := train(r, 0); err == nil || !strings.Contains(err.Error(), file) {
+			if _, _, err := trained(t.Context(), r, dir, quiet); err == nil || !strings.Contains(err.Error(), file) {
 				t.Errorf("nonsense: %v", err)
 			}
 		})

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"io"
 	"math"
-	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -25,33 +27,50 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func newRun(t *testing.T, method string) *pretrain.Run {
+func newRun(t *testing.T, name string) *pretrain.Run {
 	t.Helper()
 	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &pretrain.Run{
-		Dataset: ds, Method: method, Seed: 3,
+		Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: name, Seed: 3,
 		Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
 		Recipe:   cli.Recipe{Epochs: 3, Batch: 10, LR: 0.01},
 		Settings: pretrain.DefaultSettings(),
 	}
 }
 
-// TestObjective: which switches a method uses.
+func quiet(string, ...any) {}
+
+// learner returns the run's learner, which the end of the test closes.
+func learner(t *testing.T, r *pretrain.Run, be backend.Backend) *method.Learner {
+	t.Helper()
+	l, err := r.Learner(be)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// parameters are the values of a module's.
+func parameters(m nn.Module) (all [][]float64) {
+	for _, p := range m.Parameters() {
+		v := make([]float64, p.Value.Len())
+		p.Backend().Download(v, p.Value)
+		all = append(all, v)
+	}
+	return all
+}
+
+// TestObjective: every flag has its place in the loss.
 func TestObjective(t *testing.T) {
-	r := newRun(t, method.InfoNCE)
-	if o := r.Objective(); o.Beta != (specmatch.BetaSchedule{}) || o.Contrast.Variant != specmatch.NTXent {
-		t.Errorf("infonce: %+v", o)
-	}
-	if o := newRun(t, method.GraphCL).Objective(); o.Beta.Beta != 0 || o.Contrast.Variant != specmatch.CrossView {
-		t.Errorf("graphcl: %+v", o)
-	}
-	r = newRun(t, method.SpecMatch)
+	r := newRun(t, method.SpecMatch)
 	r.Loss = cli.Loss{Beta: cli.Beta{Weight: 0.5, Ratio: 0.1}, P: 70, Tau: 0.3, Kappa: 5}
 	r.Settings = pretrain.Settings{Adjacency: specmatch.Hard, RandomWalk: true, ThetaGradient: true, OnH: true, Center: true, Sum: true, Warmup: 7}
 	want := specmatch.Objective{
@@ -61,7 +80,7 @@ func TestObjective(t *testing.T) {
 		Beta: specmatch.BetaSchedule{Beta: 0.5, Ratio: 0.1, WarmupSteps: 7},
 	}
 	if d := cmp.Diff(want, r.Objective()); d != "" {
-		t.Errorf("specmatch:\n%s", d)
+		t.Error(d)
 	}
 }
 
@@ -77,115 +96,166 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestLoader: the methods differ in views and order as they say.
-func TestLoader(t *testing.T) {
-	view := func(policy string, impl augment.Impl, ratio float64) augment.Augmentation {
-		v, err := augment.ParsePolicy(policy, impl, ratio)
+// TestPolicy: "auto" is resolved by data set, and what else is asked for stays.
+func TestPolicy(t *testing.T) {
+	r := newRun(t, method.InfoNCE)
+	for _, name := range []string{"PROTEINS", "REDDIT-BINARY"} {
+		r.Dataset.Name = name
+		if want, _ := augment.PolicyFor(name); r.Policy() != want {
+			t.Errorf("the augmentations of %s are %s, want %s", name, r.Policy(), want)
+		}
+	}
+	if r.Settings.Policy = "dropN"; r.Policy() != "dropN" {
+		t.Errorf("-policy dropN is %s", r.Policy())
+	}
+}
+
+// TestBatches: a learner's batches and views are those of the run's seed, regime and
+// settings.
+func TestBatches(t *testing.T) {
+	view := func(impl augment.Impl, ratio float64) augment.Augmentation {
+		v, err := augment.ParsePolicy("dropN", impl, ratio)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
-	intended := view("dropN", augment.ImplIntended, 0.3)
-	for _, c := range []struct {
-		method        string
-		faithful      bool
-		first, second augment.Augmentation
-		order         augment.Order
+	raw, intended := augment.Augmentation(augment.Identity{}), view(augment.ImplIntended, 0.3)
+	semi := view(augment.ImplSemi, 0.3)
+	for name, c := range map[string]struct {
+		method string
+		change func(r *pretrain.Run)
+		views  []augment.Augmentation
+		order  augment.Order
 	}{
-		{method.InfoNCE, true, intended, intended, augment.Reshuffle},
-		{method.SpecMatch, true, intended, intended, augment.Reshuffle},
-		{method.GraphCL, true, augment.Identity{SelfLoops: true}, view("dropN", augment.ImplUnsupervised, 0), augment.ShuffleOnce},
-		{method.GraphCL, false, augment.Identity{}, intended, augment.Reshuffle},
+		"specmatch":            {method.SpecMatch, func(*pretrain.Run) {}, []augment.Augmentation{intended, intended}, augment.Reshuffle},
+		"graphcl, its code":    {method.GraphCL, func(*pretrain.Run) {}, []augment.Augmentation{augment.Identity{SelfLoops: true}, view(augment.ImplUnsupervised, 0)}, augment.ShuffleOnce},
+		"graphcl, as intended": {method.GraphCL, func(r *pretrain.Run) { r.Settings.GraphCLCode = false }, []augment.Augmentation{raw, intended}, augment.Reshuffle},
+		"graphcl, semi":        {method.GraphCL, func(r *pretrain.Run) { r.Regime = method.SemiSupervised }, []augment.Augmentation{semi, semi}, augment.Reshuffle},
 	} {
 		r := newRun(t, c.method)
-		r.Settings.GraphCLCode, r.Settings.Policy, r.Settings.Ratio = c.faithful, "dropN", 0.3
-		l, err := r.Loader()
-		if err != nil {
-			t.Fatal(err)
+		r.Settings.Policy, r.Settings.Ratio = "dropN", 0.3
+		c.change(r)
+		want := &augment.Loader{Graphs: r.Dataset.Graphs, Batch: 10, Order: c.order, Collator: augment.Collator{Views: c.views, Seed: 3}}
+		l := learner(t, r, cpu.New(tensor.Float32))
+		for epoch := range 2 {
+			if d := cmp.Diff(batches(want.Epoch(t.Context(), epoch)), batches(l.Epoch(t.Context(), epoch))); d != "" {
+				t.Errorf("%s, epoch %d:\n%s", name, epoch, d)
+			}
 		}
-		if d := cmp.Diff([]any{c.first, c.second, c.order}, []any{l.Collator.Views[0], l.Collator.Views[1], l.Order}); d != "" || len(l.Collator.Views) != 2 {
-			t.Errorf("%s, faithful %v:\n%s", c.method, c.faithful, d)
-		}
-	}
-	for _, name := range []string{"PROTEINS", "REDDIT-BINARY"} {
-		r := newRun(t, method.InfoNCE)
-		r.Dataset.Name = name
-		policy, _ := augment.PolicyFor(name)
-		if v, err := r.View(); err != nil || !cmp.Equal(v, view(policy, augment.ImplIntended, 0.2)) {
-			t.Errorf("the augmentations of %s are not %s: %v, %v", name, policy, v, err)
-		}
-	}
-	r := newRun(t, method.GraphCL)
-	r.Semi = true
-	l, err := r.Loader()
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := view(augment.Random2, augment.ImplSemi, 0.2)
-	if d := cmp.Diff([]any{code, code, augment.Reshuffle}, []any{l.Collator.Views[0], l.Collator.Views[1], l.Order}); d != "" {
-		t.Errorf("graphcl, semi-supervised:\n%s", d)
-	}
-	r = newRun(t, method.InfoNCE)
-	r.Settings.Policy = "random9"
-	var usage *cli.UsageError
-	if _, err := r.Loader(); !errors.As(err, &usage) {
-		t.Errorf("unknown policy: got %v, want a usage error", err)
 	}
 }
 
-// TestEncoder: the model is made of the encoder that the run asks for.
+// batch is what a mini-batch holds.
+type batch struct {
+	Samples  []int
+	ViewPtr  []int32
+	Adj      []int32
+	Category []int32
+}
+
+func batches(epoch func(yield func([]int, *graph.Batch) bool)) (all []batch) {
+	for samples, b := range epoch {
+		all = append(all, batch{slices.Clone(samples), slices.Clone(b.ViewPtr), slices.Clone(b.Adj), slices.Clone(b.X.Category)})
+	}
+	return all
+}
+
+// TestEncoder: the learner's encoder is the one that the run asks for, with the
+// weights of the run's seed whatever the method.
 func TestEncoder(t *testing.T) {
 	be := cpu.New(tensor.Float64)
 	r := newRun(t, method.InfoNCE)
-	if _, ok := r.Model(be).Encoder.(*gnn.GIN); !ok {
-		t.Error("no GIN by default")
+	gin := learner(t, r, be).Model.Encoder
+	if g, ok := gin.(*gnn.GIN); !ok || g.Width() != 96 {
+		t.Errorf("GIN is a %T of width %d", gin, gin.Width())
 	}
-	r.Encoder = func(be backend.Backend, width int, rng *rand.Rand) gnn.Encoder {
-		return gnn.NewResGCN(be, gnn.ReferenceResGCN(width), rng)
+	r.Method = method.Untrained
+	alone, err := r.NewEncoder(be)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if e, ok := r.Model(be).Encoder.(*gnn.ResGCN); !ok || e.Config.In != r.Dataset.FeatureWidth {
+	for name, other := range map[string]gnn.Encoder{"untrained": learner(t, r, be).Model.Encoder, "alone": alone} {
+		if d := cmp.Diff(parameters(gin), parameters(other)); d != "" {
+			t.Errorf("%s, the encoder starts elsewhere:\n%s", name, d)
+		}
+	}
+	r.Seed = 4
+	if cmp.Equal(parameters(gin), parameters(learner(t, r, be).Model.Encoder)) {
+		t.Error("two seeds start from the same weights")
+	}
+	r.Encoder = gnn.Architecture{Kind: gnn.KindResGCN, In: r.Dataset.FeatureWidth, Hidden: 8, Layers: 2}
+	if e, ok := learner(t, r, be).Model.Encoder.(*gnn.ResGCN); !ok || e.Config.In != r.Dataset.FeatureWidth || e.Config.Hidden != 8 {
 		t.Error("not the ResGCN that was asked for")
 	}
 }
 
 func TestTrain(t *testing.T) {
 	be := cpu.New(tensor.Float64)
-	r := newRun(t, method.SpecMatch)
-	model := r.Model(be)
-	var epochs []int
-	var history []pretrain.Epoch
-	_, err := r.Train(t.Context(), be, model, func(epoch int, e pretrain.Epoch) error {
-		epochs, history = append(epochs, epoch), append(history, e)
-		return nil
-	})
+	r, dir := newRun(t, method.SpecMatch), rundirtest.Open(t, "unsupervised")
+	l := learner(t, r, be)
+	out, err := r.Train(t.Context(), l, dir, "motifs/specmatch", quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]int{1, 2, 3}, epochs); d != "" {
-		t.Errorf("epochs:\n%s", d)
+	if len(out.Epochs) != 3 || !(out.TrainSeconds > 0) || math.Abs(float64(out.GraphsPerSecond)*out.TrainSeconds-90) > 1e-9 {
+		t.Errorf("%d epochs of 30 graphs in %v s, %v graphs/s", len(out.Epochs), out.TrainSeconds, out.GraphsPerSecond)
 	}
-	for _, e := range history {
-		if e.Beta != 0.5 || !(e.LossC > 0 && e.LossG > 0 && e.Ratio > 0) {
-			t.Errorf("an epoch without its losses: %+v", e)
+	rows := rundirtest.Metrics(t, dir.Path)
+	if len(rows) != len(out.Epochs) {
+		t.Fatalf("%d rows of metrics, want %d", len(rows), len(out.Epochs))
+	}
+	for e, m := range out.Epochs {
+		if m["beta"] != 0.5 || !(m["loss_c"] > 0 && m["loss_g"] > 0 && m["gradient_ratio"] > 0) {
+			t.Errorf("an epoch without its losses: %v", m)
+		}
+		want := map[string]string{"unit": "motifs/specmatch", "epoch": strconv.Itoa(e + 1), "dataset": "motifs", "method": "specmatch", "seed": "3"}
+		for name, v := range m {
+			want[name] = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		if d := cmp.Diff(want, rows[e]); d != "" {
+			t.Errorf("metrics of epoch %d:\n%s", e+1, d)
 		}
 	}
-	if history[2].Loss >= history[0].Loss {
-		t.Errorf("the loss went from %v to %v", history[0].Loss, history[2].Loss)
+	if first, last := out.Epochs[0]["loss"], out.Epochs[2]["loss"]; last >= first {
+		t.Errorf("the loss went from %v to %v", first, last)
 	}
-	accuracy, err := r.Evaluate(t.Context(), be, model, cli.Protocol{Protocols: []string{"linear"}, Folds: 3})
+	accuracy, err := r.Evaluate(t.Context(), l, cli.Protocol{Protocols: []string{"linear"}, Folds: 3})
 	if a := accuracy["linear"]; err != nil || !(a > 20 && a <= 100) {
 		t.Errorf("accuracy %v, %v", accuracy, err)
 	}
 
-	stop := errors.New("stop")
-	if _, err := r.Train(t.Context(), be, r.Model(be), func(int, pretrain.Epoch) error { return stop }); err != stop {
-		t.Errorf("an error of each: got %v", err)
+	// What is saved is what was trained.
+	if err := r.Save(dir.Path, l, len(out.Epochs)); err != nil {
+		t.Fatal(err)
 	}
+	encoder, err := r.NewEncoder(be)
+	if err == nil {
+		err = r.Load(dir.Path, encoder)
+	}
+	if d := cmp.Diff(parameters(l.Model.Encoder), parameters(encoder), cmpopts.EquateApprox(1e-6, 1e-6)); err != nil || d != "" {
+		t.Errorf("the encoder in %s: %v\n%s", r.Weights(dir.Path), err, d)
+	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Train(ctx, be, r.Model(be), func(int, pretrain.Epoch) error { return nil }); !errors.Is(err, context.Canceled) {
+	if _, err := r.Train(ctx, learner(t, r, be), dir, "cancelled", quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
+	}
+	dir.Close()
+	if _, err := r.Train(t.Context(), learner(t, r, be), dir, "closed", quiet); err == nil {
+		t.Error("metrics that cannot be written are no error")
+	}
+}
+
+// TestUntrained: the row without training has no epochs and no speed.
+func TestUntrained(t *testing.T) {
+	r, dir := newRun(t, method.Untrained), rundirtest.Open(t, "unsupervised")
+	l := learner(t, r, cpu.New(tensor.Float32))
+	before := parameters(l.Model.Encoder)
+	out, err := r.Train(t.Context(), l, dir, "motifs/untrained", quiet)
+	if err != nil || len(out.Epochs) != 0 || !math.IsNaN(float64(out.GraphsPerSecond)) || !cmp.Equal(before, parameters(l.Model.Encoder)) {
+		t.Errorf("%+v, %v, or other weights", out, err)
 	}
 }
 
@@ -202,116 +272,104 @@ func TestLearningRate(t *testing.T) {
 	} {
 		r := newRun(t, method.InfoNCE)
 		r.Recipe.LR, r.Recipe.Epochs = c.rate, 2
-		model := r.Model(be)
-		weights := func() (all [][]float64) {
-			for _, p := range model.Parameters() {
-				v := make([]float64, p.Value.Len())
-				be.Download(v, p.Value)
-				all = append(all, v)
-			}
-			return all
-		}
-		before := weights()
-		var losses []rundir.Float
-		if _, err := r.Train(t.Context(), be, model, func(_ int, e pretrain.Epoch) error {
-			losses = append(losses, e.Loss)
-			return nil
-		}); err != nil {
+		l := learner(t, r, be)
+		before := parameters(l.Model)
+		out, err := r.Train(t.Context(), l, rundirtest.Open(t, "unsupervised"), "unit", quiet)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if moved := !cmp.Equal(before, weights(), cmpopts.EquateApprox(0, 1e-20)); moved != c.moves {
+		if moved := !cmp.Equal(before, parameters(l.Model), cmpopts.EquateApprox(0, 1e-20)); moved != c.moves {
 			t.Errorf("rate %v: moved %v", c.rate, moved)
 		}
-		if losses[0] == losses[1] {
-			t.Errorf("rate %v: two epochs have the loss %v", c.rate, losses[0])
+		if first, second := out.Epochs[0]["loss"], out.Epochs[1]["loss"]; first == second {
+			t.Errorf("rate %v: two epochs have the loss %v", c.rate, first)
 		}
 	}
 }
 
-// TestEvaluate: the folds are those of the seed, and GraphCL's code sees the raw
-// graphs with self-loops.
+// TestEvaluate: the folds are those of the seed, and the embeddings are the
+// learner's, which for GraphCL's code are those of graphs with self-loops.
 func TestEvaluate(t *testing.T) {
 	be := cpu.New(tensor.Float64)
-	how := cli.Protocol{Protocols: []string{"linear"}, Folds: 3}
-	evaluate := func(r *pretrain.Run, add func(b *graph.Batch, g *graph.Graph), seed uint32) float64 {
-		model := r.Model(be)
-		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, seed)
+	protocol := cli.Protocol{Protocols: []string{"linear"}, Folds: 3}
+	evaluate := func(r *pretrain.Run, loops bool, seed uint32) float64 {
+		e := learner(t, r, be).Model.Encoder
+		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), protocol.Folds, true, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := gnn.Embed(t.Context(), be, model.Encoder, r.Dataset.Graphs, add)
+		h, err := gnn.Embed(t.Context(), be, e, r.Dataset.Graphs, func(b *graph.Batch, g *graph.Graph) {
+			augment.Identity{SelfLoops: loops}.Append(b, g, nil, new(augment.Workspace))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := eval.Data{X: h, Dim: model.Encoder.Width(), Y: r.Dataset.Labels()}
+		data := eval.Data{X: h, Dim: e.Width(), Y: r.Dataset.Labels()}
 		result, err := eval.Evaluate(t.Context(), eval.Linear, data, folds, eval.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return 100 * result.Mean
 	}
-	for _, method := range []string{method.InfoNCE, method.GraphCL} {
-		r := newRun(t, method)
-		loops := func(b *graph.Batch, g *graph.Graph) {
-			augment.Identity{SelfLoops: true}.Append(b, g, nil, new(augment.Workspace))
-		}
-		plain, looped := evaluate(r, nil, 3), evaluate(r, loops, 3)
-		if other := evaluate(r, nil, 1); plain == looped || plain == other {
+	for _, name := range []string{method.InfoNCE, method.GraphCL} {
+		r := newRun(t, name)
+		plain, looped := evaluate(r, false, 3), evaluate(r, true, 3)
+		if other := evaluate(r, false, 1); plain == looped || plain == other {
 			t.Fatalf("accuracies %v, %v and %v do not tell folds or loops apart", plain, looped, other)
 		}
 		want := plain
-		if method == method.GraphCL {
+		if name == method.GraphCL {
 			want = looped
 		}
-		got, err := r.Evaluate(t.Context(), be, r.Model(be), how)
+		got, err := r.Evaluate(t.Context(), learner(t, r, be), protocol)
 		if err != nil || got["linear"] != want {
-			t.Errorf("%s: accuracy %v (%v), want %v", method, got, err, want)
+			t.Errorf("%s: accuracy %v (%v), want %v", name, got, err, want)
 		}
 	}
 }
 
-// TestCheck: what training or evaluation would refuse is refused before either.
+// TestCheck: what evaluation would refuse is refused before training.
 func TestCheck(t *testing.T) {
-	how := cli.Protocol{Protocols: []string{"linear"}, Folds: 5}
-	if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE)}, how); err != nil {
+	protocol := cli.Protocol{Protocols: []string{"linear"}, Folds: 5}
+	if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE)}, protocol); err != nil {
 		t.Error(err)
 	}
-	for want, change := range map[string]func(r *pretrain.Run, how *cli.Protocol){
-		"-policy":                                func(r *pretrain.Run, _ *cli.Protocol) { r.Settings.Policy = "magic" },
-		"motifs in 31 folds":                     func(_ *pretrain.Run, how *cli.Protocol) { how.Folds = 31 },
-		"motifs in 5 folds: eval: all 30 points": func(r *pretrain.Run, _ *cli.Protocol) { classes(r.Dataset, func(int) int { return 0 }) },
-		"motifs in 5 folds: eval: outer fold":    func(r *pretrain.Run, _ *cli.Protocol) { classes(r.Dataset, func(k int) int { return min(1, k/29) }) },
+	for want, change := range map[string]func(r *pretrain.Run, protocol *cli.Protocol){
+		"motifs in 31 folds":                     func(_ *pretrain.Run, protocol *cli.Protocol) { protocol.Folds = 31 },
+		"motifs in 5 folds: eval: all 30 points": func(r *pretrain.Run, _ *cli.Protocol) { setClasses(r.Dataset, func(int) int { return 0 }) },
+		"motifs in 5 folds: eval: outer fold":    func(r *pretrain.Run, _ *cli.Protocol) { setClasses(r.Dataset, func(k int) int { return min(1, k/29) }) },
 	} {
-		r, how := newRun(t, method.InfoNCE), how
-		change(r, &how)
-		if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE), r}, how); err == nil || !strings.Contains(err.Error(), want) {
+		r, protocol := newRun(t, method.InfoNCE), protocol
+		change(r, &protocol)
+		if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE), r}, protocol); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
 
-// classes gives graph k of a set the class of(k).
-func classes(ds *dataset.Dataset, of func(k int) int) {
+// setClasses gives graph k of a set the class class(k).
+func setClasses(ds *dataset.Dataset, class func(k int) int) {
 	ds.Classes = 0
 	for k, g := range ds.Graphs {
-		g.Class = of(k)
+		g.Class = class(k)
 		ds.Classes = max(ds.Classes, g.Class+1)
 	}
 }
 
 func TestCurve(t *testing.T) {
-	run := func(losses ...rundir.Float) (h []pretrain.Epoch) {
+	history := func(losses ...float64) (epochs []train.Metrics) {
 		for _, l := range losses {
-			h = append(h, pretrain.Epoch{LossC: l})
+			epochs = append(epochs, train.Metrics{"loss_c": l, "loss": 100 * l})
 		}
-		return h
+		return epochs
 	}
-	lossC := func(e pretrain.Epoch) rundir.Float { return e.LossC }
 	want := plot.Series{Name: "a", X: []float64{1, 2}, Y: []float64{2, 6}, Err: []float64{math.Sqrt2, 0}}
-	if d := cmp.Diff(want, pretrain.Curve("a", [][]pretrain.Epoch{run(1, 6), run(3, 6)}, lossC)); d != "" {
+	if d := cmp.Diff(want, pretrain.Curve("a", [][]train.Metrics{history(1, 6), history(3, 6)}, "loss_c")); d != "" {
 		t.Error(d)
 	}
-	if s := pretrain.Curve("a", [][]pretrain.Epoch{nil}, lossC); len(s.X) != 0 {
-		t.Errorf("runs without training have a curve: %v", s)
+	for name, runs := range map[string][][]train.Metrics{"runs without training": {nil}, "runs without the metric": {{{"loss": 1}}}} {
+		if s := pretrain.Curve("a", runs, "loss_c"); len(s.X) != 0 {
+			t.Errorf("%s have a curve: %v", name, s)
+		}
 	}
 }
