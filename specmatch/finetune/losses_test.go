@@ -1,0 +1,285 @@
+package finetune
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// newLearner returns a learner of a head on motifs, of which the first 40 are to
+// train on, with targets y(i, task).
+func newLearner(t *testing.T, h Head, y func(i, task int) float64) *Learner {
+	t.Helper()
+	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Data{Graphs: ds.Graphs}
+	for i := range ds.Graphs {
+		for task := range h.columns() {
+			d.Y = append(d.Y, y(i, task))
+		}
+		if i < 40 {
+			d.Train = append(d.Train, i)
+		}
+	}
+	be, rng := cpu.New(tensor.Float64), rand.New(rand.NewPCG(1, 2))
+	e, err := gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 8, Layers: 2}.New(be, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(NewPredictor(be, e, h, rng), d, Options{Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// batch is the samples as they are.
+func (l *Learner) batch(samples ...int) train.Batch {
+	b := train.Batch{Samples: samples, Graphs: new(graph.Batch)}
+	for _, i := range samples {
+		b.Graphs.Append(l.data.Graphs[i])
+	}
+	b.Graphs.EndView()
+	return b
+}
+
+// scores are the raw outputs for a batch while training.
+func (l *Learner) scores(b train.Batch) []float64 {
+	defer l.tape.Reset()
+	return l.p.outputs(l.tape, b.Graphs, nn.Train).Data()
+}
+
+// lossOf is the loss of a batch, nil if there is none.
+func (l *Learner) lossOf(b train.Batch) *float64 {
+	defer l.tape.Reset()
+	v := l.loss(b)
+	if v == nil {
+		return nil
+	}
+	loss := v.Float()
+	return &loss
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 1e-10*(1+math.Abs(want))) {
+		t.Errorf("%s: %.15g, want %.15g", what, got, want)
+	}
+}
+
+// gaps are labels of two tasks, of which about a third is missing.
+func gaps(i, task int) float64 {
+	switch (7*i + 3*task) % 6 {
+	case 0, 1:
+		return math.NaN()
+	case 2, 3:
+		return 1
+	}
+	return 0
+}
+
+// TestBinaryLoss compares the loss of yes-or-no tasks with its definition, with
+// labels missing.
+func TestBinaryLoss(t *testing.T) {
+	l := newLearner(t, Head{Kind: Binary, Outputs: 2}, func(i, task int) float64 {
+		if i >= 38 {
+			return math.NaN()
+		}
+		return gaps(i, task)
+	})
+	b := l.batch(0, 1, 2, 3, 38)
+	want, yes, no := 0.0, 0.0, 0.0
+	for k, s := range l.scores(b) {
+		switch l.data.Y[b.Samples[k/2]*2+k%2] {
+		case 1:
+			want += math.Log1p(math.Exp(-s))
+			yes++
+		case 0:
+			want += math.Log1p(math.Exp(s))
+			no++
+		}
+	}
+	if yes == 0 || no == 0 || yes+no == 10 {
+		t.Fatalf("%v labels are yes, %v no; the test wants both, and missing ones", yes, no)
+	}
+	near(t, "loss", *l.lossOf(b), want/(yes+no))
+
+	// Without a label there is nothing to learn from, and no step.
+	if none := l.batch(38, 39); l.lossOf(none) != nil {
+		t.Error("a loss without labels")
+	} else if m, err := l.Step(none); m != nil || err != nil {
+		t.Errorf("a step without labels: %v, %v", m, err)
+	}
+}
+
+// TestRegressionLoss: the squared error in units of each task's deviation over the
+// training graphs, with targets missing.
+func TestRegressionLoss(t *testing.T) {
+	target := func(i, task int) float64 {
+		switch {
+		case (i+task)%4 == 0:
+			return math.NaN()
+		case i >= 40:
+			return 1e6 // not of the training graphs, so that it must not count
+		}
+		return 100*float64(task) + float64(i%7)*math.Pow(10, float64(task))
+	}
+	l := newLearner(t, Head{Kind: Regression, Outputs: 2}, target)
+	var mean, std [2]float64
+	for task := range mean {
+		var n, sum, squares float64
+		for i := range 40 {
+			if y := target(i, task); !math.IsNaN(y) {
+				n, sum, squares = n+1, sum+y, squares+y*y
+			}
+		}
+		mean[task] = sum / n
+		std[task] = math.Sqrt(squares/n - mean[task]*mean[task])
+		near(t, "mean", l.p.Head.Mean[task], mean[task])
+		near(t, "deviation", l.p.Head.Std[task], std[task])
+	}
+	b := l.batch(0, 1, 2, 3, 4)
+	want, n := 0.0, 0.0
+	for k, s := range l.scores(b) {
+		if y := target(b.Samples[k/2], k%2); !math.IsNaN(y) {
+			d := s - (y-mean[k%2])/std[k%2]
+			want, n = want+d*d, n+1
+		}
+	}
+	if n == 10 {
+		t.Fatal("no target is missing")
+	}
+	near(t, "loss", *l.lossOf(b), want/n)
+}
+
+// TestClassLoss compares loss and accuracy of classes with their definitions.
+func TestClassLoss(t *testing.T) {
+	l := newLearner(t, Head{Kind: Classes, Outputs: 3}, func(i, _ int) float64 { return float64(i % 3) })
+	b := l.batch(0, 1, 2, 3, 4, 5, 6)
+	scores := l.scores(b)
+	want := 0.0
+	for k, i := range b.Samples {
+		sum := 0.0
+		for _, s := range scores[3*k : 3*k+3] {
+			sum += math.Exp(s)
+		}
+		want += math.Log(sum) - scores[3*k+i%3]
+	}
+	near(t, "loss", *l.lossOf(b), want/7)
+
+	// Three graphs, of which the first is right, the second wrong, and the third
+	// cannot tell the first two classes apart: the lowest counts.
+	logp := []float64{-0.1, -3, -4, -0.5, -0.6, -5, -0.7, -0.7, -6}
+	m := classMetrics(logp, []float64{0, 1, 0}, 3)
+	near(t, "mean loss", m["loss"], (0.1+0.6+0.7)/3)
+	near(t, "accuracy", m["accuracy"], 200/3.)
+}
+
+// TestROCAUC compares the mean over tasks with each task's own, on the samples asked
+// for and over the labels that are there.
+func TestROCAUC(t *testing.T) {
+	l := newLearner(t, Head{Kind: Binary, Outputs: 3}, func(i, task int) float64 {
+		if task == 2 {
+			return 1 // one class only
+		}
+		return gaps(i, task)
+	})
+	samples := []int{59, 3, 41, 7, 8, 9, 10, 50, 51, 52, 53, 13, 14}
+	got, err := l.evaluate(t.Context(), parts(l.data.Graphs, samples))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, be := 0.0, l.p.be
+	for task := range 2 {
+		var scores, labels []float64
+		for _, i := range samples {
+			y := l.data.Y[3*i+task]
+			if math.IsNaN(y) {
+				continue
+			}
+			h, err := gnn.Embed(t.Context(), be, l.p.Encoder, l.data.Graphs[i:i+1], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tape := autodiff.NewInference(be)
+			scores = append(scores, l.p.Output.Forward(tape.Matrix(1, l.p.Encoder.Width(), h)).Data()[task])
+			tape.Reset()
+			labels = append(labels, y)
+		}
+		if len(labels) == len(samples) {
+			t.Fatalf("task %d lacks no label", task)
+		}
+		auc, err := eval.ROCAUC(scores, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += 100 * auc / 2
+	}
+	near(t, "ROC-AUC", got["roc_auc"], want)
+	if got["one_class"] != 1 {
+		t.Errorf("%v tasks have one class only, want 1", got["one_class"])
+	}
+
+	// Where no task has both classes there is no mean.
+	l = newLearner(t, Head{Kind: Binary, Outputs: 2}, func(_, task int) float64 { return float64(task) })
+	got, err = l.evaluate(t.Context(), parts(l.data.Graphs, samples))
+	if _, ok := got["roc_auc"]; ok || err != nil || got["one_class"] != 2 {
+		t.Errorf("of one class each: %v, %v", got, err)
+	}
+}
+
+// TestNumberMetrics: by hand, means over the tasks with two targets and more.
+func TestNumberMetrics(t *testing.T) {
+	nan := math.NaN()
+	m := numberMetrics([]float64{1, 10, 5, 2, 20, 5, 6, 0, 5}, []float64{1, 12, nan, 4, nan, 7, 4, 4, nan}, 3)
+	// Errors of the first task are 0, -2 and 2 about a mean of 3 with the squares
+	// 4+1+1; of the second -2 and -4 about 8 with 16+16; the third has one target.
+	near(t, "rmse", m["rmse"], (math.Sqrt(8/3.)+math.Sqrt(10))/2)
+	near(t, "mae", m["mae"], (4/3.+3)/2)
+	near(t, "r2", m["r2"], ((1-8/6.)+(1-20/32.))/2)
+}
+
+// TestParts: what is said of some graphs does not depend on the parts that they are
+// evaluated in.
+func TestParts(t *testing.T) {
+	for _, h := range []Head{{Kind: Classes, Outputs: 2}, {Kind: Binary, Outputs: 2}, {Kind: Regression, Outputs: 2}} {
+		l := newLearner(t, h, func(i, task int) float64 { return float64((i + task) % 2) })
+		samples := make([]int, 0, 900) // each graph many times, which is more than a part
+		for k := range cap(samples) {
+			samples = append(samples, k*k%60)
+		}
+		many := parts(l.data.Graphs, samples)
+		one := &part{batch: l.batch(samples...).Graphs, samples: samples}
+		if len(many) < 2 {
+			t.Fatalf("%d parts", len(many))
+		}
+		for _, p := range many {
+			if n := p.batch.Nodes(); n > partNodes {
+				t.Errorf("a part of %d nodes", n)
+			}
+		}
+		inParts, err := l.evaluate(t.Context(), many)
+		if err != nil {
+			t.Fatal(err)
+		}
+		atOnce, err := l.evaluate(t.Context(), []*part{one})
+		if err != nil || len(inParts) != len(atOnce) || len(inParts) == 0 {
+			t.Fatalf("%s: %v, %v in parts, %v at once", h.Kind, err, inParts, atOnce)
+		}
+		for name, v := range inParts {
+			near(t, string(h.Kind)+", "+name, v, atOnce[name])
+		}
+	}
+}
