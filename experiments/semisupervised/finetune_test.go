@@ -1,23 +1,34 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -46,14 +57,20 @@ func (x *experiment) job(method string, seed int) *job {
 	return &job{x: x, set: x.sets[0], method: method, seed: seed}
 }
 
-// curve fine-tunes on a fold.
-func (j *job) curve(t *testing.T, s split, fold int) curve {
+func quiet(string, ...any) {}
+
+// epochs fine-tunes on a fold of protocol val.
+func (j *job) epochs(t *testing.T, fold int) []train.Metrics {
 	t.Helper()
-	out, err := j.tune(t.Context(), s, fold)
-	if err != nil {
+	out, err := j.tune(t.Context(), protocolVal, fold, quiet)
+	// As at the end of a unit.
+	if err := errors.Join(err, os.RemoveAll(j.x.dir.Join("checkpoints"))); err != nil {
 		t.Fatal(err)
 	}
-	return out.Curve
+	if len(out.Epochs) != j.x.fine.Epochs || !(out.Seconds > 0) {
+		t.Fatalf("%d epochs in %v s, want %d", len(out.Epochs), out.Seconds, j.x.fine.Epochs)
+	}
+	return out.Epochs
 }
 
 // TestParts: each part of a split has its own role, and no other.
@@ -62,9 +79,9 @@ func TestParts(t *testing.T) {
 	j := x.job(methodNone, 0)
 	set := j.set.data
 	s := j.set.splits[protocolVal][0]
-	want := j.curve(t, s, 0)
-	// turned is the curve when the labels of a part are others.
-	turned := func(samples []int) curve {
+	want := j.epochs(t, 0)
+	// turned is what comes out when the labels of a part are others.
+	turned := func(samples []int) []train.Metrics {
 		turn := func(by int) {
 			for _, i := range samples {
 				set.Graphs[i].Class = (set.Graphs[i].Class + by) % set.Classes
@@ -72,19 +89,25 @@ func TestParts(t *testing.T) {
 		}
 		turn(1)
 		defer turn(set.Classes - 1)
-		return j.curve(t, s, 0)
+		return j.epochs(t, 0)
 	}
-	if got := turned(s.Test); cmp.Equal(got.Test, want.Test) {
-		t.Error("labels of the test fold do not count in the test")
-	} else if got.Test = want.Test; !cmp.Equal(got, want) {
-		t.Errorf("labels of the test fold count elsewhere:\n%s", cmp.Diff(want, got))
+	for part, samples := range map[string][]int{"test_": s.Test, "valid_": s.Validation} {
+		got := turned(samples)
+		for e, m := range got {
+			for name, v := range m {
+				if mine := strings.HasPrefix(name, part); mine == (v == want[e][name]) {
+					t.Errorf("labels of the part %s: %s of epoch %d is %v, and was %v", part, name, e+1, v, want[e][name])
+				}
+			}
+		}
+		if d := cmp.Diff(slices.Sorted(maps.Keys(want[0])), slices.Sorted(maps.Keys(got[0]))); d != "" {
+			t.Error(d)
+		}
 	}
-	if got := turned(s.Validation); cmp.Equal(got.Validation, want.Validation) || cmp.Equal(got.ValidationLoss, want.ValidationLoss) {
-		t.Error("labels of the validation fold do not count in the validation")
-	} else if got.Validation, got.ValidationLoss = want.Validation, want.ValidationLoss; !cmp.Equal(got, want) {
-		t.Errorf("labels of the validation fold count elsewhere:\n%s", cmp.Diff(want, got))
+	if d := cmp.Diff([]string{"loss", testAccuracy, "test_loss", "valid_accuracy", validLoss}, slices.Sorted(maps.Keys(want[0]))); d != "" {
+		t.Errorf("metrics:\n%s", d)
 	}
-	if got := turned(s.Labelled); cmp.Equal(got.Loss, want.Loss) {
+	if got := turned(s.Labelled); got[0]["loss"] == want[0]["loss"] {
 		t.Error("the labels do not count in training")
 	}
 }
@@ -93,81 +116,93 @@ func TestParts(t *testing.T) {
 // from the seed; each fold has a classifier of its own.
 func TestStart(t *testing.T) {
 	x := newExperiment(t)
-	for _, method := range []string{method.InfoNCE, method.SpecMatch} {
+	pretrained := []string{method.InfoNCE, method.SpecMatch}
+	for _, name := range pretrained {
 		for seed := range 2 {
-			if _, err := x.job(method, seed).pretrain(t.Context()); err != nil {
+			if _, err := x.job(name, seed).pretrain(t.Context(), quiet); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	// One batch and no training: the loss is that of the start.
-	s := x.sets[0].splits[protocolVal][0]
-	x.fine.Epochs, x.fine.LR, x.recipe.Batch = 1, still, len(s.Labelled)
+	// One batch and no training: the loss is that of the start. Both folds have the
+	// same labelled graphs.
+	folds := x.sets[0].splits[protocolVal]
+	folds[1] = folds[0]
+	x.fine.Epochs, x.fine.LR, x.recipe.Batch = 1, still, len(folds[0].Labelled)
+	var labelled []*graph.Graph
+	var classes []int
+	for _, i := range folds[0].Labelled {
+		g := x.sets[0].data.Graphs[i]
+		labelled, classes = append(labelled, g), append(classes, g.Class)
+	}
 	be := cpu.New(tensor.Float32)
 	seen := map[float64]string{}
-	for _, method := range []string{methodNone, method.InfoNCE, method.SpecMatch} {
+	for _, name := range append([]string{methodNone}, pretrained...) {
 		for seed := range 2 {
-			j := x.job(method, seed)
+			j := x.job(name, seed)
 			for fold := range 2 {
-				loss := j.curve(t, s, fold).Loss[0]
+				loss := j.epochs(t, fold)[0]["loss"]
 				if other, ok := seen[loss]; ok {
 					t.Errorf("%s, classifier of fold %d, starts like %s", j.name(), fold, other)
 				}
 				seen[loss] = j.name()
 
-				model := j.pretraining().Model(be)
-				if method != methodNone {
-					if err := nn.LoadFile(j.weights(), model); err != nil {
-						t.Fatal(err)
-					}
+				encoder, err := j.pretraining().NewEncoder(be)
+				if err == nil && name != methodNone {
+					err = nn.LoadFile(filepath.Join(x.dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
 				}
-				c := newClassifier(be, model.Encoder, j.set.data.Classes, augment.Stream(uint64(seed), purposeClassifier, 0, fold))
-				loader, err := j.loader(s)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for samples, batch := range loader.Epoch(t.Context(), 0) {
-					var classes []int
-					for _, i := range samples {
-						classes = append(classes, j.set.data.Graphs[i].Class)
-					}
-					want := specmatch.CrossEntropy(c.logits(c.tape, batch, nn.Train), classes).Float()
-					c.tape.Reset()
-					if math.Abs(want-loss) > 1e-5 {
-						t.Errorf("%s, classifier of fold %d: loss %v, want %v", j.name(), fold, loss, want)
-					}
+				rng := augment.Stream(uint64(seed), purposeClassifier, 0, fold)
+				head := finetune.Head{Kind: finetune.Classes, Outputs: j.set.data.Classes}
+				output := finetune.NewPredictor(be, encoder, head, rng).Output
+				tape := autodiff.NewTape(be)
+				h := encoder.Forward(gnn.NewBatch(tape, graph.Collate(labelled...)), nn.Train)
+				want := specmatch.CrossEntropy(output.Forward(h), classes).Float()
+				tape.Reset()
+				if math.Abs(want-loss) > 1e-5 {
+					t.Errorf("%s, classifier of fold %d: loss %v, want %v", j.name(), fold, loss, want)
 				}
 			}
 		}
 	}
 }
 
-// TestLoader: an epoch has every labelled graph once, in an order of its own and
-// of the seed's, and not in that of pre-training.
-func TestLoader(t *testing.T) {
+// TestBatches: an epoch has every labelled graph once, in an order of its own and
+// of the seed's; graphs are augmented for the method that says so, and only while
+// training.
+func TestBatches(t *testing.T) {
 	x := newExperiment(t)
 	s := x.sets[0].splits[protocolVal][0]
-	order := func(seed, epoch int) (all []int) {
-		loader, err := x.job(methodNone, seed).loader(s)
+	be := cpu.New(tensor.Float32)
+	order := func(name string, seed, epoch int) (samples []int, nodes int) {
+		l, err := x.job(name, seed).learner(be, s, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for samples := range loader.Epoch(t.Context(), epoch) {
-			all = append(all, samples...)
+		defer l.Close()
+		for some, b := range l.Epoch(t.Context(), epoch) {
+			samples, nodes = append(samples, some...), nodes+b.Nodes()
 		}
-		return all
+		return samples, nodes
 	}
-	first := order(0, 0)
-	if slices.Equal(first, order(1, 0)) {
-		t.Error("seeds 0 and 1 have the same order")
+	first, nodes := order(methodNone, 0, 0)
+	for name, at := range map[string][2]int{"seeds 0 and 1": {1, 0}, "epochs 0 and 1": {0, 1}} {
+		if other, _ := order(methodNone, at[0], at[1]); slices.Equal(first, other) {
+			t.Errorf("%s have the same order", name)
+		}
 	}
 	if d := cmp.Diff(slices.Sorted(slices.Values(s.Labelled)), slices.Sorted(slices.Values(first))); d != "" {
 		t.Errorf("an epoch is not the labelled graphs:\n%s", d)
 	}
-	// Without training, two epochs differ in their batches only.
-	x.fine.LR = still
-	if c := x.job(methodNone, 0).curve(t, s, 0); c.Loss[0] == c.Loss[1] {
-		t.Error("two epochs have the same batches")
+	all := 0
+	for _, i := range s.Labelled {
+		all += x.sets[0].data.Graphs[i].Nodes()
+	}
+	x.settings.Policy = "dropN"
+	if same, dropped := order(methodAugmentation, 0, 0); nodes != all || dropped >= all || !slices.Equal(same, first) {
+		t.Errorf("of %d nodes there are %d, and %d with augmentation, in the same order: %v", all, nodes, dropped, slices.Equal(same, first))
 	}
 }
 
@@ -182,16 +217,16 @@ func TestPretraining(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	for name, config := range map[string]func(int) gnn.ResGCNConfig{"paper": gnn.PaperResGCN, "reference": gnn.ReferenceResGCN} {
 		x.fine.Encoder = name
-		if got := j.pretraining().Model(be).Encoder.(*gnn.ResGCN).Config; got != config(j.set.data.FeatureWidth) {
+		e, err := j.pretraining().NewEncoder(be)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.(*gnn.ResGCN).Config; got != config(j.set.data.FeatureWidth) {
 			t.Errorf("-encoder %s is %+v", name, got)
 		}
 	}
-	loader, err := x.job(method.GraphCL, 0).pretraining().Loader()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := loader.Collator.Views; len(v) != 2 || !cmp.Equal(v[0], v[1]) || loader.Order != augment.Reshuffle {
-		t.Errorf("GraphCL's views are %v, in the order %v: of the unsupervised regime?", v, loader.Order)
+	if r := x.job(method.GraphCL, 0).pretraining(); r.Regime != method.SemiSupervised {
+		t.Errorf("GraphCL's views are those of the regime %s", r.Regime)
 	}
 }
 
@@ -199,14 +234,18 @@ func TestPretraining(t *testing.T) {
 func TestRow(t *testing.T) {
 	x := newExperiment(t)
 	other := &labelledSet{data: &dataset.Dataset{Name: "other"}}
-	c := []tuned{{Seconds: 1, Curve: curve{ValidationLoss: []float64{1, 2}, Test: []float64{60, 90}}}}
-	worse := []tuned{{Seconds: 1, Curve: curve{ValidationLoss: []float64{1, 2}, Test: []float64{10, 20}}}}
-	both := func(t []tuned) map[string][]tuned { return map[string][]tuned{protocolVal: t, protocolTestMax: t} }
+	// tuned has the second epoch best in the test and the first in the validation.
+	tuned := func(first, second float64) map[string][]finetuning.Tuned {
+		folds := []finetuning.Tuned{{Seconds: 1, Epochs: []train.Metrics{
+			{validLoss: 1, testAccuracy: first}, {validLoss: 2, testAccuracy: second},
+		}}}
+		return map[string][]finetuning.Tuned{protocolVal: folds, protocolTestMax: folds}
+	}
 	jobs := []*job{
-		{x: x, set: x.sets[0], method: method.SpecMatch, curves: both(c), pretrained: pretrained{Seconds: 10, GraphsPerSecond: 7}},
-		{x: x, set: x.sets[0], method: method.SpecMatch, seed: 1, curves: both(worse), pretrained: pretrained{Seconds: 20, GraphsPerSecond: 9}},
-		{x: x, set: x.sets[0], method: methodNone, curves: both(worse)},
-		{x: x, set: other, method: method.SpecMatch, curves: both(worse)},
+		{x: x, set: x.sets[0], method: method.SpecMatch, tuned: tuned(60, 90), pretrained: pretrain.Trained{TrainSeconds: 10, GraphsPerSecond: 7}},
+		{x: x, set: x.sets[0], method: method.SpecMatch, seed: 1, tuned: tuned(10, 20), pretrained: pretrain.Trained{TrainSeconds: 20, GraphsPerSecond: 9}},
+		{x: x, set: x.sets[0], method: methodNone, tuned: tuned(10, 20)},
+		{x: x, set: other, method: method.SpecMatch, tuned: tuned(10, 20)},
 	}
 	for protocol, want := range map[string][]float64{protocolVal: {60, 10}, protocolTestMax: {90, 20}} {
 		r := x.row(x.sets[0], method.SpecMatch, protocol, jobs)

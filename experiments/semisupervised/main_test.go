@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -17,16 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/specmatch/specmatch/autodiff/optim"
-	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
-	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/tensor"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // synthetic is a set without nodes to speak of, with the given class sizes.
@@ -128,50 +126,21 @@ func TestSplitsRefuse(t *testing.T) {
 
 // TestChoose: two folds, three epochs, by hand.
 func TestChoose(t *testing.T) {
-	folds := []curve{
-		{ValidationLoss: []float64{3, 1, 2}, Test: []float64{50, 60, 90}},
-		{ValidationLoss: []float64{1, 1, 2}, Test: []float64{40, 80, 60}},
+	fold := func(losses, accuracies []float64) (t finetuning.Tuned) {
+		for e, loss := range losses {
+			t.Epochs = append(t.Epochs, train.Metrics{validLoss: loss, testAccuracy: accuracies[e]})
+		}
+		return t
+	}
+	folds := []finetuning.Tuned{
+		fold([]float64{3, 1, 2}, []float64{50, 60, 90}),
+		fold([]float64{1, 1, 2}, []float64{40, 80, 60}),
 	}
 	if a, e := choose(protocolVal, folds); a != 50 || !slices.Equal(e, []int{2, 1}) {
 		t.Errorf("val: %v at %v, want 50 at 2 and 1", a, e)
 	}
 	if a, e := choose(protocolTestMax, folds); a != 75 || !slices.Equal(e, []int{3, 3}) {
 		t.Errorf("test-max: %v at %v, want 75 at 3", a, e)
-	}
-}
-
-// TestClassifierLearns: fine-tuning fits the labelled graphs, and evaluation says
-// so, whatever the parts that it is done in.
-func TestClassifierLearns(t *testing.T) {
-	ds := dataset.Default().WithDegrees(10)
-	be := cpu.New(tensor.Float32)
-	rng := augment.Stream(1, 0, 0, 0)
-	c := newClassifier(be, gnn.NewResGCN(be, gnn.PaperResGCN(ds.FeatureWidth), rng), ds.Classes, rng)
-	labelled, samples := []int{}, []int{}
-	for i := range ds.Graphs {
-		if samples = append(samples, i); i < 30 {
-			labelled = append(labelled, i)
-		}
-	}
-	train := parts(ds.Graphs, labelled)[0]
-	adam := optim.NewAdam(be, c.Parameters(), 0.001)
-	for range 60 {
-		if _, err := c.step(adam, train.batch, train.classes); err != nil {
-			t.Fatal(err)
-		}
-	}
-	loss, accuracy := c.evaluate([]*part{train})
-	if accuracy != 100 || loss > 0.2 {
-		t.Errorf("after training: loss %.3f and accuracy %.1f %% on the labelled graphs", loss, accuracy)
-	}
-	many := parts(ds.Graphs, samples)
-	if len(many) < 2 {
-		t.Fatalf("%d parts", len(many))
-	}
-	one := &part{batch: graph.Collate(ds.Graphs...), classes: ds.Labels()}
-	lossOne, accuracyOne := c.evaluate([]*part{one})
-	if loss, accuracy := c.evaluate(many); accuracy != accuracyOne || loss < 0.999*lossOne || loss > 1.001*lossOne {
-		t.Errorf("in parts loss %v and accuracy %v, at once %v and %v", loss, accuracy, lossOne, accuracyOne)
 	}
 }
 
@@ -300,13 +269,13 @@ func TestMethodsDiffer(t *testing.T) {
 	for line := range strings.Lines(string(data)) {
 		var e struct {
 			Unit   string
-			Result tuned
+			Result finetuning.Tuned
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
 		if strings.HasSuffix(e.Unit, "fold=0") {
-			key := cmp.Diff(nil, e.Result.Curve.Loss)
+			key := fmt.Sprint(e.Result.Series("loss"))
 			if other, equal := losses[key]; equal {
 				t.Errorf("%s and %s have equal losses", e.Unit, other)
 			}
