@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // TestReport: made-up outcomes come out in the row of their setting, under their
@@ -40,10 +41,11 @@ func TestReport(t *testing.T) {
 		if r.Dataset == other {
 			a = 1
 		}
-		e := pretrain.Epoch{LossG: rundir.Float(a), LossHard: rundir.Float(2 * a), Spread: rundir.Float(3 * a), Ratio: rundir.Float(4 * a)}
+		first := train.Metrics{"loss_g": 1000, "loss_g_hard": 1000, "similarity_std": 1000, "gradient_ratio": 1000}
+		last := train.Metrics{"loss_g": a, "loss_g_hard": 2 * a, "similarity_std": 3 * a, "gradient_ratio": 4 * a}
 		outcomes = append(outcomes, pretrain.Outcome{
-			Accuracy: map[string]float64{"graphcl": a}, TrainSeconds: 1, EvalSeconds: 2, GraphsPerSecond: rundir.Float(a),
-			Epochs: []pretrain.Epoch{{LossG: 1000, LossHard: 1000, Spread: 1000, Ratio: 1000}, e},
+			Trained:  pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: rundir.Float(a), Epochs: []train.Metrics{first, last}},
+			Accuracy: map[string]float64{"graphcl": a}, EvalSeconds: 2,
 		})
 	}
 	results := x.results(ds, runs, outcomes)

@@ -14,11 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -109,6 +112,25 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// trained trains a run and calls each after every epoch.
+func trained(t *testing.T, be backend.Backend, r *pretrain.Run, each func(*specmatch.Model) error) *specmatch.Model {
+	t.Helper()
+	l, err := r.Learner(be)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	if _, err := train.Run(t.Context(), l, train.Options{Epochs: r.Epochs()}, func(p train.Progress) error {
+		if !p.Ended {
+			return nil
+		}
+		return each(l.Model)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return l.Model
+}
+
 // TestCheckpointLeavesNoTrace: measuring changes neither weights nor running
 // statistics, so that training is what it would be without.
 func TestCheckpointLeavesNoTrace(t *testing.T) {
@@ -124,21 +146,17 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 	r := x.runs([]*dataset.Dataset{ds})[1]
 	state := func(measure bool) (all [][]float64) {
 		be := cpu.New(tensor.Float64)
-		model := r.Model(be)
 		m, err := newMeter(be, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var last checkpoint
-		_, err = r.Train(t.Context(), be, model, func(int, pretrain.Epoch) error {
+		model := trained(t, be, r, func(model *specmatch.Model) error {
 			if measure {
 				last, err = x.checkpoint(t.Context(), m, model)
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		if measure && !(last.Align > 0 && last.Uniform < 0) {
 			t.Errorf("alignment %v, uniformity %v", last.Align, last.Uniform)
 		}

@@ -112,10 +112,7 @@ func TestCheckpoint(t *testing.T) {
 	x := newExperiment()
 	r := x.runs([]*dataset.Dataset{ds})[2]
 	be := cpu.New(tensor.Float64)
-	model := r.Model(be)
-	if _, err := r.Train(t.Context(), be, model, func(int, pretrain.Epoch) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	model := trained(t, be, r, func(*specmatch.Model) error { return nil })
 	m, err := newMeter(be, r)
 	if err != nil {
 		t.Fatal(err)

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -18,19 +16,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
-	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/method"
-	"github.com/specmatch/specmatch/specmatch/pretext"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -69,7 +64,7 @@ func TestRun(t *testing.T) {
 		contrastive := slices.Contains([]string{method.GraphCL, method.InfoNCE, method.SpecMatch}, row["method"])
 		for column, v := range row {
 			switch column {
-			case "unit", "epoch", "method", "loss":
+			case "unit", "epoch", "dataset", "method", "seed", "loss":
 				if v == "" || v == "NaN" {
 					t.Errorf("%s is %q in %v", column, v, row)
 				}
@@ -83,10 +78,9 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: ‖β∇L_G‖/‖∇L_C‖ is %s", row["unit"], row["gradient_ratio"])
 		}
 	}
-	// Again: everything comes from the journal, and the tables are the same. How
-	// often there are checkpoints does not matter.
+	// Again: everything comes from the journal, and the tables are the same.
 	var again bytes.Buffer
-	if err := run(t.Context(), tiny(out, "-checkpoint", "7m"), &again, &stderr); err != nil {
+	if err := run(t.Context(), tiny(out), &again, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(stdout.String(), again.String()); d != "" {
@@ -119,7 +113,7 @@ func TestPretrained(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"-epochs was 2, now it is 3": {"-epochs", "3"},
-		"graphcl.safetensors":        {"-method", "graphcl"},
+		"graphcl-0.safetensors":      {"-method", "graphcl"},
 		"config.json":                {"-pretrained", dir + "-none"},
 	} {
 		args = tiny(filepath.Join(t.TempDir(), "run"), slices.Concat([]string{"-method", "specmatch", "-pretrained", from}, args)...)
@@ -198,20 +192,20 @@ func TestProteins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipe := augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}, augment.EdgePerturbation{Ratio: 0.2}}
-	if !reflect.DeepEqual(d.view, recipe) {
-		t.Errorf("views %v, want %v", d.view, recipe)
-	}
+	x.domain, x.model = d, model{Hidden: 8, Layers: 2}
+	x.checkViews(t, augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}, augment.EdgePerturbation{Ratio: 0.2})
+	// While fine-tuning there is the centre node's vector beside the mean.
 	be := cpu.New(tensor.Float32)
-	x.domain, x.model, x.recipe.LR = d, model{Hidden: 8, Layers: 2}, 0.01
-	context := x.stepper(be, methodContext).all.(*pretext.ContextPrediction)
-	if depth := context.Context.(*gnn.BioGIN).Config.Layers; !context.First || context.Inner != 1 || context.Outer < 60 || context.Hops < 60 || depth != 3 {
-		t.Errorf("context prediction over %d, %d and %d steps with %d layers", context.Hops, context.Inner, context.Outer, depth)
+	alone, err := x.pretraining(method.SpecMatch).NewEncoder(be)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for tuned, want := range map[bool]int{false: 8, true: 16} { // the centre node's vector beside the mean
-		if got := d.encoder(be, model{Hidden: 8, Layers: 2}, tuned, augment.Stream(0, purposeInit, 0, 0)).Width(); got != want {
-			t.Errorf("fine-tuning %v: width %d, want %d", tuned, got, want)
-		}
+	tuned, err := x.learner(be, &tuning{set: d.sets[0], method: methodNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before, after := alone.Width(), parameters(tuned)["predictor.weight"].Value.Rows; before != 8 || after != 16 {
+		t.Errorf("embeddings of width %d to pre-train and %d to fine-tune, want 8 and 16", before, after)
 	}
 	bare := filepath.Join(dir, "bare_edges.csv")
 	if err := os.WriteFile(bare, []byte("u,v\n0,1\n"), 0o644); err != nil {
@@ -254,7 +248,7 @@ func TestSplit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bbbp.csv"), []byte(table.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	x := &experiment{source: source{Domain: domainChem, Methods: []string{methodNone}}, data: cli.Data{Dir: dir, Datasets: []string{"bbbp"}}}
+	x := &experiment{source: source{Domain: domainChem}, loss: cli.Loss{Methods: []string{methodNone}}, data: cli.Data{Dir: dir, Datasets: []string{"bbbp"}}}
 	d, err := x.openDomain(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -303,25 +297,25 @@ func init() {
 // TestRecording: on an engine that records, contrastive pre-training has the
 // losses that it has elsewhere, all of them.
 func TestRecording(t *testing.T) {
-	for _, method := range []string{method.GraphCL, method.SpecMatch} {
-		var losses [2][]rundir.Float
+	for _, name := range []string{method.GraphCL, method.SpecMatch} {
+		var losses [2][]float64
 		for k, engine := range []string{"cpu", "recording"} {
 			x := newExperiment(t)
 			x.engine.Backend, x.engine.Precision = engine, tensor.Float64
 			before := captures.Load()
-			out, err := x.pretrain(t.Context(), method, quiet)
+			out, err := x.pretrain(t.Context(), name, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, e := range out.Epochs {
-				losses[k] = append(losses[k], e.Loss, e.LossC)
+			for _, m := range out.Epochs {
+				losses[k] = append(losses[k], m.Get("loss"), m.Get("loss_c"))
 			}
 			if n := captures.Load() - before; (n > 0) != (engine == "recording") {
-				t.Errorf("%s on %s: %d recordings", method, engine, n)
+				t.Errorf("%s on %s: %d recordings", name, engine, n)
 			}
 		}
-		if d := cmp.Diff(losses[0], losses[1], cmp.Comparer(func(a, b rundir.Float) bool { return math.Abs(float64(a-b)) < 1e-7 })); d != "" {
-			t.Errorf("%s: losses (-cpu +recording): %s", method, d)
+		if d := cmp.Diff(losses[0], losses[1], cmpopts.EquateApprox(0, 1e-7)); d != "" {
+			t.Errorf("%s: losses (-cpu +recording): %s", name, d)
 		}
 	}
 }
@@ -336,59 +330,57 @@ func TestResume(t *testing.T) {
 		"SpecMatch-CL":                {method.SpecMatch, "cpu", cli.Beta{Weight: 0.05}},
 		"SpecMatch-CL, recorded":      {method.SpecMatch, "recording", cli.Beta{Weight: 0.05}},
 		"SpecMatch-CL with steered β": {method.SpecMatch, "cpu", cli.Beta{Ratio: 0.5}},
-		"masking":                     {methodMasking, "cpu", cli.Beta{}},
-		"context":                     {methodContext, "cpu", cli.Beta{}},
+		"masking":                     {"attrmasking", "cpu", cli.Beta{}},
+		"context":                     {"contextpred", "cpu", cli.Beta{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			method := c.method
-			newExperiment := func(t *testing.T) *experiment {
+			newExperiment := func() *experiment {
 				x := newExperiment(t)
 				x.engine.Backend, x.loss.Beta = c.engine, c.beta
 				return x
 			}
-			x := newExperiment(t)
-			want, err := x.pretrain(t.Context(), method, quiet)
-			if err != nil {
-				t.Fatal(err)
-			}
-			weights, err := os.ReadFile(x.weights(method))
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			x = newExperiment(t)
-			x.source.Checkpoint = 1 << 62
-			ctx, cancel := context.WithCancel(t.Context())
-			calls := 0
-			_, err = x.interrupt(ctx, method, func() {
-				if calls++; calls == 10 { // of 7 an epoch
-					cancel()
+			weights := func(x *experiment) []byte {
+				data, err := os.ReadFile(x.pretraining(c.method).Weights(x.dir.Path))
+				if err != nil {
+					t.Fatal(err)
 				}
-			})
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("interrupted: %v", err)
+				return data
 			}
-			meta, err := nn.ReadMetadata(x.checkpoint(method))
-			var at standing
-			if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil || len(at.Epochs) != 1 || at.Batches == 0 {
-				t.Fatalf("checkpoint at %v, %v", meta, err)
-			}
-			got, err := x.pretrain(t.Context(), method, quiet)
+			whole := newExperiment()
+			want, err := whole.pretrain(t.Context(), c.method, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if at.Graphs != 10*x.recipe.Batch-10 || got.Seconds <= at.Seconds || !(got.GraphsPerSecond > 0) {
-				t.Errorf("%d graphs in %v s before the interruption; %v s in all, %v graphs/s", at.Graphs, at.Seconds, got.Seconds, got.GraphsPerSecond)
+			// A start says something after its first step, and is then cancelled.
+			x := newExperiment()
+			interrupted, seconds := 0, 0.0
+			var got pretrain.Trained
+			for {
+				ctx, cancel := context.WithCancel(t.Context())
+				got, err = x.pretrain(ctx, c.method, func(string, ...any) { cancel() })
+				cancel()
+				if got.TrainSeconds <= seconds {
+					t.Errorf("%v s in all, and %v before the interruption", got.TrainSeconds, seconds)
+				}
+				if seconds = got.TrainSeconds; !errors.Is(err, context.Canceled) {
+					break
+				}
+				interrupted++
 			}
-			if ended, err := x.pretrain(t.Context(), method, quiet); err != nil || fmt.Sprint(ended) != fmt.Sprint(got) {
+			if err != nil || interrupted < 2 {
+				t.Fatalf("%d interruptions, %v", interrupted, err)
+			}
+			if graphs := float64(got.GraphsPerSecond) * got.TrainSeconds; math.Abs(graphs-3*130) > 1e-6 {
+				t.Errorf("trained on %v graphs, want 3 epochs of 130", graphs)
+			}
+			if d := cmp.Diff(want.Epochs, got.Epochs); d != "" {
+				t.Errorf("epochs after %d interruptions:\n%s", interrupted, d)
+			}
+			if !bytes.Equal(weights(whole), weights(x)) {
+				t.Error("the weights differ")
+			}
+			if ended, err := x.pretrain(t.Context(), c.method, quiet); err != nil || !cmp.Equal(ended, got) {
 				t.Errorf("a finished one, taken up: %v, %v, want %v", ended, err, got)
-			}
-			if was, is := fmt.Sprint(want.Epochs), fmt.Sprint(got.Epochs); was != is {
-				t.Errorf("epochs\n%s, want\n%s", is, was)
-			}
-			again, err := os.ReadFile(x.weights(method))
-			if err != nil || !bytes.Equal(weights, again) {
-				t.Errorf("the weights differ (%v)", err)
 			}
 		})
 	}
@@ -397,99 +389,58 @@ func TestResume(t *testing.T) {
 // TestSteered: a β that is to keep a ratio of gradients is measured in every epoch,
 // not in the first step only.
 func TestSteered(t *testing.T) {
+	x := newExperiment(t)
+	x.loss.Beta = cli.Beta{Ratio: 0.5}
+	out, err := x.pretrain(t.Context(), method.SpecMatch, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[float64]int{}
-	for epochs := 1; epochs <= 3; epochs++ {
-		x := newExperiment(t)
-		x.loss.Beta, x.recipe.Epochs = cli.Beta{Ratio: 0.5}, epochs
-		if _, err := x.pretrain(t.Context(), method.SpecMatch, quiet); err != nil {
-			t.Fatal(err)
+	for e, m := range out.Epochs {
+		if before, ok := seen[m["beta"]]; ok || !(m["beta"] > 0) {
+			t.Errorf("β is %v in epoch %d, and was in epoch %d", m["beta"], e+1, before)
 		}
-		meta, err := nn.ReadMetadata(x.checkpoint(method.SpecMatch))
-		var at standing
-		if err = errors.Join(err, json.Unmarshal([]byte(meta["standing"]), &at)); err != nil {
-			t.Fatal(err)
-		}
-		if before, ok := seen[at.Trainer.Beta]; ok || !(at.Trainer.Beta > 0) {
-			t.Errorf("β is %v after %d epochs, and was after %d", at.Trainer.Beta, epochs, before)
-		}
-		seen[at.Trainer.Beta] = epochs
+		seen[m["beta"]] = e + 1
 	}
 }
 
-// interrupt is pretrain with a function that is called before every step.
-func (x *experiment) interrupt(ctx context.Context, method string, before func()) (pretrained, error) {
-	x.beforeStep = before
-	defer func() { x.beforeStep = nil }()
-	return x.pretrain(ctx, method, quiet)
-}
-
-// TestViewsDiffer: the two views of a graph never share random state, as they do in
-// the code that the published figures come from.
-func TestViewsDiffer(t *testing.T) {
-	x := newExperiment(t)
-	recipe := augment.Choice{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}}
-	c := augment.Collator{Views: x.stepper(cpu.New(tensor.Float32), method.SpecMatch).views}
-	if !reflect.DeepEqual(c.Views, []augment.Augmentation{recipe, recipe}) {
-		t.Errorf("views %v, want %v twice", c.Views, recipe)
+// checkViews fails the test unless two views of the corpus are pre-trained on, each
+// by one of the augmentations.
+func (x *experiment) checkViews(t *testing.T, want ...augment.Augmentation) {
+	t.Helper()
+	r := x.pretraining(method.SpecMatch)
+	view, err := augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio)
+	if err != nil || !reflect.DeepEqual(view, augment.Choice(want)) {
+		t.Errorf("views %v, %v, want %v", view, err, want)
 	}
-	samples := make([]int, len(x.domain.corpus))
-	for i := range samples {
-		samples[i] = i
+	x.recipe = cli.Recipe{Batch: 20, LR: 0.01}
+	l, err := r.Learner(cpu.New(tensor.Float32))
+	if err != nil {
+		t.Fatal(err)
 	}
-	var first, second graph.Batch
-	c.Collate(&first, x.domain.corpus, samples, 0)
-	c.Collate(&second, x.domain.corpus, samples, 1)
-	same, repeated := 0, 0
-	nodes := func(b *graph.Batch, g int) []int32 { return b.X.Category[b.GraphPtr[g]:b.GraphPtr[g+1]] }
-	n := len(samples)
-	for g := range n {
-		if slices.Equal(nodes(&first, g), nodes(&first, n+g)) {
-			same++
+	defer l.Close()
+	for samples, b := range l.Epoch(t.Context(), 0) {
+		if b.Views() != 2 || b.Graphs() != 2*len(samples) {
+			t.Fatalf("%d views with %d graphs of %d", b.Views(), b.Graphs(), len(samples))
 		}
-		if slices.Equal(nodes(&first, g), nodes(&second, g)) {
-			repeated++
-		}
-	}
-	if same > n/2 || repeated > n/2 {
-		t.Errorf("of %d graphs %d have two equal views and %d the same view in two epochs", n, same, repeated)
 	}
 }
 
-// TestLoss compares the loss with its definition, with labels missing.
-func TestLoss(t *testing.T) {
-	be := cpu.New(tensor.Float64)
-	x := newExperiment(t)
-	set := x.domain.sets[0]
-	set.labels[0], set.labels[5] = 0, 0
-	e := x.domain.encoder(be, x.model, false, augment.Stream(1, purposeInit, 0, 0))
-	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be), output: nn.NewLinear(be, "predictor", e.Width(), 2, nn.KaimingUniform, augment.Stream(1, purposeHead, 0, 0))}
-	samples := []int{0, 1, 2, 3}
-	batch := func() *graph.Batch { return graph.Collate(set.graphs[:4]...) }
-	got := p.loss(batch(), set, samples).Float()
-	logits := p.output.Forward(p.Forward(gnn.NewBatch(p.tape, batch()), nn.Train)).Data()
-	want, count := 0.0, 0.0
-	for k, s := range logits {
-		switch set.labels[k] {
-		case 1:
-			want += math.Log1p(math.Exp(-s))
-			count++
-		case -1:
-			want += math.Log1p(math.Exp(s))
-			count++
-		}
-	}
-	if want /= count; count != 6 || math.Abs(got-want) > 1e-12 {
-		t.Errorf("loss %v over %v labels, want %v over 6", got, count, want)
-	}
-	none := &taskSet{graphs: set.graphs, tasks: 2, labels: make([]int8, len(set.labels))}
-	if p.loss(batch(), none, samples) != nil {
-		t.Error("a loss without labels")
-	}
+// TestViews: molecules are augmented as the literature does.
+func TestViews(t *testing.T) {
+	newExperiment(t).checkViews(t, augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2})
 }
 
 func TestChoose(t *testing.T) {
-	nan := rundir.Float(math.NaN())
-	r := tuned{Valid: []rundir.Float{nan, 60, 80, 80, 70}, Test: []rundir.Float{1, 2, 3, 4, 5}}
+	r := &tuning{}
+	valid := []float64{math.NaN(), 60, 80, 80, 70} // the first has none
+	for e, v := range valid {
+		m := train.Metrics{testAUC: float64(e + 1)}
+		if e > 0 {
+			m[validAUC] = v
+		}
+		r.result.Epochs = append(r.result.Epochs, m)
+	}
 	if auc, epoch := r.choose(protocolLast); auc != 5 || epoch != 5 {
 		t.Errorf("last: %v at %d", auc, epoch)
 	}

@@ -36,7 +36,10 @@ func TestReport(t *testing.T) {
 		if r.Method == method.Untrained {
 			speed = rundir.Float(math.NaN())
 		}
-		outcomes = append(outcomes, pretrain.Outcome{Accuracy: map[string]float64{"graphcl": v, "linear": v + 1000}, TrainSeconds: 1, EvalSeconds: 2, GraphsPerSecond: speed})
+		outcomes = append(outcomes, pretrain.Outcome{
+			Trained:  pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: speed},
+			Accuracy: map[string]float64{"graphcl": v, "linear": v + 1000}, EvalSeconds: 2,
+		})
 	}
 	var rows []rundir.Row
 	for _, protocol := range x.protocol.Protocols {
