@@ -179,7 +179,7 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 
 	// In training mode the meter does leave a trace, which preserve takes away.
 	be := cpu.New(tensor.Float64)
-	model := r.Model(be)
+	model := trained(t, be, r, func(*specmatch.Model) error { return nil })
 	m, err := newMeter(be, r)
 	if err != nil {
 		t.Fatal(err)
