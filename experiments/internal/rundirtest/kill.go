@@ -1,0 +1,177 @@
+package rundirtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+)
+
+// asExperiment tells a test binary to be the experiment that it tests.
+const asExperiment = "SPECMATCH_TEST_AS_EXPERIMENT"
+
+// Main is the TestMain of an experiment whose tests use [Kill]: only a process can be
+// killed.
+func Main(m *testing.M, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	if os.Getenv(asExperiment) != "" {
+		cli.Main(run)
+	}
+	os.Exit(m.Run())
+}
+
+// Kill runs the experiment once without disturbance, and once with a SIGKILL at each
+// of the given number of random moments within the length of the first, each followed
+// by a start with -out alone; it fails unless both leave the same results, to the byte
+// but for timings.
+func Kill(t *testing.T, kills int, args ...string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the experiment many times; left out with -short")
+	}
+	whole, killed := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "killed")
+	begin := time.Now()
+	if out, err := command(t, append(args, "-out", whole)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	length := time.Since(begin)
+	// A start that is killed before it has read its flags leaves nothing; the first
+	// one must leave a config.json for those that have -out alone.
+	first := append(slices.Clone(args), "-checkpoint", "1ms", "-out", killed)
+	rng, starts := rand.New(rand.NewPCG(uint64(kills), 1)), 0
+	for died := 0; ; starts++ {
+		args := []string{"-out", killed}
+		if _, err := os.Stat(filepath.Join(killed, "config.json")); err != nil {
+			args = first
+		}
+		var output bytes.Buffer
+		c := command(t, args)
+		c.Stdout, c.Stderr = &output, &output
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		var moment <-chan time.Time
+		if died < kills {
+			moment = time.After(time.Duration(rng.Float64() * float64(length)))
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("after %d kills: %v: %s", died, err, &output)
+			}
+			if died == kills {
+				same(t, whole, killed)
+				return
+			}
+			// It came to its end early: from the beginning, for the moments that are left.
+			if err := os.RemoveAll(killed); err != nil {
+				t.Fatal(err)
+			}
+		case <-moment:
+			c.Process.Kill()
+			<-ended
+			died++
+		}
+	}
+}
+
+func command(t *testing.T, args []string) *exec.Cmd {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), exe, args...)
+	c.Env = append(os.Environ(), asExperiment+"=1")
+	return c
+}
+
+// same compares what two runs have left.
+func same(t *testing.T, a, b string) {
+	t.Helper()
+	if d := cmp.Diff(left(t, a), left(t, b)); d != "" {
+		t.Errorf("killed and taken up, the run leaves something else:\n%.3000s", d)
+	}
+}
+
+// left is what a run leaves, by file; of results and the journal without timings,
+// of lines without their order.
+func left(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		data, err := os.ReadFile(path)
+		switch {
+		case err != nil || slices.Contains([]string{"config.json", "log.jsonl", "lock"}, name):
+			return err
+		case name == "results.json":
+			data, err = json.Marshal(withoutTimings(parsed(t, path, data)))
+		case name == "done.jsonl":
+			var lines []string
+			for line := range strings.Lines(string(data)) {
+				text, err := json.Marshal(withoutTimings(parsed(t, path, []byte(line))))
+				if err != nil {
+					return err
+				}
+				lines = append(lines, string(text))
+			}
+			slices.Sort(lines)
+			data = []byte(strings.Join(lines, "\n"))
+		case name == "metrics.csv":
+			lines := slices.Sorted(strings.Lines(string(data)))
+			data = []byte(strings.Join(lines, ""))
+		}
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func parsed(t *testing.T, path string, data []byte) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", path, err))
+	}
+	return v
+}
+
+// withoutTimings returns v without the fields that hold times and speeds.
+func withoutTimings(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = withoutTimings(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			k := strings.ToLower(strings.ReplaceAll(key, "_", ""))
+			if strings.HasSuffix(k, "seconds") || k == "graphspersecond" {
+				delete(v, key)
+			} else {
+				v[key] = withoutTimings(v[key])
+			}
+		}
+	}
+	return v
+}

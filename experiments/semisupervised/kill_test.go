@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+)
+
+func TestMain(m *testing.M) { rundirtest.Main(m, run) }
+
+// TestKilled: killed at 20 random moments, every method ends with the bits of a run
+// that nothing disturbs.
+func TestKilled(t *testing.T) {
+	for _, name := range methods {
+		t.Run(name, func(t *testing.T) {
+			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "4", "-finetune-epochs", "4", "-folds", "3", "-label-rate", "0.25", "-protocol", "val")
+		})
+	}
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/method"
+)
+
+func TestMain(m *testing.M) { rundirtest.Main(m, run) }
+
+// TestKilled: killed at 20 random moments, every method ends with the bits of a run
+// that nothing disturbs.
+func TestKilled(t *testing.T) {
+	for _, name := range method.Names(method.Unsupervised) {
+		t.Run(name, func(t *testing.T) {
+			rundirtest.Kill(t, 20, "-method", name, "-seeds", "2", "-epochs", "6", "-folds", "3")
+		})
+	}
+}
