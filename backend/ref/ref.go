@@ -246,6 +246,9 @@ func unary(op backend.UnaryOp, x float64) float64 {
 	case backend.Sqrt:
 		return math.Sqrt(x)
 	case backend.Sigmoid:
+		if x < 0 { // e^-x overflows before e^x is 0
+			return math.Exp(x) / (1 + math.Exp(x))
+		}
 		return 1 / (1 + math.Exp(-x))
 	case backend.Softplus: // ln(1+e^x) = ln(e^m·(e^-m + e^(x-m))) for m = max(x, 0)
 		return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))

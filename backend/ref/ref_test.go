@@ -131,6 +131,20 @@ func TestUnary(t *testing.T) {
 	}
 }
 
+// TestSigmoidDenormal: e^-710 and e^-740 are denormal; e^710 would overflow.
+func TestSigmoidDenormal(t *testing.T) {
+	b := open(t)
+	d := b.dst(1, 2)
+	b.Unary(d, backend.Sigmoid, b.row(-710, -740))
+	got := make([]float64, 2)
+	b.Download(got, d)
+	for i, want := range []float64{4.476286225675e-309, 4.2e-322} {
+		if !(math.Abs(got[i]-want) <= 1e-12*want+math.SmallestNonzeroFloat64) {
+			t.Errorf("sigmoid is %g, want %g", got[i], want)
+		}
+	}
+}
+
 func TestBinary(t *testing.T) {
 	b := open(t)
 	x, y := []float64{6, -1, 0, nan, 3}, []float64{2, -1, 0, 1, nan}

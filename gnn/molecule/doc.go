@@ -45,6 +45,11 @@
 //   - Wildcards in rings that are written as aromatic may get double bonds where
 //     RDKit's do not, or the other way round, and a ring may be refused that
 //     RDKit accepts: *1ccc[OH+]1.
+//   - A ring that is written as aromatic and is not, such as that of selenium in
+//     C[NH+]1CCN2[se]3c(cccn3)Cc4cbccc4C2C1, may have its double bonds elsewhere.
+//   - Scaffolds that differ only in the permutation of a square planar, trigonal
+//     bipyramidal or octahedral centre, such as [Pt@SP1] and [Pt@SP2], are the
+//     same here: of these centres only that there is one is kept.
 //   - Scaffolds are told apart where RDKit writes the same for an atom that has
 //     lost substituents: one in superfluous brackets, such as C[C](C)=C1CCCCC1
 //     and CC(C)=C1CCCCC1, and aromatic boron.

@@ -125,6 +125,48 @@ func TestRDKitScaffolds(t *testing.T) {
 	}
 }
 
+// TestKnownDifferences holds what the package comment says of differences from
+// RDKit, release 2022.09.5: if one of them goes, so must its sentence.
+func TestKnownDifferences(t *testing.T) {
+	var p Parser
+	scaffold := func(smiles string) string {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Scaffold(m)
+	}
+	for _, pair := range [][2]string{ // two scaffolds to RDKit
+		{"C1CC1[Pt@SP1](C2CCC2)(C3CCCC3)C1CCCCC1", "C1CC1[Pt@SP2](C2CCC2)(C3CCCC3)C1CCCCC1"},
+		{"C1CC1[Pt@SP2](C2CCC2)(C3CCCC3)C1CCCCC1", "C1CC1[Pt@SP3](C2CCC2)(C3CCCC3)C1CCCCC1"},
+	} {
+		if scaffold(pair[0]) != scaffold(pair[1]) {
+			t.Errorf("%s and %s have different scaffolds", pair[0], pair[1])
+		}
+	}
+	for _, pair := range [][2]string{ // one scaffold to RDKit
+		{"C[C](C)=C1CCCCC1", "CC(C)=C1CCCCC1"},
+	} {
+		if scaffold(pair[0]) == scaffold(pair[1]) {
+			t.Errorf("%s and %s have the same scaffold", pair[0], pair[1])
+		}
+	}
+	// RDKit's double bonds outside of the benzene ring: 5-6, 7-8 and 9-10.
+	m, err := p.Parse("C[NH+]1CCN2[se]3c(cccn3)Cc4cbccc4C2C1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var double [][2]int32
+	for _, b := range m.Bonds {
+		if b.Type == Double {
+			double = append(double, [2]int32{b.Begin, b.End})
+		}
+	}
+	if want := [][2]int32{{6, 7}, {8, 9}, {10, 5}}; !slices.Equal(double, want) {
+		t.Errorf("double bonds %v, want %v", double, want)
+	}
+}
+
 // TestPeriodicTable compares the elements with RDKit's.
 func TestPeriodicTable(t *testing.T) {
 	var file struct{ Elements [][4]any }

@@ -592,6 +592,10 @@ func (r *smilesReader) symbol(a *Atom) *problem {
 	case c == '*':
 		r.pos++
 		return nil
+	case strings.HasPrefix(r.text[r.pos:], "Uu") && r.pos+2 < len(r.text) && systematicSymbol(r.text[r.pos+2]) > 0:
+		a.Z = systematicSymbol(r.text[r.pos+2])
+		r.pos += 3
+		return nil
 	case c >= 'A' && c <= 'Z':
 		if two >= 'a' && two <= 'z' {
 			if a.Z = bySymbol[c-'A'][two-'a'+1]; a.Z > 0 {
@@ -627,6 +631,15 @@ func (r *smilesReader) symbol(a *Atom) *problem {
 		return r.problem(r.pos, "%s where an element is expected", r.what())
 	}
 	return r.problem(r.pos, "%s does not begin the symbol of an element", r.what())
+}
+
+// systematicSymbol returns the element from 110 to 118 that was called Uun, Uuu, …
+// Uuo before it had a name, by the last letter; 0 if there is none.
+func systematicSymbol(c byte) int8 {
+	if i := strings.IndexByte("nubtqphso", c); i >= 0 {
+		return int8(110 + i)
+	}
+	return 0
 }
 
 // classes are the extended chirality classes and how many permutations each has.

@@ -33,6 +33,21 @@ func readProblem(b *testing.B, name string) Data {
 	return d
 }
 
+// BenchmarkBadlyScaled has six classes and columns of sizes from 1e-6 to 1e6, which
+// take the linear solver up to hundreds of steps.
+func BenchmarkBadlyScaled(b *testing.B) {
+	d := scaledBlobs(5, 200, 200, 6, 0.5, false)
+	for i := range d.Y {
+		d.Y[i] = i % 6
+	}
+	outer := stratified(b, d.Y, 3)
+	for b.Loop() {
+		if _, err := Evaluate(context.Background(), Linear, d, outer, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkEvaluate runs both protocols once per round: on 600 points, or on the
 // files named by SPECMATCH_EVAL_BENCH, which testdata/bench.py sets.
 func BenchmarkEvaluate(b *testing.B) {

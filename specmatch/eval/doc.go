@@ -35,10 +35,11 @@
 //
 //	½‖w‖² + ½b² + C Σ max(0, 1 − t_i(w·x_i + b))²
 //
-// one class against the rest. It is minimised to rounding by Newton's method for
-// every C. That is the point at which scikit-learn's LinearSVC(dual=False) aims;
-// its default, dual coordinate descent with a thousand iterations, does not get
-// there for C ≥ 1 on typical embeddings and loses several points of accuracy.
+// one class against the rest. Newton's method reaches its minimum for every C and
+// badly scaled features, or returns an error ([FitLinearSVC]). That is the point at
+// which scikit-learn's LinearSVC(dual=False) aims; its default, dual coordinate
+// descent with a thousand iterations, does not get there for C ≥ 1 on typical
+// embeddings and loses several points of accuracy.
 //
 // Neither protocol scales the features, since GraphCL does not. A caller that wants
 // to must fit the scaler inside each training part, which these protocols do not
@@ -69,6 +70,8 @@
 //     liblinear's default, which is not used here, and why its sweeps grow with C.
 //   - S. S. Keerthi, D. DeCoste: A modified finite Newton method for fast solution of
 //     large scale linear SVMs. JMLR 6, 2005. The linear solver.
+//   - T. Ogita, S. M. Rump, S. Oishi: Accurate sum and dot product. SIAM Journal on
+//     Scientific Computing 26(6), 2005. Its margins where rounding is in the way.
 //   - R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang, C.-J. Lin: LIBLINEAR. JMLR 9,
 //     2008. The treatment of the intercept.
 //   - Y. You, T. Chen, Y. Sui, T. Chen, Z. Wang, Y. Shen: Graph contrastive learning

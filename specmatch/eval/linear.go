@@ -30,6 +30,11 @@ type LinearSVC struct {
 // which is scikit-learn's LinearSVC(dual=False, intercept_scaling=1): liblinear
 // treats the intercept as the weight of one more feature of value 1, so it is
 // regularised, too. With two classes the machine is positive for the larger label.
+//
+// f is within a millionth of its minimum, and within rounding of it unless the
+// features are both large and nearly collinear. An error says so where that cannot
+// be had: where features agree to twelve digits, or are so large that rounding the
+// weights to float64 alone would miss it.
 func FitLinearSVC(ctx context.Context, x []float64, dim int, y []int, c float64) (*LinearSVC, error) {
 	if err := checkPrice(c); err != nil {
 		return nil, err
@@ -124,13 +129,13 @@ func strongest(dec []float64) int {
 //
 // The solver is the modified finite Newton method of Keerthi and DeCoste (2005).
 // f is piecewise quadratic; on the piece given by the active points
-// I = {i : t_i z_i < 1}, z = Xw, the bias being the last column of X,
+// I = {i : s_i > 0}, s_i = 1 − t_i w·x_i, the bias being the last column of X,
 //
-//	∇f = w + 2C Σ_I (z_i − t_i) x_i        H = 1 + 2C Σ_I x_i x_iᵀ
+//	∇f = w − 2C Σ_I t_i s_i x_i        H = 1 + 2C Σ_I x_i x_iᵀ
 //
-// A step solves H p = −∇f exactly and goes to the minimum of f along p. Once the
-// piece is the right one, that step is the solution, so there is nothing to tune
-// and convergence does not slow down with C, as it does for dual methods.
+// A step solves H p = −∇f and goes to the minimum of f along p. Once the piece is
+// the right one, that step is the solution, so there is nothing to tune and
+// convergence does not slow down with C, as it does for dual methods.
 //
 // The m×m matrix Σ_I x_i x_iᵀ is updated by the few points that enter or leave I,
 // within a fit and from one C to the next.
@@ -141,9 +146,13 @@ type linearWorker struct {
 	gram     []float64 // the same over the active points
 	chol     []float64 // factor of H
 	t        []float64 // ±1
-	z, zp    []float64 // t_i w·x_i and t_i p·x_i
+	short    []float64 // s_i
 	in       []bool    // active points
-	w, g, p  []float64
+	w, low   []float64 // the weights are w + low
+	g        []float64 // ∇f
+	p, tp    []float64 // the Newton step, and t_i p·x_i
+	// Conjugate gradients: residual, direction d and t_i d·x_i, and a product.
+	r, d, td, q []float64
 }
 
 // load copies the rows idx of x.
@@ -160,9 +169,13 @@ func (s *linearWorker) load(x []float64, d int, idx []int) {
 	s.full = grow(s.full, s.m*s.ld)
 	s.gram = grow(s.gram, s.m*s.ld)
 	s.chol = grow(s.chol, s.m*s.ld)
-	s.t, s.z, s.zp = grow(s.t, s.n), grow(s.z, s.n), grow(s.zp, s.n)
 	s.in = grow(s.in, s.n)
-	s.w, s.g, s.p = grow(s.w, s.ld), grow(s.g, s.ld), grow(s.p, s.ld)
+	for _, v := range []*[]float64{&s.t, &s.short, &s.tp, &s.td} {
+		*v = grow(*v, s.n)
+	}
+	for _, v := range []*[]float64{&s.w, &s.low, &s.g, &s.p, &s.r, &s.d, &s.q} {
+		*v = grow(*v, s.ld)
+	}
 	clear(s.full)
 	all := gramUpdate{dst: s.full, m: s.m, ld: s.ld}
 	for i := range s.n {
@@ -208,105 +221,193 @@ func (s *linearWorker) fit(ctx context.Context, y, classes []int, cs []float64, 
 }
 
 // The Newton decrement λ² = ∇fᵀH⁻¹∇f is twice what a step still gains on the
-// present piece, whatever the scale of the features. The goal is far below the
-// tolerance of liblinear, and a well-scaled problem reaches it in some ten steps.
-// Sum readouts of graphs with thousands of nodes are features of size 1e5 that
-// are nearly collinear, and rounding keeps such a problem from the goal: once
-// the method hardly moves any more it stops where liblinear would,
-//
-//	‖∇f(w)‖ ≤ 1e-4·max(min(n₊, n₋), 1)/n·‖∇f(0)‖,
-//
-// or where the decrement is small enough all the same.
+// present piece, whatever the scale of the features. The goal is zero up to
+// rounding; a well-scaled problem reaches it in some ten steps. Where f and the
+// decrement have both ceased to fall, rounding is in the way: the shortfalls are
+// then computed to twice the precision, and a decrement that is merely small ends
+// the search.
 const (
 	decrementGoal   = 1e-20 // relative to f
-	decrementEnough = 1e-6  // where it hardly moves
-	decrementLast   = 1e-4  // at the last step
-	gradientEnough  = 1e-4
-	stalledSteps    = 5 // steps in which the decrement was not halved
-	newtonSteps     = 200
+	decrementEnough = 1e-10
+	roundingEnough  = 5e-7
+	progress        = 1e-6 // of f
+	stalledSteps    = 5    // without progress, nor a decrement of half the least
+	newtonSteps     = 500
+
+	conjugateGoal  = 1e-16 // of the residual, squared in the norm of H⁻¹
+	conjugateSteps = 50
 )
 
 // newton minimises f for one C from the present weights.
 func (s *linearWorker) newton(ctx context.Context, c float64) (iter int, err error) {
-	best, stalled := math.Inf(1), 0
-	enough := gradientEnough * s.originGradient(c)
+	least, lowest, stalled := math.Inf(1), math.Inf(1), 0
+	precise := false
+	clear(s.low)
 	for iter = 0; ; iter++ {
 		if err := ctx.Err(); err != nil {
 			return iter, err
 		}
 		// Recomputed each time, so that rounding does not pile up.
-		matVec(s.z, s.x, s.w, s.t)
-		s.activate()
-		f := s.gradient(c)
-		if err := s.factor(c); err != nil {
-			return iter, err
-		}
-		for j, v := range s.g {
-			s.p[j] = -v
-		}
-		s.solve(s.p)
-		decrement := -dot(s.g, s.p)
-		if decrement <= decrementGoal*f {
-			return iter, nil
-		}
-		if decrement < 0.5*best {
-			best, stalled = decrement, 0
+		if precise {
+			s.preciseShortfalls()
 		} else {
-			stalled++
+			s.shortfalls()
 		}
-		if stalled >= stalledSteps && (best <= decrementEnough*f || math.Sqrt(dot(s.g, s.g)) <= enough) {
-			return iter, nil
-		}
-		if iter == newtonSteps {
-			if best <= decrementLast*f {
-				return iter, nil
+		if s.activate() || iter == 0 {
+			if err := s.factor(c); err != nil {
+				return iter, err
 			}
+		}
+		f := s.objective(c)
+		s.gradient(c)
+		s.direction(c)
+		decrement := -dot(s.g, s.p)
+		switch {
+		case precise && decrement <= decrementEnough*f && s.staysOnPiece():
+			return iter, s.round(c, f)
+		case decrement <= decrementGoal*f:
+			return iter, nil
+		case iter == newtonSteps:
 			return iter, fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps (decrement %g of %g); is the scale of the features extreme?",
 				c, s.n, ErrNotConverged, iter, decrement, f)
+		case decrement < 0.5*least || f < (1-progress)*lowest:
+			stalled = 0
+		case stalled < stalledSteps:
+			stalled++
+		default:
+			precise = true
 		}
-		matVec(s.zp, s.x, s.p, s.t)
+		least, lowest = min(least, decrement), min(lowest, f)
 		step := s.lineSearch(c)
 		for j, v := range s.p {
-			s.w[j] += float64(step * v)
+			move := float64(step * v)
+			if precise {
+				move += s.low[j]
+			}
+			s.w[j], s.low[j] = twoSum(s.w[j], move)
 		}
 	}
 }
 
-// originGradient returns max(min(n₊, n₋), 1)/n·‖∇f(0)‖, liblinear's yardstick:
-// at w = 0 every point is active and ∇f = -2C Σ t_i x_i.
-func (s *linearWorker) originGradient(c float64) float64 {
+// staysOnPiece reports whether a full step keeps the active points. Only then is
+// its end a minimum of f, and not just of the present piece.
+func (s *linearWorker) staysOnPiece() bool {
+	for i, v := range s.short {
+		if s.in[i] != (v > s.tp[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// round rounds the weights to float64. Where features or C are so large that the
+// rounding alone moves the objective from its minimum f, no answer is right.
+func (s *linearWorker) round(c, f float64) error {
+	clear(s.low)
+	s.preciseShortfalls()
+	if rounded := s.objective(c); rounded > (1+roundingEnough)*f {
+		return fmt.Errorf("eval: linear SVM with C=%g on %d points: the features are too large: rounding of the weights takes the objective from %g to %g",
+			c, s.n, f, rounded)
+	}
+	return nil
+}
+
+// shortfalls sets short from w.
+func (s *linearWorker) shortfalls() {
+	matVec(s.short, s.x, s.w, s.t)
+	for i, z := range s.short {
+		s.short[i] = 1 - z
+	}
+}
+
+// preciseShortfalls sets short from w + low by compensated dot products (Ogita,
+// Rump and Oishi 2005). With large features and C, s_i is many digits smaller than
+// the 1 that it is left over from.
+func (s *linearWorker) preciseShortfalls() {
+	for i, t := range s.t {
+		sum, low := 1.0, 0.0
+		for j, x := range s.row(i) {
+			x *= -t
+			product := float64(x * s.w[j])
+			var lost float64
+			sum, lost = twoSum(sum, product)
+			low += lost + math.FMA(x, s.w[j], -product) + float64(x*s.low[j])
+		}
+		s.short[i] = sum + low
+	}
+}
+
+// twoSum returns a+b rounded and what rounding lost.
+func twoSum(a, b float64) (sum, lost float64) {
+	sum = a + b
+	z := sum - a
+	return sum, (a - (sum - z)) + (b - z)
+}
+
+// direction solves H p = −∇f by conjugate gradients with the Cholesky factor as
+// preconditioner, and sets tp. One step does unless H is so badly conditioned that
+// the factor is poor; products with X instead of XᵀX then recover what squaring X
+// has lost.
+func (s *linearWorker) direction(c float64) {
 	clear(s.p)
-	positive := 0
-	for i, t := range s.t[:s.n] {
-		if t > 0 {
-			positive++
-		}
-		for j, v := range s.row(i) {
-			s.p[j] += t * v
-		}
+	clear(s.tp)
+	for j, v := range s.g {
+		s.r[j] = -v
 	}
-	share := float64(max(min(positive, s.n-positive), 1)) / float64(s.n)
-	return share * 2 * c * math.Sqrt(dot(s.p, s.p))
+	copy(s.d, s.r)
+	s.solve(s.d)
+	rho := dot(s.r, s.d)
+	goal := conjugateGoal * rho
+	for k := 0; k < conjugateSteps && rho > goal; k++ {
+		matVec(s.td, s.x, s.d, s.t)
+		curvature := 0.0
+		for i, v := range s.td {
+			if s.in[i] {
+				curvature += float64(v * v)
+			}
+		}
+		a := rho / (dot(s.d, s.d) + 2*c*curvature)
+		for j, v := range s.d {
+			s.p[j] += float64(a * v)
+		}
+		for i, v := range s.td {
+			s.tp[i] += float64(a * v)
+		}
+		copy(s.q, s.d)
+		s.addActive(s.q, 2*c, s.td)
+		for j, v := range s.q {
+			s.r[j] -= float64(a * v)
+		}
+		copy(s.q, s.r)
+		s.solve(s.q)
+		next := dot(s.r, s.q)
+		for j, v := range s.q {
+			s.d[j] = v + float64(next/rho*s.d[j])
+		}
+		rho = next
+	}
 }
 
-// activate finds the active points and moves gram to them.
-func (s *linearWorker) activate() {
+// activate finds the active points, moves gram to them and reports whether any
+// entered or left.
+func (s *linearWorker) activate() bool {
 	changed, active := 0, 0
-	for i, z := range s.z[:s.n] {
-		if now := z < 1; now != s.in[i] {
+	for i, v := range s.short {
+		now := v > 0
+		if now != s.in[i] {
 			changed++
 		}
-		if z < 1 {
+		if now {
 			active++
 		}
 	}
 	u := gramUpdate{dst: s.gram, m: s.m, ld: s.ld}
 	if changed > active { // cheaper from nothing
 		clear(s.gram)
-		clear(s.in[:s.n])
+		clear(s.in)
 	}
-	for i, z := range s.z[:s.n] {
-		now := z < 1
+	for i, v := range s.short {
+		now := v > 0
 		if now == s.in[i] {
 			continue
 		}
@@ -318,24 +419,38 @@ func (s *linearWorker) activate() {
 		}
 	}
 	u.flush()
+	return changed > 0
 }
 
-// gradient sets g = ∇f and returns f.
-func (s *linearWorker) gradient(c float64) float64 {
-	copy(s.g, s.w)
+// objective returns f.
+func (s *linearWorker) objective(c float64) float64 {
 	var loss float64
+	for _, v := range s.short {
+		if v > 0 {
+			loss += float64(v * v)
+		}
+	}
+	return 0.5*dot(s.w, s.w) + c*loss
+}
+
+// gradient sets g = ∇f.
+func (s *linearWorker) gradient(c float64) {
+	copy(s.g, s.w)
+	s.addActive(s.g, -2*c, s.short)
+}
+
+// addActive adds c Σ_I t_i v_i x_i to dst.
+func (s *linearWorker) addActive(dst []float64, c float64, v []float64) {
 	var rows [4][]float64
 	var r [4]float64
 	k := 0
-	for i, z := range s.z[:s.n] {
-		if z >= 1 {
+	for i, in := range s.in {
+		if !in {
 			continue
 		}
-		short := 1 - z
-		loss += short * short
-		rows[k], r[k] = s.row(i), -2*c*short*s.t[i]
+		rows[k], r[k] = s.row(i), c*v[i]*s.t[i]
 		if k++; k == 4 {
-			axpy4(s.g, &rows, &r)
+			axpy4(dst, &rows, &r)
 			k = 0
 		}
 	}
@@ -343,24 +458,23 @@ func (s *linearWorker) gradient(c float64) float64 {
 		for ; k < 4; k++ {
 			rows[k], r[k] = rows[0], 0
 		}
-		axpy4(s.g, &rows, &r)
+		axpy4(dst, &rows, &r)
 	}
-	return 0.5*dot(s.w, s.w) + c*loss
 }
 
 // lineSearch returns the step to the minimum of f along p: the root of
 //
-//	φ'(a) = w·p + a p·p − 2C Σ {(1 − z_i − a zp_i) zp_i : z_i + a zp_i < 1}
+//	φ'(a) = w·p + a p·p − 2C Σ {(s_i − a v_i) v_i : s_i > a v_i},  v_i = t_i p·x_i
 //
 // which rises and is piecewise linear, so that Newton's method, kept inside a
 // bracket, ends after a few steps.
 func (s *linearWorker) lineSearch(c float64) float64 {
 	wp, pp := dot(s.w, s.p), dot(s.p, s.p)
 	slope := func(a float64) (d1, d2 float64) {
-		zp := s.zp[:s.n]
-		for i, z := range s.z[:s.n] {
-			v := zp[i]
-			if short := 1 - z - float64(a*v); short > 0 {
+		tp := s.tp[:len(s.short)]
+		for i, short := range s.short {
+			v := tp[i]
+			if short -= float64(a * v); short > 0 {
 				d1 += float64(short * v)
 				d2 += float64(v * v)
 			}
@@ -395,14 +509,14 @@ func (s *linearWorker) lineSearch(c float64) float64 {
 	return a
 }
 
-// leastPivot tells pivots of H, which are at least 1 as its eigenvalues are, from
-// what rounding makes of them.
+// leastPivot is a bound on the pivots of H. They are at least 1, as its eigenvalues
+// are, so a smaller one is rounding error.
 const leastPivot = 0.5
 
-// factor computes the upper Cholesky factor of H = 1 + 2C·gram, row by row. If
-// rounding has taken the last of the positive definiteness, which takes features
-// of more than seven digits, every diagonal element grows by a part of itself
-// until it is back; the direction stays one of descent.
+// factor computes the upper Cholesky factor of H = 1 + 2C·gram, row by row. Rounding
+// can cost H its positive definiteness, if features have more than seven digits.
+// Every diagonal element is then raised by a part of itself until it is back;
+// direction makes up for the difference.
 func (s *linearWorker) factor(c float64) error {
 	for jitter := 0.0; jitter < 1; jitter = max(10*jitter, 1e-15) {
 		for i := range s.m {
@@ -439,24 +553,37 @@ func (s *linearWorker) solve(v []float64) {
 }
 
 // cholesky replaces the upper triangle of the m×m matrix a, whose rows have
-// length ld, by U with UᵀU = A. It reports false if a pivot is not above least, 0
-// asking whether A is positive definite.
+// length ld, by U with UᵀU = A. It reports false if a pivot is not above least; a
+// least of 0 asks whether A is positive definite. Four rows of U at a time are
+// taken off the rows below them.
 func cholesky(a []float64, m, ld int, least float64) bool {
-	for i := range m {
-		row := a[i*ld : i*ld+m]
-		pivot := row[i]
-		if !(pivot > least) || math.IsInf(pivot, 1) {
-			return false
-		}
-		inv := 1 / math.Sqrt(pivot)
-		for j := i; j < m; j++ {
-			row[j] *= inv
-		}
-		for k := i + 1; k < m; k++ {
-			c, src, dst := row[k], row[k:], a[k*ld+k:k*ld+m]
-			for j := range dst {
-				dst[j] -= float64(c * src[j])
+	for i := 0; i < m; i += 4 {
+		end := min(i+4, m)
+		for r := i; r < end; r++ {
+			row := a[r*ld : r*ld+m]
+			pivot := row[r]
+			if !(pivot > least) || math.IsInf(pivot, 1) {
+				return false
 			}
+			inv := 1 / math.Sqrt(pivot)
+			for j := r; j < m; j++ {
+				row[j] *= inv
+			}
+			for k := r + 1; k < end; k++ {
+				c, src, dst := row[k], row[k:], a[k*ld+k:k*ld+m]
+				for j := range dst {
+					dst[j] -= float64(c * src[j])
+				}
+			}
+		}
+		for k := end; k < m; k++ { // none after an incomplete block
+			var rows [4][]float64
+			var c [4]float64
+			for q := range 4 {
+				rows[q] = a[(i+q)*ld+k : (i+q)*ld+m]
+				c[q] = -rows[q][0]
+			}
+			axpy4(a[k*ld+k:k*ld+m], &rows, &c)
 		}
 	}
 	return true
@@ -503,7 +630,7 @@ func (u *gramUpdate) apply() {
 	}
 }
 
-// axpy4 adds c[0]·x[0] + … + c[3]·x[3] to dst, whose length is a multiple of four.
+// axpy4 adds c[0]·x[0] + … + c[3]·x[3] to dst.
 func axpy4(dst []float64, x *[4][]float64, c *[4]float64) {
 	x0, x1, x2, x3 := x[0][:len(dst)], x[1][:len(dst)], x[2][:len(dst)], x[3][:len(dst)]
 	c0, c1, c2, c3 := c[0], c[1], c[2], c[3]

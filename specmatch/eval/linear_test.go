@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"math"
 	"testing"
 )
@@ -127,54 +126,6 @@ func TestLinearSVCClosedForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeTo(t, "intercept", m.Intercept, []float64{4 * 3 / (1 + 4*5.0)}, 1e-14)
-}
-
-// Sum readouts of large graphs are large and nearly collinear: rounding takes the
-// last of the definiteness and keeps the solver from its goal. It stops where
-// either criterion for that is met, or the last step is good enough, and gives up
-// otherwise.
-func TestLinearSVCNearlyCollinear(t *testing.T) {
-	for _, tc := range []struct {
-		name                   string
-		seed                   uint64
-		spread, size, noise, c float64
-		steps                  int // at most; 0: it gives up
-	}{
-		{"small decrement", 21, 0, 1e5, 1e-10, 1000, 20},
-		{"small gradient", 22, 1, 1e6, 1e-8, 1, 50},
-		{"last step", 22, 1, 1e5, 3e-9, 1000, newtonSteps},
-		{"none", 21, 10, 1e5, 3e-9, 1000, 0},
-	} {
-		d := blobs(tc.seed, 60, 8, 2, tc.spread)
-		for i := range d.Y {
-			row := d.X[i*d.Dim : (i+1)*d.Dim]
-			nodes := tc.size * (2 + math.Abs(row[0]))
-			for k := range row {
-				row[k] = nodes * (float64(k+1) + tc.noise*row[k])
-			}
-		}
-		m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, tc.c)
-		switch {
-		case tc.steps == 0 && !errors.Is(err, ErrNotConverged):
-			t.Errorf("%s: error %v, want ErrNotConverged", tc.name, err)
-		case tc.steps > 0 && err != nil:
-			t.Errorf("%s: %v", tc.name, err)
-		case tc.steps > 0 && (m.Iterations > tc.steps || tc.steps == newtonSteps && m.Iterations < tc.steps):
-			t.Errorf("%s: %d steps; the test wants up to %d, and the last where it is about that", tc.name, m.Iterations, tc.steps)
-		}
-	}
-}
-
-// liblinear's yardstick: the gradient at 0, -2C Σ t_i x_i, times the share of the
-// rarer class.
-func TestOriginGradient(t *testing.T) {
-	var w linearWorker
-	w.load([]float64{1, 2, 4, 7}, 1, upTo(4))
-	copy(w.t, []float64{1, -1, -1, -1})
-	// Σ t_i x_i is 1-2-4-7 = -12, and -2 in the column of the bias.
-	if got, want := w.originGradient(5), 2*5*math.Sqrt(12*12+2*2)/4; !(math.Abs(got-want) <= 1e-13*want) {
-		t.Errorf("one of four positive: %v, want %v", got, want)
-	}
 }
 
 func TestStrongestTakesFirstOfEquals(t *testing.T) {

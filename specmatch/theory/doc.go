@@ -63,7 +63,7 @@
 // It holds with λ̄₂ the second smallest eigenvalue of L̄, and so does every step,
 // also for soft weights that grow with the similarity. With the smallest non-zero
 // eigenvalue, as the paper defines it, the step (λ₂-λ̄₂)² ≤ ‖L-L̄‖² is false in 232
-// of 309 random cases, since L̄ is no Laplacian of a graph and has no eigenvalue
+// of 313 random cases, since L̄ is no Laplacian of a graph and has no eigenvalue
 // 0; the theorem survives, being only weaker.
 //
 // It says nothing on real batches. L_unif is never positive, and at every

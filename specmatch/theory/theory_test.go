@@ -349,6 +349,19 @@ func TestConnected(t *testing.T) {
 	}
 }
 
+// TestConnectedByFaintEdges: two pairs of like nodes are joined by weights of about
+// 1e-13, so that λ₂ is below what counts as 0.
+func TestConnectedByFaintEdges(t *testing.T) {
+	soft := specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: 30, FixedThreshold: true, Threshold: 0}
+	v := views(t, 4, 2, soft, []float64{1, 0, 1, .1, -1, 0, -1, .1})[0]
+	if lambda := v.Spectrum.Lambda2(); !(lambda < 1e-10) {
+		t.Fatalf("λ₂ is %v; the test wants it below 1e-10", lambda)
+	}
+	if !v.Connected() {
+		t.Error("a graph with all weights above 0 is not connected")
+	}
+}
+
 // TestSmallestNonZero: rounding errors are no eigenvalues.
 func TestSmallestNonZero(t *testing.T) {
 	for _, c := range []struct{ diagonal, want float64 }{{1, 1}, {1e-9, 1e-9}, {1e-12, math.NaN()}, {0, math.NaN()}} {

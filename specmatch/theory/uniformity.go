@@ -84,7 +84,9 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.LambdaBar, b.LambdaBarNonZero = s.Lambda2(), s.SmallestNonZero()
+	// λ̄₂ of connected graphs is above 0, also where it is too small to be told from it.
+	b.LambdaBar = s.Lambda2()
+	b.LambdaBarNonZero = min(b.LambdaBar, s.SmallestNonZero())
 
 	a := 1 - math.Exp(-4*t)
 	potential := 0.0

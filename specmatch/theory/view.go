@@ -39,14 +39,22 @@ func NewView(z []float64, n, d int, c specmatch.LaplacianMatch) (*View, error) {
 }
 
 // Connected reports whether every node of the similarity graph reaches every
-// other.
+// other over edges of weight above 0, however small. λ₂ cannot tell: for weights
+// of 1e-12 it is lost in rounding.
 func (v *View) Connected() bool {
-	for _, degree := range v.Graph.Degrees {
-		if degree == 0 { // an isolated node has the eigenvalue 1, so that λ₂ does not tell
-			return false
+	reached := make([]bool, v.N)
+	reached[0] = true
+	queue := []int{0}
+	for k := 0; k < len(queue); k++ {
+		i := queue[k]
+		for j, weight := range v.Graph.A[i*v.N : (i+1)*v.N] {
+			if weight > 0 && !reached[j] {
+				reached[j] = true
+				queue = append(queue, j)
+			}
 		}
 	}
-	return v.Spectrum.Lambda2() > zero
+	return len(queue) == v.N
 }
 
 // Spectrum is the eigendecomposition of a symmetric matrix L [n×n], n ≥ 2.

@@ -1,0 +1,267 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+)
+
+// exactSVC is the problem of one linear machine in arithmetic of 256 bits: an
+// oracle for problems that float64 finds hard.
+type exactSVC struct {
+	x [][]*big.Float // t_i x_i, the bias last
+	c *big.Float
+}
+
+func exact(v float64) *big.Float { return new(big.Float).SetPrec(256).SetFloat64(v) }
+
+func exactDot(a, b []*big.Float) *big.Float {
+	sum, product := exact(0), exact(0)
+	for i := range a {
+		sum.Add(sum, product.Mul(a[i], b[i]))
+	}
+	return sum
+}
+
+func newExactSVC(d Data, positive int, c float64) exactSVC {
+	p := exactSVC{c: exact(c)}
+	for i, y := range d.Y {
+		t := -1.0
+		if y == positive {
+			t = 1
+		}
+		var row []*big.Float
+		for _, v := range d.X[i*d.Dim : (i+1)*d.Dim] {
+			row = append(row, exact(t*v))
+		}
+		p.x = append(p.x, append(row, exact(t)))
+	}
+	return p
+}
+
+// objective returns f(w), its gradient and the shortfalls 1 − t_i w·x_i.
+func (p exactSVC) objective(w []*big.Float) (f *big.Float, grad, short []*big.Float) {
+	f = exactDot(w, w)
+	f.Mul(f, exact(0.5))
+	for _, v := range w {
+		grad = append(grad, exact(0).Set(v))
+	}
+	for _, x := range p.x {
+		s := exactDot(x, w)
+		s.Sub(exact(1), s)
+		short = append(short, s)
+		if s.Sign() <= 0 {
+			continue
+		}
+		cs := exact(0).Mul(p.c, s)
+		f.Add(f, exact(0).Mul(cs, s))
+		for k := range grad {
+			product := exact(0).Mul(cs, x[k])
+			grad[k].Sub(grad[k], product.Add(product, product))
+		}
+	}
+	return f, grad, short
+}
+
+// minimum returns the least value of f to 25 digits, by Newton's method from w
+// with bisection along each step. f is strongly convex with modulus 1, so
+// f(w) − min f ≤ ½‖∇f(w)‖² certifies the answer.
+func (p exactSVC) minimum(t *testing.T, w []*big.Float) *big.Float {
+	m := len(w)
+	for range 300 {
+		f, grad, short := p.objective(w)
+		if exactDot(grad, grad).Cmp(exact(0).Mul(f, exact(1e-25))) <= 0 {
+			return f
+		}
+		// Gauss elimination of (1 + 2C Σ x xᵀ) step = −∇f.
+		h := make([][]*big.Float, m)
+		for a := range m {
+			h[a] = make([]*big.Float, m+1)
+			for b := range m {
+				h[a][b] = exact(0)
+				for i, x := range p.x {
+					if short[i].Sign() > 0 {
+						h[a][b].Add(h[a][b], exact(0).Mul(x[a], x[b]))
+					}
+				}
+				h[a][b].Mul(h[a][b], exact(0).Mul(p.c, exact(2)))
+			}
+			h[a][a].Add(h[a][a], exact(1))
+			h[a][m] = exact(0).Neg(grad[a])
+		}
+		for a := range m {
+			for b := range m {
+				if a == b {
+					continue
+				}
+				factor := exact(0).Quo(h[b][a], h[a][a])
+				for k := a; k <= m; k++ {
+					h[b][k].Sub(h[b][k], exact(0).Mul(factor, h[a][k]))
+				}
+			}
+		}
+		step := make([]*big.Float, m)
+		for a := range m {
+			step[a] = h[a][m].Quo(h[a][m], h[a][a])
+		}
+		along := func(a float64) []*big.Float {
+			out := make([]*big.Float, m)
+			for k := range m {
+				out[k] = exact(0).Mul(exact(a), step[k])
+				out[k].Add(out[k], w[k])
+			}
+			return out
+		}
+		slope := func(a float64) int {
+			_, grad, _ := p.objective(along(a))
+			return exactDot(grad, step).Sign()
+		}
+		at := 1.0
+		if _, _, after := p.objective(along(1)); !sameSigns(short, after) {
+			lo, hi := 0.0, 1.0
+			for slope(hi) < 0 {
+				lo, hi = hi, 2*hi
+			}
+			for range 40 {
+				if mid := (lo + hi) / 2; slope(mid) < 0 {
+					lo = mid
+				} else {
+					hi = mid
+				}
+			}
+			at = hi
+		}
+		w = along(at)
+	}
+	t.Fatal("the oracle did not converge")
+	return nil
+}
+
+func sameSigns(a, b []*big.Float) bool {
+	for i := range a {
+		if (a[i].Sign() > 0) != (b[i].Sign() > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// scaledBlobs has columns multiplied by 10^±digits, and rows by factors that
+// spread like the sizes of graphs if heavy.
+func scaledBlobs(seed uint64, n, dim int, digits, spread float64, heavy bool) Data {
+	d := blobs(seed, n, dim, 2, spread)
+	for k := range dim {
+		scale := math.Pow(10, digits*uniform(seed+7, uint64(k)))
+		for i := range n {
+			d.X[i*dim+k] *= scale
+		}
+	}
+	if heavy {
+		for i := range n {
+			size := math.Exp(bell(seed+9, i))
+			for k := range dim {
+				d.X[i*dim+k] = size * (d.X[i*dim+k] + 1)
+			}
+		}
+	}
+	return d
+}
+
+// collinear has features that are multiples of one another but for a part of
+// noise, as the sum readouts of large graphs are.
+func collinear(seed uint64, size, noise, spread float64) Data {
+	d := blobs(seed, 60, 8, 2, spread)
+	for i := range d.Y {
+		row := d.X[i*d.Dim : (i+1)*d.Dim]
+		nodes := size * (2 + math.Abs(row[0]))
+		for k := range row {
+			row[k] = nodes * (float64(k+1) + noise*row[k])
+		}
+	}
+	return d
+}
+
+// integers has few points of few distinct values, so that many separate the
+// classes exactly.
+func integers(seed uint64, scale float64) Data {
+	n, dim := 5+int(seed%7), 1+int(seed%4)
+	d := Data{X: make([]float64, n*dim), Dim: dim, Y: make([]int, n)}
+	for i := range d.X {
+		d.X[i] = scale * math.Round(3*uniform(seed, uint64(i)))
+	}
+	for i := range d.Y {
+		d.Y[i] = i % 2
+	}
+	return d
+}
+
+func TestLinearSVCReachesTheMinimum(t *testing.T) {
+	check := func(t *testing.T, d Data) {
+		t.Helper()
+		for _, c := range []float64{1, 1000} {
+			m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, c)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			p := newExactSVC(d, m.Classes[1], c)
+			var w []*big.Float
+			for _, v := range append(append([]float64(nil), m.Coef...), m.Intercept[0]) {
+				w = append(w, exact(v))
+			}
+			f, _, _ := p.objective(w)
+			least := p.minimum(t, w)
+			excess, _ := exact(0).Quo(f.Sub(f, least), least).Float64()
+			if !(excess <= 1e-6) {
+				t.Errorf("C=%g: after %d steps f is %g of the minimum above it", c, m.Iterations, excess)
+			}
+		}
+	}
+	for _, tc := range []struct {
+		n, dim int
+		digits float64
+		heavy  bool
+	}{
+		{73, 8, 0, false}, {73, 8, 1, false}, {73, 8, 6, true}, {60, 12, 0, true},
+		{60, 12, 3, false}, {30, 20, 1, true}, {24, 20, 6, false},
+	} {
+		t.Run(fmt.Sprintf("%d×%d, columns of 10^±%g, heavy %t", tc.n, tc.dim, tc.digits, tc.heavy), func(t *testing.T) {
+			for seed := range uint64(4) {
+				check(t, scaledBlobs(1000+20*seed, tc.n, tc.dim, tc.digits, 0.4*float64(seed), tc.heavy))
+			}
+		})
+	}
+	for _, size := range []float64{1e3, 1e5, 1e6, 1e8} {
+		t.Run(fmt.Sprintf("collinear, %g", size), func(t *testing.T) {
+			for _, noise := range []float64{1e-3, 3e-9, 1e-10} {
+				for seed := range uint64(3) {
+					check(t, collinear(20+seed, size, noise, 5*float64(seed)))
+				}
+			}
+		})
+	}
+	for _, scale := range []float64{1, 1e4, 1e6, 1e8} {
+		t.Run(fmt.Sprintf("integers, %g", scale), func(t *testing.T) {
+			for seed := range uint64(12) {
+				check(t, integers(seed, scale))
+			}
+		})
+	}
+}
+
+// Where rounding keeps the solver from the minimum, or float64 has no weights that
+// attain it, there is an error and no machine.
+func TestLinearSVCRefusesWhatItCannotReach(t *testing.T) {
+	d := collinear(20, 1e10, 1e-12, 0)
+	if m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, 1000); m != nil || !errors.Is(err, ErrNotConverged) {
+		t.Errorf("features equal to 12 digits: %v, error %v; want ErrNotConverged", m, err)
+	}
+	d = integers(3, 1e12)
+	if m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, 1e6); m != nil || err == nil || !strings.Contains(err.Error(), "features are too large") {
+		t.Errorf("features of 1e12: %v, error %v; want one that says they are too large", m, err)
+	}
+}
