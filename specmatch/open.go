@@ -81,7 +81,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	// what keeps the sizes on the card from asking for more than the file justifies.
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
-		values += c.Head.Outputs() * (c.Encoder.Hidden + 1)
+		values += c.Head.Outputs * (c.Encoder.Hidden + 1)
 	}
 	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
 		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
@@ -92,7 +92,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 		return nil, err
 	}
 	if c.Head != nil {
-		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs(), nn.XavierUniform, rng)
+		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs, nn.XavierUniform, rng)
 	}
 	return m, newState(m.Encoder, m.Head).load(f)
 }
@@ -197,8 +197,8 @@ func (m *Trained) save(path string) error {
 	case m.Head == nil:
 	case m.Head.W.Name != predictor+".weight" || m.Head.B == nil:
 		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias", m.Head.W.Name, m.Head.B != nil, predictor)
-	case m.Head.W.Value.Rows != m.Width() || m.Head.W.Value.Cols != c.Head.Outputs():
-		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, m.Width(), c.Head.Outputs())
+	case m.Head.W.Value.Rows != m.Width() || m.Head.W.Value.Cols != c.Head.Outputs:
+		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, m.Width(), c.Head.Outputs)
 	}
 	text, err := json.Marshal(c)
 	if err != nil {

@@ -82,7 +82,7 @@ func trainedModel(t testing.TB, be backend.Backend, a gnn.Architecture, head *sp
 	}
 	if head != nil {
 		m.Card.Head = head
-		m.Head = nn.NewLinear(be, "predictor", e.Width(), head.Outputs(), nn.XavierUniform, rng)
+		m.Head = nn.NewLinear(be, "predictor", e.Width(), head.Outputs, nn.XavierUniform, rng)
 		m.Head.ResetBias(be, rng)
 	}
 	return m, graphs
@@ -133,9 +133,9 @@ func saveModel(t testing.TB, m *specmatch.Trained) string {
 
 var heads = []*specmatch.Head{
 	nil,
-	{Kind: specmatch.Classes, Classes: []string{"-1", "1", "4"}},
-	{Kind: specmatch.Binary, Tasks: []string{"toxic", "soluble"}},
-	{Kind: specmatch.Regression, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
+	{Kind: specmatch.Classes, Outputs: 3, ClassValues: []int{-1, 1, 4}},
+	{Kind: specmatch.Binary, Outputs: 2, Tasks: []string{"toxic", "soluble"}},
+	{Kind: specmatch.Regression, Outputs: 1, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
 }
 
 // TestOpen: a file gives back the model: its card, its embeddings to the last bit,
@@ -309,7 +309,7 @@ func TestSaveModelRefuses(t *testing.T) {
 		"the model has a head (false)":    func(m *specmatch.Trained) { m.Head = nil },
 		`a head of kind "ranking" (have:`: func(m *specmatch.Trained) { m.Card.Head.Kind = "ranking" },
 		"the head is [18×1]; want 18×2": func(m *specmatch.Trained) {
-			m.Card.Head.Tasks, m.Card.Head.Mean, m.Card.Head.Std = []string{"a", "b"}, []float64{1, 2}, []float64{1, 2}
+			m.Card.Head = &specmatch.Head{Kind: specmatch.Binary, Outputs: 2}
 		},
 		"1 means and 0 standard":      func(m *specmatch.Trained) { m.Card.Head.Std = nil },
 		"mean NaN":                    func(m *specmatch.Trained) { m.Card.Head.Mean = []float64{math.NaN()} },
@@ -498,9 +498,11 @@ func TestOpenHostile(t *testing.T) {
 			card(`"width":5`, `"width":1048576`)(f)
 		}, "its encoder"},
 		{"no features", card(`"features":`, `"features":null,"head":null,"features":null,"xfeatures":`), `unknown field "xfeatures"`},
-		{"classes more than outputs", card(`["-1","1","4"]`, `["-1","1","4","5"]`), "predictor.bias is [3], want [4]"},
-		{"no classes", card(`["-1","1","4"]`, `[]`), "0 classes"},
-		{"no head", card(`"head":{"kind":"classes","classes":["-1","1","4"]},`, ``), "unexpected: predictor.bias, predictor.weight"},
+		{"more outputs", card(`"outputs":3,"class_values":[-1,1,4]`, `"outputs":4`), "predictor.bias is [3], want [4]"},
+		{"outputs beyond memory", card(`"outputs":3,"class_values":[-1,1,4]`, `"outputs":1048576`), "its encoder"},
+		{"classes more than outputs", card(`[-1,1,4]`, `[-1,1,4,5]`), "labels of 4 classes"},
+		{"no outputs", card(`"outputs":3`, `"outputs":-3`), "-3 outputs"},
+		{"no head", card(`"head":{"kind":"classes","outputs":3,"class_values":[-1,1,4]},`, ``), "unexpected: predictor.bias, predictor.weight"},
 		{"a missing tensor", func(f *file) { delete(f.header, "predictor.weight"); f.data = f.data[:len(f.data)-8*18*3] }, "missing: predictor.weight"},
 		{"a renamed tensor", func(f *file) {
 			f.header["bns.0.gamma"] = f.header["bns.0.weight"]
