@@ -103,7 +103,7 @@ func ExampleOpen() {
 	}
 	for _, labels := range []string{"2\n3\n3\n4\n", "2\n3\n3\n7\n"} {
 		other["PAIRS_node_labels.txt"] = &fstest.MapFile{Data: []byte(labels)}
-		pairs, err := dataset.LoadFS(other, "PAIRS", dataset.Options{})
+		pairs, err := dataset.LoadFS(context.Background(), other, "PAIRS", dataset.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return

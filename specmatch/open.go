@@ -81,7 +81,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	// what keeps the sizes on the card from asking for more than the file justifies.
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
-		values += c.Head.Outputs * (c.Encoder.Hidden + 1)
+		values += c.Head.Outputs * (c.Encoder.Width() + 1)
 	}
 	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
 		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
@@ -250,9 +250,9 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 }
 
 // LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture, which may differ in dropout and center: fine-tuning begins so. A head in the
-// file is left out. It also reads what earlier versions wrote, which say nothing of
-// their architecture.
+// architecture; dropout and center may differ, with which fine-tuning begins anew. A
+// head in the file is left out. It also reads what earlier versions wrote, whose
+// architecture is taken on trust.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -385,6 +386,16 @@ func TestLoadEncoder(t *testing.T) {
 			t.Errorf("opened weights of nothing known: %v", err)
 		}
 	}
+	// What PyTorch writes of a module has counters, and says nothing of itself.
+	header, _, numbers := parts(t, saveModel(t, m))
+	header["batch_norms.0.num_batches_tracked"] = fmt.Appendf(nil, `{"dtype":"I64","shape":[],"data_offsets":[%d,%d]}`, len(numbers), len(numbers)+8)
+	state := assemble(t, header, map[string]string{}, append(numbers, 1, 0, 0, 0, 0, 0, 0, 0))
+	if err := os.WriteFile(filepath.Join(dir, "state_dict"), state, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(filepath.Join(dir, "state_dict")); err != nil {
+		t.Error(err)
+	}
 	// Equal shapes, and another function.
 	residual, _ := trainedModel(t, be, kinds[1], nil)
 	plain := kinds[1]
@@ -542,11 +553,12 @@ func TestOpenHostile(t *testing.T) {
 // says.
 func TestOpenAllocates(t *testing.T) {
 	be := ref.New()
-	m, _ := trainedModel(t, be, kinds[0], nil)
+	m, _ := trainedModel(t, be, kinds[0], heads[2])
 	header, meta, data := parts(t, saveModel(t, m))
 	path := filepath.Join(t.TempDir(), "hostile.safetensors")
+	meta["specmatch_model"] = strings.Replace(meta["specmatch_model"], `"outputs":2,"tasks":["toxic","soluble"]`, `"outputs":2000`, 1)
 	for _, sizes := range []string{
-		`"hidden":1048576,"layers":1048576`, `"hidden":1,"layers":1048576`, `"hidden":60,"layers":1`, `"hidden":2000,"layers":3`, `"hidden":1,"layers":600`,
+		`"hidden":6,"layers":20`, `"hidden":1048576,"layers":1048576`, `"hidden":1,"layers":1048576`, `"hidden":60,"layers":1`, `"hidden":2000,"layers":3`, `"hidden":1,"layers":600`,
 	} {
 		meta["specmatch_model"] = strings.Replace(meta["specmatch_model"], `"hidden":6,"layers":3`, sizes, 1)
 		file := assemble(t, header, meta, data)
