@@ -104,6 +104,17 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name", e)
 }
 
+// Width returns the width of an embedding.
+func (a Architecture) Width() int {
+	switch {
+	case a.Kind == KindGIN:
+		return a.Layers * a.Hidden
+	case a.Center:
+		return 2 * a.Hidden
+	}
+	return a.Hidden
+}
+
 // Size returns how many parameters and buffers an encoder of the architecture has,
 // and how many values they hold together. It allocates nothing: it says what New
 // would, for an architecture that passes Check.

@@ -40,6 +40,9 @@ func TestArchitecture(t *testing.T) {
 		for _, b := range e.Buffers() {
 			values += b.Value.Len()
 		}
+		if a.Width() != e.Width() {
+			t.Errorf("%+v: width %d, want %d", a, a.Width(), e.Width())
+		}
 		if n, v := a.Size(); n != tensors || v != values {
 			t.Errorf("%+v: %d tensors of %d values; it has %d of %d", a, n, v, tensors, values)
 		}

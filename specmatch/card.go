@@ -40,23 +40,16 @@ const (
 
 // Head describes the linear layer on an encoder that predicts.
 type Head struct {
-	Kind HeadKind `json:"kind"`
-	// Tasks names the tasks: one for every output, and at most one of Classes.
-	Tasks []string `json:"tasks,omitempty"`
-	// Classes are the labels of the classes as the data set writes them.
-	Classes []string `json:"classes,omitempty"`
-	// Mean and Std, for Regression, are those of the targets of every task, which
-	// the head was fitted to after (y - Mean)/Std.
+	Kind    HeadKind `json:"kind"`
+	Outputs int      `json:"outputs"` // classes or tasks
+	// Tasks are the names of the tasks, and ClassValues the labels of the classes in
+	// the data set; either may be empty.
+	Tasks       []string `json:"tasks,omitempty"`
+	ClassValues []int    `json:"class_values,omitempty"`
+	// Mean and Std, one for each task of a regression, turn outputs into the unit of
+	// the targets, y = Mean + Std·output; without them outputs are in it.
 	Mean []float64 `json:"mean,omitempty"`
 	Std  []float64 `json:"std,omitempty"`
-}
-
-// Outputs returns the number of outputs.
-func (h *Head) Outputs() int {
-	if h.Kind == Classes {
-		return len(h.Classes)
-	}
-	return len(h.Tasks)
 }
 
 // Provenance says where weights come from. All of it is optional.
@@ -104,24 +97,19 @@ func (c *Card) check() error {
 const maxOutputs = 1 << 20
 
 func (h *Head) check() error {
-	n := h.Outputs()
-	ok := n >= 1 && n <= maxOutputs
-	switch h.Kind {
-	case Classes:
-		ok = ok && len(h.Tasks) <= 1 && h.Mean == nil && h.Std == nil
-	case Binary:
-		ok = ok && h.Classes == nil && h.Mean == nil && h.Std == nil
-	case Regression:
-		ok = ok && h.Classes == nil && len(h.Mean) == n && len(h.Std) == n
-	default:
+	n := h.Outputs
+	fits := func(have int, kind bool) bool { return have == 0 || kind && have == n }
+	switch {
+	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
 		return fmt.Errorf("a head of kind %q (have: %s, %s, %s)", h.Kind, Classes, Binary, Regression)
-	}
-	if !ok {
-		return fmt.Errorf("a head of kind %s with %d tasks, %d classes, %d means and %d standard deviations", h.Kind, len(h.Tasks), len(h.Classes), len(h.Mean), len(h.Std))
+	case n < 1 || n > maxOutputs || !fits(len(h.Tasks), h.Kind != Classes) || !fits(len(h.ClassValues), h.Kind == Classes) ||
+		!fits(len(h.Mean), h.Kind == Regression) || len(h.Mean) != len(h.Std):
+		return fmt.Errorf("a head of kind %s with %d outputs, the names of %d tasks, the labels of %d classes, %d means and %d standard deviations",
+			h.Kind, n, len(h.Tasks), len(h.ClassValues), len(h.Mean), len(h.Std))
 	}
 	for k, s := range h.Std {
 		if !finite(h.Mean[k]) || !finite(s) || s <= 0 {
-			return fmt.Errorf("task %q has targets of mean %v and standard deviation %v", h.Tasks[k], h.Mean[k], s)
+			return fmt.Errorf("a head for targets of mean %v and standard deviation %v", h.Mean[k], s)
 		}
 	}
 	return nil

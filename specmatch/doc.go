@@ -6,6 +6,9 @@
 // pushes other graphs away. [LaplacianMatch] compares the *similarity graphs*
 // that the views induce over the batch: L = L_C + β·‖L¹-L²‖²_F.
 //
+// A [Trained] encoder goes to a file, which says all that is needed to embed new
+// graphs with it: [Open] takes nothing else.
+//
 // # Why the literal formula does not train, and how the soft one fails
 //
 // The paper thresholds similarities to 0 or 1. That has zero gradient almost

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing/fstest"
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
@@ -58,4 +61,65 @@ func ExampleTrainer() {
 	// epoch 1, 120 graphs: loss 3.96 (L_C 3.85, L_G 2.24)
 	// epoch 1, 120 graphs: loss 3.94 (L_C 3.81, L_G 2.45)
 	// 240 embeddings of width 96
+}
+
+// A model file is all that embedding other graphs takes. Here they come from another
+// data set, whose features are made as the model's were; one has a label that the
+// model has not seen.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "motifs.safetensors")
+
+	be := cpu.New(tensor.Float32)
+	set := dataset.Default()
+	columns, err := set.Columns()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	trained := specmatch.Trained{ // or it would be, had it seen a batch
+		Encoder: gnn.NewGIN(be, gnn.GINConfig{In: columns.Width(), Hidden: 32, Layers: 3}, rand.New(rand.NewPCG(1, 1))),
+		Card:    specmatch.Card{Features: &columns},
+	}
+	if err := trained.Save(path); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	m, err := specmatch.Open(path, be)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	other := fstest.MapFS{
+		"PAIRS_A.txt":               {Data: []byte("1,2\n2,1\n3,4\n4,3\n")},
+		"PAIRS_graph_indicator.txt": {Data: []byte("1\n1\n2\n2\n")},
+		"PAIRS_graph_labels.txt":    {Data: []byte("0\n1\n")},
+	}
+	for _, labels := range []string{"2\n3\n3\n4\n", "2\n3\n3\n7\n"} {
+		other["PAIRS_node_labels.txt"] = &fstest.MapFile{Data: []byte(labels)}
+		pairs, err := dataset.LoadFS(context.Background(), other, "PAIRS", dataset.Options{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if pairs, err = pairs.WithColumns(*m.Card.Features); err != nil {
+			fmt.Println(err)
+			return
+		}
+		h, err := m.Embed(context.Background(), pairs.Graphs)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%d embeddings of width %d\n", len(h)/m.Width(), m.Width())
+	}
+	// Output:
+	// 2 embeddings of width 96
+	// dataset: PAIRS: graph 1: node 1 has the label 7, which the model has not seen; it has seen 0 to 4
 }

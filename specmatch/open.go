@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,12 +37,17 @@ type Trained struct {
 //
 //	module.load_state_dict(safetensors.torch.load_file(path), strict=True)
 //
-// fills a module with the names of the literature's code: convs.0.nn.0 and bns.0 of
-// GraphCL's unsupervised GIN, bn_feat, conv_feat, convs.0, bns_conv.0, bns_fc.0,
-// lins.0 and bn_hidden of its ResGCN, x_embedding1, gnns.0.mlp.0 and batch_norms.0
-// of Hu et al.'s GNN. A head is the module's layer "predictor". A projection head
-// is no part of a model file; checkpoints of training have it, as proj_head.*
-// beside encoder.*.
+// fills a module whose layers have the names of the literature's code and the
+// tensors of PyTorch Geometric's layers:
+//
+//	gin      convs.0.nn.0, convs.0.nn.2, convs.0.eps (GINConv), bns.0
+//	resgcn   bn_feat, conv_feat (Linear), bns_conv.0, convs.0 (GCNConv), bns_fc.0, lins.0, bn_hidden
+//	chemgin  x_embedding1, x_embedding2, gnns.0.mlp.0, gnns.0.mlp.2, gnns.0.edge_embedding1, batch_norms.0
+//	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
+//
+// A head is one more layer, "predictor". A projection head is no part of a model
+// file; checkpoints of training have it, as proj_head.* beside encoder.*, under the
+// names of the program.
 //
 // The metadata has the [Card] as JSON under specmatch_model, the version of the
 // format, and a checksum of the file. A program that writes other weights into the
@@ -75,7 +81,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	// what keeps the sizes on the card from asking for more than the file justifies.
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
-		values += c.Head.Outputs() * (c.Encoder.Hidden + 1)
+		values += c.Head.Outputs * (c.Encoder.Width() + 1)
 	}
 	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
 		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
@@ -86,32 +92,80 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 		return nil, err
 	}
 	if c.Head != nil {
-		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs(), nn.XavierUniform, rng)
+		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs, nn.XavierUniform, rng)
 	}
-	return m, f.Load(m.module())
+	return m, newState(m.Encoder, m.Head).load(f)
 }
 
-const (
-	encoderPrefix = "encoder." // of names in a program, which files are without
-	predictor     = "predictor"
-)
+const predictor = "predictor"
 
-// module is what a file holds of a model.
-func (m *Trained) module() nn.Module {
-	if m.Head == nil {
-		return nn.Trim(m.Encoder, encoderPrefix)
-	}
-	return nn.Trim(headed{m.Encoder, m.Head}, encoderPrefix)
-}
-
-// headed is an encoder with its head.
-type headed struct {
+// state is what a file holds of a model.
+type state struct {
 	gnn.Encoder
-	head *nn.Linear
+	head *nn.Linear // or nil
+	eps  []*nn.Buffer
 }
 
-func (h headed) Parameters() []*autodiff.Param {
-	return slices.Concat(h.Encoder.Parameters(), h.head.Parameters())
+// newState returns that of an encoder and its head, if it has one. PyTorch
+// Geometric's GINConv has its ε as a buffer, so files have it too.
+func newState(e gnn.Encoder, head *nn.Linear) *state {
+	s := &state{Encoder: e, head: head}
+	if g, ok := e.(*gnn.GIN); ok {
+		for l, c := range g.Convs {
+			eps := nn.NewBuffer(e.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
+			eps.Layout = autodiff.Vector
+			s.eps = append(s.eps, eps)
+		}
+	}
+	return s
+}
+
+func (s *state) Parameters() []*autodiff.Param {
+	if s.head == nil {
+		return s.Encoder.Parameters()
+	}
+	return slices.Concat(s.Encoder.Parameters(), s.head.Parameters())
+}
+
+// free gives back what newState took.
+func (s *state) free() {
+	for _, b := range s.eps {
+		s.Encoder.Parameters()[0].Backend().Free(b.Value)
+	}
+}
+
+func (s *state) Buffers() []*nn.Buffer { return slices.Concat(s.Encoder.Buffers(), s.eps) }
+
+// load fills the encoder and the head from a file, and frees the state.
+func (s *state) load(f *nn.File) error {
+	defer s.free()
+	be := s.Encoder.Parameters()[0].Backend()
+	if err := f.Load(nn.Rename(s, fileName)); err != nil {
+		return err
+	}
+	for l, b := range s.eps {
+		var eps [1]float64
+		be.Download(eps[:], b.Value)
+		s.Encoder.(*gnn.GIN).Convs[l].Eps = eps[0]
+	}
+	return nil
+}
+
+// encoderPrefix is that of an encoder's names in a program.
+const encoderPrefix = "encoder."
+
+var graphConv = regexp.MustCompile(`^convs\.\d+\.weight$`)
+
+// fileName returns the name in a file of a tensor of the program.
+func fileName(name string) string {
+	name = strings.TrimPrefix(name, encoderPrefix)
+	switch {
+	case graphConv.MatchString(name): // PyTorch Geometric's GCNConv has a layer of its own for it
+		return strings.TrimSuffix(name, "weight") + "lin.weight"
+	case strings.HasPrefix(name, "input_node_embeddings."): // Hu et al. have it in the first layer
+		return "gnns.0." + name
+	}
+	return name
 }
 
 // Save writes the model to a file, which appears whole or not at all. It sets
@@ -143,14 +197,16 @@ func (m *Trained) save(path string) error {
 	case m.Head == nil:
 	case m.Head.W.Name != predictor+".weight" || m.Head.B == nil:
 		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias", m.Head.W.Name, m.Head.B != nil, predictor)
-	case m.Head.W.Value.Rows != m.Width() || m.Head.W.Value.Cols != c.Head.Outputs():
-		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, m.Width(), c.Head.Outputs())
+	case m.Head.W.Value.Rows != m.Width() || m.Head.W.Value.Cols != c.Head.Outputs:
+		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, m.Width(), c.Head.Outputs)
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	return nn.SaveFile(path, m.module(), map[string]string{cardKey: string(text)})
+	s := newState(m.Encoder, m.Head)
+	defer s.free()
+	return nn.SaveFile(path, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
 }
 
 // Width returns the width of an embedding.
@@ -194,9 +250,9 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 }
 
 // LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture, which may differ in dropout and center: fine-tuning begins so. A head in the
-// file is left out. It also reads what earlier versions wrote, which say nothing of
-// their architecture.
+// architecture; dropout and center may differ, with which fine-tuning begins anew. A
+// head in the file is left out. It also reads what earlier versions wrote, whose
+// architecture is taken on trust.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -225,5 +281,5 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
 		return f.Without("proj_head.").Load(e)
 	}
-	return f.Load(nn.Trim(e, encoderPrefix))
+	return newState(e, nil).load(f)
 }

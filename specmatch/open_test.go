@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,6 +50,9 @@ func trainedModel(t testing.TB, be backend.Backend, a gnn.Architecture, head *sp
 		}
 		be.Upload(p.Value, v)
 	}
+	if g, ok := e.(*gnn.GIN); ok {
+		g.Convs[1].Eps = 0.25
+	}
 	for _, b := range e.Buffers() {
 		v := make([]float64, b.Value.Len())
 		for i := range v {
@@ -79,7 +83,7 @@ func trainedModel(t testing.TB, be backend.Backend, a gnn.Architecture, head *sp
 	}
 	if head != nil {
 		m.Card.Head = head
-		m.Head = nn.NewLinear(be, "predictor", e.Width(), head.Outputs(), nn.XavierUniform, rng)
+		m.Head = nn.NewLinear(be, "predictor", e.Width(), head.Outputs, nn.XavierUniform, rng)
 		m.Head.ResetBias(be, rng)
 	}
 	return m, graphs
@@ -130,9 +134,9 @@ func saveModel(t testing.TB, m *specmatch.Trained) string {
 
 var heads = []*specmatch.Head{
 	nil,
-	{Kind: specmatch.Classes, Classes: []string{"-1", "1", "4"}},
-	{Kind: specmatch.Binary, Tasks: []string{"toxic", "soluble"}},
-	{Kind: specmatch.Regression, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
+	{Kind: specmatch.Classes, Outputs: 3, ClassValues: []int{-1, 1, 4}},
+	{Kind: specmatch.Binary, Outputs: 2, Tasks: []string{"toxic", "soluble"}},
+	{Kind: specmatch.Regression, Outputs: 1, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
 }
 
 // TestOpen: a file gives back the model: its card, its embeddings to the last bit,
@@ -306,7 +310,7 @@ func TestSaveModelRefuses(t *testing.T) {
 		"the model has a head (false)":    func(m *specmatch.Trained) { m.Head = nil },
 		`a head of kind "ranking" (have:`: func(m *specmatch.Trained) { m.Card.Head.Kind = "ranking" },
 		"the head is [18×1]; want 18×2": func(m *specmatch.Trained) {
-			m.Card.Head.Tasks, m.Card.Head.Mean, m.Card.Head.Std = []string{"a", "b"}, []float64{1, 2}, []float64{1, 2}
+			m.Card.Head = &specmatch.Head{Kind: specmatch.Binary, Outputs: 2}
 		},
 		"1 means and 0 standard":      func(m *specmatch.Trained) { m.Card.Head.Std = nil },
 		"mean NaN":                    func(m *specmatch.Trained) { m.Card.Head.Mean = []float64{math.NaN()} },
@@ -381,6 +385,16 @@ func TestLoadEncoder(t *testing.T) {
 		if _, err := specmatch.Open(filepath.Join(dir, name), be); err == nil || !strings.Contains(err.Error(), "use LoadEncoder") {
 			t.Errorf("opened weights of nothing known: %v", err)
 		}
+	}
+	// What PyTorch writes of a module has counters, and says nothing of itself.
+	header, _, numbers := parts(t, saveModel(t, m))
+	header["batch_norms.0.num_batches_tracked"] = fmt.Appendf(nil, `{"dtype":"I64","shape":[],"data_offsets":[%d,%d]}`, len(numbers), len(numbers)+8)
+	state := assemble(t, header, map[string]string{}, append(numbers, 1, 0, 0, 0, 0, 0, 0, 0))
+	if err := os.WriteFile(filepath.Join(dir, "state_dict"), state, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(filepath.Join(dir, "state_dict")); err != nil {
+		t.Error(err)
 	}
 	// Equal shapes, and another function.
 	residual, _ := trainedModel(t, be, kinds[1], nil)
@@ -495,9 +509,11 @@ func TestOpenHostile(t *testing.T) {
 			card(`"width":5`, `"width":1048576`)(f)
 		}, "its encoder"},
 		{"no features", card(`"features":`, `"features":null,"head":null,"features":null,"xfeatures":`), `unknown field "xfeatures"`},
-		{"classes more than outputs", card(`["-1","1","4"]`, `["-1","1","4","5"]`), "predictor.bias is [3], want [4]"},
-		{"no classes", card(`["-1","1","4"]`, `[]`), "0 classes"},
-		{"no head", card(`"head":{"kind":"classes","classes":["-1","1","4"]},`, ``), "unexpected: predictor.bias, predictor.weight"},
+		{"more outputs", card(`"outputs":3,"class_values":[-1,1,4]`, `"outputs":4`), "predictor.bias is [3], want [4]"},
+		{"outputs beyond memory", card(`"outputs":3,"class_values":[-1,1,4]`, `"outputs":1048576`), "its encoder"},
+		{"classes more than outputs", card(`[-1,1,4]`, `[-1,1,4,5]`), "labels of 4 classes"},
+		{"no outputs", card(`"outputs":3`, `"outputs":-3`), "-3 outputs"},
+		{"no head", card(`"head":{"kind":"classes","outputs":3,"class_values":[-1,1,4]},`, ``), "unexpected: predictor.bias, predictor.weight"},
 		{"a missing tensor", func(f *file) { delete(f.header, "predictor.weight"); f.data = f.data[:len(f.data)-8*18*3] }, "missing: predictor.weight"},
 		{"a renamed tensor", func(f *file) {
 			f.header["bns.0.gamma"] = f.header["bns.0.weight"]
@@ -537,11 +553,12 @@ func TestOpenHostile(t *testing.T) {
 // says.
 func TestOpenAllocates(t *testing.T) {
 	be := ref.New()
-	m, _ := trainedModel(t, be, kinds[0], nil)
+	m, _ := trainedModel(t, be, kinds[0], heads[2])
 	header, meta, data := parts(t, saveModel(t, m))
 	path := filepath.Join(t.TempDir(), "hostile.safetensors")
+	meta["specmatch_model"] = strings.Replace(meta["specmatch_model"], `"outputs":2,"tasks":["toxic","soluble"]`, `"outputs":2000`, 1)
 	for _, sizes := range []string{
-		`"hidden":1048576,"layers":1048576`, `"hidden":1,"layers":1048576`, `"hidden":60,"layers":1`, `"hidden":2000,"layers":3`, `"hidden":1,"layers":600`,
+		`"hidden":6,"layers":20`, `"hidden":1048576,"layers":1048576`, `"hidden":1,"layers":1048576`, `"hidden":60,"layers":1`, `"hidden":2000,"layers":3`, `"hidden":1,"layers":600`,
 	} {
 		meta["specmatch_model"] = strings.Replace(meta["specmatch_model"], `"hidden":6,"layers":3`, sizes, 1)
 		file := assemble(t, header, meta, data)

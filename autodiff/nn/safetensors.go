@@ -162,30 +162,30 @@ func (f *File) Without(prefix string) *File {
 	return &g
 }
 
-// Trim returns m with the prefix removed from the names that have it, to be saved
-// and loaded under the names that remain. The tensors are m's own.
-func Trim(m Module, prefix string) Module { return trimmed{m, prefix} }
+// Rename returns m with every name replaced by what f makes of it, to be saved and
+// loaded under these names. The tensors are m's own.
+func Rename(m Module, f func(name string) string) Module { return renamed{m, f} }
 
-type trimmed struct {
+type renamed struct {
 	Module
-	prefix string
+	name func(string) string
 }
 
-func (t trimmed) Parameters() []*autodiff.Param {
-	ps := slices.Clone(t.Module.Parameters())
+func (r renamed) Parameters() []*autodiff.Param {
+	ps := slices.Clone(r.Module.Parameters())
 	for i, p := range ps {
 		q := *p
-		q.Name = strings.TrimPrefix(p.Name, t.prefix)
+		q.Name = r.name(p.Name)
 		ps[i] = &q
 	}
 	return ps
 }
 
-func (t trimmed) Buffers() []*Buffer {
-	bs := slices.Clone(t.Module.Buffers())
+func (r renamed) Buffers() []*Buffer {
+	bs := slices.Clone(r.Module.Buffers())
 	for i, b := range bs {
 		c := *b
-		c.Name = strings.TrimPrefix(b.Name, t.prefix)
+		c.Name = r.name(b.Name)
 		bs[i] = &c
 	}
 	return bs

@@ -243,15 +243,16 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestTrim: names lose a prefix in both directions; the tensors are the module's.
-func TestTrim(t *testing.T) {
+// TestRename: names are others in both directions; the tensors are the module's.
+func TestRename(t *testing.T) {
 	be := ref.New()
-	data := saved(t, nn.Trim(model(be, 1), "li"), nil)
+	name := func(name string) string { return strings.TrimPrefix(name, "li") }
+	data := saved(t, nn.Rename(model(be, 1), name), nil)
 	if !bytes.Contains(data, []byte(`"n.weight"`)) || !bytes.Contains(data, []byte(`"norm.running_var"`)) {
 		t.Errorf("names in %q", data)
 	}
 	got := model(be, 2)
-	if err := nn.Load(bytes.NewReader(data), nn.Trim(got, "li")); err != nil {
+	if err := nn.Load(bytes.NewReader(data), nn.Rename(got, name)); err != nil {
 		t.Fatal(err)
 	}
 	checkSame(t, be, got, model(be, 1))

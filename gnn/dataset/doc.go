@@ -49,6 +49,13 @@
 // and blank lines at the end are accepted. The indicator need not be sorted:
 // a graph's nodes keep their order.
 //
+// # The columns of another set
+//
+// The width of the features, and the label that a column stands for, are those of
+// the files that were read. A model wants the columns that it was trained on:
+// [Dataset.Columns] describes a set's, and [Dataset.WithColumns] gives them to
+// another set, where a label that the first one never had is an error.
+//
 // # What is refused
 //
 // A file that breaks the format is refused with a [SyntaxError] that names

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -80,6 +81,7 @@ func TestOfficialAgree(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(w) {
 				t.Errorf("got  %+v\nwant %+v", got, w)
 			}
+			ownColumns(t, ds)
 			if s.Directed != 0 {
 				t.Errorf("%d directed graphs, want none", s.Directed)
 			}
@@ -89,11 +91,34 @@ func TestOfficialAgree(t *testing.T) {
 					t.Fatal(err)
 				}
 				validate(t, ds)
+				ownColumns(t, ds)
 				if ds.NodeAttributes != w.attributes || ds.FeatureWidth != w.attributes+w.width {
 					t.Errorf("with attributes: %d of width %d", ds.NodeAttributes, ds.FeatureWidth)
 				}
 			}
 		})
+	}
+}
+
+// ownColumns: with its own columns a set is the same, and its labels have gaps where
+// the files have.
+func ownColumns(t *testing.T, ds *Dataset) {
+	t.Helper()
+	c, err := ds.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, l := range c.Labels {
+		if have, want := l.Width-len(l.Unseen), ds.NodeLabels[k].Distinct; have != want {
+			t.Errorf("column %d of the labels: %d values seen, want %d", k, have, want)
+		}
+	}
+	e, err := ds.WithColumns(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(e, ds) {
+		t.Error("with its own columns the set is another")
 	}
 }
 

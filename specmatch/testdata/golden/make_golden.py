@@ -10,15 +10,21 @@ same run in float32 is from them.
 
 Everything is written from the formulas with PyTorch's own operators, optimizer
 and automatic differentiation; nothing is taken from the Go code but the names
-of the parameters and that a linear weight is stored [in, out].
+of the parameters and that a linear weight of a problem is stored [in, out].
 """
 import json
 import pathlib
+import re
 import struct
+import sys
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import encoders
 
 torch.set_num_threads(1)  # so that the files do not depend on the machine's cores
 
@@ -48,130 +54,71 @@ def write(path, tensors, meta):
     path.write_bytes(struct.pack("<Q", len(head)) + head + data)
 
 
-class Graphs:
-    """A batch of graphs: edges source -> target, features, graph of each node."""
-
-    def __init__(self, tensors, prefix, width, dtype):
-        get = lambda name: tensors[prefix + "." + name].ravel()
-        ptr, graph_ptr = get("ptr").astype(np.int64), get("graph_ptr").astype(np.int64)
-        n = len(ptr) - 1
-        self.source = torch.from_numpy(get("adj").astype(np.int64))
-        self.target = torch.from_numpy(np.repeat(np.arange(n), np.diff(ptr)))
-        self.graph = torch.from_numpy(np.repeat(np.arange(len(graph_ptr) - 1), np.diff(graph_ptr)))
-        self.count = len(graph_ptr) - 1
-        self.first_node = graph_ptr
-        if prefix + ".edge_label" in tensors:
-            self.label = torch.from_numpy(get("edge_label").astype(np.int64))
-        if prefix + ".category" in tensors:
-            self.x = F.one_hot(torch.from_numpy(get("category").astype(np.int64)), width).to(dtype)
-        else:
-            self.x = torch.from_numpy(get("dense").reshape(n, width).copy()).to(dtype)
+def read_graphs(tensors, prefix, width, dtype):
+    get = lambda name: tensors[prefix + "." + name].ravel().astype(np.int64)
+    ptr = get("ptr")
+    edge_index = torch.from_numpy(np.stack([get("adj"), np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))]))
+    label = torch.from_numpy(get("edge_label")) if prefix + ".edge_label" in tensors else None
+    if prefix + ".category" in tensors:
+        x = F.one_hot(torch.from_numpy(get("category")), width).to(dtype)
+    else:
+        x = torch.from_numpy(tensors[prefix + ".dense"].reshape(-1, width).copy()).to(dtype)
+    return encoders.Graphs(torch.from_numpy(np.diff(get("graph_ptr"))), edge_index, label, x)
 
 
-def linear(params, name, x):
-    return x @ params[name + ".weight"] + params[name + ".bias"]
+class Model(nn.Module):
+    """An encoder with its projection head. Parameters have the names and shapes of
+    the problem: see stored."""
+
+    def __init__(self, params, meta, width, dtype):
+        super().__init__()
+        head = params["proj_head.0.weight"].shape
+        hidden = next(v.shape[1] for k, v in params.items() if k.endswith(HIDDEN[meta.get("encoder", "gin")]))
+        self.encoder = encoders.build({
+            "kind": meta.get("encoder", "gin"), "in": width, "hidden": hidden, "layers": int(meta["layers"]),
+            "residual": meta.get("residual") == "1", "center": True,
+        })
+        self.proj_head = encoders.mlp(head[0], head[0], head[0])
+        self.to(dtype)
+        self.by_name = {name: self.get_parameter(state_name(name)) for name in params}
+        assert len(self.by_name) == len(list(self.parameters()))
+        with torch.no_grad():
+            for name, p in self.by_name.items():
+                p.copy_(stored(name, torch.from_numpy(params[name].copy())).reshape(p.shape))
+
+    def encode_views(self, g, views):
+        """Encodes a batch that is cut into equal numbers of graphs, which are
+        normalised by themselves."""
+        cuts = [v * g.count // views for v in range(views + 1)]
+        nodes = g.first.tolist() + [len(g.graph)]
+        self.train()
+        for name, norm in self.encoder.named_modules():
+            if isinstance(norm, nn.BatchNorm1d):
+                at = cuts if name.startswith(("bns_fc", "bn_hidden")) else [nodes[c] for c in cuts]
+                norm.forward = lambda x, norm=norm, at=at: torch.cat(
+                    [nn.BatchNorm1d.forward(norm, x[lo:hi]) for lo, hi in zip(at, at[1:])])
+        h = self.encoder(g)
+        for norm in self.encoder.modules():
+            vars(norm).pop("forward", None)
+        return h
+
+    def statistics(self):
+        return {k: v for k, v in self.named_buffers() if k.endswith((".running_mean", ".running_var"))}
 
 
-class Encoder:
-    """The encoders of package gnn; call one with the batch and its views."""
+# The parameter of an encoder that has as many columns as its layers are wide.
+HIDDEN = {"gin": "convs.0.nn.0.weight", "resgcn": "conv_feat.weight", "chemgin": "x_embedding1.weight", "biogin": "input_node_embeddings.weight"}
 
-    def __init__(self, params, meta, dtype):
-        self.params, self.layers, self.dtype = params, int(meta["layers"]), dtype
-        self.forward = getattr(self, meta.get("encoder", "gin"))
-        self.residual = meta.get("residual") == "1"
-        self.stats = {}
-        for name, p in params.items():
-            if name.endswith(".weight") and p.shape[0] == 1:  # a norm
-                norm = name[:-len(".weight")]
-                self.stats[norm + ".running_mean"] = torch.zeros(p.numel(), dtype=dtype)
-                self.stats[norm + ".running_var"] = torch.ones(p.numel(), dtype=dtype)
 
-    def __call__(self, g, views):
-        """views is into how many equal numbers of graphs the batch is cut to be
-        normalised by themselves; None evaluates."""
-        self.node_groups = self.graph_groups = None
-        if views is not None:
-            cuts = [v * g.count // views for v in range(views + 1)]
-            self.graph_groups = list(zip(cuts, cuts[1:]))
-            self.node_groups = [(g.first_node[lo], g.first_node[hi]) for lo, hi in self.graph_groups]
-        return self.forward(g)
+def state_name(name):
+    """The name in a state_dict of a parameter of a program."""
+    name = re.sub(r"^(encoder\.convs\.\d+)\.weight$", r"\1.lin.weight", name)
+    return name.replace("encoder.input_node_embeddings", "encoder.gnns.0.input_node_embeddings")
 
-    def norm(self, name, x, groups):
-        def part(x, training):
-            name_ = "encoder." + name
-            return F.batch_norm(x, self.stats[name_ + ".running_mean"], self.stats[name_ + ".running_var"],
-                                self.params[name_ + ".weight"].ravel(), self.params[name_ + ".bias"].ravel(),
-                                training=training, momentum=0.1, eps=1e-5)
 
-        if groups is None:
-            return part(x, False)
-        return torch.cat([part(x[lo:hi], True) for lo, hi in groups])
-
-    def linear(self, name, x):
-        return linear(self.params, "encoder." + name, x)
-
-    def add_pool(self, g, x):
-        return torch.zeros(g.count, x.shape[1], dtype=x.dtype).index_add(0, g.graph, x)
-
-    def gin(self, g):
-        x, readouts = g.x, []
-        for l in range(self.layers):
-            x = x + torch.zeros_like(x).index_add(0, g.target, x[g.source])
-            x = torch.relu(self.linear(f"convs.{l}.nn.2", torch.relu(self.linear(f"convs.{l}.nn.0", x))))
-            x = self.norm(f"bns.{l}", x, self.node_groups)
-            readouts.append(self.add_pool(g, x))
-        return torch.cat(readouts, 1)
-
-    def resgcn(self, g):
-        n = len(g.x)
-        edge = g.source != g.target  # self-loops are replaced
-        source, target = torch.cat([g.source[edge], torch.arange(n)]), torch.cat([g.target[edge], torch.arange(n)])
-        r = torch.zeros(n, dtype=self.dtype).index_add(0, source, torch.ones(len(source), dtype=self.dtype)).rsqrt()
-        weight = (r[source] * r[target])[:, None]
-        x = torch.relu(self.norm("bn_feat", g.x, self.node_groups) @ self.params["encoder.conv_feat.weight"])
-        for l in range(self.layers):
-            y = self.norm(f"bns_conv.{l}", x, self.node_groups) @ self.params[f"encoder.convs.{l}.weight"]
-            y = torch.zeros_like(y).index_add(0, target, weight * y[source])
-            y = torch.relu(y + self.params[f"encoder.convs.{l}.bias"])
-            x = x + y if self.residual else y
-        h = torch.relu(self.linear("lins.0", self.norm("bns_fc.0", self.add_pool(g, x), self.graph_groups)))
-        return self.norm("bn_hidden", h, self.graph_groups)
-
-    def mean_pool(self, g, x):
-        return self.add_pool(g, x) / torch.from_numpy(np.diff(g.first_node))[:, None]
-
-    def with_self_loops(self, g, loop):
-        n = torch.arange(len(g.x))
-        return torch.cat([g.source, n]), torch.cat([g.target, n]), torch.cat([g.label, torch.full_like(n, loop)])
-
-    def chemgin(self, g):
-        source, target, label = self.with_self_loops(g, 4 * 3)  # type·3 + direction
-        category = g.x.argmax(1)
-        x = self.params["encoder.x_embedding1.weight"][category // 3] + self.params["encoder.x_embedding2.weight"][category % 3]
-        for l in range(self.layers):
-            name = f"gnns.{l}."
-            edge = (self.params["encoder." + name + "edge_embedding1.weight"][label // 3]
-                    + self.params["encoder." + name + "edge_embedding2.weight"][label % 3])
-            x = torch.zeros_like(x).index_add(0, target, x[source] + edge)
-            x = self.linear(name + "mlp.2", torch.relu(self.linear(name + "mlp.0", x)))
-            x = self.norm(f"batch_norms.{l}", x, self.node_groups)
-            if l < self.layers - 1:
-                x = torch.relu(x)
-        return self.mean_pool(g, x)
-
-    def biogin(self, g):
-        source, target, label = self.with_self_loops(g, 1 << 7)
-        bits = (label[:, None] >> torch.arange(9) & 1).to(self.dtype)
-        x = self.params["encoder.input_node_embeddings.weight"][g.x.argmax(1)]
-        for l in range(self.layers):
-            name = f"gnns.{l}."
-            message = torch.cat([x[source], self.linear(name + "edge_encoder", bits)], 1)
-            y = torch.zeros(len(x), message.shape[1], dtype=self.dtype).index_add(0, target, message)
-            y = torch.relu(self.norm(name + "mlp.1", self.linear(name + "mlp.0", y), self.node_groups))
-            x = self.linear(name + "mlp.3", y)
-            if l < self.layers - 1:
-                x = torch.relu(x)
-        return torch.cat([self.mean_pool(g, x), x[torch.from_numpy(g.first_node[:-1])]], 1)
+def stored(name, value):
+    """A program's weight [in, out] as PyTorch has it, and back."""
+    return value.T if value.ndim == 2 and "embedding" not in name else value
 
 
 def contrast(variant, tau, z1, z2):
@@ -200,12 +147,10 @@ def normalized_adjacency(kappa, percentile, z):
 def run(tensors, meta, dtype):
     number = lambda key: float(meta[key])
     width, beta = int(meta["width"]), number("beta")
-    views = Graphs(tensors, "views", width, dtype)
-    graphs = Graphs(tensors, "graphs", width, dtype)
-    params = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_()
-              for k, v in tensors.items() if not k.startswith(("views.", "graphs."))}
-    encode = Encoder(params, meta, dtype)
-    stats = encode.stats
+    views = read_graphs(tensors, "views", width, dtype)
+    graphs = read_graphs(tensors, "graphs", width, dtype)
+    model = Model({k: v for k, v in tensors.items() if not k.startswith(("views.", "graphs."))}, meta, width, dtype)
+    params, stats = model.by_name, model.statistics()
     n = views.count // 2
     # Parameters that stay as they are: see TestPyTorch.
     still = [p for p in params if p.endswith(tuple(meta.get("still", "").split()))]
@@ -213,8 +158,7 @@ def run(tensors, meta, dtype):
     out, curve = {}, {"loss": [], "loss_c": [], "loss_g": []}
     keep = lambda group, name, v: out.__setitem__(f"{group}/{name}", v.detach().numpy().astype(np.float64).ravel().copy())
     for step in range(int(meta["steps"])):
-        h = encode(views, 2)
-        z = linear(params, "proj_head.2", torch.relu(linear(params, "proj_head.0", h)))
+        z = model.proj_head(model.encode_views(views, 2))
         losses = {"loss_c": contrast(meta["contrast"], number("temperature"), z[:n], z[n:])}
         loss = losses["loss_c"]
         if beta > 0:
@@ -231,7 +175,7 @@ def run(tensors, meta, dtype):
                 keep("losses of step 0", name, v)
             for name, p in params.items():
                 if name not in still or not name.endswith(".bias"):
-                    keep("gradients of step 0", name, p.grad)
+                    keep("gradients of step 0", name, stored(name, p.grad))
             for name, v in stats.items():
                 keep("statistics of step 0", name, v)
         optimizer.step()
@@ -239,11 +183,11 @@ def run(tensors, meta, dtype):
         if v:
             out["loss curve/" + name] = np.array(v)
     for name, p in params.items():
-        keep("parameters", name, p)
+        keep("parameters", name, stored(name, p))
     for name, v in stats.items():
         keep("statistics", name, v)
     with torch.no_grad():
-        keep("embeddings", "h", encode(graphs, None))
+        keep("embeddings", "h", model.eval().encoder(graphs))
     return out
 
 
