@@ -149,9 +149,9 @@ var table = []row{
 		return in[0].SegmentMean(segments(t, in[0].Rows())).Square()
 	}, plain, nil},
 	{"SegmentExpand", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		return in[0].SegmentExpand(segments(t, 7)).Square()
+		return in[0].SegmentExpand(segments(t, 7), 8).Square()
 	}, one([2]int{3, 1}, [2]int{3, 5}, [2]int{3, 2}), nil},
-	{"UpperQuantile", unary(func(x *autodiff.Var) *autodiff.Var { return x.UpperQuantile(0.35) }), squares, nil},
+	{"UpperPercentile", unary(func(x *autodiff.Var) *autodiff.Var { return x.UpperPercentile(35) }), squares, nil},
 
 	{"SliceRows", unary(func(x *autodiff.Var) *autodiff.Var { return x.SliceRows(x.Rows()/2, x.Rows()) }), plain, nil},
 	{"SliceCols", unary(func(x *autodiff.Var) *autodiff.Var { return x.SliceCols(x.Cols()/2, x.Cols()) }), plain, nil},

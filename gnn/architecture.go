@@ -15,6 +15,8 @@ type Encoder interface {
 	nn.Module
 	Forward(b *Batch, mode nn.Mode) *autodiff.Var
 	Width() int
+	// Reads returns what Forward reads of a batch, for [NewInputs].
+	Reads() Reads
 }
 
 // NodeEncoder embeds the nodes of a batch, as [ChemGIN] and [BioGIN] do.

@@ -17,12 +17,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// encoder is what all encoders have.
-type encoder interface {
-	nn.Module
-	Forward(b *gnn.Batch, mode nn.Mode) *autodiff.Var
-	Width() int
-}
+type encoder = gnn.Encoder
 
 // encoders are the encoders beside GIN, small, and the graphs that they take.
 var encoders = []struct {
@@ -58,7 +53,7 @@ var encoders = []struct {
 }
 
 func moleculeGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
-	return labelled(randomGraphs(t, seed, gnn.AtomTypes*gnn.ChiralityTags, false, directed, sizes...), seed, gnn.BondTypes*gnn.BondDirections)
+	return labelled(randomGraphs(t, seed, graph.AtomTypes*graph.ChiralityTags, false, directed, sizes...), seed, graph.BondTypes*graph.BondDirections)
 }
 
 func proteinGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
@@ -379,12 +374,12 @@ func TestEdgeCountsByLabels(t *testing.T) {
 	b := gnn.NewBatch(tape, graph.Collate(&graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{1, 3},
 		X: graph.Features{Width: 1, Category: []int32{0, 0}}}))
 	wide := graph.EdgeColumns{Widths: []int{5}, SelfLoop: []int{4}}
-	first := b.EdgeBitCounts(3, 4)
+	first := b.EdgeCounts(gnn.BitLabels(3, 4))
 	for range 2 {
 		// Each bit, and the number of edges with the self-loop.
-		checkClose(t, "bits", b.EdgeBitCounts(3, 4).Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
-		checkClose(t, "bits with another loop", b.EdgeBitCounts(3, 2).Data(), []float64{1, 1, 0, 2, 1, 2, 0, 2}, 0)
-		checkClose(t, "columns", b.EdgeCounts(wide).Data(), []float64{0, 1, 0, 0, 1, 0, 0, 0, 1, 1}, 0)
+		checkClose(t, "bits", b.EdgeCounts(gnn.BitLabels(3, 4)).Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
+		checkClose(t, "bits with another loop", b.EdgeCounts(gnn.BitLabels(3, 2)).Data(), []float64{1, 1, 0, 2, 1, 2, 0, 2}, 0)
+		checkClose(t, "columns", b.EdgeCounts(gnn.ColumnLabels(wide)).Data(), []float64{0, 1, 0, 0, 1, 0, 0, 0, 1, 1}, 0)
 	}
 	checkClose(t, "the first", first.Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
 }

@@ -29,17 +29,3 @@ func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodif
 	adam.Step()
 	return loss, true, nil
 }
-
-// CrossEntropy returns the mean [1×1] of -ln softmax(logits) at the wanted columns,
-// one for each row of logits [N×C]. It panics if there are not N of them.
-func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
-	n, c := logits.Rows(), logits.Cols()
-	if len(want) != n {
-		panic(fmt.Sprintf("specmatch: CrossEntropy: %d wanted columns for logits [%d×%d]", len(want), n, c))
-	}
-	pick := make([]float64, n*c)
-	for i, k := range want {
-		pick[i*c+k] = -1 / float64(n)
-	}
-	return logits.LogSoftmax().Dot(logits.Tape().Matrix(n, c, pick))
-}

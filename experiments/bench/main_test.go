@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -31,7 +31,7 @@ func TestSyntheticStatistics(t *testing.T) {
 			nodes += g.Nodes()
 			entries += g.Entries()
 			for _, v := range g.EdgeLabel {
-				if seen[v] = true; v%gnn.BondDirections != 0 || v >= c.labels {
+				if seen[v] = true; v%graph.BondDirections != 0 || v >= c.labels {
 					t.Fatalf("edge label %d", v)
 				}
 			}

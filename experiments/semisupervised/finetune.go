@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -55,7 +56,7 @@ func (c *classifier) logits(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *aut
 // step trains on a batch and returns its loss.
 func (c *classifier) step(adam *optim.Adam, b *graph.Batch, classes []int) (float64, error) {
 	loss, _, err := specmatch.Minimize(c.tape, c, adam, func() *autodiff.Var {
-		return specmatch.CrossEntropy(c.logits(c.tape, b, nn.Train), classes)
+		return nn.CrossEntropy(c.logits(c.tape, b, nn.Train), classes)
 	})
 	return loss, err
 }
@@ -132,7 +133,7 @@ func (j *job) loader(s split) (*augment.Loader, error) {
 // others after every epoch: the second half of this experiment.
 func (j *job) finetune(ctx context.Context, be backend.Backend, encoder gnn.Encoder, s split, fold int) (curve, error) {
 	x, ds := j.x, j.set.data
-	c := newClassifier(be, encoder, ds.Classes, augment.Stream(uint64(j.seed), purposeClassifier, 0, fold))
+	c := newClassifier(be, encoder, ds.Classes, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	adam := optim.NewAdam(be, c.Parameters(), x.fine.LR)
 	loader, err := j.loader(s)
 	if err != nil {
@@ -168,7 +169,7 @@ func (j *job) finetune(ctx context.Context, be backend.Backend, encoder gnn.Enco
 }
 
 // The random streams beside those of package pretrain.
-const purposeClassifier augment.Purpose = 1<<33 + iota
+const purposeClassifier random.Purpose = 1<<33 + iota
 
 // fineSeed is the seed of the batches of fine-tuning: another than that of
 // pre-training, so that the two do not draw the same views.

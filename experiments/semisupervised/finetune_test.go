@@ -15,7 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -119,7 +119,7 @@ func TestStart(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				c := newClassifier(be, model.Encoder, j.set.data.Classes, augment.Stream(uint64(seed), purposeClassifier, 0, fold))
+				c := newClassifier(be, model.Encoder, j.set.data.Classes, random.Stream(uint64(seed), purposeClassifier, 0, fold))
 				loader, err := j.loader(s)
 				if err != nil {
 					t.Fatal(err)
@@ -129,7 +129,7 @@ func TestStart(t *testing.T) {
 					for _, i := range samples {
 						classes = append(classes, j.set.data.Graphs[i].Class)
 					}
-					want := specmatch.CrossEntropy(c.logits(c.tape, batch, nn.Train), classes).Float()
+					want := nn.CrossEntropy(c.logits(c.tape, batch, nn.Train), classes).Float()
 					c.tape.Reset()
 					if math.Abs(want-loss) > 1e-5 {
 						t.Errorf("%s, classifier of fold %d: loss %v, want %v", j.name(), fold, loss, want)

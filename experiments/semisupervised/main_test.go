@@ -23,9 +23,9 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -145,7 +145,7 @@ func TestChoose(t *testing.T) {
 func TestClassifierLearns(t *testing.T) {
 	ds := dataset.Default().WithDegrees(10)
 	be := cpu.New(tensor.Float32)
-	rng := augment.Stream(1, 0, 0, 0)
+	rng := random.Stream(1, 0, 0, 0)
 	c := newClassifier(be, gnn.NewResGCN(be, gnn.PaperResGCN(ds.FeatureWidth), rng), ds.Classes, rng)
 	labelled, samples := []int{}, []int{}
 	for i := range ds.Graphs {

@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 )
@@ -167,7 +168,7 @@ func (t *tuner) checkpoint() optim.Checkpoint { return optim.Checkpoint{Module: 
 
 // tuner returns a predictor as fine-tuning begins with it.
 func (x *experiment) tuner(be backend.Backend, j *tuning) (*tuner, error) {
-	rng := augment.Stream(uint64(j.seed), purposeHead, 0, 0)
+	rng := random.Stream(uint64(j.seed), purposeHead, 0, 0)
 	e := x.domain.encoder(be, x.model, true, rng)
 	if j.method != methodNone {
 		if err := nn.LoadFile(x.weights(j.method), e); err != nil {

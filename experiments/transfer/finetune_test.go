@@ -20,8 +20,8 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
@@ -179,7 +179,7 @@ func TestStart(t *testing.T) {
 			got[loss] = j.name()
 
 			be := cpu.New(tensor.Float32)
-			rng := augment.Stream(uint64(seed), purposeHead, 0, 0)
+			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e := x.domain.encoder(be, x.model, true, rng)
 			if method != methodNone {
 				if err := nn.LoadFile(x.weights(method), e); err != nil {
@@ -299,7 +299,7 @@ func TestAUC(t *testing.T) {
 	for k, i := range samples {
 		set.labels[i*set.tasks+k%2] = 0 // half of them are missing
 	}
-	rng := augment.Stream(1, purposeHead, 0, 0)
+	rng := random.Stream(1, purposeHead, 0, 0)
 	e := x.domain.encoder(be, x.model, false, rng)
 	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be), output: nn.NewLinear(be, "predictor", e.Width(), set.tasks, nn.KaimingUniform, rng)}
 	got, skipped, err := p.auc(t.Context(), set, samples)
@@ -413,7 +413,7 @@ func TestMethodsDiffer(t *testing.T) {
 		if err := checkpoint.Load(x.checkpoint(method), s.state(), &at); err != nil || len(at.Epochs) != x.recipe.Epochs {
 			t.Fatal(at, err)
 		}
-		saved := x.domain.encoder(be, x.model, false, augment.Stream(9, purposeInit, 0, 0))
+		saved := x.domain.encoder(be, x.model, false, random.Stream(9, purposeInit, 0, 0))
 		if err := nn.LoadFile(x.weights(method), saved); err != nil {
 			t.Fatal(err)
 		}
@@ -485,7 +485,7 @@ func TestContextSteps(t *testing.T) {
 // any is an error.
 func TestNothingToLearn(t *testing.T) {
 	atoms := func(n int) graph.Features {
-		return graph.Features{Width: gnn.AtomTypes * gnn.ChiralityTags, Category: make([]int32, n)}
+		return graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, n)}
 	}
 	// A ring of three has no pair without an edge, so that the loss is not drawn.
 	ring := &graph.Graph{Ptr: []int32{0, 2, 4, 6}, Adj: []int32{1, 2, 0, 2, 0, 1}, EdgeLabel: make([]int32, 6), X: atoms(3)}

@@ -29,6 +29,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -208,7 +209,7 @@ func TestProteins(t *testing.T) {
 		t.Errorf("context prediction over %d, %d and %d steps with %d layers", context.Hops, context.Inner, context.Outer, depth)
 	}
 	for tuned, want := range map[bool]int{false: 8, true: 16} { // the centre node's vector beside the mean
-		if got := d.encoder(be, model{Hidden: 8, Layers: 2}, tuned, augment.Stream(0, purposeInit, 0, 0)).Width(); got != want {
+		if got := d.encoder(be, model{Hidden: 8, Layers: 2}, tuned, random.Stream(0, purposeInit, 0, 0)).Width(); got != want {
 			t.Errorf("fine-tuning %v: width %d, want %d", tuned, got, want)
 		}
 	}
@@ -460,8 +461,8 @@ func TestLoss(t *testing.T) {
 	x := newExperiment(t)
 	set := x.domain.sets[0]
 	set.labels[0], set.labels[5] = 0, 0
-	e := x.domain.encoder(be, x.model, false, augment.Stream(1, purposeInit, 0, 0))
-	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be), output: nn.NewLinear(be, "predictor", e.Width(), 2, nn.KaimingUniform, augment.Stream(1, purposeHead, 0, 0))}
+	e := x.domain.encoder(be, x.model, false, random.Stream(1, purposeInit, 0, 0))
+	p := &predictor{Encoder: e, be: be, tape: autodiff.NewTape(be), output: nn.NewLinear(be, "predictor", e.Width(), 2, nn.KaimingUniform, random.Stream(1, purposeHead, 0, 0))}
 	samples := []int{0, 1, 2, 3}
 	batch := func() *graph.Batch { return graph.Collate(set.graphs[:4]...) }
 	got := p.loss(batch(), set, samples).Float()

@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/pretext"
 )
@@ -116,7 +117,7 @@ type stepper struct {
 
 // stepper returns how a method trains.
 func (x *experiment) stepper(be backend.Backend, method string) *stepper {
-	rng := augment.Stream(0, purposeInit, 0, 0)
+	rng := random.Stream(0, purposeInit, 0, 0)
 	s := &stepper{encoder: x.domain.encoder(be, x.model, false, rng)}
 	o, contrastive := x.objective(method)
 	if contrastive {
@@ -140,7 +141,7 @@ func (x *experiment) stepper(be backend.Backend, method string) *stepper {
 	s.empty = pretrain.WithoutProbe()
 	s.step = func(b *graph.Batch, epoch, k int) (specmatch.Stats, bool, error) {
 		loss, ok, err := specmatch.Minimize(tape, task, s.adam, func() *autodiff.Var {
-			return task.Loss(b, tape, augment.Stream(0, purposeTask, epoch, k))
+			return task.Loss(b, tape, random.Stream(0, purposeTask, epoch, k))
 		})
 		return specmatch.Stats{Loss: loss}, ok, err
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 )
 
 // purposeInit is the random stream of the initial weights.
-const purposeInit augment.Purpose = 1 << 32
+const purposeInit random.Purpose = 1 << 32
 
 // Run is one training run: a method on a data set with a seed. Of Loss and
 // Recipe it takes the numbers; the lists of methods and seeds are for those who
@@ -112,7 +113,7 @@ func (r *Run) Loader() (*augment.Loader, error) {
 
 // Model returns the model with its initial weights.
 func (r *Run) Model(be backend.Backend) *specmatch.Model {
-	rng := augment.Stream(uint64(r.Seed), purposeInit, 0, 0)
+	rng := random.Stream(uint64(r.Seed), purposeInit, 0, 0)
 	if r.Encoder == nil {
 		return specmatch.NewGINModel(be, r.Dataset.FeatureWidth, rng)
 	}

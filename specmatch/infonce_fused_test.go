@@ -18,10 +18,9 @@ var fusing = []func(p tensor.Precision) backend.Backend{func(p tensor.Precision)
 
 // matches are the forms of L_G that the fused losses know.
 var matches = map[string]specmatch.LaplacianMatch{
-	"default":   specmatch.DefaultLaplacianMatch(),
-	"scaled":    {Kappa: 4, Percentile: 63, SimilarityScale: 0.2, Scale: specmatch.ScaleInvN2},
-	"clamped":   {Kappa: 10, Percentile: 97, Clamp: true, Scale: specmatch.ScaleInvN},
-	"threshold": {Kappa: 6, FixedThreshold: true, Threshold: 0.1},
+	"default": specmatch.DefaultLaplacianMatch(),
+	"sharp":   {Kappa: 20, Percentile: 63},
+	"last":    {Kappa: 10, Percentile: 100},
 }
 
 // fusedLosses runs both losses of z and returns them, and the gradient of
