@@ -157,7 +157,12 @@ func visible(e encoder, mode nn.Mode) (ps []*autodiff.Param) {
 func pass(be backend.Backend, e encoder, b *graph.Batch, mode nn.Mode, opts ...autodiff.Option) encoded {
 	tape := autodiff.NewTape(be, opts...)
 	defer tape.Reset()
-	y := e.Forward(gnn.NewBatch(tape, b), mode)
+	return passOn(tape, e, gnn.NewBatch(tape, b), mode)
+}
+
+func passOn(tape *autodiff.Tape, e encoder, b *gnn.Batch, mode nn.Mode) encoded {
+	be := tape.Backend()
+	y := e.Forward(b, mode)
 	weights := make([]float64, y.Value().Len())
 	for i := range weights {
 		weights[i] = math.Sin(float64(3*i + 1))
@@ -187,6 +192,41 @@ func TestEncoderEnginesAgree(t *testing.T) {
 					checkClose(t, "running statistics", got.running, want.running, 50*tol)
 				})
 			}
+		}
+	})
+}
+
+// TestFormsOnPaddedBatches: the definitions of the encoders compute on a padded
+// batch what both forms compute on it and without padding: embeddings, gradients
+// and running statistics.
+func TestFormsOnPaddedBatches(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1") // undefined memory is NaN
+	check := func(t *testing.T, newEncoder func(backend.Backend) encoder, b *graph.Batch) {
+		for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+			r := ref.New()
+			want := pass(r, newEncoder(r), b, mode)
+			onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+				e := newEncoder(be)
+				in := gnn.NewInputs(be, b, b.Nodes()+13, len(b.Adj)+40, e.Reads())
+				defer in.Close()
+				tape := autodiff.NewTape(be, opts...)
+				defer tape.Reset()
+				got := passOn(tape, e, in.Batch(tape), mode)
+				checkClose(t, "embeddings", got.h, want.h, 50*tol)
+				checkClose(t, "gradients", got.grads, want.grads, 50*tol)
+				checkClose(t, "running statistics", got.running, want.running, 50*tol)
+			})
+		}
+	}
+	for _, kind := range kinds {
+		t.Run("GIN, "+kind.name, func(t *testing.T) {
+			gs := randomGraphs(t, 9, 7, kind.dense, kind.directed, 30, 1, 17, 40, 2, 25, 33, 8)
+			check(t, gin(gnn.GINConfig{In: 7, Hidden: 8, Layers: 3}, 0.5), twoViews(gs))
+		})
+	}
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, graphs func(bool, uint64, ...int) []*graph.Graph) {
+		for _, directed := range []bool{false, true} {
+			check(t, newEncoder, twoViews(graphs(directed, 9, 30, 1, 17, 40, 2, 25, 33, 8)))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
@@ -44,8 +45,8 @@ func recordedBatches(dense bool) (bs []*graph.Batch) {
 // batch norm is 0 but for rounding, of which the usual ε makes steps of full size;
 // and the sizes of matrices, so their padding, may change the order in which an
 // engine sums a product.
-func damped(be backend.Backend, m *specmatch.Model, o specmatch.Objective) *specmatch.Trainer {
-	tr := specmatch.NewTrainer(be, m, o, 0.01)
+func damped(be backend.Backend, m *specmatch.Model, o specmatch.Objective, opts ...autodiff.Option) *specmatch.Trainer {
+	tr := specmatch.NewTrainer(be, m, o, 0.01, opts...)
 	tr.Optimizer.Config.Eps = 0.01
 	return tr
 }
@@ -192,15 +193,17 @@ func relabel(b *graph.Batch, categories int, edges int32) {
 	}
 }
 
-// TestRecordedEncoders does the same for the other encoders. With dropout the
-// padding takes random numbers, and steps are others.
+// TestRecordedEncoders does the same for all encoders, in both forms. With dropout
+// the padding takes random numbers, and steps are others.
 func TestRecordedEncoders(t *testing.T) {
-	for _, e := range encoders[1:] {
+	for _, e := range encoders {
 		if strings.Contains(e.name, "dropout") {
 			continue
 		}
-		for _, directed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, directed %v", e.name, directed), func(t *testing.T) {
+		for k := range 4 {
+			directed, form := k&1 != 0, []string{"fused", "composed"}[k/2]
+			opts := forms()[form]
+			t.Run(fmt.Sprintf("%s, directed %v, %s", e.name, directed, form), func(t *testing.T) {
 				onRecording(t, func(t *testing.T, open func() backend.Backend) {
 					be := open()
 					tol := 1e-9
@@ -220,13 +223,13 @@ func TestRecordedEncoders(t *testing.T) {
 					if directed {
 						o.Contrast.Variant = specmatch.CrossView
 					}
-					eager := damped(be, model(), o)
+					eager := damped(be, model(), o, opts...)
 					for _, b := range bs {
 						if _, err := eager.Step(b, false); err != nil {
 							t.Fatal(err)
 						}
 					}
-					tr := damped(be, model(), o)
+					tr := damped(be, model(), o, opts...)
 					before := be.InUse()
 					r := recorded(t, tr)
 					trainRecorded(t, r, bs)
