@@ -1,137 +1,192 @@
 package autodiff
 
 import (
+	"fmt"
+
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // Add returns y = x + b for equal shapes. VJP: dx = dy, db = dy.
-func (x *Var) Add(b *Var) *Var { return binary("Add", backend.Add, same, x, b) }
+func (x *Var) Add(b *Var) *Var {
+	checkSame("Add", x, " + ", b)
+	t := x.tape
+	y := t.keep(t.binary(backend.Add, x.value, b.value))
+	return t.Record("Add", y, func(dy *tensor.Tensor) {
+		x.LendGrad(dy)
+		b.LendGrad(dy)
+	}, x, b)
+}
 
 // Sub returns y = x - b for equal shapes. VJP: dx = dy, db = -dy.
-func (x *Var) Sub(b *Var) *Var { return binary("Sub", backend.Sub, same, x, b) }
+func (x *Var) Sub(b *Var) *Var {
+	checkSame("Sub", x, " - ", b)
+	t := x.tape
+	y := t.keep(t.binary(backend.Sub, x.value, b.value))
+	return t.Record("Sub", y, func(dy *tensor.Tensor) {
+		x.LendGrad(dy)
+		if b.needs {
+			b.AddGrad(t.scaled(-1, dy))
+		}
+	}, x, b)
+}
 
 // Mul returns the elementwise product y = x∘b for equal shapes; the matrix
 // product is [Var.MatMul]. VJP: dx = dy∘b, db = dy∘x.
-func (x *Var) Mul(b *Var) *Var { return binary("Mul", backend.Mul, same, x, b) }
+func (x *Var) Mul(b *Var) *Var {
+	checkSame("Mul", x, " ∘ ", b)
+	t := x.tape
+	y := t.keep(t.binary(backend.Mul, x.value, b.value))
+	return t.Record("Mul", y, func(dy *tensor.Tensor) {
+		if x.needs {
+			x.AddGrad(t.binary(backend.Mul, dy, b.value))
+		}
+		if b.needs {
+			b.AddGrad(t.binary(backend.Mul, dy, x.value))
+		}
+	}, x, b)
+}
 
 // Div returns y = x/b, elementwise for equal shapes. VJP: dx = dy/b,
 // db = -dy∘y/b.
-func (x *Var) Div(b *Var) *Var { return binary("Div", backend.Div, same, x, b) }
+func (x *Var) Div(b *Var) *Var {
+	checkSame("Div", x, " / ", b)
+	t := x.tape
+	y := t.keep(t.binary(backend.Div, x.value, b.value))
+	return t.Record("Div", y, func(dy *tensor.Tensor) {
+		if x.needs {
+			x.AddGrad(t.binary(backend.Div, dy, b.value))
+		}
+		if b.needs {
+			db := t.binary(backend.Mul, dy, y)
+			t.be.Binary(db, backend.Div, db, b.value)
+			t.be.Affine(db, -1, db, 0)
+			b.AddGrad(db)
+		}
+	}, x, b)
+}
+
+// binary returns op(a, b), elementwise, as a new matrix of the caller's.
+func (t *Tape) binary(op backend.BinaryOp, a, b *tensor.Tensor) *tensor.Tensor {
+	y := t.be.Alloc(a.Rows, a.Cols)
+	t.be.Binary(y, op, a, b)
+	return y
+}
+
+// scaled returns s·a as a new matrix of the caller's.
+func (t *Tape) scaled(s float64, a *tensor.Tensor) *tensor.Tensor {
+	y := t.be.Alloc(a.Rows, a.Cols)
+	t.be.Affine(y, s, a, 0)
+	return y
+}
 
 // AddRow returns y_ij = x_ij + b_j for x [N×F] and a row b [1×F]. VJP: dx = dy,
 // db = column sums of dy.
-func (x *Var) AddRow(b *Var) *Var { return binary("AddRow", backend.Add, row, x, b) }
+func (x *Var) AddRow(b *Var) *Var { return spread("AddRow", x, " + ", b, backend.Add, row) }
 
 // SubRow returns y_ij = x_ij - b_j for a row b [1×F].
-func (x *Var) SubRow(b *Var) *Var { return binary("SubRow", backend.Sub, row, x, b) }
+func (x *Var) SubRow(b *Var) *Var { return spread("SubRow", x, " - ", b, backend.Sub, row) }
 
 // MulRow returns y_ij = x_ij·b_j for a row b [1×F]. VJP: dx_ij = dy_ij·b_j,
 // db = column sums of dy∘x.
-func (x *Var) MulRow(b *Var) *Var { return binary("MulRow", backend.Mul, row, x, b) }
+func (x *Var) MulRow(b *Var) *Var { return spread("MulRow", x, " ∘ ", b, backend.Mul, row) }
 
 // DivRow returns y_ij = x_ij/b_j for a row b [1×F].
-func (x *Var) DivRow(b *Var) *Var { return binary("DivRow", backend.Div, row, x, b) }
+func (x *Var) DivRow(b *Var) *Var { return spread("DivRow", x, " / ", b, backend.Div, row) }
 
 // AddCol returns y_ij = x_ij + b_i for x [N×F] and a column b [N×1]. VJP:
 // dx = dy, db = row sums of dy.
-func (x *Var) AddCol(b *Var) *Var { return binary("AddCol", backend.Add, col, x, b) }
+func (x *Var) AddCol(b *Var) *Var { return spread("AddCol", x, " + ", b, backend.Add, col) }
 
 // SubCol returns y_ij = x_ij - b_i for a column b [N×1].
-func (x *Var) SubCol(b *Var) *Var { return binary("SubCol", backend.Sub, col, x, b) }
+func (x *Var) SubCol(b *Var) *Var { return spread("SubCol", x, " - ", b, backend.Sub, col) }
 
 // MulCol returns y_ij = x_ij·b_i for a column b [N×1]: diag(b)·x.
-func (x *Var) MulCol(b *Var) *Var { return binary("MulCol", backend.Mul, col, x, b) }
+func (x *Var) MulCol(b *Var) *Var { return spread("MulCol", x, " ∘ ", b, backend.Mul, col) }
 
 // DivCol returns y_ij = x_ij/b_i for a column b [N×1].
-func (x *Var) DivCol(b *Var) *Var { return binary("DivCol", backend.Div, col, x, b) }
+func (x *Var) DivCol(b *Var) *Var { return spread("DivCol", x, " / ", b, backend.Div, col) }
 
 // AddScalar returns y_ij = x_ij + s for s [1×1]. VJP: dx = dy, ds = Σ dy.
-func (x *Var) AddScalar(s *Var) *Var { return binary("AddScalar", backend.Add, scalar, x, s) }
+func (x *Var) AddScalar(s *Var) *Var { return spread("AddScalar", x, " + ", s, backend.Add, scalar) }
 
 // SubScalar returns y_ij = x_ij - s for s [1×1].
-func (x *Var) SubScalar(s *Var) *Var { return binary("SubScalar", backend.Sub, scalar, x, s) }
+func (x *Var) SubScalar(s *Var) *Var { return spread("SubScalar", x, " - ", s, backend.Sub, scalar) }
 
 // MulScalar returns y_ij = x_ij·s for s [1×1].
-func (x *Var) MulScalar(s *Var) *Var { return binary("MulScalar", backend.Mul, scalar, x, s) }
+func (x *Var) MulScalar(s *Var) *Var { return spread("MulScalar", x, "·", s, backend.Mul, scalar) }
 
 // DivScalar returns y_ij = x_ij/s for s [1×1].
-func (x *Var) DivScalar(s *Var) *Var { return binary("DivScalar", backend.Div, scalar, x, s) }
+func (x *Var) DivScalar(s *Var) *Var { return spread("DivScalar", x, " / ", s, backend.Div, scalar) }
 
 // Greater returns y_ij = 1 where x_ij > s, else 0, for s [1×1]. It is a step:
 // its derivative is zero wherever it exists, so y carries no gradient.
 func (x *Var) Greater(s *Var) *Var {
+	scalar.check("Greater", x, " > ", s)
 	y := x.tape.Alloc(x.Rows(), x.Cols())
 	scalar.apply(x.tape.be, y, backend.Greater, x.value, s.value)
 	return x.tape.newVar("Greater", y)
 }
 
-// broadcast says how the second argument of a binary operator is spread over
-// the first, and how a gradient is summed back.
+// broadcast says how the second operand b of an operator is spread over the first
+// [N×F], and how a gradient is summed back.
 type broadcast struct {
+	shape  func(n, f int) (rows, cols int) // of b
 	apply  func(be backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor)
-	reduce func(be backend.Backend, dst, a *tensor.Tensor) // nil: no reduction
+	reduce func(be backend.Backend, dst, a *tensor.Tensor)
 }
 
 var (
-	same = broadcast{apply: backend.Backend.Binary}
-	row  = broadcast{backend.Backend.BinaryRow, backend.Backend.ColSums}
-	col  = broadcast{backend.Backend.BinaryCol, func(be backend.Backend, dst, a *tensor.Tensor) { be.ReduceRows(dst, backend.RowSum, a) }}
-
-	scalar = broadcast{backend.Backend.BinaryScalar, func(be backend.Backend, dst, a *tensor.Tensor) { be.Dot(dst, a, nil) }}
+	row = broadcast{func(_, f int) (int, int) { return 1, f }, backend.Backend.BinaryRow, backend.Backend.ColSums}
+	col = broadcast{func(n, _ int) (int, int) { return n, 1 }, backend.Backend.BinaryCol,
+		func(be backend.Backend, dst, a *tensor.Tensor) { be.ReduceRows(dst, backend.RowSum, a) }}
+	scalar = broadcast{func(_, _ int) (int, int) { return 1, 1 }, backend.Backend.BinaryScalar,
+		func(be backend.Backend, dst, a *tensor.Tensor) { be.Dot(dst, a, nil) }}
 )
 
-// binary is the one implementation of the operators above. With b spread over
-// x, and Σ the sum over the entries that share an entry of b:
+func (bc broadcast) check(op string, x *Var, sign string, b *Var) {
+	if rows, cols := bc.shape(x.Rows(), x.Cols()); b.Rows() != rows || b.Cols() != cols {
+		mismatch(op, fmt.Sprintf("%v%s%v", x.value, sign, b.value), fmt.Sprintf("want [%d×%d] for the second", rows, cols))
+	}
+}
+
+// spread is the operators whose second operand is a row, a column or a scalar.
+// With Σ the sum over the entries of x that share an entry of b:
 //
 //	y = x+b: dx = dy,    db = Σ dy
 //	y = x-b: dx = dy,    db = -Σ dy
 //	y = x·b: dx = dy·b,  db = Σ dy·x
 //	y = x/b: dx = dy/b,  db = -(Σ dy·y)/b
-func binary(name string, op backend.BinaryOp, bc broadcast, x, b *Var) *Var {
+func spread(name string, x *Var, sign string, b *Var, op backend.BinaryOp, bc broadcast) *Var {
+	bc.check(name, x, sign, b)
 	t := x.tape
 	be := t.be
-	out := t.Alloc(x.Rows(), x.Cols())
-	bc.apply(be, out, op, x.value, b.value)
-	var y *Var
-	y = t.Record(name, out, func(dy *tensor.Tensor) {
-		if x.needs {
-			if op == backend.Add || op == backend.Sub {
-				x.LendGrad(dy, y)
-			} else {
-				dx := be.Alloc(x.Rows(), x.Cols())
-				bc.apply(be, dx, op, dy, b.value)
-				x.AddGrad(dx)
-			}
+	y := t.Alloc(x.Rows(), x.Cols())
+	bc.apply(be, y, op, x.value, b.value)
+	return t.Record(name, y, func(dy *tensor.Tensor) {
+		switch {
+		case op == backend.Add || op == backend.Sub:
+			x.LendGrad(dy)
+		case x.needs:
+			dx := be.Alloc(dy.Rows, dy.Cols)
+			bc.apply(be, dx, op, dy, b.value)
+			x.AddGrad(dx)
 		}
 		if !b.needs {
 			return
 		}
-		// full is what must be summed over the broadcast.
-		full := dy
+		db := be.Alloc(b.Rows(), b.Cols())
 		switch op {
-		case backend.Mul:
-			full = be.Alloc(dy.Rows, dy.Cols)
-			be.Binary(full, backend.Mul, dy, x.value)
-		case backend.Div:
-			full = be.Alloc(dy.Rows, dy.Cols)
-			be.Binary(full, backend.Mul, dy, out)
-		}
-		db := full
-		if bc.reduce != nil {
-			db = be.Alloc(b.Rows(), b.Cols())
-			bc.reduce(be, db, full)
-			if full != dy {
-				be.Free(full)
+		case backend.Add, backend.Sub:
+			bc.reduce(be, db, dy)
+		case backend.Mul, backend.Div:
+			factor := x.value
+			if op == backend.Div {
+				factor = y
 			}
-		} else if full == dy && op == backend.Add {
-			b.LendGrad(dy, y)
-			return
-		} else if full == dy {
-			db = be.Alloc(b.Rows(), b.Cols())
-			be.Affine(db, -1, dy, 0)
-			b.AddGrad(db)
-			return
+			terms := t.binary(backend.Mul, dy, factor)
+			bc.reduce(be, db, terms)
+			be.Free(terms)
 		}
 		switch op {
 		case backend.Sub:
@@ -142,7 +197,6 @@ func binary(name string, op backend.BinaryOp, bc broadcast, x, b *Var) *Var {
 		}
 		b.AddGrad(db)
 	}, x, b)
-	return y
 }
 
 // Scale returns y = s·x for a constant s. VJP: dx = s·dy.
@@ -155,11 +209,7 @@ func affine(name string, x *Var, s, c float64) *Var {
 	t := x.tape
 	out := t.Alloc(x.Rows(), x.Cols())
 	t.be.Affine(out, s, x.value, c)
-	return t.Record(name, out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(dy.Rows, dy.Cols)
-		t.be.Affine(dx, s, dy, 0)
-		x.AddGrad(dx)
-	}, x)
+	return t.Record(name, out, func(dy *tensor.Tensor) { x.AddGrad(t.scaled(s, dy)) }, x)
 }
 
 // Exp returns y = e^x. VJP: dx = dy∘y.
@@ -187,11 +237,10 @@ func (x *Var) Sqrt() *Var {
 // Square returns y = x∘x. VJP: dx = 2·dy∘x.
 func (x *Var) Square() *Var {
 	t := x.tape
-	out := t.Alloc(x.Rows(), x.Cols())
-	t.be.Binary(out, backend.Mul, x.value, x.value)
-	return t.Record("Square", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(dy.Rows, dy.Cols)
-		t.be.Binary(dx, backend.Mul, dy, x.value)
+	x.live()
+	y := t.keep(t.binary(backend.Mul, x.value, x.value))
+	return t.Record("Square", y, func(dy *tensor.Tensor) {
+		dx := t.binary(backend.Mul, dy, x.value)
 		t.be.Affine(dx, 2, dx, 0)
 		x.AddGrad(dx)
 	}, x)
@@ -231,25 +280,6 @@ func (x *Var) ReLU() *Var {
 	})
 }
 
-// AddRowReLU returns y_ij = max(x_ij + b_j, 0) for a row b [1×F]: what follows
-// the product of a linear layer. VJP: dx = dy where y > 0, else 0; db = column
-// sums of dx.
-func (x *Var) AddRowReLU(b *Var) *Var {
-	t := x.tape
-	fuser, ok := t.be.(backend.BiasFuser)
-	if !ok || t.composed {
-		return x.AddRow(b).ReLU()
-	}
-	y := t.Alloc(x.Rows(), x.Cols())
-	fuser.BiasReLU(y, x.value, b.value)
-	return t.Record("AddRowReLU", y, func(dy *tensor.Tensor) {
-		dx, db := t.be.Alloc(dy.Rows, dy.Cols), t.be.Alloc(1, dy.Cols)
-		fuser.BiasReLUBackward(dx, db, dy, y)
-		x.AddGrad(dx)
-		b.AddGrad(db)
-	}, x, b)
-}
-
 // Abs returns y = |x|. VJP: dx = dy∘sign(x); the sub-gradient at 0 is 0.
 func (x *Var) Abs() *Var {
 	return x.unary("Abs", backend.Abs, func(be backend.Backend, dx, dy, _ *tensor.Tensor) {
@@ -258,13 +288,13 @@ func (x *Var) Abs() *Var {
 	})
 }
 
-// InvSqrt returns y = x^-1/2 where x > 0, else 0: the rule for the degree of an
-// isolated node. VJP: dx = -dy∘y³/2, hence 0 where y is.
+// InvSqrt returns y = x^-1/2 where x is at least [backend.LeastDegree], else 0: the
+// rule for the degree of an isolated node. VJP: dx = -dy∘y³/2, hence 0 where y is.
 func (x *Var) InvSqrt() *Var {
 	return x.unary("InvSqrt", backend.InvSqrt, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Mul, y, y)
+		be.Binary(dx, backend.Mul, dy, y) // first, since y³ may be too large a number
 		be.Binary(dx, backend.Mul, dx, y)
-		be.Binary(dx, backend.Mul, dx, dy)
+		be.Binary(dx, backend.Mul, dx, y)
 		be.Affine(dx, -0.5, dx, 0)
 	})
 }
@@ -288,6 +318,9 @@ func (x *Var) unary(name string, op backend.UnaryOp, grad func(be backend.Backen
 func (x *Var) Dropout(keep float64, seed uint64, step *tensor.Tensor) *Var {
 	if keep == 1 {
 		return x
+	}
+	if !step.Is(1, 1) {
+		mismatch("Dropout", fmt.Sprintf("%v at step %v", x.value, step), "want a step [1×1]")
 	}
 	t := x.tape
 	mask := t.Alloc(x.Rows(), x.Cols())

@@ -10,27 +10,27 @@ import (
 // MatMul returns the matrix product y = x·w for x [N×K] and w [K×M]; the
 // elementwise product is [Var.Mul]. VJP: dx = dy·wᵀ, dw = xᵀ·dy.
 func (x *Var) MatMul(w *Var) *Var {
-	checkInner("MatMul", x, w, x.Cols(), w.Rows())
+	checkInner("MatMul", "%v·%v", x, w, x.Cols(), w.Rows())
 	return gemm("MatMul", x, w, x.Rows(), w.Cols(), false, false)
 }
 
 // MatMulT returns y = x·wᵀ for x [N×K] and w [M×K]. VJP: dx = dy·w,
 // dw = dyᵀ·x.
 func (x *Var) MatMulT(w *Var) *Var {
-	checkInner("MatMulT", x, w, x.Cols(), w.Cols())
+	checkInner("MatMulT", "%v·%vᵀ", x, w, x.Cols(), w.Cols())
 	return gemm("MatMulT", x, w, x.Rows(), w.Rows(), false, true)
 }
 
 // TMatMul returns y = xᵀ·w for x [K×N] and w [K×M]. VJP: dx = w·dyᵀ,
 // dw = x·dy.
 func (x *Var) TMatMul(w *Var) *Var {
-	checkInner("TMatMul", x, w, x.Rows(), w.Rows())
+	checkInner("TMatMul", "%vᵀ·%v", x, w, x.Rows(), w.Rows())
 	return gemm("TMatMul", x, w, x.Cols(), w.Cols(), true, false)
 }
 
-func checkInner(op string, x, w *Var, a, b int) {
+func checkInner(op, format string, x, w *Var, a, b int) {
 	if a != b {
-		tensor.Mismatch("autodiff: "+op, fmt.Sprintf("inner dimensions %d and %d differ", a, b), x.value, w.value)
+		mismatch(op, fmt.Sprintf(format, x.value, w.value), fmt.Sprintf("inner dimensions %d and %d differ", a, b))
 	}
 }
 
@@ -81,6 +81,13 @@ type Sparse struct{ A, T *backend.CSR }
 // sum over neighbours of message passing, with (1+ε)·x_i of GIN as the self
 // term. VJP: dx = Aᵀ·dy + self·dy.
 func (x *Var) SpMM(a *Sparse, self float64) *Var {
+	have := func() string { return fmt.Sprintf("sparse [%d×%d]·%v", a.A.Rows, a.A.Cols, x.value) }
+	switch {
+	case x.Rows() != a.A.Cols:
+		mismatch("SpMM", have(), fmt.Sprintf("inner dimensions %d and %d differ", a.A.Cols, x.Rows()))
+	case self != 0 && a.A.Rows != a.A.Cols:
+		mismatch("SpMM", have(), "a self term needs a square matrix")
+	}
 	t := x.tape
 	out := t.Alloc(a.A.Rows, x.Cols())
 	t.be.SpMM(out, a.A, x.value, self)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -149,9 +150,9 @@ var table = []row{
 		return in[0].SegmentMean(segments(t, in[0].Rows())).Square()
 	}, plain, nil},
 	{"SegmentExpand", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		return in[0].SegmentExpand(segments(t, 7)).Square()
+		return in[0].SegmentExpand(segments(t, 7), 8).Square()
 	}, one([2]int{3, 1}, [2]int{3, 5}, [2]int{3, 2}), nil},
-	{"UpperQuantile", unary(func(x *autodiff.Var) *autodiff.Var { return x.UpperQuantile(0.35) }), squares, nil},
+	{"UpperPercentile", unary(func(x *autodiff.Var) *autodiff.Var { return x.UpperPercentile(35) }), squares, nil},
 
 	{"SliceRows", unary(func(x *autodiff.Var) *autodiff.Var { return x.SliceRows(x.Rows()/2, x.Rows()) }), plain, nil},
 	{"SliceCols", unary(func(x *autodiff.Var) *autodiff.Var { return x.SliceCols(x.Cols()/2, x.Cols()) }), plain, nil},
@@ -246,6 +247,89 @@ func TestEveryOperatorIsChecked(t *testing.T) {
 	for _, name := range []string{"ConcatCols", "ConcatRows"} {
 		if shapes[name] < 3 {
 			t.Errorf("%s is gradient-checked at %d shapes", name, shapes[name])
+		}
+	}
+}
+
+// anyShape lists the operators that take every shape.
+var anyShape = []string{
+	"Scale", "Shift", "Exp", "Log", "Sqrt", "Square", "Sigmoid", "Softplus", "Tanh", "ReLU", "Abs", "InvSqrt", "T",
+	"Sum", "Mean", "RowSums", "ColSums", "LogSumExp", "LogSoftmax", "Softmax", "L2Normalize",
+}
+
+// TestShapes: every operator that does not take every shape refuses the wrong ones
+// under its own name, shows the shapes of its operands only, and says what it wants.
+func TestShapes(t *testing.T) {
+	for name, be := range engines() {
+		for _, opts := range [][]autodiff.Option{nil, {autodiff.Composed()}} {
+			tape := autodiff.NewTape(be, opts...)
+			m := func(rows, cols int) *autodiff.Var { return tape.Matrix(rows, cols, make([]float64, rows*cols)) }
+			x, two, segments := m(3, 4), m(2, 4), tape.Indices([]int32{0, 2, 4})
+			norm := func(f func(gamma, b *autodiff.Var, groups *backend.Indices, eps float64) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor), gamma, b *autodiff.Var, groups *backend.Indices) func() {
+				return func() { f(gamma, b, groups, 1e-5) }
+			}
+			of := func(f func(*autodiff.Var) *autodiff.Var, b *autodiff.Var) func() { return func() { f(b) } }
+			members := ring(tape, 3, 5, false).A
+			checked := map[string]bool{}
+			for want, f := range map[string]func(){
+				"Add: [3×4] + [2×4]: shapes must be equal":                        of(x.Add, two),
+				"Sub: [3×4] - [2×4]: shapes must be equal":                        of(x.Sub, two),
+				"Mul: [3×4] ∘ [2×4]: shapes must be equal":                        of(x.Mul, two),
+				"Div: [3×4] / [3×3]: shapes must be equal":                        of(x.Div, m(3, 3)),
+				"Dot: [3×4]·[4×3]: shapes must be equal":                          of(x.Dot, m(4, 3)),
+				"AddRow: [3×4] + [1×3]: want [1×4] for the second":                of(x.AddRow, m(1, 3)),
+				"SubRow: [3×4] - [2×4]: want [1×4] for the second":                of(x.SubRow, two),
+				"MulRow: [3×4] ∘ [4×1]: want [1×4] for the second":                of(x.MulRow, m(4, 1)),
+				"DivRow: [3×4] / [1×1]: want [1×4] for the second":                of(x.DivRow, m(1, 1)),
+				"AddRowReLU: [3×4] + [1×3]: want [1×4] for the second":            of(x.AddRowReLU, m(1, 3)),
+				"AddCol: [3×4] + [4×1]: want [3×1] for the second":                of(x.AddCol, m(4, 1)),
+				"SubCol: [3×4] - [1×3]: want [3×1] for the second":                of(x.SubCol, m(1, 3)),
+				"MulCol: [3×4] ∘ [3×2]: want [3×1] for the second":                of(x.MulCol, m(3, 2)),
+				"DivCol: [3×4] / [2×1]: want [3×1] for the second":                of(x.DivCol, m(2, 1)),
+				"AddScalar: [3×4] + [1×4]: want [1×1] for the second":             of(x.AddScalar, m(1, 4)),
+				"SubScalar: [3×4] - [3×1]: want [1×1] for the second":             of(x.SubScalar, m(3, 1)),
+				"MulScalar: [3×4]·[3×4]: want [1×1] for the second":               of(x.MulScalar, x),
+				"DivScalar: [3×4] / [2×1]: want [1×1] for the second":             of(x.DivScalar, m(2, 1)),
+				"Greater: [3×4] > [1×4]: want [1×1] for the second":               of(x.Greater, m(1, 4)),
+				"Dropout: [3×4] at step [2×1]: want a step [1×1]":                 func() { x.Dropout(0.5, 1, m(2, 1).Value()) },
+				"MatMul: [3×4]·[5×2]: inner dimensions 4 and 5 differ":            of(x.MatMul, m(5, 2)),
+				"MatMulT: [3×4]·[4×2]ᵀ: inner dimensions 4 and 2 differ":          of(x.MatMulT, m(4, 2)),
+				"TMatMul: [3×4]ᵀ·[4×2]: inner dimensions 3 and 4 differ":          of(x.TMatMul, m(4, 2)),
+				"SpMM: sparse [2×5]·[3×4]: inner dimensions 5 and 3 differ":       func() { x.SpMM(ring(tape, 2, 5, true), 0) },
+				"SpMM: sparse [2×3]·[3×4]: a self term needs a square matrix":     func() { x.SpMM(ring(tape, 2, 3, true), 1) },
+				"SegmentSum: [3×4]: the last of 2 segments ends at row 4 of 3":    func() { x.SegmentSum(segments) },
+				"SegmentMean: [3×4]: the last of 2 segments ends at row 4 of 3":   func() { x.SegmentMean(segments) },
+				"SegmentExpand: [2×4]: the last of 2 segments ends at row 4 of 3": func() { two.SegmentExpand(segments, 3) },
+				"SegmentExpand: [3×4]: want a row for each of 2 segments":         func() { x.SegmentExpand(segments, 4) },
+				"UpperPercentile: [3×4]: want a square matrix":                    func() { x.UpperPercentile(50) },
+				"FillDiagonal: [3×4]: want a square matrix":                       func() { x.FillDiagonal(0) },
+				"SliceRows: [3×4]: the block [2×4] at (2,0) is outside":           func() { x.SliceRows(2, 4) },
+				"SliceCols: [3×4]: the block [3×1] at (0,-1) is outside":          func() { x.SliceCols(-1, 0) },
+				"ConcatRows: [3×4] above [3×3]: columns must agree":               func() { autodiff.ConcatRows(x, m(3, 3)) },
+				"ConcatCols: [3×4] beside [2×4]: rows must agree":                 func() { autodiff.ConcatCols(x, two) },
+				"GatherRows: index 3 at position 1 is outside 0..2":               func() { x.GatherRows([]int32{0, 3}) },
+				"GatherRowsOf: [3×4] by 2 indices: want members [3×2], not [3×5]": func() { x.GatherRowsOf(tape.Indices([]int32{0, 1}), members) },
+				"ScatterAddRows: [3×4]: 2 indices for the rows":                   func() { x.ScatterAddRows([]int32{0, 1}, 2) },
+				"BatchNorm: [3×4], γ [1×3], b [1×4]: want γ and b [1×4]":          norm(x.BatchNorm, m(1, 3), m(1, 4), tape.Indices([]int32{0, 3})),
+				"BatchNorm: [3×4]: the last of 2 segments ends at row 4 of 3":     norm(x.BatchNorm, m(1, 4), m(1, 4), segments),
+				"BatchNormReLU: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":      norm(x.BatchNormReLU, m(1, 4), m(4, 1), tape.Indices([]int32{0, 3})),
+			} {
+				op, _, _ := strings.Cut(want, ":")
+				checked[op] = true
+				v := recovered(f)
+				if _, ok := v.(*tensor.ShapeError); !ok && op != "GatherRows" {
+					t.Errorf("%s, %d options: %s panics with %T", name, len(opts), op, v)
+				}
+				if got := fmt.Sprint(v); got != "autodiff: "+want {
+					t.Errorf("%s, %d options: panic %q, want %q", name, len(opts), got, want)
+				}
+			}
+			for _, r := range table {
+				if checked[r.op] == slices.Contains(anyShape, r.op) {
+					t.Errorf("%s: wrong shapes are tested: %v; want that, or an entry in anyShape", r.op, checked[r.op])
+				}
+			}
+			tape.Reset()
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"fmt"
+
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -24,6 +26,7 @@ func (x *Var) Mean() *Var { return x.Sum().Scale(1 / float64(x.value.Len())) }
 // Dot returns y = Σ_ij x_ij·b_ij [1×1] for equal shapes. VJP: dx = dy·b,
 // db = dy·x.
 func (x *Var) Dot(b *Var) *Var {
+	checkSame("Dot", x, "·", b)
 	t := x.tape
 	out := t.Alloc(1, 1)
 	t.be.Dot(out, x.value, b.value)
@@ -125,6 +128,7 @@ const normFloor = 1e-12
 // SegmentSum returns row g of y [G×F] = Σ x_i over the rows ptr[g] ≤ i <
 // ptr[g+1] of x [N×F]: sum pooling over the graphs of a batch. VJP: dx_i = dy_g.
 func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
+	checkSegments("SegmentSum", x, ptr, x.Rows())
 	t := x.tape
 	out := t.Alloc(ptr.Len()-1, x.Cols())
 	t.be.SegmentSum(out, ptr, x.value)
@@ -135,11 +139,15 @@ func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
 	}, x)
 }
 
-// SegmentExpand returns y_i = x_g for every row ptr[g] ≤ i < ptr[g+1]. VJP:
-// dx_g = Σ dy_i over the segment.
-func (x *Var) SegmentExpand(ptr *backend.Indices) *Var {
+// SegmentExpand returns y [n×F] with y_i = x_g for every row ptr[g] ≤ i < ptr[g+1]
+// of x [G×F]; the rows behind the last segment are 0. VJP: dx_g = Σ dy_i over the
+// segment.
+func (x *Var) SegmentExpand(ptr *backend.Indices, n int) *Var {
+	checkSegments("SegmentExpand", x, ptr, n)
+	if x.Rows() != ptr.Len()-1 {
+		mismatch("SegmentExpand", x.value.String(), fmt.Sprintf("want a row for each of %d segments", ptr.Len()-1))
+	}
 	t := x.tape
-	n := int(ptr.Host[ptr.Len()-1])
 	out := t.Alloc(n, x.Cols())
 	t.be.SegmentExpand(out, ptr, x.value)
 	return t.Record("SegmentExpand", out, func(dy *tensor.Tensor) {
@@ -152,6 +160,7 @@ func (x *Var) SegmentExpand(ptr *backend.Indices) *Var {
 // SegmentMean returns row g of y [G×F] = the mean of x_i over segment g; an
 // empty segment gives zeros.
 func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
+	checkSegments("SegmentMean", x, ptr, x.Rows())
 	return x.SegmentSum(ptr).MulCol(x.tape.Const(x.inverseCounts(ptr)))
 }
 
@@ -171,18 +180,19 @@ func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
 	return inv
 }
 
-// UpperQuantile returns the q-quantile [1×1] of the strict upper triangle of a
-// square x [N×N], with linear interpolation; see [backend.Backend]. VJP: dy is
-// split over the one or two entries that the quantile interpolates.
-func (x *Var) UpperQuantile(q float64) *Var {
+// UpperPercentile returns the p-th percentile [1×1], 0 ≤ p ≤ 100, of the strict upper
+// triangle of a square x [N×N]; see [backend.PercentilePosition]. VJP: dy is split
+// over the one or two entries that it interpolates.
+func (x *Var) UpperPercentile(p float64) *Var {
+	checkSquare("UpperPercentile", x)
 	t := x.tape
 	out := t.Alloc(1, 1)
 	var weights *tensor.Tensor
 	if x.needs {
 		weights = t.Alloc(x.Rows(), x.Cols())
 	}
-	t.be.UpperQuantile(out, weights, x.value, q)
-	return t.Record("UpperQuantile", out, func(dy *tensor.Tensor) {
+	t.be.UpperPercentile(out, weights, x.value, p)
+	return t.Record("UpperPercentile", out, func(dy *tensor.Tensor) {
 		dx := t.be.Alloc(x.Rows(), x.Cols())
 		t.be.BinaryScalar(dx, backend.Mul, weights, dy)
 		x.AddGrad(dx)

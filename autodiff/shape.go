@@ -13,7 +13,7 @@ func ConcatCols(vs ...*Var) *Var {
 	cols := 0
 	for _, v := range vs {
 		if v.Rows() != vs[0].Rows() {
-			tensor.Mismatch("autodiff: ConcatCols", "rows must agree", vs[0].value, v.value)
+			mismatch("ConcatCols", fmt.Sprintf("%v beside %v", vs[0].value, v.value), "rows must agree")
 		}
 		cols += v.Cols()
 	}
@@ -26,7 +26,7 @@ func ConcatRows(vs ...*Var) *Var {
 	rows := 0
 	for _, v := range vs {
 		if v.Cols() != vs[0].Cols() {
-			tensor.Mismatch("autodiff: ConcatRows", "columns must agree", vs[0].value, v.value)
+			mismatch("ConcatRows", fmt.Sprintf("%v above %v", vs[0].value, v.value), "columns must agree")
 		}
 		rows += v.Rows()
 	}
@@ -65,7 +65,7 @@ func (x *Var) SliceCols(lo, hi int) *Var { return x.slice("SliceCols", 0, lo, x.
 
 func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 	if min(i, j, rows, cols) < 0 || i+rows > x.Rows() || j+cols > x.Cols() {
-		tensor.Mismatch("autodiff: "+name, fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside", rows, cols, i, j), x.value)
+		mismatch(name, x.value.String(), fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside", rows, cols, i, j))
 	}
 	t := x.tape
 	out := t.Alloc(rows, cols)
@@ -81,18 +81,15 @@ func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 // FillDiagonal returns y = x with v on the diagonal of a square matrix. VJP:
 // dx = dy with a zero diagonal.
 func (x *Var) FillDiagonal(v float64) *Var {
-	t := x.tape
-	n := x.Rows()
-	fill := func(dst, src *tensor.Tensor, v float64) *tensor.Tensor {
-		backend.CheckSquare("autodiff: FillDiagonal", src)
+	checkSquare("FillDiagonal", x)
+	t, n := x.tape, x.Rows()
+	filled := func(src *tensor.Tensor, v float64) *tensor.Tensor {
+		dst := t.be.Alloc(n, n)
 		t.be.CopyBlock(dst, 0, 0, src, 0, 0, n, n)
 		t.be.FillDiagonal(dst, v)
 		return dst
 	}
-	backend.CheckSquare("autodiff: FillDiagonal", x.value)
-	return t.Record("FillDiagonal", fill(t.Alloc(n, n), x.value, v), func(dy *tensor.Tensor) {
-		x.AddGrad(fill(t.be.Alloc(n, n), dy, 0))
-	}, x)
+	return t.Record("FillDiagonal", t.keep(filled(x.value, v)), func(dy *tensor.Tensor) { x.AddGrad(filled(dy, 0)) }, x)
 }
 
 // GatherRows returns y_k = x_idx[k] for x [N×F] and K indices in 0..N-1, which
@@ -106,9 +103,13 @@ func (x *Var) GatherRows(idx []int32) *Var {
 
 // GatherRowsOf is GatherRows, y [K×F] from x [N×F], with the K indices where the
 // engine has them already, as a recorded step needs, and with their transpose
-// [N×K] without values: row i of members lists the k with idx[k] = i. Neither
-// is checked.
+// [N×K] without values: row i of members lists the k with idx[k] = i. Their
+// contents are not checked.
 func (x *Var) GatherRowsOf(idx *backend.Indices, members *backend.CSR) *Var {
+	if members.Rows != x.Rows() || members.Cols != idx.Len() {
+		mismatch("GatherRowsOf", fmt.Sprintf("%v by %d indices", x.value, idx.Len()),
+			fmt.Sprintf("want members [%d×%d], not [%d×%d]", x.Rows(), idx.Len(), members.Rows, members.Cols))
+	}
 	return x.gatherRows(idx, func() *backend.CSR { return members })
 }
 
@@ -130,7 +131,7 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 	t := x.tape
 	checkIndices("ScatterAddRows", idx, n)
 	if len(idx) != x.Rows() {
-		tensor.Mismatch("autodiff: ScatterAddRows", fmt.Sprintf("%d indices for the rows", len(idx)), x.value)
+		mismatch("ScatterAddRows", x.value.String(), fmt.Sprintf("%d indices for the rows", len(idx)))
 	}
 	out := t.Alloc(n, x.Cols())
 	t.be.SpMM(out, t.members(idx, n), x.value, 0)

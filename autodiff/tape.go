@@ -46,26 +46,27 @@ import (
 
 // Tape records operators and owns their values. It is used from one goroutine.
 type Tape struct {
-	be       backend.Backend
-	record   bool
-	composed bool
-	nodes    []*Var
-	values   []*tensor.Tensor
-	indices  []*backend.Indices
-	lent     []*tensor.Tensor // gradients shared between variables, freed after Backward
-	resets   int              // how often Reset ran; a variable of an earlier life is dead
+	be      backend.Backend
+	fused   backend.Fused
+	record  bool
+	nodes   []*Var
+	values  []*tensor.Tensor
+	indices []*backend.Indices
+	lent    []*tensor.Tensor // gradients shared between variables, freed after Backward
+	running *Var             // the variable whose VJP runs
+	resets  int              // how often Reset ran; a variable of an earlier life is dead
 }
 
 // Option configures a tape.
 type Option func(*Tape)
 
-// Composed makes fused operators run as their definitions: chains of the basic
-// operators. Slower, and the form to read and to test the fused one against.
-func Composed() Option { return func(t *Tape) { t.composed = true } }
+// Composed makes everything run as its definition: a chain of the basic operators.
+// Slower, and the form to read and to test the fused one against.
+func Composed() Option { return func(t *Tape) { t.fused = backend.Fused{} } }
 
 // NewTape returns an empty tape on an engine.
 func NewTape(be backend.Backend, opts ...Option) *Tape {
-	t := &Tape{be: be, record: true}
+	t := &Tape{be: be, fused: backend.CapabilitiesOf(be).Fused, record: true}
 	for _, o := range opts {
 		o(t)
 	}
@@ -83,8 +84,9 @@ func NewInference(be backend.Backend, opts ...Option) *Tape {
 // Backend returns the engine.
 func (t *Tape) Backend() backend.Backend { return t.be }
 
-// Fused reports whether operators may use their fused forms; see [Composed].
-func (t *Tape) Fused() bool { return !t.composed }
+// Fused returns the fused forms that operators on the tape run as: those that the
+// engine offers, or none with [Composed].
+func (t *Tape) Fused() backend.Fused { return t.fused }
 
 // Len returns the number of recorded operators.
 func (t *Tape) Len() int { return len(t.nodes) }
@@ -132,8 +134,10 @@ func (t *Tape) newVar(op string, value *tensor.Tensor) *Var {
 }
 
 // Alloc returns a tensor that the tape owns; contents are undefined.
-func (t *Tape) Alloc(rows, cols int) *tensor.Tensor {
-	x := t.be.Alloc(rows, cols)
+func (t *Tape) Alloc(rows, cols int) *tensor.Tensor { return t.keep(t.be.Alloc(rows, cols)) }
+
+// keep makes x the tape's.
+func (t *Tape) keep(x *tensor.Tensor) *tensor.Tensor {
 	t.values = append(t.values, x)
 	return x
 }
@@ -244,11 +248,13 @@ func (t *Tape) Backward(loss *Var) {
 		switch {
 		case v.second != nil:
 			if v.grad != nil || v.second.grad != nil {
+				t.running = v
 				v.pairVJP(v.grad, v.second.grad)
 				v.dropGrad()
 				v.second.dropGrad()
 			}
 		case v.grad != nil && v.vjp != nil:
+			t.running = v
 			v.vjp(v.grad)
 			v.dropGrad()
 		}
@@ -375,8 +381,8 @@ func (v *Var) AddGrad(g *tensor.Tensor) {
 }
 
 // LendGrad adds g to the gradient of v without taking it over: g is the dy that
-// the VJP was called with, passed on unchanged.
-func (v *Var) LendGrad(g *tensor.Tensor, from *Var) {
+// the VJP, which must be running, was called with, passed on unchanged.
+func (v *Var) LendGrad(g *tensor.Tensor) {
 	be := v.tape.be
 	v.checkGrad(g)
 	switch {
@@ -385,6 +391,10 @@ func (v *Var) LendGrad(g *tensor.Tensor, from *Var) {
 		v.param.accumulate(be, g)
 	case v.grad == nil && v.vjp != nil:
 		v.grad, v.shared = g, true
+		from := v.tape.running
+		if from.second != nil && from.second.grad == g {
+			from = from.second
+		}
 		if !from.shared {
 			// The first loan makes g common property until Backward ends.
 			from.shared = true
@@ -406,6 +416,32 @@ func (v *Var) LendGrad(g *tensor.Tensor, from *Var) {
 func (v *Var) checkGrad(g *tensor.Tensor) {
 	if !g.Like(v.value) {
 		tensor.Mismatch("autodiff: gradient of "+v.op, "value and gradient must agree in shape", v.value, g)
+	}
+}
+
+// mismatch panics: an operator cannot be applied to operands of these shapes.
+func mismatch(op, have, want string) {
+	panic(&tensor.ShapeError{Op: "autodiff: " + op, Have: have, Want: want})
+}
+
+// checkSame panics unless x and b are equal in shape.
+func checkSame(op string, x *Var, sign string, b *Var) {
+	if x.Rows() != b.Rows() || x.Cols() != b.Cols() {
+		mismatch(op, fmt.Sprintf("%v%s%v", x.value, sign, b.value), "shapes must be equal")
+	}
+}
+
+// checkSegments panics unless the segments of ptr are of the first rows.
+func checkSegments(op string, x *Var, ptr *backend.Indices, rows int) {
+	if end := int(ptr.Host[ptr.Len()-1]); end > rows {
+		mismatch(op, x.Value().String(), fmt.Sprintf("the last of %d segments ends at row %d of %d", ptr.Len()-1, end, rows))
+	}
+}
+
+// checkSquare panics unless x is square.
+func checkSquare(op string, x *Var) {
+	if x.Rows() != x.Cols() {
+		mismatch(op, x.value.String(), "want a square matrix")
 	}
 }
 

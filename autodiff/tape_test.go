@@ -266,10 +266,10 @@ func TestMisuse(t *testing.T) {
 			{"a record across tapes", func() { record(x.Value(), y) }, false, "mine: an input (Leaf) is of another tape"},
 			{"Float of a matrix", func() { x.Float() }, true, "want [1×1]"},
 			{"a gradient of the wrong shape", func() { x.AddGrad(be.Alloc(1, 2)) }, true, "gradient of Leaf: [2×2], [1×2]"},
-			{"a lent gradient of the wrong shape", func() { x.LendGrad(be.Alloc(1, 2), x) }, true, "gradient of Leaf: [2×2], [1×2]"},
-			{"inner dimensions", func() { x.MatMul(tape.Matrix(3, 1, []float64{1, 2, 3})) }, true, "MatMul: [2×2], [3×1]: inner dimensions 2 and 3 differ"},
-			{"inner dimensions, second transposed", func() { x.MatMulT(tape.Matrix(1, 3, []float64{1, 2, 3})) }, true, "MatMulT: [2×2], [1×3]: inner dimensions 2 and 3 differ"},
-			{"inner dimensions, first transposed", func() { x.TMatMul(tape.Matrix(3, 1, []float64{1, 2, 3})) }, true, "TMatMul: [2×2], [3×1]: inner dimensions 2 and 3 differ"},
+			{"a lent gradient of the wrong shape", func() { x.LendGrad(be.Alloc(1, 2)) }, true, "gradient of Leaf: [2×2], [1×2]"},
+			{"inner dimensions", func() { x.MatMul(tape.Matrix(3, 1, []float64{1, 2, 3})) }, true, "MatMul: [2×2]·[3×1]: inner dimensions 2 and 3 differ"},
+			{"inner dimensions, second transposed", func() { x.MatMulT(tape.Matrix(1, 3, []float64{1, 2, 3})) }, true, "MatMulT: [2×2]·[1×3]ᵀ: inner dimensions 2 and 3 differ"},
+			{"inner dimensions, first transposed", func() { x.TMatMul(tape.Matrix(3, 1, []float64{1, 2, 3})) }, true, "TMatMul: [2×2]ᵀ·[3×1]: inner dimensions 2 and 3 differ"},
 			{"a row that is a column", func() { x.AddRow(tape.Matrix(2, 1, []float64{1, 2})) }, true, "[2×1]"},
 			{"a slice outside", func() { x.SliceRows(1, 3) }, true, "SliceRows: [2×2]: the block [2×2] at (1,0) is outside"},
 			{"a slice before the first", func() { x.SliceCols(-1, 1) }, true, "SliceCols: [2×2]: the block [2×2] at (0,-1) is outside"},
@@ -487,8 +487,8 @@ func TestRecord(t *testing.T) {
 		be.Binary(out, backend.Add, x.Value(), c.Value())
 		y = tape.Record("add", out, func(dy *tensor.Tensor) {
 			calls++
-			x.LendGrad(dy, y)
-			c.LendGrad(dy, y)
+			x.LendGrad(dy)
+			c.LendGrad(dy)
 			extra := be.Alloc(1, 2)
 			be.Fill(extra, 100)
 			c.AddGrad(extra)

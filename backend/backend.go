@@ -46,9 +46,20 @@ const (
 	Abs                       // |x|
 	Sign                      // -1, 0, 1; NaN stays NaN
 	Reciprocal                // 1/x
-	InvSqrt                   // x^-1/2 where x > 0, else 0: the degree rule of isolated nodes
+	InvSqrt                   // x^-1/2 where x ≥ [LeastDegree], else 0, also for NaN
 	numUnary
 )
+
+// LeastDegree is the rule of isolated nodes: one whose degree is below 2^-100, or
+// 2^-1000 in float64, has no neighbours. Degrees that small are sums of weights next
+// to the least numbers of the format; their d^-½ would scale what is left of the
+// weights' digits up, and d^-1 and its multiples in gradients overflow.
+func LeastDegree(p tensor.Precision) float64 {
+	if p == tensor.Float64 {
+		return 0x1p-1000
+	}
+	return 0x1p-100
+}
 
 // BinaryOp names an elementwise function of two arguments.
 type BinaryOp uint8
@@ -212,14 +223,13 @@ type Backend interface {
 	// unless A is square.
 	SpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64)
 
-	// UpperQuantile sets theta [1×1] to the q-quantile (0 ≤ q ≤ 1, linear
-	// interpolation between order statistics, as NumPy's default) of the strict
-	// upper triangle of s [N×N]. If weights [N×N] is not nil it becomes
+	// UpperPercentile sets theta [1×1] to the p-th percentile ([PercentilePosition])
+	// of the strict upper triangle of s [N×N]. If weights [N×N] is not nil it becomes
 	// ∂theta/∂s: zero but for the one or two entries that theta interpolates.
 	// With no entry (N < 2) theta is 0 and weights are zero. Among equal values
 	// the entry first in row-major order comes first; -0 equals 0. Entries on
 	// and below the diagonal do not matter; a NaN above it makes theta undefined.
-	UpperQuantile(theta, weights, s *tensor.Tensor, q float64)
+	UpperPercentile(theta, weights, s *tensor.Tensor, p float64)
 	// DropoutMask fills dst with 1/keep with probability keep, else 0. The
 	// numbers depend on seed, the value of step [1×1] and the element only.
 	DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor)

@@ -180,11 +180,11 @@ func TestChecks(t *testing.T) {
 			a.Col = indices(0, 1, 2, 0)
 			backend.CheckSpMM(shape(2, 4), a, shape(3, 4), 0)
 		}},
-		{"Quantile", true, func() { backend.CheckQuantile(one, shape(3, 3), shape(3, 3), 1) }},
-		{"Quantile: without weights", true, func() { backend.CheckQuantile(one, nil, shape(3, 3), 0) }},
-		{"Quantile: s", false, func() { backend.CheckQuantile(one, nil, shape(3, 2), 0) }},
-		{"Quantile: theta", false, func() { backend.CheckQuantile(shape(1, 2), nil, shape(3, 3), 0) }},
-		{"Quantile: weights", false, func() { backend.CheckQuantile(one, shape(2, 2), shape(3, 3), 0) }},
+		{"Quantile", true, func() { backend.CheckPercentile(one, shape(3, 3), shape(3, 3), 1) }},
+		{"Quantile: without weights", true, func() { backend.CheckPercentile(one, nil, shape(3, 3), 0) }},
+		{"Quantile: s", false, func() { backend.CheckPercentile(one, nil, shape(3, 2), 0) }},
+		{"Quantile: theta", false, func() { backend.CheckPercentile(shape(1, 2), nil, shape(3, 3), 0) }},
+		{"Quantile: weights", false, func() { backend.CheckPercentile(one, shape(2, 2), shape(3, 3), 0) }},
 		{"Dropout", true, func() { backend.CheckDropout(shape(2, 3), 1, one) }},
 		{"Dropout: step", false, func() { backend.CheckDropout(shape(2, 3), 1, shape(2, 3)) }},
 		{"Adam", true, func() { backend.CheckAdam(shape(2, 3), shape(2, 3), shape(2, 3), shape(2, 3), one, one) }},
@@ -197,9 +197,9 @@ func TestChecks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { panicsWithShape(t, c.ok, c.call) })
 	}
 	for name, call := range map[string]func(){
-		"q below 0":   func() { backend.CheckQuantile(one, nil, one, math.Nextafter(0, -1)) },
-		"q above 1":   func() { backend.CheckQuantile(one, nil, one, math.Nextafter(1, 2)) },
-		"q is NaN":    func() { backend.CheckQuantile(one, nil, one, math.NaN()) },
+		"p below 0":   func() { backend.CheckPercentile(one, nil, one, math.Nextafter(0, -1)) },
+		"p above 100": func() { backend.CheckPercentile(one, nil, one, math.Nextafter(100, 200)) },
+		"p is NaN":    func() { backend.CheckPercentile(one, nil, one, math.NaN()) },
 		"keep is 0":   func() { backend.CheckDropout(one, 0, one) },
 		"keep is 1.1": func() { backend.CheckDropout(one, 1.1, one) },
 		"keep is NaN": func() { backend.CheckDropout(one, math.NaN(), one) },
@@ -395,35 +395,35 @@ func TestCheckGemm(t *testing.T) {
 	}
 }
 
-func TestQuantilePosition(t *testing.T) {
+func TestPercentilePosition(t *testing.T) {
 	for _, c := range []struct {
 		m int
-		q float64
+		p float64
 		k int
 		w float64
 	}{
-		{1, 0, 0, 0}, {1, 0.5, 0, 0}, {1, 1, 0, 0},
-		{2, 0, 0, 0}, {2, 0.5, 0, 0.5}, {2, 0.75, 0, 0.75}, {2, 1, 1, 0},
-		{3, 0.5, 1, 0}, {6, 0.5, 2, 0.5}, {5, 0.25, 1, 0}, {5, 1, 4, 0},
-		{101, 0.25, 25, 0}, {1 << 40, 0.5, 1<<39 - 1, 0.5},
+		{1, 0, 0, 0}, {1, 50, 0, 0}, {1, 100, 0, 0},
+		{2, 0, 0, 0}, {2, 50, 0, 0.5}, {2, 75, 0, 0.75}, {2, 100, 1, 0},
+		{3, 50, 1, 0}, {6, 50, 2, 0.5}, {5, 25, 1, 0}, {5, 100, 4, 0},
+		{101, 25, 25, 0}, {1 << 40, 50, 1<<39 - 1, 0.5},
 	} {
-		if k, w := backend.QuantilePosition(c.m, c.q); k != c.k || w != c.w {
-			t.Errorf("QuantilePosition(%d, %v) = %d, %v, want %d, %v", c.m, c.q, k, w, c.k, c.w)
+		if k, w := backend.PercentilePosition(c.m, c.p); k != c.k || w != c.w {
+			t.Errorf("PercentilePosition(%d, %v) = %d, %v, want %d, %v", c.m, c.p, k, w, c.k, c.w)
 		}
 	}
-	// The position is in range, k + w is q·(m-1) but for its rounding, and it
-	// never decreases with q.
+	// The position is in range, k + w is p/100·(m-1) but for its rounding, and it
+	// never decreases with p.
 	for m := 1; m < 200; m++ {
 		last := -1.0
 		for i := range 1001 {
-			q := float64(i) / 1000
-			k, w := backend.QuantilePosition(m, q)
+			p := float64(i) / 10
+			k, w := backend.PercentilePosition(m, p)
 			pos := float64(k) + w
 			if k < 0 || k >= m || w < 0 || w >= 1 || k == m-1 && w != 0 {
-				t.Fatalf("QuantilePosition(%d, %v) = %d, %v is out of range", m, q, k, w)
+				t.Fatalf("PercentilePosition(%d, %v) = %d, %v is out of range", m, p, k, w)
 			}
-			if math.Abs(pos-q*float64(m-1)) > 1e-12 || pos < last {
-				t.Fatalf("QuantilePosition(%d, %v) = %d, %v, want position %v; before it was %v", m, q, k, w, q*float64(m-1), last)
+			if math.Abs(pos-p/100*float64(m-1)) > 1e-12 || pos < last {
+				t.Fatalf("PercentilePosition(%d, %v) = %d, %v, want position %v; before it was %v", m, p, k, w, p/100*float64(m-1), last)
 			}
 			last = pos
 		}

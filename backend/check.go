@@ -169,22 +169,23 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 	}
 }
 
-// CheckQuantile panics unless s is square, theta is 1×1, weights (if any) has
-// s's shape and 0 ≤ q ≤ 1.
-func CheckQuantile(theta, weights, s *tensor.Tensor, q float64) {
+// CheckPercentile panics unless s is square, theta is 1×1, weights (if any) has
+// s's shape and 0 ≤ p ≤ 100.
+func CheckPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if s.Rows != s.Cols || !theta.Is(1, 1) || (weights != nil && !weights.Like(s)) {
-		tensor.Mismatch("backend: UpperQuantile", "want [1×1], [N×N] or none, [N×N]", theta, weights, s)
+		tensor.Mismatch("backend: UpperPercentile", "want [1×1], [N×N] or none, [N×N]", theta, weights, s)
 	}
-	if !(q >= 0 && q <= 1) {
-		panic(fmt.Sprintf("backend: UpperQuantile: q = %v is outside [0, 1]", q))
+	if !(p >= 0 && p <= 100) {
+		panic(fmt.Sprintf("backend: UpperPercentile: p = %v is outside [0, 100]", p))
 	}
 }
 
-// QuantilePosition returns the order statistics k and k+1 (counted from 0) of
-// m sorted values that the q-quantile interpolates, and the weight of the
-// second; with weight 0 only the first counts.
-func QuantilePosition(m int, q float64) (k int, w float64) {
-	pos := float64(q * float64(m-1)) // rounded: a fused w could be negative
+// PercentilePosition is the rule of the threshold: the p-th percentile (0 ≤ p ≤ 100)
+// of m sorted values lies at position p/100·(m-1), counted from 0, and interpolates
+// linearly between its neighbours, as NumPy's default does. It returns the place k of
+// the first and the weight of the second; with weight 0 only the first counts.
+func PercentilePosition(m int, p float64) (k int, w float64) {
+	pos := float64(p / 100 * float64(m-1)) // rounded: a fused w could be negative
 	k = min(int(pos), m-1)
 	w = pos - float64(k)
 	if k == m-1 {

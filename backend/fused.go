@@ -2,24 +2,8 @@ package backend
 
 import "github.com/specmatch/specmatch/tensor"
 
-// The interfaces of this file are optional: an engine that implements one
-// offers a chain of primitives as one call, which can keep a block of rows in
-// cache from the first link to the last. Callers find them by a type assertion,
-//
-//	if f, ok := be.(backend.GINFuser); ok { … }
-//
-// and run the primitives themselves where it fails. The chain is the
-// definition; a fused form agrees with it to rounding, obeys the rules of the
-// package, and gives equal bits for any number of threads.
-
-// GINFuser is an engine that runs a GIN layer as one call.
-type GINFuser interface {
-	// GINForward computes the layer.
-	GINForward(l *GINLayer)
-	// GINBackward computes the gradients of a layer that GINForward computed
-	// and that has not been changed since.
-	GINBackward(l *GINLayer, g *GINGradients)
-}
+// This file is the operands of the calls that an engine may offer
+// (capabilities.go): what each computes, and the rules of its shapes.
 
 // GINLayer is a layer of the GIN encoder on N nodes of G graphs in V views:
 //
@@ -111,16 +95,6 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	return in, hid, out
 }
 
-// GCNFuser is an engine that runs batch norm, a graph convolution and ReLU as one
-// call.
-type GCNFuser interface {
-	// GCNForward computes the layer.
-	GCNForward(l *GCNLayer)
-	// GCNBackward computes the gradients of a layer that GCNForward computed
-	// and that has not been changed since.
-	GCNBackward(l *GCNLayer, g *GCNGradients)
-}
-
 // GCNLayer is a layer of ResGCN on N nodes of G graphs in V views:
 //
 //	z = γ·(x - μ)/√(σ² + Eps) + β           [N×In], μ and σ² of the node's view
@@ -183,36 +157,36 @@ func CheckGCN(l *GCNLayer) (in, out int) {
 	return in, out
 }
 
-// Recorder is an engine whose Capture records: a replay hands over the whole step
-// at once.
-type Recorder interface{ Records() bool }
+// Norm is batch norm of N rows in G groups:
+//
+//	y = γ·(x - μ)/√(σ² + Eps) + β       [N×F], μ and σ² of the row's group
+//
+// and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0.
+type Norm struct {
+	Groups *Indices // delimits the rows of the groups; rows behind them give 0
+	Eps    float64
+	ReLU   bool
 
-// AdamFuser is an engine that updates many parameters as one call.
-type AdamFuser interface {
-	// SquaredNorm sets sum [1×1] to the sum of the squares of all elements of all
-	// tensors.
-	SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor)
-	// AdamAll is Adam on p[k], g[k], m[k] and v[k] for every k.
-	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
+	// The inputs: X [N×F], Gamma and Beta [1×F].
+	X, Gamma, Beta *tensor.Tensor
+	// The outputs: Y [N×F], and the means and biased variances [G×F].
+	Y, Mean, Var *tensor.Tensor
 }
 
-// StatisticsTracker is an engine that moves running statistics as one call.
-type StatisticsTracker interface {
-	// TrackStatistics moves the running mean and variance [1×F], for each of the
-	// groups that has rows, one after the other, towards its mean and its variance
-	// [G×F], times n/(n-1) where it has n > 1 rows:
-	//	running ← (1-momentum)·running + momentum·new.
-	TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices, momentum float64)
-}
+// NormGradients are the gradient DY of a loss with respect to the output of a
+// [Norm], given, and those with respect to its inputs, computed. DX may be nil.
+type NormGradients struct{ DY, DX, Gamma, Beta *tensor.Tensor }
 
-// ContrastFuser is an engine that runs the losses of contrastive training as
-// one call.
-type ContrastFuser interface {
-	// ContrastForward computes the losses.
-	ContrastForward(c *Contrast)
-	// ContrastBackward sets du to the gradient with respect to U of
-	// dc·LossC + dg·LossG; nil stands for 0.
-	ContrastBackward(c *Contrast, dc, dg, du *tensor.Tensor)
+// CheckNorm panics unless the shapes of a norm fit.
+func CheckNorm(n *Norm) {
+	const op = "backend: Norm"
+	g, f := n.Groups.Len()-1, n.X.Cols
+	if !n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows {
+		tensor.Mismatch(op, "want y as x, and groups of its rows", n.X, n.Y)
+	}
+	if !n.Gamma.Is(1, f) || !n.Beta.Is(1, f) || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
+		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)
+	}
 }
 
 // Contrast is NT-Xent over all rows of U and, where Match is set, the Laplacian
@@ -222,22 +196,20 @@ type ContrastFuser interface {
 //
 //	LossC = Scale·Σ_i (ln Σ_{j≠i} e^(s_ij/τ) - s_ip(i)/τ)
 //
-// and with θ_v the Quantile of the strict upper triangle of view v's half of
-// S/SimilarityScale, or Threshold,
+// and with θ_v the Percentile of the strict upper triangle of view v's half of S
+// ([PercentilePosition]), a constant to the gradient,
 //
-//	A_v   = σ(κ·(S/SimilarityScale - θ_v)), zero diagonal, d = its row sums
-//	M_v   = D_v^-½·A_v·D_v^-½
-//	LossG = Factor·‖M_1 - M_2‖²
+//	A_v   = σ(κ·(S - θ_v)), zero diagonal, d = its row sums
+//	M_v   = D_v^-½·A_v·D_v^-½, with 0 for d^-½ where d is below [LeastDegree]
+//	LossG = ‖M_1 - M_2‖²
 //
-// with θ a constant. The temperature must be at least [MinTemperature].
+// The temperature must be at least [MinTemperature].
 type Contrast struct {
 	U                  *tensor.Tensor
 	Temperature, Scale float64
 
-	Match                          bool
-	Kappa, SimilarityScale, Factor float64
-	FixedThreshold                 bool
-	Quantile, Threshold            float64
+	Match             bool
+	Kappa, Percentile float64
 
 	// The values that ContrastBackward reads again: e^((s-1)/τ) without the
 	// diagonal [2N×2N] and the reciprocals of its row sums [2N×1]; and, where

@@ -17,6 +17,8 @@ type Encoder interface {
 	nn.Module
 	Forward(b *Batch, mode nn.Mode) *autodiff.Var
 	Width() int
+	// Reads returns what Forward reads of a batch, for [NewInputs].
+	Reads() Reads
 }
 
 // NodeEncoder embeds the nodes of a batch, as [ChemGIN] and [BioGIN] do.
@@ -128,7 +130,7 @@ func (a Architecture) Size() (tensors, values int) {
 	case KindResGCN:
 		return 15 + 6*l, norm(a.In) + a.In*h + l*(norm(h)+linear(h, h)) + norm(h) + linear(h, h) + norm(h)
 	case KindChemGIN:
-		return 2 + 10*l, (AtomTypes+ChiralityTags)*h + l*(linear(h, 2*h)+linear(2*h, h)+(BondTypes+BondDirections)*h+norm(h))
+		return 2 + 10*l, (graph.AtomTypes+graph.ChiralityTags)*h + l*(linear(h, 2*h)+linear(2*h, h)+(graph.BondTypes+graph.BondDirections)*h+norm(h))
 	default:
 		return 1 + 10*l, NodeFlags*h + l*(linear(EdgeBits, h)+linear(2*h, 2*h)+norm(2*h)+linear(2*h, h))
 	}
@@ -146,7 +148,7 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	width, labels := a.In, 0
 	switch a.Kind {
 	case KindChemGIN:
-		width, labels = AtomTypes*ChiralityTags, BondTypes*BondDirections
+		width, labels = graph.AtomTypes*graph.ChiralityTags, graph.BondTypes*graph.BondDirections
 	case KindBioGIN:
 		width, labels = NodeFlags, 1<<EdgeBits
 	}

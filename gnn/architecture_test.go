@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
@@ -90,7 +89,4 @@ func TestArchitectureRefuses(t *testing.T) {
 }
 
 // other is an encoder that is none of the package's.
-type other struct{ nn.Module }
-
-func (other) Forward(*gnn.Batch, nn.Mode) *autodiff.Var { return nil }
-func (other) Width() int                                { return 1 }
+type other struct{ gnn.Encoder }

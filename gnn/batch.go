@@ -35,7 +35,7 @@ type Batch struct {
 	members    *backend.CSR     // the transpose of one-hot features; may be nil
 	normalized *autodiff.Sparse
 	viewGraphs *backend.Indices
-	edges      *autodiff.Var // of the last call of EdgeCounts or EdgeBitCounts
+	edges      *autodiff.Var // of the last call of EdgeCounts
 	edgesOf    string        // name of the labels that it was called for
 }
 
@@ -128,40 +128,42 @@ func (b *Batch) Normalized() *autodiff.Sparse {
 	return b.normalized
 }
 
-// EdgeCounts is the matrix [N×Width] of [graph.Batch.EdgeCounts], made at the
-// first call: the layers of an encoder share it.
-func (b *Batch) EdgeCounts(c graph.EdgeColumns) *autodiff.Var {
-	return b.edgeCounts(columnLabels(c))
+// choose returns for every node the row of table that its category names.
+func (b *Batch) choose(table *autodiff.Var) *autodiff.Var {
+	if b.members != nil {
+		return table.GatherRowsOf(b.category, b.members)
+	}
+	return table.GatherRows(b.Host.X.Category)
 }
 
-// EdgeBitCounts is the matrix [N×(bits+1)] of [graph.Batch.EdgeBitCounts], made
-// at the first call.
-func (b *Batch) EdgeBitCounts(bits int, loop int32) *autodiff.Var {
-	return b.edgeCounts(bitLabels(bits, loop))
+// EdgeLabels is a meaning of the labels of edges: a vector of so many numbers for
+// each label. Its zero value is none.
+type EdgeLabels struct {
+	name   string
+	width  int
+	counts func(b *graph.Batch) []float32
 }
 
-func (b *Batch) edgeCounts(l edgeLabels) *autodiff.Var {
+// ColumnLabels are labels of several columns, see [graph.Batch.EdgeCounts].
+func ColumnLabels(c graph.EdgeColumns) EdgeLabels {
+	return EdgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 { return b.EdgeCounts(c) }}
+}
+
+// BitLabels are labels whose bits are the vector, see [graph.Batch.EdgeBitCounts].
+func BitLabels(bits int, loop int32) EdgeLabels {
+	return EdgeLabels{fmt.Sprint(bits, loop), bits + 1, func(b *graph.Batch) []float32 { return b.EdgeBitCounts(bits, loop) }}
+}
+
+// EdgeCounts returns the matrix [N×width] of the sums of the vectors of a node's
+// incoming edges and its self-loop, made at the first call: the layers of an
+// encoder share it.
+func (b *Batch) EdgeCounts(l EdgeLabels) *autodiff.Var {
 	if b.edges == nil || b.edgesOf != l.name {
 		x := b.tape.Alloc(b.Host.Nodes(), l.width)
 		b.tape.Backend().Upload32(x, l.counts(b.Host))
 		b.edges, b.edgesOf = b.tape.Const(x), l.name
 	}
 	return b.edges
-}
-
-// edgeLabels is a meaning of edge labels, with the matrix [N×width] of its counts.
-type edgeLabels struct {
-	name   string
-	width  int
-	counts func(b *graph.Batch) []float32
-}
-
-func columnLabels(c graph.EdgeColumns) edgeLabels {
-	return edgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 { return b.EdgeCounts(c) }}
-}
-
-func bitLabels(bits int, loop int32) edgeLabels {
-	return edgeLabels{fmt.Sprint(bits, loop), bits + 1, func(b *graph.Batch) []float32 { return b.EdgeBitCounts(bits, loop) }}
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

@@ -47,7 +47,7 @@ func NewBioConv(be backend.Backend, name string, width int, rng *rand.Rand) *Bio
 
 // Forward returns y [N×width] for x [N×width].
 func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	edges := b.EdgeBitCounts(EdgeBits, EdgeSelfLoop).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
+	edges := b.EdgeCounts(BitLabels(EdgeBits, EdgeSelfLoop)).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
 	y := c.First.Forward(autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges))
 	return c.Second.Forward(c.Norm.ForwardReLU(y, b.ViewPtr, mode))
 }
@@ -98,6 +98,9 @@ func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 	}
 	return g
 }
+
+// Reads returns the counts of the bits of the edges' labels.
+func (g *BioGIN) Reads() Reads { return Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)} }
 
 // Width returns the width of the embedding.
 func (g *BioGIN) Width() int {

@@ -17,12 +17,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// encoder is what all encoders have.
-type encoder interface {
-	nn.Module
-	Forward(b *gnn.Batch, mode nn.Mode) *autodiff.Var
-	Width() int
-}
+type encoder = gnn.Encoder
 
 // encoders are the encoders beside GIN, small, and the graphs that they take.
 var encoders = []struct {
@@ -58,7 +53,7 @@ var encoders = []struct {
 }
 
 func moleculeGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
-	return labelled(randomGraphs(t, seed, gnn.AtomTypes*gnn.ChiralityTags, false, directed, sizes...), seed, gnn.BondTypes*gnn.BondDirections)
+	return labelled(randomGraphs(t, seed, graph.AtomTypes*graph.ChiralityTags, false, directed, sizes...), seed, graph.BondTypes*graph.BondDirections)
 }
 
 func proteinGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
@@ -162,7 +157,12 @@ func visible(e encoder, mode nn.Mode) (ps []*autodiff.Param) {
 func pass(be backend.Backend, e encoder, b *graph.Batch, mode nn.Mode, opts ...autodiff.Option) encoded {
 	tape := autodiff.NewTape(be, opts...)
 	defer tape.Reset()
-	y := e.Forward(gnn.NewBatch(tape, b), mode)
+	return passOn(tape, e, gnn.NewBatch(tape, b), mode)
+}
+
+func passOn(tape *autodiff.Tape, e encoder, b *gnn.Batch, mode nn.Mode) encoded {
+	be := tape.Backend()
+	y := e.Forward(b, mode)
 	weights := make([]float64, y.Value().Len())
 	for i := range weights {
 		weights[i] = math.Sin(float64(3*i + 1))
@@ -192,6 +192,41 @@ func TestEncoderEnginesAgree(t *testing.T) {
 					checkClose(t, "running statistics", got.running, want.running, 50*tol)
 				})
 			}
+		}
+	})
+}
+
+// TestFormsOnPaddedBatches: the definitions of the encoders compute on a padded
+// batch what both forms compute on it and without padding: embeddings, gradients
+// and running statistics.
+func TestFormsOnPaddedBatches(t *testing.T) {
+	t.Setenv("SPECMATCH_DEBUG", "1") // undefined memory is NaN
+	check := func(t *testing.T, newEncoder func(backend.Backend) encoder, b *graph.Batch) {
+		for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
+			r := ref.New()
+			want := pass(r, newEncoder(r), b, mode)
+			onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
+				e := newEncoder(be)
+				in := gnn.NewInputs(be, b, b.Nodes()+13, len(b.Adj)+40, e.Reads())
+				defer in.Close()
+				tape := autodiff.NewTape(be, opts...)
+				defer tape.Reset()
+				got := passOn(tape, e, in.Batch(tape), mode)
+				checkClose(t, "embeddings", got.h, want.h, 50*tol)
+				checkClose(t, "gradients", got.grads, want.grads, 50*tol)
+				checkClose(t, "running statistics", got.running, want.running, 50*tol)
+			})
+		}
+	}
+	for _, kind := range kinds {
+		t.Run("GIN, "+kind.name, func(t *testing.T) {
+			gs := randomGraphs(t, 9, 7, kind.dense, kind.directed, 30, 1, 17, 40, 2, 25, 33, 8)
+			check(t, gin(gnn.GINConfig{In: 7, Hidden: 8, Layers: 3}, 0.5), twoViews(gs))
+		})
+	}
+	forEncoders(t, func(t *testing.T, newEncoder func(backend.Backend) encoder, graphs func(bool, uint64, ...int) []*graph.Graph) {
+		for _, directed := range []bool{false, true} {
+			check(t, newEncoder, twoViews(graphs(directed, 9, 30, 1, 17, 40, 2, 25, 33, 8)))
 		}
 	})
 }
@@ -379,12 +414,12 @@ func TestEdgeCountsByLabels(t *testing.T) {
 	b := gnn.NewBatch(tape, graph.Collate(&graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{1, 3},
 		X: graph.Features{Width: 1, Category: []int32{0, 0}}}))
 	wide := graph.EdgeColumns{Widths: []int{5}, SelfLoop: []int{4}}
-	first := b.EdgeBitCounts(3, 4)
+	first := b.EdgeCounts(gnn.BitLabels(3, 4))
 	for range 2 {
 		// Each bit, and the number of edges with the self-loop.
-		checkClose(t, "bits", b.EdgeBitCounts(3, 4).Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
-		checkClose(t, "bits with another loop", b.EdgeBitCounts(3, 2).Data(), []float64{1, 1, 0, 2, 1, 2, 0, 2}, 0)
-		checkClose(t, "columns", b.EdgeCounts(wide).Data(), []float64{0, 1, 0, 0, 1, 0, 0, 0, 1, 1}, 0)
+		checkClose(t, "bits", b.EdgeCounts(gnn.BitLabels(3, 4)).Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
+		checkClose(t, "bits with another loop", b.EdgeCounts(gnn.BitLabels(3, 2)).Data(), []float64{1, 1, 0, 2, 1, 2, 0, 2}, 0)
+		checkClose(t, "columns", b.EdgeCounts(gnn.ColumnLabels(wide)).Data(), []float64{0, 1, 0, 0, 1, 0, 0, 0, 1, 1}, 0)
 	}
 	checkClose(t, "the first", first.Data(), []float64{1, 0, 1, 2, 1, 1, 1, 2}, 0)
 }

@@ -310,10 +310,8 @@ func TestGINLayerOutputs(t *testing.T) {
 	in := []gradcheck.Input{draw(1, b.Nodes(), 3), draw(2, 3, 4), draw(3, 1, 4), draw(4, 4, 5), draw(5, 1, 5), draw(6, 1, 5), draw(7, 1, 5)}
 	run := func(tape *autodiff.Tape, v []*autodiff.Var, pooledOnly bool) (y, pooled *autodiff.Var) {
 		batch := gnn.NewBatch(tape, b)
-		l := autodiff.GINLayer{X: v[0], Adj: batch.Adj, Self: 1.5, W1: v[1], B1: v[2], W2: v[3], B2: v[4], Gamma: v[5], Beta: v[6], Eps: 1e-5,
-			Graphs: batch.GraphPtr, Views: batch.ViewPtr, PooledOnly: pooledOnly}
-		y, pooled, _, _ = l.Run()
-		return y, pooled
+		f := &backend.GINLayer{Adj: batch.Adj.A, AdjT: batch.Adj.T, Self: 1.5, Eps: 1e-5, Graphs: batch.GraphPtr, Views: batch.ViewPtr}
+		return gnn.GINLayer(f, v[0], v[1:7], pooledOnly)
 	}
 	t.Run("x alone", func(t *testing.T) {
 		gradcheck.Check(t, be, func(tape *autodiff.Tape, v []*autodiff.Var) *autodiff.Var {
@@ -371,10 +369,9 @@ func TestGCNLayerOutputs(t *testing.T) {
 	x := draw(1, b.Nodes(), 3)
 	run := func(tape *autodiff.Tape, x *autodiff.Var, v []*autodiff.Var, residual bool) *autodiff.Var {
 		batch := gnn.NewBatch(tape, b)
-		l := autodiff.GCNLayer{X: x, Adj: batch.Normalized(), Residual: residual, Gamma: v[0], Beta: v[1], W: v[2], B: v[3], Eps: 1e-5,
-			Graphs: batch.GraphPtr, Views: batch.ViewPtr}
-		y, _, _ := l.Run()
-		return y
+		adj := batch.Normalized()
+		f := &backend.GCNLayer{Adj: adj.A, AdjT: adj.T, Residual: residual, Eps: 1e-5, Graphs: batch.GraphPtr, Views: batch.ViewPtr}
+		return gnn.GCNLayer(f, x, v[:4])
 	}
 	for _, residual := range []bool{false, true} {
 		for name, c := range map[string]struct {
@@ -435,8 +432,10 @@ func TestFusedPadding(t *testing.T) {
 			tape.Leaf(b.Nodes(), f, draw(1, rows+padding)[:b.Nodes()*f]),
 			tape.Leaf(1, f, draw(2, 1)), tape.Leaf(1, f, draw(3, 1)), tape.Leaf(f, f, draw(4, f)), tape.Leaf(1, f, draw(5, 1)),
 		}
-		y, mean, variance := (&autodiff.GCNLayer{X: v[0], Adj: batch.Normalized(), Residual: residual, Gamma: v[1], Beta: v[2], W: v[3], B: v[4], Eps: 1e-5,
-			Graphs: batch.GraphPtr, Views: tape.Indices([]int32{0, 0, rows, rows})}).Run()
+		adj := batch.Normalized()
+		layer := &backend.GCNLayer{Adj: adj.A, AdjT: adj.T, Residual: residual, Eps: 1e-5, Graphs: batch.GraphPtr, Views: tape.Indices([]int32{0, 0, rows, rows})}
+		y := gnn.GCNLayer(layer, v[0], v[1:])
+		mean, variance := layer.Mean, layer.Var
 		statistics := make([]float64, 2*mean.Len())
 		be.Download(statistics[:mean.Len()], mean)
 		be.Download(statistics[mean.Len():], variance)
@@ -492,8 +491,8 @@ func TestGINPadding(t *testing.T) {
 			n := b.Nodes()
 			v := []*autodiff.Var{tape.Leaf(n, f, draw(1, rows+padding, f)[:n*f]), tape.Leaf(f, f, draw(2, f, f)), tape.Leaf(1, f, draw(3, 1, f)),
 				tape.Leaf(f, f, draw(4, f, f)), tape.Leaf(1, f, draw(5, 1, f)), tape.Leaf(1, f, draw(6, 1, f)), tape.Leaf(1, f, draw(7, 1, f))}
-			y, pooled, _, _ := (&autodiff.GINLayer{X: v[0], Adj: batch.Adj, Self: 1.5, W1: v[1], B1: v[2], W2: v[3], B2: v[4], Gamma: v[5], Beta: v[6], Eps: 1e-5,
-				Graphs: batch.GraphPtr, Views: tape.Indices([]int32{0, rows - 4, rows})}).Run()
+			layer := &backend.GINLayer{Adj: batch.Adj.A, AdjT: batch.Adj.T, Self: 1.5, Eps: 1e-5, Graphs: batch.GraphPtr, Views: tape.Indices([]int32{0, rows - 4, rows})}
+			y, pooled := gnn.GINLayer(layer, v[0], v[1:], false)
 			tape.Backward(autodiff.ConcatRows(y.SliceRows(0, rows), pooled).Square().Sum())
 			values = append(values, y.Data(), v[0].Grad(), pooled.Data())
 			for _, v := range v[1:] {

@@ -39,7 +39,7 @@ func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 		return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
 	}
 	first := c.MLP.Layers[0]
-	h := b.tape.Param(first.W).GatherRows(b.Host.X.Category).SpMM(b.Adj, 1+c.Eps)
+	h := b.choose(b.tape.Param(first.W)).SpMM(b.Adj, 1+c.Eps)
 	if first.B != nil {
 		h = h.AddRow(b.tape.Param(first.B))
 	}
@@ -100,7 +100,7 @@ func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
-	if g.fused(b) {
+	if g.canFuse(b) {
 		return g.forwardFused(b, mode)
 	}
 	var x *autodiff.Var
@@ -111,6 +111,9 @@ func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	}
 	return autodiff.ConcatCols(readouts...)
 }
+
+// Reads returns nothing beside what every batch has.
+func (g *GIN) Reads() Reads { return Reads{} }
 
 // Parameters returns the convolutions' and then the norms', layer by layer.
 func (g *GIN) Parameters() []*autodiff.Param {

@@ -1,17 +1,21 @@
 package gnn
 
 import (
+	"slices"
+
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // This file is the encoder on engines that run a whole layer as one call
-// ([autodiff.GINLayer]); the definition is in gin.go.
+// ([backend.GINFuser]); the definition is in gin.go.
 
-// fused reports whether the layers of the encoder can run so: with an engine
-// that has them, and MLPs of two biased layers, as NewGIN makes them.
-func (g *GIN) fused(b *Batch) bool {
-	if !b.tape.CanFuseGIN() || b.Adj.A.Val != nil || b.ViewPtr.Len() < 2 {
+// canFuse reports whether the layers of the encoder can run so: with MLPs of two
+// biased layers, as NewGIN makes them, and on a batch that has views.
+func (g *GIN) canFuse(b *Batch) bool {
+	if b.tape.Fused().GIN == nil || b.Adj.A.Val != nil || b.ViewPtr.Len() < 2 {
 		return false
 	}
 	for _, c := range g.Convs {
@@ -28,26 +32,81 @@ func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
 	var x *autodiff.Var
 	if !b.Host.X.OneHot() {
 		x = b.Features()
-	} else {
-		b.categories()
 	}
 	readouts := make([]*autodiff.Var, len(g.Convs))
 	for l, conv := range g.Convs {
 		first, second, norm := conv.MLP.Layers[0], conv.MLP.Layers[1], g.Norms[l]
-		layer := &autodiff.GINLayer{
-			X: x, Category: b.category, Members: b.members, Adj: b.Adj, Self: 1 + conv.Eps,
-			W1: t.Param(first.W), B1: t.Param(first.B), W2: t.Param(second.W), B2: t.Param(second.B),
-			Gamma: t.Param(norm.Gamma), Beta: t.Param(norm.Bias), Eps: norm.Eps,
-			Graphs: b.GraphPtr, Views: b.ViewPtr, PooledOnly: l == len(g.Convs)-1,
+		f := &backend.GINLayer{
+			Adj: b.Adj.A, AdjT: b.Adj.T, Graphs: b.GraphPtr, Views: b.ViewPtr, Self: 1 + conv.Eps, Eps: norm.Eps,
+		}
+		if x == nil {
+			f.Category, f.Members = b.categories(), b.members
 		}
 		if mode == nn.Eval {
-			layer.RunningMean, layer.RunningVar = norm.RunningMean.Value, norm.RunningVar.Value
+			f.Running, f.Mean, f.Var = true, norm.RunningMean.Value, norm.RunningVar.Value
 		}
-		y, pooled, mean, variance := layer.Run()
+		params := []*autodiff.Var{
+			t.Param(first.W), t.Param(first.B), t.Param(second.W), t.Param(second.B), t.Param(norm.Gamma), t.Param(norm.Bias),
+		}
+		x, readouts[l] = ginLayer(f, x, params, l == len(g.Convs)-1)
 		if mode == nn.Train {
-			norm.Track(mean, variance, b.ViewPtr)
+			norm.Track(t, f.H1.Rows, f.Mean, f.Var, b.ViewPtr)
 		}
-		x, readouts[l] = y, pooled
 	}
 	return autodiff.ConcatCols(readouts...)
+}
+
+// ginLayer runs a layer as one operator and returns y [N×Out], or nil with
+// pooledOnly, and its sums over the graphs [G×Out]. f has all operands but x, nil
+// for one-hot rows, and the parameters W1, b1, W2, b2, γ and β; ginLayer sets
+// these, and what the layer computes.
+//
+// VJP: with dy + dpooled_g for every node of graph g in place of dy, batch
+// norm's VJP gives d, gated by h2 > 0; then db2 = Σ d, dW2 = h1ᵀ·d,
+// dh1 = d·W2ᵀ gated by h1 > 0, db1 = Σ dh1, dW1 = aggᵀ·dh1, dagg = dh1·W1ᵀ and
+// dx = Aᵀ·dagg + self·dagg.
+func ginLayer(f *backend.GINLayer, x *autodiff.Var, params []*autodiff.Var, pooledOnly bool) (y, pooled *autodiff.Var) {
+	t := params[0].Tape()
+	be := t.Backend()
+	for i, p := range []**tensor.Tensor{&f.W1, &f.B1, &f.W2, &f.B2, &f.Gamma, &f.Beta} {
+		*p = params[i].Value()
+	}
+	in, hid, out := f.W1.Rows, f.W1.Cols, f.W2.Cols
+	n, graphs, views := f.Adj.Rows, f.Graphs.Len()-1, f.Views.Len()-1
+	inputs := params
+	if x != nil {
+		f.X, f.Agg = x.Value(), t.Alloc(n, in)
+		inputs = append(slices.Clip(inputs), x)
+	}
+	if !f.Running {
+		f.Mean, f.Var = t.Alloc(views, out), t.Alloc(views, out)
+	}
+	f.H1, f.H2, f.Sums, f.Pooled = t.Alloc(n, hid), t.Alloc(n, out), t.Alloc(graphs, out), t.Alloc(graphs, out)
+	if !pooledOnly {
+		f.Y = t.Alloc(n, out)
+	}
+	fuser := t.Fused().GIN
+	fuser.GINForward(f)
+
+	vjp := func(dy, dpooled *tensor.Tensor) {
+		d := &backend.GINGradients{DY: dy, DPooled: dpooled}
+		if x != nil && x.NeedsGrad() {
+			d.DX = be.Alloc(n, in)
+		}
+		grads := []**tensor.Tensor{&d.W1, &d.B1, &d.W2, &d.B2, &d.Gamma, &d.Beta}
+		for i, g := range grads {
+			*g = be.Alloc(params[i].Rows(), params[i].Cols())
+		}
+		fuser.GINBackward(f, d)
+		for i, g := range grads {
+			params[i].AddGrad(*g)
+		}
+		if d.DX != nil {
+			x.AddGrad(d.DX)
+		}
+	}
+	if pooledOnly {
+		return nil, t.Record("GINLayer", f.Pooled, func(dpooled *tensor.Tensor) { vjp(nil, dpooled) }, inputs...)
+	}
+	return t.RecordPair("GINLayer", f.Y, f.Pooled, vjp, inputs...)
 }

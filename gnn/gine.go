@@ -8,7 +8,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
 // GINEConv is the GIN layer with edge embeddings of Hu et al. (2020):
@@ -51,7 +50,7 @@ func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	for k, t := range c.Tables {
 		tables[k] = b.tape.Param(t.Table)
 	}
-	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(b.EdgeCounts(c.Columns).MatMul(autodiff.ConcatRows(tables...))))
+	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(b.EdgeCounts(ColumnLabels(c.Columns)).MatMul(autodiff.ConcatRows(tables...))))
 }
 
 // Parameters returns those of the MLP and the tables.
@@ -66,20 +65,9 @@ func (c *GINEConv) Parameters() []*autodiff.Param {
 // Buffers returns none.
 func (c *GINEConv) Buffers() []*nn.Buffer { return nil }
 
-// The categories of atoms and bonds of Hu et al. (2020), whose graphs [ChemGIN]
-// takes and package molecule makes: node category = atom·ChiralityTags + tag with
-// atom the atomic number less 1, and edge label = type·BondDirections + direction
-// with types single, double, triple and aromatic.
-const (
-	AtomTypes      = molecule.AtomTypes     // 0 to 117; 119 is a masked atom
-	ChiralityTags  = molecule.ChiralityTags // none, clockwise, counter-clockwise
-	BondTypes      = molecule.BondTypes     // 0 to 3; 4 is the self-loop, 5 a masked bond
-	BondDirections = molecule.BondDirections
-)
-
 // BondColumns are the columns of a bond's label.
 func BondColumns() graph.EdgeColumns {
-	return graph.EdgeColumns{Widths: []int{BondTypes, BondDirections}, SelfLoop: []int{4, 0}}
+	return graph.EdgeColumns{Widths: []int{graph.BondTypes, graph.BondDirections}, SelfLoop: []int{4, 0}}
 }
 
 // ChemGINConfig describes a [ChemGIN].
@@ -97,7 +85,8 @@ type ChemGINConfig struct {
 //	h ← the mean of x over the nodes of a graph                [B×Hidden]
 //
 // with an MLP of hidden width 2·Hidden in every GINEConv. Features must be
-// categories of width AtomTypes·ChiralityTags.
+// categories of width [graph.AtomTypes]·[graph.ChiralityTags], as package molecule
+// makes them.
 type ChemGIN struct {
 	Config          ChemGINConfig
 	Atom, Chirality *nn.Embedding
@@ -118,18 +107,18 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	}
 	g := &ChemGIN{
 		Config:    c,
-		Atom:      nn.NewEmbedding(be, "encoder.x_embedding1", AtomTypes, c.Hidden, rng),
-		Chirality: nn.NewEmbedding(be, "encoder.x_embedding2", ChiralityTags, c.Hidden, rng),
+		Atom:      nn.NewEmbedding(be, "encoder.x_embedding1", graph.AtomTypes, c.Hidden, rng),
+		Chirality: nn.NewEmbedding(be, "encoder.x_embedding2", graph.ChiralityTags, c.Hidden, rng),
 	}
 	for l := range c.Layers {
 		g.Convs = append(g.Convs, NewGINEConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, BondColumns(), rng))
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
 	}
-	const categories, columns = AtomTypes * ChiralityTags, AtomTypes + ChiralityTags
+	const categories, columns = graph.AtomTypes * graph.ChiralityTags, graph.AtomTypes + graph.ChiralityTags
 	ptr, col := []int32{0}, []int32(nil)
 	for k := range int32(categories) {
-		col = append(col, k/ChiralityTags, AtomTypes+k%ChiralityTags)
+		col = append(col, k/graph.ChiralityTags, graph.AtomTypes+k%graph.ChiralityTags)
 		ptr = append(ptr, int32(len(col)))
 	}
 	back, at := backend.Members(nil, nil, col, columns)
@@ -142,6 +131,9 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	}
 	return g
 }
+
+// Reads returns the counts of the bonds' labels.
+func (g *ChemGIN) Reads() Reads { return Reads{Edges: ColumnLabels(BondColumns())} }
 
 // Width returns the width of the embedding, Hidden.
 func (g *ChemGIN) Width() int { return g.Config.Hidden }
@@ -173,10 +165,7 @@ func (b *Batch) embedded(encoder string, categories int, table func() *autodiff.
 	if x := &b.Host.X; x.Width != categories || !x.OneHot() {
 		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)", encoder, categories, x.Width, x.OneHot()))
 	}
-	if b.members != nil {
-		return table().GatherRowsOf(b.category, b.members)
-	}
-	return table().GatherRows(b.Host.X.Category)
+	return b.choose(table())
 }
 
 func (g *ChemGIN) modules() []nn.Module {

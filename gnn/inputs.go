@@ -25,24 +25,26 @@ type Inputs struct {
 	x       *tensor.Tensor
 	normal  [2]*tensor.Tensor // values of Normalized and of its transpose, if wanted
 	values  [2][]float64
-	labels  edgeLabels
+	labels  EdgeLabels
 	edges   *tensor.Tensor // their counts, if wanted
 }
 
+// Reads is what an encoder reads of a batch beside its adjacency, features and
+// pointers.
+type Reads struct {
+	Normalized bool       // [Batch.Normalized]
+	Edges      EdgeLabels // [Batch.EdgeCounts] of these; the zero value is none
+}
+
 // NewInputs makes room for batches like b of the given numbers of nodes and of
-// entries of Adj, and loads b; e is the encoder that is to read them.
-func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, e any) *Inputs {
-	in := &Inputs{be: be, nodes: nodes, entries: entries}
-	switch e := e.(type) {
-	case *ResGCN:
+// entries of Adj, for what is to be read of them, and loads b.
+func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Reads) *Inputs {
+	in := &Inputs{be: be, nodes: nodes, entries: entries, labels: reads.Edges}
+	if reads.Normalized {
 		in.normal[0] = be.Alloc(entries+nodes, 1)
 		if in.normal[1] = in.normal[0]; b.Asymmetric {
 			in.normal[1] = be.Alloc(entries+nodes, 1)
 		}
-	case *ChemGIN:
-		in.labels = columnLabels(e.Convs[0].Columns)
-	case *BioGIN:
-		in.labels = bitLabels(EdgeBits, EdgeSelfLoop)
 	}
 	if in.labels.width > 0 {
 		in.edges = be.Alloc(nodes, in.labels.width)

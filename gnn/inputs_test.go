@@ -19,7 +19,7 @@ func TestInputsRefuse(t *testing.T) {
 	const width = 3
 	be := ref.New()
 	first := twoViews(randomGraphs(t, 1, width, false, false, 3, 4))
-	in := gnn.NewInputs(be, first, 20, 100, nil)
+	in := gnn.NewInputs(be, first, 20, 100, gnn.Reads{})
 	in.Load(twoViews(randomGraphs(t, 2, width, false, false, 7, 5)))
 	for name, b := range map[string]*graph.Batch{
 		"more graphs": views(randomGraphs(t, 1, width, false, false, 3, 2, 4), 1, 2),
@@ -51,7 +51,7 @@ func TestInputsBatch(t *testing.T) {
 	be := ref.New()
 	for _, directed := range []bool{false, true} {
 		b := twoViews(randomGraphs(t, 1, width, true, directed, 6, 4, 5))
-		in := gnn.NewInputs(be, b, nodes, entries, gnn.NewResGCN(be, gnn.ResGCNConfig{In: width, Hidden: 2, Layers: 1}, newRand(1)))
+		in := gnn.NewInputs(be, b, nodes, entries, gnn.Reads{Normalized: true})
 		tape := autodiff.NewTape(be)
 		used := be.InUse()
 		padded := in.Batch(tape)

@@ -86,7 +86,7 @@ func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	}
 	x := g.Feature.ForwardReLU(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode))
 	layer := g.layer
-	if b.tape.CanFuseGCN() && b.ViewPtr.Len() > 1 {
+	if b.tape.Fused().GCN != nil && b.ViewPtr.Len() > 1 {
 		layer = g.layerFused
 	}
 	for l := range g.Convs {
@@ -105,24 +105,6 @@ func (g *ResGCN) layer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff
 	return y
 }
 
-// layerFused is layer as one operator, on engines that have it.
-func (g *ResGCN) layerFused(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	t, norm, conv := b.tape, g.Norms[l], g.Convs[l].Linear
-	layer := &autodiff.GCNLayer{
-		X: x, Adj: b.Normalized(), Residual: g.Config.Residual,
-		Gamma: t.Param(norm.Gamma), Beta: t.Param(norm.Bias), W: t.Param(conv.W), B: t.Param(conv.B), Eps: norm.Eps,
-		Graphs: b.GraphPtr, Views: b.ViewPtr,
-	}
-	if mode == nn.Eval {
-		layer.RunningMean, layer.RunningVar = norm.RunningMean.Value, norm.RunningVar.Value
-	}
-	y, mean, variance := layer.Run()
-	if mode == nn.Train {
-		norm.Track(mean, variance, b.ViewPtr)
-	}
-	return y
-}
-
 func (g *ResGCN) modules() []nn.Module {
 	ms := []nn.Module{g.FeatureNorm, g.Feature}
 	for l := range g.Convs {
@@ -130,6 +112,9 @@ func (g *ResGCN) modules() []nn.Module {
 	}
 	return append(ms, g.PooledNorm, g.Hidden, g.HiddenNorm)
 }
+
+// Reads returns the normalised adjacency.
+func (g *ResGCN) Reads() Reads { return Reads{Normalized: true} }
 
 // Parameters returns those of all layers, from the features to the embedding.
 func (g *ResGCN) Parameters() []*autodiff.Param { return parameters(g.modules()) }

@@ -5,8 +5,12 @@ import "github.com/specmatch/specmatch/autodiff"
 // Losses returns both losses of z as a training step computes them, fused where
 // the tape lets it.
 func (o *Objective) Losses(z *autodiff.Var, match bool) (lossC, lossG *autodiff.Var) {
-	if o.canFuse(z) && o.canFuseMatch(z) {
-		return o.fused(z, match)
+	if o.Contrast.canFuse(z.Tape()) && o.canFuseMatch(z) {
+		var along *LaplacianMatch
+		if match {
+			along = &o.Match
+		}
+		return o.Contrast.fused(z.L2Normalize(), along)
 	}
 	n := z.Rows() / 2
 	z1, z2 := z.SliceRows(0, n), z.SliceRows(n, 2*n)

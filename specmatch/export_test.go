@@ -11,5 +11,5 @@ func LossWithThresholds(c LaplacianMatch, z1, z2 *autodiff.Var, theta1, theta2 f
 	c1, c2 := c, c
 	c1.Threshold, c2.Threshold = theta1, theta2
 	diff := c1.normalized(z1.L2Normalize()).Sub(c2.normalized(z2.L2Normalize()))
-	return diff.Dot(diff).Scale(c.factor(z1.Rows()))
+	return diff.Dot(diff)
 }

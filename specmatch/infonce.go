@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -51,10 +50,14 @@ func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if c.Variant == CrossView {
 		return c.crossView(u1, u2)
 	}
-	if z1.Tape().Fused() {
-		return c.ntXentFused(autodiff.ConcatRows(u1, u2))
+	u := autodiff.ConcatRows(u1, u2)
+	if c.canFuse(u.Tape()) {
+		loss, _ := c.fused(u, nil)
+		return loss
 	}
-	return c.ntXent(u1, u2)
+	s := u.MatMulT(u).Scale(1 / c.Temperature).FillDiagonal(negInf)
+	positives := u1.Dot(u2).Scale(2 / c.Temperature)
+	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(u.Rows()))
 }
 
 // scale is the factor that turns the sum over n anchors into the loss.
@@ -63,14 +66,6 @@ func (c InfoNCE) scale(n int) float64 {
 		return 1
 	}
 	return 1 / float64(n)
-}
-
-// ntXent is the definition of the NTXent form.
-func (c InfoNCE) ntXent(u1, u2 *autodiff.Var) *autodiff.Var {
-	u := autodiff.ConcatRows(u1, u2)
-	s := u.MatMulT(u).Scale(1 / c.Temperature).FillDiagonal(negInf)
-	positives := u1.Dot(u2).Scale(2 / c.Temperature)
-	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(u.Rows()))
 }
 
 // crossView is GraphCL's form.
@@ -82,48 +77,4 @@ func (c InfoNCE) crossView(u1, u2 *autodiff.Var) *autodiff.Var {
 	}
 	s := u1.MatMulT(u2).Scale(1 / c.Temperature).FillDiagonal(negInf)
 	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(n))
-}
-
-// ntXentFused is ntXent as one operator with the closed-form gradient. With P
-// the row softmax of s without its diagonal and Y the one-hot positives,
-//
-//	∂L/∂U = (c/τ)·((P-Y) + (P-Y)ᵀ)·U,   c = 1 or 1/(2N).
-//
-// Y·U is U with its two halves exchanged.
-func (c InfoNCE) ntXentFused(u *autodiff.Var) *autodiff.Var {
-	t := u.Tape()
-	be := t.Backend()
-	m := u.Rows()
-	d := u.Cols()
-	scale := c.scale(m)
-
-	s, lse, out := t.Alloc(m, m), t.Alloc(m, 1), t.Alloc(1, 1)
-	be.Gemm(s, false, true, 1/c.Temperature, u.Value(), u.Value(), 0)
-	be.FillDiagonal(s, negInf)
-	be.ReduceRows(lse, backend.RowLogSumExp, s)
-	be.Dot(out, lse, nil)
-	swapped := swapHalves(t, u.Value())
-	pos := be.Alloc(1, 1)
-	be.Dot(pos, swapped, u.Value())
-	be.Axpby(out, scale, out, -scale/c.Temperature, pos)
-	be.Free(pos)
-	return t.Record("NTXent", out, func(dy *tensor.Tensor) {
-		p, du := be.Alloc(m, m), be.Alloc(m, d)
-		be.BinaryCol(p, backend.Sub, s, lse)
-		be.Unary(p, backend.Exp, p)
-		be.Gemm(du, false, false, 1, p, u.Value(), 0)
-		be.Gemm(du, true, false, 1, p, u.Value(), 1)
-		be.Free(p)
-		be.Axpby(du, scale/c.Temperature, du, -2*scale/c.Temperature, swapped)
-		be.BinaryScalar(du, backend.Mul, du, dy)
-		u.AddGrad(du)
-	}, u)
-}
-
-func swapHalves(t *autodiff.Tape, u *tensor.Tensor) *tensor.Tensor {
-	n := u.Rows / 2
-	out := t.Alloc(u.Rows, u.Cols)
-	t.Backend().CopyBlock(out, 0, 0, u, n, 0, n, u.Cols)
-	t.Backend().CopyBlock(out, n, 0, u, 0, 0, n, u.Cols)
-	return out
 }

@@ -95,7 +95,7 @@ func relabelled(kind string, graphs []*graph.Graph) []*graph.Graph {
 	var out []*graph.Graph
 	for _, g := range graphs {
 		h := *g
-		width, labels := int32(gnn.AtomTypes*gnn.ChiralityTags), int32(gnn.BondTypes*gnn.BondDirections)
+		width, labels := int32(graph.AtomTypes*graph.ChiralityTags), int32(graph.BondTypes*graph.BondDirections)
 		if kind == gnn.KindBioGIN {
 			width, labels = gnn.NodeFlags, 1<<gnn.EdgeBits
 		}

@@ -230,7 +230,7 @@ func (c trial) dataset() *dataset.Dataset {
 	case "resgcn":
 		return set.WithDegrees(4)
 	case "chemgin":
-		set.FeatureWidth = gnn.AtomTypes * gnn.ChiralityTags
+		set.FeatureWidth = graph.AtomTypes * graph.ChiralityTags
 		category = func(c, i int32) int32 { return 3*(c*c+5) + i%3 }
 		label = func(i, j int32) int32 { return (i+j)%4*3 + i*j%3 }
 	case "biogin":

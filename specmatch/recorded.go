@@ -67,7 +67,7 @@ type Stepper interface {
 // on an engine for which that is worth it and if the objective lets it, or one by
 // one.
 func NewStepper(tr *Trainer) Stepper {
-	if rec, ok := tr.be.(backend.Recorder); ok && rec.Records() {
+	if rec := backend.CapabilitiesOf(tr.be).Recorder; rec != nil && rec.Records() {
 		if r, err := NewRecorded(tr); err == nil {
 			return r
 		}
@@ -88,13 +88,10 @@ func (e eager) Last() (Stats, bool, error) { return Stats{}, false, nil }
 func (e eager) Close() error { return nil }
 
 // NewRecorded returns an error if the trainer's objective lets the host decide
-// within a step: a steered β, or a threshold that is fixed and clamped.
+// within a step: a steered β.
 func NewRecorded(tr *Trainer) (*Recorded, error) {
-	switch m := tr.Objective.Match; {
-	case tr.Objective.Beta.Ratio > 0:
+	if tr.Objective.Beta.Ratio > 0 {
 		return nil, errors.New("specmatch: a step with a steered β (-beta auto) cannot be recorded: the host compares gradients within it")
-	case m.FixedThreshold && m.Clamp:
-		return nil, errors.New("specmatch: a step whose threshold is fixed and clamped cannot be recorded: the host compares it with quantiles within the step")
 	}
 	r := &Recorded{tr: tr, steps: map[stepShape]*recordedStep{}, beta: tr.be.Alloc(1, 1), stats: tr.be.Alloc(1, 3)}
 	tr.be.Fill(r.beta, 0)
@@ -139,7 +136,7 @@ func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 		err = known.step.Replay()
 		r.last = known
 	} else {
-		in := gnn.NewInputs(tr.be, b, shape.nodes, shape.entries, tr.Model.Encoder)
+		in := gnn.NewInputs(tr.be, b, shape.nodes, shape.entries, tr.Model.Encoder.Reads())
 		var step backend.Step
 		if step, err = tr.be.Capture(func() { r.run(in, shape.match) }); err == nil {
 			r.last = &recordedStep{in, step}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -31,17 +32,15 @@ func (c LaplacianMatch) Graph(z []float64, n, d int) *SimilarityGraph {
 // graph is Graph of the cosines [n×n].
 func (c LaplacianMatch) graph(cos []float64, n int) *SimilarityGraph {
 	g := &SimilarityGraph{N: n, S: slices.Clone(cos), A: make([]float64, n*n), Degrees: make([]float64, n)}
-	if ts := c.similarityScale(); ts != 1 {
-		for i := range g.S {
-			g.S[i] /= ts
-		}
-	}
 	if n < 2 {
 		return g
 	}
 	upper := upperTriangle(g.S, n)
 	slices.Sort(upper)
-	g.Threshold = c.hostThreshold(upper)
+	g.Threshold = c.Threshold
+	if !c.FixedThreshold {
+		g.Threshold = percentile(upper, c.Percentile)
+	}
 	kappa := c.Kappa
 	if c.Adjacency == SpreadSigmoid {
 		_, std := meanStd(upper)
@@ -67,23 +66,13 @@ func (c LaplacianMatch) graph(cos []float64, n int) *SimilarityGraph {
 	return g
 }
 
-// hostThreshold is threshold for the sorted similarities of all pairs.
-func (c LaplacianMatch) hostThreshold(sorted []float64) float64 {
-	switch {
-	case !c.FixedThreshold:
-		return quantile(sorted, c.percentile()/100)
-	case c.Clamp:
-		return max(quantile(sorted, 0.5), min(quantile(sorted, 0.9), c.Threshold))
-	}
-	return c.Threshold
-}
-
 // Laplacian returns I - D^-½·A·D^-½ or, for randomWalk, I - D^-1·A [n×n],
-// row-major. An isolated node has 1 on the diagonal and 0 elsewhere.
+// row-major. An isolated node, see [LaplacianMatch], has 1 on the diagonal
+// and 0 elsewhere.
 func (g *SimilarityGraph) Laplacian(randomWalk bool) []float64 {
 	r := make([]float64, g.N)
 	for i, d := range g.Degrees {
-		if d > 0 {
+		if d >= backend.LeastDegree(tensor.Float64) {
 			r[i] = 1 / math.Sqrt(d)
 		}
 	}
@@ -137,14 +126,13 @@ func meanStd(x []float64) (mean, std float64) {
 	return mean, math.Sqrt(std / float64(len(x)))
 }
 
-// quantile interpolates linearly between the order statistics of sorted values.
-func quantile(sorted []float64, q float64) float64 {
-	pos := q * float64(len(sorted)-1)
-	k := int(pos)
-	if k+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
+// percentile is [backend.Backend.UpperPercentile] of sorted values.
+func percentile(sorted []float64, p float64) float64 {
+	k, w := backend.PercentilePosition(len(sorted), p)
+	if w == 0 {
+		return sorted[k]
 	}
-	return sorted[k] + (pos-float64(k))*(sorted[k+1]-sorted[k])
+	return sorted[k] + w*(sorted[k+1]-sorted[k])
 }
 
 // unitRows returns the rows of z [n×d] divided by their norms.

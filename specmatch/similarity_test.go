@@ -30,11 +30,7 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 			{Percentile: 80},
 			{Percentile: 30, RandomWalk: true},
 			{Percentile: 100},
-			{Percentile: 20, Clamp: true},
 			{FixedThreshold: true, Threshold: 0.1},
-			{FixedThreshold: true, Threshold: 3, Clamp: true, SimilarityScale: 0.2},
-			{FixedThreshold: true, Threshold: -3, Clamp: true, SimilarityScale: 0.2},
-			{Percentile: 70, SimilarityScale: 0.2},
 		} {
 			c.Adjacency, c.Kappa = adjacency, 7
 			t.Run(fmt.Sprintf("%v/%+v", adjacency, c), func(t *testing.T) {
@@ -60,17 +56,6 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 					near(t, "degree", degree, sum, 1e-14)
 				}
 			})
-		}
-	}
-}
-
-// TestClampedPercentile: Clamp brings percentiles into 50 to 90.
-func TestClampedPercentile(t *testing.T) {
-	z := gaussian(rand.New(rand.NewPCG(1, 2)), 9, 4)
-	for p, want := range map[float64]float64{20: 50, 50: 50, 70: 70, 90: 90, 97: 90} {
-		clamped, plain := specmatch.LaplacianMatch{Percentile: p, Clamp: true}, specmatch.LaplacianMatch{Percentile: want}
-		if got, want := clamped.Graph(z, 9, 4).Threshold, plain.Graph(z, 9, 4).Threshold; got != want {
-			t.Errorf("percentile %v: threshold %v, want %v", p, got, want)
 		}
 	}
 }

@@ -93,6 +93,7 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 	for _, b := range m.Buffers() {
 		tr.kept = append(tr.kept, be.Alloc(b.Value.Rows, b.Value.Cols))
 	}
+	tr.Optimizer.Fused = tr.tape.Fused().Adam
 	return tr
 }
 
@@ -183,8 +184,12 @@ func (tr *Trainer) restoreBuffers() {
 func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (lossC, lossG, z1, z2 *autodiff.Var) {
 	n := int(b.Host.ViewPtr[1])
 	h, z := tr.Model.Forward(b, nn.Train)
-	if tr.Objective.canFuse(z) {
-		lossC, lossG = tr.Objective.fused(z, match && tr.Objective.canFuseMatch(z))
+	if o := &tr.Objective; o.Contrast.canFuse(z.Tape()) {
+		var along *LaplacianMatch
+		if match && o.canFuseMatch(z) {
+			along = &o.Match
+		}
+		lossC, lossG = o.Contrast.fused(z.L2Normalize(), along)
 		if !probe && match == (lossG != nil) {
 			return lossC, lossG, nil, nil
 		}
@@ -275,7 +280,7 @@ func (tr *Trainer) squaredNorm(sum *tensor.Tensor) {
 			grads = append(grads, p.Grad)
 		}
 	}
-	if f, ok := tr.be.(backend.AdamFuser); ok {
+	if f := tr.tape.Fused().Adam; f != nil {
 		f.SquaredNorm(sum, grads)
 		return
 	}

@@ -57,7 +57,7 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 		return x.MulRow(scale).AddRow(shift)
 	}
 	y, mean, variance := x.BatchNorm(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
-	b.Track(mean, variance, groups)
+	b.Track(x.Tape(), x.Rows(), mean, variance, groups)
 	return y
 }
 
@@ -68,7 +68,7 @@ func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode M
 		return x.MulRow(scale).AddRowReLU(shift)
 	}
 	y, mean, variance := x.BatchNormReLU(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
-	b.Track(mean, variance, groups)
+	b.Track(x.Tape(), x.Rows(), mean, variance, groups)
 	return y
 }
 
@@ -84,29 +84,43 @@ func (b *BatchNorm) affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 }
 
 // Track moves the running statistics by one step per group towards the group's
-// mean and biased variance [G×F]. Forward does it; who computes the layer in
-// another way must.
-func (b *BatchNorm) Track(mean, variance *tensor.Tensor, groups *backend.Indices) {
-	if t, ok := b.be.(backend.StatisticsTracker); ok {
-		t.TrackStatistics(b.RunningMean.Value, b.RunningVar.Value, mean, variance, groups, b.Momentum)
+// mean and biased variance [G×F], which are those of a matrix with so many rows on
+// t. Forward does it; who computes the layer in another way must. With n rows in a
+// group,
+//
+//	running ← running + Momentum·[n > 0]·(new - running),
+//
+// where new is the mean, or the variance times n/(n-1) if n > 1.
+func (b *BatchNorm) Track(t *autodiff.Tape, rows int, mean, variance *tensor.Tensor, groups *backend.Indices) {
+	if f := t.Fused().Statistics; f != nil {
+		f.TrackStatistics(b.RunningMean.Value, b.RunningVar.Value, mean, variance, groups, b.Momentum)
 		return
 	}
-	f := mean.Cols
-	one := b.be.Alloc(1, f)
-	defer b.be.Free(one)
-	for g := range groups.Len() - 1 {
-		n := float64(groups.Host[g+1] - groups.Host[g])
-		if n == 0 {
-			continue
+	// The engine counts, so that a recorded step sees the sizes of the batch that
+	// it is replayed on.
+	g, f := mean.Rows, mean.Cols
+	n, share, unbiased := t.Alloc(g, 1), t.Alloc(g, 1), t.Alloc(g, f)
+	ones, zero, one := t.Alloc(rows, 1), t.Alloc(1, 1), t.Alloc(1, 1)
+	be := b.be
+	be.Fill(ones, 1)
+	be.Fill(zero, 0)
+	be.Fill(one, 1)
+	be.SegmentSum(n, groups, ones)
+	be.BinaryScalar(share, backend.Greater, n, zero)
+	be.Affine(share, b.Momentum, share, 0)
+	be.BinaryCol(unbiased, backend.Mul, variance, n)
+	be.Affine(n, 1, n, -1)
+	be.BinaryScalar(n, backend.Max, n, one)
+	be.BinaryCol(unbiased, backend.Div, unbiased, n)
+	step, part := t.Alloc(1, f), t.Alloc(1, 1)
+	for k := range g {
+		be.CopyBlock(part, 0, 0, share, k, 0, 1, 1)
+		for _, s := range [...]struct{ running, of *tensor.Tensor }{{b.RunningMean.Value, mean}, {b.RunningVar.Value, unbiased}} {
+			be.CopyBlock(step, 0, 0, s.of, k, 0, 1, f)
+			be.Axpby(step, 1, step, -1, s.running)
+			be.BinaryScalar(step, backend.Mul, step, part)
+			be.Axpby(s.running, 1, s.running, 1, step)
 		}
-		unbiased := 1.0
-		if n > 1 {
-			unbiased = n / (n - 1)
-		}
-		b.be.CopyBlock(one, 0, 0, mean, g, 0, 1, f)
-		b.be.Axpby(b.RunningMean.Value, 1-b.Momentum, b.RunningMean.Value, b.Momentum, one)
-		b.be.CopyBlock(one, 0, 0, variance, g, 0, 1, f)
-		b.be.Axpby(b.RunningVar.Value, 1-b.Momentum, b.RunningVar.Value, b.Momentum*unbiased, one)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // live on the engine, so that a recorded step can be replayed.
 type Adam struct {
 	Config backend.AdamConfig
+	// Fused updates all parameters as one call; nil one by one. It is the engine's,
+	// if that offers it; see [autodiff.Tape.Fused].
+	Fused  backend.AdamFuser
 	be     backend.Backend
 	params []*autodiff.Param
 	m, v   []*tensor.Tensor
@@ -24,6 +27,7 @@ type Adam struct {
 func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64) *Adam {
 	a := &Adam{
 		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+		Fused:  backend.CapabilitiesOf(be).Adam,
 		be:     be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
 	}
 	be.Fill(a.step, 0)
@@ -45,19 +49,17 @@ func (a *Adam) SetRate(rate float64) { a.be.Fill(a.rate, rate) }
 // the step count of the bias correction is common to all parameters.
 func (a *Adam) Step() {
 	a.be.Affine(a.step, 1, a.step, 1)
-	if f, ok := a.be.(backend.AdamFuser); ok {
-		var ps, gs, ms, vs []*tensor.Tensor
-		for i, p := range a.params {
-			if p.HasGrad() {
-				ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
-			}
+	var ps, gs, ms, vs []*tensor.Tensor
+	for i, p := range a.params {
+		if p.HasGrad() {
+			ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
 		}
-		f.AdamAll(ps, gs, ms, vs, a.rate, a.step, a.Config)
+	}
+	if a.Fused != nil {
+		a.Fused.AdamAll(ps, gs, ms, vs, a.rate, a.step, a.Config)
 	} else {
-		for i, p := range a.params {
-			if p.HasGrad() {
-				a.be.Adam(p.Value, p.Grad, a.m[i], a.v[i], a.rate, a.step, a.Config)
-			}
+		for i := range ps {
+			a.be.Adam(ps[i], gs[i], ms[i], vs[i], a.rate, a.step, a.Config)
 		}
 	}
 	for _, p := range a.params {

@@ -146,7 +146,7 @@ var checks = []check{
 	{"SegmentExpand", checkSegmentExpand},
 	{"Gemm", checkGemm},
 	{"SpMM", checkSpMM},
-	{"UpperQuantile", checkUpperQuantile},
+	{"UpperPercentile", checkUpperPercentile},
 	{"DropoutMask", checkDropoutMask},
 	{"Adam", checkAdam},
 	{"Capture", checkCapture},

@@ -227,8 +227,21 @@ func (b rounding) FillDiagonal(dst *tensor.Tensor, v float64) {
 }
 
 func (b rounding) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
+	isolated := download(b, a).mapped(func(v float64) float64 {
+		if op == backend.InvSqrt && v < backend.LeastDegree(tensor.Float32) {
+			return 1
+		}
+		return 0
+	})
 	b.Backend.Unary(dst, op, a)
 	b.round(dst)
+	edit(b.Backend, dst, func(x []float64) {
+		for i, v := range isolated.v {
+			if v == 1 {
+				x[i] = 0
+			}
+		}
+	})
 }
 
 func (b rounding) Binary(dst *tensor.Tensor, op backend.BinaryOp, x, y *tensor.Tensor) {
@@ -291,8 +304,8 @@ func (b rounding) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, sel
 	b.round(dst)
 }
 
-func (b rounding) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
-	b.Backend.UpperQuantile(theta, weights, s, q)
+func (b rounding) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	b.Backend.UpperPercentile(theta, weights, s, p)
 	b.round(theta, weights)
 }
 

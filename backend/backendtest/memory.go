@@ -346,9 +346,9 @@ func checkShapes(s *suite) {
 		{"UpdateIndices: count", func() { b.UpdateIndices([]*backend.Indices{idx(1)}, nil) }},
 		{"UpdateIndices: length", func() { b.UpdateIndices([]*backend.Indices{idx(1), idx(1, 2)}, [][]int32{{1}, {2}}) }},
 
-		{"UpperQuantile: s", func() { b.UpperQuantile(t(1, 1), nil, t(2, 3), 0.5) }},
-		{"UpperQuantile: theta", func() { b.UpperQuantile(t(1, 2), nil, t(3, 3), 0.5) }},
-		{"UpperQuantile: weights", func() { b.UpperQuantile(t(1, 1), t(2, 2), t(3, 3), 0.5) }},
+		{"UpperPercentile: s", func() { b.UpperPercentile(t(1, 1), nil, t(2, 3), 50) }},
+		{"UpperPercentile: theta", func() { b.UpperPercentile(t(1, 2), nil, t(3, 3), 50) }},
+		{"UpperPercentile: weights", func() { b.UpperPercentile(t(1, 1), t(2, 2), t(3, 3), 50) }},
 		{"DropoutMask", func() { b.DropoutMask(t(2, 3), 0.5, 1, t(1, 2)) }},
 		{"Adam: g", func() { b.Adam(t(2, 3), t(3, 2), t(2, 3), t(2, 3), t(1, 1), t(1, 1), adam) }},
 		{"Adam: m", func() { b.Adam(t(2, 3), t(2, 3), t(1, 3), t(2, 3), t(1, 1), t(1, 1), adam) }},
@@ -385,9 +385,9 @@ func checkShapes(s *suite) {
 		}
 	}
 	for _, c := range []bad{
-		{"UpperQuantile(q = -0.1)", func() { b.UpperQuantile(t(1, 1), nil, t(2, 2), -0.1) }},
-		{"UpperQuantile(q = 1.1)", func() { b.UpperQuantile(t(1, 1), nil, t(2, 2), 1.1) }},
-		{"UpperQuantile(q = NaN)", func() { b.UpperQuantile(t(1, 1), nil, t(2, 2), math.NaN()) }},
+		{"UpperPercentile(p = -10)", func() { b.UpperPercentile(t(1, 1), nil, t(2, 2), -10) }},
+		{"UpperPercentile(p = 110)", func() { b.UpperPercentile(t(1, 1), nil, t(2, 2), 110) }},
+		{"UpperPercentile(p = NaN)", func() { b.UpperPercentile(t(1, 1), nil, t(2, 2), math.NaN()) }},
 		{"DropoutMask(keep = 0)", func() { b.DropoutMask(t(2, 2), 0, 1, t(1, 1)) }},
 		{"DropoutMask(keep = 1.5)", func() { b.DropoutMask(t(2, 2), 1.5, 1, t(1, 1)) }},
 	} {

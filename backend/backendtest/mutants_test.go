@@ -64,6 +64,12 @@ var mutants = []mutant{
 		}
 		return 0
 	})},
+	{"Unary", "InvSqrt of a degree that is too small", unaryMutant(backend.InvSqrt, func(x float64) float64 {
+		if x > 0 {
+			return 1 / math.Sqrt(x)
+		}
+		return 0
+	})},
 	{"Unary", "InvSqrt has a pole", unaryMutant(backend.InvSqrt, func(x float64) float64 { return 1 / math.Sqrt(x) })},
 	{"Unary", "Exp is of lower precision", unaryMutant(backend.Exp, func(x float64) float64 { return math.Exp(x) * (1 + 0x1p-48) })},
 	{"Unary", "Log of a negative is -Inf", unaryMutant(backend.Log, func(x float64) float64 { return math.Log(max(x, 0)) })},
@@ -159,13 +165,13 @@ var mutants = []mutant{
 	{"SpMM", "cuts rows at 256 neighbours", func(b backend.Backend) backend.Backend { return spmmCuts{b} }},
 	{"SpMM", "counts a repeated neighbour once", func(b backend.Backend) backend.Backend { return spmmOnce{b} }},
 	{"SpMM", "leaves empty rows as they were", func(b backend.Backend) backend.Backend { return spmmEmpty{b} }},
-	{"UpperQuantile", "includes the diagonal", func(b backend.Backend) backend.Backend { return quantileDiagonal{b} }},
-	{"UpperQuantile", "is NaN where any element is", func(b backend.Backend) backend.Backend { return quantileSpoilt{b} }},
-	{"UpperQuantile", "does not interpolate", func(b backend.Backend) backend.Backend { return quantileNearest{b} }},
-	{"UpperQuantile", "gives equal values in reverse order", func(b backend.Backend) backend.Backend { return quantileReversed{b} }},
-	{"UpperQuantile", "leaves old weights", func(b backend.Backend) backend.Backend { return quantileOld{b} }},
-	{"UpperQuantile", "puts -0 before 0", func(b backend.Backend) backend.Backend { return quantileSigned{b} }},
-	{"UpperQuantile", "spreads the weight over ties", func(b backend.Backend) backend.Backend { return quantileSpreads{b} }},
+	{"UpperPercentile", "includes the diagonal", func(b backend.Backend) backend.Backend { return quantileDiagonal{b} }},
+	{"UpperPercentile", "is NaN where any element is", func(b backend.Backend) backend.Backend { return quantileSpoilt{b} }},
+	{"UpperPercentile", "does not interpolate", func(b backend.Backend) backend.Backend { return quantileNearest{b} }},
+	{"UpperPercentile", "gives equal values in reverse order", func(b backend.Backend) backend.Backend { return quantileReversed{b} }},
+	{"UpperPercentile", "leaves old weights", func(b backend.Backend) backend.Backend { return quantileOld{b} }},
+	{"UpperPercentile", "puts -0 before 0", func(b backend.Backend) backend.Backend { return quantileSigned{b} }},
+	{"UpperPercentile", "spreads the weight over ties", func(b backend.Backend) backend.Backend { return quantileSpreads{b} }},
 	{"DropoutMask", "does not scale", func(b backend.Backend) backend.Backend { return maskUnscaled{b} }},
 	{"DropoutMask", "ignores the step", func(b backend.Backend) backend.Backend { return maskStep{b} }},
 	{"DropoutMask", "has seeds of 32 bits", func(b backend.Backend) backend.Backend { return maskSeed{b} }},
@@ -984,12 +990,12 @@ func (b spmmEmpty) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, se
 
 type quantileDiagonal struct{ backend.Backend }
 
-func (b quantileDiagonal) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+func (b quantileDiagonal) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	n := s.Rows
 	wide, w := b.Alloc(n+1, n+1), b.Alloc(n+1, n+1) // the diagonal of s is above that of wide
 	b.Fill(wide, 0)
 	b.CopyBlock(wide, 0, 1, s, 0, 0, n, n)
-	b.Backend.UpperQuantile(theta, w, wide, q)
+	b.Backend.UpperPercentile(theta, w, wide, p)
 	if weights != nil {
 		b.CopyBlock(weights, 0, 0, w, 0, 1, n, n)
 	}
@@ -999,8 +1005,8 @@ func (b quantileDiagonal) UpperQuantile(theta, weights, s *tensor.Tensor, q floa
 
 type quantileSpoilt struct{ backend.Backend }
 
-func (b quantileSpoilt) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
-	b.Backend.UpperQuantile(theta, weights, s, q)
+func (b quantileSpoilt) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	b.Backend.UpperPercentile(theta, weights, s, p)
 	if slices.ContainsFunc(download(b, s).v, math.IsNaN) {
 		b.Fill(theta, math.NaN())
 	}
@@ -1008,11 +1014,11 @@ func (b quantileSpoilt) UpperQuantile(theta, weights, s *tensor.Tensor, q float6
 
 type quantileNearest struct{ backend.Backend }
 
-func (b quantileNearest) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+func (b quantileNearest) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if m := s.Rows * (s.Rows - 1) / 2; m > 1 {
-		q = math.Round(q*float64(m-1)) / float64(m-1)
+		p = 100 * math.Round(p/100*float64(m-1)) / float64(m-1)
 	}
-	b.Backend.UpperQuantile(theta, weights, s, q)
+	b.Backend.UpperPercentile(theta, weights, s, p)
 }
 
 // quantileSorted sorts with a rule of its own: it hands the ranks on.
@@ -1021,7 +1027,7 @@ type quantileSorted struct {
 	less func(s matrix, i, j int) int
 }
 
-func (b quantileSorted) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+func (b quantileSorted) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	m := download(b, s)
 	var upper []int
 	for i := range m.v {
@@ -1034,11 +1040,11 @@ func (b quantileSorted) UpperQuantile(theta, weights, s *tensor.Tensor, q float6
 	for rank, i := range upper {
 		ranks.v[i] = float64(rank)
 	}
-	b.Backend.UpperQuantile(theta, nil, s, q)
+	b.Backend.UpperPercentile(theta, nil, s, p)
 	if weights != nil {
 		r, th := b.Alloc(m.rows, m.cols), b.Alloc(1, 1)
 		b.Upload(r, ranks.v)
-		b.Backend.UpperQuantile(th, weights, r, q)
+		b.Backend.UpperPercentile(th, weights, r, p)
 		b.Free(r)
 		b.Free(th)
 	}
@@ -1046,7 +1052,7 @@ func (b quantileSorted) UpperQuantile(theta, weights, s *tensor.Tensor, q float6
 
 type quantileReversed struct{ backend.Backend }
 
-func (b quantileReversed) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+func (b quantileReversed) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	quantileSorted{b.Backend, func(m matrix, i, j int) int {
 		if m.v[i] != m.v[j] {
 			if m.v[i] < m.v[j] {
@@ -1055,12 +1061,12 @@ func (b quantileReversed) UpperQuantile(theta, weights, s *tensor.Tensor, q floa
 			return 1
 		}
 		return j - i
-	}}.UpperQuantile(theta, weights, s, q)
+	}}.UpperPercentile(theta, weights, s, p)
 }
 
 type quantileSigned struct{ backend.Backend }
 
-func (b quantileSigned) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+func (b quantileSigned) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	quantileSorted{b.Backend, func(m matrix, i, j int) int {
 		if u, v := m.v[i], m.v[j]; u < v || u == v && math.Signbit(u) && !math.Signbit(v) {
 			return -1
@@ -1068,18 +1074,18 @@ func (b quantileSigned) UpperQuantile(theta, weights, s *tensor.Tensor, q float6
 			return 1
 		}
 		return i - j
-	}}.UpperQuantile(theta, weights, s, q)
+	}}.UpperPercentile(theta, weights, s, p)
 }
 
 type quantileOld struct{ backend.Backend }
 
-func (b quantileOld) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
+func (b quantileOld) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if weights == nil {
-		b.Backend.UpperQuantile(theta, weights, s, q)
+		b.Backend.UpperPercentile(theta, weights, s, p)
 		return
 	}
 	old := download(b, weights)
-	b.Backend.UpperQuantile(theta, weights, s, q)
+	b.Backend.UpperPercentile(theta, weights, s, p)
 	edit(b, weights, func(w []float64) {
 		for i := range w {
 			if w[i] == 0 {
@@ -1091,8 +1097,8 @@ func (b quantileOld) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) 
 
 type quantileSpreads struct{ backend.Backend }
 
-func (b quantileSpreads) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
-	b.Backend.UpperQuantile(theta, weights, s, q)
+func (b quantileSpreads) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	b.Backend.UpperPercentile(theta, weights, s, p)
 	if weights == nil || s.Rows < 2 {
 		return
 	}

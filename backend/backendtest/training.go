@@ -9,7 +9,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func checkUpperQuantile(s *suite) {
+func checkUpperPercentile(s *suite) {
 	negate := func(v float64) float64 { return -v }
 	kinds := []struct {
 		name string
@@ -41,9 +41,9 @@ func checkUpperQuantile(s *suite) {
 	}
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 33, 64, 65, 129, 517} {
 		for _, kind := range kinds {
-			for _, q := range []float64{0, 1, 0.5, 0.8, 0.25, 1.0 / 3, 0.999} {
+			for _, p := range []float64{0, 100, 50, 80, 25, 100.0 / 3, 99.9} {
 				large := n > 500
-				if large && (s.short || q != 0.8 || kind.name != "random" && kind.name != "many ties") {
+				if large && (s.short || p != 80 || kind.name != "random" && kind.name != "many ties") {
 					continue
 				}
 				x := kind.data(n)
@@ -54,13 +54,13 @@ func checkUpperQuantile(s *suite) {
 				}
 				x = x.mapped(s.round)
 				t := trial{
-					op: "UpperQuantile with weights", note: fmt.Sprintf("%s, q=%v", kind.name, q), large: large,
+					op: "UpperPercentile with weights", note: fmt.Sprintf("%s, p=%v", kind.name, p), large: large,
 					in: []matrix{x}, out: []output{{before: poison(1, 1)}, {before: poison(n, n)}},
 					call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-						b.UpperQuantile(out[0], out[1], in[0], q)
+						b.UpperPercentile(out[0], out[1], in[0], p)
 					},
 				}
-				// The quantile is an interpolation of the weighted entries, and
+				// The percentile is an interpolation of the weighted entries, and
 				// the weights are zero exactly where ref's are.
 				weights := s.define(t)[1]
 				scale := constant(1, 1, 0)
@@ -75,9 +75,9 @@ func checkUpperQuantile(s *suite) {
 				s.try(t)
 				s.quantileWeights(t)
 
-				t.op, t.out = "UpperQuantile", t.out[:1]
+				t.op, t.out = "UpperPercentile", t.out[:1]
 				t.call = func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.UpperQuantile(out[0], nil, in[0], q)
+					b.UpperPercentile(out[0], nil, in[0], p)
 				}
 				s.try(t)
 			}
@@ -91,7 +91,7 @@ func counter(step float64) func(float64) float64 {
 	return func(float64) float64 { n += step; return n }
 }
 
-// quantileWeights checks what holds of the weights of any quantile: one or two
+// quantileWeights checks what holds of the weights of any percentile: one or two
 // are not zero, they sum to 1, and they belong to the strict upper triangle.
 func (s *suite) quantileWeights(t trial) {
 	w := s.perform(t)[1]

@@ -159,8 +159,8 @@ func (b *bench) batch(n, d int) []kernelCase {
 		{shape("Similarity"), e * n * n, 2 * n * n * d, func() { be.Gemm(s, false, true, 1, z, z, 0) }},
 		{shape("SimilarityGradient"), e * n * n, 2 * n * n * d, func() { be.Gemm(g, false, false, 1, s, z, 0) }},
 		{shape("SimilarityGradientT"), e * n * n, 2 * n * n * d, func() { be.Gemm(g, true, false, 1, s, z, 0) }},
-		{shape("UpperQuantile"), e * n * n / 2, 0, func() { be.UpperQuantile(theta, nil, s, 0.8) }},
-		{shape("UpperQuantileWeights"), e * n * n / 2, 0, func() { be.UpperQuantile(theta, w, s, 0.8) }},
+		{shape("UpperPercentile"), e * n * n / 2, 0, func() { be.UpperPercentile(theta, nil, s, 80) }},
+		{shape("UpperPercentileWeights"), e * n * n / 2, 0, func() { be.UpperPercentile(theta, w, s, 80) }},
 		{shape("LogSumExpRows"), e * n * n, n * n, func() { be.ReduceRows(norm, backend.RowLogSumExp, s) }},
 		{shape("FillDiagonal"), 0, 0, func() { be.FillDiagonal(w, 0) }},
 	}
@@ -171,10 +171,7 @@ func (b *bench) batch(n, d int) []kernelCase {
 func (b *bench) layers(n, f int) (cases []kernelCase) {
 	const categories = 37
 	be := b.be
-	gin, ok := be.(backend.GINFuser)
-	if !ok {
-		panic("the engine has no GIN layer")
-	}
+	gin := backend.CapabilitiesOf(be).GIN
 	adj, graphs := b.molecules(n)
 	half := graphs.Host[graphs.Len()/2]
 	views := be.Indices([]int32{0, half, int32(n)})
@@ -218,10 +215,7 @@ func (b *bench) layers(n, f int) (cases []kernelCase) {
 // directions.
 func (b *bench) losses(n, d int) []kernelCase {
 	be := b.be
-	fuser, ok := be.(backend.ContrastFuser)
-	if !ok {
-		panic("the engine has no fused losses")
-	}
+	fuser := backend.CapabilitiesOf(be).Contrast
 	m := 2 * n
 	u, g, norm := b.random(m, d), be.Alloc(m, d), be.Alloc(m, 1)
 	be.Binary(g, backend.Mul, u, u)
@@ -238,7 +232,7 @@ func (b *bench) losses(n, d int) []kernelCase {
 		}
 		name, dg, bytes := "InfoNCE", (*tensor.Tensor)(nil), e*m*m
 		if match {
-			c.Match, c.Kappa, c.SimilarityScale, c.Factor, c.Quantile = true, 10, 1, 1/float64(n*n), 0.8
+			c.Match, c.Kappa, c.Percentile = true, 10, 80
 			c.A1, c.A2, c.R, c.W, c.LossG = be.Alloc(n, n), be.Alloc(n, n), be.Alloc(m, 1), be.Alloc(m, 1), be.Alloc(1, 1)
 			name, dg, bytes = "InfoNCEAndLaplacian", one, bytes+2*e*n*n
 		}

@@ -126,7 +126,7 @@ func chain(be backend.Backend, n, f int) (values []float64) {
 	s, weights, wide := be.Alloc(n/8, n/8), be.Alloc(n/8, n/8), be.Alloc(n/8, f)
 	be.CopyBlock(wide, 0, 0, x, 0, 0, n/8, f)
 	be.Gemm(s, false, true, 1, wide, wide, 0)
-	be.UpperQuantile(scalar, weights, s, 0.77)
+	be.UpperPercentile(scalar, weights, s, 77)
 	keep(s)
 	keep(weights)
 	keep(scalar)

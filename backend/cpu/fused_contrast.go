@@ -37,6 +37,7 @@ type contrastState[T float] struct {
 	a          [2][]T // A_1 and A_2
 	r, w       []T
 	theta      [2]T
+	least      float64 // degree of a node that is not isolated
 	du         []T
 	alphaC     T         // of NT-Xent's part of G + Gᵀ
 	alphaG     T         // of the Laplacian's part
@@ -53,6 +54,7 @@ func (e *engine[T]) setContrast(c *backend.Contrast) *contrastState[T] {
 	s.k, s.c = &e.k, c
 	s.u, s.e, s.invZ = e.data(c.U), e.data(c.E), e.data(c.InvZ)
 	if c.Match {
+		s.least = backend.LeastDegree(e.precision)
 		s.a = [2][]T{e.data(c.A1), e.data(c.A2)}
 		s.r, s.w = e.data(c.R), e.data(c.W)
 	}
@@ -74,14 +76,11 @@ func (e *engine[T]) ContrastForward(c *backend.Contrast) {
 	if !c.Match {
 		return
 	}
-	s.theta = [2]T{T(c.Threshold), T(c.Threshold)}
-	if !c.FixedThreshold {
-		e.pool.share((*contrastThresholdTask[T])(s), 2, 1)
-	}
+	e.pool.share((*contrastThresholdTask[T])(s), 2, 1)
 	rows := rowsPer(costly, s.n)
 	e.pool.do((*contrastGraphTask[T])(s), m, rows)
 	e.pool.do((*contrastMatchTask[T])(s), s.n, rows)
-	e.data(c.LossG)[0] = T(c.Factor * sum(s.terms[:s.n]))
+	e.data(c.LossG)[0] = T(sum(s.terms[:s.n]))
 }
 
 func sum(x []float64) (total float64) {
@@ -104,12 +103,7 @@ func (t *contrastForwardTask[T]) run(lo, hi int) {
 		row := s.e[i*m : (i+1)*m]
 		if s.c.Match {
 			v := i / n
-			dst, src := s.a[v][(i-v*n)*n:(i-v*n+1)*n], row[v*n:(v+1)*n]
-			if s.c.SimilarityScale == 1 {
-				copy(dst, src)
-			} else {
-				simd.Scale(dst, T(1/s.c.SimilarityScale), src)
-			}
+			copy(s.a[v][(i-v*n)*n:(i-v*n+1)*n], row[v*n:(v+1)*n])
 		}
 		positive := float64(row[(i+n)%m])
 		row[i] = T(math.Inf(-1))
@@ -125,7 +119,7 @@ type contrastThresholdTask[T float] contrastState[T]
 func (t *contrastThresholdTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	for v := lo; v < hi; v++ {
-		s.theta[v] = upperQuantile(s.k, s.a[v], s.n, s.c.Quantile, nil)
+		s.theta[v] = upperPercentile(s.k, s.a[v], s.n, s.c.Percentile, nil)
 	}
 }
 
@@ -144,8 +138,8 @@ func (t *contrastGraphTask[T]) run(lo, hi int) {
 		simd.Sigmoid(row, row)
 		row[k] = 0
 		s.r[i] = 0
-		if degree := simd.Sum(row); !(degree <= 0) {
-			s.r[i] = T(1 / math.Sqrt(float64(degree)))
+		if degree := float64(simd.Sum(row)); !(degree < s.least) {
+			s.r[i] = T(1 / math.Sqrt(degree))
 		}
 	}
 }
@@ -189,7 +183,7 @@ func (e *engine[T]) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Ten
 		s.alphaC = T(float64(e.data(dc)[0]) * c.Scale / c.Temperature)
 	}
 	if dg != nil {
-		s.alphaG = T(float64(e.data(dg)[0]) * c.Factor * c.Kappa / c.SimilarityScale)
+		s.alphaG = T(float64(e.data(dg)[0]) * c.Kappa)
 	}
 	e.pool.do((*contrastBackwardTask[T])(s), 2*s.n, contrastRows)
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is batch norm, and bias with ReLU, as one call each. As primitives
-// they are a dozen passes over the N×F activations. Here a block of rows goes
-// through all steps while it is in the first- or second-level cache:
+// This file is batch norm, its running statistics, and bias with ReLU, as one call
+// each. As primitives batch norm is a dozen passes over the N×F activations. Here a
+// block of rows goes through all steps while it is in the first- or second-level
+// cache:
 //
 //	forward   per block   mean and squared deviations
 //	          barrier     statistics of the groups
@@ -237,6 +238,21 @@ func (t *normBackwardTask[T]) run(lo, hi int) {
 		simd.CombineRow(s.dx[b.lo*f:b.hi*f], dy, k[:f], c, k[2*f:3*f], k[f:2*f])
 	}
 	s.give(d)
+}
+
+func (e *engine[T]) TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64) {
+	backend.CheckTrack(runningMean, runningVar, mean, variance, groups)
+	f := mean.Cols
+	rm, rv, m, v := e.data(runningMean), e.data(runningVar), e.data(mean), e.data(variance)
+	for g := range mean.Rows {
+		n := float64(groups.Host[g+1] - groups.Host[g])
+		if n == 0 {
+			continue
+		}
+		unbiased := n / max(n-1, 1)
+		simd.Axpby(rm, T(1-momentum), rm, T(momentum), m[g*f:(g+1)*f])
+		simd.Axpby(rv, T(1-momentum), rv, T(momentum*unbiased), v[g*f:(g+1)*f])
+	}
 }
 
 func (e *engine[T]) BiasReLU(y, x, b *tensor.Tensor) {

@@ -7,6 +7,7 @@ import (
 	"github.com/chewxy/math32"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
+	"github.com/specmatch/specmatch/tensor"
 	"gonum.org/v1/gonum/blas"
 )
 
@@ -34,7 +35,7 @@ type kernels[T float] struct {
 }
 
 func kernels32() kernels[float32] {
-	k := loops[float32]()
+	k := loops(float32(backend.LeastDegree(tensor.Float32)))
 	k.gemm = simd.BLAS{}.Sgemm
 	var free freeList[selector[uint32]]
 	k.selectUpper = func(x []float32, n, k int, both bool) (at, next int) {
@@ -62,7 +63,7 @@ func kernels32() kernels[float32] {
 }
 
 func kernels64() kernels[float64] {
-	k := loops[float64]()
+	k := loops(backend.LeastDegree(tensor.Float64))
 	k.gemm = simd.BLAS{}.Dgemm
 	var free freeList[selector[uint64]]
 	k.selectUpper = func(x []float64, n, k int, both bool) (at, next int) {
@@ -73,8 +74,8 @@ func kernels64() kernels[float64] {
 	return k
 }
 
-// loops returns all kernels but gemm.
-func loops[T float]() kernels[T] {
+// loops returns all kernels but gemm and selectUpper, with the least degree.
+func loops[T float](least T) kernels[T] {
 	return kernels[T]{
 		unary: [...]func(dst, a []T){
 			backend.Exp:        simd.Exp[T],
@@ -87,7 +88,7 @@ func loops[T float]() kernels[T] {
 			backend.Abs:        simd.Abs[T],
 			backend.Sign:       simd.Sign[T],
 			backend.Reciprocal: simd.Reciprocal[T],
-			backend.InvSqrt:    simd.InvSqrt[T],
+			backend.InvSqrt:    func(dst, a []T) { invSqrt(dst, a, least) },
 		},
 		binary: [...]func(dst, a, b []T){
 			backend.Add:     simd.Add[T],
@@ -145,6 +146,17 @@ func eachCol[T float](op func(a, b T) T, dst, a, col []T) {
 		d := dst[i*cols : (i+1)*cols]
 		for j, x := range a[i*cols : (i+1)*cols] {
 			d[j] = op(x, c)
+		}
+	}
+}
+
+// invSqrt runs over degrees, one for each row: too few numbers for a vector kernel.
+func invSqrt[T float](dst, a []T, least T) {
+	for i, x := range a[:len(dst)] {
+		if x >= least {
+			dst[i] = 1 / T(math.Sqrt(float64(x)))
+		} else {
+			dst[i] = 0
 		}
 	}
 }

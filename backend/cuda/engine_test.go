@@ -557,7 +557,7 @@ func TestWork(t *testing.T) {
 			e.AdamAll(one, one, one, one, one[0], one[0], backend.AdamConfig{})
 		}, backend.Work{Launches: 1, Bytes: 7*4 + 8*tableWords + 2*4}},
 		// A pass reads 15 of 36 elements and the counts of both ranks.
-		"UpperQuantile": {func() { e.UpperQuantile(one, nil, square, 0.5) }, backend.Work{Launches: 6, Bytes: 6*4*2*4*256 + 4*4*15 + 4}},
+		"UpperPercentile": {func() { e.UpperPercentile(one, nil, square, 50) }, backend.Work{Launches: 6, Bytes: 6*4*2*4*256 + 4*4*15 + 4}},
 	} {
 		before := e.Work()
 		c.call()

@@ -146,7 +146,7 @@ func everyPrimitive(e *engine, n, f int) {
 	e.SpMM(y, a, z, 1)
 	a.Val = random(a.Col.Len(), 1)
 	e.SpMM(y, a, z, 0)
-	e.UpperQuantile(one, e.Alloc(n, n), square, 0.7)
+	e.UpperPercentile(one, e.Alloc(n, n), square, 70)
 	e.DropoutMask(y, 0.8, 1, one)
 	e.Adam(x, y, random(n, f), random(n, f), one, one, backend.AdamConfig{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1})
 	for _, relu := range []bool{false, true} {

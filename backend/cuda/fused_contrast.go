@@ -17,24 +17,21 @@ func (e *engine) ContrastForward(c *backend.Contrast) {
 	terms := e.scratch(m, 8)
 	defer e.Free(terms)
 	if !c.Match {
-		e.blocks("contrast_rows", m, e.ptr(c.E), e.ptr(c.InvZ), e.ptr(terms), 0, 0, f(c.Temperature), f(1), i(n))
+		e.blocks("contrast_rows", m, e.ptr(c.E), e.ptr(c.InvZ), e.ptr(terms), 0, 0, f(c.Temperature), i(n))
 		e.blocks("sum_partials", 1, e.ptr(c.LossC), e.ptr(terms), f(c.Scale), i(m))
 		return
 	}
-	e.blocks("contrast_rows", m, e.ptr(c.E), e.ptr(c.InvZ), e.ptr(terms), e.ptr(c.A1), e.ptr(c.A2), f(c.Temperature), f(c.SimilarityScale), i(n))
+	e.blocks("contrast_rows", m, e.ptr(c.E), e.ptr(c.InvZ), e.ptr(terms), e.ptr(c.A1), e.ptr(c.A2), f(c.Temperature), i(n))
 	e.blocks("sum_partials", 1, e.ptr(c.LossC), e.ptr(terms), f(c.Scale), i(m))
 	theta := e.Alloc(1, 2)
-	switch {
-	case c.FixedThreshold:
-		e.Fill(theta, c.Threshold)
-	case n < 2:
+	if n < 2 {
 		e.Fill(theta, 0)
-	default:
-		e.Free(e.quantile(theta, c.A1, c.A2, c.Quantile))
+	} else {
+		e.Free(e.quantile(theta, c.A1, c.A2, c.Percentile))
 	}
 	e.blocks("contrast_graph", m, e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), e.ptr(theta), f(c.Kappa), i(n))
 	e.blocks("contrast_match", n, e.ptr(terms), e.ptr(c.W), e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), i(n))
-	e.blocks("sum_partials", 1, e.ptr(c.LossG), e.ptr(terms), f(c.Factor), i(n))
+	e.blocks("sum_partials", 1, e.ptr(c.LossG), e.ptr(terms), f(1), i(n))
 	e.Free(theta)
 }
 
@@ -46,7 +43,7 @@ func (e *engine) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor
 	alpha := 0.0
 	if c.Match {
 		a1, a2, r, w = e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), e.ptr(c.W)
-		alpha = c.Factor * c.Kappa / c.SimilarityScale
+		alpha = c.Kappa
 	}
 	e.blocks("contrast_gradient", 2*n, e.ptr(g), e.ptr(c.E), e.ptr(c.InvZ), a1, a2, r, w, e.ptr(dc), e.ptr(dg),
 		f(c.Scale/c.Temperature), f(alpha), i(n))

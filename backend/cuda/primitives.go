@@ -227,8 +227,8 @@ func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gath
 		e.ptr(dst), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x), gather, f(self), i(lanes), i(a.Rows), i(x.Cols))
 }
 
-func (e *engine) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
-	backend.CheckQuantile(theta, weights, s, q)
+func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	backend.CheckPercentile(theta, weights, s, p)
 	if weights != nil {
 		e.Fill(weights, 0)
 	}
@@ -237,24 +237,24 @@ func (e *engine) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 		e.Fill(theta, 0)
 		return
 	}
-	hist := e.quantile(theta, s, nil, q)
+	hist := e.quantile(theta, s, nil, p)
 	if weights != nil {
-		rank, second := backend.QuantilePosition(n*(n-1)/2, q)
+		rank, second := backend.PercentilePosition(n*(n-1)/2, p)
 		e.blocks("quantile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, n*(n-1)/2), f(second), i(n), i(rank))
 	}
 	e.Free(hist)
 }
 
-// quantile sets theta to the quantiles of the upper triangles of one or two
+// quantile sets theta to the p-th percentiles of the upper triangles of one or two
 // matrices of at least two rows, and returns the histograms of the selection.
-func (e *engine) quantile(theta, s0, s1 *tensor.Tensor, q float64) (hist *tensor.Tensor) {
+func (e *engine) quantile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tensor.Tensor) {
 	const digits = 256
 	n, passes, matrices := s0.Rows, e.bytes, 1
 	first, other := uint64(e.at(s0)), uint64(0)
 	if s1 != nil {
 		matrices, other = 2, uint64(e.at(s1))
 	}
-	rank, second := backend.QuantilePosition(n*(n-1)/2, q)
+	rank, second := backend.PercentilePosition(n*(n-1)/2, p)
 	hist = e.scratch(matrices*2*passes*digits, 4)
 	e.Fill(hist, 0) // zero has no bits
 	for pass := range passes {

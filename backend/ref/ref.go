@@ -269,7 +269,7 @@ func unary(op backend.UnaryOp, x float64) float64 {
 	case backend.Reciprocal:
 		return 1 / x
 	case backend.InvSqrt:
-		if x > 0 {
+		if x >= backend.LeastDegree(tensor.Float64) {
 			return 1 / math.Sqrt(x)
 		}
 		return 0
@@ -501,14 +501,14 @@ func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self
 	}
 }
 
-func (e *engine) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
-	backend.CheckQuantile(theta, weights, s, q)
-	apart("UpperQuantile", theta, weights, s)
-	th, x := e.data("UpperQuantile", theta), e.data("UpperQuantile", s)
+func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	backend.CheckPercentile(theta, weights, s, p)
+	apart("UpperPercentile", theta, weights, s)
+	th, x := e.data("UpperPercentile", theta), e.data("UpperPercentile", s)
 	w := make([]float64, len(x))
 	if weights != nil {
-		apart("UpperQuantile", weights, s)
-		w = e.data("UpperQuantile", weights)
+		apart("UpperPercentile", weights, s)
+		w = e.data("UpperPercentile", weights)
 	}
 	var upper []int // positions in x, sorted by value
 	for i := range s.Rows {
@@ -530,7 +530,7 @@ func (e *engine) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
 	if len(upper) == 0 {
 		return
 	}
-	k, second := backend.QuantilePosition(len(upper), q)
+	k, second := backend.PercentilePosition(len(upper), p)
 	w[upper[k]] = 1 - second
 	th[0] = x[upper[k]]
 	if second != 0 {

@@ -292,7 +292,7 @@ func TestSpMM(t *testing.T) {
 	b.want("SpMM of a rectangle", d, 7, 70)
 }
 
-func TestUpperQuantile(t *testing.T) {
+func TestUpperPercentile(t *testing.T) {
 	b := open(t)
 	// The strict upper triangle, row by row: 5, 1, 3, 1, 4, 2.
 	// Sorted: 1 (0,2), 1 (1,2), 2 (2,3), 3 (0,3), 4 (1,3), 5 (0,1).
@@ -303,29 +303,29 @@ func TestUpperQuantile(t *testing.T) {
 		[]float64{0, 0, 0, 9},
 	)
 	for _, c := range []struct {
-		q, theta float64
+		p, theta float64
 		weights  map[int]float64 // by place in s, row by row
 	}{
 		{0, 1, map[int]float64{2: 1}},
-		{0.2, 1, map[int]float64{6: 1}},
-		{0.5, 2.5, map[int]float64{11: 0.5, 3: 0.5}},
-		{0.8, 4, map[int]float64{7: 1}},
-		{0.85, 4.25, map[int]float64{7: 0.75, 1: 0.25}},
-		{1, 5, map[int]float64{1: 1}},
+		{20, 1, map[int]float64{6: 1}},
+		{50, 2.5, map[int]float64{11: 0.5, 3: 0.5}},
+		{80, 4, map[int]float64{7: 1}},
+		{85, 4.25, map[int]float64{7: 0.75, 1: 0.25}},
+		{100, 5, map[int]float64{1: 1}},
 	} {
 		theta, weights := b.dst(1, 1), b.dst(4, 4)
-		b.UpperQuantile(theta, weights, s, c.q)
+		b.UpperPercentile(theta, weights, s, c.p)
 		want := make([]float64, 16)
 		for i, w := range c.weights {
 			want[i] = w
 		}
-		b.want(fmt.Sprintf("theta for q=%v", c.q), theta, c.theta)
-		b.want(fmt.Sprintf("weights for q=%v", c.q), weights, want...)
-		b.UpperQuantile(theta, nil, s, c.q)
-		b.want(fmt.Sprintf("theta for q=%v without weights", c.q), theta, c.theta)
+		b.want(fmt.Sprintf("theta for p=%v", c.p), theta, c.theta)
+		b.want(fmt.Sprintf("weights for p=%v", c.p), weights, want...)
+		b.UpperPercentile(theta, nil, s, c.p)
+		b.want(fmt.Sprintf("theta for p=%v without weights", c.p), theta, c.theta)
 	}
 	theta, weights := b.dst(1, 1), b.dst(1, 1)
-	b.UpperQuantile(theta, weights, b.row(3), 0.5)
+	b.UpperPercentile(theta, weights, b.row(3), 50)
 	b.want("theta of one", theta, 0)
 	b.want("weights of one", weights, 0)
 }
@@ -457,9 +457,9 @@ func TestStrict(t *testing.T) {
 		{"Gemm in place of b", "also an input", func() { b.Gemm(x, false, false, 1, b.Alloc(2, 2), x, 0) }},
 		{"SpMM in place", "also an input", func() { b.SpMM(x, csr, x, 0) }},
 		{"SpMM in place of the values", "also an input", func() { b.SpMM(csr.Val, csr, b.col(1, 2), 0) }},
-		{"UpperQuantile of its theta", "also an input", func() { b.UpperQuantile(one, nil, one, 0.5) }},
-		{"UpperQuantile with theta for weights", "also an input", func() { b.UpperQuantile(one, one, b.row(1), 0.5) }},
-		{"UpperQuantile in place", "also an input", func() { b.UpperQuantile(b.Alloc(1, 1), x, x, 0.5) }},
+		{"UpperPercentile of its theta", "also an input", func() { b.UpperPercentile(one, nil, one, 50) }},
+		{"UpperPercentile with theta for weights", "also an input", func() { b.UpperPercentile(one, one, b.row(1), 50) }},
+		{"UpperPercentile in place", "also an input", func() { b.UpperPercentile(b.Alloc(1, 1), x, x, 50) }},
 		{"DropoutMask of its step", "also an input", func() { b.DropoutMask(one, 0.5, 1, one) }},
 		{"Adam with a moment for the gradient", "also an input", func() { b.Adam(b.Alloc(1, 1), one, b.Alloc(1, 1), one, b.row(1), b.row(1), backend.AdamConfig{}) }},
 		{"Values twice", "called twice", func() { p := b.Fetch(one); p.Values(make([]float64, 1)); p.Values(make([]float64, 1)) }},

@@ -95,9 +95,9 @@ func (c *clock) rate(sizes []int, prepare func(size int) (call func(), amount fl
 	return r
 }
 
-// random returns a matrix of random numbers: constants take less power, and a
+// randomMatrix returns a matrix of random numbers: constants take less power, and a
 // device that is not short of it is faster.
-func random(be backend.Backend, rows, cols int) *tensor.Tensor {
+func randomMatrix(be backend.Backend, rows, cols int) *tensor.Tensor {
 	v := make([]float32, rows*cols)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range v {
@@ -128,7 +128,7 @@ func measureRates(be backend.Backend) (rates, error) {
 		return func() { be.CopyBlock(y, 0, 0, x, 0, 0, n, 1) }, float64(2 * n * bytes), free(x, y)
 	})
 	r.flops = c.rate([]int{128, 512, 2048, 4096}, func(n int) (func(), float64, func()) {
-		x, y, z := random(be, n, n), random(be, n, n), be.Alloc(n, n)
+		x, y, z := randomMatrix(be, n, n), randomMatrix(be, n, n), be.Alloc(n, n)
 		return func() { be.Gemm(z, false, false, 1, x, y, 0) }, 2 * float64(n) * float64(n) * float64(n), free(x, y, z)
 	})
 	r.launch = c.time(func() { be.Fill(c.probe, 1) })

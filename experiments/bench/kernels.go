@@ -29,8 +29,9 @@ var products = [][3]int{
 // timeKernels times kernels that move matrices of n rows, and products of up to n
 // rows, each by itself, against their floors.
 func timeKernels(ctx context.Context, be backend.Backend, n int, each func(kernelResult) error) error {
-	meter, ok := be.(backend.Meter)
-	if !ok {
+	offers := backend.CapabilitiesOf(be)
+	meter := offers.Meter
+	if meter == nil {
 		return fmt.Errorf("bench: -kernels needs an engine that counts its work, as cuda does; %s does not", be.Name())
 	}
 	rates, err := measureRates(be)
@@ -54,17 +55,17 @@ func timeKernels(ctx context.Context, be backend.Backend, n int, each func(kerne
 		err = each(kernelResult{be.Name(), be.Precision().String(), name, ms, rates.floor(done, 1, false, ms)})
 	}
 	const f = kernelWidth
-	x, dy, y := random(be, n, f), random(be, n, f), be.Alloc(n, f)
-	row, gamma, col := random(be, 1, f), random(be, 1, f), be.Alloc(n, 1)
+	x, dy, y := randomMatrix(be, n, f), randomMatrix(be, n, f), be.Alloc(n, f)
+	row, gamma, col := randomMatrix(be, 1, f), randomMatrix(be, 1, f), be.Alloc(n, 1)
 	measure("one launch", func() { be.Fill(col, 1) })
 	measure("copy", func() { be.CopyBlock(y, 0, 0, x, 0, 0, n, f) })
 	measure("row sums", func() { be.ReduceRows(col, backend.RowSum, x) })
 	measure("row logsumexp", func() { be.ReduceRows(col, backend.RowLogSumExp, x) })
 	measure("column sums", func() { be.ColSums(row, x) })
-	if fuser, ok := be.(backend.BiasFuser); ok {
+	if fuser := offers.Bias; fuser != nil {
 		measure("bias and ReLU", func() { fuser.BiasReLU(y, x, row) })
 	}
-	if fuser, ok := be.(backend.NormFuser); ok {
+	if fuser := offers.Norm; fuser != nil {
 		groups := be.Indices([]int32{0, int32(n / 2), int32(n)})
 		norm := &backend.Norm{Groups: groups, Eps: 1e-5, X: x, Gamma: gamma, Beta: row, Y: y, Mean: be.Alloc(2, f), Var: be.Alloc(2, f)}
 		grads := &backend.NormGradients{DY: dy, DX: be.Alloc(n, f), Gamma: be.Alloc(1, f), Beta: be.Alloc(1, f)}
@@ -86,7 +87,7 @@ func timeKernels(ctx context.Context, be backend.Backend, n int, each func(kerne
 		if p[0] > n {
 			continue
 		}
-		x, w, y := random(be, p[0], p[2]), random(be, p[2], p[1]), be.Alloc(p[0], p[1])
+		x, w, y := randomMatrix(be, p[0], p[2]), randomMatrix(be, p[2], p[1]), be.Alloc(p[0], p[1])
 		measure(fmt.Sprintf("product %d×%d×%d", p[0], p[1], p[2]), func() { be.Gemm(y, false, false, 1, x, w, 0) })
 		for _, t := range []*tensor.Tensor{x, w, y} {
 			be.Free(t)

@@ -29,6 +29,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -68,13 +69,13 @@ type workload struct {
 }
 
 func (w workload) model(be backend.Backend) *specmatch.Model {
-	rng := augment.Stream(0, purposeInit, 0, 0)
+	rng := random.Stream(0, purposeInit, 0, 0)
 	return specmatch.NewModel(be, w.encoder(be, rng), rng)
 }
 
 // The random streams of the weights and of the data.
 const (
-	purposeInit augment.Purpose = 1<<32 + iota
+	purposeInit random.Purpose = 1<<32 + iota
 	purposeData
 )
 
@@ -173,7 +174,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 
 // measure runs warmup and then steps training steps.
 func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, match, record bool, opts []autodiff.Option) (result, error) {
-	graphs := w.stats.generate(augment.Stream(0, purposeData, 0, 0))
+	graphs := w.stats.generate(random.Stream(0, purposeData, 0, 0))
 	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 	if match {
 		o.Beta.Beta = 0.01
@@ -243,7 +244,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
 		PeakRSSMB:      peakRSS(), Loss: last.Loss, Losses: curve,
 	}
-	meter, _ := be.(backend.Meter)
+	meter := backend.CapabilitiesOf(be).Meter
 	var work backend.Work
 	var err error
 	if r.TrainMS, r.DeviceMS, work, err = trainingTime(ctx, loader, w.batch, steps, step, recorded, meter); err != nil {

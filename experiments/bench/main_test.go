@@ -14,7 +14,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -37,7 +37,7 @@ func TestSyntheticStatistics(t *testing.T) {
 			nodes += g.Nodes()
 			entries += g.Entries()
 			for _, v := range g.EdgeLabel {
-				if seen[v] = true; v%gnn.BondDirections != 0 || v >= c.labels {
+				if seen[v] = true; v%graph.BondDirections != 0 || v >= c.labels {
 					t.Fatalf("edge label %d", v)
 				}
 			}

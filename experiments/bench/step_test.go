@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -28,7 +29,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, w workload, opts []autodiff.Option) {
-	graphs := w.stats.generate(augment.Stream(0, purposeData, 0, 0))
+	graphs := w.stats.generate(random.Stream(0, purposeData, 0, 0))
 	collator := augment.Collator{Views: views}
 	batches := make([]*graph.Batch, 4)
 	samples := make([]int, w.batch)

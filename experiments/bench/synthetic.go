@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
@@ -29,7 +28,7 @@ var nci1Like = graphStats{
 
 var zincLike = graphStats{
 	graphs: 4000, meanN: 26.6, stdN: 6, minN: 6, maxN: 50, edgesPerNode: 28.9 / 26.6,
-	labels: gnn.AtomTypes, labelExponent: 1.6, reach: 3, ringGap: 5, bonds: 3,
+	labels: graph.AtomTypes, labelExponent: 1.6, reach: 3, ringGap: 5, bonds: 3,
 }
 
 // generate draws the data set: a random tree with bounded degree plus a few
@@ -49,7 +48,7 @@ func (s graphStats) generate(rng *rand.Rand) []*graph.Graph {
 		add := func(i, j int) {
 			edges[[2]int{i, j}] = 0
 			if s.bonds > 0 {
-				edges[[2]int{i, j}] = gnn.BondDirections * rng.Int32N(int32(s.bonds))
+				edges[[2]int{i, j}] = graph.BondDirections * rng.Int32N(int32(s.bonds))
 			}
 		}
 		for i := 1; i < n; i++ {
@@ -81,9 +80,9 @@ func (s graphStats) generate(rng *rand.Rand) []*graph.Graph {
 			out.X.Category = append(out.X.Category, int32(min(label, s.labels-1)))
 		}
 		if s.bonds > 0 { // all atoms are without chirality
-			out.X.Width *= gnn.ChiralityTags
+			out.X.Width *= graph.ChiralityTags
 			for i := range out.X.Category {
-				out.X.Category[i] *= gnn.ChiralityTags
+				out.X.Category[i] *= graph.ChiralityTags
 			}
 		}
 		graphs[g] = out

@@ -8,11 +8,12 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
 // The random streams beside those of package method.
-const purposeClassifier augment.Purpose = 1<<33 + iota
+const purposeClassifier random.Purpose = 1<<33 + iota
 
 // fineSeed is the seed of the batches of fine-tuning: another than that of
 // pre-training, so that the two do not draw the same views.
@@ -33,7 +34,7 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 		}
 	}
 	head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes, ClassValues: ds.ClassValues}
-	p := finetune.NewPredictor(be, encoder, head, augment.Stream(uint64(j.seed), purposeClassifier, 0, fold))
+	p := finetune.NewPredictor(be, encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
 	if j.method == methodAugmentation {
 		if options.View, err = augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio); err != nil {

@@ -22,10 +22,9 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -154,12 +153,12 @@ func TestStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rng := augment.Stream(uint64(seed), purposeClassifier, 0, fold)
+				rng := random.Stream(uint64(seed), purposeClassifier, 0, fold)
 				head := finetune.Head{Kind: finetune.Classes, Outputs: j.set.data.Classes}
 				output := finetune.NewPredictor(be, encoder, head, rng).Output
 				tape := autodiff.NewTape(be)
 				h := encoder.Forward(gnn.NewBatch(tape, graph.Collate(labelled...)), nn.Train)
-				want := specmatch.CrossEntropy(output.Forward(h), classes).Float()
+				want := nn.CrossEntropy(output.Forward(h), classes).Float()
 				tape.Reset()
 				if math.Abs(want-loss) > 1e-5 {
 					t.Errorf("%s, classifier of fold %d: loss %v, want %v", j.name(), fold, loss, want)

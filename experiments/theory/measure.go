@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -144,8 +145,8 @@ type meter struct {
 
 // Random streams of their own: what is measured, and the views of it.
 const (
-	purposeSample augment.Purpose = 1<<32 + 32
-	seedOfViews                   = 1 << 63
+	purposeSample random.Purpose = 1<<32 + 32
+	seedOfViews                  = 1 << 63
 )
 
 func newMeter(be backend.Backend, r *pretrain.Run) (*meter, error) {
@@ -159,7 +160,7 @@ func newMeter(be backend.Backend, r *pretrain.Run) (*meter, error) {
 			Collator: augment.Collator{Views: []augment.Augmentation{view, view}, Seed: seedOfViews | uint64(r.Seed)},
 		}
 	}
-	order := augment.Stream(uint64(r.Seed), purposeSample, 0, 0).Perm(len(r.Dataset.Graphs))
+	order := random.Stream(uint64(r.Seed), purposeSample, 0, 0).Perm(len(r.Dataset.Graphs))
 	return &meter{
 		be: be, tape: autodiff.NewInference(be),
 		batch:  loader(order[:min(len(order), r.Recipe.Batch)]),

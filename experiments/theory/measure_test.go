@@ -14,8 +14,8 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/theory"
@@ -40,7 +40,7 @@ var near = cmp.Options{
 // definitions.
 func TestBounds(t *testing.T) {
 	x := newExperiment()
-	rng := augment.Stream(1, 0, 0, 0)
+	rng := random.Stream(1, 0, 0, 0)
 	const n, d = 12, 4
 	var views []*theory.View
 	for k := range 8 {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
 // domain is the graphs: molecules or proteins in their network.
@@ -46,8 +46,8 @@ func (s *taskSet) check() error {
 
 // The random streams beside those of package method.
 const (
-	purposeCorpus augment.Purpose = 1<<32 + 1
-	purposeHead   augment.Purpose = 1<<32 + 3
+	purposeCorpus random.Purpose = 1<<32 + 1
+	purposeHead   random.Purpose = 1<<32 + 3
 )
 
 // splitSeed is the seed of the division of proteins, as of Hu et al.'s.
@@ -73,7 +73,7 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 		return d, err
 	}
 	if n := x.source.Size; n > 0 && n < len(d.corpus) {
-		order := dataset.Permutation(nil, len(d.corpus), augment.Stream(0, purposeCorpus, 0, 0))
+		order := dataset.Permutation(nil, len(d.corpus), random.Stream(0, purposeCorpus, 0, 0))
 		kept := make([]*graph.Graph, n)
 		for i, k := range order[:n] {
 			kept[i] = d.corpus[k]
@@ -181,7 +181,7 @@ func (x *experiment) openProteins(ctx context.Context) (domain, error) {
 
 // randomSplit divides n samples into 80, 10 and 10 %.
 func randomSplit(n int, seed uint64) dataset.Split {
-	order := dataset.Permutation(nil, n, augment.Stream(seed, purposeCorpus, 1, 0))
+	order := dataset.Permutation(nil, n, random.Stream(seed, purposeCorpus, 1, 0))
 	train, valid := n*8/10, n*9/10
 	return dataset.Split{Train: order[:train], Valid: order[train:valid], Test: order[valid:]}
 }

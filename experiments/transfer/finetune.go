@@ -9,7 +9,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/units"
-	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
@@ -62,7 +62,7 @@ func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer) ([]*tuni
 // pre-trained weights or from initial ones, and looks at the other parts after every
 // epoch.
 func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, error) {
-	rng := augment.Stream(uint64(t.seed), purposeHead, 0, 0)
+	rng := random.Stream(uint64(t.seed), purposeHead, 0, 0)
 	tuned := x.encoder()
 	tuned.Dropout, tuned.Center = x.model.Dropout, x.source.Domain == domainBio
 	e, err := tuned.New(be, rng)

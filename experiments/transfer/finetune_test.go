@@ -21,8 +21,8 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -195,7 +195,7 @@ func TestStart(t *testing.T) {
 			}
 			seen[loss] = j.name()
 
-			rng := augment.Stream(uint64(seed), purposeHead, 0, 0)
+			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
 			if err == nil && name != methodNone {
 				err = nn.LoadFile(x.dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
@@ -380,7 +380,7 @@ func TestMethodsDiffer(t *testing.T) {
 		if err := nn.LoadFile(path, tensors); err != nil {
 			t.Fatal(err)
 		}
-		saved, err := x.encoder().New(be, augment.Stream(9, 0, 0, 0))
+		saved, err := x.encoder().New(be, random.Stream(9, 0, 0, 0))
 		if err == nil {
 			err = nn.LoadFile(x.pretraining(name).Weights(x.dir.Path), saved)
 		}
@@ -423,7 +423,7 @@ func TestEpochsDiffer(t *testing.T) {
 // any is an error.
 func TestNothingToLearn(t *testing.T) {
 	atoms := func(n int) graph.Features {
-		return graph.Features{Width: gnn.AtomTypes * gnn.ChiralityTags, Category: make([]int32, n)}
+		return graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, n)}
 	}
 	// A ring of three has no pair without an edge, so that the loss is not drawn.
 	ring := &graph.Graph{Ptr: []int32{0, 2, 4, 6}, Adj: []int32{1, 2, 0, 2, 0, 1}, EdgeLabel: make([]int32, 6), X: atoms(3)}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
 // The parts of which the toy molecules are put together: a scaffold with places
@@ -29,7 +29,7 @@ const toyNoise = 0.05
 // aromatic ring? Scaffolds are split as those of real sets are.
 func toy(n int) (*taskSet, error) {
 	s := &taskSet{name: "toy", tasks: 2}
-	rng := augment.Stream(0, purposeCorpus, 2, 0)
+	rng := random.Stream(0, purposeCorpus, 2, 0)
 	var parser molecule.Parser
 	ids := map[string]int{}
 	var scaffolds []int

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
 // Augmentation makes random views of graphs. Augmentations are values without
@@ -46,10 +47,10 @@ type Workspace struct {
 	mean []float64
 }
 
-// Stream is the function [Stream] without an allocation: it restarts the
+// Stream is [random.Stream] without an allocation: it restarts the
 // workspace's generator. The result is valid until the next call.
-func (ws *Workspace) Stream(seed uint64, p Purpose, epoch, index int) *rand.Rand {
-	ws.pcg.Seed(hash(seed, p, epoch, index))
+func (ws *Workspace) Stream(seed uint64, p random.Purpose, epoch, index int) *rand.Rand {
+	ws.pcg.Seed(random.State(seed, p, epoch, index))
 	if ws.rng == nil {
 		ws.rng = rand.New(&ws.pcg)
 	}

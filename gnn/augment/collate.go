@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
 // Collator makes the views of mini-batches. Its memory grows to what the
@@ -115,7 +116,7 @@ func (w *worker) views(dst *graph.Batch, lo, hi int) {
 	c, j := w.c, &w.c.job
 	for k := lo; k < hi; k++ {
 		v, s := k/len(j.samples), j.samples[k%len(j.samples)]
-		rng := w.ws.Stream(c.Seed, Purpose(v), j.epoch, s)
+		rng := w.ws.Stream(c.Seed, random.Purpose(v), j.epoch, s)
 		c.Views[v].Append(dst, j.graphs[s], rng, &w.ws)
 	}
 }

@@ -1,72 +1,27 @@
 package augment
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
-// TestStreams: every key has a stream of its own, and neither neighbouring keys
-// nor the views of one graph are related.
-func TestStreams(t *testing.T) {
-	type key struct {
-		seed  uint64
-		p     Purpose
-		epoch int
-		index int
-	}
-	var keys []key
-	for _, seed := range []uint64{0, 1, 2, 1 << 63, ^uint64(0)} {
-		for _, p := range []Purpose{0, 1, 2, purposeOrder, 1 << 32} {
-			for epoch := range 6 {
-				for index := range 40 {
-					keys = append(keys, key{seed, p, epoch, index})
-				}
+// TestWorkspaceStream: a workspace's streams are those of package random, at no
+// allocation.
+func TestWorkspaceStream(t *testing.T) {
+	var ws Workspace
+	for _, p := range []random.Purpose{0, 1, purposeOrder, 1 << 32} {
+		want := random.Stream(1, p, 2, 3)
+		got := ws.Stream(1, p, 2, 3)
+		for range 3 {
+			if got, want := got.Uint64(), want.Uint64(); got != want {
+				t.Errorf("purpose %d: %#x, want %#x", p, got, want)
 			}
 		}
-	}
-	var ws Workspace
-	first := make(map[uint64]key)
-	his, los := make(map[uint64]bool), make(map[uint64]bool)
-	for _, k := range keys {
-		rng := Stream(k.seed, k.p, k.epoch, k.index)
-		x := rng.Uint64()
-		if other, taken := first[x]; taken {
-			t.Fatalf("streams %v and %v start alike", k, other)
-		}
-		first[x] = k
-		again := ws.Stream(k.seed, k.p, k.epoch, k.index)
-		if again.Uint64() != x || again.Uint64() != rng.Uint64() {
-			t.Fatalf("stream %v of a workspace is not that of Stream", k)
-		}
-		hi, lo := hash(k.seed, k.p, k.epoch, k.index)
-		if his[hi] || los[lo] {
-			t.Fatalf("%v shares half of its state with another stream", k)
-		}
-		his[hi], los[lo] = true, true
-	}
-	// Runs are repeated by their seeds, by later versions too.
-	if x := Stream(1, 2, 3, 4).Uint64(); x != 0x9477b37867997925 {
-		t.Errorf("the stream of 1, 2, 3, 4 starts with %#x", x)
-	}
-	// Changing one number flips each bit of the state half of the time.
-	flips := 0
-	for _, k := range keys {
-		hi, lo := hash(k.seed, k.p, k.epoch, k.index)
-		for _, other := range []key{
-			{k.seed ^ 1, k.p, k.epoch, k.index}, {k.seed, k.p ^ 1, k.epoch, k.index},
-			{k.seed, k.p, k.epoch ^ 1, k.index}, {k.seed, k.p, k.epoch, k.index ^ 1},
-		} {
-			h, l := hash(other.seed, other.p, other.epoch, other.index)
-			flips += bits.OnesCount64(hi^h) + bits.OnesCount64(lo^l)
-		}
-	}
-	if share := float64(flips) / float64(len(keys)*4*128); share < 0.498 || share > 0.502 {
-		t.Errorf("neighbouring streams differ in %.4f of the bits of their state, want 0.5", share)
 	}
 	if n := testing.AllocsPerRun(100, func() { ws.Stream(1, 2, 3, 4).Uint64() }); n != 0 {
 		t.Errorf("Workspace.Stream makes %v allocations", n)
@@ -122,7 +77,7 @@ func TestCollateWorkers(t *testing.T) {
 			var ws Workspace
 			for v, a := range views {
 				for _, s := range samples {
-					a.Append(&want, graphs[s], Stream(9, Purpose(v), 4, s), &ws)
+					a.Append(&want, graphs[s], random.Stream(9, random.Purpose(v), 4, s), &ws)
 				}
 				want.EndView()
 			}

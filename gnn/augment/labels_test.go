@@ -35,7 +35,7 @@ func TestEdgeLabels(t *testing.T) {
 	var ws Workspace
 	for trial := range 150 {
 		directed := trial%2 == 1
-		g := labelled(random(rng, 2+rng.IntN(tagWidth-2), []float64{0.1, 0.3, 0.9}[trial%3], directed))
+		g := labelled(randomGraph(rng, 2+rng.IntN(tagWidth-2), []float64{0.1, 0.3, 0.9}[trial%3], directed))
 		if err := g.Validate(); err != nil {
 			t.Fatal(err)
 		}

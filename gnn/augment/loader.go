@@ -7,7 +7,11 @@ import (
 	"sync/atomic"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
+
+// purposeOrder is the purpose of the order of samples in a [Loader].
+const purposeOrder random.Purpose = 1<<32 - 1
 
 // Order is the order in which a [Loader] visits the samples.
 type Order int
@@ -153,6 +157,6 @@ func (l *Loader) shuffle(epoch int) {
 	case ShuffleOnce:
 		epoch = 0
 	}
-	rng := Stream(l.Collator.Seed, purposeOrder, epoch, 0)
+	rng := random.Stream(l.Collator.Seed, purposeOrder, epoch, 0)
 	rng.Shuffle(len(l.order), func(i, j int) { l.order[i], l.order[j] = l.order[j], l.order[i] })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
 // The tests of this file know every augmentation twice: the package's code,
@@ -414,7 +415,7 @@ func TestChoose(t *testing.T) {
 			}
 			mark := []bool{true, true, false, false, true, false} // must not matter
 			checkFrequencies(t, want, func(trial int) string {
-				choose(mark, k, Stream(3, 0, trial, k))
+				choose(mark, k, random.Stream(3, 0, trial, k))
 				var s []int
 				for i, m := range mark {
 					if m {
@@ -467,7 +468,7 @@ func TestFlags(t *testing.T) {
 		_, intended := a.(EdgePerturbation)
 		_, semi := a.(GraphCLSemi)
 		var b graph.Batch
-		a.Append(&b, path(10), Stream(1, 0, 0, 0), new(Workspace))
+		a.Append(&b, path(10), random.Stream(1, 0, 0, 0), new(Workspace))
 		if want := perturbs && !intended; b.Asymmetric != want {
 			t.Errorf("%#v: Asymmetric = %v, want %v", a, b.Asymmetric, want)
 		}
@@ -475,7 +476,7 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%#v: Multigraph = %v, want %v", a, b.Multigraph, want)
 		}
 		b = graph.Batch{}
-		a.Append(&b, tagged(10, true, func(j, i int) bool { return j < i }), Stream(1, 0, 0, 0), new(Workspace))
+		a.Append(&b, tagged(10, true, func(j, i int) bool { return j < i }), random.Stream(1, 0, 0, 0), new(Workspace))
 		if !b.Asymmetric {
 			t.Errorf("%#v: a directed graph became symmetric", a)
 		}
@@ -485,7 +486,7 @@ func TestFlags(t *testing.T) {
 	kinds := map[bool]int{}
 	for seed := range uint64(40) {
 		var b graph.Batch
-		GraphCLUnsupervised{Op: PermE, Ratio: 0.2}.Append(&b, path(3), Stream(seed, 0, 0, 0), new(Workspace))
+		GraphCLUnsupervised{Op: PermE, Ratio: 0.2}.Append(&b, path(3), random.Stream(seed, 0, 0, 0), new(Workspace))
 		entries := 0
 		for _, e := range extract(&b, 0, false).edges {
 			if e[0] != e[1] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 )
 
 // tagWidth is the feature width of test graphs. Category i marks node i, so
@@ -46,8 +47,8 @@ func complete(n int) *graph.Graph {
 	return tagged(n, false, func(j, i int) bool { return true })
 }
 
-// random returns a graph in which every possible edge exists with probability p.
-func random(rng *rand.Rand, n int, p float64, directed bool) *graph.Graph {
+// randomGraph returns a graph in which every possible edge exists with probability p.
+func randomGraph(rng *rand.Rand, n int, p float64, directed bool) *graph.Graph {
 	var coin [tagWidth][tagWidth]bool
 	for i := range n {
 		for j := range n {
@@ -353,7 +354,7 @@ func TestViewsOfRandomGraphs(t *testing.T) {
 			n = 1 + rng.IntN(4)
 		}
 		p := []float64{0, 0.1, 0.3, 0.7, 1}[rng.IntN(5)]
-		g := random(rng, n, p, rng.IntN(3) == 0)
+		g := randomGraph(rng, n, p, rng.IntN(3) == 0)
 		dense := rng.IntN(2) == 0
 		if dense {
 			g = denseTags(g)
@@ -496,18 +497,18 @@ func TestShare(t *testing.T) {
 	for _, bad := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
 		for _, a := range []Augmentation{NodeDropping{bad}, EdgePerturbation{bad}, AttributeMasking{bad}, Subgraph{bad}, GraphCLUnsupervised{Op: DropN, Ratio: bad}, GraphCLSemi{Op: Sub, Ratio: bad}} {
 			wantPanic(t, fmt.Sprintf("augment: ratio %v is outside [0, 1]", bad), func() {
-				a.Append(new(graph.Batch), path(5), Stream(1, 0, 0, 0), new(Workspace))
+				a.Append(new(graph.Batch), path(5), random.Stream(1, 0, 0, 0), new(Workspace))
 			})
 		}
 	}
 	wantPanic(t, "augment: Choice of nothing", func() {
-		Choice{}.Append(new(graph.Batch), path(5), Stream(1, 0, 0, 0), new(Workspace))
+		Choice{}.Append(new(graph.Batch), path(5), random.Stream(1, 0, 0, 0), new(Workspace))
 	})
 	for want, a := range map[string]Augmentation{
 		`augment: GraphCLUnsupervised has no augmentation "dnodes"`: GraphCLUnsupervised{Op: "dnodes"},
 		`augment: GraphCLSemi has no augmentation "dnodes"`:         GraphCLSemi{Op: "dnodes"},
 	} {
-		wantPanic(t, want, func() { a.Append(new(graph.Batch), path(5), Stream(1, 0, 0, 0), new(Workspace)) })
+		wantPanic(t, want, func() { a.Append(new(graph.Batch), path(5), random.Stream(1, 0, 0, 0), new(Workspace)) })
 	}
 }
 
@@ -526,7 +527,7 @@ func wantPanic(t *testing.T, want string, f func()) {
 func TestGraphWithoutNodes(t *testing.T) {
 	for _, a := range everything(0.5) {
 		var b graph.Batch
-		a.Append(&b, tagged(0, false, nil), Stream(1, 0, 0, 0), new(Workspace))
+		a.Append(&b, tagged(0, false, nil), random.Stream(1, 0, 0, 0), new(Workspace))
 		b.EndView()
 		if err := b.Validate(); err != nil || b.Graphs() != 1 || b.Nodes() != 0 {
 			t.Errorf("%#v: %d graphs, %d nodes, %v", a, b.Graphs(), b.Nodes(), err)
@@ -586,7 +587,7 @@ func TestMaskedRows(t *testing.T) {
 
 func TestMaskLeavesOneHotWhereItCan(t *testing.T) {
 	var b graph.Batch
-	AttributeMasking{0.2}.Append(&b, path(4), Stream(1, 0, 0, 0), new(Workspace))
+	AttributeMasking{0.2}.Append(&b, path(4), random.Stream(1, 0, 0, 0), new(Workspace))
 	if !b.X.OneHot() {
 		t.Error("a batch without a masked row became dense")
 	}
@@ -596,7 +597,7 @@ func TestMaskLeavesOneHotWhereItCan(t *testing.T) {
 // and small, one-hot and dense.
 func TestAugmentationsDoNotAllocate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	graphs := []*graph.Graph{random(rng, 30, 0.2, false), denseTags(random(rng, 20, 0.8, true)), random(rng, 25, 0, false), complete(12)}
+	graphs := []*graph.Graph{randomGraph(rng, 30, 0.2, false), denseTags(randomGraph(rng, 20, 0.8, true)), randomGraph(rng, 25, 0, false), complete(12)}
 	for _, a := range everything(0.3) {
 		var ws Workspace
 		var b graph.Batch

@@ -82,7 +82,7 @@ func OpenCorpus(ctx context.Context, path string, opts CorpusOptions) (*Corpus, 
 		}
 	}
 	c := new(graphCodes)
-	c.Width = molecule.AtomTypes * molecule.ChiralityTags
+	c.Width = graph.AtomTypes * graph.ChiralityTags
 	err := h.readCorpus(ctx, path, c, opts.Progress)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
 // Molecules is a set of molecules with labels for several tasks.
@@ -157,7 +156,7 @@ func (m *Molecules) read(ctx context.Context, c *csvRows, set MoleculeNetSet) er
 		return row, nil
 	}
 	numbers := make(map[string]int)
-	codes := graphCodes{Width: molecule.AtomTypes * molecule.ChiralityTags}
+	codes := graphCodes{Width: graph.AtomTypes * graph.ChiralityTags}
 	err = parseSMILES(ctx, c.file, next, true, func(p *parsed) {
 		if p.err != nil {
 			m.Dropped = append(m.Dropped, p.err)

@@ -3,6 +3,7 @@ package molecule_test
 import (
 	"fmt"
 
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
@@ -59,10 +60,10 @@ func ExampleMolecule_Graph() {
 		return
 	}
 	for i := range g.Nodes() {
-		fmt.Printf("Z = %d:", g.X.Category[i]/molecule.ChiralityTags+1)
+		fmt.Printf("Z = %d:", g.X.Category[i]/graph.ChiralityTags+1)
 		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
 			l := g.EdgeLabel[k]
-			fmt.Printf(" atom %d by type %d, direction %d;", g.Adj[k], l/molecule.BondDirections, l%molecule.BondDirections)
+			fmt.Printf(" atom %d by type %d, direction %d;", g.Adj[k], l/graph.BondDirections, l%graph.BondDirections)
 		}
 		fmt.Println()
 	}

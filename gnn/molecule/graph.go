@@ -7,22 +7,14 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// The categories of Hu et al. (2020), the columns of a node and of an edge.
-const (
-	AtomTypes      = 120 // atomic number less 1: 0 to 117; 119 is a masked atom
-	ChiralityTags  = 3   // [Unspecified], [Clockwise], [CounterClockwise]
-	BondTypes      = 6   // 0 to 3; 4 is a self-loop, 5 a masked bond
-	BondDirections = 3   // [NoDirection], [Up], [Down]
-)
-
 // CategoryError reports an atom or a bond that is no category of the network.
 type CategoryError struct{ Reason string }
 
 func (e *CategoryError) Error() string { return "molecule: " + e.Reason }
 
 // Graph returns the molecule as Hu et al. feed it to a network: atoms are nodes
-// with the category (Z-1)·ChiralityTags + tag, of AtomTypes·ChiralityTags in
-// all, and bonds are a pair of edges with the label type·BondDirections +
+// with the category (Z-1)·[graph.ChiralityTags] + tag, of AtomTypes·ChiralityTags in
+// all, and bonds are a pair of edges with the label type·[graph.BondDirections] +
 // direction. Hydrogens, charges and the like are not seen.
 //
 // Wildcard atoms, stereocentres that are not tetrahedral and quadruple bonds
@@ -31,7 +23,7 @@ func (m *Molecule) Graph() (*graph.Graph, error) {
 	n := len(m.Atoms)
 	g := &graph.Graph{
 		Ptr: make([]int32, n+2),
-		X:   graph.Features{Width: AtomTypes * ChiralityTags, Category: make([]int32, n)},
+		X:   graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, n)},
 	}
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
@@ -41,7 +33,7 @@ func (m *Molecule) Graph() (*graph.Graph, error) {
 		if a.Chirality > CounterClockwise {
 			return nil, &CategoryError{fmt.Sprintf("atom %d has a chirality other than tetrahedral, which is no category", i)}
 		}
-		g.X.Category[i] = (int32(a.Z)-1)*ChiralityTags + int32(a.Chirality)
+		g.X.Category[i] = (int32(a.Z)-1)*graph.ChiralityTags + int32(a.Chirality)
 	}
 	for k := range m.Bonds {
 		b := &m.Bonds[k]
@@ -62,7 +54,7 @@ func (m *Molecule) Graph() (*graph.Graph, error) {
 	}
 	for k := range m.Bonds {
 		b := &m.Bonds[k]
-		label := int32(b.Type)*BondDirections + int32(b.Direction)
+		label := int32(b.Type)*graph.BondDirections + int32(b.Direction)
 		put(b.Begin, b.End, label)
 		put(b.End, b.Begin, label)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -142,7 +141,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 		for k, i := range b.Samples {
 			classes[k] = int(l.data.Y[i])
 		}
-		return specmatch.CrossEntropy(l.p.outputs(t, b.Graphs, nn.Train), classes)
+		return nn.CrossEntropy(l.p.outputs(t, b.Graphs, nn.Train), classes)
 	}
 	n := len(b.Samples) * h.Outputs
 	present, target := make([]float64, 0, n), make([]float64, 0, n)

@@ -37,7 +37,7 @@ func molecules(n int) []*graph.Graph {
 			j := rng.IntN(i)
 			rows[i], rows[j] = append(rows[i], int32(j)), append(rows[j], int32(i))
 		}
-		g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: gnn.AtomTypes * gnn.ChiralityTags}}
+		g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: graph.AtomTypes * graph.ChiralityTags}}
 		for _, row := range rows {
 			slices.Sort(row)
 			g.Adj = append(g.Adj, row...)
@@ -46,7 +46,7 @@ func molecules(n int) []*graph.Graph {
 			if rng.Float64() < share {
 				kind++
 			}
-			g.X.Category = append(g.X.Category, kind*gnn.ChiralityTags)
+			g.X.Category = append(g.X.Category, kind*graph.ChiralityTags)
 			g.EdgeLabel = append(g.EdgeLabel, make([]int32, len(row))...)
 		}
 		all = append(all, g)
@@ -58,7 +58,7 @@ func molecules(n int) []*graph.Graph {
 func carbons(g *graph.Graph) float64 {
 	n := 0.0
 	for _, c := range g.X.Category {
-		if c == 5*gnn.ChiralityTags {
+		if c == 5*graph.ChiralityTags {
 			n++
 		}
 	}

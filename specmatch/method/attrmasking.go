@@ -9,7 +9,6 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 )
 
 // attrMasking is attribute masking as Hu et al. have it: of atoms in molecules, of
@@ -49,11 +48,11 @@ type NodeMasking struct {
 // NewAtomMasking returns the task for molecules: which of 119 types did an atom
 // have? width is that of the encoder's nodes.
 func NewAtomMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
-	const classes = gnn.AtomTypes - 1
+	const classes = graph.AtomTypes - 1
 	return &NodeMasking{
 		NodeEncoder: e, Output: newOutput(be, width, classes, rng),
-		Mask:  classes * gnn.ChiralityTags,
-		Class: func(category int32) int32 { return category / gnn.ChiralityTags },
+		Mask:  classes * graph.ChiralityTags,
+		Class: func(category int32) int32 { return category / graph.ChiralityTags },
 	}
 }
 
@@ -79,7 +78,7 @@ func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 	if len(nodes) == 0 {
 		return nil
 	}
-	return specmatch.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), want)
+	return nn.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), want)
 }
 
 // Parameters returns the encoder's and the output's.
@@ -141,7 +140,7 @@ func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 		return nil
 	}
 	h := m.Nodes(gnn.NewBatch(t, b), nn.Train)
-	return specmatch.CrossEntropy(m.Output.Forward(h.GatherRows(from).Add(h.GatherRows(to))), want)
+	return nn.CrossEntropy(m.Output.Forward(h.GatherRows(from).Add(h.GatherRows(to))), want)
 }
 
 // firstChannel returns the lowest bit of a label, 0 if none is set.

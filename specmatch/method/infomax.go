@@ -52,7 +52,7 @@ func (m *Infomax) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodiff
 	h := m.Nodes(batch, nn.Train)
 	s := gnn.GlobalMeanPool(h, batch).Sigmoid().MatMul(t.Param(m.W))
 	other := s.GatherRows(shifted(b.Graphs()))
-	return isTrue(rowDots(h, s.SegmentExpand(batch.GraphPtr))).Add(isFalse(rowDots(h, other.SegmentExpand(batch.GraphPtr))))
+	return isTrue(rowDots(h, s.SegmentExpand(batch.GraphPtr, h.Rows()))).Add(isFalse(rowDots(h, other.SegmentExpand(batch.GraphPtr, h.Rows()))))
 }
 
 // Parameters returns the encoder's and W.

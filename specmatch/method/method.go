@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -151,7 +152,7 @@ func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, 
 
 // The random streams beside those of the views, of a learner's seed.
 const (
-	purposeInit augment.Purpose = 1<<32 + iota
+	purposeInit random.Purpose = 1<<32 + iota
 	_
 	purposeTask
 )
@@ -176,7 +177,7 @@ func (s Setup) withDefaults() Setup {
 // NewEncoder returns an encoder with the initial weights that all learners of the
 // seed start from, and the random stream behind them, for what a method adds.
 func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
-	rng := augment.Stream(s.Seed, purposeInit, 0, 0)
+	rng := random.Stream(s.Seed, purposeInit, 0, 0)
 	e, err := s.Encoder.New(s.Backend, rng)
 	return e, rng, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -62,7 +63,7 @@ type pretext struct {
 // Step implements [train.Learner].
 func (p *pretext) Step(b train.Batch) (train.Metrics, error) {
 	loss, ok, err := train.Minimize(p.tape, p.task, p.adam, func() *autodiff.Var {
-		return p.task.Loss(b.Graphs, p.tape, augment.Stream(p.seed, purposeTask, b.Epoch, b.Index+1))
+		return p.task.Loss(b.Graphs, p.tape, random.Stream(p.seed, purposeTask, b.Epoch, b.Index+1))
 	})
 	if err != nil || !ok {
 		return nil, err

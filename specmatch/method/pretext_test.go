@@ -175,7 +175,7 @@ func TestEdgePredictionDraws(t *testing.T) {
 
 func TestAtomMasking(t *testing.T) {
 	be := ref.New()
-	const categories = gnn.AtomTypes * gnn.ChiralityTags
+	const categories = graph.AtomTypes * graph.ChiralityTags
 	e := newLookup(be, categories)
 	m := method.NewAtomMasking(be, e, width, newRand(2))
 	b := batchOf(t, ring(6, 0, categories/2, 1), ring(7, 7, categories/2, 2))
@@ -184,7 +184,7 @@ func TestAtomMasking(t *testing.T) {
 	tape := autodiff.NewTape(be)
 	loss := m.Loss(b, tape, newRand(3)).Float()
 
-	const mask = 119 * gnn.ChiralityTags
+	const mask = 119 * graph.ChiralityTags
 	w, bias := make([]float64, m.Output.W.Value.Len()), make([]float64, m.Output.B.Value.Len())
 	be.Download(w, m.Output.W.Value)
 	be.Download(bias, m.Output.B.Value)
@@ -206,7 +206,7 @@ func TestAtomMasking(t *testing.T) {
 			continue
 		}
 		hidden[min(i/6, 1)]++
-		want += math.Log(total) - logits[before[i]/gnn.ChiralityTags]
+		want += math.Log(total) - logits[before[i]/graph.ChiralityTags]
 	}
 	if hidden != [2]int{1, 3} { // ⌊0.15·6⌋+1 and ⌊0.15·14⌋+1
 		t.Errorf("%v nodes are hidden, want 1 of 6 and 3 of 14", hidden)
@@ -219,7 +219,7 @@ func TestAtomMasking(t *testing.T) {
 func TestMaskingIsUniform(t *testing.T) {
 	const n, hidden, trials = 14, 3, 2000
 	be := ref.New()
-	e := newLookup(be, gnn.AtomTypes*gnn.ChiralityTags)
+	e := newLookup(be, graph.AtomTypes*graph.ChiralityTags)
 	m := method.NewAtomMasking(be, e, width, newRand(2))
 	tape, rng, times := autodiff.NewTape(be), newRand(3), [n]float64{}
 	for range trials {
@@ -515,7 +515,7 @@ func bio(be backend.Backend) *gnn.BioGIN {
 func molecules() []*graph.Graph {
 	gs := []*graph.Graph{ring(14, 3, 30, 1), ring(6, 7, 30, 2), ring(3, 0, 30, 3), ring(5, 9, 30, 4)}
 	for _, g := range gs {
-		g.X.Width = gnn.AtomTypes * gnn.ChiralityTags
+		g.X.Width = graph.AtomTypes * graph.ChiralityTags
 	}
 	return gs
 }

@@ -31,10 +31,10 @@ func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) metho
 	switch kind {
 	case gnn.KindChemGIN:
 		for k := range 25 {
-			s.Graphs = append(s.Graphs, ring(5+k%4, 6, gnn.AtomTypes*gnn.ChiralityTags/3, uint64(k)))
+			s.Graphs = append(s.Graphs, ring(5+k%4, 6, graph.AtomTypes*graph.ChiralityTags/3, uint64(k)))
 		}
 		for _, g := range s.Graphs {
-			g.X.Width = gnn.AtomTypes * gnn.ChiralityTags
+			g.X.Width = graph.AtomTypes * graph.ChiralityTags
 		}
 	case gnn.KindBioGIN:
 		for k := range 25 {

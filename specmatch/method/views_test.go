@@ -38,7 +38,7 @@ func motifs(t *testing.T, regime Regime) Setup {
 // rings are graphs as an encoder of molecules or of proteins takes them: cycles of
 // 3 nodes and more.
 func rings(kind string, n int) (gs []*graph.Graph) {
-	width := gnn.AtomTypes * gnn.ChiralityTags
+	width := graph.AtomTypes * graph.ChiralityTags
 	if kind == gnn.KindBioGIN {
 		width = gnn.NodeFlags
 	}

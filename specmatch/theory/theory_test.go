@@ -375,11 +375,10 @@ func TestSmallestNonZero(t *testing.T) {
 	}
 }
 
-// TestViewIsSymmetricAndUnscaled: the settings that a view has no use for change
-// nothing, and a zero row of embeddings stays one.
-func TestViewIsSymmetricAndUnscaled(t *testing.T) {
+// TestViewIsSymmetric: the setting that a view has no use for changes nothing, and a zero row of embeddings stays one.
+func TestViewIsSymmetric(t *testing.T) {
 	c := median
-	c.RandomWalk, c.Scale = true, specmatch.ScaleInvN2
+	c.RandomWalk = true
 	withZero := []float64{0, 0, 0, .8, .6, 0, 0, 1, 0, 0, .6, .8}
 	for _, z := range [][]float64{exampleZ1, withZero} {
 		got, want := views(t, 4, 3, c, z)[0], views(t, 4, 3, median, z)[0]

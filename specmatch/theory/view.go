@@ -24,8 +24,7 @@ type View struct {
 
 // NewView returns the view with embeddings z [n×d], n ≥ 2, whose rows it
 // normalises, and the similarity graph of c. The theorems are about symmetric
-// Laplacians and the unscaled loss: c.RandomWalk and c.Scale do not matter. The
-// error says that the eigendecomposition did not converge, which happens when z
+// Laplacians: c.RandomWalk does not matter. The error says that the eigendecomposition did not converge, which happens when z
 // holds NaN.
 func NewView(z []float64, n, d int, c specmatch.LaplacianMatch) (*View, error) {
 	if n < 2 {

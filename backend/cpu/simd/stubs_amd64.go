@@ -257,9 +257,6 @@ func squareRootAVX512(dst *float32, a *float32, n int)
 func reciprocalAVX512(dst *float32, a *float32, n int)
 
 //go:noescape
-func invSqrtAVX512(dst *float32, a *float32, n int)
-
-//go:noescape
 func expAVX512(dst *float32, a *float32, n int)
 
 //go:noescape
@@ -1322,9 +1319,6 @@ func squareRootAVX2(dst *float32, a *float32, n int)
 func reciprocalAVX2(dst *float32, a *float32, n int)
 
 //go:noescape
-func invSqrtAVX2(dst *float32, a *float32, n int)
-
-//go:noescape
 func expAVX2(dst *float32, a *float32, n int)
 
 //go:noescape
@@ -2052,14 +2046,6 @@ func reciprocal(dst *float32, a *float32, n int) {
 		return
 	}
 	reciprocalAVX2(dst, a, n)
-}
-
-func invSqrt(dst *float32, a *float32, n int) {
-	if level == AVX512 {
-		invSqrtAVX512(dst, a, n)
-		return
-	}
-	invSqrtAVX2(dst, a, n)
 }
 
 func exp(dst *float32, a *float32, n int) {

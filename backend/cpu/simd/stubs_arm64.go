@@ -145,9 +145,6 @@ func squareRootNEON(dst *float32, a *float32, n int)
 func reciprocalNEON(dst *float32, a *float32, n int)
 
 //go:noescape
-func invSqrtNEON(dst *float32, a *float32, n int)
-
-//go:noescape
 func expNEON(dst *float32, a *float32, n int)
 
 //go:noescape
@@ -938,8 +935,6 @@ func sign(dst *float32, a *float32, n int) { signNEON(dst, a, n) }
 func squareRoot(dst *float32, a *float32, n int) { squareRootNEON(dst, a, n) }
 
 func reciprocal(dst *float32, a *float32, n int) { reciprocalNEON(dst, a, n) }
-
-func invSqrt(dst *float32, a *float32, n int) { invSqrtNEON(dst, a, n) }
 
 func exp(dst *float32, a *float32, n int) { expNEON(dst, a, n) }
 

@@ -36,8 +36,6 @@ func squareRoot(dst *float32, a *float32, n int) { panic(noAsm) }
 
 func reciprocal(dst *float32, a *float32, n int) { panic(noAsm) }
 
-func invSqrt(dst *float32, a *float32, n int) { panic(noAsm) }
-
 func exp(dst *float32, a *float32, n int) { panic(noAsm) }
 
 func log(dst *float32, a *float32, n int) { panic(noAsm) }

@@ -235,17 +235,6 @@ func Reciprocal[T Float](dst, a []T) {
 	unary("Reciprocal", dst, a, reciprocal, func(x T) T { return 1 / x })
 }
 
-// InvSqrt computes dst_i = 1/√a_i if a_i > 0, else 0 (also for NaN): the degree
-// rule of isolated nodes. It panics if the lengths differ.
-func InvSqrt[T Float](dst, a []T) {
-	unary("InvSqrt", dst, a, invSqrt, func(x T) T {
-		if x > 0 {
-			return 1 / T(math.Sqrt(float64(x)))
-		}
-		return 0
-	})
-}
-
 // Exp computes dst_i = e^a_i, 0 at -Inf and +Inf at +Inf. The relative error of
 // float32 is below 1.2e-7 (1 ulp); denormal results are correct to one unit. It
 // panics if the lengths differ.

@@ -891,45 +891,6 @@ endreciprocalAVX2:
 	VZEROUPPER
 	RET
 
-// invSqrtAVX2: dst_i = 1/√a_i if a_i > 0, else 0
-TEXT ·invSqrtAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), DI
-	MOVQ a+8(FP), SI
-	MOVQ n+16(FP), CX
-	MOVQ CX, R13
-	ANDQ $7, R13
-	LEAQ ·maskTable+32(SB), R15
-	SHLQ $2, R13
-	SUBQ R13, R15
-	VMOVDQU (R15), Y15
-	XORQ AX, AX
-	SUBQ $8, CX
-	JLT partinvSqrtAVX2
-oneinvSqrtAVX2:
-	VMOVUPS 0(SI)(AX*1), Y0
-	VSQRTPS Y0, Y1
-	VMOVUPS one<>(SB), Y2
-	VDIVPS Y1, Y2, Y1
-	VCMPPS $30, zero<>(SB), Y0, Y3
-	VANDPS Y1, Y3, Y3
-	VMOVUPS Y3, 0(DI)(AX*1)
-	ADDQ $32, AX
-	SUBQ $8, CX
-	JGE oneinvSqrtAVX2
-partinvSqrtAVX2:
-	ADDQ $8, CX
-	JZ endinvSqrtAVX2
-	VMASKMOVPS 0(SI)(AX*1), Y15, Y0
-	VSQRTPS Y0, Y1
-	VMOVUPS one<>(SB), Y2
-	VDIVPS Y1, Y2, Y1
-	VCMPPS $30, zero<>(SB), Y0, Y3
-	VANDPS Y1, Y3, Y3
-	VMASKMOVPS Y3, Y15, 0(DI)(AX*1)
-endinvSqrtAVX2:
-	VZEROUPPER
-	RET
-
 // expAVX2: dst_i = e^a_i, see expBody in the generator
 TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI

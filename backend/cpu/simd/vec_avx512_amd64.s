@@ -939,48 +939,6 @@ endreciprocalAVX512:
 	VZEROUPPER
 	RET
 
-// invSqrtAVX512: dst_i = 1/√a_i if a_i > 0, else 0
-TEXT ·invSqrtAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), DI
-	MOVQ a+8(FP), SI
-	MOVQ n+16(FP), CX
-	MOVQ CX, R13
-	ANDQ $15, R13
-	MOVQ CX, R15
-	MOVQ R13, CX
-	MOVQ $1, R13
-	SHLQ CX, R13
-	DECQ R13
-	MOVQ R15, CX
-	KMOVW R13, K1
-	XORQ AX, AX
-	SUBQ $16, CX
-	JLT partinvSqrtAVX512
-oneinvSqrtAVX512:
-	VMOVUPS 0(SI)(AX*1), Z0
-	VSQRTPS Z0, Z1
-	VMOVUPS one<>(SB), Z2
-	VDIVPS Z1, Z2, Z1
-	VCMPPS $30, zero<>(SB), Z0, K2
-	VMOVUPS.Z Z1, K2, Z3
-	VMOVUPS Z3, 0(DI)(AX*1)
-	ADDQ $64, AX
-	SUBQ $16, CX
-	JGE oneinvSqrtAVX512
-partinvSqrtAVX512:
-	ADDQ $16, CX
-	JZ endinvSqrtAVX512
-	VMOVUPS.Z 0(SI)(AX*1), K1, Z0
-	VSQRTPS Z0, Z1
-	VMOVUPS one<>(SB), Z2
-	VDIVPS Z1, Z2, Z1
-	VCMPPS $30, zero<>(SB), Z0, K2
-	VMOVUPS.Z Z1, K2, Z3
-	VMOVUPS Z3, K1, 0(DI)(AX*1)
-endinvSqrtAVX512:
-	VZEROUPPER
-	RET
-
 // expAVX512: dst_i = e^a_i, see expBody in the generator
 TEXT ·expAVX512(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI

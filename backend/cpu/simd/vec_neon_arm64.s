@@ -966,46 +966,6 @@ elementreciprocalNEON:
 endreciprocalNEON:
 	RET
 
-// invSqrtNEON: dst_i = 1/√a_i if a_i > 0, else 0
-TEXT ·invSqrtNEON(SB), NOSPLIT, $0-24
-	MOVD dst+0(FP), R1
-	MOVD a+8(FP), R2
-	MOVD $consts<>(SB), R26
-	MOVD n+16(FP), R8
-	SUBS $4, R8
-	BLT partinvSqrtNEON
-oneinvSqrtNEON:
-	FMOVQ 0(R2), F0
-	WORD $0x6ea1f801 // FSQRT V0.S4, V1.S4
-	FMOVQ 0(R26), F2
-	WORD $0x6e21fc41 // FDIV V1.S4, V2.S4, V1.S4
-	FMOVQ 16(R26), F3
-	WORD $0x6ea3e404 // FCMGT V3.S4, V0.S4, V4.S4
-	VAND V1.B16, V4.B16, V4.B16
-	FMOVQ F4, 0(R1)
-	ADD $16, R1
-	ADD $16, R2
-	SUBS $4, R8
-	BGE oneinvSqrtNEON
-partinvSqrtNEON:
-	ADDS $4, R8
-	BEQ endinvSqrtNEON
-elementinvSqrtNEON:
-	FMOVS 0(R2), F0
-	WORD $0x6ea1f801 // FSQRT V0.S4, V1.S4
-	FMOVQ 0(R26), F2
-	WORD $0x6e21fc41 // FDIV V1.S4, V2.S4, V1.S4
-	FMOVQ 16(R26), F3
-	WORD $0x6ea3e404 // FCMGT V3.S4, V0.S4, V4.S4
-	VAND V1.B16, V4.B16, V4.B16
-	FMOVS F4, 0(R1)
-	ADD $4, R1
-	ADD $4, R2
-	SUBS $1, R8
-	BNE elementinvSqrtNEON
-endinvSqrtNEON:
-	RET
-
 // expNEON: dst_i = e^a_i, see expBody in the generator
 TEXT ·expNEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R1

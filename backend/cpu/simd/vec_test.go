@@ -122,12 +122,6 @@ func elementwises[T Float]() []elementwise[T] {
 		un("Sign", Sign[T], sgn, 0),
 		un("Sqrt", Sqrt[T], math.Sqrt, 0.51),
 		un("Reciprocal", Reciprocal[T], func(x float64) float64 { return 1 / x }, 0.51),
-		un("InvSqrt", InvSqrt[T], func(x float64) float64 {
-			if x > 0 {
-				return 1 / math.Sqrt(x)
-			}
-			return 0
-		}, 1.5),
 		un("Exp", Exp[T], math.Exp, 1),
 		un("Log", Log[T], math.Log, 1),
 		un("Sigmoid", Sigmoid[T], func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2),

@@ -200,6 +200,9 @@ KERNEL(fill, real *d, double v, unsigned n) {
 	}
 }
 
+// backend.LeastDegree.
+#define LEAST_DEGREE (sizeof(real) == 4 ? (real)0x1p-100 : (real)0x1p-1000)
+
 enum { EXP, LOG, SQRT, SIGMOID, SOFTPLUS, TANH, RELU, ABS, SIGN, RECIPROCAL, INV_SQRT };
 
 INLINE real sigmoid(real x) {
@@ -230,7 +233,7 @@ INLINE real unary_op(int op, real x) {
 	case RECIPROCAL:
 		return 1 / x;
 	case INV_SQRT:
-		return x > 0 ? 1 / sqrt(x) : (real)0;
+		return x >= LEAST_DEGREE ? 1 / sqrt(x) : (real)0;
 	}
 	return 0;
 }
@@ -1641,22 +1644,22 @@ KERNEL(quantile_weights, real *w, const unsigned *hist, const real *s, double se
 
 // NT-Xent, forward: e [2n×2n] holds S = U·Uᵀ and becomes e^((s-1)/τ) without
 // the diagonal; invz_i is 1 over the row's sum Z_i, terms_i = ln Z_i + (1 -
-// s_ip(i))/τ. What the Laplacian loss needs, S/simscale of the view's own half,
-// goes to a0 and a1 [n×n] if they are not null. block, a row each. Moves 8n²,
+// s_ip(i))/τ. What the Laplacian loss needs, S of the view's own half, goes to a0
+// and a1 [n×n] if they are not null. block, a row each. Moves 8n²,
 // and 2n² with a0 and a1.
 KERNEL(contrast_rows, real *__restrict__ e, real *__restrict__ invz, double *__restrict__ terms, real *__restrict__ a0, real *__restrict__ a1,
-	double tau, double simscale, int n) {
+	double tau, int n) {
 	const int i = blockIdx.x, m = 2 * n, v = i / n, t = threadIdx.x;
 	real *row = e + (long long)i * m;
 	real *a = v ? a1 : a0;
 	const double positive = row[(i + n) % m];
-	const real inverse = (real)(1 / tau), scale = (real)(1 / simscale);
+	const real inverse = (real)(1 / tau);
 	__syncthreads(); // all have read it
 	double z = 0;
 	for (int j = t; j < m; j += 256) {
 		const real s = row[j];
 		if (a && j >= v * n && j < (v + 1) * n) {
-			a[(long long)(i - v * n) * n + j - v * n] = s * scale;
+			a[(long long)(i - v * n) * n + j - v * n] = s;
 		}
 		const real x = j == i ? (real)0 : exp((s - 1) * inverse);
 		row[j] = x;
@@ -1670,7 +1673,7 @@ KERNEL(contrast_rows, real *__restrict__ e, real *__restrict__ invz, double *__r
 }
 
 // Similarities become adjacencies: a = σ(κ·(a - θ_v)) without the diagonal, and
-// r = d^-½ of the row sums d, 0 where d is not positive. block, a row of both
+// r = d^-½ of the row sums d, 0 where d is below LEAST_DEGREE. block, a row of both
 // views each. Moves 4n².
 KERNEL(contrast_graph, real *__restrict__ a0, real *__restrict__ a1, real *__restrict__ r, const real *__restrict__ theta, double kappa, int n) {
 	const int v = blockIdx.x / n, i = blockIdx.x % n;
@@ -1684,7 +1687,7 @@ KERNEL(contrast_graph, real *__restrict__ a0, real *__restrict__ a1, real *__res
 	}
 	degree = block_sum(degree);
 	if (threadIdx.x == 0) {
-		r[blockIdx.x] = degree <= 0 ? (real)0 : (real)rsqrt(degree);
+		r[blockIdx.x] = (real)degree < LEAST_DEGREE ? (real)0 : (real)rsqrt(degree);
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -113,7 +113,7 @@ func kernels(be backend.Backend) []*kernel {
 // are left, without double edges: a mini-batch of molecules with 32.
 func molecules(edges int) (ptr, adj []int32) {
 	const graphs, nodes = 512, 30
-	rng := augment.Stream(0, 1<<32, 0, 0)
+	rng := random.Stream(0, 1<<32, 0, 0)
 	ptr = []int32{0}
 	for g := range graphs {
 		var linked [nodes][nodes]bool

@@ -66,12 +66,6 @@ var kernels = []kernel{
 	}),
 	unary("squareRoot", "√a_i", 2, func(k *kc) { k.sqrt("dst", "a") }),
 	unary("reciprocal", "1/a_i", 2, func(k *kc) { k.mov("dst", k.f("one", 1)); k.div("dst", "dst", "a") }),
-	unary("invSqrt", "1/√a_i if a_i > 0, else 0", 5, func(k *kc) {
-		k.sqrt("t", "a")
-		k.mov("u", k.f("one", 1))
-		k.div("t", "u", "t")
-		k.keep("dst", greater, "a", k.f("zero", 0), "t")
-	}),
 	unary("exp", "e^a_i, see expBody in the generator", 6, func(k *kc) { k.exp("dst", "a") }),
 	unary("log", "ln a_i, see logBody in the generator", 9, func(k *kc) { k.log("dst", "a") }),
 	unary("sigmoid", "1/(1+e^-a_i)", 9, func(k *kc) {

@@ -7,26 +7,26 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// UpperQuantile selects by radix: a histogram of the leading bits tells which
+// UpperPercentile selects by radix: a histogram of the leading bits tells which
 // values share them with the order statistic; only those are looked at again.
 // NaN sorts before -Inf or after +Inf, by its sign.
-func (e *engine[T]) UpperQuantile(theta, weights, s *tensor.Tensor, q float64) {
-	backend.CheckQuantile(theta, weights, s, q)
+func (e *engine[T]) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	backend.CheckPercentile(theta, weights, s, p)
 	var w []T
 	if weights != nil {
 		w = e.data(weights)
 		clear(w)
 	}
-	e.data(theta)[0] = upperQuantile(&e.k, e.data(s), s.Rows, q, w)
+	e.data(theta)[0] = upperPercentile(&e.k, e.data(s), s.Rows, p, w)
 }
 
-// upperQuantile returns the quantile of x [n×n] and adds its derivative to w,
+// upperPercentile returns the p-th percentile of x [n×n] and adds its derivative to w,
 // unless that is nil.
-func upperQuantile[T float](kern *kernels[T], x []T, n int, q float64, w []T) T {
+func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) T {
 	if n < 2 {
 		return 0
 	}
-	k, second := backend.QuantilePosition(n*(n-1)/2, q)
+	k, second := backend.PercentilePosition(n*(n-1)/2, p)
 	at, next := kern.selectUpper(x, n, k, second != 0)
 	if w != nil {
 		w[at] += T(1 - second)

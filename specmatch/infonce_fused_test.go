@@ -3,12 +3,14 @@ package specmatch_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -18,10 +20,9 @@ var fusing = []func(p tensor.Precision) backend.Backend{func(p tensor.Precision)
 
 // matches are the forms of L_G that the fused losses know.
 var matches = map[string]specmatch.LaplacianMatch{
-	"default":   specmatch.DefaultLaplacianMatch(),
-	"scaled":    {Kappa: 4, Percentile: 63, SimilarityScale: 0.2, Scale: specmatch.ScaleInvN2},
-	"clamped":   {Kappa: 10, Percentile: 97, Clamp: true, Scale: specmatch.ScaleInvN},
-	"threshold": {Kappa: 6, FixedThreshold: true, Threshold: 0.1},
+	"default": specmatch.DefaultLaplacianMatch(),
+	"sharp":   {Kappa: 20, Percentile: 63},
+	"last":    {Kappa: 10, Percentile: 100},
 }
 
 // fusedLosses runs both losses of z and returns them, and the gradient of
@@ -79,6 +80,54 @@ func TestFusedLossesIsolated(t *testing.T) {
 				for _, v := range append(grad, losses[1]) {
 					if v != 0 {
 						t.Fatalf("%v, %s: L_G is %v, its gradient %v", p, form, losses[1], grad)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFusedTinyDegrees: where the weights of a node are next to the least numbers of the
+// format it counts as isolated, in both forms and all engines, and gradients are
+// numbers for degrees of any size.
+func TestFusedTinyDegrees(t *testing.T) {
+	// Two graphs with cosine .45 in one view and .2 in the other: weights of e^-90 and
+	// e^-140. In float64 both are neighbours of each other, and M is the same.
+	pair := []float64{1, 0, .45, .893, 1, 0, .2, .98}
+	fixed := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: 200, FixedThreshold: true, Threshold: .9}}
+	engines := append(slices.Clone(fusing), func(p tensor.Precision) backend.Backend {
+		if p == tensor.Float64 {
+			return ref.New()
+		}
+		return cpu.New(p, cpu.Workers(1))
+	})
+	for _, open := range engines {
+		for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
+			be := open(p)
+			for form, opts := range forms() {
+				what := fmt.Sprintf("%s %v, %s", be.Name(), p, form)
+				losses, grad := fusedLosses(be, fixed, gradcheck.Input{Rows: 4, Cols: 2, Values: pair}, 0, 1, opts...)
+				closeTo(t, what, append(grad, losses[1]), make([]float64, 9), 1e-10)
+				// A pair, which p = 100 makes the threshold, and a third graph with
+				// the weights e^-x to both, for all x on both sides of the least degree.
+				reach := -math.Log(backend.LeastDegree(p))
+				const kappa = 2000
+				o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: kappa, Percentile: 100}}
+				for k := range 60 {
+					x := reach * (0.4 + 0.02*float64(k))
+					var z []float64
+					for _, x := range []float64{x, 1.03 * x} {
+						cos := 1 - x/kappa
+						z = append(z, 1, 0, 1, 0, cos, math.Sqrt(1-cos*cos))
+					}
+					losses, grad := fusedLosses(be, o, gradcheck.Input{Rows: 6, Cols: 2, Values: z}, 0, 1, opts...)
+					for _, v := range append(grad, losses...) {
+						if math.IsNaN(v) || math.IsInf(v, 0) {
+							t.Fatalf("%s: weights of e^-%.4g: losses %v, gradient %v", what, x, losses, grad)
+						}
+					}
+					if least := reach + math.Ln2 + 0.5; x > least && losses[1] != 0 {
+						t.Errorf("%s: weights of e^-%.4g: L_G is %v; want 0, as both views have the pair only", what, x, losses[1])
 					}
 				}
 			}

@@ -1,4 +1,4 @@
-package specmatch
+package nn
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
 	n, c := logits.Rows(), logits.Cols()
 	if len(want) != n {
-		panic(fmt.Sprintf("specmatch: CrossEntropy: %d wanted columns for logits [%d×%d]", len(want), n, c))
+		panic(fmt.Sprintf("nn: CrossEntropy: %d wanted columns for logits [%d×%d]", len(want), n, c))
 	}
 	pick := make([]float64, n*c)
 	for i, k := range want {

@@ -1,0 +1,125 @@
+package backend
+
+import "github.com/specmatch/specmatch/tensor"
+
+// Capabilities lists all that an engine may offer beside the primitives of
+// [Backend]; what it does not offer is nil. Every operator also runs without.
+type Capabilities struct {
+	Fused
+	Recorder Recorder
+	Meter    Meter
+}
+
+// Fused lists the chains of primitives that an engine offers as one call, which
+// can keep a block of rows in cache from the first link to the last. The chain is
+// the definition; the call agrees with it to rounding, obeys the rules of the
+// package, and gives equal bits for any number of threads.
+type Fused struct {
+	Bias       BiasFuser
+	Norm       NormFuser
+	Statistics StatisticsTracker
+	GIN        GINFuser
+	GCN        GCNFuser
+	Contrast   ContrastFuser
+	Adam       AdamFuser
+}
+
+// CapabilitiesOf returns what an engine offers. It is the one place that asks: a
+// test fails for a type assertion on one of these interfaces anywhere else.
+func CapabilitiesOf(be Backend) (c Capabilities) {
+	c.Bias, _ = be.(BiasFuser)
+	c.Norm, _ = be.(NormFuser)
+	c.Statistics, _ = be.(StatisticsTracker)
+	c.GIN, _ = be.(GINFuser)
+	c.GCN, _ = be.(GCNFuser)
+	c.Contrast, _ = be.(ContrastFuser)
+	c.Adam, _ = be.(AdamFuser)
+	c.Recorder, _ = be.(Recorder)
+	c.Meter, _ = be.(Meter)
+	return c
+}
+
+// BiasFuser adds a bias and clips in one call.
+type BiasFuser interface {
+	// BiasReLU sets y = max(x + b, 0) for x [N×F] and the row b [1×F].
+	BiasReLU(y, x, b *tensor.Tensor)
+	// BiasReLUBackward sets dx to dy where y > 0 and 0 elsewhere, and db [1×F]
+	// to the column sums of dx.
+	BiasReLUBackward(dx, db, dy, y *tensor.Tensor)
+}
+
+// NormFuser runs batch norm, and a ReLU behind it if wanted, as one call each way.
+type NormFuser interface {
+	// NormForward computes Y, Mean and Var.
+	NormForward(n *Norm)
+	// NormBackward computes the gradients of a norm that NormForward computed
+	// and that has not been changed since.
+	NormBackward(n *Norm, g *NormGradients)
+}
+
+// StatisticsTracker moves running statistics as one call.
+type StatisticsTracker interface {
+	// TrackStatistics moves the running mean and variance [1×F], for each of the
+	// groups that has rows, one after the other, towards its mean and its variance
+	// [G×F], times n/(n-1) where it has n > 1 rows:
+	//	running ← (1-momentum)·running + momentum·new.
+	TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices, momentum float64)
+}
+
+// GINFuser runs a layer of GIN as one call.
+type GINFuser interface {
+	// GINForward computes the layer.
+	GINForward(l *GINLayer)
+	// GINBackward computes the gradients of a layer that GINForward computed
+	// and that has not been changed since.
+	GINBackward(l *GINLayer, g *GINGradients)
+}
+
+// GCNFuser runs batch norm, a graph convolution and ReLU as one call.
+type GCNFuser interface {
+	// GCNForward computes the layer.
+	GCNForward(l *GCNLayer)
+	// GCNBackward computes the gradients of a layer that GCNForward computed
+	// and that has not been changed since.
+	GCNBackward(l *GCNLayer, g *GCNGradients)
+}
+
+// ContrastFuser runs the losses of contrastive training as one call.
+type ContrastFuser interface {
+	// ContrastForward computes the losses.
+	ContrastForward(c *Contrast)
+	// ContrastBackward sets du to the gradient with respect to U of
+	// dc·LossC + dg·LossG; nil stands for 0.
+	ContrastBackward(c *Contrast, dc, dg, du *tensor.Tensor)
+}
+
+// AdamFuser updates many parameters as one call.
+type AdamFuser interface {
+	// SquaredNorm sets sum [1×1] to the sum of the squares of all elements of all
+	// tensors.
+	SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor)
+	// AdamAll is Adam on p[k], g[k], m[k] and v[k] for every k.
+	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
+}
+
+// Recorder says whether Capture records: whether a replay hands over the whole
+// step at once.
+type Recorder interface{ Records() bool }
+
+// Meter counts what an engine hands to its device: so much the device cannot do
+// faster than its rates of copies, products and launches allow.
+type Meter interface{ Work() Work }
+
+// Work is an amount of work. What moves between host and device is not in it.
+type Work struct {
+	Launches int   // of kernels and of products
+	Bytes    int64 // of the operands of every launch, each read or written once
+	Flops    int64 // of products of matrices, those within kernels included
+}
+
+// Add adds n times other.
+func (w *Work) Add(n int, other Work) {
+	w.Launches += n * other.Launches
+	w.Bytes += int64(n) * other.Bytes
+	w.Flops += int64(n) * other.Flops
+}
