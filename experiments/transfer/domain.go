@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -131,6 +134,41 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 		d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
 	}
 	return d, nil
+}
+
+// noteInputs notes the sums of the files that the domain will be read from. What
+// is not there is for openDomain to report.
+func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
+	var files []string
+	if x.source.Domain == domainBio {
+		for _, name := range append([]string{x.source.Corpus}, x.data.Datasets...) {
+			for _, part := range []string{"_edges.csv", "_labels.csv"} {
+				path := filepath.Join(x.data.Dir, name+part)
+				if _, err := os.Stat(path); err != nil {
+					path += ".gz"
+				}
+				files = append(files, path)
+			}
+		}
+	} else {
+		files = append(files, x.source.Corpus)
+		for _, name := range x.data.Datasets {
+			if path, err := dataset.FindMoleculeNet(x.data.Dir, name); err == nil {
+				files = append(files, path)
+			}
+		}
+	}
+	for _, path := range files {
+		sum, err := dataset.SumFile(ctx, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		flags.Input(filepath.Base(path), sum)
+	}
+	return nil
 }
 
 // openCorpus reads the SMILES to pre-train on, and says what of them is left out.

@@ -132,6 +132,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
+	if err := x.noteInputs(ctx, flags); err != nil {
+		return err
+	}
 	if err := x.checkPretrained(flags); err != nil {
 		return err
 	}

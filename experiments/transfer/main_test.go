@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -166,10 +168,10 @@ func TestProteins(t *testing.T) {
 		}
 		labels.WriteString(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(i % 2), strconv.Itoa(i / 3 % 2)}, ",") + "\n")
 	}
-	other := t.TempDir()
+	moved, other := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"net_edges.csv": edges.String(), "net_labels.csv": labels.String()} {
-		for _, dir := range []string{dir, other} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		for dir, more := range map[string]string{dir: "", moved: "", other: map[string]string{"net_edges.csv": "0,30,1,1\n"}[name]} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text+more), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -183,9 +185,13 @@ func TestProteins(t *testing.T) {
 		t.Errorf("%v\n%s%s", err, &stdout, &stderr)
 	}
 	// A network of the same name elsewhere may be another one.
-	err = run(t.Context(), args("second", other, "-pretrained", filepath.Join(dir, "run")), &stdout, &stderr)
-	if err == nil || !strings.Contains(err.Error(), "-data was") {
-		t.Errorf("weights of a network in another folder: %v", err)
+	pretrained := []string{"-method", "none,infomax", "-pretrained", filepath.Join(dir, "run")}
+	if err := run(t.Context(), args("second", moved, pretrained...), &stdout, &stderr); err != nil {
+		t.Errorf("weights of a network that has moved: %v", err)
+	}
+	err = run(t.Context(), args("third", other, pretrained...), &stdout, &stderr)
+	if err == nil || !strings.Contains(err.Error(), "net_edges.csv has changed") {
+		t.Errorf("weights of another network of the name: %v", err)
 	}
 	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}, data: cli.Data{Dir: dir, Datasets: []string{"net"}}}
 	d, err := x.openProteins(t.Context())
@@ -252,6 +258,10 @@ func TestSplit(t *testing.T) {
 	d, err := x.openDomain(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
+	}
+	flags := cli.NewFlagSet("transfer", "", "")
+	if err := x.noteInputs(t.Context(), flags); err != nil || flags.Inputs()["bbbp.csv"] != fmt.Sprintf("%x", sha256.Sum256([]byte(table.String()))) || len(flags.Inputs()) != 1 {
+		t.Errorf("inputs %v, %v", flags.Inputs(), err)
 	}
 	if s := d.sets[0].split; len(s.Train) != 40 || len(s.Valid) != 5 || len(s.Test) != 5 {
 		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))

@@ -58,11 +58,7 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet) error {
 			weights = append(weights, x.pretraining(name).Weights(x.source.Pretrained))
 		}
 	}
-	mayDiffer := []string{"finetune-batch", "dropout"}
-	if x.source.Domain == domainChem { // otherwise the corpus lies there
-		mayDiffer = append(mayDiffer, "data")
-	}
-	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, mayDiffer, weights)
+	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, []string{"finetune-batch", "dropout"}, weights)
 }
 
 // pretrainAll is the first half of the experiment; what it returns is empty with
