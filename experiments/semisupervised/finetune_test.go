@@ -25,6 +25,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -148,7 +149,7 @@ func TestStart(t *testing.T) {
 
 				encoder, err := j.pretraining().NewEncoder(be)
 				if err == nil && name != methodNone {
-					err = nn.LoadFile(filepath.Join(x.dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
+					err = specmatch.LoadEncoder(filepath.Join(x.dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
 				}
 				if err != nil {
 					t.Fatal(err)

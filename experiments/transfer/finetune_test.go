@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -198,7 +199,7 @@ func TestStart(t *testing.T) {
 			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
 			if err == nil && name != methodNone {
-				err = nn.LoadFile(x.dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
+				err = specmatch.LoadEncoder(x.dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -382,7 +383,7 @@ func TestMethodsDiffer(t *testing.T) {
 		}
 		saved, err := x.encoder().New(be, random.Stream(9, 0, 0, 0))
 		if err == nil {
-			err = nn.LoadFile(x.pretraining(name).Weights(x.dir.Path), saved)
+			err = specmatch.LoadEncoder(x.pretraining(name).Weights(x.dir.Path), saved)
 		}
 		if err != nil {
 			t.Fatal(err)
