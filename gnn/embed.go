@@ -13,13 +13,14 @@ import (
 // Eval mode. add appends a graph to a batch in the form in which the encoder is to
 // see it; nil appends it as it is. The graphs must have the features that the
 // encoder was made for, see [graph.Graph.Validate]. The error is that of ctx, asked
-// between batches.
-func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) ([]float64, error) {
+// between batches, or of a device that failed.
+func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) (h []float64, err error) {
+	defer backend.Recover(&err)
 	if add == nil {
 		add = (*graph.Batch).Append
 	}
 	w := e.Width()
-	out := make([]float64, len(graphs)*w)
+	h = make([]float64, len(graphs)*w)
 	t := autodiff.NewInference(be)
 	defer t.Reset()
 	b := new(graph.Batch)
@@ -35,11 +36,11 @@ func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.G
 			hi++
 		}
 		b.EndView()
-		be.Download(out[lo*w:hi*w], e.Forward(NewBatch(t, b), nn.Eval).Value())
+		be.Download(h[lo*w:hi*w], e.Forward(NewBatch(t, b), nn.Eval).Value())
 		t.Reset()
 		lo = hi
 	}
-	return out, nil
+	return h, nil
 }
 
 // embedElements bounds an evaluation batch, nodes times the encoder's width, so

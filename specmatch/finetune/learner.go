@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/eval"
@@ -47,7 +48,8 @@ type Learner struct {
 
 // New returns a learner of all parameters of p. It is an error if the data are not
 // what the head is for, or have no label to train on.
-func New(p *Predictor, d Data, o Options) (*Learner, error) {
+func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
+	defer backend.Recover(&err)
 	if err := d.check(p.Head); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,8 @@ func parts(graphs []*graph.Graph, samples []int) []*part {
 }
 
 // evaluate returns the metrics of some graphs.
-func (l *Learner) evaluate(ctx context.Context, parts []*part) (train.Metrics, error) {
+func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics, err error) {
+	defer backend.Recover(&err)
 	h := l.p.Head
 	t := autodiff.NewInference(l.p.be)
 	defer t.Reset()

@@ -1,12 +1,14 @@
 package finetune
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -280,6 +282,49 @@ func TestParts(t *testing.T) {
 		}
 		for name, v := range inParts {
 			near(t, string(h.Kind)+", "+name, v, atOnce[name])
+		}
+	}
+}
+
+// failing is an engine without memory from some moment on.
+type failing struct {
+	backend.Backend
+	failed bool
+}
+
+var errMemory = errors.New("no memory")
+
+func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
+	if f.failed {
+		panic(&backend.Error{Backend: "failing", Op: "Alloc", Err: errMemory})
+	}
+	return f.Backend.Alloc(rows, cols)
+}
+
+// TestDeviceFails: a device that fails is an error, not a panic, whatever it was
+// asked for.
+func TestDeviceFails(t *testing.T) {
+	l := newLearner(t, Head{Kind: Classes, Outputs: 2}, func(i, _ int) float64 { return float64(i % 2) })
+	be := &failing{Backend: l.p.be}
+	rng := rand.New(rand.NewPCG(1, 2))
+	e, err := gnn.Architecture{Kind: gnn.KindGIN, In: l.data.Graphs[0].X.Width, Hidden: 8, Layers: 2}.New(be, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, d := NewPredictor(be, e, l.p.Head, rng), l.data
+	d.Test = []int{50, 51}
+	if l, err = New(p, d, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	be.failed = true
+	for name, f := range map[string]func() error{
+		"a new one":   func() error { _, err := New(p, d, Options{}); return err },
+		"a step":      func() error { _, err := l.Step(l.batch(0, 1)); return err },
+		"evaluation":  func() error { _, err := l.End(t.Context(), 0); return err },
+		"predictions": func() error { _, err := p.Predict(t.Context(), d.Graphs); return err },
+	} {
+		if err := f(); !errors.Is(err, errMemory) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -90,8 +90,9 @@ func (p *Predictor) outputs(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *aut
 
 // Predict returns for n graphs, row-major [n×Outputs], the probabilities of the
 // classes, those of a yes in every task, or the numbers in their unit. The error is
-// that of ctx.
-func (p *Predictor) Predict(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
+// that of ctx or of a device that failed.
+func (p *Predictor) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
+	defer backend.Recover(&err)
 	h, err := gnn.Embed(ctx, p.be, p.Encoder, graphs, nil)
 	if err != nil {
 		return nil, err

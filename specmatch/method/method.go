@@ -88,8 +88,9 @@ func Title(name string) string {
 	return name
 }
 
-// New is Get and [Method].New.
-func New(name string, s Setup) (*Learner, error) {
+// New is Get and [Method].New. A failure of the device is an error.
+func New(name string, s Setup) (l *Learner, err error) {
+	defer backend.Recover(&err)
 	m, err := Get(name)
 	if err != nil {
 		return nil, err
@@ -122,10 +123,10 @@ type Options struct {
 	GraphCLCode bool
 }
 
-// DefaultOptions are those of the paper's experiments.
+// DefaultOptions are those of the paper's experiments; "" is Unsupervised.
 func DefaultOptions(r Regime) Options {
 	o := Options{GraphCLCode: true}
-	o.Objective.Contrast.Temperature = map[Regime]float64{Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1}[r]
+	o.Objective.Contrast.Temperature = map[Regime]float64{"": 0.2, Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1}[r]
 	o.Objective.Match = specmatch.DefaultLaplacianMatch()
 	o.Objective.Beta.Beta = 0.05
 	return o
@@ -144,7 +145,8 @@ type Learner struct {
 }
 
 // Embed returns the embeddings of n graphs, row-major [n×Width], in the form in
-// which the method wants its encoder to see them. The error is that of ctx.
+// which the method wants its encoder to see them. The error is that of ctx or of a
+// device that failed.
 func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
 	form, ws := augment.Identity{SelfLoops: l.SelfLoops}, new(augment.Workspace)
 	return gnn.Embed(ctx, l.be, l.Model.Encoder, graphs, func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) })

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -211,6 +212,61 @@ func TestEmbed(t *testing.T) {
 		cancel()
 		if _, err := l.Embed(cancelled, s.Graphs); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", name, err)
+		}
+	}
+}
+
+// failing is an engine without memory from some moment on.
+type failing struct {
+	backend.Backend
+	failed bool
+}
+
+var errMemory = errors.New("no memory")
+
+func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
+	if f.failed {
+		panic(&backend.Error{Backend: "failing", Op: "Alloc", Err: errMemory})
+	}
+	return f.Backend.Alloc(rows, cols)
+}
+
+// TestDeviceFails: a device that fails is an error, not a panic, whatever it was
+// asked for.
+func TestDeviceFails(t *testing.T) {
+	for _, regime := range []Regime{Unsupervised, Transfer} {
+		for _, name := range Names(regime) {
+			s := hu(gnn.KindChemGIN, 2)
+			s.Regime = regime
+			be := &failing{Backend: s.Backend}
+			s.Backend = be
+			l := newLearner(t, name, s)
+			be.failed = true
+			if _, err := New(name, s); !errors.Is(err, errMemory) {
+				t.Errorf("%s, a new one: %v", name, err)
+			}
+			if _, err := l.Embed(t.Context(), s.Graphs); !errors.Is(err, errMemory) {
+				t.Errorf("%s, embeddings: %v", name, err)
+			}
+			if name == Untrained {
+				continue
+			}
+			for samples, graphs := range l.Epoch(t.Context(), 0) {
+				if _, err := l.Step(train.Batch{Samples: samples, Graphs: graphs}); !errors.Is(err, errMemory) {
+					t.Errorf("%s, a step: %v", name, err)
+				}
+				break
+			}
+		}
+	}
+}
+
+// TestDefaultOptions: the temperatures are the papers', and no regime is the
+// unsupervised one.
+func TestDefaultOptions(t *testing.T) {
+	for regime, tau := range map[Regime]float64{"": 0.2, Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1} {
+		if got := DefaultOptions(regime).Objective.Contrast.Temperature; got != tau {
+			t.Errorf("regime %q: temperature %v, want %v", regime, got, tau)
 		}
 	}
 }
