@@ -228,7 +228,10 @@ func TestTuningResume(t *testing.T) {
 	split.Train, split.Valid, split.Test = split.Train[:80], split.Valid[:40], split.Test[:40]
 	want := x.tune(t, methodNone, 1)
 	interrupted, seconds, ended := 0, 0.0, 0
-	for {
+	for { // each start takes a step of 12, or ends an epoch of 3
+		if interrupted > 15 {
+			t.Fatal("a start does not go on where the one before has ended")
+		}
 		// A start says something of the epochs that have ended, and then, after its
 		// first step or at the end of an epoch, of the next one.
 		ctx, cancel := context.WithCancel(t.Context())

@@ -365,7 +365,10 @@ func TestResume(t *testing.T) {
 			x := newExperiment()
 			interrupted, seconds := 0, 0.0
 			var got pretrain.Trained
-			for {
+			for { // each start takes a step of 21
+				if interrupted > 21 {
+					t.Fatal("a start does not go on where the one before has ended")
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				got, err = x.pretrain(ctx, c.method, func(string, ...any) { cancel() })
 				cancel()

@@ -47,7 +47,10 @@ func TestCheckpoint(t *testing.T) {
 			}
 			// A start says something after its first step, and is then cancelled.
 			interrupted := 0
-			for {
+			for { // each start takes a step of 15
+				if interrupted > 15 {
+					t.Fatal("a start does not go on where the one before has ended")
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				got, w, err := trained(ctx, r, dir, func(string, ...any) { cancel() })
 				cancel()
