@@ -1,6 +1,8 @@
 package method
 
 import (
+	"fmt"
+
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
@@ -18,6 +20,9 @@ type contrastive struct {
 // newContrastive returns a learner of an objective. The projection head is drawn
 // behind the encoder.
 func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Learner, error) {
+	if !(o.Contrast.Temperature > 0) {
+		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", o.Contrast.Temperature)
+	}
 	e, rng, err := s.NewEncoder()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 var infoNCE = &Method{
 	Name: InfoNCE, Title: "InfoNCE (β = 0)", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
 	New: func(s Setup) (*Learner, error) {
+		s = s.withDefaults()
 		s.Objective.Beta = specmatch.BetaSchedule{}
 		return specMatch.New(s)
 	},

@@ -106,12 +106,12 @@ type Setup struct {
 	Graphs  []*graph.Graph
 	// Policy and Ratio are the augmentations, see [augment.ParsePolicy]; "" is
 	// random2, and 0 the usual ratio.
-	Policy string
-	Ratio  float64
-	Batch  int     // graphs in a mini-batch; 0 is 128
-	Rate   float64 // learning rate of Adam; 0 is 0.01
-	Seed   uint64  // of weights, batches and views
-	Options
+	Policy  string
+	Ratio   float64
+	Batch   int     // graphs in a mini-batch; 0 is 128
+	Rate    float64 // learning rate of Adam; 0 is 0.01
+	Seed    uint64  // of weights, batches and views
+	Options         // the zero value is DefaultOptions of the regime
 }
 
 // Options are the switches of the methods.
@@ -172,6 +172,9 @@ func (s Setup) withDefaults() Setup {
 	}
 	if s.Rate == 0 {
 		s.Rate = 0.01
+	}
+	if s.Options == (Options{}) {
+		s.Options = DefaultOptions(s.Regime)
 	}
 	return s
 }

@@ -227,7 +227,8 @@ func TestList(t *testing.T) {
 func TestRefused(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	gin := setup(t, be, method.Unsupervised, gnn.KindGIN)
-	wrongPolicy, noEncoder := gin, gin
+	wrongPolicy, noEncoder, cold := gin, gin, gin
+	cold.Objective.Contrast.Temperature = 0
 	wrongPolicy.Policy, noEncoder.Encoder.Hidden = "random9", 0
 	for want, c := range map[string]struct {
 		method string
@@ -235,6 +236,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"encoder gin has no embeddings of nodes": {"edgepred", gin},
 		"no augmentation":                        {"specmatch", wrongPolicy},
+		"temperature 0":                          {"graphcl", cold},
 		"an encoder of 2 layers of width 0":      {"untrained", noEncoder},
 	} {
 		if _, err := method.New(c.method, c.s); err == nil || !strings.Contains(err.Error(), want) {

@@ -58,11 +58,11 @@ func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (
 	}
 	for epoch := len(r.at.Epochs); epoch < o.Epochs && !r.at.Stopped; epoch++ {
 		m, err := r.epoch(ctx, epoch)
+		if err != nil && !errors.Is(err, ctx.Err()) {
+			return r.progress(epoch, nil), fmt.Errorf("epoch %d: %w", epoch+1, err)
+		}
 		if ctx.Err() != nil {
 			return r.progress(epoch, nil), errors.Join(ctx.Err(), r.save())
-		}
-		if err != nil {
-			return r.progress(epoch, nil), fmt.Errorf("epoch %d: %w", epoch+1, err)
 		}
 		if err := r.report(epoch, m, true); err != nil {
 			return r.progress(epoch, m), err

@@ -324,6 +324,16 @@ func TestErrors(t *testing.T) {
 	}); err != broken {
 		t.Errorf("each: %v", err)
 	}
+	// A failure is not hidden by an interruption at the same time.
+	y = newToy()
+	ctx, cancel := context.WithCancel(t.Context())
+	y.onEnd = func() error { cancel(); return broken }
+	if _, err := run(t, ctx, y, train.Options{Epochs: 2, Checkpoint: file}); !errors.Is(err, broken) {
+		t.Errorf("End, interrupted: %v", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a checkpoint after an error and an interruption")
+	}
 	// A damaged checkpoint says what to do.
 	for _, text := range []string{"", "nonsense", strings.Repeat("x", 100)} {
 		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
