@@ -51,15 +51,14 @@ type Trained struct {
 //
 // The metadata has the [Card] as JSON under specmatch_model, the version of the
 // format, and a checksum of the file. A program that writes other weights into the
-// file must keep specmatch_model, and leave specmatch_format and
-// specmatch_checksum away.
+// file must keep specmatch_model and drop specmatch_format and specmatch_checksum.
 //
 // # Errors
 //
 // A file that is damaged, cut short, of a later version, or does not have exactly
-// the tensors of its architecture is an error that names what differs. Weights that
-// are not numbers are not. Memory is taken in proportion to the file's size,
-// whatever the file says of the model's.
+// the tensors of its architecture is an error that names what differs. Weights may be
+// NaN. Memory is taken in proportion to the size of the file, whatever the file says
+// of the model.
 func Open(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -77,8 +76,8 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file that lacks some tensor is to be told which, so this is no more than
-	// what keeps the sizes on the card from asking for more than the file justifies.
+	// Bounds the memory by the size of the file. It is generous, because a file that
+	// lacks a tensor should get the error below, which names the tensor.
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
 		values += c.Head.Outputs * (c.Encoder.Width() + 1)
@@ -213,9 +212,10 @@ func (m *Trained) save(path string) error {
 func (m *Trained) Width() int { return m.Encoder.Width() }
 
 // Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must
-// have the features that Card describes; Dataset.WithColumns of package dataset gives them
-// to a data set. A graph that the encoder cannot read is an error with its index
-// and the reason. The error is that of ctx if it is cancelled first.
+// have the features that Card describes; Dataset.WithColumns of package dataset
+// gives them to a data set. A graph that the model cannot read, or with a label that
+// it has not seen, is an error with the graph's index and the reason. The error is
+// that of ctx if it is cancelled first.
 func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
 	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(m.Encoder)
@@ -226,15 +226,12 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err := a.Accepts(g); err != nil {
-			return nil, fmt.Errorf("specmatch: graph %d: %w", i, err)
+		err := a.Accepts(g)
+		if err == nil && m.Card.Features != nil {
+			err = m.Card.Features.CheckSeen(g)
 		}
-		if c := m.Card.Features; c != nil && len(c.Labels) == 1 && len(c.Labels[0].Unseen) > 0 && g.X.OneHot() {
-			for node, category := range g.X.Category {
-				if l := c.Labels[0]; !l.Seen(l.Min + int(category)) {
-					return nil, fmt.Errorf("specmatch: graph %d: node %d has the label %d, which the model has not seen; it has seen %v", i, node, l.Min+int(category), l)
-				}
-			}
+		if err != nil {
+			return nil, fmt.Errorf("specmatch: graph %d: %w", i, err)
 		}
 	}
 	raw, ws := augment.Identity{SelfLoops: m.Card.SelfLoops}, new(augment.Workspace)
@@ -250,9 +247,9 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 }
 
 // LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture; dropout and center may differ, with which fine-tuning begins anew. A
-// head in the file is left out. It also reads what earlier versions wrote, whose
-// architecture is taken on trust.
+// architecture; dropout and center may differ, since fine-tuning chooses its own. A
+// head in the file is left out. It also reads what earlier versions and PyTorch
+// write, whose architecture is taken on trust.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)

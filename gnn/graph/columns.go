@@ -74,6 +74,24 @@ func (c Columns) Check() error {
 	return nil
 }
 
+// CheckSeen returns an error that names the first node of g, whose features must have
+// these columns, with a label that is among the unseen values.
+func (c Columns) CheckSeen(g *Graph) error {
+	at := c.Attributes
+	for _, l := range c.Labels {
+		for _, v := range l.Unseen {
+			column := at + v - l.Min
+			for i := range g.Nodes() {
+				if g.X.OneHot() && int(g.X.Category[i]) == column || !g.X.OneHot() && g.X.Dense[i*g.X.Width+column] != 0 {
+					return fmt.Errorf("graph: node %d has the label %d, which the model has not seen; it has seen %v", i, v, l)
+				}
+			}
+		}
+		at += l.Width
+	}
+	return nil
+}
+
 func (l LabelValues) has(v int) bool { return v >= l.Min && v-l.Min < l.Width }
 
 // Seen reports whether v has a column that is not of an unseen value.
