@@ -196,8 +196,8 @@ func (h *hueckel) leave(i int32) {
 	h.touching[i]--
 }
 
-// extend enumerates every connected set of candidates that has the set at hand,
-// more of the extension from the given position on, and no others; each once.
+// extend enumerates, once each, the connected sets of candidates that consist of the
+// set at hand and of members of the extension from the given position on.
 //
 //	S. Wernicke, Efficient detection of network motifs, IEEE/ACM Trans. Comput.
 //	Biol. Bioinform. 3 (2006) 347–359.

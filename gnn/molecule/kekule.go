@@ -31,7 +31,7 @@ type choice struct{ atom, link int32 }
 
 const (
 	mostRetries   = 100 // wrong choices that are corrected, as many as RDKit corrects
-	mostWildcards = 10  // wildcards in a ring system whose part is tried out
+	mostWildcards = 10  // wildcards of a ring system that are tried with and without a double bond
 )
 
 // kekulise turns aromatic bonds into single and double ones, and forgets what

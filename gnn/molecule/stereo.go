@@ -140,7 +140,7 @@ func (v *perceiver) mayConjugate(i int32) bool {
 // equal neighbours in the ring keeps its tag if there is another such atom.
 //
 // possible tells it to go on refining for the sake of centres without a tag
-// too, as RDKit does when it reads a molecule, and not when it writes one.
+// too. RDKit does so when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
 	m, s := v.m, &v.stereo
 	atoms, bonds := possible, false

@@ -108,7 +108,8 @@ func (m *LinearSVC) Predict(x []float64) ([]int, error) {
 	return out, nil
 }
 
-// strongest returns the index of the class that the decisions of one point name.
+// strongest returns the index of the class that the decision values of one point
+// select.
 func strongest(dec []float64) int {
 	if len(dec) == 1 {
 		if dec[0] > 0 {
@@ -402,7 +403,7 @@ func (s *linearWorker) activate() bool {
 		}
 	}
 	u := gramUpdate{dst: s.gram, m: s.m, ld: s.ld}
-	if changed > active { // cheaper from nothing
+	if changed > active { // cheaper to start over
 		clear(s.gram)
 		clear(s.in)
 	}

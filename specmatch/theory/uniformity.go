@@ -18,11 +18,11 @@ type Draw struct {
 }
 
 // UniformityBound is both sides of Theorem 4.3 for the draws with a connected
-// graph, each of them as likely as the other: with a = 1-e^(-4t),
+// graph, all of them equally likely: with a = 1-e^(-4t),
 //
 //	L_unif ≤ a/(2√2)·(3/2 - E‖μ‖²)·√E[L_G] - a/2·λ̄₂·(1 - E‖μ‖²).
 //
-// All but Draws is NaN if no graph is connected.
+// Every field but Draws is NaN if no graph is connected.
 type UniformityBound struct {
 	Draws []Draw
 

@@ -40,7 +40,7 @@ var (
 // multiply-adds from zero, times alpha, added to C. The vector instruction sets
 // agree bit for bit; plain Go rounds the products.
 //
-// Sgemm panics, with the same words as gonum, if tA or tB is no transpose, if a
+// Sgemm panics, with the same words as gonum, if tA or tB is not a transpose, if a
 // dimension is negative, if a leading dimension is less than a row, or if a
 // slice is too short.
 func (BLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {

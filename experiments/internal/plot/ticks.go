@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// most is how many labels an axis has at most.
+// most is the largest number of labels on an axis.
 const most = 7
 
-// linearTicks labels at most so many multiples of 1, 2 or 5 times a power of
+// linearTicks labels at most that many multiples of 1, 2 or 5 times a power of
 // ten. (gonum labels three or four round numbers, as in 1, 4, 7.)
 func linearTicks(lo, hi float64, most int) []plot.Tick {
 	k := int(math.Floor(math.Log10((hi - lo) / float64(most))))
@@ -101,7 +101,7 @@ func logTicks(lo, hi float64) []plot.Tick {
 			return ticks
 		}
 	}
-	// Less than two labels even so: the axis is nearly straight.
+	// Fewer than two labels even so: the axis is nearly linear.
 	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), most)
 	for i := range ticks {
 		ticks[i].Value = math.Log10(ticks[i].Value)

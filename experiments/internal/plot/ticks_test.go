@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Draw draws a panel to where nobody looks: it takes less time than Save.
+// Draw draws a panel and discards the picture, which takes less time than Save.
 func Draw(p Panel) error {
 	f, err := newFigure(1, []Panel{p})
 	if err == nil {

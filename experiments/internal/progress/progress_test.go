@@ -179,7 +179,7 @@ func TestWriteThrough(t *testing.T) {
 	})
 }
 
-// A reader that went away does not end the run.
+// A reader that goes away does not end the run.
 func TestBrokenWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(broken{}, Options{Total: 1}, func() int { return 80 })
