@@ -85,7 +85,7 @@ func denseTags(g *graph.Graph) *graph.Graph {
 
 // viewOf is one graph of a batch in terms of the original's nodes.
 type viewOf struct {
-	nodes []int    // original node of every node of the view; -1 for a row that is no tag
+	nodes []int    // original node of every node of the view; -1 for a row that is not a tag
 	edges [][2]int // (source, target), original nodes, in the batch's order
 	rows  [][]float32
 }

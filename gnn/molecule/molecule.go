@@ -104,7 +104,7 @@ func (m *Molecule) Clone() *Molecule {
 	return &Molecule{Atoms: slices.Clone(m.Atoms), Bonds: slices.Clone(m.Bonds)}
 }
 
-// Error says why a SMILES string is no molecule.
+// Error says why a SMILES string is not a molecule.
 type Error struct {
 	SMILES string // shortened
 	Column int    // 1-based byte of the string that the reason is about

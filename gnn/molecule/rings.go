@@ -82,7 +82,7 @@ type ringFinder struct {
 	tried        ringList // rings of the search at hand
 	behind       ringList
 	covered      []bool // bonds of rings through chain starts
-	touched      []bool // atoms likewise
+	touched      []bool // atoms of such rings
 
 	// Breadth-first search.
 	state         []int32

@@ -427,7 +427,7 @@ func (r *smilesReader) settleTags(n *adjacency) {
 		}
 		inversions += rings * branches
 		// With three neighbours a hydrogen or a lone pair is the fourth. At the
-		// beginning of a string the hydrogen stands behind the atom, not before
+		// beginning of a string the hydrogen comes after the atom, not before
 		// it; and a lone pair counts as the last neighbour beside a ring number.
 		if len(links) == 3 {
 			saturated := !slices.ContainsFunc(links, func(l link) bool { return r.mol.Bonds[l.bond].Type != Single })
@@ -484,9 +484,9 @@ func (r *smilesReader) atom() (Atom, *problem) {
 		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
 	default:
 		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-			return a, r.problem(r.pos, "%q is no atom that may stand without brackets", c)
+			return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)
 		}
-		return a, r.problem(r.pos, "%q is no atom", c)
+		return a, r.problem(r.pos, "%q is not an atom", c)
 	}
 	r.pos++
 	return a, nil

@@ -133,7 +133,7 @@ func (v *perceiver) mayConjugate(i int32) bool {
 	return v.piElectrons(i) > 0
 }
 
-// cleanStereo removes the tags of atoms that are no stereocentres and the
+// cleanStereo removes the tags of atoms that are not stereocentres and the
 // directions of bonds that define no double bond, as RDKit's legacy algorithm
 // does. An atom is a stereocentre if its neighbours differ in rank; ranks are
 // refined by what has been found until nothing changes. A ring atom with two

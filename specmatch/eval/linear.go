@@ -36,7 +36,7 @@ type LinearSVC struct {
 // be had: where features agree to twelve digits, or are so large that rounding the
 // weights to float64 alone would miss it.
 func FitLinearSVC(ctx context.Context, x []float64, dim int, y []int, c float64) (*LinearSVC, error) {
-	if err := checkPrice(c); err != nil {
+	if err := checkC(c); err != nil {
 		return nil, err
 	}
 	g, err := trainingGroup(x, dim, y)
@@ -70,7 +70,7 @@ func checkColumns(d int) error {
 	return nil
 }
 
-func checkPrice(c float64) error {
+func checkC(c float64) error {
 	if !(c > 0) || math.IsInf(c, 0) {
 		return fmt.Errorf("eval: C is %g, want a positive number", c)
 	}

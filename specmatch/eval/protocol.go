@@ -98,7 +98,7 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		return nil, fmt.Errorf("eval: no C to choose from")
 	}
 	for i, c := range opt.Cs {
-		if err := checkPrice(c); err != nil {
+		if err := checkC(c); err != nil {
 			return nil, err
 		}
 		if i > 0 && c <= opt.Cs[i-1] {

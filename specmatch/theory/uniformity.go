@@ -100,7 +100,7 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 		b.LossG += 2 * d.Deviation / k
 		b.Mu2 += d.Mu2 / k
 		b.Direct -= a / 2 * d.Lambda2 * (1 - d.Mu2) / k
-		if d.Deviation > zero*zero { // less is rounding
+		if d.Deviation > negligible*negligible { // less is rounding
 			b.Hoffman = max(b.Hoffman, square(d.Lambda2-b.LambdaBar)/d.Deviation)
 			b.HoffmanNonZero = max(b.HoffmanNonZero, square(d.Lambda2-b.LambdaBarNonZero)/d.Deviation)
 		}

@@ -36,7 +36,7 @@ var (
 // Every element of C depends only on its row of op(A), its column of op(B), its
 // old value, alpha and beta; so computing C in blocks of rows, or of columns,
 // gives the same bits as in one call. The sum over k runs in order in blocks of
-// at most 320, of equal length but for the last; each block is a chain of fused
+// at most 704, or 320 if n ≤ 64, of equal length except the last; each block is a chain of fused
 // multiply-adds from zero, times alpha, added to C. The vector instruction sets
 // agree bit for bit; plain Go rounds the products.
 //

@@ -17,7 +17,7 @@
 //
 // The best that the processor has, chosen once at start-up. The environment
 // variable SPECMATCH_CPU (avx512, avx2, neon, generic) asks for another; if that
-// is not available the best one runs all the same and [LevelError] says so, for
+// is not available the best one runs anyway and [LevelError] says so, for
 // an engine to report. [Level] tells which it is.
 //
 //	build                        matrix products              the rest

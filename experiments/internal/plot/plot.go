@@ -327,7 +327,7 @@ func newPlot(a Axes) *plot.Plot {
 		axis.Label.Padding = 4
 		axis.Tick.Label.Font = textStyle(tickSize).Font
 		axis.Tick.Length = 4
-		axis.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return linearTicks(lo, hi, most) })
+		axis.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return linearTicks(lo, hi, mostLabels) })
 	}
 	if a.LogX {
 		p.X.Tick.Marker = plot.TickerFunc(logTicks)

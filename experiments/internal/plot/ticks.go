@@ -8,15 +8,15 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// most is the largest number of labels on an axis.
-const most = 7
+// mostLabels is the largest number of labels on an axis.
+const mostLabels = 7
 
 // linearTicks labels at most that many multiples of 1, 2 or 5 times a power of
 // ten. (gonum labels three or four round numbers, as in 1, 4, 7.)
 func linearTicks(lo, hi float64, most int) []plot.Tick {
 	k := int(math.Floor(math.Log10((hi - lo) / float64(most))))
 	i, parts := 1, 2   // the step is i·10^k; minor ticks divide it into parts
-	const slack = 1e-9 // of a step: an end that is a multiple but for rounding counts
+	const slack = 1e-9 // of a step: an end that is a multiple up to rounding counts
 	for int(math.Floor(hi/scale(i, k)+slack))-int(math.Ceil(lo/scale(i, k)-slack))+1 > most {
 		switch i {
 		case 1:
@@ -102,7 +102,7 @@ func logTicks(lo, hi float64) []plot.Tick {
 		}
 	}
 	// Fewer than two labels even so: the axis is nearly linear.
-	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), most)
+	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), mostLabels)
 	for i := range ticks {
 		ticks[i].Value = math.Log10(ticks[i].Value)
 	}

@@ -42,7 +42,7 @@ type Options struct {
 	Label string        // what is running; printed first
 	Unit  string        // what is counted, singular, as in "epoch"
 	Total int           // how many there are in all
-	Every time.Duration // between plain lines, where w is no terminal; 0 is 10 s
+	Every time.Duration // between plain lines, if w is not a terminal; 0 is 10 s
 }
 
 // Bar is a run's progress. Its methods may be called concurrently.
@@ -160,8 +160,8 @@ func (b *Bar) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Stop removes the bar, or where there is no terminal writes a last line. What
-// is written through the bar afterwards passes unchanged. Further calls do
+// Stop removes the bar, or writes a last line if there is no terminal. What is
+// written through the bar afterwards passes unchanged. Further calls do
 // nothing.
 func (b *Bar) Stop() {
 	b.once.Do(func() {

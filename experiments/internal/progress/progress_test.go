@@ -257,7 +257,7 @@ func TestFigures(t *testing.T) {
 }
 
 func Example() {
-	// Standard output of an example is no terminal, so there is one last line.
+	// Standard output of an example is not a terminal, so there is one last line.
 	bar := Start(os.Stdout, Options{Label: "resumed", Unit: "seed", Total: 5})
 	bar.Skip(5)
 	bar.Stop()

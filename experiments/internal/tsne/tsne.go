@@ -22,7 +22,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Options are the knobs. Zero fields stand for the defaults.
+// Options are the settings of [Embed]. Zero fields mean the defaults.
 type Options struct {
 	Perplexity float64 // the effective number of neighbours, default 30; at most (n-1)/3 is used
 	Iterations int     // default 750, of which the first 250 are with exaggerated p_ij
