@@ -263,10 +263,12 @@ func (s *linearWorker) newton(ctx context.Context, c float64) (iter int, err err
 		s.gradient(c)
 		s.direction(c)
 		decrement := -dot(s.g, s.p)
+		reached := decrement <= decrementGoal*f
+		enough := decrement <= decrementEnough*f && s.staysOnPiece()
 		switch {
-		case precise && decrement <= decrementEnough*f && s.staysOnPiece():
+		case precise && (reached || enough):
 			return iter, s.round(c, f)
-		case decrement <= decrementGoal*f:
+		case reached && enough:
 			return iter, nil
 		case iter == newtonSteps:
 			return iter, fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps (decrement %g of %g); is the scale of the features extreme?",
