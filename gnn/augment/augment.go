@@ -31,7 +31,7 @@ type Workspace struct {
 	// of nodes.
 	node, seen, edge, drop, pair []bool
 
-	id       []int32 // the number of every node in the batch, -1 if it goes
+	id       []int32 // the number of every node in the batch, -1 if it is dropped
 	list     []int32 // nodes that stay
 	frontier []int32
 	rest     []int32
@@ -47,7 +47,7 @@ type Workspace struct {
 	mean []float64
 }
 
-// Stream is [random.Stream] without an allocation: it restarts the
+// Stream does what [random.Stream] does, without an allocation: it restarts the
 // workspace's generator. The result is valid until the next call.
 func (ws *Workspace) Stream(seed uint64, p random.Purpose, epoch, index int) *rand.Rand {
 	ws.pcg.Seed(random.State(seed, p, epoch, index))

@@ -17,8 +17,8 @@ type Collator struct {
 	Views []Augmentation
 	// Seed is the seed of the run.
 	Seed uint64
-	// Workers is how many goroutines share the work; up to 1 means the
-	// caller's only. It has no influence on the result.
+	// Workers is how many goroutines share the work; 0 or 1 means the caller's
+	// alone. It has no influence on the result.
 	Workers int
 
 	workers []*worker
@@ -46,7 +46,7 @@ type worker struct {
 	failure         any
 }
 
-// minChunk is the least number of graphs that a goroutine is worth: 64 views of
+// minChunk is the smallest number of graphs worth a goroutine: 64 views of
 // molecules take some 30 µs.
 const minChunk = 64
 
@@ -64,7 +64,7 @@ func (c *Collator) Collate(dst *graph.Batch, graphs []*graph.Graph, samples []in
 	}
 	dst.Reset(width)
 	c.job = job{dst, graphs, samples, epoch}
-	defer func() { c.job = job{} }() // holds on to nothing of the caller's
+	defer func() { c.job = job{} }() // keeps nothing of the caller's alive
 	total := len(c.Views) * len(samples)
 	n := max(min(c.Workers, total/minChunk), 1)
 	for len(c.workers) < n {

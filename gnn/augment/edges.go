@@ -8,10 +8,10 @@ import (
 )
 
 // EdgePerturbation removes ⌊r·E⌋ of the E edges and adds as many that the graph
-// does not have; all such views are equally likely. If the graph lacks fewer
-// edges than that, it adds all it lacks. There are no self-loops, and removed
-// edges do not come back. Where edges have categories, every edge that is added
-// takes that of one that is removed.
+// does not have; all such views are equally likely. If fewer edges than that
+// are missing, it adds all of them. There are no self-loops, and removed edges do
+// not come back. Where edges have categories, every added edge takes the category
+// of a removed one.
 //
 // For an undirected graph E is the number of undirected edges, and the view is
 // undirected too; for a directed graph it is the number of entries. O(n+E),
@@ -77,7 +77,7 @@ func (ws *Workspace) bothWays(g *graph.Graph, edge []bool) []bool {
 }
 
 // addByTrial draws pairs of nodes until count new edges are found. At least
-// half of the pairs must be free to the last.
+// half of the pairs must stay free throughout.
 func (ws *Workspace) addByTrial(g *graph.Graph, count int, rng *rand.Rand) {
 	// The hash set of added pairs has open addressing and is at most half full.
 	size := uint(bits.Len(uint(2 * count)))
@@ -109,8 +109,8 @@ func (ws *Workspace) addByTrial(g *graph.Graph, count int, rng *rand.Rand) {
 	}
 }
 
-// addByList draws count of the free pairs, of which there are free, by walking
-// over all of them.
+// addByList draws count of the free pairs by walking over all pairs; free is the
+// number of free ones.
 func (ws *Workspace) addByList(g *graph.Graph, count, free int, rng *rand.Rand) {
 	mark := resize(&ws.pair, free)
 	choose(mark, count, rng)
@@ -140,8 +140,8 @@ func (ws *Workspace) add(j, i int32, both bool) {
 }
 
 // labelAdded gives the edges of ws.from and ws.to the categories of marked
-// entries, in order. both says that edges were marked, and are added, with their
-// reverse next to them; there are as many marked as added at least.
+// entries, in order. both says that every edge is marked, and added, together
+// with its reverse. At least as many edges are marked as are added.
 func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, both bool) {
 	ws.label = ws.label[:0]
 	if g.EdgeLabel == nil {

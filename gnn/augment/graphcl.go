@@ -21,25 +21,25 @@ const (
 )
 
 // GraphCLUnsupervised is an augmentation as the code for GraphCL's unsupervised
-// results performs it (folder unsupervised_TU, at commit b4d7501), which is not
-// as its paper describes it. Let n be the number of nodes and m that of
-// entries, counting the self-loops of [Identity].SelfLoops, with which its
-// loader supplies every graph.
+// results performs it (folder unsupervised_TU, at commit b4d7501), which differs
+// from the description in its paper. Let n be the number of nodes and m the number
+// of entries, counting the self-loops of [Identity].SelfLoops, which its loader adds
+// to every graph.
 //
-//   - dropN: all entries of ⌊r·n⌋ random nodes go; r = 0.1.
-//   - permE: ⌊r·m⌋ random entries go, each direction of an edge and each
-//     self-loop on its own, and none come; r = 0.1. The view is asymmetric.
+//   - dropN: all entries of ⌊r·n⌋ random nodes are removed; r = 0.1.
+//   - permE: ⌊r·m⌋ random entries are removed, each direction of an edge and each
+//     self-loop on its own, and none are added; r = 0.1. The view is asymmetric.
 //   - subgraph: a random seed and up to ⌊r·n⌋ of its neighbours stay; r = 0.2.
 //     The candidates are the seed's neighbours and, if it has a self-loop, the
 //     seed; one is drawn at a time, n times at most, and skipped if it was
 //     drawn before. Since the set of candidates never grows, the view is a star
-//     of about three nodes, and with the edges between them.
+//     of about three nodes, together with the edges between them.
 //   - maskN: as [AttributeMasking]; r = 0.1.
 //   - none: nothing.
 //
 // For a directed graph the neighbours are the sources of a node's entries.
-// GraphCL fails where nothing remains of a graph. Here the seed stays then, or
-// else the first node that was not dropped.
+// GraphCL fails where nothing remains of a graph. In that case the seed stays here,
+// or else the first node that was not dropped.
 type GraphCLUnsupervised struct {
 	Op Op
 	// Ratio is r, in [0, 1].
@@ -227,12 +227,12 @@ func keptLabels(dst []int32, g *graph.Graph, drop []bool, nodes []int32, strip b
 
 // GraphCLSemi is an augmentation as the code for GraphCL's semi-supervised
 // results performs it (folder semisupervised_TU, at commit b4d7501); r = 0.2.
-// Let n be the number of nodes and m that of entries.
+// Let n be the number of nodes and m the number of entries.
 //
 //   - dropN: as [NodeDropping].
-//   - permE: ⌊r·m⌋ random entries go, each direction of an edge on its own, and
-//     ⌊r·m⌋ random pairs of nodes come, in one direction, whether or not the
-//     edge exists. The view is asymmetric and may list an edge twice, which
+//   - permE: ⌊r·m⌋ random entries are removed, each direction of an edge on its own,
+//     and ⌊r·m⌋ random pairs of nodes are added, in one direction, whether or not
+//     the edge exists. The view is asymmetric and may list an edge twice, which
 //     then counts twice.
 //   - subgraph: the star of [GraphCLUnsupervised] without self-loops, in the
 //     order drawn.
@@ -240,10 +240,10 @@ func keptLabels(dst []int32, g *graph.Graph, drop []bool, nodes []int32, strip b
 //     of the graph.
 //   - none: nothing.
 //
-// Self-loops that this code makes are left out, because the GCN that it is
-// followed by removes the self-loops of its input. And the means that maskN writes
-// stay in the view: by reading it, the code writes those of the first view into the
-// data set itself, so that more and more nodes are masked for good.
+// Self-loops that this code makes are left out, because the GCN that follows
+// removes the self-loops of its input. The means that maskN writes stay in the view
+// here. GraphCL's code writes those of the first view into the data set itself, so
+// that more and more nodes are masked for good.
 type GraphCLSemi struct {
 	Op Op
 	// Ratio is r, in [0, 1].

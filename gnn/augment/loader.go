@@ -79,8 +79,8 @@ func (l *Loader) samples() int {
 // valid until the loop asks for the next. What an epoch yields depends on the
 // fields and on its number only, so that training can resume at any epoch.
 //
-// A goroutine works ahead by one mini-batch. It is gone when the loop ends, in
-// whatever way. When ctx is cancelled the loop ends early: ask ctx.Err. The
+// A goroutine works ahead by one mini-batch. However the loop ends, the goroutine
+// has ended by then. If ctx is cancelled the loop ends early: check ctx.Err. The
 // loop panics if another loop over the same Loader runs, and if an augmentation
 // panics.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch] {

@@ -118,7 +118,7 @@ func TestLoaderSizes(t *testing.T) {
 	wantPanic(t, "augment: Loader with batches of 0 samples", func() { newLoader(5, 0).Batches() })
 }
 
-// TestLoaderOrderIsUniform: each of the 24 orders of four samples is as likely.
+// TestLoaderOrderIsUniform: the 24 orders of four samples are equally likely.
 func TestLoaderOrderIsUniform(t *testing.T) {
 	l := newLoader(4, 4)
 	want := outcomes{}

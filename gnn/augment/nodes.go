@@ -80,7 +80,7 @@ func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *W
 			continue
 		}
 		// A component is used up. rest lists the nodes that were unseen when
-		// the first one was; those seen since are thrown away when drawn, each
+		// the first one was; those seen since are discarded when drawn, each
 		// once, so that all jumps together cost O(n).
 		if len(rest) == 0 {
 			for i, s := range seen {
@@ -106,8 +106,8 @@ func draw(s []int32, rng *rand.Rand) (int32, []int32) {
 	return v, s[:last]
 }
 
-// marked returns the marked nodes, ascending. The loop has no branch: for a
-// random fifth of the nodes a wrong guess of the processor costs more than all
+// marked returns the marked nodes, ascending. The loop has no branch: with
+// a random fifth of the nodes marked, mispredictions would cost more than all
 // else.
 func (ws *Workspace) marked(mark []bool) []int32 {
 	list := resize(&ws.list, len(mark))

@@ -10,10 +10,10 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 )
 
-// The tests of this file know every augmentation twice: the package's code,
-// and here the description spelled out without regard to cost, as a list of
-// everything that can happen with its probability. Views are drawn and counted.
-// One that cannot happen fails, and so do frequencies that are too far off.
+// The tests of this file have every augmentation twice: the package's code, and
+// here its description without regard to cost, as a list of everything that can
+// happen with its probability. Views are drawn and counted. A view that cannot
+// happen fails the test, and so do frequencies that are too far off.
 
 // outcomes is the probability of every possible view, by viewOf.key.
 type outcomes map[string]float64

@@ -55,9 +55,10 @@ var randomPolicies = map[string][]Op{
 	Random4: {DropN, PermE, Sub, MaskN},
 }
 
-// families are the data sets of each policy: You et al. (2020) and the paper,
-// section "Experimental setup", and their siblings of the same origin; for the
-// pretraining sets of transfer learning the loaders of GraphCL's code.
+// families lists the data sets of each policy: those that You et al. (2020) and
+// the section "Experimental setup" of the paper name, and their siblings of the
+// same origin. For the pretraining sets of transfer learning it follows the loaders
+// of GraphCL's code.
 var families = map[string][]string{
 	Random2: {
 		"MUTAG", "NCI1", "NCI109", "PROTEINS", "DD", "D&D", "PTC_MR", "ENZYMES",
@@ -72,8 +73,8 @@ var families = map[string][]string{
 
 // PolicyFor returns the policy for a data set, spelled as TUDataset, MoleculeNet
 // or the papers do, in any case. For an unknown name it returns [Random2] and
-// false: it makes sense for every kind of graph, since it only takes parts
-// away, while added edges and noisy features are fit for some.
+// false. Random2 makes sense for every kind of graph, since it only removes parts;
+// added edges and noisy features suit only some.
 func PolicyFor(dataset string) (policy string, known bool) {
 	name := strings.ToUpper(dataset)
 	for policy, names := range families {
@@ -84,9 +85,8 @@ func PolicyFor(dataset string) (policy string, known bool) {
 	return Random2, false
 }
 
-// DefaultRatio returns the ratio of an augmentation where none is asked for:
-// 0.2 as in the papers, and in GraphCL's unsupervised code 0.1 for all but the
-// star subgraph.
+// DefaultRatio returns the default ratio of an augmentation: 0.2 as in the papers,
+// or in GraphCL's unsupervised code 0.1 for all but the star subgraph.
 func DefaultRatio(op Op, impl Impl) float64 {
 	if impl == ImplUnsupervised && op != Sub {
 		return 0.1
@@ -99,8 +99,8 @@ func DefaultRatio(op Op, impl Impl) float64 {
 // is drawn for every graph. Ratio 0 stands for [DefaultRatio]; it is an error
 // if ratio is outside [0, 1] or a name or impl is unknown.
 //
-// ImplUnsupervised treats single names and policies that draw as GraphCL's
-// training loop does: see [GraphCLUnsupervised].Strip. Its "none" is the graph
+// ImplUnsupervised treats single names, and policies that draw one of several, as
+// GraphCL's training loop does: see [GraphCLUnsupervised].Strip. Its "none" is the graph
 // with self-loops, [Identity].SelfLoops.
 func ParsePolicy(policy string, impl Impl, ratio float64) (Augmentation, error) {
 	if !(ratio >= 0 && ratio <= 1) {

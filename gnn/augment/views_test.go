@@ -85,7 +85,7 @@ func denseTags(g *graph.Graph) *graph.Graph {
 
 // viewOf is one graph of a batch in terms of the original's nodes.
 type viewOf struct {
-	nodes []int    // original node of every node of the view; -1 for a row that is no tag
+	nodes []int    // original node of every node of the view; -1 for a row that is not a tag
 	edges [][2]int // (source, target), original nodes, in the batch's order
 	rows  [][]float32
 }
@@ -159,7 +159,7 @@ func everything(ratio float64) []Augmentation {
 	return all
 }
 
-// checkView holds a view against what its augmentation promises for g.
+// checkView checks a view against what its augmentation promises for g.
 func checkView(t testing.TB, a Augmentation, g *graph.Graph, v viewOf) {
 	t.Helper()
 	n := g.Nodes()
@@ -269,7 +269,7 @@ func checkInduced(fail func(string, ...any), g *graph.Graph, v viewOf) {
 }
 
 // checkGrown: in an undirected graph a grown subgraph takes its connected
-// components whole, but for the last.
+// components whole, except the last.
 func checkGrown(fail func(string, ...any), g *graph.Graph, v viewOf) {
 	if g.Directed {
 		return
@@ -536,7 +536,7 @@ func TestGraphWithoutNodes(t *testing.T) {
 }
 
 // TestMaskedRows checks number and distribution of what masking writes. The
-// statistics of a fixed seed cannot flicker; their bounds are 4 standard errors.
+// statistics of a fixed seed do not vary; their bounds are 4 standard errors.
 func TestMaskedRows(t *testing.T) {
 	for _, a := range []Augmentation{AttributeMasking{0.2}, GraphCLUnsupervised{MaskN, 0.2, true}, GraphCLUnsupervised{MaskN, 0.2, false}} {
 		for _, g := range []*graph.Graph{path(30), denseTags(path(30))} {

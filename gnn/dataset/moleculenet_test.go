@@ -393,7 +393,7 @@ func TestOpenCorpus(t *testing.T) {
 			if strings.Contains(file, "csv") {
 				line = 8 // its row begins in line 7
 			}
-			reasons := []*SyntaxError{{path, line, "Xx", "column 1: 'X' is no atom that may stand without brackets"}, {path, line + 2, "C1", "column 2: ring 1 is not closed"}}
+			reasons := []*SyntaxError{{path, line, "Xx", "column 1: 'X' is not an atom that may stand without brackets"}, {path, line + 2, "C1", "column 2: ring 1 is not closed"}}
 			if c.Rows != 7 || c.Dropped != 2 || !reflect.DeepEqual(c.Reasons, reasons) {
 				t.Errorf("%s: %d rows, %d dropped: %v", file, c.Rows, c.Dropped, c.Reasons)
 			}

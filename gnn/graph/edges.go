@@ -24,9 +24,9 @@ func (c EdgeColumns) Width() int {
 // EdgeCounts returns the row-major matrix [N×Width] of how often each category
 // of each column occurs among the edges that end in a node, its own self-loop
 // included. A sum over neighbours of table rows, Σ_{j→i} Σ_c T_c[v_c(j→i)], is
-// then the product of this matrix with the tables one below another. Made-up
-// self-loops (label -1) are not counted. It panics if the batch has edges
-// without labels, or a label that is none of these categories. The matrix is
+// then the product of this matrix with the stacked tables. Self-loops that an
+// augmentation made (label -1) are not counted. It panics if the batch has edges
+// without labels, or a label outside these categories. The matrix is
 // valid until the batch is Reset.
 func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
 	b.needLabels("EdgeCounts")

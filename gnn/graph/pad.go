@@ -2,10 +2,11 @@ package graph
 
 import "fmt"
 
-// Pad makes dst a copy of b with padding: nodes of no graph behind the last one,
-// without edges and with zero features or category 0, up to the given number of
-// nodes, and room for the given number of entries of Adj, with labels -1 if edges
-// have labels. Batches of different sizes become alike so. It panics if b has more.
+// Pad makes dst a copy of b that is padded to the given numbers of nodes and of
+// entries of Adj, so that batches of different sizes have the same shape. The nodes
+// that it adds come after the last graph and belong to none; they have no edges, and
+// zero features or category 0. If edges have labels, those of the padding are -1. It
+// panics if b has more nodes or entries.
 func (b *Batch) Pad(dst *Batch, nodes, entries int) {
 	if b.Nodes() > nodes || len(b.Adj) > entries {
 		panic(fmt.Sprintf("graph: Pad: %d nodes and %d entries to %d and %d", b.Nodes(), len(b.Adj), nodes, entries))

@@ -196,8 +196,9 @@ func (h *hueckel) leave(i int32) {
 	h.touching[i]--
 }
 
-// extend enumerates every connected set of candidates that has the set at hand,
-// more of the extension from the given position on, and no others; each once.
+// extend enumerates, once each, the connected sets of candidates that consist of the
+// set at hand and of as many further candidates as more says, drawn from the extension
+// from the given position on.
 //
 //	S. Wernicke, Efficient detection of network motifs, IEEE/ACM Trans. Comput.
 //	Biol. Bioinform. 3 (2006) 347–359.
@@ -207,7 +208,7 @@ func (v *perceiver) extend(first int32, more, from int) bool {
 		if h.tries++; h.tries > mostSystems {
 			return false
 		}
-		v.tryset()
+		v.trySet()
 		return true
 	}
 	end := len(h.extension)
@@ -224,8 +225,8 @@ func (v *perceiver) extend(first int32, more, from int) bool {
 	return true
 }
 
-// tryset marks the set at hand if it is aromatic.
-func (v *perceiver) tryset() {
+// trySet marks the set at hand if it is aromatic.
+func (v *perceiver) trySet() {
 	m, h, s := v.m, &v.hueckel, &v.rings
 	if !v.obeysHueckel() {
 		return

@@ -9,8 +9,8 @@ import (
 )
 
 // mostLabelings bounds the search for the canonical form. It is far beyond what
-// molecules need, and makes the time for an adversarial graph finite; the form
-// of such a graph may depend on the order of its atoms.
+// molecules need, and bounds the time for an adversarial graph, whose form may then
+// depend on the order of its atoms.
 const mostLabelings = 10_000
 
 // A canon finds a canonical form: a description of a molecule that does not

@@ -1,5 +1,5 @@
-// Package molecule reads SMILES, the line notation of molecules, and makes the
-// graphs of them that Hu et al. feed to networks.
+// Package molecule reads SMILES, the line notation of molecules, and turns them
+// into the graphs that Hu et al. feed to networks.
 //
 // The mental model: a [Parser] turns a string into a [Molecule], a list of
 // atoms and a list of bonds, in three steps:
@@ -10,8 +10,8 @@
 //     to hydrogens; C1=CC=CC=C1 and c1ccccc1 are the same molecule; the @ of
 //     CC[C@H](C)CC says nothing. Perception checks valences, finds rings, takes
 //     aromatic bonds apart and puts them together again (Hückel's rule), finds
-//     which stereocentres are such, and drops hydrogens written as atoms.
-//  3. Categories. [Molecule.Graph] keeps of it what the network is to see: an
+//     which stereocentres are real, and drops hydrogens written as atoms.
+//  3. Categories. [Molecule.Graph] keeps what the network is to see: an
 //     atomic number and a chirality tag for every atom, a type and a direction
 //     for every bond.
 //
@@ -23,7 +23,7 @@
 // All of OpenSMILES is read: brackets with isotopes, chirality (@, @@ and the
 // classes TH, AL, SP, TB, OH), hydrogens, charges and atom map numbers; the
 // aromatic b, c, n, o, p, s, as, se, si and te; the wildcard; the bonds - = # $
-// : / \; ring numbers up to %(99999); dots. Three liberties are RDKit's: ++ and
+// : / \; ring numbers up to %(99999); dots. Three extensions are RDKit's: ++ and
 // -- for charges, two backslashes for one, and a class of chirality without a
 // permutation. SMARTS and extensions of RDKit (~, ->, [#6]) are refused.
 //
@@ -37,11 +37,11 @@
 //
 //   - RDKit accepts the empty string and its own extensions of SMILES.
 //   - A molecule may have [MaxAtoms] atoms. Ring systems that are too large to
-//     be searched are refused, where RDKit does not come back.
+//     be searched are refused, where RDKit does not finish.
 //   - Where alternative Kekulé structures differ in what is aromatic, RDKit's
-//     choice depends on the order of the atoms, and in rare ring systems so may
-//     this one, otherwise. In cages of many rings, the set of smallest rings is
-//     not unique and may be another.
+//     choice depends on the order of the atoms. In rare ring systems the choice here
+//     depends on it too, and may be another. In cages of many rings, the set of
+//     smallest rings is not unique, and the one found here may be another.
 //   - Wildcards in rings that are written as aromatic may get double bonds where
 //     RDKit's do not, or the other way round, and a ring may be refused that
 //     RDKit accepts: *1ccc[OH+]1.

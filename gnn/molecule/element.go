@@ -9,7 +9,7 @@ type element struct {
 	outer    int8   // electrons of the outer shell
 	isotope  int16  // most common isotope
 	early    bool   // left in the periodic table: a positive charge takes a bond away
-	valences []int8 // allowed ones, ascending; anyValence stands for no bound
+	valences []int8 // allowed ones, ascending; anyValence means no bound
 }
 
 // maxValence returns the largest allowed valence, or 0 or less for no bound.

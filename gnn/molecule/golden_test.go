@@ -113,10 +113,10 @@ func TestRDKitScaffolds(t *testing.T) {
 			t.Errorf("%s: the scaffold is %q, RDKit's %q", g.SMILES, key, *g.Scaffold)
 		}
 		if was, ok := ours[key]; ok && was != *g.Scaffold {
-			t.Errorf("%s: a scaffold like that of RDKit's %s, want %s", g.SMILES, was, *g.Scaffold)
+			t.Errorf("%s: the same scaffold as RDKit's %s, want %s", g.SMILES, was, *g.Scaffold)
 		}
 		if was, ok := theirs[*g.Scaffold]; ok && was != key {
-			t.Errorf("%s: another scaffold than that of other molecules of RDKit's scaffold %s", g.SMILES, *g.Scaffold)
+			t.Errorf("%s: a scaffold unlike that of other molecules with RDKit's scaffold %s", g.SMILES, *g.Scaffold)
 		}
 		ours[key], theirs[*g.Scaffold] = *g.Scaffold, key
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// CategoryError reports an atom or a bond that is no category of the network.
+// CategoryError reports an atom or a bond for which the network has no category.
 type CategoryError struct{ Reason string }
 
 func (e *CategoryError) Error() string { return "molecule: " + e.Reason }
@@ -15,7 +15,7 @@ func (e *CategoryError) Error() string { return "molecule: " + e.Reason }
 // Graph returns the molecule as Hu et al. feed it to a network: atoms are nodes
 // with the category (Z-1)·[graph.ChiralityTags] + tag, of AtomTypes·ChiralityTags in
 // all, and bonds are a pair of edges with the label type·[graph.BondDirections] +
-// direction. Hydrogens, charges and the like are not seen.
+// direction. Hydrogens, charges and the like are left out.
 //
 // Wildcard atoms, stereocentres that are not tetrahedral and quadruple bonds
 // have no category: the error is a [*CategoryError].

@@ -1,8 +1,8 @@
 package molecule
 
-// removeHydrogens makes hydrogens that are written as atoms counts of their
-// neighbours, and reports whether there were any. Those stay that say more than
-// that: isotopes, bridges between atoms, hydrogens without a neighbour or only
+// removeHydrogens turns hydrogens that are written as atoms into counts at their
+// neighbours, and reports whether there were any. Those that say more than that stay
+// atoms: isotopes, bridges between atoms, hydrogens without a neighbour or only
 // bound to hydrogens, wildcards or atoms of a chirality that is not
 // tetrahedral, and those whose direction defines the configuration of a double
 // bond. A tag keeps its meaning: the hydrogen now counts as the last neighbour.
@@ -55,7 +55,7 @@ func (v *perceiver) removeHydrogens() bool {
 	return true
 }
 
-// removable reports whether an atom is a hydrogen that is to go.
+// removable reports whether an atom is a hydrogen to be removed.
 func (v *perceiver) removable(i int32) bool {
 	a := &v.m.Atoms[i]
 	if a.Z != 1 || a.Isotope != 0 || v.degree(i) != 1 {
@@ -106,7 +106,7 @@ func (v *perceiver) fold(i int32, gone []int32) {
 	if behind%2 == 1 {
 		heavy.invert()
 	}
-	// The direction of the hydrogen's bond goes over to the other substituent,
+	// The direction of the hydrogen's bond passes to the other substituent,
 	// which lies opposite.
 	if bond.Direction != NoDirection && !directed && candidate != nil {
 		candidate.Direction = bond.Direction

@@ -9,7 +9,7 @@ type kekuliser struct {
 	in        []bool  // of every atom: in the system
 	candidate []bool  // takes a double bond
 	trial     []bool  // candidates without some of the wildcards
-	questions []int32 // wildcards, which may or may not
+	wildcards []int32 // which may take a double bond or not
 	aliphatic []bool  // of every ring: no atom that is aromatic and in this ring alone
 
 	single []int32 // bonds
@@ -31,7 +31,7 @@ type choice struct{ atom, link int32 }
 
 const (
 	mostRetries   = 100 // wrong choices that are corrected, as many as RDKit corrects
-	mostWildcards = 10  // wildcards in a ring system whose part is tried out
+	mostWildcards = 10  // wildcards of a ring system that are tried with and without a double bond
 )
 
 // kekulise turns aromatic bonds into single and double ones, and forgets what
@@ -154,7 +154,7 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 		return nil
 	}
 	// Wildcards took part; now leave out some of them.
-	if n := len(k.questions); n > 0 && n <= mostWildcards {
+	if n := len(k.wildcards); n > 0 && n <= mostWildcards {
 		for set := 1; set < 1<<n; set++ {
 			for i := range m.Bonds {
 				b := &m.Bonds[i]
@@ -163,7 +163,7 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 				}
 			}
 			k.trial = append(k.trial[:0], k.candidate...)
-			for q, a := range k.questions {
+			for q, a := range k.wildcards {
 				if set>>q&1 == 1 {
 					k.trial[a] = false
 				}
@@ -183,7 +183,7 @@ func (v *perceiver) markCandidates() {
 	m, k, s := v.m, &v.kekule, &v.rings
 	k.candidate = resize(k.candidate, len(m.Atoms))
 	k.outside = resize(k.outside, len(m.Atoms))
-	k.questions, k.single = k.questions[:0], k.single[:0]
+	k.wildcards, k.single = k.wildcards[:0], k.single[:0]
 	k.aliphatic = resize(k.aliphatic, s.count())
 	for r := range k.aliphatic {
 		k.aliphatic[r] = !slices.ContainsFunc(s.atomsOf(int32(r)), func(a int32) bool { return s.ofAtom[a] == 1 && v.inAromatic(a) })
@@ -217,7 +217,7 @@ func (v *perceiver) markCandidates() {
 			}
 			if aliphatic < rings && outside < rings {
 				k.candidate[i] = true
-				k.questions = append(k.questions, i)
+				k.wildcards = append(k.wildcards, i)
 				continue
 			}
 		}

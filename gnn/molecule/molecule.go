@@ -65,7 +65,7 @@ func (d Direction) reversed() Direction {
 type Atom struct {
 	Z         int8      // atomic number; 0 is the wildcard *
 	Charge    int8      // formal charge
-	Hydrogens int8      // hydrogens that are no atoms of the graph
+	Hydrogens int8      // hydrogens that are not atoms of the graph
 	Chirality Chirality // tag of the stereocentre
 	Aromatic  bool
 	Isotope   uint16 // mass number; 0 if not given
@@ -104,7 +104,7 @@ func (m *Molecule) Clone() *Molecule {
 	return &Molecule{Atoms: slices.Clone(m.Atoms), Bonds: slices.Clone(m.Bonds)}
 }
 
-// Error says why a SMILES string is no molecule.
+// Error says why a SMILES string is not a molecule.
 type Error struct {
 	SMILES string // shortened
 	Column int    // 1-based byte of the string that the reason is about

@@ -84,7 +84,7 @@ func (v *perceiver) perceive() *problem {
 	return nil
 }
 
-// hydrogens returns how many hydrogens are no atoms of the graph.
+// hydrogens returns the number of hydrogens that are not atoms of the graph.
 func (a *Atom) hydrogens() int8 {
 	if a.fixed {
 		return a.explicit

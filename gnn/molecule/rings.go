@@ -52,13 +52,13 @@ func (n *adjacency) between(a, b int32) int32 {
 }
 
 // A ringFinder finds the smallest set of smallest rings, made symmetric: rings
-// that could stand in for one of the set are added to it, since nothing but
-// the order of the atoms chose between them.
+// that could stand in for one of the set are added to it, since only the order of
+// the atoms decided between them.
 //
-// Bonds are in rings together if they are in the same block, a part that no
-// single atom holds together. Blocks come from one depth-first search; a block
+// Two bonds are in a ring together if they are in the same block, a part that stays
+// connected without any one of its atoms. Blocks come from one depth-first search; a block
 // with as many bonds as atoms is a ring, and there is nothing left to choose.
-// In the others rings are searched for as Figueras does, and as RDKit does: the
+// In other blocks rings are searched for as Figueras and RDKit do: the
 // set is not unique in cages, and what is aromatic depends on it.
 //
 //	J. Figueras, Ring perception using breadth-first search, J. Chem. Inf.
@@ -82,7 +82,7 @@ type ringFinder struct {
 	tried        ringList // rings of the search at hand
 	behind       ringList
 	covered      []bool // bonds of rings through chain starts
-	touched      []bool // atoms likewise
+	touched      []bool // atoms of such rings
 
 	// Breadth-first search.
 	state         []int32
@@ -459,7 +459,7 @@ func (v *perceiver) cover(ring []int32) {
 }
 
 // ringsFromDegree3 searches from an atom with three active bonds, for a ring
-// through each two of them.
+// through each pair of them.
 func (v *perceiver) ringsFromDegree3(a int32) {
 	f := &v.finder
 	v.search(a, -1)
@@ -593,10 +593,10 @@ func (v *perceiver) ringsOfLeftovers() {
 	}
 }
 
-// A step is an atom on a way, and the step before or -1.
+// A step is an atom on a path, and the step before it or -1.
 type step struct{ atom, before int32 }
 
-// connect finds the shortest way between two neighbours through atoms in rings
+// connect finds the shortest path between two neighbours through atoms in rings
 // that makes a new ring, into f.path.
 func (v *perceiver) connect(from, to int32) bool {
 	f := &v.finder

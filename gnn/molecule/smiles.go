@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// MaxAtoms bounds the atoms of one molecule, those hydrogens included that are
-// written as atoms. The syntax is read in linear time; perception takes little
-// more for molecules, and this keeps it to seconds for the worst of strings.
+// MaxAtoms bounds the atoms of one molecule, including hydrogens that are written
+// as atoms. The syntax is read in linear time; perception takes little more for real
+// molecules, and the bound keeps it to seconds for the worst of strings.
 const MaxAtoms = 4096
 
 // A smilesReader reads the syntax of SMILES: one pass over the bytes, a stack
-// for the branches and a table of open rings. It knows no chemistry but the
+// for the branches and a table of open rings. It knows no chemistry except the
 // parity of stereocentres, which depends on how the string was written.
 type smilesReader struct {
 	text string
@@ -38,7 +38,7 @@ type branch struct {
 }
 
 // bondSpec is a bond as written. Without an order it is single or aromatic,
-// which its atoms decide.
+// depending on its atoms.
 type bondSpec struct {
 	typ     BondType
 	ordered bool
@@ -265,7 +265,7 @@ func (r *smilesReader) ringNumber(atom int32, bond bondSpec) *problem {
 	} else {
 		c := &r.closures[k]
 		if c.begin == atom {
-			return r.problem(start, "ring %d would bind an atom to itself", number)
+			return r.problem(start, "ring %d would bond an atom to itself", number)
 		}
 		c.end, c.later, c.column = atom, bond, start
 		r.setOpened(number, -1)
@@ -392,7 +392,7 @@ func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
 		for _, l := range n.of(int32(i)) {
 			if seen[l.atom] == int32(i)+1 { // chain bonds come first, so this one closes a ring
 				c := &r.closures[r.order[l.bond-chain]]
-				return r.problem(c.column, "ring %d would bind two atoms that are bound already", c.number)
+				return r.problem(c.column, "ring %d would bond two atoms that are bonded already", c.number)
 			}
 			seen[l.atom] = int32(i) + 1
 		}
@@ -400,8 +400,8 @@ func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
 	return nil
 }
 
-// settleTags turns the tags, which are about the neighbours in the order of the
-// string, into tags about the neighbours in the order of the bonds. The two
+// settleTags turns the tags, which refer to the neighbours in the order of the
+// string, into tags that refer to them in the order of the bonds. The two
 // differ where an atom closes rings: its ring numbers stand before its
 // branches, but their bonds come after all others.
 func (r *smilesReader) settleTags(n *adjacency) {
@@ -427,7 +427,7 @@ func (r *smilesReader) settleTags(n *adjacency) {
 		}
 		inversions += rings * branches
 		// With three neighbours a hydrogen or a lone pair is the fourth. At the
-		// beginning of a string the hydrogen stands behind the atom, not before
+		// beginning of a string the hydrogen comes after the atom, not before
 		// it; and a lone pair counts as the last neighbour beside a ring number.
 		if len(links) == 3 {
 			saturated := !slices.ContainsFunc(links, func(l link) bool { return r.mol.Bonds[l.bond].Type != Single })
@@ -484,9 +484,9 @@ func (r *smilesReader) atom() (Atom, *problem) {
 		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
 	default:
 		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-			return a, r.problem(r.pos, "%q is no atom that may stand without brackets", c)
+			return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)
 		}
-		return a, r.problem(r.pos, "%q is no atom", c)
+		return a, r.problem(r.pos, "%q is not an atom", c)
 	}
 	r.pos++
 	return a, nil

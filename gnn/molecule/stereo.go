@@ -133,14 +133,14 @@ func (v *perceiver) mayConjugate(i int32) bool {
 	return v.piElectrons(i) > 0
 }
 
-// cleanStereo removes the tags of atoms that are no stereocentres and the
+// cleanStereo removes the tags of atoms that are not stereocentres and the
 // directions of bonds that define no double bond, as RDKit's legacy algorithm
 // does. An atom is a stereocentre if its neighbours differ in rank; ranks are
 // refined by what has been found until nothing changes. A ring atom with two
 // equal neighbours in the ring keeps its tag if there is another such atom.
 //
 // possible tells it to go on refining for the sake of centres without a tag
-// too, as RDKit does when it reads a molecule, and not when it writes one.
+// too. RDKit does so when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
 	m, s := v.m, &v.stereo
 	atoms, bonds := possible, false

@@ -97,8 +97,8 @@ func (v *perceiver) normaliseHalogen(i int32) {
 }
 
 // inAromatic reports whether an atom or one of its bonds is aromatic. A bond
-// outside of rings that is written so counts too: kekulise takes the mark from it
-// and leaves the type.
+// outside of rings that is written so counts too: kekulise removes its mark and
+// leaves the type.
 func (v *perceiver) inAromatic(i int32) bool {
 	if v.m.Atoms[i].Aromatic {
 		return true
@@ -112,8 +112,8 @@ func (v *perceiver) inAromatic(i int32) bool {
 }
 
 // valenceShift is what the charge of an atom adds to its allowed valences. A
-// positive charge adds a bond to nitrogen and its right, and takes one from
-// early elements and carbon.
+// positive charge adds a bond to nitrogen and the elements to its right, and takes
+// one from early elements and carbon.
 func (a *Atom) valenceShift() int32 {
 	c := int32(a.Charge)
 	if elements[a.Z].early || a.Z == 6 && c > 0 {
@@ -224,8 +224,8 @@ func (v *perceiver) implicitHydrogens(i int32) (n int32, ok bool) {
 	return 0, e.maxValence() == anyValence
 }
 
-// countRadicals finds unpaired electrons: bracket atoms have the hydrogens they
-// say, and what is missing to an octet is unpaired.
+// countRadicals finds unpaired electrons: bracket atoms have the hydrogens that are
+// written, and what is missing from an octet is unpaired.
 func (v *perceiver) countRadicals() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -262,8 +262,8 @@ func (v *perceiver) countRadicals() {
 	}
 }
 
-// settleHydrogens fixes the hydrogens of atoms that aromatic bonds have taken
-// the room for: the nitrogen of pyrrole keeps its own.
+// settleHydrogens fixes the hydrogens that aromatic bonds would leave no room for:
+// the nitrogen of pyrrole keeps its own.
 func (v *perceiver) settleHydrogens() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]

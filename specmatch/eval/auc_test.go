@@ -28,7 +28,7 @@ func TestROCAUCByHand(t *testing.T) {
 	}
 }
 
-// The definition, pair by pair; and what must not matter does not.
+// The definition, pair by pair; and what must not matter makes no difference.
 func TestROCAUCProperties(t *testing.T) {
 	for seed := range uint64(20) {
 		n := 20 + int(seed)

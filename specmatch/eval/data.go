@@ -48,7 +48,7 @@ func (d Data) validateLabels() error {
 	}
 	n := d.Len()
 	// A label above n cannot leave every class occupied; the check keeps a
-	// stray label from asking for memory.
+	// stray label from claiming any amount of memory.
 	for i, y := range d.Y {
 		if y >= n {
 			return fmt.Errorf("eval: label %d of point %d is out of range: %d points cannot fill classes 0..%d", y, i, n, y)

@@ -26,9 +26,9 @@
 //
 // by sequential minimal optimisation with second order working sets and shrinking,
 // to a violation of 1e-3, and lets the pairs vote. It follows libsvm, and
-// scikit-learn's SVC on top of it, step by step rather than to the tolerance only:
+// scikit-learn's SVC on top of it, step by step and not only to within its tolerance:
 // two solutions that are both good to 1e-3 may still disagree about a test graph,
-// and published accuracies are those of libsvm's.
+// and published accuracies come from libsvm's.
 //
 // [Protocol] Linear is what most papers say they use: a linear machine, here
 // [LinearSVC] with the squared hinge loss,
@@ -41,9 +41,8 @@
 // descent with a thousand iterations, does not get there for C ≥ 1 on typical
 // embeddings and loses several points of accuracy.
 //
-// Neither protocol scales the features, since GraphCL does not. A caller that wants
-// to must fit the scaler inside each training part, which these protocols do not
-// offer.
+// Neither protocol scales the features, since GraphCL does not. Scaling would have
+// to be fitted inside each training part, which these protocols do not offer.
 //
 // # Invariants
 //

@@ -36,7 +36,7 @@ type LinearSVC struct {
 // be had: where features agree to twelve digits, or are so large that rounding the
 // weights to float64 alone would miss it.
 func FitLinearSVC(ctx context.Context, x []float64, dim int, y []int, c float64) (*LinearSVC, error) {
-	if err := checkPrice(c); err != nil {
+	if err := checkC(c); err != nil {
 		return nil, err
 	}
 	g, err := trainingGroup(x, dim, y)
@@ -70,7 +70,7 @@ func checkColumns(d int) error {
 	return nil
 }
 
-func checkPrice(c float64) error {
+func checkC(c float64) error {
 	if !(c > 0) || math.IsInf(c, 0) {
 		return fmt.Errorf("eval: C is %g, want a positive number", c)
 	}
@@ -108,7 +108,8 @@ func (m *LinearSVC) Predict(x []float64) ([]int, error) {
 	return out, nil
 }
 
-// strongest returns the index of the class that the decisions of one point name.
+// strongest returns the index of the class that the decision values of one point
+// select.
 func strongest(dec []float64) int {
 	if len(dec) == 1 {
 		if dec[0] > 0 {
@@ -262,10 +263,12 @@ func (s *linearWorker) newton(ctx context.Context, c float64) (iter int, err err
 		s.gradient(c)
 		s.direction(c)
 		decrement := -dot(s.g, s.p)
+		reached := decrement <= decrementGoal*f
+		enough := decrement <= decrementEnough*f && s.staysOnPiece()
 		switch {
-		case precise && decrement <= decrementEnough*f && s.staysOnPiece():
+		case precise && (reached || enough):
 			return iter, s.round(c, f)
-		case decrement <= decrementGoal*f:
+		case reached && enough:
 			return iter, nil
 		case iter == newtonSteps:
 			return iter, fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps (decrement %g of %g); is the scale of the features extreme?",
@@ -402,7 +405,7 @@ func (s *linearWorker) activate() bool {
 		}
 	}
 	u := gramUpdate{dst: s.gram, m: s.m, ld: s.ld}
-	if changed > active { // cheaper from nothing
+	if changed > active { // cheaper to start over
 		clear(s.gram)
 		clear(s.in)
 	}

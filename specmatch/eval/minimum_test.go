@@ -171,8 +171,8 @@ func scaledBlobs(seed uint64, n, dim int, digits, spread float64, heavy bool) Da
 	return d
 }
 
-// collinear has features that are multiples of one another but for a part of
-// noise, as the sum readouts of large graphs are.
+// collinear has features that are multiples of one another except for some noise,
+// as the sum readouts of large graphs are.
 func collinear(seed uint64, size, noise, spread float64) Data {
 	d := blobs(seed, 60, 8, 2, spread)
 	for i := range d.Y {

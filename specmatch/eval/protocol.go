@@ -18,7 +18,7 @@ const (
 	// evaluate_embedding.py): SVC() with its RBF kernel, gamma="scale", features
 	// as they are.
 	GraphCL Protocol = "graphcl"
-	// Linear is the linear support vector machine that papers write about: the
+	// Linear is the linear support vector machine that papers describe: the
 	// same nesting with LinearSVC(dual=False), features as they are.
 	Linear Protocol = "linear"
 )
@@ -36,7 +36,7 @@ func ParseProtocol(name string) (Protocol, error) {
 
 // Options are the settings of [Evaluate]. The zero value is GraphCL's grid.
 type Options struct {
-	// Cs are the prices tried, ascending. nil means 1e-3, 1e-2, …, 1e3.
+	// Cs are the values of C tried, ascending. nil means 1e-3, 1e-2, …, 1e3.
 	Cs []float64
 	// InnerFolds is the number of folds of the grid search; 0 means 5.
 	InnerFolds int
@@ -98,7 +98,7 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		return nil, fmt.Errorf("eval: no C to choose from")
 	}
 	for i, c := range opt.Cs {
-		if err := checkPrice(c); err != nil {
+		if err := checkC(c); err != nil {
 			return nil, err
 		}
 		if i > 0 && c <= opt.Cs[i-1] {
@@ -143,8 +143,8 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 	return nested(ctx, p, data, outer, inner, opt, workers, newScorer)
 }
 
-// Check returns the error with which [Evaluate] refuses labels and folds before it
-// looks at features: what to know before an encoder is trained for them.
+// Check returns the error that [Evaluate] would return for these labels and folds,
+// whatever the features: something to know before an encoder is trained.
 func Check(labels []int, outer []dataset.Fold, opt Options) error {
 	data := Data{Y: labels}
 	if err := data.validateLabels(); err != nil {
@@ -220,7 +220,7 @@ type scorer interface {
 }
 
 // nested runs the grid search of every outer fold and its final fit. Whichever
-// worker ends the last inner fold of an outer one goes on with the fit.
+// worker finishes the last inner fold of an outer one goes on with that fit.
 func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, inner [][]dataset.Fold, opt Options, workers int, newScorer func() scorer) (*Result, error) {
 	k := opt.InnerFolds
 	res := &Result{
@@ -302,7 +302,7 @@ func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, in
 	return res, nil
 }
 
-// foldError says where err happened. The error of a context stays as it is.
+// foldError says where err happened. The error of a context is returned unchanged.
 func foldError(err error, where string) error {
 	if err == context.Canceled || err == context.DeadlineExceeded {
 		return err
@@ -311,8 +311,8 @@ func foldError(err error, where string) error {
 }
 
 // svcShared is what all workers of the RBF protocol read. The points are sorted
-// by class, so that every training part sorted by class is an ascending choice of
-// them, and kernel matrices are filled from the rows of one triangle.
+// by class, so that every training part sorted by class is an ascending selection
+// of them, and kernel matrices are filled from the rows of one triangle.
 type svcShared struct {
 	x     []float64
 	y     []int

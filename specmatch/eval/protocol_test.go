@@ -289,7 +289,7 @@ func TestBadInputIsAnError(t *testing.T) {
 	}
 }
 
-// TestCheck: labels and folds are refused without features as with them.
+// TestCheck: labels and folds are refused without features just as with them.
 func TestCheck(t *testing.T) {
 	good := []int{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}
 	for _, tc := range []struct {
@@ -361,8 +361,8 @@ func runNested(t *testing.T, opt Options, workers int, f func(train []int) error
 	return err
 }
 
-// An error of a fit is that of the evaluation, of whichever fit it is; that of a
-// context stays as it is, for callers that compare.
+// The error of any fit becomes that of the evaluation; the error of a context is
+// returned unchanged, for callers that compare it.
 func TestNestedPassesErrorsOn(t *testing.T) {
 	boom := errors.New("boom")
 	for _, tc := range []struct {
@@ -438,7 +438,7 @@ func TestTinyVariance(t *testing.T) {
 }
 
 func TestParallelReportsTheFirstError(t *testing.T) {
-	// The lowest, even if a higher one fails later; and no task starts behind it.
+	// The error is that of the lowest task that failed, and no task starts after it.
 	begun := make(chan struct{})
 	err := parallel(context.Background(), 2, 2, func(_, task int) error {
 		if task == 0 {

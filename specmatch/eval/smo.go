@@ -125,7 +125,7 @@ func (s *smo) setStatus(t int) {
 func (s *smo) atUpper(t int) bool { return s.alpha[t] >= s.c }
 func (s *smo) isFree(t int) bool  { return s.alpha[t] > 0 && s.alpha[t] < s.c }
 
-// solve runs to convergence. ctx is asked every thousand iterations.
+// solve runs to convergence. ctx is checked every thousand iterations.
 func (s *smo) solve(ctx context.Context) error {
 	period := min(s.n, 1000) // iterations between two shrinkings
 	counter := period + 1
@@ -313,7 +313,7 @@ func (s *smo) doShrink() bool {
 }
 
 // hopeless reports whether the variable at t is at a bound and the extremes of f
-// over I_up and I_low speak against its leaving it.
+// over I_up and I_low suggest that it will stay there.
 func (s *smo) hopeless(t int, gmax, fmin float64) bool {
 	return s.up[t] < 0 && s.f[t] > gmax || s.low[t] > 0 && s.f[t] < fmin
 }

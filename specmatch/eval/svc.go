@@ -79,7 +79,7 @@ type Machine struct {
 }
 
 // FitSVC trains on the rows of the row-major [n×dim] matrix x with labels y ≥ 0,
-// not all equal. A label need not occur.
+// not all equal. Not every label up to the largest need occur.
 func FitSVC(ctx context.Context, x []float64, dim int, y []int, cfg SVCConfig) (*SVC, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -116,7 +116,7 @@ func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 					t.Errorf("seed %d, C=%g, shrinking %v: violation %g, want < 1e-3", seed, c, !noShrink, v)
 				}
 				primal, dual := p.objectives(c, m.Machines[0].Rho)
-				// Each point is at most tol from its margin, at a price of C.
+				// Each point is at most tol from its margin, and a violation costs C.
 				if gap := primal - dual; gap < -1e-9*primal || gap > 1e-3*c*float64(len(p.y)) {
 					t.Errorf("seed %d, C=%g: duality gap %g of %g", seed, c, gap, primal)
 				}
@@ -207,8 +207,8 @@ func TestNoShrinking(t *testing.T) {
 	}
 }
 
-// The solution for a C that no coefficient reached is passed off as that of larger
-// ones: it has to be what solving them gives.
+// The solution for a C that no coefficient reached is reused for larger ones: it has
+// to be what solving them gives.
 func TestUntouchedSolutionIsReused(t *testing.T) {
 	d := blobs(11, 150, 6, 3, 0.5)
 	cs := []float64{1, 10, 100, 1000}

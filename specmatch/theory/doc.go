@@ -41,7 +41,7 @@
 //
 // It says nothing about the training loss. The constant c is no constant: it is
 // as large as the batch at hand requires, Σ‖z¹-z²‖²/‖P¹-P²‖², between 85 and 7600
-// by graph and t_d on the same batches at β = 0. Put in, L_G all but cancels:
+// by graph and t_d on the same batches at β = 0. With that c, L_G all but cancels:
 //
 //	right side = Σ‖z¹-z²‖²/τ · (t_d²·L_G/‖P¹-P²‖²)
 //
@@ -73,8 +73,8 @@
 //
 //	8·(½·λ̄₂·(1-E‖μ‖²)/(3/2-E‖μ‖²))²,
 //
-// which is 0.25 there and 0.04 at β = 0.5; it was 0.92 and 0.64. And its direction
-// misleads: training L_G lowers E[L_G] from 0.92 to 0.64 and makes uniformity worse,
+// which is 0.25 there and 0.04 at β = 0.5; it was 0.92 and 0.64. It also points
+// the wrong way: training L_G lowers E[L_G] from 0.92 to 0.64 and makes uniformity worse,
 // L_unif from -3.40 to -1.75, since the embeddings move together (E‖μ‖² from 0.03
 // to 0.50).
 //

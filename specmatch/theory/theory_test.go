@@ -325,8 +325,8 @@ func TestHoffmanFailsForSmallestNonZero(t *testing.T) {
 	}
 }
 
-// TestConnected: a node without neighbours and a graph in two parts are no
-// connected graphs, whatever λ₂ says.
+// TestConnected: a graph with an isolated node or of two parts is not connected,
+// whatever λ₂ says.
 func TestConnected(t *testing.T) {
 	hard := func(threshold float64) specmatch.LaplacianMatch {
 		return specmatch.LaplacianMatch{Adjacency: specmatch.Hard, FixedThreshold: true, Threshold: threshold}
@@ -362,7 +362,7 @@ func TestConnectedByFaintEdges(t *testing.T) {
 	}
 }
 
-// TestSmallestNonZero: rounding errors are no eigenvalues.
+// TestSmallestNonZero: rounding errors do not count as eigenvalues.
 func TestSmallestNonZero(t *testing.T) {
 	for _, c := range []struct{ diagonal, want float64 }{{1, 1}, {1e-9, 1e-9}, {1e-12, math.NaN()}, {0, math.NaN()}} {
 		s, err := theory.Eigen([]float64{0, 0, 0, c.diagonal}, 2)
@@ -375,7 +375,8 @@ func TestSmallestNonZero(t *testing.T) {
 	}
 }
 
-// TestViewIsSymmetric: the setting that a view has no use for changes nothing, and a zero row of embeddings stays one.
+// TestViewIsSymmetric: a setting that a view does not use changes nothing, and a
+// zero row of embeddings stays zero.
 func TestViewIsSymmetric(t *testing.T) {
 	c := median
 	c.RandomWalk = true

@@ -18,11 +18,11 @@ type Draw struct {
 }
 
 // UniformityBound is both sides of Theorem 4.3 for the draws with a connected
-// graph, each of them as likely as the other: with a = 1-e^(-4t),
+// graph, all of them equally likely: with a = 1-e^(-4t),
 //
 //	L_unif ≤ a/(2√2)·(3/2 - E‖μ‖²)·√E[L_G] - a/2·λ̄₂·(1 - E‖μ‖²).
 //
-// All but Draws is NaN if no graph is connected.
+// Every field but Draws is NaN if no graph is connected.
 type UniformityBound struct {
 	Draws []Draw
 
@@ -100,7 +100,7 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 		b.LossG += 2 * d.Deviation / k
 		b.Mu2 += d.Mu2 / k
 		b.Direct -= a / 2 * d.Lambda2 * (1 - d.Mu2) / k
-		if d.Deviation > zero*zero { // less is rounding
+		if d.Deviation > negligible*negligible { // less is rounding
 			b.Hoffman = max(b.Hoffman, square(d.Lambda2-b.LambdaBar)/d.Deviation)
 			b.HoffmanNonZero = max(b.HoffmanNonZero, square(d.Lambda2-b.LambdaBarNonZero)/d.Deviation)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 )
 
-// zero is what counts as an eigenvalue of 0: far above the rounding of the
+// negligible is the largest eigenvalue that counts as 0: far above the rounding of the
 // decomposition of a normalised Laplacian, whose eigenvalues are in [0, 2].
-const zero = 1e-10
+const negligible = 1e-10
 
 // View is what the theorems see of one augmented view of a batch of n graphs.
 type View struct {
@@ -81,7 +81,7 @@ func (s *Spectrum) Lambda2() float64 { return s.Values[1] }
 // none.
 func (s *Spectrum) SmallestNonZero() float64 {
 	for _, v := range s.Values {
-		if v > zero {
+		if v > negligible {
 			return v
 		}
 	}

@@ -36,11 +36,11 @@ var (
 // Every element of C depends only on its row of op(A), its column of op(B), its
 // old value, alpha and beta; so computing C in blocks of rows, or of columns,
 // gives the same bits as in one call. The sum over k runs in order in blocks of
-// at most 320, of equal length but for the last; each block is a chain of fused
+// at most 704, or 320 if n ≤ 64, of equal length except the last; each block is a chain of fused
 // multiply-adds from zero, times alpha, added to C. The vector instruction sets
 // agree bit for bit; plain Go rounds the products.
 //
-// Sgemm panics, with the same words as gonum, if tA or tB is no transpose, if a
+// Sgemm panics, with the same words as gonum, if tA or tB is not a transpose, if a
 // dimension is negative, if a leading dimension is less than a row, or if a
 // slice is too short.
 func (BLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {

@@ -15,9 +15,9 @@
 //
 // # Which implementation runs
 //
-// The best that the processor has, decided once at start. The environment
+// The best that the processor has, chosen once at start-up. The environment
 // variable SPECMATCH_CPU (avx512, avx2, neon, generic) asks for another; if that
-// is not available the best one runs all the same and [LevelError] says so, for
+// is not available the best one runs anyway and [LevelError] says so, for
 // an engine to report. [Level] tells which it is.
 //
 //	build                        matrix products              the rest
@@ -37,8 +37,8 @@
 //   - AVX-512, AVX2 and NEON give equal bits in float32. Plain Go rounds
 //     products differently, has other exponentials, and agrees within a few units
 //     in the last place.
-//   - NaN and Inf go through by the rules of IEEE 754, denormal numbers are
-//     computed with, and nothing outside the slices is read or written.
+//   - NaN and Inf follow the rules of IEEE 754, denormal numbers are not flushed to
+//     zero, and nothing outside the slices is read or written.
 //
 // A destination may be the same slice as an input of an elementwise function;
 // they must not overlap otherwise. No function allocates, once the buffers of
@@ -50,8 +50,8 @@
 // read where it lies, through two strides, so that Aᵀ·B, the weights' gradient
 // with its 15000-long sums, costs no packing. A tile of C, 14×32 float32 on
 // AVX-512 and 6×16 on AVX2 and NEON, stays in registers for up to 704 steps of k;
-// B is packed into panels as wide as a tile, unless its rows are that short. The
-// rows of C are dealt evenly to tiles of similar height, for which there is a
+// B is packed into panels as wide as a tile, unless its rows are no longer than
+// that. The rows of C are dealt evenly to tiles of similar height, for which there is a
 // kernel each, so there are no slow edges.
 //
 // Assembly cannot be interrupted by the scheduler. The pieces are therefore cut

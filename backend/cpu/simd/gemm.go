@@ -35,7 +35,7 @@ const (
 	aheadRows = 16
 )
 
-// Values of gemmArgs.mode: what becomes of the finished sums.
+// Values of gemmArgs.mode: what is done with the finished sums.
 const (
 	gemmStore  = iota // C = acc
 	gemmScale         // C = alpha·acc
@@ -49,8 +49,8 @@ type gemmArgs struct {
 	a           unsafe.Pointer // A[0,0] of the first tile
 	rsA, csA    uintptr        // steps to the next row and column of A
 	aStep       uintptr        // step to the next tile of A
-	ahead       uintptr        // prefetching starts so far after a tile's A
-	aheadStep   uintptr        // and moves on so much with every k
+	ahead       uintptr        // distance from a tile's A to where prefetching starts
+	aheadStep   uintptr        // distance that it advances with every k
 	b           unsafe.Pointer // the panel of B
 	ldb         uintptr        // step to the next row of the panel
 	c           unsafe.Pointer // C[0,0] of the first tile
@@ -71,7 +71,7 @@ type tileSet struct {
 	lanes int                    // columns of a vector
 	nv    int                    // vectors of a full panel
 	pack  bool                   // whether A and B must always be packed
-	whole bool                   // whether the kernels know whole vectors only
+	whole bool                   // whether the kernels can only handle whole vectors
 	kern  [][2]func(p *gemmArgs) // by rows, then by vectors-1
 }
 
@@ -158,8 +158,8 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 				}
 			}
 
-			// B is used where it lies if its rows are panels already, or if too
-			// few rows of A would repay the packing.
+			// B is used where it lies if its rows are panels already, or if A has
+			// too few rows to repay the packing.
 			inPlace := !ts.pack && !tB && (ldb*size <= 256 || m <= 2*ts.mr)
 			tail := nb % width // a panel that is not a multiple of vectors is always packed
 			if inPlace && tail%ts.lanes == 0 {
@@ -241,7 +241,7 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 	runtime.KeepAlive(ws)
 }
 
-// runPartial runs a kernel that knows whole vectors only, where C has fewer
+// runPartial runs a kernel that can only handle whole vectors where C has fewer
 // columns: each tile is computed in a buffer. width and cols are in bytes.
 func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 	a, c, ldc := p.a, p.c, p.ldc

@@ -1,7 +1,7 @@
 package simd
 
 // rowsOf returns the number of rows of a matrix of n elements, cols wide. It
-// panics if n is no multiple of cols.
+// panics if n is not a multiple of cols.
 func rowsOf(op string, n, cols int) int {
 	if cols == 0 {
 		if n == 0 {

@@ -192,7 +192,7 @@ func cancels[T Float](name string, x []float64, got T, want float64) bool {
 	return math.Abs(float64(got)-want) <= 2*epsOf[T]()*scale || scale > math.MaxFloat32
 }
 
-// equalNumbers compares bits, but for the payload of NaN.
+// equalNumbers compares bits, except the payload of NaN.
 func equalNumbers[T Float](t *testing.T, what string, got, want []T) {
 	t.Helper()
 	for i := range want {
@@ -554,7 +554,7 @@ func testSpMM[T Float](t *testing.T) {
 				}
 			}
 		}
-		// Large enough for several calls; ranges must not matter.
+		// Large enough for several calls; the range must make no difference.
 		rows, cols := 5000, 32
 		ptr := []int32{0}
 		var adj []int32

@@ -17,12 +17,11 @@ type label struct {
 	color color.Color
 }
 
-// pointLabels draws them where each stands next to its point, clear of other points
-// and labels. One for which there is no room is left out, the last of a series
-// last.
+// pointLabels draws every label next to its point, clear of points and other
+// labels. The last of a series are placed first; one without room is left out.
 type pointLabels []label
 
-// labelGap is between a point and its label, in points.
+// labelGap is the distance between a point and its label, in typographic points.
 const labelGap = 5
 
 // Plot implements [plot.Plotter].

@@ -16,8 +16,8 @@ type Lines struct {
 	Series []Series
 }
 
-// Series is one line, with markers at ten of its points or so, or at all if they
-// have labels.
+// Series is one line, with markers at about ten of its points, or at all of them
+// if they have labels.
 type Series struct {
 	Name   string
 	X, Y   []float64
@@ -177,7 +177,7 @@ func (s Scatter) plot(lookOf func(string) look) (*plot.Plot, error) {
 	for c, xys := range classes {
 		look := lookOf(s.Names[c])
 		style := look.glyph()
-		style.Color = look.faint(0xB0) // crowds stay visible as such
+		style.Color = look.faint(0xB0) // so that crowded places look dense
 		p.Add(&plotter.Scatter{XYs: xys, GlyphStyle: style})
 	}
 	widen(p)

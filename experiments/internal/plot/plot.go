@@ -1,5 +1,5 @@
 // Package plot draws the experiments' figures: a thin layer on gonum/plot that
-// fixes what every figure of ours has in common.
+// fixes what all our figures have in common.
 //
 // The mental model: a figure is a grid of panels ([Lines], [Scatter]) with one
 // legend below them, and [Save] writes it twice, as SVG and as PNG:
@@ -14,7 +14,7 @@
 // blindness tell apart, and no figure relies on colour alone. Values that are
 // not finite, or not positive on a logarithmic axis, are gaps. Equal data give
 // equal bytes. A figure is 8 inches wide, the PNG 1600 pixels, and no letter
-// smaller than 11 points, so that it can be read at the width of a README.
+// is smaller than 11 points, so that it can be read at the width of a README.
 //
 // References: M. Okabe, K. Ito, "Color Universal Design", 2008,
 // jfly.uni-koeln.de/color.
@@ -61,8 +61,8 @@ type Panel interface {
 }
 
 // Axes are a panel's title and axes. Labels name the unit, as in "time (s)".
-// They have the letters of Liberation Sans: Latin and Greek, also − ± · ≤ ‖ Σ √,
-// but no ∇ nor ⟨.
+// They may use the glyphs of Liberation Sans: Latin and Greek, also − ± · ≤ ‖ Σ √,
+// but neither ∇ nor ⟨.
 type Axes struct {
 	Title, XLabel, YLabel string
 	LogX, LogY            bool
@@ -113,7 +113,7 @@ type figure struct {
 }
 
 func newFigure(cols int, panels []Panel) (*figure, error) {
-	// Looks go by the order in which names appear.
+	// Looks are assigned in the order in which names appear.
 	f := &figure{legend: &legend{}}
 	looks := map[string]look{}
 	for _, p := range panels {
@@ -327,7 +327,7 @@ func newPlot(a Axes) *plot.Plot {
 		axis.Label.Padding = 4
 		axis.Tick.Label.Font = textStyle(tickSize).Font
 		axis.Tick.Length = 4
-		axis.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return linearTicks(lo, hi, most) })
+		axis.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return linearTicks(lo, hi, mostLabels) })
 	}
 	if a.LogX {
 		p.X.Tick.Marker = plot.TickerFunc(logTicks)
@@ -345,8 +345,8 @@ func newPlot(a Axes) *plot.Plot {
 	return p
 }
 
-// place returns where (x, y) stands on the axes, and false if nowhere. A
-// logarithmic axis of ours is a linear one of logarithms: gonum reserves room
+// place returns where (x, y) stands on the axes, and false if it is not on them.
+// Our logarithmic axis is a linear one of logarithms, because gonum reserves room
 // for the labels of its own LogScale in the wrong place.
 func (a Axes) place(x, y float64) (plotter.XY, bool) {
 	if a.LogX {
@@ -379,7 +379,7 @@ func (t title) GlyphBoxes(*plot.Plot) []plot.GlyphBox {
 	return []plot.GlyphBox{{X: 0.5, Y: 1, Rectangle: vg.Rectangle{Max: vg.Point{Y: h}}}}
 }
 
-// widen gives axes that have seen one value only a range around it.
+// widen gives axes that have seen only one value a range around it.
 func widen(p *plot.Plot) {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		if size := max(math.Abs(axis.Min), math.Abs(axis.Max)); axis.Max-axis.Min <= 1e-9*size {

@@ -159,7 +159,7 @@ func checkSVG(t *testing.T, data []byte) {
 				}
 			}
 			if strings.Contains(a.Value, "Liberation Sans;") {
-				t.Errorf("no other font is named: %s", a.Value)
+				t.Errorf("no fallback font is named: %s", a.Value)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func checkSVG(t *testing.T, data []byte) {
 
 var nan, inf = math.NaN(), math.Inf(1)
 
-// Data as a failed run leaves them are drawn as far as they can be.
+// The data that a failed run leaves behind are drawn as far as they can be.
 func TestOddData(t *testing.T) {
 	line := func(a plot.Axes, x, y, e []float64) plot.Lines {
 		return plot.Lines{Axes: a, Series: []plot.Series{{Name: "a", X: x, Y: y, Err: e}, {Name: "empty", X: []float64{}, Y: []float64{}}}}

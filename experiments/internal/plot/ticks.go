@@ -8,15 +8,15 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// most is how many labels an axis has at most.
-const most = 7
+// mostLabels is the largest number of labels on an axis.
+const mostLabels = 7
 
-// linearTicks labels at most so many multiples of 1, 2 or 5 times a power of
+// linearTicks labels at most that many multiples of 1, 2 or 5 times a power of
 // ten. (gonum labels three or four round numbers, as in 1, 4, 7.)
 func linearTicks(lo, hi float64, most int) []plot.Tick {
 	k := int(math.Floor(math.Log10((hi - lo) / float64(most))))
 	i, parts := 1, 2   // the step is i·10^k; minor ticks divide it into parts
-	const slack = 1e-9 // of a step: an end that is a multiple but for rounding counts
+	const slack = 1e-9 // of a step: an end that is a multiple up to rounding counts
 	for int(math.Floor(hi/scale(i, k)+slack))-int(math.Ceil(lo/scale(i, k)-slack))+1 > most {
 		switch i {
 		case 1:
@@ -101,8 +101,8 @@ func logTicks(lo, hi float64) []plot.Tick {
 			return ticks
 		}
 	}
-	// Less than two labels even so: the axis is nearly straight.
-	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), most)
+	// Fewer than two labels even so: the axis is nearly linear.
+	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), mostLabels)
 	for i := range ticks {
 		ticks[i].Value = math.Log10(ticks[i].Value)
 	}

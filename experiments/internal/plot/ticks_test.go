@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Draw draws a panel to where nobody looks: it takes less time than Save.
+// Draw draws a panel and discards the picture, which takes less time than Save.
 func Draw(p Panel) error {
 	f, err := newFigure(1, []Panel{p})
 	if err == nil {
@@ -49,7 +49,7 @@ func TestLinearTicks(t *testing.T) {
 		{0, 3e7, "0 5e6 1.0e7 1.5e7 2.0e7 2.5e7 3.0e7"},
 		{1, 2, "1.0 1.2 1.4 1.6 1.8 2.0"},
 	} {
-		ticks := linearTicks(tt.lo, tt.hi, most)
+		ticks := linearTicks(tt.lo, tt.hi, mostLabels)
 		if got := labels(ticks); got != tt.want {
 			t.Errorf("%v … %v: %s, want %s", tt.lo, tt.hi, got, tt.want)
 		}

@@ -39,10 +39,10 @@ const (
 
 // Options describe a run.
 type Options struct {
-	Label string        // what runs; stands first
+	Label string        // what is running; printed first
 	Unit  string        // what is counted, singular, as in "epoch"
-	Total int           // how many of them make the whole
-	Every time.Duration // between plain lines, where w is no terminal; 0 is 10 s
+	Total int           // how many there are in all
+	Every time.Duration // between plain lines, if w is not a terminal; 0 is 10 s
 }
 
 // Bar is a run's progress. Its methods may be called concurrently.
@@ -133,7 +133,7 @@ func (b *Bar) Skip(n int) {
 	b.skipped += n
 }
 
-// Message sets the text behind the bar.
+// Message sets the text after the bar.
 func (b *Bar) Message(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,8 +160,8 @@ func (b *Bar) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Stop removes the bar, or where there is no terminal writes a last line. What
-// is written through the bar afterwards passes unchanged. Further calls do
+// Stop removes the bar, or writes a last line if there is no terminal. What is
+// written through the bar afterwards passes unchanged. Further calls do
 // nothing.
 func (b *Bar) Stop() {
 	b.once.Do(func() {
@@ -180,8 +180,8 @@ func (b *Bar) Stop() {
 	})
 }
 
-// draw writes one frame. That it may fail is ignored: a run must not end
-// because nobody watches. The lock is held.
+// draw writes one frame, with the lock held. Errors are ignored: a run must not end
+// because nobody is watching.
 func (b *Bar) draw() {
 	if b.width == nil {
 		io.WriteString(b.w, b.render(0)+"\n")
@@ -196,7 +196,7 @@ func (b *Bar) draw() {
 }
 
 // render returns the line for a terminal of that width, or the plain line for
-// width 0. A line that is too long loses its end.
+// width 0. A line that is too long is cut off.
 func (b *Bar) render(width int) string {
 	elapsed := time.Since(b.start)
 	percent := 100
@@ -210,7 +210,7 @@ func (b *Bar) render(width int) string {
 	parts = append(parts, fmt.Sprintf("%3d%%", percent))
 	if width >= minWidth {
 		// The bar's length depends on nothing but the terminal's, so that
-		// what stands behind it does not move.
+		// what follows it does not move.
 		cells := min(maxCells, width/4)
 		full := cells * percent / 100
 		parts = append(parts, "["+strings.Repeat("#", full)+strings.Repeat("-", cells-full)+"]")
@@ -235,7 +235,7 @@ func (b *Bar) render(width int) string {
 	return string(line)
 }
 
-// rate tells a speed in units a second or, below one, in seconds a unit.
+// rate formats a speed in units a second or, below one, in seconds a unit.
 func rate(perSecond float64, unit string) string {
 	if perSecond < 1 {
 		return digits3(1/perSecond) + " s/" + unit

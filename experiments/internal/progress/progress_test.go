@@ -179,7 +179,7 @@ func TestWriteThrough(t *testing.T) {
 	})
 }
 
-// A reader that went away does not end the run.
+// A reader that goes away does not end the run.
 func TestBrokenWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(broken{}, Options{Total: 1}, func() int { return 80 })
@@ -257,7 +257,7 @@ func TestFigures(t *testing.T) {
 }
 
 func Example() {
-	// Standard output of an example is no terminal, so there is one last line.
+	// Standard output of an example is not a terminal, so there is one last line.
 	bar := Start(os.Stdout, Options{Label: "resumed", Unit: "seed", Total: 5})
 	bar.Skip(5)
 	bar.Stop()

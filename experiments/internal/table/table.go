@@ -46,7 +46,7 @@ type Column struct {
 
 // Cell is one figure or text, made by [Text], [Number] or [MeanStd].
 type Cell struct {
-	Mark string // stands behind, as in "†"; a footnote explains it
+	Mark string // printed after it, as in "†"; a footnote explains it
 
 	text  string
 	value float64 // as rounded; NaN where there is nothing to compare
@@ -62,7 +62,7 @@ func Number(x float64, decimals int) Cell {
 }
 
 // MeanStd returns a cell such as "88.00 ± 0.50", or "88.00" if std is NaN, as it is
-// of one run.
+// for a single run.
 func MeanStd(mean, std float64, decimals int) Cell {
 	if math.IsNaN(std) {
 		return Number(mean, decimals)
@@ -73,7 +73,7 @@ func MeanStd(mean, std float64, decimals int) Cell {
 }
 
 // round formats x with a true minus sign, and returns the number it shows.
-// A number that does not exist shows as "n/a".
+// NaN shows as "n/a".
 func round(x float64, decimals int) (string, float64) {
 	if math.IsNaN(x) {
 		return "n/a", x
@@ -152,7 +152,7 @@ func (t *Table) text(bold bool) []byte {
 		var text strings.Builder
 		for j, s := range line {
 			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(s))
-			switch { // names stand left; figures right, with room for a *
+			switch { // names on the left; figures on the right, with room for a *
 			case j == 0:
 				text.WriteString(s + pad)
 			case best[i][j] && bold:
@@ -205,7 +205,7 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// escape keeps names such as a_b, <x> and a|b what they are.
+// escape makes names such as a_b, <x> and a|b show as they are.
 var escape = strings.NewReplacer(
 	`\`, `\\`, `|`, `\|`, `*`, `\*`, `_`, `\_`, "`", "\\`", `<`, `&lt;`, `[`, `\[`, "\n", " ",
 )

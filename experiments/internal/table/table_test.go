@@ -45,7 +45,7 @@ specmatch|β   88.00 ± 0.50*   0.04      100
 	}
 	for line := range strings.Lines(b.String()) {
 		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), " ") {
-			t.Errorf("a space ends %q", line)
+			t.Errorf("%q ends with a space", line)
 		}
 	}
 }

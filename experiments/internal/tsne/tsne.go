@@ -6,7 +6,7 @@
 // to have some 30 neighbours; p_ij says how much of a neighbour j is. In the
 // plane q_ij says the same with the heavier tails of Student's distribution. The
 // layout is the one that brings q close to p, found by gradient descent on
-// KL(P‖Q) = Σ p_ij·ln(p_ij/q_ij). Distances within the picture mean something,
+// KL(P‖Q) = Σ p_ij·ln(p_ij/q_ij). Who is whose neighbour means something; the
 // sizes of clusters and the distances between them do not.
 //
 // Time and memory grow with the square of the number of points: 1000 of them
@@ -22,7 +22,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Options are the knobs. Zero fields stand for the defaults.
+// Options are the settings of [Embed]. Zero fields mean the defaults.
 type Options struct {
 	Perplexity float64 // the effective number of neighbours, default 30; at most (n-1)/3 is used
 	Iterations int     // default 750, of which the first 250 are with exaggerated p_ij
@@ -40,8 +40,8 @@ const (
 
 // Embed returns positions [n×2], row-major, for points x [n×d]. It starts from
 // the two directions of largest variance (Kobak and Berens, The art of using
-// t-SNE for single-cell transcriptomics, 2019), so equal points give equal bits. A
-// cancelled ctx ends it, with the error of ctx.
+// t-SNE for single-cell transcriptomics, 2019), so equal points give equal bits. If
+// ctx is cancelled, it returns the error of ctx.
 func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, error) {
 	if n < 4 || d < 1 || len(x) != n*d {
 		return nil, fmt.Errorf("tsne: %d numbers for %d points of %d dimensions; want at least 4 points", len(x), n, d)
@@ -201,7 +201,7 @@ func conditional(p, distances []float64, i int, perplexity float64) {
 //
 //	∂KL/∂y_i = 4·Σ_j (f·p_ij - q_ij)·w_ij·(y_i - y_j),  w_ij = 1/(1+‖y_i-y_j‖²),  q_ij = w_ij/Σw.
 //
-// w is memory [n×n].
+// w is scratch memory [n×n].
 func divergence(p, y []float64, n int, f float64, w, gradient []float64) float64 {
 	total := 0.0
 	for i := range n {

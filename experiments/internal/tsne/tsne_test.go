@@ -144,7 +144,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A layout of a thousand points takes seconds; Ctrl-C is not to wait for it.
+// A layout of a thousand points takes seconds; Ctrl-C must not wait for it.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -147,8 +147,8 @@ func (k *kc) in(name, mem string) string {
 
 // exp writes dst = e^x for |x| of any size: e^x = 2^n·e^r with n = round(x/ln 2)
 // and |r| ≤ ln(2)/2. The polynomial is that of Cephes' expf (Moshier 1989). x is
-// clamped to where e^x is 0 and +Inf after rounding. It uses three registers
-// besides.
+// clamped to where e^x is 0 and +Inf after rounding. It uses three more
+// registers.
 func (k *kc) exp(dst, x string) {
 	const magic = 0x1.8p23 // adding it rounds to an integer
 	k.mov("lx", k.f("expHi", 89))
@@ -192,7 +192,7 @@ func (k *kc) exp(dst, x string) {
 
 // log writes dst = ln x by fdlibm's logf (Sun 1993; error below 1 ulp): x =
 // 2^n·(1+f) with √½ ≤ 1+f < √2, s = f/(2+f), and a polynomial in s². It uses six
-// registers besides.
+// more registers.
 func (k *kc) log(dst, x string) {
 	// A denormal number gets 25 more binary places.
 	k.mul("lt", x, k.f("two25", 0x1p25))

@@ -46,7 +46,7 @@ var neonOps = map[string]struct {
 func number(reg string) uint32 {
 	i, err := strconv.Atoi(strings.TrimPrefix(reg, "V"))
 	if err != nil {
-		panic("gen: " + reg + " is no vector register")
+		panic("gen: " + reg + " is not a vector register")
 	}
 	return uint32(i)
 }
@@ -224,7 +224,7 @@ func (x *kernel) writeNEON(o *out) {
 		if n == 0 {
 			move, bytes, n = "FMOVS", 4, 1
 		}
-		per := x.regs + 3 // besides: a constant, a sum, a mask
+		per := x.regs + 3 // and a constant, a sum, a mask
 		var windows []*kc
 		for u := range n {
 			w := &kc{out: o, base: u * per, reg: maps.Clone(fixed)}

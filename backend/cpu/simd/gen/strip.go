@@ -36,7 +36,7 @@ type stripCtx struct {
 
 func (k *stripCtx) acc(j int) string { return k.isa.v(j) }
 
-// tmp names one of three registers besides the sums; AVX2's mask is Y15.
+// tmp names one of the three registers that hold no sums; AVX2's mask is Y15.
 func (k *stripCtx) tmp(i int) string { return k.isa.v(k.isa.maxStrip() + i) }
 
 func (k *stripCtx) masked(j int) bool { return k.part && j == k.nv-1 }

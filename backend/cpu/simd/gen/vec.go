@@ -153,7 +153,7 @@ func (k *kc) shift(mn, dst, a string, n int) {
 	k.p("%s $%d, %s, %s", mn, n, k.r(a), k.r(dst))
 }
 
-// Predicates of VCMPPS; comparisons with NaN are false but for isNaN and notGE.
+// Predicates of VCMPPS; comparisons with NaN are false except isNaN and notGE.
 const (
 	equal   = 0x00
 	isNaN   = 0x03
