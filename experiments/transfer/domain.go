@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -52,6 +54,63 @@ const (
 
 // splitSeed is the seed of the division of proteins, as of Hu et al.'s.
 const splitSeed = 42
+
+// noteInputs notes the sums of the files that [experiment.openDomain] reads.
+func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
+	files := map[string]string{} // paths by name
+	names := x.data.Datasets
+	switch {
+	case x.source.Domain == domainBio && x.source.Corpus != "":
+		names = append([]string{x.source.Corpus}, names...)
+	case x.source.Corpus != "":
+		files["corpus"] = x.source.Corpus
+	}
+	for _, name := range names {
+		if x.data.Dir == "" {
+			break // which openDomain refuses
+		}
+		var paths []string
+		var err error
+		if x.source.Domain == domainBio {
+			paths, err = dataset.NetworkFiles(x.data.Dir, name)
+		} else {
+			paths = make([]string, 1)
+			paths[0], err = dataset.FindMoleculeNet(x.data.Dir, name)
+		}
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			files[filepath.Base(path)] = path
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		sum, err := dataset.SumFile(ctx, files[name])
+		if err != nil {
+			return err
+		}
+		flags.Input(name, sum)
+	}
+	return nil
+}
+
+// fits returns a usage error unless the machine has the memory to pre-train on the
+// corpus and to fine-tune on the sets.
+func (x *experiment) fits(sizes string) error {
+	if x.pretrains() && x.source.Pretrained == "" {
+		flags := fmt.Sprintf("%s -batch %d", sizes, x.recipe.Batch)
+		if err := memory.TrainingFits(flags, x.engine, x.encoder(), x.domain.corpus, x.recipe.Batch); err != nil {
+			return err
+		}
+	}
+	for _, s := range x.domain.sets {
+		flags := fmt.Sprintf("-dataset %s %s -finetune-batch %d", s.name, sizes, x.fine.Batch)
+		if err := memory.TrainingFits(flags, x.engine, x.encoder(), s.graphs, x.fine.Batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // openDomain reads the corpus and the sets.
 func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, error) {

@@ -58,11 +58,7 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet) error {
 			weights = append(weights, x.pretraining(name).Weights(x.source.Pretrained))
 		}
 	}
-	mayDiffer := []string{"finetune-batch", "dropout"}
-	if x.source.Domain == domainChem { // otherwise the corpus lies there
-		mayDiffer = append(mayDiffer, "data")
-	}
-	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, mayDiffer, weights)
+	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, []string{"finetune-batch", "dropout"}, weights)
 }
 
 // pretrainAll is the first half of the experiment; what it returns is empty with
@@ -77,7 +73,7 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[str
 	for _, name := range x.loss.Methods {
 		if name != methodNone {
 			names = append(names, name)
-			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Run: func(ctx context.Context, say units.Say) (pretrain.Trained, error) {
+			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Files: []string{x.pretraining(name).Weights("")}, Run: func(ctx context.Context, say units.Say) (pretrain.Trained, error) {
 				return x.pretrain(ctx, name, say)
 			}})
 		}
