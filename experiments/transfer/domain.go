@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -77,7 +79,10 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 			paths = make([]string, 1)
 			paths[0], err = dataset.FindMoleculeNet(x.data.Dir, name)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // openDomain says so, in its order
+		case err != nil:
 			return err
 		}
 		for _, path := range paths {
@@ -86,7 +91,10 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		sum, err := dataset.SumFile(ctx, files[name])
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
 			return err
 		}
 		flags.Input(name, sum)
