@@ -15,6 +15,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs, list := x.runs(sets)
-	if err := pretrain.Check(runs, x.protocol); err != nil {
+	if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
 		return err
 	}
 	x.dir, err = rundir.Start("ablation", flags, x.data.Datasets, x.recipe, x.engine, x.output)

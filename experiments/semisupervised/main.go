@@ -93,6 +93,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
 	flags.Add(&x.data, &x.fine, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
 	x.settings.RegisterGraphCL(flags)
+	flags.Grows("protocol")
 	flags.Small("without -dataset", func() bool { return len(x.data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -101,6 +102,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	jobs := x.jobs()
+	var runs []*pretrain.Run
+	for _, j := range jobs {
+		runs = append(runs, j.pretraining())
+	}
+	if err := pretrain.Fits(runs, x.engine); err != nil {
+		return err
+	}
 	if err := x.checkPretrained(flags, jobs); err != nil {
 		return err
 	}
@@ -201,7 +209,7 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet, jobs []*job) error {
 			weights = append(weights, j.pretraining().Weights(j.pretrainedDir()))
 		}
 	}
-	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"data", "label-rate", "protocol", "folds"}, weights)
+	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"label-rate", "protocol", "folds"}, weights)
 }
 
 // pretrains reports whether the method has a pre-training.
@@ -229,7 +237,7 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer, jobs []*
 	for _, j := range jobs {
 		if j.pretrains() {
 			pretraining = append(pretraining, j)
-			list = append(list, units.Unit[pretrain.Trained]{Name: j.name(), Run: j.pretrain})
+			list = append(list, units.Unit[pretrain.Trained]{Name: j.name(), Files: []string{j.pretraining().Weights("")}, Run: j.pretrain})
 		}
 	}
 	results, err := units.Run(ctx, x.dir, stderr, list)

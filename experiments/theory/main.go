@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -94,6 +95,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	runs := x.runs(sets)
+	if err := pretrain.Fits(runs, x.engine); err != nil {
+		return err
+	}
 	x.dir, err = rundir.Start("theory", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
 		return err
@@ -144,4 +148,17 @@ type outcome struct {
 	Seconds     float64
 	Checkpoints []checkpoint
 	Layout      []float64 // of the sample's embeddings in the plane [n×2]; of the first seed only
+}
+
+// Check returns an error unless there is something to report.
+func (o *outcome) Check() error {
+	if len(o.Checkpoints) == 0 {
+		return errors.New("no checkpoints")
+	}
+	for _, c := range o.Checkpoints {
+		if len(c.Bounds) == 0 {
+			return fmt.Errorf("the checkpoint of epoch %d has no bounds", c.Epoch)
+		}
+	}
+	return nil
 }

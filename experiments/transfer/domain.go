@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -55,6 +56,69 @@ const (
 
 // splitSeed is the seed of the division of proteins, as of Hu et al.'s.
 const splitSeed = 42
+
+// noteInputs notes the sums of the files that [experiment.openDomain] reads.
+func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
+	files := map[string]string{} // paths by name
+	names := x.data.Datasets
+	switch {
+	case x.source.Domain == domainBio && x.source.Corpus != "":
+		names = append([]string{x.source.Corpus}, names...)
+	case x.source.Corpus != "":
+		files["corpus"] = x.source.Corpus
+	}
+	for _, name := range names {
+		if x.data.Dir == "" {
+			break // which openDomain refuses
+		}
+		var paths []string
+		var err error
+		if x.source.Domain == domainBio {
+			paths, err = dataset.NetworkFiles(x.data.Dir, name)
+		} else {
+			paths = make([]string, 1)
+			paths[0], err = dataset.FindMoleculeNet(x.data.Dir, name)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // openDomain says so, in its order
+		case err != nil:
+			return err
+		}
+		for _, path := range paths {
+			files[filepath.Base(path)] = path
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		sum, err := dataset.SumFile(ctx, files[name])
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return err
+		}
+		flags.Input(name, sum)
+	}
+	return nil
+}
+
+// fits returns a usage error unless the machine has the memory to pre-train on the
+// corpus and to fine-tune on the sets.
+func (x *experiment) fits(sizes string) error {
+	if x.pretrains() && x.source.Pretrained == "" {
+		flags := fmt.Sprintf("%s -batch %d", sizes, x.recipe.Batch)
+		if err := memory.TrainingFits(flags, x.engine, x.encoder(), x.domain.corpus, x.recipe.Batch); err != nil {
+			return err
+		}
+	}
+	for _, s := range x.domain.sets {
+		flags := fmt.Sprintf("-dataset %s %s -finetune-batch %d", s.name, sizes, x.fine.Batch)
+		if err := memory.TrainingFits(flags, x.engine, x.encoder(), s.graphs, x.fine.Batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // openDomain reads the corpus and the sets.
 func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, error) {
@@ -134,41 +198,6 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 		d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
 	}
 	return d, nil
-}
-
-// noteInputs notes the sums of the files that the domain will be read from. What
-// is not there is for openDomain to report.
-func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
-	var files []string
-	if x.source.Domain == domainBio {
-		for _, name := range append([]string{x.source.Corpus}, x.data.Datasets...) {
-			for _, part := range []string{"_edges.csv", "_labels.csv"} {
-				path := filepath.Join(x.data.Dir, name+part)
-				if _, err := os.Stat(path); err != nil {
-					path += ".gz"
-				}
-				files = append(files, path)
-			}
-		}
-	} else {
-		files = append(files, x.source.Corpus)
-		for _, name := range x.data.Datasets {
-			if path, err := dataset.FindMoleculeNet(x.data.Dir, name); err == nil {
-				files = append(files, path)
-			}
-		}
-	}
-	for _, path := range files {
-		sum, err := dataset.SumFile(ctx, path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		flags.Input(filepath.Base(path), sum)
-	}
-	return nil
 }
 
 // openCorpus reads the SMILES to pre-train on, and says what of them is left out.

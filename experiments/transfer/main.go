@@ -26,6 +26,7 @@ import (
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -82,6 +83,7 @@ func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 	cli.Var(f, &s.Cache, "cache", cli.Text, "`file` that keeps the parsed corpus for the next run")
+	f.Free("cache")
 	cli.Var(f, &s.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets;\nnone pre-trains")
 }
 
@@ -128,8 +130,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
 	flags.Add(&x.data, &x.source, &x.loss, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
+	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for bio the names of networks;\nnone only pre-trains, or without -corpus uses the set that is made up"
+	flags.Lookup("data").Usage = "`DIR` where data sets lie: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
 	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	sizes := fmt.Sprintf("-hidden %d -layers %d", x.model.Hidden, x.model.Layers)
+	if err := memory.TrainingFits(sizes, x.engine, x.encoder(), nil, 0); err != nil {
 		return err
 	}
 	if err := x.noteInputs(ctx, flags); err != nil {
@@ -140,6 +148,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	var err error
 	if x.domain, err = x.openDomain(ctx, stderr); err != nil {
+		return err
+	}
+	if err := x.fits(sizes); err != nil {
 		return err
 	}
 	names := x.data.Datasets

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -156,6 +157,26 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestSizes: what no memory holds is refused before anything is made, and the flag
+// named; Ctrl-C is not needed.
+func TestSizes(t *testing.T) {
+	for args, want := range map[string]string{
+		"-method none -hidden 1000000000000": "-hidden 1000000000000 -layers 3: ",
+		"-hidden 1000000":                    "-hidden 1000000 -layers 3: training needs about ",
+		"-layers 1000000000":                 "-hidden 32 -layers 1000000000: ",
+		"-layers 20000 -hidden 10000":        "-hidden 10000 -layers 20000: training needs about ",
+	} {
+		var usage *cli.UsageError
+		if err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", args, err, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, &help, io.Discard); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "default: 300; without -corpus and -dataset 32\n") {
+		t.Errorf("-h: %v\n%s", err, help.String())
+	}
+}
+
 // TestProteins runs the whole on a made-up network.
 func TestProteins(t *testing.T) {
 	dir := t.TempDir()
@@ -184,14 +205,19 @@ func TestProteins(t *testing.T) {
 	if err != nil || !strings.Contains(stdout.String(), "SpecMatch-CL") {
 		t.Errorf("%v\n%s%s", err, &stdout, &stderr)
 	}
-	// A network of the same name elsewhere may be another one.
-	pretrained := []string{"-method", "none,infomax", "-pretrained", filepath.Join(dir, "run")}
-	if err := run(t.Context(), args("second", moved, pretrained...), &stdout, &stderr); err != nil {
-		t.Errorf("weights of a network that has moved: %v", err)
+	// The network may lie elsewhere, but not be another one.
+	second := args("second", other, "-pretrained", filepath.Join(dir, "run"))
+	if err := run(t.Context(), second, &stdout, &stderr); err != nil {
+		t.Errorf("weights of a network in another folder: %v", err)
 	}
-	err = run(t.Context(), args("third", other, pretrained...), &stdout, &stderr)
-	if err == nil || !strings.Contains(err.Error(), "net_edges.csv has changed") {
-		t.Errorf("weights of another network of the name: %v", err)
+	if err := os.WriteFile(filepath.Join(other, "net_edges.csv"), []byte(edges.String()+"0,30,1,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{"second", "third"} {
+		err := run(t.Context(), args(out, other, "-pretrained", filepath.Join(dir, "run")), &stdout, &stderr)
+		if err == nil || !strings.Contains(err.Error(), "net_edges.csv has changed") {
+			t.Errorf("%s: weights of another network: %v", out, err)
+		}
 	}
 	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}, data: cli.Data{Dir: dir, Datasets: []string{"net"}}}
 	d, err := x.openProteins(t.Context())

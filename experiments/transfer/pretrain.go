@@ -73,7 +73,7 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[str
 	for _, name := range x.loss.Methods {
 		if name != methodNone {
 			names = append(names, name)
-			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Run: func(ctx context.Context, say units.Say) (pretrain.Trained, error) {
+			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Files: []string{x.pretraining(name).Weights("")}, Run: func(ctx context.Context, say units.Say) (pretrain.Trained, error) {
 				return x.pretrain(ctx, name, say)
 			}})
 		}

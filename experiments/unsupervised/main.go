@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -53,6 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3", "-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
 	flags.Add(&x.data, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
 	x.settings.RegisterGraphCL(flags)
+	flags.Grows("protocol")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs := x.runs(sets)
-	if err := pretrain.Check(runs, x.protocol); err != nil {
+	if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
 		return err
 	}
 	x.dir, err = rundir.Start("unsupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
@@ -70,27 +72,69 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	defer x.dir.Close()
 
-	var list []units.Unit[pretrain.Outcome]
+	outcomes, err := x.trainAll(ctx, stderr, runs)
+	if err != nil {
+		return err
+	}
+	if err := x.evaluateAll(ctx, stderr, runs, outcomes); err != nil {
+		return err
+	}
+	return x.report(stdout, sets, runs, outcomes)
+}
+
+// trainAll is the first half of the experiment: every run trains and leaves its
+// weights.
+func (x *experiment) trainAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run) ([]pretrain.Outcome, error) {
+	var list []units.Unit[pretrain.Trained]
 	for _, r := range runs {
-		list = append(list, units.Unit[pretrain.Outcome]{Name: name(r), Run: func(ctx context.Context, say units.Say) (pretrain.Outcome, error) {
+		list = append(list, units.Unit[pretrain.Trained]{Name: name(r), Files: []string{r.Weights("")}, Run: func(ctx context.Context, say units.Say) (out pretrain.Trained, err error) {
 			be, err := x.engine.Open()
 			if err != nil {
-				return pretrain.Outcome{}, err
+				return out, err
 			}
 			defer be.Close()
-			out, l, err := r.Do(ctx, be, x.dir, name(r), x.protocol, say)
+			l, err := r.Learner(be)
 			if err != nil {
 				return out, err
 			}
 			defer l.Close()
+			if out, err = r.Train(ctx, l, x.dir, name(r), say); err != nil {
+				return out, err
+			}
 			return out, r.Save(x.dir.Path, l, len(out.Epochs))
 		}})
 	}
-	outcomes, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return err
+	trained, err := units.Run(ctx, x.dir, stderr, list)
+	outcomes := make([]pretrain.Outcome, len(trained))
+	for i, t := range trained {
+		outcomes[i] = pretrain.Outcome{Trained: t, Accuracy: map[string]float64{}}
 	}
-	return x.report(stdout, sets, runs, outcomes)
+	return outcomes, err
+}
+
+// evaluateAll is the second half: the weights of every run are evaluated under every
+// protocol, and the outcomes completed.
+func (x *experiment) evaluateAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
+	var list []units.Unit[pretrain.Score]
+	for _, r := range runs {
+		for _, protocol := range x.protocol.Protocols {
+			list = append(list, units.Unit[pretrain.Score]{Name: name(r) + "/" + protocol, Run: func(ctx context.Context, _ units.Say) (s pretrain.Score, err error) {
+				be, err := x.engine.Open()
+				if err != nil {
+					return s, err
+				}
+				defer be.Close()
+				return r.Score(ctx, be, x.dir.Path, protocol, x.protocol.Folds)
+			}})
+		}
+	}
+	scores, err := units.Run(ctx, x.dir, stderr, list)
+	for i, s := range scores {
+		out := &outcomes[i/len(x.protocol.Protocols)]
+		out.Accuracy[x.protocol.Protocols[i%len(x.protocol.Protocols)]] = s.Accuracy
+		out.EvalSeconds += s.Seconds
+	}
+	return err
 }
 
 // runs lists the runs: every method on every data set with every seed.

@@ -174,6 +174,65 @@ func TestInterruptedRunIsTakenUpAgain(t *testing.T) {
 	}
 }
 
+// TestGrow: -out alone repeats the run; other methods, seeds and protocols are added to
+// it, and all is as if it had been asked for at once. What was trained stays.
+func TestGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
+	grown, whole := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "whole")
+	start := func(dir string, args ...string) error {
+		return run(t.Context(), append([]string{"-out", dir}, args...), io.Discard, io.Discard)
+	}
+	small := []string{"-epochs", "2", "-folds", "3", "-lr", "0.02"}
+	for _, args := range [][]string{
+		append(small, "-seeds", "1", "-method", "infonce", "-protocol", "linear"),
+		nil,
+		{"-protocol", "graphcl"},
+		{"-method", "untrained", "-seeds", "2"},
+		nil,
+	} {
+		before := journal(t, grown)
+		if err := start(grown, args...); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		after := journal(t, grown)
+		if !strings.HasPrefix(after, before) || (args == nil) != (after == before) {
+			t.Errorf("%v: the journal\n%swas\n%s", args, after, before)
+		}
+	}
+	if err := start(whole, append(small, "-seeds", "2", "-method", "infonce,untrained", "-protocol", "linear,graphcl")...); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(rundirtest.Results(t, whole), rundirtest.Results(t, grown), cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("the grown run differs from one at once:\n%s", d)
+	}
+	if !maps.EqualFunc(weights(t, whole), weights(t, grown), bytes.Equal) {
+		t.Error("the weights differ")
+	}
+
+	if err := start(grown, "-lr", "0.1"); err == nil || !strings.Contains(err.Error(), "-lr was 0.02, now it is 0.1; leave the flag out") {
+		t.Errorf("another learning rate: %v", err)
+	}
+	lost := filepath.Join(grown, "weights", "motifs-infonce-0.safetensors")
+	if err := os.Remove(lost); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(grown); err == nil || !strings.Contains(err.Error(), lost+" is missing") {
+		t.Errorf("without its weights: %v", err)
+	}
+}
+
+// journal returns done.jsonl, nothing if there is none.
+func journal(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "done.jsonl"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args  []string

@@ -60,25 +60,38 @@ func (n *Network) Nodes() int { return len(n.Ptr) - 1 }
 //
 // Errors about the contents are of type *[SyntaxError].
 func OpenNetwork(ctx context.Context, dir, name string) (*Network, error) {
-	if err := checkName(name); err != nil {
+	paths, err := NetworkFiles(dir, name)
+	if err != nil {
 		return nil, err
 	}
 	n := &Network{Name: name}
-	path, err := find(dir, name+"_edges.csv", name+"_edges.csv.gz")
+	read := []func(*csvRows) error{n.readEdges, n.readLabels}
+	for i, path := range paths {
+		if err := readCSV(ctx, path, read[i]); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// NetworkFiles returns the files that [OpenNetwork] reads: of the edges and, if it
+// is there, of the labels.
+func NetworkFiles(dir, name string) ([]string, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	edges, err := find(dir, name+"_edges.csv", name+"_edges.csv.gz")
 	if err != nil {
 		return nil, err
 	}
-	if err := readCSV(ctx, path, n.readEdges); err != nil {
+	labels, err := find(dir, name+"_labels.csv", name+"_labels.csv.gz")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []string{edges}, nil
+	case err != nil:
 		return nil, err
 	}
-	path, err = find(dir, name+"_labels.csv", name+"_labels.csv.gz")
-	if errors.Is(err, fs.ErrNotExist) {
-		return n, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return n, readCSV(ctx, path, n.readLabels)
+	return []string{edges, labels}, nil
 }
 
 // find returns the path of the first of the names that is in dir. If none is,

@@ -2,8 +2,11 @@ package pretrain
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/specmatch/specmatch/backend"
@@ -11,6 +14,8 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -20,6 +25,44 @@ type Outcome struct {
 	Trained
 	Accuracy    map[string]float64 // by protocol, in per cent
 	EvalSeconds float64
+}
+
+// Check returns an error unless the accuracies can be ones.
+func (o *Outcome) Check() error {
+	if len(o.Accuracy) == 0 {
+		return errors.New("no accuracy")
+	}
+	for _, protocol := range slices.Sorted(maps.Keys(o.Accuracy)) {
+		if err := (&Score{Accuracy: o.Accuracy[protocol]}).Check(); err != nil {
+			return fmt.Errorf("%s: %w", protocol, err)
+		}
+	}
+	return nil
+}
+
+// Score is what an evaluation of trained weights leaves in the journal.
+type Score struct {
+	Accuracy float64 // in per cent
+	Seconds  float64
+}
+
+// Check returns an error unless the accuracy can be one.
+func (s *Score) Check() error {
+	if !(s.Accuracy > 0 && s.Accuracy <= 100) {
+		return fmt.Errorf("an accuracy of %v %%", s.Accuracy)
+	}
+	return nil
+}
+
+// Score evaluates the run's model file in a run directory under one protocol.
+func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol string, folds int) (s Score, err error) {
+	start := time.Now()
+	m, err := specmatch.Open(r.Weights(dir), be)
+	if err != nil {
+		return s, err
+	}
+	accuracy, err := r.Evaluate(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: folds})
+	return Score{Accuracy: accuracy[protocol], Seconds: time.Since(start).Seconds()}, err
 }
 
 // cores has room for one value for each core: a run that trains puts one in, and
@@ -76,18 +119,24 @@ func (r *Run) folds(how cli.Protocol) ([]dataset.Fold, error) {
 	return dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, uint32(r.Seed))
 }
 
+// Embedder embeds graphs: a learner, or the model in a file.
+type Embedder interface {
+	// Embed returns the embeddings of n graphs, row-major [n×d].
+	Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
+}
+
 // Evaluate returns the accuracy of a support vector machine on the embeddings of
 // all graphs, in per cent, by protocol.
-func (r *Run) Evaluate(ctx context.Context, l *method.Learner, how cli.Protocol) (map[string]float64, error) {
+func (r *Run) Evaluate(ctx context.Context, e Embedder, how cli.Protocol) (map[string]float64, error) {
 	folds, err := r.folds(how)
 	if err != nil {
 		return nil, err
 	}
-	h, err := l.Embed(ctx, r.Dataset.Graphs)
+	h, err := e.Embed(ctx, r.Dataset.Graphs)
 	if err != nil {
 		return nil, err
 	}
-	data := eval.Data{X: h, Dim: l.Model.Encoder.Width(), Y: r.Dataset.Labels()}
+	data := eval.Data{X: h, Dim: len(h) / len(r.Dataset.Graphs), Y: r.Dataset.Labels()}
 	accuracy := map[string]float64{}
 	for _, name := range how.Protocols {
 		p, err := eval.ParseProtocol(name)

@@ -2,6 +2,7 @@ package pretrain
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
@@ -78,6 +80,22 @@ func (r *Run) Learner(be backend.Backend) (*method.Learner, error) {
 func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 	e, _, err := r.setup(be).NewEncoder()
 	return e, err
+}
+
+// Fits returns a usage error unless the machine has the memory for every run.
+func Fits(runs []*Run, e cli.Engine) error {
+	checked := map[*dataset.Dataset]bool{} // what it takes does not depend on the seed
+	for _, r := range runs {
+		if checked[r.Dataset] {
+			continue
+		}
+		checked[r.Dataset] = true
+		flags := fmt.Sprintf("-dataset %s -batch %d", r.Dataset.Name, r.Recipe.Batch)
+		if err := memory.TrainingFits(flags, e, r.Encoder, r.Dataset.Graphs, r.Recipe.Batch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Epochs returns how many epochs the method trains.

@@ -76,6 +76,9 @@ func (d *Dir) Done(unit string) bool {
 // one, finds nothing wrong with it; otherwise Do returns an error that says what is
 // missing.
 func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (result T, err error) {
+	for i, file := range files {
+		files[i] = filepath.ToSlash(file)
+	}
 	d.mu.Lock()
 	e, ok := d.journal.done[unit]
 	rows := d.metrics.rows[unit]
