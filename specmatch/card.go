@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
 // Card is what a model file says of its model beside the weights: all that is
@@ -24,32 +25,8 @@ type Card struct {
 	// feeds them to it, in training and afterwards: augment.Identity{SelfLoops: true}.
 	SelfLoops bool `json:"self_loops,omitempty"`
 	// Head is what the model predicts; nil for a bare encoder.
-	Head       *Head      `json:"head,omitempty"`
-	Provenance Provenance `json:"provenance"`
-}
-
-// HeadKind is what a head's outputs stand for.
-type HeadKind string
-
-// The kinds of heads.
-const (
-	Classes    HeadKind = "classes"    // one output a class, of which the largest wins
-	Binary     HeadKind = "binary"     // one output a task, the logit of yes
-	Regression HeadKind = "regression" // one output a task, its value in units of Std above Mean
-)
-
-// Head describes the linear layer on an encoder that predicts.
-type Head struct {
-	Kind    HeadKind `json:"kind"`
-	Outputs int      `json:"outputs"` // classes or tasks
-	// Tasks are the names of the tasks, and ClassValues the labels of the classes in
-	// the data set; either may be empty.
-	Tasks       []string `json:"tasks,omitempty"`
-	ClassValues []int    `json:"class_values,omitempty"`
-	// Mean and Std, one for each task of a regression, turn outputs into the unit of
-	// the targets, y = Mean + Std·output; without them outputs are in it.
-	Mean []float64 `json:"mean,omitempty"`
-	Std  []float64 `json:"std,omitempty"`
+	Head       *finetune.Head `json:"head,omitempty"`
+	Provenance Provenance     `json:"provenance"`
 }
 
 // Provenance says where weights come from. All of it is optional.
@@ -90,29 +67,7 @@ func (c *Card) check() error {
 	if c.Head == nil {
 		return nil
 	}
-	return c.Head.check()
-}
-
-// maxOutputs bounds the outputs of a head.
-const maxOutputs = 1 << 20
-
-func (h *Head) check() error {
-	n := h.Outputs
-	fits := func(have int, kind bool) bool { return have == 0 || kind && have == n }
-	switch {
-	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
-		return fmt.Errorf("a head of kind %q (have: %s, %s, %s)", h.Kind, Classes, Binary, Regression)
-	case n < 1 || n > maxOutputs || !fits(len(h.Tasks), h.Kind != Classes) || !fits(len(h.ClassValues), h.Kind == Classes) ||
-		!fits(len(h.Mean), h.Kind == Regression) || len(h.Mean) != len(h.Std):
-		return fmt.Errorf("a head of kind %s with %d outputs, the names of %d tasks, the labels of %d classes, %d means and %d standard deviations",
-			h.Kind, n, len(h.Tasks), len(h.ClassValues), len(h.Mean), len(h.Std))
-	}
-	for k, s := range h.Std {
-		if !finite(h.Mean[k]) || !finite(s) || s <= 0 {
-			return fmt.Errorf("a head for targets of mean %v and standard deviation %v", h.Mean[k], s)
-		}
-	}
-	return nil
+	return c.Head.Check()
 }
 
 // cardKey is the card's key in the metadata of a file.

@@ -3,6 +3,7 @@ package specmatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -244,6 +245,21 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 		raw.Append(b, g, nil, ws)
 	}
 	return gnn.Embed(ctx, m.Encoder.Parameters()[0].Backend(), m.Encoder, graphs, add)
+}
+
+// Predict returns the predictions of the head for n graphs, row-major [n×Outputs];
+// see [finetune.Predictor.Predict]. It is an error if the model has no head, and
+// otherwise as Embed.
+func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
+	defer backend.Recover(&err)
+	if m.Head == nil {
+		return nil, errors.New("specmatch: the model is an encoder without a head: it embeds, and predicts nothing")
+	}
+	h, err := m.Embed(ctx, graphs)
+	if err != nil {
+		return nil, err
+	}
+	return m.Card.Head.Apply(m.Head, h), nil
 }
 
 // LoadEncoder reads the weights of a model file into an encoder of the same

@@ -42,7 +42,7 @@ func (h Head) Check() error {
 	switch {
 	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
 		return fmt.Errorf("finetune: head of kind %q; want %s, %s or %s", h.Kind, Classes, Binary, Regression)
-	case h.Outputs < 1 || h.Kind == Classes && h.Outputs < 2:
+	case h.Outputs < 1 || h.Outputs > maxOutputs || h.Kind == Classes && h.Outputs < 2:
 		return fmt.Errorf("finetune: a head of kind %s with %d outputs", h.Kind, h.Outputs)
 	case len(h.Tasks) > 0 && (h.Kind == Classes || len(h.Tasks) != h.Outputs):
 		return fmt.Errorf("finetune: %d names of tasks for %d outputs of kind %s", len(h.Tasks), h.Outputs, h.Kind)
@@ -51,8 +51,16 @@ func (h Head) Check() error {
 	case len(h.Mean) != len(h.Std) || len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
 		return fmt.Errorf("finetune: %d means and %d standard deviations for %d outputs of kind %s", len(h.Mean), len(h.Std), h.Outputs, h.Kind)
 	}
+	for k, s := range h.Std {
+		if m := h.Mean[k]; math.IsNaN(m) || math.IsInf(m, 0) || !(s > 0) || math.IsInf(s, 0) {
+			return fmt.Errorf("finetune: the targets of task %d have the mean %v and the standard deviation %v", k, m, s)
+		}
+	}
 	return nil
 }
+
+// maxOutputs bounds the outputs of a head.
+const maxOutputs = 1 << 20
 
 // Predictor is an encoder with a linear layer [width×outputs] behind it.
 type Predictor struct {
@@ -97,16 +105,23 @@ func (p *Predictor) Predict(ctx context.Context, graphs []*graph.Graph) (y []flo
 	if err != nil {
 		return nil, err
 	}
-	t := autodiff.NewInference(p.be)
+	return p.Head.Apply(p.Output, h), nil
+}
+
+// Apply returns what [Predictor.Predict] does, by a linear layer [width×Outputs], for
+// embeddings [n×width].
+func (h Head) Apply(l *nn.Linear, embeddings []float64) []float64 {
+	be, width := l.W.Backend(), l.W.Value.Rows
+	t := autodiff.NewInference(be)
 	defer t.Reset()
-	out := p.Output.Forward(t.Matrix(len(graphs), p.Encoder.Width(), h))
-	switch p.Head.Kind {
+	out := l.Forward(t.Matrix(len(embeddings)/width, width, embeddings))
+	switch h.Kind {
 	case Classes:
-		return out.Softmax().Data(), nil
+		return out.Softmax().Data()
 	case Binary:
-		return out.Sigmoid().Data(), nil
+		return out.Sigmoid().Data()
 	}
-	return p.Head.inUnits(out.Data()), nil
+	return h.inUnits(out.Data())
 }
 
 // inUnits turns the outputs of a regression into numbers in the targets' unit.
