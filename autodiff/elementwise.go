@@ -13,7 +13,7 @@ func (x *Var) Add(b *Var) *Var {
 	t := x.tape
 	y := t.keep(t.binary(backend.Add, x.value, b.value))
 	return t.Record("Add", y, func(dy *tensor.Tensor) {
-		x.LendGrad(dy)
+		x.LendGrad(dy) // dy as it is, for both
 		b.LendGrad(dy)
 	}, x, b)
 }
@@ -26,7 +26,7 @@ func (x *Var) Sub(b *Var) *Var {
 	return t.Record("Sub", y, func(dy *tensor.Tensor) {
 		x.LendGrad(dy)
 		if b.needs {
-			b.AddGrad(t.scaled(-1, dy))
+			b.AddGrad(t.scaled(-1, dy)) // a new matrix, which b takes over
 		}
 	}, x, b)
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // The worked example: two views of four graphs in three dimensions. The
@@ -24,12 +26,9 @@ func near(t *testing.T, what string, got, want, tol float64) {
 }
 
 func bothForms(t *testing.T, f func(t *testing.T, tape *autodiff.Tape)) {
-	for _, form := range []struct {
-		name string
-		opts []autodiff.Option
-	}{{"fused", nil}, {"composed", []autodiff.Option{autodiff.Composed()}}} {
-		t.Run(form.name, func(t *testing.T) {
-			tape := autodiff.NewTape(ref.New(), form.opts...)
+	for form, opts := range forms() {
+		t.Run(form, func(t *testing.T) {
+			tape := autodiff.NewTape(cpu.New(tensor.Float64), opts...)
 			defer tape.Reset()
 			f(t, tape)
 		})

@@ -123,7 +123,7 @@ func TestUnary(t *testing.T) {
 		{backend.Abs, []float64{2, 0, -2, -inf, nan}, []float64{2, 0, 2, inf, nan}},
 		{backend.Sign, []float64{2, 0, -2, inf, -inf, 5e-324, nan}, []float64{1, 0, -1, 1, -1, 1, nan}},
 		{backend.Reciprocal, []float64{4, -0.5, 0, math.Copysign(0, -1), inf, nan}, []float64{0.25, -2, inf, -inf, 0, nan}},
-		{backend.InvSqrt, []float64{4, 0.25, 0, -4, inf, nan}, []float64{0.5, 2, 0, 0, 0, 0}},
+		{backend.InvSqrt, []float64{4, 0.25, 0, -4, inf, nan, 0x1p-1000, 0x1.fp-1001}, []float64{0.5, 2, 0, 0, 0, 0, 0x1p500, 0}},
 	} {
 		d := b.dst(1, len(c.x))
 		b.Unary(d, c.op, b.row(c.x...))
