@@ -1,0 +1,53 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// TestModelFiles: embeddings computed from a model file alone have the accuracy that
+// the run reported, to the last digit, for every method. GraphCL by its code is the
+// trap: its encoder must see self-loops.
+func TestModelFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains every method; left out with -short")
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	runOK(t, dir, "-seeds", "1", "-epochs", "5")
+	ds := dataset.Default()
+	for _, row := range rundirtest.Results(t, dir) {
+		m, err := specmatch.Open(filepath.Join(dir, "weights", "motifs-"+row.Method+"-0.safetensors"), cpu.New(tensor.Float32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := m.Embed(t.Context(), ds.Graphs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folds, err := dataset.StratifiedKFold(ds.Labels(), 3, true, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		protocol, err := eval.ParseProtocol(row.Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := eval.Evaluate(t.Context(), protocol, eval.Data{X: h, Dim: m.Width(), Y: ds.Labels()}, folds, eval.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := 100 * result.Mean; got != row.PerSeed[0] {
+			t.Errorf("%s, %s: accuracy %v from the model file, %v in the run", row.Method, row.Protocol, got, row.PerSeed[0])
+		}
+		if p := m.Card.Provenance; p.Method != row.Method || p.Epochs != row.Epochs || len(p.Data) != 1 || p.Data[0].Name != "motifs" {
+			t.Errorf("%s: the card says %+v", row.Method, p)
+		}
+	}
+}
