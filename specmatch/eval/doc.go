@@ -1,6 +1,6 @@
 // Package eval turns frozen graph embeddings into the numbers of a results table:
-// cross-validated accuracies of support vector machines, ROC-AUC, and their
-// summaries over runs.
+// cross-validated accuracies of support vector machines. Package roc beside it has the
+// ROC-AUC.
 //
 // The mental model: an encoder was trained without labels and is now a fixed
 // function. Its outputs, one row per graph, are [Data]. [Evaluate] asks how well a

@@ -3,7 +3,6 @@ package eval_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/stat"
@@ -42,24 +41,4 @@ func ExampleEvaluate() {
 	fmt.Printf("accuracy: %.2f ± %.2f\n", mean, std)
 	// Output:
 	// accuracy: 82.67 ± 1.15
-}
-
-func ExampleMeanROCAUC() {
-	missing := math.NaN()
-	scores := []float64{
-		0.1, 2,
-		0.4, 1,
-		0.35, 3,
-		0.8, 1,
-	}
-	labels := []float64{
-		0, 1,
-		0, missing,
-		1, 1,
-		1, 1,
-	}
-	auc, skipped, err := eval.MeanROCAUC(scores, labels, 2)
-	fmt.Println(auc, skipped, err)
-	// Output:
-	// 0.75 1 <nil>
 }

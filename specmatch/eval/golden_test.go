@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval/roc"
 )
 
 // The reference is scikit-learn 1.2.1 (with its libsvm and liblinear), NumPy
@@ -299,7 +300,7 @@ func TestROCAUCAgreesWithScikitLearn(t *testing.T) {
 				labels[i] = 1
 			}
 		}
-		got, err := ROCAUC(scores, labels)
+		got, err := roc.AUC(scores, labels)
 		if err != nil {
 			t.Fatal(err)
 		}

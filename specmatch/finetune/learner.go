@@ -13,7 +13,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/eval/roc"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -256,8 +256,8 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	case Classes:
 		return classMetrics(outputs, y, h.Outputs), nil
 	case Binary:
-		auc, oneClass, err := eval.MeanROCAUC(outputs, y, h.Outputs)
-		if errors.Is(err, eval.ErrOneClass) {
+		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
+		if errors.Is(err, roc.ErrOneClass) {
 			return train.Metrics{"one_class": float64(h.Outputs)}, nil
 		}
 		return train.Metrics{"roc_auc": 100 * auc, "one_class": float64(oneClass)}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/eval/roc"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -223,7 +223,7 @@ func TestROCAUC(t *testing.T) {
 		if len(labels) == len(samples) {
 			t.Fatalf("task %d lacks no label", task)
 		}
-		auc, err := eval.ROCAUC(scores, labels)
+		auc, err := roc.AUC(scores, labels)
 		if err != nil {
 			t.Fatal(err)
 		}

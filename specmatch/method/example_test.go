@@ -3,6 +3,7 @@ package method_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 
@@ -107,4 +108,22 @@ func Example() {
 	// epoch 5: loss 11
 	// epoch 6: loss 3
 	// ended with <nil>
+}
+
+// Train an encoder without labels and embed the graphs.
+func ExampleNew() {
+	ctx, be, set := context.Background(), cpu.New(tensor.Float32), dataset.Default()
+	l, err := method.New("specmatch", method.Setup{
+		Backend: be, Graphs: set.Graphs,
+		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: set.FeatureWidth, Hidden: 32, Layers: 3},
+	})
+	if err == nil {
+		_, err = train.Run(ctx, l, train.Options{Epochs: 20}, func(train.Progress) error { return nil })
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := l.Embed(ctx, set.Graphs) // [240×96], row by row
+	fmt.Println(len(h)/len(set.Graphs), err)
+	// Output: 96 <nil>
 }

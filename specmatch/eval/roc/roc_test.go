@@ -1,14 +1,15 @@
-package eval
+package roc
 
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func TestROCAUCByHand(t *testing.T) {
+func TestAUCByHand(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		scores, labels []float64
@@ -21,7 +22,7 @@ func TestROCAUCByHand(t *testing.T) {
 		// Pairs of positive and negative: 2>1, 2=2, 3>1, 3>2.
 		{"a tie across the classes", []float64{1, 2, 2, 3}, []float64{0, 0, 1, 1}, 3.5 / 4},
 	} {
-		got, err := ROCAUC(tc.scores, tc.labels)
+		got, err := AUC(tc.scores, tc.labels)
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v, want %v", tc.name, got, err, tc.want)
 		}
@@ -29,12 +30,12 @@ func TestROCAUCByHand(t *testing.T) {
 }
 
 // The definition, pair by pair; and what must not matter makes no difference.
-func TestROCAUCProperties(t *testing.T) {
+func TestAUCProperties(t *testing.T) {
 	for seed := range uint64(20) {
-		n := 20 + int(seed)
+		n, rng := 20+int(seed), rand.New(rand.NewPCG(seed, 0))
 		scores, labels := make([]float64, n), make([]float64, n)
 		for i := range scores {
-			scores[i] = math.Floor(4 * uniform(seed, uint64(i)))
+			scores[i] = float64(rng.IntN(8))
 			labels[i] = float64((i + int(seed)) % 3 % 2)
 		}
 		var wins, pairs float64
@@ -50,7 +51,7 @@ func TestROCAUCProperties(t *testing.T) {
 				}
 			}
 		}
-		got, err := ROCAUC(scores, labels)
+		got, err := AUC(scores, labels)
 		if err != nil || !(math.Abs(got-wins/pairs) <= 1e-15) {
 			t.Errorf("seed %d: %v, %v, want %v", seed, got, err, wins/pairs)
 		}
@@ -60,10 +61,10 @@ func TestROCAUCProperties(t *testing.T) {
 			rising[i] = math.Exp(s)
 			flipped[i] = 1 - labels[i]
 		}
-		if v, _ := ROCAUC(rising, labels); v != got {
+		if v, _ := AUC(rising, labels); v != got {
 			t.Errorf("seed %d: a rising function of the scores changes %v to %v", seed, got, v)
 		}
-		if v, _ := ROCAUC(scores, flipped); !(math.Abs(v-(1-got)) <= 1e-15) {
+		if v, _ := AUC(scores, flipped); !(math.Abs(v-(1-got)) <= 1e-15) {
 			t.Errorf("seed %d: exchanged classes give %v, want %v", seed, v, 1-got)
 		}
 		if !slices.Equal(scores, before) {
@@ -72,7 +73,7 @@ func TestROCAUCProperties(t *testing.T) {
 	}
 }
 
-func TestMeanROCAUC(t *testing.T) {
+func TestMeanAUC(t *testing.T) {
 	na := math.NaN()
 	// Task 0: labels 0,1,missing,1. Task 1: only positives. Task 2: a tie.
 	scores := []float64{
@@ -87,17 +88,17 @@ func TestMeanROCAUC(t *testing.T) {
 		na, 1, na,
 		1, 1, na,
 	}
-	got, skipped, err := MeanROCAUC(scores, labels, 3)
+	got, skipped, err := MeanAUC(scores, labels, 3)
 	if err != nil || got != (1+0.5)/2 || skipped != 1 {
 		t.Errorf("mean %v, skipped %d, error %v, want 0.75, 1", got, skipped, err)
 	}
-	_, skipped, err = MeanROCAUC([]float64{1, 2}, []float64{1, na}, 2)
+	_, skipped, err = MeanAUC([]float64{1, 2}, []float64{1, na}, 2)
 	if !errors.Is(err, ErrOneClass) || skipped != 2 {
 		t.Errorf("no defined task: skipped %d, error %v", skipped, err)
 	}
 }
 
-func TestROCAUCErrors(t *testing.T) {
+func TestAUCErrors(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		scores, labels []float64
@@ -113,7 +114,7 @@ func TestROCAUCErrors(t *testing.T) {
 		{"one class", []float64{1, 2}, []float64{1, 1}, "only one class"},
 		{"the other class", []float64{1, 2}, []float64{0, 0}, "only one class"},
 	} {
-		if v, err := ROCAUC(tc.scores, tc.labels); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if v, err := AUC(tc.scores, tc.labels); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, %v, want an error with %q", tc.name, v, err, tc.want)
 		}
 	}
@@ -121,11 +122,11 @@ func TestROCAUCErrors(t *testing.T) {
 		n, labels, tasks int
 		want             string
 	}{{4, 4, 0, "0 tasks"}, {4, 4, 3, "not rows of 3"}, {4, 3, 2, "4 scores but 3 labels"}} {
-		if _, _, err := MeanROCAUC(make([]float64, tc.n), make([]float64, tc.labels), tc.tasks); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, _, err := MeanAUC(make([]float64, tc.n), make([]float64, tc.labels), tc.tasks); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: error %v", tc, err)
 		}
 	}
-	if _, _, err := MeanROCAUC([]float64{0, 1, 2, math.NaN()}, make([]float64, 4), 2); err == nil || !strings.Contains(err.Error(), "sample 1, task 1") {
+	if _, _, err := MeanAUC([]float64{0, 1, 2, math.NaN()}, make([]float64, 4), 2); err == nil || !strings.Contains(err.Error(), "sample 1, task 1") {
 		t.Errorf("error %v does not say where", err)
 	}
 }
