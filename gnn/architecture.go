@@ -153,8 +153,8 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 		width, labels = NodeFlags, 1<<EdgeBits
 	}
 	switch {
-	case g.Nodes() == 0:
-		return errors.New("gnn: a graph without nodes")
+	case g.Nodes() == 0 && a.Center:
+		return errors.New("gnn: a graph without nodes, of which the encoder wants the first")
 	case g.X.Width != width:
 		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d", g.X.Width, a.Kind, width)
 	case labels == 0:

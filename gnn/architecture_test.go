@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // TestArchitecture: an architecture builds an encoder that has it, of the size that
@@ -81,6 +82,13 @@ func TestArchitectureRefuses(t *testing.T) {
 		}
 		if tensors, values := a.Size(); tensors < most || values < most*most {
 			t.Errorf("%+v: %d tensors of %d values", a, tensors, values)
+		}
+	}
+	empty := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: gnn.NodeFlags, Category: []int32{}}, EdgeLabel: []int32{}}
+	for center, want := range map[bool]string{false: "", true: "a graph without nodes"} {
+		a := gnn.Architecture{Kind: gnn.KindBioGIN, Hidden: 1, Layers: 1, Center: center}
+		if err := a.Accepts(empty); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a graph without nodes, center %v: %v", center, err)
 		}
 	}
 	if _, err := gnn.ArchitectureOf(other{}); err == nil || !strings.Contains(err.Error(), "gnn_test.other") {

@@ -263,7 +263,6 @@ func TestEmbedRefuses(t *testing.T) {
 	}{
 		{"gin", nil, "nil graph"},
 		{"gin", &graph.Graph{}, "Ptr is empty"},
-		{"gin", &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: 5}}, "without nodes"},
 		{"gin", good["resgcn"][0], "node features of width 11; encoder gin wants 5"},
 		{"gin", &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{7, 0}, X: graph.Features{Width: 5, Category: []int32{0, 1}}}, "edge 7→0: source outside 0..1"},
 		{"gin", &graph.Graph{Ptr: []int32{0, 1, 1}, Adj: []int32{1}, X: graph.Features{Width: 5, Category: []int32{0, 1}}}, "lacks its reverse"},

@@ -15,7 +15,7 @@ import (
 // edges in protein networks.
 var attrMasking = &Method{
 	Name: "attrmasking", Title: "AttrMasking", Regimes: []Regime{Transfer},
-	New: func(s Setup) (*Learner, error) {
+	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
 			switch s.Encoder.Kind {
 			case gnn.KindChemGIN:

@@ -18,7 +18,7 @@ const ContextLayers = 3
 // differs between molecules and protein networks.
 var contextPred = &Method{
 	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{Transfer},
-	New: func(s Setup) (*Learner, error) {
+	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
 			shallow := s.Encoder
 			shallow.Layers = ContextLayers

@@ -12,7 +12,7 @@ import (
 // edgePred is edge prediction as Hu et al. have it, after GraphSAGE.
 var edgePred = &Method{
 	Name: "edgepred", Title: "EdgePred", Regimes: []Regime{Transfer},
-	New: func(s Setup) (*Learner, error) {
+	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(_ Setup, e gnn.NodeEncoder, _ *rand.Rand) (Task, error) {
 			return NewEdgePrediction(e), nil
 		})

@@ -21,8 +21,7 @@ import (
 // it the unsupervised regime has a raw first view and the intended second one.
 var graphCL = &Method{
 	Name: GraphCL, Title: "GraphCL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	New: func(s Setup) (*Learner, error) {
-		s = s.withDefaults()
+	new: func(s Setup) (*Learner, error) {
 		impl, ratio, order := augment.ImplIntended, s.Ratio, augment.Reshuffle
 		loops := false
 		if s.GraphCLCode {

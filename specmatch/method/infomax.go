@@ -14,7 +14,7 @@ import (
 // infomax is Deep Graph Infomax as Hu et al. have it.
 var infomax = &Method{
 	Name: "infomax", Title: "Infomax", Regimes: []Regime{Transfer},
-	New: func(s Setup) (*Learner, error) {
+	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
 			return NewInfomax(s.Backend, e, s.Encoder.Hidden, rng), nil
 		})

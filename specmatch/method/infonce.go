@@ -8,9 +8,8 @@ import (
 // SpecMatch-CL is with β = 0. See [specmatch.InfoNCE] for the formula.
 var infoNCE = &Method{
 	Name: InfoNCE, Title: "InfoNCE (β = 0)", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	New: func(s Setup) (*Learner, error) {
-		s = s.withDefaults()
+	new: func(s Setup) (*Learner, error) {
 		s.Objective.Beta = specmatch.BetaSchedule{}
-		return specMatch.New(s)
+		return specMatch.new(s)
 	},
 }

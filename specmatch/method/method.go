@@ -2,7 +2,9 @@ package method
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,9 +34,25 @@ type Method struct {
 	Name    string // as flags and files name it
 	Title   string // as tables name it
 	Regimes []Regime
-	// New returns a learner with initial weights. It is an error if the setup's
-	// encoder or graphs are not what the method is for.
-	New func(s Setup) (*Learner, error)
+	new     func(s Setup) (*Learner, error) // of a setup without gaps
+}
+
+// New returns a learner with initial weights. It is an error if the setup makes no
+// sense, its encoder cannot read one of its graphs, or the method is not for them.
+func (m *Method) New(s Setup) (*Learner, error) {
+	s = s.withDefaults()
+	if s.Batch < 1 || !(s.Rate > 0) || math.IsInf(s.Rate, 0) {
+		return nil, fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0", s.Batch, s.Rate)
+	}
+	if len(s.Graphs) == 0 {
+		return nil, errors.New("method: there are no graphs to learn from")
+	}
+	for i, g := range s.Graphs {
+		if err := s.Encoder.Accepts(g); err != nil {
+			return nil, fmt.Errorf("method: graph %d: %w", i, err)
+		}
+	}
+	return m.new(s)
 }
 
 // Names that experiments treat in a way of their own.

@@ -31,7 +31,6 @@ type Task interface {
 // newPretext returns the learner of a task on graphs as they are. The task draws
 // what it adds behind the encoder.
 func newPretext(s Setup, newTask func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
-	s = s.withDefaults()
 	e, rng, err := s.NewEncoder()
 	if err != nil {
 		return nil, err

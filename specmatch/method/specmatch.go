@@ -18,8 +18,7 @@ import (
 // package specmatch; Objective.Match has the literal form as an option.
 var specMatch = &Method{
 	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	New: func(s Setup) (*Learner, error) {
-		s = s.withDefaults()
+	new: func(s Setup) (*Learner, error) {
 		loader, err := s.twoViews(augment.ImplIntended, s.Ratio)
 		if err != nil {
 			return nil, err

@@ -13,8 +13,7 @@ import (
 // beat. It is for training of no epochs.
 var untrained = &Method{
 	Name: Untrained, Title: "untrained encoder", Regimes: []Regime{Unsupervised},
-	New: func(s Setup) (*Learner, error) {
-		s = s.withDefaults()
+	new: func(s Setup) (*Learner, error) {
 		e, _, err := s.NewEncoder()
 		if err != nil {
 			return nil, err
