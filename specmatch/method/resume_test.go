@@ -230,8 +230,8 @@ func TestRefused(t *testing.T) {
 	gin := setup(t, be, method.Unsupervised, gnn.KindGIN)
 	wrongPolicy, noEncoder, cold := gin, gin, gin
 	cold.Objective.Contrast.Temperature = 0
-	negative, backwards, none, broken := gin, gin, gin, gin
-	negative.Batch, backwards.Rate, none.Graphs = -1, -1, nil
+	negative, backwards, nothing, broken := gin, gin, gin, gin
+	negative.Batch, backwards.Rate, nothing.Graphs = -1, -1, nil
 	broken.Graphs = append(slices.Clone(gin.Graphs[:2]), &graph.Graph{Ptr: []int32{0, 1}, Adj: []int32{7}, X: gin.Graphs[0].X})
 	wrongPolicy.Policy, noEncoder.Encoder.Hidden = "random9", 0
 	for want, c := range map[string]struct {
@@ -243,7 +243,7 @@ func TestRefused(t *testing.T) {
 		"temperature 0":                          {"graphcl", cold},
 		"batches of -1 graphs":                   {"infonce", negative},
 		"learning rate -1":                       {"infonce", backwards},
-		"no graphs to learn from":                {"infonce", none},
+		"no graphs to learn from":                {"infonce", nothing},
 		"graph 2: graph: ":                       {"infonce", broken},
 		"an encoder of 2 layers of width 0":      {"untrained", noEncoder},
 	} {
