@@ -18,6 +18,13 @@
 // the formula in the comment; dy is the gradient of the loss with respect to
 // the operator's value y, and the closure adds dx = dy·∂y/∂x to each input x.
 //
+// # Two forms
+//
+// An operator that an engine offers as one call ([backend.Fused]) has two forms: its
+// definition, a chain of the basic operators, and that call, in a file NAME_fused.go
+// beside the definition. Both agree to rounding. A tape made with [Composed] runs
+// definitions only: the form to read.
+//
 // # Memory
 //
 // The tape owns every value and every intermediate gradient, in the engine's
