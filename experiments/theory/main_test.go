@@ -235,6 +235,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"-epochs", "3", "-every", "4"}, "-epochs 3 ends before the first checkpoint"},
 		{[]string{"-beta", "0"}, "-beta 0"},
 		{[]string{"-diffusion", "0"}, "-diffusion"},
+		{[]string{"-draws", "1000000000"}, "-dataset motifs -batch 128 -draws 1000000000: comparing views needs about"},
 		{[]string{"-diffusion", "1,1e300"}, `"1e300": want a number from 1e-06 to 1e+06`},
 		{[]string{"-dataset", "NCI1"}, "-data"},
 		{[]string{"-policy", "random9"}, "random9"},

@@ -204,6 +204,9 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 	for i, g := range x.graphs() {
 		var views []*theory.View
 		for _, z := range draws {
+			if err := ctx.Err(); err != nil {
+				return c, err
+			}
 			v, err := theory.NewView(z, len(z)/d, d, g.match)
 			if err != nil {
 				return c, err

@@ -60,7 +60,8 @@
 //
 // A file that breaks the format is refused with a [SyntaxError] that names
 // file, line and value: too few or too many lines, a number that is not one or
-// is out of range, an edge between two graphs, a graph without nodes. So are
+// is out of range, an edge between two graphs, a graph without nodes, which has
+// nothing to embed. So are
 // archives that lead out of themselves, links out of a folder, and data beyond
 // [Limits]. No input makes this package panic, and nothing is ever unpacked to
 // disk.

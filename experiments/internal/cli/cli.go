@@ -34,6 +34,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // The exit statuses of every experiment.
@@ -64,8 +65,11 @@ func Usagef(format string, args ...any) error {
 //
 // The first Ctrl-C (or SIGTERM) cancels ctx: run stops at the next place where
 // the work can be taken up again, and returns an error that wraps
-// [context.Canceled]. The second one exits at once.
+// [context.Canceled]. If that takes longer than a second, as within a step of a very
+// large model, the process ends all the same: what it leaves is what a killed one
+// does, which can be taken up too. The second Ctrl-C exits at once.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	name := filepath.Base(os.Args[0])
 	ctx, cancel := context.WithCancel(context.Background())
 	// Both signals come through one channel, and not through
 	// signal.NotifyContext, so that a second one right behind the first is
@@ -76,12 +80,19 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 		<-signals
 		fmt.Fprintln(os.Stderr, "\nstopping; once more to quit at once")
 		cancel()
-		<-signals
-		os.Exit(ExitInterrupted)
+		select {
+		case <-signals:
+			os.Exit(ExitInterrupted)
+		case <-time.After(grace):
+			os.Exit(exit(ctx, ctx.Err(), name, os.Stderr))
+		}
 	}()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	os.Exit(exit(ctx, err, filepath.Base(os.Args[0]), os.Stderr))
+	os.Exit(exit(ctx, err, name, os.Stderr))
 }
+
+// grace is how long an interrupted run may take to stop.
+const grace = 700 * time.Millisecond
 
 // exit reports err on stderr and returns the status that it stands for.
 func exit(ctx context.Context, err error, name string, stderr io.Writer) int {

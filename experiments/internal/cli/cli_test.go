@@ -98,6 +98,7 @@ func TestInterrupt(t *testing.T) {
 	}{
 		{"wait", 1, "interrupted\n"},
 		{"hang", 2, "once more to quit at once\n"},
+		{"hang", 1, "interrupted\n"}, // within a second
 	} {
 		t.Run(tt.end, func(t *testing.T) {
 			cmd := command(t, "-end", tt.end)
@@ -130,7 +131,11 @@ func TestInterrupt(t *testing.T) {
 					}
 				}
 			}
+			start := time.Now()
 			rest, _ := io.ReadAll(lines)
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("it took %v to stop", took)
+			}
 			said.Write(rest)
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != cli.ExitInterrupted {

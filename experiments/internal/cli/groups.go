@@ -119,7 +119,7 @@ func (r *Recipe) Register(f *FlagSet) {
 }
 
 // maxSeeds bounds the seeds, each of which takes memory before the first has run.
-const maxSeeds = 100_000
+const maxSeeds = 10_000
 
 // Protocol is how to evaluate: -protocol and -folds.
 type Protocol struct {

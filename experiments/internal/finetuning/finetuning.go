@@ -4,6 +4,7 @@ package finetuning
 
 import (
 	"context"
+	"errors"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -15,6 +16,14 @@ import (
 type Tuned struct {
 	Seconds float64
 	Epochs  []train.Metrics // see package finetune
+}
+
+// Check returns an error unless there is something to report.
+func (t *Tuned) Check() error {
+	if len(t.Epochs) == 0 {
+		return errors.New("no epochs")
+	}
+	return nil
 }
 
 // Series returns a metric of every epoch; NaN where one lacks it.

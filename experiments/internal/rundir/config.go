@@ -150,9 +150,14 @@ func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, er
 		return nil, err
 	}
 	starts := append([]start{c.start}, c.Resumed...)
-	set := now.Machine.InstructionSet
-	if was := c.Machine.InstructionSet; was != "" && !mixed && !slices.ContainsFunc(starts, func(s start) bool { return s.Machine.InstructionSet == set }) {
-		return nil, fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", was, set, simd.EnvVar)
+	var sets []string // which earlier versions did not record
+	for _, s := range starts {
+		if set := s.Machine.InstructionSet; set != "" {
+			sets = append(sets, set)
+		}
+	}
+	if set := now.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
+		return nil, fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", sets[0], set, simd.EnvVar)
 	}
 	next := *now
 	next.Inputs = maps.Clone(c.Inputs)

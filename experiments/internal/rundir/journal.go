@@ -44,6 +44,9 @@ func (j *journal) read(path string) error {
 	j.done = map[string]entry{}
 	number := 0
 	for line := range bytes.Lines(data) {
+		if !bytes.HasSuffix(line, []byte("\n")) { // being written, or never finished
+			break
+		}
 		number++
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {

@@ -389,6 +389,59 @@ func TestInstructionSet(t *testing.T) {
 	if _, err := rundir.Open(o); err == nil {
 		t.Error("a third instruction set was accepted")
 	}
+
+	// A run of a version that did not record it goes on, and has one from then on.
+	o = options(t, t.TempDir())
+	rundir.SetInstructionSet(t, "")
+	open(t, o).Close()
+	rundir.SetInstructionSet(t, "abacus")
+	open(t, o).Close()
+	rundir.SetInstructionSet(t, "slide rule")
+	if _, err := rundir.Open(o); err == nil || !strings.Contains(err.Error(), "instruction set abacus") {
+		t.Errorf("a second instruction set: %v", err)
+	}
+}
+
+// TestCheckPretrained: weights are taken from a run with the same settings that are as
+// it left them, also if it was killed while it wrote its journal.
+func TestCheckPretrained(t *testing.T) {
+	o := options(t, t.TempDir())
+	o.Flags.Input("corpus", "aa")
+	d := open(t, o)
+	weights := d.Join("weights")
+	if _, err := rundir.Do(d, "a", func() (int, error) { return 1, os.WriteFile(weights, []byte("w"), 0o644) }, "weights"); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, d, "done.jsonl", `{"unit":"b","res`)
+	d.Close()
+	check := func(sum string, args ...string) error {
+		flags := options(t, "", args...).Flags
+		flags.Input("corpus", sum)
+		return rundir.CheckPretrained(d.Path, "unsupervised", flags, []string{"kappa"}, []string{weights})
+	}
+	for _, args := range [][]string{nil, {"-kappa", "3", "-data", "moved", "-seeds", "7"}} {
+		if err := check("aa", args...); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if err := check("aa", "-tau", "3"); err == nil || !strings.Contains(err.Error(), "-tau was 0.2, now it is 3") {
+		t.Errorf("another τ: %v", err)
+	}
+	if err := check("bb"); err == nil || !strings.Contains(err.Error(), "corpus has changed") {
+		t.Errorf("another corpus: %v", err)
+	}
+	for text, want := range map[string]string{"v": "is not what the run left there", "": "is missing"} {
+		err := os.Remove(weights)
+		if text != "" {
+			err = os.WriteFile(weights, []byte(text), 0o644)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := check("aa"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("weights %q: %v, want %s", text, err, want)
+		}
+	}
 }
 
 func TestNotARunDirectory(t *testing.T) {

@@ -49,10 +49,15 @@ func Run[T any](ctx context.Context, dir *rundir.Dir, stderr io.Writer, list []U
 		return nil, nil
 	}
 	bar := progress.Start(stderr, progress.Options{Label: dir.Experiment, Unit: "run", Total: len(list)})
+	defer bar.Stop()
+	said := make(chan struct{})
+	unsaid := context.AfterFunc(ctx, func() { // at once: what runs may not stop in time
+		defer close(said)
+		fmt.Fprintf(bar, "finished runs are kept: continue with -out %s\n", dir.Path)
+	})
 	results, err := run(ctx, dir, bar, list)
-	bar.Stop()
-	if err != nil && ctx.Err() != nil {
-		fmt.Fprintf(stderr, "finished runs are kept: continue with -out %s\n", dir.Path)
+	if !unsaid() {
+		<-said
 	}
 	return results, err
 }

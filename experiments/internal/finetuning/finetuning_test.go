@@ -1,0 +1,17 @@
+package finetuning
+
+import (
+	"testing"
+
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// A result without epochs, such as one of another version, is not one to report.
+func TestCheck(t *testing.T) {
+	if err := (&Tuned{Seconds: 1}).Check(); err == nil {
+		t.Error("no epochs were accepted")
+	}
+	if err := (&Tuned{Epochs: []train.Metrics{{"loss": 1}}}).Check(); err != nil {
+		t.Error(err)
+	}
+}
