@@ -38,7 +38,7 @@ type Learner interface {
 	Last() (Metrics, error)
 	// End closes an epoch, after its last batch: the place to evaluate, and to
 	// change what the next epoch depends on. Its metrics are the epoch's. The
-	// error [Stop] ends training with this epoch.
+	// error [ErrStop] ends training with this epoch.
 	End(ctx context.Context, epoch int) (Metrics, error)
 	// State returns all that Begin, Step and End change: tensors, and a pointer to
 	// values that survive JSON, or nil.
@@ -47,11 +47,11 @@ type Learner interface {
 	Close() error
 }
 
-// Stop is what [Learner.End] returns to end training before its last epoch.
-var Stop = errors.New("train: stop")
+// ErrStop is what [Learner.End] returns to end training before its last epoch.
+var ErrStop = errors.New("train: stop")
 
 // Defaults are the methods of a [Learner] that most have no use for. Begin and End
-// must leave the state as it was if they return an error other than [Stop].
+// must leave the state as it was if they return an error other than [ErrStop].
 type Defaults struct{ Loader *augment.Loader }
 
 // Begin does nothing.

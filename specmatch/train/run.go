@@ -129,7 +129,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 		return nil, errors.New("there was nothing to learn from in any batch")
 	}
 	end, err := r.l.End(ctx, epoch)
-	if err != nil && err != Stop {
+	if err != nil && err != ErrStop {
 		return nil, err
 	}
 	clock()
@@ -140,7 +140,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 		m[name] = v
 	}
 	r.at = standing{
-		Epochs: append(r.at.Epochs, m), Stopped: err == Stop,
+		Epochs: append(r.at.Epochs, m), Stopped: err == ErrStop,
 		Sums: means{}, Graphs: r.at.Graphs, Seconds: r.at.Seconds,
 	}
 	return m, nil

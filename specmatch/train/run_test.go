@@ -124,7 +124,7 @@ func (y *toy) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	y.state.Skip = (y.state.Skip + 1) % 3
 	m := train.Metrics{"target": y.state.Target, "loss_at_end": math.Inf(1)}
 	if y.stop > 0 && epoch+1 == y.stop {
-		return m, train.Stop
+		return m, train.ErrStop
 	}
 	return m, nil
 }
