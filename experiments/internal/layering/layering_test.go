@@ -15,7 +15,7 @@ const module = "github.com/specmatch/specmatch/"
 var layers = []string{"tensor", "backend", "autodiff", "gnn", "specmatch", "experiments"}
 
 // hostOnly packages are plain slices: they import nothing of the engine.
-var hostOnly = []string{"gnn/graph", "gnn/random", "gnn/augment", "gnn/dataset", "gnn/molecule", "specmatch/eval"}
+var hostOnly = []string{"gnn/graph", "gnn/random", "gnn/augment", "gnn/dataset", "gnn/molecule", "gnn/kernel", "gnn/word2vec", "specmatch/eval"}
 
 // engine is what hostOnly packages must do without; loops on slices are not of it.
 var (

@@ -1,0 +1,43 @@
+package kernel
+
+import "github.com/specmatch/specmatch/gnn/graph"
+
+// Pairs returns how often two names stand at the ends of an edge, an edge's label
+// included where edges have one: a matrix with a column for every kind of edge that
+// occurs. Names are those of [Refine] without a round, categories or degrees. An
+// undirected edge counts twice, once in each direction.
+func Pairs(graphs []*graph.Graph) *Sparse {
+	type kind struct{ low, high, edge int32 }
+	number := make(map[kind]int32)
+	// One round of counts, with the entries of Adj in the place of nodes.
+	r := &Refinement{Ptr: make([]int, len(graphs)+1)}
+	var names []int32
+	for k, g := range graphs {
+		for i := range g.Nodes() {
+			a := startLabel(g, i)
+			for e := g.Ptr[i]; e < g.Ptr[i+1]; e++ {
+				b := startLabel(g, int(g.Adj[e]))
+				this := kind{low: min(a, b), high: max(a, b)}
+				if g.EdgeLabel != nil {
+					this.edge = g.EdgeLabel[e]
+				}
+				names = append(names, nameOf(number, this))
+			}
+		}
+		r.Ptr[k+1] = len(names)
+	}
+	r.add(names, len(number))
+	return r.Counts()[0]
+}
+
+// Dense returns the row-major matrix [N×Width].
+func (m *Sparse) Dense() []float64 {
+	d := make([]float64, m.Rows()*m.Width)
+	for i := range m.Rows() {
+		index, value := m.Row(i)
+		for k, c := range index {
+			d[i*m.Width+int(c)] = value[k]
+		}
+	}
+	return d
+}

@@ -1,0 +1,154 @@
+package kernel
+
+import (
+	"slices"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Refinement holds the names that nodes have after each round of the
+// Weisfeiler-Lehman refinement.
+type Refinement struct {
+	// Ptr delimits the graphs: those of graph g are the nodes Ptr[g]…Ptr[g+1]-1.
+	Ptr []int
+	// Names[t] has the name of every node after round t, in 0..Sizes[t]-1.
+	Names [][]int32
+	// Sizes[t] is the number of names of round t.
+	Sizes []int
+}
+
+// Refine runs h ≥ 0 rounds over all graphs together. Nodes start with their category;
+// with their degree, the number of edges that end in them, if the features are
+// constant or not categories. All graphs must have the same kind of features, as
+// those of one data set do. Neighbours are those that an edge comes from.
+func Refine(graphs []*graph.Graph, h int) *Refinement {
+	r := &Refinement{Ptr: make([]int, len(graphs)+1)}
+	for k, g := range graphs {
+		r.Ptr[k+1] = r.Ptr[k] + g.Nodes()
+	}
+	n := r.Ptr[len(graphs)]
+	names := make([]int32, n)
+	number := make(map[int32]int32)
+	for k, g := range graphs {
+		for i := range g.Nodes() {
+			names[r.Ptr[k]+i] = nameOf(number, startLabel(g, i))
+		}
+	}
+	r.add(names, len(number))
+	for range h {
+		last := names
+		names = make([]int32, n)
+		number := make(map[multiset]int32, r.Sizes[len(r.Sizes)-1])
+		for k, g := range graphs {
+			own := last[r.Ptr[k]:r.Ptr[k+1]]
+			for i, c := range own {
+				m := nodeHash(c)
+				for _, j := range g.Neighbors(i) {
+					m.add(own[j])
+				}
+				names[r.Ptr[k]+i] = nameOf(number, m)
+			}
+		}
+		r.add(names, len(number))
+	}
+	return r
+}
+
+func (r *Refinement) add(names []int32, size int) {
+	r.Names = append(r.Names, names)
+	r.Sizes = append(r.Sizes, size)
+}
+
+// HasLabels reports whether the nodes of a graph start with categories, rather than
+// degrees.
+func HasLabels(g *graph.Graph) bool { return g.X.OneHot() && g.X.Width > 1 }
+
+func startLabel(g *graph.Graph, i int) int32 {
+	if HasLabels(g) {
+		return g.X.Category[i]
+	}
+	return g.Ptr[i+1] - g.Ptr[i]
+}
+
+// nameOf returns the number of a key, the next one if it is new.
+func nameOf[K comparable](number map[K]int32, key K) int32 {
+	c, ok := number[key]
+	if !ok {
+		c = int32(len(number))
+		number[key] = c
+	}
+	return c
+}
+
+// multiset stands for a node's name and the multiset of its neighbours' names: the
+// sum modulo 2⁶⁴, twice, of pseudo-random numbers, one for each. The order of a sum
+// does not matter, so that nothing is sorted. Two different multisets among m agree
+// with a probability of about m²/2¹²⁹.
+type multiset [2]uint64
+
+func nodeHash(c int32) multiset {
+	x := uint64(uint32(c))
+	return multiset{mix(x ^ 0x243f6a8885a308d3), mix(x ^ 0x13198a2e03707344)} // digits of π
+}
+
+func (m *multiset) add(c int32) {
+	x := uint64(uint32(c))
+	m[0] += mix(x ^ 0xa4093822299f31d0)
+	m[1] += mix(x ^ 0x082efa98ec4e6c89)
+}
+
+// mix is the finalizer of SplitMix64, a bijection.
+func mix(z uint64) uint64 {
+	z = (z + 0x9e3779b97f4a7c15)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// Counts returns, for every round, the matrix of how often each name occurs in each
+// graph.
+func (r *Refinement) Counts() []*Sparse {
+	rounds := make([]*Sparse, len(r.Names))
+	var sorted []int32
+	for t, names := range r.Names {
+		m := &Sparse{Width: r.Sizes[t], Ptr: make([]int, len(r.Ptr))}
+		for g := range len(r.Ptr) - 1 {
+			sorted = append(sorted[:0], names[r.Ptr[g]:r.Ptr[g+1]]...)
+			slices.Sort(sorted)
+			for i := 0; i < len(sorted); {
+				j := i + 1
+				for j < len(sorted) && sorted[j] == sorted[i] {
+					j++
+				}
+				m.Index = append(m.Index, sorted[i])
+				m.Value = append(m.Value, float64(j-i))
+				i = j
+			}
+			m.Ptr[g+1] = len(m.Index)
+		}
+		rounds[t] = m
+	}
+	return rounds
+}
+
+// Subtree returns the WL subtree kernel for h = 0, 1, …, len(rounds)-1, given the
+// counts of the rounds.
+func Subtree(rounds []*Sparse) []*Matrix { return cumulate(rounds, (*Sparse).Gram) }
+
+// Assignment returns the WL optimal assignment kernel for h = 0, 1, …,
+// len(rounds)-1, given the counts of the rounds.
+func Assignment(rounds []*Sparse) []*Matrix { return cumulate(rounds, (*Sparse).Intersection) }
+
+// cumulate returns the running sums of the rounds' kernels.
+func cumulate(rounds []*Sparse, of func(*Sparse) *Matrix) []*Matrix {
+	sums := make([]*Matrix, len(rounds))
+	for t, m := range rounds {
+		sums[t] = of(m)
+		if t > 0 {
+			for i, v := range sums[t-1].v {
+				sums[t].v[i] += v
+			}
+		}
+	}
+	return sums
+}
