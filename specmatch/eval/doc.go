@@ -41,13 +41,19 @@
 // descent with a thousand iterations, does not get there for C ≥ 1 on typical
 // embeddings and loses several points of accuracy.
 //
+// Graph kernels go through the same nesting: [EvaluateKernels] takes kernel matrices,
+// one for each number of rounds, say, and chooses one of them together with C;
+// [EvaluateSparse] takes features of the same kernels, for sets whose matrices are
+// large. Both also do the protocol of the kernel literature, whose validation part is
+// left out of the final fit.
+//
 // Neither protocol scales the features, since GraphCL does not. Scaling would have
 // to be fitted inside each training part, which these protocols do not offer.
 //
 // # Invariants
 //
 // Results are the same bits for any number of workers. Nothing is drawn at random:
-// the outer folds are an argument. Bad input is an error that names the row, the
+// the folds are arguments. Bad input is an error that names the row, the
 // label or the fold; nothing here panics or prints. Accuracies and areas are
 // fractions, not percentages.
 //
@@ -66,7 +72,8 @@
 //     information for training support vector machines. JMLR 6, 2005. WSS 2.
 //   - C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan: A dual
 //     coordinate descent method for large-scale linear SVM. ICML 2008. The method of
-//     liblinear's default, which is not used here, and why its sweeps grow with C.
+//     liblinear's default, which is used for sparse rows alone, and why its sweeps grow
+//     with C.
 //   - S. S. Keerthi, D. DeCoste: A modified finite Newton method for fast solution of
 //     large scale linear SVMs. JMLR 6, 2005. The linear solver.
 //   - T. Ogita, S. M. Rump, S. Oishi: Accurate sum and dot product. SIAM Journal on

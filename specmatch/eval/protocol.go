@@ -54,6 +54,7 @@ type Options struct {
 
 // Result is the outcome of one evaluation.
 type Result struct {
+	// Protocol is that of [Evaluate]; other evaluations leave it empty.
 	Protocol Protocol
 	// FoldAccuracies is the fraction of test points right, for each outer fold.
 	FoldAccuracies []float64
@@ -62,8 +63,12 @@ type Result struct {
 	Mean float64
 	// ChosenC is the C that won the grid search of each outer fold.
 	ChosenC []float64
+	// ChosenInput is the place of the kernel or matrix that won it, where there
+	// was more than one to choose from; see [EvaluateKernels].
+	ChosenInput []int
 	// InnerAccuracies holds, for each outer fold and each C of the grid, the mean
-	// validation accuracy.
+	// validation accuracy; for each C of the first input, then of the second, and
+	// so on.
 	InnerAccuracies [][]float64
 }
 
@@ -91,35 +96,21 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 	if err := data.Validate(); err != nil {
 		return nil, err
 	}
-	if opt.Cs == nil {
-		opt.Cs = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1000}
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
 	}
-	if len(opt.Cs) == 0 {
-		return nil, fmt.Errorf("eval: no C to choose from")
-	}
-	for i, c := range opt.Cs {
-		if err := checkC(c); err != nil {
-			return nil, err
-		}
-		if i > 0 && c <= opt.Cs[i-1] {
-			return nil, fmt.Errorf("eval: grid of C does not ascend: %g after %g", c, opt.Cs[i-1])
-		}
-	}
-	opt.InnerFolds = opt.innerFolds()
 	inner, err := splitInner(data, outer, opt.InnerFolds)
 	if err != nil {
 		return nil, err
 	}
 	workers := opt.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	var newScorer func() scorer
 	if p == Linear {
 		if err := checkColumns(data.Dim); err != nil {
 			return nil, err
 		}
-		newScorer = func() scorer { return &linearScorer{data: data} }
+		newScorer = func() scorer { return &linearScorer{data: data, cs: opt.Cs} }
 	} else {
 		shared, err := newSVCShared(ctx, data, workers)
 		if err != nil {
@@ -135,12 +126,20 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		}
 		workers = min(workers, int(max(1, kernelBytes/bytes)))
 		newScorer = func() scorer {
-			s := &svcScorer{svcShared: shared}
+			s := &svcScorer{svcShared: shared, cs: opt.Cs}
 			s.w.k = make([]float32, train*train)
 			return s
 		}
 	}
-	return nested(ctx, p, data, outer, inner, opt, workers, newScorer)
+	res, err := search{outer: outer, inner: inner, settings: len(opt.Cs), opt: opt, workers: workers, newScorer: newScorer}.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res.Protocol = p
+	for _, q := range res.chosen {
+		res.ChosenC = append(res.ChosenC, opt.Cs[q])
+	}
+	return &res.Result, nil
 }
 
 // Check returns the error that [Evaluate] would return for these labels and folds,
@@ -152,6 +151,29 @@ func Check(labels []int, outer []dataset.Fold, opt Options) error {
 	}
 	_, err := splitInner(data, outer, opt.innerFolds())
 	return err
+}
+
+// withDefaults fills in the grid, the number of inner folds and of workers.
+func (o Options) withDefaults() (Options, error) {
+	if o.Cs == nil {
+		o.Cs = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1000}
+	}
+	if len(o.Cs) == 0 {
+		return o, fmt.Errorf("eval: no C to choose from")
+	}
+	for i, c := range o.Cs {
+		if err := checkC(c); err != nil {
+			return o, err
+		}
+		if i > 0 && c <= o.Cs[i-1] {
+			return o, fmt.Errorf("eval: grid of C does not ascend: %g after %g", c, o.Cs[i-1])
+		}
+	}
+	o.InnerFolds = o.innerFolds()
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	return o, nil
 }
 
 // innerFolds is InnerFolds or its default.
@@ -213,48 +235,67 @@ func splitInner(data Data, outer []dataset.Fold, k int) ([][]dataset.Fold, error
 	return inner, nil
 }
 
-// scorer counts, for every C of cs, the points of test that a classifier trained
-// on train gets right. One goroutine uses it.
+// scorer counts, for each of its settings lo, lo+1, …, hi-1, the points of test that
+// a classifier trained on train gets right. One goroutine uses it.
 type scorer interface {
-	score(ctx context.Context, train, test []int, cs []float64) ([]int, error)
+	score(ctx context.Context, train, test []int, lo, hi int) ([]int, error)
 }
 
-// nested runs the grid search of every outer fold and its final fit. Whichever
-// worker finishes the last inner fold of an outer one goes on with that fit.
-func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, inner [][]dataset.Fold, opt Options, workers int, newScorer func() scorer) (*Result, error) {
-	k := opt.InnerFolds
-	res := &Result{
-		Protocol:        p,
-		FoldAccuracies:  make([]float64, len(outer)),
-		ChosenC:         make([]float64, len(outer)),
-		InnerAccuracies: make([][]float64, len(outer)),
-	}
-	accuracy := make([][]float64, len(outer)*k) // by outer fold, inner fold; C
+// search is the choice of one of several settings inside each outer fold.
+type search struct {
+	outer []dataset.Fold
+	// inner holds the divisions of an outer fold's Train, equally many for each,
+	// on which the setting is chosen: the one with the best mean accuracy, the
+	// first of equals.
+	inner [][]dataset.Fold
+	// alone says that the winner is trained on the Train of the one inner fold,
+	// and not on that of the outer fold.
+	alone     bool
+	settings  int
+	opt       Options
+	workers   int
+	newScorer func() scorer
+}
+
+// found is a Result without what the settings stand for.
+type found struct {
+	Result
+	chosen []int // by outer fold
+}
+
+// run runs the grid search of every outer fold and its final fit. Whichever worker
+// finishes the last inner fold of an outer one goes on with that fit.
+func (s search) run(ctx context.Context) (*found, error) {
+	k := len(s.inner[0])
+	res := &found{chosen: make([]int, len(s.outer))}
+	res.FoldAccuracies = make([]float64, len(s.outer))
+	res.InnerAccuracies = make([][]float64, len(s.outer))
+	accuracy := make([][]float64, len(s.outer)*k) // by outer fold, inner fold; setting
 	var mu sync.Mutex
-	left := make([]int, len(outer))
+	left := make([]int, len(s.outer))
 	for o := range left {
 		left[o] = k
 	}
 	done := 0
-	scorers := make([]scorer, workers)
-	err := parallel(ctx, len(accuracy), workers, func(worker, task int) error {
-		if opt.Slots != nil {
-			opt.Slots <- struct{}{}
-			defer func() { <-opt.Slots }()
+	scorers := make([]scorer, s.workers)
+	err := parallel(ctx, len(accuracy), s.workers, func(worker, task int) error {
+		if s.opt.Slots != nil {
+			s.opt.Slots <- struct{}{}
+			defer func() { <-s.opt.Slots }()
 		}
 		if scorers[worker] == nil {
-			scorers[worker] = newScorer()
+			scorers[worker] = s.newScorer()
 		}
-		s := scorers[worker]
+		scorer := scorers[worker]
 		o, i := task/k, task%k
-		f := inner[o][i]
-		right, err := s.score(ctx, f.Train, f.Test, opt.Cs)
+		f := s.inner[o][i]
+		right, err := scorer.score(ctx, f.Train, f.Test, 0, s.settings)
 		if err != nil {
 			return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
 		}
-		acc := make([]float64, len(opt.Cs))
-		for c, r := range right {
-			acc[c] = float64(r) / float64(len(f.Test))
+		acc := make([]float64, s.settings)
+		for q, r := range right {
+			acc[q] = float64(r) / float64(len(f.Test))
 		}
 		accuracy[task] = acc
 		mu.Lock()
@@ -264,31 +305,35 @@ func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, in
 		if !last {
 			return nil
 		}
-		means := make([]float64, len(opt.Cs))
+		means := make([]float64, s.settings)
 		best := 0
-		for c := range means {
+		for q := range means {
 			// Summed and divided as NumPy does, since ties are decided by the
 			// last bit.
 			for i := range k {
-				means[c] += accuracy[o*k+i][c]
+				means[q] += accuracy[o*k+i][q]
 			}
-			means[c] /= float64(k)
-			if means[c] > means[best] {
-				best = c
+			means[q] /= float64(k)
+			if means[q] > means[best] {
+				best = q
 			}
 		}
-		right, err = s.score(ctx, outer[o].Train, outer[o].Test, opt.Cs[best:best+1])
+		train := s.outer[o].Train
+		if s.alone {
+			train = f.Train
+		}
+		right, err = scorer.score(ctx, train, s.outer[o].Test, best, best+1)
 		if err != nil {
 			return foldError(err, fmt.Sprintf("outer fold %d, final fit", o))
 		}
 		res.InnerAccuracies[o] = means
-		res.ChosenC[o] = opt.Cs[best]
-		res.FoldAccuracies[o] = float64(right[0]) / float64(len(outer[o].Test))
+		res.chosen[o] = best
+		res.FoldAccuracies[o] = float64(right[0]) / float64(len(s.outer[o].Test))
 		mu.Lock()
 		defer mu.Unlock()
 		done++
-		if opt.Progress != nil {
-			opt.Progress(done, len(outer))
+		if s.opt.Progress != nil {
+			s.opt.Progress(done, len(s.outer))
 		}
 		return nil
 	})
@@ -298,7 +343,7 @@ func nested(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, in
 	for _, a := range res.FoldAccuracies {
 		res.Mean += a
 	}
-	res.Mean /= float64(len(outer))
+	res.Mean /= float64(len(s.outer))
 	return res, nil
 }
 
@@ -346,10 +391,12 @@ func (s *svcShared) sorted(points []int) []int {
 
 type svcScorer struct {
 	*svcShared
-	w svcWorker
+	cs []float64
+	w  svcWorker
 }
 
-func (s *svcScorer) score(ctx context.Context, train, test []int, cs []float64) ([]int, error) {
+func (s *svcScorer) score(ctx context.Context, train, test []int, lo, hi int) ([]int, error) {
+	cs := s.cs[lo:hi]
 	train, test = s.sorted(train), s.sorted(test)
 	g := groupByClass(train, s.y)
 	if len(g.class) < 2 {
@@ -367,21 +414,27 @@ func (s *svcScorer) score(ctx context.Context, train, test []int, cs []float64) 
 	s.w.k = grow(s.w.k, n*n)
 	s.w.tmp = grow(s.w.tmp, n)
 	rbfTrain(s.w.k, s.d2, train, cfg.Gamma, s.w.tmp)
+	s.w.cross = grow(s.w.cross, n*len(test))
+	rbfCross(s.w.cross, s.d2, test, train, cfg.Gamma)
+	return s.w.right(ctx, g, s.y, test, cs, cfg)
+}
+
+// right trains on the kernel matrix w.k of the points of g and counts, for every C
+// of cs, the points of test with labels y that it gets right, given w.cross.
+func (w *svcWorker) right(ctx context.Context, g group, y, test []int, cs []float64, cfg SVCConfig) ([]int, error) {
 	sols := make([][]pairSolution, len(cs))
-	err = s.w.fitPairs(ctx, g.start, cs, cfg, func(_, _, c int, sol pairSolution) {
+	err := w.fitPairs(ctx, g.start, cs, cfg, func(_, _, c int, sol pairSolution) {
 		sols[c] = append(sols[c], sol)
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.w.cross = grow(s.w.cross, n*len(test))
-	rbfCross(s.w.cross, s.d2, test, train, cfg.Gamma)
 	right := make([]int, len(cs))
 	winner := make([]int, len(test))
 	for c := range cs {
-		s.w.predictPairs(winner, g.start, sols[c])
+		w.predictPairs(winner, g.start, sols[c])
 		for t, p := range test {
-			if g.class[winner[t]] == s.y[p] {
+			if g.class[winner[t]] == y[p] {
 				right[c]++
 			}
 		}
@@ -391,10 +444,12 @@ func (s *svcScorer) score(ctx context.Context, train, test []int, cs []float64) 
 
 type linearScorer struct {
 	data Data
+	cs   []float64
 	w    linearWorker
 }
 
-func (s *linearScorer) score(ctx context.Context, train, test []int, cs []float64) ([]int, error) {
+func (s *linearScorer) score(ctx context.Context, train, test []int, lo, hi int) ([]int, error) {
+	cs := s.cs[lo:hi]
 	d := s.data.Dim
 	labels := make([]int, len(train))
 	for t, i := range train {

@@ -339,11 +339,11 @@ type fake struct {
 	f func(train []int) error
 }
 
-func (s fake) score(_ context.Context, train, _ []int, cs []float64) ([]int, error) {
-	return make([]int, len(cs)), s.f(train)
+func (s fake) score(_ context.Context, train, _ []int, lo, hi int) ([]int, error) {
+	return make([]int, hi-lo), s.f(train)
 }
 
-// runNested runs nested with a fake scorer on 4 outer folds of 12 points, 3 of them
+// runNested runs a search with a fake scorer on 4 outer folds of 12 points, 3 of them
 // in each test part, and 3 inner folds.
 func runNested(t *testing.T, opt Options, workers int, f func(train []int) error) error {
 	t.Helper()
@@ -357,7 +357,7 @@ func runNested(t *testing.T, opt Options, workers int, f func(train []int) error
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = nested(context.Background(), Linear, d, outer, inner, opt, workers, func() scorer { return fake{f} })
+	_, err = search{outer: outer, inner: inner, settings: 1, opt: opt, workers: workers, newScorer: func() scorer { return fake{f} }}.run(context.Background())
 	return err
 }
 

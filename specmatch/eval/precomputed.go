@@ -1,0 +1,206 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/kernel"
+)
+
+// EvaluateKernels cross-validates support vector machines on the kernel matrices of
+// a data set, [n×n] with ones on the diagonal (see [kernel.Matrix.Normalize]), and
+// labels y. It is [Evaluate] with GraphCL's protocol but for the kernel: one of the
+// matrices, such as a WL kernel's for h = 0…5, and C are chosen together, by mean
+// accuracy over the inner folds. Of equally good ones the first matrix wins, and of
+// its C the smallest. Accuracies are those of scikit-learn's SVC(kernel="precomputed")
+// on the same folds.
+//
+// With held, the protocol is that of the kernel literature (C. Morris et al.,
+// TUDataset, 2020; auxiliarymethods/kernel_evaluation.py): held[o] divides
+// outer[o].Train, the settings are chosen by accuracy on its Test, of equally good C
+// the largest, and the final fit is on its Train alone, so that the graphs of its Test
+// have no part in it. [HoldOut] draws such divisions.
+func EvaluateKernels(ctx context.Context, kernels []*kernel.Matrix, y []int, outer, held []dataset.Fold, opt Options) (*Result, error) {
+	if len(kernels) == 0 {
+		return nil, fmt.Errorf("eval: no kernel to choose from")
+	}
+	data := Data{Y: y}
+	if err := data.validateLabels(); err != nil {
+		return nil, err
+	}
+	for m, k := range kernels {
+		if k.Size() != len(y) {
+			return nil, fmt.Errorf("eval: kernel %d is of %d points, but there are %d labels", m, k.Size(), len(y))
+		}
+		for i := range k.Size() {
+			row := k.Row(i)
+			if row[0] != 1 {
+				return nil, fmt.Errorf("eval: kernel %d: diagonal element %d is %g, want 1; normalize it", m, i, row[0])
+			}
+			for j, v := range row {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					return nil, fmt.Errorf("eval: kernel %d: element (%d,%d) is %g", m, i, i+j, v)
+				}
+			}
+		}
+	}
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	shared := &kernelShared{kernels: kernels, y: y, cs: opt.Cs, descending: held != nil}
+	return chooseInput(ctx, data, outer, held, opt, len(kernels), shared.descending, func() scorer {
+		return &kernelScorer{kernelShared: shared}
+	})
+}
+
+// chooseInput runs the search over inputs and C, numbered as [settingOf] does.
+func chooseInput(ctx context.Context, data Data, outer, held []dataset.Fold, opt Options, inputs int, descending bool, newScorer func() scorer) (*Result, error) {
+	s := search{outer: outer, settings: inputs * len(opt.Cs), opt: opt, workers: opt.Workers, newScorer: newScorer}
+	var err error
+	if s.inner, err = splitInner(data, outer, opt.InnerFolds); err != nil {
+		return nil, err
+	}
+	if held != nil {
+		if len(held) != len(outer) {
+			return nil, fmt.Errorf("eval: %d held-out parts for %d outer folds", len(held), len(outer))
+		}
+		s.alone = true
+		for o, f := range held {
+			if len(f.Train) == 0 || len(f.Test) == 0 {
+				return nil, fmt.Errorf("eval: outer fold %d: held out are %d of %d points", o, len(f.Test), len(f.Train)+len(f.Test))
+			}
+			s.inner[o] = []dataset.Fold{f}
+		}
+	}
+	found, err := s.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res := &found.Result
+	for _, q := range found.chosen {
+		input, c := settingOf(q, len(opt.Cs), descending)
+		res.ChosenInput = append(res.ChosenInput, input)
+		res.ChosenC = append(res.ChosenC, opt.Cs[c])
+	}
+	return res, nil
+}
+
+// settingOf returns the input and the place of C that setting q stands for: all C of
+// the first input, then all of the second, the C ascending or descending.
+func settingOf(q, cs int, descending bool) (input, c int) {
+	input, c = q/cs, q%cs
+	if descending {
+		c = cs - 1 - c
+	}
+	return input, c
+}
+
+// HoldOut divides the Train of every outer fold: a tenth of it, drawn at random from
+// the seed, becomes Test, and the others are Train.
+func HoldOut(outer []dataset.Fold, seed uint32) []dataset.Fold {
+	rng := dataset.NewRandomState(seed)
+	held := make([]dataset.Fold, len(outer))
+	for o, f := range outer {
+		test := make([]int, len(f.Train)) // 1 for the points that are held out
+		for i := range (len(f.Train) + 9) / 10 {
+			test[i] = 1
+		}
+		rng.Shuffle(test)
+		for i, p := range f.Train {
+			if test[i] == 1 {
+				held[o].Test = append(held[o].Test, p)
+			} else {
+				held[o].Train = append(held[o].Train, p)
+			}
+		}
+	}
+	return held
+}
+
+// kernelShared is what all workers of a search over kernels read.
+type kernelShared struct {
+	kernels    []*kernel.Matrix
+	y          []int
+	cs         []float64
+	descending bool
+}
+
+type kernelScorer struct {
+	*kernelShared
+	order []int // places in the training part, by point
+	w     svcWorker
+}
+
+func (s *kernelScorer) score(ctx context.Context, train, test []int, lo, hi int) ([]int, error) {
+	g := groupByClass(train, s.y)
+	if len(g.class) < 2 {
+		return nil, fmt.Errorf("the training part has only class %d", g.class[0])
+	}
+	right := make([]int, 0, hi-lo)
+	for q := lo; q < hi; {
+		input, c := settingOf(q, len(s.cs), s.descending)
+		cs := s.cs[c : c+1] // of a final fit
+		if hi-lo > 1 {
+			cs = s.cs
+		}
+		cfg, err := SVCConfig{C: cs[0]}.withDefaults()
+		if err != nil {
+			return nil, err
+		}
+		s.load(s.kernels[input], g.points, test)
+		counts, err := s.w.right(ctx, g, s.y, test, cs, cfg)
+		if err != nil {
+			return nil, err
+		}
+		for c := range counts {
+			_, c := settingOf(c, len(counts), s.descending)
+			right = append(right, counts[c])
+		}
+		q += len(cs)
+	}
+	return right, nil
+}
+
+// load copies the kernel of the training points, rounded to float32 as in libsvm,
+// and of the test points against them.
+func (s *kernelScorer) load(k *kernel.Matrix, train, test []int) {
+	n := len(train)
+	s.w.k = grow(s.w.k, n*n)
+	// A matrix holds the elements right of its diagonal, so that rows are read in
+	// the order of the points, and not of their classes.
+	s.order = append(s.order[:0], upTo(n)...)
+	slices.SortFunc(s.order, func(a, b int) int { return train[a] - train[b] })
+	for p, a := range s.order {
+		i := train[a]
+		from, to := k.Row(i), s.w.k[a*n:(a+1)*n]
+		to[a] = 1
+		for _, b := range s.order[p+1:] {
+			to[b] = float32(from[train[b]-i])
+		}
+	}
+	for alo := 0; alo < n; alo += tile {
+		ahi := min(alo+tile, n)
+		for blo := 0; blo <= alo; blo += tile {
+			for a := alo; a < ahi; a++ {
+				for b := blo; b < min(blo+tile, a); b++ {
+					if train[a] < train[b] {
+						s.w.k[b*n+a] = s.w.k[a*n+b]
+					} else {
+						s.w.k[a*n+b] = s.w.k[b*n+a]
+					}
+				}
+			}
+		}
+	}
+	s.w.cross = grow(s.w.cross, n*len(test))
+	for t, i := range test {
+		row := s.w.cross[t*n : (t+1)*n]
+		for a, j := range train {
+			row[a] = k.At(i, j)
+		}
+	}
+}
