@@ -1,0 +1,496 @@
+package word2vec
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"github.com/specmatch/specmatch/backend/cpu/simd"
+	"github.com/specmatch/specmatch/gnn/random"
+)
+
+// Corpus is a list of documents that need not be in memory.
+type Corpus struct {
+	Docs  int // number of documents
+	Words int // size of the vocabulary; words are 0..Words-1
+	// Doc appends the words of document i to buf. It is called once for every epoch
+	// and once before, and must return the same words each time.
+	Doc func(i int, buf []int32) []int32
+}
+
+// Config holds the settings of training. gensim's defaults are in brackets; the zero
+// value of a field means what it says, and not the default.
+type Config struct {
+	Dim        int     // numbers in a vector [100]
+	Window     int     // most words to either side; shrunk at random at every position [5]
+	Negative   int     // words drawn against each; 0 for none [5]
+	Hierarchic bool    // hierarchical softmax, instead of or beside negative sampling [false]
+	MinCount   int     // rarer words are left out of documents [5]
+	Sample     float64 // share of all words above which a word is thinned out; 0 never [1e-3]
+	Rate       float64 // rate at the start [0.025]
+	LastRate   float64 // rate that the end approaches [1e-4]
+	Epochs     int     // [5; 10 for documents]
+	// TokenLimit is how many words of a document are read, those that are too rare
+	// or thinned out not counted; 0 is all. gensim reads [GensimTokenLimit] and says
+	// nothing.
+	TokenLimit int
+	Seed       uint64
+}
+
+// GensimTokenLimit is gensim's MAX_SENTENCE_LEN and MAX_DOCUMENT_LEN.
+const GensimTokenLimit = 10000
+
+func (c Config) validate() error {
+	switch {
+	case c.Dim < 1:
+		return fmt.Errorf("word2vec: vectors of %d numbers", c.Dim)
+	case c.Window < 0 || c.Negative < 0 || c.MinCount < 0 || c.Epochs < 0 || c.TokenLimit < 0:
+		return fmt.Errorf("word2vec: a setting is negative: %+v", c)
+	case c.Negative == 0 && !c.Hierarchic:
+		return fmt.Errorf("word2vec: neither negative samples nor hierarchical softmax")
+	case !(c.Sample >= 0 && c.Sample < 1):
+		return fmt.Errorf("word2vec: words above a share of %g are thinned out, want 0 or a share below 1", c.Sample)
+	case !(c.Rate > 0 && c.LastRate >= 0 && c.LastRate <= c.Rate && c.Rate <= 1):
+		return fmt.Errorf("word2vec: rates from %g to %g", c.Rate, c.LastRate)
+	}
+	return nil
+}
+
+// Model is what was learned.
+type Model struct {
+	Dim int
+	// Words is the row-major matrix [words×Dim]; words that did not occur often
+	// enough have zeros. DBOW leaves words as they were drawn.
+	Words []float32
+	// Docs is the row-major matrix [documents×Dim]; nil after SkipGram.
+	Docs []float32
+}
+
+// SkipGram learns vectors of words, each from the words around it.
+func SkipGram(ctx context.Context, c Corpus, cfg Config) (*Model, error) {
+	return train(ctx, c, cfg, skipGram)
+}
+
+// DBOW learns vectors of documents, each from the words in it in any order: PV-DBOW.
+func DBOW(ctx context.Context, c Corpus, cfg Config) (*Model, error) {
+	return train(ctx, c, cfg, dbow)
+}
+
+// DM learns vectors of documents and words, the mean of which predicts the word in
+// their middle: PV-DM with the mean.
+func DM(ctx context.Context, c Corpus, cfg Config) (*Model, error) {
+	return train(ctx, c, cfg, dm)
+}
+
+// The purposes of the random streams of this package.
+const (
+	purposeLearn random.Purpose = 1<<34 + iota // starting vectors, windows and seeds
+	purposeWalk
+	purposeLongWalk
+)
+
+type kind int
+
+const (
+	skipGram kind = iota
+	dbow
+	dm
+)
+
+func train(ctx context.Context, c Corpus, cfg Config, k kind) (*Model, error) {
+	t, err := newTrainer(ctx, c, cfg, k)
+	if err != nil {
+		return nil, err
+	}
+	rng := random.Stream(cfg.Seed, purposeLearn, 0, 0)
+	t.start(rng)
+	for epoch := range cfg.Epochs {
+		if err := t.epoch(ctx, epoch, randomDraws{rng}); err != nil {
+			return nil, err
+		}
+	}
+	return &t.Model, nil
+}
+
+// draws is where training takes its random numbers from.
+type draws interface {
+	// seed returns a state for the generator of negative samples.
+	seed() uint64
+	// shrink returns by how much each of n windows is smaller, 0..window-1.
+	shrink(n, window int) []int
+}
+
+type randomDraws struct{ *rand.Rand }
+
+func (r randomDraws) seed() uint64 { return r.Uint64() & lcgMask }
+
+func (r randomDraws) shrink(n, window int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = r.IntN(window)
+	}
+	return s
+}
+
+// lcg is the generator of word2vec.c and gensim: that of drand48, of which the upper
+// 32 of 48 bits are used.
+type lcg uint64
+
+const lcgMask = 1<<48 - 1
+
+func (g *lcg) next() uint64 {
+	v := uint64(*g) >> 16
+	*g = lcg((uint64(*g)*25214903917 + 11) & lcgMask)
+	return v
+}
+
+type trainer struct {
+	Model
+	cfg    Config
+	kind   kind
+	corpus Corpus
+
+	kept       []bool   // words that occur often enough
+	keep       []uint32 // of 2³², how often an occurrence is not thinned out; nil for always
+	byRank     []int32  // kept words, the most frequent first
+	cumulative []uint32 // of count^¾ by rank, the last 2³¹-1
+	path       [][]node // of a word in the Huffman tree
+	negative   []float32
+	inner      []float32 // of the tree's inner nodes
+
+	batch  int // words that share a rate
+	rate   float32
+	random lcg
+	work   []float32
+	hidden []float32
+}
+
+// node is an inner node on the way from the root to a word, and which way it goes on.
+type node struct {
+	at   int32
+	code float32
+}
+
+// newTrainer counts the words.
+func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if k != dbow && cfg.Window == 0 {
+		return nil, fmt.Errorf("word2vec: a window of 0 words")
+	}
+	t := &trainer{Model: Model{Dim: cfg.Dim}, cfg: cfg, kind: k, corpus: c, batch: batchWords}
+	count := make([]int, c.Words)
+	var buf []int32
+	for d := range c.Docs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		buf = c.Doc(d, buf[:0])
+		for i, w := range buf {
+			if w < 0 || int(w) >= c.Words {
+				return nil, fmt.Errorf("word2vec: word %d of document %d is %d, outside 0..%d", i, d, w, c.Words-1)
+			}
+			count[w]++
+		}
+	}
+	t.kept = make([]bool, c.Words)
+	total := 0
+	for w, n := range count {
+		if n > 0 && n >= cfg.MinCount {
+			t.kept[w] = true
+			t.byRank = append(t.byRank, int32(w))
+			total += n
+		}
+	}
+	if len(t.byRank) == 0 {
+		return nil, fmt.Errorf("word2vec: no word occurs %d times", max(cfg.MinCount, 1))
+	}
+	slices.SortStableFunc(t.byRank, func(a, b int32) int { return cmp.Compare(count[b], count[a]) })
+	if cfg.Sample > 0 {
+		t.keep = make([]uint32, c.Words)
+		for _, w := range t.byRank {
+			t.keep[w] = uint32(min(keepProbability(count[w], cfg.Sample*float64(total)), 1) * math.MaxUint32)
+		}
+	}
+	ranked := make([]int, len(t.byRank))
+	for r, w := range t.byRank {
+		ranked[r] = count[w]
+	}
+	t.cumulative = cumulative(ranked)
+	if cfg.Hierarchic {
+		t.path = make([][]node, c.Words)
+		for r, p := range huffman(ranked) {
+			t.path[t.byRank[r]] = p
+		}
+	}
+	return t, nil
+}
+
+// keepProbability is that of an occurrence of a word which occurs count times.
+func keepProbability(count int, threshold float64) float64 {
+	n := float64(count)
+	return (math.Sqrt(n/threshold) + 1) * threshold / n
+}
+
+// cumulative returns the running sum of count^¾, scaled so that the last is 2³¹-1.
+func cumulative(counts []int) []uint32 {
+	var total float64
+	for _, n := range counts {
+		total += math.Pow(float64(n), 0.75)
+	}
+	table := make([]uint32, len(counts))
+	var sum float64
+	for r, n := range counts {
+		sum += math.Pow(float64(n), 0.75)
+		table[r] = uint32(math.RoundToEven(sum / total * math.MaxInt32))
+	}
+	return table
+}
+
+// start draws the vectors from U(−1,1)/Dim. Those of the output are zeros.
+func (t *trainer) start(rng *rand.Rand) {
+	draw := func(rows int) []float32 {
+		v := make([]float32, rows*t.Dim)
+		for i := range v {
+			v[i] = (2*rng.Float32() - 1) / float32(t.Dim)
+		}
+		return v
+	}
+	t.Words = draw(t.corpus.Words)
+	for w, kept := range t.kept {
+		if !kept {
+			clear(t.row(t.Words, int32(w)))
+		}
+	}
+	if t.kind != skipGram {
+		t.Docs = draw(t.corpus.Docs)
+	}
+	t.allocate()
+}
+
+func (t *trainer) allocate() {
+	t.negative = make([]float32, t.corpus.Words*t.Dim)
+	if t.cfg.Hierarchic {
+		t.inner = make([]float32, max(len(t.byRank)-1, 0)*t.Dim)
+	}
+	t.work, t.hidden = make([]float32, t.Dim), make([]float32, t.Dim)
+}
+
+func (t *trainer) row(m []float32, i int32) []float32 {
+	return m[int(i)*t.Dim : (int(i)+1)*t.Dim]
+}
+
+// batchWords is how many words share a rate: gensim's batch_words.
+const batchWords = 10000
+
+// epoch goes over all documents once. Batches end where the next document would bring
+// them above t.batch words; the rate depends on how many documents the batches before
+// them had.
+func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
+	var (
+		words   []int32 // of the documents of a job that are used
+		ends    []int   // where they end among words
+		first   int     // document of the job
+		length  int     // words of the batch, used or not
+		buf     []int32
+		skipped int // documents of earlier batches
+	)
+	rate := func() float32 {
+		progress := (float64(epoch) + float64(skipped)/float64(t.corpus.Docs)) / float64(t.cfg.Epochs)
+		return float32(max(t.cfg.Rate-(t.cfg.Rate-t.cfg.LastRate)*progress, t.cfg.LastRate))
+	}
+	flush := func(next int) {
+		t.job(words, ends, first, source)
+		words, ends, first = words[:0], ends[:0], next
+	}
+	t.rate = rate()
+	seeded := false
+	for d := range t.corpus.Docs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		buf = t.corpus.Doc(d, buf[:0])
+		if length += len(buf); length > t.batch && d > skipped {
+			if seeded {
+				flush(d)
+			}
+			skipped, length, seeded = d, len(buf), false
+			t.rate = rate()
+		}
+		if !seeded {
+			if t.cfg.Negative > 0 || t.keep != nil {
+				t.random = lcg(source.seed())
+			}
+			seeded = true
+		}
+		begin := len(words)
+		for _, w := range buf {
+			if !t.kept[w] || t.keep != nil && t.keep[w] < uint32(t.random.next()) {
+				continue
+			}
+			words = append(words, w)
+			if t.cfg.TokenLimit > 0 && len(words)-begin == t.cfg.TokenLimit {
+				break
+			}
+		}
+		ends = append(ends, len(words))
+		if t.kind != skipGram { // a generator for each document
+			flush(d + 1)
+			seeded = false
+		}
+	}
+	if seeded {
+		flush(t.corpus.Docs)
+	}
+	return nil
+}
+
+// job trains on documents that share a generator, the first of which is doc.
+func (t *trainer) job(words []int32, ends []int, doc int, source draws) {
+	var shrink []int
+	if t.kind != dbow {
+		shrink = source.shrink(len(words), t.cfg.Window)
+	}
+	begin := 0
+	for k, end := range ends {
+		for i := begin; i < end; i++ {
+			if t.kind == dbow {
+				t.predict(words[i], t.row(t.Docs, int32(doc+k)), true)
+				continue
+			}
+			reach := t.cfg.Window - shrink[i]
+			around := words[max(begin, i-reach):min(end, i+reach+1)]
+			center := min(reach, i-begin) // place of i among them
+			if t.kind == dm {
+				t.predictMean(words[i], t.row(t.Docs, int32(doc+k)), around, center)
+				continue
+			}
+			for j, c := range around {
+				if j != center {
+					t.predict(words[i], t.row(t.Words, c), true)
+				}
+			}
+		}
+		begin = end
+	}
+}
+
+// predict takes one step for the prediction of a word from the vector in, and leaves
+// the change of in in t.work; with apply it is made, by the vectors of the output as
+// they were before.
+func (t *trainer) predict(word int32, in []float32, apply bool) {
+	clear(t.work)
+	if t.cfg.Hierarchic {
+		for _, n := range t.path[word] {
+			t.step(in, t.row(t.inner, n.at), 1-n.code)
+		}
+		if apply { // gensim finishes this before it samples
+			simd.Axpy(1, t.work, in)
+			clear(t.work)
+		}
+	}
+	if t.cfg.Negative > 0 {
+		t.step(in, t.row(t.negative, word), 1)
+		for range t.cfg.Negative {
+			if other := t.draw(); other != word {
+				t.step(in, t.row(t.negative, other), 0)
+			}
+		}
+		if apply {
+			simd.Axpy(1, t.work, in)
+		}
+	}
+}
+
+// predictMean is predict from the mean of a document's vector and those of the words
+// around, but the one at center. Each of them takes the whole change.
+func (t *trainer) predictMean(word int32, doc []float32, around []int32, center int) {
+	clear(t.hidden)
+	for j, c := range around {
+		if j != center {
+			simd.Axpy(1, t.row(t.Words, c), t.hidden)
+		}
+	}
+	simd.Axpy(1, doc, t.hidden)
+	simd.Scale(t.hidden, 1/float32(len(around)), t.hidden)
+	t.predict(word, t.hidden, false)
+	simd.Axpy(1, t.work, doc)
+	for j, c := range around {
+		if j != center {
+			simd.Axpy(1, t.work, t.row(t.Words, c))
+		}
+	}
+}
+
+// step moves the output vector out so that σ(in·out) comes closer to target, and adds
+// to t.work what in is to change by.
+func (t *trainer) step(in, out []float32, target float32) {
+	dot := simd.Dot(in, out)
+	if dot <= -maxDot || dot >= maxDot {
+		return
+	}
+	g := (target - sigmoidTable[int((dot+maxDot)*(tableSize/maxDot/2))]) * t.rate
+	simd.Axpy(g, out, t.work)
+	simd.Axpy(g, in, out)
+}
+
+// draw returns a word with a probability in proportion to count^¾.
+func (t *trainer) draw() int32 {
+	last := t.cumulative[len(t.cumulative)-1]
+	x := uint32(t.random.next() % uint64(last))
+	return t.byRank[sort.Search(len(t.cumulative), func(r int) bool { return t.cumulative[r] >= x })]
+}
+
+const (
+	maxDot    = 6
+	tableSize = 1000
+)
+
+// sigmoidTable has σ(x) for x = −6, −5.988, …, 5.988.
+var sigmoidTable = func() (table [tableSize]float32) {
+	for i := range table {
+		e := float32(math.Exp((float64(i)/tableSize*2 - 1) * maxDot))
+		table[i] = e / (e + 1)
+	}
+	return table
+}()
+
+// huffman returns the path of every word in the tree that counts make. Of equal
+// weights the word, or the inner node, that came first is taken first.
+func huffman(counts []int) [][]node {
+	n := len(counts)
+	weight := slices.Clone(counts)          // of words, then of inner nodes
+	children := make([][2]int, 0, n-1)      // of inner nodes, in the order of their making
+	words, inner := make([]int, n), []int{} // two queues, both ascending in weight
+	for i := range words {
+		words[i] = i
+	}
+	slices.SortStableFunc(words, func(a, b int) int { return cmp.Compare(weight[a], weight[b]) })
+	lightest := func() int {
+		q := &words
+		if len(words) == 0 || len(inner) > 0 && weight[inner[0]] < weight[words[0]] {
+			q = &inner
+		}
+		x := (*q)[0]
+		*q = (*q)[1:]
+		return x
+	}
+	for len(children) < n-1 {
+		a, b := lightest(), lightest()
+		children = append(children, [2]int{a, b})
+		inner = append(inner, len(weight))
+		weight = append(weight, weight[a]+weight[b])
+	}
+	paths := make([][]node, n+len(children))
+	for k := len(children) - 1; k >= 0; k-- { // parents before their children
+		for code, c := range children[k] {
+			paths[c] = append(slices.Clone(paths[n+k]), node{int32(k), float32(code)})
+		}
+	}
+	return paths[:n]
+}
