@@ -104,6 +104,12 @@ func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.Epochs, "epochs", Int(0), "`epochs` to train")
 	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`; each is the others' negative, so there are at least 2")
 	Var(f, &r.LR, "lr", Positive, "learning `rate` of Adam")
+	r.RegisterSeeds(f)
+}
+
+// RegisterSeeds registers -seeds and -first-seed alone, for experiments that train in
+// no epochs.
+func (r *Recipe) RegisterSeeds(f *FlagSet) {
 	Var(f, &r.Seeds, "seeds", Int(1), "number `N` of independent runs, with consecutive seeds")
 	Var(f, &r.FirstSeed, "first-seed", Int(0), "the `first` of the seeds")
 	f.growsRange("first-seed", "seeds")

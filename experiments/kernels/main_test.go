@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// small are flags with which every method finishes in seconds on the embedded set.
+var small = []string{
+	"-seeds", "2", "-folds", "3", "-rounds", "2", "-dim", "8", "-epochs", "4",
+	"-walks", "1", "-walk-length", "10", "-steps", "60",
+}
+
+func runOK(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	var stdout bytes.Buffer
+	if err := run(t.Context(), append(append([]string{"-out", out}, small...), args...), &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return stdout.String()
+}
+
+// TestRows: the embedded set is made so that neither sizes nor labels tell the classes
+// apart, and motifs do, which WL names see and pairs of labels do in part.
+func TestRows(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	stdout := runOK(t, dir, "-protocol", "graphcl,holdout")
+	rows := rundirtest.Results(t, dir)
+	accuracy := func(method, protocol string) float64 {
+		r, ok := rundir.Find(rows, "motifs", method, protocol)
+		if !ok || len(r.PerSeed) != 2 {
+			t.Fatalf("no row of %s under %s with two seeds", method, protocol)
+		}
+		return r.Mean
+	}
+	if a := accuracy("majority", nested); math.Abs(a-100./3) > 2 {
+		t.Errorf("majority class: %v", a)
+	}
+	for _, blind := range []string{"size", "labels"} {
+		if a := accuracy(blind, nested); a > 45 {
+			t.Errorf("%s: %.1f %%, but it cannot see the classes", blind, a)
+		}
+	}
+	for _, seeing := range []string{"wl", "wloa", "dgk"} {
+		for _, p := range []string{nested, heldOut} {
+			if a := accuracy(seeing, p); a < 80 {
+				t.Errorf("%s under %s: %.1f %%", seeing, p, a)
+			}
+		}
+	}
+	for _, m := range []string{"pairs", "node2vec", "sub2vec", "graph2vec"} {
+		if a := accuracy(m, nested); !(a >= 15 && a <= 100) {
+			t.Errorf("%s: %.1f %%", m, a)
+		}
+	}
+	if _, ok := rundir.Find(rows, "motifs", "graph2vec", heldOut); ok {
+		t.Error("the protocol of kernels has a row of vectors")
+	}
+	for _, want := range []string{"WL optimal assignment", "which is not added back", "Seconds for features"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "done.jsonl")
+
+	// Once more, from the journal.
+	if again := runOK(t, dir, "-protocol", "graphcl,holdout"); again != stdout {
+		t.Error("a finished run prints something else when it is repeated")
+	}
+}
+
+// TestDeterminism: equal seeds give equal results at any number of threads, under
+// every protocol.
+func TestDeterminism(t *testing.T) {
+	if testing.Short() {
+		t.Skip("evaluates many times; left out with -short")
+	}
+	var first []rundir.Row
+	for _, procs := range []int{1, 3} {
+		old := runtime.GOMAXPROCS(procs)
+		dir := filepath.Join(t.TempDir(), "run")
+		runOK(t, dir, "-protocol", "graphcl,linear,holdout", "-method", "labels,wl,wloa,dgk,node2vec,graph2vec")
+		runtime.GOMAXPROCS(old)
+		rows := rundirtest.Results(t, dir)
+		if first == nil {
+			first = rows
+		} else if d := cmp.Diff(first, rows, cmpopts.EquateNaNs()); d != "" {
+			t.Errorf("GOMAXPROCS %d: results differ:\n%s", procs, d)
+		}
+	}
+}
+
+// large is a set of one graph that is repeated, large enough to be refused.
+func large(copies int) *dataset.Dataset {
+	ds := dataset.Default()
+	d := *ds
+	d.Graphs = slices.Repeat(ds.Graphs, copies)
+	return &d
+}
+
+func TestRefusals(t *testing.T) {
+	s := defaultSettings()
+	s.epochs = 1000
+	ds := large(500) // 120,000 graphs, 3 million nodes
+	for name, want := range map[string]string{"node2vec": "-walks 1", "sub2vec": "-steps", "graph2vec": "-epochs 100"} {
+		var usage *cli.UsageError
+		if err := methodOf(name).refuse(&s, ds); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want a usage error that names %s", name, err, want)
+		}
+		if err := methodOf(name).refuse(&s, dataset.Default()); err != nil {
+			t.Errorf("%s refuses the embedded set: %v", name, err)
+		}
+	}
+	s.walks, s.length, s.steps, s.epochs = 1, 20, 100, 10
+	for _, name := range []string{"node2vec", "sub2vec", "graph2vec"} {
+		if err := methodOf(name).refuse(&s, ds); err != nil {
+			t.Errorf("%s, made smaller: %v", name, err)
+		}
+	}
+}
+
+// TestKFold is scikit-learn's KFold(3, shuffle=True, random_state=1) on 10 points.
+func TestKFold(t *testing.T) {
+	want := [][]int{{2, 4, 6, 9}, {0, 1, 3}, {5, 7, 8}}
+	for f, fold := range kFold(10, 3, 1) {
+		if !reflect.DeepEqual(fold.Test, want[f]) {
+			t.Errorf("fold %d tests on %v, want %v", f, fold.Test, want[f])
+		}
+		if all := slices.Sorted(slices.Values(slices.Concat(fold.Train, fold.Test))); len(all) != 10 || all[0] != 0 || all[9] != 9 {
+			t.Errorf("fold %d is no division: %v", f, fold)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		usage bool
+		want  string
+	}{
+		{[]string{"-dataset", "MUTAG"}, true, "-data"},
+		{[]string{"-method", "magic"}, true, "-method"},
+		{[]string{"-rounds", "-1"}, true, "-rounds"},
+		{[]string{"-rounds", "11"}, true, "-rounds 11: want at most 10"},
+		{[]string{"-dim", "1000000000000"}, true, "-dim"},
+		{[]string{"-method", "node2vec", "-walks", "1000000000000000000"}, true, "-walks 1"},
+		{[]string{"-property", "x"}, true, "-property"},
+		{[]string{"-method", "sub2vec", "-token-limit", "0", "-steps", "10000000"}, true, "motifs, sub2vec: 2.9e+11 updates"},
+		{[]string{"-folds", "200"}, false, "motifs, majority"},
+		{[]string{"-dataset", "MUTAG", "-data", "nowhere"}, false, "nowhere"},
+	} {
+		err := run(context.Background(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		var usage *cli.UsageError
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &usage) != c.usage {
+			t.Errorf("%v: got %v, want a usage error (%v) that names %q", c.args, err, c.usage, c.want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(context.Background(), []string{"-h"}, &help, io.Discard); err == nil || !strings.Contains(help.String(), "-token-limit") {
+		t.Errorf("-h: %v\n%s", err, help.String())
+	}
+}
