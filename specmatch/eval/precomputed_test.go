@@ -18,13 +18,13 @@ import (
 // written by testdata/golden_kernels.py.
 type goldenKernels struct {
 	Problems []struct {
-		Name                              string
-		Seed                              uint64
-		Sizes                             []int
-		Width                             int
-		Spread                            float64
-		Labels, Folds                     string
-		Subtree, Assignment, Held, Linear goldenSearch
+		Name                                   string
+		Seed                                   uint64
+		Sizes                                  []int
+		Width                                  int
+		Spread                                 float64
+		Labels, Folds                          string
+		Subtree, Assignment, Held, Linear, Raw goldenSearch
 	}
 }
 
@@ -81,6 +81,7 @@ func normalized(kernels []*kernel.Matrix) []*kernel.Matrix {
 type kernelProblem struct {
 	y                   []int
 	subtree, assignment []*kernel.Matrix
+	raw                 []*kernel.Matrix // subtree, not normalized
 	rows                []*kernel.Sparse // normalized, for h = 0, 1, 2
 	outer, held         []dataset.Fold
 }
@@ -108,6 +109,7 @@ func readKernels(t testing.TB) (goldenKernels, []kernelProblem) {
 			m.Normalize()
 			q.rows = append(q.rows, m)
 		}
+		q.raw = kernel.Subtree(rounds)
 		q.subtree, q.assignment = normalized(kernel.Subtree(rounds)), normalized(kernel.Assignment(rounds))
 		q.outer = make([]dataset.Fold, 10)
 		for i, f := range digits(p.Folds) {
@@ -144,14 +146,16 @@ func TestKernelsAgainstScikitLearn(t *testing.T) {
 			name    string
 			kernels []*kernel.Matrix
 			held    []dataset.Fold
+			cs      []float64
 			want    goldenSearch
 		}{
-			{"subtree", q.subtree, nil, p.Subtree},
-			{"assignment", q.assignment, nil, p.Assignment},
-			{"held out", q.subtree, q.held, p.Held},
+			{"subtree", q.subtree, nil, nil, p.Subtree},
+			{"assignment", q.assignment, nil, nil, p.Assignment},
+			{"held out", q.subtree, q.held, nil, p.Held},
+			{"raw", q.raw, nil, []float64{1e-3, 1e-2, 1e-1, 1}, p.Raw},
 		} {
 			t.Run(p.Name+" "+c.name, func(t *testing.T) {
-				got, err := EvaluateKernels(t.Context(), c.kernels, q.y, q.outer, c.held, Options{})
+				got, err := EvaluateKernels(t.Context(), c.kernels, q.y, q.outer, c.held, Options{Cs: c.cs})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -272,7 +276,6 @@ func TestKernelErrors(t *testing.T) {
 	for i := range q.y {
 		nan.Row(i)[0] = 1
 	}
-	raw := kernel.NewMatrix(len(q.y))
 	nan.Row(2)[3] = math.NaN()
 	bad := &kernel.Sparse{Width: 1, Ptr: make([]int, len(q.y)+1)}
 	for i := range q.y {
@@ -284,10 +287,6 @@ func TestKernelErrors(t *testing.T) {
 		"no kernel": func() error { _, err := EvaluateKernels(ctx, nil, q.y, q.outer, nil, Options{}); return err },
 		"of 3 points": func() error {
 			_, err := EvaluateKernels(ctx, []*kernel.Matrix{kernel.NewMatrix(3)}, q.y, q.outer, nil, Options{})
-			return err
-		},
-		"diagonal element 0 is 0": func() error {
-			_, err := EvaluateKernels(ctx, []*kernel.Matrix{raw}, q.y, q.outer, nil, Options{})
 			return err
 		},
 		"element (2,5) is NaN": func() error {

@@ -43,7 +43,10 @@ var ErrNotConverged = errors.New("did not converge")
 type smo struct {
 	n int
 	k []float32 // kernel matrix, row-major n×n, by point
-	y []float64 // ±1 by position
+	// diag is the diagonal of the kernel before it was rounded, by point; nil
+	// stands for ones.
+	diag []float64
+	y    []float64 // ±1 by position
 
 	c       float64
 	tol     float64
@@ -178,7 +181,12 @@ func (s *smo) partner(i int, fi float64) int {
 		return -1
 	}
 	f, low := s.f[:s.active], s.low[:s.active]
-	j := simd.ArgmaxGain(f, low, s.row(i, -1), fi, tau)
+	j := -1
+	if s.diag == nil {
+		j = simd.ArgmaxGain(f, low, s.row(i, -1), fi, tau)
+	} else {
+		j = s.argmaxGain(i, fi)
+	}
 	if j < 0 || fi-f[j] >= s.tol {
 		return j
 	}
@@ -191,15 +199,37 @@ func (s *smo) partner(i int, fi float64) int {
 	return -1
 }
 
+// argmaxGain is simd.ArgmaxGain for a kernel of any diagonal.
+func (s *smo) argmaxGain(i int, fi float64) int {
+	best, at := math.Inf(-1), -1
+	for t, k := range s.row(i, -1) {
+		if gap := fi - (s.f[t] + s.low[t]); gap > 0 {
+			if gain := gap * gap / s.curvature(i, t, float64(k)); gain >= best {
+				best, at = gain, t
+			}
+		}
+	}
+	return at
+}
+
+// curvature is K_ii + K_jj − 2K_ij, which is not to be 0, of positions i and j.
+func (s *smo) curvature(i, j int, kij float64) float64 {
+	quad := 2 - 2*kij
+	if s.diag != nil {
+		quad = s.diag[s.perm[i]] + s.diag[s.perm[j]] - float64(2*kij)
+	}
+	if quad <= 0 {
+		quad = tau
+	}
+	return quad
+}
+
 // step minimises over the variables at i and j alone and returns the changes of
 // y_iα_i and y_jα_j. The order of the operations is libsvm's.
 func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
 	oldI, oldJ := s.alpha[i], s.alpha[j]
 	ai, aj := oldI, oldJ
-	quad := 2 - 2*kij
-	if quad <= 0 {
-		quad = tau
-	}
+	quad := s.curvature(i, j, kij)
 	if s.y[i] != s.y[j] {
 		// −G = y·f, so −G_i − G_j is f_i − f_j up to the sign of y_i.
 		delta := (s.y[i]*s.f[i] + s.y[j]*s.f[j]) / quad

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // SVCConfig holds the settings of [FitSVC]. The zero value of every field but C
@@ -228,6 +229,7 @@ func vote(dec []float64, votes []int) int {
 // svcWorker holds the buffers of one goroutine.
 type svcWorker struct {
 	k     []float32 // kernel matrix of a training set sorted by class
+	diag  []float64 // its diagonal before rounding; nil for ones
 	pair  []float32 // its part for two classes
 	cross []float64 // kernel of test points against training points
 	tmp   []float64
@@ -263,10 +265,14 @@ func (w *svcWorker) fitPairs(ctx context.Context, start []int, cs []float64, cfg
 	for a := range classes {
 		for b := a + 1; b < classes; b++ {
 			na, nb := start[a+1]-start[a], start[b+1]-start[b]
-			k := w.k[:n*n]
+			k, diag := w.k[:n*n], w.diag
 			if classes > 2 {
 				k = w.pairKernel(start, a, b)
+				if diag != nil {
+					diag = slices.Concat(diag[start[a]:start[a+1]], diag[start[b]:start[b+1]])
+				}
 			}
+			w.s.diag = diag
 			done := false
 			var sol pairSolution
 			for c, price := range cs {

@@ -84,14 +84,16 @@ def run(name, seed, sizes, width, spread):
     for f, (_, test) in enumerate(outer):
         fold[test] = f
     held = [(np.array([p for i, p in enumerate(train) if i % 10]), train[::10]) for train, _ in outer]
-    subtree = [normalized(sum(x @ x.T for x in rounds[:h + 1])) for h in range(ROUNDS)]
+    raw = [sum(x @ x.T for x in rounds[:h + 1]) for h in range(ROUNDS)]
+    subtree = [normalized(k) for k in raw]
     assignment = [normalized(sum(np.minimum(x[:, None], x[None]).sum(2) for x in rounds[:h + 1])) for h in range(ROUNDS)]
     joined = [np.concatenate(rounds[:h + 1], 1) for h in range(ROUNDS)]
     joined = [x / np.sqrt((x * x).sum(1, keepdims=True)) for x in joined]
     return {'name': name, 'seed': seed, 'sizes': sizes, 'width': width, 'spread': spread,
             'labels': ''.join(map(str, y)), 'folds': ''.join(map(str, fold)),
             'subtree': search(accuracies, subtree, y, outer), 'assignment': search(accuracies, assignment, y, outer),
-            'held': search(accuracies, subtree, y, outer, held), 'linear': search(linear, joined, y, outer, cs=CS[:5])}
+            'held': search(accuracies, subtree, y, outer, held), 'raw': search(accuracies, raw, y, outer, cs=CS[:4]),
+            'linear': search(linear, joined, y, outer, cs=CS[:5])}
 
 
 json.dump({'scikit-learn': sklearn.__version__, 'numpy': np.__version__, 'problems': [
