@@ -112,7 +112,7 @@ func methodOf(name string) *method {
 	return methods[slices.IndexFunc(methods, func(m *method) bool { return m.name == name })]
 }
 
-// unseeded adapts a method that draws nothing at random and does not take long.
+// unseeded adapts a method that draws nothing at random and takes no time to speak of.
 func unseeded(build func(s *settings, ds *dataset.Dataset) features) func(context.Context, *settings, *dataset.Dataset, int) (features, error) {
 	return func(_ context.Context, s *settings, ds *dataset.Dataset, _ int) (features, error) {
 		return build(s, ds), nil
@@ -152,7 +152,7 @@ func learning(seed int) word2vec.Config {
 	return word2vec.Config{Negative: 5, MinCount: 1, Rate: 0.025, LastRate: 1e-4, Seed: uint64(seed)}
 }
 
-// deep weighs WL names by the length of their vectors: K = P diag(‖v_c‖) Pᵀ, type 1 of
+// deep weighs WL colors by the length of their vectors: K = P diag(‖v_c‖) Pᵀ, type 1 of
 // Yanardag and Vishwanathan's kernels. Type 3, K = PPᵀ, is the WL subtree kernel.
 // Vectors are learned as in their code, by skip-gram with hierarchical softmax.
 func deep(ctx context.Context, s *settings, ds *dataset.Dataset, seed int) (features, error) {

@@ -2,16 +2,16 @@ package kernel
 
 import "github.com/specmatch/specmatch/gnn/graph"
 
-// Pairs returns how often two names stand at the ends of an edge, an edge's label
+// Pairs returns how often two colors stand at the ends of an edge, an edge's label
 // included where edges have one: a matrix with a column for every kind of edge that
-// occurs. Names are those of [Refine] without a round, categories or degrees. An
+// occurs. Colors are those of [Refine] without a round, categories or degrees. An
 // undirected edge counts twice, once in each direction.
 func Pairs(graphs []*graph.Graph) *Sparse {
 	type kind struct{ low, high, edge int32 }
 	number := make(map[kind]int32)
 	// One round of counts, with the entries of Adj in the place of nodes.
 	r := &Refinement{Ptr: make([]int, len(graphs)+1)}
-	var names []int32
+	var colors []int32
 	for k, g := range graphs {
 		for i := range g.Nodes() {
 			a := startLabel(g, i)
@@ -21,12 +21,12 @@ func Pairs(graphs []*graph.Graph) *Sparse {
 				if g.EdgeLabel != nil {
 					this.edge = g.EdgeLabel[e]
 				}
-				names = append(names, nameOf(number, this))
+				colors = append(colors, colorOf(number, this))
 			}
 		}
-		r.Ptr[k+1] = len(names)
+		r.Ptr[k+1] = len(colors)
 	}
-	r.add(names, len(number))
+	r.add(colors, len(number))
 	return r.Counts()[0]
 }
 

@@ -337,7 +337,7 @@ func TestMUTAG(t *testing.T) {
 	}
 }
 
-// TestVocabulary counts names and non-zeros of the real sets by round. Those that
+// TestVocabulary counts colors and non-zeros of the real sets by round. Those that
 // the naive refinement can do are compared with it, the others with figures from a
 // program in Python that numbers sorted tuples.
 func TestVocabulary(t *testing.T) {
@@ -357,7 +357,7 @@ func TestVocabulary(t *testing.T) {
 			}
 			r := kernel.Refine(openReal(t, c.name), len(c.names)-1)
 			if !slices.Equal(r.Sizes, c.names) {
-				t.Errorf("names by round: %v, want %v", r.Sizes, c.names)
+				t.Errorf("colors by round: %v, want %v", r.Sizes, c.names)
 			}
 			for h, m := range r.Counts() {
 				if c.cells != nil && len(m.Index) != c.cells[h] {

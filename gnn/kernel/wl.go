@@ -6,14 +6,14 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Refinement holds the names that nodes have after each round of the
+// Refinement holds the colors that nodes have after each round of the
 // Weisfeiler-Lehman refinement.
 type Refinement struct {
 	// Ptr delimits the graphs: those of graph g are the nodes Ptr[g]…Ptr[g+1]-1.
 	Ptr []int
-	// Names[t] has the name of every node after round t, in 0..Sizes[t]-1.
-	Names [][]int32
-	// Sizes[t] is the number of names of round t.
+	// Colors[t] has the color of every node after round t, in 0..Sizes[t]-1.
+	Colors [][]int32
+	// Sizes[t] is the number of colors of round t.
 	Sizes []int
 }
 
@@ -27,17 +27,17 @@ func Refine(graphs []*graph.Graph, h int) *Refinement {
 		r.Ptr[k+1] = r.Ptr[k] + g.Nodes()
 	}
 	n := r.Ptr[len(graphs)]
-	names := make([]int32, n)
+	colors := make([]int32, n)
 	number := make(map[int32]int32)
 	for k, g := range graphs {
 		for i := range g.Nodes() {
-			names[r.Ptr[k]+i] = nameOf(number, startLabel(g, i))
+			colors[r.Ptr[k]+i] = colorOf(number, startLabel(g, i))
 		}
 	}
-	r.add(names, len(number))
+	r.add(colors, len(number))
 	for range h {
-		last := names
-		names = make([]int32, n)
+		last := colors
+		colors = make([]int32, n)
 		number := make(map[multiset]int32, r.Sizes[len(r.Sizes)-1])
 		for k, g := range graphs {
 			own := last[r.Ptr[k]:r.Ptr[k+1]]
@@ -46,16 +46,16 @@ func Refine(graphs []*graph.Graph, h int) *Refinement {
 				for _, j := range g.Neighbors(i) {
 					m.add(own[j])
 				}
-				names[r.Ptr[k]+i] = nameOf(number, m)
+				colors[r.Ptr[k]+i] = colorOf(number, m)
 			}
 		}
-		r.add(names, len(number))
+		r.add(colors, len(number))
 	}
 	return r
 }
 
-func (r *Refinement) add(names []int32, size int) {
-	r.Names = append(r.Names, names)
+func (r *Refinement) add(colors []int32, size int) {
+	r.Colors = append(r.Colors, colors)
 	r.Sizes = append(r.Sizes, size)
 }
 
@@ -70,8 +70,8 @@ func startLabel(g *graph.Graph, i int) int32 {
 	return g.Ptr[i+1] - g.Ptr[i]
 }
 
-// nameOf returns the number of a key, the next one if it is new.
-func nameOf[K comparable](number map[K]int32, key K) int32 {
+// colorOf returns the number of a key, the next one if it is new.
+func colorOf[K comparable](number map[K]int32, key K) int32 {
 	c, ok := number[key]
 	if !ok {
 		c = int32(len(number))
@@ -80,7 +80,7 @@ func nameOf[K comparable](number map[K]int32, key K) int32 {
 	return c
 }
 
-// multiset stands for a node's name and the multiset of its neighbours' names: the
+// multiset stands for a node's color and the multiset of its neighbours' colors: the
 // sum modulo 2⁶⁴, twice, of pseudo-random numbers, one for each. The order of a sum
 // does not matter, so that nothing is sorted. Two different multisets among m agree
 // with a probability of about m²/2¹²⁹.
@@ -105,15 +105,15 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Counts returns, for every round, the matrix of how often each name occurs in each
+// Counts returns, for every round, the matrix of how often each color occurs in each
 // graph.
 func (r *Refinement) Counts() []*Sparse {
-	rounds := make([]*Sparse, len(r.Names))
+	rounds := make([]*Sparse, len(r.Colors))
 	var sorted []int32
-	for t, names := range r.Names {
+	for t, colors := range r.Colors {
 		m := &Sparse{Width: r.Sizes[t], Ptr: make([]int, len(r.Ptr))}
 		for g := range len(r.Ptr) - 1 {
-			sorted = append(sorted[:0], names[r.Ptr[g]:r.Ptr[g+1]]...)
+			sorted = append(sorted[:0], colors[r.Ptr[g]:r.Ptr[g+1]]...)
 			slices.Sort(sorted)
 			for i := 0; i < len(sorted); {
 				j := i + 1

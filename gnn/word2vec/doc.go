@@ -13,9 +13,9 @@
 //	[DM]        h = mean(d, v_c) over the words of the window: PV-DM
 //
 // Every update is a step of gradient ascent with a rate that falls linearly. On graphs
-// the words are nodes, or names of subtrees:
+// the words are nodes, or colors of subtrees:
 //
-//	graph2vec  DBOW on all WL names of a graph          [Subtrees]
+//	graph2vec  DBOW on all WL colors of a graph          [Subtrees]
 //	node2vec   SkipGram on random walks                 [Walks]
 //	sub2vec    DM on one long walk per graph            [LongWalks]
 //

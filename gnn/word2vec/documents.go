@@ -8,20 +8,20 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 )
 
-// Subtrees returns graph2vec's documents: the WL names of all nodes of a graph after
-// 0, 1, …, rounds rounds, those of an earlier round first. Isolated nodes have names in
+// Subtrees returns graph2vec's documents: the WL colors of all nodes of a graph after
+// 0, 1, …, rounds rounds, those of an earlier round first. Isolated nodes have colors in
 // every round.
 func Subtrees(graphs []*graph.Graph, rounds int) Corpus {
 	r := kernel.Refine(graphs, rounds)
 	words := 0
-	first := make([]int32, len(r.Sizes)) // word of a round's name 0
+	first := make([]int32, len(r.Sizes)) // word of a round's color 0
 	for t, n := range r.Sizes {
 		first[t] = int32(words)
 		words += n
 	}
 	return Corpus{Docs: len(graphs), Words: words, Doc: func(i int, buf []int32) []int32 {
-		for t, names := range r.Names {
-			for _, c := range names[r.Ptr[i]:r.Ptr[i+1]] {
+		for t, colors := range r.Colors {
+			for _, c := range colors[r.Ptr[i]:r.Ptr[i+1]] {
 				buf = append(buf, first[t]+c)
 			}
 		}
@@ -30,7 +30,7 @@ func Subtrees(graphs []*graph.Graph, rounds int) Corpus {
 }
 
 // Runs returns the documents of deep graph kernels (P. Yanardag, S. V. N.
-// Vishwanathan, KDD 2015): the names of a graph in every one of the rounds, each as
+// Vishwanathan, KDD 2015): the colors of a graph in every one of the rounds, each as
 // often in a row as it occurs. Words are the columns of the rounds side by side.
 func Runs(rounds []*kernel.Sparse) Corpus {
 	all := kernel.Join(rounds...)

@@ -11,12 +11,14 @@ import (
 )
 
 // EvaluateKernels cross-validates support vector machines on the kernel matrices of
-// a data set, [n×n], and labels y. It is [Evaluate] with GraphCL's protocol but for the kernel: one of the
-// matrices, such as a WL kernel's for h = 0…5, and C are chosen together, by mean
-// accuracy over the inner folds. Of equally good ones the first matrix wins, and of
-// its C the smallest. [kernel.Matrix.Normalize] first: machines on kernels of very
-// different graphs converge slowly at large C. Accuracies are those of scikit-learn's SVC(kernel="precomputed")
-// on the same folds.
+// a data set, [n×n], with labels y. It follows GraphCL's protocol, as [Evaluate] does,
+// with another kernel: one of the matrices, such as a WL kernel's for h = 0…5, and C
+// are chosen together, by mean accuracy over the inner folds. The first matrix wins
+// among equally good ones, and the smallest C for it. Accuracies are those of
+// scikit-learn's SVC(kernel="precomputed") on the same folds.
+//
+// Matrices should be normalized ([kernel.Matrix.Normalize]): on graphs of very
+// different sizes machines converge slowly at large C otherwise.
 //
 // With held, the protocol is that of the kernel literature (C. Morris et al.,
 // TUDataset, 2020; auxiliarymethods/kernel_evaluation.py): held[o] divides

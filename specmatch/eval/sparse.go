@@ -92,8 +92,8 @@ func (s *sparseScorer) score(ctx context.Context, train, test []int, lo, hi int)
 				positive = classes[1]
 			}
 			s.w.reset(m, train, func(i int) bool { return s.y[i] == positive })
-			for c, price := range cs {
-				if err := s.w.solve(ctx, price); err != nil {
+			for c, penalty := range cs {
+				if err := s.w.solve(ctx, penalty); err != nil {
 					return nil, err
 				}
 				for t, i := range test {
@@ -124,7 +124,7 @@ func (s *sparseScorer) score(ctx context.Context, train, test []int, lo, hi int)
 //
 // by coordinate descent with shrinking (Hsieh et al. 2008, as in liblinear), keeping
 // w = Σ t_iα_ix_i. A feature of size s that no other row has would be one more weight
-// s·t_iα_i: it only adds s² to the diagonal of Q, which is to lower the price of the row
+// s·t_iα_i: it only adds s² to the diagonal of Q, that is, lowers the penalty of the row
 // to C_i = C/(1+2Cs²), and is not stored.
 //
 // Each C starts from the solution of the last one; α is feasible for all.
@@ -168,7 +168,7 @@ func (s *dcd) decide(i int) float64 {
 	return sum
 }
 
-func (s *dcd) solve(ctx context.Context, price float64) error {
+func (s *dcd) solve(ctx context.Context, penalty float64) error {
 	rng := rand.New(rand.NewPCG(1, 1)) // for the order alone: the solution is unique
 	n := len(s.rows)
 	for a := range s.order {
@@ -188,7 +188,7 @@ func (s *dcd) solve(ctx context.Context, price float64) error {
 		for p := 0; p < active; p++ {
 			a := s.order[p]
 			i := s.rows[a]
-			extra := 1 / (2 * price) // on the diagonal, for the squared hinge
+			extra := 1 / (2 * penalty) // on the diagonal, for the squared hinge
 			own := 0.0
 			if s.m.Own != nil {
 				own = s.m.Own[i]
