@@ -49,6 +49,7 @@ func EvaluateKernels(ctx context.Context, kernels []*kernel.Matrix, y []int, out
 	if err != nil {
 		return nil, err
 	}
+	_, opt.Workers = opt.fitting(outer, data.Classes())
 	shared := &kernelShared{kernels: kernels, y: y, cs: opt.Cs, descending: held != nil}
 	return chooseInput(ctx, data, outer, held, opt, len(kernels), shared.descending, func() scorer {
 		return &kernelScorer{kernelShared: shared}

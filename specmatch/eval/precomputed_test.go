@@ -301,6 +301,10 @@ func TestKernelErrors(t *testing.T) {
 			_, err := EvaluateSparse(ctx, []*kernel.Sparse{bad}, q.y, q.outer, nil, Options{})
 			return err
 		},
+		"no outer folds": func() error {
+			_, err := EvaluateKernels(ctx, q.subtree, q.y, nil, nil, Options{})
+			return err
+		},
 		"no features": func() error { _, err := EvaluateSparse(ctx, nil, q.y, q.outer, nil, Options{}); return err },
 		"grid of C does not ascend": func() error {
 			_, err := EvaluateSparse(ctx, q.rows, q.y, q.outer, nil, Options{Cs: []float64{1, 1}})

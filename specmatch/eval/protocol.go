@@ -116,15 +116,8 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		if err != nil {
 			return nil, err
 		}
-		train, test := 0, 0
-		for _, f := range outer {
-			train, test = max(train, len(f.Train)), max(test, len(f.Test), len(f.Train)/opt.InnerFolds+1)
-		}
-		bytes := 4*int64(train)*int64(train) + 8*int64(train)*int64(test)
-		if data.Classes() > 2 {
-			bytes += 4 * int64(train) * int64(train)
-		}
-		workers = min(workers, int(max(1, kernelBytes/bytes)))
+		var train int
+		train, workers = opt.fitting(outer, data.Classes())
 		newScorer = func() scorer {
 			s := &svcScorer{svcShared: shared, cs: opt.Cs}
 			s.w.k = make([]float32, train*train)
@@ -174,6 +167,21 @@ func (o Options) withDefaults() (Options, error) {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	return o, nil
+}
+
+// fitting returns the size of the largest training part and how many workers may have
+// the kernel matrices of one at a time: as many as asked for, if those stay under
+// kernelBytes.
+func (o Options) fitting(outer []dataset.Fold, classes int) (train, workers int) {
+	test := 0
+	for _, f := range outer {
+		train, test = max(train, len(f.Train)), max(test, len(f.Test), len(f.Train)/o.InnerFolds+1)
+	}
+	bytes := 4*int64(train)*int64(train) + 8*int64(train)*int64(test)
+	if classes > 2 {
+		bytes += 4 * int64(train) * int64(train)
+	}
+	return train, min(o.Workers, int(max(1, kernelBytes/max(1, bytes))))
 }
 
 // innerFolds is InnerFolds or its default.
