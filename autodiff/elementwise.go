@@ -13,7 +13,7 @@ func (x *Var) Add(b *Var) *Var {
 	t := x.tape
 	y := t.keep(t.binary(backend.Add, x.value, b.value))
 	return t.Record("Add", y, func(dy *tensor.Tensor) {
-		x.LendGrad(dy) // dy as it is, for both
+		x.LendGrad(dy) // both gradients are dy itself
 		b.LendGrad(dy)
 	}, x, b)
 }
@@ -26,7 +26,7 @@ func (x *Var) Sub(b *Var) *Var {
 	return t.Record("Sub", y, func(dy *tensor.Tensor) {
 		x.LendGrad(dy)
 		if b.needs {
-			b.AddGrad(t.scaled(-1, dy)) // a new matrix, which b takes over
+			b.AddGrad(t.scaled(-1, dy)) // a new matrix, whose ownership passes to b
 		}
 	}, x, b)
 }
@@ -66,14 +66,14 @@ func (x *Var) Div(b *Var) *Var {
 	}, x, b)
 }
 
-// binary returns op(a, b), elementwise, as a new matrix of the caller's.
+// binary returns op(a, b), elementwise, as a new matrix that the caller owns.
 func (t *Tape) binary(op backend.BinaryOp, a, b *tensor.Tensor) *tensor.Tensor {
 	y := t.be.Alloc(a.Rows, a.Cols)
 	t.be.Binary(y, op, a, b)
 	return y
 }
 
-// scaled returns s·a as a new matrix of the caller's.
+// scaled returns s·a as a new matrix that the caller owns.
 func (t *Tape) scaled(s float64, a *tensor.Tensor) *tensor.Tensor {
 	y := t.be.Alloc(a.Rows, a.Cols)
 	t.be.Affine(y, s, a, 0)
@@ -119,8 +119,8 @@ func (x *Var) MulScalar(s *Var) *Var { return spread("MulScalar", x, "·", s, ba
 // DivScalar returns y_ij = x_ij/s for s [1×1].
 func (x *Var) DivScalar(s *Var) *Var { return spread("DivScalar", x, " / ", s, backend.Div, scalar) }
 
-// Greater returns y_ij = 1 where x_ij > s, else 0, for s [1×1]. It is a step:
-// its derivative is zero wherever it exists, so y carries no gradient.
+// Greater returns y_ij = 1 where x_ij > s, else 0, for s [1×1]. The derivative of
+// this step function is zero wherever it exists, so y carries no gradient.
 func (x *Var) Greater(s *Var) *Var {
 	scalar.check("Greater", x, " > ", s)
 	y := x.tape.Alloc(x.Rows(), x.Cols())
@@ -128,8 +128,8 @@ func (x *Var) Greater(s *Var) *Var {
 	return x.tape.newVar("Greater", y)
 }
 
-// broadcast says how the second operand b of an operator is spread over the first
-// [N×F], and how a gradient is summed back.
+// broadcast describes how the second operand b of an operator is spread over the
+// first [N×F], and how a gradient [N×F] is summed to b's shape.
 type broadcast struct {
 	shape  func(n, f int) (rows, cols int) // of b
 	apply  func(be backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor)
@@ -150,8 +150,8 @@ func (bc broadcast) check(op string, x *Var, sign string, b *Var) {
 	}
 }
 
-// spread is the operators whose second operand is a row, a column or a scalar.
-// With Σ the sum over the entries of x that share an entry of b:
+// spread is the common code of the operators whose second operand is a row, a
+// column or a scalar. With Σ the sum over the entries of x that share an entry of b:
 //
 //	y = x+b: dx = dy,    db = Σ dy
 //	y = x-b: dx = dy,    db = -Σ dy
@@ -288,11 +288,12 @@ func (x *Var) Abs() *Var {
 	})
 }
 
-// InvSqrt returns y = x^-1/2 where x is at least [backend.LeastDegree], else 0: the
-// rule for the degree of an isolated node. VJP: dx = -dy∘y³/2, hence 0 where y is.
+// InvSqrt returns y = x^-1/2 where x is at least [backend.LeastDegree], a tiny
+// number, else 0. It is applied to the degrees of nodes: an isolated node, of degree
+// 0, gets 0. VJP: dx = -dy∘y³/2, which is 0 where y is.
 func (x *Var) InvSqrt() *Var {
 	return x.unary("InvSqrt", backend.InvSqrt, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Mul, dy, y) // first, since y³ may be too large a number
+		be.Binary(dx, backend.Mul, dy, y) // in this order, because y³ alone may overflow
 		be.Binary(dx, backend.Mul, dx, y)
 		be.Binary(dx, backend.Mul, dx, y)
 		be.Affine(dx, -0.5, dx, 0)
@@ -313,8 +314,9 @@ func (x *Var) unary(name string, op backend.UnaryOp, grad func(be backend.Backen
 
 // Dropout returns y = x∘mask, where an entry of mask is 1/keep with probability
 // keep, else 0 (Srivastava et al. 2014, inverted). The mask depends on seed, on
-// the value of step [1×1], and on the entry's position only. VJP: dx = dy∘mask.
-// With keep 1, y is x itself.
+// the value of step [1×1], and on the entry's position only; step is a tensor so
+// that a recorded training step draws a new mask at every replay. VJP: dx = dy∘mask.
+// With keep 1, y is x itself. It panics unless 0 < keep ≤ 1 and step is [1×1].
 func (x *Var) Dropout(keep float64, seed uint64, step *tensor.Tensor) *Var {
 	if keep == 1 {
 		return x
