@@ -17,8 +17,8 @@ type contrastive struct {
 	steps   specmatch.Stepper
 }
 
-// newContrastive returns a learner of an objective. The projection head is drawn
-// behind the encoder.
+// newContrastive returns a learner of an objective. The weights of the projection
+// head are drawn after those of the encoder.
 func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Learner, error) {
 	if !(o.Contrast.Temperature > 0) {
 		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", o.Contrast.Temperature)
