@@ -17,7 +17,6 @@
 package gnn
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -38,7 +37,7 @@ type Batch struct {
 	// The fields below are made when they are first needed.
 	x          *autodiff.Var
 	category   *backend.Indices // of one-hot features
-	members    *backend.CSR     // the transpose of one-hot features, in recorded steps only
+	members    *backend.CSR     // the transpose of one-hot features; only from [Inputs]
 	normalized *autodiff.Sparse
 	viewGraphs *backend.Indices
 	edges      *autodiff.Var // the result of the last call of EdgeCounts
@@ -141,37 +140,6 @@ func (b *Batch) choose(table *autodiff.Var) *autodiff.Var {
 		return table.GatherRowsOf(b.category, b.members)
 	}
 	return table.GatherRows(b.Host.X.Category)
-}
-
-// EdgeLabels gives every label of an edge a vector of width numbers. The zero value
-// has width 0.
-type EdgeLabels struct {
-	name   string
-	width  int
-	counts func(b *graph.Batch) []float32
-}
-
-// ColumnLabels are for labels that combine several categories, see
-// [graph.Batch.EdgeCounts].
-func ColumnLabels(c graph.EdgeColumns) EdgeLabels {
-	return EdgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 { return b.EdgeCounts(c) }}
-}
-
-// BitLabels are for labels whose bits are the vector; loop is the label of a
-// self-loop. See [graph.Batch.EdgeBitCounts].
-func BitLabels(bits int, loop int32) EdgeLabels {
-	return EdgeLabels{fmt.Sprint(bits, loop), bits + 1, func(b *graph.Batch) []float32 { return b.EdgeBitCounts(bits, loop) }}
-}
-
-// EdgeCounts returns the matrix [N×width] of the sums of the vectors of a node's
-// incoming edges and its self-loop. All layers of an encoder share it.
-func (b *Batch) EdgeCounts(l EdgeLabels) *autodiff.Var {
-	if b.edges == nil || b.edgesOf != l.name {
-		x := b.tape.Alloc(b.Host.Nodes(), l.width)
-		b.tape.Backend().Upload32(x, l.counts(b.Host))
-		b.edges, b.edgesOf = b.tape.Const(x), l.name
-	}
-	return b.edges
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x
