@@ -7,9 +7,9 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is what follows the product of a layer: bias with ReLU and batch norm.
-// Here are the definitions; batchnorm_fused.go has the calls of engines that offer
-// them.
+// This file has what follows the matrix product in a layer, bias with ReLU and batch
+// norm, as definitions. On engines that offer them as one call, batchnorm_fused.go
+// makes it.
 
 // AddRowReLU returns y_ij = max(x_ij + b_j, 0) for a row b [1×F]. VJP: dx = dy
 // where y > 0, else 0; db = column sums of dx.
@@ -28,7 +28,7 @@ func (x *Var) AddRowReLU(b *Var) *Var {
 //
 // where g is the group of row i (groups[g] ≤ i < groups[g+1]) and μ, σ² are its
 // column means and biased variances. It returns y, and μ and σ² [G×F], which
-// carry no gradient. Rows behind the last group are padding: y is 0 there.
+// carry no gradient. Rows after the last group are padding: y is 0 there.
 //
 // VJP, with sums over the n_g rows of a group: db = Σ dy and dγ = Σ dy∘x̂ over
 // all groups, and with dx̂ = dy∘γ
@@ -38,7 +38,7 @@ func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y 
 	return x.batchNorm("BatchNorm", gamma, b, groups, eps, false)
 }
 
-// BatchNormReLU is BatchNorm with y = max(BatchNorm(x), 0).
+// BatchNormReLU is [Var.BatchNorm] followed by ReLU: y ← max(y, 0).
 func (x *Var) BatchNormReLU(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	return x.batchNorm("BatchNormReLU", gamma, b, groups, eps, true)
 }
@@ -64,7 +64,7 @@ func (x *Var) batchNorm(op string, gamma, b *Var, groups *backend.Indices, eps f
 }
 
 // inSegments returns the column [n×1] that is 1 in the rows of the segments and 0
-// behind them.
+// after them.
 func (t *Tape) inSegments(ptr *backend.Indices, n int) *Var {
 	ones := t.Alloc(ptr.Len()-1, 1)
 	t.be.Fill(ones, 1)

@@ -5,7 +5,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// addRowReLUFused is AddRowReLU as one call of the engine.
+// addRowReLUFused is [Var.AddRowReLU] in one call of the engine each way.
 func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 	t := x.tape
 	y := t.Alloc(x.Rows(), x.Cols())
@@ -18,7 +18,8 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 	}, x, b)
 }
 
-// batchNormFused is BatchNorm or BatchNormReLU as one call of the engine.
+// batchNormFused is [Var.BatchNorm], or with relu [Var.BatchNormReLU], in one call
+// of the engine each way.
 func (x *Var) batchNormFused(op string, fuser backend.NormFuser, gamma, b *Var, groups *backend.Indices, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
 	t := x.tape
 	be := t.be

@@ -7,13 +7,16 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
+// This file has the elementwise operators of two matrices. Those of one matrix
+// (unary.go), such as ReLU, are of the same form.
+
 // Add returns y = x + b for equal shapes. VJP: dx = dy, db = dy.
 func (x *Var) Add(b *Var) *Var {
 	checkSame("Add", x, " + ", b)
 	t := x.tape
 	y := t.keep(t.binary(backend.Add, x.value, b.value))
 	return t.Record("Add", y, func(dy *tensor.Tensor) {
-		x.LendGrad(dy) // dy as it is, for both
+		x.LendGrad(dy) // both gradients are dy itself
 		b.LendGrad(dy)
 	}, x, b)
 }
@@ -26,7 +29,7 @@ func (x *Var) Sub(b *Var) *Var {
 	return t.Record("Sub", y, func(dy *tensor.Tensor) {
 		x.LendGrad(dy)
 		if b.needs {
-			b.AddGrad(t.scaled(-1, dy)) // a new matrix, which b takes over
+			b.AddGrad(t.scaled(-1, dy)) // a new matrix, whose ownership passes to b
 		}
 	}, x, b)
 }
@@ -66,14 +69,14 @@ func (x *Var) Div(b *Var) *Var {
 	}, x, b)
 }
 
-// binary returns op(a, b), elementwise, as a new matrix of the caller's.
+// binary returns op(a, b), elementwise, as a new matrix that the caller owns.
 func (t *Tape) binary(op backend.BinaryOp, a, b *tensor.Tensor) *tensor.Tensor {
 	y := t.be.Alloc(a.Rows, a.Cols)
 	t.be.Binary(y, op, a, b)
 	return y
 }
 
-// scaled returns s·a as a new matrix of the caller's.
+// scaled returns s·a as a new matrix that the caller owns.
 func (t *Tape) scaled(s float64, a *tensor.Tensor) *tensor.Tensor {
 	y := t.be.Alloc(a.Rows, a.Cols)
 	t.be.Affine(y, s, a, 0)
@@ -119,8 +122,8 @@ func (x *Var) MulScalar(s *Var) *Var { return spread("MulScalar", x, "·", s, ba
 // DivScalar returns y_ij = x_ij/s for s [1×1].
 func (x *Var) DivScalar(s *Var) *Var { return spread("DivScalar", x, " / ", s, backend.Div, scalar) }
 
-// Greater returns y_ij = 1 where x_ij > s, else 0, for s [1×1]. It is a step:
-// its derivative is zero wherever it exists, so y carries no gradient.
+// Greater returns y_ij = 1 where x_ij > s, else 0, for s [1×1]. The derivative of
+// this step function is zero wherever it exists, so y carries no gradient.
 func (x *Var) Greater(s *Var) *Var {
 	scalar.check("Greater", x, " > ", s)
 	y := x.tape.Alloc(x.Rows(), x.Cols())
@@ -128,8 +131,8 @@ func (x *Var) Greater(s *Var) *Var {
 	return x.tape.newVar("Greater", y)
 }
 
-// broadcast says how the second operand b of an operator is spread over the first
-// [N×F], and how a gradient is summed back.
+// broadcast describes how the second operand b of an operator is spread over the
+// first [N×F], and how a gradient [N×F] is summed to b's shape.
 type broadcast struct {
 	shape  func(n, f int) (rows, cols int) // of b
 	apply  func(be backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor)
@@ -150,8 +153,8 @@ func (bc broadcast) check(op string, x *Var, sign string, b *Var) {
 	}
 }
 
-// spread is the operators whose second operand is a row, a column or a scalar.
-// With Σ the sum over the entries of x that share an entry of b:
+// spread is the common code of the operators whose second operand is a row, a
+// column or a scalar. With Σ the sum over the entries of x that share an entry of b:
 //
 //	y = x+b: dx = dy,    db = Σ dy
 //	y = x-b: dx = dy,    db = -Σ dy
@@ -197,133 +200,4 @@ func spread(name string, x *Var, sign string, b *Var, op backend.BinaryOp, bc br
 		}
 		b.AddGrad(db)
 	}, x, b)
-}
-
-// Scale returns y = s·x for a constant s. VJP: dx = s·dy.
-func (x *Var) Scale(s float64) *Var { return affine("Scale", x, s, 0) }
-
-// Shift returns y = x + c for a constant c. VJP: dx = dy.
-func (x *Var) Shift(c float64) *Var { return affine("Shift", x, 1, c) }
-
-func affine(name string, x *Var, s, c float64) *Var {
-	t := x.tape
-	out := t.Alloc(x.Rows(), x.Cols())
-	t.be.Affine(out, s, x.value, c)
-	return t.Record(name, out, func(dy *tensor.Tensor) { x.AddGrad(t.scaled(s, dy)) }, x)
-}
-
-// Exp returns y = e^x. VJP: dx = dy∘y.
-func (x *Var) Exp() *Var {
-	return x.unary("Exp", backend.Exp, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Mul, dy, y)
-	})
-}
-
-// Log returns y = ln x. VJP: dx = dy/x.
-func (x *Var) Log() *Var {
-	return x.unary("Log", backend.Log, func(be backend.Backend, dx, dy, _ *tensor.Tensor) {
-		be.Binary(dx, backend.Div, dy, x.value)
-	})
-}
-
-// Sqrt returns y = √x. VJP: dx = dy/(2y); infinite at 0, as the derivative is.
-func (x *Var) Sqrt() *Var {
-	return x.unary("Sqrt", backend.Sqrt, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Div, dy, y)
-		be.Affine(dx, 0.5, dx, 0)
-	})
-}
-
-// Square returns y = x∘x. VJP: dx = 2·dy∘x.
-func (x *Var) Square() *Var {
-	t := x.tape
-	x.live()
-	y := t.keep(t.binary(backend.Mul, x.value, x.value))
-	return t.Record("Square", y, func(dy *tensor.Tensor) {
-		dx := t.binary(backend.Mul, dy, x.value)
-		t.be.Affine(dx, 2, dx, 0)
-		x.AddGrad(dx)
-	}, x)
-}
-
-// Sigmoid returns y = 1/(1+e^-x). VJP: dx = dy∘y∘(1-y).
-func (x *Var) Sigmoid() *Var {
-	return x.unary("Sigmoid", backend.Sigmoid, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Affine(dx, -1, y, 1)
-		be.Binary(dx, backend.Mul, dx, y)
-		be.Binary(dx, backend.Mul, dx, dy)
-	})
-}
-
-// Softplus returns y = ln(1+e^x). VJP: dx = dy∘sigmoid(x).
-func (x *Var) Softplus() *Var {
-	return x.unary("Softplus", backend.Softplus, func(be backend.Backend, dx, dy, _ *tensor.Tensor) {
-		be.Unary(dx, backend.Sigmoid, x.value)
-		be.Binary(dx, backend.Mul, dx, dy)
-	})
-}
-
-// Tanh returns y = tanh x. VJP: dx = dy∘(1-y²).
-func (x *Var) Tanh() *Var {
-	return x.unary("Tanh", backend.Tanh, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Mul, y, y)
-		be.Affine(dx, -1, dx, 1)
-		be.Binary(dx, backend.Mul, dx, dy)
-	})
-}
-
-// ReLU returns y = max(x, 0). VJP: dx = dy where y > 0, else 0; the
-// sub-gradient at 0 is 0, as PyTorch's.
-func (x *Var) ReLU() *Var {
-	return x.unary("ReLU", backend.ReLU, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Gate, dy, y)
-	})
-}
-
-// Abs returns y = |x|. VJP: dx = dy∘sign(x); the sub-gradient at 0 is 0.
-func (x *Var) Abs() *Var {
-	return x.unary("Abs", backend.Abs, func(be backend.Backend, dx, dy, _ *tensor.Tensor) {
-		be.Unary(dx, backend.Sign, x.value)
-		be.Binary(dx, backend.Mul, dx, dy)
-	})
-}
-
-// InvSqrt returns y = x^-1/2 where x is at least [backend.LeastDegree], else 0: the
-// rule for the degree of an isolated node. VJP: dx = -dy∘y³/2, hence 0 where y is.
-func (x *Var) InvSqrt() *Var {
-	return x.unary("InvSqrt", backend.InvSqrt, func(be backend.Backend, dx, dy, y *tensor.Tensor) {
-		be.Binary(dx, backend.Mul, dy, y) // first, since y³ may be too large a number
-		be.Binary(dx, backend.Mul, dx, y)
-		be.Binary(dx, backend.Mul, dx, y)
-		be.Affine(dx, -0.5, dx, 0)
-	})
-}
-
-// unary records y = op(x); grad sets dx from dy and y.
-func (x *Var) unary(name string, op backend.UnaryOp, grad func(be backend.Backend, dx, dy, y *tensor.Tensor)) *Var {
-	t := x.tape
-	y := t.Alloc(x.Rows(), x.Cols())
-	t.be.Unary(y, op, x.value)
-	return t.Record(name, y, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(dy.Rows, dy.Cols)
-		grad(t.be, dx, dy, y)
-		x.AddGrad(dx)
-	}, x)
-}
-
-// Dropout returns y = x∘mask, where an entry of mask is 1/keep with probability
-// keep, else 0 (Srivastava et al. 2014, inverted). The mask depends on seed, on
-// the value of step [1×1], and on the entry's position only. VJP: dx = dy∘mask.
-// With keep 1, y is x itself.
-func (x *Var) Dropout(keep float64, seed uint64, step *tensor.Tensor) *Var {
-	if keep == 1 {
-		return x
-	}
-	if !step.Is(1, 1) {
-		mismatch("Dropout", fmt.Sprintf("%v at step %v", x.value, step), "want a step [1×1]")
-	}
-	t := x.tape
-	mask := t.Alloc(x.Rows(), x.Cols())
-	t.be.DropoutMask(mask, keep, seed, step)
-	return x.Mul(t.Const(mask))
 }

@@ -34,6 +34,8 @@ func checkInner(op, format string, x, w *Var, a, b int) {
 	}
 }
 
+// gemm records y = op(x)·op(w) [rows×cols], where op transposes if tx or tw is set;
+// not both may be.
 func gemm(name string, x, w *Var, rows, cols int, tx, tw bool) *Var {
 	t := x.tape
 	be := t.be
@@ -73,8 +75,8 @@ func (x *Var) T() *Var {
 	}, x)
 }
 
-// Sparse is a constant sparse matrix A with its transpose, which the VJP of
-// [Var.SpMM] needs. For a symmetric matrix both are the same.
+// Sparse is a constant sparse matrix A in compressed rows ([backend.CSR]) with its
+// transpose T, which the VJP of [Var.SpMM] needs. A symmetric A is its own T.
 type Sparse struct{ A, T *backend.CSR }
 
 // SpMM returns y = A·x + self·x for a constant sparse A [R×C] and x [C×F]: the

@@ -89,7 +89,7 @@ func (x *Var) LogSoftmax() *Var { return x.SubCol(x.LogSumExp()) }
 func (x *Var) Softmax() *Var { return x.LogSoftmax().Exp() }
 
 // L2Normalize returns y_i = x_i/max(‖x_i‖₂, 1e-12), every row of length 1 (a
-// zero row stays zero), as torch.nn.functional.normalize. VJP, with r the
+// zero row stays zero), like torch.nn.functional.normalize. VJP, with r the
 // clamped norm: dx_i = (dy_i - (dy_i·y_i)·y_i)/r_i; where the norm is clamped,
 // dx_i = dy_i/r_i.
 func (x *Var) L2Normalize() *Var {
@@ -103,7 +103,7 @@ func (x *Var) L2Normalize() *Var {
 	be.Unary(r, backend.Sqrt, r)
 	floor := be.Alloc(1, 1)
 	be.Fill(floor, normFloor)
-	// free is 1 where the norm is free to vary, 0 where the floor holds it.
+	// free is 1 where r is the norm, 0 where it is the floor, a constant.
 	free := t.Alloc(n, 1)
 	be.BinaryScalar(free, backend.Greater, r, floor)
 	be.BinaryScalar(r, backend.Max, r, floor)
@@ -125,8 +125,9 @@ func (x *Var) L2Normalize() *Var {
 // normFloor is the smallest norm that L2Normalize divides by, PyTorch's eps.
 const normFloor = 1e-12
 
-// SegmentSum returns row g of y [G×F] = Σ x_i over the rows ptr[g] ≤ i <
-// ptr[g+1] of x [N×F]: sum pooling over the graphs of a batch. VJP: dx_i = dy_g.
+// SegmentSum returns y [G×F], whose row g is Σ x_i over segment g of x [N×F], the
+// rows ptr[g] ≤ i < ptr[g+1]: sum pooling over the graphs of a batch. Rows after the
+// last segment, padding, are in no sum. VJP: dx_i = dy_g, and 0 for padding.
 func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
 	checkSegments("SegmentSum", x, ptr, x.Rows())
 	t := x.tape
@@ -139,9 +140,9 @@ func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
 	}, x)
 }
 
-// SegmentExpand returns y [n×F] with y_i = x_g for every row ptr[g] ≤ i < ptr[g+1]
-// of x [G×F]; the rows behind the last segment are 0. VJP: dx_g = Σ dy_i over the
-// segment.
+// SegmentExpand is the transpose of [Var.SegmentSum]: it returns y [n×F] with
+// y_i = x_g for every row i of segment g, from x [G×F]. Rows after the last segment
+// are 0. VJP: dx_g = Σ dy_i over the segment.
 func (x *Var) SegmentExpand(ptr *backend.Indices, n int) *Var {
 	checkSegments("SegmentExpand", x, ptr, n)
 	if x.Rows() != ptr.Len()-1 {
@@ -157,7 +158,7 @@ func (x *Var) SegmentExpand(ptr *backend.Indices, n int) *Var {
 	}, x)
 }
 
-// SegmentMean returns row g of y [G×F] = the mean of x_i over segment g; an
+// SegmentMean returns y [G×F], whose row g is the mean of x_i over segment g; an
 // empty segment gives zeros.
 func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
 	checkSegments("SegmentMean", x, ptr, x.Rows())
@@ -165,8 +166,8 @@ func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
 }
 
 // inverseCounts returns the column [G×1] of 1/size of every segment of the rows of
-// x, 1 for an empty one. The engine counts, so that a recorded step sees the sizes
-// of the batch that it is replayed on.
+// x; 1 for an empty one. The engine counts the rows, not the host: a training step
+// that an engine records and replays on another batch must see that batch's sizes.
 func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
 	t := x.tape
 	ones, one, inv := t.be.Alloc(x.Rows(), 1), t.be.Alloc(1, 1), t.Alloc(ptr.Len()-1, 1)
@@ -180,9 +181,10 @@ func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
 	return inv
 }
 
-// UpperPercentile returns the p-th percentile [1×1], 0 ≤ p ≤ 100, of the strict upper
-// triangle of a square x [N×N]; see [backend.PercentilePosition]. VJP: dy is split
-// over the one or two entries that it interpolates.
+// UpperPercentile returns the p-th percentile [1×1] of the strict upper triangle of
+// a square x [N×N], interpolated linearly between two entries as NumPy does it
+// ([backend.PercentilePosition]). VJP: dy is split over those one or two entries.
+// It panics unless 0 ≤ p ≤ 100.
 func (x *Var) UpperPercentile(p float64) *Var {
 	checkSquare("UpperPercentile", x)
 	t := x.tape

@@ -55,12 +55,12 @@ func concat(name string, vs []*Var, rows, cols, stepRows, stepCols int) *Var {
 	}, vs...)
 }
 
-// SliceRows returns a copy of the rows lo ≤ i < hi. VJP: dx is dy in those
-// rows and 0 elsewhere.
+// SliceRows returns a copy [hi-lo × F] of the rows lo ≤ i < hi of x [N×F]. VJP: dx
+// is dy in those rows and 0 elsewhere. It panics unless 0 ≤ lo ≤ hi ≤ N.
 func (x *Var) SliceRows(lo, hi int) *Var { return x.slice("SliceRows", lo, 0, hi-lo, x.Cols()) }
 
-// SliceCols returns a copy of the columns lo ≤ j < hi. VJP: dx is dy in those
-// columns and 0 elsewhere.
+// SliceCols returns a copy [N × hi-lo] of the columns lo ≤ j < hi of x [N×F]. VJP:
+// dx is dy in those columns and 0 elsewhere. It panics unless 0 ≤ lo ≤ hi ≤ F.
 func (x *Var) SliceCols(lo, hi int) *Var { return x.slice("SliceCols", 0, lo, x.Rows(), hi-lo) }
 
 func (x *Var) slice(name string, i, j, rows, cols int) *Var {
@@ -78,8 +78,8 @@ func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 	}, x)
 }
 
-// FillDiagonal returns y = x with v on the diagonal of a square matrix. VJP:
-// dx = dy with a zero diagonal.
+// FillDiagonal returns a copy of a square x with v on the diagonal. VJP: dx = dy
+// with a zero diagonal.
 func (x *Var) FillDiagonal(v float64) *Var {
 	checkSquare("FillDiagonal", x)
 	t, n := x.tape, x.Rows()
@@ -92,19 +92,19 @@ func (x *Var) FillDiagonal(v float64) *Var {
 	return t.Record("FillDiagonal", t.keep(filled(x.value, v)), func(dy *tensor.Tensor) { x.AddGrad(filled(dy, 0)) }, x)
 }
 
-// GatherRows returns y_k = x_idx[k] for x [N×F] and K indices in 0..N-1, which
-// may repeat: the rows of an embedding table. VJP: dx_i = Σ dy_k over all k
-// with idx[k] = i, in ascending order of k.
+// GatherRows returns y [K×F] with y_k = x_idx[k] for x [N×F] and K indices in
+// 0..N-1, which may repeat: the lookup in an embedding table. VJP: dx_i = Σ dy_k
+// over all k with idx[k] = i, in ascending order of k. It panics if an index is out
+// of range.
 func (x *Var) GatherRows(idx []int32) *Var {
 	t := x.tape
 	checkIndices("GatherRows", idx, x.Rows())
 	return x.gatherRows(t.Indices(idx), func() *backend.CSR { return t.members(idx, x.Rows()) })
 }
 
-// GatherRowsOf is GatherRows, y [K×F] from x [N×F], with the K indices where the
-// engine has them already, as a recorded step needs, and with their transpose
-// [N×K] without values: row i of members lists the k with idx[k] = i. Their
-// contents are not checked.
+// GatherRowsOf is GatherRows with indices that are on the engine already, where a
+// recorded step needs them. members [N×K], without values, is their transpose: row
+// i lists the k with idx[k] = i. The contents of both are not checked.
 func (x *Var) GatherRowsOf(idx *backend.Indices, members *backend.CSR) *Var {
 	if members.Rows != x.Rows() || members.Cols != idx.Len() {
 		mismatch("GatherRowsOf", fmt.Sprintf("%v by %d indices", x.value, idx.Len()),
@@ -125,8 +125,8 @@ func (x *Var) gatherRows(idx *backend.Indices, members func() *backend.CSR) *Var
 }
 
 // ScatterAddRows returns y [n×F] with y_i = Σ x_k over all k with idx[k] = i,
-// in ascending order of k: the transpose of [Var.GatherRows]. VJP:
-// dx_k = dy_idx[k].
+// in ascending order of k, for x [K×F]: the transpose of [Var.GatherRows]. VJP:
+// dx_k = dy_idx[k]. It panics unless there are K indices, all in 0..n-1.
 func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 	t := x.tape
 	checkIndices("ScatterAddRows", idx, n)
@@ -142,12 +142,12 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 	}, x)
 }
 
-// members lists, for every i below n, the k with idx[k] = i. A scatter would need
-// atomics to be parallel; a sum by this matrix is parallel over rows and always
-// adds in the same order.
+// members returns the matrix [n×K] of ones whose row i lists the k with idx[k] = i.
+// A scatter would need atomics to run in parallel; a product with this matrix runs
+// in parallel over rows and always adds in the same order.
 func (t *Tape) members(idx []int32, n int) *backend.CSR {
-	ptr, at := backend.Members(nil, nil, idx, n)
-	return &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(at)}
+	ptr, col := backend.Members(nil, nil, idx, n)
+	return &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(col)}
 }
 
 func checkIndices(op string, idx []int32, n int) {

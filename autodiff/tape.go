@@ -10,32 +10,36 @@
 // computes its value at once and appends one entry: the value, and a closure
 // that knows the operator's vector-Jacobian product (VJP), that is, how to turn
 // the gradient of the loss with respect to the value into gradients with
-// respect to the inputs. [Tape.Backward] walks the list from the loss to the
-// front and calls the closures. That is all: an entry can only depend on
+// respect to the inputs. [Tape.Backward] walks the list from the loss back to
+// its beginning and calls the closures. That is all: an entry can only depend on
 // earlier entries, so the list is already in topological order.
 //
 // The value and the VJP of an operator stand side by side in the source, with
 // the formula in the comment; dy is the gradient of the loss with respect to
 // the operator's value y, and the closure adds dx = dy·∂y/∂x to each input x.
 //
+// The arithmetic itself is done by an engine, a [backend.Backend]: a calculator
+// with its own memory and about thirty primitives, which take their destination
+// first. t.be.Binary(y, backend.Add, a, b), for example, sets y = a + b.
+//
 // # Two forms
 //
-// An operator that an engine offers as one call ([backend.Fused]) has two forms: its
-// definition, a chain of the basic operators, and that call, in a file NAME_fused.go
-// beside the definition. Both agree to rounding. A tape made with [Composed] runs
-// definitions only: the form to read.
+// Some chains of operators, such as batch norm, have a second form: one fused call
+// that an engine may offer ([backend.Fused]), in a file NAME_fused.go beside the
+// chain. The chain is the definition, and both agree up to rounding. A tape made
+// with [Composed] runs definitions only: the form to read.
 //
 // # Memory
 //
 // The tape owns every value and every intermediate gradient, in the engine's
-// memory; [Tape.Reset] gives all of it back and empties the list. Parameters
+// memory; [Tape.Reset] frees all of it and empties the list. Parameters
 // ([Param]) and optimizer state live outside. Values are immutable once
 // recorded: no operator works in place.
 //
 // Gradients follow the ownership rule of HIPS/autograd: the first gradient that
 // reaches a variable is stored as it is, a second one makes a sum, later ones
-// are added in place; and the gradient of an intermediate is given back as soon
-// as it has been passed on.
+// are added in place; and the gradient of an intermediate is freed as soon as it
+// has been passed on.
 //
 // # Errors
 //
@@ -45,7 +49,6 @@ package autodiff
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
@@ -60,15 +63,15 @@ type Tape struct {
 	values  []*tensor.Tensor
 	indices []*backend.Indices
 	lent    []*tensor.Tensor // gradients shared between variables, freed after Backward
-	running *Var             // the variable whose VJP runs
-	resets  int              // how often Reset ran; a variable of an earlier life is dead
+	running *Var             // the variable whose VJP is running
+	resets  int              // number of calls of Reset; older variables are dead
 }
 
 // Option configures a tape.
 type Option func(*Tape)
 
-// Composed makes everything run as its definition: a chain of the basic operators.
-// Slower, and the form to read and to test the fused one against.
+// Composed makes everything run as its definition, a chain of basic operators. It
+// is slower; it is the form to read, and the one that fused forms are tested against.
 func Composed() Option { return func(t *Tape) { t.fused = backend.Fused{} } }
 
 // NewTape returns an empty tape on an engine.
@@ -98,8 +101,8 @@ func (t *Tape) Fused() backend.Fused { return t.fused }
 // Len returns the number of recorded operators.
 func (t *Tape) Len() int { return len(t.nodes) }
 
-// Reset gives back everything that the tape owns. Variables of the tape, and
-// the tensors behind them, must not be used afterwards.
+// Reset frees everything that the tape owns. Variables of the tape, and the
+// tensors behind them, must not be used afterwards.
 func (t *Tape) Reset() {
 	t.dropGradients()
 	for i, v := range t.nodes {
@@ -118,8 +121,8 @@ func (t *Tape) Reset() {
 	t.resets++
 }
 
-// dropGradients gives back the gradients of all variables, also those of a
-// Backward that a panic ended halfway.
+// dropGradients frees the gradients of all variables, including those that a
+// Backward ended by a panic has left.
 func (t *Tape) dropGradients() {
 	for _, v := range t.nodes {
 		v.dropGrad()
@@ -135,7 +138,7 @@ func (t *Tape) freeLent() {
 	t.lent = t.lent[:0]
 }
 
-// newVar returns a variable of the tape as it is until the next Reset.
+// newVar returns a variable that lives until the tape's next Reset.
 func (t *Tape) newVar(op string, value *tensor.Tensor) *Var {
 	return &Var{tape: t, life: t.resets, op: op, value: value}
 }
@@ -157,7 +160,7 @@ func (t *Tape) Indices(host []int32) *backend.Indices {
 	return x
 }
 
-// Const returns a variable without gradient whose value stays the caller's.
+// Const returns a variable without gradient. The caller still owns value.
 func (t *Tape) Const(value *tensor.Tensor) *Var { return t.newVar("Const", value) }
 
 // Matrix returns a constant [rows×cols] from row-major values.
@@ -194,16 +197,17 @@ func (t *Tape) Param(p *Param) *Var {
 	return v
 }
 
-// Record appends an operator of one's own: value is its result, allocated with
-// [Tape.Alloc], and vjp receives dy, which it must neither change nor keep, and
-// hands each input that needs one its gradient by [Var.AddGrad] or
-// [Var.LendGrad]. If no input needs a gradient, vjp is dropped. vjp may run
-// more than once.
+// Record appends an operator: value is its result, allocated with [Tape.Alloc],
+// and vjp receives dy, which it must neither change nor keep, and hands each input
+// that needs a gradient its own by [Var.AddGrad] or [Var.LendGrad]. If no input
+// needs a gradient, vjp is dropped. vjp may run more than once. All operators of
+// this package are made with it, and so can operators of other packages be. It
+// panics if an input is on another tape or was made before Reset.
 func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tensor), inputs ...*Var) *Var {
 	y := t.newVar(op, value)
 	for _, x := range inputs {
 		if x.tape != t || x.life != t.resets {
-			panic(fmt.Sprintf("autodiff: %s: an input (%s) is of another tape, or of this one before Reset", op, x.op))
+			panic(fmt.Sprintf("autodiff: %s: an input (%s) is on another tape, or was made before Reset", op, x.op))
 		}
 		y.needs = y.needs || x.needs
 	}
@@ -231,11 +235,12 @@ func (t *Tape) RecordPair(op string, y, z *tensor.Tensor, vjp func(dy, dz *tenso
 
 // Backward computes the gradient of loss [1×1] with respect to every leaf and
 // parameter it depends on. It starts at loss, whatever was recorded later.
-// Gradients of parameters add to what is in Param.Grad; those of leaves are
-// replaced. Backward may be called again, also for another loss.
+// Gradients of parameters are added to Param.Grad; those of leaves are replaced.
+// Backward may be called again, for the same loss or another. It panics if loss is
+// not [1×1], needs no gradient, or is not on this tape since its last Reset.
 func (t *Tape) Backward(loss *Var) {
 	if loss.tape != t || loss.life != t.resets {
-		panic("autodiff: Backward: the loss is of another tape, or of this one before Reset")
+		panic("autodiff: Backward: the loss is on another tape, or was made before Reset")
 	}
 	if !loss.value.Is(1, 1) {
 		tensor.Mismatch("autodiff: Backward", "the loss must be [1×1]", loss.value)
@@ -248,7 +253,7 @@ func (t *Tape) Backward(loss *Var) {
 	t.be.Fill(one, 1)
 	loss.AddGrad(one)
 	if loss.param != nil {
-		return // on no list: that was all
+		return // the loss is itself a parameter, and parameters are not on the list
 	}
 	for i := loss.index; i >= 0; i-- {
 		v := t.nodes[i]
@@ -269,7 +274,7 @@ func (t *Tape) Backward(loss *Var) {
 	t.freeLent()
 }
 
-// dropGrad forgets the gradient of v and, if it is v's alone, gives it back.
+// dropGrad forgets the gradient of v and, unless it is shared, frees it.
 func (v *Var) dropGrad() {
 	if v.grad != nil && !v.shared {
 		v.tape.be.Free(v.grad)
@@ -283,12 +288,12 @@ type Var struct {
 	life   int // Tape.resets when the variable was made
 	op     string
 	value  *tensor.Tensor
-	needs  bool
-	index  int
-	vjp    func(dy *tensor.Tensor)
-	param  *Param
-	grad   *tensor.Tensor
-	shared bool // grad is also another variable's: not ours to change or free
+	needs  bool                    // whether a gradient is wanted
+	index  int                     // in Tape.nodes, if a gradient is wanted
+	vjp    func(dy *tensor.Tensor) // nil for leaves, constants and parameters
+	param  *Param                  // nil unless the variable reads a parameter
+	grad   *tensor.Tensor          // during Backward, and afterwards for leaves
+	shared bool                    // grad is also another variable's: not ours to change or free
 
 	// Of the first output of an operator with two ([Tape.RecordPair]):
 	second  *Var
@@ -302,7 +307,8 @@ func (v *Var) live() {
 	}
 }
 
-// Value returns the matrix. It is the tape's and must not be changed.
+// Value returns the matrix, which belongs to the tape and must not be changed. Like
+// all accessors of the shape or the values, it panics after the tape's Reset.
 func (v *Var) Value() *tensor.Tensor {
 	v.live()
 	return v.value
@@ -337,7 +343,7 @@ func (v *Var) Data() []float64 {
 	return d
 }
 
-// Float downloads a 1×1 value.
+// Float downloads a value [1×1]. It panics on any other shape.
 func (v *Var) Float() float64 {
 	v.live()
 	if !v.value.Is(1, 1) {
@@ -365,9 +371,9 @@ func (v *Var) Detach() *Var {
 	return v.tape.newVar("Detach", v.value)
 }
 
-// AddGrad adds g to the gradient of v and takes g over: it must have been made
-// with Backend.Alloc, and the caller must not use it again. If v needs no
-// gradient, g is given back.
+// AddGrad adds g to the gradient of v and takes ownership of it: g must come from
+// Backend.Alloc, and the caller must not use it again. If v needs no gradient, g is
+// freed. It panics unless g has v's shape.
 func (v *Var) AddGrad(g *tensor.Tensor) {
 	be := v.tape.be
 	v.checkGrad(g)
@@ -387,8 +393,10 @@ func (v *Var) AddGrad(g *tensor.Tensor) {
 	}
 }
 
-// LendGrad adds g to the gradient of v without taking it over: g is the dy that
-// the VJP, which must be running, was called with, passed on unchanged.
+// LendGrad adds g to the gradient of v without taking ownership. It may only be
+// called by a running VJP, and only with the dy that the VJP was given: operators
+// such as Add pass dy on unchanged, and need not copy it. It panics unless g has
+// v's shape.
 func (v *Var) LendGrad(g *tensor.Tensor) {
 	be := v.tape.be
 	v.checkGrad(g)
@@ -403,7 +411,7 @@ func (v *Var) LendGrad(g *tensor.Tensor) {
 			from = from.second
 		}
 		if !from.shared {
-			// The first loan makes g common property until Backward ends.
+			// From the first loan on the tape owns g, until Backward ends.
 			from.shared = true
 			v.tape.lent = append(v.tape.lent, g)
 		}
@@ -424,110 +432,4 @@ func (v *Var) checkGrad(g *tensor.Tensor) {
 	if !g.Like(v.value) {
 		tensor.Mismatch("autodiff: gradient of "+v.op, "value and gradient must agree in shape", v.value, g)
 	}
-}
-
-// mismatch panics: an operator cannot be applied to operands of these shapes.
-func mismatch(op, have, want string) {
-	panic(&tensor.ShapeError{Op: "autodiff: " + op, Have: have, Want: want})
-}
-
-// checkSame panics unless x and b are equal in shape.
-func checkSame(op string, x *Var, sign string, b *Var) {
-	if x.Rows() != b.Rows() || x.Cols() != b.Cols() {
-		mismatch(op, fmt.Sprintf("%v%s%v", x.value, sign, b.value), "shapes must be equal")
-	}
-}
-
-// checkSegments panics unless the segments of ptr are of the first rows.
-func checkSegments(op string, x *Var, ptr *backend.Indices, rows int) {
-	if end := int(ptr.Host[ptr.Len()-1]); end > rows {
-		mismatch(op, x.Value().String(), fmt.Sprintf("the last of %d segments ends at row %d of %d", ptr.Len()-1, end, rows))
-	}
-}
-
-// checkSquare panics unless x is square.
-func checkSquare(op string, x *Var) {
-	if x.Rows() != x.Cols() {
-		mismatch(op, x.value.String(), "want a square matrix")
-	}
-}
-
-// Param is a trainable matrix with its gradient, outside any tape.
-type Param struct {
-	// Name is unique in its model, dotted as in "conv1.mlp.0.weight".
-	Name string
-	// Value and Grad live on the engine. Grad means something only if HasGrad.
-	Value, Grad *tensor.Tensor
-	// Frozen parameters get no gradient.
-	Frozen bool
-	// Layout is how files hold the parameter.
-	Layout  Layout
-	hasGrad bool
-	be      backend.Backend
-}
-
-// Layout is the shape in which files hold a matrix [rows×cols], where PyTorch has
-// another one.
-type Layout uint8
-
-// The layouts.
-const (
-	Matrix     Layout = iota // [rows, cols], as it is
-	Vector                   // [cols], of a single row: biases, norms, statistics
-	Transposed               // [cols, rows]: weights of linear layers
-)
-
-// NewParam returns a parameter [rows×cols] with the given row-major values.
-func NewParam(be backend.Backend, name string, rows, cols int, values []float64) *Param {
-	p := &Param{Name: name, Value: be.Alloc(rows, cols), Grad: be.Alloc(rows, cols), be: be}
-	be.Upload(p.Value, values)
-	return p
-}
-
-// Backend returns the engine that holds the parameter.
-func (p *Param) Backend() backend.Backend { return p.be }
-
-// HasGrad reports whether a gradient arrived since the last ZeroGrad.
-func (p *Param) HasGrad() bool { return p.hasGrad }
-
-// ZeroGrad forgets the gradient.
-func (p *Param) ZeroGrad() { p.hasGrad = false }
-
-// take is accumulate of a gradient that is its own: the first changes places with
-// what the parameter has, and is not copied.
-func (p *Param) take(be backend.Backend, g *tensor.Tensor) {
-	if p.hasGrad {
-		p.accumulate(be, g)
-	} else {
-		p.Grad.Buf, g.Buf = g.Buf, p.Grad.Buf
-		p.hasGrad = true
-	}
-	be.Free(g)
-}
-
-func (p *Param) accumulate(be backend.Backend, g *tensor.Tensor) {
-	if !p.hasGrad {
-		be.CopyBlock(p.Grad, 0, 0, g, 0, 0, g.Rows, g.Cols)
-		p.hasGrad = true
-		return
-	}
-	be.Axpby(p.Grad, 1, p.Grad, 1, g)
-}
-
-// FirstNonFinite returns the name and position of the first recorded operator
-// whose value holds a NaN or an infinity, or "". It downloads values until it
-// finds one: for the error path only. Operators whose infinities are meant
-// (a diagonal filled with -Inf) do not count.
-func (t *Tape) FirstNonFinite() string {
-	for i, v := range t.nodes {
-		if v.op == "FillDiagonal" {
-			continue
-		}
-		for _, x := range v.Data() {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Sprintf("%s %v (number %d on the tape)", v.op, v.value, i)
-			}
-		}
-	}
-	return ""
 }

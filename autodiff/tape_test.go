@@ -261,9 +261,9 @@ func TestMisuse(t *testing.T) {
 		}{
 			{"a loss that is a matrix", func() { tape.Backward(x.Square()) }, true, "[2×2]: the loss must be [1×1]"},
 			{"a loss of constants", func() { tape.Backward(tape.Scalar(1).Exp()) }, false, "depends on no parameter or leaf"},
-			{"a loss of another tape", func() { other.Backward(x.Sum()) }, false, "the loss is of another tape"},
-			{"an operator across tapes", func() { x.Add(y) }, false, "Add: an input (Leaf) is of another tape"},
-			{"a record across tapes", func() { record(x.Value(), y) }, false, "mine: an input (Leaf) is of another tape"},
+			{"a loss of another tape", func() { other.Backward(x.Sum()) }, false, "the loss is on another tape"},
+			{"an operator across tapes", func() { x.Add(y) }, false, "Add: an input (Leaf) is on another tape"},
+			{"a record across tapes", func() { record(x.Value(), y) }, false, "mine: an input (Leaf) is on another tape"},
 			{"Float of a matrix", func() { x.Float() }, true, "want [1×1]"},
 			{"a gradient of the wrong shape", func() { x.AddGrad(be.Alloc(1, 2)) }, true, "gradient of Leaf: [2×2], [1×2]"},
 			{"a lent gradient of the wrong shape", func() { x.LendGrad(be.Alloc(1, 2)) }, true, "gradient of Leaf: [2×2], [1×2]"},

@@ -23,10 +23,10 @@ var ErrFreed = errors.New("tensor was freed, or belongs to another engine")
 // Buffers come in size classes of 2ⁿ and 1.5·2ⁿ elements: at most a third of a
 // buffer is unused, and batches of slightly different sizes share buffers. Free
 // lists are stacks, so the buffer freed last, likely still in cache, is used
-// first. Memory is never given back to the system.
+// first. Memory is never returned to the system.
 //
 // A freed tensor has no buffer, so engines detect its use, and Free detects a
-// second Free, as long as the handle was not recycled. In debug mode
+// second Free, unless the handle has been recycled. In debug mode
 // (SPECMATCH_DEBUG=1) handles are never recycled, which makes that detection
 // certain, and buffers are poisoned when allocated and when freed, so that a
 // read of undefined memory shows as NaN.
@@ -101,7 +101,7 @@ func (a *Arena) Free(t *tensor.Tensor) {
 	t.Buf = nil
 	c := sizeClass(t.Len())
 	if a.debug {
-		t = nil // the caller's handle stays dead for ever
+		t = nil // the caller's handle is never used again
 		if a.Poison != nil {
 			a.Poison(b)
 		}

@@ -1,6 +1,5 @@
-// Package backend defines the closed set of primitives that an engine must
-// provide, and nothing else: what the operators of package autodiff are made
-// of, on every device.
+// Package backend defines the closed set of primitives that an engine must provide:
+// what the operators of package autodiff are made of, on every device.
 //
 // The mental model: a [Backend] is a calculator with its own memory and one
 // precision. A primitive takes its destination first, computes all of it, and
@@ -24,8 +23,8 @@
 //     have host memory as an argument or a result move data, and only Download
 //     and [Pending] wait. That is what lets a whole training step be recorded
 //     ([Backend.Capture]) and replayed.
-//   - Rows at the end of a matrix may be padding, in no segment: a sum over
-//     segments leaves them out.
+//   - Rows at the end of a matrix that are in no segment are padding: sums over
+//     segments leave them out.
 package backend
 
 import "github.com/specmatch/specmatch/tensor"
@@ -50,10 +49,10 @@ const (
 	numUnary
 )
 
-// LeastDegree is the rule of isolated nodes: one whose degree is below 2^-100, or
-// 2^-1000 in float64, has no neighbours. Degrees that small are sums of weights next
-// to the least numbers of the format; their d^-½ would scale what is left of the
-// weights' digits up, and d^-1 and its multiples in gradients overflow.
+// LeastDegree returns the degree below which a node counts as isolated: 2^-100, or
+// 2^-1000 in float64. Smaller degrees are sums of weights that are almost too small
+// for the format and have few correct digits; their d^-½ would blow up the errors,
+// and powers of 1/d in gradients would overflow.
 func LeastDegree(p tensor.Precision) float64 {
 	if p == tensor.Float64 {
 		return 0x1p-1000
@@ -71,7 +70,7 @@ const (
 	Mul                     // a·b
 	Div                     // a/b
 	Max                     // the larger; NaN if either is
-	Greater                 // 1 if a > b, else 0 (0 for NaN)
+	Greater                 // 1 if a > b, else 0; 0 if either is NaN
 	Gate                    // a where b > 0, else 0: the VJP of ReLU
 	numBinary
 )
@@ -110,8 +109,11 @@ func (op UnaryOp) String() string  { return unaryNames[op] }
 func (op BinaryOp) String() string { return binaryNames[op] }
 func (op RowOp) String() string    { return rowNames[op] }
 
-// Indices is a read-only vector of int32 held by an engine. Host is the slice
+// Indices is a read-only vector of int32 held by an engine. Host is the slice that
 // it was made from, which must not change while the Indices are in use.
+//
+// A vector of segments, often named ptr, delimits rows: segment g is the rows
+// ptr[g] ≤ i < ptr[g+1], so G segments take G+1 pointers, of which the first is 0.
 type Indices struct {
 	Host []int32
 	Buf  tensor.Buffer
@@ -122,8 +124,8 @@ func (x *Indices) Len() int { return len(x.Host) }
 
 // CSR is a sparse matrix [Rows×Cols] in compressed sparse rows, held by an
 // engine: row i has the columns Col[Ptr[i]:Ptr[i+1]] and the values of the same
-// range of Val, or ones if Val is nil. Val is a tensor [nnz×1]. What is in Col
-// and Val behind Ptr's end is not used.
+// range of Val, or ones if Val is nil. Val is a tensor [nnz×1]. Entries of Col and
+// Val from the last pointer on are not used.
 type CSR struct {
 	Rows, Cols int
 	Ptr, Col   *Indices
@@ -148,10 +150,10 @@ type Backend interface {
 	// Alloc returns a tensor whose contents are undefined. Rows and cols may be
 	// zero. It panics with *Error when memory runs out.
 	Alloc(rows, cols int) *tensor.Tensor
-	// Free gives the tensor back. Using it afterwards is an error that the
-	// engine may detect.
+	// Free releases the tensor. Using it afterwards is an error that the engine may
+	// detect.
 	Free(t *tensor.Tensor)
-	// InUse returns the bytes that are allocated and not freed.
+	// InUse returns the number of bytes that are allocated and not freed.
 	InUse() int64
 	// Upload sets dst from row-major host values, rounding to the precision.
 	// Its length must be dst.Len().
@@ -162,18 +164,19 @@ type Backend interface {
 	// length must be src.Len().
 	Download(dst []float64, src *tensor.Tensor)
 	// Fetch is Download without the wait, for a tensor of at most 32 elements: the
-	// values as they are at this place in the sequence of primitives, to be read
+	// values are those at this point in the sequence of primitives, and are read
 	// later.
 	Fetch(src *tensor.Tensor) Pending
 	// Indices makes an index vector of the host slice.
 	Indices(host []int32) *Indices
-	// IndexBlock makes index vectors that are refilled together: one next to the
-	// other, so that an engine moves them with one transfer.
+	// IndexBlock makes index vectors that are refilled together. They are adjacent in
+	// memory, so that an engine can move them with one transfer.
 	IndexBlock(hosts [][]int32) []*Indices
-	// UpdateIndices makes hosts[k], of x[k]'s length, the contents and the Host of
-	// x[k], which stays where it is: a recorded step sees the new contents.
+	// UpdateIndices makes hosts[k], of the same length as x[k], the contents and the
+	// Host of x[k]. The vector stays where it is in memory, so a recorded step sees
+	// the new contents.
 	UpdateIndices(x []*Indices, hosts [][]int32)
-	// FreeIndices gives an index vector back.
+	// FreeIndices releases an index vector.
 	FreeIndices(x *Indices)
 
 	// Fill sets all of dst to v.
@@ -213,7 +216,7 @@ type Backend interface {
 	// x [N×F]; an empty segment gives zeros.
 	SegmentSum(dst *tensor.Tensor, ptr *Indices, x *tensor.Tensor)
 	// SegmentExpand sets row i of dst [N×F] to row g of x [G×F], where
-	// ptr[g] ≤ i < ptr[g+1], and to zeros if it is behind the last segment.
+	// ptr[g] ≤ i < ptr[g+1], and to zeros if it is after the last segment.
 	SegmentExpand(dst *tensor.Tensor, ptr *Indices, x *tensor.Tensor)
 
 	// Gemm sets dst = alpha·op(a)·op(b) + beta·dst, where op transposes if its
@@ -225,7 +228,7 @@ type Backend interface {
 
 	// UpperPercentile sets theta [1×1] to the p-th percentile ([PercentilePosition])
 	// of the strict upper triangle of s [N×N]. If weights [N×N] is not nil it becomes
-	// ∂theta/∂s: zero but for the one or two entries that theta interpolates.
+	// ∂theta/∂s: zero except at the one or two entries that theta interpolates.
 	// With no entry (N < 2) theta is 0 and weights are zero. Among equal values
 	// the entry first in row-major order comes first; -0 equals 0. Entries on
 	// and below the diagonal do not matter; a NaN above it makes theta undefined.
@@ -239,28 +242,27 @@ type Backend interface {
 	//	m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,
 	//	p ← p - rate/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε).
 	//
-	// With a step that is NaN nothing changes: who adds 0·loss to the step stops
-	// training at the first loss that is not finite, without asking the host.
+	// If step is NaN, nothing changes. A caller that adds 0·loss to the step stops
+	// training at the first loss that is not finite, without waiting for it.
 	Adam(p, g, m, v, rate, step *tensor.Tensor, c AdamConfig)
 
 	// Capture runs f and records the primitives that it calls, so that they can
 	// be replayed on the same tensors. To record, an engine may call f once more
-	// without effect on the device; an engine without recording calls f at every
-	// replay. So f must call the same primitives each time; it must not move data
+	// without effect on the device; an engine that does not record calls f at every
+	// replay. So f must call the same primitives each time. It must not move data
 	// (Upload, Download, Fetch, Indices, UpdateIndices), which is an error on
-	// engines that record; and tensors that it allocates live no longer than the
-	// step.
+	// engines that record. Tensors that it allocates live no longer than the step.
 	Capture(f func()) (Step, error)
 
-	// Close gives the device's memory back. The engine, its tensors and its steps
-	// must not be used afterwards.
+	// Close releases the engine's memory. The engine, its tensors and its steps must
+	// not be used afterwards.
 	Close() error
 }
 
-// Pending is a value on its way from the device.
+// Pending is the result of a [Backend.Fetch], on its way from the device.
 type Pending interface {
-	// Values waits for the value and writes it to dst, as Download would have. It
-	// must be called once.
+	// Values waits for the values and writes them to dst, of the tensor's length. It
+	// must be called exactly once.
 	Values(dst []float64)
 }
 
@@ -268,13 +270,12 @@ type Pending interface {
 type Step interface {
 	// Replay runs the sequence again.
 	Replay() error
-	// Close gives the recording's resources back.
+	// Close releases the recording's resources.
 	Close() error
 }
 
 // Error is the value of the panic for a failure of the device at run time,
-// such as memory running out. A training step recovers this type only and
-// returns it.
+// such as memory running out. [Recover] turns it into an error.
 type Error struct {
 	Backend string // the engine's name
 	Op      string // what it was doing

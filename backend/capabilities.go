@@ -2,18 +2,18 @@ package backend
 
 import "github.com/specmatch/specmatch/tensor"
 
-// Capabilities lists all that an engine may offer beside the primitives of
-// [Backend]; what it does not offer is nil. Every operator also runs without.
+// Capabilities lists all that an engine may offer in addition to the primitives of
+// [Backend]. What it does not offer is nil; no operator depends on any of it.
 type Capabilities struct {
 	Fused
 	Recorder Recorder
 	Meter    Meter
 }
 
-// Fused lists the chains of primitives that an engine offers as one call, which
-// can keep a block of rows in cache from the first link to the last. The chain is
-// the definition; the call agrees with it to rounding, obeys the rules of the
-// package, and gives equal bits for any number of threads.
+// Fused lists the chains of primitives that an engine offers as one call. Such a
+// call can keep a block of rows in cache from the first primitive to the last. The
+// chain is the definition; the call agrees with it up to rounding, obeys the rules
+// of the package, and gives equal bits for any number of threads.
 type Fused struct {
 	Bias       BiasFuser
 	Norm       NormFuser
@@ -24,8 +24,8 @@ type Fused struct {
 	Adam       AdamFuser
 }
 
-// CapabilitiesOf returns what an engine offers. It is the one place that asks: a
-// test fails for a type assertion on one of these interfaces anywhere else.
+// CapabilitiesOf returns what an engine offers. This is the one place that finds
+// out: a test fails for a type assertion on one of these interfaces anywhere else.
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
 	c.Norm, _ = be.(NormFuser)
@@ -48,7 +48,7 @@ type BiasFuser interface {
 	BiasReLUBackward(dx, db, dy, y *tensor.Tensor)
 }
 
-// NormFuser runs batch norm, and a ReLU behind it if wanted, as one call each way.
+// NormFuser runs batch norm, followed by a ReLU if wanted, in one call each way.
 type NormFuser interface {
 	// NormForward computes Y, Mean and Var.
 	NormForward(n *Norm)
@@ -57,16 +57,17 @@ type NormFuser interface {
 	NormBackward(n *Norm, g *NormGradients)
 }
 
-// StatisticsTracker moves running statistics as one call.
+// StatisticsTracker moves batch norm's running statistics in one call.
 type StatisticsTracker interface {
-	// TrackStatistics moves the running mean and variance [1×F], for each of the
-	// groups that has rows, one after the other, towards its mean and its variance
-	// [G×F], times n/(n-1) where it has n > 1 rows:
-	//	running ← (1-momentum)·running + momentum·new.
+	// TrackStatistics makes one update of the running mean and variance [1×F] for
+	// each group of n > 0 rows, in order:
+	//	running ← (1-momentum)·running + momentum·new,
+	// where new is the group's row of mean, or its row of variance [G×F], times
+	// n/(n-1) if n > 1.
 	TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices, momentum float64)
 }
 
-// GINFuser runs a layer of GIN as one call.
+// GINFuser runs a layer of GIN in one call each way.
 type GINFuser interface {
 	// GINForward computes the layer.
 	GINForward(l *GINLayer)
@@ -75,7 +76,7 @@ type GINFuser interface {
 	GINBackward(l *GINLayer, g *GINGradients)
 }
 
-// GCNFuser runs batch norm, a graph convolution and ReLU as one call.
+// GCNFuser runs batch norm, a graph convolution and ReLU in one call each way.
 type GCNFuser interface {
 	// GCNForward computes the layer.
 	GCNForward(l *GCNLayer)
@@ -84,7 +85,7 @@ type GCNFuser interface {
 	GCNBackward(l *GCNLayer, g *GCNGradients)
 }
 
-// ContrastFuser runs the losses of contrastive training as one call.
+// ContrastFuser runs the losses of contrastive training in one call each way.
 type ContrastFuser interface {
 	// ContrastForward computes the losses.
 	ContrastForward(c *Contrast)
@@ -93,24 +94,24 @@ type ContrastFuser interface {
 	ContrastBackward(c *Contrast, dc, dg, du *tensor.Tensor)
 }
 
-// AdamFuser updates many parameters as one call.
+// AdamFuser updates many parameters in one call.
 type AdamFuser interface {
 	// SquaredNorm sets sum [1×1] to the sum of the squares of all elements of all
 	// tensors.
 	SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor)
-	// AdamAll is Adam on p[k], g[k], m[k] and v[k] for every k.
+	// AdamAll is [Backend.Adam] on p[k], g[k], m[k] and v[k] for every k.
 	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
 }
 
-// Recorder says whether Capture records: whether a replay hands over the whole
-// step at once.
+// Recorder says whether [Backend.Capture] records, so that a replay hands the whole
+// step to the device at once.
 type Recorder interface{ Records() bool }
 
-// Meter counts what an engine hands to its device: so much the device cannot do
-// faster than its rates of copies, products and launches allow.
+// Meter counts the work that an engine gives to its device. Divided by the device's
+// rates of launches, copies and products it is a lower bound on the time.
 type Meter interface{ Work() Work }
 
-// Work is an amount of work. What moves between host and device is not in it.
+// Work is an amount of work, without transfers between host and device.
 type Work struct {
 	Launches int   // of kernels and of products
 	Bytes    int64 // of the operands of every launch, each read or written once

@@ -180,12 +180,12 @@ func CheckPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	}
 }
 
-// PercentilePosition is the rule of the threshold: the p-th percentile (0 ≤ p ≤ 100)
-// of m sorted values lies at position p/100·(m-1), counted from 0, and interpolates
-// linearly between its neighbours, as NumPy's default does. It returns the place k of
-// the first and the weight of the second; with weight 0 only the first counts.
+// PercentilePosition defines the p-th percentile (0 ≤ p ≤ 100) of m sorted values: it
+// is at position p/100·(m-1), counted from 0, and interpolates linearly between the
+// two neighbours, like NumPy's default. It returns the index k of the lower neighbour
+// and the weight w of the upper one, k+1; if w is 0 there need not be one.
 func PercentilePosition(m int, p float64) (k int, w float64) {
-	pos := float64(p / 100 * float64(m-1)) // rounded: a fused w could be negative
+	pos := float64(p / 100 * float64(m-1)) // the conversion rounds; fused with pos - k, w could be negative
 	k = min(int(pos), m-1)
 	w = pos - float64(k)
 	if k == m-1 {
@@ -213,23 +213,25 @@ func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *
 
 // Members returns the transpose of one-hot rows with n columns, given by their
 // categories, in compressed sparse rows: row c lists the rows of category c,
-// ascending. It reuses the memory of ptr and rows.
+// ascending. It returns the pointers [n+1] and the rows, in the memory of ptr and
+// rows if that is large enough.
 func Members(ptr, rows, category []int32, n int) ([]int32, []int32) {
-	// Two places ahead, so that filling moves every pointer to its row's start.
-	at := slices.Grow(ptr[:0], n+2)[:n+2]
-	clear(at)
+	// next[c+1] is where the next row of category c goes. Once all rows are placed,
+	// that is the end of category c, and so the start of c+1.
+	next := slices.Grow(ptr[:0], n+2)[:n+2]
+	clear(next)
 	rows = slices.Grow(rows[:0], len(category))[:len(category)]
 	for _, c := range category {
-		at[c+2]++
+		next[c+2]++
 	}
 	for c := 2; c < n+2; c++ {
-		at[c] += at[c-1]
+		next[c] += next[c-1]
 	}
 	for i, c := range category {
-		rows[at[c+1]] = int32(i)
-		at[c+1]++
+		rows[next[c+1]] = int32(i)
+		next[c+1]++
 	}
-	return at[:n+1], rows
+	return next[:n+1], rows
 }
 
 // CheckDropout panics unless step is 1×1 and 0 < keep ≤ 1.

@@ -2,8 +2,8 @@ package backend
 
 import "github.com/specmatch/specmatch/tensor"
 
-// This file is the operands of the calls that an engine may offer
-// (capabilities.go): what each computes, and the rules of its shapes.
+// This file has the operands of the calls that an engine may offer
+// (capabilities.go), with what each computes and the shapes that it wants.
 
 // GINLayer is a layer of the GIN encoder on N nodes of G graphs in V views:
 //
@@ -19,25 +19,25 @@ type GINLayer struct {
 	// are whole graphs.
 	Graphs, Views *Indices
 	Self, Eps     float64
-	// X is the input. If it is nil, the rows are one-hot and Category has their
-	// columns.
+	// X is the input. If it is nil, the rows are one-hot and Category [N] holds the
+	// column of each one.
 	X        *tensor.Tensor
 	Category *Indices
-	// Members is the transpose of one-hot rows [In×N]: row c lists the nodes of
-	// category c. It may be nil, but in a recorded step.
+	// Members [In×N] is the transpose of the one-hot rows: row c lists the nodes of
+	// category c. It may be nil except in a recorded step.
 	Members *CSR
 
 	// The parameters: W1 [In×Hid], B1 [1×Hid], W2 [Hid×Out], and B2, Gamma and
 	// Beta [1×Out].
 	W1, B1, W2, B2, Gamma, Beta *tensor.Tensor
 
-	// Running says that Mean and Var are running statistics [1×Out], an input.
-	// Otherwise they are the means and biased variances of the views [V×Out],
-	// an output; zero for a view without nodes.
+	// If Running is set, Mean and Var are an input, the running statistics [1×Out].
+	// Otherwise they are an output, the means and biased variances of the views
+	// [V×Out]; zero for a view without nodes.
 	Running   bool
 	Mean, Var *tensor.Tensor
 
-	// The values that GINBackward reads again. Agg is nil for one-hot rows;
+	// The values that GINBackward needs again. Agg is nil for one-hot rows;
 	// Sums [G×Out] are the sums of h2 over the graphs.
 	Agg, H1, H2, Sums *tensor.Tensor
 
@@ -46,17 +46,19 @@ type GINLayer struct {
 }
 
 // GINGradients are the gradients of a loss with respect to the outputs of a
-// [GINLayer], given, and with respect to its inputs, computed.
+// [GINLayer], which the caller sets, and with respect to its inputs, which
+// GINBackward computes.
 type GINGradients struct {
-	// DY and DPooled are of Y and Pooled; nil stands for zeros.
+	// DY and DPooled are the gradients of Y and Pooled; nil stands for zeros.
 	DY, DPooled *tensor.Tensor
-	// DX is of X; nil if it is not wanted, as it must be for one-hot rows.
+	// DX is the gradient of X; nil if it is not wanted, and for one-hot rows.
 	DX *tensor.Tensor
 	// The gradients of the parameters.
 	W1, B1, W2, B2, Gamma, Beta *tensor.Tensor
 }
 
-// CheckGIN panics unless the shapes of a layer fit.
+// CheckGIN panics with *[tensor.ShapeError] unless the shapes of a layer fit. It
+// returns the widths of the input, the hidden layer and the output.
 func CheckGIN(l *GINLayer) (in, hid, out int) {
 	const op = "backend: GIN"
 	in, hid, out = l.W1.Rows, l.W1.Cols, l.W2.Cols
@@ -101,7 +103,7 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 //	r = ReLU(Â·(z·W) + b)                   [N×Out]
 //	y = x + r with Residual, else r         [N×Out]
 //
-// Rows behind the last graph give 0.
+// Rows after the last graph give 0.
 type GCNLayer struct {
 	// Adj is Â with its values, AdjT its transpose. No edge joins two graphs.
 	Adj, AdjT *CSR
@@ -115,19 +117,20 @@ type GCNLayer struct {
 	// and B [1×Out]. With Residual, In is Out.
 	X, Gamma, Beta, W, B *tensor.Tensor
 
-	// Running says that Mean and Var are running statistics [1×In], an input.
-	// Otherwise they are the means and biased variances of x in the views [V×In],
-	// an output; zero for a view without nodes.
+	// If Running is set, Mean and Var are an input, the running statistics [1×In].
+	// Otherwise they are an output, the means and biased variances of x in the views
+	// [V×In]; zero for a view without nodes.
 	Running   bool
 	Mean, Var *tensor.Tensor
 
-	// The outputs R and Y, both read again by GCNBackward. Without Residual, Y
-	// is R.
+	// The outputs R and Y, both of which GCNBackward needs again. Without Residual,
+	// Y is R.
 	R, Y *tensor.Tensor
 }
 
 // GCNGradients are the gradient DY of a loss with respect to the output of a
-// [GCNLayer], given, and those with respect to its inputs, computed. DX may be nil.
+// [GCNLayer], which the caller sets, and those with respect to its inputs, which
+// GCNBackward computes. DX may be nil.
 type GCNGradients struct{ DY, DX, Gamma, Beta, W, B *tensor.Tensor }
 
 // CheckGCN panics with *[tensor.ShapeError] unless the shapes of a layer fit. It
@@ -163,7 +166,7 @@ func CheckGCN(l *GCNLayer) (in, out int) {
 //
 // and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0.
 type Norm struct {
-	Groups *Indices // delimits the rows of the groups; rows behind them give 0
+	Groups *Indices // delimits the rows of the groups; rows after them give 0
 	Eps    float64
 	ReLU   bool
 
@@ -174,10 +177,11 @@ type Norm struct {
 }
 
 // NormGradients are the gradient DY of a loss with respect to the output of a
-// [Norm], given, and those with respect to its inputs, computed. DX may be nil.
+// [Norm], which the caller sets, and those with respect to its inputs, which
+// NormBackward computes. DX may be nil.
 type NormGradients struct{ DY, DX, Gamma, Beta *tensor.Tensor }
 
-// CheckNorm panics unless the shapes of a norm fit.
+// CheckNorm panics with *[tensor.ShapeError] unless the shapes of a norm fit.
 func CheckNorm(n *Norm) {
 	const op = "backend: Norm"
 	g, f := n.Groups.Len()-1, n.X.Cols
@@ -189,10 +193,10 @@ func CheckNorm(n *Norm) {
 	}
 }
 
-// Contrast is NT-Xent over all rows of U and, where Match is set, the Laplacian
-// loss between its two halves, both functions of S = U·Uᵀ. U [2N×D] has rows of
-// length 1 or 0, the first half view 1, and p(i) is the same row in the other
-// half:
+// Contrast is NT-Xent over all rows of U and, if Match is set, the Laplacian loss
+// between its two halves, which are the two views. Both are functions of
+// S = U·Uᵀ. The rows of U [2N×D] have length 1 or 0. With p(i) the row of the other
+// half that corresponds to i,
 //
 //	LossC = Scale·Σ_i (ln Σ_{j≠i} e^(s_ij/τ) - s_ip(i)/τ)
 //
@@ -211,20 +215,21 @@ type Contrast struct {
 	Match             bool
 	Kappa, Percentile float64
 
-	// The values that ContrastBackward reads again: e^((s-1)/τ) without the
-	// diagonal [2N×2N] and the reciprocals of its row sums [2N×1]; and, where
-	// Match is set, A_1 and A_2 [N×N], their d^-½ [2N×1], and the rows' part of
-	// the gradient through d [2N×1].
+	// The values that ContrastBackward needs again: E is e^((s-1)/τ) with a zero
+	// diagonal [2N×2N] and InvZ the reciprocals of its row sums [2N×1]. If Match is
+	// set, A1 and A2 are the adjacencies [N×N], R has their d^-½ [2N×1], and W the
+	// part of each row in the gradient through d [2N×1].
 	E, InvZ, A1, A2, R, W *tensor.Tensor
 
 	LossC, LossG *tensor.Tensor // [1×1]
 }
 
-// MinTemperature is the least temperature at which e^((s-1)/τ) of a cosine s is
-// a normal float32, so that no row maximum need be subtracted.
+// MinTemperature is the lowest temperature at which e^((s-1)/τ) of a cosine s is
+// a normal float32, so that the maximum of a row need not be subtracted.
 const MinTemperature = 1.0 / 32
 
-// CheckContrast panics unless the shapes fit. It returns N and D.
+// CheckContrast panics with *[tensor.ShapeError] unless the shapes fit. It returns N
+// and D.
 func CheckContrast(c *Contrast) (n, d int) {
 	const op = "backend: Contrast"
 	m, d := c.U.Rows, c.U.Cols

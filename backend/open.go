@@ -36,8 +36,8 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// Open opens the named engine. Asking for an engine that is not in this build
-// is an error that names the cure; there is no fallback to another.
+// Open opens the named engine. Asking for an engine that is not in this build is an
+// error that says what to do; there is no fallback to another.
 func Open(name string, p tensor.Precision) (Backend, error) {
 	mu.Lock()
 	open, ok := openers[name]

@@ -2,11 +2,11 @@ package backend
 
 import "errors"
 
-// Recover turns the panic of a device that failed into *err, for use as
+// Recover turns the panic of a device that failed, an [Error], into *err, for use as
 //
 //	defer backend.Recover(&err)
 //
-// Other panics go on.
+// Other panics continue.
 func Recover(err *error) {
 	r := recover()
 	if r == nil {

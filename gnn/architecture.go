@@ -17,7 +17,7 @@ type Encoder interface {
 	nn.Module
 	Forward(b *Batch, mode nn.Mode) *autodiff.Var
 	Width() int
-	// Reads returns what Forward reads of a batch, for [NewInputs].
+	// Reads says what Forward reads of a batch, for [NewInputs].
 	Reads() Reads
 }
 
@@ -36,8 +36,8 @@ const (
 	KindBioGIN  = "biogin"
 )
 
-// Architecture describes an encoder: all that is needed to build it again, short
-// of its weights. It survives JSON.
+// Architecture describes an encoder: all that is needed to build it again, except
+// its weights. It can be stored as JSON.
 type Architecture struct {
 	Kind string `json:"kind"` // one of the Kind constants
 	// In is the width F of the node features. The encoders of molecules and of
@@ -53,7 +53,7 @@ type Architecture struct {
 }
 
 // maxSize bounds the sizes of an architecture, so that products of them do not
-// overflow: what is larger fits into no memory.
+// overflow. Anything larger would not fit into memory.
 const maxSize = 1 << 20
 
 // Check returns an error unless an encoder of the architecture can be built.
@@ -91,7 +91,8 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	}
 }
 
-// ArchitectureOf describes an encoder of this package. The error names any other.
+// ArchitectureOf describes an encoder of this package. For any other type it returns
+// an error.
 func ArchitectureOf(e Encoder) (Architecture, error) {
 	switch e := e.(type) {
 	case *GIN:
@@ -118,8 +119,8 @@ func (a Architecture) Width() int {
 }
 
 // Size returns how many parameters and buffers an encoder of the architecture has,
-// and how many values they hold together. It allocates nothing: it says what New
-// would, for an architecture that passes Check.
+// and how many values they hold together, without building it. The architecture must
+// pass Check.
 func (a Architecture) Size() (tensors, values int) {
 	h, l := a.Hidden, a.Layers
 	linear := func(in, out int) int { return in*out + out }
@@ -136,8 +137,8 @@ func (a Architecture) Size() (tensors, values int) {
 	}
 }
 
-// Accepts returns an error unless g is a valid graph with nodes whose features, and
-// edges whose labels, an encoder of the architecture can read.
+// Accepts returns an error unless an encoder of the architecture can read g: a valid
+// graph with at least one node, whose features and edge labels are of its kind.
 func (a Architecture) Accepts(g *graph.Graph) error {
 	if g == nil {
 		return errors.New("gnn: a nil graph")

@@ -1,18 +1,22 @@
-// Package gnn is graph neural networks on package autodiff: message-passing
+// Package gnn has graph neural networks on package autodiff: message-passing
 // layers, encoders and readouts.
 //
-// The mental model: a batch of graphs is one big disconnected graph (package
-// graph), so a layer is two kinds of step only. Message passing multiplies the
-// node features [N×F] by the sparse adjacency, Σ_{j→i} x_j for every node i;
-// everything else treats nodes as independent rows. A readout then sums the
+// The mental model: a batch of B graphs is one big disconnected graph of N nodes
+// ([graph.Batch]), so a layer has only two kinds of step. Message passing
+// multiplies the node features [N×F] by the sparse adjacency, Σ_{j→i} x_j for every
+// node i; everything else treats nodes as independent rows. A readout then sums the
 // rows of each graph, [N×F] → [B×F].
 //
 //	b := gnn.NewBatch(tape, graphs)           // adjacency and features on the engine
-//	h := encoder.Forward(b, nn.Train)         // [B×width] one row per graph
+//	h := encoder.Forward(b, nn.Train)         // [B×width], one row per graph
+//
+// Two terms recur. The features of nodes may be one-hot, a category 0..F-1 for each
+// node, in which case the matrix is not built unless it must be. And in contrastive
+// learning a batch holds two views of the same graphs, one after the other: batch
+// norm takes separate statistics for each.
 package gnn
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -20,27 +24,28 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Batch is a [graph.Batch] on an engine. It belongs to the tape that it was
-// made for, and its host slices must not change before that tape's Reset.
+// Batch is a [graph.Batch] on an engine. It belongs to one tape, and its host slices
+// must not change before that tape's Reset.
 type Batch struct {
 	Host *graph.Batch
-	// Adj is the adjacency [N×N] by target.
+	// Adj is the adjacency [N×N]: row i lists the nodes j with an edge j→i.
 	Adj *autodiff.Sparse
 	// GraphPtr delimits the nodes of each graph, ViewPtr those of each view.
 	GraphPtr, ViewPtr *backend.Indices
 
-	tape       *autodiff.Tape
+	tape *autodiff.Tape
+	// The fields below are made when they are first needed.
 	x          *autodiff.Var
-	category   *backend.Indices // of one-hot features, if they were wanted
-	members    *backend.CSR     // the transpose of one-hot features; may be nil
+	category   *backend.Indices // of one-hot features
+	members    *backend.CSR     // the transpose of one-hot features; only from [Inputs]
 	normalized *autodiff.Sparse
 	viewGraphs *backend.Indices
-	edges      *autodiff.Var // of the last call of EdgeCounts
-	edgesOf    string        // name of the labels that it was called for
+	edges      *autodiff.Var // the result of the last call of EdgeCounts
+	edgesOf    string        // the name of the labels in that call
 }
 
-// NewBatch puts a host batch on the tape's engine. A batch that was never told
-// of views (EndView) counts as one view.
+// NewBatch puts a host batch on the tape's engine. A batch without views
+// ([graph.Batch.EndView] was never called) counts as one view.
 func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 	n := b.Nodes()
 	a := &backend.CSR{Rows: n, Cols: n, Ptr: t.Indices(b.Ptr), Col: t.Indices(b.Adj)}
@@ -65,7 +70,7 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 // Tape returns the tape that the batch belongs to.
 func (b *Batch) Tape() *autodiff.Tape { return b.tape }
 
-// Features returns the dense feature matrix [N×F], made at the first call.
+// Features returns the dense matrix [N×F] of the features, one-hot or not.
 func (b *Batch) Features() *autodiff.Var {
 	if b.x == nil {
 		be, features := b.tape.Backend(), &b.Host.X
@@ -83,7 +88,7 @@ func (b *Batch) Features() *autodiff.Var {
 	return b.x
 }
 
-// categories are those of one-hot features.
+// categories returns the categories [N] of one-hot features.
 func (b *Batch) categories() *backend.Indices {
 	if b.category == nil {
 		b.category = b.tape.Indices(b.Host.X.Category[:b.Host.Nodes()])
@@ -107,8 +112,8 @@ func (b *Batch) ViewGraphs() *backend.Indices {
 	return b.viewGraphs
 }
 
-// Normalized returns Â = D^-½·(A+I)·D^-½ [N×N] of [graph.Batch.Normalized], made
-// at the first call.
+// Normalized returns Â = D^-½·(A+I)·D^-½ [N×N], with D the degrees of A+I; see
+// [graph.Batch.Normalized].
 func (b *Batch) Normalized() *autodiff.Sparse {
 	if b.normalized == nil {
 		put := func(m graph.Weighted) *backend.CSR {
@@ -128,42 +133,13 @@ func (b *Batch) Normalized() *autodiff.Sparse {
 	return b.normalized
 }
 
-// choose returns for every node the row of table that its category names.
+// choose returns the matrix [N×W] that has for every node the row of table [F×W]
+// that its category names: the one-hot features times the table.
 func (b *Batch) choose(table *autodiff.Var) *autodiff.Var {
 	if b.members != nil {
 		return table.GatherRowsOf(b.category, b.members)
 	}
 	return table.GatherRows(b.Host.X.Category)
-}
-
-// EdgeLabels is a meaning of the labels of edges: a vector of so many numbers for
-// each label. Its zero value is none.
-type EdgeLabels struct {
-	name   string
-	width  int
-	counts func(b *graph.Batch) []float32
-}
-
-// ColumnLabels are labels of several columns, see [graph.Batch.EdgeCounts].
-func ColumnLabels(c graph.EdgeColumns) EdgeLabels {
-	return EdgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 { return b.EdgeCounts(c) }}
-}
-
-// BitLabels are labels whose bits are the vector, see [graph.Batch.EdgeBitCounts].
-func BitLabels(bits int, loop int32) EdgeLabels {
-	return EdgeLabels{fmt.Sprint(bits, loop), bits + 1, func(b *graph.Batch) []float32 { return b.EdgeBitCounts(bits, loop) }}
-}
-
-// EdgeCounts returns the matrix [N×width] of the sums of the vectors of a node's
-// incoming edges and its self-loop, made at the first call: the layers of an
-// encoder share it.
-func (b *Batch) EdgeCounts(l EdgeLabels) *autodiff.Var {
-	if b.edges == nil || b.edgesOf != l.name {
-		x := b.tape.Alloc(b.Host.Nodes(), l.width)
-		b.tape.Backend().Upload32(x, l.counts(b.Host))
-		b.edges, b.edgesOf = b.tape.Const(x), l.name
-	}
-	return b.edges
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

@@ -14,16 +14,16 @@ import (
 const (
 	EdgeBits     = 9      // bits 0 to 6 are channels of evidence; bit 8 masks
 	EdgeSelfLoop = 1 << 7 // the label of a self-loop
-	NodeFlags    = 2      // categories of nodes; proteins have 1
+	NodeFlags    = 2      // categories of nodes; all proteins have category 1
 )
 
 // BioConv is the layer of Hu et al.'s encoder of protein graphs:
 //
 //	y_i = MLP(Σ_{j→i} [x_j ; W·v_ji + b]),
 //
-// where v_ji are the bits of the edge's label, j = i is among the neighbours
-// with the bits of EdgeSelfLoop, and MLP is Linear → BatchNorm → ReLU → Linear.
-// As in [GINEConv] the sum over edges is that of their bits.
+// where v_ji are the bits of the edge's label, every node is its own neighbour with
+// the label EdgeSelfLoop, and MLP is Linear → BatchNorm → ReLU → Linear. As in
+// [GINEConv] the bits are summed first, so that no matrix has a row for each edge.
 type BioConv struct {
 	Edge          *nn.Linear // [EdgeBits×width]
 	First, Second *nn.Linear
@@ -54,7 +54,7 @@ func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var
 
 func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }
 
-// Parameters returns those of the edges and of the MLP.
+// Parameters returns the edges' and the MLP's.
 func (c *BioConv) Parameters() []*autodiff.Param { return parameters(c.modules()) }
 
 // Buffers returns the norm's running statistics.
@@ -65,8 +65,8 @@ type BioGINConfig struct {
 	Hidden  int     // width of every layer; 300 in the literature
 	Layers  int     // 5 in the literature
 	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
-	// Center puts the features of each graph's first node, the protein that the
-	// ego network is about, behind the mean over all nodes.
+	// Center appends the features of each graph's first node, the protein that the
+	// ego network is about, to the mean over all nodes.
 	Center bool
 }
 
@@ -86,7 +86,7 @@ type BioGIN struct {
 }
 
 // NewBioGIN returns an encoder with a Xavier-uniform table and PyTorch's default
-// linear layers.
+// linear layers. It panics unless all sizes are positive and 0 ≤ Dropout < 1.
 func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 	if c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewBioGIN: want positive sizes, have %+v", c))
@@ -99,7 +99,8 @@ func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 	return g
 }
 
-// Reads returns the counts of the bits of the edges' labels.
+// Reads implements [Encoder]: a BioGIN needs the counts of the bits of the edges'
+// labels.
 func (g *BioGIN) Reads() Reads { return Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)} }
 
 // Width returns the width of the embedding.
@@ -148,10 +149,10 @@ func (g *BioGIN) modules() []nn.Module {
 	return ms
 }
 
-// Parameters returns those of all layers, from the table on.
+// Parameters returns the parameters of all layers, from the table on.
 func (g *BioGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
-// DropoutState is as [ChemGIN.DropoutState].
+// DropoutState is the same as [ChemGIN.DropoutState].
 func (g *BioGIN) DropoutState() []*nn.Buffer { return dropoutState(g.Drops) }
 
 // Buffers returns the running statistics, layer by layer.

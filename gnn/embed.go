@@ -10,10 +10,10 @@ import (
 )
 
 // Embed returns the embeddings of n graphs, row-major [n×Width], by an encoder in
-// Eval mode. add appends a graph to a batch in the form in which the encoder is to
-// see it; nil appends it as it is. The graphs must have the features that the
-// encoder was made for, see [graph.Graph.Validate]. The error is that of ctx, asked
-// between batches, or of a device that failed.
+// Eval mode. add appends a graph to a batch in the form that the encoder is to see;
+// nil appends it unchanged. The graphs must be valid ([graph.Graph.Validate]) and
+// have the features that the encoder was made for. Embed returns the error of ctx,
+// which it checks between batches, or that of a device that failed.
 func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) (h []float64, err error) {
 	defer backend.Recover(&err)
 	if add == nil {
@@ -43,7 +43,7 @@ func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.G
 	return h, nil
 }
 
-// embedElements bounds an evaluation batch, nodes times the encoder's width, so
-// that its activations, all of which the tape holds until the batch is done, take
-// megabytes. It is 8192 nodes of a GIN 3×32 and 2621 of one of width 300.
+// embedElements bounds the size of an evaluation batch, nodes times the encoder's
+// width, because the tape holds all activations until the batch is done. It amounts
+// to 8192 nodes for a GIN 3×32 and 2621 for an encoder of width 300.
 const embedElements = 8192 * 96

@@ -12,7 +12,7 @@ import (
 //
 //	y = Â·(x·W) + b,  Â = D^-½·(A+I)·D^-½,
 //
-// with Â of [Batch.Normalized], which all layers of a pass share.
+// with Â from [Batch.Normalized], which all layers share.
 type GCNConv struct{ Linear *nn.Linear }
 
 // NewGCNConv returns a layer in → out with Xavier-uniform weights and zero
@@ -26,7 +26,7 @@ func (c *GCNConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	return c.propagate(b, x).AddRow(b.tape.Param(c.Linear.B))
 }
 
-// ForwardReLU returns max(y, 0).
+// ForwardReLU is [GCNConv.Forward] followed by ReLU.
 func (c *GCNConv) ForwardReLU(b *Batch, x *autodiff.Var) *autodiff.Var {
 	return c.propagate(b, x).AddRowReLU(b.tape.Param(c.Linear.B))
 }

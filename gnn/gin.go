@@ -26,11 +26,11 @@ func NewGINConv(be backend.Backend, name string, in, hidden, out int, init nn.In
 }
 
 // Forward returns y [N×out] for x [N×in]; x nil stands for the batch's input
-// features.
+// features X.
 //
-// Because aggregation is linear, (X + A·X)·W = X·W + A·(X·W). For one-hot input
-// features X·W is a choice of rows of W, so the one-hot matrix is never built
-// and the sum over neighbours runs at the hidden width.
+// Aggregation is linear, so (X + A·X)·W = X·W + A·(X·W). If X is one-hot, X·W picks
+// rows of W: the one-hot matrix is never built, and the sum over neighbours runs at
+// the hidden width.
 func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	if x == nil && !b.Host.X.OneHot() {
 		x = b.Features()
@@ -49,7 +49,7 @@ func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	return h
 }
 
-// Parameters returns those of the MLP.
+// Parameters returns the MLP's.
 func (c *GINConv) Parameters() []*autodiff.Param { return c.MLP.Parameters() }
 
 // Buffers returns none.
@@ -67,15 +67,16 @@ type GINConfig struct {
 //
 //	x ← BatchNorm(ReLU(GINConv(x))),
 //
-// and the graph's embedding is the concatenation of the sum readouts of all
-// layers, [B × Layers·Hidden]. The input layer is not read out.
+// and a graph's embedding is the concatenation of the sum readouts of all layers,
+// [B × Layers·Hidden]. The input features are not read out.
 type GIN struct {
 	Config GINConfig
 	Convs  []*GINConv
 	Norms  []*nn.BatchNorm
 }
 
-// NewGIN returns an encoder with Xavier-uniform weights and zero biases.
+// NewGIN returns an encoder with Xavier-uniform weights and zero biases. It panics
+// unless all sizes are positive.
 func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 	if c.In < 1 || c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewGIN: want positive sizes, have %+v", c))
@@ -95,12 +96,13 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 // Width returns the width of the embedding, Layers·Hidden.
 func (g *GIN) Width() int { return g.Config.Layers * g.Config.Hidden }
 
-// Forward returns the embeddings [B×Width] of the graphs of a batch.
+// Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
+// the features do not have width Config.In.
 func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
-	if g.canFuse(b) {
+	if g.canFuse(b) { // one call per layer, see gin_fused.go
 		return g.forwardFused(b, mode)
 	}
 	var x *autodiff.Var
@@ -112,10 +114,10 @@ func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	return autodiff.ConcatCols(readouts...)
 }
 
-// Reads returns nothing beside what every batch has.
+// Reads implements [Encoder]: a GIN needs nothing but what every batch has.
 func (g *GIN) Reads() Reads { return Reads{} }
 
-// Parameters returns the convolutions' and then the norms', layer by layer.
+// Parameters returns, layer by layer, the convolution's and the norm's.
 func (g *GIN) Parameters() []*autodiff.Param {
 	var ps []*autodiff.Param
 	for l := range g.Convs {

@@ -9,11 +9,11 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is the encoder on engines that run a whole layer as one call
+// This file has GIN for engines that run a whole layer in one call
 // ([backend.GINFuser]); the definition is in gin.go.
 
-// canFuse reports whether the layers of the encoder can run so: with MLPs of two
-// biased layers, as NewGIN makes them, and on a batch that has views.
+// canFuse reports whether the engine has such a call and it fits: the MLPs have two
+// layers with biases, as NewGIN makes them, and the batch has views.
 func (g *GIN) canFuse(b *Batch) bool {
 	if b.tape.Fused().GIN == nil || b.Adj.A.Val != nil || b.ViewPtr.Len() < 2 {
 		return false
@@ -26,7 +26,7 @@ func (g *GIN) canFuse(b *Batch) bool {
 	return true
 }
 
-// forwardFused is Forward with one operator for each layer.
+// forwardFused is [GIN.Forward] with one operator for each layer.
 func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
 	t := b.tape
 	var x *autodiff.Var
@@ -57,9 +57,9 @@ func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
 }
 
 // ginLayer runs a layer as one operator and returns y [N×Out], or nil with
-// pooledOnly, and its sums over the graphs [G×Out]. f has all operands but x, nil
-// for one-hot rows, and the parameters W1, b1, W2, b2, γ and β; ginLayer sets
-// these, and what the layer computes.
+// pooledOnly, and its sums over the graphs [G×Out]. The caller sets all operands of
+// f except x, which is nil for one-hot rows, and the parameters W1, b1, W2, b2, γ
+// and β; ginLayer sets these, and allocates the results.
 //
 // VJP: with dy + dpooled_g for every node of graph g in place of dy, batch
 // norm's VJP gives d, gated by h2 > 0; then db2 = Σ d, dW2 = h1ᵀ·d,

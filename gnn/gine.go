@@ -15,9 +15,9 @@ import (
 //	y_i = MLP(x_i + e_loop + Σ_{j→i} (x_j + e_ji)),
 //
 // where e_ji is the sum of one row of each table, chosen by the columns of the
-// edge's label, and e_loop that of a self-loop. There is no ReLU in the message,
-// so the sum of the e_ji is the matrix of [graph.Batch.EdgeCounts] times the
-// tables: no layer ever holds a row for each edge.
+// edge's label, and e_loop is the same for a self-loop. There is no ReLU in the
+// message, so the sum of the e_ji is the matrix of [graph.Batch.EdgeCounts] times
+// the tables: no matrix has a row for each edge.
 type GINEConv struct {
 	MLP     *nn.MLP
 	Columns graph.EdgeColumns
@@ -35,7 +35,7 @@ func NewGINEConv(be backend.Backend, name string, in, hidden, out int, columns g
 	return c
 }
 
-// defaultMLP is an MLP as PyTorch initialises it.
+// defaultMLP returns an MLP that is initialised as PyTorch does it by default.
 func defaultMLP(be backend.Backend, name string, widths []int, rng *rand.Rand) *nn.MLP {
 	m := nn.NewMLP(be, name, widths, nn.KaimingUniform, rng)
 	for _, l := range m.Layers {
@@ -94,13 +94,13 @@ type ChemGIN struct {
 	Norms           []*nn.BatchNorm
 	Drops           []*nn.Dropout
 
-	// categories has two ones in the row of every category of nodes: for its atom,
-	// and behind all atoms for its tag.
+	// categories has two ones in the row of every category of nodes: in the column of
+	// its atom, and in that of its chirality tag, which come after all atoms.
 	categories *autodiff.Sparse
 }
 
 // NewChemGIN returns an encoder with Xavier-uniform tables and PyTorch's default
-// linear layers.
+// linear layers. It panics unless all sizes are positive and 0 ≤ Dropout < 1.
 func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	if c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewChemGIN: want positive sizes, have %+v", c))
@@ -121,24 +121,25 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 		col = append(col, k/graph.ChiralityTags, graph.AtomTypes+k%graph.ChiralityTags)
 		ptr = append(ptr, int32(len(col)))
 	}
-	back, at := backend.Members(nil, nil, col, columns)
-	for k := range at { // two entries a row
-		at[k] /= 2
+	ptrT, colT := backend.Members(nil, nil, col, columns)
+	for k := range colT { // from entries, of which a row has two, to rows
+		colT[k] /= 2
 	}
 	g.categories = &autodiff.Sparse{
 		A: &backend.CSR{Rows: categories, Cols: columns, Ptr: be.Indices(ptr), Col: be.Indices(col)},
-		T: &backend.CSR{Rows: columns, Cols: categories, Ptr: be.Indices(back), Col: be.Indices(at)},
+		T: &backend.CSR{Rows: columns, Cols: categories, Ptr: be.Indices(ptrT), Col: be.Indices(colT)},
 	}
 	return g
 }
 
-// Reads returns the counts of the bonds' labels.
+// Reads implements [Encoder]: a ChemGIN needs the counts of the bonds' labels.
 func (g *ChemGIN) Reads() Reads { return Reads{Edges: ColumnLabels(BondColumns())} }
 
 // Width returns the width of the embedding, Hidden.
 func (g *ChemGIN) Width() int { return g.Config.Hidden }
 
-// Forward returns the embeddings [B×Width] of the graphs of a batch.
+// Forward returns the embeddings [B×Width] of the graphs of a batch. It panics unless
+// the features are the categories that ChemGIN describes.
 func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	return GlobalMeanPool(g.Nodes(b, mode), b)
 }
@@ -159,8 +160,8 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	return x
 }
 
-// embedded returns for every node the row of a table, which must have the width
-// of the features for its height, that its category chooses.
+// embedded returns the matrix that has for every node the row of a table that its
+// category names. It panics unless the features are that many categories.
 func (b *Batch) embedded(encoder string, categories int, table func() *autodiff.Var) *autodiff.Var {
 	if x := &b.Host.X; x.Width != categories || !x.OneHot() {
 		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)", encoder, categories, x.Width, x.OneHot()))
@@ -176,10 +177,10 @@ func (g *ChemGIN) modules() []nn.Module {
 	return ms
 }
 
-// Parameters returns those of all layers, from the tables to the last norm.
+// Parameters returns the parameters of all layers, from the tables to the last norm.
 func (g *ChemGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
-// DropoutState returns what training moves beside parameters and buffers, for
+// DropoutState returns what training changes besides parameters and buffers, for
 // checkpoints; see [nn.Dropout.State].
 func (g *ChemGIN) DropoutState() []*nn.Buffer { return dropoutState(g.Drops) }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Inputs are batches of one size on an engine, one after the other in the same
-// place: what a recorded step ([backend.Backend.Capture]) reads. The host batches
-// are padded to the size ([graph.Batch.Pad]); no operator lets padding reach a
-// graph, and its gradients are zero.
+// Inputs is the place on an engine where a recorded step ([backend.Backend.Capture])
+// reads its batch. Batches of one size follow each other there; smaller ones are
+// padded to it ([graph.Batch.Pad]). Padding never affects a graph, and its gradients
+// are zero.
 type Inputs struct {
 	be      backend.Backend
 	host    graph.Batch // padded
@@ -26,18 +26,18 @@ type Inputs struct {
 	normal  [2]*tensor.Tensor // values of Normalized and of its transpose, if wanted
 	values  [2][]float64
 	labels  EdgeLabels
-	edges   *tensor.Tensor // their counts, if wanted
+	edges   *tensor.Tensor // counts of the labels, if wanted
 }
 
-// Reads is what an encoder reads of a batch beside its adjacency, features and
+// Reads says what an encoder reads of a batch besides its adjacency, features and
 // pointers.
 type Reads struct {
-	Normalized bool       // [Batch.Normalized]
-	Edges      EdgeLabels // [Batch.EdgeCounts] of these; the zero value is none
+	Normalized bool       // whether it calls [Batch.Normalized]
+	Edges      EdgeLabels // the argument of [Batch.EdgeCounts]; the zero value is no call
 }
 
-// NewInputs makes room for batches like b of the given numbers of nodes and of
-// entries of Adj, for what is to be read of them, and loads b.
+// NewInputs makes room for batches like b with up to the given numbers of nodes and
+// of entries of Adj, and for what reads says is read of them, and loads b.
 func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Reads) *Inputs {
 	in := &Inputs{be: be, nodes: nodes, entries: entries, labels: reads.Edges}
 	if reads.Normalized {
@@ -58,7 +58,7 @@ func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Rea
 	return in
 }
 
-// upload moves what is not indices.
+// upload moves everything except indices to the engine.
 func (in *Inputs) upload() {
 	if in.x != nil {
 		in.be.Upload32(in.x, in.host.X.Dense)
@@ -73,12 +73,12 @@ func (in *Inputs) upload() {
 	}
 }
 
-// Load puts b in the place of the batch before. It panics unless b has as many
-// graphs and views, the same kind of features and of edges, and fits.
+// Load replaces the batch by b. It panics unless b has the same number of graphs and
+// of views and the same kind of features and edges, and fits into the size.
 func (in *Inputs) Load(b *graph.Batch) {
 	if b.Graphs() != in.host.Graphs() || b.Views() != in.host.Views() || b.X.Width != in.host.X.Width ||
 		b.X.OneHot() != in.host.X.OneHot() || b.Asymmetric != in.host.Asymmetric {
-		panic(fmt.Sprintf("gnn: Inputs: a batch of %d graphs in %d views (width %d, one-hot %v, asymmetric %v) in the place of %d in %d (%d, %v, %v)",
+		panic(fmt.Sprintf("gnn: Inputs: Load of a batch of %d graphs in %d views (width %d, one-hot %v, asymmetric %v) where %d in %d are wanted (%d, %v, %v)",
 			b.Graphs(), b.Views(), b.X.Width, b.X.OneHot(), b.Asymmetric,
 			in.host.Graphs(), in.host.Views(), in.host.X.Width, in.host.X.OneHot(), in.host.Asymmetric))
 	}
@@ -87,9 +87,9 @@ func (in *Inputs) Load(b *graph.Batch) {
 	in.upload()
 }
 
-// Where the index vectors lie in hosts. The transposed adjacency, the normalised
-// one with its transpose, and the categories with their members follow where
-// there are such.
+// The places of the index vectors in hosts. From others on there follow, if the
+// batch has them, the transposed adjacency, the normalised one with its transpose,
+// and the categories with their members.
 const (
 	rowPtr = iota
 	columns
@@ -127,7 +127,7 @@ func (in *Inputs) fill(b *graph.Batch) {
 	}
 }
 
-// addNormal adds a normalised adjacency to hosts, and its values.
+// addNormal appends a normalised adjacency to hosts, padded, and sets values[k].
 func (in *Inputs) addNormal(k int, m graph.Weighted) {
 	col, n := m.Col, in.entries+in.nodes
 	for len(col) < n {
@@ -140,8 +140,8 @@ func (in *Inputs) addNormal(k int, m graph.Weighted) {
 	in.hosts = append(in.hosts, m.Ptr, col)
 }
 
-// Batch returns the batch that is loaded, or the one that will be when a recorded
-// step is replayed, for the operators of a tape.
+// Batch returns the batch for the operators of a tape. In a recorded step they see
+// the batch that is loaded when the step is replayed.
 func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	n, x := in.nodes, in.indices
 	a := &backend.CSR{Rows: n, Cols: n, Ptr: x[rowPtr], Col: x[columns]}
@@ -153,15 +153,15 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	}
 	b.viewGraphs = x[viewGraphs]
 	if in.normal[0] != nil {
-		take := func(val *tensor.Tensor) *backend.CSR {
+		nextCSR := func(val *tensor.Tensor) *backend.CSR {
 			c := &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1], Val: val}
 			rest = rest[2:]
 			return c
 		}
-		a := take(in.normal[0])
+		a := nextCSR(in.normal[0])
 		b.normalized = &autodiff.Sparse{A: a, T: a}
 		if in.host.Asymmetric {
-			b.normalized.T = take(in.normal[1])
+			b.normalized.T = nextCSR(in.normal[1])
 		}
 	}
 	if in.edges != nil {
@@ -176,7 +176,7 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	return b
 }
 
-// Close gives the memory back.
+// Close frees the memory.
 func (in *Inputs) Close() {
 	for _, x := range in.indices {
 		in.be.FreeIndices(x)

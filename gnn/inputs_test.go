@@ -30,7 +30,7 @@ func TestInputsRefuse(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if r := recover(); !strings.Contains(fmt.Sprint(r), "in the place of 2 in 2 (3, true, false)") {
+				if r := recover(); !strings.Contains(fmt.Sprint(r), "where 2 in 2 are wanted (3, true, false)") {
 					t.Errorf("%s: panic %v, want one that names both batches", name, r)
 				}
 			}()

@@ -14,7 +14,7 @@ type ResGCNConfig struct {
 	In       int  // width of the input features
 	Hidden   int  // width of every layer
 	Layers   int  // number of graph convolutions
-	Residual bool // whether a convolution adds to its input or replaces it
+	Residual bool // a convolution's result is added to its input
 }
 
 // PaperResGCN is the encoder that GraphCL and SpecMatch-CL describe for their
@@ -24,7 +24,7 @@ func PaperResGCN(in int) ResGCNConfig {
 }
 
 // ReferenceResGCN is the encoder that GraphCL's code runs with its default
-// options, whatever its name says: three convolutions, none of them residual.
+// options: three convolutions and, despite the name, no residual.
 func ReferenceResGCN(in int) ResGCNConfig {
 	return ResGCNConfig{In: in, Hidden: 128, Layers: 3}
 }
@@ -46,12 +46,12 @@ type ResGCN struct {
 	Hidden                 *nn.Linear
 }
 
-// normBias is where the biases of the norms start in GraphCL's code.
+// normBias is the initial bias of the norms in GraphCL's code.
 const normBias = 1e-4
 
 // NewResGCN returns an encoder with Xavier-uniform convolutions, PyTorch's
 // default for the linear layer after the readout, and norms with γ = 1 and bias
-// 1e-4.
+// 1e-4. It panics unless all sizes are positive.
 func NewResGCN(be backend.Backend, c ResGCNConfig, rng *rand.Rand) *ResGCN {
 	if c.In < 1 || c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewResGCN: want positive sizes, have %+v", c))
@@ -79,7 +79,8 @@ func NewResGCN(be backend.Backend, c ResGCNConfig, rng *rand.Rand) *ResGCN {
 // Width returns the width of the embedding, Hidden.
 func (g *ResGCN) Width() int { return g.Config.Hidden }
 
-// Forward returns the embeddings [B×Width] of the graphs of a batch.
+// Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
+// the features do not have width Config.In.
 func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
@@ -113,10 +114,11 @@ func (g *ResGCN) modules() []nn.Module {
 	return append(ms, g.PooledNorm, g.Hidden, g.HiddenNorm)
 }
 
-// Reads returns the normalised adjacency.
+// Reads implements [Encoder]: a ResGCN needs the normalised adjacency.
 func (g *ResGCN) Reads() Reads { return Reads{Normalized: true} }
 
-// Parameters returns those of all layers, from the features to the embedding.
+// Parameters returns the parameters of all layers, from the features to the
+// embedding.
 func (g *ResGCN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
 // Buffers returns the running statistics in the same order.

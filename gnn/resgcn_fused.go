@@ -9,10 +9,10 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is a convolution of the encoder on engines that run it as one call
+// This file has a layer of ResGCN for engines that run it in one call
 // ([backend.GCNFuser]); the definition is in resgcn.go.
 
-// layerFused is layer as one operator.
+// layerFused is [ResGCN.layer] as one operator.
 func (g *ResGCN) layerFused(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	t, norm, conv := b.tape, g.Norms[l], g.Convs[l].Linear
 	adj := b.Normalized()
@@ -29,12 +29,12 @@ func (g *ResGCN) layerFused(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *aut
 	return y
 }
 
-// gcnLayer runs a layer as one operator and returns y [N×Out]. f has all operands
-// but x and the parameters γ, β, W and b; gcnLayer sets these, and what the layer
-// computes.
+// gcnLayer runs a layer as one operator and returns y [N×Out]. The caller sets all
+// operands of f except x and the parameters γ, β, W and b; gcnLayer sets these, and
+// allocates the results.
 //
-// VJP: d = dy gated by r > 0; then db = Σ d, with e = Âᵀ·d also dW = zᵀ·e and
-// dz = e·Wᵀ, from which batch norm's VJP gives dx; with a residual dx += dy.
+// VJP: d = dy gated by r > 0; db = Σ d; with e = Âᵀ·d, dW = zᵀ·e and dz = e·Wᵀ,
+// from which batch norm's VJP gives dx; with a residual dx += dy.
 func gcnLayer(f *backend.GCNLayer, x *autodiff.Var, params []*autodiff.Var) *autodiff.Var {
 	t := x.Tape()
 	be := t.Backend()

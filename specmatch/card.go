@@ -13,16 +13,17 @@ import (
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
-// Card is what a model file says of its model beside the weights: all that is
+// Card is what a model file says about its model besides the weights: all that is
 // needed to encode a new graph, and where the weights come from.
 type Card struct {
 	// Encoder is how the encoder is built. [Trained.Save] sets it.
 	Encoder gnn.Architecture `json:"encoder"`
-	// Features is how the features of nodes are made, of width Encoder.In. It is nil
-	// for the encoders of molecules and of proteins, which define their own.
+	// Features says how the features of nodes, of width Encoder.In, are made. It is
+	// nil for the encoders of molecules and of proteins, which define their own.
 	Features *graph.Columns `json:"features,omitempty"`
-	// SelfLoops says that the encoder sees graphs as GraphCL's unsupervised code
-	// feeds them to it, in training and afterwards: augment.Identity{SelfLoops: true}.
+	// SelfLoops says that the encoder sees graphs with self-loops, as in GraphCL's
+	// unsupervised code, both in training and afterwards:
+	// augment.Identity{SelfLoops: true}.
 	SelfLoops bool `json:"self_loops,omitempty"`
 	// Head is what the model predicts; nil for a bare encoder.
 	Head       *finetune.Head `json:"head,omitempty"`
@@ -46,7 +47,7 @@ type DataSource struct {
 	SHA256 string `json:"sha256,omitempty"` // of its file, in hexadecimal digits
 }
 
-// check returns an error unless a model can be as the card says.
+// check returns an error unless the card describes a possible model.
 func (c *Card) check() error {
 	if err := c.Encoder.Check(); err != nil {
 		return err
@@ -82,7 +83,7 @@ func cardOf(f *nn.File) (c Card, err error) {
 		return c, errNoCard
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.DisallowUnknownFields() // what a later version says of its models changes embeddings
+	d.DisallowUnknownFields() // a field of a later version may change embeddings
 	if err := d.Decode(&c); err != nil {
 		return c, fmt.Errorf("%s: %w", cardKey, err)
 	}
@@ -105,7 +106,7 @@ func ReadCard(path string) (Card, error) {
 	return c, nil
 }
 
-// software returns the version of this module in the program that runs.
+// software returns the version of this module in the running program.
 func software() string {
 	const module = "github.com/specmatch/specmatch"
 	info, ok := debug.ReadBuildInfo()

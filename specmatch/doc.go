@@ -1,13 +1,13 @@
-// Package specmatch is contrastive learning of graph embeddings with spectral
-// graph alignment: the losses, the model and its training step.
+// Package specmatch implements contrastive learning of graph embeddings with
+// spectral graph alignment: the losses, the model and its training step.
 //
 // An encoder maps each of N graphs to a vector. Two augmented views of every
 // graph give z¹, z² [N×D]. [InfoNCE] pulls the two views of a graph together and
 // pushes other graphs away. [LaplacianMatch] compares the *similarity graphs*
 // that the views induce over the batch: L = L_C + β·‖L¹-L²‖²_F.
 //
-// A [Trained] encoder goes to a file, which says all that is needed to embed new
-// graphs with it: [Open] takes nothing else.
+// A [Trained] encoder is saved to a file that has all that is needed to embed new
+// graphs: [Open] takes nothing else.
 //
 // # Why the literal formula does not train, and how the soft one fails
 //
@@ -16,12 +16,12 @@
 // contrastive baseline, bit for bit. Summing L_C over the batch, as the paper
 // does, would also leave L_G three orders of magnitude behind; L_C here is a
 // mean and L_G unscaled, which makes their gradients comparable at β ≈ 0.05-1.
-// A sigmoid in place of the step trains, and can be cheated: squeezing all
-// cosines towards θ makes A constant in both views and L_G zero, while nothing
-// was matched. The signs are a falling spread of S, gradients of L_C and L_G
-// that point against each other, and an L_G with hard threshold that rises while
-// the trained one falls; [Diagnose] and [Trainer] report all three every epoch.
-// [SpreadSigmoid] measures κ in units of the spread and takes the reward away.
+// A sigmoid in place of the step has a gradient, but it can be cheated: squeezing
+// all cosines towards θ makes A constant in both views and L_G zero, while nothing
+// is matched. The symptoms are a falling spread of S, gradients of L_C and L_G that
+// point against each other, and an L_G with hard threshold that rises while the
+// trained one falls; [Diagnose] and [Trainer] report all three every epoch.
+// [SpreadSigmoid] measures κ in units of the spread, so that squeezing gains nothing.
 // A straight-through estimator collapses the embeddings.
 //
 // What the paper's two theorems say about L_G, and where they hold, is on the

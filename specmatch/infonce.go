@@ -7,7 +7,9 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// InfoNCEVariant is a form of the contrastive loss.
+// InfoNCEVariant is a form of the contrastive loss. An anchor is an embedding that
+// should be close to its positive, the other view of the same graph, and far from
+// the negatives, the embeddings of other graphs.
 type InfoNCEVariant uint8
 
 // The forms.
@@ -20,9 +22,9 @@ const (
 	CrossView
 )
 
-// InfoNCE is the contrastive loss of embeddings z¹, z² [N×D] of two views. Rows
-// are normalised inside: u_i = z_i/‖z_i‖. With the temperature τ and
-// s_ij = u_i·u_j/τ over all 2N rows, p(i) the other view of i, [NTXent] is
+// InfoNCE is the contrastive loss of embeddings z¹, z² [N×D] of two views. The loss
+// normalises the rows: u_i = z_i/‖z_i‖. With the temperature τ, s_ij = u_i·u_j/τ
+// over all 2N rows, and p(i) the other view of i, [NTXent] is
 //
 //	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ip(i) )      divided by 2N as a mean,
 //
@@ -38,7 +40,8 @@ type InfoNCE struct {
 	Sum         bool    // the paper's sum instead of the mean
 }
 
-// Loss returns the loss [1×1].
+// Loss returns the loss [1×1]. It panics unless z1 and z2 have the same shape with at
+// least one row, and the temperature is positive.
 func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if !z1.Value().Like(z2.Value()) || z1.Rows() == 0 {
 		tensor.Mismatch("specmatch: InfoNCE", "want two views [N×D] with N ≥ 1", z1.Value(), z2.Value())
@@ -60,7 +63,7 @@ func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(u.Rows()))
 }
 
-// scale is the factor that turns the sum over n anchors into the loss.
+// scale returns the factor that turns the sum over n anchors into the loss.
 func (c InfoNCE) scale(n int) float64 {
 	if c.Sum {
 		return 1
@@ -68,7 +71,7 @@ func (c InfoNCE) scale(n int) float64 {
 	return 1 / float64(n)
 }
 
-// crossView is GraphCL's form.
+// crossView returns the loss [CrossView] of unit rows [N×D].
 func (c InfoNCE) crossView(u1, u2 *autodiff.Var) *autodiff.Var {
 	n := u1.Rows()
 	positives := u1.Dot(u2).Scale(1 / c.Temperature)

@@ -6,17 +6,17 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is the losses of a training step as one operator, on engines that
-// have it ([backend.ContrastFuser]); the definitions are [InfoNCE.Loss] and
+// This file has the losses of a training step as one operator, for engines that
+// offer it ([backend.ContrastFuser]); the definitions are [InfoNCE.Loss] and
 // [LaplacianMatch.Loss].
 
-// canFuse reports whether the loss can run so on a tape.
+// canFuse reports whether the tape's engine offers the loss with these options.
 func (c InfoNCE) canFuse(t *autodiff.Tape) bool {
 	return t.Fused().Contrast != nil && c.Variant == NTXent && c.Temperature >= backend.MinTemperature
 }
 
-// canFuseMatch reports whether L_G of z [2n×D] can run along with L_C: it must be a
-// function of the same similarities, in the form that engines know.
+// canFuseMatch reports whether L_G of z [2n×D] can be computed together with L_C: it
+// must depend on the same similarities, and have the form that engines know.
 func (o *Objective) canFuseMatch(z *autodiff.Var) bool {
 	m := o.Match
 	return z.Rows() >= 4 && !o.OnH && !o.Center && m.Adjacency == Sigmoid && m.Kappa > 0 &&

@@ -7,7 +7,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Adjacency is how a similarity becomes an edge weight.
+// Adjacency is the function that turns a similarity into an edge weight.
 type Adjacency uint8
 
 // The adjacencies, for a similarity S_ij, i ≠ j, and the threshold θ. The
@@ -20,7 +20,7 @@ const (
 	// gradient flows through s.
 	SpreadSigmoid
 	// Hard is the paper's A = 1 if S > θ, else 0. Its gradient is zero wherever
-	// it exists: trained so, SpecMatch-CL is the contrastive baseline.
+	// it exists: with it, SpecMatch-CL trains exactly as the contrastive baseline.
 	Hard
 	// StraightThrough has the values of Hard and the gradient of Sigmoid.
 	StraightThrough
@@ -58,9 +58,9 @@ func ParseAdjacency(s string) (Adjacency, error) {
 // A node whose degree is below [backend.LeastDegree] is isolated: L_ii = 1 and the
 // rest of its row and column are 0. With n < 2 the loss is 0.
 //
-// In float32 the gradient between views that differ by a relative noise ε has an
-// error of about 1e-6/ε, as ‖L¹-L²‖ is a difference of nearly equal numbers: 5e-2
-// at ε = 1e-5. Views that differ by an augmentation are far from that.
+// In float32 the gradient for views that differ by a relative noise ε has a relative
+// error of about 1e-6/ε, because L¹-L² is a difference of nearly equal numbers.
+// Views that differ by an augmentation are far from that.
 //
 // The loss depends on Gram matrices only: rotating one view changes nothing.
 // Alignment is InfoNCE's part.
@@ -68,7 +68,7 @@ type LaplacianMatch struct {
 	Adjacency Adjacency
 	// Kappa is the sharpness κ > 0; Hard ignores it.
 	Kappa float64
-	// RandomWalk takes D^-1·A in place of D^-½·A·D^-½.
+	// RandomWalk uses D^-1·A in place of D^-½·A·D^-½.
 	RandomWalk bool
 	// Percentile p in 0..100 keeps the top 100-p % of the pairs.
 	Percentile float64
@@ -86,7 +86,8 @@ func DefaultLaplacianMatch() LaplacianMatch {
 	return LaplacianMatch{Adjacency: Sigmoid, Kappa: 10, Percentile: 80}
 }
 
-// Loss returns L_G [1×1] of the views z¹, z² [n×D].
+// Loss returns L_G [1×1] of the views z¹, z² [n×D]. It panics unless both have n
+// rows, and unless Kappa is positive where it is used.
 func (c LaplacianMatch) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if z1.Rows() != z2.Rows() {
 		tensor.Mismatch("specmatch: LaplacianMatch", "want two views of the same n graphs", z1.Value(), z2.Value())
@@ -99,7 +100,7 @@ func (c LaplacianMatch) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 		return t.Scalar(0)
 	}
 	m1, m2 := c.normalized(z1.L2Normalize()), c.normalized(z2.L2Normalize())
-	// The identities cancel, and with them the ones of isolated nodes.
+	// L = I - M, and the identities cancel, also those of isolated nodes.
 	diff := m1.Sub(m2)
 	return diff.Dot(diff)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Alignment returns mean_i ‖z¹_i - z²_i‖^α [1×1] (Wang and Isola 2020) of rows
-// as they are; callers normalise. At α ≠ 2 identical rows have no gradient
-// (the norm has a kink there) and must not occur on a recording tape.
+// Alignment returns mean_i ‖z¹_i - z²_i‖^α [1×1] (Wang and Isola 2020) of z¹, z²
+// [N×D]. It does not normalise the rows. If α is not 2, the norm has a kink where
+// two rows are equal, so that must not occur on a tape that records.
 func Alignment(z1, z2 *autodiff.Var, alpha float64) *autodiff.Var {
 	d := z1.Sub(z2)
 	sq := d.Square().RowSums()
@@ -20,7 +20,7 @@ func Alignment(z1, z2 *autodiff.Var, alpha float64) *autodiff.Var {
 }
 
 // Uniformity returns ln mean_{i≠j} e^(-t·‖z_i-z_j‖²) [1×1] (Wang and Isola
-// 2020) of the rows of z [N×D], N ≥ 2.
+// 2020) of the rows of z [N×D]. It panics unless N ≥ 2.
 func Uniformity(z *autodiff.Var, t float64) *autodiff.Var {
 	n := z.Rows()
 	if n < 2 {
@@ -34,15 +34,14 @@ func Uniformity(z *autodiff.Var, t float64) *autodiff.Var {
 
 // Diagnosis describes the embeddings z of a batch as the Laplacian loss sees
 // them. Quantities per view are averaged over the two views. A [Trainer] diagnoses
-// z as it is, also where Objective.OnH or Objective.Center give the loss something
-// else.
+// z even if Objective.OnH or Objective.Center gives the loss something else.
 type Diagnosis struct {
 	LossHard   float64 // L_G with the hard threshold, whatever is trained
 	Spread     float64 // standard deviation of the off-diagonal cosines
 	Density    float64 // share of the pairs that the hard threshold keeps
-	Isolated   float64 // share of the nodes without an edge at the hard threshold
+	Isolated   float64 // share of the graphs without a neighbour at the hard threshold
 	Alignment  float64 // mean ‖z¹-z²‖² of unit rows
-	Uniformity float64 // t = 2, unit rows
+	Uniformity float64 // [Uniformity] with t = 2 of unit rows
 }
 
 // Diagnose computes a [Diagnosis] of two views z¹, z² [n×d], row-major, on the

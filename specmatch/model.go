@@ -17,9 +17,9 @@ type Model struct {
 }
 
 // NewModel returns a model with the head Linear → ReLU → Linear of the
-// encoder's width, Xavier-uniform with zero biases as GraphCL's unsupervised code
-// has it. Its codes for semi-supervised and transfer learning leave PyTorch's
-// default there.
+// encoder's width, Xavier-uniform with zero biases as in GraphCL's unsupervised
+// code. Its code for semi-supervised and transfer learning uses PyTorch's default
+// instead.
 func NewModel(be backend.Backend, e gnn.Encoder, rng *rand.Rand) *Model {
 	w := e.Width()
 	return &Model{Encoder: e, Head: nn.NewMLP(be, "proj_head", []int{w, w, w}, nn.XavierUniform, rng)}
@@ -31,7 +31,7 @@ func NewGINModel(be backend.Backend, in int, rng *rand.Rand) *Model {
 	return NewModel(be, gnn.NewGIN(be, gnn.GINConfig{In: in, Hidden: 32, Layers: 3}, rng), rng)
 }
 
-// Forward returns h and z of all graphs of a batch.
+// Forward returns h and z [B×Width] of all graphs of a batch.
 func (m *Model) Forward(b *gnn.Batch, mode nn.Mode) (h, z *autodiff.Var) {
 	h = m.Encoder.Forward(b, mode)
 	return h, m.Head.Forward(h)

@@ -18,8 +18,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Trained is a trained encoder with all that is needed to encode or to predict new
-// graphs: what a model file holds.
+// Trained is a trained encoder with all that is needed to embed new graphs or to
+// predict for them: the contents of a model file.
 type Trained struct {
 	Card    Card
 	Encoder gnn.Encoder
@@ -28,8 +28,8 @@ type Trained struct {
 	Head *nn.Linear
 }
 
-// Open reads a model file onto an engine. Its embeddings are those of the model
-// that was saved, on an engine of the same kind to the last bit.
+// Open reads a model file onto an engine. On an engine of the same kind its
+// embeddings are those of the saved model, to the last bit.
 //
 // # The file
 //
@@ -56,10 +56,10 @@ type Trained struct {
 //
 // # Errors
 //
-// A file that is damaged, cut short, of a later version, or does not have exactly
-// the tensors of its architecture is an error that names what differs. Weights may be
-// NaN. Memory is taken in proportion to the size of the file, whatever the file says
-// of the model.
+// A file that is damaged, truncated, of a later version, or without exactly the
+// tensors of its architecture is an error that names what differs. Weights may be
+// NaN. The memory used is proportional to the size of the file, whatever the file
+// says about the model.
 func Open(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -77,8 +77,8 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Bounds the memory by the size of the file. It is generous, because a file that
-	// lacks a tensor should get the error below, which names the tensor.
+	// This bounds the memory by the size of the file. It is generous, because a file
+	// that merely lacks a tensor should get the error below, which names the tensor.
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
 		values += c.Head.Outputs * (c.Encoder.Width() + 1)
@@ -106,7 +106,7 @@ type state struct {
 	eps  []*nn.Buffer
 }
 
-// newState returns that of an encoder and its head, if it has one. PyTorch
+// newState returns the state of an encoder and its head, if it has one. PyTorch
 // Geometric's GINConv has its ε as a buffer, so files have it too.
 func newState(e gnn.Encoder, head *nn.Linear) *state {
 	s := &state{Encoder: e, head: head}
@@ -127,7 +127,7 @@ func (s *state) Parameters() []*autodiff.Param {
 	return slices.Concat(s.Encoder.Parameters(), s.head.Parameters())
 }
 
-// free gives back what newState took.
+// free frees what newState allocated.
 func (s *state) free() {
 	for _, b := range s.eps {
 		s.Encoder.Parameters()[0].Backend().Free(b.Value)
@@ -151,7 +151,7 @@ func (s *state) load(f *nn.File) error {
 	return nil
 }
 
-// encoderPrefix is that of an encoder's names in a program.
+// encoderPrefix begins the names of an encoder's tensors in a program.
 const encoderPrefix = "encoder."
 
 var graphConv = regexp.MustCompile(`^convs\.\d+\.weight$`)
@@ -214,9 +214,9 @@ func (m *Trained) Width() int { return m.Encoder.Width() }
 
 // Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must
 // have the features that Card describes; Dataset.WithColumns of package dataset
-// gives them to a data set. A graph that the model cannot read, or with a label that
-// it has not seen, is an error with the graph's index and the reason. The error is
-// that of ctx if it is cancelled first.
+// gives them to a data set. A graph that the model cannot read, or that has a label
+// never seen in training, is an error with the graph's index and the reason. If ctx
+// is cancelled, Embed returns its error.
 func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
 	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(m.Encoder)
@@ -248,12 +248,12 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 }
 
 // Predict returns the predictions of the head for n graphs, row-major [n×Outputs];
-// see [finetune.Predictor.Predict]. It is an error if the model has no head, and
-// otherwise as Embed.
+// see [finetune.Predictor.Predict]. A model without a head is an error; other errors
+// are those of [Trained.Embed].
 func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New("specmatch: the model is an encoder without a head: it embeds, and predicts nothing")
+		return nil, errors.New("specmatch: the model is an encoder without a head: it can embed, but not predict")
 	}
 	h, err := m.Embed(ctx, graphs)
 	if err != nil {
@@ -264,8 +264,8 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 
 // LoadEncoder reads the weights of a model file into an encoder of the same
 // architecture; dropout and center may differ, since fine-tuning chooses its own. A
-// head in the file is left out. It also reads what earlier versions and PyTorch
-// write, whose architecture is taken on trust.
+// head in the file is ignored. It also reads files of earlier versions and of
+// PyTorch, which say nothing about the architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)

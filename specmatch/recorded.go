@@ -12,14 +12,14 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Recorded runs the steps of a [Trainer] without the host in between: a step is
+// Recorded runs the steps of a [Trainer] without involving the host: a step is
 // recorded once for each size of batch ([backend.Backend.Capture]) and replayed
 // from then on. On a GPU a step is then one call in place of a hundred, and the
 // host prepares the next batch while the device works; on an engine that does
 // not record, it simply runs.
 //
-// Batches are padded to sizes about a fifth apart, so that few recordings do.
-// Results come one step late.
+// Batches are padded to sizes about a fifth apart, so that a few recordings are
+// enough. Results come one step late.
 type Recorded struct {
 	tr    *Trainer
 	steps map[stepShape]*recordedStep
@@ -32,7 +32,7 @@ type Recorded struct {
 	err   error
 }
 
-// stepShape is what a recording is for.
+// stepShape is what batches must have in common to share a recording.
 type stepShape struct {
 	graphs, nodes, entries, width int
 	oneHot, asymmetric, match     bool
@@ -43,7 +43,7 @@ type recordedStep struct {
 	step backend.Step
 }
 
-// lateStats are the results of a step on their way.
+// lateStats are the results of a step, on their way from the device.
 type lateStats struct {
 	step    int
 	beta    float64
@@ -59,13 +59,12 @@ type Stepper interface {
 	// Last waits for the last step and returns its stats; ok is false if they are
 	// known already.
 	Last() (s Stats, ok bool, err error)
-	// Close gives memory back. The trainer stays.
+	// Close frees memory. The trainer can still be used.
 	Close() error
 }
 
-// NewStepper returns how to take a trainer's steps without a probe: as [Recorded],
-// on an engine for which that is worth it and if the objective lets it, or one by
-// one.
+// NewStepper returns a [Recorded] if the engine records and the objective allows it,
+// and otherwise a Stepper that calls [Trainer.Step] without a probe.
 func NewStepper(tr *Trainer) Stepper {
 	if rec := backend.CapabilitiesOf(tr.be).Recorder; rec != nil && rec.Records() {
 		if r, err := NewRecorded(tr); err == nil {
@@ -87,11 +86,11 @@ func (e eager) Last() (Stats, bool, error) { return Stats{}, false, nil }
 
 func (e eager) Close() error { return nil }
 
-// NewRecorded returns an error if the trainer's objective lets the host decide
-// within a step: a steered β.
+// NewRecorded returns a Recorded for a trainer. A steered β is an error: the host
+// computes it within the step.
 func NewRecorded(tr *Trainer) (*Recorded, error) {
 	if tr.Objective.Beta.Ratio > 0 {
-		return nil, errors.New("specmatch: a step with a steered β (-beta auto) cannot be recorded: the host compares gradients within it")
+		return nil, errors.New("specmatch: a step with a steered β (-beta auto) cannot be recorded: the host computes β within the step")
 	}
 	r := &Recorded{tr: tr, steps: map[stepShape]*recordedStep{}, beta: tr.be.Alloc(1, 1), stats: tr.be.Alloc(1, 3)}
 	tr.be.Fill(r.beta, 0)
@@ -103,11 +102,11 @@ func NewRecorded(tr *Trainer) (*Recorded, error) {
 // step before; ok is false if there was none. The stats have no times and no
 // probe.
 //
-// An error of the device is returned at every call from then on. A loss or gradient
-// that is not finite is reported one step late, and from then on too. The device
-// does not wait for that: the parameters and the optimizer's moments stay as they
-// were before the bad step, whatever is replayed behind it. The running statistics
-// may have moved.
+// After a failure of the device every further call returns the same error. A loss or
+// gradient that is not finite is reported one step late, by every call from then on.
+// The device has taken another step by then, but the parameters and the optimizer's
+// moments are as they were before the bad step. The running statistics may have
+// changed.
 func (r *Recorded) Step(b *graph.Batch) (s Stats, ok bool, err error) {
 	if r.err != nil {
 		return s, false, r.err
@@ -164,7 +163,7 @@ func (r *Recorded) Last() (s Stats, ok bool, err error) {
 	return r.arrived(last)
 }
 
-// run is the step: all of it on the device.
+// run is the step that is recorded. It runs on the device only.
 func (r *Recorded) run(in *gnn.Inputs, match bool) {
 	tr := r.tr
 	be := tr.be
@@ -208,8 +207,8 @@ func (r *Recorded) arrived(l *lateStats) (s Stats, ok bool, err error) {
 	return s, true, r.err
 }
 
-// Again runs the last step n times more on the batch that it had, and waits: for
-// measuring the device alone.
+// Again runs the last step n more times on the same batch, and waits for them: for
+// timing the device alone.
 func (r *Recorded) Again(n int) (err error) {
 	defer backend.Recover(&err)
 	for range n {
@@ -222,7 +221,7 @@ func (r *Recorded) Again(n int) (err error) {
 	return nil
 }
 
-// Close gives the memory of the recordings back; the trainer goes on without.
+// Close frees the memory of the recordings. The trainer can still be used.
 func (r *Recorded) Close() error {
 	var errs []error
 	r.tr.tape.Reset()

@@ -10,8 +10,8 @@ import (
 )
 
 // SimilarityGraph is the graph that the embeddings of one view induce over a
-// batch of n graphs, on the host in float64: what [LaplacianMatch] compares, for
-// those who want to look at it.
+// batch of n graphs, on the host in float64. It is what [LaplacianMatch] compares,
+// for inspection.
 type SimilarityGraph struct {
 	N         int
 	S         []float64 // [n×n] similarities
@@ -21,7 +21,8 @@ type SimilarityGraph struct {
 }
 
 // Graph returns the similarity graph of the embeddings z [n×d], row-major. With
-// n = 1 it has no edge. [StraightThrough] has the edges of [Hard].
+// n = 1 it has no edge. [StraightThrough] has the edges of [Hard]. Graph panics
+// unless n ≥ 1 and z has n·d numbers.
 func (c LaplacianMatch) Graph(z []float64, n, d int) *SimilarityGraph {
 	if n < 1 || len(z) != n*d {
 		panic(&tensor.ShapeError{Op: "specmatch: LaplacianMatch.Graph", Have: fmt.Sprintf("%d numbers", len(z)), Want: fmt.Sprintf("want embeddings [%d×%d] of at least one graph", n, d)})
@@ -29,7 +30,7 @@ func (c LaplacianMatch) Graph(z []float64, n, d int) *SimilarityGraph {
 	return c.graph(cosines(unitRows(z, n, d), n, d), n)
 }
 
-// graph is Graph of the cosines [n×n].
+// graph returns the similarity graph with the given cosines [n×n].
 func (c LaplacianMatch) graph(cos []float64, n int) *SimilarityGraph {
 	g := &SimilarityGraph{N: n, S: slices.Clone(cos), A: make([]float64, n*n), Degrees: make([]float64, n)}
 	if n < 2 {

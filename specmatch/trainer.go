@@ -25,41 +25,32 @@ type Objective struct {
 	Beta   BetaSchedule
 }
 
-// BetaSchedule says how strong L_G is. With Ratio 0, β is Beta. With Ratio > 0, β
-// is steered so that ‖β·∇L_G‖ = Ratio·‖∇L_C‖ over all parameters: measured at
-// every probed step and held in between. Either is reached linearly over the first
-// WarmupSteps steps.
+// BetaSchedule sets the weight β of L_G. With Ratio 0, β is Beta. With Ratio > 0, β
+// is steered so that ‖β·∇L_G‖ = Ratio·‖∇L_C‖ over all parameters: it is computed at
+// every probed step (see [Trainer.Step]) and held in between. In both cases β rises
+// linearly from 0 over the first WarmupSteps steps.
 type BetaSchedule struct {
 	Beta        float64
 	WarmupSteps int
 	Ratio       float64
 }
 
-// Stats is what a training step saw.
+// Stats are the figures of one training step.
 type Stats struct {
 	Loss, LossC, LossG float64 // LossG is NaN where L_G was not computed
 	Beta               float64
-	Probe              *Probe // nil unless the step was probed
-	// Forward (with the losses), Backward and Update are the wall time of the
-	// step's parts. On an engine that runs behind the caller they are the time
-	// until the work was handed over or waited for.
+	Probe              *Probe // a closer look at the gradients; nil unless it was asked for
+	// Forward (with the losses), Backward and Update are the wall times of the
+	// step's parts. On an asynchronous engine, such as a GPU, they are the times until
+	// the work was handed over or waited for.
 	Forward, Backward, Update time.Duration
 }
 
-// Probe is the closer look at one step: the gradients of the two losses over
-// all parameters, and a diagnosis of the embeddings.
-type Probe struct {
-	GradC, GradG float64 // ‖∇L_C‖, ‖∇L_G‖
-	Ratio        float64 // β·‖∇L_G‖/‖∇L_C‖ with the β in force
-	Cosine       float64 // cosine of ∇L_C and ∇L_G; 0 if either is zero
-	Diagnosis
-}
-
 // NonFiniteError says that a loss or a gradient was not a finite number, which
-// ends training: the model is as it was before the step.
+// ends training. The parameters are as they were before the step.
 type NonFiniteError struct {
-	Step  int
-	What  string
+	Step  int    // counted from 0
+	What  string // "the loss" or "the gradient's norm"
 	Value float64
 	Op    string // the first operator with a non-finite value, if any
 }
@@ -81,7 +72,7 @@ type Trainer struct {
 	be    backend.Backend
 	tape  *autodiff.Tape
 	state TrainerState
-	kept  []*tensor.Tensor // the model's buffers as they were before the step
+	kept  []*tensor.Tensor // copies of the model's buffers, made before the step
 }
 
 // NewTrainer returns a trainer with a fresh Adam of the given learning rate.
@@ -97,27 +88,26 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 	return tr
 }
 
-// TrainerState is what training moves besides the model and the optimizer.
+// TrainerState is what training changes besides the model and the optimizer.
 type TrainerState struct {
 	Steps int     // taken so far
 	Beta  float64 // the steered β
 }
 
-// State returns all that training moves: the tensors of the model and of the
-// optimizer, and a pointer to the trainer's own numbers. What is loaded into them
-// lets training go on with the bits that it would have had.
+// State returns all that training changes: the tensors of the model and of the
+// optimizer, and a pointer to the trainer's own numbers. Saved and loaded, they let
+// training go on to the same bits as without the interruption.
 func (tr *Trainer) State() (nn.Module, *TrainerState) {
 	return optim.Checkpoint{Module: tr.Model, Optimizer: tr.Optimizer}, &tr.state
 }
 
-// Step trains on a batch of two views (graph.Batch.Views must be 2, with the
-// same number of graphs each). With probe it also fills Stats.Probe, at the
-// cost of two more backward passes; the training trajectory is the same with
-// and without, unless β is steered.
+// Step trains on a batch of two views with the same number of graphs each. With
+// probe it also fills Stats.Probe, at the cost of two more backward passes; probing
+// does not change the training, unless β is steered.
 //
-// A device failure and a non-finite loss or gradient are returned. The
-// parameters are then unchanged, and after a non-finite number so are the
-// running statistics.
+// A failure of the device and a loss or gradient that is not finite
+// ([NonFiniteError]) are returned as errors. The parameters are then unchanged, and
+// after a [NonFiniteError] so are the running statistics.
 func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	if err := checkViews(b); err != nil {
 		return s, err
@@ -179,17 +169,19 @@ func (tr *Trainer) restoreBuffers() {
 	}
 }
 
-// losses runs the model and returns L_C and, with match, L_G. The embeddings z1
-// and z2 are for a probe and may be nil without.
+// losses runs the model and returns L_C and, with match, L_G; with probe also the
+// projections z1 and z2 of the views, which otherwise may be nil. If the engine
+// offers the losses in one call (infonce_fused.go), it is used; what that call does
+// not give comes from the definitions.
 func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (lossC, lossG, z1, z2 *autodiff.Var) {
 	n := int(b.Host.ViewPtr[1])
 	h, z := tr.Model.Forward(b, nn.Train)
 	if o := &tr.Objective; o.Contrast.canFuse(z.Tape()) {
-		var along *LaplacianMatch
+		var fusedMatch *LaplacianMatch
 		if match && o.canFuseMatch(z) {
-			along = &o.Match
+			fusedMatch = &o.Match
 		}
-		lossC, lossG = o.Contrast.fused(z.L2Normalize(), along)
+		lossC, lossG = o.Contrast.fused(z.L2Normalize(), fusedMatch)
 		if !probe && match == (lossG != nil) {
 			return lossC, lossG, nil, nil
 		}
@@ -216,6 +208,7 @@ func center(x *autodiff.Var) *autodiff.Var {
 	return x.SubRow(x.ColSums().Scale(1 / float64(x.Rows())))
 }
 
+// currentBeta returns β at the present step, by Objective.Beta.
 func (tr *Trainer) currentBeta() float64 {
 	b := tr.Objective.Beta
 	beta := b.Beta
@@ -226,71 +219,6 @@ func (tr *Trainer) currentBeta() float64 {
 		beta = beta * float64(tr.state.Steps) / float64(b.WarmupSteps)
 	}
 	return beta
-}
-
-// probe runs one backward pass per loss and compares the gradients.
-func (tr *Trainer) probe(lossC, lossG, z1, z2 *autodiff.Var) *Probe {
-	gc, gg := tr.gradient(lossC), tr.gradient(lossG)
-	p := &Probe{Diagnosis: Diagnose(z1.Data(), z2.Data(), z1.Rows(), z1.Cols(), tr.Objective.Match)}
-	var cc, gG, cg float64
-	for i := range gc {
-		cc += gc[i] * gc[i]
-		gG += gg[i] * gg[i]
-		cg += gc[i] * gg[i]
-	}
-	p.GradC, p.GradG = math.Sqrt(cc), math.Sqrt(gG)
-	if cc > 0 && gG > 0 {
-		p.Cosine = cg / (p.GradC * p.GradG)
-	}
-	return p
-}
-
-// gradient returns ∂loss over all parameters, one behind another, and leaves
-// the parameters without gradient.
-func (tr *Trainer) gradient(loss *autodiff.Var) []float64 {
-	var all []float64
-	if loss.NeedsGrad() {
-		tr.tape.Backward(loss)
-	}
-	for _, p := range tr.Model.Parameters() {
-		g := make([]float64, p.Value.Len())
-		if p.HasGrad() {
-			tr.be.Download(g, p.Grad)
-		}
-		all = append(all, g...)
-		p.ZeroGrad()
-	}
-	return all
-}
-
-func (tr *Trainer) gradNorm() float64 {
-	sum := tr.be.Alloc(1, 1)
-	defer tr.be.Free(sum)
-	tr.squaredNorm(sum)
-	var v [1]float64
-	tr.be.Download(v[:], sum)
-	return math.Sqrt(v[0])
-}
-
-// squaredNorm sets sum [1×1] to Σ‖p.Grad‖² over the parameters with a gradient.
-func (tr *Trainer) squaredNorm(sum *tensor.Tensor) {
-	var grads []*tensor.Tensor
-	for _, p := range tr.Model.Parameters() {
-		if p.HasGrad() {
-			grads = append(grads, p.Grad)
-		}
-	}
-	if f := tr.tape.Fused().Adam; f != nil {
-		f.SquaredNorm(sum, grads)
-		return
-	}
-	one := tr.be.Alloc(1, 1)
-	defer tr.be.Free(one)
-	tr.be.Fill(sum, 0)
-	for _, g := range grads {
-		tr.be.Dot(one, g, g)
-		tr.be.Axpby(sum, 1, sum, 1, one)
-	}
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

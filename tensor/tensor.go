@@ -2,8 +2,8 @@
 // of one precision.
 //
 // A [Tensor] is only a handle: two numbers for the shape and a buffer that
-// belongs to the engine (package backend) that made it. It may be Go memory or
-// device memory; nothing above the engine looks inside. There is no rank above
+// belongs to the engine (package backend) that made it. The buffer may be Go memory
+// or device memory; nothing above the engine looks inside. There is no rank above
 // two, no stride and no view, because graph contrastive learning needs none:
 // node features are N×F, embeddings B×D, similarities B×B, biases 1×F, losses
 // 1×1. A transpose is a flag of the matrix product and broadcasting is spelled
@@ -12,11 +12,11 @@ package tensor
 
 import "fmt"
 
-// Precision is the floating-point format of an engine. All tensors of one
-// engine have the same.
+// Precision is the floating-point format of an engine and of all its tensors.
 type Precision uint8
 
-// The precisions. Float32 trains; Float64 checks gradients and goldens.
+// The precisions. Float32 is for training, Float64 for checking gradients and golden
+// values.
 const (
 	Float32 Precision = iota
 	Float64

@@ -1,6 +1,6 @@
 // Package gradcheck compares the gradients of package autodiff with central
-// differences: the first witness of every operator, layer, loss and model, and
-// a tool for users' own.
+// differences. Every operator, layer, loss and model of this module is tested with
+// it, and so can those of other modules be.
 //
 //	gradcheck.Check(t, be, func(tp *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 //		return in[0].MatMul(in[1]).ReLU()

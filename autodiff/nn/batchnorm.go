@@ -47,10 +47,10 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 	return b
 }
 
-// Forward normalises x [N×F]. groups delimits the rows of each group, as a
-// graph pointer delimits graphs; it is not used in Eval mode and may then be
-// nil. A group without rows is left out of the running statistics; a group of
-// one row has variance 0, and PyTorch's unbiased variance, 0/0, is taken as 0.
+// Forward normalises x [N×F]. Group g is the rows groups[g] ≤ i < groups[g+1];
+// groups is not used in Eval mode and may then be nil. A group without rows leaves
+// the running statistics alone. A group of one row has variance 0; its unbiased
+// variance, which is 0/0 in PyTorch, is taken as 0.
 func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
 	if mode == Eval {
 		scale, shift := b.affine(x.Tape())
@@ -61,7 +61,7 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 	return y
 }
 
-// ForwardReLU returns max(Forward, 0).
+// ForwardReLU is [BatchNorm.Forward] followed by ReLU.
 func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
 	if mode == Eval {
 		scale, shift := b.affine(x.Tape())
@@ -72,8 +72,7 @@ func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode M
 	return y
 }
 
-// affine returns the rows [1×F] that the running statistics amount to:
-// y = x∘scale + shift.
+// affine returns the rows [1×F] of Eval mode, where the layer is y = x∘scale + shift.
 func (b *BatchNorm) affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
 	rstd := t.Alloc(1, b.Gamma.Value.Cols)
@@ -84,9 +83,9 @@ func (b *BatchNorm) affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 }
 
 // Track moves the running statistics by one step per group towards the group's
-// mean and biased variance [G×F], which are those of a matrix with so many rows on
-// t. Forward does it; who computes the layer in another way must. With n rows in a
-// group,
+// mean and biased variance [G×F]; rows is the number of rows N of the matrix that
+// they are of. Forward calls it; code that computes the layer in another way, as
+// fused layers do, must call it too. With n rows in a group,
 //
 //	running ← running + Momentum·[n > 0]·(new - running),
 //
@@ -96,8 +95,8 @@ func (b *BatchNorm) Track(t *autodiff.Tape, rows int, mean, variance *tensor.Ten
 		f.TrackStatistics(b.RunningMean.Value, b.RunningVar.Value, mean, variance, groups, b.Momentum)
 		return
 	}
-	// The engine counts, so that a recorded step sees the sizes of the batch that
-	// it is replayed on.
+	// The engine counts the rows, not the host: a training step that an engine
+	// records and replays on another batch must see that batch's sizes.
 	g, f := mean.Rows, mean.Cols
 	n, share, unbiased := t.Alloc(g, 1), t.Alloc(g, 1), t.Alloc(g, f)
 	ones, zero, one := t.Alloc(rows, 1), t.Alloc(1, 1), t.Alloc(1, 1)
@@ -115,8 +114,8 @@ func (b *BatchNorm) Track(t *autodiff.Tape, rows int, mean, variance *tensor.Ten
 	step, part := t.Alloc(1, f), t.Alloc(1, 1)
 	for k := range g {
 		be.CopyBlock(part, 0, 0, share, k, 0, 1, 1)
-		for _, s := range [...]struct{ running, of *tensor.Tensor }{{b.RunningMean.Value, mean}, {b.RunningVar.Value, unbiased}} {
-			be.CopyBlock(step, 0, 0, s.of, k, 0, 1, f)
+		for _, s := range [...]struct{ running, latest *tensor.Tensor }{{b.RunningMean.Value, mean}, {b.RunningVar.Value, unbiased}} {
+			be.CopyBlock(step, 0, 0, s.latest, k, 0, 1, f)
 			be.Axpby(step, 1, step, -1, s.running)
 			be.BinaryScalar(step, backend.Mul, step, part)
 			be.Axpby(s.running, 1, s.running, 1, step)

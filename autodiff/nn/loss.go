@@ -6,8 +6,8 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 )
 
-// CrossEntropy returns the mean [1×1] of -ln softmax(logits) at the wanted columns,
-// one for each row of logits [N×C]. It panics if there are not N of them.
+// CrossEntropy returns the mean [1×1] over the rows i of logits [N×C] of
+// -ln softmax(logits_i)_want[i]. It panics unless there are N classes, all in 0..C-1.
 func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
 	n, c := logits.Rows(), logits.Cols()
 	if len(want) != n {

@@ -1,6 +1,6 @@
-// Package nn is the few layers that graph encoders are made of, on top of
-// package autodiff: plain structs that hold parameters, with a Forward method
-// that writes operators on a tape.
+// Package nn has the layers that graph encoders are made of: plain structs that
+// hold parameters of package autodiff, with a Forward method that records operators
+// on a tape.
 //
 //	lin := nn.NewLinear(be, "head", 96, 2, nn.XavierUniform, rng)
 //	y := lin.Forward(tape.Matrix(n, 96, x)) // [n×2]
@@ -32,7 +32,7 @@ type Module interface {
 type Buffer struct {
 	Name  string
 	Value *tensor.Tensor
-	// Layout is how files hold the buffer.
+	// Layout is the shape of the buffer in files.
 	Layout autodiff.Layout
 	be     backend.Backend
 }
@@ -44,14 +44,13 @@ func NewBuffer(be backend.Backend, name string, rows, cols int, v float64) *Buff
 	return b
 }
 
-// BufferOf returns a buffer of a matrix that exists.
+// BufferOf returns a buffer whose value is an existing matrix.
 func BufferOf(be backend.Backend, name string, value *tensor.Tensor) *Buffer {
 	return &Buffer{Name: name, Value: value, be: be}
 }
 
-// Mode says whether a layer trains or is evaluated: whether batch normalisation
-// uses the batch's statistics and updates the running ones, and whether dropout
-// drops.
+// Mode is training or evaluation. Only two layers care: batch norm uses the batch's
+// statistics and updates the running ones in training, and dropout drops.
 type Mode bool
 
 // The modes.
@@ -84,15 +83,14 @@ func uniform(rng *rand.Rand, n int, a float64) []float64 {
 	return w
 }
 
-// Linear is y = x·W + b with W [in×out] and b [1×out]. Files hold PyTorch's
-// layout, the transpose of W and b as a vector.
+// Linear is y = x·W + b with W [in×out] and b [1×out]. Files have PyTorch's layout:
+// the transpose of W, and b as a vector.
 type Linear struct {
 	W, B *autodiff.Param // B is nil without bias
 }
 
-// NewLinear returns a layer with weights drawn by init. The bias starts at
-// zero, except that KaimingUniform callers who want PyTorch's default use
-// [Linear.ResetBias].
+// NewLinear returns a layer with weights drawn by init and a zero bias. PyTorch's
+// default is init [KaimingUniform] and a call of [Linear.ResetBias].
 func NewLinear(be backend.Backend, name string, in, out int, init Init, rng *rand.Rand) *Linear {
 	l := NewLinearNoBias(be, name, in, out, init, rng)
 	l.B = vector(be, name+".bias", make([]float64, out))
@@ -106,7 +104,7 @@ func NewLinearNoBias(be backend.Backend, name string, in, out int, init Init, rn
 	return &Linear{W: w}
 }
 
-// vector returns a parameter [1×n] that files hold as a vector.
+// vector returns a parameter [1×n] that is a vector in files.
 func vector(be backend.Backend, name string, values []float64) *autodiff.Param {
 	p := autodiff.NewParam(be, name, 1, len(values), values)
 	p.Layout = autodiff.Vector
@@ -150,8 +148,9 @@ func (l *Linear) Buffers() []*Buffer { return nil }
 // MLP is linear layers with ReLU between them: Linear → ReLU → … → Linear.
 type MLP struct{ Layers []*Linear }
 
-// NewMLP returns an MLP through the given widths, at least two. Layers are
-// named name.0, name.2, …, as in a PyTorch Sequential with the ReLUs between.
+// NewMLP returns an MLP through the given widths; it panics if there are fewer than
+// two. Layers are named name.0, name.2, …, as in a PyTorch Sequential, which counts
+// the ReLUs between them.
 func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.Rand) *MLP {
 	if len(widths) < 2 {
 		panic(fmt.Sprintf("nn: NewMLP: %d widths; want at least 2", len(widths)))
@@ -163,7 +162,7 @@ func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.
 	return m
 }
 
-// Forward returns the output [N×last width].
+// Forward returns the output [N×last width] for x [N×first width].
 func (m *MLP) Forward(x *autodiff.Var) *autodiff.Var {
 	last := len(m.Layers) - 1
 	for _, l := range m.Layers[:last] {
@@ -183,60 +182,6 @@ func (m *MLP) Parameters() []*autodiff.Param {
 
 // Buffers returns none.
 func (m *MLP) Buffers() []*Buffer { return nil }
-
-// Embedding is a table [rows×width] of which Forward picks rows.
-type Embedding struct{ Table *autodiff.Param }
-
-// NewEmbedding returns a table with Xavier-uniform entries.
-func NewEmbedding(be backend.Backend, name string, rows, width int, rng *rand.Rand) *Embedding {
-	return &Embedding{autodiff.NewParam(be, name+".weight", rows, width, XavierUniform(rng, rows, width))}
-}
-
-// Forward returns the rows idx of the table, [K×width].
-func (e *Embedding) Forward(t *autodiff.Tape, idx []int32) *autodiff.Var {
-	return t.Param(e.Table).GatherRows(idx)
-}
-
-// Parameters returns the table.
-func (e *Embedding) Parameters() []*autodiff.Param { return []*autodiff.Param{e.Table} }
-
-// Buffers returns none.
-func (e *Embedding) Buffers() []*Buffer { return nil }
-
-// Dropout zeroes entries with probability P while training and scales the rest
-// by 1/(1-P); see autodiff's Var.Dropout. Every call site has a layer of its
-// own, so that masks differ.
-type Dropout struct {
-	P    float64
-	Seed uint64
-	step *tensor.Tensor
-	be   backend.Backend
-}
-
-// NewDropout returns a layer whose masks come from seed.
-func NewDropout(be backend.Backend, p float64, seed uint64) *Dropout {
-	if !(p >= 0 && p < 1) {
-		panic(fmt.Sprintf("nn: NewDropout: P = %v is outside [0, 1)", p))
-	}
-	d := &Dropout{P: p, Seed: seed, step: be.Alloc(1, 1), be: be}
-	be.Fill(d.step, 0)
-	return d
-}
-
-// Forward drops entries of x in Train mode, with a new mask at every call, and
-// returns x itself in Eval mode.
-func (d *Dropout) Forward(x *autodiff.Var, mode Mode) *autodiff.Var {
-	if mode == Eval || d.P == 0 {
-		return x
-	}
-	d.be.Affine(d.step, 1, d.step, 1)
-	return x.Dropout(1-d.P, d.Seed, d.step)
-}
-
-// State returns the number of masks drawn so far as a buffer, for checkpoints: with
-// it the next mask is the one that would have followed. It is no weight of the
-// model, so modules do not list it among their Buffers.
-func (d *Dropout) State(name string) *Buffer { return BufferOf(d.be, name, d.step) }
 
 // ZeroGrad forgets the gradients of all parameters.
 func ZeroGrad(m Module) {

@@ -7,13 +7,18 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Adam is the optimizer of Kingma and Ba (2015), exactly as torch.optim.Adam:
-// see [backend.Backend] for the update. The learning rate and the step count
-// live on the engine, so that a recorded step can be replayed.
+// Adam is the optimizer of Kingma and Ba (2015), exactly as torch.optim.Adam. With
+// gradient g, learning rate η and step t = 1, 2, …, every parameter p changes by
+//
+//	m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,
+//	p ← p - η/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε).
+//
+// The learning rate and the step count live on the engine, so that an engine can
+// record a training step and replay it.
 type Adam struct {
 	Config backend.AdamConfig
-	// Fused updates all parameters as one call; nil one by one. It is the engine's,
-	// if that offers it; see [autodiff.Tape.Fused].
+	// Fused updates all parameters in one call; with nil they are updated one by one.
+	// NewAdam takes it from the engine, if that offers it.
 	Fused  backend.AdamFuser
 	be     backend.Backend
 	params []*autodiff.Param
@@ -45,8 +50,8 @@ func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64) *Adam {
 func (a *Adam) SetRate(rate float64) { a.be.Fill(a.rate, rate) }
 
 // Step updates every parameter that has a gradient and forgets the gradients.
-// As PyTorch's, a parameter without gradient is left alone; unlike PyTorch's,
-// the step count of the bias correction is common to all parameters.
+// Like PyTorch's, it leaves a parameter without gradient alone; unlike PyTorch's,
+// it has one step count t for all parameters.
 func (a *Adam) Step() {
 	a.be.Affine(a.step, 1, a.step, 1)
 	var ps, gs, ms, vs []*tensor.Tensor
@@ -67,11 +72,12 @@ func (a *Adam) Step() {
 	}
 }
 
-// Guard stops the optimizer if x [1×1] is not finite: Step then changes no
-// parameter any more, and nobody asks the device.
+// Guard stops the optimizer if x [1×1] is not finite: it adds 0·x to the step count,
+// and with a step count of NaN, Step changes no parameter. The test happens on the
+// device, so the host need not wait for x.
 func (a *Adam) Guard(x *tensor.Tensor) { a.be.Axpby(a.step, 1, a.step, 0, x) }
 
-// Close gives the optimizer's memory back.
+// Close frees the optimizer's memory.
 func (a *Adam) Close() {
 	for i := range a.m {
 		a.be.Free(a.m[i])

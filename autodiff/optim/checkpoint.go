@@ -2,15 +2,15 @@ package optim
 
 import "github.com/specmatch/specmatch/autodiff/nn"
 
-// Checkpoint is a module with the memory of its optimizer. Saved and loaded as a
-// module itself (nn.SaveFile, nn.LoadFile), it lets training go on with the bits it
-// would have had.
+// Checkpoint is a module together with the state of its optimizer. It is a module
+// itself: saved and loaded with [nn.SaveFile] and [nn.LoadFile], it lets training
+// go on to the same bits as without the interruption.
 type Checkpoint struct {
 	nn.Module
 	Optimizer *Adam
 }
 
-// Buffers returns the module's and the optimizer's.
+// Buffers returns the module's buffers and the optimizer's state.
 func (c Checkpoint) Buffers() []*nn.Buffer { return append(c.Module.Buffers(), c.Optimizer.State()...) }
 
 // State returns the moments and the step count as buffers.

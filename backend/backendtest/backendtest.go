@@ -1,5 +1,5 @@
-// Package backendtest is the conformance suite of the engines: it holds every
-// primitive of a [backend.Backend] against its definition, package ref.
+// Package backendtest is the conformance suite of the engines: it compares every
+// primitive of a [backend.Backend] with its definition, package ref.
 //
 // An engine calls it in three lines:
 //
@@ -12,9 +12,9 @@
 // Every check is a table of trials: shapes at the edges of blocks and vectors
 // (0, 1, 3, powers of two and their neighbours), a few large enough that
 // parallel paths run, and all flags. Every trial runs on ref and on the engine
-// from the same inputs, rounded to the engine's precision, and asks that
+// from the same inputs, rounded to the engine's precision, and checks that
 //
-//   - the result is ref's, within the tolerance below, though the destination
+//   - the result is ref's, within the tolerance below, although the destination
 //     held NaN before (unless the formula reads it);
 //   - inputs, and tensors allocated before and after the destination, are
 //     unchanged;
@@ -22,18 +22,18 @@
 //     large trials, with GOMAXPROCS 1, 2 and 4;
 //   - one call of each kind, captured and replayed, gives the same bits, too.
 //
-// What is left is said by checks of their own: aliased destinations, special
-// values, the accounting of memory, and a panic with *[tensor.ShapeError] for
-// every shape that the contract rules out.
+// Separate checks cover the rest: aliased destinations, special values, the
+// accounting of memory, and a panic with *[tensor.ShapeError] for every shape that
+// the contract rules out.
 //
 // # Tolerances
 //
 // With eps the distance from 1 to the next number (2⁻²³ or 2⁻⁵²):
 //
-//   - what moves, compares or selects is exact, and so are Add, Sub and Mul;
-//     what only moves keeps the sign of zero;
+//   - primitives that move, compare or select are exact, and so are Add, Sub and
+//     Mul; those that only move keep the sign of zero;
 //   - Div, Sqrt and Reciprocal may be off by 2·eps·|want|, transcendental
-//     functions by 4·eps·|want| or a number too small to be normal;
+//     functions by 4·eps·|want| or a subnormal number;
 //   - Affine and Axpby may be off by 2·eps·Σ|term|, other sums of K terms by
 //     4·eps·√K·Σ|term|. Since that hides one lost term of many, sums are also run
 //     on small integers, where rounding plays no part and any order of summation
@@ -45,8 +45,8 @@
 //   - Adam may be off by 4·eps of numbers about as large as 1, which leaves no
 //     room for 1-β₂ᵗ in float32: torch computes its constants in float64.
 //
-// Numbers too small to be normal are numbers: flushing them to zero fails.
-// Zero times NaN or infinity is not asked for: matrix products see finite data.
+// Flushing subnormal numbers to zero fails. Zero times NaN or infinity is not
+// tested: matrix products see finite data.
 package backendtest
 
 import (
@@ -160,8 +160,8 @@ type tb interface {
 	Errorf(format string, args ...any)
 }
 
-// maxFailures is after how many failures a check stops: a broken kernel breaks
-// hundreds of trials in the same way.
+// maxFailures is the number of failures after which a check stops: a broken kernel
+// breaks hundreds of trials in the same way.
 const maxFailures = 5
 
 // stop is the value of the panic that ends a check early.
@@ -328,7 +328,7 @@ func constant(rows, cols int, v float64) matrix {
 	return m
 }
 
-// poison is a matrix of NaN: what a destination holds that is not to be read.
+// poison is a matrix of NaN, the contents of a destination that must not be read.
 func poison(rows, cols int) matrix { return constant(rows, cols, math.NaN()) }
 
 func row(v ...float64) matrix { return matrix{1, len(v), v} }

@@ -242,7 +242,7 @@ func checkSpMM(s *suite) {
 			}
 		}
 	}
-	// A row that is NaN reaches its neighbours only, whatever lies around it.
+	// A row of NaN reaches its neighbours only, whatever is next to it in memory.
 	a := s.sparse("few", 40, 40, few)
 	for _, i := range []int{0, 1, 20, 39} {
 		x := s.integers(40, 17)

@@ -85,7 +85,7 @@ func checkUpperPercentile(s *suite) {
 	}
 }
 
-// counter returns a function that counts its calls in the given steps.
+// counter returns a function whose n-th call returns n·step.
 func counter(step float64) func(float64) float64 {
 	n := 0.0
 	return func(float64) float64 { n += step; return n }
@@ -214,7 +214,7 @@ func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, lar
 	s.try(t)
 }
 
-// adamSteps makes twenty updates and holds them against the pseudo-code of
+// adamSteps makes twenty updates and compares them with the pseudo-code of
 // torch.optim.Adam, which does not use ref.
 func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 	s.Helper()
@@ -300,7 +300,7 @@ func (t *miniature) run() {
 }
 
 // checkCapture records a training step that updates state in place and replays
-// it on new inputs: as often as it is run, so often it must take effect.
+// it on new inputs: every run must take effect exactly once.
 func checkCapture(s *suite) {
 	const steps = 6
 	w := s.random(7, 5).mapped(s.round)

@@ -167,8 +167,8 @@ func (s *suite) magnitude(t trial) *matrix {
 	return &s.define(abs)[0]
 }
 
-// placed is a trial in the memory of the engine under test. Every destination
-// lies between two guards, as far as the engine's allocator allows it.
+// placed is a trial in the memory of the engine under test. Every destination is
+// between two guards, as far as the engine's allocator allows it.
 type placed struct {
 	in, out []*tensor.Tensor
 	guards  []*tensor.Tensor

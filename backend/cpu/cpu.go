@@ -12,8 +12,9 @@ import (
 
 func init() { backend.Register("cpu", opener(simd.LevelError())) }
 
-// opener returns what [backend.Open] calls. Who asks for an instruction set that
-// is not to be had gets the reason, and not the results of another.
+// opener returns the function that [backend.Open] calls. levelErr says why the
+// instruction set that SPECMATCH_CPU asks for is not available; opening the engine
+// is then an error, because another instruction set would give other bits.
 func opener(levelErr error) backend.OpenFunc {
 	return func(p tensor.Precision) (backend.Backend, error) {
 		if levelErr != nil {
@@ -44,7 +45,7 @@ func New(p tensor.Precision, opts ...Option) backend.Backend {
 	return open(p, kernels32(), o)
 }
 
-// float is the element types. An engine has one.
+// float is the type of an engine's elements.
 type float interface{ float32 | float64 }
 
 // engine implements [backend.Backend].
@@ -56,7 +57,7 @@ type engine[T float] struct {
 	task      args[T]
 
 	partial  []T // partial sums of the reductions
-	repeated []T // one number, many times
+	repeated []T // a row of equal numbers, see withScalar
 	gin      ginState[T]
 	gcn      gcnState[T]
 	contrast contrastState[T]
@@ -64,7 +65,7 @@ type engine[T float] struct {
 
 	indexFree  []*backend.Indices
 	indexBytes int64
-	debug      bool // handles are not used twice
+	debug      bool // handles are not recycled
 }
 
 // args are the arguments of the primitive in progress, kept in the engine so
@@ -102,11 +103,11 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 	return e
 }
 
-// buffer is the memory behind a tensor: as many elements as its size class has.
+// buffer is the memory of a tensor: as many elements as its size class has.
 type buffer[T float] struct{ data []T }
 
-// alignedSlice returns n elements that start on a cache line, which the widest
-// vectors need not to straddle two.
+// alignedSlice returns n elements that start on a cache line, so that even the
+// widest vectors do not straddle two.
 func alignedSlice[T float](n int) []T {
 	const line = 64
 	var x T

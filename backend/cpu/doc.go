@@ -26,12 +26,12 @@
 // number of workers. Every element of a destination is computed within one
 // chunk or, for reductions and for products with a long sum, from partial sums
 // that are merged in order. Equal inputs therefore give equal bits for any
-// number of workers. (A matrix product is cut into blocks of rows for the
-// workers at hand, which its kernels do not let show: see [kernels].)
+// number of workers. (A matrix product is cut into as many blocks of rows as the
+// workers need, but its kernels compute each row by itself: see [kernels].)
 //
-// The instruction set may show in the last bits. It is the best of the machine,
-// unless SPECMATCH_CPU says otherwise: see package simd. A value of it that cannot
-// be had is an error of [backend.Open].
+// The last bits of results depend on the instruction set, which is the best that the
+// machine has unless SPECMATCH_CPU names another: see package simd. If the machine
+// lacks the one named, [backend.Open] returns an error.
 //
 // # How a step flows through memory
 //
@@ -44,7 +44,7 @@
 // mini-batch as one sparse matrix, graph after graph, first view 1, while this
 // one trains. The engine uses the index slices where they are.
 //
-// The arena. The tape takes each value's buffer from the arena and gives all back
+// The arena. The tape takes each value's buffer from the arena and frees all of them
 // at the end of the step. Free lists are stacks of size classes, so the next step
 // gets the same buffers, and intermediate gradients the ones that were just
 // freed, still in cache. From the second or third step on nothing is allocated.
@@ -54,10 +54,10 @@
 // go alone through neighbour sums, product, bias and ReLU, product, bias and ReLU,
 // sums for the readout and for batch norm: each matrix is written once, and read
 // again from the second-level cache. Batch norm needs the statistics of a whole
-// view, the only barrier; behind it one more pass writes the output and the
+// view, which is the only barrier; after it one more pass writes the output and the
 // pooled rows. Backward runs over the same blocks in the same way: one pass for
 // the sums of batch norm's gradient, a barrier, one for everything else. The
-// first layer multiplies no one-hot matrix: it sums rows of the weights.
+// first layer does not multiply a one-hot matrix: it sums rows of the weights.
 //
 // ResGCN layers (fused_gcn.go). The same with blocks of 512 rows of 128 features:
 // batch norm comes first there, so a pass for its statistics and the barrier
@@ -75,10 +75,10 @@
 // What runs in parallel is always the blocks of one operator: those of both views
 // at the same time in a layer, panels of rows in the losses, the two thresholds.
 // Whichever worker is free takes the next, so cores that differ in speed share
-// the work. The result does not tell who did what: what a block is depends on the
-// graphs alone, a block is computed by one worker from beginning to end, and what
-// it adds to a sum that others add to (a weight's gradient, a mean, a loss) is
-// stored under the block's number and added in that order afterwards.
+// the work. Results do not depend on which worker did what: the blocks depend on the
+// graphs alone, a block is computed by one worker from beginning to end, and its
+// contribution to a sum over blocks (a weight's gradient, a mean, a loss) is stored
+// under the block's number and added in that order afterwards.
 //
 // # Indices
 //

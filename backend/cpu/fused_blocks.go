@@ -6,7 +6,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 )
 
-// This file is what the fused layers share. Graphs are closed under message
+// This file has what the fused layers share. Graphs are closed under message
 // passing, so a layer can be computed block by block of whole graphs, each in one
 // go while it is in cache; only batch norm needs the sums over all blocks of a
 // view.
@@ -59,7 +59,7 @@ func (s *graphBlocks[T]) cut(views []int32, rows int) {
 	}
 }
 
-// nodes returns the number of nodes; rows behind them are padding.
+// nodes returns the number of nodes; rows after them are padding.
 func (s *graphBlocks[T]) nodes() int { return int(s.graphs[len(s.graphs)-1]) }
 
 // mergeRows returns the sums of the columns of the partial results [blocks×n].

@@ -9,10 +9,10 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// This file is both losses of contrastive training as one call. All of them are
-// functions of the similarities S = U·Uᵀ, which are computed once, in panels of
-// a hundred rows that become e^(s/τ) while they are in cache; what the Laplacian
-// loss needs, the diagonal blocks, is copied out on the way.
+// This file has both losses of contrastive training in one call. They are functions
+// of the similarities S = U·Uᵀ, which are computed once, in panels of a hundred rows
+// that become e^(s/τ) while they are in cache; the diagonal blocks, which the
+// Laplacian loss needs, are copied out on the way.
 //
 // Backward, S is symmetric, so dU = (G + Gᵀ)·U with G = ∂L/∂S, and G + Gᵀ is
 // cheap to write down row by row:

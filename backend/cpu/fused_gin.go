@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// This file is the GIN layer as one call. Run as primitives, each of a dozen
+// This file has the GIN layer in one call. Run as primitives, each of a dozen
 // passes over the N×F activations reads and writes main memory, or at best the
 // third-level cache. Here the nodes are cut into blocks of whole graphs, a few
 // hundred nodes each, and a block goes through all passes while it is in the

@@ -79,9 +79,9 @@ func (t *gatherTask[T]) run(lo, hi int) {
 }
 
 // A product is cut along the rows of dst into a few blocks for every worker.
-// This is the one cut that depends on the number of workers: a kernel computes
-// every row on its own, so it does not show. Every block packs B anew, hence a
-// least number of rows, and of multiply-adds to be worth waking a worker.
+// This is the only cut that depends on the number of workers; results do not, since
+// a kernel computes every row by itself. Every block packs B again, hence a minimum
+// number of rows, and a minimum of multiply-adds to be worth waking a worker.
 const (
 	gemmBlocks = 4 // per worker
 	gemmRows   = 256

@@ -7,8 +7,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// UpperPercentile selects by radix: a histogram of the leading bits tells which
-// values share them with the order statistic; only those are looked at again.
+// UpperPercentile is a radix selection: a histogram of the leading bits tells which
+// values share those bits with the order statistic, and only these are kept.
 // NaN sorts before -Inf or after +Inf, by its sign.
 func (e *engine[T]) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	backend.CheckPercentile(theta, weights, s, p)
@@ -40,14 +40,14 @@ func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) 
 
 // A selector finds order statistics of numbers given by their bits.
 type selector[K uint32 | uint64] struct {
-	keys   []K     // what is still to choose from, in row-major order
-	places []int32 // where it was in the triangle
+	keys   []K     // the candidates, in row-major order
+	places []int32 // their places in the triangle
 	counts [4][1 << digitBits]int32
 }
 
-// digitBits is the width of a digit of the selection: the counts of all its
-// values fit the first-level cache. The leading one has the sign, the exponent
-// and two bits of the fraction of a float32.
+// digitBits is the width of a digit of the selection, chosen so that the counts of
+// all its values fit the first-level cache. The leading digit has the sign, the
+// exponent and two bits of the fraction of a float32.
 const digitBits = 11
 
 // key maps the bits of a number to an integer of the same order. The two zeros,
@@ -59,8 +59,9 @@ func key[K uint32 | uint64](bits K) K {
 	return (bits&^top ^ sign) - sign + top
 }
 
-// selectUpper returns which element of x [n×n] would be at place k if its strict
-// upper triangle were sorted and, if both are wanted, which at place k+1.
+// selectUpper returns the index in x [n×n] of the element that would be at place k
+// if the strict upper triangle were sorted and, if both are wanted, of the element
+// at place k+1.
 func (s *selector[K]) selectUpper(x []K, n, k int, both bool) (at, next int) {
 	m := n * (n - 1) / 2
 	s.keys, s.places = grow(s.keys, m), grow(s.places, m)
@@ -134,12 +135,12 @@ func (s *selector[K]) digit(k int) (digit K, place int) {
 	return 0, 0 // not reached: k is the place of a key
 }
 
-// is returns 1 if a = b, else 0, for digits: without a branch, since there is no
-// predicting it.
+// is returns 1 if the digits a and b are equal, else 0, without a branch, which
+// would be unpredictable.
 func is[K uint32 | uint64](a, b K) int { return int((uint64(a^b) - 1) >> 63) }
 
-// inUpper returns where element p of the strict upper triangle of an n×n matrix
-// lies in the matrix.
+// inUpper returns the index in an n×n matrix of element p of its strict upper
+// triangle.
 func inUpper(p, n int) int {
 	i := 0
 	for p >= n-1-i {
@@ -149,8 +150,8 @@ func inUpper(p, n int) int {
 	return i*n + i + 1 + p
 }
 
-// above returns where the smallest element of the strict upper triangle of x
-// [n×n] lies that is greater than element at. There must be one.
+// above returns the index of the smallest element of the strict upper triangle of x
+// [n×n] that is greater than element at. There must be one.
 func above[K uint32 | uint64](x []K, n, at int) int {
 	first := key(x[at]) + 1
 	least := -first // what is not greater wraps round to at least this

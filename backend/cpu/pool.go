@@ -16,9 +16,9 @@ type task interface {
 // nothing but its share of the work.
 //
 // A chunk is claimed by counting unclaimed down. The task is written before the
-// counter is set and is not changed before every claimed chunk is finished, so
-// whoever gets a chunk, also a helper woken for an earlier task, sees the task
-// that it belongs to.
+// counter is set and is not changed before every claimed chunk is finished, so every
+// goroutine that gets a chunk, even a helper woken for an earlier task, sees the
+// task that the chunk belongs to.
 type pool struct {
 	helpers int           // goroutines besides the owner
 	started bool          // whether they are running

@@ -1,8 +1,8 @@
-// Package ref is the engine of definitions: every primitive of
-// [backend.Backend] as the plain float64 loop that its formula says.
+// Package ref is the reference engine: every primitive of [backend.Backend] as the
+// plain float64 loop that its formula describes.
 //
-// It is the oracle that the conformance suite (package backendtest) holds every
-// other engine against, so it is written to be obviously right: no blocking, no
+// It is the oracle that the conformance suite (package backendtest) compares every
+// other engine with, so it is written to be obviously right: no blocking, no
 // threads, sums from first to last, and a function of the standard library
 // wherever there is one. Read it to learn what a primitive means; use package
 // cpu to train.
@@ -10,8 +10,8 @@
 // It is also the strict engine. What the contract forbids and a fast engine
 // need not notice panics here: a tensor used after Free, freed twice or made by
 // another engine, a destination that is also an input where it must not be, an
-// index vector whose host slice has changed. Memory is NaN when allocated and
-// when freed, so that a value that was never written shows.
+// index vector whose host slice has changed. Memory is filled with NaN when it is
+// allocated and when it is freed, so that a value that was never written shows.
 //
 // Importing the package makes the engine known to [backend.Open] as "ref".
 package ref
@@ -42,13 +42,13 @@ type engine struct {
 	inUse int64
 }
 
-// memory is the buffer behind a tensor.
+// memory is the buffer of a tensor.
 type memory struct {
 	owner *engine // nil once freed
 	data  []float64
 }
 
-// indexMemory is the buffer behind an index vector: a copy of the host slice.
+// indexMemory is the buffer of an index vector: a copy of the host slice.
 type indexMemory struct {
 	owner *engine // nil once freed
 	data  []int32
@@ -164,8 +164,8 @@ func (e *engine) FreeIndices(x *backend.Indices) {
 	x.Buf.(*indexMemory).owner = nil
 }
 
-// indices returns the elements of x. It panics unless x is alive, belongs to e
-// and its host slice is what it was.
+// indices returns the elements of x. It panics unless x is alive and belongs to e,
+// and its host slice is unchanged.
 func (e *engine) indices(op string, x *backend.Indices) []int32 {
 	m := e.memory(op, x)
 	if !slices.Equal(m.data, x.Host) {
@@ -174,7 +174,7 @@ func (e *engine) indices(op string, x *backend.Indices) []int32 {
 	return m.data
 }
 
-// memory returns what is behind x. It panics unless x is alive and belongs to e.
+// memory returns the buffer of x. It panics unless x is alive and belongs to e.
 func (e *engine) memory(op string, x *backend.Indices) *indexMemory {
 	m, ok := x.Buf.(*indexMemory)
 	switch {
@@ -277,8 +277,8 @@ func unary(op backend.UnaryOp, x float64) float64 {
 	panic(fmt.Sprintf("backend ref: no unary function %d", op))
 }
 
-// log is math.Log, whose assembly for amd64 takes numbers too small to be normal
-// for larger ones.
+// log is math.Log, except for subnormal numbers, for which the assembly of math.Log
+// on amd64 is wrong.
 func log(x float64) float64 {
 	if 0 < x && x < 0x1p-1022 {
 		return math.Log(x*0x1p54) - 54*math.Ln2

@@ -20,11 +20,11 @@ import (
 // Data is what to learn from.
 type Data struct {
 	Graphs []*graph.Graph
-	// Y are the targets, row-major. Of classes [n×1], the number of the class; of
-	// yes-or-no tasks [n×tasks], 1, 0, or NaN where the label is missing; of numbers
-	// [n×tasks], NaN where one is missing.
+	// Y are the targets, row-major: for classes [n×1], the index of the class; for
+	// yes-or-no tasks [n×tasks], 1, 0, or NaN for a missing label; for numbers
+	// [n×tasks], NaN for a missing one.
 	Y []float64
-	// Train, Valid and Test are indices into Graphs; only Train must not be empty.
+	// Train, Valid and Test are indices into Graphs; Valid and Test may be empty.
 	Train, Valid, Test []int
 }
 
@@ -43,11 +43,11 @@ type Learner struct {
 	data  Data
 	adam  *optim.Adam
 	tape  *autodiff.Tape
-	parts map[string][]*part // to evaluate, by the prefix of their metrics
+	parts map[string][]*part // what End evaluates, by the prefix of the metrics
 }
 
-// New returns a learner of all parameters of p. It is an error if the data are not
-// what the head is for, or have no label to train on.
+// New returns a learner of all parameters of p. It is an error if the targets do not
+// suit the head, or if no graph to train on has a label.
 func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	if err := d.check(p.Head); err != nil {
@@ -76,7 +76,7 @@ func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 	}, nil
 }
 
-// columns returns the number of targets of a graph.
+// columns returns the number of targets per graph.
 func (h Head) columns() int {
 	if h.Kind == Classes {
 		return 1
@@ -84,11 +84,11 @@ func (h Head) columns() int {
 	return h.Outputs
 }
 
-// check returns an error unless the data are what the head is for.
+// check returns an error unless the targets suit the head.
 func (d Data) check(h Head) error {
 	n, w := len(d.Graphs), h.columns()
 	if len(d.Y) != n*w {
-		return fmt.Errorf("finetune: %d targets for %d graphs, want %d of each", len(d.Y), n, w)
+		return fmt.Errorf("finetune: %d targets for %d graphs, want %d for each", len(d.Y), n, w)
 	}
 	labels := 0
 	for part, samples := range [][]int{d.Train, d.Valid, d.Test} {
@@ -170,7 +170,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
 }
 
-// End evaluates.
+// End evaluates the predictor on the validation and test parts.
 func (l *Learner) End(ctx context.Context, _ int) (train.Metrics, error) {
 	all := train.Metrics{}
 	for prefix, parts := range l.parts {
@@ -193,8 +193,8 @@ func (l *Learner) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: withDropout{l.p}, Optimizer: l.adam}, nil
 }
 
-// withDropout is a predictor with what training moves beside parameters and
-// buffers: how often dropout was drawn.
+// withDropout is a predictor whose buffers include what else training changes: how
+// many masks dropout has drawn.
 type withDropout struct{ *Predictor }
 
 func (w withDropout) Buffers() []*nn.Buffer {
@@ -230,7 +230,7 @@ func parts(graphs []*graph.Graph, samples []int) []*part {
 	return all
 }
 
-// evaluate returns the metrics of some graphs.
+// evaluate returns the metrics of the graphs of some parts.
 func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics, err error) {
 	defer backend.Recover(&err)
 	h := l.p.Head
@@ -265,8 +265,8 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	return numberMetrics(h.inUnits(outputs), y, h.Outputs), nil
 }
 
-// classMetrics returns the mean loss and the accuracy in per cent of logarithms of
-// probabilities [n×classes]; among equal ones the lowest class counts.
+// classMetrics returns the mean loss and the accuracy in per cent, given the
+// logarithms of the probabilities [n×classes]; a tie goes to the lowest class.
 func classMetrics(logp, y []float64, classes int) train.Metrics {
 	loss, right := 0.0, 0
 	for i, want := range y {
@@ -287,8 +287,8 @@ func classMetrics(logp, y []float64, classes int) train.Metrics {
 }
 
 // numberMetrics returns the root of the mean squared error, the mean absolute error
-// and the share of the variance explained, each a mean over the tasks with at
-// least two targets.
+// and the explained share of the variance, each a mean over the tasks with at least
+// two targets.
 func numberMetrics(got, want []float64, tasks int) train.Metrics {
 	m, counted := train.Metrics{}, 0.0
 	for t := range tasks {

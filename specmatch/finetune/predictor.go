@@ -13,7 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Kind is what a head tells.
+// Kind is the kind of a head's predictions.
 type Kind string
 
 // The kinds of heads.
@@ -23,7 +23,7 @@ const (
 	Regression Kind = "regression" // several numbers: squared error of standardised targets
 )
 
-// Head describes the outputs of a [Predictor]. It survives JSON.
+// Head describes the outputs of a [Predictor]. It can be stored as JSON.
 type Head struct {
 	Kind    Kind `json:"kind"`
 	Outputs int  `json:"outputs"` // classes or tasks
@@ -37,7 +37,7 @@ type Head struct {
 	Std  []float64 `json:"std,omitempty"`
 }
 
-// Check returns an error unless the head makes sense.
+// Check returns an error unless the fields are consistent.
 func (h Head) Check() error {
 	switch {
 	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
@@ -62,7 +62,7 @@ func (h Head) Check() error {
 // maxOutputs bounds the outputs of a head.
 const maxOutputs = 1 << 20
 
-// Predictor is an encoder with a linear layer [width×outputs] behind it.
+// Predictor is an encoder followed by a linear layer [width×outputs].
 type Predictor struct {
 	Encoder gnn.Encoder
 	Output  *nn.Linear
@@ -71,8 +71,8 @@ type Predictor struct {
 	be backend.Backend
 }
 
-// NewPredictor returns a predictor with PyTorch's default for its linear layer. The
-// head must pass [Head.Check].
+// NewPredictor returns a predictor whose linear layer is initialised as PyTorch does
+// it by default. It panics unless the head passes [Head.Check].
 func NewPredictor(be backend.Backend, e gnn.Encoder, h Head, rng *rand.Rand) *Predictor {
 	if err := h.Check(); err != nil {
 		panic(err)
@@ -96,9 +96,9 @@ func (p *Predictor) outputs(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *aut
 	return p.Output.Forward(p.Encoder.Forward(gnn.NewBatch(t, b), mode))
 }
 
-// Predict returns for n graphs, row-major [n×Outputs], the probabilities of the
-// classes, those of a yes in every task, or the numbers in their unit. The error is
-// that of ctx or of a device that failed.
+// Predict returns the predictions for n graphs, row-major [n×Outputs]: the
+// probability of each class, the probability of a yes in each task, or the numbers
+// in the unit of the targets. The error is that of ctx or of a device that failed.
 func (p *Predictor) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
 	h, err := gnn.Embed(ctx, p.be, p.Encoder, graphs, nil)
@@ -108,8 +108,8 @@ func (p *Predictor) Predict(ctx context.Context, graphs []*graph.Graph) (y []flo
 	return p.Head.Apply(p.Output, h), nil
 }
 
-// Apply returns what [Predictor.Predict] does, by a linear layer [width×Outputs], for
-// embeddings [n×width].
+// Apply returns the predictions of [Predictor.Predict] for embeddings [n×width],
+// row-major, by a linear layer [width×Outputs].
 func (h Head) Apply(l *nn.Linear, embeddings []float64) []float64 {
 	be, width := l.W.Backend(), l.W.Value.Rows
 	t := autodiff.NewInference(be)
@@ -124,7 +124,7 @@ func (h Head) Apply(l *nn.Linear, embeddings []float64) []float64 {
 	return h.inUnits(out.Data())
 }
 
-// inUnits turns the outputs of a regression into numbers in the targets' unit.
+// inUnits converts the outputs of a regression to the unit of the targets, in place.
 func (h Head) inUnits(y []float64) []float64 {
 	if len(h.Mean) > 0 {
 		for i := range y {
@@ -134,8 +134,8 @@ func (h Head) inUnits(y []float64) []float64 {
 	return y
 }
 
-// standardise sets Mean and Std from the targets of some samples; a task without
-// spread gets the deviation 1.
+// standardise sets Mean and Std from the targets of some samples; a task whose
+// targets are all equal gets the deviation 1.
 func (h *Head) standardise(y []float64, samples []int) {
 	h.Mean, h.Std = make([]float64, h.Outputs), make([]float64, h.Outputs)
 	for t := range h.Outputs {

@@ -11,8 +11,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// attrMasking is attribute masking as Hu et al. have it: of atoms in molecules, of
-// edges in protein networks.
+// attrMasking is attribute masking as in Hu et al.: of atoms in molecules, of edges
+// in protein networks.
 var attrMasking = &Method{
 	Name: "attrmasking", Title: "AttrMasking", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
@@ -46,7 +46,7 @@ type NodeMasking struct {
 }
 
 // NewAtomMasking returns the task for molecules: which of 119 types did an atom
-// have? width is that of the encoder's nodes.
+// have? width is the width of the encoder's node embeddings.
 func NewAtomMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
 	const classes = graph.AtomTypes - 1
 	return &NodeMasking{
@@ -56,7 +56,7 @@ func NewAtomMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.
 	}
 }
 
-// newOutput is a linear layer as PyTorch initialises it.
+// newOutput returns a linear layer that is initialised as PyTorch does it by default.
 func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {
 	l := nn.NewLinear(be, "pretext.output", in, out, nn.KaimingUniform, rng)
 	l.ResetBias(be, rng)
@@ -102,7 +102,8 @@ const edgeMask = 1 << (gnn.EdgeBits - 1)
 // are for self-loops and hidden edges.
 const edgeChannels = gnn.EdgeBits - 2
 
-// NewEdgeMasking returns the task. width is that of the encoder's nodes.
+// NewEdgeMasking returns the task. width is the width of the encoder's node
+// embeddings.
 func NewEdgeMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *EdgeMasking {
 	return &EdgeMasking{e, newOutput(be, width, edgeChannels, rng)}
 }
@@ -111,7 +112,7 @@ func NewEdgeMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.
 func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
 	var from, to []int32
 	var want []int
-	type entry struct{ at, i, j int32 }
+	type entry struct{ index, i, j int32 } // Adj[index] = j in the row of i
 	var edges []entry
 	for g := range b.Graphs() {
 		edges = edges[:0]
@@ -127,8 +128,8 @@ func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 		}
 		for _, k := range sample(rng, len(edges), masked(len(edges))) {
 			e := edges[k]
-			from, to, want = append(from, e.i), append(to, e.j), append(want, firstChannel(b.EdgeLabel[e.at]))
-			b.EdgeLabel[e.at] = edgeMask
+			from, to, want = append(from, e.i), append(to, e.j), append(want, firstChannel(b.EdgeLabel[e.index]))
+			b.EdgeLabel[e.index] = edgeMask
 			for r := b.Ptr[e.j]; r < b.Ptr[e.j+1]; r++ {
 				if b.Adj[r] == e.i {
 					b.EdgeLabel[r] = edgeMask

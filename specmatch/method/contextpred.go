@@ -14,8 +14,8 @@ import (
 // ContextLayers is the depth of Hu et al.'s encoders of contexts.
 const ContextLayers = 3
 
-// contextPred is context prediction as Hu et al. have it; what is a neighbourhood
-// differs between molecules and protein networks.
+// contextPred is context prediction as in Hu et al., who define neighbourhoods
+// differently for molecules and for protein networks.
 var contextPred = &Method{
 	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
@@ -37,16 +37,16 @@ var contextPred = &Method{
 	},
 }
 
-// ContextPrediction tells whether a neighbourhood and a context belong to the same
-// node. With a root drawn in every graph, the neighbourhood is the nodes within
-// Hops steps, the context those more than Inner and at most Outer steps away; where
-// they overlap are the anchors. The main encoder's embedding of the root (of the
-// graph's first node, with First) meets the mean of the context encoder's
-// embeddings of the anchors:
+// ContextPrediction asks whether a neighbourhood and a context belong to the same
+// node. A root is drawn in every graph. Its neighbourhood is the nodes within Hops
+// steps, its context those more than Inner and at most Outer steps away; nodes in
+// both are the anchors. With h_g the main encoder's embedding of the root (or, with
+// First, of the graph's first node) in the neighbourhood, and c_g the mean of the
+// context encoder's embeddings of the anchors in the context,
 //
-//	loss = mean -ln σ(h_g·c_g) + mean -ln(1 - σ(h_g·c_g+1))
+//	loss = mean_g -ln σ(h_g·c_g) + mean_g -ln(1 - σ(h_g·c_g')),
 //
-// over the graphs that have anchors, c_g+1 being the context of the next of them.
+// over the graphs g that have anchors, with g' the next of them.
 type ContextPrediction struct {
 	gnn.NodeEncoder
 	Context            gnn.NodeEncoder // of the contexts; it has [ContextLayers] layers for Hu et al.
@@ -56,17 +56,16 @@ type ContextPrediction struct {
 	near, far graph.Batch
 }
 
-// NewMoleculeContext returns the task as Hu et al. have it for molecules: the
-// neighbourhood is what an encoder of that many layers (1 or more) sees from the root, the
-// context the [ContextLayers] steps from its edge on.
+// NewMoleculeContext returns the task as in Hu et al. for molecules: the
+// neighbourhood is what an encoder of that many layers (1 or more) sees from the
+// root, and the context begins at its border and is [ContextLayers] steps wide.
 func NewMoleculeContext(e, context gnn.NodeEncoder, layers int) *ContextPrediction {
 	return newContextPrediction(e, context, ContextPrediction{Hops: layers, Inner: layers - 1, Outer: layers - 1 + ContextLayers})
 }
 
-// NewProteinContext returns the task as Hu et al. have it for ego networks, whose
-// first node is the centre: the neighbourhood is the whole network, of which the
-// centre's embedding is taken; the context all that is more than one step away from
-// the root.
+// NewProteinContext returns the task as in Hu et al. for ego networks, whose first
+// node is the centre: the neighbourhood is the whole network, with the embedding of
+// the centre; the context is all that is more than one step away from the root.
 func NewProteinContext(e, context gnn.NodeEncoder) *ContextPrediction {
 	return newContextPrediction(e, context, ContextPrediction{Hops: math.MaxInt, Inner: 1, Outer: math.MaxInt, First: true})
 }
@@ -138,8 +137,8 @@ func (p *ContextPrediction) Buffers() []*nn.Buffer {
 	return append(p.NodeEncoder.Buffers(), p.Context.Buffers()...)
 }
 
-// distances returns the steps from root to the nodes lo..hi-1, -1 for those that
-// it does not reach.
+// distances returns the number of steps from root to each of the nodes lo..hi-1, -1
+// for those that cannot be reached.
 func distances(b *graph.Batch, lo, hi, root int32) []int32 {
 	d := make([]int32, hi-lo)
 	for i := range d {

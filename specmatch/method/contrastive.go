@@ -14,11 +14,11 @@ import (
 type contrastive struct {
 	train.Defaults
 	trainer *specmatch.Trainer
-	steps   specmatch.Stepper
+	steps   specmatch.Stepper // trainer.Step or, where the engine records steps, replays of it
 }
 
-// newContrastive returns a learner of an objective. The projection head is drawn
-// behind the encoder.
+// newContrastive returns a learner of an objective. The weights of the projection
+// head are drawn after those of the encoder.
 func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Learner, error) {
 	if !(o.Contrast.Temperature > 0) {
 		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", o.Contrast.Temperature)
@@ -42,8 +42,8 @@ func (s Setup) twoViews(impl augment.Impl, ratio float64) (*augment.Loader, erro
 	return s.loader(view, view), nil
 }
 
-// Step looks more closely at the first batch of an epoch. A batch of one graph has
-// no negatives: there is nothing to learn from.
+// Step probes the first batch of every epoch. A batch of one graph has no negatives,
+// and so nothing to learn from.
 func (c *contrastive) Step(b train.Batch) (train.Metrics, error) {
 	switch {
 	case len(b.Samples) < 2:
@@ -68,8 +68,9 @@ func (c *contrastive) State() (nn.Module, any) { return c.trainer.State() }
 // Close implements [train.Learner].
 func (c *contrastive) Close() error { return c.steps.Close() }
 
-// metrics are those of a step. L_G is not computed at every step of a method that
-// does not train it, so that the step with a probe stands for its epoch.
+// metrics returns the metrics of a step; nil unless ok. Methods that do not train
+// L_G compute it in probed steps only, so for all methods the probed step stands for
+// its epoch.
 func metrics(s specmatch.Stats, ok bool) train.Metrics {
 	if !ok {
 		return nil

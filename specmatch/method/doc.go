@@ -1,5 +1,5 @@
-// Package method is the ways of learning without labels, one file each, headed by
-// its paper and formula and by what its reference code does otherwise.
+// Package method has the ways of learning without labels, one file each, which
+// begins with the paper, the formula, and what the reference code does differently.
 //
 // The mental model: a [Method] turns a [Setup], graphs and the description of an
 // encoder, into a [Learner], which package train drives:
@@ -13,8 +13,8 @@
 //	_, err = train.Run(ctx, l, train.Options{Epochs: 20}, func(train.Progress) error { return nil })
 //	h, err := l.Embed(ctx, graphs) // [n×96]
 //
-// Learners of one seed share the initial weights of the encoder, and those that
-// learn from the same views also batches and augmentations.
+// Learners with the same seed share the initial weights of the encoder; those that
+// learn from the same views also share batches and augmentations.
 //
 // A new method is a file with a Method and a line in the list of method.go; the
 // tests of this package and the experiments take it from there. What a method may

@@ -9,7 +9,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// edgePred is edge prediction as Hu et al. have it, after GraphSAGE.
+// edgePred is edge prediction as in Hu et al., after GraphSAGE.
 var edgePred = &Method{
 	Name: "edgepred", Title: "EdgePred", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
@@ -19,13 +19,14 @@ var edgePred = &Method{
 	},
 }
 
-// EdgePrediction tells edges from pairs of nodes of a graph that have none, by the
-// product of the two nodes' embeddings: Σ over both kinds of the mean binary
-// cross-entropy. Of each edge one direction counts, and there are as many pairs
-// without edge as edges, unless so few are found among 5 draws per entry.
+// EdgePrediction asks whether two nodes of a graph have an edge, by the dot product
+// of their embeddings as logit. The loss is the mean binary cross-entropy over the
+// edges plus that over pairs of nodes without an edge. Each edge counts in one
+// direction; in every graph as many pairs without an edge are drawn as it has edges,
+// or as many as 10 draws per edge find.
 type EdgePrediction struct{ gnn.NodeEncoder }
 
-// NewEdgePrediction returns the task.
+// NewEdgePrediction returns the task for an encoder.
 func NewEdgePrediction(e gnn.NodeEncoder) *EdgePrediction { return &EdgePrediction{e} }
 
 // Loss implements [Task].

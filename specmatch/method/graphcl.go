@@ -16,9 +16,10 @@ import (
 // The paper augments both views. Its code for the unsupervised regime takes the
 // raw graph for the first, with self-loops that the second does not have, draws
 // the order of the batches once for all epochs, and embeds graphs with the
-// self-loops. Its code for the semi-supervised regime augments both views in a way
-// of its own ([augment.GraphCLSemi]). Options.GraphCLCode follows either; without
-// it the unsupervised regime has a raw first view and the intended second one.
+// self-loops. Its code for the semi-supervised regime augments both views with its
+// own variants of the augmentations ([augment.GraphCLSemi]). Options.GraphCLCode
+// follows the code of the regime; without it the unsupervised regime has a raw first
+// view, without self-loops, and the augmentations as intended for the second.
 var graphCL = &Method{
 	Name: GraphCL, Title: "GraphCL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
 	new: func(s Setup) (*Learner, error) {

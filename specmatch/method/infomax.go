@@ -11,7 +11,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// infomax is Deep Graph Infomax as Hu et al. have it.
+// infomax is Deep Graph Infomax as in Hu et al.
 var infomax = &Method{
 	Name: "infomax", Title: "Infomax", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
@@ -21,19 +21,20 @@ var infomax = &Method{
 	},
 }
 
-// Infomax tells a node of a graph from one of another by the graph's summary
-// (Veličković et al. 2019). With s_g = σ(mean of h over graph g), the logit of node
-// i and graph g is h_i·(s_g·W), true for its own graph and false for the next one
-// of the batch:
+// Infomax asks whether a node belongs to a graph, given a summary of the graph
+// (Veličković et al. 2019). With h_i the embedding of node i, g(i) its graph and
+// s_g = σ(mean of h over graph g), the logit of node i and graph g is
+// l(i, g) = h_i·(s_g·W). It should be true for the node's own graph and false for
+// the next one of the batch:
 //
-//	loss = mean -ln σ(h_i·W's_g(i)) + mean -ln(1 - σ(h_i·W's_g(i)+1))
+//	loss = mean_i -ln σ(l(i, g(i))) + mean_i -ln(1 - σ(l(i, g(i)+1)))
 type Infomax struct {
 	gnn.NodeEncoder
 	W *autodiff.Param // [width×width]
 }
 
-// NewInfomax returns the task, W uniform in ±1/√width. width is that of the
-// encoder's nodes.
+// NewInfomax returns the task with W uniform in ±1/√width. width is the width of
+// the encoder's node embeddings.
 func NewInfomax(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *Infomax {
 	w := make([]float64, width*width)
 	bound := 1 / math.Sqrt(float64(width))

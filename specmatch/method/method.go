@@ -31,8 +31,8 @@ const (
 
 // Method is a way of learning without labels.
 type Method struct {
-	Name    string // as flags and files name it
-	Title   string // as tables name it
+	Name    string // in flags and files
+	Title   string // in tables
 	Regimes []Regime
 	new     func(s Setup) (*Learner, error) // of a setup without gaps
 }
@@ -150,34 +150,34 @@ func DefaultOptions(r Regime) Options {
 	return o
 }
 
-// Learner is a method at work.
+// Learner is a method that has been set up: what package train drives.
 type Learner struct {
 	train.Learner
-	// Model has the encoder, and the head of methods with a projection.
+	// Model has the encoder and, for methods with a projection, its head.
 	Model *specmatch.Model
-	// SelfLoops says that the encoder is to see graphs with the self-loops of
+	// SelfLoops says that the encoder must see graphs with the self-loops of
 	// [augment.Identity].
 	SelfLoops bool
 
 	be backend.Backend
 }
 
-// Embed returns the embeddings of n graphs, row-major [n×Width], in the form in
-// which the method wants its encoder to see them. The error is that of ctx or of a
-// device that failed.
+// Embed returns the embeddings of n graphs, row-major [n×Width], seen by the encoder
+// in the form that the method trains it on. The error is that of ctx or of a device
+// that failed.
 func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
 	form, ws := augment.Identity{SelfLoops: l.SelfLoops}, new(augment.Workspace)
 	return gnn.Embed(ctx, l.be, l.Model.Encoder, graphs, func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) })
 }
 
-// The random streams beside those of the views, of a learner's seed.
+// The purposes of a learner's random streams, besides those of its views.
 const (
 	purposeInit random.Purpose = 1<<32 + iota
 	_
 	purposeTask
 )
 
-// withDefaults returns the setup with what is left out.
+// withDefaults returns the setup with defaults in place of zero values.
 func (s Setup) withDefaults() Setup {
 	if s.Regime == "" {
 		s.Regime = Unsupervised
@@ -198,7 +198,8 @@ func (s Setup) withDefaults() Setup {
 }
 
 // NewEncoder returns an encoder with the initial weights that all learners of the
-// seed start from, and the random stream behind them, for what a method adds.
+// seed share, and the random stream that drew them, from which a method draws the
+// weights that it adds.
 func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
 	rng := random.Stream(s.Seed, purposeInit, 0, 0)
 	e, err := s.Encoder.New(s.Backend, rng)

@@ -15,21 +15,22 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Task is a pretext task: something is hidden from an encoder, or made up, and the
-// encoder learns to tell. It owns the encoder and whatever it needs besides. The
-// tasks are those of Hu et al. (Strategies for pre-training graph neural networks,
-// ICLR 2020) as their code runs them.
+// Task is a pretext task: a question about a graph whose answer is known without
+// labels, for example what was hidden from the encoder, or whether something belongs
+// to the graph. It owns the encoder and whatever it adds to it. The tasks are those
+// of Hu et al. (Strategies for pre-training graph neural networks, ICLR 2020) as
+// their code runs them.
 type Task interface {
 	// Parameters and Buffers are those of the encoder and of what the task adds.
 	nn.Module
-	// Loss returns the loss [1×1] of a batch of graphs in one view, or nil if
-	// there is nothing in it to learn from. Random choices are drawn from rng.
-	// The batch may be changed, and must not be afterwards until the tape's Reset.
+	// Loss returns the loss [1×1] of a batch of graphs in one view, or nil if the
+	// batch has nothing to learn from. Random choices are drawn from rng. Loss may
+	// change the batch; the caller must not change it before the tape's Reset.
 	Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var
 }
 
 // newPretext returns the learner of a task on graphs as they are. The task draws
-// what it adds behind the encoder.
+// the weights that it adds after those of the encoder.
 func newPretext(s Setup, newTask func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
 	e, rng, err := s.NewEncoder()
 	if err != nil {
@@ -50,7 +51,7 @@ func newPretext(s Setup, newTask func(s Setup, e gnn.NodeEncoder, rng *rand.Rand
 	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}, be: s.Backend}, nil
 }
 
-// pretext learns a task.
+// pretext is the learner of a task.
 type pretext struct {
 	train.Defaults
 	task Task
@@ -75,11 +76,12 @@ func (p *pretext) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: p.task, Optimizer: p.adam}, nil
 }
 
-// isTrue and isFalse are the means of -ln σ(s) and of -ln(1-σ(s)) over logits.
+// isTrue and isFalse return the means [1×1] of -ln σ(s) and of -ln(1-σ(s)) over
+// logits s of any shape.
 func isTrue(s *autodiff.Var) *autodiff.Var  { return s.Scale(-1).Softplus().Mean() }
 func isFalse(s *autodiff.Var) *autodiff.Var { return s.Softplus().Mean() }
 
-// rowDots returns the products [N×1] of corresponding rows.
+// rowDots returns the dot products [N×1] of corresponding rows of a and b [N×F].
 func rowDots(a, b *autodiff.Var) *autodiff.Var { return a.Mul(b).RowSums() }
 
 // shifted returns 1, 2, …, n-1, 0: each graph's partner as a negative.

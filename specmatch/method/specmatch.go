@@ -13,9 +13,9 @@ import (
 // Laplacians of the similarity graphs that the views induce over the batch, of
 // [specmatch.LaplacianMatch].
 //
-// The paper's threshold of similarities has no gradient: trained literally, the
-// method is InfoNCE, bit for bit. Here the threshold is soft, see the page of
-// package specmatch; Objective.Match has the literal form as an option.
+// The paper's threshold of similarities has no gradient: taken literally, the
+// method is InfoNCE, bit for bit. Here the threshold is soft, for reasons that the
+// page of package specmatch gives; Objective.Match has the literal form as an option.
 var specMatch = &Method{
 	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
 	new: func(s Setup) (*Learner, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// untrained is the encoder as it was initialised: the row that every other must
-// beat. It is for training of no epochs.
+// untrained is the encoder with its initial weights: the row that every other must
+// beat. It can only be trained for 0 epochs.
 var untrained = &Method{
 	Name: Untrained, Title: "untrained encoder", Regimes: []Regime{Unsupervised},
 	new: func(s Setup) (*Learner, error) {
@@ -23,7 +23,7 @@ var untrained = &Method{
 	},
 }
 
-// idle learns nothing.
+// idle is a learner that learns nothing.
 type idle struct {
 	train.Defaults
 	model *specmatch.Model

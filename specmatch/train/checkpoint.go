@@ -9,14 +9,14 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 )
 
-// A checkpoint is a file of tensors whose metadata have where the loop stands and
-// the learner's values, as JSON.
+// A checkpoint is a safetensors file of the learner's tensors. Its metadata have,
+// as JSON, the loop's standing and the learner's values.
 const (
 	standingKey = "standing"
 	valuesKey   = "values"
 )
 
-// save writes a checkpoint, whole or not at all.
+// save writes a checkpoint atomically.
 func save(path string, tensors nn.Module, at *standing, values any) error {
 	loop, err := json.Marshal(at)
 	if err != nil {
@@ -29,7 +29,7 @@ func save(path string, tensors nn.Module, at *standing, values any) error {
 	return nn.SaveFile(path, tensors, map[string]string{standingKey: string(loop), valuesKey: string(learner)})
 }
 
-// load reads a checkpoint. Without a file it leaves everything as it is.
+// load reads a checkpoint. If there is no file it changes nothing.
 func load(path string, tensors nn.Module, at *standing, values any) error {
 	meta, err := nn.ReadMetadata(path)
 	if errors.Is(err, fs.ErrNotExist) {

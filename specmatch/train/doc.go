@@ -1,14 +1,14 @@
-// Package train is the one training loop of this module: what pre-training by
-// any method and fine-tuning of any head go through.
+// Package train has the one training loop of this module, for pre-training by any
+// method and for fine-tuning any head.
 //
 // The mental model: a [Learner] knows how to learn from one mini-batch; [Run]
 // knows everything else about training: epochs, progress, Ctrl-C, checkpoints.
-// A run that is interrupted, however roughly, and started again with the same
-// checkpoint file ends with the bits that it would have had without.
+// A run that is interrupted, even by a kill, and started again with the same
+// checkpoint file ends with the same bits as a run without the interruption.
 //
 //	l := method.New(…)                       // or any other Learner
 //	_, err := train.Run(ctx, l, train.Options{Epochs: 20, Checkpoint: "run.checkpoint"},
 //		func(p train.Progress) error { fmt.Println(p.Epoch, p.Metrics["loss"]); return nil })
 //
-// [Minimize] is the step of a learner that has a loss and an optimizer.
+// [Minimize] is one step for learners that have one loss and one optimizer.
 package train

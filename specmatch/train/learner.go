@@ -25,25 +25,25 @@ type Learner interface {
 	// Begin prepares an epoch. It is called before the epoch's first batch, and
 	// not again if training is taken up within the epoch.
 	Begin(ctx context.Context, epoch int) error
-	// Epoch returns the mini-batches of an epoch, the same ones at every call: for
-	// each the samples and their views.
+	// Epoch returns the mini-batches of an epoch, the same ones at every call: the
+	// indices of the samples, and their graphs.
 	Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch]
 	// Batches returns their number.
 	Batches() int
-	// Step learns from a batch. It returns the metrics of a step that has ended,
-	// which on an engine that runs behind the caller is the one before; none if no
-	// step has, or if there was nothing in the batch to learn from.
+	// Step learns from a batch. It returns the metrics of a step that has ended: this
+	// one or, on an asynchronous engine such as a GPU, the one before. They are nil
+	// if no step has ended, or if the batch had nothing to learn from.
 	Step(b Batch) (Metrics, error)
-	// Last waits for the last step and returns its metrics, if they are still due.
+	// Last waits for the last step and returns its metrics, unless Step already did.
 	Last() (Metrics, error)
 	// End closes an epoch, after its last batch: the place to evaluate, and to
 	// change what the next epoch depends on. Its metrics are the epoch's. The
 	// error [ErrStop] ends training with this epoch.
 	End(ctx context.Context, epoch int) (Metrics, error)
-	// State returns all that Begin, Step and End change: tensors, and a pointer to
-	// values that survive JSON, or nil.
+	// State returns all that Begin, Step and End change, for checkpoints: tensors,
+	// and a pointer to whatever else there is, which is stored as JSON, or nil.
 	State() (tensors nn.Module, values any)
-	// Close gives memory of the engine back, but for the tensors.
+	// Close frees memory of the engine, except that of the tensors.
 	Close() error
 }
 
@@ -65,7 +65,7 @@ func (d Defaults) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.
 // Batches returns the loader's number of them.
 func (d Defaults) Batches() int { return d.Loader.Batches() }
 
-// Last returns nothing: no step is behind.
+// Last returns nil: Step has returned the metrics of every step.
 func (Defaults) Last() (Metrics, error) { return nil, nil }
 
 // End does nothing.
@@ -77,7 +77,7 @@ func (Defaults) Close() error { return nil }
 // Metrics are named numbers, such as "loss".
 type Metrics map[string]float64
 
-// Get returns a metric; NaN if there is none of that name.
+// Get returns the metric of a name, NaN if there is none.
 func (m Metrics) Get(name string) float64 {
 	if v, ok := m[name]; ok {
 		return v
@@ -85,8 +85,9 @@ func (m Metrics) Get(name string) float64 {
 	return math.NaN()
 }
 
-// means are the averages of metrics over the steps that had them. Numbers that are
-// not finite do not count: JSON has none, and a loss that is not finite is an error.
+// means accumulates metrics for their averages over the steps that reported them.
+// Numbers that are not finite are left out, because checkpoints are JSON, which has
+// none. (A loss that is not finite has ended training already.)
 type means map[string]mean
 
 type mean struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/specmatch/specmatch/backend"
 )
 
-// Minimize is one training step on any loss: f records it on the tape, and the
-// optimizer updates the parameters, which are m's. If f returns nil there is nothing
-// to learn from: nothing is done, and ok is false. A failure of the device and a
-// loss that is not a finite number are returned as errors; the parameters are then
-// unchanged. It resets the tape.
+// Minimize takes one training step on any loss [1×1]: f records it on the tape, and
+// adam, which must be the optimizer of m's parameters, updates them. If f returns
+// nil there is nothing to learn from; Minimize then does nothing, and ok is false. A
+// failure of the device and a loss that is not a finite number are errors that leave
+// the parameters unchanged. Minimize resets the tape.
 func Minimize(t *autodiff.Tape, m nn.Module, adam *optim.Adam, f func() *autodiff.Var) (loss float64, ok bool, err error) {
 	defer t.Reset()
 	defer backend.Recover(&err)

@@ -10,42 +10,43 @@ import (
 // Options say how to train.
 type Options struct {
 	Epochs int
-	// Checkpoint is a file that training goes on from, if it exists, and writes to
-	// in between and at its end; "" is none.
+	// Checkpoint is a file that training continues from, if it exists, and that it
+	// writes now and then and at its end. "" is no checkpoint.
 	Checkpoint string
-	// Every is the least time between two checkpoints: what a killed process may
-	// lose. 0 is 20 seconds.
+	// Every is the time between two checkpoints, and so about the most that a killed
+	// process loses. 0 is 20 seconds.
 	Every time.Duration
 }
 
 // Progress is how far training has come.
 type Progress struct {
 	Epoch, Epochs  int  // the present epoch, counted from 1, and how many there are
-	Batch, Batches int  // the same of the epoch's batches
+	Batch, Batches int  // the same for the epoch's batches
 	Ended          bool // the epoch has ended; its metrics are final
 	Metrics        Metrics
 	Graphs         int     // trained on so far
-	Seconds        float64 // of training so far, in all starts
+	Seconds        float64 // of training so far, before interruptions included
 }
 
-// standing is where training stands between two steps.
+// standing is how far training has come between two steps, as checkpoints hold it.
 type standing struct {
-	Epochs  []Metrics // of those that have ended
-	Stopped bool      // by the learner: there are no more
+	Epochs  []Metrics // of the epochs that have ended
+	Stopped bool      // the learner wants no more epochs
 	Batches int       // trained on in the present epoch
-	Sums    means     // over its steps
+	Sums    means     // over the steps of the present epoch
 	Graphs  int
 	Seconds float64
 }
 
-// shown is the least time between two reports of progress within an epoch.
+// shown is the time between two reports of progress within an epoch.
 const shown = 100 * time.Millisecond
 
-// Run trains l, from where its checkpoint stands, for the epochs that are left. It
-// calls each now and then, and at the end of every epoch, also of those before the
-// checkpoint, so that each sees all epochs in any case; an error of each ends the
-// run. When ctx is cancelled the run ends between two steps and leaves a
-// checkpoint. An epoch without any step to learn from is an error.
+// Run trains l from its checkpoint, if there is one, up to o.Epochs epochs. It calls
+// each now and then, and at the end of every epoch; of a resumed run it also reports
+// the epochs before the checkpoint, so that each always sees all of them. An error
+// of each ends the run. When ctx is cancelled the run ends after the present step
+// and leaves a checkpoint. An epoch in which no batch had anything to learn from is
+// an error.
 func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (Progress, error) {
 	r := &runner{l: l, o: o, each: each, saved: time.Now()}
 	if err := r.resume(); err != nil {
@@ -87,8 +88,8 @@ type runner struct {
 	showed time.Time // when each was last called
 }
 
-// epoch trains for the rest of an epoch, all of it unless the checkpoint lies
-// within, and returns its metrics.
+// epoch trains for the rest of an epoch, which is all of it unless the run was
+// resumed within, and returns its metrics.
 func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	start, before := time.Now(), r.at.Seconds
 	clock := func() { r.at.Seconds = before + time.Since(start).Seconds() }
@@ -100,7 +101,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	index := 0
 	for samples, graphs := range r.l.Epoch(ctx, epoch) {
 		if index++; index <= r.at.Batches {
-			continue // trained on before the interruption
+			continue // it was trained on before the interruption
 		}
 		m, err := r.l.Step(Batch{Epoch: epoch, Index: index - 1, Samples: samples, Graphs: graphs})
 		if err != nil {
@@ -146,13 +147,14 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	return m, nil
 }
 
-// last adds the metrics of the last step, if it is still due.
+// last adds the metrics of the last step, if they are still due.
 func (r *runner) last() error {
 	m, err := r.l.Last()
 	r.at.Sums.add(m)
 	return err
 }
 
+// due reports whether it is time for a checkpoint.
 func (r *runner) due() bool {
 	every := r.o.Every
 	if every == 0 {
@@ -161,6 +163,8 @@ func (r *runner) due() bool {
 	return r.o.Checkpoint != "" && time.Since(r.saved) > every
 }
 
+// report calls each with the progress, and as metrics m or, if that is nil, the
+// averages so far.
 func (r *runner) report(epoch int, m Metrics, ended bool) error {
 	r.showed = time.Now()
 	p := r.progress(epoch, m)
@@ -178,7 +182,8 @@ func (r *runner) progress(epoch int, m Metrics) Progress {
 	}
 }
 
-// resume takes the learner and the standing from the checkpoint, if there is one.
+// resume reads the learner's state and the standing from the checkpoint, if there is
+// one.
 func (r *runner) resume() error {
 	r.at.Sums = means{}
 	if r.o.Checkpoint == "" {
@@ -189,7 +194,7 @@ func (r *runner) resume() error {
 		return err
 	}
 	if n := len(r.at.Epochs); n > r.o.Epochs {
-		return fmt.Errorf("%s: is after %d epochs, of a run of %d", r.o.Checkpoint, n, r.o.Epochs)
+		return fmt.Errorf("%s: the checkpoint is from after %d epochs, but the run is to have %d", r.o.Checkpoint, n, r.o.Epochs)
 	}
 	return nil
 }
@@ -200,7 +205,7 @@ func (r *runner) save() error {
 	if r.o.Checkpoint == "" {
 		return nil
 	}
-	if err := r.last(); err != nil { // before the state is looked at
+	if err := r.last(); err != nil { // the state is that after the last step
 		return err
 	}
 	tensors, values := r.l.State()

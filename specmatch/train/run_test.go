@@ -259,7 +259,7 @@ func TestEnded(t *testing.T) {
 			t.Errorf("stop %d: %d more steps, %v: %s", stop, again.steps, err, d)
 		}
 		o.Epochs = 2
-		if _, err := run(t, t.Context(), newToy(), o); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("is after %d epochs, of a run of 2", len(want.Epochs))) {
+		if _, err := run(t, t.Context(), newToy(), o); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("from after %d epochs, but the run is to have 2", len(want.Epochs))) {
 			t.Errorf("fewer epochs: %v", err)
 		}
 	}
