@@ -117,13 +117,13 @@ func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Uni
 				}
 				seen[unit] = true
 				runs = append(runs, r)
-				list = append(list, units.Unit[pretrain.Outcome]{Name: unit, Run: func(ctx context.Context, say units.Say) (pretrain.Outcome, error) {
+				list = append(list, units.Unit[pretrain.Outcome]{Name: unit, Run: func(ctx context.Context, status units.Status) (pretrain.Outcome, error) {
 					be, err := x.engine.Open()
 					if err != nil {
 						return pretrain.Outcome{}, err
 					}
 					defer be.Close()
-					out, l, err := r.Do(ctx, be, x.dir, unit, x.protocol, say)
+					out, l, err := r.Do(ctx, be, x.dir, unit, x.protocol, status)
 					if err != nil {
 						return out, err
 					}

@@ -163,12 +163,12 @@ func (c *call) open(ctx context.Context, name string, opts dataset.Options) (*da
 
 // each does something for every set, showing how far it has come. It goes on
 // after a failure, and returns the number of failures as an error.
-func (c *call) each(ctx context.Context, what string, do func(name string) error) error {
+func (c *call) each(ctx context.Context, label string, do func(name string) error) error {
 	names, err := c.names()
 	if err != nil {
 		return err
 	}
-	bar := progress.Start(c.stderr, progress.Options{Label: what, Unit: "set", Total: len(names)})
+	bar := progress.Start(c.stderr, progress.Options{Label: label, Unit: "set", Total: len(names)})
 	defer bar.Stop()
 	failed := 0
 	for _, name := range names {
@@ -183,7 +183,7 @@ func (c *call) each(ctx context.Context, what string, do func(name string) error
 		bar.Add(1)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s: %d of %d data sets failed", what, failed, len(names))
+		return fmt.Errorf("%s: %d of %d data sets failed", label, failed, len(names))
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (j *job) unit(protocol string, fold int) string {
 }
 
 // tune is the second half of this experiment, on one fold.
-func (j *job) tune(ctx context.Context, protocol string, fold int, say units.Say) (out finetuning.Tuned, err error) {
+func (j *job) tune(ctx context.Context, protocol string, fold int, status units.Status) (out finetuning.Tuned, err error) {
 	be, err := j.x.engine.Open()
 	if err != nil {
 		return out, err
@@ -64,7 +64,7 @@ func (j *job) tune(ctx context.Context, protocol string, fold int, say units.Say
 	if err != nil {
 		return out, err
 	}
-	return finetuning.Do(ctx, j.x.dir, j.unit(protocol, fold), l, j.x.fine.Epochs, say)
+	return finetuning.Do(ctx, j.x.dir, j.unit(protocol, fold), l, j.x.fine.Epochs, status)
 }
 
 // choose returns the test accuracy of the folds under a protocol, as a mean over the
@@ -72,30 +72,30 @@ func (j *job) tune(ctx context.Context, protocol string, fold int, say units.Say
 func choose(protocol string, folds []finetuning.Tuned) (accuracy float64, epochs []int) {
 	n := float64(len(folds))
 	if protocol == protocolTestMax {
-		best, at := -1.0, 0
+		best, chosen := -1.0, 0
 		for e := range folds[0].Epochs {
 			sum := 0.0
 			for _, f := range folds {
 				sum += f.Epochs[e].Get(testAccuracy)
 			}
 			if mean := sum / n; mean > best {
-				best, at = mean, e
+				best, chosen = mean, e
 			}
 		}
 		for range folds {
-			epochs = append(epochs, at+1)
+			epochs = append(epochs, chosen+1)
 		}
 		return best, epochs
 	}
 	for _, f := range folds {
-		at, losses := 0, f.Series(validLoss)
+		chosen, losses := 0, f.Series(validLoss)
 		for e, loss := range losses {
-			if loss < losses[at] {
-				at = e
+			if loss < losses[chosen] {
+				chosen = e
 			}
 		}
-		accuracy += f.Epochs[at].Get(testAccuracy) / n
-		epochs = append(epochs, at+1)
+		accuracy += f.Epochs[chosen].Get(testAccuracy) / n
+		epochs = append(epochs, chosen+1)
 	}
 	return accuracy, epochs
 }

@@ -247,7 +247,7 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer, jobs []*
 	return err
 }
 
-func (j *job) pretrain(ctx context.Context, say units.Say) (out pretrain.Trained, err error) {
+func (j *job) pretrain(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
 	be, err := j.x.engine.Open()
 	if err != nil {
 		return out, err
@@ -259,7 +259,7 @@ func (j *job) pretrain(ctx context.Context, say units.Say) (out pretrain.Trained
 		return out, err
 	}
 	defer l.Close()
-	if out, err = r.Train(ctx, l, j.x.dir, j.name(), say); err != nil {
+	if out, err = r.Train(ctx, l, j.x.dir, j.name(), status); err != nil {
 		return out, err
 	}
 	return out, r.Save(j.x.dir.Path, l, len(out.Epochs))
@@ -274,8 +274,8 @@ func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer, jobs []*
 			for fold := range j.set.splits[protocol] {
 				list = append(list, units.Unit[finetuning.Tuned]{
 					Name: j.unit(protocol, fold),
-					Run: func(ctx context.Context, say units.Say) (finetuning.Tuned, error) {
-						return j.tune(ctx, protocol, fold, say)
+					Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
+						return j.tune(ctx, protocol, fold, status)
 					},
 				})
 			}

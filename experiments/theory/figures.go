@@ -91,10 +91,10 @@ func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error
 // method, for the soft graph, which is always connected.
 func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 	i := len(x.graphs()) - 1
-	curve := func(g group, name string, of func(b bounds) float64) plot.Series {
+	curve := func(g group, name string, quantity func(b bounds) float64) plot.Series {
 		s := plot.Series{Name: name}
 		for k := range g.checkpoints() {
-			mean, std := stat.MeanStdDev(g.at(k, func(c checkpoint) rundir.Float { return rundir.Float(of(c.Bounds[i])) }), nil)
+			mean, std := stat.MeanStdDev(g.at(k, func(c checkpoint) rundir.Float { return rundir.Float(quantity(c.Bounds[i])) }), nil)
 			s.X, s.Y, s.Err = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch)), append(s.Y, mean), append(s.Err, std)
 		}
 		return s

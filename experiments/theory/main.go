@@ -114,8 +114,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	var list []units.Unit[outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: name(r), Run: func(ctx context.Context, say units.Say) (outcome, error) {
-			return x.do(ctx, r, say)
+		list = append(list, units.Unit[outcome]{Name: name(r), Run: func(ctx context.Context, status units.Status) (outcome, error) {
+			return x.do(ctx, r, status)
 		}})
 	}
 	outcomes, err := units.Run(ctx, x.dir, stderr, list)

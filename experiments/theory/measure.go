@@ -86,7 +86,7 @@ type diffusion struct {
 }
 
 // do trains with checkpoints.
-func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (out outcome, err error) {
+func (x *experiment) do(ctx context.Context, r *pretrain.Run, status units.Status) (out outcome, err error) {
 	start := time.Now()
 	be, err := x.engine.Open()
 	if err != nil {
@@ -106,7 +106,7 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 		if !p.Ended || p.Epoch%x.check.every != 0 {
 			return nil
 		}
-		say("checkpoint after epoch %d", p.Epoch)
+		status("checkpoint after epoch %d", p.Epoch)
 		c, err := x.checkpoint(ctx, m, l.Model)
 		if err != nil {
 			return fmt.Errorf("after epoch %d: %w", p.Epoch, err)
@@ -119,7 +119,7 @@ func (x *experiment) do(ctx context.Context, r *pretrain.Run, say units.Say) (ou
 		return out, err
 	}
 	if r.Seed == x.recipe.FirstSeed {
-		say("layout")
+		status("layout")
 		var graphs []*graph.Graph
 		for _, i := range m.sample.Samples {
 			graphs = append(graphs, r.Dataset.Graphs[i])
@@ -311,14 +311,14 @@ func (x *experiment) log(r *pretrain.Run, c checkpoint) error {
 		add("gap_midpoint", b.Gap.Midpoint)
 		for k, td := range x.check.times {
 			t := b.Times[k]
-			at := func(name string) string { return fmt.Sprintf("%s(t_d=%v)", name, td) }
-			add(at("c"), float64(t.C))
-			add(at("right"), float64(t.Right))
-			add(at("duhamel"), float64(t.Duhamel))
-			add(at("ratio_fixed"), t.Ratio.Fixed)
-			add(at("ratio_view1"), t.Ratio.View1)
-			add(at("ratio_midpoint"), t.Ratio.Midpoint)
-			add(at("violated_view1"), float64(t.Violated))
+			atTime := func(name string) string { return fmt.Sprintf("%s(t_d=%v)", name, td) }
+			add(atTime("c"), float64(t.C))
+			add(atTime("right"), float64(t.Right))
+			add(atTime("duhamel"), float64(t.Duhamel))
+			add(atTime("ratio_fixed"), t.Ratio.Fixed)
+			add(atTime("ratio_view1"), t.Ratio.View1)
+			add(atTime("ratio_midpoint"), t.Ratio.Midpoint)
+			add(atTime("violated_view1"), float64(t.Violated))
 		}
 		add("draws", float64(b.Draws))
 		add("connected", float64(b.Connected))

@@ -188,13 +188,13 @@ func TestReport(t *testing.T) {
 	o := outcomes(x)
 	g := group{ds: ds, method: method.SpecMatch, outcomes: o}
 	const graph = 1 // of the three
-	// of is a quantity of both seeds at the last checkpoint, mean their mean, and
+	// quantity returns one of both seeds at the last checkpoint, mean their mean, and
 	// top the largest of all.
-	of := func(f func(b bounds) rundir.Float) []float64 {
+	quantity := func(f func(b bounds) rundir.Float) []float64 {
 		return []float64{float64(f(o[0].Checkpoints[1].Bounds[graph])), float64(f(o[1].Checkpoints[1].Bounds[graph]))}
 	}
-	mean := func(f func(b bounds) rundir.Float) float64 { v := of(f); return (v[0] + v[1]) / 2 }
-	top := func(f func(b bounds) rundir.Float) float64 { return of(f)[1] }
+	mean := func(f func(b bounds) rundir.Float) float64 { v := quantity(f); return (v[0] + v[1]) / 2 }
+	top := func(f func(b bounds) rundir.Float) float64 { return quantity(f)[1] }
 
 	o[1].Checkpoints[0].Bounds[graph].Right = -5    // a bound that says something
 	o[0].Checkpoints[0].Bounds[graph].Connected = 1 // no bound
@@ -244,7 +244,7 @@ func TestReport(t *testing.T) {
 		"4.3 right":                    func(b bounds) rundir.Float { return b.Right },
 		"4.3 right, smallest non-zero": func(b bounds) rundir.Float { return b.RightNonZero },
 	} {
-		values[metric] = of(f)
+		values[metric] = quantity(f)
 	}
 	seen := 0
 	for _, r := range x.rows(g) {

@@ -40,27 +40,27 @@ func groups(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) [
 }
 
 // at returns a quantity of every seed at a checkpoint.
-func (g group) at(checkpoint int, of func(c checkpoint) rundir.Float) []float64 {
+func (g group) at(checkpoint int, quantity func(c checkpoint) rundir.Float) []float64 {
 	var values []float64
 	for _, o := range g.outcomes {
-		values = append(values, float64(of(o.Checkpoints[checkpoint])))
+		values = append(values, float64(quantity(o.Checkpoints[checkpoint])))
 	}
 	return values
 }
 
-// last returns the mean over seeds of a quantity at the last checkpoint. What
-// does not exist (NaN) counts as nothing.
-func (g group) last(of func(c checkpoint) rundir.Float) float64 {
-	return stat.Mean(existing(g.at(g.checkpoints()-1, of)), nil)
+// last returns the mean over seeds of a quantity at the last checkpoint, without
+// those that do not exist (NaN).
+func (g group) last(quantity func(c checkpoint) rundir.Float) float64 {
+	return stat.Mean(existing(g.at(g.checkpoints()-1, quantity)), nil)
 }
 
 func existing(values []float64) []float64 { return slices.DeleteFunc(values, math.IsNaN) }
 
 // largest returns the maximum over seeds and checkpoints.
-func (g group) largest(of func(c checkpoint) rundir.Float) float64 {
+func (g group) largest(quantity func(c checkpoint) rundir.Float) float64 {
 	var found []float64
 	for k := range g.checkpoints() {
-		found = append(found, existing(g.at(k, of))...)
+		found = append(found, existing(g.at(k, quantity))...)
 	}
 	if len(found) == 0 {
 		return math.NaN()
@@ -69,10 +69,10 @@ func (g group) largest(of func(c checkpoint) rundir.Float) float64 {
 }
 
 // total returns the sum over seeds and checkpoints.
-func (g group) total(of func(c checkpoint) int) (sum int) {
+func (g group) total(count func(c checkpoint) int) (sum int) {
 	for _, o := range g.outcomes {
 		for _, c := range o.Checkpoints {
-			sum += of(c)
+			sum += count(c)
 		}
 	}
 	return sum
@@ -135,21 +135,21 @@ func (x *experiment) addAlignment(t *table.Table, g group) {
 		pairs := g.total(func(c checkpoint) int { return c.Bounds[i].Pairs })
 		equal := g.total(func(c checkpoint) int { return c.Bounds[i].Equal })
 		for k, td := range x.check.times {
-			at := func(of func(d diffusion) rundir.Float) func(checkpoint) rundir.Float {
-				return func(c checkpoint) rundir.Float { return of(c.Bounds[i].Times[k]) }
+			atTime := func(quantity func(d diffusion) rundir.Float) func(checkpoint) rundir.Float {
+				return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i].Times[k]) }
 			}
 			violated := g.total(func(c checkpoint) int { return c.Bounds[i].Times[k].Violated })
 			t.Add(x.label(g.method)+", "+graph.name,
 				table.Number(td, 1),
 				table.Number(g.last(func(c checkpoint) rundir.Float { return c.Bounds[i].PairG }), 2),
-				table.Number(g.last(at(func(d diffusion) rundir.Float { return d.C })), 1),
-				table.Number(g.last(at(func(d diffusion) rundir.Float { return d.Right })), 0),
+				table.Number(g.last(atTime(func(d diffusion) rundir.Float { return d.C })), 1),
+				table.Number(g.last(atTime(func(d diffusion) rundir.Float { return d.Right })), 0),
 				table.Number(g.last(func(c checkpoint) rundir.Float { return rundir.Float(c.Bounds[i].Gap.Fixed) }), 0),
-				table.Number(g.largest(at(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Fixed) })), 3),
-				table.Number(g.largest(at(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.View1) })), 3),
-				table.Number(g.largest(at(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Midpoint) })), 3),
+				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Fixed) })), 3),
+				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.View1) })), 3),
+				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Midpoint) })), 3),
 				table.Text(fmt.Sprintf("%d of %d", violated, pairs-equal)),
-				table.Number(g.largest(at(func(d diffusion) rundir.Float { return d.Duhamel })), 3),
+				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return d.Duhamel })), 3),
 				table.Text(fmt.Sprintf("%d of %d", equal, pairs)))
 		}
 	}
@@ -167,12 +167,12 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 
 func (x *experiment) addUniformity(t *table.Table, g group) {
 	for i, graph := range x.graphs() {
-		of := func(of func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
-			return func(c checkpoint) rundir.Float { return of(c.Bounds[i]) }
+		ofGraph := func(quantity func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
+			return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i]) }
 		}
-		count := func(is func(b bounds) bool) int {
+		count := func(holds func(b bounds) bool) int {
 			return g.total(func(c checkpoint) int {
-				if is(c.Bounds[i]) {
+				if holds(c.Bounds[i]) {
 					return 1
 				}
 				return 0
@@ -182,16 +182,16 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 		vacuous := count(func(b bounds) bool { return b.Connected >= 2 && b.Right >= 0 })
 		t.Add(x.label(g.method)+", "+graph.name,
 			table.Text(fmt.Sprintf("%d of %d", g.total(func(c checkpoint) int { return c.Bounds[i].Connected }), g.total(func(c checkpoint) int { return c.Bounds[i].Draws }))),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.LossG })), 3),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Mu2 })), 3),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.LambdaBar })), 3),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Unif })), 3),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Direct })), 3),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.Right })), 3),
-			table.Number(g.last(of(func(b bounds) rundir.Float { return b.RightNonZero })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.LossG })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Mu2 })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.LambdaBar })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Unif })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Direct })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Right })), 3),
+			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.RightNonZero })), 3),
 			table.Text(fmt.Sprintf("%d of %d", vacuous, applies)),
-			table.Number(g.largest(of(func(b bounds) rundir.Float { return b.Hoffman })), 3),
-			table.Number(g.largest(of(func(b bounds) rundir.Float { return b.HoffmanNonZero })), 2))
+			table.Number(g.largest(ofGraph(func(b bounds) rundir.Float { return b.Hoffman })), 3),
+			table.Number(g.largest(ofGraph(func(b bounds) rundir.Float { return b.HoffmanNonZero })), 2))
 	}
 }
 
@@ -199,10 +199,10 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 // last checkpoint.
 func (x *experiment) rows(g group) []rundir.Row {
 	var rows []rundir.Row
-	add := func(protocol, metric string, of func(c checkpoint) rundir.Float) {
+	add := func(protocol, metric string, quantity func(c checkpoint) rundir.Float) {
 		r := rundir.Row{
 			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
-			PerSeed: g.at(g.checkpoints()-1, of), P: x.loss.P, Epochs: x.lastEpoch(),
+			PerSeed: g.at(g.checkpoints()-1, quantity), P: x.loss.P, Epochs: x.lastEpoch(),
 			Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 		}
 		if g.method == method.SpecMatch {
@@ -218,17 +218,17 @@ func (x *experiment) rows(g group) []rundir.Row {
 	add("sample", "L_align", func(c checkpoint) rundir.Float { return c.Align })
 	add("sample", "L_unif", func(c checkpoint) rundir.Float { return c.Uniform })
 	for i, graph := range x.graphs() {
-		of := func(of func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
-			return func(c checkpoint) rundir.Float { return of(c.Bounds[i]) }
+		ofGraph := func(quantity func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
+			return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i]) }
 		}
-		add(graph.name, "4.2 left, negatives fixed", of(func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }))
-		add(graph.name, "4.2 left, z* = z1", of(func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }))
+		add(graph.name, "4.2 left, negatives fixed", ofGraph(func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }))
+		add(graph.name, "4.2 left, z* = z1", ofGraph(func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }))
 		for k, td := range x.check.times {
-			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), of(func(b bounds) rundir.Float { return b.Times[k].Right }))
+			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), ofGraph(func(b bounds) rundir.Float { return b.Times[k].Right }))
 		}
-		add(graph.name, "4.3 left", of(func(b bounds) rundir.Float { return b.Unif }))
-		add(graph.name, "4.3 right", of(func(b bounds) rundir.Float { return b.Right }))
-		add(graph.name, "4.3 right, smallest non-zero", of(func(b bounds) rundir.Float { return b.RightNonZero }))
+		add(graph.name, "4.3 left", ofGraph(func(b bounds) rundir.Float { return b.Unif }))
+		add(graph.name, "4.3 right", ofGraph(func(b bounds) rundir.Float { return b.Right }))
+		add(graph.name, "4.3 right, smallest non-zero", ofGraph(func(b bounds) rundir.Float { return b.RightNonZero }))
 	}
 	return rows
 }

@@ -42,8 +42,8 @@ func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer) ([]*tuni
 			for s := range x.recipe.Seeds {
 				t := &tuning{set: set, method: method, seed: x.recipe.FirstSeed + s}
 				all = append(all, t)
-				list = append(list, units.Unit[finetuning.Tuned]{Name: t.name(), Run: func(ctx context.Context, say units.Say) (finetuning.Tuned, error) {
-					return x.finetune(ctx, t, say)
+				list = append(list, units.Unit[finetuning.Tuned]{Name: t.name(), Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
+					return x.finetune(ctx, t, status)
 				}})
 			}
 		}
@@ -86,7 +86,7 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		finetune.Options{Batch: x.fine.Batch, Rate: x.fine.LR, Seed: uint64(t.seed)})
 }
 
-func (x *experiment) finetune(ctx context.Context, t *tuning, say units.Say) (out finetuning.Tuned, err error) {
+func (x *experiment) finetune(ctx context.Context, t *tuning, status units.Status) (out finetuning.Tuned, err error) {
 	be, err := x.engine.Open()
 	if err != nil {
 		return out, err
@@ -96,22 +96,22 @@ func (x *experiment) finetune(ctx context.Context, t *tuning, say units.Say) (ou
 	if err != nil {
 		return out, err
 	}
-	return finetuning.Do(ctx, x.dir, t.name(), l, x.fine.Epochs, say)
+	return finetuning.Do(ctx, x.dir, t.name(), l, x.fine.Epochs, status)
 }
 
 // choose returns the test ROC-AUC under a protocol, and its epoch from 1.
 func (t *tuning) choose(protocol string) (auc float64, epoch int) {
 	valid, test := t.result.Series(validAUC), t.result.Series(testAUC)
-	at := len(test) - 1
+	chosen := len(test) - 1
 	if protocol == protocolBest {
-		at = 0
+		chosen = 0
 		for e, v := range valid {
-			if v > valid[at] || math.IsNaN(valid[at]) {
-				at = e
+			if v > valid[chosen] || math.IsNaN(valid[chosen]) {
+				chosen = e
 			}
 		}
 	}
-	return test[at], at + 1
+	return test[chosen], chosen + 1
 }
 
 // skipped returns how many tasks of the test set have one class only.

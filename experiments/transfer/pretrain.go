@@ -73,8 +73,8 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[str
 	for _, name := range x.loss.Methods {
 		if name != methodNone {
 			names = append(names, name)
-			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Files: []string{x.pretraining(name).Weights("")}, Run: func(ctx context.Context, say units.Say) (pretrain.Trained, error) {
-				return x.pretrain(ctx, name, say)
+			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Files: []string{x.pretraining(name).Weights("")}, Run: func(ctx context.Context, status units.Status) (pretrain.Trained, error) {
+				return x.pretrain(ctx, name, status)
 			}})
 		}
 	}
@@ -85,7 +85,7 @@ func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[str
 	return trained, err
 }
 
-func (x *experiment) pretrain(ctx context.Context, name string, say units.Say) (out pretrain.Trained, err error) {
+func (x *experiment) pretrain(ctx context.Context, name string, status units.Status) (out pretrain.Trained, err error) {
 	be, err := x.engine.Open()
 	if err != nil {
 		return out, err
@@ -97,7 +97,7 @@ func (x *experiment) pretrain(ctx context.Context, name string, say units.Say) (
 		return out, err
 	}
 	defer l.Close()
-	if out, err = r.Train(ctx, l, x.dir, "pretrain/"+name, say); err != nil {
+	if out, err = r.Train(ctx, l, x.dir, "pretrain/"+name, status); err != nil {
 		return out, err
 	}
 	return out, r.Save(x.dir.Path, l, len(out.Epochs))

@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func (x *experiment) trainAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run) ([]pretrain.Outcome, error) {
 	var list []units.Unit[pretrain.Trained]
 	for _, r := range runs {
-		list = append(list, units.Unit[pretrain.Trained]{Name: name(r), Files: []string{r.Weights("")}, Run: func(ctx context.Context, say units.Say) (out pretrain.Trained, err error) {
+		list = append(list, units.Unit[pretrain.Trained]{Name: name(r), Files: []string{r.Weights("")}, Run: func(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
 			be, err := x.engine.Open()
 			if err != nil {
 				return out, err
@@ -98,7 +98,7 @@ func (x *experiment) trainAll(ctx context.Context, stderr io.Writer, runs []*pre
 				return out, err
 			}
 			defer l.Close()
-			if out, err = r.Train(ctx, l, x.dir, name(r), say); err != nil {
+			if out, err = r.Train(ctx, l, x.dir, name(r), status); err != nil {
 				return out, err
 			}
 			return out, r.Save(x.dir.Path, l, len(out.Epochs))
@@ -118,7 +118,7 @@ func (x *experiment) evaluateAll(ctx context.Context, stderr io.Writer, runs []*
 	var list []units.Unit[pretrain.Score]
 	for _, r := range runs {
 		for _, protocol := range x.protocol.Protocols {
-			list = append(list, units.Unit[pretrain.Score]{Name: name(r) + "/" + protocol, Run: func(ctx context.Context, _ units.Say) (s pretrain.Score, err error) {
+			list = append(list, units.Unit[pretrain.Score]{Name: name(r) + "/" + protocol, Run: func(ctx context.Context, _ units.Status) (s pretrain.Score, err error) {
 				be, err := x.engine.Open()
 				if err != nil {
 					return s, err

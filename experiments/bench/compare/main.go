@@ -164,8 +164,8 @@ func scaling(threads int) float64 {
 	if threads == 1 {
 		return 1
 	}
-	one := spin(1)
-	return spin(threads) / one
+	single := spin(1)
+	return spin(threads) / single
 }
 
 // spin counts the rounds of a dependent chain of multiply-adds that the threads

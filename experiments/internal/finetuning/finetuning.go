@@ -36,17 +36,17 @@ func (t Tuned) Series(metric string) []float64 {
 }
 
 // Do trains l under the name of a unit. Interrupted, it goes on from a checkpoint.
-func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, epochs int, say units.Say) (out Tuned, err error) {
+func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, epochs int, status units.Status) (out Tuned, err error) {
 	defer l.Close()
-	how, err := dir.Training(unit, epochs)
+	options, err := dir.Training(unit, epochs)
 	if err != nil {
 		return out, err
 	}
-	p, err := train.Run(ctx, l, how, func(p train.Progress) error {
+	p, err := train.Run(ctx, l, options, func(p train.Progress) error {
 		if p.Ended {
 			out.Epochs = append(out.Epochs, p.Metrics)
 		}
-		say("fine-tuning, epoch %d of %d, loss %.3f", p.Epoch, p.Epochs, p.Metrics["loss"])
+		status("fine-tuning, epoch %d of %d, loss %.3f", p.Epoch, p.Epochs, p.Metrics["loss"])
 		return nil
 	})
 	out.Seconds = p.Seconds

@@ -61,8 +61,8 @@ func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
 			}
 			lines = append(lines, &plotter.Line{XYs: run.middle, LineStyle: look.line()}, &plotter.Scatter{XYs: marked, GlyphStyle: look.glyph()})
 			if s.Labels != nil {
-				for k, at := range run.middle {
-					labels = append(labels, label{at, s.Labels[run.first+k], look.color})
+				for k, point := range run.middle {
+					labels = append(labels, label{point, s.Labels[run.first+k], look.color})
 				}
 			}
 			switch {

@@ -24,9 +24,9 @@ import (
 // metrics.csv are those of a run that nothing has interrupted.
 func TestCheckpoint(t *testing.T) {
 	be := cpu.New(tensor.Float32)
-	trained := func(ctx context.Context, r *pretrain.Run, dir *rundir.Dir, say units.Say) ([]train.Metrics, [][]float64, error) {
+	trained := func(ctx context.Context, r *pretrain.Run, dir *rundir.Dir, status units.Status) ([]train.Metrics, [][]float64, error) {
 		l := learner(t, r, be)
-		out, err := r.Train(ctx, l, dir, "unit", say)
+		out, err := r.Train(ctx, l, dir, "unit", status)
 		return out.Epochs, parameters(l.Model), err
 	}
 	for name, c := range map[string]struct {

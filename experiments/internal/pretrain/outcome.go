@@ -72,7 +72,7 @@ var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Do trains and evaluates. The caller closes the learner, which is nil after an
 // error.
-func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, how cli.Protocol, say units.Say) (out Outcome, l *method.Learner, err error) {
+func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, protocol cli.Protocol, status units.Status) (out Outcome, l *method.Learner, err error) {
 	if l, err = r.Learner(be); err != nil {
 		return out, nil, err
 	}
@@ -83,40 +83,40 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 		}
 	}()
 	cores <- struct{}{}
-	out.Trained, err = r.Train(ctx, l, dir, unit, say)
+	out.Trained, err = r.Train(ctx, l, dir, unit, status)
 	<-cores
 	if err != nil {
 		return out, l, err
 	}
-	say("evaluation")
+	status("evaluation")
 	start := time.Now()
-	out.Accuracy, err = r.Evaluate(ctx, l, how)
+	out.Accuracy, err = r.Evaluate(ctx, l, protocol)
 	out.EvalSeconds = time.Since(start).Seconds()
 	return out, l, err
 }
 
 // Check returns an error if a run could not be evaluated at the end of its training.
-func Check(runs []*Run, how cli.Protocol) error {
+func Check(runs []*Run, protocol cli.Protocol) error {
 	checked := map[*dataset.Dataset]bool{}
 	for _, r := range runs {
 		if checked[r.Dataset] { // the sizes of folds do not depend on the seed
 			continue
 		}
 		checked[r.Dataset] = true
-		folds, err := r.folds(how)
+		folds, err := r.folds(protocol)
 		if err == nil {
 			err = eval.Check(r.Dataset.Labels(), folds, eval.Options{})
 		}
 		if err != nil {
-			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, how.Folds, err)
+			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, protocol.Folds, err)
 		}
 	}
 	return nil
 }
 
 // folds returns the outer folds of the evaluation.
-func (r *Run) folds(how cli.Protocol) ([]dataset.Fold, error) {
-	return dataset.StratifiedKFold(r.Dataset.Labels(), how.Folds, true, uint32(r.Seed))
+func (r *Run) folds(protocol cli.Protocol) ([]dataset.Fold, error) {
+	return dataset.StratifiedKFold(r.Dataset.Labels(), protocol.Folds, true, uint32(r.Seed))
 }
 
 // Embedder embeds graphs: a learner, or the model in a file.
@@ -127,8 +127,8 @@ type Embedder interface {
 
 // Evaluate returns the accuracy of a support vector machine on the embeddings of
 // all graphs, in per cent, by protocol.
-func (r *Run) Evaluate(ctx context.Context, e Embedder, how cli.Protocol) (map[string]float64, error) {
-	folds, err := r.folds(how)
+func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]float64, error) {
+	folds, err := r.folds(protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (r *Run) Evaluate(ctx context.Context, e Embedder, how cli.Protocol) (map[s
 	}
 	data := eval.Data{X: h, Dim: len(h) / len(r.Dataset.Graphs), Y: r.Dataset.Labels()}
 	accuracy := map[string]float64{}
-	for _, name := range how.Protocols {
+	for _, name := range protocol.Protocols {
 		p, err := eval.ParseProtocol(name)
 		if err != nil {
 			return nil, err

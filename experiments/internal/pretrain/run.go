@@ -115,14 +115,14 @@ type Trained struct {
 
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the
 // name of the unit. Interrupted, it goes on from a checkpoint.
-func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, say units.Say) (out Trained, err error) {
-	how, err := dir.Training(unit, r.Epochs())
+func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, status units.Status) (out Trained, err error) {
+	options, err := dir.Training(unit, r.Epochs())
 	if err != nil {
 		return out, err
 	}
-	p, err := train.Run(ctx, l, how, func(p train.Progress) error {
+	p, err := train.Run(ctx, l, options, func(p train.Progress) error {
 		if !p.Ended {
-			say("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", p.Epoch, p.Batch, p.Batches, p.Metrics["loss"], float64(p.Graphs)/p.Seconds)
+			status("epoch %d, batch %d of %d, loss %.3f, %.0f graphs/s", p.Epoch, p.Batch, p.Batches, p.Metrics["loss"], float64(p.Graphs)/p.Seconds)
 			return nil
 		}
 		out.Epochs = append(out.Epochs, p.Metrics)

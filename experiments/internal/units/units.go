@@ -11,7 +11,7 @@
 //	for seed := range recipe.Seeds {
 //		list = append(list, units.Unit[outcome]{
 //			Name: fmt.Sprintf("MUTAG/specmatch/seed=%d", seed),
-//			Run: func(ctx context.Context, say units.Say) (outcome, error) { … },
+//			Run: func(ctx context.Context, status units.Status) (outcome, error) { … },
 //		})
 //	}
 //	outcomes, err := units.Run(ctx, dir, stderr, list)
@@ -34,12 +34,12 @@ import (
 // Unit is one of them. T must survive JSON, see [rundir.Do].
 type Unit[T any] struct {
 	Name  string // unique in the experiment
-	Run   func(ctx context.Context, say Say) (T, error)
+	Run   func(ctx context.Context, status Status) (T, error)
 	Files []string // what Run leaves in the run directory, by path there
 }
 
-// Say sets the text behind the progress bar.
-type Say func(format string, args ...any)
+// Status shows what a unit is doing, as text after the progress bar.
+type Status func(format string, args ...any)
 
 // Run returns the results of the units, in their order: from the journal of dir
 // where it has them, else by running them. The first error ends the run; what
@@ -66,11 +66,11 @@ func run[T any](ctx context.Context, dir *rundir.Dir, bar *progress.Bar, list []
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]T, len(list))
-	at := make(chan int)
+	next := make(chan int) // indices into list
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(list)) {
 		wg.Go(func() {
-			for i := range at {
+			for i := range next {
 				var err error
 				if results[i], err = do(ctx, dir, bar, list[i]); err != nil {
 					cancel(fmt.Errorf("%s: %w", list[i].Name, err))
@@ -82,9 +82,9 @@ func run[T any](ctx context.Context, dir *rundir.Dir, bar *progress.Bar, list []
 		if ctx.Err() != nil {
 			break
 		}
-		at <- i
+		next <- i
 	}
-	close(at)
+	close(next)
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err

@@ -31,11 +31,11 @@ func open(t *testing.T, path string) *rundir.Dir {
 func squares(n int, ran *atomic.Int32, failAt int) []units.Unit[int] {
 	list := make([]units.Unit[int], n)
 	for i := range list {
-		list[i] = units.Unit[int]{Name: fmt.Sprint("unit ", i), Run: func(_ context.Context, say units.Say) (int, error) {
+		list[i] = units.Unit[int]{Name: fmt.Sprint("unit ", i), Run: func(_ context.Context, status units.Status) (int, error) {
 			if i == failAt {
 				return 0, errors.New("no square")
 			}
-			say("squaring %d", i)
+			status("squaring %d", i)
 			ran.Add(1)
 			return i * i, nil
 		}}
@@ -98,7 +98,7 @@ func TestNoUnits(t *testing.T) {
 func TestInterruption(t *testing.T) {
 	path := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	list := []units.Unit[int]{{Name: "interrupted", Run: func(ctx context.Context, _ units.Say) (int, error) {
+	list := []units.Unit[int]{{Name: "interrupted", Run: func(ctx context.Context, _ units.Status) (int, error) {
 		cancel()
 		return 0, ctx.Err()
 	}}}
@@ -120,7 +120,7 @@ func TestFiles(t *testing.T) {
 	run := func() error {
 		dir := open(t, path)
 		defer dir.Close()
-		_, err := units.Run(t.Context(), dir, io.Discard, []units.Unit[int]{{Name: "u", Files: []string{"left"}, Run: func(context.Context, units.Say) (int, error) {
+		_, err := units.Run(t.Context(), dir, io.Discard, []units.Unit[int]{{Name: "u", Files: []string{"left"}, Run: func(context.Context, units.Status) (int, error) {
 			return 1, os.WriteFile(dir.Join("left"), []byte("x"), 0o644)
 		}}})
 		return err
