@@ -31,7 +31,7 @@ func main() { cli.Main(run) }
 const synopsis = `Trains graph encoders without labels and evaluates their embeddings with a
 support vector machine: the unsupervised regime of SpecMatch-CL.`
 
-// experiment is what the flags say.
+// experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
 	loss     cli.Loss
@@ -82,8 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return x.report(stdout, sets, runs, outcomes)
 }
 
-// trainAll is the first half of the experiment: every run trains and leaves its
-// weights.
+// trainAll is the first half of the experiment: every run trains and saves its
+// model.
 func (x *experiment) trainAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run) ([]pretrain.Outcome, error) {
 	var list []units.Unit[pretrain.Trained]
 	for _, r := range runs {
@@ -112,8 +112,8 @@ func (x *experiment) trainAll(ctx context.Context, stderr io.Writer, runs []*pre
 	return outcomes, err
 }
 
-// evaluateAll is the second half: the weights of every run are evaluated under every
-// protocol, and the outcomes completed.
+// evaluateAll is the second half: it evaluates the saved model of every run under
+// every protocol and completes the outcomes.
 func (x *experiment) evaluateAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
 	var list []units.Unit[pretrain.Score]
 	for _, r := range runs {
@@ -154,6 +154,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
 	return runs
 }
 
+// name returns the name of the unit that trains a run.
 func name(r *pretrain.Run) string {
 	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
 }

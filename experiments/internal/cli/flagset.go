@@ -20,8 +20,8 @@ type FlagSet struct {
 	env      map[string]string // flag name → environment variable
 	checks   []func() error    // of flags that depend on one another
 
-	// Of a run that is taken up again: the value of -out, what becomes of the other
-	// flags, and the names of those that are the first seed and the number of seeds.
+	// For resuming a run: the value of -out, the roles of the other flags, and the
+	// names of the flags with the first seed and the number of seeds.
 	out          *string
 	roles        map[string]role
 	first, count string
@@ -30,9 +30,9 @@ type FlagSet struct {
 	small small
 }
 
-// small is defaults for runs of a kind.
+// small is a second set of defaults, for runs of some kind.
 type small struct {
-	when   string // what kind, in words; "" is none
+	when   string // the kind, in words; "" if there is no such set
 	holds  func() bool
 	values map[string]string
 }
@@ -81,11 +81,11 @@ func (f *FlagSet) Env(name, variable string) { f.env[name] = variable }
 // Check makes Parse call check last, for flags that depend on one another.
 func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check) }
 
-// Parse parses args, then the environment, then takes up the run in the directory
-// of -out, if one lies there: a flag that is not given has the run's value, and one
-// that is given must agree with it or, if it [FlagSet.Grows], is added to it. For
-// -h it prints help on stdout and returns [flag.ErrHelp]; what it cannot accept is
-// a [UsageError] that names flag and value.
+// Parse parses args, then the environment, then resumes the run in the directory of
+// -out, if there is one: a flag that is not given gets the run's value, and one that
+// is given must agree with it or, if it [FlagSet.Grows], is added to it. For -h it
+// prints help on stdout and returns [flag.ErrHelp]; a mistake is a [UsageError] that
+// names flag and value.
 func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -126,14 +126,14 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
-// Small gives flags other defaults in runs for which holds, which Parse asks once the
-// flags are set, says so; when says it in words, for the help text.
+// Small gives flags other defaults in runs for which holds returns true; Parse calls
+// it once the flags are set. The string when says it in words, for the help text.
 func (f *FlagSet) Small(when string, holds func() bool, values map[string]string) {
 	f.small = small{when, holds, values}
 }
 
-// setUngiven sets the flags among values that nothing has set, neither command line
-// nor environment nor a run that is taken up.
+// setUngiven sets those flags among values that nothing else has set: the command
+// line, the environment, or a run that is resumed.
 func (f *FlagSet) setUngiven(values map[string]string) error {
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
@@ -148,8 +148,8 @@ func (f *FlagSet) setUngiven(values map[string]string) error {
 	return nil
 }
 
-// Input notes the SHA-256 sum, in hexadecimal, of a file that the run reads. The
-// name should not depend on where the file lies.
+// Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The
+// name should not depend on where the file is.
 func (f *FlagSet) Input(name, sum string) { f.inputs[name] = sum }
 
 // Inputs returns the sums by name.

@@ -22,7 +22,7 @@ type Data struct {
 	Datasets []string // none is the embedded synthetic set
 	Dir      string
 
-	flags *FlagSet // notes what is read
+	flags *FlagSet // records what is read
 }
 
 // Register implements [Group].
@@ -31,11 +31,11 @@ func (d *Data) Register(f *FlagSet) {
 	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
 	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip or DIR/NAME/")
 	f.Grows("dataset")
-	f.Free("data") // what was read there is compared
+	f.Free("data") // the contents of the files are compared instead
 }
 
-// Open reads the data sets, or makes the embedded one where none is asked for. What
-// the files have and features do not is said on stderr.
+// Open reads the data sets, or makes the embedded one if none is named. If features
+// leave out something that the files have, a line on stderr says so.
 func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
 	switch {
 	case len(d.Datasets) == 0 && d.Dir == "":
@@ -67,7 +67,7 @@ func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
 type Loss struct {
-	Methods []string // the default is all that there are
+	Methods []string // the default is all methods
 	Beta    Beta
 	P       float64 // percentile of the similarities that is the threshold θ
 	Tau     float64 // temperature of the contrastive loss
@@ -124,7 +124,7 @@ func (r *Recipe) RegisterSeeds(f *FlagSet) {
 	})
 }
 
-// maxSeeds bounds the seeds, each of which takes memory before the first has run.
+// maxSeeds bounds the number of seeds, because each takes memory before it runs.
 const maxSeeds = 10_000
 
 // Protocol is how to evaluate: -protocol and -folds.
@@ -173,8 +173,8 @@ func (e *Engine) Register(f *FlagSet) {
 	})
 }
 
-// engines are the choices of -backend: cpu; cuda in any build, for its error says
-// what to do; and its emulator where there is one.
+// engines returns the choices of -backend: cpu; cuda in any build, because its error
+// says what to do; and cuda's emulator if the build has it.
 func engines() []string {
 	names := []string{"cpu", "cuda"}
 	if emulator := "cuda-emulator"; slices.Contains(backend.Names(), emulator) {

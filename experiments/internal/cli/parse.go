@@ -16,7 +16,7 @@ import (
 //	invalid value "120" for flag -p: want a number from 0 to 100
 type Parser[T any] func(s string) (T, error)
 
-// Text accepts any string but the empty one, which is most often a shell
+// Text accepts any string except the empty one, which is most often a shell
 // variable that was not set.
 func Text(s string) (string, error) {
 	if strings.TrimSpace(s) == "" {

@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// A role is what becomes of a flag when a run is taken up again.
+// A role says what happens to a flag when a run is resumed.
 type role int
 
 const (
-	fixed role = iota // results depend on it: it stays as it was
-	list              // its entries are the run's and the new ones
+	fixed role = iota // results depend on it: it must not change
+	list              // new entries are added to the run's
 	free              // no result depends on it
-	once              // free, and not remembered
+	once              // free, and the run's value is not taken over
 )
 
-// Grows marks flags with lists, such as -method, whose entries have results of
-// their own. Where a run is taken up with other entries, it has both.
+// Grows marks flags with lists, such as -method, each of whose entries has its own
+// results. Entries that are new when a run is resumed are added to the run's.
 func (f *FlagSet) Grows(names ...string) { f.mark(list, names) }
 
 // Free marks flags without influence on results, such as where files lie.
@@ -38,13 +38,12 @@ func (f *FlagSet) mark(r role, names []string) {
 	}
 }
 
-// growsRange marks two flags that are a range of whole numbers together: its first
-// and how many they are.
+// growsRange marks two flags that together are a range of whole numbers: the first
+// one and the count.
 func (f *FlagSet) growsRange(first, count string) { f.first, f.count = first, count }
 
-// takeUp gives the flags the values of the run that lies in the directory of -out,
-// if there is one: those that are not given have its values, and lists and seeds
-// that are given are added to it.
+// takeUp resumes the run in the directory of -out, if there is one: flags that are
+// not given get its values, and lists and seeds that are given are added to its own.
 func (f *FlagSet) takeUp(given map[string]bool) error {
 	if f.out == nil || *f.out == "" {
 		return nil
@@ -77,7 +76,7 @@ func (f *FlagSet) takeUp(given map[string]bool) error {
 			return
 		case !given[fl.Name]:
 			err = f.setTo(fl, elements(was))
-		case r == list && len(elements(was)) > 0: // none at all is the synthetic set, which has no name
+		case r == list && len(elements(was)) > 0: // an empty list is the synthetic set, which has no name to add to
 			both := elements(was)
 			for _, x := range elements(Resolved(fl)) {
 				if !slices.Contains(both, x) {
@@ -96,7 +95,7 @@ func (f *FlagSet) takeUp(given map[string]bool) error {
 	return nil
 }
 
-// addRange makes the range of seeds that of the run and the given one together.
+// addRange sets the range of seeds to the union of the run's and the given one.
 func (f *FlagSet) addRange(was map[string]json.RawMessage, given map[string]bool) error {
 	if f.first == "" {
 		return nil
@@ -136,8 +135,8 @@ func (f *FlagSet) rangeOf(values map[string]json.RawMessage) (r interval, ok boo
 	return r, err == nil
 }
 
-// setTo sets a flag to the elements of an earlier value. What has none, such as
-// -out where it was not given, cannot be set.
+// setTo sets a flag to the elements of an earlier value. A value without elements,
+// such as that of -out if it was not given, is left out.
 func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 	text := strings.Join(elements, ",")
 	if text == "" {
@@ -149,10 +148,10 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 	return nil
 }
 
-// Compare returns an error that names the first flag whose value keeps a run with
-// the flags was from going on with those of f: one that results depend on and that
-// differs, or a list that lacks an entry. It is an error if a flag is unknown to f,
-// and if one that was has not has another value than its default.
+// Compare returns an error that names the first flag that prevents a run with the
+// flags was from being resumed with those of f: one that results depend on and that
+// differs, a list that lacks an entry, one that f does not know, or one that was
+// lacks and that does not have its default in f.
 func (f *FlagSet) Compare(was map[string]json.RawMessage) (err error) {
 	now := f.All()
 	for _, name := range names(was, now) {
@@ -215,8 +214,8 @@ func Resolved(fl *flag.Flag) json.RawMessage {
 	return data
 }
 
-// elements returns a value by [Resolved] as the command line has it, entry by entry
-// if it is a list. Nothing at all has no elements.
+// elements returns a value encoded by [Resolved] as the command line would have it,
+// entry by entry if it is a list. An empty value has no elements.
 func elements(v json.RawMessage) []string {
 	var x any
 	d := json.NewDecoder(bytes.NewReader(v))

@@ -12,7 +12,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Tuned is what fine-tuning leaves in the journal.
+// Tuned is the result of fine-tuning in the journal.
 type Tuned struct {
 	Seconds float64
 	Epochs  []train.Metrics // see package finetune
@@ -35,7 +35,8 @@ func (t Tuned) Series(metric string) []float64 {
 	return values
 }
 
-// Do trains l under the name of a unit. Interrupted, it goes on from a checkpoint.
+// Do trains l under the name of a unit and closes it. A run that was interrupted
+// continues from its checkpoint.
 func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, epochs int, status units.Status) (out Tuned, err error) {
 	defer l.Close()
 	options, err := dir.Training(unit, epochs)

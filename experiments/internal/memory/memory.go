@@ -1,5 +1,5 @@
-// Package memory says whether what flags ask for fits into the machine, before
-// anything of it is allocated: Go cannot take a failed allocation back.
+// Package memory checks whether what the flags ask for fits into memory, before
+// anything is allocated: a Go program cannot recover from a failed allocation.
 package memory
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// unknown stands for the memory of a system that does not tell, in bytes.
+// unknown is taken for the memory, in bytes, of systems that do not report it.
 const unknown = 1 << 40
 
 // Available returns the memory in bytes that this process can have at most: that of
@@ -39,7 +39,7 @@ func available(root string) float64 {
 		if err != nil {
 			continue
 		}
-		if limit, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64); err == nil { // and not "max"
+		if limit, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64); err == nil { // an error is "max": no limit
 			have = min(have, limit)
 		}
 	}
@@ -61,8 +61,7 @@ func memTotal(path string) (kb float64, ok bool) {
 	return 0, false
 }
 
-// groups returns the paths of the control groups of the process, and of those that
-// they are in.
+// groups returns the paths of the control groups of the process and of their parents.
 func groups(path string) []string {
 	text, _ := os.ReadFile(path)
 	var paths []string
@@ -77,11 +76,11 @@ func groups(path string) []string {
 	return paths
 }
 
-// Fits returns a usage error unless need bytes fit. The flags are those that ask for
-// them, with their values, and what is what they are needed for.
-func Fits(flags, what string, need float64) error {
+// Fits returns a usage error unless need bytes fit. The message names the flags that
+// ask for them, with their values, and the purpose.
+func Fits(flags, purpose string, need float64) error {
 	if have := Available(); need > have {
-		return cli.Usagef("%s: %s needs about %s of memory, and this machine has %s", flags, what, size(need), size(have))
+		return cli.Usagef("%s: %s needs about %s of memory, and this machine has %s", flags, purpose, size(need), size(have))
 	}
 	return nil
 }
@@ -99,10 +98,10 @@ func TrainingFits(flags string, e cli.Engine, a gnn.Architecture, graphs []*grap
 	return Fits(flags, "training", training(e.Precision, a, graphs, batch))
 }
 
-// training estimates the bytes that training takes at least: four copies of the
-// weights (with gradients and Adam's two moments), two of the similarities of all
-// pairs of embeddings, and for every node and layer four of the values of its linear
-// maps. That is two thirds of what is measured, for all encoders.
+// training estimates the least number of bytes that training takes: four copies of
+// the weights (with gradients and Adam's two moments), two of the similarities of all
+// pairs of embeddings, and for every node and layer four of the outputs of its linear
+// maps. That is about two thirds of what was measured, for all encoders.
 func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) float64 {
 	nodes := 0.0
 	for _, g := range graphs {

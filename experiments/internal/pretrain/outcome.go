@@ -20,14 +20,14 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-// Outcome is what a run of the unsupervised regime leaves in the journal.
+// Outcome is the result of a run of the unsupervised regime in the journal.
 type Outcome struct {
 	Trained
 	Accuracy    map[string]float64 // by protocol, in per cent
 	EvalSeconds float64
 }
 
-// Check returns an error unless the accuracies can be ones.
+// Check returns an error unless there are accuracies, all above 0 and at most 100.
 func (o *Outcome) Check() error {
 	if len(o.Accuracy) == 0 {
 		return errors.New("no accuracy")
@@ -40,13 +40,13 @@ func (o *Outcome) Check() error {
 	return nil
 }
 
-// Score is what an evaluation of trained weights leaves in the journal.
+// Score is the result of an evaluation of trained weights in the journal.
 type Score struct {
 	Accuracy float64 // in per cent
 	Seconds  float64
 }
 
-// Check returns an error unless the accuracy can be one.
+// Check returns an error unless the accuracy is above 0 and at most 100.
 func (s *Score) Check() error {
 	if !(s.Accuracy > 0 && s.Accuracy <= 100) {
 		return fmt.Errorf("an accuracy of %v %%", s.Accuracy)
@@ -65,9 +65,9 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 	return Score{Accuracy: accuracy[protocol], Seconds: time.Since(start).Seconds()}, err
 }
 
-// cores has room for one value for each core: a run that trains puts one in, and
-// so does every fold of an evaluation. So runs side by side do not crowd each
-// other out, and the last ones are evaluated on all cores.
+// cores is a semaphore with one slot per core. A run holds one while it trains, and
+// so does every fold of an evaluation, so that parallel runs do not compete for
+// cores, and the last run is evaluated on all of them.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Do trains and evaluates. The caller closes the learner, which is nil after an
@@ -95,7 +95,7 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 	return out, l, err
 }
 
-// Check returns an error if a run could not be evaluated at the end of its training.
+// Check returns an error if it would be impossible to evaluate a run after training.
 func Check(runs []*Run, protocol cli.Protocol) error {
 	checked := map[*dataset.Dataset]bool{}
 	for _, r := range runs {

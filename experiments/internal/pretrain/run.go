@@ -21,9 +21,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Run is one training without labels: a method on a data set with a seed. Of Loss
-// and Recipe it takes the numbers; the lists of methods and seeds are for those who
-// make runs.
+// Run is one training without labels: a method on a data set with a seed. It uses
+// the numbers in Loss and Recipe, but not their lists of methods and seeds.
 type Run struct {
 	Dataset  *dataset.Dataset
 	Regime   method.Regime
@@ -84,7 +83,7 @@ func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 
 // Fits returns a usage error unless the machine has the memory for every run.
 func Fits(runs []*Run, e cli.Engine) error {
-	checked := map[*dataset.Dataset]bool{} // what it takes does not depend on the seed
+	checked := map[*dataset.Dataset]bool{} // the need does not depend on the seed
 	for _, r := range runs {
 		if checked[r.Dataset] {
 			continue
@@ -98,7 +97,7 @@ func Fits(runs []*Run, e cli.Engine) error {
 	return nil
 }
 
-// Epochs returns how many epochs the method trains.
+// Epochs returns the number of epochs to train.
 func (r *Run) Epochs() int {
 	if r.Method == method.Untrained {
 		return 0
@@ -106,7 +105,7 @@ func (r *Run) Epochs() int {
 	return r.Recipe.Epochs
 }
 
-// Trained is what training leaves in the journal.
+// Trained is the result of training in the journal.
 type Trained struct {
 	TrainSeconds    float64
 	GraphsPerSecond rundir.Float // null for the untrained encoder
@@ -114,7 +113,7 @@ type Trained struct {
 }
 
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the
-// name of the unit. Interrupted, it goes on from a checkpoint.
+// name of the unit. A run that was interrupted continues from its checkpoint.
 func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, status units.Status) (out Trained, err error) {
 	options, err := dir.Training(unit, r.Epochs())
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package pretrain is training without labels as the experiments run it: flags to a
-// method of package method, its progress, metrics and checkpoints in the run
-// directory, and for the unsupervised regime the accuracy of a support vector
-// machine on frozen embeddings.
+// Package pretrain is training without labels as the experiments do it: it sets a
+// method of package method up from flags, keeps its progress, metrics and checkpoints
+// in the run directory, and for the unsupervised regime measures the accuracy of a
+// support vector machine on frozen embeddings.
 //
-// The mental model: a [Run] says everything about one training; [Run.Learner] makes
-// the method of it, [Run.Train] trains it, [Run.Evaluate] measures it, and [Run.Do]
-// does all three. Runs that share a data set and a seed share the initial weights,
-// the batches, the augmentations and the folds.
+// The mental model: a [Run] describes one training; [Run.Learner] sets the method
+// up, [Run.Train] trains it, [Run.Evaluate] measures it, and [Run.Do] does all three.
+// Runs that share a data set and a seed share the initial weights, the batches, the
+// augmentations and the folds.
 package pretrain
 
 import (
@@ -61,12 +61,12 @@ func policy(s string) (string, error) {
 	return s, err
 }
 
-// share accepts a share of nodes or edges. Package augment takes 0 for the usual
-// ratio, and a user who writes 0 wants no change.
+// share accepts a share of nodes or edges above 0: package augment would replace 0
+// by the usual ratio, which is not what a user who asks for 0 expects.
 func share(s string) (float64, error) {
 	x, err := cli.Float(0, 1)(s)
 	if err != nil || x == 0 {
-		return 0, errors.New("want a number above 0 and up to 1; to change nothing there is -policy none")
+		return 0, errors.New("want a number above 0 and up to 1; for no change use -policy none")
 	}
 	return x, nil
 }

@@ -136,9 +136,9 @@ func readConfig(path string) (*config, error) {
 	return c, nil
 }
 
-// after returns what the configuration c becomes when the run goes on with the
-// start now, or an error that says why it cannot: another experiment, a flag, an
-// input or the instruction set.
+// after returns the configuration of the run c after it is resumed by the start now,
+// or an error that says why it cannot be: another experiment, flag, input or
+// instruction set.
 func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, error) {
 	if c.Experiment != now.Experiment {
 		return nil, fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
@@ -188,10 +188,10 @@ func sameInputs(was, now map[string]string) error {
 	return nil
 }
 
-// CheckPretrained returns a usage error of -pretrained unless the run directory
-// path is of a run of the experiment with the settings in flags, but for those that
-// no pre-training depends on and the names in mayDiffer, and the files of weights
-// are there, as that run left them.
+// CheckPretrained returns a usage error of -pretrained unless the directory path has
+// a run of the experiment with the settings in flags, and its files of weights are
+// there, unchanged. Flags that pre-training does not depend on may differ, and those
+// named in mayDiffer.
 func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, weights []string) error {
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err != nil {
@@ -212,14 +212,14 @@ func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, wei
 	if err := j.read(filepath.Join(path, "done.jsonl")); err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
-	left := map[string]string{} // sums of what its units left
+	sums := map[string]string{} // of the files that its units wrote
 	for _, e := range j.done {
-		maps.Copy(left, e.Files)
+		maps.Copy(sums, e.Files)
 	}
 	for _, file := range weights {
 		rel, err := filepath.Rel(path, file)
 		if err == nil {
-			err = intact(path, filepath.ToSlash(rel), left[filepath.ToSlash(rel)])
+			err = intact(path, filepath.ToSlash(rel), sums[filepath.ToSlash(rel)])
 		}
 		if err != nil {
 			return cli.Usagef("-pretrained: %w", err)
@@ -228,8 +228,8 @@ func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, wei
 	return nil
 }
 
-// same returns an error that names the first difference, if a run of now would
-// not be the run of c but for some flags.
+// same returns an error that names the first difference between the runs c and now,
+// apart from flags that may differ.
 func (c *config) same(now *config, mayDiffer func(flag string) bool) error {
 	if c.Experiment != now.Experiment {
 		return fmt.Errorf("of experiment %s, not %s", c.Experiment, now.Experiment)
@@ -251,8 +251,8 @@ func (c *config) same(now *config, mayDiffer func(flag string) bool) error {
 	return nil
 }
 
-// WriteFile writes a file that appears whole or not at all: to a temporary file
-// beside it, flushed to the disk, then renamed.
+// WriteFile writes a file that appears whole or not at all: it is written to a
+// temporary file in the same folder, flushed to the disk, and renamed.
 func WriteFile(path string, write func(w io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")

@@ -21,11 +21,11 @@ type journal struct {
 	done map[string]entry
 }
 
-// entry is a line: a unit with its result, and what it left beside.
+// entry is a line: a unit with its result, and what else it left in the directory.
 type entry struct {
 	Unit    string            `json:"unit"`
 	Result  json.RawMessage   `json:"result"`
-	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv, under its name or below
+	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv under its name, or below: a/b is below a
 	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
 }
 
@@ -53,7 +53,7 @@ func (j *journal) read(path string) error {
 			return fmt.Errorf("%s:%d: %w", path, number, err)
 		}
 		if _, dup := j.done[e.Unit]; dup || e.Unit == "" || e.Result == nil {
-			return fmt.Errorf("%s:%d: unit %q is empty or stands twice: have two runs shared the directory?", path, number, e.Unit)
+			return fmt.Errorf("%s:%d: unit %q is empty or listed twice: have two runs shared the directory?", path, number, e.Unit)
 		}
 		j.done[e.Unit] = e
 	}
@@ -68,16 +68,16 @@ func (d *Dir) Done(unit string) bool {
 	return ok
 }
 
-// Do returns the result of a unit: from the journal if it has one, else by run,
-// recording what it returns. An error of run is returned and not recorded. The
-// unit's checkpoint, if it kept one, is removed when its result is on the disk.
-// T must survive JSON; a float64 in it that may not be finite is a [Float].
+// Do returns the result of a unit: from the journal if it has one, and otherwise
+// from run, in which case it is recorded. An error of run is returned and not
+// recorded. The unit's checkpoint, if it kept one, is removed when its result is on
+// the disk. T must survive JSON; a float64 in it that may not be finite must be a
+// [Float].
 //
-// The files are what run leaves in the directory, such as weights, by their paths
-// there. A result in the journal counts only if they are as the unit left them, the
-// unit's rows are in metrics.csv, and the result's method Check() error, if T has
-// one, finds nothing wrong with it; otherwise Do returns an error that says what is
-// missing.
+// The files are those that run writes in the directory, such as weights, by their
+// paths there. A result in the journal is used only if the files are unchanged, the
+// unit's rows are in metrics.csv, and T's method Check() error, if it has one,
+// accepts the result; otherwise Do returns an error that says what is missing.
 func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (result T, err error) {
 	for i, file := range files {
 		files[i] = filepath.ToSlash(file)
@@ -108,7 +108,7 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 	return result, d.forget(unit)
 }
 
-// whole returns an error unless all that a finished unit left is there.
+// whole returns an error unless everything that a finished unit wrote is there.
 func (d *Dir) whole(e entry, rows int, files []string) error {
 	if rows < e.Metrics {
 		return fmt.Errorf("%s: %d rows of unit %q, which left %d", d.Join("metrics.csv"), rows, e.Unit, e.Metrics)
@@ -134,7 +134,7 @@ func intact(dir, file, want string) error {
 	case err != nil:
 		return err
 	case want != "" && sum != want:
-		return fmt.Errorf("%s is not what the run left there: its SHA-256 is %s, and was %s", path, sum, want)
+		return fmt.Errorf("%s has changed since the run wrote it: its SHA-256 is %s, and was %s", path, sum, want)
 	}
 	return nil
 }
@@ -177,8 +177,8 @@ func (d *Dir) record(unit string, result any, files []string) error {
 	if err != nil {
 		return err
 	}
-	// A finished unit's metrics are on the disk before the journal says that
-	// it is finished.
+	// A finished unit's metrics must be on the disk before the journal says that it
+	// is finished.
 	if err := d.metrics.f.Sync(); err != nil {
 		return err
 	}
@@ -192,8 +192,8 @@ func (d *Dir) record(unit string, result any, files []string) error {
 	return nil
 }
 
-// openLines opens a file of lines for appending, made if need be. What stands
-// behind the last newline is a line that was interrupted, and is cut off.
+// openLines opens a file of lines for appending, and creates it if there is none.
+// Text after the last newline is a line that was interrupted, and is cut off.
 func openLines(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
@@ -209,8 +209,8 @@ func openLines(path string) (*os.File, error) {
 	return f, nil
 }
 
-// appendWhole appends data, all of it or, if the disk is full, nothing: what is
-// appended next must begin a line.
+// appendWhole appends all of data or, if the disk is full, nothing, so that whatever
+// is appended next begins a line.
 func appendWhole(f *os.File, data []byte) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -222,7 +222,7 @@ func appendWhole(f *os.File, data []byte) error {
 	return nil
 }
 
-// lastLine returns the offset behind the last newline of f.
+// lastLine returns the offset just after the last newline of f.
 func lastLine(f *os.File) (int64, error) {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

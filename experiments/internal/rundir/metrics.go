@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// metrics is metrics.csv: the columns unit and epoch, then what the rows have, by
-// first appearance.
+// metrics is metrics.csv: the columns unit and epoch, then those of the rows, in the
+// order of their first appearance.
 type metrics struct {
 	f      *os.File
 	path   string
@@ -79,8 +79,8 @@ func (m *metrics) read() ([][]string, error) {
 // a column has an empty cell there, and one with a new column widens the file.
 //
 // A unit that was interrupted and runs again, from its beginning or from a
-// checkpoint, says again what it said before: the earlier start's rows of the
-// unit from this epoch on are dropped first.
+// checkpoint, repeats epochs: the earlier start's rows of the unit from this epoch
+// on are dropped first.
 func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,7 +93,7 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	seen := map[string]bool{"unit": true, "epoch": true}
 	for _, c := range columns {
 		if seen[c.Key] {
-			return fmt.Errorf("rundir: metric %q stands twice", c.Key)
+			return fmt.Errorf("rundir: metric %q is given twice", c.Key)
 		}
 		seen[c.Key] = true
 		i := slices.Index(header, c.Key)
@@ -149,7 +149,7 @@ func (m *metrics) rewrite(header []string, keep func(unit string, epoch int) boo
 	for unit, n := range dropped {
 		m.count(unit, -n)
 	}
-	// The name now stands for another file.
+	// The name now refers to another file.
 	old := m.f
 	if m.f, err = openLines(m.path); err != nil {
 		m.f = old
@@ -166,7 +166,7 @@ func encode(rows [][]string) []byte {
 }
 
 // cell formats a value: numbers in full precision, durations as seconds, and
-// everything on one line, so that the file is one of lines.
+// everything on one line, because rows are appended and cut off by lines.
 func cell(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindFloat64:

@@ -64,7 +64,7 @@ type Options struct {
 	Flags      *cli.FlagSet // parsed; all of its flags and inputs go into config.json
 	FirstSeed  int
 	Seeds      int       // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
-	Engine     string    // what the backend says it is
+	Engine     string    // name of the engine
 	Out        string    // the directory; "" is a new runs/<experiment>-<dataset>-<time>
 	Mixed      bool      // an earlier start may have computed with another instruction set
 	Text       io.Writer // where to repeat the log for humans; may be nil
@@ -130,8 +130,8 @@ func Open(o Options) (*Dir, error) {
 	return d, nil
 }
 
-// open compares the run with the one in the directory, if there is one, and opens
-// the files.
+// open checks that the run can continue the one in the directory, if there is one,
+// and opens the files.
 func (d *Dir) open(o Options, config *config) error {
 	earlier, err := readConfig(d.Join("config.json"))
 	d.Resumed = err == nil
@@ -175,8 +175,8 @@ func (d *Dir) open(o Options, config *config) error {
 // nn.SaveFile.
 var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|png|safetensors)\.[0-9]+$`)
 
-// sweep removes what a process that was killed has left of the file that it was
-// writing, as large as weights are. Without a lock it might still be writing.
+// sweep removes the half-written files, which can be large, that a killed process
+// left. Without a lock that process might still be running.
 func (d *Dir) sweep() {
 	if d.locked == nil {
 		return
@@ -185,7 +185,7 @@ func (d *Dir) sweep() {
 		if err == nil && e.Type().IsRegular() && temporary.MatchString(e.Name()) {
 			os.Remove(path)
 		}
-		return nil // it does no harm where it stays
+		return nil // a file that stays does no harm
 	})
 }
 
@@ -194,7 +194,7 @@ func (d *Dir) Join(name ...string) string {
 	return filepath.Join(append([]string{d.Path}, name...)...)
 }
 
-// Training returns how to train a unit for so many epochs: with its checkpoint.
+// Training returns the options for training a unit, with its checkpoint.
 func (d *Dir) Training(unit string, epochs int) (train.Options, error) {
 	path, err := d.Checkpoint(unit)
 	return train.Options{Epochs: epochs, Checkpoint: path, Every: d.Every}, err
@@ -265,8 +265,8 @@ func directory(o Options, now time.Time) (string, error) {
 }
 
 // notAnother returns an error if path, which has no config.json, holds results
-// all the same: they are of a run that nobody can tell from this one. Other
-// files, as the output of a shell redirection, are welcome.
+// nevertheless: there is no way to know which run they are of. Other files, such as
+// the output of a shell redirection, do no harm.
 func notAnother(path string) error {
 	for _, name := range []string{"done.jsonl", "metrics.csv", "results.json"} {
 		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
@@ -296,7 +296,7 @@ func handler(file, text io.Writer) slog.Handler {
 }
 
 // Float is a float64 that JSON can hold: null stands for NaN and ±Inf, and is
-// read back as NaN. Results of units need it for what may not be finite.
+// read back as NaN. Results of units need it for numbers that may not be finite.
 type Float float64
 
 // MarshalJSON implements [json.Marshaler].

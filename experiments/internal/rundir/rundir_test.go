@@ -195,7 +195,7 @@ func TestWhatUnitsLeave(t *testing.T) {
 	}{
 		{"all there", func(*rundir.Dir) error { return nil }, ""},
 		{"no weights", func(d *rundir.Dir) error { return os.Remove(d.Join("weights", "a")) }, "weights/a is missing"},
-		{"a flipped bit", func(d *rundir.Dir) error { return os.WriteFile(d.Join("weights", "a"), []byte("weighty"), 0o644) }, "weights/a is not what the run left there"},
+		{"a flipped bit", func(d *rundir.Dir) error { return os.WriteFile(d.Join("weights", "a"), []byte("weighty"), 0o644) }, "weights/a has changed since the run wrote it"},
 		{"no metrics", func(d *rundir.Dir) error { return os.Remove(d.Join("metrics.csv")) }, `metrics.csv: 0 rows of unit "u/a", which left 3`},
 		{"no accuracy", func(d *rundir.Dir) error { return replace(d.Join("done.jsonl"), `{"Accuracy":87.5}`, "{}") }, "accuracy 0 %"},
 		{"too much", func(d *rundir.Dir) error { return replace(d.Join("done.jsonl"), "87.5", "1234") }, "accuracy 1234 %"},
@@ -430,7 +430,7 @@ func TestCheckPretrained(t *testing.T) {
 	if err := check("bb"); err == nil || !strings.Contains(err.Error(), "corpus has changed") {
 		t.Errorf("another corpus: %v", err)
 	}
-	for text, want := range map[string]string{"v": "is not what the run left there", "": "is missing"} {
+	for text, want := range map[string]string{"v": "has changed since the run wrote it", "": "is missing"} {
 		err := os.Remove(weights)
 		if text != "" {
 			err = os.WriteFile(weights, []byte(text), 0o644)
@@ -476,7 +476,7 @@ func TestSpoiltJournal(t *testing.T) {
 		{"zeros after a power cut", "\x00\x00\x00", whole, ""},
 		{"a broken line", "{\"unit\":\"b\",\n", "", "done.jsonl:2: unexpected end"},
 		{"a broken line, then a good one", "b\n" + `{"unit":"c","result":2}` + "\n", "", "done.jsonl:2: invalid character"},
-		{"a unit twice", `{"unit":"a","result":2}` + "\n", "", `done.jsonl:2: unit "a" is empty or stands twice`},
+		{"a unit twice", `{"unit":"a","result":2}` + "\n", "", `done.jsonl:2: unit "a" is empty or listed twice`},
 		{"no unit", "{}\n", "", `done.jsonl:2: unit "" is empty`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

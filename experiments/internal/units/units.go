@@ -31,19 +31,19 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
-// Unit is one of them. T must survive JSON, see [rundir.Do].
+// Unit is one part of an experiment. T must survive JSON, see [rundir.Do].
 type Unit[T any] struct {
 	Name  string // unique in the experiment
 	Run   func(ctx context.Context, status Status) (T, error)
-	Files []string // what Run leaves in the run directory, by path there
+	Files []string // that Run writes in the run directory, by path there
 }
 
 // Status shows what a unit is doing, as text after the progress bar.
 type Status func(format string, args ...any)
 
-// Run returns the results of the units, in their order: from the journal of dir
-// where it has them, else by running them. The first error ends the run; what
-// has finished until then is kept. Progress goes to stderr.
+// Run returns the results of the units, in their order. It runs those that the
+// journal of dir does not have. The first error ends the run; what has finished by
+// then is kept. Progress goes to stderr.
 func Run[T any](ctx context.Context, dir *rundir.Dir, stderr io.Writer, list []Unit[T]) ([]T, error) {
 	if len(list) == 0 {
 		return nil, nil
