@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlagSet("datasets "+name, commands[i].synopsis, commands[i].examples...)
 	flags.Add(&c.data)
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
-	flags.Lookup("data").Usage = "`DIR` where data sets lie: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
+	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
 	switch name {
 	case "fetch":
 		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every TUDataset of the paper, and AIDS"

@@ -79,8 +79,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if r.shared != nil && !x.dir.Done(r.name()) {
 			r.shared.left.Add(1)
 		}
-		list = append(list, units.Unit[outcome]{Name: r.name(), Run: func(ctx context.Context, say units.Say) (outcome, error) {
-			return r.do(ctx, say)
+		list = append(list, units.Unit[outcome]{Name: r.name(), Run: func(ctx context.Context, status units.Status) (outcome, error) {
+			return r.do(ctx, status)
 		}})
 	}
 	outcomes, err := units.Run(ctx, x.dir, stderr, list)

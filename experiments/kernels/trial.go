@@ -58,7 +58,7 @@ type built struct {
 // does every fold of an evaluation.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-func (r *trial) do(ctx context.Context, say units.Say) (out outcome, err error) {
+func (r *trial) do(ctx context.Context, status units.Status) (out outcome, err error) {
 	if r.shared != nil {
 		defer func() {
 			if r.shared.left.Add(-1) == 0 {
@@ -78,7 +78,7 @@ func (r *trial) do(ctx context.Context, say units.Say) (out outcome, err error) 
 	out.BuildSeconds = time.Since(start).Seconds()
 	start = time.Now()
 	for _, p := range r.x.protocol.Protocols {
-		say("protocol %s", p)
+		status("protocol %s", p)
 		if err := r.evaluate(ctx, p, b, &out); err != nil {
 			return out, fmt.Errorf("protocol %s: %w", p, err)
 		}

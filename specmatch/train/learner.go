@@ -23,7 +23,7 @@ type Batch struct {
 // what it does depends on its state alone, not on when it was interrupted.
 type Learner interface {
 	// Begin prepares an epoch. It is called before the epoch's first batch, and
-	// not again if training is taken up within the epoch.
+	// not again if training is resumed within the epoch.
 	Begin(ctx context.Context, epoch int) error
 	// Epoch returns the mini-batches of an epoch, the same ones at every call: the
 	// indices of the samples, and their graphs.

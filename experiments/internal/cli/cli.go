@@ -60,19 +60,19 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// Main runs an experiment and ends the process with its exit status. It is the
-// only place of an experiment that exits.
+// Main runs an experiment and ends the process with its exit status. Nothing else in
+// an experiment exits.
 //
 // The first Ctrl-C (or SIGTERM) cancels ctx: run stops at the next place where
-// the work can be taken up again, and returns an error that wraps
-// [context.Canceled]. If that takes longer than a second, as within a step of a very
-// large model, the process ends all the same: what it leaves is what a killed one
-// does, which can be taken up too. The second Ctrl-C exits at once.
+// the work can be resumed, and returns an error that wraps [context.Canceled]. If
+// that takes longer than a second, as within a step of a very large model, the
+// process ends anyway: its run can be resumed as that of a killed process can. The
+// second Ctrl-C exits at once.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	name := filepath.Base(os.Args[0])
 	ctx, cancel := context.WithCancel(context.Background())
 	// Both signals come through one channel, and not through
-	// signal.NotifyContext, so that a second one right behind the first is
+	// signal.NotifyContext, so that a second one right after the first is
 	// not lost between two registrations.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -29,7 +29,7 @@ type Data struct {
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
 	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
-	Var(f, &d.Dir, "data", Text, "`DIR` where data sets lie: DIR/NAME.zip or DIR/NAME/")
+	Var(f, &d.Dir, "data", Text, "`DIR` with the data sets: DIR/NAME.zip or DIR/NAME/")
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
 }
@@ -211,12 +211,12 @@ type Output struct {
 
 // Register implements [Group].
 func (o *Output) Register(f *FlagSet) {
-	Var(f, &o.Dir, "out", Text, "run `directory`; a run that lies there is taken up with its own flags, and what is given beside,\nas more seeds or methods, is added to it; none is a new runs/EXPERIMENT-DATASET-TIME")
+	Var(f, &o.Dir, "out", Text, "run `directory`; a run that is there is resumed with its own flags, and what else is given,\nsuch as more seeds or methods, is added to it; the default is a new runs/EXPERIMENT-DATASET-TIME")
 	if o.Every == 0 {
 		o.Every = 20 * time.Second
 	}
-	f.DurationVar(&o.Every, "checkpoint", o.Every, "least `time` between two checkpoints of a training: what a killed process may lose")
-	f.BoolVar(&o.Mixed, "mixed", false, "take a run up even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far: results differ by it")
+	f.DurationVar(&o.Every, "checkpoint", o.Every, "`time` between two checkpoints of a training, about the most that a killed process loses")
+	f.BoolVar(&o.Mixed, "mixed", false, "resume a run even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far: results differ by it")
 	f.out = &o.Dir
 	f.Free("out", "checkpoint")
 	f.mark(once, []string{"mixed"})

@@ -1,5 +1,5 @@
 // Package rundir keeps what one run of an experiment leaves behind: enough to
-// cite it, to plot it, and to take it up again where it stopped.
+// cite it, to plot it, and to resume it where it stopped.
 //
 //	config.json   every flag resolved, seeds, engine, build and machine
 //	metrics.csv   one row per unit and epoch

@@ -104,7 +104,7 @@ func command(t *testing.T, args []string) *exec.Cmd {
 func same(t *testing.T, a, b string) {
 	t.Helper()
 	if d := cmp.Diff(left(t, a), left(t, b)); d != "" {
-		t.Errorf("killed and taken up, the run leaves something else:\n%.3000s", d)
+		t.Errorf("a run that was killed and resumed leaves something else:\n%.3000s", d)
 	}
 }
 
