@@ -113,7 +113,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 		return s, err
 	}
 	defer tr.tape.Reset()
-	defer backend.Recover(&err)
+	defer backend.Recover(&err) // the panic of a device that failed becomes err
 
 	start := time.Now()
 	steered := tr.Objective.Beta.Ratio > 0

@@ -102,16 +102,16 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 			continue
 		}
 		var cells []table.Cell
-		any := false
+		found := false
 		for _, ds := range sets {
 			c := table.Text("")
 			if v, ok := p.values[ds.Name]; ok {
-				any = true
+				found = true
 				c = table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1]))
 			}
 			cells = append(cells, c)
 		}
-		if any {
+		if found {
 			t.Add(p.row, cells...)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // Batch is a disjoint union of graphs: one adjacency, one feature matrix.
 //
-// A batch may hold several *views* of the same samples behind one another, as
+// A batch may hold several *views* of the same samples one after another, as
 // contrastive learning needs: with two views of B samples it holds 2B graphs,
 // view 1 first, and ViewPtr = [0, B, 2B]. Batch normalisation then keeps the
 // statistics of the views apart while every other operator sees one matrix.

@@ -17,8 +17,8 @@ const (
 )
 
 // save writes a checkpoint atomically.
-func save(path string, tensors nn.Module, at *standing, values any) error {
-	loop, err := json.Marshal(at)
+func save(path string, tensors nn.Module, done *standing, values any) error {
+	loop, err := json.Marshal(done)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func save(path string, tensors nn.Module, at *standing, values any) error {
 }
 
 // load reads a checkpoint. If there is no file it changes nothing.
-func load(path string, tensors nn.Module, at *standing, values any) error {
+func load(path string, tensors nn.Module, done *standing, values any) error {
 	meta, err := nn.ReadMetadata(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -39,7 +39,7 @@ func load(path string, tensors nn.Module, at *standing, values any) error {
 		err = nn.LoadFile(path, tensors)
 	}
 	if err == nil {
-		err = json.Unmarshal([]byte(meta[standingKey]), at)
+		err = json.Unmarshal([]byte(meta[standingKey]), done)
 	}
 	if err == nil && values != nil {
 		err = json.Unmarshal([]byte(meta[valuesKey]), values)

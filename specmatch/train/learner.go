@@ -37,8 +37,9 @@ type Learner interface {
 	// Last waits for the last step and returns its metrics, unless Step already did.
 	Last() (Metrics, error)
 	// End closes an epoch, after its last batch: the place to evaluate, and to
-	// change what the next epoch depends on. Its metrics are the epoch's. The
-	// error [ErrStop] ends training with this epoch.
+	// change what the next epoch depends on. Its metrics are added to the epoch's.
+	// The error [ErrStop] ends training with this epoch. After any other error, and
+	// after one of Begin, the state must be as it was before the call.
 	End(ctx context.Context, epoch int) (Metrics, error)
 	// State returns all that Begin, Step and End change, for checkpoints: tensors,
 	// and a pointer to whatever else there is, which is stored as JSON, or nil.
@@ -47,11 +48,12 @@ type Learner interface {
 	Close() error
 }
 
-// ErrStop is what [Learner.End] returns to end training before its last epoch.
+// ErrStop is the error by which [Learner.End] ends training before the last epoch.
 var ErrStop = errors.New("train: stop")
 
-// Defaults are the methods of a [Learner] that most have no use for. Begin and End
-// must leave the state as it was if they return an error other than [ErrStop].
+// Defaults are the methods of a [Learner] that most learners need not write: embed
+// it. The mini-batches are those of a loader, which shuffles a data set, cuts it
+// into batches, and makes the views of their graphs.
 type Defaults struct{ Loader *augment.Loader }
 
 // Begin does nothing.

@@ -52,12 +52,12 @@ func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (
 	if err := r.resume(); err != nil {
 		return r.progress(0, nil), err
 	}
-	for epoch, m := range r.at.Epochs {
+	for epoch, m := range r.done.Epochs {
 		if err := r.report(epoch, m, true); err != nil {
 			return r.progress(epoch, m), err
 		}
 	}
-	for epoch := len(r.at.Epochs); epoch < o.Epochs && !r.at.Stopped; epoch++ {
+	for epoch := len(r.done.Epochs); epoch < o.Epochs && !r.done.Stopped; epoch++ {
 		m, err := r.epoch(ctx, epoch)
 		if err != nil && !errors.Is(err, ctx.Err()) {
 			return r.progress(epoch, nil), fmt.Errorf("epoch %d: %w", epoch+1, err)
@@ -68,13 +68,13 @@ func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (
 		if err := r.report(epoch, m, true); err != nil {
 			return r.progress(epoch, m), err
 		}
-		if epoch+1 == o.Epochs || r.at.Stopped || r.due() {
+		if epoch+1 == o.Epochs || r.done.Stopped || r.due() {
 			if err := r.save(); err != nil {
 				return r.progress(epoch, m), err
 			}
 		}
 	}
-	last := max(len(r.at.Epochs), 1) - 1
+	last := max(len(r.done.Epochs), 1) - 1
 	return r.progress(last, nil), nil
 }
 
@@ -83,7 +83,7 @@ type runner struct {
 	o    Options
 	each func(Progress) error
 
-	at     standing
+	done   standing
 	saved  time.Time // when the last checkpoint was written
 	showed time.Time // when each was last called
 }
@@ -91,24 +91,24 @@ type runner struct {
 // epoch trains for the rest of an epoch, which is all of it unless the run was
 // resumed within, and returns its metrics.
 func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
-	start, before := time.Now(), r.at.Seconds
-	clock := func() { r.at.Seconds = before + time.Since(start).Seconds() }
-	if r.at.Batches == 0 {
+	start, before := time.Now(), r.done.Seconds
+	clock := func() { r.done.Seconds = before + time.Since(start).Seconds() }
+	if r.done.Batches == 0 {
 		if err := r.l.Begin(ctx, epoch); err != nil {
 			return nil, err
 		}
 	}
 	index := 0
 	for samples, graphs := range r.l.Epoch(ctx, epoch) {
-		if index++; index <= r.at.Batches {
+		if index++; index <= r.done.Batches {
 			continue // it was trained on before the interruption
 		}
 		m, err := r.l.Step(Batch{Epoch: epoch, Index: index - 1, Samples: samples, Graphs: graphs})
 		if err != nil {
 			return nil, fmt.Errorf("batch %d: %w", index, err)
 		}
-		r.at.Sums.add(m)
-		r.at.Batches, r.at.Graphs = index, r.at.Graphs+len(samples)
+		r.done.Sums.add(m)
+		r.done.Batches, r.done.Graphs = index, r.done.Graphs+len(samples)
 		if clock(); r.due() {
 			if err := r.save(); err != nil {
 				return nil, err
@@ -126,7 +126,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if len(r.at.Sums) == 0 {
+	if len(r.done.Sums) == 0 {
 		return nil, errors.New("there was nothing to learn from in any batch")
 	}
 	end, err := r.l.End(ctx, epoch)
@@ -136,13 +136,13 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	clock()
 	sums := means{}
 	sums.add(end)
-	m := r.at.Sums.metrics()
+	m := r.done.Sums.metrics()
 	for name, v := range sums.metrics() {
 		m[name] = v
 	}
-	r.at = standing{
-		Epochs: append(r.at.Epochs, m), Stopped: err == ErrStop,
-		Sums: means{}, Graphs: r.at.Graphs, Seconds: r.at.Seconds,
+	r.done = standing{
+		Epochs: append(r.done.Epochs, m), Stopped: err == ErrStop,
+		Sums: means{}, Graphs: r.done.Graphs, Seconds: r.done.Seconds,
 	}
 	return m, nil
 }
@@ -150,7 +150,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 // last adds the metrics of the last step, if they are still due.
 func (r *runner) last() error {
 	m, err := r.l.Last()
-	r.at.Sums.add(m)
+	r.done.Sums.add(m)
 	return err
 }
 
@@ -174,26 +174,26 @@ func (r *runner) report(epoch int, m Metrics, ended bool) error {
 
 func (r *runner) progress(epoch int, m Metrics) Progress {
 	if m == nil {
-		m = r.at.Sums.metrics()
+		m = r.done.Sums.metrics()
 	}
 	return Progress{
-		Epoch: epoch + 1, Epochs: r.o.Epochs, Batch: r.at.Batches, Batches: r.l.Batches(),
-		Metrics: m, Graphs: r.at.Graphs, Seconds: r.at.Seconds,
+		Epoch: epoch + 1, Epochs: r.o.Epochs, Batch: r.done.Batches, Batches: r.l.Batches(),
+		Metrics: m, Graphs: r.done.Graphs, Seconds: r.done.Seconds,
 	}
 }
 
 // resume reads the learner's state and the standing from the checkpoint, if there is
 // one.
 func (r *runner) resume() error {
-	r.at.Sums = means{}
+	r.done.Sums = means{}
 	if r.o.Checkpoint == "" {
 		return nil
 	}
 	tensors, values := r.l.State()
-	if err := load(r.o.Checkpoint, tensors, &r.at, values); err != nil {
+	if err := load(r.o.Checkpoint, tensors, &r.done, values); err != nil {
 		return err
 	}
-	if n := len(r.at.Epochs); n > r.o.Epochs {
+	if n := len(r.done.Epochs); n > r.o.Epochs {
 		return fmt.Errorf("%s: the checkpoint is from after %d epochs, but the run is to have %d", r.o.Checkpoint, n, r.o.Epochs)
 	}
 	return nil
@@ -209,5 +209,5 @@ func (r *runner) save() error {
 		return err
 	}
 	tensors, values := r.l.State()
-	return save(r.o.Checkpoint, tensors, &r.at, values)
+	return save(r.o.Checkpoint, tensors, &r.done, values)
 }
