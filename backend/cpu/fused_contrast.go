@@ -61,7 +61,7 @@ func (e *engine[T]) setContrast(c *backend.Contrast) *contrastState[T] {
 	return s
 }
 
-// release lets go of the operands.
+// release drops the references to the operands.
 func (s *contrastState[T]) release() {
 	s.c, s.u, s.e, s.invZ, s.r, s.w, s.du, s.a = nil, nil, nil, nil, nil, nil, nil, [2][]T{}
 }

@@ -56,7 +56,7 @@ func (e *engine[T]) setGCN(l *backend.GCNLayer) *gcnState[T] {
 	return s
 }
 
-// release lets go of the operands.
+// release drops the references to the operands.
 func (s *gcnState[T]) release() {
 	s.graphs, s.views, s.ptr, s.adj, s.ptrT, s.adjT = nil, nil, nil, nil, nil, nil
 	s.val, s.valT, s.x, s.w, s.b, s.mean, s.r, s.y, s.dy, s.dx = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil

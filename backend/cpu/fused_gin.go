@@ -33,7 +33,7 @@ import (
 // a dozen matrices in use, a block fits a second-level cache of 512 KiB.
 const (
 	ginElements = 3 << 12
-	ginMinRows  = 64 // fewer would not repay packing the weights
+	ginMinRows  = 64 // with fewer, packing the weights would dominate
 )
 
 // ginState is what an engine keeps for the layers that it runs.
@@ -86,7 +86,7 @@ func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 	return s
 }
 
-// release lets go of the operands.
+// release drops the references to the operands.
 func (s *ginState[T]) release() {
 	s.ptr, s.adj, s.ptrT, s.adjT, s.category = nil, nil, nil, nil, nil
 	s.graphs, s.views = nil, nil
@@ -362,7 +362,8 @@ func (s *ginState[T]) normBackward(b graphBlock, d, k []T) {
 // which have n rows and cols columns.
 func (w *ginScratch[T]) transpose(n, cols int) {
 	w.tptr, w.tadj = grow(w.tptr, cols+2), grow(w.tadj, len(w.adj))
-	// Two places ahead, so that filling moves every pointer to its row's start.
+	// Counts go two places ahead, so that placing the entries moves every pointer to
+	// the start of its row.
 	at := w.tptr
 	clear(at)
 	for _, c := range w.adj {

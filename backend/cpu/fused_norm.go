@@ -9,7 +9,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is batch norm, its running statistics, and bias with ReLU, as one call
+// This file has batch norm, its running statistics, and bias with ReLU, in one call
 // each. As primitives batch norm is a dozen passes over the N×F activations. Here a
 // block of rows goes through all steps while it is in the first- or second-level
 // cache:

@@ -11,9 +11,9 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// kernels are the vector loops of one precision, by operation. Choosing one in
-// a table, once per chunk, keeps the choice out of the loops. Slices have equal
-// lengths; dst may be the same as an input.
+// kernels are the vector loops of one precision, by operation. Looking a loop up in
+// a table once per chunk keeps branches out of the loops. Slices have equal lengths;
+// dst may be the same as an input.
 //
 // Package simd has the loops: vector instructions for float32 where the machine
 // has them, plain Go otherwise.
@@ -44,9 +44,10 @@ func kernels32() kernels[float32] {
 		return s.selectUpper(unsafe.Slice((*uint32)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
 	}
 	if simd.Level() == simd.Generic {
-		// Without vector instructions, the functions that are faster and as
-		// accurate in float32. (On amd64 math32.Exp is wrong by up to 5 units
-		// in the last place, and math32.Log of a subnormal number is -88.)
+		// Without vector instructions, these functions are faster than those of
+		// package math and as accurate in float32. (The others of math32 are not: on
+		// amd64 its Exp is off by up to 5 units in the last place, and its Log of a
+		// subnormal number is -88.)
 		k.unary[backend.Tanh] = func(dst, a []float32) {
 			for i, x := range a[:len(dst)] {
 				dst[i] = math32.Tanh(x)

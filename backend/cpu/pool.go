@@ -79,7 +79,7 @@ func (p *pool) share(t task, n, grain int) {
 	if !p.work() {
 		<-p.done
 	}
-	p.task = nil // lets go of the engine
+	p.task = nil // drops the reference to the engine
 }
 
 // work runs chunks until all are claimed. It reports whether it finished the

@@ -33,7 +33,7 @@ func main() { cli.Main(run) }
 const synopsis = `Trains SpecMatch-CL with one switch changed at a time, and compares each row with
 the contrastive loss alone (β = 0).`
 
-// experiment is what the flags say.
+// experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
 	base     base
@@ -97,8 +97,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return x.report(stdout, sets, runs, outcomes)
 }
 
-// runs lists every distinct setting on every data set with every seed: rows that
-// say the same in two ways (p = 80 where 80 is the base) share their runs. All
+// runs lists every distinct setting on every data set with every seed: rows with
+// the same setting (p = 80 where 80 is the base) share their runs. All
 // seeds of a row come together, so that an interrupted experiment has whole rows.
 func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Unit[pretrain.Outcome]) {
 	var runs []*pretrain.Run

@@ -26,8 +26,8 @@ type floor struct {
 	Share      float64 `json:"share"` // of the time that was measured
 }
 
-// floor returns that of one of so many calls, which did the work w and took so
-// many milliseconds each.
+// floor returns the floor of one of several calls, which together did the work w and
+// took the given number of milliseconds each.
 func (r rates) floor(w backend.Work, calls int, replayed bool, took float64) *floor {
 	n := float64(calls)
 	f := &floor{Launches: float64(w.Launches) / n, MBytes: float64(w.Bytes) / n / 1e6, MFlops: float64(w.Flops) / n / 1e6}
@@ -63,8 +63,8 @@ func (c *clock) wait() {
 	c.be.Download(v[:], c.probe)
 }
 
-// time returns the milliseconds of a call in a row of so many that they take
-// about 30, but two at least.
+// time returns the milliseconds of a call, averaged over as many in a row as take
+// about 30 ms, but at least two.
 func (c *clock) time(call func()) float64 {
 	call()
 	c.wait()

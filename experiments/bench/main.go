@@ -124,7 +124,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
 	flags.BoolVar(&match, "match", match, "train with the Laplacian loss too")
 	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
-	cli.Var(flags, &rows, "kernels", cli.Int(1), "time kernels on matrices of so many `rows` in place of steps, with their floors, in JSON")
+	cli.Var(flags, &rows, "kernels", cli.Int(1), "time kernels on matrices of this many `rows` in place of steps, with their floors, in JSON")
 	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
@@ -266,9 +266,9 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	return r, nil
 }
 
-// trainingTime is the mean time of a step on batches that are ready and, where
-// steps are recorded, of the device's part; and the work of so many steps, if
-// there is a meter.
+// trainingTime returns the mean time of a step on batches that are ready and, if
+// steps are recorded, of the device's part; and the work of all steps, if there is a
+// meter.
 func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded, meter backend.Meter) (train, device float64, work backend.Work, err error) {
 	ready := make([]*graph.Batch, 8)
 	samples := make([]int, batch)

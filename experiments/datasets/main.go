@@ -309,7 +309,7 @@ func fetch(ctx context.Context, c *call) error {
 }
 
 // A download shows the progress of one Fetch, in KiB. A server that does not
-// say how much there is gets no bar.
+// say how large the file is gets no bar.
 type download struct {
 	label string
 	w     io.Writer
@@ -330,7 +330,7 @@ func (d *download) progress(done, total int64) {
 	if done == total {
 		now = int((total + 1023) >> 10)
 	}
-	d.bar.Add(now - d.shown) // negative when it starts anew
+	d.bar.Add(now - d.shown) // negative when it starts again
 	d.shown = now
 }
 

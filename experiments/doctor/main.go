@@ -88,7 +88,7 @@ func check(name string, p tensor.Precision) (err error) {
 	case p == tensor.Float64:
 		eps = 0x1p-52
 	case name == "cuda-tf32":
-		eps = 0x1p-10 // of inputs, cut off behind ten bits
+		eps = 0x1p-10 // of inputs, truncated after ten bits
 	}
 	oracle := ref.New()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -12,7 +12,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
-// The random streams beside those of package method.
+// The purposes of random streams, besides those of package method.
 const purposeClassifier random.Purpose = 1<<33 + iota
 
 // fineSeed is the seed of the batches of fine-tuning: another than that of

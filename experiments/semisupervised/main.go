@@ -35,7 +35,7 @@ func main() { cli.Main(run) }
 const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
 labels: the semi-supervised regime of SpecMatch-CL.`
 
-// The rows beside those of package method.
+// The rows of tables besides the methods of package method.
 const (
 	methodNone         = "none"         // no pre-training
 	methodAugmentation = "augmentation" // no pre-training; the labelled graphs are augmented
@@ -43,7 +43,7 @@ const (
 
 var methods = append([]string{methodNone, methodAugmentation}, method.Names(method.SemiSupervised)...)
 
-// experiment is what the flags say.
+// experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
 	loss     cli.Loss

@@ -33,7 +33,7 @@ func main() { cli.Main(run) }
 const synopsis = `Computes both sides of Theorems 4.2 and 4.3 on real batches during training, with
 and without the Laplacian loss.`
 
-// experiment is what the flags say.
+// experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
 	loss     loss

@@ -48,7 +48,7 @@ func (s *taskSet) check() error {
 	return nil
 }
 
-// The random streams beside those of package method.
+// The purposes of random streams, besides those of package method.
 const (
 	purposeCorpus random.Purpose = 1<<32 + 1
 	purposeHead   random.Purpose = 1<<32 + 3

@@ -15,8 +15,8 @@
 // ROC-AUC averaged over tasks. Both readings of the literature are reported: the
 // last epoch's, and that of the epoch that is best on the validation set.
 //
-// Pre-training and fine-tuning keep checkpoints and take them up again after an
-// interruption, with the weights that they would have had without.
+// Pre-training and fine-tuning keep checkpoints; after an interruption they go on
+// from there, and end with the same weights as without it.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() { cli.Main(run) }
 const synopsis = `Pre-trains encoders of molecules or proteins without labels and fine-tunes them
 on other sets: the transfer learning of SpecMatch-CL.`
 
-// The row beside those of package method.
+// The row of tables besides the methods of package method.
 const (
 	methodNone     = "none" // no pre-training
 	protocolLast   = "last"
@@ -51,7 +51,7 @@ var (
 	protocols = []string{protocolLast, protocolBest}
 )
 
-// experiment is what the flags say.
+// experiment is the values of the flags.
 type experiment struct {
 	data   cli.Data
 	source source

@@ -38,7 +38,7 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 	}
 }
 
-// pretrainedDir is the run directory where the pre-trained weights lie.
+// pretrainedDir is the run directory that has the pre-trained weights.
 func (x *experiment) pretrainedDir() string {
 	if run := x.source.Pretrained; run != "" {
 		return run

@@ -56,6 +56,7 @@ func TestCheckpoint(t *testing.T) {
 				cancel()
 				if errors.Is(err, context.Canceled) {
 					interrupted++
+					dir = rundirtest.Reopen(t, dir)
 					continue
 				}
 				if d := cmp.Diff(epochs, got) + cmp.Diff(weights, w); err != nil || d != "" {

@@ -20,9 +20,23 @@ import (
 // closes.
 func Open(t testing.TB, experiment string) *rundir.Dir {
 	t.Helper()
+	return open(t, experiment, filepath.Join(t.TempDir(), "run"))
+}
+
+// Reopen closes a run directory and opens it again, as the next start of a run does.
+func Reopen(t testing.TB, dir *rundir.Dir) *rundir.Dir {
+	t.Helper()
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, dir.Experiment, dir.Path)
+}
+
+func open(t testing.TB, experiment, path string) *rundir.Dir {
+	t.Helper()
 	dir, err := rundir.Open(rundir.Options{
 		Experiment: experiment, Flags: cli.NewFlagSet(experiment, "", ""),
-		Seeds: 1, Engine: "cpu", Out: filepath.Join(t.TempDir(), "run"),
+		Seeds: 1, Engine: "cpu", Out: path,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,5 +121,5 @@ func Rows(t testing.TB, tab *table.Table) [][]string {
 		l = strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(l, "**", ""), "| "), " |\n")
 		rows = append(rows, strings.Split(l, " | "))
 	}
-	return rows[2:] // behind the header and the line below it
+	return rows[2:] // after the header and the line below it
 }
