@@ -23,10 +23,16 @@ func TestCrossEntropy(t *testing.T) {
 	gradcheck.Check(t, be, func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		return nn.CrossEntropy(in[0], []int{2, 0, 1, 2})
 	}, []gradcheck.Input{gradcheck.Random(newRand(1), 4, 3)}, gradcheck.Options{})
-	defer func() {
-		if recover() == nil {
-			t.Error("one wanted column for two rows is accepted")
-		}
-	}()
-	nn.CrossEntropy(logits, []int{1})
+	for name, want := range map[string][]int{
+		"one class for two rows": {1}, "a class after the last": {2, 0}, "a class below 0": {0, -1},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s is accepted", name)
+				}
+			}()
+			nn.CrossEntropy(logits, want)
+		}()
+	}
 }
