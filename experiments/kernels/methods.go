@@ -147,9 +147,9 @@ func wl(s *settings, ds *dataset.Dataset) features {
 
 // learning is what the embeddings share: gensim's defaults but for what the papers'
 // own code sets and for what ruins a small corpus, thinning out frequent words and
-// leaving out rare ones.
+// leaving out rare ones. Documents are shuffled: several sets are sorted by class.
 func learning(seed int) word2vec.Config {
-	return word2vec.Config{Negative: 5, MinCount: 1, Rate: 0.025, LastRate: 1e-4, Seed: uint64(seed)}
+	return word2vec.Config{Negative: 5, MinCount: 1, Rate: 0.025, LastRate: 1e-4, Shuffle: true, Seed: uint64(seed)}
 }
 
 // deep weighs WL colors by the length of their vectors: K = P diag(‖v_c‖) Pᵀ, type 1 of

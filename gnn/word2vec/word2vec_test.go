@@ -331,6 +331,42 @@ func TestLearns(t *testing.T) {
 	}
 }
 
+// TestShuffle: every epoch takes every document once, in an order of its own.
+func TestShuffle(t *testing.T) {
+	const n = 50
+	var visits []int
+	corpus := Corpus{Docs: n, Words: 1, Doc: func(i int, buf []int32) []int32 {
+		visits = append(visits, i)
+		return append(buf, 0)
+	}}
+	for _, shuffle := range []bool{false, true} {
+		cfg := plain
+		cfg.Shuffle, cfg.Epochs = shuffle, 2
+		var runs [2][]int
+		for i := range runs {
+			visits = nil
+			if _, err := DBOW(t.Context(), corpus, cfg); err != nil {
+				t.Fatal(err)
+			}
+			runs[i] = visits[n:] // without the count of words
+		}
+		first, second := runs[0][:n], runs[0][n:]
+		if !slices.Equal(runs[0], runs[1]) {
+			t.Errorf("shuffled %v: a seed gives two orders", shuffle)
+		}
+		if slices.Equal(first, second) == shuffle || slices.IsSorted(first) == shuffle {
+			t.Errorf("shuffled %v: orders %v and %v", shuffle, first, second)
+		}
+		for _, order := range [][]int{first, second} {
+			for i, d := range slices.Sorted(slices.Values(order)) {
+				if i != d {
+					t.Fatalf("shuffled %v: document %d is not taken once", shuffle, i)
+				}
+			}
+		}
+	}
+}
+
 func TestSeedAndTokenLimit(t *testing.T) {
 	docs := inMemory(4, []int32{0, 1, 2, 0, 1, 2, 3, 3}, []int32{0, 0, 1, 1, 2, 2, 0, 0})
 	learn := func(c Corpus, cfg Config) *Model {
