@@ -59,24 +59,18 @@ func (d *interpreter) copyIn(dst pointer, src []byte) error {
 	return d.mark(dst, len(src), true)
 }
 
-func (d *interpreter) copyOut(dst []byte, src pointer) error {
-	if err := d.known(src, len(dst)); err != nil {
-		return err
-	}
-	return d.emulator.copyOut(dst, src)
-}
-
-// launch runs a kernel. A fill with NaN is the arena's, when it gives memory to
-// somebody else: then nothing of it is known.
+// launch runs a kernel. A fill with NaN is the arena's, for memory that has changed
+// hands (SPECMATCH_DEBUG): nothing of it is known then.
 func (d *interpreter) launch(kernel string, grid, block dims, params []uint64) error {
 	params = append([]uint64(nil), params...)
-	if kernel == "fill" && math.IsNaN(math.Float64frombits(params[1])) {
-		return d.mark(pointer(params[0]), int(params[2])*d.precision.Bytes(), false)
-	}
-	return d.do(func() error {
+	err := d.do(func() error {
 		_, err := d.machine.Run(d.module, kernel, grid, block, params)
 		return err
 	})
+	if err == nil && kernel == "fill" && math.IsNaN(math.Float64frombits(params[1])) {
+		err = d.mark(pointer(params[0]), int(params[2])*d.precision.Bytes(), false)
+	}
+	return err
 }
 
 func (d *interpreter) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {

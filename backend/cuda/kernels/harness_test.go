@@ -40,8 +40,10 @@ type array struct {
 	unwritten bool // until the kernel has
 }
 
-func input(v []float64) *array            { return &array{v: v} }
-func out(want []float64) *array           { return &array{v: poison(len(want)), want: want, ulps: 16, unwritten: true} }
+func input(v []float64) *array { return &array{v: v} }
+func out(want []float64) *array {
+	return &array{v: poison(len(want)), want: want, ulps: 16, unwritten: true}
+}
 func inOut(before, want []float64) *array { return &array{v: before, want: want, ulps: 16} }
 func (a *array) as(k kind) *array         { a.kind = k; return a }
 func (a *array) exact() *array            { a.ulps = 0; return a }

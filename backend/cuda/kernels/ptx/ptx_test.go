@@ -57,7 +57,10 @@ func run(body string) (y []uint32, cycles int64, err error) {
 	if err := m.Memory.Mark(at, len(x), true); err != nil {
 		return nil, 0, err
 	}
-	cycles, err = m.Run(mod, "k", [3]uint32{2, 1, 1}, [3]uint32{64, 1, 1}, []uint64{at, at + 4096})
+	took, err := m.Run(mod, "k", [3]uint32{2, 1, 1}, [3]uint32{64, 1, 1}, []uint64{at, at + 4096})
+	if err == nil {
+		cycles = took[1]
+	}
 	for k := range 256 {
 		y = append(y, binary.LittleEndian.Uint32(out[4*k:]))
 	}

@@ -138,7 +138,8 @@ type warp struct {
 	number int32
 	regs   []vector
 	ready  []int64 // when a register's value is there
-	now    int64
+	now    int64 // when the next instruction can be issued
+	last   int64 // when the last was
 	paths  []path // by falling pc
 	waits  int    // where, or -1
 }
@@ -153,16 +154,16 @@ const whole = 0xffffffff
 
 // Run launches a kernel: every parameter has a word of params. Only the blocks that
 // are named run, if any are, of those of the grid in their order. It returns how
-// many cycles the slowest takes, by the latencies of the instructions, if it has a
+// many cycles each takes, by the latencies of the instructions, if it has a
 // multiprocessor for itself and all that it reads is in the cache between them.
-func (m *Machine) Run(mod *Module, name string, grid, size [3]uint32, params []uint64, only ...int) (cycles int64, err error) {
+func (m *Machine) Run(mod *Module, name string, grid, size [3]uint32, params []uint64, only ...int) (cycles []int64, err error) {
 	k, ok := mod.kernels[name]
 	if !ok {
-		return 0, fmt.Errorf("there is no kernel %s", name)
+		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
 	threads := int(size[0] * size[1] * size[2])
 	if len(params) != len(k.params) || threads == 0 || threads%lanes != 0 {
-		return 0, fmt.Errorf("%s: %d parameters for %d, or %d threads", name, len(params), len(k.params), threads)
+		return nil, fmt.Errorf("%s: %d parameters for %d, or %d threads", name, len(params), len(k.params), threads)
 	}
 	if m.spare == nil {
 		m.spare = map[*kernel]*block{}
@@ -187,9 +188,9 @@ func (m *Machine) Run(mod *Module, name string, grid, size [3]uint32, params []u
 		at := [3]uint32{uint32(i) % grid[0], uint32(i) / grid[0] % grid[1], uint32(i) / grid[0] / grid[1]}
 		took, err := b.run(grid, size, at)
 		if err != nil {
-			return 0, fmt.Errorf("%s, block %v: %w", name, at, err)
+			return nil, fmt.Errorf("%s, block %v: %w", name, at, err)
 		}
-		cycles = max(cycles, took)
+		cycles = append(cycles, took)
 	}
 	return cycles, nil
 }
@@ -218,7 +219,7 @@ func (b *block) run(grid, size, at [3]uint32) (int64, error) {
 	for i := range b.warps {
 		w := &b.warps[i]
 		clear(w.ready)
-		w.now, w.waits = 0, -1
+		w.now, w.last, w.waits = 0, 0, -1
 		w.paths = append(w.paths[:0], path{0, whole})
 	}
 	for {
@@ -291,7 +292,13 @@ func (b *block) proceed(w *warp) error {
 				t = max(t, w.ready[r])
 			}
 		}
-		w.now = t
+		// Between branches, barriers and stores the assembler puts what need not wait
+		// first, and the others when what they need is there.
+		w.last = max(w.last, t)
+		w.now += b.slot
+		if in.kind >= store {
+			w.now = w.last
+		}
 		for _, r := range in.dst {
 			w.ready[r] = t + in.latency
 		}
