@@ -10,7 +10,8 @@
 //     several orders to show that the order matters,
 //   - a load through the read-only cache, which __restrict__ allows, of a word
 //     that the launch writes,
-//   - a shuffle or a vote of a part of a warp, a barrier of a part of a block.
+//   - a shuffle or a vote of a part of a warp, a barrier of a part of a block,
+//   - a block of more threads than the kernel is compiled for.
 //
 // Every instruction has a latency, so that a run also says how long the slowest
 // block takes, as far as a chain of dependent instructions and the four schedulers
@@ -43,6 +44,7 @@ type kernel struct {
 	consts []vector         // operand -1-k is consts[k]
 	shared map[string]int   // where an array lies in the block's shared memory
 	bytes  int              // of shared memory
+	bound  int              // threads of a block that registers are for
 }
 
 // vector has a register's value in each lane of a warp.
@@ -99,6 +101,7 @@ var (
 	entries  = regexp.MustCompile(`(?m)^(?:\.visible )?\.(entry|func)\s+(?:\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)([^;{]*)([;{])`)
 	paramRE  = regexp.MustCompile(`\.param\s+\.\w+\s+([\w$]+)`)
 	sharedRE = regexp.MustCompile(`\.shared\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?`)
+	boundRE  = regexp.MustCompile(`\.maxntid (\d+)`)
 	labelRE  = regexp.MustCompile(`^([$\w]+):\s*`)
 	callRE   = regexp.MustCompile(`^call\.uni\s+\((\w+)\)\s*,\s*(\w+)\s*,\s*\(([^)]*)\)$`)
 	address  = regexp.MustCompile(`^\[([%\w$.]+)(?:\+(-?\d+))?\]$`)
@@ -116,6 +119,7 @@ func Parse(text string) (*Module, error) {
 	type function struct {
 		kind, body string
 		params     []string
+		bound      int
 	}
 	functions := map[string]function{}
 	m.global = map[string]int{}
@@ -134,7 +138,10 @@ func Parse(text string) (*Module, error) {
 			end = f[1] + close
 		}
 		name := m.text[f[4]:f[5]]
-		fn := function{kind: m.text[f[2]:f[3]], body: m.text[f[1]:end]}
+		fn := function{kind: m.text[f[2]:f[3]], body: m.text[f[1]:end], bound: 1024}
+		if b := boundRE.FindStringSubmatch(m.text[f[8]:f[9]]); b != nil {
+			fn.bound, _ = strconv.Atoi(b[1])
+		}
 		for _, p := range paramRE.FindAllStringSubmatch(m.text[f[6]:f[7]], -1) {
 			fn.params = append(fn.params, p[1])
 		}
@@ -144,7 +151,7 @@ func Parse(text string) (*Module, error) {
 		if fn.kind != "entry" {
 			continue
 		}
-		k := &kernel{name: name, params: fn.params, names: map[string]int32{}, shared: map[string]int{}}
+		k := &kernel{name: name, params: fn.params, bound: fn.bound, names: map[string]int32{}, shared: map[string]int{}}
 		own := map[string]int{}
 		m.arrays(fn.body, own)
 		for array, bytes := range m.global {

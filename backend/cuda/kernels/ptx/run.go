@@ -162,8 +162,8 @@ func (m *Machine) Run(mod *Module, name string, grid, size [3]uint32, params []u
 		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
 	threads := int(size[0] * size[1] * size[2])
-	if len(params) != len(k.params) || threads == 0 || threads%lanes != 0 {
-		return nil, fmt.Errorf("%s: %d parameters for %d, or %d threads", name, len(params), len(k.params), threads)
+	if len(params) != len(k.params) || threads == 0 || threads > k.bound || threads%lanes != 0 {
+		return nil, fmt.Errorf("%s: %d parameters for %d, or %d threads for at most %d", name, len(params), len(k.params), threads, k.bound)
 	}
 	if m.spare == nil {
 		m.spare = map[*kernel]*block{}
