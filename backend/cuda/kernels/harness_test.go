@@ -368,7 +368,7 @@ func TestEveryKernelIsTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`(?m)^KERNEL(?:_1024)?\((\w+),`).FindAllSubmatch(source, -1)
+	names := regexp.MustCompile(`(?m)^KERNEL(?:_\w+)?\((\w+),`).FindAllSubmatch(source, -1)
 	for _, n := range names {
 		if !bytes.Contains(tests, fmt.Appendf(nil, "%q", n[1])) {
 			t.Errorf("no test runs %s", n[1])

@@ -157,6 +157,8 @@ func integerOp[T integer](name string) function {
 		return func(a, b, _ uint64) uint64 { return word(number[T](a) << min(uint64(uint32(b)), width)) }
 	case "shr":
 		return func(a, b, _ uint64) uint64 { return word(number[T](a) >> min(uint64(uint32(b)), width)) }
+	case "popc":
+		return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }
 	case "brev":
 		return func(a, _, _ uint64) uint64 { return bits.Reverse64(a) >> (64 - width) }
 	case "bfind": // .shiftamt: by how much to shift the highest one to the top
@@ -447,7 +449,7 @@ func latency(op []string) int64 {
 		return 20
 	case "shfl":
 		return 25
-	case "vote", "bfind", "brev":
+	case "vote", "bfind", "brev", "popc":
 		return 12
 	case "cvt":
 		if typ[0] == 'f' || op[len(op)-2][0] == 'f' {

@@ -138,10 +138,10 @@ type warp struct {
 	number int32
 	regs   []vector
 	ready  []int64 // when a register's value is there
-	now    int64 // when the next instruction can be issued
-	last   int64 // when the last was
-	paths  []path // by falling pc
-	waits  int    // where, or -1
+	now    int64   // when the next instruction can be issued
+	last   int64   // when the last was
+	paths  []path  // by falling pc
+	waits  int     // where, or -1
 }
 
 // path is the threads of a warp that are at the same instruction.
