@@ -547,9 +547,9 @@ KERNEL(adam, real *p, const real *g, real *m, real *v, const real *rate, const r
 	adam_range(p, g, m, v, rate, step, beta1, beta2, eps, wd, n);
 }
 
-// Squares of many tensors, first part: part[8k+b] = Σ g² over share b of eight of
+// Squares of many tensors, first part: part[B·k+b] = Σ g² over share b of B of
 // tensor k, in double; words 5k+1 and 5k+4 of the table are g and n. Grid
-// (8, count) of blocks of 256 threads. Moves the elements once.
+// (B, count) of blocks of 256 threads. Moves the elements once.
 KERNEL(square_sums_many, double *part, const uint64 *table, int count) {
 	const uint64 *t = table + 5 * blockIdx.y;
 	const real *g = (const real *)t[1];
@@ -565,7 +565,7 @@ KERNEL(square_sums_many, double *part, const uint64 *table, int count) {
 }
 
 // Adam on many tensors: words 5k..5k+4 of the table are p, g, m, v and n of
-// tensor k. Grid (8, count) of blocks of 256 threads; bits as adam's. Moves 7
+// tensor k. Grid (any, count) of blocks of 256 threads; bits as adam's. Moves 7
 // times the elements.
 KERNEL(adam_many, const uint64 *table, const real *rate, const real *step,
 	double beta1, double beta2, double eps, double wd, int count) {

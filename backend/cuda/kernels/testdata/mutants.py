@@ -22,7 +22,7 @@ MUTANTS = [
     ("tail", "		i += n & ~3u;\n	}\n	for (; i < n; i += flat_step()) {\n		d[i] = unary_op", "		i += n & ~3u;\n#ifdef __CUDACC_RTC__\n		return;\n#endif\n	}\n	for (; i < n; i += flat_step()) {\n		d[i] = unary_op", KERNELS, "TestElementwise"),
     ("restrict", "KERNEL(bias_relu, real *d, const real *a,", "KERNEL(bias_relu, real *__restrict__ d, const real *__restrict__ a,", ENGINE, "TestInterpretedEveryKernel"),
     ("bounds", "__launch_bounds__(256, 1)", "__launch_bounds__(128, 1)", KERNELS, "TestElementwise"),
-    ("barrier before a sum", "	v = warp_sum(v, c.lanes);\n	__syncthreads();", "	v = warp_sum(v, c.lanes);", KERNELS, "TestSegments"),
+    ("barrier before a sum", "	v = warp_sum(v, c.lanes);\n	__syncthreads();", "	v = warp_sum(v, c.lanes);", KERNELS, "TestNorm"),
     ("barrier within a sum", "		block_part[t / 32] = v;\n	}\n	__syncthreads();", "		block_part[t / 32] = v;\n	}", KERNELS, "TestReductions"),
     ("search", "		if (ptr[mid] <= i) {", "		if (ptr[mid] < i) {", KERNELS, "TestSegments"),
     ("transposed tile", "			tile[33 * i + tx] = s", "			tile[33 * tx + i] = s", KERNELS, "TestMoves"),
