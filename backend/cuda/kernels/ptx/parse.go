@@ -29,11 +29,7 @@ import (
 )
 
 // A Module is PTX that was read.
-type Module struct {
-	kernels map[string]*kernel
-	text    string
-	global  map[string]int // bytes of shared arrays outside of functions
-}
+type Module struct{ kernels map[string]*kernel }
 
 // kernel is the code of an entry, with the functions that it calls in their places.
 type kernel struct {
@@ -111,38 +107,39 @@ var sizes = map[string]int{"b8": 1, "b32": 4, "u32": 4, "s32": 4, "f32": 4, "b64
 
 // Parse reads PTX.
 func Parse(text string) (*Module, error) {
-	m := &Module{kernels: map[string]*kernel{}, text: comments.ReplaceAllString(text, "")}
-	found := entries.FindAllStringSubmatchIndex(m.text, -1)
+	m := &Module{kernels: map[string]*kernel{}}
+	text = comments.ReplaceAllString(text, "")
+	found := entries.FindAllStringSubmatchIndex(text, -1)
 	if len(found) == 0 {
 		return nil, fmt.Errorf("ptx: no kernels")
 	}
-	type function struct {
+	type source struct {
 		kind, body string
 		params     []string
 		bound      int
 	}
-	functions := map[string]function{}
-	m.global = map[string]int{}
+	functions := map[string]source{}
+	global := map[string]int{} // arrays in shared memory outside of functions
 	end := 0
 	for k, f := range found {
-		m.arrays(m.text[end:f[0]], m.global)
-		if m.text[f[10]:f[11]] == ";" {
+		arrays(text[end:f[0]], global)
+		if text[f[10]:f[11]] == ";" {
 			end = f[1]
 			continue // a declaration
 		}
-		end = len(m.text)
+		end = len(text)
 		if k+1 < len(found) {
 			end = found[k+1][0]
 		}
-		if close := strings.Index(m.text[f[1]:end], "\n}\n"); close >= 0 {
+		if close := strings.Index(text[f[1]:end], "\n}\n"); close >= 0 {
 			end = f[1] + close
 		}
-		name := m.text[f[4]:f[5]]
-		fn := function{kind: m.text[f[2]:f[3]], body: m.text[f[1]:end], bound: 1024}
-		if b := boundRE.FindStringSubmatch(m.text[f[8]:f[9]]); b != nil {
+		name := text[f[4]:f[5]]
+		fn := source{kind: text[f[2]:f[3]], body: text[f[1]:end], bound: 1024}
+		if b := boundRE.FindStringSubmatch(text[f[8]:f[9]]); b != nil {
 			fn.bound, _ = strconv.Atoi(b[1])
 		}
-		for _, p := range paramRE.FindAllStringSubmatch(m.text[f[6]:f[7]], -1) {
+		for _, p := range paramRE.FindAllStringSubmatch(text[f[6]:f[7]], -1) {
 			fn.params = append(fn.params, p[1])
 		}
 		functions[name] = fn
@@ -153,8 +150,8 @@ func Parse(text string) (*Module, error) {
 		}
 		k := &kernel{name: name, params: fn.params, bound: fn.bound, names: map[string]int32{}, shared: map[string]int{}}
 		own := map[string]int{}
-		m.arrays(fn.body, own)
-		for array, bytes := range m.global {
+		arrays(fn.body, own)
+		for array, bytes := range global {
 			if strings.Contains(fn.body, array) {
 				own[array] = bytes
 			}
@@ -188,9 +185,6 @@ func Parse(text string) (*Module, error) {
 	return m, nil
 }
 
-// Kernels returns the names of the kernels.
-func (m *Module) Kernels() []string { return sorted(m.kernels) }
-
 func sorted[V any](m map[string]V) []string {
 	var names []string
 	for n := range m {
@@ -200,8 +194,8 @@ func sorted[V any](m map[string]V) []string {
 	return names
 }
 
-// arrays adds the arrays in shared memory that text declares.
-func (m *Module) arrays(text string, to map[string]int) {
+// arrays adds the arrays in shared memory that text declares, with their bytes.
+func arrays(text string, to map[string]int) {
 	for _, a := range sharedRE.FindAllStringSubmatch(text, -1) {
 		n := 1
 		if a[4] != "" {
