@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -99,18 +100,23 @@ type device struct {
 	ctx       cu.CUContext
 	stream    cu.Stream
 	module    cu.Module
-	functions map[string]cu.Function // of the module, that were used
+	functions map[string]cu.Function // of the module
 	events    []cu.Event
 	words     [32]uint64
 	args      [32]unsafe.Pointer // of the words
 	blas      *C.blas
 	workspace cu.DevicePtr
+	records   bool // and holds recording
 }
 
 // recording is held for reading while an engine records, and for writing by what
-// waits for the whole device, as cuBLAS does when a handle is made or given back:
-// that ends the recordings of all engines, in whatever thread.
+// may wait for the whole device or load code, as allocations do, and cuBLAS when a
+// handle is made or given back or a product is the first of its kind: that ends the
+// recordings of all engines, in whatever thread.
 var recording sync.RWMutex
+
+// kernelNames finds the names of the kernels in PTX.
+var kernelNames = regexp.MustCompile(`\.visible \.entry (\w+)\(`)
 
 // workspaceBytes is NVIDIA's figure for a workspace of cuBLAS on Hopper.
 const workspaceBytes = 32 << 20
@@ -130,6 +136,15 @@ func (d *device) do(call func() error) error {
 	}
 	d.leave()
 	return explain(err)
+}
+
+// alone is do for a call that nobody's recording survives.
+func (d *device) alone(call func() error) error {
+	if !d.records {
+		recording.Lock()
+		defer recording.Unlock()
+	}
+	return d.do(call)
 }
 
 // failure is a result of the driver or, from 10000, of cuBLAS.
@@ -249,6 +264,11 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		if d.module, err = cu.LoadData(ptx); err != nil {
 			return err
 		}
+		for _, name := range kernelNames.FindAllStringSubmatch(ptx, -1) {
+			if d.functions[name[1]], err = d.module.Function(name[1]); err != nil {
+				return err
+			}
+		}
 		if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {
 			return err
 		}
@@ -271,7 +291,7 @@ func (d *device) name() string {
 }
 
 func (d *device) alloc(bytes int) (p pointer, err error) {
-	err = d.do(func() error {
+	err = d.alone(func() error {
 		at, err := cu.MemAlloc(int64(bytes))
 		p = pointer(at)
 		if err == nil {
@@ -286,11 +306,11 @@ func (d *device) alloc(bytes int) (p pointer, err error) {
 }
 
 func (d *device) free(p pointer) error {
-	return d.do(func() error { return cu.MemFree(cu.DevicePtr(p)) })
+	return d.alone(func() error { return cu.MemFree(cu.DevicePtr(p)) })
 }
 
 func (d *device) pinned(bytes int) (mem []byte, err error) {
-	err = d.do(func() error {
+	err = d.alone(func() error {
 		var p unsafe.Pointer
 		if err := result(C.table_pinned(&p, C.size_t(bytes))); err != nil {
 			return err
@@ -302,7 +322,7 @@ func (d *device) pinned(bytes int) (mem []byte, err error) {
 }
 
 func (d *device) freePinned(mem []byte) error {
-	return d.do(func() error { return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem)))) })
+	return d.alone(func() error { return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem)))) })
 }
 
 func (d *device) copyIn(dst pointer, src []byte) error {
@@ -325,23 +345,16 @@ func (d *device) launch(kernel string, grid, block dims, params []uint64) error 
 	}
 	fn, ok := d.functions[kernel]
 	if !ok {
-		var err error
-		if fn, err = d.module.Function(kernel); err != nil {
-			return err
-		}
-		d.functions[kernel] = fn
+		return fmt.Errorf("there is no kernel %s", kernel)
 	}
 	return explain(fn.Launch(int(grid[0]), int(grid[1]), int(grid[2]), int(block[0]), int(block[1]), int(block[2]), 0, d.stream, d.args[:n]))
 }
 
 func (d *device) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
-	defer d.leave()
-	if err := d.enter(); err != nil {
-		return explain(err)
-	}
-	code := C.table_gemm(d.blas, C.int(flag(d.precision == tensor.Float64)), C.int(flag(transA)), C.int(flag(transB)),
-		C.int(m), C.int(n), C.int(k), C.double(alpha), C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb), C.double(beta), C.CUdeviceptr(c))
-	return blasResult(code)
+	return d.alone(func() error {
+		return blasResult(C.table_gemm(d.blas, C.int(flag(d.precision == tensor.Float64)), C.int(flag(transA)), C.int(flag(transB)),
+			C.int(m), C.int(n), C.int(k), C.double(alpha), C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb), C.double(beta), C.CUdeviceptr(c)))
+	})
 }
 
 func (d *device) newEvent() (e event, err error) {
@@ -382,7 +395,9 @@ func (d *device) capture(record func()) (_ graph, err error) {
 		return nil, err
 	}
 	ended := false
+	d.records = true
 	defer func() {
+		d.records = false
 		if !ended { // record panicked
 			C.table_end_capture(d.cstream(), nil)
 		}

@@ -149,12 +149,32 @@ func TestDeviceShared(t *testing.T) {
 	}
 }
 
-// TestDeviceOthers: an engine records while others are opened and closed.
+// TestDeviceOthers: an engine records while others are opened and closed, and while
+// one allocates, multiplies and reads.
 func TestDeviceOthers(t *testing.T) {
 	onDevice(t)
 	be, err := New(tensor.Float32)
 	if err != nil {
 		t.Fatal(err)
+	}
+	busy, err := New(tensor.Float32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex // of busy
+	work := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		busy.Alloc(1, pieceBytes/2) // never freed: the next is from the driver too
+		a, c, one := busy.Alloc(30, 30), busy.Alloc(30, 30), busy.Alloc(1, 1)
+		busy.Fill(a, 2)
+		busy.Gemm(c, false, false, 1, a, a, 0)
+		busy.Dot(one, c, nil)
+		var v [1]float64
+		busy.Fetch(one).Values(v[:])
+		if v[0] != 4*30*30*30 {
+			t.Errorf("another engine's sum is %v", v[0])
+		}
 	}
 	x := be.Alloc(3, 5)
 	for range 3 {
@@ -170,6 +190,7 @@ func TestDeviceOthers(t *testing.T) {
 					t.Error(err)
 				}
 			})
+			wg.Go(work)
 			time.Sleep(50 * time.Millisecond)
 			be.Fill(x, 2)
 		})
@@ -181,7 +202,7 @@ func TestDeviceOthers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := be.Close(); err != nil {
+	if err := errors.Join(be.Close(), busy.Close()); err != nil {
 		t.Error(err)
 	}
 }

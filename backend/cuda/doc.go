@@ -18,14 +18,19 @@
 //	driver.go                   what an engine needs of a device: 15 calls
 //	  device.go, table.go …     the NVIDIA driver (tag cuda, linux/amd64)
 //	  emulator.go               the same kernels on the processor (tag emulate)
-//	kernels/                    kernels.cu, its PTX, and its emulation
+//	kernels/                    kernels.cu, its PTX, and its emulation; ptx/ interprets
+//	                            the PTX, sass.txt has what becomes of it on a device
+//	testdata/latency.txt        estimates of a step, launch by launch
+//	DEVICES.md                  how to use several devices: a design
 //	gpu.sh                      every check and measurement on a GPU, in one call
 //
 // Everything above the driver is plain Go and in every build. With the tag
 // cuda the package registers the engine "cuda" on gorgonia.org/cu; with the tag
 // emulate it registers "cuda-emulator", which runs the very kernels, compiled by
 // the host's C++ compiler, thread by thread: slow, and the way to test them
-// where there is no GPU.
+// where there is no GPU. With that tag the tests also interpret the embedded PTX,
+// which sees what the emulation cannot, and hold a step's estimates against those in
+// testdata.
 //
 //	export CGO_CFLAGS="-I$(backend/cuda/kernels/toolkit.sh)/include"
 //	go build -tags cuda ./...

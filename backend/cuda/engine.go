@@ -296,29 +296,43 @@ func (e *engine) stage(op string, at pointer, n, size int, put func(dst []byte, 
 	}
 }
 
-// table returns words on the device, until it is freed. Within a step that is
-// being recorded, the replays copy them again, from pinned memory that the step
-// keeps.
-func (e *engine) table(op string, words []uint64) *tensor.Tensor {
-	t := e.scratch(len(words), 8)
-	at := e.at(t)
-	if !e.inRun {
-		e.stage(op, at, len(words), 8, func(mem []byte, lo, hi int) { copy(view[uint64](mem), words[lo:hi]) })
-		if e.step != nil {
-			mem, err := e.d.pinned(8 * len(words))
-			e.check(op, err)
-			e.step.tables = append(e.step.tables, mem)
+// A table is words on the device.
+type table struct {
+	words []uint64
+	mem   *tensor.Tensor
+}
+
+// table calls use with words on the device, which are there until it returns. Those of
+// a step that is being recorded stay as long as the step, and are copied when it has
+// been: its replays copy nothing.
+func (e *engine) table(op string, words []uint64, use func(at uint64)) {
+	switch s := e.step; {
+	case !e.inRun:
+		t := &table{words, nil}
+		if s != nil { // not from the step's own memory, which is used again within it
+			e.pool = e.main
+			t.mem = e.scratch(len(words), 8)
+			e.pool = s.pool
+			s.tables = append(s.tables, t)
+		} else {
+			t.mem = e.scratch(len(words), 8)
+			defer e.Free(t.mem)
 		}
-		return t
-	}
-	if e.step.used == len(e.step.tables) || len(e.step.tables[e.step.used]) != 8*len(words) {
+		e.fill(op, t)
+		use(uint64(e.at(t.mem)))
+	case s.used == len(s.tables) || len(s.tables[s.used].words) != len(words):
 		e.fail(op, errRepeat)
+	default:
+		t := s.tables[s.used]
+		s.used++
+		t.words = words
+		use(uint64(e.at(t.mem)))
 	}
-	mem := e.step.tables[e.step.used]
-	e.step.used++
-	copy(view[uint64](mem), words)
-	e.check(op, e.d.copyIn(at, mem))
-	return t
+}
+
+// fill copies a table to the device.
+func (e *engine) fill(op string, t *table) {
+	e.stage(op, e.at(t.mem), len(t.words), 8, func(mem []byte, lo, hi int) { copy(view[uint64](mem), t.words[lo:hi]) })
 }
 
 // view returns mem as numbers.
@@ -526,7 +540,7 @@ type step struct {
 	e      *engine
 	pool   *pool
 	graph  graph
-	tables [][]byte // pinned memory that the graph reads
+	tables []*table // that the graph reads
 	used   int      // tables that the recording has come by
 	work   backend.Work
 }
@@ -565,6 +579,9 @@ func (e *engine) Capture(f func()) (_ backend.Step, err error) {
 		defer func() { e.inRun = false }()
 		f()
 	})
+	for k := 0; k < len(s.tables) && err == nil; k++ {
+		e.fill("Capture", s.tables[k])
+	}
 	return s, err
 }
 
@@ -584,11 +601,8 @@ func (s *step) Close() (err error) {
 		err = s.graph.close()
 		s.graph = nil
 	}
-	if len(s.tables) > 0 {
-		err = errors.Join(err, s.e.drain()) // a replay may still read them
-	}
 	for _, t := range s.tables {
-		err = errors.Join(err, s.e.d.freePinned(t))
+		s.e.Free(t.mem)
 	}
 	s.tables = nil
 	if !s.pool.closed {

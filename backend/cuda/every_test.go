@@ -86,7 +86,7 @@ func everyKernel(t *testing.T, d driver, p tensor.Precision) {
 		ran = append(ran, fmt.Sprint(k, " ", count.launches[k]))
 	}
 	fmt.Printf("launches, %v: %s\n", p, strings.Join(ran, ", "))
-	for _, m := range regexp.MustCompile(`(?m)^KERNEL\((\w+),`).FindAllStringSubmatch(kernels.Source(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^KERNEL(?:_\w+)?\((\w+),`).FindAllStringSubmatch(kernels.Source(), -1) {
 		if count.launches[m[1]] == 0 {
 			t.Errorf("%s was not launched", m[1])
 		}

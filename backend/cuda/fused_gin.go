@@ -99,7 +99,7 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		}
 	}
 	coef := e.Alloc(2*views, out)
-	e.flat("norm_coefficients", views*out, e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta),
+	e.blocks("norm_coefficients", views*ceil(out, warp), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta),
 		e.idx(l.Views), f(l.Eps), i(views), i(parts), i(out))
 	e.tiles("norm_readout", graphs+1, out, e.ptr(l.Y), e.ptr(l.Sums), e.ptr(l.Pooled), e.ptr(l.H2), e.ptr(coef),
 		e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))
@@ -219,10 +219,16 @@ func (e *engine) TrackStatistics(runningMean, runningVar, mean, variance *tensor
 // The kernels over many tensors take a table of pointers: entries of
 // [tableWords] words, p, g, m, v and the number of elements, and share each
 // tensor among tableBlocks blocks.
-const (
-	tableWords  = 5
-	tableBlocks = 8
-)
+const tableWords = 5
+
+// tableBlocks gives the largest tensor a block for every four elements of a thread.
+func tableBlocks(ts []*tensor.Tensor) int {
+	most := 1
+	for _, t := range ts {
+		most = max(most, t.Len())
+	}
+	return min(ceil(most, 4*threads), 64)
+}
 
 func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
 	backend.CheckDot(sum, sum, nil)
@@ -234,11 +240,14 @@ func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
 	for _, t := range ts {
 		words = append(words, 0, e.ptr(t), 0, 0, uint64(t.Len()))
 	}
-	parts := tableBlocks * len(ts)
-	table, part := e.table("SquaredNorm", words), e.scratch(parts, 8)
-	e.launch("square_sums_many", dims{tableBlocks, uint32(len(ts)), 1}, dims{threads, 1, 1}, e.ptr(part), e.ptr(table), i(len(ts)))
+	blocks := tableBlocks(ts)
+	parts := blocks * len(ts)
+	part := e.scratch(parts, 8)
+	e.table("SquaredNorm", words, func(table uint64) {
+		e.moves += 8 * len(words)
+		e.launch("square_sums_many", dims{uint32(blocks), uint32(len(ts)), 1}, dims{threads, 1, 1}, e.ptr(part), table, i(len(ts)))
+	})
 	e.blocks("sum_partials", 1, e.ptr(sum), e.ptr(part), f(1), i(parts))
-	e.Free(table)
 	e.Free(part)
 }
 
@@ -252,8 +261,9 @@ func (e *engine) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor,
 		words = append(words, e.ptr(p[k]), e.ptr(g[k]), e.ptr(m[k]), e.ptr(v[k]), uint64(p[k].Len()))
 		e.moves += 3 * p[k].Len() * e.bytes // p, m and v are written too
 	}
-	table := e.table("AdamAll", words)
-	e.launch("adam_many", dims{tableBlocks, uint32(len(p)), 1}, dims{threads, 1, 1}, e.ptr(table), e.ptr(rate), e.ptr(step),
-		f(c.Beta1), f(c.Beta2), f(c.Eps), f(c.WeightDecay), i(len(p)))
-	e.Free(table)
+	e.table("AdamAll", words, func(table uint64) {
+		e.moves += 8 * len(words)
+		e.launch("adam_many", dims{uint32(tableBlocks(p)), uint32(len(p)), 1}, dims{threads, 1, 1}, table, e.ptr(rate), e.ptr(step),
+			f(c.Beta1), f(c.Beta2), f(c.Eps), f(c.WeightDecay), i(len(p)))
+	})
 }

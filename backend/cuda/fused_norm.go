@@ -15,7 +15,7 @@ func (e *engine) NormForward(n *backend.Norm) {
 	parts := chunks(rows, groups)
 	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(2*groups, cols)
 	e.tiles("segment_moments", groups*parts, cols, e.ptr(part), e.ptr(n.X), e.idx(n.Groups), i(groups), i(parts), i(cols))
-	e.flat("norm_coefficients", groups*cols, e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta),
+	e.blocks("norm_coefficients", groups*ceil(cols, warp), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta),
 		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
 	e.flat("norm_apply", n.Y.Len(), e.ptr(n.Y), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.ptr(n.Beta), e.idx(n.Groups), flag(n.ReLU), i(groups), i(rows), i(cols))
 	e.Free(part)

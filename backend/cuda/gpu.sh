@@ -4,16 +4,19 @@
 #	backend/cuda/gpu.sh build DIR        where Go, gcc and cuda.h's wheel can be had
 #	DIR/gpu.sh run REPORT.md [PART…]     on the machine with the GPU
 #
-# build puts binaries and scripts into DIR (some 60 MB), which is all that the
+# build puts binaries and scripts into DIR (some 45 MB), which is all that the
 # other machine needs, besides the NVIDIA driver, cuBLAS 12 or 13, for the sanitizers
-# compute-sanitizer, and for the comparison python3 with torch and torch_geometric.
+# compute-sanitizer, for the profile ncu, and for the comparison python3 with torch
+# and torch_geometric.
 # run checks the engine against the reference in both precisions, the fused
 # operators, the gradients and the recorded steps, trains on CPU and GPU side by
-# side, runs every kernel under NVIDIA's sanitizers, and times everything beside
-# PyTorch. It writes one Markdown file, and the logs beside it as .tar.gz, and fails
-# if a check did. PARTs are checks, sanitizers, and what to time: unsupervised,
-# semisupervised, transfer, kernels. All together take half an hour or more, mostly
-# the sanitizers' and PyTorch's; each should end within ten minutes.
+# side, times everything beside PyTorch, and runs every kernel under NVIDIA's
+# sanitizers. It writes one Markdown file, as README.md may have it, and fails if a
+# check did. PARTs are checks, what to time (unsupervised, transfer, semisupervised,
+# kernels), profile and sanitizers, in this order if none is named; all together take
+# half an hour, and each should end within ten minutes. What has passed, or was
+# timed, lies in REPORT.run beside the report: a run that was broken off, or of
+# other PARTs, goes on there, unless DIR was built from another commit since.
 #
 # SPECMATCH_GPU_ENGINE names another engine and SPECMATCH_GPU_QUICK=1 takes the
 # fewest steps, for a rehearsal without a GPU (build with TAGS=emulate).
@@ -23,7 +26,7 @@ usage() { sed -n '2,5s/^#//p' "$0" >&2; exit 2; }
 
 build() {
   set -e
-  local root out tags=${TAGS:-cuda}
+  local root out flags pkg tags=${TAGS:-cuda}
   root=$(cd "$(dirname "$0")/../.." && pwd)
   mkdir -p "$1"
   out=$(cd "$1" && pwd)
@@ -32,7 +35,7 @@ build() {
     CGO_CFLAGS="-I$(backend/cuda/kernels/toolkit.sh)/include"
     export CGO_CFLAGS
   fi
-  local flags=(-trimpath "-ldflags=-s -w" -tags "$tags")
+  flags=(-trimpath "-ldflags=-s -w" -tags "$tags")
   go build "${flags[@]}" -o "$out/" ./experiments/doctor ./experiments/bench
   for pkg in backend/cuda autodiff gnn specmatch; do
     go test -c "${flags[@]}" -o "$out/$(basename $pkg).test" "./$pkg"
@@ -42,33 +45,39 @@ build() {
   du -sh "$out"
 }
 
-# check NAME COMMAND… runs a check and adds its verdict to the report; what it
-# printed goes to a file of its own and, if it failed, its end to the report.
+# check NAME COMMAND… runs a check and notes its verdict, unless it passed before.
+# What it printed goes to a file of its own.
 check() {
-  local name=$1 log start=$SECONDS verdict=pass
+  local name=$1 place log start=$SECONDS verdict=pass
   shift
-  log=$tmp/$(echo "$name" | tr -c 'A-Za-z0-9\n' _).log
+  place=$(next)
+  log=$place.log
+  grep -qs '| pass |' "$place.row" && return
   "$@" > "$log" 2>&1 || verdict=FAIL
   if [ $verdict = pass ] && grep -qE "^(--- SKIP|without $engine:|testing: warning: no tests)" "$log"; then verdict=FAIL; fi # nothing may be skipped here
-  echo "| $name | $verdict | $((SECONDS - start)) s |" | tee -a "$report"
+  echo "| $name | $verdict | $((SECONDS - start)) s |" | tee "$place.row"
   if [ $verdict = FAIL ]; then
     failed=1
-    { echo; echo "$name: \`$*\`"; echo '```'; tail -n 25 "$log"; echo '```'; } >> "$failures"
+    { echo; echo "$name: \`$*\`"; echo '```'; tail -n 25 "$log"; echo '```'; } > "$place.failure"
+  else
+    rm -f "$place.failure"
   fi
 }
 
-# tell ends a part of the report with what failed.
-tell() {
-  cat "$failures" >> "$report"
-  : > "$failures"
+# next is where the next thing of a part leaves what came of it.
+next() {
+  local n
+  n=$(($(cat "$work/count") + 1))
+  echo $n > "$work/count"
+  printf '%s/%s-%02d' "$work" "$part" $n
 }
 
 # curves PRECISION STEPS TOLERANCE compares the losses of training on both engines.
 curves() {
   for e in cpu "$engine"; do
-    timeout 150 ./bench "${small[@]}" -backend "$e" -precision "$1" -steps "$2" -warmup 0 -losses -json > "$tmp/curve-$e-$1.json" || return 1
+    timeout 150 ./bench "${small[@]}" -backend "$e" -precision "$1" -steps "$2" -warmup 0 -losses -json > "$work/curve-$e-$1.json" || return 1
   done
-  python3 - "$tmp/curve-cpu-$1.json" "$tmp/curve-$engine-$1.json" "$3" <<'PYTHON'
+  python3 - "$work/curve-cpu-$1.json" "$work/curve-$engine-$1.json" "$3" <<'PYTHON'
 import json, sys
 a, b = (json.load(open(f))["losses"] for f in sys.argv[1:3])
 worst = max(abs(x - y) / abs(x) for x, y in zip(a, b))
@@ -79,9 +88,10 @@ PYTHON
 
 run() {
   report=$(realpath "$1")
+  work=${report%.md}.run
   shift
   cd "$(dirname "$0")" || exit 1
-  local part known=(checks sanitizers unsupervised semisupervised transfer kernels)
+  local part known=(checks unsupervised transfer semisupervised kernels profile sanitizers)
   for part in "$@"; do [[ " ${known[*]} " = *" $part "* ]] || usage; done
   [ $# = 0 ] && set -- "${known[@]}"
   engine=${SPECMATCH_GPU_ENGINE:-cuda}
@@ -90,18 +100,17 @@ run() {
   if [ -n "${SPECMATCH_GPU_QUICK:-}" ]; then
     test_short=(-test.short) steps=1 peer_steps=1 curve_steps=(3 3) small=(-batch 8)
   fi
-  tmp=$(mktemp -d)
-  failures=$tmp/failures
-  : > "$failures"
+  { cat version; echo "$engine" "${small[@]}"; nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>&1; } > "$report.of"
+  cmp -s "$report.of" "$work/of" || rm -rf "$work"
+  mkdir -p "$work"
+  mv "$report.of" "$work/of"
   # What the driver compiles is kept for the next process, also where there is no
   # home; and what the machine forgets lies with the report.
-  local cache
-  cache=$(mktemp -d)
-  export CUDA_CACHE_PATH=${CUDA_CACHE_PATH:-$cache}
-  trap 'tar -czf "${report%.md}.tar.gz" -C "$tmp" .; rm -rf "'"$cache"'"' EXIT
+  export CUDA_CACHE_PATH=${CUDA_CACHE_PATH:-$work/cache}
+  trap 'compose; tar -czf "${report%.md}.tar.gz" -C "$work" --exclude ./cache .' EXIT
   trap 'exit 143' TERM INT
   failed=0
-  PATH=$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin # ldconfig, compute-sanitizer
+  PATH=$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin # ldconfig, compute-sanitizer, ncu
   # cuBLAS of PyTorch's packages, or of the toolkit, where the loader knows none.
   if [ -z "${SPECMATCH_LIBCUBLAS:-}" ] && ! ldconfig -p | grep 'libcublas\.so\.1[23]' > /dev/null; then
     lib=$(python3 -c 'import glob, site, sys; print(next(iter(sorted(f for d in site.getsitepackages() + sys.path for f in glob.glob(d + "/nvidia/**/libcublas.so.1[23]", recursive=True))), ""))')
@@ -110,7 +119,8 @@ run() {
   fi
 
   {
-    echo "# The CUDA engine on a GPU"
+    card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -n 1)
+    echo "### On one ${card:-$engine}"
     echo
     echo "Made by \`gpu.sh run\` on $(date -u +%F), of commit $(head -n 1 version)$(grep -q changed version && echo ' with changes')."
     echo
@@ -120,33 +130,39 @@ run() {
     python3 -c 'import torch; print("torch", torch.__version__, "CUDA", torch.version.cuda)' 2>&1 | tail -n 1
     ./doctor -backend "$engine" 2>&1
     echo '```'
-  } > "$report"
-  local timed=()
+  } > "$work/head"
   for part in "$@"; do
+    echo 0 > "$work/count"
     case $part in
-    checks | sanitizers)
-      $part
-      tell
-      ;;
-    *) timed+=("$part") ;;
+    checks | sanitizers | profile) $part ;;
+    *) times "$part" ;;
     esac
   done
-  if [ ${#timed[@]} != 0 ]; then
-    times "${timed[@]}"
-    tell
-  fi
   exit $failed
 }
 
-checks() {
+# compose puts the report together, of all that there is.
+compose() {
+  local title
   {
-    echo
-    echo "## Checks"
-    echo
-    echo "| check | verdict | time |"
-    echo "| --- | --- | ---: |"
-  } >> "$report"
+    cat "$work/head"
+    for part in checks sanitizers; do
+      compgen -G "$work/$part-*.row" > /dev/null || continue
+      title=${part^}
+      printf '\n#### %s\n\n| check | verdict | time |\n| --- | --- | ---: |\n' "$title"
+      cat "$work/$part"-*.row
+      cat "$work/$part"-*.failure 2> /dev/null
+      if [ $part = sanitizers ]; then
+        printf '\nUnder each tool, with their launches:\n\n'
+        grep -hs '^launches' "$work/$part"-*.log | sort -u | sed 's/^launches, /- /'
+      fi
+    done
+    tables
+    cat "$work"/profile-*.table 2> /dev/null
+  } > "$report"
+}
 
+checks() {
   check "doctor" ./doctor -backend "$engine"
   check "doctor, float64" ./doctor -backend "$engine" -precision float64
   local conformance='^(TestDevice|TestDeviceTraining|TestDeviceShared|TestDeviceOthers)$'
@@ -160,72 +176,120 @@ checks() {
   check "recorded steps" ./specmatch.test "$limit" -test.v -test.run "^Test(Recorded|Replay)"
   check "loss curves of CPU and GPU, float64" curves float64 "${curve_steps[0]}" 1e-6
   check "loss curves of CPU and GPU, float32" curves float32 "${curve_steps[1]}" 2e-2
-  for f in "$tmp"/loss_curves*.log; do echo "| $(basename "$f" .log | tr _ ' ') | $(tail -n 1 "$f") | |" >> "$report"; done
 }
 
 # sanitizers runs every kernel (everyKernel in every_test.go, which fails if it left
 # one out), and the conformance suite as far as it comes to a part of its kernels.
 sanitizers() {
-  {
-    echo
-    echo "## Sanitizers"
-    echo
-    echo "| check | verdict | time |"
-    echo "| --- | --- | ---: |"
-  } >> "$report"
-  local tool tools=(memcheck racecheck synccheck) every='^TestDeviceEveryKernel$'
+  local tool tools=(memcheck initcheck racecheck synccheck) every='^TestDeviceEveryKernel$'
   # Errors of the driver's interface are the callers' to judge, cuBLAS and ours.
+  # cuBLAS's own kernels are not ours to judge: racecheck has false alarms there.
   sanitize() {
-    local more=()
-    [ "$1" = memcheck ] && more=(--report-api-errors no)
-    timeout 120 compute-sanitizer --error-exitcode 9 --print-limit 5 --tool "$1" "${more[@]}" "${@:2}"
+    local more=() library
+    case $1 in
+    memcheck) more=(--report-api-errors no) ;;
+    racecheck | synccheck)
+      for library in gemm gemv cublas cutlass splitK xmma; do more+=("$leave_out" "kns=$library"); done
+      ;;
+    esac
+    timeout 240 compute-sanitizer --error-exitcode 9 --print-limit 5 --tool "$1" "${more[@]}" "${@:2}"
   }
   if [ "$engine" = cuda-emulator ]; then
     tools=(none) every='^TestEmulatedEveryKernel$'
     sanitize() { "${@:2}"; }
   elif ! command -v compute-sanitizer > /dev/null; then
-    echo "| compute-sanitizer | not on this machine | |" >> "$report"
+    check "compute-sanitizer is there" command -v compute-sanitizer
     return
+  else # the option's name changed with CUDA 12
+    leave_out=$(compute-sanitizer --help | grep -oE -m 1 -e '--(kernel-regex-exclude|kernel-name-exclude|exclude)\b' | head -n 1)
   fi
   for tool in "${tools[@]}"; do
     check "every kernel, $tool" sanitize "$tool" ./cuda.test -test.v -test.run "$every"
   done
   [ "$engine" = cuda ] && check "conformance, memcheck" sanitize memcheck ./cuda.test -test.short -test.v \
     -test.run '^TestDevice$/float32/^(CopyBlock|Transpose|GatherRows|ReduceRows|ColSums|Dot|SegmentSum|SegmentExpand|SpMM|Capture)$'
-  { echo; echo "Under each tool, with their launches:"; echo; grep -h '^launches' "$tmp"/every_kernel*.log | sort -u | sed 's/^launches, /- /'; } >> "$report"
 }
 
-# times PART… runs ours and PyTorch's in turn, on the machine as it is.
-times() {
-  local results=$tmp/results
-  ours() { echo "ours $*" >&2; timeout 200 ./bench "${small[@]}" -json -steps "$steps" -warmup "$((steps / 10))" -backend "$engine" "$@" >> "$results" 2>> "$tmp/bench.log" || { echo "$* failed" >> "$failures"; failed=1; }; }
-  peer() { echo "peer $*" >&2; timeout 200 python3 step.py --steps "$peer_steps" --threads "$(nproc)" "$@" 2>> "$tmp/peer.log" | tail -n 1 >> "$results"; }
-  : > "$results"
-  local workload mode rows=200000
-  [ -n "${SPECMATCH_GPU_QUICK:-}" ] && rows=300
-  for workload in "$@"; do
-    if [ "$workload" = kernels ]; then
-      ours -kernels $rows
-      ours -kernels $rows -precision float64
-      [ "$engine" = cuda ] && ours -kernels $rows -tf32
-      continue
+# profile lists, by ncu, how long the kernels of a few steps run by themselves.
+profile() {
+  local workload place
+  for workload in unsupervised transfer semisupervised; do
+    place=$(next)
+    [ -s "$place.table" ] && continue
+    if ! command -v ncu > /dev/null; then
+      echo "profile: ncu is not on this machine" | tee "$place.failed"
+      return
     fi
-    ours -workload "$workload"
-    ours -workload "$workload" -recorded
-    if [ "$engine" = cuda-emulator ]; then
-      peer --workload "$workload" --layers sparse
-      continue
-    fi
-    ours -workload "$workload" -recorded -tf32
-    for mode in eager compile graph; do
-      peer --device cuda --workload "$workload" --mode $mode
-      peer --device cuda --workload "$workload" --mode $mode --tf32
-    done
-  done
-  python3 - "$results" >> "$report" <<'PYTHON'
-import json, sys
+    timeout 180 ncu --clock-control none --metrics gpu__time_duration.sum --csv --launch-skip 1000 --launch-count 600 \
+      ./bench -workload "$workload" -steps 20 -warmup 0 -backend "$engine" > "$place.csv" 2> "$place.log"
+    python3 - "$place.csv" "$workload" > "$place.new" <<'PYTHON' && mv "$place.new" "$place.table" || failed=1
+import csv, sys
 
-results = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
+times = {}
+for row in csv.DictReader(line for line in open(sys.argv[1]) if line.startswith('"')):
+    scale = {"nsecond": 1e-3, "ns": 1e-3, "usecond": 1, "us": 1, "msecond": 1e3, "ms": 1e3}[row["Metric Unit"]]
+    times.setdefault(row["Kernel Name"].split("(")[0], []).append(float(row["Metric Value"].replace(",", "")) * scale)
+if not times:
+    sys.exit("ncu measured nothing")
+total = sum(map(sum, times.values()))
+print(f"\n#### Kernels within steps, {sys.argv[2]}\n\nMicroseconds, of {sum(map(len, times.values()))} launches in a row (ncu).\n")
+print("| kernel | launches | mean | longest | share |\n| --- | ---: | ---: | ---: | ---: |")
+for name, t in sorted(times.items(), key=lambda x: -sum(x[1])):
+    print(f"| {name[:60]} | {len(t)} | {sum(t) / len(t):.1f} | {max(t):.1f} | {100 * sum(t) / total:.0f} % |")
+PYTHON
+  done
+}
+
+# times WORKLOAD runs ours and PyTorch's in turn, on the machine as it is. What
+# failed is a result too.
+times() {
+  local workload=$1 mode rows=200000 place
+  [ -n "${SPECMATCH_GPU_QUICK:-}" ] && rows=300
+  # measured WHO COMMAND… leaves the line of JSON that a command prints last.
+  measured() {
+    local who=$1 why
+    shift
+    place=$(next)
+    [ -s "$place.json" ] && return
+    echo "$who: $*" >&2
+    timeout 200 "$@" 2> "$place.log" | grep '^{' > "$place.new"
+    if [ "${PIPESTATUS[0]}" = 0 ] && [ -s "$place.new" ]; then
+      mv "$place.new" "$place.json"
+      rm -f "$place.failed"
+      return
+    fi
+    why=$(grep -aE . "$place.log" | tail -n 1 | tr -d '"\\\t' | cut -c 1-100)
+    echo "{\"failed\": \"${why:-it took too long}\", \"who\": \"$who\", \"command\": \"$*\"}" > "$place.failed"
+    [ "$who" = ours ] && failed=1
+  }
+  ours() { measured ours ./bench "${small[@]}" -json -steps "$steps" -warmup "$((steps / 10))" -backend "$engine" "$@"; }
+  peer() { measured peer python3 step.py --steps "$peer_steps" --threads "$(nproc)" "$@"; }
+  if [ "$workload" = kernels ]; then
+    ours -kernels $rows
+    ours -kernels $rows -precision float64
+    [ "$engine" = cuda ] && ours -kernels $rows -tf32
+    return
+  fi
+  ours -workload "$workload"
+  ours -workload "$workload" -recorded
+  if [ "$engine" = cuda-emulator ]; then
+    peer --workload "$workload" --layers sparse
+    return
+  fi
+  ours -workload "$workload" -recorded -tf32
+  for mode in eager compile graph; do
+    peer --device cuda --workload "$workload" --mode $mode
+    peer --device cuda --workload "$workload" --mode $mode --tf32
+  done
+}
+
+# tables prints what was timed.
+tables() {
+  python3 - "$work" <<'PYTHON'
+import glob, json, re, sys
+
+results = [json.loads(line) for f in sorted(glob.glob(sys.argv[1] + "/*.json") + glob.glob(sys.argv[1] + "/*.failed"))
+           if "/curve-" not in f for line in open(f) if line.startswith("{")]
 number = lambda v, digits=3: "" if v is None else f"{v:.{digits}f}"
 onoff = lambda v: "on" if v else "off"
 
@@ -249,10 +313,21 @@ steps, floors, best = [], [], {}
 for r in results:
     if "kernel" in r:
         continue
+    if "failed" in r:
+        option = lambda name: (re.search(rf"--?{name} (\S+)", r["command"]) or ["", ""])[1]
+        if not option("workload"):
+            continue # the kernels
+        tf32, mode = "tf32" in r["command"], option("mode") or ("recorded" if "-recorded" in r["command"] else "eager")
+        name = f"PyTorch, {mode}" if r["who"] == "peer" else f"specmatch, {option('backend')}, {mode}"
+        steps.append([option("workload"), name, onoff(tf32), "failed: " + r["failed"]] + [""] * 8)
+        kinds = ["ours"] if r["who"] == "ours" else ["PyTorch"] + ["PyTorch eager"] * (mode == "eager")
+        for kind in kinds: # no ratio without it
+            best.setdefault((option("workload"), tf32), {})[kind] = None
+        continue
     if "median_ms" in r:
         t, tf32 = r["median_ms"], r["tf32"]
         name = f"PyTorch {r['torch']}, {r['mode']}"
-        step, augment, train, device, busy = t["total"], t["augment"], t["compute"], None, None
+        step, augment, train, device, busy = t["total"], t["augment"], r["train_ms"], r["device_ms"], None
         kinds = ["PyTorch"] + ["PyTorch eager"] * (r["mode"] == "eager")
     else:
         tf32 = r["backend"] == "cuda-tf32"
@@ -261,8 +336,8 @@ for r in results:
         kinds = ["ours"]
     floor, workload = r.get("floor"), f"{r['workload']}, batch {r['batch']}"
     for kind in kinds:
-        old = best.setdefault((workload, tf32), {}).get(kind, (train, step))
-        best[workload, tf32][kind] = (min(train, old[0]), min(step, old[1]))
+        old = best.setdefault((r["workload"], tf32), {}).get(kind, train)
+        best[r["workload"], tf32][kind] = None if old is None else min(train, old)
     steps.append([workload, name, onoff(tf32), *map(number, (step, augment, train, device)), number(busy, 2), *reached(floor), number(r["loss"])])
     if floor:
         parts = floor["ms_launches"], floor["ms_bytes"], floor["ms_products"]
@@ -270,17 +345,18 @@ for r in results:
         floors.append([workload, name, f"{floor['launches']:.0f}", number(floor["mbytes"], 1), number(floor["mflops"], 0),
                        number(rates[0], 2), number(rates[1], 1), number(rates[2], 1), *map(number, parts), number(device or train)])
 table("""
-## Steps
+#### Steps
 
-Milliseconds, medians; a step is two augmented views, forward, losses, backward and Adam. Train is the step on
-batches that are ready, and device the GPU's part of a recorded one; busy is device/step. The floor, below, is
-compared with device, or with train for eager steps.
+Milliseconds; a step is two augmented views, forward, losses, backward and Adam: its median. Ours augments while
+the device works, PyTorch's first, in NumPy. Train is the mean of steps on eight batches that are ready in turn,
+in pinned memory, with one wait at the end, of both; and device the GPU's part, of a recorded step or a graph by
+themselves; busy is device/step. The floor, below, is compared with device, or with train for eager steps.
 """, "workload | implementation | TF32 | step: | augment: | train: | device: | busy: | floor: | reached: | binds | loss:", steps)
-ratios = [[w, onoff(tf32)] + [number(b[kind][k] / b["ours"][k], 1) for k in (0, 1) for kind in ("PyTorch eager", "PyTorch")]
-          for (w, tf32), b in best.items() if "ours" in b and "PyTorch eager" in b]
-table("", "workload | TF32 | PyTorch eager / ours, train: | best PyTorch / ours, train: | PyTorch eager / ours, step: | best PyTorch / ours, step:", ratios)
+ratio = lambda a, b: number(a / b, 1) if a and b else "" # a failure leaves it out
+table("", "workload | TF32 | PyTorch eager / ours, train: | best PyTorch / ours, train:",
+      [[w, onoff(tf32)] + [ratio(b.get(kind), b.get("ours")) for kind in ("PyTorch eager", "PyTorch")] for (w, tf32), b in best.items()])
 table("""
-## Floors
+#### Floors
 
 What the device cannot beat: the launches, at the cost of one that does nothing to speak of, eager or recorded;
 the bytes of the operands of all kernels, each read or written once, at the rate of large copies; the flops of
@@ -295,13 +371,11 @@ for r in results:
         us, share, binds = number(1e3 * floor["ms"], 1), *reached(floor)[1:]
         kernels.append([f"{r['backend']} {r['precision']}", r["kernel"], number(1e3 * r["ms"], 1), us, share, binds, rate(floor["mbytes"]), rate(floor["mflops"])])
 table("""
-## Kernels
+#### Kernels
 
 By themselves, eager, in microseconds.
 """, "engine | kernel | time: | floor: | reached: | binds | GB/s: | GFLOP/s:", kernels)
 PYTHON
-  if [ -s "$tmp/bench.log" ]; then { echo; echo '```'; tail -n 15 "$tmp/bench.log"; echo '```'; } >> "$report"; fi
-  [ -s "$tmp/peer.log" ] && grep -aE 'Error|error' "$tmp/peer.log" | sort | uniq -c | tail -n 5 | sed 's/^/PyTorch: /' >> "$report"
 }
 
 case "${1:-} $#" in

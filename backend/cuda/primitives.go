@@ -216,14 +216,14 @@ func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self
 
 // spmm is SpMM on x, or on the rows of x that gather chooses.
 func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gather uint64, self float64) {
-	lanes := warp
-	for lanes > 8 && lanes >= 2*x.Cols {
+	lanes, moves := warp, x.Cols // of a row
+	if moves%4 == 0 {
+		moves /= 4
+	}
+	for lanes > 8 && lanes >= 2*moves {
 		lanes /= 2
 	}
-	if x.Cols == 0 {
-		return
-	}
-	e.blocks("spmm", ceil(a.Rows, threads/lanes),
+	e.launch("spmm", dims{uint32(ceil(a.Rows, threads/lanes)), uint32(ceil(moves, lanes)), 1}, dims{threads, 1, 1},
 		e.ptr(dst), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x), gather, f(self), i(lanes), i(a.Rows), i(x.Cols))
 }
 

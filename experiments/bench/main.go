@@ -323,13 +323,14 @@ func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step
 func augmentTime(l *augment.Loader, batch int) float64 {
 	samples := make([]int, batch)
 	b := new(graph.Batch)
+	c := augment.Collator{Views: l.Collator.Views, Workers: 1}
 	var times []time.Duration
 	for k := range 50 {
 		for i := range samples {
 			samples[i] = (k*batch + i) % len(l.Graphs)
 		}
 		start := time.Now()
-		l.Collator.Collate(b, l.Graphs, samples, k)
+		c.Collate(b, l.Graphs, samples, k)
 		times = append(times, time.Since(start))
 	}
 	return median(times)

@@ -2,6 +2,7 @@ package augment
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -17,8 +18,8 @@ type Collator struct {
 	Views []Augmentation
 	// Seed is the seed of the run.
 	Seed uint64
-	// Workers is how many goroutines share the work; 0 or 1 means the caller's
-	// alone. It has no influence on the result.
+	// Workers is how many goroutines share the work; 0 means GOMAXPROCS, but no more
+	// than 8. It has no influence on the result.
 	Workers int
 
 	workers []*worker
@@ -66,7 +67,11 @@ func (c *Collator) Collate(dst *graph.Batch, graphs []*graph.Graph, samples []in
 	c.job = job{dst, graphs, samples, epoch}
 	defer func() { c.job = job{} }() // keeps nothing of the caller's alive
 	total := len(c.Views) * len(samples)
-	n := max(min(c.Workers, total/minChunk), 1)
+	n := c.Workers
+	if n == 0 {
+		n = min(runtime.GOMAXPROCS(0), 8)
+	}
+	n = max(min(n, total/minChunk), 1)
 	for len(c.workers) < n {
 		w := &worker{c: c}
 		w.augment, w.copy = w.doAugment, w.doCopy

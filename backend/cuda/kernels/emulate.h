@@ -527,6 +527,7 @@ inline const char *launch(int bytes, const char *name, emu_dim3 grid, emu_dim3 b
 	static void name(__VA_ARGS__);                                          \
 	static emu::Register emu_registered_##name(sizeof(REAL), #name, name);  \
 	static void name(__VA_ARGS__)
+#define KERNEL_TWO KERNEL
 #define KERNEL_1024 KERNEL
 #define SHARED(type, name, n)                  \
 	static emu::Shared<type, (n)> name;        \
@@ -568,6 +569,7 @@ template <class T, class U> T atomicAdd(T *p, U v) {
 typedef unsigned long long uint64;
 typedef uintptr_t pointer_bits;
 
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline double rsqrt(double x) { return 1 / sqrt(x); }
 inline int min(int a, int b) { return a < b ? a : b; }

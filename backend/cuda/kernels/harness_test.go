@@ -9,11 +9,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/specmatch/specmatch/backend/cuda/kernels"
+	"github.com/specmatch/specmatch/backend/cuda/kernels/ptx"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -34,10 +36,14 @@ type array struct {
 	bits []uint64  // of words
 	want []float64 // nil for an input, which must not change
 	ulps float64   // allowed, of the largest wanted or 1
+
+	unwritten bool // until the kernel has
 }
 
-func input(v []float64) *array            { return &array{v: v} }
-func out(want []float64) *array           { return &array{v: poison(len(want)), want: want, ulps: 16} }
+func input(v []float64) *array { return &array{v: v} }
+func out(want []float64) *array {
+	return &array{v: poison(len(want)), want: want, ulps: 16, unwritten: true}
+}
 func inOut(before, want []float64) *array { return &array{v: before, want: want, ulps: 16} }
 func (a *array) as(k kind) *array         { a.kind = k; return a }
 func (a *array) exact() *array            { a.ulps = 0; return a }
@@ -95,24 +101,33 @@ func view[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(x)))
 }
 
-// bench runs kernels for elements of one precision.
+// bench runs kernels for elements of one precision: kernels.cu as a C++ compiler
+// has it or, with module, the embedded PTX.
 type bench struct {
 	*testing.T
 	p        tensor.Precision
+	module   *ptx.Module
 	eps      float64
 	rng      *rand.Rand
 	failures int
+	more     []region // that a table points to
 }
 
 func precisions(t *testing.T, f func(b *bench)) {
 	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
-		t.Run(p.String(), func(t *testing.T) {
-			b := &bench{t, p, 0x1p-23, rand.New(rand.NewPCG(1, 2)), 0}
-			if p == tensor.Float64 {
-				b.eps = 0x1p-46 // the plain loops are no better than the kernels
-			}
-			f(b)
-		})
+		module, err := ptx.Parse(kernels.PTX(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, module := range map[string]*ptx.Module{"emulated": nil, "interpreted": module} {
+			t.Run(p.String()+"/"+name, func(t *testing.T) {
+				b := &bench{T: t, p: p, module: module, eps: 0x1p-23, rng: rand.New(rand.NewPCG(1, 2))}
+				if p == tensor.Float64 {
+					b.eps = 0x1p-46 // the plain loops are no better than the kernels
+				}
+				f(b)
+			})
+		}
 	}
 }
 
@@ -204,7 +219,11 @@ func (b *bench) run(kernel string, grid, block [3]uint32, args ...any) {
 	}
 	defer kernels.SetOrder(0)
 	var first [][]float64
-	for k, order := range append(orders, 0) {
+	orders := orders
+	if b.module != nil {
+		orders = []uint32{0} // the interpreter sees races by itself
+	}
+	for k, order := range append(slices.Clone(orders), 0) {
 		kernels.SetOrder(order)
 		atEnd := k < len(orders)
 		got := b.launch(what, kernel, grid, block, args, atEnd)
@@ -252,7 +271,7 @@ func (b *bench) launch(what, kernel string, grid, block [3]uint32, args []any, a
 			b.Fatalf("%s: parameter %d is a %T", what, i, x)
 		}
 	}
-	if err := kernels.Emulate(b.p, kernel, grid, block, 0, params); err != nil {
+	if err := b.execute(kernel, grid, block, params, args, mem); err != nil {
 		b.fail("%s: %v", what, err)
 		return nil
 	}
@@ -263,6 +282,27 @@ func (b *bench) launch(what, kernel string, grid, block [3]uint32, args []any, a
 		}
 	}
 	return got
+}
+
+// execute runs a kernel whose arrays lie in mem.
+func (b *bench) execute(kernel string, grid, block [3]uint32, params []uint64, args []any, mem []region) error {
+	if b.module == nil {
+		return kernels.Emulate(b.p, kernel, grid, block, 0, params)
+	}
+	m := new(ptx.Memory)
+	for i, r := range append(mem, b.more...) {
+		if len(r.data) == 0 {
+			continue
+		}
+		known := i >= len(args) || !args[i].(*array).unwritten
+		m.Add(address(r), r.data)
+		if err := m.Mark(address(r), len(r.data), known); err != nil {
+			return err
+		}
+	}
+	machine := &ptx.Machine{Memory: m}
+	_, err := machine.Run(b.module, kernel, grid, block, params)
+	return err
 }
 
 func (b *bench) compare(what string, args []any, got [][]float64) {
@@ -328,7 +368,7 @@ func TestEveryKernelIsTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`(?m)^KERNEL(?:_1024)?\((\w+),`).FindAllSubmatch(source, -1)
+	names := regexp.MustCompile(`(?m)^KERNEL(?:_\w+)?\((\w+),`).FindAllSubmatch(source, -1)
 	for _, n := range names {
 		if !bytes.Contains(tests, fmt.Appendf(nil, "%q", n[1])) {
 			t.Errorf("no test runs %s", n[1])

@@ -28,6 +28,8 @@
 
 #ifdef __CUDACC_RTC__
 #define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256, 1) name(__VA_ARGS__)
+// Two blocks at a time on a multiprocessor, where doubles do not need the registers.
+#define KERNEL_TWO(name, ...) extern "C" __global__ void __launch_bounds__(256, sizeof(REAL) == 4 ? 2 : 1) name(__VA_ARGS__)
 #define KERNEL_1024(name, ...) extern "C" __global__ void __launch_bounds__(1024) name(__VA_ARGS__)
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 typedef unsigned long long uint64;
@@ -181,6 +183,71 @@ INLINE real reciprocal(int n) {
 
 // chunk_bound returns where chunk k of n rows in so many chunks starts.
 INLINE int chunk_bound(int n, int k, int chunks) { return (int)((long long)n * k / chunks); }
+
+// A ChunkRows counts the rows of chunk k of n in so many chunks, of chunk k+step, and
+// so on, without a division for each. chunks·chunks must be less than 2^31.
+struct ChunkRows {
+	int each, left; // n = each·chunks + left
+	int chunks;
+	int at, by; // left·k and left·step, modulo chunks
+
+	INLINE ChunkRows from(int n, int chunks, int k, int step) {
+		const int left = n % chunks;
+		return {n / chunks, left, chunks, left * k % chunks, left * (step % chunks) % chunks};
+	}
+	METHOD int next() {
+		const int rows = each + (at + left >= chunks ? 1 : 0);
+		at += by;
+		at -= at >= chunks ? chunks : 0;
+		return rows;
+	}
+};
+
+// in_batches calls use(load(i), true) for i = first, first+step, … below end, in this
+// order, with N loads at a time on their way: a loop that adds what it loads waits
+// for each. Where the last batch is short, use gets something else and false: to
+// select takes less than to branch.
+template <int N, class Load, class Use> INLINE void in_batches(int first, int end, int step, Load load, Use use) {
+	for (int i = first; i < end; i += N * step) {
+		decltype(load(0)) v[N];
+#pragma unroll
+		for (int k = 0; k < N; k++) {
+			v[k] = load(min(i + k * step, end - 1));
+		}
+#pragma unroll
+		for (int k = 0; k < N; k++) {
+			use(v[k], i + k * step < end);
+		}
+	}
+}
+
+// segment_of_warp is segment_of by a whole warp, of the same i in all lanes: 32
+// places at a time.
+INLINE int segment_of_warp(const int *ptr, int segments, int i) {
+	int lo = -1, hi = segments + 1;
+	while (hi - lo > 1) {
+		const int step = (hi - lo + 31) / 32, at = lo + step * (thread_in_block() % 32 + 1);
+		lo += step * __popc(__ballot_sync(ALL, at < hi && ptr[min(at, segments)] <= i));
+		hi = min(hi, lo + step);
+	}
+	return lo;
+}
+
+// load_wide and store_wide move four elements side by side where it is fast, else one.
+INLINE real4 load_wide(const real *p, bool fast) {
+	if (fast) {
+		return load4(p, true);
+	}
+	return {{p[0], 0, 0, 0}};
+}
+
+INLINE void store_wide(real *p, const real4 &x, bool fast) {
+	if (fast) {
+		store4(p, x, true);
+	} else {
+		p[0] = x.v[0];
+	}
+}
 
 // ---------------------------------------------------------------- elementwise
 
@@ -480,9 +547,9 @@ KERNEL(adam, real *p, const real *g, real *m, real *v, const real *rate, const r
 	adam_range(p, g, m, v, rate, step, beta1, beta2, eps, wd, n);
 }
 
-// Squares of many tensors, first part: part[8k+b] = Σ g² over share b of eight of
+// Squares of many tensors, first part: part[B·k+b] = Σ g² over share b of B of
 // tensor k, in double; words 5k+1 and 5k+4 of the table are g and n. Grid
-// (8, count) of blocks of 256 threads. Moves the elements once.
+// (B, count) of blocks of 256 threads. Moves the elements once.
 KERNEL(square_sums_many, double *part, const uint64 *table, int count) {
 	const uint64 *t = table + 5 * blockIdx.y;
 	const real *g = (const real *)t[1];
@@ -498,7 +565,7 @@ KERNEL(square_sums_many, double *part, const uint64 *table, int count) {
 }
 
 // Adam on many tensors: words 5k..5k+4 of the table are p, g, m, v and n of
-// tensor k. Grid (8, count) of blocks of 256 threads; bits as adam's. Moves 7
+// tensor k. Grid (any, count) of blocks of 256 threads; bits as adam's. Moves 7
 // times the elements.
 KERNEL(adam_many, const uint64 *table, const real *rate, const real *step,
 	double beta1, double beta2, double eps, double wd, int count) {
@@ -646,23 +713,36 @@ KERNEL(sum_partials, real *d, const double *part, double scale, int n) {
 // A row with more neighbours is summed by the whole block, in chunks of so many.
 enum { HUB = 256 };
 
-// gather_row adds the rows of x of the neighbours from..to-1 to four columns, or
-// one, from j on.
-INLINE void gather_row(real4 &acc, const int *__restrict__ col, const real *__restrict__ val, const real *__restrict__ x,
-	const int *__restrict__ gather, int from, int to, int cols, int j, bool wide) {
-#pragma unroll 4
-	for (int k = from; k < to; k++) {
-		const int c = gather ? gather[col[k]] : col[k];
-		const real *at = x + (long long)c * cols + j;
-		const real w = val ? val[k] : (real)1;
-		if (wide) {
-			const real4 y = load4(at, true);
-			for (int e = 0; e < 4; e++) {
-				acc.v[e] += w * y.v[e];
-			}
-		} else {
-			acc.v[0] += w * at[0];
+// gather_as adds the rows of x that index gives for the neighbours from..to-1 to four
+// columns, or one, from j on, N neighbours at a time.
+template <int N, bool WIDE, class Index> INLINE void gather_as(real4 &acc, const real *__restrict__ val, const real *__restrict__ x,
+	int from, int to, int cols, int j, Index index) {
+	struct Neighbour {
+		real4 x;
+		real w;
+	};
+	in_batches<N>(from, to, 1, [=](int k) -> Neighbour {
+		const real w = *(val ? val + k : x); // rather than a branch
+		return {load_wide(x + (long long)index(k) * cols + j, WIDE), val ? w : (real)1};
+	}, [&](Neighbour y, bool inside) {
+		for (int e = 0; e < (WIDE ? 4 : 1); e++) {
+			acc.v[e] = inside ? acc.v[e] + y.w * y.x.v[e] : acc.v[e];
 		}
+	});
+}
+
+template <int N> INLINE void gather_row(real4 &acc, const int *__restrict__ col, const real *__restrict__ val, const real *__restrict__ x,
+	const int *__restrict__ gather, int from, int to, int cols, int j, bool wide) {
+	auto chosen = [=](int k) { return gather[col[k]]; };
+	auto own = [=](int k) { return col[k]; };
+	if (wide && gather) {
+		gather_as<N, true>(acc, val, x, from, to, cols, j, chosen);
+	} else if (wide) {
+		gather_as<N, true>(acc, val, x, from, to, cols, j, own);
+	} else if (gather) {
+		gather_as<N, false>(acc, val, x, from, to, cols, j, chosen);
+	} else {
+		gather_as<N, false>(acc, val, x, from, to, cols, j, own);
 	}
 }
 
@@ -689,7 +769,8 @@ INLINE void finish_row(real4 acc, real *__restrict__ d, const real *__restrict__
 // Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
 // columns at a time or one; neighbours in their order. Afterwards the rows that
 // are hubs: each group of lanes sums every so many-th chunk of neighbours, and
-// the groups' sums are added in order. Moves (nnz + 2·rows)·cols, gathered, and
+// the groups' sums are added in order. Grid (rows/groups, so many as share the
+// columns). Moves (nnz + 2·rows)·cols, gathered, and
 // nnz indices.
 KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
 	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
@@ -702,9 +783,9 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 	const int from = row < rows ? ptr[row] : 0, to = row < rows ? ptr[row + 1] : 0;
 	const bool hub = to - from > HUB;
 	if (row < rows && !hub) {
-		for (int j = width * lane; j < cols; j += width * lanes) {
+		for (int j = width * (lanes * blockIdx.y + lane); j < cols; j += width * lanes * gridDim.y) {
 			real4 acc = {{0, 0, 0, 0}};
-			gather_row(acc, col, val, x, gather, from, to, cols, j, wide);
+			gather_row<4>(acc, col, val, x, gather, from, to, cols, j, wide);
 			finish_row(acc, d, x, gather, (real)self, row, cols, j, wide);
 		}
 	}
@@ -718,12 +799,12 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 			continue;
 		}
 		const int i = blockIdx.x * groups + g, first = ptr[i], last = ptr[i + 1];
-		for (int j0 = 0; j0 < cols; j0 += width * lanes) { // the same in all threads
+		for (int j0 = width * lanes * blockIdx.y; j0 < cols; j0 += width * lanes * gridDim.y) { // the same in all threads
 			const int j = j0 + width * lane;
 			real4 acc = {{0, 0, 0, 0}};
 			if (j < cols) {
 				for (int k = first + group * HUB; k < last; k += groups * HUB) {
-					gather_row(acc, col, val, x, gather, k, min(k + HUB, last), cols, j, wide);
+					gather_row<8>(acc, col, val, x, gather, k, min(k + HUB, last), cols, j, wide);
 				}
 			}
 			for (int e = 0; e < 4; e++) {
@@ -799,9 +880,9 @@ KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, con
 // has the rows scale = γ/√(σ²+ε) and shift = β - scale·μ of each view. part is
 // segment_moments' of the views; its chunks are merged in double (Chan, Golub and
 // LeVeque 1983), and mean and var [nviews×cols] are written, zeros for no nodes.
-// With part null, mean and var [1×cols] are read. Blocks of 256 threads stride
-// over the views and their tiles of 32 columns; the chunks are dealt to groups
-// of lanes. Moves 2·nviews·chunks·cols.
+// With part null, mean and var [1×cols] are read. block, one for each view and
+// tile of 32 columns, or fewer, which stride; the chunks are dealt to groups of
+// lanes. Moves 2·nviews·chunks·cols.
 KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, const real *gamma, const real *beta,
 	const int *views, double eps, int nviews, int chunks, int cols) {
 	SHARED(double, means, 32);
@@ -816,9 +897,9 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 			const double share = n > 0 ? 1.0 / n : 0;
 			double sum = 0, squares = 0;
 			if (c.inside()) {
-				for (int k = c.group; k < chunks; k += c.groups) {
-					sum += (double)(chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks)) * p[(long long)k * 2 * cols];
-				}
+				ChunkRows count = ChunkRows::from(n, chunks, c.group, c.groups);
+				in_batches<8>(c.group, chunks, c.groups, [=](int k) { return p[(long long)k * 2 * cols]; },
+					[&](real mean, bool inside) { sum += inside ? (double)count.next() * mean : 0; });
 			}
 			sum = column_sum(c, sum);
 			if (c.group == 0) {
@@ -827,11 +908,17 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 			__syncthreads();
 			mu = means[c.col % 32];
 			if (c.inside()) {
-				for (int k = c.group; k < chunks; k += c.groups) {
-					const double count = chunk_bound(n, k + 1, chunks) - chunk_bound(n, k, chunks);
-					const double delta = p[(long long)k * 2 * cols] - mu;
-					squares += p[(long long)k * 2 * cols + cols] + count * delta * delta;
-				}
+				struct Moments {
+					real mean, squares;
+				};
+				ChunkRows count = ChunkRows::from(n, chunks, c.group, c.groups);
+				in_batches<8>(c.group, chunks, c.groups, [=](int k) -> Moments {
+					const real *of = p + (long long)k * 2 * cols;
+					return {of[0], of[cols]};
+				}, [&](Moments m, bool inside) {
+					const double delta = m.mean - mu;
+					squares += inside ? m.squares + count.next() * delta * delta : 0;
+				});
 			}
 			sigma2 = column_sum(c, squares) * share;
 			if (c.first()) {
@@ -871,6 +958,15 @@ KERNEL(norm_track, real *rmean, real *rvar, const real *mean, const real *var, c
 	}
 }
 
+// zero_behind sets the rows first..rows-1 of y to zero, each block of the grid its
+// share: one alone would take longer than all others.
+INLINE void zero_behind(const Columns &c, real *y, int first, int rows) {
+	const int n = rows - first, end = first + chunk_bound(n, blockIdx.x + 1, gridDim.x);
+	for (int i = first + chunk_bound(n, blockIdx.x, gridDim.x) + c.group; c.inside() && i < end; i += c.groups) {
+		y[(long long)i * c.width + c.col] = 0;
+	}
+}
+
 // Batch norm and readout: sums_g = Σ h_i over the nodes of graph g, y_i =
 // scale·h_i + shift with the view's map (if y is not null), pooled_g =
 // scale·sums_g + n_g·shift, which is Σ y_i. Rows of y behind the last graph are
@@ -881,12 +977,10 @@ KERNEL(norm_readout, real *__restrict__ y, real *__restrict__ sums, real *__rest
 	int ngraphs, int nviews, int rows, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
 	const int g = blockIdx.x, first = graphs[g];
+	if (y) {
+		zero_behind(c, y, graphs[ngraphs], rows);
+	}
 	if (g == ngraphs) {
-		if (y && c.inside()) {
-			for (int i = first + c.group; i < rows; i += c.groups) {
-				y[(long long)i * cols + c.col] = 0;
-			}
-		}
 		return;
 	}
 	const int end = graphs[g + 1], v = view_of(views, nviews, first);
@@ -959,14 +1053,19 @@ KERNEL_1024(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ 
 		const int n = views[v + 1] - views[v];
 		// The graphs of the view: those that start before it ends. Where an
 		// empty one counts does not matter.
-		const int end = v == nviews - 1 ? ngraphs : min(ngraphs, segment_of(graphs, ngraphs, views[v + 1] - 1) + 1);
+		const int end = v == nviews - 1 ? ngraphs : min(ngraphs, segment_of_warp(graphs, ngraphs, views[v + 1] - 1) + 1);
 		double sum = 0, proj = 0;
 		if (j < cols) {
-#pragma unroll 4
-			for (int k = g + ty; k < end; k += 32) {
-				sum += part[(long long)k * 2 * cols + j];
-				proj += part[(long long)k * 2 * cols + cols + j];
-			}
+			struct Sums {
+				real sum, proj;
+			};
+			in_batches<8>(g + ty, end, 32, [=](int k) -> Sums {
+				const real *of = part + (long long)k * 2 * cols + j;
+				return {of[0], of[cols]};
+			}, [&](Sums s, bool inside) {
+				sum += inside ? s.sum : (real)0;
+				proj += inside ? s.proj : (real)0;
+			});
 		}
 		g = end;
 		sums[32 * ty + tx] = sum;
@@ -1005,14 +1104,15 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 	const real *__restrict__ h, const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views,
 	int ngraphs, int nviews, int rows, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
-	const int g = blockIdx.x, first = graphs[g], end = g < ngraphs ? graphs[g + 1] : rows;
-	if (!c.inside()) {
+	const int g = blockIdx.x, first = graphs[g];
+	zero_behind(c, d, graphs[ngraphs], rows);
+	if (g == ngraphs || !c.inside()) {
 		return;
 	}
-	const int v = view_of(views, nviews, first);
+	const int end = graphs[g + 1], v = view_of(views, nviews, first);
 	const real k1 = coef[3 * v * cols + c.col], k3 = coef[(3 * v + 2) * cols + c.col];
 	real k2 = coef[(3 * v + 1) * cols + c.col];
-	if (dpooled && g < ngraphs) {
+	if (dpooled) {
 		k2 += k1 * dpooled[(long long)g * cols + c.col];
 	}
 #pragma unroll 4
@@ -1023,7 +1123,7 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 		if (dy) {
 			v += k1 * dy[at];
 		}
-		d[at] = g < ngraphs && x > 0 ? v : (real)0;
+		d[at] = x > 0 ? v : (real)0;
 	}
 }
 
@@ -1031,14 +1131,20 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 // (norm_coefficients) and μ of the row's group, then ReLU if asked; 0 behind the
 // last group. flat over rows·cols. Moves 2·rows·cols.
 KERNEL(norm_apply, real *y, const real *x, const real *coef, const real *mean, const real *beta, const int *groups, int relu, int ngroups, int rows, int cols) {
-	for (unsigned e = flat_first(); e < (unsigned)rows * cols; e += flat_step()) {
+	const bool fast = cols % 4 == 0 && aligned(y) && aligned(x) && aligned(coef) && aligned(mean) && aligned(beta);
+	const unsigned width = fast ? 4 : 1;
+	for (unsigned e = width * flat_first(); e < (unsigned)rows * cols; e += width * flat_step()) {
 		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
-		real v = 0;
+		real4 v = {{0, 0, 0, 0}};
 		if (g < ngroups) {
-			v = coef[2 * g * cols + j] * (x[e] - mean[g * cols + j]) + beta[j];
-			v = relu ? unary_op(RELU, v) : v;
+			v = load_wide(x + e, fast);
+			const real4 scale = load_wide(coef + 2 * g * cols + j, fast), mu = load_wide(mean + g * cols + j, fast), shift = load_wide(beta + j, fast);
+			for (int k = 0; k < 4; k++) {
+				v.v[k] = scale.v[k] * (v.v[k] - mu.v[k]) + shift.v[k];
+				v.v[k] = relu ? unary_op(RELU, v.v[k]) : v.v[k];
+			}
 		}
-		y[e] = v;
+		store_wide(y + e, v, fast);
 	}
 }
 
@@ -1103,14 +1209,27 @@ KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const rea
 // dx_i = k1·d_i + k2 + k3·(x_i - μ), 0 behind the last group. flat over rows·cols.
 // Moves 3·rows·cols, or 4 with y.
 KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x, const real *coef, const real *mean, const int *groups, int ngroups, int rows, int cols) {
-	for (unsigned e = flat_first(); e < (unsigned)rows * cols; e += flat_step()) {
+	const bool fast = cols % 4 == 0 && aligned(dx) && aligned(dy) && aligned(y) && aligned(x) && aligned(coef) && aligned(mean);
+	const unsigned width = fast ? 4 : 1;
+	for (unsigned e = width * flat_first(); e < (unsigned)rows * cols; e += width * flat_step()) {
 		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
-		real v = 0;
+		real4 v = {{0, 0, 0, 0}};
 		if (g < ngroups) {
-			const real d = y ? binary_op(GATE, dy[e], y[e]) : dy[e];
-			v = coef[3 * g * cols + j] * d + coef[(3 * g + 1) * cols + j] + coef[(3 * g + 2) * cols + j] * (x[e] - mean[g * cols + j]);
+			const real *k1 = coef + 3 * g * cols + j;
+			const real4 a = load_wide(k1, fast), b = load_wide(k1 + cols, fast), c = load_wide(k1 + 2 * cols, fast);
+			const real4 at = load_wide(x + e, fast), mu = load_wide(mean + g * cols + j, fast);
+			v = load_wide(dy + e, fast);
+			if (y) {
+				const real4 gate = load_wide(y + e, fast);
+				for (int k = 0; k < 4; k++) {
+					v.v[k] = binary_op(GATE, v.v[k], gate.v[k]);
+				}
+			}
+			for (int k = 0; k < 4; k++) {
+				v.v[k] = a.v[k] * v.v[k] + b.v[k] + c.v[k] * (at.v[k] - mu.v[k]);
+			}
 		}
-		dx[e] = v;
+		store_wide(dx + e, v, fast);
 	}
 }
 
@@ -1421,7 +1540,7 @@ template <int COLS, class S, class W> INLINE void gin_mlp_grad_chunk(S &ds, S &h
 // b1, w2 and b2, side by side; with w1 null there is none of w1. merge_gradients
 // follows. block, grid (nviews+1)·chunks. Moves rows·(2·in + hid + 2·out) and the
 // parts; 4·rows·hid·(in + out) operations.
-KERNEL(gin_mlp_grad, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+KERNEL_TWO(gin_mlp_grad, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h1, const real *__restrict__ h2, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2,
 	const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views, int ngraphs, int nviews, int chunks,
 	int rows, int in, int hid, int out) {

@@ -871,6 +871,7 @@ func TestMany(t *testing.T) {
 					r := place(t, n*b.p.Bytes(), true)
 					defer syscall.Munmap(r.all)
 					b.load(input(v), r.data)
+					b.more = append(b.more, r)
 					*list = append(*list, r)
 				}
 				table.bits = append(table.bits, address(many[len(many)-1]))

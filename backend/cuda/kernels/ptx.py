@@ -1,21 +1,33 @@
 #!/usr/bin/env python3
-"""Compiles kernels.cu to kernels_f32.ptx and kernels_f64.ptx (go generate), or,
-with -check, compares them with a fresh compilation and holds ptxas's report
-against a limit of spilled bytes. Uses the NVRTC and ptxas that toolkit.sh
-fetches; equal sources give equal bytes. Needs no GPU."""
+"""Compiles kernels.cu to kernels_f32.ptx and kernels_f64.ptx, and notes in sass.txt
+what becomes of them on a device (go generate), or, with -check, compares all three
+with fresh ones. Nothing may spill. Uses the NVRTC, ptxas and nvdisasm that
+toolkit.sh fetches; equal sources give equal bytes. Needs no GPU."""
 
 import ctypes
+import difflib
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = ["--gpu-architecture=compute_80", "--std=c++17", "--device-as-default-execution-space"]
-MAX_SPILLED = 0  # bytes a thread, of any kernel: spilled registers, arrays out of registers
 MAX_SHARED = 48 << 10  # bytes a block, what every device gives without asking
 PTXAS_ARCH = "sm_90"
-
+# Of a multiprocessor of sm_90.
+REGISTERS, WARPS, SHARED, BLOCKS = 64 << 10, 64, 227 << 10, 32
+HEADER = f"""\
+# What ptxas makes of the kernels for {PTXAS_ARCH}: go generate writes it, .ci/cuda compares.
+#
+# registers a thread and bytes of shared memory a block; how many blocks a
+# multiprocessor can have; instructions that load or store local memory (spills, arrays
+# out of registers); divisions of integers and doubles within loops; and loads from
+# global memory by their width in bits.
+#
+# kernel                   registers  shared  blocks  local  divisions  loads: 32   64  128
+"""
 
 def compile(nvrtc, real):
     """Returns the PTX of kernels.cu for elements of type real."""
@@ -43,24 +55,56 @@ def compile(nvrtc, real):
     return text("PTX")
 
 
-def report(ptxas, file):
-    """Prints registers, shared memory and spills of every kernel; returns the
-    kernels beyond the limits."""
-    out = subprocess.run(
-        [ptxas, f"-arch={PTXAS_ARCH}", "-v", "-o", "/dev/null", str(file)], stderr=subprocess.PIPE, text=True, check=True
-    ).stderr
-    beyond = []
-    print(f"{file.name}, {PTXAS_ARCH}:  registers  shared  spilled")
-    for part in out.split("Compiling entry function ")[1:]:
+def machine_code(kit, file):
+    """Returns the lines of sass.txt for the kernels of a PTX file, and what must not be."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as cubin:
+        command = [kit / "bin/ptxas", f"-arch={PTXAS_ARCH}", "-v", "-o", cubin.name, file]
+        report = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=True).stderr
+        command = [kit / "bin/nvdisasm", "-c", cubin.name]
+        code = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    bounds = {}
+    for name, threads in re.findall(r"\.entry (\w+)\([^)]*\)\s*\.maxntid (\d+)", file.read_text()):
+        bounds[name] = int(threads) // 32
+    bodies = dict(re.findall(r"\.text\.(\w+):\n(.*?)(?=\n//-----|\Z)", code, re.DOTALL))
+    lines, bad = [], []
+    for part in report.split("Compiling entry function ")[1:]:
         name = part.split("'")[1]
-        spilled = sum(int(n) for n in re.findall(r"(\d+) bytes (?:spill|stack)", part))
-        registers = re.search(r"Used (\d+) registers", part).group(1)
-        shared = re.search(r"(\d+) bytes smem", part)
-        shared = int(shared.group(1)) if shared else 0
-        print(f"  {name:24} {registers:>9} {shared:>7} {spilled:>8}")
-        if spilled > MAX_SPILLED or shared > MAX_SHARED:
-            beyond.append(name)
-    return beyond
+        registers = int(re.search(r"Used (\d+) registers", part).group(1))
+        shared = int((re.search(r"(\d+) bytes smem", part) or [0, 0])[1])
+        warps = bounds[name]
+        blocks = min(BLOCKS, WARPS // warps, REGISTERS // (-registers % 8 + registers) // 32 // warps, SHARED // (shared + 1024))
+        local, divisions, loads = counts(bodies[name])
+        lines.append(f"{name:26} {registers:9} {shared:7} {blocks:7} {local:6} {divisions:10}       {loads[32]:5} {loads[64]:4} {loads[128]:4}\n")
+        if local or re.search(r"[1-9]\d* bytes (?:spill|stack)", part):
+            bad.append(f"{file.name}: {name} spills registers, or has arrays out of registers")
+        if shared > MAX_SHARED:
+            bad.append(f"{file.name}: {name} shares more than {MAX_SHARED} bytes")
+    return lines, bad
+
+
+def counts(body):
+    """Counts instructions of a kernel: those on local memory, divisions within loops,
+    and global loads by width."""
+    labels, code = {}, []
+    for line in body.splitlines():
+        if m := re.match(r"\s*(\.L_x_\d+):", line):
+            labels[m[1]] = len(code)
+        elif m := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?) ;", line):
+            code.append(m[1])
+    inside = set()
+    for at, instruction in enumerate(code):
+        if m := re.search(r"BRA.* `\((\.L_x_\d+)\)", instruction):
+            inside.update(range(labels.get(m[1], at + 1), at + 1))
+    loads = {32: 0, 64: 0, 128: 0}
+    local = divisions = 0
+    for at, instruction in enumerate(code):
+        local += bool(re.search(r"\b(LDL|STL)\b", instruction))
+        # A division of 32-bit integers begins with a conversion that rounds up, others
+        # are calls.
+        divisions += at in inside and bool(re.search(r"\bI2F\S*\.RP\b|CALL.*(div_[su]64|div_rn_f64)", instruction))
+        if m := re.search(r"\bLDG\S*", instruction):
+            loads[int((re.search(r"\.(64|128)\b", m[0]) or [0, 32])[1])] += 1
+    return local, divisions, loads
 
 
 def main():
@@ -70,18 +114,24 @@ def main():
     kit = pathlib.Path(subprocess.run([HERE / "toolkit.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
     ctypes.CDLL(str(kit / "lib/libnvrtc-builtins.so.12.6"), ctypes.RTLD_GLOBAL)
     nvrtc = ctypes.CDLL(str(kit / "lib/libnvrtc.so.12"))
-    bad = []
+    bad, table = [], HEADER
     for name, real in ("f32", "float"), ("f64", "double"):
         file = HERE / f"kernels_{name}.ptx"
         ptx = compile(nvrtc, real)
         if not check:
             file.write_text(ptx)
-            continue
-        if not file.exists() or file.read_text() != ptx:
+        elif not file.exists() or file.read_text() != ptx:
             bad.append(f"{file.name} is not what kernels.cu compiles to: run go generate ./backend/cuda/kernels")
             continue
-        for kernel in report(kit / "bin/ptxas", file):
-            bad.append(f"{file.name}: {kernel} spills more than {MAX_SPILLED} bytes a thread or shares more than {MAX_SHARED} bytes")
+        lines, wrong = machine_code(kit, file)
+        table += f"{name}\n" + "".join(lines)
+        bad += wrong
+    kept = HERE / "sass.txt"
+    if not check:
+        kept.write_text(table)
+    elif not bad and (not kept.exists() or kept.read_text() != table):
+        changes = difflib.unified_diff(kept.read_text().splitlines() if kept.exists() else [], table.splitlines(), "sass.txt", "now", lineterm="", n=0)
+        bad.append("\n".join([*changes, "sass.txt is not what the kernels become: run go generate ./backend/cuda/kernels, and look at what changed"]))
     if bad:
         sys.exit("\n".join(bad))
 

@@ -5,7 +5,7 @@
 #	export CGO_CFLAGS="-I$(backend/cuda/kernels/toolkit.sh)/include"
 #	go build -tags cuda ./...
 #
-# include/cuda.h, lib/libnvrtc.so.12 and bin/ptxas, from the wheels that
+# include/cuda.h, lib/libnvrtc.so.12, bin/ptxas and bin/nvdisasm, from the wheels that
 # toolkit.txt pins by version and hash. Nothing is installed; what was fetched
 # stays in the user's cache. Needs python3 with pip. No GPU, no driver. The
 # licence of these files is NVIDIA's, which does not let the repository hold
@@ -20,17 +20,17 @@ if [ ! -d "$folder" ]; then
   new=$(mktemp -d "$root/fetching.XXXXXX")
   trap 'rm -rf "$new"' EXIT
   python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
-    --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 --platform manylinux1_x86_64 \
+    --python-version 3.11 --implementation cp --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 --platform manylinux1_x86_64 \
     --dest "$new/wheels" --requirement "$list" >&2
   python3 - "$new" <<'PYTHON'
 import pathlib, sys, zipfile
 new = pathlib.Path(sys.argv[1])
-want = {"cuda.h": "include", "libnvrtc.so.12": "lib", "libnvrtc-builtins.so.12.6": "lib", "ptxas": "bin"}
+want = {"cuda.h": "include", "libnvrtc.so.12": "lib", "libnvrtc-builtins.so.12.6": "lib", "ptxas": "bin", "nvdisasm": "bin"}
 for wheel in (new / "wheels").iterdir():
     with zipfile.ZipFile(wheel) as z:
         for member in z.namelist():
             name = member.rsplit("/", 1)[-1]
-            if name in want:
+            if name in want and not (name == "ptxas" and "triton" in member):
                 file = new / "files" / want.pop(name) / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(z.read(member))

@@ -5,7 +5,9 @@
 
 prints one line of JSON: the medians in milliseconds of the whole step ("total":
 both views augmented and collated, forward, losses, backward, Adam) and of its
-parts, the device, the versions. The models, the losses, the batch and the
+parts; the mean of steps on batches that are ready, with one wait behind the last
+(train_ms), and with --mode graph of replays alone (device_ms); the device, the
+versions. The models, the losses, the batch and the
 statistics of the synthetic graphs are those of experiments/bench; the random
 numbers are not, so the losses are alike, not equal.
 
@@ -24,6 +26,7 @@ Needs numpy, torch and, for pyg and CUDA, torch_geometric. It restarts itself wi
 the environment in which PyTorch is fastest on a CPU; see tuned_environment.
 """
 import argparse
+import copy
 import json
 import time
 
@@ -199,10 +202,18 @@ class View:
     def tensors(self):
         return [self.graph, self.label, self.edges, self.bond]
 
-    def to(self, device):
-        if device.type != 'cpu':
-            self.graph, self.label, self.edges, self.bond = (x.pin_memory().to(device, non_blocking=True) for x in self.tensors())
+    def pin(self):
+        """Moves the tensors to memory that the device copies from by itself."""
+        if DEVICE.type != 'cpu':
+            self.graph, self.label, self.edges, self.bond = (x.pin_memory() for x in self.tensors())
         return self
+
+    def to(self, device):
+        if device.type == 'cpu':
+            return self
+        v = copy.copy(self)
+        v.graph, v.label, v.edges, v.bond = (x.to(device, non_blocking=True) for x in self.tensors())
+        return v
 
 
 def coo(i, j, values, shape):
@@ -474,18 +485,32 @@ def main():
         arrays = next_views()
         views = [View(v, *fixed) for v in arrays]
         t1 = time.perf_counter()
-        loss = float(run(*(v.to(DEVICE) for v in views)))  # waits
+        loss = float(run(*(v.pin().to(DEVICE) for v in views)))  # waits
         wait()
         t2 = time.perf_counter()
         if i >= args.warmup:
             for name, t in (('augment', t1 - t0), ('compute', t2 - t1), ('total', t2 - t0)):
                 times[name].append(1e3 * t)
+
+    def mean(step):
+        wait()
+        t0 = time.perf_counter()
+        for i in range(args.steps):
+            step(i)
+        wait()
+        return round(1e3 * (time.perf_counter() - t0) / args.steps, 3)
+
+    ready = [[View(v, *fixed).pin() for v in next_views()] for _ in range(8)]
+    for views in ready:  # compiles what is new
+        run(*(v.to(DEVICE) for v in views))
+    train_ms = mean(lambda i: run(*(v.to(DEVICE) for v in ready[i % len(ready)])))
+    device_ms = mean(lambda i: run.graph.replay()) if args.mode == 'graph' else None
     import resource
     name = torch.cuda.get_device_name() if DEVICE.type == 'cuda' else 'cpu'
     print(json.dumps(dict(
         workload=args.workload, layers=args.layers, mode=args.mode, device=name, threads=args.threads, tf32=args.tf32, batch=BATCH,
         torch=torch.__version__, torch_geometric=torch_geometric.__version__ if args.layers == 'pyg' else None,
-        median_ms={k: round(float(np.median(v)), 3) for k, v in times.items()}, steps=args.steps, loss=round(loss, 4),
+        train_ms=train_ms, device_ms=device_ms, median_ms={k: round(float(np.median(v)), 3) for k, v in times.items()}, steps=args.steps, loss=round(loss, 4),
         nodes=sum(len(v.graph) for v in views), peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))))
 
 

@@ -51,7 +51,7 @@ static int enter(const char *name, bool context = true) {
 	std::lock_guard<std::recursive_mutex> lock(mutex); \
 	if (int r = enter(__func__)) return r
 #define NOT_RECORDING if (recording) return while_recording
-// What waits for the whole device breaks the recordings of all threads.
+// What waits for the whole device, or loads code, breaks the recordings of all threads.
 #define WHOLE_DEVICE if (!recordings.empty()) { broken = true; return while_recording; }
 
 static int put(void *stream, Call c) {
@@ -134,13 +134,15 @@ int cuEventSynchronize(void *) { ENTER(); NOT_RECORDING; return ok; }
 
 int cuModuleLoadData(Module **m, const void *image) {
 	ENTER();
+	WHOLE_DEVICE;
 	create(m);
 	(*m)->bytes = strstr((const char *)image, "ld.global.f32") || strstr((const char *)image, "ld.global.nc.f32") ? 4 : 8;
 	return ok;
 }
-int cuModuleUnload(Module *m) { ENTER(); NOT_RECORDING; return destroy(m); }
+int cuModuleUnload(Module *m) { ENTER(); WHOLE_DEVICE; return destroy(m); }
 int cuModuleGetFunction(Function **f, Module *m, const char *name) {
 	ENTER();
+	WHOLE_DEVICE;
 	static std::map<std::pair<int, std::string>, Function> functions;
 	auto it = emu::registry().find({m->bytes, name});
 	if (it == emu::registry().end()) {
@@ -165,7 +167,7 @@ int cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned 
 
 int cuMemAlloc_v2(uint64_t *p, size_t n) {
 	ENTER();
-	NOT_RECORDING;
+	WHOLE_DEVICE;
 	*p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256);
 	if (n > (size_t)1 << 32) {
 		return out_of_memory;
@@ -175,7 +177,7 @@ int cuMemAlloc_v2(uint64_t *p, size_t n) {
 }
 int cuMemFree_v2(uint64_t p) {
 	ENTER();
-	NOT_RECORDING;
+	WHOLE_DEVICE;
 	const bool known = device_memory.erase(p);
 	free((void *)p);
 	return known ? ok : invalid;
@@ -183,12 +185,13 @@ int cuMemFree_v2(uint64_t p) {
 int cuMemGetInfo_v2(size_t *free, size_t *total) { ENTER(); *free = 7 << 20; *total = 9 << 20; return ok; }
 int cuMemHostAlloc(void **p, size_t n, unsigned) {
 	ENTER();
-	NOT_RECORDING;
+	WHOLE_DEVICE;
 	host_memory[*p = malloc(n)] = n;
 	return ok;
 }
 int cuMemFreeHost(void *p) {
 	ENTER();
+	WHOLE_DEVICE;
 	const bool known = host_memory.erase(p);
 	free(p);
 	return known ? ok : invalid;
