@@ -39,9 +39,8 @@ type Config struct {
 	// nothing.
 	TokenLimit int
 	// Shuffle takes the documents in a random order, another one in every epoch.
-	// gensim takes them as they come, and where a list is sorted by class, vectors
-	// of documents then know more of the class than documents do: graph2vec reaches
-	// 83.9 % on PROTEINS in the order of the file, and 76.2 % shuffled.
+	// gensim takes them as they come. Files sorted by class might then leak it into
+	// the vectors of documents; experiments/kernels/results has figures for both.
 	Shuffle bool
 	Seed    uint64
 }

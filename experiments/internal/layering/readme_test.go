@@ -2,6 +2,7 @@ package layering
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,5 +39,36 @@ func TestREADME(t *testing.T) {
 				t.Errorf("no example has the line %q", line)
 			}
 		}
+	}
+}
+
+// TestReadingPath: the files of the README's reading path are as long as it says, and
+// no more than an afternoon's.
+func TestReadingPath(t *testing.T) {
+	data, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, path, _ := strings.Cut(string(data), "| file | lines |")
+	path, _, _ = strings.Cut(path, "\n\n")
+	total, files := 0, 0
+	for line := range strings.Lines(path) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		file := strings.Trim(cells[1], " `")
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := strings.Count(string(text), "\n")
+		total, files = total+n, files+1
+		if want, err := strconv.Atoi(strings.TrimSpace(cells[2])); err != nil || want != n {
+			t.Errorf("%s has %d lines; the README says %s", file, n, cells[2])
+		}
+	}
+	if files < 10 || total > 2500 {
+		t.Errorf("%d files of %d lines; want no more than 2,500", files, total)
 	}
 }
