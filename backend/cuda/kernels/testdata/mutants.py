@@ -17,8 +17,8 @@ KERNELS, ENGINE = "./backend/cuda/kernels", "./backend/cuda"
 MUTANTS = [
     ("unwritten", "i += flat_step()) {\n		d[i] = x;", "i += flat_step()) {\n		if (d[i] != x) {\n			d[i] = x;\n		}", KERNELS, "TestElementwise"),
     ("blocks race", "		atomicAdd(out, first);", "		*out += first;", KERNELS, "TestQuantile"),
-    ("misaligned", "	const int g = blockIdx.x, first = graphs[g];\n	if (y) {",
-     "	struct alignas(8) Pair { int first, end; };\n	const int g = blockIdx.x, first = g < ngraphs ? (*(const Pair *)(graphs + g)).first : graphs[g];\n	if (y) {", KERNELS, "TestNorm"),
+    ("misaligned", "	const int end = graphs[g + 1], v = view_of(views, nviews, first);\n	real scale",
+     "	struct alignas(8) Pair { int first, end; };\n	const Pair pair = *(const Pair *)(graphs + g);\n	const int end = pair.end, v = view_of(views, nviews, pair.first);\n	real scale", KERNELS, "TestNorm"),
     ("tail", "		i += n & ~3u;\n	}\n	for (; i < n; i += flat_step()) {\n		d[i] = unary_op", "		i += n & ~3u;\n#ifdef __CUDACC_RTC__\n		return;\n#endif\n	}\n	for (; i < n; i += flat_step()) {\n		d[i] = unary_op", KERNELS, "TestElementwise"),
     ("restrict", "KERNEL(bias_relu, real *d, const real *a,", "KERNEL(bias_relu, real *__restrict__ d, const real *__restrict__ a,", ENGINE, "TestInterpretedEveryKernel"),
     ("bounds", "__launch_bounds__(256, 1)", "__launch_bounds__(128, 1)", KERNELS, "TestElementwise"),
