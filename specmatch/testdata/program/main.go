@@ -7,14 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"math/rand/v2"
 	"os"
 	"slices"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -29,16 +30,11 @@ func main() {
 		graphs = append(graphs, must(graph.FromEdges(l.Nodes, l.Edges, graph.Features{})))
 	}
 	ctx, be := context.Background(), cpu.New(tensor.Float32)
-	view := must(augment.ParsePolicy(augment.Random2, augment.ImplIntended, 0))
-	loader := augment.Loader{Graphs: graphs, Batch: 16, Collator: augment.Collator{Views: []augment.Augmentation{view, view}, Seed: 1}}
-	model := specmatch.NewGINModel(be, 1, rand.New(rand.NewPCG(1, 1)))
-	trainer := specmatch.NewTrainer(be, model, specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}}, 0.01)
-	for epoch := range 3 {
-		for _, batch := range loader.Epoch(ctx, epoch) {
-			must(trainer.Step(batch, false))
-		}
-	}
-	trained := specmatch.Trained{Encoder: model.Encoder, Card: specmatch.Card{Features: new(graph.Columns)}}
+	l := must(method.New("specmatch", method.Setup{
+		Backend: be, Graphs: graphs, Batch: 16, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: 1, Hidden: 32, Layers: 3},
+	}))
+	must(train.Run(ctx, l, train.Options{Epochs: 3}, func(train.Progress) error { return nil }))
+	trained := specmatch.Trained{Encoder: l.Model.Encoder, Card: specmatch.Card{Features: new(graph.Columns), SelfLoops: l.SelfLoops}}
 	before := must(trained.Embed(ctx, graphs))
 	check(trained.Save("model.safetensors"))
 	opened := must(specmatch.Open("model.safetensors", be))
