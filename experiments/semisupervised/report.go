@@ -82,7 +82,7 @@ func (x *experiment) row(set *labelledSet, name, protocol string, jobs []*job) r
 			r.Seconds += t.Seconds
 		}
 		if j.pretrains() {
-			r.Epochs = x.recipe.Epochs
+			r.Epochs = j.pretraining().Epochs()
 			if x.fine.Pretrained == "" {
 				speeds = append(speeds, float64(j.pretrained.GraphsPerSecond))
 			}
@@ -108,6 +108,7 @@ func (x *experiment) accuracyTable(protocol string, rows []rundir.Row) *table.Ta
 	t := table.New("method", x.columns()...)
 	t.Caption = fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
 		100*x.fine.LabelRate, x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, readings[protocol])
+	t.Caption += x.settings.Note(method.SemiSupervised, x.loss.Methods)
 	for _, name := range x.loss.Methods {
 		var cells []table.Cell
 		for _, set := range x.sets {

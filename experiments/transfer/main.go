@@ -27,6 +27,7 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -61,6 +62,8 @@ type experiment struct {
 	fine   fine
 	engine cli.Engine
 	output cli.Output
+
+	settings pretrain.Settings // of the methods
 
 	domain domain
 	dir    *rundir.Dir
@@ -116,7 +119,7 @@ func (x *fine) Register(f *cli.FlagSet) {
 
 // small are the settings of a run without -corpus and -dataset, where they are not
 // given: a minute's look at the program.
-var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "epochs": "5", "finetune-epochs": "10", "seeds": "2"}
+var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "epochs": "5", "finetune-epochs": "10", "seeds": "2", "own-recipes": "false"}
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
@@ -125,11 +128,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		recipe: cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
 		model:  model{Hidden: 300, Layers: 5, Dropout: 0.5},
 		fine:   fine{Epochs: 100, Batch: 32, LR: 0.001},
+
+		settings: pretrain.DefaultSettings(),
 	}
 	flags := cli.NewFlagSet("transfer", synopsis, "",
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
 	flags.Add(&x.data, &x.source, &x.loss, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
+	x.settings.RegisterMethods(flags, method.Transfer)
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for bio the names of networks;\nnone only pre-trains, or without -corpus uses the set that is made up"
 	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
 	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.data.Datasets) == 0 }, small)

@@ -25,7 +25,7 @@ func (x *experiment) encoder() gnn.Architecture {
 
 // pretraining describes the pre-training of a method, which all seeds share.
 func (x *experiment) pretraining(name string) *pretrain.Run {
-	settings := pretrain.DefaultSettings()
+	settings := x.settings
 	if x.source.Domain == domainChem {
 		settings.Policy = augment.Random2
 	} else {

@@ -36,6 +36,7 @@ func (x *experiment) report(stdout io.Writer, trained map[string]pretrain.Traine
 		corpus := ""
 		if x.pretrains() {
 			corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
+			corpus += x.settings.Note(method.Transfer, x.loss.Methods)
 		}
 		t.Caption = fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
 		for _, name := range x.loss.Methods {
@@ -94,7 +95,7 @@ func (x *experiment) row(set *taskSet, name, protocol string, trained map[string
 		r.Beta, r.P = x.loss.Beta, x.loss.P
 	}
 	if name != methodNone {
-		r.Epochs = x.recipe.Epochs
+		r.Epochs = x.pretraining(name).Epochs()
 	}
 	if p, ok := trained[name]; ok {
 		r.Seconds, r.GraphsPerSecond = p.TrainSeconds, float64(p.GraphsPerSecond)

@@ -5,8 +5,10 @@
 //	go run ./experiments/unsupervised
 //	go run ./experiments/unsupervised -dataset MUTAG,NCI1 -data DIR -seeds 5
 //
-// One row per method: the untrained encoder; GraphCL as its code does it; the
-// paper's L_C alone on two augmented views; and SpecMatch-CL, L_C + β·L_G. All
+// One row per method of package method, among them the untrained encoder; GraphCL
+// as its code does it; the paper's L_C alone on two augmented views; and
+// SpecMatch-CL, L_C + β·L_G. Methods whose papers train otherwise do so, unless
+// -epochs or -lr is given (-own-recipes), and differ from the rest in that. All other
 // rows of a seed share the initial weights, the order of the batches, the
 // augmentations and the folds, so that differences between rows are paired.
 package main
@@ -53,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3", "-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
 	flags.Add(&x.data, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
-	x.settings.RegisterGraphCL(flags)
+	x.settings.RegisterMethods(flags, method.Unsupervised)
 	flags.Grows("protocol")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err

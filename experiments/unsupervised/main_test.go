@@ -20,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // small are flags that finish in a second or two.
@@ -58,19 +59,20 @@ func TestRunDirectory(t *testing.T) {
 		}
 	}
 	rows := rundirtest.Results(t, dir)
-	if len(rows) != 2*4 {
-		t.Errorf("%d rows in results.json, want 8", len(rows))
+	methods := method.Names(method.Unsupervised)
+	if len(rows) != 2*len(methods) {
+		t.Errorf("%d rows in results.json, want 2 protocols × %d methods", len(rows), len(methods))
 	}
 	for _, r := range rows {
 		if !(r.Mean >= 20 && r.Mean <= 100) || len(r.PerSeed) != 2 {
 			t.Errorf("row %+v", r)
 		}
 	}
-	if n := len(weights(t, dir)); n != 8 {
-		t.Errorf("%d files of weights, want 8", n)
+	if n := len(weights(t, dir)); n != 2*len(methods) {
+		t.Errorf("%d files of weights, want 2 seeds × %d methods", n, len(methods))
 	}
-	if n := len(rundirtest.Metrics(t, dir)); n != 3*2*2 {
-		t.Errorf("%d lines in metrics.csv, want 3 methods × 2 seeds × 2 epochs", n)
+	if n := len(rundirtest.Metrics(t, dir)); n != (len(methods)-1)*2*2 {
+		t.Errorf("%d lines in metrics.csv, want %d methods × 2 seeds × 2 epochs", n, len(methods)-1)
 	}
 	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg", "plots/curves-motifs.png")
 }
@@ -118,9 +120,9 @@ func TestSeedsDiffer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	runOK(t, dir, "-method", "untrained,specmatch")
 	w := weights(t, dir)
-	for _, method := range []string{"untrained", "specmatch"} {
-		if bytes.Equal(w["motifs-"+method+"-0.safetensors"], w["motifs-"+method+"-1.safetensors"]) {
-			t.Errorf("%s: seeds 0 and 1 have equal weights", method)
+	for _, name := range []string{"untrained", "specmatch"} {
+		if bytes.Equal(w["motifs-"+name+"-0.safetensors"], w["motifs-"+name+"-1.safetensors"]) {
+			t.Errorf("%s: seeds 0 and 1 have equal weights", name)
 		}
 	}
 	if bytes.Equal(numbers(w["motifs-untrained-0.safetensors"]), numbers(w["motifs-specmatch-0.safetensors"])) {

@@ -52,18 +52,16 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 func (x *experiment) row(ds *dataset.Dataset, name, protocol string, runs []*pretrain.Run, outcomes []pretrain.Outcome) rundir.Row {
 	r := rundir.Row{
 		Experiment: "unsupervised", Dataset: ds.Name, Method: name, Protocol: protocol, Metric: "accuracy",
-		Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(), P: math.NaN(),
+		Backend: x.engine.Name(), Precision: x.engine.Precision.String(), P: math.NaN(),
 	}
-	switch name {
-	case method.SpecMatch:
+	if name == method.SpecMatch {
 		r.Beta, r.P = x.loss.Beta, x.loss.P
-	case method.Untrained:
-		r.Epochs = 0
 	}
 	var speeds []float64
 	for i, run := range runs {
 		if run.Dataset == ds && run.Method == name {
 			out := outcomes[i]
+			r.Epochs = run.Epochs()
 			r.PerSeed = append(r.PerSeed, out.Accuracy[protocol])
 			r.Seconds += out.TrainSeconds + out.EvalSeconds
 			speeds = append(speeds, float64(out.GraphsPerSecond))
@@ -89,6 +87,7 @@ func (x *experiment) accuracyTable(protocol string, sets []*dataset.Dataset, row
 	t := table.New("method", columns...)
 	t.Caption = fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d.",
 		x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
+	t.Caption += x.settings.Note(method.Unsupervised, x.loss.Methods)
 	for _, name := range x.loss.Methods {
 		var cells []table.Cell
 		for _, ds := range sets {

@@ -20,8 +20,8 @@ type contrastive struct {
 // newContrastive returns a learner of an objective. The weights of the projection
 // head are drawn after those of the encoder.
 func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Learner, error) {
-	if !(o.Contrast.Temperature > 0) {
-		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", o.Contrast.Temperature)
+	if err := checkTemperature(o.Contrast.Temperature); err != nil {
+		return nil, err
 	}
 	e, rng, err := s.NewEncoder()
 	if err != nil {
@@ -31,6 +31,20 @@ func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Le
 	trainer := specmatch.NewTrainer(s.Backend, m, o, s.Rate)
 	c := &contrastive{train.Defaults{Loader: loader}, trainer, specmatch.NewStepper(trainer)}
 	return &Learner{Learner: c, Model: m, be: s.Backend}, nil
+}
+
+func checkTemperature(tau float64) error {
+	if !(tau > 0) {
+		return fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", tau)
+	}
+	return nil
+}
+
+// crossView returns GraphCL's loss as most methods have it: of the setup's
+// temperature, as a mean.
+func (s Setup) crossView() (specmatch.InfoNCE, error) {
+	tau := s.Objective.Contrast.Temperature
+	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}, checkTemperature(tau)
 }
 
 // twoViews returns the batches of two views by the same augmentation of a family.

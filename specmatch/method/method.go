@@ -34,7 +34,10 @@ type Method struct {
 	Name    string // in flags and files
 	Title   string // in tables
 	Regimes []Regime
-	new     func(s Setup) (*Learner, error) // of a setup without gaps
+	// Recipe is how the paper of the method trains it, by regime, where that is not
+	// the regime's way. New leaves it to the caller.
+	Recipe map[Regime]Recipe
+	new    func(s Setup) (*Learner, error) // of a setup without gaps
 }
 
 // New returns a learner with initial weights. It is an error if the setup makes no
@@ -55,6 +58,40 @@ func (m *Method) New(s Setup) (*Learner, error) {
 	return m.new(s)
 }
 
+// Recipe is how to train. What is 0 is as for the other methods of a regime.
+type Recipe struct {
+	Epochs int
+	Rate   float64 // of Adam
+	Layers int     // of the encoder
+}
+
+// String returns the recipe as in "lr 0.001, 40 epochs"; "" of the zero value.
+func (r Recipe) String() string {
+	var parts []string
+	if r.Rate > 0 {
+		parts = append(parts, fmt.Sprint("lr ", r.Rate))
+	}
+	if r.Epochs > 0 {
+		parts = append(parts, fmt.Sprint(r.Epochs, " epochs"))
+	}
+	if r.Layers > 0 {
+		parts = append(parts, fmt.Sprint(r.Layers, " layers"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Recipes says which of the named methods have a recipe of their own in a regime,
+// as in "SimGRACE: 5 layers"; "" if none has.
+func Recipes(r Regime, names []string) string {
+	var parts []string
+	for _, m := range All(r) {
+		if own := m.Recipe[r]; own != (Recipe{}) && slices.Contains(names, m.Name) {
+			parts = append(parts, m.Title+": "+own.String())
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Names that experiments treat in a way of their own.
 const (
 	Untrained = "untrained"
@@ -64,7 +101,7 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, edgePred, attrMasking, infomax, contextPred, graphCL, infoNCE, specMatch}
+var methods = []*Method{untrained, edgePred, attrMasking, infomax, contextPred, graphCL, simGRACE, infoNCE, specMatch}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
@@ -139,11 +176,15 @@ type Options struct {
 	Objective specmatch.Objective
 	// GraphCLCode lets GraphCL follow its code bug for bug.
 	GraphCLCode bool
+	SimGRACE    SimGRACEOptions
 }
 
 // DefaultOptions are those of the paper's experiments; "" is Unsupervised.
 func DefaultOptions(r Regime) Options {
-	o := Options{GraphCLCode: true}
+	o := Options{GraphCLCode: true, SimGRACE: SimGRACEOptions{Eta: 1}}
+	if r == Transfer {
+		o.SimGRACE.Eta = 0.1
+	}
 	o.Objective.Contrast.Temperature = map[Regime]float64{"": 0.2, Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1}[r]
 	o.Objective.Match = specmatch.DefaultLaplacianMatch()
 	o.Objective.Beta.Beta = 0.05

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +28,14 @@ type FlagSet struct {
 	first, count string
 	inputs       map[string]string // see Input
 
-	small small
+	small   small
+	implied []implication
+}
+
+// implication is a value of a flag that others imply.
+type implication struct {
+	name, value string
+	by          []string
 }
 
 // small is a second set of defaults, for runs of some kind.
@@ -115,6 +123,11 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	if err == nil {
 		err = f.takeUp(given)
 	}
+	for _, i := range f.implied {
+		if err == nil && slices.ContainsFunc(i.by, func(name string) bool { return given[name] }) {
+			err = f.setUngiven(map[string]string{i.name: i.value})
+		}
+	}
 	if err == nil && f.small.when != "" && f.small.holds() {
 		err = f.setUngiven(f.small.values)
 	}
@@ -130,6 +143,13 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 // it once the flags are set. The string when says it in words, for the help text.
 func (f *FlagSet) Small(when string, holds func() bool, values map[string]string) {
 	f.small = small{when, holds, values}
+}
+
+// Imply sets a flag to value if one of the flags by is given on the command line, and
+// nothing sets the flag itself: the command line, the environment, or a run that is
+// resumed.
+func (f *FlagSet) Imply(name, value string, by ...string) {
+	f.implied = append(f.implied, implication{name, value, by})
 }
 
 // setUngiven sets those flags among values that nothing else has set: the command

@@ -249,3 +249,17 @@ func Example() {
 	// 	number N of independent runs, with consecutive seeds
 	// 	default: 5
 }
+
+// TestImply: a flag that is given implies another one that is not.
+func TestImply(t *testing.T) {
+	for args, want := range map[string]bool{"": true, "-epochs 3": false, "-epochs 3 -own": true, "-own=false": false, "-other 1": true} {
+		f := cli.NewFlagSet("x", "", "")
+		own := f.Bool("own", true, "")
+		f.Int("epochs", 1, "")
+		f.Int("other", 1, "")
+		f.Imply("own", "false", "epochs")
+		if err := f.Parse(strings.Fields(args), new(bytes.Buffer)); err != nil || *own != want {
+			t.Errorf("%q: own %v, %v; want %v", args, *own, err, want)
+		}
+	}
+}

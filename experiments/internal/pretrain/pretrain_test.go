@@ -1,6 +1,7 @@
 package pretrain_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -79,7 +80,7 @@ func TestObjective(t *testing.T) {
 		OnH:      true, Center: true,
 		Beta: specmatch.BetaSchedule{Beta: 0.5, Ratio: 0.1, WarmupSteps: 7},
 	}
-	if d := cmp.Diff(want, r.Objective()); d != "" {
+	if d := gocmp.Diff(want, r.Objective()); d != "" {
 		t.Error(d)
 	}
 }
@@ -139,7 +140,7 @@ func TestBatches(t *testing.T) {
 		want := &augment.Loader{Graphs: r.Dataset.Graphs, Batch: 10, Order: c.order, Collator: augment.Collator{Views: c.views, Seed: 3}}
 		l := learner(t, r, cpu.New(tensor.Float32))
 		for epoch := range 2 {
-			if d := cmp.Diff(batches(want.Epoch(t.Context(), epoch)), batches(l.Epoch(t.Context(), epoch))); d != "" {
+			if d := gocmp.Diff(batches(want.Epoch(t.Context(), epoch)), batches(l.Epoch(t.Context(), epoch))); d != "" {
 				t.Errorf("%s, epoch %d:\n%s", name, epoch, d)
 			}
 		}
@@ -176,12 +177,12 @@ func TestEncoder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, other := range map[string]gnn.Encoder{"untrained": learner(t, r, be).Model.Encoder, "alone": alone} {
-		if d := cmp.Diff(parameters(gin), parameters(other)); d != "" {
+		if d := gocmp.Diff(parameters(gin), parameters(other)); d != "" {
 			t.Errorf("%s, the encoder starts elsewhere:\n%s", name, d)
 		}
 	}
 	r.Seed = 4
-	if cmp.Equal(parameters(gin), parameters(learner(t, r, be).Model.Encoder)) {
+	if gocmp.Equal(parameters(gin), parameters(learner(t, r, be).Model.Encoder)) {
 		t.Error("two seeds start from the same weights")
 	}
 	r.Encoder = gnn.Architecture{Kind: gnn.KindResGCN, In: r.Dataset.FeatureWidth, Hidden: 8, Layers: 2}
@@ -213,7 +214,7 @@ func TestTrain(t *testing.T) {
 		for name, v := range m {
 			want[name] = strconv.FormatFloat(v, 'g', -1, 64)
 		}
-		if d := cmp.Diff(want, rows[e]); d != "" {
+		if d := gocmp.Diff(want, rows[e]); d != "" {
 			t.Errorf("metrics of epoch %d:\n%s", e+1, d)
 		}
 	}
@@ -233,7 +234,7 @@ func TestTrain(t *testing.T) {
 	if err == nil {
 		err = r.Load(dir.Path, encoder)
 	}
-	if d := cmp.Diff(parameters(l.Model.Encoder), parameters(encoder), cmpopts.EquateApprox(1e-6, 1e-6)); err != nil || d != "" {
+	if d := gocmp.Diff(parameters(l.Model.Encoder), parameters(encoder), cmpopts.EquateApprox(1e-6, 1e-6)); err != nil || d != "" {
 		t.Errorf("the encoder in %s: %v\n%s", r.Weights(dir.Path), err, d)
 	}
 
@@ -254,7 +255,7 @@ func TestUntrained(t *testing.T) {
 	l := learner(t, r, cpu.New(tensor.Float32))
 	before := parameters(l.Model.Encoder)
 	out, err := r.Train(t.Context(), l, dir, "motifs/untrained", quiet)
-	if err != nil || len(out.Epochs) != 0 || !math.IsNaN(float64(out.GraphsPerSecond)) || !cmp.Equal(before, parameters(l.Model.Encoder)) {
+	if err != nil || len(out.Epochs) != 0 || !math.IsNaN(float64(out.GraphsPerSecond)) || !gocmp.Equal(before, parameters(l.Model.Encoder)) {
 		t.Errorf("%+v, %v, or other weights", out, err)
 	}
 }
@@ -278,7 +279,7 @@ func TestLearningRate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if moved := !cmp.Equal(before, parameters(l.Model), cmpopts.EquateApprox(0, 1e-20)); moved != c.moves {
+		if moved := !gocmp.Equal(before, parameters(l.Model), cmpopts.EquateApprox(0, 1e-20)); moved != c.moves {
 			t.Errorf("rate %v: moved %v", c.rate, moved)
 		}
 		if first, second := out.Epochs[0]["loss"], out.Epochs[1]["loss"]; first == second {
@@ -364,12 +365,40 @@ func TestCurve(t *testing.T) {
 		return epochs
 	}
 	want := plot.Series{Name: "a", X: []float64{1, 2}, Y: []float64{2, 6}, Err: []float64{math.Sqrt2, 0}}
-	if d := cmp.Diff(want, pretrain.Curve("a", [][]train.Metrics{history(1, 6), history(3, 6)}, "loss_c")); d != "" {
+	if d := gocmp.Diff(want, pretrain.Curve("a", [][]train.Metrics{history(1, 6), history(3, 6)}, "loss_c")); d != "" {
 		t.Error(d)
 	}
 	for name, runs := range map[string][][]train.Metrics{"runs without training": {nil}, "runs without the metric": {{{"loss": 1}}}} {
 		if s := pretrain.Curve("a", runs, "loss_c"); len(s.X) != 0 {
 			t.Errorf("%s have a curve: %v", name, s)
 		}
+	}
+}
+
+// TestOwnRecipes: a method trains as its paper does, unless all are to train alike.
+func TestOwnRecipes(t *testing.T) {
+	for _, m := range method.All(method.Unsupervised) {
+		own := m.Recipe[method.Unsupervised]
+		for _, wanted := range []bool{true, false} {
+			r := newRun(t, m.Name)
+			r.Settings.OwnRecipes = wanted
+			want := method.Recipe{Epochs: 3, Rate: 0.01, Layers: 3}
+			if wanted {
+				want = method.Recipe{Epochs: cmp.Or(own.Epochs, 3), Rate: cmp.Or(own.Rate, 0.01), Layers: cmp.Or(own.Layers, 3)}
+			}
+			if m.Name == method.Untrained {
+				want.Epochs = 0
+			}
+			if got := (method.Recipe{Epochs: r.Epochs(), Rate: r.Rate(), Layers: r.Architecture().Layers}); got != want {
+				t.Errorf("%s, its own recipe %v: %v, want %v", m.Name, wanted, got, want)
+			}
+		}
+	}
+	s := pretrain.DefaultSettings()
+	if note := s.Note(method.Unsupervised, []string{method.GraphCL, "simgrace"}); note != " By recipes of their own: SimGRACE: 5 layers." {
+		t.Error(note)
+	}
+	if s.OwnRecipes = false; s.Note(method.Unsupervised, []string{"simgrace"}) != "" {
+		t.Error("a note on recipes that nobody follows")
 	}
 }

@@ -1,6 +1,7 @@
 package pretrain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -64,11 +65,33 @@ func (r *Run) Objective() specmatch.Objective {
 
 func (r *Run) setup(be backend.Backend) method.Setup {
 	return method.Setup{
-		Backend: be, Regime: r.Regime, Encoder: r.Encoder, Graphs: r.Dataset.Graphs,
-		Policy: r.Policy(), Ratio: r.Settings.Ratio, Batch: r.Recipe.Batch, Rate: r.Recipe.LR, Seed: uint64(r.Seed),
-		Options: method.Options{Objective: r.Objective(), GraphCLCode: r.Settings.GraphCLCode},
+		Backend: be, Regime: r.Regime, Encoder: r.Architecture(), Graphs: r.Dataset.Graphs,
+		Policy: r.Policy(), Ratio: r.Settings.Ratio, Batch: r.Recipe.Batch, Rate: r.Rate(), Seed: uint64(r.Seed),
+		Options: method.Options{
+			Objective: r.Objective(), GraphCLCode: r.Settings.GraphCLCode,
+			SimGRACE: r.Settings.SimGRACE,
+		},
 	}
 }
+
+// own is the method's own recipe, where it has one that is wanted.
+func (r *Run) own() method.Recipe {
+	m, err := method.Get(r.Method)
+	if err != nil || !r.Settings.OwnRecipes {
+		return method.Recipe{}
+	}
+	return m.Recipe[r.Regime]
+}
+
+// Architecture returns the encoder, of as many layers as the method wants.
+func (r *Run) Architecture() gnn.Architecture {
+	a := r.Encoder
+	a.Layers = cmp.Or(r.own().Layers, a.Layers)
+	return a
+}
+
+// Rate returns the learning rate.
+func (r *Run) Rate() float64 { return cmp.Or(r.own().Rate, r.Recipe.LR) }
 
 // Learner returns the method with initial weights. The caller closes it.
 func (r *Run) Learner(be backend.Backend) (*method.Learner, error) {
@@ -83,14 +106,19 @@ func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 
 // Fits returns a usage error unless the machine has the memory for every run.
 func Fits(runs []*Run, e cli.Engine) error {
-	checked := map[*dataset.Dataset]bool{} // the need does not depend on the seed
+	type job struct {
+		data    *dataset.Dataset
+		encoder gnn.Architecture
+	}
+	checked := map[job]bool{} // the need does not depend on the seed
 	for _, r := range runs {
-		if checked[r.Dataset] {
+		j := job{r.Dataset, r.Architecture()}
+		if checked[j] {
 			continue
 		}
-		checked[r.Dataset] = true
+		checked[j] = true
 		flags := fmt.Sprintf("-dataset %s -batch %d", r.Dataset.Name, r.Recipe.Batch)
-		if err := memory.TrainingFits(flags, e, r.Encoder, r.Dataset.Graphs, r.Recipe.Batch); err != nil {
+		if err := memory.TrainingFits(flags, e, j.encoder, r.Dataset.Graphs, r.Recipe.Batch); err != nil {
 			return err
 		}
 	}
@@ -102,7 +130,7 @@ func (r *Run) Epochs() int {
 	if r.Method == method.Untrained {
 		return 0
 	}
-	return r.Recipe.Epochs
+	return cmp.Or(r.own().Epochs, r.Recipe.Epochs)
 }
 
 // Trained is the result of training in the journal.

@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // Settings are switches of the loss and of the views.
@@ -29,11 +30,21 @@ type Settings struct {
 	Policy        string
 	Ratio         float64
 	GraphCLCode   bool // the method graphcl follows GraphCL's code bug for bug
+	OwnRecipes    bool // methods with a [method.Recipe] train by it
+	SimGRACE      method.SimGRACEOptions
 }
 
 // DefaultSettings are those of Table 1.
 func DefaultSettings() Settings {
-	return Settings{Policy: autoPolicy, Ratio: 0.2, GraphCLCode: true}
+	s := Settings{Policy: autoPolicy, Ratio: 0.2, GraphCLCode: true, OwnRecipes: true}
+	s.setMethods(method.Unsupervised)
+	return s
+}
+
+// setMethods sets the options of the methods that have some to those of a regime.
+func (s *Settings) setMethods(r method.Regime) {
+	o := method.DefaultOptions(r)
+	s.SimGRACE = o.SimGRACE
 }
 
 // Register implements [cli.Group].
@@ -71,8 +82,25 @@ func share(s string) (float64, error) {
 	return x, nil
 }
 
-// RegisterGraphCL registers -graphcl-code, for experiments with a row for the
-// method graphcl.
-func (s *Settings) RegisterGraphCL(f *cli.FlagSet) {
-	f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
+// Note is the sentence of a table's caption on methods that train by recipes of their
+// own, "" without any.
+func (s *Settings) Note(r method.Regime, methods []string) string {
+	own := method.Recipes(r, methods)
+	if own == "" || !s.OwnRecipes {
+		return ""
+	}
+	return " By recipes of their own: " + own + "."
+}
+
+// RegisterMethods sets the options of single methods to the defaults of a regime and
+// registers their flags, for experiments with a row for each of its methods.
+func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
+	s.setMethods(r)
+	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs and -lr imply: all train alike")
+	f.Imply("own-recipes", "false", "epochs", "lr")
+	if r != method.Transfer {
+		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
+	}
+	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", cli.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
+	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its code for this regime; false: the clean one's")
 }

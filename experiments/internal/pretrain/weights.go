@@ -25,7 +25,7 @@ func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
 		Method: r.Method, Data: []specmatch.DataSource{{Name: r.Dataset.Name}}, Seed: r.Seed, Epochs: epochs,
 		Options: map[string]string{
 			"beta": r.Loss.Beta.String(), "p": fmt.Sprint(r.Loss.P), "tau": fmt.Sprint(r.Loss.Tau), "kappa": fmt.Sprint(r.Loss.Kappa),
-			"policy": r.Policy(), "ratio": fmt.Sprint(r.Settings.Ratio), "batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Recipe.LR),
+			"policy": r.Policy(), "ratio": fmt.Sprint(r.Settings.Ratio), "batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Rate()),
 		},
 	}}
 	if r.Encoder.In > 0 {

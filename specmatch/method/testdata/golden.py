@@ -1,0 +1,99 @@
+"""The methods written down once more in PyTorch, float64: python golden.py > golden.json.
+
+The encoder is a table: a node is the row of its category, a graph the sum of its
+nodes. Parameters start as 0.5*sin(1.3*i + k + 0.7) for entry i, counted in this
+project's order ([in x out] for linear layers), of the k-th parameter of a module.
+"""
+import json
+import math
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.set_default_dtype(torch.float64)
+
+ROWS, WIDTH = 6, 4
+RAW = [[0, 1, 2], [3, 4], [5, 0, 0, 1]]
+PARTS = [[0, 1], [4], [5, 0, 1]]
+
+
+def wave(module):
+    for k, p in enumerate(module.parameters()):
+        v = 0.5 * torch.sin(1.3 * torch.arange(p.numel()) + k + 0.7)
+        p.data = v.view(p.shape[::-1]).T.clone() if p.dim() == 2 and not getattr(p, "table", False) else v.view(p.shape)
+
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(ROWS, WIDTH)
+        self.table.weight.table = True
+
+    def nodes(self, paths):
+        return self.table(torch.tensor([c for p in paths for c in p]))
+
+    def forward(self, paths):
+        return torch.stack([self.table(torch.tensor(p)).sum(0) for p in paths])
+
+
+def head():
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.proj_head = Table(), head()
+        wave(self)
+
+    def forward(self, paths):
+        return self.proj_head(self.encoder(paths))
+
+
+def nce(x, y, tau):
+    """GraphCL's: rows of x are anchors, the positive is not in the denominator."""
+    s = torch.exp(F.normalize(x) @ F.normalize(y).T / tau)
+    positive = s.diagonal()
+    return -torch.log(positive / (s.sum(1) - positive)).mean()
+
+
+def train(module, loss, rate=0.05, steps=3):
+    adam = torch.optim.Adam(module.parameters(), rate)
+    losses, gradients = [], None
+    for step in range(steps):
+        adam.zero_grad(set_to_none=True)
+        value = loss(step)
+        value.backward()
+        if gradients is None:
+            gradients = {n: p.grad.flatten().tolist() for n, p in module.named_parameters() if p.grad is not None}
+        adam.step()
+        losses.append(value.item())
+    return {
+        "Losses": losses, "Gradients": gradients,
+        "Parameters": {n: p.flatten().tolist() for n, p in module.named_parameters()},
+    }
+
+
+def simgrace(perturbed_rows):
+    model, eta, tau = Model(), 0.3, 0.2
+
+    def loss(step):
+        noisy = Model()
+        noisy.load_state_dict(model.state_dict())
+        w = noisy.encoder.table.weight
+        eps = torch.cos(2.1 * torch.arange(1, w.numel() + 1) + step).view(w.shape)
+        w.data = w + eta * w.std() * eps
+        z, other = model(RAW), noisy(RAW).detach()
+        return nce(other, z, tau) if perturbed_rows else nce(z, other, tau)
+
+    return train(model, loss)
+
+
+goldens = {
+    "simgrace": simgrace(False),
+    "simgrace, perturbed rows": simgrace(True),
+}
+json.dump(goldens, sys.stdout, indent=1)
+print()
