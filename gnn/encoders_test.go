@@ -3,14 +3,19 @@ package gnn_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -595,5 +600,39 @@ func TestDropoutState(t *testing.T) {
 			t.Errorf("%s: %d names for 3 layers", name, len(names))
 		}
 		checkClose(t, name, pass(be, late, c.b, nn.Train).h, pass(be, e, c.b, nn.Train).h, 0)
+	}
+}
+
+// TestReadout: an encoder in two steps is the encoder, in both forms of its layers,
+// gradients included.
+func TestReadout(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	for _, kind := range []string{gnn.KindGIN, gnn.KindResGCN} {
+		for form, opts := range map[string][]autodiff.Option{"fused": nil, "composed": {autodiff.Composed()}} {
+			e, err := gnn.Architecture{Kind: kind, In: 3, Hidden: 4, Layers: 3}.New(be, rand.New(rand.NewPCG(1, 2)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := e.(gnn.ReadoutEncoder)
+			run := func(forward func(b *gnn.Batch) *autodiff.Var) (all [][]float64) {
+				tape := autodiff.NewTape(be, opts...)
+				defer tape.Reset()
+				nn.ZeroGrad(e)
+				h := forward(gnn.NewBatch(tape, graph.Collate(denseGraphs(t, 1, false, 4, 6, 5)...)))
+				all = append(all, h.Data())
+				tape.Backward(h.Tanh().Sum())
+				for _, p := range e.Parameters() {
+					g := make([]float64, p.Value.Len())
+					be.Download(g, p.Grad)
+					all = append(all, g)
+				}
+				return all
+			}
+			whole := run(func(b *gnn.Batch) *autodiff.Var { return e.Forward(b, nn.Train) })
+			parts := run(func(b *gnn.Batch) *autodiff.Var { return steps.Readout(b, steps.Nodes(b, nn.Train), nn.Train) })
+			if d := cmp.Diff(whole, parts, cmpopts.EquateApprox(1e-10, 1e-12)); d != "" {
+				t.Errorf("%s, %s:\n%s", kind, form, d)
+			}
+		}
 	}
 }

@@ -99,19 +99,39 @@ func (g *GIN) Width() int { return g.Config.Layers * g.Config.Hidden }
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	_, readouts := g.layers(b, mode, true)
+	return autodiff.ConcatCols(readouts...)
+}
+
+// Nodes returns the features [N×Width] of the nodes after every layer, side by side.
+func (g *GIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
+	xs, _ := g.layers(b, mode, false)
+	return autodiff.ConcatCols(xs...)
+}
+
+// Readout returns the sums [B×Width] of x over the nodes of each graph.
+func (g *GIN) Readout(b *Batch, x *autodiff.Var, _ nn.Mode) *autodiff.Var {
+	return GlobalAddPool(x, b)
+}
+
+// layers returns the features [N×Hidden] of the nodes after each layer, and with
+// pooled their readouts [B×Hidden]; the last layer's features may then be nil.
+func (g *GIN) layers(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autodiff.Var) {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
 	if g.canFuse(b) { // one call per layer, see gin_fused.go
-		return g.forwardFused(b, mode)
+		return g.layersFused(b, mode, pooled)
 	}
 	var x *autodiff.Var
-	var readouts []*autodiff.Var
 	for l, conv := range g.Convs {
 		x = g.Norms[l].Forward(conv.Forward(b, x).ReLU(), b.ViewPtr, mode)
-		readouts = append(readouts, GlobalAddPool(x, b))
+		xs = append(xs, x)
+		if pooled {
+			readouts = append(readouts, GlobalAddPool(x, b))
+		}
 	}
-	return autodiff.ConcatCols(readouts...)
+	return xs, readouts
 }
 
 // Reads implements [Encoder]: a GIN needs nothing but what every batch has.

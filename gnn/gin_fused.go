@@ -26,14 +26,13 @@ func (g *GIN) canFuse(b *Batch) bool {
 	return true
 }
 
-// forwardFused is [GIN.Forward] with one operator for each layer.
-func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
+// layersFused is layers with one operator for each.
+func (g *GIN) layersFused(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autodiff.Var) {
 	t := b.tape
 	var x *autodiff.Var
 	if !b.Host.X.OneHot() {
 		x = b.Features()
 	}
-	readouts := make([]*autodiff.Var, len(g.Convs))
 	for l, conv := range g.Convs {
 		first, second, norm := conv.MLP.Layers[0], conv.MLP.Layers[1], g.Norms[l]
 		f := &backend.GINLayer{
@@ -48,12 +47,14 @@ func (g *GIN) forwardFused(b *Batch, mode nn.Mode) *autodiff.Var {
 		params := []*autodiff.Var{
 			t.Param(first.W), t.Param(first.B), t.Param(second.W), t.Param(second.B), t.Param(norm.Gamma), t.Param(norm.Bias),
 		}
-		x, readouts[l] = ginLayer(f, x, params, l == len(g.Convs)-1)
+		var sums *autodiff.Var
+		x, sums = ginLayer(f, x, params, pooled && l == len(g.Convs)-1)
+		xs, readouts = append(xs, x), append(readouts, sums)
 		if mode == nn.Train {
 			norm.Track(t, f.H1.Rows, f.Mean, f.Var, b.ViewPtr)
 		}
 	}
-	return autodiff.ConcatCols(readouts...)
+	return xs, readouts
 }
 
 // ginLayer runs a layer as one operator and returns y [N×Out], or nil with

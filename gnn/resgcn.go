@@ -82,6 +82,11 @@ func (g *ResGCN) Width() int { return g.Config.Hidden }
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	return g.Readout(b, g.Nodes(b, mode), mode)
+}
+
+// Nodes returns the features [N×Hidden] of the nodes after the last convolution.
+func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
@@ -93,6 +98,12 @@ func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	for l := range g.Convs {
 		x = layer(b, l, x, mode)
 	}
+	return x
+}
+
+// Readout returns the embeddings [B×Width] of graphs with the features x [N×Hidden]
+// of their nodes.
+func (g *ResGCN) Readout(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	h := g.PooledNorm.Forward(GlobalAddPool(x, b), b.ViewGraphs(), mode)
 	return g.HiddenNorm.Forward(g.Hidden.ForwardReLU(h), b.ViewGraphs(), mode)
 }

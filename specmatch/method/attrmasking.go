@@ -16,7 +16,7 @@ import (
 var attrMasking = &Method{
 	Name: "attrmasking", Title: "AttrMasking", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
-		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
+		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			switch s.Encoder.Kind {
 			case gnn.KindChemGIN:
 				return NewAtomMasking(s.Backend, e, s.Encoder.Hidden, rng), nil

@@ -19,7 +19,7 @@ const ContextLayers = 3
 var contextPred = &Method{
 	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
-		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
+		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			shallow := s.Encoder
 			shallow.Layers = ContextLayers
 			c, err := shallow.New(s.Backend, rng)
@@ -28,9 +28,9 @@ var contextPred = &Method{
 			}
 			switch s.Encoder.Kind {
 			case gnn.KindChemGIN:
-				return NewMoleculeContext(e, c.(gnn.NodeEncoder), s.Encoder.Layers), nil
+				return NewMoleculeContext(e, c, s.Encoder.Layers), nil
 			case gnn.KindBioGIN:
-				return NewProteinContext(e, c.(gnn.NodeEncoder)), nil
+				return NewProteinContext(e, c), nil
 			}
 			return nil, errNoDomain("contextpred", s)
 		})

@@ -13,7 +13,7 @@ import (
 var edgePred = &Method{
 	Name: "edgepred", Title: "EdgePred", Regimes: []Regime{Transfer},
 	new: func(s Setup) (*Learner, error) {
-		return newPretext(s, func(_ Setup, e gnn.NodeEncoder, _ *rand.Rand) (Task, error) {
+		return newPretext(s, func(_ Setup, e gnn.Encoder, _ *rand.Rand) (Task, error) {
 			return NewEdgePrediction(e), nil
 		})
 	},

@@ -44,6 +44,10 @@ func (e table) Forward(b *gnn.Batch, mode nn.Mode) *autodiff.Var {
 	return gnn.GlobalAddPool(e.Nodes(b, mode), b)
 }
 
+func (table) Readout(b *gnn.Batch, x *autodiff.Var, _ nn.Mode) *autodiff.Var {
+	return gnn.GlobalAddPool(x, b)
+}
+
 func (table) Width() int       { return tableWidth }
 func (table) Reads() gnn.Reads { return gnn.Reads{} }
 

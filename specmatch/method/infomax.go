@@ -11,11 +11,19 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// infomax is Deep Graph Infomax as in Hu et al.
+// infomax is Deep Graph Infomax, in the transfer regime as Hu et al. have it, and in
+// the semi-supervised one as GraphCL's code: the loss of [InfoGraph] between the
+// nodes after the last convolution and the embeddings of graphs, each through an MLP
+// of its own. How that was trained is not published.
 var infomax = &Method{
-	Name: "infomax", Title: "Infomax", Regimes: []Regime{Transfer},
+	Name: "infomax", Title: "Infomax", Regimes: []Regime{SemiSupervised, Transfer},
 	new: func(s Setup) (*Learner, error) {
-		return newPretext(s, func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error) {
+		if s.Regime == SemiSupervised {
+			return newInfoGraph(s, func(be backend.Backend, name string, width int, rng *rand.Rand) block {
+				return nn.NewMLP(be, name, []int{width, width, width}, nn.XavierUniform, rng)
+			})
+		}
+		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			return NewInfomax(s.Backend, e, s.Encoder.Hidden, rng), nil
 		})
 	},

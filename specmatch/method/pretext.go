@@ -1,7 +1,6 @@
 package method
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -31,16 +30,12 @@ type Task interface {
 
 // newPretext returns the learner of a task on graphs as they are. The task draws
 // the weights that it adds after those of the encoder.
-func newPretext(s Setup, newTask func(s Setup, e gnn.NodeEncoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
+func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
 	e, rng, err := s.NewEncoder()
 	if err != nil {
 		return nil, err
 	}
-	nodes, ok := e.(gnn.NodeEncoder)
-	if !ok {
-		return nil, fmt.Errorf("method: encoder %s has no embeddings of nodes, which pretext tasks learn from", s.Encoder.Kind)
-	}
-	task, err := newTask(s, nodes, rng)
+	task, err := newTask(s, e, rng)
 	if err != nil {
 		return nil, err
 	}

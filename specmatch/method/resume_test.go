@@ -238,14 +238,14 @@ func TestRefused(t *testing.T) {
 		method string
 		s      method.Setup
 	}{
-		"encoder gin has no embeddings of nodes": {"edgepred", gin},
-		"no augmentation":                        {"specmatch", wrongPolicy},
-		"temperature 0":                          {"graphcl", cold},
-		"batches of -1 graphs":                   {"infonce", negative},
-		"learning rate -1":                       {"infonce", backwards},
-		"no graphs to learn from":                {"infonce", nothing},
-		"graph 2: graph: ":                       {"infonce", broken},
-		"an encoder of 2 layers of width 0":      {"untrained", noEncoder},
+		"not for encoder gin":               {"attrmasking", gin},
+		"no augmentation":                   {"specmatch", wrongPolicy},
+		"temperature 0":                     {"graphcl", cold},
+		"batches of -1 graphs":              {"infonce", negative},
+		"learning rate -1":                  {"infonce", backwards},
+		"no graphs to learn from":           {"infonce", nothing},
+		"graph 2: graph: ":                  {"infonce", broken},
+		"an encoder of 2 layers of width 0": {"untrained", noEncoder},
 	} {
 		if _, err := method.New(c.method, c.s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", c.method, err, want)

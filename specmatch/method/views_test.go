@@ -236,8 +236,10 @@ func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
 func TestDeviceFails(t *testing.T) {
 	for _, regime := range []Regime{Unsupervised, Transfer} {
 		for _, name := range Names(regime) {
-			s := hu(gnn.KindChemGIN, 2)
-			s.Regime = regime
+			s := motifs(t, regime)
+			if regime == Transfer {
+				s = hu(gnn.KindChemGIN, 2)
+			}
 			be := &failing{Backend: s.Backend}
 			s.Backend = be
 			l := newLearner(t, name, s)

@@ -91,7 +91,37 @@ def simgrace(perturbed_rows):
     return train(model, loss)
 
 
+class Shortcut(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [nn.Linear(WIDTH, WIDTH) if k % 2 == 0 else nn.ReLU() for k in range(6)]
+        self.block, self.linear_shortcut = nn.Sequential(*layers), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.block(x) + self.linear_shortcut(x)
+
+
+def infograph():
+    model = nn.Module()
+    model.encoder = Table()
+    setattr(model, "local", Shortcut())
+    setattr(model, "global", Shortcut())
+    wave(model)
+    owner = torch.tensor([k for k, p in enumerate(RAW) for _ in p])
+
+    def loss(step):
+        s = model.local(model.encoder.nodes(RAW)) @ getattr(model, "global")(model.encoder(RAW)).T
+        own = F.one_hot(owner).bool()
+        n, b = s.shape
+        positive = (math.log(2) - F.softplus(-s))[own].sum() / n
+        negative = (F.softplus(-s) + s - math.log(2))[~own].sum() / (n * (b - 1))
+        return negative - positive
+
+    return train(model, loss)
+
+
 goldens = {
+    "infograph": infograph(),
     "simgrace": simgrace(False),
     "simgrace, perturbed rows": simgrace(True),
 }
