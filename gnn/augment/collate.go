@@ -16,6 +16,10 @@ import (
 type Collator struct {
 	// Views has one augmentation per view.
 	Views []Augmentation
+	// Choose, if it is not nil, chooses the augmentation of a view of a sample in
+	// place of Views, which then only says how many views there are. It must choose
+	// the same at every call while an epoch runs, from any goroutine.
+	Choose func(view, sample int) Augmentation
 	// Seed is the seed of the run.
 	Seed uint64
 	// Workers is how many goroutines share the work; 0 means GOMAXPROCS, but no more
@@ -122,7 +126,11 @@ func (w *worker) views(dst *graph.Batch, lo, hi int) {
 	for k := lo; k < hi; k++ {
 		v, s := k/len(j.samples), j.samples[k%len(j.samples)]
 		rng := w.ws.Stream(c.Seed, random.Purpose(v), j.epoch, s)
-		c.Views[v].Append(dst, j.graphs[s], rng, &w.ws)
+		view := c.Views[v]
+		if c.Choose != nil {
+			view = c.Choose(v, s)
+		}
+		view.Append(dst, j.graphs[s], rng, &w.ws)
 	}
 }
 

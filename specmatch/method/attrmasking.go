@@ -51,10 +51,13 @@ func NewAtomMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.
 	const classes = graph.AtomTypes - 1
 	return &NodeMasking{
 		NodeEncoder: e, Output: newOutput(be, width, classes, rng),
-		Mask:  classes * graph.ChiralityTags,
+		Mask:  atomMask,
 		Class: func(category int32) int32 { return category / graph.ChiralityTags },
 	}
 }
+
+// atomMask is the category of a hidden atom.
+const atomMask = (graph.AtomTypes - 1) * graph.ChiralityTags
 
 // newOutput returns a linear layer that is initialised as PyTorch does it by default.
 func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {

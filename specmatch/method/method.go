@@ -101,7 +101,7 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, simGRACE, infoNCE, specMatch}
+var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, infoNCE, specMatch}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
@@ -176,12 +176,13 @@ type Options struct {
 	Objective specmatch.Objective
 	// GraphCLCode lets GraphCL follow its code bug for bug.
 	GraphCLCode bool
+	JOAO        JOAOOptions
 	SimGRACE    SimGRACEOptions
 }
 
 // DefaultOptions are those of the paper's experiments; "" is Unsupervised.
 func DefaultOptions(r Regime) Options {
-	o := Options{GraphCLCode: true, SimGRACE: SimGRACEOptions{Eta: 1}}
+	o := Options{GraphCLCode: true, JOAO: JOAOOptions{Gamma: 0.1}, SimGRACE: SimGRACEOptions{Eta: 1}}
 	if r == Transfer {
 		o.SimGRACE.Eta = 0.1
 	}

@@ -31,6 +31,7 @@ type Settings struct {
 	Ratio         float64
 	GraphCLCode   bool // the method graphcl follows GraphCL's code bug for bug
 	OwnRecipes    bool // methods with a [method.Recipe] train by it
+	JOAO          method.JOAOOptions
 	SimGRACE      method.SimGRACEOptions
 }
 
@@ -44,7 +45,7 @@ func DefaultSettings() Settings {
 // setMethods sets the options of the methods that have some to those of a regime.
 func (s *Settings) setMethods(r method.Regime) {
 	o := method.DefaultOptions(r)
-	s.SimGRACE = o.SimGRACE
+	s.JOAO, s.SimGRACE = o.JOAO, o.SimGRACE
 }
 
 // Register implements [cli.Group].
@@ -101,6 +102,9 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	if r != method.Transfer {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 	}
+	cli.Var(f, &s.JOAO.Gamma, "joao-gamma", cli.Float(0, 1), "how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one")
+	f.BoolVar(&s.JOAO.HeadsByEpoch, "joao-heads-by-epoch", s.JOAO.HeadsByEpoch, "JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\nfalse: they are those of a graph's augmentations")
+	f.BoolVar(&s.JOAO.ProbeMoves, "joao-probe-moves", s.JOAO.ProbeMoves, "measuring JOAO's augmentations moves the running statistics, as in its code")
 	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", cli.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
 	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its code for this regime; false: the clean one's")
 }

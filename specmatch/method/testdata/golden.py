@@ -6,7 +6,6 @@ project's order ([in x out] for linear layers), of the k-th parameter of a modul
 """
 import json
 import math
-import sys
 
 import torch
 from torch import nn
@@ -120,10 +119,24 @@ def infograph():
     return train(model, loss)
 
 
+def joaov2():
+    model = nn.Module()
+    model.encoder, model.proj_head = Table(), nn.ModuleList(head() for _ in range(5))
+    wave(model)
+
+    def loss(step):
+        views = [torch.stack([model.proj_head[k](h) for k, h in zip(arms, model.encoder(paths))])
+                 for paths, arms in ((RAW, (4, 4, 4)), (PARTS, (0, 2, 0)))]
+        return nce(*views, 0.2)
+
+    return train(model, loss)
+
+
 goldens = {
+    "joaov2": joaov2(),
     "infograph": infograph(),
     "simgrace": simgrace(False),
     "simgrace, perturbed rows": simgrace(True),
 }
-json.dump(goldens, sys.stdout, indent=1)
-print()
+lines = (f"{json.dumps(name)}: {json.dumps(golden)}" for name, golden in goldens.items())
+print("{\n" + ",\n".join(lines) + "\n}")

@@ -1,0 +1,396 @@
+package method
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// joao is JOAO (You et al., Graph contrastive learning automated, ICML 2021): GraphCL
+// whose augmentations are drawn from a distribution P that learns as well. Of K arms
+// one is drawn for every graph: in the unsupervised regime one of dropN, permE,
+// subgraph, maskN and none for the second view, the first being the raw graph; in the
+// others one of the 25 pairs of these. After every epoch, with ℓ_n the loss of arm n
+// alone on the first batches,
+//
+//	P ← the projection on the simplex of P + ℓ - γ·(P - 1/K):
+//
+// it ascends the loss, so that the hardest arm gains. With γ = 1 the former P drops
+// out, and in the first epoch, where P is 1/K, γ has no part; an arm whose loss is
+// ahead by 1 or more takes everything.
+//
+// What the code does otherwise: the passes over the arms move the running statistics
+// of batch norm, which the evaluation then reads (Options.JOAO.ProbeMoves); its arms
+// are GraphCL's faulty augmentations; the order of the unsupervised batches is drawn
+// once, so that the arms are measured on the graphs of the first batches of training;
+// its semi-supervised loader draws the same views in every epoch. γ is one of 0.01,
+// 0.1 and 1, by no stated rule.
+var joao = &Method{
+	Name: "joao", Title: "JOAO", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
+	new: func(s Setup) (*Learner, error) {
+		e, rng, err := s.NewEncoder()
+		if err != nil {
+			return nil, err
+		}
+		m := specmatch.NewModel(s.Backend, e, rng)
+		j, err := newJoint(s, m.Encoder, []*nn.MLP{m.Head})
+		return &Learner{Learner: j, Model: m, be: s.Backend}, err
+	},
+}
+
+// joaov2 is JOAOv2 of the same paper: a projection head for each of the five
+// augmentations. A view goes through the head of the augmentation that made it.
+//
+// What the code does otherwise: one arm drawn in every epoch chooses the heads for
+// all graphs, whatever their own arms are; in the unsupervised regime the raw view
+// then has dropN's head, and so have both while the arms are measured
+// (Options.JOAO.HeadsByEpoch).
+var joaov2 = &Method{
+	Name: "joaov2", Title: "JOAOv2", Regimes: joao.Regimes,
+	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.001, Epochs: 40}, SemiSupervised: {Epochs: 200}, Transfer: {Epochs: 100}},
+	new: func(s Setup) (*Learner, error) {
+		e, rng, err := s.NewEncoder()
+		if err != nil {
+			return nil, err
+		}
+		var heads []*nn.MLP
+		for k := range joaoOps {
+			w := e.Width()
+			heads = append(heads, nn.NewMLP(s.Backend, fmt.Sprintf("proj_head.%d", k), []int{w, w, w}, nn.XavierUniform, rng))
+		}
+		j, err := newJoint(s, e, heads)
+		return &Learner{Learner: j, Model: &specmatch.Model{Encoder: e}, be: s.Backend}, err
+	},
+}
+
+// JOAOOptions are the switches of JOAO and JOAOv2.
+type JOAOOptions struct {
+	Gamma        float64 // γ, how strongly P is drawn to the uniform distribution
+	HeadsByEpoch bool    // JOAOv2's heads are one draw's for all graphs of an epoch
+	ProbeMoves   bool    // measuring the arms moves the running statistics
+}
+
+// joaoOps are the augmentations, in the order of the code.
+var joaoOps = []augment.Op{augment.DropN, augment.PermE, augment.Sub, augment.MaskN, augment.None}
+
+// joaoView returns the augmentation op of the graphs of a setup.
+func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
+	if mask, ok := map[string]int32{gnn.KindChemGIN: atomMask, gnn.KindBioGIN: proteinMask}[s.Encoder.Kind]; ok && op == augment.MaskN {
+		return categoryMasking{cmp.Or(s.Ratio, augment.DefaultRatio(op, augment.ImplIntended)), mask}, nil
+	}
+	return augment.ParsePolicy(string(op), augment.ImplIntended, s.Ratio)
+}
+
+// proteinMask is the category of a hidden protein; all have the other one.
+const proteinMask = 0
+
+// categoryMasking is maskN for encoders that take categories only: ⌊r·n⌋ of the n
+// nodes get the category that stands for a hidden one.
+type categoryMasking struct {
+	ratio float64 // r
+	mask  int32
+}
+
+// Name implements [augment.Augmentation].
+func (categoryMasking) Name() string { return string(augment.MaskN) }
+
+// Append implements [augment.Augmentation].
+func (m categoryMasking) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, _ *augment.Workspace) {
+	dst.Append(g)
+	n := g.Nodes()
+	categories := dst.X.Category[len(dst.X.Category)-n:]
+	for _, i := range sample(rng, n, augment.Share(m.ratio, n)) {
+		categories[i] = m.mask
+	}
+}
+
+// arm is what P is about: an index into joaoOps for either view.
+type arm [2]int
+
+// joint learns from views by arms drawn from a distribution, and that distribution.
+type joint struct {
+	train.Defaults
+	encoder gnn.Encoder
+	heads   []*nn.MLP // one, or one for each of joaoOps
+	loss    specmatch.InfoNCE
+	options JOAOOptions
+	rawView bool // the first view is the raw graph
+	arms    []arm
+	views   []augment.Augmentation // of joaoOps
+	adam    *optim.Adam
+	tape    *autodiff.Tape
+	be      backend.Backend
+	seed    uint64
+	state   joaoState
+
+	drawn []arm                              // of every graph, in the present epoch
+	head  func(view, sample int) (index int) // with several heads
+	kept  []*tensor.Tensor                   // the running statistics before the arms are measured
+}
+
+// joaoState is what P has become.
+type joaoState struct{ P []float64 }
+
+func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
+	loss, err := s.crossView()
+	if err != nil {
+		return nil, err
+	}
+	j := &joint{
+		encoder: e, heads: heads, loss: loss, options: s.JOAO, rawView: s.Regime == Unsupervised,
+		tape: autodiff.NewTape(s.Backend), be: s.Backend, seed: s.Seed, drawn: make([]arm, len(s.Graphs)),
+	}
+	for k, op := range joaoOps {
+		view, err := s.joaoView(op)
+		if err != nil {
+			return nil, err
+		}
+		j.views = append(j.views, view)
+		for l := range joaoOps {
+			if a := (arm{k, l}); !j.rawView || op == augment.None {
+				j.arms = append(j.arms, a)
+			}
+		}
+	}
+	for range j.arms {
+		j.state.P = append(j.state.P, 1/float64(len(j.arms)))
+	}
+	j.Loader = s.loader(augment.Identity{}, augment.Identity{})
+	j.Loader.Collator.Choose = func(view, sample int) augment.Augmentation { return j.views[j.drawn[sample][view]] }
+	j.adam = optim.NewAdam(s.Backend, j.Parameters(), s.Rate)
+	for _, b := range j.Buffers() {
+		j.kept = append(j.kept, s.Backend.Alloc(b.Value.Rows, b.Value.Cols))
+	}
+	return j, nil
+}
+
+// Parameters returns the encoder's and the heads'.
+func (j *joint) Parameters() []*autodiff.Param {
+	all := j.encoder.Parameters()
+	for _, h := range j.heads {
+		all = append(all, h.Parameters()...)
+	}
+	return all
+}
+
+// Buffers returns the encoder's.
+func (j *joint) Buffers() []*nn.Buffer { return j.encoder.Buffers() }
+
+// name is the arm's in metrics.
+func (j *joint) name(a arm) string {
+	if j.rawView {
+		return "p_" + string(joaoOps[a[1]])
+	}
+	return "p_" + string(joaoOps[a[0]]) + "_" + string(joaoOps[a[1]])
+}
+
+// Epoch implements [train.Learner]: every graph has an arm of its own.
+func (j *joint) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch] {
+	rng := random.Stream(j.seed, purposeTask, epoch, 0)
+	for i := range j.drawn {
+		j.drawn[i] = j.arms[draw(j.state.P, rng)]
+	}
+	j.head = func(view, sample int) int { return j.drawn[sample][view] }
+	if j.options.HeadsByEpoch {
+		heads := j.arms[draw(j.state.P, rng)]
+		if j.rawView {
+			heads[0] = 0
+		}
+		j.head = func(view, _ int) int { return heads[view] }
+	}
+	return j.Loader.Epoch(ctx, epoch)
+}
+
+// draw returns i with probability p_i.
+func draw(p []float64, rng *rand.Rand) int {
+	u := rng.Float64()
+	last := 0
+	for i, v := range p {
+		if v > 0 {
+			last = i
+			if u -= v; u < 0 {
+				return i
+			}
+		}
+	}
+	return last // where the sum is rounded below 1
+}
+
+// Step implements [train.Learner]. A batch of one graph has no negatives.
+func (j *joint) Step(b train.Batch) (train.Metrics, error) {
+	if len(b.Samples) < 2 {
+		return nil, nil
+	}
+	loss, _, err := train.Minimize(j.tape, j, j.adam, func() *autodiff.Var { return j.contrast(j.tape, b.Graphs, b.Samples) })
+	if err != nil {
+		return nil, err
+	}
+	return train.Metrics{"loss": loss}, nil
+}
+
+// contrast returns the loss [1×1] of a batch of two views of the samples.
+func (j *joint) contrast(t *autodiff.Tape, b *graph.Batch, samples []int) *autodiff.Var {
+	n := len(samples)
+	z := j.project(j.encoder.Forward(gnn.NewBatch(t, b), nn.Train), samples)
+	return j.loss.Loss(z.SliceRows(0, n), z.SliceRows(n, 2*n))
+}
+
+// project returns the projections [2n×D] of h, the embeddings of two views of n
+// samples, each by its head.
+func (j *joint) project(h *autodiff.Var, samples []int) *autodiff.Var {
+	if len(j.heads) == 1 {
+		return j.heads[0].Forward(h)
+	}
+	n := len(samples)
+	rows := make([][]int32, len(j.heads)) // of each head
+	for r := range 2 * n {
+		k := j.head(r/n, samples[r%n])
+		rows[k] = append(rows[k], int32(r))
+	}
+	var parts []*autodiff.Var
+	place := make([]int32, 2*n) // of every row among the parts
+	at := int32(0)
+	for k, of := range rows {
+		if len(of) == 0 {
+			continue
+		}
+		parts = append(parts, j.heads[k].Forward(h.GatherRows(of)))
+		for _, r := range of {
+			place[r] = at
+			at++
+		}
+	}
+	return autodiff.ConcatRows(parts...).GatherRows(place)
+}
+
+// probes is added to the number of an epoch for the batches that its arms are
+// measured on, which no epoch trains on.
+const probes = 1 << 40
+
+// End implements [train.Learner]: it measures the arms and updates P.
+func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err error) {
+	defer backend.Recover(&err)
+	for i, b := range j.Buffers() {
+		j.be.CopyBlock(j.kept[i], 0, 0, b.Value, 0, 0, b.Value.Rows, b.Value.Cols)
+	}
+	losses, err := j.measure(ctx, probes+epoch)
+	if err != nil || !j.options.ProbeMoves {
+		for i, b := range j.Buffers() {
+			j.be.CopyBlock(b.Value, 0, 0, j.kept[i], 0, 0, b.Value.Rows, b.Value.Cols)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.state.P = ascend(j.state.P, losses, j.options.Gamma)
+	metrics = train.Metrics{}
+	for i, a := range j.arms {
+		metrics[j.name(a)] = j.state.P[i]
+	}
+	return metrics, nil
+}
+
+// measure returns the mean loss of every arm alone on the first batches of an epoch:
+// one more than a fifth of all in the unsupervised regime, than a tenth of the full
+// ones in the others.
+func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
+	count := len(j.Loader.Graphs)/j.Loader.Batch/10 + 1
+	if j.rawView {
+		count = j.Loader.Batches()/5 + 1
+	}
+	t := autodiff.NewInference(j.be)
+	defer t.Reset()
+	losses := make([]float64, len(j.arms))
+	for k, a := range j.arms {
+		for i := range j.drawn {
+			j.drawn[i] = a
+		}
+		j.head = func(view, _ int) int { return a[view] }
+		if j.options.HeadsByEpoch && j.rawView {
+			j.head = func(int, int) int { return 0 }
+		}
+		batches, graphs := 0, 0
+		for samples, b := range j.Loader.Epoch(ctx, epoch) {
+			if n := len(samples); n > 1 {
+				losses[k] += float64(n) * j.contrast(t, b, samples).Float()
+				graphs += n
+				t.Reset()
+			}
+			if batches++; batches == count {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if losses[k] /= float64(max(graphs, 1)); math.IsNaN(losses[k]) || math.IsInf(losses[k], 0) {
+			return nil, fmt.Errorf("method: the loss of %s is %v", j.name(a)[len("p_"):], losses[k])
+		}
+	}
+	return losses, nil
+}
+
+// ascend returns the distribution after p, given the losses of the arms.
+func ascend(p, losses []float64, gamma float64) []float64 {
+	b := make([]float64, len(p))
+	for i := range b {
+		b[i] = p[i] + losses[i] - gamma*(p[i]-1/float64(len(p)))
+	}
+	return simplex(b)
+}
+
+// simplex returns about the nearest point to b that is a distribution: max(b_i-μ, 0),
+// with μ by bisection until the sum is 1 within 0.01 as in JOAO's code, divided by
+// the sum.
+func simplex(b []float64) []float64 {
+	p, top := make([]float64, len(b)), slices.Max(b) // μ counts from the top, so that b of any size have room for it
+	lo, hi := slices.Min(b)-top-1/float64(len(b)), -1/float64(len(b))
+	for {
+		mu, sum := (lo+hi)/2, 0.0
+		for i, v := range b {
+			p[i] = max(v-top-mu, 0)
+			sum += p[i]
+		}
+		if math.Abs(sum-1) <= 0.01 {
+			for i := range p {
+				p[i] /= sum
+			}
+			return p
+		}
+		if sum > 1 {
+			lo = mu
+		} else {
+			hi = mu
+		}
+	}
+}
+
+// State implements [train.Learner].
+func (j *joint) State() (nn.Module, any) {
+	return optim.Checkpoint{Module: j, Optimizer: j.adam}, &j.state
+}
+
+// Close implements [train.Learner].
+func (j *joint) Close() error {
+	for _, x := range j.kept {
+		j.be.Free(x)
+	}
+	return nil
+}
