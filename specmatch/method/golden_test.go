@@ -212,3 +212,12 @@ func nearly(t *testing.T, what string, got, want, tol float64) {
 }
 
 func newFloat64() backend.Backend { return cpu.New(tensor.Float64) }
+
+// motifGraphs are n graphs, where only their number counts.
+func motifGraphs(n int) []*graph.Graph {
+	gs := make([]*graph.Graph, n)
+	for i := range gs {
+		gs[i] = &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: tableRows, Category: []int32{0}}}
+	}
+	return gs
+}

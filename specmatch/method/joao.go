@@ -19,7 +19,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
-	"github.com/specmatch/specmatch/tensor"
 )
 
 // joao is JOAO (You et al., Graph contrastive learning automated, ICML 2021): GraphCL
@@ -138,11 +137,11 @@ type joint struct {
 	tape    *autodiff.Tape
 	be      backend.Backend
 	seed    uint64
+	stats   *statistics
 	state   joaoState
 
 	drawn []arm                              // of every graph, in the present epoch
 	head  func(view, sample int) (index int) // with several heads
-	kept  []*tensor.Tensor                   // the running statistics before the arms are measured
 }
 
 // joaoState is what P has become.
@@ -175,9 +174,7 @@ func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
 	j.Loader = s.loader(augment.Identity{}, augment.Identity{})
 	j.Loader.Collator.Choose = func(view, sample int) augment.Augmentation { return j.views[j.drawn[sample][view]] }
 	j.adam = optim.NewAdam(s.Backend, j.Parameters(), s.Rate)
-	for _, b := range j.Buffers() {
-		j.kept = append(j.kept, s.Backend.Alloc(b.Value.Rows, b.Value.Cols))
-	}
+	j.stats = newStatistics(s.Backend, j)
 	return j, nil
 }
 
@@ -287,14 +284,10 @@ const probes = 1 << 40
 // End implements [train.Learner]: it measures the arms and updates P.
 func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err error) {
 	defer backend.Recover(&err)
-	for i, b := range j.Buffers() {
-		j.be.CopyBlock(j.kept[i], 0, 0, b.Value, 0, 0, b.Value.Rows, b.Value.Cols)
-	}
+	j.stats.keep()
 	losses, err := j.measure(ctx, probes+epoch)
 	if err != nil || !j.options.ProbeMoves {
-		for i, b := range j.Buffers() {
-			j.be.CopyBlock(b.Value, 0, 0, j.kept[i], 0, 0, b.Value.Rows, b.Value.Cols)
-		}
+		j.stats.restore()
 	}
 	if err != nil {
 		return nil, err
@@ -389,8 +382,6 @@ func (j *joint) State() (nn.Module, any) {
 
 // Close implements [train.Learner].
 func (j *joint) Close() error {
-	for _, x := range j.kept {
-		j.be.Free(x)
-	}
+	j.stats.close()
 	return nil
 }

@@ -101,7 +101,7 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, infoNCE, specMatch}
+var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, cuCo, infoNCE, specMatch}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
@@ -178,6 +178,7 @@ type Options struct {
 	GraphCLCode bool
 	JOAO        JOAOOptions
 	SimGRACE    SimGRACEOptions
+	CuCo        CuCoOptions
 }
 
 // DefaultOptions are those of the paper's experiments; "" is Unsupervised.

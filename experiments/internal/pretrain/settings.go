@@ -33,6 +33,7 @@ type Settings struct {
 	OwnRecipes    bool // methods with a [method.Recipe] train by it
 	JOAO          method.JOAOOptions
 	SimGRACE      method.SimGRACEOptions
+	CuCo          method.CuCoOptions
 }
 
 // DefaultSettings are those of Table 1.
@@ -45,7 +46,7 @@ func DefaultSettings() Settings {
 // setMethods sets the options of the methods that have some to those of a regime.
 func (s *Settings) setMethods(r method.Regime) {
 	o := method.DefaultOptions(r)
-	s.JOAO, s.SimGRACE = o.JOAO, o.SimGRACE
+	s.JOAO, s.SimGRACE, s.CuCo = o.JOAO, o.SimGRACE, o.CuCo
 }
 
 // Register implements [cli.Group].
@@ -107,4 +108,7 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.JOAO.ProbeMoves, "joao-probe-moves", s.JOAO.ProbeMoves, "measuring JOAO's augmentations moves the running statistics, as in its code")
 	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", cli.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
 	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its code for this regime; false: the clean one's")
+	if r == method.Unsupervised {
+		f.BoolVar(&s.CuCo.Inverted, "cuco-inverted", s.CuCo.Inverted, "CuCo's view keeps a tenth of the nodes, as in its code")
+	}
 }

@@ -132,7 +132,21 @@ def joaov2():
     return train(model, loss)
 
 
+def cuco():
+    model = Model()
+    memory = F.normalize(torch.sin(2.9 * torch.arange(5 * WIDTH) + 0.3).view(5, WIDTH))
+
+    def loss(step):
+        q, view = F.normalize(model(RAW)), F.normalize(model(PARTS))
+        similarity = (q @ memory.T).sort(1).values[:, [1, 3, 3]]
+        positive = torch.exp((q * view).sum(1) / 0.2)
+        return -torch.log(positive / (positive + torch.exp(similarity / 0.2).sum(1))).mean()
+
+    return train(model, loss)
+
+
 goldens = {
+    "cuco": cuco(),
     "joaov2": joaov2(),
     "infograph": infograph(),
     "simgrace": simgrace(False),

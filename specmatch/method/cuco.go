@@ -1,0 +1,218 @@
+package method
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// cuCo is CuCo (Chu et al., CuCo: Graph representation with curriculum contrastive
+// learning, IJCAI 2021). At the start of every epoch the encoder embeds all N graphs,
+// without the projection: the memory. For the projections q_j of a graph and q'_j of
+// a view of it, the memory is sorted by its similarity to q_j, the least similar
+// first, and 16 ranks, the same for all j, are drawn from 1 to √(e/20)·N in epoch e:
+// the negatives n_jk. Of cosines,
+//
+//	L = mean_j -ln( e^(q_j·q'_j/τ) / (e^(q_j·q'_j/τ) + Σ_k e^(q_j·n_jk/τ)) ).
+//
+// When the loss of an epoch is above that of the one before, the number of negatives
+// is halved, and with two left training ends: at the third rise.
+//
+// What the code does otherwise: the passes that fill the memory move the running
+// statistics of batch norm; the highest rank of epoch 20, N, is an error, here it is
+// N-1; and its augmentations are inverted, its default dropN keeping only a tenth of
+// the nodes (Options.CuCo.Inverted). Here the view is by the policy of the other rows.
+var cuCo = &Method{
+	Name: "cuco", Title: "CuCo", Regimes: []Regime{Unsupervised},
+	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
+	new: func(s Setup) (*Learner, error) {
+		view, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio)
+		if err != nil {
+			return nil, err
+		}
+		if s.CuCo.Inverted {
+			view = augment.NodeDropping{Ratio: 0.9}
+		}
+		tau := s.Objective.Contrast.Temperature
+		if err := checkTemperature(tau); err != nil {
+			return nil, err
+		}
+		if len(s.Graphs) < 2 {
+			return nil, errors.New("method: cuco needs a second graph for a negative")
+		}
+		e, rng, err := s.NewEncoder()
+		if err != nil {
+			return nil, err
+		}
+		c := newCurriculum(s, specmatch.NewModel(s.Backend, e, rng), s.loader(augment.Identity{}, view))
+		return &Learner{Learner: c, Model: c.model, be: s.Backend}, nil
+	},
+}
+
+// CuCoOptions are the switches of CuCo.
+type CuCoOptions struct {
+	Inverted bool // the view keeps a tenth of the nodes, as in the code
+}
+
+// The curriculum of CuCo's code.
+const (
+	cucoNegatives = 16
+	cucoPace      = 20 // epochs until all ranks may be drawn
+)
+
+// curriculum learns from negatives that become harder.
+type curriculum struct {
+	train.Defaults
+	model  *specmatch.Model
+	tau    float64
+	memory *tensor.Tensor // [N×width], unit rows
+	all    *augment.Loader
+	stats  *statistics
+	adam   *optim.Adam
+	tape   *autodiff.Tape
+	be     backend.Backend
+	seed   uint64
+	state  curriculumState
+}
+
+// curriculumState is what changes beside tensors.
+type curriculumState struct {
+	Negatives int
+	Epochs    int     // that have ended
+	Last      float64 // the sum of the losses of the last of them
+	Sum       float64 // of the present epoch so far
+}
+
+func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curriculum {
+	c := &curriculum{
+		Defaults: train.Defaults{Loader: loader}, model: m, tau: s.Objective.Contrast.Temperature,
+		memory: s.Backend.Alloc(len(s.Graphs), m.Encoder.Width()), all: s.loader(augment.Identity{}),
+		stats: newStatistics(s.Backend, m), adam: optim.NewAdam(s.Backend, m.Parameters(), s.Rate),
+		tape: autodiff.NewTape(s.Backend), be: s.Backend, seed: s.Seed,
+		state: curriculumState{Negatives: cucoNegatives},
+	}
+	c.all.Order = augment.Sequential
+	s.Backend.Fill(c.memory, 0)
+	return c
+}
+
+// Begin implements [train.Learner]: it fills the memory, which nobody reads before
+// it has, with the statistics of the batches and without moving the running ones.
+func (c *curriculum) Begin(ctx context.Context, epoch int) (err error) {
+	defer backend.Recover(&err)
+	c.stats.keep()
+	defer c.stats.restore()
+	t := autodiff.NewInference(c.be)
+	defer t.Reset()
+	at := 0
+	for samples, b := range c.all.Epoch(ctx, epoch) {
+		h := c.model.Encoder.Forward(gnn.NewBatch(t, b), nn.Train).L2Normalize()
+		c.be.CopyBlock(c.memory, at, 0, h.Value(), 0, 0, h.Rows(), h.Cols())
+		at += len(samples)
+		t.Reset()
+	}
+	return ctx.Err()
+}
+
+// Step implements [train.Learner].
+func (c *curriculum) Step(b train.Batch) (train.Metrics, error) {
+	ranks := make([]int, c.state.Negatives)
+	rng := random.Stream(c.seed, purposeTask, b.Epoch, b.Index+1)
+	for k := range ranks {
+		ranks[k] = rank(rng, b.Epoch, c.memory.Rows)
+	}
+	loss, _, err := train.Minimize(c.tape, c.model, c.adam, func() *autodiff.Var { return c.contrast(c.tape, b.Graphs, ranks) })
+	if err != nil {
+		return nil, err
+	}
+	c.state.Sum += loss
+	return train.Metrics{"loss": loss}, nil
+}
+
+// rank draws a rank among n in an epoch, which counts from 0.
+func rank(rng *rand.Rand, epoch, n int) int {
+	pace := math.Sqrt(min(1, float64(epoch+1)/cucoPace))
+	return min(1+int(pace*float64(n)*rng.Float64()), n-1)
+}
+
+// contrast returns the loss [1×1] of a batch of two views with the negatives of
+// these ranks.
+func (c *curriculum) contrast(t *autodiff.Tape, b *graph.Batch, ranks []int) *autodiff.Var {
+	n := int(b.ViewPtr[1])
+	_, z := c.model.Forward(gnn.NewBatch(t, b), nn.Train)
+	u := z.L2Normalize()
+	return curriculumLoss(u.SliceRows(0, n), u.SliceRows(n, 2*n), t.Const(c.memory), ranks, c.tau)
+}
+
+// curriculumLoss is the loss of unit rows q and view [B×D], with the negatives that
+// have these ranks among the unit rows of memory [N×D].
+func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *autodiff.Var {
+	size := memory.Rows()
+	similarity := q.Detach().MatMulT(memory).Data()
+	chosen := make([][]int32, len(ranks)) // by rank, then by anchor
+	order := make([]int32, size)
+	for j := range q.Rows() {
+		row := similarity[j*size : (j+1)*size]
+		for i := range order {
+			order[i] = int32(i)
+		}
+		slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(row[a], row[b]), cmp.Compare(a, b)) })
+		for k, r := range ranks {
+			chosen[k] = append(chosen[k], order[r])
+		}
+	}
+	logits := []*autodiff.Var{rowDots(q, view)}
+	for _, idx := range chosen {
+		logits = append(logits, rowDots(q, memory.GatherRows(idx)))
+	}
+	return autodiff.ConcatCols(logits...).Scale(1 / tau).LogSumExp().Sub(logits[0].Scale(1 / tau)).Mean()
+}
+
+// End implements [train.Learner].
+func (c *curriculum) End(context.Context, int) (train.Metrics, error) {
+	s := &c.state
+	metrics := train.Metrics{"negatives": float64(s.Negatives)}
+	if s.Epochs > 0 && s.Sum > s.Last {
+		s.Negatives /= 2
+	}
+	s.Epochs, s.Last, s.Sum = s.Epochs+1, s.Sum, 0
+	if s.Negatives <= 2 {
+		return metrics, train.ErrStop
+	}
+	return metrics, nil
+}
+
+// Parameters returns the model's.
+func (c *curriculum) Parameters() []*autodiff.Param { return c.model.Parameters() }
+
+// Buffers returns the model's and the memory.
+func (c *curriculum) Buffers() []*nn.Buffer {
+	return append(c.model.Buffers(), nn.BufferOf(c.be, "cuco.memory", c.memory))
+}
+
+// State implements [train.Learner].
+func (c *curriculum) State() (nn.Module, any) {
+	return optim.Checkpoint{Module: c, Optimizer: c.adam}, &c.state
+}
+
+// Close implements [train.Learner].
+func (c *curriculum) Close() error {
+	c.stats.close()
+	c.be.Free(c.memory)
+	return nil
+}
