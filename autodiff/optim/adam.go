@@ -17,6 +17,9 @@ import (
 // record a training step and replay it.
 type Adam struct {
 	Config backend.AdamConfig
+	// Name begins the names of the state; "adam" unless a checkpoint holds the
+	// memory of several optimizers.
+	Name string
 	// Fused updates all parameters in one call; with nil they are updated one by one.
 	// NewAdam takes it from the engine, if that offers it.
 	Fused  backend.AdamFuser
@@ -31,7 +34,7 @@ type Adam struct {
 // ε = 1e-8, no weight decay.
 func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64) *Adam {
 	a := &Adam{
-		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, Name: "adam",
 		Fused:  backend.CapabilitiesOf(be).Adam,
 		be:     be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
 	}

@@ -15,9 +15,9 @@ func (c Checkpoint) Buffers() []*nn.Buffer { return append(c.Module.Buffers(), c
 
 // State returns the moments and the step count as buffers.
 func (a *Adam) State() []*nn.Buffer {
-	state := []*nn.Buffer{nn.BufferOf(a.be, "adam.step", a.step)}
+	state := []*nn.Buffer{nn.BufferOf(a.be, a.Name+".step", a.step)}
 	for i, p := range a.params {
-		state = append(state, nn.BufferOf(a.be, "adam.m."+p.Name, a.m[i]), nn.BufferOf(a.be, "adam.v."+p.Name, a.v[i]))
+		state = append(state, nn.BufferOf(a.be, a.Name+".m."+p.Name, a.m[i]), nn.BufferOf(a.be, a.Name+".v."+p.Name, a.v[i]))
 	}
 	return state
 }

@@ -72,3 +72,23 @@ func TestCheckpoint(t *testing.T) {
 		t.Errorf("buffers %v, want %v", names, want)
 	}
 }
+
+// TestCheckpointOfTwo: the memory of two optimizers of one module fits into one
+// checkpoint.
+func TestCheckpointOfTwo(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	l := nn.NewLinear(be, "layer", 3, 2, nn.XavierUniform, rand.New(rand.NewPCG(1, 2)))
+	first, second := optim.NewAdam(be, l.Parameters(), 0.1), optim.NewAdam(be, l.Parameters(), 0.1)
+	second.Name = "other"
+	both := optim.Checkpoint{Module: optim.Checkpoint{Module: l, Optimizer: first}, Optimizer: second}
+	seen := map[string]bool{}
+	for _, b := range both.Buffers() {
+		if seen[b.Name] {
+			t.Errorf("two buffers are called %s", b.Name)
+		}
+		seen[b.Name] = true
+	}
+	if path := filepath.Join(t.TempDir(), "both"); nn.SaveFile(path, both, nil) != nil || nn.LoadFile(path, both) != nil {
+		t.Error("it cannot be saved and loaded")
+	}
+}

@@ -101,7 +101,7 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, cuCo, infoNCE, specMatch}
+var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, mssgcl, cuCo, infoNCE, specMatch}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
@@ -150,7 +150,10 @@ func New(name string, s Setup) (l *Learner, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.New(s)
+	if l, err = m.New(s); err == nil && s.RawStatistics {
+		l = s.rawStatistics(l)
+	}
+	return l, err
 }
 
 // Setup is what a method learns from, and how.
@@ -176,9 +179,13 @@ type Options struct {
 	Objective specmatch.Objective
 	// GraphCLCode lets GraphCL follow its code bug for bug.
 	GraphCLCode bool
-	JOAO        JOAOOptions
-	SimGRACE    SimGRACEOptions
-	CuCo        CuCoOptions
+	// RawStatistics has the running statistics of batch norm, which embeddings are
+	// made with, moved by raw graphs alone, as MSSGCL always does.
+	RawStatistics bool
+	JOAO          JOAOOptions
+	SimGRACE      SimGRACEOptions
+	MSSGCL        MSSGCLOptions
+	CuCo          CuCoOptions
 }
 
 // DefaultOptions are those of the paper's experiments; "" is Unsupervised.

@@ -69,7 +69,8 @@ func (r *Run) setup(be backend.Backend) method.Setup {
 		Policy: r.Policy(), Ratio: r.Settings.Ratio, Batch: r.Recipe.Batch, Rate: r.Rate(), Seed: uint64(r.Seed),
 		Options: method.Options{
 			Objective: r.Objective(), GraphCLCode: r.Settings.GraphCLCode,
-			JOAO: r.Settings.JOAO, SimGRACE: r.Settings.SimGRACE, CuCo: r.Settings.CuCo,
+			JOAO: r.Settings.JOAO, SimGRACE: r.Settings.SimGRACE, MSSGCL: r.Settings.MSSGCL, CuCo: r.Settings.CuCo,
+			RawStatistics: r.Settings.RawStatistics,
 		},
 	}
 }

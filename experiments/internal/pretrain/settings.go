@@ -33,7 +33,9 @@ type Settings struct {
 	OwnRecipes    bool // methods with a [method.Recipe] train by it
 	JOAO          method.JOAOOptions
 	SimGRACE      method.SimGRACEOptions
+	MSSGCL        method.MSSGCLOptions
 	CuCo          method.CuCoOptions
+	RawStatistics bool // for all methods
 }
 
 // DefaultSettings are those of Table 1.
@@ -46,7 +48,7 @@ func DefaultSettings() Settings {
 // setMethods sets the options of the methods that have some to those of a regime.
 func (s *Settings) setMethods(r method.Regime) {
 	o := method.DefaultOptions(r)
-	s.JOAO, s.SimGRACE, s.CuCo = o.JOAO, o.SimGRACE, o.CuCo
+	s.JOAO, s.SimGRACE, s.MSSGCL, s.CuCo = o.JOAO, o.SimGRACE, o.MSSGCL, o.CuCo
 }
 
 // Register implements [cli.Group].
@@ -108,6 +110,17 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.JOAO.ProbeMoves, "joao-probe-moves", s.JOAO.ProbeMoves, "measuring JOAO's augmentations moves the running statistics, as in its code")
 	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", cli.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
 	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its code for this regime; false: the clean one's")
+	f.BoolVar(&s.RawStatistics, "raw-statistics", s.RawStatistics, "batch norm's running statistics, with which graphs are embedded, are those of raw graphs\nfor all methods, as they always are for MSSGCL")
+	if r != method.Transfer {
+		cli.Var(f, &s.MSSGCL.Global, "mssgcl-global", cli.Float(0, 1), "`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy")
+		cli.Var(f, &s.MSSGCL.Local, "mssgcl-local", cli.Float(0, 1), "`share` of the nodes in MSSGCL's local views")
+		f.Check(func() error {
+			if (s.MSSGCL.Global == 0) != (s.MSSGCL.Local == 0) {
+				return cli.Usagef("-mssgcl-global %v -mssgcl-local %v: want both above 0, or neither", s.MSSGCL.Global, s.MSSGCL.Local)
+			}
+			return nil
+		})
+	}
 	if r == method.Unsupervised {
 		f.BoolVar(&s.CuCo.Inverted, "cuco-inverted", s.CuCo.Inverted, "CuCo's view keeps a tenth of the nodes, as in its code")
 	}

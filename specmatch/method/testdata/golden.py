@@ -1,7 +1,7 @@
 """The methods written down once more in PyTorch, float64: python golden.py > golden.json.
 
 The encoder is a table: a node is the row of its category, a graph the sum of its
-nodes. Parameters start as 0.5*sin(1.3*i + k + 0.7) for entry i, counted in this
+nodes. Parameters start as 0.5*sin(1.3*i + 0.01*i*i + k + 0.7) for entry i, counted in this
 project's order ([in x out] for linear layers), of the k-th parameter of a module.
 """
 import json
@@ -16,12 +16,23 @@ torch.set_default_dtype(torch.float64)
 ROWS, WIDTH = 6, 4
 RAW = [[0, 1, 2], [3, 4], [5, 0, 0, 1]]
 PARTS = [[0, 1], [4], [5, 0, 1]]
+SCALES = [
+    [[0, 1, 2], [3, 4], [5, 0, 0, 1], [2, 2, 3], [4, 5, 1], [0, 3, 3, 5], [1, 1, 2, 4], [5, 5, 3]],
+    [[1, 2], [3, 4], [0, 0, 1], [2, 3], [4, 5], [3, 3, 5], [1, 2, 4], [5, 3]],
+    [[0, 1], [4], [5, 0, 1], [2], [5, 1], [0, 3], [1, 1], [5, 5]],
+    [[2], [3], [5, 0], [3], [4], [3, 5], [2, 4], [3, 5]],
+]
+
+
+def number(p, k):
+    i = torch.arange(p.numel())
+    v = 0.5 * torch.sin(1.3 * i + 0.01 * (i * i) + k + 0.7)
+    return v.view(p.shape[::-1]).T.clone() if p.dim() == 2 and not getattr(p, "table", False) else v.view(p.shape)
 
 
 def wave(module):
     for k, p in enumerate(module.parameters()):
-        v = 0.5 * torch.sin(1.3 * torch.arange(p.numel()) + k + 0.7)
-        p.data = v.view(p.shape[::-1]).T.clone() if p.dim() == 2 and not getattr(p, "table", False) else v.view(p.shape)
+        p.data = number(p, k)
 
 
 class Table(nn.Module):
@@ -58,15 +69,15 @@ def nce(x, y, tau):
     return -torch.log(positive / (s.sum(1) - positive)).mean()
 
 
-def train(module, loss, rate=0.05, steps=3):
-    adam = torch.optim.Adam(module.parameters(), rate)
-    losses, gradients = [], None
+def train(module, loss, trained=None, rate=0.05, steps=3):
+    adam = torch.optim.Adam((trained or module).parameters(), rate)
+    loss(0).backward()
+    gradients = {n: p.grad.flatten().tolist() for n, p in module.named_parameters() if p.grad is not None}
+    losses = []
     for step in range(steps):
         adam.zero_grad(set_to_none=True)
         value = loss(step)
         value.backward()
-        if gradients is None:
-            gradients = {n: p.grad.flatten().tolist() for n, p in module.named_parameters() if p.grad is not None}
         adam.step()
         losses.append(value.item())
     return {
@@ -145,7 +156,52 @@ def cuco():
     return train(model, loss)
 
 
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        width = 4 * WIDTH
+        self.layers = nn.ModuleList(nn.Linear(width if k else 2 * WIDTH, width) for k in range(5))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(5))
+        self.last = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+        for k, p in enumerate(self.ordered()):
+            p.data = number(p, k)
+
+    def ordered(self):
+        for layer, norm in zip(self.layers, self.norms):
+            yield from layer.parameters()
+            yield from norm.parameters()
+        yield from self.last.parameters()
+
+    def forward(self, a, b):
+        x = torch.cat([a, b], 1)
+        for layer, norm in zip(self.layers, self.norms):
+            x = norm(torch.relu(layer(x)))
+        return torch.sigmoid(self.last(x)).mean()
+
+
+def mssgcl():
+    model, critic = Model(), Critic()
+    critics_adam = torch.optim.Adam(critic.parameters(), 0.05)
+
+    def loss(step):
+        critic.requires_grad_(True)
+        g1, g2, l1, l2 = (model(v) for v in SCALES)
+        critics_adam.zero_grad(set_to_none=True)
+        a, b = l1.detach(), l2.detach()
+        (critic(a, b[[1, 2, 0, 4, 7, 5, 3, 6]]) - critic(a, b)).backward()
+        critics_adam.step()
+        critics_adam.zero_grad(set_to_none=True)
+        critic.requires_grad_(False)
+        mixed = sum(nce(g, l, 0.2) for g in (g1, g2) for l in (l1, l2))
+        return nce(g1, g2, 0.2) + 0.8 / 4 * mixed + 0.4 * critic(l1, l2)
+
+    both = nn.Module()
+    both.encoder, both.proj_head, both.critic = model.encoder, model.proj_head, critic
+    return train(both, loss, trained=model)
+
+
 goldens = {
+    "mssgcl": mssgcl(),
     "cuco": cuco(),
     "joaov2": joaov2(),
     "infograph": infograph(),
