@@ -15,9 +15,12 @@ import (
 const ContextLayers = 3
 
 // contextPred is context prediction as in Hu et al., who define neighbourhoods
-// differently for molecules and for protein networks.
+// differently for molecules and for protein networks. For the semi-supervised regime, where
+// GraphCL's table has a row, no code was ever published; it is as for molecules there,
+// but with nodes exactly two steps from the root as the anchors, which most graphs
+// have.
 var contextPred = &Method{
-	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{Transfer},
+	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{SemiSupervised, Transfer},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			shallow := s.Encoder
@@ -29,6 +32,8 @@ var contextPred = &Method{
 			switch s.Encoder.Kind {
 			case gnn.KindChemGIN:
 				return NewMoleculeContext(e, c, s.Encoder.Layers), nil
+			case gnn.KindResGCN:
+				return newContextPrediction(e, c, ContextPrediction{Hops: 2, Inner: 1, Outer: 1 + ContextLayers}), nil
 			case gnn.KindBioGIN:
 				return NewProteinContext(e, c), nil
 			}
@@ -161,6 +166,9 @@ func distances(b *graph.Batch, lo, hi, root int32) []int32 {
 // and sets place to their numbers in dst.
 func induced(dst, b *graph.Batch, lo int32, steps, place []int32, wanted func(d int32) bool) {
 	dst.BeginGraph(b.X.Width)
+	if !b.X.OneHot() {
+		dst.Densify(dst.Nodes())
+	}
 	next := int32(dst.Nodes())
 	for k, d := range steps {
 		place[lo+int32(k)] = -1
@@ -183,7 +191,11 @@ func induced(dst, b *graph.Batch, lo int32, steps, place []int32, wanted func(d 
 			}
 		}
 		dst.Ptr = append(dst.Ptr, int32(len(dst.Adj)))
-		dst.X.Category = append(dst.X.Category, b.X.Category[i])
+		if w := int32(b.X.Width); b.X.OneHot() {
+			dst.X.Category = append(dst.X.Category, b.X.Category[i])
+		} else {
+			dst.X.Dense = append(dst.X.Dense, b.X.Dense[i*w:(i+1)*w]...)
+		}
 	}
 	dst.EndGraph()
 }

@@ -101,7 +101,7 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, infoGraph, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, mssgcl, cuCo, infoNCE, specMatch}
+var methods = []*Method{untrained, infoGraph, gae, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, mssgcl, cuCo, infoNCE, specMatch}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {

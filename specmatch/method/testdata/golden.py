@@ -200,7 +200,24 @@ def mssgcl():
     return train(both, loss, trained=model)
 
 
+def gae():
+    model = Model()
+
+    def loss(step):
+        z, at, total = model.proj_head(model.encoder.nodes(RAW)), 0, 0
+        for path in RAW:
+            n = len(path)
+            s = z[at:at + n] @ z[at:at + n].T
+            want = torch.diag(torch.ones(n - 1), 1) + torch.diag(torch.ones(n - 1), -1)
+            total = total + F.binary_cross_entropy_with_logits(s, want, reduction="none")[~torch.eye(n).bool()].mean()
+            at += n
+        return total / len(RAW)
+
+    return train(model, loss)
+
+
 goldens = {
+    "gae": gae(),
     "mssgcl": mssgcl(),
     "cuco": cuco(),
     "joaov2": joaov2(),
