@@ -162,16 +162,15 @@ func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outco
 	}
 	for _, ds := range sets {
 		var panels []plot.Panel
+		for _, name := range x.loss.Methods {
+			if bands := pretrain.Shares(histories(runs, outcomes, ds, name), "p_"); len(bands) > 0 {
+				panels = append(panels, plot.Lines{Axes: plot.Axes{Title: ds.Name, XLabel: "epoch", YLabel: "shares in " + method.Title(name)}, Series: bands})
+			}
+		}
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: ds.Name, XLabel: "epoch", YLabel: q.label}}
 			for _, name := range x.loss.Methods {
-				var histories [][]train.Metrics
-				for i, r := range runs {
-					if r.Dataset == ds && r.Method == name {
-						histories = append(histories, outcomes[i].Epochs)
-					}
-				}
-				if s := pretrain.Curve(method.Title(name), histories, q.metric); len(s.X) > 0 {
+				if s := pretrain.Curve(method.Title(name), histories(runs, outcomes, ds, name), q.metric); len(s.X) > 0 {
 					panel.Series = append(panel.Series, s)
 				}
 			}
@@ -187,4 +186,14 @@ func (x *experiment) curves(sets []*dataset.Dataset, runs []*pretrain.Run, outco
 		}
 	}
 	return nil
+}
+
+// histories are the metrics of a method's runs on a data set, epoch by epoch.
+func histories(runs []*pretrain.Run, outcomes []pretrain.Outcome, ds *dataset.Dataset, name string) (all [][]train.Metrics) {
+	for i, r := range runs {
+		if r.Dataset == ds && r.Method == name {
+			all = append(all, outcomes[i].Epochs)
+		}
+	}
+	return all
 }

@@ -1,13 +1,44 @@
 package pretrain
 
 import (
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
+
+// Shares is a distribution that changes from epoch to epoch: a band for each of the
+// metrics that begin with prefix, one upon the other, as means over runs. It is empty
+// if there are none.
+func Shares(runs [][]train.Metrics, prefix string) (bands []plot.Series) {
+	names := map[string]bool{}
+	for _, history := range runs {
+		for _, m := range history {
+			for name := range m {
+				if strings.HasPrefix(name, prefix) {
+					names[name] = true
+				}
+			}
+		}
+	}
+	var below []float64
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		s := Curve(strings.TrimPrefix(name, prefix), runs, name)
+		s.Err = make([]float64, len(s.Y))
+		below = append(below, make([]float64, len(s.Y)-len(below))...)
+		for e, share := range s.Y {
+			s.Y[e], s.Err[e] = below[e]+share/2, share/2
+			below[e] += share
+		}
+		bands = append(bands, s)
+	}
+	return bands
+}
 
 // Curve averages a metric over runs, epoch by epoch, with the standard deviation as
 // its error; NaN where a run lacks it. It has no points if none of the runs trained.

@@ -402,3 +402,21 @@ func TestOwnRecipes(t *testing.T) {
 		t.Error("a note on recipes that nobody follows")
 	}
 }
+
+// TestShares: bands lie one upon the other and fill what they have together.
+func TestShares(t *testing.T) {
+	runs := [][]train.Metrics{
+		{{"p_a": .5, "p_b": .5, "loss": 7}, {"p_a": 0, "p_b": 1}},
+		{{"p_a": .1, "p_b": .9, "loss": 7}, {"p_a": .2, "p_b": .8}},
+	}
+	want := []plot.Series{
+		{Name: "a", X: []float64{1, 2}, Y: []float64{.15, .05}, Err: []float64{.15, .05}},
+		{Name: "b", X: []float64{1, 2}, Y: []float64{.65, .55}, Err: []float64{.35, .45}},
+	}
+	if d := gocmp.Diff(want, pretrain.Shares(runs, "p_"), cmpopts.EquateApprox(0, 1e-12)); d != "" {
+		t.Error(d)
+	}
+	if pretrain.Shares(runs, "q_") != nil {
+		t.Error("bands of nothing")
+	}
+}
