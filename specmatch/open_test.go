@@ -135,7 +135,7 @@ func saveModel(t testing.TB, m *specmatch.Trained) string {
 
 var heads = []*finetune.Head{
 	nil,
-	{Kind: finetune.Classes, Outputs: 3, ClassValues: []int{-1, 1, 4}},
+	{Kind: finetune.Classes, Outputs: 3, ClassValues: []string{"-1", "1", "4"}},
 	{Kind: finetune.Binary, Outputs: 2, Tasks: []string{"toxic", "soluble"}},
 	{Kind: finetune.Regression, Outputs: 1, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
 }
