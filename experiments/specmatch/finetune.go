@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,6 +192,11 @@ func (x *tuning) readTargets() error {
 	for _, r := range x.table.Records {
 		for k := range x.Targets {
 			values = append(values, value{r, k, strings.TrimSpace(r.Fields[k])})
+		}
+	}
+	for k, name := range x.Targets {
+		if !slices.ContainsFunc(values, func(v value) bool { return v.k == k && v.text != "" }) {
+			return fmt.Errorf("%s: no record has a value of %s", x.In, name)
 		}
 	}
 	if x.Kind == kindAuto {
@@ -405,7 +411,8 @@ func (x *tuning) report(stdout io.Writer, results []finetuning.Tuned) error {
 	}[x.head.Kind]
 	columns := []table.Column{{Name: "epochs"}, {Name: "best"}}
 	for _, name := range names {
-		columns = append(columns, table.Column{Name: name})
+		title := map[string]string{"roc_auc": "ROC-AUC", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}[name]
+		columns = append(columns, table.Column{Name: cmp.Or(title, name)})
 	}
 	t := table.New("seed", columns...)
 	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", x.table.Set.Name, strings.Join(x.Targets, ", "), x.Split)
