@@ -77,7 +77,7 @@
 //   - .zip or a folder: a set in TUDataset's format, with its attributes.
 //
 // A record that cannot be used is reported with its line and the reason, and the next
-// one is read.
+// one is read; only a table of edges whose rows are damaged as such ends there.
 //
 // # What is refused
 //
