@@ -112,7 +112,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 		seed := x.recipe.FirstSeed + s
 		list = append(list, units.Unit[finetuning.Tuned]{
 			Name: fmt.Sprintf("seed=%d", seed), Files: []string{tunedFile(seed), testFile(seed)},
-			Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) { return x.tune(ctx, seed, status) },
+			Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
+				return x.tune(ctx, seed, status)
+			},
 		})
 	}
 	results, err := units.Run(ctx, x.dir, stderr, list)

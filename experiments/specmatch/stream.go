@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -97,6 +98,27 @@ const (
 	batchNodes   = 1 << 16
 )
 
+// partNodes bounds the nodes that are computed at once, and so memory: all layers'
+// activations are held until then.
+const partNodes = 1024
+
+// rows computes the rows of a batch, a few graphs at a time.
+func (j *job) rows(ctx context.Context, graphs []*graph.Graph) (all []float64, err error) {
+	for len(graphs) > 0 {
+		n, nodes := 0, 0
+		for n < len(graphs) && nodes < partNodes {
+			nodes += graphs[n].Nodes()
+			n++
+		}
+		values, err := j.compute(ctx, graphs[:n])
+		if err != nil {
+			return nil, err
+		}
+		all, graphs = append(all, values...), graphs[n:]
+	}
+	return all, nil
+}
+
 // state is how far a job has come; it lies beside the unfinished output.
 type state struct {
 	Key               string // of what it was done with
@@ -106,6 +128,9 @@ type state struct {
 
 // work does a job.
 func (j *job) work(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	// Most of the heap is the engine's, which keeps what it has for the next batch, so
+	// that leaving much garbage beside it would double the memory and gain nothing.
+	defer debug.SetGCPercent(debug.SetGCPercent(40))
 	w, err := j.open(ctx, stdout, stderr)
 	if err != nil {
 		return err
@@ -130,7 +155,7 @@ func (j *job) work(ctx context.Context, stdout, stderr io.Writer) (err error) {
 				graphs = append(graphs, r.Graph)
 			}
 		}
-		values, err := j.compute(ctx, graphs)
+		values, err := j.rows(ctx, graphs)
 		if err != nil {
 			return err
 		}
