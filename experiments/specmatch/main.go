@@ -6,6 +6,7 @@
 //	go run ./experiments/specmatch embed    -in FILE -model MODEL -out vectors.npy
 //	go run ./experiments/specmatch finetune -in FILE -target COLUMN -out RUN
 //	go run ./experiments/specmatch predict  -in FILE -model MODEL -out predictions.csv
+//	go run ./experiments/specmatch convert  -in WEIGHTS -out MODEL
 //	go run ./experiments/specmatch inspect  -model MODEL
 //
 // The page of package gnn/dataset says which files it reads. Failures end it with
@@ -47,6 +48,8 @@ var commands = []command{
 		[]string{"-in molecules.csv -target solubility -out RUN", "-in graphs.jsonl -target class -kind classes -model MODEL -out RUN"}, setupFinetune},
 	{"predict", "Predicts for new records by a model that finetune has left; by several, it gives\ntheir mean and standard deviation.",
 		[]string{"-in new.csv -model RUN/model-0.safetensors -out predictions.csv"}, setupPredict},
+	{"convert", "Makes a model file of the weights of PyTorch's encoder of molecules, the GNN of Hu et\nal., in a safetensors file. A model file needs no converting for the way back: it is\na state_dict.",
+		[]string{"-in weights.safetensors -out model.safetensors"}, setupConvert},
 	{"inspect", "Says what a model file is, was trained on, and expects.",
 		[]string{"-model RUN/model.safetensors"}, setupInspect},
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -427,7 +428,7 @@ func TestMistakes(t *testing.T) {
 		line, want string
 		usage      bool
 	}{
-		{"embd", `unknown command "embd": want train, embed, finetune, predict, inspect`, true},
+		{"embd", `unknown command "embd": want train, embed, finetune, predict, convert, inspect`, true},
 		{"embed -in m.csv -out v.npy", "-model is needed", true},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},
 		{"embed -in m.csv -model " + chem, "-out is needed", true},
@@ -498,6 +499,43 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestConvert: bare weights, as PyTorch has them, become a model with the same
+// embeddings; what does not fit is named.
+func TestConvert(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	model := encoderFor(t, "m.csv")
+	m, be, err := openModel(model, cli.Engine{Backend: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	if err := nn.SaveFile("w.safetensors", m.Encoder, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := invoke(t.Context(), "embed -in m.csv -out - -model w.safetensors"); err == nil || !strings.Contains(err.Error(), "nothing says of what model") {
+		t.Errorf("bare weights: %v", err)
+	}
+	if out := must(t, "convert -in w.safetensors -out c.safetensors"+tiny); out != "c.safetensors: chemgin, 2 layers of width 8\n" {
+		t.Error(out)
+	}
+	if must(t, "embed -in m.csv -out - -model c.safetensors") != must(t, "embed -in m.csv -out - -model "+model) {
+		t.Error("other embeddings")
+	}
+	for line, want := range map[string]string{
+		"-in w.safetensors -out d.safetensors -hidden 8 -layers 3": "gnns.2",
+		"-in w.safetensors -out d.safetensors -hidden 9 -layers 2": "-hidden 9",
+		"-in w.pth -out d.safetensors":                             "safetensors.torch.save_file",
+		"-in w.safetensors -out w.safetensors":                     "is the file that -in reads",
+		"-in w.safetensors":                                        "ends in .safetensors",
+		"-out d.safetensors":                                       "-in is needed",
+	} {
+		if _, _, err := invoke(t.Context(), "convert "+line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("convert %s: %v, want %s", line, err, want)
+		}
+	}
+}
+
 // TestHelp: every command explains itself, and completion knows every flag.
 func TestHelp(t *testing.T) {
 	script := must(t, "completion")
@@ -546,7 +584,7 @@ func TestReadme(t *testing.T) {
 	if got := read(t, "predictions.csv.rejected.csv"); !strings.Contains(got, "26,wrong,C1CC") {
 		t.Error(got)
 	}
-	script := page[strings.LastIndex(page, "```python\n")+len("```python\n"):]
+	_, script, _ := strings.Cut(page, "## In Python\n\n```python\n")
 	script, _, _ = strings.Cut(script, "```")
 	if err := exec.Command("python3", "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
 		t.Skip("the page's Python is not run: there is no python3 with numpy, pandas, safetensors and torch")
