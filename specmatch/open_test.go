@@ -135,7 +135,7 @@ func saveModel(t testing.TB, m *specmatch.Trained) string {
 
 var heads = []*finetune.Head{
 	nil,
-	{Kind: finetune.Classes, Outputs: 3, ClassValues: []int{-1, 1, 4}},
+	{Kind: finetune.Classes, Outputs: 3, ClassValues: []string{"-1", "1", "4"}},
 	{Kind: finetune.Binary, Outputs: 2, Tasks: []string{"toxic", "soluble"}},
 	{Kind: finetune.Regression, Outputs: 1, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
 }
@@ -522,11 +522,11 @@ func TestOpenHostile(t *testing.T) {
 			card(`"width":5`, `"width":1048576`)(f)
 		}, "its encoder"},
 		{"no features", card(`"features":`, `"features":null,"head":null,"features":null,"xfeatures":`), `unknown field "xfeatures"`},
-		{"more outputs", card(`"outputs":3,"class_values":[-1,1,4]`, `"outputs":4`), "predictor.bias is [3], want [4]"},
-		{"outputs beyond memory", card(`"outputs":3,"class_values":[-1,1,4]`, `"outputs":1048576`), "its encoder"},
-		{"classes more than outputs", card(`[-1,1,4]`, `[-1,1,4,5]`), "labels of 4 classes"},
+		{"more outputs", card(`"outputs":3,"class_values":["-1","1","4"]`, `"outputs":4`), "predictor.bias is [3], want [4]"},
+		{"outputs beyond memory", card(`"outputs":3,"class_values":["-1","1","4"]`, `"outputs":1048576`), "its encoder"},
+		{"classes more than outputs", card(`["-1","1","4"]`, `["-1","1","4","5"]`), "labels of 4 classes"},
 		{"no outputs", card(`"outputs":3`, `"outputs":-3`), "-3 outputs"},
-		{"no head", card(`"head":{"kind":"classes","outputs":3,"class_values":[-1,1,4]},`, ``), "unexpected: predictor.bias, predictor.weight"},
+		{"no head", card(`"head":{"kind":"classes","outputs":3,"class_values":["-1","1","4"]},`, ``), "unexpected: predictor.bias, predictor.weight"},
 		{"a missing tensor", func(f *file) { delete(f.header, "predictor.weight"); f.data = f.data[:len(f.data)-8*18*3] }, "missing: predictor.weight"},
 		{"a renamed tensor", func(f *file) {
 			f.header["bns.0.gamma"] = f.header["bns.0.weight"]

@@ -33,7 +33,7 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 			return nil, err
 		}
 	}
-	head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes, ClassValues: ds.ClassValues}
+	head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes}
 	p := finetune.NewPredictor(be, encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
 	if j.method == methodAugmentation {

@@ -56,12 +56,19 @@ func (d *Dataset) category(g *graph.Graph, i, k int) int {
 // label that c has not seen is an error, or its Other value. The graphs share all
 // else with d.
 func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
-	bad := func(format string, args ...any) (*Dataset, error) {
-		return nil, fmt.Errorf("dataset: %s: "+format, append([]any{d.Name}, args...)...)
-	}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	e, err := d.withColumns(c)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", d.Name, err)
+	}
+	return e, nil
+}
+
+// withColumns is WithColumns with columns that make sense.
+func (d *Dataset) withColumns(c graph.Columns) (*Dataset, error) {
+	bad := func(format string, args ...any) (*Dataset, error) { return nil, fmt.Errorf(format, args...) }
 	if c.Attributes != 0 && c.Attributes != d.NodeAttributes {
 		return bad("nodes have %d attributes, the model wants %d (Options.NodeAttributes reads them)", d.NodeAttributes, c.Attributes)
 	}

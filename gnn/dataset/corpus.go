@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -148,61 +147,73 @@ func (h *cacheHeader) readCorpus(ctx context.Context, path string, c *graphCodes
 			return parseSMILES(ctx, path, limited(next), false, emit)
 		})
 	}
-	f, _, err := openRegular(path)
+	f, err := openText(ctx, path)
 	if err != nil {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	defer f.Close()
-	var r io.Reader = bufio.NewReader(f)
-	if isGzip(path) {
-		if r, err = gzip.NewReader(r); err != nil {
-			return fmt.Errorf("dataset: %s: %w", path, err)
-		}
-	}
-	lines := bufio.NewScanner(withoutMark(r))
-	lines.Buffer(nil, longestLine)
-	line := 0
+	lines := newLines(path, f)
 	next := func() (smilesRow, error) {
-		for lines.Scan() {
-			line++
-			if text := strings.TrimSpace(lines.Text()); text != "" {
-				return smilesRow{smiles: text, line: line}, nil
-			}
-		}
-		switch err := lines.Err(); {
-		case errors.Is(err, bufio.ErrTooLong):
-			return smilesRow{}, &SyntaxError{File: path, Line: line + 1, Reason: fmt.Sprintf("longer than %d bytes", longestLine)}
-		case err != nil:
-			return smilesRow{}, fmt.Errorf("dataset: %s: %w", path, err)
-		}
-		return smilesRow{}, io.EOF
+		text, err := lines.next()
+		return smilesRow{smiles: text, line: lines.line}, err
 	}
 	return parseSMILES(ctx, path, limited(next), false, emit)
 }
 
+// lines are those of a text that are not blank.
+type lines struct {
+	file string
+	s    *bufio.Scanner
+	line int // number of the last one
+}
+
+func newLines(file string, r io.Reader) *lines {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, longestLine)
+	return &lines{file: file, s: s}
+}
+
+// next returns a line without the blanks around it; the error at the end is io.EOF.
+func (l *lines) next() (string, error) {
+	for l.s.Scan() {
+		l.line++
+		if text := strings.TrimSpace(l.s.Text()); text != "" {
+			return text, nil
+		}
+	}
+	switch err := l.s.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return "", &SyntaxError{File: l.file, Line: l.line + 1, Reason: fmt.Sprintf("longer than %d bytes", longestLine)}
+	case err != nil:
+		return "", fmt.Errorf("dataset: %s: %w", l.file, err)
+	}
+	return "", io.EOF
+}
+
 const longestLine = 1 << 20
 
-// A smilesRow is a molecule of a file, its line, and its labels if it has any.
+// A smilesRow is a molecule of a file, its line, and what else stands there.
 type smilesRow struct {
 	smiles string
 	line   int
-	labels []int8
+	labels []int8       // of a set of MoleculeNet
+	record *Record      // of [ReadRecords]
+	err    *SyntaxError // the row cannot be read
 }
 
-// parsed is what became of a row: the code of a graph, or an error.
+// parsed is what became of a row: a graph, or an error.
 type parsed struct {
-	row            smilesRow
-	scaffold       string
-	code           []byte
-	nodes, entries int
-	err            *SyntaxError
+	row      smilesRow
+	scaffold string
+	graph    *graph.Graph
+	err      *SyntaxError
 }
 
 func (c *graphCodes) append(p *parsed) {
 	c.Graphs++
-	c.Nodes += p.nodes
-	c.Entries += p.entries
-	c.code = append(c.code, p.code...)
+	c.Nodes += p.graph.Nodes()
+	c.Entries += p.graph.Entries()
+	c.code = appendGraph(c.code, p.graph)
 }
 
 // chunkRows are parsed by one worker at a time.
@@ -275,11 +286,12 @@ func parseSMILES(ctx context.Context, file string, next func() (smilesRow, error
 }
 
 func (p *parsed) parse(parser *molecule.Parser, file string, r smilesRow, scaffold bool) {
-	p.row = r
+	if p.row, p.err = r, r.err; p.err != nil {
+		return
+	}
 	m, err := parser.Parse(r.smiles)
-	var g *graph.Graph
 	if err == nil {
-		g, err = m.Graph()
+		p.graph, err = m.Graph()
 	}
 	if err != nil {
 		reason := err.Error()
@@ -293,8 +305,6 @@ func (p *parsed) parse(parser *molecule.Parser, file string, r smilesRow, scaffo
 		p.err = &SyntaxError{file, r.line, shorten(r.smiles), reason}
 		return
 	}
-	p.code = appendGraph(nil, g)
-	p.nodes, p.entries = g.Nodes(), g.Entries()
 	if scaffold {
 		p.scaffold = parser.Scaffold(m)
 	}

@@ -56,6 +56,29 @@
 // [Dataset.Columns] describes a set's, and [Dataset.WithColumns] gives them to
 // another set, where a label that the first one never had is an error.
 //
+// # Users' files
+//
+// [ReadRecords] streams the records of a user's own file, and [ReadTable] reads all of
+// them. The name tells the format; .gz may follow:
+//
+//   - .csv with a header, of molecules: a column of SMILES, and any other columns, of
+//     which one may be the ID and others targets.
+//   - .csv with the columns graph, source and target: an edge a row, undirected. Nodes
+//     have any names. A row without a target describes a node, before its edges: its
+//     whole-numbered label in the column label, and its attributes in all other columns
+//     that are not targets. Rows of a graph stand together.
+//   - .smi or .txt: a SMILES a line, which a blank and a name may follow.
+//   - .jsonl or .ndjson: a graph a line, as in
+//     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
+//     Nodes are numbered from 0. "edges" are undirected unless "directed" is true;
+//     "labels" are whole numbers, and "attributes" a list of numbers for each node.
+//     "nodes" may be left out where there are either. Other keys may be an ID or
+//     targets.
+//   - .zip or a folder: a set in TUDataset's format, with its attributes.
+//
+// A record that cannot be used is reported with its line and the reason, and the next
+// one is read; only a table of edges whose rows are damaged as such ends there.
+//
 // # What is refused
 //
 // A file that breaks the format is refused with a [SyntaxError] that names

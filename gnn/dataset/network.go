@@ -119,27 +119,63 @@ type csvRows struct {
 // readCSV opens a file, reads its first line as the header, and calls f for the
 // others.
 func readCSV(ctx context.Context, path string, f func(rows *csvRows) error) (err error) {
-	file, err := os.Open(path)
+	file, err := openText(ctx, path)
 	if err != nil {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	defer file.Close()
-	var r io.Reader = bufio.NewReaderSize(cancelled{ctx, file}, scanBuffer)
+	var r io.Reader = file
 	if isGzip(path) {
-		if r, err = gzip.NewReader(r); err != nil {
-			return fmt.Errorf("dataset: %s: %w", path, err)
-		}
 		r = &limitedReader{r: r, left: Limits{}.withDefaults().FileBytes, file: path}
 	}
-	rows := &csvRows{file: path, r: csv.NewReader(withoutMark(r))}
+	rows, err := newCSV(path, r)
+	if err != nil {
+		return err
+	}
+	return f(rows)
+}
+
+// newCSV reads the first line of a text as the header.
+func newCSV(file string, r io.Reader) (*csvRows, error) {
+	rows := &csvRows{file: file, r: csv.NewReader(r)}
 	rows.r.ReuseRecord = true
 	if ok, err := rows.next(); err != nil {
-		return err
+		return nil, err
 	} else if !ok {
-		return &SyntaxError{File: path, Line: 1, Reason: "want a header, have an empty file"}
+		return nil, &SyntaxError{File: file, Line: 1, Reason: "want a header, have an empty file"}
 	}
 	rows.header = slices.Clone(rows.row)
-	return f(rows)
+	return rows, nil
+}
+
+// text is the contents of a file, unpacked, without a byte-order mark.
+type text struct {
+	io.Reader
+	io.Closer
+}
+
+func openText(ctx context.Context, path string) (*text, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	r, err := plainText(ctx, path, file)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return &text{r, file}, nil
+}
+
+// plainText unpacks what the name says is compressed.
+func plainText(ctx context.Context, name string, r io.Reader) (_ io.Reader, err error) {
+	r = bufio.NewReaderSize(cancelled{ctx, r}, scanBuffer)
+	if isGzip(name) {
+		if r, err = gzip.NewReader(r); err != nil {
+			return nil, fmt.Errorf("dataset: %s: %w", name, err)
+		}
+	}
+	return withoutMark(r), nil
 }
 
 // withoutMark returns r without the byte-order mark with which some programs begin

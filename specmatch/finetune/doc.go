@@ -10,6 +10,9 @@
 //	_, err = train.Run(ctx, l, train.Options{Epochs: 100}, func(p train.Progress) error { … })
 //	y, err := p.Predict(ctx, graphs)
 //
+// With Options.Patience training ends when the validation part has not become better
+// for some epochs, and [Learner.Best] then restores the weights of the best one.
+//
 // The metrics of an epoch, besides "loss", begin with "valid_" or "test_": for
 // classes loss and accuracy (in per cent); for yes-or-no tasks roc_auc (in per cent),
 // a mean over the tasks that have both answers, and one_class, the number of tasks

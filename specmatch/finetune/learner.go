@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
 	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // Data is what to learn from.
@@ -34,6 +35,9 @@ type Options struct {
 	Rate  float64              // learning rate of Adam; 0 is 0.001
 	Seed  uint64               // of the batches
 	View  augment.Augmentation // of the graphs while training; nil leaves them as they are
+	// Patience is how many epochs in a row may pass without a better one on the
+	// validation part, before training ends; see [Learner.Best]. 0 trains all epochs.
+	Patience int
 }
 
 // Learner trains a predictor.
@@ -44,6 +48,28 @@ type Learner struct {
 	adam  *optim.Adam
 	tape  *autodiff.Tape
 	parts map[string][]*part // what End evaluates, by the prefix of the metrics
+
+	patience int
+	best     best
+}
+
+// best is the epoch that was best so far on the validation part.
+type best struct {
+	Epoch int     // from 1; 0 is none
+	Score float64 // of the epoch; larger is better
+	// weights are a copy of the predictor's parameters and buffers; nil without patience.
+	weights []*nn.Buffer
+}
+
+// values returns the tensors of the predictor.
+func (p *Predictor) values() (names []string, values []*tensor.Tensor) {
+	for _, x := range p.Parameters() {
+		names, values = append(names, x.Name), append(values, x.Value)
+	}
+	for _, x := range p.Buffers() {
+		names, values = append(names, x.Name), append(values, x.Value)
+	}
+	return names, values
 }
 
 // New returns a learner of all parameters of p. It is an error if the targets do not
@@ -69,11 +95,22 @@ func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 		Graphs: d.Graphs, Samples: d.Train, Batch: o.Batch,
 		Collator: augment.Collator{Views: []augment.Augmentation{o.View}, Seed: o.Seed},
 	}
-	return &Learner{
+	l = &Learner{
+		patience: o.Patience,
 		Defaults: train.Defaults{Loader: loader},
 		p:        p, data: d, adam: optim.NewAdam(p.be, p.Parameters(), o.Rate), tape: autodiff.NewTape(p.be),
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
-	}, nil
+	}
+	if o.Patience > 0 {
+		if len(d.Valid) == 0 {
+			return nil, errors.New("finetune: patience needs a validation part")
+		}
+		names, values := p.values()
+		for i, v := range values {
+			l.best.weights = append(l.best.weights, nn.NewBuffer(p.be, "best."+names[i], v.Rows, v.Cols, 0))
+		}
+	}
+	return l, nil
 }
 
 // columns returns the number of targets per graph.
@@ -170,8 +207,9 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
 }
 
-// End evaluates the predictor on the validation and test parts.
-func (l *Learner) End(ctx context.Context, _ int) (train.Metrics, error) {
+// End evaluates the predictor on the validation and test parts. With patience it keeps
+// the weights of the best epoch, or ends training.
+func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	all := train.Metrics{}
 	for prefix, parts := range l.parts {
 		if len(parts) == 0 {
@@ -185,23 +223,87 @@ func (l *Learner) End(ctx context.Context, _ int) (train.Metrics, error) {
 			all[prefix+name] = v
 		}
 	}
+	if l.patience == 0 {
+		return all, nil
+	}
+	score, err := l.score(all)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.best.Epoch == 0 || score > l.best.Score:
+		l.best.Epoch, l.best.Score = epoch+1, score
+		_, values := l.p.values()
+		for i, v := range values {
+			copyTo(l.p.be, l.best.weights[i].Value, v)
+		}
+	case epoch+1 >= l.best.Epoch+l.patience:
+		return all, train.ErrStop
+	}
 	return all, nil
+}
+
+// score returns how good an epoch is on the validation part: the ROC-AUC of yes-or-no
+// tasks, otherwise the loss or the error, negated.
+func (l *Learner) score(m train.Metrics) (float64, error) {
+	name, sign := "valid_loss", -1.0
+	switch l.p.Head.Kind {
+	case Binary:
+		name, sign = "valid_roc_auc", 1
+	case Regression:
+		name = "valid_rmse"
+	}
+	v, ok := m[name]
+	if !ok || math.IsNaN(v) {
+		return 0, fmt.Errorf("finetune: there is no %s to choose an epoch by: the validation part has too few targets, or all alike", name)
+	}
+	return sign * v, nil
+}
+
+// Best gives the predictor the weights of the epoch that was best on the validation
+// part, after training with patience, and returns the epoch's number, from 1. Without
+// patience, or before an epoch has ended, it changes nothing and returns 0.
+func (l *Learner) Best() (epoch int, err error) {
+	defer backend.Recover(&err)
+	if l.best.Epoch == 0 {
+		return 0, nil
+	}
+	_, values := l.p.values()
+	for i, v := range values {
+		copyTo(l.p.be, v, l.best.weights[i].Value)
+	}
+	return l.best.Epoch, nil
+}
+
+func copyTo(be backend.Backend, dst, src *tensor.Tensor) {
+	be.CopyBlock(dst, 0, 0, src, 0, 0, src.Rows, src.Cols)
 }
 
 // State implements [train.Learner].
 func (l *Learner) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: withDropout{l.p}, Optimizer: l.adam}, nil
+	return optim.Checkpoint{Module: trained{l}, Optimizer: l.adam}, &l.best
 }
 
-// withDropout is a predictor whose buffers include what else training changes: how
-// many masks dropout has drawn.
-type withDropout struct{ *Predictor }
+// trained is a predictor whose buffers include what else training changes: how many
+// masks dropout has drawn, and the best weights.
+type trained struct{ l *Learner }
 
-func (w withDropout) Buffers() []*nn.Buffer {
-	if d, ok := w.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
-		return slices.Concat(w.Predictor.Buffers(), d.DropoutState())
+func (t trained) Parameters() []*autodiff.Param { return t.l.p.Parameters() }
+
+func (t trained) Buffers() []*nn.Buffer {
+	all := slices.Concat(t.l.p.Buffers(), t.l.best.weights)
+	if d, ok := t.l.p.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
+		all = append(all, d.DropoutState()...)
 	}
-	return w.Predictor.Buffers()
+	return all
+}
+
+// Close gives the best weights back.
+func (l *Learner) Close() error {
+	for _, b := range l.best.weights {
+		l.p.be.Free(b.Value)
+	}
+	l.best = best{}
+	return nil
 }
 
 // part is a batch of graphs to evaluate, collated once for all epochs.

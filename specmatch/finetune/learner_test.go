@@ -228,6 +228,90 @@ func TestResumed(t *testing.T) {
 	}
 }
 
+// TestPatience: training ends when the validation part has not become better for some
+// epochs, and the predictor gets the weights of the best epoch, wherever training was
+// interrupted.
+func TestPatience(t *testing.T) {
+	metric := map[finetune.Kind]string{finetune.Classes: "valid_loss", finetune.Binary: "valid_roc_auc", finetune.Regression: "valid_rmse"}
+	for _, kind := range kinds {
+		patient := func() (*finetune.Predictor, *finetune.Learner) {
+			p, _, d := newLearner(t, kind, 0.5)
+			l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.1, Seed: 4, Patience: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p, l
+		}
+		var want []train.Metrics
+		bits := ""
+		for at := range 4 {
+			o := train.Options{Epochs: 40, Checkpoint: filepath.Join(t.TempDir(), "c")}
+			if at > 0 {
+				ctx, cancel := context.WithCancel(t.Context())
+				_, l := patient()
+				if _, err := fit(ctx, &interrupted{l, 5 * at, cancel}, o); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				cancel()
+			}
+			p, l := patient()
+			got, err := fit(t.Context(), l, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			best, err := l.Best()
+			if err != nil || best != len(got)-2 || len(got) == 40 {
+				t.Fatalf("%s: epoch %d of %d is the best, %v; want 2 epochs behind it", kind, best, len(got), err)
+			}
+			for e, m := range got {
+				a, b := m.Get(metric[kind]), got[best-1].Get(metric[kind])
+				if kind == finetune.Binary {
+					a, b = b, a
+				}
+				if a < b || e < best-1 && a == b {
+					t.Errorf("%s: epoch %d is better than epoch %d: %v", kind, e+1, best, got)
+				}
+			}
+			// Its weights give what was measured then.
+			again, err := l.End(t.Context(), 99)
+			if err != train.ErrStop || again.Get(metric[kind]) != got[best-1].Get(metric[kind]) {
+				t.Errorf("%s: %v of the best epoch, %v with its weights, %v", kind, got[best-1], again, err)
+			}
+			var b bytes.Buffer
+			if err := nn.Save(&b, p, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if at == 0 {
+				want, bits = got, b.String()
+			} else if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" || b.String() != bits {
+				t.Errorf("%s, interrupted at step %d: other bits, or %s", kind, 5*at, d)
+			}
+		}
+	}
+	p, l, d := newLearner(t, finetune.Classes, 0)
+	if best, err := l.Best(); best != 0 || err != nil {
+		t.Errorf("without patience: %d, %v", best, err)
+	}
+	d.Valid = nil
+	if _, err := finetune.New(p, d, finetune.Options{Patience: 1}); err == nil || !strings.Contains(err.Error(), "validation part") {
+		t.Errorf("nothing to validate on: %v", err)
+	}
+	p, _, d = newLearner(t, finetune.Binary, 0)
+	for _, i := range d.Valid {
+		d.Y[2*i], d.Y[2*i+1] = 1, 1
+	}
+	l, err := finetune.New(p, d, finetune.Options{Patience: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fit(t.Context(), l, train.Options{Epochs: 1}); err == nil || !strings.Contains(err.Error(), "no valid_roc_auc") {
+		t.Errorf("one class to validate on: %v", err)
+	}
+}
+
 type interrupted struct {
 	train.Learner
 	left   int
@@ -273,7 +357,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, h := range []finetune.Head{
 		{}, {Kind: "magic", Outputs: 2}, {Kind: finetune.Classes, Outputs: 1}, {Kind: finetune.Binary}, {Kind: finetune.Binary, Outputs: 2, Tasks: []string{"one"}},
-		{Kind: finetune.Classes, Outputs: 2, ClassValues: []int{1, 2, 3}}, {Kind: finetune.Binary, Outputs: 1, ClassValues: []int{1}},
+		{Kind: finetune.Classes, Outputs: 2, ClassValues: []string{"1", "2", "3"}}, {Kind: finetune.Binary, Outputs: 1, ClassValues: []string{"1"}},
 		{Kind: finetune.Regression, Outputs: 2, Mean: []float64{1}, Std: []float64{1}}, {Kind: finetune.Regression, Outputs: 1, Mean: []float64{1}},
 	} {
 		if h.Check() == nil {

@@ -30,7 +30,7 @@ type Head struct {
 	// Tasks are the names of the tasks, and ClassValues the labels of the classes in
 	// the data set; either may be empty.
 	Tasks       []string `json:"tasks,omitempty"`
-	ClassValues []int    `json:"class_values,omitempty"`
+	ClassValues []string `json:"class_values,omitempty"`
 	// Mean and Std, one for each task of a regression, turn outputs into the unit of
 	// the targets: y = Mean + Std·output. [New] sets them.
 	Mean []float64 `json:"mean,omitempty"`

@@ -16,6 +16,7 @@ import (
 type Tuned struct {
 	Seconds float64
 	Epochs  []train.Metrics // see package finetune
+	Best    int             `json:",omitempty"` // epoch whose weights are kept, from 1; 0 is the last
 }
 
 // Check returns an error unless there is something to report.
@@ -35,8 +36,9 @@ func (t Tuned) Series(metric string) []float64 {
 	return values
 }
 
-// Do trains l under the name of a unit and closes it. A run that was interrupted
-// continues from its checkpoint.
+// Do trains l under the name of a unit and closes it. Its predictor keeps the weights
+// that [finetune.Learner.Best] chooses. A run that was interrupted continues from its
+// checkpoint.
 func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, epochs int, status units.Status) (out Tuned, err error) {
 	defer l.Close()
 	options, err := dir.Training(unit, epochs)
@@ -51,5 +53,8 @@ func Do(ctx context.Context, dir *rundir.Dir, unit string, l *finetune.Learner, 
 		return nil
 	})
 	out.Seconds = p.Seconds
+	if err == nil {
+		out.Best, err = l.Best()
+	}
 	return out, err
 }

@@ -21,6 +21,15 @@ func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
+	m, err := r.Model(l, epochs)
+	if err != nil {
+		return err
+	}
+	return m.Save(path)
+}
+
+// Model returns the encoder of a learner with all that a model file says of it.
+func (r *Run) Model(l *method.Learner, epochs int) (*specmatch.Trained, error) {
 	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
 		Method: r.Method, Data: []specmatch.DataSource{{Name: r.Dataset.Name}}, Seed: r.Seed, Epochs: epochs,
 		Options: map[string]string{
@@ -31,11 +40,11 @@ func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
 	if r.Encoder.In > 0 {
 		columns, err := r.Dataset.Columns()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		card.Features = &columns
 	}
-	return (&specmatch.Trained{Card: card, Encoder: l.Model.Encoder}).Save(path)
+	return &specmatch.Trained{Card: card, Encoder: l.Model.Encoder}, nil
 }
 
 // Load reads the encoder that [Run.Save] wrote into e.

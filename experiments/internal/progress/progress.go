@@ -41,7 +41,7 @@ const (
 type Options struct {
 	Label string        // what is running; printed first
 	Unit  string        // what is counted, singular, as in "epoch"
-	Total int           // how many there are in all
+	Total int           // how many there are in all; 0 if nobody knows
 	Every time.Duration // between plain lines, if w is not a terminal; 0 is 10 s
 }
 
@@ -199,23 +199,24 @@ func (b *Bar) draw() {
 // width 0. A line that is too long is cut off.
 func (b *Bar) render(width int) string {
 	elapsed := time.Since(b.start)
-	percent := 100
-	if b.opts.Total > 0 {
-		percent = max(0, min(100, 100*b.count/b.opts.Total)) // rounded down: 100 % means done
-	}
 	var parts []string
 	if b.opts.Label != "" {
 		parts = append(parts, b.opts.Label)
 	}
-	parts = append(parts, fmt.Sprintf("%3d%%", percent))
-	if width >= minWidth {
-		// The bar's length depends on nothing but the terminal's, so that
-		// what follows it does not move.
-		cells := min(maxCells, width/4)
-		full := cells * percent / 100
-		parts = append(parts, "["+strings.Repeat("#", full)+strings.Repeat("-", cells-full)+"]")
+	if b.opts.Total > 0 {
+		percent := max(0, min(100, 100*b.count/b.opts.Total)) // rounded down: 100 % means done
+		parts = append(parts, fmt.Sprintf("%3d%%", percent))
+		if width >= minWidth {
+			// The bar's length depends on nothing but the terminal's, so that
+			// what follows it does not move.
+			cells := min(maxCells, width/4)
+			full := cells * percent / 100
+			parts = append(parts, "["+strings.Repeat("#", full)+strings.Repeat("-", cells-full)+"]")
+		}
+		parts = append(parts, fmt.Sprintf("%d/%d", b.count, b.opts.Total))
+	} else {
+		parts = append(parts, fmt.Sprint(b.count))
 	}
-	parts = append(parts, fmt.Sprintf("%d/%d", b.count, b.opts.Total))
 	if fresh := b.count - b.skipped; fresh > 0 && elapsed > 0 {
 		parts = append(parts, rate(float64(fresh)/elapsed.Seconds(), b.opts.Unit))
 		if left := b.opts.Total - b.count; left > 0 {

@@ -1,0 +1,596 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// invoke runs a command line and returns what it prints.
+func invoke(ctx context.Context, line string) (stdout, stderr string, err error) {
+	var o, e bytes.Buffer
+	err = run(ctx, strings.Fields(line), &o, &e)
+	return o.String(), e.String(), err
+}
+
+// must is invoke of what works.
+func must(t *testing.T, line string) string {
+	t.Helper()
+	stdout, stderr, err := invoke(t.Context(), line)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", line, err, stdout, stderr)
+	}
+	return stdout
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// moleculeTable is a table of n made-up molecules: a chain with some oxygens, its length, what
+// share of it is oxygen, whether that is much, and which it has more of.
+func moleculeTable(n int) string {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var b strings.Builder
+	b.WriteString("name,smiles,length,share,much,known,most,part\n")
+	for i := range n {
+		length, oxygens := 4+rng.IntN(12), 0
+		p := rng.Float64()
+		s := ""
+		for range length {
+			if len(s) > 0 && s[len(s)-1] == 'C' && rng.Float64() < p {
+				s += "O"
+				oxygens++
+			} else {
+				s += "C"
+			}
+		}
+		share := float64(oxygens) / float64(length)
+		much, most := 0, "carbon"
+		if share > 0.25 {
+			much, most = 1, "oxygen, too"
+		}
+		known := fmt.Sprint(1 - much)
+		if i%4 == 0 {
+			known = ""
+		}
+		fmt.Fprintf(&b, "m%d,%s,%d,%.3f,%d,%s,%q,%s\n", i, s, length, share, much, known, most, []string{"train", "train", "valid", "test"}[i%4])
+	}
+	return b.String()
+}
+
+const tiny = " -hidden 8 -layers 2 "
+
+// encoderFor trains an encoder on a file for no time.
+func encoderFor(t *testing.T, in string) string {
+	t.Helper()
+	out := in + "-encoder"
+	must(t, "train -in "+in+" -epochs 0 -out "+out+tiny)
+	return filepath.Join(out, modelFile)
+}
+
+// TestEmbed: rows have the ids of their records, the same values in every form, and do
+// not depend on other records; those that cannot be read are listed.
+func TestEmbed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := moleculeTable(40)
+	write(t, "m.csv", text)
+	model := encoderFor(t, "m.csv")
+	if out := must(t, "embed -in m.csv -id name -out v.csv -model "+model); out != "v.csv: 40 rows of 8 columns\n" {
+		t.Error(out)
+	}
+	whole := strings.Split(read(t, "v.csv"), "\n")
+	if whole[0] != "id,h0,h1,h2,h3,h4,h5,h6,h7" || len(whole) != 42 || !strings.HasPrefix(whole[7], "m6,") {
+		t.Errorf("%q", whole[:8])
+	}
+	bad := strings.Split(text, "\n")
+	bad[3] = "odd,C(,1,1,1,1,x,train"
+	bad[5] = "short,CC"
+	write(t, "bad.csv", strings.Join(bad, "\n"))
+	must(t, "embed -in bad.csv -id name -out b.npy -model "+model)
+	want := "line,id,value,reason\n4,odd,C(,column 3: the string ends where an atom is expected\n6,5,,wrong number of fields\n"
+	if got := read(t, "b.npy.rejected.csv"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	npy := []byte(read(t, "b.npy"))
+	if head := "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (38, 8), }"; !bytes.HasPrefix(npy, []byte(head)) || npy[127] != '\n' || len(npy) != 128+4*8*38 {
+		t.Errorf("%d bytes, %q", len(npy), npy[:128])
+	}
+	ids := strings.Split(read(t, "b.npy.ids.csv"), "\n")
+	var lines []string
+	for i := range 38 {
+		line := ids[i+1]
+		for k := range 8 {
+			v := math.Float32frombits(binary.LittleEndian.Uint32(npy[128+4*(8*i+k):]))
+			line += fmt.Sprintf(",%v", v)
+		}
+		lines = append(lines, line)
+	}
+	kept := slices.Concat(whole[1:3], whole[4:5], whole[6:41])
+	if number := regexp.MustCompile(`e([+-])0?(\d)`); number.ReplaceAllString(strings.Join(lines, "\n"), "e$1$2") != number.ReplaceAllString(strings.Join(kept, "\n"), "e$1$2") {
+		t.Errorf("the matrix has\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(kept, "\n"))
+	}
+	// What was rejected by an earlier job is not left there.
+	must(t, "embed -in m.csv -id name -out b.npy -model "+model)
+	if _, err := os.Stat("b.npy.rejected.csv"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a list of rejected records of an earlier job: %v", err)
+	}
+	if all, err := filepath.Glob("*" + partial); err != nil || all != nil {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": column 3`) {
+		t.Errorf("strict: %v", err)
+	}
+	// Standard input and output.
+	var out bytes.Buffer
+	stdin := os.Stdin
+	defer func() { os.Stdin = stdin }()
+	var err error
+	if os.Stdin, err = os.Open("m.csv"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), strings.Fields("embed -in - -id name -out - -model "+model), &out, io.Discard); err != nil || out.String() != strings.Join(whole, "\n") {
+		t.Errorf("piped: %v\n%s", err, &out)
+	}
+}
+
+// TestGoesOn: a job that was interrupted, or killed while it wrote, ends with the files
+// that it would have had, and computes nothing twice; another job begins anew.
+func TestGoesOn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := strings.Split(strings.TrimSuffix(moleculeTable(3*batchRecords+100), "\n"), "\n")
+	text[7], text[batchRecords+9], text[3*batchRecords+9] = "a,C(,,,,,,", "b,C(,,,,,,", "c,C(,,,,,,"
+	write(t, "m.csv", strings.Join(text, "\n"))
+	graphs := 0
+	work := func(out, key string, batches int) (stderr string, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var e bytes.Buffer
+		in := &input{In: "m.csv"}
+		j := &job{input: in, Out: out, columns: []string{"nodes", "edges"}, key: key, options: in.options(nil, dataset.MoleculeContent)}
+		before := graphs
+		j.compute = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
+			if graphs-before >= batches*(batchRecords-1) { // each but the last two has one that cannot be read
+				cancel()
+				return nil, ctx.Err()
+			}
+			for _, g := range all {
+				y = append(y, float64(g.Nodes()), float64(g.Entries()))
+			}
+			graphs += len(all)
+			return y, nil
+		}
+		err = j.work(ctx, io.Discard, &e)
+		return e.String(), err
+	}
+	for _, ending := range []string{".npy", ".csv"} {
+		out, whole := "v"+ending, "whole"+ending
+		if _, err := work(whole, "k", 9); err != nil {
+			t.Fatal(err)
+		}
+		graphs = 0
+		done := 0
+		for _, batches := range []int{1, 0, 2} {
+			done += batches
+			stderr, err := work(out, "k", batches)
+			if !errors.Is(err, context.Canceled) || !strings.Contains(stderr, fmt.Sprintf("%d records are done", done*batchRecords)) {
+				t.Fatalf("after %d batches: %v, %s", done, err, stderr)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("an output before its end")
+			}
+			f, err := os.OpenFile(out+partial, os.O_WRONLY|os.O_APPEND, 0) // half a batch, of a process that was killed
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString("half"); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		if _, err := work(out, "k", 9); err != nil || graphs != 3*batchRecords+97 {
+			t.Errorf("%d graphs went through the model, %v", graphs, err)
+		}
+		left, err := filepath.Glob(out + "*")
+		if err != nil || slices.ContainsFunc(left, func(name string) bool {
+			return read(t, name) != read(t, strings.Replace(name, "v", "whole", 1))
+		}) || len(left) < 2 {
+			t.Errorf("left %v, %v, or not what a job without interruption leaves", left, err)
+		}
+		for _, key := range []string{"k", "another"} {
+			graphs = 0
+			work(out, key, 2)
+		}
+		if graphs != 2*batchRecords-2 {
+			t.Errorf("with another model %d graphs went through it", graphs)
+		}
+	}
+}
+
+// TestFinetune: every kind of target gives models whose predictions on the test records
+// are those that finetune wrote, byte for byte, and that learn what there is to learn.
+func TestFinetune(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(400))
+	model := encoderFor(t, "m.csv")
+	for name, c := range map[string]struct{ flags, header, metric string }{
+		"numbers":             {"-target length,share", "id,length,share", "R²"},
+		"tasks with gaps":     {"-target much,known", "id,much,known", "ROC-AUC"},
+		"classes":             {"-target most", "id,class_carbon,\"class_oxygen, too\"", "accuracy"},
+		"0 and 1 as classes":  {"-target much -kind classes", "id,class_0,class_1", "accuracy"},
+		"from an encoder":     {"-target share -model " + model, "id,share", "RMSE"},
+		"a column's division": {"-target length -split part", "id,length", "MAE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := t.TempDir()
+			stdout := must(t, "finetune -in m.csv -id name -seeds 2 -epochs 15 -batch 16 -lr 0.02 -out "+out+" "+c.flags+tiny)
+			if !strings.Contains(stdout, c.metric) || !strings.Contains(read(t, filepath.Join(out, "results.md")), c.metric) {
+				t.Errorf("no %s: %s", c.metric, stdout)
+			}
+			for seed := range 2 {
+				p := filepath.Join(out, "p.csv")
+				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, tunedFile(seed))))
+				all, test := strings.Split(read(t, p), "\n"), strings.Split(read(t, filepath.Join(out, testFile(seed))), "\n")
+				if test[0] != c.header || all[0] != c.header {
+					t.Errorf("columns %s and %s, want %s", test[0], all[0], c.header)
+				}
+				if len(all) != 402 || len(test) < 42 {
+					t.Errorf("%d and %d lines", len(all), len(test))
+				}
+				for _, line := range test {
+					if !slices.Contains(all, line) {
+						t.Errorf("seed %d: predict has no %q", seed, line)
+					}
+				}
+			}
+			// Finished, it says the same again without work.
+			if again := must(t, "finetune -out "+out); again != stdout {
+				t.Errorf("again:\n%swant\n%s", again, stdout)
+			}
+		})
+	}
+	// The share of oxygens is easily seen.
+	stdout := must(t, "finetune -in m.csv -target share -seeds 1 -epochs 60 -lr 0.02 -out easy"+tiny)
+	var r2 float64
+	for line := range strings.Lines(stdout) {
+		if f := strings.Fields(line); len(f) == 6 && f[0] == "0" {
+			fmt.Sscan(f[5], &r2)
+		}
+	}
+	if r2 < 0.9 {
+		t.Errorf("R² of the share is %v:\n%s", r2, stdout)
+	}
+}
+
+// TestEnsemble: several models give the mean of their predictions, and its spread.
+func TestEnsemble(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	must(t, "finetune -in m.csv -target length,share -seeds 3 -epochs 2 -out run"+tiny)
+	rows := func(models ...int) [][]string {
+		var paths []string
+		for _, m := range models {
+			paths = append(paths, filepath.Join("run", tunedFile(m)))
+		}
+		r, err := csv.NewReader(strings.NewReader(must(t, "predict -in m.csv -out - -model "+strings.Join(paths, ",")))).ReadAll()
+		if err != nil || len(r) != 61 {
+			t.Fatalf("%d rows, %v", len(r), err)
+		}
+		return r
+	}
+	together := rows(0, 1, 2)
+	if h := strings.Join(together[0], ","); h != "id,length,share,length_std,share_std" {
+		t.Error(h)
+	}
+	each := [][][]string{rows(0), rows(1), rows(2)}
+	for i := 1; i < 61; i++ {
+		for k := 1; k <= 2; k++ {
+			var x [3]float64
+			var mean, std float64
+			for m := range each {
+				fmt.Sscan(each[m][i][k], &x[m])
+			}
+			fmt.Sscan(together[i][k], &mean)
+			fmt.Sscan(together[i][k+2], &std)
+			want := (x[0] + x[1] + x[2]) / 3
+			spread := math.Sqrt((math.Pow(x[0]-want, 2) + math.Pow(x[1]-want, 2) + math.Pow(x[2]-want, 2)) / 3)
+			if math.Abs(mean-want) > 1e-5 || math.Abs(std-spread) > 1e-5 {
+				t.Fatalf("record %d: %v ± %v, want %v ± %v", i, mean, std, want, spread)
+			}
+		}
+	}
+}
+
+// TestGraphs: the whole on graphs, of every format.
+func TestGraphs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var lines, edges strings.Builder
+	edges.WriteString("graph,source,target,label,y\n")
+	for i := range 60 {
+		n := 4 + i%5
+		var pairs []string
+		for a := range n - 1 {
+			pairs = append(pairs, fmt.Sprintf("[%d,%d]", a, a+1))
+		}
+		if i%2 == 1 {
+			pairs = append(pairs, fmt.Sprintf("[%d,0]", n-1))
+		}
+		var labels []string
+		for a := range n {
+			labels = append(labels, fmt.Sprint(1+a%2))
+			fmt.Fprintf(&edges, "g%d,%d,,%d,%d\n", i, a, 1+a%2, i%2)
+		}
+		for _, p := range pairs {
+			a, b, _ := strings.Cut(strings.Trim(p, "[]"), ",")
+			fmt.Fprintf(&edges, "g%d,%s,%s,,%d\n", i, a, b, i%2)
+		}
+		fmt.Fprintf(&lines, `{"id":"g%d","edges":[%s],"labels":[%s],"y":%d}`+"\n", i, strings.Join(pairs, ","), strings.Join(labels, ","), i%2)
+	}
+	write(t, "g.jsonl", lines.String())
+	write(t, "e.csv", edges.String())
+	must(t, "train -in g.jsonl -epochs 1 -method graphcl -batch 16 -out enc"+tiny)
+	model := filepath.Join("enc", modelFile)
+	ofLines := must(t, "embed -in g.jsonl -id id -out - -model "+model)
+	tuned := must(t, "finetune -in g.jsonl -id id -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned -model "+model)
+	must(t, "finetune -in e.csv -id graph -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned2 -model "+model)
+	if a, b := read(t, filepath.Join("tuned", testFile(0))), read(t, filepath.Join("tuned2", testFile(0))); a != b || !strings.HasPrefix(a, "id,y\ng") {
+		t.Errorf("of lines\n%s\nof edges\n%s", a, b)
+	}
+	if len(strings.Split(ofLines, "\n")) != 62 || !strings.Contains(tuned, "ROC-AUC") {
+		t.Errorf("%s%s", ofLines, tuned)
+	}
+	about := must(t, "inspect -model "+filepath.Join("tuned", tunedFile(0)))
+	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g "} {
+		if !strings.Contains(about, want) {
+			t.Errorf("no %q in\n%s", want, about)
+		}
+	}
+	if about := must(t, "inspect -model "+model); !strings.Contains(about, "with self-loops") || !strings.Contains(about, "graphcl, seed 0, 1 epochs") {
+		t.Error(about)
+	}
+}
+
+// TestTrainGoesOn: -out alone takes a finished run up, and the same flags give the same
+// file.
+func TestTrainGoesOn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	for _, m := range []string{"specmatch", "attrmasking"} {
+		line := "train -in m.csv -epochs 2 -batch 16 -method " + m + tiny
+		must(t, line+"-out a-"+m)
+		must(t, line+"-out b-"+m)
+		if read(t, filepath.Join("a-"+m, modelFile)) != read(t, filepath.Join("b-"+m, modelFile)) {
+			t.Errorf("%s: two runs, two files", m)
+		}
+		if again := must(t, "train -out a-"+m); !strings.Contains(again, "trained on 40 molecules by "+m) {
+			t.Error(again)
+		}
+	}
+}
+
+// TestMistakes: one line each, that says what is wrong and what would be right.
+func TestMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	write(t, "g.jsonl", strings.Repeat(`{"id":"a","edges":[[0,1]],"labels":[1,2],"y":1}`+"\n"+`{"id":"b","edges":[[0,1]],"labels":[2,2],"y":0}`+"\n", 10))
+	write(t, "empty.csv", "")
+	write(t, "header.csv", "name,smiles\n")
+	write(t, "mark.csv", "\uFEFFsmiles\nC\n")
+	write(t, "mixed.csv", "smiles\r\nC\nCC\r\n")
+	write(t, "mac.csv", "smiles\rC\rCC\r")
+	write(t, "semicolons.csv", "name;smiles\nx;C\n")
+	write(t, "atoms.csv", "smiles\nQq\n*\n")
+	write(t, "labels.jsonl", `{"edges":[],"labels":[7]}`+"\n")
+	write(t, "plain.jsonl", `{"edges":[],"nodes":2}`+"\n")
+	write(t, "words.csv", "smiles,y,z,part\n"+strings.Repeat("C,1,a,train\nCC,x,b,train\nCCC,2,c,valid\n", 1)+"CCCC,,d,tset\n")
+	write(t, "one.smi", "C\n")
+	write(t, "not.safetensors", "nonsense")
+	write(t, "packed.csv.gz", "smiles\nCCCCCCCCCCCCCC\n")
+	if err := os.Mkdir("readonly", 0o555); err != nil {
+		t.Fatal(err)
+	}
+	chem, gin := encoderFor(t, "m.csv"), encoderFor(t, "g.jsonl")
+	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
+	must(t, "finetune -in m.csv -target share -seeds 1 -epochs 1 -out other"+tiny)
+	tuned, other := filepath.Join("tuned", tunedFile(0)), filepath.Join("other", tunedFile(0))
+	for _, c := range []struct {
+		line, want string
+		usage      bool
+	}{
+		{"embd", `unknown command "embd": want train, embed, finetune, predict, convert, inspect`, true},
+		{"embed -in m.csv -out v.npy", "-model is needed", true},
+		{"embed -out v.npy -model " + chem, "-in is needed", true},
+		{"embed -in m.csv -model " + chem, "-out is needed", true},
+		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy or .csv", true},
+		{"embed -in m.csv -out m.csv -model " + chem, "is the file that -in reads", true},
+		{"embed -in none.csv -out v.npy -model " + chem, "none.csv: no such file", false},
+		{"embed -in m.csv -out v.npy -model none", "none: no such file", false},
+		{"embed -in m.csv -out v.npy -model not.safetensors", "not.safetensors", false},
+		{"embed -in m.csv -out none/v.npy -model " + chem, "no such file", false},
+		{"embed -in m.csv -id nam -out v.npy -model " + chem, `no column "nam"`, false},
+		{"embed -in m.csv -smiles-column SMI -out v.npy -model " + chem, `no column "SMI"`, false},
+		{"embed -in empty.csv -out v.npy -model " + chem, "empty.csv:1: want a header", false},
+		{"embed -in header.csv -out v.npy -model " + chem, "there are no records in it", false},
+		{"embed -in mac.csv -out v.npy -model " + chem, `no column "smiles"`, false},
+		{"embed -in semicolons.csv -out v.npy -model " + chem, `"name;smiles": no column "smiles"`, false},
+		{"embed -in atoms.csv -out v.npy -model " + chem, `none of its 2 records can be used, such as dataset: atoms.csv:2: "Qq"`, false},
+		{"embed -in packed.csv.gz -out v.npy -model " + chem, "packed.csv.gz: gzip: invalid header", false},
+		{"embed -in m.csv -out v.npy -model " + gin, "m.csv: has molecules, want graphs", false},
+		{"embed -in g.jsonl -out v.npy -model " + chem, "g.jsonl: has graphs, want molecules", false},
+		{"embed -in labels.jsonl -out v.npy -model " + gin, "has the label 7, which the model has not seen; it has seen 1 to 2", false},
+		{"embed -in plain.jsonl -out v.npy -model " + gin, "0 columns of labels, the model wants 1", false},
+		{"embed -in not.safetensors -out v.npy -model " + chem, "want .csv, .smi, .jsonl", false},
+		{"embed -in m.csv -out v.npy -precision float16 -model " + chem, "float32 or float64", true},
+		{"predict -in m.csv -out p.csv -model " + chem, "encoder without a head", false},
+		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
+		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
+		{"finetune -in m.csv", "-target is needed", true},
+		{"finetune -in m.csv -target lenght", `no column "lenght"`, false},
+		{"finetune -in m.csv -target length -model " + gin, "has molecules, want graphs", false},
+		{"finetune -in m.csv -target length,most", "classes are of one target", true},
+		{"finetune -in m.csv -target name", "has 40 different values in 40 records", false},
+		{"finetune -in m.csv -target length -kind binary", `want 0, 1 or nothing`, false},
+		{"finetune -in words.csv -target y -kind regression", `words.csv:3: column y: "x" is not a number`, false},
+		{"finetune -in words.csv -target y -kind regression -split part", `is not a number`, false},
+		{"finetune -in m.csv -target length -split most", `m.csv:2: column most: `, false},
+		{"finetune -in one.smi -target y", `has no columns, such as "y"; want a .csv`, false},
+		{"finetune -in g.jsonl -target y -split scaffold", "-split scaffold is for molecules", true},
+		{"finetune -in m.csv -target length -split scaffold", "into 0 to train on, 0 to validate and 40 to test", false},
+		{"finetune -in g.jsonl -target z", "no record has a value of z", false},
+		{"finetune -in m.csv -target share -out tuned", "cannot go on: -target was length, now it is share", true},
+		{"train -in one.smi", "there is nothing to contrast it with", true},
+		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
+		{"train -in m.csv -method untrained", "is not for molecules", true},
+		{"train -in m.csv -method magic", "want untrained, graphcl", true},
+		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
+		{"inspect", "-model is needed", true},
+		{"inspect -model m.csv", "m.csv", false},
+	} {
+		if strings.HasPrefix(c.line, "finetune") && !strings.Contains(c.line, "-out") {
+			c.line += " -out run -epochs 1 -seeds 1" + tiny
+		}
+		if strings.HasPrefix(c.line, "train") && !strings.Contains(c.line, "-out") {
+			c.line += " -out run -epochs 1"
+		}
+		_, _, err := invoke(t.Context(), c.line)
+		var usage *cli.UsageError
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || errors.As(err, &usage) != c.usage {
+			t.Errorf("%s:\n  %v (usage: %v)\n  want %s", c.line, err, errors.As(err, &usage), c.want)
+		}
+	}
+	for _, in := range []string{"mark.csv", "mixed.csv"} { // which are no mistakes
+		must(t, "embed -in "+in+" -out v.npy -model "+chem)
+	}
+	if os.Geteuid() != 0 {
+		if _, _, err := invoke(t.Context(), "embed -in m.csv -out readonly/v.npy -model "+chem); err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("a folder that cannot be written: %v", err)
+		}
+	}
+}
+
+// TestConvert: bare weights, as PyTorch has them, become a model with the same
+// embeddings; what does not fit is named.
+func TestConvert(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	model := encoderFor(t, "m.csv")
+	m, be, err := openModel(model, cli.Engine{Backend: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	if err := nn.SaveFile("w.safetensors", m.Encoder, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := invoke(t.Context(), "embed -in m.csv -out - -model w.safetensors"); err == nil || !strings.Contains(err.Error(), "nothing says of what model") {
+		t.Errorf("bare weights: %v", err)
+	}
+	if out := must(t, "convert -in w.safetensors -out c.safetensors"+tiny); out != "c.safetensors: chemgin, 2 layers of width 8\n" {
+		t.Error(out)
+	}
+	if must(t, "embed -in m.csv -out - -model c.safetensors") != must(t, "embed -in m.csv -out - -model "+model) {
+		t.Error("other embeddings")
+	}
+	for line, want := range map[string]string{
+		"-in w.safetensors -out d.safetensors -hidden 8 -layers 3": "gnns.2",
+		"-in w.safetensors -out d.safetensors -hidden 9 -layers 2": "-hidden 9",
+		"-in w.pth -out d.safetensors":                             "safetensors.torch.save_file",
+		"-in w.safetensors -out w.safetensors":                     "is the file that -in reads",
+		"-in w.safetensors":                                        "ends in .safetensors",
+		"-out d.safetensors":                                       "-in is needed",
+	} {
+		if _, _, err := invoke(t.Context(), "convert "+line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("convert %s: %v, want %s", line, err, want)
+		}
+	}
+}
+
+// TestHelp: every command explains itself, and completion knows every flag.
+func TestHelp(t *testing.T) {
+	script := must(t, "completion")
+	overview := must(t, "-h")
+	for _, c := range commands {
+		stdout, _, err := invoke(t.Context(), c.name+" -h")
+		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stdout, "go run ./experiments/specmatch "+c.name+" ") {
+			t.Errorf("%s -h: %v\n%s", c.name, err, stdout)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^  (-[a-z0-9-]+)`).FindAllStringSubmatch(stdout, -1) {
+			if !strings.Contains(script, m[1]) {
+				t.Errorf("completion has no %s of %s", m[1], c.name)
+			}
+		}
+		if !strings.Contains(overview, "\n  "+c.name+"\n") {
+			t.Errorf("the overview has no %s", c.name)
+		}
+	}
+	if v := must(t, "version"); !strings.HasPrefix(v, "specmatch ") {
+		t.Error(v)
+	}
+	if bash, err := exec.LookPath("bash"); err == nil {
+		out, err := exec.Command(bash, "-c", script+`COMP_WORDS=(specmatch embed -mo); COMP_CWORD=2; _specmatch; echo ${COMPREPLY[@]}`).CombinedOutput()
+		if string(out) != "-model\n" || err != nil {
+			t.Errorf("completion: %s, %v", out, err)
+		}
+	}
+}
+
+// TestReadme runs the page: its files, its commands in order, and its Python.
+func TestReadme(t *testing.T) {
+	page := read(t, "README.md")
+	t.Chdir(t.TempDir())
+	files := regexp.MustCompile("(?s)`([a-z]+\\.(?:csv|jsonl))`:\n\n```[a-z]+\n(.*?)```").FindAllStringSubmatch(page, -1)
+	for _, f := range files {
+		write(t, f[1], f[2])
+	}
+	ran := 0
+	for _, m := range regexp.MustCompile(`(?m)^\$ specmatch (.*)$`).FindAllStringSubmatch(page, -1) {
+		must(t, m[1])
+		ran++
+	}
+	if len(files) != 3 || ran < 9 {
+		t.Errorf("%d files and %d commands", len(files), ran)
+	}
+	if got := read(t, "predictions.csv.rejected.csv"); !strings.Contains(got, "26,wrong,C1CC") {
+		t.Error(got)
+	}
+	_, script, _ := strings.Cut(page, "## In Python\n\n```python\n")
+	script, _, _ = strings.Cut(script, "```")
+	if err := exec.Command("python3", "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
+		t.Skip("the page's Python is not run: there is no python3 with numpy, pandas, safetensors and torch")
+	}
+	out, err := exec.Command("python3", "-c", script+"\nprint(vectors.shape, vectors.dtype, ids[2], len(weights))").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "(24, 32) float32 propane") {
+		t.Errorf("%s, %v", out, err)
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/memory"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/method"
+)
+
+// encoder is the size of a new encoder.
+type encoder struct{ Hidden, Layers int }
+
+// Register implements [cli.Group].
+func (e *encoder) Register(f *cli.FlagSet) {
+	cli.Var(f, &e.Hidden, "hidden", cli.Int(1), "`width` of the layers of a new encoder")
+	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
+}
+
+// architecture returns the new encoder for records.
+func (e *encoder) architecture(c dataset.Content, features graph.Columns) gnn.Architecture {
+	if c == dataset.MoleculeContent {
+		return gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
+	}
+	return gnn.Architecture{Kind: gnn.KindGIN, In: features.Width(), Hidden: e.Hidden, Layers: e.Layers}
+}
+
+// table reads all records into memory, and says what of them is left out.
+func (in *input) table(ctx context.Context, flags *cli.FlagSet, o dataset.RecordOptions, stderr io.Writer) (t *dataset.Table, sum string, err error) {
+	if info, err := os.Stat(in.In); err == nil && info.Mode().IsRegular() {
+		if sum, err = dataset.SumFile(ctx, in.In); err != nil {
+			return nil, "", err
+		}
+		flags.Input("in", sum)
+	}
+	if t, err = dataset.ReadTable(ctx, in.In, o); err != nil {
+		return nil, "", err
+	}
+	if n := len(t.Rejected); n > 0 {
+		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
+	}
+	return t, sum, nil
+}
+
+// molecules reports whether the file is of molecules, as far as can be seen before it
+// is read.
+func (in *input) molecules() bool {
+	if in.In == "" || in.In == "-" {
+		return in.Format == "" || in.Format == dataset.FormatCSV || in.Format == dataset.FormatSMI
+	}
+	seen := errors.New("seen")
+	o := in.options(nil, dataset.MoleculeContent)
+	o.ID = ""
+	return errors.Is(dataset.ReadRecords(context.Background(), in.In, o, func(*dataset.Record) error { return seen }), seen)
+}
+
+// methodNames are those of all regimes that users' data can be of.
+func methodNames() []string {
+	all := method.Names(method.Unsupervised)
+	for _, name := range method.Names(method.Transfer) {
+		if m, _ := method.Get(name); !slices.Contains(all, m.Name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func setupTrain(f *cli.FlagSet) action {
+	x := &training{
+		run: pretrain.Run{
+			Method:   method.SpecMatch,
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.2, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
+			Settings: pretrain.DefaultSettings(),
+		},
+		encoder: encoder{Hidden: 32, Layers: 3},
+		flags:   f,
+	}
+	r := &x.run
+	f.Add(&x.input)
+	f.Free("in")
+	cli.Var(f, &r.Method, "method", cli.OneOf(methodNames()...), "`method` to train by")
+	cli.Var(f, &r.Recipe.Epochs, "epochs", cli.Int(0), "`epochs` to train")
+	cli.Var(f, &r.Recipe.Batch, "batch", cli.Int(2), "graphs in a `batch`; each is the others' negative, so there are at least 2")
+	cli.Var(f, &r.Recipe.LR, "lr", cli.Positive, "learning `rate` of Adam")
+	cli.Var(f, &r.Seed, "seed", cli.Int(0), "`seed` of weights, batches and views")
+	f.Add(&x.encoder)
+	r.Loss.RegisterNumbers(f)
+	f.Add(&r.Settings)
+	r.Settings.RegisterGraphCL(f)
+	f.Add(&x.engine, &x.output)
+	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2})
+	return x.train
+}
+
+// training is the command train.
+type training struct {
+	input
+	encoder
+	run    pretrain.Run
+	engine cli.Engine
+	output cli.Output
+	flags  *cli.FlagSet
+}
+
+// modelFile is what train leaves in the run directory.
+const modelFile = "model.safetensors"
+
+func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
+	t, sum, err := x.input.table(ctx, x.flags, x.input.options(nil, ""), stderr)
+	if err != nil {
+		return err
+	}
+	r := &x.run
+	r.Dataset, r.Regime = t.Set, method.Unsupervised
+	var columns graph.Columns
+	if t.Content == dataset.MoleculeContent {
+		r.Regime = method.Transfer
+	} else if columns, err = t.Set.Columns(); err != nil {
+		return err
+	}
+	if have := method.Names(r.Regime); !slices.Contains(have, r.Method) {
+		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, have)
+	}
+	if n := len(t.Records); n < 2 {
+		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with", x.In, n)
+	}
+	r.Encoder = x.architecture(t.Content, columns)
+	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
+	if err := memory.TrainingFits(flags, x.engine, r.Encoder, t.Set.Graphs, r.Recipe.Batch); err != nil {
+		return err
+	}
+	dir, err := rundir.Start(x.flags.Name(), x.flags, []string{t.Set.Name}, cli.Recipe{FirstSeed: r.Seed, Seeds: 1}, x.engine, x.output)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	_, err = units.Run(ctx, dir, stderr, []units.Unit[pretrain.Trained]{{
+		Name: r.Method, Files: []string{modelFile},
+		Run: func(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
+			be, err := x.engine.Open()
+			if err != nil {
+				return out, err
+			}
+			defer be.Close()
+			l, err := r.Learner(be)
+			if err != nil {
+				return out, err
+			}
+			defer l.Close()
+			if out, err = r.Train(ctx, l, dir, r.Method, status); err != nil {
+				return out, err
+			}
+			m, err := r.Model(l, len(out.Epochs))
+			if err != nil {
+				return out, err
+			}
+			m.Card.Provenance.Data[0].SHA256 = sum
+			return out, m.Save(dir.Join(modelFile))
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
+	return nil
+}

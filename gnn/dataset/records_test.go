@@ -1,0 +1,304 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// readAll returns what records say in a line each.
+func readAll(t testing.TB, path string, o RecordOptions) (lines []string, err error) {
+	t.Helper()
+	err = ReadRecords(t.Context(), path, o, func(r *Record) error {
+		s := fmt.Sprintf("%d %d %s %q", r.Number, r.Line, r.ID, r.Fields)
+		if (r.Graph == nil) == (r.Err == nil) {
+			t.Errorf("record %d has a graph (%v) and the error %v", r.Number, r.Graph != nil, r.Err)
+		}
+		if r.Err != nil {
+			s += " " + strings.TrimPrefix(r.Err.Error(), "dataset: "+path)
+		} else {
+			s += fmt.Sprintf(" %d×%d %d", r.Graph.Nodes(), r.Graph.X.Width, r.Graph.Entries()/2)
+			if err := r.Graph.Validate(); err != nil {
+				t.Error(err)
+			}
+		}
+		lines = append(lines, s)
+		return nil
+	})
+	return lines, err
+}
+
+func TestReadRecords(t *testing.T) {
+	six := graph.Columns{Labels: []graph.LabelValues{{Min: 6, Width: 3, Unseen: []int{7}}}}
+	molecules := "name,SMILES,y\na,CCO,1\nb,C(C,2\nc,c1ccccc1,\n,,\nd,C,3,4\ne,\"C\"\"x\",5\nf,\"CO\",6\n"
+	want := []string{
+		`1 2 a ["1"] 3×360 2`,
+		`2 3 b ["2"] :3: "C(C": column 2: `,
+		`3 4 c [""] 6×360 6`,
+		`4 5  [""] :5: `,
+		`5 6 5 [] :6: wrong number of fields`,
+		`6 7 e ["5"] :7: "C\"x": column 2: `,
+		`7 8 f ["6"] 2×360 1`,
+	}
+	table := RecordOptions{ID: "name", Fields: []string{"y"}}
+	for name, c := range map[string]struct {
+		file, text string
+		o          RecordOptions
+		want       []string
+	}{
+		"a table":               {"m.csv", molecules, table, want},
+		"with a mark":           {"m.csv", "\uFEFF" + molecules, table, want},
+		"of Windows":            {"m.csv", strings.ReplaceAll(molecules, "\n", "\r\n"), table, want},
+		"with mixed line ends":  {"m.csv", strings.Replace(molecules, "\n", "\r\n", 3), table, want},
+		"compressed":            {"m.csv.gz", molecules, table, want},
+		"taken up":              {"m.csv", molecules, RecordOptions{ID: "name", Fields: []string{"y"}, Skip: 6}, want[6:]},
+		"another column":        {"m.csv", "smiles,x\nC,CC\n", RecordOptions{SMILES: "x"}, []string{"1 2 1 [] 2×360 1"}},
+		"a list":                {"m.smi", "CCO  ethanol\n\nC\nC( x\n", RecordOptions{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
+		"a list, by its format": {"m.dat", "CCO\n", RecordOptions{Format: FormatSMI}, []string{"1 1 1 [] 3×360 2"}},
+		"graphs": {"g.jsonl", `{"id":"a","nodes":3,"edges":[[0,1],[1,2],[2,1],[0,0]],"labels":[6,6,8],"y":0.5}
+
+{"id":7,"edges":[[0,1]],"labels":[6,8],"y":null}
+{"id":"c","edges":[],"labels":[9]}
+{"id":"d","edges":[],"labels":[7]}
+{"id":"e","nodes":2,"edges":[[0,2]],"labels":[6,6]}
+{"id":"f","nodes":2,"edges":[[0,1,1]],"labels":[6,6]}
+{"id":"g","nodes":2,"labels":[6,6]}
+{"id":"h","edges":[]}
+{"id":"i","nodes":2,"edges":[],"labels":[6]}
+{"id":"j","edges":[],"labels":[6.5]}
+{"id":"k",
+[1]
+{"id":"l","nodes":2,"edges":[]}
+{"id":["m"],"nodes":2,"edges":[]}
+`, RecordOptions{ID: "id", Fields: []string{"y"}, Columns: &six}, []string{
+			`1 1 a ["0.5"] 3×3 2`, `2 3 7 [""] 2×3 1`,
+			`3 4 c [""] :4: node 0 has the label 9, which the model has not seen; it has seen 6 to 8 except 1 of them`,
+			`4 5 d [""] :5: node 0 has the label 7, which the model has not seen`,
+			`5 6 e [""] :6: edge 0, 0→2: node 2 is outside 0..1`,
+			`6 7 f [""] :7: "edges": [0 1 1] is not a pair of nodes`,
+			`7 8 g [""] :8: there are no "edges"`,
+			`8 9 h [""] :9: nothing says how many nodes there are`,
+			`9 10 i [""] :10: 1 labels for 2 nodes`,
+			`10 11 j [""] :11: "labels": want a whole number for each node`,
+			`11 12 11 [] :12: column 10: unexpected end of JSON input`,
+			`12 13 12 [] :13: want a JSON object`,
+			`13 14 l [""] :14: nodes have 0 columns of labels, the model wants 1`,
+			`14 15 14 [] :15: "id": want a number or a text`,
+		}},
+		"attributes": {"g.jsonl", `{"edges":[[0,1]],"attributes":[[1,2],[3,4]],"labels":[1,4]}
+{"edges":[],"attributes":[[1,2],[3]]}
+{"edges":[],"attributes":[[]]}
+{"edges":[[0,1],[1,2]],"nodes":3,"directed":true}
+`, RecordOptions{}, []string{"1 1 1 [] 2×6 1", "2 2 2 [] :2: node 1 has 1 attributes, node 0 has 2", "3 3 3 [] :3: node 0 has 0 attributes", "4 4 4 [] 3×1 1"}},
+		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", RecordOptions{Fields: []string{"y"}},
+			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
+		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,u,1\nt,a,,6,u\nu,,,6,1\n", RecordOptions{},
+			[]string{
+				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,
+				`4 9 s [] :9: "u": want a whole number`, `5 10 t [] :10: "u": column x: want a finite number`, `6 11 u [] :11: a node has no name`,
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), c.file)
+			text := c.text
+			if isGzip(path) {
+				text = string(zipped(t, text))
+			}
+			write(t, path, text)
+			got, err := readAll(t, path, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range max(len(got), len(c.want)) {
+				if i >= len(got) || i >= len(c.want) || !strings.HasPrefix(got[i], c.want[i]) {
+					t.Fatalf("record %d of\n%s\nwant\n%s", i+1, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+				}
+			}
+			// The same from another reader.
+			o := c.o
+			o.Input = strings.NewReader(c.text)
+			if o.Format == "" {
+				if o.Format, err = FormatOf(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			piped, err := readAll(t, "-", o)
+			for i, line := range piped {
+				piped[i] = strings.Replace(line, "-:", ":", 1)
+			}
+			if d := cmp.Diff(got, piped, cmp.Transformer("", func(s string) string { return strings.ReplaceAll(s, "dataset: :", ":") })); d != "" || err != nil {
+				t.Errorf("from a pipe: %v\n%s", err, d)
+			}
+		})
+	}
+}
+
+// TestReadRecordsTU: a set in TUDataset's format has its classes as a field, and the
+// features of a model where one is given.
+func TestReadRecordsTU(t *testing.T) {
+	ds := Default()
+	dir := t.TempDir()
+	if err := WriteTU(dir, ds); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, ds.Name)
+	table, err := ReadTable(t.Context(), path, RecordOptions{Fields: []string{"class"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Records) != len(ds.Graphs) || table.Content != GraphContent || table.Records[3].Fields[0] != fmt.Sprint(ds.ClassValues[ds.Graphs[3].Class]) {
+		t.Errorf("%d records of %s, the fourth %+v", len(table.Records), table.Content, table.Records[3])
+	}
+	want, err := ds.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := table.Set.Columns(); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("columns %+v, %v; want %+v", got, err, want)
+	}
+	want.DegreeColumns = 5
+	with, err := ReadTable(t.Context(), path, RecordOptions{Columns: &want})
+	if err != nil || with.Records[0].Graph.X.Width != want.Width() {
+		t.Errorf("with degrees: %v", err)
+	}
+	if _, err := ReadTable(t.Context(), path, RecordOptions{ID: "id"}); err == nil || !strings.Contains(err.Error(), `has no "id"`) {
+		t.Errorf("an id: %v", err)
+	}
+}
+
+// TestReadTable: the columns are those of all graphs together, and records give what
+// they give with these columns from the beginning.
+func TestReadTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "g.jsonl")
+	write(t, path, `{"edges":[[0,1]],"labels":[3,1]}
+{"edges":[],"labels":[9]}
+{"edges":[],"nodes":1}
+{"edges":[],"labels":[1],"attributes":[[1]]}
+`)
+	table, err := ReadTable(t.Context(), path, RecordOptions{})
+	if err != nil || len(table.Records) != 2 || len(table.Rejected) != 2 || !strings.Contains(table.Rejected[1].Reason, "1 attributes") {
+		t.Fatalf("%+v, %v", table, err)
+	}
+	c, err := table.Set.Columns()
+	if err != nil || !cmp.Equal(c, graph.Columns{Labels: []graph.LabelValues{{Min: 1, Width: 9, Unseen: []int{2, 4, 5, 6, 7, 8}}}}) {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	k := 0
+	err = ReadRecords(t.Context(), path, RecordOptions{Columns: &c}, func(r *Record) error {
+		if r.Err == nil && k < 2 {
+			if d := cmp.Diff(table.Set.Graphs[k], r.Graph); d != "" {
+				t.Error(d)
+			}
+			k++
+		}
+		return nil
+	})
+	if err != nil || k != 2 {
+		t.Errorf("%d graphs, %v", k, err)
+	}
+}
+
+// TestReadRecordsErrors: what ends the reading says what is wrong.
+func TestReadRecordsErrors(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		file, text, want string
+		o                RecordOptions
+	}{
+		"no file":          {"", "", "no such file", RecordOptions{}},
+		"an unknown name":  {"a.xls", "x", "want .csv, .smi, .jsonl", RecordOptions{}},
+		"an empty table":   {"a.csv", "", "a.csv:1: want a header", RecordOptions{}},
+		"no SMILES":        {"b.csv", "a,b\n1,2\n", `"a,b": no column "smiles"`, RecordOptions{}},
+		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, RecordOptions{Fields: []string{"y"}}},
+		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y"`, RecordOptions{}},
+		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, RecordOptions{Fields: []string{"y"}}},
+		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: unexpected EOF", RecordOptions{}},
+		"a wrong format":   {"g.csv", "smiles\nC\n", `"doc" is not a format`, RecordOptions{Format: "doc"}},
+		"graphs wanted":    {"h.csv", "smiles\nC\n", "has molecules, want graphs", RecordOptions{Want: GraphContent}},
+		"molecules wanted": {"i.jsonl", "{}\n", "has graphs, want molecules", RecordOptions{Want: MoleculeContent}},
+		"edges and an id":  {"j.csv", "graph,source,target\na,1,2\n", `by its column graph, not "y"`, RecordOptions{ID: "y"}},
+		"scattered edges":  {"k.csv", "graph,source,target\na,1,2\nb,1,2\na,2,3\n", `k.csv:4: "a": rows of a graph must stand together`, RecordOptions{}},
+		"impossible":       {"l.jsonl", "{}\n", "labels", RecordOptions{Columns: &graph.Columns{Labels: []graph.LabelValues{{}}}}},
+	} {
+		path := filepath.Join(dir, c.file+"")
+		if c.file == "" {
+			path = filepath.Join(dir, "none.csv")
+		} else {
+			write(t, path, c.text)
+		}
+		if _, err := readAll(t, path, c.o); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	path := filepath.Join(dir, "m.smi")
+	write(t, path, strings.Repeat("C\n", 5000))
+	stop := errors.New("stop")
+	n := 0
+	err := ReadRecords(t.Context(), path, RecordOptions{}, func(*Record) error { n++; return stop })
+	if n != 1 || err != stop {
+		t.Errorf("an error of emit: %v after %d records", err, n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := ReadRecords(ctx, path, RecordOptions{}, func(*Record) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	for text, want := range map[string]string{"": "there are no records in it", "C(\n": "no record of it can be used, such as"} {
+		write(t, path, text)
+		if _, err := ReadTable(t.Context(), path, RecordOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// FuzzRecords: whatever a file has, there is no panic, a record is a valid graph or an
+// error with its line, and the reading goes on where it is taken up.
+func FuzzRecords(f *testing.F) {
+	for _, text := range []string{
+		"smiles,y\nCCO,1\nC(,2\n", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,c,,1,2\n",
+		`{"id":"a","nodes":3,"edges":[[0,1],[1,2]],"labels":[6,6,8],"attributes":[[1],[2],[3]],"directed":true}` + "\n{}\n", "C x\n\nCC\n",
+	} {
+		for format := range 3 {
+			f.Add([]byte(text), uint8(format), uint8(1))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte, format, skip uint8) {
+		o := RecordOptions{Format: Formats[format%3]}
+		read := func(o RecordOptions) (records []*Record, err error) {
+			o.Input = bytes.NewReader(text)
+			err = ReadRecords(t.Context(), "-", o, func(r *Record) error {
+				if r.Err == nil {
+					if err := r.Graph.Validate(); err != nil {
+						t.Error(err)
+					}
+				} else if r.Err.Line < 1 || r.Err.Reason == "" {
+					t.Errorf("an error without line or reason: %+v", r.Err)
+				}
+				records = append(records, r)
+				return nil
+			})
+			return records, err
+		}
+		all, err := read(o)
+		o.Skip = int(skip)
+		rest, again := read(o)
+		if fmt.Sprint(err) != fmt.Sprint(again) {
+			t.Fatalf("%v, and taken up %v", err, again)
+		}
+		if err != nil {
+			return // which records come before it depends on how far the others have come
+		}
+		if d := cmp.Diff(all[min(len(all), int(skip)):], rest, cmpopts.IgnoreUnexported(Record{}), cmpopts.EquateEmpty()); d != "" {
+			t.Error(d)
+		}
+	})
+}
