@@ -99,7 +99,7 @@ func setupTrain(f *cli.FlagSet) action {
 	f.Add(&x.encoder)
 	r.Loss.RegisterNumbers(f)
 	f.Add(&r.Settings)
-	r.Settings.RegisterGraphCL(f)
+	r.Settings.RegisterMethods(f, method.Unsupervised)
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2})
 	return x.train
