@@ -203,15 +203,21 @@ func (x *tuning) readTargets() error {
 	}
 	if x.Kind == kindAuto {
 		kind = finetune.Binary
+		numbers, texts := 0, 0
 		for _, v := range values {
 			number, err := strconv.ParseFloat(v.text, 64)
 			switch {
-			case v.text == "":
+			case v.text == "" || math.IsNaN(number):
 			case err != nil:
-				kind = finetune.Classes
-			case number != 0 && number != 1 && kind == finetune.Binary:
-				kind = finetune.Regression
+				texts++
+			default:
+				if numbers++; number != 0 && number != 1 {
+					kind = finetune.Regression
+				}
 			}
+		}
+		if texts > numbers { // a text among numbers is a mistake, which is reported below
+			kind = finetune.Classes
 		}
 		if format, _ := dataset.FormatOf(x.In); format == dataset.FormatTU || x.Format == dataset.FormatTU {
 			kind = finetune.Classes
