@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // invoke runs a command line and returns what it prints.
@@ -381,6 +382,24 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
+// TestEveryMethod: whatever is registered trains, on what it is for.
+func TestEveryMethod(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	var lines strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&lines, `{"edges":[[0,1],[1,2],[2,3],[3,%d]],"labels":[1,2,1,%d]}`+"\n", i%2, 1+i%2)
+	}
+	write(t, "g.jsonl", lines.String())
+	for in, regime := range map[string]method.Regime{"m.csv": method.Transfer, "g.jsonl": method.Unsupervised} {
+		for _, m := range method.Names(regime) {
+			out := filepath.Join("run", in, m)
+			must(t, "train -in "+in+" -method "+m+" -epochs 1 -batch 16 -out "+out+tiny)
+			must(t, "embed -in "+in+" -out - -model "+filepath.Join(out, modelFile))
+		}
+	}
+}
+
 // TestTrainGoesOn: -out alone takes a finished run up, and the same flags give the same
 // file.
 func TestTrainGoesOn(t *testing.T) {
@@ -473,7 +492,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in one.smi", "there is nothing to contrast it with", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},
-		{"train -in m.csv -method magic", "want untrained, graphcl", true},
+		{"train -in m.csv -method magic", "infonce, specmatch", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
 		{"inspect", "-model is needed", true},
 		{"inspect -model m.csv", "m.csv", false},

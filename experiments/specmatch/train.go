@@ -101,7 +101,7 @@ func setupTrain(f *cli.FlagSet) action {
 	f.Add(&r.Settings)
 	r.Settings.RegisterMethods(f, method.Unsupervised)
 	f.Add(&x.engine, &x.output)
-	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2})
+	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2, "simgrace-eta": "0.1"})
 	return x.train
 }
 
@@ -139,7 +139,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	r.Encoder = x.architecture(t.Content, columns)
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
-	if err := memory.TrainingFits(flags, x.engine, r.Encoder, t.Set.Graphs, r.Recipe.Batch); err != nil {
+	if err := memory.TrainingFits(flags, x.engine, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
 		return err
 	}
 	dir, err := rundir.Start(x.flags.Name(), x.flags, []string{t.Set.Name}, cli.Recipe{FirstSeed: r.Seed, Seeds: 1}, x.engine, x.output)
