@@ -1,8 +1,6 @@
 package method
 
 import (
-	"fmt"
-
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
@@ -31,20 +29,6 @@ func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Le
 	trainer := specmatch.NewTrainer(s.Backend, m, o, s.Rate)
 	c := &contrastive{train.Defaults{Loader: loader}, trainer, specmatch.NewStepper(trainer)}
 	return &Learner{Learner: c, Model: m, be: s.Backend}, nil
-}
-
-func checkTemperature(tau float64) error {
-	if !(tau > 0) {
-		return fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", tau)
-	}
-	return nil
-}
-
-// crossView returns GraphCL's loss as most methods have it: of the setup's
-// temperature, as a mean.
-func (s Setup) crossView() (specmatch.InfoNCE, error) {
-	tau := s.Objective.Contrast.Temperature
-	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}, checkTemperature(tau)
 }
 
 // twoViews returns the batches of two views by the same augmentation of a family.
