@@ -100,8 +100,8 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 // registers their flags, for experiments with a row for each of its methods.
 func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	s.setMethods(r)
-	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs and -lr imply: all train alike")
-	f.Imply("own-recipes", "false", "epochs", "lr")
+	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs, -lr and -layers imply: all train alike")
+	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
 	if r != method.Transfer {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 	}
