@@ -8,7 +8,8 @@
 //
 // One row per method: no pre-training; edge prediction, attribute masking,
 // Infomax and context prediction as Hu et al. (2020) have them; GraphCL's loss;
-// the paper's L_C alone; and SpecMatch-CL, L_C + β·L_G. A method is pre-trained
+// JOAO, JOAOv2 and SimGRACE; the paper's L_C alone; and SpecMatch-CL, L_C + β·L_G. A
+// method is pre-trained
 // once, on the same batches as the others, and then fine-tuned with every seed.
 //
 // Molecules are divided by scaffold, proteins at random; an epoch's quality is the

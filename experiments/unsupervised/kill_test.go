@@ -9,12 +9,12 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
-// TestKilled: killed at 20 random moments, every method ends with the bits of a run
+// TestKilled: killed at 6 random moments, every method ends with the bits of a run
 // that nothing disturbs.
 func TestKilled(t *testing.T) {
 	for _, name := range method.Names(method.Unsupervised) {
 		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 20, "-method", name, "-seeds", "2", "-epochs", "6", "-folds", "3")
+			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "4", "-folds", "3")
 		})
 	}
 }

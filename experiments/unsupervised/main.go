@@ -7,10 +7,11 @@
 //
 // One row per method of package method, among them the untrained encoder; GraphCL
 // as its code does it; the paper's L_C alone on two augmented views; and
-// SpecMatch-CL, L_C + β·L_G. Methods whose papers train otherwise do so, unless
-// -epochs or -lr is given (-own-recipes), and differ from the rest in that. All other
-// rows of a seed share the initial weights, the order of the batches, the
-// augmentations and the folds, so that differences between rows are paired.
+// SpecMatch-CL, L_C + β·L_G. All rows of a seed share the folds and, where they have
+// the same encoder and learn from the same views, the initial weights, the order of
+// the batches and the augmentations, so that differences between rows are paired.
+// Methods whose papers train otherwise do so; -own-recipes=false, which -epochs and
+// -lr imply, trains all alike.
 package main
 
 import (

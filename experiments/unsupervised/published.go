@@ -8,9 +8,8 @@ package main
 // GraphCL's for the rest, the others from their own papers as far as can be told.
 // JOAO's ± 0.38 on IMDB-BINARY is 3.08 in all other copies, and its authors evaluate
 // at the last epoch; MSSGCL's code prints the best of 20 looks at the test folds.
-// "PyTorch" are independent runs of the same recipe in
-// PyTorch (GIN 3×32, Adam 0.01, batch 128, 20 epochs, RBF-SVM at the last
-// epoch, 2 to 15 seeds).
+// "PyTorch" are independent runs of the same recipe in PyTorch (GIN 3×32, Adam
+// 0.01, batch 128, 20 epochs, RBF-SVM at the last epoch, 2 to 15 seeds).
 var published = []struct {
 	row string
 	// protocols under which the row was measured, or says it was: the paper

@@ -100,8 +100,8 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 // registers their flags, for experiments with a row for each of its methods.
 func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	s.setMethods(r)
-	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs and -lr imply: all train alike")
-	f.Imply("own-recipes", "false", "epochs", "lr")
+	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs, -lr and -layers imply: all train alike")
+	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
 	if r != method.Transfer {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 	}
@@ -109,7 +109,7 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.JOAO.HeadsByEpoch, "joao-heads-by-epoch", s.JOAO.HeadsByEpoch, "JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\nfalse: they are those of a graph's augmentations")
 	f.BoolVar(&s.JOAO.ProbeMoves, "joao-probe-moves", s.JOAO.ProbeMoves, "measuring JOAO's augmentations moves the running statistics, as in its code")
 	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", cli.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
-	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its code for this regime; false: the clean one's")
+	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the clean one's")
 	f.BoolVar(&s.RawStatistics, "raw-statistics", s.RawStatistics, "batch norm's running statistics, with which graphs are embedded, are those of raw graphs\nfor all methods, as they always are for MSSGCL")
 	if r != method.Transfer {
 		cli.Var(f, &s.MSSGCL.Global, "mssgcl-global", cli.Float(0, 1), "`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy")
