@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
-// TestKilled: killed at 6 random moments, every method ends with the bits of a run
+// TestKilled: killed at 20 random moments, every method ends with the bits of a run
 // that nothing disturbs.
 func TestKilled(t *testing.T) {
 	for _, name := range method.Names(method.Unsupervised) {
