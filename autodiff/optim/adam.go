@@ -35,8 +35,8 @@ type Adam struct {
 func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64) *Adam {
 	a := &Adam{
 		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, Name: "adam",
-		Fused:  backend.CapabilitiesOf(be).Adam,
-		be:     be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
+		Fused: backend.CapabilitiesOf(be).Adam,
+		be:    be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
 	}
 	be.Fill(a.step, 0)
 	a.SetRate(rate)

@@ -492,7 +492,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in one.smi", "there is nothing to contrast it with", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},
-		{"train -in m.csv -method magic", "want untrained, ", true},
+		{"train -in m.csv -method magic", "infonce, specmatch", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
 		{"inspect", "-model is needed", true},
 		{"inspect -model m.csv", "m.csv", false},

@@ -1,8 +1,6 @@
 package method
 
 import (
-	"fmt"
-
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
 )
@@ -53,18 +51,4 @@ var graphCL = &Method{
 		l.SelfLoops = loops
 		return l, nil
 	},
-}
-
-func checkTemperature(tau float64) error {
-	if !(tau > 0) {
-		return fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", tau)
-	}
-	return nil
-}
-
-// crossView returns GraphCL's loss as most methods have it: of the setup's
-// temperature, as a mean.
-func (s Setup) crossView() (specmatch.InfoNCE, error) {
-	tau := s.Objective.Contrast.Temperature
-	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}, checkTemperature(tau)
 }
