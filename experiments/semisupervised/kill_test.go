@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 func TestKilled(t *testing.T) {
 	for _, name := range methods {
 		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 6, "-method", name, "-seeds", "1", "-epochs", "4", "-finetune-epochs", "4", "-folds", "3", "-label-rate", "0.25", "-protocol", "val")
+			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "2", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.25", "-protocol", "val")
 		})
 	}
 }

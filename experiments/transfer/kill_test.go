@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 func TestKilled(t *testing.T) {
 	for _, name := range methods {
 		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 6, "-method", name, "-hidden", "16", "-layers", "2", "-batch", "64", "-corpus-size", "600", "-epochs", "3", "-finetune-epochs", "4", "-finetune-batch", "64", "-seeds", "1")
+			rundirtest.Kill(t, 20, "-method", name, "-hidden", "16", "-layers", "2", "-batch", "64", "-corpus-size", "600", "-epochs", "3", "-finetune-epochs", "4", "-finetune-batch", "64", "-seeds", "1")
 		})
 	}
 }

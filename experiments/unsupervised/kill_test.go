@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 func TestKilled(t *testing.T) {
 	for _, name := range method.Names(method.Unsupervised) {
 		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 6, "-method", name, "-seeds", "2", "-epochs", "6", "-folds", "3")
+			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "4", "-folds", "3")
 		})
 	}
 }

@@ -256,6 +256,20 @@ func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
 	return e, rng, err
 }
 
+func checkTemperature(tau float64) error {
+	if !(tau > 0) {
+		return fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", tau)
+	}
+	return nil
+}
+
+// crossView returns GraphCL's loss as most methods have it: of the setup's
+// temperature, as a mean.
+func (s Setup) crossView() (specmatch.InfoNCE, error) {
+	tau := s.Objective.Contrast.Temperature
+	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}, checkTemperature(tau)
+}
+
 // loader returns the mini-batches of views, reshuffled in every epoch.
 func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
 	return &augment.Loader{Graphs: s.Graphs, Batch: s.Batch, Collator: augment.Collator{Views: views, Seed: s.Seed}}
