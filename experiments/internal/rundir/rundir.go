@@ -140,6 +140,11 @@ func (d *Dir) open(o Options, config *config) error {
 		if err := notAnother(d.Path); err != nil {
 			return err
 		}
+		// A process that was killed while it wrote config.json left nothing else.
+		half, _ := filepath.Glob(d.Join(".config.json.*"))
+		for _, path := range half {
+			os.Remove(path)
+		}
 		if err := config.write(d.Join("config.json")); err != nil {
 			return err
 		}

@@ -653,3 +653,23 @@ func TestFind(t *testing.T) {
 		t.Errorf("found %v", r)
 	}
 }
+
+// TestHalfConfig: a process killed while it wrote the first config.json leaves a file
+// that the next start removes, and no other.
+func TestHalfConfig(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".config.json.123", ".a.json.1"} {
+		if err := os.WriteFile(filepath.Join(out, name), []byte("{"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, options(t, out)).Close()
+	for name, stays := range map[string]bool{".config.json.123": false, ".a.json.1": true} {
+		if _, err := os.Stat(filepath.Join(out, name)); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
