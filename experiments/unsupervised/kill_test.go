@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 func TestKilled(t *testing.T) {
 	for _, name := range method.Names(method.Unsupervised) {
 		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "4", "-folds", "3")
+			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "8", "-batch", "16", "-folds", "3")
 		})
 	}
 }
