@@ -81,8 +81,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs, list := x.runs(sets)
-	if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
-		return err
+	if !flags.Collecting() {
+		if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
+			return err
+		}
 	}
 	x.dir, err = rundir.Start("ablation", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
@@ -90,11 +92,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	defer x.dir.Close()
 
-	outcomes, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return err
-	}
-	return x.report(stdout, sets, runs, outcomes)
+	plan := units.NewPlan(x.dir)
+	outcomes := units.Add(plan, list)
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
 }
 
 // runs lists every distinct setting on every data set with every seed: rows with

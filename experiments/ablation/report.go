@@ -74,10 +74,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 			}
 		}
 	}
-	if err := x.dir.WriteResults(rows); err != nil {
-		return err
-	}
-	if err := x.dir.WriteTables(stdout, tables...); err != nil {
+	if err := x.dir.Report(stdout, rows, tables...); err != nil {
 		return err
 	}
 	if err := x.figure(sets, bySet); err != nil {

@@ -37,7 +37,8 @@ type experiment struct {
 	protocol cli.Protocol
 	output   cli.Output
 
-	dir *rundir.Dir
+	dir    *rundir.Dir
+	shared []*shared
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -61,14 +62,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	runs := x.runs(sets)
 	for _, r := range runs {
-		if err := r.check(); err != nil {
+		if err := r.check(); err != nil && !flags.Collecting() {
 			return err
 		}
 	}
-	x.dir, err = rundir.Open(rundir.Options{
-		Experiment: "kernels", Datasets: x.data.Datasets, Flags: flags,
-		FirstSeed: x.recipe.FirstSeed, Seeds: x.recipe.Seeds, Engine: engine, Out: x.output.Dir, Mixed: x.output.Mixed,
-	})
+	x.dir, err = rundir.StartHost("kernels", flags, x.data.Datasets, x.recipe, engine, x.output)
 	if err != nil {
 		return err
 	}
@@ -76,18 +74,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	var list []units.Unit[outcome]
 	for _, r := range runs {
-		if r.shared != nil && !x.dir.Done(r.name()) {
-			r.shared.left.Add(1)
-		}
 		list = append(list, units.Unit[outcome]{Name: r.name(), Run: func(ctx context.Context, status units.Status) (outcome, error) {
 			return r.do(ctx, status)
 		}})
 	}
-	outcomes, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return err
-	}
-	return x.report(stdout, sets, runs, outcomes)
+	plan := units.NewPlan(x.dir)
+	outcomes := units.Add(plan, list)
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
 }
 
 // engine is what results.json calls the processor: none of the engines computes here.
@@ -112,6 +105,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*trial {
 			var s *shared
 			if !m.seeded {
 				s = new(shared)
+				x.shared = append(x.shared, s)
 			}
 			for k := range x.recipe.Seeds {
 				runs = append(runs, &trial{ds, m, x.recipe.FirstSeed + k, x, s})

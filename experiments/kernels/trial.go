@@ -38,12 +38,12 @@ type choice struct {
 	C      []float64
 }
 
-// shared holds what all seeds of a method on a set have in common, until the last of
-// them is done.
+// shared holds what all seeds of a method on a set have in common, until that of
+// another method or set is built while no seed uses it.
 type shared struct {
 	mu    sync.Mutex
 	built *built
-	left  atomic.Int64
+	users atomic.Int64
 }
 
 // built are features with what the protocols make of them, when they ask.
@@ -60,11 +60,8 @@ var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 func (r *trial) do(ctx context.Context, status units.Status) (out outcome, err error) {
 	if r.shared != nil {
-		defer func() {
-			if r.shared.left.Add(-1) == 0 {
-				r.shared.built = nil
-			}
-		}()
+		r.shared.users.Add(1)
+		defer r.shared.users.Add(-1)
 	}
 	start := time.Now()
 	b, err := r.build(ctx)
@@ -94,6 +91,12 @@ func (r *trial) build(ctx context.Context) (*built, error) {
 	r.shared.mu.Lock()
 	defer r.shared.mu.Unlock()
 	if r.shared.built == nil {
+		for _, other := range r.x.shared {
+			if other.users.Load() == 0 && other.mu.TryLock() {
+				other.built = nil
+				other.mu.Unlock()
+			}
+		}
 		b, err := r.buildAnew(ctx)
 		if err != nil {
 			return nil, err

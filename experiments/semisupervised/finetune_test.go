@@ -46,7 +46,7 @@ func newExperiment(t *testing.T) *experiment {
 		engine:   cli.Engine{Backend: "cpu"},
 		settings: pretrain.DefaultSettings(),
 	}
-	if err := x.open(t.Context(), io.Discard); err != nil {
+	if err := x.open(t.Context(), io.Discard, false); err != nil {
 		t.Fatal(err)
 	}
 	x.dir = rundirtest.Open(t, "semisupervised")
@@ -55,6 +55,12 @@ func newExperiment(t *testing.T) *experiment {
 
 func (x *experiment) job(method string, seed int) *job {
 	return &job{x: x, set: x.sets[0], method: method, seed: seed}
+}
+
+// pretrain pre-trains a method and keeps its model file.
+func (x *experiment) pretrain(t *testing.T, method string, seed int) (pretrain.Trained, error) {
+	j := x.job(method, seed)
+	return j.pretraining().Unit(j.name(), x.engine, x.dir).Run(t.Context(), quiet)
 }
 
 func quiet(string, ...any) {}
@@ -119,7 +125,7 @@ func TestStart(t *testing.T) {
 	pretrained := []string{method.InfoNCE, method.SpecMatch}
 	for _, name := range pretrained {
 		for seed := range 2 {
-			if _, err := x.job(name, seed).pretrain(t.Context(), quiet); err != nil {
+			if _, err := x.pretrain(t, name, seed); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -247,8 +253,10 @@ func TestRow(t *testing.T) {
 		{x: x, set: x.sets[0], method: methodNone, tuned: tuned(10, 20)},
 		{x: x, set: other, method: method.SpecMatch, tuned: tuned(10, 20)},
 	}
+	x.protocol.Protocols = []string{protocolVal, protocolTestMax}
+	g := x.gather(jobs)
 	for protocol, want := range map[string][]float64{protocolVal: {60, 10}, protocolTestMax: {90, 20}} {
-		r := x.row(x.sets[0], method.SpecMatch, protocol, jobs)
+		r, _ := g.Row(x.sets[0].data.Name, method.SpecMatch, protocol)
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 || r.Protocol != protocol {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
@@ -256,7 +264,7 @@ func TestRow(t *testing.T) {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r := x.row(x.sets[0], methodNone, protocolVal, jobs); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(x.sets[0].data.Name, methodNone, protocolVal); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }

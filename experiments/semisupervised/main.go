@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	if err := x.open(ctx, stderr); err != nil {
+	if err := x.open(ctx, stderr, flags.Collecting()); err != nil {
 		return err
 	}
 	jobs := x.jobs()
@@ -106,8 +106,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for _, j := range jobs {
 		runs = append(runs, j.pretraining())
 	}
-	if err := pretrain.Fits(runs, x.engine); err != nil {
-		return err
+	if !flags.Collecting() {
+		if err := pretrain.Fits(runs, x.engine); err != nil {
+			return err
+		}
 	}
 	if err := x.checkPretrained(flags, jobs); err != nil {
 		return err
@@ -118,18 +120,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer x.dir.Close()
-	if err := x.writeSplits(); err != nil {
-		return err
-	}
-	if x.fine.Pretrained == "" {
-		if err := x.pretrainAll(ctx, stderr, jobs); err != nil {
-			return err
-		}
-	}
-	if err := x.finetuneAll(ctx, stderr, jobs); err != nil {
-		return err
-	}
-	return x.report(stdout, jobs)
+	plan := units.NewPlan(x.dir)
+	trained, tuned := x.units(plan, jobs)
+	return plan.Run(ctx, stdout, stderr, func() error {
+		x.sort(jobs, *trained, *tuned)
+		return x.report(stdout, jobs)
+	})
 }
 
 // labelledSet is a data set with degrees among its features, and its folds by
@@ -139,13 +135,18 @@ type labelledSet struct {
 	splits map[string][]split
 }
 
-// open reads the data sets with the features of the regime, and divides them.
-func (x *experiment) open(ctx context.Context, stderr io.Writer) error {
+// open reads the data sets with the features of the regime, and divides them, which
+// collecting takes no more than their names for.
+func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool) error {
 	sets, err := x.data.Open(ctx, stderr, dataset.Options{NodeAttributes: true})
 	if err != nil {
 		return err
 	}
 	for _, ds := range sets {
+		if collecting {
+			x.sets = append(x.sets, &labelledSet{data: ds})
+			continue
+		}
 		s := &labelledSet{data: ds.WithDegrees(dataset.DegreeCap(ds.Name)), splits: map[string][]split{}}
 		if ds.Classes < 2 {
 			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart", ds.Name, ds.ClassValues[0])
@@ -229,67 +230,37 @@ func (j *job) pretraining() *pretrain.Run {
 	}
 }
 
-// pretrainAll is the first half of the experiment: every method that has one
-// trains without labels and leaves its weights.
-func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer, jobs []*job) error {
-	var list []units.Unit[pretrain.Trained]
-	var pretraining []*job
+// units adds the two halves of the experiment to the plan: every method that has a
+// pre-training trains without labels and leaves its model, and every job is fine-tuned
+// on every fold, under every protocol.
+func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, *[]finetuning.Tuned) {
+	var train []units.Unit[pretrain.Trained]
+	var tune []units.Unit[finetuning.Tuned]
 	for _, j := range jobs {
-		if j.pretrains() {
-			pretraining = append(pretraining, j)
-			list = append(list, units.Unit[pretrain.Trained]{Name: j.name(), Files: []string{j.pretraining().Weights("")}, Run: j.pretrain})
+		with := ""
+		if j.pretrains() && x.fine.Pretrained == "" {
+			with = j.name()
+			train = append(train, j.pretraining().Unit(j.name(), x.engine, x.dir))
 		}
-	}
-	results, err := units.Run(ctx, x.dir, stderr, list)
-	for i, trained := range results {
-		pretraining[i].pretrained = trained
-	}
-	return err
-}
-
-func (j *job) pretrain(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
-	be, err := j.x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
-	r := j.pretraining()
-	l, err := r.Learner(be)
-	if err != nil {
-		return out, err
-	}
-	defer l.Close()
-	if out, err = r.Train(ctx, l, j.x.dir, j.name(), status); err != nil {
-		return out, err
-	}
-	return out, r.Save(j.x.dir.Path, l, len(out.Epochs))
-}
-
-// finetuneAll is the second half: every run is fine-tuned on every fold, under
-// every protocol.
-func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer, jobs []*job) error {
-	var list []units.Unit[finetuning.Tuned]
-	for _, j := range jobs {
 		for _, protocol := range x.protocol.Protocols {
-			for fold := range j.set.splits[protocol] {
-				list = append(list, units.Unit[finetuning.Tuned]{
-					Name: j.unit(protocol, fold),
-					Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
-						return j.tune(ctx, protocol, fold, status)
-					},
-				})
+			for fold := range x.protocol.Folds {
+				tune = append(tune, units.Unit[finetuning.Tuned]{Name: j.unit(protocol, fold), With: with, Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
+					return j.tune(ctx, protocol, fold, status)
+				}})
 			}
 		}
 	}
-	results, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return err
-	}
+	return units.Add(plan, train), units.Add(plan, tune)
+}
+
+// sort gives the jobs their results.
+func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetuning.Tuned) {
 	for _, j := range jobs {
+		if j.pretrains() && x.fine.Pretrained == "" {
+			j.pretrained, trained = trained[0], trained[1:]
+		}
 		for _, protocol := range x.protocol.Protocols {
-			n := len(j.set.splits[protocol])
-			j.tuned[protocol], results = results[:n], results[n:]
+			j.tuned[protocol], tuned = tuned[:x.protocol.Folds], tuned[x.protocol.Folds:]
 		}
 	}
-	return nil
 }

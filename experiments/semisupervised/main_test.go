@@ -159,7 +159,7 @@ func runOK(t *testing.T, out string, args ...string) string {
 func TestRunDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	stdout := runOK(t, dir)
-	for _, want := range []string{"no pre-training", "augmentation only", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol val", "Protocol test-max", "paired by seed"} {
+	for _, want := range []string{"no pre-training", "augmentation only", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol val", "Protocol test-max", "Difference to InfoNCE"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}

@@ -101,8 +101,11 @@ func enough(ds *dataset.Dataset, pool []int, parts int) error {
 }
 
 // writeSplits writes splits.json: by data set and protocol, the parts of every
-// fold.
+// fold; nothing if the sets have not been read.
 func (x *experiment) writeSplits() error {
+	if x.sets[0].splits == nil {
+		return nil
+	}
 	return rundir.WriteFile(x.dir.Join("splits.json"), func(w io.Writer) error {
 		all := map[string]map[string][]split{}
 		for _, s := range x.sets {

@@ -117,11 +117,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 			},
 		})
 	}
-	results, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return err
-	}
-	return x.report(stdout, results)
+	plan := units.NewPlan(x.dir)
+	results := units.Add(plan, list)
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, *results) })
 }
 
 // tunedFile and testFile are what a seed leaves in the run directory.

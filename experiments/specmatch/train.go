@@ -147,7 +147,8 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer dir.Close()
-	_, err = units.Run(ctx, dir, stderr, []units.Unit[pretrain.Trained]{{
+	plan := units.NewPlan(dir)
+	units.Add(plan, []units.Unit[pretrain.Trained]{{
 		Name: r.Method, Files: []string{modelFile},
 		Run: func(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
 			be, err := x.engine.Open()
@@ -171,9 +172,8 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 			return out, m.Save(dir.Join(modelFile))
 		},
 	}})
-	if err != nil {
+	return plan.Run(ctx, stdout, stderr, func() error {
+		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
 		return err
-	}
-	fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
-	return nil
+	})
 }

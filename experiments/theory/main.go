@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case x.loss.Beta == (cli.Beta{}):
 		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
 	}
-	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
+	sets, err := x.data.Read(ctx, stderr, dataset.Options{})
 	if err != nil {
 		return err
 	}
@@ -118,11 +118,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return x.do(ctx, r, status)
 		}})
 	}
-	outcomes, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return err
-	}
-	return x.report(stdout, sets, runs, outcomes)
+	plan := units.NewPlan(x.dir)
+	outcomes := units.Add(plan, list)
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
 }
 
 // minGraphs is the least that package tsne lays out; a similarity graph takes two.

@@ -105,10 +105,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 		}
 		tables = append(tables, first, second)
 	}
-	if err := x.dir.WriteResults(rows); err != nil {
-		return err
-	}
-	if err := x.dir.WriteTables(stdout, tables...); err != nil {
+	if err := x.dir.Report(stdout, rows, tables...); err != nil {
 		return err
 	}
 	if err := x.figures(sets, all); err != nil {

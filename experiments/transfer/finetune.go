@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/specmatch/specmatch/backend"
@@ -33,29 +32,24 @@ const (
 	testOneClass = "test_one_class"
 )
 
-// finetuneAll is the second half of the experiment.
-func (x *experiment) finetuneAll(ctx context.Context, stderr io.Writer) ([]*tuning, error) {
-	var list []units.Unit[finetuning.Tuned]
-	var all []*tuning
+// tunings lists the second half of the experiment, and its units.
+func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetuning.Tuned]) {
 	for _, set := range x.domain.sets {
 		for _, method := range x.loss.Methods {
+			with := ""
+			if x.pretrainsHere(method) {
+				with = "pretrain/" + method
+			}
 			for s := range x.recipe.Seeds {
 				t := &tuning{set: set, method: method, seed: x.recipe.FirstSeed + s}
 				all = append(all, t)
-				list = append(list, units.Unit[finetuning.Tuned]{Name: t.name(), Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
+				list = append(list, units.Unit[finetuning.Tuned]{Name: t.name(), With: with, Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
 					return x.finetune(ctx, t, status)
 				}})
 			}
 		}
 	}
-	results, err := units.Run(ctx, x.dir, stderr, list)
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range results {
-		all[i].result = r
-	}
-	return all, nil
+	return all, list
 }
 
 // learner returns what fine-tunes all layers on the training part of a set, from the

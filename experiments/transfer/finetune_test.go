@@ -18,8 +18,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -317,8 +316,9 @@ func TestRow(t *testing.T) {
 		run(other, method.SpecMatch, 0, [2]float64{1, 2}, [2]float64{3, 4}),
 	}
 	trained := map[string]pretrain.Trained{method.SpecMatch: {TrainSeconds: 10, GraphsPerSecond: 7}}
+	g := x.gather(trained, runs)
 	for protocol, want := range map[string][]float64{protocolLast: {70, 90}, protocolBest: {60, 90}} {
-		r := x.row(set, method.SpecMatch, protocol, trained, runs)
+		r, _ := g.Row(set.name, method.SpecMatch, protocol)
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
@@ -326,31 +326,14 @@ func TestRow(t *testing.T) {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r := x.row(set, methodNone, protocolLast, trained, runs); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(set.name, methodNone, protocolLast); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }
 
-// TestPaired: differences are to the first method, seed by seed.
-func TestPaired(t *testing.T) {
-	x := newExperiment(t)
-	x.loss.Methods = []string{methodNone, method.GraphCL, method.SpecMatch}
-	set := x.domain.sets[0].name
-	row := func(method, protocol string, seeds ...float64) rundir.Row {
-		return rundir.Row{Dataset: set, Method: method, Protocol: protocol, PerSeed: seeds}
-	}
-	rows := []rundir.Row{
-		row(methodNone, protocolLast, 60, 70), row(method.GraphCL, protocolLast, 61, 75), row(method.SpecMatch, protocolLast, 50, 60),
-		row(methodNone, protocolBest, 60, 70), row(method.GraphCL, protocolBest, 60, 70), row(method.SpecMatch, protocolBest, 61, 71),
-	}
-	for protocol, want := range map[string][][]string{
-		protocolLast: {{"GraphCL", "3.00 ± 2.00"}, {"SpecMatch-CL", "−10.00 ± 0.00"}},
-		protocolBest: {{"GraphCL", "0.00 ± 0.00"}, {"SpecMatch-CL", "1.00 ± 0.00"}},
-	} {
-		if d := cmp.Diff(want, rundirtest.Rows(t, x.pairedTable(protocol, rows))); d != "" {
-			t.Errorf("%s:\n%s", protocol, d)
-		}
-	}
+// pretrain pre-trains a method and keeps its model file.
+func (x *experiment) pretrain(ctx context.Context, name string, status units.Status) (pretrain.Trained, error) {
+	return x.pretraining(name).Unit("pretrain/"+name, x.engine, x.dir).Run(ctx, status)
 }
 
 // TestMethodsDiffer: every method trains in its own way, and the file of weights

@@ -30,6 +30,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -169,17 +170,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer x.dir.Close()
-	trained, err := x.pretrainAll(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	if len(x.domain.sets) == 0 {
-		fmt.Fprintf(stdout, "no -dataset to fine-tune on; weights and metrics: %s\n", x.dir.Path)
-		return nil
-	}
-	runs, err := x.finetuneAll(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	return x.report(stdout, trained, runs)
+	plan := units.NewPlan(x.dir)
+	trained := units.Add(plan, x.pretrainings())
+	tunings, list := x.tunings()
+	tuned := units.Add(plan, list)
+	return plan.Run(ctx, stdout, stderr, func() error {
+		if len(x.domain.sets) == 0 {
+			fmt.Fprintf(stdout, "no -dataset to fine-tune on; weights and metrics: %s\n", x.dir.Path)
+			return nil
+		}
+		for i, t := range *tuned {
+			tunings[i].result = t
+		}
+		return x.report(stdout, *trained, tunings)
+	})
 }

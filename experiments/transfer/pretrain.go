@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
-
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -61,44 +58,18 @@ func (x *experiment) checkPretrained(flags *cli.FlagSet) error {
 	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, []string{"finetune-batch", "dropout"}, weights)
 }
 
-// pretrainAll is the first half of the experiment; what it returns is empty with
+// pretrainings are the units of the first half of the experiment; there are none with
 // -pretrained.
-func (x *experiment) pretrainAll(ctx context.Context, stderr io.Writer) (map[string]pretrain.Trained, error) {
-	trained := map[string]pretrain.Trained{}
-	if x.source.Pretrained != "" {
-		return trained, nil
-	}
-	var list []units.Unit[pretrain.Trained]
-	var names []string
+func (x *experiment) pretrainings() (list []units.Unit[pretrain.Trained]) {
 	for _, name := range x.loss.Methods {
-		if name != methodNone {
-			names = append(names, name)
-			list = append(list, units.Unit[pretrain.Trained]{Name: "pretrain/" + name, Files: []string{x.pretraining(name).Weights("")}, Run: func(ctx context.Context, status units.Status) (pretrain.Trained, error) {
-				return x.pretrain(ctx, name, status)
-			}})
+		if x.pretrainsHere(name) {
+			list = append(list, x.pretraining(name).Unit("pretrain/"+name, x.engine, x.dir))
 		}
 	}
-	results, err := units.Run(ctx, x.dir, stderr, list)
-	for i, t := range results {
-		trained[names[i]] = t
-	}
-	return trained, err
+	return list
 }
 
-func (x *experiment) pretrain(ctx context.Context, name string, status units.Status) (out pretrain.Trained, err error) {
-	be, err := x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
-	r := x.pretraining(name)
-	l, err := r.Learner(be)
-	if err != nil {
-		return out, err
-	}
-	defer l.Close()
-	if out, err = r.Train(ctx, l, x.dir, "pretrain/"+name, status); err != nil {
-		return out, err
-	}
-	return out, r.Save(x.dir.Path, l, len(out.Epochs))
+// pretrainsHere reports whether this run pre-trains a method.
+func (x *experiment) pretrainsHere(name string) bool {
+	return name != methodNone && x.source.Pretrained == ""
 }

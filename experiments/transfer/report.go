@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 
-	"gonum.org/v1/gonum/stat"
-
+	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
@@ -27,114 +25,58 @@ var readings = map[string]string{
 	protocolBest: "the epoch that is best on the validation set",
 }
 
+// gather sorts what fine-tuning has measured; pretrained is by method.
+func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*tuning) *grid.Grid {
+	var sets []string
+	for _, set := range x.domain.sets {
+		sets = append(sets, set.name)
+	}
+	g := grid.New(grid.Common("transfer", "roc-auc", x.engine, x.loss), sets, x.loss.Methods, protocols, title)
+	for _, t := range tunings {
+		for _, protocol := range protocols {
+			r := grid.Result{Seconds: t.result.Seconds}
+			r.Value, _ = t.choose(protocol)
+			if t.method != methodNone {
+				r.Epochs = x.pretraining(t.method).Epochs()
+			}
+			if t.seed == x.recipe.FirstSeed { // all seeds share the pre-training
+				r.Seconds += pretrained[t.method].TrainSeconds
+				r.GraphsPerSecond = float64(pretrained[t.method].GraphsPerSecond)
+			}
+			g.Add(t.set.name, t.method, protocol, r)
+		}
+	}
+	return g
+}
+
 // report writes results.json and the tables of a finished run.
-func (x *experiment) report(stdout io.Writer, trained map[string]pretrain.Trained, runs []*tuning) error {
-	var rows []rundir.Row
+func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tunings []*tuning) error {
+	pretrained := map[string]pretrain.Trained{}
+	for _, name := range x.loss.Methods {
+		if x.pretrainsHere(name) {
+			pretrained[name], trained = trained[0], trained[1:]
+		}
+	}
+	g := x.gather(pretrained, tunings)
+	corpus := ""
+	if x.pretrains() {
+		corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
+		corpus += x.settings.Note(method.Transfer, x.loss.Methods)
+	}
 	var tables []*table.Table
 	for _, protocol := range protocols {
-		t := table.New("method", x.columns()...)
-		corpus := ""
-		if x.pretrains() {
-			corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
-			corpus += x.settings.Note(method.Transfer, x.loss.Methods)
-		}
-		t.Caption = fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
-		for _, name := range x.loss.Methods {
-			var cells []table.Cell
-			for _, set := range x.domain.sets {
-				r := x.row(set, name, protocol, trained, runs)
-				rows = append(rows, r)
-				cells = append(cells, table.MeanStd(r.Mean, r.Std, 2))
-			}
-			t.Add(title(name), cells...)
-		}
-		for _, p := range published {
-			var cells []table.Cell
-			known := false
-			for _, set := range x.domain.sets {
-				v, ok := p.values[set.name]
-				known = known || ok
-				if !ok {
-					v = [2]float64{math.NaN(), math.NaN()}
-				}
-				cells = append(cells, table.MeanStd(v[0], v[1], 2))
-			}
-			if known {
-				t.Add(p.row, cells...)
-			}
-		}
-		tables = append(tables, t)
+		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
+		tables = append(tables, g.Table(protocol, caption, published))
 	}
-	if x.recipe.Seeds > 1 && len(x.loss.Methods) > 1 {
-		for _, protocol := range protocols {
-			tables = append(tables, x.pairedTable(protocol, rows))
-		}
-	}
-	if err := x.dir.WriteResults(rows); err != nil {
+	tables = append(tables, g.Differences(x.loss.Methods[0], x.loss.Methods[1:]...))
+	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
-	if err := x.dir.WriteTables(stdout, tables...); err != nil {
-		return err
-	}
-	for _, t := range runs {
+	for _, t := range tunings {
 		if t.skipped() > 0 && t.seed == x.recipe.FirstSeed && t.method == x.loss.Methods[0] {
 			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n", t.set.name, t.skipped(), t.set.tasks)
 		}
 	}
 	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.dir.Path)
 	return nil
-}
-
-// row gathers the seeds of one method on one set.
-func (x *experiment) row(set *taskSet, name, protocol string, trained map[string]pretrain.Trained, runs []*tuning) rundir.Row {
-	r := rundir.Row{
-		Experiment: "transfer", Dataset: set.name, Method: name, Protocol: protocol, Metric: "roc-auc",
-		Backend: x.engine.Name(), Precision: x.engine.Precision.String(), P: math.NaN(), GraphsPerSecond: math.NaN(),
-	}
-	if name == method.SpecMatch {
-		r.Beta, r.P = x.loss.Beta, x.loss.P
-	}
-	if name != methodNone {
-		r.Epochs = x.pretraining(name).Epochs()
-	}
-	if p, ok := trained[name]; ok {
-		r.Seconds, r.GraphsPerSecond = p.TrainSeconds, float64(p.GraphsPerSecond)
-	}
-	for _, t := range runs {
-		if t.set == set && t.method == name {
-			auc, _ := t.choose(protocol)
-			r.PerSeed = append(r.PerSeed, auc)
-			r.Seconds += t.result.Seconds
-		}
-	}
-	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
-	return r
-}
-
-// columns has one column for each set.
-func (x *experiment) columns() []table.Column {
-	var columns []table.Column
-	for _, set := range x.domain.sets {
-		columns = append(columns, table.Column{Name: set.name})
-	}
-	return columns
-}
-
-// pairedTable compares every method with the first one, seed by seed: the runs of a
-// seed share the output layer's initial weights and the batches.
-func (x *experiment) pairedTable(protocol string, rows []rundir.Row) *table.Table {
-	base := x.loss.Methods[0]
-	t := table.New("method", x.columns()...)
-	t.Caption = fmt.Sprintf("Difference to %s, paired by seed: mean in points of ROC-AUC ± its standard error over %d seeds. Protocol %s.", title(base), x.recipe.Seeds, protocol)
-	for _, name := range x.loss.Methods[1:] {
-		var cells []table.Cell
-		for _, set := range x.domain.sets {
-			a, _ := rundir.Find(rows, set.name, name, protocol)
-			b, _ := rundir.Find(rows, set.name, base, protocol)
-			mean, se := rundir.Paired(a.PerSeed, b.PerSeed)
-			cells = append(cells, table.MeanStd(mean, se, 2))
-		}
-		t.Add(title(name), cells...)
-	}
-	return t
 }

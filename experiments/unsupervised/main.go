@@ -66,8 +66,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs := x.runs(sets)
-	if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
-		return err
+	if !flags.Collecting() {
+		if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
+			return err
+		}
 	}
 	x.dir, err = rundir.Start("unsupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {
@@ -75,53 +77,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	defer x.dir.Close()
 
-	outcomes, err := x.trainAll(ctx, stderr, runs)
-	if err != nil {
-		return err
-	}
-	if err := x.evaluateAll(ctx, stderr, runs, outcomes); err != nil {
-		return err
-	}
-	return x.report(stdout, sets, runs, outcomes)
+	plan := units.NewPlan(x.dir)
+	trained, scores := x.units(plan, runs)
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, runs, *trained, *scores)
+	})
 }
 
-// trainAll is the first half of the experiment: every run trains and saves its
-// model.
-func (x *experiment) trainAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run) ([]pretrain.Outcome, error) {
-	var list []units.Unit[pretrain.Trained]
+// units adds the two halves of the experiment to the plan: every run trains and saves
+// its model, and every model is evaluated under every protocol.
+func (x *experiment) units(plan *units.Plan, runs []*pretrain.Run) (*[]pretrain.Trained, *[]pretrain.Score) {
+	var train []units.Unit[pretrain.Trained]
+	var score []units.Unit[pretrain.Score]
 	for _, r := range runs {
-		list = append(list, units.Unit[pretrain.Trained]{Name: name(r), Files: []string{r.Weights("")}, Run: func(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
-			be, err := x.engine.Open()
-			if err != nil {
-				return out, err
-			}
-			defer be.Close()
-			l, err := r.Learner(be)
-			if err != nil {
-				return out, err
-			}
-			defer l.Close()
-			if out, err = r.Train(ctx, l, x.dir, name(r), status); err != nil {
-				return out, err
-			}
-			return out, r.Save(x.dir.Path, l, len(out.Epochs))
-		}})
-	}
-	trained, err := units.Run(ctx, x.dir, stderr, list)
-	outcomes := make([]pretrain.Outcome, len(trained))
-	for i, t := range trained {
-		outcomes[i] = pretrain.Outcome{Trained: t, Accuracy: map[string]float64{}}
-	}
-	return outcomes, err
-}
-
-// evaluateAll is the second half: it evaluates the saved model of every run under
-// every protocol and completes the outcomes.
-func (x *experiment) evaluateAll(ctx context.Context, stderr io.Writer, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
-	var list []units.Unit[pretrain.Score]
-	for _, r := range runs {
+		train = append(train, r.Unit(name(r), x.engine, x.dir))
 		for _, protocol := range x.protocol.Protocols {
-			list = append(list, units.Unit[pretrain.Score]{Name: name(r) + "/" + protocol, Run: func(ctx context.Context, _ units.Status) (s pretrain.Score, err error) {
+			score = append(score, units.Unit[pretrain.Score]{Name: name(r) + "/" + protocol, With: name(r), Run: func(ctx context.Context, _ units.Status) (s pretrain.Score, err error) {
 				be, err := x.engine.Open()
 				if err != nil {
 					return s, err
@@ -131,13 +102,7 @@ func (x *experiment) evaluateAll(ctx context.Context, stderr io.Writer, runs []*
 			}})
 		}
 	}
-	scores, err := units.Run(ctx, x.dir, stderr, list)
-	for i, s := range scores {
-		out := &outcomes[i/len(x.protocol.Protocols)]
-		out.Accuracy[x.protocol.Protocols[i%len(x.protocol.Protocols)]] = s.Accuracy
-		out.EvalSeconds += s.Seconds
-	}
-	return err
+	return units.Add(plan, train), units.Add(plan, score)
 }
 
 // runs lists the runs: every method on every data set with every seed.

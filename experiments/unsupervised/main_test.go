@@ -53,7 +53,7 @@ func weights(t *testing.T, dir string) map[string][]byte {
 func TestRunDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	stdout := runOK(t, dir)
-	for _, want := range []string{"untrained encoder", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol linear", "paired by seed"} {
+	for _, want := range []string{"untrained encoder", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol linear", "Difference to InfoNCE"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}

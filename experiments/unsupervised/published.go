@@ -1,5 +1,7 @@
 package main
 
+import "github.com/specmatch/specmatch/experiments/internal/grid"
+
 // published holds the figures that the literature prints for the same data
 // sets: mean and standard deviation in per cent. The rows of the paper are
 // those of its Table 1, which repeats nearly all of them from the table of MSSGCL's,
@@ -10,49 +12,45 @@ package main
 // at the last epoch; MSSGCL's code prints the best of 20 looks at the test folds.
 // "PyTorch" are independent runs of the same recipe in PyTorch (GIN 3×32, Adam
 // 0.01, batch 128, 20 epochs, RBF-SVM at the last epoch, 2 to 15 seeds).
-var published = []struct {
-	row string
-	// protocols under which the row was measured, or says it was: the paper
-	// speaks of a linear SVM, the script it builds on runs an RBF-SVM.
-	protocols []string
-	values    map[string][2]float64
-}{
-	{"GraphCL, published", []string{"graphcl"}, map[string][2]float64{
+// The protocols are those under which a row was measured, or says it was: the paper
+// speaks of a linear SVM, the script it builds on runs an RBF-SVM.
+var published = []grid.Published{
+	{Row: "GraphCL, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {77.87, .41}, "PROTEINS": {74.39, .45}, "DD": {78.62, .40}, "MUTAG": {86.80, 1.34},
 		"COLLAB": {71.36, 1.15}, "REDDIT-BINARY": {89.53, .84}, "REDDIT-MULTI-5K": {55.99, .28}, "IMDB-BINARY": {71.14, .44},
 	}},
-	{"InfoGraph, published", []string{"graphcl"}, map[string][2]float64{
+	{Row: "InfoGraph, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {76.20, 1.06}, "PROTEINS": {74.44, .31}, "DD": {72.85, 1.78}, "MUTAG": {89.01, 1.13},
 		"COLLAB": {70.65, 1.13}, "REDDIT-BINARY": {82.50, 1.42}, "REDDIT-MULTI-5K": {53.46, 1.03}, "IMDB-BINARY": {73.03, .87},
 	}},
-	{"JOAO, published", []string{"graphcl"}, map[string][2]float64{
+	{Row: "JOAO, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {78.07, .47}, "PROTEINS": {74.55, .41}, "DD": {77.32, .54}, "MUTAG": {87.35, 1.02},
 		"COLLAB": {69.50, .36}, "REDDIT-BINARY": {85.29, 1.35}, "REDDIT-MULTI-5K": {55.74, .63}, "IMDB-BINARY": {70.21, .38},
 	}},
-	{"JOAOv2, published", []string{"graphcl"}, map[string][2]float64{
+	{Row: "JOAOv2, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {78.36, .53}, "PROTEINS": {74.07, 1.10}, "DD": {77.40, 1.15}, "MUTAG": {87.67, .79},
 		"COLLAB": {69.33, .34}, "REDDIT-BINARY": {86.42, 1.45}, "REDDIT-MULTI-5K": {56.03, .27}, "IMDB-BINARY": {70.83, .25},
 	}},
-	{"SimGRACE, published", []string{"graphcl"}, map[string][2]float64{
+	{Row: "SimGRACE, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {79.12, .44}, "PROTEINS": {75.35, .09}, "DD": {77.44, 1.11}, "MUTAG": {89.01, 1.31},
 		"COLLAB": {71.72, .82}, "REDDIT-BINARY": {89.51, .89}, "REDDIT-MULTI-5K": {55.91, .34}, "IMDB-BINARY": {71.26, .74},
 	}},
-	{"MSSGCL, published", []string{"graphcl"}, map[string][2]float64{
+	{Row: "MSSGCL, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {81.45, .48}, "PROTEINS": {75.49, .70}, "DD": {79.73, .44}, "MUTAG": {89.68, .57},
 		"COLLAB": {73.48, .83}, "REDDIT-BINARY": {91.08, .78}, "REDDIT-MULTI-5K": {56.17, .18}, "IMDB-BINARY": {73.14, .38},
 	}},
-	{"CuCo, published", []string{"graphcl"}, map[string][2]float64{
+	{Row: "CuCo, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {79.24, .56}, "PROTEINS": {75.91, .55}, "DD": {79.20, 1.12}, "MUTAG": {90.55, .98},
 		"COLLAB": {72.30, .34}, "REDDIT-BINARY": {88.6, .55}, "REDDIT-MULTI-5K": {56.49, .19}, "IMDB-BINARY": {72.33, .22},
 	}},
-	{"SpecMatch-CL, published", []string{"graphcl", "linear"}, map[string][2]float64{
+	{Row: "SpecMatch-CL, published", Protocols: []string{"graphcl", "linear"}, Values: map[string][2]float64{
 		"NCI1": {81.86, .36}, "PROTEINS": {76.69, .50}, "DD": {81.12, 1.04}, "MUTAG": {90.87, .75},
 		"COLLAB": {74.26, .94}, "REDDIT-BINARY": {91.31, .79}, "REDDIT-MULTI-5K": {57.22, 1.20}, "IMDB-BINARY": {73.35, .44},
 	}},
-	{"untrained, PyTorch", []string{"graphcl"}, map[string][2]float64{
+	{Row: "untrained, PyTorch", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"MUTAG": {86.40, 1.28}, "NCI1": {76.00, 1.50}, "PROTEINS": {74.47, .37}, "IMDB-BINARY": {67.76, .38},
 	}},
-	{"InfoNCE, PyTorch", []string{"graphcl"}, map[string][2]float64{
+	{Row: "InfoNCE, PyTorch", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"MUTAG": {87.95, 1.20}, "NCI1": {79.56, .46}, "PROTEINS": {75.02, 1.07}, "IMDB-BINARY": {70.94, 1.21},
 	}},
 }

@@ -33,6 +33,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -70,6 +72,9 @@ func Usagef(format string, args ...any) error {
 // second Ctrl-C exits at once.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	name := filepath.Base(os.Args[0])
+	if n := slurmCores(os.Getenv); n > 0 {
+		runtime.GOMAXPROCS(n)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	// Both signals come through one channel, and not through
 	// signal.NotifyContext, so that a second one right after the first is
@@ -89,6 +94,16 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	os.Exit(exit(ctx, err, name, os.Stderr))
+}
+
+// slurmCores returns how many cores Slurm gives to the task, which may share a node
+// that does not confine it; 0 if it does not say, or GOMAXPROCS does.
+func slurmCores(env func(string) string) int {
+	if env("GOMAXPROCS") != "" {
+		return 0
+	}
+	n, _ := strconv.Atoi(env("SLURM_CPUS_PER_TASK"))
+	return n
 }
 
 // grace is how long an interrupted run may take to stop.

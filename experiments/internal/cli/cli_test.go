@@ -154,3 +154,45 @@ func TestCancelledWithoutSignal(t *testing.T) {
 		t.Errorf("exit status %d, want %d", code, cli.ExitFailure)
 	}
 }
+
+// TestSlurmCores: a task takes the cores that Slurm gives it, unless it is told.
+func TestSlurmCores(t *testing.T) {
+	for _, tt := range []struct {
+		gomaxprocs, cpus string
+		want             int
+	}{{"", "", 0}, {"", "3", 3}, {"8", "3", 0}, {"", "all", 0}} {
+		env := map[string]string{"GOMAXPROCS": tt.gomaxprocs, "SLURM_CPUS_PER_TASK": tt.cpus}
+		if got := cli.SlurmCores(func(name string) string { return env[name] }); got != tt.want {
+			t.Errorf("%v: %d, want %d", env, got, tt.want)
+		}
+	}
+}
+
+// TestParseShard: shares as they are written, and as Slurm and Kubernetes number them.
+func TestParseShard(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		env  string
+		want cli.Shard
+	}{
+		{"0/1", "", cli.Shard{I: 0, N: 1}}, {"6/7", "", cli.Shard{I: 6, N: 7}},
+		{"auto", "SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=4", cli.Shard{I: 2, N: 4}},
+		{"auto/9", "SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=2", cli.Shard{I: 5, N: 9}},
+		{"auto/3", "JOB_COMPLETION_INDEX=1", cli.Shard{I: 1, N: 3}},
+		{text: "7/7"}, {text: "-1/7"}, {text: "1"}, {text: "a/b"}, {text: "auto"}, {text: "auto", env: "JOB_COMPLETION_INDEX=1"},
+	} {
+		t.Run(tt.text+tt.env, func(t *testing.T) {
+			for _, name := range []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "JOB_COMPLETION_INDEX"} {
+				t.Setenv(name, "")
+			}
+			for _, pair := range strings.Fields(tt.env) {
+				name, value, _ := strings.Cut(pair, "=")
+				t.Setenv(name, value)
+			}
+			got, err := cli.ParseShard(tt.text)
+			if got != tt.want || (err == nil) != (tt.want != cli.Shard{}) {
+				t.Errorf("%v, %v; want %v", got, err, tt.want)
+			}
+		})
+	}
+}

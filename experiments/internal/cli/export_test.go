@@ -1,3 +1,5 @@
 package cli
 
 var Exit = exit
+
+var SlurmCores = slurmCores

@@ -21,9 +21,10 @@ type FlagSet struct {
 	env      map[string]string // flag name → environment variable
 	checks   []func() error    // of flags that depend on one another
 
-	// For resuming a run: the value of -out, the roles of the other flags, and the
+	// For resuming a run: the values of -out and -collect, the roles of the other flags, and the
 	// names of the flags with the first seed and the number of seeds.
 	out          *string
+	collect      *[]string
 	roles        map[string]role
 	first, count string
 	inputs       map[string]string // see Input
@@ -167,6 +168,9 @@ func (f *FlagSet) setUngiven(values map[string]string) error {
 	}
 	return nil
 }
+
+// Collecting reports whether -collect is given: nothing will run.
+func (f *FlagSet) Collecting() bool { return f.collect != nil && len(*f.collect) > 0 }
 
 // Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The
 // name should not depend on where the file is.

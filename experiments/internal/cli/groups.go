@@ -3,9 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +37,21 @@ func (d *Data) Register(f *FlagSet) {
 	f.Free("data") // the contents of the files are compared instead
 }
 
-// Open reads the data sets, or makes the embedded one if none is named. If features
+// Open is [Data.Read], but for -collect, which reads no data: the sets then have
+// their names alone.
+func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) (sets []*dataset.Dataset, err error) {
+	if !d.flags.Collecting() || len(d.Datasets) == 0 {
+		return d.Read(ctx, stderr, o)
+	}
+	for _, name := range d.Datasets {
+		sets = append(sets, &dataset.Dataset{Name: name})
+	}
+	return sets, nil
+}
+
+// Read reads the data sets, or makes the embedded one if none is named. If features
 // leave out something that the files have, a line on stderr says so.
-func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
+func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
 	switch {
 	case len(d.Datasets) == 0 && d.Dir == "":
 		ds, err := dataset.Motifs(dataset.MotifConfig{})
@@ -201,12 +216,15 @@ func parsePrecision(s string) (tensor.Precision, error) {
 	return tensor.ParsePrecision(s)
 }
 
-// Output is where the run directory goes and how it is kept: -out, -checkpoint and
-// -mixed.
+// Output is where the run directory goes, how it is kept, and how much of the run to
+// do: -out, -checkpoint, -mixed, -list, -shard and -collect.
 type Output struct {
-	Dir   string
-	Every time.Duration // between two checkpoints of a training; 0 becomes 20 s
-	Mixed bool          // the run may go on with another instruction set than it began with
+	Dir     string
+	Every   time.Duration // between two checkpoints of a training; 0 becomes 20 s
+	Mixed   bool          // the run may go on with another instruction set or version than it began with
+	List    bool          // print the units and end
+	Shard   Shard         // of the units to run; the zero Shard is all
+	Collect []string      // run directories whose finished units to take over, running none
 }
 
 // Register implements [Group].
@@ -216,8 +234,75 @@ func (o *Output) Register(f *FlagSet) {
 		o.Every = 20 * time.Second
 	}
 	f.DurationVar(&o.Every, "checkpoint", o.Every, "`time` between two checkpoints of a training, about the most that a killed process loses")
-	f.BoolVar(&o.Mixed, "mixed", false, "resume a run even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far: results differ by it")
-	f.out = &o.Dir
+	f.BoolVar(&o.Mixed, "mixed", false, "resume a run even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far, and collect runs of other versions: results differ by it")
+	f.BoolVar(&o.List, "list", false, "list the parts of the run, with the time that each took or that the like of it took in -out, and end")
+	Var(f, &o.Shard, "shard", ParseShard, "run a share `i/n` of the parts, i from 0, in a run directory of its own below -out; auto takes i and n\nfrom SLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX.\nThe same command without -shard, or -collect, puts the shares together")
+	Var(f, &o.Collect, "collect", List(Text), "take the finished parts of the run `directories` A,B and of their shares into -out, run nothing,\nand print the tables, or which parts are missing")
+	f.out, f.collect = &o.Dir, &o.Collect
 	f.Free("out", "checkpoint")
-	f.mark(once, []string{"mixed"})
+	f.mark(once, []string{"mixed", "list", "shard", "collect"})
+	f.Check(func() error {
+		switch {
+		case (o.Shard != Shard{}) && o.Dir == "":
+			return Usagef("-shard %v: want -out, the directory that all shares have in common", o.Shard)
+		case len(o.Collect) > 0 && o.Dir == "":
+			return Usagef("-collect: want -out, the directory to collect into")
+		case len(o.Collect) > 0 && (o.Shard != Shard{}):
+			return Usagef("-collect runs nothing, and -shard a share: want one of them")
+		}
+		return nil
+	})
+}
+
+// Path returns the run directory: that of a share lies below -out.
+func (o *Output) Path() string {
+	if o.Shard == (Shard{}) {
+		return o.Dir
+	}
+	return filepath.Join(o.Dir, shards, fmt.Sprintf("%d-of-%d", o.Shard.I, o.Shard.N))
+}
+
+// shards is the folder, in a run directory, of the shares of the run.
+const shards = "shards"
+
+// Shares returns the run directories of shares below a run directory.
+func Shares(dir string) []string {
+	found, _ := filepath.Glob(filepath.Join(dir, shards, "*-of-*", "config.json")) // the pattern is well formed
+	for i, path := range found {
+		found[i] = filepath.Dir(path)
+	}
+	return found
+}
+
+// Shard is share I, from 0, of N.
+type Shard struct{ I, N int }
+
+// String returns i/n, or nothing for the zero Shard.
+func (s Shard) String() string {
+	if s.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.I, s.N)
+}
+
+// Has reports whether the k-th of things that belong together falls to the share.
+func (s Shard) Has(k int) bool { return s.N == 0 || k%s.N == s.I }
+
+// ParseShard reads i/n, auto, or auto/n.
+func ParseShard(text string) (s Shard, err error) {
+	i, n, both := strings.Cut(text, "/")
+	if i == "auto" {
+		if i = cmp.Or(os.Getenv("SLURM_ARRAY_TASK_ID"), os.Getenv("JOB_COMPLETION_INDEX")); i == "" {
+			return s, errors.New("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
+		}
+		if !both {
+			n = os.Getenv("SLURM_ARRAY_TASK_COUNT")
+		}
+	}
+	a, errI := strconv.Atoi(i)
+	b, errN := strconv.Atoi(n)
+	if errI != nil || errN != nil || a < 0 || a >= b {
+		return s, fmt.Errorf("share %q of %q: want i/n with i from 0 to n-1, as in 0/8, or auto", i, n)
+	}
+	return Shard{a, b}, nil
 }

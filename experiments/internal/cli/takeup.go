@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -42,13 +43,30 @@ func (f *FlagSet) mark(r role, names []string) {
 // one and the count.
 func (f *FlagSet) growsRange(first, count string) { f.first, f.count = first, count }
 
-// takeUp resumes the run in the directory of -out, if there is one: flags that are
-// not given get its values, and lists and seeds that are given are added to its own.
+// takeUp resumes the run in the directory of -out, if there is one, and those of its
+// shares and of -collect: flags that are not given get its values, and lists and seeds
+// that are given are added to its own.
 func (f *FlagSet) takeUp(given map[string]bool) error {
 	if f.out == nil || *f.out == "" {
 		return nil
 	}
-	path := filepath.Join(*f.out, "config.json")
+	runs := append([]string{*f.out}, Shares(*f.out)...)
+	for _, dir := range *f.collect {
+		runs = append(append(runs, dir), Shares(dir)...)
+	}
+	given, taken := maps.Clone(given), false
+	for _, dir := range runs {
+		if err := f.takeUpRun(dir, given, &taken); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeUpRun is takeUp for the run in one directory. What it sets counts as given for
+// the next ones, which can thus add to lists and seeds.
+func (f *FlagSet) takeUpRun(dir string, given map[string]bool, taken *bool) error {
+	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -64,9 +82,9 @@ func (f *FlagSet) takeUp(given map[string]bool) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if run.Experiment != f.Name() {
-		return Usagef("%s holds a run of experiment %s, not %s; start another with a new -out", *f.out, run.Experiment, f.Name())
+		return Usagef("%s holds a run of experiment %s, not %s; start another with a new -out", dir, run.Experiment, f.Name())
 	}
-	if err := f.addRange(run.Flags, given); err != nil {
+	if err := f.addRange(dir, run.Flags, given); err != nil {
 		return err
 	}
 	f.VisitAll(func(fl *flag.Flag) {
@@ -77,8 +95,11 @@ func (f *FlagSet) takeUp(given map[string]bool) error {
 		case !given[fl.Name]:
 			err = f.setTo(fl, elements(was))
 		case r == list && len(elements(was)) > 0: // an empty list is the synthetic set, which has no name to add to
-			both := elements(was)
-			for _, x := range elements(Resolved(fl)) {
+			both, more := elements(was), elements(Resolved(fl))
+			if *taken { // the order is that of the first run
+				both, more = more, both
+			}
+			for _, x := range more {
 				if !slices.Contains(both, x) {
 					both = append(both, x)
 				}
@@ -90,13 +111,17 @@ func (f *FlagSet) takeUp(given map[string]bool) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := f.Compare(run.Flags); err != nil {
-		return Usagef("the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out", *f.out, err)
+		return Usagef("the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out", dir, err)
 	}
+	for name := range run.Flags {
+		given[name] = true
+	}
+	*taken = true
 	return nil
 }
 
 // addRange sets the range of seeds to the union of the run's and the given one.
-func (f *FlagSet) addRange(was map[string]json.RawMessage, given map[string]bool) error {
+func (f *FlagSet) addRange(dir string, was map[string]json.RawMessage, given map[string]bool) error {
 	if f.first == "" {
 		return nil
 	}
@@ -114,7 +139,7 @@ func (f *FlagSet) addRange(was map[string]json.RawMessage, given map[string]bool
 	lo, hi := min(old.first, now.first), max(old.end(), now.end())
 	if max(old.first, now.first) > min(old.end(), now.end()) {
 		return Usagef("-%s %d -%s %d: the run in %s has the seeds %d to %d, and there would be a gap between; want -%s %d -%s %d for all",
-			f.first, now.first, f.count, now.n, *f.out, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
+			f.first, now.first, f.count, now.n, dir, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
 	}
 	return errors.Join(f.Set(f.first, strconv.Itoa(lo)), f.Set(f.count, strconv.Itoa(hi-lo)))
 }

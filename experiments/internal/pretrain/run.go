@@ -141,6 +141,26 @@ type Trained struct {
 	Epochs          []train.Metrics
 }
 
+// Unit is the training of the run under a name; it leaves its model file in dir.
+func (r *Run) Unit(name string, e cli.Engine, dir *rundir.Dir) units.Unit[Trained] {
+	return units.Unit[Trained]{Name: name, Files: []string{r.Weights("")}, Run: func(ctx context.Context, status units.Status) (out Trained, err error) {
+		be, err := e.Open()
+		if err != nil {
+			return out, err
+		}
+		defer be.Close()
+		l, err := r.Learner(be)
+		if err != nil {
+			return out, err
+		}
+		defer l.Close()
+		if out, err = r.Train(ctx, l, dir, name, status); err != nil {
+			return out, err
+		}
+		return out, r.Save(dir.Path, l, len(out.Epochs))
+	}}
+}
+
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the
 // name of the unit. A run that was interrupted continues from its checkpoint.
 func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, status units.Status) (out Trained, err error) {

@@ -140,24 +140,8 @@ func readConfig(path string) (*config, error) {
 // or an error that says why it cannot be: another experiment, flag, input or
 // instruction set.
 func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, error) {
-	if c.Experiment != now.Experiment {
-		return nil, fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
-	}
-	if err := flags.Compare(c.Flags); err != nil {
+	if err := c.mixes(now, flags, mixed); err != nil {
 		return nil, err
-	}
-	if err := sameInputs(c.Inputs, now.Inputs); err != nil {
-		return nil, err
-	}
-	starts := append([]start{c.start}, c.Resumed...)
-	var sets []string // which earlier versions did not record
-	for _, s := range starts {
-		if set := s.Machine.InstructionSet; set != "" {
-			sets = append(sets, set)
-		}
-	}
-	if set := now.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
-		return nil, fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", sets[0], set, simd.EnvVar)
 	}
 	next := *now
 	next.Inputs = maps.Clone(c.Inputs)
@@ -165,8 +149,32 @@ func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, er
 		next.Inputs = map[string]string{}
 	}
 	maps.Copy(next.Inputs, now.Inputs)
-	next.start, next.Resumed = c.start, append(starts[1:], now.start)
+	next.start, next.Resumed = c.start, slices.Concat(c.Resumed, []start{now.start})
 	return &next, nil
+}
+
+// mixes returns an error unless results of the run c may stand beside those of the
+// start now.
+func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool) error {
+	if c.Experiment != now.Experiment {
+		return fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
+	}
+	if err := flags.Compare(c.Flags); err != nil {
+		return err
+	}
+	if err := sameInputs(c.Inputs, now.Inputs); err != nil {
+		return err
+	}
+	var sets []string // which earlier versions did not record
+	for _, s := range append([]start{c.start}, c.Resumed...) {
+		if set := s.Machine.InstructionSet; set != "" {
+			sets = append(sets, set)
+		}
+	}
+	if set := now.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
+		return fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", sets[0], set, simd.EnvVar)
+	}
+	return nil
 }
 
 // last returns the last start of the run.

@@ -199,13 +199,13 @@ func TestPaired(t *testing.T) {
 	}
 }
 
-func TestWriteTables(t *testing.T) {
+func TestReport(t *testing.T) {
 	d := open(t, options(t, t.TempDir()))
 	first, second := table.New("method", table.Column{Name: "MUTAG"}), table.New("method", table.Column{Name: "NCI1"})
 	first.Add("infonce", table.Number(87, 0))
 	second.Add("infonce", table.Number(79, 0))
 	var stdout bytes.Buffer
-	if err := d.WriteTables(&stdout, first, second); err != nil {
+	if err := d.Report(&stdout, nil, first, nil, second); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"MUTAG", "87", "NCI1", "79"} {

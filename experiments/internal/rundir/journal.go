@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // journal is done.jsonl: one line per finished unit.
@@ -27,6 +28,7 @@ type entry struct {
 	Result  json.RawMessage   `json:"result"`
 	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv under its name, or below: a/b is below a
 	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
+	Seconds float64           `json:"seconds,omitempty"` // that the unit took; earlier versions did not say
 }
 
 func (j *journal) open(path string) (err error) {
@@ -87,10 +89,11 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 	rows := d.metrics.rows[unit]
 	d.mu.Unlock()
 	if !ok {
+		begin := time.Now()
 		if result, err = run(); err != nil {
 			return result, err
 		}
-		if err := d.record(unit, result, files); err != nil {
+		if err := d.record(unit, result, files, time.Since(begin)); err != nil {
 			return result, err
 		}
 		return result, d.forget(unit)
@@ -151,12 +154,13 @@ func sumFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-func (d *Dir) record(unit string, result any, files []string) error {
+// record adds a unit that took so long to the journal.
+func (d *Dir) record(unit string, result any, files []string, took time.Duration) error {
 	data, err := json.Marshal(result)
 	if err != nil {
 		return fmt.Errorf("rundir: result of unit %q: %w", unit, err)
 	}
-	e := entry{Unit: unit, Result: data}
+	e := entry{Unit: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
 	for _, file := range files {
 		sum, err := sumFile(d.Join(filepath.FromSlash(file)))
 		if err != nil {
@@ -173,6 +177,11 @@ func (d *Dir) record(unit string, result any, files []string) error {
 		return fmt.Errorf("rundir: unit %q is empty or ran twice", unit)
 	}
 	e.Metrics = d.metrics.rows[unit]
+	return d.append(e)
+}
+
+// append adds an entry to the journal, on the disk.
+func (d *Dir) append(e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -188,7 +197,7 @@ func (d *Dir) record(unit string, result any, files []string) error {
 	if err := d.journal.f.Sync(); err != nil {
 		return err
 	}
-	d.journal.done[unit] = e
+	d.journal.done[e.Unit] = e
 	return nil
 }
 

@@ -56,13 +56,14 @@ func (m *metrics) count(unit string, n int) {
 	}
 }
 
-// read reads the file: the header into m, and returns the rows.
+// read reads the file, up to its last whole line: the header into m, and returns the
+// rows.
 func (m *metrics) read() ([][]string, error) {
 	data, err := os.ReadFile(m.path)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	rows, err := csv.NewReader(bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1])).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.path, err)
 	}

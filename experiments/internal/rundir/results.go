@@ -78,6 +78,15 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Report writes the rows to results.json, and the tables, of which nil ones are left
+// out, to tables.md and to stdout.
+func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error {
+	if err := d.WriteResults(rows); err != nil {
+		return err
+	}
+	return d.writeTables(stdout, slices.DeleteFunc(tables, func(t *table.Table) bool { return t == nil }))
+}
+
 // WriteResults writes results.json, with one row a line. It replaces an earlier
 // one whole, so it may be called as often as there is something new.
 func (d *Dir) WriteResults(rows []Row) error {
@@ -98,8 +107,8 @@ func (d *Dir) WriteResults(rows []Row) error {
 	})
 }
 
-// WriteTables writes the tables to tables.md and, as text, to stdout.
-func (d *Dir) WriteTables(stdout io.Writer, tables ...*table.Table) error {
+// writeTables writes the tables to tables.md and, as text, to stdout.
+func (d *Dir) writeTables(stdout io.Writer, tables []*table.Table) error {
 	err := WriteFile(d.Join("tables.md"), func(w io.Writer) error {
 		for _, t := range tables {
 			if err := t.WriteMarkdown(w); err != nil {

@@ -75,11 +75,14 @@ type Options struct {
 type Dir struct {
 	Experiment string
 	Path       string
+	Output     cli.Output    // of the start, see [Start]
 	Every      time.Duration // between two checkpoints of a training; see train.Options
 	Resumed    bool          // the directory holds an earlier start of this run
 	Log        *slog.Logger  // to log.jsonl and Options.Text
 
+	flags   *cli.FlagSet
 	mu      sync.Mutex
+	config  *config
 	locked  *os.File // may be nil
 	log     *os.File
 	metrics metrics
@@ -87,7 +90,8 @@ type Dir struct {
 }
 
 // Start is [Open] with the settings that every experiment has. It opens the engine
-// once, so that a wrong one is reported before anything runs.
+// once, so that a wrong one is reported before anything runs. To list units it opens
+// what is there and makes nothing.
 func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o cli.Output) (*Dir, error) {
 	be, err := e.Open()
 	if err != nil {
@@ -96,14 +100,23 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 	if err := be.Close(); err != nil {
 		return nil, err
 	}
-	d, err := Open(Options{
+	return StartHost(experiment, f, datasets, r, e.Name(), o)
+}
+
+// StartHost is [Start] for experiments that compute with none of the engines; the
+// name stands for what they compute with.
+func StartHost(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, engine string, o cli.Output) (d *Dir, err error) {
+	if o.List {
+		d = &Dir{Experiment: experiment, Path: o.Dir}
+		d.journal.done = map[string]entry{}
+	} else if d, err = Open(Options{
 		Experiment: experiment, Datasets: datasets, Flags: f,
-		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: e.Name(), Out: o.Dir, Mixed: o.Mixed,
-	})
-	if err == nil {
-		d.Every = o.Every
+		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: engine, Out: o.Path(), Mixed: o.Mixed,
+	}); err != nil {
+		return nil, err
 	}
-	return d, err
+	d.Every, d.Output = o.Every, o
+	return d, nil
 }
 
 // errLocked says that another process has the directory open.
@@ -120,7 +133,7 @@ func Open(o Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{Experiment: o.Experiment, Path: path}
+	d := &Dir{Experiment: o.Experiment, Path: path, flags: o.Flags}
 	if d.locked, err = lock(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -156,6 +169,7 @@ func (d *Dir) open(o Options, config *config) error {
 		}
 		d.sweep()
 	}
+	d.config = config
 
 	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
 		return err

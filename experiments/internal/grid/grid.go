@@ -1,0 +1,202 @@
+// Package grid gathers what methods have measured on data sets with several seeds, and
+// writes it as rows of results.json and as tables: methods by sets, with published
+// figures below ours, and differences.
+//
+//	g := grid.New(rundir.Row{Experiment: "unsupervised", Metric: "accuracy"}, sets, methods, protocols, method.Title)
+//	g.Add("MUTAG", "infonce", "graphcl", grid.Result{Value: 87.3})
+//	…
+//	err := dir.Report(stdout, g.Rows(), g.Table("graphcl", caption, published), g.Differences("infonce", "specmatch"))
+package grid
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/method"
+)
+
+// Grid is results by data set, method and protocol.
+type Grid struct {
+	common                   rundir.Row
+	sets, methods, protocols []string
+	title                    func(method string) string
+	rows                     map[[3]string]*rundir.Row // by set, method and protocol
+	speeds                   map[*rundir.Row][]float64
+}
+
+// New returns an empty grid. The row has what all rows share; title names methods in
+// tables.
+func New(common rundir.Row, sets, methods, protocols []string, title func(method string) string) *Grid {
+	return &Grid{common, sets, methods, protocols, title, map[[3]string]*rundir.Row{}, map[*rundir.Row][]float64{}}
+}
+
+// Common is what the rows of an experiment share, and what those of SpecMatch-CL have.
+func Common(experiment, metric string, e cli.Engine, l cli.Loss) rundir.Row {
+	return rundir.Row{Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(), Beta: l.Beta, P: l.P}
+}
+
+// Result is what one seed has measured.
+type Result struct {
+	Value           float64
+	Seconds         float64
+	GraphsPerSecond float64 // 0 or NaN if nothing was trained
+	Epochs          int
+}
+
+// Add adds the result of the next seed.
+func (g *Grid) Add(set, name, protocol string, r Result) {
+	key := [3]string{set, name, protocol}
+	row := g.rows[key]
+	if row == nil {
+		row = new(g.common)
+		row.Dataset, row.Method, row.Protocol = set, name, protocol
+		if name != method.SpecMatch { // the only method with L_G
+			row.Beta, row.P = cli.Beta{}, math.NaN()
+		}
+		g.rows[key] = row
+	}
+	row.PerSeed = append(row.PerSeed, r.Value)
+	row.Seconds += r.Seconds
+	row.Epochs = max(row.Epochs, r.Epochs)
+	if r.GraphsPerSecond > 0 {
+		g.speeds[row] = append(g.speeds[row], r.GraphsPerSecond)
+	}
+}
+
+// Rows are the rows of results.json: protocol by protocol, set by set.
+func (g *Grid) Rows() []rundir.Row {
+	var rows []rundir.Row
+	for _, protocol := range g.protocols {
+		for _, set := range g.sets {
+			for _, name := range g.methods {
+				if row, ok := g.Row(set, name, protocol); ok {
+					rows = append(rows, row)
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// Row is the results of a method on a data set under a protocol, if there are any.
+func (g *Grid) Row(set, method, protocol string) (r rundir.Row, ok bool) {
+	row := g.rows[[3]string{set, method, protocol}]
+	if row == nil {
+		return r, false
+	}
+	row.Mean, row.Std = stat.MeanStdDev(row.PerSeed, nil)
+	row.GraphsPerSecond = stat.Mean(g.speeds[row], nil)
+	return *row, true
+}
+
+// Published is a row of figures from the literature.
+type Published struct {
+	Row       string
+	Note      string                // where they come from; a footnote unless ""
+	Protocols []string              // that they were measured under; none is all
+	Values    map[string][2]float64 // mean and standard deviation in per cent, by set
+}
+
+// Table has the methods by sets under a protocol, and below them what is published for
+// the same sets.
+func (g *Grid) Table(protocol, caption string, published []Published) *table.Table {
+	t := g.table("method", "")
+	t.Caption = caption
+	for _, name := range g.methods {
+		g.addRow(t, g.title(name), func(set string) (table.Cell, bool) {
+			row, ok := g.Row(set, name, protocol)
+			if !ok {
+				return table.Text(""), false
+			}
+			return table.MeanStd(row.Mean, row.Std, 2), true
+		})
+	}
+	for _, p := range published {
+		if len(p.Protocols) > 0 && !slices.Contains(p.Protocols, protocol) {
+			continue
+		}
+		known := g.addRow(t, p.Row, func(set string) (table.Cell, bool) {
+			v, ok := p.Values[set]
+			if !ok {
+				return table.Text(""), false
+			}
+			return table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])), true
+		})
+		if known && p.Note != "" {
+			t.Footnotes = append(t.Footnotes, p.Row+": "+p.Note+".")
+		}
+	}
+	return t
+}
+
+// table returns an empty one with a column for each set and, if it has a name, one more.
+func (g *Grid) table(corner, more string) *table.Table {
+	var columns []table.Column
+	for _, set := range g.sets {
+		columns = append(columns, table.Column{Name: set})
+	}
+	if more != "" {
+		columns = append(columns, table.Column{Name: more})
+	}
+	return table.New(corner, columns...)
+}
+
+// addRow adds a row with a cell for each set, unless no set has one.
+func (g *Grid) addRow(t *table.Table, name string, cell func(set string) (table.Cell, bool)) (known bool) {
+	var cells []table.Cell
+	for _, set := range g.sets {
+		c, ok := cell(set)
+		cells, known = append(cells, c), known || ok
+	}
+	if known {
+		t.Add(name, cells...)
+	}
+	return known
+}
+
+// Differences compares methods with another one, seed by seed, under every protocol. It
+// is nil with fewer than two seeds, or without results of both.
+func (g *Grid) Differences(base string, methods ...string) *table.Table {
+	more := ""
+	if len(g.sets) > 1 {
+		more = "mean of sets"
+	}
+	t := g.table("minus "+g.title(base), more)
+	seeds := 0
+	for _, protocol := range g.protocols {
+		for _, name := range methods {
+			var cells []table.Cell
+			sum, variance := 0.0, 0.0
+			for _, set := range g.sets {
+				a, _ := g.Row(set, name, protocol)
+				b, ok := g.Row(set, base, protocol)
+				if !ok || name == base || len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed) {
+					break
+				}
+				seeds = len(a.PerSeed)
+				mean, se := rundir.Paired(a.PerSeed, b.PerSeed)
+				cells = append(cells, table.MeanStd(mean, se, 2))
+				sum += mean
+				variance += se * se
+			}
+			if len(cells) < len(g.sets) {
+				continue
+			}
+			if k := float64(len(g.sets)); more != "" {
+				cells = append(cells, table.MeanStd(sum/k, math.Sqrt(variance)/k, 2))
+			}
+			t.Add(g.title(name)+", "+protocol, cells...)
+		}
+	}
+	if seeds == 0 {
+		return nil
+	}
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over n = %d seeds. A seed of both rows has the same folds.", g.title(base), seeds)
+	return t
+}

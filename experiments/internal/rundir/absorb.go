@@ -1,0 +1,192 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Absorb takes the finished units that are wanted and not there yet over from the run
+// in another directory: their lines of the journal, their files, linked where the file
+// system can, and their rows of metrics.csv. The other directory stays as it is. It is an error
+// if results of the two may not be mixed, see [Open], or if a file is missing or has
+// changed.
+func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
+	var other journal
+	switch err := other.read(filepath.Join(path, "done.jsonl")); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	var units []string
+	for unit := range other.done {
+		if wanted(unit) && !d.Done(unit) {
+			units = append(units, unit)
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	if d.journal.f == nil { // it is only to be looked at
+		for _, unit := range units {
+			d.journal.done[unit] = other.done[unit]
+		}
+		return nil
+	}
+	if err := d.admit(path); err != nil {
+		return err
+	}
+	metrics, err := readMetrics(filepath.Join(path, "metrics.csv"))
+	if err != nil {
+		return err
+	}
+	slices.Sort(units)
+	for _, unit := range units {
+		if err := d.absorb(path, other.done[unit], metrics); err != nil {
+			return fmt.Errorf("unit %q of %s: %w", unit, path, err)
+		}
+	}
+	return nil
+}
+
+// admit returns an error unless results of the run in path may stand beside those of
+// d, and notes in config.json how they came about.
+func (d *Dir) admit(path string) error {
+	c, err := readConfig(filepath.Join(path, "config.json"))
+	if err == nil {
+		err = c.mixes(d.config, d.flags, d.Output.Mixed)
+	}
+	if a, b := c.Build, d.config.last().Build; err == nil && a != b && !d.Output.Mixed {
+		err = fmt.Errorf("it was computed by version %s %s, and this is %s %s; accept the difference with -mixed", a.Version, a.Revision, b.Version, b.Revision)
+	}
+	if err != nil {
+		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
+	}
+	if d.config.Inputs == nil {
+		d.config.Inputs = map[string]string{}
+	}
+	for name, sum := range c.Inputs {
+		d.config.Inputs[name] = sum
+	}
+	for _, s := range append([]start{c.start}, c.Resumed...) {
+		if !slices.Contains(d.config.Resumed, s) {
+			d.config.Resumed = append(d.config.Resumed, s)
+		}
+	}
+	return d.config.write(d.Join("config.json"))
+}
+
+// absorb takes one unit over; the journal's line comes last.
+func (d *Dir) absorb(path string, e entry, metrics []metricsRow) error {
+	for file, sum := range e.Files {
+		if err := intact(path, file, sum); err != nil {
+			return err
+		}
+		from, to := filepath.Join(path, filepath.FromSlash(file)), d.Join(filepath.FromSlash(file))
+		if err := link(from, to); err != nil {
+			return err
+		}
+	}
+	for _, m := range metrics {
+		if m.unit == e.Unit || strings.HasPrefix(m.unit, e.Unit+"/") {
+			if err := d.Metrics(m.unit, m.epoch, m.columns...); err != nil {
+				return err
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.metrics.f.Sync(); err != nil {
+		return err
+	}
+	return d.append(e)
+}
+
+// link makes to another name of the file from, or a copy of it where it cannot be.
+func link(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	os.Remove(to) // what an interrupted unit may have left
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return WriteFile(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// metricsRow is a row of metrics.csv.
+type metricsRow struct {
+	unit    string
+	epoch   int
+	columns []slog.Attr // those that it has
+}
+
+// readMetrics reads a metrics.csv, which may be growing.
+func readMetrics(path string) (all []metricsRow, err error) {
+	m := metrics{path: path}
+	rows, err := m.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for i, cells := range rows {
+		row := metricsRow{unit: cells[0]}
+		if row.epoch, err = strconv.Atoi(cells[1]); err != nil {
+			return nil, fmt.Errorf("%s:%d: epoch %q: want a number", path, i+2, cells[1])
+		}
+		for k, cell := range cells[2:] {
+			if cell != "" {
+				row.columns = append(row.columns, slog.String(m.header[k+2], cell))
+			}
+		}
+		all = append(all, row)
+	}
+	return all, err
+}
+
+// Seconds estimates how long a unit takes: what it took if it is done, which is then
+// true, else the mean of those done whose names differ from its own only in numbers
+// behind an equals sign, as in seed=3; 0 if there are none.
+func (d *Dir) Seconds(unit string) (seconds float64, done bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e, ok := d.journal.done[unit]; ok {
+		return e.Seconds, true
+	}
+	n := 0
+	for name, e := range d.journal.done {
+		if e.Seconds > 0 && kind(name) == kind(unit) {
+			seconds += e.Seconds
+			n++
+		}
+	}
+	return seconds / float64(max(n, 1)), false
+}
+
+// kind is a unit's name without the numbers of seeds and folds.
+func kind(unit string) string {
+	parts := strings.Split(unit, "/")
+	for i, p := range parts {
+		if name, number, ok := strings.Cut(p, "="); ok {
+			if _, err := strconv.Atoi(number); err == nil {
+				parts[i] = name
+			}
+		}
+	}
+	return strings.Join(parts, "/")
+}
