@@ -28,7 +28,7 @@
 //		})
 //		…
 //	}
-//	err = dir.WriteResults(rows)
+//	err = dir.Report(stdout, rows, tables...)
 //
 // Invariants. A file that is replaced is never seen half-written ([WriteFile]).
 // A file that grows may lose its last line when the process is killed in the
