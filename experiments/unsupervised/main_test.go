@@ -59,7 +59,7 @@ func TestRunDirectory(t *testing.T) {
 		}
 	}
 	rows := rundirtest.Results(t, dir)
-	methods := method.Names(method.Unsupervised)
+	methods := method.Rows(method.Unsupervised)
 	if len(rows) != 2*len(methods) {
 		t.Errorf("%d rows in results.json, want 2 protocols × %d methods", len(rows), len(methods))
 	}

@@ -321,12 +321,34 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestFixedC: with one C nothing is searched, and the accuracies are those of a search
+// that has chosen it.
+func TestFixedC(t *testing.T) {
+	d := blobs(47, 120, 5, 3, 0.6)
+	outer := stratified(t, d.Y, 4)
+	evaluate := func(p Protocol, cs []float64) *Result {
+		t.Helper()
+		r, err := Evaluate(context.Background(), p, d, outer, Options{Cs: cs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	fixed, searched := evaluate(GraphCLC10, nil), evaluate(GraphCL, []float64{10, 10.000001})
+	if !slices.Equal(fixed.FoldAccuracies, searched.FoldAccuracies) || !slices.Equal(fixed.ChosenC, []float64{10, 10, 10, 10}) {
+		t.Errorf("C = 10 gives %v with C = %v, the search %v with %v", fixed.FoldAccuracies, fixed.ChosenC, searched.FoldAccuracies, searched.ChosenC)
+	}
+	if fixed.InnerAccuracies != nil || searched.InnerAccuracies == nil {
+		t.Errorf("inner accuracies %v without a search, %v with one", fixed.InnerAccuracies, searched.InnerAccuracies)
+	}
+}
+
 func TestErrorNamesTheFold(t *testing.T) {
 	// Class 1 has one training point; the inner fold that tests it trains on class
 	// 0 only.
 	d := Data{X: []float64{0, 1, 2, 3, 4, 5, 6, 7}, Dim: 1, Y: []int{0, 0, 0, 1, 0, 0, 0, 1}}
 	outer := []dataset.Fold{{Train: []int{0, 1, 2, 3, 4, 5}, Test: []int{6, 7}}}
-	for _, p := range Protocols() {
+	for _, p := range []Protocol{GraphCL, Linear} {
 		_, err := Evaluate(context.Background(), p, d, outer, Options{InnerFolds: 3})
 		if err == nil || !strings.Contains(err.Error(), "outer fold 0, inner fold") || !strings.Contains(err.Error(), "only class 0") {
 			t.Errorf("%s: error %v", p, err)
@@ -352,12 +374,12 @@ func runNested(t *testing.T, opt Options, workers int, f func(train []int) error
 		d.Y = append(d.Y, i%2)
 	}
 	outer := stratified(t, d.Y, 4)
-	opt.Cs, opt.InnerFolds = []float64{1}, 3
+	opt.Cs, opt.InnerFolds = []float64{1, 10}, 3
 	inner, err := splitInner(d, outer, opt.InnerFolds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = search{outer: outer, inner: inner, settings: 1, opt: opt, workers: workers, newScorer: func() scorer { return fake{f} }}.run(context.Background())
+	_, err = search{outer: outer, inner: inner, settings: 2, opt: opt, workers: workers, newScorer: func() scorer { return fake{f} }}.run(context.Background())
 	return err
 }
 

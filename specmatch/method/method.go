@@ -37,7 +37,10 @@ type Method struct {
 	// Recipe is how the paper of the method trains it, by regime, where that is not
 	// the regime's way. New leaves it to the caller.
 	Recipe map[Regime]Recipe
-	new    func(s Setup) (*Learner, error) // of a setup without gaps
+	// OnRequest keeps the method out of an experiment's tables unless it is named: a
+	// control, or a question of our own.
+	OnRequest bool
+	new       func(s Setup) (*Learner, error) // of a setup without gaps
 }
 
 // New returns a learner with initial weights. It is an error if the setup makes no
@@ -101,7 +104,7 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, infoGraph, gae, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, mssgcl, cuCo, infoNCE, specMatch}
+var methods = []*Method{untrained, infoGraph, gae, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, mssgcl, cuCo, infoNCE, jitter, ema, emaBatch, emaMemory, specMatch}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
@@ -119,6 +122,17 @@ func Names(r Regime) []string {
 	var names []string
 	for _, m := range All(r) {
 		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Rows returns the names of those of [All] that a table has unless others are asked for.
+func Rows(r Regime) []string {
+	var names []string
+	for _, m := range All(r) {
+		if !m.OnRequest {
+			names = append(names, m.Name)
+		}
 	}
 	return names
 }

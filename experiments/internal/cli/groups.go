@@ -83,6 +83,7 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
 type Loss struct {
 	Methods []string // the default is all methods
+	Choices []string // what the experiment knows, the default if nil; not a flag
 	Beta    Beta
 	P       float64 // percentile of the similarities that is the threshold θ
 	Tau     float64 // temperature of the contrastive loss
@@ -91,7 +92,10 @@ type Loss struct {
 
 // Register implements [Group].
 func (l *Loss) Register(f *FlagSet) {
-	Var(f, &l.Methods, "method", List(OneOf(l.Methods...)), "`methods` to compare, one row of results each: "+strings.Join(l.Methods, ","))
+	if l.Choices == nil {
+		l.Choices = l.Methods
+	}
+	Var(f, &l.Methods, "method", List(OneOf(l.Choices...)), "`methods` to compare, one row of results each: "+strings.Join(l.Choices, ","))
 	f.Grows("method")
 	l.RegisterNumbers(f)
 }

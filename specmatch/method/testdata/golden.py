@@ -16,6 +16,7 @@ torch.set_default_dtype(torch.float64)
 ROWS, WIDTH = 6, 4
 RAW = [[0, 1, 2], [3, 4], [5, 0, 0, 1]]
 PARTS = [[0, 1], [4], [5, 0, 1]]
+OTHERS = [[1, 2], [3], [0, 0, 1]]
 SCALES = [
     [[0, 1, 2], [3, 4], [5, 0, 0, 1], [2, 2, 3], [4, 5, 1], [0, 3, 3, 5], [1, 1, 2, 4], [5, 5, 3]],
     [[1, 2], [3, 4], [0, 0, 1], [2, 3], [4, 5], [3, 3, 5], [1, 2, 4], [5, 3]],
@@ -216,7 +217,57 @@ def gae():
     return train(model, loss)
 
 
+def taught(term):
+    """InfoNCE of two views beside a term of a teacher, which follows after every step."""
+    model, teacher, beta = Model(), Model(), [0.0]
+    memory = F.normalize(torch.sin(2.9 * torch.arange(5 * WIDTH) + 0.3).view(5, WIDTH))
+    own = [3, 1, 4]  # the batch's places in the memory
+
+    def infonce(x, y):
+        u = F.normalize(torch.cat([x, y]))
+        s = (u @ u.T / 0.2).masked_fill(torch.eye(len(u)).bool(), -math.inf)
+        positives = torch.cat([(s.diagonal(len(x))), s.diagonal(-len(x))])
+        return (s.logsumexp(1) - positives).mean()
+
+    def walk(s, tau, leave):
+        return torch.log_softmax((s / tau).masked_fill(leave, -math.inf), 1)
+
+    def kl(target, student, leave):
+        keep = ~leave
+        return sum((target[i][k].exp() * (target[i][k] - student[i][k])).sum() for i, k in enumerate(keep)) / len(keep)
+
+    def terms(views, t):
+        if term == "ema":
+            return sum(((u - t) ** 2).sum() for u in views) / len(t)
+        if term == "ema-batch":
+            leave = torch.eye(len(t)).bool()
+            return sum(kl(walk(t @ t.T, 0.1, leave), walk(u @ u.T, 0.2, leave), leave) for u in views)
+        memory[own] = t
+        leave = F.one_hot(torch.tensor(own), len(memory)).bool()
+        return sum(kl(walk(t @ memory.T, 0.1, leave), walk(u @ memory.T, 0.2, leave), leave) for u in views)
+
+    def norm(value):
+        g = torch.autograd.grad(value, list(model.parameters()), retain_graph=True, allow_unused=True)
+        return math.sqrt(sum((x ** 2).sum().item() for x in g if x is not None))
+
+    def loss(step):
+        if step > 0:
+            for a, b in zip(teacher.parameters(), model.parameters()):
+                a.data = 0.9 * a.data + 0.1 * b.data
+        z1, z2 = model(PARTS), model(OTHERS)
+        t = F.normalize(teacher(RAW)).detach()
+        c, g = infonce(z1, z2), terms((F.normalize(z1), F.normalize(z2)), t)
+        if step == 0:
+            beta[0] = 0.3 * norm(c) / norm(g)
+        return c + beta[0] * g
+
+    return train(model, loss)
+
+
 goldens = {
+    "ema": taught("ema"),
+    "ema-batch": taught("ema-batch"),
+    "ema-memory": taught("ema-memory"),
     "gae": gae(),
     "mssgcl": mssgcl(),
     "cuco": cuco(),

@@ -1,0 +1,238 @@
+package method
+
+import (
+	"math"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// What the methods with a teacher have in common. None of it was tuned.
+const (
+	teacherDecay = 0.9
+	teacherRatio = 0.3 // of the norms of the gradients of β·L_T and L_C
+	// The temperatures of similarities as distributions; the teacher's are sharper.
+	studentTemperature = 0.2
+	teacherTemperature = 0.1
+)
+
+// taught learns from two augmented views with InfoNCE and from a teacher. The
+// teacher is the same model with an exponential moving average of its weights,
+//
+//	θ_T ← 0.9·θ_T + 0.1·θ   after every step,
+//
+// and sees the raw graphs of the batch, with the batch norm statistics of its own
+// pass. Of the unit projections u¹, u² of the views and t of the raw graphs, which
+// pass no gradient to the teacher, the loss is L_C + β·L_T, where L_T is the method's
+// own term. At the first batch of every epoch β is set so that over all parameters
+// ‖β·∇L_T‖ = 0.3·‖∇L_C‖.
+//
+// Views, batches and initial weights are those of InfoNCE.
+type taught struct {
+	train.Defaults
+	model, teacher *specmatch.Model
+	contrast       specmatch.InfoNCE
+	term           func(u1, u2, t *autodiff.Var, samples []int) *autodiff.Var
+	ratio          float64
+	adam           *optim.Adam
+	tape           *autodiff.Tape
+	be             backend.Backend
+	graphs         []*graph.Graph
+	state          taughtState
+
+	raw graph.Batch
+	ws  augment.Workspace
+}
+
+// taughtState is what changes beside tensors.
+type taughtState struct{ Beta float64 }
+
+// newTaught returns a learner of a setup whose term is still to be set.
+func newTaught(s Setup) (*taught, error) {
+	loader, err := s.twoViews(augment.ImplIntended, s.Ratio)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTemperature(s.Objective.Contrast.Temperature); err != nil {
+		return nil, err
+	}
+	var pair [2]*specmatch.Model
+	for i := range pair { // of the same weights
+		e, rng, err := s.NewEncoder()
+		if err != nil {
+			return nil, err
+		}
+		pair[i] = specmatch.NewModel(s.Backend, e, rng)
+	}
+	return newStudent(s, pair[0], pair[1], loader), nil
+}
+
+// newStudent returns a learner of two models with equal weights.
+func newStudent(s Setup, m, teacher *specmatch.Model, loader *augment.Loader) *taught {
+	for _, p := range teacher.Parameters() {
+		p.Frozen = true
+	}
+	return &taught{
+		Defaults: train.Defaults{Loader: loader}, model: m, teacher: teacher,
+		contrast: s.Objective.Contrast, ratio: teacherRatio,
+		adam: optim.NewAdam(s.Backend, m.Parameters(), s.Rate), tape: autodiff.NewTape(s.Backend),
+		be: s.Backend, graphs: s.Graphs,
+	}
+}
+
+// Step implements [train.Learner]. A batch of one graph has no negatives.
+func (l *taught) Step(b train.Batch) (train.Metrics, error) {
+	if len(b.Samples) < 2 {
+		return nil, nil
+	}
+	m := train.Metrics{}
+	loss, _, err := train.Minimize(l.tape, l.model, l.adam, func() *autodiff.Var {
+		return l.objective(b.Graphs, l.collate(b.Samples), b.Samples, b.Index == 0, m)
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.follow()
+	m["loss"] = loss
+	return m, nil
+}
+
+// collate returns the raw graphs of a batch; they are valid until the next call.
+func (l *taught) collate(samples []int) *graph.Batch {
+	l.raw.Reset(l.graphs[samples[0]].X.Width)
+	for _, i := range samples {
+		augment.Identity{}.Append(&l.raw, l.graphs[i], nil, &l.ws)
+	}
+	l.raw.EndView()
+	return &l.raw
+}
+
+// objective returns the loss [1×1] of a batch of two views with its raw graphs, and
+// adds its parts to m. With steer it sets β first.
+func (l *taught) objective(views, raw *graph.Batch, samples []int, steer bool, m train.Metrics) *autodiff.Var {
+	_, z := l.model.Forward(gnn.NewBatch(l.tape, views), nn.Train)
+	n := int(views.ViewPtr[1])
+	z1, z2 := z.SliceRows(0, n), z.SliceRows(n, 2*n)
+	lossC := l.contrast.Loss(z1, z2)
+	lossT := l.term(z1.L2Normalize(), z2.L2Normalize(), l.teach(l.tape, raw), samples)
+	if steer {
+		c, t := l.gradientNorm(lossC), l.gradientNorm(lossT)
+		if t > 0 {
+			l.state.Beta = l.ratio * c / t
+		}
+	}
+	m["loss_c"], m["loss_t"], m["beta"] = lossC.Float(), lossT.Float(), l.state.Beta
+	if l.state.Beta == 0 {
+		return lossC
+	}
+	return lossC.Add(lossT.Scale(l.state.Beta))
+}
+
+// teach returns the teacher's unit projections of raw graphs, as constants.
+func (l *taught) teach(t *autodiff.Tape, raw *graph.Batch) *autodiff.Var {
+	_, z := l.teacher.Forward(gnn.NewBatch(t, raw), nn.Train)
+	return z.L2Normalize().Detach()
+}
+
+// gradientNorm returns the norm of a loss's gradient over the parameters, which it
+// leaves without gradient.
+func (l *taught) gradientNorm(loss *autodiff.Var) float64 {
+	l.tape.Backward(loss)
+	sum := 0.0
+	for _, p := range l.model.Parameters() {
+		if p.HasGrad() {
+			g := make([]float64, p.Grad.Len())
+			l.be.Download(g, p.Grad)
+			for _, x := range g {
+				sum += x * x
+			}
+		}
+		p.ZeroGrad()
+	}
+	return math.Sqrt(sum)
+}
+
+// follow moves the teacher towards the model.
+func (l *taught) follow() {
+	own := l.model.Parameters()
+	for i, p := range l.teacher.Parameters() {
+		l.be.Axpby(p.Value, teacherDecay, p.Value, 1-teacherDecay, own[i].Value)
+	}
+}
+
+// Parameters returns the model's.
+func (l *taught) Parameters() []*autodiff.Param { return l.model.Parameters() }
+
+// Buffers returns the model's and the teacher's weights. The teacher's running
+// statistics are not among them, because nothing reads them.
+func (l *taught) Buffers() []*nn.Buffer {
+	all := l.model.Buffers()
+	for _, p := range l.teacher.Parameters() {
+		all = append(all, nn.BufferOf(l.be, "teacher."+p.Name, p.Value))
+	}
+	return all
+}
+
+// State implements [train.Learner].
+func (l *taught) State() (nn.Module, any) {
+	return optim.Checkpoint{Module: l, Optimizer: l.adam}, &l.state
+}
+
+// candidates are the unit rows that n graphs are compared with: their own [n×D], of
+// which graph i leaves out row i, and further ones [k×D] or nil.
+type candidates struct{ own, further *autodiff.Var }
+
+// logits returns u·cᵀ/τ for both kinds of candidates, with -∞ where a graph meets
+// itself, and the column [n×1] of the logarithms of the row sums of exponentials.
+func (c candidates) logits(u *autodiff.Var, tau float64) (own, further, norm *autodiff.Var) {
+	u = u.Scale(1 / tau)
+	own = u.MatMulT(c.own).FillDiagonal(math.Inf(-1))
+	if c.further == nil {
+		return own, nil, own.LogSumExp()
+	}
+	further = u.MatMulT(c.further)
+	return own, further, autodiff.ConcatCols(own.LogSumExp(), further.LogSumExp()).LogSumExp()
+}
+
+// walk is the teacher's random walk: row i is softmax(t_i·c_j/0.1) over the candidates.
+type walk struct {
+	own, further *autodiff.Var
+	mean         *autodiff.Var // of the teacher's candidates under each row [n×D]
+	entropy      *autodiff.Var // the sum of those of the rows
+}
+
+// newWalk returns that of t [n×D] to c. All of it is constant.
+func newWalk(t *autodiff.Var, c candidates) walk {
+	own, further, norm := c.logits(t, teacherTemperature)
+	w := walk{own: own.SubCol(norm).Exp()}
+	if further != nil {
+		w.further = further.SubCol(norm).Exp()
+	}
+	w.mean = w.step(c)
+	w.entropy = norm.Sum().Sub(t.Dot(w.mean).Scale(1 / teacherTemperature))
+	return w
+}
+
+// step returns the mean of candidates under each row of the walk.
+func (w walk) step(c candidates) *autodiff.Var {
+	mean := w.own.MatMul(c.own)
+	if c.further != nil {
+		mean = mean.Add(w.further.MatMul(c.further))
+	}
+	return mean
+}
+
+// divergence returns 1/n Σ_i KL(w_i ‖ softmax(u_i·c_j/0.2)) [1×1], where mean is
+// w.step(c).
+func (w walk) divergence(u *autodiff.Var, c candidates, mean *autodiff.Var) *autodiff.Var {
+	_, _, norm := c.logits(u, studentTemperature)
+	cross := norm.Sum().Sub(u.Dot(mean).Scale(1 / studentTemperature))
+	return cross.Sub(w.entropy).Scale(1 / float64(u.Rows()))
+}
