@@ -47,14 +47,15 @@ var commands = []command{
 		[]string{"-data DIR", "-data DIR -dataset MUTAG"}, verify},
 	{"stats", "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail.",
 		[]string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"}, stats},
-	{"export", "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order.",
-		[]string{"", "-data DIR -dataset MUTAG -out OTHER"}, export},
+	{"export", "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order. With -column the sets are\ntables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\nthat column become the classes, and elements the labels of nodes.",
+		[]string{"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER"}, export},
 }
 
 // A call is one invocation of a command.
 type call struct {
 	data    cli.Data
 	out     string
+	column  string
 	baseURL string
 
 	stdout, stderr io.Writer
@@ -84,6 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "export":
 		c.out = "."
 		cli.Var(flags, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
+		cli.Var(flags, &c.column, "column", cli.Text, "`name` of the column of numbers that makes the classes of molecules")
 	}
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -464,10 +466,16 @@ func export(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.each(ctx, "export", func(name string) error {
-		if isTable(name) {
-			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph")
+		var ds *dataset.Dataset
+		var err error
+		switch {
+		case c.column != "":
+			ds, err = halves(ctx, c.data.Dir, name, c.column)
+		case isTable(name):
+			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph; name one -column")
+		default:
+			ds, err = c.open(ctx, name, dataset.Options{NodeAttributes: true})
 		}
-		ds, err := c.open(ctx, name, dataset.Options{NodeAttributes: true})
 		if err != nil {
 			return err
 		}
