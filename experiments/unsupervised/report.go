@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -47,7 +48,7 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 	for _, protocol := range x.protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d.",
 			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
-		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.Unsupervised, x.loss.Methods), published))
+		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.Unsupervised, x.loss.Methods), published.Table1))
 	}
 	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {

@@ -128,6 +128,16 @@ type Embedder interface {
 // Evaluate returns the accuracy of a support vector machine on the embeddings of
 // all graphs, in per cent, by protocol.
 func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]float64, error) {
+	results, err := r.Results(ctx, e, protocol)
+	accuracy := map[string]float64{}
+	for name, result := range results {
+		accuracy[name] = 100 * result.Mean
+	}
+	return accuracy, err
+}
+
+// Results is [Run.Evaluate] with all that the evaluations give, as fractions.
+func (r *Run) Results(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]*eval.Result, error) {
 	folds, err := r.folds(protocol)
 	if err != nil {
 		return nil, err
@@ -137,17 +147,15 @@ func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (
 		return nil, err
 	}
 	data := eval.Data{X: h, Dim: len(h) / len(r.Dataset.Graphs), Y: r.Dataset.Labels()}
-	accuracy := map[string]float64{}
+	results := map[string]*eval.Result{}
 	for _, name := range protocol.Protocols {
 		p, err := eval.ParseProtocol(name)
 		if err != nil {
 			return nil, err
 		}
-		result, err := eval.Evaluate(ctx, p, data, folds, eval.Options{Slots: cores})
-		if err != nil {
+		if results[name], err = eval.Evaluate(ctx, p, data, folds, eval.Options{Slots: cores}); err != nil {
 			return nil, err
 		}
-		accuracy[name] = 100 * result.Mean
 	}
-	return accuracy, nil
+	return results, nil
 }

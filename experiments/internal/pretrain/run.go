@@ -163,7 +163,7 @@ func (r *Run) Unit(name string, e cli.Engine, dir *rundir.Dir) units.Unit[Traine
 
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the
 // name of the unit. A run that was interrupted continues from its checkpoint.
-func (r *Run) Train(ctx context.Context, l *method.Learner, dir *rundir.Dir, unit string, status units.Status) (out Trained, err error) {
+func (r *Run) Train(ctx context.Context, l train.Learner, dir *rundir.Dir, unit string, status units.Status) (out Trained, err error) {
 	options, err := dir.Training(unit, r.Epochs())
 	if err != nil {
 		return out, err

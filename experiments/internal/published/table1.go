@@ -1,8 +1,9 @@
-package main
+// Package published has figures of the literature that more than one experiment prints.
+package published
 
 import "github.com/specmatch/specmatch/experiments/internal/grid"
 
-// published holds the figures that the literature prints for the same data
+// Table1 holds the figures that the literature prints for the unsupervised regime on the same data
 // sets: mean and standard deviation in per cent. The rows of the paper are
 // those of its Table 1, which repeats nearly all of them from the table of MSSGCL's,
 // and that from others: nobody seems to have run the systems anew. Where they
@@ -14,7 +15,7 @@ import "github.com/specmatch/specmatch/experiments/internal/grid"
 // 0.01, batch 128, 20 epochs, RBF-SVM at the last epoch, 2 to 15 seeds).
 // The protocols are those under which a row was measured, or says it was: the paper
 // speaks of a linear SVM, the script it builds on runs an RBF-SVM.
-var published = []grid.Published{
+var Table1 = []grid.Published{
 	{Row: "GraphCL, published", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"NCI1": {77.87, .41}, "PROTEINS": {74.39, .45}, "DD": {78.62, .40}, "MUTAG": {86.80, 1.34},
 		"COLLAB": {71.36, 1.15}, "REDDIT-BINARY": {89.53, .84}, "REDDIT-MULTI-5K": {55.99, .28}, "IMDB-BINARY": {71.14, .44},

@@ -1,0 +1,309 @@
+// Command selection measures what it is worth to choose on the test folds. It trains
+// encoders without labels, as experiment unsupervised does, evaluates them every few
+// epochs, and prints the accuracy of the last epoch beside those of rows marked
+// "oracle", in which the test folds choose the epoch, and the setting if there are
+// several: for all seeds, for each seed, for each fold. Rows "by validation" choose
+// inside the training part of each fold, which is honest.
+//
+//	go run ./experiments/selection
+//	go run ./experiments/selection -dataset MUTAG,PROTEINS -data DIR -seeds 10
+//	go run ./experiments/selection -dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100
+//	go run ./experiments/selection -dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+func main() { cli.Main(run) }
+
+const synopsis = `Measures what choosing the epoch, or the setting, on the test folds is worth: the
+accuracy of the last epoch beside that of the best ones, which are marked "oracle".`
+
+// experiment is the values of the flags.
+type experiment struct {
+	data     cli.Data
+	settings settings
+	recipe   cli.Recipe
+	protocol cli.Protocol
+	engine   cli.Engine
+	output   cli.Output
+
+	dir *rundir.Dir
+}
+
+// settings are what there is to choose from.
+type settings struct {
+	every int
+	betas []float64
+	ps    []float64
+	taus  []float64
+}
+
+// Register implements [cli.Group].
+func (s *settings) Register(f *cli.FlagSet) {
+	cli.Var(f, &s.every, "eval-every", cli.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
+	cli.Var(f, &s.betas, "beta-values", cli.List(cli.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss; 0 is InfoNCE")
+	cli.Var(f, &s.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of the percentile p, for each β above 0")
+	cli.Var(f, &s.taus, "tau-values", cli.List(cli.Positive), "`values` of the temperature τ; the first setting of all is the one that the others are compared with")
+}
+
+// setting is one of them.
+type setting struct {
+	name string
+	loss cli.Loss
+}
+
+// list returns the settings: for every τ every β, and for every β above 0 every p.
+func (s *settings) list() []setting {
+	var all []setting
+	for _, tau := range s.taus {
+		at := ""
+		if len(s.taus) > 1 {
+			at = fmt.Sprintf(", τ = %v", tau)
+		}
+		for _, beta := range s.betas {
+			ps := s.ps
+			if beta == 0 {
+				ps = ps[:1]
+			}
+			for _, p := range ps {
+				x := setting{"InfoNCE" + at, cli.Loss{Beta: cli.Beta{Weight: beta}, P: p, Tau: tau, Kappa: 10}}
+				if beta > 0 {
+					x.name = fmt.Sprintf("β = %v, p = %v", beta, p) + at
+				}
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// epochs lists the epochs after which there is an evaluation.
+func (x *experiment) epochs() []int {
+	var list []int
+	for e := x.settings.every; e < x.recipe.Epochs; e += x.settings.every {
+		list = append(list, e)
+	}
+	return append(list, x.recipe.Epochs)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	x := &experiment{
+		settings: settings{every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2}},
+		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
+		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
+	}
+	flags := cli.NewFlagSet("selection", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 10",
+		"-dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100",
+		"-dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20")
+	flags.Add(&x.data, &x.settings, &x.recipe, &x.protocol, &x.engine, &x.output)
+	flags.Grows("protocol", "beta-values", "p-values", "tau-values")
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	if x.recipe.Epochs == 0 {
+		return cli.Usagef("-epochs 0 leaves nothing to choose from")
+	}
+	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
+	if err != nil {
+		return err
+	}
+	runs := x.runs(sets)
+	if err := errors.Join(pretrain.Fits(plain(runs), x.engine), pretrain.Check(plain(runs), x.protocol)); err != nil {
+		return err
+	}
+	x.dir, err = rundir.Start("selection", flags, x.data.Datasets, x.recipe, x.engine, x.output)
+	if err != nil {
+		return err
+	}
+	defer x.dir.Close()
+	plan := units.NewPlan(x.dir)
+	scores := x.units(plan, runs)
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, *scores) })
+}
+
+// settingRun is a training with a setting.
+type settingRun struct {
+	pretrain.Run
+	setting string
+}
+
+func plain(runs []*settingRun) []*pretrain.Run {
+	var all []*pretrain.Run
+	for _, r := range runs {
+		all = append(all, &r.Run)
+	}
+	return all
+}
+
+// runs lists the trainings: of every setting on every data set with every seed.
+func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
+	var runs []*settingRun
+	for _, ds := range sets {
+		for _, s := range x.settings.list() {
+			for seed := range x.recipe.Seeds {
+				name := method.SpecMatch
+				if s.loss.Beta.Weight == 0 {
+					name = method.InfoNCE
+				}
+				runs = append(runs, &settingRun{pretrain.Run{
+					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: name,
+					Seed: x.recipe.FirstSeed + seed, Loss: s.loss, Recipe: x.recipe, Settings: pretrain.DefaultSettings(),
+				}, s.key()})
+			}
+		}
+	}
+	return runs
+}
+
+// key names a setting in the journal and in files.
+func (s setting) key() string {
+	if s.loss.Beta.Weight == 0 {
+		return fmt.Sprintf("infonce,tau=%v", s.loss.Tau)
+	}
+	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.P, s.loss.Tau)
+}
+
+// name returns the name of the unit that trains the run.
+func (r *settingRun) name() string {
+	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.setting, r.Seed)
+}
+
+// snapshot is the model file of the run's encoder after so many epochs, in a run
+// directory.
+func (r *settingRun) snapshot(dir string, epochs int) string {
+	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.setting, r.Seed, epochs))
+}
+
+// score is what an evaluation leaves in the journal: accuracies by test fold in per
+// cent, on the fold and, where C was searched for, the best inside its training part.
+type score struct {
+	Test    []float64
+	Inner   []float64 `json:",omitempty"`
+	Seconds float64
+}
+
+// Check returns an error unless there are accuracies that can be ones.
+func (s *score) Check() error {
+	for _, a := range slices.Concat(s.Test, s.Inner) {
+		if !(a >= 0 && a <= 100) {
+			return fmt.Errorf("an accuracy of %v %%", a)
+		}
+	}
+	if len(s.Test) < 2 || s.Inner != nil && len(s.Inner) != len(s.Test) {
+		return fmt.Errorf("%d test folds and %d inner accuracies", len(s.Test), len(s.Inner))
+	}
+	return nil
+}
+
+// units adds the two halves of the experiment to the plan: every run trains and saves
+// its models, and every model is evaluated.
+func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]score {
+	var training []units.Unit[pretrain.Trained]
+	var scoring []units.Unit[score]
+	for _, r := range runs {
+		var files []string
+		for _, epoch := range x.epochs() {
+			files = append(files, r.snapshot("", epoch))
+			for _, protocol := range x.protocol.Protocols {
+				scoring = append(scoring, units.Unit[score]{
+					Name: fmt.Sprintf("%s/epoch=%d/%s", r.name(), epoch, protocol), With: r.name(),
+					Run: func(ctx context.Context, _ units.Status) (score, error) { return x.score(ctx, r, epoch, protocol) },
+				})
+			}
+		}
+		training = append(training, units.Unit[pretrain.Trained]{Name: r.name(), Files: files,
+			Run: func(ctx context.Context, status units.Status) (pretrain.Trained, error) {
+				return x.train(ctx, r, status)
+			}})
+	}
+	units.Add(plan, training)
+	return units.Add(plan, scoring)
+}
+
+// train trains a run and saves its snapshots.
+func (x *experiment) train(ctx context.Context, r *settingRun, status units.Status) (out pretrain.Trained, err error) {
+	be, err := x.engine.Open()
+	if err != nil {
+		return out, err
+	}
+	defer be.Close()
+	l, err := r.Learner(be)
+	if err != nil {
+		return out, err
+	}
+	defer l.Close()
+	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
+		return out, err
+	}
+	return r.Train(ctx, &saving{l, func(epochs int) error {
+		if !slices.Contains(x.epochs(), epochs) {
+			return nil
+		}
+		m, err := r.Model(l, epochs)
+		if err != nil {
+			return err
+		}
+		return m.Save(r.snapshot(x.dir.Path, epochs))
+	}}, x.dir, r.name(), status)
+}
+
+// saving is a learner that is saved at the end of epochs. An epoch that a checkpoint
+// holds as ended has been saved before.
+type saving struct {
+	*method.Learner
+	save func(epochs int) error
+}
+
+// End implements [train.Learner].
+func (s *saving) End(ctx context.Context, epoch int) (train.Metrics, error) {
+	if err := s.save(epoch + 1); err != nil {
+		return nil, err
+	}
+	return s.Learner.End(ctx, epoch)
+}
+
+// score evaluates a snapshot.
+func (x *experiment) score(ctx context.Context, r *settingRun, epoch int, protocol string) (s score, err error) {
+	start := time.Now()
+	be, err := x.engine.Open()
+	if err != nil {
+		return s, err
+	}
+	defer be.Close()
+	m, err := specmatch.Open(r.snapshot(x.dir.Path, epoch), be)
+	if err != nil {
+		return s, err
+	}
+	results, err := r.Results(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: x.protocol.Folds})
+	if err != nil {
+		return s, err
+	}
+	for _, a := range results[protocol].FoldAccuracies {
+		s.Test = append(s.Test, 100*a)
+	}
+	for _, inner := range results[protocol].InnerAccuracies {
+		s.Inner = append(s.Inner, 100*slices.Max(inner))
+	}
+	s.Seconds = time.Since(start).Seconds()
+	return s, nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/published"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
+)
+
+// The rows of the published table that selection is held against.
+const (
+	publishedBase = "GraphCL, published"
+	publishedBest = "SpecMatch-CL, published"
+)
+
+// report writes results.json, the tables and the figures of a finished run.
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, scores []score) error {
+	var list []rundir.Row
+	var tables []*table.Table
+	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
+		return err
+	}
+	for k, protocol := range x.protocol.Protocols {
+		var panels []plot.Panel
+		for i, ds := range sets {
+			grid := x.grid(scores, i, k)
+			found := rows(grid)
+			for _, r := range found {
+				list = append(list, x.result(ds.Name, protocol, r))
+			}
+			tables = append(tables, x.worth(ds.Name, protocol, found), x.compared(ds.Name, protocol, grid))
+			if len(grid[0]) > 1 {
+				panels = append(panels, x.panel(ds.Name, grid[0]))
+			}
+		}
+		if len(panels) == 0 {
+			continue
+		}
+		if err := plot.Save(x.dir.Join("plots", "selection-"+protocol), 2, panels...); err != nil {
+			return err
+		}
+	}
+	if err := x.dir.Report(stdout, list, tables...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "results, tables, figures and weights: %s\n", x.dir.Path)
+	return err
+}
+
+// grid sorts the scores of a data set under a protocol by setting and epoch. They are
+// in the order of units: by set, setting, seed, epoch and protocol.
+func (x *experiment) grid(scores []score, set, protocol int) [][]candidate {
+	settings, epochs, protocols := x.settings.list(), len(x.epochs()), len(x.protocol.Protocols)
+	grid := make([][]candidate, len(settings))
+	for i, s := range settings {
+		grid[i] = make([]candidate, epochs)
+		for e := range epochs {
+			c := candidate{name: s.name}
+			for seed := range x.recipe.Seeds {
+				sc := scores[(((set*len(settings)+i)*x.recipe.Seeds+seed)*epochs+e)*protocols+protocol]
+				c.test = append(c.test, sc.Test)
+				if sc.Inner != nil {
+					c.inner = append(c.inner, sc.Inner)
+				}
+			}
+			grid[i][e] = c
+		}
+	}
+	return grid
+}
+
+// result is a row of results.json.
+func (x *experiment) result(set, protocol string, r row) rundir.Row {
+	out := rundir.Row{
+		Experiment: "selection", Dataset: set, Method: r.label, Protocol: protocol, Metric: "accuracy",
+		PerSeed: r.perSeed(), Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+		P: math.NaN(), GraphsPerSecond: math.NaN(),
+	}
+	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
+	return out
+}
+
+// worth is the table of what selection is worth on a data set.
+func (x *experiment) worth(set, protocol string, found []row) *table.Table {
+	plain := found[0].perSeed()
+	t := table.New(set, table.Column{Name: "accuracy"}, table.Column{Name: "minus the first row"}, table.Column{Name: "n"})
+	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
+		set, protocol, x.protocol.Folds)
+	for _, r := range found {
+		values := r.perSeed()
+		mean, std := stat.MeanStdDev(values, nil)
+		label, difference := r.label, table.Text("")
+		if r.oracle && r.name != "" && r.name != found[0].name {
+			label += " (" + r.name + ")"
+		}
+		if t.Rows() > 0 {
+			d := compare.Seeds(values, plain)
+			difference = table.MeanStd(d.Mean, d.Err, 2)
+		}
+		t.Add(label, table.MeanStd(mean, stat.StdErr(std, float64(len(values))), 2), difference, table.Text(fmt.Sprint(len(values))))
+	}
+	best, ok := publishedValue(publishedBest, protocol, set)
+	base, also := publishedValue(publishedBase, "graphcl", set)
+	if ok {
+		t.Add("SpecMatch-CL, published", table.Number(best, 2))
+	}
+	if ok && also {
+		t.Add("published gain over GraphCL", table.Text(""), table.Number(best-base, 2))
+	}
+	return t
+}
+
+// publishedValue returns the published mean of a row, if there is one.
+func publishedValue(name, protocol, set string) (mean float64, ok bool) {
+	for _, p := range published.Table1 {
+		if v, known := p.Values[set]; p.Row == name && known && (slices.Contains(p.Protocols, protocol) || protocol == "graphcl-c10") {
+			return v[0], true
+		}
+	}
+	return 0, false
+}
+
+// compared is the table of the settings at the last epoch; nil with one of them or one
+// seed.
+func (x *experiment) compared(set, protocol string, grid [][]candidate) *table.Table {
+	if len(grid) < 2 || x.recipe.Seeds < 2 {
+		return nil
+	}
+	last := len(grid[0]) - 1
+	plain := grid[0][last].perSeed()
+	t := table.New(set, table.Column{Name: "accuracy"}, table.Column{Name: "minus the first row"}, table.Column{Name: "p"})
+	deviation := compare.Null(plain)
+	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± standard deviation, difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
+		set, protocol, x.recipe.Seeds, len(grid)-1, deviation, compare.SeedsFor(0.3, deviation))
+	var differences []compare.Difference
+	var p []float64
+	for _, epochs := range grid[1:] {
+		d := compare.Seeds(epochs[last].perSeed(), plain)
+		differences, p = append(differences, d), append(p, d.P)
+	}
+	corrected := compare.Holm(p)
+	for i, epochs := range grid {
+		mean, std := stat.MeanStdDev(epochs[last].perSeed(), nil)
+		cells := []table.Cell{table.MeanStd(mean, std, 2)}
+		if i > 0 {
+			cells = append(cells, table.MeanStd(differences[i-1].Mean, differences[i-1].Err, 2), table.Number(corrected[i-1], 3))
+		}
+		t.Add(epochs[last].name, cells...)
+	}
+	return t
+}
+
+// panel is the accuracy of the first setting by epoch, beside what choosing the epoch
+// on the test folds gives, and what is published.
+func (x *experiment) panel(set string, epochs []candidate) plot.Panel {
+	curve := plot.Series{Name: epochs[0].name + ", ± standard deviation"}
+	for i, c := range epochs {
+		mean, std := stat.MeanStdDev(c.perSeed(), nil)
+		curve.X, curve.Y = append(curve.X, float64(x.epochs()[i])), append(curve.Y, mean)
+		if x.recipe.Seeds > 1 {
+			curve.Err = append(curve.Err, std)
+		}
+	}
+	level := func(name string, y float64) plot.Series {
+		ends := []float64{curve.X[0], curve.X[len(curve.X)-1]}
+		return plot.Series{Name: name, X: ends, Y: []float64{y, y}}
+	}
+	lines := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "accuracy (%)"}, Series: []plot.Series{
+		curve,
+		level("oracle: best epoch of each seed", oracle(epochs, bySeed).mean()),
+		level("oracle: best epoch of each fold", oracle(epochs, byFold).mean()),
+	}}
+	for _, name := range []string{publishedBase, publishedBest} {
+		if y, ok := publishedValue(name, "graphcl", set); ok {
+			lines.Series = append(lines.Series, level(name, y))
+		}
+	}
+	return lines
+}
