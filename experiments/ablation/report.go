@@ -8,11 +8,13 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 )
 
 // result is a row of the table on one data set: what its seeds left.
@@ -110,15 +112,24 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		columns = append(columns, table.Column{Name: "published (%)"})
 	}
 	t := table.New("row", columns...)
-	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: mean difference in points, paired by seed, ± its standard error. What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds))
 	zero := results[0].accuracies(protocol)
+	var differences []compare.Difference
+	var p []float64
+	for _, r := range results[1:] {
+		d := compare.Seeds(r.accuracies(protocol), zero)
+		differences, p = append(differences, d), append(p, d.P)
+	}
+	corrected := compare.Holm(p)
+	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: mean difference in points ± its standard error over the seeds. %s What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
+		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds), grid.Corrected(len(p)))
 	for i, r := range results {
 		mean, std := stat.MeanStdDev(r.accuracies(protocol), nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}
 		if i > 0 && x.recipe.Seeds > 1 {
-			diff, stderr := rundir.Paired(r.accuracies(protocol), zero)
-			cells[1] = table.MeanStd(diff, stderr, 2)
+			cells[1] = table.MeanStd(differences[i-1].Mean, differences[i-1].Err, 2)
+			if corrected[i-1] < 0.05 {
+				cells[1].Mark = "†"
+			}
 		}
 		for _, metric := range []string{"loss_g", "loss_g_hard", "similarity_std", "gradient_ratio"} {
 			cells = append(cells, table.Number(r.last(metric), 3))

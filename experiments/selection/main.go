@@ -128,8 +128,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	runs := x.runs(sets)
-	if err := errors.Join(pretrain.Fits(plain(runs), x.engine), pretrain.Check(plain(runs), x.protocol)); err != nil {
-		return err
+	if !flags.Collecting() {
+		if err := errors.Join(pretrain.Fits(plain(runs), x.engine), pretrain.Check(plain(runs), x.protocol)); err != nil {
+			return err
+		}
 	}
 	x.dir, err = rundir.Start("selection", flags, x.data.Datasets, x.recipe, x.engine, x.output)
 	if err != nil {

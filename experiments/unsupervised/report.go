@@ -50,7 +50,8 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
 		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.Unsupervised, x.loss.Methods), published.Table1))
 	}
-	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))
+	alike := slices.DeleteFunc(slices.Clone(x.loss.Methods), func(name string) bool { return !sharesViews(name) })
+	tables = append(tables, g.Differences(method.InfoNCE, alike...), g.Differences(method.EMA, alike...))
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
@@ -59,6 +60,13 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 	}
 	fmt.Fprintf(stdout, "results, metrics, curves and weights: %s\n", x.dir.Path)
 	return nil
+}
+
+// sharesViews reports whether a method learns from the views of InfoNCE with all else
+// alike, so that a difference between the two is one of losses.
+func sharesViews(name string) bool {
+	m, err := method.Get(name)
+	return err == nil && (name == method.SpecMatch || m.OnRequest)
 }
 
 // group is the runs of a method on a data set.

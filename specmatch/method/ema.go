@@ -10,7 +10,7 @@ import "github.com/specmatch/specmatch/autodiff"
 // The teacher is that of mean teachers (Tarvainen and Valpola, NeurIPS 2017) and the
 // term that of BYOL (Grill et al., NeurIPS 2020), beside L_C; see taught for both.
 var ema = &Method{
-	Name: "ema", Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Name: EMA, Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 // share a seed differ by when nothing differs. Training at the usual rate is chaotic,
 // and the difference is that of two seeds.
 var jitter = &Method{
-	Name: "jitter", Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Name: Jitter, Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	new: func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
 }
 

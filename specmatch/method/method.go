@@ -101,6 +101,8 @@ const (
 	GraphCL   = "graphcl"
 	InfoNCE   = "infonce"
 	SpecMatch = "specmatch"
+	Jitter    = "jitter"
+	EMA       = "ema"
 )
 
 // methods lists all of them, in the order of tables.

@@ -92,10 +92,11 @@ type Loss struct {
 
 // Register implements [Group].
 func (l *Loss) Register(f *FlagSet) {
-	if l.Choices == nil {
-		l.Choices = l.Methods
+	choices := l.Choices
+	if choices == nil {
+		choices = l.Methods
 	}
-	Var(f, &l.Methods, "method", List(OneOf(l.Choices...)), "`methods` to compare, one row of results each: "+strings.Join(l.Choices, ","))
+	Var(f, &l.Methods, "method", List(OneOf(choices...)), "`methods` to compare, one row of results each: "+strings.Join(choices, ","))
 	f.Grows("method")
 	l.RegisterNumbers(f)
 }

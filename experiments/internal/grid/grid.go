@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -160,43 +161,93 @@ func (g *Grid) addRow(t *table.Table, name string, cell func(set string) (table.
 	return known
 }
 
-// Differences compares methods with another one, seed by seed, under every protocol. It
-// is nil with fewer than two seeds, or without results of both.
+// Differences compares methods with another one, seed by seed, under every protocol,
+// and says what differences chance alone would make. It is nil with fewer than two
+// seeds, or without results of both.
 func (g *Grid) Differences(base string, methods ...string) *table.Table {
+	type line struct {
+		name        string
+		differences []compare.Difference
+	}
+	var lines []line
+	var p []float64
+	for _, protocol := range g.protocols {
+		for _, name := range methods {
+			if ds := g.differences(base, name, protocol); ds != nil {
+				lines = append(lines, line{g.title(name) + ", " + protocol, ds})
+				for _, d := range ds {
+					p = append(p, d.P)
+				}
+			}
+		}
+	}
+	if lines == nil {
+		return nil
+	}
 	more := ""
 	if len(g.sets) > 1 {
 		more = "mean of sets"
 	}
 	t := g.table("minus "+g.title(base), more)
-	seeds := 0
-	for _, protocol := range g.protocols {
-		for _, name := range methods {
-			var cells []table.Cell
-			sum, variance := 0.0, 0.0
-			for _, set := range g.sets {
-				a, _ := g.Row(set, name, protocol)
-				b, ok := g.Row(set, base, protocol)
-				if !ok || name == base || len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed) {
-					break
-				}
-				seeds = len(a.PerSeed)
-				mean, se := rundir.Paired(a.PerSeed, b.PerSeed)
-				cells = append(cells, table.MeanStd(mean, se, 2))
-				sum += mean
-				variance += se * se
+	corrected := compare.Holm(p)
+	for _, l := range lines {
+		var cells []table.Cell
+		for _, d := range l.differences {
+			c := table.MeanStd(d.Mean, d.Err, 2)
+			if corrected[0] < 0.05 {
+				c.Mark = "†"
 			}
-			if len(cells) < len(g.sets) {
-				continue
-			}
-			if k := float64(len(g.sets)); more != "" {
-				cells = append(cells, table.MeanStd(sum/k, math.Sqrt(variance)/k, 2))
-			}
-			t.Add(g.title(name)+", "+protocol, cells...)
+			cells, corrected = append(cells, c), corrected[1:]
 		}
+		t.Add(l.name, cells...)
 	}
-	if seeds == 0 {
-		return nil
+	for _, protocol := range g.protocols {
+		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over n = %d seeds. A seed of both rows has the same folds.", g.title(base), seeds)
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over n = %d seeds. %s A seed of both rows has the same folds, so that neither has the easier ones; it makes differences no more precise. Below, the standard deviation of the difference of two runs by chance, and how many seeds make 0.3 points two standard errors.",
+		g.title(base), lines[0].differences[0].N, Corrected(len(p)))
 	return t
+}
+
+// Corrected says in a caption what the mark † stands for in a table of n differences.
+func Corrected(n int) string {
+	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; without it a difference may be chance.", n)
+}
+
+// differences returns those of a method to the base, set by set, and their mean if there
+// are several sets; nil unless all sets have two seeds of both.
+func (g *Grid) differences(base, name, protocol string) (ds []compare.Difference) {
+	for _, set := range g.sets {
+		a, _ := g.Row(set, name, protocol)
+		b, ok := g.Row(set, base, protocol)
+		if !ok || name == base || len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed) {
+			return nil
+		}
+		ds = append(ds, compare.Seeds(a.PerSeed, b.PerSeed))
+	}
+	if len(ds) > 1 {
+		ds = append(ds, compare.Mean(ds))
+	}
+	return ds
+}
+
+// addChance adds the rows of what chance does to differences under a protocol: measured,
+// if there is the same method with jitter, and otherwise √2 times the base's deviation.
+func (g *Grid) addChance(t *table.Table, base, protocol string) {
+	var deviations, seeds []table.Cell
+	for _, set := range g.sets {
+		b, ok := g.Row(set, base, protocol)
+		if !ok {
+			return
+		}
+		deviation := compare.Null(b.PerSeed)
+		if j, ok := g.Row(set, method.Jitter, protocol); ok && base == method.InfoNCE && len(j.PerSeed) == len(b.PerSeed) {
+			d := compare.Seeds(j.PerSeed, b.PerSeed)
+			deviation = d.Err * math.Sqrt(float64(d.N))
+		}
+		deviations = append(deviations, table.Number(deviation, 2))
+		seeds = append(seeds, table.Text(fmt.Sprint(compare.SeedsFor(0.3, deviation))))
+	}
+	t.Add("deviation by chance, "+protocol, deviations...)
+	t.Add("seeds for 0.3 points, "+protocol, seeds...)
 }

@@ -2,6 +2,7 @@ package grid_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,6 +95,10 @@ func TestDifferences(t *testing.T) {
 		{"untrained encoder, graphcl", "−15.00 ± 5.00", "15.00 ± 5.00", "0.00 ± 3.54"},
 		{"SpecMatch-CL, graphcl", "3.00 ± 2.00", "−3.00 ± 2.00", "0.00 ± 1.41"},
 		{"SpecMatch-CL, linear", "3.00 ± 2.00", "−3.00 ± 2.00", "0.00 ± 1.41"},
+		{"deviation by chance, graphcl", "10.00", "10.00", ""}, // √2 times that of 60 and 70
+		{"seeds for 0.3 points, graphcl", "4445", "4445", ""},
+		{"deviation by chance, linear", "10.00", "10.00", ""},
+		{"seeds for 0.3 points, linear", "4445", "4445", ""},
 	}
 	if d := cmp.Diff(want, rundirtest.Rows(t, measured(2).Differences(method.InfoNCE, method.Untrained, method.InfoNCE, method.SpecMatch))); d != "" {
 		t.Error(d)
@@ -103,5 +108,31 @@ func TestDifferences(t *testing.T) {
 	}
 	if measured(2).Differences(method.GraphCL, method.SpecMatch) != nil {
 		t.Error("a difference to a method without results")
+	}
+}
+
+// TestSignificance: of two differences of 1 ± 0.1 and 0.5 ± 0.2 over four seeds the first
+// has p = 0.002, corrected 0.004, and the second 0.088, corrected the same. With jitter in
+// the table chance is measured.
+func TestSignificance(t *testing.T) {
+	g := grid.New(rundir.Row{}, []string{"NCI1"}, []string{method.InfoNCE, method.Jitter, method.SpecMatch}, []string{"graphcl"}, method.Title)
+	for _, v := range []float64{-1, 1, -1, 1} {
+		add := func(name string, value float64) { g.Add("NCI1", name, "graphcl", grid.Result{Value: value}) }
+		add(method.InfoNCE, 80)
+		add(method.SpecMatch, 81+v*0.1*math.Sqrt(3))
+		add(method.Jitter, 80.5+v*0.2*math.Sqrt(3))
+	}
+	table := g.Differences(method.InfoNCE, method.Jitter, method.SpecMatch)
+	want := [][]string{
+		{method.Title(method.Jitter) + ", graphcl", "0.50 ± 0.20"},
+		{"SpecMatch-CL, graphcl", "1.00 ± 0.10†"},
+		{"deviation by chance, graphcl", "0.40"},
+		{"seeds for 0.3 points, graphcl", "8"},
+	}
+	if d := cmp.Diff(want, rundirtest.Rows(t, table)); d != "" {
+		t.Error(d)
+	}
+	if !strings.Contains(table.Caption, "over n = 4 seeds") || !strings.Contains(table.Caption, "for the 2 differences") {
+		t.Error(table.Caption)
 	}
 }

@@ -191,14 +191,6 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// Differences are paired: what two seeds have in common does not count.
-func TestPaired(t *testing.T) {
-	mean, stderr := rundir.Paired([]float64{81, 61, 71}, []float64{80, 62, 68})
-	if mean != 1 || math.Abs(stderr-2/math.Sqrt(3)) > 1e-12 { // 1, -1, 3: standard deviation 2
-		t.Errorf("got %v ± %v, want 1 ± 2/√3", mean, stderr)
-	}
-}
-
 func TestReport(t *testing.T) {
 	d := open(t, options(t, t.TempDir()))
 	first, second := table.New("method", table.Column{Name: "MUTAG"}), table.New("method", table.Column{Name: "NCI1"})

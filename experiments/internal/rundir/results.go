@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 )
@@ -145,17 +143,4 @@ func OverSeeds(n int) string {
 		return "one seed"
 	}
 	return fmt.Sprintf("mean ± standard deviation (n-1) over %d seeds", n)
-}
-
-// Paired returns the mean of the differences a_i - b_i of runs that share their
-// seed, and its standard error s/√n, where s is their sample standard deviation.
-// What both have in common, easy and hard folds, cancels. A mean within about two
-// standard errors of 0 says nothing.
-func Paired(a, b []float64) (mean, stderr float64) {
-	diff := make([]float64, len(a))
-	for i := range diff {
-		diff[i] = a[i] - b[i]
-	}
-	mean, std := stat.MeanStdDev(diff, nil)
-	return mean, stat.StdErr(std, float64(len(diff)))
 }

@@ -46,14 +46,29 @@ func Seeds(a, b []float64) Difference {
 		diff[i] = a[i] - b[i]
 	}
 	mean, std := stat.MeanStdDev(diff, nil)
-	d := Difference{N: len(a), Mean: mean, Err: stat.StdErr(std, float64(len(a))), P: math.NaN()}
+	return newDifference(len(a), mean, stat.StdErr(std, float64(len(a))))
+}
+
+// Mean returns the mean of differences that were measured independently, as on several
+// data sets. N is the least of theirs, and with it the degrees of freedom.
+func Mean(of []Difference) Difference {
+	n, mean, variance, k := math.MaxInt, 0.0, 0.0, float64(len(of))
+	for _, d := range of {
+		n, mean, variance = min(n, d.N), mean+d.Mean/k, variance+d.Err*d.Err
+	}
+	return newDifference(n, mean, math.Sqrt(variance)/k)
+}
+
+// newDifference returns the difference with its p-value.
+func newDifference(n int, mean, err float64) Difference {
+	d := Difference{N: n, Mean: mean, Err: err, P: math.NaN()}
 	switch {
-	case d.N < 2:
+	case n < 2:
 		d.Err = math.NaN()
-	case d.Mean == 0:
+	case mean == 0:
 		d.P = 1
 	default:
-		d.P = 2 * d.student().CDF(-math.Abs(d.Mean/d.Err))
+		d.P = 2 * d.student().CDF(-math.Abs(mean/err))
 	}
 	return d
 }

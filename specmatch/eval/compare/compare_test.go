@@ -57,6 +57,17 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// TestMean: errors of independent differences add as squares.
+func TestMean(t *testing.T) {
+	d := Mean([]Difference{{N: 5, Mean: 1, Err: 3}, {N: 10, Mean: 2, Err: 4}})
+	nearly(t, "mean", d.Mean, 1.5, 1e-12)
+	nearly(t, "standard error", d.Err, 2.5, 1e-12)
+	nearly(t, "p", d.P, newDifference(5, 0.6, 1).P, 1e-12)
+	if d.N != 5 {
+		t.Errorf("n = %d", d.N)
+	}
+}
+
 // TestNull: of two draws of one distribution the p-values are uniform, Holm calls one
 // of eight real as often as it says, and Null is the deviation of the difference.
 func TestNull(t *testing.T) {
