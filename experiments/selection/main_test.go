@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "plots/selection-linear.svg",
+	rundirtest.Files(t, dir, "config.json", "tables.md", "plots/epochs-linear.svg",
 		"weights/motifs-infonce,tau=0.2-0-epoch2.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch4.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch5.safetensors")
 	plain, ok := rundir.Find(rundirtest.Results(t, dir), "motifs", "InfoNCE, last epoch", "linear")
 	if !ok || len(plain.PerSeed) != 2 {
@@ -84,6 +84,7 @@ func TestRun(t *testing.T) {
 	if d := cmp.Diff(tables(t, whole), tables(t, dir)); d != "" {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
+	rundirtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.png")
 	for _, want := range []string{"β = 1, p = 80", "oracle: best setting and epoch of each seed", "corrected by Holm for the 1 rows"} {
 		if !strings.Contains(grownOut, want) {
 			t.Errorf("the output lacks %q:\n%s", want, grownOut)

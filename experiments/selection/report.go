@@ -31,7 +31,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, scores []
 		return err
 	}
 	for k, protocol := range x.protocol.Protocols {
-		var panels []plot.Panel
+		var courses, gains []plot.Panel
 		for i, ds := range sets {
 			grid := x.grid(scores, i, k)
 			found := rows(grid)
@@ -40,14 +40,18 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, scores []
 			}
 			tables = append(tables, x.worth(ds.Name, protocol, found), x.compared(ds.Name, protocol, grid))
 			if len(grid[0]) > 1 {
-				panels = append(panels, x.panel(ds.Name, grid[0]))
+				courses = append(courses, x.course(ds.Name, grid[0]))
+			}
+			if len(grid) > 1 {
+				gains = append(gains, x.gains(ds.Name, found))
 			}
 		}
-		if len(panels) == 0 {
-			continue
-		}
-		if err := plot.Save(x.dir.Join("plots", "selection-"+protocol), 2, panels...); err != nil {
-			return err
+		for name, panels := range map[string][]plot.Panel{"epochs-": courses, "gains-": gains} {
+			if len(panels) > 0 {
+				if err := plot.Save(x.dir.Join("plots", name+protocol), 2, panels...); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if err := x.dir.Report(stdout, list, tables...); err != nil {
@@ -160,9 +164,32 @@ func (x *experiment) compared(set, protocol string, grid [][]candidate) *table.T
 	return t
 }
 
-// panel is the accuracy of the first setting by epoch, beside what choosing the epoch
+// gains is how far the rows of the table are above its first, beside the published gain.
+func (x *experiment) gains(set string, found []row) plot.Panel {
+	series := []plot.Series{{Name: "chosen by validation", Bars: true}, {Name: "oracle: chosen on the test folds", Bars: true}}
+	plain := found[0].perSeed()
+	for i, r := range found[1:] {
+		s := &series[0]
+		if r.oracle {
+			s = &series[1]
+		}
+		d := compare.Seeds(r.perSeed(), plain)
+		s.X, s.Y = append(s.X, float64(i+2)), append(s.Y, d.Mean)
+		if x.recipe.Seeds > 1 {
+			s.Err = append(s.Err, d.Err)
+		}
+	}
+	series = slices.DeleteFunc(series, func(s plot.Series) bool { return len(s.X) == 0 })
+	best, ok := publishedValue(publishedBest, "graphcl", set)
+	if base, also := publishedValue(publishedBase, "graphcl", set); ok && also {
+		series = append(series, plot.Series{Name: "published gain over GraphCL", X: []float64{2, float64(len(found))}, Y: []float64{best - base, best - base}})
+	}
+	return plot.Lines{Axes: plot.Axes{Title: set, XLabel: "row of the table", YLabel: "minus its first row (points)"}, Series: series}
+}
+
+// course is the accuracy of the first setting by epoch, beside what choosing the epoch
 // on the test folds gives, and what is published.
-func (x *experiment) panel(set string, epochs []candidate) plot.Panel {
+func (x *experiment) course(set string, epochs []candidate) plot.Panel {
 	curve := plot.Series{Name: epochs[0].name + ", ± standard deviation"}
 	for i, c := range epochs {
 		mean, std := stat.MeanStdDev(c.perSeed(), nil)
