@@ -10,7 +10,7 @@
 // Every row is the unsupervised experiment with the settings of the flags but
 // for what the row names. Rows of a seed share the initial weights, the
 // batches, the augmentations and the folds with the row β = 0, which is L_C
-// alone, so that the differences to it are paired.
+// alone, so that no row has the easier ones.
 package main
 
 import (

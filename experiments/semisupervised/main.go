@@ -8,8 +8,8 @@
 // One row per method: no pre-training; none, but fine-tuning on augmented
 // graphs; and those of package method, among them GraphCL as its code does it, the
 // paper's L_C alone, and SpecMatch-CL, L_C + β·L_G. All rows of a seed share the initial weights and the order of the
-// batches, and all runs the folds and the choice of labels (splits.json), so
-// that differences between rows are paired. Pre-training sees the graphs of the
+// batches, and all runs the folds and the choice of labels (splits.json), so that
+// no row has the easier ones. Pre-training sees the graphs of the
 // test folds too, though not their labels, as in the literature.
 package main
 

@@ -9,7 +9,8 @@
 // as its code does it; the paper's L_C alone on two augmented views; and
 // SpecMatch-CL, L_C + β·L_G. All rows of a seed share the folds and, where they have
 // the same encoder and learn from the same views, the initial weights, the order of
-// the batches and the augmentations, so that differences between rows are paired.
+// the batches and the augmentations: no row has the easier folds or the better start.
+// It makes differences no more precise, see package specmatch/eval/compare.
 // Methods whose papers train otherwise do so; -own-recipes=false, which -epochs and
 // -lr imply, trains all alike.
 package main

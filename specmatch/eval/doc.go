@@ -15,7 +15,7 @@
 //
 // The value of a run is the mean over the outer folds; tables report mean and
 // standard deviation of that over runs with different seeds. Two methods are best
-// compared run by run, on the same seeds and folds.
+// compared on the same folds; package compare says what their difference is worth.
 //
 // # The two classifiers
 //
