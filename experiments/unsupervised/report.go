@@ -17,8 +17,9 @@ import (
 )
 
 var classifiers = map[string]string{
-	"graphcl": "RBF-SVM, C by nested 5-fold search (GraphCL's script)",
-	"linear":  "linear SVM, C by nested 5-fold search (the paper's wording)",
+	"graphcl":     "RBF-SVM, C by nested 5-fold search (GraphCL's script)",
+	"linear":      "linear SVM, C by nested 5-fold search (the paper's wording)",
+	"graphcl-c10": "RBF-SVM, C = 10",
 }
 
 // gather sorts what the runs have measured.
@@ -51,7 +52,7 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.Unsupervised, x.loss.Methods), published.Table1))
 	}
 	alike := slices.DeleteFunc(slices.Clone(x.loss.Methods), func(name string) bool { return !sharesViews(name) })
-	tables = append(tables, g.Differences(method.InfoNCE, alike...), g.Differences(method.EMA, alike...))
+	tables = append(tables, g.Differences(method.InfoNCE, alike...), g.Differences(method.EMA, method.EMABatch, method.EMAMemory))
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}

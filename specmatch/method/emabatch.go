@@ -8,11 +8,11 @@ import "github.com/specmatch/specmatch/autodiff"
 //
 //	L_T = 1/B Σ_i KL(P(t, 0.1)_i ‖ P(u¹, 0.2)_i) + KL(P(t, 0.1)_i ‖ P(u², 0.2)_i).
 //
-// It is the strongest form of aligning graphs of similarities that we tried: free of
-// scale, with a target that is no view. The term is that of CO2 (Wei et al., ICLR
+// Unlike SpecMatch-CL's L_G it cannot be lowered by flattening the similarities, and
+// its target is not the other view. The term is that of CO2 (Wei et al., ICLR
 // 2021) and SEED (Fang et al., ICLR 2021) over a batch; see taught for the teacher.
 var emaBatch = &Method{
-	Name: "ema-batch", Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Name: EMABatch, Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

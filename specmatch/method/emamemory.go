@@ -20,7 +20,7 @@ import (
 // The memory is a constant. Before the first epoch the teacher fills it; a batch
 // enters it before it is compared with it. ReSSL has a queue in place of it and no L_C.
 var emaMemory = &Method{
-	Name: "ema-memory", Title: "InfoNCE + teacher's graph of the set", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Name: EMAMemory, Title: "InfoNCE + teacher's graph of the set", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

@@ -103,6 +103,8 @@ const (
 	SpecMatch = "specmatch"
 	Jitter    = "jitter"
 	EMA       = "ema"
+	EMABatch  = "ema-batch"
+	EMAMemory = "ema-memory"
 )
 
 // methods lists all of them, in the order of tables.
