@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -42,7 +43,7 @@ const (
 func oracle(from []candidate, l level) candidate {
 	if l == byMean {
 		return slices.MaxFunc(from, func(a, b candidate) int {
-			return cmpFirst(a.mean(), b.mean())
+			return cmp.Compare(a.mean(), b.mean())
 		})
 	}
 	return choose(from, func(c candidate, seed, fold int) float64 {
@@ -66,24 +67,13 @@ func choose(from []candidate, value func(c candidate, seed, fold int) float64) c
 		row := make([]float64, len(folds))
 		for fold := range folds {
 			best := slices.MaxFunc(from, func(a, b candidate) int {
-				return cmpFirst(value(a, seed, fold), value(b, seed, fold))
+				return cmp.Compare(value(a, seed, fold), value(b, seed, fold))
 			})
 			row[fold] = best.test[seed][fold]
 		}
 		chosen.test = append(chosen.test, row)
 	}
 	return chosen
-}
-
-// cmpFirst orders numbers for [slices.MaxFunc], which returns the first of equals.
-func cmpFirst(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // row is a line of the table of what selection is worth.
