@@ -8,6 +8,8 @@
 //	go run ./experiments/specmatch predict  -in FILE -model MODEL -out predictions.csv
 //	go run ./experiments/specmatch convert  -in WEIGHTS -out MODEL
 //	go run ./experiments/specmatch inspect  -model MODEL
+//	go run ./experiments/specmatch report   -in RUN,RUN -out report.html
+//	go run ./experiments/specmatch compare  -in RUN,RUN
 //
 // The page of package gnn/dataset says which files it reads. Failures end it with
 // status 1, mistakes in its flags with 2, Ctrl-C with 130; what was interrupted goes
@@ -52,6 +54,10 @@ var commands = []command{
 		[]string{"-in weights.safetensors -out model.safetensors"}, setupConvert},
 	{"inspect", "Says what a model file is, was trained on, and expects.",
 		[]string{"-model RUN/model.safetensors"}, setupInspect},
+	{"report", "Makes one page of run directories, of this tool or of the experiments: tables with\npaired differences, seeds, curves, settings, costs.",
+		[]string{"-in runs/a,runs/b -out report.html", "-in runs/a -against graphcl -out tables.tex"}, setupReport},
+	{"compare", "Sets two runs side by side: settings, paired differences, units that changed.",
+		[]string{"-in runs/a,runs/b"}, setupCompare},
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
