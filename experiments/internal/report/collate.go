@@ -72,7 +72,7 @@ type collection struct {
 // free are flags that results do not depend on, or whose every entry has results of
 // its own, and that are therefore no difference between two runs.
 var free = []string{
-	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "pretrained", "jobs",
+	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "collect", "pretrained", "jobs",
 	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values",
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -28,7 +27,7 @@ type Run struct {
 	Machine    string // in words, at the last start
 	Rows       []Row  // of results.json; none before the end of the run
 	Metrics    []Epoch
-	Columns    []string // of Metrics, in the order of the file
+	Columns    []string // of Metrics, in the order of their first appearance
 	Units      []Unit   // that are finished, by name
 }
 
@@ -41,8 +40,9 @@ type Epoch struct {
 
 // Unit is a finished unit.
 type Unit struct {
-	Name   string
-	Result json.RawMessage
+	Name    string
+	Result  json.RawMessage
+	Seconds float64 // that it took; 0 if the run does not say
 }
 
 // Read reads a run directory. One without results, metrics or finished units is not an
@@ -80,28 +80,18 @@ func (r *Run) readResults(path string) error {
 }
 
 func (r *Run) readMetrics(path string) error {
-	m := metrics{path: path}
-	rows, err := m.read()
-	if errors.Is(err, fs.ErrNotExist) || len(rows) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r.Columns = m.header[2:]
-	for i, cells := range rows {
-		e := Epoch{Unit: cells[0], Values: map[string]string{}}
-		if e.Epoch, err = strconv.Atoi(cells[1]); err != nil {
-			return fmt.Errorf("%s:%d: epoch %q: want a number", path, i+2, cells[1])
-		}
-		for k, cell := range cells[2:] {
-			if cell != "" {
-				e.Values[r.Columns[k]] = cell
+	rows, err := readMetrics(path)
+	for _, row := range rows {
+		e := Epoch{Unit: row.unit, Epoch: row.epoch, Values: map[string]string{}}
+		for _, c := range row.columns {
+			e.Values[c.Key] = c.Value.String()
+			if !slices.Contains(r.Columns, c.Key) {
+				r.Columns = append(r.Columns, c.Key)
 			}
 		}
 		r.Metrics = append(r.Metrics, e)
 	}
-	return nil
+	return err
 }
 
 func (r *Run) readUnits(path string) error {
@@ -111,7 +101,7 @@ func (r *Run) readUnits(path string) error {
 		return nil
 	}
 	for _, e := range j.done {
-		r.Units = append(r.Units, Unit{e.Unit, e.Result})
+		r.Units = append(r.Units, Unit{e.Unit, e.Result, e.Seconds})
 	}
 	slices.SortFunc(r.Units, func(a, b Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return err
