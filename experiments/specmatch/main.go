@@ -10,6 +10,7 @@
 //	go run ./experiments/specmatch inspect  -model MODEL
 //	go run ./experiments/specmatch report   -in RUN,RUN -out report.html
 //	go run ./experiments/specmatch compare  -in RUN,RUN
+//	go run ./experiments/specmatch sweep    -in FILE -out DIR
 //
 // The page of package gnn/dataset says which files it reads. Failures end it with
 // status 1, mistakes in its flags with 2, Ctrl-C with 130; what was interrupted goes
@@ -58,6 +59,10 @@ var commands = []command{
 		[]string{"-in runs/a,runs/b -out report.html", "-in runs/a -against graphcl -out tables.tex"}, setupReport},
 	{"compare", "Sets two runs side by side: settings, paired differences, units that changed.",
 		[]string{"-in runs/a,runs/b"}, setupCompare},
+	{"sweep", "Runs an experiment with many settings, on this machine or as a job array of Slurm.",
+		[]string{"-in sweep.txt -out runs/sweep", "-in sweep.txt -out runs/sweep -slurm -time 60 -memory 2G"}, setupSweep},
+	{"sweep status", "Says what a sweep has finished.",
+		[]string{"-out runs/sweep"}, setupStatus},
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -65,7 +70,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, err := io.WriteString(stdout, overview())
 		return err
 	}
-	name := args[0]
+	name, args := args[0], args[1:]
+	if len(args) > 0 && slices.Contains(names(), name+" "+args[0]) {
+		name, args = name+" "+args[0], args[1:]
+	}
 	switch name {
 	case "version":
 		_, err := fmt.Fprintln(stdout, version())
@@ -79,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return cli.Usagef("unknown command %q: want %s", name, strings.Join(names(), ", "))
 	}
 	flags, act := commands[i].flags()
-	if err := flags.Parse(args[1:], stdout); err != nil {
+	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	return act(ctx, stdout, stderr)
