@@ -23,13 +23,13 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 )
 
-// asExperiment tells a test binary to be the experiment that it tests.
-const asExperiment = "SPECMATCH_TEST_AS_EXPERIMENT"
+// AsExperiment is the environment variable that tells a test binary to be the experiment that it tests.
+const AsExperiment = "SPECMATCH_TEST_AS_EXPERIMENT"
 
 // Main is the TestMain of an experiment whose tests use [Kill]: only a process can be
 // killed.
 func Main(m *testing.M, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
-	if os.Getenv(asExperiment) != "" {
+	if os.Getenv(AsExperiment) != "" {
 		cli.Main(run)
 	}
 	os.Exit(m.Run())
@@ -159,7 +159,7 @@ func command(t *testing.T, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(t.Context(), exe, args...)
-	c.Env = append(os.Environ(), asExperiment+"=1")
+	c.Env = append(os.Environ(), AsExperiment+"=1")
 	return c
 }
 
