@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/report"
@@ -11,14 +13,18 @@ import (
 
 func setupReport(f *cli.FlagSet) action {
 	var in []string
-	var against string
+	var o report.Options
 	out := "report.html"
 	cli.Var(f, &in, "in", cli.List(cli.Text), "run `directories` A,B, or folders with some in them")
 	cli.Var(f, &out, "out", cli.Text, "`file` to write: .html is the whole page, .md and .tex are its tables")
-	cli.Var(f, &against, "against", cli.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, else the untrained encoder, else the first")
+	cli.Var(f, &o.Against, "against", cli.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, else the untrained encoder, else the first")
+	f.BoolVar(&o.Oracle, "oracle", false, "add, for each method, the setting that is best on the test data, which is no estimate of what\na user would get; the name of -out has to say oracle, too")
 	f.Check(func() error {
-		if in == nil {
+		switch {
+		case in == nil:
 			return cli.Usagef("-in is needed: one or several run directories")
+		case o.Oracle && !strings.Contains(filepath.Base(out), "oracle"):
+			return cli.Usagef("-out %s: want a name that says oracle, because -oracle chooses on the test data", out)
 		}
 		return nil
 	})
@@ -27,7 +33,7 @@ func setupReport(f *cli.FlagSet) action {
 		if err != nil {
 			return err
 		}
-		page, err := report.New(runs, against)
+		page, err := report.New(runs, o)
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func setupSweep(f *cli.FlagSet) action {
 		if err != nil {
 			return err
 		}
-		p, err := report.New(runs, "")
+		p, err := report.New(runs, report.Options{})
 		if err != nil {
 			return err
 		}

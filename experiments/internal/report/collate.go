@@ -50,7 +50,7 @@ func Read(paths []string) ([]*rundir.Run, error) {
 // result is a row of a run's results among those of other runs.
 type result struct {
 	rundir.Row
-	run   int
+	run   int    // its index
 	label string // of the method and, where runs differ, of its run
 	seeds []int  // of PerSeed; nil if the run does not say which they are
 }
@@ -76,7 +76,7 @@ var free = []string{
 	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values",
 }
 
-func collate(runs []*rundir.Run) *collection {
+func collate(runs []*rundir.Run, oracle bool) *collection {
 	c := &collection{runs: runs}
 	c.swept = differing(runs, func(flag string) bool { return !slices.Contains(free, flag) })
 	for _, r := range runs {
@@ -105,6 +105,7 @@ func collate(runs []*rundir.Run) *collection {
 	}
 	for i := range c.panels {
 		c.panels[i].name(c.labels)
+		c.choose(&c.panels[i], oracle)
 	}
 	return c
 }

@@ -7,7 +7,7 @@
 //
 //	runs, err := report.Read([]string{"runs/a", "runs/b"})
 //	…
-//	page, err := report.New(runs, "infonce")
+//	page, err := report.New(runs, report.Options{Against: "infonce"})
 //	…
 //	err = page.Save("report.html")
 //
@@ -30,6 +30,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -57,18 +58,28 @@ type block struct {
 	charts []plot.Inline
 }
 
-// New returns the report of runs. The differences are those from the row that against
-// names by its label or, shorter, by its method; "" chooses InfoNCE, else the
-// untrained encoder, else the first row.
-func New(runs []*rundir.Run, against string) (*Page, error) {
-	c := collate(runs)
+// Options are choices of a report.
+type Options struct {
+	// Against is the row from which differences are taken, by its label or, shorter,
+	// by its method; "" is InfoNCE, else the untrained encoder, else the first row.
+	Against string
+	// Oracle adds rows of the best setting by the results on the test data.
+	Oracle bool
+}
+
+// New returns the report of runs.
+func New(runs []*rundir.Run, o Options) (*Page, error) {
+	c := collate(runs, o.Oracle)
 	p := &Page{Title: title(runs), curves: c.curves}
-	differences, err := c.differences(against)
+	if o.Oracle {
+		p.Title += ", oracle"
+	}
+	differences, err := c.differences(o.Against)
 	if err != nil {
 		return nil, err
 	}
 	p.Sections = []Section{
-		{"Results", "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best row by these figures is choosing on the test data.", c.results()},
+		{"Results", "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen in each fold, validation parts of the training data have chosen among the settings of a method.", c.results()},
 		{"Differences", "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds share folds and batches; they are not independent draws of data.", differences},
 		{"Seeds", "A dot is a seed, the bar is their mean.", c.seeds()},
 		{"Flags", "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", c.flags()},
@@ -194,10 +205,10 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 	for _, g := range c.groups() {
 		type compared struct {
 			dataset, label, reference string
-			difference
+			compare.Difference
 		}
-		var all []*compared
-		var tests []*difference
+		var all []compared
+		var tests []compare.Difference
 		charts := block{}
 		for _, p := range g {
 			results := p.distinct()
@@ -211,12 +222,12 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				if r.label == base.label {
 					continue
 				}
-				d := &compared{p.dataset, r.label, base.label, minus(r, base)}
-				if d.n == 0 {
+				d := compared{p.dataset, r.label, base.label, minus(r, base)}
+				if d.N == 0 {
 					continue
 				}
-				all, tests = append(all, d), append(tests, &d.difference)
-				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.mean, Half: d.half()})
+				all, tests = append(all, d), append(tests, d.Difference)
+				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d.Difference)})
 			}
 			if len(chart.Rows) > 0 {
 				charts.charts = append(charts.charts, chart)
@@ -225,11 +236,11 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 		if len(all) == 0 {
 			continue
 		}
-		holm(tests)
+		corrected := holm(tests)
 		t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "n"}, table.Column{Name: "difference"}, table.Column{Name: "std. error"}, table.Column{Name: "p"}, table.Column{Name: "p, Holm"}, table.Column{Name: "from"})
 		t.Caption = g[0].caption() + fmt.Sprintf("; %d rows compared", len(all))
-		for _, d := range all {
-			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.n), 0), table.Number(d.mean, g[0].decimals()), table.Number(d.stderr, g[0].decimals()), table.Number(d.p, 4), table.Number(d.adjusted, 4), table.Text(d.reference))
+		for i, d := range all {
+			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.N), 0), table.Number(d.Mean, g[0].decimals()), table.Number(d.Err, g[0].decimals()), table.Number(d.P, 4), table.Number(corrected[i], 4), table.Text(d.reference))
 		}
 		blocks = append(blocks, block{table: t}, charts)
 	}
@@ -277,7 +288,8 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 	chart := plot.Lines{Axes: plot.Axes{Title: p.dataset, XLabel: "-" + flag, YLabel: p.quantity()}}
 	var values []string
 	numbers := true
-	for _, r := range p.results {
+	results := slices.DeleteFunc(slices.Clone(p.results), func(r result) bool { return r.run == chosen })
+	for _, r := range results {
 		v := c.runs[r.run].Flags[flag]
 		if !slices.Contains(values, show(v)) {
 			values = append(values, show(v))
@@ -290,7 +302,7 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 	if !numbers {
 		chart.XNames = values
 	}
-	for _, r := range p.results {
+	for _, r := range results {
 		run := c.runs[r.run]
 		name := []string{method.Title(r.Method)}
 		for _, other := range c.swept {

@@ -95,7 +95,7 @@ func page(t *testing.T, against string, paths ...string) *report.Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := report.New(runs, against)
+	p, err := report.New(runs, report.Options{Against: against})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("differences are not those from the row that was asked for:\n%s", text)
 	}
 	runs, _ := report.Read([]string{dir})
-	if _, err := report.New(runs, "nothing"); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
+	if _, err := report.New(runs, report.Options{Against: "nothing"}); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
 		t.Errorf("differences from a row that is not there: %v", err)
 	}
 }

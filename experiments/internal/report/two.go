@@ -11,6 +11,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -64,10 +65,9 @@ func paired(a, b *rundir.Run) []block {
 	type both struct {
 		panel
 		a, b result
-		difference
 	}
-	var all []*both
-	var tests []*difference
+	var all []both
+	var tests []compare.Difference
 	of := func(r *rundir.Run, row rundir.Row) result {
 		x := result{Row: row}
 		if len(row.PerSeed) == len(r.Seeds) {
@@ -78,20 +78,19 @@ func paired(a, b *rundir.Run) []block {
 	for _, x := range a.Rows {
 		for _, y := range b.Rows {
 			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol && x.Metric == y.Metric {
-				row := &both{panel: panel{protocol: x.Protocol, metric: x.Metric}, a: of(a, x), b: of(b, y)}
-				row.difference = minus(row.b, row.a)
-				all, tests = append(all, row), append(tests, &row.difference)
+				row := both{panel{protocol: x.Protocol, metric: x.Metric}, of(a, x), of(b, y)}
+				all, tests = append(all, row), append(tests, minus(row.b, row.a))
 			}
 		}
 	}
 	if all == nil {
 		return nil
 	}
-	holm(tests)
-	for _, r := range all {
-		d := r.decimals()
+	corrected := holm(tests)
+	for i, r := range all {
+		d, test := r.decimals(), tests[i]
 		t.Add(method.Title(r.a.Method), table.Text(r.a.Dataset), table.Text(r.caption()), table.MeanStd(r.a.Mean, r.a.Std, d), table.MeanStd(r.b.Mean, r.b.Std, d),
-			table.Number(float64(r.n), 0), table.Number(r.mean, d), table.Number(r.stderr, d), table.Number(r.p, 4), table.Number(r.adjusted, 4))
+			table.Number(float64(test.N), 0), table.Number(test.Mean, d), table.Number(test.Err, d), table.Number(test.P, 4), table.Number(corrected[i], 4))
 	}
 	return []block{{table: t}}
 }

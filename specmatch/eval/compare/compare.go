@@ -1,0 +1,131 @@
+// Package compare says what a difference between two methods is worth that were run
+// with several seeds: its standard error, a p-value, the correction for looking at
+// several, and how many seeds would show a difference of interest.
+//
+// The mental model: a run is a draw. Two methods with the same seed may share initial
+// weights, batches, augmentations and folds, and it is tempting to expect that this
+// makes their difference more precise. It does not where training is chaotic: weights
+// that are off by a hundred-thousandth make the run another draw (method jitter of
+// package method), so that the variance of a difference is the sum of two. What sharing
+// folds is good for is that neither method has the easier ones.
+//
+//	d := compare.Seeds(a, b)                 // +0.45 ± 0.13, n = 20, p = 0.003
+//	p := compare.Holm([]float64{d.P, e.P})   // both are looked at
+//	n := compare.SeedsFor(0.3, compare.Null(b))
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Difference is the mean of a_i − b_i over n seeds.
+type Difference struct {
+	N    int
+	Mean float64
+	// Err is the standard error s/√n, with s the sample standard deviation of the n
+	// differences.
+	Err float64
+	// P is the two-sided p-value of Student's t-test with n−1 degrees of freedom
+	// against a mean of 0; 1 if all differences are 0.
+	P float64
+}
+
+// Seeds compares what two methods reached with the same seeds, in their order. With
+// fewer than two seeds Err and P are NaN. It panics if the lengths differ.
+func Seeds(a, b []float64) Difference {
+	if len(a) != len(b) {
+		panic(fmt.Sprintf("compare: %d seeds and %d", len(a), len(b)))
+	}
+	diff := make([]float64, len(a))
+	for i := range diff {
+		diff[i] = a[i] - b[i]
+	}
+	mean, std := stat.MeanStdDev(diff, nil)
+	return newDifference(len(a), mean, stat.StdErr(std, float64(len(a))))
+}
+
+// Mean returns the mean of differences that were measured independently, as on several
+// data sets. N is the least of theirs, and with it the degrees of freedom.
+func Mean(of []Difference) Difference {
+	n, mean, variance, k := math.MaxInt, 0.0, 0.0, float64(len(of))
+	for _, d := range of {
+		n, mean, variance = min(n, d.N), mean+d.Mean/k, variance+d.Err*d.Err
+	}
+	return newDifference(n, mean, math.Sqrt(variance)/k)
+}
+
+// newDifference returns the difference with its p-value.
+func newDifference(n int, mean, err float64) Difference {
+	d := Difference{N: n, Mean: mean, Err: err, P: math.NaN()}
+	switch {
+	case n < 2:
+		d.Err = math.NaN()
+	case mean == 0:
+		d.P = 1
+	default:
+		d.P = 2 * d.student().CDF(-math.Abs(mean/err))
+	}
+	return d
+}
+
+func (d Difference) student() distuv.StudentsT {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(d.N - 1)}
+}
+
+// Interval returns the confidence interval of a level such as 0.95, by Student's t.
+func (d Difference) Interval(level float64) (lo, hi float64) {
+	w := d.Err * d.student().Quantile((1+level)/2)
+	return d.Mean - w, d.Mean + w
+}
+
+// Holm returns the p-values corrected for their number, in the same order: with
+// p_(1) ≤ … ≤ p_(m), p_(k) becomes max_{j≤k} min(1, (m−j+1)·p_(j)). Calling those below
+// α real, one is wrong about any of them with probability at most α (S. Holm, A simple
+// sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
+// 6, 1979).
+func Holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case p[a] < p[b]:
+			return -1
+		case p[a] > p[b]:
+			return 1
+		}
+		return 0
+	})
+	corrected, worst := make([]float64, len(p)), 0.0
+	for k, i := range order {
+		worst = max(worst, min(1, float64(len(p)-k)*p[i]))
+		corrected[i] = worst
+	}
+	return corrected
+}
+
+// Null returns the standard deviation of the difference of two runs of the method
+// whose seeds reached these values, if nothing but chance divides them: √2 times their
+// own. NaN with fewer than two.
+func Null(values []float64) float64 {
+	if len(values) < 2 {
+		return math.NaN()
+	}
+	return math.Sqrt2 * stat.StdDev(values, nil)
+}
+
+// SeedsFor returns the number of seeds with which a difference is two standard errors,
+// for differences of single seeds of this standard deviation. It is at least 2, and 0
+// where the deviation is not a number or the difference not above 0.
+func SeedsFor(difference, deviation float64) int {
+	if math.IsNaN(deviation) || !(difference > 0) {
+		return 0
+	}
+	return max(2, int(math.Ceil(math.Pow(2*deviation/difference, 2))))
+}
