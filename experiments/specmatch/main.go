@@ -21,6 +21,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -127,15 +128,28 @@ func version() string {
 // completion returns a script for bash.
 func completion() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "_specmatch() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n", strings.Join(names(), " "))
+	words := map[string][]string{} // that may follow a first word, "" for the first
+	for _, name := range names() {
+		first, second, two := strings.Cut(name, " ")
+		if !two {
+			words[""] = append(words[""], first)
+		} else {
+			words[first] = append(words[first], second)
+		}
+	}
 	for _, c := range commands {
 		f, _ := c.flags()
-		var flags []string
-		for name := range f.All() {
-			flags = append(flags, "-"+name)
+		first, _, _ := strings.Cut(c.name, " ")
+		for _, name := range slices.Sorted(maps.Keys(f.All())) {
+			if !slices.Contains(words[first], "-"+name) {
+				words[first] = append(words[first], "-"+name)
+			}
 		}
-		slices.Sort(flags)
-		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", c.name, strings.Join(flags, " "))
+	}
+	fmt.Fprintf(&b, "_specmatch() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n", strings.Join(words[""], " "))
+	delete(words, "")
+	for _, first := range slices.Sorted(maps.Keys(words)) {
+		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", first, strings.Join(words[first], " "))
 	}
 	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _specmatch specmatch\n")
 	return b.String()

@@ -29,9 +29,7 @@ func (c *collection) curves(points int) []block {
 	for i, r := range c.runs {
 		for _, e := range r.Metrics {
 			dataset, name := place(e.Unit)
-			if c.labels[i] != "" {
-				name = strings.TrimPrefix(name+", "+c.labels[i], ", ")
-			}
+			name = cmp.Or(strings.Trim(name+", "+c.labels[i], ", "), r.Experiment)
 			for _, metric := range r.Columns {
 				x, err := strconv.ParseFloat(e.Values[metric], 64)
 				if err != nil || slices.Contains([]string{"dataset", "method", "seed", "fold"}, metric) {
