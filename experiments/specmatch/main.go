@@ -8,6 +8,9 @@
 //	go run ./experiments/specmatch predict  -in FILE -model MODEL -out predictions.csv
 //	go run ./experiments/specmatch convert  -in WEIGHTS -out MODEL
 //	go run ./experiments/specmatch inspect  -model MODEL
+//	go run ./experiments/specmatch report   -in RUN,RUN -out report.html
+//	go run ./experiments/specmatch compare  -in RUN,RUN
+//	go run ./experiments/specmatch sweep    -in FILE -out DIR
 //
 // The page of package gnn/dataset says which files it reads. Failures end it with
 // status 1, mistakes in its flags with 2, Ctrl-C with 130; what was interrupted goes
@@ -18,6 +21,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -52,6 +56,14 @@ var commands = []command{
 		[]string{"-in weights.safetensors -out model.safetensors"}, setupConvert},
 	{"inspect", "Says what a model file is, was trained on, and expects.",
 		[]string{"-model RUN/model.safetensors"}, setupInspect},
+	{"report", "Makes one page of run directories, of this tool or of the experiments: tables with\npaired differences, seeds, curves, settings, costs.",
+		[]string{"-in runs/a,runs/b -out report.html", "-in runs/a -against graphcl -out tables.tex"}, setupReport},
+	{"compare", "Sets two runs side by side: settings, paired differences, units that changed.",
+		[]string{"-in runs/a,runs/b"}, setupCompare},
+	{"sweep", "Runs an experiment with many settings, on this machine or as a job array of Slurm.",
+		[]string{"-in sweep.txt -out runs/sweep", "-in sweep.txt -out runs/sweep -slurm -time 60 -memory 2G"}, setupSweep},
+	{"sweep status", "Says what a sweep has finished.",
+		[]string{"-out runs/sweep"}, setupStatus},
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -59,7 +71,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, err := io.WriteString(stdout, overview())
 		return err
 	}
-	name := args[0]
+	name, args := args[0], args[1:]
+	if len(args) > 0 && slices.Contains(names(), name+" "+args[0]) {
+		name, args = name+" "+args[0], args[1:]
+	}
 	switch name {
 	case "version":
 		_, err := fmt.Fprintln(stdout, version())
@@ -73,7 +88,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return cli.Usagef("unknown command %q: want %s", name, strings.Join(names(), ", "))
 	}
 	flags, act := commands[i].flags()
-	if err := flags.Parse(args[1:], stdout); err != nil {
+	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	return act(ctx, stdout, stderr)
@@ -113,15 +128,28 @@ func version() string {
 // completion returns a script for bash.
 func completion() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "_specmatch() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n", strings.Join(names(), " "))
+	words := map[string][]string{} // that may follow a first word, "" for the first
+	for _, name := range names() {
+		first, second, two := strings.Cut(name, " ")
+		if !two {
+			words[""] = append(words[""], first)
+		} else {
+			words[first] = append(words[first], second)
+		}
+	}
 	for _, c := range commands {
 		f, _ := c.flags()
-		var flags []string
-		for name := range f.All() {
-			flags = append(flags, "-"+name)
+		first, _, _ := strings.Cut(c.name, " ")
+		for _, name := range slices.Sorted(maps.Keys(f.All())) {
+			if !slices.Contains(words[first], "-"+name) {
+				words[first] = append(words[first], "-"+name)
+			}
 		}
-		slices.Sort(flags)
-		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", c.name, strings.Join(flags, " "))
+	}
+	fmt.Fprintf(&b, "_specmatch() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n", strings.Join(words[""], " "))
+	delete(words, "")
+	for _, first := range slices.Sorted(maps.Keys(words)) {
+		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", first, strings.Join(words[first], " "))
 	}
 	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _specmatch specmatch\n")
 	return b.String()

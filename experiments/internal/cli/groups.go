@@ -222,7 +222,7 @@ func parsePrecision(s string) (tensor.Precision, error) {
 }
 
 // Output is where the run directory goes, how it is kept, and how much of the run to
-// do: -out, -checkpoint, -mixed, -list, -shard and -collect.
+// do: -out, -checkpoint, -mixed, -list, -shard, -collect and -tensorboard.
 type Output struct {
 	Dir     string
 	Every   time.Duration // between two checkpoints of a training; 0 becomes 20 s
@@ -230,6 +230,8 @@ type Output struct {
 	List    bool          // print the units and end
 	Shard   Shard         // of the units to run; the zero Shard is all
 	Collect []string      // run directories whose finished units to take over, running none
+
+	TensorBoard bool // write metrics for TensorBoard, too
 }
 
 // Register implements [Group].
@@ -243,9 +245,10 @@ func (o *Output) Register(f *FlagSet) {
 	f.BoolVar(&o.List, "list", false, "list the parts of the run, with the time that each took or that the like of it took in -out, and end")
 	Var(f, &o.Shard, "shard", ParseShard, "run a share `i/n` of the parts, i from 0, in a run directory of its own below -out; auto takes i and n\nfrom SLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX.\nThe same command without -shard, or -collect, puts the shares together")
 	Var(f, &o.Collect, "collect", List(Text), "take the finished parts of the run `directories` A,B and of their shares into -out, run nothing,\nand print the tables, or which parts are missing")
+	f.BoolVar(&o.TensorBoard, "tensorboard", false, "write what metrics.csv holds to OUT/tensorboard, too, for tensorboard -logdir")
 	f.out, f.collect = &o.Dir, &o.Collect
 	f.Free("out", "checkpoint")
-	f.mark(once, []string{"mixed", "list", "shard", "collect"})
+	f.mark(once, []string{"mixed", "list", "shard", "collect", "tensorboard"})
 	f.Check(func() error {
 		switch {
 		case (o.Shard != Shard{}) && o.Dir == "":

@@ -66,6 +66,15 @@ type Panel interface {
 type Axes struct {
 	Title, XLabel, YLabel string
 	LogX, LogY            bool
+	XNames                []string // of x = 0, 1, …, instead of numbers; nil for numbers
+}
+
+// nameTicks are the ticks of an axis of names.
+func (a Axes) nameTicks() (ticks []plot.Tick) {
+	for i, name := range a.XNames {
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: name})
+	}
+	return ticks
 }
 
 // Save draws the panels in a grid of cols columns, and writes base.svg and
@@ -334,6 +343,9 @@ func newPlot(a Axes) *plot.Plot {
 	}
 	if a.LogY {
 		p.Y.Tick.Marker = plot.TickerFunc(logTicks)
+	}
+	if a.XNames != nil {
+		p.X.Tick.Marker = plot.ConstantTicks(a.nameTicks())
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = color.Gray{0xE0}

@@ -309,3 +309,59 @@ func ExampleSave() {
 	// loss.svg
 	// <nil>
 }
+
+// An inline panel is XML, mentions every name, and stays inside its box; what cannot
+// be drawn is an error.
+func TestInline(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	lines := loss(rng, plot.Axes{Title: "a < b", XLabel: "epoch", YLabel: "loss", LogY: true}, "x", "y & z")
+	bars := plot.Lines{Axes: plot.Axes{XNames: []string{"sigmoid", "hard"}}, Series: []plot.Series{{Name: "x", X: []float64{0, 1}, Y: []float64{1, math.NaN()}, Err: []float64{1, 1}, Bars: true}}}
+	dots := plot.Dots{Zero: true, Rows: []plot.DotRow{
+		{Name: "x", Points: []float64{3, 4, math.NaN()}, Mean: 3.5, Half: math.NaN()},
+		{Name: "y & z", Mean: 5, Half: 1},
+	}}
+	for _, p := range []struct {
+		panel plot.Inline
+		want  []string
+	}{
+		{lines, []string{"a &lt; b", "<title>y &amp; z</title>", `data-s="1"`, "stroke-dasharray"}},
+		{bars, []string{">sigmoid</text>", ">hard</text>"}},
+		{dots, []string{`class="zero"`, ">y &amp; z</text>", `class="s1" data-s="1"`}},
+	} {
+		svg, err := p.panel.Inline(func(name string) int { return map[string]int{"x": 0, "y & z": 1}[name] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range p.want {
+			if !strings.Contains(svg, want) {
+				t.Errorf("no %s in %s", want, svg)
+			}
+		}
+		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("a coordinate is no number: %s", svg)
+		}
+		d := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in %s", err, svg)
+			}
+			e, ok := token.(xml.StartElement)
+			for _, a := range e.Attr {
+				var v float64
+				if _, err := fmt.Sscanf(a.Value, "%g", &v); ok && err == nil && (v < 0 || v > 360) && e.Name.Local != "svg" {
+					t.Errorf("%s of %s is %s: outside", a.Name.Local, e.Name.Local, a.Value)
+				}
+			}
+		}
+	}
+	nothing := []plot.Inline{plot.Lines{}, plot.Dots{Rows: []plot.DotRow{{Mean: math.NaN(), Half: math.NaN()}}}}
+	for _, p := range nothing {
+		if svg, err := p.Inline(func(string) int { return 0 }); err == nil {
+			t.Errorf("nothing is drawn as %s", svg)
+		}
+	}
+}

@@ -44,6 +44,12 @@ func (o *Outcome) Check() error {
 type Score struct {
 	Accuracy float64 // in per cent
 	Seconds  float64
+	// By outer fold, in per cent: the accuracy on its test part, whose mean is
+	// Accuracy, and that of the best C on validation parts of its training part, by
+	// which settings can be chosen without looking at the test part. Inner is empty
+	// where there was nothing to choose; runs of version 0.1 have neither.
+	Folds []float64 `json:",omitempty"`
+	Inner []float64 `json:",omitempty"`
 }
 
 // Check returns an error unless the accuracy is above 0 and at most 100.
@@ -61,8 +67,19 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 	if err != nil {
 		return s, err
 	}
-	accuracy, err := r.Evaluate(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: folds})
-	return Score{Accuracy: accuracy[protocol], Seconds: time.Since(start).Seconds()}, err
+	results, err := r.Results(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: folds})
+	if err != nil {
+		return s, err
+	}
+	result := results[protocol]
+	s = Score{Accuracy: 100 * result.Mean, Seconds: time.Since(start).Seconds()}
+	for f, accuracy := range result.FoldAccuracies {
+		s.Folds = append(s.Folds, 100*accuracy)
+		if f < len(result.InnerAccuracies) && len(result.InnerAccuracies[f]) > 0 {
+			s.Inner = append(s.Inner, 100*slices.Max(result.InnerAccuracies[f]))
+		}
+	}
+	return s, nil
 }
 
 // cores is a semaphore with one slot per core. A run holds one while it trains, and

@@ -124,7 +124,13 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	}
 	m.header = header
 	m.count(unit, 1)
-	return nil
+	switch {
+	case !d.Output.TensorBoard:
+		return nil
+	case again:
+		return d.board(unit)
+	}
+	return d.boardRow(row)
 }
 
 // rewrite replaces the file by one with the columns of header, which begins with

@@ -6,6 +6,7 @@
 //	done.jsonl    the journal of finished units, each with its result
 //	results.json  the table of the experiment, a list of [Row]
 //	log.jsonl     the log, one JSON object a line
+//	tensorboard/  on request, what metrics.csv holds, as TensorBoard reads it
 //
 // The mental model: a run is a list of units, named by strings such as
 // "MUTAG/specmatch/seed=3". [Do] runs a unit once in the life of the directory:
@@ -116,6 +117,11 @@ func StartHost(experiment string, f *cli.FlagSet, datasets []string, r cli.Recip
 		return nil, err
 	}
 	d.Every, d.Output = o.Every, o
+	if o.TensorBoard && !o.List {
+		if err := d.board(""); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
 	return d, nil
 }
 

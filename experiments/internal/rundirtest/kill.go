@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +23,13 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 )
 
-// asExperiment tells a test binary to be the experiment that it tests.
-const asExperiment = "SPECMATCH_TEST_AS_EXPERIMENT"
+// AsExperiment is the environment variable that tells a test binary to be the experiment that it tests.
+const AsExperiment = "SPECMATCH_TEST_AS_EXPERIMENT"
 
 // Main is the TestMain of an experiment whose tests use [Kill]: only a process can be
 // killed.
 func Main(m *testing.M, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
-	if os.Getenv(asExperiment) != "" {
+	if os.Getenv(AsExperiment) != "" {
 		cli.Main(run)
 	}
 	os.Exit(m.Run())
@@ -90,13 +92,74 @@ func Kill(t *testing.T, kills int, args ...string) {
 	}
 }
 
+// Shares runs the experiment once in one process, and once in n shares at the same
+// time, each of which is killed by SIGKILL that many times at random moments and
+// started again; it fails unless what -collect makes of the shares is what the one
+// process leaves, to the byte but for timings and the order of lines.
+func Shares(t *testing.T, n, kills int, args ...string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the experiment many times; left out with -short")
+	}
+	root := t.TempDir()
+	whole, shared, collected := filepath.Join(root, "whole"), filepath.Join(root, "shared"), filepath.Join(root, "collected")
+	begin := time.Now()
+	if out, err := command(t, append(args, "-out", whole)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	length := time.Since(begin)
+	var wg sync.WaitGroup
+	var all atomic.Int32
+	for i := range n {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			for died := 0; ; {
+				c := command(t, append(slices.Clone(args), "-out", shared, "-shard", fmt.Sprintf("%d/%d", i, n)))
+				var output bytes.Buffer
+				c.Stdout, c.Stderr = &output, &output
+				if err := c.Start(); err != nil {
+					t.Error(err)
+					return
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- c.Wait() }()
+				var moment <-chan time.Time
+				if died < kills {
+					moment = time.After(time.Duration(rng.Float64() * float64(length) / float64(n)))
+				}
+				select {
+				case err := <-ended: // before the moment, or undisturbed
+					if err != nil {
+						t.Errorf("share %d after %d kills: %v: %s", i, died, err, &output)
+					}
+					all.Add(int32(died))
+					return
+				case <-moment:
+					c.Process.Kill()
+					<-ended
+					died++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d kills of %d shares", all.Load(), n)
+	if int(all.Load()) < n {
+		t.Errorf("only %d kills: the shares end too soon", all.Load())
+	}
+	if out, err := command(t, []string{"-out", collected, "-collect", shared}).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	same(t, whole, collected)
+}
+
 func command(t *testing.T, args []string) *exec.Cmd {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(t.Context(), exe, args...)
-	c.Env = append(os.Environ(), asExperiment+"=1")
+	c.Env = append(os.Environ(), AsExperiment+"=1")
 	return c
 }
 

@@ -1,5 +1,5 @@
-// Package table writes the tables of results: aligned for a terminal, or as
-// GitHub's Markdown.
+// Package table writes the tables of results: aligned for a terminal, as GitHub's
+// Markdown, as HTML that a script can sort, or as LaTeX.
 //
 // The mental model: a table has a column of names and columns of figures; rows
 // are methods, columns are data sets. Each column says whether its largest or

@@ -129,3 +129,50 @@ func Example() {
 	//
 	// * best of its column
 }
+
+func TestHTML(t *testing.T) {
+	var b bytes.Buffer
+	table := sample()
+	table.Add("<b>&", Text("<i>"))
+	if err := table.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`<p class="caption">Accuracy (%), mean ± std over 5 seeds.</p>`,
+		`<th scope="col"><button type="button">L_G</button></th>`,
+		`<tr><th scope="row">infonce</th><td class="best" data-v="88">88.00 ± 10.55</td><td class="best" data-v="-0.12">−0.12</td><td data-v="20">20</td></tr>`,
+		`<tr><th scope="row">&lt;b&gt;&amp;</th><td>&lt;i&gt;</td><td></td><td></td></tr>`,
+		`<p class="note">† diverged once</p>`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestLaTeX(t *testing.T) {
+	var b bytes.Buffer
+	if err := sample().WriteLaTeX(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `\begin{table}
+\centering
+\caption{Accuracy (\%), mean $\pm$ std over 5 seeds.}
+\begin{tabular}{lrrr}
+\toprule
+method & MUTAG & L\_G & epochs \\
+\midrule
+untrained & 87.10 $\pm$ 0.70 & – &  \\
+infonce & \textbf{88.00 $\pm$ 10.55} & \textbf{$-$0.12} & 20 \\
+graphcl & n/a$\dagger$ & 0.00 & 20 \\
+specmatch$|$$\beta$ & \textbf{88.00 $\pm$ 0.50} & 0.04 & 100 \\
+\bottomrule
+\end{tabular}
+
+$\dagger$ diverged once
+\end{table}
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

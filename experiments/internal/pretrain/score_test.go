@@ -1,0 +1,33 @@
+package pretrain_test
+
+import (
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// A score has its folds, whose mean it is, and what could be seen of them without
+// their test parts.
+func TestScore(t *testing.T) {
+	r, be, dir := newRun(t, method.Untrained), cpu.New(tensor.Float32), t.TempDir()
+	if err := r.Save(dir, learner(t, r, be), 0); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.Score(t.Context(), be, dir, "linear", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Folds) != 3 || len(s.Inner) != 3 || math.Abs(stat.Mean(s.Folds, nil)-s.Accuracy) > 1e-9 {
+		t.Errorf("%+v: want three folds with the mean %v", s, s.Accuracy)
+	}
+	for _, v := range s.Inner {
+		if !(v > 100.0/3 && v <= 100) {
+			t.Errorf("an accuracy of %v %% on validation parts", v)
+		}
+	}
+}

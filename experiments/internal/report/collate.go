@@ -1,0 +1,216 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/method"
+)
+
+// Read reads the runs in the paths. A path is a run directory, or a folder with run
+// directories in it, at any depth, such as that of a sweep.
+func Read(paths []string) ([]*rundir.Run, error) {
+	var runs []*rundir.Run
+	for _, path := range paths {
+		found := 0
+		err := filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
+			if err != nil || !e.IsDir() {
+				return err
+			}
+			if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil {
+				return nil
+			}
+			r, err := rundir.Read(dir)
+			if err != nil {
+				return err
+			}
+			found++
+			runs = append(runs, r)
+			return fs.SkipDir // what is below belongs to the run
+		})
+		if err != nil {
+			return nil, err
+		}
+		if found == 0 {
+			return nil, fmt.Errorf("%s holds no run: there is no config.json in it or below it", path)
+		}
+	}
+	return runs, nil
+}
+
+// result is a row of a run's results among those of other runs.
+type result struct {
+	rundir.Row
+	run   int    // its index
+	label string // of the method and, where runs differ, of its run
+	seeds []int  // of PerSeed; nil if the run does not say which they are
+}
+
+// panel is the results that can be compared with one another.
+type panel struct {
+	experiment, dataset, protocol, metric string
+	results                               []result
+}
+
+// collection is several runs side by side.
+type collection struct {
+	runs   []*rundir.Run
+	swept  []string // flags that results depend on and that differ between runs
+	labels []string // of the runs, by the flags that they differ in; "" for a single run
+	panels []panel
+}
+
+// free are flags that results do not depend on, or whose every entry has results of
+// its own, and that are therefore no difference between two runs.
+var free = []string{
+	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "collect", "pretrained", "jobs",
+	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values",
+}
+
+func collate(runs []*rundir.Run, oracle bool) *collection {
+	c := &collection{runs: runs}
+	c.swept = differing(runs, func(flag string) bool { return !slices.Contains(free, flag) })
+	for _, r := range runs {
+		var parts []string
+		for _, flag := range c.swept {
+			parts = append(parts, flag+"="+show(r.Flags[flag]))
+		}
+		c.labels = append(c.labels, strings.Join(parts, ", "))
+	}
+	for i, label := range c.labels { // equal settings: say where they lie
+		for k := range i {
+			if c.labels[k] == label {
+				c.labels[i] = strings.TrimPrefix(label+", "+filepath.Base(runs[i].Path), ", ")
+			}
+		}
+	}
+	for i, r := range runs {
+		for _, row := range r.Rows {
+			p := c.panel(row)
+			x := result{Row: row, run: i}
+			if len(row.PerSeed) == len(r.Seeds) {
+				x.seeds = r.Seeds
+			}
+			p.results = append(p.results, x)
+		}
+	}
+	for i := range c.panels {
+		c.panels[i].name(c.labels)
+		c.choose(&c.panels[i], oracle)
+	}
+	return c
+}
+
+// panel returns the panel of a row, a new one if there is none.
+func (c *collection) panel(r rundir.Row) *panel {
+	for i := range c.panels {
+		if p := &c.panels[i]; p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol && p.metric == r.Metric {
+			return p
+		}
+	}
+	c.panels = append(c.panels, panel{experiment: r.Experiment, dataset: r.Dataset, protocol: r.Protocol, metric: r.Metric})
+	return &c.panels[len(c.panels)-1]
+}
+
+// name labels the results. A method that the runs' differences do not touch, because
+// its results are equal in all of them, is named without them.
+func (p *panel) name(labels []string) {
+	for i := range p.results {
+		r := &p.results[i]
+		r.label = method.Title(r.Method)
+		same := true
+		for _, o := range p.results {
+			same = same && (o.Method != r.Method || slices.Equal(o.PerSeed, r.PerSeed))
+		}
+		if label := labels[r.run]; label != "" && !same {
+			r.label += ", " + label
+		}
+	}
+}
+
+// distinct returns the results without the repetitions of one that is equal in several
+// runs.
+func (p *panel) distinct() []result {
+	var all []result
+	for _, r := range p.results {
+		if !slices.ContainsFunc(all, func(o result) bool { return o.label == r.label }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// find returns the result with that label or method.
+func find(results []result, name string) (result, bool) {
+	for _, by := range []func(r result) string{
+		func(r result) string { return r.label },
+		func(r result) string { return r.Method },
+	} {
+		if i := slices.IndexFunc(results, func(r result) bool { return by(r) == name }); i >= 0 {
+			return results[i], true
+		}
+	}
+	return result{}, false
+}
+
+// differing returns the names of the flags, among those wanted, that differ between
+// runs, sorted. A flag that a program does not have differs from any value.
+func differing(runs []*rundir.Run, wanted func(flag string) bool) []string {
+	var names []string
+	for _, flag := range flags(runs) {
+		if wanted(flag) && slices.ContainsFunc(runs, func(r *rundir.Run) bool { return show(r.Flags[flag]) != show(runs[0].Flags[flag]) }) {
+			names = append(names, flag)
+		}
+	}
+	return names
+}
+
+// flags returns the names of all flags, sorted.
+func flags(runs []*rundir.Run) []string {
+	var names []string
+	for _, r := range runs {
+		for flag := range r.Flags {
+			names = append(names, flag)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// show returns a flag's value as the command line would have it, "–" for one that is
+// not there.
+func show(v json.RawMessage) string {
+	if v == nil {
+		return "–"
+	}
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(v, &list) == nil {
+		var parts []string
+		for _, x := range list {
+			parts = append(parts, show(x))
+		}
+		return cmp.Or(strings.Join(parts, ","), "none")
+	}
+	return string(v)
+}
+
+// number returns a flag's value as a number, NaN if it is none.
+func number(v json.RawMessage) float64 {
+	if x, err := strconv.ParseFloat(show(v), 64); err == nil {
+		return x
+	}
+	return math.NaN()
+}

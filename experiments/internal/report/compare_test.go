@@ -1,0 +1,40 @@
+package report
+
+import (
+	"math"
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
+)
+
+// R: p.adjust(c(0.01, 0.04, NA, 0.03, 0.005), "holm").
+func TestHolm(t *testing.T) {
+	got := holm([]compare.Difference{{P: 0.01}, {P: 0.04}, {P: math.NaN()}, {P: 0.03}, {P: 0.005}})
+	for i, want := range []float64{0.03, 0.06, math.NaN(), 0.06, 0.02} {
+		if math.Abs(got[i]-want) > 1e-15 || math.IsNaN(got[i]) != math.IsNaN(want) {
+			t.Errorf("test %d: %v, want %v", i, got[i], want)
+		}
+	}
+}
+
+// R: t.test(c(2, 4, 6, 8, 10), c(1, 2, 3, 4, 5), paired = TRUE).
+func TestMinus(t *testing.T) {
+	a := result{Row: rundir.Row{PerSeed: []float64{2, 4, 6, 8, 10, 99, math.NaN()}}, seeds: []int{0, 1, 2, 3, 4, 5, 6}}
+	b := result{Row: rundir.Row{PerSeed: []float64{7, 5, 4, 3, 2, 1}}, seeds: []int{6, 4, 3, 2, 1, 0}}
+	d := minus(a, b)
+	for _, x := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"n", float64(d.N), 5}, {"mean", d.Mean, 3}, {"standard error", d.Err, 0.7071067811865476},
+		{"p", d.P, 0.01323559904}, {"half of the interval", half(d), 1.963243161},
+	} {
+		if math.Abs(x.got-x.want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", x.name, x.got, x.want)
+		}
+	}
+	if d := minus(a, result{}); d.N != 0 || !math.IsNaN(half(d)) {
+		t.Errorf("no seed in common: %+v", d)
+	}
+}

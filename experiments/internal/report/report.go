@@ -1,0 +1,406 @@
+// Package report makes pages of what run directories hold: results side by side with
+// their differences, curves, settings and costs.
+//
+// The mental model: [New] reads nothing but what [Read] has found, and makes a
+// [Page], a list of sections of tables and charts. A page is written as HTML, one file
+// that asks for nothing else, or as the tables alone in Markdown, LaTeX or text:
+//
+//	runs, err := report.Read([]string{"runs/a", "runs/b"})
+//	…
+//	page, err := report.New(runs, report.Options{Against: "infonce"})
+//	…
+//	err = page.Save("report.html")
+//
+// Results are of one kind where experiment, data set, protocol and metric are equal:
+// only those are compared. Rows are methods; where runs differ in a flag that results
+// depend on, they are methods with that flag.
+//
+// The charts are SVG in the page, drawn by package plot: two hundred of them are
+// smaller than the script of a charting library, and need none.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/method"
+)
+
+// Page is a report.
+type Page struct {
+	Title    string
+	Sections []Section
+
+	series []string // names that have a look, in its order
+	curves func(points int) []block
+}
+
+// Section is a part of a page. A section without tables and charts is left out.
+type Section struct {
+	Title  string
+	Note   string
+	blocks []block
+}
+
+// block is a table, or charts.
+type block struct {
+	title  string // of charts
+	folded bool
+	table  *table.Table
+	charts []plot.Inline
+}
+
+// Options are choices of a report.
+type Options struct {
+	// Against is the row from which differences are taken, by its label or, shorter,
+	// by its method; "" is InfoNCE, else the untrained encoder, else the first row.
+	Against string
+	// Oracle adds rows of the best setting by the results on the test data.
+	Oracle bool
+}
+
+// New returns the report of runs.
+func New(runs []*rundir.Run, o Options) (*Page, error) {
+	c := collate(runs, o.Oracle)
+	p := &Page{Title: title(runs), curves: c.curves}
+	if o.Oracle {
+		p.Title += ", oracle"
+	}
+	differences, err := c.differences(o.Against)
+	if err != nil {
+		return nil, err
+	}
+	p.Sections = []Section{
+		{"Results", "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen in each fold, validation parts of the training data have chosen among the settings of a method.", c.results()},
+		{"Differences", "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds share folds and batches; they are not independent draws of data.", differences},
+		{"Seeds", "A dot is a seed, the bar is their mean.", c.seeds()},
+		{"Flags", "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", c.flags()},
+		{"Curves", "Means over seeds ± standard deviation, epoch by epoch.", nil},
+		{"Settings", "", c.settings()},
+		{"Cost", "Seconds of training and evaluation, as one core took them if the runs had one each.", c.cost()},
+	}
+	return p, nil
+}
+
+func title(runs []*rundir.Run) string {
+	var names []string
+	for _, r := range runs {
+		if !slices.Contains(names, r.Experiment) {
+			names = append(names, r.Experiment)
+		}
+	}
+	s := strings.Join(names, ", ")
+	if len(runs) > 1 {
+		s += fmt.Sprintf(": %d runs", len(runs))
+	}
+	return s
+}
+
+// groups returns the panels by experiment, protocol and metric: a column for each data
+// set in one table.
+func (c *collection) groups() (groups [][]panel) {
+	for _, p := range c.panels {
+		i := slices.IndexFunc(groups, func(g []panel) bool {
+			return g[0].experiment == p.experiment && g[0].protocol == p.protocol && g[0].metric == p.metric
+		})
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], p)
+	}
+	return groups
+}
+
+func (p panel) caption() string {
+	return strings.Join(slices.DeleteFunc([]string{p.experiment, p.protocol, p.quantity()}, func(s string) bool { return s == "" }), ", ")
+}
+
+// quantity is the metric with its unit.
+func (p panel) quantity() string {
+	if p.percent() {
+		return p.metric + " (%)"
+	}
+	return p.metric
+}
+
+func (p panel) percent() bool {
+	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc"}, p.metric)
+}
+
+// decimals of the panel's figures.
+func (p panel) decimals() int {
+	if p.percent() {
+		return 2
+	}
+	return 4
+}
+
+// best says which of the panel's figures are good.
+func (p panel) best() table.Best {
+	switch {
+	case p.percent() || p.metric == "r2":
+		return table.Max
+	case slices.Contains([]string{"loss", "rmse", "mae"}, p.metric):
+		return table.Min
+	}
+	return table.None
+}
+
+// results are a table for each group of panels.
+func (c *collection) results() (blocks []block) {
+	for _, g := range c.groups() {
+		var columns []table.Column
+		var labels []string
+		for _, p := range g {
+			columns = append(columns, table.Column{Name: p.dataset, Best: p.best()})
+			for _, r := range p.distinct() {
+				if !slices.Contains(labels, r.label) {
+					labels = append(labels, r.label)
+				}
+			}
+		}
+		t := table.New("method", columns...)
+		t.Caption = g[0].caption()
+		for _, label := range labels {
+			var cells []table.Cell
+			for _, p := range g {
+				cell := table.Text("")
+				if r, ok := find(p.results, label); ok {
+					cell = table.MeanStd(r.Mean, r.Std, p.decimals())
+				}
+				cells = append(cells, cell)
+			}
+			t.Add(label, cells...)
+		}
+		blocks = append(blocks, block{table: t})
+	}
+	return blocks
+}
+
+// reference returns the row with which the others of a panel are compared.
+func reference(results []result, against string) (result, bool) {
+	if against != "" {
+		return find(results, against)
+	}
+	for _, name := range []string{method.InfoNCE, "none", method.Untrained} {
+		if r, ok := find(results, name); ok {
+			return r, true
+		}
+	}
+	return results[0], true
+}
+
+// differences are a table and charts for each group of panels.
+func (c *collection) differences(against string) (blocks []block, err error) {
+	found := against == ""
+	for _, g := range c.groups() {
+		type compared struct {
+			dataset, label, reference string
+			compare.Difference
+		}
+		var all []compared
+		var tests []compare.Difference
+		charts := block{}
+		for _, p := range g {
+			results := p.distinct()
+			base, ok := reference(results, against)
+			if !ok {
+				continue
+			}
+			found = true
+			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: "difference from " + base.label}, Zero: true}
+			for _, r := range results {
+				if r.label == base.label {
+					continue
+				}
+				d := compared{p.dataset, r.label, base.label, minus(r, base)}
+				if d.N == 0 {
+					continue
+				}
+				all, tests = append(all, d), append(tests, d.Difference)
+				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d.Difference)})
+			}
+			if len(chart.Rows) > 0 {
+				charts.charts = append(charts.charts, chart)
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		corrected := holm(tests)
+		t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "n"}, table.Column{Name: "difference"}, table.Column{Name: "std. error"}, table.Column{Name: "p"}, table.Column{Name: "p, Holm"}, table.Column{Name: "from"})
+		t.Caption = g[0].caption() + fmt.Sprintf("; %d rows compared", len(all))
+		for i, d := range all {
+			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.N), 0), table.Number(d.Mean, g[0].decimals()), table.Number(d.Err, g[0].decimals()), table.Number(d.P, 4), table.Number(corrected[i], 4), table.Text(d.reference))
+		}
+		blocks = append(blocks, block{table: t}, charts)
+	}
+	if !found {
+		return nil, fmt.Errorf("no row %q to compare with", against)
+	}
+	return blocks, nil
+}
+
+// seeds are a chart for each panel.
+func (c *collection) seeds() (blocks []block) {
+	for _, g := range c.groups() {
+		b := block{title: g[0].caption()}
+		for _, p := range g {
+			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: p.quantity()}}
+			for _, r := range p.distinct() {
+				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Points: r.PerSeed, Mean: r.Mean, Half: math.NaN()})
+			}
+			b.charts = append(b.charts, chart)
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// flags are charts for each flag in which the runs differ.
+func (c *collection) flags() (blocks []block) {
+	for _, flag := range c.swept {
+		for _, g := range c.groups() {
+			b := block{title: g[0].caption() + ", against -" + flag}
+			for _, p := range g {
+				if chart, ok := c.against(flag, p); ok {
+					b.charts = append(b.charts, chart)
+				}
+			}
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// against draws the results of a panel against a flag: a line for each method and
+// setting of the other flags. It is false if there are none at two values.
+func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
+	chart := plot.Lines{Axes: plot.Axes{Title: p.dataset, XLabel: "-" + flag, YLabel: p.quantity()}}
+	var values []string
+	numbers := true
+	results := slices.DeleteFunc(slices.Clone(p.results), func(r result) bool { return r.run == chosen })
+	for _, r := range results {
+		v := c.runs[r.run].Flags[flag]
+		if !slices.Contains(values, show(v)) {
+			values = append(values, show(v))
+		}
+		numbers = numbers && !math.IsNaN(number(v))
+	}
+	if len(values) < 2 {
+		return chart, false
+	}
+	if !numbers {
+		chart.XNames = values
+	}
+	for _, r := range results {
+		run := c.runs[r.run]
+		name := []string{method.Title(r.Method)}
+		for _, other := range c.swept {
+			if other != flag && r.label != name[0] { // what no flag changes is one line
+				name = append(name, other+"="+show(run.Flags[other]))
+			}
+		}
+		x := number(run.Flags[flag])
+		if !numbers {
+			x = float64(slices.Index(values, show(run.Flags[flag])))
+		}
+		s := series(&chart, strings.Join(name, ", "))
+		if slices.Contains(s.X, x) {
+			continue
+		}
+		i, _ := slices.BinarySearch(s.X, x)
+		s.X, s.Y, s.Err = slices.Insert(s.X, i, x), slices.Insert(s.Y, i, r.Mean), slices.Insert(s.Err, i, r.Std)
+	}
+	return chart, true
+}
+
+// series returns the chart's series of that name, a new one if there is none.
+func series(l *plot.Lines, name string) *plot.Series {
+	i := slices.IndexFunc(l.Series, func(s plot.Series) bool { return s.Name == name })
+	if i < 0 {
+		i = len(l.Series)
+		l.Series = append(l.Series, plot.Series{Name: name, Bars: true})
+	}
+	return &l.Series[i]
+}
+
+// settings are two tables by run: what differs and, folded, what does not.
+func (c *collection) settings() []block {
+	columns := make([]table.Column, len(c.runs))
+	for i, r := range c.runs {
+		columns[i].Name = cmp.Or(c.labels[i], filepath.Base(r.Path))
+	}
+	differ, same := table.New("setting", columns...), table.New("setting", columns...)
+	add := func(name string, value func(r *rundir.Run) string) {
+		t := same
+		var cells []table.Cell
+		for _, r := range c.runs {
+			cells = append(cells, table.Text(value(r)))
+			if value(r) != value(c.runs[0]) {
+				t = differ
+			}
+		}
+		t.Add(name, cells...)
+	}
+	add("experiment", func(r *rundir.Run) string { return r.Experiment })
+	add("program", func(r *rundir.Run) string { return r.Program })
+	add("engine", func(r *rundir.Run) string { return r.Engine })
+	add("machine", func(r *rundir.Run) string { return r.Machine })
+	add("started", func(r *rundir.Run) string { return r.Started.Format("2006-01-02 15:04") })
+	add("finished units", func(r *rundir.Run) string { return fmt.Sprint(len(r.Units)) })
+	for _, flag := range flags(c.runs) {
+		add("-"+flag, func(r *rundir.Run) string { return show(r.Flags[flag]) })
+	}
+	for _, file := range inputs(c.runs) {
+		add("SHA-256 of "+file, func(r *rundir.Run) string { return short(r.Inputs[file]) })
+	}
+	var blocks []block
+	if differ.Rows() > 0 {
+		blocks = append(blocks, block{table: differ})
+	}
+	return append(blocks, block{title: "what does not differ", folded: true, table: same})
+}
+
+func inputs(runs []*rundir.Run) []string {
+	var names []string
+	for _, r := range runs {
+		for name := range r.Inputs {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// cost is a table by run, data set and method.
+func (c *collection) cost() []block {
+	t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "epochs"}, table.Column{Name: "seeds"}, table.Column{Name: "seconds a seed"}, table.Column{Name: "graphs/s in training"}, table.Column{Name: "hours in all"})
+	total := 0.0
+	for i, r := range c.runs {
+		seen := map[[2]string]bool{}
+		for _, row := range r.Rows {
+			if key := [2]string{row.Dataset, row.Method}; !seen[key] {
+				seen[key] = true // other protocols and metrics have the same cost
+				total += row.Seconds
+				name := strings.TrimSuffix(method.Title(row.Method)+", "+c.labels[i], ", ")
+				t.Add(name, table.Text(row.Dataset), table.Number(float64(row.Epochs), 0), table.Number(float64(len(row.PerSeed)), 0),
+					table.Number(row.Seconds/float64(len(row.PerSeed)), 1), table.Number(row.GraphsPerSecond, 0), table.Number(row.Seconds/3600, 3))
+			}
+		}
+	}
+	if t.Rows() == 0 {
+		return nil
+	}
+	t.Footnotes = []string{fmt.Sprintf("All together %.2f hours.", total/3600)}
+	return []block{{table: t}}
+}

@@ -1,0 +1,133 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/specmatch/specmatch/experiments/internal/progress"
+)
+
+// Local does the tasks on this machine, so many at a time, and says on one line how
+// far they are. A task that fails does not end the others; the error names all that
+// did. What a task prints goes to a file in the folder logs.
+func (s *Sweep) Local(ctx context.Context, stderr io.Writer, tasks []Task, workers int) error {
+	if err := os.MkdirAll(filepath.Join(s.Dir, "logs"), 0o777); err != nil {
+		return err
+	}
+	total := 0
+	for _, r := range s.Runs {
+		total += len(r.Units)
+	}
+	before, _, err := s.done()
+	if err != nil {
+		return err
+	}
+	bar := progress.Start(stderr, progress.Options{Label: "sweep", Unit: "unit", Total: total})
+	defer bar.Stop()
+	bar.Skip(before)
+	watch, stop := context.WithCancel(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		for seen, last := before, false; !last; {
+			select {
+			case <-time.After(time.Second):
+			case <-watch.Done():
+				last = true
+			}
+			if now, _, err := s.done(); err == nil && now > seen {
+				bar.Add(now - seen)
+				seen = now
+			}
+		}
+	}()
+	next := make(chan Task)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failed []error
+	for range min(workers, len(tasks)) {
+		wg.Go(func() {
+			for t := range next {
+				bar.Message("%s", t.name())
+				if err := s.do(ctx, t, workers); err != nil && ctx.Err() == nil {
+					mu.Lock()
+					failed = append(failed, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- t
+	}
+	close(next)
+	wg.Wait()
+	stop()
+	<-watching
+	if err := ctx.Err(); err != nil {
+		fmt.Fprintf(bar, "finished units are kept: the same command goes on with them\n")
+		return err
+	}
+	return errors.Join(failed...)
+}
+
+// do runs the experiment for a task.
+func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
+	log := filepath.Join(s.Dir, "logs", t.name()+".log")
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c := exec.CommandContext(ctx, s.Program, s.args(t)...)
+	c.Stdout, c.Stderr = f, f
+	c.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", max(1, runtime.GOMAXPROCS(0)/workers)))
+	c.Cancel = func() error {
+		// A Ctrl-C has reached the program, too, and a second signal would end it
+		// before it has saved what it does.
+		time.Sleep(time.Second)
+		return c.Process.Signal(syscall.SIGTERM)
+	}
+	c.WaitDelay = 10 * time.Second
+	begin := time.Now()
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w: see %s", t.name(), err, log)
+	}
+	return s.measured(cost{t.name(), time.Since(begin).Seconds(), peak(c.ProcessState)})
+}
+
+// cost is what a task took, a line of the file costs.
+type cost struct {
+	Task    string  `json:"task"`
+	Seconds float64 `json:"seconds"`
+	Bytes   int64   `json:"bytes,omitempty"` // of memory, at most; 0 if the system does not say
+}
+
+const costs = "costs.jsonl"
+
+// measured notes what a task took.
+func (s *Sweep) measured(c cost) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(s.Dir, costs), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,42 @@
+package sweep
+
+import (
+	"fmt"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+)
+
+// Status is a table of what the runs have finished, and what the rest may take.
+func (s *Sweep) Status() (*table.Table, error) {
+	t := table.New("run", table.Column{Name: "units"}, table.Column{Name: "finished"}, table.Column{Name: "hours"}, table.Column{Name: "hours left"})
+	all, left, unknown := 0, 0.0, false
+	units := 0
+	for _, r := range s.Runs {
+		finished, err := rundir.Finished(s.path(r))
+		if err != nil {
+			return nil, err
+		}
+		n, hours := 0, 0.0
+		for _, unit := range r.Units {
+			if seconds, ok := finished[unit]; ok {
+				n++
+				hours += seconds / 3600
+			}
+		}
+		rest := table.Text("?")
+		if n > 0 {
+			h := hours / float64(n) * float64(len(r.Units)-n)
+			left += h
+			rest = table.Number(h, 3)
+		}
+		unknown = unknown || n == 0
+		all, units = all+n, units+len(r.Units)
+		t.Add(r.Name, table.Number(float64(len(r.Units)), 0), table.Number(float64(n), 0), table.Number(hours, 3), rest)
+	}
+	t.Caption = fmt.Sprintf("%s: %d of %d units are finished", s.Experiment, all, units)
+	if all < units && !unknown {
+		t.Caption += fmt.Sprintf("; the rest may take %.2f hours of one task", left)
+	}
+	return t, nil
+}

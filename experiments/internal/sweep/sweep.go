@@ -1,0 +1,319 @@
+// Package sweep runs an experiment with many settings: on this machine, or as a job
+// array of Slurm.
+//
+// A sweep is a small file. Its first line is the experiment with the flags that all
+// runs share; each line "grid" has values of one flag, and the runs are all
+// combinations; each line "run" is one more run:
+//
+//	unsupervised -method infonce,specmatch -seeds 3
+//	grid -beta 0.05 1
+//	grid -p 50 80
+//	run -beta 0.5 -p 90   # outside of the grid
+//
+// Data sets and seeds are flags like others: in the first line they are rows and seeds
+// of every run, in a grid they are runs of their own.
+//
+// The mental model: every run is a run directory below that of the sweep, named by its
+// flags, and is done in shares, each a process of the experiment with -shard. What is
+// left to do is what the journals do not have, so a sweep that was interrupted, or
+// whose file has grown, goes on when it is started again. There is neither a server nor
+// a lock beyond the run directories'.
+package sweep
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+)
+
+// Run is one setting.
+type Run struct {
+	Name  string   // of its directory: the flags in which it differs from others
+	Args  []string // without -out
+	Units []string // names; see [Sweep.Prepare]
+}
+
+// Sweep is the runs of one experiment.
+type Sweep struct {
+	Dir        string `json:"-"`
+	Experiment string
+	Program    string // the experiment's executable
+	Runs       []Run
+}
+
+// Parse reads a sweep's file. Errors name it and the line.
+func Parse(path string) (*Sweep, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sweep{}
+	var common []string
+	grid := []Run{{}}
+	var single []Run
+	gridded := false
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		var err error
+		switch {
+		case s.Experiment == "":
+			s.Experiment, common = words[0], words[1:]
+			err = reserved(common)
+		case words[0] == "grid":
+			gridded = true
+			grid, err = times(grid, words[1:])
+		case words[0] == "run":
+			var r Run
+			r, err = one(words[1:])
+			single = append(single, r)
+		default:
+			err = fmt.Errorf("%q: want grid or run", words[0])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+		}
+	}
+	if s.Experiment == "" {
+		return nil, fmt.Errorf("%s: there is no experiment in it", path)
+	}
+	if s.Runs = single; gridded || len(single) == 0 {
+		s.Runs = append(grid, single...)
+	}
+	seen := map[string]bool{}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		r.Name = cmp.Or(r.Name, s.Experiment)
+		r.Args = append(slices.Clone(common), r.Args...)
+		if seen[r.Name] {
+			return nil, fmt.Errorf("%s: two runs have the name %s", path, r.Name)
+		}
+		seen[r.Name] = true
+	}
+	return s, nil
+}
+
+// times multiplies runs by the values of a flag.
+func times(runs []Run, words []string) ([]Run, error) {
+	if len(words) < 2 {
+		return nil, errors.New("want a flag and its values, as in grid -beta 0.05 1")
+	}
+	var all []Run
+	for _, r := range runs {
+		for _, value := range words[1:] {
+			next, err := one([]string{words[0], value})
+			if err != nil {
+				return nil, err
+			}
+			next.Name = strings.TrimPrefix(r.Name+"+"+next.Name, "+")
+			next.Args = append(slices.Clone(r.Args), next.Args...)
+			all = append(all, next)
+		}
+	}
+	return all, nil
+}
+
+// one makes a run of flags with values.
+func one(words []string) (r Run, err error) {
+	if len(words) == 0 || len(words)%2 != 0 {
+		return r, errors.New("want flags with values, as in run -beta 0.5 -p 90")
+	}
+	if err := reserved(words); err != nil {
+		return r, err
+	}
+	var parts []string
+	for i := 0; i < len(words); i += 2 {
+		flag := strings.TrimLeft(words[i], "-")
+		if flag == words[i] || flag == "" {
+			return r, fmt.Errorf("%q: want a flag, as in -beta", words[i])
+		}
+		parts = append(parts, flag+"="+words[i+1])
+		r.Args = append(r.Args, "-"+flag+"="+words[i+1])
+	}
+	r.Name = strings.Map(func(c rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|,`, c) {
+			return '_'
+		}
+		return c
+	}, strings.Join(parts, "+"))
+	return r, nil
+}
+
+// reserved returns an error if words have a flag that the sweep itself sets.
+func reserved(words []string) error {
+	for _, w := range words {
+		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		if strings.HasPrefix(w, "-") && slices.Contains([]string{"out", "shard", "list", "collect"}, name) {
+			return fmt.Errorf("-%s is the sweep's own", name)
+		}
+	}
+	return nil
+}
+
+// Find sets the program of the experiment: beside this one, or in the PATH.
+func (s *Sweep) Find() error {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), s.Experiment+filepath.Ext(self))
+		if _, err := os.Stat(beside); err == nil {
+			s.Program = beside
+			return nil
+		}
+	}
+	path, err := exec.LookPath(s.Experiment)
+	if err != nil {
+		return fmt.Errorf("there is no program %s beside this one, nor in the PATH: build both into one folder, as by go build -o bin ./experiments/%[1]s ./experiments/specmatch, or give -program", s.Experiment)
+	}
+	s.Program, err = filepath.Abs(path)
+	return err
+}
+
+// plan is the file that holds a sweep in its directory.
+const plan = "sweep.json"
+
+// Prepare makes the sweep's directory, and lists the units of all runs unless an
+// earlier start has.
+func (s *Sweep) Prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	earlier, err := Open(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	s.Dir = dir
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		if earlier != nil {
+			k := slices.IndexFunc(earlier.Runs, func(o Run) bool { return o.Name == r.Name && slices.Equal(o.Args, r.Args) })
+			if k >= 0 {
+				r.Units = earlier.Runs[k].Units
+				continue
+			}
+		}
+		if err := s.list(r); err != nil {
+			return err
+		}
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return rundir.WriteFile(filepath.Join(dir, plan), func(w io.Writer) error {
+		_, err := w.Write(append(data, '\n'))
+		return err
+	})
+}
+
+// Open reads the sweep in a directory.
+func Open(dir string) (*Sweep, error) {
+	path := filepath.Join(dir, plan)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sweep{Dir: dir}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// list asks the experiment for the units of a run.
+func (s *Sweep) list(r *Run) error {
+	c := exec.Command(s.Program, append(slices.Clone(r.Args), "-out", s.path(*r), "-list")...)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", r.Name, err, strings.TrimSpace(stderr.String()))
+	}
+	for line := range strings.Lines(stdout.String()) {
+		name, _, _ := strings.Cut(line, "\t")
+		r.Units = append(r.Units, name)
+	}
+	return nil
+}
+
+// path is the run directory of a run.
+func (s *Sweep) path(r Run) string { return filepath.Join(s.Dir, r.Name) }
+
+// independent counts the units of a run that are not below another one, a/b below a:
+// about as many shares can work side by side.
+func (r Run) independent() int {
+	n := 0
+	for _, unit := range r.Units {
+		if !slices.ContainsFunc(r.Units, func(o string) bool { return strings.HasPrefix(unit, o+"/") }) {
+			n++
+		}
+	}
+	return n
+}
+
+// Task is a share of a run. Of 0 is all of it: what puts the shares together.
+type Task struct {
+	Run      Run
+	Share, N int
+}
+
+// name of the task's log.
+func (t Task) name() string {
+	if t.N == 0 {
+		return t.Run.Name
+	}
+	return fmt.Sprintf("%s-%d-of-%d", t.Run.Name, t.Share, t.N)
+}
+
+// args are those of the program.
+func (s *Sweep) args(t Task) []string {
+	args := append(slices.Clone(t.Run.Args), "-out", s.path(t.Run))
+	if t.N > 0 {
+		args = append(args, "-shard", fmt.Sprintf("%d/%d", t.Share, t.N))
+	}
+	return args
+}
+
+// Tasks divides every run into that many shares, or into fewer if it has fewer units
+// that can run side by side; 0 makes as many as there are of these.
+func (s *Sweep) Tasks(shares int) (tasks []Task) {
+	for _, r := range s.Runs {
+		n := r.independent()
+		if shares > 0 {
+			n = min(n, shares)
+		}
+		for i := range n {
+			tasks = append(tasks, Task{r, i, n})
+		}
+	}
+	return tasks
+}
+
+// done counts the finished units of all runs, and the seconds that they took.
+func (s *Sweep) done() (units int, seconds float64, err error) {
+	for _, r := range s.Runs {
+		finished, err := rundir.Finished(s.path(r))
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, unit := range r.Units {
+			if sec, ok := finished[unit]; ok {
+				units++
+				seconds += sec
+			}
+		}
+	}
+	return units, seconds, nil
+}

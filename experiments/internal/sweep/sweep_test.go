@@ -1,0 +1,210 @@
+package sweep_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/experiments/internal/sweep"
+	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+)
+
+func TestMain(m *testing.M) { rundirtest.Main(m, toy) }
+
+// toy is an experiment whose unit of a seed gives seed·β, and fails for β = 13.
+func toy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var output cli.Output
+	var beta float64
+	recipe := cli.Recipe{Seeds: 1}
+	flags := cli.NewFlagSet("toy", "", "")
+	flags.Add(&output)
+	flags.Float64Var(&beta, "beta", 0, "")
+	recipe.RegisterSeeds(flags)
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	dir, err := rundir.StartHost("toy", flags, nil, recipe, "host", output)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var list []units.Unit[float64]
+	for seed := range recipe.Seeds {
+		list = append(list, units.Unit[float64]{Name: fmt.Sprintf("set/method/seed=%d", seed), Run: func(context.Context, units.Status) (float64, error) {
+			if beta == 13 {
+				return 0, fmt.Errorf("no luck with β = %v", beta)
+			}
+			return float64(seed) * beta, nil
+		}})
+	}
+	plan := units.NewPlan(dir)
+	results := units.Add(plan, list)
+	return plan.Run(ctx, stdout, stderr, func() error {
+		t := table.New("seed", table.Column{Name: "x"})
+		for seed, x := range *results {
+			t.Add(fmt.Sprint(seed), table.Number(x, 2))
+		}
+		return dir.Report(stdout, []rundir.Row{{Experiment: "toy", Dataset: "set", Method: "method", PerSeed: *results}}, t)
+	})
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sweep.txt")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestParse(t *testing.T) {
+	s, err := sweep.Parse(file(t, "# what β and p are worth\n\nunsupervised -seeds 3\ngrid -beta 0.05 1 # two\ngrid --dataset A,B C\nrun -beta 2 -p 50\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range s.Runs {
+		got = append(got, r.Name+": "+strings.Join(r.Args, " "))
+	}
+	want := []string{
+		"beta=0.05+dataset=A_B: -seeds 3 -beta=0.05 -dataset=A,B",
+		"beta=0.05+dataset=C: -seeds 3 -beta=0.05 -dataset=C",
+		"beta=1+dataset=A_B: -seeds 3 -beta=1 -dataset=A,B",
+		"beta=1+dataset=C: -seeds 3 -beta=1 -dataset=C",
+		"beta=2+p=50: -seeds 3 -beta=2 -p=50",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if s, err := sweep.Parse(file(t, "toy\nrun -beta 2\n")); err != nil || len(s.Runs) != 1 {
+		t.Errorf("a list alone: %+v, %v", s, err)
+	}
+	if s, err := sweep.Parse(file(t, "toy -beta 2\n")); err != nil || len(s.Runs) != 1 || s.Runs[0].Name != "toy" {
+		t.Errorf("one run: %+v, %v", s, err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"# nothing\n", "there is no experiment"},
+		{"toy\ngird -beta 1\n", `:2: "gird"`},
+		{"toy\ngrid -beta\n", ":2: want a flag and its values"},
+		{"toy\n\nrun -beta 1 -p\n", ":3: want flags with values"},
+		{"toy\nrun beta 1\n", `:2: "beta": want a flag`},
+		{"toy -out x\n", ":1: -out is the sweep's own"},
+		{"toy\ngrid -shard 0/2 1/2\n", ":2: -shard is the sweep's own"},
+		{"toy\ngrid -beta 1 1\n", "two runs have the name beta=1"},
+	} {
+		if _, err := sweep.Parse(file(t, c.text)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "sweep.txt") {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// prepared is a sweep of the toy, in a directory.
+func prepared(t *testing.T, dir, text string) *sweep.Sweep {
+	t.Helper()
+	t.Setenv(rundirtest.AsExperiment, "1")
+	s, err := sweep.Parse(file(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Program, err = os.Executable(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Prepare(dir); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// gather are the tasks that put shares together.
+func gather(s *sweep.Sweep) (tasks []sweep.Task) {
+	for _, r := range s.Runs {
+		tasks = append(tasks, sweep.Task{Run: r})
+	}
+	return tasks
+}
+
+// finished is the status, in words.
+func finished(t *testing.T, dir string) string {
+	t.Helper()
+	s, err := sweep.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := s.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status.Caption
+}
+
+// A sweep leaves the tables of its runs. A run that fails does not end the others, and
+// is named; a sweep that has grown goes on.
+func TestLocal(t *testing.T) {
+	dir := t.TempDir()
+	s := prepared(t, dir, "toy -seeds 3\ngrid -beta 2 13 5\n")
+	if got := finished(t, dir); got != "toy: 0 of 9 units are finished" {
+		t.Errorf("before: %s", got)
+	}
+	var stderr bytes.Buffer
+	err := s.Local(t.Context(), &stderr, s.Tasks(2), 2)
+	if err == nil || strings.Count(err.Error(), "beta=13-0-of-2:")+strings.Count(err.Error(), "beta=13-1-of-2:") != 2 || strings.Contains(err.Error(), "beta=2") {
+		t.Errorf("two shares fail: %v", err)
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, "logs", "beta=13-0-of-2.log")); err != nil || !strings.Contains(string(log), "no luck with β = 13") {
+		t.Errorf("the log of what failed is %q, %v", log, err)
+	}
+	if got := finished(t, dir); got != "toy: 6 of 9 units are finished" {
+		t.Errorf("after: %s", got)
+	}
+
+	s = prepared(t, dir, "toy -seeds 3\ngrid -beta 2 5 7\n")
+	for _, tasks := range [][]sweep.Task{s.Tasks(0), gather(s)} {
+		if err := s.Local(t.Context(), &stderr, tasks, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := finished(t, dir); !strings.HasPrefix(got, "toy: 9 of 9 units are finished") {
+		t.Errorf("after it has grown: %s", got)
+	}
+	for _, beta := range []string{"2", "5", "7"} {
+		alone := filepath.Join(t.TempDir(), "alone")
+		if out, err := exec.Command(s.Program, "-seeds", "3", "-beta", beta, "-out", alone).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		want, err := os.ReadFile(filepath.Join(alone, "tables.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, "beta="+beta, "tables.md")); err != nil || string(got) != string(want) {
+			t.Errorf("β = %s: got\n%s%v, want\n%s", beta, got, err, want)
+		}
+	}
+}
+
+// TestTasks: shares divide the units that do not need one another.
+func TestTasks(t *testing.T) {
+	s := &sweep.Sweep{Runs: []sweep.Run{
+		{Name: "a", Units: []string{"x/1", "x/2", "x/1/score", "x/2/score"}},
+		{Name: "b", Units: []string{"x/1", "x/10", "x/1/score", "x/10/score", "y"}},
+	}}
+	for shares, want := range map[int]string{0: "a0/2 a1/2 b0/3 b1/3 b2/3", 1: "a0/1 b0/1", 2: "a0/2 a1/2 b0/2 b1/2"} {
+		var got []string
+		for _, task := range s.Tasks(shares) {
+			got = append(got, fmt.Sprintf("%s%d/%d", task.Run.Name, task.Share, task.N))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%d shares: %s, want %s", shares, got, want)
+		}
+	}
+}

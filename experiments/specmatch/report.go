@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/report"
+)
+
+func setupReport(f *cli.FlagSet) action {
+	var in []string
+	var o report.Options
+	out := "report.html"
+	cli.Var(f, &in, "in", cli.List(cli.Text), "run `directories` A,B, or folders with some in them")
+	cli.Var(f, &out, "out", cli.Text, "`file` to write: .html is the whole page, .md and .tex are its tables")
+	cli.Var(f, &o.Against, "against", cli.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, else the untrained encoder, else the first")
+	f.BoolVar(&o.Oracle, "oracle", false, "add, for each method, the setting that is best on the test data, which is no estimate of what\na user would get; the name of -out has to say oracle, too")
+	f.Check(func() error {
+		switch {
+		case in == nil:
+			return cli.Usagef("-in is needed: one or several run directories")
+		case o.Oracle && !strings.Contains(filepath.Base(out), "oracle"):
+			return cli.Usagef("-out %s: want a name that says oracle, because -oracle chooses on the test data", out)
+		}
+		return nil
+	})
+	return func(_ context.Context, stdout, _ io.Writer) error {
+		runs, err := report.Read(in)
+		if err != nil {
+			return err
+		}
+		page, err := report.New(runs, o)
+		if err != nil {
+			return err
+		}
+		if err := page.Save(out); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "%s: %s\n", out, page.Title)
+		return err
+	}
+}
+
+func setupCompare(f *cli.FlagSet) action {
+	var in []string
+	var out string
+	cli.Var(f, &in, "in", cli.List(cli.Text), "two run `directories` A,B")
+	cli.Var(f, &out, "out", cli.Text, "`file` to write instead of printing: .html, .md or .tex")
+	f.Check(func() error {
+		if len(in) != 2 {
+			return cli.Usagef("-in is needed: the two runs, as in -in runs/a,runs/b")
+		}
+		return nil
+	})
+	return func(_ context.Context, stdout, _ io.Writer) error {
+		runs, err := report.Read(in)
+		if err != nil {
+			return err
+		}
+		if len(runs) != 2 {
+			return cli.Usagef("-in names %d runs: want two", len(runs))
+		}
+		page := report.Compare(runs[0], runs[1])
+		if out != "" {
+			return page.Save(out)
+		}
+		return page.WriteText(stdout)
+	}
+}
