@@ -25,7 +25,7 @@ import (
 // small are flags with which every method finishes in seconds on the embedded set.
 var small = []string{
 	"-seeds", "2", "-folds", "3", "-rounds", "2", "-dim", "8", "-epochs", "4",
-	"-walks", "1", "-walk-length", "10", "-steps", "60",
+	"-walks", "1", "-walk-length", "10", "-steps", "60", "-gin-epochs", "30",
 }
 
 func runOK(t *testing.T, out string, args ...string) string {
@@ -69,6 +69,9 @@ func TestRows(t *testing.T) {
 		if a := accuracy(m, nested); !(a >= 15 && a <= 100) {
 			t.Errorf("%s: %.1f %%", m, a)
 		}
+	}
+	if a := accuracy("gin", nested); a < 50 {
+		t.Errorf("gin: %.1f %%", a)
 	}
 	if _, ok := rundir.Find(rows, "motifs", "graph2vec", heldOut); ok {
 		t.Error("the protocol of kernels has a row of vectors")
@@ -119,7 +122,7 @@ func TestRefusals(t *testing.T) {
 	s := defaultSettings()
 	s.epochs = 1000
 	ds := large(500) // 120,000 graphs, 3 million nodes
-	for name, want := range map[string]string{"node2vec": "-walks 1", "sub2vec": "-steps", "graph2vec": "-epochs 100"} {
+	for name, want := range map[string]string{"node2vec": "-walks 1", "sub2vec": "-steps", "graph2vec": "-epochs 100", "gin": "-gin-epochs 6"} {
 		var usage *cli.UsageError
 		if err := methodOf(name).refuse(&s, ds); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want a usage error that names %s", name, err, want)
@@ -128,10 +131,34 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s refuses the embedded set: %v", name, err)
 		}
 	}
-	s.walks, s.length, s.steps, s.epochs = 1, 20, 100, 10
-	for _, name := range []string{"node2vec", "sub2vec", "graph2vec"} {
+	s.walks, s.length, s.steps, s.epochs, s.ginEpochs = 1, 20, 100, 10, 6
+	for _, name := range []string{"node2vec", "sub2vec", "graph2vec", "gin"} {
 		if err := methodOf(name).refuse(&s, ds); err != nil {
 			t.Errorf("%s, made smaller: %v", name, err)
+		}
+	}
+}
+
+// TestGIN: a seed trains alike at any number of threads.
+func TestGIN(t *testing.T) {
+	ds, s := dataset.Default(), defaultSettings()
+	s.ginEpochs = 8
+	outer, err := dataset.StratifiedKFold(ds.Labels(), 3, true, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first float64
+	for i, procs := range []int{1, 3} {
+		old := runtime.GOMAXPROCS(procs)
+		a, err := gin(t.Context(), &s, ds, 0, outer[:1])
+		runtime.GOMAXPROCS(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = a
+		} else if a != first {
+			t.Errorf("accuracy %v, and %v with %d threads", first, a, procs)
 		}
 	}
 }

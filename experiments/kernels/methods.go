@@ -24,12 +24,14 @@ type settings struct {
 	steps      int
 	property   string
 	tokenLimit int
+	ginEpochs  int
 }
 
 func defaultSettings() settings {
 	return settings{
 		rounds: 5, dim: 128, depth: 2, epochs: 100, walks: 10, length: 80, p: 1, q: 1,
 		steps: 100000, property: "s", tokenLimit: word2vec.GensimTokenLimit,
+		ginEpochs: 100,
 	}
 }
 
@@ -45,6 +47,7 @@ func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.q, "in-out", cli.Positive, "node2vec's in-out parameter `q`")
 	cli.Var(f, &s.steps, "steps", cli.Int(2), "`steps` of the walk of a graph in sub2vec")
 	cli.Var(f, &s.property, "property", cli.OneOf("n", "s"), "what sub2vec preserves: `n`, neighbourhoods, or s, structure (classes of degrees)")
+	cli.Var(f, &s.ginEpochs, "gin-epochs", cli.Int(1), "most `epochs` of the supervised GIN in a fold")
 	f.Check(func() error {
 		for _, c := range []struct {
 			name        string
@@ -75,7 +78,10 @@ type method struct {
 	name   string // as -method has it
 	row    string // as the table has it
 	seeded bool   // features depend on the seed
-	// build makes the features; nil is the majority class, which needs none.
+	// classify, of a method without features, returns the mean accuracy over the
+	// outer folds, a fraction.
+	classify func(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer []dataset.Fold) (float64, error)
+	// build makes the features of the others.
 	build func(ctx context.Context, s *settings, ds *dataset.Dataset, seed int) (features, error)
 	// refuse, if set, is the error with which the method refuses a set that is
 	// too large for it.
@@ -84,7 +90,7 @@ type method struct {
 
 // methods lists the rows in the order of the table.
 var methods = []*method{
-	{name: "majority", row: "majority class"},
+	{name: "majority", row: "majority class", classify: majority},
 	{name: "size", row: "(log nodes, log edges)", build: unseeded(size)},
 	{name: "labels", row: "labels or degrees, counted", build: unseeded(labels)},
 	{name: "pairs", row: "labels along edges, counted", build: unseeded(pairs)},
@@ -98,6 +104,7 @@ var methods = []*method{
 	{name: "node2vec", row: "node2vec, mean of nodes", seeded: true, build: node2vec, refuse: refuseNode2vec},
 	{name: "sub2vec", row: "sub2vec", seeded: true, build: sub2vec, refuse: refuseSub2vec},
 	{name: "graph2vec", row: "graph2vec", seeded: true, build: graph2vec, refuse: refuseGraph2vec},
+	{name: "gin", row: "GIN, supervised", seeded: true, classify: gin, refuse: refuseGIN},
 }
 
 func methodNames() []string {

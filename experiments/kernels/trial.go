@@ -160,9 +160,12 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *built, out *ou
 	opt := eval.Options{Slots: cores}
 	var res *eval.Result
 	switch {
-	case r.method.build == nil:
-		out.Accuracy[protocol] = 100 * majority(y, outer)
-		return nil
+	case r.method.classify != nil:
+		cores <- struct{}{}
+		defer func() { <-cores }()
+		accuracy, err := r.method.classify(ctx, &r.x.settings, r.set, r.seed, outer)
+		out.Accuracy[protocol] = 100 * accuracy
+		return err
 	case b.rounds == nil && protocol == heldOut:
 		return nil
 	case b.rounds == nil:
@@ -180,10 +183,10 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *built, out *ou
 	return nil
 }
 
-// majority returns the mean accuracy of answering with the most frequent class of
-// each training part, the lowest of equals.
-func majority(y []int, outer []dataset.Fold) float64 {
-	sum := 0.0
+// majority answers with the most frequent class of each training part, the lowest of
+// equals.
+func majority(_ context.Context, _ *settings, ds *dataset.Dataset, _ int, outer []dataset.Fold) (float64, error) {
+	y, sum := ds.Labels(), 0.0
 	for _, f := range outer {
 		count := make([]int, slices.Max(y)+1)
 		for _, i := range f.Train {
@@ -197,7 +200,7 @@ func majority(y []int, outer []dataset.Fold) float64 {
 		}
 		sum += float64(right) / float64(len(f.Test))
 	}
-	return sum / float64(len(outer))
+	return sum / float64(len(outer)), nil
 }
 
 // kFold divides 0..n-1 into k folds at random, not by class: scikit-learn's

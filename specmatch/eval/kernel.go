@@ -146,6 +146,11 @@ func rbfTrain(k []float32, d2 *triangle, idx []int, gamma float64, tmp []float64
 		expNeg(buf, -gamma)
 		narrow(row[a+1:], buf)
 	}
+	mirror(k, n)
+}
+
+// mirror copies the upper triangle of the row-major n×n matrix k to the lower one.
+func mirror(k []float32, n int) {
 	for alo := 0; alo < n; alo += tile {
 		ahi := min(alo+tile, n)
 		for blo := alo; blo < n; blo += tile {
@@ -178,7 +183,7 @@ func rbfCross(k []float64, d2 *triangle, rows, cols []int, gamma float64) {
 }
 
 // gather sets dst_c = src[idx_c − base].
-func gather(dst, src []float64, idx []int, base int) {
+func gather[T float32 | float64](dst, src []T, idx []int, base int) {
 	dst = dst[:len(idx)]
 	for c, j := range idx {
 		dst[c] = src[j-base]

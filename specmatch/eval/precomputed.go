@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/kernel"
@@ -50,7 +49,11 @@ func EvaluateKernels(ctx context.Context, kernels []*kernel.Matrix, y []int, out
 		return nil, err
 	}
 	_, opt.Workers = opt.fitting(outer, data.Classes())
-	shared := &kernelShared{kernels: kernels, y: y, cs: opt.Cs, descending: held != nil}
+	shared, err := newKernelShared(ctx, kernels, y, opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	shared.cs, shared.descending = opt.Cs, held != nil
 	return chooseInput(ctx, data, outer, held, opt, len(kernels), shared.descending, func() scorer {
 		return &kernelScorer{kernelShared: shared}
 	})
@@ -120,22 +123,55 @@ func HoldOut(outer []dataset.Fold, seed uint32) []dataset.Fold {
 	return held
 }
 
-// kernelShared is what all workers of a search over kernels read.
+// kernelShared is what all workers of a search over kernels read. As in [svcShared],
+// points are numbered by class, so that the kernel of a training part is an ascending
+// selection of rows and columns.
 type kernelShared struct {
+	byClass
 	kernels    []*kernel.Matrix
-	y          []int
+	rounded    []triangle32 // the kernels in the order of the classes
 	cs         []float64
 	descending bool
 }
 
+// triangle32 is the strictly upper triangle of a symmetric n×n matrix, packed by rows
+// and rounded to float32 as the kernel is in libsvm.
+type triangle32 struct {
+	n int
+	v []float32
+}
+
+// row returns the elements (i,i+1), (i,i+2), …, (i,n-1).
+func (t triangle32) row(i int) []float32 {
+	lo := i * (2*t.n - i - 1) / 2
+	return t.v[lo : lo+t.n-1-i]
+}
+
+func newKernelShared(ctx context.Context, kernels []*kernel.Matrix, y []int, workers int) (*kernelShared, error) {
+	n := len(y)
+	s := &kernelShared{byClass: sortByClass(y), kernels: kernels, rounded: make([]triangle32, len(kernels))}
+	for m := range kernels {
+		s.rounded[m] = triangle32{n, make([]float32, n*(n-1)/2)}
+	}
+	err := parallel(ctx, len(kernels)*n, workers, func(_, task int) error {
+		m, a := task/n, task%n
+		k, to, i := kernels[m], s.rounded[m].row(a), s.points[a]
+		for b, j := range s.points[a+1:] {
+			to[b] = float32(k.At(i, j))
+		}
+		return nil
+	})
+	return s, err
+}
+
 type kernelScorer struct {
 	*kernelShared
-	order []int // places in the training part, by point
-	diag  []float64
-	w     svcWorker
+	diag []float64
+	w    svcWorker
 }
 
 func (s *kernelScorer) score(ctx context.Context, train, test []int, lo, hi int) ([]int, error) {
+	train, test = s.sorted(train), s.sorted(test)
 	g := groupByClass(train, s.y)
 	if len(g.class) < 2 {
 		return nil, fmt.Errorf("the training part has only class %d", g.class[0])
@@ -151,7 +187,7 @@ func (s *kernelScorer) score(ctx context.Context, train, test []int, lo, hi int)
 		if err != nil {
 			return nil, err
 		}
-		s.load(s.kernels[input], g.points, test)
+		s.load(input, train, test)
 		counts, err := s.w.right(ctx, g, s.y, test, cs, cfg)
 		if err != nil {
 			return nil, err
@@ -165,47 +201,29 @@ func (s *kernelScorer) score(ctx context.Context, train, test []int, lo, hi int)
 	return right, nil
 }
 
-// load copies the kernel of the training points, rounded to float32 as in libsvm,
-// and of the test points against them.
-func (s *kernelScorer) load(k *kernel.Matrix, train, test []int) {
+// load copies the kernel of the training points and, not rounded, that of the test
+// points against them.
+func (s *kernelScorer) load(input int, train, test []int) {
+	k, rounded := s.kernels[input], s.rounded[input]
 	n := len(train)
 	s.w.k = grow(s.w.k, n*n)
 	s.diag = grow(s.diag, n)
 	s.w.diag = nil
-	// A matrix holds the elements right of its diagonal, so that rows are read in
-	// the order of the points, and not of their classes.
-	s.order = append(s.order[:0], upTo(n)...)
-	slices.SortFunc(s.order, func(a, b int) int { return train[a] - train[b] })
-	for p, a := range s.order {
-		i := train[a]
-		from, to := k.Row(i), s.w.k[a*n:(a+1)*n]
-		to[a], s.diag[a] = float32(from[0]), from[0]
-		if from[0] != 1 {
+	for a, i := range train {
+		row := s.w.k[a*n : (a+1)*n]
+		gather(row[a+1:], rounded.row(i), train[a+1:], i+1)
+		s.diag[a] = k.At(s.points[i], s.points[i])
+		row[a] = float32(s.diag[a])
+		if s.diag[a] != 1 {
 			s.w.diag = s.diag
 		}
-		for _, b := range s.order[p+1:] {
-			to[b] = float32(from[train[b]-i])
-		}
 	}
-	for alo := 0; alo < n; alo += tile {
-		ahi := min(alo+tile, n)
-		for blo := 0; blo <= alo; blo += tile {
-			for a := alo; a < ahi; a++ {
-				for b := blo; b < min(blo+tile, a); b++ {
-					if train[a] < train[b] {
-						s.w.k[b*n+a] = s.w.k[a*n+b]
-					} else {
-						s.w.k[a*n+b] = s.w.k[b*n+a]
-					}
-				}
-			}
-		}
-	}
+	mirror(s.w.k, n)
 	s.w.cross = grow(s.w.cross, n*len(test))
 	for t, i := range test {
 		row := s.w.cross[t*n : (t+1)*n]
 		for a, j := range train {
-			row[a] = k.At(i, j)
+			row[a] = k.At(s.points[i], s.points[j])
 		}
 	}
 }

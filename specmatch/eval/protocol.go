@@ -382,38 +382,48 @@ func foldError(err error, where string) error {
 	return fmt.Errorf("eval: %s: %w", where, err)
 }
 
-// svcShared is what all workers of the RBF protocol read. The points are sorted
-// by class, so that every training part sorted by class is an ascending selection
-// of them, and kernel matrices are filled from the rows of one triangle.
-type svcShared struct {
-	x     []float64
-	y     []int
-	dim   int
-	place []int // of a point in the sorted order
-	d2    *triangle
+// byClass numbers the points of a data set by class, so that every training part in
+// the order of its classes is an ascending selection of them. What of a point is said
+// elsewhere by its index is said by its place here.
+type byClass struct {
+	points []int // by place
+	place  []int // of a point
+	y      []int // labels, by place
 }
 
-func newSVCShared(ctx context.Context, data Data, workers int) (*svcShared, error) {
-	g := groupByClass(upTo(data.Len()), data.Y)
-	s := &svcShared{x: rows(data.X, data.Dim, g.points), dim: data.Dim}
-	s.place = make([]int, data.Len())
-	s.y = make([]int, data.Len())
-	for p, i := range g.points {
-		s.place[i], s.y[p] = p, data.Y[i]
+func sortByClass(y []int) byClass {
+	s := byClass{points: groupByClass(upTo(len(y)), y).points, place: make([]int, len(y)), y: make([]int, len(y))}
+	for p, i := range s.points {
+		s.place[i], s.y[p] = p, y[i]
 	}
-	var err error
-	s.d2, err = squaredDistances(ctx, s.x, s.dim, workers)
-	return s, err
+	return s
 }
 
 // sorted returns the places of points, ascending.
-func (s *svcShared) sorted(points []int) []int {
+func (s *byClass) sorted(points []int) []int {
 	out := make([]int, len(points))
 	for t, i := range points {
 		out[t] = s.place[i]
 	}
 	slices.Sort(out)
 	return out
+}
+
+// svcShared is what all workers of the RBF protocol read, with the points by class:
+// kernel matrices are filled from the rows of one triangle.
+type svcShared struct {
+	byClass
+	x   []float64
+	dim int
+	d2  *triangle
+}
+
+func newSVCShared(ctx context.Context, data Data, workers int) (*svcShared, error) {
+	s := &svcShared{byClass: sortByClass(data.Y), dim: data.Dim}
+	s.x = rows(data.X, data.Dim, s.points)
+	var err error
+	s.d2, err = squaredDistances(ctx, s.x, s.dim, workers)
+	return s, err
 }
 
 type svcScorer struct {

@@ -1,7 +1,6 @@
 package method
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -166,12 +165,12 @@ func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *au
 	similarity := q.Detach().MatMulT(memory).Data()
 	chosen := make([][]int32, len(ranks)) // by rank, then by anchor
 	order := make([]int32, size)
+	ascending := slices.Sorted(slices.Values(ranks))
 	for j := range q.Rows() {
-		row := similarity[j*size : (j+1)*size]
 		for i := range order {
 			order[i] = int32(i)
 		}
-		slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(row[a], row[b]), cmp.Compare(a, b)) })
+		sortRanks(order, 0, ascending, similarity[j*size:(j+1)*size])
 		for k, r := range ranks {
 			chosen[k] = append(chosen[k], order[r])
 		}
@@ -181,6 +180,40 @@ func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *au
 		logits = append(logits, rowDots(q, memory.GatherRows(idx)))
 	}
 	return autodiff.ConcatCols(logits...).Scale(1 / tau).LogSumExp().Sub(logits[0].Scale(1 / tau)).Mean()
+}
+
+// sortRanks sorts indices by their values, and equal ones by size, just enough that those
+// at the given ranks, which ascend, stand where they belong: a quicksort that leaves
+// alone what no rank falls into. The first of order has the rank base.
+func sortRanks(order []int32, base int, ranks []int, values []float64) {
+	before := func(a, b int32) bool { return values[a] < values[b] || values[a] == values[b] && a < b }
+	for len(ranks) > 0 && len(order) > 1 {
+		// The middle one of three goes to the front as the pivot.
+		last := len(order) - 1
+		x, y, z := &order[0], &order[last/2], &order[last]
+		if before(*y, *x) {
+			x, y = y, x
+		}
+		if before(*z, *y) {
+			y = z
+			if before(*y, *x) {
+				y = x
+			}
+		}
+		order[0], *y = *y, order[0]
+		pivot, p := order[0], 0
+		for i := 1; i <= last; i++ {
+			if before(order[i], pivot) {
+				p++
+				order[p], order[i] = order[i], order[p]
+			}
+		}
+		order[0], order[p] = order[p], order[0]
+		lo, _ := slices.BinarySearch(ranks, base+p)
+		hi, _ := slices.BinarySearch(ranks, base+p+1)
+		sortRanks(order[:p], base, ranks[:lo], values)
+		order, base, ranks = order[p+1:], base+p+1, ranks[hi:]
+	}
 }
 
 // End implements [train.Learner].

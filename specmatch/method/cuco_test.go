@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sort"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +58,30 @@ func newTableCurriculum() *curriculum {
 	unit := tape.Matrix(c.memory.Rows, c.memory.Cols, v).L2Normalize()
 	be.CopyBlock(c.memory, 0, 0, unit.Value(), 0, 0, c.memory.Rows, c.memory.Cols)
 	return c
+}
+
+// TestSortRanks compares with sorting, with ties and at every rank.
+func TestSortRanks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for n := 1; n < 60; n++ {
+		values, all := make([]float64, n), make([]int32, n)
+		for i := range values {
+			values[i], all[i] = float64(rng.IntN(n/2+1)), int32(i)
+		}
+		order := slices.Clone(all)
+		sort.SliceStable(all, func(i, j int) bool { return values[all[i]] < values[all[j]] })
+		for range 10 {
+			ranks := []int{rng.IntN(n), rng.IntN(n), rng.IntN(n)}
+			ranks = append(ranks, ranks[0])
+			slices.Sort(ranks)
+			sortRanks(order, 0, ranks, values)
+			for _, r := range ranks {
+				if order[r] != all[r] {
+					t.Fatalf("%d values: %d has rank %d, want %d", n, order[r], r, all[r])
+				}
+			}
+		}
+	}
 }
 
 func TestCuCoGolden(t *testing.T) {

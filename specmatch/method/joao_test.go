@@ -131,6 +131,18 @@ func newTableJoint(t *testing.T, arms ...arm) *joint {
 
 var goldenArms = []arm{{4, 0}, {4, 2}, {4, 0}}
 
+func TestJOAOGolden(t *testing.T) {
+	be := newFloat64()
+	m := goldenModel(be)
+	j, err := newJoint(goldenSetup(be), m.Encoder, []*nn.MLP{m.Head})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkGolden(t, "joao", j.tape, j, j.adam, func(int) *autodiff.Var {
+		return j.contrast(j.tape, tableGraphs(rawPaths, someParts), []int{0, 1, 2})
+	})
+}
+
 func TestJOAOv2Golden(t *testing.T) {
 	j := newTableJoint(t, goldenArms...)
 	checkGolden(t, "joaov2", j.tape, j, j.adam, func(int) *autodiff.Var {

@@ -17,6 +17,8 @@ ROWS, WIDTH = 6, 4
 RAW = [[0, 1, 2], [3, 4], [5, 0, 0, 1]]
 PARTS = [[0, 1], [4], [5, 0, 1]]
 OTHERS = [[1, 2], [3], [0, 0, 1]]
+LONG = [[0, 1, 2, 3], [4, 5, 0], [1, 2, 3, 4, 5, 0], [2, 2, 4]]
+ROOTS = [[3, 2, 0, 2], [0, 2, 0, 2], [1, 2, 5, 1]]  # of each step; the middle one of three nodes has no context
 SCALES = [
     [[0, 1, 2], [3, 4], [5, 0, 0, 1], [2, 2, 3], [4, 5, 1], [0, 3, 3, 5], [1, 1, 2, 4], [5, 5, 3]],
     [[1, 2], [3, 4], [0, 0, 1], [2, 3], [4, 5], [3, 3, 5], [1, 2, 4], [5, 3]],
@@ -129,6 +131,11 @@ def infograph():
         return negative - positive
 
     return train(model, loss)
+
+
+def joao():
+    model = Model()
+    return train(model, lambda step: nce(model(RAW), model(PARTS), 0.2))
 
 
 def joaov2():
@@ -264,13 +271,37 @@ def taught(term):
     return train(model, loss)
 
 
+def contextpred():
+    """A node's row against the mean of the context's rows two steps away, on paths."""
+    model = nn.Module()
+    model.encoder, model.context = Table(), nn.Module()
+    model.context.encoder = Table()
+    wave(model)
+
+    def loss(step):
+        h, c = [], []
+        for path, root in zip(LONG, ROOTS[step]):
+            anchors = [path[i] for i in (root - 2, root + 2) if 0 <= i < len(path)]
+            if anchors:
+                h.append(model.encoder.table.weight[path[root]])
+                c.append(model.context.encoder.table.weight[anchors].mean(0))
+        h, c = torch.stack(h), torch.stack(c)
+        own, other = (h * c).sum(1), (h * c.roll(-1, 0)).sum(1)
+        bce = F.binary_cross_entropy_with_logits
+        return bce(own, torch.ones_like(own)) + bce(other, torch.zeros_like(other))
+
+    return train(model, loss)
+
+
 goldens = {
     "ema": taught("ema"),
     "ema-batch": taught("ema-batch"),
     "ema-memory": taught("ema-memory"),
+    "contextpred": contextpred(),
     "gae": gae(),
     "mssgcl": mssgcl(),
     "cuco": cuco(),
+    "joao": joao(),
     "joaov2": joaov2(),
     "infograph": infograph(),
     "simgrace": simgrace(False),

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // The loops of an SVM solver over the active variables, on vectors of float64.
 // Each instruction is one rounding, so the results are those of the plain loops
@@ -64,7 +67,6 @@ func smoKeep(o *out, s isa, v int, mask bool) {
 		o.p("VBLENDVPD Y10, Y%d, Y2, Y2", v)
 		o.p("VBLENDVPD Y10, Y4, Y3, Y3")
 	}
-	o.p("VPADDQ %s, %s, %s", s.v(5), s.v(4), s.v(4))
 }
 
 func smoReturn(o *out, s isa) {
@@ -91,6 +93,7 @@ func smoUpdate(o *out, s isa) {
 	o.p("VMOVUPD %s, (SI)(AX*8)", s.v(8))
 	o.p("VADDPD (BX)(AX*8), %s, %s", s.v(8), s.v(8))
 	smoKeep(o, s, 8, false)
+	o.p("VPADDQ %s, %s, %s", s.v(5), s.v(4), s.v(4))
 	o.p("ADDQ $%d, AX", s.bytes/8)
 	o.p("CMPQ AX, CX")
 	o.p("JLT loop%s", name)
@@ -108,6 +111,10 @@ func smoGain(o *out, s isa) {
 	o.p("VBROADCASTSD X12, %s", s.v(12))
 	xor := map[string]string{"Z": "VPXORQ", "Y": "VPXOR"}[s.reg]
 	o.p("%s %s, %s, %s", xor, s.v(13), s.v(13), s.v(13))
+	o.p("MOVQ $%#x, R10", math.Float64bits(1-0x1p-50))
+	o.p("VMOVQ R10, X15")
+	o.p("VBROADCASTSD X15, %s", s.v(15))
+	o.p("VMULPD %s, %s, %s", s.v(15), s.v(2), s.v(14))
 	o.p("loop%s:", name)
 	o.p("VMOVUPD (SI)(AX*8), %s", s.v(6))
 	o.p("VADDPD (BX)(AX*8), %s, %s", s.v(6), s.v(6))
@@ -124,9 +131,37 @@ func smoGain(o *out, s isa) {
 		o.p("VBLENDVPD Y10, Y1, Y7, Y7")
 		o.p("VCMPPD $%d, Y13, Y6, Y11", greaterThan)
 	}
+	// Dividing takes most of the time, so that only a vector is divided that has a
+	// lane with g² ≥ q·b·(1-2⁻⁵⁰), b the best of all lanes so far: elsewhere g²/q
+	// rounds to less than b.
 	o.p("VMULPD %s, %s, %s", s.v(6), s.v(6), s.v(8))
+	o.p("VMULPD %s, %s, %s", s.v(14), s.v(7), s.v(9))
+	if s.reg == "Z" {
+		o.p("VCMPPD $%d, Z9, Z8, K1, K2", greaterEqual)
+		o.p("KORTESTW K2, K2")
+	} else {
+		o.p("VCMPPD $%d, Y9, Y8, Y10", greaterEqual)
+		o.p("VTESTPD Y11, Y10")
+	}
+	o.p("JEQ next%s", name)
 	o.p("VDIVPD %s, %s, %s", s.v(7), s.v(8), s.v(8))
 	smoKeep(o, s, 8, true)
+	if s.reg == "Z" {
+		o.p("VSHUFF64X2 $0x4e, Z2, Z2, Z9")
+		o.p("VMAXPD Z9, Z2, Z9")
+		o.p("VSHUFF64X2 $0xb1, Z9, Z9, Z14")
+		o.p("VMAXPD Z14, Z9, Z9")
+		o.p("VPERMILPD $0x55, Z9, Z14")
+		o.p("VMAXPD Z14, Z9, Z9")
+	} else {
+		o.p("VPERM2F128 $1, Y2, Y2, Y9")
+		o.p("VMAXPD Y9, Y2, Y9")
+		o.p("VPERMILPD $5, Y9, Y14")
+		o.p("VMAXPD Y14, Y9, Y9")
+	}
+	o.p("VMULPD %s, %s, %s", s.v(15), s.v(9), s.v(14))
+	o.p("next%s:", name)
+	o.p("VPADDQ %s, %s, %s", s.v(5), s.v(4), s.v(4))
 	o.p("ADDQ $%d, AX", s.bytes/8)
 	o.p("CMPQ AX, CX")
 	o.p("JLT loop%s", name)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// gin trains the encoder of the unsupervised regime with labels: what the methods
+// without labels could at best hope for. As Errica et al. do (A fair comparison of graph
+// neural networks for graph classification, ICLR 2020), a tenth of each training part
+// chooses the epoch, and has no other part in training.
+func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer []dataset.Fold) (float64, error) {
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	y := make([]float64, len(ds.Graphs))
+	for i, c := range ds.Labels() {
+		y[i] = float64(c)
+	}
+	sum := 0.0
+	for f, held := range eval.HoldOut(outer, uint32(seed)) {
+		rng := random.Stream(uint64(seed), purposeGIN, 0, f)
+		encoder, err := pretrain.GIN(ds).New(be, rng)
+		if err != nil {
+			return 0, err
+		}
+		head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes}
+		accuracy, err := fit(ctx, finetune.NewPredictor(be, encoder, head, rng),
+			finetune.Data{Graphs: ds.Graphs, Y: y, Train: held.Train, Valid: held.Test, Test: outer[f].Test},
+			finetune.Options{Rate: 0.01, Seed: uint64(seed), Patience: 30}, s.ginEpochs)
+		if err != nil {
+			return 0, fmt.Errorf("fold %d: %w", f, err)
+		}
+		sum += accuracy
+	}
+	return sum / float64(len(outer)), nil
+}
+
+const purposeGIN random.Purpose = 1 << 35
+
+// fit returns the accuracy on the test part after the epoch that was best on the
+// validation part.
+func fit(ctx context.Context, p *finetune.Predictor, d finetune.Data, o finetune.Options, epochs int) (float64, error) {
+	l, err := finetune.New(p, d, o)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	var tests []float64
+	_, err = train.Run(ctx, l, train.Options{Epochs: epochs}, func(p train.Progress) error {
+		if p.Ended {
+			tests = append(tests, p.Metrics.Get("test_accuracy"))
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	best, err := l.Best()
+	if err != nil {
+		return 0, err
+	}
+	return tests[best-1] / 100, nil
+}
+
+// refuseGIN counts nodes that pass through the encoder, at some hundred thousand a
+// second.
+func refuseGIN(s *settings, ds *dataset.Dataset) error {
+	const most = 2e8
+	if passes := float64(nodes(ds)) * float64(s.ginEpochs) * 10; passes > most {
+		return cli.Usagef("%.1e nodes to train on a seed, at most %.1e are taken on: fewer epochs make it smaller, as -gin-epochs %d",
+			passes, most, max(1, int(most/passes*float64(s.ginEpochs))))
+	}
+	return nil
+}
