@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn/internal/pytorch"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -75,11 +76,11 @@ func SaveFile(path string, m Module, meta map[string]string) error {
 // differ. A file whose checksum is wrong is refused; PyTorch's have none. On an
 // error m is unchanged.
 func Load(r io.Reader, m Module) error {
-	f, err := read(r)
-	if err == nil {
-		err = f.Load(m)
-	}
+	f, err := Read(r)
 	if err != nil {
+		return err
+	}
+	if err := f.Load(m); err != nil {
 		return fmt.Errorf("nn: load: %w", err)
 	}
 	return nil
@@ -105,17 +106,58 @@ type File struct {
 	data     []byte
 }
 
-// ReadFile reads a file. It takes memory for what is there, whatever the file says
-// of itself.
+// ReadFile reads a safetensors file, or a state_dict that PyTorch's torch.save has
+// written, in its form of today or before 1.6. No code of such a file is run: what is
+// more than a state_dict is refused. It takes memory for what is there, whatever the
+// file says of itself.
 func ReadFile(path string) (*File, error) {
 	r, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("nn: load %s: %w", path, err)
 	}
 	defer r.Close()
-	f, err := read(r)
+	var head [4]byte
+	n, _ := r.ReadAt(head[:], 0) // the error is that of reading, below
+	var f *File
+	if pytorch.Begins(head[:n]) {
+		f, err = readPyTorch(r)
+	} else {
+		f, err = read(r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("nn: load %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Read reads a safetensors file.
+func Read(r io.Reader) (*File, error) {
+	f, err := read(r)
+	if err != nil {
+		return nil, fmt.Errorf("nn: load: %w", err)
+	}
+	return f, nil
+}
+
+// readPyTorch reads a file of torch.save.
+func readPyTorch(r *os.File) (*File, error) {
+	stat, err := r.Stat()
+	if err != nil {
+		return nil, err
+	}
+	tensors, err := pytorch.Read(r, stat.Size())
+	if err != nil {
+		return nil, err
+	}
+	f := new(File)
+	for _, t := range tensors {
+		if strings.HasSuffix(t.Name, counter) {
+			continue
+		}
+		f.data = append(f.data, t.Data...)
+		end := f.end + int64(len(t.Data))
+		f.tensors = append(f.tensors, info{name: t.Name, DType: t.DType, Shape: t.Shape, Offsets: []int64{f.end, end}})
+		f.end = end
 	}
 	return f, nil
 }
@@ -142,6 +184,16 @@ func (f *File) Names() []string {
 		names[i] = in.name
 	}
 	return names
+}
+
+// Shape returns the shape of a tensor, and whether the file has it.
+func (f *File) Shape(name string) ([]int64, bool) {
+	for _, in := range f.tensors {
+		if in.name == name {
+			return in.Shape, true
+		}
+	}
+	return nil, false
 }
 
 // Values returns the number of values of all tensors.

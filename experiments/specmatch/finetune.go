@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -37,6 +38,13 @@ const (
 	kindAuto      = "auto"
 )
 
+// The readouts of encoders of molecules.
+const (
+	readoutAuto = "auto"
+	readoutMean = "mean"
+	readoutSum  = "sum"
+)
+
 // tuning is the command finetune.
 type tuning struct {
 	input
@@ -46,6 +54,8 @@ type tuning struct {
 	Split    string
 	Model    string
 	Dropout  float64
+	Average  float64
+	Readout  string
 	Patience int
 	recipe   cli.Recipe
 	engine   cli.Engine
@@ -53,9 +63,9 @@ type tuning struct {
 	flags    *cli.FlagSet
 
 	table    *dataset.Table
-	sum      string
 	arch     gnn.Architecture
 	features *graph.Columns // nil for molecules
+	targets  []string
 	head     finetune.Head
 	y        []float64
 	dir      *rundir.Dir
@@ -63,24 +73,33 @@ type tuning struct {
 
 func setupFinetune(f *cli.FlagSet) action {
 	x := &tuning{
-		Kind: kindAuto, Split: splitRandom, Patience: 20, Dropout: 0.1,
+		Kind: kindAuto, Split: splitRandom, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
 		encoder: encoder{Hidden: 64, Layers: 3},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
 	}
 	f.Add(&x.input)
 	f.Free("in")
-	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class")
+	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
 	cli.Var(f, &x.Kind, "kind", cli.OneOf(kindAuto, string(finetune.Classes), string(finetune.Binary), string(finetune.Regression)),
 		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression (numbers or empty);\nauto goes by the values: 0 and 1 only are binary, numbers regression, others classes")
 	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random or scaffold, into 80, 10 and 10 %, or the `column` that has\ntrain, valid or test")
-	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from; none starts from random weights")
+	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
 	f.Add(&x.recipe)
 	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
+	cli.Var(f, &x.Average, "average", cli.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
+	cli.Var(f, &x.Readout, "readout", cli.OneOf(readoutAuto, readoutMean, readoutSum),
+		"how a molecule's vector comes of its atoms': their mean, or their `sum`, which knows how many there are;\nauto is the sum for numbers, and the mean otherwise")
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
+	f.Check(func() error {
+		if x.recipe.Epochs < 1 {
+			return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
+		}
+		return nil
+	})
 	return x.run
 }
 
@@ -91,12 +110,13 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := x.readTargets(); err != nil {
 		return err
 	}
+	x.chooseReadout()
 	for s := range x.recipe.Seeds { // before what takes minutes
 		if _, err := x.divide(x.recipe.FirstSeed + s); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(stderr, "%d %s, targets %s: %s\n", len(x.table.Records), x.table.Content, strings.Join(x.Targets, ", "), x.head.Kind)
+	fmt.Fprintf(stderr, "%d %s, targets %s: %s\n", len(x.table.Records), x.table.Content, strings.Join(x.targets, ", "), x.head.Kind)
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.arch.Hidden, x.arch.Layers, x.recipe.Batch)
 	if err := memory.TrainingFits(flags, x.engine, x.arch, x.table.Set.Graphs, x.recipe.Batch); err != nil {
 		return err
@@ -128,36 +148,36 @@ func testFile(seed int) string  { return fmt.Sprintf("test-%d.csv", seed) }
 
 // read reads the records, with the features that the model wants if there is one.
 func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
-	if len(x.Targets) == 0 {
-		if format, err := dataset.FormatOf(x.In); err != nil || format != dataset.FormatTU && x.Format != dataset.FormatTU {
-			return cli.Usagef("-target is needed: the column of %s to predict", x.In)
-		}
-		x.Targets = []string{"class"}
+	if err := x.defaultTargets(ctx); err != nil {
+		return err
 	}
 	var want dataset.Content
 	if x.Model != "" {
-		c, err := specmatch.ReadCard(x.Model)
+		m, be, err := openModel(x.Model, x.engine)
 		if err != nil {
 			return err
 		}
-		if want, x.features, err = content(c); err != nil {
+		defer be.Close()
+		if want, x.features, err = content(m.Card); err != nil {
 			return fmt.Errorf("%s: %w", x.Model, err)
 		}
-		x.arch = c.Encoder
-		sum, err := dataset.SumFile(ctx, x.Model)
+		x.arch = m.Card.Encoder
+		sum, err := modelSum(ctx, x.Model)
 		if err != nil {
 			return err
 		}
 		x.flags.Input("model", sum)
 	}
-	o := x.input.options(x.features, want)
-	o.Fields = slices.Clone(x.Targets)
+	o, err := x.input.options(x.features, want)
+	if err != nil {
+		return err
+	}
+	o.Fields = slices.Clone(x.targets)
 	o.Scaffolds = x.Split == splitScaffold
 	if x.Split != splitRandom && x.Split != splitScaffold {
 		o.Fields = append(o.Fields, x.Split)
 	}
-	var err error
-	if x.table, x.sum, err = x.input.table(ctx, x.flags, o, stderr); err != nil {
+	if x.table, err = x.input.table(ctx, x.flags, o, stderr); err != nil {
 		return err
 	}
 	molecules := x.table.Content == dataset.MoleculeContent
@@ -180,6 +200,32 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
+// defaultTargets fills the targets, and the column of SMILES, that a data set of the
+// literature has.
+func (x *tuning) defaultTargets(ctx context.Context) error {
+	if x.targets = x.Targets; len(x.targets) > 0 {
+		return nil
+	}
+	format, _ := dataset.FormatOf(x.In) // "-" and other names have none
+	if cmp.Or(x.Format, format) == dataset.FormatTU {
+		x.targets = []string{"class"}
+		return nil
+	}
+	smiles, targets, err := dataset.MoleculeNetColumns(ctx, x.In)
+	if err != nil {
+		return cli.Usagef("-target is needed: the column of %s to predict", x.In)
+	}
+	x.SMILES, x.targets = cmp.Or(x.SMILES, smiles), targets
+	return nil
+}
+
+// chooseReadout chooses that of molecules, once the kind of the targets is known.
+func (x *tuning) chooseReadout() {
+	if x.arch.Kind == gnn.KindChemGIN {
+		x.arch.Sum = x.Readout == readoutSum || x.Readout == readoutAuto && x.head.Kind == finetune.Regression
+	}
+}
+
 // readTargets finds the kind of head and fills y.
 func (x *tuning) readTargets() error {
 	kind := finetune.Kind(x.Kind)
@@ -190,11 +236,11 @@ func (x *tuning) readTargets() error {
 	}
 	var values []value
 	for _, r := range x.table.Records {
-		for k := range x.Targets {
+		for k := range x.targets {
 			values = append(values, value{r, k, strings.TrimSpace(r.Fields[k])})
 		}
 	}
-	for k, name := range x.Targets {
+	for k, name := range x.targets {
 		if !slices.ContainsFunc(values, func(v value) bool { return v.k == k && v.text != "" }) {
 			return fmt.Errorf("%s: no record has a value of %s", x.In, name)
 		}
@@ -224,16 +270,16 @@ func (x *tuning) readTargets() error {
 	if kind == finetune.Classes {
 		return x.readClasses()
 	}
-	x.head = finetune.Head{Kind: kind, Outputs: len(x.Targets), Tasks: x.Targets}
+	x.head = finetune.Head{Kind: kind, Outputs: len(x.targets), Tasks: x.targets}
 	for _, v := range values {
 		y, err := strconv.ParseFloat(v.text, 64)
 		switch {
 		case v.text == "":
 			y = math.NaN()
 		case err != nil || math.IsInf(y, 0):
-			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.In, v.r.Line, x.Targets[v.k], v.text)
+			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.In, v.r.Line, x.targets[v.k], v.text)
 		case kind == finetune.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (-kind regression takes numbers, -kind classes texts)", x.In, v.r.Line, x.Targets[v.k], v.text)
+			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (-kind regression takes numbers, -kind classes texts)", x.In, v.r.Line, x.targets[v.k], v.text)
 		}
 		x.y = append(x.y, y)
 	}
@@ -242,8 +288,8 @@ func (x *tuning) readTargets() error {
 
 // readClasses fills y with the numbers of classes.
 func (x *tuning) readClasses() error {
-	if len(x.Targets) > 1 {
-		return cli.Usagef("-target %s: classes are of one target; several are yes-or-no tasks or numbers", strings.Join(x.Targets, ","))
+	if len(x.targets) > 1 {
+		return cli.Usagef("-target %s: classes are of one target; several are yes-or-no tasks or numbers", strings.Join(x.targets, ","))
 	}
 	members := map[string]int{}
 	for _, r := range x.table.Records {
@@ -265,7 +311,7 @@ func (x *tuning) readClasses() error {
 	})
 	if n := len(x.table.Records); len(classes) < 2 || len(classes) > n/2 {
 		shown := classes[:min(3, len(classes))]
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which are no classes", x.In, x.Targets[0], len(classes), n, shown)
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which are no classes", x.In, x.targets[0], len(classes), n, shown)
 	}
 	x.head = finetune.Head{Kind: finetune.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, r := range x.table.Records {
@@ -284,7 +330,7 @@ const (
 func (x *tuning) divide(seed int) (s dataset.Split, err error) {
 	var labelled []int
 	for i := range x.table.Records {
-		n := len(x.Targets)
+		n := len(x.targets)
 		if slices.ContainsFunc(x.y[i*n:(i+1)*n], func(y float64) bool { return y >= 0 || x.head.Kind == finetune.Regression && !math.IsNaN(y) }) {
 			labelled = append(labelled, i)
 		}
@@ -310,7 +356,7 @@ func (x *tuning) divide(seed int) (s dataset.Split, err error) {
 	default:
 		for k, i := range labelled {
 			r := x.table.Records[i]
-			switch v := strings.TrimSpace(r.Fields[len(x.Targets)]); v {
+			switch v := strings.TrimSpace(r.Fields[len(x.targets)]); v {
 			case "train":
 				s.Train = append(s.Train, k)
 			case "valid":
@@ -353,7 +399,7 @@ func (x *tuning) tune(ctx context.Context, seed int, status units.Status) (out f
 		return out, err
 	}
 	l, err := finetune.New(p, finetune.Data{Graphs: x.table.Set.Graphs, Y: x.y, Train: s.Train, Valid: s.Valid, Test: s.Test},
-		finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(seed), Patience: x.Patience})
+		finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(seed), Patience: x.Patience, Average: x.Average})
 	if err != nil {
 		return out, err
 	}
@@ -367,8 +413,11 @@ func (x *tuning) tune(ctx context.Context, seed int, status units.Status) (out f
 	m := &specmatch.Trained{Encoder: p.Encoder, Head: p.Output, Card: specmatch.Card{
 		Features: x.features, Head: &p.Head,
 		Provenance: specmatch.Provenance{
-			Method: how, Seed: seed, Epochs: out.Best, Data: []specmatch.DataSource{{Name: x.table.Set.Name, SHA256: x.sum}},
-			Options: map[string]string{"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR)},
+			Method: how, Seed: seed, Epochs: out.Best, Data: pretrain.Sources(x.table.Set),
+			Options: map[string]string{
+				"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR),
+				"dropout": fmt.Sprint(x.arch.Dropout), "patience": fmt.Sprint(x.Patience), "average": fmt.Sprint(x.Average),
+			},
 		},
 	}}
 	if err := m.Save(x.dir.Join(tunedFile(seed))); err != nil {
@@ -385,8 +434,13 @@ func (x *tuning) predictor(be backend.Backend, seed int) (*finetune.Predictor, e
 		return nil, err
 	}
 	if x.Model != "" {
-		if err := specmatch.LoadEncoder(x.Model, e); err != nil {
+		m, from, err := openModel(x.Model, x.engine)
+		if err != nil {
 			return nil, err
+		}
+		defer from.Close()
+		if err := specmatch.CopyEncoder(e, m.Encoder); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Model, err)
 		}
 	}
 	return finetune.NewPredictor(be, e, x.head, rng), nil
@@ -421,7 +475,7 @@ func (x *tuning) report(stdout io.Writer, results []finetuning.Tuned) error {
 		columns = append(columns, table.Column{Name: cmp.Or(title, name)})
 	}
 	t := table.New("seed", columns...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", x.table.Set.Name, strings.Join(x.Targets, ", "), x.Split)
+	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", x.table.Set.Name, strings.Join(x.targets, ", "), x.Split)
 	if x.head.Kind != finetune.Regression {
 		t.Footnotes = []string{"accuracy and ROC-AUC in %"}
 	}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,14 +19,20 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
 
 // invoke runs a command line and returns what it prints.
@@ -166,6 +175,104 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
+// TestPretrained: the encoder that is part of the program embeds and is described
+// without any other file, and fine-tuning starts from it.
+func TestPretrained(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	lines := strings.Split(strings.TrimSpace(must(t, "embed -in m.csv -id name -out -")), "\n")
+	if columns := strings.Split(lines[40], ","); len(lines) != 41 || len(columns) != 129 || columns[0] != "m39" {
+		t.Errorf("%d lines, the last %v", len(lines), lines[len(lines)-1])
+	}
+	about := must(t, "inspect")
+	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          attrmasking", fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))} {
+		if !strings.Contains(about, want) {
+			t.Errorf("no %q in\n%s", want, about)
+		}
+	}
+	must(t, "finetune -in m.csv -target length -model pretrained -seeds 1 -epochs 1 -lr 1e-12 -out tuned")
+	weights := func(path string) []float64 {
+		m, be, err := openModel(path, cli.Engine{Backend: "cpu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer be.Close()
+		if tuned := path != builtin; m.Encoder.(*gnn.ChemGIN).Config.Sum != tuned {
+			t.Errorf("%s: the readout is a sum: %v", path, !tuned)
+		}
+		w := m.Encoder.Parameters()[0].Value
+		v := make([]float64, w.Len())
+		be.Download(v, w)
+		return v
+	}
+	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", tunedFile(0)))) {
+		t.Error("fine-tuning has started from other weights")
+	}
+}
+
+// TestParquet: a table in a Parquet file is read as the same in CSV is, and what is
+// written has the values of the CSV.
+func TestParquet(t *testing.T) {
+	t.Chdir(t.TempDir())
+	type row struct {
+		Name   string   `parquet:"name"`
+		Skip   []int64  `parquet:"skip,list"`
+		SMILES string   `parquet:"smiles"`
+		Length int32    `parquet:"length"`
+		Share  *float64 `parquet:"share,optional"`
+		Known  bool     `parquet:"known"`
+	}
+	half := 0.5
+	var rows []row
+	text := "name,smiles,length,share,known\n"
+	for i := range 600 {
+		r := row{fmt.Sprintf("m, %d", i), []int64{1, 2}, strings.Repeat("C", 1+i%9) + "O", int32(2 + i%9), &half, i%2 == 1}
+		if i%7 == 0 {
+			r.SMILES, r.Share = "C(", nil
+		}
+		share := "0.5"
+		if r.Share == nil {
+			share = ""
+		}
+		rows = append(rows, r)
+		text += fmt.Sprintf("\"%s\",%s,%d,%s,%d\n", r.Name, r.SMILES, r.Length, share, i%2)
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows, parquet.Compression(&parquet.Snappy)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "m.parquet", b.String())
+	write(t, "m.csv", text)
+	lines := "embed -id name -in m."
+	must(t, lines+"csv -out a.csv")
+	must(t, lines+"parquet -out b.csv")
+	must(t, lines+"csv -out c.parquet")
+	if read(t, "a.csv") != read(t, "b.csv") || read(t, "a.csv.rejected.csv") != read(t, "b.csv.rejected.csv") {
+		t.Error("of a Parquet file comes something else")
+	}
+	left, err := filepath.Glob("c.parquet*")
+	if err != nil || strings.Join(left, " ") != "c.parquet c.parquet.rejected.csv" {
+		t.Errorf("left %v, %v", left, err)
+	}
+	x, err := openParquet("c.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := io.ReadAll(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(back) != read(t, "a.csv") {
+		t.Errorf("the Parquet file has\n%.300s\nwant\n%.300s", back, read(t, "a.csv"))
+	}
+	for _, in := range []string{"csv", "parquet"} {
+		must(t, "finetune -in m."+in+" -id name -target length,share -seeds 1 -epochs 1 -out tuned-"+in+tiny)
+	}
+	if a, b := read(t, "tuned-csv/test-0.csv"), read(t, "tuned-parquet/test-0.csv"); a != b {
+		t.Errorf("fine-tuned on a Parquet file:\n%s\non the table:\n%s", b, a)
+	}
+}
+
 // TestGoesOn: a job that was interrupted, or killed while it wrote, ends with the files
 // that it would have had, and computes nothing twice; another job begins anew.
 func TestGoesOn(t *testing.T) {
@@ -179,7 +286,11 @@ func TestGoesOn(t *testing.T) {
 		defer cancel()
 		var e bytes.Buffer
 		in := &input{In: "m.csv"}
-		j := &job{input: in, Out: out, columns: []string{"nodes", "edges"}, key: key, options: in.options(nil, dataset.MoleculeContent)}
+		options, err := in.options(nil, dataset.MoleculeContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &job{input: in, Out: out, columns: []string{"nodes", "edges"}, key: key, options: options}
 		before := graphs
 		j.compute = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
 			if graphs-before >= batches*(batchRecords-1) { // each but the last two has one that cannot be read
@@ -195,7 +306,7 @@ func TestGoesOn(t *testing.T) {
 		err = j.work(ctx, io.Discard, &e)
 		return e.String(), err
 	}
-	for _, ending := range []string{".npy", ".csv"} {
+	for _, ending := range []string{".npy", ".csv", ".parquet"} {
 		out, whole := "v"+ending, "whole"+ending
 		if _, err := work(whole, "k", 9); err != nil {
 			t.Fatal(err)
@@ -435,6 +546,7 @@ func TestMistakes(t *testing.T) {
 	write(t, "words.csv", "smiles,y,z,part\n"+strings.Repeat("C,1,a,train\nCC,x,b,train\nCCC,2,c,valid\n", 1)+"CCCC,,d,tset\n")
 	write(t, "one.smi", "C\n")
 	write(t, "not.safetensors", "nonsense")
+	write(t, "not.parquet", "PAR1 or what looks so PAR1")
 	write(t, "packed.csv.gz", "smiles\nCCCCCCCCCCCCCC\n")
 	if err := os.Mkdir("readonly", 0o555); err != nil {
 		t.Fatal(err)
@@ -443,15 +555,23 @@ func TestMistakes(t *testing.T) {
 	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
 	must(t, "finetune -in m.csv -target share -seeds 1 -epochs 1 -out other"+tiny)
 	tuned, other := filepath.Join("tuned", tunedFile(0)), filepath.Join("other", tunedFile(0))
+	release, err := rundir.LockFile("locked.npy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	for _, c := range []struct {
 		line, want string
 		usage      bool
 	}{
 		{"embd", `unknown command "embd": want train, embed, finetune, predict, convert, inspect`, true},
-		{"embed -in m.csv -out v.npy", "-model is needed", true},
+		{"embed -in g.jsonl -out v.npy", "g.jsonl: has graphs, want molecules", false},
+		{"predict -in m.csv -out p.csv", "-model is needed", true},
+		{"predict -in m.csv -out p.csv -model pretrained", "pretrained: is an encoder without a head", false},
+		{"embed -in m.csv -out locked.npy", "locked.npy: another process is writing it", false},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},
 		{"embed -in m.csv -model " + chem, "-out is needed", true},
-		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy or .csv", true},
+		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy, .csv or .parquet", true},
 		{"embed -in m.csv -out m.csv -model " + chem, "is the file that -in reads", true},
 		{"embed -in none.csv -out v.npy -model " + chem, "none.csv: no such file", false},
 		{"embed -in m.csv -out v.npy -model none", "none: no such file", false},
@@ -470,11 +590,14 @@ func TestMistakes(t *testing.T) {
 		{"embed -in labels.jsonl -out v.npy -model " + gin, "has the label 7, which the model has not seen; it has seen 1 to 2", false},
 		{"embed -in plain.jsonl -out v.npy -model " + gin, "0 columns of labels, the model wants 1", false},
 		{"embed -in not.safetensors -out v.npy -model " + chem, "want .csv, .smi, .jsonl", false},
+		{"embed -in not.parquet -out v.npy", "not.parquet: ", false},
+		{"embed -in - -format parquet -out v.npy", "give its name", true},
 		{"embed -in m.csv -out v.npy -precision float16 -model " + chem, "float32 or float64", true},
 		{"predict -in m.csv -out p.csv -model " + chem, "encoder without a head", false},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
 		{"finetune -in m.csv", "-target is needed", true},
+		{"finetune -in m.csv -target length -epochs 0 -out run", "-epochs 0: want at least 1", true},
 		{"finetune -in m.csv -target lenght", `no column "lenght"`, false},
 		{"finetune -in m.csv -target length -model " + gin, "has molecules, want graphs", false},
 		{"finetune -in m.csv -target most,name", "classes are of one target", true},
@@ -494,7 +617,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in m.csv -method untrained", "is not for molecules", true},
 		{"train -in m.csv -method magic", "infonce, specmatch", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
-		{"inspect", "-model is needed", true},
+		{"finetune -in g.jsonl -target y -model pretrained", "has graphs, want molecules", false},
 		{"inspect -model m.csv", "m.csv", false},
 	} {
 		if strings.HasPrefix(c.line, "finetune") && !strings.Contains(c.line, "-out") {
@@ -519,38 +642,92 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestConvert: bare weights, as PyTorch has them, become a model with the same
-// embeddings; what does not fit is named.
+// TestConvert: weights of PyTorch become a model, whatever the form of their file,
+// that embeds as PyTorch does; what does not fit is named.
 func TestConvert(t *testing.T) {
+	testdata, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
-	write(t, "m.csv", moleculeTable(40))
-	model := encoderFor(t, "m.csv")
-	m, be, err := openModel(model, cli.Engine{Backend: "cpu"})
+	for kind, text := range map[string]string{"chem": "chemgin", "bio": "biogin"} {
+		var want []string
+		for _, file := range []string{kind + ".safetensors", kind + ".pth", kind + "-legacy.pth"} {
+			in := filepath.Join(testdata, file)
+			if out := must(t, "convert -in "+in+" -out m.safetensors"); out != "m.safetensors: "+text+", 2 layers of width 3\n" {
+				t.Error(out)
+			}
+			m, be, err := openModel("m.safetensors", cli.Engine{Backend: "cpu"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range m.Encoder.Parameters() {
+				v := make([]float64, p.Value.Len())
+				be.Download(v, p.Value)
+				got = append(got, fmt.Sprint(p.Name, v))
+			}
+			for _, b := range m.Encoder.Buffers() {
+				v := make([]float64, b.Value.Len())
+				be.Download(v, b.Value)
+				got = append(got, fmt.Sprint(b.Name, v))
+			}
+			be.Close()
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: other weights", file)
+			}
+		}
+	}
+	must(t, "convert -in "+filepath.Join(testdata, "chem.pth")+" -out chem.safetensors")
+	var embeddings map[string][]float64
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(testdata, "chem.json"))), &embeddings); err != nil {
+		t.Fatal(err)
+	}
+	for smiles, want := range embeddings {
+		write(t, "one.smi", smiles+"\n")
+		_, row, _ := strings.Cut(must(t, "embed -in one.smi -out - -model chem.safetensors"), "\n")
+		for k, text := range strings.Split(strings.TrimSpace(row), ",")[1:] {
+			if got, err := strconv.ParseFloat(text, 64); err != nil || math.Abs(got-want[k]) > 1e-5 {
+				t.Errorf("%s: %s, PyTorch has %v", smiles, row, want)
+			}
+		}
+	}
+	// Another encoder, by way of a model that is like it.
+	write(t, "g.jsonl", strings.Repeat(`{"edges":[[0,1]],"labels":[1,2]}`+"\n", 4))
+	gin := encoderFor(t, "g.jsonl")
+	m, be, err := openModel(gin, cli.Engine{Backend: "cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	if err := nn.SaveFile("w.safetensors", m.Encoder, nil); err != nil {
+	bare := nn.Rename(m.Encoder, func(name string) string { return strings.TrimPrefix(name, "encoder.") })
+	if err := nn.SaveFile("bare.safetensors", bare, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := invoke(t.Context(), "embed -in m.csv -out - -model w.safetensors"); err == nil || !strings.Contains(err.Error(), "nothing says of what model") {
+	if _, _, err := invoke(t.Context(), "embed -in g.jsonl -out - -model bare.safetensors"); err == nil || !strings.Contains(err.Error(), "nothing says of what model") {
 		t.Errorf("bare weights: %v", err)
 	}
-	if out := must(t, "convert -in w.safetensors -out c.safetensors"+tiny); out != "c.safetensors: chemgin, 2 layers of width 8\n" {
-		t.Error(out)
+	if _, _, err := invoke(t.Context(), "convert -in bare.safetensors -like "+gin+" -out c.safetensors"); err == nil || !strings.Contains(err.Error(), "missing: convs.0.eps, convs.1.eps") {
+		t.Errorf("without PyTorch Geometric's eps: %v", err)
 	}
-	if must(t, "embed -in m.csv -out - -model c.safetensors") != must(t, "embed -in m.csv -out - -model "+model) {
+	must(t, "convert -in "+gin+" -like "+gin+" -out c.safetensors")
+	if must(t, "embed -in g.jsonl -out - -model c.safetensors") != must(t, "embed -in g.jsonl -out - -model "+gin) {
 		t.Error("other embeddings")
 	}
+	write(t, "evil.pth", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02cposix\nsystem\nX\x04\x00\x00\x00echo\x85R.")
 	for line, want := range map[string]string{
-		"-in w.safetensors -out d.safetensors -hidden 8 -layers 3": "gnns.2",
-		"-in w.safetensors -out d.safetensors -hidden 9 -layers 2": "-hidden 9",
-		"-in w.pth -out d.safetensors":                             "safetensors.torch.save_file",
-		"-in w.safetensors -out w.safetensors":                     "is the file that -in reads",
-		"-in w.safetensors":                                        "ends in .safetensors",
-		"-out d.safetensors":                                       "-in is needed",
+		"-in evil.pth -out d.safetensors":                                                     `evil.pth: not a state_dict of PyTorch: it wants "posix.system", which no state_dict needs`,
+		"-in bare.safetensors -out d.safetensors":                                             "has bns.0.bias, but no table x_embedding1.weight",
+		"-in " + filepath.Join(testdata, "bio.pth") + " -like " + gin + " -out d.safetensors": "missing: bns.0.bias",
+		"-in " + gin + " -out " + gin:                                                         "is a file that is read",
+		"-in none.pth -out d.safetensors":                                                     "none.pth: no such file",
+		"-in w.pth":                                                                           "ends in .safetensors",
+		"-out d.safetensors":                                                                  "-in is needed",
 	} {
-		if _, _, err := invoke(t.Context(), "convert "+line); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := invoke(t.Context(), "convert "+line); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("convert %s: %v, want %s", line, err, want)
 		}
 	}
@@ -598,7 +775,7 @@ func TestReadme(t *testing.T) {
 		must(t, m[1])
 		ran++
 	}
-	if len(files) != 3 || ran < 9 {
+	if len(files) != 3 || ran < 11 {
 		t.Errorf("%d files and %d commands", len(files), ran)
 	}
 	if got := read(t, "predictions.csv.rejected.csv"); !strings.Contains(got, "26,wrong,C1CC") {
@@ -607,10 +784,11 @@ func TestReadme(t *testing.T) {
 	t.Run("Python", func(t *testing.T) {
 		_, script, _ := strings.Cut(page, "## In Python\n\n```python\n")
 		script, _, _ = strings.Cut(script, "```")
-		if err := exec.Command("python3", "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
-			t.Skip("the page's Python is not run: there is no python3 with numpy, pandas, safetensors and torch")
+		python := cmp.Or(os.Getenv("PYTHON"), "python3")
+		if err := exec.Command(python, "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
+			t.Skipf("the page's Python is not run: %s has no numpy, pandas, safetensors or torch; the variable PYTHON may name one that has", python)
 		}
-		out, err := exec.Command("python3", "-c", script+"\nprint(vectors.shape, vectors.dtype, ids[2], len(weights))").CombinedOutput()
+		out, err := exec.Command(python, "-c", script+"\nprint(vectors.shape, vectors.dtype, ids[2], len(weights))").CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "(24, 32) float32 propane") {
 			t.Errorf("%s, %v", out, err)
 		}
