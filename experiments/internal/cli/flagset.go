@@ -169,8 +169,9 @@ func (f *FlagSet) setUngiven(values map[string]string) error {
 	return nil
 }
 
-// Collecting reports whether -collect is given: nothing will run.
-func (f *FlagSet) Collecting() bool { return f.collect != nil && len(*f.collect) > 0 }
+// Collecting reports whether -collect is given: nothing will run. Without flags, of an
+// experiment that a test has made, it is not.
+func (f *FlagSet) Collecting() bool { return f != nil && f.collect != nil && len(*f.collect) > 0 }
 
 // Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The
 // name should not depend on where the file is.
