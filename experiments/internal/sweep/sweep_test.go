@@ -126,14 +126,6 @@ func prepared(t *testing.T, dir, text string) *sweep.Sweep {
 	return s
 }
 
-// gather are the tasks that put shares together.
-func gather(s *sweep.Sweep) (tasks []sweep.Task) {
-	for _, r := range s.Runs {
-		tasks = append(tasks, sweep.Task{Run: r})
-	}
-	return tasks
-}
-
 // finished is the status, in words.
 func finished(t *testing.T, dir string) string {
 	t.Helper()
@@ -157,7 +149,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	var stderr bytes.Buffer
-	err := s.Local(t.Context(), &stderr, s.Tasks(2), 2)
+	err := s.Local(t.Context(), &stderr, 2, s.Tasks(2), s.Gather())
 	if err == nil || strings.Count(err.Error(), "beta=13-0-of-2:")+strings.Count(err.Error(), "beta=13-1-of-2:") != 2 || strings.Contains(err.Error(), "beta=2") {
 		t.Errorf("two shares fail: %v", err)
 	}
@@ -169,10 +161,8 @@ func TestLocal(t *testing.T) {
 	}
 
 	s = prepared(t, dir, "toy -seeds 3\ngrid -beta 2 5 7\n")
-	for _, tasks := range [][]sweep.Task{s.Tasks(0), gather(s)} {
-		if err := s.Local(t.Context(), &stderr, tasks, 2); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Local(t.Context(), &stderr, 2, s.Tasks(0), s.Gather()); err != nil {
+		t.Fatal(err)
 	}
 	if got := finished(t, dir); !strings.HasPrefix(got, "toy: 9 of 9 units are finished") {
 		t.Errorf("after it has grown: %s", got)
