@@ -105,13 +105,9 @@ func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
 	c := exec.CommandContext(ctx, s.Program, s.args(t)...)
 	c.Stdout, c.Stderr = f, f
 	c.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", max(1, runtime.GOMAXPROCS(0)/workers)))
-	c.Cancel = func() error {
-		// A Ctrl-C has reached the program, too, and a second signal would end it
-		// before it has saved what it does.
-		time.Sleep(time.Second)
-		return c.Process.Signal(syscall.SIGTERM)
-	}
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
+	alone(c)
 	begin := time.Now()
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("%s: %w: see %s", t.name(), err, log)
