@@ -90,7 +90,7 @@ func paired(a, b *rundir.Run) []block {
 	for i, r := range all {
 		d, test := r.decimals(), tests[i]
 		t.Add(method.Title(r.a.Method), table.Text(r.a.Dataset), table.Text(r.caption()), table.MeanStd(r.a.Mean, r.a.Std, d), table.MeanStd(r.b.Mean, r.b.Std, d),
-			table.Number(float64(test.N), 0), table.Number(test.Mean, d), table.Number(test.Err, d), table.Number(test.P, 4), table.Number(corrected[i], 4))
+			table.Number(float64(test.N), 0), table.Number(test.Mean, d), table.Number(test.Err, d), table.P(test.P), table.P(corrected[i]))
 	}
 	return []block{{table: t}}
 }
