@@ -36,18 +36,18 @@ import (
 
 // Page is a report.
 type Page struct {
-	Title    string
-	Sections []Section
+	Title string
 
-	series []string // names that have a look, in its order
-	curves func(points int) []block
+	sections []section
+	series   []string // names that have a look, in its order
 }
 
-// Section is a part of a page. A section without tables and charts is left out.
-type Section struct {
-	Title  string
-	Note   string
+// section is a part of a page. One without tables and charts is left out.
+type section struct {
+	title  string
+	note   string
 	blocks []block
+	curves func(points int) []block // instead of blocks, if it is set
 }
 
 // block is a table, or charts.
@@ -70,7 +70,7 @@ type Options struct {
 // New returns the report of runs.
 func New(runs []*rundir.Run, o Options) (*Page, error) {
 	c := collate(runs, o.Oracle)
-	p := &Page{Title: title(runs), curves: c.curves}
+	p := &Page{Title: title(runs)}
 	if o.Oracle {
 		p.Title += ", oracle"
 	}
@@ -78,14 +78,14 @@ func New(runs []*rundir.Run, o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Sections = []Section{
-		{"Results", "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen in each fold, validation parts of the training data have chosen among the settings of a method.", c.results()},
-		{"Differences", "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", differences},
-		{"Seeds", "A dot is a seed, the bar is their mean.", c.seeds()},
-		{"Flags", "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", c.flags()},
-		{"Curves", "Means over seeds ± standard deviation, epoch by epoch.", nil},
-		{"Settings", "", c.settings()},
-		{"Cost", "Seconds of training and evaluation, as one core took them if the runs had one each.", c.cost()},
+	p.sections = []section{
+		{title: "Results", note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen in each fold, validation parts of the training data have chosen among the settings of a method.", blocks: c.results()},
+		{title: "Differences", note: "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", blocks: differences},
+		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
+		{title: "Flags", note: "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", blocks: c.flags()},
+		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves},
+		{title: "Settings", blocks: c.settings()},
+		{title: "Cost", note: "Training and evaluation by the clock: units that share cores take longer.", blocks: c.cost()},
 	}
 	return p, nil
 }

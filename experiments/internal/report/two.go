@@ -19,10 +19,10 @@ import (
 // second is above the first, and units whose results are not equal.
 func Compare(a, b *rundir.Run) *Page {
 	pair := []*rundir.Run{a, b}
-	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), Sections: []Section{
-		{Title: "Settings", Note: "What differs between the runs.", blocks: unequal(pair)},
-		{Title: "Differences", Note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
-		{Title: "Units", Note: "Timings aside.", blocks: changed(a, b)},
+	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), sections: []section{
+		{title: "Settings", note: "What differs between the runs.", blocks: unequal(pair)},
+		{title: "Differences", note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
+		{title: "Units", note: "Timings aside.", blocks: changed(a, b)},
 	}}
 }
 
