@@ -263,7 +263,7 @@ func (d Dots) Inline(index func(name string) int) (string, error) {
 	height := float64(20+len(d.Rows)*inlineRow) + 36
 	f.left, f.right, f.top, f.bottom = min(float64(longest)*inlineGlyph+8, 0.57*inlineWidth), inlineWidth-inlineSide, 20, height-36
 	f.open(d.Axes, height)
-	f.xAxis(linearTicks(f.x0, f.x1, max(2, int((f.right-f.left)/45))), d.XLabel)
+	f.xAxis(linearTicks(f.x0, f.x1, max(3, int((f.right-f.left)/36))), d.XLabel)
 	if d.Zero {
 		fmt.Fprintf(f, `<path class="zero" d="M%.1f %.0fV%.0f"/>`, f.x(0), f.top, f.bottom)
 	}

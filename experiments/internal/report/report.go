@@ -79,7 +79,7 @@ func New(runs []*rundir.Run, o Options) (*Page, error) {
 		return nil, err
 	}
 	p.sections = []section{
-		{title: "Results", note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen in each fold, validation parts of the training data have chosen among the settings of a method.", blocks: c.results()},
+		{title: "Results", note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen per fold, validation parts of the training data have chosen among the settings of a method.", blocks: c.results()},
 		{title: "Differences", note: "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", blocks: differences},
 		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
 		{title: "Flags", note: "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", blocks: c.flags()},
