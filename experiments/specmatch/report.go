@@ -17,7 +17,7 @@ func setupReport(f *cli.FlagSet) action {
 	out := "report.html"
 	cli.Var(f, &in, "in", cli.List(cli.Text), "run `directories` A,B, or folders with some in them")
 	cli.Var(f, &out, "out", cli.Text, "`file` to write: .html is the whole page, .md and .tex are its tables")
-	cli.Var(f, &o.Against, "against", cli.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, else the untrained encoder, else the first")
+	cli.Var(f, &o.Against, "against", cli.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, or else the plainest that there is")
 	f.BoolVar(&o.Oracle, "oracle", false, "add, for each method, the setting that is best on the test data, which is no estimate of what\na user would get; the name of -out has to say oracle, too")
 	f.Check(func() error {
 		switch {

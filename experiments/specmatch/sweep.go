@@ -67,19 +67,12 @@ func setupSweep(f *cli.FlagSet) action {
 					first = append(first, t)
 				}
 			}
-			return s.Local(ctx, stderr, first, workers)
+			return s.Local(ctx, stderr, workers, first)
 		}
 		if shares == 0 {
 			shares = workers
 		}
-		if err := s.Local(ctx, stderr, s.Tasks(shares), workers); err != nil {
-			return err
-		}
-		var gather []sweep.Task
-		for _, r := range s.Runs {
-			gather = append(gather, sweep.Task{Run: r})
-		}
-		if err := s.Local(ctx, stderr, gather, workers); err != nil {
+		if err := s.Local(ctx, stderr, workers, s.Tasks(shares), s.Gather()); err != nil {
 			return err
 		}
 		runs, err := report.Read([]string{out})

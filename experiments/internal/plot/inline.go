@@ -111,7 +111,9 @@ func (f *frame) xAxis(ticks []plot.Tick, label string) {
 			fmt.Fprintf(f, `<path class="grid" d="M%[1]s %[2]sV%[3]s"/><text class="x" x="%[1]s" y="%[4]s">%[5]s</text>`, px(f.x(t.Value)), px(f.top), px(f.bottom), px(f.bottom+14), html.EscapeString(t.Label))
 		}
 	}
-	fmt.Fprintf(f, `<text class="x" x="%.0f" y="%.0f">%s</text>`, (f.left+f.right)/2, f.bottom+29, html.EscapeString(label))
+	half := float64(utf8.RuneCountInString(label)) * inlineGlyph / 2
+	middle := max(half, min(inlineWidth-half, (f.left+f.right)/2)) // all of it is inside
+	fmt.Fprintf(f, `<text class="x" x="%.0f" y="%.0f">%s</text>`, middle, f.bottom+29, html.EscapeString(label))
 }
 
 // px formats a length in pixels.
@@ -261,7 +263,7 @@ func (d Dots) Inline(index func(name string) int) (string, error) {
 	height := float64(20+len(d.Rows)*inlineRow) + 36
 	f.left, f.right, f.top, f.bottom = min(float64(longest)*inlineGlyph+8, 0.57*inlineWidth), inlineWidth-inlineSide, 20, height-36
 	f.open(d.Axes, height)
-	f.xAxis(linearTicks(f.x0, f.x1, mostLabels-1), d.XLabel)
+	f.xAxis(linearTicks(f.x0, f.x1, max(3, int((f.right-f.left)/36))), d.XLabel)
 	if d.Zero {
 		fmt.Fprintf(f, `<path class="zero" d="M%.1f %.0fV%.0f"/>`, f.x(0), f.top, f.bottom)
 	}

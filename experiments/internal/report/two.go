@@ -19,10 +19,10 @@ import (
 // second is above the first, and units whose results are not equal.
 func Compare(a, b *rundir.Run) *Page {
 	pair := []*rundir.Run{a, b}
-	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), Sections: []Section{
-		{Title: "Settings", Note: "What differs between the runs.", blocks: unequal(pair)},
-		{Title: "Differences", Note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
-		{Title: "Units", Note: "Timings aside.", blocks: changed(a, b)},
+	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), sections: []section{
+		{title: "Settings", note: "What differs between the runs.", blocks: unequal(pair)},
+		{title: "Differences", note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
+		{title: "Units", note: "Timings aside.", blocks: changed(a, b)},
 	}}
 }
 
@@ -90,7 +90,7 @@ func paired(a, b *rundir.Run) []block {
 	for i, r := range all {
 		d, test := r.decimals(), tests[i]
 		t.Add(method.Title(r.a.Method), table.Text(r.a.Dataset), table.Text(r.caption()), table.MeanStd(r.a.Mean, r.a.Std, d), table.MeanStd(r.b.Mean, r.b.Std, d),
-			table.Number(float64(test.N), 0), table.Number(test.Mean, d), table.Number(test.Err, d), table.Number(test.P, 4), table.Number(corrected[i], 4))
+			table.Number(float64(test.N), 0), table.Number(test.Mean, d), table.Number(test.Err, d), table.P(test.P), table.P(corrected[i]))
 	}
 	return []block{{table: t}}
 }

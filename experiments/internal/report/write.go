@@ -42,14 +42,14 @@ func (p *Page) WriteText(w io.Writer) error {
 }
 
 func (p *Page) tables(w io.Writer, heading string, write func(*table.Table, io.Writer) error) error {
-	for _, s := range p.Sections {
+	for _, s := range p.sections {
 		first := true
 		for _, b := range s.blocks {
 			if b.table == nil {
 				continue
 			}
 			if first {
-				if _, err := fmt.Fprintf(w, heading, s.Title, s.Note); err != nil {
+				if _, err := fmt.Fprintf(w, heading, s.title, s.note); err != nil {
 					return err
 				}
 				first = false
@@ -98,7 +98,7 @@ func (p *Page) html(points int) ([]byte, error) {
 		Charts []template.HTML
 	}
 	type entry struct{ Class, Index, Swatch, Name any }
-	type section struct {
+	type pageSection struct {
 		ID, Title, Note string
 		Legend          []entry
 		Parts           []part
@@ -106,15 +106,15 @@ func (p *Page) html(points int) ([]byte, error) {
 	data := struct {
 		Title    string
 		Style    template.CSS
-		Sections []section
+		Sections []pageSection
 	}{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
-	for _, s := range p.Sections {
+	for _, s := range p.sections {
 		blocks := s.blocks
-		if s.Title == "Curves" && p.curves != nil {
-			blocks = p.curves(points)
+		if s.curves != nil {
+			blocks = s.curves(points)
 		}
 		var used []int
-		out := section{ID: strings.ToLower(s.Title), Title: s.Title, Note: s.Note}
+		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: s.note}
 		for _, b := range blocks {
 			q := part{Title: b.title, Folded: b.folded}
 			if b.table != nil {

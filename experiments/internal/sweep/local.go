@@ -17,10 +17,10 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 )
 
-// Local does the tasks on this machine, so many at a time, and says on one line how
-// far they are. A task that fails does not end the others; the error names all that
-// did. What a task prints goes to a file in the folder logs.
-func (s *Sweep) Local(ctx context.Context, stderr io.Writer, tasks []Task, workers int) error {
+// Local does tasks on this machine, so many at a time, stage by stage, and says on one
+// line how far they are. A task that fails does not end the others of its stage; the
+// error names all that did. What a task prints goes to a file in the folder logs.
+func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages ...[]Task) error {
 	if err := os.MkdirAll(filepath.Join(s.Dir, "logs"), 0o777); err != nil {
 		return err
 	}
@@ -51,6 +51,22 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, tasks []Task, worke
 			}
 		}
 	}()
+	for _, tasks := range stages {
+		if err = s.stage(ctx, bar, tasks, workers); err != nil {
+			break
+		}
+	}
+	stop()
+	<-watching
+	if err := ctx.Err(); err != nil {
+		fmt.Fprintf(bar, "finished units are kept: the same command goes on with them\n")
+		return err
+	}
+	return err
+}
+
+// stage does tasks, so many at a time.
+func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, workers int) error {
 	next := make(chan Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -75,13 +91,7 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, tasks []Task, worke
 	}
 	close(next)
 	wg.Wait()
-	stop()
-	<-watching
-	if err := ctx.Err(); err != nil {
-		fmt.Fprintf(bar, "finished units are kept: the same command goes on with them\n")
-		return err
-	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, ctx.Err())...)
 }
 
 // do runs the experiment for a task.
@@ -95,13 +105,9 @@ func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
 	c := exec.CommandContext(ctx, s.Program, s.args(t)...)
 	c.Stdout, c.Stderr = f, f
 	c.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", max(1, runtime.GOMAXPROCS(0)/workers)))
-	c.Cancel = func() error {
-		// A Ctrl-C has reached the program, too, and a second signal would end it
-		// before it has saved what it does.
-		time.Sleep(time.Second)
-		return c.Process.Signal(syscall.SIGTERM)
-	}
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
+	alone(c)
 	begin := time.Now()
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("%s: %w: see %s", t.name(), err, log)

@@ -50,8 +50,8 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	for _, t := range tasks {
 		lines.WriteString(s.command(t) + "\n")
 	}
-	for _, r := range s.Runs {
-		gather.WriteString(s.command(Task{Run: r}) + "\n")
+	for _, t := range s.Gather() {
+		gather.WriteString(s.command(t) + "\n")
 	}
 	gather.WriteString(quote(last) + "\n")
 	here, err := os.Getwd()

@@ -33,7 +33,7 @@ func TestSubmit(t *testing.T) {
 	if err := s.Submit(&bytes.Buffer{}, tasks, sweep.Slurm{Time: "5"}, nil); err == nil || !strings.Contains(err.Error(), "-pilot") {
 		t.Errorf("nothing is measured: %v", err)
 	}
-	if err := s.Local(t.Context(), &bytes.Buffer{}, tasks[:1], 1); err != nil {
+	if err := s.Local(t.Context(), &bytes.Buffer{}, 1, tasks[:1]); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "costs.jsonl"), []byte(`{"task":"x","seconds":100,"bytes":104857600}`+"\n"+`{"task":"y","seconds":200,"bytes":1}`+"\n{\"ta"), 0o644); err != nil {

@@ -301,6 +301,14 @@ func (s *Sweep) Tasks(shares int) (tasks []Task) {
 	return tasks
 }
 
+// Gather are the tasks that put the shares of the runs together.
+func (s *Sweep) Gather() (tasks []Task) {
+	for _, r := range s.Runs {
+		tasks = append(tasks, Task{Run: r})
+	}
+	return tasks
+}
+
 // done counts the finished units of all runs, and the seconds that they took.
 func (s *Sweep) done() (units int, seconds float64, err error) {
 	for _, r := range s.Runs {

@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -22,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, toy) }
 
-// toy is an experiment whose unit of a seed gives seed·β, and fails for β = 13.
+// toy is an experiment whose unit of a seed gives seed·β, fails for β = 13, and waits
+// for its end for β = 99.
 func toy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var output cli.Output
 	var beta float64
@@ -41,9 +44,13 @@ func toy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer dir.Close()
 	var list []units.Unit[float64]
 	for seed := range recipe.Seeds {
-		list = append(list, units.Unit[float64]{Name: fmt.Sprintf("set/method/seed=%d", seed), Run: func(context.Context, units.Status) (float64, error) {
-			if beta == 13 {
+		list = append(list, units.Unit[float64]{Name: fmt.Sprintf("set/method/seed=%d", seed), Run: func(ctx context.Context, _ units.Status) (float64, error) {
+			switch beta {
+			case 13:
 				return 0, fmt.Errorf("no luck with β = %v", beta)
+			case 99:
+				<-ctx.Done()
+				return 0, ctx.Err()
 			}
 			return float64(seed) * beta, nil
 		}})
@@ -126,14 +133,6 @@ func prepared(t *testing.T, dir, text string) *sweep.Sweep {
 	return s
 }
 
-// gather are the tasks that put shares together.
-func gather(s *sweep.Sweep) (tasks []sweep.Task) {
-	for _, r := range s.Runs {
-		tasks = append(tasks, sweep.Task{Run: r})
-	}
-	return tasks
-}
-
 // finished is the status, in words.
 func finished(t *testing.T, dir string) string {
 	t.Helper()
@@ -157,7 +156,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	var stderr bytes.Buffer
-	err := s.Local(t.Context(), &stderr, s.Tasks(2), 2)
+	err := s.Local(t.Context(), &stderr, 2, s.Tasks(2), s.Gather())
 	if err == nil || strings.Count(err.Error(), "beta=13-0-of-2:")+strings.Count(err.Error(), "beta=13-1-of-2:") != 2 || strings.Contains(err.Error(), "beta=2") {
 		t.Errorf("two shares fail: %v", err)
 	}
@@ -169,10 +168,8 @@ func TestLocal(t *testing.T) {
 	}
 
 	s = prepared(t, dir, "toy -seeds 3\ngrid -beta 2 5 7\n")
-	for _, tasks := range [][]sweep.Task{s.Tasks(0), gather(s)} {
-		if err := s.Local(t.Context(), &stderr, tasks, 2); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Local(t.Context(), &stderr, 2, s.Tasks(0), s.Gather()); err != nil {
+		t.Fatal(err)
 	}
 	if got := finished(t, dir); !strings.HasPrefix(got, "toy: 9 of 9 units are finished") {
 		t.Errorf("after it has grown: %s", got)
@@ -189,6 +186,30 @@ func TestLocal(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(dir, "beta="+beta, "tables.md")); err != nil || string(got) != string(want) {
 			t.Errorf("β = %s: got\n%s%v, want\n%s", beta, got, err, want)
 		}
+	}
+}
+
+// A sweep that is interrupted ends what it has started.
+func TestInterruption(t *testing.T) {
+	dir := t.TempDir()
+	s := prepared(t, dir, "toy\nrun -beta 99\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	log := filepath.Join(dir, "logs", "beta=99-0-of-1.log")
+	go func() {
+		for ctx.Err() == nil { // until the unit is on its way
+			time.Sleep(10 * time.Millisecond)
+			if _, err := os.Stat(filepath.Join(dir, "beta=99", "shards", "0-of-1", "log.jsonl")); err == nil {
+				time.Sleep(100 * time.Millisecond)
+				cancel()
+			}
+		}
+	}()
+	var stderr bytes.Buffer
+	if err := s.Local(ctx, &stderr, 1, s.Tasks(0), s.Gather()); !errors.Is(err, context.Canceled) || !strings.Contains(stderr.String(), "the same command goes on") {
+		t.Errorf("%v, %s", err, &stderr)
+	}
+	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "interrupted") {
+		t.Errorf("the task has not been interrupted: %s %v", text, err)
 	}
 }
 

@@ -44,7 +44,7 @@ type Column struct {
 	Best Best
 }
 
-// Cell is one figure or text, made by [Text], [Number] or [MeanStd].
+// Cell is one figure or text, made by [Text], [Number], [P] or [MeanStd].
 type Cell struct {
 	Mark string // printed after it, as in "†"; a footnote explains it
 
@@ -59,6 +59,14 @@ func Text(s string) Cell { return Cell{text: s, value: math.NaN()} }
 func Number(x float64, decimals int) Cell {
 	s, value := round(x, decimals)
 	return Cell{text: s, value: value}
+}
+
+// P returns a cell with a p value to four decimals, "<0.0001" if it is less.
+func P(p float64) Cell {
+	if p < 0.0001 {
+		return Cell{text: "<0.0001", value: p}
+	}
+	return Number(p, 4)
 }
 
 // MeanStd returns a cell such as "88.00 ± 0.50", or "88.00" if std is NaN, as it is

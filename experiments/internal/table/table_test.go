@@ -130,6 +130,17 @@ func Example() {
 	// * best of its column
 }
 
+func TestP(t *testing.T) {
+	for p, want := range map[float64]string{0: "<0.0001", 0.00009: "<0.0001", 0.0001: "0.0001", 0.04996: "0.0500", 1: "1.0000"} {
+		if got := P(p).text; got != want {
+			t.Errorf("P(%v) is %s, want %s", p, got, want)
+		}
+	}
+	if got := P(math.NaN()).text; got != "n/a" {
+		t.Error(got)
+	}
+}
+
 func TestHTML(t *testing.T) {
 	var b bytes.Buffer
 	table := sample()
