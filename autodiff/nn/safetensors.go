@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn/internal/pytorch"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -105,17 +106,49 @@ type File struct {
 	data     []byte
 }
 
-// ReadFile reads a file. It takes memory for what is there, whatever the file says
-// of itself.
+// ReadFile reads a safetensors file, or a state_dict that PyTorch's torch.save has
+// written, in its form of today or before 1.6. No code of such a file is run: what is
+// more than a state_dict is refused. It takes memory for what is there, whatever the
+// file says of itself.
 func ReadFile(path string) (*File, error) {
 	r, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("nn: load %s: %w", path, err)
 	}
 	defer r.Close()
-	f, err := read(r)
+	var head [4]byte
+	n, _ := r.ReadAt(head[:], 0) // the error is that of reading, below
+	var f *File
+	if pytorch.Begins(head[:n]) {
+		f, err = readPyTorch(r)
+	} else {
+		f, err = read(r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("nn: load %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// readPyTorch reads a file of torch.save.
+func readPyTorch(r *os.File) (*File, error) {
+	stat, err := r.Stat()
+	if err != nil {
+		return nil, err
+	}
+	tensors, err := pytorch.Read(r, stat.Size())
+	if err != nil {
+		return nil, err
+	}
+	f := new(File)
+	for _, t := range tensors {
+		if strings.HasSuffix(t.Name, counter) {
+			continue
+		}
+		f.data = append(f.data, t.Data...)
+		end := f.end + int64(len(t.Data))
+		f.tensors = append(f.tensors, info{name: t.Name, DType: t.DType, Shape: t.Shape, Offsets: []int64{f.end, end}})
+		f.end = end
 	}
 	return f, nil
 }

@@ -462,3 +462,30 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestPyTorch: a state_dict of torch.save is read as the same in safetensors is, and
+// what does not fit is named.
+func TestPyTorch(t *testing.T) {
+	for _, name := range []string{"zip.pth", "legacy.pth"} {
+		f, err := nn.ReadFile(filepath.Join("internal", "pytorch", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		weight, bias := autodiff.NewParam(ref.New(), "linear.weight", 4, 3, make([]float64, 12)), autodiff.NewParam(ref.New(), "linear.bias", 1, 3, make([]float64, 3))
+		weight.Layout, bias.Layout = autodiff.Transposed, autodiff.Vector
+		l := bag{params: []*autodiff.Param{weight, bias}}
+		want := "unexpected: double, half, nothing, part, special, transposed"
+		if err := f.Load(l); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+		for _, other := range []string{"double", "half", "nothing", "part", "special", "transposed"} {
+			f = f.Without(other)
+		}
+		if err := f.Load(l); err != nil {
+			t.Error(err)
+		}
+		if w := values(weight); w[1] != float64(float32(-0.4578188955783844)) { // [1, 0] of the [out, in] there
+			t.Errorf("%s: %v", name, w)
+		}
+	}
+}

@@ -1,0 +1,637 @@
+// Package pytorch reads the weights that PyTorch's torch.save has written.
+//
+// Such a file is a pickle, which is a program for a stack machine that may name any
+// function of Python and call it. A state_dict needs a few instructions and the few
+// names below; anything else is refused, and nothing is ever called. Both forms are
+// read: since PyTorch 1.6 a zip archive with the pickle in data.pkl and the numbers of
+// each storage in a file of its own; before, several pickles and the numbers behind
+// them.
+package pytorch
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Tensor is a tensor of a state_dict.
+type Tensor struct {
+	Name  string
+	DType string // as safetensors names it: F32
+	Shape []int64
+	Data  []byte // row-major, little-endian
+}
+
+// The beginnings of PyTorch's files: of a zip archive; and of the older form, which is
+// the pickles of a magic number and of the form's version.
+const (
+	zipMagic    = "PK\x03\x04"
+	legacyMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."
+)
+
+// storages are the types of PyTorch's storages, as safetensors names them, and the
+// bytes of a value.
+var storages = map[string]struct {
+	dtype string
+	size  int64
+}{
+	"FloatStorage": {"F32", 4}, "DoubleStorage": {"F64", 8}, "HalfStorage": {"F16", 2}, "BFloat16Storage": {"BF16", 2},
+	"LongStorage": {"I64", 8}, "IntStorage": {"I32", 4}, "ShortStorage": {"I16", 2}, "CharStorage": {"I8", 1},
+	"ByteStorage": {"U8", 1}, "BoolStorage": {"BOOL", 1},
+}
+
+// Begins reports whether a file that begins so is one of PyTorch's.
+func Begins(head []byte) bool {
+	return bytes.HasPrefix(head, []byte(zipMagic)) || bytes.HasPrefix(head, []byte(legacyMagic[:4]))
+}
+
+// Read reads the tensors of a state_dict from a file of size bytes, in their order. It
+// takes memory for what is there, whatever the file says of itself.
+func Read(r io.ReaderAt, size int64) ([]Tensor, error) {
+	all, err := read(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a state_dict of PyTorch: %w", err)
+	}
+	return all, nil
+}
+
+func read(r io.ReaderAt, size int64) ([]Tensor, error) {
+	head := make([]byte, min(size, int64(len(zipMagic))))
+	if _, err := r.ReadAt(head, 0); err != nil {
+		return nil, err
+	}
+	if string(head) == zipMagic {
+		return readZip(r, size)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(r, 0, size))
+	if err != nil {
+		return nil, err
+	}
+	return readLegacy(data)
+}
+
+// The names that a pickle may hold.
+type (
+	global  string // a function or class, as module.name
+	storage struct {
+		dtype  string
+		size   int64 // of a value
+		key    string
+		values int64
+	}
+	view struct { // of a storage; in values
+		*storage
+		offset         int64
+		shape, strides []int64
+	}
+	tuple []any
+	list  struct{ items []any }
+	dict  struct {
+		keys   []any
+		values []any
+	}
+	mark struct{}
+)
+
+const (
+	orderedDict      = global("collections.OrderedDict")
+	rebuildTensor    = global("torch._utils._rebuild_tensor_v2")
+	rebuildParameter = global("torch._utils._rebuild_parameter")
+)
+
+func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]*zip.File{}
+	dir := ""
+	for _, f := range z.File {
+		if f.Method != zip.Store { // which also bounds what is read by what is there
+			return nil, fmt.Errorf("%s is compressed, which torch.save never does", f.Name)
+		}
+		if files[f.Name] = f; path.Base(f.Name) == "data.pkl" {
+			dir = path.Dir(f.Name)
+		}
+	}
+	read := func(name string) ([]byte, error) {
+		f := files[path.Join(dir, name)]
+		if f == nil {
+			return nil, fmt.Errorf("the archive has no %s", path.Join(dir, name))
+		}
+		in, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		return io.ReadAll(in)
+	}
+	if files[path.Join(dir, "constants.pkl")] != nil {
+		return nil, errors.New("it is a TorchScript module; save the state_dict")
+	}
+	if files[path.Join(dir, "byteorder")] != nil {
+		if order, err := read("byteorder"); err != nil || string(order) != "little" {
+			return nil, fmt.Errorf("its numbers are %q-endian, %w", order, errors.Join(err, errors.New("want little")))
+		}
+	}
+	p, err := read("data.pkl")
+	if err != nil {
+		return nil, err
+	}
+	top, rest, err := unpickle(p)
+	if err == nil && len(rest) > 0 {
+		err = errors.New("there are bytes after the pickle")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return stateDict(top, size, func(s *storage) ([]byte, error) { return read("data/" + s.key) })
+}
+
+func readLegacy(data []byte) ([]Tensor, error) {
+	size := int64(len(data))
+	data, ok := bytes.CutPrefix(data, []byte(legacyMagic))
+	if !ok {
+		return nil, errors.New("it begins otherwise")
+	}
+	var parts [3]any // about the system, the state_dict, the keys of the storages
+	var err error
+	for i := range parts {
+		if parts[i], data, err = unpickle(data); err != nil {
+			return nil, err
+		}
+	}
+	if system, ok := parts[0].(*dict); !ok || system.get("little_endian") != true {
+		return nil, errors.New("its numbers are not little-endian")
+	}
+	keys, ok := parts[2].(*list)
+	if !ok {
+		return nil, errors.New("it has no list of storages")
+	}
+	at := map[string][]byte{} // begins with the number of values
+	all := storagesOf(parts[1])
+	for _, k := range keys.items {
+		key, _ := k.(string)
+		s := all[key]
+		if s == nil {
+			return nil, fmt.Errorf("no tensor uses storage %v", k)
+		}
+		if len(data) < 8 {
+			return nil, fmt.Errorf("storage %s: %w", key, io.ErrUnexpectedEOF)
+		}
+		n := binary.LittleEndian.Uint64(data)
+		if data = data[8:]; n > uint64(len(data))/uint64(s.size) {
+			return nil, fmt.Errorf("storage %s: %w", key, io.ErrUnexpectedEOF)
+		}
+		at[key], data = data[:n*uint64(s.size)], data[n*uint64(s.size):]
+	}
+	if len(data) > 0 {
+		return nil, errors.New("there are bytes after the last storage")
+	}
+	return stateDict(parts[1], size, func(s *storage) ([]byte, error) {
+		if b, ok := at[s.key]; ok {
+			return b, nil
+		}
+		return nil, fmt.Errorf("storage %s is missing", s.key)
+	})
+}
+
+// storagesOf returns the storages of the tensors of a state_dict, by key.
+func storagesOf(top any) map[string]*storage {
+	all := map[string]*storage{}
+	if d, ok := top.(*dict); ok {
+		for _, v := range d.values {
+			if v, ok := v.(*view); ok {
+				all[v.key] = v.storage
+			}
+		}
+	}
+	return all
+}
+
+// stateDict returns the tensors of a state_dict, from a file of so many bytes.
+func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tensor, error) {
+	d, ok := top.(*dict)
+	if !ok {
+		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors", describe(top))
+	}
+	var all []Tensor
+	read := map[string][]byte{}
+	for i, k := range d.keys {
+		name, ok := k.(string)
+		if !ok {
+			return nil, fmt.Errorf("its key %d is %s; want the name of a tensor", i, describe(k))
+		}
+		v, ok := d.values[i].(*view)
+		if !ok {
+			return nil, fmt.Errorf("%q is %s; want a tensor: save the state_dict alone", name, describe(d.values[i]))
+		}
+		if _, ok := read[v.key]; !ok {
+			b, err := data(v.storage)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", name, err)
+			}
+			read[v.key] = b
+		}
+		values, err := v.gather(read[v.key], size)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
+		}
+		size -= int64(len(values))
+		all = append(all, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Data: values})
+	}
+	return all, nil
+}
+
+// gather returns the bytes of a tensor, row-major, which may be limit at most.
+func (v *view) gather(data []byte, limit int64) ([]byte, error) {
+	if int64(len(data)) != v.values*v.size {
+		return nil, fmt.Errorf("its storage %s has %d bytes for %d values of %s", v.key, len(data), v.values, v.dtype)
+	}
+	if slices.Contains(v.shape, 0) {
+		return nil, nil
+	}
+	n, last := int64(1), v.offset // number of values, and the place of the last
+	for k, s := range v.shape {
+		if n > limit/v.size/s {
+			return nil, fmt.Errorf("shape %v is more than the file has", v.shape)
+		}
+		if stride := v.strides[k]; stride > 0 && s-1 > (v.values-1-last)/stride {
+			last = v.values
+			break
+		}
+		n, last = n*s, last+(s-1)*v.strides[k]
+	}
+	if last >= v.values {
+		return nil, fmt.Errorf("shape %v with strides %v from %d on reaches beyond its storage of %d values", v.shape, v.strides, v.offset, v.values)
+	}
+	out := make([]byte, 0, n*v.size)
+	index := make([]int64, len(v.shape))
+	for range n {
+		at := v.offset
+		for k, i := range index {
+			at += i * v.strides[k]
+		}
+		out = append(out, data[at*v.size:(at+1)*v.size]...)
+		for k := len(index) - 1; k >= 0; k-- {
+			if index[k]++; index[k] < v.shape[k] {
+				break
+			}
+			index[k] = 0
+		}
+	}
+	return out, nil
+}
+
+// describe names what a pickle holds where something else is wanted.
+func describe(x any) string {
+	switch x := x.(type) {
+	case *dict:
+		return "a dictionary"
+	case *list, tuple:
+		return "a list"
+	case *view:
+		return "a tensor"
+	case global:
+		return string(x)
+	case string:
+		return fmt.Sprintf("the text %q", x)
+	}
+	return fmt.Sprint(x)
+}
+
+func (d *dict) get(key string) any {
+	if i := slices.Index(d.keys, any(key)); i >= 0 {
+		return d.values[i]
+	}
+	return nil
+}
+
+func (d *dict) set(items []any) error {
+	if len(items)%2 != 0 {
+		return errors.New("a key without a value")
+	}
+	for ; len(items) > 0; items = items[2:] {
+		switch items[0].(type) {
+		case string, int64, bool, nil, float64:
+		default:
+			return fmt.Errorf("%s as a key", describe(items[0]))
+		}
+		d.keys, d.values = append(d.keys, items[0]), append(d.values, items[1])
+	}
+	return nil
+}
+
+// machine runs a pickle.
+type machine struct {
+	in    []byte
+	stack []any
+	memo  map[uint32]any
+}
+
+// errEnds is the end of a pickle before its STOP.
+var errEnds = errors.New("the pickle ends too early")
+
+// unpickle returns the value of a pickle, and what follows it. All that it makes is
+// smaller than the pickle.
+func unpickle(in []byte) (value any, rest []byte, err error) {
+	m := &machine{in: in, memo: map[uint32]any{}}
+	for {
+		op, err := m.number(1)
+		if err != nil {
+			return nil, nil, err
+		}
+		if op == '.' {
+			v, err := m.pop()
+			return v, m.in, err
+		}
+		if err := m.do(byte(op)); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func (m *machine) bytes(n uint64) ([]byte, error) {
+	if n > uint64(len(m.in)) {
+		return nil, errEnds
+	}
+	b := m.in[:n]
+	m.in = m.in[n:]
+	return b, nil
+}
+
+// number reads an unsigned number of n bytes.
+func (m *machine) number(n int) (uint64, error) {
+	b, err := m.bytes(uint64(n))
+	var x uint64
+	for i, v := range b {
+		x |= uint64(v) << (8 * i)
+	}
+	return x, err
+}
+
+func (m *machine) line() (string, error) {
+	i := bytes.IndexByte(m.in, '\n')
+	if i < 0 {
+		return "", errEnds
+	}
+	s := string(m.in[:i])
+	m.in = m.in[i+1:]
+	return s, nil
+}
+
+func (m *machine) push(v any) { m.stack = append(m.stack, v) }
+
+func (m *machine) pop() (any, error) {
+	if len(m.stack) == 0 {
+		return nil, errors.New("the pickle takes from an empty stack")
+	}
+	v := m.stack[len(m.stack)-1]
+	m.stack = m.stack[:len(m.stack)-1]
+	if _, ok := v.(mark); ok {
+		return nil, errors.New("the pickle takes a mark for a value")
+	}
+	return v, nil
+}
+
+// popTuple pops n values.
+func (m *machine) popTuple(n int) (tuple, error) {
+	t := make(tuple, n)
+	var err error
+	for i := n - 1; i >= 0 && err == nil; i-- {
+		t[i], err = m.pop()
+	}
+	return t, err
+}
+
+// popMark pops the values above the last mark, and the mark.
+func (m *machine) popMark() (tuple, error) {
+	for i := len(m.stack) - 1; i >= 0; i-- {
+		if _, ok := m.stack[i].(mark); ok {
+			items := tuple(slices.Clone(m.stack[i+1:]))
+			m.stack = m.stack[:i]
+			return items, nil
+		}
+	}
+	return nil, errors.New("the pickle has no mark")
+}
+
+// top returns what lies on the stack.
+func (m *machine) top() any {
+	if len(m.stack) == 0 {
+		return nil
+	}
+	return m.stack[len(m.stack)-1]
+}
+
+// do does one instruction. Those that are missing here torch.save does not write.
+func (m *machine) do(op byte) (err error) {
+	var (
+		n     uint64
+		b     []byte
+		items tuple
+	)
+	switch op {
+	case 0x80: // PROTO
+		if n, err = m.number(1); err == nil && n != 2 {
+			err = fmt.Errorf("a pickle of protocol %d; torch.save writes 2", n)
+		}
+	case '(':
+		m.push(mark{})
+	case 'N':
+		m.push(nil)
+	case 0x88, 0x89: // NEWTRUE, NEWFALSE
+		m.push(op == 0x88)
+	case '}':
+		m.push(new(dict))
+	case ']':
+		m.push(new(list))
+	case ')':
+		m.push(tuple{})
+	case 0x85, 0x86, 0x87: // TUPLE1 to TUPLE3
+		if items, err = m.popTuple(int(op) - 0x84); err == nil {
+			m.push(items)
+		}
+	case 't':
+		if items, err = m.popMark(); err == nil {
+			m.push(items)
+		}
+	case 'K', 'M', 'J': // numbers of 1 and 2 bytes, and with a sign of 4
+		if n, err = m.number(map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]); op == 'J' {
+			n = uint64(int32(n))
+		}
+		m.push(int64(n))
+	case 0x8a: // LONG1
+		if n, err = m.number(1); err == nil {
+			if n > 8 {
+				return fmt.Errorf("a number of %d bytes", n)
+			}
+			var x uint64
+			x, err = m.number(int(n))
+			m.push(int64(x<<(64-8*n)) >> (64 - 8*n))
+		}
+	case 'G':
+		if b, err = m.bytes(8); err == nil {
+			m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+		}
+	case 'X', 'T', 'U': // texts
+		if n, err = m.number(map[byte]int{'X': 4, 'T': 4, 'U': 1}[op]); err == nil {
+			b, err = m.bytes(n)
+			m.push(string(b))
+		}
+	case 'q', 'r', 'h', 'j': // put into the memo, and get
+		if n, err = m.number(map[byte]int{'q': 1, 'h': 1, 'r': 4, 'j': 4}[op]); err != nil {
+			return err
+		}
+		if op == 'q' || op == 'r' {
+			m.memo[uint32(n)] = m.top()
+			return nil
+		}
+		v, ok := m.memo[uint32(n)]
+		if !ok {
+			return fmt.Errorf("the pickle's memo has no %d", n)
+		}
+		m.push(v)
+	case 'a', 'e', 's', 'u': // APPEND and SETITEM, of one and several
+		return m.add(op)
+	case 'c':
+		return m.global()
+	case 'Q':
+		return m.persistent()
+	case 'R':
+		return m.reduce()
+	case 'b': // BUILD: a state_dict has attributes of its own, which hold no weights
+		if _, err = m.pop(); err == nil {
+			if _, ok := m.top().(*dict); !ok {
+				err = fmt.Errorf("%s with attributes", describe(m.top()))
+			}
+		}
+	default:
+		err = fmt.Errorf("the pickle has the instruction %#02x, which no state_dict needs", op)
+	}
+	return err
+}
+
+// add does the instructions that fill lists and dictionaries.
+func (m *machine) add(op byte) (err error) {
+	var items tuple
+	switch op {
+	case 'a':
+		items, err = m.popTuple(1)
+	case 's':
+		items, err = m.popTuple(2)
+	default:
+		items, err = m.popMark()
+	}
+	if err != nil {
+		return err
+	}
+	switch to := m.top().(type) {
+	case *list:
+		if op == 'a' || op == 'e' {
+			to.items = append(to.items, items...)
+			return nil
+		}
+	case *dict:
+		if op == 's' || op == 'u' {
+			return to.set(items)
+		}
+	}
+	return fmt.Errorf("the pickle adds to %s", describe(m.top()))
+}
+
+// global does GLOBAL: it pushes one of the known names.
+func (m *machine) global() error {
+	module, err := m.line()
+	if err != nil {
+		return err
+	}
+	name, err := m.line()
+	if err != nil {
+		return err
+	}
+	g := global(module + "." + name)
+	_, isStorage := storages[name]
+	if g != orderedDict && g != rebuildTensor && g != rebuildParameter && !(module == "torch" && isStorage) {
+		return fmt.Errorf("it wants %.80q, which no state_dict needs and which is not run; save the state_dict, not the module", string(g))
+	}
+	m.push(g)
+	return nil
+}
+
+// persistent does BINPERSID: it makes a storage of
+//
+//	("storage", class, key, device, number of values[, None])
+func (m *machine) persistent() error {
+	v, err := m.pop()
+	if err != nil {
+		return err
+	}
+	bad := errors.New("what the pickle says of a storage is not understood")
+	t, _ := v.(tuple)
+	if len(t) == 6 && t[5] == nil { // the older form; a storage in another one is no longer written
+		t = t[:5]
+	}
+	if len(t) != 5 || t[0] != "storage" {
+		return bad
+	}
+	class, _ := t[1].(global)
+	kind, ok := storages[strings.TrimPrefix(string(class), "torch.")]
+	key, okKey := t[2].(string)
+	n, okN := t[4].(int64)
+	if !ok || !okKey || !okN || n < 0 || n > math.MaxInt64/16 {
+		return bad
+	}
+	m.push(&storage{kind.dtype, kind.size, key, n})
+	return nil
+}
+
+// reduce does REDUCE: it makes a dictionary or a tensor.
+func (m *machine) reduce() error {
+	call, err := m.popTuple(2)
+	if err != nil {
+		return err
+	}
+	args, _ := call[1].(tuple)
+	switch {
+	case call[0] == orderedDict && len(args) == 0:
+		m.push(new(dict))
+		return nil
+	case call[0] == rebuildParameter && len(args) == 3:
+		if v, ok := args[0].(*view); ok {
+			m.push(v)
+			return nil
+		}
+	case call[0] == rebuildTensor && len(args) >= 6: // storage, offset, shape, strides, …
+		v := new(view)
+		var okS, okO, okShape, okStrides bool
+		v.storage, okS = args[0].(*storage)
+		v.offset, okO = args[1].(int64)
+		v.shape, okShape = naturals(args[2])
+		v.strides, okStrides = naturals(args[3])
+		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values && len(v.shape) == len(v.strides) && len(v.shape) <= 8 {
+			m.push(v)
+			return nil
+		}
+	}
+	return fmt.Errorf("a call of %s that is not understood", describe(call[0]))
+}
+
+func naturals(x any) ([]int64, bool) {
+	t, ok := x.(tuple)
+	all := make([]int64, len(t))
+	for i, v := range t {
+		n, isInt := v.(int64)
+		if all[i] = n; !isInt || n < 0 {
+			return nil, false
+		}
+	}
+	return all, ok
+}
