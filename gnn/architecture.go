@@ -54,8 +54,10 @@ type Architecture struct {
 	In     int `json:"in,omitempty"`
 	Hidden int `json:"hidden"` // width of every layer
 	Layers int `json:"layers"`
-	// Residual is [ResGCNConfig.Residual], Center [BioGINConfig.Center].
+	// Residual is [ResGCNConfig.Residual], Sum [ChemGINConfig.Sum], Center
+	// [BioGINConfig.Center].
 	Residual bool `json:"residual,omitempty"`
+	Sum      bool `json:"sum,omitempty"`
 	Center   bool `json:"center,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
 	Dropout float64 `json:"dropout,omitempty"`
@@ -75,8 +77,8 @@ func (a Architecture) Check() error {
 		return fmt.Errorf("gnn: an encoder of %d layers of width %d; want 1 to %d of each", a.Layers, a.Hidden, maxSize)
 	case own && a.In != 0 || !own && (a.In < 1 || a.In > maxSize):
 		return fmt.Errorf("gnn: encoder %s with node features of width %d", a.Kind, a.In)
-	case a.Residual && a.Kind != KindResGCN || a.Center && a.Kind != KindBioGIN:
-		return fmt.Errorf("gnn: encoder %s has no residual layers or no center", a.Kind)
+	case a.Residual && a.Kind != KindResGCN || a.Sum && a.Kind != KindChemGIN || a.Center && a.Kind != KindBioGIN:
+		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
 	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !own:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
 	}
@@ -94,7 +96,7 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	case KindResGCN:
 		return NewResGCN(be, ResGCNConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual}, rng), nil
 	case KindChemGIN:
-		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout}, rng), nil
+		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum}, rng), nil
 	default:
 		return NewBioGIN(be, BioGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center}, rng), nil
 	}
@@ -109,7 +111,7 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 	case *ResGCN:
 		return Architecture{Kind: KindResGCN, In: e.Config.In, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Residual: e.Config.Residual}, nil
 	case *ChemGIN:
-		return Architecture{Kind: KindChemGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout}, nil
+		return Architecture{Kind: KindChemGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout, Sum: e.Config.Sum}, nil
 	case *BioGIN:
 		return Architecture{Kind: KindBioGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout, Center: e.Config.Center}, nil
 	}

@@ -18,7 +18,7 @@ func TestArchitecture(t *testing.T) {
 	for _, a := range []gnn.Architecture{
 		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3}, {Kind: gnn.KindGIN, In: 1, Hidden: 3, Layers: 1},
 		{Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Residual: true}, {Kind: gnn.KindResGCN, In: 2, Hidden: 5, Layers: 1},
-		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1},
+		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1, Sum: true},
 		{Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Dropout: 0.5, Center: true}, {Kind: gnn.KindBioGIN, Hidden: 3, Layers: 1},
 	} {
 		data, err := json.Marshal(a)
@@ -54,19 +54,20 @@ func TestArchitecture(t *testing.T) {
 func TestArchitectureRefuses(t *testing.T) {
 	const most = 1 << 20
 	for want, a := range map[string]gnn.Architecture{
-		`encoder "" is unknown (have: gin, resgcn, chemgin, biogin)`: {In: 1, Hidden: 1, Layers: 1},
-		`encoder "gat" is unknown`:                                   {Kind: "gat", In: 1, Hidden: 1, Layers: 1},
-		"0 layers of width 4":                                        {Kind: gnn.KindGIN, In: 1, Hidden: 4},
-		"1 layers of width 1048577":                                  {Kind: gnn.KindGIN, In: 1, Hidden: most + 1, Layers: 1},
-		"1048577 layers of width 1":                                  {Kind: gnn.KindBioGIN, Hidden: 1, Layers: most + 1},
-		"gin with node features of width 0":                          {Kind: gnn.KindGIN, Hidden: 1, Layers: 1},
-		"resgcn with node features of width 1048577":                 {Kind: gnn.KindResGCN, In: most + 1, Hidden: 1, Layers: 1},
-		"chemgin with node features of width 5":                      {Kind: gnn.KindChemGIN, In: 5, Hidden: 1, Layers: 1},
-		"gin has no residual layers":                                 {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Residual: true},
-		"chemgin has no residual layers or no center":                {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Center: true},
-		"gin with dropout 0.5":                                       {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Dropout: .5},
-		"chemgin with dropout 1":                                     {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: 1},
-		"chemgin with dropout NaN":                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
+		`encoder "" is unknown (have: gin, resgcn, chemgin, biogin)`:      {In: 1, Hidden: 1, Layers: 1},
+		`encoder "gat" is unknown`:                                        {Kind: "gat", In: 1, Hidden: 1, Layers: 1},
+		"0 layers of width 4":                                             {Kind: gnn.KindGIN, In: 1, Hidden: 4},
+		"1 layers of width 1048577":                                       {Kind: gnn.KindGIN, In: 1, Hidden: most + 1, Layers: 1},
+		"1048577 layers of width 1":                                       {Kind: gnn.KindBioGIN, Hidden: 1, Layers: most + 1},
+		"gin with node features of width 0":                               {Kind: gnn.KindGIN, Hidden: 1, Layers: 1},
+		"resgcn with node features of width 1048577":                      {Kind: gnn.KindResGCN, In: most + 1, Hidden: 1, Layers: 1},
+		"chemgin with node features of width 5":                           {Kind: gnn.KindChemGIN, In: 5, Hidden: 1, Layers: 1},
+		"gin has no residual layers":                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Residual: true},
+		"chemgin has no residual layers, no choice of a sum or no center": {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Center: true},
+		"gin has no residual layers, no choice of a sum":                  {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Sum: true},
+		"gin with dropout 0.5":                                            {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Dropout: .5},
+		"chemgin with dropout 1":                                          {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: 1},
+		"chemgin with dropout NaN":                                        {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
 	} {
 		if _, err := a.New(ref.New(), newRand(1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", a, err, want)

@@ -46,6 +46,11 @@ var encoders = []struct {
 		}, moleculeGraphs,
 	},
 	{
+		"ChemGIN with sum", func(be backend.Backend) encoder {
+			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 2, Sum: true}, newRand(3))
+		}, moleculeGraphs,
+	},
+	{
 		"BioGIN", func(be backend.Backend) encoder {
 			return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 2}, newRand(4))
 		}, proteinGraphs,
@@ -457,6 +462,19 @@ func TestCategoricalMisuse(t *testing.T) {
 			f()
 		}()
 	}
+}
+
+// TestChemGINSum: the sum of a molecule's n atoms is n/SumUnit times their mean.
+func TestChemGINSum(t *testing.T) {
+	be := ref.New()
+	sizes := []int{9, 7, 5, 26}
+	b := twoViews(moleculeGraphs(t, 4, false, sizes...))
+	mean := pass(be, gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2}, newRand(3)), b, nn.Eval).h
+	sum := pass(be, gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2, Sum: true}, newRand(3)), b, nn.Eval).h
+	for i := range mean {
+		mean[i] *= float64(sizes[i/6%4]) / gnn.SumUnit
+	}
+	checkClose(t, "sums", sum, mean, 1e-12)
 }
 
 // TestEncoderDropout: dropout changes what Train mode computes, anew at every

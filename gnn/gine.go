@@ -75,7 +75,12 @@ type ChemGINConfig struct {
 	Hidden  int     // width of every layer; 300 in the literature
 	Layers  int     // 5 in the literature
 	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
+	Sum     bool    // the readout is a sum over the nodes, for what grows with a molecule
 }
+
+// SumUnit divides the sum of a [ChemGIN] with Sum: about the atoms of a molecule, so
+// that sums are about as large as means, and a head on them starts and learns alike.
+const SumUnit = 20
 
 // ChemGIN is the encoder of molecules of Hu et al. (2020), which GraphCL and
 // SpecMatch-CL use for transfer learning:
@@ -84,7 +89,8 @@ type ChemGINConfig struct {
 //	x ← Dropout(ReLU(BatchNorm(GINEConv(x))))                  Layers times, the last without ReLU
 //	h ← the mean of x over the nodes of a graph                [B×Hidden]
 //
-// with an MLP of hidden width 2·Hidden in every GINEConv. Features must be
+// with an MLP of hidden width 2·Hidden in every GINEConv; with Sum, h is the sum of x
+// divided by [SumUnit]. Features must be
 // categories of width [graph.AtomTypes]·[graph.ChiralityTags], as package molecule
 // makes them.
 type ChemGIN struct {
@@ -141,6 +147,9 @@ func (g *ChemGIN) Width() int { return g.Config.Hidden }
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics unless
 // the features are the categories that ChemGIN describes.
 func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	if g.Config.Sum {
+		return GlobalAddPool(g.Nodes(b, mode), b).Scale(1. / SumUnit)
+	}
 	return GlobalMeanPool(g.Nodes(b, mode), b)
 }
 

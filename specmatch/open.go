@@ -262,9 +262,24 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 	return m.Card.Head.Apply(m.Head, h), nil
 }
 
+// LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in
+// safetensors or as torch.save writes it, with exactly the tensors that [Open]
+// lists. The error names all that are missing, unexpected or of another shape.
+func (m *Trained) LoadWeights(path string) (err error) {
+	defer backend.Recover(&err)
+	f, err := nn.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := newState(m.Encoder, m.Head).load(f); err != nil {
+		return fmt.Errorf("specmatch: load %s: %w", path, err)
+	}
+	return nil
+}
+
 // LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture; dropout and center may differ, since fine-tuning chooses its own. A
-// head in the file is ignored. It also reads files of earlier versions and of
+// architecture; dropout, sum and center may differ, since fine-tuning chooses its
+// own. A head in the file is ignored. It also reads files of earlier versions and of
 // PyTorch, which say nothing about the architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
@@ -284,7 +299,7 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 		if err != nil {
 			return err
 		}
-		if c.Encoder.Dropout, c.Encoder.Center = have.Dropout, have.Center; c.Encoder != have {
+		if c.Encoder.Dropout, c.Encoder.Sum, c.Encoder.Center = have.Dropout, have.Sum, have.Center; c.Encoder != have {
 			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, have)
 		}
 	} else if err != errNoCard {

@@ -119,7 +119,7 @@ class GINEConv(nn.Module):
 class ChemGIN(nn.Module):
     def __init__(self, a, _):
         super().__init__()
-        hidden = a["hidden"]
+        hidden, self.sum = a["hidden"], a.get("sum", False)
         self.x_embedding1, self.x_embedding2 = nn.Embedding(120, hidden), nn.Embedding(3, hidden)
         self.gnns = nn.ModuleList(GINEConv(hidden) for _ in range(a["layers"]))
         self.batch_norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in range(a["layers"]))
@@ -130,7 +130,7 @@ class ChemGIN(nn.Module):
             x = bn(conv(x, g))
             if l < len(self.gnns) - 1:
                 x = torch.relu(x)
-        return mean_pool(g, x)
+        return add_pool(g, x) / 20 if self.sum else mean_pool(g, x)
 
 
 class BioConv(nn.Module):
