@@ -177,6 +177,16 @@ func (f *File) Names() []string {
 	return names
 }
 
+// Shape returns the shape of a tensor, and whether the file has it.
+func (f *File) Shape(name string) ([]int64, bool) {
+	for _, in := range f.tensors {
+		if in.name == name {
+			return in.Shape, true
+		}
+	}
+	return nil, false
+}
+
 // Values returns the number of values of all tensors.
 func (f *File) Values() int {
 	n := int64(0)

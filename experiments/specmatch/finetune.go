@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -37,6 +38,13 @@ const (
 	kindAuto      = "auto"
 )
 
+// The readouts of encoders of molecules.
+const (
+	readoutAuto = "auto"
+	readoutMean = "mean"
+	readoutSum  = "sum"
+)
+
 // tuning is the command finetune.
 type tuning struct {
 	input
@@ -46,6 +54,7 @@ type tuning struct {
 	Split    string
 	Model    string
 	Dropout  float64
+	Readout  string
 	Patience int
 	recipe   cli.Recipe
 	engine   cli.Engine
@@ -53,7 +62,6 @@ type tuning struct {
 	flags    *cli.FlagSet
 
 	table    *dataset.Table
-	sum      string
 	arch     gnn.Architecture
 	features *graph.Columns // nil for molecules
 	head     finetune.Head
@@ -63,7 +71,7 @@ type tuning struct {
 
 func setupFinetune(f *cli.FlagSet) action {
 	x := &tuning{
-		Kind: kindAuto, Split: splitRandom, Patience: 20, Dropout: 0.1,
+		Kind: kindAuto, Split: splitRandom, Readout: readoutAuto, Patience: 20, Dropout: 0.1,
 		encoder: encoder{Hidden: 64, Layers: 3},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
@@ -79,6 +87,8 @@ func setupFinetune(f *cli.FlagSet) action {
 	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
+	cli.Var(f, &x.Readout, "readout", cli.OneOf(readoutAuto, readoutMean, readoutSum),
+		"how a molecule's vector comes of its atoms': their mean, or their `sum`, which knows how many there are;\nauto is the sum for numbers, and the mean otherwise")
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
 	return x.run
@@ -91,6 +101,7 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := x.readTargets(); err != nil {
 		return err
 	}
+	x.chooseReadout()
 	for s := range x.recipe.Seeds { // before what takes minutes
 		if _, err := x.divide(x.recipe.FirstSeed + s); err != nil {
 			return err
@@ -157,7 +168,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		o.Fields = append(o.Fields, x.Split)
 	}
 	var err error
-	if x.table, x.sum, err = x.input.table(ctx, x.flags, o, stderr); err != nil {
+	if x.table, err = x.input.table(ctx, x.flags, o, stderr); err != nil {
 		return err
 	}
 	molecules := x.table.Content == dataset.MoleculeContent
@@ -178,6 +189,13 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		x.arch.Dropout = x.Dropout
 	}
 	return nil
+}
+
+// chooseReadout chooses that of molecules, once the kind of the targets is known.
+func (x *tuning) chooseReadout() {
+	if x.arch.Kind == gnn.KindChemGIN {
+		x.arch.Sum = x.Readout == readoutSum || x.Readout == readoutAuto && x.head.Kind == finetune.Regression
+	}
 }
 
 // readTargets finds the kind of head and fills y.
@@ -367,8 +385,11 @@ func (x *tuning) tune(ctx context.Context, seed int, status units.Status) (out f
 	m := &specmatch.Trained{Encoder: p.Encoder, Head: p.Output, Card: specmatch.Card{
 		Features: x.features, Head: &p.Head,
 		Provenance: specmatch.Provenance{
-			Method: how, Seed: seed, Epochs: out.Best, Data: []specmatch.DataSource{{Name: x.table.Set.Name, SHA256: x.sum}},
-			Options: map[string]string{"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR)},
+			Method: how, Seed: seed, Epochs: out.Best, Data: pretrain.Sources(x.table.Set),
+			Options: map[string]string{
+				"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR),
+				"dropout": fmt.Sprint(x.arch.Dropout), "patience": fmt.Sprint(x.Patience),
+			},
 		},
 	}}
 	if err := m.Save(x.dir.Join(tunedFile(seed))); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -519,38 +521,92 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestConvert: bare weights, as PyTorch has them, become a model with the same
-// embeddings; what does not fit is named.
+// TestConvert: weights of PyTorch become a model, whatever the form of their file,
+// that embeds as PyTorch does; what does not fit is named.
 func TestConvert(t *testing.T) {
+	testdata, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
-	write(t, "m.csv", moleculeTable(40))
-	model := encoderFor(t, "m.csv")
-	m, be, err := openModel(model, cli.Engine{Backend: "cpu"})
+	for kind, text := range map[string]string{"chem": "chemgin", "bio": "biogin"} {
+		var want []string
+		for _, file := range []string{kind + ".safetensors", kind + ".pth", kind + "-legacy.pth"} {
+			in := filepath.Join(testdata, file)
+			if out := must(t, "convert -in "+in+" -out m.safetensors"); out != "m.safetensors: "+text+", 2 layers of width 3\n" {
+				t.Error(out)
+			}
+			m, be, err := openModel("m.safetensors", cli.Engine{Backend: "cpu"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range m.Encoder.Parameters() {
+				v := make([]float64, p.Value.Len())
+				be.Download(v, p.Value)
+				got = append(got, fmt.Sprint(p.Name, v))
+			}
+			for _, b := range m.Encoder.Buffers() {
+				v := make([]float64, b.Value.Len())
+				be.Download(v, b.Value)
+				got = append(got, fmt.Sprint(b.Name, v))
+			}
+			be.Close()
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: other weights", file)
+			}
+		}
+	}
+	must(t, "convert -in "+filepath.Join(testdata, "chem.pth")+" -out chem.safetensors")
+	var embeddings map[string][]float64
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(testdata, "chem.json"))), &embeddings); err != nil {
+		t.Fatal(err)
+	}
+	for smiles, want := range embeddings {
+		write(t, "one.smi", smiles+"\n")
+		_, row, _ := strings.Cut(must(t, "embed -in one.smi -out - -model chem.safetensors"), "\n")
+		for k, text := range strings.Split(strings.TrimSpace(row), ",")[1:] {
+			if got, err := strconv.ParseFloat(text, 64); err != nil || math.Abs(got-want[k]) > 1e-5 {
+				t.Errorf("%s: %s, PyTorch has %v", smiles, row, want)
+			}
+		}
+	}
+	// Another encoder, by way of a model that is like it.
+	write(t, "g.jsonl", strings.Repeat(`{"edges":[[0,1]],"labels":[1,2]}`+"\n", 4))
+	gin := encoderFor(t, "g.jsonl")
+	m, be, err := openModel(gin, cli.Engine{Backend: "cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	if err := nn.SaveFile("w.safetensors", m.Encoder, nil); err != nil {
+	bare := nn.Rename(m.Encoder, func(name string) string { return strings.TrimPrefix(name, "encoder.") })
+	if err := nn.SaveFile("bare.safetensors", bare, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := invoke(t.Context(), "embed -in m.csv -out - -model w.safetensors"); err == nil || !strings.Contains(err.Error(), "nothing says of what model") {
+	if _, _, err := invoke(t.Context(), "embed -in g.jsonl -out - -model bare.safetensors"); err == nil || !strings.Contains(err.Error(), "nothing says of what model") {
 		t.Errorf("bare weights: %v", err)
 	}
-	if out := must(t, "convert -in w.safetensors -out c.safetensors"+tiny); out != "c.safetensors: chemgin, 2 layers of width 8\n" {
-		t.Error(out)
+	if _, _, err := invoke(t.Context(), "convert -in bare.safetensors -like "+gin+" -out c.safetensors"); err == nil || !strings.Contains(err.Error(), "missing: convs.0.eps, convs.1.eps") {
+		t.Errorf("without PyTorch Geometric's eps: %v", err)
 	}
-	if must(t, "embed -in m.csv -out - -model c.safetensors") != must(t, "embed -in m.csv -out - -model "+model) {
+	must(t, "convert -in "+gin+" -like "+gin+" -out c.safetensors")
+	if must(t, "embed -in g.jsonl -out - -model c.safetensors") != must(t, "embed -in g.jsonl -out - -model "+gin) {
 		t.Error("other embeddings")
 	}
+	write(t, "evil.pth", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02cposix\nsystem\nX\x04\x00\x00\x00echo\x85R.")
 	for line, want := range map[string]string{
-		"-in w.safetensors -out d.safetensors -hidden 8 -layers 3": "gnns.2",
-		"-in w.safetensors -out d.safetensors -hidden 9 -layers 2": "-hidden 9",
-		"-in w.pth -out d.safetensors":                             "safetensors.torch.save_file",
-		"-in w.safetensors -out w.safetensors":                     "is the file that -in reads",
-		"-in w.safetensors":                                        "ends in .safetensors",
-		"-out d.safetensors":                                       "-in is needed",
+		"-in evil.pth -out d.safetensors":                                                     `evil.pth: not a state_dict of PyTorch: it wants "posix.system", which no state_dict needs`,
+		"-in bare.safetensors -out d.safetensors":                                             "has bns.0.bias, but no table x_embedding1.weight",
+		"-in " + filepath.Join(testdata, "bio.pth") + " -like " + gin + " -out d.safetensors": "missing: bns.0.bias",
+		"-in " + gin + " -out " + gin:                                                         "is a file that is read",
+		"-in none.pth -out d.safetensors":                                                     "none.pth: no such file",
+		"-in w.pth":                                                                           "ends in .safetensors",
+		"-out d.safetensors":                                                                  "-in is needed",
 	} {
-		if _, _, err := invoke(t.Context(), "convert "+line); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := invoke(t.Context(), "convert "+line); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("convert %s: %v, want %s", line, err, want)
 		}
 	}

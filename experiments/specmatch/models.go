@@ -224,6 +224,9 @@ func describe(path string, c specmatch.Card) string {
 		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", want)
 		line("features", "%s", describeColumns(*features))
 	}
+	if c.Encoder.Sum {
+		line("", "the sum over the atoms, not their mean")
+	}
 	if c.SelfLoops {
 		line("", "graphs are seen with self-loops")
 	}

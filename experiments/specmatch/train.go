@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -38,20 +39,24 @@ func (e *encoder) architecture(c dataset.Content, features graph.Columns) gnn.Ar
 }
 
 // table reads all records into memory, and says what of them is left out.
-func (in *input) table(ctx context.Context, flags *cli.FlagSet, o dataset.RecordOptions, stderr io.Writer) (t *dataset.Table, sum string, err error) {
+func (in *input) table(ctx context.Context, flags *cli.FlagSet, o dataset.RecordOptions, stderr io.Writer) (t *dataset.Table, err error) {
+	sum := ""
 	if info, err := os.Stat(in.In); err == nil && info.Mode().IsRegular() {
 		if sum, err = dataset.SumFile(ctx, in.In); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		flags.Input("in", sum)
 	}
 	if t, err = dataset.ReadTable(ctx, in.In, o); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if n := len(t.Rejected); n > 0 {
 		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
 	}
-	return t, sum, nil
+	if sum != "" {
+		t.Set.Sums = map[string]string{filepath.Base(in.In): sum}
+	}
+	return t, nil
 }
 
 // molecules reports whether the file is of molecules, as far as can be seen before it
@@ -119,7 +124,7 @@ type training struct {
 const modelFile = "model.safetensors"
 
 func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
-	t, sum, err := x.input.table(ctx, x.flags, x.input.options(nil, ""), stderr)
+	t, err := x.input.table(ctx, x.flags, x.input.options(nil, ""), stderr)
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,6 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 			if err != nil {
 				return out, err
 			}
-			m.Card.Provenance.Data[0].SHA256 = sum
 			return out, m.Save(dir.Join(modelFile))
 		},
 	}})

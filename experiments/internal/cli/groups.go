@@ -65,13 +65,18 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 	case d.Dir == "":
 		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
 	}
-	o.Sum = d.flags.Input
 	var sets []*dataset.Dataset
 	for _, name := range d.Datasets {
+		sums := map[string]string{}
+		o.Sum = func(file, sum string) {
+			d.flags.Input(file, sum)
+			sums[file] = sum
+		}
 		ds, err := dataset.Open(ctx, d.Dir, name, o)
 		if err != nil {
 			return nil, err
 		}
+		ds.Sums = sums
 		if ds.AttributesLeftOut && len(ds.NodeLabels) == 0 {
 			fmt.Fprintf(stderr, "%s: its nodes have attributes only, which this experiment leaves out as the literature does: every node has the same feature\n", name)
 		}

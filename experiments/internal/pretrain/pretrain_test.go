@@ -420,3 +420,34 @@ func TestShares(t *testing.T) {
 		t.Error("bands of nothing")
 	}
 }
+
+// TestProvenance: a model says every switch that it was trained with, but no other
+// method's, and the sums of its data.
+func TestProvenance(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	r := newRun(t, "simgrace")
+	r.Settings.SimGRACE.Eta, r.Settings.RawStatistics = 0.7, true
+	r.Dataset.Sums = map[string]string{"b": "02", "a": "01"}
+	m, err := r.Model(learner(t, r, be), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := m.Card.Provenance
+	for name, want := range map[string]string{"simgrace-eta": "0.7", "raw-statistics": "true", "tau": "0.2", "batch": "10", "policy": r.Policy(), "adjacency": "sigmoid"} {
+		if p.Options[name] != want {
+			t.Errorf("%s is %q, want %q", name, p.Options[name], want)
+		}
+	}
+	for name := range p.Options {
+		if strings.HasPrefix(name, "joao") || strings.HasPrefix(name, "graphcl") {
+			t.Errorf("%s is another method's", name)
+		}
+	}
+	if !slices.Equal(p.Data, []specmatch.DataSource{{Name: "a", SHA256: "01"}, {Name: "b", SHA256: "02"}}) {
+		t.Errorf("data %v", p.Data)
+	}
+	r.Method = "joaov2"
+	if m, err = r.Model(learner(t, r, be), 3); err != nil || m.Card.Provenance.Options["joao-gamma"] != "0.1" {
+		t.Errorf("JOAOv2: %v, %v", m.Card.Provenance.Options, err)
+	}
+}

@@ -1,11 +1,17 @@
 package pretrain
 
 import (
+	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -31,11 +37,7 @@ func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
 // Model returns the encoder of a learner with all that a model file says of it.
 func (r *Run) Model(l *method.Learner, epochs int) (*specmatch.Trained, error) {
 	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
-		Method: r.Method, Data: []specmatch.DataSource{{Name: r.Dataset.Name}}, Seed: r.Seed, Epochs: epochs,
-		Options: map[string]string{
-			"beta": r.Loss.Beta.String(), "p": fmt.Sprint(r.Loss.P), "tau": fmt.Sprint(r.Loss.Tau), "kappa": fmt.Sprint(r.Loss.Kappa),
-			"policy": r.Policy(), "ratio": fmt.Sprint(r.Settings.Ratio), "batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Rate()),
-		},
+		Method: r.Method, Data: Sources(r.Dataset), Seed: r.Seed, Epochs: epochs, Options: r.switches(),
 	}}
 	if r.Encoder.In > 0 {
 		columns, err := r.Dataset.Columns()
@@ -45,6 +47,37 @@ func (r *Run) Model(l *method.Learner, epochs int) (*specmatch.Trained, error) {
 		card.Features = &columns
 	}
 	return &specmatch.Trained{Card: card, Encoder: l.Model.Encoder}, nil
+}
+
+// Sources are the files of a data set with their sums, or its name if it has none.
+func Sources(ds *dataset.Dataset) []specmatch.DataSource {
+	var all []specmatch.DataSource
+	for _, name := range slices.Sorted(maps.Keys(ds.Sums)) {
+		all = append(all, specmatch.DataSource{Name: name, SHA256: ds.Sums[name]})
+	}
+	if all == nil {
+		all = []specmatch.DataSource{{Name: ds.Name}}
+	}
+	return all
+}
+
+// switches are the flags that the run was trained with, but for those of other
+// methods, which begin with their names.
+func (r *Run) switches() map[string]string {
+	f, s, loss := cli.NewFlagSet("", ""), Settings{}, r.Loss
+	s.Register(f)
+	s.RegisterMethods(f, r.Regime)
+	loss.RegisterNumbers(f)
+	s = r.Settings
+	all := map[string]string{"batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Rate())}
+	f.VisitAll(func(fl *flag.Flag) {
+		name, _, _ := strings.Cut(fl.Name, "-")
+		if _, err := method.Get(name); err != nil || strings.HasPrefix(r.Method, name) {
+			all[fl.Name] = fl.Value.String()
+		}
+	})
+	all["policy"] = r.Policy()
+	return all
 }
 
 // Load reads the encoder that [Run.Save] wrote into e.
