@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // Trained is a trained encoder with all that is needed to embed new graphs or to
@@ -72,6 +74,19 @@ func Open(path string, be backend.Backend) (m *Trained, err error) {
 	return m, nil
 }
 
+// Read is [Open] of a model file's contents.
+func Read(r io.Reader, be backend.Backend) (m *Trained, err error) {
+	defer backend.Recover(&err)
+	f, err := nn.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = open(f, be); err != nil {
+		return nil, fmt.Errorf("specmatch: read: %w", err)
+	}
+	return m, nil
+}
+
 func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	c, err := cardOf(f)
 	if err != nil {
@@ -110,14 +125,20 @@ type state struct {
 // Geometric's GINConv has its ε as a buffer, so files have it too.
 func newState(e gnn.Encoder, head *nn.Linear) *state {
 	s := &state{Encoder: e, head: head}
-	if g, ok := e.(*gnn.GIN); ok {
-		for l, c := range g.Convs {
-			eps := nn.NewBuffer(e.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
-			eps.Layout = autodiff.Vector
-			s.eps = append(s.eps, eps)
-		}
+	for l, c := range convs(e) {
+		eps := nn.NewBuffer(e.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
+		eps.Layout = autodiff.Vector
+		s.eps = append(s.eps, eps)
 	}
 	return s
+}
+
+// convs returns the layers that have an ε.
+func convs(e gnn.Encoder) []*gnn.GINConv {
+	if g, ok := e.(*gnn.GIN); ok {
+		return g.Convs
+	}
+	return nil
 }
 
 func (s *state) Parameters() []*autodiff.Param {
@@ -277,6 +298,51 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	return nil
 }
 
+// CopyEncoder copies the weights and the running statistics of an encoder into one of
+// the same architecture; dropout, sum and center may differ, since fine-tuning
+// chooses its own.
+func CopyEncoder(to, from gnn.Encoder) (err error) {
+	defer backend.Recover(&err)
+	a, err := gnn.ArchitectureOf(to)
+	if err != nil {
+		return err
+	}
+	b, err := gnn.ArchitectureOf(from)
+	if err != nil {
+		return err
+	}
+	if !sameWeights(a, b) {
+		return fmt.Errorf("specmatch: the encoder is %+v, want %+v", b, a)
+	}
+	toValues, fromValues := values(to), values(from)
+	for i, v := range fromValues {
+		x := make([]float64, v.Len())
+		from.Parameters()[0].Backend().Download(x, v)
+		to.Parameters()[0].Backend().Upload(toValues[i], x)
+	}
+	for l, c := range convs(from) {
+		convs(to)[l].Eps = c.Eps
+	}
+	return nil
+}
+
+// values returns the tensors of an encoder.
+func values(e gnn.Encoder) (all []*tensor.Tensor) {
+	for _, p := range e.Parameters() {
+		all = append(all, p.Value)
+	}
+	for _, b := range e.Buffers() {
+		all = append(all, b.Value)
+	}
+	return all
+}
+
+// sameWeights reports whether two encoders differ at most in what has no weights.
+func sameWeights(a, b gnn.Architecture) bool {
+	a.Dropout, a.Sum, a.Center = b.Dropout, b.Sum, b.Center
+	return a == b
+}
+
 // LoadEncoder reads the weights of a model file into an encoder of the same
 // architecture; dropout, sum and center may differ, since fine-tuning chooses its
 // own. A head in the file is ignored. It also reads files of earlier versions and of
@@ -299,7 +365,7 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 		if err != nil {
 			return err
 		}
-		if c.Encoder.Dropout, c.Encoder.Sum, c.Encoder.Center = have.Dropout, have.Sum, have.Center; c.Encoder != have {
+		if !sameWeights(c.Encoder, have) {
 			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, have)
 		}
 	} else if err != errNoCard {

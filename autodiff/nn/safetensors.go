@@ -76,11 +76,11 @@ func SaveFile(path string, m Module, meta map[string]string) error {
 // differ. A file whose checksum is wrong is refused; PyTorch's have none. On an
 // error m is unchanged.
 func Load(r io.Reader, m Module) error {
-	f, err := read(r)
-	if err == nil {
-		err = f.Load(m)
-	}
+	f, err := Read(r)
 	if err != nil {
+		return err
+	}
+	if err := f.Load(m); err != nil {
 		return fmt.Errorf("nn: load: %w", err)
 	}
 	return nil
@@ -126,6 +126,15 @@ func ReadFile(path string) (*File, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("nn: load %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Read reads a safetensors file.
+func Read(r io.Reader) (*File, error) {
+	f, err := read(r)
+	if err != nil {
+		return nil, fmt.Errorf("nn: load: %w", err)
 	}
 	return f, nil
 }

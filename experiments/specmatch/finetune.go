@@ -64,6 +64,7 @@ type tuning struct {
 	table    *dataset.Table
 	arch     gnn.Architecture
 	features *graph.Columns // nil for molecules
+	targets  []string
 	head     finetune.Head
 	y        []float64
 	dir      *rundir.Dir
@@ -78,11 +79,11 @@ func setupFinetune(f *cli.FlagSet) action {
 	}
 	f.Add(&x.input)
 	f.Free("in")
-	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class")
+	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
 	cli.Var(f, &x.Kind, "kind", cli.OneOf(kindAuto, string(finetune.Classes), string(finetune.Binary), string(finetune.Regression)),
 		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression (numbers or empty);\nauto goes by the values: 0 and 1 only are binary, numbers regression, others classes")
 	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random or scaffold, into 80, 10 and 10 %, or the `column` that has\ntrain, valid or test")
-	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from; none starts from random weights")
+	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
 	f.Add(&x.recipe)
 	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
 	f.Add(&x.encoder)
@@ -107,7 +108,7 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(stderr, "%d %s, targets %s: %s\n", len(x.table.Records), x.table.Content, strings.Join(x.Targets, ", "), x.head.Kind)
+	fmt.Fprintf(stderr, "%d %s, targets %s: %s\n", len(x.table.Records), x.table.Content, strings.Join(x.targets, ", "), x.head.Kind)
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.arch.Hidden, x.arch.Layers, x.recipe.Batch)
 	if err := memory.TrainingFits(flags, x.engine, x.arch, x.table.Set.Graphs, x.recipe.Batch); err != nil {
 		return err
@@ -139,30 +140,28 @@ func testFile(seed int) string  { return fmt.Sprintf("test-%d.csv", seed) }
 
 // read reads the records, with the features that the model wants if there is one.
 func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
-	if len(x.Targets) == 0 {
-		if format, err := dataset.FormatOf(x.In); err != nil || format != dataset.FormatTU && x.Format != dataset.FormatTU {
-			return cli.Usagef("-target is needed: the column of %s to predict", x.In)
-		}
-		x.Targets = []string{"class"}
+	if err := x.defaultTargets(ctx); err != nil {
+		return err
 	}
 	var want dataset.Content
 	if x.Model != "" {
-		c, err := specmatch.ReadCard(x.Model)
+		m, be, err := openModel(x.Model, x.engine)
 		if err != nil {
 			return err
 		}
-		if want, x.features, err = content(c); err != nil {
+		defer be.Close()
+		if want, x.features, err = content(m.Card); err != nil {
 			return fmt.Errorf("%s: %w", x.Model, err)
 		}
-		x.arch = c.Encoder
-		sum, err := dataset.SumFile(ctx, x.Model)
+		x.arch = m.Card.Encoder
+		sum, err := modelSum(ctx, x.Model)
 		if err != nil {
 			return err
 		}
 		x.flags.Input("model", sum)
 	}
 	o := x.input.options(x.features, want)
-	o.Fields = slices.Clone(x.Targets)
+	o.Fields = slices.Clone(x.targets)
 	o.Scaffolds = x.Split == splitScaffold
 	if x.Split != splitRandom && x.Split != splitScaffold {
 		o.Fields = append(o.Fields, x.Split)
@@ -191,6 +190,25 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
+// defaultTargets fills the targets, and the column of SMILES, that a data set of the
+// literature has.
+func (x *tuning) defaultTargets(ctx context.Context) error {
+	if x.targets = x.Targets; len(x.targets) > 0 {
+		return nil
+	}
+	format, _ := dataset.FormatOf(x.In) // "-" and other names have none
+	if cmp.Or(x.Format, format) == dataset.FormatTU {
+		x.targets = []string{"class"}
+		return nil
+	}
+	smiles, targets, err := dataset.MoleculeNetColumns(ctx, x.In)
+	if err != nil {
+		return cli.Usagef("-target is needed: the column of %s to predict", x.In)
+	}
+	x.SMILES, x.targets = cmp.Or(x.SMILES, smiles), targets
+	return nil
+}
+
 // chooseReadout chooses that of molecules, once the kind of the targets is known.
 func (x *tuning) chooseReadout() {
 	if x.arch.Kind == gnn.KindChemGIN {
@@ -208,11 +226,11 @@ func (x *tuning) readTargets() error {
 	}
 	var values []value
 	for _, r := range x.table.Records {
-		for k := range x.Targets {
+		for k := range x.targets {
 			values = append(values, value{r, k, strings.TrimSpace(r.Fields[k])})
 		}
 	}
-	for k, name := range x.Targets {
+	for k, name := range x.targets {
 		if !slices.ContainsFunc(values, func(v value) bool { return v.k == k && v.text != "" }) {
 			return fmt.Errorf("%s: no record has a value of %s", x.In, name)
 		}
@@ -242,16 +260,16 @@ func (x *tuning) readTargets() error {
 	if kind == finetune.Classes {
 		return x.readClasses()
 	}
-	x.head = finetune.Head{Kind: kind, Outputs: len(x.Targets), Tasks: x.Targets}
+	x.head = finetune.Head{Kind: kind, Outputs: len(x.targets), Tasks: x.targets}
 	for _, v := range values {
 		y, err := strconv.ParseFloat(v.text, 64)
 		switch {
 		case v.text == "":
 			y = math.NaN()
 		case err != nil || math.IsInf(y, 0):
-			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.In, v.r.Line, x.Targets[v.k], v.text)
+			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.In, v.r.Line, x.targets[v.k], v.text)
 		case kind == finetune.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (-kind regression takes numbers, -kind classes texts)", x.In, v.r.Line, x.Targets[v.k], v.text)
+			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (-kind regression takes numbers, -kind classes texts)", x.In, v.r.Line, x.targets[v.k], v.text)
 		}
 		x.y = append(x.y, y)
 	}
@@ -260,8 +278,8 @@ func (x *tuning) readTargets() error {
 
 // readClasses fills y with the numbers of classes.
 func (x *tuning) readClasses() error {
-	if len(x.Targets) > 1 {
-		return cli.Usagef("-target %s: classes are of one target; several are yes-or-no tasks or numbers", strings.Join(x.Targets, ","))
+	if len(x.targets) > 1 {
+		return cli.Usagef("-target %s: classes are of one target; several are yes-or-no tasks or numbers", strings.Join(x.targets, ","))
 	}
 	members := map[string]int{}
 	for _, r := range x.table.Records {
@@ -283,7 +301,7 @@ func (x *tuning) readClasses() error {
 	})
 	if n := len(x.table.Records); len(classes) < 2 || len(classes) > n/2 {
 		shown := classes[:min(3, len(classes))]
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which are no classes", x.In, x.Targets[0], len(classes), n, shown)
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which are no classes", x.In, x.targets[0], len(classes), n, shown)
 	}
 	x.head = finetune.Head{Kind: finetune.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, r := range x.table.Records {
@@ -302,7 +320,7 @@ const (
 func (x *tuning) divide(seed int) (s dataset.Split, err error) {
 	var labelled []int
 	for i := range x.table.Records {
-		n := len(x.Targets)
+		n := len(x.targets)
 		if slices.ContainsFunc(x.y[i*n:(i+1)*n], func(y float64) bool { return y >= 0 || x.head.Kind == finetune.Regression && !math.IsNaN(y) }) {
 			labelled = append(labelled, i)
 		}
@@ -328,7 +346,7 @@ func (x *tuning) divide(seed int) (s dataset.Split, err error) {
 	default:
 		for k, i := range labelled {
 			r := x.table.Records[i]
-			switch v := strings.TrimSpace(r.Fields[len(x.Targets)]); v {
+			switch v := strings.TrimSpace(r.Fields[len(x.targets)]); v {
 			case "train":
 				s.Train = append(s.Train, k)
 			case "valid":
@@ -406,8 +424,13 @@ func (x *tuning) predictor(be backend.Backend, seed int) (*finetune.Predictor, e
 		return nil, err
 	}
 	if x.Model != "" {
-		if err := specmatch.LoadEncoder(x.Model, e); err != nil {
+		m, from, err := openModel(x.Model, x.engine)
+		if err != nil {
 			return nil, err
+		}
+		defer from.Close()
+		if err := specmatch.CopyEncoder(e, m.Encoder); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Model, err)
 		}
 	}
 	return finetune.NewPredictor(be, e, x.head, rng), nil
@@ -442,7 +465,7 @@ func (x *tuning) report(stdout io.Writer, results []finetuning.Tuned) error {
 		columns = append(columns, table.Column{Name: cmp.Or(title, name)})
 	}
 	t := table.New("seed", columns...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", x.table.Set.Name, strings.Join(x.Targets, ", "), x.Split)
+	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", x.table.Set.Name, strings.Join(x.targets, ", "), x.Split)
 	if x.head.Kind != finetune.Regression {
 		t.Footnotes = []string{"accuracy and ROC-AUC in %"}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"maps"
@@ -18,20 +19,35 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
 
-// openModel opens a model file on an engine.
-func openModel(path string, e cli.Engine) (*specmatch.Trained, backend.Backend, error) {
-	be, err := e.Open()
-	if err != nil {
+// builtin is the name of the encoder of molecules that is part of the program.
+const builtin = "pretrained"
+
+// openModel opens a model file, or the builtin, on an engine.
+func openModel(path string, e cli.Engine) (m *specmatch.Trained, be backend.Backend, err error) {
+	if be, err = e.Open(); err != nil {
 		return nil, nil, err
 	}
-	m, err := specmatch.Open(path, be)
+	if path == builtin {
+		m, err = pretrained.Open(be)
+	} else {
+		m, err = specmatch.Open(path, be)
+	}
 	if err != nil {
 		be.Close()
 		return nil, nil, err
 	}
 	return m, be, nil
+}
+
+// modelSum returns the SHA-256 sum of a model file or the builtin.
+func modelSum(ctx context.Context, path string) (string, error) {
+	if path == builtin {
+		return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model)), nil
+	}
+	return dataset.SumFile(ctx, path)
 }
 
 // content returns what a model reads, and the features that graphs are to have.
@@ -49,7 +65,7 @@ func content(c specmatch.Card) (dataset.Content, *graph.Columns, error) {
 func key(ctx context.Context, e cli.Engine, paths ...string) (string, error) {
 	s := fmt.Sprintf("%s %v", e.Name(), e.Precision)
 	for _, path := range paths {
-		sum, err := dataset.SumFile(ctx, path)
+		sum, err := modelSum(ctx, path)
 		if err != nil {
 			return "", err
 		}
@@ -60,12 +76,11 @@ func key(ctx context.Context, e cli.Engine, paths ...string) (string, error) {
 
 func setupEmbed(f *cli.FlagSet) action {
 	j := &job{input: new(input), label: "embed"}
-	var model string
+	model := builtin
 	var engine cli.Engine
 	f.Add(j.input, j)
-	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder")
+	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
 	f.Add(&engine)
-	f.Check(func() error { return needModel(model) })
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		m, be, err := openModel(model, engine)
 		if err != nil {
@@ -89,7 +104,7 @@ func setupEmbed(f *cli.FlagSet) action {
 
 func needModel(paths ...string) error {
 	if len(paths) == 0 || paths[0] == "" {
-		return cli.Usagef("-model is needed: a file such as train and finetune leave")
+		return cli.Usagef("-model is needed: a file such as finetune leaves")
 	}
 	return nil
 }
@@ -193,27 +208,32 @@ func ensemble(ctx context.Context, models []*specmatch.Trained, graphs []*graph.
 }
 
 func setupInspect(f *cli.FlagSet) action {
-	var path string
-	cli.Var(f, &path, "model", cli.Text, "model `file` to look at")
-	f.Check(func() error { return needModel(path) })
-	return func(_ context.Context, stdout, _ io.Writer) error {
-		c, err := specmatch.ReadCard(path)
+	path := builtin
+	cli.Var(f, &path, "model", cli.Text, "model `file` to look at; pretrained is the encoder of molecules that is part of this program")
+	return func(ctx context.Context, stdout, _ io.Writer) error {
+		m, be, err := openModel(path, cli.Engine{Backend: "cpu"})
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(stdout, describe(path, c))
+		defer be.Close()
+		sum, err := modelSum(ctx, path)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(stdout, describe(path, sum, m.Card))
 		return err
 	}
 }
 
 // describe says in lines what a model is.
-func describe(path string, c specmatch.Card) string {
+func describe(path, sum string, c specmatch.Card) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	_, values := c.Encoder.Size()
 	line("file", "%s", path)
+	line("sha256", "%s", sum)
 	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d", c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
 	switch want, features, err := content(c); {
 	case err != nil:

@@ -81,6 +81,47 @@ func MoleculeNetByName(name string) (MoleculeNetSet, error) {
 	return MoleculeNetSet{}, fmt.Errorf("dataset: no MoleculeNet set %q; there are %s", name, strings.Join(names, ", "))
 }
 
+// numbers are the columns that may have the target of MoleculeNet's sets of one
+// number, which are no [MoleculeNetSet]: those of the official files, and of others.
+var numbers = map[string][]string{
+	"esol":     {"measured log solubility in mols per litre", "logp", "logS"},
+	"freesolv": {"expt", "freesolv"},
+	"lipo":     {"exp", "lipo"},
+}
+
+// MoleculeNetColumns returns the names of the columns of SMILES and of targets in the
+// table of a set of MoleculeNet, by the table's name and header: one of
+// [MoleculeNet], or of the sets of one number, esol, freesolv and lipo. If the name
+// is of none of them, or a column is missing, it is an error.
+func MoleculeNetColumns(ctx context.Context, path string) (smiles string, targets []string, err error) {
+	name, _, _ := strings.Cut(filepath.Base(path), ".")
+	set, err := MoleculeNetByName(name)
+	columns, ok := numbers[name]
+	if err != nil && !ok {
+		return "", nil, err
+	}
+	err = readCSV(ctx, path, func(c *csvRows) error {
+		if ok {
+			set = MoleculeNetSet{Name: name, SMILES: "smiles", Tasks: 1}
+			if i := slices.IndexFunc(columns, func(name string) bool { return slices.Contains(c.header, name) }); i >= 0 {
+				set.Labels = columns[i : i+1]
+			} else {
+				set.Labels = columns[:1] // which the error names
+			}
+		}
+		at, labels, err := set.columns(c)
+		if err != nil {
+			return err
+		}
+		smiles = c.header[at]
+		for _, l := range labels {
+			targets = append(targets, c.header[l])
+		}
+		return nil
+	})
+	return smiles, targets, err
+}
+
 // Path returns where [FetchMoleculeNet] puts the set: dir/NAME.csv or
 // dir/NAME.csv.gz, as the official file is compressed or not.
 func (s MoleculeNetSet) Path(dir string) string {

@@ -671,3 +671,26 @@ func TestFindOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestMoleculeNetColumnsByName: a set's name and header tell its columns.
+func TestMoleculeNetColumnsByName(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ header, smiles, targets, err string }{
+		"esol.csv":     {"Compound ID,measured log solubility in mols per litre,smiles", "smiles", "measured log solubility in mols per litre", ""},
+		"lipo.csv":     {"smiles,lipo", "smiles", "lipo", ""},
+		"freesolv.csv": {"iupac,smiles,expt,calc", "smiles", "expt", ""},
+		"clintox.csv":  {"smiles,CT_TOX,FDA_APPROVED", "smiles", "FDA_APPROVED,CT_TOX", ""},
+		"bace.csv":     {"mol,CID,Class", "mol", "Class", ""},
+		"mine.csv":     {"smiles,y", "", "", `no MoleculeNet set "mine"`},
+		"lipo.x.csv":   {"smiles,y", "", "", `no column "exp"`},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.header+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		smiles, targets, err := MoleculeNetColumns(t.Context(), path)
+		if smiles != c.smiles || strings.Join(targets, ",") != c.targets || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %s, %v, %v", name, smiles, targets, err)
+		}
+	}
+}
