@@ -92,6 +92,12 @@ func setupFinetune(f *cli.FlagSet) action {
 		"how a molecule's vector comes of its atoms': their mean, or their `sum`, which knows how many there are;\nauto is the sum for numbers, and the mean otherwise")
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
+	f.Check(func() error {
+		if x.recipe.Epochs < 1 {
+			return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
+		}
+		return nil
+	})
 	return x.run
 }
 

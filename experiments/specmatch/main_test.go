@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
@@ -23,9 +24,12 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
 
 // invoke runs a command line and returns what it prints.
@@ -165,6 +169,41 @@ func TestEmbed(t *testing.T) {
 	}
 	if err := run(t.Context(), strings.Fields("embed -in - -id name -out - -model "+model), &out, io.Discard); err != nil || out.String() != strings.Join(whole, "\n") {
 		t.Errorf("piped: %v\n%s", err, &out)
+	}
+}
+
+// TestPretrained: the encoder that is part of the program embeds and is described
+// without any other file, and fine-tuning starts from it.
+func TestPretrained(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	lines := strings.Split(strings.TrimSpace(must(t, "embed -in m.csv -id name -out -")), "\n")
+	if columns := strings.Split(lines[40], ","); len(lines) != 41 || len(columns) != 129 || columns[0] != "m39" {
+		t.Errorf("%d lines, the last %v", len(lines), lines[len(lines)-1])
+	}
+	about := must(t, "inspect")
+	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          attrmasking", fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))} {
+		if !strings.Contains(about, want) {
+			t.Errorf("no %q in\n%s", want, about)
+		}
+	}
+	must(t, "finetune -in m.csv -target length -model pretrained -seeds 1 -epochs 1 -lr 1e-12 -out tuned")
+	weights := func(path string) []float64 {
+		m, be, err := openModel(path, cli.Engine{Backend: "cpu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer be.Close()
+		if tuned := path != builtin; m.Encoder.(*gnn.ChemGIN).Config.Sum != tuned {
+			t.Errorf("%s: the readout is a sum: %v", path, !tuned)
+		}
+		w := m.Encoder.Parameters()[0].Value
+		v := make([]float64, w.Len())
+		be.Download(v, w)
+		return v
+	}
+	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", tunedFile(0)))) {
+		t.Error("fine-tuning has started from other weights")
 	}
 }
 
@@ -445,12 +484,20 @@ func TestMistakes(t *testing.T) {
 	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
 	must(t, "finetune -in m.csv -target share -seeds 1 -epochs 1 -out other"+tiny)
 	tuned, other := filepath.Join("tuned", tunedFile(0)), filepath.Join("other", tunedFile(0))
+	release, err := rundir.LockFile("locked.npy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	for _, c := range []struct {
 		line, want string
 		usage      bool
 	}{
 		{"embd", `unknown command "embd": want train, embed, finetune, predict, convert, inspect`, true},
-		{"embed -in m.csv -out v.npy", "-model is needed", true},
+		{"embed -in g.jsonl -out v.npy", "g.jsonl: has graphs, want molecules", false},
+		{"predict -in m.csv -out p.csv", "-model is needed", true},
+		{"predict -in m.csv -out p.csv -model pretrained", "pretrained: is an encoder without a head", false},
+		{"embed -in m.csv -out locked.npy", "locked.npy: another process is writing it", false},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},
 		{"embed -in m.csv -model " + chem, "-out is needed", true},
 		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy or .csv", true},
@@ -477,6 +524,7 @@ func TestMistakes(t *testing.T) {
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
 		{"finetune -in m.csv", "-target is needed", true},
+		{"finetune -in m.csv -target length -epochs 0 -out run", "-epochs 0: want at least 1", true},
 		{"finetune -in m.csv -target lenght", `no column "lenght"`, false},
 		{"finetune -in m.csv -target length -model " + gin, "has molecules, want graphs", false},
 		{"finetune -in m.csv -target most,name", "classes are of one target", true},
@@ -496,7 +544,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in m.csv -method untrained", "is not for molecules", true},
 		{"train -in m.csv -method magic", "infonce, specmatch", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
-		{"inspect", "-model is needed", true},
+		{"finetune -in g.jsonl -target y -model pretrained", "has graphs, want molecules", false},
 		{"inspect -model m.csv", "m.csv", false},
 	} {
 		if strings.HasPrefix(c.line, "finetune") && !strings.Contains(c.line, "-out") {

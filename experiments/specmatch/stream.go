@@ -207,6 +207,7 @@ type writer struct {
 	files   []*os.File // data, rejected records, and of .npy the ids
 	to      []io.Writer
 	journal string // the file of the state; "" is none
+	release func() // of the output's lock
 }
 
 const partial = ".partial"
@@ -217,6 +218,19 @@ func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, erro
 		w.to = []io.Writer{stdout, stderr}
 		return w, w.header()
 	}
+	var err error
+	if w.release, err = rundir.LockFile(j.Out); err != nil {
+		return nil, err
+	}
+	if err := w.begin(ctx); err != nil {
+		return nil, w.close(err)
+	}
+	return w, nil
+}
+
+// begin opens the files, and goes on where an interrupted job has ended.
+func (w *writer) begin(ctx context.Context) error {
+	j := w.j
 	w.names = []string{j.Out, j.Out + ".rejected.csv"}
 	if j.npy() {
 		w.names = append(w.names, j.Out+".ids.csv")
@@ -224,7 +238,7 @@ func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, erro
 	if info, err := os.Stat(j.In); err == nil && info.Mode().IsRegular() {
 		sum, err := dataset.SumFile(ctx, j.In)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w.journal = j.Out + ".journal"
 		o := j.options
@@ -233,12 +247,12 @@ func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, erro
 	}
 	at, err := w.read()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, name := range w.names {
 		f, err := os.OpenFile(name+partial, os.O_CREATE|os.O_RDWR, 0o644)
 		if err != nil {
-			return nil, w.close(err)
+			return err
 		}
 		w.files, w.to = append(w.files, f), append(w.to, f)
 		size := int64(0)
@@ -246,20 +260,17 @@ func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, erro
 			size = at.Sizes[i]
 		}
 		if err := f.Truncate(size); err != nil {
-			return nil, w.close(err)
+			return err
 		}
 		if _, err := f.Seek(size, io.SeekStart); err != nil {
-			return nil, w.close(err)
+			return err
 		}
 	}
 	if at != nil {
 		w.at = *at
-		return w, nil
+		return nil
 	}
-	if err := w.header(); err != nil {
-		return nil, w.close(err)
-	}
-	return w, nil
+	return w.header()
 }
 
 // read returns the state of a job that was interrupted, nil if there is none or if it
@@ -394,6 +405,9 @@ func (w *writer) close(err error) error {
 		if w.journal == "" || w.at.Records == 0 {
 			os.Remove(w.names[i] + partial)
 		}
+	}
+	if w.release != nil {
+		w.release()
 	}
 	return err
 }

@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// maxGraphNumbers bounds the edges and the attributes of one graph, which is in memory
+// as a whole; a test has a lower one.
+var maxGraphNumbers = 1 << 26
+
 // isEdgeList reports whether a table is of edges, by its header.
 func isEdgeList(c *csvRows) bool {
 	for _, name := range []string{"graph", "source", "target"} {
@@ -124,6 +128,9 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) error {
 	source, target := strings.TrimSpace(l.row[l.source]), strings.TrimSpace(l.row[l.target])
 	if source == "" {
 		return l.bad(l.source, "a node has no name")
+	}
+	if n := len(g.edges) + g.nodes*max(1, len(l.attributes)); n >= maxGraphNumbers {
+		return l.bad(l.graph, fmt.Sprintf("a graph of more than %d edges and numbers of nodes", maxGraphNumbers))
 	}
 	featured := l.label >= 0 || len(l.attributes) > 0
 	if target != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -301,4 +302,24 @@ func FuzzRecords(f *testing.F) {
 			t.Error(d)
 		}
 	})
+}
+
+// TestEdgeListLimit: a graph that is too large is rejected without being held, and the
+// next one is read.
+func TestEdgeListLimit(t *testing.T) {
+	defer func(n int) { maxGraphNumbers = n }(maxGraphNumbers)
+	maxGraphNumbers = 10
+	path := filepath.Join(t.TempDir(), "e.csv")
+	text := "graph,source,target\n" + strings.Repeat("big,a,b\n", 50) + "small,a,b\n"
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := ReadRecords(t.Context(), path, RecordOptions{}, func(r *Record) error {
+		got = append(got, fmt.Sprint(r.ID, " ", r.Err))
+		return nil
+	})
+	if err != nil || len(got) != 2 || !strings.Contains(got[0], "e.csv:10: \"big\": a graph of more than 10 edges") || got[1] != "small <nil>" {
+		t.Errorf("%q, %v", got, err)
+	}
 }
