@@ -166,13 +166,15 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		}
 		x.flags.Input("model", sum)
 	}
-	o := x.input.options(x.features, want)
+	o, err := x.input.options(x.features, want)
+	if err != nil {
+		return err
+	}
 	o.Fields = slices.Clone(x.targets)
 	o.Scaffolds = x.Split == splitScaffold
 	if x.Split != splitRandom && x.Split != splitScaffold {
 		o.Fields = append(o.Fields, x.Split)
 	}
-	var err error
 	if x.table, err = x.input.table(ctx, x.flags, o, stderr); err != nil {
 		return err
 	}

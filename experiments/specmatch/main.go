@@ -3,7 +3,7 @@
 // predict.
 //
 //	go run ./experiments/specmatch train    -in FILE -out RUN
-//	go run ./experiments/specmatch embed    -in FILE -model MODEL -out vectors.npy
+//	go run ./experiments/specmatch embed    -in FILE -out vectors.npy
 //	go run ./experiments/specmatch finetune -in FILE -target COLUMN -out RUN
 //	go run ./experiments/specmatch predict  -in FILE -model MODEL -out predictions.csv
 //	go run ./experiments/specmatch convert  -in WEIGHTS -out MODEL
@@ -47,15 +47,15 @@ var commands = []command{
 	{"train", "Trains an encoder on graphs or molecules without labels, and leaves a model file,\nRUN/model.safetensors, that embed and finetune read.",
 		[]string{"-in molecules.csv -out RUN", "-in graphs.jsonl -method graphcl -epochs 40 -out RUN"}, setupTrain},
 	{"embed", "Turns graphs or molecules into vectors. It streams, so that a file may be larger\nthan memory. Records that cannot be read are listed in OUT.rejected.csv.",
-		[]string{"-in molecules.csv -id name -model RUN/model.safetensors -out vectors.npy", "-in graphs.jsonl -model MODEL -out -"}, setupEmbed},
+		[]string{"-in molecules.csv -out vectors.npy", "-in graphs.jsonl -model RUN/model.safetensors -out -"}, setupEmbed},
 	{"finetune", "Fits a model that predicts to records with targets: classes, yes-or-no tasks, or\nnumbers. It leaves RUN/model-SEED.safetensors, RUN/test-SEED.csv with predictions\nof the test records, and RUN/results.md.",
 		[]string{"-in molecules.csv -target solubility -out RUN", "-in graphs.jsonl -target class -kind classes -model MODEL -out RUN"}, setupFinetune},
 	{"predict", "Predicts for new records by a model that finetune has left; by several, it gives\ntheir mean and standard deviation.",
 		[]string{"-in new.csv -model RUN/model-0.safetensors -out predictions.csv"}, setupPredict},
-	{"convert", "Makes a model file of the weights of PyTorch's encoder of molecules, the GNN of Hu et\nal., in a safetensors file. A model file needs no converting for the way back: it is\na state_dict.",
-		[]string{"-in weights.safetensors -out model.safetensors"}, setupConvert},
+	{"convert", "Makes a model file of weights of PyTorch: of a GNN of Hu et al. or GraphCL, or of the\nmodel of another file. A pickle is never run. A model file needs no converting for\nthe way back: it is a state_dict.",
+		[]string{"-in weights.pth -out model.safetensors", "-in weights.safetensors -like RUN/model.safetensors -out model.safetensors"}, setupConvert},
 	{"inspect", "Says what a model file is, was trained on, and expects.",
-		[]string{"-model RUN/model.safetensors"}, setupInspect},
+		[]string{"", "-model RUN/model.safetensors"}, setupInspect},
 	{"report", "Makes one page of run directories, of this tool or of the experiments: tables with\npaired differences, seeds, curves, settings, costs.",
 		[]string{"-in runs/a,runs/b -out report.html", "-in runs/a -against graphcl -out tables.tex"}, setupReport},
 	{"compare", "Sets two runs side by side: settings, paired differences, units that changed.",

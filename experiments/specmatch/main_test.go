@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -21,6 +22,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -207,6 +210,69 @@ func TestPretrained(t *testing.T) {
 	}
 }
 
+// TestParquet: a table in a Parquet file is read as the same in CSV is, and what is
+// written has the values of the CSV.
+func TestParquet(t *testing.T) {
+	t.Chdir(t.TempDir())
+	type row struct {
+		Name   string   `parquet:"name"`
+		Skip   []int64  `parquet:"skip,list"`
+		SMILES string   `parquet:"smiles"`
+		Length int32    `parquet:"length"`
+		Share  *float64 `parquet:"share,optional"`
+		Known  bool     `parquet:"known"`
+	}
+	half := 0.5
+	var rows []row
+	text := "name,smiles,length,share,known\n"
+	for i := range 600 {
+		r := row{fmt.Sprintf("m, %d", i), []int64{1, 2}, strings.Repeat("C", 1+i%9) + "O", int32(2 + i%9), &half, i%2 == 1}
+		if i%7 == 0 {
+			r.SMILES, r.Share = "C(", nil
+		}
+		share := "0.5"
+		if r.Share == nil {
+			share = ""
+		}
+		rows = append(rows, r)
+		text += fmt.Sprintf("\"%s\",%s,%d,%s,%d\n", r.Name, r.SMILES, r.Length, share, i%2)
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows, parquet.Compression(&parquet.Snappy)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "m.parquet", b.String())
+	write(t, "m.csv", text)
+	lines := "embed -id name -in m."
+	must(t, lines+"csv -out a.csv")
+	must(t, lines+"parquet -out b.csv")
+	must(t, lines+"csv -out c.parquet")
+	if read(t, "a.csv") != read(t, "b.csv") || read(t, "a.csv.rejected.csv") != read(t, "b.csv.rejected.csv") {
+		t.Error("of a Parquet file comes something else")
+	}
+	left, err := filepath.Glob("c.parquet*")
+	if err != nil || strings.Join(left, " ") != "c.parquet c.parquet.rejected.csv" {
+		t.Errorf("left %v, %v", left, err)
+	}
+	x, err := openParquet("c.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := io.ReadAll(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(back) != read(t, "a.csv") {
+		t.Errorf("the Parquet file has\n%.300s\nwant\n%.300s", back, read(t, "a.csv"))
+	}
+	for _, in := range []string{"csv", "parquet"} {
+		must(t, "finetune -in m."+in+" -id name -target length,share -seeds 1 -epochs 1 -out tuned-"+in+tiny)
+	}
+	if a, b := read(t, "tuned-csv/test-0.csv"), read(t, "tuned-parquet/test-0.csv"); a != b {
+		t.Errorf("fine-tuned on a Parquet file:\n%s\non the table:\n%s", b, a)
+	}
+}
+
 // TestGoesOn: a job that was interrupted, or killed while it wrote, ends with the files
 // that it would have had, and computes nothing twice; another job begins anew.
 func TestGoesOn(t *testing.T) {
@@ -220,7 +286,11 @@ func TestGoesOn(t *testing.T) {
 		defer cancel()
 		var e bytes.Buffer
 		in := &input{In: "m.csv"}
-		j := &job{input: in, Out: out, columns: []string{"nodes", "edges"}, key: key, options: in.options(nil, dataset.MoleculeContent)}
+		options, err := in.options(nil, dataset.MoleculeContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &job{input: in, Out: out, columns: []string{"nodes", "edges"}, key: key, options: options}
 		before := graphs
 		j.compute = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
 			if graphs-before >= batches*(batchRecords-1) { // each but the last two has one that cannot be read
@@ -236,7 +306,7 @@ func TestGoesOn(t *testing.T) {
 		err = j.work(ctx, io.Discard, &e)
 		return e.String(), err
 	}
-	for _, ending := range []string{".npy", ".csv"} {
+	for _, ending := range []string{".npy", ".csv", ".parquet"} {
 		out, whole := "v"+ending, "whole"+ending
 		if _, err := work(whole, "k", 9); err != nil {
 			t.Fatal(err)
@@ -476,6 +546,7 @@ func TestMistakes(t *testing.T) {
 	write(t, "words.csv", "smiles,y,z,part\n"+strings.Repeat("C,1,a,train\nCC,x,b,train\nCCC,2,c,valid\n", 1)+"CCCC,,d,tset\n")
 	write(t, "one.smi", "C\n")
 	write(t, "not.safetensors", "nonsense")
+	write(t, "not.parquet", "PAR1 or what looks so PAR1")
 	write(t, "packed.csv.gz", "smiles\nCCCCCCCCCCCCCC\n")
 	if err := os.Mkdir("readonly", 0o555); err != nil {
 		t.Fatal(err)
@@ -500,7 +571,7 @@ func TestMistakes(t *testing.T) {
 		{"embed -in m.csv -out locked.npy", "locked.npy: another process is writing it", false},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},
 		{"embed -in m.csv -model " + chem, "-out is needed", true},
-		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy or .csv", true},
+		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy, .csv or .parquet", true},
 		{"embed -in m.csv -out m.csv -model " + chem, "is the file that -in reads", true},
 		{"embed -in none.csv -out v.npy -model " + chem, "none.csv: no such file", false},
 		{"embed -in m.csv -out v.npy -model none", "none: no such file", false},
@@ -519,6 +590,8 @@ func TestMistakes(t *testing.T) {
 		{"embed -in labels.jsonl -out v.npy -model " + gin, "has the label 7, which the model has not seen; it has seen 1 to 2", false},
 		{"embed -in plain.jsonl -out v.npy -model " + gin, "0 columns of labels, the model wants 1", false},
 		{"embed -in not.safetensors -out v.npy -model " + chem, "want .csv, .smi, .jsonl", false},
+		{"embed -in not.parquet -out v.npy", "not.parquet: ", false},
+		{"embed -in - -format parquet -out v.npy", "give its name", true},
 		{"embed -in m.csv -out v.npy -precision float16 -model " + chem, "float32 or float64", true},
 		{"predict -in m.csv -out p.csv -model " + chem, "encoder without a head", false},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
@@ -702,7 +775,7 @@ func TestReadme(t *testing.T) {
 		must(t, m[1])
 		ran++
 	}
-	if len(files) != 3 || ran < 9 {
+	if len(files) != 3 || ran < 11 {
 		t.Errorf("%d files and %d commands", len(files), ran)
 	}
 	if got := read(t, "predictions.csv.rejected.csv"); !strings.Contains(got, "26,wrong,C1CC") {
@@ -711,10 +784,11 @@ func TestReadme(t *testing.T) {
 	t.Run("Python", func(t *testing.T) {
 		_, script, _ := strings.Cut(page, "## In Python\n\n```python\n")
 		script, _, _ = strings.Cut(script, "```")
-		if err := exec.Command("python3", "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
-			t.Skip("the page's Python is not run: there is no python3 with numpy, pandas, safetensors and torch")
+		python := cmp.Or(os.Getenv("PYTHON"), "python3")
+		if err := exec.Command(python, "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
+			t.Skipf("the page's Python is not run: %s has no numpy, pandas, safetensors or torch; the variable PYTHON may name one that has", python)
 		}
-		out, err := exec.Command("python3", "-c", script+"\nprint(vectors.shape, vectors.dtype, ids[2], len(weights))").CombinedOutput()
+		out, err := exec.Command(python, "-c", script+"\nprint(vectors.shape, vectors.dtype, ids[2], len(weights))").CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "(24, 32) float32 propane") {
 			t.Errorf("%s, %v", out, err)
 		}

@@ -97,7 +97,10 @@ func setupEmbed(f *cli.FlagSet) action {
 		for i := range m.Width() {
 			j.columns = append(j.columns, fmt.Sprintf("h%d", i))
 		}
-		j.options, j.compute = j.input.options(features, want), m.Embed
+		if j.options, err = j.input.options(features, want); err != nil {
+			return err
+		}
+		j.compute = m.Embed
 		return j.work(ctx, stdout, stderr)
 	}
 }
@@ -139,7 +142,10 @@ func setupPredict(f *cli.FlagSet) action {
 		if j.key, err = key(ctx, engine, paths...); err != nil {
 			return err
 		}
-		j.options, j.columns = j.input.options(features, want), outputs(*models[0].Card.Head)
+		if j.options, err = j.input.options(features, want); err != nil {
+			return err
+		}
+		j.columns = outputs(*models[0].Card.Head)
 		j.compute = models[0].Predict
 		if len(models) > 1 {
 			for _, name := range outputs(*models[0].Card.Head) {

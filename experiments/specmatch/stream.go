@@ -33,8 +33,8 @@ type input struct {
 
 // Register implements [cli.Group].
 func (in *input) Register(f *cli.FlagSet) {
-	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .smi, .jsonl, each with .gz or without, or TUDataset's .zip or folder;\n- is standard input")
-	cli.Var(f, &in.Format, "format", cli.OneOf(dataset.Formats...), "`format` of the file, where its name does not tell: "+strings.Join(dataset.Formats, ", "))
+	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .smi, .jsonl, each with .gz or without, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
+	cli.Var(f, &in.Format, "format", cli.OneOf(append(dataset.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(dataset.Formats, ", ")+", "+formatParquet)
 	cli.Var(f, &in.SMILES, "smiles-column", cli.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case")
 	cli.Var(f, &in.ID, "id", cli.Text, "`column` or key that names the records; none numbers them from 1")
 	f.Check(func() error {
@@ -44,17 +44,33 @@ func (in *input) Register(f *cli.FlagSet) {
 		if in.In == "-" && in.Format == "" {
 			in.Format = dataset.FormatCSV
 		}
+		if in.In == "-" && in.Format == formatParquet {
+			return cli.Usagef("-in - -format parquet: a Parquet file is read from its end; give its name")
+		}
 		return nil
 	})
 }
 
+// parquet reports whether the file is one.
+func (in *input) parquet() bool {
+	return in.Format == formatParquet || in.Format == "" && strings.HasSuffix(strings.ToLower(in.In), ".parquet")
+}
+
 // options returns how the file is read for a model, or for a new one if features and
-// want are empty.
-func (in *input) options(features *graph.Columns, want dataset.Content) dataset.RecordOptions {
-	return dataset.RecordOptions{
-		Format: in.Format, Input: cmp.Or[io.Reader](in.stdin, os.Stdin), Want: want,
-		SMILES: in.SMILES, ID: in.ID, Columns: features,
+// want are empty. They serve one reading.
+func (in *input) options(features *graph.Columns, want dataset.Content) (dataset.RecordOptions, error) {
+	o := dataset.RecordOptions{Format: in.Format, Want: want, SMILES: in.SMILES, ID: in.ID, Columns: features}
+	switch {
+	case in.parquet():
+		text, err := openParquet(in.In)
+		if err != nil {
+			return o, err
+		}
+		o.Format, o.Input = dataset.FormatCSV, text
+	case in.In == "-":
+		o.Input = cmp.Or[io.Reader](in.stdin, os.Stdin)
 	}
+	return o, nil
 }
 
 // job turns the records of a file into rows of numbers, batch by batch.
@@ -72,14 +88,14 @@ type job struct {
 
 // Register adds -out and -strict.
 func (j *job) Register(f *cli.FlagSet) {
-	cli.Var(f, &j.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv) or .csv; - is standard output, as CSV")
+	cli.Var(f, &j.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nas CSV")
 	f.BoolVar(&j.Strict, "strict", false, "end with an error at the first record that cannot be read")
 	f.Check(func() error {
 		switch {
 		case j.Out == "":
-			return cli.Usagef("-out is needed: a .npy or .csv file, or -")
-		case j.Out != "-" && !j.npy() && !strings.HasSuffix(strings.ToLower(j.Out), ".csv"):
-			return cli.Usagef("-out %s: want a name that ends in .npy or .csv, or -", j.Out)
+			return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
+		case j.Out != "-" && !j.matrix() && !strings.HasSuffix(strings.ToLower(j.Out), ".csv"):
+			return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", j.Out)
 		}
 		a, errIn := os.Stat(j.In)
 		b, errOut := os.Stat(j.Out)
@@ -90,7 +106,11 @@ func (j *job) Register(f *cli.FlagSet) {
 	})
 }
 
-func (j *job) npy() bool { return strings.HasSuffix(strings.ToLower(j.Out), ".npy") }
+// matrix reports whether the rows are written as a matrix, with the ids in a file of
+// their own; a Parquet file is made of both in the end.
+func (j *job) matrix() bool { return j.ends(".npy") || j.ends(".parquet") }
+
+func (j *job) ends(with string) bool { return strings.HasSuffix(strings.ToLower(j.Out), with) }
 
 // Records go through the model in batches of so many, or of so many nodes.
 const (
@@ -210,7 +230,10 @@ type writer struct {
 	release func() // of the output's lock
 }
 
-const partial = ".partial"
+const (
+	partial        = ".partial"
+	rejectedEnding = ".rejected.csv"
+)
 
 func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, error) {
 	w := &writer{j: j}
@@ -231,8 +254,8 @@ func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, erro
 // begin opens the files, and goes on where an interrupted job has ended.
 func (w *writer) begin(ctx context.Context) error {
 	j := w.j
-	w.names = []string{j.Out, j.Out + ".rejected.csv"}
-	if j.npy() {
+	w.names = []string{j.Out, j.Out + rejectedEnding}
+	if j.matrix() {
 		w.names = append(w.names, j.Out+".ids.csv")
 	}
 	if info, err := os.Stat(j.In); err == nil && info.Mode().IsRegular() {
@@ -301,7 +324,7 @@ func (w *writer) read() (*state, error) {
 // header begins the files.
 func (w *writer) header() error {
 	columns := append([]string{"id"}, w.j.columns...)
-	if w.j.npy() {
+	if w.j.matrix() {
 		if _, err := w.to[2].Write(csvLines([]string{"id"})); err != nil {
 			return err
 		}
@@ -325,7 +348,7 @@ func (w *writer) write(records []*dataset.Record, values []float64, width int) e
 		values = values[width:]
 		line := []string{r.ID}
 		for _, v := range row {
-			if w.j.npy() {
+			if w.j.matrix() {
 				rows = binary.LittleEndian.AppendUint32(rows, math.Float32bits(float32(v)))
 			} else {
 				line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
@@ -338,7 +361,7 @@ func (w *writer) write(records []*dataset.Record, values []float64, width int) e
 		rejected = append([][]string{{"line", "id", "value", "reason"}}, rejected...)
 	}
 	parts := [][]byte{csvLines(lines...), csvLines(rejected...)}
-	if w.j.npy() {
+	if w.j.matrix() {
 		parts = [][]byte{rows, parts[1], parts[0]}
 	}
 	for i, part := range parts {
@@ -366,14 +389,19 @@ func (w *writer) finish(stdout io.Writer) error {
 		return nil
 	}
 	n := w.at.Records - w.at.Rejected
-	if w.j.npy() {
+	if w.j.matrix() {
 		if _, err := w.files[0].WriteAt(npyHeader(n, len(w.j.columns)), 0); err != nil {
+			return err
+		}
+	}
+	if w.j.ends(".parquet") {
+		if err := w.finishParquet(); err != nil {
 			return err
 		}
 	}
 	for i := len(w.names) - 1; i >= 0; i-- { // the data last
 		err := errors.Join(w.files[i].Sync(), w.files[i].Close())
-		if err == nil && i == 1 && w.at.Rejected == 0 {
+		if err == nil && w.names[i] == w.j.Out+rejectedEnding && w.at.Rejected == 0 {
 			for _, name := range []string{w.names[i] + partial, w.names[i]} { // also of an earlier job
 				if e := os.Remove(name); !errors.Is(e, fs.ErrNotExist) {
 					err = errors.Join(err, e)
@@ -389,12 +417,38 @@ func (w *writer) finish(stdout io.Writer) error {
 	w.files = nil
 	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", w.j.Out, n, len(w.j.columns))
 	if w.at.Rejected > 0 {
-		fmt.Fprintf(stdout, "%s: %d records that could not be used\n", w.names[1], w.at.Rejected)
+		fmt.Fprintf(stdout, "%s: %d records that could not be used\n", w.j.Out+rejectedEnding, w.at.Rejected)
 	}
 	if w.journal == "" {
 		return nil
 	}
 	return os.Remove(w.journal)
+}
+
+// finishParquet makes the Parquet file of the matrix and the ids, which take no part
+// in what follows.
+func (w *writer) finishParquet() error {
+	for _, f := range w.files {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	if _, err := w.files[0].Seek(int64(len(npyHeader(0, 0))), io.SeekStart); err != nil {
+		return err
+	}
+	err := rundir.WriteFile(w.j.Out, func(to io.Writer) error {
+		return writeParquet(to, w.j.columns, w.files[0], w.files[2])
+	})
+	if err != nil {
+		return err
+	}
+	for _, i := range []int{2, 0} {
+		if err := errors.Join(w.files[i].Close(), os.Remove(w.names[i]+partial)); err != nil {
+			return err
+		}
+	}
+	w.files, w.names = w.files[1:2], w.names[1:2]
+	return nil
 }
 
 // close closes what is open. Without a journal nothing can go on, so that nothing is

@@ -66,9 +66,9 @@ func (in *input) molecules() bool {
 		return in.Format == "" || in.Format == dataset.FormatCSV || in.Format == dataset.FormatSMI
 	}
 	seen := errors.New("seen")
-	o := in.options(nil, dataset.MoleculeContent)
+	o, err := in.options(nil, dataset.MoleculeContent)
 	o.ID = ""
-	return errors.Is(dataset.ReadRecords(context.Background(), in.In, o, func(*dataset.Record) error { return seen }), seen)
+	return err == nil && errors.Is(dataset.ReadRecords(context.Background(), in.In, o, func(*dataset.Record) error { return seen }), seen)
 }
 
 // methodNames are those of all regimes that users' data can be of.
@@ -124,7 +124,11 @@ type training struct {
 const modelFile = "model.safetensors"
 
 func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
-	t, err := x.input.table(ctx, x.flags, x.input.options(nil, ""), stderr)
+	o, err := x.input.options(nil, "")
+	if err != nil {
+		return err
+	}
+	t, err := x.input.table(ctx, x.flags, o, stderr)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ const (
 type RecordOptions struct {
 	// Format is one of [Formats]; "" goes by the name.
 	Format string
-	// Input is what is read in place of the file "-".
+	// Input, if set, is read in place of the file, whose name then stands in errors
+	// alone. The file "-" needs it.
 	Input io.Reader
 	// Want makes a file of other content an error. "" takes both.
 	Want Content
@@ -149,7 +150,7 @@ func (r *recordReader) readFormat(format string) error {
 		return r.readTU()
 	}
 	var in io.Reader
-	if r.file == "-" {
+	if r.o.Input != nil {
 		text, err := plainText(r.ctx, r.file, r.o.Input)
 		if err != nil {
 			return err
