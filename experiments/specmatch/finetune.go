@@ -54,6 +54,7 @@ type tuning struct {
 	Split    string
 	Model    string
 	Dropout  float64
+	Average  float64
 	Readout  string
 	Patience int
 	recipe   cli.Recipe
@@ -72,7 +73,7 @@ type tuning struct {
 
 func setupFinetune(f *cli.FlagSet) action {
 	x := &tuning{
-		Kind: kindAuto, Split: splitRandom, Readout: readoutAuto, Patience: 20, Dropout: 0.1,
+		Kind: kindAuto, Split: splitRandom, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
 		encoder: encoder{Hidden: 64, Layers: 3},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
@@ -86,6 +87,7 @@ func setupFinetune(f *cli.FlagSet) action {
 	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
 	f.Add(&x.recipe)
 	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
+	cli.Var(f, &x.Average, "average", cli.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
 	cli.Var(f, &x.Readout, "readout", cli.OneOf(readoutAuto, readoutMean, readoutSum),
@@ -397,7 +399,7 @@ func (x *tuning) tune(ctx context.Context, seed int, status units.Status) (out f
 		return out, err
 	}
 	l, err := finetune.New(p, finetune.Data{Graphs: x.table.Set.Graphs, Y: x.y, Train: s.Train, Valid: s.Valid, Test: s.Test},
-		finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(seed), Patience: x.Patience})
+		finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(seed), Patience: x.Patience, Average: x.Average})
 	if err != nil {
 		return out, err
 	}
@@ -414,7 +416,7 @@ func (x *tuning) tune(ctx context.Context, seed int, status units.Status) (out f
 			Method: how, Seed: seed, Epochs: out.Best, Data: pretrain.Sources(x.table.Set),
 			Options: map[string]string{
 				"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR),
-				"dropout": fmt.Sprint(x.arch.Dropout), "patience": fmt.Sprint(x.Patience),
+				"dropout": fmt.Sprint(x.arch.Dropout), "patience": fmt.Sprint(x.Patience), "average": fmt.Sprint(x.Average),
 			},
 		},
 	}}

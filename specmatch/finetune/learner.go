@@ -38,6 +38,12 @@ type Options struct {
 	// Patience is how many epochs in a row may pass without a better one on the
 	// validation part, before training ends; see [Learner.Best]. 0 trains all epochs.
 	Patience int
+	// Average is the decay d of an average a of the weights w and of the running
+	// statistics, a ← d'·a + (1-d')·w after every step, where d' = min(d, n/(n+10)) at
+	// step n so that the first weights are forgotten. The average is what is evaluated
+	// and kept, which takes much of the noise out that single steps leave (Polyak and
+	// Juditsky 1992). 0 is none. It needs Patience.
+	Average float64
 }
 
 // Learner trains a predictor.
@@ -50,6 +56,8 @@ type Learner struct {
 	parts map[string][]*part // what End evaluates, by the prefix of the metrics
 
 	patience int
+	decay    float64
+	average  []*nn.Buffer // of the predictor's values; nil without Average
 	best     best
 }
 
@@ -59,17 +67,27 @@ type best struct {
 	Score float64 // of the epoch; larger is better
 	// weights are a copy of the predictor's parameters and buffers; nil without patience.
 	weights []*nn.Buffer
+	Steps   int // so far
 }
 
-// values returns the tensors of the predictor.
-func (p *Predictor) values() (names []string, values []*tensor.Tensor) {
+// values returns where the predictor has its tensors.
+func (p *Predictor) values() (names []string, values []**tensor.Tensor) {
 	for _, x := range p.Parameters() {
-		names, values = append(names, x.Name), append(values, x.Value)
+		names, values = append(names, x.Name), append(values, &x.Value)
 	}
 	for _, x := range p.Buffers() {
-		names, values = append(names, x.Name), append(values, x.Value)
+		names, values = append(names, x.Name), append(values, &x.Value)
 	}
 	return names, values
+}
+
+// copies returns buffers for the predictor's values, under their names with a prefix.
+func (p *Predictor) copies(prefix string) (all []*nn.Buffer) {
+	names, values := p.values()
+	for i, v := range values {
+		all = append(all, nn.NewBuffer(p.be, prefix+names[i], (*v).Rows, (*v).Cols, 0))
+	}
+	return all
 }
 
 // New returns a learner of all parameters of p. It is an error if the targets do not
@@ -78,6 +96,9 @@ func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	if err := d.check(p.Head); err != nil {
 		return nil, err
+	}
+	if !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0 {
+		return nil, fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience where it is not 0", o.Average, o.Patience)
 	}
 	if o.Batch == 0 {
 		o.Batch = 128
@@ -96,7 +117,7 @@ func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 		Collator: augment.Collator{Views: []augment.Augmentation{o.View}, Seed: o.Seed},
 	}
 	l = &Learner{
-		patience: o.Patience,
+		patience: o.Patience, decay: o.Average,
 		Defaults: train.Defaults{Loader: loader},
 		p:        p, data: d, adam: optim.NewAdam(p.be, p.Parameters(), o.Rate), tape: autodiff.NewTape(p.be),
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
@@ -105,10 +126,10 @@ func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 		if len(d.Valid) == 0 {
 			return nil, errors.New("finetune: patience needs a validation part")
 		}
-		names, values := p.values()
-		for i, v := range values {
-			l.best.weights = append(l.best.weights, nn.NewBuffer(p.be, "best."+names[i], v.Rows, v.Cols, 0))
-		}
+		l.best.weights = p.copies("best.")
+	}
+	if o.Average > 0 {
+		l.average = p.copies("average.")
 	}
 	return l, nil
 }
@@ -164,7 +185,22 @@ func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
+	n := float64(l.best.Steps)
+	l.best.Steps++
+	d := min(l.decay, n/(n+10))
+	_, values := l.p.values()
+	for i, a := range l.average {
+		l.p.be.Axpby(a.Value, d, a.Value, 1-d, *values[i])
+	}
 	return train.Metrics{"loss": loss}, nil
+}
+
+// swap exchanges the predictor's values for their average, or back.
+func (l *Learner) swap() {
+	_, values := l.p.values()
+	for i, a := range l.average {
+		*values[i], a.Value = a.Value, *values[i]
+	}
 }
 
 // loss returns the mean loss [1×1] over the labels of a batch, and nil if it has
@@ -210,6 +246,8 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 // End evaluates the predictor on the validation and test parts. With patience it keeps
 // the weights of the best epoch, or ends training.
 func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
+	l.swap()
+	defer l.swap()
 	all := train.Metrics{}
 	for prefix, parts := range l.parts {
 		if len(parts) == 0 {
@@ -234,7 +272,7 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 		l.best.Epoch, l.best.Score = epoch+1, score
 		_, values := l.p.values()
 		for i, v := range values {
-			copyTo(l.p.be, l.best.weights[i].Value, v)
+			copyTo(l.p.be, l.best.weights[i].Value, *v)
 		}
 	case epoch+1 >= l.best.Epoch+l.patience:
 		return all, train.ErrStop
@@ -269,7 +307,10 @@ func (l *Learner) Best() (epoch int, err error) {
 	}
 	_, values := l.p.values()
 	for i, v := range values {
-		copyTo(l.p.be, v, l.best.weights[i].Value)
+		copyTo(l.p.be, *v, l.best.weights[i].Value)
+	}
+	for i, a := range l.average {
+		copyTo(l.p.be, a.Value, l.best.weights[i].Value)
 	}
 	return l.best.Epoch, nil
 }
@@ -284,25 +325,25 @@ func (l *Learner) State() (nn.Module, any) {
 }
 
 // trained is a predictor whose buffers include what else training changes: how many
-// masks dropout has drawn, and the best weights.
+// masks dropout has drawn, the best weights, and the average ones.
 type trained struct{ l *Learner }
 
 func (t trained) Parameters() []*autodiff.Param { return t.l.p.Parameters() }
 
 func (t trained) Buffers() []*nn.Buffer {
-	all := slices.Concat(t.l.p.Buffers(), t.l.best.weights)
+	all := slices.Concat(t.l.p.Buffers(), t.l.best.weights, t.l.average)
 	if d, ok := t.l.p.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
 		all = append(all, d.DropoutState()...)
 	}
 	return all
 }
 
-// Close gives the best weights back.
+// Close gives the best and the average weights back.
 func (l *Learner) Close() error {
-	for _, b := range l.best.weights {
+	for _, b := range slices.Concat(l.best.weights, l.average) {
 		l.p.be.Free(b.Value)
 	}
-	l.best = best{}
+	l.best, l.average = best{}, nil
 	return nil
 }
 

@@ -233,10 +233,13 @@ func TestResumed(t *testing.T) {
 // interrupted.
 func TestPatience(t *testing.T) {
 	metric := map[finetune.Kind]string{finetune.Classes: "valid_loss", finetune.Binary: "valid_roc_auc", finetune.Regression: "valid_rmse"}
-	for _, kind := range kinds {
+	count := map[finetune.Kind]int{}
+	for _, kind := range append(kinds, kinds...) {
+		count[kind]++
+		average := 0.6 * float64(count[kind]-1) // and the second time those of the average
 		patient := func() (*finetune.Predictor, *finetune.Learner) {
 			p, _, d := newLearner(t, kind, 0.5)
-			l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.1, Seed: 4, Patience: 2})
+			l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.1, Seed: 4, Patience: 2, Average: average})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -310,6 +313,68 @@ func TestPatience(t *testing.T) {
 	if _, err := fit(t.Context(), l, train.Options{Epochs: 1}); err == nil || !strings.Contains(err.Error(), "no valid_roc_auc") {
 		t.Errorf("one class to validate on: %v", err)
 	}
+}
+
+// TestAverage: what is evaluated, and kept, is the running average of the weights.
+func TestAverage(t *testing.T) {
+	p, _, d := newLearner(t, finetune.Regression, 0)
+	if _, err := finetune.New(p, d, finetune.Options{Average: 0.9}); err == nil || !strings.Contains(err.Error(), "average 0.9 with patience 0") {
+		t.Errorf("nothing is kept without patience: %v", err)
+	}
+	const decay = 0.3
+	l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.1, Seed: 4, Patience: 9, Average: decay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	values := func() (all []float64) {
+		for _, x := range p.Parameters() {
+			v := make([]float64, x.Value.Len())
+			x.Backend().Download(v, x.Value)
+			all = append(all, v...)
+		}
+		return all
+	}
+	var want []float64
+	steps := 0
+	if _, err := fit(t.Context(), &stepped{l, func() {
+		w := values()
+		if want == nil {
+			want = make([]float64, len(w))
+		}
+		d := min(decay, float64(steps)/float64(steps+10))
+		steps++
+		for i := range w {
+			want[i] = d*want[i] + (1-d)*w[i]
+		}
+	}}, train.Options{Epochs: 1}); err != nil {
+		t.Fatal(err)
+	}
+	last := values()
+	if _, err := l.Best(); err != nil {
+		t.Fatal(err)
+	}
+	got, moved := values(), false
+	for i := range got {
+		if math.Abs(got[i]-want[i]) > 1e-5 {
+			t.Fatalf("weight %d is %v, want %v", i, got[i], want[i])
+		}
+		moved = moved || math.Abs(got[i]-last[i]) > 1e-3
+	}
+	if steps < 2 || !moved {
+		t.Errorf("after %d steps the average is the last weights", steps)
+	}
+}
+
+type stepped struct {
+	train.Learner
+	after func()
+}
+
+func (s *stepped) Step(b train.Batch) (train.Metrics, error) {
+	m, err := s.Learner.Step(b)
+	s.after()
+	return m, err
 }
 
 type interrupted struct {
