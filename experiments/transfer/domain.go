@@ -57,9 +57,12 @@ const (
 // splitSeed is the seed of the division of proteins, as of Hu et al.'s.
 const splitSeed = 42
 
-// noteInputs notes the sums of the files that [experiment.openDomain] reads.
+// noteInputs notes the sums of the files that [experiment.openDomain] reads, and in
+// corpusSums those of the graphs to pre-train on.
 func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 	files := map[string]string{} // paths by name
+	corpus := map[string]bool{"corpus": true}
+	x.corpusSums = map[string]string{}
 	names := x.data.Datasets
 	switch {
 	case x.source.Domain == domainBio && x.source.Corpus != "":
@@ -87,6 +90,7 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 		}
 		for _, path := range paths {
 			files[filepath.Base(path)] = path
+			corpus[filepath.Base(path)] = name == x.source.Corpus
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -98,6 +102,9 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 			return err
 		}
 		flags.Input(name, sum)
+		if corpus[name] {
+			x.corpusSums[name] = sum
+		}
 	}
 	return nil
 }

@@ -67,8 +67,9 @@ type experiment struct {
 
 	settings pretrain.Settings // of the methods
 
-	domain domain
-	dir    *rundir.Dir
+	domain     domain
+	corpusSums map[string]string // of the files of domain.corpus
+	dir        *rundir.Dir
 }
 
 // source is what to pre-train on and how to compare.

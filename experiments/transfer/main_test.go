@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -291,6 +292,14 @@ func TestSplit(t *testing.T) {
 	flags := cli.NewFlagSet("transfer", "", "")
 	if err := x.noteInputs(t.Context(), flags); err != nil || flags.Inputs()["bbbp.csv"] != fmt.Sprintf("%x", sha256.Sum256([]byte(table.String()))) || len(flags.Inputs()) != 1 {
 		t.Errorf("inputs %v, %v", flags.Inputs(), err)
+	}
+	// What is fine-tuned on is not what weights were trained on.
+	x.source.Corpus = filepath.Join(dir, "bbbp.csv")
+	if err := x.noteInputs(t.Context(), flags); err != nil || len(x.corpusSums) != 1 || x.corpusSums["corpus"] != flags.Inputs()["bbbp.csv"] {
+		t.Errorf("sums of the corpus %v, %v", x.corpusSums, err)
+	}
+	if p := x.pretraining("graphcl"); !maps.Equal(p.Dataset.Sums, x.corpusSums) {
+		t.Errorf("a model would say %v", p.Dataset.Sums)
 	}
 	if s := d.sets[0].split; len(s.Train) != 40 || len(s.Valid) != 5 || len(s.Test) != 5 {
 		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))

@@ -29,7 +29,7 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 		settings.Policy = "dropN,subgraph,permE"
 	}
 	return &pretrain.Run{
-		Dataset: &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus},
+		Dataset: &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, Sums: x.corpusSums},
 		Regime:  method.Transfer, Encoder: x.encoder(), Method: name,
 		Loss: x.loss, Recipe: x.recipe, Settings: settings,
 	}
