@@ -483,7 +483,7 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("%s%s", ofLines, tuned)
 	}
 	about := must(t, "inspect -model "+filepath.Join("tuned", tunedFile(0)))
-	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g "} {
+	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g.jsonl "} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in\n%s", want, about)
 		}
@@ -615,7 +615,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in one.smi", "there is nothing to contrast it with", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},
-		{"train -in m.csv -method magic", "infonce, specmatch", true},
+		{"train -in m.csv -method magic", "want untrained, infograph", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
 		{"finetune -in g.jsonl -target y -model pretrained", "has graphs, want molecules", false},
 		{"inspect -model m.csv", "m.csv", false},
