@@ -483,7 +483,7 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("%s%s", ofLines, tuned)
 	}
 	about := must(t, "inspect -model "+filepath.Join("tuned", tunedFile(0)))
-	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g "} {
+	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g.jsonl "} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in\n%s", want, about)
 		}
@@ -615,7 +615,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in one.smi", "there is nothing to contrast it with", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},
-		{"train -in m.csv -method magic", "infonce, specmatch", true},
+		{"train -in m.csv -method magic", "want untrained, infograph", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
 		{"finetune -in g.jsonl -target y -model pretrained", "has graphs, want molecules", false},
 		{"inspect -model m.csv", "m.csv", false},
@@ -781,10 +781,33 @@ func TestReadme(t *testing.T) {
 	if got := read(t, "predictions.csv.rejected.csv"); !strings.Contains(got, "26,wrong,C1CC") {
 		t.Error(got)
 	}
+	python := cmp.Or(os.Getenv("PYTHON"), "python3")
+	t.Run("from Python", func(t *testing.T) {
+		_, script, _ := strings.Cut(page, "From NetworkX or PyTorch Geometric:\n\n```python\n")
+		script, _, _ = strings.Cut(script, "```")
+		const before = `
+import types, networkx, torch
+graphs = [networkx.cycle_graph(5)]
+data = [types.SimpleNamespace(num_nodes=2, edge_index=torch.tensor([[0, 1], [1, 0]]), x=torch.tensor([[1.0, 0.5], [2.0, 0.5]]))]
+`
+		if err := exec.Command(python, "-c", before).Run(); err != nil {
+			t.Skipf("the page's Python is not run: %s has no networkx or torch; the variable PYTHON may name one that has", python)
+		}
+		if out, err := exec.Command(python, "-c", before+script).CombinedOutput(); err != nil {
+			t.Fatalf("%s, %v", out, err)
+		}
+		var got []string
+		err := dataset.ReadRecords(t.Context(), "graphs.jsonl", dataset.RecordOptions{ID: "id"}, func(r *dataset.Record) error {
+			got = append(got, fmt.Sprint(r.ID, r.Err, r.Graph.Nodes(), r.Graph.Entries(), r.Graph.X.Width))
+			return nil
+		})
+		if want := []string{"0<nil> 5 10 1", "0<nil> 2 2 2"}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	})
 	t.Run("Python", func(t *testing.T) {
 		_, script, _ := strings.Cut(page, "## In Python\n\n```python\n")
 		script, _, _ = strings.Cut(script, "```")
-		python := cmp.Or(os.Getenv("PYTHON"), "python3")
 		if err := exec.Command(python, "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
 			t.Skipf("the page's Python is not run: %s has no numpy, pandas, safetensors or torch; the variable PYTHON may name one that has", python)
 		}
