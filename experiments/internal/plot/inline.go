@@ -176,7 +176,8 @@ func (l Lines) Inline(index func(name string) int) (string, error) {
 	return f.String(), nil
 }
 
-// series draws one line with its errors and, if it has few points, markers.
+// series draws one line with its errors, and markers at points with error bars and at
+// those that no line joins to others.
 func (f *frame) series(l Lines, s Series, look int) {
 	fmt.Fprintf(f, `<g class="%s" data-s="%d"><title>%s</title>`, InlineClass(look), look, html.EscapeString(s.Name))
 	for _, r := range l.runs(s) {
@@ -203,7 +204,7 @@ func (f *frame) series(l Lines, s Series, look int) {
 			}
 			f.WriteString(`"/>`)
 		}
-		if len(s.X) <= 12 || len(r.middle) == 1 {
+		if s.Bars || len(r.middle) == 1 {
 			for _, p := range r.middle {
 				fmt.Fprintf(f, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.6"/>`, f.x(p.X), f.y(p.Y))
 			}

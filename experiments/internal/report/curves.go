@@ -21,10 +21,20 @@ type curve struct {
 	epochs map[int][]float64
 }
 
-// curves averages metrics.csv over seeds and folds. They are thinned to about that
-// many points each.
-func (c *collection) curves(points int) []block {
+// curves returns a function that draws the averages of metrics.csv over seeds and
+// folds, thinned to about that many points each.
+func (c *collection) curves() func(points int) []block {
 	var all []*curve
+	return func(points int) []block {
+		if all == nil {
+			all = c.averages()
+		}
+		return draw(all, points)
+	}
+}
+
+// averages reads the metrics of all runs.
+func (c *collection) averages() (all []*curve) {
 	index := map[[4]string]*curve{}
 	for i, r := range c.runs {
 		for _, e := range r.Metrics {
@@ -44,8 +54,11 @@ func (c *collection) curves(points int) []block {
 			}
 		}
 	}
-	// A block for each metric, with a chart for each data set.
-	var blocks []block
+	return all
+}
+
+// draw returns a block for each metric, with a chart for each data set.
+func draw(all []*curve, points int) (blocks []block) {
 	for _, k := range all {
 		s := k.series(points)
 		if len(s.X) < 2 {

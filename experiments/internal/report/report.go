@@ -83,7 +83,7 @@ func New(runs []*rundir.Run, o Options) (*Page, error) {
 		{title: "Differences", note: "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", blocks: differences},
 		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
 		{title: "Flags", note: "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", blocks: c.flags()},
-		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves},
+		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves()},
 		{title: "Settings", blocks: c.settings()},
 		{title: "Cost", note: "Training and evaluation by the clock: units that share cores take longer.", blocks: c.cost()},
 	}

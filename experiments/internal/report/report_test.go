@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -151,22 +152,69 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A page of a large table stays below 2 MB, and asks for nothing from elsewhere.
+// memory is runs that are read from no directory, with a column for each metric.
+func memory(runs int, s shape) (all []*rundir.Run) {
+	for k := range runs {
+		r := &rundir.Run{Path: fmt.Sprint("runs/", k), Experiment: "made", Flags: map[string]json.RawMessage{"beta": json.RawMessage(fmt.Sprint(k))}}
+		for seed := range s.seeds {
+			r.Seeds = append(r.Seeds, seed)
+		}
+		for m := range s.metrics {
+			r.Columns = append(r.Columns, fmt.Sprint("metric_", m))
+		}
+		for set := range s.sets {
+			for m := range s.methods {
+				row := rundir.Row{Experiment: "made", Dataset: fmt.Sprint("SET-", set), Method: names[m], Protocol: "linear", Metric: "accuracy"}
+				for seed := range s.seeds {
+					row.PerSeed = append(row.PerSeed, accuracy(set, m, seed, float64(k)))
+					for e := range s.epochs {
+						values := map[string]string{}
+						for i, column := range r.Columns {
+							values[column] = fmt.Sprint(float64(i+m)*math.Exp(-float64(e)/10) + 0.01*float64(seed))
+						}
+						r.Metrics = append(r.Metrics, rundir.Epoch{Unit: fmt.Sprintf("%s/%s/seed=%d", row.Dataset, row.Method, seed), Epoch: e + 1, Values: values})
+					}
+				}
+				row.Mean, row.Std = stat.MeanStdDev(row.PerSeed, nil)
+				r.Rows = append(r.Rows, row)
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// A page stays below 2 MB, with fewer points and then fewer curves, and asks for
+// nothing from elsewhere.
 func TestSize(t *testing.T) {
-	dir := t.TempDir()
-	large := shape{sets: 8, methods: 13, seeds: 1, epochs: 20, metrics: 12}
-	made(t, filepath.Join(dir, "a"), 0.5, large)
-	made(t, filepath.Join(dir, "b"), 1, large)
-	var b bytes.Buffer
-	if err := page(t, "", dir).WriteHTML(&b); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d bytes", b.Len())
-	if b.Len() > 2_000_000 {
-		t.Errorf("the page has %d bytes", b.Len())
-	}
-	if external := regexp.MustCompile(`(?i)(src|href)\s*=\s*"[^#]|url\(|@import|https?:`).FindString(b.String()); external != "" {
-		t.Errorf("the page refers to something else: %q", external)
+	for _, c := range []struct {
+		runs  []*rundir.Run
+		shown int // metrics
+	}{
+		{memory(2, shape{sets: 8, methods: 13, seeds: 2, epochs: 100, metrics: 12}), 12},
+		{memory(40, shape{sets: 3, methods: 5, seeds: 1, epochs: 30, metrics: 12}), 1},
+	} {
+		p, err := report.New(c.runs, report.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := p.WriteHTML(&b); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d runs: %d bytes", len(c.runs), b.Len())
+		if b.Len() > 2_000_000 {
+			t.Errorf("the page of %d runs has %d bytes", len(c.runs), b.Len())
+		}
+		if shown := len(regexp.MustCompile(`(<h3>|<summary>)made, metric_`).FindAllString(b.String(), -1)); shown != c.shown {
+			t.Errorf("%d runs: %d metrics are shown, want %d", len(c.runs), shown, c.shown)
+		}
+		if cut := strings.Contains(b.String(), "1 of 12 metrics are shown"); cut != (c.shown == 1) {
+			t.Errorf("%d runs: that metrics are left out is said: %t", len(c.runs), cut)
+		}
+		if external := regexp.MustCompile(`(?i)(src|href)\s*=\s*"[^#]|url\(|@import|https?:`).FindString(b.String()); external != "" {
+			t.Errorf("the page refers to something else: %q", external)
+		}
 	}
 }
 

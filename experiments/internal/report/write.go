@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,25 +72,28 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// maxPage is the size of a page, in bytes, above which its curves get fewer points.
+// maxPage is the size of a page, in bytes, that is not exceeded for the sake of curves.
 const maxPage = 2_000_000
 
 // WriteHTML writes the whole page, in one file that asks for no other.
 func (p *Page) WriteHTML(w io.Writer) error {
-	for points := 60; ; points /= 2 {
-		text, err := p.html(points)
-		if err != nil {
+	const all = math.MaxInt
+	var text []byte
+	for _, d := range []struct{ points, metrics int }{{60, all}, {30, all}, {15, all}, {8, all}, {15, 1}, {8, 1}, {8, 0}} {
+		var err error
+		if text, err = p.html(d.points, d.metrics); err != nil {
 			return err
 		}
-		if len(text) <= maxPage || points < 8 {
-			_, err = w.Write(text)
-			return err
+		if len(text) <= maxPage {
+			break
 		}
 	}
+	_, err := w.Write(text)
+	return err
 }
 
-// html returns the page with curves of that many points.
-func (p *Page) html(points int) ([]byte, error) {
+// html returns the page with curves of that many metrics, of that many points each.
+func (p *Page) html(points, metrics int) ([]byte, error) {
 	p.series = nil
 	type part struct {
 		Title  string
@@ -109,12 +113,15 @@ func (p *Page) html(points int) ([]byte, error) {
 		Sections []pageSection
 	}{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
 	for _, s := range p.sections {
-		blocks := s.blocks
+		blocks, note := s.blocks, s.note
 		if s.curves != nil {
-			blocks = s.curves(points)
+			if blocks = s.curves(points); len(blocks) > metrics {
+				note += fmt.Sprintf(" %d of %d metrics are shown, for the page would be too large: report fewer runs for all.", metrics, len(blocks))
+				blocks = blocks[:metrics]
+			}
 		}
 		var used []int
-		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: s.note}
+		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: note}
 		for _, b := range blocks {
 			q := part{Title: b.title, Folded: b.folded}
 			if b.table != nil {
@@ -144,7 +151,7 @@ func (p *Page) html(points int) ([]byte, error) {
 		for _, i := range used {
 			out.Legend = append(out.Legend, entry{plot.InlineClass(i), i, template.HTML(`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` + plot.InlineDashes(i) + `/></svg>`), p.series[i]})
 		}
-		if out.Parts != nil {
+		if out.Parts != nil || len(note) > len(s.note) {
 			data.Sections = append(data.Sections, out)
 		}
 	}
