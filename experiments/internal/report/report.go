@@ -244,7 +244,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 		}
 		corrected := holm(tests)
 		t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "n"}, table.Column{Name: "difference"}, table.Column{Name: "std. error"}, table.Column{Name: "p"}, table.Column{Name: "p, Holm"}, table.Column{Name: "from"})
-		t.Caption = g[0].caption() + fmt.Sprintf("; %d rows compared", len(all))
+		t.Caption = g[0].caption() + fmt.Sprintf("; rows compared: %d", len(all))
 		for i, d := range all {
 			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.N), 0), table.Number(d.Mean, g[0].decimals()), table.Number(d.Err, g[0].decimals()), table.P(d.P), table.P(corrected[i]), table.Text(d.reference))
 		}

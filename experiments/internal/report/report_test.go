@@ -124,7 +124,7 @@ func TestSweep(t *testing.T) {
 	for _, want := range []string{
 		"| method | SET-0 | SET-1 |",
 		"\n| SpecMatch-CL, beta=0.5 |", "\n| SpecMatch-CL, beta=1 |", "\n| InfoNCE (β = 0) |",
-		"made, linear, accuracy (%); 6 rows compared",
+		"made, linear, accuracy (%); rows compared: 6",
 		"| -beta | 0.5 | 1 |",
 	} {
 		if !strings.Contains(text, want) {

@@ -28,7 +28,7 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 	for _, r := range s.Runs {
 		total += len(r.Units)
 	}
-	before, _, err := s.done()
+	before, err := s.done()
 	if err != nil {
 		return err
 	}
@@ -39,16 +39,19 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
+		every := time.Second
 		for seen, last := before, false; !last; {
 			select {
-			case <-time.After(time.Second):
+			case <-time.After(every):
 			case <-watch.Done():
 				last = true
 			}
-			if now, _, err := s.done(); err == nil && now > seen {
+			begin := time.Now()
+			if now, err := s.done(); err == nil && now > seen {
 				bar.Add(now - seen)
 				seen = now
 			}
+			every = max(time.Second, 20*time.Since(begin)) // journals may be long
 		}
 	}()
 	for _, tasks := range stages {

@@ -309,19 +309,18 @@ func (s *Sweep) Gather() (tasks []Task) {
 	return tasks
 }
 
-// done counts the finished units of all runs, and the seconds that they took.
-func (s *Sweep) done() (units int, seconds float64, err error) {
+// done counts the finished units of all runs.
+func (s *Sweep) done() (units int, err error) {
 	for _, r := range s.Runs {
 		finished, err := rundir.Finished(s.path(r))
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		for _, unit := range r.Units {
-			if sec, ok := finished[unit]; ok {
+			if _, ok := finished[unit]; ok {
 				units++
-				seconds += sec
 			}
 		}
 	}
-	return units, seconds, nil
+	return units, nil
 }
