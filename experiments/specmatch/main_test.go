@@ -273,6 +273,26 @@ func TestParquet(t *testing.T) {
 	}
 }
 
+// FuzzParquet: no file makes it panic.
+func FuzzParquet(f *testing.F) {
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []struct {
+		SMILES string `parquet:"smiles"`
+		Y      *int32 `parquet:"y,optional"`
+	}{{"C", nil}, {"CC", new(int32)}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "f.parquet")
+		write(t, path, string(data))
+		if x, err := openParquet(path); err == nil {
+			io.Copy(io.Discard, x)
+			x.file.Close()
+		}
+	})
+}
+
 // TestGoesOn: a job that was interrupted, or killed while it wrote, ends with the files
 // that it would have had, and computes nothing twice; another job begins anew.
 func TestGoesOn(t *testing.T) {

@@ -97,7 +97,10 @@ func (t *parquetText) Read(p []byte) (n int, err error) {
 			lines = append(lines, line)
 		}
 		t.text.Write(csvLines(lines...))
-		if n == 0 && err != nil {
+		if n == 0 {
+			if err == nil {
+				err = io.ErrNoProgress
+			}
 			if err != io.EOF {
 				err = fmt.Errorf("%s: %w", t.file.Name(), err)
 			}
