@@ -7,6 +7,7 @@ import (
 	_ "embed"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -15,7 +16,13 @@ import (
 //go:embed zinc.safetensors
 var Model []byte
 
-// Open returns the encoder on an engine.
+// Open returns the encoder on an engine. Its vectors are sums over the atoms, which say
+// more of a molecule than the means that it was trained with; see the card.
 func Open(be backend.Backend) (*specmatch.Trained, error) {
-	return specmatch.Read(bytes.NewReader(Model), be)
+	m, err := specmatch.Read(bytes.NewReader(Model), be)
+	if err != nil {
+		return nil, err
+	}
+	m.Encoder.(*gnn.ChemGIN).Config.Sum, m.Card.Encoder.Sum = true, true
+	return m, nil
 }
