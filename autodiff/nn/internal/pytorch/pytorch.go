@@ -77,7 +77,7 @@ func read(r io.ReaderAt, size int64) ([]Tensor, error) {
 	return readLegacy(data)
 }
 
-// The names that a pickle may hold.
+// The values of a pickle, besides texts, numbers and truth values.
 type (
 	global  string // a function or class, as module.name
 	storage struct {
@@ -138,7 +138,7 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	}
 	if files[path.Join(dir, "byteorder")] != nil {
 		if order, err := read("byteorder"); err != nil || string(order) != "little" {
-			return nil, fmt.Errorf("its numbers are %q-endian, %w", order, errors.Join(err, errors.New("want little")))
+			return nil, fmt.Errorf("its numbers are %q-endian (%v); want little", order, err)
 		}
 	}
 	p, err := read("data.pkl")
@@ -223,7 +223,7 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors", describe(top))
 	}
 	var all []Tensor
-	read := map[string][]byte{}
+	read, left := map[string][]byte{}, size // storages in an archive may overlap
 	for i, k := range d.keys {
 		name, ok := k.(string)
 		if !ok {
@@ -237,6 +237,9 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 			b, err := data(v.storage)
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w", name, err)
+			}
+			if left -= int64(len(b)); left < 0 {
+				return nil, fmt.Errorf("%q: its storages are larger than the file", name)
 			}
 			read[v.key] = b
 		}

@@ -137,6 +137,36 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestOverlap: the files of an archive that are one and the same, over and over, are not
+// held over and over.
+func TestOverlap(t *testing.T) {
+	const n = 50
+	tensors, files := "", []string{}
+	for i := range n {
+		key := string(rune('A' + i))
+		one := tensorPickle("K\x00", "K\x00\x85", "K\x01\x85") // nothing, of a storage
+		one = strings.Replace(strings.TrimSuffix(strings.TrimPrefix(one, "\x80\x02}"), "."), "X\x01\x00\x00\x000", "X\x01\x00\x00\x00"+key, 1)
+		tensors += strings.Replace(one, "X\x01\x00\x00\x00w", "X\x01\x00\x00\x00"+key, 1)
+		files = append(files, "data/"+key, numbers)
+	}
+	b := pickled("\x80\x02}"+tensors+".", files...)
+	if all, err := Read(bytes.NewReader(b), int64(len(b))); err != nil || len(all) != n {
+		t.Fatalf("%d tensors, %v", len(all), err)
+	}
+	if _, err := stateDict(mustUnpickle(t, "\x80\x02}"+tensors+"."), 3*16, func(*storage) ([]byte, error) { return []byte(numbers), nil }); err == nil || !strings.Contains(err.Error(), "storages are larger than the file") {
+		t.Errorf("%d storages in a file of three: %v", n, err)
+	}
+}
+
+func mustUnpickle(t *testing.T, text string) any {
+	t.Helper()
+	v, _, err := unpickle([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 // FuzzRead: no file makes it panic, or gives more than it holds.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"zip.pth", "legacy.pth"} {
