@@ -91,7 +91,7 @@ func setupFinetune(f *cli.FlagSet) action {
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
 	cli.Var(f, &x.Readout, "readout", cli.OneOf(readoutAuto, readoutMean, readoutSum),
-		"how a molecule's vector comes of its atoms': their mean, or their `sum`, which knows how many there are;\nauto is the sum for numbers, and the mean otherwise")
+		"`how` a molecule's vector comes of its atoms': their mean, or their sum, which knows how many there are;\nauto is the sum for numbers, and the mean otherwise")
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
 	f.Check(func() error {

@@ -67,6 +67,9 @@ func (in *input) molecules() bool {
 	}
 	seen := errors.New("seen")
 	o, err := in.options(nil, dataset.MoleculeContent)
+	if t, ok := o.Input.(*parquetText); ok {
+		defer t.file.Close()
+	}
 	o.ID = ""
 	return err == nil && errors.Is(dataset.ReadRecords(context.Background(), in.In, o, func(*dataset.Record) error { return seen }), seen)
 }
