@@ -11,6 +11,7 @@
 // the same encoder and learn from the same views, the initial weights, the order of
 // the batches and the augmentations: no row has the easier folds or the better start.
 // It makes differences no more precise, see package specmatch/eval/compare.
+// Controls, such as jitter, are rows if they are named.
 // Methods whose papers train otherwise do so; -own-recipes=false, which -epochs and
 // -lr imply, trains all alike.
 package main
