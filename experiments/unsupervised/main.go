@@ -10,7 +10,7 @@
 // SpecMatch-CL, L_C + β·L_G. All rows of a seed share the folds and, where they have
 // the same encoder and learn from the same views, the initial weights, the order of
 // the batches and the augmentations: no row has the easier folds or the better start.
-// It makes differences no more precise, see package specmatch/eval/compare.
+// It makes differences hardly more precise, see package specmatch/eval/compare.
 // Controls, such as jitter, are rows if they are named.
 // Methods whose papers train otherwise do so; -own-recipes=false, which -epochs and
 // -lr imply, trains all alike.

@@ -13,7 +13,7 @@ import (
 //
 // It is the same method, and so the control of every comparison: what two rows that
 // share a seed differ by when nothing differs. Training at the usual rate is chaotic,
-// and the difference is that of two seeds.
+// and the difference is nearly that of two seeds.
 var jitter = &Method{
 	Name: Jitter, Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	new: func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },

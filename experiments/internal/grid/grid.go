@@ -204,13 +204,16 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over n = %d seeds. %s A seed of both rows has the same folds, so that neither has the easier ones; it makes differences no more precise. Below, the standard deviation of the difference of two runs by chance, and how many seeds make 0.3 points two standard errors.",
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over n = %d seeds. %s A seed of both rows has the same folds, so that neither has the easier ones; it makes differences hardly more precise. Below, the standard deviation of the difference of two runs by chance, and how many seeds make 0.3 points two standard errors.",
 		g.title(base), lines[0].differences[0].N, Corrected(len(p)))
 	return t
 }
 
 // Corrected says in a caption what the mark † stands for in a table of n differences.
 func Corrected(n int) string {
+	if n == 1 {
+		return "†: p < 0.05 by Student's t-test; without it the difference may be chance."
+	}
 	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; without it a difference may be chance.", n)
 }
 

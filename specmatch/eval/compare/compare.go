@@ -4,10 +4,10 @@
 //
 // The mental model: a run is a draw. Two methods with the same seed may share initial
 // weights, batches, augmentations and folds, and it is tempting to expect that this
-// makes their difference more precise. It does not where training is chaotic: weights
+// makes their difference more precise. It hardly does where training is chaotic: weights
 // that are off by a hundred-thousandth make the run another draw (method jitter of
-// package method), so that the variance of a difference is the sum of two. What sharing
-// folds is good for is that neither method has the easier ones.
+// package method), so that the variance of a difference is nearly the sum of two. What
+// sharing folds is good for is that neither method has the easier ones.
 //
 //	d := compare.Seeds(a, b)                 // +0.45 ± 0.13, n = 20, p = 0.003
 //	p := compare.Holm([]float64{d.P, e.P})   // both are looked at
