@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -18,47 +19,34 @@ import (
 // documents are read.
 func TestOrderLeaks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("minutes")
+		t.Skip("evaluates twice")
 	}
-	for name, seeds := range map[string]int{"MUTAG": 3, "PROTEINS": 1, "IMDB-BINARY": 1} {
-		t.Run(name, func(t *testing.T) {
-			ds, err := dataset.Open(t.Context(), filepath.FromSlash("../../../shared/data/tu"), name, dataset.Options{})
-			if errors.Is(err, fs.ErrNotExist) {
-				t.Skipf("no real data here: %v", err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, control := range []bool{false, true} {
-				var mean [2]float64 // in the order of the file, shuffled
-				for seed := range seeds {
-					graphs := ds.Graphs
-					if control {
-						place := make([]int, len(graphs))
-						for i := range place {
-							place[i] = i
-						}
-						dataset.NewRandomState(uint32(seed)).Shuffle(place)
-						graphs = make([]*graph.Graph, len(place))
-						for i, p := range place {
-							graphs[i] = ds.Graphs[p]
-						}
-					}
-					for i, shuffle := range []bool{false, true} {
-						mean[i] += graph2vecAccuracy(t, graphs, ds.Labels(), shuffle, seed) / float64(seeds)
-					}
-				}
-				t.Logf("control %v: %.2f in the order of the file, %.2f shuffled", control, mean[0], mean[1])
-				if most := mostFrequent(ds.Labels()); control && mean[1] > most+5 {
-					t.Errorf("the shuffled control has %.2f, the most frequent class %.2f", mean[1], most)
-				}
-			}
-		})
+	ds, err := dataset.Open(t.Context(), filepath.FromSlash("../../../shared/data/tu"), "IMDB-BINARY", dataset.Options{})
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no real data here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seed = 1
+	place := make([]int, len(ds.Graphs))
+	for i := range place {
+		place[i] = i
+	}
+	dataset.NewRandomState(seed).Shuffle(place)
+	graphs := make([]*graph.Graph, len(place))
+	for i, p := range place {
+		graphs[i] = ds.Graphs[p]
+	}
+	file, shuffled := graph2vecAccuracy(t, graphs, ds.Labels(), false, seed), graph2vecAccuracy(t, graphs, ds.Labels(), true, seed)
+	t.Logf("graphs at random places: %.2f %% in the order of the file, %.2f shuffled", file, shuffled)
+	if !(file > 55 && math.Abs(shuffled-50) < 4) {
+		t.Error("want over 55, and about 50")
 	}
 }
 
-// graph2vecAccuracy is the accuracy of graph2vec, with its default settings and all
-// words, in per cent.
+// graph2vecAccuracy is the accuracy of graph2vec with its settings and all words, in
+// per cent.
 func graph2vecAccuracy(t *testing.T, graphs []*graph.Graph, y []int, shuffle bool, seed int) float64 {
 	t.Helper()
 	s, c := defaultSettings(), learning(seed)
@@ -76,14 +64,4 @@ func graph2vecAccuracy(t *testing.T, graphs []*graph.Graph, y []int, shuffle boo
 		t.Fatal(err)
 	}
 	return 100 * res.Mean
-}
-
-// mostFrequent is the share of the most frequent class in per cent.
-func mostFrequent(y []int) float64 {
-	count, most := map[int]int{}, 0
-	for _, c := range y {
-		count[c]++
-		most = max(most, count[c])
-	}
-	return 100 * float64(most) / float64(len(y))
 }
