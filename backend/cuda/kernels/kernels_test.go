@@ -132,6 +132,23 @@ func last(ptr []int32) int { return int(ptr[len(ptr)-1]) }
 
 func bound(n, k, chunks int) int { return n * k / chunks }
 
+// TestReciprocal: the mean of n ones is 1 to the last digits, also in double, where the
+// reciprocal of n is refined from the float's.
+func TestReciprocal(t *testing.T) {
+	precisions(t, func(b *bench) {
+		digit := map[tensor.Precision]float64{tensor.Float32: 0x1p-23, tensor.Float64: 0x1p-52}[b.p]
+		for n := 3; n <= 24; n++ {
+			ones := make([]float64, n)
+			for i := range ones {
+				ones[i] = 1
+			}
+			mean := out([]float64{1, 0})
+			mean.ulps = 4 * digit / b.eps
+			b.run("segment_moments", tiles(1, 1), lanes, mean, input(ones), indices([]int32{0, int32(n)}), 1, 1, 1)
+		}
+	})
+}
+
 func TestSegments(t *testing.T) {
 	precisions(t, func(b *bench) {
 		for k, ptr := range segmentations(b) {

@@ -36,7 +36,7 @@ MUTANTS = [
     ("sign", "(v ? -4 : 4) * diff", "4 * diff", KERNELS, "TestContrast"),
     ("padding", "	zero_behind(c, d, graphs[ngraphs], rows);\n", "", KERNELS, "TestNorm"),
     ("constants of Adam", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}\n	__syncthreads();", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}", KERNELS, "TestTraining"),
-    ("a step of Newton's", "sizeof(real) == 8 ? 2 : 0", "sizeof(real) == 8 ? 1 : 0", KERNELS, "TestSegments"),
+    ("a step of Newton's", "sizeof(real) == 8 ? 2 : 0", "sizeof(real) == 8 ? 1 : 0", KERNELS, "TestReciprocal"),
     ("one chunk less", "for (int k = 0; k < chunks; k++) {\n			sum += p[(long long)k * cols];", "for (int k = 0; k < chunks - chunks / 3; k++) {\n			sum += p[(long long)k * cols];", KERNELS, "TestSegments"),
 ]
 
