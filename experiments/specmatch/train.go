@@ -136,7 +136,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	r := &x.run
-	r.Dataset, r.Regime = t.Set, method.Unsupervised
+	r.Dataset, r.Regime, r.File = t.Set, method.Unsupervised, modelFile
 	var columns graph.Columns
 	if t.Content == dataset.MoleculeContent {
 		r.Regime = method.Transfer
@@ -160,29 +160,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	defer dir.Close()
 	plan := units.NewPlan(dir)
-	units.Add(plan, []units.Unit[pretrain.Trained]{{
-		Name: r.Method, Files: []string{modelFile},
-		Run: func(ctx context.Context, status units.Status) (out pretrain.Trained, err error) {
-			be, err := x.engine.Open()
-			if err != nil {
-				return out, err
-			}
-			defer be.Close()
-			l, err := r.Learner(be)
-			if err != nil {
-				return out, err
-			}
-			defer l.Close()
-			if out, err = r.Train(ctx, l, dir, r.Method, status); err != nil {
-				return out, err
-			}
-			m, err := r.Model(l, len(out.Epochs))
-			if err != nil {
-				return out, err
-			}
-			return out, m.Save(dir.Join(modelFile))
-		},
-	}})
+	units.Add(plan, []units.Unit[pretrain.Trained]{r.Unit(r.Method, x.engine, dir)})
 	return plan.Run(ctx, stdout, stderr, func() error {
 		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
 		return err

@@ -33,6 +33,7 @@ type Run struct {
 	Loss     cli.Loss
 	Recipe   cli.Recipe
 	Settings Settings
+	File     string // of the model in a run directory; "" is named after data set, method and seed
 }
 
 // GIN is the encoder of the unsupervised regime for a data set: 3 layers of 32.

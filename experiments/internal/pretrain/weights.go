@@ -18,6 +18,9 @@ import (
 
 // Weights is the model file of the run's encoder in a run directory.
 func (r *Run) Weights(dir string) string {
+	if r.File != "" {
+		return filepath.Join(dir, r.File)
+	}
 	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d.safetensors", r.Dataset.Name, r.Method, r.Seed))
 }
 
