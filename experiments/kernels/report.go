@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
+	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -30,7 +31,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 	for _, protocol := range x.protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s.",
 			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol])
-		tables = append(tables, g.Table(protocol, caption, published))
+		tables = append(tables, g.Table(protocol, caption, slices.Concat(published.Classical, published.Rows("GraphCL, published", "SpecMatch-CL, published"))))
 	}
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err

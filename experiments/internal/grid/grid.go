@@ -204,9 +204,21 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over n = %d seeds. %s A seed of both rows has the same folds, so that neither has the easier ones; it makes differences hardly more precise. Below, the standard deviation of the difference of two runs by chance, and how many seeds make 0.3 points two standard errors.",
-		g.title(base), lines[0].differences[0].N, Corrected(len(p)))
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s A seed of both rows has the same folds, so that neither has the easier ones; it makes differences hardly more precise. Below, the standard deviation of the difference of two runs by chance, and how many seeds make 0.3 points two standard errors.",
+		g.title(base), seedCount(lines[0].differences), Corrected(len(p)))
 	return t
+}
+
+// seedCount says in a caption how many seeds differences have.
+func seedCount(of []compare.Difference) string {
+	least, most := math.MaxInt, 0
+	for _, d := range of {
+		least, most = min(least, d.N), max(most, d.N)
+	}
+	if least == most {
+		return fmt.Sprintf("n = %d seeds", most)
+	}
+	return fmt.Sprintf("n = %d to %d seeds, by data set", least, most)
 }
 
 // Corrected says in a caption what the mark † stands for in a table of n differences.

@@ -1,7 +1,11 @@
 // Package published has figures of the literature that more than one experiment prints.
 package published
 
-import "github.com/specmatch/specmatch/experiments/internal/grid"
+import (
+	"slices"
+
+	"github.com/specmatch/specmatch/experiments/internal/grid"
+)
 
 // Table1 holds the figures that the literature prints for the unsupervised regime on the same data
 // sets: mean and standard deviation in per cent. The rows of the paper are
@@ -48,4 +52,15 @@ var Table1 = []grid.Published{
 	{Row: "InfoNCE, PyTorch", Note: "GIN 3×32, Adam 0.01, batch 128, 20 epochs, RBF-SVM at the last epoch, 2 to 15 seeds", Protocols: []string{"graphcl"}, Values: map[string][2]float64{
 		"MUTAG": {87.95, 1.20}, "NCI1": {79.56, .46}, "PROTEINS": {75.02, 1.07}, "IMDB-BINARY": {70.94, 1.21},
 	}},
+}
+
+// Rows returns the rows of [Table1] and [Classical] with these names, in that order of names. It
+// panics if there is none.
+func Rows(names ...string) []grid.Published {
+	var rows []grid.Published
+	for _, name := range names {
+		all := slices.Concat(Table1, Classical)
+		rows = append(rows, all[slices.IndexFunc(all, func(p grid.Published) bool { return p.Row == name })])
+	}
+	return rows
 }

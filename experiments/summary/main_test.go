@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+)
+
+func made(values map[cell][]float64) results {
+	all := results{}
+	for at, v := range values {
+		all[at] = result{Row: rundir.Row{Dataset: at.set, Method: at.method, Protocol: at.protocol, PerSeed: v}}
+	}
+	return all
+}
+
+func TestRank(t *testing.T) {
+	all := made(map[cell][]float64{
+		{"A", "majority", protocol}: {1, 1, 1}, {"B", "majority", protocol}: {1, 2},
+		{"A", "size", protocol}: {2, 1}, {"B", "size", protocol}: {1, 1},
+		{"A", "labels", protocol}: {3, 3}, {"B", "labels", protocol}: {3, 0},
+		{"A", "wl", protocol}:  {9, 9},                           // not on B
+		{"A", "gin", protocol}: {9}, {"B", "gin", protocol}: {9}, // no spread
+		{"A", "cuco", protocol}: {9, 9}, {"B", "cuco", "linear"}: {9, 9}, // not under the protocol
+	})
+	smaller := all[cell{"A", "majority", protocol}]
+	smaller.smaller = true
+	all[cell{"A", "node2vec", protocol}], all[cell{"B", "node2vec", protocol}] = smaller, smaller
+	ranks, seeds := all.rank([]string{"A", "B"})
+	want := map[string][]float64{ // ranks on A and B, by hand
+		"majority": {(3 + 2.5) / 2, (2.5 + 1) / 2},
+		"size":     {(2 + 2.5) / 2, (2.5 + 2) / 2},
+		"labels":   {(1 + 1) / 2., (1 + 3) / 2.},
+	}
+	if seeds != 2 || !cmp.Equal(ranks, want) {
+		t.Errorf("%d seeds, ranks %v; want 2 and %v", seeds, ranks, want)
+	}
+	for seed := range seeds { // a property: ranks of a seed sum to n(n+1)/2
+		sum := 0.0
+		for _, r := range ranks {
+			sum += r[seed]
+		}
+		if math.Abs(sum-6) > 1e-12 {
+			t.Errorf("seed %d: ranks of 3 methods sum to %g, want 6", seed, sum)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	row := func(method, values string) string {
+		return `[{"experiment":"e","dataset":"MUTAG","method":"` + method + `","protocol":"graphcl","metric":"accuracy","mean":1,"std":null,"per_seed":[` + values + `],"beta":0,"p":null}]`
+	}
+	folder := func(files map[string]string) string {
+		dir := t.TempDir()
+		for name, text := range files {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	print := func(dir string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"-in", dir}, &out, io.Discard)
+		return out.String(), err
+	}
+	// Run directories, and a smaller form that gives way where there is a full one.
+	text, err := print(folder(map[string]string{
+		"a/results.json": row("wl", "80,82"), "a/config.json": "{}", "b-smaller.json": row("wl", "10"),
+		"c-smaller.json": row("sub2vec", "61.5"),
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| WL subtree | 81.00 ± 1.41 (80.72) | (80.01) |", "| sub2vec | 61.50† (61.05) |", "| WL subtree | 2 |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
+		}
+	}
+	for want, files := range map[string]map[string]string{
+		"both have wl on MUTAG under graphcl": {"a.json": row("wl", "1"), "b.json": row("wl", "2")},
+		"a.json: not a results.json":          {"a.json": "{"},
+		"a.json: wl on MUTAG has 0 seeds":     {"a.json": row("wl", "")},
+		"no results in":                       {"tables.md": ""},
+	} {
+		if _, err := print(folder(files)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
