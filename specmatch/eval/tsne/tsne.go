@@ -14,10 +14,12 @@
 package tsne
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -51,12 +53,7 @@ func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, er
 			return nil, fmt.Errorf("tsne: coordinate %d of point %d is %v", i%d, i/d, v)
 		}
 	}
-	if o.Perplexity == 0 {
-		o.Perplexity = 30
-	}
-	if o.Iterations == 0 {
-		o.Iterations = 750
-	}
+	o = Options{Perplexity: cmp.Or(o.Perplexity, 30), Iterations: cmp.Or(o.Iterations, 750)}
 	if o.Perplexity < 1 || o.Iterations < 1 {
 		return nil, fmt.Errorf("tsne: perplexity %v and %d iterations; want at least 1 of each", o.Perplexity, o.Iterations)
 	}
@@ -79,7 +76,7 @@ func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, er
 		if iteration < earlyIterations {
 			factor, momentum = exaggeration, earlyMomentum
 		}
-		divergence(p, y, n, factor, q, gradient)
+		klGradient(p, y, n, factor, q, gradient)
 		for i, g := range gradient {
 			// Gains grow while a coordinate keeps its direction (Jacobs 1988).
 			if (g > 0) != (velocity[i] > 0) {
@@ -90,22 +87,17 @@ func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, er
 			velocity[i] = momentum*velocity[i] - rate*gain[i]*g
 			y[i] += velocity[i]
 		}
-		centre(y, n)
+		centre(y, n, 2)
 	}
 	return y, nil
 }
 
 // principal returns the first two principal components, scaled to be tiny.
 func principal(x []float64, n, d int) ([]float64, error) {
-	c := mat.NewDense(n, d, append([]float64(nil), x...))
-	for j := range d {
-		mean := mat.Sum(c.ColView(j)) / float64(n)
-		for i := range n {
-			c.Set(i, j, c.At(i, j)-mean)
-		}
-	}
+	x = slices.Clone(x)
+	centre(x, n, d)
 	var svd mat.SVD
-	if !svd.Factorize(c, mat.SVDThinU) {
+	if !svd.Factorize(mat.NewDense(n, d, x), mat.SVDThinU) {
 		return nil, errors.New("tsne: the singular value decomposition did not converge")
 	}
 	var u mat.Dense
@@ -196,13 +188,12 @@ func conditional(p, distances []float64, i int, perplexity float64) {
 	}
 }
 
-// divergence returns KL(f·P‖Q) up to what does not depend on y, with f the
-// exaggeration, and fills gradient with
+// klGradient fills gradient with that of KL(f·P‖Q), with f the exaggeration:
 //
 //	∂KL/∂y_i = 4·Σ_j (f·p_ij - q_ij)·w_ij·(y_i - y_j),  w_ij = 1/(1+‖y_i-y_j‖²),  q_ij = w_ij/Σw.
 //
 // w is scratch memory [n×n].
-func divergence(p, y []float64, n int, f float64, w, gradient []float64) float64 {
+func klGradient(p, y []float64, n int, f float64, w, gradient []float64) {
 	total := 0.0
 	for i := range n {
 		for j := range i {
@@ -213,16 +204,11 @@ func divergence(p, y []float64, n int, f float64, w, gradient []float64) float64
 		}
 	}
 	clear(gradient)
-	kl := 0.0
 	for i := range n {
 		gx, gy := 0.0, 0.0
 		for j := range i {
 			v := w[i*n+j]
-			pij, qij := f*p[i*n+j], v/total
-			if pij > 0 {
-				kl += 2 * pij * math.Log(pij/qij)
-			}
-			c := 4 * (pij - qij) * v
+			c := 4 * (f*p[i*n+j] - v/total) * v
 			dx, dy := c*(y[2*i]-y[2*j]), c*(y[2*i+1]-y[2*j+1])
 			gx, gy = gx+dx, gy+dy
 			gradient[2*j] -= dx
@@ -231,18 +217,18 @@ func divergence(p, y []float64, n int, f float64, w, gradient []float64) float64
 		gradient[2*i] += gx
 		gradient[2*i+1] += gy
 	}
-	return kl
 }
 
-func centre(y []float64, n int) {
-	for k := range 2 {
+// centre subtracts the mean of n points [n×d] from each.
+func centre(x []float64, n, d int) {
+	for k := range d {
 		mean := 0.0
 		for i := range n {
-			mean += y[2*i+k]
+			mean += x[i*d+k]
 		}
 		mean /= float64(n)
 		for i := range n {
-			y[2*i+k] -= mean
+			x[i*d+k] -= mean
 		}
 	}
 }
