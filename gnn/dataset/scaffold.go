@@ -22,11 +22,11 @@ type Split struct {
 // order they came. It is the split of Hu et al. (2020), index by index.
 //
 // It is an error if a share is negative or both together exceed 1.
-func ScaffoldSplit(scaffolds []int, train, valid float64) (Split, error) {
+func ScaffoldSplit[S comparable](scaffolds []S, train, valid float64) (Split, error) {
 	if !(train >= 0 && valid >= 0 && train+valid <= 1+1e-9) {
 		return Split{}, fmt.Errorf("dataset: ScaffoldSplit: shares %v and %v; want two that are not negative and at most 1 together", train, valid)
 	}
-	index := make(map[int]int)
+	index := make(map[S]int)
 	var groups [][]int
 	for i, s := range scaffolds {
 		g, ok := index[s]

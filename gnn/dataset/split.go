@@ -172,6 +172,13 @@ func Permutation(dst []int, n int, rng *rand.Rand) []int {
 	return dst
 }
 
+// RandomSplit divides n samples into 80, 10 and 10 %, in an order drawn from rng.
+func RandomSplit(n int, rng *rand.Rand) Split {
+	order := Permutation(nil, n, rng)
+	train, valid := n*8/10, n*9/10
+	return Split{Train: order[:train], Valid: order[train:valid], Test: order[valid:]}
+}
+
 func identity(dst []int, n int) []int {
 	dst = slices.Grow(dst[:0], n)[:n]
 	for i := range dst {

@@ -235,3 +235,19 @@ func TestPermutation(t *testing.T) {
 		t.Errorf("Permutation of 0 = %v", p)
 	}
 }
+
+func TestRandomSplit(t *testing.T) {
+	s := RandomSplit(95, rand.New(rand.NewPCG(1, 2)))
+	if len(s.Train) != 76 || len(s.Valid) != 9 || len(s.Test) != 10 {
+		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(s.Train, s.Valid, s.Test)))
+	for i, k := range all {
+		if i != k {
+			t.Fatalf("sample %d is missing or twice", i)
+		}
+	}
+	if slices.IsSorted(s.Train) {
+		t.Error("not at random")
+	}
+}
