@@ -191,9 +191,9 @@ func (c *call) each(ctx context.Context, label string, do func(name string) erro
 }
 
 func list(_ context.Context, c *call) error {
-	graphs := table.New("set", table.Column{Name: "graphs"}, table.Column{Name: "classes"}, table.Column{Name: "nodes"}, table.Column{Name: "edges"}, table.Column{Name: "where"})
+	graphs := table.New("set", table.Names("graphs", "classes", "nodes", "edges", "where")...)
 	graphs.Caption = "Data sets with their official statistics (nodes and edges are means), and where they are."
-	molecules := table.New("set", table.Column{Name: "molecules"}, table.Column{Name: "tasks"}, table.Column{Name: "where"})
+	molecules := table.New("set", table.Names("molecules", "tasks", "where")...)
 	molecules.Caption = "Sets of MoleculeNet, for transfer learning."
 	s := dataset.Stats(dataset.Default())
 	known := []dataset.Official{{Name: embedded, Graphs: s.Graphs, Classes: s.Classes, MeanNodes: s.MeanNodes(), MeanEdges: s.MeanEdges()}}
@@ -343,7 +343,7 @@ func (d *download) stop() {
 }
 
 func verify(ctx context.Context, c *call) error {
-	t := table.New("set", table.Column{Name: "SHA-256"}, table.Column{Name: "compared with"}, table.Column{Name: "graphs"}, table.Column{Name: "result"})
+	t := table.New("set", table.Names("SHA-256", "compared with", "graphs", "result")...)
 	err := c.each(ctx, "verify", func(name string) error {
 		sum, source, graphs, result := "-", "-", "?", "FAILED"
 		v, n, err := c.verifyOne(ctx, name)
@@ -403,11 +403,7 @@ func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verificati
 }
 
 func stats(ctx context.Context, c *call) error {
-	columns := []table.Column{}
-	for _, name := range []string{"graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels", "attributes", "isolated", "self-loops", "repeated"} {
-		columns = append(columns, table.Column{Name: name})
-	}
-	t := table.New("set", columns...)
+	t := table.New("set", table.Names("graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels", "attributes", "isolated", "self-loops", "repeated")...)
 	t.Caption = "Measured statistics; nodes and edges are means, beside the official ones."
 	t.Footnotes = []string{
 		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",

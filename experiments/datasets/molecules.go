@@ -24,11 +24,7 @@ func isTable(name string) bool {
 
 // newMoleculeTable returns the table for the statistics of MoleculeNet's sets.
 func newMoleculeTable() *table.Table {
-	var columns []table.Column
-	for _, name := range []string{"rows", "official", "dropped", "atoms", "bonds", "sizes", "tasks", "yes", "no", "missing", "scaffolds"} {
-		columns = append(columns, table.Column{Name: name})
-	}
-	t := table.New("set", columns...)
+	t := table.New("set", table.Names("rows", "official", "dropped", "atoms", "bonds", "sizes", "tasks", "yes", "no", "missing", "scaffolds")...)
 	t.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and missing count labels."
 	return t
 }

@@ -164,11 +164,7 @@ func (all results) full(method string, sets []string) (of []result, ok bool) {
 
 // bySet returns a table of the rows with a cell for each set, without empty rows.
 func bySet(value func(set, method string) (table.Cell, bool)) *table.Table {
-	var columns []table.Column
-	for _, set := range sets {
-		columns = append(columns, table.Column{Name: set})
-	}
-	t := table.New("method", columns...)
+	t := table.New("method", table.Names(sets...)...)
 	for _, row := range rows {
 		var cells []table.Cell
 		some := false
@@ -229,14 +225,14 @@ func (all results) seeds() *table.Table {
 // over all sets, and without the two largest, where fewer methods have run.
 func (all results) ranks() *table.Table {
 	groups := [][]string{sets, slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return set == "COLLAB" || set == "REDDIT-MULTI-5K" })}
-	var columns []table.Column
+	var columns []string
 	var ranked []map[string][]float64
 	for _, group := range groups {
 		ranks, seeds := all.rank(group)
-		columns = append(columns, table.Column{Name: fmt.Sprintf("%d sets, %d methods, n = %d", len(group), len(ranks), seeds)})
+		columns = append(columns, fmt.Sprintf("%d sets, %d methods, n = %d", len(group), len(ranks), seeds))
 		ranked = append(ranked, ranks)
 	}
-	t := table.New("mean rank", columns...)
+	t := table.New("mean rank", table.Names(columns...)...)
 	order := slices.Clone(rows)
 	mean := func(method string, group int) float64 {
 		if r, ok := ranked[group][method]; ok {

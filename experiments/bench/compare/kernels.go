@@ -181,7 +181,7 @@ func inTurn(ctx context.Context, be backend.Backend, ks []*kernel, command strin
 		}
 		fmt.Fprintf(stderr, "%s: %.2f\n", k.name, k.ratio())
 	}
-	t := table.New("kernel", table.Column{Name: "specmatch GFLOP/s"}, table.Column{Name: "peer GFLOP/s"}, table.Column{Name: "ratio"}, table.Column{Name: "least"}, table.Column{Name: "greatest"})
+	t := table.New("kernel", table.Names("specmatch GFLOP/s", "peer GFLOP/s", "ratio", "least", "greatest")...)
 	t.Caption = fmt.Sprintf("%v, %d thread(s), against %s; medians of %d rounds in turn (%d left out by the sentinel). A ratio above 1 says that specmatch is faster.",
 		simd.Level(), threads, peer.versions, rounds, skipped)
 	for _, k := range ks {

@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stderr)
 	}
 
-	t := table.New("step", table.Column{Name: "median ms"}, table.Column{Name: "min"}, table.Column{Name: "max"}, table.Column{Name: "ratio to specmatch"})
+	t := table.New("step", table.Names("median ms", "min", "max", "ratio to specmatch")...)
 	t.Caption = fmt.Sprintf("%s, %d thread(s), %d rounds in turn (%d left out by the sentinel). The ratio is the median over rounds.", workload, threads, rounds, skipped)
 	for _, c := range contestants {
 		var ratios []float64

@@ -107,7 +107,7 @@ type Published struct {
 // Table has the methods by sets under a protocol, and below them what is published for
 // the same sets.
 func (g *Grid) Table(protocol, caption string, published []Published) *table.Table {
-	t := g.table("method", "")
+	t := table.New("method", table.Names(g.sets...)...)
 	t.Caption = caption
 	for _, name := range g.methods {
 		g.addRow(t, g.title(name), func(set string) (table.Cell, bool) {
@@ -134,18 +134,6 @@ func (g *Grid) Table(protocol, caption string, published []Published) *table.Tab
 		}
 	}
 	return t
-}
-
-// table returns an empty one with a column for each set and, if it has a name, one more.
-func (g *Grid) table(corner, more string) *table.Table {
-	var columns []table.Column
-	for _, set := range g.sets {
-		columns = append(columns, table.Column{Name: set})
-	}
-	if more != "" {
-		columns = append(columns, table.Column{Name: more})
-	}
-	return table.New(corner, columns...)
 }
 
 // addRow adds a row with a cell for each set, unless no set has one.
@@ -184,11 +172,11 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	if lines == nil {
 		return nil
 	}
-	more := ""
-	if len(g.sets) > 1 {
-		more = "mean of sets"
+	columns := slices.Clone(g.sets)
+	if len(columns) > 1 {
+		columns = append(columns, "mean of sets")
 	}
-	t := g.table("minus "+g.title(base), more)
+	t := table.New("minus "+g.title(base), table.Names(columns...)...)
 	corrected := compare.Holm(p)
 	for _, l := range lines {
 		var cells []table.Cell

@@ -3,7 +3,6 @@
 package memory
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"os"
@@ -48,13 +47,9 @@ func available(root string) float64 {
 
 // memTotal returns the entry MemTotal of /proc/meminfo, in KiB.
 func memTotal(path string) (kb float64, ok bool) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, false
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if n, _ := fmt.Sscanf(lines.Text(), "MemTotal: %g kB", &kb); n == 1 {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if n, _ := fmt.Sscanf(line, "MemTotal: %g kB", &kb); n == 1 {
 			return kb, true
 		}
 	}

@@ -27,6 +27,8 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -78,7 +80,7 @@ func (a Axes) nameTicks() (ticks []plot.Tick) {
 }
 
 // Save draws the panels in a grid of cols columns, and writes base.svg and
-// base.png, each whole or not at all.
+// base.png, each whole or not at all, into a folder that it makes if need be.
 func Save(base string, cols int, panels ...Panel) error {
 	if len(panels) == 0 || cols < 1 {
 		return fmt.Errorf("plot: %s: %d panels in %d columns", base, len(panels), cols)
@@ -86,6 +88,9 @@ func Save(base string, cols int, panels ...Panel) error {
 	f, err := newFigure(min(cols, len(panels)), panels)
 	if err != nil {
 		return fmt.Errorf("plot: %s: %w", base, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(base), 0o777); err != nil {
+		return err
 	}
 	svg := vgsvg.New(width, f.height)
 	png := vgimg.NewWith(vgimg.UseWH(width, f.height), vgimg.UseDPI(dpi))

@@ -225,8 +225,12 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: a figure was written", tt.want)
 		}
 	}
-	if err := plot.Save(filepath.Join(t.TempDir(), "no", "x"), 1, good); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no such directory: %v", err)
+	base := filepath.Join(t.TempDir(), "new", "x")
+	if err := plot.Save(base, 1, good); err != nil {
+		t.Errorf("in a folder that is not there yet: %v", err)
+	}
+	if err := plot.Save(filepath.Join(base+".svg", "x"), 1, good); err == nil || !strings.Contains(err.Error(), base+".svg") {
+		t.Errorf("a file as the folder: %v", err)
 	}
 }
 

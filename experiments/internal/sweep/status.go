@@ -9,7 +9,7 @@ import (
 
 // Status is a table of what the runs have finished, and what the rest may take.
 func (s *Sweep) Status() (*table.Table, error) {
-	t := table.New("run", table.Column{Name: "units"}, table.Column{Name: "finished"}, table.Column{Name: "hours"}, table.Column{Name: "hours left"})
+	t := table.New("run", table.Names("units", "finished", "hours", "hours left")...)
 	all, left, unknown := 0, 0.0, false
 	units := 0
 	for _, r := range s.Runs {

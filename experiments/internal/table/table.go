@@ -44,6 +44,14 @@ type Column struct {
 	Best Best
 }
 
+// Names returns columns of these names, with nothing marked.
+func Names(names ...string) (columns []Column) {
+	for _, name := range names {
+		columns = append(columns, Column{Name: name})
+	}
+	return columns
+}
+
 // Cell is one figure or text, made by [Text], [Number], [P] or [MeanStd].
 type Cell struct {
 	Mark string // printed after it, as in "†"; a footnote explains it
