@@ -10,11 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/progress"
+	"github.com/specmatch/specmatch/experiments/internal/units"
 )
 
 // Local does tasks on this machine, so many at a time, stage by stage, and says on one
@@ -70,31 +70,15 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 
 // stage does tasks, so many at a time.
 func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, workers int) error {
-	next := make(chan Task)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var failed []error
-	for range min(workers, len(tasks)) {
-		wg.Go(func() {
-			for t := range next {
-				bar.Message("%s", t.name())
-				if err := s.do(ctx, t, workers); err != nil && ctx.Err() == nil {
-					mu.Lock()
-					failed = append(failed, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for _, t := range tasks {
-		if ctx.Err() != nil {
-			break
+	failed := make([]error, len(tasks))
+	err := units.Parallel(ctx, workers, len(tasks), func(ctx context.Context, k int) error {
+		bar.Message("%s", tasks[k].name())
+		if err := s.do(ctx, tasks[k], workers); ctx.Err() == nil {
+			failed[k] = err
 		}
-		next <- t
-	}
-	close(next)
-	wg.Wait()
-	return errors.Join(append(failed, ctx.Err())...)
+		return nil
+	})
+	return errors.Join(append(failed, err)...)
 }
 
 // do runs the experiment for a task.

@@ -30,9 +30,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -46,6 +48,19 @@ type Unit[T any] struct {
 	// With names the unit of an earlier stage that must run in the same directory,
 	// because this one reads its files: both are in the same share. "" is none.
 	With string
+}
+
+// OnEngine returns the Run of a unit that has an engine to itself, from its beginning
+// to its end.
+func OnEngine[T any](e cli.Engine, run func(ctx context.Context, be backend.Backend, status Status) (T, error)) func(context.Context, Status) (T, error) {
+	return func(ctx context.Context, status Status) (result T, err error) {
+		be, err := e.Open()
+		if err != nil {
+			return result, err
+		}
+		defer be.Close()
+		return run(ctx, be, status)
+	}
 }
 
 // Status shows what a unit is doing, as text after the progress bar.
@@ -74,7 +89,7 @@ func Add[T any](p *Plan, list []Unit[T]) *[]T {
 	results := new([]T)
 	s := stage{run: func(ctx context.Context, bar *progress.Bar, keep []int) error {
 		*results = make([]T, len(list))
-		return p.side(ctx, len(keep), func(ctx context.Context, k int) (err error) {
+		return Parallel(ctx, runtime.GOMAXPROCS(0), len(keep), func(ctx context.Context, k int) (err error) {
 			u := list[keep[k]]
 			if (*results)[keep[k]], err = do(ctx, p.dir, bar, u); err != nil {
 				err = fmt.Errorf("%s: %w", u.Name, err)
@@ -141,15 +156,7 @@ func (p *Plan) sources() []string {
 	for _, dir := range append([]string{o.Dir}, o.Collect...) {
 		dirs = append(append(dirs, dir), cli.Shares(dir)...)
 	}
-	if !o.List {
-		for i := 0; i < len(dirs); i++ { // not from itself
-			if dirs[i] == p.dir.Path {
-				dirs = append(dirs[:i], dirs[i+1:]...)
-				i--
-			}
-		}
-	}
-	return dirs
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == p.dir.Path && !o.List }) // not from itself
 }
 
 // share returns which units of a stage belong to the share.
@@ -238,13 +245,13 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 	return err
 }
 
-// side calls run for 0 to n-1, as many at a time as there are cores, until an error.
-func (p *Plan) side(ctx context.Context, n int, run func(ctx context.Context, k int) error) error {
+// Parallel calls run for 0 to n-1, so many at a time, until an error.
+func Parallel(ctx context.Context, workers, n int, run func(ctx context.Context, k int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
+	for range min(workers, n) {
 		wg.Go(func() {
 			for k := range next {
 				if err := run(ctx, k); err != nil {
