@@ -19,13 +19,13 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 func main() { cli.Main(run) }
@@ -36,7 +36,7 @@ the contrastive loss alone (β = 0).`
 // experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
-	base     base
+	base     cli.Loss // that every row starts from
 	vary     vary
 	recipe   cli.Recipe
 	protocol cli.Protocol
@@ -47,17 +47,11 @@ type experiment struct {
 	dir *rundir.Dir
 }
 
-// base is the loss that every row starts from.
-type base struct{ cli.Loss }
-
-// Register implements [cli.Group].
-func (b *base) Register(f *cli.FlagSet) { b.RegisterNumbers(f) }
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
 		// weak for a switch of it to show.
-		base: base{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		base: cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
 		vary: vary{
 			factors: factors(),
 			betas:   []cli.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},
@@ -106,29 +100,16 @@ func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Uni
 	seen := map[string]bool{}
 	for _, ds := range sets {
 		for _, row := range x.rows() {
-			for s := range x.recipe.Seeds {
-				r := &pretrain.Run{
-					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: row.method, Seed: x.recipe.FirstSeed + s,
-					Loss: row.loss, Recipe: x.recipe, Settings: row.settings,
-				}
+			for _, r := range pretrain.Seeds(ds, row.method, row.loss, x.recipe, row.settings) {
 				unit := fmt.Sprintf("%s/%s/seed=%d", ds.Name, row.key(), r.Seed)
 				if seen[unit] {
 					continue
 				}
 				seen[unit] = true
 				runs = append(runs, r)
-				list = append(list, units.Unit[pretrain.Outcome]{Name: unit, Run: func(ctx context.Context, status units.Status) (pretrain.Outcome, error) {
-					be, err := x.engine.Open()
-					if err != nil {
-						return pretrain.Outcome{}, err
-					}
-					defer be.Close()
-					out, l, err := r.Do(ctx, be, x.dir, unit, x.protocol, status)
-					if err != nil {
-						return out, err
-					}
-					return out, l.Close()
-				}})
+				list = append(list, units.Unit[pretrain.Outcome]{Name: unit, Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Outcome, error) {
+					return r.Do(ctx, be, x.dir, unit, x.protocol, status)
+				})})
 			}
 		}
 	}

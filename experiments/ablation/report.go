@@ -104,14 +104,11 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 
 // table is one data set under one protocol.
 func (x *experiment) table(ds *dataset.Dataset, protocol string, results []result) *table.Table {
-	columns := []table.Column{
-		{Name: "accuracy (%)"}, {Name: "minus β = 0"}, {Name: "L_G trained"}, {Name: "L_G hard"},
-		{Name: "std of S"}, {Name: "gradient ratio"},
-	}
+	columns := []string{"accuracy (%)", "minus β = 0", "L_G trained", "L_G hard", "std of S", "gradient ratio"}
 	if published[ds.Name] != nil {
-		columns = append(columns, table.Column{Name: "published (%)"})
+		columns = append(columns, "published (%)")
 	}
-	t := table.New("row", columns...)
+	t := table.New("row", table.Names(columns...)...)
 	zero := results[0].accuracies(protocol)
 	var differences []compare.Difference
 	var p []float64

@@ -19,7 +19,7 @@ import (
 // names.
 func TestReport(t *testing.T) {
 	x := &experiment{
-		base:     base{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		base:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
 		vary:     vary{factors: []string{factorP, factorKappa}, ps: []float64{100, 60, 80}, kappas: []float64{60, 5}},
 		recipe:   cli.Recipe{Epochs: 2, Batch: 16, LR: 0.01, Seeds: 2},
 		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Folds: 3},

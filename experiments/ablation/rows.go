@@ -63,76 +63,54 @@ func (r row) key() string {
 	if r.method == method.InfoNCE {
 		return method.InfoNCE
 	}
+	o := &r.settings.Objective
 	return fmt.Sprintf("beta=%v,p=%v,kappa=%v,%v,random-walk=%t,on-h=%t,sum=%t",
-		r.loss.Beta, r.loss.P, r.loss.Kappa, r.settings.Adjacency, r.settings.RandomWalk, r.settings.OnH, r.settings.Sum)
+		r.loss.Beta, r.loss.P, r.loss.Kappa, o.Match.Adjacency, o.Match.RandomWalk, o.OnH, o.Contrast.Sum)
 }
 
 // rows lists the settings in the order of the table. The first is β = 0, with
 // which the others are compared.
 func (x *experiment) rows() []row {
-	var rows []row
+	base := row{label: "β = 0", method: method.InfoNCE, factor: factorBeta, loss: x.base, settings: x.settings}
+	base.loss.Beta = cli.Beta{}
+	rows := []row{base}
 	add := func(factor, label string, value float64, change func(r *row)) {
-		r := row{factor: factor, label: label, x: value, method: method.SpecMatch, loss: x.base.Loss, settings: x.settings}
-		change(&r)
-		rows = append(rows, r)
-	}
-	add(factorBeta, "β = 0", 0, func(r *row) { r.method = method.InfoNCE; r.loss.Beta = cli.Beta{} })
-	if x.varies(factorBeta) {
-		for _, b := range x.vary.betas {
-			if b != (cli.Beta{}) {
-				add(factorBeta, fmt.Sprint("β = ", b), b.Weight, func(r *row) { r.loss.Beta = b })
-			}
+		if slices.Contains(x.vary.factors, factor) {
+			r := row{factor: factor, label: label, x: value, method: method.SpecMatch, loss: x.base, settings: x.settings}
+			change(&r)
+			rows = append(rows, r)
 		}
 	}
-	if x.varies(factorP) {
-		for _, p := range x.vary.ps {
-			add(factorP, fmt.Sprint("p = ", p), p, func(r *row) { r.loss.P = p })
+	for _, b := range x.vary.betas {
+		if b != (cli.Beta{}) {
+			add(factorBeta, fmt.Sprint("β = ", b), b.Weight, func(r *row) { r.loss.Beta = b })
 		}
 	}
-	if x.varies(factorKappa) {
-		for _, k := range x.vary.kappas {
-			add(factorKappa, fmt.Sprint("κ = ", k), k, func(r *row) { r.loss.Kappa = k })
-		}
+	for _, p := range x.vary.ps {
+		add(factorP, fmt.Sprint("p = ", p), p, func(r *row) { r.loss.P = p })
 	}
-	if x.varies(factorAdjacency) {
-		for _, a := range []specmatch.Adjacency{specmatch.Sigmoid, specmatch.SpreadSigmoid, specmatch.StraightThrough, specmatch.Hard} {
-			label := "adjacency " + a.String()
+	for _, k := range x.vary.kappas {
+		add(factorKappa, fmt.Sprint("κ = ", k), k, func(r *row) { r.loss.Kappa = k })
+	}
+	for _, a := range []specmatch.Adjacency{specmatch.Sigmoid, specmatch.SpreadSigmoid, specmatch.StraightThrough, specmatch.Hard} {
+		label := "adjacency " + a.String()
+		if a == specmatch.SpreadSigmoid {
+			label += fmt.Sprintf(", κ = %d", spreadKappa)
+		}
+		add(factorAdjacency, label, 0, func(r *row) {
+			r.settings.Objective.Match.Adjacency = a
 			if a == specmatch.SpreadSigmoid {
-				label += fmt.Sprintf(", κ = %d", spreadKappa)
+				r.loss.Kappa = spreadKappa
 			}
-			add(factorAdjacency, label, 0, func(r *row) {
-				r.settings.Adjacency = a
-				if a == specmatch.SpreadSigmoid {
-					r.loss.Kappa = spreadKappa
-				}
-			})
-		}
-		// θ is the largest similarity, no pair is above it: L_G is 0.
-		add(factorAdjacency, "adjacency hard, p = 100", 0, func(r *row) { r.settings.Adjacency, r.loss.P = specmatch.Hard, 100 })
+		})
 	}
-	if x.varies(factorLaplacian) {
-		for _, random := range []bool{false, true} {
-			add(factorLaplacian, "Laplacian "+choose(random, "random-walk", "symmetric"), 0, func(r *row) { r.settings.RandomWalk = random })
-		}
-	}
-	if x.varies(factorInput) {
-		for _, onH := range []bool{false, true} {
-			add(factorInput, "L_G on "+choose(onH, "h", "z"), 0, func(r *row) { r.settings.OnH = onH })
-		}
-	}
-	if x.varies(factorReduction) {
-		for _, sum := range []bool{false, true} {
-			add(factorReduction, "L_C as a "+choose(sum, "sum", "mean"), 0, func(r *row) { r.settings.Sum = sum })
-		}
-	}
+	// θ is the largest similarity, no pair is above it: L_G is 0.
+	add(factorAdjacency, "adjacency hard, p = 100", 0, func(r *row) { r.settings.Objective.Match.Adjacency, r.loss.P = specmatch.Hard, 100 })
+	add(factorLaplacian, "Laplacian symmetric", 0, func(r *row) { r.settings.Objective.Match.RandomWalk = false })
+	add(factorLaplacian, "Laplacian random-walk", 0, func(r *row) { r.settings.Objective.Match.RandomWalk = true })
+	add(factorInput, "L_G on z", 0, func(r *row) { r.settings.Objective.OnH = false })
+	add(factorInput, "L_G on h", 0, func(r *row) { r.settings.Objective.OnH = true })
+	add(factorReduction, "L_C as a mean", 0, func(r *row) { r.settings.Objective.Contrast.Sum = false })
+	add(factorReduction, "L_C as a sum", 0, func(r *row) { r.settings.Objective.Contrast.Sum = true })
 	return rows
-}
-
-func (x *experiment) varies(factor string) bool { return slices.Contains(x.vary.factors, factor) }
-
-func choose(b bool, yes, no string) string {
-	if b {
-		return yes
-	}
-	return no
 }

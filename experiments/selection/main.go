@@ -20,15 +20,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
+	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -162,15 +161,12 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 	var runs []*settingRun
 	for _, ds := range sets {
 		for _, s := range x.settings.list() {
-			for seed := range x.recipe.Seeds {
-				name := method.SpecMatch
-				if s.loss.Beta.Weight == 0 {
-					name = method.InfoNCE
-				}
-				runs = append(runs, &settingRun{pretrain.Run{
-					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: name,
-					Seed: x.recipe.FirstSeed + seed, Loss: s.loss, Recipe: x.recipe, Settings: pretrain.DefaultSettings(),
-				}, s.key()})
+			name := method.SpecMatch
+			if s.loss.Beta.Weight == 0 {
+				name = method.InfoNCE
+			}
+			for _, r := range pretrain.Seeds(ds, name, s.loss, x.recipe, pretrain.DefaultSettings()) {
+				runs = append(runs, &settingRun{*r, s.key()})
 			}
 		}
 	}
@@ -229,26 +225,23 @@ func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]score {
 			for _, protocol := range x.protocol.Protocols {
 				scoring = append(scoring, units.Unit[score]{
 					Name: fmt.Sprintf("%s/epoch=%d/%s", r.name(), epoch, protocol), With: r.name(),
-					Run: func(ctx context.Context, _ units.Status) (score, error) { return x.score(ctx, r, epoch, protocol) },
+					Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, _ units.Status) (score, error) {
+						return x.score(ctx, be, r, epoch, protocol)
+					}),
 				})
 			}
 		}
 		training = append(training, units.Unit[pretrain.Trained]{Name: r.name(), Files: files,
-			Run: func(ctx context.Context, status units.Status) (pretrain.Trained, error) {
-				return x.train(ctx, r, status)
-			}})
+			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
+				return x.train(ctx, be, r, status)
+			})})
 	}
 	units.Add(plan, training)
 	return units.Add(plan, scoring)
 }
 
 // train trains a run and saves its snapshots.
-func (x *experiment) train(ctx context.Context, r *settingRun, status units.Status) (out pretrain.Trained, err error) {
-	be, err := x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
+func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status units.Status) (out pretrain.Trained, err error) {
 	l, err := r.Learner(be)
 	if err != nil {
 		return out, err
@@ -285,27 +278,9 @@ func (s *saving) End(ctx context.Context, epoch int) (train.Metrics, error) {
 }
 
 // score evaluates a snapshot.
-func (x *experiment) score(ctx context.Context, r *settingRun, epoch int, protocol string) (s score, err error) {
-	start := time.Now()
-	be, err := x.engine.Open()
-	if err != nil {
-		return s, err
-	}
-	defer be.Close()
-	m, err := specmatch.Open(r.snapshot(x.dir.Path, epoch), be)
-	if err != nil {
-		return s, err
-	}
-	results, err := r.Results(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: x.protocol.Folds})
-	if err != nil {
-		return s, err
-	}
-	for _, a := range results[protocol].FoldAccuracies {
-		s.Test = append(s.Test, 100*a)
-	}
-	for _, inner := range results[protocol].InnerAccuracies {
-		s.Inner = append(s.Inner, 100*slices.Max(inner))
-	}
-	s.Seconds = time.Since(start).Seconds()
-	return s, nil
+func (x *experiment) score(ctx context.Context, be backend.Backend, r *settingRun, epoch int, protocol string) (score, error) {
+	snapshot := r.Run
+	snapshot.File = r.snapshot("", epoch)
+	s, err := snapshot.Score(ctx, be, x.dir.Path, protocol, x.protocol.Folds)
+	return score{Test: s.Folds, Inner: s.Inner, Seconds: s.Seconds}, err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -27,9 +26,6 @@ const (
 func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, scores []score) error {
 	var list []rundir.Row
 	var tables []*table.Table
-	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
-		return err
-	}
 	for k, protocol := range x.protocol.Protocols {
 		var courses, gains []plot.Panel
 		for i, ds := range sets {
@@ -97,7 +93,7 @@ func (x *experiment) result(set, protocol string, r row) rundir.Row {
 // worth is the table of what selection is worth on a data set.
 func (x *experiment) worth(set, protocol string, found []row) *table.Table {
 	plain := found[0].perSeed()
-	t := table.New(set, table.Column{Name: "accuracy"}, table.Column{Name: "minus the first row"}, table.Column{Name: "n"})
+	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
 	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
 		set, protocol, x.protocol.Folds)
 	for _, r := range found {
@@ -142,7 +138,7 @@ func (x *experiment) compared(set, protocol string, grid [][]candidate) *table.T
 	}
 	last := len(grid[0]) - 1
 	plain := grid[0][last].perSeed()
-	t := table.New(set, table.Column{Name: "accuracy"}, table.Column{Name: "minus the first row"}, table.Column{Name: "p"})
+	t := table.New(set, table.Names("accuracy", "minus the first row", "p")...)
 	deviation := compare.Null(plain)
 	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± standard deviation, difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
 		set, protocol, x.recipe.Seeds, len(grid)-1, deviation, compare.SeedsFor(0.3, deviation))

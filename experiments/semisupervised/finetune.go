@@ -1,8 +1,10 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
@@ -29,7 +31,7 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 		return nil, err
 	}
 	if j.pretrains() {
-		if err := r.Load(j.pretrainedDir(), encoder); err != nil {
+		if err := r.Load(cmp.Or(x.fine.Pretrained, x.dir.Path), encoder); err != nil {
 			return nil, err
 		}
 	}
@@ -48,56 +50,31 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 	return finetune.New(p, finetune.Data{Graphs: ds.Graphs, Y: classes, Train: s.Labelled, Valid: s.Validation, Test: s.Test}, options)
 }
 
-// unit names the fine-tuning on a fold.
-func (j *job) unit(protocol string, fold int) string {
-	return fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
+// unit is the second half of the job, on one fold.
+func (j *job) unit(protocol string, fold int) units.Unit[finetuning.Tuned] {
+	name := fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
+	u := finetuning.Unit(name, j.x.engine, j.x.dir, j.x.fine.Epochs, func(be backend.Backend) (*finetune.Learner, error) {
+		return j.learner(be, j.set.splits[protocol][fold], fold)
+	})
+	if j.pretrainsHere() {
+		u.With = j.name()
+	}
+	return u
 }
 
-// tune is the second half of this experiment, on one fold.
-func (j *job) tune(ctx context.Context, protocol string, fold int, status units.Status) (out finetuning.Tuned, err error) {
-	be, err := j.x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
-	l, err := j.learner(be, j.set.splits[protocol][fold], fold)
-	if err != nil {
-		return out, err
-	}
-	return finetuning.Do(ctx, j.x.dir, j.unit(protocol, fold), l, j.x.fine.Epochs, status)
-}
-
-// choose returns the test accuracy of the folds under a protocol, as a mean over the
-// folds, and the epochs taken, counted from 1.
-func choose(protocol string, folds []finetuning.Tuned) (accuracy float64, epochs []int) {
-	n := float64(len(folds))
+// choose returns the test accuracy under a protocol, as a mean over the folds.
+func choose(protocol string, folds []finetuning.Tuned) (accuracy float64) {
 	if protocol == protocolTestMax {
-		best, chosen := -1.0, 0
-		for e := range folds[0].Epochs {
-			sum := 0.0
-			for _, f := range folds {
-				sum += f.Epochs[e].Get(testAccuracy)
-			}
-			if mean := sum / n; mean > best {
-				best, chosen = mean, e
-			}
+		for _, m := range overFolds(folds, testAccuracy) {
+			accuracy = max(accuracy, m[testAccuracy])
 		}
-		for range folds {
-			epochs = append(epochs, chosen+1)
-		}
-		return best, epochs
+		return accuracy
 	}
 	for _, f := range folds {
-		chosen, losses := 0, f.Series(validLoss)
-		for e, loss := range losses {
-			if loss < losses[chosen] {
-				chosen = e
-			}
-		}
-		accuracy += f.Epochs[chosen].Get(testAccuracy) / n
-		epochs = append(epochs, chosen+1)
+		chosen := floats.MinIdx(f.Series(validLoss))
+		accuracy += f.Epochs[chosen].Get(testAccuracy) / float64(len(folds))
 	}
-	return accuracy, epochs
+	return accuracy
 }
 
 // The metrics of package finetune that this experiment reads.

@@ -68,7 +68,7 @@ func quiet(string, ...any) {}
 // epochs fine-tunes on a fold of protocol val.
 func (j *job) epochs(t *testing.T, fold int) []train.Metrics {
 	t.Helper()
-	out, err := j.tune(t.Context(), protocolVal, fold, quiet)
+	out, err := j.unit(protocolVal, fold).Run(t.Context(), quiet)
 	// As at the end of a unit.
 	if err := errors.Join(err, os.RemoveAll(j.x.dir.Join("checkpoints"))); err != nil {
 		t.Fatal(err)

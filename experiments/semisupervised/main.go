@@ -103,15 +103,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	jobs := x.jobs()
 	var runs []*pretrain.Run
+	var weights []string // to fine-tune
 	for _, j := range jobs {
 		runs = append(runs, j.pretraining())
+		if j.pretrains() {
+			weights = append(weights, j.pretraining().Weights(x.fine.Pretrained))
+		}
 	}
 	if !flags.Collecting() {
 		if err := pretrain.Fits(runs, x.engine); err != nil {
 			return err
 		}
 	}
-	if err := x.checkPretrained(flags, jobs); err != nil {
+	if err := rundir.CheckPretrained(x.fine.Pretrained, flags, []string{"label-rate", "protocol", "folds"}, weights); err != nil {
 		return err
 	}
 	var err error
@@ -143,11 +147,12 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 		return err
 	}
 	for _, ds := range sets {
+		s := &labelledSet{data: ds}
+		x.sets = append(x.sets, s)
 		if collecting {
-			x.sets = append(x.sets, &labelledSet{data: ds})
 			continue
 		}
-		s := &labelledSet{data: ds.WithDegrees(dataset.DegreeCap(ds.Name)), splits: map[string][]split{}}
+		s.data, s.splits = ds.WithDegrees(dataset.DegreeCap(ds.Name)), map[string][]split{}
 		if ds.Classes < 2 {
 			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart", ds.Name, ds.ClassValues[0])
 		}
@@ -156,7 +161,6 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 				return &cli.UsageError{Err: err}
 			}
 		}
-		x.sets = append(x.sets, s)
 	}
 	return nil
 }
@@ -186,37 +190,16 @@ func (x *experiment) jobs() []*job {
 	return jobs
 }
 
-func (j *job) name() string {
-	return fmt.Sprintf("%s/%s/seed=%d", j.set.data.Name, j.method, j.seed)
-}
-
-// pretrainedDir is the run directory where the pre-trained weights lie.
-func (j *job) pretrainedDir() string {
-	if run := j.x.fine.Pretrained; run != "" {
-		return run
-	}
-	return j.x.dir.Path
-}
-
-// checkPretrained returns an error unless the run of -pretrained, if there is one,
-// pre-trained all jobs with the settings of this one.
-func (x *experiment) checkPretrained(flags *cli.FlagSet, jobs []*job) error {
-	if x.fine.Pretrained == "" {
-		return nil
-	}
-	var weights []string
-	for _, j := range jobs {
-		if j.pretrains() {
-			weights = append(weights, j.pretraining().Weights(j.pretrainedDir()))
-		}
-	}
-	return rundir.CheckPretrained(x.fine.Pretrained, "semisupervised", flags, []string{"label-rate", "protocol", "folds"}, weights)
-}
+// name is that of the unit that pre-trains.
+func (j *job) name() string { return j.pretraining().Name() }
 
 // pretrains reports whether the method has a pre-training.
 func (j *job) pretrains() bool {
 	return !slices.Contains([]string{methodNone, methodAugmentation}, j.method)
 }
+
+// pretrainsHere reports whether it is part of this run.
+func (j *job) pretrainsHere() bool { return j.pretrains() && j.x.fine.Pretrained == "" }
 
 // pretraining describes the first half of the run.
 func (j *job) pretraining() *pretrain.Run {
@@ -237,16 +220,12 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 	var train []units.Unit[pretrain.Trained]
 	var tune []units.Unit[finetuning.Tuned]
 	for _, j := range jobs {
-		with := ""
-		if j.pretrains() && x.fine.Pretrained == "" {
-			with = j.name()
+		if j.pretrainsHere() {
 			train = append(train, j.pretraining().Unit(j.name(), x.engine, x.dir))
 		}
 		for _, protocol := range x.protocol.Protocols {
 			for fold := range x.protocol.Folds {
-				tune = append(tune, units.Unit[finetuning.Tuned]{Name: j.unit(protocol, fold), With: with, Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
-					return j.tune(ctx, protocol, fold, status)
-				}})
+				tune = append(tune, j.unit(protocol, fold))
 			}
 		}
 	}
@@ -256,7 +235,7 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 // sort gives the jobs their results.
 func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetuning.Tuned) {
 	for _, j := range jobs {
-		if j.pretrains() && x.fine.Pretrained == "" {
+		if j.pretrainsHere() {
 			j.pretrained, trained = trained[0], trained[1:]
 		}
 		for _, protocol := range x.protocol.Protocols {

@@ -136,11 +136,11 @@ func TestChoose(t *testing.T) {
 		fold([]float64{3, 1, 2}, []float64{50, 60, 90}),
 		fold([]float64{1, 1, 2}, []float64{40, 80, 60}),
 	}
-	if a, e := choose(protocolVal, folds); a != 50 || !slices.Equal(e, []int{2, 1}) {
-		t.Errorf("val: %v at %v, want 50 at 2 and 1", a, e)
+	if a := choose(protocolVal, folds); a != 50 { // 60 at epoch 2 and 40 at 1
+		t.Errorf("val: %v, want 50", a)
 	}
-	if a, e := choose(protocolTestMax, folds); a != 75 || !slices.Equal(e, []int{3, 3}) {
-		t.Errorf("test-max: %v at %v, want 75 at 3", a, e)
+	if a := choose(protocolTestMax, folds); a != 75 { // 90 and 60, both at epoch 3
+		t.Errorf("test-max: %v, want 75", a)
 	}
 }
 

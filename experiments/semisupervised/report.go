@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/grid"
@@ -18,13 +18,8 @@ import (
 
 // title names a row.
 func title(name string) string {
-	switch name {
-	case methodNone:
-		return "no pre-training"
-	case methodAugmentation:
-		return "augmentation only"
-	}
-	return method.Title(name)
+	own := map[string]string{methodNone: "no pre-training", methodAugmentation: "augmentation only"}
+	return cmp.Or(own[name], method.Title(name))
 }
 
 // readings say how a protocol chooses the epoch.
@@ -42,8 +37,7 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 	g := grid.New(grid.Common("semisupervised", "accuracy", x.engine, x.loss), sets, x.loss.Methods, x.protocol.Protocols, title)
 	for _, j := range jobs {
 		for _, protocol := range x.protocol.Protocols {
-			r := grid.Result{Seconds: j.pretrained.TrainSeconds, GraphsPerSecond: float64(j.pretrained.GraphsPerSecond)}
-			r.Value, _ = choose(protocol, j.tuned[protocol])
+			r := grid.Result{Value: choose(protocol, j.tuned[protocol]), Seconds: j.pretrained.TrainSeconds, GraphsPerSecond: float64(j.pretrained.GraphsPerSecond)}
 			for _, t := range j.tuned[protocol] {
 				r.Seconds += t.Seconds
 			}
@@ -59,15 +53,12 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 // report writes results.json, splits.json, the tables and the curves of a finished run.
 func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	g := x.gather(jobs)
-	// The published figures stand below the protocol that they were most likely measured with.
-	var known []grid.Published
-	for _, p := range published {
-		if p.labelRate == x.fine.LabelRate {
-			known = append(known, grid.Published{Row: p.row, Protocols: []string{protocolTestMax}, Values: p.values})
-		}
-	}
 	var tables []*table.Table
 	for _, protocol := range x.protocol.Protocols {
+		var known []grid.Published
+		if protocol == protocolTestMax { // which they were most likely measured with
+			known = table2[x.fine.LabelRate]
+		}
 		caption := fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
 			100*x.fine.LabelRate, x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, readings[protocol])
 		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.SemiSupervised, x.loss.Methods), known))
@@ -86,9 +77,6 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 // plots draws fine-tuning, epoch by epoch: means over folds and seeds, and over
 // seeds of the means over folds their standard deviation.
 func (x *experiment) plots(jobs []*job) error {
-	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
-		return err
-	}
 	protocol := x.protocol.Protocols[0]
 	for _, set := range x.sets {
 		var panels []plot.Panel

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -65,14 +66,10 @@ func splits(ds *dataset.Dataset, folds int, rate float64, protocol string) ([]sp
 		if protocol == protocolVal {
 			s.Validation = outer[(k+folds-1)%folds].Test
 		}
-		out := map[int]bool{}
-		for _, i := range append(s.Test[:len(s.Test):len(s.Test)], s.Validation...) {
-			out[i] = true
-		}
 		var pool, poolLabels []int
-		for i, c := range labels {
-			if !out[i] {
-				pool, poolLabels = append(pool, i), append(poolLabels, c)
+		for _, i := range outer[k].Train {
+			if !slices.Contains(s.Validation, i) {
+				pool, poolLabels = append(pool, i), append(poolLabels, labels[i])
 			}
 		}
 		if err := enough(ds, poolLabels, parts); err != nil {

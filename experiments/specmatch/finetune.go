@@ -132,9 +132,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 		seed := x.recipe.FirstSeed + s
 		list = append(list, units.Unit[finetuning.Tuned]{
 			Name: fmt.Sprintf("seed=%d", seed), Files: []string{tunedFile(seed), testFile(seed)},
-			Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
-				return x.tune(ctx, seed, status)
-			},
+			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (finetuning.Tuned, error) {
+				return x.tune(ctx, be, seed, status)
+			}),
 		})
 	}
 	plan := units.NewPlan(x.dir)
@@ -337,18 +337,11 @@ func (x *tuning) divide(seed int) (s dataset.Split, err error) {
 	}
 	switch x.Split {
 	case splitRandom:
-		n := len(labelled)
-		order := dataset.Permutation(nil, n, random.Stream(uint64(seed), purposeSplit, 0, 0))
-		s = dataset.Split{Train: order[:n*8/10], Valid: order[n*8/10 : n*9/10], Test: order[n*9/10:]}
+		s = dataset.RandomSplit(len(labelled), random.Stream(uint64(seed), purposeSplit, 0, 0))
 	case splitScaffold:
-		numbers := map[string]int{}
-		scaffolds := make([]int, len(labelled))
+		scaffolds := make([]string, len(labelled))
 		for k, i := range labelled {
-			scaffold := x.table.Records[i].Scaffold
-			if _, ok := numbers[scaffold]; !ok {
-				numbers[scaffold] = len(numbers)
-			}
-			scaffolds[k] = numbers[scaffold]
+			scaffolds[k] = x.table.Records[i].Scaffold
 		}
 		if s, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1); err != nil {
 			return s, err
@@ -384,16 +377,11 @@ func (x *tuning) divide(seed int) (s dataset.Split, err error) {
 }
 
 // tune fits a model with a seed, and writes it and its predictions.
-func (x *tuning) tune(ctx context.Context, seed int, status units.Status) (out finetuning.Tuned, err error) {
+func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status units.Status) (out finetuning.Tuned, err error) {
 	s, err := x.divide(seed)
 	if err != nil {
 		return out, err
 	}
-	be, err := x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
 	p, err := x.predictor(be, seed)
 	if err != nil {
 		return out, err
@@ -469,12 +457,12 @@ func (x *tuning) report(stdout io.Writer, results []finetuning.Tuned) error {
 	names := map[finetune.Kind][]string{
 		finetune.Classes: {"accuracy", "loss"}, finetune.Binary: {"roc_auc"}, finetune.Regression: {"rmse", "mae", "r2"},
 	}[x.head.Kind]
-	columns := []table.Column{{Name: "epochs"}, {Name: "best"}}
+	columns := []string{"epochs", "best"}
 	for _, name := range names {
 		title := map[string]string{"roc_auc": "ROC-AUC", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}[name]
-		columns = append(columns, table.Column{Name: cmp.Or(title, name)})
+		columns = append(columns, cmp.Or(title, name))
 	}
-	t := table.New("seed", columns...)
+	t := table.New("seed", table.Names(columns...)...)
 	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", x.table.Set.Name, strings.Join(x.targets, ", "), x.Split)
 	if x.head.Kind != finetune.Regression {
 		t.Footnotes = []string{"accuracy and ROC-AUC in %"}

@@ -13,29 +13,14 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 )
 
-// figures draws all of them.
-func (x *experiment) figures(sets []*dataset.Dataset, all []group) error {
-	if err := x.adjacencyFigure(); err != nil {
-		return err
+// figures draws all of them, given the groups of every data set.
+func (x *experiment) figures(sets [][]group) error {
+	err := x.adjacencyFigure()
+	for _, groups := range sets {
+		ds := groups[0].ds
+		err = errors.Join(err, x.trajectoryFigure(ds, groups), x.boundsFigures(ds, groups), x.layoutFigure(ds, groups))
 	}
-	for _, ds := range sets {
-		var of []group
-		for _, g := range all {
-			if g.ds == ds {
-				of = append(of, g)
-			}
-		}
-		if err := x.trajectoryFigure(ds, of); err != nil {
-			return err
-		}
-		if err := x.boundsFigures(ds, of); err != nil {
-			return err
-		}
-		if err := x.layoutFigure(ds, of); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // exampleThreshold is the θ of the paper's Figure 2.
@@ -94,7 +79,7 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 	curve := func(g group, name string, quantity func(b bounds) float64) plot.Series {
 		s := plot.Series{Name: name}
 		for k := range g.checkpoints() {
-			mean, std := stat.MeanStdDev(g.at(k, func(c checkpoint) rundir.Float { return rundir.Float(quantity(c.Bounds[i])) }), nil)
+			mean, std := stat.MeanStdDev(g.at(k, ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(quantity(b)) })), nil)
 			s.X, s.Y, s.Err = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch)), append(s.Y, mean), append(s.Err, std)
 		}
 		return s

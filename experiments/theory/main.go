@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
@@ -36,7 +37,7 @@ and without the Laplacian loss.`
 // experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
-	loss     loss
+	loss     cli.Loss // of SpecMatch-CL; the other method is the same without L_G
 	check    check
 	recipe   cli.Recipe
 	engine   cli.Engine
@@ -45,12 +46,6 @@ type experiment struct {
 
 	dir *rundir.Dir
 }
-
-// loss is the loss of SpecMatch-CL; the other method is the same without L_G.
-type loss struct{ cli.Loss }
-
-// Register implements [cli.Group].
-func (l *loss) Register(f *cli.FlagSet) { l.RegisterNumbers(f) }
 
 // check is what to measure.
 type check struct {
@@ -68,7 +63,7 @@ func (c *check) Register(f *cli.FlagSet) {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		loss:     loss{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
 		check:    check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
 		settings: pretrain.DefaultSettings(),
@@ -114,13 +109,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	var list []units.Unit[outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: name(r), Run: func(ctx context.Context, status units.Status) (outcome, error) {
-			return x.do(ctx, r, status)
-		}})
+		list = append(list, units.Unit[outcome]{Name: r.Name(), Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
+			return x.do(ctx, be, r, status)
+		})})
 	}
 	plan := units.NewPlan(x.dir)
 	outcomes := units.Add(plan, list)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, runs, *outcomes) })
 }
 
 // minGraphs is the least that package tsne lays out; a similarity graph takes two.
@@ -130,23 +125,13 @@ const minGraphs = 4
 var methods = []string{method.InfoNCE, method.SpecMatch}
 
 // runs lists the runs: both methods on every data set with every seed.
-func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
-	var runs []*pretrain.Run
+func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	for _, ds := range sets {
 		for _, name := range methods {
-			for s := range x.recipe.Seeds {
-				runs = append(runs, &pretrain.Run{
-					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: name, Seed: x.recipe.FirstSeed + s,
-					Loss: x.loss.Loss, Recipe: x.recipe, Settings: x.settings,
-				})
-			}
+			runs = append(runs, pretrain.Seeds(ds, name, x.loss, x.recipe, x.settings)...)
 		}
 	}
 	return runs
-}
-
-func name(r *pretrain.Run) string {
-	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
 }
 
 // outcome is what a run leaves in the journal.

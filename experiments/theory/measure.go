@@ -86,13 +86,8 @@ type diffusion struct {
 }
 
 // do trains with checkpoints.
-func (x *experiment) do(ctx context.Context, r *pretrain.Run, status units.Status) (out outcome, err error) {
+func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status units.Status) (out outcome, err error) {
 	start := time.Now()
-	be, err := x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
 	m, err := newMeter(be, r)
 	if err != nil {
 		return out, err
@@ -332,7 +327,7 @@ func (x *experiment) log(r *pretrain.Run, c checkpoint) error {
 		add("right_4.3_nonzero", float64(b.RightNonZero))
 		add("hoffman", float64(b.Hoffman))
 		add("hoffman_nonzero", float64(b.HoffmanNonZero))
-		if err := x.dir.Metrics(name(r)+"/"+g.name, c.Epoch, columns...); err != nil {
+		if err := x.dir.Metrics(r.Name()+"/"+g.name, c.Epoch, columns...); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ import (
 
 func newExperiment() *experiment {
 	return &experiment{
-		loss:   loss{cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10}},
+		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
 		check:  check{every: 1, draws: 4, times: []float64{0.1, 2}},
 		recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 2}, settings: pretrain.DefaultSettings(),
 	}

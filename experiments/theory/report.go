@@ -23,20 +23,14 @@ type group struct {
 	outcomes []outcome
 }
 
-func groups(sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) []group {
+// groups returns those of every data set, in the order of the methods.
+func (x *experiment) groups(runs []*pretrain.Run, outcomes []outcome) [][]group {
 	var all []group
-	for _, ds := range sets {
-		for _, method := range methods {
-			g := group{ds: ds, method: method}
-			for i, r := range runs {
-				if r.Dataset == ds && r.Method == method {
-					g.runs, g.outcomes = append(g.runs, r), append(g.outcomes, outcomes[i])
-				}
-			}
-			all = append(all, g)
-		}
+	for i := 0; i < len(runs); i += x.recipe.Seeds { // which runs have innermost
+		end := i + x.recipe.Seeds
+		all = append(all, group{runs[i].Dataset, runs[i].Method, runs[i:end], outcomes[i:end]})
 	}
-	return all
+	return slices.Collect(slices.Chunk(all, len(methods)))
 }
 
 // at returns a quantity of every seed at a checkpoint.
@@ -46,6 +40,11 @@ func (g group) at(checkpoint int, quantity func(c checkpoint) rundir.Float) []fl
 		values = append(values, float64(quantity(o.Checkpoints[checkpoint])))
 	}
 	return values
+}
+
+// ofGraph returns a quantity of the theorems for the i-th similarity graph.
+func ofGraph(i int, quantity func(b bounds) rundir.Float) func(c checkpoint) rundir.Float {
+	return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i]) }
 }
 
 // last returns the mean over seeds of a quantity at the last checkpoint, without
@@ -89,16 +88,13 @@ func (x *experiment) label(name string) string {
 }
 
 // report writes results.json, the tables and the figures.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
-	all := groups(sets, runs, outcomes)
+func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []outcome) error {
+	sets := x.groups(runs, outcomes)
 	var rows []rundir.Row
 	var tables []*table.Table
-	for _, ds := range sets {
-		first, second := x.alignmentTable(ds), x.uniformityTable(ds)
-		for _, g := range all {
-			if g.ds != ds {
-				continue
-			}
+	for _, groups := range sets {
+		first, second := x.alignmentTable(groups[0].ds), x.uniformityTable(groups[0].ds)
+		for _, g := range groups {
 			x.addAlignment(first, g)
 			x.addUniformity(second, g)
 			rows = append(rows, x.rows(g)...)
@@ -108,7 +104,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 	if err := x.dir.Report(stdout, rows, tables...); err != nil {
 		return err
 	}
-	if err := x.figures(sets, all); err != nil {
+	if err := x.figures(sets); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "results, metrics and figures: %s\n", x.dir.Path)
@@ -116,10 +112,8 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 }
 
 func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {
-	t := table.New("run and graph",
-		table.Column{Name: "t_d"}, table.Column{Name: "L_G"}, table.Column{Name: "c"}, table.Column{Name: "right side"}, table.Column{Name: "left side"},
-		table.Column{Name: "left/right, negatives fixed"}, table.Column{Name: "z* = z¹"}, table.Column{Name: "z* = midpoint"},
-		table.Column{Name: "z* = z¹ violates"}, table.Column{Name: "Duhamel"}, table.Column{Name: "L¹ = L²"})
+	t := table.New("run and graph", table.Names("t_d", "L_G", "c", "right side", "left side",
+		"left/right, negatives fixed", "z* = z¹", "z* = midpoint", "z* = z¹ violates", "Duhamel", "L¹ = L²")...)
 	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. L_G, c, right side t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. Left/right and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
 		ds.Name, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, x.lastEpoch())
 	return t
@@ -133,15 +127,15 @@ func (x *experiment) addAlignment(t *table.Table, g group) {
 		equal := g.total(func(c checkpoint) int { return c.Bounds[i].Equal })
 		for k, td := range x.check.times {
 			atTime := func(quantity func(d diffusion) rundir.Float) func(checkpoint) rundir.Float {
-				return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i].Times[k]) }
+				return ofGraph(i, func(b bounds) rundir.Float { return quantity(b.Times[k]) })
 			}
 			violated := g.total(func(c checkpoint) int { return c.Bounds[i].Times[k].Violated })
 			t.Add(x.label(g.method)+", "+graph.name,
 				table.Number(td, 1),
-				table.Number(g.last(func(c checkpoint) rundir.Float { return c.Bounds[i].PairG }), 2),
+				table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.PairG })), 2),
 				table.Number(g.last(atTime(func(d diffusion) rundir.Float { return d.C })), 1),
 				table.Number(g.last(atTime(func(d diffusion) rundir.Float { return d.Right })), 0),
-				table.Number(g.last(func(c checkpoint) rundir.Float { return rundir.Float(c.Bounds[i].Gap.Fixed) }), 0),
+				table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) })), 0),
 				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Fixed) })), 3),
 				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.View1) })), 3),
 				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Midpoint) })), 3),
@@ -153,10 +147,8 @@ func (x *experiment) addAlignment(t *table.Table, g group) {
 }
 
 func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
-	t := table.New("run and graph",
-		table.Column{Name: "connected draws"}, table.Column{Name: "E[L_G]"}, table.Column{Name: "E‖μ‖²"}, table.Column{Name: "λ̄₂"},
-		table.Column{Name: "L_unif"}, table.Column{Name: "direct bound"}, table.Column{Name: "right side"}, table.Column{Name: "right side, smallest non-zero λ̄"},
-		table.Column{Name: "says nothing"}, table.Column{Name: "Hoffman, second smallest"}, table.Column{Name: "Hoffman, smallest non-zero"})
+	t := table.New("run and graph", table.Names("connected draws", "E[L_G]", "E‖μ‖²", "λ̄₂",
+		"L_unif", "direct bound", "right side", "right side, smallest non-zero λ̄", "says nothing", "Hoffman, second smallest", "Hoffman, smallest non-zero")...)
 	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch %d over the connected draws, where there are two or more. Says nothing: of the checkpoints with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
 		ds.Name, x.check.draws, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, temperature, x.lastEpoch())
 	return t
@@ -164,9 +156,6 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 
 func (x *experiment) addUniformity(t *table.Table, g group) {
 	for i, graph := range x.graphs() {
-		ofGraph := func(quantity func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
-			return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i]) }
-		}
 		count := func(holds func(b bounds) bool) int {
 			return g.total(func(c checkpoint) int {
 				if holds(c.Bounds[i]) {
@@ -179,16 +168,16 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 		vacuous := count(func(b bounds) bool { return b.Connected >= 2 && b.Right >= 0 })
 		t.Add(x.label(g.method)+", "+graph.name,
 			table.Text(fmt.Sprintf("%d of %d", g.total(func(c checkpoint) int { return c.Bounds[i].Connected }), g.total(func(c checkpoint) int { return c.Bounds[i].Draws }))),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.LossG })), 3),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Mu2 })), 3),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.LambdaBar })), 3),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Unif })), 3),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Direct })), 3),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.Right })), 3),
-			table.Number(g.last(ofGraph(func(b bounds) rundir.Float { return b.RightNonZero })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.LossG })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Mu2 })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.LambdaBar })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Unif })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Direct })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Right })), 3),
+			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.RightNonZero })), 3),
 			table.Text(fmt.Sprintf("%d of %d", vacuous, applies)),
-			table.Number(g.largest(ofGraph(func(b bounds) rundir.Float { return b.Hoffman })), 3),
-			table.Number(g.largest(ofGraph(func(b bounds) rundir.Float { return b.HoffmanNonZero })), 2))
+			table.Number(g.largest(ofGraph(i, func(b bounds) rundir.Float { return b.Hoffman })), 3),
+			table.Number(g.largest(ofGraph(i, func(b bounds) rundir.Float { return b.HoffmanNonZero })), 2))
 	}
 }
 
@@ -215,17 +204,14 @@ func (x *experiment) rows(g group) []rundir.Row {
 	add("sample", "L_align", func(c checkpoint) rundir.Float { return c.Align })
 	add("sample", "L_unif", func(c checkpoint) rundir.Float { return c.Uniform })
 	for i, graph := range x.graphs() {
-		ofGraph := func(quantity func(b bounds) rundir.Float) func(checkpoint) rundir.Float {
-			return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i]) }
-		}
-		add(graph.name, "4.2 left, negatives fixed", ofGraph(func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }))
-		add(graph.name, "4.2 left, z* = z1", ofGraph(func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }))
+		add(graph.name, "4.2 left, negatives fixed", ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }))
+		add(graph.name, "4.2 left, z* = z1", ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }))
 		for k, td := range x.check.times {
-			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), ofGraph(func(b bounds) rundir.Float { return b.Times[k].Right }))
+			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), ofGraph(i, func(b bounds) rundir.Float { return b.Times[k].Right }))
 		}
-		add(graph.name, "4.3 left", ofGraph(func(b bounds) rundir.Float { return b.Unif }))
-		add(graph.name, "4.3 right", ofGraph(func(b bounds) rundir.Float { return b.Right }))
-		add(graph.name, "4.3 right, smallest non-zero", ofGraph(func(b bounds) rundir.Float { return b.RightNonZero }))
+		add(graph.name, "4.3 left", ofGraph(i, func(b bounds) rundir.Float { return b.Unif }))
+		add(graph.name, "4.3 right", ofGraph(i, func(b bounds) rundir.Float { return b.Right }))
+		add(graph.name, "4.3 right, smallest non-zero", ofGraph(i, func(b bounds) rundir.Float { return b.RightNonZero }))
 	}
 	return rows
 }

@@ -136,13 +136,11 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	case len(x.data.Datasets) > 0:
 		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz")
 	}
-	var d domain
-	var err error
+	open := x.openMolecules
 	if x.source.Domain == domainBio {
-		d, err = x.openProteins(ctx)
-	} else {
-		d, err = x.openMolecules(ctx, stderr)
+		open = x.openProteins
 	}
+	d, err := open(ctx, stderr)
 	if err != nil {
 		return d, err
 	}
@@ -165,8 +163,7 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	return d, nil
 }
 
-func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domain, error) {
-	var d domain
+func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d domain, err error) {
 	switch {
 	case x.source.Corpus != "":
 		for _, name := range x.data.Datasets { // before what takes minutes
@@ -174,7 +171,6 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (domai
 				return d, err
 			}
 		}
-		var err error
 		if d.corpus, err = x.openCorpus(ctx, stderr); err != nil {
 			return d, err
 		}
@@ -228,8 +224,7 @@ func (x *experiment) pretrains() bool {
 	return slices.ContainsFunc(x.loss.Methods, func(m string) bool { return m != methodNone })
 }
 
-func (x *experiment) openProteins(ctx context.Context) (domain, error) {
-	var d domain
+func (x *experiment) openProteins(ctx context.Context, _ io.Writer) (d domain, err error) {
 	if x.source.Corpus == "" {
 		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")
 	}
@@ -247,15 +242,8 @@ func (x *experiment) openProteins(ctx context.Context) (domain, error) {
 			return d, cli.Usagef("-dataset %s: the network has no labels (%s)", name, filepath.Join(x.data.Dir, name+"_labels.csv"))
 		}
 		set := &taskSet{name: name, graphs: n.EgoNetworks(dataset.EgoConfig{}, splitSeed), tasks: len(n.Tasks), labels: n.Labels}
-		set.split = randomSplit(len(set.graphs), splitSeed)
+		set.split = dataset.RandomSplit(len(set.graphs), random.Stream(splitSeed, purposeCorpus, 1, 0))
 		d.sets = append(d.sets, set)
 	}
 	return d, nil
-}
-
-// randomSplit divides n samples into 80, 10 and 10 %.
-func randomSplit(n int, seed uint64) dataset.Split {
-	order := dataset.Permutation(nil, n, random.Stream(seed, purposeCorpus, 1, 0))
-	train, valid := n*8/10, n*9/10
-	return dataset.Split{Train: order[:train], Valid: order[train:valid], Test: order[valid:]}
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"math"
 
@@ -20,10 +20,6 @@ type tuning struct {
 	result finetuning.Tuned
 }
 
-func (t *tuning) name() string {
-	return fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
-}
-
 // The metrics of package finetune that this experiment reads: the ROC-AUC in per
 // cent, averaged over the tasks that have both classes, which no task may have.
 const (
@@ -36,20 +32,23 @@ const (
 func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetuning.Tuned]) {
 	for _, set := range x.domain.sets {
 		for _, method := range x.loss.Methods {
-			with := ""
-			if x.pretrainsHere(method) {
-				with = "pretrain/" + method
-			}
 			for s := range x.recipe.Seeds {
 				t := &tuning{set: set, method: method, seed: x.recipe.FirstSeed + s}
-				all = append(all, t)
-				list = append(list, units.Unit[finetuning.Tuned]{Name: t.name(), With: with, Run: func(ctx context.Context, status units.Status) (finetuning.Tuned, error) {
-					return x.finetune(ctx, t, status)
-				}})
+				all, list = append(all, t), append(list, x.unit(t))
 			}
 		}
 	}
 	return all, list
+}
+
+// unit is the fine-tuning of t.
+func (x *experiment) unit(t *tuning) units.Unit[finetuning.Tuned] {
+	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
+	u := finetuning.Unit(name, x.engine, x.dir, x.fine.Epochs, func(be backend.Backend) (*finetune.Learner, error) { return x.learner(be, t) })
+	if x.pretrainsHere(t.method) {
+		u.With = "pretrain/" + t.method
+	}
+	return u
 }
 
 // learner returns what fine-tunes all layers on the training part of a set, from the
@@ -64,7 +63,7 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		return nil, err
 	}
 	if t.method != methodNone {
-		if err := x.pretraining(t.method).Load(x.pretrainedDir(), e); err != nil {
+		if err := x.pretraining(t.method).Load(cmp.Or(x.source.Pretrained, x.dir.Path), e); err != nil {
 			return nil, err
 		}
 	}
@@ -80,21 +79,8 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		finetune.Options{Batch: x.fine.Batch, Rate: x.fine.LR, Seed: uint64(t.seed)})
 }
 
-func (x *experiment) finetune(ctx context.Context, t *tuning, status units.Status) (out finetuning.Tuned, err error) {
-	be, err := x.engine.Open()
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
-	l, err := x.learner(be, t)
-	if err != nil {
-		return out, err
-	}
-	return finetuning.Do(ctx, x.dir, t.name(), l, x.fine.Epochs, status)
-}
-
-// choose returns the test ROC-AUC under a protocol, and its epoch from 1.
-func (t *tuning) choose(protocol string) (auc float64, epoch int) {
+// choose returns the test ROC-AUC under a protocol.
+func (t *tuning) choose(protocol string) float64 {
 	valid, test := t.result.Series(validAUC), t.result.Series(testAUC)
 	chosen := len(test) - 1
 	if protocol == protocolBest {
@@ -105,7 +91,7 @@ func (t *tuning) choose(protocol string) (auc float64, epoch int) {
 			}
 		}
 	}
-	return test[chosen], chosen + 1
+	return test[chosen]
 }
 
 // skipped returns how many tasks of the test set have one class only.

@@ -37,7 +37,7 @@ func quiet(string, ...any) {}
 // tune fine-tunes on the set of x with a seed.
 func (x *experiment) tune(t *testing.T, method string, seed int) finetuning.Tuned {
 	t.Helper()
-	r, err := x.finetune(t.Context(), &tuning{set: x.domain.sets[0], method: method, seed: seed}, quiet)
+	r, err := x.unit(&tuning{set: x.domain.sets[0], method: method, seed: seed}).Run(t.Context(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +191,9 @@ func TestStart(t *testing.T) {
 			j := &tuning{set: set, method: name, seed: seed}
 			loss := x.tune(t, name, seed).Series("loss")[0]
 			if other, ok := seen[loss]; ok {
-				t.Errorf("%s starts like %s", j.name(), other)
+				t.Errorf("%s starts like %s", x.unit(j).Name, other)
 			}
-			seen[loss] = j.name()
+			seen[loss] = x.unit(j).Name
 
 			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
@@ -211,7 +211,7 @@ func TestStart(t *testing.T) {
 			}
 			tape.Reset()
 			if math.Abs(want-loss) > 1e-6 {
-				t.Errorf("%s starts with loss %v, want %v", j.name(), loss, want)
+				t.Errorf("%s starts with loss %v, want %v", x.unit(j).Name, loss, want)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func TestTuningResume(t *testing.T) {
 		// first step or at the end of an epoch, of the next one.
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := 0
-		got, err := x.finetune(ctx, &tuning{set: x.domain.sets[0], method: methodNone, seed: 1}, func(string, ...any) {
+		got, err := x.unit(&tuning{set: x.domain.sets[0], method: methodNone, seed: 1}).Run(ctx, func(string, ...any) {
 			if calls++; calls > ended {
 				cancel()
 			}
@@ -457,21 +457,5 @@ func TestCorpusSize(t *testing.T) {
 	}
 	if late < 30 || late > 70 {
 		t.Errorf("%d of 100 are of the second half of the corpus", late)
-	}
-}
-
-func TestRandomSplit(t *testing.T) {
-	s := randomSplit(95, splitSeed)
-	if len(s.Train) != 76 || len(s.Valid) != 9 || len(s.Test) != 10 {
-		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))
-	}
-	all := slices.Sorted(slices.Values(slices.Concat(s.Train, s.Valid, s.Test)))
-	for i, k := range all {
-		if i != k {
-			t.Fatalf("sample %d is missing or twice", i)
-		}
-	}
-	if slices.IsSorted(s.Train) {
-		t.Error("not at random")
 	}
 }

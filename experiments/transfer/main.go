@@ -152,7 +152,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := x.noteInputs(ctx, flags); err != nil {
 		return err
 	}
-	if err := x.checkPretrained(flags); err != nil {
+	var weights []string // to fine-tune
+	for _, name := range x.loss.Methods {
+		if name != methodNone {
+			weights = append(weights, x.pretraining(name).Weights(x.source.Pretrained))
+		}
+	}
+	if err := rundir.CheckPretrained(x.source.Pretrained, flags, []string{"finetune-batch", "dropout"}, weights); err != nil {
 		return err
 	}
 	var err error

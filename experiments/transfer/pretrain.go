@@ -1,9 +1,7 @@
 package main
 
 import (
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -33,29 +31,6 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 		Regime:  method.Transfer, Encoder: x.encoder(), Method: name,
 		Loss: x.loss, Recipe: x.recipe, Settings: settings,
 	}
-}
-
-// pretrainedDir is the run directory that has the pre-trained weights.
-func (x *experiment) pretrainedDir() string {
-	if run := x.source.Pretrained; run != "" {
-		return run
-	}
-	return x.dir.Path
-}
-
-// checkPretrained returns an error unless the run of -pretrained, if there is one,
-// pre-trained all methods with the settings of this one.
-func (x *experiment) checkPretrained(flags *cli.FlagSet) error {
-	if x.source.Pretrained == "" {
-		return nil
-	}
-	var weights []string
-	for _, name := range x.loss.Methods {
-		if name != methodNone {
-			weights = append(weights, x.pretraining(name).Weights(x.source.Pretrained))
-		}
-	}
-	return rundir.CheckPretrained(x.source.Pretrained, "transfer", flags, []string{"finetune-batch", "dropout"}, weights)
 }
 
 // pretrainings are the units of the first half of the experiment; there are none with

@@ -34,8 +34,7 @@ func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*t
 	g := grid.New(grid.Common("transfer", "roc-auc", x.engine, x.loss), sets, x.loss.Methods, protocols, title)
 	for _, t := range tunings {
 		for _, protocol := range protocols {
-			r := grid.Result{Seconds: t.result.Seconds}
-			r.Value, _ = t.choose(protocol)
+			r := grid.Result{Value: t.choose(protocol), Seconds: t.result.Seconds}
 			if t.method != methodNone {
 				r.Epochs = x.pretraining(t.method).Epochs()
 			}
@@ -66,7 +65,7 @@ func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tuning
 	var tables []*table.Table
 	for _, protocol := range protocols {
 		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
-		tables = append(tables, g.Table(protocol, caption, published))
+		tables = append(tables, g.Table(protocol, caption, table3))
 	}
 	tables = append(tables, g.Differences(x.loss.Methods[0], x.loss.Methods[1:]...))
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {

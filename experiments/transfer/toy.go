@@ -31,8 +31,7 @@ func toy(n int) (*taskSet, error) {
 	s := &taskSet{name: "toy", tasks: 2}
 	rng := random.Stream(0, purposeCorpus, 2, 0)
 	var parser molecule.Parser
-	ids := map[string]int{}
-	var scaffolds []int
+	var scaffolds []string
 	for range n {
 		parts := [2]string{toySubstituents[rng.IntN(len(toySubstituents))], toySubstituents[rng.IntN(len(toySubstituents))]}
 		frame := toyScaffolds[rng.IntN(len(toyScaffolds))]
@@ -63,11 +62,7 @@ func toy(n int) (*taskSet, error) {
 			}
 			s.labels = append(s.labels, label)
 		}
-		scaffold := parser.Scaffold(m)
-		if _, ok := ids[scaffold]; !ok {
-			ids[scaffold] = len(ids)
-		}
-		scaffolds = append(scaffolds, ids[scaffold])
+		scaffolds = append(scaffolds, parser.Scaffold(m))
 	}
 	var err error
 	s.split, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1)

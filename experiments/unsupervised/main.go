@@ -19,9 +19,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
+	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -92,39 +92,22 @@ func (x *experiment) units(plan *units.Plan, runs []*pretrain.Run) (*[]pretrain.
 	var train []units.Unit[pretrain.Trained]
 	var score []units.Unit[pretrain.Score]
 	for _, r := range runs {
-		train = append(train, r.Unit(name(r), x.engine, x.dir))
+		train = append(train, r.Unit(r.Name(), x.engine, x.dir))
 		for _, protocol := range x.protocol.Protocols {
-			score = append(score, units.Unit[pretrain.Score]{Name: name(r) + "/" + protocol, With: name(r), Run: func(ctx context.Context, _ units.Status) (s pretrain.Score, err error) {
-				be, err := x.engine.Open()
-				if err != nil {
-					return s, err
-				}
-				defer be.Close()
+			score = append(score, units.Unit[pretrain.Score]{Name: r.Name() + "/" + protocol, With: r.Name(), Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, _ units.Status) (pretrain.Score, error) {
 				return r.Score(ctx, be, x.dir.Path, protocol, x.protocol.Folds)
-			}})
+			})})
 		}
 	}
 	return units.Add(plan, train), units.Add(plan, score)
 }
 
 // runs lists the runs: every method on every data set with every seed.
-func (x *experiment) runs(sets []*dataset.Dataset) []*pretrain.Run {
-	var runs []*pretrain.Run
+func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	for _, ds := range sets {
 		for _, name := range x.loss.Methods {
-			for s := range x.recipe.Seeds {
-				runs = append(runs, &pretrain.Run{
-					Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds),
-					Method: name, Seed: x.recipe.FirstSeed + s,
-					Loss: x.loss, Recipe: x.recipe, Settings: x.settings,
-				})
-			}
+			runs = append(runs, pretrain.Seeds(ds, name, x.loss, x.recipe, x.settings)...)
 		}
 	}
 	return runs
-}
-
-// name returns the name of the unit that trains a run.
-func name(r *pretrain.Run) string {
-	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
@@ -92,9 +91,6 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 	quantities := []struct{ label, metric string }{
 		{"L_C", "loss_c"}, {"L_G, soft threshold", "loss_g"}, {"L_G, hard threshold", "loss_g_hard"},
 		{"std of the similarities", "similarity_std"},
-	}
-	if err := os.MkdirAll(x.dir.Join("plots"), 0o777); err != nil {
-		return err
 	}
 	for _, set := range sets {
 		var panels []plot.Panel

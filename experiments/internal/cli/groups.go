@@ -87,7 +87,7 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
 type Loss struct {
-	Methods []string // the default is all methods
+	Methods []string // the default is all methods; without any there is no -method
 	Choices []string // what the experiment knows, the default if nil; not a flag
 	Beta    Beta
 	P       float64 // percentile of the similarities that is the threshold θ
@@ -101,14 +101,10 @@ func (l *Loss) Register(f *FlagSet) {
 	if choices == nil {
 		choices = l.Methods
 	}
-	Var(f, &l.Methods, "method", List(OneOf(choices...)), "`methods` to compare, one row of results each: "+strings.Join(choices, ","))
-	f.Grows("method")
-	l.RegisterNumbers(f)
-}
-
-// RegisterNumbers registers all flags but -method, for experiments that choose
-// the methods themselves.
-func (l *Loss) RegisterNumbers(f *FlagSet) {
+	if choices != nil {
+		Var(f, &l.Methods, "method", List(OneOf(choices...)), "`methods` to compare, one row of results each: "+strings.Join(choices, ","))
+		f.Grows("method")
+	}
 	Var(f, &l.Beta, "beta", ParseBeta, "weight `β` of the Laplacian loss in L_C + β·L_G: a number as in 1, or as in auto:0.2\nthe ratio of the two gradients' norms to aim at")
 	Var(f, &l.P, "p", Float(0, 100), "`percentile` of a batch's similarities above which two graphs are joined")
 	Var(f, &l.Tau, "tau", Positive, "temperature `τ` of the contrastive loss")

@@ -176,13 +176,16 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 // Compare returns an error that names the first flag that prevents a run with the
 // flags was from being resumed with those of f: one that results depend on and that
 // differs, a list that lacks an entry, one that f does not know, or one that was
-// lacks and that does not have its default in f.
-func (f *FlagSet) Compare(was map[string]json.RawMessage) (err error) {
+// lacks and that does not have its default in f. Flags that mayDiffer prevent nothing.
+func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (err error) {
 	now := f.All()
-	for _, name := range names(was, now) {
+	all := maps.Clone(now)
+	maps.Copy(all, was)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		old, known := was[name]
 		v, ok := now[name]
 		switch r := f.roles[name]; {
+		case slices.Contains(mayDiffer, name):
 		case !ok:
 			return fmt.Errorf("-%s was %s, and this version has no such flag", name, show(old))
 		case r == free || r == once:
@@ -214,9 +217,6 @@ func (f *FlagSet) All() map[string]json.RawMessage {
 	f.VisitAll(func(fl *flag.Flag) { all[fl.Name] = Resolved(fl) })
 	return all
 }
-
-// Influences reports whether results may depend on a flag.
-func (f *FlagSet) Influences(name string) bool { return f.roles[name] != free && f.roles[name] != once }
 
 // Resolved encodes a flag's value as its type, as in 128 or ["MUTAG"], unless the
 // type names itself, as in "float32".
@@ -265,16 +265,4 @@ func show(v json.RawMessage) string {
 		return strings.Join(e, ",")
 	}
 	return "none"
-}
-
-// names returns the keys of both maps, sorted.
-func names(a, b map[string]json.RawMessage) []string {
-	var all []string
-	for _, m := range []map[string]json.RawMessage{a, b} {
-		for name := range m {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

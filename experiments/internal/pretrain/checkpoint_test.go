@@ -39,7 +39,7 @@ func TestCheckpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, c.method)
-			r.Loss.Beta, r.Settings.Warmup, r.Recipe.Epochs = c.beta, 8, 5
+			r.Loss.Beta, r.Settings.Objective.Beta.WarmupSteps, r.Recipe.Epochs = c.beta, 8, 5
 			whole, dir := rundirtest.Open(t, "unsupervised"), rundirtest.Open(t, "unsupervised")
 			epochs, weights, err := trained(t.Context(), r, whole, quiet)
 			if err != nil {

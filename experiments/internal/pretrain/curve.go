@@ -16,19 +16,17 @@ import (
 // metrics that begin with prefix, one upon the other, as means over runs. It is empty
 // if there are none.
 func Shares(runs [][]train.Metrics, prefix string) (bands []plot.Series) {
-	names := map[string]bool{}
-	for _, history := range runs {
-		for _, m := range history {
-			for name := range m {
-				if strings.HasPrefix(name, prefix) {
-					names[name] = true
-				}
-			}
-		}
+	all := train.Metrics{}
+	for _, m := range slices.Concat(runs...) {
+		maps.Copy(all, m)
 	}
 	var below []float64
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		s := Curve(strings.TrimPrefix(name, prefix), runs, name)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		label, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		s := Curve(label, runs, name)
 		s.Err = make([]float64, len(s.Y))
 		below = append(below, make([]float64, len(s.Y)-len(below))...)
 		for e, share := range s.Y {

@@ -17,7 +17,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
-	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // Outcome is the result of a run of the unsupervised regime in the journal.
@@ -67,7 +66,7 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 	if err != nil {
 		return s, err
 	}
-	results, err := r.Results(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: folds})
+	results, err := r.Evaluate(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: folds})
 	if err != nil {
 		return s, err
 	}
@@ -87,39 +86,34 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 // cores, and the last run is evaluated on all of them.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// Do trains and evaluates. The caller closes the learner, which is nil after an
-// error.
-func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, protocol cli.Protocol, status units.Status) (out Outcome, l *method.Learner, err error) {
-	if l, err = r.Learner(be); err != nil {
-		return out, nil, err
+// Do trains and evaluates under the name of a unit.
+func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, protocol cli.Protocol, status units.Status) (out Outcome, err error) {
+	l, err := r.Learner(be)
+	if err != nil {
+		return out, err
 	}
-	defer func() {
-		if err != nil {
-			l.Close()
-			l = nil
-		}
-	}()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	cores <- struct{}{}
 	out.Trained, err = r.Train(ctx, l, dir, unit, status)
 	<-cores
 	if err != nil {
-		return out, l, err
+		return out, err
 	}
 	status("evaluation")
 	start := time.Now()
-	out.Accuracy, err = r.Evaluate(ctx, l, protocol)
+	results, err := r.Evaluate(ctx, l, protocol)
+	out.Accuracy = map[string]float64{}
+	for name, result := range results {
+		out.Accuracy[name] = 100 * result.Mean
+	}
 	out.EvalSeconds = time.Since(start).Seconds()
-	return out, l, err
+	return out, err
 }
 
 // Check returns an error if it would be impossible to evaluate a run after training.
 func Check(runs []*Run, protocol cli.Protocol) error {
-	checked := map[*dataset.Dataset]bool{}
-	for _, r := range runs {
-		if checked[r.Dataset] { // the sizes of folds do not depend on the seed
-			continue
-		}
-		checked[r.Dataset] = true
+	alike := func(a, b *Run) bool { return a.Dataset == b.Dataset }
+	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the sizes of folds do not depend on the seed
 		folds, err := r.folds(protocol)
 		if err == nil {
 			err = eval.Check(r.Dataset.Labels(), folds, eval.Options{})
@@ -142,19 +136,9 @@ type Embedder interface {
 	Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
 }
 
-// Evaluate returns the accuracy of a support vector machine on the embeddings of
-// all graphs, in per cent, by protocol.
-func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]float64, error) {
-	results, err := r.Results(ctx, e, protocol)
-	accuracy := map[string]float64{}
-	for name, result := range results {
-		accuracy[name] = 100 * result.Mean
-	}
-	return accuracy, err
-}
-
-// Results is [Run.Evaluate] with all that the evaluations give, as fractions.
-func (r *Run) Results(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]*eval.Result, error) {
+// Evaluate returns what a support vector machine makes of the embeddings of all
+// graphs, by protocol.
+func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]*eval.Result, error) {
 	folds, err := r.folds(protocol)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,23 @@ func GIN(ds *dataset.Dataset) gnn.Architecture {
 	return gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 32, Layers: 3}
 }
 
+// Seeds lists the runs of a method on a data set in the unsupervised regime, one for
+// each seed of the recipe.
+func Seeds(ds *dataset.Dataset, name string, loss cli.Loss, recipe cli.Recipe, settings Settings) (runs []*Run) {
+	for s := range recipe.Seeds {
+		runs = append(runs, &Run{
+			Dataset: ds, Regime: method.Unsupervised, Encoder: GIN(ds), Method: name, Seed: recipe.FirstSeed + s,
+			Loss: loss, Recipe: recipe, Settings: settings,
+		})
+	}
+	return runs
+}
+
+// Name names the run in the journal.
+func (r *Run) Name() string {
+	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
+}
+
 // Policy returns the augmentations by name, with "auto" resolved.
 func (r *Run) Policy() string {
 	if r.Settings.Policy != autoPolicy {
@@ -52,27 +69,20 @@ func (r *Run) Policy() string {
 
 // Objective returns the loss of the contrastive methods.
 func (r *Run) Objective() specmatch.Objective {
-	b := r.Loss.Beta
-	return specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: r.Loss.Tau, Sum: r.Settings.Sum},
-		Match: specmatch.LaplacianMatch{
-			Adjacency: r.Settings.Adjacency, Kappa: r.Loss.Kappa, Percentile: r.Loss.P,
-			RandomWalk: r.Settings.RandomWalk, ThresholdGradient: r.Settings.ThetaGradient,
-		},
-		OnH: r.Settings.OnH, Center: r.Settings.Center,
-		Beta: specmatch.BetaSchedule{Beta: b.Weight, Ratio: b.Ratio, WarmupSteps: r.Settings.Warmup},
-	}
+	o := r.Settings.Objective
+	o.Contrast.Temperature = r.Loss.Tau
+	o.Match.Kappa, o.Match.Percentile = r.Loss.Kappa, r.Loss.P
+	o.Beta.Beta, o.Beta.Ratio = r.Loss.Beta.Weight, r.Loss.Beta.Ratio
+	return o
 }
 
 func (r *Run) setup(be backend.Backend) method.Setup {
+	options := r.Settings.Options
+	options.Objective = r.Objective()
 	return method.Setup{
 		Backend: be, Regime: r.Regime, Encoder: r.Architecture(), Graphs: r.Dataset.Graphs,
 		Policy: r.Policy(), Ratio: r.Settings.Ratio, Batch: r.Recipe.Batch, Rate: r.Rate(), Seed: uint64(r.Seed),
-		Options: method.Options{
-			Objective: r.Objective(), GraphCLCode: r.Settings.GraphCLCode,
-			JOAO: r.Settings.JOAO, SimGRACE: r.Settings.SimGRACE, MSSGCL: r.Settings.MSSGCL, CuCo: r.Settings.CuCo,
-			RawStatistics: r.Settings.RawStatistics,
-		},
+		Options: options,
 	}
 }
 
@@ -108,19 +118,10 @@ func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 
 // Fits returns a usage error unless the machine has the memory for every run.
 func Fits(runs []*Run, e cli.Engine) error {
-	type job struct {
-		data    *dataset.Dataset
-		encoder gnn.Architecture
-	}
-	checked := map[job]bool{} // the need does not depend on the seed
-	for _, r := range runs {
-		j := job{r.Dataset, r.Architecture()}
-		if checked[j] {
-			continue
-		}
-		checked[j] = true
+	alike := func(a, b *Run) bool { return a.Dataset == b.Dataset && a.Architecture() == b.Architecture() }
+	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the need does not depend on the seed
 		flags := fmt.Sprintf("-dataset %s -batch %d", r.Dataset.Name, r.Recipe.Batch)
-		if err := memory.TrainingFits(flags, e, j.encoder, r.Dataset.Graphs, r.Recipe.Batch); err != nil {
+		if err := memory.TrainingFits(flags, e, r.Architecture(), r.Dataset.Graphs, r.Recipe.Batch); err != nil {
 			return err
 		}
 	}
@@ -144,12 +145,7 @@ type Trained struct {
 
 // Unit is the training of the run under a name; it leaves its model file in dir.
 func (r *Run) Unit(name string, e cli.Engine, dir *rundir.Dir) units.Unit[Trained] {
-	return units.Unit[Trained]{Name: name, Files: []string{r.Weights("")}, Run: func(ctx context.Context, status units.Status) (out Trained, err error) {
-		be, err := e.Open()
-		if err != nil {
-			return out, err
-		}
-		defer be.Close()
+	run := func(ctx context.Context, be backend.Backend, status units.Status) (out Trained, err error) {
 		l, err := r.Learner(be)
 		if err != nil {
 			return out, err
@@ -159,7 +155,8 @@ func (r *Run) Unit(name string, e cli.Engine, dir *rundir.Dir) units.Unit[Traine
 			return out, err
 		}
 		return out, r.Save(dir.Path, l, len(out.Epochs))
-	}}
+	}
+	return units.Unit[Trained]{Name: name, Files: []string{r.Weights("")}, Run: units.OnEngine(e, run)}
 }
 
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the

@@ -18,48 +18,29 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-// Settings are switches of the loss and of the views.
+// Settings are switches of the methods, of the loss and of the views.
 type Settings struct {
-	Adjacency     specmatch.Adjacency
-	RandomWalk    bool
-	ThetaGradient bool
-	OnH           bool
-	Center        bool
-	Sum           bool
-	Warmup        int
-	Policy        string
-	Ratio         float64
-	GraphCLCode   bool // the method graphcl follows GraphCL's code bug for bug
-	OwnRecipes    bool // methods with a [method.Recipe] train by it
-	JOAO          method.JOAOOptions
-	SimGRACE      method.SimGRACEOptions
-	MSSGCL        method.MSSGCLOptions
-	CuCo          method.CuCoOptions
-	RawStatistics bool // for all methods
+	method.Options // but for the numbers of the objective, which [cli.Loss] has
+	Policy         string
+	Ratio          float64
+	OwnRecipes     bool // methods with a [method.Recipe] train by it
 }
 
 // DefaultSettings are those of Table 1.
 func DefaultSettings() Settings {
-	s := Settings{Policy: autoPolicy, Ratio: 0.2, GraphCLCode: true, OwnRecipes: true}
-	s.setMethods(method.Unsupervised)
-	return s
-}
-
-// setMethods sets the options of the methods that have some to those of a regime.
-func (s *Settings) setMethods(r method.Regime) {
-	o := method.DefaultOptions(r)
-	s.JOAO, s.SimGRACE, s.MSSGCL, s.CuCo = o.JOAO, o.SimGRACE, o.MSSGCL, o.CuCo
+	return Settings{Options: method.DefaultOptions(method.Unsupervised), Policy: autoPolicy, Ratio: 0.2, OwnRecipes: true}
 }
 
 // Register implements [cli.Group].
 func (s *Settings) Register(f *cli.FlagSet) {
-	cli.Var(f, &s.Adjacency, "adjacency", specmatch.ParseAdjacency, "how a similarity becomes an edge of the batch's similarity `graph`: sigmoid, spread\n(sigmoid with κ in units of the spread of the similarities), hard, ste")
-	f.BoolVar(&s.RandomWalk, "random-walk", s.RandomWalk, "compare random-walk Laplacians I - D⁻¹A instead of symmetric ones")
-	f.BoolVar(&s.ThetaGradient, "theta-gradient", s.ThetaGradient, "let the gradient flow through the threshold θ")
-	f.BoolVar(&s.OnH, "on-h", s.OnH, "apply L_G to the encoder's output h instead of the projection z")
-	f.BoolVar(&s.Center, "center", s.Center, "subtract the batch's mean embedding before L_G")
-	f.BoolVar(&s.Sum, "sum", s.Sum, "sum L_C over the batch, as the paper writes it, instead of taking its mean")
-	cli.Var(f, &s.Warmup, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
+	o := &s.Objective
+	cli.Var(f, &o.Match.Adjacency, "adjacency", specmatch.ParseAdjacency, "how a similarity becomes an edge of the batch's similarity `graph`: sigmoid, spread\n(sigmoid with κ in units of the spread of the similarities), hard, ste")
+	f.BoolVar(&o.Match.RandomWalk, "random-walk", o.Match.RandomWalk, "compare random-walk Laplacians I - D⁻¹A instead of symmetric ones")
+	f.BoolVar(&o.Match.ThresholdGradient, "theta-gradient", o.Match.ThresholdGradient, "let the gradient flow through the threshold θ")
+	f.BoolVar(&o.OnH, "on-h", o.OnH, "apply L_G to the encoder's output h instead of the projection z")
+	f.BoolVar(&o.Center, "center", o.Center, "subtract the batch's mean embedding before L_G")
+	f.BoolVar(&o.Contrast.Sum, "sum", o.Contrast.Sum, "sum L_C over the batch, as the paper writes it, instead of taking its mean")
+	cli.Var(f, &o.Beta.WarmupSteps, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
 	cli.Var(f, &s.Policy, "policy", policy, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
 	cli.Var(f, &s.Ratio, "ratio", share, "`share` of nodes or edges that an augmentation changes, above 0")
 }
@@ -96,10 +77,10 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 	return " By recipes of their own: " + own + "."
 }
 
-// RegisterMethods sets the options of single methods to the defaults of a regime and
-// registers their flags, for experiments with a row for each of its methods.
+// RegisterMethods sets the options to the defaults of a regime and registers the flags
+// of single methods, for experiments with a row for each of its methods.
 func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
-	s.setMethods(r)
+	s.Options = method.DefaultOptions(r)
 	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs, -lr and -layers imply: all train alike")
 	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
 	if r != method.Transfer {

@@ -68,9 +68,9 @@ func Sources(ds *dataset.Dataset) []specmatch.DataSource {
 // methods, which begin with their names.
 func (r *Run) switches() map[string]string {
 	f, s, loss := cli.NewFlagSet("", ""), Settings{}, r.Loss
-	s.Register(f)
+	loss.Methods, loss.Choices = nil, nil // no -method
+	f.Add(&s, &loss)
 	s.RegisterMethods(f, r.Regime)
-	loss.RegisterNumbers(f)
 	s = r.Settings
 	all := map[string]string{"batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Rate())}
 	f.VisitAll(func(fl *flag.Flag) {

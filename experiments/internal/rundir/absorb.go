@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,18 +71,13 @@ func (d *Dir) admit(path string) error {
 	if err != nil {
 		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
 	}
-	if d.config.Inputs == nil {
-		d.config.Inputs = map[string]string{}
-	}
-	for name, sum := range c.Inputs {
-		d.config.Inputs[name] = sum
-	}
+	maps.Copy(d.config.Inputs, c.Inputs)
 	for _, s := range append([]start{c.start}, c.Resumed...) {
 		if !slices.Contains(d.config.Resumed, s) {
 			d.config.Resumed = append(d.config.Resumed, s)
 		}
 	}
-	return d.config.write(d.Join("config.json"))
+	return WriteJSON(d.Join("config.json"), d.config)
 }
 
 // absorb takes one unit over; the journal's line comes last.

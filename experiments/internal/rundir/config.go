@@ -108,23 +108,12 @@ func cpu() string {
 	return ""
 }
 
-func (c *config) write(path string) error {
-	data, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	return WriteFile(path, func(w io.Writer) error {
-		_, err := w.Write(append(data, '\n'))
-		return err
-	})
-}
-
 func readConfig(path string) (*config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	c := new(config)
+	c := &config{Inputs: map[string]string{}}
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -145,21 +134,18 @@ func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, er
 	}
 	next := *now
 	next.Inputs = maps.Clone(c.Inputs)
-	if next.Inputs == nil {
-		next.Inputs = map[string]string{}
-	}
 	maps.Copy(next.Inputs, now.Inputs)
 	next.start, next.Resumed = c.start, slices.Concat(c.Resumed, []start{now.start})
 	return &next, nil
 }
 
 // mixes returns an error unless results of the run c may stand beside those of the
-// start now.
-func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool) error {
+// start now. It does not look at the flags that mayDiffer.
+func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool, mayDiffer ...string) error {
 	if c.Experiment != now.Experiment {
 		return fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
 	}
-	if err := flags.Compare(c.Flags); err != nil {
+	if err := flags.Compare(c.Flags, mayDiffer...); err != nil {
 		return err
 	}
 	if err := sameInputs(c.Inputs, now.Inputs); err != nil {
@@ -196,24 +182,21 @@ func sameInputs(was, now map[string]string) error {
 	return nil
 }
 
-// CheckPretrained returns a usage error of -pretrained unless the directory path has
-// a run of the experiment with the settings in flags, and its files of weights are
-// there, unchanged. Flags that pre-training does not depend on may differ, and those
-// named in mayDiffer.
-func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, weights []string) error {
+// CheckPretrained returns a usage error of -pretrained unless the directory path, if it
+// is given, has a run of the experiment with the settings in flags, and its files of
+// weights are there, unchanged. Flags that pre-training does not depend on may differ,
+// those named in mayDiffer, and the instruction set.
+func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []string) error {
+	if path == "" {
+		return nil
+	}
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
-	always := []string{"pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32"}
-	now := newConfig(Options{Experiment: experiment, Flags: flags})
-	err = c.same(now, func(name string) bool {
-		return !flags.Influences(name) || slices.Contains(always, name) || slices.Contains(mayDiffer, name)
-	})
-	if err == nil {
-		err = sameInputs(c.Inputs, now.Inputs)
-	}
-	if err != nil {
+	now := newConfig(Options{Experiment: flags.Name(), Flags: flags})
+	mayDiffer = append(mayDiffer, "pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32")
+	if err := c.mixes(now, flags, true, mayDiffer...); err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}
 	var j journal
@@ -236,27 +219,13 @@ func CheckPretrained(path, experiment string, flags *cli.FlagSet, mayDiffer, wei
 	return nil
 }
 
-// same returns an error that names the first difference between the runs c and now,
-// apart from flags that may differ.
-func (c *config) same(now *config, mayDiffer func(flag string) bool) error {
-	if c.Experiment != now.Experiment {
-		return fmt.Errorf("of experiment %s, not %s", c.Experiment, now.Experiment)
-	}
-	names := slices.Concat(slices.Collect(maps.Keys(c.Flags)), slices.Collect(maps.Keys(now.Flags)))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		was, is := "unknown", "unknown" // a flag that one of the two programs does not have
-		if v, ok := c.Flags[name]; ok {
-			was = string(v)
-		}
-		if v, ok := now.Flags[name]; ok {
-			is = string(v)
-		}
-		if was != is && !mayDiffer(name) {
-			return fmt.Errorf("-%s was %s, now it is %s", name, was, is)
-		}
-	}
-	return nil
+// WriteJSON writes a value as indented JSON, as [WriteFile] does.
+func WriteJSON(path string, v any) error {
+	return WriteFile(path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	})
 }
 
 // WriteFile writes a file that appears whole or not at all: it is written to a

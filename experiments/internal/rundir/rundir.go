@@ -164,7 +164,7 @@ func (d *Dir) open(o Options, config *config) error {
 		for _, path := range half {
 			os.Remove(path)
 		}
-		if err := config.write(d.Join("config.json")); err != nil {
+		if err := WriteJSON(d.Join("config.json"), config); err != nil {
 			return err
 		}
 	case err != nil:
@@ -193,7 +193,7 @@ func (d *Dir) open(o Options, config *config) error {
 		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
 			"build", now.Build, "machine", now.Machine, "engine", now.Engine)
 	}
-	return config.write(d.Join("config.json"))
+	return WriteJSON(d.Join("config.json"), config)
 }
 
 // temporary matches the names of files that are being written: see [WriteFile], and
@@ -270,12 +270,8 @@ func directory(o Options, now time.Time) (string, error) {
 	case n > 0:
 		dataset = strings.Join(o.Datasets, "+")
 	}
-	name := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(`/\:*?"<>| `, r) {
-			return '_'
-		}
-		return r
-	}, fmt.Sprintf("%s-%s-%s", o.Experiment, dataset, now.Format("20060102-150405")))
+	name := strings.Map(plain, fmt.Sprintf("%s-%s-%s", o.Experiment, dataset, now.Format("20060102-150405")))
+	name = strings.ReplaceAll(name, "/", "_")
 	if err := os.MkdirAll("runs", 0o755); err != nil {
 		return "", err
 	}

@@ -417,7 +417,7 @@ func TestCheckPretrained(t *testing.T) {
 	check := func(sum string, args ...string) error {
 		flags := options(t, "", args...).Flags
 		flags.Input("corpus", sum)
-		return rundir.CheckPretrained(d.Path, "unsupervised", flags, []string{"kappa"}, []string{weights})
+		return rundir.CheckPretrained(d.Path, flags, []string{"kappa"}, []string{weights})
 	}
 	for _, args := range [][]string{nil, {"-kappa", "3", "-data", "moved", "-seeds", "7"}} {
 		if err := check("aa", args...); err != nil {

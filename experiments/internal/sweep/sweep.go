@@ -26,7 +26,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -209,14 +208,7 @@ func (s *Sweep) Prepare(dir string) error {
 			return err
 		}
 	}
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	return rundir.WriteFile(filepath.Join(dir, plan), func(w io.Writer) error {
-		_, err := w.Write(append(data, '\n'))
-		return err
-	})
+	return rundir.WriteJSON(filepath.Join(dir, plan), s)
 }
 
 // Open reads the sweep in a directory.
