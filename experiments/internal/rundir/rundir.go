@@ -64,11 +64,10 @@ type Options struct {
 	Datasets   []string     // none is the embedded synthetic set
 	Flags      *cli.FlagSet // parsed; all of its flags and inputs go into config.json
 	FirstSeed  int
-	Seeds      int       // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
-	Engine     string    // name of the engine
-	Out        string    // the directory; "" is a new runs/<experiment>-<dataset>-<time>
-	Mixed      bool      // an earlier start may have computed with another instruction set
-	Text       io.Writer // where to repeat the log for humans; may be nil
+	Seeds      int    // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
+	Engine     string // name of the engine
+	Out        string // the directory; "" is a new runs/<experiment>-<dataset>-<time>
+	Mixed      bool   // an earlier start may have computed with another instruction set
 }
 
 // Dir is an open run directory. Its methods may be called concurrently. No other
@@ -79,7 +78,7 @@ type Dir struct {
 	Output     cli.Output    // of the start, see [Start]
 	Every      time.Duration // between two checkpoints of a training; see train.Options
 	Resumed    bool          // the directory holds an earlier start of this run
-	Log        *slog.Logger  // to log.jsonl and Options.Text
+	Log        *slog.Logger  // to log.jsonl
 
 	flags   *cli.FlagSet
 	mu      sync.Mutex
@@ -180,7 +179,7 @@ func (d *Dir) open(o Options, config *config) error {
 	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
 		return err
 	}
-	d.Log = slog.New(handler(d.log, o.Text))
+	d.Log = slog.New(handler(d.log))
 	if err := errors.Join(d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv"))); err != nil {
 		return err
 	}
@@ -297,23 +296,14 @@ func notAnother(path string) error {
 	return nil
 }
 
-// handler logs everything as JSON to file, and from Info on as text to text.
-func handler(file, text io.Writer) slog.Handler {
-	lines := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+// handler logs everything to file, as JSON.
+func handler(file io.Writer) slog.Handler {
+	return slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindFloat64 && !finite(a.Value.Float64()) {
 			a.Value = slog.AnyValue(nil)
 		}
 		return a
 	}})
-	if text == nil {
-		return lines
-	}
-	return slog.NewMultiHandler(lines, slog.NewTextHandler(text, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
 }
 
 // Float is a float64 that JSON can hold: null stands for NaN and ±Inf, and is
