@@ -236,7 +236,7 @@ const (
 	newtonSteps     = 500
 
 	conjugateGoal  = 1e-16 // of the residual, squared in the norm of H⁻¹
-	conjugateSteps = 50
+	conjugateSteps = 10    // times the number of weights; without rounding, once would do
 )
 
 // newton minimises f for one C from the present weights.
@@ -361,7 +361,7 @@ func (s *linearWorker) direction(c float64) {
 	s.solve(s.d)
 	rho := dot(s.r, s.d)
 	goal := conjugateGoal * rho
-	for k := 0; k < conjugateSteps && rho > goal; k++ {
+	for k := 0; k < conjugateSteps*s.m && rho > goal; k++ {
 		matVec(s.td, s.x, s.d, s.t)
 		curvature := 0.0
 		for i, v := range s.td {

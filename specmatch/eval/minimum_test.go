@@ -265,3 +265,25 @@ func TestLinearSVCRefusesWhatItCannotReach(t *testing.T) {
 		t.Errorf("features of 1e12: %v, error %v; want one that says they are too large", m, err)
 	}
 }
+
+// TestLinearSVCCollinear: 64 features of up to nine digits that grow with the size of a
+// graph at different rates, as sum readouts do, and are the same else up to 1e-5. The
+// Cholesky factor is then so poor that conjugate gradients must go on for longer than
+// there are weights; cut short at 50, the search did not end in 500 steps.
+func TestLinearSVCCollinear(t *testing.T) {
+	d := blobs(1, 300, 64, 2, 0.5)
+	for i := range d.Y {
+		size := math.Exp(1.5 * bell(10, i))
+		for k := range d.Dim {
+			v := &d.X[i*d.Dim+k]
+			*v = 1e4 * math.Pow(size, 1+2*uniform(4, uint64(k))) * (1 + 1e-5**v)
+		}
+	}
+	m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Iterations > 100 {
+		t.Errorf("%d Newton steps, want fewer than 100", m.Iterations)
+	}
+}
