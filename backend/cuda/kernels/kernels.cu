@@ -28,8 +28,8 @@
 
 #ifdef __CUDACC_RTC__
 #define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256, 1) name(__VA_ARGS__)
-// Two blocks at a time on a multiprocessor, where doubles do not need the registers.
-#define KERNEL_TWO(name, ...) extern "C" __global__ void __launch_bounds__(256, sizeof(REAL) == 4 ? 2 : 1) name(__VA_ARGS__)
+// Registers for so many blocks at a time on a multiprocessor, in float and in double.
+#define KERNEL_BLOCKS(name, floats, doubles, ...) extern "C" __global__ void __launch_bounds__(256, sizeof(REAL) == 4 ? floats : doubles) name(__VA_ARGS__)
 #define KERNEL_1024(name, ...) extern "C" __global__ void __launch_bounds__(1024) name(__VA_ARGS__)
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 typedef unsigned long long uint64;
@@ -746,33 +746,15 @@ template <int N> INLINE void gather_row(real4 &acc, const int *__restrict__ col,
 	}
 }
 
-// finish_row adds the row itself, and writes.
-INLINE void finish_row(real4 acc, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ gather,
-	real self, int i, int cols, int j, bool wide) {
-	if (self != 0) {
-		const real *at = x + (long long)(gather ? gather[i] : i) * cols + j;
-		for (int e = 0; e < 4; e++) {
-			if (wide || e == 0) {
-				acc.v[e] += self * at[e];
-			}
-		}
-	}
-	if (wide) {
-		store4(d + (long long)i * cols + j, acc, true);
-	} else {
-		d[(long long)i * cols + j] = acc.v[0];
-	}
-}
-
 // SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
 // ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
 // Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
 // columns at a time or one; neighbours in their order. Afterwards the rows that
 // are hubs: each group of lanes sums every so many-th chunk of neighbours, and
-// the groups' sums are added in order. Grid (rows/groups, so many as share the
-// columns). Moves (nnz + 2·rows)·cols, gathered, and
-// nnz indices.
-KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
+// the groups' sums are added in order. What a row waits for is memory, so a
+// multiprocessor has four blocks at a time. Grid (rows/groups, so many as share
+// the columns). Moves (nnz + 2·rows)·cols, gathered, and nnz indices.
+KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
 	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
 	SHARED(real, part, 4 * 256);
 	SHARED(unsigned, hubs, 8);
@@ -782,19 +764,37 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 	const int row = blockIdx.x * groups + group;
 	const int from = row < rows ? ptr[row] : 0, to = row < rows ? ptr[row + 1] : 0;
 	const bool hub = to - from > HUB;
+	// The row itself, which needs nothing of the neighbours, is on its way before them.
+	const auto own = [=](int i, int j) -> real4 {
+		if (self == 0) {
+			return {{0, 0, 0, 0}};
+		}
+		return load_wide(x + (long long)(gather ? gather[i] : i) * cols + j, wide);
+	};
+	const auto finish = [=](real4 acc, const real4 &own, int i, int j) {
+		for (int e = 0; e < 4; e++) {
+			acc.v[e] += (real)self * own.v[e];
+		}
+		store_wide(d + (long long)i * cols + j, acc, wide);
+	};
 	if (row < rows && !hub) {
 		for (int j = width * (lanes * blockIdx.y + lane); j < cols; j += width * lanes * gridDim.y) {
+			const real4 mine = own(row, j);
 			real4 acc = {{0, 0, 0, 0}};
 			gather_row<4>(acc, col, val, x, gather, from, to, cols, j, wide);
-			finish_row(acc, d, x, gather, (real)self, row, cols, j, wide);
+			finish(acc, mine, row, j);
 		}
 	}
-	const unsigned mine = __ballot_sync(ALL, hub);
+	const unsigned of_warp = __ballot_sync(ALL, hub && lane == 0);
 	if (t % 32 == 0) {
-		hubs[t / 32] = mine;
+		hubs[t / 32] = of_warp;
 	}
 	__syncthreads();
-	for (int g = 0; g < groups; g++) {
+	unsigned any = 0;
+	for (int w = 0; w < 8; w++) {
+		any |= hubs[w];
+	}
+	for (int g = 0; any != 0 && g < groups; g++) {
 		if ((hubs[g * lanes / 32] >> (g * lanes % 32) & 1) == 0) {
 			continue;
 		}
@@ -817,7 +817,7 @@ KERNEL(spmm, real *__restrict__ d, const int *__restrict__ ptr, const int *__res
 						acc.v[e] += part[4 * (o * lanes + lane) + e];
 					}
 				}
-				finish_row(acc, d, x, gather, (real)self, i, cols, j, wide);
+				finish(acc, own(i, j), i, j);
 			}
 			__syncthreads();
 		}
@@ -1540,7 +1540,7 @@ template <int COLS, class S, class W> INLINE void gin_mlp_grad_chunk(S &ds, S &h
 // b1, w2 and b2, side by side; with w1 null there is none of w1. merge_gradients
 // follows. block, grid (nviews+1)·chunks. Moves rows·(2·in + hid + 2·out) and the
 // parts; 4·rows·hid·(in + out) operations.
-KERNEL_TWO(gin_mlp_grad, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+KERNEL_BLOCKS(gin_mlp_grad, 2, 1, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h1, const real *__restrict__ h2, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2,
 	const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views, int ngraphs, int nviews, int chunks,
 	int rows, int in, int hid, int out) {
