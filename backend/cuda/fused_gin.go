@@ -37,14 +37,22 @@ func isNarrow(l *backend.GINLayer) bool {
 // or 32 in float64. A longer one takes the block twice as long.
 func (e *engine) ginChunks(rows, views, most int) int {
 	tile := 256 / e.bytes
-	return max(1, min(most/views, ceil(5*rows, 4*views*tile)))
+	return max(1, min(most/views, ceil(9*rows, 8*views*tile)))
 }
 
 // The blocks of the dense kernels: more would only add parts to merge.
 const (
 	maxForward  = 1024
-	maxBackward = 256
+	maxBackward = 512
 )
+
+// ginKernel returns the name of the dense kernel for the widths of a layer.
+func ginKernel(name string, l *backend.GINLayer) string {
+	if (l.X == nil || l.W1.Rows <= narrow/2) && l.W1.Cols <= narrow/2 && l.W2.Cols <= narrow/2 {
+		return name
+	}
+	return name + "_wide"
+}
 
 // dense sets dst = a·w, or a·wᵀ with trans; then adds the bias and takes the
 // ReLU, or keeps only what gate lets pass.
@@ -81,7 +89,7 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		part = e.Alloc(views*parts*2, out)
 	}
 	if isNarrow(l) {
-		e.blocks("gin_mlp", (views+1)*parts, e.ptr(l.H1), e.ptr(l.H2), e.ptr(part), e.ptr(l.Agg), e.ptr(w1), e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2),
+		e.blocks(ginKernel("gin_mlp", l), (views+1)*parts, e.ptr(l.H1), e.ptr(l.H2), e.ptr(part), e.ptr(l.Agg), e.ptr(w1), e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2),
 			e.idx(l.Views), i(views), i(parts), i(n), i(in), i(hid), i(out))
 		e.work.Flops += productFlops(n, hid, out)
 		if w1 != nil {
@@ -99,7 +107,7 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		}
 	}
 	coef := e.Alloc(2*views, out)
-	e.blocks("norm_coefficients", views*ceil(out, warp), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta),
+	e.blocks("norm_coefficients", views*ceil(out, mergedColumns), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta),
 		e.idx(l.Views), f(l.Eps), i(views), i(parts), i(out))
 	e.tiles("norm_readout", graphs+1, out, e.ptr(l.Y), e.ptr(l.Sums), e.ptr(l.Pooled), e.ptr(l.H2), e.ptr(coef),
 		e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))
@@ -111,11 +119,15 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	in, hid, out := backend.CheckGIN(l)
 	n, graphs, views := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
 
+	var graph *tensor.Tensor // of each row, as 32-bit integers
+	if isNarrow(l) {
+		graph = e.scratch(n, 4)
+	}
 	part := e.Alloc(2*graphs, out)
-	e.tiles("norm_grad_partials", graphs, out, e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(l.Mean),
+	e.tiles("norm_grad_partials", graphs, out, e.ptr(part), e.ptr(graph), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(l.Mean),
 		e.idx(l.Graphs), e.idx(l.Views), flag(!l.Running), i(graphs), i(views), i(out))
 	coef := e.Alloc(3*views, out)
-	e.launch("norm_grad_coefficients", dims{uint32(ceil(out, warp)), 1, 1}, dims{warp, warp, 1},
+	e.merge("norm_grad_coefficients", out,
 		e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(l.Gamma),
 		e.idx(l.Graphs), e.idx(l.Views), f(l.Eps), flag(l.Running), i(graphs), i(views), i(out))
 	e.Free(part)
@@ -127,7 +139,7 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 		dagg = e.Alloc(n, in)
 	}
 	if isNarrow(l) {
-		e.narrowGradients(l, g, coef, dh1, dagg)
+		e.narrowGradients(l, g, coef, graph, dh1, dagg)
 	} else {
 		d := e.Alloc(n, out)
 		e.tiles("norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(coef),
@@ -145,6 +157,7 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 		}
 	}
 	e.Free(coef)
+	e.Free(graph)
 	if l.X == nil {
 		e.categoryGradient(l, g, dh1)
 	}
@@ -156,10 +169,11 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 }
 
 // narrowGradients sets dh1 and dagg, where they are wanted, and the gradients of
-// the weights and biases, but for W1's of one-hot rows.
-func (e *engine) narrowGradients(l *backend.GINLayer, g *backend.GINGradients, coef, dh1, dagg *tensor.Tensor) {
+// the weights and biases, but for W1's of one-hot rows. graph has the graph of each
+// row.
+func (e *engine) narrowGradients(l *backend.GINLayer, g *backend.GINGradients, coef, graph, dh1, dagg *tensor.Tensor) {
 	in, hid, out := backend.CheckGIN(l)
-	n, graphs, views := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	n, views := l.H1.Rows, l.Views.Len()-1
 	w1, dw1 := l.W1, g.W1
 	size := (hid+1)*out + hid
 	if l.X == nil {
@@ -169,15 +183,15 @@ func (e *engine) narrowGradients(l *backend.GINLayer, g *backend.GINGradients, c
 	}
 	parts := e.ginChunks(n, views, maxBackward)
 	part := e.Alloc(views*parts, size)
-	e.blocks("gin_mlp_grad", (views+1)*parts, e.ptr(dh1), e.ptr(dagg), e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H1), e.ptr(l.H2),
-		e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2), e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(parts), i(n), i(in), i(hid), i(out))
+	e.blocks(ginKernel("gin_mlp_grad", l), (views+1)*parts, e.ptr(dh1), e.ptr(dagg), e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H1), e.ptr(l.H2),
+		e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2), e.ptr(coef), e.ptr(graph), e.idx(l.Views), i(views), i(parts), i(n), i(in), i(hid), i(out))
 	e.work.Flops += 2 * productFlops(n, hid, out) // dW2 and dh1
 	for _, t := range []*tensor.Tensor{dw1, dagg} {
 		if t != nil {
 			e.work.Flops += productFlops(n, in, hid)
 		}
 	}
-	e.launch("merge_gradients", dims{uint32(ceil(size, warp)), 1, 1}, dims{warp, tileLanes, 1},
+	e.merge("merge_gradients", size,
 		e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part), i(views*parts), i(in), i(hid), i(out))
 	e.Free(part)
 }
@@ -199,7 +213,7 @@ func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, 
 	part := e.Alloc(rows*parts, cols)
 	e.tiles("segment_sum", rows*parts, cols, e.ptr(part), e.ptr(dz), 0, e.idx(members.Ptr), e.idx(members.Col),
 		i(dh1.Rows), i(rows), i(parts), i(cols))
-	e.flat("merge_partials", rows*cols, e.ptr(g.W1), e.ptr(part), i(rows), i(parts), i(cols))
+	e.mergePartials(g.W1, part, rows, parts, cols)
 	e.Free(part)
 	e.Free(dz)
 }

@@ -15,7 +15,7 @@ func (e *engine) NormForward(n *backend.Norm) {
 	parts := chunks(rows, groups)
 	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(2*groups, cols)
 	e.tiles("segment_moments", groups*parts, cols, e.ptr(part), e.ptr(n.X), e.idx(n.Groups), i(groups), i(parts), i(cols))
-	e.blocks("norm_coefficients", groups*ceil(cols, warp), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta),
+	e.blocks("norm_coefficients", groups*ceil(cols, mergedColumns), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta),
 		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
 	e.flat("norm_apply", n.Y.Len(), e.ptr(n.Y), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.ptr(n.Beta), e.idx(n.Groups), flag(n.ReLU), i(groups), i(rows), i(cols))
 	e.Free(part)
@@ -32,7 +32,7 @@ func (e *engine) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 	}
 	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(3*groups, cols)
 	e.tiles("group_grad_partials", groups*parts, cols, e.ptr(part), e.ptr(g.DY), y, e.ptr(n.X), e.ptr(n.Mean), e.idx(n.Groups), i(parts), i(cols))
-	e.flat("group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma),
+	e.merge("group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma),
 		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
 	if g.DX != nil {
 		e.flat("group_grad_apply", g.DX.Len(), e.ptr(g.DX), e.ptr(g.DY), y, e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.idx(n.Groups), i(groups), i(rows), i(cols))

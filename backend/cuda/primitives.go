@@ -29,6 +29,8 @@ const (
 	maxFlat   = 4096 // blocks of a grid-stride loop
 	maxChunks = 128  // parts of a sum over rows
 	chunkRows = 256  // of a part, unless there are too many
+
+	mergedColumns = 8 // of a block that merges parts
 )
 
 func ceil(a, b int) int { return (a + b - 1) / b }
@@ -54,6 +56,11 @@ func (e *engine) flat(kernel string, n int, params ...uint64) {
 // blocks runs a kernel with a block for each of n items.
 func (e *engine) blocks(kernel string, n int, params ...uint64) {
 	e.launch(kernel, dims{uint32(n), 1, 1}, dims{threads, 1, 1}, params...)
+}
+
+// merge runs a kernel that merges what the blocks of another have left of each column.
+func (e *engine) merge(kernel string, cols int, params ...uint64) {
+	e.launch(kernel, dims{uint32(ceil(cols, mergedColumns)), 1, 1}, dims{warp, tileLanes, 1}, params...)
 }
 
 // tiles runs a kernel with a block for each item and each 32 columns.
@@ -166,9 +173,15 @@ func (e *engine) segmentSum(dst, x *tensor.Tensor, ptr, idx uint64, rows, segmen
 	}
 	e.tiles("segment_sum", segments*parts, cols, e.ptr(to), e.ptr(x), 0, ptr, idx, i(rows), i(segments), i(parts), i(cols))
 	if parts > 1 {
-		e.flat("merge_partials", segments*cols, e.ptr(dst), e.ptr(to), i(segments), i(parts), i(cols))
+		e.mergePartials(dst, to, segments, parts, cols)
 		e.Free(to)
 	}
+}
+
+// mergePartials sets dst to the sums of so many parts of each segment.
+func (e *engine) mergePartials(dst, part *tensor.Tensor, segments, parts, cols int) {
+	e.launch("merge_partials", dims{uint32(segments), uint32(ceil(cols, mergedColumns)), 1}, dims{warp, tileLanes, 1},
+		e.ptr(dst), e.ptr(part), i(parts), i(cols))
 }
 
 func (e *engine) Dot(dst, a, b *tensor.Tensor) {

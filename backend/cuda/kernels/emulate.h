@@ -528,7 +528,6 @@ inline const char *launch(int bytes, const char *name, emu_dim3 grid, emu_dim3 b
 	static emu::Register emu_registered_##name(sizeof(REAL), #name, name);  \
 	static void name(__VA_ARGS__)
 #define KERNEL_BLOCKS(name, floats, doubles, ...) KERNEL(name, __VA_ARGS__)
-#define KERNEL_1024 KERNEL
 #define SHARED(type, name, n)                  \
 	static emu::Shared<type, (n)> name;        \
 	static emu::Named<decltype(name)> emu_named_##name(name, #name, __LINE__)

@@ -30,7 +30,6 @@
 #define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256, 1) name(__VA_ARGS__)
 // Registers for so many blocks at a time on a multiprocessor, in float and in double.
 #define KERNEL_BLOCKS(name, floats, doubles, ...) extern "C" __global__ void __launch_bounds__(256, sizeof(REAL) == 4 ? floats : doubles) name(__VA_ARGS__)
-#define KERNEL_1024(name, ...) extern "C" __global__ void __launch_bounds__(1024) name(__VA_ARGS__)
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 typedef unsigned long long uint64;
 typedef unsigned long long pointer_bits;
@@ -105,8 +104,8 @@ INLINE double block_sum(double v) {
 	return sum;
 }
 
-// A Columns deals the columns of a tile to the threads of a 32×8 block: as many
-// lanes as there are columns, rounded up to a power of two, and what is left of
+// A Columns deals the columns of a tile, 32 or less, to the threads of a 32×8 block: as
+// many lanes as there are columns, rounded up to a power of two, and what is left of
 // the block to other rows.
 struct Columns {
 	int col;           // of this thread
@@ -114,9 +113,9 @@ struct Columns {
 	int lanes;         // columns side by side
 	int group, groups; // this thread's share of the rows
 
-	INLINE Columns of_tile(int tile, int cols) {
+	INLINE Columns of_tile(int tile, int cols, int across = 32) {
 		Columns c;
-		const int t = thread_in_block(), first = 32 * tile, here = min(32, cols - first);
+		const int t = thread_in_block(), first = across * tile, here = min(across, cols - first);
 		c.lanes = 1;
 		while (c.lanes < here) {
 			c.lanes *= 2;
@@ -130,6 +129,10 @@ struct Columns {
 	METHOD bool inside() const { return col < width; }
 	METHOD bool first() const { return group == 0 && inside(); }
 };
+
+// Kernels that merge the sums of chunks have tiles of so many columns: few rows of a
+// warp's loads, but many groups, and so a short way for each.
+enum { MERGED = 8 };
 
 // column_sum returns, in the first group, the sum over the groups of a block.
 template <class T> INLINE T column_sum(const Columns &c, T v) {
@@ -667,17 +670,19 @@ KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const real
 	}
 }
 
-// Row g of d is the sum of the chunks of segment g, in double. flat over
-// segments·cols; a thread for each element. Moves segments·(chunks+1)·cols.
-KERNEL(merge_partials, real *d, const real *part, int segments, int chunks, int cols) {
-	for (unsigned e = flat_first(); e < (unsigned)segments * cols; e += flat_step()) {
-		const real *p = part + (long long)(e / cols) * chunks * cols + e % cols;
-		double sum = 0;
-#pragma unroll 8
-		for (int k = 0; k < chunks; k++) {
-			sum += p[(long long)k * cols];
-		}
-		d[e] = (real)sum;
+// Row g of d is the sum of the chunks of segment g, in double. Blocks of 32×8 threads,
+// grid (segments, ⌈cols/8⌉). Moves segments·(chunks+1)·cols.
+KERNEL(merge_partials, real *__restrict__ d, const real *__restrict__ part, int chunks, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols, MERGED);
+	part += (long long)blockIdx.x * chunks * cols + c.col;
+	double sum = 0;
+	if (c.inside()) {
+		in_batches<8>(c.group, chunks, c.groups, [=](int k) { return part[(long long)k * cols]; },
+			[&](real v, bool inside) { sum += inside ? v : (real)0; });
+	}
+	sum = column_sum(c, sum);
+	if (c.first()) {
+		d[(long long)blockIdx.x * cols + c.col] = (real)sum;
 	}
 }
 
@@ -878,55 +883,47 @@ KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, con
 
 // The statistics of the views and the affine maps of batch norm: coef [2·nviews×cols]
 // has the rows scale = γ/√(σ²+ε) and shift = β - scale·μ of each view. part is
-// segment_moments' of the views; its chunks are merged in double (Chan, Golub and
-// LeVeque 1983), and mean and var [nviews×cols] are written, zeros for no nodes.
-// With part null, mean and var [1×cols] are read. block, one for each view and
-// tile of 32 columns, or fewer, which stride; the chunks are dealt to groups of
-// lanes. Moves 2·nviews·chunks·cols.
+// segment_moments' of the views; its chunks are merged in double, and mean and var
+// [nviews×cols] are written, zeros for no nodes. The means of the chunks count from
+// that of the last, which has its share of the rows: so the variance loses no more digits
+// than the number of chunks has. With part null, mean and var [1×cols] are read. Blocks of 256
+// threads, one for each view and tile of 8 columns, or fewer, which stride; the chunks
+// are dealt to groups of lanes. Moves 2·nviews·chunks·cols.
 KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, const real *gamma, const real *beta,
 	const int *views, double eps, int nviews, int chunks, int cols) {
-	SHARED(double, means, 32);
-	const int tiles = (cols + 31) / 32;
+	const int tiles = (cols + MERGED - 1) / MERGED;
 	for (int item = blockIdx.x; item < nviews * tiles; item += gridDim.x) { // the same in all threads
-		const Columns c = Columns::of_tile(item % tiles, cols);
+		const Columns c = Columns::of_tile(item % tiles, cols, MERGED);
 		const int v = item / tiles;
 		double mu = 0, sigma2 = 0;
 		if (part) {
+			struct Moments {
+				real mean, squares;
+			};
 			const real *p = part + (long long)v * chunks * 2 * cols + c.col;
 			const int n = views[v + 1] - views[v];
-			const double share = n > 0 ? 1.0 / n : 0;
-			double sum = 0, squares = 0;
+			double origin = 0, sum = 0, squares = 0;
 			if (c.inside()) {
-				ChunkRows count = ChunkRows::from(n, chunks, c.group, c.groups);
-				in_batches<8>(c.group, chunks, c.groups, [=](int k) { return p[(long long)k * 2 * cols]; },
-					[&](real mean, bool inside) { sum += inside ? (double)count.next() * mean : 0; });
-			}
-			sum = column_sum(c, sum);
-			if (c.group == 0) {
-				means[c.col % 32] = sum * share;
-			}
-			__syncthreads();
-			mu = means[c.col % 32];
-			if (c.inside()) {
-				struct Moments {
-					real mean, squares;
-				};
+				origin = p[(long long)(chunks - 1) * 2 * cols];
 				ChunkRows count = ChunkRows::from(n, chunks, c.group, c.groups);
 				in_batches<8>(c.group, chunks, c.groups, [=](int k) -> Moments {
 					const real *of = p + (long long)k * 2 * cols;
 					return {of[0], of[cols]};
 				}, [&](Moments m, bool inside) {
-					const double delta = m.mean - mu;
-					squares += inside ? m.squares + count.next() * delta * delta : 0;
+					const double delta = m.mean - origin, rows = inside ? count.next() : 0;
+					sum += rows * delta;
+					squares += inside ? m.squares + rows * delta * delta : 0;
 				});
 			}
-			sigma2 = column_sum(c, squares) * share;
+			sum = column_sum(c, sum);
+			squares = column_sum(c, squares);
 			if (c.first()) {
+				const double share = n > 0 ? 1.0 / n : 0, shift = sum * share;
+				mu = (real)(n > 0 ? origin + shift : 0); // as everyone else reads them
+				sigma2 = (real)fmax(squares * share - shift * shift, 0.0);
 				mean[v * cols + c.col] = (real)mu;
 				var[v * cols + c.col] = (real)sigma2;
 			}
-			mu = (real)mu; // as everyone else reads them
-			sigma2 = (real)sigma2;
 		} else if (c.inside()) {
 			mu = mean[c.col];
 			sigma2 = var[c.col];
@@ -1008,8 +1005,8 @@ KERNEL(norm_readout, real *__restrict__ y, real *__restrict__ sums, real *__rest
 // Backward, sums over the graphs: with d_i = dy_i + dpooled_g for the nodes of
 // graph g (null stands for zeros), row g of part [ngraphs×2·cols] is Σ d_i and,
 // behind it, Σ d_i·(h_i - μ), μ of the view or, if not mean_per_view, one for
-// all. tile, grid (ngraphs, ⌈cols/32⌉). Moves 2·rows·cols and 3·ngraphs·cols.
-KERNEL(norm_grad_partials, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+// all. If graph is not null, graph[i] = g, for which others need not search. tile, grid (ngraphs, ⌈cols/32⌉). Moves 2·rows·cols and 3·ngraphs·cols.
+KERNEL(norm_grad_partials, real *__restrict__ part, int *__restrict__ graph, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h, const real *__restrict__ mean, const int *__restrict__ graphs, const int *__restrict__ views,
 	int mean_per_view, int ngraphs, int nviews, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
@@ -1017,6 +1014,11 @@ KERNEL(norm_grad_partials, real *__restrict__ part, const real *__restrict__ dy,
 	real sum = 0, proj = 0;
 	if (c.inside()) {
 		const int v = mean_per_view ? view_of(views, nviews, first) : 0;
+		if (graph && c.col == 0) {
+			for (int i = first + c.group; i < end; i += c.groups) {
+				graph[i] = g;
+			}
+		}
 		const real mu = mean[v * cols + c.col], all = dpooled ? dpooled[(long long)g * cols + c.col] : (real)0;
 #pragma unroll 4
 		for (int i = first + c.group; i < end; i += c.groups) {
@@ -1035,65 +1037,58 @@ KERNEL(norm_grad_partials, real *__restrict__ part, const real *__restrict__ dy,
 	}
 }
 
+// sum_pairs adds what rows first, first+groups, … below end of part [·×2·cols] have in
+// column col of the first half, and of the second.
+INLINE void sum_pairs(double &sum, double &proj, const real *__restrict__ part, int first, int end, const Columns &c) {
+	struct Sums {
+		real sum, proj;
+	};
+	part += c.col;
+	in_batches<8>(first, end, c.groups, [=](int k) -> Sums {
+		const real *of = part + (long long)k * 2 * c.width;
+		return {of[0], of[c.width]};
+	}, [&](Sums s, bool inside) {
+		sum += inside ? s.sum : (real)0;
+		proj += inside ? s.proj : (real)0;
+	});
+}
+
 // Backward, the coefficients of d(h) = k1·d + k2 + k3·h: coef [3·nviews×cols] has
 // them in rows for each view, from the sums of norm_grad_partials over its
 // graphs, in double; dgamma and dbeta [1×cols] are the sums over the views. With
-// running statistics mean and var are [1×cols] and constants. Blocks of 32×32
-// threads, grid ⌈cols/32⌉: a thread for each column and 32nd graph. Moves
-// 2·ngraphs·cols.
-KERNEL_1024(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta,
+// running statistics mean and var are [1×cols] and constants. Blocks of 32×8 threads,
+// grid ⌈cols/8⌉: the graphs are dealt to groups of lanes. Moves 2·ngraphs·cols.
+KERNEL(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta,
 	const real *__restrict__ part, const real *__restrict__ mean, const real *__restrict__ var, const real *__restrict__ gamma,
 	const int *__restrict__ graphs, const int *__restrict__ views, double eps, int running, int ngraphs, int nviews, int cols) {
-	SHARED(double, sums, 32 * 32);
-	SHARED(double, projections, 32 * 32);
-	const int tx = threadIdx.x, ty = threadIdx.y, j = 32 * blockIdx.x + tx;
+	const Columns c = Columns::of_tile(blockIdx.x, cols, MERGED);
 	double gamma_total = 0, beta_total = 0;
 	int g = 0;
 	for (int v = 0; v < nviews; v++) {
-		const int n = views[v + 1] - views[v];
 		// The graphs of the view: those that start before it ends. Where an
 		// empty one counts does not matter.
 		const int end = v == nviews - 1 ? ngraphs : min(ngraphs, segment_of_warp(graphs, ngraphs, views[v + 1] - 1) + 1);
 		double sum = 0, proj = 0;
-		if (j < cols) {
-			struct Sums {
-				real sum, proj;
-			};
-			in_batches<8>(g + ty, end, 32, [=](int k) -> Sums {
-				const real *of = part + (long long)k * 2 * cols + j;
-				return {of[0], of[cols]};
-			}, [&](Sums s, bool inside) {
-				sum += inside ? s.sum : (real)0;
-				proj += inside ? s.proj : (real)0;
-			});
+		if (c.inside()) {
+			sum_pairs(sum, proj, part, g + c.group, end, c);
 		}
 		g = end;
-		sums[32 * ty + tx] = sum;
-		projections[32 * ty + tx] = proj;
-		__syncthreads();
-		if (ty == 0 && j < cols) {
-			for (int k = 1; k < 32; k++) {
-				sum += sums[32 * k + tx];
-				proj += projections[32 * k + tx];
-			}
-			const int s = running ? j : v * cols + j;
-			const double rstd = rsqrt(var[s] + eps), k1 = gamma[j] * rstd;
-			double k2 = 0, k3 = 0;
-			if (!running && n > 0) {
-				k3 = -k1 * rstd * rstd * proj / n;
-				k2 = -k1 * sum / n - k3 * mean[s];
-			}
+		sum = column_sum(c, sum);
+		proj = column_sum(c, proj);
+		if (c.first()) {
+			const int j = c.col, s = running ? j : v * cols + j, n = running ? 0 : views[v + 1] - views[v];
+			const double rstd = rsqrt(var[s] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0;
+			const double k3 = -k1 * rstd * rstd * proj * share, k2 = -k1 * sum * share - k3 * mean[s];
 			coef[3 * v * cols + j] = (real)k1;
 			coef[(3 * v + 1) * cols + j] = (real)k2;
 			coef[(3 * v + 2) * cols + j] = (real)k3;
 			gamma_total += proj * rstd;
 			beta_total += sum;
 		}
-		__syncthreads();
 	}
-	if (ty == 0 && j < cols) {
-		dgamma[j] = (real)gamma_total;
-		dbeta[j] = (real)beta_total;
+	if (c.first()) {
+		dgamma[c.col] = (real)gamma_total;
+		dbeta[c.col] = (real)beta_total;
 	}
 }
 
@@ -1178,31 +1173,32 @@ KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy
 }
 
 // The coefficients of dx = k1·d + k2 + k3·(x-μ) from the sums of
-// group_grad_partials, in rows for each group; dgamma and dbeta. flat over cols. Moves
-// 2·ngroups·chunks·cols.
-KERNEL(group_grad_coefficients, real *coef, real *dgamma, real *dbeta, const real *part, const real *var, const real *gamma,
-	const int *groups, double eps, int ngroups, int chunks, int cols) {
-	for (int j = flat_first(); j < cols; j += flat_step()) {
-		double gamma_total = 0, beta_total = 0;
-		for (int g = 0; g < ngroups; g++) {
-			const real *p = part + (long long)g * chunks * 2 * cols + j;
-			double sum = 0, proj = 0;
-#pragma unroll 8
-			for (int k = 0; k < chunks; k++) {
-				sum += p[(long long)k * 2 * cols];
-				proj += p[(long long)k * 2 * cols + cols];
-			}
-			const int n = groups[g + 1] - groups[g];
-			const double rstd = rsqrt(var[g * cols + j] + eps), k1 = gamma[j] * rstd;
-			const double k3 = n > 0 ? -k1 * rstd * rstd * proj / n : 0, k2 = n > 0 ? -k1 * sum / n : 0;
+// group_grad_partials, in rows for each group; dgamma and dbeta. Blocks of 32×8 threads,
+// grid ⌈cols/8⌉. Moves 2·ngroups·chunks·cols.
+KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta, const real *__restrict__ part,
+	const real *__restrict__ var, const real *__restrict__ gamma, const int *__restrict__ groups, double eps, int ngroups, int chunks, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.x, cols, MERGED);
+	double gamma_total = 0, beta_total = 0;
+	for (int g = 0; g < ngroups; g++) {
+		double sum = 0, proj = 0;
+		if (c.inside()) {
+			sum_pairs(sum, proj, part, g * chunks + c.group, (g + 1) * chunks, c);
+		}
+		sum = column_sum(c, sum);
+		proj = column_sum(c, proj);
+		if (c.first()) {
+			const int j = c.col, n = groups[g + 1] - groups[g];
+			const double rstd = rsqrt(var[g * cols + j] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0;
 			coef[3 * g * cols + j] = (real)k1;
-			coef[(3 * g + 1) * cols + j] = (real)k2;
-			coef[(3 * g + 2) * cols + j] = (real)k3;
+			coef[(3 * g + 1) * cols + j] = (real)(-k1 * sum * share);
+			coef[(3 * g + 2) * cols + j] = (real)(-k1 * rstd * rstd * proj * share);
 			gamma_total += proj * rstd;
 			beta_total += sum;
 		}
-		dgamma[j] = (real)gamma_total;
-		dbeta[j] = (real)beta_total;
+	}
+	if (c.first()) {
+		dgamma[c.col] = (real)gamma_total;
+		dbeta[c.col] = (real)beta_total;
 	}
 }
 
@@ -1244,7 +1240,6 @@ KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x,
 enum {
 	TILE = sizeof(real) == 4 ? 64 : 32,  // rows in shared memory
 	SLICE = sizeof(real) == 4 ? 32 : 16, // rows of a weight matrix in shared memory
-	PITCH = 68,                          // from row to row of a tile
 };
 
 // A Chunk is rows lo..hi-1 of a view; the view behind the last is the rest.
@@ -1262,32 +1257,144 @@ struct Chunk {
 	}
 };
 
-// load_tile sets a tile to rows of a matrix, and zeros around.
-template <int COLS, class S> INLINE void load_tile(S &tile, const real *a, int first, int here, int cols) {
-	for (int e = threadIdx.x; e < TILE * COLS; e += 256) {
-		const int r = e / COLS, c = e % COLS;
-		tile[PITCH * r + c] = r < here && c < cols ? a[(long long)(first + r) * cols + c] : (real)0;
+// Tiles and slices have rows of COLS elements, PITCH apart. What a block needs of global
+// memory is loaded before any of it is used, without branches: loads outside of a matrix
+// are of elements within, and become zeros.
+
+template <int COLS> struct Tiles {
+	enum { TR = TILE / 16, TC = COLS / 16, PITCH = COLS + 4 };
+};
+
+// A TilePart is elements of a tile that a thread moves at a time, W of them side by side:
+// N from a row on, in rows that are STEP apart. ROWS rows are a part of all threads.
+template <int COLS, int W> struct TilePart {
+	enum {
+		MOST = W == 4 ? 2 : 4, // more would not fit into the registers
+		EACH = TILE * COLS / W / 256,
+		N = EACH < MOST ? EACH : MOST,
+		STEP = 256 * W / COLS,
+		ROWS = N * STEP,
+		PITCH = Tiles<COLS>::PITCH
+	};
+	real4 v[N];
+
+	static METHOD int row(int n) { return threadIdx.x / (COLS / W) + n * STEP; }
+	static METHOD int col() { return W * (threadIdx.x % (COLS / W)); }
+	static METHOD bool inside(int r, int here, int cols) { return r < here && col() < cols; }
+	// offset is where the elements are in a matrix, or some that are.
+	static METHOD int offset(int r, int first, int here, int cols) { return (first + min(r, here - 1)) * cols + min(col(), cols - W); }
+
+	METHOD void load(const real *a, int from, int first, int here, int cols) {
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			v[n] = load_wide(a + offset(from + row(n), first, here, cols), W == 4);
+		}
+	}
+	template <class S> METHOD void keep(S &tile, int from, int here, int cols) const {
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			const bool in = inside(from + row(n), here, cols);
+#pragma unroll
+			for (int e = 0; e < W; e++) {
+				tile[PITCH * (from + row(n)) + col() + e] = in ? v[n].v[e] : (real)0;
+			}
+		}
+	}
+	template <class S> METHOD void take(S &tile, int from) {
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+#pragma unroll
+			for (int e = 0; e < W; e++) {
+				v[n].v[e] = tile[PITCH * (from + row(n)) + col() + e];
+			}
+		}
+	}
+	METHOD void store(real *a, int from, int first, int here, int cols) const {
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			if (inside(from + row(n), here, cols)) {
+				store_wide(a + offset(from + row(n), first, here, cols), v[n], W == 4);
+			}
+		}
+	}
+};
+
+// load_tile sets a tile to rows of a matrix, and zeros around. store_tile is its inverse.
+template <int COLS, int W, class S> INLINE void load_tile_as(S &tile, const real *a, int first, int here, int cols) {
+#pragma unroll 1
+	for (int from = 0; from < TILE; from += TilePart<COLS, W>::ROWS) {
+		TilePart<COLS, W> part;
+		part.load(a, from, first, here, cols);
+		part.keep(tile, from, here, cols);
 	}
 }
 
+template <int COLS, class S> INLINE void load_tile(S &tile, const real *a, int first, int here, int cols) {
+	if (cols % 4 == 0 && aligned(a)) {
+		load_tile_as<COLS, 4>(tile, a, first, here, cols);
+	} else {
+		load_tile_as<COLS, 1>(tile, a, first, here, cols);
+	}
+}
+
+template <int COLS, int W, class S> INLINE void store_tile_as(real *a, S &tile, int first, int here, int cols) {
+#pragma unroll 1
+	for (int from = 0; from < here; from += TilePart<COLS, W>::ROWS) {
+		TilePart<COLS, W> part;
+		part.take(tile, from);
+		part.store(a, from, first, here, cols);
+	}
+}
+
+template <int COLS, class S> INLINE void store_tile(real *a, S &tile, int first, int here, int cols) {
+	if (cols % 4 == 0 && aligned(a)) {
+		store_tile_as<COLS, 4>(a, tile, first, here, cols);
+	} else {
+		store_tile_as<COLS, 1>(a, tile, first, here, cols);
+	}
+}
+
+// A Slice is SLICE rows from k0 on of w [in×out], or with TRANS of the transpose of w
+// [out×in], on their way to shared memory.
+template <int COLS, bool TRANS> struct Slice {
+	enum { N = SLICE * COLS / 256 };
+	real v[N];
+
+	static METHOD int row(int n) { return TRANS ? (threadIdx.x + 256 * n) % SLICE : (threadIdx.x + 256 * n) / COLS; }
+	static METHOD int col(int n) { return TRANS ? (threadIdx.x + 256 * n) / SLICE : (threadIdx.x + 256 * n) % COLS; }
+
+	METHOD void load(const real *w, int k0, int in, int out) {
+		for (int n = 0; n < N; n++) {
+			const int k = min(k0 + row(n), in - 1), j = min(col(n), out - 1);
+			v[n] = w[TRANS ? j * in + k : k * out + j];
+		}
+	}
+	template <class S> METHOD void keep(S &ws, int k0, int in, int out) const {
+		for (int n = 0; n < N; n++) {
+			ws[Tiles<COLS>::PITCH * row(n) + col(n)] = k0 + row(n) < in && col(n) < out ? v[n] : (real)0;
+		}
+	}
+};
+
 // tile_product sets acc to the thread's elements of tile [TILE×in]·w, w [in×out]
-// or with TRANS the transpose of w [out×in]. Thread (tx, ty) of 16×16 has the
-// elements with TILE/16·ty ≤ row, COLS/16·tx ≤ column. It starts with a barrier.
+// or with TRANS the transpose of w [out×in]; slice has been loaded from row 0. Thread
+// (tx, ty) of 16×16 has the elements with TILE/16·ty ≤ row, COLS/16·tx ≤ column. It
+// starts with a barrier.
 template <int COLS, bool TRANS, class S, class W>
-INLINE void tile_product(real (&acc)[TILE / 16][COLS / 16], S &tile, W &ws, const real *w, int in, int out) {
-	const int TR = TILE / 16, TC = COLS / 16, STEP = COLS + 4;
-	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+INLINE void tile_product(real (&acc)[TILE / 16][COLS / 16], S &tile, W &ws, Slice<COLS, TRANS> &slice, const real *w, int in, int out) {
+	const int TR = TILE / 16, TC = COLS / 16, PITCH = Tiles<COLS>::PITCH;
+	const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 	for (int i = 0; i < TR; i++) {
 		for (int j = 0; j < TC; j++) {
 			acc[i][j] = 0;
 		}
 	}
 	for (int k0 = 0; k0 < in; k0 += SLICE) {
-		__syncthreads();
-		for (int e = t; e < SLICE * COLS; e += 256) {
-			const int k = TRANS ? e % SLICE : e / COLS, j = TRANS ? e / SLICE : e % COLS;
-			ws[STEP * k + j] = k0 + k < in && j < out ? w[TRANS ? j * in + k0 + k : (k0 + k) * out + j] : (real)0;
+		if (k0 > 0) {
+			slice.load(w, k0, in, out);
 		}
+		__syncthreads();
+		slice.keep(ws, k0, in, out);
 		__syncthreads();
 		const int end = min(SLICE, in - k0);
 #pragma unroll 4
@@ -1297,7 +1404,7 @@ INLINE void tile_product(real (&acc)[TILE / 16][COLS / 16], S &tile, W &ws, cons
 				x[i] = tile[PITCH * (TR * ty + i) + k0 + k];
 			}
 			for (int j = 0; j < TC; j++) {
-				y[j] = ws[STEP * k + TC * tx + j];
+				y[j] = ws[PITCH * k + TC * tx + j];
 			}
 			for (int i = 0; i < TR; i++) {
 				for (int j = 0; j < TC; j++) {
@@ -1308,38 +1415,46 @@ INLINE void tile_product(real (&acc)[TILE / 16][COLS / 16], S &tile, W &ws, cons
 	}
 }
 
-// tile_outer adds aᵀ·b of two tiles to the thread's COLS/16 × COLS/16 elements,
-// and the column sums of b to those of the threads with ty = 0.
+// tile_outer adds aᵀ·b of two tiles, whose rows from `here` on are zeros, to the thread's
+// COLS/16 × COLS/16 elements, and the column sums of b to those of the threads with
+// ty = 0.
 template <int COLS, class S>
 INLINE void tile_outer(real (&acc)[COLS / 16][COLS / 16], real (&sums)[COLS / 16], S &a, S &b, int here) {
-	const int TC = COLS / 16, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-#pragma unroll 2
-	for (int r = 0; r < here; r++) {
-		real x[TC], y[TC];
-		for (int i = 0; i < TC; i++) {
-			x[i] = a[PITCH * r + TC * ty + i];
-			y[i] = b[PITCH * r + TC * tx + i];
-		}
-		for (int i = 0; i < TC; i++) {
-			for (int j = 0; j < TC; j++) {
-				acc[i][j] += x[i] * y[j];
+	enum { ROWS = COLS == 32 ? 4 : 2 }; // at a time
+	const int TC = COLS / 16, PITCH = Tiles<COLS>::PITCH, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+#pragma unroll 1
+	for (int r0 = 0; r0 < here; r0 += ROWS) {
+		real x[ROWS][TC], y[ROWS][TC];
+		for (int r = 0; r < ROWS; r++) {
+			for (int i = 0; i < TC; i++) {
+				x[r][i] = a[PITCH * (r0 + r) + TC * ty + i];
+				y[r][i] = b[PITCH * (r0 + r) + TC * tx + i];
 			}
 		}
-		if (ty == 0) {
-			for (int j = 0; j < TC; j++) {
-				sums[j] += y[j];
+		for (int r = 0; r < ROWS; r++) {
+			for (int i = 0; i < TC; i++) {
+				for (int j = 0; j < TC; j++) {
+					acc[i][j] += x[r][i] * y[r][j];
+				}
+				sums[i] += y[r][i];
 			}
 		}
 	}
 }
 
-template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, real *__restrict__ h1, real *__restrict__ h2,
+// gin_mlp_chunk has shared memory of its own for each COLS: narrow layers, which are the
+// common ones, shall not pay for wide ones.
+template <int COLS> INLINE void gin_mlp_chunk(real *__restrict__ h1, real *__restrict__ h2,
 	real *__restrict__ part, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ b1,
-	const real *__restrict__ w2, const real *__restrict__ b2, const Chunk &chunk, int in, int hid, int out) {
-	const int TR = TILE / 16, TC = COLS / 16;
+	const real *__restrict__ w2, const real *__restrict__ b2, const int *views, int nviews, int chunks, int rows, int in, int hid, int out) {
+	const int TR = TILE / 16, TC = COLS / 16, PITCH = Tiles<COLS>::PITCH;
+	SHARED(real, tile, TILE * Tiles<COLS>::PITCH);
+	SHARED(real, ws, SLICE * Tiles<COLS>::PITCH);
 	SHARED(real, means, 32);
+	const Chunk chunk = Chunk::of_block(views, nviews, chunks, rows);
+	part = part && chunk.view < nviews ? part + (long long)blockIdx.x * 2 * out : nullptr;
 	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
-	real acc[TR][TC];
+	real acc[TR][TC], bias[TC];
 	real mean[COLS / 32], squares[COLS / 32]; // of the rows so far, in warp 0
 	for (int q = 0; q < COLS / 32; q++) {
 		mean[q] = squares[q] = 0;
@@ -1347,47 +1462,55 @@ template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, 
 	for (int first = chunk.lo; first < chunk.hi; first += TILE) {
 		const int here = min((int)TILE, chunk.hi - first);
 		const real before = first - chunk.lo, each = reciprocal(here), share = reciprocal(first - chunk.lo + here);
+		Slice<COLS, false> slice;
+		for (int j = 0; j < TC; j++) {
+			bias[j] = b1[min(TC * tx + j, hid - 1)];
+		}
 		__syncthreads();
 		if (w1) {
+			slice.load(w1, 0, in, hid);
 			load_tile<COLS>(tile, agg, first, here, in);
-			tile_product<COLS, false>(acc, tile, ws, w1, in, hid);
+			tile_product<COLS, false>(acc, tile, ws, slice, w1, in, hid);
 			__syncthreads();
+		} else {
+			load_tile<COLS>(tile, h1, first, here, hid);
+			__syncthreads();
+			for (int i = 0; i < TR; i++) {
+				for (int j = 0; j < TC; j++) {
+					acc[i][j] = tile[PITCH * (TR * ty + i) + TC * tx + j];
+				}
+			}
 		}
+		slice.load(w2, 0, hid, out);
 		for (int i = 0; i < TR; i++) {
 			for (int j = 0; j < TC; j++) {
 				const int r = TR * ty + i, c = TC * tx + j;
-				real v = 0;
-				if (r < here && c < hid) {
-					const long long at = (long long)(first + r) * hid + c;
-					v = unary_op(RELU, (w1 ? acc[i][j] : h1[at]) + b1[c]);
-					h1[at] = v;
-				}
-				tile[PITCH * r + c] = v;
+				tile[PITCH * r + c] = r < here && c < hid ? unary_op(RELU, acc[i][j] + bias[j]) : (real)0;
 			}
 		}
-		tile_product<COLS, false>(acc, tile, ws, w2, hid, out);
+		for (int j = 0; j < TC; j++) {
+			bias[j] = b2[min(TC * tx + j, out - 1)];
+		}
+		__syncthreads();
+		store_tile<COLS>(h1, tile, first, here, hid);
+		tile_product<COLS, false>(acc, tile, ws, slice, w2, hid, out);
 		__syncthreads();
 		for (int i = 0; i < TR; i++) {
 			for (int j = 0; j < TC; j++) {
 				const int r = TR * ty + i, c = TC * tx + j;
-				if (r < here && c < out) {
-					const real v = unary_op(RELU, acc[i][j] + b2[c]);
-					h2[(long long)(first + r) * out + c] = v;
-					tile[PITCH * r + c] = v;
-				}
+				tile[PITCH * r + c] = r < here && c < out ? unary_op(RELU, acc[i][j] + bias[j]) : (real)0;
 			}
 		}
+		__syncthreads();
+		store_tile<COLS>(h2, tile, first, here, out);
 		if (!part) {
 			continue; // the same in all threads
 		}
-		__syncthreads();
 		for (int q = 0; q < COLS / 32; q++) {
 			const Columns c = {32 * q + t % 32, out, 32, t / 32, 8};
 			real sum = 0, sq = 0;
-			if (c.inside()) {
-				for (int r = c.group; r < here; r += c.groups) {
-					sum += tile[PITCH * r + c.col];
-				}
+			for (int r = c.group; r < TILE; r += 8) {
+				sum += tile[PITCH * r + c.col]; // zeros behind the rows
 			}
 			sum = column_sum(c, sum);
 			if (c.group == 0) {
@@ -1395,11 +1518,9 @@ template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, 
 			}
 			__syncthreads();
 			const real m = means[t % 32];
-			if (c.inside()) {
-				for (int r = c.group; r < here; r += c.groups) {
-					const real v = tile[PITCH * r + c.col] - m;
-					sq += v * v;
-				}
+			for (int r = c.group; r < TILE; r += 8) {
+				const real v = tile[PITCH * r + c.col] - m;
+				sq += r < here ? v * v : (real)0;
 			}
 			sq = column_sum(c, sq);
 			if (c.group == 0) { // merged with the rows before
@@ -1422,28 +1543,87 @@ template <int COLS, class S, class W> INLINE void gin_mlp_chunk(S &tile, W &ws, 
 // the product already (one-hot rows). part, if not null, gets the means and
 // squared deviations of h2 as segment_moments writes them. block, grid
 // (nviews+1)·chunks. Moves rows·(in + hid + out) and the weights once a block;
-// 2·rows·hid·(in + out) operations.
-KERNEL(gin_mlp, real *__restrict__ h1, real *__restrict__ h2, real *__restrict__ part, const real *__restrict__ agg,
+// 2·rows·hid·(in + out) operations. gin_mlp is for in (with w1), hid and out of at
+// most 32, and gin_mlp_wide for 64.
+KERNEL_BLOCKS(gin_mlp, 4, 1, real *__restrict__ h1, real *__restrict__ h2, real *__restrict__ part, const real *__restrict__ agg,
 	const real *__restrict__ w1, const real *__restrict__ b1, const real *__restrict__ w2, const real *__restrict__ b2,
 	const int *__restrict__ views, int nviews, int chunks, int rows, int in, int hid, int out) {
-	SHARED(real, tile, TILE * PITCH);
-	SHARED(real, ws, SLICE * PITCH);
-	const Chunk c = Chunk::of_block(views, nviews, chunks, rows);
-	part = part && c.view < nviews ? part + (long long)blockIdx.x * 2 * out : nullptr;
-	if ((w1 ? in : 0) <= 32 && hid <= 32 && out <= 32) {
-		gin_mlp_chunk<32>(tile, ws, h1, h2, part, agg, w1, b1, w2, b2, c, in, hid, out);
-	} else {
-		gin_mlp_chunk<64>(tile, ws, h1, h2, part, agg, w1, b1, w2, b2, c, in, hid, out);
+	gin_mlp_chunk<32>(h1, h2, part, agg, w1, b1, w2, b2, views, nviews, chunks, rows, in, hid, out);
+}
+
+KERNEL_BLOCKS(gin_mlp_wide, 2, 1, real *__restrict__ h1, real *__restrict__ h2, real *__restrict__ part, const real *__restrict__ agg,
+	const real *__restrict__ w1, const real *__restrict__ b1, const real *__restrict__ w2, const real *__restrict__ b2,
+	const int *__restrict__ views, int nviews, int chunks, int rows, int in, int hid, int out) {
+	gin_mlp_chunk<64>(h1, h2, part, agg, w1, b1, w2, b2, views, nviews, chunks, rows, in, hid, out);
+}
+
+// through_norm makes of h2 in ds its gradient behind ReLU, from those of batch norm and
+// readout. A thread has the elements that it loaded.
+template <int COLS, int W, class S> INLINE void through_norm(S &ds, const real *__restrict__ dy, const real *__restrict__ dpooled,
+	const real *__restrict__ coef, const int *__restrict__ graph, int first, int here, int out) {
+	typedef TilePart<COLS, W> Part;
+	const int c = min(Part::col(), out - W);
+#pragma unroll 1
+	for (int from = 0; from < TILE; from += Part::ROWS) {
+		Part x, g;
+#pragma unroll
+		for (int n = 0; n < Part::N; n++) {
+			g.v[n] = {{0, 0, 0, 0}};
+		}
+		if (dy) {
+			g.load(dy, from, first, here, out);
+		}
+		if (dpooled) {
+			int of[Part::N];
+#pragma unroll
+			for (int n = 0; n < Part::N; n++) {
+				of[n] = graph[first + min(from + Part::row(n), here - 1)];
+			}
+#pragma unroll
+			for (int n = 0; n < Part::N; n++) {
+				x.v[n] = load_wide(dpooled + of[n] * out + c, W == 4);
+			}
+#pragma unroll
+			for (int n = 0; n < Part::N; n++) {
+#pragma unroll
+				for (int e = 0; e < W; e++) {
+					g.v[n].v[e] += x.v[n].v[e];
+				}
+			}
+		}
+		const real4 k1 = load_wide(coef + c, W == 4), k2 = load_wide(coef + out + c, W == 4), k3 = load_wide(coef + 2 * out + c, W == 4);
+		x.take(ds, from);
+#pragma unroll
+		for (int n = 0; n < Part::N; n++) {
+#pragma unroll
+			for (int e = 0; e < W; e++) {
+				const real h = x.v[n].v[e];
+				x.v[n].v[e] = h > 0 ? k1.v[e] * g.v[n].v[e] + k2.v[e] + k3.v[e] * h : (real)0;
+			}
+		}
+		x.keep(ds, from, here, out);
 	}
 }
 
-template <int COLS, class S, class W> INLINE void gin_mlp_grad_chunk(S &ds, S &hs, W &ws, real *__restrict__ dh1, real *__restrict__ dagg,
+template <int COLS> INLINE void gin_mlp_grad_chunk(real *__restrict__ dh1, real *__restrict__ dagg,
 	real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled, const real *__restrict__ h1, const real *__restrict__ h2,
 	const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2, const real *__restrict__ coef,
-	const int *__restrict__ graphs, int ngraphs, const Chunk &chunk, int in, int hid, int out) {
-	const int TR = TILE / 16, TC = COLS / 16;
-	SHARED(int, graph, TILE);
-	const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+	const int *__restrict__ graph, const int *__restrict__ views, int nviews, int chunks, int rows, int in, int hid, int out) {
+	const int TR = TILE / 16, TC = COLS / 16, PITCH = Tiles<COLS>::PITCH;
+	SHARED(real, ds, TILE * Tiles<COLS>::PITCH);
+	SHARED(real, hs, TILE * Tiles<COLS>::PITCH);
+	SHARED(real, ws, SLICE * Tiles<COLS>::PITCH);
+	const Chunk chunk = Chunk::of_block(views, nviews, chunks, rows);
+	if (chunk.view == nviews) {
+		for (int e = chunk.lo * hid + threadIdx.x; dh1 && e < chunk.hi * hid; e += 256) {
+			dh1[e] = 0;
+		}
+		for (int e = chunk.lo * in + threadIdx.x; dagg && e < chunk.hi * in; e += 256) {
+			dagg[e] = 0;
+		}
+		return;
+	}
+	const int t = threadIdx.x, tx = t % 16, ty = t / 16, inner = w1 ? in : 0;
 	real acc[TR][TC], dw1[TC][TC], dw2[TC][TC], db1[TC], db2[TC];
 	for (int i = 0; i < TC; i++) {
 		db1[i] = db2[i] = 0;
@@ -1451,68 +1631,54 @@ template <int COLS, class S, class W> INLINE void gin_mlp_grad_chunk(S &ds, S &h
 			dw1[i][j] = dw2[i][j] = 0;
 		}
 	}
-	const int col = t % COLS; // of the tiles, when they are filled
-	real k1 = 0, k2 = 0, k3 = 0;
-	if (col < out) {
-		k1 = coef[3 * chunk.view * out + col];
-		k2 = coef[(3 * chunk.view + 1) * out + col];
-		k3 = coef[(3 * chunk.view + 2) * out + col];
-	}
+	coef += 3 * chunk.view * out;
 	for (int first = chunk.lo; first < chunk.hi; first += TILE) {
 		const int here = min((int)TILE, chunk.hi - first);
+		Slice<COLS, true> slice;
 		__syncthreads();
-		if (dpooled && t < here) {
-			graph[t] = segment_of(graphs, ngraphs, first + t);
-		}
-		__syncthreads();
-		for (int r = t / COLS; r < TILE; r += 256 / COLS) { // through batch norm and readout
-			real d = 0;
-			if (r < here && col < out) {
-				const long long at = (long long)(first + r) * out + col;
-				const real x = h2[at];
-				real g = dy ? dy[at] : (real)0;
-				if (dpooled) {
-					g += dpooled[(long long)graph[r] * out + col];
-				}
-				d = x > 0 ? k1 * g + k2 + k3 * x : (real)0;
-			}
-			ds[PITCH * r + col] = d;
-		}
 		load_tile<COLS>(hs, h1, first, here, hid);
+		if (out % 4 == 0 && aligned(h2) && aligned(coef) && aligned(dy) && aligned(dpooled)) {
+			load_tile_as<COLS, 4>(ds, h2, first, here, out);
+			through_norm<COLS, 4>(ds, dy, dpooled, coef, graph, first, here, out);
+		} else {
+			load_tile_as<COLS, 1>(ds, h2, first, here, out);
+			through_norm<COLS, 1>(ds, dy, dpooled, coef, graph, first, here, out);
+		}
 		__syncthreads();
+		slice.load(w2, 0, out, hid);
 		tile_outer<COLS>(dw2, db2, hs, ds, here);
-		tile_product<COLS, true>(acc, ds, ws, w2, out, hid);
+		tile_product<COLS, true>(acc, ds, ws, slice, w2, out, hid);
+		if (dagg) {
+			slice.load(w1, 0, hid, in);
+		}
 		__syncthreads();
 		for (int i = 0; i < TR; i++) {
 			for (int j = 0; j < TC; j++) {
-				const int r = TR * ty + i, c = TC * tx + j;
-				const real v = binary_op(GATE, acc[i][j], hs[PITCH * r + c]); // hs is 0 outside
-				ds[PITCH * r + c] = v;
-				if (dh1 && r < here && c < hid) {
-					dh1[(long long)(first + r) * hid + c] = v;
-				}
+				const int at = PITCH * (TR * ty + i) + TC * tx + j;
+				ds[at] = binary_op(GATE, acc[i][j], hs[at]); // hs is 0 outside
 			}
 		}
 		__syncthreads();
+		if (dh1) {
+			store_tile<COLS>(dh1, ds, first, here, hid);
+		}
 		if (w1) {
 			load_tile<COLS>(hs, agg, first, here, in);
 			__syncthreads();
 		}
 		tile_outer<COLS>(dw1, db1, hs, ds, here);
 		if (dagg) {
-			tile_product<COLS, true>(acc, ds, ws, w1, hid, in);
-			for (int i = 0; i < TR; i++) {
+			tile_product<COLS, true>(acc, ds, ws, slice, w1, hid, in);
+			for (int i = 0; i < TR; i++) { // hs has been read before the product's barrier
 				for (int j = 0; j < TC; j++) {
-					const int r = TR * ty + i, c = TC * tx + j;
-					if (r < here && c < in) {
-						dagg[(long long)(first + r) * in + c] = acc[i][j];
-					}
+					hs[PITCH * (TR * ty + i) + TC * tx + j] = acc[i][j];
 				}
 			}
+			__syncthreads();
+			store_tile<COLS>(dagg, hs, first, here, in);
 		}
 	}
-	const int inner = w1 ? in : 0;
-	real *p1 = part, *q1 = p1 + inner * hid, *p2 = q1 + hid, *q2 = p2 + hid * out;
+	real *p1 = part + (long long)blockIdx.x * (inner * hid + hid + hid * out + out), *q1 = p1 + inner * hid, *p2 = q1 + hid, *q2 = p2 + hid * out;
 	for (int i = 0; i < TC; i++) {
 		for (int j = 0; j < TC; j++) {
 			const int r = TC * ty + i, c = TC * tx + j;
@@ -1538,46 +1704,34 @@ template <int COLS, class S, class W> INLINE void gin_mlp_grad_chunk(S &ds, S &h
 // where h1 > 0, dagg = dh1·w1ᵀ. dh1 and dagg are written if not null. Row b of
 // part, for each block of a view, has the chunk's share of the gradients of w1,
 // b1, w2 and b2, side by side; with w1 null there is none of w1. merge_gradients
-// follows. block, grid (nviews+1)·chunks. Moves rows·(2·in + hid + 2·out) and the
-// parts; 4·rows·hid·(in + out) operations.
-KERNEL_BLOCKS(gin_mlp_grad, 2, 1, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+// follows. graph has the graph of each row. block, grid (nviews+1)·chunks. Moves
+// rows·(2·in + hid + 2·out) and the parts; 4·rows·hid·(in + out) operations. As
+// gin_mlp, for widths of at most 32 or 64.
+KERNEL_BLOCKS(gin_mlp_grad, 3, 1, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h1, const real *__restrict__ h2, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2,
-	const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views, int ngraphs, int nviews, int chunks,
+	const real *__restrict__ coef, const int *__restrict__ graph, const int *__restrict__ views, int nviews, int chunks,
 	int rows, int in, int hid, int out) {
-	SHARED(real, ds, TILE * PITCH);
-	SHARED(real, hs, TILE * PITCH);
-	SHARED(real, ws, SLICE * PITCH);
-	const Chunk c = Chunk::of_block(views, nviews, chunks, rows);
-	if (c.view == nviews) {
-		for (int e = c.lo * hid + threadIdx.x; dh1 && e < c.hi * hid; e += 256) {
-			dh1[e] = 0;
-		}
-		for (int e = c.lo * in + threadIdx.x; dagg && e < c.hi * in; e += 256) {
-			dagg[e] = 0;
-		}
-		return;
-	}
-	part += (long long)blockIdx.x * ((w1 ? in * hid : 0) + hid + hid * out + out);
-	if ((w1 ? in : 0) <= 32 && hid <= 32 && out <= 32) {
-		gin_mlp_grad_chunk<32>(ds, hs, ws, dh1, dagg, part, dy, dpooled, h1, h2, agg, w1, w2, coef, graphs, ngraphs, c, in, hid, out);
-	} else {
-		gin_mlp_grad_chunk<64>(ds, hs, ws, dh1, dagg, part, dy, dpooled, h1, h2, agg, w1, w2, coef, graphs, ngraphs, c, in, hid, out);
-	}
+	gin_mlp_grad_chunk<32>(dh1, dagg, part, dy, dpooled, h1, h2, agg, w1, w2, coef, graph, views, nviews, chunks, rows, in, hid, out);
+}
+
+KERNEL_BLOCKS(gin_mlp_grad_wide, 2, 1, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
+	const real *__restrict__ h1, const real *__restrict__ h2, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2,
+	const real *__restrict__ coef, const int *__restrict__ graph, const int *__restrict__ views, int nviews, int chunks,
+	int rows, int in, int hid, int out) {
+	gin_mlp_grad_chunk<64>(dh1, dagg, part, dy, dpooled, h1, h2, agg, w1, w2, coef, graph, views, nviews, chunks, rows, in, hid, out);
 }
 
 // The gradients of w1 [in×hid] (null for none), b1, w2 [hid×out] and b2 are the
-// sums of the chunks, in double. tile, grid ⌈size/32⌉ for the size of a row of
-// part. Moves chunks·size.
+// sums of the chunks, in double. Blocks of 32×8 threads, grid ⌈size/8⌉ for the size of a
+// row of part. Moves chunks·size.
 KERNEL(merge_gradients, real *__restrict__ dw1, real *__restrict__ db1, real *__restrict__ dw2, real *__restrict__ db2,
 	const real *__restrict__ part, int chunks, int in, int hid, int out) {
 	const int n1 = dw1 ? in * hid : 0, n2 = n1 + hid, n3 = n2 + hid * out, size = n3 + out;
-	const Columns c = Columns::of_tile(blockIdx.x, size);
+	const Columns c = Columns::of_tile(blockIdx.x, size, MERGED);
 	double sum = 0;
 	if (c.inside()) {
-#pragma unroll 4
-		for (int k = c.group; k < chunks; k += c.groups) {
-			sum += part[(long long)k * size + c.col];
-		}
+		in_batches<8>(c.group, chunks, c.groups, [=](int k) { return part[(long long)k * size + c.col]; },
+			[&](real v, bool inside) { sum += inside ? v : (real)0; });
 	}
 	sum = column_sum(c, sum);
 	if (c.first()) {

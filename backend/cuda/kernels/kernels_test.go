@@ -188,7 +188,7 @@ func TestSegments(t *testing.T) {
 					for i, v := range plain {
 						add(merged, i/(chunks*cols)*cols+i%cols, v)
 					}
-					b.flat("merge_partials", segments*cols, out(merged), input(plain), segments, chunks, cols)
+					b.run("merge_partials", [3]uint32{uint32(segments), uint32(ceil(cols, 8)), 1}, lanes, out(merged), input(plain), chunks, cols)
 
 					moments := make([]float64, 2*part*cols)
 					for k := range part {
@@ -502,7 +502,14 @@ func TestNorm(t *testing.T) {
 							add(part, 2*graph[i]*cols+j, d(i, j))
 							add(part, (2*graph[i]+1)*cols+j, d(i, j)*(h[e]-mu[per*view[i]*cols+j]))
 						}
-						b.run("norm_grad_partials", tiles(ng, cols), lanes, out(part), given, pool, input(h), input(mu),
+						of := null
+						if per == 1 {
+							of = out(make([]float64, n)).as(ints).exact()
+							for i, g := range graph {
+								of.want[i] = float64(g)
+							}
+						}
+						b.run("norm_grad_partials", tiles(ng, cols), lanes, out(part), of, given, pool, input(h), input(mu),
 							indices(graphs), indices(views), per, ng, nv, cols)
 						if per == 0 || form > 0 {
 							continue
@@ -529,7 +536,7 @@ func TestNorm(t *testing.T) {
 								dbeta[j] += sum
 							}
 						}
-						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 32))), [3]uint32{32, 32, 1}, out(want), out(dgamma), out(dbeta),
+						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 8))), lanes, out(want), out(dgamma), out(dbeta),
 							input(part), input(mean), input(variance), input(gamma), indices(graphs), indices(views), eps, 0, ng, nv, cols)
 						for i := range want { // k1 of the running statistics, and nothing else
 							want[i] = 0
@@ -543,7 +550,7 @@ func TestNorm(t *testing.T) {
 								dgamma[j] += part[(2*g+1)*cols+j] / math.Sqrt(spread[j]+eps)
 							}
 						}
-						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 32))), [3]uint32{32, 32, 1}, out(want), out(dgamma), out(dbeta),
+						b.run("norm_grad_coefficients", blocks(int(ceil(cols, 8))), lanes, out(want), out(dgamma), out(dbeta),
 							input(part), input(running), input(spread), input(gamma), indices(graphs), indices(views), eps, 1, ng, nv, cols)
 					}
 					want := make([]float64, len(h))
@@ -866,7 +873,7 @@ func TestGroups(t *testing.T) {
 						dbeta[j] += sum
 					}
 				}
-				b.flat("group_grad_coefficients", cols, out(want), out(dgamma), out(dbeta), input(part), input(variance), input(gamma),
+				b.run("group_grad_coefficients", blocks(int(ceil(cols, 8))), lanes, out(want), out(dgamma), out(dbeta), input(part), input(variance), input(gamma),
 					indices(groups), eps, ng, chunks, cols)
 			}
 		}
@@ -969,16 +976,29 @@ func TestGINLayer(t *testing.T) {
 				}
 				grid := blocks((nv + 1) * chunks)
 				o := func(v []float64) *array { x := out(v); x.ulps = 64; return x }
-				b.run("gin_mlp", grid, threads, o(h1), o(h2), o(part), input(agg), input(w1), input(b1), input(w2), input(b2),
+				// A kernel for narrow layers, and one for others.
+				kernel := func(name string, widths ...int) string {
+					if slices.Max(widths) > 32 {
+						return name + "_wide"
+					}
+					return name
+				}
+				b.run(kernel("gin_mlp", in, hid, width), grid, threads, o(h1), o(h2), o(part), input(agg), input(w1), input(b1), input(w2), input(b2),
 					indices(views), nv, chunks, n, in, hid, width)
 				given := inOut(rounded(b, product), h1)
 				given.ulps = 64
-				b.run("gin_mlp", grid, threads, given, o(h2), null, null, null, input(b1), input(w2), input(b2),
+				b.run(kernel("gin_mlp", hid, width), grid, threads, given, o(h2), null, null, null, input(b1), input(w2), input(b2),
 					indices(views), nv, chunks, n, 9999, hid, width)
 
 				// Backward.
 				h1, h2 = rounded(b, h1), rounded(b, h2)
 				dy, dpooled, coef := b.random(n*width), b.random(ng*width), b.random(3*nv*width)
+				graph := make([]int32, rows)
+				for g := range ng {
+					for i := graphs[g]; i < graphs[g+1]; i++ {
+						graph[i] = int32(g)
+					}
+				}
 				for form := range 4 {
 					dense, wanted := form&1 == 0, form&2 == 0 // dense features; dy beside dpooled
 					d, dh1 := make([]float64, n*width), make([]float64, n*hid)
@@ -1046,17 +1066,17 @@ func TestGINLayer(t *testing.T) {
 						pdy = null
 					}
 					if dense {
-						b.run("gin_mlp_grad", grid, threads, null, o(dagg), o(grads), pdy, input(dpooled), input(h1), input(h2), input(agg), input(w1), input(w2), input(coef),
-							indices(graphs), indices(views), ng, nv, chunks, n, in, hid, width)
+						b.run(kernel("gin_mlp_grad", in, hid, width), grid, threads, null, o(dagg), o(grads), pdy, input(dpooled), input(h1), input(h2), input(agg), input(w1), input(w2), input(coef),
+							indices(graph), indices(views), nv, chunks, n, in, hid, width)
 					} else {
-						b.run("gin_mlp_grad", grid, threads, o(dh1), null, o(grads), pdy, input(dpooled), input(h1), input(h2), null, null, input(w2), input(coef),
-							indices(graphs), indices(views), ng, nv, chunks, n, 9999, hid, width)
+						b.run(kernel("gin_mlp_grad", hid, width), grid, threads, o(dh1), null, o(grads), pdy, input(dpooled), input(h1), input(h2), null, null, input(w2), input(coef),
+							indices(graph), indices(views), nv, chunks, n, 9999, hid, width)
 					}
 					dw1 := o(total[:inner*hid])
 					if !dense {
 						dw1 = null
 					}
-					b.run("merge_gradients", blocks(int(ceil(size, 32))), lanes, dw1, o(total[inner*hid:][:hid]), o(total[(inner+1)*hid:][:hid*width]),
+					b.run("merge_gradients", blocks(int(ceil(size, 8))), lanes, dw1, o(total[inner*hid:][:hid]), o(total[(inner+1)*hid:][:hid*width]),
 						o(total[size-width:]), input(grads), nv*chunks, in, hid, width)
 				}
 			}

@@ -28,8 +28,8 @@ MUTANTS = [
     ("transposed tile", "			tile[33 * i + tx] = s", "			tile[33 * tx + i] = s", KERNELS, "TestMoves"),
     ("half a warp", "	if (op == ROW_SUM) {\n		sum = warp_sum(sum);", "	if (op == ROW_SUM && lane < 16) {\n		sum = warp_sum(sum);", KERNELS, "TestReductions"),
     ("hub twice", "k += groups * HUB", "k += HUB", KERNELS, "TestSpMM"),
-    ("beyond the rows", "tile[PITCH * r + c] = r < here && c < cols ?", "tile[PITCH * r + c] = c < cols ?", KERNELS, "TestGINLayer"),
-    ("barrier of a tile", "			load_tile<COLS>(tile, agg, first, here, in);\n			tile_product<COLS, false>(acc, tile, ws, w1, in, hid);\n			__syncthreads();", "			load_tile<COLS>(tile, agg, first, here, in);\n			tile_product<COLS, false>(acc, tile, ws, w1, in, hid);", KERNELS, "TestGINLayer"),
+    ("beyond the rows", "{ return r < here && col() < cols; }", "{ return col() < cols; }", KERNELS, "TestGINLayer"),
+    ("barrier of a tile", "			tile_product<COLS, false>(acc, tile, ws, slice, w1, in, hid);\n			__syncthreads();", "			tile_product<COLS, false>(acc, tile, ws, slice, w1, in, hid);", KERNELS, "TestGINLayer"),
     ("edge of a gradient", "e < n2 ? db1", "e <= n2 ? db1", KERNELS, "TestGINLayer"),
     ("prefix sum", "before += lane >= d ? below : 0;", "before += lane > d ? below : 0;", KERNELS, "TestQuantile"),
     ("plain counts", "				atomicAdd(&counts[(int)(k & 255)], 1u);\n			} else", "				counts[(int)(k & 255)] = counts[(int)(k & 255)] + 1u;\n			} else", KERNELS, "TestQuantile"),
@@ -37,7 +37,7 @@ MUTANTS = [
     ("padding", "	zero_behind(c, d, graphs[ngraphs], rows);\n", "", KERNELS, "TestNorm"),
     ("constants of Adam", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}\n	__syncthreads();", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}", KERNELS, "TestTraining"),
     ("a step of Newton's", "sizeof(real) == 8 ? 2 : 0", "sizeof(real) == 8 ? 1 : 0", KERNELS, "TestReciprocal"),
-    ("one chunk less", "for (int k = 0; k < chunks; k++) {\n			sum += p[(long long)k * cols];", "for (int k = 0; k < chunks - chunks / 3; k++) {\n			sum += p[(long long)k * cols];", KERNELS, "TestSegments"),
+    ("one chunk less", "in_batches<8>(c.group, chunks, c.groups, [=](int k) { return part[(long long)k * cols]; },", "in_batches<8>(c.group, chunks - chunks / 3, c.groups, [=](int k) { return part[(long long)k * cols]; },", KERNELS, "TestSegments"),
 ]
 
 
