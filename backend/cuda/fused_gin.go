@@ -206,15 +206,7 @@ func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, 
 		defer e.FreeIndices(members.Ptr)
 		defer e.FreeIndices(members.Col)
 	}
-	// Most nodes may be of one category, so a category has many parts, as long as
-	// there are not many categories.
-	rows, cols := l.W1.Rows, l.W1.Cols
-	parts := max(1, min(narrow, dh1.Rows/chunkRows, 8192/rows))
-	part := e.Alloc(rows*parts, cols)
-	e.tiles("segment_sum", rows*parts, cols, e.ptr(part), e.ptr(dz), 0, e.idx(members.Ptr), e.idx(members.Col),
-		i(dh1.Rows), i(rows), i(parts), i(cols))
-	e.mergePartials(g.W1, part, rows, parts, cols)
-	e.Free(part)
+	e.spmmLong(g.W1, members, dz)
 	e.Free(dz)
 }
 

@@ -149,12 +149,12 @@ func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tens
 
 func (e *engine) ColSums(dst, a *tensor.Tensor) {
 	backend.CheckColSums(dst, a)
-	e.segmentSum(dst, a, 0, 0, a.Rows, 1, a.Cols)
+	e.segmentSum(dst, a, 0, 1)
 }
 
 func (e *engine) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentSum", dst, ptr, x)
-	e.segmentSum(dst, x, e.idx(ptr), 0, x.Rows, dst.Rows, x.Cols)
+	e.segmentSum(dst, x, e.idx(ptr), dst.Rows)
 }
 
 // chunks returns into how many parts the rows of a segment are cut.
@@ -162,26 +162,21 @@ func chunks(rows, segments int) int {
 	return max(1, min(maxChunks, rows/max(segments, 1)/chunkRows))
 }
 
-// segmentSum sets dst [segments×cols] to the sums of rows of x: those of the
-// places that ptr delimits, or all for 0, and there row idx[k] instead of k
-// unless idx is 0.
-func (e *engine) segmentSum(dst, x *tensor.Tensor, ptr, idx uint64, rows, segments, cols int) {
+// segmentSum sets dst [segments×cols] to the sums of rows of x: of those that ptr
+// delimits, or all for 0.
+func (e *engine) segmentSum(dst, x *tensor.Tensor, ptr uint64, segments int) {
+	rows, cols := x.Rows, x.Cols
 	parts := chunks(rows, segments)
 	to := dst
 	if parts > 1 {
 		to = e.Alloc(segments*parts, cols)
 	}
-	e.tiles("segment_sum", segments*parts, cols, e.ptr(to), e.ptr(x), 0, ptr, idx, i(rows), i(segments), i(parts), i(cols))
+	e.tiles("segment_sum", segments*parts, cols, e.ptr(to), e.ptr(x), ptr, i(rows), i(parts), i(cols))
 	if parts > 1 {
-		e.mergePartials(dst, to, segments, parts, cols)
+		e.launch("merge_partials", dims{uint32(segments), uint32(ceil(cols, mergedColumns)), 1}, dims{warp, tileLanes, 1},
+			e.ptr(dst), e.ptr(to), 0, i(parts), i(mergedColumns), i(cols))
 		e.Free(to)
 	}
-}
-
-// mergePartials sets dst to the sums of so many parts of each segment.
-func (e *engine) mergePartials(dst, part *tensor.Tensor, segments, parts, cols int) {
-	e.launch("merge_partials", dims{uint32(segments), uint32(ceil(cols, mergedColumns)), 1}, dims{warp, tileLanes, 1},
-		e.ptr(dst), e.ptr(part), i(parts), i(cols))
 }
 
 func (e *engine) Dot(dst, a, b *tensor.Tensor) {
@@ -224,7 +219,30 @@ func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a,
 
 func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
 	backend.CheckSpMM(dst, a, x, self)
+	if self == 0 && (a.Col.Len() >= 16*a.Rows || a.Col.Len() >= 4*a.Rows && a.Rows < 1024) {
+		e.spmmLong(dst, a, x)
+		return
+	}
 	e.spmm(dst, a, x, 0, self)
+}
+
+// spmmLong is SpMM with a share of the places for each warp, whatever their rows. It takes
+// two launches, which pay where rows are long, or too few for all multiprocessors: of the
+// members of categories one may have most.
+func (e *engine) spmmLong(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor) {
+	const places = 32 // of a warp, the kernels' PLACES
+	cols := x.Cols
+	across := warp // columns of a warp
+	if cols%4 == 0 {
+		across *= 4
+	}
+	part := e.Alloc(ceil(a.Col.Len(), places)+a.Rows, cols)
+	ptr := e.idx(a.Ptr)
+	e.launch("spmm_places", dims{uint32(ceil(a.Col.Len(), places*tileLanes)), uint32(ceil(cols, across)), 1}, dims{threads, 1, 1},
+		e.ptr(part), ptr, e.idx(a.Col), e.ptr(a.Val), e.ptr(x), i(a.Rows), i(cols))
+	e.launch("merge_partials", dims{uint32(a.Rows), uint32(ceil(cols, warp)), 1}, dims{warp, tileLanes, 1},
+		e.ptr(dst), e.ptr(part), ptr, 0, i(warp), i(cols))
+	e.Free(part)
 }
 
 // spmm is SpMM on x, or on the rows of x that gather chooses.

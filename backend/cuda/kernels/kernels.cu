@@ -646,23 +646,18 @@ KERNEL(reduce_rows, real *d, const real *a, int op, int rows, int cols) {
 }
 
 // Column sums of the chunks of segments of rows: row g·chunks+k of d is the sum
-// of chunk k of rows ptr[g]..ptr[g+1]-1 of x, by element times y if y is not
-// null, of rows idx[i] if idx is not null. Without ptr all rows are one
-// segment. tile, grid (segments·chunks, ⌈cols/32⌉). Moves rows·cols (twice with
-// y). With more chunks than one, merge_partials follows.
-KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const real *__restrict__ y,
-	const int *__restrict__ ptr, const int *__restrict__ idx, int rows, int segments, int chunks, int cols) {
+// of chunk k of rows ptr[g]..ptr[g+1]-1 of x. Without ptr all rows are one
+// segment. tile, grid (segments·chunks, ⌈cols/32⌉). Moves rows·cols. With more chunks
+// than one, merge_partials follows.
+KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ ptr, int rows, int chunks, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
 	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks;
 	const int first = ptr ? ptr[g] : 0, n = (ptr ? ptr[g + 1] : rows) - first;
 	const int end = first + chunk_bound(n, k + 1, chunks);
 	real sum = 0;
 	if (c.inside()) {
-#pragma unroll 4
-		for (int i = first + chunk_bound(n, k, chunks) + c.group; i < end; i += c.groups) {
-			const long long at = (long long)(idx ? idx[i] : i) * cols + c.col;
-			sum += y ? x[at] * y[at] : x[at];
-		}
+		in_batches<8>(first + chunk_bound(n, k, chunks) + c.group, end, c.groups, [=](int i) { return x[(long long)i * cols + c.col]; },
+			[&](real v, bool inside) { sum += inside ? v : (real)0; });
 	}
 	sum = column_sum(c, sum);
 	if (c.first()) {
@@ -670,19 +665,30 @@ KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const real
 	}
 }
 
-// Row g of d is the sum of the chunks of segment g, in double. Blocks of 32×8 threads,
-// grid (segments, ⌈cols/8⌉). Moves segments·(chunks+1)·cols.
-KERNEL(merge_partials, real *__restrict__ d, const real *__restrict__ part, int chunks, int cols) {
-	const Columns c = Columns::of_tile(blockIdx.y, cols, MERGED);
-	part += (long long)blockIdx.x * chunks * cols + c.col;
+// Places of spmm_places' parts.
+enum { PLACES = 32 };
+
+// Row g of d is the sum of its parts, in double: of so many chunks, or, with ptr, of
+// spmm_places' parts. Blocks of 32×8 threads, grid (segments, ⌈cols/across⌉). Moves the
+// parts and segments·cols.
+KERNEL(merge_partials, real *__restrict__ d, const real *__restrict__ part, const int *__restrict__ ptr, int chunks, int across, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols, across);
+	const int g = blockIdx.x;
+	int first = g * chunks, n = chunks;
+	if (ptr) {
+		const int from = ptr[g], to = ptr[g + 1];
+		first = from / PLACES + g;
+		n = to > from ? (to - 1) / PLACES - from / PLACES + 1 : 0;
+	}
+	part += (long long)first * cols + c.col;
 	double sum = 0;
 	if (c.inside()) {
-		in_batches<8>(c.group, chunks, c.groups, [=](int k) { return part[(long long)k * cols]; },
+		in_batches<8>(c.group, n, c.groups, [=](int k) { return part[(long long)k * cols]; },
 			[&](real v, bool inside) { sum += inside ? v : (real)0; });
 	}
 	sum = column_sum(c, sum);
 	if (c.first()) {
-		d[(long long)blockIdx.x * cols + c.col] = (real)sum;
+		d[(long long)g * cols + c.col] = (real)sum;
 	}
 }
 
@@ -827,6 +833,52 @@ KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, con
 			__syncthreads();
 		}
 	}
+}
+
+// SpMM for few and long rows, of whatever lengths: warp w has the places (neighbours)
+// from PLACES·w on, and row w+r of part gets the sum over those in row r, val_k·x_col(k)
+// with ones without val. No two have the same w+r, since rows are in the order of places.
+// merge_partials follows. Blocks of 256 threads, grid (⌈places/256⌉, so many as share the
+// columns). Moves 2·nnz·cols, gathered, and nnz indices.
+KERNEL(spmm_places, real *__restrict__ part, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
+	const real *__restrict__ x, int rows, int cols) {
+	enum { TOGETHER = 8 };
+	const bool wide = cols % 4 == 0 && aligned(x) && aligned(part);
+	const int i = flat_first(), lane = i % 32, w = i / 32, n = min((int)PLACES, ptr[rows] - (i - lane));
+	if (n <= 0) {
+		return; // the whole warp
+	}
+	const int place = min(i, ptr[rows] - 1), mine = segment_of(ptr, rows, place), from = col[place];
+	const real weight = val ? val[place] : (real)1;
+	const int width = wide ? 4 : 1, j = width * (32 * blockIdx.y + lane), at = min(j, cols - width);
+	real4 acc = {{0, 0, 0, 0}};
+	int row = __shfl_sync(ALL, mine, 0, 32);
+	const auto finish = [&]() {
+		if (j < cols) {
+			store_wide(part + (long long)(w + row) * cols + j, acc, wide);
+		}
+	};
+	for (int k = 0; k < n; k += TOGETHER) {
+		real4 v[TOGETHER];
+#pragma unroll
+		for (int e = 0; e < TOGETHER; e++) { // those behind the last are the last
+			v[e] = load_wide(x + (long long)__shfl_sync(ALL, from, k + e, 32) * cols + at, wide);
+		}
+#pragma unroll
+		for (int e = 0; e < TOGETHER; e++) {
+			const int next = __shfl_sync(ALL, mine, k + e, 32);
+			const real by = k + e < n ? __shfl_sync(ALL, weight, k + e, 32) : (real)0;
+			if (next != row) { // the same in all lanes
+				finish();
+				acc = {{0, 0, 0, 0}};
+				row = next;
+			}
+			for (int i = 0; i < 4; i++) {
+				acc.v[i] += by * v[e].v[i];
+			}
+		}
+	}
+	finish();
 }
 
 // ------------------------------------------------------- batch norm and readout

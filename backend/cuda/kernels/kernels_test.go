@@ -157,11 +157,7 @@ func TestSegments(t *testing.T) {
 					continue
 				}
 				rows, segments := last(ptr), len(ptr)-1
-				x, y := b.random(rows*cols), b.random(rows*cols)
-				idx := make([]int32, rows)
-				for i := range idx {
-					idx[i] = int32(b.rng.IntN(rows))
-				}
+				x := b.random(rows * cols)
 				for _, chunks := range []int{1, 3} {
 					part := segments * chunks
 					sum := func(f func(r, j int) float64, limits []int32) []float64 {
@@ -179,16 +175,14 @@ func TestSegments(t *testing.T) {
 						return d
 					}
 					plain := sum(func(r, j int) float64 { return x[r*cols+j] }, ptr)
-					b.run("segment_sum", tiles(part, cols), lanes, out(plain), input(x), null, indices(ptr), null, rows, segments, chunks, cols)
-					b.run("segment_sum", tiles(part, cols), lanes, out(sum(func(r, j int) float64 { return x[int(idx[r])*cols+j] * y[int(idx[r])*cols+j] }, ptr)),
-						input(x), input(y), indices(ptr), indices(idx), rows, segments, chunks, cols)
+					b.run("segment_sum", tiles(part, cols), lanes, out(plain), input(x), indices(ptr), rows, chunks, cols)
 					b.run("segment_sum", tiles(chunks, cols), lanes, out(sum(func(r, j int) float64 { return x[r*cols+j] }, []int32{0, int32(rows)})),
-						input(x), null, null, null, rows, 1, chunks, cols)
+						input(x), null, rows, chunks, cols)
 					merged := make([]float64, segments*cols)
 					for i, v := range plain {
 						add(merged, i/(chunks*cols)*cols+i%cols, v)
 					}
-					b.run("merge_partials", [3]uint32{uint32(segments), uint32(ceil(cols, 8)), 1}, lanes, out(merged), input(plain), chunks, cols)
+					b.run("merge_partials", [3]uint32{uint32(segments), uint32(ceil(cols, 8)), 1}, lanes, out(merged), input(plain), null, chunks, 8, cols)
 
 					moments := make([]float64, 2*part*cols)
 					for k := range part {
@@ -338,6 +332,9 @@ func TestSpMM(t *testing.T) {
 							}
 							return d
 						}
+						if self == 0 {
+							b.places(ptr, col, val, x, cols)
+						}
 						lanes := []int{8, 16, 32}[(cols+k+rows)%3]
 						grid := blocks(int(ceil(rows, 256/lanes)))
 						result := out(want(nil, func(i int32) int { return int(i) }))
@@ -352,6 +349,43 @@ func TestSpMM(t *testing.T) {
 			}
 		}
 	})
+}
+
+// places tests the kernels for few long rows: a part for every row and 32 places, and
+// their sums.
+func (b *bench) places(ptr, col []int32, val, x []float64, cols int) {
+	rows, nnz := len(ptr)-1, last(ptr)
+	part, sums := poison((int(ceil(nnz, 32))+rows)*cols), make([]float64, rows*cols)
+	for i := range rows {
+		for e := ptr[i]; e < ptr[i+1]; e++ {
+			for j := range cols {
+				at := (int(e)/32+i)*cols + j
+				if math.IsNaN(part[at]) {
+					part[at] = 0 // others nobody writes
+				}
+				add(part, at, val[e]*x[int(col[e])*cols+j])
+			}
+		}
+	}
+	across := 32
+	if cols%4 == 0 {
+		across = 128
+	}
+	if nnz > 0 {
+		b.run("spmm_places", [3]uint32{ceil(nnz, 256), ceil(cols, across), 1}, threads,
+			out(part), indices(ptr), indices(col), input(val), input(x), rows, cols)
+	}
+	for i, v := range rounded(b, part) {
+		if !math.IsNaN(v) {
+			row := 0
+			for int(ptr[row+1]+31)/32+row <= i/cols || ptr[row+1] == ptr[row] {
+				row++
+			}
+			add(sums, row*cols+i%cols, v)
+		}
+	}
+	b.run("merge_partials", [3]uint32{uint32(rows), ceil(cols, 32), 1}, [3]uint32{32, 8, 1},
+		out(sums), input(part), indices(ptr), 0, 32, cols)
 }
 
 // TestNorm follows batch norm and readout through its kernels, forward and
