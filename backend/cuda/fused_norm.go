@@ -47,7 +47,12 @@ func (e *engine) BiasReLU(y, x, b *tensor.Tensor) {
 }
 
 func (e *engine) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
+	backend.CheckSame("backend: BiasReLUBackward", dx, dy, y)
 	backend.CheckColSums(db, dx)
-	e.Binary(dx, backend.Gate, dy, y)
-	e.ColSums(db, dx)
+	part, parts := db, chunks(dx.Rows, 1)
+	if parts > 1 {
+		part = e.Alloc(parts, dx.Cols)
+	}
+	e.tiles("bias_relu_grad", parts, dx.Cols, e.ptr(dx), e.ptr(part), e.ptr(dy), e.ptr(y), i(dx.Rows), i(parts), i(dx.Cols))
+	e.mergeChunks(db, part, 1, parts)
 }

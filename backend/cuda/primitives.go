@@ -172,11 +172,18 @@ func (e *engine) segmentSum(dst, x *tensor.Tensor, ptr uint64, segments int) {
 		to = e.Alloc(segments*parts, cols)
 	}
 	e.tiles("segment_sum", segments*parts, cols, e.ptr(to), e.ptr(x), ptr, i(rows), i(parts), i(cols))
-	if parts > 1 {
-		e.launch("merge_partials", dims{uint32(segments), uint32(ceil(cols, mergedColumns)), 1}, dims{warp, tileLanes, 1},
-			e.ptr(dst), e.ptr(to), 0, i(parts), i(mergedColumns), i(cols))
-		e.Free(to)
+	e.mergeChunks(dst, to, segments, parts)
+}
+
+// mergeChunks sets dst [segments×cols] to the sums of so many parts of each segment, the
+// rows of part, and frees part; unless part is dst.
+func (e *engine) mergeChunks(dst, part *tensor.Tensor, segments, parts int) {
+	if part == dst {
+		return
 	}
+	e.launch("merge_partials", dims{uint32(segments), uint32(ceil(dst.Cols, mergedColumns)), 1}, dims{warp, tileLanes, 1},
+		e.ptr(dst), e.ptr(part), 0, i(parts), i(mergedColumns), i(dst.Cols))
+	e.Free(part)
 }
 
 func (e *engine) Dot(dst, a, b *tensor.Tensor) {

@@ -665,6 +665,35 @@ KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const int 
 	}
 }
 
+// The gradient of bias_relu: dx = dy where y > 0, else 0, and row k of part gets the
+// column sums of dx over chunk k of the rows, which so are read once. tile,
+// grid (chunks, ⌈cols/32⌉). Moves 3·rows·cols. With more chunks than one,
+// merge_partials follows.
+KERNEL(bias_relu_grad, real *__restrict__ dx, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ y, int rows, int chunks, int cols) {
+	struct Element {
+		real d;
+		int at;
+	};
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	real sum = 0;
+	if (c.inside()) {
+		const int first = chunk_bound(rows, blockIdx.x, chunks) + c.group, end = chunk_bound(rows, blockIdx.x + 1, chunks);
+		in_batches<8>(first, end, c.groups, [=](int i) -> Element {
+			const int at = i * cols + c.col;
+			return {binary_op(GATE, dy[at], y[at]), at};
+		}, [&](Element e, bool inside) {
+			if (inside) {
+				dx[e.at] = e.d;
+				sum += e.d;
+			}
+		});
+	}
+	sum = column_sum(c, sum);
+	if (c.first()) {
+		part[(long long)blockIdx.x * cols + c.col] = sum;
+	}
+}
+
 // Places of spmm_places' parts.
 enum { PLACES = 32 };
 

@@ -77,6 +77,21 @@ func TestBinary(t *testing.T) {
 				})
 				b.flat("bias_relu", n, out(biased), input(a), input(row), relu, cols, n)
 			}
+			y := b.random(n)
+			for _, chunks := range []int{1, 3} {
+				gated, sums := make([]float64, n), make([]float64, chunks*cols)
+				for k := range chunks {
+					for e := bound(rows, k, chunks) * cols; e < bound(rows, k+1, chunks)*cols; e++ {
+						if y[e] > 0 {
+							gated[e] = y[e] - 1 // a gradient
+							add(sums, k*cols+e%cols, gated[e])
+						}
+					}
+				}
+				dy := generate(n, func(e int) float64 { return b.round(y[e] - 1) })
+				gated, sums = rounded(b, gated), rounded(b, sums)
+				b.run("bias_relu_grad", tiles(chunks, cols), lanes, out(gated).exact(), out(sums), input(dy), input(y), rows, chunks, cols)
+			}
 		}
 	})
 }
