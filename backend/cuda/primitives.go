@@ -28,7 +28,7 @@ const (
 	tileLanes = threads / warp
 	maxFlat   = 4096 // blocks of a grid-stride loop
 	maxChunks = 128  // parts of a sum over rows
-	chunkRows = 256  // of a part, unless there are too many
+	chunkRows = 128  // of a part, unless there are too many
 
 	mergedColumns = 8 // of a block that merges parts
 )
@@ -202,7 +202,7 @@ func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 
 func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
-	e.flat("segment_expand", dst.Len(), e.ptr(dst), e.ptr(x), e.idx(ptr), i(x.Rows), i(dst.Rows), i(dst.Cols))
+	e.tiles("segment_expand", max(x.Rows, 1), dst.Cols, e.ptr(dst), e.ptr(x), e.idx(ptr), i(x.Rows), i(dst.Rows), i(dst.Cols))
 }
 
 func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {

@@ -462,16 +462,6 @@ KERNEL(gather_rows, real *d, const real *s, const int *idx, int rows, int cols) 
 	move_rows(d, s, cols, cols, rows, cols, [=](int i) { return idx[i]; });
 }
 
-// SegmentExpand: row i of d is row g of x, ptr[g] ≤ i < ptr[g+1], and zero
-// outside of the segments. flat over rows·cols of d; each thread searches its
-// row's segment. Moves rows·cols and x.
-KERNEL(segment_expand, real *d, const real *x, const int *ptr, int segments, int rows, int cols) {
-	move_rows(d, x, cols, cols, rows, cols, [=](int i) {
-		const int g = segment_of(ptr, segments, i);
-		return g < segments ? g : -1;
-	});
-}
-
 // FillDiagonal: d_ii = v on d [n×n]. flat over n. Moves n.
 KERNEL(fill_diagonal, real *d, double v, unsigned n) {
 	for (unsigned i = flat_first(); i < n; i += flat_step()) {
@@ -975,7 +965,8 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 	const int tiles = (cols + MERGED - 1) / MERGED;
 	for (int item = blockIdx.x; item < nviews * tiles; item += gridDim.x) { // the same in all threads
 		const Columns c = Columns::of_tile(item % tiles, cols, MERGED);
-		const int v = item / tiles;
+		const int v = item / tiles, j = min(c.col, cols - 1);
+		const double weight = gamma[j], bias = beta[j];
 		double mu = 0, sigma2 = 0;
 		if (part) {
 			struct Moments {
@@ -983,6 +974,7 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 			};
 			const real *p = part + (long long)v * chunks * 2 * cols + c.col;
 			const int n = views[v + 1] - views[v];
+			const double share = n > 0 ? 1.0 / n : 0;
 			double origin = 0, sum = 0, squares = 0;
 			if (c.inside()) {
 				origin = p[(long long)(chunks - 1) * 2 * cols];
@@ -999,7 +991,7 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 			sum = column_sum(c, sum);
 			squares = column_sum(c, squares);
 			if (c.first()) {
-				const double share = n > 0 ? 1.0 / n : 0, shift = sum * share;
+				const double shift = sum * share;
 				mu = (real)(n > 0 ? origin + shift : 0); // as everyone else reads them
 				sigma2 = (real)fmax(squares * share - shift * shift, 0.0);
 				mean[v * cols + c.col] = (real)mu;
@@ -1010,9 +1002,9 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 			sigma2 = var[c.col];
 		}
 		if (c.first()) {
-			const double scale = gamma[c.col] * rsqrt(sigma2 + eps);
+			const double scale = weight * rsqrt(sigma2 + eps);
 			coef[2 * v * cols + c.col] = (real)scale;
-			coef[(2 * v + 1) * cols + c.col] = (real)(beta[c.col] - scale * mu);
+			coef[(2 * v + 1) * cols + c.col] = (real)(bias - scale * mu);
 		}
 	}
 }
@@ -1042,6 +1034,24 @@ INLINE void zero_behind(const Columns &c, real *y, int first, int rows) {
 	const int n = rows - first, end = first + chunk_bound(n, blockIdx.x + 1, gridDim.x);
 	for (int i = first + chunk_bound(n, blockIdx.x, gridDim.x) + c.group; c.inside() && i < end; i += c.groups) {
 		y[(long long)i * c.width + c.col] = 0;
+	}
+}
+
+// SegmentExpand: row i of d is row g of x, ptr[g] ≤ i < ptr[g+1], and zero before and
+// behind the segments. tile, grid (segments or 1, ⌈cols/32⌉): a block for each, which
+// need not search. Moves rows·cols and x.
+KERNEL(segment_expand, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ ptr, int segments, int rows, int cols) {
+	const Columns c = Columns::of_tile(blockIdx.y, cols);
+	const int g = blockIdx.x, before = ptr[0];
+	zero_behind(c, d, ptr[segments], rows);
+	zero_behind(c, d, 0, before);
+	if (g < segments && c.inside()) {
+		const real v = x[(long long)g * cols + c.col];
+		const int end = ptr[g + 1];
+#pragma unroll 4
+		for (int i = ptr[g] + c.group; i < end; i += c.groups) {
+			d[(long long)i * cols + c.col] = v;
+		}
 	}
 }
 
@@ -1144,8 +1154,11 @@ KERNEL(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamm
 	const int *__restrict__ graphs, const int *__restrict__ views, double eps, int running, int ngraphs, int nviews, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.x, cols, MERGED);
 	double gamma_total = 0, beta_total = 0;
+	const int j = min(c.col, cols - 1);
 	int g = 0;
 	for (int v = 0; v < nviews; v++) {
+		const int s = running ? j : v * cols + j, n = running ? 0 : views[v + 1] - views[v];
+		const double rstd = rsqrt(var[s] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0, mu = mean[s];
 		// The graphs of the view: those that start before it ends. Where an
 		// empty one counts does not matter.
 		const int end = v == nviews - 1 ? ngraphs : min(ngraphs, segment_of_warp(graphs, ngraphs, views[v + 1] - 1) + 1);
@@ -1157,9 +1170,7 @@ KERNEL(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamm
 		sum = column_sum(c, sum);
 		proj = column_sum(c, proj);
 		if (c.first()) {
-			const int j = c.col, s = running ? j : v * cols + j, n = running ? 0 : views[v + 1] - views[v];
-			const double rstd = rsqrt(var[s] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0;
-			const double k3 = -k1 * rstd * rstd * proj * share, k2 = -k1 * sum * share - k3 * mean[s];
+			const double k3 = -k1 * rstd * rstd * proj * share, k2 = -k1 * sum * share - k3 * mu;
 			coef[3 * v * cols + j] = (real)k1;
 			coef[(3 * v + 1) * cols + j] = (real)k2;
 			coef[(3 * v + 2) * cols + j] = (real)k3;
@@ -1260,7 +1271,10 @@ KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgam
 	const real *__restrict__ var, const real *__restrict__ gamma, const int *__restrict__ groups, double eps, int ngroups, int chunks, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.x, cols, MERGED);
 	double gamma_total = 0, beta_total = 0;
+	const int j = min(c.col, cols - 1);
 	for (int g = 0; g < ngroups; g++) {
+		const int n = groups[g + 1] - groups[g];
+		const double rstd = rsqrt(var[g * cols + j] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0;
 		double sum = 0, proj = 0;
 		if (c.inside()) {
 			sum_pairs(sum, proj, part, g * chunks + c.group, (g + 1) * chunks, c);
@@ -1268,8 +1282,6 @@ KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgam
 		sum = column_sum(c, sum);
 		proj = column_sum(c, proj);
 		if (c.first()) {
-			const int j = c.col, n = groups[g + 1] - groups[g];
-			const double rstd = rsqrt(var[g * cols + j] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0;
 			coef[3 * g * cols + j] = (real)k1;
 			coef[(3 * g + 1) * cols + j] = (real)(-k1 * sum * share);
 			coef[(3 * g + 2) * cols + j] = (real)(-k1 * rstd * rstd * proj * share);

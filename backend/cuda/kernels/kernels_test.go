@@ -224,7 +224,7 @@ func TestSegments(t *testing.T) {
 						copy(expanded[int(i)*cols:(int(i)+1)*cols], g[s*cols:])
 					}
 				}
-				b.flat("segment_expand", len(expanded), out(expanded).exact(), input(g), indices(ptr), segments, rows+5, cols)
+				b.run("segment_expand", tiles(max(segments, 1), cols), lanes, out(expanded).exact(), input(g), indices(ptr), segments, rows+5, cols)
 			}
 		}
 	})
