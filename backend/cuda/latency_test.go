@@ -32,7 +32,8 @@ const (
 	processors     = 132
 	bytesPerMicro  = 4.3e6
 	flopsPerMicro  = 50e6
-	microPerLaunch = 1 // within a recorded step
+	tf32PerMicro   = 247e6 // half of what the tensor cores have, of TF32
+	microPerLaunch = 1     // within a recorded step
 )
 
 // modeller is a driver that computes nothing. It estimates the launches of a step
@@ -45,6 +46,8 @@ type modeller struct {
 	machine ptx.Machine
 	perSM   map[string]int // blocks that a multiprocessor can have, of sass.txt
 	kernels map[string]estimate
+	// What the products would take in TF32, at the least and at the most.
+	tf32 [2]float64
 }
 
 // estimate is that of a kernel's launches.
@@ -108,8 +111,13 @@ func (d *modeller) gemm(transA, transB bool, m, n, k int, alpha float64, a point
 	if d.recording == nil {
 		return nil
 	}
-	micros := max(float64(d.e.moves)/bytesPerMicro, float64(productFlops(m, n, k))/flopsPerMicro)
-	return d.do(func() error { d.add("cuBLAS", 0, 0, micros); return nil })
+	bytes, flops := float64(d.e.moves)/bytesPerMicro, float64(productFlops(m, n, k))
+	return d.do(func() error {
+		d.add("cuBLAS", 0, 0, max(bytes, flops/flopsPerMicro))
+		d.tf32[0] += microPerLaunch + bytes
+		d.tf32[1] += microPerLaunch + max(bytes, flops/tf32PerMicro)
+		return nil
+	})
 }
 
 // molecules returns two views of so many random trees with rings, of a mean of so
@@ -189,6 +197,12 @@ func TestLatency(t *testing.T) {
 #
 # Of each kernel in a recorded step of experiments/bench: the launches, the blocks of
 # the largest, the cycles of the slowest block, and microseconds in all.
+#
+# cuBLAS is not modelled: a product takes what its bytes or its operations need at the
+# rate that large ones reach. For TF32 there is no such rate: the products here are 300
+# to 600 wide, and fill neither the tiles of the tensor cores nor a round of all
+# multiprocessors. So a step with TF32 is between one whose products take as long as
+# their bytes, and one in which they have half of the tensor cores' 495 TFLOP/s.
 `)
 	for _, w := range []struct {
 		name    string
@@ -238,7 +252,9 @@ func TestLatency(t *testing.T) {
 			total.micros += k.micros
 		}
 		names := slices.SortedFunc(maps.Keys(kernels), func(a, b string) int { return -cmp.Compare(kernels[a].micros, kernels[b].micros) })
-		fmt.Fprintf(&out, "\n%s: %d launches, %.0f µs\n", w.name, total.launches, total.micros)
+		others := total.micros - kernels["cuBLAS"].micros
+		fmt.Fprintf(&out, "\n%s: %d launches, %.0f µs; with TF32 %.0f to %.0f µs\n",
+			w.name, total.launches, total.micros, others+d.tf32[0], others+d.tf32[1])
 		for _, name := range names {
 			k := kernels[name]
 			fmt.Fprintf(&out, "%-24s %4d %6d %8d %7.1f\n", name, k.launches, k.blocks, k.cycles, k.micros)
