@@ -26,16 +26,17 @@ func (e *engine) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 	backend.CheckNorm(n)
 	rows, cols, groups := n.X.Rows, n.X.Cols, n.Groups.Len()-1
 	parts := chunks(rows, groups)
-	y := uint64(0)
+	beta := uint64(0)
 	if n.ReLU {
-		y = e.ptr(n.Y)
+		beta = e.ptr(n.Beta)
 	}
 	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(3*groups, cols)
-	e.tiles("group_grad_partials", groups*parts, cols, e.ptr(part), e.ptr(g.DY), y, e.ptr(n.X), e.ptr(n.Mean), e.idx(n.Groups), i(parts), i(cols))
+	e.tiles("group_grad_partials", groups*parts, cols, e.ptr(part), e.ptr(g.DY), e.ptr(n.X), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(n.Gamma), beta,
+		e.idx(n.Groups), f(n.Eps), i(parts), i(cols))
 	e.merge("group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma),
 		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
 	if g.DX != nil {
-		e.flat("group_grad_apply", g.DX.Len(), e.ptr(g.DX), e.ptr(g.DY), y, e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.idx(n.Groups), i(groups), i(rows), i(cols))
+		e.flat("group_grad_apply", g.DX.Len(), e.ptr(g.DX), e.ptr(g.DY), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), beta, e.idx(n.Groups), i(groups), i(rows), i(cols))
 	}
 	e.Free(part)
 	e.Free(coef)

@@ -1214,6 +1214,10 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 	}
 }
 
+// normed is an element of batch norm's result. The gradient computes it again, rather than
+// read what ReLU made of it: the same expression, the same bits.
+INLINE real normed(real x, real scale, real mu, real shift) { return scale * (x - mu) + shift; }
+
 // Batch norm by itself (backend.Norm): y_i = scale·(x_i - μ) + β with the scale
 // (norm_coefficients) and μ of the row's group, then ReLU if asked; 0 behind the
 // last group. flat over rows·cols. Moves 2·rows·cols.
@@ -1227,7 +1231,7 @@ KERNEL(norm_apply, real *y, const real *x, const real *coef, const real *mean, c
 			v = load_wide(x + e, fast);
 			const real4 scale = load_wide(coef + 2 * g * cols + j, fast), mu = load_wide(mean + g * cols + j, fast), shift = load_wide(beta + j, fast);
 			for (int k = 0; k < 4; k++) {
-				v.v[k] = scale.v[k] * (v.v[k] - mu.v[k]) + shift.v[k];
+				v.v[k] = normed(v.v[k], scale.v[k], mu.v[k], shift.v[k]);
 				v.v[k] = relu ? unary_op(RELU, v.v[k]) : v.v[k];
 			}
 		}
@@ -1237,23 +1241,30 @@ KERNEL(norm_apply, real *y, const real *x, const real *coef, const real *mean, c
 
 // Its gradient, sums over the chunks of the groups: row g·chunks+k of part
 // [·×2·cols] is Σ d_i and, behind it, Σ d_i·(x_i - μ_g), with d = dy, or dy where
-// y > 0 if y is not null. tile, grid (ngroups·chunks, ⌈cols/32⌉). Moves
-// 2·rows·cols, or 3 with y.
-KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ y, const real *__restrict__ x,
-	const real *__restrict__ mean, const int *__restrict__ groups, int chunks, int cols) {
+// the norm is positive if there is a ReLU behind it, to which beta belongs, else null.
+// tile, grid (ngroups·chunks, ⌈cols/32⌉). Moves 2·rows·cols.
+KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ x, const real *__restrict__ mean,
+	const real *__restrict__ var, const real *__restrict__ gamma, const real *__restrict__ beta, const int *__restrict__ groups,
+	double eps, int chunks, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
 	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks, n = groups[g + 1] - groups[g];
 	const int first = groups[g] + chunk_bound(n, k, chunks), end = groups[g] + chunk_bound(n, k + 1, chunks);
 	real sum = 0, proj = 0;
 	if (c.inside()) {
-		const real mu = mean[g * cols + c.col];
-#pragma unroll 4
-		for (int i = first + c.group; i < end; i += c.groups) {
+		struct Element {
+			real d, x;
+		};
+		const real mu = mean[g * cols + c.col], shift = beta ? beta[c.col] : (real)0;
+		const real scale = beta ? (real)(gamma[c.col] * rsqrt(var[g * cols + c.col] + eps)) : (real)0; // norm_coefficients'
+		in_batches<8>(first + c.group, end, c.groups, [=](int i) -> Element {
 			const long long at = (long long)i * cols + c.col;
-			const real d = y ? binary_op(GATE, dy[at], y[at]) : dy[at];
+			return {dy[at], x[at]};
+		}, [&](Element e, bool inside) {
+			real d = inside ? e.d : (real)0;
+			d = beta ? binary_op(GATE, d, normed(e.x, scale, mu, shift)) : d;
 			sum += d;
-			proj += d * (x[at] - mu);
-		}
+			proj += d * (e.x - mu);
+		});
 	}
 	sum = column_sum(c, sum);
 	proj = column_sum(c, proj);
@@ -1295,10 +1306,10 @@ KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgam
 	}
 }
 
-// dx_i = k1·d_i + k2 + k3·(x_i - μ), 0 behind the last group. flat over rows·cols.
-// Moves 3·rows·cols, or 4 with y.
-KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x, const real *coef, const real *mean, const int *groups, int ngroups, int rows, int cols) {
-	const bool fast = cols % 4 == 0 && aligned(dx) && aligned(dy) && aligned(y) && aligned(x) && aligned(coef) && aligned(mean);
+// dx_i = k1·d_i + k2 + k3·(x_i - μ), 0 behind the last group; k1 is the norm's scale too.
+// flat over rows·cols. Moves 3·rows·cols.
+KERNEL(group_grad_apply, real *dx, const real *dy, const real *x, const real *coef, const real *mean, const real *beta, const int *groups, int ngroups, int rows, int cols) {
+	const bool fast = cols % 4 == 0 && aligned(dx) && aligned(dy) && aligned(beta) && aligned(x) && aligned(coef) && aligned(mean);
 	const unsigned width = fast ? 4 : 1;
 	for (unsigned e = width * flat_first(); e < (unsigned)rows * cols; e += width * flat_step()) {
 		const int g = segment_of(groups, ngroups, e / cols), j = e % cols;
@@ -1308,10 +1319,10 @@ KERNEL(group_grad_apply, real *dx, const real *dy, const real *y, const real *x,
 			const real4 a = load_wide(k1, fast), b = load_wide(k1 + cols, fast), c = load_wide(k1 + 2 * cols, fast);
 			const real4 at = load_wide(x + e, fast), mu = load_wide(mean + g * cols + j, fast);
 			v = load_wide(dy + e, fast);
-			if (y) {
-				const real4 gate = load_wide(y + e, fast);
+			if (beta) {
+				const real4 shift = load_wide(beta + j, fast);
 				for (int k = 0; k < 4; k++) {
-					v.v[k] = binary_op(GATE, v.v[k], gate.v[k]);
+					v.v[k] = binary_op(GATE, v.v[k], normed(at.v[k], a.v[k], mu.v[k], shift.v[k]));
 				}
 			}
 			for (int k = 0; k < 4; k++) {

@@ -860,9 +860,13 @@ func TestGroups(t *testing.T) {
 			for _, cols := range []int{1, 5, 32, 33} {
 				const chunks, behind = 3, 2
 				ng, n := len(groups)-1, last(groups)
-				x, dy, y := b.random((n+behind)*cols), b.random((n+behind)*cols), b.random((n+behind)*cols)
+				x, dy := b.random((n+behind)*cols), b.random((n+behind)*cols)
 				mean, beta, coef := b.random(ng*cols), b.random(cols), b.random(2*ng*cols)
-				k := b.random(3 * ng * cols)
+				gamma, variance := b.random(cols), generate(ng*cols, func(i int) float64 { return b.round(0.5 + float64(i%5)) })
+				k := b.random(3 * ng * cols) // the first of three is the norm's scale
+				for i, v := range variance {
+					k[i/cols*3*cols+i%cols] = b.round(gamma[i%cols] / math.Sqrt(v+eps))
+				}
 				group := generate(n, func(i int) float64 {
 					g := 0
 					for groups[g+1] <= int32(i) {
@@ -871,11 +875,11 @@ func TestGroups(t *testing.T) {
 					return float64(g)
 				})
 				for relu := range 2 {
-					gate, gated := null, dy
+					shift, gated := null, dy
 					if relu == 1 {
-						gate = input(y)
-						gated = generate(len(dy), func(e int) float64 {
-							if y[e] > 0 {
+						shift = input(beta)
+						gated = generate(n*cols, func(e int) float64 {
+							if g, j := int(group[e/cols]), e%cols; k[3*g*cols+j]*(x[e]-mean[g*cols+j])+beta[j] > 0 {
 								return dy[e]
 							}
 							return 0
@@ -899,11 +903,11 @@ func TestGroups(t *testing.T) {
 						part[(2*(g*chunks+at)+1)*cols+j] += gated[e] * centred
 					}
 					b.flat("norm_apply", len(x), out(applied), input(x), input(coef), input(mean), input(beta), indices(groups), relu, ng, n+behind, cols)
-					b.run("group_grad_partials", tiles(ng*chunks, cols), lanes, out(part), input(dy), gate, input(x), input(mean), indices(groups), chunks, cols)
-					b.flat("group_grad_apply", len(x), out(dx), input(dy), gate, input(x), input(k), input(mean), indices(groups), ng, n+behind, cols)
+					b.run("group_grad_partials", tiles(ng*chunks, cols), lanes, out(part), input(dy), input(x), input(mean), input(variance), input(gamma), shift,
+						indices(groups), eps, chunks, cols)
+					b.flat("group_grad_apply", len(x), out(dx), input(dy), input(x), input(k), input(mean), shift, indices(groups), ng, n+behind, cols)
 				}
 				part := b.random(2 * ng * chunks * cols)
-				gamma, variance := b.random(cols), generate(ng*cols, func(i int) float64 { return b.round(0.5 + float64(i%5)) })
 				want, dgamma, dbeta := make([]float64, 3*ng*cols), make([]float64, cols), make([]float64, cols)
 				for g := range ng {
 					for j := range cols {
