@@ -17,6 +17,7 @@ type Capabilities struct {
 type Fused struct {
 	Bias       BiasFuser
 	Norm       NormFuser
+	Messages   MessageFuser
 	Statistics StatisticsTracker
 	GIN        GINFuser
 	GCN        GCNFuser
@@ -29,6 +30,7 @@ type Fused struct {
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
 	c.Norm, _ = be.(NormFuser)
+	c.Messages, _ = be.(MessageFuser)
 	c.Statistics, _ = be.(StatisticsTracker)
 	c.GIN, _ = be.(GINFuser)
 	c.GCN, _ = be.(GCNFuser)
@@ -55,6 +57,15 @@ type NormFuser interface {
 	// NormBackward computes the gradients of a norm that NormForward computed
 	// and that has not been changed since.
 	NormBackward(n *Norm, g *NormGradients)
+}
+
+// MessageFuser adds what nodes and edges send in one call.
+type MessageFuser interface {
+	// Messages sets y = A·x + self·x + c·w for A [R×C], x [C×F], c [R×K] and w [K×F].
+	Messages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c, w *tensor.Tensor)
+	// MessagesBackward sets dx = Aᵀ·dy + self·dy, of the transpose at, and dw = cᵀ·dy;
+	// nil is not wanted.
+	MessagesBackward(dx, dw, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor)
 }
 
 // StatisticsTracker moves batch norm's running statistics in one call.

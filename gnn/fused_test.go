@@ -135,6 +135,12 @@ func TestFusedIsComposed(t *testing.T) {
 	// would blow up the rounding errors.
 	add("constant feature", views(randomGraphs(t, 11, 1, false, false, 30, 1, 12, 9, 24, 50), 4, 2), 32, 3, 0)
 
+	examples = append(examples, example{"ChemGIN", views(moleculeGraphs(t, 12, false, 9, 1, 24, 30), 2, 2), func(be backend.Backend) encoder {
+		e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 12, Layers: 2}, newRand(3))
+		stir(be, e)
+		return e
+	}})
+
 	for _, x := range examples {
 		t.Run(x.name, func(t *testing.T) {
 			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {

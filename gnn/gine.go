@@ -50,7 +50,11 @@ func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	for k, t := range c.Tables {
 		tables[k] = b.tape.Param(t.Table)
 	}
-	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(b.EdgeCounts(ColumnLabels(c.Columns)).MatMul(autodiff.ConcatRows(tables...))))
+	counts, table := b.EdgeCounts(ColumnLabels(c.Columns)), autodiff.ConcatRows(tables...)
+	if fuser := b.tape.Fused().Messages; fuser != nil {
+		return c.MLP.Forward(messagesFused(fuser, b, x, counts, table))
+	}
+	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(counts.MatMul(table)))
 }
 
 // Parameters returns those of the MLP and the tables.

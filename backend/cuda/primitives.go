@@ -214,11 +214,11 @@ func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a,
 	case k == 0:
 		e.Affine(dst, beta, dst, 0)
 	default:
-		e.check("Gemm", e.d.gemm(transA, transB, m, n, k, alpha,
-			pointer(e.ptr(a)), a.Cols, pointer(e.ptr(b)), b.Cols, beta, pointer(e.ptr(dst))))
 		if beta != 0 {
 			e.ptr(dst) // which is read too
 		}
+		e.check("Gemm", e.d.gemm(transA, transB, m, n, k, alpha,
+			pointer(e.ptr(a)), a.Cols, pointer(e.ptr(b)), b.Cols, beta, pointer(e.ptr(dst))))
 		e.launched()
 		e.work.Flops += productFlops(m, n, k)
 	}
@@ -231,6 +231,21 @@ func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self
 		return
 	}
 	e.spmm(dst, a, x, 0, self)
+}
+
+// Messages adds the product where the sum lies, without a matrix of its own.
+func (e *engine) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c, w *tensor.Tensor) {
+	e.SpMM(y, a, x, self)
+	e.Gemm(y, false, false, 1, c, w, 1)
+}
+
+func (e *engine) MessagesBackward(dx, dw, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
+	if dx != nil {
+		e.SpMM(dx, at, dy, self)
+	}
+	if dw != nil {
+		e.Gemm(dw, true, false, 1, c, dy, 0)
+	}
 }
 
 // spmmLong is SpMM with a share of the places for each warp, whatever their rows. It takes
