@@ -130,8 +130,8 @@ struct Columns {
 	METHOD bool first() const { return group == 0 && inside(); }
 };
 
-// Kernels that merge the sums of chunks have tiles of so many columns: few rows of a
-// warp's loads, but many groups, and so a short way for each.
+// The columns of a tile where the sums of chunks are merged. Narrow tiles leave many groups
+// of lanes, so that each has few chunks to add.
 enum { MERGED = 8 };
 
 // column_sum returns, in the first group, the sum over the groups of a block.
@@ -656,7 +656,7 @@ KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const int 
 }
 
 // The gradient of bias_relu: dx = dy where y > 0, else 0, and row k of part gets the
-// column sums of dx over chunk k of the rows, which so are read once. tile,
+// column sums of dx over chunk k of the rows, so that these are read once. tile,
 // grid (chunks, ⌈cols/32⌉). Moves 3·rows·cols. With more chunks than one,
 // merge_partials follows.
 KERNEL(bias_relu_grad, real *__restrict__ dx, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ y, int rows, int chunks, int cols) {
@@ -801,18 +801,18 @@ KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, con
 		}
 		return load_wide(x + (long long)(gather ? gather[i] : i) * cols + j, wide);
 	};
-	const auto finish = [=](real4 acc, const real4 &own, int i, int j) {
+	const auto finish = [=](real4 acc, const real4 &itself, int i, int j) {
 		for (int e = 0; e < 4; e++) {
-			acc.v[e] += (real)self * own.v[e];
+			acc.v[e] += (real)self * itself.v[e];
 		}
 		store_wide(d + (long long)i * cols + j, acc, wide);
 	};
 	if (row < rows && !hub) {
 		for (int j = width * (lanes * blockIdx.y + lane); j < cols; j += width * lanes * gridDim.y) {
-			const real4 mine = own(row, j);
+			const real4 itself = own(row, j);
 			real4 acc = {{0, 0, 0, 0}};
 			gather_row<4>(acc, col, val, x, gather, from, to, cols, j, wide);
-			finish(acc, mine, row, j);
+			finish(acc, itself, row, j);
 		}
 	}
 	const unsigned of_warp = __ballot_sync(ALL, hub && lane == 0);
@@ -1096,7 +1096,8 @@ KERNEL(norm_readout, real *__restrict__ y, real *__restrict__ sums, real *__rest
 // Backward, sums over the graphs: with d_i = dy_i + dpooled_g for the nodes of
 // graph g (null stands for zeros), row g of part [ngraphs×2·cols] is Σ d_i and,
 // behind it, Σ d_i·(h_i - μ), μ of the view or, if not mean_per_view, one for
-// all. If graph is not null, graph[i] = g, for which others need not search. tile, grid (ngraphs, ⌈cols/32⌉). Moves 2·rows·cols and 3·ngraphs·cols.
+// all. If graph is not null, graph[i] = g, so that others need not search. tile, grid
+// (ngraphs, ⌈cols/32⌉). Moves 2·rows·cols and 3·ngraphs·cols.
 KERNEL(norm_grad_partials, real *__restrict__ part, int *__restrict__ graph, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h, const real *__restrict__ mean, const int *__restrict__ graphs, const int *__restrict__ views,
 	int mean_per_view, int ngraphs, int nviews, int cols) {
@@ -1366,7 +1367,7 @@ struct Chunk {
 // are of elements within, and become zeros.
 
 template <int COLS> struct Tiles {
-	enum { TR = TILE / 16, TC = COLS / 16, PITCH = COLS + 4 };
+	enum { PITCH = COLS + 4 };
 };
 
 // A TilePart is elements of a tile that a thread moves at a time, W of them side by side:

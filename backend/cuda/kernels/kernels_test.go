@@ -260,6 +260,35 @@ func TestMomentsFarFromZero(t *testing.T) {
 	})
 }
 
+// TestCoefficientsFarFromZero: the variance of chunks whose means are large beside their
+// differences, also where there are fewer rows than chunks.
+func TestCoefficientsFarFromZero(t *testing.T) {
+	const eps, chunks, cols, far = 1e-5, 4, 9, 1 << 20
+	precisions(t, func(b *bench) {
+		for _, n := range []int{3, 40} {
+			gamma, beta := b.random(cols), b.random(cols)
+			part, coef := make([]float64, 2*chunks*cols), make([]float64, 2*cols)
+			mean, variance := make([]float64, cols), make([]float64, cols)
+			rows := func(k int) float64 { return float64(bound(n, k+1, chunks) - bound(n, k, chunks)) }
+			for j := range cols {
+				for k := range chunks {
+					if rows(k) > 0 {
+						part[2*k*cols+j], part[(2*k+1)*cols+j] = float64(far+b.rng.IntN(4)), b.round(rows(k)*b.rng.Float64())
+					}
+					mean[j] += rows(k) * part[2*k*cols+j] / float64(n)
+				}
+				for k := range chunks {
+					variance[j] += (part[(2*k+1)*cols+j] + rows(k)*math.Pow(part[2*k*cols+j]-mean[j], 2)) / float64(n)
+				}
+				coef[j] = gamma[j] / math.Sqrt(variance[j]+eps)
+				coef[cols+j] = beta[j] - coef[j]*b.round(mean[j])
+			}
+			b.run("norm_coefficients", blocks(2), threads, out(mean), out(variance), out(coef), input(part), input(gamma), input(beta),
+				indices([]int32{0, int32(n)}), eps, 1, chunks, cols)
+		}
+	})
+}
+
 func TestReductions(t *testing.T) {
 	precisions(t, func(b *bench) {
 		for _, n := range append(edges, 70001) {
