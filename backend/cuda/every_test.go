@@ -46,6 +46,7 @@ func everyKernel(t *testing.T, d driver, p tensor.Precision) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, encoder := range []func() gnn.Encoder{
 		func() gnn.Encoder { return gnn.NewGIN(e, gnn.GINConfig{In: 5, Hidden: 32, Layers: 2}, rng) },
+		func() gnn.Encoder { return gnn.NewGIN(e, gnn.GINConfig{In: 5, Hidden: narrow - 1, Layers: 2}, rng) },
 		func() gnn.Encoder {
 			return gnn.NewGIN(e, gnn.GINConfig{In: 5, Hidden: narrow + 6, Layers: 2}, rng)
 		},
