@@ -1058,18 +1058,18 @@ func TestGINLayer(t *testing.T) {
 				}
 				grid := blocks((nv + 1) * chunks)
 				o := func(v []float64) *array { x := out(v); x.ulps = 64; return x }
-				// A kernel for narrow layers, and one for others.
-				kernel := func(name string, widths ...int) string {
+				// A kernel for widths of at most 32, and one for others.
+				kernel := func(narrow, wide string, widths ...int) string {
 					if slices.Max(widths) > 32 {
-						return name + "_wide"
+						return wide
 					}
-					return name
+					return narrow
 				}
-				b.run(kernel("gin_mlp", in, hid, width), grid, threads, o(h1), o(h2), o(part), input(agg), input(w1), input(b1), input(w2), input(b2),
+				b.run(kernel("gin_mlp", "gin_mlp_wide", in, hid, width), grid, threads, o(h1), o(h2), o(part), input(agg), input(w1), input(b1), input(w2), input(b2),
 					indices(views), nv, chunks, n, in, hid, width)
 				given := inOut(rounded(b, product), h1)
 				given.ulps = 64
-				b.run(kernel("gin_mlp", hid, width), grid, threads, given, o(h2), null, null, null, input(b1), input(w2), input(b2),
+				b.run(kernel("gin_mlp", "gin_mlp_wide", hid, width), grid, threads, given, o(h2), null, null, null, input(b1), input(w2), input(b2),
 					indices(views), nv, chunks, n, 9999, hid, width)
 
 				// Backward.
@@ -1148,10 +1148,10 @@ func TestGINLayer(t *testing.T) {
 						pdy = null
 					}
 					if dense {
-						b.run(kernel("gin_mlp_grad", in, hid, width), grid, threads, null, o(dagg), o(grads), pdy, input(dpooled), input(h1), input(h2), input(agg), input(w1), input(w2), input(coef),
+						b.run(kernel("gin_mlp_grad", "gin_mlp_grad_wide", in, hid, width), grid, threads, null, o(dagg), o(grads), pdy, input(dpooled), input(h1), input(h2), input(agg), input(w1), input(w2), input(coef),
 							indices(graph), indices(views), nv, chunks, n, in, hid, width)
 					} else {
-						b.run(kernel("gin_mlp_grad", hid, width), grid, threads, o(dh1), null, o(grads), pdy, input(dpooled), input(h1), input(h2), null, null, input(w2), input(coef),
+						b.run(kernel("gin_mlp_grad", "gin_mlp_grad_wide", hid, width), grid, threads, o(dh1), null, o(grads), pdy, input(dpooled), input(h1), input(h2), null, null, input(w2), input(coef),
 							indices(graph), indices(views), nv, chunks, n, 9999, hid, width)
 					}
 					dw1 := o(total[:inner*hid])
