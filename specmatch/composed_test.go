@@ -28,7 +28,13 @@ func (o offering) GCNForward(*backend.GCNLayer)                                 
 func (o offering) GCNBackward(*backend.GCNLayer, *backend.GCNGradients)            { *o.calls++ }
 func (o offering) ContrastForward(*backend.Contrast)                               { *o.calls++ }
 func (o offering) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor) { *o.calls++ }
-func (o offering) SquaredNorm(*tensor.Tensor, []*tensor.Tensor)                    { *o.calls++ }
+func (o offering) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c, w *tensor.Tensor) {
+	*o.calls++
+}
+func (o offering) MessagesBackward(dx, dw, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
+	*o.calls++
+}
+func (o offering) SquaredNorm(*tensor.Tensor, []*tensor.Tensor) { *o.calls++ }
 func (o offering) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c backend.AdamConfig) {
 	*o.calls++
 }
