@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 )
 
 // triangle is the strictly upper triangle of a symmetric n×n matrix with zero
@@ -151,15 +153,15 @@ func rbfTrain(k []float32, d2 *triangle, idx []int, gamma float64, tmp []float64
 
 // mirror copies the upper triangle of the row-major n×n matrix k to the lower one.
 func mirror(k []float32, n int) {
-	for alo := 0; alo < n; alo += tile {
-		ahi := min(alo+tile, n)
-		for blo := alo; blo < n; blo += tile {
-			bhi := min(blo+tile, n)
-			for a := alo; a < ahi; a++ {
-				for b := max(blo, a+1); b < bhi; b++ {
-					k[b*n+a] = k[a*n+b]
-				}
+	for lo := 0; lo < n; lo += tile {
+		hi := min(lo+tile, n)
+		for a := lo; a < hi; a++ {
+			for b := a + 1; b < hi; b++ {
+				k[b*n+a] = k[a*n+b]
 			}
+		}
+		if hi < n {
+			simd.Transpose(k[hi*n+lo:], n, k[lo*n+hi:], n, hi-lo, n-hi)
 		}
 	}
 }

@@ -220,10 +220,23 @@ func (s *kernelScorer) load(input int, train, test []int) {
 	}
 	mirror(s.w.k, n)
 	s.w.cross = grow(s.w.cross, n*len(test))
+	// Row by row of k, of which there is only the upper triangle.
+	for a, j := range train {
+		j = s.points[j]
+		row := k.Row(j)
+		for t, i := range test {
+			if d := s.points[i] - j; d > 0 {
+				s.w.cross[t*n+a] = row[d]
+			}
+		}
+	}
 	for t, i := range test {
-		row := s.w.cross[t*n : (t+1)*n]
+		i = s.points[i]
+		row, cross := k.Row(i), s.w.cross[t*n:(t+1)*n]
 		for a, j := range train {
-			row[a] = k.At(s.points[i], s.points[j])
+			if d := s.points[j] - i; d >= 0 {
+				cross[a] = row[d]
+			}
 		}
 	}
 }

@@ -324,6 +324,12 @@ func packTrans[T Float](panel, b []T, ldb, kb, w, wp int) {
 	transposeInto(panel, wp, b, ldb, w, kb, false)
 }
 
+// Transpose sets dst[k·ldd+r] = src[r·lds+k] for r < rows, k < n: the transpose of a
+// part of a matrix with rows of lds elements, into one with rows of ldd.
+func Transpose[T Float](dst []T, ldd int, src []T, lds, rows, n int) {
+	transposeInto(dst, ldd, src, lds, rows, n, false)
+}
+
 // transposeInto sets dst[k·ldd+r] = src[r·lds+k] for r < rows, k < n. With spill
 // it may write up to 7 elements more after each row of dst; the later rows and
 // the groups of 8 before then overwrite all of them but those after the end.

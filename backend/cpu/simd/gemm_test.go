@@ -502,3 +502,31 @@ func TestGemmAllocs(t *testing.T) {
 		}
 	})
 }
+
+// TestTranspose: parts of matrices, of all sizes around a vector, on both sides.
+func TestTranspose(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		const lds, ldd = 40, 30
+		src := make([]float32, 20*lds)
+		for i := range src {
+			src[i] = float32(i)
+		}
+		for rows := range 20 {
+			for n := range 35 {
+				dst := newGuarded[float32](35*ldd, 0)
+				clear(dst.s)
+				Transpose(dst.s, ldd, src, lds, rows, n)
+				for i, v := range dst.s {
+					var want float32
+					if k, r := i/ldd, i%ldd; k < n && r < rows {
+						want = src[r*lds+k]
+					}
+					if v != want {
+						t.Fatalf("%d×%d: element %d is %v, want %v", rows, n, i, v, want)
+					}
+				}
+				dst.check(t, "Transpose")
+			}
+		}
+	})
+}
