@@ -115,6 +115,7 @@ func BenchmarkSMOStep(b *testing.B) {
 	ki, kj := make([]float32, n), make([]float32, n)
 	for i := range n {
 		f[i] = uniform(1, uint64(i))
+		low[i] = 2
 		ki[i], kj[i] = float32(0.5+uniform(2, uint64(i))/2), float32(0.5+uniform(3, uint64(i))/2)
 		switch i % 3 {
 		case 0:

@@ -57,7 +57,7 @@ type smo struct {
 	alpha    []float64 // by position
 	f        []float64 // −y_t G_t by position; stale beyond active
 	up       []float64 // 0 if t ∈ I_up, −Inf if not
-	low      []float64 // 0 if t ∈ I_low, +Inf if not
+	low      []float64 // 2 if t ∈ I_low, +Inf if not, as simd.ArgmaxGain wants it
 	active   int
 	moved    bool // perm is no longer the identity
 	unshrunk bool // the one return of all variables near convergence has happened
@@ -66,19 +66,14 @@ type smo struct {
 	// shrunk variables need back. It is only read when they return, so changes
 	// are logged and applied then.
 	bar      []float64
-	log      []barChange
-	logLimit int // entries, 0: 4n; a long run must not fill the memory
+	log      []term    // rows to be added to bar: point and ±C·y
+	logLimit int       // entries, 0: 4n; a long run must not fill the memory
+	sums     []float64 // scratch, by point
 
-	rows  rowCache
-	swaps [][2]int32
+	rows rowCache
 
 	iter    int
 	touched bool // some α reached C on the way
-}
-
-type barChange struct {
-	point int32
-	by    float64 // ±C·y
 }
 
 // reset prepares for n points: the first pos of class +1, the others of class
@@ -116,7 +111,7 @@ func (s *smo) setStatus(t int) {
 	if s.y[t] < 0 {
 		atC, at0 = at0, atC
 	}
-	s.up[t], s.low[t] = 0, 0
+	s.up[t], s.low[t] = 0, 2
 	if atC {
 		s.up[t] = math.Inf(-1)
 	}
@@ -192,7 +187,7 @@ func (s *smo) partner(i int, fi float64) int {
 	}
 	// The best partner violates by less than tol; another might by more.
 	for t, v := range f {
-		if fi-(v+low[t]) >= s.tol {
+		if low[t] == 2 && fi-v >= s.tol {
 			return j
 		}
 	}
@@ -203,7 +198,7 @@ func (s *smo) partner(i int, fi float64) int {
 func (s *smo) argmaxGain(i int, fi float64) int {
 	best, at := math.Inf(-1), -1
 	for t, k := range s.row(i, -1) {
-		if gap := fi - (s.f[t] + s.low[t]); gap > 0 {
+		if gap := fi - s.f[t]; gap > 0 && s.low[t] == 2 {
 			if gain := gap * gap / s.curvature(i, t, float64(k)); gain >= best {
 				best, at = gain, t
 			}
@@ -289,7 +284,7 @@ func (s *smo) logBar(t int, was bool) {
 			by = -by
 		}
 		s.touched = true
-		s.log = append(s.log, barChange{s.perm[t], by})
+		s.log = append(s.log, term{int(s.perm[t]), by})
 		limit := s.logLimit
 		if limit == 0 {
 			limit = 4 * s.n
@@ -309,8 +304,8 @@ func (s *smo) doShrink() bool {
 		if v := f + up[t]; v > gmax {
 			gmax = v
 		}
-		if v := f + low[t]; v < fmin {
-			fmin = v
+		if low[t] == 2 && f < fmin {
+			fmin = f
 		}
 	}
 	changed := false
@@ -319,7 +314,6 @@ func (s *smo) doShrink() bool {
 		changed = s.active < s.n
 		s.unshrink()
 	}
-	s.swaps = s.swaps[:0]
 	for t := 0; t < s.active; t++ {
 		if !s.hopeless(t, gmax, fmin) {
 			continue
@@ -329,15 +323,15 @@ func (s *smo) doShrink() bool {
 		for s.active > t {
 			if !s.hopeless(s.active, gmax, fmin) {
 				s.swap(t, s.active)
-				s.swaps = append(s.swaps, [2]int32{int32(t), int32(s.active)})
+				s.rows.swaps = append(s.rows.swaps, [2]int32{int32(t), int32(s.active)})
+				s.moved = true
 				break
 			}
 			s.active--
 		}
 	}
-	if len(s.swaps) > 0 {
-		s.moved = true
-		s.rows.swap(s.swaps)
+	if s.active <= s.rows.stride/2 {
+		s.rows.clear() // rows half as long use the caches better
 	}
 	return changed
 }
@@ -345,24 +339,24 @@ func (s *smo) doShrink() bool {
 // hopeless reports whether the variable at t is at a bound and the extremes of f
 // over I_up and I_low suggest that it will stay there.
 func (s *smo) hopeless(t int, gmax, fmin float64) bool {
-	return s.up[t] < 0 && s.f[t] > gmax || s.low[t] > 0 && s.f[t] < fmin
+	return s.up[t] < 0 && s.f[t] > gmax || s.low[t] > 2 && s.f[t] < fmin
 }
 
-// flush applies the log to bar, in order, four entries at a time.
+// flush applies the log to bar, in order.
 func (s *smo) flush() {
-	for e := 0; e < len(s.log); e += 4 {
-		var b [4]float64
-		var r [4][]float32
-		for m := range r {
-			if e+m < len(s.log) {
-				r[m], b[m] = s.point(s.log[e+m].point), s.log[e+m].by
-			} else {
-				r[m] = r[0] // with factor 0
-			}
-		}
-		addRows(s.bar, r, b)
-	}
+	s.addRows(s.bar, s.log)
 	s.log = s.log[:0]
+}
+
+// addRows adds multiples of kernel rows to dst, by point, one after the other.
+func (s *smo) addRows(dst []float64, terms []term) {
+	for ; len(terms) > 1; terms = terms[2:] {
+		a, b := terms[0], terms[1]
+		simd.AddRows(dst, s.point(a.at), s.point(b.at), a.coef, b.coef)
+	}
+	for _, a := range terms { // the last of an odd number
+		simd.AddRows(dst, s.point(a.at), s.point(a.at), a.coef, 0)
+	}
 }
 
 // unshrink makes every variable active again, with its f recomputed.
@@ -371,21 +365,21 @@ func (s *smo) unshrink() {
 		return
 	}
 	s.flush()
+	// Adding whole rows is faster than picking the points that return.
 	rest := s.perm[s.active:]
-	f := s.f[s.active:]
+	s.sums = append(s.sums[:0], s.bar...)
 	for t, p := range rest {
-		f[t] = s.bar[p] - s.y[s.active+t]
+		s.sums[p] -= s.y[s.active+t]
 	}
+	free := s.log // empty: its memory is scratch
 	for t := range s.active {
 		if s.isFree(t) {
-			b, row := s.y[t]*s.alpha[t], s.point(s.perm[t])
-			for u, p := range rest {
-				f[u] += float64(b * float64(row[p]))
-			}
+			free = append(free, term{int(s.perm[t]), s.y[t] * s.alpha[t]})
 		}
 	}
-	for t := range f {
-		f[t] = -f[t]
+	s.addRows(s.sums, free)
+	for t, p := range rest {
+		s.f[s.active+t] = -s.sums[p]
 	}
 	s.active = s.n
 	s.rows.clear()
@@ -410,7 +404,7 @@ func (s *smo) rho() float64 {
 	for t := range s.n {
 		g := -s.f[t]
 		switch {
-		case s.up[t] == 0 && s.low[t] == 0:
+		case s.up[t] == 0 && s.low[t] == 2:
 			free++
 			sum += g
 		case s.up[t] == 0:
@@ -442,25 +436,25 @@ func (s *smo) coefficients(dst []float64) {
 }
 
 // point returns the kernel row of a point, by point.
-func (s *smo) point(p int32) []float32 {
-	return s.k[int(p)*s.n : (int(p)+1)*s.n]
+func (s *smo) point(p int) []float32 {
+	return s.k[p*s.n : (p+1)*s.n]
 }
 
 // row returns the kernel row of position t against the active positions. The
 // row stays valid while no more than one other is asked for with keep = t.
 func (s *smo) row(t, keep int) []float32 {
 	if !s.moved {
-		return s.point(int32(t))[:s.active]
+		return s.point(t)[:s.active]
 	}
-	p := s.perm[t]
+	p := int(s.perm[t])
 	if keep >= 0 {
 		keep = int(s.perm[keep])
 	}
-	return s.rows.get(int(p), keep, s.perm[:s.active], s.point(p))
+	return s.rows.get(p, keep, s.perm[:s.active], s.point(p))
 }
 
 // rowCache keeps kernel rows in the order of the positions, so that the inner
-// loops run over contiguous memory after shrinking, too. Rows survive swaps.
+// loops run over contiguous memory after shrinking, too.
 type rowCache struct {
 	buf    []float32
 	stride int     // elements of a row; 0: the cache is empty
@@ -468,11 +462,13 @@ type rowCache struct {
 	slot   []int32 // slot that holds the row of a point, or −1
 	next   int     // slot to be overwritten next
 	limit  int     // elements of buf, 0: cacheFloats
+
+	swaps [][2]int32 // exchanges of positions since the cache was empty
+	done  []int      // how many of them the row in a slot has seen
 }
 
-// cacheFloats bounds a row cache: 16 MB, half the third-level cache of the
-// machine it was tuned on.
-const cacheFloats = 4 << 20
+// cacheFloats bounds a row cache: 32 MB hold all rows of 2900 active variables.
+const cacheFloats = 8 << 20
 
 func (c *rowCache) clear() { c.stride = 0 }
 
@@ -497,9 +493,16 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 			c.slot[i] = -1
 		}
 		c.next = 0
+		c.swaps = c.swaps[:0]
+		c.done = grow(c.done, slots)
 	}
 	if q := int(c.slot[p]); q >= 0 {
-		return c.buf[q*c.stride:][:a]
+		row := c.buf[q*c.stride:][:c.stride]
+		for _, s := range c.swaps[c.done[q]:] {
+			row[s[0]], row[s[1]] = row[s[1]], row[s[0]]
+		}
+		c.done[q] = len(c.swaps)
+		return row[:a]
 	}
 	if keep >= 0 && int(c.slot[keep]) == c.next {
 		c.next = (c.next + 1) % len(c.owner)
@@ -509,29 +512,10 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 	if o := c.owner[q]; o >= 0 {
 		c.slot[o] = -1
 	}
-	c.owner[q], c.slot[p] = int32(p), int32(q)
+	c.owner[q], c.slot[p], c.done[q] = int32(p), int32(q), len(c.swaps)
 	dst := c.buf[q*c.stride:][:a]
-	for i, p := range perm {
-		dst[i] = src[p]
-	}
+	simd.Gather(dst, src, perm)
 	return dst
-}
-
-// swap exchanges pairs of columns of all rows, in order. A column beyond the part
-// of a row that was filled holds nothing of use before and after.
-func (c *rowCache) swap(pairs [][2]int32) {
-	if c.stride == 0 {
-		return
-	}
-	for q, o := range c.owner {
-		if o < 0 {
-			continue
-		}
-		row := c.buf[q*c.stride:][:c.stride]
-		for _, p := range pairs {
-			row[p[0]], row[p[1]] = row[p[1]], row[p[0]]
-		}
-	}
 }
 
 // grow returns a slice of length n, with the storage of v if that suffices.
@@ -543,11 +527,6 @@ func grow[T any](v []T, n int) []T {
 	return v[:n]
 }
 
-// The inner loops. Products are converted explicitly so that no compiler fuses
-// them into the sums: the bits are the same on every machine. A masked-out
-// element is f ± Inf, which loses every comparison; a branch on its status
-// would be mispredicted.
-
 // argmaxUp returns the largest f_t with up_t = 0 and its last index, −1 if none.
 func argmaxUp(f, up []float64) (best float64, at int) {
 	best, at = math.Inf(-1), -1
@@ -558,16 +537,4 @@ func argmaxUp(f, up []float64) (best float64, at int) {
 		}
 	}
 	return best, at
-}
-
-// addRows adds b[0]·r[0], …, b[3]·r[3] to dst, one after the other.
-func addRows(dst []float64, r [4][]float32, b [4]float64) {
-	r0, r1, r2, r3 := r[0][:len(dst)], r[1][:len(dst)], r[2][:len(dst)], r[3][:len(dst)]
-	for t, v := range dst {
-		v += float64(b[0] * float64(r0[t]))
-		v += float64(b[1] * float64(r1[t]))
-		v += float64(b[2] * float64(r2[t]))
-		v += float64(b[3] * float64(r3[t]))
-		dst[t] = v
-	}
 }

@@ -71,3 +71,19 @@ func smoGain(p *smoArgs) {
 		smoGainAVX2(p)
 	}
 }
+
+func smoAdd(p *smoArgs) {
+	if level == AVX512 {
+		smoAddAVX512(p)
+	} else {
+		smoAddAVX2(p)
+	}
+}
+
+func smoGather(p *smoArgs) {
+	if level == AVX512 {
+		smoGatherAVX512(p)
+	} else {
+		smoGatherAVX2(p)
+	}
+}

@@ -10,3 +10,5 @@ var maskTable [16]uint32 // for AVX2 only
 func smoLanes() int        { return 0 }
 func smoUpdate(p *smoArgs) { panic(noAsm) }
 func smoGain(p *smoArgs)   { panic(noAsm) }
+func smoAdd(p *smoArgs)    { panic(noAsm) }
+func smoGather(p *smoArgs) { panic(noAsm) }

@@ -25,7 +25,7 @@ func TestSMO(t *testing.T) {
 						f.s[i] = r.NormFloat64()
 					}
 					ka.s[i], kb.s[i] = float32(r.IntN(9))/8, float32(r.Float64())
-					up.s[i], low.s[i] = 0, 0
+					up.s[i], low.s[i] = 0, 2
 					if r.IntN(3) == 0 {
 						up.s[i] = math.Inf(-1)
 					}
@@ -38,12 +38,12 @@ func TestSMO(t *testing.T) {
 				top, at := 0.6, -1
 				var best float64
 				for i := range n {
-					gap := top - (f.s[i] + low.s[i])
-					quad := 2 - 2*float64(ka.s[i])
+					gap := top - f.s[i]
+					quad := low.s[i] - 2*float64(ka.s[i])
 					if quad <= 0 {
 						quad = 1e-12
 					}
-					if gain := gap * gap / quad; gap > 0 && gain >= best {
+					if gain := gap * gap / quad; gap > 0 && gain > 0 && gain >= best {
 						best, at = gain, i
 					}
 				}
@@ -72,9 +72,33 @@ func TestSMO(t *testing.T) {
 						t.Fatalf("%s: f[%d] is %v, want %v", what, i, f.s[i], want[i])
 					}
 				}
+
+				copy(before, f.s)
+				AddRows(f.s, ka.s, kb.s, a, b)
+				for i, v := range before {
+					x, y := float64(ka.s[i])*a, float64(kb.s[i])*b
+					v += x
+					v += y
+					if math.Float64bits(f.s[i]) != math.Float64bits(v) {
+						t.Fatalf("%s: AddRows: f[%d] is %v, want %v", what, i, f.s[i], v)
+					}
+				}
+
+				index := make([]int32, n)
+				for i, p := range r.Perm(n) {
+					index[i] = int32(p)
+				}
+				Gather(ka.s, kb.s, index)
+				for i, p := range index {
+					if ka.s[i] != kb.s[p] {
+						t.Fatalf("%s: Gather: element %d is %v, want %v", what, i, ka.s[i], kb.s[p])
+					}
+				}
 				f.check(t, what)
 				up.check(t, what)
 				low.check(t, what)
+				ka.check(t, what)
+				kb.check(t, what)
 			}
 		}
 	})

@@ -1179,6 +1179,12 @@ func smoUpdateAVX512(p *smoArgs)
 func smoGainAVX512(p *smoArgs)
 
 //go:noescape
+func smoAddAVX512(p *smoArgs)
+
+//go:noescape
+func smoGatherAVX512(p *smoArgs)
+
+//go:noescape
 func sgemm1x8AVX2(p *gemmArgs)
 
 //go:noescape
@@ -1919,6 +1925,12 @@ func smoUpdateAVX2(p *smoArgs)
 
 //go:noescape
 func smoGainAVX2(p *smoArgs)
+
+//go:noescape
+func smoAddAVX2(p *smoArgs)
+
+//go:noescape
+func smoGatherAVX2(p *smoArgs)
 
 func axpy(alpha float32, y *float32, x *float32, n int) {
 	if level == AVX512 {

@@ -8,162 +8,252 @@ import (
 // The loops of an SVM solver over the active variables, on vectors of float64.
 // Each instruction is one rounding, so the results are those of the plain loops
 // to the last bit. A lane keeps the largest value it has seen and the last place
-// of it; the caller folds the lanes.
+// of it, as a float64 that counts from 1; smoReturn folds the lanes.
 
 const (
-	greaterEqual = 0x1d // of VCMPPD, false for NaN
+	equalTo      = 0x00 // of VCMPPD, false for NaN
+	greaterEqual = 0x1d
 	greaterThan  = 0x1e
-	lessEqual    = 0x12
 )
+
+// smoAhead is how many bytes ahead the kernels that meet most rows for the first time
+// prefetch them: the processor stops at each page.
+const smoAhead = 512
 
 func smoFile(o *out) string {
 	o.p("")
-	o.p("// The places of the first vector.")
-	for i := range 8 {
-		fmt.Fprintf(o, "DATA lanePlaces<>+%d(SB)/8, $%d\n", 8*i, i)
+	o.p("// The places of the first two vectors.")
+	for i := range 16 {
+		fmt.Fprintf(o, "DATA lanePlaces<>+%d(SB)/8, $%#x\n", 8*i, math.Float64bits(float64(i+1)))
 	}
-	o.WriteString("GLOBL lanePlaces<>(SB), RODATA|NOPTR, $64\n")
+	o.WriteString("GLOBL lanePlaces<>(SB), RODATA|NOPTR, $128\n")
 	smoUpdate(o, o.isa)
 	smoGain(o, o.isa)
+	smoAdd(o, o.isa)
+	smoGather(o, o.isa)
 	return ""
 }
 
-// smoLoad begins a kernel: pointers into SI, BX, R8, R9 in order, CX the number
-// of elements, AX the place; register 2 the best value, 3 its place, 4 the places
-// of this vector, 5 the step to the next.
+// smoFill fills register v with x.
+func smoFill(o *out, s isa, v int, x float64) {
+	o.p("MOVQ $%#x, AX // %v", math.Float64bits(x), x)
+	o.p("VMOVQ AX, X%d", v)
+	o.p("VBROADCASTSD X%d, %s", v, s.v(v))
+}
+
+// smoLoad begins a kernel: pointers into SI, BX, R8, R9 in order, CX the number of
+// elements; registers 0 and 1 are the factors x and y, 2 the best value, 3 its place.
 func smoLoad(o *out, s isa, pointers ...string) {
 	o.p("MOVQ p+0(FP), DI")
 	for i, name := range pointers {
 		o.p("MOVQ smoArgs_%s(DI), %s", name, []string{"SI", "BX", "R8", "R9"}[i])
 	}
 	o.p("MOVQ smoArgs_n(DI), CX")
-	o.p("%s lanePlaces<>(SB), %s", map[string]string{"Z": "VMOVDQU64", "Y": "VMOVDQU"}[s.reg], s.v(4))
-	o.p("MOVQ $%d, AX", s.bytes/8)
-	o.p("VMOVQ AX, X5")
-	o.p("VPBROADCASTQ X5, %s", s.v(5))
-	o.p("VBROADCASTSD smoArgs_first(DI), %s", s.v(2))
-	o.p("MOVQ $-1, AX")
-	o.p("VMOVQ AX, X3")
-	o.p("VPBROADCASTQ X3, %s", s.v(3))
-	o.p("XORQ AX, AX")
+	o.p("VBROADCASTSD smoArgs_x(DI), %s", s.v(0))
+	o.p("VBROADCASTSD smoArgs_y(DI), %s", s.v(1))
+	o.p("VBROADCASTSD smoArgs_best(DI), %s", s.v(2))
+	o.p("VXORPD X3, X3, X3")
 }
 
-// smoKeep replaces the best value and its place in the lanes where
-// register v is at least as large, of those in the mask (K1, Y11) if there is one.
-func smoKeep(o *out, s isa, v int, mask bool) {
+// smoLoop runs body for all vectors, two at a time and then the last of an odd number,
+// with AX the place of the first.
+func smoLoop(o *out, s isa, name string, body func(vectors int)) {
+	lanes := s.bytes / 8
+	o.p("XORQ AX, AX")
+	o.p("SUBQ $%d, CX", lanes)
+	o.p("JEQ one%s", name)
+	o.p("two%s:", name)
+	body(2)
+	o.p("ADDQ $%d, AX", 2*lanes)
+	o.p("CMPQ AX, CX")
+	o.p("JLT two%s", name)
+	o.p("JGT done%s", name)
+	o.p("one%s:", name)
+	body(1)
+	o.p("done%s:", name)
+}
+
+// smoKeep replaces the value in register best and its place in the one after it in the
+// lanes where register v is at least as large.
+func smoKeep(o *out, s isa, v, places, best int) {
 	if s.reg == "Z" {
-		with := ""
-		if mask {
-			with = "K1, "
-		}
-		o.p("VCMPPD $%d, Z2, Z%d, %sK2", greaterEqual, v, with)
-		o.p("VMOVAPD Z%d, K2, Z2", v)
-		o.p("VMOVDQA64 Z4, K2, Z3")
+		o.p("VCMPPD $%d, Z%d, Z%d, K1", greaterEqual, best, v)
+		o.p("VMOVAPD Z%d, K1, Z%d", v, best)
+		o.p("VMOVAPD Z%d, K1, Z%d", places, best+1)
 	} else {
-		o.p("VCMPPD $%d, Y2, Y%d, Y10", greaterEqual, v)
-		if mask {
-			o.p("VANDPD Y11, Y10, Y10")
-		}
-		o.p("VBLENDVPD Y10, Y%d, Y2, Y2", v)
-		o.p("VBLENDVPD Y10, Y4, Y3, Y3")
+		o.p("VCMPPD $%d, Y%d, Y%d, Y15", greaterEqual, best, v)
+		o.p("VBLENDVPD Y15, Y%d, Y%d, Y%d", v, best, best)
+		o.p("VBLENDVPD Y15, Y%d, Y%d, Y%d", places, best+1, best+1)
 	}
 }
 
-func smoReturn(o *out, s isa) {
-	o.p("VMOVUPD %s, smoArgs_best(DI)", s.v(2))
-	o.p("VMOVUPD %s, smoArgs_place(DI)", s.v(3))
+// smoMax sets all lanes of register v to the largest of them.
+func smoMax(o *out, s isa, v, tmp int) {
+	shuffles := []string{"VPERM2F128 $1, Y%[1]d, Y%[1]d, Y%[2]d", "VPERMILPD $5, Y%[1]d, Y%[2]d"}
+	if s.reg == "Z" {
+		shuffles = []string{"VSHUFF64X2 $0x4e, Z%[1]d, Z%[1]d, Z%[2]d", "VSHUFF64X2 $0xb1, Z%[1]d, Z%[1]d, Z%[2]d", "VPERMILPD $0x55, Z%[1]d, Z%[2]d"}
+	}
+	for _, f := range shuffles {
+		o.p(f, v, tmp)
+		o.p("VMAXPD %s, %s, %s", s.v(tmp), s.v(v), s.v(v))
+	}
+}
+
+// smoReturn stores the largest of the values in the given registers and its last place.
+func smoReturn(o *out, s isa, best ...int) {
+	largest, place, tmp := 0, 1, 8
+	o.p("VMOVAPD %s, %s", s.v(best[0]), s.v(largest))
+	for _, b := range best[1:] {
+		o.p("VMAXPD %s, %s, %s", s.v(b), s.v(largest), s.v(largest))
+	}
+	smoMax(o, s, largest, tmp)
+	o.p("VXORPD X%[1]d, X%[1]d, X%[1]d", place)
+	for _, b := range best {
+		if s.reg == "Z" {
+			o.p("VCMPPD $%d, Z%d, Z%d, K1", equalTo, largest, b)
+			o.p("VMAXPD Z%d, Z%d, K1, Z%d", b+1, place, place)
+		} else {
+			o.p("VCMPPD $%d, Y%d, Y%d, Y%d", equalTo, largest, b, tmp)
+			o.p("VANDPD Y%d, Y%d, Y%d", b+1, tmp, tmp)
+			o.p("VMAXPD Y%d, Y%d, Y%d", tmp, place, place)
+		}
+	}
+	smoMax(o, s, place, tmp)
+	o.p("VMOVSD X%d, smoArgs_best(DI)", largest)
+	o.p("VCVTTSD2SIQ X%d, AX", place)
+	o.p("MOVQ AX, smoArgs_place(DI)")
 	o.p("VZEROUPPER")
 	o.p("RET")
 }
 
 func smoUpdate(o *out, s isa) {
 	name := "smoUpdate" + s.name
-	o.fn(name+": f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t of every lane, over whole vectors.", name, "(p *smoArgs)", 8)
+	o.fn(name+": f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.", name, "(p *smoArgs)", 8)
 	smoLoad(o, s, "f", "mask", "a", "b")
-	o.p("VBROADCASTSD smoArgs_x(DI), %s", s.v(0))
-	o.p("VBROADCASTSD smoArgs_y(DI), %s", s.v(1))
-	o.p("loop%s:", name)
-	o.p("VCVTPS2PD (R8)(AX*4), %s", s.v(6))
-	o.p("VCVTPS2PD (R9)(AX*4), %s", s.v(7))
-	o.p("VMULPD %s, %s, %s", s.v(0), s.v(6), s.v(6))
-	o.p("VMULPD %s, %s, %s", s.v(1), s.v(7), s.v(7))
-	o.p("VADDPD %s, %s, %s", s.v(7), s.v(6), s.v(6))
-	o.p("VMOVUPD (SI)(AX*8), %s", s.v(8))
-	o.p("VSUBPD %s, %s, %s", s.v(6), s.v(8), s.v(8))
-	o.p("VMOVUPD %s, (SI)(AX*8)", s.v(8))
-	o.p("VADDPD (BX)(AX*8), %s, %s", s.v(8), s.v(8))
-	smoKeep(o, s, 8, false)
-	o.p("VPADDQ %s, %s, %s", s.v(5), s.v(4), s.v(4))
-	o.p("ADDQ $%d, AX", s.bytes/8)
-	o.p("CMPQ AX, CX")
-	o.p("JLT loop%s", name)
-	smoReturn(o, s)
+	// Registers 2 to 4 are best value, place and places of every other vector,
+	// 5 to 7 those of the rest: one comparison need not wait for the last.
+	o.p("VMOVAPD %s, %s", s.v(2), s.v(5))
+	o.p("VXORPD X6, X6, X6")
+	o.p("VMOVUPD lanePlaces<>(SB), %s", s.v(4))
+	o.p("VMOVUPD lanePlaces<>+%d(SB), %s", s.bytes, s.v(7))
+	smoFill(o, s, 8, float64(s.bytes/4))
+	smoLoop(o, s, name, func(vectors int) {
+		for i := range vectors {
+			at, a, b := i*s.bytes, 9+3*i, 10+3*i
+			f := 11 + 3*i
+			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(a))
+			o.p("VCVTPS2PD %d(R9)(AX*4), %s", at/2, s.v(b))
+			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
+			o.p("VMULPD %s, %s, %s", s.v(1), s.v(b), s.v(b))
+			o.p("VADDPD %s, %s, %s", s.v(b), s.v(a), s.v(a))
+			o.p("VMOVUPD %d(SI)(AX*8), %s", at, s.v(f))
+			o.p("VSUBPD %s, %s, %s", s.v(a), s.v(f), s.v(f))
+			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(f), at)
+			o.p("VADDPD %d(BX)(AX*8), %s, %s", at, s.v(f), s.v(f))
+			smoKeep(o, s, f, 4+3*i, 2+3*i)
+			o.p("VADDPD %s, %s, %s", s.v(8), s.v(4+3*i), s.v(4+3*i))
+		}
+	})
+	smoReturn(o, s, 2, 5)
 }
 
 func smoGain(o *out, s isa) {
 	name := "smoGain" + s.name
-	o.fn(name+": the last largest g²/q, g = x - f_t - mask_t > 0, q = 2 - 2a_t or y if that is not positive, of every lane, over whole vectors.", name, "(p *smoArgs)", 8)
+	o.fn(name+": the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, over whole vectors.", name, "(p *smoArgs)", 8)
 	smoLoad(o, s, "f", "mask", "a")
-	o.p("VBROADCASTSD smoArgs_x(DI), %s", s.v(0))
-	o.p("VBROADCASTSD smoArgs_y(DI), %s", s.v(1))
-	o.p("MOVQ $0x4000000000000000, R10") // 2
-	o.p("VMOVQ R10, X12")
-	o.p("VBROADCASTSD X12, %s", s.v(12))
-	xor := map[string]string{"Z": "VPXORQ", "Y": "VPXOR"}[s.reg]
-	o.p("%s %s, %s, %s", xor, s.v(13), s.v(13), s.v(13))
-	o.p("MOVQ $%#x, R10", math.Float64bits(1-0x1p-50))
-	o.p("VMOVQ R10, X15")
-	o.p("VBROADCASTSD X15, %s", s.v(15))
-	o.p("VMULPD %s, %s, %s", s.v(15), s.v(2), s.v(14))
+	smoFill(o, s, 4, 2)
+	o.p("VXORPD X5, X5, X5")
+	o.p("VXORPD X6, X6, X6")
+	smoFill(o, s, 7, 1-0x1p-50)
+	// Dividing would take most of the time, so that only vectors are divided that have
+	// a lane with g² > q·b·(1-2⁻⁵⁰), b the best of all lanes so far (register 6 is the
+	// factor of q): elsewhere g²/q rounds to less than b. Raising q to y can wait for
+	// the division, too.
+	smoLoop(o, s, name, func(vectors int) {
+		for i := range vectors {
+			at, g, q, t := i*s.bytes, 8+3*i, 9+3*i, 10+3*i
+			o.p("VSUBPD %d(SI)(AX*8), %s, %s", at, s.v(0), s.v(g))
+			o.p("VMAXPD %s, %s, %s", s.v(5), s.v(g), s.v(g))
+			o.p("VMULPD %s, %s, %s", s.v(g), s.v(g), s.v(g))
+			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(t))
+			o.p("VMOVUPD %d(BX)(AX*8), %s", at, s.v(q))
+			o.p("VFNMADD231PD %s, %s, %s", s.v(4), s.v(t), s.v(q))
+			o.p("VMULPD %s, %s, %s", s.v(6), s.v(q), s.v(t))
+			if s.reg == "Z" {
+				o.p("VCMPPD $%d, Z%d, Z%d, K%d", greaterThan, t, g, 1+i)
+			} else {
+				o.p("VCMPPD $%d, Y%d, Y%d, Y%d", greaterThan, t, g, t)
+			}
+		}
+		if s.reg == "Z" {
+			o.p("KORTESTW K1, K%d", vectors)
+		} else {
+			if vectors == 2 {
+				o.p("VORPD Y10, Y13, Y10")
+			}
+			o.p("VTESTPD Y10, Y10")
+		}
+		next := o.l("next" + name)
+		o.p("JEQ %s", next)
+		for i := range vectors {
+			g, q, t := 8+3*i, 9+3*i, 10+3*i
+			o.p("VMAXPD %s, %s, %s", s.v(1), s.v(q), s.v(q))
+			o.p("VDIVPD %s, %s, %s", s.v(q), s.v(g), s.v(g))
+			o.p("VCVTSI2SDQ AX, X%d, X%d", t, t)
+			o.p("VBROADCASTSD X%d, %s", t, s.v(t))
+			o.p("VADDPD lanePlaces<>+%d(SB), %s, %s", i*s.bytes, s.v(t), s.v(t))
+			smoKeep(o, s, g, t, 2)
+		}
+		o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
+		smoMax(o, s, 6, 10)
+		o.p("VMULPD %s, %s, %s", s.v(7), s.v(6), s.v(6))
+		o.p("%s:", next)
+	})
+	smoReturn(o, s, 2)
+}
+
+func smoAdd(o *out, s isa) {
+	name := "smoAdd" + s.name
+	o.fn(name+": f_t += a_t·x, then f_t += b_t·y, over whole vectors.", name, "(p *smoArgs)", 8)
+	smoLoad(o, s, "f", "a", "b")
+	smoLoop(o, s, name, func(vectors int) {
+		o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead)
+		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
+		for i := range vectors {
+			at, a, b := i*s.bytes, 4+2*i, 5+2*i
+			o.p("VCVTPS2PD %d(BX)(AX*4), %s", at/2, s.v(a))
+			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(b))
+			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
+			o.p("VMULPD %s, %s, %s", s.v(1), s.v(b), s.v(b))
+			o.p("VADDPD %d(SI)(AX*8), %s, %s", at, s.v(a), s.v(a))
+			o.p("VADDPD %s, %s, %s", s.v(b), s.v(a), s.v(a))
+			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(a), at)
+		}
+	})
+	o.p("VZEROUPPER")
+	o.p("RET")
+}
+
+func smoGather(o *out, s isa) {
+	name := "smoGather" + s.name
+	o.fn(name+": b_t = a[index_t], over whole vectors of float32.", name, "(p *smoArgs)", 8)
+	smoLoad(o, s, "index", "a", "b")
+	o.p("XORQ AX, AX")
 	o.p("loop%s:", name)
-	o.p("VMOVUPD (SI)(AX*8), %s", s.v(6))
-	o.p("VADDPD (BX)(AX*8), %s, %s", s.v(6), s.v(6))
-	o.p("VSUBPD %s, %s, %s", s.v(6), s.v(0), s.v(6)) // g
-	o.p("VCVTPS2PD (R8)(AX*4), %s", s.v(7))
-	o.p("VADDPD %s, %s, %s", s.v(7), s.v(7), s.v(7))
-	o.p("VSUBPD %s, %s, %s", s.v(7), s.v(12), s.v(7)) // q
+	o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead) // most indices are near their place
+	o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
+	o.p("VMOVUPS (SI)(AX*4), %s", s.v(0))
 	if s.reg == "Z" {
-		o.p("VCMPPD $%d, Z13, Z7, K2", lessEqual)
-		o.p("VMOVAPD Z1, K2, Z7")
-		o.p("VCMPPD $%d, Z13, Z6, K1", greaterThan)
+		o.p("KXNORW K1, K1, K1")
+		o.p("VGATHERDPS (BX)(Z0*4), K1, Z1")
 	} else {
-		o.p("VCMPPD $%d, Y13, Y7, Y10", lessEqual)
-		o.p("VBLENDVPD Y10, Y1, Y7, Y7")
-		o.p("VCMPPD $%d, Y13, Y6, Y11", greaterThan)
+		o.p("VPCMPEQD Y2, Y2, Y2")
+		o.p("VGATHERDPS Y2, (BX)(Y0*4), Y1")
 	}
-	// Dividing takes most of the time, so that only a vector is divided that has a
-	// lane with g² ≥ q·b·(1-2⁻⁵⁰), b the best of all lanes so far: elsewhere g²/q
-	// rounds to less than b.
-	o.p("VMULPD %s, %s, %s", s.v(6), s.v(6), s.v(8))
-	o.p("VMULPD %s, %s, %s", s.v(14), s.v(7), s.v(9))
-	if s.reg == "Z" {
-		o.p("VCMPPD $%d, Z9, Z8, K1, K2", greaterEqual)
-		o.p("KORTESTW K2, K2")
-	} else {
-		o.p("VCMPPD $%d, Y9, Y8, Y10", greaterEqual)
-		o.p("VTESTPD Y11, Y10")
-	}
-	o.p("JEQ next%s", name)
-	o.p("VDIVPD %s, %s, %s", s.v(7), s.v(8), s.v(8))
-	smoKeep(o, s, 8, true)
-	if s.reg == "Z" {
-		o.p("VSHUFF64X2 $0x4e, Z2, Z2, Z9")
-		o.p("VMAXPD Z9, Z2, Z9")
-		o.p("VSHUFF64X2 $0xb1, Z9, Z9, Z14")
-		o.p("VMAXPD Z14, Z9, Z9")
-		o.p("VPERMILPD $0x55, Z9, Z14")
-		o.p("VMAXPD Z14, Z9, Z9")
-	} else {
-		o.p("VPERM2F128 $1, Y2, Y2, Y9")
-		o.p("VMAXPD Y9, Y2, Y9")
-		o.p("VPERMILPD $5, Y9, Y14")
-		o.p("VMAXPD Y14, Y9, Y9")
-	}
-	o.p("VMULPD %s, %s, %s", s.v(15), s.v(9), s.v(14))
-	o.p("next%s:", name)
-	o.p("VPADDQ %s, %s, %s", s.v(5), s.v(4), s.v(4))
-	o.p("ADDQ $%d, AX", s.bytes/8)
+	o.p("VMOVUPS %s, (R8)(AX*4)", s.v(1))
+	o.p("ADDQ $%d, AX", s.bytes/4)
 	o.p("CMPQ AX, CX")
 	o.p("JLT loop%s", name)
-	smoReturn(o, s)
+	o.p("VZEROUPPER")
+	o.p("RET")
 }
