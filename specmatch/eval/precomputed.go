@@ -206,7 +206,7 @@ func (s *kernelScorer) score(ctx context.Context, train, test []int, lo, hi int)
 func (s *kernelScorer) load(input int, train, test []int) {
 	k, rounded := s.kernels[input], s.rounded[input]
 	n := len(train)
-	s.w.k = grow(s.w.k, n*n)
+	s.w.k = growMatrix(s.w.k, n*n)
 	s.diag = grow(s.diag, n)
 	s.w.diag = nil
 	for a, i := range train {

@@ -127,7 +127,7 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 		train, workers = opt.fitting(outer, data.Classes())
 		newScorer = func() scorer {
 			s := &svcScorer{svcShared: shared, cs: opt.Cs}
-			s.w.k = make([]float32, train*train)
+			s.w.k = growMatrix(nil, train*train)
 			return s
 		}
 	}
@@ -448,7 +448,7 @@ func (s *svcScorer) score(ctx context.Context, train, test []int, lo, hi int) ([
 		return nil, err
 	}
 	n := len(train)
-	s.w.k = grow(s.w.k, n*n)
+	s.w.k = growMatrix(s.w.k, n*n)
 	s.w.tmp = grow(s.w.tmp, n)
 	rbfTrain(s.w.k, s.d2, train, cfg.Gamma, s.w.tmp)
 	s.w.cross = grow(s.w.cross, n*len(test))

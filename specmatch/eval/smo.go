@@ -483,7 +483,7 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 		}
 		slots := max(2, min(a, limit/a)) // two rows are in use at a time
 		c.stride = a
-		c.buf = grow(c.buf, slots*a)
+		c.buf = growMatrix(c.buf, slots*a)
 		c.owner = grow(c.owner, slots)
 		c.slot = grow(c.slot, len(src))
 		for i := range c.owner {
@@ -523,6 +523,15 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 func grow[T any](v []T, n int) []T {
 	if cap(v) < n {
 		return make([]T, n)
+	}
+	return v[:n]
+}
+
+// growMatrix is grow for what is read at random.
+func growMatrix(v []float32, n int) []float32 {
+	if cap(v) < n {
+		v = make([]float32, n)
+		hugePages(v)
 	}
 	return v[:n]
 }

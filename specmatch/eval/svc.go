@@ -101,7 +101,7 @@ func FitSVC(ctx context.Context, x []float64, dim int, y []int, cfg SVCConfig) (
 		}
 	}
 	var w svcWorker
-	w.k = make([]float32, n*n)
+	w.k = growMatrix(nil, n*n)
 	w.tmp = make([]float64, n)
 	rbfTrain(w.k, d2, upTo(n), cfg.Gamma, w.tmp)
 	m := &SVC{Gamma: cfg.Gamma, Classes: g.class, dim: dim}
@@ -298,7 +298,7 @@ func (w *svcWorker) pairKernel(start []int, a, b int) []float32 {
 	n := start[len(start)-1]
 	na, nb := start[a+1]-start[a], start[b+1]-start[b]
 	m := na + nb
-	w.pair = grow(w.pair, m*m)
+	w.pair = growMatrix(w.pair, m*m)
 	for t := range m {
 		src := w.k[pairPoint(start, a, b, t)*n:][:n]
 		dst := w.pair[t*m : (t+1)*m]

@@ -1,0 +1,20 @@
+package eval
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// hugePages asks the kernel for pages of 2 MB below v, where it has such. Rows of a
+// kernel matrix are read in an order that nothing foresees, and with small pages every
+// row costs a search of the page table: a tenth of the solver's time.
+func hugePages(v []float32) {
+	page := uintptr(os.Getpagesize())
+	p := uintptr(unsafe.Pointer(unsafe.SliceData(v)))
+	skip := (-p & (page - 1)) / 4
+	if n := uintptr(len(v)); n > skip {
+		v = v[skip:]
+		_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v)), syscall.MADV_HUGEPAGE) // advice
+	}
+}
