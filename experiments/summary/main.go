@@ -48,7 +48,7 @@ func run(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tables := []*table.Table{r.accuracy(protocol), r.seeds(), r.ranks(), r.accuracy(linear), r.differences()}
+	tables := []*table.Table{r.accuracy(protocol), r.seeds(), r.ranks(), r.accuracy(linear), r.differences(protocol), r.differences(linear)}
 	for _, t := range slices.DeleteFunc(tables, func(t *table.Table) bool { return t == nil || t.Rows() == 0 }) {
 		if err := t.WriteMarkdown(stdout); err != nil {
 			return err
@@ -302,24 +302,21 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 	return ranks, seeds
 }
 
-// differences are SpecMatch-CL minus InfoNCE under both protocols, on the sets where
-// both have run.
-func (all results) differences() *table.Table {
-	protocols := []string{protocol, linear}
+// differences are SpecMatch-CL minus InfoNCE on the sets where both have seeds; nil if
+// there are none.
+func (all results) differences(protocol string) *table.Table {
+	both := []string{method.InfoNCE, method.SpecMatch}
 	of := slices.DeleteFunc(slices.Clone(sets), func(set string) bool {
-		return slices.ContainsFunc(protocols, func(p string) bool {
-			a, b := all[cell{set, method.SpecMatch, p}], all[cell{set, method.InfoNCE, p}]
-			return len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed)
-		})
+		a, b := all[cell{set, both[0], protocol}], all[cell{set, both[1], protocol}]
+		return len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed)
 	})
-	if len(of) == 0 {
-		return nil
-	}
-	g := grid.New(rundir.Row{}, of, []string{method.InfoNCE, method.SpecMatch}, protocols, method.Title)
-	for at, r := range all {
-		for _, v := range r.PerSeed {
-			g.Add(at.set, at.method, at.protocol, grid.Result{Value: v})
+	g := grid.New(rundir.Row{}, of, both, []string{protocol}, method.Title)
+	for _, set := range of {
+		for _, name := range both {
+			for _, v := range all[cell{set, name, protocol}].PerSeed {
+				g.Add(set, name, protocol, grid.Result{Value: v})
+			}
 		}
 	}
-	return g.Differences(method.InfoNCE, method.SpecMatch)
+	return g.Differences(both[0], both[1])
 }

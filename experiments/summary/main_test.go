@@ -14,6 +14,28 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
+// TestREADME: the README and the page of the unsupervised regime have the tables as the
+// program prints them from the results in the repository.
+func TestREADME(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-in", "../kernels/results,../unsupervised/results"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var pages []byte
+	for _, path := range []string{"../../README.md", "../unsupervised/results/README.md"} {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, page...)
+	}
+	for part := range strings.SplitSeq(strings.TrimSpace(out.String()), "\n\n") {
+		if !strings.Contains(string(pages), part+"\n") {
+			t.Errorf("no page has this, which go run ./experiments/summary prints:\n%s", part)
+		}
+	}
+}
+
 func made(values map[cell][]float64) results {
 	all := results{}
 	for at, v := range values {
