@@ -56,7 +56,7 @@ func TestSMO(t *testing.T) {
 				want := make([]float64, n)
 				best, at = -math.MaxFloat64, -1
 				for i := range n {
-					x, y := float64(ka.s[i])*a, float64(kb.s[i])*b
+					x, y := float64(float64(ka.s[i])*a), float64(float64(kb.s[i])*b) // the conversion keeps them from being fused
 					sum := x + y
 					want[i] = before[i] - sum
 					if v := want[i] + up.s[i]; v >= best {
@@ -76,7 +76,7 @@ func TestSMO(t *testing.T) {
 				copy(before, f.s)
 				AddRows(f.s, ka.s, kb.s, a, b)
 				for i, v := range before {
-					x, y := float64(ka.s[i])*a, float64(kb.s[i])*b
+					x, y := float64(float64(ka.s[i])*a), float64(float64(kb.s[i])*b) // the conversion keeps them from being fused
 					v += x
 					v += y
 					if math.Float64bits(f.s[i]) != math.Float64bits(v) {
