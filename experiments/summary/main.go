@@ -1,7 +1,7 @@
 // Command summary prints the tables that gather the unsupervised methods of the
 // repository, as Markdown: accuracy on the paper's eight sets beside the published
 // figures, the seeds of each figure, mean ranks, accuracy with linear machines, and what
-// L_G adds.
+// L_G adds; then the preregistered analysis of what a graph of similarities adds.
 //
 //	go run ./experiments/summary
 //	go run ./experiments/summary -in RUN,OTHER
@@ -29,6 +29,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -48,7 +49,7 @@ func run(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tables := []*table.Table{r.accuracy(protocol), r.seeds(), r.ranks(), r.accuracy(linear), r.differences(protocol), r.differences(linear)}
+	tables := []*table.Table{r.accuracy(protocol), r.seeds(), r.ranks(), r.accuracy(linear), r.differences(protocol), r.differences(linear), r.graph()}
 	for _, t := range slices.DeleteFunc(tables, func(t *table.Table) bool { return t == nil || t.Rows() == 0 }) {
 		if err := t.WriteMarkdown(stdout); err != nil {
 			return err
@@ -319,4 +320,43 @@ func (all results) differences(protocol string) *table.Table {
 		}
 	}
 	return g.Differences(both[0], both[1])
+}
+
+// graph is the analysis of unsupervised/results/graph.md: graphs of similarities minus
+// the teacher without one, then all arms minus InfoNCE, each group corrected by Holm
+// within its set. It is nil unless all arms have run on both sets.
+func (all results) graph() *table.Table {
+	sets := []string{"NCI1", "lipo"}
+	groups := [][][2]string{
+		{{method.EMABatch, method.EMA}, {method.EMAMemory, method.EMA}},
+		{{method.EMA, method.InfoNCE}, {method.EMABatch, method.InfoNCE}, {method.EMAMemory, method.InfoNCE}},
+	}
+	var columns []table.Column
+	for _, set := range sets {
+		columns = append(columns, table.Column{Name: set}, table.Column{Name: "95 %"}, table.Column{Name: "p, Holm"})
+	}
+	t := table.New("difference", columns...)
+	for _, group := range groups {
+		cells := make([][]table.Cell, len(group))
+		for _, set := range sets {
+			var of []compare.Difference
+			var p []float64
+			for _, pair := range group {
+				a, b := all[cell{set, pair[0], string(eval.GraphCLC10)}], all[cell{set, pair[1], string(eval.GraphCLC10)}]
+				if len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed) {
+					return nil
+				}
+				d := compare.Seeds(a.PerSeed, b.PerSeed)
+				of, p = append(of, d), append(p, d.P)
+			}
+			for i, corrected := range compare.Holm(p) {
+				lo, hi := of[i].Interval(0.95)
+				cells[i] = append(cells[i], table.MeanStd(of[i].Mean, of[i].Err, 2), table.Text(strings.ReplaceAll(fmt.Sprintf("%.2f to %.2f", lo, hi), "-", "−")), table.P(corrected))
+			}
+		}
+		for i, pair := range group {
+			t.Add(pair[0]+" minus "+pair[1], cells[i]...)
+		}
+	}
+	return t
 }

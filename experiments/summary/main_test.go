@@ -22,7 +22,7 @@ func TestREADME(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pages []byte
-	for _, path := range []string{"../../README.md", "../unsupervised/results/README.md"} {
+	for _, path := range []string{"../../README.md", "../unsupervised/results/README.md", "../unsupervised/results/graph.md"} {
 		page, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
