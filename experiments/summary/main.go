@@ -62,8 +62,10 @@ func run(_ context.Context, args []string, stdout, _ io.Writer) error {
 // sets are the columns, in the order of the paper's table but for MUTAG, which comes first.
 var sets = []string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB", "IMDB-BINARY", "REDDIT-BINARY", "REDDIT-MULTI-5K"}
 
+type row struct{ method, title, published string }
+
 // rows are the methods in the order of the table: without training, with it, with labels.
-var rows = []struct{ method, title, published string }{
+var rows = []row{
 	{"majority", "majority class", ""},
 	{"size", "(log nodes, log edges)", ""},
 	{"labels", "labels or degrees, counted", ""},
@@ -134,11 +136,11 @@ func (all results) add(path string) error {
 	if err := json.Unmarshal(data, &list); err != nil {
 		return fmt.Errorf("%s: not a results.json: %w", path, err)
 	}
-	for _, row := range list {
-		if row.Metric != "accuracy" || len(row.PerSeed) == 0 {
-			return fmt.Errorf("%s: %s on %s has %d seeds of %q, want accuracies", path, row.Method, row.Dataset, len(row.PerSeed), row.Metric)
+	for _, x := range list {
+		if x.Metric != "accuracy" || len(x.PerSeed) == 0 {
+			return fmt.Errorf("%s: %s on %s has %d seeds of %q, want accuracies", path, x.Method, x.Dataset, len(x.PerSeed), x.Metric)
 		}
-		at, r := cell{row.Dataset, row.Method, row.Protocol}, result{row, path, strings.HasSuffix(path, "-smaller.json")}
+		at, r := cell{x.Dataset, x.Method, x.Protocol}, result{x, path, strings.HasSuffix(path, "-smaller.json")}
 		old, known := all[at]
 		switch {
 		case known && old.smaller == r.smaller:
@@ -241,7 +243,7 @@ func (all results) ranks() *table.Table {
 		}
 		return float64(len(rows)) + 1
 	}
-	slices.SortStableFunc(order, func(a, b struct{ method, title, published string }) int {
+	slices.SortStableFunc(order, func(a, b row) int {
 		return cmp.Or(cmp.Compare(mean(a.method, 1), mean(b.method, 1)), cmp.Compare(mean(a.method, 0), mean(b.method, 0)))
 	})
 	for _, row := range order {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// hugePages asks the kernel for pages of 2 MB below v, where it has such. Rows of a
+// hugePages asks Linux for pages of 2 MB below v, where it has such. Rows of a
 // kernel matrix are read in an order that nothing foresees, and with small pages every
 // row costs a search of the page table: a tenth of the solver's time.
 func hugePages(v []float32) {
