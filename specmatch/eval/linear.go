@@ -277,8 +277,11 @@ func (s *linearWorker) newton(ctx context.Context, c float64) (iter int, err err
 			stalled = 0
 		case stalled < stalledSteps:
 			stalled++
+		case precise && decrement <= decrementEnough*f:
+			// A point at the edge of its piece that rounding moves in and out.
+			return iter, s.round(c, f)
 		default:
-			precise = true
+			precise, stalled = true, 0
 		}
 		least, lowest = min(least, decrement), min(lowest, f)
 		step := s.lineSearch(c)
