@@ -242,8 +242,8 @@ func documents(m *word2vec.Model, err error) (features, error) {
 	return f, nil
 }
 
-// mostUpdates is how many vectors a method may change for one seed: at some ten million
-// a second, twenty minutes.
+// mostUpdates is how many vectors a method may change for one seed: at ten to thirty
+// million a second, by the size of the vocabulary, seven to twenty minutes.
 const mostUpdates = 1.2e10
 
 // refuseAbove is the error about a method that would change too many vectors.

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -163,6 +163,9 @@ type trainer struct {
 	keep       []uint32 // of 2³², how often an occurrence is not thinned out; nil for always
 	byRank     []int32  // kept words, the most frequent first
 	cumulative []uint32 // of count^¾ by rank, the last 2³¹-1
+	table      []share  // cumulative and byRank, side by side
+	guide      []int32  // the first rank to look at for a draw, by its upper bits
+	guideShift int      // how many bits are not upper ones
 	path       [][]node // of a word in the Huffman tree
 	negative   []float32
 	inner      []float32 // of the tree's inner nodes
@@ -172,6 +175,10 @@ type trainer struct {
 	random lcg
 	work   []float32
 	hidden []float32
+
+	last, next prediction // see inTurn
+	words      [ahead]int32
+	drawn      []int32 // of words, those that nothing has used
 }
 
 // node is an inner node on the way from the root to a word, and which way it goes on.
@@ -227,6 +234,7 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 		ranked[r] = count[w]
 	}
 	t.cumulative = cumulative(ranked)
+	t.index()
 	if cfg.Hierarchic {
 		t.path = make([][]node, c.Words)
 		for r, p := range huffman(ranked) {
@@ -261,6 +269,7 @@ func cumulative(counts []int) []uint32 {
 func (t *trainer) start(rng *rand.Rand) {
 	draw := func(rows int) []float32 {
 		v := make([]float32, rows*t.Dim)
+		simd.HugePages(v)
 		for i := range v {
 			v[i] = (2*rng.Float32() - 1) / float32(t.Dim)
 		}
@@ -280,6 +289,7 @@ func (t *trainer) start(rng *rand.Rand) {
 
 func (t *trainer) allocate() {
 	t.negative = make([]float32, t.corpus.Words*t.Dim)
+	simd.HugePages(t.negative)
 	if t.cfg.Hierarchic {
 		t.inner = make([]float32, max(len(t.byRank)-1, 0)*t.Dim)
 	}
@@ -365,6 +375,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 
 // job trains on documents that share a generator, docs[k] being words up to ends[k].
 func (t *trainer) job(words []int32, docs, ends []int, source draws) {
+	t.drawn = nil // by another generator
 	var shrink []int
 	if t.kind != dbow {
 		shrink = source.shrink(len(words), t.cfg.Window)
@@ -373,7 +384,7 @@ func (t *trainer) job(words []int32, docs, ends []int, source draws) {
 	for k, end := range ends {
 		for i := begin; i < end; i++ {
 			if t.kind == dbow {
-				t.predict(words[i], t.row(t.Docs, int32(docs[k])), true)
+				t.inTurn(words[i], t.row(t.Docs, int32(docs[k])))
 				continue
 			}
 			reach := t.cfg.Window - shrink[i]
@@ -385,38 +396,76 @@ func (t *trainer) job(words []int32, docs, ends []int, source draws) {
 			}
 			for j, c := range around {
 				if j != center {
-					t.predict(words[i], t.row(t.Words, c), true)
+					t.inTurn(words[i], t.row(t.Words, c))
 				}
 			}
 		}
 		begin = end
 	}
+	t.settle()
 }
 
-// predict takes one step for the prediction of a word from the vector in, and leaves
-// the change of in in t.work; with apply it is made, by the vectors of the output as
-// they were before.
-func (t *trainer) predict(word int32, in []float32, apply bool) {
+// prediction is that of a word from the vector in.
+type prediction struct {
+	word    int32
+	in      []float32
+	outputs []int32 // the word, and those drawn against it
+}
+
+// prepare draws the words for a prediction and has their vectors fetched. Of a large
+// vocabulary they are in no cache, and one by one each would be waited for.
+func (t *trainer) prepare(p *prediction, word int32, in []float32) {
+	p.word, p.in, p.outputs = word, in, p.outputs[:0]
+	if t.cfg.Negative == 0 {
+		return
+	}
+	p.outputs = append(p.outputs, word)
+	for range t.cfg.Negative {
+		if other := t.draw(); other != word {
+			p.outputs = append(p.outputs, other)
+		}
+	}
+	for _, w := range p.outputs {
+		simd.Prefetch(t.row(t.negative, w))
+	}
+}
+
+// predict takes one step for a prediction, and leaves the change of its vector in
+// t.work; with apply it is made, by the vectors of the output as they were before.
+func (t *trainer) predict(p *prediction, apply bool) {
 	clear(t.work)
 	if t.cfg.Hierarchic {
-		for _, n := range t.path[word] {
-			t.step(in, t.row(t.inner, n.at), 1-n.code)
+		for _, n := range t.path[p.word] {
+			t.step(p.in, t.row(t.inner, n.at), 1-n.code)
 		}
 		if apply { // gensim finishes this before it samples
-			simd.Axpy(1, t.work, in)
+			simd.Axpy(1, t.work, p.in)
 			clear(t.work)
 		}
 	}
-	if t.cfg.Negative > 0 {
-		t.step(in, t.row(t.negative, word), 1)
-		for range t.cfg.Negative {
-			if other := t.draw(); other != word {
-				t.step(in, t.row(t.negative, other), 0)
-			}
-		}
-		if apply {
-			simd.Axpy(1, t.work, in)
-		}
+	target := float32(1)
+	for _, w := range p.outputs {
+		t.step(p.in, t.row(t.negative, w), target)
+		target = 0
+	}
+	if apply && t.cfg.Negative > 0 {
+		simd.Axpy(1, t.work, p.in)
+	}
+}
+
+// inTurn predicts a word from in at the next call, or at settle: until then its vectors
+// have time to arrive, while the prediction before it is computed.
+func (t *trainer) inTurn(word int32, in []float32) {
+	t.prepare(&t.next, word, in)
+	t.settle() // the one before
+	t.last, t.next = t.next, t.last
+}
+
+// settle predicts what is left of inTurn.
+func (t *trainer) settle() {
+	if t.last.in != nil {
+		t.predict(&t.last, true)
+		t.last.in = nil
 	}
 }
 
@@ -431,7 +480,8 @@ func (t *trainer) predictMean(word int32, doc []float32, around []int32, center 
 	}
 	simd.Axpy(1, doc, t.hidden)
 	simd.Scale(t.hidden, 1/float32(len(around)), t.hidden)
-	t.predict(word, t.hidden, false)
+	t.prepare(&t.next, word, t.hidden)
+	t.predict(&t.next, false)
 	simd.Axpy(1, t.work, doc)
 	for j, c := range around {
 		if j != center {
@@ -454,9 +504,62 @@ func (t *trainer) step(in, out []float32, target float32) {
 
 // draw returns a word with a probability in proportion to count^¾.
 func (t *trainer) draw() int32 {
-	last := t.cumulative[len(t.cumulative)-1]
-	x := uint32(t.random.next() % uint64(last))
-	return t.byRank[sort.Search(len(t.cumulative), func(r int) bool { return t.cumulative[r] >= x })]
+	if len(t.drawn) == 0 {
+		t.drawn = t.drawAhead()
+	}
+	w := t.drawn[0]
+	t.drawn = t.drawn[1:]
+	return w
+}
+
+// ahead is how many words are drawn at once. The tables of a large vocabulary are in no
+// cache, either: in loops without a branch the processor looks several of them up at a
+// time.
+const ahead = 64
+
+func (t *trainer) drawAhead() []int32 {
+	var x, rank [ahead]uint32
+	last := uint64(t.cumulative[len(t.cumulative)-1])
+	for i := range x {
+		x[i] = uint32(t.random.next() % last)
+		rank[i] = uint32(t.guide[x[i]>>t.guideShift])
+	}
+	for i := range rank { // one word further is mostly far enough
+		if t.table[rank[i]].upTo < x[i] {
+			rank[i]++
+		}
+	}
+	for i, r := range rank {
+		for t.table[r].upTo < x[i] {
+			r++
+		}
+		t.words[i] = t.table[r].word
+	}
+	return t.words[:]
+}
+
+// share is a word and the largest number that draws it.
+type share struct {
+	upTo uint32
+	word int32
+}
+
+// index makes the table, and the guide to it, with two to four entries a word, so that
+// one look is mostly enough.
+func (t *trainer) index() {
+	t.table = make([]share, len(t.cumulative))
+	for r, upTo := range t.cumulative {
+		t.table[r] = share{upTo, t.byRank[r]}
+	}
+	t.guideShift = max(31-bits.Len(uint(2*len(t.table))), 0)
+	t.guide = make([]int32, math.MaxInt32>>t.guideShift+1)
+	r := int32(0)
+	for b := range t.guide {
+		for t.cumulative[r] < uint32(b)<<t.guideShift {
+			r++
+		}
+		t.guide[b] = r
+	}
 }
 
 const (

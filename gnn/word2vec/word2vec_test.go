@@ -114,6 +114,7 @@ func TestAgainstGensim(t *testing.T) {
 				tr.path = paths(g.Paths, g.Kept, words)
 			}
 			tr.byRank = g.Kept
+			tr.index()
 			tr.Words = make([]float32, words*cfg.Dim)
 			for r, w := range g.Kept {
 				copy(tr.row(tr.Words, w), g.Words[r])
@@ -215,6 +216,7 @@ func TestMeanByHand(t *testing.T) {
 	tr := byHand([][]float32{{.1, .3, 0}, {-.2, .1, .4}, {9, 9, 9}}, [][]float32{{-.1, .2, .3}, {0, 0, 0}, {.5, -.5, .2}})
 	// The only word of the table is 0, so that it is what is drawn.
 	tr.byRank, tr.cumulative = []int32{0}, []uint32{math.MaxInt32}
+	tr.index()
 	doc := []float32{.2, 0, -.1}
 	tr.predictMean(2, doc, []int32{0, 2, 1}, 1)
 	nearly(t, "positive", tr.row(tr.negative, 2), .50042292, -.49830834, .20126875)
@@ -416,6 +418,32 @@ func TestErrors(t *testing.T) {
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one about %q", err, want)
+		}
+	}
+}
+
+// TestDraw: the guide leads to the first rank whose running sum a draw does not exceed,
+// for tables of few and of many words, even where a word has all but nothing.
+func TestDraw(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, words := range []int{1, 2, 3, 1000, 70000} {
+		counts := make([]int, words)
+		for i := range counts {
+			counts[i] = 1 + rng.IntN(1<<uint(rng.IntN(24)))
+		}
+		slices.SortFunc(counts, func(a, b int) int { return b - a })
+		tr := &trainer{cumulative: cumulative(counts), random: 1}
+		for r := range counts {
+			tr.byRank = append(tr.byRank, int32(r))
+		}
+		tr.index()
+		again := tr.random
+		for range 20000 {
+			x := uint32(again.next() % uint64(tr.cumulative[words-1]))
+			want, _ := slices.BinarySearch(tr.cumulative, x)
+			if got := tr.draw(); got != int32(want) {
+				t.Fatalf("%d words: %d is drawn for %d, want %d", words, got, x, want)
+			}
 		}
 	}
 }

@@ -531,7 +531,7 @@ func grow[T any](v []T, n int) []T {
 func growMatrix(v []float32, n int) []float32 {
 	if cap(v) < n {
 		v = make([]float32, n)
-		hugePages(v)
+		simd.HugePages(v)
 	}
 	return v[:n]
 }

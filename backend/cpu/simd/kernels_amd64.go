@@ -87,3 +87,11 @@ func smoGather(p *smoArgs) {
 		smoGatherAVX2(p)
 	}
 }
+
+func prefetch(p *smoArgs) {
+	if level == AVX512 {
+		prefetchAVX512(p)
+	} else {
+		prefetchAVX2(p)
+	}
+}

@@ -12,3 +12,4 @@ func smoUpdate(p *smoArgs) { panic(noAsm) }
 func smoGain(p *smoArgs)   { panic(noAsm) }
 func smoAdd(p *smoArgs)    { panic(noAsm) }
 func smoGather(p *smoArgs) { panic(noAsm) }
+func prefetch(p *smoArgs)  { panic(noAsm) }

@@ -103,3 +103,12 @@ func Gather(dst, src []float32, index []int32) {
 		dst[t] = src[index[t]]
 	}
 }
+
+// Prefetch has the processor bring v into its caches, if it can be told to, and waits for
+// nothing. It is for rows of a large matrix that are about to be read in an order that
+// nothing foresees.
+func Prefetch(v []float32) {
+	if len(v) > 0 && smoLanes() > 0 {
+		prefetch(&smoArgs{a: &v[0], n: len(v)})
+	}
+}

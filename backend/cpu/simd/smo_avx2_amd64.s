@@ -303,3 +303,16 @@ loopsmoGatherAVX2:
 	JLT loopsmoGatherAVX2
 	VZEROUPPER
 	RET
+
+// prefetchAVX2 asks for the n elements of a, 64 bytes at a time, and waits for nothing.
+TEXT ·prefetchAVX2(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), DI
+	MOVQ smoArgs_a(DI), SI
+	MOVQ smoArgs_n(DI), CX
+	XORQ AX, AX
+loopprefetchAVX2:
+	PREFETCHT0 (SI)(AX*4)
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JLT loopprefetchAVX2
+	RET

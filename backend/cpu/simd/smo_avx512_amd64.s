@@ -311,3 +311,16 @@ loopsmoGatherAVX512:
 	JLT loopsmoGatherAVX512
 	VZEROUPPER
 	RET
+
+// prefetchAVX512 asks for the n elements of a, 64 bytes at a time, and waits for nothing.
+TEXT ·prefetchAVX512(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), DI
+	MOVQ smoArgs_a(DI), SI
+	MOVQ smoArgs_n(DI), CX
+	XORQ AX, AX
+loopprefetchAVX512:
+	PREFETCHT0 (SI)(AX*4)
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JLT loopprefetchAVX512
+	RET

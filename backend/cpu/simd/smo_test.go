@@ -103,3 +103,21 @@ func TestSMO(t *testing.T) {
 		}
 	})
 }
+
+// TestPrefetch: asking for memory changes none of it, whatever there is of it.
+func TestPrefetch(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for n := range 70 {
+			v := make([]float32, n)
+			for i := range v {
+				v[i] = float32(i)
+			}
+			Prefetch(v)
+			for i := range v {
+				if v[i] != float32(i) {
+					t.Fatalf("element %d of %d is %v", i, n, v[i])
+				}
+			}
+		}
+	})
+}

@@ -1185,6 +1185,9 @@ func smoAddAVX512(p *smoArgs)
 func smoGatherAVX512(p *smoArgs)
 
 //go:noescape
+func prefetchAVX512(p *smoArgs)
+
+//go:noescape
 func sgemm1x8AVX2(p *gemmArgs)
 
 //go:noescape
@@ -1931,6 +1934,9 @@ func smoAddAVX2(p *smoArgs)
 
 //go:noescape
 func smoGatherAVX2(p *smoArgs)
+
+//go:noescape
+func prefetchAVX2(p *smoArgs)
 
 func axpy(alpha float32, y *float32, x *float32, n int) {
 	if level == AVX512 {

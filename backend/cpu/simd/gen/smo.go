@@ -31,6 +31,7 @@ func smoFile(o *out) string {
 	smoGain(o, o.isa)
 	smoAdd(o, o.isa)
 	smoGather(o, o.isa)
+	prefetch(o, o.isa)
 	return ""
 }
 
@@ -255,5 +256,20 @@ func smoGather(o *out, s isa) {
 	o.p("CMPQ AX, CX")
 	o.p("JLT loop%s", name)
 	o.p("VZEROUPPER")
+	o.p("RET")
+}
+
+func prefetch(o *out, s isa) {
+	name := "prefetch" + s.name
+	o.fn(name+" asks for the n elements of a, 64 bytes at a time, and waits for nothing.", name, "(p *smoArgs)", 8)
+	o.p("MOVQ p+0(FP), DI")
+	o.p("MOVQ smoArgs_a(DI), SI")
+	o.p("MOVQ smoArgs_n(DI), CX")
+	o.p("XORQ AX, AX")
+	o.p("loop%s:", name)
+	o.p("PREFETCHT0 (SI)(AX*4)")
+	o.p("ADDQ $16, AX")
+	o.p("CMPQ AX, CX")
+	o.p("JLT loop%s", name)
 	o.p("RET")
 }

@@ -1,4 +1,4 @@
-package eval
+package simd
 
 import (
 	"os"
@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// hugePages asks Linux for pages of 2 MB below v, where it has such. Rows of a
-// kernel matrix are read in an order that nothing foresees, and with small pages every
-// row costs a search of the page table: a tenth of the solver's time.
-func hugePages(v []float32) {
+// HugePages asks Linux for pages of 2 MB below v, where it has such. It is for large
+// matrices whose rows are read in an order that nothing foresees: with small pages every
+// row costs a search of the page table. It comes before the first use of v.
+func HugePages(v []float32) {
 	page := uintptr(os.Getpagesize())
 	p := uintptr(unsafe.Pointer(unsafe.SliceData(v)))
 	skip := (-p & (page - 1)) / 4

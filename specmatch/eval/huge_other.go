@@ -1,5 +1,0 @@
-//go:build !linux
-
-package eval
-
-func hugePages([]float32) {}
