@@ -1,8 +1,6 @@
 package autodiff
 
 import (
-	"fmt"
-
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -44,11 +42,8 @@ func (x *Var) BatchNormReLU(gamma, b *Var, groups *backend.Indices, eps float64)
 }
 
 func (x *Var) batchNorm(op string, gamma, b *Var, groups *backend.Indices, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
-	n, f := x.Rows(), x.Cols()
-	if !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
-		mismatch(op, fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value), fmt.Sprintf("want γ and b [1×%d]", f))
-	}
-	checkSegments(op, x, groups, n)
+	n := x.Rows()
+	x.checkNorm(op, gamma, b, groups)
 	if fuser := x.tape.fused.Norm; fuser != nil {
 		return x.batchNormFused(op, fuser, gamma, b, groups, eps, relu)
 	}

@@ -17,8 +17,8 @@ import (
 // fusing are the engines that run chains of primitives as one call.
 var fusing = []func(p tensor.Precision) backend.Backend{func(p tensor.Precision) backend.Backend { return cpu.New(p) }}
 
-// TestFusedRows compares batch norm, with and without ReLU, and bias with ReLU in
-// their fused forms with their definitions on the oracle: values, statistics and
+// TestFusedRows compares batch norm, with and without ReLU and a bias before it, and bias
+// with ReLU in their fused forms with their definitions on the oracle: values, statistics and
 // gradients, on groups that are empty, of one row, constant, and of many blocks.
 func TestFusedRows(t *testing.T) {
 	for _, c := range []struct {
@@ -51,6 +51,12 @@ func TestFusedRows(t *testing.T) {
 				},
 				"BatchNormReLU": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
 					return x.BatchNormReLU(gamma, beta, tape.Indices(c.groups), 1e-5)
+				},
+				"BiasNorm": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.BiasNorm(gamma.Detach(), gamma, beta, tape.Indices(c.groups), 1e-5, false)
+				},
+				"BiasNormReLU": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.BiasNorm(gamma.Detach(), gamma, beta, tape.Indices(c.groups), 1e-5, true)
 				},
 				"AddRowReLU": func(x, _, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
 					return x.AddRowReLU(beta), nil, nil

@@ -179,11 +179,23 @@ var table = []row{
 		y, _, _ := in[0].BatchNormReLU(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
 		return y
 	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
+	{"BiasNorm", biasNorm(false), biasNormShapes, nil},
+	{"BiasNorm", biasNorm(true), biasNormShapes[1:], nil},
 	{"GatherRowsOf", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		members := &backend.CSR{Rows: in[0].Rows(), Cols: 4, Ptr: t.Indices(append([]int32{0, 1, 1}, slices.Repeat([]int32{4}, in[0].Rows()-2)...)), Col: t.Indices([]int32{1, 0, 2, 3})}
 		return in[0].GatherRowsOf(t.Indices([]int32{2, 0, 2, 2}), members).Square()
 	}, one([2]int{3, 1}, [2]int{4, 5}, [2]int{7, 2}), nil},
 }
+
+// biasNorm adds the bias to the result, where it has a gradient.
+func biasNorm(relu bool) func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+	return func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		y, _, _ := in[0].BiasNorm(in[1], in[2], in[3], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2, relu)
+		return y.AddRow(in[1])
+	}
+}
+
+var biasNormShapes = [][][2]int{{{5, 1}, {1, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}, {1, 2}}}
 
 // noGradient lists the methods of Var that are not differentiable operators.
 var noGradient = map[string]string{
@@ -312,6 +324,8 @@ func TestShapes(t *testing.T) {
 				"ScatterAddRows: [3×4]: 2 indices for the rows":                   func() { x.ScatterAddRows([]int32{0, 1}, 2) },
 				"BatchNorm: [3×4], γ [1×3], b [1×4]: want γ and b [1×4]":          norm(x.BatchNorm, m(1, 3), m(1, 4), tape.Indices([]int32{0, 3})),
 				"BatchNorm: [3×4]: the last of 2 segments ends at row 4 of 3":     norm(x.BatchNorm, m(1, 4), m(1, 4), segments),
+				"BiasNorm: [3×4] + [1×3]: want a bias [1×4]":                      func() { x.BiasNorm(m(1, 3), m(1, 4), m(1, 4), tape.Indices([]int32{0, 3}), 1e-5, false) },
+				"BiasNorm: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":           func() { x.BiasNorm(m(1, 4), m(1, 4), m(4, 1), tape.Indices([]int32{0, 3}), 1e-5, true) },
 				"BatchNormReLU: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":      norm(x.BatchNormReLU, m(1, 4), m(4, 1), tape.Indices([]int32{0, 3})),
 			} {
 				op, _, _ := strings.Cut(want, ":")

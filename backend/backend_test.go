@@ -99,6 +99,9 @@ func TestChecks(t *testing.T) {
 		return &backend.CSR{Rows: rows, Cols: cols, Ptr: indices(ptr...), Col: indices(make([]int32, nnz)...), Val: val}
 	}
 	one := shape(1, 1)
+	messages := func(y, counts *tensor.Tensor, tables ...*tensor.Tensor) {
+		backend.CheckMessages(y, csr(2, 2, 5, nil), shape(2, 4), 1, counts, tables)
+	}
 	for _, c := range []struct {
 		name string
 		ok   bool
@@ -180,6 +183,12 @@ func TestChecks(t *testing.T) {
 			a.Col = indices(0, 1, 2, 0)
 			backend.CheckSpMM(shape(2, 4), a, shape(3, 4), 0)
 		}},
+		{"Messages", true, func() { messages(shape(2, 4), shape(2, 3), shape(2, 4), shape(1, 4)) }},
+		{"Messages: none", true, func() { messages(shape(2, 4), shape(2, 0)) }},
+		{"Messages: y", false, func() { messages(shape(3, 4), shape(2, 3), shape(2, 4), shape(1, 4)) }},
+		{"Messages: counts", false, func() { messages(shape(2, 4), shape(3, 3), shape(2, 4), shape(1, 4)) }},
+		{"Messages: kinds", false, func() { messages(shape(2, 4), shape(2, 4), shape(2, 4), shape(1, 4)) }},
+		{"Messages: width", false, func() { messages(shape(2, 4), shape(2, 3), shape(2, 4), shape(1, 5)) }},
 		{"Quantile", true, func() { backend.CheckPercentile(one, shape(3, 3), shape(3, 3), 1) }},
 		{"Quantile: without weights", true, func() { backend.CheckPercentile(one, nil, shape(3, 3), 0) }},
 		{"Quantile: s", false, func() { backend.CheckPercentile(one, nil, shape(3, 2), 0) }},
@@ -318,6 +327,9 @@ func TestFusedChecks(t *testing.T) {
 
 		{"Norm", true, norm(func(*backend.Norm) {})},
 		{"Norm: padding", true, norm(func(x *backend.Norm) { x.Groups = indices(0, 4, 7) })},
+		{"Norm: bias", true, norm(func(x *backend.Norm) { backend.CheckBiasNorm(x, shape(1, out), shape(v, out)) })},
+		{"Norm: bias of another width", false, norm(func(x *backend.Norm) { backend.CheckBiasNorm(x, shape(1, in), shape(v, out)) })},
+		{"Norm: means of another number", false, norm(func(x *backend.Norm) { backend.CheckBiasNorm(x, shape(1, out), shape(1, out)) })},
 		{"Norm: rows", false, norm(func(x *backend.Norm) { x.Groups = indices(0, 4, 10) })},
 		{"Norm: y", false, norm(func(x *backend.Norm) { x.Y = shape(n, in) })},
 		{"Norm: γ", false, norm(func(x *backend.Norm) { x.Gamma = shape(out, 1) })},

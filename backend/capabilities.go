@@ -17,6 +17,7 @@ type Capabilities struct {
 type Fused struct {
 	Bias       BiasFuser
 	Norm       NormFuser
+	BiasNorm   BiasNormFuser
 	Messages   MessageFuser
 	Statistics StatisticsTracker
 	GIN        GINFuser
@@ -30,6 +31,7 @@ type Fused struct {
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
 	c.Norm, _ = be.(NormFuser)
+	c.BiasNorm, _ = be.(BiasNormFuser)
 	c.Messages, _ = be.(MessageFuser)
 	c.Statistics, _ = be.(StatisticsTracker)
 	c.GIN, _ = be.(GINFuser)
@@ -59,13 +61,24 @@ type NormFuser interface {
 	NormBackward(n *Norm, g *NormGradients)
 }
 
+// BiasNormFuser runs batch norm of what has a bias without adding the bias, which the norm
+// takes away with the mean.
+type BiasNormFuser interface {
+	// BiasNormForward computes Y and Var of X + bias [1×F], its means [G×F], and Mean,
+	// which is of X alone.
+	BiasNormForward(n *Norm, bias, means *tensor.Tensor)
+	// BiasNormBackward is [NormFuser.NormBackward] and sets dbias to its gradient, zero.
+	BiasNormBackward(n *Norm, g *NormGradients, dbias *tensor.Tensor)
+}
+
 // MessageFuser adds what nodes and edges send in one call.
 type MessageFuser interface {
-	// Messages sets y = A·x + self·x + c·w for A [R×C], x [C×F], c [R×K] and w [K×F].
-	Messages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c, w *tensor.Tensor)
-	// MessagesBackward sets dx = Aᵀ·dy + self·dy, of the transpose at, and dw = cᵀ·dy;
-	// nil is not wanted.
-	MessagesBackward(dx, dw, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor)
+	// Messages sets y = A·x + self·x + c·w for A [R×C], x [C×F], c [R×K] and w [K×F],
+	// which is the tables ws under one another.
+	Messages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor)
+	// MessagesBackward sets dx = Aᵀ·dy + self·dy, of the transpose at, and the tables dws
+	// to the rows of cᵀ·dy; nil is not wanted.
+	MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor)
 }
 
 // StatisticsTracker moves batch norm's running statistics in one call.

@@ -169,6 +169,22 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 	}
 }
 
+// CheckMessages panics unless the tables have the columns of x, and a row each for the
+// columns of c; and where CheckSpMM does.
+func CheckMessages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {
+	CheckSpMM(y, a, x, self)
+	rows := 0
+	for _, w := range ws {
+		if w.Cols != x.Cols {
+			tensor.Mismatch("backend: Messages", "want a table as wide as x", x, w)
+		}
+		rows += w.Rows
+	}
+	if !c.Is(a.Rows, rows) {
+		tensor.Mismatch("backend: Messages", fmt.Sprintf("want counts [%d×%d]", a.Rows, rows), c)
+	}
+}
+
 // CheckPercentile panics unless s is square, theta is 1×1, weights (if any) has
 // s's shape and 0 ≤ p ≤ 100.
 func CheckPercentile(theta, weights, s *tensor.Tensor, p float64) {

@@ -193,6 +193,14 @@ func CheckNorm(n *Norm) {
 	}
 }
 
+// CheckBiasNorm panics with *[tensor.ShapeError] unless a bias [1×F] and means [G×F] fit
+// a norm.
+func CheckBiasNorm(n *Norm, bias, means *tensor.Tensor) {
+	if !bias.Is(1, n.X.Cols) || !means.Like(n.Mean) {
+		tensor.Mismatch("backend: BiasNorm", "want a bias [1×F], means [G×F]", n.X, bias, means)
+	}
+}
+
 // Contrast is NT-Xent over all rows of U and, if Match is set, the Laplacian loss
 // between its two halves, which are the two views. Both are functions of
 // S = U·Uᵀ. The rows of U [2N×D] have length 1 or 0. With p(i) the row of the other

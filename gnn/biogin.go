@@ -48,8 +48,8 @@ func NewBioConv(be backend.Backend, name string, width int, rng *rand.Rand) *Bio
 // Forward returns y [N×width] for x [N×width].
 func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	edges := b.EdgeCounts(BitLabels(EdgeBits, EdgeSelfLoop)).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
-	y := c.First.Forward(autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges))
-	return c.Second.Forward(c.Norm.ForwardReLU(y, b.ViewPtr, mode))
+	y := autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges)
+	return c.Second.Forward(c.Norm.ForwardLinear(c.First, y, b.ViewPtr, mode, true))
 }
 
 func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }

@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
@@ -178,6 +179,50 @@ func asNear(t *testing.T, what string, got, want, exact []float64) {
 	}
 	if !(ours <= 4*theirs+5e-4*scale) {
 		t.Errorf("%s in float32: off by %g, the composed form by %g, of %g", what, ours, theirs, scale)
+	}
+}
+
+// TestFusedMessages compares the two forms of a layer with embeddings of edges, also where
+// only some gradients are wanted, and with more rows of tables than one launch takes.
+func TestFusedMessages(t *testing.T) {
+	const width = 12
+	for _, columns := range []graph.EdgeColumns{gnn.BondColumns(), {Widths: []int{5}, SelfLoop: []int{4}}, {Widths: []int{9, 1, 8}, SelfLoop: []int{0, 0, 7}}} {
+		labels := int32(1)
+		for _, w := range columns.Widths {
+			labels *= int32(w)
+		}
+		b := views(labelled(randomGraphs(t, 9, 1, false, true, 5, 1, 14, 8), 6, labels), 2, 2)
+		for k := range 3 {
+			frozen, constant := k == 1, k == 2
+			compute := func(be backend.Backend, opts ...autodiff.Option) (all []float64) {
+				c := gnn.NewGINEConv(be, "conv", width, 4, 3, columns, newRand(1))
+				for _, e := range c.Tables {
+					e.Table.Frozen = frozen
+				}
+				tape := autodiff.NewTape(be, opts...)
+				defer tape.Reset()
+				x := tape.Leaf(b.Nodes(), width, gradcheck.Random(newRand(2), b.Nodes(), width).Values)
+				in := x
+				if constant {
+					in = x.Detach()
+				}
+				y := c.Forward(gnn.NewBatch(tape, b), in)
+				tape.Backward(y.Square().Sum())
+				all = append(y.Data(), x.Grad()...)
+				for _, p := range c.Parameters() {
+					if g := make([]float64, p.Value.Len()); p.HasGrad() {
+						be.Download(g, p.Grad)
+						all = append(all, g...)
+					}
+				}
+				return all
+			}
+			want := compute(ref.New(), autodiff.Composed())
+			for _, open := range fusing {
+				be := open(tensor.Float64)
+				checkClose(t, fmt.Sprintf("%s, tables %v, frozen %v, constant x %v", be.Name(), columns.Widths, frozen, constant), compute(be), want, 1e-12)
+			}
+		}
 	}
 }
 

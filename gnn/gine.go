@@ -46,15 +46,20 @@ func defaultMLP(be backend.Backend, name string, widths []int, rng *rand.Rand) *
 
 // Forward returns y [N×out] for x [N×in].
 func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
+	return c.MLP.Forward(c.messages(b, x))
+}
+
+// messages returns x_i + e_loop + Σ_{j→i} (x_j + e_ji) [N×in].
+func (c *GINEConv) messages(b *Batch, x *autodiff.Var) *autodiff.Var {
 	tables := make([]*autodiff.Var, len(c.Tables))
 	for k, t := range c.Tables {
 		tables[k] = b.tape.Param(t.Table)
 	}
-	counts, table := b.EdgeCounts(ColumnLabels(c.Columns)), autodiff.ConcatRows(tables...)
+	counts := b.EdgeCounts(ColumnLabels(c.Columns))
 	if fuser := b.tape.Fused().Messages; fuser != nil {
-		return c.MLP.Forward(messagesFused(fuser, b, x, counts, table))
+		return messagesFused(fuser, b, x, counts, tables)
 	}
-	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(counts.MatMul(table)))
+	return x.SpMM(b.Adj, 1).Add(counts.MatMul(autodiff.ConcatRows(tables...)))
 }
 
 // Parameters returns those of the MLP and the tables.
@@ -163,11 +168,7 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 		return autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
 	})
 	for l, conv := range g.Convs {
-		norm := g.Norms[l].ForwardReLU
-		if l == len(g.Convs)-1 {
-			norm = g.Norms[l].Forward
-		}
-		x = norm(conv.Forward(b, x), b.ViewPtr, mode)
+		x = conv.MLP.ForwardNorm(g.Norms[l], conv.messages(b, x), b.ViewPtr, mode, l < len(g.Convs)-1)
 		x = g.Drops[l].Forward(x, mode)
 	}
 	return x

@@ -1,32 +1,41 @@
 package gnn
 
 import (
+	"slices"
+
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// messagesFused returns A·x + x + counts·table in one call of the engine; counts is
-// constant.
-func messagesFused(fuser backend.MessageFuser, b *Batch, x, counts, table *autodiff.Var) *autodiff.Var {
+// messagesFused returns A·x + x + counts·w, where w is the tables under one another, in one
+// call of the engine; counts is constant.
+func messagesFused(fuser backend.MessageFuser, b *Batch, x, counts *autodiff.Var, tables []*autodiff.Var) *autodiff.Var {
 	t := b.tape
 	be := t.Backend()
+	ws := make([]*tensor.Tensor, len(tables))
+	for k, w := range tables {
+		ws[k] = w.Value()
+	}
 	out := t.Alloc(x.Rows(), x.Cols())
-	fuser.Messages(out, b.Adj.A, x.Value(), 1, counts.Value(), table.Value())
+	fuser.Messages(out, b.Adj.A, x.Value(), 1, counts.Value(), ws)
 	return t.Record("GINEConv", out, func(dy *tensor.Tensor) {
-		var dx, dw *tensor.Tensor
+		var dx *tensor.Tensor
 		if x.NeedsGrad() {
 			dx = be.Alloc(dy.Rows, dy.Cols)
 		}
-		if table.NeedsGrad() {
-			dw = be.Alloc(table.Rows(), table.Cols())
+		var dws []*tensor.Tensor
+		if slices.ContainsFunc(tables, (*autodiff.Var).NeedsGrad) {
+			for _, w := range tables {
+				dws = append(dws, be.Alloc(w.Rows(), w.Cols()))
+			}
 		}
-		fuser.MessagesBackward(dx, dw, dy, b.Adj.T, 1, counts.Value())
+		fuser.MessagesBackward(dx, dws, dy, b.Adj.T, 1, counts.Value())
 		if dx != nil {
 			x.AddGrad(dx)
 		}
-		if dw != nil {
-			table.AddGrad(dw)
+		for k, dw := range dws {
+			tables[k].AddGrad(dw)
 		}
-	}, x, table)
+	}, append(slices.Clip(tables), x)...)
 }

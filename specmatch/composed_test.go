@@ -28,10 +28,14 @@ func (o offering) GCNForward(*backend.GCNLayer)                                 
 func (o offering) GCNBackward(*backend.GCNLayer, *backend.GCNGradients)            { *o.calls++ }
 func (o offering) ContrastForward(*backend.Contrast)                               { *o.calls++ }
 func (o offering) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor) { *o.calls++ }
-func (o offering) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c, w *tensor.Tensor) {
+func (o offering) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {
 	*o.calls++
 }
-func (o offering) MessagesBackward(dx, dw, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
+func (o offering) MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
+	*o.calls++
+}
+func (o offering) BiasNormForward(n *backend.Norm, bias, means *tensor.Tensor) { *o.calls++ }
+func (o offering) BiasNormBackward(n *backend.Norm, g *backend.NormGradients, dbias *tensor.Tensor) {
 	*o.calls++
 }
 func (o offering) SquaredNorm(*tensor.Tensor, []*tensor.Tensor) { *o.calls++ }

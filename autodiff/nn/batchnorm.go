@@ -72,6 +72,31 @@ func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode M
 	return y
 }
 
+// ForwardLinear is [BatchNorm.Forward], or with relu [BatchNorm.ForwardReLU], of a linear
+// layer's y = x·W + b. In Train mode the norm takes b away again, so an engine need not add
+// it.
+func (b *BatchNorm) ForwardLinear(l *Linear, x *autodiff.Var, groups *backend.Indices, mode Mode, relu bool) *autodiff.Var {
+	t := x.Tape()
+	switch {
+	case mode == Train && l.B != nil:
+		y, mean, variance := x.MatMul(t.Param(l.W)).BiasNorm(t.Param(l.B), t.Param(b.Gamma), t.Param(b.Bias), groups, b.Eps, relu)
+		b.Track(t, y.Rows(), mean, variance, groups)
+		return y
+	case relu:
+		return b.ForwardReLU(l.Forward(x), groups, mode)
+	}
+	return b.Forward(l.Forward(x), groups, mode)
+}
+
+// ForwardNorm is a norm's ForwardLinear of the last layer.
+func (m *MLP) ForwardNorm(b *BatchNorm, x *autodiff.Var, groups *backend.Indices, mode Mode, relu bool) *autodiff.Var {
+	last := len(m.Layers) - 1
+	for _, l := range m.Layers[:last] {
+		x = l.ForwardReLU(x)
+	}
+	return b.ForwardLinear(m.Layers[last], x, groups, mode, relu)
+}
+
 // affine returns the rows [1×F] of Eval mode, where the layer is y = x∘scale + shift.
 func (b *BatchNorm) affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)

@@ -157,6 +157,35 @@ func TestForwardReLU(t *testing.T) {
 	}
 }
 
+// TestForwardLinear is Linear.Forward and then a norm's, with and without bias, ReLU and
+// training, and moves running statistics alike.
+func TestForwardLinear(t *testing.T) {
+	const rows, width = 7, 3
+	onEngines(t, func(t *testing.T, be backend.Backend, tol float64) {
+		for k := range 8 {
+			mode, relu := nn.Mode(k%2 == 0), k&2 == 0
+			l := nn.NewLinearNoBias(be, "lin", width, width, nn.XavierUniform, newRand(1))
+			if k&4 == 0 {
+				l = nn.NewLinear(be, "lin", width, width, nn.XavierUniform, newRand(1))
+				be.Upload(l.B.Value, []float64{1, -2, 0.5})
+			}
+			one, two := nn.NewBatchNorm(be, "norm", width), nn.NewBatchNorm(be, "norm", width)
+			tape := autodiff.NewInference(be)
+			x, groups := tape.Matrix(rows, width, normal(newRand(9), rows*width)), tape.Indices([]int32{0, 3, rows})
+			want := one.Forward(l.Forward(x), groups, mode)
+			if relu {
+				want = want.ReLU()
+			}
+			what := fmt.Sprintf("train %v, ReLU %v, bias %v: ", mode, relu, l.B != nil)
+			checkClose(t, what+"y", two.ForwardLinear(l, x, groups, mode, relu).Data(), want.Data(), 2*tol)
+			for i, b := range two.Buffers() {
+				checkClose(t, what+b.Name, bufferValues(be, b), bufferValues(be, one.Buffers()[i]), tol)
+			}
+			tape.Reset()
+		}
+	})
+}
+
 // TestMLP: ReLU stands between the layers and not behind the last.
 func TestMLP(t *testing.T) {
 	be := ref.New()

@@ -99,6 +99,8 @@ type device struct {
 	dev       cu.Device
 	ctx       cu.CUContext
 	stream    cu.Stream
+	copies    cu.Stream // to the device
+	copied    cu.Event  // behind the last of them
 	module    cu.Module
 	functions map[string]cu.Function // of the module
 	events    []cu.Event
@@ -261,6 +263,12 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 			return err
 		}
+		if d.copies, err = cu.MakeStream(cu.NonBlocking); err != nil {
+			return err
+		}
+		if d.copied, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+			return err
+		}
 		if d.module, err = cu.LoadData(ptx); err != nil {
 			return err
 		}
@@ -327,8 +335,21 @@ func (d *device) freePinned(mem []byte) error {
 
 func (d *device) copyIn(dst pointer, src []byte) error {
 	return d.do(func() error {
-		return cu.MemcpyHtoDAsync(cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), d.stream)
+		return cu.MemcpyHtoDAsync(cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), d.copies)
 	})
+}
+
+func (d *device) follow() error {
+	return d.do(func() error {
+		if err := d.copied.Record(d.copies); err != nil {
+			return err
+		}
+		return d.stream.Wait(d.copied, 0)
+	})
+}
+
+func (d *device) move(dst, src pointer, bytes int) error {
+	return d.do(func() error { return cu.MemcpyDtoDAsync(cu.DevicePtr(dst), cu.DevicePtr(src), int64(bytes), d.stream) })
 }
 
 func (d *device) copyOut(dst []byte, src pointer) error {
@@ -424,11 +445,14 @@ func (d *device) close() error {
 	recording.Lock()
 	defer recording.Unlock()
 	var none cu.Stream
+	var never cu.Event
 	var unloaded cu.Module
 	errs := []error{d.do(func() error {
 		var errs []error
-		if d.stream != none {
-			errs = append(errs, d.stream.Synchronize())
+		for _, s := range []cu.Stream{d.copies, d.stream} {
+			if s != none {
+				errs = append(errs, s.Synchronize())
+			}
 		}
 		errs = append(errs, blasResult(C.table_blas_close(d.blas)))
 		if d.workspace != 0 {
@@ -437,8 +461,13 @@ func (d *device) close() error {
 		if d.module != unloaded { // the context may outlive the engine
 			errs = append(errs, d.module.Unload())
 		}
-		if d.stream != none {
-			errs = append(errs, d.stream.Destroy())
+		if d.copied != never {
+			errs = append(errs, cu.DestroyEvent(&d.copied))
+		}
+		for _, s := range []*cu.Stream{&d.copies, &d.stream} {
+			if *s != none {
+				errs = append(errs, s.Destroy())
+			}
 		}
 		return errors.Join(errs...)
 	})}

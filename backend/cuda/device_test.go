@@ -149,6 +149,36 @@ func TestDeviceShared(t *testing.T) {
 	}
 }
 
+// TestDeviceUploads: what is uploaded is what kernels and downloads see, in slots that are
+// used many times over.
+func TestDeviceUploads(t *testing.T) {
+	onDevice(t)
+	be, err := New(tensor.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, sum := be.Alloc(1, stagingBytes/8+3), be.Alloc(1, 1)
+	values, got := make([]float64, x.Len()), make([]float64, x.Len())
+	for k := range 3 * stagingSlots {
+		for i := range values {
+			values[i] = float64(k + i%7)
+		}
+		be.Upload(x, values)
+		be.Affine(x, 2, x, 0)
+		be.Upload(sum, []float64{float64(k)})
+		be.BinaryScalar(x, backend.Add, x, sum)
+	}
+	be.Download(got, x)
+	for i, v := range values {
+		if want := 2*v + 3*stagingSlots - 1; got[i] != want {
+			t.Fatalf("element %d is %v, want %v", i, got[i], want)
+		}
+	}
+	if err := be.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDeviceOthers: an engine records while others are opened and closed, and while
 // one allocates, multiplies and reads.
 func TestDeviceOthers(t *testing.T) {
@@ -239,9 +269,9 @@ func again(t *testing.T, lib, tests string, env ...string) (output string, err e
 func TestStandIn(t *testing.T) {
 	lib := standIn(t)
 	log := filepath.Join(t.TempDir(), "log")
-	tests := "^(TestDevice|TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared|TestDeviceOthers)$"
+	tests := "^TestDevice(|EveryKernel|Training|Shared|Uploads|Others)$"
 	if testing.Short() {
-		tests = "^(TestDeviceEveryKernel|TestDeviceTraining|TestDeviceShared|TestDeviceOthers)$"
+		tests = "^TestDevice(EveryKernel|Training|Shared|Uploads|Others)$"
 	}
 	out, err := again(t, lib, tests, "STANDIN_LOG="+log)
 	if err != nil || !strings.Contains(out, "--- PASS: TestDeviceTraining") {

@@ -9,13 +9,14 @@
 // A small network's training step is a few dozen kernels of a few microseconds,
 // so handing them over one by one costs more than running them:
 // [backend.Backend.Capture] records the list once, as a CUDA graph, and a
-// replay hands all of it over with one call.
+// replay hands all of it over with one call. Uploads have a stream of their own, so that
+// a batch arrives while the device computes the step before.
 //
 // # Layers
 //
 //	primitives.go, fused_*.go   a primitive → kernels, grids and parameters
 //	engine.go                   memory, transfers, recording
-//	driver.go                   what an engine needs of a device: 15 calls
+//	driver.go                   what an engine needs of a device: 17 calls
 //	  device.go, table.go …     the NVIDIA driver (tag cuda, linux/amd64)
 //	  emulator.go               the same kernels on the processor (tag emulate)
 //	kernels/                    kernels.cu, its PTX, and its emulation; ptx/ interprets

@@ -19,7 +19,8 @@ type dims [3]uint32
 
 // A driver is one device with one stream: all that an engine needs of it. The
 // calls that take part in the stream return before the device has done them and
-// run in the order of the calls. A driver is used from one goroutine at a time.
+// run in the order of the calls. Beside it, in the order of their calls, run copies
+// to the device. A driver is used from one goroutine at a time.
 type driver interface {
 	// name is the engine's, as in [backend.Open].
 	name() string
@@ -30,10 +31,15 @@ type driver interface {
 	pinned(bytes int) ([]byte, error)
 	freePinned(mem []byte) error
 
-	// copyIn and copyOut copy all of the host memory, in the stream. It must be
-	// pinned and stay untouched until an event behind the copy has passed.
+	// copyIn and copyOut copy all of the host memory, copyOut in the stream and
+	// copyIn beside it. It must be pinned and stay untouched until an event behind
+	// the copy has passed.
 	copyIn(dst pointer, src []byte) error
 	copyOut(dst []byte, src pointer) error
+	// follow puts into the stream that it waits for the copyIns so far.
+	follow() error
+	// move copies on the device, in the stream.
+	move(dst, src pointer, bytes int) error
 	// launch runs a kernel, in the stream. Each parameter has a word.
 	launch(kernel string, grid, block dims, params []uint64) error
 	// gemm computes c = alpha·op(a)·op(b) + beta·c, in the stream, on row-major

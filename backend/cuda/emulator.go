@@ -21,10 +21,12 @@ func init() {
 
 // emulator is a driver without a device: kernels.cu runs on the processor, device
 // memory is memory of this process, and matrix products are gonum's. The stream
-// has always been done when a call returns; a recorded graph is a list.
+// has always been done when a call returns, and copies beside it are not before it waits
+// for them; a recorded graph is a list.
 type emulator struct {
 	precision tensor.Precision
 	memory    map[pointer][]byte
+	copies    []func() error
 	events    event
 	recording *emulated
 }
@@ -82,7 +84,18 @@ func at[T any](p pointer, n int) []T {
 }
 
 func (d *emulator) copyIn(dst pointer, src []byte) error {
-	return d.do(func() error { copy(at[byte](dst, len(src)), src); return nil })
+	d.copies = append(d.copies, func() error { copy(at[byte](dst, len(src)), src); return nil })
+	return nil
+}
+
+func (d *emulator) follow() error {
+	copies := &emulated{d.copies}
+	d.copies = nil
+	return d.do(copies.launch)
+}
+
+func (d *emulator) move(dst, src pointer, bytes int) error {
+	return d.do(func() error { copy(at[byte](dst, bytes), at[byte](src, bytes)); return nil })
 }
 
 func (d *emulator) copyOut(dst []byte, src pointer) error {

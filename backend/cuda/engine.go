@@ -41,9 +41,12 @@ const (
 	lateBytes    = 256
 )
 
-// A slot is pinned host memory and the event behind the last copy from or to it.
+// A slot is pinned host memory and the event behind the last copy from or to it. Those
+// of uploads have as much on the device: copies arrive there while the stream is at work
+// on what it had before, and the stream only moves them where they belong.
 type slot struct {
 	mem  []byte
+	at   pointer
 	done event
 	busy bool
 }
@@ -70,7 +73,12 @@ func open(d driver, p tensor.Precision) (*engine, error) {
 	e.pool = e.main
 	e.poison = backend.Debug()
 	for i := range e.staging {
-		if err := e.newSlot(&e.staging[i], stagingBytes); err != nil {
+		s := &e.staging[i]
+		err := e.newSlot(s, stagingBytes)
+		if err == nil {
+			s.at, err = e.heap.take(stagingBytes)
+		}
+		if err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
@@ -289,7 +297,9 @@ func (e *engine) stage(op string, at pointer, n, size int, put func(dst []byte, 
 		hi := min(n, lo+len(s.mem)/size)
 		part := s.mem[:(hi-lo)*size]
 		put(part, lo, hi)
-		e.check(op, e.d.copyIn(at+pointer(lo*size), part))
+		e.check(op, e.d.copyIn(s.at, part))
+		e.check(op, e.d.follow())
+		e.check(op, e.d.move(at+pointer(lo*size), s.at, len(part)))
 		e.check(op, e.d.record(s.done))
 		s.busy = true
 		lo = hi
@@ -381,7 +391,7 @@ func (e *engine) Download(dst []float64, src *tensor.Tensor) {
 		e.stagingNow = (e.stagingNow + 1) % stagingSlots
 		hi := min(len(dst), lo+len(s.mem)/e.bytes)
 		part := s.mem[:(hi-lo)*e.bytes]
-		// An upload that still reads the slot is earlier in the stream.
+		// The stream has waited for an upload that still reads the slot.
 		e.check(op, e.d.copyOut(part, at+pointer(lo*e.bytes)))
 		e.check(op, e.d.record(s.done))
 		e.check(op, e.d.wait(s.done))

@@ -27,17 +27,22 @@ type ledger struct {
 	stream    int           // calls so far
 	done      int           // calls that the device is known to have done
 	busy      []transfer    // copies that may not be done
+	arriving  []transfer    // copies that the stream does not wait for
+	moving    []transfer    // on the device
 	recording bool
 	calls     []string // of the stream, in order
 	graphs    int
 	fail      string // the call that fails
 }
 
-// transfer is a copy, with the host memory that it reads or writes.
+// transfer is a copy, with the host memory that it reads or writes, or, on the device,
+// the memory of a copy beside the stream.
 type transfer struct {
 	at     int // in the stream
 	lo, hi uintptr
 }
+
+func (a transfer) overlaps(b transfer) bool { return a.lo < b.hi && b.lo < a.hi }
 
 func newLedger(t *testing.T) *ledger {
 	return &ledger{t: t, next: 1 << 40, memory: map[pointer]int{}, limit: 1 << 40, host: map[*byte]int{}, events: map[event]int{}}
@@ -111,9 +116,11 @@ func (d *ledger) inside(call string, p pointer, n int) {
 	d.t.Errorf("%s of %d bytes at %#x, which is not allocated", call, n, p)
 }
 
-func (d *ledger) copying(call string, mem []byte, host bool) {
+// copying books a copy from or to host memory, in the stream at so many calls.
+func (d *ledger) copying(call string, mem []byte, host bool, at int) {
 	d.t.Helper()
 	lo := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	now := transfer{at, lo, lo + uintptr(len(mem))}
 	found := false
 	for p, n := range d.host {
 		at := uintptr(unsafe.Pointer(p))
@@ -123,14 +130,11 @@ func (d *ledger) copying(call string, mem []byte, host bool) {
 		d.t.Errorf("%s with memory that is not pinned", call)
 	}
 	for _, b := range d.busy {
-		if host && b.at >= d.done && b.lo < lo+uintptr(len(mem)) && lo < b.hi {
+		if host && b.at >= d.done && b.overlaps(now) {
 			d.t.Errorf("%s: the host wrote what call %d of the stream may still be copying (%d are done)", call, b.at, d.done)
 		}
 	}
-	if !d.recording {
-		d.busy = append(d.busy, transfer{d.stream, lo, lo + uintptr(len(mem))})
-	}
-	d.put(call)
+	d.busy = append(d.busy, now)
 }
 
 func (d *ledger) put(call string) {
@@ -139,15 +143,50 @@ func (d *ledger) put(call string) {
 }
 
 func (d *ledger) copyIn(dst pointer, src []byte) error {
+	d.outside("copyIn")
 	d.inside("copyIn", dst, len(src))
-	d.copying("copyIn", src, true)
+	now := transfer{math.MaxInt, uintptr(dst), uintptr(dst) + uintptr(len(src))} // at once, or late
+	for _, m := range d.moving {
+		if m.at >= d.done && m.overlaps(now) {
+			d.t.Errorf("copyIn over what call %d of the stream may not have moved away (%d are done)", m.at, d.done)
+		}
+	}
+	d.copying("copyIn", src, true, math.MaxInt)
+	d.arriving = append(d.arriving, now)
+	d.calls = append(d.calls, "copyIn")
+	return nil
+}
+
+func (d *ledger) follow() error {
+	d.outside("follow")
+	d.arriving = nil
+	for k := range d.busy { // when the stream has come here, the copies are done
+		d.busy[k].at = min(d.busy[k].at, d.stream)
+	}
+	d.put("follow")
+	return nil
+}
+
+func (d *ledger) move(dst, src pointer, bytes int) error {
+	d.outside("move")
+	d.inside("move", dst, bytes)
+	d.inside("move", src, bytes)
+	now := transfer{d.stream, uintptr(src), uintptr(src) + uintptr(bytes)}
+	for _, a := range d.arriving {
+		if a.overlaps(now) {
+			d.t.Error("move of what may not have arrived")
+		}
+	}
+	d.moving = append(d.moving, now)
+	d.put("move")
 	return nil
 }
 
 func (d *ledger) copyOut(dst []byte, src pointer) error {
 	d.outside("copyOut")
 	d.inside("copyOut", src, len(dst))
-	d.copying("copyOut", dst, false)
+	d.copying("copyOut", dst, false, d.stream)
+	d.put("copyOut")
 	return nil
 }
 
@@ -601,12 +640,7 @@ func TestWork(t *testing.T) {
 	}
 	got := e.Work()
 	got.Add(-1, before)
-	launches := 0
-	for _, c := range d.calls[at:] {
-		if c != "copyIn" { // of the table
-			launches++
-		}
-	}
+	launches := len(d.calls) - at
 	if got.Launches != launches || got.Launches != 3*want.Launches || got.Bytes != 3*want.Bytes || got.Flops != 3*want.Flops || want.Flops == 0 {
 		t.Errorf("three replays of %d launches count as %+v, the step as %+v", launches, got, want)
 	}

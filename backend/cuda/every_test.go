@@ -154,6 +154,12 @@ func everyPrimitive(e *engine, n, f int) {
 		norm := &backend.Norm{Groups: segments, Eps: 1e-5, ReLU: relu, X: z, Gamma: row, Beta: row, Y: y, Mean: sums, Var: e.Alloc(3, f)}
 		e.NormForward(norm)
 		e.NormBackward(norm, &backend.NormGradients{DY: random(n, f), DX: x, Gamma: e.Alloc(1, f), Beta: e.Alloc(1, f)})
+		e.BiasNormForward(norm, row, e.Alloc(3, f))
+		e.BiasNormBackward(norm, &backend.NormGradients{DY: random(n, f), DX: x, Gamma: e.Alloc(1, f), Beta: e.Alloc(1, f)}, e.Alloc(1, f))
+	}
+	a.Val = nil
+	for _, kinds := range []int{2, maxKinds, maxKinds + 1} {
+		e.Messages(y, a, z, 1, random(n, kinds), []*tensor.Tensor{random(kinds-1, f), row})
 	}
 }
 

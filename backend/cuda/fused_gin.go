@@ -107,7 +107,7 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		}
 	}
 	coef := e.Alloc(2*views, out)
-	e.blocks("norm_coefficients", views*ceil(out, mergedColumns), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta),
+	e.blocks("norm_coefficients", views*ceil(out, mergedColumns), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), 0, e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta), 0,
 		e.idx(l.Views), f(l.Eps), i(views), i(parts), i(out))
 	e.tiles("norm_readout", graphs+1, out, e.ptr(l.Y), e.ptr(l.Sums), e.ptr(l.Pooled), e.ptr(l.H2), e.ptr(coef),
 		e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))

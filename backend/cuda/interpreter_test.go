@@ -53,10 +53,18 @@ func (d *interpreter) known(p pointer, n int) error {
 }
 
 func (d *interpreter) copyIn(dst pointer, src []byte) error {
-	if err := d.emulator.copyIn(dst, src); err != nil {
+	d.copies = append(d.copies, func() error { return d.machine.Memory.Mark(uint64(dst), len(src), true) })
+	return d.emulator.copyIn(dst, src)
+}
+
+func (d *interpreter) move(dst, src pointer, bytes int) error {
+	if err := d.known(src, bytes); err != nil {
 		return err
 	}
-	return d.mark(dst, len(src), true)
+	if err := d.emulator.move(dst, src, bytes); err != nil {
+		return err
+	}
+	return d.mark(dst, bytes, true)
 }
 
 // launch runs a kernel. A fill with NaN is the arena's, for memory that has changed

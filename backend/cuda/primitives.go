@@ -233,19 +233,55 @@ func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self
 	e.spmm(dst, a, x, 0, self)
 }
 
-// Messages adds the product where the sum lies, without a matrix of its own.
-func (e *engine) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c, w *tensor.Tensor) {
-	e.SpMM(y, a, x, self)
-	e.Gemm(y, false, false, 1, c, w, 1)
+// maxKinds is the most rows of tables that the kernel messages takes, its KINDS.
+const maxKinds = 16
+
+// Messages reads the tables where they lie and adds their product on the way, so that y is
+// written once.
+func (e *engine) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {
+	backend.CheckMessages(y, a, x, self, c, ws)
+	if c.Cols == 0 || c.Cols > maxKinds {
+		e.SpMM(y, a, x, self)
+		w := e.Alloc(c.Cols, x.Cols)
+		at := 0
+		for _, part := range ws {
+			e.CopyBlock(w, at, 0, part, 0, 0, part.Rows, part.Cols)
+			at += part.Rows
+		}
+		e.Gemm(y, false, false, 1, c, w, 1)
+		e.Free(w)
+		return
+	}
+	rows := make([]uint64, 0, maxKinds)
+	for _, w := range ws {
+		at := e.ptr(w)
+		for k := range w.Rows {
+			rows = append(rows, at+uint64(k*w.Cols*e.bytes))
+		}
+	}
+	lanes, across := lanesOf(x.Cols)
+	e.table("Messages", rows, func(tables uint64) {
+		e.launch("messages", dims{uint32(ceil(a.Rows, threads/lanes)), uint32(across), 1}, dims{threads, 1, 1},
+			e.ptr(y), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x), e.ptr(c), tables, f(self), i(c.Cols), i(lanes), i(a.Rows), i(x.Cols))
+	})
+	e.work.Flops += productFlops(y.Rows, y.Cols, c.Cols)
 }
 
-func (e *engine) MessagesBackward(dx, dw, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
+func (e *engine) MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
 	if dx != nil {
 		e.SpMM(dx, at, dy, self)
 	}
-	if dw != nil {
-		e.Gemm(dw, true, false, 1, c, dy, 0)
+	if dws == nil {
+		return
 	}
+	dw := e.Alloc(c.Cols, dy.Cols)
+	e.Gemm(dw, true, false, 1, c, dy, 0)
+	row := 0
+	for _, d := range dws {
+		e.CopyBlock(d, 0, 0, dw, row, 0, d.Rows, d.Cols)
+		row += d.Rows
+	}
+	e.Free(dw)
 }
 
 // spmmLong is SpMM with a share of the places for each warp, whatever their rows. It takes
@@ -267,16 +303,26 @@ func (e *engine) spmmLong(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor) 
 	e.Free(part)
 }
 
-// spmm is SpMM on x, or on the rows of x that gather chooses.
-func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gather uint64, self float64) {
-	lanes, moves := warp, x.Cols // of a row
+// lanesOf returns how many threads of spmm share a row, and how many times as many it takes
+// for all its columns: the numbers that leave the fewest threads idle.
+func lanesOf(cols int) (lanes, across int) {
+	moves := cols
 	if moves%4 == 0 {
 		moves /= 4
 	}
-	for lanes > 8 && lanes >= 2*moves {
-		lanes /= 2
+	lanes = warp
+	for n := warp / 2; n >= 8; n /= 2 {
+		if n*ceil(moves, n) < lanes*ceil(moves, lanes) {
+			lanes = n
+		}
 	}
-	e.launch("spmm", dims{uint32(ceil(a.Rows, threads/lanes)), uint32(ceil(moves, lanes)), 1}, dims{threads, 1, 1},
+	return lanes, ceil(moves, lanes)
+}
+
+// spmm is SpMM on x, or on the rows of x that gather chooses.
+func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gather uint64, self float64) {
+	lanes, across := lanesOf(x.Cols)
+	e.launch("spmm", dims{uint32(ceil(a.Rows, threads/lanes)), uint32(across), 1}, dims{threads, 1, 1},
 		e.ptr(dst), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x), gather, f(self), i(lanes), i(a.Rows), i(x.Cols))
 }
 

@@ -776,43 +776,88 @@ template <int N> INLINE void gather_row(real4 &acc, const int *__restrict__ col,
 	}
 }
 
-// SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
-// ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
-// Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
-// columns at a time or one; neighbours in their order. Afterwards the rows that
-// are hubs: each group of lanes sums every so many-th chunk of neighbours, and
-// the groups' sums are added in order. What a row waits for is memory, so a
-// multiprocessor has four blocks at a time. Grid (rows/groups, so many as share
-// the columns). Moves (nnz + 2·rows)·cols, gathered, and nnz indices.
-KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
-	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
+// What edges send: the table w [kinds×cols] lies in rows of its own, of which tables has
+// the addresses, and counts [rows×kinds] says how much of each a row gets. kinds is KINDS
+// at most.
+enum { KINDS = 16 };
+
+// The body of spmm and of messages, which adds counts·w. A block has `across` columns.
+template <bool EDGES> INLINE void spmm_rows(real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
+	const real *__restrict__ x, const int *__restrict__ gather, const real *__restrict__ counts, const uint64 *__restrict__ tables, int kinds,
+	double self, int lanes, int rows, int cols) {
+	enum { ACROSS = 128, STAGED = 4 };
 	SHARED(real, part, 4 * 256);
 	SHARED(unsigned, hubs, 8);
+	SHARED(real, table, EDGES ? KINDS * ACROSS : 1);
+	SHARED(real, count, EDGES ? KINDS * 32 : 1);
 	const int t = threadIdx.x, group = t / lanes, groups = 256 / lanes, lane = t % lanes;
-	const bool wide = cols % 4 == 0 && aligned(x) && aligned(d);
-	const int width = wide ? 4 : 1;
-	const int row = blockIdx.x * groups + group;
+	const bool wide = cols % 4 == 0;
+	const int width = wide ? 4 : 1, across = width * lanes;
+	const int top = blockIdx.x * groups, row = top + group;
 	const int from = row < rows ? ptr[row] : 0, to = row < rows ? ptr[row + 1] : 0;
 	const bool hub = to - from > HUB;
-	// The row itself, which needs nothing of the neighbours, is on its way before them.
-	const auto own = [=](int i, int j) -> real4 {
+	// This thread's share of the table's columns and of the rows' counts.
+	const int kind = t / across, kinds_at_once = 256 / across, here = min(groups, rows - top) * kinds;
+	const int j = across * blockIdx.y + width * lane, column = across * blockIdx.y + t % across;
+	const auto itself = [=](int i) -> real4 {
 		if (self == 0) {
 			return {{0, 0, 0, 0}};
 		}
 		return load_wide(x + (long long)(gather ? gather[i] : i) * cols + j, wide);
 	};
-	const auto finish = [=](real4 acc, const real4 &itself, int i, int j) {
+	const auto finish = [&](real4 acc, const real4 &own, int i, int g) {
 		for (int e = 0; e < 4; e++) {
-			acc.v[e] += (real)self * itself.v[e];
+			acc.v[e] += (real)self * own.v[e];
+		}
+		if (EDGES) {
+#pragma unroll 4
+			for (int k = 0; k < kinds; k++) {
+				const real by = count[kinds * g + k];
+				for (int e = 0; e < 4; e++) {
+					acc.v[e] += wide || e == 0 ? by * table[ACROSS * k + width * lane + e] : (real)0;
+				}
+			}
 		}
 		store_wide(d + (long long)i * cols + j, acc, wide);
 	};
-	if (row < rows && !hub) {
-		for (int j = width * (lanes * blockIdx.y + lane); j < cols; j += width * lanes * gridDim.y) {
-			const real4 itself = own(row, j);
-			real4 acc = {{0, 0, 0, 0}};
-			gather_row<4>(acc, col, val, x, gather, from, to, cols, j, wide);
-			finish(acc, itself, row, j);
+	// What needs nothing of the neighbours is on its way before them: the row itself, and
+	// what the block shares.
+	const auto entry = [=](int k) { return ((const real *)tables[min(k, kinds - 1)])[min(column, cols - 1)]; };
+	real staged[STAGED], counted[2];
+	if (EDGES) {
+#pragma unroll
+		for (int n = 0; n < STAGED; n++) {
+			staged[n] = entry(kind + n * kinds_at_once);
+		}
+#pragma unroll
+		for (int n = 0; n < 2; n++) {
+			counted[n] = counts[(long long)top * kinds + min(t + 256 * n, here - 1)];
+		}
+	}
+	real4 acc = {{0, 0, 0, 0}}, own = acc;
+	const bool mine = row < rows && !hub && j < cols;
+	if (mine) {
+		own = itself(row);
+		gather_row<4>(acc, col, val, x, gather, from, to, cols, j, wide);
+		if (!EDGES) {
+			finish(acc, own, row, group);
+		}
+	}
+	if (EDGES) {
+#pragma unroll
+		for (int n = 0; n < STAGED; n++) {
+			if (kind + n * kinds_at_once < kinds) {
+				table[ACROSS * (kind + n * kinds_at_once) + t % across] = staged[n];
+			}
+		}
+		for (int k = kind + STAGED * kinds_at_once; k < kinds; k += kinds_at_once) {
+			table[ACROSS * k + t % across] = entry(k);
+		}
+#pragma unroll
+		for (int n = 0; n < 2; n++) {
+			if (t + 256 * n < here) {
+				count[t + 256 * n] = counted[n];
+			}
 		}
 	}
 	const unsigned of_warp = __ballot_sync(ALL, hub && lane == 0);
@@ -820,6 +865,9 @@ KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, con
 		hubs[t / 32] = of_warp;
 	}
 	__syncthreads();
+	if (EDGES && mine) {
+		finish(acc, own, row, group);
+	}
 	unsigned any = 0;
 	for (int w = 0; w < 8; w++) {
 		any |= hubs[w];
@@ -828,30 +876,46 @@ KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, con
 		if ((hubs[g * lanes / 32] >> (g * lanes % 32) & 1) == 0) {
 			continue;
 		}
-		const int i = blockIdx.x * groups + g, first = ptr[i], last = ptr[i + 1];
-		for (int j0 = width * lanes * blockIdx.y; j0 < cols; j0 += width * lanes * gridDim.y) { // the same in all threads
-			const int j = j0 + width * lane;
-			real4 acc = {{0, 0, 0, 0}};
-			if (j < cols) {
-				for (int k = first + group * HUB; k < last; k += groups * HUB) {
-					gather_row<8>(acc, col, val, x, gather, k, min(k + HUB, last), cols, j, wide);
-				}
+		const int i = top + g, first = ptr[i], last = ptr[i + 1];
+		acc = {{0, 0, 0, 0}};
+		if (j < cols) {
+			for (int k = first + group * HUB; k < last; k += groups * HUB) {
+				gather_row<8>(acc, col, val, x, gather, k, min(k + HUB, last), cols, j, wide);
 			}
-			for (int e = 0; e < 4; e++) {
-				part[4 * t + e] = acc.v[e];
-			}
-			__syncthreads();
-			if (group == 0 && j < cols) {
-				for (int o = 1; o < groups; o++) {
-					for (int e = 0; e < 4; e++) {
-						acc.v[e] += part[4 * (o * lanes + lane) + e];
-					}
-				}
-				finish(acc, own(i, j), i, j);
-			}
-			__syncthreads();
 		}
+		for (int e = 0; e < 4; e++) {
+			part[4 * t + e] = acc.v[e];
+		}
+		__syncthreads();
+		if (group == 0 && j < cols) {
+			for (int o = 1; o < groups; o++) {
+				for (int e = 0; e < 4; e++) {
+					acc.v[e] += part[4 * (o * lanes + lane) + e];
+				}
+			}
+			finish(acc, itself(i), i, g);
+		}
+		__syncthreads();
 	}
+}
+
+// SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
+// ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
+// Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
+// columns or one; neighbours in their order. Afterwards the rows that are hubs: each
+// group of lanes sums every so many-th chunk of neighbours, and the groups' sums are
+// added in order. What a row waits for is memory, so a multiprocessor has four
+// blocks at a time. Grid (rows/groups, so many as have the columns). Moves
+// (nnz + 2·rows)·cols, gathered, and nnz indices.
+KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
+	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
+	spmm_rows<false>(d, ptr, col, val, x, gather, 0, 0, 0, self, lanes, rows, cols);
+}
+
+// Messages: spmm plus what edges send. Moves rows·kinds more.
+KERNEL_BLOCKS(messages, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
+	const real *__restrict__ x, const real *__restrict__ counts, const uint64 *__restrict__ tables, double self, int kinds, int lanes, int rows, int cols) {
+	spmm_rows<true>(d, ptr, col, val, x, 0, counts, tables, kinds, self, lanes, rows, cols);
 }
 
 // SpMM for few and long rows, of whatever lengths: warp w has the places (neighbours)
@@ -957,10 +1021,11 @@ KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, con
 // segment_moments' of the views; its chunks are merged in double, and mean and var
 // [nviews×cols] are written, zeros for no nodes. The means of the chunks count from
 // that of the last, which has its share of the rows: so the variance loses no more digits
-// than the number of chunks has. With part null, mean and var [1×cols] are read. Blocks of 256
-// threads, one for each view and tile of 8 columns, or fewer, which stride; the chunks
-// are dealt to groups of lanes. Moves 2·nviews·chunks·cols.
-KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, const real *gamma, const real *beta,
+// than the number of chunks has. With part null, mean and var [1×cols] are read. If
+// shifted [nviews×cols] is not null, it gets the means plus `added`. Blocks of 256 threads,
+// one for each view and tile of 8 columns, or fewer, which stride; the chunks are dealt
+// to groups of lanes. Moves 2·nviews·chunks·cols.
+KERNEL(norm_coefficients, real *mean, real *var, real *coef, real *shifted, const real *part, const real *gamma, const real *beta, const real *added,
 	const int *views, double eps, int nviews, int chunks, int cols) {
 	const int tiles = (cols + MERGED - 1) / MERGED;
 	for (int item = blockIdx.x; item < nviews * tiles; item += gridDim.x) { // the same in all threads
@@ -996,6 +1061,9 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, const real *part, c
 				sigma2 = (real)fmax(squares * share - shift * shift, 0.0);
 				mean[v * cols + c.col] = (real)mu;
 				var[v * cols + c.col] = (real)sigma2;
+				if (shifted) {
+					shifted[v * cols + c.col] = (real)(n > 0 ? mu + added[c.col] : 0);
+				}
 			}
 		} else if (c.inside()) {
 			mu = mean[c.col];
@@ -1277,9 +1345,9 @@ KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy
 }
 
 // The coefficients of dx = k1·d + k2 + k3·(x-μ) from the sums of
-// group_grad_partials, in rows for each group; dgamma and dbeta. Blocks of 32×8 threads,
-// grid ⌈cols/8⌉. Moves 2·ngroups·chunks·cols.
-KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta, const real *__restrict__ part,
+// group_grad_partials, in rows for each group; dgamma and dbeta, and zeros for dbias if it
+// is not null. Blocks of 32×8 threads, grid ⌈cols/8⌉. Moves 2·ngroups·chunks·cols.
+KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta, real *__restrict__ dbias, const real *__restrict__ part,
 	const real *__restrict__ var, const real *__restrict__ gamma, const int *__restrict__ groups, double eps, int ngroups, int chunks, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.x, cols, MERGED);
 	double gamma_total = 0, beta_total = 0;
@@ -1304,6 +1372,9 @@ KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgam
 	if (c.first()) {
 		dgamma[c.col] = (real)gamma_total;
 		dbeta[c.col] = (real)beta_total;
+		if (dbias) {
+			dbias[c.col] = 0;
+		}
 	}
 }
 

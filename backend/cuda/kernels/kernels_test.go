@@ -269,6 +269,7 @@ func TestCoefficientsFarFromZero(t *testing.T) {
 			gamma, beta := b.random(cols), b.random(cols)
 			part, coef := make([]float64, 2*chunks*cols), make([]float64, 2*cols)
 			mean, variance := make([]float64, cols), make([]float64, cols)
+			bias, shifted := b.random(cols), make([]float64, cols)
 			rows := func(k int) float64 { return float64(bound(n, k+1, chunks) - bound(n, k, chunks)) }
 			for j := range cols {
 				for k := range chunks {
@@ -282,9 +283,10 @@ func TestCoefficientsFarFromZero(t *testing.T) {
 				}
 				coef[j] = gamma[j] / math.Sqrt(variance[j]+eps)
 				coef[cols+j] = beta[j] - coef[j]*b.round(mean[j])
+				shifted[j] = mean[j] + bias[j]
 			}
-			b.run("norm_coefficients", blocks(2), threads, out(mean), out(variance), out(coef), input(part), input(gamma), input(beta),
-				indices([]int32{0, int32(n)}), eps, 1, chunks, cols)
+			b.run("norm_coefficients", blocks(2), threads, out(mean), out(variance), out(coef), out(shifted), input(part), input(gamma), input(beta),
+				input(bias), indices([]int32{0, int32(n)}), eps, 1, chunks, cols)
 		}
 	})
 }
@@ -380,13 +382,39 @@ func TestSpMM(t *testing.T) {
 							b.places(ptr, col, val, x, cols)
 						}
 						lanes := []int{8, 16, 32}[(cols+k+rows)%3]
-						grid := blocks(int(ceil(rows, 256/lanes)))
-						result := out(want(nil, func(i int32) int { return int(i) }))
-						result.ulps = 64
-						b.run("spmm", grid, threads, result, indices(ptr), indices(col), null, input(x), null, self, lanes, rows, cols)
+						width := 1
+						if cols%4 == 0 {
+							width = 4
+						}
+						grid := [3]uint32{ceil(rows, 256/lanes), ceil(cols, lanes*width), 1}
+						sums := func(want []float64) *array {
+							a := out(want)
+							a.ulps = 64
+							return a
+						}
+						b.run("spmm", grid, threads, sums(want(nil, func(i int32) int { return int(i) })),
+							indices(ptr), indices(col), null, input(x), null, self, lanes, rows, cols)
 						if hub < 300 {
-							b.run("spmm", grid, threads, out(want(val, func(i int32) int { return int(gather[i]) })),
+							b.run("spmm", grid, threads, sums(want(val, func(i int32) int { return int(gather[i]) })),
 								indices(ptr), indices(col), input(val), input(x), indices(gather), self, lanes, rows, cols)
+						}
+						if kinds := 1 + (cols+k+rows)%16; hub < 300 { // and what edges send
+							d, counts := want(nil, func(i int32) int { return int(i) }), b.random(rows*kinds)
+							tables := &array{kind: words}
+							for k := range kinds {
+								w := b.random(cols)
+								r := place(b.T, cols*b.p.Bytes(), true)
+								b.load(input(w), r.data)
+								b.more, tables.bits = append(b.more, r), append(tables.bits, address(r))
+								for e := range d {
+									add(d, e, counts[e/cols*kinds+k]*w[e%cols])
+								}
+							}
+							b.run("messages", grid, threads, sums(d), indices(ptr), indices(col), null, input(x), input(counts), tables, self, kinds, lanes, rows, cols)
+							for _, r := range b.more {
+								syscall.Munmap(r.all)
+							}
+							b.more = nil
 						}
 					}
 				}
@@ -506,12 +534,12 @@ func TestNorm(t *testing.T) {
 					}
 					coef := out(affine(mean, variance, perView))
 					coef.ulps = 2e3 // a variance of one or two numbers may be small
-					b.flat("norm_coefficients", nv*cols, out(mean), out(variance), coef, input(part), input(gamma), input(beta), indices(views), eps, nv, chunks, cols)
+					b.flat("norm_coefficients", nv*cols, out(mean), out(variance), coef, null, input(part), input(gamma), input(beta), null, indices(views), eps, nv, chunks, cols)
 				}
 				mean, variance = rounded(b, mean), rounded(b, variance)
 				running, spread := b.random(cols), generate(cols, func(j int) float64 { return b.round(1 + float64(j)/9) })
 				b.flat("norm_coefficients", nv*cols, input(running), input(spread), out(affine(running, spread, func(int) int { return 0 })),
-					null, input(gamma), input(beta), indices(views), eps, nv, 1, cols)
+					null, null, input(gamma), input(beta), null, indices(views), eps, nv, 1, cols)
 
 				// Running statistics.
 				rm, rv := slices.Clone(running), slices.Clone(spread)
@@ -955,7 +983,7 @@ func TestGroups(t *testing.T) {
 						dbeta[j] += sum
 					}
 				}
-				b.run("group_grad_coefficients", blocks(int(ceil(cols, 8))), lanes, out(want), out(dgamma), out(dbeta), input(part), input(variance), input(gamma),
+				b.run("group_grad_coefficients", blocks(int(ceil(cols, 8))), lanes, out(want), out(dgamma), out(dbeta), out(make([]float64, cols)), input(part), input(variance), input(gamma),
 					indices(groups), eps, ng, chunks, cols)
 			}
 		}

@@ -24,7 +24,7 @@ MUTANTS = [
     ("bounds", "__launch_bounds__(256, 1)", "__launch_bounds__(128, 1)", KERNELS, "TestElementwise"),
     ("barrier before a sum", "	v = warp_sum(v, c.lanes);\n	__syncthreads();", "	v = warp_sum(v, c.lanes);", KERNELS, "TestNorm"),
     ("barrier within a sum", "		block_part[t / 32] = v;\n	}\n	__syncthreads();", "		block_part[t / 32] = v;\n	}", KERNELS, "TestReductions"),
-    ("search", "		if (ptr[mid] <= i) {", "		if (ptr[mid] < i) {", KERNELS, "TestSegments"),
+    ("search", "		if (ptr[mid] <= i) {", "		if (ptr[mid] < i) {", KERNELS, "TestGroups"),
     ("transposed tile", "			tile[33 * i + tx] = s", "			tile[33 * tx + i] = s", KERNELS, "TestMoves"),
     ("half a warp", "	if (op == ROW_SUM) {\n		sum = warp_sum(sum);", "	if (op == ROW_SUM && lane < 16) {\n		sum = warp_sum(sum);", KERNELS, "TestReductions"),
     ("hub twice", "k += groups * HUB", "k += HUB", KERNELS, "TestSpMM"),
@@ -37,6 +37,8 @@ MUTANTS = [
     ("padding", "	zero_behind(c, d, graphs[ngraphs], rows);\n", "", KERNELS, "TestNorm"),
     ("constants of Adam", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}\n	__syncthreads();", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}", KERNELS, "TestTraining"),
     ("a step of Newton's", "sizeof(real) == 8 ? 2 : 0", "sizeof(real) == 8 ? 1 : 0", KERNELS, "TestReciprocal"),
+    ("last table", "k = kind + STAGED * kinds_at_once; k < kinds;", "k = kind + STAGED * kinds_at_once; k < kinds - 1;", KERNELS, "TestSpMM"),
+    ("barrier of the tables", "	__syncthreads();\n	if (EDGES && mine) {", "	if (!EDGES) {\n		__syncthreads();\n	}\n	if (EDGES && mine) {", KERNELS, "TestSpMM"),
     ("one chunk less", "int first = g * chunks, n = chunks;", "int first = g * chunks, n = chunks - chunks / 3;", KERNELS, "TestSegments"),
 ]
 

@@ -3,7 +3,8 @@
 // (kernels/emulate.h), and is as strict as a driver may be: a call from a thread
 // without the context, memory or a wait while recording, a recording that ends on
 // another thread, and memory that is not given back are errors. What it was
-// asked goes to the file STANDIN_LOG. STANDIN_FAIL=name=code makes a call fail.
+// asked goes to the file STANDIN_LOG. STANDIN_FAIL=name=code makes a call fail. What is
+// in a stream is done as late as may be: when somebody waits for it.
 #include "emulate.h"
 
 #define REAL float
@@ -16,11 +17,14 @@ namespace emu_f64 {
 #include "kernels.cu"
 }
 
+#include <deque>
 #include <functional>
 #include <set>
 
 typedef std::function<void()> Call;
 struct Graph { std::vector<Call> calls; };
+struct Stream { std::deque<Call> calls; size_t done = 0; };
+struct Event { Stream *stream = nullptr; size_t at = 0; };
 struct Module { int bytes; };
 struct Function { int bytes; std::string name; emu::Entry *entry; };
 
@@ -59,10 +63,22 @@ static int put(void *stream, Call c) {
 	if (it != recordings.end()) {
 		it->second->calls.push_back(std::move(c));
 	} else {
-		c();
+		((Stream *)stream)->calls.push_back(std::move(c));
 	}
 	return ok;
 }
+
+// finish does what is in a stream, up to a place.
+static void finish(Stream *s, size_t at = SIZE_MAX) {
+	while (s->done < at && !s->calls.empty()) {
+		Call c = std::move(s->calls.front());
+		s->calls.pop_front();
+		s->done++;
+		c();
+	}
+}
+static std::set<Stream *> streams;
+static void finish_all() { for (Stream *s : streams) finish(s); }
 
 template <class T> static int create(T **out) {
 	objects.insert(*out = new T);
@@ -123,14 +139,30 @@ int cuCtxSetCurrent(void *ctx) {
 }
 int cuStreamCreate(void **s, unsigned flags) {
 	ENTER();
-	return flags == 1 ? create((Object **)s) : invalid; // CU_STREAM_NON_BLOCKING
+	create((Stream **)s);
+	streams.insert((Stream *)*s);
+	return flags == 1 ? ok : invalid; // CU_STREAM_NON_BLOCKING
 }
-int cuStreamDestroy_v2(void *s) { ENTER(); return destroy((Object *)s); }
-int cuStreamSynchronize(void *) { ENTER(); NOT_RECORDING; return ok; }
-int cuEventCreate(void **e, unsigned) { ENTER(); return create((Object **)e); }
-int cuEventDestroy_v2(void *e) { ENTER(); return destroy((Object *)e); }
-int cuEventRecord(void *e, void *s) { ENTER(); NOT_RECORDING; return objects.count(e) && objects.count(s) ? ok : invalid; }
-int cuEventSynchronize(void *) { ENTER(); NOT_RECORDING; return ok; }
+int cuStreamDestroy_v2(Stream *s) { ENTER(); finish(s); streams.erase(s); return destroy(s); }
+int cuStreamSynchronize(Stream *s) { ENTER(); NOT_RECORDING; finish(s); return ok; }
+int cuEventCreate(Event **e, unsigned) { ENTER(); return create(e); }
+int cuEventDestroy_v2(Event *e) { ENTER(); return destroy(e); }
+int cuEventRecord(Event *e, Stream *s) {
+	ENTER();
+	NOT_RECORDING;
+	if (!objects.count(e) || !objects.count(s)) {
+		return invalid;
+	}
+	*e = {s, s->done + s->calls.size()};
+	return ok;
+}
+int cuEventSynchronize(Event *e) { ENTER(); NOT_RECORDING; if (e->stream) finish(e->stream, e->at); return ok; }
+int cuStreamWaitEvent(Stream *s, Event *e, unsigned) {
+	ENTER();
+	NOT_RECORDING;
+	const Event now = *e;
+	return now.stream ? put(s, [=] { finish(now.stream, now.at); }) : ok;
+}
 
 int cuModuleLoadData(Module **m, const void *image) {
 	ENTER();
@@ -178,6 +210,7 @@ int cuMemAlloc_v2(uint64_t *p, size_t n) {
 int cuMemFree_v2(uint64_t p) {
 	ENTER();
 	WHOLE_DEVICE;
+	finish_all();
 	const bool known = device_memory.erase(p);
 	free((void *)p);
 	return known ? ok : invalid;
@@ -192,6 +225,7 @@ int cuMemHostAlloc(void **p, size_t n, unsigned) {
 int cuMemFreeHost(void *p) {
 	ENTER();
 	WHOLE_DEVICE;
+	finish_all();
 	const bool known = host_memory.erase(p);
 	free(p);
 	return known ? ok : invalid;
@@ -199,15 +233,23 @@ int cuMemFreeHost(void *p) {
 
 // Both sides of a copy must be memory of the kind that they are said to be.
 static bool within(uint64_t p, size_t n, uint64_t at, size_t size) { return at <= p && p + n <= at + size; }
+static bool on_device(uint64_t p, size_t n) {
+	bool in = false;
+	for (auto &m : device_memory) in |= within(p, n, m.first, m.second);
+	return in;
+}
 static bool copies(uint64_t device, const void *host, size_t n) {
-	bool a = false, b = false;
-	for (auto &m : device_memory) a |= within(device, n, m.first, m.second);
+	bool a = on_device(device, n), b = false;
 	for (auto &m : host_memory) b |= within((uint64_t)host, n, (uint64_t)m.first, m.second);
 	return a && b;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, void *stream) {
 	ENTER();
 	return copies(d, s, n) ? put(stream, [=] { memcpy((void *)d, s, n); }) : invalid;
+}
+int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, void *stream) {
+	ENTER();
+	return on_device(d, n) && on_device(s, n) ? put(stream, [=] { memmove((void *)d, (void *)s, n); }) : invalid;
 }
 int cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, void *stream) {
 	ENTER();
@@ -245,10 +287,10 @@ int cuGraphInstantiateWithFlags(Graph **exec, Graph *g, unsigned long long) {
 }
 int cuGraphDestroy(Graph *g) { ENTER(); return destroy(g); }
 int cuGraphExecDestroy(Graph *g) { ENTER(); return destroy(g); }
-int cuGraphLaunch(Graph *g, void *) {
+int cuGraphLaunch(Graph *g, void *stream) {
 	ENTER();
 	NOT_RECORDING;
-	for (auto &c : g->calls) c();
+	for (auto &c : g->calls) put(stream, c);
 	return ok;
 }
 
