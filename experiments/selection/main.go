@@ -9,6 +9,7 @@
 //	go run ./experiments/selection -dataset MUTAG,PROTEINS -data DIR -seeds 10
 //	go run ./experiments/selection -dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100
 //	go run ./experiments/selection -dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20
+//	go run ./experiments/selection -dataset MUTAG -data DIR -method infograph,mssgcl,cuco
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
@@ -51,43 +53,66 @@ type experiment struct {
 
 // settings are what there is to choose from.
 type settings struct {
-	every int
-	betas []float64
-	ps    []float64
-	taus  []float64
+	methods []string
+	every   int
+	betas   []float64
+	ps      []float64
+	taus    []float64
+	recipes pretrain.Settings
+}
+
+// methods are those that train for epochs to choose from, and have no β of their own.
+func methods() []string {
+	return slices.DeleteFunc(method.Names(method.Unsupervised), func(name string) bool {
+		return name == method.Untrained || name == method.SpecMatch
+	})
 }
 
 // Register implements [cli.Group].
 func (s *settings) Register(f *cli.FlagSet) {
+	cli.Var(f, &s.methods, "method", cli.List(cli.OneOf(methods()...)), "`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
+	s.recipes.RegisterRecipes(f, method.Unsupervised)
 	cli.Var(f, &s.every, "eval-every", cli.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
-	cli.Var(f, &s.betas, "beta-values", cli.List(cli.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss; 0 is InfoNCE")
+	cli.Var(f, &s.betas, "beta-values", cli.List(cli.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
+	f.Check(func() error {
+		if !slices.Contains(s.methods, method.InfoNCE) && slices.Max(s.betas) > 0 {
+			return cli.Usagef("-beta-values %v are for -method infonce, not for %s", s.betas, strings.Join(s.methods, ","))
+		}
+		return nil
+	})
 	cli.Var(f, &s.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of the percentile p, for each β above 0")
 	cli.Var(f, &s.taus, "tau-values", cli.List(cli.Positive), "`values` of the temperature τ; the first setting of all is the one that the others are compared with")
 }
 
 // setting is one of them.
 type setting struct {
-	name string
-	loss cli.Loss
+	name   string
+	method string
+	loss   cli.Loss
 }
 
-// list returns the settings: for every τ every β, and for every β above 0 every p.
-func (s *settings) list() []setting {
+// list returns the settings of a method: for every τ every β, and for every β above 0
+// every p. Only InfoNCE has a β.
+func (s *settings) list(name string) []setting {
+	betas := []float64{0}
+	if name == method.InfoNCE {
+		betas = s.betas
+	}
 	var all []setting
 	for _, tau := range s.taus {
 		at := ""
 		if len(s.taus) > 1 {
 			at = fmt.Sprintf(", τ = %v", tau)
 		}
-		for _, beta := range s.betas {
+		for _, beta := range betas {
 			ps := s.ps
 			if beta == 0 {
 				ps = ps[:1]
 			}
 			for _, p := range ps {
-				x := setting{"InfoNCE" + at, cli.Loss{Beta: cli.Beta{Weight: beta}, P: p, Tau: tau, Kappa: 10}}
+				x := setting{plainTitle(name) + at, name, cli.Loss{Beta: cli.Beta{Weight: beta}, P: p, Tau: tau, Kappa: 10}}
 				if beta > 0 {
-					x.name = fmt.Sprintf("β = %v, p = %v", beta, p) + at
+					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+at, method.SpecMatch
 				}
 				all = append(all, x)
 			}
@@ -96,26 +121,30 @@ func (s *settings) list() []setting {
 	return all
 }
 
-// epochs lists the epochs after which there is an evaluation.
-func (x *experiment) epochs() []int {
-	var list []int
-	for e := x.settings.every; e < x.recipe.Epochs; e += x.settings.every {
-		list = append(list, e)
+// plainTitle is the title of a method, without the β = 0 that would be all that a row
+// of InfoNCE says beside those with a β.
+func plainTitle(name string) string {
+	if name == method.InfoNCE {
+		return "InfoNCE"
 	}
-	return append(list, x.recipe.Epochs)
+	return method.Title(name)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		settings: settings{every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2}},
+		settings: settings{
+			methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2},
+			recipes: pretrain.DefaultSettings(),
+		},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
 	}
 	flags := cli.NewFlagSet("selection", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 10",
 		"-dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100",
-		"-dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20")
+		"-dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20",
+		"-dataset MUTAG -data DIR -method infograph,mssgcl,cuco")
 	flags.Add(&x.data, &x.settings, &x.recipe, &x.protocol, &x.engine, &x.output)
-	flags.Grows("protocol", "beta-values", "p-values", "tau-values")
+	flags.Grows("method", "protocol", "beta-values", "p-values", "tau-values")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -139,13 +168,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer x.dir.Close()
 	plan := units.NewPlan(x.dir)
 	scores := x.units(plan, runs)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, *scores) })
+	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *scores) })
 }
 
 // settingRun is a training with a setting.
 type settingRun struct {
 	pretrain.Run
-	setting string
+	table   string // the method in whose tables it is
+	setting setting
+	epochs  []int // after which there is an evaluation
+	scores  int   // its first in the list of all, by epoch and protocol
 }
 
 func plain(runs []*settingRun) []*pretrain.Run {
@@ -160,36 +192,43 @@ func plain(runs []*settingRun) []*pretrain.Run {
 func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 	var runs []*settingRun
 	for _, ds := range sets {
-		for _, s := range x.settings.list() {
-			name := method.SpecMatch
-			if s.loss.Beta.Weight == 0 {
-				name = method.InfoNCE
-			}
-			for _, r := range pretrain.Seeds(ds, name, s.loss, x.recipe, pretrain.DefaultSettings()) {
-				runs = append(runs, &settingRun{*r, s.key()})
+		for _, name := range x.settings.methods {
+			for _, s := range x.settings.list(name) {
+				for _, r := range pretrain.Seeds(ds, s.method, s.loss, x.recipe, x.settings.recipes) {
+					runs = append(runs, &settingRun{Run: *r, table: name, setting: s, epochs: steps(x.settings.every, r.Epochs())})
+				}
 			}
 		}
 	}
 	return runs
 }
 
+// steps lists the multiples of a number below the last one, and that.
+func steps(every, last int) []int {
+	var list []int
+	for e := every; e < last; e += every {
+		list = append(list, e)
+	}
+	return append(list, last)
+}
+
 // key names a setting in the journal and in files.
 func (s setting) key() string {
-	if s.loss.Beta.Weight == 0 {
-		return fmt.Sprintf("infonce,tau=%v", s.loss.Tau)
+	if s.method != method.SpecMatch {
+		return fmt.Sprintf("%s,tau=%v", s.method, s.loss.Tau)
 	}
 	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.P, s.loss.Tau)
 }
 
 // name returns the name of the unit that trains the run.
 func (r *settingRun) name() string {
-	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.setting, r.Seed)
+	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.setting.key(), r.Seed)
 }
 
 // snapshot is the model file of the run's encoder after so many epochs, in a run
 // directory.
 func (r *settingRun) snapshot(dir string, epochs int) string {
-	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.setting, r.Seed, epochs))
+	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.setting.key(), r.Seed, epochs))
 }
 
 // score is what an evaluation leaves in the journal: accuracies by test fold in per
@@ -220,7 +259,8 @@ func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]score {
 	var scoring []units.Unit[score]
 	for _, r := range runs {
 		var files []string
-		for _, epoch := range x.epochs() {
+		r.scores = len(scoring)
+		for _, epoch := range r.epochs {
 			files = append(files, r.snapshot("", epoch))
 			for _, protocol := range x.protocol.Protocols {
 				scoring = append(scoring, units.Unit[score]{
@@ -250,16 +290,25 @@ func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRu
 	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
 		return out, err
 	}
-	return r.Train(ctx, &saving{l, func(epochs int) error {
-		if !slices.Contains(x.epochs(), epochs) {
-			return nil
-		}
-		m, err := r.Model(l, epochs)
+	save := func(epoch, trained int) error {
+		m, err := r.Model(l, trained)
 		if err != nil {
 			return err
 		}
-		return m.Save(r.snapshot(x.dir.Path, epochs))
+		return m.Save(r.snapshot(x.dir.Path, epoch))
+	}
+	out, err = r.Train(ctx, &saving{l, func(epochs int) error {
+		if !slices.Contains(r.epochs, epochs) {
+			return nil
+		}
+		return save(epochs, epochs)
 	}}, x.dir, r.name(), status)
+	for _, epoch := range r.epochs { // after a method that stops by itself, as CuCo does, it is the same
+		if err == nil && epoch > len(out.Epochs) {
+			err = save(epoch, len(out.Epochs))
+		}
+	}
+	return out, err
 }
 
 // saving is a learner that is saved at the end of epochs. An epoch that a checkpoint

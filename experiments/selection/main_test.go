@@ -85,10 +85,70 @@ func TestRun(t *testing.T) {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
 	rundirtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.png")
+	if r, ok := rundir.Find(rundirtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
+		t.Errorf("the second setting's row of results.json: %+v", r)
+	}
 	for _, want := range []string{"β = 1, p = 80", "oracle: best setting and epoch of each seed", "corrected by Holm for the 1 rows"} {
 		if !strings.Contains(grownOut, want) {
 			t.Errorf("the output lacks %q:\n%s", want, grownOut)
 		}
+	}
+}
+
+// TestMethods: every method has tables of its own, by its own recipe, which leaves
+// those of the others as they are.
+func TestMethods(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains many times; left out with -short")
+	}
+	alone, dir := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "run")
+	args := []string{"-seeds", "2", "-eval-every", "15", "-folds", "3", "-protocol", "linear"}
+	start(t, alone, append(args, "-method", "simgrace")...)
+	out := start(t, dir, append(args, "-method", "infonce,joaov2,simgrace,cuco")...)
+	if !strings.Contains(out, "JOAOv2, last epoch") {
+		t.Errorf("the output lacks JOAOv2's row:\n%s", out)
+	}
+	rundirtest.Files(t, dir, "weights/motifs-infonce,tau=0.2-0-epoch15.safetensors", "weights/motifs-infonce,tau=0.2-0-epoch20.safetensors",
+		"weights/motifs-joaov2,tau=0.2-1-epoch30.safetensors", "weights/motifs-joaov2,tau=0.2-1-epoch40.safetensors")
+	// CuCo stops by itself, with this seed before epoch 15, and is from then on what it was.
+	stopped, err := os.ReadFile(filepath.Join(dir, "weights", "motifs-cuco,tau=0.2-1-epoch15.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := os.ReadFile(filepath.Join(dir, "weights", "motifs-cuco,tau=0.2-1-epoch20.safetensors"))
+	if err != nil || !bytes.Equal(stopped, last) {
+		t.Errorf("CuCo after epoch 20 is not that of epoch 15 (%v)", err)
+	}
+	results := rundirtest.Results(t, dir)
+	for method, epochs := range map[string]int{"InfoNCE": 20, "JOAOv2": 40, "SimGRACE": 20, "CuCo": 20} {
+		label := method + ", oracle: best epoch of each seed"
+		if method == "InfoNCE" {
+			label = "oracle: best epoch of each seed"
+		}
+		last, ok := rundir.Find(results, "motifs", method+", last epoch", "linear")
+		best, also := rundir.Find(results, "motifs", label, "linear")
+		if !ok || !also || last.Epochs != epochs || len(last.PerSeed) != 2 {
+			t.Fatalf("%s: last epoch %+v, best %+v, want %d epochs", method, last, best, epochs)
+		}
+		for seed := range best.PerSeed {
+			if best.PerSeed[seed] < last.PerSeed[seed] {
+				t.Errorf("%s: the best epoch of seed %d has %v, the last %v", method, seed, best.PerSeed[seed], last.PerSeed[seed])
+			}
+		}
+	}
+	for _, r := range rundirtest.Results(t, alone) {
+		beside, ok := rundir.Find(results, r.Dataset, r.Method, r.Protocol)
+		if d := cmp.Diff(r.PerSeed, beside.PerSeed); !ok || d != "" {
+			t.Errorf("%s beside others:\n%s", r.Method, d)
+		}
+	}
+}
+
+// TestBetaElsewhere: only InfoNCE has a β.
+func TestBetaElsewhere(t *testing.T) {
+	err := run(t.Context(), []string{"-method", "cuco", "-beta-values", "0,1"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "-beta-values [0 1] are for -method infonce, not for cuco") {
+		t.Errorf("error %v, want one about β", err)
 	}
 }
 

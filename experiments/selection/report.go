@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // The rows of the published table that selection is held against.
@@ -23,23 +25,26 @@ const (
 )
 
 // report writes results.json, the tables and the figures of a finished run.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, scores []score) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []score) error {
 	var list []rundir.Row
 	var tables []*table.Table
 	for k, protocol := range x.protocol.Protocols {
 		var courses, gains []plot.Panel
-		for i, ds := range sets {
-			grid := x.grid(scores, i, k)
-			found := rows(grid)
-			for _, r := range found {
-				list = append(list, x.result(ds.Name, protocol, r))
-			}
-			tables = append(tables, x.worth(ds.Name, protocol, found), x.compared(ds.Name, protocol, grid))
-			if len(grid[0]) > 1 {
-				courses = append(courses, x.course(ds.Name, grid[0]))
-			}
-			if len(grid) > 1 {
-				gains = append(gains, x.gains(ds.Name, found))
+		for _, ds := range sets {
+			for _, name := range x.settings.methods {
+				of := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool { return r.Dataset != ds || r.table != name })
+				grid := grid(of, scores[k:], len(x.protocol.Protocols))
+				found, epochs := rows(grid), of[0].epochs
+				for _, r := range append(slices.Clone(found), others(grid)...) {
+					list = append(list, x.result(of[0], protocol, r))
+				}
+				tables = append(tables, x.worth(of[0], protocol, found), x.compared(ds.Name, protocol, grid))
+				if len(epochs) > 1 {
+					courses = append(courses, x.course(of[0], grid[0]))
+				}
+				if len(grid) > 1 {
+					gains = append(gains, x.gains(of[0], found))
+				}
 			}
 		}
 		for name, panels := range map[string][]plot.Panel{"epochs-": courses, "gains-": gains} {
@@ -57,42 +62,58 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, scores []
 	return err
 }
 
-// grid sorts the scores of a data set under a protocol by setting and epoch. They are
-// in the order of units: by set, setting, seed, epoch and protocol.
-func (x *experiment) grid(scores []score, set, protocol int) [][]candidate {
-	settings, epochs, protocols := x.settings.list(), len(x.epochs()), len(x.protocol.Protocols)
-	grid := make([][]candidate, len(settings))
-	for i, s := range settings {
-		grid[i] = make([]candidate, epochs)
-		for e := range epochs {
-			c := candidate{name: s.name}
-			for seed := range x.recipe.Seeds {
-				sc := scores[(((set*len(settings)+i)*x.recipe.Seeds+seed)*epochs+e)*protocols+protocol]
-				c.test = append(c.test, sc.Test)
-				if sc.Inner != nil {
-					c.inner = append(c.inner, sc.Inner)
-				}
+// grid sorts the scores of the runs by setting and epoch. The runs are in order of
+// setting and seed; the score of a run's epoch is every step-th from its first.
+func grid(runs []*settingRun, scores []score, step int) [][]candidate {
+	var grid [][]candidate
+	for _, r := range runs {
+		if len(grid) == 0 || grid[len(grid)-1][0].name != r.setting.name {
+			epochs := make([]candidate, len(r.epochs))
+			for e := range epochs {
+				epochs[e].name = r.setting.name
 			}
-			grid[i][e] = c
+			grid = append(grid, epochs)
+		}
+		setting := grid[len(grid)-1]
+		for e := range setting {
+			sc, c := scores[r.scores+e*step], &setting[e]
+			c.test = append(c.test, sc.Test)
+			if sc.Inner != nil {
+				c.inner = append(c.inner, sc.Inner)
+			}
 		}
 	}
 	return grid
 }
 
-// result is a row of results.json.
-func (x *experiment) result(set, protocol string, r row) rundir.Row {
+// result is a row of results.json. A row of a method other than InfoNCE is headed by its
+// name.
+func (x *experiment) result(of *settingRun, protocol string, r row) rundir.Row {
+	label := r.label
+	if title := method.Title(of.table); of.table != method.InfoNCE && !strings.HasPrefix(label, title) {
+		label = title + ", " + label
+	}
 	out := rundir.Row{
-		Experiment: "selection", Dataset: set, Method: r.label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.perSeed(), Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+		Experiment: "selection", Dataset: of.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
+		PerSeed: r.perSeed(), Epochs: of.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 		P: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	return out
 }
 
+// others are the settings but the first after the last epoch, for results.json.
+func others(grid [][]candidate) (list []row) {
+	for _, epochs := range grid[1:] {
+		c := epochs[len(epochs)-1]
+		list = append(list, row{label: c.name + ", last epoch", candidate: c})
+	}
+	return list
+}
+
 // worth is the table of what selection is worth on a data set.
-func (x *experiment) worth(set, protocol string, found []row) *table.Table {
-	plain := found[0].perSeed()
+func (x *experiment) worth(of *settingRun, protocol string, found []row) *table.Table {
+	set, plain := of.Dataset.Name, found[0].perSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
 	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
 		set, protocol, x.protocol.Folds)
@@ -109,15 +130,24 @@ func (x *experiment) worth(set, protocol string, found []row) *table.Table {
 		}
 		t.Add(label, table.MeanStd(mean, stat.StdErr(std, float64(len(values))), 2), difference, table.Text(fmt.Sprint(len(values))))
 	}
-	best, ok := publishedValue(publishedBest, protocol, set)
-	base, also := publishedValue(publishedBase, "graphcl", set)
+	quoted := publishedRow(of)
+	best, ok := publishedValue(quoted, protocol, set)
 	if ok {
-		t.Add("SpecMatch-CL, published", table.Number(best, 2))
+		t.Add(quoted, table.Number(best, 2))
 	}
-	if ok && also {
+	if base, also := publishedValue(publishedBase, "graphcl", set); ok && also && quoted == publishedBest {
 		t.Add("published gain over GraphCL", table.Text(""), table.Number(best-base, 2))
 	}
 	return t
+}
+
+// publishedRow is the published row that a method is held against: InfoNCE, with or
+// without L_G, against the paper's.
+func publishedRow(of *settingRun) string {
+	if of.table == method.InfoNCE {
+		return publishedBest
+	}
+	return method.Title(of.table) + ", published"
 }
 
 // publishedValue returns the published mean of a row, if there is one.
@@ -161,7 +191,8 @@ func (x *experiment) compared(set, protocol string, grid [][]candidate) *table.T
 }
 
 // gains is how far the rows of the table are above its first, beside the published gain.
-func (x *experiment) gains(set string, found []row) plot.Panel {
+func (x *experiment) gains(of *settingRun, found []row) plot.Panel {
+	set := of.Dataset.Name
 	series := []plot.Series{{Name: "chosen by validation", Bars: true}, {Name: "oracle: chosen on the test folds", Bars: true}}
 	plain := found[0].perSeed()
 	for i, r := range found[1:] {
@@ -185,11 +216,12 @@ func (x *experiment) gains(set string, found []row) plot.Panel {
 
 // course is the accuracy of the first setting by epoch, beside what choosing the epoch
 // on the test folds gives, and what is published.
-func (x *experiment) course(set string, epochs []candidate) plot.Panel {
+func (x *experiment) course(of *settingRun, epochs []candidate) plot.Panel {
+	set := of.Dataset.Name
 	curve := plot.Series{Name: epochs[0].name + ", ± standard deviation"}
 	for i, c := range epochs {
 		mean, std := stat.MeanStdDev(c.perSeed(), nil)
-		curve.X, curve.Y = append(curve.X, float64(x.epochs()[i])), append(curve.Y, mean)
+		curve.X, curve.Y = append(curve.X, float64(of.epochs[i])), append(curve.Y, mean)
 		if x.recipe.Seeds > 1 {
 			curve.Err = append(curve.Err, std)
 		}
@@ -203,7 +235,7 @@ func (x *experiment) course(set string, epochs []candidate) plot.Panel {
 		level("oracle: best epoch of each seed", oracle(epochs, bySeed).mean()),
 		level("oracle: best epoch of each fold", oracle(epochs, byFold).mean()),
 	}}
-	for _, name := range []string{publishedBase, publishedBest} {
+	for _, name := range slices.Compact([]string{publishedBase, publishedRow(of)}) {
 		if y, ok := publishedValue(name, "graphcl", set); ok {
 			lines.Series = append(lines.Series, level(name, y))
 		}

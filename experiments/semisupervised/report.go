@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -57,7 +58,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	for _, protocol := range x.protocol.Protocols {
 		var known []grid.Published
 		if protocol == protocolTestMax { // which they were most likely measured with
-			known = table2[x.fine.LabelRate]
+			known = published.Table2[x.fine.LabelRate]
 		}
 		caption := fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
 			100*x.fine.LabelRate, x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, readings[protocol])

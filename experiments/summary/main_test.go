@@ -18,11 +18,11 @@ import (
 // program prints them from the results in the repository.
 func TestREADME(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-in", "../kernels/results,../unsupervised/results"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"-in", "../kernels/results,../unsupervised/results,../semisupervised/results,../transfer/results"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var pages []byte
-	for _, path := range []string{"../../README.md", "../unsupervised/results/README.md", "../unsupervised/results/graph.md"} {
+	for _, path := range []string{"../../README.md", "../unsupervised/results/README.md", "../unsupervised/results/graph.md", "../semisupervised/results/README.md", "../transfer/results/README.md"} {
 		page, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -111,10 +111,28 @@ func TestRead(t *testing.T) {
 			t.Errorf("the tables lack %q:\n%s", want, text)
 		}
 	}
+	// A label rate makes a set of its own, and differences need two seeds.
+	many := strings.ReplaceAll(row("none", "70,72")+row("gae", "73,74,75"), `"graphcl"`, `"test-max"`)
+	few := strings.ReplaceAll(row("none", "60"), `"graphcl"`, `"test-max"`)
+	text, err = print(folder(map[string]string{
+		"NCI1-0.1.json":  strings.ReplaceAll(strings.ReplaceAll(many, "][", ","), "MUTAG", "NCI1"),
+		"NCI1-0.01.json": strings.ReplaceAll(few, "MUTAG", "NCI1"),
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| no pre-training | 71.00 ± 1.41 (73.72) |", "| (51.33) | 60.00 (60.72) | (57.46) |", "| GAE | 74.00 ± 1.00 (74.36) |",
+		"| GAE, test-max | 2.50 ± 0.50 |  |", // 3 and 2
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
+		}
+	}
 	for want, files := range map[string]map[string]string{
 		"both have wl on MUTAG under graphcl": {"a.json": row("wl", "1"), "b.json": row("wl", "2")},
 		"a.json: not a results.json":          {"a.json": "{"},
-		"a.json: wl on MUTAG has 0 seeds":     {"a.json": row("wl", "")},
+		"a.json: wl on MUTAG has no seeds":    {"a.json": row("wl", "")},
 		"no results in":                       {"tables.md": ""},
 	} {
 		if _, err := print(folder(files)); err == nil || !strings.Contains(err.Error(), want) {

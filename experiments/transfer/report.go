@@ -6,6 +6,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -65,7 +66,7 @@ func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tuning
 	var tables []*table.Table
 	for _, protocol := range protocols {
 		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
-		tables = append(tables, g.Table(protocol, caption, table3))
+		tables = append(tables, g.Table(protocol, caption, published.Table3))
 	}
 	tables = append(tables, g.Differences(x.loss.Methods[0], x.loss.Methods[1:]...))
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {

@@ -77,12 +77,17 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 	return " By recipes of their own: " + own + "."
 }
 
+// RegisterRecipes registers the switch between the methods' own recipes and one for all.
+func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
+	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs, -lr and -layers imply: all train alike")
+	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
+}
+
 // RegisterMethods sets the options to the defaults of a regime and registers the flags
 // of single methods, for experiments with a row for each of its methods.
 func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
 	s.Options = method.DefaultOptions(r)
-	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse, which -epochs, -lr and -layers imply: all train alike")
-	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
+	s.RegisterRecipes(f, r)
 	if r != method.Transfer {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 	}

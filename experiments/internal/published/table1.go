@@ -59,8 +59,17 @@ var columns = []string{"NCI1", "PROTEINS", "DD", "MUTAG", "COLLAB", "REDDIT-BINA
 func Rows(names ...string) []grid.Published {
 	var rows []grid.Published
 	for _, name := range names {
-		all := slices.Concat(Table1, Classical)
-		rows = append(rows, all[slices.IndexFunc(all, func(p grid.Published) bool { return p.Row == name })])
+		rows = append(rows, *Find(slices.Concat(Table1, Classical), name))
 	}
 	return rows
+}
+
+// Find returns the row of a table with a name, nil if there is none.
+func Find(rows []grid.Published, name string) *grid.Published {
+	for i := range rows {
+		if rows[i].Row == name {
+			return &rows[i]
+		}
+	}
+	return nil
 }
