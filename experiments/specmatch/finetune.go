@@ -311,7 +311,7 @@ func (x *tuning) readClasses() error {
 	})
 	if n := len(x.table.Records); len(classes) < 2 || len(classes) > n/2 {
 		shown := classes[:min(3, len(classes))]
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which are no classes", x.In, x.targets[0], len(classes), n, shown)
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; is the column a name or an id?", x.In, x.targets[0], len(classes), n, shown)
 	}
 	x.head = finetune.Head{Kind: finetune.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, r := range x.table.Records {
@@ -434,7 +434,8 @@ func (x *tuning) predictor(be backend.Backend, seed int) (*finetune.Predictor, e
 	return finetune.NewPredictor(be, e, x.head, rng), nil
 }
 
-// writeTest writes the predictions of a model for records, as predict does.
+// writeTest writes the predictions of a model for records, as predict does, and beside
+// them the targets as they stand in the file.
 func (x *tuning) writeTest(ctx context.Context, m *specmatch.Trained, test []int, path string) error {
 	var graphs []*graph.Graph
 	var records []*dataset.Record
@@ -446,8 +447,12 @@ func (x *tuning) writeTest(ctx context.Context, m *specmatch.Trained, test []int
 	if err != nil {
 		return err
 	}
+	columns := outputs(*m.Card.Head)
+	for _, target := range x.targets {
+		columns = append(columns, target+"_observed")
+	}
 	return rundir.WriteFile(path, func(f io.Writer) error {
-		w := &writer{j: &job{columns: outputs(*m.Card.Head)}, to: []io.Writer{f, io.Discard}}
+		w := &writer{j: &job{columns: columns}, to: []io.Writer{f, io.Discard}, targets: len(x.targets)}
 		return errors.Join(w.header(), w.write(records, y, m.Card.Head.Outputs))
 	})
 }

@@ -100,6 +100,16 @@ func moleculeTable(n int) string {
 	return b.String()
 }
 
+// readCSV returns the lines of a table.
+func readCSV(t *testing.T, path string) [][]string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(read(t, path))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
 const tiny = " -hidden 8 -layers 2 "
 
 // encoderFor trains an encoder on a file for no time.
@@ -387,7 +397,7 @@ func TestGoesOn(t *testing.T) {
 func TestFinetune(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "m.csv", moleculeTable(400))
-	model := encoderFor(t, "m.csv")
+	model, records := encoderFor(t, "m.csv"), readCSV(t, "m.csv")
 	for name, c := range map[string]struct{ flags, header, metric string }{
 		"numbers":             {"-target length,share", "id,length,share", "R²"},
 		"tasks with gaps":     {"-target much,known", "id,much,known", "ROC-AUC"},
@@ -405,16 +415,25 @@ func TestFinetune(t *testing.T) {
 			for seed := range 2 {
 				p := filepath.Join(out, "p.csv")
 				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, tunedFile(seed))))
-				all, test := strings.Split(read(t, p), "\n"), strings.Split(read(t, filepath.Join(out, testFile(seed))), "\n")
-				if test[0] != c.header || all[0] != c.header {
-					t.Errorf("columns %s and %s, want %s", test[0], all[0], c.header)
+				all, test := strings.Split(read(t, p), "\n"), readCSV(t, filepath.Join(out, testFile(seed)))
+				if all[0] != c.header || len(all) != 402 || len(test) < 41 {
+					t.Errorf("columns %s, want %s; %d and %d lines", all[0], c.header, len(all), len(test))
 				}
-				if len(all) != 402 || len(test) < 42 {
-					t.Errorf("%d and %d lines", len(all), len(test))
-				}
-				for _, line := range test {
-					if !slices.Contains(all, line) {
+				// A line is predict's, and then the targets as they are in the table.
+				targets := strings.Split(strings.Fields(c.flags)[1], ",")
+				for i, row := range test {
+					predicted, observed := row[:len(row)-len(targets)], row[len(row)-len(targets):]
+					if line := strings.TrimSuffix(string(csvLines(predicted)), "\n"); !slices.Contains(all, line) {
 						t.Errorf("seed %d: predict has no %q", seed, line)
+					}
+					for k, target := range targets {
+						want := target + "_observed"
+						if i > 0 {
+							want = records[slices.IndexFunc(records, func(r []string) bool { return r[0] == row[0] })][slices.Index(records[0], target)]
+						}
+						if observed[k] != want {
+							t.Errorf("seed %d, %s: %s is %q, want %q", seed, row[0], target, observed[k], want)
+						}
 					}
 				}
 			}
@@ -508,7 +527,7 @@ func TestGraphs(t *testing.T) {
 	ofLines := must(t, "embed -in g.jsonl -id id -out - -model "+model)
 	tuned := must(t, "finetune -in g.jsonl -id id -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned -model "+model)
 	must(t, "finetune -in e.csv -id graph -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned2 -model "+model)
-	if a, b := read(t, filepath.Join("tuned", testFile(0))), read(t, filepath.Join("tuned2", testFile(0))); a != b || !strings.HasPrefix(a, "id,y\ng") {
+	if a, b := read(t, filepath.Join("tuned", testFile(0))), read(t, filepath.Join("tuned2", testFile(0))); a != b || !strings.HasPrefix(a, "id,y,y_observed\ng") {
 		t.Errorf("of lines\n%s\nof edges\n%s", a, b)
 	}
 	if len(strings.Split(ofLines, "\n")) != 62 || !strings.Contains(tuned, "ROC-AUC") {

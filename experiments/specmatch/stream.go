@@ -35,7 +35,7 @@ type input struct {
 func (in *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .smi, .jsonl, each with .gz or without, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
 	cli.Var(f, &in.Format, "format", cli.OneOf(append(dataset.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(dataset.Formats, ", ")+", "+formatParquet)
-	cli.Var(f, &in.SMILES, "smiles-column", cli.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case")
+	cli.Var(f, &in.SMILES, "smiles-column", cli.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\nor else the only column whose name contains that")
 	cli.Var(f, &in.ID, "id", cli.Text, "`column` or key that names the records; none numbers them from 1")
 	f.Check(func() error {
 		if in.In == "" {
@@ -228,6 +228,7 @@ type writer struct {
 	to      []io.Writer
 	journal string // the file of the state; "" is none
 	release func() // of the output's lock
+	targets int    // how many of a record's fields follow its values
 }
 
 const (
@@ -354,7 +355,7 @@ func (w *writer) write(records []*dataset.Record, values []float64, width int) e
 				line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
 			}
 		}
-		lines = append(lines, line)
+		lines = append(lines, append(line, r.Fields[:w.targets]...))
 	}
 	w.at.Records += len(records)
 	if w.at.Rejected += len(rejected); len(rejected) == w.at.Rejected && len(rejected) > 0 { // the first ones
@@ -417,7 +418,7 @@ func (w *writer) finish(stdout io.Writer) error {
 	w.files = nil
 	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", w.j.Out, n, len(w.j.columns))
 	if w.at.Rejected > 0 {
-		fmt.Fprintf(stdout, "%s: %d records that could not be used\n", w.j.Out+rejectedEnding, w.at.Rejected)
+		fmt.Fprintf(stdout, "%s: %d of %d records could not be used\n", w.j.Out+rejectedEnding, w.at.Rejected, w.at.Records)
 	}
 	if w.journal == "" {
 		return nil

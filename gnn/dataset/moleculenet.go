@@ -255,7 +255,11 @@ func (s *MoleculeNetSet) columns(c *csvRows) (smiles int, labels []int, err erro
 func position(c *csvRows, name string) (int, error) {
 	i := slices.Index(c.header, name)
 	if i < 0 {
-		return 0, &SyntaxError{c.file, 1, shorten(strings.Join(c.header, ",")), fmt.Sprintf("no column %q", name)}
+		reason := fmt.Sprintf("no column %q", name)
+		if len(c.header) == 1 && strings.ContainsAny(c.header[0], ";\t") {
+			reason += "; columns are separated by commas"
+		}
+		return 0, &SyntaxError{c.file, 1, shorten(strings.Join(c.header, ",")), reason}
 	}
 	return i, nil
 }

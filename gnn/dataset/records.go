@@ -50,7 +50,8 @@ type RecordOptions struct {
 	Input io.Reader
 	// Want makes a file of other content an error. "" takes both.
 	Want Content
-	// SMILES is the column of molecules; "" is "smiles", in upper or lower case.
+	// SMILES is the column of molecules; "" is "smiles", in upper or lower case, or else the
+	// only column whose name contains that, such as canonical_smiles.
 	SMILES string
 	// ID and Fields are columns of a table, keys of a JSON object, or "class" of a set
 	// in TUDataset's format.
@@ -205,12 +206,9 @@ func (r *recordReader) readTable(c *csvRows) error {
 	if err := c.distinct(); err != nil {
 		return err
 	}
-	smiles := slices.IndexFunc(c.header, func(h string) bool { return r.o.SMILES == "" && strings.EqualFold(h, "smiles") })
-	if smiles < 0 {
-		var err error
-		if smiles, err = position(c, cmp.Or(r.o.SMILES, "smiles")); err != nil {
-			return err
-		}
+	smiles, err := r.smilesColumn(c)
+	if err != nil {
+		return err
 	}
 	id, fields, err := r.positions(c)
 	if err != nil {
@@ -237,6 +235,29 @@ func (r *recordReader) readTable(c *csvRows) error {
 		}
 		return row, skip, nil
 	})
+}
+
+// smilesColumn returns the position of the SMILES.
+func (r *recordReader) smilesColumn(c *csvRows) (int, error) {
+	if r.o.SMILES != "" {
+		return position(c, r.o.SMILES)
+	}
+	var like []int
+	for i, h := range c.header {
+		switch h := strings.ToLower(h); {
+		case h == "smiles":
+			return i, nil
+		case strings.Contains(h, "smiles") && !strings.ContainsAny(h, ";\t\r"): // not a line that was not divided
+			like = append(like, i)
+		}
+	}
+	switch {
+	case len(like) == 1:
+		return like[0], nil
+	case len(like) > 1:
+		return 0, &SyntaxError{c.file, 1, shorten(strings.Join(c.header, ",")), fmt.Sprintf("no column %q, and several whose names contain it: say which", "smiles")}
+	}
+	return position(c, "smiles")
 }
 
 // positions returns those of ID, -1 if there is none, and of Fields in a table.

@@ -63,6 +63,7 @@ func TestReadRecords(t *testing.T) {
 		"compressed":            {"m.csv.gz", molecules, table, want},
 		"taken up":              {"m.csv", molecules, RecordOptions{ID: "name", Fields: []string{"y"}, Skip: 6}, want[6:]},
 		"another column":        {"m.csv", "smiles,x\nC,CC\n", RecordOptions{SMILES: "x"}, []string{"1 2 1 [] 2×360 1"}},
+		"the only one like it":  {"m.csv", "x,Canonical_SMILES\nC,CC\n", RecordOptions{}, []string{"1 2 1 [] 2×360 1"}},
 		"a list":                {"m.smi", "CCO  ethanol\n\nC\nC( x\n", RecordOptions{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
 		"a list, by its format": {"m.dat", "CCO\n", RecordOptions{Format: FormatSMI}, []string{"1 1 1 [] 3×360 2"}},
 		"graphs": {"g.jsonl", `{"id":"a","nodes":3,"edges":[[0,1],[1,2],[2,1],[0,0]],"labels":[6,6,8],"y":0.5}
@@ -219,6 +220,8 @@ func TestReadRecordsErrors(t *testing.T) {
 		"an unknown name":  {"a.xls", "x", "want .csv, .smi, .jsonl", RecordOptions{}},
 		"an empty table":   {"a.csv", "", "a.csv:1: want a header", RecordOptions{}},
 		"no SMILES":        {"b.csv", "a,b\n1,2\n", `"a,b": no column "smiles"`, RecordOptions{}},
+		"several SMILES":   {"b2.csv", "smiles_a,smiles_b\nC,C\n", "several whose names contain it", RecordOptions{}},
+		"semicolons":       {"b3.csv", "smiles;y\nC;1\n", `"smiles;y": no column "smiles"; columns are separated by commas`, RecordOptions{}},
 		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, RecordOptions{Fields: []string{"y"}}},
 		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y"`, RecordOptions{}},
 		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, RecordOptions{Fields: []string{"y"}}},

@@ -292,7 +292,7 @@ func (l *Learner) score(m train.Metrics) (float64, error) {
 	}
 	v, ok := m[name]
 	if !ok || math.IsNaN(v) {
-		return 0, fmt.Errorf("finetune: there is no %s to choose an epoch by: the validation part has too few targets, or all alike", name)
+		return 0, fmt.Errorf("finetune: no epoch can be chosen by %s: the validation part has too few targets, or only one value", name)
 	}
 	return sign * v, nil
 }

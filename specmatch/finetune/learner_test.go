@@ -310,7 +310,7 @@ func TestPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fit(t.Context(), l, train.Options{Epochs: 1}); err == nil || !strings.Contains(err.Error(), "no valid_roc_auc") {
+	if _, err := fit(t.Context(), l, train.Options{Epochs: 1}); err == nil || !strings.Contains(err.Error(), "by valid_roc_auc: the validation part") {
 		t.Errorf("one class to validate on: %v", err)
 	}
 }

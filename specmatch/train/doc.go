@@ -6,8 +6,9 @@
 // A run that is interrupted, even by a kill, and started again with the same
 // checkpoint file ends with the same bits as a run without the interruption.
 //
-//	l := method.New(…)                       // or any other Learner
-//	_, err := train.Run(ctx, l, train.Options{Epochs: 20, Checkpoint: "run.checkpoint"},
+//	l, err := method.New("infonce", setup) // or any other Learner
+//	…
+//	_, err = train.Run(ctx, l, train.Options{Epochs: 20, Checkpoint: "run.checkpoint"},
 //		func(p train.Progress) error { fmt.Println(p.Epoch, p.Metrics["loss"]); return nil })
 //
 // [Minimize] is one step for learners that have one loss and one optimizer.
