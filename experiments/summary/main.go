@@ -27,19 +27,22 @@ func main() { cli.Main(run) }
 const synopsis = `The paper's tables as far as they are measured, as Markdown, from the results of
 experiments/unsupervised, kernels, semisupervised and transfer.`
 
-func run(_ context.Context, args []string, stdout, _ io.Writer) error {
+func run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	var in []string
 	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
 		in = append(in, filepath.Join("experiments", name, "results"))
 	}
 	flags := cli.NewFlagSet("summary", synopsis, "-in RUN,OTHER")
-	cli.Var(flags, &in, "in", cli.List(cli.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method, and those of a number\nother than 0.1, as in NCI1-0.01.json, are semi-supervised with that share of the labels,\nor transfer with that many epochs")
+	cli.Var(flags, &in, "in", cli.List(cli.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method; a file that is not in a\nrun directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\nthat share of the labels, tox21-100.json transfer with that many epochs")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	r, err := read(in)
 	if err != nil {
 		return err
+	}
+	for _, line := range r.unshown() {
+		fmt.Fprintln(stderr, line)
 	}
 	tables := []*table.Table{
 		r.accuracy(table1, protocol), r.seeds(table1, protocol), r.ranks(), r.accuracy(table1, linear), r.differences(table1, protocol), r.differences(table1, linear), r.graph(),

@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,12 +57,23 @@ func (all results) add(path string) error {
 	if err := json.Unmarshal(data, &list); err != nil {
 		return fmt.Errorf("%s: not a results.json: %w", path, err)
 	}
-	base := strings.TrimSuffix(filepath.Base(path), ".json")
-	suffix := variant(base[strings.LastIndex(base, "-")+1:])
+	number, err := labelRate(path)
+	if err != nil {
+		return err
+	}
 	for _, x := range list {
 		if len(x.PerSeed) == 0 {
 			return fmt.Errorf("%s: %s on %s has no seeds", path, x.Method, x.Dataset)
 		}
+		if i := slices.IndexFunc(x.PerSeed, math.IsNaN); i >= 0 {
+			return fmt.Errorf("%s: %s on %s under %s has no number for seed %d of %d", path, x.Method, x.Dataset, x.Protocol, i+1, len(x.PerSeed))
+		}
+		if x.Seeds == nil { // of an earlier version: the first ones
+			for seed := range x.PerSeed {
+				x.Seeds = append(x.Seeds, seed)
+			}
+		}
+		suffix := variant(x.Experiment, number)
 		at, r := cell{x.Dataset + suffix, x.Method, x.Protocol}, result{x, path, strings.HasSuffix(path, "-smaller.json")}
 		old, known := all[at]
 		switch {
@@ -71,14 +86,43 @@ func (all results) add(path string) error {
 	return nil
 }
 
-// variant is what a number in the name of a file adds to the names of its sets.
-func variant(number string) string {
+// unshown says which results no table has a place for, with their files.
+func (all results) unshown() (lines []string) {
+	files := map[string][]string{}
+	for at, r := range all {
+		if !shown(at) {
+			files[r.file] = append(files[r.file], fmt.Sprintf("%s on %s under %s", at.method, at.set, at.protocol))
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		slices.Sort(files[file])
+		lines = append(lines, fmt.Sprintf("no table has a place for what is in %s: %s", file, strings.Join(files[file], "; ")))
+	}
+	return lines
+}
+
+// labelRate is the share of the labels that the run in a directory had, or else the number
+// that ends the name of a file, without ".json"; "" if there is none.
+func labelRate(path string) (string, error) {
+	if run, err := rundir.Read(filepath.Dir(path)); err == nil {
+		return string(run.Flags["label-rate"]), nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	base := strings.TrimSuffix(filepath.Base(path), ".json")
+	return base[strings.LastIndex(base, "-")+1:], nil
+}
+
+// variant is what a share of the labels, or a number of epochs of fine-tuning, adds to
+// the names of sets.
+func variant(experiment, number string) string {
 	x, err := strconv.ParseFloat(number, 64)
 	switch {
 	case err != nil || x == 0.1:
-		return ""
-	case x < 1:
+	case experiment == "semisupervised" && x < 1:
 		return fmt.Sprintf(", %v %%", 100*x)
+	case experiment == "transfer" && x >= 1:
+		return fmt.Sprintf(", %v epochs", x)
 	}
-	return fmt.Sprintf(", %v epochs", x)
+	return ""
 }

@@ -92,7 +92,7 @@ func bothRates() (all []grid.Published) {
 		p.Values = maps.Clone(p.Values)
 		if few := published.Find(published.Table2[0.01], p.Row); few != nil {
 			for set, v := range few.Values {
-				p.Values[set+variant("0.01")] = v
+				p.Values[set+variant("semisupervised", "0.01")] = v
 			}
 		}
 		all = append(all, p)
@@ -105,3 +105,23 @@ const (
 	protocol = string(eval.GraphCL)
 	linear   = string(eval.Linear)
 )
+
+// What the preregistered analysis is of.
+var (
+	graphSets     = []string{"NCI1", "lipo"}
+	graphArms     = []string{method.InfoNCE, method.EMA, method.EMABatch, method.EMAMemory}
+	graphProtocol = string(eval.GraphCLC10)
+)
+
+// shown reports whether a table of this program has a place for a figure.
+func shown(at cell) bool {
+	for _, s := range []struct {
+		sheet
+		protocols []string
+	}{{table1, []string{protocol, linear}}, {table2, []string{"test-max", "val"}}, {table3, []string{"last", "best-val"}}} {
+		if slices.Contains(s.protocols, at.protocol) && slices.Contains(s.sets, at.set) && slices.ContainsFunc(s.rows, func(r row) bool { return r.method == at.method }) {
+			return true
+		}
+	}
+	return at.protocol == graphProtocol && slices.Contains(graphSets, at.set) && slices.Contains(graphArms, at.method)
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -78,9 +77,8 @@ func (all results) gains(s sheet, protocols ...string) *table.Table {
 		for _, row := range s.rows[1:] {
 			line := make([]*compare.Difference, len(s.sets))
 			for k, set := range s.sets {
-				a, b := all[cell{set, row.method, protocol}].PerSeed, all[cell{set, s.rows[0].method, protocol}].PerSeed
-				if n := min(len(a), len(b)); n > 1 {
-					d := compare.Seeds(a[:n], b[:n])
+				d := compare.Seeds(rundir.Paired(all[cell{set, row.method, protocol}].Row, all[cell{set, s.rows[0].method, protocol}].Row))
+				if d.N > 1 {
 					line[k], p = &d, append(p, d.P)
 				}
 			}
@@ -163,6 +161,9 @@ func (all results) ranks() *table.Table {
 	return t
 }
 
+// rounding is by how much accuracies may differ that are equal but for the order of sums.
+const rounding = 1e-9
+
 // rank returns the mean rank over the sets of every method that has at least two seeds
 // of each, once for each of the seeds that all of them have. 1 is the best; of equal
 // ones each gets the mean of their places.
@@ -189,10 +190,10 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 			for s := range sets {
 				rank := 0.5
 				for _, other := range of {
-					switch cmp.Compare(other[s].PerSeed[seed], mine[s].PerSeed[seed]) {
-					case 1:
+					switch d := other[s].PerSeed[seed] - mine[s].PerSeed[seed]; {
+					case d > rounding:
 						rank++
-					case 0:
+					case d >= -rounding:
 						rank += 0.5 // with itself that makes the best 1
 					}
 				}
@@ -204,22 +205,23 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 	return ranks, seeds
 }
 
-// differences are SpecMatch-CL minus InfoNCE on the sets where both have seeds under all
-// protocols; nil if there are none.
+// differences are SpecMatch-CL minus InfoNCE on the sets where both have two seeds in
+// common under all protocols; nil if there are none.
 func (all results) differences(s sheet, protocols ...string) *table.Table {
 	both := []string{method.InfoNCE, method.SpecMatch}
+	paired := func(set, protocol string) [2][]float64 {
+		a, b := rundir.Paired(all[cell{set, both[0], protocol}].Row, all[cell{set, both[1], protocol}].Row)
+		return [2][]float64{a, b}
+	}
 	of := slices.DeleteFunc(slices.Clone(s.sets), func(set string) bool {
-		return slices.ContainsFunc(protocols, func(protocol string) bool {
-			a, b := all[cell{set, both[0], protocol}], all[cell{set, both[1], protocol}]
-			return len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed)
-		})
+		return slices.ContainsFunc(protocols, func(protocol string) bool { return len(paired(set, protocol)[0]) < 2 })
 	})
 	g := grid.New(rundir.Row{}, of, both, protocols, method.Title)
 	for _, protocol := range protocols {
 		for _, set := range of {
-			for _, name := range both {
-				for _, v := range all[cell{set, name, protocol}].PerSeed {
-					g.Add(set, name, protocol, grid.Result{Value: v})
+			for k, values := range paired(set, protocol) {
+				for _, v := range values {
+					g.Add(set, both[k], protocol, grid.Result{Value: v})
 				}
 			}
 		}
@@ -229,29 +231,27 @@ func (all results) differences(s sheet, protocols ...string) *table.Table {
 
 // graph is the analysis of unsupervised/results/graph.md: graphs of similarities minus
 // the teacher without one, then all arms minus InfoNCE, each group corrected by Holm
-// within its set. It is nil unless all arms have run on both sets.
+// within its set. It is nil unless the arms have run on both sets.
 func (all results) graph() *table.Table {
-	sets := []string{"NCI1", "lipo"}
 	groups := [][][2]string{
 		{{method.EMABatch, method.EMA}, {method.EMAMemory, method.EMA}},
 		{{method.EMA, method.InfoNCE}, {method.EMABatch, method.InfoNCE}, {method.EMAMemory, method.InfoNCE}},
 	}
 	var columns []table.Column
-	for _, set := range sets {
+	for _, set := range graphSets {
 		columns = append(columns, table.Column{Name: set}, table.Column{Name: "95 %"}, table.Column{Name: "p, Holm"})
 	}
 	t := table.New("difference", columns...)
 	for _, group := range groups {
 		cells := make([][]table.Cell, len(group))
-		for _, set := range sets {
+		for _, set := range graphSets {
 			var of []compare.Difference
 			var p []float64
 			for _, pair := range group {
-				a, b := all[cell{set, pair[0], string(eval.GraphCLC10)}], all[cell{set, pair[1], string(eval.GraphCLC10)}]
-				if len(a.PerSeed) < 2 || len(a.PerSeed) != len(b.PerSeed) {
+				d := compare.Seeds(rundir.Paired(all[cell{set, pair[0], graphProtocol}].Row, all[cell{set, pair[1], graphProtocol}].Row))
+				if d.N < 2 {
 					return nil
 				}
-				d := compare.Seeds(a.PerSeed, b.PerSeed)
 				of, p = append(of, d), append(p, d.P)
 			}
 			for i, corrected := range compare.Holm(p) {

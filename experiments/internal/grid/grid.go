@@ -192,7 +192,7 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s A seed of both rows has the same folds, so that neither has the easier ones; it makes differences hardly more precise. Below, the standard deviation of the difference of two runs by chance, and how many seeds make 0.3 points two standard errors.",
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s For each seed both rows have the same folds, which is fair but hardly makes their difference more precise. The last rows: the standard deviation that the difference of two single runs has by chance, and how many seeds make 0.3 points two standard errors.",
 		g.title(base), seedCount(lines[0].differences), Corrected(len(p)))
 	return t
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -13,18 +14,26 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/sweep"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // Read reads the runs in the paths. A path is a run directory, or a folder with run
-// directories in it, at any depth, such as that of a sweep.
+// directories in it, at any depth. Of a sweep's the runs are read that it has now.
 func Read(paths []string) ([]*rundir.Run, error) {
 	var runs []*rundir.Run
 	for _, path := range paths {
 		found := 0
-		err := filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
+		planned, err := sweep.Open(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		err = filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
 			if err != nil || !e.IsDir() {
 				return err
+			}
+			if planned != nil && dir != path && !planned.Has(filepath.Base(dir)) {
+				return fs.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil {
 				return nil
@@ -52,7 +61,6 @@ type result struct {
 	rundir.Row
 	run   int    // its index
 	label string // of the method and, where runs differ, of its run
-	seeds []int  // of PerSeed; nil if the run does not say which they are
 }
 
 // panel is the results that can be compared with one another.
@@ -86,20 +94,19 @@ func collate(runs []*rundir.Run, oracle bool) *collection {
 		}
 		c.labels = append(c.labels, strings.Join(parts, ", "))
 	}
-	settings := slices.Clone(c.labels)
-	for i, label := range settings { // of equal ones, say where they lie
-		if slices.Index(settings, label) != i || slices.Contains(settings[i+1:], label) {
-			c.labels[i] = strings.TrimPrefix(label+", "+filepath.Base(runs[i].Path), ", ")
+	// Of equal ones, say where they lie.
+	for _, where := range []func(path string) string{filepath.Base, filepath.ToSlash} {
+		settings := slices.Clone(c.labels)
+		for i, label := range settings {
+			if slices.Index(settings, label) != i || slices.Contains(settings[i+1:], label) {
+				c.labels[i] = strings.TrimPrefix(label+", "+where(runs[i].Path), ", ")
+			}
 		}
 	}
 	for i, r := range runs {
 		for _, row := range r.Rows {
 			p := c.panel(row)
-			x := result{Row: row, run: i}
-			if len(row.PerSeed) == len(r.Seeds) {
-				x.seeds = r.Seeds
-			}
-			p.results = append(p.results, x)
+			p.results = append(p.results, result{Row: row, run: i})
 		}
 	}
 	for i := range c.panels {
@@ -141,7 +148,7 @@ func (p *panel) name(labels []string) {
 func (p *panel) distinct() []result {
 	var all []result
 	for _, r := range p.results {
-		if !slices.ContainsFunc(all, func(o result) bool { return o.label == r.label }) {
+		if !slices.ContainsFunc(all, func(o result) bool { return o.label == r.label && slices.Equal(o.PerSeed, r.PerSeed) }) {
 			all = append(all, r)
 		}
 	}

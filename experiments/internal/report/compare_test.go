@@ -20,8 +20,8 @@ func TestHolm(t *testing.T) {
 
 // R: t.test(c(2, 4, 6, 8, 10), c(1, 2, 3, 4, 5), paired = TRUE).
 func TestMinus(t *testing.T) {
-	a := result{Row: rundir.Row{PerSeed: []float64{2, 4, 6, 8, 10, 99, math.NaN()}}, seeds: []int{0, 1, 2, 3, 4, 5, 6}}
-	b := result{Row: rundir.Row{PerSeed: []float64{7, 5, 4, 3, 2, 1}}, seeds: []int{6, 4, 3, 2, 1, 0}}
+	a := result{Row: rundir.Row{PerSeed: []float64{2, 4, 6, 8, 10, 99, math.NaN()}, Seeds: []int{0, 1, 2, 3, 4, 5, 6}}}
+	b := result{Row: rundir.Row{PerSeed: []float64{7, 5, 4, 3, 2, 1}, Seeds: []int{6, 4, 3, 2, 1, 0}}}
 	d := minus(a, b)
 	for _, x := range []struct {
 		name      string

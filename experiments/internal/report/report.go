@@ -393,11 +393,17 @@ func (c *collection) cost() []block {
 	t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "epochs"}, table.Column{Name: "seeds"}, table.Column{Name: "seconds a seed"}, table.Column{Name: "graphs/s in training"}, table.Column{Name: "hours in all"})
 	total := 0.0
 	for i, r := range c.runs {
-		seen := map[[2]string]bool{}
+		for _, u := range r.Units {
+			total += u.Seconds
+		}
+		type work struct {
+			dataset, method string
+			seconds         float64
+		}
+		seen := map[work]bool{}
 		for _, row := range r.Rows {
-			if key := [2]string{row.Dataset, row.Method}; !seen[key] {
-				seen[key] = true // other protocols and metrics have the same cost
-				total += row.Seconds
+			if key := (work{row.Dataset, row.Method, row.Seconds}); !seen[key] {
+				seen[key] = true // other protocols and metrics of the same work have the same cost
 				name := strings.TrimSuffix(method.Title(row.Method)+", "+c.labels[i], ", ")
 				t.Add(name, table.Text(row.Dataset), table.Number(float64(row.Epochs), 0), table.Number(float64(len(row.PerSeed)), 0),
 					table.Number(row.Seconds/float64(len(row.PerSeed)), 1), table.Number(row.GraphsPerSecond, 0), table.Number(row.Seconds/3600, 3))

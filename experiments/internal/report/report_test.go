@@ -265,15 +265,41 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// Runs with equal settings are told apart by their folders.
+// Runs with equal settings are told apart by their folders, and if these have one name
+// by where they lie.
 func TestEqualSettings(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, folders := range [][2]string{{"a", "b"}, {"c/same", "d/same"}} {
+		a := made(t, folders[0], 1, shape{1, 2, 3, 1, 1})
+		b := made(t, folders[1], 1, shape{1, 2, 4, 1, 1})
+		text := markdown(t, page(t, "", a, b))
+		for _, folder := range folders {
+			if folder == "c/same" || folder == "d/same" {
+				folder = "same, " + folder
+			}
+			if want := "| SpecMatch-CL, " + folder + " |"; strings.Count(text, want) < 2 {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+}
+
+// A run that is no longer one of a sweep is not reported with it.
+func TestSmallerSweep(t *testing.T) {
 	dir := t.TempDir()
-	a := made(t, filepath.Join(dir, "a"), 1, shape{1, 2, 3, 1, 1})
-	b := made(t, filepath.Join(dir, "b"), 1, shape{1, 2, 4, 1, 1})
-	text := markdown(t, page(t, "", a, b))
-	for _, want := range []string{"| SpecMatch-CL, a |", "| SpecMatch-CL, b |", "| setting | a | b |"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+	for _, name := range []string{"a", "b"} {
+		made(t, filepath.Join(dir, name), 1, shape{1, 2, 2, 1, 1})
+	}
+	for plan, want := range map[string]int{"": 2, `{"Runs":[{"Name":"b"}]}`: 1} {
+		if plan != "" {
+			if err := os.WriteFile(filepath.Join(dir, "sweep.json"), []byte(plan), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			os.Remove(filepath.Join(dir, "sweep.json"))
+		}
+		if runs, err := report.Read([]string{dir}); err != nil || len(runs) != want {
+			t.Errorf("plan %q: %d runs, %v; want %d", plan, len(runs), err, want)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func order(a, b float64) int {
 func (c *collection) nested(cells []result) (r result, ok bool) {
 	r = cells[0]
 	r.run, r.PerSeed, r.Seconds = chosen, nil, 0
-	for _, seed := range cells[0].seeds {
+	for _, seed := range cells[0].Seeds {
 		var inner, folds [][]float64 // by cell
 		for _, cell := range cells {
 			s, ok := score(c.runs[cell.run], fmt.Sprintf("%s/%s/seed=%d/%s", cell.Dataset, cell.Method, seed, cell.Protocol))

@@ -21,7 +21,7 @@ func TestChoose(t *testing.T) {
 	for i, beta := range []string{"0.5", "1"} {
 		r := &rundir.Run{Path: beta, Seeds: []int{0, 1}, Flags: map[string]json.RawMessage{"beta": json.RawMessage(beta)}}
 		for _, m := range []string{"specmatch", "infonce"} {
-			row := rundir.Row{Dataset: "MUTAG", Method: m, Protocol: "linear", Metric: "accuracy"}
+			row := rundir.Row{Dataset: "MUTAG", Method: m, Protocol: "linear", Metric: "accuracy", Seeds: r.Seeds}
 			for seed, text := range results[i] {
 				if m == "infonce" { // which β does not touch
 					text = results[0][seed]

@@ -68,17 +68,10 @@ func paired(a, b *rundir.Run) []block {
 	}
 	var all []both
 	var tests []compare.Difference
-	of := func(r *rundir.Run, row rundir.Row) result {
-		x := result{Row: row}
-		if len(row.PerSeed) == len(r.Seeds) {
-			x.seeds = r.Seeds
-		}
-		return x
-	}
 	for _, x := range a.Rows {
 		for _, y := range b.Rows {
 			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol && x.Metric == y.Metric {
-				row := both{panel{protocol: x.Protocol, metric: x.Metric}, of(a, x), of(b, y)}
+				row := both{panel{protocol: x.Protocol, metric: x.Metric}, result{Row: x}, result{Row: y}}
 				all, tests = append(all, row), append(tests, minus(row.b, row.a))
 			}
 		}

@@ -65,14 +65,25 @@ func (d *Dir) admit(path string) error {
 	if err == nil {
 		err = c.mixes(d.config, d.flags, d.Output.Mixed)
 	}
-	if a, b := c.Build, d.config.last().Build; err == nil && a != b && !d.Output.Mixed {
-		err = fmt.Errorf("it was computed by version %s %s, and this is %s %s; accept the difference with -mixed", a.Version, a.Revision, b.Version, b.Revision)
-	}
 	if err != nil {
 		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
 	}
+	starts, now := append([]start{c.start}, c.Resumed...), d.config.last()
+	for _, s := range starts {
+		a, b := s.Build, now.Build
+		switch {
+		case d.Output.Mixed:
+		case a != b:
+			err = fmt.Errorf("it was computed by version %s %s, and this is %s %s", a.Version, a.Revision, b.Version, b.Revision)
+		case s.Machine.InstructionSet != "" && s.Machine.InstructionSet != now.Machine.InstructionSet:
+			err = fmt.Errorf("it was computed with the instruction set %s, and this is %s", s.Machine.InstructionSet, now.Machine.InstructionSet)
+		}
+		if err != nil {
+			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the difference with -mixed", path, d.Path, err)
+		}
+	}
 	maps.Copy(d.config.Inputs, c.Inputs)
-	for _, s := range append([]start{c.start}, c.Resumed...) {
+	for _, s := range starts {
 		if !slices.Contains(d.config.Resumed, s) {
 			d.config.Resumed = append(d.config.Resumed, s)
 		}

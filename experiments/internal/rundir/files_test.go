@@ -157,7 +157,7 @@ func TestResults(t *testing.T) {
 	rows := []rundir.Row{
 		{
 			Experiment: "unsupervised", Dataset: "MUTAG", Method: "specmatch", Protocol: "rbf", Metric: "accuracy",
-			Mean: 88.5, Std: 0.5, PerSeed: []float64{88, 89}, Beta: cli.Beta{Ratio: 0.2}, P: 80, Epochs: 20,
+			Mean: 88.5, Std: 0.5, PerSeed: []float64{88, 89}, Seeds: []int{0, 1}, Beta: cli.Beta{Ratio: 0.2}, P: 80, Epochs: 20,
 			Backend: "cpu", Precision: "float32", Seconds: 12.25, GraphsPerSecond: 1e6,
 		},
 		{Mean: math.NaN(), Std: math.Inf(1), PerSeed: []float64{math.Inf(-1), 1}, Beta: cli.Beta{Weight: 0.5}, P: math.NaN(), Seconds: math.NaN(), GraphsPerSecond: math.NaN()},
@@ -167,8 +167,8 @@ func TestResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[
-  {"experiment":"unsupervised","dataset":"MUTAG","method":"specmatch","protocol":"rbf","metric":"accuracy","mean":88.5,"std":0.5,"per_seed":[88,89],"beta":"auto:0.2","p":80,"epochs":20,"backend":"cpu","precision":"float32","seconds":12.25,"graphs_per_second":1000000},
-  {"experiment":"","dataset":"","method":"","protocol":"","metric":"","mean":null,"std":null,"per_seed":[null,1],"beta":0.5,"p":null,"epochs":0,"backend":"","precision":"","seconds":null,"graphs_per_second":null},
+  {"experiment":"unsupervised","dataset":"MUTAG","method":"specmatch","protocol":"rbf","metric":"accuracy","mean":88.5,"std":0.5,"per_seed":[88,89],"seeds":[0,1],"beta":"auto:0.2","p":80,"epochs":20,"backend":"cpu","precision":"float32","seconds":12.25,"graphs_per_second":1000000},
+  {"experiment":"","dataset":"","method":"","protocol":"","metric":"","mean":null,"std":null,"per_seed":[null,1],"seeds":[0,1],"beta":0.5,"p":null,"epochs":0,"backend":"","precision":"","seconds":null,"graphs_per_second":null},
   {"experiment":"","dataset":"","method":"","protocol":"","metric":"","mean":0,"std":0,"per_seed":[],"beta":0,"p":0,"epochs":0,"backend":"","precision":"","seconds":0,"graphs_per_second":0}
 ]
 `
@@ -188,6 +188,9 @@ func TestResults(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`[{"mean":"high"}]`), &back); err == nil {
 		t.Error("a word was read as a number")
+	}
+	if err := json.Unmarshal([]byte(`[{"dataset":"MUTAG","method":"gae","per_seed":[1],"seeds":[0,1]}]`), &back); err == nil || !strings.Contains(err.Error(), "gae on MUTAG: 1 values of 2 seeds") {
+		t.Errorf("a value too few: %v", err)
 	}
 }
 

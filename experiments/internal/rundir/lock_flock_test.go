@@ -3,6 +3,7 @@
 package rundir_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,8 +52,17 @@ func TestSweep(t *testing.T) {
 	if n := len(names()); n != 5 {
 		t.Fatalf("%d files, want the checkpoint, half of another and three more: %q", n, names())
 	}
+	// What a share is writing is not this run's.
+	share := filepath.Join(d.Path, "shards", "0-of-2")
+	writing := filepath.Join(share, "checkpoints", ".a.safetensors.1")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(writing), 0o755), os.WriteFile(filepath.Join(share, "config.json"), nil, 0o644), os.WriteFile(writing, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	d.Close()
 	open(t, o)
+	if _, err := os.Stat(writing); err != nil {
+		t.Error(err)
+	}
 	if got, want := fmt.Sprint(names()), "[.a.safetensors .notes a-b.safetensors b.safetensors.1]"; got != want {
 		t.Errorf("left are %s, want %s", got, want)
 	}

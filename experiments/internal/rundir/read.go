@@ -76,6 +76,11 @@ func (r *Run) readResults(path string) error {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	}
+	for i := range r.Rows { // of an earlier version
+		if row := &r.Rows[i]; row.Seeds == nil && len(row.PerSeed) == len(r.Seeds) {
+			row.Seeds = r.Seeds
+		}
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -18,9 +19,10 @@ type Row struct {
 	Method          string
 	Protocol        string
 	Metric          string
-	Mean, Std       float64   // over seeds, Std with n-1; of one seed it is NaN
-	PerSeed         []float64 // in the order of the seeds
-	Beta            cli.Beta  // a number, or a string such as "auto:0.2"
+	Mean, Std       float64 // over seeds, Std with n-1; of one seed it is NaN
+	PerSeed         []float64
+	Seeds           []int    // of PerSeed; nil in results of earlier versions
+	Beta            cli.Beta // a number, or a string such as "auto:0.2"
 	P               float64
 	Epochs          int
 	Backend         string
@@ -39,6 +41,7 @@ type row struct {
 	Mean            Float    `json:"mean"`
 	Std             Float    `json:"std"`
 	PerSeed         []Float  `json:"per_seed"`
+	Seeds           []int    `json:"seeds,omitempty"`
 	Beta            cli.Beta `json:"beta"`
 	P               Float    `json:"p"`
 	Epochs          int      `json:"epochs"`
@@ -51,7 +54,7 @@ type row struct {
 // MarshalJSON implements [json.Marshaler].
 func (r Row) MarshalJSON() ([]byte, error) {
 	j := row{
-		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, Float(r.Mean), Float(r.Std), make([]Float, len(r.PerSeed)),
+		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, Float(r.Mean), Float(r.Std), make([]Float, len(r.PerSeed)), r.Seeds,
 		r.Beta, Float(r.P), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond),
 	}
 	for i, x := range r.PerSeed {
@@ -67,13 +70,28 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*r = Row{
-		j.Experiment, j.Dataset, j.Method, j.Protocol, j.Metric, float64(j.Mean), float64(j.Std), make([]float64, len(j.PerSeed)),
+		j.Experiment, j.Dataset, j.Method, j.Protocol, j.Metric, float64(j.Mean), float64(j.Std), make([]float64, len(j.PerSeed)), j.Seeds,
 		j.Beta, float64(j.P), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond),
 	}
 	for i, x := range j.PerSeed {
 		r.PerSeed[i] = float64(x)
 	}
+	if r.Seeds != nil && len(r.Seeds) != len(r.PerSeed) {
+		return fmt.Errorf("%s on %s: %d values of %d seeds", r.Method, r.Dataset, len(r.PerSeed), len(r.Seeds))
+	}
 	return nil
+}
+
+// Paired returns what a and b have measured with the seeds that both have, in a's order,
+// without those of which one is NaN.
+func Paired(a, b Row) (x, y []float64) {
+	for i, seed := range a.Seeds {
+		k := slices.Index(b.Seeds, seed)
+		if k >= 0 && !math.IsNaN(a.PerSeed[i]) && !math.IsNaN(b.PerSeed[k]) {
+			x, y = append(x, a.PerSeed[i]), append(y, b.PerSeed[k])
+		}
+	}
+	return x, y
 }
 
 // Report writes the rows to results.json, and the tables, of which nil ones are left
@@ -86,13 +104,17 @@ func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error
 }
 
 // WriteResults writes results.json, with one row a line. It replaces an earlier
-// one whole, so it may be called as often as there is something new.
+// one whole, so it may be called as often as there is something new. A row with a value
+// for each seed of the run gets the seeds.
 func (d *Dir) WriteResults(rows []Row) error {
 	return WriteFile(d.Join("results.json"), func(w io.Writer) error {
 		text := []byte("[")
 		for i, r := range rows {
 			if i > 0 {
 				text = append(text, ',')
+			}
+			if len(r.PerSeed) == len(d.config.Seeds) {
+				r.Seeds = d.config.Seeds
 			}
 			data, err := json.Marshal(r)
 			if err != nil {

@@ -200,13 +200,20 @@ func (d *Dir) open(o Options, config *config) error {
 var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|png|safetensors)\.[0-9]+$`)
 
 // sweep removes the half-written files, which can be large, that a killed process
-// left. Without a lock that process might still be running.
+// left. Without a lock that process might still be running, as those of shares, run
+// directories below this one, may be.
 func (d *Dir) sweep() {
 	if d.locked == nil {
 		return
 	}
 	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && temporary.MatchString(e.Name()) {
+		switch {
+		case err != nil:
+		case e.IsDir() && path != d.Path:
+			if _, err := os.Stat(filepath.Join(path, "config.json")); err == nil {
+				return fs.SkipDir
+			}
+		case e.Type().IsRegular() && temporary.MatchString(e.Name()):
 			os.Remove(path)
 		}
 		return nil // a file that stays does no harm

@@ -402,6 +402,31 @@ func TestInstructionSet(t *testing.T) {
 	}
 }
 
+// A run that has seen two instruction sets is not taken into one of the second alone.
+func TestAbsorbMixed(t *testing.T) {
+	all := func(string) bool { return true }
+	for name, c := range map[string]struct {
+		sets []string // of the run's starts
+		ok   bool
+	}{"one": {[]string{"abacus"}, true}, "two": {[]string{"slide rule", "abacus"}, false}, "another": {[]string{"slide rule"}, false}} {
+		o := options(t, t.TempDir())
+		o.Mixed = true
+		for _, set := range c.sets {
+			rundir.SetInstructionSet(t, set)
+			d := open(t, o)
+			if _, err := rundir.Do(d, set, func() (int, error) { return 1, nil }); err != nil {
+				t.Fatal(err)
+			}
+			d.Close()
+		}
+		rundir.SetInstructionSet(t, "abacus")
+		into := open(t, options(t, t.TempDir()))
+		if err := into.Absorb(o.Out, all); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "-mixed") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestCheckPretrained: weights are taken from a run with the same settings that are as
 // it left them, also if it was killed while it wrote its journal.
 func TestCheckPretrained(t *testing.T) {

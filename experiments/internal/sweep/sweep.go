@@ -225,6 +225,12 @@ func Open(dir string) (*Sweep, error) {
 	return s, nil
 }
 
+// Has reports whether a run of the sweep has a name. The directory of one that the file no
+// longer names stays, and is none.
+func (s *Sweep) Has(name string) bool {
+	return slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Name == name })
+}
+
 // list asks the experiment for the units of a run.
 func (s *Sweep) list(r *Run) error {
 	c := exec.Command(s.Program, append(slices.Clone(r.Args), "-out", s.path(*r), "-list")...)

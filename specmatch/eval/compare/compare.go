@@ -31,8 +31,12 @@ type Difference struct {
 	// Err is the standard error s/√n, with s the sample standard deviation of the n
 	// differences.
 	Err float64
-	// P is the two-sided p-value of Student's t-test with n−1 degrees of freedom
-	// against a mean of 0; 1 if all differences are 0.
+	// DF are the degrees of freedom of Err: n−1, or of a [Mean] those of Welch and
+	// Satterthwaite.
+	DF float64
+	// P is the two-sided p-value of Student's t-test against a mean of 0; 1 if all
+	// differences are 0, and NaN if all are the same and not 0, as two of them may be by
+	// chance where accuracies are counts.
 	P float64
 }
 
@@ -47,35 +51,41 @@ func Seeds(a, b []float64) Difference {
 		diff[i] = a[i] - b[i]
 	}
 	mean, std := stat.MeanStdDev(diff, nil)
-	return newDifference(len(a), mean, stat.StdErr(std, float64(len(a))))
+	return newDifference(len(a), mean, stat.StdErr(std, float64(len(a))), float64(len(a)-1))
 }
 
 // Mean returns the mean of differences that were measured independently, as on several
-// data sets. N is the least of theirs, and with it the degrees of freedom.
+// data sets. N is the least of theirs. With variances v_i of ν_i degrees of freedom that
+// of the mean has about (Σ v_i)²/Σ(v_i²/ν_i) of them (Welch 1947, Satterthwaite 1946).
 func Mean(of []Difference) Difference {
-	n, mean, variance, k := math.MaxInt, 0.0, 0.0, float64(len(of))
+	n, mean, variance, fourth, k := math.MaxInt, 0.0, 0.0, 0.0, float64(len(of))
 	for _, d := range of {
-		n, mean, variance = min(n, d.N), mean+d.Mean/k, variance+d.Err*d.Err
+		v := d.Err * d.Err
+		n, mean, variance, fourth = min(n, d.N), mean+d.Mean/k, variance+v, fourth+v*v/d.DF
 	}
-	return newDifference(n, mean, math.Sqrt(variance)/k)
+	return newDifference(n, mean, math.Sqrt(variance)/k, variance*variance/fourth)
 }
 
+// rounding bounds what is left of a standard error that is 0, for values of the order of
+// 100, as percentages are.
+const rounding = 1e-9
+
 // newDifference returns the difference with its p-value.
-func newDifference(n int, mean, err float64) Difference {
-	d := Difference{N: n, Mean: mean, Err: err, P: math.NaN()}
+func newDifference(n int, mean, err, df float64) Difference {
+	d := Difference{N: n, Mean: mean, Err: err, DF: df, P: math.NaN()}
 	switch {
 	case n < 2:
 		d.Err = math.NaN()
-	case mean == 0:
-		d.P = 1
-	default:
+	case err > rounding:
 		d.P = 2 * d.student().CDF(-math.Abs(mean/err))
+	case math.Abs(mean) <= rounding:
+		d.P = 1
 	}
 	return d
 }
 
 func (d Difference) student() distuv.StudentsT {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(d.N - 1)}
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: d.DF}
 }
 
 // Interval returns the confidence interval of a level such as 0.95, by Student's t.
@@ -85,19 +95,22 @@ func (d Difference) Interval(level float64) (lo, hi float64) {
 }
 
 // Holm returns the p-values corrected for their number, in the same order: with
-// p_(1) ≤ … ≤ p_(m), p_(k) becomes max_{j≤k} min(1, (m−j+1)·p_(j)). Calling those below
+// p_(1) ≤ … ≤ p_(m), p_(k) becomes max_{j≤k} min(1, (m−j+1)·p_(j)). One that is NaN stays
+// so and does not count. Calling those below
 // α real, one is wrong about any of them with probability at most α (S. Holm, A simple
 // sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
 // 6, 1979).
 func Holm(p []float64) []float64 {
-	order := make([]int, len(p))
-	for i := range order {
-		order[i] = i
+	corrected, worst := slices.Clone(p), 0.0
+	var order []int
+	for i := range p {
+		if !math.IsNaN(p[i]) {
+			order = append(order, i)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
-	corrected, worst := make([]float64, len(p)), 0.0
 	for k, i := range order {
-		worst = max(worst, min(1, float64(len(p)-k)*p[i]))
+		worst = max(worst, min(1, float64(len(order)-k)*p[i]))
 		corrected[i] = worst
 	}
 	return corrected

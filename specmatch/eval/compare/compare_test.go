@@ -23,13 +23,18 @@ func TestHolm(t *testing.T) {
 		{[]float64{0.02}, []float64{0.02}},
 		{[]float64{0.01, 0.01, 0.01}, []float64{0.03, 0.03, 0.03}},
 		{nil, []float64{}},
+		{[]float64{0.01, math.NaN(), 0.02}, []float64{0.02, math.NaN(), 0.02}},
 	} {
 		got := Holm(c.p)
 		if len(got) != len(c.want) {
 			t.Fatalf("Holm(%v) = %v", c.p, got)
 		}
 		for i := range got {
-			nearly(t, "corrected", got[i], c.want[i], 1e-15)
+			if math.IsNaN(c.want[i]) != math.IsNaN(got[i]) {
+				t.Errorf("Holm(%v) = %v", c.p, got)
+			} else if !math.IsNaN(got[i]) {
+				nearly(t, "corrected", got[i], c.want[i], 1e-15)
+			}
 		}
 	}
 }
@@ -52,17 +57,24 @@ func TestSeeds(t *testing.T) {
 	if same := Seeds([]float64{1, 2}, []float64{1, 2}); same.Mean != 0 || same.P != 1 {
 		t.Errorf("equal runs: %+v", same)
 	}
+	if same := Seeds([]float64{1.1, 2.3}, []float64{1, 2.2}); !math.IsNaN(same.P) {
+		t.Errorf("two differences that are the same: %+v", same)
+	}
 	if one := Seeds([]float64{1}, []float64{3}); one.Mean != -2 || !math.IsNaN(one.Err) || !math.IsNaN(one.P) {
 		t.Errorf("one seed: %+v", one)
 	}
 }
 
-// TestMean: errors of independent differences add as squares.
+// TestMean: errors of independent differences add as squares, and of two with the same
+// variance and degrees of freedom the mean has twice these.
 func TestMean(t *testing.T) {
-	d := Mean([]Difference{{N: 5, Mean: 1, Err: 3}, {N: 10, Mean: 2, Err: 4}})
+	d := Mean([]Difference{{N: 5, Mean: 1, Err: 3, DF: 4}, {N: 10, Mean: 2, Err: 4, DF: 9}})
 	nearly(t, "mean", d.Mean, 1.5, 1e-12)
 	nearly(t, "standard error", d.Err, 2.5, 1e-12)
-	nearly(t, "p", d.P, newDifference(5, 0.6, 1).P, 1e-12)
+	nearly(t, "degrees of freedom", d.DF, 25*25/(81./4+256./9), 1e-12)
+	nearly(t, "p", d.P, newDifference(5, 0.6, 1, d.DF).P, 1e-12)
+	twin := Difference{N: 5, Mean: 1, Err: 3, DF: 4}
+	nearly(t, "degrees of freedom of twins", Mean([]Difference{twin, twin}).DF, 8, 1e-12)
 	if d.N != 5 {
 		t.Errorf("n = %d", d.N)
 	}
