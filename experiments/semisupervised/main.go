@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
 	flags.Add(&x.data, &x.fine, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
-	x.settings.RegisterMethods(flags, method.SemiSupervised)
+	x.settings.RegisterMethods(flags, method.SemiSupervised, func() []string { return x.loss.Methods })
 	flags.Grows("protocol")
 	flags.Small("without -dataset", func() bool { return len(x.data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {

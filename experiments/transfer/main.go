@@ -138,7 +138,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
 	flags.Add(&x.data, &x.source, &x.loss, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
-	x.settings.RegisterMethods(flags, method.Transfer)
+	x.settings.RegisterMethods(flags, method.Transfer, func() []string { return x.loss.Methods })
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for bio the names of networks;\nnone only pre-trains, or without -corpus uses the set that is made up"
 	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
 	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.data.Datasets) == 0 }, small)

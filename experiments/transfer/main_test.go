@@ -316,6 +316,8 @@ func newExperiment(t *testing.T) *experiment {
 		model:  model{Hidden: 8, Layers: 2, Dropout: 0.5},
 		fine:   fine{Epochs: 2, Batch: 32, LR: 0.01},
 		engine: cli.Engine{Backend: "cpu"},
+
+		settings: pretrain.Settings{Options: method.DefaultOptions(method.Transfer)},
 	}
 	var err error
 	if x.domain, err = x.openDomain(t.Context(), &bytes.Buffer{}); err != nil {

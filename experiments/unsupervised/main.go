@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3", "-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
 	flags.Add(&x.data, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
-	x.settings.RegisterMethods(flags, method.Unsupervised)
+	x.settings.RegisterMethods(flags, method.Unsupervised, func() []string { return x.loss.Methods })
 	flags.Grows("protocol")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err

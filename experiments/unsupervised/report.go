@@ -46,7 +46,7 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 	g := x.gather(sets, runs, trained, scores)
 	var tables []*table.Table
 	for _, protocol := range x.protocol.Protocols {
-		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d.",
+		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d, or where the method stops.",
 			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
 		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.Unsupervised, x.loss.Methods), published.Table1))
 	}

@@ -15,6 +15,7 @@ import (
 // in protein networks.
 var attrMasking = &Method{
 	Name: "attrmasking", Title: "AttrMasking", Regimes: []Regime{Transfer},
+	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			switch s.Encoder.Kind {

@@ -21,6 +21,7 @@ const ContextLayers = 3
 // have.
 var contextPred = &Method{
 	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{SemiSupervised, Transfer},
+	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			shallow := s.Encoder

@@ -38,6 +38,7 @@ import (
 // the nodes (Options.CuCo.Inverted). Here the view is by the policy of the other rows.
 var cuCo = &Method{
 	Name: "cuco", Title: "CuCo", Regimes: []Regime{Unsupervised},
+	Reads:  Policy | Ratio | Temperature,
 	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		view, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio)

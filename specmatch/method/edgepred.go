@@ -12,6 +12,7 @@ import (
 // edgePred is edge prediction as in Hu et al., after GraphSAGE.
 var edgePred = &Method{
 	Name: "edgepred", Title: "EdgePred", Regimes: []Regime{Transfer},
+	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(_ Setup, e gnn.Encoder, _ *rand.Rand) (Task, error) {
 			return NewEdgePrediction(e), nil

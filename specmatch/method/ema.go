@@ -11,6 +11,7 @@ import "github.com/specmatch/specmatch/autodiff"
 // term that of BYOL (Grill et al., NeurIPS 2020), beside L_C; see taught for both.
 var ema = &Method{
 	Name: EMA, Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Reads: Policy | Ratio | Temperature | Objective,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

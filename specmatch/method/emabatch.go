@@ -13,6 +13,7 @@ import "github.com/specmatch/specmatch/autodiff"
 // 2021) and SEED (Fang et al., ICLR 2021) over a batch; see taught for the teacher.
 var emaBatch = &Method{
 	Name: EMABatch, Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Reads: Policy | Ratio | Temperature | Objective,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

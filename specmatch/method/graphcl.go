@@ -22,6 +22,7 @@ import (
 // view, without self-loops, and the augmentations as intended for the second.
 var graphCL = &Method{
 	Name: GraphCL, Title: "GraphCL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Reads: Policy | Ratio | Temperature | Objective,
 	new: func(s Setup) (*Learner, error) {
 		impl, ratio, order := augment.ImplIntended, s.Ratio, augment.Reshuffle
 		loops := false

@@ -17,6 +17,7 @@ import (
 // of its own. How that was trained is not published.
 var infomax = &Method{
 	Name: "infomax", Title: "Infomax", Regimes: []Regime{SemiSupervised, Transfer},
+	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		if s.Regime == SemiSupervised {
 			return newInfoGraph(s, func(be backend.Backend, name string, width int, rng *rand.Rand) block {

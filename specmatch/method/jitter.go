@@ -3,6 +3,7 @@ package method
 import (
 	"context"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/random"
 )
 
@@ -16,7 +17,8 @@ import (
 // and the difference is nearly that of two seeds.
 var jitter = &Method{
 	Name: Jitter, Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	new: func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
+	Reads: Policy | Ratio | Temperature | Objective,
+	new:   func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
 }
 
 // jittered is a learner that starts from other weights.
@@ -37,7 +39,8 @@ func newJittered(s Setup, scale float64) (*Learner, error) {
 }
 
 // Begin implements [train.Learner].
-func (j *jittered) Begin(ctx context.Context, epoch int) error {
+func (j *jittered) Begin(ctx context.Context, epoch int) (err error) {
+	defer backend.Recover(&err)
 	if epoch == 0 {
 		rng := random.Stream(j.seed, purposeTask, 0, 0)
 		for _, p := range j.Model.Parameters() {

@@ -31,8 +31,8 @@ import (
 //	P ← the projection on the simplex of P + ℓ - γ·(P - 1/K):
 //
 // it ascends the loss, so that the hardest arm gains. With γ = 1 the former P drops
-// out, and in the first epoch, where P is 1/K, γ has no part; an arm whose loss is
-// ahead by 1 or more takes everything.
+// out, and in the first epoch, where P is 1/K, γ has no part: in either case an arm whose
+// loss is ahead by 1 or more takes everything.
 //
 // What the code does otherwise: the passes over the arms move the running statistics
 // of batch norm, which the evaluation then reads (Options.JOAO.ProbeMoves); its arms
@@ -42,6 +42,7 @@ import (
 // 0.1 and 1, by no stated rule.
 var joao = &Method{
 	Name: "joao", Title: "JOAO", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Reads:  Ratio | Temperature,
 	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		e, rng, err := s.NewEncoder()
@@ -63,6 +64,7 @@ var joao = &Method{
 // (Options.JOAO.HeadsByEpoch).
 var joaov2 = &Method{
 	Name: "joaov2", Title: "JOAOv2", Regimes: joao.Regimes,
+	Reads:  joao.Reads,
 	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.001, Epochs: 40}, SemiSupervised: {Epochs: 200}, Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		e, rng, err := s.NewEncoder()
@@ -151,6 +153,9 @@ func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
 	loss, err := s.crossView()
 	if err != nil {
 		return nil, err
+	}
+	if g := s.JOAO.Gamma; !(g >= 0 && g <= 1) {
+		return nil, fmt.Errorf("method: JOAO with γ = %v; want a number from 0 to 1", g)
 	}
 	j := &joint{
 		encoder: e, heads: heads, loss: loss, options: s.JOAO, rawView: s.Regime == Unsupervised,
@@ -285,13 +290,17 @@ const probes = 1 << 40
 func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err error) {
 	defer backend.Recover(&err)
 	j.stats.keep()
+	moved := false
+	defer func() {
+		if !moved {
+			j.stats.restore()
+		}
+	}()
 	losses, err := j.measure(ctx, probes+epoch)
-	if err != nil || !j.options.ProbeMoves {
-		j.stats.restore()
-	}
 	if err != nil {
 		return nil, err
 	}
+	moved = j.options.ProbeMoves
 	j.state.P = ascend(j.state.P, losses, j.options.Gamma)
 	metrics = train.Metrics{}
 	for i, a := range j.arms {

@@ -40,13 +40,31 @@ type Method struct {
 	// OnRequest keeps the method out of an experiment's tables unless it is named: a
 	// control, or a question of our own.
 	OnRequest bool
-	new       func(s Setup) (*Learner, error) // of a setup without gaps
+	// Reads are the settings, of those that methods share, that it depends on.
+	Reads Shared
+	new   func(s Setup) (*Learner, error) // of a setup without gaps
 }
 
+// Shared are settings that several methods read.
+type Shared uint8
+
+// The settings of [Setup] and of its Objective.
+const (
+	Policy Shared = 1 << iota
+	Ratio
+	Temperature // Objective.Contrast.Temperature
+	Objective   // the rest of Objective
+)
+
 // New returns a learner with initial weights. It is an error if the setup makes no
-// sense, its encoder cannot read one of its graphs, or the method is not for them.
-func (m *Method) New(s Setup) (*Learner, error) {
+// sense, its encoder cannot read one of its graphs, the method is not for them or for the
+// regime, or the device fails.
+func (m *Method) New(s Setup) (l *Learner, err error) {
+	defer backend.Recover(&err)
 	s = s.withDefaults()
+	if !slices.Contains(m.Regimes, s.Regime) {
+		return nil, fmt.Errorf("method: %s is not for the regime %q; want one of %q", m.Name, s.Regime, m.Regimes)
+	}
 	if s.Batch < 1 || !(s.Rate > 0) || math.IsInf(s.Rate, 0) {
 		return nil, fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0", s.Batch, s.Rate)
 	}
@@ -58,7 +76,16 @@ func (m *Method) New(s Setup) (*Learner, error) {
 			return nil, fmt.Errorf("method: graph %d: %w", i, err)
 		}
 	}
-	return m.new(s)
+	if _, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio); err != nil {
+		return nil, err
+	}
+	if s.RawStatistics && s.JOAO.ProbeMoves {
+		return nil, errors.New("method: RawStatistics keeps anything else from moving the running statistics, and JOAO.ProbeMoves wants that; want one of them")
+	}
+	if l, err = m.new(s); err == nil && s.RawStatistics {
+		l = s.rawStatistics(l)
+	}
+	return l, err
 }
 
 // Recipe is how to train. What is 0 is as for the other methods of a regime.
@@ -161,17 +188,13 @@ func Title(name string) string {
 	return name
 }
 
-// New is Get and [Method].New. A failure of the device is an error.
-func New(name string, s Setup) (l *Learner, err error) {
-	defer backend.Recover(&err)
+// New is Get and [Method].New.
+func New(name string, s Setup) (*Learner, error) {
 	m, err := Get(name)
 	if err != nil {
 		return nil, err
 	}
-	if l, err = m.New(s); err == nil && s.RawStatistics {
-		l = s.rawStatistics(l)
-	}
-	return l, err
+	return m.New(s)
 }
 
 // Setup is what a method learns from, and how.

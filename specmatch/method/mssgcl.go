@@ -29,7 +29,7 @@ import (
 // raw graphs ([Options.RawStatistics] has that for any method).
 //
 // The shares of nodes are 0.8 and 0.2 for molecules, 0.9 and 0.1 for social
-// networks: for policies other than random2.
+// networks: for the policies random3 and random4, which are those of such sets.
 //
 // What the code does otherwise: the critic's value is a sigmoid without the logarithm
 // of the paper's game, as here. It puts a linear layer without bias in front of the
@@ -39,11 +39,12 @@ import (
 // There is no code for the semi-supervised regime.
 var mssgcl = &Method{
 	Name: "mssgcl", Title: "MSSGCL", Regimes: []Regime{Unsupervised, SemiSupervised},
+	Reads:  Policy | Temperature,
 	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.005, Epochs: 80, Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		share := s.MSSGCL
 		if share == (MSSGCLOptions{}) {
-			if share = (MSSGCLOptions{Global: 0.8, Local: 0.2}); s.Policy != augment.Random2 {
+			if share = (MSSGCLOptions{Global: 0.8, Local: 0.2}); s.Policy == augment.Random3 || s.Policy == augment.Random4 {
 				share = MSSGCLOptions{Global: 0.9, Local: 0.1}
 			}
 		}

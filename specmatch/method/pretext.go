@@ -18,7 +18,8 @@ import (
 // labels, for example what was hidden from the encoder, or whether something belongs
 // to the graph. It owns the encoder and whatever it adds to it. The tasks are those
 // of Hu et al. (Strategies for pre-training graph neural networks, ICLR 2020) as
-// their code runs them.
+// their code runs them, but for two corners: edge prediction takes a pair of nodes once in
+// whatever order, and a batch in which one context is left is passed over.
 type Task interface {
 	// Parameters and Buffers are those of the encoder and of what the task adds.
 	nn.Module

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,8 +86,11 @@ type outcome struct {
 	Embeddings []float64
 }
 
+// begun is the place behind the first Begin, before a step.
+const begun = -1
+
 // learn trains a new learner, of which at calls f before a step counted over all
-// epochs from 1.
+// epochs from 1, or where it is begun.
 func learn(t *testing.T, ctx context.Context, m *method.Method, s method.Setup, checkpoint string, at int, f func()) (out outcome, steps int, err error) {
 	t.Helper()
 	l, err := m.New(s)
@@ -120,6 +124,14 @@ type counting struct {
 	f         func()
 }
 
+func (c *counting) Begin(ctx context.Context, epoch int) error {
+	err := c.Learner.Begin(ctx, epoch)
+	if c.at == begun && epoch == 0 && err == nil {
+		c.f()
+	}
+	return err
+}
+
 func (c *counting) Step(b train.Batch) (train.Metrics, error) {
 	if c.steps++; c.steps == c.at {
 		c.f()
@@ -127,8 +139,8 @@ func (c *counting) Step(b train.Batch) (train.Metrics, error) {
 	return c.Learner.Step(b)
 }
 
-// TestResumed interrupts every method at every step of its second epoch: what it
-// leaves in the end is what a training without interruption leaves.
+// TestResumed interrupts every method before its first step and at every step of its
+// second epoch: what it leaves in the end is what a training without interruption leaves.
 func TestResumed(t *testing.T) {
 	each(t, func(t *testing.T, m *method.Method, newSetup func(be backend.Backend) method.Setup) {
 		be := cpu.New(tensor.Float32)
@@ -139,14 +151,18 @@ func TestResumed(t *testing.T) {
 		if m.Name == method.Untrained {
 			return
 		}
+		places := []int{begun}
 		for at := steps/3 + 1; at <= 2*steps/3; at++ {
+			places = append(places, at)
+		}
+		for _, at := range places {
 			checkpoint := filepath.Join(t.TempDir(), "checkpoint")
 			ctx, cancel := context.WithCancel(t.Context())
 			if _, _, err := learn(t, ctx, m, newSetup(be), checkpoint, at, cancel); !errors.Is(err, context.Canceled) {
 				t.Fatalf("interrupted at step %d: %v", at, err)
 			}
 			got, more, err := learn(t, t.Context(), m, newSetup(be), checkpoint, 0, nil)
-			if err != nil || more >= steps {
+			if err != nil || more >= steps && at != begun {
 				t.Fatalf("taken up at step %d of %d: %d more steps, %v", at, steps, more, err)
 			}
 			if d := cmp.Diff(want, got); d != "" {
@@ -157,7 +173,7 @@ func TestResumed(t *testing.T) {
 }
 
 // TestMethods: every method of the list starts from the weights of the seed, reports
-// a loss, goes somewhere of its own, and gives back the engine's memory.
+// a loss, and goes somewhere of its own.
 func TestMethods(t *testing.T) {
 	seen := map[string]string{}
 	each(t, func(t *testing.T, m *method.Method, newSetup func(be backend.Backend) method.Setup) {
@@ -234,12 +250,19 @@ func TestRefused(t *testing.T) {
 	negative.Batch, backwards.Rate, nothing.Graphs = -1, -1, nil
 	broken.Graphs = append(slices.Clone(gin.Graphs[:2]), &graph.Graph{Ptr: []int32{0, 1}, Adj: []int32{7}, X: gin.Graphs[0].X})
 	wrongPolicy.Policy, noEncoder.Encoder.Hidden = "random9", 0
+	elsewhere, noGamma, noNoise, both := gin, gin, gin, gin
+	elsewhere.Regime, noGamma.JOAO.Gamma, noNoise.SimGRACE.Eta = method.Transfer, math.NaN(), 0
+	both.RawStatistics, both.JOAO.ProbeMoves = true, true
 	for want, c := range map[string]struct {
 		method string
 		s      method.Setup
 	}{
-		"not for encoder gin":               {"attrmasking", gin},
-		"no augmentation":                   {"specmatch", wrongPolicy},
+		"not for encoder gin":               {"attrmasking", elsewhere},
+		"not for the regime":                {"attrmasking", gin},
+		"γ = NaN":                           {"joao", noGamma},
+		"η = 0":                             {"simgrace", noNoise},
+		"want one of them":                  {"joao", both},
+		"no augmentation":                   {"simgrace", wrongPolicy},
 		"temperature 0":                     {"graphcl", cold},
 		"batches of -1 graphs":              {"infonce", negative},
 		"learning rate -1":                  {"infonce", backwards},

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -34,8 +35,12 @@ import (
 // molecules, whose code is not published.
 var simGRACE = &Method{
 	Name: "simgrace", Title: "SimGRACE", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Reads:  Temperature,
 	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
+		if eta := s.SimGRACE.Eta; !(eta > 0) || math.IsInf(eta, 0) {
+			return nil, fmt.Errorf("method: SimGRACE with η = %v; want a number above 0", eta)
+		}
 		loss, err := s.crossView()
 		if err != nil {
 			return nil, err

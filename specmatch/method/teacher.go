@@ -88,11 +88,12 @@ func newStudent(s Setup, m, teacher *specmatch.Model, loader *augment.Loader) *t
 }
 
 // Step implements [train.Learner]. A batch of one graph has no negatives.
-func (l *taught) Step(b train.Batch) (train.Metrics, error) {
+func (l *taught) Step(b train.Batch) (m train.Metrics, err error) {
+	defer backend.Recover(&err)
 	if len(b.Samples) < 2 {
 		return nil, nil
 	}
-	m := train.Metrics{}
+	m = train.Metrics{}
 	loss, _, err := train.Minimize(l.tape, l.model, l.adam, func() *autodiff.Var {
 		return l.objective(b.Graphs, l.collate(b.Samples), b.Samples, b.Index == 0, m)
 	})

@@ -220,15 +220,32 @@ func TestEmbed(t *testing.T) {
 type failing struct {
 	backend.Backend
 	failed bool
+	left   int // calls of Axpby and Download before one fails, and with it all of Alloc
 }
 
 var errMemory = errors.New("no memory")
 
+func (f *failing) check(op string, left *int) {
+	if *left--; f.failed && *left < 0 {
+		panic(&backend.Error{Backend: "failing", Op: op, Err: errMemory})
+	}
+}
+
 func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
-	if f.failed {
-		panic(&backend.Error{Backend: "failing", Op: "Alloc", Err: errMemory})
+	if f.left == 0 {
+		f.check("Alloc", new(int))
 	}
 	return f.Backend.Alloc(rows, cols)
+}
+
+func (f *failing) Axpby(dst *tensor.Tensor, a float64, x *tensor.Tensor, b float64, y *tensor.Tensor) {
+	f.check("Axpby", &f.left)
+	f.Backend.Axpby(dst, a, x, b, y)
+}
+
+func (f *failing) Download(dst []float64, src *tensor.Tensor) {
+	f.check("Download", &f.left)
+	f.Backend.Download(dst, src)
 }
 
 // TestDeviceFails: a device that fails is an error, not a panic, whatever it was
@@ -258,6 +275,21 @@ func TestDeviceFails(t *testing.T) {
 					t.Errorf("%s, a step: %v", name, err)
 				}
 				break
+			}
+			// Later failures come wherever the engine is called: all of an epoch must return
+			// the error until there are no more calls.
+			for left, failed := 1, true; failed; left++ {
+				failed = false
+				be.failed = false
+				l := newLearner(t, name, s)
+				be.failed, be.left = true, left
+				_, err := train.Run(t.Context(), l, train.Options{Epochs: 1}, func(train.Progress) error { return nil })
+				if failed = err != nil; failed && !errors.Is(err, errMemory) {
+					t.Errorf("%s, call %d: %v", name, left, err)
+				}
+				if left > 40 {
+					left += left / 4
+				}
 			}
 		}
 	}

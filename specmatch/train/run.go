@@ -32,6 +32,7 @@ type Progress struct {
 type standing struct {
 	Epochs  []Metrics // of the epochs that have ended
 	Stopped bool      // the learner wants no more epochs
+	Begun   bool      // the present epoch; in checkpoints of earlier versions only with Batches
 	Batches int       // trained on in the present epoch
 	Sums    means     // over the steps of the present epoch
 	Graphs  int
@@ -93,10 +94,11 @@ type runner struct {
 func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	start, before := time.Now(), r.done.Seconds
 	clock := func() { r.done.Seconds = before + time.Since(start).Seconds() }
-	if r.done.Batches == 0 {
+	if !r.done.Begun && r.done.Batches == 0 {
 		if err := r.l.Begin(ctx, epoch); err != nil {
 			return nil, err
 		}
+		r.done.Begun = true
 	}
 	index := 0
 	for samples, graphs := range r.l.Epoch(ctx, epoch) {

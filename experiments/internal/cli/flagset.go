@@ -20,6 +20,7 @@ type FlagSet struct {
 	examples []string
 	env      map[string]string // flag name → environment variable
 	checks   []func() error    // of flags that depend on one another
+	given    map[string]bool   // on the command line, or by the environment
 
 	// For resuming a run: the values of -out and -collect, the roles of the other flags, and the
 	// names of the flags with the first seed and the number of seeds.
@@ -108,6 +109,7 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 		return Usagef("unexpected argument %q", f.Arg(0))
 	}
 	given := map[string]bool{}
+	f.given = given
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
 	var err error
 	f.VisitAll(func(fl *flag.Flag) {
@@ -139,6 +141,9 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	}
 	return err
 }
+
+// Given reports, to a check, whether the command line or the environment gives a flag.
+func (f *FlagSet) Given(name string) bool { return f.given[name] }
 
 // Small gives flags other defaults in runs for which holds returns true; Parse calls
 // it once the flags are set. The string when says it in words, for the help text.
@@ -195,7 +200,10 @@ func (f *FlagSet) help(w io.Writer) error {
 			argument = " " + argument
 		}
 		def := fl.DefValue
-		if def == "" {
+		switch {
+		case def == "" && strings.Contains(usage, "the default is"):
+			def = "see above"
+		case def == "":
 			def = "none"
 		}
 		if v, ok := f.small.values[fl.Name]; ok {

@@ -174,7 +174,7 @@ func TestHelp(t *testing.T) {
 		"Table 1.\n",
 		"Usage: go run ./experiments/unsupervised [flags]\n",
 		"  go run ./experiments/unsupervised -beta auto:0.2\n",
-		"  -batch batch\n\tgraphs in a batch; ",
+		"  -batch batch\n\tgraphs in a batch, ",
 		"default: untrained,graphcl,infonce,specmatch\n",
 		"\tdefault: $SPECMATCH_BACKEND, else cpu\n",
 		"\tdefault: none\n",
@@ -234,7 +234,7 @@ func Example() {
 	//
 	// Flags:
 	//   -batch batch
-	// 	graphs in a batch; each is the others' negative, so there are at least 2
+	// 	graphs in a batch, at least 2: for contrastive losses each is the others' negative
 	// 	default: 128
 	//   -epochs epochs
 	// 	epochs to train

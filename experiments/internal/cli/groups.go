@@ -123,7 +123,7 @@ type Recipe struct {
 // Register implements [Group].
 func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.Epochs, "epochs", Int(0), "`epochs` to train")
-	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`; each is the others' negative, so there are at least 2")
+	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
 	Var(f, &r.LR, "lr", Positive, "learning `rate` of Adam")
 	r.RegisterSeeds(f)
 }

@@ -443,7 +443,7 @@ func TestProvenance(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := m.Card.Provenance
-	for name, want := range map[string]string{"simgrace-eta": "0.7", "raw-statistics": "true", "tau": "0.2", "batch": "10", "policy": r.Policy(), "adjacency": "sigmoid"} {
+	for name, want := range map[string]string{"simgrace-eta": "0.7", "raw-statistics": "true", "tau": "0.2", "batch": "10"} {
 		if p.Options[name] != want {
 			t.Errorf("%s is %q, want %q", name, p.Options[name], want)
 		}
@@ -452,6 +452,9 @@ func TestProvenance(t *testing.T) {
 		if strings.HasPrefix(name, "joao") || strings.HasPrefix(name, "graphcl") {
 			t.Errorf("%s is another method's", name)
 		}
+		if name == "policy" || name == "ratio" || name == "adjacency" || name == "beta" {
+			t.Errorf("SimGRACE does not read %s", name)
+		}
 	}
 	if !slices.Equal(p.Data, []specmatch.DataSource{{Name: "a", SHA256: "01"}, {Name: "b", SHA256: "02"}}) {
 		t.Errorf("data %v", p.Data)
@@ -459,5 +462,33 @@ func TestProvenance(t *testing.T) {
 	r.Method = "joaov2"
 	if m, err = r.Model(learner(t, r, be), 3); err != nil || m.Card.Provenance.Options["joao-gamma"] != "0.1" {
 		t.Errorf("JOAOv2: %v, %v", m.Card.Provenance.Options, err)
+	}
+}
+
+// TestUnread: a flag that none of the methods reads is a mistake.
+func TestUnread(t *testing.T) {
+	for _, c := range []struct {
+		args    string
+		methods []string
+		want    string
+	}{
+		{"-ratio 0.3", []string{"graphcl"}, "-ratio has no effect on graphcl"},
+		{"-ratio 0.3 -graphcl-code=false", []string{"graphcl"}, ""},
+		{"-ratio 0.3", []string{"graphcl", "infonce"}, ""},
+		{"-tau 0.3", []string{"infograph", "untrained"}, "-tau has no effect on infograph, untrained"},
+		{"-policy random3", []string{"joao", "simgrace"}, "-policy has no effect on joao, simgrace"},
+		{"-policy random3", []string{"none", "joao"}, ""},
+		{"-policy random3 -cuco-inverted", []string{"cuco"}, "-policy has no effect on cuco"},
+		{"-p 50", []string{"cuco", "ema"}, ""},
+		{"-p 50", []string{"cuco"}, "-p has no effect on cuco"},
+		{"-raw-statistics -joao-probe-moves", []string{"joao"}, "want one of them"},
+	} {
+		f, s, loss := cli.NewFlagSet("unsupervised", "", ""), pretrain.DefaultSettings(), cli.Loss{Tau: 0.2, P: 80, Kappa: 10}
+		f.Add(&s, &loss)
+		s.RegisterMethods(f, method.Unsupervised, func() []string { return c.methods })
+		err := f.Parse(strings.Fields(c.args), io.Discard)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s of %s: %v, want %q", c.args, c.methods, err, c.want)
+		}
 	}
 }

@@ -5,12 +5,16 @@
 //
 // The mental model: a [Run] describes one training; [Run.Learner] sets the method
 // up, [Run.Train] trains it, [Run.Evaluate] measures it, and [Run.Do] does all three.
-// Runs that share a data set and a seed share the initial weights, the batches, the
-// augmentations and the folds.
+// Runs that share a data set and a seed share the folds and, where no recipe of its own
+// gives a method another encoder, order of batches or views, the initial weights, the
+// batches and the augmentations.
 package pretrain
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -83,10 +87,46 @@ func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
 	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
 }
 
+// shared has the flags of [Settings] and [cli.Loss] that only some methods read.
+var shared = map[string]method.Shared{
+	"policy": method.Policy, "ratio": method.Ratio, "tau": method.Temperature,
+	"adjacency": method.Objective, "random-walk": method.Objective, "theta-gradient": method.Objective, "on-h": method.Objective, "center": method.Objective,
+	"sum": method.Objective, "warmup": method.Objective, "beta": method.Objective, "p": method.Objective, "kappa": method.Objective,
+}
+
+// reads reports whether a method depends on a flag. Of what package method does not know,
+// such as training with labels alone, it is not said.
+func (s *Settings) reads(name, flag string, r method.Regime) bool {
+	m, err := method.Get(name)
+	if err != nil || shared[flag] == 0 {
+		return true
+	}
+	switch {
+	case flag == "ratio" && name == method.GraphCL && s.GraphCLCode && r == method.Unsupervised: // its code has its own
+		return false
+	case (flag == "policy" || flag == "ratio") && name == "cuco" && s.CuCo.Inverted:
+		return false
+	}
+	return m.Reads&shared[flag] != 0
+}
+
 // RegisterMethods sets the options to the defaults of a regime and registers the flags
-// of single methods, for experiments with a row for each of its methods.
-func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime) {
+// of single methods, for experiments with a row for each of its methods. A flag that is
+// given and that none of the chosen methods reads is a mistake.
+func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime, chosen func() []string) {
 	s.Options = method.DefaultOptions(r)
+	f.Check(func() error {
+		if s.RawStatistics && s.JOAO.ProbeMoves {
+			return cli.Usagef("-raw-statistics keeps all else from moving the running statistics, and -joao-probe-moves wants that: want one of them")
+		}
+		for _, flag := range slices.Sorted(maps.Keys(shared)) {
+			names := chosen()
+			if f.Given(flag) && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return s.reads(name, flag, r) }) {
+				return cli.Usagef("-%s has no effect on %s", flag, strings.Join(names, ", "))
+			}
+		}
+		return nil
+	})
 	s.RegisterRecipes(f, r)
 	if r != method.Transfer {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")

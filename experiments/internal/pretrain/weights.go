@@ -64,22 +64,24 @@ func Sources(ds *dataset.Dataset) []specmatch.DataSource {
 	return all
 }
 
-// switches are the flags that the run was trained with, but for those of other
-// methods, which begin with their names.
+// switches are the flags that the run was trained with, but for those that its method does
+// not read, and those of other methods, which begin with their names.
 func (r *Run) switches() map[string]string {
 	f, s, loss := cli.NewFlagSet("", ""), Settings{}, r.Loss
 	loss.Methods, loss.Choices = nil, nil // no -method
 	f.Add(&s, &loss)
-	s.RegisterMethods(f, r.Regime)
+	s.RegisterMethods(f, r.Regime, nil)
 	s = r.Settings
 	all := map[string]string{"batch": fmt.Sprint(r.Recipe.Batch), "lr": fmt.Sprint(r.Rate())}
 	f.VisitAll(func(fl *flag.Flag) {
 		name, _, _ := strings.Cut(fl.Name, "-")
-		if _, err := method.Get(name); err != nil || strings.HasPrefix(r.Method, name) {
+		if _, err := method.Get(name); (err != nil || strings.HasPrefix(r.Method, name)) && r.Settings.reads(r.Method, fl.Name, r.Regime) {
 			all[fl.Name] = fl.Value.String()
 		}
 	})
-	all["policy"] = r.Policy()
+	if _, ok := all["policy"]; ok {
+		all["policy"] = r.Policy()
+	}
 	return all
 }
 
