@@ -23,7 +23,7 @@ func Example() {
 	loss := y.Square().Sum()
 	fmt.Println("y =", y.Data(), "loss =", loss.Float())
 
-	tape.Backward(loss) // from the loss to the front of the list
+	tape.Backward(loss) // back from the loss to its variables
 	fmt.Println("gradient of w =", w.Grad())
 	// Output:
 	// y = [-1 -1] loss = 2

@@ -834,26 +834,35 @@ func TestReadme(t *testing.T) {
 	}
 	python := cmp.Or(os.Getenv("PYTHON"), "python3")
 	t.Run("from Python", func(t *testing.T) {
-		_, script, _ := strings.Cut(page, "From NetworkX or PyTorch Geometric:\n\n```python\n")
-		script, _, _ = strings.Cut(script, "```")
+		_, scripts, _ := strings.Cut(page, "From NetworkX or PyTorch Geometric:\n")
+		scripts, _, _ = strings.Cut(scripts, "A table of edges")
 		const before = `
 import types, networkx, torch
 graphs = [networkx.cycle_graph(5)]
-data = [types.SimpleNamespace(num_nodes=2, edge_index=torch.tensor([[0, 1], [1, 0]]), x=torch.tensor([[1.0, 0.5], [2.0, 0.5]]))]
+data = [types.SimpleNamespace(num_nodes=2, edge_index=torch.tensor([[0, 1], [1, 0]]), x=torch.tensor([[1.0, 0.5], [2.0, 0.5]]), y=torch.tensor([1]))]
 `
 		if err := exec.Command(python, "-c", before).Run(); err != nil {
 			t.Skipf("the page's Python is not run: %s has no networkx or torch; the variable PYTHON may name one that has", python)
 		}
-		if out, err := exec.Command(python, "-c", before+script).CombinedOutput(); err != nil {
-			t.Fatalf("%s, %v", out, err)
-		}
 		var got []string
-		err := dataset.ReadRecords(t.Context(), "graphs.jsonl", dataset.RecordOptions{ID: "id"}, func(r *dataset.Record) error {
-			got = append(got, fmt.Sprint(r.ID, r.Err, r.Graph.Nodes(), r.Graph.Entries(), r.Graph.X.Width))
-			return nil
-		})
-		if want := []string{"0<nil> 5 10 1", "0<nil> 2 2 2"}; err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q, %v, want %q", got, err, want)
+		for _, m := range regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(scripts, -1) {
+			if out, err := exec.Command(python, "-c", before+m[1]).CombinedOutput(); err != nil {
+				t.Fatalf("%s, %v", out, err)
+			}
+			o := dataset.RecordOptions{ID: "id"}
+			if strings.Contains(m[1], `"y"`) {
+				o.Fields = []string{"y"}
+			}
+			err := dataset.ReadRecords(t.Context(), "graphs.jsonl", o, func(r *dataset.Record) error {
+				got = append(got, fmt.Sprint(r.ID, r.Err, r.Graph.Nodes(), r.Graph.Entries(), r.Graph.X.Width, r.Fields))
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if want := []string{"0<nil> 5 10 1 []", "0<nil> 2 2 2 [1]"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 	t.Run("Python", func(t *testing.T) {
