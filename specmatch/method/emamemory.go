@@ -7,6 +7,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -59,7 +60,7 @@ func (r *remembering) Begin(ctx context.Context, epoch int) (err error) {
 		for i := range samples {
 			samples[i] = lo + i
 		}
-		r.remember(r.teach(t, r.collate(samples)), samples)
+		r.remember(r.teach(t, r.raw.of(r.graphs, samples, augment.Identity{})), samples)
 		t.Reset()
 	}
 	return ctx.Err()

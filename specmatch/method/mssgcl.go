@@ -248,21 +248,30 @@ type tracking struct {
 	form    augment.Identity
 	stats   *statistics
 	tape    *autodiff.Tape
+	raw     rawBatch
+}
 
+// rawBatch collates graphs as they are.
+type rawBatch struct {
 	batch graph.Batch
 	ws    augment.Workspace
+}
+
+// of returns the samples of graphs in a form, until the next call.
+func (r *rawBatch) of(graphs []*graph.Graph, samples []int, form augment.Identity) *graph.Batch {
+	r.batch.Reset(graphs[samples[0]].X.Width)
+	for _, i := range samples {
+		form.Append(&r.batch, graphs[i], nil, &r.ws)
+	}
+	r.batch.EndView()
+	return &r.batch
 }
 
 // Step implements [train.Learner].
 func (l *tracking) Step(b train.Batch) (m train.Metrics, err error) {
 	defer backend.Recover(&err)
 	defer l.tape.Reset()
-	l.batch.Reset(l.graphs[b.Samples[0]].X.Width)
-	for _, i := range b.Samples {
-		l.form.Append(&l.batch, l.graphs[i], nil, &l.ws)
-	}
-	l.batch.EndView()
-	l.encoder.Forward(gnn.NewBatch(l.tape, &l.batch), nn.Train)
+	l.encoder.Forward(gnn.NewBatch(l.tape, l.raw.of(l.graphs, b.Samples, l.form)), nn.Train)
 	l.stats.keep()
 	m, err = l.Learner.Step(b)
 	l.stats.restore()

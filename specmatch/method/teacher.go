@@ -47,8 +47,7 @@ type taught struct {
 	graphs         []*graph.Graph
 	state          taughtState
 
-	raw graph.Batch
-	ws  augment.Workspace
+	raw rawBatch
 }
 
 // taughtState is what changes beside tensors.
@@ -95,7 +94,7 @@ func (l *taught) Step(b train.Batch) (m train.Metrics, err error) {
 	}
 	m = train.Metrics{}
 	loss, _, err := train.Minimize(l.tape, l.model, l.adam, func() *autodiff.Var {
-		return l.objective(b.Graphs, l.collate(b.Samples), b.Samples, b.Index == 0, m)
+		return l.objective(b.Graphs, l.raw.of(l.graphs, b.Samples, augment.Identity{}), b.Samples, b.Index == 0, m)
 	})
 	if err != nil {
 		return nil, err
@@ -103,16 +102,6 @@ func (l *taught) Step(b train.Batch) (m train.Metrics, err error) {
 	l.follow()
 	m["loss"] = loss
 	return m, nil
-}
-
-// collate returns the raw graphs of a batch; they are valid until the next call.
-func (l *taught) collate(samples []int) *graph.Batch {
-	l.raw.Reset(l.graphs[samples[0]].X.Width)
-	for _, i := range samples {
-		augment.Identity{}.Append(&l.raw, l.graphs[i], nil, &l.ws)
-	}
-	l.raw.EndView()
-	return &l.raw
 }
 
 // objective returns the loss [1×1] of a batch of two views with its raw graphs, and
