@@ -291,24 +291,11 @@ func (x *tuning) readClasses() error {
 	if len(x.targets) > 1 {
 		return cli.Usagef("-target %s: classes are of one target; several are yes-or-no tasks or numbers", strings.Join(x.targets, ","))
 	}
-	members := map[string]int{}
+	var texts []string
 	for _, r := range x.table.Records {
-		if v := strings.TrimSpace(r.Fields[0]); v != "" {
-			members[v]++
-		}
+		texts = append(texts, r.Fields[0])
 	}
-	var classes []string
-	for v := range members {
-		classes = append(classes, v)
-	}
-	slices.SortFunc(classes, func(a, b string) int { // numbers by value
-		p, errP := strconv.ParseFloat(a, 64)
-		q, errQ := strconv.ParseFloat(b, 64)
-		if errP == nil && errQ == nil && p != q {
-			return int(math.Copysign(1, p-q))
-		}
-		return strings.Compare(a, b)
-	})
+	classes := dataset.Classes(texts)
 	if n := len(x.table.Records); len(classes) < 2 || len(classes) > n/2 {
 		shown := classes[:min(3, len(classes))]
 		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; is the column a name or an id?", x.In, x.targets[0], len(classes), n, shown)

@@ -124,8 +124,13 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string, opts Options) (*Datase
 
 // Open reads the data set NAME from dir: the archive dir/NAME.zip or else the
 // folder dir/NAME. If there is neither, the error wraps [fs.ErrNotExist] and
-// says what was looked for and what is there.
+// says what was looked for and what is there. A name that ends in .jsonl or .csv is a file
+// of graphs in one of these formats (see [ReadRecords]), each with a class under the key, or
+// in the column, class: their features are all attributes and labels that they have.
 func Open(ctx context.Context, dir, name string, opts Options) (*Dataset, error) {
+	if format := formatByName(name); format == FormatCSV || format == FormatJSONL {
+		return openRecords(ctx, dir, name, opts)
+	}
 	path, err := Find(dir, name)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@
 // from one of three places:
 //
 //   - [Open] and [LoadTU] read the text files of the TUDataset collection, from
-//     an archive or a folder;
+//     an archive or a folder, and Open also files of graphs with a class each;
 //   - [Fetch] downloads such an archive first;
 //   - [Motifs] makes graphs from a seed; [Default] is a small set of them, with
 //     which everything runs without any file.

@@ -80,16 +80,8 @@ var Formats = []string{FormatCSV, FormatSMI, FormatJSONL, FormatTU}
 // FormatOf returns the format of a file by its name: .csv, .smi, .txt, .jsonl or
 // .ndjson, each of which .gz may follow, .zip, or a folder.
 func FormatOf(path string) (string, error) {
-	base := strings.TrimSuffix(strings.ToLower(path), ".gz")
-	switch filepath.Ext(base) {
-	case ".csv":
-		return FormatCSV, nil
-	case ".smi", ".txt":
-		return FormatSMI, nil
-	case ".jsonl", ".ndjson":
-		return FormatJSONL, nil
-	case ".zip":
-		return FormatTU, nil
+	if format := formatByName(path); format != "" {
+		return format, nil
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -99,6 +91,21 @@ func FormatOf(path string) (string, error) {
 		return FormatTU, nil
 	}
 	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .jsonl, each with .gz or without, .zip or a folder", path)
+}
+
+// formatByName returns the format that the ending of a name stands for, "" if none.
+func formatByName(path string) string {
+	switch filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz")) {
+	case ".csv":
+		return FormatCSV
+	case ".smi", ".txt":
+		return FormatSMI
+	case ".jsonl", ".ndjson":
+		return FormatJSONL
+	case ".zip":
+		return FormatTU
+	}
+	return ""
 }
 
 // ReadRecords calls emit with the records of a file, in their order. It streams:

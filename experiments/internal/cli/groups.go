@@ -31,8 +31,8 @@ type Data struct {
 // Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
-	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1;\nnone is the embedded synthetic set")
-	Var(f, &d.Dir, "data", Text, "`DIR` with the data sets: DIR/NAME.zip or DIR/NAME/")
+	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
+	Var(f, &d.Dir, "data", Text, "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
 }
