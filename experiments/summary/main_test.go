@@ -44,6 +44,13 @@ func TestREADME(t *testing.T) {
 			t.Errorf("no page has this, which go run ./experiments/summary prints:\n%s", part)
 		}
 	}
+	// Nor has a page a table of this kind that is no longer printed.
+	for part := range strings.SplitSeq(string(pages), "\n\n") {
+		head, _, _ := strings.Cut(part, "\n")
+		if strings.HasPrefix(head, "| ") && strings.Contains(out.String(), "\n"+head+"\n") && !strings.Contains(out.String(), strings.TrimSpace(part)+"\n") {
+			t.Errorf("go run ./experiments/summary does not print this any more:\n%s", part)
+		}
+	}
 }
 
 func made(values map[cell][]float64) results {

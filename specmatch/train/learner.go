@@ -44,7 +44,8 @@ type Learner interface {
 	// State returns all that Begin, Step and End change, for checkpoints: tensors,
 	// and a pointer to whatever else there is, which is stored as JSON, or nil.
 	State() (tensors nn.Module, values any)
-	// Close frees memory of the engine, except that of the tensors.
+	// Close ends training: it frees what only training needs on the engine, such as recorded
+	// steps. The tensors stay.
 	Close() error
 }
 
