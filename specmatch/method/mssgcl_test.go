@@ -1,6 +1,7 @@
 package method
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // scales are four views of eight graphs, enough for norms over a batch to be well
@@ -88,6 +91,50 @@ func TestCriticLearns(t *testing.T) {
 	for _, p := range m.critic.Parameters() {
 		if p.HasGrad() || p.Frozen {
 			t.Errorf("%s takes part in the encoder's step", p.Name)
+		}
+	}
+}
+
+// TestSaturatedCritic: a critic that is certain gives its values, and no gradients that are
+// subnormal numbers.
+func TestSaturatedCritic(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	rng := rand.New(rand.NewPCG(1, 1))
+	c := newCritic(be, 4, rng)
+	tape := autodiff.NewTape(be)
+	rows := func() *autodiff.Var {
+		v := make([]float64, 16*4)
+		for i := range v {
+			v[i] = rng.NormFloat64()
+		}
+		return tape.Matrix(16, 4, v)
+	}
+	l1, l2 := rows(), rows()
+	for scale := 1; scale <= 1<<14; scale *= 2 { // of the last layer's weights
+		last := c.last.Layers[1].W.Value
+		if scale > 1 {
+			be.Affine(last, 2, last, 0)
+		}
+		nn.ZeroGrad(c)
+		y := c.Forward(l1, l2)
+		tape.Backward(y.Mean())
+		most, subnormal := 0.0, 0
+		for _, p := range c.Parameters() {
+			g := make([]float64, p.Grad.Len())
+			be.Download(g, p.Grad)
+			for _, v := range g {
+				if most = max(most, math.Abs(v)); v != 0 && math.Abs(v) < 0x1p-126 {
+					subnormal++
+				}
+			}
+		}
+		if subnormal > 0 || scale == 1 && most == 0 {
+			t.Errorf("weights times %d: %d subnormal gradients, the largest %g", scale, subnormal, most)
+		}
+		for i, v := range y.Data() {
+			if v < 0 || v > 1 || scale == 1<<14 && v > 1e-9 && v < 1-1e-9 {
+				t.Errorf("weights times %d: value %d is %v", scale, i, v)
+			}
 		}
 	}
 }
