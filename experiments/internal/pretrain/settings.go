@@ -94,8 +94,8 @@ var shared = map[string]method.Shared{
 	"sum": method.Objective, "warmup": method.Objective, "beta": method.Objective, "p": method.Objective, "kappa": method.Objective,
 }
 
-// reads reports whether a method depends on a flag. Of what package method does not know,
-// such as training with labels alone, it is not said.
+// reads reports whether a method depends on a flag; true for one that package method does
+// not know, such as training with labels alone.
 func (s *Settings) reads(name, flag string, r method.Regime) bool {
 	m, err := method.Get(name)
 	if err != nil || shared[flag] == 0 {
@@ -119,8 +119,8 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime, chosen func(
 		if s.RawStatistics && s.JOAO.ProbeMoves {
 			return cli.Usagef("-raw-statistics keeps all else from moving the running statistics, and -joao-probe-moves wants that: want one of them")
 		}
+		names := chosen()
 		for _, flag := range slices.Sorted(maps.Keys(shared)) {
-			names := chosen()
 			if f.Given(flag) && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return s.reads(name, flag, r) }) {
 				return cli.Usagef("-%s has no effect on %s", flag, strings.Join(names, ", "))
 			}

@@ -225,8 +225,8 @@ func Open(dir string) (*Sweep, error) {
 	return s, nil
 }
 
-// Has reports whether a run of the sweep has a name. The directory of one that the file no
-// longer names stays, and is none.
+// Has reports whether the sweep has a run of that name. A run that was taken out of the file
+// is not one, though its directory stays.
 func (s *Sweep) Has(name string) bool {
 	return slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Name == name })
 }
