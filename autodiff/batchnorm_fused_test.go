@@ -38,8 +38,10 @@ func TestFusedRows(t *testing.T) {
 			return v
 		}
 		x, gamma, beta, dy := draw(n*c.f, 3), draw(c.f, 1), draw(c.f, 0), draw(n*c.f, 0)
-		for i := range n { // the first column is constant
-			x[i*c.f] = 2
+		weights := make([]float64, n)
+		for i := range n {
+			x[i*c.f] = 2 // the first column is constant
+			weights[i] = float64(1 + rng.IntN(9))
 		}
 		type result map[string][]float64
 		compute := func(be backend.Backend, opts ...autodiff.Option) map[string]result {
@@ -51,6 +53,9 @@ func TestFusedRows(t *testing.T) {
 				},
 				"BatchNormReLU": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
 					return x.BatchNormReLU(gamma, beta, tape.Indices(c.groups), 1e-5)
+				},
+				"WeightedBatchNorm": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.WeightedBatchNorm(gamma, beta, tape.Indices(c.groups), tape.Matrix(n, 1, weights).Value(), 1e-5)
 				},
 				"BiasNorm": func(x, gamma, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
 					return x.BiasNorm(gamma.Detach(), gamma, beta, tape.Indices(c.groups), 1e-5, false)

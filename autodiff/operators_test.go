@@ -175,6 +175,14 @@ var table = []row{
 		y, _, _ := in[0].BatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
 		return y
 	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
+	{"WeightedBatchNorm", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		weights := make([]float64, in[0].Rows())
+		for i := range weights {
+			weights[i] = float64(1 + i%3)
+		}
+		y, _, _ := in[0].WeightedBatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), t.Matrix(len(weights), 1, weights).Value(), 1e-2)
+		return y
+	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
 	{"BatchNormReLU", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		y, _, _ := in[0].BatchNormReLU(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
 		return y
@@ -324,6 +332,7 @@ func TestShapes(t *testing.T) {
 				"ScatterAddRows: [3×4]: 2 indices for the rows":                   func() { x.ScatterAddRows([]int32{0, 1}, 2) },
 				"BatchNorm: [3×4], γ [1×3], b [1×4]: want γ and b [1×4]":          norm(x.BatchNorm, m(1, 3), m(1, 4), tape.Indices([]int32{0, 3})),
 				"BatchNorm: [3×4]: the last of 2 segments ends at row 4 of 3":     norm(x.BatchNorm, m(1, 4), m(1, 4), segments),
+				"WeightedBatchNorm: [3×4]: want weights [3×1], not [1×3]":         func() { x.WeightedBatchNorm(m(1, 4), m(1, 4), tape.Indices([]int32{0, 3}), m(1, 3).Value(), 1e-5) },
 				"BiasNorm: [3×4] + [1×3]: want a bias [1×4]":                      func() { x.BiasNorm(m(1, 3), m(1, 4), m(1, 4), tape.Indices([]int32{0, 3}), 1e-5, false) },
 				"BiasNorm: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":           func() { x.BiasNorm(m(1, 4), m(1, 4), m(4, 1), tape.Indices([]int32{0, 3}), 1e-5, true) },
 				"BatchNormReLU: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":      norm(x.BatchNormReLU, m(1, 4), m(4, 1), tape.Indices([]int32{0, 3})),

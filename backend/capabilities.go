@@ -15,15 +15,16 @@ type Capabilities struct {
 // chain is the definition; the call agrees with it up to rounding, obeys the rules
 // of the package, and gives equal bits for any number of threads.
 type Fused struct {
-	Bias       BiasFuser
-	Norm       NormFuser
-	BiasNorm   BiasNormFuser
-	Messages   MessageFuser
-	Statistics StatisticsTracker
-	GIN        GINFuser
-	GCN        GCNFuser
-	Contrast   ContrastFuser
-	Adam       AdamFuser
+	Bias         BiasFuser
+	Norm         NormFuser
+	WeightedNorm WeightedNormFuser
+	BiasNorm     BiasNormFuser
+	Messages     MessageFuser
+	Statistics   StatisticsTracker
+	GIN          GINFuser
+	GCN          GCNFuser
+	Contrast     ContrastFuser
+	Adam         AdamFuser
 }
 
 // CapabilitiesOf returns what an engine offers. This is the one place that finds
@@ -31,6 +32,7 @@ type Fused struct {
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
 	c.Norm, _ = be.(NormFuser)
+	c.WeightedNorm, _ = be.(WeightedNormFuser)
 	c.BiasNorm, _ = be.(BiasNormFuser)
 	c.Messages, _ = be.(MessageFuser)
 	c.Statistics, _ = be.(StatisticsTracker)
@@ -59,6 +61,13 @@ type NormFuser interface {
 	// NormBackward computes the gradients of a norm that NormForward computed
 	// and that has not been changed since.
 	NormBackward(n *Norm, g *NormGradients)
+}
+
+// WeightedNormFuser is a NormFuser that takes [Norm].Weights.
+type WeightedNormFuser interface {
+	NormFuser
+	// TakesWeights does nothing.
+	TakesWeights()
 }
 
 // BiasNormFuser runs batch norm of what has a bias without adding the bias, which the norm

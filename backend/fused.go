@@ -164,7 +164,8 @@ func CheckGCN(l *GCNLayer) (in, out int) {
 //
 //	y = γ·(x - μ)/√(σ² + Eps) + β       [N×F], μ and σ² of the row's group
 //
-// and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0.
+// and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0. With Weights, row i
+// counts as Weights_i > 0 equal rows in μ and σ².
 type Norm struct {
 	Groups *Indices // delimits the rows of the groups; rows after them give 0
 	Eps    float64
@@ -172,6 +173,8 @@ type Norm struct {
 
 	// The inputs: X [N×F], Gamma and Beta [1×F].
 	X, Gamma, Beta *tensor.Tensor
+	// Weights [N×1] may be nil; only a [WeightedNormFuser] takes others.
+	Weights *tensor.Tensor
 	// The outputs: Y [N×F], and the means and biased variances [G×F].
 	Y, Mean, Var *tensor.Tensor
 }
@@ -190,6 +193,9 @@ func CheckNorm(n *Norm) {
 	}
 	if !n.Gamma.Is(1, f) || !n.Beta.Is(1, f) || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
 		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)
+	}
+	if n.Weights != nil && !n.Weights.Is(n.X.Rows, 1) {
+		tensor.Mismatch(op, "want weights [N×1]", n.X, n.Weights)
 	}
 }
 

@@ -42,6 +42,7 @@ type Batch struct {
 	viewGraphs *backend.Indices
 	edges      *autodiff.Var // the result of the last call of EdgeCounts
 	edgesOf    string        // the name of the labels in that call
+	fixed      bool          // of one size for all batches; only from [Inputs]
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch without views
@@ -73,19 +74,45 @@ func (b *Batch) Tape() *autodiff.Tape { return b.tape }
 // Features returns the dense matrix [N×F] of the features, one-hot or not.
 func (b *Batch) Features() *autodiff.Var {
 	if b.x == nil {
-		be, features := b.tape.Backend(), &b.Host.X
-		x := b.tape.Alloc(b.Host.Nodes(), features.Width)
-		if features.Dense != nil {
-			be.Upload32(x, features.Dense)
-		} else { // one-hot rows are rows of the identity
-			identity := b.tape.Alloc(features.Width, features.Width)
-			be.Fill(identity, 0)
-			be.FillDiagonal(identity, 1)
-			be.GatherRows(x, identity, b.categories())
+		if features := &b.Host.X; features.Dense != nil {
+			x := b.tape.Alloc(b.Host.Nodes(), features.Width)
+			b.tape.Backend().Upload32(x, features.Dense)
+			b.x = b.tape.Const(x)
+		} else {
+			b.x = b.oneHot(b.categories())
 		}
-		b.x = b.tape.Const(x)
 	}
 	return b.x
+}
+
+// featuresOf returns the rows of Features of some nodes.
+func (b *Batch) featuresOf(nodes []int32) *autodiff.Var {
+	features := &b.Host.X
+	if features.Dense == nil {
+		category := make([]int32, len(nodes))
+		for k, i := range nodes {
+			category[k] = features.Category[i]
+		}
+		return b.oneHot(b.tape.Indices(category))
+	}
+	w := features.Width
+	rows := make([]float32, 0, len(nodes)*w)
+	for _, i := range nodes {
+		rows = append(rows, features.Dense[int(i)*w:][:w]...)
+	}
+	x := b.tape.Alloc(len(nodes), w)
+	b.tape.Backend().Upload32(x, rows)
+	return b.tape.Const(x)
+}
+
+// oneHot returns the matrix whose rows are those of the identity with the numbers.
+func (b *Batch) oneHot(category *backend.Indices) *autodiff.Var {
+	be, w := b.tape.Backend(), b.Host.X.Width
+	identity, x := b.tape.Alloc(w, w), b.tape.Alloc(category.Len(), w)
+	be.Fill(identity, 0)
+	be.FillDiagonal(identity, 1)
+	be.GatherRows(x, identity, category)
+	return b.tape.Const(x)
 }
 
 // categories returns the categories [N] of one-hot features.

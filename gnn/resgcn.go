@@ -90,15 +90,42 @@ func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
-	x := g.Feature.ForwardReLU(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode))
+	x, l := g.layersByColor(b, mode)
+	if x == nil {
+		x = g.Feature.ForwardReLU(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode))
+	}
 	layer := g.layer
 	if b.tape.Fused().GCN != nil && b.ViewPtr.Len() > 1 {
 		layer = g.layerFused
 	}
-	for l := range g.Convs {
+	for ; l < len(g.Convs); l++ {
 		x = layer(b, l, x, mode)
 	}
 	return x
+}
+
+// layersByColor runs as many layers as it pays for on colors instead of nodes, and
+// returns what they give for every node and the number of the convolutions among them;
+// x is nil if there are none.
+func (g *ResGCN) layersByColor(b *Batch, mode nn.Mode) (x *autodiff.Var, convs int) {
+	colors, last := b.colorLayers(len(g.Convs))
+	if len(colors) == 0 {
+		return nil, 0
+	}
+	x = g.Feature.ForwardReLU(colors[0].norm(b, g.FeatureNorm, b.featuresOf(colors[0].node), mode))
+	for l, next := range colors[1:] {
+		linear := g.Convs[l].Linear
+		y := colors[l].norm(b, g.Norms[l], x, mode).MatMul(b.tape.Param(linear.W)).SpMM(next.sources, 0).AddRowReLU(b.tape.Param(linear.B))
+		if g.Config.Residual {
+			if next.before != nil {
+				x = x.GatherRowsOf(next.before, next.after)
+			}
+			y = x.Add(y)
+		}
+		x = y
+	}
+	idx, members := b.choices(last, x.Rows())
+	return x.GatherRowsOf(idx, members), len(colors) - 1
 }
 
 // Readout returns the embeddings [B×Width] of graphs with the features x [N×Hidden]

@@ -61,6 +61,19 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 	return y
 }
 
+// ForwardWeighted is [BatchNorm.Forward] of rows that stand for several equal ones each:
+// row i for weights_i of them [N×1]. rows delimits, for each group, the rows before any
+// were taken together.
+func (b *BatchNorm) ForwardWeighted(x *autodiff.Var, groups *backend.Indices, weights *tensor.Tensor, rows *backend.Indices, mode Mode) *autodiff.Var {
+	if mode == Eval {
+		return b.Forward(x, nil, mode)
+	}
+	t := x.Tape()
+	y, mean, variance := x.WeightedBatchNorm(t.Param(b.Gamma), t.Param(b.Bias), groups, weights, b.Eps)
+	b.Track(t, int(rows.Host[rows.Len()-1]), mean, variance, rows)
+	return y
+}
+
 // ForwardReLU is [BatchNorm.Forward] followed by ReLU.
 func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
 	if mode == Eval {

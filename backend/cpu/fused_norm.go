@@ -24,18 +24,22 @@ import (
 // Blocks depend on shapes only, and what they contribute to a sum is kept apart
 // and added in their order: equal bits for any number of workers.
 
-// normBlock is the rows lo..hi-1 of a group.
-type normBlock struct{ lo, hi, group int }
+// normBlock is the rows lo..hi-1 of a group, which count as that many rows.
+type normBlock struct {
+	lo, hi, group int
+	count         float64
+}
 
 // normState is what an engine keeps for the norms that it runs.
 type normState[T float] struct {
 	f                  int
 	relu               bool
 	x, y, dy, dx, mean []T
+	weights            []T // nil: all 1
 	coef               []T // rows of f numbers for each group
 	blocks             []normBlock
 	moments            []float64 // [blocks × 2f]
-	sum, proj          []float64
+	sum, proj, total   []float64
 	mu                 sync.Mutex
 	scratch            [][]T // not in use: two blocks and a row
 }
@@ -63,12 +67,26 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 	s := &e.norm
 	s.f, s.relu = n.X.Cols, n.ReLU
 	s.x, s.y, s.mean = e.data(n.X), e.data(n.Y), e.data(n.Mean)
+	if n.Weights != nil {
+		s.weights = e.data(n.Weights)
+	}
 	s.blocks = s.blocks[:0]
+	s.total = grow(s.total, n.Groups.Len()-1)
 	rows := s.rows()
 	for g := range n.Groups.Len() - 1 {
+		s.total[g] = 0
 		end := int(n.Groups.Host[g+1])
 		for lo := int(n.Groups.Host[g]); lo < end; lo += rows {
-			s.blocks = append(s.blocks, normBlock{lo, min(lo+rows, end), g})
+			b := normBlock{lo, min(lo+rows, end), g, 0}
+			b.count = float64(b.hi - b.lo)
+			if s.weights != nil {
+				b.count = 0
+				for _, w := range s.weights[b.lo:b.hi] {
+					b.count += float64(w)
+				}
+			}
+			s.blocks = append(s.blocks, b)
+			s.total[g] += b.count
 		}
 	}
 	s.moments = grow(s.moments, len(s.blocks)*2*s.f)
@@ -79,7 +97,12 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 // rows is the number of rows of a block.
 func (s *normState[T]) rows() int { return rowsPer(grain, s.f) }
 
-func (s *normState[T]) release() { s.x, s.y, s.dy, s.dx, s.mean = nil, nil, nil, nil, nil }
+func (s *normState[T]) release() {
+	s.x, s.y, s.dy, s.dx, s.mean, s.weights = nil, nil, nil, nil, nil, nil
+}
+
+// TakesWeights implements [backend.WeightedNormFuser].
+func (e *engine[T]) TakesWeights() {}
 
 func (e *engine[T]) NormForward(n *backend.Norm) {
 	s := e.setNorm(n)
@@ -100,7 +123,7 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 		clear(m2)
 		count := 0.0
 		for ; at < len(s.blocks) && s.blocks[at].group == g; at++ {
-			k := float64(s.blocks[at].hi - s.blocks[at].lo)
+			k := s.blocks[at].count
 			addMoments(m, m2, count, s.moments[at*2*f:(at+1)*2*f], k)
 			count += k
 		}
@@ -120,14 +143,28 @@ type normMomentsTask[T float] normState[T]
 func (t *normMomentsTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
 	f := s.f
-	d, _, row := s.take(0)
+	size := 0
+	if s.weights != nil {
+		size = s.rows() * f
+	}
+	d, c, row := s.take(size)
 	mean, squares := row[:f], row[f:]
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
 		x := s.x[b.lo*f : b.hi*f]
-		simd.ColSums(mean, x)
-		simd.Scale(mean, 1/T(b.hi-b.lo), mean)
-		simd.ColSquares(squares, x, mean)
+		if s.weights == nil {
+			simd.ColSums(mean, x)
+			simd.Scale(mean, 1/T(b.count), mean)
+			simd.ColSquares(squares, x, mean)
+		} else {
+			weighted, centred := d[:len(x)], c[:len(x)]
+			simd.MulCol(weighted, x, s.weights[b.lo:b.hi])
+			simd.ColSums(mean, weighted)
+			simd.Scale(mean, 1/T(b.count), mean)
+			simd.SubRow(centred, x, mean)
+			simd.MulCol(weighted, centred, s.weights[b.lo:b.hi])
+			simd.ColDots(squares, weighted, centred)
+		}
 		for j := range f {
 			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(mean[j]), float64(squares[j])
 		}
@@ -176,7 +213,7 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 				s.proj[j] += x[f+j]
 			}
 		}
-		rows := float64(max(n.Groups.Host[v+1]-n.Groups.Host[v], 1))
+		rows := max(s.total[v], 1)
 		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
 		for j := range f {
 			rstd := 1 / math.Sqrt(float64(variance[v*f+j])+n.Eps)
@@ -234,8 +271,15 @@ func (t *normBackwardTask[T]) run(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
 		dy, c := s.gated(b, d, centred)
-		k := s.coef[3*b.group*f:]
-		simd.CombineRow(s.dx[b.lo*f:b.hi*f], dy, k[:f], c, k[2*f:3*f], k[f:2*f])
+		k, dx := s.coef[3*b.group*f:], s.dx[b.lo*f:b.hi*f]
+		if s.weights == nil {
+			simd.CombineRow(dx, dy, k[:f], c, k[2*f:3*f], k[f:2*f])
+		} else {
+			simd.AffineRow(c, c, k[2*f:3*f], k[f:2*f])
+			simd.MulCol(c, c, s.weights[b.lo:b.hi])
+			simd.MulRow(dx, dy, k[:f])
+			simd.Add(dx, dx, c)
+		}
 	}
 	s.give(d)
 }

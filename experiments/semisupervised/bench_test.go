@@ -19,7 +19,7 @@ import (
 //
 //	go test -run '^$' -bench Epoch/NCI1 -cpu 1 -cpuprofile epoch.prof ./experiments/semisupervised
 func BenchmarkEpoch(b *testing.B) {
-	for _, name := range []string{"NCI1", "DD"} {
+	for _, name := range []string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY"} {
 		for _, protocol := range []string{protocolVal, protocolTestMax} {
 			b.Run(name+"/"+protocol, func(b *testing.B) {
 				x := &experiment{

@@ -35,21 +35,16 @@ func Refine(graphs []*graph.Graph, h int) *Refinement {
 		}
 	}
 	r.add(colors, len(number))
+	var c graph.Colors
 	for range h {
 		last := colors
 		colors = make([]int32, n)
-		number := make(map[multiset]int32, r.Sizes[len(r.Sizes)-1])
+		c.Begin(r.Sizes[len(r.Sizes)-1])
 		for k, g := range graphs {
-			own := last[r.Ptr[k]:r.Ptr[k+1]]
-			for i, c := range own {
-				m := nodeHash(c)
-				for _, j := range g.Neighbors(i) {
-					m.add(own[j])
-				}
-				colors[r.Ptr[k]+i] = colorOf(number, m)
-			}
+			lo, hi := r.Ptr[k], r.Ptr[k+1]
+			c.Refine(colors[lo:hi], last[lo:hi], r.Sizes[len(r.Sizes)-1], g.Ptr, g.Adj)
 		}
-		r.add(colors, len(number))
+		r.add(colors, c.Len())
 	}
 	return r
 }
@@ -78,31 +73,6 @@ func colorOf[K comparable](number map[K]int32, key K) int32 {
 		number[key] = c
 	}
 	return c
-}
-
-// multiset stands for a node's color and the multiset of its neighbours' colors: the
-// sum modulo 2⁶⁴, twice, of pseudo-random numbers, one for each. The order of a sum
-// does not matter, so that nothing is sorted. Two different multisets among m agree
-// with a probability of about m²/2¹²⁹.
-type multiset [2]uint64
-
-func nodeHash(c int32) multiset {
-	x := uint64(uint32(c))
-	return multiset{mix(x ^ 0x243f6a8885a308d3), mix(x ^ 0x13198a2e03707344)} // digits of π
-}
-
-func (m *multiset) add(c int32) {
-	x := uint64(uint32(c))
-	m[0] += mix(x ^ 0xa4093822299f31d0)
-	m[1] += mix(x ^ 0x082efa98ec4e6c89)
-}
-
-// mix is the finalizer of SplitMix64, a bijection.
-func mix(z uint64) uint64 {
-	z = (z + 0x9e3779b97f4a7c15)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // Counts returns, for every round, the matrix of how often each color occurs in each

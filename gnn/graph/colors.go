@@ -1,0 +1,123 @@
+package graph
+
+import "math"
+
+// Colors numbers the colors of nodes in rounds of the Weisfeiler-Lehman refinement:
+// two nodes have one color if they have had it in the last round and the multisets of
+// their neighbours' colors agree. A round may cover several graphs, one call after the
+// other; Begin starts the next.
+type Colors struct {
+	keys []multiset
+	slot []int32 // a hash table of numbers + 1; 0 is empty
+
+	terms []multiset // of the numbers 0, 1, …
+}
+
+// Begin forgets all colors and makes room for n of them.
+func (c *Colors) Begin(n int) {
+	size := 16
+	for size < 2*n {
+		size *= 2
+	}
+	c.keys = c.keys[:0]
+	clear(resize(&c.slot, size))
+}
+
+// Len returns how many colors there are.
+func (c *Colors) Len() int { return len(c.keys) }
+
+// Refine sets dst to the colors of nodes that had the colors own, below count; dst may
+// not be own. The neighbours of node i are adj[ptr[i]:ptr[i+1]]. The first node of a new
+// color has a number larger by one than the last new color's, so that a round which
+// changes nothing gives every color its number again.
+func (c *Colors) Refine(dst, own []int32, count int, ptr, adj []int32) {
+	for k := len(c.terms); k < count; k++ {
+		c.terms = append(c.terms, term(uint64(k)))
+	}
+	for i, o := range own {
+		m := term(uint64(o) | 1<<63)
+		for _, j := range adj[ptr[i]:ptr[i+1]] {
+			t := &c.terms[own[j]]
+			m[0] += t[0]
+			m[1] += t[1]
+		}
+		dst[i] = c.number(m)
+	}
+}
+
+// Features sets dst to colors of the nodes of a batch before the first round: nodes of
+// one view with equal features, and equal values unless these are nil, have one color.
+func (c *Colors) Features(dst []int32, b *Batch, values []float64) {
+	view, end := 0, func(v int) int32 { return b.GraphPtr[b.ViewPtr[v]] }
+	for i := range dst {
+		for view+1 < len(b.ViewPtr) && end(view+1) <= int32(i) {
+			view++
+		}
+		m := term(uint64(view) | 1<<63)
+		if values != nil {
+			m.add(math.Float64bits(values[i]) ^ 1<<63)
+		}
+		if b.X.Dense == nil {
+			m.add(uint64(uint32(b.X.Category[i])))
+		} else {
+			for j, v := range b.X.Dense[i*b.X.Width : (i+1)*b.X.Width] {
+				if v != 0 {
+					m.add(uint64(j)<<32 | uint64(math.Float32bits(v)))
+				}
+			}
+		}
+		dst[i] = c.number(m)
+	}
+}
+
+// number returns the number of a key, the next one if it is new.
+func (c *Colors) number(key multiset) int32 {
+	if 2*len(c.keys) >= len(c.slot) {
+		c.grow()
+	}
+	mask := uint64(len(c.slot) - 1)
+	for at := mix(key[0]^key[1]) & mask; ; at = (at + 1) & mask {
+		switch k := c.slot[at]; {
+		case k == 0:
+			c.keys = append(c.keys, key)
+			c.slot[at] = int32(len(c.keys))
+			return int32(len(c.keys) - 1)
+		case c.keys[k-1] == key:
+			return k - 1
+		}
+	}
+}
+
+// grow doubles the table.
+func (c *Colors) grow() {
+	keys := append([]multiset(nil), c.keys...)
+	c.Begin(2*len(keys) + 1)
+	for _, k := range keys {
+		c.number(k)
+	}
+}
+
+// multiset stands for a multiset of numbers: the sum modulo 2⁶⁴, twice, of
+// pseudo-random numbers, one for each. The order of a sum does not matter, so that
+// nothing is sorted. Two different multisets among m agree with a probability of about
+// m²/2¹²⁹.
+type multiset [2]uint64
+
+// term returns the multiset of one number.
+func term(x uint64) multiset {
+	return multiset{mix(x ^ 0xa4093822299f31d0), mix(x ^ 0x082efa98ec4e6c89)} // digits of π
+}
+
+func (m *multiset) add(x uint64) {
+	t := term(x)
+	m[0] += t[0]
+	m[1] += t[1]
+}
+
+// mix is the finalizer of SplitMix64, a bijection.
+func mix(z uint64) uint64 {
+	z = (z + 0x9e3779b97f4a7c15)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
