@@ -1,8 +1,6 @@
 package autodiff
 
 import (
-	"fmt"
-
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -35,44 +33,23 @@ func (x *Var) AddRowReLU(b *Var) *Var {
 //
 //	dx_i = (dx̂_i - (Σ dx̂)/n - x̂_i∘(Σ dx̂∘x̂)/n)/√(σ²+ε).
 func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	return x.batchNorm("BatchNorm", gamma, b, groups, nil, eps, false)
-}
-
-// WeightedBatchNorm is [Var.BatchNorm] where row i counts as weights_i > 0 equal rows of
-// its group: μ = Σ w_i·x_i / Σ w_i, σ² = Σ w_i·(x_i - μ)² / Σ w_i, for constant weights
-// [N×1]. y has each row once, and its gradient is that of all equal rows together:
-//
-//	dx_i = (dx̂_i - w_i·((Σ dx̂)/n + x̂_i∘(Σ dx̂∘x̂)/n))/√(σ²+ε), n = Σ w_i.
-func (x *Var) WeightedBatchNorm(gamma, b *Var, groups *backend.Indices, weights *tensor.Tensor, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	if !weights.Is(x.Rows(), 1) {
-		mismatch("WeightedBatchNorm", x.value.String(), fmt.Sprintf("want weights [%d×1], not %v", x.Rows(), weights))
-	}
-	return x.batchNorm("WeightedBatchNorm", gamma, b, groups, weights, eps, false)
+	return x.batchNorm("BatchNorm", gamma, b, groups, eps, false)
 }
 
 // BatchNormReLU is [Var.BatchNorm] followed by ReLU: y ← max(y, 0).
 func (x *Var) BatchNormReLU(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	return x.batchNorm("BatchNormReLU", gamma, b, groups, nil, eps, true)
+	return x.batchNorm("BatchNormReLU", gamma, b, groups, eps, true)
 }
 
-// batchNorm is the three above; weights may be nil.
-func (x *Var) batchNorm(op string, gamma, b *Var, groups *backend.Indices, weights *tensor.Tensor, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
+func (x *Var) batchNorm(op string, gamma, b *Var, groups *backend.Indices, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
 	n := x.Rows()
 	x.checkNorm(op, gamma, b, groups)
-	if fuser := x.tape.fused.Norm; fuser != nil && (weights == nil || x.tape.fused.WeightedNorm != nil) {
-		return x.batchNormFused(op, fuser, gamma, b, groups, weights, eps, relu)
+	if fuser := x.tape.fused.Norm; fuser != nil {
+		return x.batchNormFused(op, fuser, gamma, b, groups, eps, relu)
 	}
-	average := func(v *Var) *Var { return v.SegmentMean(groups) }
-	if weights != nil {
-		t := x.tape
-		total := t.Alloc(groups.Len()-1, 1)
-		t.be.SegmentSum(total, groups, weights)
-		t.be.BinaryScalar(total, backend.Max, total, t.Scalar(1).value) // a group without rows has μ = σ² = 0
-		average = func(v *Var) *Var { return v.MulCol(t.Const(weights)).SegmentSum(groups).DivCol(t.Const(total)) }
-	}
-	mu := average(x)
+	mu := x.SegmentMean(groups)
 	centred := x.Sub(mu.SegmentExpand(groups, n))
-	sigma2 := average(centred.Square())
+	sigma2 := centred.Square().SegmentMean(groups)
 	rstd := sigma2.Shift(eps).InvSqrt()
 	y = centred.Mul(rstd.SegmentExpand(groups, n)).MulRow(gamma).AddRow(b).MulCol(x.tape.inSegments(groups, n))
 	if relu {

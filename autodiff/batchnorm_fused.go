@@ -18,10 +18,10 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 	}, x, b)
 }
 
-// batchNormFused is batchNorm in one call of the engine each way.
-func (x *Var) batchNormFused(op string, fuser backend.NormFuser, gamma, b *Var, groups *backend.Indices, weights *tensor.Tensor, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
+// batchNormFused is [Var.BatchNorm], or with relu [Var.BatchNormReLU], in one call
+// of the engine each way.
+func (x *Var) batchNormFused(op string, fuser backend.NormFuser, gamma, b *Var, groups *backend.Indices, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
 	n := x.norm(gamma, b, groups, eps, relu)
-	n.Weights = weights
 	fuser.NormForward(n)
 	return x.recordNorm(op, n, fuser.NormBackward, gamma, b), n.Mean, n.Var
 }

@@ -19,5 +19,5 @@ func (x *Var) BiasNorm(bias, gamma, b *Var, groups *backend.Indices, eps float64
 	if fuser := x.tape.fused.BiasNorm; fuser != nil {
 		return x.biasNormFused(op, fuser, bias, gamma, b, groups, eps, relu)
 	}
-	return x.AddRow(bias).batchNorm(op, gamma, b, groups, nil, eps, relu)
+	return x.AddRow(bias).batchNorm(op, gamma, b, groups, eps, relu)
 }

@@ -85,36 +85,6 @@ func (b *Batch) Features() *autodiff.Var {
 	return b.x
 }
 
-// featuresOf returns the rows of Features of some nodes.
-func (b *Batch) featuresOf(nodes []int32) *autodiff.Var {
-	features := &b.Host.X
-	if features.Dense == nil {
-		category := make([]int32, len(nodes))
-		for k, i := range nodes {
-			category[k] = features.Category[i]
-		}
-		return b.oneHot(b.tape.Indices(category))
-	}
-	w := features.Width
-	rows := make([]float32, 0, len(nodes)*w)
-	for _, i := range nodes {
-		rows = append(rows, features.Dense[int(i)*w:][:w]...)
-	}
-	x := b.tape.Alloc(len(nodes), w)
-	b.tape.Backend().Upload32(x, rows)
-	return b.tape.Const(x)
-}
-
-// oneHot returns the matrix whose rows are those of the identity with the numbers.
-func (b *Batch) oneHot(category *backend.Indices) *autodiff.Var {
-	be, w := b.tape.Backend(), b.Host.X.Width
-	identity, x := b.tape.Alloc(w, w), b.tape.Alloc(category.Len(), w)
-	be.Fill(identity, 0)
-	be.FillDiagonal(identity, 1)
-	be.GatherRows(x, identity, category)
-	return b.tape.Const(x)
-}
-
 // categories returns the categories [N] of one-hot features.
 func (b *Batch) categories() *backend.Indices {
 	if b.category == nil {

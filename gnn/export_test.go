@@ -5,3 +5,12 @@ var (
 	GINLayer = ginLayer
 	GCNLayer = gcnLayer
 )
+
+// ColorRows returns how many rows the layers have that run on colors.
+func (b *Batch) ColorRows(rounds int) (rows []int) {
+	layers, _ := b.colorLayers(rounds)
+	for _, l := range layers {
+		rows = append(rows, len(l.node))
+	}
+	return rows
+}
