@@ -113,21 +113,22 @@ func (b *Batch) ViewGraphs() *backend.Indices {
 // [graph.Batch.Normalized].
 func (b *Batch) Normalized() *autodiff.Sparse {
 	if b.normalized == nil {
-		put := func(m graph.Weighted) *backend.CSR {
-			val := b.tape.Alloc(len(m.Val), 1)
-			b.tape.Backend().Upload(val, m.Val)
-			n := len(m.Ptr) - 1
-			return &backend.CSR{Rows: n, Cols: n, Ptr: b.tape.Indices(m.Ptr), Col: b.tape.Indices(m.Col), Val: val}
-		}
 		m, mt := b.Host.Normalized()
-		a := put(m)
+		n := b.Host.Nodes()
+		a := b.weighted(n, n, m)
 		at := a
 		if b.Host.Asymmetric {
-			at = put(mt)
+			at = b.weighted(n, n, mt)
 		}
 		b.normalized = &autodiff.Sparse{A: a, T: at}
 	}
 	return b.normalized
+}
+
+// weighted puts a matrix on the engine.
+func (b *Batch) weighted(rows, cols int, m graph.Weighted) *backend.CSR {
+	val := b.tape.Matrix(len(m.Val), 1, m.Val).Value()
+	return &backend.CSR{Rows: rows, Cols: cols, Ptr: b.tape.Indices(m.Ptr), Col: b.tape.Indices(m.Col), Val: val}
 }
 
 // choose returns the matrix [N×W] that has for every node the row of table [F×W]

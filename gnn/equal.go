@@ -1,6 +1,8 @@
 package gnn
 
 import (
+	"slices"
+
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
@@ -21,14 +23,11 @@ import (
 // which blocks of whole graphs make cheaper a row.
 const maxShare = 0.8
 
-// colors are the rows of a layer.
+// colors are the rows of a layer on an engine; see [graph.ColorLayer].
 type colors struct {
-	node    []int32          // a node of each color
-	weights *tensor.Tensor   // [C×1], how many nodes have the color
+	*graph.ColorLayer
+	weights *tensor.Tensor   // [C×1]
 	views   *backend.Indices // delimits the colors of each view
-
-	// From the colors before: the color that each one was, nil if these are the same, and
-	// Σ over neighbours.
 	before  *backend.Indices
 	after   *backend.CSR // the transpose of before
 	sources *autodiff.Sparse
@@ -36,110 +35,35 @@ type colors struct {
 
 // colorLayers returns the colors of the nodes before the first layer and after the
 // layers that follow, rounds at the most, as long as there are few enough, and with them
-// the last color of every node. A layer sums over neighbours by Â of [Batch.Normalized].
-// The result is empty if the engine has no weighted batch norm, or if it records.
+// the last color of every node. The result is empty if the engine has no weighted batch
+// norm, or if it records.
 func (b *Batch) colorLayers(rounds int) (layers []*colors, last []int32) {
-	n := b.Host.Nodes()
-	if b.tape.Fused().WeightedNorm == nil || b.fixed || n == 0 {
+	if b.tape.Fused().WeightedNorm == nil || b.fixed {
 		return nil, nil
 	}
-	m, _ := b.Host.Normalized()
-	// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
-	// comes first in its row.
-	diagonal := make([]float64, n)
-	for i := range diagonal {
-		diagonal[i] = m.Val[m.Ptr[i]]
-	}
-	var c graph.Colors
-	own, next := make([]int32, n), make([]int32, n)
-	c.Begin(n / 4)
-	c.Features(own, b.Host, diagonal)
-	for count := c.Len(); float64(count) <= maxShare*float64(n); {
-		layer := b.colorsOf(own, count)
-		if len(layers) > 0 {
-			b.connect(layer, layers[len(layers)-1], last, m)
+	host, last := b.Host.ColorLayers(rounds, maxShare)
+	for k, h := range host {
+		if k > 0 && h == host[k-1] {
+			layers = append(layers, layers[k-1])
+			continue
 		}
-		layers, last = append(layers, layer), own
-		if len(layers) > rounds {
-			break
+		l := &colors{ColorLayer: h, weights: b.tape.Matrix(len(h.Weight), 1, h.Weight).Value()}
+		views := make([]int32, 0, b.ViewPtr.Len())
+		for _, end := range b.ViewPtr.Host {
+			c, _ := slices.BinarySearch(h.Node, end)
+			views = append(views, int32(c))
 		}
-		c.Begin(2 * count)
-		c.Refine(next, own, count, m.Ptr, m.Col)
-		if c.Len() == count { // so it will be after every round
-			same := &colors{node: layer.node, weights: layer.weights, views: layer.views}
-			b.connect(same, layer, own, m)
-			same.before = nil
-			for len(layers) <= rounds {
-				layers = append(layers, same)
+		l.views = b.tape.Indices(views)
+		if k > 0 {
+			rows, from := len(h.Node), len(host[k-1].Node)
+			l.sources = &autodiff.Sparse{A: b.weighted(rows, from, h.Sources), T: b.weighted(from, rows, h.Transpose)}
+			if !h.Same {
+				l.before, l.after = b.choices(h.Before, from)
 			}
-			break
 		}
-		own, next, count = next, make([]int32, n), c.Len()
+		layers = append(layers, l)
 	}
 	return layers, last
-}
-
-// colorsOf takes the nodes together whose colors, numbers below count, are equal.
-func (b *Batch) colorsOf(color []int32, count int) *colors {
-	l := &colors{node: make([]int32, 0, count)}
-	weights, views := make([]float64, count), make([]int32, 1, b.ViewPtr.Len())
-	view := 1
-	for i, c := range color {
-		for int(b.ViewPtr.Host[view]) <= i {
-			views = append(views, int32(len(l.node)))
-			view++
-		}
-		if int(c) == len(l.node) {
-			l.node = append(l.node, int32(i))
-		}
-		weights[c]++
-	}
-	for len(views) < b.ViewPtr.Len() {
-		views = append(views, int32(count))
-	}
-	l.weights, l.views = b.tape.Matrix(count, 1, weights).Value(), b.tape.Indices(views)
-	return l
-}
-
-// connect sets how the layer l follows from another, of which row color[i] is node i's.
-func (b *Batch) connect(l, from *colors, color []int32, m graph.Weighted) {
-	rows, count := len(l.node), len(from.node)
-	before := make([]int32, rows)
-	ptr, col, val := make([]int32, 1, rows+1), make([]int32, 0, 4*rows), make([]float64, 0, 4*rows)
-	at := make([]int, count) // where a color's entry in the last row that has it ends
-	for r, i := range l.node {
-		before[r] = color[i]
-		start := len(col)
-		for e := m.Ptr[i]; e < m.Ptr[i+1]; e++ {
-			c := color[m.Col[e]]
-			if at[c] <= start {
-				col, val = append(col, c), append(val, 0)
-				at[c] = len(col)
-			}
-			val[at[c]-1] += m.Val[e]
-		}
-		ptr = append(ptr, int32(len(col)))
-	}
-	t := b.tape
-	put := func(rows, cols int, ptr, col []int32, val []float64) *backend.CSR {
-		return &backend.CSR{Rows: rows, Cols: cols, Ptr: t.Indices(ptr), Col: t.Indices(col), Val: t.Matrix(len(val), 1, val).Value()}
-	}
-	l.sources = &autodiff.Sparse{A: put(rows, count, ptr, col, val)}
-	tptr, order := backend.Members(nil, nil, col, count)
-	tcol, tval := make([]int32, len(col)), make([]float64, len(col))
-	row := int32(0)
-	rowOf := make([]int32, len(col))
-	for e := range col {
-		for int(ptr[row+1]) <= e {
-			row++
-		}
-		rowOf[e] = row
-	}
-	for k, e := range order {
-		tcol[k], tval[k] = rowOf[e], val[e]
-	}
-	l.sources.T = put(count, rows, tptr, tcol, tval)
-	l.before, l.after = b.choices(before, count)
 }
 
 // choices puts the indices of [autodiff.Var.GatherRowsOf] on the engine, with their

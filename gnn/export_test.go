@@ -10,7 +10,7 @@ var (
 func (b *Batch) ColorRows(rounds int) (rows []int) {
 	layers, _ := b.colorLayers(rounds)
 	for _, l := range layers {
-		rows = append(rows, len(l.node))
+		rows = append(rows, len(l.Node))
 	}
 	return rows
 }

@@ -36,6 +36,9 @@ func ReferenceResGCN(in int) ResGCNConfig {
 //	x ← x + ReLU(GCNConv(BatchNorm(x)))             Layers times; without Residual x ← ReLU(…)
 //	g ← Σ x over the nodes of a graph               [B×Hidden]
 //	h ← BatchNorm(ReLU(Linear(BatchNorm(g))))       the embedding [B×Hidden]
+//
+// The first layers are computed once for all nodes that they cannot tell apart, where
+// the engine has a batch norm for that and such nodes are many: see equal.go.
 type ResGCN struct {
 	Config                 ResGCNConfig
 	FeatureNorm            *nn.BatchNorm
@@ -112,7 +115,7 @@ func (g *ResGCN) layersByColor(b *Batch, mode nn.Mode) (x *autodiff.Var, convs i
 	if len(colors) == 0 {
 		return nil, 0
 	}
-	x = g.Feature.ForwardReLU(colors[0].norm(b, g.FeatureNorm, b.featuresOf(colors[0].node), mode))
+	x = g.Feature.ForwardReLU(colors[0].norm(b, g.FeatureNorm, b.featuresOf(colors[0].Node), mode))
 	for l, next := range colors[1:] {
 		linear := g.Convs[l].Linear
 		y := colors[l].norm(b, g.Norms[l], x, mode).MatMul(b.tape.Param(linear.W)).SpMM(next.sources, 0).AddRowReLU(b.tape.Param(linear.B))

@@ -35,6 +35,9 @@ type Batch struct {
 	// an edge counts as often as it is listed. Graphs as loaded are simple;
 	// GraphCL's edge perturbation is not.
 	Multigraph bool
+	// Constant is set by who will not change the batch until its Reset, and uses it
+	// more than once: ColorLayers are then computed once.
+	Constant bool
 
 	// Memory of the form of X that is not in use.
 	spareDense    []float32
@@ -43,6 +46,7 @@ type Batch struct {
 	degree []float64 // memory of Normalized, EdgeCounts and EdgeBitCounts
 	normal [2]Weighted
 	counts []float32
+	colors colorLayers
 }
 
 // Nodes returns the number of nodes of all graphs.
@@ -61,7 +65,7 @@ func (b *Batch) Reset(width int) {
 	b.ViewPtr = append(b.ViewPtr[:0], 0)
 	b.Ptr = append(b.Ptr[:0], 0)
 	b.Adj, b.EdgeLabel = b.Adj[:0], b.EdgeLabel[:0]
-	b.Asymmetric, b.Multigraph = false, false
+	b.Asymmetric, b.Multigraph, b.Constant, b.colors.made = false, false, false, false
 	b.X.Width = width
 	if b.X.Dense != nil {
 		b.spareDense, b.X.Dense = b.X.Dense[:0], nil

@@ -2,7 +2,7 @@ package graph
 
 import "math"
 
-// Weighted is a square sparse matrix in compressed sparse rows: row i has the
+// Weighted is a sparse matrix in compressed sparse rows: row i has the
 // columns Col[Ptr[i]:Ptr[i+1]] and the values of the same range of Val.
 type Weighted struct {
 	Ptr, Col []int32

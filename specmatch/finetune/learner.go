@@ -369,6 +369,7 @@ func parts(graphs []*graph.Graph, samples []int) []*part {
 	}
 	for _, p := range all {
 		p.batch.EndView()
+		p.batch.Constant = true
 	}
 	return all
 }

@@ -268,6 +268,9 @@ func TestParts(t *testing.T) {
 			t.Fatalf("%d parts", len(many))
 		}
 		for _, p := range many {
+			if !p.batch.Constant {
+				t.Error("parts do not change, but compute everything in each epoch")
+			}
 			if n := p.batch.Nodes(); n > partNodes {
 				t.Errorf("a part of %d nodes", n)
 			}
