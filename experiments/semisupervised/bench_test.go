@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -9,8 +10,22 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
+
+var names = []string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY"}
+
+// open reads a real set that lies beside the project's root.
+func open(b *testing.B, name string) *dataset.Dataset {
+	ds, err := dataset.Open(b.Context(), filepath.FromSlash("../../../shared/data/tu"), name, dataset.Options{NodeAttributes: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		b.Skipf("no real data here: %v", err)
+	} else if err != nil {
+		b.Fatal(err)
+	}
+	return ds.WithDegrees(dataset.DegreeCap(name))
+}
 
 // BenchmarkEpoch is an epoch of fine-tuning on a fold with a tenth of the labels, and
 // what is evaluated after it, by protocol, on real sets that lie beside the project's
@@ -19,7 +34,7 @@ import (
 //
 //	go test -run '^$' -bench Epoch/NCI1 -cpu 1 -cpuprofile epoch.prof ./experiments/semisupervised
 func BenchmarkEpoch(b *testing.B) {
-	for _, name := range []string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY"} {
+	for _, name := range names {
 		for _, protocol := range []string{protocolVal, protocolTestMax} {
 			b.Run(name+"/"+protocol, func(b *testing.B) {
 				x := &experiment{
@@ -28,13 +43,7 @@ func BenchmarkEpoch(b *testing.B) {
 					engine:   cli.Engine{Backend: "cpu"},
 					settings: pretrain.DefaultSettings(),
 				}
-				ds, err := dataset.Open(b.Context(), filepath.FromSlash("../../../shared/data/tu"), name, dataset.Options{NodeAttributes: true})
-				if errors.Is(err, fs.ErrNotExist) {
-					b.Skipf("no real data here: %v", err)
-				} else if err != nil {
-					b.Fatal(err)
-				}
-				ds = ds.WithDegrees(dataset.DegreeCap(name))
+				ds := open(b, name)
 				folds, err := splits(ds, 10, x.fine.LabelRate, protocol)
 				if err != nil {
 					b.Fatal(err)
@@ -55,5 +64,25 @@ func BenchmarkEpoch(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkColors is the search for the nodes of a batch that a ResGCN cannot tell apart.
+// It reports how many rows they leave after each of its layers, in % of the nodes.
+func BenchmarkColors(b *testing.B) {
+	for _, name := range names {
+		b.Run(name, func(b *testing.B) {
+			ds, batch := open(b, name), new(graph.Batch)
+			for i := range 128 {
+				batch.Append(ds.Graphs[i*len(ds.Graphs)/128])
+			}
+			batch.EndView()
+			for b.Loop() {
+				layers, _ := batch.ColorLayers(5, 1)
+				for k, l := range layers {
+					b.ReportMetric(100*float64(len(l.Node))/float64(batch.Nodes()), fmt.Sprintf("%%after-%d", k))
+				}
+			}
+		})
 	}
 }
