@@ -191,23 +191,9 @@ func (b *Batch) Transpose() (ptr, adj []int32) {
 // TransposeCSR returns the transpose of a CSR pattern with n columns. Columns
 // of a row come out ascending.
 func TransposeCSR(ptr, adj []int32, n int) (tptr, tadj []int32) {
-	tptr = make([]int32, n+1)
-	tadj = make([]int32, len(adj))
-	for _, j := range adj {
-		tptr[j+1]++
-	}
-	for i := range n {
-		tptr[i+1] += tptr[i]
-	}
-	next := make([]int32, n)
-	copy(next, tptr)
-	for i := range len(ptr) - 1 {
-		for _, j := range adj[ptr[i]:ptr[i+1]] {
-			tadj[next[j]] = int32(i)
-			next[j]++
-		}
-	}
-	return tptr, tadj
+	var t Weighted
+	t.transpose(Weighted{Ptr: ptr, Col: adj}, n, make([]int32, n))
+	return t.Ptr, t.Col
 }
 
 // Validate returns an error that names the first broken invariant: those of

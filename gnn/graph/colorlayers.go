@@ -131,25 +131,3 @@ func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory
 	l.Sources.Col, l.Sources.Val = col[:k], val[:k]
 	l.Transpose.transpose(l.Sources, len(from.Node), at)
 }
-
-// transpose sets t to the transpose of m, which has cols columns; next is memory for
-// that many.
-func (t *Weighted) transpose(m Weighted, cols int, next []int32) {
-	ptr := resize(&t.Ptr, cols+1)
-	col, val := resize(&t.Col, len(m.Col)), resize(&t.Val, len(m.Col))
-	clear(ptr)
-	for _, c := range m.Col {
-		ptr[c+1]++
-	}
-	for c := range cols {
-		ptr[c+1] += ptr[c]
-	}
-	copy(next, ptr)
-	for r := range len(m.Ptr) - 1 {
-		for e := m.Ptr[r]; e < m.Ptr[r+1]; e++ {
-			k := next[m.Col[e]]
-			col[k], val[k] = int32(r), m.Val[e]
-			next[m.Col[e]]++
-		}
-	}
-}

@@ -112,7 +112,7 @@ func TestConstant(t *testing.T) {
 	var b graph.Batch
 	fill(&b, rng)
 	b.Constant = true
-	layers, last := b.ColorLayers(3, 1)
+	layers, _ := b.ColorLayers(3, 1)
 	if len(layers) != 4 {
 		t.Fatalf("%d layers", len(layers))
 	}
@@ -129,7 +129,7 @@ func TestConstant(t *testing.T) {
 		t.Error("kept by a batch that may change")
 	}
 	b.Constant = true
-	layers, last = b.ColorLayers(2, 1)
+	layers, last := b.ColorLayers(2, 1)
 	if len(layers) != 3 {
 		t.Errorf("%d layers after another number of rounds", len(layers))
 	}

@@ -61,6 +61,30 @@ func (m *Weighted) build(ptr, adj []int32, r []float64) {
 	m.Col, m.Val = col[:k], val[:k]
 }
 
+// transpose sets t to the transpose of m, which has cols columns, and values or none;
+// next is memory for as many numbers. Columns of a row come out ascending.
+func (t *Weighted) transpose(m Weighted, cols int, next []int32) {
+	ptr, col, val := resize(&t.Ptr, cols+1), resize(&t.Col, len(m.Col)), resize(&t.Val, len(m.Val))
+	clear(ptr)
+	for _, c := range m.Col {
+		ptr[c+1]++
+	}
+	for c := range cols {
+		ptr[c+1] += ptr[c]
+	}
+	copy(next, ptr)
+	for r := range len(m.Ptr) - 1 {
+		for e := m.Ptr[r]; e < m.Ptr[r+1]; e++ {
+			k := next[m.Col[e]]
+			next[m.Col[e]]++
+			col[k] = int32(r)
+			if m.Val != nil {
+				val[k] = m.Val[e]
+			}
+		}
+	}
+}
+
 // resize returns a slice of n elements of any value in the memory of *s.
 func resize[T any](s *[]T, n int) []T {
 	if cap(*s) < n {
