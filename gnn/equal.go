@@ -19,8 +19,8 @@ import (
 // layers; by layer, and over the graphs of a batch, the first layers have few rows on
 // graphs of any kind.
 
-// maxShare is the share of colors among the nodes beyond which layers run on nodes,
-// which blocks of whole graphs make cheaper a row.
+// maxShare is the share of colors among the nodes beyond which layers run on nodes: a
+// layer on whole graphs is one fused call, and cheaper by row.
 const maxShare = 0.8
 
 // colors are the rows of a layer on an engine; see [graph.ColorLayer].
