@@ -22,6 +22,7 @@ func (o offering) BiasReLU(y, x, b *tensor.Tensor)                              
 func (o offering) BiasReLUBackward(dx, db, dy, y *tensor.Tensor)                   { *o.calls++ }
 func (o offering) NormForward(*backend.Norm)                                       { *o.calls++ }
 func (o offering) NormBackward(*backend.Norm, *backend.NormGradients)              { *o.calls++ }
+func (o offering) TakesWeights()                                                   { *o.calls++ }
 func (o offering) GINForward(*backend.GINLayer)                                    { *o.calls++ }
 func (o offering) GINBackward(*backend.GINLayer, *backend.GINGradients)            { *o.calls++ }
 func (o offering) GCNForward(*backend.GCNLayer)                                    { *o.calls++ }
