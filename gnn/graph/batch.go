@@ -35,8 +35,8 @@ type Batch struct {
 	// an edge counts as often as it is listed. Graphs as loaded are simple;
 	// GraphCL's edge perturbation is not.
 	Multigraph bool
-	// Constant is set by who will not change the batch until its Reset, and uses it
-	// more than once: ColorLayers are then computed once.
+	// Constant is set by an owner who uses the batch more than once and will not change
+	// it before Reset, so that [Batch.ColorLayers] computes only once.
 	Constant bool
 
 	// Memory of the form of X that is not in use.

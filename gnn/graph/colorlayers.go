@@ -30,9 +30,10 @@ type colorLayers struct {
 
 // ColorLayers returns the colors of the nodes at the start, by features and degree, and
 // after each of the given number of rounds, in which a node sees its neighbours by
-// [Batch.Normalized], as long as the colors are at most share of the nodes; and the last
-// color [N] of every node. Both are valid until the batch is Reset, whose memory they
-// use. A batch that is Constant keeps the last ones.
+// [Batch.Normalized], as long as the colors are at most share, 0 to 1, of the nodes; and
+// the last color [N] of every node, nil without layers. Both lie in memory of the batch:
+// they are valid until it is Reset, or asked for another number of rounds or share. A
+// batch that is Constant keeps the last ones.
 func (b *Batch) ColorLayers(rounds int, share float64) (layers []*ColorLayer, last []int32) {
 	s := &b.colors
 	if b.Constant && s.made && s.rounds == rounds && s.share == share {

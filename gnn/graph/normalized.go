@@ -2,8 +2,8 @@ package graph
 
 import "math"
 
-// Weighted is a sparse matrix in compressed sparse rows: row i has the
-// columns Col[Ptr[i]:Ptr[i+1]] and the values of the same range of Val.
+// Weighted is a sparse matrix in compressed sparse rows: row i has the columns
+// Col[Ptr[i]:Ptr[i+1]] and the values of the same range of Val.
 type Weighted struct {
 	Ptr, Col []int32
 	Val      []float64
