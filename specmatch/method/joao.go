@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // joao is JOAO (You et al., Graph contrastive learning automated, ICML 2021): GraphCL
@@ -89,7 +90,7 @@ type JOAOOptions struct {
 }
 
 // joaoOps are the augmentations, in the order of the code.
-var joaoOps = []augment.Op{augment.DropN, augment.PermE, augment.Sub, augment.MaskN, augment.None}
+var joaoOps = [...]augment.Op{augment.DropN, augment.PermE, augment.Sub, augment.MaskN, augment.None}
 
 // joaoView returns the augmentation op of the graphs of a setup.
 func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
@@ -311,16 +312,27 @@ func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err 
 
 // measure returns the mean loss of every arm alone on the first batches of an epoch:
 // one more than a fifth of all in the unsupervised regime, than a tenth of the full
-// ones in the others.
+// ones in the others. The projections of a view do not depend on the augmentation of the
+// other one, so of the 25 pairs the five of equal augmentations make those of all.
 func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 	count := len(j.Loader.Graphs)/j.Loader.Batch/10 + 1
 	if j.rawView {
 		count = j.Loader.Batches()/5 + 1
 	}
 	t := autodiff.NewInference(j.be)
-	defer t.Reset()
-	losses := make([]float64, len(j.arms))
-	for k, a := range j.arms {
+	var views [2][len(joaoOps)][]*tensor.Tensor // projections [n×D] of the batches, by view and augmentation
+	defer func() {
+		t.Reset()
+		for v := range views {
+			for _, z := range slices.Concat(views[v][:]...) {
+				j.be.Free(z)
+			}
+		}
+	}()
+	for _, a := range j.arms {
+		if pair := !j.rawView && a[0] != a[1]; pair && !j.options.ProbeMoves {
+			continue
+		}
 		for i := range j.drawn {
 			j.drawn[i] = a
 		}
@@ -328,11 +340,16 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 		if j.options.HeadsByEpoch && j.rawView {
 			j.head = func(int, int) int { return 0 }
 		}
-		batches, graphs := 0, 0
+		batches := 0
 		for samples, b := range j.Loader.Epoch(ctx, epoch) {
 			if n := len(samples); n > 1 {
-				losses[k] += float64(n) * j.contrast(t, b, samples).Float()
-				graphs += n
+				z := j.project(j.encoder.Forward(gnn.NewBatch(t, b), nn.Train), samples).Value()
+				for v := range views {
+					if of := &views[v][a[v]]; len(*of) == batches {
+						*of = append(*of, j.be.Alloc(n, z.Cols))
+						j.be.CopyBlock((*of)[batches], 0, 0, z, v*n, 0, n, z.Cols)
+					}
+				}
 				t.Reset()
 			}
 			if batches++; batches == count {
@@ -341,6 +358,15 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+	}
+	losses := make([]float64, len(j.arms))
+	for k, a := range j.arms {
+		graphs := 0
+		for i, z := range views[0][a[0]] {
+			losses[k] += float64(z.Rows) * j.loss.Loss(t.Const(z), t.Const(views[1][a[1]][i])).Float()
+			graphs += z.Rows
+			t.Reset()
 		}
 		if losses[k] /= float64(max(graphs, 1)); math.IsNaN(losses[k]) || math.IsInf(losses[k], 0) {
 			return nil, fmt.Errorf("method: the loss of %s is %v", j.name(a)[len("p_"):], losses[k])

@@ -238,6 +238,35 @@ func TestCategoryMasking(t *testing.T) {
 	}
 }
 
+// TestJOAOMeasure: the loss of every arm is that of batches whose graphs all have it.
+func TestJOAOMeasure(t *testing.T) {
+	const epoch = 3
+	for _, regime := range []Regime{Unsupervised, SemiSupervised} {
+		s := motifs(t, regime)
+		s.Batch = 2
+		j := newLearner(t, "joaov2", s).Learner.(*joint)
+		losses, err := j.measure(t.Context(), epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, a := range j.arms {
+			for i := range j.drawn {
+				j.drawn[i] = a
+			}
+			j.head = func(view, _ int) int { return a[view] }
+			want, graphs := 0.0, 0
+			for samples, b := range j.Loader.Epoch(t.Context(), epoch) {
+				want += float64(float64(len(samples)) * j.contrast(j.tape, b, samples).Float())
+				j.tape.Reset()
+				if graphs += len(samples); graphs > len(j.Loader.Graphs)/map[Regime]int{Unsupervised: 5, SemiSupervised: 10}[regime] {
+					break
+				}
+			}
+			nearly(t, fmt.Sprintf("%v, %s", regime, j.name(a)), losses[k], want/float64(graphs), 1e-6)
+		}
+	}
+}
+
 // TestJOAOEnd: measuring the arms leaves everything but P as it was, and the running
 // statistics too unless they are to move.
 func TestJOAOEnd(t *testing.T) {
