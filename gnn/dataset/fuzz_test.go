@@ -22,7 +22,7 @@ var tight = Limits{FileBytes: 1 << 20, TotalBytes: 4 << 20}
 func FuzzScanner(f *testing.F) {
 	for _, s := range []string{
 		"", "\n", "1", "1\n", "1, 2\n3,4\r\n\n \n", "-2147483648,2147483647", "2147483648", "1\n\n2", "1,,2", ",", "1,", "+", "--1",
-		"1 2", " 1 , 2 ", "0x10", "1e5, .5, 5., -0.0", "1e400", "nan", strings.Repeat("9", 200), strings.Repeat("0", 200), strings.Repeat("0", maxToken), strings.Repeat("0", maxToken+1), "1\r2", "\x00", "é",
+		"1 2", " 1 , 2 ", "0x10", "1e5, .5, 5., -0.0", "1e400", "nan", strings.Repeat("9", 200), strings.Repeat("0", 200), strings.Repeat("0", maxToken), strings.Repeat("0", maxToken+1), "+" + strings.Repeat("0", maxToken), "1\r2", "\x00", "é",
 	} {
 		f.Add(s)
 	}

@@ -361,7 +361,7 @@ func TestLoadMalformed(t *testing.T) {
 		{"A: blank line first", small.with("A", "\n1, 2\n"), "A", 1, "", "blank line"},
 		{"A: long token", small.with("A", "1, "+strings.Repeat("x", 1<<20)), "A", 1, strings.Repeat("x", 32) + "…", "not an integer"},
 		{"A: long number", small.with("A", long+"\n"), "A", 1, long[:32] + "…", "32 bits"},
-		{"A: zeros without end", small.with("A", strings.Repeat("0", 1<<20)), "A", 1, long[:0] + strings.Repeat("0", 32) + "…", "32 bits"},
+		{"A: zeros without end", small.with("A", strings.Repeat("0", 1<<20)), "A", 1, long[:0] + strings.Repeat("0", 32) + "…", "too long"},
 		{"A: carriage return inside", small.with("A", "1, 2\r2, 1\n"), "A", 1, "2", "comma"},
 
 		{"indicator: beyond the graphs", small.with("graph_indicator", "1\n1\n3\n"), "graph_indicator", 3, "3", "numbered 1 to 2"},

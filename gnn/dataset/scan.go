@@ -162,7 +162,10 @@ func (s *scanner) int32() (int32, error) {
 	}
 	v, digits := int64(0), 0
 	for c >= '0' && c <= '9' {
-		if v = v*10 + int64(c-'0'); v > 1<<31 || digits == maxToken {
+		if s.pos-s.mark == maxToken {
+			return 0, s.bad(s.token(), "too long for a number")
+		}
+		if v = v*10 + int64(c-'0'); v > 1<<31 {
 			return 0, s.bad(s.token(), "does not fit in 32 bits")
 		}
 		digits++
