@@ -182,7 +182,7 @@ func TestRunDirectory(t *testing.T) {
 	if d := cmp.Diff(want, written["motifs"][protocolVal]); d != "" || len(written["motifs"][protocolTestMax]) != 3 {
 		t.Errorf("splits.json: %s", d)
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "weights/motifs-specmatch-1.safetensors")
+	rundirtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "plots/augmentations-motifs.svg", "weights/motifs-specmatch-1.safetensors")
 }
 
 // TestDeterminism: equal seeds give equal results at any number of threads, and

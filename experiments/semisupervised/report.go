@@ -75,12 +75,26 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	return nil
 }
 
-// plots draws fine-tuning, epoch by epoch: means over folds and seeds, and over
-// seeds of the means over folds their standard deviation.
+// plots draws what pre-training learns of augmentations, and fine-tuning, epoch by
+// epoch: means over folds and seeds, and over seeds of the means over folds their
+// standard deviation.
 func (x *experiment) plots(jobs []*job) error {
 	protocol := x.protocol.Protocols[0]
 	for _, set := range x.sets {
-		var panels []plot.Panel
+		panels := pretrain.SharesPanels(set.data.Name, x.loss.Methods, func(name string) (histories [][]train.Metrics) {
+			for _, j := range jobs {
+				if j.set == set && j.method == name {
+					histories = append(histories, j.pretrained.Epochs)
+				}
+			}
+			return histories
+		})
+		if len(panels) > 0 {
+			if err := plot.Save(x.dir.Join("plots", "augmentations-"+set.data.Name), 2, panels...); err != nil {
+				return err
+			}
+		}
+		panels = nil
 		for _, q := range []struct{ label, metric string }{
 			{"loss on the labelled graphs", "loss"}, {"test accuracy (%)", testAccuracy},
 		} {

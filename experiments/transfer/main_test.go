@@ -88,6 +88,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: ‖β∇L_G‖/‖∇L_C‖ is %s", row["unit"], row["gradient_ratio"])
 		}
 	}
+	rundirtest.Files(t, out, "plots/augmentations.svg")
 	// Again: everything comes from the journal, and the tables are the same.
 	var again bytes.Buffer
 	if err := run(t.Context(), tiny(out), &again, &stderr); err != nil {

@@ -5,11 +5,13 @@ import (
 	"io"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
+	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // title names a row.
@@ -71,6 +73,13 @@ func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tuning
 	tables = append(tables, g.Differences(x.loss.Methods[0], x.loss.Methods[1:]...))
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
+	}
+	if panels := pretrain.SharesPanels("", x.loss.Methods, func(name string) [][]train.Metrics {
+		return [][]train.Metrics{pretrained[name].Epochs}
+	}); len(panels) > 0 {
+		if err := plot.Save(x.dir.Join("plots", "augmentations"), 2, panels...); err != nil {
+			return err
+		}
 	}
 	for _, t := range tunings {
 		if t.skipped() > 0 && t.seed == x.recipe.FirstSeed && t.method == x.loss.Methods[0] {

@@ -93,12 +93,7 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 		{"std of the similarities", "similarity_std"},
 	}
 	for _, set := range sets {
-		var panels []plot.Panel
-		for _, name := range x.loss.Methods {
-			if bands := pretrain.Shares(histories[group{set, name}], "p_"); len(bands) > 0 {
-				panels = append(panels, plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "shares in " + method.Title(name)}, Series: bands})
-			}
-		}
+		panels := pretrain.SharesPanels(set, x.loss.Methods, func(name string) [][]train.Metrics { return histories[group{set, name}] })
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: q.label}}
 			for _, name := range x.loss.Methods {

@@ -6,34 +6,55 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
+// SharesPanels draw how often each augmentation is drawn, a panel for each of the
+// methods that learn it: for JOAO, after every epoch. Histories are the metrics of a
+// method's runs, epoch by epoch.
+func SharesPanels(set string, methods []string, histories func(method string) [][]train.Metrics) (panels []plot.Panel) {
+	for _, name := range methods {
+		if bands := Shares(histories(name), "p_"); len(bands) > 0 {
+			panels = append(panels, plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "shares in " + method.Title(name)}, Series: bands})
+		}
+	}
+	return panels
+}
+
 // Shares is a distribution that changes from epoch to epoch: a band for each of the
-// metrics that begin with prefix, one upon the other, as means over runs. It is empty
-// if there are none.
+// metrics that begin with prefix, one upon the other, as means over runs. The share of
+// a pair, "prefix a_b", counts by halves for a and b. It is empty if there are none.
 func Shares(runs [][]train.Metrics, prefix string) (bands []plot.Series) {
 	all := train.Metrics{}
 	for _, m := range slices.Concat(runs...) {
 		maps.Copy(all, m)
 	}
-	var below []float64
+	shares := map[string][]float64{}
+	var epochs []float64
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		label, ok := strings.CutPrefix(name, prefix)
 		if !ok {
 			continue
 		}
 		s := Curve(label, runs, name)
-		s.Err = make([]float64, len(s.Y))
-		below = append(below, make([]float64, len(s.Y)-len(below))...)
-		for e, share := range s.Y {
-			s.Y[e], s.Err[e] = below[e]+share/2, share/2
-			below[e] += share
+		epochs = s.X
+		for _, part := range strings.Split(label, "_") {
+			shares[part] = append(shares[part], make([]float64, len(s.Y)-len(shares[part]))...)
+			floats.AddScaled(shares[part], 1/float64(1+strings.Count(label, "_")), s.Y)
 		}
-		bands = append(bands, s)
+	}
+	below := make([]float64, len(epochs))
+	for _, label := range slices.Sorted(maps.Keys(shares)) {
+		half := shares[label]
+		floats.Scale(.5, half)
+		floats.Add(below, half)
+		bands = append(bands, plot.Series{Name: label, X: epochs, Y: slices.Clone(below), Err: half})
+		floats.Add(below, half)
 	}
 	return bands
 }

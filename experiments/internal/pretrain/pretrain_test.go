@@ -426,6 +426,14 @@ func TestShares(t *testing.T) {
 	if d := gocmp.Diff(want, pretrain.Shares(runs, "p_"), cmpopts.EquateApprox(0, 1e-12)); d != "" {
 		t.Error(d)
 	}
+	pairs := [][]train.Metrics{{{"p_a_a": .25, "p_a_b": .25, "p_b_a": .5}}}
+	want = []plot.Series{
+		{Name: "a", X: []float64{1}, Y: []float64{.3125}, Err: []float64{.3125}},
+		{Name: "b", X: []float64{1}, Y: []float64{.8125}, Err: []float64{.1875}},
+	}
+	if d := gocmp.Diff(want, pretrain.Shares(pairs, "p_"), cmpopts.EquateApprox(0, 1e-12)); d != "" {
+		t.Error(d)
+	}
 	if pretrain.Shares(runs, "q_") != nil {
 		t.Error("bands of nothing")
 	}
