@@ -193,6 +193,10 @@ var table = []row{
 		members := &backend.CSR{Rows: in[0].Rows(), Cols: 4, Ptr: t.Indices(append([]int32{0, 1, 1}, slices.Repeat([]int32{4}, in[0].Rows()-2)...)), Col: t.Indices([]int32{1, 0, 2, 3})}
 		return in[0].GatherRowsOf(t.Indices([]int32{2, 0, 2, 2}), members).Square()
 	}, one([2]int{3, 1}, [2]int{4, 5}, [2]int{7, 2}), nil},
+	{"SliceRows", unary(func(x *autodiff.Var) *autodiff.Var { // blocks that meet in a gradient that is lent, then owned
+		z, y, n := x.Scale(-0.5), x.Scale(1.5), x.Rows()
+		return autodiff.ConcatRows(y.SliceRows(n/2, n), y.SliceRows(0, n), y.Add(z)).Square()
+	}), plain, nil},
 }
 
 // biasNorm adds the bias to the result, where it has a gradient.

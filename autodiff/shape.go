@@ -71,6 +71,15 @@ func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 	out := t.Alloc(rows, cols)
 	t.be.CopyBlock(out, 0, 0, x.value, i, j, rows, cols)
 	return t.Record(name, out, func(dy *tensor.Tensor) {
+		if dx := x.grad; dx != nil && !x.shared {
+			// Only the block is touched: many slices together cost what x does, not each.
+			sum := t.be.Alloc(rows, cols)
+			t.be.CopyBlock(sum, 0, 0, dx, i, j, rows, cols)
+			t.be.Axpby(sum, 1, sum, 1, dy)
+			t.be.CopyBlock(dx, i, j, sum, 0, 0, rows, cols)
+			t.be.Free(sum)
+			return
+		}
 		dx := t.be.Alloc(x.Rows(), x.Cols())
 		t.be.Fill(dx, 0)
 		t.be.CopyBlock(dx, i, j, dy, 0, 0, rows, cols)
