@@ -130,7 +130,8 @@ func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 
 // Nodes returns the features [N×Hidden] of the nodes after the last layer.
 func (g *BioGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	x := b.embedded("BioGIN", NodeFlags, func() *autodiff.Var { return b.tape.Param(g.Flag.Table) })
+	b.wantCategories("BioGIN", NodeFlags)
+	x := b.choose(b.tape.Param(g.Flag.Table))
 	for l, conv := range g.Convs {
 		x = conv.Forward(b, x, mode)
 		if l < len(g.Convs)-1 {

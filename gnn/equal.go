@@ -19,9 +19,9 @@ import (
 // layers; by layer, and over the graphs of a batch, the first layers have few rows on
 // graphs of any kind.
 
-// maxShare is the share of colors among the nodes beyond which layers run on nodes: a
-// layer on whole graphs is one fused call, and cheaper by row.
-const maxShare = 0.8
+// The share of colors among the nodes beyond which layers run on nodes. A layer of a
+// ResGCN is one fused call on whole graphs, and cheaper by row; one of a ChemGIN is not.
+var maxShare = map[graph.Sight]float64{graph.Normalized: 0.8, graph.Labelled: 0.95}
 
 // colors are the rows of a layer on an engine; see [graph.ColorLayer].
 type colors struct {
@@ -37,11 +37,11 @@ type colors struct {
 // layers that follow, rounds at the most, as long as there are few enough, and with them
 // the last color of every node. The result is empty if the engine has no weighted batch
 // norm, or if it records.
-func (b *Batch) colorLayers(rounds int) (layers []*colors, last []int32) {
+func (b *Batch) colorLayers(sight graph.Sight, rounds int) (layers []*colors, last []int32) {
 	if b.tape.Fused().WeightedNorm == nil || b.fixed {
 		return nil, nil
 	}
-	host, last := b.Host.ColorLayers(rounds, maxShare)
+	host, last := b.Host.ColorLayers(sight, rounds, maxShare[sight])
 	for k, h := range host {
 		if k > 0 && h == host[k-1] {
 			layers = append(layers, layers[k-1])
@@ -74,6 +74,12 @@ func (b *Batch) choices(idx []int32, n int) (*backend.Indices, *backend.CSR) {
 	return t.Indices(idx), &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(col)}
 }
 
+// toNodes returns the matrix that has for every node the row of its color.
+func (b *Batch) toNodes(x *autodiff.Var, color []int32) *autodiff.Var {
+	idx, members := b.choices(color, x.Rows())
+	return x.GatherRowsOf(idx, members)
+}
+
 // norm is batch norm of rows x for the colors.
 func (l *colors) norm(b *Batch, n *nn.BatchNorm, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	return n.ForwardWeighted(x, l.views, l.weights, b.ViewPtr, mode)
@@ -83,11 +89,7 @@ func (l *colors) norm(b *Batch, n *nn.BatchNorm, x *autodiff.Var, mode nn.Mode) 
 func (b *Batch) featuresOf(nodes []int32) *autodiff.Var {
 	features := &b.Host.X
 	if features.Dense == nil {
-		category := make([]int32, len(nodes))
-		for k, i := range nodes {
-			category[k] = features.Category[i]
-		}
-		return b.oneHot(b.tape.Indices(category))
+		return b.oneHot(b.tape.Indices(b.categoriesOf(nodes)))
 	}
 	w := features.Width
 	rows := make([]float32, 0, len(nodes)*w)
@@ -97,6 +99,15 @@ func (b *Batch) featuresOf(nodes []int32) *autodiff.Var {
 	x := b.tape.Alloc(len(nodes), w)
 	b.tape.Backend().Upload32(x, rows)
 	return b.tape.Const(x)
+}
+
+// categoriesOf returns the categories of some nodes, of one-hot features.
+func (b *Batch) categoriesOf(nodes []int32) []int32 {
+	category := make([]int32, len(nodes))
+	for k, i := range nodes {
+		category[k] = b.Host.X.Category[i]
+	}
+	return category
 }
 
 // oneHot returns the matrix whose rows are those of the identity with the numbers.

@@ -62,7 +62,7 @@ func TestColorRows(t *testing.T) {
 	} {
 		be := cpu.New(tensor.Float64)
 		tape := autodiff.NewTape(be)
-		if rows := gnn.NewBatch(tape, c.b).ColorRows(3); !slices.Equal(rows, c.want) {
+		if rows := gnn.NewBatch(tape, c.b).ColorRows(graph.Normalized, 3); !slices.Equal(rows, c.want) {
 			t.Errorf("%s: %v rows, want %v", c.name, rows, c.want)
 		}
 		for what, other := range map[string]*gnn.Batch{
@@ -70,27 +70,89 @@ func TestColorRows(t *testing.T) {
 			"no weighted norm":    gnn.NewBatch(autodiff.NewTape(ref.New()), c.b),
 			"a step for a record": gnn.NewInputs(be, c.b, c.b.Nodes()+3, len(c.b.Adj)+3, gnn.Reads{Normalized: true}).Batch(tape),
 		} {
-			if rows := other.ColorRows(3); rows != nil {
+			if rows := other.ColorRows(graph.Normalized, 3); rows != nil {
 				t.Errorf("%s, %s: %v rows", c.name, what, rows)
 			}
 		}
 	}
 }
 
-// TestByColor: a ResGCN whose layers run on colors gives what it gives on nodes: values,
+// molecules are graphs with every other edge of another label, those of one direction of
+// a third one where directed, and in the last graph a self-loop that an augmentation made.
+func molecules(gs []*graph.Graph, directed bool) (ms []*graph.Graph) {
+	const atoms = graph.AtomTypes * graph.ChiralityTags
+	for k, g := range gs {
+		m := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: atoms}, Directed: directed}
+		for i := range int32(len(g.Ptr) - 1) {
+			m.X.Category = append(m.X.Category, 7*g.X.Category[i]+3)
+			for _, j := range g.Adj[g.Ptr[i]:g.Ptr[i+1]] {
+				label := max(i, j) % 2 * graph.BondDirections
+				if directed && i < j {
+					label = 5
+				}
+				m.Adj, m.EdgeLabel = append(m.Adj, j), append(m.EdgeLabel, label)
+			}
+			if k == len(gs)-1 && i == 1 {
+				m.Adj, m.EdgeLabel = append(m.Adj, i), append(m.EdgeLabel, -1)
+			}
+			m.Ptr = append(m.Ptr, int32(len(m.Adj)))
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}
+
+// TestLabelledRows: the labels of edges tell the leaves of a star apart, but not degrees
+// before the first layer.
+func TestLabelledRows(t *testing.T) {
+	tape := autodiff.NewTape(cpu.New(tensor.Float64))
+	for name, c := range map[string]struct {
+		gs   []*graph.Graph
+		want []int
+	}{
+		// Two hubs and the leaves of both kinds; then leaves by their hubs, too.
+		"stars": {[]*graph.Graph{star(t, 8, 0), star(t, 8, 0), star(t, 6, 0)}, []int{2, 4, 6, 6}},
+		// A leaf of the second star is by itself; then its hub, then all leaves there.
+		"with a self-loop": {[]*graph.Graph{star(t, 8, 0), star(t, 8, 0)}, []int{2, 4, 5, 7}},
+	} {
+		ms := molecules(c.gs, false)
+		if name == "stars" {
+			ms = molecules(append(c.gs, star(t, 1, 0)), false)[:len(c.gs)] // without the last one's self-loop
+		}
+		if rows := gnn.NewBatch(tape, views(ms, len(ms))).ColorRows(graph.Labelled, 3); !slices.Equal(rows, c.want) {
+			t.Errorf("%s: %v rows, want %v", name, rows, c.want)
+		}
+	}
+}
+
+// TestByColor: an encoder whose layers run on colors gives what it gives on nodes: values,
 // gradients and running statistics.
 func TestByColor(t *testing.T) {
 	gs := []*graph.Graph{star(t, 9, 2), star(t, 3, 5), star(t, 9, 2), star(t, 40, 0), star(t, 9, 1), star(t, 1, 7)}
-	for name, b := range map[string]*graph.Batch{"one view": views(gs, 6), "two views": views(gs, 2, 4), "an empty view": views(gs, 3, 0, 3)} {
-		for _, residual := range []bool{false, true} {
-			for mode, of := range map[nn.Mode]string{nn.Train: "training", nn.Eval: "evaluation"} {
-				e := resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: residual})
-				want := encode(ref.New(), b, e, mode, autodiff.Composed())
+	chem := func(be backend.Backend) encoder {
+		e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5}, newRand(79))
+		stir(be, e)
+		return e
+	}
+	for name, c := range map[string]struct {
+		gs    []*graph.Graph
+		new   func(be backend.Backend) encoder
+		sight graph.Sight
+	}{
+		"ResGCN, residual":  {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized},
+		"ResGCN":            {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5}), graph.Normalized},
+		"ChemGIN":           {molecules(gs, false), chem, graph.Labelled},
+		"ChemGIN, directed": {molecules(gs, true), chem, graph.Labelled},
+	} {
+		for of, b := range map[string]*graph.Batch{"one view": views(c.gs, 6), "two views": views(c.gs, 2, 4), "an empty view": views(c.gs, 3, 0, 3), "a path": views(c.gs[5:], 1)} {
+			for mode, during := range map[nn.Mode]string{nn.Train: "training", nn.Eval: "evaluation"} {
+				want := encode(ref.New(), b, c.new, mode, autodiff.Composed())
 				for _, be := range []backend.Backend{cpu.New(tensor.Float64), cpu.New(tensor.Float64, cpu.Workers(3))} {
-					if rows := gnn.NewBatch(autodiff.NewTape(be), b).ColorRows(5); len(rows) != 6 {
-						t.Fatalf("%s: rows of %d layers, %v", name, len(rows), rows)
+					// From one end the nodes of a path are told apart one by one, so that the last layers run on nodes.
+					if rows := gnn.NewBatch(autodiff.NewTape(be), b).ColorRows(c.sight, 5); (len(rows) < 6) != (of == "a path") || len(rows) < 2 {
+						t.Fatalf("%s, %s: rows of %d layers, %v", name, of, len(rows), rows)
 					}
-					got := encode(be, b, e, mode)
+					got := encode(be, b, c.new, mode)
 					for what, x := range map[string][2][]float64{"h": {got.h, want.h}, "gradients": {got.grads, want.grads}, "statistics": {got.running, want.running}} {
 						scale := 0.0
 						for _, v := range x[1] {
@@ -98,12 +160,26 @@ func TestByColor(t *testing.T) {
 						}
 						for i, v := range x[1] {
 							if d := math.Abs(x[0][i] - v); !(d <= 1e-10*scale) {
-								t.Fatalf("%s, residual %v, %s: %s %d is %v, want %v", name, residual, of, what, i, x[0][i], v)
+								t.Fatalf("%s, %s, %s: %s %d is %v, want %v", name, of, during, what, i, x[0][i], v)
 							}
 						}
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestDropoutByNode: with dropout, nodes that are equal before it are not after it.
+func TestDropoutByNode(t *testing.T) {
+	b := views(molecules([]*graph.Graph{star(t, 40, 0), star(t, 40, 0)}, false), 2)
+	be := cpu.New(tensor.Float64)
+	e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 1, Dropout: 0.5}, newRand(79))
+	tape := autodiff.NewTape(be)
+	for mode, want := range map[nn.Mode]bool{nn.Train: false, nn.Eval: true} {
+		x := e.Nodes(gnn.NewBatch(tape, b), mode).Data() // leaves 1 and 3 of the first star
+		if equal := slices.Equal(x[6:12], x[18:24]); equal != want {
+			t.Errorf("mode %v: two leaves are equal: %v, want %v", mode, equal, want)
 		}
 	}
 }

@@ -51,15 +51,20 @@ func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 
 // messages returns x_i + e_loop + Σ_{j→i} (x_j + e_ji) [N×in].
 func (c *GINEConv) messages(b *Batch, x *autodiff.Var) *autodiff.Var {
+	return c.sum(b.tape, x, b.Adj, 1, b.EdgeCounts(ColumnLabels(c.Columns)))
+}
+
+// sum returns A·x + self·x and the embeddings of edges, of whose categories row i has
+// counts_i [R×width]; counts is constant.
+func (c *GINEConv) sum(t *autodiff.Tape, x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var) *autodiff.Var {
 	tables := make([]*autodiff.Var, len(c.Tables))
-	for k, t := range c.Tables {
-		tables[k] = b.tape.Param(t.Table)
+	for k, e := range c.Tables {
+		tables[k] = t.Param(e.Table)
 	}
-	counts := b.EdgeCounts(ColumnLabels(c.Columns))
-	if fuser := b.tape.Fused().Messages; fuser != nil {
-		return messagesFused(fuser, b, x, counts, tables)
+	if fuser := t.Fused().Messages; fuser != nil {
+		return messagesFused(fuser, t, x, a, self, counts, tables)
 	}
-	return x.SpMM(b.Adj, 1).Add(counts.MatMul(autodiff.ConcatRows(tables...)))
+	return x.SpMM(a, self).Add(counts.MatMul(autodiff.ConcatRows(tables...)))
 }
 
 // Parameters returns those of the MLP and the tables.
@@ -102,6 +107,10 @@ const SumUnit = 20
 // divided by [SumUnit]. Features must be
 // categories of width [graph.AtomTypes]·[graph.ChiralityTags], as package molecule
 // makes them.
+//
+// Layers are computed once for all nodes that they cannot tell apart, where the engine
+// has a batch norm for that, such nodes are many, and no dropout makes them differ: see
+// equal.go.
 type ChemGIN struct {
 	Config          ChemGINConfig
 	Atom, Chirality *nn.Embedding
@@ -164,23 +173,48 @@ func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 
 // Nodes returns the features [N×Width] of the nodes after the last layer.
 func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	x := b.embedded("ChemGIN", g.categories.A.Rows, func() *autodiff.Var {
-		return autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
-	})
-	for l, conv := range g.Convs {
+	b.wantCategories("ChemGIN", g.categories.A.Rows)
+	table := autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
+	x, l := g.layersByColor(b, table, mode)
+	if x == nil {
+		x = b.choose(table)
+	}
+	for ; l < len(g.Convs); l++ {
+		conv := g.Convs[l]
 		x = conv.MLP.ForwardNorm(g.Norms[l], conv.messages(b, x), b.ViewPtr, mode, l < len(g.Convs)-1)
 		x = g.Drops[l].Forward(x, mode)
 	}
 	return x
 }
 
-// embedded returns the matrix that has for every node the row of a table that its
-// category names. It panics unless the features are that many categories.
-func (b *Batch) embedded(encoder string, categories int, table func() *autodiff.Var) *autodiff.Var {
-	if x := &b.Host.X; x.Width != categories || !x.OneHot() {
-		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)", encoder, categories, x.Width, x.OneHot()))
+// layersByColor runs as many layers as it pays for on colors instead of nodes, which
+// start with rows of table, and returns what they give for every node and their number;
+// x is nil if there are none.
+func (g *ChemGIN) layersByColor(b *Batch, table *autodiff.Var, mode nn.Mode) (x *autodiff.Var, layers int) {
+	if mode == nn.Train && g.Config.Dropout > 0 {
+		return nil, 0
 	}
-	return b.choose(table())
+	colors, last := b.colorLayers(graph.Labelled, len(g.Convs))
+	if len(colors) < 2 {
+		return nil, 0
+	}
+	x = table.GatherRows(b.categoriesOf(colors[0].Node))
+	for l, next := range colors[1:] {
+		conv := g.Convs[l]
+		counts := b.EdgeCounts(ColumnLabels(conv.Columns)).GatherRows(next.Node)
+		x = next.norm(b, g.Norms[l], conv.MLP.Forward(conv.sum(b.tape, x, next.sources, 0, counts)), mode)
+		if l < len(g.Convs)-1 {
+			x = x.ReLU()
+		}
+	}
+	return b.toNodes(x, last), len(colors) - 1
+}
+
+// wantCategories panics unless the features are categories of that number.
+func (b *Batch) wantCategories(encoder string, n int) {
+	if x := &b.Host.X; x.Width != n || !x.OneHot() {
+		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)", encoder, n, x.Width, x.OneHot()))
+	}
 }
 
 func (g *ChemGIN) modules() []nn.Module {

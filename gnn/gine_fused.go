@@ -8,21 +8,20 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// messagesFused returns A·x + x + counts·w, where w is the tables under one another, in one
-// call of the engine; counts is constant.
-func messagesFused(fuser backend.MessageFuser, b *Batch, x, counts *autodiff.Var, tables []*autodiff.Var) *autodiff.Var {
-	t := b.tape
+// messagesFused returns A·x + self·x + counts·w, where w is the tables under one another, in
+// one call of the engine; counts is constant.
+func messagesFused(fuser backend.MessageFuser, t *autodiff.Tape, x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var, tables []*autodiff.Var) *autodiff.Var {
 	be := t.Backend()
 	ws := make([]*tensor.Tensor, len(tables))
 	for k, w := range tables {
 		ws[k] = w.Value()
 	}
-	out := t.Alloc(x.Rows(), x.Cols())
-	fuser.Messages(out, b.Adj.A, x.Value(), 1, counts.Value(), ws)
+	out := t.Alloc(a.A.Rows, x.Cols())
+	fuser.Messages(out, a.A, x.Value(), self, counts.Value(), ws)
 	return t.Record("GINEConv", out, func(dy *tensor.Tensor) {
 		var dx *tensor.Tensor
 		if x.NeedsGrad() {
-			dx = be.Alloc(dy.Rows, dy.Cols)
+			dx = be.Alloc(x.Rows(), x.Cols())
 		}
 		var dws []*tensor.Tensor
 		if slices.ContainsFunc(tables, (*autodiff.Var).NeedsGrad) {
@@ -30,7 +29,7 @@ func messagesFused(fuser backend.MessageFuser, b *Batch, x, counts *autodiff.Var
 				dws = append(dws, be.Alloc(w.Rows(), w.Cols()))
 			}
 		}
-		fuser.MessagesBackward(dx, dws, dy, b.Adj.T, 1, counts.Value())
+		fuser.MessagesBackward(dx, dws, dy, a.T, self, counts.Value())
 		if dx != nil {
 			x.AddGrad(dx)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // ResGCNConfig describes a [ResGCN].
@@ -111,7 +112,7 @@ func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 // returns what they give for every node and the number of the convolutions among them;
 // x is nil if there are none.
 func (g *ResGCN) layersByColor(b *Batch, mode nn.Mode) (x *autodiff.Var, convs int) {
-	colors, last := b.colorLayers(len(g.Convs))
+	colors, last := b.colorLayers(graph.Normalized, len(g.Convs))
 	if len(colors) == 0 {
 		return nil, 0
 	}
@@ -127,8 +128,7 @@ func (g *ResGCN) layersByColor(b *Batch, mode nn.Mode) (x *autodiff.Var, convs i
 		}
 		x = y
 	}
-	idx, members := b.choices(last, x.Rows())
-	return x.GatherRowsOf(idx, members), len(colors) - 1
+	return b.toNodes(x, last), len(colors) - 1
 }
 
 // Readout returns the embeddings [B×Width] of graphs with the features x [N×Hidden]

@@ -10,14 +10,23 @@ type ColorLayer struct {
 	// of it.
 	Same               bool     // the colors are those before
 	Before             []int32  // [C] the color that each one was
-	Sources, Transpose Weighted // [C×C'] and [C'×C], Σ over neighbours by Â
+	Sources, Transpose Weighted // [C×C'] and [C'×C], the sum over neighbours
 }
+
+// Sight is what the layers of an encoder see of a node's neighbours.
+type Sight int
+
+const (
+	// Normalized is the sum by Â, [Batch.Normalized].
+	Normalized Sight = iota
+	// Labelled is x_i + Σ_{j→i} x_j, and besides it the labels of these edges.
+	Labelled
+)
 
 // colorLayers is the result of Batch.ColorLayers and its memory.
 type colorLayers struct {
 	made   bool
-	rounds int
-	share  float64
+	asked  colorQuestion
 	layers []*ColorLayer
 	last   []int32
 
@@ -28,29 +37,41 @@ type colorLayers struct {
 	refinement Colors
 }
 
-// ColorLayers returns the colors of the nodes at the start, by features and degree, and
-// after each of the given number of rounds, in which a node sees its neighbours by
-// [Batch.Normalized], as long as the colors are at most share, 0 to 1, of the nodes; and
-// the last color [N] of every node, nil without layers. Both lie in memory of the batch:
-// they are valid until it is Reset, or asked for another number of rounds or share. A
-// batch that is Constant keeps the last ones.
-func (b *Batch) ColorLayers(rounds int, share float64) (layers []*ColorLayer, last []int32) {
-	s := &b.colors
-	if b.Constant && s.made && s.rounds == rounds && s.share == share {
+// colorQuestion are the arguments of Batch.ColorLayers.
+type colorQuestion struct {
+	sight  Sight
+	rounds int
+	share  float64
+}
+
+// ColorLayers returns the colors of the nodes at the start, by features (and degree, for
+// sight by Â), and after each of the given number of rounds, in which a node sees its
+// neighbours, as long as the colors are at most share, 0 to 1, of the nodes; and the last
+// color [N] of every node, nil without layers. Both lie in memory of the batch: they are
+// valid until it is Reset, or asked with other arguments. A batch that is Constant keeps
+// the last ones. It panics if the labels of edges are to be seen and there are none.
+func (b *Batch) ColorLayers(sight Sight, rounds int, share float64) (layers []*ColorLayer, last []int32) {
+	s, asked := &b.colors, colorQuestion{sight, rounds, share}
+	if b.Constant && s.made && s.asked == asked {
 		return s.layers, s.last
 	}
-	s.made, s.rounds, s.share = true, rounds, share
+	s.made, s.asked = true, asked
 	s.layers, s.last = s.layers[:0], nil
 	n := b.Nodes()
 	if n == 0 {
 		return nil, nil
 	}
-	m, _ := b.Normalized()
-	// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
-	// comes first in its row.
-	diagonal := resize(&s.diagonal, n)
-	for i := range diagonal {
-		diagonal[i] = m.Val[m.Ptr[i]]
+	m, labels, diagonal := Weighted{Ptr: b.Ptr, Col: b.Adj}, b.EdgeLabel, []float64(nil)
+	if sight == Labelled {
+		b.needLabels("ColorLayers")
+	} else {
+		// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
+		// comes first in its row.
+		m, _ = b.Normalized()
+		labels, diagonal = nil, resize(&s.diagonal, n)
+		for i := range diagonal {
+			diagonal[i] = m.Val[m.Ptr[i]]
+		}
 	}
 	c := &s.refinement
 	own, next := resize(&s.nodes[0], n), resize(&s.nodes[1], n)
@@ -68,7 +89,7 @@ func (b *Batch) ColorLayers(rounds int, share float64) (layers []*ColorLayer, la
 			break
 		}
 		c.Begin(2 * count)
-		c.Refine(next, own, count, m.Ptr, m.Col)
+		c.Refine(next, own, count, m.Ptr, m.Col, labels)
 		if c.Len() == count { // so it will be after every round
 			same := s.layer(k + 1)
 			same.collect(own, count)
@@ -105,11 +126,12 @@ func (l *ColorLayer) collect(color []int32, count int) {
 	}
 }
 
-// connect sets how the layer follows from another, of which row color[i] is node i's.
+// connect sets how the layer follows from another, of which row color[i] is node i's: by
+// the values of m, or without values by 1 for each entry and for the node itself.
 func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory *[]int32) {
 	rows, bound := len(l.Node), 0
 	for _, i := range l.Node {
-		bound += int(m.Ptr[i+1] - m.Ptr[i])
+		bound += int(m.Ptr[i+1]-m.Ptr[i]) + 1
 	}
 	before, ptr := resize(&l.Before, rows), resize(&l.Sources.Ptr, rows+1)
 	col, val := resize(&l.Sources.Col, bound), resize(&l.Sources.Val, bound)
@@ -117,15 +139,24 @@ func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory
 	clear(at)
 	k := int32(0)
 	for r, i := range l.Node {
-		before[r], ptr[r] = color[i], k
+		own := color[i]
+		before[r], ptr[r] = own, k
+		if m.Val == nil {
+			col[k], val[k] = own, 1
+			k++
+			at[own] = k
+		}
 		for e := m.Ptr[i]; e < m.Ptr[i+1]; e++ {
-			c := color[m.Col[e]]
+			c, v := color[m.Col[e]], 1.
+			if m.Val != nil {
+				v = m.Val[e]
+			}
 			if at[c] <= ptr[r] {
 				col[k], val[k] = c, 0
 				k++
 				at[c] = k
 			}
-			val[at[c]-1] += m.Val[e]
+			val[at[c]-1] += v
 		}
 	}
 	ptr[rows] = k

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +27,9 @@ func fill(b *graph.Batch, rng *rand.Rand) {
 			}
 			for i := range n {
 				b.Adj = append(b.Adj, adj[i]...)
+				for _, j := range adj[i] { // both directions of an edge alike; -1 among them
+					b.EdgeLabel = append(b.EdgeLabel, max(int32(first+i), j)%3-1)
+				}
 				b.Ptr = append(b.Ptr, int32(len(b.Adj)))
 				b.X.Category = append(b.X.Category, int32(min(i, 1)))
 			}
@@ -35,12 +39,22 @@ func fill(b *graph.Batch, rng *rand.Rand) {
 	}
 }
 
-// checkLayers holds the layers of a batch against Â: the same sums over neighbours, for
-// any values that are equal where colors are.
-func checkLayers(t *testing.T, b *graph.Batch, layers []*graph.ColorLayer, last []int32) {
+// checkLayers holds the layers of a batch against Â, or A + I and the labels of edges:
+// the same sums over neighbours, for any values that are equal where colors are.
+func checkLayers(t *testing.T, b *graph.Batch, sight graph.Sight, layers []*graph.ColorLayer, last []int32) {
 	t.Helper()
 	m, _ := b.Normalized()
 	n := b.Nodes()
+	labels := make([]string, n)
+	if sight == graph.Labelled {
+		m = graph.Weighted{Ptr: []int32{0}}
+		for i := range n {
+			m.Col = append(append(m.Col, int32(i)), b.Adj[b.Ptr[i]:b.Ptr[i+1]]...)
+			m.Ptr = append(m.Ptr, int32(len(m.Col)))
+			labels[i] = fmt.Sprint(slices.Sorted(slices.Values(b.EdgeLabel[b.Ptr[i]:b.Ptr[i+1]])))
+		}
+		m.Val = slices.Repeat([]float64{1}, len(m.Col))
+	}
 	// color[i] is the color of node i in the layer at hand, from the last one backwards.
 	color := slices.Clone(last)
 	for k := len(layers) - 1; k >= 0; k-- {
@@ -63,6 +77,11 @@ func checkLayers(t *testing.T, b *graph.Batch, layers []*graph.ColorLayer, last 
 			before[i] = c
 			if !l.Same {
 				before[i] = l.Before[c]
+			}
+		}
+		for i, c := range color {
+			if labels[i] != labels[l.Node[c]] {
+				t.Fatalf("layer %d: the edges of color %d have labels %s and %s", k, c, labels[i], labels[l.Node[c]])
 			}
 		}
 		from := len(layers[k-1].Node)
@@ -90,12 +109,13 @@ func TestColorLayers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var b graph.Batch
 	lengths := map[int]int{}
-	for range 200 {
+	for k := range 400 {
 		fill(&b, rng)
-		layers, last := b.ColorLayers(4, 0.9)
+		sight := []graph.Sight{graph.Normalized, graph.Labelled}[k%2]
+		layers, last := b.ColorLayers(sight, 4, 0.9)
 		lengths[len(layers)]++
 		if len(layers) > 0 {
-			checkLayers(t, &b, layers, last)
+			checkLayers(t, &b, sight, layers, last)
 		}
 	}
 	for _, n := range []int{0, 1, 2, 5} {
@@ -112,40 +132,44 @@ func TestConstant(t *testing.T) {
 	var b graph.Batch
 	fill(&b, rng)
 	b.Constant = true
-	layers, _ := b.ColorLayers(3, 1)
+	layers, _ := b.ColorLayers(graph.Normalized, 3, 1)
 	if len(layers) != 4 {
 		t.Fatalf("%d layers", len(layers))
 	}
-	if n := testing.AllocsPerRun(10, func() { b.ColorLayers(3, 1) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { b.ColorLayers(graph.Normalized, 3, 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	weight := &layers[0].Weight[0]
 	*weight = 1e9 // which shows whether it is computed anew
-	if layers, _ := b.ColorLayers(3, 1); layers[0].Weight[0] != 1e9 {
+	if layers, _ := b.ColorLayers(graph.Normalized, 3, 1); layers[0].Weight[0] != 1e9 {
 		t.Error("computed twice")
 	}
 	b.Constant = false
-	if layers, _ := b.ColorLayers(3, 1); layers[0].Weight[0] == 1e9 {
+	if layers, _ := b.ColorLayers(graph.Normalized, 3, 1); layers[0].Weight[0] == 1e9 {
 		t.Error("kept by a batch that may change")
 	}
 	b.Constant = true
-	layers, last := b.ColorLayers(2, 1)
+	layers, last := b.ColorLayers(graph.Normalized, 2, 1)
 	if len(layers) != 3 {
 		t.Errorf("%d layers after another number of rounds", len(layers))
 	}
-	checkLayers(t, &b, layers, last)
-	if layers, _ := b.ColorLayers(2, 0); len(layers) != 0 {
+	checkLayers(t, &b, graph.Normalized, layers, last)
+	if layers, _ := b.ColorLayers(graph.Normalized, 2, 0); len(layers) != 0 {
 		t.Errorf("%d layers of a share that none has", len(layers))
 	}
+	if layers, last = b.ColorLayers(graph.Labelled, 2, 1); len(layers) != 3 {
+		t.Errorf("%d layers by labels", len(layers))
+	}
+	checkLayers(t, &b, graph.Labelled, layers, last)
 	fill(&b, rng)
 	if b.Constant {
 		t.Error("constant after Reset")
 	}
-	layers, last = b.ColorLayers(2, 1)
-	checkLayers(t, &b, layers, last)
+	layers, last = b.ColorLayers(graph.Normalized, 2, 1)
+	checkLayers(t, &b, graph.Normalized, layers, last)
 	b.Constant = true
 	fill(&b, rng)
 	b.Constant = true
-	layers, last = b.ColorLayers(2, 1)
-	checkLayers(t, &b, layers, last)
+	layers, last = b.ColorLayers(graph.Normalized, 2, 1)
+	checkLayers(t, &b, graph.Normalized, layers, last)
 }

@@ -4,7 +4,7 @@ import "math"
 
 // Colors numbers the colors of nodes in rounds of the Weisfeiler-Lehman refinement:
 // two nodes have one color if they have had it in the last round and the multisets of
-// their neighbours' colors agree. A round may cover several graphs, one call after the
+// their neighbours' colors agree, with the labels of the edges if there are any. A round may cover several graphs, one call after the
 // other; Begin starts the next.
 type Colors struct {
 	keys []multiset
@@ -27,19 +27,26 @@ func (c *Colors) Begin(n int) {
 func (c *Colors) Len() int { return len(c.keys) }
 
 // Refine sets dst to the colors of nodes that had the colors own, below count; dst may
-// not be own. The neighbours of node i are adj[ptr[i]:ptr[i+1]]. The first node of a new
-// color has a number larger by one than the last new color's, so that a round which
-// changes nothing gives every color its number again.
-func (c *Colors) Refine(dst, own []int32, count int, ptr, adj []int32) {
+// not be own. The neighbours of node i are adj[ptr[i]:ptr[i+1]], by edges with the labels
+// in the same places, unless labels is empty. The first node of a new color has a number
+// larger by one than the last new color's, so that a round which changes nothing gives
+// every color its number again.
+func (c *Colors) Refine(dst, own []int32, count int, ptr, adj, labels []int32) {
 	for k := len(c.terms); k < count; k++ {
 		c.terms = append(c.terms, term(uint64(k)))
 	}
 	for i, o := range own {
 		m := term(uint64(o) | 1<<63)
-		for _, j := range adj[ptr[i]:ptr[i+1]] {
-			t := &c.terms[own[j]]
-			m[0] += t[0]
-			m[1] += t[1]
+		if len(labels) > 0 {
+			for e := ptr[i]; e < ptr[i+1]; e++ {
+				m.add(uint64(labels[e]&math.MaxInt32)<<32 | uint64(own[adj[e]])) // the label -1 is the largest
+			}
+		} else {
+			for _, j := range adj[ptr[i]:ptr[i+1]] {
+				t := &c.terms[own[j]]
+				m[0] += t[0]
+				m[1] += t[1]
+			}
 		}
 		dst[i] = c.number(m)
 	}

@@ -77,7 +77,7 @@ func TestColors(t *testing.T) {
 			}
 			next, count := make([]int32, n), c.Len()
 			c.Begin(count)
-			c.Refine(next, own, count, b.Ptr, b.Adj)
+			c.Refine(next, own, count, b.Ptr, b.Adj, nil)
 			own = next
 		}
 	}

@@ -42,7 +42,7 @@ func Refine(graphs []*graph.Graph, h int) *Refinement {
 		c.Begin(r.Sizes[len(r.Sizes)-1])
 		for k, g := range graphs {
 			lo, hi := r.Ptr[k], r.Ptr[k+1]
-			c.Refine(colors[lo:hi], last[lo:hi], r.Sizes[len(r.Sizes)-1], g.Ptr, g.Adj)
+			c.Refine(colors[lo:hi], last[lo:hi], r.Sizes[len(r.Sizes)-1], g.Ptr, g.Adj, nil)
 		}
 		r.add(colors, c.Len())
 	}
