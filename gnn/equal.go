@@ -19,9 +19,13 @@ import (
 // layers; by layer, and over the graphs of a batch, the first layers have few rows on
 // graphs of any kind.
 
-// The share of colors among the nodes beyond which layers run on nodes. A layer of a
-// ResGCN is one fused call on whole graphs, and cheaper by row; one of a ChemGIN is not.
-var maxShare = map[graph.Sight]float64{graph.Normalized: 0.8, graph.Labelled: 0.95}
+// byColor are the layers that are worth it: one of a ResGCN on whole graphs is a fused
+// call, and cheaper by row; one of a ChemGIN is not. A ResGCN multiplies by its weights
+// before it sums over neighbours, so a layer that leaves the colors still gains.
+var byColor = map[graph.Sight]graph.Layering{
+	graph.Normalized: {Sight: graph.Normalized, Share: 0.8, Leave: 0.4},
+	graph.Labelled:   {Sight: graph.Labelled, Share: 0.95},
+}
 
 // colors are the rows of a layer on an engine; see [graph.ColorLayer].
 type colors struct {
@@ -41,7 +45,9 @@ func (b *Batch) colorLayers(sight graph.Sight, rounds int) (layers []*colors, la
 	if b.tape.Fused().WeightedNorm == nil || b.fixed {
 		return nil, nil
 	}
-	host, last := b.Host.ColorLayers(sight, rounds, maxShare[sight])
+	of := byColor[sight]
+	of.Rounds = rounds
+	host, last := b.Host.ColorLayers(of)
 	for k, h := range host {
 		if k > 0 && h == host[k-1] {
 			layers = append(layers, layers[k-1])
@@ -76,6 +82,9 @@ func (b *Batch) choices(idx []int32, n int) (*backend.Indices, *backend.CSR) {
 
 // toNodes returns the matrix that has for every node the row of its color.
 func (b *Batch) toNodes(x *autodiff.Var, color []int32) *autodiff.Var {
+	if x.Rows() == len(color) { // each has its own
+		return x
+	}
 	idx, members := b.choices(color, x.Rows())
 	return x.GatherRowsOf(idx, members)
 }

@@ -129,6 +129,7 @@ func TestLabelledRows(t *testing.T) {
 // gradients and running statistics.
 func TestByColor(t *testing.T) {
 	gs := []*graph.Graph{star(t, 9, 2), star(t, 3, 5), star(t, 9, 2), star(t, 40, 0), star(t, 9, 1), star(t, 1, 7)}
+	gs = append(gs, randomGraphs(t, 5, 2, false, false, 60, 70, 80)...)
 	chem := func(be backend.Backend) encoder {
 		e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5}, newRand(79))
 		stir(be, e)
@@ -138,22 +139,26 @@ func TestByColor(t *testing.T) {
 		gs    []*graph.Graph
 		new   func(be backend.Backend) encoder
 		sight graph.Sight
+		// How many layers have rows of colors, or follow from such a layer, on a path whose
+		// nodes are told apart one by one, and on graphs where most are after one round.
+		path, random int
 	}{
-		"ResGCN, residual":  {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized},
-		"ResGCN":            {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5}), graph.Normalized},
-		"ChemGIN":           {molecules(gs, false), chem, graph.Labelled},
-		"ChemGIN, directed": {molecules(gs, true), chem, graph.Labelled},
+		"ResGCN, residual":  {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized, 3, 2},
+		"ResGCN":            {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5}), graph.Normalized, 3, 2},
+		"ChemGIN":           {molecules(gs, false), chem, graph.Labelled, 4, 1},
+		"ChemGIN, directed": {molecules(gs, true), chem, graph.Labelled, 3, 1},
 	} {
-		for of, b := range map[string]*graph.Batch{"one view": views(c.gs, 6), "two views": views(c.gs, 2, 4), "an empty view": views(c.gs, 3, 0, 3), "a path": views(c.gs[5:], 1)} {
+		for of, b := range map[string]*graph.Batch{"one view": views(c.gs, 6), "two views": views(c.gs, 2, 4), "an empty view": views(c.gs, 3, 0, 3), "a path": views(c.gs[5:], 1), "random": views(c.gs[6:], 2, 1)} {
 			for mode, during := range map[nn.Mode]string{nn.Train: "training", nn.Eval: "evaluation"} {
-				want := encode(ref.New(), b, c.new, mode, autodiff.Composed())
+				defined := encode(ref.New(), b, c.new, mode, autodiff.Composed())
 				for _, be := range []backend.Backend{cpu.New(tensor.Float64), cpu.New(tensor.Float64, cpu.Workers(3))} {
-					// From one end the nodes of a path are told apart one by one, so that the last layers run on nodes.
-					if rows := gnn.NewBatch(autodiff.NewTape(be), b).ColorRows(c.sight, 5); (len(rows) < 6) != (of == "a path") || len(rows) < 2 {
-						t.Fatalf("%s, %s: rows of %d layers, %v", name, of, len(rows), rows)
+					want := map[string]int{"one view": 6, "two views": 6, "an empty view": 6, "a path": c.path, "random": c.random}[of]
+					rows := gnn.NewBatch(autodiff.NewTape(be), b).ColorRows(c.sight, 5)
+					if left := rows[len(rows)-1] == b.Nodes(); len(rows) != want || left != (want == 2) {
+						t.Fatalf("%s, %s: rows %v of %d nodes", name, of, rows, b.Nodes())
 					}
 					got := encode(be, b, c.new, mode)
-					for what, x := range map[string][2][]float64{"h": {got.h, want.h}, "gradients": {got.grads, want.grads}, "statistics": {got.running, want.running}} {
+					for what, x := range map[string][2][]float64{"h": {got.h, defined.h}, "gradients": {got.grads, defined.grads}, "statistics": {got.running, defined.running}} {
 						scale := 0.0
 						for _, v := range x[1] {
 							scale = max(scale, math.Abs(v))

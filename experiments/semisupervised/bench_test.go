@@ -79,7 +79,7 @@ func BenchmarkColors(b *testing.B) {
 			batch.EndView()
 			var layers []*graph.ColorLayer
 			for b.Loop() {
-				layers, _ = batch.ColorLayers(graph.Normalized, 5, 1)
+				layers, _ = batch.ColorLayers(graph.Layering{Rounds: 5, Share: 1})
 			}
 			for k, l := range layers {
 				b.ReportMetric(100*float64(len(l.Node))/float64(batch.Nodes()), fmt.Sprintf("%%after-%d", k))

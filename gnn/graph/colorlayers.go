@@ -23,10 +23,20 @@ const (
 	Labelled
 )
 
+// Layering says which layers of an encoder [Batch.ColorLayers] is about.
+type Layering struct {
+	Sight  Sight
+	Rounds int // layers after the first
+	// Share, 0 to 1, is how many colors a layer may have, as a share of the nodes. If
+	// the last such layer has no more than Leave of them, another one follows that has a
+	// row for every node.
+	Share, Leave float64
+}
+
 // colorLayers is the result of Batch.ColorLayers and its memory.
 type colorLayers struct {
 	made   bool
-	asked  colorQuestion
+	of     Layering
 	layers []*ColorLayer
 	last   []int32
 
@@ -37,32 +47,25 @@ type colorLayers struct {
 	refinement Colors
 }
 
-// colorQuestion are the arguments of Batch.ColorLayers.
-type colorQuestion struct {
-	sight  Sight
-	rounds int
-	share  float64
-}
-
 // ColorLayers returns the colors of the nodes at the start, by features (and degree, for
-// sight by Â), and after each of the given number of rounds, in which a node sees its
-// neighbours, as long as the colors are at most share, 0 to 1, of the nodes; and the last
-// color [N] of every node, nil without layers. Both lie in memory of the batch: they are
-// valid until it is Reset, or asked with other arguments. A batch that is Constant keeps
-// the last ones. It panics if the labels of edges are to be seen and there are none.
-func (b *Batch) ColorLayers(sight Sight, rounds int, share float64) (layers []*ColorLayer, last []int32) {
-	s, asked := &b.colors, colorQuestion{sight, rounds, share}
-	if b.Constant && s.made && s.asked == asked {
+// sight by Â), and after each round, in which a node sees its neighbours, as long as they
+// are few enough; and the color [N] of every node in the last layer, nil without layers.
+// Both lie in memory of the batch: they are valid until it is Reset, or asked with other
+// arguments. A batch that is Constant keeps the last ones. It panics if the labels of
+// edges are to be seen and there are none.
+func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
+	s := &b.colors
+	if b.Constant && s.made && s.of == of {
 		return s.layers, s.last
 	}
-	s.made, s.asked = true, asked
+	s.made, s.of = true, of
 	s.layers, s.last = s.layers[:0], nil
 	n := b.Nodes()
 	if n == 0 {
 		return nil, nil
 	}
 	m, labels, diagonal := Weighted{Ptr: b.Ptr, Col: b.Adj}, b.EdgeLabel, []float64(nil)
-	if sight == Labelled {
+	if of.Sight == Labelled {
 		b.needLabels("ColorLayers")
 	} else {
 		// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
@@ -77,7 +80,7 @@ func (b *Batch) ColorLayers(sight Sight, rounds int, share float64) (layers []*C
 	own, next := resize(&s.nodes[0], n), resize(&s.nodes[1], n)
 	c.Begin(n / 4)
 	c.Features(own, b, diagonal)
-	for count := c.Len(); float64(count) <= share*float64(n); {
+	for count := c.Len(); float64(count) <= of.Share*float64(n); {
 		k := len(s.layers)
 		layer := s.layer(k)
 		layer.collect(own, count)
@@ -85,7 +88,7 @@ func (b *Batch) ColorLayers(sight Sight, rounds int, share float64) (layers []*C
 			layer.connect(s.layers[k-1], next, m, &s.at)
 		}
 		s.layers, s.last = append(s.layers, layer), own
-		if k == rounds {
+		if k == of.Rounds {
 			break
 		}
 		c.Begin(2 * count)
@@ -95,12 +98,21 @@ func (b *Batch) ColorLayers(sight Sight, rounds int, share float64) (layers []*C
 			same.collect(own, count)
 			same.connect(layer, own, m, &s.at)
 			same.Same = true
-			for len(s.layers) <= rounds {
+			for len(s.layers) <= of.Rounds {
 				s.layers = append(s.layers, same)
 			}
 			break
 		}
 		own, next, count = next, own, c.Len()
+	}
+	if k := len(s.layers); k > 0 && k <= of.Rounds && float64(len(s.layers[k-1].Node)) <= of.Leave*float64(n) {
+		for i := range own {
+			own[i] = int32(i)
+		}
+		nodes := s.layer(k)
+		nodes.collect(own, n)
+		nodes.connect(s.layers[k-1], s.last, m, &s.at)
+		s.layers, s.last = append(s.layers, nodes), own
 	}
 	return s.layers, s.last
 }

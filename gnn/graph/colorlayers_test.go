@@ -112,7 +112,7 @@ func TestColorLayers(t *testing.T) {
 	for k := range 400 {
 		fill(&b, rng)
 		sight := []graph.Sight{graph.Normalized, graph.Labelled}[k%2]
-		layers, last := b.ColorLayers(sight, 4, 0.9)
+		layers, last := b.ColorLayers(graph.Layering{Sight: sight, Rounds: 4, Share: 0.9, Leave: 0.6})
 		lengths[len(layers)]++
 		if len(layers) > 0 {
 			checkLayers(t, &b, sight, layers, last)
@@ -132,32 +132,32 @@ func TestConstant(t *testing.T) {
 	var b graph.Batch
 	fill(&b, rng)
 	b.Constant = true
-	layers, _ := b.ColorLayers(graph.Normalized, 3, 1)
+	layers, _ := b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 3, Share: 1})
 	if len(layers) != 4 {
 		t.Fatalf("%d layers", len(layers))
 	}
-	if n := testing.AllocsPerRun(10, func() { b.ColorLayers(graph.Normalized, 3, 1) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 3, Share: 1}) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	weight := &layers[0].Weight[0]
 	*weight = 1e9 // which shows whether it is computed anew
-	if layers, _ := b.ColorLayers(graph.Normalized, 3, 1); layers[0].Weight[0] != 1e9 {
+	if layers, _ := b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 3, Share: 1}); layers[0].Weight[0] != 1e9 {
 		t.Error("computed twice")
 	}
 	b.Constant = false
-	if layers, _ := b.ColorLayers(graph.Normalized, 3, 1); layers[0].Weight[0] == 1e9 {
+	if layers, _ := b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 3, Share: 1}); layers[0].Weight[0] == 1e9 {
 		t.Error("kept by a batch that may change")
 	}
 	b.Constant = true
-	layers, last := b.ColorLayers(graph.Normalized, 2, 1)
+	layers, last := b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 2, Share: 1})
 	if len(layers) != 3 {
 		t.Errorf("%d layers after another number of rounds", len(layers))
 	}
 	checkLayers(t, &b, graph.Normalized, layers, last)
-	if layers, _ := b.ColorLayers(graph.Normalized, 2, 0); len(layers) != 0 {
+	if layers, _ := b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 2, Share: 0}); len(layers) != 0 {
 		t.Errorf("%d layers of a share that none has", len(layers))
 	}
-	if layers, last = b.ColorLayers(graph.Labelled, 2, 1); len(layers) != 3 {
+	if layers, last = b.ColorLayers(graph.Layering{Sight: graph.Labelled, Rounds: 2, Share: 1}); len(layers) != 3 {
 		t.Errorf("%d layers by labels", len(layers))
 	}
 	checkLayers(t, &b, graph.Labelled, layers, last)
@@ -165,11 +165,11 @@ func TestConstant(t *testing.T) {
 	if b.Constant {
 		t.Error("constant after Reset")
 	}
-	layers, last = b.ColorLayers(graph.Normalized, 2, 1)
+	layers, last = b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 2, Share: 1})
 	checkLayers(t, &b, graph.Normalized, layers, last)
 	b.Constant = true
 	fill(&b, rng)
 	b.Constant = true
-	layers, last = b.ColorLayers(graph.Normalized, 2, 1)
+	layers, last = b.ColorLayers(graph.Layering{Sight: graph.Normalized, Rounds: 2, Share: 1})
 	checkLayers(t, &b, graph.Normalized, layers, last)
 }
