@@ -130,10 +130,12 @@ func TestLabelledRows(t *testing.T) {
 func TestByColor(t *testing.T) {
 	gs := []*graph.Graph{star(t, 9, 2), star(t, 3, 5), star(t, 9, 2), star(t, 40, 0), star(t, 9, 1), star(t, 1, 7)}
 	gs = append(gs, randomGraphs(t, 5, 2, false, false, 60, 70, 80)...)
-	chem := func(be backend.Backend) encoder {
-		e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5}, newRand(79))
-		stir(be, e)
-		return e
+	chem := func(dropout float64) func(be backend.Backend) encoder {
+		return func(be backend.Backend) encoder {
+			e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5, Dropout: dropout}, newRand(79))
+			stir(be, e)
+			return e
+		}
 	}
 	for name, c := range map[string]struct {
 		gs    []*graph.Graph
@@ -145,8 +147,9 @@ func TestByColor(t *testing.T) {
 	}{
 		"ResGCN, residual":  {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized, 3, 2},
 		"ResGCN":            {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5}), graph.Normalized, 3, 2},
-		"ChemGIN":           {molecules(gs, false), chem, graph.Labelled, 4, 1},
-		"ChemGIN, directed": {molecules(gs, true), chem, graph.Labelled, 3, 1},
+		"ChemGIN":           {molecules(gs, false), chem(0), graph.Labelled, 4, 1},
+		"ChemGIN, dropout":  {molecules(gs, false), chem(0.5), graph.Labelled, 4, 1},
+		"ChemGIN, directed": {molecules(gs, true), chem(0), graph.Labelled, 3, 1},
 	} {
 		for of, b := range map[string]*graph.Batch{"one view": views(c.gs, 6), "two views": views(c.gs, 2, 4), "an empty view": views(c.gs, 3, 0, 3), "a path": views(c.gs[5:], 1), "random": views(c.gs[6:], 2, 1)} {
 			for mode, during := range map[nn.Mode]string{nn.Train: "training", nn.Eval: "evaluation"} {

@@ -108,9 +108,8 @@ const SumUnit = 20
 // categories of width [graph.AtomTypes]·[graph.ChiralityTags], as package molecule
 // makes them.
 //
-// Layers are computed once for all nodes that they cannot tell apart, where the engine
-// has a batch norm for that, such nodes are many, and no dropout makes them differ: see
-// equal.go.
+// Layers are computed once for all nodes that they cannot tell apart, up to the first
+// dropout, where the engine has a batch norm for that and such nodes are many: see equal.go.
 type ChemGIN struct {
 	Config          ChemGINConfig
 	Atom, Chirality *nn.Embedding
@@ -176,7 +175,9 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	b.wantCategories("ChemGIN", g.categories.A.Rows)
 	table := autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
 	x, l := g.layersByColor(b, table, mode)
-	if x == nil {
+	if x != nil {
+		x = g.Drops[l-1].Forward(x, mode)
+	} else {
 		x = b.choose(table)
 	}
 	for ; l < len(g.Convs); l++ {
@@ -188,13 +189,14 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 }
 
 // layersByColor runs as many layers as it pays for on colors instead of nodes, which
-// start with rows of table, and returns what they give for every node and their number;
-// x is nil if there are none.
+// start with rows of table, and returns what the last of them gives for every node, before
+// its dropout, and their number; x is nil if there are none.
 func (g *ChemGIN) layersByColor(b *Batch, table *autodiff.Var, mode nn.Mode) (x *autodiff.Var, layers int) {
+	rounds := len(g.Convs)
 	if mode == nn.Train && g.Config.Dropout > 0 {
-		return nil, 0
+		rounds = 1 // after a layer's dropout, nodes differ
 	}
-	colors, last := b.colorLayers(graph.Labelled, len(g.Convs))
+	colors, last := b.colorLayers(graph.Labelled, rounds)
 	if len(colors) < 2 {
 		return nil, 0
 	}
