@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// BenchmarkColors is the search for the atoms of a batch that a ChemGIN cannot tell apart,
+// of molecules of a real set that lies beside the project's root. It reports how many
+// rows they leave before the first layer and after each one, in % of the atoms.
+func BenchmarkColors(b *testing.B) {
+	c, err := dataset.OpenCorpus(b.Context(), filepath.FromSlash("../../../shared/data/moleculenet/bbbp.csv.gz"), dataset.CorpusOptions{})
+	if errors.Is(err, fs.ErrNotExist) {
+		b.Skipf("no real data here: %v", err)
+	} else if err != nil {
+		b.Fatal(err)
+	}
+	batch := new(graph.Batch)
+	for _, g := range c.Graphs[:256] {
+		batch.Append(g)
+	}
+	batch.EndView()
+	var layers []*graph.ColorLayer
+	for b.Loop() {
+		layers, _ = batch.ColorLayers(graph.Layering{Sight: graph.Labelled, Rounds: 5, Share: 1})
+	}
+	for k, l := range layers {
+		b.ReportMetric(100*float64(len(l.Node))/float64(batch.Nodes()), fmt.Sprintf("%%after-%d", k))
+	}
+}
