@@ -4,8 +4,8 @@ import "math"
 
 // Colors numbers the colors of nodes in rounds of the Weisfeiler-Lehman refinement:
 // two nodes have one color if they have had it in the last round and the multisets of
-// their neighbours' colors agree, with the labels of the edges if there are any. A round may cover several graphs, one call after the
-// other; Begin starts the next.
+// their neighbours' colors agree, with the labels of the edges if there are any. A round
+// may cover several graphs, one call after the other; Begin starts the next.
 type Colors struct {
 	keys []multiset
 	slot []int32 // a hash table of numbers + 1; 0 is empty
