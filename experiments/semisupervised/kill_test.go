@@ -8,12 +8,8 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
-// TestKilled: killed at 20 random moments, every method ends with the bits of a run
+// TestKilled: killed at random moments, every method ends with the bits of a run
 // that nothing disturbs.
 func TestKilled(t *testing.T) {
-	for _, name := range methods {
-		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "2", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.25", "-protocol", "val")
-		})
-	}
+	rundirtest.KillMethods(t, methods, "-seeds", "1", "-epochs", "2", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.25", "-protocol", "val")
 }

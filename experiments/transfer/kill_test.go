@@ -8,12 +8,8 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
-// TestKilled: killed at 20 random moments, every method ends with the bits of a run
+// TestKilled: killed at random moments, every method ends with the bits of a run
 // that nothing disturbs.
 func TestKilled(t *testing.T) {
-	for _, name := range methods {
-		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 20, "-method", name, "-hidden", "16", "-layers", "2", "-batch", "64", "-corpus-size", "600", "-epochs", "3", "-finetune-epochs", "4", "-finetune-batch", "64", "-seeds", "1")
-		})
-	}
+	rundirtest.KillMethods(t, methods, "-hidden", "16", "-layers", "2", "-batch", "64", "-corpus-size", "600", "-epochs", "3", "-finetune-epochs", "4", "-finetune-batch", "64", "-seeds", "1")
 }

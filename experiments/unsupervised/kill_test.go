@@ -9,12 +9,8 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
-// TestKilled: killed at 20 random moments, every method ends with the bits of a run
+// TestKilled: killed at random moments, every method ends with the bits of a run
 // that nothing disturbs.
 func TestKilled(t *testing.T) {
-	for _, name := range method.Names(method.Unsupervised) {
-		t.Run(name, func(t *testing.T) {
-			rundirtest.Kill(t, 20, "-method", name, "-seeds", "1", "-epochs", "8", "-batch", "16", "-folds", "3")
-		})
-	}
+	rundirtest.KillMethods(t, method.Names(method.Unsupervised), "-seeds", "1", "-epochs", "8", "-batch", "16", "-folds", "3")
 }

@@ -92,6 +92,20 @@ func Kill(t *testing.T, kills int, args ...string) {
 	}
 }
 
+// KillMethods is Kill with each of the methods, by flag -method. One of them is killed
+// often; what differs with the others is the state that they keep, not how it is kept.
+func KillMethods(t *testing.T, methods []string, args ...string) {
+	for _, name := range methods {
+		t.Run(name, func(t *testing.T) {
+			kills := 7
+			if name == "specmatch" {
+				kills = 20
+			}
+			Kill(t, kills, append([]string{"-method", name}, args...)...)
+		})
+	}
+}
+
 // Shares runs the experiment once in one process, and once in n shares at the same
 // time, each of which is killed by SIGKILL that many times at random moments and
 // started again; it fails unless what -collect makes of the shares is what the one
