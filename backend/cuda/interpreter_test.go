@@ -8,8 +8,8 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/backendtest"
+	"github.com/specmatch/specmatch/backend/cuda/internal/ptx"
 	"github.com/specmatch/specmatch/backend/cuda/kernels"
-	"github.com/specmatch/specmatch/backend/cuda/kernels/ptx"
 	"github.com/specmatch/specmatch/tensor"
 )
 

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/backend/cuda/internal/ptx"
 	"github.com/specmatch/specmatch/backend/cuda/kernels"
-	"github.com/specmatch/specmatch/backend/cuda/kernels/ptx"
 	"github.com/specmatch/specmatch/gnn"
 	graphs "github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/specmatch/specmatch/backend/cuda/internal/ptx"
 	"github.com/specmatch/specmatch/backend/cuda/kernels"
-	"github.com/specmatch/specmatch/backend/cuda/kernels/ptx"
 	"github.com/specmatch/specmatch/tensor"
 )
 
