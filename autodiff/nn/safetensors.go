@@ -11,7 +11,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn/internal/pytorch"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -63,7 +63,7 @@ func Save(w io.Writer, m Module, meta map[string]string) error {
 
 // SaveFile is [Save] to a file, which appears whole or not at all.
 func SaveFile(path string, m Module, meta map[string]string) error {
-	err := writeFile(path, func(w io.Writer) error { return save(w, m, meta) })
+	err := files.Write(path, func(w io.Writer) error { return save(w, m, meta) })
 	if err != nil {
 		return fmt.Errorf("nn: save %s: %w", path, err)
 	}
@@ -596,32 +596,4 @@ func readHeader(r io.Reader) (header []byte, f *File, err error) {
 	}
 	f.tensors = slices.DeleteFunc(f.tensors, func(in info) bool { return strings.HasSuffix(in.name, counter) })
 	return raw, f, nil
-}
-
-// writeFile writes a file that appears whole or not at all: to a temporary file
-// beside it, flushed to the disk, then renamed.
-func writeFile(path string, write func(w io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close() // a second Close does no harm
-			os.Remove(f.Name())
-		}
-	}()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

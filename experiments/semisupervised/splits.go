@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // The protocols. Both fine-tune on a few labels and test on a fold that has no
@@ -103,7 +103,7 @@ func (x *experiment) writeSplits() error {
 	if x.sets[0].splits == nil {
 		return nil
 	}
-	return rundir.WriteFile(x.dir.Join("splits.json"), func(w io.Writer) error {
+	return files.Write(x.dir.Join("splits.json"), func(w io.Writer) error {
 		all := map[string]map[string][]split{}
 		for _, s := range x.sets {
 			all[s.data.Name] = s.splits

@@ -26,6 +26,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -438,7 +439,7 @@ func (x *tuning) writeTest(ctx context.Context, m *specmatch.Trained, test []int
 	for _, target := range x.targets {
 		columns = append(columns, target+"_observed")
 	}
-	return rundir.WriteFile(path, func(f io.Writer) error {
+	return files.Write(path, func(f io.Writer) error {
 		w := &writer{j: &job{columns: columns}, to: []io.Writer{f, io.Discard}, targets: len(x.targets)}
 		return errors.Join(w.header(), w.write(records, y, m.Card.Head.Outputs))
 	})
@@ -483,7 +484,7 @@ func (x *tuning) report(stdout io.Writer, results []finetuning.Tuned) error {
 	if len(results) > 1 {
 		t.Add("mean", mean...)
 	}
-	if err := errors.Join(x.dir.WriteResults(rows), rundir.WriteFile(x.dir.Join("results.md"), t.WriteMarkdown), t.WriteText(stdout)); err != nil {
+	if err := errors.Join(x.dir.WriteResults(rows), files.Write(x.dir.Join("results.md"), t.WriteMarkdown), t.WriteText(stdout)); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n", x.dir.Path, os.PathSeparator)

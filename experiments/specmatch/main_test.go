@@ -27,10 +27,10 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
@@ -607,7 +607,7 @@ func TestMistakes(t *testing.T) {
 	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
 	must(t, "finetune -in m.csv -target share -seeds 1 -epochs 1 -out other"+tiny)
 	tuned, other := filepath.Join("tuned", tunedFile(0)), filepath.Join("other", tunedFile(0))
-	release, err := rundir.LockFile("locked.npy")
+	release, err := files.LockFile("locked.npy")
 	if err != nil {
 		t.Fatal(err)
 	}

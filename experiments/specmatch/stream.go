@@ -19,9 +19,9 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // input is what to read: -in, -format, -smiles-column and -id.
@@ -243,7 +243,7 @@ func (j *job) open(ctx context.Context, stdout, stderr io.Writer) (*writer, erro
 		return w, w.header()
 	}
 	var err error
-	if w.release, err = rundir.LockFile(j.Out); err != nil {
+	if w.release, err = files.LockFile(j.Out); err != nil {
 		return nil, err
 	}
 	if err := w.begin(ctx); err != nil {
@@ -381,7 +381,7 @@ func (w *writer) write(records []*dataset.Record, values []float64, width int) e
 		}
 		w.at.Sizes = append(w.at.Sizes, size)
 	}
-	return rundir.WriteFile(w.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(w.at) })
+	return files.Write(w.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(w.at) })
 }
 
 // finish gives the files their names.
@@ -437,7 +437,7 @@ func (w *writer) finishParquet() error {
 	if _, err := w.files[0].Seek(int64(len(npyHeader(0, 0))), io.SeekStart); err != nil {
 		return err
 	}
-	err := rundir.WriteFile(w.j.Out, func(to io.Writer) error {
+	err := files.Write(w.j.Out, func(to io.Writer) error {
 		return writeParquet(to, w.j.columns, w.files[0], w.files[2])
 	})
 	if err != nil {

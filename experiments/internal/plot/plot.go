@@ -40,7 +40,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Sizes of a figure.
@@ -97,7 +97,7 @@ func Save(base string, cols int, panels ...Panel) error {
 	f.draw(draw.New(svg))
 	f.draw(draw.New(png))
 	return errors.Join(
-		rundir.WriteFile(base+".svg", func(w io.Writer) error {
+		files.Write(base+".svg", func(w io.Writer) error {
 			var b bytes.Buffer
 			if _, err := svg.WriteTo(&b); err != nil {
 				return err
@@ -105,7 +105,7 @@ func Save(base string, cols int, panels ...Panel) error {
 			_, err := repairs.WriteString(w, b.String())
 			return err
 		}),
-		rundir.WriteFile(base+".png", func(w io.Writer) error {
+		files.Write(base+".png", func(w io.Writer) error {
 			_, err := vgimg.PngCanvas{Canvas: png}.WriteTo(w)
 			return err
 		}),

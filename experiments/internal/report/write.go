@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Save writes the page to a file: all of it to one that ends in .html, its tables to
@@ -24,7 +24,7 @@ func (p *Page) Save(path string) error {
 	if write == nil {
 		return fmt.Errorf("%s: want a name that ends in .html, .md or .tex", path)
 	}
-	return rundir.WriteFile(path, write)
+	return files.Write(path, write)
 }
 
 // WriteMarkdown writes the tables as GitHub's Markdown.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Absorb takes the finished units that are wanted and not there yet over from the run
@@ -88,7 +90,7 @@ func (d *Dir) admit(path string) error {
 			d.config.Resumed = append(d.config.Resumed, s)
 		}
 	}
-	return WriteJSON(d.Join("config.json"), d.config)
+	return files.WriteJSON(d.Join("config.json"), d.config)
 }
 
 // absorb takes one unit over; the journal's line comes last.
@@ -131,7 +133,7 @@ func link(from, to string) error {
 		return err
 	}
 	defer f.Close()
-	return WriteFile(to, func(w io.Writer) error {
+	return files.Write(to, func(w io.Writer) error {
 		_, err := io.Copy(w, f)
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -215,53 +214,6 @@ func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []strin
 		if err != nil {
 			return cli.Usagef("-pretrained: %w", err)
 		}
-	}
-	return nil
-}
-
-// WriteJSON writes a value as indented JSON, as [WriteFile] does.
-func WriteJSON(path string, v any) error {
-	return WriteFile(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	})
-}
-
-// WriteFile writes a file that appears whole or not at all: it is written to a
-// temporary file in the same folder, flushed to the disk, and renamed.
-func WriteFile(path string, write func(w io.Writer) error) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close() // a second Close does no harm
-			os.Remove(f.Name())
-		}
-	}()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	// The rename itself is on the disk when the directory is. Not every
-	// system can flush one, and the file is whole in any case.
-	if d, err := os.Open(dir); err == nil {
-		d.Sync()
-		d.Close()
 	}
 	return nil
 }

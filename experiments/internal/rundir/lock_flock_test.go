@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // TestSweep: what a killed process left of files that it was writing goes with the
@@ -23,7 +24,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The name is what WriteFile uses, seen while it writes; nn.SaveFile has the same.
+	// The name is what files.Write uses, seen while it writes.
 	names := func() []string {
 		entries, err := os.ReadDir(filepath.Dir(path))
 		if err != nil {
@@ -36,7 +37,7 @@ func TestSweep(t *testing.T) {
 		return all
 	}
 	var left []string
-	if err := rundir.WriteFile(path, func(io.Writer) error { left = append(left, names()...); return nil }); err != nil {
+	if err := files.Write(path, func(io.Writer) error { left = append(left, names()...); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range left {

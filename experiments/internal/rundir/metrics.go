@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // metrics is metrics.csv: the columns unit and epoch, then those of the rows, in the
@@ -149,7 +151,7 @@ func (m *metrics) rewrite(header []string, keep func(unit string, epoch int) boo
 			dropped[row[0]]++
 		}
 	}
-	if err := WriteFile(m.path, func(w io.Writer) error { _, err := w.Write(encode(kept)); return err }); err != nil {
+	if err := files.Write(m.path, func(w io.Writer) error { _, err := w.Write(encode(kept)); return err }); err != nil {
 		return err
 	}
 	m.header = header

@@ -9,6 +9,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Row is one row of results.json: one method on one data set under one
@@ -107,7 +108,7 @@ func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error
 // one whole, so it may be called as often as there is something new. A row with a value
 // for each seed of the run gets the seeds.
 func (d *Dir) WriteResults(rows []Row) error {
-	return WriteFile(d.Join("results.json"), func(w io.Writer) error {
+	return files.Write(d.Join("results.json"), func(w io.Writer) error {
 		text := []byte("[")
 		for i, r := range rows {
 			if i > 0 {
@@ -129,7 +130,7 @@ func (d *Dir) WriteResults(rows []Row) error {
 
 // writeTables writes the tables to tables.md and, as text, to stdout.
 func (d *Dir) writeTables(stdout io.Writer, tables []*table.Table) error {
-	err := WriteFile(d.Join("tables.md"), func(w io.Writer) error {
+	err := files.Write(d.Join("tables.md"), func(w io.Writer) error {
 		for _, t := range tables {
 			if err := t.WriteMarkdown(w); err != nil {
 				return err

@@ -31,7 +31,7 @@
 //	}
 //	err = dir.Report(stdout, rows, tables...)
 //
-// Invariants. A file that is replaced is never seen half-written ([WriteFile]).
+// Invariants. A file that is replaced is never seen half-written ([files.Write]).
 // A file that grows may lose its last line when the process is killed in the
 // middle of it; reopening drops that half. Equal values give equal bytes. JSON
 // has no NaN and no ±Inf: this package writes null for them and reads null as
@@ -55,6 +55,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -124,9 +125,6 @@ func StartHost(experiment string, f *cli.FlagSet, datasets []string, r cli.Recip
 	return d, nil
 }
 
-// errLocked says that another process has the directory open.
-var errLocked = errors.New("another process runs in this directory")
-
 // Open makes the run directory, or opens the one that an earlier start of the
 // experiment has left, to go on with it. What would mix results that do not belong
 // together is an error that names it: a flag, other than lists and seeds that have
@@ -139,7 +137,7 @@ func Open(o Options) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{Experiment: o.Experiment, Path: path, flags: o.Flags}
-	if d.locked, err = lock(path); err != nil {
+	if d.locked, err = files.Lock(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := d.open(o, config); err != nil {
@@ -163,7 +161,7 @@ func (d *Dir) open(o Options, config *config) error {
 		for _, path := range half {
 			os.Remove(path)
 		}
-		if err := WriteJSON(d.Join("config.json"), config); err != nil {
+		if err := files.WriteJSON(d.Join("config.json"), config); err != nil {
 			return err
 		}
 	case err != nil:
@@ -192,11 +190,10 @@ func (d *Dir) open(o Options, config *config) error {
 		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
 			"build", now.Build, "machine", now.Machine, "engine", now.Engine)
 	}
-	return WriteJSON(d.Join("config.json"), config)
+	return files.WriteJSON(d.Join("config.json"), config)
 }
 
-// temporary matches the names of files that are being written: see [WriteFile], and
-// nn.SaveFile.
+// temporary matches the names of files that are being written: see [files.Write].
 var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|png|safetensors)\.[0-9]+$`)
 
 // sweep removes the half-written files, which can be large, that a killed process

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/tensorboard"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // board writes the event files, which TensorBoard reads, of units whose rows
@@ -38,7 +39,7 @@ func (d *Dir) board(only string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		if err := WriteFile(path, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }); err != nil {
+		if err := files.Write(path, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }); err != nil {
 			return fmt.Errorf("unit %q: %w", unit, err)
 		}
 	}

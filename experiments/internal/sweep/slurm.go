@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Slurm is what the jobs ask for. Empty texts leave it to the cluster, but for Time and
@@ -68,14 +68,14 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 		}
 		return "#!/bin/bash\n#SBATCH " + strings.Join(options, "\n#SBATCH ") + "\n"
 	}
-	files := map[string]string{
+	texts := map[string]string{
 		"tasks": lines.String(),
 		// exec, so that signals reach the program, which then saves what it does.
 		"array.sh":  head("sweep", "%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1)) + "eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " + quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n",
 		"gather.sh": head("sweep-gather", "gather.log") + "set -e\n" + gather.String(),
 	}
-	for name, text := range files {
-		if err := rundir.WriteFile(filepath.Join(dir, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+	for name, text := range texts {
+		if err := files.Write(filepath.Join(dir, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Run is one setting.
@@ -208,7 +209,7 @@ func (s *Sweep) Prepare(dir string) error {
 			return err
 		}
 	}
-	return rundir.WriteJSON(filepath.Join(dir, plan), s)
+	return files.WriteJSON(filepath.Join(dir, plan), s)
 }
 
 // Open reads the sweep in a directory.

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package rundir
+package files
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// lock keeps other processes from opening the directory until the file that it
+// Lock keeps other processes from locking a file or a folder until the file that it
 // returns is closed, or the process ends in whatever way.
-func lock(path string) (*os.File, error) {
+func Lock(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func lock(path string) (*os.File, error) {
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		f.Close()
-		return nil, errLocked
+		return nil, ErrLocked
 	case err != nil: // a file system without locks
 		f.Close()
 		return nil, nil
