@@ -1,24 +1,25 @@
 // Command summary prints the tables that gather what the repository has measured, as
-// Markdown. Of the unsupervised methods: accuracy on the paper's eight sets beside the
-// published figures, the seeds of each figure, mean ranks, accuracy with linear machines,
-// what L_G adds, and the preregistered analysis of what a graph of similarities adds. Of
-// the semi-supervised and the transfer regime: the tables of the paper, beside it, and
-// what pre-training adds.
+// Markdown, or writes them into the pages that show them:
 //
 //	go run ./experiments/summary
+//	go run ./experiments/summary -write
 //	go run ./experiments/summary -in RUN,OTHER
 //
-// It reads nothing but results.json files.
+// A page says where a table stands by a line <!-- summary: NAME --> above and a line
+// <!-- end --> below it. The program reads nothing but results.json files.
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 )
 
@@ -27,13 +28,22 @@ func main() { cli.Main(run) }
 const synopsis = `The paper's tables as far as they are measured, as Markdown, from the results of
 experiments/unsupervised, kernels, semisupervised and transfer.`
 
+// pages are those that show the tables, from the root of the repository.
+var pages = []string{
+	"README.md", "experiments/summary/README.md", "experiments/unsupervised/results/README.md",
+	"experiments/unsupervised/results/graph.md", "experiments/semisupervised/results/README.md",
+	"experiments/transfer/results/README.md",
+}
+
 func run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	var in []string
 	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
 		in = append(in, filepath.Join("experiments", name, "results"))
 	}
-	flags := cli.NewFlagSet("summary", synopsis, "-in RUN,OTHER")
+	write := false
+	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER")
 	cli.Var(flags, &in, "in", cli.List(cli.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method; a file that is not in a\nrun directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\nthat share of the labels, tox21-100.json transfer with that many epochs")
+	flags.BoolVar(&write, "write", write, "write the tables into the pages of the repository, from its root, instead of printing them")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -41,19 +51,112 @@ func run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	texts, err := r.texts()
+	if err != nil {
+		return err
+	}
 	for _, line := range r.unshown() {
 		fmt.Fprintln(stderr, line)
 	}
-	tables := []*table.Table{
-		r.accuracy(table1, protocol), r.seeds(table1, protocol), r.ranks(), r.accuracy(table1, linear), r.differences(table1, protocol), r.differences(table1, linear), r.graph(),
-		r.accuracy(table2, "test-max"), r.accuracy(table2, "val"), r.seeds(table2, "val"), r.gains(table2, "test-max", "val"), r.differences(table2, "test-max", "val"),
-		r.accuracy(table3, "last"), r.accuracy(table3, "best-val"), r.gains(table3, "last", "best-val"),
+	if write {
+		return writePages(stdout, texts)
 	}
-	for _, t := range slices.DeleteFunc(tables, func(t *table.Table) bool { return t == nil || t.Rows() == 0 }) {
-		if err := t.WriteMarkdown(stdout); err != nil {
-			return err
-		}
-		fmt.Fprintln(stdout)
+	for _, t := range texts {
+		fmt.Fprintln(stdout, t.markdown)
 	}
 	return nil
+}
+
+// text is a table as Markdown, under the name by which pages ask for it.
+type text struct{ name, markdown string }
+
+// texts returns all tables that have rows.
+func (all results) texts() (list []text, err error) {
+	for _, t := range []struct {
+		name  string
+		table *table.Table
+	}{
+		{"finding", all.accuracy(finding, protocol)},
+		{"table1", all.accuracy(table1, protocol)},
+		{"table1-seeds", all.seeds(table1, protocol)},
+		{"ranks", all.ranks()},
+		{"table1-linear", all.accuracy(table1, linear)},
+		{"differences", all.differences(table1, protocol)},
+		{"differences-linear", all.differences(table1, linear)},
+		{"graph", all.graph()},
+		{"table2-test-max", all.accuracy(table2, "test-max")},
+		{"table2-val", all.accuracy(table2, "val")},
+		{"table2-seeds", all.seeds(table2, "val")},
+		{"table2-gains", all.gains(table2, "test-max", "val")},
+		{"table2-differences", all.differences(table2, "test-max", "val")},
+		{"table3-last", all.accuracy(table3, "last")},
+		{"table3-best-val", all.accuracy(table3, "best-val")},
+		{"table3-gains", all.gains(table3, "last", "best-val")},
+	} {
+		if t.table == nil || t.table.Rows() == 0 {
+			continue
+		}
+		var b bytes.Buffer
+		if err := t.table.WriteMarkdown(&b); err != nil {
+			return nil, err
+		}
+		list = append(list, text{t.name, b.String()})
+	}
+	return list, nil
+}
+
+// writePages brings the tables of all pages up to date and names the pages that changed.
+func writePages(stdout io.Writer, texts []text) error {
+	for _, path := range pages {
+		old, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("-write: want the root of the repository as the working directory: %w", err)
+		}
+		page, err := fill(string(old), texts)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if page == string(old) {
+			continue
+		}
+		if err := rundir.WriteFile(path, func(w io.Writer) error { _, err := io.WriteString(w, page); return err }); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout, path)
+	}
+	return nil
+}
+
+// The marks around a table in a page, the first with its name in between.
+const (
+	markBegin, markName = "<!-- summary: ", " -->\n"
+	markEnd             = "<!-- end -->"
+)
+
+// fill returns a page with the text of every table that it marks the place of.
+func fill(page string, texts []text) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(page, markBegin)
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, rest, _ := strings.Cut(rest, markName)
+		old, rest, ended := strings.Cut(rest, markEnd)
+		if !ended || strings.Contains(old, markBegin) {
+			return "", fmt.Errorf("no %s ends the table %q", markEnd, name)
+		}
+		known := false
+		for _, t := range texts {
+			if t.name == name {
+				known = true
+				b.WriteString(markBegin + name + markName + "\n" + t.markdown + "\n" + markEnd)
+			}
+		}
+		if !known {
+			return "", fmt.Errorf("there is no table %q", name)
+		}
+		page = rest
+	}
 }

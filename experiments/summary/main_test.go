@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -15,11 +16,12 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
-// TestREADME: the README and the page of the unsupervised regime have the tables as the
-// program prints them from the results in the repository.
-func TestREADME(t *testing.T) {
+// TestPages: the pages have the tables as the program writes them from the results in the
+// repository, every table is on one of them, and a page that has other figures is mended.
+func TestPages(t *testing.T) {
+	t.Chdir("../..")
 	var out, unshown bytes.Buffer
-	if err := run(t.Context(), []string{"-in", "../kernels/results,../unsupervised/results,../semisupervised/results,../transfer/results"}, &out, &unshown); err != nil {
+	if err := run(t.Context(), nil, &out, &unshown); err != nil {
 		t.Fatal(err)
 	}
 	// What the pages have by hand.
@@ -31,24 +33,93 @@ func TestREADME(t *testing.T) {
 	if want := []string{"hiv-100.json", "ppi.json", "tox21-100.json", "toxcast-100.json"}; !slices.Equal(files, want) {
 		t.Errorf("no table shows %q, want %q:\n%s", files, want, unshown.String())
 	}
-	var pages []byte
-	for _, path := range []string{"../../README.md", "../unsupervised/results/README.md", "../unsupervised/results/graph.md", "../semisupervised/results/README.md", "../transfer/results/README.md"} {
+	var folders []string
+	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
+		path, err := filepath.Abs(filepath.Join("experiments", name, "results"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, path)
+	}
+	r, err := read(folders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := r.texts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]string{}
+	var all strings.Builder
+	for _, path := range pages {
 		page, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pages = append(pages, page...)
-	}
-	for part := range strings.SplitSeq(strings.TrimSpace(out.String()), "\n\n") {
-		if !strings.Contains(string(pages), part+"\n") {
-			t.Errorf("no page has this, which go run ./experiments/summary prints:\n%s", part)
+		written[path] = string(page)
+		all.Write(page)
+		if filled, err := fill(string(page), texts); err != nil || filled != string(page) {
+			t.Errorf("%s has other tables than go run ./experiments/summary -write gives it (%v):\n%s", path, err, cmp.Diff(string(page), filled))
 		}
 	}
-	// Nor has a page a table of this kind that is no longer printed.
-	for part := range strings.SplitSeq(string(pages), "\n\n") {
+	for _, x := range texts {
+		if !strings.Contains(all.String(), markBegin+x.name+markName) {
+			t.Errorf("no page shows the table %s:\n%s", x.name, x.markdown)
+		}
+	}
+	// Nor has a page a table of this kind, outside the marks, that is no longer printed.
+	for part := range strings.SplitSeq(all.String(), "\n\n") {
 		head, _, _ := strings.Cut(part, "\n")
 		if strings.HasPrefix(head, "| ") && strings.Contains(out.String(), "\n"+head+"\n") && !strings.Contains(out.String(), strings.TrimSpace(part)+"\n") {
 			t.Errorf("go run ./experiments/summary does not print this any more:\n%s", part)
+		}
+	}
+
+	t.Chdir(t.TempDir())
+	write := func() (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"-write", "-in", strings.Join(folders, ",")}, &out, io.Discard)
+		return out.String(), err
+	}
+	if _, err := write(); err == nil || !strings.Contains(err.Error(), "root of the repository") {
+		t.Errorf("-write elsewhere: %v", err)
+	}
+	for path, page := range written {
+		if path == pages[0] {
+			page = strings.Replace(page, "80.40 ± 0.12", "99.99 ± 0.01", 1)
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(page), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changed, err := write(); err != nil || changed != pages[0]+"\n" {
+		t.Errorf("-write changed %q, %v; want %s", changed, err, pages[0])
+	}
+	if page, err := os.ReadFile(pages[0]); err != nil || string(page) != written[pages[0]] {
+		t.Errorf("-write leaves %s with other text: %v", pages[0], err)
+	}
+}
+
+func TestFill(t *testing.T) {
+	texts := []text{{"a", "| 1 |\n"}}
+	const mended = "x\n<!-- summary: a -->\n\n| 1 |\n\n<!-- end -->\ny"
+	for page, want := range map[string]string{
+		"x\n<!-- summary: a -->\n| 0 |\n<!-- end -->\ny": mended,
+		mended:         mended,
+		"no tables":    "no tables",
+		"<!-- end -->": "<!-- end -->",
+	} {
+		if got, err := fill(page, texts); err != nil || got != want {
+			t.Errorf("%q becomes %q, %v; want %q", page, got, err, want)
+		}
+	}
+	for page, want := range map[string]string{
+		"<!-- summary: b -->\n<!-- end -->":                             `no table "b"`,
+		"<!-- summary: a -->\n| 0 |":                                    `ends the table "a"`,
+		"<!-- summary: a -->\n<!-- summary: a -->\n| 0 |\n<!-- end -->": `ends the table "a"`,
+	} {
+		if _, err := fill(page, texts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", page, err, want)
 		}
 	}
 }
@@ -56,7 +127,7 @@ func TestREADME(t *testing.T) {
 func made(values map[cell][]float64) results {
 	all := results{}
 	for at, v := range values {
-		all[at] = result{Row: rundir.Row{Dataset: at.set, Method: at.method, Protocol: at.protocol, PerSeed: v}}
+		all[at] = &result{Row: rundir.Row{Dataset: at.set, Method: at.method, Protocol: at.protocol, PerSeed: v}}
 	}
 	return all
 }
@@ -71,8 +142,7 @@ func TestRank(t *testing.T) {
 		{"A", "cuco", protocol}: {9, 9}, {"B", "cuco", "linear"}: {9, 9}, // not under the protocol
 	})
 	all[cell{"B", "size", protocol}].PerSeed[0] -= 1e-13 // majority's, summed in another order
-	smaller := all[cell{"A", "majority", protocol}]
-	smaller.smaller = true
+	smaller := &result{Row: all[cell{"A", "majority", protocol}].Row, smaller: true}
 	all[cell{"A", "node2vec", protocol}], all[cell{"B", "node2vec", protocol}] = smaller, smaller
 	ranks, seeds := all.rank([]string{"A", "B"})
 	want := map[string][]float64{ // ranks on A and B, by hand

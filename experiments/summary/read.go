@@ -23,9 +23,28 @@ type result struct {
 	rundir.Row
 	file    string
 	smaller bool // a smaller form of the method
+	shown   bool // by a table
 }
 
-type results map[cell]result
+type results map[cell]*result
+
+// get returns the results of a method on a set, which a table then shows; false if there
+// are none.
+func (all results) get(set, method, protocol string) (r result, ok bool) {
+	found := all[cell{set, method, protocol}]
+	if found == nil {
+		return r, false
+	}
+	found.shown = true
+	return *found, true
+}
+
+// paired returns what two methods have measured on a set with the seeds that both have.
+func (all results) paired(set, a, b, protocol string) (x, y []float64) {
+	first, _ := all.get(set, a, protocol)
+	second, _ := all.get(set, b, protocol)
+	return rundir.Paired(first.Row, second.Row)
+}
 
 // read gathers the results in all files. A figure in two files is an error, unless one
 // of them is of a smaller form of the method, which gives way.
@@ -73,25 +92,24 @@ func (all results) add(path string) error {
 				x.Seeds = append(x.Seeds, seed)
 			}
 		}
-		suffix := variant(x.Experiment, number)
-		at, r := cell{x.Dataset + suffix, x.Method, x.Protocol}, result{x, path, strings.HasSuffix(path, "-smaller.json")}
-		old, known := all[at]
-		switch {
-		case known && old.smaller == r.smaller:
-			return fmt.Errorf("%s and %s both have %s on %s under %s", old.file, path, at.method, at.set, at.protocol)
-		case !known || old.smaller:
-			all[at] = r
+		key := cell{x.Dataset + variant(x.Experiment, number), x.Method, x.Protocol}
+		r := &result{Row: x, file: path, smaller: strings.HasSuffix(path, "-smaller.json")}
+		switch old := all[key]; {
+		case old != nil && old.smaller == r.smaller:
+			return fmt.Errorf("%s and %s both have %s on %s under %s", old.file, path, key.method, key.set, key.protocol)
+		case old == nil || old.smaller:
+			all[key] = r
 		}
 	}
 	return nil
 }
 
-// unshown says which results no table has a place for, with their files.
+// unshown says which results no table has shown, with their files.
 func (all results) unshown() (lines []string) {
 	files := map[string][]string{}
-	for at, r := range all {
-		if !shown(at) {
-			files[r.file] = append(files[r.file], fmt.Sprintf("%s on %s under %s", at.method, at.set, at.protocol))
+	for key, r := range all {
+		if !r.shown {
+			files[r.file] = append(files[r.file], fmt.Sprintf("%s on %s under %s", key.method, key.set, key.protocol))
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {

@@ -16,19 +16,24 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
+// add adds a row of n cells unless all of them are empty: value returns false for one
+// that is, with what stands there all the same.
+func add(t *table.Table, title string, n int, value func(i int) (table.Cell, bool)) {
+	cells, some := make([]table.Cell, n), false
+	for i := range cells {
+		c, ok := value(i)
+		cells[i], some = c, some || ok
+	}
+	if some {
+		t.Add(title, cells...)
+	}
+}
+
 // bySet returns a table of the rows with a cell for each set, without empty rows.
 func (s sheet) bySet(value func(set string, r row) (table.Cell, bool)) *table.Table {
 	t := table.New("method", table.Names(s.sets...)...)
 	for _, row := range s.rows {
-		var cells []table.Cell
-		some := false
-		for _, set := range s.sets {
-			c, ok := value(set, row)
-			cells, some = append(cells, c), some || ok
-		}
-		if some {
-			t.Add(row.title, cells...)
-		}
+		add(t, row.title, len(s.sets), func(i int) (table.Cell, bool) { return value(s.sets[i], row) })
 	}
 	return t
 }
@@ -36,7 +41,7 @@ func (s sheet) bySet(value func(set string, r row) (table.Cell, bool)) *table.Ta
 // accuracy has the figures, and in parentheses the published ones.
 func (all results) accuracy(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
-		r, ok := all[cell{set, row.method, protocol}]
+		r, ok := all.get(set, row.method, protocol)
 		c := table.Text("")
 		if ok {
 			mean, std := stat.MeanStdDev(r.PerSeed, nil)
@@ -59,7 +64,7 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 
 func (all results) seeds(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
-		r, ok := all[cell{set, row.method, protocol}]
+		r, ok := all.get(set, row.method, protocol)
 		if !ok {
 			return table.Text(""), false
 		}
@@ -67,63 +72,48 @@ func (all results) seeds(s sheet, protocol string) *table.Table {
 	})
 }
 
-// gains are what the first row lacks of the others, under every protocol, where both
-// have at least two seeds: those seeds are compared that both have.
+// gains are the differences of the other rows to the first, under every protocol, over the
+// seeds that both have; there must be two.
 func (all results) gains(s sheet, protocols ...string) *table.Table {
-	t := table.New("minus "+s.rows[0].title, table.Names(s.sets...)...)
-	var lines [][]*compare.Difference
+	base := s.rows[0]
+	var differences []compare.Difference
 	var p []float64
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
-			line := make([]*compare.Difference, len(s.sets))
-			for k, set := range s.sets {
-				d := compare.Seeds(rundir.Paired(all[cell{set, row.method, protocol}].Row, all[cell{set, s.rows[0].method, protocol}].Row))
-				if d.N > 1 {
-					line[k], p = &d, append(p, d.P)
+			for _, set := range s.sets {
+				d := compare.Seeds(all.paired(set, row.method, base.method, protocol))
+				if differences = append(differences, d); d.N > 1 {
+					p = append(p, d.P)
 				}
 			}
-			lines = append(lines, line)
 		}
 	}
+	t := table.New("minus "+base.title, table.Names(s.sets...)...)
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error, over the seeds that both have. %s", base.title, grid.Corrected(len(p)))
 	corrected := compare.Holm(p)
-	for i, line := range lines {
-		var cells []table.Cell
-		some := false
-		for _, d := range line {
-			c := table.Text("")
-			if d != nil {
-				c, some = table.MeanStd(d.Mean, d.Err, s.decimals), true
+	for _, protocol := range protocols {
+		for _, row := range s.rows[1:] {
+			add(t, row.title+", "+protocol, len(s.sets), func(int) (table.Cell, bool) {
+				d := differences[0]
+				if differences = differences[1:]; d.N < 2 {
+					return table.Text(""), false
+				}
+				c := table.MeanStd(d.Mean, d.Err, s.decimals)
 				if corrected[0] < 0.05 {
 					c.Mark = "†"
 				}
 				corrected = corrected[1:]
-			}
-			cells = append(cells, c)
-		}
-		if some {
-			t.Add(s.rows[1+i%(len(s.rows)-1)].title+", "+protocols[i/(len(s.rows)-1)], cells...)
+				return c, true
+			})
 		}
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error, over the seeds that both have. %s", s.rows[0].title, grid.Corrected(len(p)))
 	return t
-}
-
-// full returns the results of a method, by set; false if a set has none, or only those
-// of a smaller form.
-func (all results) full(method string, sets []string) (of []result, ok bool) {
-	for _, set := range sets {
-		r, known := all[cell{set, method, protocol}]
-		if !known || r.smaller {
-			return nil, false
-		}
-		of = append(of, r)
-	}
-	return of, true
 }
 
 // ranks has the mean rank over sets of the methods that have results on all of them:
 // over all sets, and without the two largest, where fewer methods have run.
 func (all results) ranks() *table.Table {
+	sets := table1.sets
 	groups := [][]string{sets, slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return set == "COLLAB" || set == "REDDIT-MULTI-5K" })}
 	var columns []string
 	var ranked []map[string][]float64
@@ -133,30 +123,25 @@ func (all results) ranks() *table.Table {
 		ranked = append(ranked, ranks)
 	}
 	t := table.New("mean rank", table.Names(columns...)...)
-	order := slices.Clone(rows)
-	mean := func(method string, group int) float64 {
-		if r, ok := ranked[group][method]; ok {
-			return stat.Mean(r, nil)
+	mean := func(r row, group int) float64 {
+		if ranks, ok := ranked[group][r.method]; ok {
+			return stat.Mean(ranks, nil)
 		}
-		return float64(len(rows)) + 1
+		return float64(len(table1.rows)) + 1
 	}
+	order := slices.Clone(table1.rows)
 	slices.SortStableFunc(order, func(a, b row) int {
-		return cmp.Or(cmp.Compare(mean(a.method, 1), mean(b.method, 1)), cmp.Compare(mean(a.method, 0), mean(b.method, 0)))
+		return cmp.Or(cmp.Compare(mean(a, 1), mean(b, 1)), cmp.Compare(mean(a, 0), mean(b, 0)))
 	})
 	for _, row := range order {
-		var cells []table.Cell
-		some := false
-		for _, ranks := range ranked {
-			c := table.Text("")
-			if r, ok := ranks[row.method]; ok {
-				m, s := stat.MeanStdDev(r, nil)
-				c, some = table.MeanStd(m, s, 1), true
+		add(t, row.title, len(ranked), func(i int) (table.Cell, bool) {
+			r, ok := ranked[i][row.method]
+			if !ok {
+				return table.Text(""), false
 			}
-			cells = append(cells, c)
-		}
-		if some {
-			t.Add(row.title, cells...)
-		}
+			m, s := stat.MeanStdDev(r, nil)
+			return table.MeanStd(m, s, 1), true
+		})
 	}
 	return t
 }
@@ -165,31 +150,37 @@ func (all results) ranks() *table.Table {
 const rounding = 1e-9
 
 // rank returns the mean rank over the sets of every method that has at least two seeds
-// of each, once for each of the seeds that all of them have. 1 is the best; of equal
-// ones each gets the mean of their places.
+// of each in its full form, once for each of the seeds that all of them have. 1 is the
+// best; of equal ones each gets the mean of their places.
 func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
-	ranks, seeds = map[string][]float64{}, 0
-	of := map[string][]result{}
-	for _, row := range rows {
-		r, ok := all.full(row.method, sets)
-		if !ok {
+	measured := map[string][]result{} // by method, set by set
+	for _, row := range table1.rows {
+		var list []result
+		n := 0 // the least number of seeds on a set
+		for _, set := range sets {
+			r, _ := all.get(set, row.method, protocol)
+			if k := len(r.PerSeed); r.smaller || k < 2 {
+				break
+			} else if n == 0 || k < n {
+				n = k
+			}
+			list = append(list, r)
+		}
+		if len(list) < len(sets) {
 			continue
 		}
-		n := len(slices.MinFunc(r, func(a, b result) int { return cmp.Compare(len(a.PerSeed), len(b.PerSeed)) }).PerSeed)
-		if n < 2 {
-			continue
-		}
-		of[row.method] = r
+		measured[row.method] = list
 		if seeds == 0 || n < seeds {
 			seeds = n
 		}
 	}
-	for method, mine := range of {
+	ranks = map[string][]float64{}
+	for method, mine := range measured {
 		for seed := range seeds {
 			sum := 0.0
 			for s := range sets {
 				rank := 0.5
-				for _, other := range of {
+				for _, other := range measured {
 					switch d := other[s].PerSeed[seed] - mine[s].PerSeed[seed]; {
 					case d > rounding:
 						rank++
@@ -209,20 +200,19 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 // common under all protocols; nil if there are none.
 func (all results) differences(s sheet, protocols ...string) *table.Table {
 	both := []string{method.InfoNCE, method.SpecMatch}
-	paired := func(set, protocol string) [2][]float64 {
-		a, b := rundir.Paired(all[cell{set, both[0], protocol}].Row, all[cell{set, both[1], protocol}].Row)
-		return [2][]float64{a, b}
-	}
-	of := slices.DeleteFunc(slices.Clone(s.sets), func(set string) bool {
-		return slices.ContainsFunc(protocols, func(protocol string) bool { return len(paired(set, protocol)[0]) < 2 })
+	sets := slices.DeleteFunc(slices.Clone(s.sets), func(set string) bool {
+		return slices.ContainsFunc(protocols, func(protocol string) bool {
+			seeds, _ := all.paired(set, both[0], both[1], protocol)
+			return len(seeds) < 2
+		})
 	})
-	g := grid.New(rundir.Row{}, of, both, protocols, method.Title)
+	g := grid.New(rundir.Row{}, sets, both, protocols, method.Title)
 	for _, protocol := range protocols {
-		for _, set := range of {
-			for k, values := range paired(set, protocol) {
-				for _, v := range values {
-					g.Add(set, both[k], protocol, grid.Result{Value: v})
-				}
+		for _, set := range sets {
+			a, b := all.paired(set, both[0], both[1], protocol)
+			for i := range a {
+				g.Add(set, both[0], protocol, grid.Result{Value: a[i]})
+				g.Add(set, both[1], protocol, grid.Result{Value: b[i]})
 			}
 		}
 	}
@@ -237,26 +227,28 @@ func (all results) graph() *table.Table {
 		{{method.EMABatch, method.EMA}, {method.EMAMemory, method.EMA}},
 		{{method.EMA, method.InfoNCE}, {method.EMABatch, method.InfoNCE}, {method.EMAMemory, method.InfoNCE}},
 	}
-	var columns []table.Column
+	var columns []string
 	for _, set := range graphSets {
-		columns = append(columns, table.Column{Name: set}, table.Column{Name: "95 %"}, table.Column{Name: "p, Holm"})
+		columns = append(columns, set, "95 %", "p, Holm")
 	}
-	t := table.New("difference", columns...)
+	t := table.New("difference", table.Names(columns...)...)
 	for _, group := range groups {
 		cells := make([][]table.Cell, len(group))
 		for _, set := range graphSets {
-			var of []compare.Difference
+			var differences []compare.Difference
 			var p []float64
 			for _, pair := range group {
-				d := compare.Seeds(rundir.Paired(all[cell{set, pair[0], graphProtocol}].Row, all[cell{set, pair[1], graphProtocol}].Row))
+				d := compare.Seeds(all.paired(set, pair[0], pair[1], graphProtocol))
 				if d.N < 2 {
 					return nil
 				}
-				of, p = append(of, d), append(p, d.P)
+				differences, p = append(differences, d), append(p, d.P)
 			}
 			for i, corrected := range compare.Holm(p) {
-				lo, hi := of[i].Interval(0.95)
-				cells[i] = append(cells[i], table.MeanStd(of[i].Mean, of[i].Err, 2), table.Text(strings.ReplaceAll(fmt.Sprintf("%.2f to %.2f", lo, hi), "-", "−")), table.P(corrected))
+				d := differences[i]
+				lo, hi := d.Interval(0.95)
+				interval := strings.ReplaceAll(fmt.Sprintf("%.2f to %.2f", lo, hi), "-", "−")
+				cells[i] = append(cells[i], table.MeanStd(d.Mean, d.Err, 2), table.Text(interval), table.P(corrected))
 			}
 		}
 		for i, pair := range group {
