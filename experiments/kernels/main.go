@@ -121,10 +121,7 @@ func (r *trial) name() string {
 
 // check returns the error with which a trial would end, before any begins.
 func (r *trial) check() error {
-	outer, err := dataset.StratifiedKFold(r.set.Labels(), r.x.protocol.Folds, true, uint32(r.seed))
-	if err == nil {
-		err = eval.Check(r.set.Labels(), outer, eval.Options{})
-	}
+	err := eval.Check(r.set.Labels(), r.x.protocol.Folds, eval.Options{})
 	if err == nil && r.method.refuse != nil {
 		err = r.method.refuse(&r.x.settings, r.set)
 	}

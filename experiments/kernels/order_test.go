@@ -55,11 +55,7 @@ func graph2vecAccuracy(t *testing.T, graphs []*graph.Graph, y []int, shuffle boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	outer, err := dataset.StratifiedKFold(y, 10, true, uint32(seed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := eval.Evaluate(t.Context(), eval.GraphCL, eval.Data{X: f.vectors, Dim: f.dim, Y: y}, outer, eval.Options{})
+	res, err := eval.GraphCL.Accuracy(t.Context(), f.vectors, y, 10, uint32(seed), eval.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

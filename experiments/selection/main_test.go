@@ -66,11 +66,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		folds, err := dataset.StratifiedKFold(ds.Labels(), 3, true, uint32(seed))
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := eval.Evaluate(t.Context(), eval.Linear, eval.Data{X: h, Dim: l.Model.Encoder.Width(), Y: ds.Labels()}, folds, eval.Options{})
+		result, err := eval.Linear.Accuracy(t.Context(), h, ds.Labels(), 3, uint32(seed), eval.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,15 +31,7 @@ func TestModelFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		folds, err := dataset.StratifiedKFold(ds.Labels(), 3, true, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		protocol, err := eval.ParseProtocol(row.Protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := eval.Evaluate(t.Context(), protocol, eval.Data{X: h, Dim: m.Width(), Y: ds.Labels()}, folds, eval.Options{})
+		result, err := eval.Protocol(row.Protocol).Accuracy(t.Context(), h, ds.Labels(), 3, 0, eval.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,14 +142,30 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 	return &res.Result, nil
 }
 
-// Check returns the error that [Evaluate] would return for these labels and folds,
-// whatever the features: something to know before an encoder is trained.
-func Check(labels []int, outer []dataset.Fold, opt Options) error {
-	data := Data{Y: labels}
+// Accuracy evaluates embeddings: x is row-major [n×d] with n = len(y), one row per graph,
+// and y holds their classes 0..C-1. It is [Evaluate] on stratified folds, shuffled with
+// the seed; papers use ten. The accuracy is the Mean of the result.
+func (p Protocol) Accuracy(ctx context.Context, x []float64, y []int, folds int, seed uint32, opt Options) (*Result, error) {
+	outer, err := dataset.StratifiedKFold(y, folds, true, seed)
+	if err != nil {
+		return nil, err
+	}
+	return Evaluate(ctx, p, Data{X: x, Dim: len(x) / len(y), Y: y}, outer, opt)
+}
+
+// Check returns the error that [Protocol.Accuracy] would return for these labels and
+// folds, whatever the features and the seed: something to know before an encoder is
+// trained.
+func Check(y []int, folds int, opt Options) error {
+	data := Data{Y: y}
 	if err := data.validateLabels(); err != nil {
 		return err
 	}
-	_, err := splitInner(data, outer, opt.innerFolds())
+	outer, err := dataset.StratifiedKFold(y, folds, true, 0)
+	if err != nil {
+		return err
+	}
+	_, err = splitInner(data, outer, opt.innerFolds())
 	return err
 }
 

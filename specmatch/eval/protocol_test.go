@@ -303,12 +303,8 @@ func TestCheck(t *testing.T) {
 		{[]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 3, Options{InnerFolds: 2}, "no training point of class 1"},
 		{good, 3, Options{}, "outer fold 0: grid search"}, // 5 inner folds of 4 a class
 	} {
-		outer, err := dataset.StratifiedKFold(tc.labels, tc.folds, true, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = Check(tc.labels, outer, tc.opt)
-		_, evaluated := Evaluate(context.Background(), GraphCL, Data{X: make([]float64, len(tc.labels)), Dim: 1, Y: tc.labels}, outer, tc.opt)
+		err := Check(tc.labels, tc.folds, tc.opt)
+		_, evaluated := GraphCL.Accuracy(context.Background(), make([]float64, len(tc.labels)), tc.labels, tc.folds, 0, tc.opt)
 		if tc.want == "" {
 			if err != nil {
 				t.Errorf("good labels: %v", err)

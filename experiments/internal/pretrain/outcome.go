@@ -13,7 +13,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
-	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
@@ -114,20 +113,11 @@ func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit 
 func Check(runs []*Run, protocol cli.Protocol) error {
 	alike := func(a, b *Run) bool { return a.Dataset == b.Dataset }
 	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the sizes of folds do not depend on the seed
-		folds, err := r.folds(protocol)
-		if err == nil {
-			err = eval.Check(r.Dataset.Labels(), folds, eval.Options{})
-		}
-		if err != nil {
+		if err := eval.Check(r.Dataset.Labels(), protocol.Folds, eval.Options{}); err != nil {
 			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, protocol.Folds, err)
 		}
 	}
 	return nil
-}
-
-// folds returns the outer folds of the evaluation.
-func (r *Run) folds(protocol cli.Protocol) ([]dataset.Fold, error) {
-	return dataset.StratifiedKFold(r.Dataset.Labels(), protocol.Folds, true, uint32(r.Seed))
 }
 
 // Embedder embeds graphs: a learner, or the model in a file.
@@ -139,22 +129,15 @@ type Embedder interface {
 // Evaluate returns what a support vector machine makes of the embeddings of all
 // graphs, by protocol.
 func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]*eval.Result, error) {
-	folds, err := r.folds(protocol)
-	if err != nil {
-		return nil, err
-	}
 	h, err := e.Embed(ctx, r.Dataset.Graphs)
 	if err != nil {
 		return nil, err
 	}
-	data := eval.Data{X: h, Dim: len(h) / len(r.Dataset.Graphs), Y: r.Dataset.Labels()}
-	results := map[string]*eval.Result{}
+	results, y := map[string]*eval.Result{}, r.Dataset.Labels()
 	for _, name := range protocol.Protocols {
-		p, err := eval.ParseProtocol(name)
+		p := eval.Protocol(name)
+		results[name], err = p.Accuracy(ctx, h, y, protocol.Folds, uint32(r.Seed), eval.Options{Slots: cores})
 		if err != nil {
-			return nil, err
-		}
-		if results[name], err = eval.Evaluate(ctx, p, data, folds, eval.Options{Slots: cores}); err != nil {
 			return nil, err
 		}
 	}
