@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/internal/files"
 )
 
 func main() { cli.Main(run) }
@@ -119,7 +119,7 @@ func writePages(stdout io.Writer, texts []text) error {
 		if page == string(old) {
 			continue
 		}
-		if err := rundir.WriteFile(path, func(w io.Writer) error { _, err := io.WriteString(w, page); return err }); err != nil {
+		if err := files.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, page); return err }); err != nil {
 			return err
 		}
 		fmt.Fprintln(stdout, path)
