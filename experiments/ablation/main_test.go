@@ -139,7 +139,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: the losses are those of the base, or missing: %v", unit, m)
 		}
 	}
-	rundirtest.Files(t, dir, "ablation.svg", "ablation.png", "tables.md", "config.json")
+	rundirtest.Files(t, dir, "ablation.svg", "tables.md", "config.json")
 }
 
 func TestUsage(t *testing.T) {

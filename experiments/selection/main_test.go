@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 	if d := cmp.Diff(tables(t, whole), tables(t, dir)); d != "" {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
-	rundirtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.png")
+	rundirtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.svg")
 	if r, ok := rundir.Find(rundirtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
 		t.Errorf("the second setting's row of results.json: %+v", r)
 	}

@@ -74,7 +74,7 @@ func TestRunDirectory(t *testing.T) {
 	if n := len(rundirtest.Metrics(t, dir)); n != (len(methods)-1)*2*2 {
 		t.Errorf("%d lines in metrics.csv, want %d methods × 2 seeds × 2 epochs", n, len(methods)-1)
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg", "plots/curves-motifs.png")
+	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg")
 }
 
 // TestDeterminism: equal seeds give equal results and weights at any number of

@@ -3,11 +3,9 @@ package plot
 import (
 	"errors"
 	"fmt"
+	"html"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg/draw"
+	"unicode/utf8"
 )
 
 // Lines is a line chart.
@@ -16,8 +14,8 @@ type Lines struct {
 	Series []Series
 }
 
-// Series is one line, with markers at about ten of its points, or at all of them
-// if they have labels.
+// Series is one line, with markers at about ten of its points (none in a page), or at
+// all of them if they have labels or error bars.
 type Series struct {
 	Name   string
 	X, Y   []float64
@@ -26,74 +24,73 @@ type Series struct {
 	Labels []string  // of the points; nil for none
 }
 
-func (l Lines) names() []string {
-	var names []string
+func (l Lines) names() (names []string) {
 	for _, s := range l.Series {
 		names = append(names, s.Name)
 	}
 	return names
 }
 
-func (l Lines) plot(lookOf func(string) look) (*plot.Plot, error) {
-	var bands, lines []plot.Plotter // every line is above every band
-	var labels pointLabels
-	for i, s := range l.Series {
+func (l Lines) draw(f *frame, index func(name string) int) error {
+	var ends []point
+	for _, s := range l.Series {
 		if len(s.X) != len(s.Y) || s.Err != nil && len(s.Err) != len(s.Y) {
-			return nil, fmt.Errorf("series %q: %d x, %d y and %d errors", s.Name, len(s.X), len(s.Y), len(s.Err))
+			return fmt.Errorf("series %q: %d x, %d y and %d errors", s.Name, len(s.X), len(s.Y), len(s.Err))
 		}
 		if s.Labels != nil && len(s.Labels) != len(s.Y) {
-			return nil, fmt.Errorf("series %q: %d points and %d labels", s.Name, len(s.Y), len(s.Labels))
+			return fmt.Errorf("series %q: %d points and %d labels", s.Name, len(s.Y), len(s.Labels))
 		}
-		look := lookOf(s.Name)
-		for _, run := range l.runs(s) {
+		for _, r := range l.runs(s) {
+			ends = append(append(ends, r.low...), r.high...)
+		}
+	}
+	if !f.see(ends...) {
+		return errors.New("no series has a point that can be drawn")
+	}
+	f.numbered(l.Axes)
+	var labels []label
+	for i, s := range l.Series {
+		look := f.group(s.Name, s.Name, index)
+		for _, r := range l.runs(s) {
+			if s.Err != nil && !s.Bars && len(r.middle) > 1 {
+				slices.Reverse(r.low)
+				f.path("band", "", slices.Concat(r.high, r.low))
+			}
+			for k := range r.middle {
+				if s.Err != nil && s.Bars {
+					f.path("line", "", []point{r.low[k], r.high[k]})
+				}
+				if s.Labels != nil {
+					labels = append(labels, label{r.middle[k], s.Labels[r.first+k], look})
+				}
+			}
+			if len(r.middle) > 1 {
+				f.path("line", Dashes(look), r.middle)
+			}
 			// Markers of different series stand at different points. A point
 			// between two gaps has nothing but its marker.
-			marked := run.middle[:1]
-			if len(run.middle) > 1 {
-				marked = nil
-				step := (len(s.X) + 9) / 10
-				if s.Labels != nil {
-					step = 1
-				}
-				for k := i % step; k < len(run.middle); k += step {
-					marked = append(marked, run.middle[k])
-				}
+			step := (len(s.X) + 9) / 10
+			if s.Labels != nil || s.Bars || len(r.middle) == 1 {
+				step = 1
+			} else if f.inline {
+				continue
 			}
-			lines = append(lines, &plotter.Line{XYs: run.middle, LineStyle: look.line()}, &plotter.Scatter{XYs: marked, GlyphStyle: look.glyph()})
-			if s.Labels != nil {
-				for k, point := range run.middle {
-					labels = append(labels, label{point, s.Labels[run.first+k], look.color})
-				}
+			var marked []point
+			for k := i % step; k < len(r.middle); k += step {
+				marked = append(marked, r.middle[k])
 			}
-			switch {
-			case s.Err == nil:
-			case s.Bars:
-				bands = append(bands, run.bars(look))
-			default:
-				bands = append(bands, run.band(look))
-			}
+			f.markers(look, marked)
 		}
+		f.WriteString("</g>")
 	}
-	if len(lines) == 0 {
-		return nil, errors.New("no series has a point that can be drawn")
-	}
-	p := newPlot(l.Axes)
-	p.Add(append(bands, lines...)...)
-	widen(p)
-	if len(labels) > 0 {
-		p.Add(labels)
-		for _, axis := range []*plot.Axis{&p.X, &p.Y} { // room for labels
-			by := (axis.Max - axis.Min) / 15
-			axis.Min, axis.Max = axis.Min-by, axis.Max+by
-		}
-	}
-	return p, nil
+	f.labels(labels)
+	return nil
 }
 
 // run is a part of a series without gaps: the points, the ends of their errors,
 // and the first point's place in the series.
 type run struct {
-	middle, low, high plotter.XYs
+	middle, low, high []point
 	first             int
 }
 
@@ -127,24 +124,6 @@ func (l Lines) runs(s Series) []run {
 	return runs
 }
 
-// band returns the errors as an area.
-func (r run) band(look look) plot.Plotter {
-	outline := slices.Clone(r.high)
-	for _, p := range slices.Backward(r.low) {
-		outline = append(outline, p)
-	}
-	return &plotter.Polygon{XYs: []plotter.XYs{outline}, Color: look.faint(0x33)}
-}
-
-// bars returns the errors as bars.
-func (r run) bars(look look) plot.Plotter {
-	b := &plotter.YErrorBars{XYs: r.middle, LineStyle: draw.LineStyle{Color: look.color, Width: 1.2}, CapWidth: 6}
-	for i, p := range r.middle {
-		b.YErrors = append(b.YErrors, struct{ Low, High float64 }{p.Y - r.low[i].Y, r.high[i].Y - p.Y})
-	}
-	return b
-}
-
 // Scatter is a cloud of points, coloured and shaped by class.
 type Scatter struct {
 	Axes
@@ -155,31 +134,104 @@ type Scatter struct {
 
 func (s Scatter) names() []string { return s.Names }
 
-func (s Scatter) plot(lookOf func(string) look) (*plot.Plot, error) {
+func (s Scatter) draw(f *frame, index func(name string) int) error {
 	if len(s.X) != len(s.Y) || len(s.X) != len(s.Class) {
-		return nil, fmt.Errorf("%d x, %d y and %d classes", len(s.X), len(s.Y), len(s.Class))
+		return fmt.Errorf("%d x, %d y and %d classes", len(s.X), len(s.Y), len(s.Class))
 	}
-	classes := make([]plotter.XYs, len(s.Names))
-	found := false
+	classes := make([][]point, len(s.Names))
 	for i, c := range s.Class {
 		if c < 0 || c >= len(s.Names) {
-			return nil, fmt.Errorf("point %d is of class %d, but there are %d names", i, c, len(s.Names))
+			return fmt.Errorf("point %d is of class %d, but there are %d names", i, c, len(s.Names))
 		}
-		if xy, ok := s.place(s.X[i], s.Y[i]); ok {
-			classes[c] = append(classes[c], xy)
-			found = true
+		if p, ok := s.place(s.X[i], s.Y[i]); ok {
+			classes[c] = append(classes[c], p)
 		}
 	}
-	if !found {
-		return nil, errors.New("no point can be drawn")
+	if !f.see(slices.Concat(classes...)...) {
+		return errors.New("no point can be drawn")
 	}
-	p := newPlot(s.Axes)
-	for c, xys := range classes {
-		look := lookOf(s.Names[c])
-		style := look.glyph()
-		style.Color = look.faint(0xB0) // so that crowded places look dense
-		p.Add(&plotter.Scatter{XYs: xys, GlyphStyle: style})
+	f.numbered(s.Axes)
+	for c, points := range classes {
+		look := f.group(s.Names[c], s.Names[c], index)
+		for _, p := range points { // each by itself, so that crowded places look dense
+			f.WriteString(`<path class="faint" d="M` + px(f.x(p.x)) + " " + px(f.y(p.y)) + markers[look%len(markers)] + `"/>`)
+		}
+		f.WriteString("</g>")
 	}
-	widen(p)
-	return p, nil
+	return nil
+}
+
+// Dots is a chart of rows: the values of each as dots, with their mean and an interval
+// around it.
+type Dots struct {
+	Axes // YLabel and the logarithms are not used
+	Rows []DotRow
+	Zero bool // 0 is on the axis, with a line
+}
+
+// DotRow is a row of [Dots].
+type DotRow struct {
+	Name   string
+	Points []float64
+	Mean   float64
+	Half   float64 // of the interval; NaN for none
+}
+
+func (d Dots) names() (names []string) {
+	for _, r := range d.Rows {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// draw gives every row the look of its name; the height is that of the rows.
+func (d Dots) draw(f *frame, index func(name string) int) error {
+	var ends []point
+	longest := 0
+	for _, r := range d.Rows {
+		longest = max(longest, utf8.RuneCountInString(r.Name))
+		for _, v := range append([]float64{r.Mean, r.Mean - r.Half, r.Mean + r.Half}, r.Points...) {
+			if finite(v) {
+				ends = append(ends, point{v, 0})
+			}
+		}
+	}
+	if len(ends) == 0 {
+		return errors.New("no row has a value that can be drawn")
+	}
+	if d.Zero {
+		ends = append(ends, point{})
+	}
+	f.see(ends...)
+	f.height = float64(20+len(d.Rows)*rowHeight) + 36
+	f.open(d.Axes, min(float64(longest)*glyph, 0.57*f.width-8), 20)
+	if d.Zero {
+		fmt.Fprintf(f, `<path class="zero" d="M%s %sV%s"/>`, px(f.x(0)), px(f.top), px(f.bottom))
+	}
+	for i, r := range d.Rows {
+		y := f.top + (float64(i)+0.5)*rowHeight
+		fmt.Fprintf(f, `<text class="y" x="%s" y="%s">%s</text>`, px(f.left-4), px(y+3.5), html.EscapeString(shorten(r.Name, int((f.left-8)/glyph))))
+		f.group(r.Name, fmt.Sprintf("%s: %.4g", r.Name, r.Mean), index)
+		for _, v := range r.Points {
+			if finite(v) {
+				fmt.Fprintf(f, `<circle class="faint" cx="%s" cy="%s" r="3"/>`, px(f.x(v)), px(y))
+			}
+		}
+		if finite(r.Half) {
+			fmt.Fprintf(f, `<path class="line" d="M%s %sH%s"/>`, px(f.x(r.Mean-r.Half)), px(y), px(f.x(r.Mean+r.Half)))
+		}
+		if finite(r.Mean) {
+			fmt.Fprintf(f, `<path class="line" stroke-width="2.5" d="M%s %sv10"/>`, px(f.x(r.Mean)), px(y-5))
+		}
+		f.WriteString("</g>")
+	}
+	return nil
+}
+
+// shorten cuts a text to n letters.
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n && n > 1 {
+		return string(r[:n-1]) + "…"
+	}
+	return s
 }

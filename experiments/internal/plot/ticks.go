@@ -4,40 +4,47 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"gonum.org/v1/plot"
 )
 
 // mostLabels is the largest number of labels on an axis.
 const mostLabels = 7
 
-// linearTicks labels at most that many multiples of 1, 2 or 5 times a power of
-// ten. (gonum labels three or four round numbers, as in 1, 4, 7.)
-func linearTicks(lo, hi float64, most int) []plot.Tick {
+// tick is a labelled place of an axis.
+type tick struct {
+	value float64
+	label string
+}
+
+// numbers returns the ticks of an axis, at most that many if it is linear.
+func numbers(log bool, lo, hi float64, most int) []tick {
+	if log {
+		return logTicks(lo, hi)
+	}
+	return linearTicks(lo, hi, most)
+}
+
+// linearTicks labels at most that many multiples of 1, 2 or 5 times a power of ten.
+func linearTicks(lo, hi float64, most int) (ticks []tick) {
 	k := int(math.Floor(math.Log10((hi - lo) / float64(most))))
-	i, parts := 1, 2   // the step is i·10^k; minor ticks divide it into parts
+	i := 1             // the step is i·10^k
 	const slack = 1e-9 // of a step: an end that is a multiple up to rounding counts
-	for int(math.Floor(hi/scale(i, k)+slack))-int(math.Ceil(lo/scale(i, k)-slack))+1 > most {
+	ends := func() (first, last int) {
+		return int(math.Ceil(lo/scale(i, k) - slack)), int(math.Floor(hi/scale(i, k) + slack))
+	}
+	first, last := ends()
+	for ; last-first+1 > most; first, last = ends() {
 		switch i {
 		case 1:
 			i = 2
 		case 2:
-			i, parts = 5, 5
+			i = 5
 		case 5:
-			i, parts, k = 1, 2, k+1
+			i, k = 1, k+1
 		}
 	}
-	step := scale(i, k)
-	var ticks []plot.Tick
-	first := int(math.Ceil((lo/step - slack) * float64(parts)))
-	last := int(math.Floor((hi/step + slack) * float64(parts)))
 	for n := first; n <= last; n++ {
-		v := step * float64(n) / float64(parts)
-		t := plot.Tick{Value: max(lo, min(hi, v))}
-		if n%parts == 0 {
-			t.Label = linearLabel(v, k, max(math.Abs(lo), math.Abs(hi)))
-		}
-		ticks = append(ticks, t)
+		v := scale(i, k) * float64(n)
+		ticks = append(ticks, tick{max(lo, min(hi, v)), linearLabel(v, k, max(math.Abs(lo), math.Abs(hi)))})
 	}
 	return ticks
 }
@@ -71,10 +78,10 @@ func exponent(s string) string {
 	return digits + "e" + strconv.Itoa(n)
 }
 
-// logTicks is for an axis of decimal logarithms. It puts a tick at every i·10^k
-// and labels as many as there is room for: whole decades if the axis has two of
-// them, else 1, 2 and 5, else all. A long axis has whole decades only.
-func logTicks(lo, hi float64) []plot.Tick {
+// logTicks is for an axis of decimal logarithms. It labels as many i·10^k as there is
+// room for: whole decades if the axis has two of them, not all of a long one, else 1, 2
+// and 5, else all.
+func logTicks(lo, hi float64) []tick {
 	first, last := int(math.Floor(lo)), int(math.Ceil(hi))
 	every := 1 + (last-first-1)/7
 	for _, labelled := range []func(i, k int) bool{
@@ -82,29 +89,23 @@ func logTicks(lo, hi float64) []plot.Tick {
 		func(i, k int) bool { return i == 1 || i == 2 || i == 5 },
 		func(i, k int) bool { return true },
 	} {
-		var ticks []plot.Tick
-		labels := 0
+		var ticks []tick
 		for k := first; k <= last; k++ {
-			for i := 1; i <= 9 && (i == 1 || every == 1); i++ {
-				t := plot.Tick{Value: float64(k) + math.Log10(float64(i))}
-				if t.Value < lo-1e-9 || t.Value > hi+1e-9 {
-					continue
+			for i := 1; i <= 9; i++ {
+				v := float64(k) + math.Log10(float64(i))
+				if labelled(i, k) && lo-1e-9 <= v && v <= hi+1e-9 {
+					ticks = append(ticks, tick{v, logLabel(i, k)})
 				}
-				if labelled(i, k) {
-					t.Label = logLabel(i, k)
-					labels++
-				}
-				ticks = append(ticks, t)
 			}
 		}
-		if labels >= 2 {
+		if len(ticks) >= 2 {
 			return ticks
 		}
 	}
 	// Fewer than two labels even so: the axis is nearly linear.
 	ticks := linearTicks(math.Pow(10, lo), math.Pow(10, hi), mostLabels)
 	for i := range ticks {
-		ticks[i].Value = math.Log10(ticks[i].Value)
+		ticks[i].value = math.Log10(ticks[i].value)
 	}
 	return ticks
 }

@@ -71,7 +71,7 @@ func draw(all []*curve, points int) (blocks []block) {
 			blocks = append(blocks, block{title: title})
 		}
 		b := &blocks[i]
-		j := slices.IndexFunc(b.charts, func(p plot.Inline) bool { return p.(*plot.Lines).Title == k.dataset })
+		j := slices.IndexFunc(b.charts, func(p plot.Panel) bool { return p.(*plot.Lines).Title == k.dataset })
 		if j < 0 {
 			j = len(b.charts)
 			b.charts = append(b.charts, &plot.Lines{Axes: plot.Axes{Title: k.dataset, XLabel: "epoch", YLabel: k.metric}})

@@ -55,7 +55,7 @@ type block struct {
 	title  string // of charts
 	folded bool
 	table  *table.Table
-	charts []plot.Inline
+	charts []plot.Panel
 }
 
 // Options are choices of a report.

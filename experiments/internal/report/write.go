@@ -132,7 +132,7 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 				q.Table = template.HTML(text.String())
 			}
 			for _, c := range b.charts {
-				svg, err := c.Inline(func(name string) int {
+				svg, err := plot.Inline(c, func(name string) int {
 					i := p.look(name)
 					if _, dots := c.(plot.Dots); !dots && !slices.Contains(used, i) {
 						used = append(used, i)
@@ -149,7 +149,7 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 			}
 		}
 		for _, i := range used {
-			out.Legend = append(out.Legend, entry{plot.InlineClass(i), i, template.HTML(`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` + plot.InlineDashes(i) + `/></svg>`), p.series[i]})
+			out.Legend = append(out.Legend, entry{plot.Class(i), i, template.HTML(`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` + plot.Dashes(i) + `/></svg>`), p.series[i]})
 		}
 		if out.Parts != nil || len(note) > len(s.note) {
 			data.Sections = append(data.Sections, out)

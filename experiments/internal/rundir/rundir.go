@@ -194,7 +194,7 @@ func (d *Dir) open(o Options, config *config) error {
 }
 
 // temporary matches the names of files that are being written: see [files.Write].
-var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|png|safetensors)\.[0-9]+$`)
+var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|safetensors)\.[0-9]+$`)
 
 // sweep removes the half-written files, which can be large, that a killed process
 // left. Without a lock that process might still be running, as those of shares, run
