@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
@@ -45,6 +47,18 @@ type Provenance struct {
 type DataSource struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256,omitempty"` // of its file, in hexadecimal digits
+}
+
+// Sources are the files with these sums, such as Dataset.Sums, or the data set's name if
+// it has none.
+func Sources(set string, sums map[string]string) (all []DataSource) {
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		all = append(all, DataSource{Name: name, SHA256: sums[name]})
+	}
+	if all == nil {
+		all = []DataSource{{Name: set}}
+	}
+	return all
 }
 
 // check returns an error unless the card describes a possible model.

@@ -291,7 +291,7 @@ func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRu
 		return out, err
 	}
 	save := func(epoch, trained int) error {
-		m, err := r.Model(l, trained)
+		m, err := l.Trained(r.Dataset, trained)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -389,7 +388,7 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status 
 	m := &specmatch.Trained{Encoder: p.Encoder, Head: p.Output, Card: specmatch.Card{
 		Features: x.features, Head: &p.Head,
 		Provenance: specmatch.Provenance{
-			Method: how, Seed: seed, Epochs: out.Best, Data: pretrain.Sources(x.table.Set),
+			Method: how, Seed: seed, Epochs: out.Best, Data: specmatch.Sources(x.table.Set.Name, x.table.Set.Sums),
 			Options: map[string]string{
 				"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR),
 				"dropout": fmt.Sprint(x.arch.Dropout), "patience": fmt.Sprint(x.Patience), "average": fmt.Sprint(x.Average),

@@ -28,7 +28,7 @@ func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Le
 	m := specmatch.NewModel(s.Backend, e, rng)
 	trainer := specmatch.NewTrainer(s.Backend, m, o, s.Rate)
 	c := &contrastive{train.Defaults{Loader: loader}, trainer, specmatch.NewStepper(trainer)}
-	return &Learner{Learner: c, Model: m, be: s.Backend}, nil
+	return &Learner{Learner: c, Model: m}, nil
 }
 
 // twoViews returns the batches of two views by the same augmentation of a family.

@@ -38,7 +38,12 @@ import (
 // the nodes (Options.CuCo.Inverted). Here the view is by the policy of the other rows.
 var cuCo = &Method{
 	Name: "cuco", Title: "CuCo", Regimes: []Regime{Unsupervised},
-	Reads:  Policy | Ratio | Temperature,
+	reads: func(s Setup) settings {
+		if s.CuCo.Inverted {
+			return settings{"tau": s.Objective.Contrast.Temperature, "cuco-inverted": true}
+		}
+		return settings{"policy": s.Policy, "ratio": s.Ratio, "tau": s.Objective.Contrast.Temperature, "cuco-inverted": false}
+	},
 	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		view, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio)
@@ -60,7 +65,7 @@ var cuCo = &Method{
 			return nil, err
 		}
 		c := newCurriculum(s, specmatch.NewModel(s.Backend, e, rng), s.loader(augment.Identity{}, view))
-		return &Learner{Learner: c, Model: c.model, be: s.Backend}, nil
+		return &Learner{Learner: c, Model: c.model}, nil
 	},
 }
 

@@ -11,14 +11,14 @@ import "github.com/specmatch/specmatch/autodiff"
 // term that of BYOL (Grill et al., NeurIPS 2020), beside L_C; see taught for both.
 var ema = &Method{
 	Name: EMA, Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: Setup.contrast,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {
 			return nil, err
 		}
 		l.term = alignment
-		return &Learner{Learner: l, Model: l.model, be: s.Backend}, nil
+		return &Learner{Learner: l, Model: l.model}, nil
 	},
 }
 

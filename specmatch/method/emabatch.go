@@ -13,14 +13,14 @@ import "github.com/specmatch/specmatch/autodiff"
 // 2021) and SEED (Fang et al., ICLR 2021) over a batch; see taught for the teacher.
 var emaBatch = &Method{
 	Name: EMABatch, Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: Setup.contrast,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {
 			return nil, err
 		}
 		l.term = batchGraph
-		return &Learner{Learner: l, Model: l.model, be: s.Backend}, nil
+		return &Learner{Learner: l, Model: l.model}, nil
 	},
 }
 

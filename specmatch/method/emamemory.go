@@ -22,14 +22,14 @@ import (
 // enters it before it is compared with it. ReSSL has a queue in place of it and no L_C.
 var emaMemory = &Method{
 	Name: EMAMemory, Title: "InfoNCE + teacher's graph of the set", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: Setup.contrast,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {
 			return nil, err
 		}
 		m := newRemembering(s.Backend, l)
-		return &Learner{Learner: m, Model: l.model, be: s.Backend}, nil
+		return &Learner{Learner: m, Model: l.model}, nil
 	},
 }
 

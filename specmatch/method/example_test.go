@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -126,4 +127,34 @@ func ExampleNew() {
 	h, err := l.Embed(ctx, set.Graphs) // [240×96], row by row
 	fmt.Println(len(h)/len(set.Graphs), err)
 	// Output: 96 <nil>
+}
+
+// Save a trained encoder, which then embeds graphs without its method.
+func ExampleLearner_Trained() {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("example-%d.safetensors", os.Getpid()))
+	defer os.Remove(path)
+	ctx, be, set, epochs := context.Background(), cpu.New(tensor.Float32), dataset.Default(), 1
+	l, err := method.New("infonce", method.Setup{
+		Backend: be, Graphs: set.Graphs,
+		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: set.FeatureWidth, Hidden: 32, Layers: 3},
+	})
+	if err == nil {
+		_, err = train.Run(ctx, l, train.Options{Epochs: epochs}, func(train.Progress) error { return nil })
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err := l.Trained(set, epochs)
+	if err == nil {
+		err = m.Save(path)
+	}
+	if err == nil {
+		m, err = specmatch.Open(path, be)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := m.Embed(ctx, set.Graphs) // [240×96], row by row
+	fmt.Println(m.Card.Provenance.Method, len(h)/len(set.Graphs), err)
+	// Output: infonce 96 <nil>
 }

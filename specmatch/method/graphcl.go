@@ -22,7 +22,16 @@ import (
 // view, without self-loops, and the augmentations as intended for the second.
 var graphCL = &Method{
 	Name: GraphCL, Title: "GraphCL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: func(s Setup) settings {
+		all := s.contrast()
+		if s.Regime != Transfer {
+			all["graphcl-code"] = s.GraphCLCode
+		}
+		if s.Regime == Unsupervised && s.GraphCLCode {
+			delete(all, "ratio") // its code has its own
+		}
+		return all
+	},
 	new: func(s Setup) (*Learner, error) {
 		impl, ratio, order := augment.ImplIntended, s.Ratio, augment.Reshuffle
 		loops := false

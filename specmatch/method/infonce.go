@@ -8,7 +8,7 @@ import (
 // SpecMatch-CL is with β = 0. See [specmatch.InfoNCE] for the formula.
 var infoNCE = &Method{
 	Name: InfoNCE, Title: "InfoNCE (β = 0)", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: Setup.contrast,
 	new: func(s Setup) (*Learner, error) {
 		s.Objective.Beta = specmatch.BetaSchedule{}
 		return specMatch.new(s)

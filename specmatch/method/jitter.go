@@ -17,7 +17,7 @@ import (
 // and the difference is nearly that of two seeds.
 var jitter = &Method{
 	Name: Jitter, Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: Setup.contrast,
 	new:   func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
 }
 

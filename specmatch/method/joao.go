@@ -43,7 +43,7 @@ import (
 // 0.1 and 1, by no stated rule.
 var joao = &Method{
 	Name: "joao", Title: "JOAO", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	Reads:  Ratio | Temperature,
+	reads:  Setup.joao,
 	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		e, rng, err := s.NewEncoder()
@@ -52,7 +52,7 @@ var joao = &Method{
 		}
 		m := specmatch.NewModel(s.Backend, e, rng)
 		j, err := newJoint(s, m.Encoder, []*nn.MLP{m.Head})
-		return &Learner{Learner: j, Model: m, be: s.Backend}, err
+		return &Learner{Learner: j, Model: m}, err
 	},
 }
 
@@ -65,7 +65,7 @@ var joao = &Method{
 // (Options.JOAO.HeadsByEpoch).
 var joaov2 = &Method{
 	Name: "joaov2", Title: "JOAOv2", Regimes: joao.Regimes,
-	Reads:  joao.Reads,
+	reads:  Setup.joao,
 	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.001, Epochs: 40}, SemiSupervised: {Epochs: 200}, Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		e, rng, err := s.NewEncoder()
@@ -78,7 +78,7 @@ var joaov2 = &Method{
 			heads = append(heads, nn.NewMLP(s.Backend, fmt.Sprintf("proj_head.%d", k), []int{w, w, w}, nn.XavierUniform, rng))
 		}
 		j, err := newJoint(s, e, heads)
-		return &Learner{Learner: j, Model: &specmatch.Model{Encoder: e}, be: s.Backend}, err
+		return &Learner{Learner: j, Model: &specmatch.Model{Encoder: e}}, err
 	},
 }
 
@@ -87,6 +87,14 @@ type JOAOOptions struct {
 	Gamma        float64 // γ, how strongly P is drawn to the uniform distribution
 	HeadsByEpoch bool    // JOAOv2's heads are one draw's for all graphs of an epoch
 	ProbeMoves   bool    // measuring the arms moves the running statistics
+}
+
+func (s Setup) joao() settings {
+	o := s.JOAO
+	return settings{
+		"ratio": s.Ratio, "tau": s.Objective.Contrast.Temperature,
+		"joao-gamma": o.Gamma, "joao-heads-by-epoch": o.HeadsByEpoch, "joao-probe-moves": o.ProbeMoves,
+	}
 }
 
 // joaoOps are the augmentations, in the order of the code.

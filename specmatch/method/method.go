@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
@@ -40,21 +41,40 @@ type Method struct {
 	// OnRequest keeps the method out of an experiment's tables unless it is named: a
 	// control, or a question of our own.
 	OnRequest bool
-	// Reads are the settings, of those that methods share, that it depends on.
-	Reads Shared
+
+	reads func(s Setup) settings          // all that it depends on besides what all methods do; nil is nothing
 	new   func(s Setup) (*Learner, error) // of a setup without gaps
 }
 
-// Shared are settings that several methods read.
-type Shared uint8
+// settings are switches by the names of their flags.
+type settings map[string]any
 
-// The settings of [Setup] and of its Objective.
-const (
-	Policy Shared = 1 << iota
-	Ratio
-	Temperature // Objective.Contrast.Temperature
-	Objective   // the rest of Objective
-)
+// contrast are the settings of the contrastive methods.
+func (s Setup) contrast() settings {
+	o, beta := s.Objective, fmt.Sprint(s.Objective.Beta.Beta)
+	if o.Beta.Ratio > 0 {
+		beta = fmt.Sprint("auto:", o.Beta.Ratio)
+	}
+	return settings{
+		"policy": s.Policy, "ratio": s.Ratio, "tau": o.Contrast.Temperature, "sum": o.Contrast.Sum,
+		"beta": beta, "warmup": o.Beta.WarmupSteps, "on-h": o.OnH, "center": o.Center,
+		"adjacency": o.Match.Adjacency, "kappa": o.Match.Kappa, "p": o.Match.Percentile,
+		"random-walk": o.Match.RandomWalk, "theta-gradient": o.Match.ThresholdGradient,
+	}
+}
+
+// Settings returns what a learner of the setup depends on besides the graphs, the
+// encoder and the seed, by the names of the experiments' flags.
+func (m *Method) Settings(s Setup) map[string]string {
+	s = s.withDefaults()
+	all := map[string]string{"batch": fmt.Sprint(s.Batch), "lr": fmt.Sprint(s.Rate), "raw-statistics": fmt.Sprint(s.RawStatistics)}
+	if m.reads != nil {
+		for name, v := range m.reads(s) {
+			all[name] = fmt.Sprint(v)
+		}
+	}
+	return all
+}
 
 // New returns a learner with initial weights. It is an error if the setup makes no
 // sense, its encoder cannot read one of its graphs, the method is not for them or for the
@@ -82,10 +102,14 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	if s.RawStatistics && s.JOAO.ProbeMoves {
 		return nil, errors.New("method: RawStatistics keeps anything else from moving the running statistics, and JOAO.ProbeMoves wants that; want one of them")
 	}
-	if l, err = m.new(s); err == nil && s.RawStatistics {
+	if l, err = m.new(s); err != nil {
+		return nil, err
+	}
+	if s.RawStatistics {
 		l = s.rawStatistics(l)
 	}
-	return l, err
+	l.method, l.setup = m, s
+	return l, nil
 }
 
 // Recipe is how to train. What is 0 is as for the other methods of a regime.
@@ -250,7 +274,8 @@ type Learner struct {
 	// [augment.Identity].
 	SelfLoops bool
 
-	be backend.Backend
+	method *Method
+	setup  Setup
 }
 
 // Embed returns the embeddings of n graphs, row-major [n×Width], seen by the encoder
@@ -258,7 +283,25 @@ type Learner struct {
 // that failed.
 func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
 	form, ws := augment.Identity{SelfLoops: l.SelfLoops}, new(augment.Workspace)
-	return gnn.Embed(ctx, l.be, l.Model.Encoder, graphs, func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) })
+	return gnn.Embed(ctx, l.setup.Backend, l.Model.Encoder, graphs, func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) })
+}
+
+// Trained returns the encoder as a model file has it, which is saved, opened and
+// embeds without more ado; it shares its weights. set is what the learner learned
+// from for so many epochs: its graphs are those of the setup. The error says that the
+// set's fields do not describe its features.
+func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*specmatch.Trained, error) {
+	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
+		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: specmatch.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs,
+	}}
+	if l.setup.Encoder.In > 0 {
+		columns, err := set.Columns()
+		if err != nil {
+			return nil, err
+		}
+		card.Features = &columns
+	}
+	return &specmatch.Trained{Card: card, Encoder: l.Model.Encoder}, nil
 }
 
 // The purposes of a learner's random streams, besides those of its views.

@@ -39,7 +39,11 @@ import (
 // There is no code for the semi-supervised regime.
 var mssgcl = &Method{
 	Name: "mssgcl", Title: "MSSGCL", Regimes: []Regime{Unsupervised, SemiSupervised},
-	Reads:  Policy | Temperature,
+	reads: func(s Setup) settings {
+		return settings{
+			"policy": s.Policy, "tau": s.Objective.Contrast.Temperature, "mssgcl-global": s.MSSGCL.Global, "mssgcl-local": s.MSSGCL.Local,
+		}
+	},
 	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.005, Epochs: 80, Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		share := s.MSSGCL
@@ -64,7 +68,7 @@ var mssgcl = &Method{
 		global, local := augment.Subgraph{Ratio: 1 - share.Global}, augment.Subgraph{Ratio: 1 - share.Local}
 		m := newMultiScale(s, specmatch.NewModel(s.Backend, e, rng), loss, rng)
 		m.Loader = s.loader(global, global, local, local)
-		return s.rawStatistics(&Learner{Learner: m, Model: m.model, be: s.Backend}), nil
+		return s.rawStatistics(&Learner{Learner: m, Model: m.model}), nil
 	},
 }
 

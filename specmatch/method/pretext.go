@@ -44,7 +44,7 @@ func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (T
 		Defaults: train.Defaults{Loader: s.loader(augment.Identity{})},
 		task:     task, adam: optim.NewAdam(s.Backend, task.Parameters(), s.Rate), tape: autodiff.NewTape(s.Backend), seed: s.Seed,
 	}
-	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}, be: s.Backend}, nil
+	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}}, nil
 }
 
 // pretext is the learner of a task.

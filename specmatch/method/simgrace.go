@@ -35,7 +35,11 @@ import (
 // molecules, whose code is not published.
 var simGRACE = &Method{
 	Name: "simgrace", Title: "SimGRACE", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	Reads:  Temperature,
+	reads: func(s Setup) settings {
+		return settings{
+			"tau": s.Objective.Contrast.Temperature, "simgrace-eta": s.SimGRACE.Eta, "simgrace-perturbed-rows": s.SimGRACE.PerturbedRows,
+		}
+	},
 	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		if eta := s.SimGRACE.Eta; !(eta > 0) || math.IsInf(eta, 0) {
@@ -54,7 +58,7 @@ var simGRACE = &Method{
 			return nil, err
 		}
 		g := newPerturbed(specmatch.NewModel(s.Backend, e, rng), twin, loss, s)
-		return &Learner{Learner: g, Model: g.model, be: s.Backend}, nil
+		return &Learner{Learner: g, Model: g.model}, nil
 	},
 }
 

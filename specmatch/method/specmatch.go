@@ -18,7 +18,7 @@ import (
 // page of package specmatch gives; Objective.Match has the literal form as an option.
 var specMatch = &Method{
 	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	Reads: Policy | Ratio | Temperature | Objective,
+	reads: Setup.contrast,
 	new: func(s Setup) (*Learner, error) {
 		loader, err := s.twoViews(augment.ImplIntended, s.Ratio)
 		if err != nil {

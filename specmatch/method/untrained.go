@@ -19,7 +19,7 @@ var untrained = &Method{
 			return nil, err
 		}
 		m := &specmatch.Model{Encoder: e}
-		return &Learner{Learner: idle{train.Defaults{Loader: s.loader(augment.Identity{})}, m}, Model: m, be: s.Backend}, nil
+		return &Learner{Learner: idle{train.Defaults{Loader: s.loader(augment.Identity{})}, m}, Model: m}, nil
 	},
 }
 

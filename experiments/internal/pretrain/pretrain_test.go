@@ -446,7 +446,7 @@ func TestProvenance(t *testing.T) {
 	r := newRun(t, "simgrace")
 	r.Settings.SimGRACE.Eta, r.Settings.RawStatistics = 0.7, true
 	r.Dataset.Sums = map[string]string{"b": "02", "a": "01"}
-	m, err := r.Model(learner(t, r, be), 3)
+	m, err := learner(t, r, be).Trained(r.Dataset, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,8 +468,26 @@ func TestProvenance(t *testing.T) {
 		t.Errorf("data %v", p.Data)
 	}
 	r.Method = "joaov2"
-	if m, err = r.Model(learner(t, r, be), 3); err != nil || m.Card.Provenance.Options["joao-gamma"] != "0.1" {
+	if m, err = learner(t, r, be).Trained(r.Dataset, 3); err != nil || m.Card.Provenance.Options["joao-gamma"] != "0.1" {
 		t.Errorf("JOAOv2: %v, %v", m.Card.Provenance.Options, err)
+	}
+}
+
+// TestSettings: what a method says that it reads are flags, of the same default.
+func TestSettings(t *testing.T) {
+	for _, regime := range []method.Regime{method.Unsupervised, method.SemiSupervised, method.Transfer} {
+		f, s, loss := cli.NewFlagSet("x", "", ""), pretrain.DefaultSettings(), cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Kappa: 10}
+		loss.Tau = method.DefaultOptions(regime).Objective.Contrast.Temperature
+		recipe := cli.Recipe{Batch: 128, LR: 0.01}
+		f.Add(&s, &loss, &recipe)
+		s.RegisterMethods(f, regime, nil)
+		for _, m := range method.All(regime) {
+			for name, v := range m.Settings(method.Setup{Regime: regime, Policy: "auto", Ratio: 0.2}) {
+				if fl := f.Lookup(name); fl == nil || fl.Value.String() != v {
+					t.Errorf("%s, %s reads %s %s, the flag is %+v", regime, m.Name, name, v, fl)
+				}
+			}
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/specmatch/specmatch/backend"
@@ -115,6 +117,30 @@ func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 	e, _, err := r.setup(be).NewEncoder()
 	return e, err
 }
+
+// Weights is the model file of the run's encoder in a run directory.
+func (r *Run) Weights(dir string) string {
+	if r.File != "" {
+		return filepath.Join(dir, r.File)
+	}
+	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d.safetensors", r.Dataset.Name, r.Method, r.Seed))
+}
+
+// Save writes the encoder of a learner to its file in a run directory.
+func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
+	path := r.Weights(dir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	m, err := l.Trained(r.Dataset, epochs)
+	if err != nil {
+		return err
+	}
+	return m.Save(path)
+}
+
+// Load reads the encoder that [Run.Save] wrote into e.
+func (r *Run) Load(dir string, e gnn.Encoder) error { return specmatch.LoadEncoder(r.Weights(dir), e) }
 
 // Fits returns a usage error unless the machine has the memory for every run.
 func Fits(runs []*Run, e cli.Engine) error {

@@ -12,7 +12,6 @@ package pretrain
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -87,27 +86,20 @@ func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
 	f.Imply("own-recipes", "false", "epochs", "lr", "layers")
 }
 
-// shared has the flags of [Settings] and [cli.Loss] that only some methods read.
-var shared = map[string]method.Shared{
-	"policy": method.Policy, "ratio": method.Ratio, "tau": method.Temperature,
-	"adjacency": method.Objective, "random-walk": method.Objective, "theta-gradient": method.Objective, "on-h": method.Objective, "center": method.Objective,
-	"sum": method.Objective, "warmup": method.Objective, "beta": method.Objective, "p": method.Objective, "kappa": method.Objective,
-}
-
 // reads reports whether a method depends on a flag; true for one that package method does
 // not know, such as training with labels alone.
 func (s *Settings) reads(name, flag string, r method.Regime) bool {
 	m, err := method.Get(name)
-	if err != nil || shared[flag] == 0 {
+	if err != nil {
 		return true
 	}
-	switch {
-	case flag == "ratio" && name == method.GraphCL && s.GraphCLCode && r == method.Unsupervised: // its code has its own
-		return false
-	case (flag == "policy" || flag == "ratio") && name == "cuco" && s.CuCo.Inverted:
-		return false
-	}
-	return m.Reads&shared[flag] != 0
+	_, ok := m.Settings(method.Setup{Regime: r, Options: s.Options})[flag]
+	return ok
+}
+
+// shared are the flags of [Settings] and [cli.Loss] that only some methods read.
+var shared = []string{
+	"adjacency", "beta", "center", "kappa", "on-h", "p", "policy", "random-walk", "ratio", "sum", "tau", "theta-gradient", "warmup",
 }
 
 // RegisterMethods sets the options to the defaults of a regime and registers the flags
@@ -120,7 +112,7 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime, chosen func(
 			return cli.Usagef("-raw-statistics keeps all else from moving the running statistics, and -joao-probe-moves wants that: want one of them")
 		}
 		names := chosen()
-		for _, flag := range slices.Sorted(maps.Keys(shared)) {
+		for _, flag := range shared {
 			if f.Given(flag) && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return s.reads(name, flag, r) }) {
 				return cli.Usagef("-%s has no effect on %s", flag, strings.Join(names, ", "))
 			}
