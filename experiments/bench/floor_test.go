@@ -59,7 +59,7 @@ func TestStepFloor(t *testing.T) {
 	var floors []*floor
 	for steps := 1; steps <= 2; steps++ {
 		be := &metered{Backend: cpu.New(tensor.Float32)}
-		r, err := measure(t.Context(), be, w, steps, 0, true, steps == 2, nil)
+		r, err := measure(t.Context(), be, w, steps, 0, steps == 2, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

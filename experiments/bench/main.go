@@ -15,7 +15,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -108,21 +110,16 @@ type result struct {
 
 func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
-	name, steps, warmup, asJSON, composed, match, recorded, losses := "unsupervised", 100, 10, false, false, true, false, false
-	batch, rows := 0, 0
+	name, steps, warmup, batch, rows := "unsupervised", 100, 10, 0, 0
+	var asJSON, composed, recorded, losses bool
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
-	var names []string
-	for n := range workloads {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(workloads))
 	cli.Var(flags, &name, "workload", cli.OneOf(names...), "`what` to train: "+strings.Join(names, ", "))
 	cli.Var(flags, &batch, "batch", cli.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
 	cli.Var(flags, &steps, "steps", cli.Int(1), "`steps` to time")
 	cli.Var(flags, &warmup, "warmup", cli.Int(0), "`steps` before them")
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
-	flags.BoolVar(&match, "match", match, "train with the Laplacian loss too")
 	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
 	cli.Var(flags, &rows, "kernels", cli.Int(1), "time kernels on matrices of this many `rows` in place of steps, with their floors, in JSON")
 	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
@@ -156,7 +153,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if composed {
 		opts = append(opts, autodiff.Composed())
 	}
-	r, err := measure(ctx, be, w, steps, warmup, match, recorded, opts)
+	r, err := measure(ctx, be, w, steps, warmup, recorded, opts)
 	if err != nil {
 		return err
 	}
@@ -173,12 +170,10 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 }
 
 // measure runs warmup and then steps training steps.
-func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, match, record bool, opts []autodiff.Option) (result, error) {
+func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, record bool, opts []autodiff.Option) (result, error) {
 	graphs := w.stats.generate(random.Stream(0, purposeData, 0, 0))
 	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
-	if match {
-		o.Beta.Beta = 0.01
-	}
+	o.Beta.Beta = 0.01
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
 	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: views}}
 
@@ -338,7 +333,14 @@ func augmentTime(l *augment.Loader, batch int) float64 {
 
 // median returns the median in milliseconds.
 func median(d []time.Duration) float64 {
-	d = slices.Clone(d)
-	slices.Sort(d)
-	return float64(d[len(d)/2]) / float64(time.Millisecond)
+	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / float64(time.Millisecond)
+}
+
+// peakRSS returns the largest resident set of the process so far, in MB; 0 where the system
+// does not tell.
+func peakRSS() (mb float64) {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, kilobytes, _ := strings.Cut(string(text), "VmHWM:")
+	fmt.Sscan(kilobytes, &mb)
+	return mb / 1024
 }

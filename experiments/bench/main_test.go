@@ -8,6 +8,7 @@ import (
 	"flag"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestSyntheticStatistics(t *testing.T) {
 
 func TestBenchPrintsJSON(t *testing.T) {
 	for _, args := range [][]string{
-		{"-steps", "2", "-warmup", "1", "-json"},
+		{"-steps", "2", "-warmup", "1", "-json", "-losses"},
 		{"-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"},
 		{"-steps", "1", "-warmup", "0", "-json", "-recorded"},
 		{"-workload", "semisupervised", "-steps", "1", "-warmup", "0", "-json"},
@@ -82,6 +83,9 @@ func TestBenchPrintsJSON(t *testing.T) {
 		}
 		if r["ms_per_step"].(float64) <= 0 || r["loss"].(float64) <= 0 {
 			t.Errorf("%v: %v", args, r)
+		}
+		if losses, ok := r["losses"].([]any); ok != slices.Contains(args, "-losses") || ok && len(losses) != 2 {
+			t.Errorf("%v: losses %v", args, r["losses"])
 		}
 	}
 }
@@ -134,7 +138,7 @@ func TestStepAllocations(t *testing.T) {
 				// work to threads whose pools are empty: not every time.
 				for try := 0; try < 8 && r.AllocKBPerStep > limitKB; try++ {
 					var err error
-					if r, err = measure(t.Context(), be, w, 5, 15, true, false, nil); err != nil {
+					if r, err = measure(t.Context(), be, w, 5, 15, false, nil); err != nil {
 						t.Fatal(err)
 					}
 				}

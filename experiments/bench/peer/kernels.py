@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Matrix products and sums over neighbours in PyTorch, one at a time, for
-experiments/bench/compare -kernels to time in turn with its own.
+the benchmark PeerKernels of experiments/bench to time in turn with its own.
 
     python3 kernels.py --threads 1
 

@@ -4,22 +4,223 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/tensor"
 )
+
+// The benchmarks of this file time the same work here and elsewhere, run by run in turn,
+// A B A B, so that a machine whose speed drifts is the same for both:
+//
+//	go test -run '^$' -bench PeerStep/unsupervised -cpu 1 -benchtime 5x ./experiments/bench -peer 'python3 peer/step.py --layers sparse'
+//	go test -run '^$' -bench PeerKernels -cpu 1 -benchtime 5x ./experiments/bench -peer 'python3 peer/kernels.py'
+//
+// An iteration is a round. The first peer takes --threads N and --workload NAME and prints
+// one JSON object with the step's median in milliseconds as median_ms.total; -peer may be
+// repeated, and all take part in every round. The second answers as peer/kernels.py does.
+// Figures are medians over the rounds; a ratio above 1 says that specmatch is faster.
+var (
+	peers []string
+	steps = flag.Int("steps", 60, "our steps in a round of PeerStep")
+)
+
+func init() {
+	flag.Func("peer", "`command` of another implementation, split at blanks", func(s string) error {
+		peers = append(peers, s)
+		return nil
+	})
+}
+
+func BenchmarkPeerStep(b *testing.B) {
+	if peers == nil {
+		b.Skip("without -peer there is nothing to compare with")
+	}
+	for _, name := range slices.Sorted(maps.Keys(workloads)) {
+		b.Run(name, func(b *testing.B) {
+			threads := runtime.GOMAXPROCS(0)
+			be := cpu.New(tensor.Float32)
+			defer be.Close()
+			contestants := []func() (float64, error){func() (float64, error) {
+				r, err := measure(b.Context(), be, workloads[name], *steps, 10, false, nil)
+				return r.StepMS, err
+			}}
+			for _, peer := range peers {
+				command := append(strings.Fields(peer), "--threads", fmt.Sprint(threads), "--workload", name)
+				contestants = append(contestants, func() (float64, error) { return peerStep(b.Context(), command) })
+			}
+			times, err := inTurn(b.Loop, threads, contestants...)
+			if err != nil {
+				b.Fatal(err)
+			}
+			report(b, times, func(ms float64) float64 { return ms }, "ms/step")
+		})
+	}
+}
+
+func BenchmarkPeerKernels(b *testing.B) {
+	if len(peers) != 1 {
+		b.Skip("want one -peer to compare with")
+	}
+	threads := runtime.GOMAXPROCS(0)
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	peer, err := start(b.Context(), peers[0], threads)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer peer.stop()
+	b.Logf("%v against %s", simd.Level(), peer.versions)
+	for _, k := range kernels(be) {
+		b.Run(k.name, func(b *testing.B) {
+			times, err := peer.inTurn(be, k, b.Loop, threads, 200*time.Millisecond)
+			if err != nil {
+				b.Fatal(err)
+			}
+			report(b, times, func(ms float64) float64 { return k.flops / ms / 1e6 }, "GFLOP/s")
+		})
+	}
+}
+
+// minScaling is the throughput of two threads over one below which the second core is
+// taken to be busy with something else; rounds before or after which it is less do not
+// count.
+const minScaling = 1.8
+
+// inTurn times the contestants in turn while next returns true, and returns what they
+// took, by contestant and round.
+func inTurn(next func() bool, threads int, contestants ...func() (float64, error)) (times [][]float64, err error) {
+	times = make([][]float64, len(contestants))
+	for left := 20; next(); {
+		for counted := false; !counted; {
+			before := scaling(threads)
+			round := make([]float64, len(contestants))
+			for i, time := range contestants {
+				if round[i], err = time(); err != nil {
+					return nil, err
+				}
+			}
+			counted = threads != 2 || min(before, scaling(threads)) >= minScaling
+			if !counted {
+				if left--; left < 0 {
+					return nil, fmt.Errorf("the second core is never free: 20 rounds left out")
+				}
+				continue
+			}
+			for i, ms := range round {
+				times[i] = append(times[i], ms)
+			}
+		}
+	}
+	return times, nil
+}
+
+// report reports the median rates of all contestants, and of their times over ours the
+// median, the least and the greatest.
+func report(b *testing.B, times [][]float64, rate func(ms float64) float64, unit string) {
+	b.ReportMetric(0, "ns/op") // of a round: says nothing
+	b.ReportMetric(rate(medianOf(times[0])), unit)
+	for i, theirs := range times[1:] {
+		peer := fmt.Sprintf("peer%d-", i+1)
+		ratios := ratios(times[0], theirs)
+		b.ReportMetric(rate(medianOf(theirs)), peer+unit)
+		b.ReportMetric(medianOf(ratios), peer+"ratio")
+		b.ReportMetric(slices.Min(ratios), peer+"ratio-min")
+		b.ReportMetric(slices.Max(ratios), peer+"ratio-max")
+	}
+}
+
+// ratios are their times over ours, round by round.
+func ratios(ours, theirs []float64) (r []float64) {
+	for i, ms := range ours {
+		r = append(r, theirs[i]/ms)
+	}
+	return r
+}
+
+// peerStep runs a peer's command once and returns its median step in milliseconds.
+func peerStep(ctx context.Context, command []string) (float64, error) {
+	name := strings.Join(command, " ")
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).Output()
+	if err != nil {
+		if exit, ok := err.(*exec.ExitError); ok {
+			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
+		}
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	var answer struct {
+		Median struct{ Total float64 } `json:"median_ms"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return 0, fmt.Errorf("%s: output is not JSON: %w", name, err)
+	}
+	if !(answer.Median.Total > 0) {
+		return 0, fmt.Errorf("%s: the output has no median_ms.total", name)
+	}
+	return answer.Median.Total, nil
+}
+
+// scaling returns how much more a register-only loop gets done on that many
+// threads than on one.
+func scaling(threads int) float64 {
+	if threads == 1 {
+		return 1
+	}
+	single := spin(1)
+	return spin(threads) / single
+}
+
+// spin counts the rounds of a dependent chain of multiply-adds that the threads
+// finish together in 100 ms.
+func spin(threads int) float64 {
+	counts := make([]float64, threads)
+	var wg sync.WaitGroup
+	end := time.Now().Add(100 * time.Millisecond)
+	for i := range counts {
+		wg.Go(func() {
+			x, n := 1.0, 0.0
+			for time.Now().Before(end) {
+				for range 1 << 14 {
+					x = x*0.999 + 0.001
+				}
+				n++
+			}
+			if x < 2 { // always, but the compiler does not know
+				counts[i] = n
+			}
+		})
+	}
+	wg.Wait()
+	sum := 0.0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+func medianOf(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	if len(x)%2 == 0 {
+		return (x[len(x)/2-1] + x[len(x)/2]) / 2
+	}
+	return x[len(x)/2]
+}
 
 // A kernel is one primitive of the engine at one size, and the request that
 // makes peer/kernels.py prepare the same; see there for what the operands hold.
@@ -29,12 +230,10 @@ type kernel struct {
 	request map[string]any
 	out     *tensor.Tensor
 	call    func()
-
-	ours, theirs []float64 // milliseconds a call, by round
 }
 
-// products are those of a training step: op(A) [m×k] times op(B) [k×n].
-var products = []struct {
+// peerProducts are those of a training step: op(A) [m×k] times op(B) [k×n].
+var peerProducts = []struct {
 	name           string
 	transA, transB bool
 	m, n, k        int
@@ -80,12 +279,12 @@ func shaped(be backend.Backend, transposed bool, rows, cols int) *tensor.Tensor 
 }
 
 // kernels lists what is compared.
-func kernels(be backend.Backend) []*kernel {
-	var ks []*kernel
-	for _, p := range products {
+func kernels(be backend.Backend) []kernel {
+	var ks []kernel
+	for _, p := range peerProducts {
 		a, b, c := shaped(be, p.transA, p.m, p.k), shaped(be, p.transB, p.k, p.n), be.Alloc(p.m, p.n)
 		form := func(t bool) string { return map[bool]string{true: "ᵀ"}[t] }
-		ks = append(ks, &kernel{
+		ks = append(ks, kernel{
 			name:    fmt.Sprintf("A%s·B%s, %d×%d×%d, %s", form(p.transA), form(p.transB), p.m, p.n, p.k, p.name),
 			flops:   2 * float64(p.m) * float64(p.n) * float64(p.k),
 			request: map[string]any{"op": "gemm", "ta": p.transA, "tb": p.transB, "m": p.m, "n": p.n, "k": p.k},
@@ -98,7 +297,7 @@ func kernels(be backend.Backend) []*kernel {
 		a := &backend.CSR{Rows: n, Cols: n, Ptr: be.Indices(ptr), Col: be.Indices(adj)}
 		for _, width := range []int{32, 128, 300} {
 			x, y := numbers(be, n, width), be.Alloc(n, width)
-			ks = append(ks, &kernel{
+			ks = append(ks, kernel{
 				name:    fmt.Sprintf("x + A·x, %d nodes, %d entries, width %d", n, len(adj), width),
 				flops:   float64(width * (n + len(adj))),
 				request: map[string]any{"op": "spmm", "ptr": ptr, "adj": adj, "width": width},
@@ -138,71 +337,6 @@ func molecules(edges int) (ptr, adj []int32) {
 	return ptr, adj
 }
 
-// compareKernels times the engine's kernels and the peer's in turn, kernel by
-// kernel: ours, theirs, ours, theirs.
-func compareKernels(ctx context.Context, command string, threads, rounds int, stdout, stderr io.Writer) error {
-	be := cpu.New(tensor.Float32, cpu.Workers(threads))
-	defer be.Close()
-	t, err := inTurn(ctx, be, kernels(be), command, threads, rounds, 200*time.Millisecond, stderr)
-	if err != nil {
-		return err
-	}
-	return t.WriteMarkdown(stdout)
-}
-
-// inTurn times kernels and the peer's, each for so long in every round.
-func inTurn(ctx context.Context, be backend.Backend, ks []*kernel, command string, threads, rounds int, block time.Duration, stderr io.Writer) (*table.Table, error) {
-	peer, err := start(ctx, command, threads)
-	if err != nil {
-		return nil, err
-	}
-	defer peer.stop()
-	skipped := 0
-	for _, k := range ks {
-		if err := peer.prepare(be, k); err != nil {
-			return nil, err
-		}
-		for len(k.ours) < rounds {
-			before := scaling(threads)
-			ours := medianCall(k.call, block)
-			theirs, err := peer.ask(map[string]any{"op": "time", "ms": block.Milliseconds()}, "ms")
-			if err != nil {
-				return nil, err
-			}
-			after := scaling(threads)
-			if threads == 2 && min(before, after) < minScaling {
-				fmt.Fprintf(stderr, "left out: the second core ran at %.2f and %.2f of two\n", before, after)
-				if skipped++; skipped > 4*rounds*len(ks) {
-					return nil, fmt.Errorf("the second core is never free: %d measurements left out", skipped)
-				}
-				continue
-			}
-			k.ours, k.theirs = append(k.ours, ours), append(k.theirs, theirs)
-		}
-		fmt.Fprintf(stderr, "%s: %.2f\n", k.name, k.ratio())
-	}
-	t := table.New("kernel", table.Names("specmatch GFLOP/s", "peer GFLOP/s", "ratio", "least", "greatest")...)
-	t.Caption = fmt.Sprintf("%v, %d thread(s), against %s; medians of %d rounds in turn (%d left out by the sentinel). A ratio above 1 says that specmatch is faster.",
-		simd.Level(), threads, peer.versions, rounds, skipped)
-	for _, k := range ks {
-		r := k.ratios()
-		rate := func(ms []float64) table.Cell { return table.Number(k.flops/median(ms)/1e6, 1) }
-		t.Add(k.name, rate(k.ours), rate(k.theirs), table.Number(median(r), 2), table.Number(slices.Min(r), 2), table.Number(slices.Max(r), 2))
-	}
-	return t, nil
-}
-
-// ratios are the peer's times over ours, round by round.
-func (k *kernel) ratios() []float64 {
-	var r []float64
-	for i, ms := range k.ours {
-		r = append(r, k.theirs[i]/ms)
-	}
-	return r
-}
-
-func (k *kernel) ratio() float64 { return median(k.ratios()) }
-
 // medianCall is the median time of a call in milliseconds, over blocks of calls
 // of about 4 ms that fill the given time, as the peer measures.
 func medianCall(f func(), during time.Duration) float64 {
@@ -219,7 +353,7 @@ func medianCall(f func(), during time.Duration) float64 {
 		}
 		times = append(times, float64(time.Since(begin))/float64(time.Millisecond)/float64(calls))
 	}
-	return median(times)
+	return medianOf(times)
 }
 
 // kernelPeer is a running peer/kernels.py.
@@ -229,6 +363,17 @@ type kernelPeer struct {
 	cmd      *exec.Cmd
 	in       io.WriteCloser
 	out      *bufio.Scanner
+}
+
+// inTurn times a kernel here and at the peer, each for so long in every round, after
+// comparing their results.
+func (p *kernelPeer) inTurn(be backend.Backend, k kernel, next func() bool, threads int, block time.Duration) ([][]float64, error) {
+	if err := p.prepare(be, k); err != nil {
+		return nil, err
+	}
+	return inTurn(next, threads,
+		func() (float64, error) { return medianCall(k.call, block), nil },
+		func() (float64, error) { return p.ask(map[string]any{"op": "time", "ms": block.Milliseconds()}, "ms") })
 }
 
 func start(ctx context.Context, command string, threads int) (*kernelPeer, error) {
@@ -298,7 +443,7 @@ func (p *kernelPeer) ask(request map[string]any, field string) (float64, error) 
 
 // prepare makes the peer ready for a kernel and compares the results: ratios of
 // different work mean nothing.
-func (p *kernelPeer) prepare(be backend.Backend, k *kernel) error {
+func (p *kernelPeer) prepare(be backend.Backend, k kernel) error {
 	theirs, err := p.ask(k.request, "sum")
 	if err != nil {
 		return err

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,12 +85,17 @@ func plainPeer(in io.Reader, out io.Writer, wrong bool) {
 	}
 }
 
-// TestKernels compares some kernels with plain loops in another process: both
+// rounds is a benchmark's Loop of so many rounds.
+func rounds(n int) func() bool {
+	return func() bool { n--; return n >= 0 }
+}
+
+// TestPeerKernels compares some kernels with plain loops in another process: both
 // sides must agree on the operands and on what is computed.
-func TestKernels(t *testing.T) {
+func TestPeerKernels(t *testing.T) {
 	be := cpu.New(tensor.Float32, cpu.Workers(1))
 	defer be.Close()
-	var ks []*kernel
+	var ks []kernel
 	for _, k := range kernels(be) {
 		for _, size := range []string{"15000×32×37", "37×32×15000", "A·Bᵀ, 15000×32×32", "width 32"} {
 			if strings.Contains(k.name, size) {
@@ -101,27 +106,52 @@ func TestKernels(t *testing.T) {
 	if len(ks) != 5 {
 		t.Fatalf("%d kernels, want 5", len(ks))
 	}
-	t.Setenv(peerEnv, "right")
-	got, err := inTurn(t.Context(), be, ks, os.Args[0], 1, 2, time.Millisecond, io.Discard)
+	against := func(how, command string) (*kernelPeer, error) {
+		t.Setenv(peerEnv, how)
+		return start(t.Context(), command, 1)
+	}
+	peer, err := against("right", os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := got.WriteMarkdown(&out); err != nil {
-		t.Fatal(err)
-	}
+	defer peer.stop()
 	for _, k := range ks {
-		rate := fmt.Sprintf("%.1f", k.flops/1.5/1e6)
-		if len(k.ours) != 2 || k.ours[0] <= 0 || !strings.Contains(out.String(), "| "+k.name+" |") || !strings.Contains(out.String(), "| "+rate+" |") {
-			t.Errorf("%s: times %v, the peer's rate %s:\n%s", k.name, k.ours, rate, out.String())
+		times, err := peer.inTurn(be, k, rounds(2), 1, time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours, theirs := times[0], times[1]; len(ours) != 2 || ours[0] <= 0 || !slices.Equal(theirs, []float64{1.5, 1.5}) {
+			t.Errorf("%s: times %v", k.name, times)
 		}
 	}
 
-	t.Setenv(peerEnv, "wrong")
-	if _, err := inTurn(t.Context(), be, ks[:1], os.Args[0], 1, 1, time.Millisecond, io.Discard); err == nil || !strings.Contains(err.Error(), "computes another result") {
+	wrong, err := against("wrong", os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wrong.stop()
+	if _, err := wrong.inTurn(be, ks[0], rounds(1), 1, time.Millisecond); err == nil || !strings.Contains(err.Error(), "computes another result") {
 		t.Errorf("a peer with wrong results: %v", err)
 	}
-	if _, err := inTurn(t.Context(), be, ks[:1], "false", 1, 1, time.Millisecond, io.Discard); err == nil {
+	if _, err := against("right", "false"); err == nil {
 		t.Error("a peer that ends at once is no error")
+	}
+}
+
+// TestPeerStep: what a peer prints is read, and what it does not is said.
+func TestPeerStep(t *testing.T) {
+	for script, want := range map[string]string{
+		`echo '{"median_ms":{"total":2.5}}'`: "2.5",
+		`echo '{"median_ms":{"total":0}}'`:   "no median_ms.total",
+		`echo oops`:                          "not JSON",
+		`echo no torch >&2; exit 1`:          "no torch",
+	} {
+		ms, err := peerStep(t.Context(), []string{"sh", "-c", script})
+		if got := fmt.Sprint(ms, err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", script, got, want)
+		}
+	}
+	if got := ratios([]float64{1, 2}, []float64{3, 4}); !slices.Equal(got, []float64{3, 2}) {
+		t.Errorf("ratios %v", got)
 	}
 }
