@@ -26,6 +26,9 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/fetch"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
 
 func main() { cli.Main(run) }
@@ -42,7 +45,7 @@ var commands = []command{
 	{"list", "Lists the data sets of the paper and those in the -data folder: archives of the\nTUDataset collection, and tables of MoleculeNet.",
 		[]string{"", "-data DIR"}, list},
 	{"fetch", "Downloads archives of the TUDataset collection to the -data folder, or tables of\nMoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n-dataset it gets all sets that `list` knows (about 90 MB). What is there already\nis only checked; what was interrupted continues.",
-		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"}, fetch},
+		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"}, fetchAll},
 	{"verify", "Checks archives and tables against their SHA-256 sums, where there are any:\nNAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\nfolder up. Then reads them completely.",
 		[]string{"-data DIR", "-data DIR -dataset MUTAG"}, verify},
 	{"stats", "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail.",
@@ -73,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if i < 0 {
 		return cli.Usagef("unknown command %q: want list, fetch, verify, stats or export", name)
 	}
-	c := &call{baseURL: dataset.DefaultBaseURL, stdout: stdout, stderr: stderr}
+	c := &call{stdout: stdout, stderr: stderr}
 	flags := cli.NewFlagSet("datasets "+name, commands[i].synopsis, commands[i].examples...)
 	flags.Add(&c.data)
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
@@ -81,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch name {
 	case "fetch":
 		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every TUDataset of the paper, and AIDS"
-		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet")
+		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\nnone is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
 	case "export":
 		c.out = "."
 		cli.Var(flags, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
@@ -138,8 +141,8 @@ func (c *call) there() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, set := range dataset.MoleculeNet() {
-		switch _, err := dataset.FindMoleculeNet(c.data.Dir, set.Name); {
+	for _, set := range moleculenet.Sets() {
+		switch _, err := moleculenet.Find(c.data.Dir, set.Name); {
 		case err == nil:
 			names = append(names, set.Name)
 		case !errors.Is(err, fs.ErrNotExist):
@@ -160,7 +163,7 @@ func (c *call) open(ctx context.Context, name string, opts dataset.Options) (*da
 			return dataset.Default(), nil
 		}
 	}
-	return dataset.Open(ctx, c.data.Dir, name, opts)
+	return records.Open(ctx, c.data.Dir, name, opts)
 }
 
 // each does something for every set, showing how far it has come. It goes on
@@ -203,7 +206,7 @@ func list(_ context.Context, c *call) error {
 		for _, o := range known {
 			names = append(names, o.Name)
 		}
-		for _, set := range dataset.MoleculeNet() {
+		for _, set := range moleculenet.Sets() {
 			names = append(names, set.Name)
 		}
 		if c.data.Dir != "" {
@@ -219,10 +222,10 @@ func list(_ context.Context, c *call) error {
 		}
 	}
 	for _, name := range names {
-		set, err := dataset.MoleculeNetByName(name)
+		set, err := moleculenet.ByName(name)
 		t, find := graphs, dataset.Find
 		if err == nil {
-			t, find = molecules, dataset.FindMoleculeNet
+			t, find = molecules, moleculenet.Find
 		}
 		where := "-"
 		if name == embedded {
@@ -269,7 +272,7 @@ func write(w io.Writer, tables ...*table.Table) error {
 
 func integer(n int) table.Cell { return table.Number(float64(n), 0) }
 
-func fetch(ctx context.Context, c *call) error {
+func fetchAll(ctx context.Context, c *call) error {
 	if c.data.Dir == "" {
 		return cli.Usagef("fetch needs -data: the folder to download to")
 	}
@@ -281,15 +284,12 @@ func fetch(ctx context.Context, c *call) error {
 	failed := 0
 	for _, name := range c.data.Datasets {
 		d := &download{label: name, w: c.stderr}
-		path, get, opts := filepath.Join(c.data.Dir, name+".zip"), dataset.Fetch, dataset.FetchOptions{BaseURL: c.baseURL, Progress: d.progress}
-		if set, err := dataset.MoleculeNetByName(name); err == nil {
-			path, get = set.Path(c.data.Dir), dataset.FetchMoleculeNet
-			if c.baseURL == dataset.DefaultBaseURL { // where only the archives are
-				opts.BaseURL = dataset.DefaultMoleculeNetURL
-			}
+		path := filepath.Join(c.data.Dir, name+".zip")
+		if set, err := moleculenet.ByName(name); err == nil {
+			path = set.Path(c.data.Dir)
 		}
 		_, statErr := os.Stat(path)
-		err := get(ctx, name, c.data.Dir, opts)
+		err := fetch.Dataset(ctx, c.data.Dir, name, fetch.Options{BaseURL: c.baseURL, Progress: d.progress})
 		d.stop()
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -373,12 +373,12 @@ func verify(ctx context.Context, c *call) error {
 // verifyOne checks the sum and the members of an archive or the rows of a table,
 // and that it can be loaded; of a folder or the embedded set only the latter. It
 // returns the number of graphs.
-func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verification, graphs int, err error) {
+func (c *call) verifyOne(ctx context.Context, name string) (v fetch.Verification, graphs int, err error) {
 	if isTable(name) {
-		if v, err = dataset.VerifyMoleculeNet(ctx, c.data.Dir, name); err != nil {
+		if v, err = fetch.Verify(ctx, c.data.Dir, name); err != nil {
 			return v, 0, err
 		}
-		m, err := dataset.OpenMoleculeNet(ctx, c.data.Dir, name)
+		m, err := moleculenet.Open(ctx, c.data.Dir, name)
 		if err != nil {
 			return v, 0, err
 		}
@@ -387,7 +387,7 @@ func (c *call) verifyOne(ctx context.Context, name string) (v dataset.Verificati
 	if c.data.Dir != "" {
 		path, err := dataset.Find(c.data.Dir, name)
 		if err == nil && strings.HasSuffix(path, ".zip") {
-			if v, err = dataset.Verify(ctx, c.data.Dir, name); err != nil {
+			if v, err = fetch.Verify(ctx, c.data.Dir, name); err != nil {
 				return v, 0, err
 			}
 		}

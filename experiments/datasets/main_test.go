@@ -18,6 +18,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/fetch"
 )
 
 // invoke runs a command line and returns what it prints.
@@ -101,7 +102,7 @@ func TestHelp(t *testing.T) {
 		want(t, out, "go run ./experiments/datasets "+c.name, "-data DIR", "-dataset A,B", "default: none")
 	}
 	out, _, _ := invoke(t, "fetch", "-h")
-	want(t, out, "-url URL", dataset.DefaultBaseURL)
+	want(t, out, "-url URL", fetch.TUDatasetURL)
 	out, _, _ = invoke(t, "export", "-h")
 	want(t, out, "-out DIR", "default: .")
 }
@@ -280,7 +281,7 @@ func TestVerify(t *testing.T) {
 	if err := os.Truncate(cut, 100); err != nil {
 		t.Fatal(err)
 	}
-	v, err := dataset.Verify(t.Context(), dir, "GOOD")
+	v, err := fetch.Verify(t.Context(), dir, "GOOD")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,14 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // isTable reports whether a set is one of MoleculeNet's, which are tables.
 func isTable(name string) bool {
-	_, err := dataset.MoleculeNetByName(name)
+	_, err := moleculenet.ByName(name)
 	return err == nil
 }
 
@@ -31,11 +33,11 @@ func newMoleculeTable() *table.Table {
 
 // addMolecules measures a set. The molecules that are dropped are named in footnotes.
 func addMolecules(ctx context.Context, t *table.Table, dir, name string) error {
-	set, err := dataset.MoleculeNetByName(name)
+	set, err := moleculenet.ByName(name)
 	if err != nil {
 		return err
 	}
-	data, err := dataset.OpenMoleculeNet(ctx, dir, name)
+	data, err := moleculenet.Open(ctx, dir, name)
 	if err != nil {
 		return err
 	}
@@ -49,10 +51,7 @@ func addMolecules(ctx context.Context, t *table.Table, dir, name string) error {
 	for _, l := range data.Labels {
 		labels[l]++
 	}
-	scaffolds := 0
-	for _, s := range data.Scaffolds {
-		scaffolds = max(scaffolds, s+1)
-	}
+	scaffolds := len(slices.Compact(slices.Sorted(slices.Values(data.Scaffolds))))
 	s := dataset.Stats(&dataset.Dataset{Graphs: data.Graphs, Classes: 1})
 	t.Add(title, integer(rows), integer(set.Rows), integer(len(data.Dropped)), table.Number(s.MeanNodes(), 2), table.Number(s.MeanEdges(), 2),
 		table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), integer(len(data.Tasks)),
@@ -76,7 +75,7 @@ func halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		path += ".gz"
 	}
-	table, err := dataset.ReadTable(ctx, path, dataset.RecordOptions{Want: dataset.MoleculeContent, Fields: []string{column}})
+	table, err := records.ReadAll(ctx, path, records.Options{Want: records.Molecules, Fields: []string{column}})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/internal/files"
@@ -62,7 +64,7 @@ type tuning struct {
 	output   cli.Output
 	flags    *cli.FlagSet
 
-	table    *dataset.Table
+	table    *records.Table
 	arch     gnn.Architecture
 	features *graph.Columns // nil for molecules
 	targets  []string
@@ -151,7 +153,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if err := x.defaultTargets(ctx); err != nil {
 		return err
 	}
-	var want dataset.Content
+	var want records.Content
 	if x.Model != "" {
 		m, be, err := openModel(x.Model, x.engine)
 		if err != nil {
@@ -180,7 +182,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if x.table, err = x.input.table(ctx, x.flags, o, stderr); err != nil {
 		return err
 	}
-	molecules := x.table.Content == dataset.MoleculeContent
+	molecules := x.table.Content == records.Molecules
 	if x.Split == splitScaffold && !molecules {
 		return cli.Usagef("-split scaffold is for molecules, and %s has %s", x.In, x.table.Content)
 	}
@@ -206,12 +208,12 @@ func (x *tuning) defaultTargets(ctx context.Context) error {
 	if x.targets = x.Targets; len(x.targets) > 0 {
 		return nil
 	}
-	format, _ := dataset.FormatOf(x.In) // "-" and other names have none
-	if cmp.Or(x.Format, format) == dataset.FormatTU {
+	format, _ := records.FormatOf(x.In) // "-" and other names have none
+	if cmp.Or(x.Format, format) == records.TU {
 		x.targets = []string{"class"}
 		return nil
 	}
-	smiles, targets, err := dataset.MoleculeNetColumns(ctx, x.In)
+	smiles, targets, err := moleculenet.Columns(ctx, x.In)
 	if err != nil {
 		return cli.Usagef("-target is needed: the column of %s to predict", x.In)
 	}
@@ -230,7 +232,7 @@ func (x *tuning) chooseReadout() {
 func (x *tuning) readTargets() error {
 	kind := finetune.Kind(x.Kind)
 	type value struct {
-		r    *dataset.Record
+		r    *records.Record
 		k    int // target
 		text string
 	}
@@ -263,7 +265,7 @@ func (x *tuning) readTargets() error {
 		if texts > numbers { // a text among numbers is a mistake, which is reported below
 			kind = finetune.Classes
 		}
-		if format, _ := dataset.FormatOf(x.In); format == dataset.FormatTU || x.Format == dataset.FormatTU {
+		if format, _ := records.FormatOf(x.In); format == records.TU || x.Format == records.TU {
 			kind = finetune.Classes
 		}
 	}
@@ -295,7 +297,7 @@ func (x *tuning) readClasses() error {
 	for _, r := range x.table.Records {
 		texts = append(texts, r.Fields[0])
 	}
-	classes := dataset.Classes(texts)
+	classes := records.Classes(texts)
 	if n := len(x.table.Records); len(classes) < 2 || len(classes) > n/2 {
 		shown := classes[:min(3, len(classes))]
 		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; is the column a name or an id?", x.In, x.targets[0], len(classes), n, shown)
@@ -425,9 +427,9 @@ func (x *tuning) predictor(be backend.Backend, seed int) (*finetune.Predictor, e
 // them the targets as they stand in the file.
 func (x *tuning) writeTest(ctx context.Context, m *specmatch.Trained, test []int, path string) error {
 	var graphs []*graph.Graph
-	var records []*dataset.Record
+	var batch []*records.Record
 	for _, i := range test {
-		records = append(records, x.table.Records[i])
+		batch = append(batch, x.table.Records[i])
 		graphs = append(graphs, x.table.Set.Graphs[i])
 	}
 	y, err := m.Predict(ctx, graphs)
@@ -440,7 +442,7 @@ func (x *tuning) writeTest(ctx context.Context, m *specmatch.Trained, test []int
 	}
 	return files.Write(path, func(f io.Writer) error {
 		w := &writer{j: &job{columns: columns}, to: []io.Writer{f, io.Discard}, targets: len(x.targets)}
-		return errors.Join(w.header(), w.write(records, y, m.Card.Head.Outputs))
+		return errors.Join(w.header(), w.write(batch, y, m.Card.Head.Outputs))
 	})
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -328,7 +328,7 @@ func TestGoesOn(t *testing.T) {
 		defer cancel()
 		var e bytes.Buffer
 		in := &input{In: "m.csv"}
-		options, err := in.options(nil, dataset.MoleculeContent)
+		options, err := in.options(nil, records.Molecules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -850,11 +850,11 @@ data = [types.SimpleNamespace(num_nodes=2, edge_index=torch.tensor([[0, 1], [1, 
 			if out, err := exec.Command(python, "-c", before+m[1]).CombinedOutput(); err != nil {
 				t.Fatalf("%s, %v", out, err)
 			}
-			o := dataset.RecordOptions{ID: "id"}
+			o := records.Options{ID: "id"}
 			if strings.Contains(m[1], `"y"`) {
 				o.Fields = []string{"y"}
 			}
-			err := dataset.ReadRecords(t.Context(), "graphs.jsonl", o, func(r *dataset.Record) error {
+			err := records.Read(t.Context(), "graphs.jsonl", o, func(r *records.Record) error {
 				got = append(got, fmt.Sprint(r.ID, r.Err, r.Graph.Nodes(), r.Graph.Entries(), r.Graph.X.Width, r.Fields))
 				return nil
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -51,12 +52,12 @@ func modelSum(ctx context.Context, path string) (string, error) {
 }
 
 // content returns what a model reads, and the features that graphs are to have.
-func content(c specmatch.Card) (dataset.Content, *graph.Columns, error) {
+func content(c specmatch.Card) (records.Content, *graph.Columns, error) {
 	switch {
 	case c.Features != nil:
-		return dataset.GraphContent, c.Features, nil
+		return records.Graphs, c.Features, nil
 	case c.Encoder.Kind == gnn.KindChemGIN:
-		return dataset.MoleculeContent, nil, nil
+		return records.Molecules, nil, nil
 	}
 	return "", nil, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/internal/files"
 )
@@ -34,7 +35,7 @@ type input struct {
 // Register implements [cli.Group].
 func (in *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .smi, .jsonl, each with .gz or without, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
-	cli.Var(f, &in.Format, "format", cli.OneOf(append(dataset.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(dataset.Formats, ", ")+", "+formatParquet)
+	cli.Var(f, &in.Format, "format", cli.OneOf(append(records.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+formatParquet)
 	cli.Var(f, &in.SMILES, "smiles-column", cli.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\nor else the only column whose name contains that")
 	cli.Var(f, &in.ID, "id", cli.Text, "`column` or key that names the records; none numbers them from 1")
 	f.Check(func() error {
@@ -42,7 +43,7 @@ func (in *input) Register(f *cli.FlagSet) {
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
 		}
 		if in.In == "-" && in.Format == "" {
-			in.Format = dataset.FormatCSV
+			in.Format = records.CSV
 		}
 		if in.In == "-" && in.Format == formatParquet {
 			return cli.Usagef("-in - -format parquet: a Parquet file is read from its end; give its name")
@@ -58,15 +59,15 @@ func (in *input) parquet() bool {
 
 // options returns how the file is read for a model, or for a new one if features and
 // want are empty. They serve one reading.
-func (in *input) options(features *graph.Columns, want dataset.Content) (dataset.RecordOptions, error) {
-	o := dataset.RecordOptions{Format: in.Format, Want: want, SMILES: in.SMILES, ID: in.ID, Columns: features}
+func (in *input) options(features *graph.Columns, want records.Content) (records.Options, error) {
+	o := records.Options{Format: in.Format, Want: want, SMILES: in.SMILES, ID: in.ID, Columns: features}
 	switch {
 	case in.parquet():
 		text, err := openParquet(in.In)
 		if err != nil {
 			return o, err
 		}
-		o.Format, o.Input = dataset.FormatCSV, text
+		o.Format, o.Input = records.CSV, text
 	case in.In == "-":
 		o.Input = cmp.Or[io.Reader](in.stdin, os.Stdin)
 	}
@@ -80,7 +81,7 @@ type job struct {
 	Strict bool
 
 	label   string // for the progress bar
-	options dataset.RecordOptions
+	options records.Options
 	columns []string // of the rows
 	key     string   // what the rows depend on beside the file
 	compute func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
@@ -161,16 +162,16 @@ func (j *job) work(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	bar.Skip(w.at.Records)
 	j.options.Skip = w.at.Records
 	var (
-		records []*dataset.Record
-		nodes   int
-		first   *dataset.SyntaxError
+		batch []*records.Record
+		nodes int
+		first *dataset.SyntaxError
 	)
 	flush := func() error {
-		if len(records) == 0 {
+		if len(batch) == 0 {
 			return nil
 		}
 		var graphs []*graph.Graph
-		for _, r := range records {
+		for _, r := range batch {
 			if r.Err == nil {
 				graphs = append(graphs, r.Graph)
 			}
@@ -179,14 +180,14 @@ func (j *job) work(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := w.write(records, values, len(j.columns)); err != nil {
+		if err := w.write(batch, values, len(j.columns)); err != nil {
 			return err
 		}
-		bar.Add(len(records))
-		records, nodes = records[:0], 0
+		bar.Add(len(batch))
+		batch, nodes = batch[:0], 0
 		return nil
 	}
-	err = dataset.ReadRecords(ctx, j.In, j.options, func(r *dataset.Record) error {
+	err = records.Read(ctx, j.In, j.options, func(r *records.Record) error {
 		if r.Err != nil {
 			if j.Strict {
 				return r.Err
@@ -195,7 +196,7 @@ func (j *job) work(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		} else {
 			nodes += r.Graph.Nodes()
 		}
-		if records = append(records, r); len(records) < batchRecords && nodes < batchNodes {
+		if batch = append(batch, r); len(batch) < batchRecords && nodes < batchNodes {
 			return nil
 		}
 		return flush()
@@ -337,10 +338,10 @@ func (w *writer) header() error {
 }
 
 // write writes the rows of a batch, and notes that they are written.
-func (w *writer) write(records []*dataset.Record, values []float64, width int) error {
+func (w *writer) write(batch []*records.Record, values []float64, width int) error {
 	var rows []byte
 	var lines, rejected [][]string
-	for _, r := range records {
+	for _, r := range batch {
 		if r.Err != nil {
 			rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
 			continue
@@ -357,7 +358,7 @@ func (w *writer) write(records []*dataset.Record, values []float64, width int) e
 		}
 		lines = append(lines, append(line, r.Fields[:w.targets]...))
 	}
-	w.at.Records += len(records)
+	w.at.Records += len(batch)
 	if w.at.Rejected += len(rejected); len(rejected) == w.at.Rejected && len(rejected) > 0 { // the first ones
 		rejected = append([][]string{{"line", "id", "value", "reason"}}, rejected...)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -31,15 +32,15 @@ func (e *encoder) Register(f *cli.FlagSet) {
 }
 
 // architecture returns the new encoder for records.
-func (e *encoder) architecture(c dataset.Content, features graph.Columns) gnn.Architecture {
-	if c == dataset.MoleculeContent {
+func (e *encoder) architecture(c records.Content, features graph.Columns) gnn.Architecture {
+	if c == records.Molecules {
 		return gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
 	}
 	return gnn.Architecture{Kind: gnn.KindGIN, In: features.Width(), Hidden: e.Hidden, Layers: e.Layers}
 }
 
 // table reads all records into memory, and says what of them is left out.
-func (in *input) table(ctx context.Context, flags *cli.FlagSet, o dataset.RecordOptions, stderr io.Writer) (t *dataset.Table, err error) {
+func (in *input) table(ctx context.Context, flags *cli.FlagSet, o records.Options, stderr io.Writer) (t *records.Table, err error) {
 	sum := ""
 	if info, err := os.Stat(in.In); err == nil && info.Mode().IsRegular() {
 		if sum, err = dataset.SumFile(ctx, in.In); err != nil {
@@ -47,7 +48,7 @@ func (in *input) table(ctx context.Context, flags *cli.FlagSet, o dataset.Record
 		}
 		flags.Input("in", sum)
 	}
-	if t, err = dataset.ReadTable(ctx, in.In, o); err != nil {
+	if t, err = records.ReadAll(ctx, in.In, o); err != nil {
 		return nil, err
 	}
 	if n := len(t.Rejected); n > 0 {
@@ -63,15 +64,15 @@ func (in *input) table(ctx context.Context, flags *cli.FlagSet, o dataset.Record
 // is read.
 func (in *input) molecules() bool {
 	if in.In == "" || in.In == "-" {
-		return in.Format == "" || in.Format == dataset.FormatCSV || in.Format == dataset.FormatSMI
+		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI
 	}
 	seen := errors.New("seen")
-	o, err := in.options(nil, dataset.MoleculeContent)
+	o, err := in.options(nil, records.Molecules)
 	if t, ok := o.Input.(*parquetText); ok {
 		defer t.file.Close()
 	}
 	o.ID = ""
-	return err == nil && errors.Is(dataset.ReadRecords(context.Background(), in.In, o, func(*dataset.Record) error { return seen }), seen)
+	return err == nil && errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
 }
 
 // methodNames are those of all regimes that users' data can be of.
@@ -137,7 +138,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	r := &x.run
 	r.Dataset, r.Regime, r.File = t.Set, method.Unsupervised, modelFile
 	var columns graph.Columns
-	if t.Content == dataset.MoleculeContent {
+	if t.Content == records.Molecules {
 		r.Regime = method.Transfer
 	} else if columns, err = t.Set.Columns(); err != nil {
 		return err

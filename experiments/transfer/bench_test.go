@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
@@ -15,14 +15,14 @@ import (
 // of molecules of a real set that lies beside the project's root. It reports how many
 // rows they leave before the first layer and after each one, in % of the atoms.
 func BenchmarkColors(b *testing.B) {
-	c, err := dataset.OpenCorpus(b.Context(), filepath.FromSlash("../../../shared/data/moleculenet/bbbp.csv.gz"), dataset.CorpusOptions{})
+	c, err := records.ReadAll(b.Context(), filepath.FromSlash("../../../shared/data/moleculenet/bbbp.csv.gz"), records.Options{})
 	if errors.Is(err, fs.ErrNotExist) {
 		b.Skipf("no real data here: %v", err)
 	} else if err != nil {
 		b.Fatal(err)
 	}
 	batch := new(graph.Batch)
-	for _, g := range c.Graphs[:256] {
+	for _, g := range c.Set.Graphs[:256] {
 		batch.Append(g)
 	}
 	batch.EndView()

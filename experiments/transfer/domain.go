@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+	"github.com/specmatch/specmatch/gnn/dataset/network"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 )
@@ -77,10 +81,10 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 		var paths []string
 		var err error
 		if x.source.Domain == domainBio {
-			paths, err = dataset.NetworkFiles(x.data.Dir, name)
+			paths, err = network.Files(x.data.Dir, name)
 		} else {
 			paths = make([]string, 1)
-			paths[0], err = dataset.FindMoleculeNet(x.data.Dir, name)
+			paths[0], err = moleculenet.Find(x.data.Dir, name)
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -167,7 +171,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 	switch {
 	case x.source.Corpus != "":
 		for _, name := range x.data.Datasets { // before what takes minutes
-			if _, err := dataset.FindMoleculeNet(x.data.Dir, name); err != nil {
+			if _, err := moleculenet.Find(x.data.Dir, name); err != nil {
 				return d, err
 			}
 		}
@@ -187,7 +191,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 		}
 	}
 	for _, name := range x.data.Datasets {
-		m, err := dataset.OpenMoleculeNet(ctx, x.data.Dir, name)
+		m, err := moleculenet.Open(ctx, x.data.Dir, name)
 		if err != nil {
 			return d, err
 		}
@@ -204,19 +208,38 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 }
 
 // openCorpus reads the SMILES to pre-train on, and says what of them is left out.
-func (x *experiment) openCorpus(ctx context.Context, stderr io.Writer) ([]*graph.Graph, error) {
+func (x *experiment) openCorpus(ctx context.Context, stderr io.Writer) (graphs []*graph.Graph, err error) {
 	bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
 	defer bar.Stop()
-	corpus, err := dataset.OpenCorpus(ctx, x.source.Corpus, dataset.CorpusOptions{
-		Cache: x.source.Cache, Progress: func(rows int) { bar.Message("%d molecules read", rows) },
+	o := records.Options{Want: records.Molecules}
+	if _, err := records.FormatOf(x.source.Corpus); err != nil {
+		o.Format = records.SMI // whatever the name
+	}
+	var rows, dropped int
+	var first error
+	err = records.Read(ctx, x.source.Corpus, o, func(r *records.Record) error {
+		if rows++; rows%1024 == 0 {
+			bar.Message("%d molecules read", rows)
+		}
+		if r.Err != nil {
+			dropped++
+			first = cmp.Or[error](first, r.Err)
+		} else {
+			graphs = append(graphs, r.Graph)
+		}
+		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case rows == 0:
+		return nil, fmt.Errorf("%s: there is no molecule in it", x.source.Corpus)
+	case len(graphs) == 0:
+		return nil, fmt.Errorf("%s: no molecule of it can be used, such as %w", x.source.Corpus, first)
+	case dropped > 0:
+		fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, dropped, rows, first)
 	}
-	if corpus.Dropped > 0 {
-		fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, corpus.Dropped, corpus.Rows, corpus.Reasons[0])
-	}
-	return corpus.Graphs, nil
+	return graphs, nil
 }
 
 // pretrains reports whether any method has a pre-training.
@@ -228,20 +251,20 @@ func (x *experiment) openProteins(ctx context.Context, _ io.Writer) (d domain, e
 	if x.source.Corpus == "" {
 		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")
 	}
-	corpus, err := dataset.OpenNetwork(ctx, x.data.Dir, x.source.Corpus)
+	corpus, err := network.Open(ctx, x.data.Dir, x.source.Corpus)
 	if err != nil {
 		return d, err
 	}
-	d.corpus = corpus.EgoNetworks(dataset.EgoConfig{}, splitSeed)
+	d.corpus = corpus.EgoNetworks(network.EgoConfig{}, splitSeed)
 	for _, name := range x.data.Datasets {
-		n, err := dataset.OpenNetwork(ctx, x.data.Dir, name)
+		n, err := network.Open(ctx, x.data.Dir, name)
 		if err != nil {
 			return d, err
 		}
 		if len(n.Tasks) == 0 {
 			return d, cli.Usagef("-dataset %s: the network has no labels (%s)", name, filepath.Join(x.data.Dir, name+"_labels.csv"))
 		}
-		set := &taskSet{name: name, graphs: n.EgoNetworks(dataset.EgoConfig{}, splitSeed), tasks: len(n.Tasks), labels: n.Labels}
+		set := &taskSet{name: name, graphs: n.EgoNetworks(network.EgoConfig{}, splitSeed), tasks: len(n.Tasks), labels: n.Labels}
 		set.split = dataset.RandomSplit(len(set.graphs), random.Stream(splitSeed, purposeCorpus, 1, 0))
 		d.sets = append(d.sets, set)
 	}

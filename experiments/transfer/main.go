@@ -77,7 +77,6 @@ type source struct {
 	Domain string
 	Corpus string
 	Size   int
-	Cache  string
 	// Pretrained is the run directory whose pre-trained weights are fine-tuned;
 	// "" pre-trains.
 	Pretrained string
@@ -88,8 +87,6 @@ func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Domain, "domain", cli.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
 	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
-	cli.Var(f, &s.Cache, "cache", cli.Text, "`file` that keeps the parsed corpus for the next run")
-	f.Free("cache")
 	cli.Var(f, &s.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets;\nnone pre-trains")
 }
 

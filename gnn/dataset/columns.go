@@ -59,80 +59,37 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	e, err := d.withColumns(c)
-	if err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", d.Name, err)
-	}
-	return e, nil
-}
-
-// withColumns is WithColumns with columns that make sense.
-func (d *Dataset) withColumns(c graph.Columns) (*Dataset, error) {
-	bad := func(format string, args ...any) (*Dataset, error) { return nil, fmt.Errorf(format, args...) }
-	if c.Attributes != 0 && c.Attributes != d.NodeAttributes {
-		return bad("nodes have %d attributes, the model wants %d (Options.NodeAttributes reads them)", d.NodeAttributes, c.Attributes)
-	}
-	if len(c.Labels) != 0 && len(c.Labels) != len(d.NodeLabels) {
-		return bad("nodes have %d columns of labels, the model wants %d", len(d.NodeLabels), len(c.Labels))
-	}
-	e := *d
-	e.NodeAttributes, e.DegreeColumns, e.FeatureWidth = c.Attributes, 0, c.Width()-c.DegreeColumns
-	e.NodeLabels = nil
-	seen := make([][]bool, len(c.Labels))
-	for k, l := range c.Labels {
-		e.NodeLabels = append(e.NodeLabels, LabelColumn{Min: l.Min, Width: l.Width})
-		seen[k] = make([]bool, l.Width)
+	bad := func(err error) (*Dataset, error) { return nil, fmt.Errorf("dataset: %s: %w", d.Name, err) }
+	if err := c.Match(d.NodeAttributes, len(d.NodeLabels)); err != nil {
+		return bad(err)
 	}
 	nodes := int64(0)
 	for _, g := range d.Graphs {
 		nodes += int64(g.Nodes())
 	}
-	dense := c.Attributes > 0 || len(c.Labels) > 1
-	if width := int64(c.Width()); (dense || c.DegreeColumns > 0) && nodes*width > maxDense {
-		return bad("%d nodes of %d features each: %w: limit %d numbers", nodes, width, ErrTooLarge, int64(maxDense))
+	dense := c.Attributes > 0 || len(c.Labels) > 1 || c.DegreeColumns > 0
+	if width := int64(c.Width()); dense && nodes*width > maxDense {
+		return bad(fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers", nodes, width, ErrTooLarge, int64(maxDense)))
 	}
+	e := *d
+	e.NodeAttributes, e.DegreeColumns, e.FeatureWidth = c.Attributes, c.DegreeColumns, c.Width()
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {
-		h := *g
-		h.X = graph.Features{Width: e.FeatureWidth}
-		if dense {
-			h.X.Dense = make([]float32, g.Nodes()*e.FeatureWidth)
-		} else {
-			h.X.Category = make([]int32, g.Nodes())
-		}
-		for i := range g.Nodes() {
-			at := c.Attributes
-			if at > 0 {
-				copy(h.X.Dense[i*e.FeatureWidth:], g.X.Dense[i*g.X.Width:][:at])
-			}
-			for k, l := range c.Labels {
-				label := d.NodeLabels[k].Min + d.category(g, i, k)
-				if !l.Seen(label) {
-					if l.Other == nil {
-						return bad("graph %d: node %d has the label %d, which the model has not seen; it has seen %v", n, i, label, l)
-					}
-					label = *l.Other
-				}
-				seen[k][label-l.Min] = true
-				if dense {
-					h.X.Dense[i*e.FeatureWidth+at+label-l.Min] = 1
-				} else {
-					h.X.Category[i] = int32(label - l.Min)
-				}
-				at += l.Width
-			}
-		}
-		e.Graphs[n] = &h
-	}
-	for k := range seen {
-		for _, s := range seen[k] {
-			if s {
-				e.NodeLabels[k].Distinct++
-			}
+		var err error
+		e.Graphs[n], err = c.Apply(g,
+			func(i int) []float32 { return g.X.Dense[i*g.X.Width:][:c.Attributes] },
+			func(i, k int) int { return d.NodeLabels[k].Min + d.category(g, i, k) })
+		if err != nil {
+			return bad(fmt.Errorf("graph %d: %w", n, err))
 		}
 	}
-	if c.DegreeColumns > 0 {
-		return e.WithDegrees(c.DegreeColumns - 2), nil
+	e.NodeLabels = nil
+	for _, l := range c.Labels {
+		e.NodeLabels = append(e.NodeLabels, LabelColumn{Min: l.Min, Width: l.Width})
 	}
-	return &e, nil
+	found, err := e.Columns()
+	for k, l := range found.Labels {
+		e.NodeLabels[k].Distinct = l.Width - len(l.Unseen)
+	}
+	return &e, err
 }

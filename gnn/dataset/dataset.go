@@ -114,7 +114,7 @@ func LoadTU(ctx context.Context, path string, opts Options) (*Dataset, error) {
 // LoadFS reads the data set whose files NAME_A.txt, ... lie at the root of a
 // file system, such as an embedded one.
 func LoadFS(ctx context.Context, fsys fs.FS, name string, opts Options) (*Dataset, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	s := newSource(ctx, name, opts)
@@ -124,13 +124,8 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string, opts Options) (*Datase
 
 // Open reads the data set NAME from dir: the archive dir/NAME.zip or else the
 // folder dir/NAME. If there is neither, the error wraps [fs.ErrNotExist] and
-// says what was looked for and what is there. A name that ends in .jsonl or .csv is a file
-// of graphs in one of these formats (see [ReadRecords]), each with a class under the key, or
-// in the column, class: their features are all attributes and labels that they have.
+// says what was looked for and what is there.
 func Open(ctx context.Context, dir, name string, opts Options) (*Dataset, error) {
-	if format := formatByName(name); format == FormatCSV || format == FormatJSONL {
-		return openRecords(ctx, dir, name, opts)
-	}
 	path, err := Find(dir, name)
 	if err != nil {
 		return nil, err
@@ -140,7 +135,7 @@ func Open(ctx context.Context, dir, name string, opts Options) (*Dataset, error)
 
 // Find returns the path of the data set NAME in dir, as [Open] would read it.
 func Find(dir, name string) (string, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return "", err
 	}
 	archive, folder := filepath.Join(dir, name+".zip"), filepath.Join(dir, name)
@@ -182,8 +177,8 @@ func List(dir string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// checkName refuses names that could lead to another folder or host.
-func checkName(name string) error {
+// CheckName refuses names that could lead to another folder or host.
+func CheckName(name string) error {
 	ok := name != "" && name[0] != '.' && len(name) <= 100
 	for _, c := range []byte(name) {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+", c) >= 0)

@@ -1,21 +1,17 @@
-// Package dataset reads, fetches, divides and generates sets of labelled
-// graphs, the input of everything else.
+// Package dataset reads, divides and generates sets of labelled graphs, the input of
+// everything else.
 //
 // The mental model: a [Dataset] is a slice of [graph.Graph] and the facts
-// common to all of them (how many classes, how wide the features). It comes
-// from one of three places:
+// common to all of them (how many classes, how wide the features):
 //
 //   - [Open] and [LoadTU] read the text files of the TUDataset collection, from
-//     an archive or a folder, and Open also files of graphs with a class each;
-//   - [Fetch] downloads such an archive first;
+//     an archive or a folder;
 //   - [Motifs] makes graphs from a seed; [Default] is a small set of them, with
 //     which everything runs without any file.
 //
-// A [Network] is something else: one large graph, read by [OpenNetwork], whose ego
-// networks are the samples. Molecules come with their own types: [Molecules] is a
-// set of MoleculeNet with labels for several tasks, read by [OpenMoleculeNet] and
-// divided by [ScaffoldSplit], and a [Corpus] is a long list of molecules without
-// labels, read by [OpenCorpus].
+// The packages below read other things: records the users' own files of molecules and
+// graphs, moleculenet the sets of that benchmark, network large graphs whose ego
+// networks are the samples. Package fetch downloads and verifies data sets.
 //
 // What happens then is the same for all: [StratifiedKFold] divides the graphs
 // for evaluation, and the training loop collates them into batches.
@@ -55,29 +51,6 @@
 // the files that were read. A model wants the columns that it was trained on:
 // [Dataset.Columns] describes a set's, and [Dataset.WithColumns] gives them to
 // another set, where a label that the first one never had is an error.
-//
-// # Users' files
-//
-// [ReadRecords] streams the records of a user's own file, and [ReadTable] reads all of
-// them. The name tells the format; .gz may follow:
-//
-//   - .csv with a header, of molecules: a column of SMILES, and any other columns, of
-//     which one may be the ID and others targets.
-//   - .csv with the columns graph, source and target: an edge a row, undirected. Nodes
-//     have any names. A row without a target describes a node, before its edges: its
-//     whole-numbered label in the column label, and its attributes in all other columns
-//     that are not targets. Rows of a graph stand together.
-//   - .smi or .txt: a SMILES a line, which a blank and a name may follow.
-//   - .jsonl or .ndjson: a graph a line, as in
-//     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
-//     Nodes are numbered from 0. "edges" are undirected unless "directed" is true;
-//     "labels" are whole numbers, and "attributes" a list of numbers for each node.
-//     "nodes" may be left out where there are either. Other keys may be an ID or
-//     targets.
-//   - .zip or a folder: a set in TUDataset's format, with its attributes.
-//
-// A record that cannot be used is reported with its line and the reason, and the next
-// one is read; only a table of edges whose rows are damaged as such ends there.
 //
 // # What is refused
 //

@@ -788,8 +788,8 @@ func TestLimits(t *testing.T) {
 	if ds, err := LoadTU(t.Context(), bomb, Options{Limits: Limits{Ratio: 2000}}); err != nil || ds.Duplicates != 17<<20/5-1 {
 		t.Errorf("the same with a higher limit: %v, %v", ds, err)
 	}
-	if err := checkArchive(t.Context(), bomb, "B"); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("checkArchive of a ratio of 1000: %v, want ErrTooLarge", err)
+	if err := CheckArchive(t.Context(), bomb, "B"); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("CheckArchive of a ratio of 1000: %v, want ErrTooLarge", err)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestLoadNamedPipe(t *testing.T) {
 			t.Errorf("LoadTU(%s): %v; want an error with %q", path, err, want)
 		}
 	}
-	if _, err := Verify(t.Context(), dir, "pipe"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
-		t.Errorf("Verify: %v", err)
+	if err := CheckArchive(t.Context(), archive, "pipe"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("CheckArchive: %v", err)
 	}
 }

@@ -74,7 +74,7 @@ func Motifs(c MotifConfig) (*Dataset, error) {
 	setDefault(&c.MinNodes, 10)
 	setDefault(&c.MaxNodes, 40)
 	setDefault(&c.Noise, 0.1)
-	if err := checkName(c.Name); err != nil {
+	if err := CheckName(c.Name); err != nil {
 		return nil, err
 	}
 	switch {

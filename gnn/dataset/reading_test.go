@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -66,20 +65,12 @@ func TestCancelledReading(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	dir := writeNetwork(t, map[string]string{"n_edges.csv": "u,v\n0,1\n"})
-	write(t, filepath.Join(dir, "hiv.csv"), "smiles,activity,HIV_active\nCCO,CI,0\n")
-	large.archive(t, dir, "S")
+	dir := t.TempDir()
+	path := large.archive(t, dir, "S")
 	for name, read := range map[string]func() error{
-		"Open":              func() error { _, err := Open(ctx, dir, "S", Options{}); return err },
-		"Verify":            func() error { _, err := Verify(ctx, dir, "S"); return err },
-		"OpenNetwork":       func() error { _, err := OpenNetwork(ctx, dir, "n"); return err },
-		"OpenMoleculeNet":   func() error { _, err := OpenMoleculeNet(ctx, dir, "hiv"); return err },
-		"VerifyMoleculeNet": func() error { _, err := VerifyMoleculeNet(ctx, dir, "hiv"); return err },
-		"SumFile":           func() error { _, err := SumFile(ctx, filepath.Join(dir, "hiv.csv")); return err },
-		"OpenCorpus": func() error {
-			_, err := OpenCorpus(ctx, filepath.Join(dir, "hiv.csv"), CorpusOptions{Cache: filepath.Join(dir, "cache")})
-			return err
-		},
+		"Open":         func() error { _, err := Open(ctx, dir, "S", Options{}); return err },
+		"CheckArchive": func() error { return CheckArchive(ctx, path, "S") },
+		"SumFile":      func() error { _, err := SumFile(ctx, path); return err },
 	} {
 		if err := read(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
@@ -168,31 +159,3 @@ func (broken) Stat(name string) (fs.FileInfo, error) {
 }
 
 func (broken) ReadDir(string) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
-
-// A byte-order mark, with which spreadsheets begin a table, is no part of it.
-func TestByteOrderMark(t *testing.T) {
-	const mark = "\uFEFF"
-	dir := t.TempDir()
-	table := mark + "smiles,activity,HIV_active\nCCO,CI,0\n"
-	write(t, filepath.Join(dir, "hiv.csv"), table)
-	if m, err := OpenMoleculeNet(t.Context(), dir, "hiv"); err != nil || len(m.Graphs) != 1 {
-		t.Errorf("table: %v", err)
-	}
-	if _, err := VerifyMoleculeNet(t.Context(), dir, "hiv"); err != nil {
-		t.Errorf("verify: %v", err)
-	}
-	write(t, filepath.Join(dir, "c.csv.gz"), string(zipped(t, table)))
-	write(t, filepath.Join(dir, "c.smi"), mark+"CCO ethanol\n")
-	for _, name := range []string{"c.csv.gz", "c.smi"} {
-		if c, err := OpenCorpus(t.Context(), filepath.Join(dir, name), CorpusOptions{}); err != nil || len(c.Graphs) != 1 || c.Dropped > 0 {
-			t.Errorf("%s: %+v, %v", name, c, err)
-		}
-	}
-	if n, err := OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": mark + "u,v\n0,1\n"}), "n"); err != nil || n.Nodes() != 2 {
-		t.Errorf("network: %v", err)
-	}
-	b, err := io.ReadAll(withoutMark(strings.NewReader("\xEF\xBB")))
-	if err != nil || string(b) != "\xEF\xBB" {
-		t.Errorf("half a mark became %q, %v", b, err)
-	}
-}

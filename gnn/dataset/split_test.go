@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -249,5 +250,55 @@ func TestRandomSplit(t *testing.T) {
 	}
 	if slices.IsSorted(s.Train) {
 		t.Error("not at random")
+	}
+}
+
+func TestScaffoldSplit(t *testing.T) {
+	// Ten molecules: groups of 4 (members 0 2 4 6), 2 (1 7), 2 (3 5), 1 (8), 1 (9).
+	s, err := ScaffoldSplit([]int{7, 1, 7, 2, 7, 2, 7, 1, 3, 4}, 0.8, 0.1)
+	want := Split{Train: []int{0, 2, 4, 6, 3, 5, 1, 7}, Valid: []int{9}, Test: []int{8}}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("split %v, %v; want %v", s, err, want)
+	}
+	// A group too large for Train may go to Valid, and smaller ones to Train still.
+	s, err = ScaffoldSplit([]int{0, 0, 0, 0, 0, 1, 1, 2, 3, 4}, 0.4, 0.2)
+	want = Split{Train: []int{5, 6, 9, 8}, Valid: []int{0, 1, 2, 3, 4}, Test: []int{7}}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("split %v, %v; want %v", s, err, want)
+	}
+	for _, shares := range [][2]float64{{-0.1, 0.1}, {0.5, 0.51}, {0.5, -1}, {math.NaN(), 0.1}, {0.5, math.NaN()}} {
+		if _, err := ScaffoldSplit([]int{1}, shares[0], shares[1]); err == nil {
+			t.Errorf("shares %v are accepted", shares)
+		}
+	}
+}
+
+// TestScaffoldSplitParts: every molecule is in one part, and so is every
+// scaffold.
+func TestScaffoldSplitParts(t *testing.T) {
+	rng := NewRandomState(3)
+	for n := 1; n < 200; n += 7 {
+		scaffolds := make([]int, n)
+		for i := range scaffolds {
+			scaffolds[i] = i / 3
+		}
+		rng.Shuffle(scaffolds)
+		s, err := ScaffoldSplit(scaffolds, 0.8, 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := map[int]int{}
+		seen := make([]bool, n)
+		for p, members := range [][]int{s.Train, s.Valid, s.Test} {
+			for _, i := range members {
+				if q, ok := part[scaffolds[i]]; ok && q != p || seen[i] {
+					t.Fatalf("n = %d: molecule %d or its scaffold is in two parts", n, i)
+				}
+				part[scaffolds[i]], seen[i] = p, true
+			}
+		}
+		if slices.Contains(seen, false) || float64(len(s.Train)) > 0.8*float64(n) {
+			t.Fatalf("n = %d: split %v", n, s)
+		}
 	}
 }

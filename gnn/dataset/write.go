@@ -16,7 +16,7 @@ import (
 // target, and node and class labels have their original values. The folder
 // appears when it is complete; it is an error if it exists already.
 func WriteTU(dir string, ds *Dataset) (err error) {
-	if err := checkName(ds.Name); err != nil {
+	if err := CheckName(ds.Name); err != nil {
 		return err
 	}
 	if err := ds.checkLayout(); err != nil {

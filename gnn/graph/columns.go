@@ -22,8 +22,8 @@ type Columns struct {
 	Attributes int `json:"attributes,omitempty"`
 	// Labels are the columns of node labels.
 	Labels []LabelValues `json:"labels,omitempty"`
-	// DegreeColumns is the number of columns of Dataset.WithDegrees of package
-	// dataset: 0, or its limit and 2.
+	// DegreeColumns is the number of columns of [Graph.WithDegrees]: 0, or its limit
+	// and 2.
 	DegreeColumns int `json:"degree_columns,omitempty"`
 }
 
@@ -90,6 +90,82 @@ func (c Columns) CheckSeen(g *Graph) error {
 		at += l.Width
 	}
 	return nil
+}
+
+// Match returns an error unless nodes with so many attributes and columns of labels can
+// have features of these columns, which may leave out either.
+func (c Columns) Match(attributes, labels int) error {
+	if c.Attributes != 0 && c.Attributes != attributes {
+		return fmt.Errorf("nodes have %d attributes, the model wants %d", attributes, c.Attributes)
+	}
+	if len(c.Labels) != 0 && len(c.Labels) != labels {
+		return fmt.Errorf("nodes have %d columns of labels, the model wants %d", labels, len(c.Labels))
+	}
+	return nil
+}
+
+// Apply returns g with features of these columns, which share all else with it.
+// attributes returns those of a node, and label its label in column k, where the
+// columns have them. A label that they have not seen is an error, or their Other value.
+func (c Columns) Apply(g *Graph, attributes func(node int) []float32, label func(node, k int) int) (*Graph, error) {
+	n, width := g.Nodes(), c.Width()-c.DegreeColumns
+	h := *g
+	h.X = Features{Width: width}
+	dense := c.Attributes > 0 || len(c.Labels) > 1
+	if dense {
+		h.X.Dense = make([]float32, n*width)
+	} else {
+		h.X.Category = make([]int32, n)
+	}
+	for i := range n {
+		at := c.Attributes
+		if at > 0 {
+			copy(h.X.Dense[i*width:], attributes(i)[:at])
+		}
+		for k, l := range c.Labels {
+			v := label(i, k)
+			if !l.Seen(v) {
+				if l.Other == nil {
+					return nil, fmt.Errorf("node %d has the label %d, which the model has not seen; it has seen %v", i, v, l)
+				}
+				v = *l.Other
+			}
+			if dense {
+				h.X.Dense[i*width+at+v-l.Min] = 1
+			} else {
+				h.X.Category[i] = int32(v - l.Min)
+			}
+			at += l.Width
+		}
+	}
+	if c.DegreeColumns > 0 {
+		return h.WithDegrees(c.DegreeColumns - 2), nil
+	}
+	return &h, nil
+}
+
+// WithDegrees returns the graph with the node degrees behind the features: row i becomes
+//
+//	[ x_i | d_i | one-hot of min(d_i, limit) ]
+//
+// of limit+2 columns more, where d_i is the number of edges that leave node i. It shares
+// all else with g.
+func (g *Graph) WithDegrees(limit int) *Graph {
+	degree := make([]int, g.Nodes())
+	for _, j := range g.Adj {
+		degree[j]++
+	}
+	h := *g
+	width := g.X.Width
+	wide := width + limit + 2
+	h.X = Features{Width: wide, Dense: make([]float32, g.Nodes()*wide)}
+	for i, d := range degree {
+		row := h.X.Dense[i*wide : (i+1)*wide]
+		g.X.Row(row[:width], i)
+		row[width] = float32(d)
+		row[width+1+min(d, limit)] = 1
+	}
+	return &h
 }
 
 func (l LabelValues) has(v int) bool { return v >= l.Min && v-l.Min < l.Width }

@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -41,9 +42,9 @@ func BenchmarkEpoch(b *testing.B) {
 		{Unsupervised, gnn.Architecture{Kind: gnn.KindGIN, Hidden: 32, Layers: 3}, proteins},
 		{SemiSupervised, gnn.Architecture{Kind: gnn.KindResGCN, Hidden: 128, Layers: 5, Residual: true}, proteins},
 		{Transfer, gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 300, Layers: 5}, func(b *testing.B) ([]*graph.Graph, int) {
-			c, err := dataset.OpenCorpus(b.Context(), filepath.FromSlash(shared+"moleculenet/bbbp.csv.gz"), dataset.CorpusOptions{})
+			t, err := records.ReadAll(b.Context(), filepath.FromSlash(shared+"moleculenet/bbbp.csv.gz"), records.Options{})
 			skip(b, err)
-			return c.Graphs, 0
+			return t.Set.Graphs, 0
 		}},
 	} {
 		b.Run(string(c.regime), func(b *testing.B) {

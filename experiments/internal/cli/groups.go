@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cuda" // in builds that have it
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -72,7 +73,7 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 			d.flags.Input(file, sum)
 			sums[file] = sum
 		}
-		ds, err := dataset.Open(ctx, d.Dir, name, o)
+		ds, err := records.Open(ctx, d.Dir, name, o)
 		if err != nil {
 			return nil, err
 		}

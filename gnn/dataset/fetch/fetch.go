@@ -1,6 +1,9 @@
-package dataset
+// Package fetch downloads data sets, archives of the TUDataset collection and tables of
+// MoleculeNet, and verifies what lies in a folder.
+package fetch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,18 +16,41 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 )
 
-// DefaultBaseURL is the official home of the TUDataset archives.
-const DefaultBaseURL = "https://www.chrsmrrs.com/graphkerneldatasets"
+// The official homes of the files.
+const (
+	TUDatasetURL   = "https://www.chrsmrrs.com/graphkerneldatasets"
+	MoleculeNetURL = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+)
 
-// FetchOptions say how [Fetch] downloads. The zero value is ready for use.
-type FetchOptions struct {
-	// BaseURL is where the archives lie: BaseURL/NAME.zip. Default
-	// [DefaultBaseURL].
+// A file is the one of a data set.
+type file struct {
+	url    string // of its official home
+	remote string // its name there
+	path   string // where it lies
+	// check judges the contents of a file, which may have another name as yet.
+	check func(ctx context.Context, path string) error
+}
+
+// fileOf returns the file of the data set in dir.
+func fileOf(dir, name string) (file, error) {
+	if set, err := moleculenet.ByName(name); err == nil {
+		return file{MoleculeNetURL, set.File, set.Path(dir), func(ctx context.Context, path string) error { return set.Check(ctx, path, set.File) }}, nil
+	}
+	if err := dataset.CheckName(name); err != nil {
+		return file{}, err
+	}
+	return file{TUDatasetURL, name + ".zip", filepath.Join(dir, name+".zip"), func(ctx context.Context, path string) error { return dataset.CheckArchive(ctx, path, name) }}, nil
+}
+
+// Options say how [Dataset] downloads. The zero value is ready for use.
+type Options struct {
+	// BaseURL is where the files lie. Default [TUDatasetURL] or [MoleculeNetURL].
 	BaseURL string
-	// SHA256 is the wanted sum of the archive in hexadecimal; empty if unknown.
-	SHA256 string
 	// Progress, if set, is called from the goroutine of Fetch after every block
 	// with the bytes of the archive on disk and in all; total is -1 while
 	// unknown. After a resumed or restarted download done jumps.
@@ -46,10 +72,7 @@ type FetchOptions struct {
 	Client *http.Client
 }
 
-func (o FetchOptions) withDefaults() FetchOptions {
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
+func (o Options) withDefaults() Options {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 1 << 30
 	}
@@ -99,74 +122,51 @@ var errRedirect = errors.New("redirection refused")
 // errIdle is the cause of a cancelled request that brought nothing for too long.
 var errIdle = errors.New("no data")
 
-// Fetch downloads the archive of the data set NAME to dir/NAME.zip, making dir
-// if necessary. If the file is there already, Fetch only checks it against the
-// wanted or recorded sum.
+// Dataset downloads a data set to dir, which it makes if necessary: the archive
+// dir/NAME.zip, or the table of a set of [moleculenet.Sets] to its Path. If the file is
+// there already, Dataset only verifies it.
 //
-// The download grows in dir/NAME.zip.part. When it is interrupted, by ctx or by
-// too many failures, that file stays, and the next Fetch asks only for the rest
+// The download grows in a file of the name with .part behind. When it is interrupted, by
+// ctx or by too many failures, that file stays, and the next call asks only for the rest
 // — under the condition that the server's file is still the same (its ETag or
-// Last-Modified, kept in dir/NAME.zip.part.json), otherwise for all of it.
-// Server errors (5xx, 429, 408) and broken connections are tried again; other
-// answers are an [*HTTPError]. A complete download must be a zip archive of the
-// set whose members are all intact, and have the wanted sum if there is one; only
-// then does it get its name, in one step. Its sum is recorded in
-// dir/NAME.zip.sha256, in the format of sha256sum.
+// Last-Modified, kept in .part.json), otherwise for all of it. Server errors (5xx, 429,
+// 408) and broken connections are tried again; other answers are an [*HTTPError]. A
+// complete download must be a zip archive of the set whose members are all intact, or a
+// table with the set's columns; only then does it get its name, in one step. Its sum is
+// recorded beside it, with .sha256 behind the name, in the format of sha256sum.
 //
-// Only one Fetch of a set may run in a folder at a time.
-func Fetch(ctx context.Context, name, dir string, opts FetchOptions) error {
-	if err := checkName(name); err != nil {
+// Only one download of a set may run in a folder at a time.
+func Dataset(ctx context.Context, dir, name string, opts Options) error {
+	f, err := fileOf(dir, name)
+	if err != nil {
 		return err
 	}
-	if opts.SHA256 == "" {
-		opts.SHA256 = knownSums[name]
-	}
-	return fetch(ctx, name, name+".zip", filepath.Join(dir, name+".zip"), func(path string) error { return checkArchive(ctx, path, name) }, opts)
-}
-
-// fetch downloads file of the base URL to the path final. check judges the
-// contents of a complete download.
-func fetch(ctx context.Context, name, file, final string, check func(path string) error, opts FetchOptions) error {
 	opts = opts.withDefaults()
-	if opts.SHA256 != "" && !isSum(opts.SHA256) {
-		return fmt.Errorf("dataset: %q is not a SHA-256 sum; want 64 hexadecimal digits", opts.SHA256)
-	}
-	base, err := url.Parse(opts.BaseURL)
+	base, err := url.Parse(cmp.Or(opts.BaseURL, f.url))
 	if err != nil {
 		return fmt.Errorf("dataset: base URL: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return fmt.Errorf("dataset: base URL %q is not of the form https://host/path", opts.BaseURL)
 	}
-	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}
-	if _, err := os.Lstat(final); err == nil {
-		return checkExisting(ctx, final, opts.SHA256, check)
+	if _, err := os.Lstat(f.path); err == nil {
+		_, err := f.verify(ctx)
+		return err
 	}
-	d := &download{opts: opts, check: check, url: base.JoinPath(file).String(), final: final, part: final + ".part", meta: final + ".part.json"}
+	d := &download{opts: opts, check: f.check, url: base.JoinPath(f.remote).String(), final: f.path, part: f.path + ".part", meta: f.path + ".part.json"}
 	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("dataset: %s: %w", name, err)
 	}
 	return nil
 }
 
-// checkExisting is fetch for a file that is there.
-func checkExisting(ctx context.Context, path, want string, check func(path string) error) error {
-	v, err := verifyFile(ctx, path, check)
-	if err != nil {
-		return err
-	}
-	if want != "" && !strings.EqualFold(v.Sum, want) {
-		return fmt.Errorf("dataset: %w", &SumError{path, v.Sum, want})
-	}
-	return nil
-}
-
 // A download is one file on its way.
 type download struct {
-	opts              FetchOptions
-	check             func(path string) error
+	opts              Options
+	check             func(ctx context.Context, path string) error
 	url               string
 	final, part, meta string
 	// inherited records that the part file began with an earlier Fetch's data.
@@ -286,7 +286,7 @@ func (d *download) attempt(ctx context.Context) error {
 		return err
 	}
 	if total > d.opts.MaxBytes {
-		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, ErrTooLarge, total, d.opts.MaxBytes)
+		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, dataset.ErrTooLarge, total, d.opts.MaxBytes)
 	}
 	f, err := d.openPart(start, resp)
 	if err != nil {
@@ -343,7 +343,7 @@ func (d *download) copy(ctx context.Context, f *os.File, body io.Reader, start, 
 			idle.Reset(d.opts.IdleTimeout)
 			if d.size+int64(n) > d.opts.MaxBytes {
 				d.discard()
-				return fmt.Errorf("%s: %w: more than %d bytes", d.url, ErrTooLarge, d.opts.MaxBytes)
+				return fmt.Errorf("%s: %w: more than %d bytes", d.url, dataset.ErrTooLarge, d.opts.MaxBytes)
 			}
 			if _, err := f.Write(buf[:n]); err != nil {
 				return err
@@ -417,15 +417,11 @@ var errContent = errors.New("the download is not what it should be")
 
 // finish checks the complete part file and gives it its name.
 func (d *download) finish(ctx context.Context) error {
-	sum, err := SumFile(ctx, d.part)
+	sum, err := dataset.SumFile(ctx, d.part)
 	if err != nil {
 		return err
 	}
-	if want := d.opts.SHA256; want != "" && !strings.EqualFold(sum, want) {
-		d.discard()
-		return fmt.Errorf("%w: %w", errContent, &SumError{d.url, sum, want})
-	}
-	if err := d.check(d.part); err != nil {
+	if err := d.check(ctx, d.part); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

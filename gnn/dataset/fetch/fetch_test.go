@@ -1,8 +1,9 @@
-package dataset
+package fetch
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 )
 
 // A server offers one archive on the loopback interface and misbehaves as told.
@@ -73,8 +77,8 @@ func (s *server) cutAfter(w http.ResponseWriter, from, to int) {
 	panic(http.ErrAbortHandler)
 }
 
-func (s *server) options() FetchOptions {
-	return FetchOptions{BaseURL: s.URL + "/tu/", Backoff: time.Millisecond, Client: s.Client()}
+func (s *server) options() Options {
+	return Options{BaseURL: s.URL + "/tu/", Backoff: time.Millisecond, Client: s.Client()}
 }
 
 // log returns the Range header of every request.
@@ -143,14 +147,14 @@ func TestFetch(t *testing.T) {
 		last = done
 		calls++
 	}
-	if err := Fetch(t.Context(), "S", dir, opts); err != nil {
+	if err := Dataset(t.Context(), dir, "S", opts); err != nil {
 		t.Fatal(err)
 	}
 	fetched(t, dir, body)
 	if last != int64(len(body)) || calls < 3 {
 		t.Errorf("progress ended at %d of %d after %d calls", last, len(body), calls)
 	}
-	if ds, err := Open(t.Context(), dir, "S", Options{}); err != nil || len(ds.Graphs) != 2 {
+	if ds, err := dataset.Open(t.Context(), dir, "S", dataset.Options{}); err != nil || len(ds.Graphs) != 2 {
 		t.Errorf("Open = %v, %v", ds, err)
 	}
 	if r := s.requests[0]; r.Header.Get("Accept-Encoding") != "identity" || r.Header.Get("Range") != "" || r.Header.Get("If-Range") != "" {
@@ -165,17 +169,12 @@ func TestFetch(t *testing.T) {
 	}
 
 	// What is there is checked and not fetched again.
-	if err := Fetch(t.Context(), "S", dir, opts); err != nil || len(s.requests) != 1 {
+	if err := Dataset(t.Context(), dir, "S", opts); err != nil || len(s.requests) != 1 {
 		t.Errorf("again: %v after %d requests", err, len(s.requests))
 	}
-	opts.SHA256 = strings.Repeat("0", 64)
 	var sumErr *SumError
-	if err := Fetch(t.Context(), "S", dir, opts); !errors.As(err, &sumErr) || sumErr.Want != opts.SHA256 {
-		t.Errorf("again, wanting another sum: %v", err)
-	}
-	opts.SHA256 = ""
 	write(t, filepath.Join(dir, "S.zip"), string(body[:100]))
-	if err := Fetch(t.Context(), "S", dir, opts); !errors.As(err, &sumErr) || !strings.Contains(err.Error(), "recorded") {
+	if err := Dataset(t.Context(), dir, "S", opts); !errors.As(err, &sumErr) || !strings.Contains(err.Error(), "recorded") {
 		t.Errorf("again, after damage: %v", err)
 	}
 }
@@ -195,7 +194,7 @@ func TestFetchResumes(t *testing.T) {
 			return false
 		}
 		dir := t.TempDir()
-		if err := Fetch(t.Context(), "S", dir, s.options()); err != nil {
+		if err := Dataset(t.Context(), dir, "S", s.options()); err != nil {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
@@ -216,7 +215,7 @@ func TestFetchResumes(t *testing.T) {
 				cancel()
 			}
 		}
-		err := Fetch(ctx, "S", dir, opts)
+		err := Dataset(ctx, dir, "S", opts)
 		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "S.zip.part has the first") {
 			t.Fatalf("cancelled: %v", err)
 		}
@@ -227,7 +226,7 @@ func TestFetchResumes(t *testing.T) {
 		if err != nil || info.Size() == 0 || info.Size() >= int64(len(body)) {
 			t.Fatalf("S.zip.part: %v, %v", info, err)
 		}
-		if err := Fetch(t.Context(), "S", dir, s.options()); err != nil {
+		if err := Dataset(t.Context(), dir, "S", s.options()); err != nil {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
@@ -254,7 +253,7 @@ func TestFetchResumes(t *testing.T) {
 		opts := s.options()
 		opts.IdleTimeout = 50 * time.Millisecond
 		dir := t.TempDir()
-		if err := Fetch(t.Context(), "S", dir, opts); err != nil {
+		if err := Dataset(t.Context(), dir, "S", opts); err != nil {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
@@ -263,7 +262,7 @@ func TestFetchResumes(t *testing.T) {
 		}
 		opts.Attempts = 1
 		s.before = func(int, http.ResponseWriter, *http.Request) bool { time.Sleep(150 * time.Millisecond); return false }
-		if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "no data for 50ms") {
+		if err := Dataset(t.Context(), t.TempDir(), "S", opts); err == nil || !strings.Contains(err.Error(), "no data for 50ms") {
 			t.Errorf("a silent server: %v", err)
 		}
 	})
@@ -384,7 +383,7 @@ func TestFetchContinues(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, dir := newServer(t, body), t.TempDir()
 			c.setup(t, s, dir)
-			if err := Fetch(t.Context(), "S", dir, s.options()); err != nil {
+			if err := Dataset(t.Context(), dir, "S", s.options()); err != nil {
 				t.Fatal(err)
 			}
 			fetched(t, dir, body)
@@ -408,7 +407,7 @@ func TestFetchRetries(t *testing.T) {
 			return n < len(codes)
 		}
 		dir := t.TempDir()
-		if err := Fetch(t.Context(), "S", dir, s.options()); err != nil {
+		if err := Dataset(t.Context(), dir, "S", s.options()); err != nil {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
@@ -418,7 +417,7 @@ func TestFetchRetries(t *testing.T) {
 		s.before = func(n int, w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(502); return true }
 		opts := s.options()
 		opts.Attempts = 3
-		err := Fetch(t.Context(), "S", t.TempDir(), opts)
+		err := Dataset(t.Context(), t.TempDir(), "S", opts)
 		var status *HTTPError
 		if !errors.As(err, &status) || status.Code != 502 || !strings.Contains(err.Error(), "gave up after 3 attempts") || !strings.Contains(err.Error(), "502 Bad Gateway") {
 			t.Errorf("got %v", err)
@@ -448,7 +447,7 @@ func TestFetchRetries(t *testing.T) {
 		opts := s.options()
 		opts.Attempts = 2
 		dir := t.TempDir()
-		if err := Fetch(t.Context(), "S", dir, opts); err != nil {
+		if err := Dataset(t.Context(), dir, "S", opts); err != nil {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
@@ -465,7 +464,7 @@ func TestFetchRetries(t *testing.T) {
 			}
 			opts := s.options()
 			opts.Attempts = 3
-			if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
+			if err := Dataset(t.Context(), t.TempDir(), "S", opts); err == nil || !strings.Contains(err.Error(), "gave up after 3 attempts") {
 				t.Errorf("got %v", err)
 			}
 			if n := len(s.log()); n != 3 {
@@ -478,7 +477,7 @@ func TestFetchRetries(t *testing.T) {
 		opts := s.options()
 		opts.Attempts = 2
 		s.Close()
-		if err := Fetch(t.Context(), "S", t.TempDir(), opts); err == nil || !strings.Contains(err.Error(), "gave up after 2 attempts") {
+		if err := Dataset(t.Context(), t.TempDir(), "S", opts); err == nil || !strings.Contains(err.Error(), "gave up after 2 attempts") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -489,7 +488,7 @@ func TestFetchRetries(t *testing.T) {
 		opts.Backoff = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := Fetch(ctx, "S", t.TempDir(), opts); !errors.Is(err, context.DeadlineExceeded) {
+		if err := Dataset(ctx, t.TempDir(), "S", opts); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -528,7 +527,7 @@ func TestFetchTimes(t *testing.T) {
 	fetch := func(t *testing.T, attempts int, answer transport) (time.Duration, error) {
 		t.Helper()
 		start := time.Now()
-		err := Fetch(t.Context(), "S", t.TempDir(), FetchOptions{BaseURL: "http://127.0.0.1", Attempts: attempts, Client: &http.Client{Transport: answer}})
+		err := Dataset(t.Context(), t.TempDir(), "S", Options{BaseURL: "http://127.0.0.1", Attempts: attempts, Client: &http.Client{Transport: answer}})
 		return time.Since(start), err
 	}
 	slow := func(pause time.Duration) transport {
@@ -567,7 +566,7 @@ func TestFetchRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before func(n int, w http.ResponseWriter, r *http.Request) bool
-		change func(o *FetchOptions)
+		change func(o *Options)
 		check  func(error) bool
 		want   string
 	}{
@@ -576,18 +575,16 @@ func TestFetchRefuses(t *testing.T) {
 		{"403", func(_ int, w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(403); return true }, nil,
 			func(err error) bool { var e *HTTPError; return errors.As(err, &e) && e.Code == 403 }, "403 Forbidden"},
 		{"204", func(_ int, w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(204); return true }, nil, nil, "204 No Content"},
-		{"declared too large", nil, func(o *FetchOptions) { o.MaxBytes = int64(len(body)) - 1 },
-			func(err error) bool { return errors.Is(err, ErrTooLarge) }, fmt.Sprintf("%d bytes, limit %d", len(body), len(body)-1)},
+		{"declared too large", nil, func(o *Options) { o.MaxBytes = int64(len(body)) - 1 },
+			func(err error) bool { return errors.Is(err, dataset.ErrTooLarge) }, fmt.Sprintf("%d bytes, limit %d", len(body), len(body)-1)},
 		{"too large without saying so", func(_ int, w http.ResponseWriter, r *http.Request) bool {
 			for range 100 {
 				w.Write(body)
 				w.(http.Flusher).Flush()
 			}
 			return true
-		}, func(o *FetchOptions) { o.MaxBytes = int64(len(body)) * 3 },
-			func(err error) bool { return errors.Is(err, ErrTooLarge) }, "more than"},
-		{"wrong sum", nil, func(o *FetchOptions) { o.SHA256 = strings.Repeat("ab", 32) },
-			func(err error) bool { var e *SumError; return errors.As(err, &e) && e.Want == strings.Repeat("ab", 32) }, "SHA-256 is"},
+		}, func(o *Options) { o.MaxBytes = int64(len(body)) * 3 },
+			func(err error) bool { return errors.Is(err, dataset.ErrTooLarge) }, "more than"},
 		{"a web page", func(_ int, w http.ResponseWriter, r *http.Request) bool {
 			fmt.Fprint(w, "<html>moved</html>")
 			return true
@@ -604,7 +601,7 @@ func TestFetchRefuses(t *testing.T) {
 		{"redirections without end", func(_ int, w http.ResponseWriter, r *http.Request) bool {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 			return true
-		}, func(o *FetchOptions) { o.Client = nil }, nil, "redirection refused: more than 10"},
+		}, func(o *Options) { o.Client = nil }, nil, "redirection refused: more than 10"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, body)
@@ -614,7 +611,7 @@ func TestFetchRefuses(t *testing.T) {
 				c.change(&opts)
 			}
 			dir := t.TempDir()
-			err := Fetch(t.Context(), "S", dir, opts)
+			err := Dataset(t.Context(), dir, "S", opts)
 			if err == nil || !strings.Contains(err.Error(), c.want) || c.check != nil && !c.check(err) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
@@ -634,46 +631,26 @@ func TestFetchRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
 	for _, c := range []struct {
-		name, dir, base, sum string
-		want                 string
+		name, dir, base, want string
 	}{
-		{"../S", t.TempDir(), "", "", "not the name of a data set"},
-		{"", t.TempDir(), "", "", "not the name of a data set"},
-		{"S", t.TempDir(), "", "abc", "not a SHA-256 sum"},
-		{"S", t.TempDir(), "ftp://127.0.0.1/tu", "", "not of the form https://host/path"},
-		{"S", t.TempDir(), "tu", "", "not of the form https://host/path"},
-		{"S", t.TempDir(), "http://[", "", "base URL"},
-		{"S", file, "", "", "not a directory"},
+		{"../S", t.TempDir(), "", "not the name of a data set"},
+		{"", t.TempDir(), "", "not the name of a data set"},
+		{"S", t.TempDir(), "ftp://127.0.0.1/tu", "not of the form https://host/path"},
+		{"S", t.TempDir(), "tu", "not of the form https://host/path"},
+		{"S", t.TempDir(), "http://[", "base URL"},
+		{"S", file, "", "not a directory"},
 	} {
 		opts := s.options()
-		opts.SHA256 = c.sum
 		if c.base != "" {
 			opts.BaseURL = c.base
 		}
-		if err := Fetch(t.Context(), c.name, c.dir, opts); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := Dataset(t.Context(), c.dir, c.name, opts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Fetch(%q, %q, %+v) = %v; want an error with %q", c.name, c.dir, opts, err, c.want)
 		}
 	}
 	if n := len(s.log()); n > 0 {
 		t.Errorf("%d requests were made nevertheless", n)
 	}
-}
-
-func TestFetchWantedSum(t *testing.T) {
-	body := small.zip(t, "S")
-	s, dir := newServer(t, body), t.TempDir()
-	path := filepath.Join(t.TempDir(), "x")
-	write(t, path, string(body))
-	sum, err := SumFile(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := s.options()
-	opts.SHA256 = strings.ToUpper(sum)
-	if err := Fetch(t.Context(), "S", dir, opts); err != nil {
-		t.Fatal(err)
-	}
-	fetched(t, dir, body)
 }
 
 func TestCheckRedirect(t *testing.T) {
@@ -701,7 +678,7 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := small.archive(t, dir, "S")
-	sum, err := SumFile(t.Context(), path)
+	sum, err := dataset.SumFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -721,9 +698,6 @@ func TestVerify(t *testing.T) {
 	verify("SHA256SUMS", false)
 	write(t, path+".sha256", strings.ToUpper(sum)+"  S.zip\n")
 	verify("recorded", true)
-	knownSums["S"] = other
-	verify("official", false)
-	delete(knownSums, "S")
 	write(t, path+".sha256", sum+"  T.zip\n")
 	if _, err := Verify(t.Context(), dir, "S"); err == nil || !strings.Contains(err.Error(), "S.zip.sha256: no SHA-256 sum of S.zip") {
 		t.Errorf("a record of something else: %v", err)
@@ -732,7 +706,7 @@ func TestVerify(t *testing.T) {
 	os.Remove(filepath.Join(dir, "SHA256SUMS"))
 
 	write(t, path, "no archive")
-	sum, _ = SumFile(t.Context(), path)
+	sum, _ = dataset.SumFile(t.Context(), path)
 	write(t, filepath.Join(dir, "..", "SHA256SUMS"), sum+"  tu/S.zip\n")
 	if v, err := Verify(t.Context(), dir, "S"); err == nil || !strings.Contains(err.Error(), "not a complete zip archive") || v.Source != "SHA256SUMS" {
 		t.Errorf("Verify of no archive = %+v, %v", v, err)
@@ -829,7 +803,7 @@ func TestFetchRenamedMember(t *testing.T) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "S.zip.part"), string(bytes.ReplaceAll(body, []byte("S_"+part), []byte("S-"+part))))
 		write(t, filepath.Join(dir, "S.zip.part.json"), `{"url": "`+s.URL+`/tu/S.zip", "etag": "\"v1\""}`)
-		if err := Fetch(t.Context(), "S", dir, s.options()); err != nil {
+		if err := Dataset(t.Context(), dir, "S", s.options()); err != nil {
 			t.Fatal(err)
 		}
 		fetched(t, dir, body)
@@ -865,13 +839,108 @@ func FuzzPart(f *testing.F) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "S.zip.part"), string(left))
 		write(t, filepath.Join(dir, "S.zip.part.json"), strings.ReplaceAll(meta, "SERVER", s.URL))
-		if err := Fetch(t.Context(), "S", dir, s.options()); err != nil {
+		if err := Dataset(t.Context(), dir, "S", s.options()); err != nil {
 			t.Fatal(err)
 		}
 		if bytes.HasPrefix(body, left) {
 			fetched(t, dir, body)
-		} else if _, err := LoadTU(t.Context(), filepath.Join(dir, "S.zip"), Options{}); err != nil {
+		} else if _, err := dataset.LoadTU(t.Context(), filepath.Join(dir, "S.zip"), dataset.Options{}); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+func TestFetchMoleculeNet(t *testing.T) {
+	files := map[string]string{
+		"/x/HIV.csv":        "smiles,activity,HIV_active\nCCO,CI,0\n",
+		"/x/clintox.csv.gz": string(zipped(t, clintoxText)),
+		"/x/bace.csv":       "mol,Klasse\nC,1\n",
+		"/x/tox21.csv.gz":   "smiles,NR-AR\nCCO,1\n",
+		"/x/sider.csv.gz":   string(zipped(t, "")),
+	}
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		if text, ok := files[r.URL.Path]; ok {
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(text))
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer s.Close()
+	opts := Options{BaseURL: s.URL + "/x", Client: s.Client(), Backoff: time.Millisecond}
+	dir := t.TempDir()
+	for _, name := range []string{"hiv", "clintox"} {
+		if err := Dataset(t.Context(), dir, name, opts); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := moleculenet.Open(t.Context(), dir, name); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, want := ls(t, dir), []string{"clintox.csv.gz", "clintox.csv.gz.sha256", "hiv.csv", "hiv.csv.sha256"}; !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v, want %v", got, want)
+	}
+	// What is there is checked, not fetched.
+	n := len(asked)
+	if err := Dataset(t.Context(), dir, "hiv", opts); err != nil || len(asked) != n {
+		t.Errorf("again: %v after %d requests", err, len(asked)-n)
+	}
+	write(t, filepath.Join(dir, "hiv.csv"), "smiles,HIV_active\nCCO,1\n")
+	if sum := (*SumError)(nil); !errors.As(Dataset(t.Context(), dir, "hiv", opts), &sum) {
+		t.Error("a changed file is not noticed")
+	}
+	for name, want := range map[string]string{
+		"bace":  `no column "Class"`,
+		"tox21": "gzip: invalid header",
+		"sider": "want a header, have an empty file",
+		"muv":   "404",
+	} {
+		if err := Dataset(t.Context(), dir, name, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", name, err, want)
+		}
+	}
+	if len(ls(t, dir)) != 4 {
+		t.Errorf("left behind: %v", ls(t, dir))
+	}
+}
+
+// TestMoleculeNetURL: without a base URL it is the official one that is asked.
+func TestMoleculeNetURL(t *testing.T) {
+	var asked []string
+	client := &http.Client{Transport: transport(func(r *http.Request) *http.Response {
+		asked = append(asked, r.URL.String())
+		return &http.Response{Status: "404 Not Found", StatusCode: 404, Body: http.NoBody}
+	})}
+	err := Dataset(t.Context(), t.TempDir(), "bbbp", Options{Client: client})
+	if want := []string{MoleculeNetURL + "/BBBP.csv"}; err == nil || !slices.Equal(asked, want) {
+		t.Errorf("asked for %v, want %v: %v", asked, want, err)
+	}
+}
+
+// TestVerifyMoleculeNet: a table is checked to its last row, compressed or not,
+// whatever the official file is.
+func TestVerifyTable(t *testing.T) {
+	const good, short = "smiles,activity,HIV_active\nCCO,CI,0\n", "smiles,activity,HIV_active\nCCO,CI,0\nC,CI\n"
+	for file, text := range map[string]string{"hiv.csv": good, "hiv.csv.gz": string(zipped(t, good)), "HIV.csv": good} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, file), text)
+		v, err := Verify(t.Context(), dir, "hiv")
+		if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); err != nil || v != (Verification{Path: filepath.Join(dir, file), Sum: sum}) {
+			t.Errorf("%s: %+v, %v", file, v, err)
+		}
+	}
+	for file, text := range map[string]string{"hiv.csv": short, "hiv.csv.gz": string(zipped(t, short))} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, file), text)
+		if _, err := Verify(t.Context(), dir, "hiv"); err == nil || !strings.Contains(err.Error(), file+":3: ") {
+			t.Errorf("%s: error %v, want one for line 3", file, err)
+		}
+	}
+	if _, err := Verify(t.Context(), t.TempDir(), "hiv"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := Verify(t.Context(), t.TempDir(), "zinc"); err == nil {
+		t.Error("no such set, and no error")
+	}
 }

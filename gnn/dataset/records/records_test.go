@@ -1,4 +1,4 @@
-package dataset
+package records
 
 import (
 	"bytes"
@@ -13,13 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // readAll returns what records say in a line each.
-func readAll(t testing.TB, path string, o RecordOptions) (lines []string, err error) {
+func readAll(t testing.TB, path string, o Options) (lines []string, err error) {
 	t.Helper()
-	err = ReadRecords(t.Context(), path, o, func(r *Record) error {
+	err = Read(t.Context(), path, o, func(r *Record) error {
 		s := fmt.Sprintf("%d %d %s %q", r.Number, r.Line, r.ID, r.Fields)
 		if (r.Graph == nil) == (r.Err == nil) {
 			t.Errorf("record %d has a graph (%v) and the error %v", r.Number, r.Graph != nil, r.Err)
@@ -38,7 +40,7 @@ func readAll(t testing.TB, path string, o RecordOptions) (lines []string, err er
 	return lines, err
 }
 
-func TestReadRecords(t *testing.T) {
+func TestRead(t *testing.T) {
 	six := graph.Columns{Labels: []graph.LabelValues{{Min: 6, Width: 3, Unseen: []int{7}}}}
 	molecules := "name,SMILES,y\na,CCO,1\nb,C(C,2\nc,c1ccccc1,\n,,\nd,C,3,4\ne,\"C\"\"x\",5\nf,\"CO\",6\n"
 	want := []string{
@@ -50,10 +52,10 @@ func TestReadRecords(t *testing.T) {
 		`6 7 e ["5"] :7: "C\"x": column 2: `,
 		`7 8 f ["6"] 2×360 1`,
 	}
-	table := RecordOptions{ID: "name", Fields: []string{"y"}}
+	table := Options{ID: "name", Fields: []string{"y"}}
 	for name, c := range map[string]struct {
 		file, text string
-		o          RecordOptions
+		o          Options
 		want       []string
 	}{
 		"a table":               {"m.csv", molecules, table, want},
@@ -61,11 +63,11 @@ func TestReadRecords(t *testing.T) {
 		"of Windows":            {"m.csv", strings.ReplaceAll(molecules, "\n", "\r\n"), table, want},
 		"with mixed line ends":  {"m.csv", strings.Replace(molecules, "\n", "\r\n", 3), table, want},
 		"compressed":            {"m.csv.gz", molecules, table, want},
-		"taken up":              {"m.csv", molecules, RecordOptions{ID: "name", Fields: []string{"y"}, Skip: 6}, want[6:]},
-		"another column":        {"m.csv", "smiles,x\nC,CC\n", RecordOptions{SMILES: "x"}, []string{"1 2 1 [] 2×360 1"}},
-		"the only one like it":  {"m.csv", "x,Canonical_SMILES\nC,CC\n", RecordOptions{}, []string{"1 2 1 [] 2×360 1"}},
-		"a list":                {"m.smi", "CCO  ethanol\n\nC\nC( x\n", RecordOptions{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
-		"a list, by its format": {"m.dat", "CCO\n", RecordOptions{Format: FormatSMI}, []string{"1 1 1 [] 3×360 2"}},
+		"taken up":              {"m.csv", molecules, Options{ID: "name", Fields: []string{"y"}, Skip: 6}, want[6:]},
+		"another column":        {"m.csv", "smiles,x\nC,CC\n", Options{SMILES: "x"}, []string{"1 2 1 [] 2×360 1"}},
+		"the only one like it":  {"m.csv", "x,Canonical_SMILES\nC,CC\n", Options{}, []string{"1 2 1 [] 2×360 1"}},
+		"a list":                {"m.smi", "CCO  ethanol\n\nC\nC( x\n", Options{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
+		"a list, by its format": {"m.dat", "CCO\n", Options{Format: SMI}, []string{"1 1 1 [] 3×360 2"}},
 		"graphs": {"g.jsonl", `{"id":"a","nodes":3,"edges":[[0,1],[1,2],[2,1],[0,0]],"labels":[6,6,8],"y":0.5}
 
 {"id":7,"edges":[[0,1]],"labels":[6,8],"y":null}
@@ -81,7 +83,7 @@ func TestReadRecords(t *testing.T) {
 [1]
 {"id":"l","nodes":2,"edges":[]}
 {"id":["m"],"nodes":2,"edges":[]}
-`, RecordOptions{ID: "id", Fields: []string{"y"}, Columns: &six}, []string{
+`, Options{ID: "id", Fields: []string{"y"}, Columns: &six}, []string{
 			`1 1 a ["0.5"] 3×3 2`, `2 3 7 [""] 2×3 1`,
 			`3 4 c [""] :4: node 0 has the label 9, which the model has not seen; it has seen 6 to 8 except 1 of them`,
 			`4 5 d [""] :5: node 0 has the label 7, which the model has not seen`,
@@ -100,10 +102,10 @@ func TestReadRecords(t *testing.T) {
 {"edges":[],"attributes":[[1,2],[3]]}
 {"edges":[],"attributes":[[]]}
 {"edges":[[0,1],[1,2]],"nodes":3,"directed":true}
-`, RecordOptions{}, []string{"1 1 1 [] 2×6 1", "2 2 2 [] :2: node 1 has 1 attributes, node 0 has 2", "3 3 3 [] :3: node 0 has 0 attributes", "4 4 4 [] 3×1 1"}},
-		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", RecordOptions{Fields: []string{"y"}},
+`, Options{}, []string{"1 1 1 [] 2×6 1", "2 2 2 [] :2: node 1 has 1 attributes, node 0 has 2", "3 3 3 [] :3: node 0 has 0 attributes", "4 4 4 [] 3×1 1"}},
+		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
-		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,u,1\nt,a,,6,u\nu,,,6,1\n", RecordOptions{},
+		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,u,1\nt,a,,6,u\nu,,,6,1\n", Options{},
 			[]string{
 				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,
 				`4 9 s [] :9: "u": want a whole number`, `5 10 t [] :10: "u": column x: want a finite number`, `6 11 u [] :11: a node has no name`,
@@ -112,7 +114,7 @@ func TestReadRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), c.file)
 			text := c.text
-			if isGzip(path) {
+			if textfile.IsGzip(path) {
 				text = string(zipped(t, text))
 			}
 			write(t, path, text)
@@ -144,20 +146,20 @@ func TestReadRecords(t *testing.T) {
 	}
 }
 
-// TestReadRecordsTU: a set in TUDataset's format has its classes as a field, and the
+// TestReadTU: a set in TUDataset's format has its classes as a field, and the
 // features of a model where one is given.
-func TestReadRecordsTU(t *testing.T) {
-	ds := Default()
+func TestReadTU(t *testing.T) {
+	ds := dataset.Default()
 	dir := t.TempDir()
-	if err := WriteTU(dir, ds); err != nil {
+	if err := dataset.WriteTU(dir, ds); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, ds.Name)
-	table, err := ReadTable(t.Context(), path, RecordOptions{Fields: []string{"class"}})
+	table, err := ReadAll(t.Context(), path, Options{Fields: []string{"class"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(table.Records) != len(ds.Graphs) || table.Content != GraphContent || table.Records[3].Fields[0] != fmt.Sprint(ds.ClassValues[ds.Graphs[3].Class]) {
+	if len(table.Records) != len(ds.Graphs) || table.Content != Graphs || table.Records[3].Fields[0] != fmt.Sprint(ds.ClassValues[ds.Graphs[3].Class]) {
 		t.Errorf("%d records of %s, the fourth %+v", len(table.Records), table.Content, table.Records[3])
 	}
 	want, err := ds.Columns()
@@ -168,25 +170,25 @@ func TestReadRecordsTU(t *testing.T) {
 		t.Errorf("columns %+v, %v; want %+v", got, err, want)
 	}
 	want.DegreeColumns = 5
-	with, err := ReadTable(t.Context(), path, RecordOptions{Columns: &want})
+	with, err := ReadAll(t.Context(), path, Options{Columns: &want})
 	if err != nil || with.Records[0].Graph.X.Width != want.Width() {
 		t.Errorf("with degrees: %v", err)
 	}
-	if _, err := ReadTable(t.Context(), path, RecordOptions{ID: "id"}); err == nil || !strings.Contains(err.Error(), `has no "id"`) {
+	if _, err := ReadAll(t.Context(), path, Options{ID: "id"}); err == nil || !strings.Contains(err.Error(), `has no "id"`) {
 		t.Errorf("an id: %v", err)
 	}
 }
 
-// TestReadTable: the columns are those of all graphs together, and records give what
+// TestReadAll: the columns are those of all graphs together, and records give what
 // they give with these columns from the beginning.
-func TestReadTable(t *testing.T) {
+func TestReadAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.jsonl")
 	write(t, path, `{"edges":[[0,1]],"labels":[3,1]}
 {"edges":[],"labels":[9]}
 {"edges":[],"nodes":1}
 {"edges":[],"labels":[1],"attributes":[[1]]}
 `)
-	table, err := ReadTable(t.Context(), path, RecordOptions{})
+	table, err := ReadAll(t.Context(), path, Options{})
 	if err != nil || len(table.Records) != 2 || len(table.Rejected) != 2 || !strings.Contains(table.Rejected[1].Reason, "1 attributes") {
 		t.Fatalf("%+v, %v", table, err)
 	}
@@ -195,7 +197,7 @@ func TestReadTable(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	k := 0
-	err = ReadRecords(t.Context(), path, RecordOptions{Columns: &c}, func(r *Record) error {
+	err = Read(t.Context(), path, Options{Columns: &c}, func(r *Record) error {
 		if r.Err == nil && k < 2 {
 			if d := cmp.Diff(table.Set.Graphs[k], r.Graph); d != "" {
 				t.Error(d)
@@ -209,29 +211,29 @@ func TestReadTable(t *testing.T) {
 	}
 }
 
-// TestReadRecordsErrors: what ends the reading says what is wrong.
-func TestReadRecordsErrors(t *testing.T) {
+// TestReadErrors: what ends the reading says what is wrong.
+func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		file, text, want string
-		o                RecordOptions
+		o                Options
 	}{
-		"no file":          {"", "", "no such file", RecordOptions{}},
-		"an unknown name":  {"a.xls", "x", "want .csv, .smi, .jsonl", RecordOptions{}},
-		"an empty table":   {"a.csv", "", "a.csv:1: want a header", RecordOptions{}},
-		"no SMILES":        {"b.csv", "a,b\n1,2\n", `"a,b": no column "smiles"`, RecordOptions{}},
-		"several SMILES":   {"b2.csv", "smiles_a,smiles_b\nC,C\n", "several whose names contain it", RecordOptions{}},
-		"semicolons":       {"b3.csv", "smiles;y\nC;1\n", `"smiles;y": no column "smiles"; columns are separated by commas`, RecordOptions{}},
-		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, RecordOptions{Fields: []string{"y"}}},
-		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y"`, RecordOptions{}},
-		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, RecordOptions{Fields: []string{"y"}}},
-		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: unexpected EOF", RecordOptions{}},
-		"a wrong format":   {"g.csv", "smiles\nC\n", `"doc" is not a format`, RecordOptions{Format: "doc"}},
-		"graphs wanted":    {"h.csv", "smiles\nC\n", "has molecules, want graphs", RecordOptions{Want: GraphContent}},
-		"molecules wanted": {"i.jsonl", "{}\n", "has graphs, want molecules", RecordOptions{Want: MoleculeContent}},
-		"edges and an id":  {"j.csv", "graph,source,target\na,1,2\n", `by its column graph, not "y"`, RecordOptions{ID: "y"}},
-		"scattered edges":  {"k.csv", "graph,source,target\na,1,2\nb,1,2\na,2,3\n", `k.csv:4: "a": rows of a graph must stand together`, RecordOptions{}},
-		"impossible":       {"l.jsonl", "{}\n", "labels", RecordOptions{Columns: &graph.Columns{Labels: []graph.LabelValues{{}}}}},
+		"no file":          {"", "", "no such file", Options{}},
+		"an unknown name":  {"a.xls", "x", "want .csv, .smi, .jsonl", Options{}},
+		"an empty table":   {"a.csv", "", "a.csv:1: want a header", Options{}},
+		"no SMILES":        {"b.csv", "a,b\n1,2\n", `"a,b": no column "smiles"`, Options{}},
+		"several SMILES":   {"b2.csv", "smiles_a,smiles_b\nC,C\n", "several whose names contain it", Options{}},
+		"semicolons":       {"b3.csv", "smiles;y\nC;1\n", `"smiles;y": no column "smiles"; columns are separated by commas`, Options{}},
+		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, Options{Fields: []string{"y"}}},
+		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y"`, Options{}},
+		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, Options{Fields: []string{"y"}}},
+		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: unexpected EOF", Options{}},
+		"a wrong format":   {"g.csv", "smiles\nC\n", `"doc" is not a format`, Options{Format: "doc"}},
+		"graphs wanted":    {"h.csv", "smiles\nC\n", "has molecules, want graphs", Options{Want: Graphs}},
+		"molecules wanted": {"i.jsonl", "{}\n", "has graphs, want molecules", Options{Want: Molecules}},
+		"edges and an id":  {"j.csv", "graph,source,target\na,1,2\n", `by its column graph, not "y"`, Options{ID: "y"}},
+		"scattered edges":  {"k.csv", "graph,source,target\na,1,2\nb,1,2\na,2,3\n", `k.csv:4: "a": rows of a graph must stand together`, Options{}},
+		"impossible":       {"l.jsonl", "{}\n", "labels", Options{Columns: &graph.Columns{Labels: []graph.LabelValues{{}}}}},
 	} {
 		path := filepath.Join(dir, c.file+"")
 		if c.file == "" {
@@ -247,18 +249,18 @@ func TestReadRecordsErrors(t *testing.T) {
 	write(t, path, strings.Repeat("C\n", 5000))
 	stop := errors.New("stop")
 	n := 0
-	err := ReadRecords(t.Context(), path, RecordOptions{}, func(*Record) error { n++; return stop })
+	err := Read(t.Context(), path, Options{}, func(*Record) error { n++; return stop })
 	if n != 1 || err != stop {
 		t.Errorf("an error of emit: %v after %d records", err, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := ReadRecords(ctx, path, RecordOptions{}, func(*Record) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := Read(ctx, path, Options{}, func(*Record) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for text, want := range map[string]string{"": "there are no records in it", "C(\n": "no record of it can be used, such as"} {
 		write(t, path, text)
-		if _, err := ReadTable(t.Context(), path, RecordOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadAll(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -276,10 +278,10 @@ func FuzzRecords(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte, format, skip uint8) {
-		o := RecordOptions{Format: Formats[format%3]}
-		read := func(o RecordOptions) (records []*Record, err error) {
+		o := Options{Format: Formats[format%3]}
+		read := func(o Options) (records []*Record, err error) {
 			o.Input = bytes.NewReader(text)
-			err = ReadRecords(t.Context(), "-", o, func(r *Record) error {
+			err = Read(t.Context(), "-", o, func(r *Record) error {
 				if r.Err == nil {
 					if err := r.Graph.Validate(); err != nil {
 						t.Error(err)
@@ -318,7 +320,7 @@ func TestEdgeListLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	err := ReadRecords(t.Context(), path, RecordOptions{}, func(r *Record) error {
+	err := Read(t.Context(), path, Options{}, func(r *Record) error {
 		got = append(got, fmt.Sprint(r.ID, " ", r.Err))
 		return nil
 	})

@@ -1,11 +1,10 @@
-package dataset
+package network
 
 import (
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
 // writeNetwork writes the files of a network into a new folder.
@@ -40,12 +41,12 @@ func writeNetwork(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-func TestOpenNetwork(t *testing.T) {
+func TestOpen(t *testing.T) {
 	dir := writeNetwork(t, map[string]string{
 		"n_edges.csv.gz": "u,v,binding,score,catalysis\n0,2,1,900,0\n2,3,0,150,1\n1,1,1,1,1\n2,0,0,5,1\n0,1,0,0,0\n4,4,0,0,0\n",
 		"n_labels.csv":   "node,a,b\n3,1,0\n0,,1\n",
 	})
-	got, err := OpenNetwork(t.Context(), dir, "n")
+	got, err := Open(t.Context(), dir, "n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestOpenNetwork(t *testing.T) {
 	}
 }
 
-func TestOpenNetworkErrors(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	const edges = "u,v\n0,1\n"
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -83,8 +84,8 @@ func TestOpenNetworkErrors(t *testing.T) {
 		"labelled nowhere": {map[string]string{"n_edges.csv": edges, "n_labels.csv": "node,a\n2,1\n"}, "nodes 0 to 1 only", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := OpenNetwork(t.Context(), writeNetwork(t, c.files), "n")
-			var syntax *SyntaxError
+			_, err := Open(t.Context(), writeNetwork(t, c.files), "n")
+			var syntax *dataset.SyntaxError
 			if !errors.As(err, &syntax) {
 				t.Fatalf("error %v, want a SyntaxError", err)
 			}
@@ -93,34 +94,34 @@ func TestOpenNetworkErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, err := OpenNetwork(t.Context(), t.TempDir(), "n"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(t.Context(), t.TempDir(), "n"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a network that is not there: %v", err)
 	}
 	dir := writeNetwork(t, map[string]string{"n_edges.csv": edges})
-	if _, err := OpenNetwork(t.Context(), filepath.Join(dir, "n_edges.csv"), "n"); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(t.Context(), filepath.Join(dir, "n_edges.csv"), "n"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file in the place of the folder: %v", err)
 	}
-	if _, err := OpenNetwork(t.Context(), dir, "../"+filepath.Base(dir)+"/n"); err == nil || !strings.Contains(err.Error(), "is not the name of a data set") {
+	if _, err := Open(t.Context(), dir, "../"+filepath.Base(dir)+"/n"); err == nil || !strings.Contains(err.Error(), "is not the name of a data set") {
 		t.Errorf("a path in the place of a name: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "m_edges.csv.gz"), []byte(edges), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenNetwork(t.Context(), dir, "m"); err == nil || !strings.Contains(err.Error(), "m_edges.csv.gz") {
+	if _, err := Open(t.Context(), dir, "m"); err == nil || !strings.Contains(err.Error(), "m_edges.csv.gz") {
 		t.Errorf("a compressed file that is not: %v", err)
 	}
 }
 
-// TestNetworkFiles: either table may be compressed, and of both forms the plain
+// TestFiles: either table may be compressed, and of both forms the plain
 // one is read.
-func TestNetworkFiles(t *testing.T) {
+func TestFiles(t *testing.T) {
 	const edges, other, labels, otherLabels = "u,v\n3,1\n", "u,v\n0,1\n", "node,a\n3,1\n", "node,a\n3,0\n"
 	for _, files := range []map[string]string{
 		{"n_edges.csv": edges, "n_labels.csv": labels},
 		{"n_edges.csv": edges, "n_edges.csv.gz": other, "n_labels.csv.gz": labels},
 		{"n_edges.csv.gz": edges, "n_labels.csv": labels, "n_labels.csv.gz": otherLabels},
 	} {
-		n, err := OpenNetwork(t.Context(), writeNetwork(t, files), "n")
+		n, err := Open(t.Context(), writeNetwork(t, files), "n")
 		if err != nil {
 			t.Fatalf("%v: %v", files, err)
 		}
@@ -130,21 +131,12 @@ func TestNetworkFiles(t *testing.T) {
 	}
 }
 
-// TestLimitedReader: as much as the limit is read, and more is an error.
-func TestLimitedReader(t *testing.T) {
-	for left, want := range map[int64]error{5: nil, 4: ErrTooLarge} {
-		if _, err := io.ReadAll(&limitedReader{r: strings.NewReader("0,1\n\n"), left: left, file: "n"}); !errors.Is(err, want) {
-			t.Errorf("5 bytes of %d: error %v, want %v", left, err, want)
-		}
-	}
-}
-
 // star is a network: node 0 with the neighbours 1 to 5, of which 5 has 6 and 7,
 // and 7 has 8; 9 is alone but for 10.
 const star = "u,v\n0,1\n0,2\n0,3\n0,4\n0,5\n5,6\n5,7\n7,8\n1,2\n9,10\n"
 
 func TestEgo(t *testing.T) {
-	n, err := OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": star}), "n")
+	n, err := Open(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": star}), "n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +189,7 @@ func TestEgo(t *testing.T) {
 			twins += fmt.Sprintf("%d,%d%s,1%s\n", center, center+1+k, strings.Repeat(",0", k), strings.Repeat(",0", 4-k))
 		}
 	}
-	if n, err = OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": twins}), "n"); err != nil {
+	if n, err = Open(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": twins}), "n"); err != nil {
 		t.Fatal(err)
 	}
 	alike := 0
@@ -220,13 +212,16 @@ func TestEgo(t *testing.T) {
 	for i := range 50 {
 		wide += fmt.Sprintf("0,%d\n", i+1)
 	}
-	if n, err = OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": wide}), "n"); err != nil {
+	if n, err = Open(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": wide}), "n"); err != nil {
 		t.Fatal(err)
 	}
 	if g := n.Ego(0, EgoConfig{}, 1); g.Nodes() != 40 {
 		t.Errorf("%d nodes by default, want 40", g.Nodes())
 	}
 }
+
+// shared is where the real data lie, beside the project's root.
+const shared = "../../../../shared/data"
 
 // TestRealNetworks reads the stand-ins for the data of Hu et al.
 func TestRealNetworks(t *testing.T) {
@@ -239,7 +234,7 @@ func TestRealNetworks(t *testing.T) {
 		{"dip_multispecies", 11527, 2 * (32957 - 1279), 1279, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n, err := OpenNetwork(t.Context(), filepath.Join(shared, "ppi"), c.name)
+			n, err := Open(t.Context(), filepath.Join(shared, "ppi"), c.name)
 			if errors.Is(err, fs.ErrNotExist) {
 				t.Skipf("no real data here: %v", err)
 			}
@@ -270,7 +265,7 @@ func FuzzNetwork(f *testing.F) {
 	f.Add(star, "node\n")
 	f.Add("u,v,score\n\"0\",1,\"a\"\"b\"\n", "")
 	f.Fuzz(func(t *testing.T, edges, labels string) {
-		n, err := OpenNetwork(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": edges, "n_labels.csv": labels}), "n")
+		n, err := Open(t.Context(), writeNetwork(t, map[string]string{"n_edges.csv": edges, "n_labels.csv": labels}), "n")
 		if err != nil || n.Nodes() > 1000 {
 			return
 		}

@@ -1,4 +1,4 @@
-package dataset
+package records
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
 // TestClasses: numbers come by value and first.
@@ -17,9 +19,9 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestOpenRecords: a file of graphs is the data set that TUDataset's files of the same
+// TestOpen: a file of graphs is the data set that TUDataset's files of the same
 // graphs are.
-func TestOpenRecords(t *testing.T) {
+func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	const lines = `{"edges":[[0,1],[1,2]],"labels":[3,5,3],"class":"10"}
 {"edges":[[0,1]],"labels":[3,3],"class":9}
@@ -40,13 +42,13 @@ func TestOpenRecords(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "e.csv"), "graph,source,target,label,class\n"+
 		"a,1,,3,10\na,2,,5,10\na,3,,3,10\na,1,2,,10\na,2,3,,10\nb,1,,3,9\nb,2,,3,9\nb,1,2,,9\nc,1,,5,9\nd,1,,3,10\nd,2,,3,10\nd,3,,3,10\nd,1,2,,10\nd,2,3,,10\nd,1,3,,10\n")
-	want, err := Open(t.Context(), dir, "S", Options{})
+	want, err := Open(t.Context(), dir, "S", dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"s.jsonl", "e.csv"} {
 		sums := map[string]string{}
-		got, err := Open(t.Context(), dir, name, Options{Sum: func(file, sum string) { sums[file] = sum }})
+		got, err := Open(t.Context(), dir, name, dataset.Options{Sum: func(file, sum string) { sums[file] = sum }})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -70,7 +72,7 @@ func TestOpenRecords(t *testing.T) {
 	}
 	sum := func(text string) (s string) {
 		write(t, filepath.Join(dir, "x.jsonl"), text)
-		if _, err := Open(t.Context(), dir, "x.jsonl", Options{Sum: func(_, sum string) { s = sum }}); err != nil {
+		if _, err := Open(t.Context(), dir, "x.jsonl", dataset.Options{Sum: func(_, sum string) { s = sum }}); err != nil {
 			t.Error(err)
 		}
 		return s
@@ -80,7 +82,7 @@ func TestOpenRecords(t *testing.T) {
 	}
 }
 
-func TestOpenRecordsErrors(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	const graph = `{"nodes":1,"edges":[],"class":1}` + "\n"
 	for want, text := range map[string]string{
@@ -92,13 +94,13 @@ func TestOpenRecordsErrors(t *testing.T) {
 		"there are no records":              "",
 	} {
 		write(t, filepath.Join(dir, "x.jsonl"), text)
-		if _, err := Open(context.Background(), dir, "x.jsonl", Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(context.Background(), dir, "x.jsonl", dataset.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	write(t, filepath.Join(dir, "m.csv"), "smiles,class\nC,1\n")
 	for name, want := range map[string]string{"m.csv": "has molecules, want graphs", "none.csv": "no such file", "../x.jsonl": "is not the name"} {
-		if _, err := Open(t.Context(), dir, name, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(t.Context(), dir, name, dataset.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}

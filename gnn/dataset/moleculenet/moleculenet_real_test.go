@@ -1,4 +1,4 @@
-package dataset
+package moleculenet
 
 import (
 	"crypto/sha256"
@@ -9,12 +9,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
-// TestMoleculeNetReal measures the real sets: molecules, tasks, labels, and the
+// shared is where the real sets lie, beside the project's root.
+const shared = "../../../../shared/data"
+
+// TestReal measures the real sets: molecules, tasks, labels, and the
 // scaffold splits, whose sums are those of the splits that the code of Hu et al.
 // makes with RDKit 2022.09 of the SMILES as they are in the files.
-func TestMoleculeNetReal(t *testing.T) {
+func TestReal(t *testing.T) {
 	type facts struct {
 		molecules, dropped, tasks int
 		yes, no                   int
@@ -31,19 +36,19 @@ func TestMoleculeNetReal(t *testing.T) {
 		"hiv":     {41127, 0, 1, 1443, 39684, 32901, 4113, 4113, "be002f50d22c20ea"},
 		"bace":    {1513, 0, 1, 691, 822, 1210, 151, 152, "aee4e5b612b7a063"},
 	}
-	for _, set := range MoleculeNet() {
+	for _, set := range Sets() {
 		t.Run(set.Name, func(t *testing.T) {
 			if testing.Short() && want[set.Name].molecules > 10_000 {
 				t.Skip("takes seconds")
 			}
-			m, err := OpenMoleculeNet(t.Context(), filepath.Join(shared, "moleculenet"), set.Name)
+			m, err := Open(t.Context(), filepath.Join(shared, "moleculenet"), set.Name)
 			if errors.Is(err, fs.ErrNotExist) {
 				t.Skipf("no real data here: %v", err)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
+			s, err := dataset.ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,29 +76,12 @@ func TestMoleculeNetReal(t *testing.T) {
 			}
 			for i, g := range m.Graphs {
 				if err := g.Validate(); err != nil {
-					t.Fatalf("%s: %v", m.SMILES[i], err)
+					t.Fatalf("graph %d: %v", i, err)
 				}
 			}
 			for _, d := range m.Dropped {
 				t.Log(d)
 			}
 		})
-	}
-}
-
-// TestCorpusReal reads ZINC.
-func TestCorpusReal(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	c, err := OpenCorpus(t.Context(), filepath.Join(shared, "zinc", "zinc250k.csv.gz"), CorpusOptions{})
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no real data here: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(c.Graphs) != 249455 || c.Dropped != 0 {
-		t.Errorf("%d molecules, %d dropped: %v", len(c.Graphs), c.Dropped, c.Reasons)
 	}
 }

@@ -1,0 +1,148 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+)
+
+// SumError reports an archive that is not the wanted one.
+type SumError struct {
+	Path      string // of the file, or its URL
+	Got, Want string // SHA-256, hexadecimal
+}
+
+func (e *SumError) Error() string {
+	return fmt.Sprintf("%s: SHA-256 is %s, want %s", e.Path, e.Got, e.Want)
+}
+
+// Verification is what [Verify] found out about an archive.
+type Verification struct {
+	Path string
+	Sum  string // SHA-256 of the file
+	// Source says what the sum was compared with: "recorded" (NAME.zip.sha256),
+	// "SHA256SUMS" (a list beside the file or one folder up) or "" if there is nothing
+	// to compare with.
+	Source string
+}
+
+// Verify checks the file of a data set that is in dir, its archive dir/NAME.zip or the
+// table that [moleculenet.Find] finds: its SHA-256 sum against the recorded one (a
+// [*SumError] if they differ), and that all of it can be read: of an archive the
+// checksums that it has of its members, and that the members are there without which a
+// set is none, of a table its rows. Sums are looked for in the file's name with .sha256
+// behind and in lists SHA256SUMS of dir and its parent, in the format of sha256sum;
+// without any, Verification.Source is empty.
+func Verify(ctx context.Context, dir, name string) (Verification, error) {
+	f, err := fileOf(dir, name)
+	if err != nil {
+		return Verification{}, err
+	}
+	if set, err := moleculenet.ByName(name); err == nil {
+		if f.path, err = moleculenet.Find(dir, name); err != nil {
+			return Verification{}, err
+		}
+		f.check = func(ctx context.Context, path string) error { return set.Check(ctx, path, filepath.Base(path)) }
+	}
+	return f.verify(ctx)
+}
+
+func (f *file) verify(ctx context.Context) (v Verification, err error) {
+	v.Path = f.path
+	if v.Sum, err = dataset.SumFile(ctx, f.path); err != nil {
+		return v, fmt.Errorf("dataset: %w", err)
+	}
+	want, source, err := wantedSum(f.path)
+	if err != nil {
+		return v, err
+	}
+	v.Source = source
+	if want != "" && v.Sum != want {
+		return v, fmt.Errorf("dataset: %w (%s)", &SumError{f.path, v.Sum, want}, source)
+	}
+	if err := f.check(ctx, f.path); err != nil {
+		return v, fmt.Errorf("dataset: %s: %w", f.path, err)
+	}
+	return v, nil
+}
+
+// wantedSum returns the sum that the archive should have and who says so.
+func wantedSum(path string) (sum, source string, err error) {
+	base := filepath.Base(path)
+	dir := filepath.Dir(path)
+	for _, list := range []struct{ file, entry, source string }{
+		{path + ".sha256", base, "recorded"},
+		{filepath.Join(dir, "SHA256SUMS"), base, "SHA256SUMS"},
+		{filepath.Join(dir, "..", "SHA256SUMS"), filepath.Base(absDir(dir)) + "/" + base, "SHA256SUMS"},
+	} {
+		sum, err := readSum(list.file, list.entry)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return "", "", fmt.Errorf("dataset: %w", err)
+		case sum != "":
+			return sum, list.source, nil
+		case list.source == "recorded":
+			return "", "", fmt.Errorf("dataset: %s: no SHA-256 sum of %s in it", list.file, base)
+		}
+	}
+	return "", "", nil
+}
+
+func absDir(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+// maxSumFile bounds the size of a list of sums.
+const maxSumFile = 1 << 20
+
+// readSum returns the sum of a file in a list made by sha256sum; "" if the list
+// does not name it.
+func readSum(list, name string) (string, error) {
+	f, err := os.Open(list)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSumFile))
+	return parseSums(string(b), name), err
+}
+
+// parseSums finds the line "sum  name" or "sum *name" of a list and returns the
+// sum in lower case. Other lines are none of our business.
+func parseSums(list, name string) string {
+	for line := range strings.Lines(list) {
+		sum, file, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+		if isSum(sum) && (file == " "+name || file == "*"+name) {
+			return strings.ToLower(sum)
+		}
+	}
+	return ""
+}
+
+func isSum(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size
+}
+
+// writeSum records the sum of the archive at path.
+func writeSum(path, sum string) error {
+	tmp := path + ".sha256.tmp"
+	if err := os.WriteFile(tmp, []byte(sum+"  "+filepath.Base(path)+"\n"), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path+".sha256")
+}

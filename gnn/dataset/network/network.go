@@ -1,0 +1,306 @@
+// Package network reads large graphs, such as the protein interactions of a species,
+// and cuts ego networks out of them, which are the samples to learn from.
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Network is one large undirected graph, such as the protein interactions of a
+// species, whose ego networks ([Network.Ego]) are the samples to learn from.
+type Network struct {
+	Name string
+	// Ptr and Adj are the adjacency, as in [graph.Graph].
+	Ptr, Adj []int32
+	// Channels names the kinds of evidence for edges, in the order of the bits of
+	// EdgeBits; there are at most [MaxChannels].
+	Channels []string
+	// EdgeBits has, for every entry of Adj, bit k set if channel k speaks for it.
+	EdgeBits []int32
+	// Tasks names the columns of Labels; there may be none.
+	Tasks []string
+	// Labels [nodes×tasks] are 1 for yes, -1 for no, and 0 where it is not known.
+	Labels []int8
+	// SelfLoops and Duplicates count the lines that loading left out.
+	SelfLoops, Duplicates int
+}
+
+// MaxChannels is how many channels edges can have, as in the data of Hu et al.
+// (2020).
+const MaxChannels = 7
+
+// maxNodes bounds the node numbers of a network, so that one wrong line
+// does not ask for all of the memory.
+const maxNodes = 1 << 24
+
+// Nodes returns the number of nodes.
+func (n *Network) Nodes() int { return len(n.Ptr) - 1 }
+
+// Open reads NAME_edges.csv and, if it is there, NAME_labels.csv from dir;
+// either may be compressed and end in .csv.gz (NAME_edges.csv comes first).
+//
+// The edges have the columns u and v, node numbers from 0, each undirected edge
+// once, and may have more, one for each channel, with 0 or 1. A column "score" is
+// left out. The labels have the column node and one for each task, with 1, 0 for
+// no, or nothing for not known; nodes that are not listed have no labels.
+// Self-loops are left out, and an edge that is listed again adds its channels.
+//
+// Errors about the contents are of type *[dataset.SyntaxError].
+func Open(ctx context.Context, dir, name string) (*Network, error) {
+	paths, err := Files(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{Name: name}
+	read := []func(*textfile.Rows) error{n.readEdges, n.readLabels}
+	for i, path := range paths {
+		if err := textfile.ReadRows(ctx, path, read[i]); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// Files returns the files that [Open] reads: of the edges and, if it
+// is there, of the labels.
+func Files(dir, name string) ([]string, error) {
+	if err := dataset.CheckName(name); err != nil {
+		return nil, err
+	}
+	edges, err := textfile.Find(dir, name+"_edges.csv", name+"_edges.csv.gz")
+	if err != nil {
+		return nil, err
+	}
+	labels, err := textfile.Find(dir, name+"_labels.csv", name+"_labels.csv.gz")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []string{edges}, nil
+	case err != nil:
+		return nil, err
+	}
+	return []string{edges, labels}, nil
+}
+
+// node returns a field as a node number.
+func node(c *textfile.Rows, field int) (int32, error) {
+	v, err := strconv.ParseInt(c.Row[field], 10, 32)
+	if err != nil || v < 0 || v >= maxNodes {
+		return 0, c.Bad(field, fmt.Sprintf("want a node, 0 to %d", maxNodes-1))
+	}
+	return int32(v), nil
+}
+
+// begins checks the first names of the header.
+func begins(c *textfile.Rows, first ...string) error {
+	if len(c.Header) < len(first) || !slices.Equal(c.Header[:len(first)], first) {
+		return c.BadHeader("", fmt.Sprintf("want a header that begins with %s", strings.Join(first, ",")))
+	}
+	return nil
+}
+
+// readEdges fills the adjacency.
+func (n *Network) readEdges(c *textfile.Rows) error {
+	if err := begins(c, "u", "v"); err != nil {
+		return err
+	}
+	var channel []int // of every column after the second, or -1
+	for _, name := range c.Header[2:] {
+		if name == "score" {
+			channel = append(channel, -1)
+			continue
+		}
+		if len(n.Channels) == MaxChannels {
+			return c.BadHeader(name, fmt.Sprintf("more than %d channels", MaxChannels))
+		}
+		channel = append(channel, len(n.Channels))
+		n.Channels = append(n.Channels, name)
+	}
+	type edge struct{ i, j, bits int32 }
+	var edges []edge
+	nodes := int32(0)
+	for {
+		err := c.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		e := edge{}
+		if e.i, err = node(c, 0); err != nil {
+			return err
+		}
+		if e.j, err = node(c, 1); err != nil {
+			return err
+		}
+		for k, ch := range channel {
+			switch {
+			case ch < 0 || c.Row[2+k] == "0":
+			case c.Row[2+k] == "1":
+				e.bits |= 1 << ch
+			default:
+				return c.Bad(2+k, "want 0 or 1")
+			}
+		}
+		nodes = max(nodes, e.i+1, e.j+1)
+		if e.i == e.j {
+			n.SelfLoops++
+			continue
+		}
+		edges = append(edges, e, edge{e.j, e.i, e.bits})
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		if a.i != b.i {
+			return int(a.i) - int(b.i)
+		}
+		return int(a.j) - int(b.j)
+	})
+	n.Ptr = make([]int32, nodes+1)
+	last := edge{i: -1}
+	for _, e := range edges {
+		if e.i == last.i && e.j == last.j {
+			n.EdgeBits[len(n.EdgeBits)-1] |= e.bits
+			if e.i < e.j {
+				n.Duplicates++
+			}
+			continue
+		}
+		n.Adj, n.EdgeBits = append(n.Adj, e.j), append(n.EdgeBits, e.bits)
+		n.Ptr[e.i+1]++
+		last = e
+	}
+	for i := range nodes {
+		n.Ptr[i+1] += n.Ptr[i]
+	}
+	return nil
+}
+
+// readLabels fills the labels.
+func (n *Network) readLabels(c *textfile.Rows) error {
+	if err := begins(c, "node"); err != nil {
+		return err
+	}
+	n.Tasks = slices.Clone(c.Header[1:])
+	n.Labels = make([]int8, n.Nodes()*len(n.Tasks))
+	seen := make([]bool, n.Nodes())
+	for {
+		err := c.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		i, err := node(c, 0)
+		if err != nil {
+			return err
+		}
+		if int(i) >= n.Nodes() {
+			return c.Bad(0, fmt.Sprintf("the edges have the nodes 0 to %d only", n.Nodes()-1))
+		}
+		if seen[i] {
+			return c.Bad(0, "a node that was listed before")
+		}
+		seen[i] = true
+		for k := range n.Tasks {
+			switch c.Row[1+k] {
+			case "1":
+				n.Labels[int(i)*len(n.Tasks)+k] = 1
+			case "0":
+				n.Labels[int(i)*len(n.Tasks)+k] = -1
+			case "":
+			default:
+				return c.Bad(1+k, "want 1, 0 or nothing")
+			}
+		}
+	}
+}
+
+// EgoConfig says how much of the surroundings of a node its ego network holds.
+type EgoConfig struct {
+	// Radius is the largest distance from the centre; 0 means 2.
+	Radius int
+	// MaxNodes bounds the nodes, the centre included; 0 means 40, about the mean
+	// size of the ego networks of Hu et al. (2020).
+	MaxNodes int
+}
+
+// Ego returns the subgraph that the nodes around a node induce, that node first:
+// the nearest come first, and of those at the distance at which MaxNodes is
+// reached a random choice, which depends on the seed and the node only. Edges
+// keep their bits as labels; every node has the constant feature 1 of flagWidth
+// categories.
+func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
+	c.Radius, c.MaxNodes = cmp.Or(c.Radius, 2), cmp.Or(c.MaxNodes, 40)
+	rng := rand.New(rand.NewPCG(seed, uint64(center)))
+	place := map[int32]int32{int32(center): 0}
+	nodes := []int32{int32(center)}
+	for layer, distance := nodes, 1; distance <= c.Radius && len(nodes) < c.MaxNodes && len(layer) > 0; distance++ {
+		var next []int32
+		for _, i := range layer {
+			for _, j := range n.Adj[n.Ptr[i]:n.Ptr[i+1]] {
+				if _, ok := place[j]; !ok {
+					place[j] = -1
+					next = append(next, j)
+				}
+			}
+		}
+		rng.Shuffle(len(next), func(a, b int) { next[a], next[b] = next[b], next[a] })
+		kept := min(len(next), c.MaxNodes-len(nodes))
+		for _, j := range next[kept:] {
+			delete(place, j)
+		}
+		layer = next[:kept]
+		for _, j := range layer {
+			place[j] = int32(len(nodes))
+			nodes = append(nodes, j)
+		}
+	}
+	g := &graph.Graph{Ptr: make([]int32, 1, len(nodes)+1)}
+	type entry struct{ place, bits int32 }
+	var row []entry
+	for _, i := range nodes {
+		row = row[:0]
+		for e := n.Ptr[i]; e < n.Ptr[i+1]; e++ {
+			if p, ok := place[n.Adj[e]]; ok {
+				row = append(row, entry{p, n.EdgeBits[e]})
+			}
+		}
+		slices.SortFunc(row, func(a, b entry) int { return int(a.place) - int(b.place) })
+		for _, e := range row {
+			g.Adj, g.EdgeLabel = append(g.Adj, e.place), append(g.EdgeLabel, e.bits)
+		}
+		g.Ptr = append(g.Ptr, int32(len(g.Adj)))
+	}
+	g.X = graph.Features{Width: flagWidth, Category: make([]int32, len(nodes))}
+	for i := range g.X.Category {
+		g.X.Category[i] = 1
+	}
+	return g
+}
+
+// flagWidth is the number of categories of the nodes of ego networks: in the data
+// of Hu et al. every node has the second.
+const flagWidth = 2
+
+// EgoNetworks returns [Network.Ego] of every node.
+func (n *Network) EgoNetworks(c EgoConfig, seed uint64) []*graph.Graph {
+	out := make([]*graph.Graph, n.Nodes())
+	for i := range out {
+		out[i] = n.Ego(i, c, seed)
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+package records
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+)
+
+// maxGraphNumbers bounds the edges and the attributes of one graph, which is in memory
+// as a whole; a test has a lower one.
+var maxGraphNumbers = 1 << 26
+
+// isEdgeList reports whether a table is of edges, by its header.
+func isEdgeList(header []string) bool {
+	return slices.Contains(header, "graph") && slices.Contains(header, "source") && slices.Contains(header, "target")
+}
+
+// edgeTable reads the rows of one graph after another. Rows of a graph stand
+// together. A row with a source and no target is a node, with its label and its
+// attributes; nodes come before the edges that have them.
+type edgeTable struct {
+	*textfile.Rows
+	graph, source, target, label int             // columns; label is -1 if there is none
+	attributes                   []int           // the other columns
+	err                          error           // of the last row, which ends the table
+	seen                         map[string]bool // graphs that have begun
+}
+
+// openEdges reads a table of edges.
+func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), err error) {
+	if err := r.is(Graphs); err != nil {
+		return nil, err
+	}
+	if r.o.ID != "" && r.o.ID != "graph" {
+		return nil, fmt.Errorf("dataset: %s: graphs of a table of edges are named by its column graph, not %q", r.file, r.o.ID)
+	}
+	_, fields, err := r.columns(rows)
+	if err != nil {
+		return nil, err
+	}
+	l := &edgeTable{Rows: rows, label: slices.Index(rows.Header, "label"), seen: map[string]bool{}}
+	for i, name := range rows.Header {
+		switch name {
+		case "graph":
+			l.graph = i
+		case "source":
+			l.source = i
+		case "target":
+			l.target = i
+		case "label":
+		default:
+			if !slices.Contains(fields, i) {
+				l.attributes = append(l.attributes, i)
+			}
+		}
+	}
+	l.err = rows.Next()
+	return func() (*Record, error) {
+		if l.err != nil {
+			return nil, l.err
+		}
+		rec := r.record(l.Line(0))
+		rec.take(l.Row, l.graph, fields)
+		if l.seen[rec.ID] {
+			return nil, l.Bad(l.graph, "rows of a graph must stand together, and another graph's are between")
+		}
+		l.seen[rec.ID] = true
+		g := l.next(rec)
+		if l.err != nil && l.err != io.EOF {
+			return nil, l.err
+		}
+		rec.body, rec.size = g, g.nodes*max(1, len(l.attributes))+2*len(g.edges)
+		return rec, nil
+	}, nil
+}
+
+// next reads the rows of a graph, the first of which has been read. rec.Err is the first
+// thing wrong with one of them.
+func (l *edgeTable) next(rec *Record) *rawGraph {
+	g := &rawGraph{}
+	number := map[string]int{}
+	for l.err == nil && l.Row[l.graph] == rec.ID {
+		if rec.Err == nil {
+			rec.Err = l.add(g, number)
+		}
+		l.err = l.Rows.Next()
+	}
+	return g
+}
+
+// add takes a row into g.
+func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError {
+	source, target := strings.TrimSpace(l.Row[l.source]), strings.TrimSpace(l.Row[l.target])
+	if source == "" {
+		return l.Bad(l.source, "a node has no name")
+	}
+	if n := len(g.edges) + g.nodes*max(1, len(l.attributes)); n >= maxGraphNumbers {
+		return l.Bad(l.graph, fmt.Sprintf("a graph of more than %d edges and numbers of nodes", maxGraphNumbers))
+	}
+	featured := l.label >= 0 || len(l.attributes) > 0
+	if target != "" {
+		var e [2]int
+		for k, name := range []string{source, target} {
+			i, ok := number[name]
+			if !ok {
+				if featured {
+					return l.Bad([]int{l.source, l.target}[k], "a node without a row of its own before, with its label and attributes and an empty target")
+				}
+				i = g.nodes
+				number[name] = i
+				g.nodes++
+			}
+			e[k] = i
+		}
+		g.edges = append(g.edges, e)
+		return nil
+	}
+	if _, ok := number[source]; ok {
+		if !featured { // an edge has named it before
+			return nil
+		}
+		return l.Bad(l.source, "a node that was listed before")
+	}
+	number[source] = g.nodes
+	g.nodes++
+	if l.label >= 0 {
+		v, err := strconv.Atoi(strings.TrimSpace(l.Row[l.label]))
+		if err != nil {
+			return l.Bad(l.label, "want a whole number, the node's label")
+		}
+		g.labels = append(g.labels, v)
+	}
+	if len(l.attributes) > 0 {
+		row := make([]float32, len(l.attributes))
+		for k, c := range l.attributes {
+			v, err := strconv.ParseFloat(strings.TrimSpace(l.Row[c]), 32)
+			if err != nil || v-v != 0 {
+				return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node", l.Header[c]))
+			}
+			row[k] = float32(v)
+		}
+		g.attributes = append(g.attributes, row)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+// smiles is the body of a molecule.
+type smiles string
+
+func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
+	var g *graph.Graph
+	m, err := w.parser.Parse(string(s))
+	if err == nil {
+		g, err = m.Graph()
+	}
+	if err != nil {
+		reason := err.Error()
+		var e *molecule.Error
+		var ce *molecule.CategoryError
+		if errors.As(err, &e) {
+			reason = fmt.Sprintf("column %d: %s", e.Column, e.Reason)
+		} else if errors.As(err, &ce) {
+			reason = ce.Reason
+		}
+		return nil, &dataset.SyntaxError{Value: textfile.Shorten(string(s)), Reason: reason}
+	}
+	if w.o.Scaffolds {
+		rec.Scaffold = w.parser.Scaffold(m)
+	}
+	return g, nil
+}
+
+// openSMI reads a SMILES a line.
+func (r *reader) openSMI() (next func() (*Record, error), err error) {
+	if err := r.is(Molecules); err != nil {
+		return nil, err
+	}
+	if len(r.o.Fields) > 0 {
+		return nil, fmt.Errorf("dataset: %s: has no columns, such as %q; want a .csv", r.file, r.o.Fields[0])
+	}
+	if err := r.openText(); err != nil {
+		return nil, err
+	}
+	lines := r.text.Lines()
+	return func() (*Record, error) {
+		text, err := lines.Next()
+		if err != nil {
+			return nil, err
+		}
+		rec := r.record(lines.Line)
+		if at := strings.IndexAny(text, " \t"); at > 0 {
+			text, rec.ID = text[:at], strings.TrimSpace(text[at:])
+		}
+		rec.body, rec.size = smiles(text), len(text)
+		return rec, nil
+	}, nil
+}
+
+// openCSV reads a table, of edges or of molecules, by its header.
+func (r *reader) openCSV() (next func() (*Record, error), err error) {
+	if err := r.openText(); err != nil {
+		return nil, err
+	}
+	rows, err := r.text.Rows()
+	if err != nil {
+		return nil, err
+	}
+	if isEdgeList(rows.Header) {
+		return r.openEdges(rows)
+	}
+	if err := r.is(Molecules); err != nil {
+		return nil, err
+	}
+	column, err := r.smilesColumn(rows)
+	if err != nil {
+		return nil, err
+	}
+	id, fields, err := r.columns(rows)
+	if err != nil {
+		return nil, err
+	}
+	return func() (*Record, error) {
+		err := rows.Next()
+		var bad *dataset.SyntaxError
+		if errors.As(err, &bad) {
+			rec := r.record(bad.Line)
+			rec.Err = bad
+			return rec, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		rec := r.record(rows.Line(column))
+		text := strings.TrimSpace(rows.Row[column])
+		rec.body, rec.size = smiles(text), len(text)
+		rec.take(rows.Row, id, fields)
+		return rec, nil
+	}, nil
+}
+
+// smilesColumn returns the position of the SMILES.
+func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
+	if r.o.SMILES != "" {
+		return rows.Column(r.o.SMILES)
+	}
+	var like []int
+	for i, h := range rows.Header {
+		switch h := strings.ToLower(h); {
+		case h == "smiles":
+			return i, nil
+		case strings.Contains(h, "smiles") && !strings.ContainsAny(h, ";\t\r"): // not a line that was not divided
+			like = append(like, i)
+		}
+	}
+	switch {
+	case len(like) == 1:
+		return like[0], nil
+	case len(like) > 1:
+		return 0, rows.BadHeader(strings.Join(rows.Header, ","), `no column "smiles", and several whose names contain it: say which`)
+	}
+	return rows.Column("smiles")
+}
+
+// columns returns the positions of ID, -1 if there is none, and of Fields in a table.
+func (r *reader) columns(rows *textfile.Rows) (id int, fields []int, err error) {
+	id = -1
+	if r.o.ID != "" {
+		if id, err = rows.Column(r.o.ID); err != nil {
+			return 0, nil, err
+		}
+	}
+	for _, name := range r.o.Fields {
+		f, err := rows.Column(name)
+		if err != nil {
+			return 0, nil, err
+		}
+		fields = append(fields, f)
+	}
+	return id, fields, nil
+}
+
+// take fills the ID and the fields from a row.
+func (rec *Record) take(row []string, id int, fields []int) {
+	if id >= 0 {
+		rec.ID = row[id]
+	}
+	for _, f := range fields {
+		rec.Fields = append(rec.Fields, row[f])
+	}
+}

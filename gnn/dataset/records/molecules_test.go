@@ -1,0 +1,210 @@
+package records
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func zipped(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestMolecules: of tables and lists, compressed or not, the graphs are those of the
+// molecules one by one, and what cannot be used is named.
+func TestMolecules(t *testing.T) {
+	dir := t.TempDir()
+	smiles := []string{"CCO", "c1ccccc1", "F/C=C/F", "N[C@@H](C)C(=O)O", "C"}
+	var want []*graph.Graph
+	for _, s := range smiles {
+		m, err := molecule.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, g)
+	}
+	csvText := "id,smiles\n"
+	for i, s := range smiles {
+		csvText += fmt.Sprintf("%d,%s\n", i, s)
+	}
+	csvText += "\"5\n\",Xx\n\n6, C1 \n"
+	lines := strings.Join(smiles, " name of it\n") + "\nXx\n\n C1 \n"
+	for file, text := range map[string]string{
+		"a.csv": csvText, "a.csv.gz": string(zipped(t, csvText)), "a.smi": lines, "a.smi.gz": string(zipped(t, lines)),
+	} {
+		path := filepath.Join(dir, file)
+		write(t, path, text)
+		table, err := ReadAll(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, table.Set.Graphs); d != "" {
+			t.Errorf("%s: %s", file, d)
+		}
+		line := 6
+		if strings.Contains(file, "csv") {
+			line = 8 // its row begins in line 7
+		}
+		rejected := []*dataset.SyntaxError{
+			{File: path, Line: line, Value: "Xx", Reason: "column 1: 'X' is not an atom that may stand without brackets"},
+			{File: path, Line: line + 2, Value: "C1", Reason: "column 2: ring 1 is not closed"},
+		}
+		if d := cmp.Diff(rejected, table.Rejected); d != "" {
+			t.Errorf("%s: %s", file, d)
+		}
+	}
+	if table, err := ReadAll(t.Context(), filepath.Join(dir, "a.csv"), Options{SMILES: "id"}); err == nil {
+		t.Errorf("a column without SMILES makes %+v", table)
+	}
+	for path, want := range map[string]string{"none.csv": "no such file", "a.csv": `no column "SMILES"`} {
+		if _, err := ReadAll(t.Context(), filepath.Join(dir, path), Options{SMILES: "SMILES"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", path, err, want)
+		}
+	}
+	for file, text := range map[string]string{"b.CSV": "smiles\nC\n", "b.CSV.GZ": string(zipped(t, "smiles\nC\n")), "b.SMI.GZ": string(zipped(t, "C\n"))} {
+		write(t, filepath.Join(dir, file), text)
+		if table, err := ReadAll(t.Context(), filepath.Join(dir, file), Options{}); err != nil || len(table.Records) != 1 || len(table.Rejected) != 0 {
+			t.Errorf("%s: %+v, %v", file, table, err)
+		}
+	}
+	// What ends in the middle is no shorter list.
+	for file, text := range map[string]string{"cut.csv.gz": csvText, "cut.smi.gz": lines} {
+		whole := zipped(t, text)
+		write(t, filepath.Join(dir, file), string(whole[:len(whole)-8]))
+		_, err := ReadAll(t.Context(), filepath.Join(dir, file), Options{})
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), file+": ") {
+			t.Errorf("%s: error %v, want %v", file, err, io.ErrUnexpectedEOF)
+		}
+	}
+	write(t, filepath.Join(dir, "none.smi"), "\nnames\n")
+	if _, err := ReadAll(t.Context(), filepath.Join(dir, "none.smi"), Options{}); err == nil || !strings.Contains(err.Error(), `none.smi:2: "names": column 2`) {
+		t.Errorf("no molecules: %v", err)
+	}
+	write(t, filepath.Join(dir, "name.smi"), "CC "+strings.Repeat("n", textfile.LongestLine-10)+"\nC\n")
+	if table, err := ReadAll(t.Context(), filepath.Join(dir, "name.smi"), Options{}); err != nil || len(table.Records) != 2 {
+		t.Errorf("a line that is just not too long: %v", err)
+	}
+	write(t, filepath.Join(dir, "long.smi"), "CC\n"+strings.Repeat("C", textfile.LongestLine+1))
+	if _, err := ReadAll(t.Context(), filepath.Join(dir, "long.smi"), Options{}); err == nil || !strings.Contains(err.Error(), "long.smi:2: longer than") {
+		t.Errorf("a long line: %v", err)
+	}
+}
+
+// TestReasons: little of a long string is kept.
+func TestReasons(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.smi")
+	bad := strings.Repeat("é", 64) // characters count, not bytes
+	write(t, path, "C\n"+bad+"\n"+bad+"X\n")
+	table, err := ReadAll(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := table.Rejected; len(r) != 2 || r[0].Value != bad || r[1].Value != bad+"…" {
+		t.Errorf("%v", r)
+	}
+}
+
+// TestOrder: many chunks, on any number of processors, come out in order.
+func TestOrder(t *testing.T) {
+	var text strings.Builder
+	var want []int
+	for i := range 5*chunkRecords + 17 {
+		n := i*7919%40 + 1
+		text.WriteString(strings.Repeat("C", n) + "\n")
+		want = append(want, n)
+	}
+	path := filepath.Join(t.TempDir(), "c.smi")
+	write(t, path, text.String())
+	for _, procs := range []int{1, 2, 5} {
+		old := runtime.GOMAXPROCS(procs)
+		var got []int
+		err := Read(t.Context(), path, Options{}, func(r *Record) error {
+			got = append(got, r.Graph.Nodes())
+			return nil
+		})
+		runtime.GOMAXPROCS(old)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d processors: %d molecules of %d, or in another order: %v", procs, len(got), len(want), err)
+		}
+	}
+	// A reader that is told to stop does, and does not pass for one at the end.
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	err := Read(ctx, path, Options{}, func(*Record) error { calls++; cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("cancelled: error %v after %d calls", err, calls)
+	}
+}
+
+// TestStreamStops: what is cancelled neither reads a list to its end nor gives out what
+// has been read.
+func TestStreamStops(t *testing.T) {
+	emitted := 0
+	stop := errors.New("stop")
+	err := Read(t.Context(), "-", Options{Format: SMI, Input: endless{}}, func(*Record) error { emitted++; return stop })
+	if err != stop || emitted != 1 {
+		t.Errorf("error %v after %d molecules, want %v after 1", err, emitted, stop)
+	}
+}
+
+// endless is a list of molecules without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return copy(p, "C\n"), nil }
+
+// TestReal reads ZINC.
+func TestReal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	molecules := 0
+	err := Read(t.Context(), filepath.FromSlash("../../../../shared/data/zinc/zinc250k.csv.gz"), Options{}, func(r *Record) error {
+		if molecules++; r.Err != nil {
+			t.Error(r.Err)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no real data here: %v", err)
+	}
+	if err != nil || molecules != 249455 {
+		t.Errorf("%d molecules, %v", molecules, err)
+	}
+}

@@ -1,0 +1,323 @@
+// Package records reads users' own files of molecules and graphs, record by record.
+//
+// [Read] streams the records of a file, and [ReadAll] holds all of them. The name tells
+// the format; .gz may follow:
+//
+//   - .csv with a header, of molecules: a column of SMILES, and any other columns, of
+//     which one may be the ID and others targets.
+//   - .csv with the columns graph, source and target: an edge a row, undirected. Nodes
+//     have any names. A row without a target describes a node, before its edges: its
+//     whole-numbered label in the column label, and its attributes in all other columns
+//     that are not targets. Rows of a graph stand together.
+//   - .smi or .txt: a SMILES a line, which a blank and a name may follow.
+//   - .jsonl or .ndjson: a graph a line, as in
+//     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
+//     Nodes are numbered from 0. "edges" are undirected unless "directed" is true;
+//     "labels" are whole numbers, and "attributes" a list of numbers for each node.
+//     "nodes" may be left out where there are either. Other keys may be an ID or
+//     targets.
+//   - .zip or a folder: a set in TUDataset's format, with its attributes.
+//
+// A record that cannot be used is reported with its line and the reason, and the next
+// one is read; only a table of edges whose rows are damaged as such ends there.
+//
+// A format is a value in one table and a file of this package, which takes the text
+// apart into records. What is the same for all is done once, in [Read]: records are
+// numbered and skipped, their graphs are built on all processors, and they come in the
+// order of the file.
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+// Record is an item of a file: a graph and what stands beside it.
+type Record struct {
+	Number int      // of the record, from 1
+	Line   int      // where it begins; of a set in TUDataset's format, Number
+	ID     string   // the field that Options.ID names, otherwise Number
+	Fields []string // those that Options.Fields names; empty where one is missing
+	// Graph is nil if the record cannot be used. Err says why.
+	Graph    *graph.Graph
+	Scaffold string // of a molecule, if Options.Scaffolds asks for it
+	Err      *dataset.SyntaxError
+
+	body body // until the graph is built
+	size int  // of the body, in bytes or numbers
+}
+
+// A body is what a record's graph is built from. An error that is no
+// [*dataset.SyntaxError] is the reason in one.
+type body interface {
+	build(w *worker, rec *Record) (*graph.Graph, error)
+}
+
+// Content is what the records of a file are.
+type Content string
+
+// The contents.
+const (
+	Molecules Content = "molecules"
+	Graphs    Content = "graphs"
+)
+
+// Options say how a file is read. The zero value reads whatever the name of the file
+// tells.
+type Options struct {
+	// Format is one of [Formats]; "" goes by the name.
+	Format string
+	// Input, if set, is read in place of the file, whose name then stands in errors
+	// alone. The file "-" needs it.
+	Input io.Reader
+	// Want makes a file of other content an error. "" takes both.
+	Want Content
+	// SMILES is the column of molecules; "" is "smiles", in upper or lower case, or else the
+	// only column whose name contains that, such as canonical_smiles.
+	SMILES string
+	// ID and Fields are columns of a table, keys of a JSON object, or "class" of a set
+	// in TUDataset's format.
+	ID     string
+	Fields []string
+	// Scaffolds asks for those of molecules.
+	Scaffolds bool
+	// Columns are the features that graphs get. Without them, [Read] gives a graph
+	// those of its own attributes and labels, and [ReadAll] those of all graphs.
+	Columns *graph.Columns
+	// Skip is how many records are passed over.
+	Skip int
+}
+
+// The formats.
+const (
+	CSV   = "csv"   // a table with a header: of molecules, or of edges
+	SMI   = "smi"   // a SMILES a line, which a name may follow
+	JSONL = "jsonl" // a graph a line, as a JSON object
+	TU    = "tu"    // TUDataset's archive or folder
+)
+
+// A format is a way to write records into a file.
+type format struct {
+	name    string
+	endings []string // of files
+	// open returns the function that gives the records one by one, and io.EOF at the
+	// end. A record that cannot be read has an Err, others a body.
+	open func(r *reader) (next func() (*Record, error), err error)
+}
+
+var formats = []format{
+	{CSV, []string{".csv"}, (*reader).openCSV},
+	{SMI, []string{".smi", ".txt"}, (*reader).openSMI},
+	{JSONL, []string{".jsonl", ".ndjson"}, (*reader).openJSONL},
+	{TU, []string{".zip"}, (*reader).openTU},
+}
+
+// Formats lists them.
+var Formats = []string{CSV, SMI, JSONL, TU}
+
+// FormatOf returns the format of a file by its name: .csv, .smi, .txt, .jsonl or
+// .ndjson, each of which .gz may follow, .zip, or a folder.
+func FormatOf(path string) (string, error) {
+	if name := formatByName(path); name != "" {
+		return name, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("dataset: %w", err)
+	case info.IsDir():
+		return TU, nil
+	}
+	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .jsonl, each with .gz or without, .zip or a folder", path)
+}
+
+// formatByName returns the format that the ending of a name stands for, "" if none.
+func formatByName(path string) string {
+	ending := filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz"))
+	for _, f := range formats {
+		if slices.Contains(f.endings, ending) {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// Read calls emit with the records of a file, in their order. It streams: memory does
+// not grow with the file, unless it is in TUDataset's format. A record that cannot be
+// read has an Err and does not end the reading; an error of emit does.
+func Read(ctx context.Context, path string, o Options, emit func(*Record) error) error {
+	_, err := read(ctx, path, o, emit)
+	return err
+}
+
+// reader reads one file.
+type reader struct {
+	ctx  context.Context
+	file string
+	o    Options
+
+	text    *textfile.Text // if the format is one of text
+	set     *dataset.Dataset
+	content Content
+	number  int // of the last record
+}
+
+// read is Read, and returns the reader for what it has learned.
+func read(ctx context.Context, path string, o Options, emit func(*Record) error) (*reader, error) {
+	name := o.Format
+	if name == "" {
+		var err error
+		if name, err = FormatOf(path); err != nil {
+			return nil, err
+		}
+	}
+	at := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+	if at < 0 {
+		return nil, fmt.Errorf("dataset: %q is not a format of records; want one of %s", name, strings.Join(Formats, ", "))
+	}
+	if o.Columns != nil {
+		if err := o.Columns.Check(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &reader{ctx: ctx, file: path, o: o}
+	next, err := formats[at].open(r)
+	if r.text != nil {
+		defer r.text.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = r.stream(next, func(rec *Record) {
+		if err := emit(rec); err != nil {
+			cancel(err)
+		}
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	return r, err
+}
+
+// is notes the content, and returns an error unless it is wanted.
+func (r *reader) is(c Content) error {
+	r.content = c
+	if r.o.Want != "" && r.o.Want != c {
+		return fmt.Errorf("dataset: %s: has %s, want %s", r.file, c, r.o.Want)
+	}
+	return nil
+}
+
+// openText opens a file of text.
+func (r *reader) openText() (err error) {
+	r.text, err = textfile.Open(r.ctx, r.file, r.o.Input)
+	return err
+}
+
+// record returns the next record.
+func (r *reader) record(line int) *Record {
+	r.number++
+	return &Record{Number: r.number, Line: line, ID: strconv.Itoa(r.number)}
+}
+
+// Workers take so many records at a time, or fewer that are so large together.
+const (
+	chunkRecords = 1024
+	chunkSize    = 1 << 18
+)
+
+// stream builds the graphs of the records that next returns, until it returns io.EOF,
+// on all processors, and gives them to emit in their order. next and emit are called
+// one at a time.
+func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error {
+	type chunk struct {
+		records []*Record
+		done    chan struct{}
+	}
+	workers := runtime.GOMAXPROCS(0)
+	work := make(chan *chunk)
+	queue := make(chan *chunk, 2*workers) // in order
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			w := &worker{o: &r.o}
+			for c := range work {
+				for _, rec := range c.records {
+					w.finish(rec, r.file)
+				}
+				close(c.done)
+			}
+		})
+	}
+	var readErr error
+	wg.Go(func() {
+		defer close(queue)
+		defer close(work)
+		for readErr == nil && r.ctx.Err() == nil {
+			c := &chunk{done: make(chan struct{})}
+			for size := 0; len(c.records) < chunkRecords && size < chunkSize && readErr == nil; {
+				var rec *Record
+				if rec, readErr = next(); readErr == nil && rec.Number > r.o.Skip {
+					c.records = append(c.records, rec)
+					size += rec.size
+				}
+			}
+			select {
+			case queue <- c:
+				work <- c
+			case <-r.ctx.Done():
+			}
+		}
+	})
+	for c := range queue {
+		<-c.done
+		for _, rec := range c.records {
+			if r.ctx.Err() == nil {
+				emit(rec)
+			}
+		}
+	}
+	wg.Wait()
+	if readErr == io.EOF {
+		return nil
+	}
+	return readErr
+}
+
+// worker builds graphs.
+type worker struct {
+	o      *Options
+	parser molecule.Parser
+}
+
+// finish builds the graph of a record, or says why there is none.
+func (w *worker) finish(rec *Record, file string) {
+	if rec.Err != nil {
+		return
+	}
+	g, err := rec.body.build(w, rec)
+	if err == nil {
+		rec.Graph = g
+		return
+	}
+	if !errors.As(err, &rec.Err) {
+		rec.Err = &dataset.SyntaxError{Reason: err.Error()}
+	}
+	rec.Err.File, rec.Err.Line = file, rec.Line
+}
