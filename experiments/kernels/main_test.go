@@ -44,7 +44,7 @@ func TestRows(t *testing.T) {
 	stdout := runOK(t, dir, "-protocol", "graphcl,holdout")
 	rows := rundirtest.Results(t, dir)
 	accuracy := func(method, protocol string) float64 {
-		r, ok := rundir.Find(rows, "motifs", method, protocol)
+		r, ok := rundirtest.Find(rows, "motifs", method, protocol)
 		if !ok || len(r.PerSeed) != 2 {
 			t.Fatalf("no row of %s under %s with two seeds", method, protocol)
 		}
@@ -73,7 +73,7 @@ func TestRows(t *testing.T) {
 	if a := accuracy("gin", nested); a < 50 {
 		t.Errorf("gin: %.1f %%", a)
 	}
-	if _, ok := rundir.Find(rows, "motifs", "graph2vec", heldOut); ok {
+	if _, ok := rundirtest.Find(rows, "motifs", "graph2vec", heldOut); ok {
 		t.Error("the protocol of kernels has a row of vectors")
 	}
 	for _, want := range []string{"WL optimal assignment", "which is not added back", "Seconds for features"} {

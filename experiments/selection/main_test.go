@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -49,7 +48,7 @@ func TestRun(t *testing.T) {
 	}
 	rundirtest.Files(t, dir, "config.json", "tables.md", "plots/epochs-linear.svg",
 		"weights/motifs-infonce,tau=0.2-0-epoch2.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch4.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch5.safetensors")
-	plain, ok := rundir.Find(rundirtest.Results(t, dir), "motifs", "InfoNCE, last epoch", "linear")
+	plain, ok := rundirtest.Find(rundirtest.Results(t, dir), "motifs", "InfoNCE, last epoch", "linear")
 	if !ok || len(plain.PerSeed) != 2 {
 		t.Fatalf("the row of the last epoch: %+v", plain)
 	}
@@ -81,7 +80,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
 	rundirtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.svg")
-	if r, ok := rundir.Find(rundirtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
+	if r, ok := rundirtest.Find(rundirtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
 		t.Errorf("the second setting's row of results.json: %+v", r)
 	}
 	for _, want := range []string{"β = 1, p = 80", "oracle: best setting and epoch of each seed", "corrected by Holm for the 1 rows"} {
@@ -121,8 +120,8 @@ func TestMethods(t *testing.T) {
 		if method == "InfoNCE" {
 			label = "oracle: best epoch of each seed"
 		}
-		last, ok := rundir.Find(results, "motifs", method+", last epoch", "linear")
-		best, also := rundir.Find(results, "motifs", label, "linear")
+		last, ok := rundirtest.Find(results, "motifs", method+", last epoch", "linear")
+		best, also := rundirtest.Find(results, "motifs", label, "linear")
 		if !ok || !also || last.Epochs != epochs || len(last.PerSeed) != 2 {
 			t.Fatalf("%s: last epoch %+v, best %+v, want %d epochs", method, last, best, epochs)
 		}
@@ -133,7 +132,7 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	for _, r := range rundirtest.Results(t, alone) {
-		beside, ok := rundir.Find(results, r.Dataset, r.Method, r.Protocol)
+		beside, ok := rundirtest.Find(results, r.Dataset, r.Method, r.Protocol)
 		if d := cmp.Diff(r.PerSeed, beside.PerSeed); !ok || d != "" {
 			t.Errorf("%s beside others:\n%s", r.Method, d)
 		}

@@ -1,16 +1,13 @@
 package rundir
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/internal/files"
@@ -22,38 +19,27 @@ import (
 // if results of the two may not be mixed, see [Open], or if a file is missing or has
 // changed.
 func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
-	var other journal
-	switch err := other.read(filepath.Join(path, "done.jsonl")); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	units, err := readJournal(filepath.Join(path, "done.jsonl"))
+	if err != nil {
 		return err
 	}
-	var units []string
-	for unit := range other.done {
-		if wanted(unit) && !d.Done(unit) {
-			units = append(units, unit)
-		}
-	}
+	maps.DeleteFunc(units, func(unit string, _ Unit) bool { return !wanted(unit) || d.Done(unit) })
 	if len(units) == 0 {
 		return nil
 	}
 	if d.journal.f == nil { // it is only to be looked at
-		for _, unit := range units {
-			d.journal.done[unit] = other.done[unit]
-		}
+		maps.Copy(d.journal.done, units)
 		return nil
 	}
 	if err := d.admit(path); err != nil {
 		return err
 	}
-	metrics, err := readMetrics(filepath.Join(path, "metrics.csv"))
+	columns, rows, err := readMetrics(filepath.Join(path, "metrics.csv"))
 	if err != nil {
 		return err
 	}
-	slices.Sort(units)
-	for _, unit := range units {
-		if err := d.absorb(path, other.done[unit], metrics); err != nil {
+	for _, unit := range slices.Sorted(maps.Keys(units)) {
+		if err := d.absorb(path, units[unit], columns, rows); err != nil {
 			return fmt.Errorf("unit %q of %s: %w", unit, path, err)
 		}
 	}
@@ -94,8 +80,8 @@ func (d *Dir) admit(path string) error {
 }
 
 // absorb takes one unit over; the journal's line comes last.
-func (d *Dir) absorb(path string, e entry, metrics []metricsRow) error {
-	for file, sum := range e.Files {
+func (d *Dir) absorb(path string, u Unit, columns []string, rows []Epoch) error {
+	for file, sum := range u.Files {
 		if err := intact(path, file, sum); err != nil {
 			return err
 		}
@@ -104,19 +90,17 @@ func (d *Dir) absorb(path string, e entry, metrics []metricsRow) error {
 			return err
 		}
 	}
-	for _, m := range metrics {
-		if m.unit == e.Unit || strings.HasPrefix(m.unit, e.Unit+"/") {
-			if err := d.Metrics(m.unit, m.epoch, m.columns...); err != nil {
+	for _, row := range rows {
+		if row.Unit == u.Name || strings.HasPrefix(row.Unit, u.Name+"/") {
+			names := slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return row.Values[name] == "" })
+			if err := d.addRow(row, names); err != nil {
 				return err
 			}
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.metrics.f.Sync(); err != nil {
-		return err
-	}
-	return d.append(e)
+	return d.append(u)
 }
 
 // link makes to another name of the file from, or a copy of it where it cannot be.
@@ -139,35 +123,6 @@ func link(from, to string) error {
 	})
 }
 
-// metricsRow is a row of metrics.csv.
-type metricsRow struct {
-	unit    string
-	epoch   int
-	columns []slog.Attr // those that it has
-}
-
-// readMetrics reads a metrics.csv, which may be growing.
-func readMetrics(path string) (all []metricsRow, err error) {
-	m := metrics{path: path}
-	rows, err := m.read()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for i, cells := range rows {
-		row := metricsRow{unit: cells[0]}
-		if row.epoch, err = strconv.Atoi(cells[1]); err != nil {
-			return nil, fmt.Errorf("%s:%d: epoch %q: want a number", path, i+2, cells[1])
-		}
-		for k, cell := range cells[2:] {
-			if cell != "" {
-				row.columns = append(row.columns, slog.String(m.header[k+2], cell))
-			}
-		}
-		all = append(all, row)
-	}
-	return all, err
-}
-
 // Seconds estimates how long a unit takes: what it took if it is done, which is then
 // true, else the mean of those done whose names differ from its own only in numbers
 // behind an equals sign, as in seed=3; 0 if there are none.
@@ -188,14 +143,6 @@ func (d *Dir) Seconds(unit string) (seconds float64, done bool) {
 }
 
 // kind is a unit's name without the numbers of seeds and folds.
-func kind(unit string) string {
-	parts := strings.Split(unit, "/")
-	for i, p := range parts {
-		if name, number, ok := strings.Cut(p, "="); ok {
-			if _, err := strconv.Atoi(number); err == nil {
-				parts[i] = name
-			}
-		}
-	}
-	return strings.Join(parts, "/")
-}
+func kind(unit string) string { return numbers.ReplaceAllString(unit, "$1") }
+
+var numbers = regexp.MustCompile(`=[-+]?[0-9]+(/|$)`)

@@ -198,13 +198,13 @@ func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []strin
 	if err := c.mixes(now, flags, true, mayDiffer...); err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}
-	var j journal
-	if err := j.read(filepath.Join(path, "done.jsonl")); err != nil {
+	done, err := readJournal(filepath.Join(path, "done.jsonl"))
+	if err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
 	sums := map[string]string{} // of the files that its units wrote
-	for _, e := range j.done {
-		maps.Copy(sums, e.Files)
+	for _, u := range done {
+		maps.Copy(sums, u.Files)
 	}
 	for _, file := range weights {
 		rel, err := filepath.Rel(path, file)

@@ -14,17 +14,19 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 )
 
 // journal is done.jsonl: one line per finished unit.
 type journal struct {
 	f    *os.File
-	done map[string]entry
+	done map[string]Unit
 }
 
-// entry is a line: a unit with its result, and what else it left in the directory.
-type entry struct {
-	Unit    string            `json:"unit"`
+// Unit is a finished unit: its result, and what else it left in the directory.
+type Unit struct {
+	Name    string            `json:"unit"`
 	Result  json.RawMessage   `json:"result"`
 	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv under its name, or below: a/b is below a
 	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
@@ -32,34 +34,51 @@ type entry struct {
 }
 
 func (j *journal) open(path string) (err error) {
-	if j.f, err = openLines(path); err != nil {
-		return err
+	if j.f, err = openLines(path); err == nil {
+		j.done, err = readJournal(path)
 	}
-	return j.read(path)
+	return err
 }
 
-func (j *journal) read(path string) error {
+// readJournal reads a done.jsonl, which may be missing, or growing: its units by name.
+func readJournal(path string) (map[string]Unit, error) {
 	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	j.done = map[string]entry{}
+	done := map[string]Unit{}
 	number := 0
 	for line := range bytes.Lines(data) {
 		if !bytes.HasSuffix(line, []byte("\n")) { // being written, or never finished
 			break
 		}
 		number++
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, number, err)
+		var u Unit
+		if err := json.Unmarshal(line, &u); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
 		}
-		if _, dup := j.done[e.Unit]; dup || e.Unit == "" || e.Result == nil {
-			return fmt.Errorf("%s:%d: unit %q is empty or listed twice: have two runs shared the directory?", path, number, e.Unit)
+		if _, dup := done[u.Name]; dup || u.Name == "" || u.Result == nil {
+			return nil, fmt.Errorf("%s:%d: unit %q is empty or listed twice: have two runs shared the directory?", path, number, u.Name)
 		}
-		j.done[e.Unit] = e
+		done[u.Name] = u
 	}
-	return nil
+	return done, nil
+}
+
+// Finished returns the finished units of a run and of its shares, with the seconds
+// that they took. There may be none, and the run may be going on.
+func Finished(path string) (map[string]float64, error) {
+	seconds := map[string]float64{}
+	for _, dir := range append([]string{path}, cli.Shares(path)...) {
+		done, err := readJournal(filepath.Join(dir, "done.jsonl"))
+		if err != nil {
+			return nil, err
+		}
+		for name, u := range done {
+			seconds[name] = u.Seconds
+		}
+	}
+	return seconds, nil
 }
 
 // Done reports whether the journal holds the unit.
@@ -85,7 +104,7 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 		files[i] = filepath.ToSlash(file)
 	}
 	d.mu.Lock()
-	e, ok := d.journal.done[unit]
+	u, ok := d.journal.done[unit]
 	rows := d.metrics.rows[unit]
 	d.mu.Unlock()
 	if !ok {
@@ -98,10 +117,10 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 		}
 		return result, d.forget(unit)
 	}
-	if err := d.whole(e, rows, files); err != nil {
+	if err := d.whole(u, rows, files); err != nil {
 		return result, fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have it computed again", err, unit, d.Join("done.jsonl"))
 	}
-	err = json.Unmarshal(e.Result, &result)
+	err = json.Unmarshal(u.Result, &result)
 	if c, ok := any(&result).(interface{ Check() error }); ok && err == nil {
 		err = c.Check()
 	}
@@ -112,14 +131,14 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 }
 
 // whole returns an error unless everything that a finished unit wrote is there.
-func (d *Dir) whole(e entry, rows int, files []string) error {
-	if rows < e.Metrics {
-		return fmt.Errorf("%s: %d rows of unit %q, which left %d", d.Join("metrics.csv"), rows, e.Unit, e.Metrics)
+func (d *Dir) whole(u Unit, rows int, files []string) error {
+	if rows < u.Metrics {
+		return fmt.Errorf("%s: %d rows of unit %q, which left %d", d.Join("metrics.csv"), rows, u.Name, u.Metrics)
 	}
-	all := slices.Concat(slices.Collect(maps.Keys(e.Files)), files)
+	all := slices.Concat(slices.Collect(maps.Keys(u.Files)), files)
 	slices.Sort(all)
 	for _, file := range slices.Compact(all) {
-		if err := intact(d.Path, file, e.Files[file]); err != nil {
+		if err := intact(d.Path, file, u.Files[file]); err != nil {
 			return err
 		}
 	}
@@ -160,29 +179,29 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 	if err != nil {
 		return fmt.Errorf("rundir: result of unit %q: %w", unit, err)
 	}
-	e := entry{Unit: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
+	u := Unit{Name: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
 	for _, file := range files {
 		sum, err := sumFile(d.Join(filepath.FromSlash(file)))
 		if err != nil {
 			return fmt.Errorf("rundir: what unit %q leaves: %w", unit, err)
 		}
-		if e.Files == nil {
-			e.Files = map[string]string{}
+		if u.Files == nil {
+			u.Files = map[string]string{}
 		}
-		e.Files[file] = sum
+		u.Files[file] = sum
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, dup := d.journal.done[unit]; dup || unit == "" {
 		return fmt.Errorf("rundir: unit %q is empty or ran twice", unit)
 	}
-	e.Metrics = d.metrics.rows[unit]
-	return d.append(e)
+	u.Metrics = d.metrics.rows[unit]
+	return d.append(u)
 }
 
-// append adds an entry to the journal, on the disk.
-func (d *Dir) append(e entry) error {
-	line, err := json.Marshal(e)
+// append adds a unit to the journal, on the disk.
+func (d *Dir) append(u Unit) error {
+	line, err := json.Marshal(u)
 	if err != nil {
 		return err
 	}
@@ -197,7 +216,7 @@ func (d *Dir) append(e entry) error {
 	if err := d.journal.f.Sync(); err != nil {
 		return err
 	}
-	d.journal.done[e.Unit] = e
+	d.journal.done[u.Name] = u
 	return nil
 }
 
@@ -208,9 +227,9 @@ func openLines(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := lastLine(f)
+	data, err := io.ReadAll(f)
 	if err == nil {
-		err = f.Truncate(size)
+		err = f.Truncate(int64(bytes.LastIndexByte(data, '\n') + 1))
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -229,25 +248,4 @@ func appendWhole(f *os.File, data []byte) error {
 		return errors.Join(err, f.Truncate(end))
 	}
 	return nil
-}
-
-// lastLine returns the offset just after the last newline of f.
-func lastLine(f *os.File) (int64, error) {
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, err
-	}
-	block := make([]byte, 4096)
-	for end > 0 {
-		start := max(0, end-int64(len(block)))
-		b := block[:end-start]
-		if _, err := f.ReadAt(b, start); err != nil {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
-			return start + int64(i) + 1, nil
-		}
-		end = start
-	}
-	return 0, nil
 }

@@ -3,8 +3,10 @@ package rundir
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -18,11 +20,18 @@ import (
 // metrics is metrics.csv: the columns unit and epoch, then those of the rows, in the
 // order of their first appearance.
 type metrics struct {
-	f      *os.File
-	path   string
-	header []string
-	last   map[string]int // unit → its largest epoch in an earlier start
-	rows   map[string]int // unit → rows under its name, or below: a/b is below a
+	f       *os.File
+	path    string
+	columns []string       // after unit and epoch; nil if there is no header yet
+	last    map[string]int // unit → its largest epoch in an earlier start
+	rows    map[string]int // unit → rows under its name, or below: a/b is below a
+}
+
+// Epoch is a row of metrics.csv.
+type Epoch struct {
+	Unit   string
+	Epoch  int
+	Values map[string]string // by column; those that the row has
 }
 
 func (m *metrics) open(path string) (err error) {
@@ -30,20 +39,13 @@ func (m *metrics) open(path string) (err error) {
 	if m.f, err = openLines(path); err != nil {
 		return err
 	}
-	rows, err := m.read()
-	if err != nil {
-		return err
+	columns, rows, err := readMetrics(path)
+	m.columns, m.last, m.rows = columns, map[string]int{}, map[string]int{}
+	for _, row := range rows {
+		m.last[row.Unit] = max(row.Epoch, m.last[row.Unit])
+		m.count(row.Unit, 1)
 	}
-	m.last, m.rows = map[string]int{}, map[string]int{}
-	for i, row := range rows {
-		epoch, err := strconv.Atoi(row[1])
-		if err != nil {
-			return fmt.Errorf("%s:%d: epoch %q: want a number", path, i+2, row[1])
-		}
-		m.last[row[0]] = max(epoch, m.last[row[0]])
-		m.count(row[0], 1)
-	}
-	return nil
+	return err
 }
 
 // count adds n to the rows of a unit and of those that it is below.
@@ -58,24 +60,37 @@ func (m *metrics) count(unit string, n int) {
 	}
 }
 
-// read reads the file, up to its last whole line: the header into m, and returns the
-// rows.
-func (m *metrics) read() ([][]string, error) {
-	data, err := os.ReadFile(m.path)
+// readMetrics reads a metrics.csv, which may be missing, or growing, up to its last
+// whole line.
+func readMetrics(path string) (columns []string, rows []Epoch, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	lines, err := csv.NewReader(bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1])).ReadAll()
 	if err != nil {
-		return nil, err
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	rows, err := csv.NewReader(bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1])).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.path, err)
+	for i, cells := range lines {
+		if i == 0 {
+			if len(cells) < 2 || cells[0] != "unit" || cells[1] != "epoch" {
+				return nil, nil, fmt.Errorf("%s:1: columns %q: want unit, epoch, …", path, cells)
+			}
+			columns = cells[2:]
+			continue
+		}
+		row := Epoch{Unit: cells[0], Values: map[string]string{}}
+		if row.Epoch, err = strconv.Atoi(cells[1]); err != nil {
+			return nil, nil, fmt.Errorf("%s:%d: epoch %q: want a number", path, i+1, cells[1])
+		}
+		for k, cell := range cells[2:] {
+			if cell != "" {
+				row.Values[columns[k]] = cell
+			}
+		}
+		rows = append(rows, row)
 	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	if m.header = rows[0]; len(m.header) < 2 || m.header[0] != "unit" || m.header[1] != "epoch" {
-		return nil, fmt.Errorf("%s:1: columns %q: want unit, epoch, …", m.path, m.header)
-	}
-	return rows[1:], nil
+	return columns, rows, nil
 }
 
 // Metrics appends the row of one epoch of one unit to metrics.csv. A row that lacks
@@ -85,76 +100,71 @@ func (m *metrics) read() ([][]string, error) {
 // checkpoint, repeats epochs: the earlier start's rows of the unit from this epoch
 // on are dropped first.
 func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
+	row := Epoch{unit, epoch, map[string]string{"unit": "", "epoch": ""}}
+	var names []string
+	for _, c := range columns {
+		if _, dup := row.Values[c.Key]; dup {
+			return fmt.Errorf("rundir: metric %q is given twice", c.Key)
+		}
+		row.Values[c.Key] = cell(c.Value.Resolve())
+		names = append(names, c.Key)
+	}
+	return d.addRow(row, names)
+}
+
+// addRow appends a row with values in the columns of these names.
+func (d *Dir) addRow(row Epoch, names []string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := &d.metrics
-	header := slices.Clone(m.header)
-	if header == nil {
-		header = []string{"unit", "epoch"}
-	}
-	row := []string{unit, strconv.Itoa(epoch)}
-	seen := map[string]bool{"unit": true, "epoch": true}
-	for _, c := range columns {
-		if seen[c.Key] {
-			return fmt.Errorf("rundir: metric %q is given twice", c.Key)
+	columns := append([]string{}, m.columns...)
+	for _, name := range names {
+		if !slices.Contains(columns, name) {
+			columns = append(columns, name)
 		}
-		seen[c.Key] = true
-		i := slices.Index(header, c.Key)
-		if i < 0 {
-			i = len(header)
-			header = append(header, c.Key)
-		}
-		row = append(row, make([]string, max(0, i+1-len(row)))...)
-		row[i] = cell(c.Value.Resolve())
 	}
-	row = append(row, make([]string, len(header)-len(row))...)
-
-	last, again := m.last[unit]
-	delete(m.last, unit)
-	if again = again && epoch <= last; again || m.header != nil && len(header) > len(m.header) {
-		if err := m.rewrite(header, func(u string, e int) bool { return !again || u != unit || e < epoch }); err != nil {
+	last, again := m.last[row.Unit]
+	delete(m.last, row.Unit)
+	if again = again && row.Epoch <= last; again || m.columns != nil && len(columns) > len(m.columns) {
+		keep := func(r Epoch) bool { return !again || r.Unit != row.Unit || r.Epoch < row.Epoch }
+		if err := m.rewrite(columns, keep); err != nil {
 			return err
 		}
 	}
-	rows := [][]string{row}
-	if m.header == nil {
-		rows = [][]string{header, row}
-	}
 	// One write, so that a reader sees whole rows.
-	if err := appendWhole(m.f, encode(rows)); err != nil {
+	if err := appendWhole(m.f, encode(m.columns == nil, columns, row)); err != nil {
 		return err
 	}
-	m.header = header
-	m.count(unit, 1)
+	m.columns = columns
+	m.count(row.Unit, 1)
 	switch {
 	case !d.Output.TensorBoard:
 		return nil
 	case again:
-		return d.board(unit)
+		return d.board(row.Unit)
 	}
 	return d.boardRow(row)
 }
 
-// rewrite replaces the file by one with the columns of header, which begins with
-// those that the file has, and the rows that keep chooses.
-func (m *metrics) rewrite(header []string, keep func(unit string, epoch int) bool) error {
-	rows, err := m.read()
+// rewrite replaces the file by one with these columns, which begin with those that the
+// file has, and the rows that keep chooses.
+func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
+	_, rows, err := readMetrics(m.path)
 	if err != nil {
 		return err
 	}
-	kept := [][]string{header}
 	dropped := map[string]int{}
-	for _, row := range rows {
-		if e, _ := strconv.Atoi(row[1]); keep(row[0], e) { // open has checked the numbers
-			kept = append(kept, append(row, make([]string, len(header)-len(row))...))
-		} else {
-			dropped[row[0]]++
+	rows = slices.DeleteFunc(rows, func(row Epoch) bool {
+		drop := !keep(row)
+		if drop {
+			dropped[row.Unit]++
 		}
-	}
-	if err := files.Write(m.path, func(w io.Writer) error { _, err := w.Write(encode(kept)); return err }); err != nil {
+		return drop
+	})
+	if err := files.Write(m.path, func(w io.Writer) error { _, err := w.Write(encode(true, columns, rows...)); return err }); err != nil {
 		return err
 	}
-	m.header = header
+	m.columns = columns
 	for unit, n := range dropped {
 		m.count(unit, -n)
 	}
@@ -167,10 +177,21 @@ func (m *metrics) rewrite(header []string, keep func(unit string, epoch int) boo
 	return old.Close()
 }
 
-// encode returns the rows as CSV.
-func encode(rows [][]string) []byte {
+// encode returns rows as CSV, below a header if they are the first.
+func encode(header bool, columns []string, rows ...Epoch) []byte {
 	var b bytes.Buffer
-	csv.NewWriter(&b).WriteAll(rows) // to memory: this cannot fail
+	w := csv.NewWriter(&b) // to memory: this cannot fail
+	if header {
+		w.Write(append([]string{"unit", "epoch"}, columns...))
+	}
+	for _, row := range rows {
+		cells := []string{row.Unit, strconv.Itoa(row.Epoch)}
+		for _, name := range columns {
+			cells = append(cells, row.Values[name])
+		}
+		w.Write(cells)
+	}
+	w.Flush()
 	return b.Bytes()
 }
 

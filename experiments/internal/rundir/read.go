@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,20 +32,6 @@ type Run struct {
 	Units      []Unit   // that are finished, by name
 }
 
-// Epoch is a row of metrics.csv.
-type Epoch struct {
-	Unit   string
-	Epoch  int
-	Values map[string]string // by column; those that the row has
-}
-
-// Unit is a finished unit.
-type Unit struct {
-	Name    string
-	Result  json.RawMessage
-	Seconds float64 // that it took; 0 if the run does not say
-}
-
 // Read reads a run directory. One without results, metrics or finished units is not an
 // error, one without config.json is.
 func Read(path string) (*Run, error) {
@@ -60,10 +47,14 @@ func Read(path string) (*Run, error) {
 	if err := r.readResults(filepath.Join(path, "results.json")); err != nil {
 		return nil, err
 	}
-	if err := r.readMetrics(filepath.Join(path, "metrics.csv")); err != nil {
+	if r.Columns, r.Metrics, err = readMetrics(filepath.Join(path, "metrics.csv")); err != nil {
 		return nil, err
 	}
-	return r, r.readUnits(filepath.Join(path, "done.jsonl"))
+	done, err := readJournal(filepath.Join(path, "done.jsonl"))
+	for _, name := range slices.Sorted(maps.Keys(done)) {
+		r.Units = append(r.Units, done[name])
+	}
+	return r, err
 }
 
 func (r *Run) readResults(path string) error {
@@ -81,34 +72,6 @@ func (r *Run) readResults(path string) error {
 			row.Seeds = r.Seeds
 		}
 	}
-	return err
-}
-
-func (r *Run) readMetrics(path string) error {
-	rows, err := readMetrics(path)
-	for _, row := range rows {
-		e := Epoch{Unit: row.unit, Epoch: row.epoch, Values: map[string]string{}}
-		for _, c := range row.columns {
-			e.Values[c.Key] = c.Value.String()
-			if !slices.Contains(r.Columns, c.Key) {
-				r.Columns = append(r.Columns, c.Key)
-			}
-		}
-		r.Metrics = append(r.Metrics, e)
-	}
-	return err
-}
-
-func (r *Run) readUnits(path string) error {
-	var j journal
-	err := j.read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range j.done {
-		r.Units = append(r.Units, Unit{e.Unit, e.Result, e.Seconds})
-	}
-	slices.SortFunc(r.Units, func(a, b Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return err
 }
 

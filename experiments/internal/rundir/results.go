@@ -151,15 +151,6 @@ func (d *Dir) writeTables(stdout io.Writer, tables []*table.Table) error {
 	return nil
 }
 
-// Find returns the row of a method on a data set under a protocol.
-func Find(rows []Row, dataset, method, protocol string) (Row, bool) {
-	i := slices.IndexFunc(rows, func(r Row) bool { return r.Dataset == dataset && r.Method == method && r.Protocol == protocol })
-	if i < 0 {
-		return Row{}, false
-	}
-	return rows[i], true
-}
-
 // OverSeeds says in a caption what the figures of n seeds are.
 func OverSeeds(n int) string {
 	if n == 1 {

@@ -109,7 +109,7 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 func StartHost(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, engine string, o cli.Output) (d *Dir, err error) {
 	if o.List {
 		d = &Dir{Experiment: experiment, Path: o.Dir}
-		d.journal.done = map[string]entry{}
+		d.journal.done = map[string]Unit{}
 	} else if d, err = Open(Options{
 		Experiment: experiment, Datasets: datasets, Flags: f,
 		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: engine, Out: o.Path(), Mixed: o.Mixed,

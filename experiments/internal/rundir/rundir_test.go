@@ -638,16 +638,6 @@ func Example() {
 	// 87.5 <nil>
 }
 
-func TestFind(t *testing.T) {
-	rows := []rundir.Row{{Dataset: "MUTAG", Method: "infonce", Protocol: "linear", Mean: 1}, {Dataset: "MUTAG", Method: "infonce", Protocol: "graphcl", Mean: 2}}
-	if r, ok := rundir.Find(rows, "MUTAG", "infonce", "graphcl"); !ok || r.Mean != 2 {
-		t.Errorf("found %v, %v", r, ok)
-	}
-	if r, ok := rundir.Find(rows, "NCI1", "infonce", "graphcl"); ok {
-		t.Errorf("found %v", r)
-	}
-}
-
 // TestHalfConfig: a process killed while it wrote the first config.json leaves a file
 // that the next start removes, and no other.
 func TestHalfConfig(t *testing.T) {

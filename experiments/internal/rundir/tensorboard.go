@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,20 +18,19 @@ import (
 // board writes the event files, which TensorBoard reads, of units whose rows
 // metrics.csv has: of all, or of one.
 func (d *Dir) board(only string) error {
-	rows, err := d.metrics.read()
+	_, rows, err := readMetrics(d.metrics.path)
 	if err != nil {
 		return err
 	}
 	events := map[string]*bytes.Buffer{}
 	for _, row := range rows {
-		unit := row[0]
-		if only != "" && unit != only {
+		if only != "" && row.Unit != only {
 			continue
 		}
-		if events[unit] == nil {
-			events[unit] = bytes.NewBuffer(tensorboard.Header(time.Now()))
+		if events[row.Unit] == nil {
+			events[row.Unit] = bytes.NewBuffer(tensorboard.Header(time.Now()))
 		}
-		events[unit].Write(d.metrics.event(row))
+		events[row.Unit].Write(d.metrics.event(row))
 	}
 	for unit, b := range events {
 		path := d.events(unit)
@@ -47,10 +45,10 @@ func (d *Dir) board(only string) error {
 }
 
 // boardRow appends a row to the event file of its unit.
-func (d *Dir) boardRow(row []string) error {
-	f, err := os.OpenFile(d.events(row[0]), os.O_WRONLY|os.O_APPEND, 0)
+func (d *Dir) boardRow(row Epoch) error {
+	f, err := os.OpenFile(d.events(row.Unit), os.O_WRONLY|os.O_APPEND, 0)
 	if os.IsNotExist(err) {
-		return d.board(row[0])
+		return d.board(row.Unit)
 	}
 	if err != nil {
 		return err
@@ -59,15 +57,14 @@ func (d *Dir) boardRow(row []string) error {
 }
 
 // event returns the figures of a row of metrics.csv.
-func (m *metrics) event(row []string) []byte {
+func (m *metrics) event(row Epoch) []byte {
 	var scalars []tensorboard.Scalar
-	for i, cell := range row[2:] {
-		if x, err := strconv.ParseFloat(cell, 64); err == nil && !slices.Contains([]string{"seed", "fold"}, m.header[i+2]) {
-			scalars = append(scalars, tensorboard.Scalar{Tag: m.header[i+2], Value: x})
+	for _, name := range m.columns {
+		if x, err := strconv.ParseFloat(row.Values[name], 64); err == nil && name != "seed" && name != "fold" {
+			scalars = append(scalars, tensorboard.Scalar{Tag: name, Value: x})
 		}
 	}
-	epoch, _ := strconv.Atoi(row[1]) // open has checked the numbers
-	return tensorboard.Event(time.Now(), epoch, scalars)
+	return tensorboard.Event(time.Now(), row.Epoch, scalars)
 }
 
 // events is the path of a unit's event file: TensorBoard shows folders as runs.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,17 @@ func Results(t testing.TB, dir string) []rundir.Row {
 		rows[i].Seconds, rows[i].GraphsPerSecond = 0, 0
 	}
 	return rows
+}
+
+// Find returns the row of a method on a data set under a protocol.
+func Find(rows []rundir.Row, dataset, method, protocol string) (r rundir.Row, ok bool) {
+	i := slices.IndexFunc(rows, func(r rundir.Row) bool {
+		return r.Dataset == dataset && r.Method == method && r.Protocol == protocol
+	})
+	if i < 0 {
+		return r, false
+	}
+	return rows[i], true
 }
 
 // Metrics returns metrics.csv as one map per line, by the name of the column.
