@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 )
@@ -62,9 +61,8 @@ func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error
 	for _, g := range groups {
 		s := plot.Series{Name: x.label(g.method)}
 		for k := range g.checkpoints() {
-			align := stat.Mean(g.at(k, func(c checkpoint) rundir.Float { return c.Align }), nil)
-			uniform := stat.Mean(g.at(k, func(c checkpoint) rundir.Float { return c.Uniform }), nil)
-			s.X, s.Y = append(s.X, align), append(s.Y, uniform)
+			s.X = append(s.X, stat.Mean(g.at(k, 0, "align"), nil))
+			s.Y = append(s.Y, stat.Mean(g.at(k, 0, "uniform"), nil))
 			s.Labels = append(s.Labels, fmt.Sprint(g.outcomes[0].Checkpoints[k].Epoch))
 		}
 		panel.Series = append(panel.Series, s)
@@ -75,11 +73,10 @@ func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error
 // boundsFigures show both sides of the theorems along training, a column per
 // method, for the soft graph, which is always connected.
 func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
-	i := len(x.graphs()) - 1
-	curve := func(g group, name string, quantity func(b bounds) float64) plot.Series {
+	curve := func(g group, name, quantity string) plot.Series {
 		s := plot.Series{Name: name}
 		for k := range g.checkpoints() {
-			mean, std := stat.MeanStdDev(g.at(k, ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(quantity(b)) })), nil)
+			mean, std := stat.MeanStdDev(g.at(k, len(x.graphs())-1, quantity), nil)
 			s.X, s.Y, s.Err = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch)), append(s.Y, mean), append(s.Err, std)
 		}
 		return s
@@ -87,22 +84,24 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 	var first, second []plot.Panel
 	for _, g := range groups {
 		title := ds.Name + ", " + x.label(g.method)
-		alignment := plot.Lines{Axes: plot.Axes{Title: title, XLabel: "epoch", YLabel: "Theorem 4.2 (nats)", LogY: true}}
-		alignment.Series = append(alignment.Series,
-			curve(g, "left side, negatives fixed", func(b bounds) float64 { return b.Gap.Fixed }),
-			curve(g, "left side, z* = z¹", func(b bounds) float64 { return b.Gap.View1 }))
-		for k, td := range x.check.times {
-			alignment.Series = append(alignment.Series,
-				curve(g, fmt.Sprintf("right side, t_d = %v", td), func(b bounds) float64 { return float64(b.Times[k].Right) }))
+		alignment := plot.Lines{
+			Axes: plot.Axes{Title: title, XLabel: "epoch", YLabel: "Theorem 4.2 (nats)", LogY: true},
+			Series: []plot.Series{
+				curve(g, "left side, negatives fixed", "gap_fixed"),
+				curve(g, "left side, z* = z¹", "gap_view1"),
+			},
+		}
+		for _, td := range x.check.times {
+			alignment.Series = append(alignment.Series, curve(g, fmt.Sprintf("right side, t_d = %v", td), atTime("right", td)))
 		}
 		first = append(first, alignment)
 		second = append(second, plot.Lines{
 			Axes: plot.Axes{Title: title, XLabel: "epoch", YLabel: "Theorem 4.3 (nats)"},
 			Series: []plot.Series{
-				curve(g, "L_unif", func(b bounds) float64 { return float64(b.Unif) }),
-				curve(g, "direct bound, before L_G enters", func(b bounds) float64 { return float64(b.Direct) }),
-				curve(g, "right side, second smallest", func(b bounds) float64 { return float64(b.Right) }),
-				curve(g, "right side, smallest non-zero", func(b bounds) float64 { return float64(b.RightNonZero) }),
+				curve(g, "L_unif", "unif"),
+				curve(g, "direct bound, before L_G enters", "direct"),
+				curve(g, "right side, second smallest", "right_4.3"),
+				curve(g, "right side, smallest non-zero", "right_4.3_nonzero"),
 			},
 		})
 	}

@@ -147,7 +147,7 @@ func (o *outcome) Check() error {
 		return errors.New("no checkpoints")
 	}
 	for _, c := range o.Checkpoints {
-		if len(c.Bounds) == 0 {
+		if len(c.Graphs) == 0 {
 			return fmt.Errorf("the checkpoint of epoch %d has no bounds", c.Epoch)
 		}
 	}

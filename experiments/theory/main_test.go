@@ -155,8 +155,8 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 			}
 			return err
 		})
-		if measure && !(last.Align > 0 && last.Uniform < 0) {
-			t.Errorf("alignment %v, uniformity %v", last.Align, last.Uniform)
+		if measure && !(last.Graphs[0]["align"] > 0 && last.Graphs[0]["uniform"] < 0) {
+			t.Errorf("alignment %v, uniformity %v", last.Graphs[0]["align"], last.Graphs[0]["uniform"])
 		}
 		read := func(v *tensor.Tensor) {
 			x := make([]float64, v.Len())

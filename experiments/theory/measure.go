@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -52,38 +54,42 @@ func (x *experiment) graphs() []similarityGraph {
 	})
 }
 
-// checkpoint is what is measured after some epochs.
+// checkpoint is what is measured after some epochs: quantities by the kind of similarity
+// graph, in the order of [experiment.graphs].
 type checkpoint struct {
-	Epoch          int
-	Align, Uniform rundir.Float // of the sample's projections z, in evaluation mode; t = 2
-	Bounds         []bounds     // one per similarity graph
+	Epoch  int
+	Graphs []quantities
 }
 
-// bounds are both theorems for one batch and one kind of similarity graph.
-type bounds struct {
-	// Theorem 4.2, for pairs of draws.
-	Pairs int
-	Equal int          // pairs with L¹ = L², where Assumption 4.1 fails
-	PairG rundir.Float // L_G, the mean over pairs
-	Gap   theory.Gap   // |L_C-L_C*|, means over pairs
-	Times []diffusion  // one per diffusion time
+// quantities are numbers by the names of their columns in metrics.csv, NaN where one is not
+// defined. Names that end in (t_d=…) are of one diffusion time.
+//
+//	align, uniform    of the sample's projections z, in evaluation mode; t = 2
+//
+// Theorem 4.2, for pairs of draws:
+//
+//	pairs, equal_pairs    how many, and with L¹ = L², where Assumption 4.1 fails
+//	pair_loss_g           L_G, the mean over pairs
+//	gap_fixed, gap_view1, gap_midpoint       |L_C-L_C*|, means over pairs, see [theory.Gap]
+//	c, right              means of the least constant and of the right side over pairs with L¹ ≠ L²
+//	duhamel               largest ‖P¹-P²‖²/(t_d²·L_G)
+//	ratio_fixed, ratio_view1, ratio_midpoint largest left side divided by the right one
+//	violated_view1        pairs in which z* = z¹ violates the theorem
+//
+// Theorem 4.3: draws and how many are connected, and if those are two or more, what
+// [theory.UniformityBound] has over them.
+type quantities map[string]rundir.Float
 
-	// Theorem 4.3: how many draws are connected, and if they are two or more, what
-	// [theory.UniformityBound] has over those.
-	Draws, Connected            int
-	LossG, Mu2, Unif            rundir.Float
-	LambdaBar, LambdaBarNonZero rundir.Float
-	Direct, Right, RightNonZero rundir.Float
-	Hoffman, HoffmanNonZero     rundir.Float
+// get returns the quantity of a name, NaN if it is not there.
+func (q quantities) get(name string) float64 {
+	if v, ok := q[name]; ok {
+		return float64(v)
+	}
+	return math.NaN()
 }
 
-// diffusion is Theorem 4.2 at one diffusion time, over the pairs with L¹ ≠ L².
-type diffusion struct {
-	C, Right rundir.Float // means of the least constant and of the right side
-	Duhamel  rundir.Float // largest ‖P¹-P²‖²/(t_d²·L_G)
-	Ratio    theory.Gap   // largest left side divided by the right one
-	Violated int          // pairs in which z* = z¹ violates the theorem
-}
+// atTime names a quantity at a diffusion time.
+func atTime(name string, td float64) string { return fmt.Sprintf("%s(t_d=%v)", name, td) }
 
 // do trains with checkpoints.
 func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status units.Status) (out outcome, err error) {
@@ -183,7 +189,6 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 		return c, err
 	}
 	diagnosis := specmatch.Diagnose(z1, z2, len(z1)/d, d, specmatch.LaplacianMatch{Percentile: x.loss.P})
-	c.Align, c.Uniform = rundir.Float(diagnosis.Alignment), rundir.Float(diagnosis.Uniformity)
 
 	// The batch is embedded as the loss sees it, with its own statistics for
 	// batch normalisation, which must not leave a trace in the running ones.
@@ -211,11 +216,12 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 		for k := 0; i == 0 && k < len(views); k += 2 { // the same for all graphs
 			gaps = append(gaps, theory.AlignmentGap(views[k], views[k+1], x.loss.Tau))
 		}
-		b, err := x.bounds(views, gaps)
+		q, err := x.bounds(views, gaps)
 		if err != nil {
 			return c, err
 		}
-		c.Bounds = append(c.Bounds, b)
+		q["align"], q["uniform"] = rundir.Float(diagnosis.Alignment), rundir.Float(diagnosis.Uniformity)
+		c.Graphs = append(c.Graphs, q)
 	}
 	return c, nil
 }
@@ -237,96 +243,70 @@ func preserve(be backend.Backend, model *specmatch.Model) (restore func()) {
 
 // bounds computes both theorems for draws of one batch; gaps are the left sides
 // of Theorem 4.2 for the pairs of draws.
-func (x *experiment) bounds(views []*theory.View, gaps []theory.Gap) (b bounds, err error) {
-	b.Pairs, b.Times = len(gaps), make([]diffusion, len(x.check.times))
-	n := float64(b.Pairs)
+func (x *experiment) bounds(views []*theory.View, gaps []theory.Gap) (quantities, error) {
+	q, n, unequal := quantities{}, float64(len(gaps)), 0.0
+	add := func(name string, v float64) { q[name] += rundir.Float(v) }
+	raise := func(name string, v float64) { q[name] = max(q[name], rundir.Float(v)) }
 	for k, gap := range gaps {
 		v1, v2 := views[2*k], views[2*k+1]
 		lossG := theory.LossG(v1, v2)
-		b.PairG += rundir.Float(lossG / n)
-		b.Gap.Fixed += gap.Fixed / n
-		b.Gap.View1 += gap.View1 / n
-		b.Gap.Midpoint += gap.Midpoint / n
+		add("pair_loss_g", lossG/n)
+		add("gap_fixed", gap.Fixed/n)
+		add("gap_view1", gap.View1/n)
+		add("gap_midpoint", gap.Midpoint/n)
 		if lossG == 0 {
-			b.Equal++
 			continue
 		}
-		for i, td := range x.check.times {
-			a, t := theory.Alignment(v1, v2, x.loss.Tau, td), &b.Times[i]
-			t.C += rundir.Float(a.C)
-			t.Right += rundir.Float(a.Right)
-			t.Duhamel = max(t.Duhamel, rundir.Float(a.Heat/(td*td*lossG)))
-			t.Ratio.Fixed = max(t.Ratio.Fixed, gap.Fixed/a.Right)
-			t.Ratio.View1 = max(t.Ratio.View1, gap.View1/a.Right)
-			t.Ratio.Midpoint = max(t.Ratio.Midpoint, gap.Midpoint/a.Right)
+		unequal++
+		for _, td := range x.check.times {
+			a := theory.Alignment(v1, v2, x.loss.Tau, td)
+			add(atTime("c", td), a.C)
+			add(atTime("right", td), a.Right)
+			raise(atTime("duhamel", td), a.Heat/(td*td*lossG))
+			raise(atTime("ratio_fixed", td), gap.Fixed/a.Right)
+			raise(atTime("ratio_view1", td), gap.View1/a.Right)
+			raise(atTime("ratio_midpoint", td), gap.Midpoint/a.Right)
 			if gap.View1 > a.Right {
-				t.Violated++
+				add(atTime("violated_view1", td), 1)
 			}
 		}
 	}
-	for i := range b.Times {
-		unequal := rundir.Float(b.Pairs - b.Equal) // none: 0/0, NaN
-		b.Times[i].C /= unequal
-		b.Times[i].Right /= unequal
+	for _, td := range x.check.times {
+		q[atTime("c", td)] /= rundir.Float(unequal) // of none 0/0, NaN
+		q[atTime("right", td)] /= rundir.Float(unequal)
+		add(atTime("violated_view1", td), 0)
 	}
-
 	u, err := theory.Uniformity(views, temperature)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	b.Draws, b.Connected = len(views), u.Connected()
-	if b.Connected < 2 { // E[L_G] of a single draw is 0, which says nothing about augmentations
-		nan := rundir.Float(math.NaN())
-		b.LossG, b.Mu2, b.Unif, b.LambdaBar, b.LambdaBarNonZero = nan, nan, nan, nan, nan
-		b.Direct, b.Right, b.RightNonZero, b.Hoffman, b.HoffmanNonZero = nan, nan, nan, nan, nan
-		return b, nil
+	add("pairs", n)
+	add("equal_pairs", n-unequal)
+	add("draws", float64(len(views)))
+	add("connected", float64(u.Connected()))
+	for name, v := range map[string]float64{
+		"expected_loss_g": u.LossG, "mu2": u.Mu2, "unif": u.Unif, "direct": u.Direct,
+		"lambda_bar": u.LambdaBar, "lambda_bar_nonzero": u.LambdaBarNonZero,
+		"right_4.3": u.Right, "right_4.3_nonzero": u.RightNonZero,
+		"hoffman": u.Hoffman, "hoffman_nonzero": u.HoffmanNonZero,
+	} {
+		if u.Connected() < 2 { // E[L_G] of a single draw is 0, which says nothing about augmentations
+			v = math.NaN()
+		}
+		add(name, v)
 	}
-	b.LossG, b.Mu2, b.Unif = rundir.Float(u.LossG), rundir.Float(u.Mu2), rundir.Float(u.Unif)
-	b.LambdaBar, b.LambdaBarNonZero = rundir.Float(u.LambdaBar), rundir.Float(u.LambdaBarNonZero)
-	b.Direct, b.Right, b.RightNonZero = rundir.Float(u.Direct), rundir.Float(u.Right), rundir.Float(u.RightNonZero)
-	b.Hoffman, b.HoffmanNonZero = rundir.Float(u.Hoffman), rundir.Float(u.HoffmanNonZero)
-	return b, nil
+	return q, nil
 }
 
 // log writes the checkpoint's lines of metrics.csv, one per similarity graph.
 func (x *experiment) log(r *pretrain.Run, c checkpoint) error {
 	for i, g := range x.graphs() {
-		b := c.Bounds[i]
 		columns := []slog.Attr{
 			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed), slog.String("graph", g.name),
 		}
-		add := func(name string, v float64) { columns = append(columns, slog.Float64(name, v)) }
-		add("align", float64(c.Align))
-		add("uniform", float64(c.Uniform))
-		add("pairs", float64(b.Pairs))
-		add("equal_pairs", float64(b.Equal))
-		add("pair_loss_g", float64(b.PairG))
-		add("gap_fixed", b.Gap.Fixed)
-		add("gap_view1", b.Gap.View1)
-		add("gap_midpoint", b.Gap.Midpoint)
-		for k, td := range x.check.times {
-			t := b.Times[k]
-			atTime := func(name string) string { return fmt.Sprintf("%s(t_d=%v)", name, td) }
-			add(atTime("c"), float64(t.C))
-			add(atTime("right"), float64(t.Right))
-			add(atTime("duhamel"), float64(t.Duhamel))
-			add(atTime("ratio_fixed"), t.Ratio.Fixed)
-			add(atTime("ratio_view1"), t.Ratio.View1)
-			add(atTime("ratio_midpoint"), t.Ratio.Midpoint)
-			add(atTime("violated_view1"), float64(t.Violated))
+		for _, name := range slices.Sorted(maps.Keys(c.Graphs[i])) {
+			columns = append(columns, slog.Float64(name, c.Graphs[i].get(name)))
 		}
-		add("draws", float64(b.Draws))
-		add("connected", float64(b.Connected))
-		add("expected_loss_g", float64(b.LossG))
-		add("mu2", float64(b.Mu2))
-		add("lambda_bar", float64(b.LambdaBar))
-		add("lambda_bar_nonzero", float64(b.LambdaBarNonZero))
-		add("unif", float64(b.Unif))
-		add("direct", float64(b.Direct))
-		add("right_4.3", float64(b.Right))
-		add("right_4.3_nonzero", float64(b.RightNonZero))
-		add("hoffman", float64(b.Hoffman))
-		add("hoffman_nonzero", float64(b.HoffmanNonZero))
 		if err := x.dir.Metrics(r.Name()+"/"+g.name, c.Epoch, columns...); err != nil {
 			return err
 		}

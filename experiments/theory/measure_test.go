@@ -65,24 +65,25 @@ func TestBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := bounds{
-		Pairs: 4, Equal: 1,
-		Gap:   theory.Gap{Fixed: (1 + 4 + 3 + 1e6) / 4, View1: (2 + 1e9 + 1 + 1e10) / 4, Midpoint: (3 + 6 + 2 + 1e6) / 4.},
-		Draws: 8, Connected: 8,
-		Times: make([]diffusion, len(x.check.times)),
+	want := quantities{
+		"pairs": 4, "equal_pairs": 1, "draws": 8, "connected": 8,
+		"gap_fixed": (1 + 4 + 3 + 1e6) / 4., "gap_view1": (2 + 1e9 + 1 + 1e10) / 4., "gap_midpoint": (3 + 6 + 2 + 1e6) / 4.,
 	}
 	for k, gap := range gaps[:3] {
 		v1, v2 := views[2*k], views[2*k+1]
 		lossG := theory.LossG(v1, v2)
-		want.PairG += rundir.Float(lossG / 4)
-		for i, td := range x.check.times {
-			a, w := theory.Alignment(v1, v2, 0.2, td), &want.Times[i]
-			w.C, w.Right = w.C+rundir.Float(a.C/3), w.Right+rundir.Float(a.Right/3)
-			w.Duhamel = max(w.Duhamel, rundir.Float(a.Heat/(td*td*lossG)))
-			w.Ratio.Fixed = max(w.Ratio.Fixed, gap.Fixed/a.Right)
-			w.Ratio.View1 = max(w.Ratio.View1, gap.View1/a.Right)
-			w.Ratio.Midpoint = max(w.Ratio.Midpoint, gap.Midpoint/a.Right)
-			w.Violated = 1
+		want["pair_loss_g"] += rundir.Float(lossG / 4)
+		for _, td := range x.check.times {
+			a := theory.Alignment(v1, v2, 0.2, td)
+			want[atTime("c", td)] += rundir.Float(a.C / 3)
+			want[atTime("right", td)] += rundir.Float(a.Right / 3)
+			want[atTime("violated_view1", td)] = 1
+			for name, v := range map[string]float64{
+				"duhamel": a.Heat / (td * td * lossG), "ratio_fixed": gap.Fixed / a.Right,
+				"ratio_view1": gap.View1 / a.Right, "ratio_midpoint": gap.Midpoint / a.Right,
+			} {
+				want[atTime(name, td)] = max(want[atTime(name, td)], rundir.Float(v))
+			}
 			if (gap.View1 > a.Right) != (k == 1) {
 				t.Fatalf("the right side %v of pair %d does not suit the test", a.Right, k)
 			}
@@ -92,12 +93,29 @@ func TestBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.LossG, want.Mu2, want.Unif = rundir.Float(u.LossG), rundir.Float(u.Mu2), rundir.Float(u.Unif)
-	want.LambdaBar, want.LambdaBarNonZero = rundir.Float(u.LambdaBar), rundir.Float(u.LambdaBarNonZero)
-	want.Direct, want.Right, want.RightNonZero = rundir.Float(u.Direct), rundir.Float(u.Right), rundir.Float(u.RightNonZero)
-	want.Hoffman, want.HoffmanNonZero = rundir.Float(u.Hoffman), rundir.Float(u.HoffmanNonZero)
+	for name, v := range map[string]float64{
+		"expected_loss_g": u.LossG, "mu2": u.Mu2, "unif": u.Unif, "direct": u.Direct,
+		"lambda_bar": u.LambdaBar, "lambda_bar_nonzero": u.LambdaBarNonZero,
+		"right_4.3": u.Right, "right_4.3_nonzero": u.RightNonZero, "hoffman": u.Hoffman, "hoffman_nonzero": u.HoffmanNonZero,
+	} {
+		want[name] = rundir.Float(v)
+	}
 	if d := cmp.Diff(want, got, near); d != "" {
 		t.Error(d)
+	}
+
+	// Of a single connected draw Theorem 4.3 says nothing, and of equal pairs alone Theorem 4.2.
+	got, err = x.bounds(views[6:], gaps[3:])
+	if err != nil || got["equal_pairs"] != 1 || !math.IsNaN(got.get("c(t_d=2)")) || !math.IsNaN(got.get("ratio_fixed(t_d=2)")) || got["violated_view1(t_d=2)"] != 0 {
+		t.Errorf("an equal pair: %v, %v", got, err)
+	}
+	apart, err := theory.NewView([]float64{1, 0, 1, 0, 0, 1, 0, 1}, 4, 2, specmatch.LaplacianMatch{Adjacency: specmatch.Hard, FixedThreshold: true, Threshold: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = x.bounds([]*theory.View{apart, apart}, gaps[3:])
+	if err != nil || got["connected"] != 0 || !math.IsNaN(got.get("unif")) || !math.IsNaN(got.get("right_4.3")) {
+		t.Errorf("graphs in two parts: %v, %v", got, err)
 	}
 }
 
@@ -127,11 +145,8 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	diagnosis := specmatch.Diagnose(z1, z2, len(z1)/d, d, specmatch.LaplacianMatch{Percentile: 80})
-	if got.Align != rundir.Float(diagnosis.Alignment) || got.Uniform != rundir.Float(diagnosis.Uniformity) {
-		t.Errorf("alignment %v and uniformity %v, want %v and %v", got.Align, got.Uniform, diagnosis.Alignment, diagnosis.Uniformity)
-	}
-	if len(got.Bounds) != 3 {
-		t.Fatalf("%d kinds of graphs", len(got.Bounds))
+	if len(got.Graphs) != 3 {
+		t.Fatalf("%d kinds of graphs", len(got.Graphs))
 	}
 	for i, g := range x.graphs() {
 		var gap theory.Gap
@@ -150,9 +165,15 @@ func TestCheckpoint(t *testing.T) {
 			gap.Fixed, gap.View1, gap.Midpoint = gap.Fixed+a.Fixed/2, gap.View1+a.View1/2, gap.Midpoint+a.Midpoint/2
 			lossG += theory.LossG(v1, v2) / 2
 		}
-		b := got.Bounds[i]
-		if d := cmp.Diff([]any{gap, rundir.Float(lossG), 2, 4}, []any{b.Gap, b.PairG, b.Pairs, b.Draws}, near); d != "" {
-			t.Errorf("%s: %s", g.name, d)
+		want := quantities{
+			"align": rundir.Float(diagnosis.Alignment), "uniform": rundir.Float(diagnosis.Uniformity),
+			"gap_fixed": rundir.Float(gap.Fixed), "gap_view1": rundir.Float(gap.View1), "gap_midpoint": rundir.Float(gap.Midpoint),
+			"pair_loss_g": rundir.Float(lossG), "pairs": 2, "draws": 4,
+		}
+		for name, v := range want {
+			if d := cmp.Diff(v, got.Graphs[i][name], near); d != "" {
+				t.Errorf("%s, %s: %s", g.name, name, d)
+			}
 		}
 	}
 }
@@ -165,14 +186,23 @@ func outcomes(x *experiment) (all []outcome) {
 	for range 2 {
 		o := outcome{Seconds: number()}
 		for epoch := range 2 {
-			f := func() rundir.Float { return rundir.Float(number()) }
-			c := checkpoint{Epoch: epoch + 1, Align: f(), Uniform: f()}
+			c := checkpoint{Epoch: epoch + 1}
 			for range x.graphs() {
-				b := bounds{Pairs: 7, Equal: 2, PairG: f(), Gap: theory.Gap{Fixed: number(), View1: number(), Midpoint: number()}, Draws: 14, Connected: 2, LossG: f(), Mu2: f(), Unif: f(), LambdaBar: f(), LambdaBarNonZero: f(), Direct: f(), Right: f(), RightNonZero: f(), Hoffman: f(), HoffmanNonZero: f()}
-				for range x.check.times {
-					b.Times = append(b.Times, diffusion{C: f(), Right: f(), Duhamel: f(), Ratio: theory.Gap{Fixed: number(), View1: number(), Midpoint: number()}, Violated: 3})
+				q := quantities{"pairs": 7, "equal_pairs": 2, "draws": 14, "connected": 2}
+				fill := func(name string) { q[name] = rundir.Float(number()) }
+				for _, name := range []string{
+					"align", "uniform", "pair_loss_g", "gap_fixed", "gap_view1", "gap_midpoint", "expected_loss_g", "mu2", "unif",
+					"lambda_bar", "lambda_bar_nonzero", "direct", "right_4.3", "right_4.3_nonzero", "hoffman", "hoffman_nonzero",
+				} {
+					fill(name)
 				}
-				c.Bounds = append(c.Bounds, b)
+				for _, td := range x.check.times {
+					q[atTime("violated_view1", td)] = 3
+					for _, name := range []string{"c", "right", "duhamel", "ratio_fixed", "ratio_view1", "ratio_midpoint"} {
+						fill(atTime(name, td))
+					}
+				}
+				c.Graphs = append(c.Graphs, q)
 			}
 			o.Checkpoints = append(o.Checkpoints, c)
 		}
@@ -190,61 +220,49 @@ func TestReport(t *testing.T) {
 	const graph = 1 // of the three
 	// quantity returns one of both seeds at the last checkpoint, mean their mean, and
 	// top the largest of all.
-	quantity := func(f func(b bounds) rundir.Float) []float64 {
-		return []float64{float64(f(o[0].Checkpoints[1].Bounds[graph])), float64(f(o[1].Checkpoints[1].Bounds[graph]))}
+	quantity := func(name string) []float64 {
+		return []float64{o[0].Checkpoints[1].Graphs[graph].get(name), o[1].Checkpoints[1].Graphs[graph].get(name)}
 	}
-	mean := func(f func(b bounds) rundir.Float) float64 { v := quantity(f); return (v[0] + v[1]) / 2 }
-	top := func(f func(b bounds) rundir.Float) float64 { return quantity(f)[1] }
+	mean := func(name string, decimals int) table.Cell {
+		v := quantity(name)
+		return table.Number((v[0]+v[1])/2, decimals)
+	}
+	top := func(name string, decimals int) table.Cell { return table.Number(quantity(name)[1], decimals) }
 
-	o[1].Checkpoints[0].Bounds[graph].Right = -5    // a bound that says something
-	o[0].Checkpoints[0].Bounds[graph].Connected = 1 // no bound
-	o[0].Checkpoints[1].Bounds[graph].Times[0].Violated = 1
+	o[1].Checkpoints[0].Graphs[graph]["right_4.3"] = -5                       // a bound that says something
+	o[0].Checkpoints[0].Graphs[graph]["connected"] = 1                        // no bound
+	o[0].Checkpoints[0].Graphs[graph]["right_4.3"] = rundir.Float(math.NaN()) // so that there is none
+	o[0].Checkpoints[1].Graphs[graph]["violated_view1(t_d=0.1)"] = 1
 	alignment, uniformity := x.alignmentTable(ds), x.uniformityTable(ds)
 	x.addAlignment(alignment, g)
 	x.addUniformity(uniformity, g)
 	first := x.alignmentTable(ds)
-	fixed := func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }
-	view1 := func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }
-	time := func(f func(d diffusion) rundir.Float) func(b bounds) rundir.Float {
-		return func(b bounds) rundir.Float { return f(b.Times[0]) }
-	}
 	first.Add("β = 0.5, hard, p = 50",
-		table.Number(0.1, 1), table.Number(mean(func(b bounds) rundir.Float { return b.PairG }), 2),
-		table.Number(mean(time(func(d diffusion) rundir.Float { return d.C })), 1), table.Number(mean(time(func(d diffusion) rundir.Float { return d.Right })), 0),
-		table.Number(mean(fixed), 0),
-		table.Number(top(time(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Fixed) })), 3),
-		table.Number(top(time(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.View1) })), 3),
-		table.Number(top(time(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Midpoint) })), 3),
+		table.Number(0.1, 1), mean("pair_loss_g", 2), mean("c(t_d=0.1)", 1), mean("right(t_d=0.1)", 0), mean("gap_fixed", 0),
+		top("ratio_fixed(t_d=0.1)", 3), top("ratio_view1(t_d=0.1)", 3), top("ratio_midpoint(t_d=0.1)", 3),
 		table.Text("10 of 20"), // 3·4-2 of 4·(7-2)
-		table.Number(top(time(func(d diffusion) rundir.Float { return d.Duhamel })), 3),
+		top("duhamel(t_d=0.1)", 3),
 		table.Text("8 of 28"))
 	if d := cmp.Diff(rundirtest.Rows(t, first)[0], rundirtest.Rows(t, alignment)[graph*len(x.check.times)]); d != "" {
 		t.Errorf("Theorem 4.2: %s", d)
 	}
 	second := x.uniformityTable(ds)
 	second.Add("β = 0.5, hard, p = 50",
-		table.Text("7 of 56"), table.Number(mean(func(b bounds) rundir.Float { return b.LossG }), 3), table.Number(mean(func(b bounds) rundir.Float { return b.Mu2 }), 3),
-		table.Number(mean(func(b bounds) rundir.Float { return b.LambdaBar }), 3), table.Number(mean(func(b bounds) rundir.Float { return b.Unif }), 3),
-		table.Number(mean(func(b bounds) rundir.Float { return b.Direct }), 3), table.Number(mean(func(b bounds) rundir.Float { return b.Right }), 3),
-		table.Number(mean(func(b bounds) rundir.Float { return b.RightNonZero }), 3), table.Text("2 of 3"),
-		table.Number(top(func(b bounds) rundir.Float { return b.Hoffman }), 3), table.Number(top(func(b bounds) rundir.Float { return b.HoffmanNonZero }), 2))
+		table.Text("7 of 56"), mean("expected_loss_g", 3), mean("mu2", 3), mean("lambda_bar", 3), mean("unif", 3),
+		mean("direct", 3), mean("right_4.3", 3), mean("right_4.3_nonzero", 3), table.Text("2 of 3"),
+		top("hoffman", 3), top("hoffman_nonzero", 2))
 	if d := cmp.Diff(rundirtest.Rows(t, second)[0], rundirtest.Rows(t, uniformity)[graph]); d != "" {
 		t.Errorf("Theorem 4.3: %s", d)
 	}
 
-	values := map[string][]float64{
-		"L_align": {float64(o[0].Checkpoints[1].Align), float64(o[1].Checkpoints[1].Align)},
-		"L_unif":  {float64(o[0].Checkpoints[1].Uniform), float64(o[1].Checkpoints[1].Uniform)},
+	sample := func(name string) []float64 {
+		return []float64{o[0].Checkpoints[1].Graphs[0].get(name), o[1].Checkpoints[1].Graphs[0].get(name)}
 	}
-	for metric, f := range map[string]func(b bounds) rundir.Float{
-		"4.2 left, negatives fixed": fixed, "4.2 left, z* = z1": view1,
-		"4.2 right, t_d = 0.1":         time(func(d diffusion) rundir.Float { return d.Right }),
-		"4.2 right, t_d = 2":           func(b bounds) rundir.Float { return b.Times[1].Right },
-		"4.3 left":                     func(b bounds) rundir.Float { return b.Unif },
-		"4.3 right":                    func(b bounds) rundir.Float { return b.Right },
-		"4.3 right, smallest non-zero": func(b bounds) rundir.Float { return b.RightNonZero },
-	} {
-		values[metric] = quantity(f)
+	values := map[string][]float64{
+		"L_align": sample("align"), "L_unif": sample("uniform"),
+		"4.2 left, negatives fixed": quantity("gap_fixed"), "4.2 left, z* = z1": quantity("gap_view1"),
+		"4.2 right, t_d = 0.1": quantity("right(t_d=0.1)"), "4.2 right, t_d = 2": quantity("right(t_d=2)"),
+		"4.3 left": quantity("unif"), "4.3 right": quantity("right_4.3"), "4.3 right, smallest non-zero": quantity("right_4.3_nonzero"),
 	}
 	seen := 0
 	for _, r := range x.rows(g) {
@@ -268,12 +286,11 @@ func TestReport(t *testing.T) {
 	}
 
 	// What does not exist counts as nothing.
-	o[0].Checkpoints[1].Align = rundir.Float(math.NaN())
-	align := func(c checkpoint) rundir.Float { return c.Align }
-	if got := g.last(align); got != float64(o[1].Checkpoints[1].Align) {
+	o[0].Checkpoints[1].Graphs[0]["align"] = rundir.Float(math.NaN())
+	if got := g.last(0, "align"); got != o[1].Checkpoints[1].Graphs[0].get("align") {
 		t.Errorf("mean %v", got)
 	}
-	if got := g.largest(func(checkpoint) rundir.Float { return rundir.Float(math.NaN()) }); !math.IsNaN(got) {
+	if got := g.largest(0, "nothing"); !math.IsNaN(got) {
 		t.Errorf("the largest of nothing is %v", got)
 	}
 }

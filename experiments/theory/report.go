@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -33,49 +34,42 @@ func (x *experiment) groups(runs []*pretrain.Run, outcomes []outcome) [][]group 
 	return slices.Collect(slices.Chunk(all, len(methods)))
 }
 
-// at returns a quantity of every seed at a checkpoint.
-func (g group) at(checkpoint int, quantity func(c checkpoint) rundir.Float) []float64 {
+// at returns a quantity of every seed at a checkpoint, for the i-th similarity graph.
+func (g group) at(checkpoint, i int, name string) []float64 {
 	var values []float64
 	for _, o := range g.outcomes {
-		values = append(values, float64(quantity(o.Checkpoints[checkpoint])))
+		values = append(values, o.Checkpoints[checkpoint].Graphs[i].get(name))
 	}
 	return values
 }
 
-// ofGraph returns a quantity of the theorems for the i-th similarity graph.
-func ofGraph(i int, quantity func(b bounds) rundir.Float) func(c checkpoint) rundir.Float {
-	return func(c checkpoint) rundir.Float { return quantity(c.Bounds[i]) }
-}
-
-// last returns the mean over seeds of a quantity at the last checkpoint, without
-// those that do not exist (NaN).
-func (g group) last(quantity func(c checkpoint) rundir.Float) float64 {
-	return stat.Mean(existing(g.at(g.checkpoints()-1, quantity)), nil)
+// last returns the mean over seeds of a quantity at the last checkpoint, without those that
+// do not exist (NaN).
+func (g group) last(i int, name string) float64 {
+	return stat.Mean(existing(g.at(g.checkpoints()-1, i, name)), nil)
 }
 
 func existing(values []float64) []float64 { return slices.DeleteFunc(values, math.IsNaN) }
 
-// largest returns the maximum over seeds and checkpoints.
-func (g group) largest(quantity func(c checkpoint) rundir.Float) float64 {
-	var found []float64
+// all returns a quantity of every seed at every checkpoint where it exists.
+func (g group) all(i int, name string) (values []float64) {
 	for k := range g.checkpoints() {
-		found = append(found, existing(g.at(k, quantity))...)
+		values = append(values, existing(g.at(k, i, name))...)
 	}
-	if len(found) == 0 {
+	return values
+}
+
+// largest returns the maximum over seeds and checkpoints, NaN if there is none.
+func (g group) largest(i int, name string) float64 {
+	values := g.all(i, name)
+	if len(values) == 0 {
 		return math.NaN()
 	}
-	return slices.Max(found)
+	return slices.Max(values)
 }
 
 // total returns the sum over seeds and checkpoints.
-func (g group) total(count func(c checkpoint) int) (sum int) {
-	for _, o := range g.outcomes {
-		for _, c := range o.Checkpoints {
-			sum += count(c)
-		}
-	}
-	return sum
-}
+func (g group) total(i int, name string) float64 { return floats.Sum(g.all(i, name)) }
 
 func (g group) checkpoints() int { return len(g.outcomes[0].Checkpoints) }
 
@@ -111,73 +105,58 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []o
 	return nil
 }
 
+func (x *experiment) lastEpoch() int { return x.recipe.Epochs / x.check.every * x.check.every }
+
+// share is a cell that says how many of how many.
+func share(part, whole float64) table.Cell { return table.Text(fmt.Sprintf("%v of %v", part, whole)) }
+
 func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {
 	t := table.New("run and graph", table.Names("t_d", "L_G", "c", "right side", "left side",
 		"left/right, negatives fixed", "z* = z¹", "z* = midpoint", "z* = z¹ violates", "Duhamel", "L¹ = L²")...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. L_G, c, right side t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. Left/right and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
+	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. "+
+		"L_G, c, right side t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. "+
+		"Left/right and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). "+
+		"Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
 		ds.Name, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, x.lastEpoch())
 	return t
 }
 
-func (x *experiment) lastEpoch() int { return x.recipe.Epochs / x.check.every * x.check.every }
-
 func (x *experiment) addAlignment(t *table.Table, g group) {
 	for i, graph := range x.graphs() {
-		pairs := g.total(func(c checkpoint) int { return c.Bounds[i].Pairs })
-		equal := g.total(func(c checkpoint) int { return c.Bounds[i].Equal })
-		for k, td := range x.check.times {
-			atTime := func(quantity func(d diffusion) rundir.Float) func(checkpoint) rundir.Float {
-				return ofGraph(i, func(b bounds) rundir.Float { return quantity(b.Times[k]) })
-			}
-			violated := g.total(func(c checkpoint) int { return c.Bounds[i].Times[k].Violated })
-			t.Add(x.label(g.method)+", "+graph.name,
-				table.Number(td, 1),
-				table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.PairG })), 2),
-				table.Number(g.last(atTime(func(d diffusion) rundir.Float { return d.C })), 1),
-				table.Number(g.last(atTime(func(d diffusion) rundir.Float { return d.Right })), 0),
-				table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) })), 0),
-				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Fixed) })), 3),
-				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.View1) })), 3),
-				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return rundir.Float(d.Ratio.Midpoint) })), 3),
-				table.Text(fmt.Sprintf("%d of %d", violated, pairs-equal)),
-				table.Number(g.largest(atTime(func(d diffusion) rundir.Float { return d.Duhamel })), 3),
-				table.Text(fmt.Sprintf("%d of %d", equal, pairs)))
+		mean := func(name string, decimals int) table.Cell { return table.Number(g.last(i, name), decimals) }
+		largest := func(name string) table.Cell { return table.Number(g.largest(i, name), 3) }
+		pairs, equal := g.total(i, "pairs"), g.total(i, "equal_pairs")
+		for _, td := range x.check.times {
+			t.Add(x.label(g.method)+", "+graph.name, table.Number(td, 1),
+				mean("pair_loss_g", 2), mean(atTime("c", td), 1), mean(atTime("right", td), 0), mean("gap_fixed", 0),
+				largest(atTime("ratio_fixed", td)), largest(atTime("ratio_view1", td)), largest(atTime("ratio_midpoint", td)),
+				share(g.total(i, atTime("violated_view1", td)), pairs-equal), largest(atTime("duhamel", td)), share(equal, pairs))
 		}
 	}
 }
 
 func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 	t := table.New("run and graph", table.Names("connected draws", "E[L_G]", "E‖μ‖²", "λ̄₂",
-		"L_unif", "direct bound", "right side", "right side, smallest non-zero λ̄", "says nothing", "Hoffman, second smallest", "Hoffman, smallest non-zero")...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch %d over the connected draws, where there are two or more. Says nothing: of the checkpoints with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
+		"L_unif", "direct bound", "right side", "right side, smallest non-zero λ̄", "says nothing",
+		"Hoffman, second smallest", "Hoffman, smallest non-zero")...)
+	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. "+
+		"Connected draws: at all checkpoints. "+
+		"E[L_G] to right side: means at epoch %d over the connected draws, where there are two or more. "+
+		"Says nothing: of the checkpoints with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. "+
+		"Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
 		ds.Name, x.check.draws, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, temperature, x.lastEpoch())
 	return t
 }
 
 func (x *experiment) addUniformity(t *table.Table, g group) {
 	for i, graph := range x.graphs() {
-		count := func(holds func(b bounds) bool) int {
-			return g.total(func(c checkpoint) int {
-				if holds(c.Bounds[i]) {
-					return 1
-				}
-				return 0
-			})
-		}
-		applies := count(func(b bounds) bool { return b.Connected >= 2 })
-		vacuous := count(func(b bounds) bool { return b.Connected >= 2 && b.Right >= 0 })
-		t.Add(x.label(g.method)+", "+graph.name,
-			table.Text(fmt.Sprintf("%d of %d", g.total(func(c checkpoint) int { return c.Bounds[i].Connected }), g.total(func(c checkpoint) int { return c.Bounds[i].Draws }))),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.LossG })), 3),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Mu2 })), 3),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.LambdaBar })), 3),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Unif })), 3),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Direct })), 3),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.Right })), 3),
-			table.Number(g.last(ofGraph(i, func(b bounds) rundir.Float { return b.RightNonZero })), 3),
-			table.Text(fmt.Sprintf("%d of %d", vacuous, applies)),
-			table.Number(g.largest(ofGraph(i, func(b bounds) rundir.Float { return b.Hoffman })), 3),
-			table.Number(g.largest(ofGraph(i, func(b bounds) rundir.Float { return b.HoffmanNonZero })), 2))
+		mean := func(name string) table.Cell { return table.Number(g.last(i, name), 3) }
+		bounds := g.all(i, "right_4.3") // where two draws or more are connected
+		vacuous := floats.Count(func(right float64) bool { return right >= 0 }, bounds)
+		t.Add(x.label(g.method)+", "+graph.name, share(g.total(i, "connected"), g.total(i, "draws")),
+			mean("expected_loss_g"), mean("mu2"), mean("lambda_bar"), mean("unif"), mean("direct"), mean("right_4.3"), mean("right_4.3_nonzero"),
+			share(float64(vacuous), float64(len(bounds))),
+			table.Number(g.largest(i, "hoffman"), 3), table.Number(g.largest(i, "hoffman_nonzero"), 2))
 	}
 }
 
@@ -185,11 +164,11 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 // last checkpoint.
 func (x *experiment) rows(g group) []rundir.Row {
 	var rows []rundir.Row
-	add := func(protocol, metric string, quantity func(c checkpoint) rundir.Float) {
+	add := func(protocol, metric string, i int, name string) {
 		r := rundir.Row{
 			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
-			PerSeed: g.at(g.checkpoints()-1, quantity), P: x.loss.P, Epochs: x.lastEpoch(),
-			Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+			PerSeed: g.at(g.checkpoints()-1, i, name), P: x.loss.P, Epochs: x.lastEpoch(),
+			Backend: x.engine.Name(), Precision: x.engine.Precision.String(), GraphsPerSecond: math.NaN(),
 		}
 		if g.method == method.SpecMatch {
 			r.Beta = x.loss.Beta
@@ -198,20 +177,19 @@ func (x *experiment) rows(g group) []rundir.Row {
 		for _, o := range g.outcomes {
 			r.Seconds += o.Seconds
 		}
-		r.GraphsPerSecond = math.NaN()
 		rows = append(rows, r)
 	}
-	add("sample", "L_align", func(c checkpoint) rundir.Float { return c.Align })
-	add("sample", "L_unif", func(c checkpoint) rundir.Float { return c.Uniform })
+	add("sample", "L_align", 0, "align")
+	add("sample", "L_unif", 0, "uniform")
 	for i, graph := range x.graphs() {
-		add(graph.name, "4.2 left, negatives fixed", ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(b.Gap.Fixed) }))
-		add(graph.name, "4.2 left, z* = z1", ofGraph(i, func(b bounds) rundir.Float { return rundir.Float(b.Gap.View1) }))
-		for k, td := range x.check.times {
-			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), ofGraph(i, func(b bounds) rundir.Float { return b.Times[k].Right }))
+		add(graph.name, "4.2 left, negatives fixed", i, "gap_fixed")
+		add(graph.name, "4.2 left, z* = z1", i, "gap_view1")
+		for _, td := range x.check.times {
+			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), i, atTime("right", td))
 		}
-		add(graph.name, "4.3 left", ofGraph(i, func(b bounds) rundir.Float { return b.Unif }))
-		add(graph.name, "4.3 right", ofGraph(i, func(b bounds) rundir.Float { return b.Right }))
-		add(graph.name, "4.3 right, smallest non-zero", ofGraph(i, func(b bounds) rundir.Float { return b.RightNonZero }))
+		add(graph.name, "4.3 left", i, "unif")
+		add(graph.name, "4.3 right", i, "right_4.3")
+		add(graph.name, "4.3 right, smallest non-zero", i, "right_4.3_nonzero")
 	}
 	return rows
 }
