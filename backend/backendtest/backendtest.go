@@ -67,12 +67,19 @@ type Option func(*options)
 
 type options struct {
 	precisions []tensor.Precision
+	serial     bool
 }
 
 // Only says which precisions the engine computes in; without it, all. The suite
 // then checks that opening it in another is an error.
 func Only(ps ...tensor.Precision) Option {
 	return func(o *options) { o.precisions = ps }
+}
+
+// Serial says that the engine computes on the calling goroutine alone, so that nothing
+// can depend on GOMAXPROCS.
+func Serial() Option {
+	return func(o *options) { o.serial = true }
 }
 
 // Run checks the engine that open opens against the contract of package
@@ -106,7 +113,7 @@ func Run(t *testing.T, open func(p tensor.Precision) (backend.Backend, error), o
 				t.Errorf("InUse of a fresh engine is %d bytes, want 0", n)
 			}
 			for _, c := range checks {
-				t.Run(c.name, func(t *testing.T) { c.run(t, b, testing.Short()) })
+				t.Run(c.name, func(t *testing.T) { c.run(t, b, testing.Short(), o.serial) })
 			}
 			if err := b.Close(); err != nil {
 				t.Errorf("Close: %v", err)
@@ -176,6 +183,7 @@ type suite struct {
 	smallest float64 // the smallest positive number
 	largest  float64 // the largest finite number
 	short    bool    // leave out the large trials
+	serial   bool    // the engine is, see Serial
 	rng      *rand.Rand
 	now      string // what is being tried, for the message of a panic
 	failures int
@@ -185,10 +193,10 @@ type suite struct {
 }
 
 // run performs the check on b. A panic is a failure, not the end of the tests.
-func (c check) run(t tb, b backend.Backend, short bool) {
+func (c check) run(t tb, b backend.Backend, short, serial bool) {
 	t.Helper()
 	s := &suite{
-		tb: t, b: b, ref: ref.New(), short: short,
+		tb: t, b: b, ref: ref.New(), short: short, serial: serial,
 		eps: 0x1p-23, normal: 0x1p-126, smallest: math.SmallestNonzeroFloat32, largest: math.MaxFloat32,
 		rng:      rand.New(rand.NewPCG(20, 26)),
 		replayed: map[string]bool{},
@@ -322,8 +330,11 @@ func (m matrix) mapped(f func(v float64) float64) matrix {
 
 func constant(rows, cols int, v float64) matrix {
 	m := matrix{rows, cols, make([]float64, rows*cols)}
-	for i := range m.v {
-		m.v[i] = v
+	if len(m.v) > 0 {
+		m.v[0] = v
+	}
+	for n := 1; n < len(m.v); n *= 2 {
+		copy(m.v[n:], m.v[:n])
 	}
 	return m
 }

@@ -31,7 +31,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 func record(name string, b backend.Backend) string {
 	r := new(recorder)
 	i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
-	if v := panicOf(func() { checks[i].run(r, b, testing.Short()) }); v != nil && v != (any)(stop{}) {
+	if v := panicOf(func() { checks[i].run(r, b, testing.Short(), false) }); v != nil && v != (any)(stop{}) {
 		panic(v)
 	}
 	return r.failure
@@ -121,7 +121,7 @@ func TestFloat32(t *testing.T) {
 			return nil, errors.New("no")
 		}
 		return rounding{ref.New()}, nil
-	}, Only(tensor.Float32))
+	}, Only(tensor.Float32), Serial())
 }
 
 // TestMutantsFloat32 are errors that only float32 has.

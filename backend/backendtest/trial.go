@@ -107,7 +107,7 @@ func (s *suite) try(t trial) {
 			s.wantSame(t.String()+": "+how, m, got[k])
 		}
 	}
-	if t.large {
+	if t.large && !s.serial {
 		usual := runtime.GOMAXPROCS(0)
 		for _, n := range []int{1, 2, 4} {
 			if n != usual {

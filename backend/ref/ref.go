@@ -516,14 +516,14 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 			upper = append(upper, i*s.Cols+j)
 		}
 	}
-	slices.SortStableFunc(upper, func(i, j int) int {
+	slices.SortFunc(upper, func(i, j int) int {
 		switch {
 		case x[i] < x[j]:
 			return -1
 		case x[i] > x[j]:
 			return 1
 		}
-		return 0
+		return i - j
 	})
 	fill(w, 0)
 	th[0] = 0

@@ -19,7 +19,7 @@ import (
 // below is shapes, memory, aliasing, replay and determinism.
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return backend.Open("ref", p) },
-		backendtest.Only(tensor.Float64))
+		backendtest.Only(tensor.Float64), backendtest.Serial())
 }
 
 var (

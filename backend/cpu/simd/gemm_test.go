@@ -147,7 +147,17 @@ func (g *gemmCase[T]) check(t *testing.T) {
 	old := append([]T(nil), g.c.s...)
 	g.run(g.c.s)
 	g.c.check(t, "C of "+g.String())
+	columns := make([]float64, g.n*g.k) // of op(B)
+	for j := range g.n {
+		for l := range g.k {
+			columns[j*g.k+l] = g.bt(l, j)
+		}
+	}
+	row := make([]float64, g.k) // of op(A)
 	for i := range g.m {
+		for l := range row {
+			row[l] = g.at(i, l)
+		}
 		for j := range g.ldc {
 			if i*g.ldc+j >= len(old) {
 				break
@@ -160,8 +170,8 @@ func (g *gemmCase[T]) check(t *testing.T) {
 				continue
 			}
 			var sum, abs float64
-			for l := range g.k {
-				x := g.at(i, l) * g.bt(l, j)
+			for l, b := range columns[j*g.k:][:g.k] {
+				x := row[l] * b
 				sum += x
 				abs += math.Abs(x)
 			}
