@@ -2,6 +2,8 @@ package specmatch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -192,16 +195,25 @@ func fileName(name string) string {
 // Save writes the model to a file, which appears whole or not at all. It sets
 // Card.Encoder, and Card.Provenance.Software if it is empty. Equal models give equal
 // bytes.
-func (m *Trained) Save(path string) (err error) {
-	defer backend.Recover(&err)
-	if err := m.save(path); err != nil {
+func (m *Trained) Save(path string) error {
+	if err := files.Write(path, m.write); err != nil {
 		return fmt.Errorf("specmatch: save %s: %w", path, err)
 	}
 	return nil
 }
 
-func (m *Trained) save(path string) error {
-	var err error
+// Sum returns the SHA-256 sum, in hexadecimal digits, of the file that [Trained.Save]
+// writes.
+func (m *Trained) Sum() (string, error) {
+	h := sha256.New()
+	if err := m.write(h); err != nil {
+		return "", fmt.Errorf("specmatch: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (m *Trained) write(w io.Writer) (err error) {
+	defer backend.Recover(&err)
 	c := &m.Card
 	if c.Encoder, err = gnn.ArchitectureOf(m.Encoder); err != nil {
 		return err
@@ -227,7 +239,7 @@ func (m *Trained) save(path string) error {
 	}
 	s := newState(m.Encoder, m.Head)
 	defer s.free()
-	return nn.SaveFile(path, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
+	return nn.Save(w, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
 }
 
 // Width returns the width of an embedding.

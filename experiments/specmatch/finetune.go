@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -160,7 +162,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 			return err
 		}
 		defer be.Close()
-		if want, x.features, err = content(m.Card); err != nil {
+		if want, x.features, err = apply.Reads(m.Card); err != nil {
 			return fmt.Errorf("%s: %w", x.Model, err)
 		}
 		x.arch = m.Card.Encoder
@@ -170,10 +172,11 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		}
 		x.flags.Input("model", sum)
 	}
-	o, err := x.input.options(x.features, want)
+	o, err := x.input.options()
 	if err != nil {
 		return err
 	}
+	o.Columns, o.Want = x.features, want
 	o.Fields = slices.Clone(x.targets)
 	o.Scaffolds = x.Split == splitScaffold
 	if x.Split != splitRandom && x.Split != splitScaffold {
@@ -436,13 +439,22 @@ func (x *tuning) writeTest(ctx context.Context, m *specmatch.Trained, test []int
 	if err != nil {
 		return err
 	}
-	columns := outputs(*m.Card.Head)
+	header := append([]string{"id"}, m.Card.Head.Columns()...)
 	for _, target := range x.targets {
-		columns = append(columns, target+"_observed")
+		header = append(header, target+"_observed")
 	}
 	return files.Write(path, func(f io.Writer) error {
-		w := &writer{j: &job{columns: columns}, to: []io.Writer{f, io.Discard}, targets: len(x.targets)}
-		return errors.Join(w.header(), w.write(batch, y, m.Card.Head.Outputs))
+		w := csv.NewWriter(f)
+		w.Write(header)
+		for k, r := range batch {
+			line := []string{r.ID}
+			for _, v := range y[k*m.Card.Head.Outputs : (k+1)*m.Card.Head.Outputs] {
+				line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
+			}
+			w.Write(append(line, r.Fields[:len(x.targets)]...))
+		}
+		w.Flush()
+		return w.Error()
 	})
 }
 

@@ -23,14 +23,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parquet-go/parquet-go"
+	parquetgo "github.com/parquet-go/parquet-go"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/internal/files"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
@@ -110,6 +112,18 @@ func readCSV(t *testing.T, path string) [][]string {
 	return rows
 }
 
+// csvLine is a line of a table without its end.
+func csvLine(fields []string) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Write(fields)
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// batchRecords is after how many records there is something on the disk.
+const batchRecords = 1024
+
 const tiny = " -hidden 8 -layers 2 "
 
 // encoderFor trains an encoder on a file for no time.
@@ -166,7 +180,7 @@ func TestEmbed(t *testing.T) {
 	if _, err := os.Stat("b.npy.rejected.csv"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a list of rejected records of an earlier job: %v", err)
 	}
-	if all, err := filepath.Glob("*" + partial); err != nil || all != nil {
+	if all, err := filepath.Glob("*.partial"); err != nil || all != nil {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": column 3`) {
@@ -248,7 +262,7 @@ func TestParquet(t *testing.T) {
 		text += fmt.Sprintf("\"%s\",%s,%d,%s,%d\n", r.Name, r.SMILES, r.Length, share, i%2)
 	}
 	var b bytes.Buffer
-	if err := parquet.Write(&b, rows, parquet.Compression(&parquet.Snappy)); err != nil {
+	if err := parquetgo.Write(&b, rows, parquetgo.Compression(&parquetgo.Snappy)); err != nil {
 		t.Fatal(err)
 	}
 	write(t, "m.parquet", b.String())
@@ -264,7 +278,7 @@ func TestParquet(t *testing.T) {
 	if err != nil || strings.Join(left, " ") != "c.parquet c.parquet.rejected.csv" {
 		t.Errorf("left %v, %v", left, err)
 	}
-	x, err := openParquet("c.parquet")
+	x, err := parquet.Open("c.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,38 +297,6 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestDamagedParquet: whichever byte of a file is wrong, the reader neither panics nor
-// goes on for ever.
-func TestDamagedParquet(t *testing.T) {
-	t.Chdir(t.TempDir())
-	var b bytes.Buffer
-	if err := parquet.Write(&b, []struct {
-		SMILES string `parquet:"smiles"`
-		Y      *int32 `parquet:"y,optional"`
-	}{{"C", nil}, {"CC", new(int32)}}); err != nil {
-		t.Fatal(err)
-	}
-	refused := 0
-	for i := range b.Len() {
-		data := bytes.Clone(b.Bytes())
-		data[i] ^= 0xff
-		write(t, "f.parquet", string(data))
-		x, err := openParquet("f.parquet")
-		if err == nil {
-			_, err = io.Copy(io.Discard, x)
-			x.file.Close()
-		}
-		if err != nil {
-			if refused++; !strings.HasPrefix(err.Error(), "f.parquet: ") {
-				t.Errorf("byte %d: %v", i, err)
-			}
-		}
-	}
-	if refused < b.Len()/4 {
-		t.Errorf("%d of %d damaged files are refused", refused, b.Len())
-	}
-}
-
 // TestGoesOn: a job that was interrupted, or killed while it wrote, ends with the files
 // that it would have had, and computes nothing twice; another job begins anew.
 func TestGoesOn(t *testing.T) {
@@ -327,14 +309,10 @@ func TestGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var e bytes.Buffer
-		in := &input{In: "m.csv"}
-		options, err := in.options(nil, records.Molecules)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := &job{input: in, Out: out, columns: []string{"nodes", "edges"}, key: key, options: options}
+		o := &output{Out: out, in: &input{In: "m.csv"}}
+		m := apply.Model{Columns: []string{"nodes", "edges"}, Key: key, Reads: records.Molecules}
 		before := graphs
-		j.compute = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
+		m.Rows = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
 			if graphs-before >= batches*(batchRecords-1) { // each but the last two has one that cannot be read
 				cancel()
 				return nil, ctx.Err()
@@ -345,7 +323,7 @@ func TestGoesOn(t *testing.T) {
 			graphs += len(all)
 			return y, nil
 		}
-		err = j.work(ctx, io.Discard, &e)
+		err = o.write(ctx, "count", m, io.Discard, &e)
 		return e.String(), err
 	}
 	for _, ending := range []string{".npy", ".csv", ".parquet"} {
@@ -364,7 +342,7 @@ func TestGoesOn(t *testing.T) {
 			if _, err := os.Stat(out); err == nil {
 				t.Error("an output before its end")
 			}
-			f, err := os.OpenFile(out+partial, os.O_WRONLY|os.O_APPEND, 0) // half a batch, of a process that was killed
+			f, err := os.OpenFile(out+".partial", os.O_WRONLY|os.O_APPEND, 0) // half a batch, of a process that was killed
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -423,7 +401,7 @@ func TestFinetune(t *testing.T) {
 				targets := strings.Split(strings.Fields(c.flags)[1], ",")
 				for i, row := range test {
 					predicted, observed := row[:len(row)-len(targets)], row[len(row)-len(targets):]
-					if line := strings.TrimSuffix(string(csvLines(predicted)), "\n"); !slices.Contains(all, line) {
+					if line := csvLine(predicted); !slices.Contains(all, line) {
 						t.Errorf("seed %d: predict has no %q", seed, line)
 					}
 					for k, target := range targets {

@@ -67,11 +67,11 @@ func (in *input) molecules() bool {
 		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI
 	}
 	seen := errors.New("seen")
-	o, err := in.options(nil, records.Molecules)
-	if t, ok := o.Input.(*parquetText); ok {
-		defer t.file.Close()
+	o, err := in.options()
+	if t, ok := o.Input.(io.Closer); ok {
+		defer t.Close()
 	}
-	o.ID = ""
+	o.ID, o.Want = "", records.Molecules
 	return err == nil && errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
 }
 
@@ -127,7 +127,7 @@ type training struct {
 const modelFile = "model.safetensors"
 
 func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
-	o, err := x.input.options(nil, "")
+	o, err := x.input.options()
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,25 @@ func (h Head) Check() error {
 	return nil
 }
 
+// Columns names the predictions: numbers and probabilities of a yes by the names of
+// their tasks, probabilities of classes by class_ and the class.
+func (h Head) Columns() []string {
+	var all []string
+	for k := range h.Outputs {
+		switch {
+		case h.Kind == Classes && k < len(h.ClassValues):
+			all = append(all, "class_"+h.ClassValues[k])
+		case h.Kind == Classes:
+			all = append(all, fmt.Sprintf("class_%d", k))
+		case k < len(h.Tasks):
+			all = append(all, h.Tasks[k])
+		default:
+			all = append(all, fmt.Sprintf("task_%d", k))
+		}
+	}
+	return all
+}
+
 // maxOutputs bounds the outputs of a head.
 const maxOutputs = 1 << 20
 

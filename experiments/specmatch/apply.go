@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
 
@@ -51,35 +49,74 @@ func modelSum(ctx context.Context, path string) (string, error) {
 	return dataset.SumFile(ctx, path)
 }
 
-// content returns what a model reads, and the features that graphs are to have.
-func content(c specmatch.Card) (records.Content, *graph.Columns, error) {
-	switch {
-	case c.Features != nil:
-		return records.Graphs, c.Features, nil
-	case c.Encoder.Kind == gnn.KindChemGIN:
-		return records.Molecules, nil, nil
-	}
-	return "", nil, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
+// output is where the rows of records go.
+type output struct {
+	Out    string
+	Strict bool
+
+	in *input
 }
 
-// key tells an engine and model files from others.
-func key(ctx context.Context, e cli.Engine, paths ...string) (string, error) {
-	s := fmt.Sprintf("%s %v", e.Name(), e.Precision)
-	for _, path := range paths {
-		sum, err := modelSum(ctx, path)
-		if err != nil {
-			return "", err
+// Register adds -out and -strict.
+func (o *output) Register(f *cli.FlagSet) {
+	cli.Var(f, &o.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nas CSV")
+	f.BoolVar(&o.Strict, "strict", false, "end with an error at the first record that cannot be read")
+	f.Check(func() error {
+		switch {
+		case o.Out == "":
+			return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
+		case o.Out != "-" && apply.CheckOutput(o.Out) != nil:
+			return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
 		}
-		s += " " + sum
+		a, errIn := os.Stat(o.in.In)
+		b, errOut := os.Stat(o.Out)
+		if errIn == nil && errOut == nil && os.SameFile(a, b) {
+			return cli.Usagef("-out %s is the file that -in reads", o.Out)
+		}
+		return nil
+	})
+}
+
+// write sends the records through a model.
+func (o *output) write(ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer) error {
+	// Most of the heap is the engine's, which keeps what it has for the next batch, so
+	// that leaving much garbage beside it would double the memory and gain nothing.
+	defer debug.SetGCPercent(debug.SetGCPercent(40))
+	options, err := o.in.options()
+	if err != nil {
+		return err
 	}
-	return s, nil
+	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
+	defer bar.Stop()
+	count, shown := bar.Skip, 0
+	job := apply.Job{Path: o.in.In, Records: options, Model: m, Strict: o.Strict, Progress: func(done int) {
+		count(done - shown)
+		count, shown = bar.Add, done
+	}}
+	if o.Out == "-" {
+		_, err := job.WriteCSV(ctx, stdout, stderr)
+		return err
+	}
+	r, err := job.WriteFile(ctx, o.Out)
+	bar.Stop()
+	if err != nil {
+		if ctx.Err() != nil && r.Resumes {
+			fmt.Fprintf(stderr, "%d records are done: the same command goes on with the others\n", r.Records)
+		}
+		return err
+	}
+	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, len(m.Columns))
+	if r.Rejected > 0 {
+		fmt.Fprintf(stdout, "%s: %d of %d records could not be used\n", o.Out+apply.Rejected, r.Rejected, r.Records)
+	}
+	return nil
 }
 
 func setupEmbed(f *cli.FlagSet) action {
-	j := &job{input: new(input), label: "embed"}
-	model := builtin
+	in, model := new(input), builtin
+	o := &output{in: in}
 	var engine cli.Engine
-	f.Add(j.input, j)
+	f.Add(in, o)
 	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
 	f.Add(&engine)
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
@@ -88,21 +125,11 @@ func setupEmbed(f *cli.FlagSet) action {
 			return err
 		}
 		defer be.Close()
-		want, features, err := content(m.Card)
+		rows, err := apply.Embedder(m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", model, err)
 		}
-		if j.key, err = key(ctx, engine, model); err != nil {
-			return err
-		}
-		for i := range m.Width() {
-			j.columns = append(j.columns, fmt.Sprintf("h%d", i))
-		}
-		if j.options, err = j.input.options(features, want); err != nil {
-			return err
-		}
-		j.compute = m.Embed
-		return j.work(ctx, stdout, stderr)
+		return o.write(ctx, "embed", rows, stdout, stderr)
 	}
 }
 
@@ -114,14 +141,15 @@ func needModel(paths ...string) error {
 }
 
 func setupPredict(f *cli.FlagSet) action {
-	j := &job{input: new(input), label: "predict"}
+	in := new(input)
+	o := &output{in: in}
 	var paths []string
 	var engine cli.Engine
-	f.Add(j.input, j)
+	f.Add(in, o)
 	cli.Var(f, &paths, "model", cli.List(cli.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")
 	f.Add(&engine)
 	f.Check(func() error { return needModel(paths...) })
-	return func(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		var models []*specmatch.Trained
 		for _, path := range paths {
 			m, be, err := openModel(path, engine)
@@ -132,86 +160,16 @@ func setupPredict(f *cli.FlagSet) action {
 			if m.Card.Head == nil {
 				return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a model that predicts of it", path)
 			}
-			if models = append(models, m); !alike(models[0].Card, m.Card) {
+			if models = append(models, m); !apply.Alike(models[0].Card, m.Card) {
 				return cli.Usagef("-model: %s and %s predict different things, or from different features", paths[0], path)
 			}
 		}
-		want, features, err := content(models[0].Card)
+		rows, err := apply.Predictor(models...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", paths[0], err)
 		}
-		if j.key, err = key(ctx, engine, paths...); err != nil {
-			return err
-		}
-		if j.options, err = j.input.options(features, want); err != nil {
-			return err
-		}
-		j.columns = outputs(*models[0].Card.Head)
-		j.compute = models[0].Predict
-		if len(models) > 1 {
-			for _, name := range outputs(*models[0].Card.Head) {
-				j.columns = append(j.columns, name+"_std")
-			}
-			j.compute = func(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
-				return ensemble(ctx, models, graphs)
-			}
-		}
-		return j.work(ctx, stdout, stderr)
+		return o.write(ctx, "predict", rows, stdout, stderr)
 	}
-}
-
-// alike reports whether two models read the same records and predict the same things.
-func alike(a, b specmatch.Card) bool {
-	x, y := *a.Head, *b.Head
-	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
-	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && a.Encoder.Kind == b.Encoder.Kind
-}
-
-// outputs names what a head predicts: numbers and probabilities of a yes by the names
-// of their tasks, probabilities of classes by class_ and the class.
-func outputs(h finetune.Head) []string {
-	var all []string
-	for k := range h.Outputs {
-		switch {
-		case h.Kind == finetune.Classes && k < len(h.ClassValues):
-			all = append(all, "class_"+h.ClassValues[k])
-		case h.Kind == finetune.Classes:
-			all = append(all, fmt.Sprintf("class_%d", k))
-		case k < len(h.Tasks):
-			all = append(all, h.Tasks[k])
-		default:
-			all = append(all, fmt.Sprintf("task_%d", k))
-		}
-	}
-	return all
-}
-
-// ensemble returns the mean of the models' predictions and then their standard
-// deviation, [n×2·outputs].
-func ensemble(ctx context.Context, models []*specmatch.Trained, graphs []*graph.Graph) ([]float64, error) {
-	k := models[0].Card.Head.Outputs
-	all := make([]float64, 2*k*len(graphs))
-	count := float64(len(models))
-	var of [][]float64
-	for _, m := range models {
-		y, err := m.Predict(ctx, graphs)
-		if err != nil {
-			return nil, err
-		}
-		of = append(of, y)
-	}
-	for i := range k * len(graphs) {
-		mean, squares := 0.0, 0.0
-		for _, y := range of {
-			mean += y[i] / count
-		}
-		for _, y := range of {
-			squares += (y[i] - mean) * (y[i] - mean) / count
-		}
-		at := i/k*2*k + i%k
-		all[at], all[at+k] = mean, math.Sqrt(squares)
-	}
-	return all, nil
 }
 
 func setupInspect(f *cli.FlagSet) action {
@@ -242,7 +200,7 @@ func describe(path, sum string, c specmatch.Card) string {
 	line("file", "%s", path)
 	line("sha256", "%s", sum)
 	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d", c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
-	switch want, features, err := content(c); {
+	switch want, features, err := apply.Reads(c); {
 	case err != nil:
 		line("reads", "%v", err)
 	case features == nil:
@@ -258,7 +216,7 @@ func describe(path, sum string, c specmatch.Card) string {
 		line("", "graphs are seen with self-loops")
 	}
 	if h := c.Head; h != nil {
-		line("predicts", "%s: %s", h.Kind, strings.Join(outputs(*h), ", "))
+		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
 	} else {
 		line("predicts", "nothing: it embeds")
 	}

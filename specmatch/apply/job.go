@@ -1,0 +1,115 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Job is a file of records and the model that they go through.
+type Job struct {
+	Path string // of the file
+	// Records say how the file is read. Want and Columns are those of the model.
+	Records records.Options
+	Model   Model
+	// Strict makes the first record that cannot be used the job's error.
+	Strict bool
+	// Progress, if set, is called after every batch with how many records are done, and
+	// first with those of an earlier start.
+	Progress func(done int)
+}
+
+// Batch is some records that follow one another in a file.
+type Batch struct {
+	Records []*records.Record
+	// Values are the rows, row-major, of the records without an Err.
+	Values []float64
+
+	width int
+}
+
+// Rows returns the records that could be used, and their rows.
+func (b Batch) Rows() iter.Seq2[*records.Record, []float64] {
+	return func(yield func(*records.Record, []float64) bool) {
+		at := 0
+		for _, r := range b.Records {
+			if r.Err != nil {
+				continue
+			}
+			if !yield(r, b.Values[at:at+b.width]) {
+				return
+			}
+			at += b.width
+		}
+	}
+}
+
+// A batch has so many records, or graphs of so many nodes, or just more.
+const (
+	batchRecords = 1024
+	batchNodes   = 1 << 16
+)
+
+// Stream calls emit with batch after batch, in the order of the file. An error of emit
+// ends it, and so does ctx. The memory of a batch is used again for the next one.
+func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
+	b, nodes := Batch{width: len(j.Model.Columns)}, 0
+	flush := func() (err error) {
+		if len(b.Records) == 0 {
+			return nil
+		}
+		if b.Values, err = j.rows(ctx, b.Records, b.Values[:0]); err != nil {
+			return err
+		}
+		err = emit(b)
+		b.Records, nodes = b.Records[:0], 0
+		return err
+	}
+	o := j.Records
+	o.Want, o.Columns = j.Model.Reads, j.Model.Features
+	err := records.Read(ctx, j.Path, o, func(r *records.Record) error {
+		if r.Err == nil {
+			nodes += r.Graph.Nodes()
+		} else if j.Strict {
+			return r.Err
+		}
+		if b.Records = append(b.Records, r); len(b.Records) < batchRecords && nodes < batchNodes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// partNodes bounds the nodes that are computed at once, and so memory: all layers'
+// activations are held until then.
+const partNodes = 1024
+
+// rows appends the rows of a batch to values, computed a few graphs at a time.
+func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float64) ([]float64, error) {
+	var part []*graph.Graph
+	nodes := 0
+	for i, r := range batch {
+		if r.Err == nil {
+			part, nodes = append(part, r.Graph), nodes+r.Graph.Nodes()
+		}
+		if len(part) == 0 || nodes < partNodes && i+1 < len(batch) {
+			continue
+		}
+		y, err := j.Model.Rows(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		if want := len(part) * len(j.Model.Columns); len(y) != want {
+			return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d", len(y), len(part), want)
+		}
+		values, part, nodes = append(values, y...), part[:0], 0
+	}
+	return values, nil
+}

@@ -1,0 +1,133 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Model turns graphs into rows of numbers.
+type Model struct {
+	Columns []string // the names of a row's numbers
+	// Rows returns the rows of n graphs, row-major [n×len(Columns)].
+	Rows func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
+	// Reads is what the records have to be; "" is either. Features are those that graphs
+	// get; nil for molecules.
+	Reads    records.Content
+	Features *graph.Columns
+	// Key tells the model with its weights and its engine from others: a job that was
+	// interrupted goes on only with the same.
+	Key string
+}
+
+// Reads returns what the records of a model's files are, and the features that graphs
+// are to have; nil for molecules.
+func Reads(c specmatch.Card) (records.Content, *graph.Columns, error) {
+	switch {
+	case c.Features != nil:
+		return records.Graphs, c.Features, nil
+	case c.Encoder.Kind == gnn.KindChemGIN:
+		return records.Molecules, nil, nil
+	}
+	return "", nil, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
+}
+
+// newModel returns the model of rows by some models, all for the same records.
+func newModel(columns []string, rows func(context.Context, []*graph.Graph) ([]float64, error), models ...*specmatch.Trained) (m Model, err error) {
+	m = Model{Columns: columns, Rows: rows}
+	if m.Reads, m.Features, err = Reads(models[0].Card); err != nil {
+		return m, err
+	}
+	for _, each := range models {
+		sum, err := each.Sum()
+		if err != nil {
+			return m, err
+		}
+		be := each.Encoder.Parameters()[0].Backend()
+		m.Key += fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum)
+	}
+	return m, nil
+}
+
+// Embedder returns a model of embeddings, in columns h0, h1 and so on.
+func Embedder(m *specmatch.Trained) (Model, error) {
+	var columns []string
+	for i := range m.Width() {
+		columns = append(columns, fmt.Sprintf("h%d", i))
+	}
+	return newModel(columns, m.Embed, m)
+}
+
+// Predictor returns a model of predictions, in the columns of [finetune.Head.Columns]. Of
+// several models it has the mean of their predictions, and then, in columns NAME_std,
+// their standard deviation (that of the models themselves, divided by their number). All
+// must predict, and be alike ([Alike]).
+func Predictor(models ...*specmatch.Trained) (Model, error) {
+	if len(models) == 0 {
+		return Model{}, errors.New("apply: there is no model to predict by")
+	}
+	for i, m := range models {
+		switch {
+		case m.Card.Head == nil:
+			return Model{}, fmt.Errorf("apply: model %d is an encoder without a head", i)
+		case !Alike(models[0].Card, m.Card):
+			return Model{}, fmt.Errorf("apply: models 0 and %d predict different things, or from different features", i)
+		}
+	}
+	columns, rows := models[0].Card.Head.Columns(), models[0].Predict
+	if len(models) > 1 {
+		for _, name := range slices.Clone(columns) {
+			columns = append(columns, name+"_std")
+		}
+		rows = ensemble(models).predict
+	}
+	return newModel(columns, rows, models...)
+}
+
+// Alike reports whether two models that predict read the same records and predict the
+// same things.
+func Alike(a, b specmatch.Card) bool {
+	x, y := *a.Head, *b.Head
+	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
+	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && a.Encoder.Kind == b.Encoder.Kind
+}
+
+// ensemble is several models that are alike.
+type ensemble []*specmatch.Trained
+
+// predict returns the mean of the models' predictions and then their standard deviation,
+// [n×2·outputs].
+func (e ensemble) predict(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
+	k := e[0].Card.Head.Outputs
+	all := make([]float64, 2*k*len(graphs))
+	count := float64(len(e))
+	var of [][]float64
+	for _, m := range e {
+		y, err := m.Predict(ctx, graphs)
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, y)
+	}
+	for i := range k * len(graphs) {
+		mean, squares := 0.0, 0.0
+		for _, y := range of {
+			mean += y[i] / count
+		}
+		for _, y := range of {
+			squares += (y[i] - mean) * (y[i] - mean) / count
+		}
+		at := i/k*2*k + i%k
+		all[at], all[at+k] = mean, math.Sqrt(squares)
+	}
+	return all, nil
+}

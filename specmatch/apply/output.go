@@ -1,0 +1,272 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/internal/files"
+)
+
+// Result is what a job has done, together with earlier starts of it.
+type Result struct {
+	Records, Rejected int
+	// Resumes says of a job that has not ended that it would go on where it is.
+	Resumes bool `json:"-"`
+}
+
+// WriteFile writes the rows to a file that ends in .csv, .npy or .parquet; see the comment
+// of the package. It is an error if no record can be used.
+func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) {
+	form, err := formatOf(path)
+	if err != nil {
+		return r, fmt.Errorf("apply: %w", err)
+	}
+	release, err := files.LockFile(path)
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	var p parts
+	for _, ending := range append(form.endings(), Rejected) {
+		p.names = append(p.names, path+ending)
+	}
+	if info, err := os.Stat(j.Path); err == nil && info.Mode().IsRegular() {
+		sum, err := dataset.SumFile(ctx, j.Path)
+		if err != nil {
+			return r, err
+		}
+		o := j.Records
+		o.Input, o.Columns = nil, nil // the key of the model is also that of its columns
+		p.journal, p.at.Key = path+".journal", fmt.Sprintf("%s %+v %s", sum, o, j.Model.Key)
+	}
+	defer func() { p.close() }()
+	if err := p.open(); err != nil {
+		return r, err
+	}
+	w := writer{job: j, form: form, done: p.at.Result, note: p.note}
+	for _, f := range p.files {
+		w.to = append(w.to, f)
+	}
+	if err = w.write(ctx, p.at.Sizes != nil); err == nil {
+		err = p.finish(form, path, j.Model.Columns)
+	}
+	w.done.Resumes = err != nil && p.journal != ""
+	return w.done, err
+}
+
+// WriteCSV writes the rows to w as a table with a header, and those records that cannot be
+// used to rejected. Nothing of it goes on after an interruption.
+func (j *Job) WriteCSV(ctx context.Context, w, rejected io.Writer) (Result, error) {
+	to := writer{job: j, form: csvFormat{}, to: []io.Writer{w, rejected}, note: func(Result) error { return nil }}
+	err := to.write(ctx, false)
+	return to.done, err
+}
+
+// writer writes the batches of a job.
+type writer struct {
+	job  *Job
+	form format
+	to   []io.Writer // for the format's files, and then for the rejected records
+	done Result
+	note func(Result) error // that a batch is written
+}
+
+// Rejected is the ending, behind the name of the output, of the list of the records that
+// cannot be used.
+const Rejected = ".rejected.csv"
+
+// write does the job, or what of it is not done.
+func (w *writer) write(ctx context.Context, begun bool) error {
+	if !begun {
+		if err := w.append(w.form.begin(w.job.Model.Columns)); err != nil {
+			return err
+		}
+	}
+	progress := w.job.Progress
+	if progress == nil {
+		progress = func(int) {}
+	}
+	progress(w.done.Records)
+	var first *dataset.SyntaxError
+	rest := *w.job
+	rest.Records.Skip += w.done.Records
+	err := rest.Stream(ctx, func(b Batch) error {
+		var rejected [][]string
+		for _, r := range b.Records {
+			if r.Err == nil {
+				continue
+			}
+			if first == nil {
+				first = r.Err
+			}
+			if w.done.Rejected++; w.done.Rejected == 1 {
+				rejected = append(rejected, []string{"line", "id", "value", "reason"})
+			}
+			rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
+		}
+		w.done.Records += len(b.Records)
+		if err := w.append(append(w.form.batch(b), csvLines(rejected...))); err != nil {
+			return err
+		}
+		progress(w.done.Records)
+		return w.note(w.done)
+	})
+	switch n := w.done; {
+	case err != nil:
+		return err
+	case n.Records == 0:
+		return fmt.Errorf("%s: there are no records in it", w.job.Path)
+	case n.Records == n.Rejected && first != nil:
+		return fmt.Errorf("%s: none of its %d records can be used, such as %w", w.job.Path, n.Records, first)
+	}
+	return nil
+}
+
+func (w *writer) append(texts [][]byte) error {
+	for i, text := range texts {
+		if _, err := w.to[i].Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts are files that are written together, batch by batch. Until they are whole they
+// have names of their own.
+type parts struct {
+	names   []string // when they are whole; the last is that of the rejected records
+	files   []*os.File
+	journal string // where at is noted; "" is nowhere
+	at      state
+}
+
+const partial = ".partial"
+
+// state is how far the files have come.
+type state struct {
+	Key string // of the job
+	Result
+	Sizes []int64
+}
+
+// open opens the files, at the place where an earlier job with the same key has ended.
+func (p *parts) open() error {
+	if err := p.resume(); err != nil {
+		return err
+	}
+	for i, name := range p.names {
+		f, err := os.OpenFile(name+partial, os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return err
+		}
+		p.files = append(p.files, f)
+		size := int64(0)
+		if p.at.Sizes != nil {
+			size = p.at.Sizes[i]
+		}
+		if err := f.Truncate(size); err != nil {
+			return err
+		}
+		if _, err := f.Seek(size, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume reads the journal, if there is one of this job and of files that are there.
+func (p *parts) resume() error {
+	if p.journal == "" {
+		return nil
+	}
+	data, err := os.ReadFile(p.journal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var at state
+	if json.Unmarshal(data, &at) != nil || at.Key != p.at.Key || len(at.Sizes) != len(p.names) {
+		return nil
+	}
+	for i, name := range p.names {
+		if info, err := os.Stat(name + partial); err != nil || info.Size() < at.Sizes[i] {
+			return nil
+		}
+	}
+	p.at = at
+	return nil
+}
+
+// note writes down that the files have come so far.
+func (p *parts) note(r Result) error {
+	p.at.Result, p.at.Sizes = r, nil
+	if p.journal == "" {
+		return nil
+	}
+	for _, f := range p.files {
+		size, err := f.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return err
+		}
+		p.at.Sizes = append(p.at.Sizes, size)
+	}
+	return files.Write(p.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(p.at) })
+}
+
+// finish gives the files their names, the output last, and removes those that are none.
+func (p *parts) finish(form format, out string, columns []string) error {
+	last := len(p.files) - 1
+	scratch, err := form.end(out, p.files[:last], p.at.Records-p.at.Rejected, columns)
+	if err != nil {
+		return err
+	}
+	for i := last; i >= 0; i-- {
+		if err := errors.Join(p.files[i].Sync(), p.files[i].Close()); err != nil {
+			return err
+		}
+		old := p.names[i] + partial
+		switch {
+		case i == last && p.at.Rejected == 0:
+			err = errors.Join(os.Remove(old), missing(os.Remove(p.names[i]))) // also that of an earlier job
+		case i < last && scratch:
+			err = os.Remove(old)
+		default:
+			err = os.Rename(old, p.names[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.files = nil
+	if p.journal == "" {
+		return nil
+	}
+	return os.Remove(p.journal)
+}
+
+// missing returns an error unless it says that there is no such file.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// close closes what is open. Of what cannot go on, nothing is kept.
+func (p *parts) close() {
+	for i, f := range p.files {
+		f.Close()
+		if p.journal == "" || p.at.Records == 0 {
+			os.Remove(p.names[i] + partial)
+		}
+	}
+}
