@@ -19,19 +19,15 @@ import (
 // (row 0 and row 7) and 1, 3 and 5 times the row stride, which the addressing
 // mode multiplies by 1, 2, 4, 8.
 func gemmFile(o *out) string {
-	s := o.isa
 	var table strings.Builder
+	kernel := gemmKernel
+	if o.arm64() {
+		kernel = neonKernel
+	}
 	for _, el := range []elem{single, double} {
-		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix, s.name)
-		for mr := 1; mr <= s.mr; mr++ {
-			table.WriteString("\t{")
-			for nv := 1; nv <= 2; nv++ {
-				if nv > 1 {
-					table.WriteString(", ")
-				}
-				table.WriteString(gemmKernel(o, s, el, mr, nv))
-			}
-			table.WriteString("},\n")
+		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix, o.isa.name)
+		for mr := 1; mr <= o.isa.mr; mr++ {
+			fmt.Fprintf(&table, "\t{%s, %s},\n", kernel(o, el, mr, 1), kernel(o, el, mr, 2))
 		}
 		table.WriteString("}\n")
 	}
@@ -62,7 +58,8 @@ func rowAddr(r int) string {
 	panic("gen: a GEMM tile has at most 14 rows")
 }
 
-func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
+func gemmKernel(o *out, el elem, mr, nv int) string {
+	s := o.isa
 	lanes := s.bytes / el.size
 	name := fmt.Sprintf("%sgemm%dx%d%s", el.prefix, mr, nv*lanes, s.name)
 	o.fn(fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nv*lanes),
@@ -74,11 +71,7 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 	tile, loop := o.l("tile"), o.l("loop")
 
 	o.p("MOVQ p+0(FP), DI")
-	o.p("MOVQ gemmArgs_a(DI), R14")
-	o.p("MOVQ gemmArgs_rsA(DI), R9")
-	o.p("MOVQ gemmArgs_csA(DI), R12")
-	o.p("MOVQ gemmArgs_ldb(DI), R13")
-	o.p("MOVQ gemmArgs_c(DI), DX")
+	o.fields("gemmArgs", "a", "R14", "rsA", "R9", "csA", "R12", "ldb", "R13", "c", "DX")
 	o.p("LEAQ (R9)(R9*2), R10")
 	o.p("LEAQ (R9)(R9*4), R11")
 	o.p("%s:", tile)
@@ -87,9 +80,7 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 		o.p("LEAQ (SI)(R9*8), R8")
 		o.p("SUBQ R9, R8")
 	}
-	o.p("MOVQ gemmArgs_b(DI), BX")
-	o.p("MOVQ gemmArgs_k(DI), CX")
-	o.p("MOVQ gemmArgs_ldc(DI), AX")
+	o.fields("gemmArgs", "b", "BX", "k", "CX", "ldc", "AX")
 	o.p("MOVQ DX, R15")
 	for range mr {
 		for j := 0; j < nv*s.bytes; j += 64 {
@@ -97,7 +88,7 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 		}
 		o.p("ADDQ AX, R15")
 	}
-	o.p("MOVQ gemmArgs_ahead(DI), AX")
+	o.fields("gemmArgs", "ahead", "AX")
 	o.p("ADDQ R14, AX")
 	for i := range mr * nv {
 		if i < 16 {
@@ -123,42 +114,21 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 	if mr > 7 {
 		o.p("ADDQ R12, R8")
 	}
-	o.p("DECQ CX")
-	o.p("JNZ %s", loop)
+	o.take(1, "CX", "NZ", loop)
 
 	// The tile is complete. C = acc, C = alpha·acc or C = beta·C + alpha·acc.
-	alpha, beta, t, mask := b(0), b(1), tmp(0), tmp(1)
+	alpha, beta, t := b(0), b(1), tmp(0)
 	scale, update, next := o.l("scale"), o.l("update"), o.l("next")
-	o.p("MOVQ gemmArgs_mode(DI), CX")
-	o.p("MOVQ gemmArgs_ldc(DI), AX")
+	o.fields("gemmArgs", "mode", "CX", "ldc", "AX")
 	o.p("VBROADCAST%s gemmArgs_alpha(DI), %s", el.ss, alpha)
 	o.p("VBROADCAST%s gemmArgs_beta(DI), %s", el.ss, beta)
 	if s.reg == "Z" {
 		o.p("KMOVW gemmArgs_mask(DI), K1")
 	} else {
-		o.p("MOVQ gemmArgs_maskVec(DI), BX")
-		o.p("VMOVDQU (BX), %s", mask)
+		o.fields("gemmArgs", "maskVec", "BX")
+		o.p("VMOVDQU (BX), Y15")
 	}
-	store := func(r, j int, v string, masked bool) {
-		switch {
-		case masked && s.reg == "Z":
-			o.p("VMOVU%s %s, K1, %d(DX)", el.ps, v, j*s.bytes)
-		case masked:
-			o.p("VMASKMOV%s %s, %s, %d(DX)", el.ps, v, mask, j*s.bytes)
-		default:
-			o.p("VMOVU%s %s, %d(DX)", el.ps, v, j*s.bytes)
-		}
-	}
-	load := func(j int, v string, masked bool) {
-		switch {
-		case masked && s.reg == "Z":
-			o.p("VMOVU%s.Z %d(DX), K1, %s", el.ps, j*s.bytes, v)
-		case masked:
-			o.p("VMASKMOV%s %d(DX), %s, %s", el.ps, j*s.bytes, mask, v)
-		default:
-			o.p("VMOVU%s %d(DX), %s", el.ps, j*s.bytes, v)
-		}
-	}
+	at := func(j int) string { return fmt.Sprintf("%d(DX)", j*s.bytes) }
 	writeBack := func(masked bool) {
 		sc, up := scale, update
 		if !masked && s.reg == "Y" {
@@ -180,15 +150,15 @@ func gemmKernel(o *out, s isa, el elem, mr, nv int) string {
 					last := masked && j == nv-1
 					switch mode {
 					case 0:
-						store(r, j, acc(r, j), last)
+						o.store(el.ps, acc(r, j), at(j), last)
 					case 1:
 						o.p("VMUL%s %s, %s, %s", el.ps, alpha, acc(r, j), acc(r, j))
-						store(r, j, acc(r, j), last)
+						o.store(el.ps, acc(r, j), at(j), last)
 					case 2:
-						load(j, t, last)
+						o.load(el.ps, at(j), t, last)
 						o.p("VMUL%s %s, %s, %s", el.ps, beta, t, t)
 						o.p("VFMADD231%s %s, %s, %s", el.ps, alpha, acc(r, j), t)
-						store(r, j, t, last)
+						o.store(el.ps, t, at(j), last)
 					}
 				}
 				o.p("ADDQ AX, DX")

@@ -70,6 +70,78 @@ func (o *out) p(format string, args ...any) {
 	o.WriteByte('\n')
 }
 
+// arm64 reports whether the file is for arm64.
+func (o *out) arm64() bool { return o.isa.reg == "V" }
+
+// pick chooses by the architecture.
+func (o *out) pick(amd64, arm64 string) string {
+	if o.arm64() {
+		return arm64
+	}
+	return amd64
+}
+
+// get loads words: pairs of an operand in memory and a register.
+func (o *out) get(pairs ...string) {
+	for i := 0; i < len(pairs); i += 2 {
+		o.p("%s %s, %s", o.pick("MOVQ", "MOVD"), pairs[i], pairs[i+1])
+	}
+}
+
+// fields loads fields of a function's one argument, of the type named, whose address is
+// in DI or R0: pairs of a field and a register.
+func (o *out) fields(typ string, pairs ...string) {
+	for i := 0; i < len(pairs); i += 2 {
+		o.get(fmt.Sprintf("%s_%s(%s)", typ, pairs[i], o.pick("DI", "R0")), pairs[i+1])
+	}
+}
+
+// add writes dst += x, a register or a constant.
+func (o *out) add(x any, dst string) {
+	if n, ok := x.(int); ok {
+		x = fmt.Sprintf("$%d", n)
+	}
+	o.p("%s %s, %s", o.pick("ADDQ", "ADD"), x, dst)
+}
+
+// take writes reg -= n and a jump, on how reg then compares with 0.
+func (o *out) take(n int, reg, cond, to string) {
+	switch {
+	case o.arm64():
+		o.p("SUBS $%d, %s", n, reg)
+	case n == 1:
+		o.p("DECQ %s", reg)
+	default:
+		o.p("SUBQ $%d, %s", n, reg)
+	}
+	o.p("%s%s %s", o.pick("J", "B"), cond, to)
+}
+
+// load writes v = the vector at mem, where masked without the lanes that the mask does
+// not have, which become 0. The mask is K1 or Y15. ps is the mnemonics' suffix.
+func (o *out) load(ps, mem, v string, masked bool) {
+	switch {
+	case !masked:
+		o.p("VMOVU%s %s, %s", ps, mem, v)
+	case o.isa.reg == "Z":
+		o.p("VMOVU%s.Z %s, K1, %s", ps, mem, v)
+	default:
+		o.p("VMASKMOV%s %s, Y15, %s", ps, mem, v)
+	}
+}
+
+// store writes to mem what load reads.
+func (o *out) store(ps, v, mem string, masked bool) {
+	switch {
+	case !masked:
+		o.p("VMOVU%s %s, %s", ps, v, mem)
+	case o.isa.reg == "Z":
+		o.p("VMOVU%s %s, K1, %s", ps, v, mem)
+	default:
+		o.p("VMASKMOV%s %s, Y15, %s", ps, v, mem)
+	}
+}
+
 // fn starts a function. sig is its Go signature without func and name; frame
 // is the size of its arguments in bytes.
 func (o *out) fn(doc, name, sig string, frame int) {
@@ -103,7 +175,7 @@ type family struct {
 
 func families(s isa) []family {
 	if s.reg == "V" {
-		return []family{{"gemm", neonFile}, {"vec", vecFileNEON}, {"strip", stripFile}}
+		return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}}
 	}
 	return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}, {"smo", smoFile}}
 }

@@ -5,24 +5,9 @@ import (
 	"strings"
 )
 
-// neonFile writes the GEMM tile kernels for arm64, in the form of gemmFile: a
-// vector of the tile is two registers of 16 bytes, a tile has at most 6 rows.
-// There are no masks: a panel with fewer columns than its vectors goes through a
-// buffer, see runPartial.
-func neonFile(o *out) string {
-	var table strings.Builder
-	for _, el := range []elem{single, double} {
-		fmt.Fprintf(&table, "\nvar %sgemmNEON = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix)
-		for mr := 1; mr <= neonRows; mr++ {
-			fmt.Fprintf(&table, "\t{%s, %s},\n", neonKernel(o, el, mr, 1), neonKernel(o, el, mr, 2))
-		}
-		table.WriteString("}\n")
-	}
-	return table.String()
-}
-
-const neonRows = 6
-
+// neonKernel writes a GEMM tile kernel for arm64, in the form of gemmKernel: a vector of
+// the tile is two registers of 16 bytes. There are no masks: a panel with fewer columns
+// than its vectors goes through a buffer, see runPartial.
 func neonKernel(o *out, el elem, mr, nv int) string {
 	nq := 2 * nv // registers of a row
 	name := fmt.Sprintf("%sgemm%dx%dNEON", el.prefix, mr, nq*16/el.size)
@@ -49,20 +34,14 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	}
 	const b, tmp = 24, 28
 	tile, loop, scale, update, next := o.l("tile"), o.l("loop"), o.l("scale"), o.l("update"), o.l("next")
-	o.p("MOVD p+0(FP), R0")
-	o.p("MOVD gemmArgs_a(R0), R1")
-	o.p("MOVD gemmArgs_rsA(R0), R2")
-	o.p("MOVD gemmArgs_csA(R0), R3")
-	o.p("MOVD gemmArgs_ldb(R0), R5")
-	o.p("MOVD gemmArgs_c(R0), R6")
-	o.p("MOVD gemmArgs_ldc(R0), R7")
+	o.get("p+0(FP)", "R0")
+	o.fields("gemmArgs", "a", "R1", "rsA", "R2", "csA", "R3", "ldb", "R5", "c", "R6", "ldc", "R7")
 	o.p("%s:", tile)
 	o.p("MOVD R1, R9")
 	for r := 1; r < mr; r++ {
 		o.p("ADD R2, R%d, R%d", 8+r, 9+r)
 	}
-	o.p("MOVD gemmArgs_b(R0), R4")
-	o.p("MOVD gemmArgs_k(R0), R8")
+	o.fields("gemmArgs", "b", "R4", "k", "R8")
 	for i := range mr * nq {
 		o.p("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
 	}
@@ -81,7 +60,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	o.p("VLD1R (R15), [%s]", v(b))
 	o.p("ADD $gemmArgs_beta, R0, R15")
 	o.p("VLD1R (R15), [%s]", v(b+1))
-	o.p("MOVD gemmArgs_mode(R0), R8")
+	o.fields("gemmArgs", "mode", "R8")
 	o.p("CMP $const_gemmScale, R8")
 	o.p("BEQ %s", scale)
 	o.p("BGT %s", update)

@@ -2,13 +2,6 @@ package main
 
 import "fmt"
 
-// packFile writes the copying kernels that the float32 product packs with.
-func packFile(o *out, s isa) {
-	transpose8(o, s)
-	packRows(o, s, 1)
-	packRows(o, s, 2)
-}
-
 func transposeArgs() *args {
 	a := &args{}
 	a.add("dst", "*float32", 8)
@@ -18,23 +11,23 @@ func transposeArgs() *args {
 	return a
 }
 
+func beginTranspose(o *out) (a *args, name string) {
+	a, name = transposeArgs(), "transpose8"+o.isa.name
+	o.fn(name+": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes.", name, a.signature(), a.frame())
+	return a, name
+}
+
 // transpose8 writes 8 slices of n floats, n a multiple of 8, as the columns of a
 // matrix: 8×8 blocks by the usual three rounds of exchanges.
-func transpose8(o *out, s isa) {
-	name := "transpose8" + s.name
-	a := transposeArgs()
-	o.fn(name+": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes.", name, a.signature(), a.frame())
+func transpose8(o *out) {
+	a, name := beginTranspose(o)
 	rows := []string{"R8", "R9", "R10", "R11", "R12", "R13", "BX", "DX"}
-	o.p("MOVQ %s, DI", a.at("dst"))
-	o.p("MOVQ %s, AX", a.at("ldd"))
-	o.p("MOVQ %s, SI", a.at("src"))
-	o.p("MOVQ %s, CX", a.at("n"))
+	o.get(a.at("dst"), "DI", a.at("ldd"), "AX", a.at("src"), "SI", a.at("n"), "CX")
 	for i, r := range rows {
-		o.p("MOVQ %d(SI), %s", 8*i, r)
+		o.get(fmt.Sprintf("%d(SI)", 8*i), r)
 	}
 	o.p("XORQ SI, SI")
-	o.p("SUBQ $8, CX")
-	o.p("JLT done%s", name)
+	o.take(8, "CX", "LT", "done"+name)
 	o.p("loop%s:", name)
 	// Halves of rows i and i+4 in one register: the first exchange for free.
 	for i := range 4 {
@@ -58,11 +51,9 @@ func transpose8(o *out, s isa) {
 		}
 	}
 	o.p("ADDQ $32, SI")
-	o.p("SUBQ $8, CX")
-	o.p("JGE loop%s", name)
+	o.take(8, "CX", "GE", "loop"+name)
 	o.p("done%s:", name)
-	o.p("VZEROUPPER")
-	o.p("RET")
+	o.end()
 }
 
 func packRowsArgs() *args {
@@ -79,14 +70,19 @@ func packRowsArgs() *args {
 	return a
 }
 
+func beginPackRows(o *out, nv int, vectors string) (a *args, name string) {
+	a, name = packRowsArgs(), fmt.Sprintf("packRows%d%s", nv, o.isa.name)
+	o.fn(fmt.Sprintf("%s: dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < %d %s, the last with\nlast lanes, then zeros; steps in bytes.", name, nv, vectors),
+		name, a.signature(), a.frame())
+	return a, name
+}
+
 // packRows cuts n rows of src into tiles of nv vectors, of which the last has
 // only some valid lanes. Whole vectors are written, zeros beyond.
-func packRows(o *out, s isa, nv int) {
-	name := fmt.Sprintf("packRows%d%s", nv, s.name)
-	a := packRowsArgs()
-	o.fn(fmt.Sprintf("%s: dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < %d vectors, the last with\nlast lanes, then zeros; steps in bytes.", name, nv),
-		name, a.signature(), a.frame())
-	o.p("MOVQ %s, R10", a.at("last"))
+func packRows(o *out, nv int) {
+	s := o.isa
+	a, name := beginPackRows(o, nv, "vectors")
+	o.get(a.at("last"), "R10")
 	if s.reg == "Z" {
 		o.p("MOVQ R10, CX")
 		o.p("MOVQ $1, R13")
@@ -99,41 +95,24 @@ func packRows(o *out, s isa, nv int) {
 		o.p("SUBQ R10, R13")
 		o.p("VMOVDQU (R13), Y15")
 	}
-	o.p("MOVQ %s, R8", a.at("dst"))
-	o.p("MOVQ %s, R11", a.at("tile"))
-	o.p("MOVQ %s, R13", a.at("row"))
-	o.p("MOVQ %s, R9", a.at("src"))
-	o.p("MOVQ %s, R10", a.at("srcTile"))
-	o.p("MOVQ %s, R12", a.at("ld"))
-	o.p("MOVQ %s, DX", a.at("n"))
-	o.p("MOVQ %s, BX", a.at("tiles"))
+	o.get(a.at("dst"), "R8", a.at("tile"), "R11", a.at("row"), "R13", a.at("src"), "R9", a.at("srcTile"), "R10",
+		a.at("ld"), "R12", a.at("n"), "DX", a.at("tiles"), "BX")
 	o.p("row%s:", name)
 	o.p("MOVQ R8, DI")
 	o.p("MOVQ R9, SI")
 	o.p("MOVQ BX, CX")
 	o.p("tile%s:", name)
 	for j := range nv {
-		mem := fmt.Sprintf("%d(SI)", j*s.bytes)
-		switch {
-		case j < nv-1:
-			o.p("VMOVUPS %s, %s", mem, s.v(j))
-		case s.reg == "Z":
-			o.p("VMOVUPS.Z %s, K1, %s", mem, s.v(j))
-		default:
-			o.p("VMASKMOVPS %s, Y15, %s", mem, s.v(j))
-		}
+		o.load("PS", fmt.Sprintf("%d(SI)", j*s.bytes), s.v(j), j == nv-1)
 	}
 	for j := range nv {
 		o.p("VMOVUPS %s, %d(DI)", s.v(j), j*s.bytes)
 	}
-	o.p("ADDQ R10, SI")
-	o.p("ADDQ R11, DI")
-	o.p("DECQ CX")
-	o.p("JNZ tile%s", name)
-	o.p("ADDQ R13, R8")
-	o.p("ADDQ R12, R9")
-	o.p("DECQ DX")
-	o.p("JNZ row%s", name)
-	o.p("VZEROUPPER")
-	o.p("RET")
+	o.add("R10", "SI")
+	o.add("R11", "DI")
+	o.take(1, "CX", "NZ", "tile"+name)
+	o.add("R13", "R8")
+	o.add("R12", "R9")
+	o.take(1, "DX", "NZ", "row"+name)
+	o.end()
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 var negInf = math.Inf(-1)
@@ -71,44 +73,35 @@ var reductions = []reduction{
 	},
 }
 
-// write writes the reduction for one instruction set: accumulators first, then
-// one window of registers, scalars and AVX2's mask at the top.
-func (x *reduction) write(o *out, s isa) {
+// write writes the reduction: accumulators first, then one window of registers, scalars
+// at the top, and with nan the lanes where one was seen: in K3, Y13 or V31. A partial
+// vector is masked, on arm64 by the bits of R10 (see loadPart).
+func (x *reduction) write(o *out) {
+	s := o.isa
 	a := x.args()
-	name := x.name + s.name
+	name, lanes, count := x.name+s.name, s.bytes/4, o.pick("CX", "R8")
 	o.fn(name+": "+x.doc, name, a.signature()+" float32", a.frame()+4)
-	lanes := s.bytes / 4
 	n := x.lanes / lanes // accumulators
+	fixed, top := o.scalars(a, x.scal, nil)
 	reg := map[string]string{}
-	fixed := map[string]string{}
-	top := 31
-	if s.reg == "Y" {
-		top = 14
-	}
-	for i, sc := range x.scal {
-		fixed[sc] = s.v(top - i)
-		o.p("VBROADCASTSS %s, %s", a.at(sc), s.v(top-i))
-	}
 	if x.store {
-		reg["dst"] = "DI"
-		o.p("MOVQ %s, DI", a.at("dst"))
+		reg["dst"] = o.pick("DI", "R3")
+		o.get(a.at("dst"), reg["dst"])
 	}
 	for i, p := range x.in {
-		reg[p] = []string{"SI", "BX"}[i]
-		o.p("MOVQ %s, %s", a.at(p), reg[p])
+		reg[p] = o.pick([]string{"SI", "BX"}[i], fmt.Sprintf("R%d", 1+i))
+		o.get(a.at(p), reg[p])
 	}
-	o.p("MOVQ n+%d(FP), CX", a.off["n"])
-	o.p("MOVQ CX, R13")
-	o.p("ANDQ $%d, R13", lanes-1)
-	loadMask(o, s, "R13", map[string]string{"Z": "K1", "Y": "Y15"}[s.reg])
-	o.p("XORQ AX, AX")
-
+	o.get(a.at("n"), count)
+	if o.arm64() {
+		o.p("MOVD $consts<>(SB), R26")
+	} else {
+		o.maskRest(lanes)
+		o.p("XORQ AX, AX")
+	}
 	acc := func(j int) string { return fmt.Sprintf("acc%d", j) }
 	window := func() *kc {
-		k := &kc{out: o, base: n, reg: map[string]string{}}
-		for name, r := range fixed {
-			k.reg[name] = r
-		}
+		k := &kc{out: o, base: n, reg: maps.Clone(fixed)}
 		for j := range n {
 			k.reg[acc(j)] = s.v(j)
 		}
@@ -123,134 +116,202 @@ func (x *reduction) write(o *out, s isa) {
 		}
 	}
 	if x.nan {
-		if s.reg == "Z" {
+		switch s.reg {
+		case "Z":
 			o.p("KXORW K3, K3, K3")
-		} else {
+		case "Y":
 			o.p("VXORPS Y13, Y13, Y13")
+			top = 12
+		case "V":
+			o.ins("VXORPS", "V31", "V31", "V31")
+			top--
 		}
 	}
-
-	// vector adds vector j of the block at AX.
-	vector := func(j int, masked bool) {
-		k := window()
-		for _, in := range x.in {
-			mem := fmt.Sprintf("%d(%s)(AX*1)", j*s.bytes, reg[in])
-			pad := ""
-			if x.pad != nil {
-				pad = x.pad(o)
-			}
-			switch {
-			case !masked:
-				o.p("VMOVUPS %s, %s", mem, k.r(in))
-			case s.reg == "Z" && pad != "":
-				o.p("VMOVUPS %s, %s", pad, k.r(in))
-				o.p("VMOVUPS %s, K1, %s", mem, k.r(in))
-			case s.reg == "Z":
-				o.p("VMOVUPS.Z %s, K1, %s", mem, k.r(in))
-			default:
-				o.p("VMASKMOVPS %s, Y15, %s", mem, k.r(in))
-				if pad != "" {
-					o.p("VMOVUPS %s, %s", pad, k.r("pad"))
-					o.p("VBLENDVPS Y15, %s, %s, %s", k.r(in), k.r("pad"), k.r(in))
-				}
-			}
-		}
-		if x.nan {
-			in := k.r(x.in[0])
-			if s.reg == "Z" {
-				o.p("VCMPPS $%d, %s, %s, K2", isNaN, in, in)
-				o.p("KORW K2, K3, K3")
-			} else {
-				o.p("VCMPPS $%d, %s, %s, %s", isNaN, in, in, k.r("mask"))
-				o.p("VORPS %s, Y13, Y13", k.r("mask"))
-			}
-		}
-		if masked && x.fold == "VADDPS" && len(x.scal) > 0 {
-			// e^c of the lanes that do not exist must not count.
-			k.xor("sink", "sink", "sink")
-			x.each(k, "sink")
-			if s.reg == "Z" {
-				o.p("VMOVUPS.Z %s, K1, %s", k.r("sink"), k.r("sink"))
-			} else {
-				o.p("VANDPS Y15, %s, %s", k.r("sink"), k.r("sink"))
-			}
-			k.add(acc(j), acc(j), "sink")
-		} else {
-			x.each(k, acc(j))
-		}
-		if x.store {
-			mem := fmt.Sprintf("%d(DI)(AX*1)", j*s.bytes)
-			switch {
-			case masked && s.reg == "Z":
-				o.p("VMOVUPS %s, K1, %s", k.r("dst"), mem)
-			case masked:
-				o.p("VMASKMOVPS %s, Y15, %s", k.r("dst"), mem)
-			default:
-				o.p("VMOVUPS %s, %s", k.r("dst"), mem)
-			}
-		}
-		limit := top - len(x.scal) + 1
-		if x.nan && s.reg == "Y" {
-			limit = 13
-		}
-		if n+k.free > limit {
-			panic("gen: " + name + " needs too many registers")
-		}
-	}
-	o.p("SUBQ $%d, CX", x.lanes)
-	o.p("JLT rest%s", name)
+	o.take(x.lanes, count, "LT", "rest"+name)
 	o.p("block%s:", name)
 	for j := range n {
-		vector(j, false)
+		x.vector(window(), reg, j, acc(j), false, top)
 	}
-	o.p("ADDQ $%d, AX", 4*x.lanes)
-	o.p("SUBQ $%d, CX", x.lanes)
-	o.p("JGE block%s", name)
+	if o.arm64() {
+		for _, p := range slices.Sorted(maps.Values(reg)) {
+			o.add(4*x.lanes, p)
+		}
+	} else {
+		o.add(4*x.lanes, "AX")
+	}
+	o.take(x.lanes, count, "GE", "block"+name)
 	o.p("rest%s:", name)
-	o.p("ADDQ $%d, CX", x.lanes)
+	o.add(x.lanes, count)
+	if o.arm64() {
+		o.p("AND $3, R8, R11")
+		o.partBits("R11", "R10")
+	}
 	for j := range n {
-		o.p("CMPQ CX, $%d", lanes)
-		o.p("JLT part%d%s", j, name)
-		vector(j, false)
-		o.p("SUBQ $%d, CX", lanes)
+		o.p("%s", o.pick(fmt.Sprintf("CMPQ CX, $%d", lanes), "CMP $4, R8"))
+		o.p("%sLT part%d%s", o.pick("J", "B"), j, name)
+		x.vector(window(), reg, j, acc(j), false, top)
+		o.p("%s $%d, %s", o.pick("SUBQ", "SUB"), lanes, count)
 	}
 	o.p("JMP fold%s", name) // not reached with numbers left
 	for j := range n {
 		o.p("part%d%s:", j, name)
-		o.p("TESTQ CX, CX")
-		o.p("JZ fold%s", name)
-		vector(j, true)
+		if o.arm64() {
+			o.p("CBZ R8, fold%s", name)
+		} else {
+			o.p("TESTQ CX, CX")
+			o.p("JZ fold%s", name)
+		}
+		x.vector(window(), reg, j, acc(j), true, top)
 		o.p("JMP fold%s", name)
 	}
 	o.p("fold%s:", name)
+	x.foldLanes(window(), n, acc)
+	if x.nan {
+		switch s.reg {
+		case "Z":
+			o.p("KORTESTW K3, K3")
+			o.p("JZ number%s", name)
+		case "Y":
+			o.p("VPTEST Y13, Y13")
+			o.p("JZ number%s", name)
+		case "V":
+			o.p("WORD $0x%08x // UMAXV V31.S4, V31", 0x6eb0a800|31<<5|31)
+			o.p("FMOVS F31, R10")
+			o.p("CBZW R10, number%s", name)
+		}
+		nan := o.konst("nan", 0x7fc00000)
+		if o.arm64() {
+			o.loadQ(nan, "V0")
+		} else {
+			o.p("VMOVSS %s, X0", nan)
+		}
+		o.p("number%s:", name)
+	}
+	if o.arm64() {
+		o.p("FMOVS F0, ret+%d(FP)", a.frame())
+	} else {
+		o.p("VZEROUPPER")
+		o.p("MOVSS X0, ret+%d(FP)", a.frame())
+	}
+	o.p("RET")
+}
+
+// vector adds vector j of the block at the registers reg, or what there is of it, to acc.
+func (x *reduction) vector(k *kc, reg map[string]string, j int, acc string, part bool, top int) {
+	o, s := k.out, k.isa
+	place := func(p string) string {
+		if o.arm64() && part {
+			o.p("ADD $%d, %s, R11", 16*j, reg[p])
+			return "R11"
+		}
+		return fmt.Sprintf("%d(%s)%s", j*s.bytes, reg[p], o.pick("(AX*1)", ""))
+	}
+	for _, in := range x.in {
+		pad := ""
+		if x.pad != nil && (part || !o.arm64()) {
+			pad = x.pad(o)
+		}
+		mem := place(in)
+		switch {
+		case o.arm64() && !part:
+			o.loadQ(mem, k.r(in))
+		case o.arm64():
+			o.loadPart(mem, k.r(in), "R10")
+			if pad != "" {
+				k.exists("mask")
+				k.ins("VBLEND", k.operand(pad), k.r(in), k.r("mask"))
+				k.mov(in, "mask")
+			}
+		case part && pad != "" && s.reg == "Z":
+			o.p("VMOVUPS %s, %s", pad, k.r(in))
+			o.p("VMOVUPS %s, K1, %s", mem, k.r(in))
+		default:
+			o.load("PS", mem, k.r(in), part)
+			if part && pad != "" {
+				o.p("VMOVUPS %s, %s", pad, k.r("pad"))
+				o.p("VBLENDVPS Y15, %s, %s, %s", k.r(in), k.r("pad"), k.r(in))
+			}
+		}
+	}
+	if x.nan {
+		in := k.r(x.in[0])
+		switch s.reg {
+		case "Z":
+			o.p("VCMPPS $%d, %s, %s, K2", isNaN, in, in)
+			o.p("KORW K2, K3, K3")
+		case "Y":
+			o.p("VCMPPS $%d, %s, %s, %s", isNaN, in, in, k.r("mask"))
+			o.p("VORPS %s, Y13, Y13", k.r("mask"))
+		case "V":
+			k.ins("FCMEQ", in, in, k.r("mask"))
+			k.ins("ORN", k.r("mask"), "V31", "V31")
+		}
+	}
+	if part && x.fold == "VADDPS" && len(x.scal) > 0 {
+		// e^c of the lanes that do not exist must not count.
+		k.xor("sink", "sink", "sink")
+		x.each(k, "sink")
+		switch s.reg {
+		case "Z":
+			o.p("VMOVUPS.Z %s, K1, %s", k.r("sink"), k.r("sink"))
+		case "Y":
+			o.p("VANDPS Y15, %s, %s", k.r("sink"), k.r("sink"))
+		case "V":
+			k.exists("mask")
+			k.and("sink", "sink", "mask")
+		}
+		k.add(acc, acc, "sink")
+	} else {
+		x.each(k, acc)
+	}
+	if x.store {
+		mem := place("dst")
+		switch {
+		case o.arm64() && part:
+			o.storePart(k.r("dst"), mem, "R10")
+		case o.arm64():
+			o.storeQ(k.r("dst"), mem)
+		default:
+			o.store("PS", k.r("dst"), mem, part)
+		}
+	}
+	if k.base+k.free > top+1 {
+		panic("gen: " + x.name + s.name + " needs too many registers")
+	}
+}
+
+// foldLanes folds n accumulators, and the lanes of what they become, in halves into the
+// first lane of the first.
+func (x *reduction) foldLanes(k *kc, n int, acc func(j int) string) {
+	o, s := k.out, k.isa
+	join := func(a, b string) {
+		switch {
+		case !o.arm64() || x.fold != "VMAXPS":
+			k.op(x.fold, a, a, b)
+		default:
+			k.max(a, a, b)
+		}
+	}
 	for w := n / 2; w >= 1; w /= 2 {
 		for j := range w {
-			o.p("%s %s, %s, %s", x.fold, s.v(j+w), s.v(j), s.v(j))
+			join(acc(j), acc(j+w))
 		}
+	}
+	if o.arm64() {
+		for _, half := range []string{"V0.D[1], %s.D2", "V0.S[1], %s.S4"} {
+			o.p("VDUP "+half, k.r("half"))
+			join(acc(0), "half")
+		}
+		return
 	}
 	if s.reg == "Z" {
 		o.p("VEXTRACTF64X4 $1, Z0, Y1")
 		o.p("%s Y1, Y0, Y0", x.fold)
 	}
-	o.p("VEXTRACTF128 $1, Y0, X1")
-	o.p("%s X1, X0, X0", x.fold)
-	o.p("VMOVHLPS X0, X0, X1")
-	o.p("%s X1, X0, X0", x.fold)
-	o.p("VMOVSHDUP X0, X1")
-	o.p("%s X1, X0, X0", x.fold)
-	if x.nan {
-		if s.reg == "Z" {
-			o.p("KORTESTW K3, K3")
-		} else {
-			o.p("VPTEST Y13, Y13")
-		}
-		o.p("JZ number%s", name)
-		o.p("VMOVSS %s, X0", o.konst("nan", 0x7fc00000))
-		o.p("number%s:", name)
+	for _, half := range []string{"VEXTRACTF128 $1, Y0, X1", "VMOVHLPS X0, X0, X1", "VMOVSHDUP X0, X1"} {
+		o.p("%s", half)
+		o.p("%s X1, X0, X0", x.fold)
 	}
-	o.p("VZEROUPPER")
-	o.p("MOVSS X0, ret+%d(FP)", a.frame())
-	o.p("RET")
 }
 
 // maxIndex writes the check of index slices: max of uint32(p_i - base), 0 if n
@@ -260,24 +321,19 @@ func maxIndex(o *out, s isa) {
 	a := maxIndexArgs()
 	o.fn(name+": max of uint32(p_i - base), 0 if n is 0.", name, a.signature()+" uint32", a.frame()+4)
 	lanes := s.bytes / 4
-	mask := map[string]string{"Z": "K1", "Y": "Y15"}[s.reg]
 	xor, add, top := "VPXOR", "VPSUBD", "VPMAXUD"
 	if s.reg == "Z" {
 		xor = "VPXORD"
 	}
-	o.p("MOVQ %s, SI", a.at("p"))
-	o.p("MOVQ %s, CX", a.at("n"))
+	o.get(a.at("p"), "SI", a.at("n"), "CX")
 	o.p("MOVL %s, AX", a.at("base"))
 	o.p("VMOVD AX, X4")
 	o.p("VPBROADCASTD X4, %s", s.v(4))
-	o.p("MOVQ CX, R13")
-	o.p("ANDQ $%d, R13", lanes-1)
-	loadMask(o, s, "R13", mask)
+	o.maskRest(lanes)
 	for i := range 2 {
 		o.p("%s %s, %s, %s", xor, s.v(i), s.v(i), s.v(i))
 	}
-	o.p("SUBQ $%d, CX", 2*lanes)
-	o.p("JLT few%s", name)
+	o.take(2*lanes, "CX", "LT", "few"+name)
 	o.p("two%s:", name)
 	load := "VMOVDQU"
 	if s.reg == "Z" {
@@ -289,8 +345,7 @@ func maxIndex(o *out, s isa) {
 		o.p("%s %s, %s, %s", top, s.v(2+i), s.v(i), s.v(i))
 	}
 	o.p("ADDQ $%d, SI", 2*s.bytes)
-	o.p("SUBQ $%d, CX", 2*lanes)
-	o.p("JGE two%s", name)
+	o.take(2*lanes, "CX", "GE", "two"+name)
 	o.p("few%s:", name)
 	o.p("ADDQ $%d, CX", 2*lanes)
 	o.p("CMPQ CX, $%d", lanes)

@@ -31,7 +31,7 @@ func smoFile(o *out) string {
 	smoGain(o, o.isa)
 	smoAdd(o, o.isa)
 	smoGather(o, o.isa)
-	prefetch(o, o.isa)
+	prefetch(o)
 	return ""
 }
 
@@ -42,18 +42,21 @@ func smoFill(o *out, s isa, v int, x float64) {
 	o.p("VBROADCASTSD X%d, %s", v, s.v(v))
 }
 
-// smoLoad begins a kernel: pointers into SI, BX, R8, R9 in order, CX the number of
+// smoBegin begins a kernel: pointers into SI, BX, R8, R9 in order, CX the number of
 // elements; registers 0 and 1 are the factors x and y, 2 the best value, 3 its place.
-func smoLoad(o *out, s isa, pointers ...string) {
-	o.p("MOVQ p+0(FP), DI")
-	for i, name := range pointers {
-		o.p("MOVQ smoArgs_%s(DI), %s", name, []string{"SI", "BX", "R8", "R9"}[i])
+func smoBegin(o *out, stem, doc string, pointers ...string) (name string) {
+	name = stem + o.isa.name
+	o.fn(name+": "+doc, name, "(p *smoArgs)", 8)
+	o.get("p+0(FP)", "DI")
+	for i, p := range pointers {
+		o.fields("smoArgs", p, []string{"SI", "BX", "R8", "R9"}[i])
 	}
-	o.p("MOVQ smoArgs_n(DI), CX")
-	o.p("VBROADCASTSD smoArgs_x(DI), %s", s.v(0))
-	o.p("VBROADCASTSD smoArgs_y(DI), %s", s.v(1))
-	o.p("VBROADCASTSD smoArgs_best(DI), %s", s.v(2))
+	o.fields("smoArgs", "n", "CX")
+	for i, f := range []string{"x", "y", "best"} {
+		o.p("VBROADCASTSD smoArgs_%s(DI), %s", f, o.isa.v(i))
+	}
 	o.p("VXORPD X3, X3, X3")
+	return name
 }
 
 // smoLoop runs body for all vectors, two at a time and then the last of an odd number,
@@ -61,8 +64,7 @@ func smoLoad(o *out, s isa, pointers ...string) {
 func smoLoop(o *out, s isa, name string, body func(vectors int)) {
 	lanes := s.bytes / 8
 	o.p("XORQ AX, AX")
-	o.p("SUBQ $%d, CX", lanes)
-	o.p("JEQ one%s", name)
+	o.take(lanes, "CX", "EQ", "one"+name)
 	o.p("two%s:", name)
 	body(2)
 	o.p("ADDQ $%d, AX", 2*lanes)
@@ -123,14 +125,12 @@ func smoReturn(o *out, s isa, best ...int) {
 	o.p("VMOVSD X%d, smoArgs_best(DI)", largest)
 	o.p("VCVTTSD2SIQ X%d, AX", place)
 	o.p("MOVQ AX, smoArgs_place(DI)")
-	o.p("VZEROUPPER")
-	o.p("RET")
+	o.end()
 }
 
 func smoUpdate(o *out, s isa) {
-	name := "smoUpdate" + s.name
-	o.fn(name+": f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.", name, "(p *smoArgs)", 8)
-	smoLoad(o, s, "f", "mask", "a", "b")
+	name := smoBegin(o, "smoUpdate", "f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.",
+		"f", "mask", "a", "b")
 	// Registers 2 to 4 are best value, place and places of every other vector,
 	// 5 to 7 those of the rest: one comparison need not wait for the last.
 	o.p("VMOVAPD %s, %s", s.v(2), s.v(5))
@@ -159,9 +159,8 @@ func smoUpdate(o *out, s isa) {
 }
 
 func smoGain(o *out, s isa) {
-	name := "smoGain" + s.name
-	o.fn(name+": the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, over whole vectors.", name, "(p *smoArgs)", 8)
-	smoLoad(o, s, "f", "mask", "a")
+	name := smoBegin(o, "smoGain", "the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, over whole vectors.",
+		"f", "mask", "a")
 	smoFill(o, s, 4, 2)
 	o.p("VXORPD X5, X5, X5")
 	o.p("VXORPD X6, X6, X6")
@@ -214,9 +213,8 @@ func smoGain(o *out, s isa) {
 }
 
 func smoAdd(o *out, s isa) {
-	name := "smoAdd" + s.name
-	o.fn(name+": f_t += a_t·x, then f_t += b_t·y, over whole vectors.", name, "(p *smoArgs)", 8)
-	smoLoad(o, s, "f", "a", "b")
+	name := smoBegin(o, "smoAdd", "f_t += a_t·x, then f_t += b_t·y, over whole vectors.",
+		"f", "a", "b")
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead)
 		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
@@ -231,14 +229,12 @@ func smoAdd(o *out, s isa) {
 			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(a), at)
 		}
 	})
-	o.p("VZEROUPPER")
-	o.p("RET")
+	o.end()
 }
 
 func smoGather(o *out, s isa) {
-	name := "smoGather" + s.name
-	o.fn(name+": b_t = a[index_t], over whole vectors of float32.", name, "(p *smoArgs)", 8)
-	smoLoad(o, s, "index", "a", "b")
+	name := smoBegin(o, "smoGather", "b_t = a[index_t], over whole vectors of float32.",
+		"index", "a", "b")
 	o.p("XORQ AX, AX")
 	o.p("loop%s:", name)
 	o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead) // most indices are near their place
@@ -255,16 +251,14 @@ func smoGather(o *out, s isa) {
 	o.p("ADDQ $%d, AX", s.bytes/4)
 	o.p("CMPQ AX, CX")
 	o.p("JLT loop%s", name)
-	o.p("VZEROUPPER")
-	o.p("RET")
+	o.end()
 }
 
-func prefetch(o *out, s isa) {
-	name := "prefetch" + s.name
+func prefetch(o *out) {
+	name := "prefetch" + o.isa.name
 	o.fn(name+" asks for the n elements of a, 64 bytes at a time, and waits for nothing.", name, "(p *smoArgs)", 8)
-	o.p("MOVQ p+0(FP), DI")
-	o.p("MOVQ smoArgs_a(DI), SI")
-	o.p("MOVQ smoArgs_n(DI), CX")
+	o.get("p+0(FP)", "DI")
+	o.fields("smoArgs", "a", "SI", "n", "CX")
 	o.p("XORQ AX, AX")
 	o.p("loop%s:", name)
 	o.p("PREFETCHT0 (SI)(AX*4)")

@@ -43,40 +43,34 @@ func (k *stripCtx) masked(j int) bool { return k.part && j == k.nv-1 }
 
 // load writes v = vector j at base; lanes that do not exist are 0.
 func (k *stripCtx) load(j int, base, v string) {
+	mem := fmt.Sprintf("%d(%s)", j*k.isa.bytes, base)
 	switch {
-	case k.isa.reg == "V" && !k.masked(j):
-		k.loadQ(fmt.Sprintf("%d(%s)", 16*j, base), v)
-	case k.isa.reg == "V":
+	case !k.arm64():
+		k.out.load("PS", mem, v, k.masked(j))
+	case k.masked(j):
 		k.p("ADD $%d, %s, R11", 16*j, base)
 		k.loadPart("R11", v, "R10")
-	case !k.masked(j):
-		k.p("VMOVUPS %d(%s), %s", j*k.isa.bytes, base, v)
-	case k.isa.reg == "Z":
-		k.p("VMOVUPS.Z %d(%s), K1, %s", j*k.isa.bytes, base, v)
 	default:
-		k.p("VMASKMOVPS %d(%s), Y15, %s", j*k.isa.bytes, base, v)
+		k.loadQ(mem, v)
 	}
 }
 
 func (k *stripCtx) store(j int, v, base string) {
+	mem := fmt.Sprintf("%d(%s)", j*k.isa.bytes, base)
 	switch {
-	case k.isa.reg == "V" && !k.masked(j):
-		k.storeQ(v, fmt.Sprintf("%d(%s)", 16*j, base))
-	case k.isa.reg == "V":
+	case !k.arm64():
+		k.out.store("PS", v, mem, k.masked(j))
+	case k.masked(j):
 		k.p("ADD $%d, %s, R11", 16*j, base)
 		k.storePart(v, "R11", "R10")
-	case !k.masked(j):
-		k.p("VMOVUPS %s, %d(%s)", v, j*k.isa.bytes, base)
-	case k.isa.reg == "Z":
-		k.p("VMOVUPS %s, K1, %d(%s)", v, j*k.isa.bytes, base)
 	default:
-		k.p("VMASKMOVPS %s, Y15, %d(%s)", v, j*k.isa.bytes, base)
+		k.storeQ(v, mem)
 	}
 }
 
 // op writes v = v op (vector j at base), where mn may also be an FMA with a.
 func (k *stripCtx) op(mn string, j int, base, a, v string) {
-	if k.masked(j) || k.isa.reg == "V" {
+	if k.masked(j) || k.arm64() {
 		t := k.tmp(2)
 		k.load(j, base, t)
 		k.ins(mn, t, a, v)
@@ -103,124 +97,140 @@ func (k *stripCtx) loadMask() {
 	k.p("VMOVDQU (AX), Y15")
 }
 
-// columnSums writes the frame of the column reductions: sums start at dst or at
-// 0, SI and BX walk down x and y, DX counts rows.
-func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
-	return func(k *stripCtx) {
-		if k.isa.reg == "V" {
-			columnSumsNEON(k, row)
-			return
-		}
-		k.x, k.y = "SI", "BX"
-		zero, loop, done := k.l("zero"), k.l("loop"), k.l("done")
-		k.loadMask()
-		k.p("MOVQ stripArgs_dst(DI), R8")
-		k.p("MOVQ stripArgs_x(DI), SI")
-		k.p("MOVQ stripArgs_y(DI), BX")
-		k.p("MOVQ stripArgs_ldx(DI), R13")
-		k.p("MOVQ stripArgs_ldy(DI), R12")
-		k.p("MOVQ stripArgs_rows(DI), DX")
-		k.p("CMPQ stripArgs_flag(DI), $0")
-		k.p("JEQ %s", zero)
-		for j := range k.nv {
-			k.load(j, "R8", k.acc(j))
-		}
-		k.p("JMP %s", loop)
-		k.p("%s:", zero)
-		for j := range k.nv {
-			k.zero(k.acc(j))
-		}
-		k.p("%s:", loop)
-		k.p("DECQ DX")
-		k.p("JLT %s", done)
-		for j := range k.nv {
-			row(k, j)
-		}
-		k.p("ADDQ R13, SI")
-		k.p("ADDQ R12, BX")
-		k.p("JMP %s", loop)
-		k.p("%s:", done)
-		for j := range k.nv {
-			k.store(j, k.acc(j), "R8")
-		}
+// each calls f for every vector of the strip.
+func (k *stripCtx) each(f func(j int)) {
+	for j := range k.nv {
+		f(j)
 	}
 }
 
-// spmm writes dst_i = self·x_i + Σ_k val_k·x_adj[k]. R8 and SI walk down dst and
-// the rows of x that belong to it, R10 walks through ptr.
+// columnSums writes the frame of the column reductions: sums start at dst or at
+// 0, x and y walk down the columns, while rows are counted.
+func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
+	return func(k *stripCtx) {
+		zero, loop, done := k.l("zero"), k.l("loop"), k.l("done")
+		dst, ldx, ldy, rows := "R8", "R13", "R12", "DX"
+		k.x, k.y = "SI", "BX"
+		k.loadMask()
+		if k.arm64() {
+			dst, ldx, ldy, rows = "R3", "R4", "R5", "R8"
+			k.x, k.y = "R1", "R2"
+			k.fields("stripArgs", "x", k.x, "y", k.y, "dst", dst, "ldx", ldx, "ldy", ldy, "rows", rows, "flag", "R6")
+			k.p("CBZ R6, %s", zero)
+		} else {
+			k.fields("stripArgs", "dst", dst, "x", k.x, "y", k.y, "ldx", ldx, "ldy", ldy, "rows", rows)
+			k.p("CMPQ stripArgs_flag(DI), $0")
+			k.p("JEQ %s", zero)
+		}
+		k.each(func(j int) { k.load(j, dst, k.acc(j)) })
+		k.p("JMP %s", loop)
+		k.p("%s:", zero)
+		k.each(func(j int) { k.zero(k.acc(j)) })
+		k.p("%s:", loop)
+		k.take(1, rows, "LT", done)
+		k.each(func(j int) { row(k, j) })
+		k.add(ldx, k.x)
+		k.add(ldy, k.y)
+		k.p("JMP %s", loop)
+		k.p("%s:", done)
+		k.each(func(j int) { k.store(j, k.acc(j), dst) })
+	}
+}
+
+// spmm writes dst_i = self·x_i + Σ_k val_k·x_adj[k]. dst and own walk down dst and the
+// rows of x that belong to it, R10 or R4 through ptr, adj and weight from entry to entry
+// up to end.
 func spmm(withVal bool) func(k *stripCtx) {
 	return func(k *stripCtx) {
-		if k.isa.reg == "V" {
-			spmmNEON(k, withVal)
-			return
-		}
-		row, alone, edges, edge, end, done := k.l("row"), k.l("alone"), k.l("edges"), k.l("edge"), k.l("end"), k.l("done")
+		row, alone, edges, edge, next, done := k.l("row"), k.l("alone"), k.l("edges"), k.l("edge"), k.l("end"), k.l("done")
 		self, val := k.tmp(0), k.tmp(1)
+		dst, own, x, ldx, rows, adj, end, weight, at := "R8", "SI", "R9", "R13", "DX", "AX", "CX", "R15", "BX"
+		more := func(jump, to string) { // compares adj with end
+			k.p("%s", k.pick("CMPQ AX, CX", "CMP R14, R19"))
+			k.p("%s%s %s", k.pick("J", "B"), jump, to)
+		}
 		k.loadMask()
-		k.p("MOVQ stripArgs_dst(DI), R8")
-		k.p("MOVQ stripArgs_y(DI), SI")
-		k.p("MOVQ stripArgs_x(DI), R9")
-		k.p("MOVQ stripArgs_ptr(DI), R10")
-		k.p("MOVQ stripArgs_adj(DI), R11")
-		if withVal {
-			k.p("MOVQ stripArgs_val(DI), R12")
-		}
-		k.p("MOVQ stripArgs_ldx(DI), R13")
-		k.p("MOVQ stripArgs_rows(DI), DX")
-		k.p("VBROADCASTSS stripArgs_self(DI), %s", self)
-		k.p("%s:", row)
-		k.p("DECQ DX")
-		k.p("JLT %s", done)
-		k.p("MOVLQSX (R10), BX")
-		k.p("MOVLQSX 4(R10), CX")
-		k.p("ADDQ $4, R10")
-		k.p("LEAQ (R11)(BX*4), AX") // adj of this row, up to CX
-		k.p("LEAQ (R11)(CX*4), CX")
-		if withVal {
-			k.p("LEAQ (R12)(BX*4), R15")
-		}
-		k.p("CMPQ stripArgs_flag(DI), $0")
-		k.p("JEQ %s", alone)
-		for j := range k.nv {
-			if k.masked(j) {
-				k.load(j, "SI", k.acc(j))
-				k.p("VMULPS %s, %s, %s", k.acc(j), self, k.acc(j))
-			} else {
-				k.p("VMULPS %d(SI), %s, %s", j*k.isa.bytes, self, k.acc(j))
+		if k.arm64() {
+			dst, own, x, ldx, rows, adj, end, weight, at = "R3", "R2", "R1", "R7", "R8", "R19", "R14", "R20", "R13"
+			k.fields("stripArgs", "x", x, "y", own, "dst", dst, "ptr", "R4", "adj", "R5")
+			if withVal {
+				k.fields("stripArgs", "val", "R6")
 			}
+			k.fields("stripArgs", "ldx", ldx, "ldd", "R12", "rows", rows, "flag", "R9")
+			k.p("FMOVS stripArgs_self(R0), F%d", number(self))
+			k.p("VDUP %s.S[0], %s.S4", self, self)
+		} else {
+			k.fields("stripArgs", "dst", dst, "y", own, "x", x, "ptr", "R10", "adj", "R11")
+			if withVal {
+				k.fields("stripArgs", "val", "R12")
+			}
+			k.fields("stripArgs", "ldx", ldx, "rows", rows)
+			k.p("VBROADCASTSS stripArgs_self(DI), %s", self)
 		}
+		k.p("%s:", row)
+		k.take(1, rows, "LT", done)
+		if k.arm64() {
+			k.p("MOVW.P 4(R4), R13")
+			k.p("MOVW (R4), R14")
+			k.p("ADD R13<<2, R5, %s", adj)
+			k.p("ADD R14<<2, R5, %s", end)
+			if withVal {
+				k.p("ADD R13<<2, R6, %s", weight)
+			}
+			k.p("CBZ R9, %s", alone)
+		} else {
+			k.p("MOVLQSX (R10), BX")
+			k.p("MOVLQSX 4(R10), CX")
+			k.p("ADDQ $4, R10")
+			k.p("LEAQ (R11)(BX*4), %s", adj)
+			k.p("LEAQ (R11)(CX*4), %s", end)
+			if withVal {
+				k.p("LEAQ (R12)(BX*4), %s", weight)
+			}
+			k.p("CMPQ stripArgs_flag(DI), $0")
+			k.p("JEQ %s", alone)
+		}
+		k.each(func(j int) {
+			if k.masked(j) || k.arm64() {
+				k.load(j, own, k.acc(j))
+				k.ins("VMULPS", k.acc(j), self, k.acc(j))
+			} else {
+				k.p("VMULPS %d(%s), %s, %s", j*k.isa.bytes, own, self, k.acc(j))
+			}
+		})
 		k.p("JMP %s", edges)
 		k.p("%s:", alone)
-		for j := range k.nv {
-			k.zero(k.acc(j))
-		}
+		k.each(func(j int) { k.zero(k.acc(j)) })
 		k.p("%s:", edges)
-		k.p("CMPQ AX, CX")
-		k.p("JGE %s", end)
+		more("GE", next)
 		k.p("%s:", edge)
-		k.p("MOVLQSX (AX), BX")
-		k.p("ADDQ $4, AX")
-		k.p("IMULQ R13, BX")
-		k.p("ADDQ R9, BX")
-		if withVal {
-			k.p("VBROADCASTSS (R15), %s", val)
-			k.p("ADDQ $4, R15")
+		if k.arm64() {
+			k.p("MOVW.P 4(%s), %s", adj, at)
+		} else {
+			k.p("MOVLQSX (%s), %s", adj, at)
+			k.p("ADDQ $4, %s", adj)
 		}
-		for j := range k.nv {
+		k.p("%s %s, %s", k.pick("IMULQ", "MUL"), ldx, at)
+		k.add(x, at)
+		switch {
+		case withVal && k.arm64():
+			k.p("VLD1R.P 4(%s), [%s.S4]", weight, val)
+		case withVal:
+			k.p("VBROADCASTSS (%s), %s", weight, val)
+			k.p("ADDQ $4, %s", weight)
+		}
+		k.each(func(j int) {
 			if withVal {
-				k.op("VFMADD231PS", j, "BX", val, k.acc(j))
+				k.op("VFMADD231PS", j, at, val, k.acc(j))
 			} else {
-				k.op("VADDPS", j, "BX", k.acc(j), k.acc(j))
+				k.op("VADDPS", j, at, k.acc(j), k.acc(j))
 			}
-		}
-		k.p("CMPQ AX, CX")
-		k.p("JLT %s", edge)
-		k.p("%s:", end)
-		for j := range k.nv {
-			k.store(j, k.acc(j), "R8")
-		}
-		k.p("ADDQ R13, SI")
-		k.p("ADDQ stripArgs_ldd(DI), R8")
+		})
+		more("LT", edge)
+		k.p("%s:", next)
+		k.each(func(j int) { k.store(j, k.acc(j), dst) })
+		k.add(ldx, own)
+		k.add(k.pick("stripArgs_ldd(DI)", "R12"), dst)
 		k.p("JMP %s", row)
 		k.p("%s:", done)
 	}
@@ -256,13 +266,9 @@ func stripFile(o *out) string {
 					name = fmt.Sprintf("%s%dPart%s", x.name, nv, s.name)
 				}
 				o.fn(fmt.Sprintf("%s: %s", name, x.doc), name, "(p *stripArgs)", 8)
-				if s.reg == "V" {
-					o.p("MOVD p+0(FP), R0")
-				} else {
-					o.p("MOVQ p+0(FP), DI")
-				}
+				o.get("p+0(FP)", o.pick("DI", "R0"))
 				x.write(&stripCtx{out: o, nv: nv, part: part})
-				if s.reg != "V" {
+				if !o.arm64() {
 					o.p("VZEROUPPER")
 				}
 				o.p("RET")

@@ -52,7 +52,7 @@ func (k *kc) op(mn, dst, a, b string) {
 
 // ins writes d = n op m on registers; m may lie in memory on amd64.
 func (o *out) ins(mn, m, n, d string) {
-	if o.isa.reg == "V" {
+	if o.arm64() {
 		o.neon(mn, m, n, d)
 		return
 	}
@@ -65,7 +65,7 @@ func (k *kc) operand(b string) string {
 	if !strings.HasSuffix(b, ")") {
 		return k.r(b)
 	}
-	if k.isa.reg == "V" {
+	if k.arm64() {
 		k.loadQ(b, k.r("const"))
 		return k.r("const")
 	}
@@ -88,7 +88,7 @@ func (k *kc) sqrt(dst, a string) { k.ins2("VSQRTPS", k.operand(a), k.r(dst)) }
 func (k *kc) toFloat(dst, a string) { k.ins2("VCVTDQ2PS", k.operand(a), k.r(dst)) }
 
 func (o *out) ins2(mn, n, d string) {
-	if o.isa.reg == "V" {
+	if o.arm64() {
 		o.neon(mn, "", n, d)
 		return
 	}
@@ -98,7 +98,7 @@ func (o *out) ins2(mn, n, d string) {
 // mov writes dst = a, which may lie in memory.
 func (k *kc) mov(dst, a string) {
 	switch {
-	case k.isa.reg != "V":
+	case !k.arm64():
 		k.p("VMOVUPS %s, %s", k.operand(a), k.r(dst))
 	case strings.HasSuffix(a, ")"):
 		k.loadQ(a, k.r(dst))
@@ -109,7 +109,7 @@ func (k *kc) mov(dst, a string) {
 
 // min writes dst = a if a < b, else b: so b if either is NaN.
 func (k *kc) min(dst, a, b string) {
-	if k.isa.reg == "V" {
+	if k.arm64() {
 		k.pick(dst, less, a, b)
 		return
 	}
@@ -118,7 +118,7 @@ func (k *kc) min(dst, a, b string) {
 
 // max writes dst = a if a > b, else b: so b if either is NaN.
 func (k *kc) max(dst, a, b string) {
-	if k.isa.reg == "V" {
+	if k.arm64() {
 		k.pick(dst, greater, a, b)
 		return
 	}
@@ -133,7 +133,7 @@ func (k *kc) fnma(dst, a, b string) { k.op("VFNMADD231PS", dst, a, b) }
 
 // fmaTo writes dst = dst·a + b; b may lie in memory.
 func (k *kc) fmaTo(dst, a, b string) {
-	if k.isa.reg == "V" { // only adds to a register: that of dst becomes another
+	if k.arm64() { // only adds to a register: that of dst becomes another
 		k.mov("sum", b)
 		k.fma("sum", dst, a)
 		k.reg["sum"], k.reg[dst] = k.reg[dst], k.reg["sum"]
@@ -146,7 +146,7 @@ func (k *kc) ishl(dst, a string, n int) { k.shift("VPSLLD", dst, a, n) }
 func (k *kc) ishr(dst, a string, n int) { k.shift("VPSRAD", dst, a, n) }
 
 func (k *kc) shift(mn, dst, a string, n int) {
-	if k.isa.reg == "V" {
+	if k.arm64() {
 		k.neonShift(mn, n, k.r(a), k.r(dst))
 		return
 	}
@@ -214,7 +214,7 @@ func (o *out) konst(name string, bits uint32) string {
 		o.constNames = append(o.constNames, name)
 	}
 	o.consts[name] = bits
-	if o.isa.reg == "V" {
+	if o.arm64() {
 		return fmt.Sprintf("%d(R26)", 16*slices.Index(o.constNames, name))
 	}
 	return name + "<>(SB)"
@@ -223,24 +223,25 @@ func (o *out) konst(name string, bits uint32) string {
 func (o *out) f(name string, v float64) string { return o.konst(name, math.Float32bits(float32(v))) }
 
 func (o *out) writeConsts() {
-	if o.isa.reg == "V" {
+	// data writes a constant over some bytes of a symbol.
+	data := func(symbol string, at, bytes int, name, comment string) {
+		x := uint64(o.consts[name])
+		for i := at; i < at+bytes; i += 8 {
+			fmt.Fprintf(o, "DATA %s<>+%d(SB)/8, $0x%016x%s\n", symbol, i, x<<32|x, comment)
+		}
+	}
+	if o.arm64() {
 		o.p("")
 		for i, name := range o.constNames {
-			x := uint64(o.consts[name])
-			for j := 0; j < 16; j += 8 {
-				o.WriteString(fmt.Sprintf("DATA consts<>+%d(SB)/8, $0x%016x // %s\n", 16*i+j, x<<32|x, name))
-			}
+			data("consts", 16*i, 16, name, " // "+name)
 		}
-		o.WriteString(fmt.Sprintf("GLOBL consts<>(SB), RODATA|NOPTR, $%d\n", 16*len(o.constNames)))
+		fmt.Fprintf(o, "GLOBL consts<>(SB), RODATA|NOPTR, $%d\n", 16*len(o.constNames))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.consts)) {
 		o.p("")
-		for i := 0; i < 64; i += 8 {
-			x := uint64(o.consts[name])
-			o.WriteString(fmt.Sprintf("DATA %s<>+%d(SB)/8, $0x%016x\n", name, i, x<<32|x))
-		}
-		o.WriteString(fmt.Sprintf("GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name))
+		data(name, 0, 64, name, "")
+		fmt.Fprintf(o, "GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name)
 	}
 }
 
@@ -305,74 +306,122 @@ func (x *kernel) args() (*args, []string) {
 
 func (x *kernel) matrix() bool { return len(x.row)+len(x.col) > 0 }
 
-// write writes the kernel for one instruction set. AX is the byte offset in the
-// row, CX counts columns, R9 counts rows; R13 and R15 are scratch. Slices are in
-// pointerRegs. The highest vector registers hold scalars, and AVX2's mask.
-func (x *kernel) write(o *out, s isa) {
+// scalars loads the scalar arguments into all lanes of the highest registers, below
+// AVX2's mask, and returns them by name, those of cols behind them, and the number of
+// the highest register left.
+func (o *out) scalars(a *args, names, cols []string) (fixed map[string]string, top int) {
+	fixed, top = map[string]string{}, 31
+	if o.isa.reg == "Y" {
+		top = 14
+	}
+	for _, name := range slices.Concat(names, cols) {
+		v := o.isa.v(top)
+		fixed[name] = v
+		switch {
+		case !slices.Contains(names, name):
+		case o.arm64():
+			o.p("FMOVS %s, F%d", a.at(name), top)
+			o.p("VDUP %s.S[0], %s.S4", v, v)
+		default:
+			o.p("VBROADCASTSS %s, %s", a.at(name), v)
+		}
+		top--
+	}
+	return fixed, top
+}
+
+// write writes the kernel. Slices are in pointerRegs. On amd64 AX is the byte offset in
+// the row, CX counts columns, R9 counts rows; R13 and R15 are scratch; what is left of a
+// vector is masked. On arm64 the pointers walk with the elements, but for rows' copies in
+// R19 to R24, which start again at every row; R8 counts columns; what is left of a vector
+// goes through the body one element at a time.
+func (x *kernel) write(o *out) {
+	s := o.isa
 	a, ptrs := x.args()
-	name := x.name + s.name
+	name, lanes, count := x.name+s.name, s.bytes/4, o.pick("CX", "R8")
 	o.fn(name+": "+x.doc, name, a.signature(), a.frame())
 	reg := map[string]string{}
 	for i, p := range ptrs {
-		reg[p] = pointerRegs[i]
-		o.p("MOVQ %s, %s", a.at(p), reg[p])
+		reg[p] = o.pick(pointerRegs[i], fmt.Sprintf("R%d", 1+i))
+		o.get(a.at(p), reg[p])
 	}
-	top := 31
-	mask := "K1"
-	if s.reg == "Y" {
-		top, mask = 14, "Y15"
-	}
-	fixed := map[string]string{}
-	for _, sc := range x.scal {
-		fixed[sc] = s.v(top)
-		o.p("VBROADCASTSS %s, %s", a.at(sc), s.v(top))
-		top--
-	}
-	for _, c := range x.col {
-		fixed[c] = s.v(top)
-		top--
-	}
-	lanes := s.bytes / 4
-	if x.matrix() {
-		o.p("MOVQ rows+%d(FP), R9", a.off["rows"])
-		o.p("MOVQ cols+%d(FP), CX", a.off["cols"])
-	} else {
-		o.p("MOVQ n+%d(FP), CX", a.off["n"])
-	}
-	// The mask of the last, partial vector.
-	o.p("MOVQ CX, R13")
-	o.p("ANDQ $%d, R13", lanes-1)
-	loadMask(o, s, "R13", mask)
-	if x.matrix() {
-		o.p("TESTQ R9, R9")
-		o.p("JZ %s", "done"+name)
-		o.p("row%s:", name)
-		for _, c := range x.col {
-			o.p("VBROADCASTSS (%s), %s", reg[c], fixed[c])
-			o.p("ADDQ $4, %s", reg[c])
+	fixed, top := o.scalars(a, x.scal, x.col)
+	walk := maps.Clone(reg)
+	begin := func() { // of a row
+		if x.matrix() {
+			o.p("row%s:", name)
 		}
-		o.p("MOVQ cols+%d(FP), CX", a.off["cols"])
+		for _, c := range x.col {
+			if o.arm64() {
+				o.p("VLD1R.P 4(%s), [%s.S4]", reg[c], fixed[c])
+			} else {
+				o.p("VBROADCASTSS (%s), %s", reg[c], fixed[c])
+				o.p("ADDQ $4, %s", reg[c])
+			}
+		}
+		if x.matrix() {
+			o.get(a.at("cols"), count)
+		}
 	}
-	o.p("XORQ AX, AX")
+	if o.arm64() {
+		o.p("MOVD $consts<>(SB), R26")
+		if x.matrix() {
+			o.get(a.at("rows"), "R9")
+			o.p("CBZ R9, done%s", name)
+		} else {
+			o.get(a.at("n"), count)
+		}
+		begin()
+		for i, r := range x.row {
+			walk[r] = fmt.Sprintf("R%d", 19+i)
+			o.p("MOVD %s, %s", reg[r], walk[r])
+		}
+	} else {
+		if x.matrix() {
+			o.get(a.at("rows"), "R9", a.at("cols"), count)
+		} else {
+			o.get(a.at("n"), count)
+		}
+		o.maskRest(lanes)
+		if x.matrix() {
+			o.p("TESTQ R9, R9")
+			o.p("JZ done%s", name)
+		}
+		begin()
+		o.p("XORQ AX, AX")
+	}
 
-	step := func(n int, masked bool) {
-		var windows []*kc
+	// step runs the body on n vectors, or on what is left of one if n is 0.
+	step := func(n int) {
+		part := n == 0
+		n = max(n, 1)
 		per := x.regs
+		if o.arm64() {
+			per += 3 // a constant, a sum, a mask
+		}
+		move := func(store bool, u int, p, v string) {
+			mem := fmt.Sprintf("%d(%s)%s", u*s.bytes, walk[p], o.pick("(AX*1)", ""))
+			switch {
+			case o.arm64() && part && store:
+				o.p("FMOVS F%d, %s", number(v), mem)
+			case o.arm64() && part:
+				o.p("FMOVS %s, F%d", mem, number(v))
+			case o.arm64() && store:
+				o.storeQ(v, mem)
+			case o.arm64():
+				o.loadQ(mem, v)
+			case store:
+				o.store("PS", v, mem, part)
+			default:
+				o.load("PS", mem, v, part)
+			}
+		}
+		var windows []*kc
 		for u := range n {
 			w := &kc{out: o, base: u * per, reg: maps.Clone(fixed)}
 			windows = append(windows, w)
-		}
-		for u, w := range windows {
 			for _, in := range slices.Concat(x.in, x.row) {
-				mem := fmt.Sprintf("%d(%s)(AX*1)", u*s.bytes, reg[in])
-				switch {
-				case masked && s.reg == "Z":
-					o.p("VMOVUPS.Z %s, K1, %s", mem, w.r(in))
-				case masked:
-					o.p("VMASKMOVPS %s, %s, %s", mem, mask, w.r(in))
-				default:
-					o.p("VMOVUPS %s, %s", mem, w.r(in))
-				}
+				move(false, u, in, w.r(in))
 			}
 		}
 		for u, w := range windows {
@@ -381,90 +430,109 @@ func (x *kernel) write(o *out, s isa) {
 				panic(fmt.Sprintf("gen: %s uses %d registers of %d", name, w.free, per))
 			}
 			for _, out := range x.out {
-				mem := fmt.Sprintf("%d(%s)(AX*1)", u*s.bytes, reg[out])
-				switch {
-				case masked && s.reg == "Z":
-					o.p("VMOVUPS %s, K1, %s", w.r(out), mem)
-				case masked:
-					o.p("VMASKMOVPS %s, %s, %s", w.r(out), mask, mem)
-				default:
-					o.p("VMOVUPS %s, %s", w.r(out), mem)
+				move(true, u, out, w.r(out))
+			}
+		}
+		switch {
+		case !o.arm64() && !part:
+			o.add(n*s.bytes, "AX")
+		case o.arm64():
+			bytes := n * s.bytes
+			if part {
+				bytes = 4
+			}
+			for _, p := range ptrs {
+				if !slices.Contains(x.col, p) {
+					o.add(bytes, walk[p])
 				}
 			}
 		}
 	}
-	if x.unroll {
-		o.p("SUBQ $%d, CX", 4*lanes)
-		o.p("JLT %s", "few"+name)
-		o.p("four%s:", name)
-		step(4, false)
-		o.p("ADDQ $%d, AX", 4*s.bytes)
-		o.p("SUBQ $%d, CX", 4*lanes)
-		o.p("JGE four%s", name)
-		o.p("few%s:", name)
-		o.p("ADDQ $%d, CX", 4*lanes)
+	loop := func(n int, stem, rest string) {
+		o.take(n*lanes, count, "LT", rest+name)
+		o.p("%s%s:", stem, name)
+		step(n)
+		o.take(n*lanes, count, "GE", stem+name)
+		o.p("%s%s:", rest, name)
 	}
-	o.p("SUBQ $%d, CX", lanes)
-	o.p("JLT part%s", name)
-	o.p("one%s:", name)
-	step(1, false)
-	o.p("ADDQ $%d, AX", s.bytes)
-	o.p("SUBQ $%d, CX", lanes)
-	o.p("JGE one%s", name)
-	o.p("part%s:", name)
-	o.p("ADDQ $%d, CX", lanes)
-	o.p("JZ end%s", name)
-	step(1, true)
+	if x.unroll {
+		loop(4, "four", "few")
+		o.add(4*lanes, count)
+	}
+	loop(1, "one", "part")
+	o.p("%s $%d, %s", o.pick("ADDQ", "ADDS"), lanes, count)
+	o.p("%s end%s", o.pick("JZ", "BEQ"), name)
+	if o.arm64() {
+		o.p("element%s:", name)
+		step(0)
+		o.take(1, count, "NE", "element"+name)
+	} else {
+		step(0)
+	}
 	o.p("end%s:", name)
 	if x.matrix() {
-		o.p("MOVQ cols+%d(FP), CX", a.off["cols"])
-		for _, p := range ptrs {
-			if slices.Contains(x.out, p) || slices.Contains(x.in, p) {
-				o.p("LEAQ (%s)(CX*4), %s", reg[p], reg[p])
+		if !o.arm64() {
+			o.get(a.at("cols"), count)
+			for _, p := range ptrs {
+				if slices.Contains(x.out, p) || slices.Contains(x.in, p) {
+					o.p("LEAQ (%s)(CX*4), %s", reg[p], reg[p])
+				}
 			}
 		}
-		o.p("DECQ R9")
-		o.p("JNZ row%s", name)
+		o.take(1, "R9", o.pick("NZ", "NE"), "row"+name)
 		o.p("done%s:", name)
 	}
-	o.p("VZEROUPPER")
+	o.end()
+}
+
+// end returns from a function.
+func (o *out) end() {
+	if !o.arm64() {
+		o.p("VZEROUPPER")
+	}
 	o.p("RET")
 }
 
-// loadMask sets the mask register to the first n lanes, n in a register that is
-// less than the number of lanes. R15 is used.
-func loadMask(o *out, s isa, n, mask string) {
-	if s.reg == "Z" {
-		if n != "CX" {
-			o.p("MOVQ CX, R15") // shift counts live in CX
-			o.p("MOVQ %s, CX", n)
-		}
+// maskRest sets the mask to the lanes of the last, partial vector of CX elements, on
+// amd64. R13 and R15 are used.
+func (o *out) maskRest(lanes int) {
+	o.p("MOVQ CX, R13")
+	o.p("ANDQ $%d, R13", lanes-1)
+	if o.isa.reg == "Z" {
+		o.p("MOVQ CX, R15") // shift counts live in CX
+		o.p("MOVQ R13, CX")
 		o.p("MOVQ $1, R13")
 		o.p("SHLQ CX, R13")
 		o.p("DECQ R13")
-		if n != "CX" {
-			o.p("MOVQ R15, CX")
-		}
-		o.p("KMOVW R13, %s", mask)
+		o.p("MOVQ R15, CX")
+		o.p("KMOVW R13, K1")
 		return
 	}
 	o.p("LEAQ ·maskTable+32(SB), R15")
-	o.p("SHLQ $2, %s", n)
-	o.p("SUBQ %s, R15", n)
-	o.p("VMOVDQU (R15), %s", mask)
+	o.p("SHLQ $2, R13")
+	o.p("SUBQ R13, R15")
+	o.p("VMOVDQU (R15), Y15")
 }
 
-// vecFile writes the elementwise kernels and the reductions.
+// vecFile writes the elementwise kernels, the reductions and those that copy.
 func vecFile(o *out) string {
-	s := o.isa
 	for _, k := range kernels {
-		k.write(o, s)
+		k.write(o)
 	}
 	for _, r := range reductions {
-		r.write(o, s)
+		r.write(o)
 	}
-	maxIndex(o, s)
-	packFile(o, s)
+	if o.arm64() {
+		maxIndexNEON(o)
+		transpose8NEON(o)
+		packRowsNEON(o, 1)
+		packRowsNEON(o, 2)
+	} else {
+		maxIndex(o, o.isa)
+		transpose8(o)
+		packRows(o, 1)
+		packRows(o, 2)
+	}
 	o.writeConsts()
 	return ""
 }
