@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -39,7 +40,7 @@ func BenchmarkEpoch(b *testing.B) {
 			b.Run(name+"/"+protocol, func(b *testing.B) {
 				x := &experiment{
 					recipe:   cli.Recipe{Epochs: 1, Batch: 128, LR: 0.001, Seeds: 1},
-					fine:     fine{LabelRate: 0.1, Epochs: 1, LR: 0.001, Encoder: "paper"},
+					fine:     fine{finetuning.Recipe{Epochs: 1, LR: 0.001}, 0.1, "paper"},
 					engine:   cli.Engine{Backend: "cpu"},
 					settings: pretrain.DefaultSettings(),
 				}
@@ -53,7 +54,7 @@ func BenchmarkEpoch(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer be.Close()
-				l, err := (&job{x: x, set: &labelledSet{data: ds}, method: methodNone}).learner(be, folds[0], 0)
+				l, err := (&job{x: x, set: &labelledSet{data: ds}, method: finetuning.None}).learner(be, folds[0], 0)
 				if err != nil {
 					b.Fatal(err)
 				}

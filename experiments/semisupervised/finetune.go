@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 
 	"gonum.org/v1/gonum/floats"
@@ -30,15 +29,13 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 	if err != nil {
 		return nil, err
 	}
-	if j.pretrains() {
-		if err := r.Load(cmp.Or(x.fine.Pretrained, x.dir.Path), encoder); err != nil {
-			return nil, err
-		}
+	if err := x.fine.Load(r, x.dir, encoder); err != nil {
+		return nil, err
 	}
 	head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes}
 	p := finetune.NewPredictor(be, encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
-	if j.method == methodAugmentation {
+	if j.method == finetuning.Augmentation {
 		if options.View, err = augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio); err != nil {
 			return nil, err
 		}
@@ -53,13 +50,9 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 // unit is the second half of the job, on one fold.
 func (j *job) unit(protocol string, fold int) units.Unit[finetuning.Tuned] {
 	name := fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
-	u := finetuning.Unit(name, j.x.engine, j.x.dir, j.x.fine.Epochs, func(be backend.Backend) (*finetune.Learner, error) {
+	return j.x.fine.Unit(name, j.method, j.name(), j.x.engine, j.x.dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return j.learner(be, j.set.splits[protocol][fold], fold)
 	})
-	if j.pretrainsHere() {
-		u.With = j.name()
-	}
-	return u
 }
 
 // choose returns the test accuracy under a protocol, as a mean over the folds.

@@ -41,7 +41,7 @@ func newExperiment(t *testing.T) *experiment {
 	x := &experiment{
 		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.5, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 1, Batch: 16, LR: 0.01, Seeds: 1},
-		fine:     fine{LabelRate: 0.25, Epochs: 2, LR: 0.001, Encoder: "paper"},
+		fine:     fine{finetuning.Recipe{Epochs: 2, LR: 0.001}, 0.25, "paper"},
 		protocol: cli.Protocol{Protocols: []string{protocolVal}, Choices: []string{protocolVal, protocolTestMax}, Folds: 3},
 		engine:   cli.Engine{Backend: "cpu"},
 		settings: pretrain.DefaultSettings(),
@@ -82,7 +82,7 @@ func (j *job) epochs(t *testing.T, fold int) []train.Metrics {
 // TestParts: each part of a split has its own role, and no other.
 func TestParts(t *testing.T) {
 	x := newExperiment(t)
-	j := x.job(methodNone, 0)
+	j := x.job(finetuning.None, 0)
 	set := j.set.data
 	s := j.set.splits[protocolVal][0]
 	want := j.epochs(t, 0)
@@ -143,7 +143,7 @@ func TestStart(t *testing.T) {
 	}
 	be := cpu.New(tensor.Float32)
 	seen := map[float64]string{}
-	for _, name := range append([]string{methodNone}, pretrained...) {
+	for _, name := range append([]string{finetuning.None}, pretrained...) {
 		for seed := range 2 {
 			j := x.job(name, seed)
 			for fold := range 2 {
@@ -154,7 +154,7 @@ func TestStart(t *testing.T) {
 				seen[loss] = j.name()
 
 				encoder, err := j.pretraining().NewEncoder(be)
-				if err == nil && name != methodNone {
+				if err == nil && name != finetuning.None {
 					err = specmatch.LoadEncoder(filepath.Join(x.dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
 				}
 				if err != nil {
@@ -193,9 +193,9 @@ func TestBatches(t *testing.T) {
 		}
 		return samples, nodes
 	}
-	first, nodes := order(methodNone, 0, 0)
+	first, nodes := order(finetuning.None, 0, 0)
 	for name, at := range map[string][2]int{"seeds 0 and 1": {1, 0}, "epochs 0 and 1": {0, 1}} {
-		if other, _ := order(methodNone, at[0], at[1]); slices.Equal(first, other) {
+		if other, _ := order(finetuning.None, at[0], at[1]); slices.Equal(first, other) {
 			t.Errorf("%s have the same order", name)
 		}
 	}
@@ -207,7 +207,7 @@ func TestBatches(t *testing.T) {
 		all += x.sets[0].data.Graphs[i].Nodes()
 	}
 	x.settings.Policy = "dropN"
-	if same, dropped := order(methodAugmentation, 0, 0); nodes != all || dropped >= all || !slices.Equal(same, first) {
+	if same, dropped := order(finetuning.Augmentation, 0, 0); nodes != all || dropped >= all || !slices.Equal(same, first) {
 		t.Errorf("of %d nodes there are %d, and %d with augmentation, in the same order: %v", all, nodes, dropped, slices.Equal(same, first))
 	}
 }
@@ -250,7 +250,7 @@ func TestRow(t *testing.T) {
 	jobs := []*job{
 		{x: x, set: x.sets[0], method: method.SpecMatch, tuned: tuned(60, 90), pretrained: pretrain.Trained{TrainSeconds: 10, GraphsPerSecond: 7}},
 		{x: x, set: x.sets[0], method: method.SpecMatch, seed: 1, tuned: tuned(10, 20), pretrained: pretrain.Trained{TrainSeconds: 20, GraphsPerSecond: 9}},
-		{x: x, set: x.sets[0], method: methodNone, tuned: tuned(10, 20)},
+		{x: x, set: x.sets[0], method: finetuning.None, tuned: tuned(10, 20)},
 		{x: x, set: other, method: method.SpecMatch, tuned: tuned(10, 20)},
 	}
 	x.protocol.Protocols = []string{protocolVal, protocolTestMax}
@@ -264,7 +264,7 @@ func TestRow(t *testing.T) {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r, _ := g.Row(x.sets[0].data.Name, methodNone, protocolVal); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(x.sets[0].data.Name, finetuning.None, protocolVal); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -35,13 +34,7 @@ func main() { cli.Main(run) }
 const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
 labels: the semi-supervised regime of SpecMatch-CL.`
 
-// The rows of tables besides the methods of package method.
-const (
-	methodNone         = "none"         // no pre-training
-	methodAugmentation = "augmentation" // no pre-training; the labelled graphs are augmented
-)
-
-var methods = append([]string{methodNone, methodAugmentation}, method.Names(method.SemiSupervised)...)
+var methods = append([]string{finetuning.None, finetuning.Augmentation}, method.Names(method.SemiSupervised)...)
 
 // experiment is the values of the flags.
 type experiment struct {
@@ -60,22 +53,16 @@ type experiment struct {
 
 // fine is how to fine-tune.
 type fine struct {
+	finetuning.Recipe
 	LabelRate float64
-	Epochs    int
-	LR        float64
 	Encoder   string
-	// Pretrained is the run directory whose pre-trained weights are fine-tuned;
-	// "" pre-trains.
-	Pretrained string
 }
 
 // Register implements [cli.Group].
 func (f *fine) Register(fs *cli.FlagSet) {
+	f.Recipe.Register(fs)
 	cli.Var(fs, &f.LabelRate, "label-rate", cli.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
-	cli.Var(fs, &f.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
-	cli.Var(fs, &f.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
 	cli.Var(fs, &f.Encoder, "encoder", cli.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
-	cli.Var(fs, &f.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as of another label rate;\nnone pre-trains")
 }
 
 // small are the settings of a run without -dataset, where they are not given: a
@@ -86,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.5, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
-		fine:     fine{LabelRate: 0.1, Epochs: 100, LR: 0.001, Encoder: "paper"},
+		fine:     fine{finetuning.Recipe{Epochs: 100, LR: 0.001}, 0.1, "paper"},
 		protocol: cli.Protocol{Protocols: []string{protocolVal, protocolTestMax}, Choices: []string{protocolVal, protocolTestMax}},
 		settings: pretrain.DefaultSettings(),
 	}
@@ -103,19 +90,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	jobs := x.jobs()
 	var runs []*pretrain.Run
-	var weights []string // to fine-tune
 	for _, j := range jobs {
 		runs = append(runs, j.pretraining())
-		if j.pretrains() {
-			weights = append(weights, j.pretraining().Weights(x.fine.Pretrained))
-		}
 	}
 	if !flags.Collecting() {
 		if err := pretrain.Fits(runs, x.engine); err != nil {
 			return err
 		}
 	}
-	if err := rundir.CheckPretrained(x.fine.Pretrained, flags, []string{"label-rate", "protocol", "folds"}, weights); err != nil {
+	if err := x.fine.Check(flags, runs, "label-rate", "protocol", "folds"); err != nil {
 		return err
 	}
 	var err error
@@ -193,14 +176,6 @@ func (x *experiment) jobs() []*job {
 // name is that of the unit that pre-trains.
 func (j *job) name() string { return j.pretraining().Name() }
 
-// pretrains reports whether the method has a pre-training.
-func (j *job) pretrains() bool {
-	return !slices.Contains([]string{methodNone, methodAugmentation}, j.method)
-}
-
-// pretrainsHere reports whether it is part of this run.
-func (j *job) pretrainsHere() bool { return j.pretrains() && j.x.fine.Pretrained == "" }
-
 // pretraining describes the first half of the run.
 func (j *job) pretraining() *pretrain.Run {
 	encoder := gnn.Architecture{Kind: gnn.KindResGCN, In: j.set.data.FeatureWidth, Hidden: 128, Layers: 5, Residual: true}
@@ -220,7 +195,7 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 	var train []units.Unit[pretrain.Trained]
 	var tune []units.Unit[finetuning.Tuned]
 	for _, j := range jobs {
-		if j.pretrainsHere() {
+		if x.fine.PretrainsHere(j.method) {
 			train = append(train, j.pretraining().Unit(j.name(), x.engine, x.dir))
 		}
 		for _, protocol := range x.protocol.Protocols {
@@ -235,7 +210,7 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 // sort gives the jobs their results.
 func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetuning.Tuned) {
 	for _, j := range jobs {
-		if j.pretrainsHere() {
+		if x.fine.PretrainsHere(j.method) {
 			j.pretrained, trained = trained[0], trained[1:]
 		}
 		for _, protocol := range x.protocol.Protocols {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +16,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// title names a row.
-func title(name string) string {
-	own := map[string]string{methodNone: "no pre-training", methodAugmentation: "augmentation only"}
-	return cmp.Or(own[name], method.Title(name))
-}
-
 // readings say how a protocol chooses the epoch.
 var readings = map[string]string{
 	protocolVal:     "the epoch of least loss on a validation fold",
@@ -35,14 +28,14 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 	for _, set := range x.sets {
 		sets = append(sets, set.data.Name)
 	}
-	g := grid.New(grid.Common("semisupervised", "accuracy", x.engine, x.loss), sets, x.loss.Methods, x.protocol.Protocols, title)
+	g := grid.New(grid.Common("semisupervised", "accuracy", x.engine, x.loss), sets, x.loss.Methods, x.protocol.Protocols, finetuning.Title)
 	for _, j := range jobs {
 		for _, protocol := range x.protocol.Protocols {
 			r := grid.Result{Value: choose(protocol, j.tuned[protocol]), Seconds: j.pretrained.TrainSeconds, GraphsPerSecond: float64(j.pretrained.GraphsPerSecond)}
 			for _, t := range j.tuned[protocol] {
 				r.Seconds += t.Seconds
 			}
-			if j.pretrains() {
+			if finetuning.Pretrains(j.method) {
 				r.Epochs = j.pretraining().Epochs()
 			}
 			g.Add(j.set.data.Name, j.method, protocol, r)
@@ -106,7 +99,7 @@ func (x *experiment) plots(jobs []*job) error {
 						seeds = append(seeds, overFolds(j.tuned[protocol], q.metric))
 					}
 				}
-				panel.Series = append(panel.Series, pretrain.Curve(title(name), seeds, q.metric))
+				panel.Series = append(panel.Series, pretrain.Curve(finetuning.Title(name), seeds, q.metric))
 			}
 			panels = append(panels, panel)
 		}

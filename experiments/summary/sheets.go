@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/specmatch/eval"
@@ -46,13 +47,13 @@ var finding = sheet{table1.sets, named("labels", method.Untrained, "wl", method.
 
 var table2 = sheet{
 	[]string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %"},
-	named("none", "augmentation", "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
+	named(finetuning.None, finetuning.Augmentation, "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
 	map[string][]grid.Published{"test-max": bothRates()}, 2,
 }
 
 var table3 = sheet{
 	[]string{"tox21", "toxcast", "sider", "clintox", "muv", "hiv", "bbbp", "bace"},
-	named("none", "edgepred", "attrmasking", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch),
+	named(finetuning.None, "edgepred", "attrmasking", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch),
 	map[string][]grid.Published{"last": published.Table3}, 1,
 }
 
@@ -65,14 +66,14 @@ var (
 // named are the rows of methods: those of package method under its titles.
 func named(methods ...string) (rows []row) {
 	own := map[string]string{
-		"none": "no pre-training", "augmentation": "augmentation only", "gin": "GIN, with labels", method.Untrained: "untrained GIN",
+		"gin": "GIN, with labels", method.Untrained: "untrained GIN",
 		"majority": "majority class", "size": "(log nodes, log edges)",
 		"labels": "labels or degrees, counted", "pairs": "labels along edges, counted",
 		"wl": "WL subtree", "wloa": "WL optimal assignment", "dgk": "deep WL kernel (DGK)",
 	}
 	classical := map[string]string{"wl": "WL", "dgk": "DGK", "node2vec": "node2vec", "sub2vec": "sub2vec", "graph2vec": "graph2vec"}
 	for _, name := range methods {
-		title := cmp.Or(own[name], method.Title(name))
+		title := cmp.Or(own[name], finetuning.Title(name))
 		quoted := title + ", published"
 		if short, ok := classical[name]; ok {
 			quoted = short + ", in the paper's Table 1"

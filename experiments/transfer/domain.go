@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -116,7 +117,7 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 // fits returns a usage error unless the machine has the memory to pre-train on the
 // corpus and to fine-tune on the sets.
 func (x *experiment) fits(sizes string) error {
-	if x.pretrains() && x.source.Pretrained == "" {
+	if slices.ContainsFunc(x.loss.Methods, x.fine.PretrainsHere) {
 		flags := fmt.Sprintf("%s -batch %d", sizes, x.recipe.Batch)
 		if err := memory.TrainingFits(flags, x.engine, x.encoder(), x.domain.corpus, x.recipe.Batch); err != nil {
 			return err
@@ -178,7 +179,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 		if d.corpus, err = x.openCorpus(ctx, stderr); err != nil {
 			return d, err
 		}
-	case len(x.data.Datasets) > 0 && x.pretrains():
+	case len(x.data.Datasets) > 0 && slices.ContainsFunc(x.loss.Methods, finetuning.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
 		set, err := toy(smallMolecules)
@@ -240,11 +241,6 @@ func (x *experiment) openCorpus(ctx context.Context, stderr io.Writer) (graphs [
 		fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, dropped, rows, first)
 	}
 	return graphs, nil
-}
-
-// pretrains reports whether any method has a pre-training.
-func (x *experiment) pretrains() bool {
-	return slices.ContainsFunc(x.loss.Methods, func(m string) bool { return m != methodNone })
 }
 
 func (x *experiment) openProteins(ctx context.Context, _ io.Writer) (d domain, err error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -44,11 +43,9 @@ func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetuning.Tune
 // unit is the fine-tuning of t.
 func (x *experiment) unit(t *tuning) units.Unit[finetuning.Tuned] {
 	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
-	u := finetuning.Unit(name, x.engine, x.dir, x.fine.Epochs, func(be backend.Backend) (*finetune.Learner, error) { return x.learner(be, t) })
-	if x.pretrainsHere(t.method) {
-		u.With = "pretrain/" + t.method
-	}
-	return u
+	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.engine, x.dir, func(be backend.Backend) (*finetune.Learner, error) {
+		return x.learner(be, t)
+	})
 }
 
 // learner returns what fine-tunes all layers on the training part of a set, from the
@@ -62,10 +59,8 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 	if err != nil {
 		return nil, err
 	}
-	if t.method != methodNone {
-		if err := x.pretraining(t.method).Load(cmp.Or(x.source.Pretrained, x.dir.Path), e); err != nil {
-			return nil, err
-		}
+	if err := x.fine.Load(x.pretraining(t.method), x.dir, e); err != nil {
+		return nil, err
 	}
 	s := t.set
 	p := finetune.NewPredictor(be, e, finetune.Head{Kind: finetune.Binary, Outputs: s.tasks}, rng)

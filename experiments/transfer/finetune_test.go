@@ -79,7 +79,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	want := x.tune(t, methodNone, 0)
+	want := x.tune(t, finetuning.None, 0)
 	if undefined(want.Series("loss"))+undefined(want.Series(validAUC))+undefined(want.Series(testAUC)) > 0 || skipped(want) != 0 {
 		t.Fatalf("with all labels: %+v", want)
 	}
@@ -93,14 +93,14 @@ func TestParts(t *testing.T) {
 	}
 
 	fill(set.split.Test, 1)
-	r := x.tune(t, methodNone, 0)
+	r := x.tune(t, finetuning.None, 0)
 	if undefined(r.Series(testAUC)) != x.fine.Epochs || skipped(r) != set.tasks {
 		t.Errorf("a test set of one class: %+v", r)
 	}
 	same(want, r, "loss", validAUC)
 
 	fill(set.split.Valid, -1)
-	r = x.tune(t, methodNone, 0)
+	r = x.tune(t, finetuning.None, 0)
 	if undefined(r.Series(validAUC)) != x.fine.Epochs {
 		t.Errorf("a validation set of one class: %+v", r)
 	}
@@ -113,10 +113,10 @@ func TestParts(t *testing.T) {
 	// A single label: the loss is that of its batch, not a mean with the others.
 	labelled := set.split.Train[7]
 	set.labels[labelled*set.tasks] = 1
-	x.fine, x.model.Dropout = fine{Epochs: 1, Batch: 1, LR: still}, 0
-	many := x.tune(t, methodNone, 0).Series("loss")[0]
+	x.fine, x.model.Dropout = finetuning.Recipe{Epochs: 1, Batch: 1, LR: still}, 0
+	many := x.tune(t, finetuning.None, 0).Series("loss")[0]
 	set.split.Train = []int{labelled}
-	if one := x.tune(t, methodNone, 0).Series("loss")[0]; many != one || !(one > 0) {
+	if one := x.tune(t, finetuning.None, 0).Series("loss")[0]; many != one || !(one > 0) {
 		t.Errorf("loss %v with one labelled graph of many, %v with this graph alone", many, one)
 	}
 }
@@ -139,7 +139,7 @@ func TestAllLayersMove(t *testing.T) {
 	set := x.domain.sets[0]
 	set.split.Train = set.split.Train[:x.fine.Batch] // one step
 	learner := func() *finetune.Learner {
-		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: methodNone, seed: 1})
+		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: finetuning.None, seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestStart(t *testing.T) {
 	}
 	// One batch, no dropout, no training: the loss is that of the start.
 	set := x.domain.sets[0]
-	x.fine = fine{Epochs: 1, Batch: len(set.split.Train), LR: still}
+	x.fine = finetuning.Recipe{Epochs: 1, Batch: len(set.split.Train), LR: still}
 	x.model.Dropout = 0
 	var graphs []*graph.Graph
 	var labels []int8
@@ -186,7 +186,7 @@ func TestStart(t *testing.T) {
 	}
 	be := cpu.New(tensor.Float32)
 	seen := map[float64]string{}
-	for _, name := range append([]string{methodNone}, pretrained...) {
+	for _, name := range append([]string{finetuning.None}, pretrained...) {
 		for _, seed := range []int{0, 1} {
 			j := &tuning{set: set, method: name, seed: seed}
 			loss := x.tune(t, name, seed).Series("loss")[0]
@@ -197,7 +197,7 @@ func TestStart(t *testing.T) {
 
 			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
-			if err == nil && name != methodNone {
+			if err == nil && name != finetuning.None {
 				err = specmatch.LoadEncoder(x.dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
 			}
 			if err != nil {
@@ -222,10 +222,10 @@ func TestStart(t *testing.T) {
 // dropout and all.
 func TestTuningResume(t *testing.T) {
 	x := newExperiment(t)
-	x.fine = fine{Epochs: 3, Batch: 20, LR: 0.01}
+	x.fine = finetuning.Recipe{Epochs: 3, Batch: 20, LR: 0.01}
 	split := &x.domain.sets[0].split
 	split.Train, split.Valid, split.Test = split.Train[:80], split.Valid[:40], split.Test[:40]
-	want := x.tune(t, methodNone, 1)
+	want := x.tune(t, finetuning.None, 1)
 	interrupted, seconds, ended := 0, 0.0, 0
 	for { // each start takes a step of 12, or ends an epoch of 3
 		if interrupted > 15 {
@@ -235,7 +235,7 @@ func TestTuningResume(t *testing.T) {
 		// first step or at the end of an epoch, of the next one.
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := 0
-		got, err := x.unit(&tuning{set: x.domain.sets[0], method: methodNone, seed: 1}).Run(ctx, func(string, ...any) {
+		got, err := x.unit(&tuning{set: x.domain.sets[0], method: finetuning.None, seed: 1}).Run(ctx, func(string, ...any) {
 			if calls++; calls > ended {
 				cancel()
 			}
@@ -262,9 +262,9 @@ func TestTuningResume(t *testing.T) {
 // TestDropout: fine-tuning has it, unless its probability is 0.
 func TestDropout(t *testing.T) {
 	x := newExperiment(t)
-	first := x.tune(t, methodNone, 0).Series("loss")[0]
+	first := x.tune(t, finetuning.None, 0).Series("loss")[0]
 	x.model.Dropout = 0
-	if none := x.tune(t, methodNone, 0).Series("loss")[0]; none == first {
+	if none := x.tune(t, finetuning.None, 0).Series("loss")[0]; none == first {
 		t.Errorf("the loss is %v with dropout %v and without", none, 0.5)
 	}
 }
@@ -275,7 +275,7 @@ func TestBatches(t *testing.T) {
 	x := newExperiment(t)
 	set := x.domain.sets[0]
 	order := func(seed, epoch int) (all []int) {
-		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: methodNone, seed: seed})
+		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: finetuning.None, seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestRow(t *testing.T) {
 	runs := []*tuning{
 		run(set, method.SpecMatch, 0, [2]float64{2, 1}, [2]float64{60, 70}),
 		run(set, method.SpecMatch, 1, [2]float64{1, 2}, [2]float64{80, 90}),
-		run(set, methodNone, 0, [2]float64{1, 2}, [2]float64{1, 2}),
+		run(set, finetuning.None, 0, [2]float64{1, 2}, [2]float64{1, 2}),
 		run(other, method.SpecMatch, 0, [2]float64{1, 2}, [2]float64{3, 4}),
 	}
 	trained := map[string]pretrain.Trained{method.SpecMatch: {TrainSeconds: 10, GraphsPerSecond: 7}}
@@ -326,7 +326,7 @@ func TestRow(t *testing.T) {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r, _ := g.Row(set.name, methodNone, protocolLast); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(set.name, finetuning.None, protocolLast); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }

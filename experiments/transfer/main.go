@@ -27,6 +27,7 @@ import (
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -39,9 +40,7 @@ func main() { cli.Main(run) }
 const synopsis = `Pre-trains encoders of molecules or proteins without labels and fine-tunes them
 on other sets: the transfer learning of SpecMatch-CL.`
 
-// The row of tables besides the methods of package method.
 const (
-	methodNone     = "none" // no pre-training
 	protocolLast   = "last"
 	protocolBest   = "best-val"
 	domainChem     = "chem"
@@ -50,7 +49,7 @@ const (
 )
 
 var (
-	methods   = append([]string{methodNone}, method.Names(method.Transfer)...)
+	methods   = append([]string{finetuning.None}, method.Names(method.Transfer)...)
 	protocols = []string{protocolLast, protocolBest}
 )
 
@@ -61,7 +60,7 @@ type experiment struct {
 	loss   cli.Loss
 	recipe cli.Recipe // of pre-training, but for the seeds, which are of fine-tuning
 	model  model
-	fine   fine
+	fine   finetuning.Recipe
 	engine cli.Engine
 	output cli.Output
 
@@ -77,9 +76,6 @@ type source struct {
 	Domain string
 	Corpus string
 	Size   int
-	// Pretrained is the run directory whose pre-trained weights are fine-tuned;
-	// "" pre-trains.
-	Pretrained string
 }
 
 // Register implements [cli.Group].
@@ -87,7 +83,6 @@ func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Domain, "domain", cli.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
 	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
-	cli.Var(f, &s.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets;\nnone pre-trains")
 }
 
 // model is the size of the encoder.
@@ -103,20 +98,6 @@ func (m *model) Register(f *cli.FlagSet) {
 	cli.Var(f, &m.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout while fine-tuning")
 }
 
-// fine is how to fine-tune.
-type fine struct {
-	Epochs int
-	Batch  int
-	LR     float64
-}
-
-// Register implements [cli.Group].
-func (x *fine) Register(f *cli.FlagSet) {
-	cli.Var(f, &x.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
-	cli.Var(f, &x.Batch, "finetune-batch", cli.Int(2), "graphs in a `batch` while fine-tuning")
-	cli.Var(f, &x.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
-}
-
 // small are the settings of a run without -corpus and -dataset, where they are not
 // given: a minute's look at the program.
 var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "epochs": "5", "finetune-epochs": "10", "seeds": "2", "own-recipes": "false"}
@@ -127,7 +108,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		loss:   cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
 		recipe: cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
 		model:  model{Hidden: 300, Layers: 5, Dropout: 0.5},
-		fine:   fine{Epochs: 100, Batch: 32, LR: 0.001},
+		fine:   finetuning.Recipe{Epochs: 100, Batch: 32, LR: 0.001},
 
 		settings: pretrain.DefaultSettings(),
 	}
@@ -149,13 +130,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := x.noteInputs(ctx, flags); err != nil {
 		return err
 	}
-	var weights []string // to fine-tune
+	var runs []*pretrain.Run
 	for _, name := range x.loss.Methods {
-		if name != methodNone {
-			weights = append(weights, x.pretraining(name).Weights(x.source.Pretrained))
-		}
+		runs = append(runs, x.pretraining(name))
 	}
-	if err := rundir.CheckPretrained(x.source.Pretrained, flags, []string{"finetune-batch", "dropout"}, weights); err != nil {
+	if err := x.fine.Check(flags, runs, "finetune-batch", "dropout"); err != nil {
 		return err
 	}
 	var err error

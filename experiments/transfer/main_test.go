@@ -25,6 +25,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -237,7 +238,7 @@ func TestProteins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuned, err := x.learner(be, &tuning{set: d.sets[0], method: methodNone})
+	tuned, err := x.learner(be, &tuning{set: d.sets[0], method: finetuning.None})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +286,7 @@ func TestSplit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bbbp.csv"), []byte(table.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	x := &experiment{source: source{Domain: domainChem}, loss: cli.Loss{Methods: []string{methodNone}}, data: cli.Data{Dir: dir, Datasets: []string{"bbbp"}}}
+	x := &experiment{source: source{Domain: domainChem}, loss: cli.Loss{Methods: []string{finetuning.None}}, data: cli.Data{Dir: dir, Datasets: []string{"bbbp"}}}
 	d, err := x.openDomain(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +316,7 @@ func newExperiment(t *testing.T) *experiment {
 		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
 		recipe: cli.Recipe{Epochs: 3, Batch: 20, LR: 0.01, Seeds: 1},
 		model:  model{Hidden: 8, Layers: 2, Dropout: 0.5},
-		fine:   fine{Epochs: 2, Batch: 32, LR: 0.01},
+		fine:   finetuning.Recipe{Epochs: 2, Batch: 32, LR: 0.01},
 		engine: cli.Engine{Backend: "cpu"},
 
 		settings: pretrain.Settings{Options: method.DefaultOptions(method.Transfer)},

@@ -37,14 +37,9 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 // -pretrained.
 func (x *experiment) pretrainings() (list []units.Unit[pretrain.Trained]) {
 	for _, name := range x.loss.Methods {
-		if x.pretrainsHere(name) {
+		if x.fine.PretrainsHere(name) {
 			list = append(list, x.pretraining(name).Unit("pretrain/"+name, x.engine, x.dir))
 		}
 	}
 	return list
-}
-
-// pretrainsHere reports whether this run pre-trains a method.
-func (x *experiment) pretrainsHere(name string) bool {
-	return name != methodNone && x.source.Pretrained == ""
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -13,14 +15,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
-
-// title names a row.
-func title(name string) string {
-	if name == methodNone {
-		return "no pre-training"
-	}
-	return method.Title(name)
-}
 
 // readings say how a protocol chooses the epoch.
 var readings = map[string]string{
@@ -34,11 +28,11 @@ func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*t
 	for _, set := range x.domain.sets {
 		sets = append(sets, set.name)
 	}
-	g := grid.New(grid.Common("transfer", "roc-auc", x.engine, x.loss), sets, x.loss.Methods, protocols, title)
+	g := grid.New(grid.Common("transfer", "roc-auc", x.engine, x.loss), sets, x.loss.Methods, protocols, finetuning.Title)
 	for _, t := range tunings {
 		for _, protocol := range protocols {
 			r := grid.Result{Value: t.choose(protocol), Seconds: t.result.Seconds}
-			if t.method != methodNone {
+			if finetuning.Pretrains(t.method) {
 				r.Epochs = x.pretraining(t.method).Epochs()
 			}
 			if t.seed == x.recipe.FirstSeed { // all seeds share the pre-training
@@ -55,13 +49,13 @@ func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*t
 func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tunings []*tuning) error {
 	pretrained := map[string]pretrain.Trained{}
 	for _, name := range x.loss.Methods {
-		if x.pretrainsHere(name) {
+		if x.fine.PretrainsHere(name) {
 			pretrained[name], trained = trained[0], trained[1:]
 		}
 	}
 	g := x.gather(pretrained, tunings)
 	corpus := ""
-	if x.pretrains() {
+	if slices.ContainsFunc(x.loss.Methods, finetuning.Pretrains) {
 		corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
 		corpus += x.settings.Note(method.Transfer, x.loss.Methods)
 	}

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -36,17 +34,6 @@ func (t Tuned) Series(metric string) []float64 {
 		values[e] = m.Get(metric)
 	}
 	return values
-}
-
-// Unit is a fine-tuning under a name; the learner is made when it runs.
-func Unit(name string, e cli.Engine, dir *rundir.Dir, epochs int, learner func(be backend.Backend) (*finetune.Learner, error)) units.Unit[Tuned] {
-	return units.Unit[Tuned]{Name: name, Run: units.OnEngine(e, func(ctx context.Context, be backend.Backend, status units.Status) (out Tuned, err error) {
-		l, err := learner(be)
-		if err != nil {
-			return out, err
-		}
-		return Do(ctx, dir, name, l, epochs, status)
-	})}
 }
 
 // Do trains l under the name of a unit and closes it. Its predictor keeps the weights

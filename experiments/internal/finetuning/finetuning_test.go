@@ -1,8 +1,10 @@
 package finetuning
 
 import (
+	"io"
 	"testing"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -13,5 +15,32 @@ func TestCheck(t *testing.T) {
 	}
 	if err := (&Tuned{Epochs: []train.Metrics{{"loss": 1}}}).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecipe: flags reach their fields, batches of fine-tuning have a flag where they are
+// not those of pre-training, and -pretrained leaves no pre-training to do.
+func TestRecipe(t *testing.T) {
+	for _, batch := range []int{0, 32} {
+		r := Recipe{Epochs: 100, Batch: batch, LR: 0.001}
+		f := cli.NewFlagSet("x", "", "")
+		f.Add(&r)
+		if !r.PretrainsHere("graphcl") || r.PretrainsHere(None) || r.PretrainsHere(Augmentation) {
+			t.Error("what pre-trains is not what package method has")
+		}
+		if err := f.Parse([]string{"-finetune-epochs", "3", "-finetune-lr", "0.5", "-pretrained", "RUN"}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if r != (Recipe{Epochs: 3, Batch: batch, LR: 0.5, Pretrained: "RUN"}) || r.PretrainsHere("graphcl") {
+			t.Errorf("%+v", r)
+		}
+		if has := f.Lookup("finetune-batch") != nil; has != (batch > 0) {
+			t.Errorf("-finetune-batch with %d: %v", batch, has)
+		}
+	}
+	for name, want := range map[string]string{None: "no pre-training", Augmentation: "augmentation only", "graphcl": "GraphCL"} {
+		if got := Title(name); got != want {
+			t.Errorf("%s is titled %q, want %q", name, got, want)
+		}
 	}
 }
