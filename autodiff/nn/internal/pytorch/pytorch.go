@@ -317,113 +317,95 @@ func (d *dict) get(key string) any {
 	return nil
 }
 
-func (d *dict) set(items []any) error {
-	if len(items)%2 != 0 {
-		return errors.New("a key without a value")
-	}
-	for ; len(items) > 0; items = items[2:] {
-		switch items[0].(type) {
-		case string, int64, bool, nil, float64:
-		default:
-			return fmt.Errorf("%s as a key", describe(items[0]))
-		}
-		d.keys, d.values = append(d.keys, items[0]), append(d.values, items[1])
-	}
-	return nil
-}
-
-// machine runs a pickle.
+// machine runs a pickle, up to the first error; what it does after one is of no use.
 type machine struct {
 	in    []byte
 	stack []any
 	memo  map[uint32]any
+	err   error
 }
-
-// errEnds is the end of a pickle before its STOP.
-var errEnds = errors.New("the pickle ends too early")
 
 // unpickle returns the value of a pickle, and what follows it. All that it makes is
 // smaller than the pickle.
 func unpickle(in []byte) (value any, rest []byte, err error) {
 	m := &machine{in: in, memo: map[uint32]any{}}
-	for {
-		op, err := m.number(1)
-		if err != nil {
-			return nil, nil, err
-		}
+	for m.err == nil {
+		op := byte(m.number(1))
 		if op == '.' {
-			v, err := m.pop()
-			return v, m.in, err
+			v := m.pop()
+			return v, m.in, m.err
 		}
-		if err := m.do(byte(op)); err != nil {
-			return nil, nil, err
+		if m.err == nil {
+			m.do(op)
 		}
+	}
+	return nil, nil, m.err
+}
+
+func (m *machine) fail(format string, args ...any) {
+	if m.err == nil {
+		m.err = fmt.Errorf(format, args...)
 	}
 }
 
-func (m *machine) bytes(n uint64) ([]byte, error) {
+func (m *machine) bytes(n uint64) []byte {
 	if n > uint64(len(m.in)) {
-		return nil, errEnds
+		m.fail("the pickle ends too early")
+		return nil
 	}
 	b := m.in[:n]
 	m.in = m.in[n:]
-	return b, nil
+	return b
 }
 
 // number reads an unsigned number of n bytes.
-func (m *machine) number(n int) (uint64, error) {
-	b, err := m.bytes(uint64(n))
-	var x uint64
-	for i, v := range b {
+func (m *machine) number(n int) (x uint64) {
+	for i, v := range m.bytes(uint64(n)) {
 		x |= uint64(v) << (8 * i)
 	}
-	return x, err
+	return x
 }
 
-func (m *machine) line() (string, error) {
-	i := bytes.IndexByte(m.in, '\n')
-	if i < 0 {
-		return "", errEnds
+func (m *machine) line() string {
+	line := m.bytes(uint64(bytes.IndexByte(m.in, '\n') + 1))
+	if len(line) == 0 {
+		m.fail("the pickle ends too early")
 	}
-	s := string(m.in[:i])
-	m.in = m.in[i+1:]
-	return s, nil
+	return strings.TrimSuffix(string(line), "\n")
 }
 
 func (m *machine) push(v any) { m.stack = append(m.stack, v) }
 
-func (m *machine) pop() (any, error) {
-	if len(m.stack) == 0 {
-		return nil, errors.New("the pickle takes from an empty stack")
-	}
-	v := m.stack[len(m.stack)-1]
-	m.stack = m.stack[:len(m.stack)-1]
-	if _, ok := v.(mark); ok {
-		return nil, errors.New("the pickle takes a mark for a value")
-	}
-	return v, nil
-}
+func (m *machine) pop() any { return m.popTuple(1)[0] }
 
 // popTuple pops n values.
-func (m *machine) popTuple(n int) (tuple, error) {
+func (m *machine) popTuple(n int) tuple {
 	t := make(tuple, n)
-	var err error
-	for i := n - 1; i >= 0 && err == nil; i-- {
-		t[i], err = m.pop()
+	for i := n - 1; i >= 0 && m.err == nil; i-- {
+		if len(m.stack) == 0 {
+			m.fail("the pickle takes from an empty stack")
+			break
+		}
+		t[i] = m.top()
+		m.stack = m.stack[:len(m.stack)-1]
+		if _, ok := t[i].(mark); ok {
+			m.fail("the pickle takes a mark for a value")
+		}
 	}
-	return t, err
+	return t
 }
 
 // popMark pops the values above the last mark, and the mark.
-func (m *machine) popMark() (tuple, error) {
+func (m *machine) popMark() tuple {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if _, ok := m.stack[i].(mark); ok {
 			items := tuple(slices.Clone(m.stack[i+1:]))
 			m.stack = m.stack[:i]
-			return items, nil
+			return items
 		}
 	}
-	return nil, errors.New("the pickle has no mark")
+	m.fail("the pickle has no mark")
+	return nil
 }
 
 // top returns what lies on the stack.
@@ -435,16 +417,11 @@ func (m *machine) top() any {
 }
 
 // do does one instruction. Those that are missing here torch.save does not write.
-func (m *machine) do(op byte) (err error) {
-	var (
-		n     uint64
-		b     []byte
-		items tuple
-	)
+func (m *machine) do(op byte) {
 	switch op {
 	case 0x80: // PROTO
-		if n, err = m.number(1); err == nil && n != 2 {
-			err = fmt.Errorf("a pickle of protocol %d; torch.save writes 2", n)
+		if n := m.number(1); n != 2 {
+			m.fail("a pickle of protocol %d; torch.save writes 2", n)
 		}
 	case '(':
 		m.push(mark{})
@@ -459,158 +436,146 @@ func (m *machine) do(op byte) (err error) {
 	case ')':
 		m.push(tuple{})
 	case 0x85, 0x86, 0x87: // TUPLE1 to TUPLE3
-		if items, err = m.popTuple(int(op) - 0x84); err == nil {
-			m.push(items)
-		}
+		m.push(m.popTuple(int(op) - 0x84))
 	case 't':
-		if items, err = m.popMark(); err == nil {
-			m.push(items)
-		}
-	case 'K', 'M', 'J': // numbers of 1 and 2 bytes, and with a sign of 4
-		if n, err = m.number(map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]); op == 'J' {
-			n = uint64(int32(n))
-		}
-		m.push(int64(n))
+		m.push(m.popMark())
+	case 'K': // numbers of 1 and 2 bytes, and with a sign of 4
+		m.push(int64(m.number(1)))
+	case 'M':
+		m.push(int64(m.number(2)))
+	case 'J':
+		m.push(int64(int32(m.number(4))))
 	case 0x8a: // LONG1
-		if n, err = m.number(1); err == nil {
-			if n > 8 {
-				return fmt.Errorf("a number of %d bytes", n)
-			}
-			var x uint64
-			x, err = m.number(int(n))
-			m.push(int64(x<<(64-8*n)) >> (64 - 8*n))
+		n := m.number(1)
+		if n > 8 {
+			m.fail("a number of %d bytes", n)
+			return
 		}
+		m.push(int64(m.number(int(n))<<(64-8*n)) >> (64 - 8*n))
 	case 'G':
-		if b, err = m.bytes(8); err == nil {
+		if b := m.bytes(8); b != nil {
 			m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
 		}
-	case 'X', 'T', 'U': // texts
-		if n, err = m.number(map[byte]int{'X': 4, 'T': 4, 'U': 1}[op]); err == nil {
-			b, err = m.bytes(n)
-			m.push(string(b))
-		}
-	case 'q', 'r', 'h', 'j': // put into the memo, and get
-		if n, err = m.number(map[byte]int{'q': 1, 'h': 1, 'r': 4, 'j': 4}[op]); err != nil {
-			return err
-		}
-		if op == 'q' || op == 'r' {
-			m.memo[uint32(n)] = m.top()
-			return nil
-		}
-		v, ok := m.memo[uint32(n)]
-		if !ok {
-			return fmt.Errorf("the pickle's memo has no %d", n)
-		}
-		m.push(v)
-	case 'a', 'e', 's', 'u': // APPEND and SETITEM, of one and several
-		return m.add(op)
+	case 'X', 'T': // texts
+		m.push(string(m.bytes(m.number(4))))
+	case 'U':
+		m.push(string(m.bytes(m.number(1))))
+	case 'q': // put into the memo, and get
+		m.memo[uint32(m.number(1))] = m.top()
+	case 'r':
+		m.memo[uint32(m.number(4))] = m.top()
+	case 'h':
+		m.get(m.number(1))
+	case 'j':
+		m.get(m.number(4))
+	case 'a': // APPEND and SETITEM, of one and several
+		m.add(op, m.popTuple(1))
+	case 's':
+		m.add(op, m.popTuple(2))
+	case 'e', 'u':
+		m.add(op, m.popMark())
 	case 'c':
-		return m.global()
+		m.global()
 	case 'Q':
-		return m.persistent()
+		m.persistent()
 	case 'R':
-		return m.reduce()
+		m.reduce()
 	case 'b': // BUILD: a state_dict has attributes of its own, which hold no weights
-		if _, err = m.pop(); err == nil {
-			if _, ok := m.top().(*dict); !ok {
-				err = fmt.Errorf("%s with attributes", describe(m.top()))
-			}
+		m.pop()
+		if _, ok := m.top().(*dict); !ok {
+			m.fail("%s with attributes", describe(m.top()))
 		}
 	default:
-		err = fmt.Errorf("the pickle has the instruction %#02x, which no state_dict needs", op)
+		m.fail("the pickle has the instruction %#02x, which no state_dict needs", op)
 	}
-	return err
+}
+
+// get pushes what the memo has.
+func (m *machine) get(n uint64) {
+	v, ok := m.memo[uint32(n)]
+	if !ok {
+		m.fail("the pickle's memo has no %d", n)
+	}
+	m.push(v)
 }
 
 // add does the instructions that fill lists and dictionaries.
-func (m *machine) add(op byte) (err error) {
-	var items tuple
-	switch op {
-	case 'a':
-		items, err = m.popTuple(1)
-	case 's':
-		items, err = m.popTuple(2)
-	default:
-		items, err = m.popMark()
-	}
-	if err != nil {
-		return err
-	}
+func (m *machine) add(op byte, items tuple) {
 	switch to := m.top().(type) {
 	case *list:
 		if op == 'a' || op == 'e' {
 			to.items = append(to.items, items...)
-			return nil
+			return
 		}
 	case *dict:
 		if op == 's' || op == 'u' {
-			return to.set(items)
+			m.set(to, items)
+			return
 		}
 	}
-	return fmt.Errorf("the pickle adds to %s", describe(m.top()))
+	m.fail("the pickle adds to %s", describe(m.top()))
+}
+
+func (m *machine) set(d *dict, items []any) {
+	if len(items)%2 != 0 {
+		m.fail("a key without a value")
+		return
+	}
+	for ; len(items) > 0; items = items[2:] {
+		switch items[0].(type) {
+		case string, int64, bool, nil, float64:
+		default:
+			m.fail("%s as a key", describe(items[0]))
+			return
+		}
+		d.keys, d.values = append(d.keys, items[0]), append(d.values, items[1])
+	}
 }
 
 // global does GLOBAL: it pushes one of the known names.
-func (m *machine) global() error {
-	module, err := m.line()
-	if err != nil {
-		return err
-	}
-	name, err := m.line()
-	if err != nil {
-		return err
-	}
+func (m *machine) global() {
+	module, name := m.line(), m.line()
 	g := global(module + "." + name)
 	_, isStorage := storages[name]
 	if g != orderedDict && g != rebuildTensor && g != rebuildParameter && !(module == "torch" && isStorage) {
-		return fmt.Errorf("it wants %.80q, which no state_dict needs and which is not run; save the state_dict, not the module", string(g))
+		m.fail("it wants %.80q, which no state_dict needs and which is not run; save the state_dict, not the module", string(g))
 	}
 	m.push(g)
-	return nil
 }
 
 // persistent does BINPERSID: it makes a storage of
 //
 //	("storage", class, key, device, number of values[, None])
-func (m *machine) persistent() error {
-	v, err := m.pop()
-	if err != nil {
-		return err
-	}
-	bad := errors.New("what the pickle says of a storage is not understood")
-	t, _ := v.(tuple)
+func (m *machine) persistent() {
+	t, _ := m.pop().(tuple)
 	if len(t) == 6 && t[5] == nil { // the older form; a storage in another one is no longer written
 		t = t[:5]
 	}
-	if len(t) != 5 || t[0] != "storage" {
-		return bad
+	if len(t) == 5 && t[0] == "storage" {
+		class, _ := t[1].(global)
+		kind, ok := storages[strings.TrimPrefix(string(class), "torch.")]
+		key, okKey := t[2].(string)
+		n, okN := t[4].(int64)
+		if ok && okKey && okN && n >= 0 && n <= math.MaxInt64/16 {
+			m.push(&storage{kind.dtype, kind.size, key, n})
+			return
+		}
 	}
-	class, _ := t[1].(global)
-	kind, ok := storages[strings.TrimPrefix(string(class), "torch.")]
-	key, okKey := t[2].(string)
-	n, okN := t[4].(int64)
-	if !ok || !okKey || !okN || n < 0 || n > math.MaxInt64/16 {
-		return bad
-	}
-	m.push(&storage{kind.dtype, kind.size, key, n})
-	return nil
+	m.fail("what the pickle says of a storage is not understood")
 }
 
 // reduce does REDUCE: it makes a dictionary or a tensor.
-func (m *machine) reduce() error {
-	call, err := m.popTuple(2)
-	if err != nil {
-		return err
-	}
+func (m *machine) reduce() {
+	call := m.popTuple(2)
 	args, _ := call[1].(tuple)
 	switch {
 	case call[0] == orderedDict && len(args) == 0:
 		m.push(new(dict))
-		return nil
+		return
 	case call[0] == rebuildParameter && len(args) == 3:
 		if v, ok := args[0].(*view); ok {
 			m.push(v)
-			return nil
+			return
 		}
 	case call[0] == rebuildTensor && len(args) >= 6: // storage, offset, shape, strides, …
 		v := new(view)
@@ -621,10 +586,10 @@ func (m *machine) reduce() error {
 		v.strides, okStrides = naturals(args[3])
 		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values && len(v.shape) == len(v.strides) && len(v.shape) <= 8 {
 			m.push(v)
-			return nil
+			return
 		}
 	}
-	return fmt.Errorf("a call of %s that is not understood", describe(call[0]))
+	m.fail("a call of %s that is not understood", describe(call[0]))
 }
 
 func naturals(x any) ([]int64, bool) {
