@@ -43,13 +43,18 @@ func ExampleSave() {
 	var file bytes.Buffer
 	fmt.Println(nn.Save(&file, trained, map[string]string{"dataset": "MUTAG"}))
 
+	f, err := nn.Read(&file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	same := nn.NewMLP(cpu.New(tensor.Float64), "mlp", []int{4, 8, 2}, nn.XavierUniform, rng)
-	fmt.Println(nn.Load(bytes.NewReader(file.Bytes()), same))
+	fmt.Println(f.Load(same))
 
 	wider := nn.NewMLP(cpu.New(tensor.Float32), "mlp", []int{4, 9, 2}, nn.XavierUniform, rng)
-	fmt.Println(nn.Load(bytes.NewReader(file.Bytes()), wider))
+	fmt.Println(f.Load(wider))
 	// Output:
 	// <nil>
 	// <nil>
-	// nn: load: the file does not fit the model: different: mlp.0.bias is [8], want [9], mlp.0.weight is [8×4], want [9×4], mlp.2.weight is [2×8], want [2×9]
+	// the file does not fit the model: different: mlp.0.bias is [8], want [9], mlp.0.weight is [8×4], want [9×4], mlp.2.weight is [2×8], want [2×9]
 }

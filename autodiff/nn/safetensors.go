@@ -52,7 +52,7 @@ const maxHeader = 1 << 24
 // Names and shapes are PyTorch's: the weight of a [Linear] is [out, in], biases,
 // norms and running statistics are vectors [n], tables are [rows, width]. There is
 // no num_batches_tracked, which PyTorch's BatchNorm1d takes as 0 where it is
-// missing, also with strict=True; Load ignores it. The memory of an optimizer is
+// missing, also with strict=True; a reader ignores it. The memory of an optimizer is
 // no tensor of PyTorch's, and is written as it is.
 func Save(w io.Writer, m Module, meta map[string]string) error {
 	if err := save(w, m, meta); err != nil {
@@ -70,23 +70,8 @@ func SaveFile(path string, m Module, meta map[string]string) error {
 	return nil
 }
 
-// Load reads what [Save] wrote, or the state of a PyTorch module of the same names
-// and shapes, into the parameters and buffers of m, converting to the precision of
-// their engine. Names and shapes must be exactly m's; the error lists all that
-// differ. A file whose checksum is wrong is refused; PyTorch's have none. On an
-// error m is unchanged.
-func Load(r io.Reader, m Module) error {
-	f, err := Read(r)
-	if err != nil {
-		return err
-	}
-	if err := f.Load(m); err != nil {
-		return fmt.Errorf("nn: load: %w", err)
-	}
-	return nil
-}
-
-// LoadFile is [Load] from a file.
+// LoadFile loads a file, as [ReadFile] reads it, into the parameters and buffers of m: see
+// [File.Load].
 func LoadFile(path string, m Module) error {
 	f, err := ReadFile(path)
 	if err != nil {
@@ -130,7 +115,8 @@ func ReadFile(path string) (*File, error) {
 	return f, nil
 }
 
-// Read reads a safetensors file.
+// Read reads a safetensors file. One whose checksum is wrong is refused; those of other
+// programs have none.
 func Read(r io.Reader) (*File, error) {
 	f, err := read(r)
 	if err != nil {
@@ -186,12 +172,19 @@ func (f *File) Names() []string {
 	return names
 }
 
+// find returns what the header says of a tensor, or nil.
+func (f *File) find(name string) *info {
+	i := slices.IndexFunc(f.tensors, func(in info) bool { return in.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.tensors[i]
+}
+
 // Shape returns the shape of a tensor, and whether the file has it.
 func (f *File) Shape(name string) ([]int64, bool) {
-	for _, in := range f.tensors {
-		if in.name == name {
-			return in.Shape, true
-		}
+	if in := f.find(name); in != nil {
+		return in.Shape, true
 	}
 	return nil, false
 }
@@ -388,25 +381,18 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 		}
 		all[k] = v
 	}
-	var header bytes.Buffer
-	field := func(name string, value any) {
-		sep := ","
-		if header.Len() == 0 {
-			sep = "{"
-		}
-		// Strings, integers and maps of them always marshal, maps sorted.
-		k, _ := json.Marshal(name)
-		v, _ := json.Marshal(value)
-		fmt.Fprintf(&header, "%s%s:%s", sep, k, v)
-	}
-	field(metadataName, all)
+	fields := map[string]any{metadataName: all}
 	end := int64(0)
 	for _, e := range es {
 		begin := end
 		end += int64(e.value.Len()) * int64(e.be.Precision().Bytes())
-		field(e.name, info{DType: dtype(e.be.Precision()), Shape: e.shape(), Offsets: []int64{begin, end}})
+		fields[e.name] = info{DType: dtype(e.be.Precision()), Shape: e.shape(), Offsets: []int64{begin, end}}
 	}
-	header.WriteByte('}')
+	text, err := json.Marshal(fields) // sorted by name
+	if err != nil {
+		return nil, err
+	}
+	header := bytes.NewBuffer(text)
 	for header.Len()%8 != 0 {
 		header.WriteByte(' ')
 	}
@@ -416,8 +402,10 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 	return header.Bytes(), nil
 }
 
-// Load copies the tensors into the parameters and buffers of m as the function
-// [Load] does.
+// Load copies the tensors, as [Save] wrote them or as the state of a PyTorch module of the
+// same names and shapes, into the parameters and buffers of m, converting to the precision
+// of their engine. Names and shapes must be exactly m's; the error lists all that differ.
+// On an error m is unchanged.
 func (f *File) Load(m Module) error {
 	es, err := entries(m)
 	if err != nil {
@@ -428,16 +416,20 @@ func (f *File) Load(m Module) error {
 			es[i].layout = autodiff.Matrix
 		}
 	}
-	if err := compare(es, f.tensors); err != nil {
+	if err := f.compare(es); err != nil {
 		return err
 	}
-	at := make(map[string]*info, len(f.tensors))
-	for i := range f.tensors {
-		at[f.tensors[i].name] = &f.tensors[i]
-	}
 	for _, e := range es {
-		in := at[e.name]
-		values := decode(in.DType, f.data[in.Offsets[0]:in.Offsets[1]])
+		in := f.find(e.name)
+		raw := f.data[in.Offsets[0]:in.Offsets[1]]
+		values := make([]float64, e.value.Len())
+		for i := range values {
+			if in.DType == "F64" {
+				values[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+			} else {
+				values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+			}
+		}
 		if e.layout == autodiff.Transposed {
 			values = transpose(values, e.value.Cols, e.value.Rows)
 		}
@@ -446,62 +438,45 @@ func (f *File) Load(m Module) error {
 	return nil
 }
 
-func decode(dtype string, raw []byte) []float64 {
-	if dtype == "F64" {
-		v := make([]float64, len(raw)/8)
-		for i := range v {
-			v[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
-		}
-		return v
-	}
-	v := make([]float64, len(raw)/4)
-	for i := range v {
-		v[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
-	}
-	return v
-}
-
 // compare returns an error that lists every difference between the names and
 // shapes of the model and of the file.
-func compare(es []entry, infos []info) error {
-	inFile := make(map[string]info, len(infos))
-	for _, in := range infos {
-		inFile[in.name] = in
+func (f *File) compare(es []entry) error {
+	differences := map[string][]string{}
+	differ := func(kind, format string, args ...any) {
+		differences[kind] = append(differences[kind], fmt.Sprintf(format, args...))
 	}
-	var missing, unexpected, different []string
+	wanted := map[string]bool{}
 	for _, e := range es {
-		in, ok := inFile[e.name]
-		delete(inFile, e.name)
+		wanted[e.name] = true
+		in := f.find(e.name)
 		switch {
-		case !ok:
-			missing = append(missing, e.name)
+		case in == nil:
+			differ("missing", "%s", e.name)
 		case !slices.Equal(in.Shape, e.shape()):
-			different = append(different, fmt.Sprintf("%s is %s, want %s", e.name, sizes(in.Shape), sizes(e.shape())))
+			differ("different", "%s is %s, want %s", e.name, sizes(in.Shape), sizes(e.shape()))
 		case in.size() == 0:
-			different = append(different, fmt.Sprintf("%s has dtype %q, want F32 or F64", e.name, in.DType))
+			differ("different", "%s has dtype %q, want F32 or F64", e.name, in.DType)
 		case in.bytes() != in.size()*int64(e.value.Len()):
-			different = append(different, fmt.Sprintf("%s has %d bytes for %s of %s", e.name, in.bytes(), sizes(in.Shape), in.DType))
+			differ("different", "%s has %d bytes for %s of %s", e.name, in.bytes(), sizes(in.Shape), in.DType)
 		}
 	}
-	for _, in := range infos {
-		if _, left := inFile[in.name]; left {
-			unexpected = append(unexpected, in.name)
+	names := f.Names()
+	slices.Sort(names)
+	for _, name := range names {
+		if !wanted[name] {
+			differ("unexpected", "%s", name)
 		}
 	}
-	slices.Sort(unexpected)
-	var diffs []string
-	for _, d := range []struct {
-		what  string
-		names []string
-	}{{"missing", missing}, {"unexpected", unexpected}, {"different", different}} {
-		if len(d.names) > 0 {
-			diffs = append(diffs, d.what+": "+strings.Join(d.names, ", "))
+	var all []string
+	for _, kind := range []string{"missing", "unexpected", "different"} {
+		if d := differences[kind]; d != nil {
+			all = append(all, kind+": "+strings.Join(d, ", "))
 		}
 	}
-	if diffs == nil {
+	if all == nil {
 		return nil
 	}
-	return fmt.Errorf("the file does not fit the model: %s", strings.Join(diffs, "; "))
+	return fmt.Errorf("the file does not fit the model: %s", strings.Join(all, "; "))
 }
 
 func sizes(shape []int64) string { return strings.ReplaceAll(fmt.Sprint(shape), " ", "×") }

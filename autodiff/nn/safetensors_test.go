@@ -24,6 +24,15 @@ type bag struct {
 	buffers []*nn.Buffer
 }
 
+// load reads a file into m.
+func load(r io.Reader, m nn.Module) error {
+	f, err := nn.Read(r)
+	if err != nil {
+		return err
+	}
+	return f.Load(m)
+}
+
 func (b bag) Parameters() []*autodiff.Param { return b.params }
 func (b bag) Buffers() []*nn.Buffer         { return b.buffers }
 
@@ -77,7 +86,7 @@ func TestSaveLoad(t *testing.T) {
 			t.Error("different weights give equal bytes")
 		}
 		got := model(be, 3)
-		if err := nn.Load(bytes.NewReader(data), got); err != nil {
+		if err := load(bytes.NewReader(data), got); err != nil {
 			t.Fatal(err)
 		}
 		checkSame(t, be, got, m)
@@ -111,7 +120,7 @@ func TestLoadConverts(t *testing.T) {
 		for _, to := range engines {
 			be, other := from.open(), to.open()
 			m, got := model(be, 1), model(other, 2)
-			if err := nn.Load(bytes.NewReader(saved(t, m, nil)), got); err != nil {
+			if err := load(bytes.NewReader(saved(t, m, nil)), got); err != nil {
 				t.Fatalf("%s to %s: %v", from.name, to.name, err)
 			}
 			for i, p := range m.params {
@@ -234,7 +243,7 @@ func TestLayout(t *testing.T) {
 			1, 4, 2, 5, 3, 6, 7, 8, 9, 0, 0),
 	} {
 		l := nn.NewLinear(be, "l", 2, 3, nn.XavierUniform, newRand(1))
-		if err := nn.Load(bytes.NewReader(data), l); err != nil {
+		if err := load(bytes.NewReader(data), l); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -252,7 +261,7 @@ func TestRename(t *testing.T) {
 		t.Errorf("names in %q", data)
 	}
 	got := model(be, 2)
-	if err := nn.Load(bytes.NewReader(data), nn.Rename(got, name)); err != nil {
+	if err := load(bytes.NewReader(data), nn.Rename(got, name)); err != nil {
 		t.Fatal(err)
 	}
 	checkSame(t, be, got, model(be, 1))
@@ -268,12 +277,12 @@ func TestFlippedBits(t *testing.T) {
 	data := saved(t, m, map[string]string{"standing": "epoch 7"})
 	for i := range 8 * len(data) {
 		data[i/8] ^= 1 << (i % 8)
-		if err := nn.Load(bytes.NewReader(data), m); err == nil {
+		if err := load(bytes.NewReader(data), m); err == nil {
 			t.Errorf("bit %d of byte %d: accepted: %q", i%8, i/8, data)
 		}
 		data[i/8] ^= 1 << (i % 8)
 	}
-	if err := nn.Load(bytes.NewReader(data), m); err != nil {
+	if err := load(bytes.NewReader(data), m); err != nil {
 		t.Error(err)
 	}
 }
@@ -289,7 +298,7 @@ func TestLoadRefuses(t *testing.T) {
 		w    = `"w":{"dtype":"F64","shape":[2,1],"data_offsets":[8,24]}`
 	)
 	good := file(meta+v+","+w+"}", 24)
-	if err := nn.Load(bytes.NewReader(good), m); err != nil {
+	if err := load(bytes.NewReader(good), m); err != nil {
 		t.Fatalf("the file that the others are made from: %v", err)
 	}
 	m.params[0].Backend().Upload(m.params[0].Value, []float64{1, 2})
@@ -328,7 +337,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"more bytes than the shape", file(meta+v+`,"w":{"dtype":"F32","shape":[2,1],"data_offsets":[8,24]}}`, 24), []string{"w has 16 bytes for [2×1] of F32"}},
 		{"bytes at the end", append(bytes.Clone(good), 0), []string{"bytes after the last tensor"}},
 	} {
-		err := nn.Load(bytes.NewReader(c.data), m)
+		err := load(bytes.NewReader(c.data), m)
 		if c.want == nil && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -343,18 +352,18 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 	for n := range good {
-		if err := nn.Load(bytes.NewReader(good[:n]), m); err == nil {
+		if err := load(bytes.NewReader(good[:n]), m); err == nil {
 			t.Errorf("%d of %d bytes are accepted", n, len(good))
 		}
 	}
 	broken := errors.New("broken disk")
-	if err := nn.Load(io.MultiReader(bytes.NewReader(good), failingReader{broken}), m); !errors.Is(err, broken) {
+	if err := load(io.MultiReader(bytes.NewReader(good), failingReader{broken}), m); !errors.Is(err, broken) {
 		t.Errorf("a read error after the data: %v", err)
 	}
-	if err := nn.Load(io.MultiReader(bytes.NewReader(good[:50]), failingReader{broken}), m); !errors.Is(err, broken) {
+	if err := load(io.MultiReader(bytes.NewReader(good[:50]), failingReader{broken}), m); !errors.Is(err, broken) {
 		t.Errorf("a read error in the header: %v", err)
 	}
-	if err := nn.Load(bytes.NewReader(good), bag{params: []*autodiff.Param{m.params[0], m.params[0]}}); err == nil || !strings.Contains(err.Error(), `two tensors named "w"`) {
+	if err := load(bytes.NewReader(good), bag{params: []*autodiff.Param{m.params[0], m.params[0]}}); err == nil || !strings.Contains(err.Error(), `two tensors named "w"`) {
 		t.Errorf("a model with two tensors of one name: %v", err)
 	}
 	checkClose(t, "w after all refusals", values(m.params[0]), []float64{1, 2}, 0)
@@ -445,12 +454,12 @@ func FuzzLoad(f *testing.F) {
 	f.Add(file(`{"w":{"dtype":"F64","shape":[4611686018427387904,4],"data_offsets":[0,9223372036854775807]}}`, 0))
 	f.Add(file(`{"w":null,"__metadata__":null}`, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if nn.Load(bytes.NewReader(data), m) != nil {
+		if load(bytes.NewReader(data), m) != nil {
 			return
 		}
 		again := saved(t, m, nil)
 		first := m.values()
-		if err := nn.Load(bytes.NewReader(again), m); err != nil {
+		if err := load(bytes.NewReader(again), m); err != nil {
 			t.Fatal(err)
 		}
 		for name, v := range m.values() {
