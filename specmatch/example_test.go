@@ -103,7 +103,18 @@ func ExampleOpen() {
 	}
 	for _, labels := range []string{"2\n3\n3\n4\n", "2\n3\n3\n7\n"} {
 		other["PAIRS_node_labels.txt"] = &fstest.MapFile{Data: []byte(labels)}
-		pairs, err := dataset.LoadFS(context.Background(), other, "PAIRS", dataset.Options{})
+		dir, err := os.MkdirTemp("", "")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "PAIRS")
+		if err := os.CopyFS(path, other); err != nil {
+			fmt.Println(err)
+			return
+		}
+		pairs, err := dataset.LoadTU(context.Background(), path, dataset.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return

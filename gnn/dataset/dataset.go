@@ -107,18 +107,7 @@ func LoadTU(ctx context.Context, path string, opts Options) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
-	return readTU(s, opts)
-}
-
-// LoadFS reads the data set whose files NAME_A.txt, ... lie at the root of a
-// file system, such as an embedded one.
-func LoadFS(ctx context.Context, fsys fs.FS, name string, opts Options) (*Dataset, error) {
-	if err := CheckName(name); err != nil {
-		return nil, err
-	}
-	s := newSource(ctx, name, opts)
-	s.root, s.folder = ".", fsys
+	defer s.closer.Close()
 	return readTU(s, opts)
 }
 

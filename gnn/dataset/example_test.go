@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,6 +48,11 @@ func ExampleSyntaxError() {
 		return
 	}
 	defer os.RemoveAll(dir)
+	dir = filepath.Join(dir, "TOY")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		fmt.Println(err)
+		return
+	}
 	for part, text := range map[string]string{
 		"A":               "1, 2\n2, 1\n2, 4\n",
 		"graph_indicator": "1\n1\n2\n",
@@ -57,10 +63,13 @@ func ExampleSyntaxError() {
 			return
 		}
 	}
-	_, err = dataset.LoadFS(context.Background(), os.DirFS(dir), "TOY", dataset.Options{})
-	fmt.Println(err)
+	_, err = dataset.LoadTU(context.Background(), dir, dataset.Options{})
+	var e *dataset.SyntaxError
+	if errors.As(err, &e) {
+		fmt.Printf("%s, line %d: %q: %s\n", filepath.Base(e.File), e.Line, e.Value, e.Reason)
+	}
 	// Output:
-	// dataset: TOY_A.txt:3: "4": nodes are numbered 1 to 3
+	// TOY_A.txt, line 3: "4": nodes are numbered 1 to 3
 }
 
 // Folds hold every class as evenly as its size permits, and are those of

@@ -349,7 +349,7 @@ func TestLoadMalformed(t *testing.T) {
 		{"A: only a sign", small.with("A", "1, -\n"), "A", 1, "-", "not an integer"},
 		{"A: byte order mark", small.with("A", "\ufeff1, 2\n"), "A", 1, "\ufeff1", "not an integer"},
 		{"A: NUL", small.with("A", "1, 2\n\x00\n"), "A", 2, "\x00", "not an integer"},
-		{"A: blank as separator", small.with("A", "1 2\n"), "A", 1, "2", "comma"},
+		{"A: blank as separator", small.with("A", "1 2\n"), "A", 1, "1 2", "not an integer"},
 		{"A: semicolon", small.with("A", "1; 2\n"), "A", 1, "1; 2", "not an integer"},
 		{"A: one number", small.with("A", "1, 2\n3\n"), "A", 2, "", "one number"},
 		{"A: three numbers", small.with("A", "1, 2, 3\n"), "A", 1, "", "more than two"},
@@ -362,7 +362,7 @@ func TestLoadMalformed(t *testing.T) {
 		{"A: long token", small.with("A", "1, "+strings.Repeat("x", 1<<20)), "A", 1, strings.Repeat("x", 32) + "…", "not an integer"},
 		{"A: long number", small.with("A", long+"\n"), "A", 1, long[:32] + "…", "32 bits"},
 		{"A: zeros without end", small.with("A", strings.Repeat("0", 1<<20)), "A", 1, long[:0] + strings.Repeat("0", 32) + "…", "too long"},
-		{"A: carriage return inside", small.with("A", "1, 2\r2, 1\n"), "A", 1, "2", "comma"},
+		{"A: carriage return inside", small.with("A", "1, 2\r2, 1\n"), "A", 1, "2\r2", "not an integer"},
 
 		{"indicator: beyond the graphs", small.with("graph_indicator", "1\n1\n3\n"), "graph_indicator", 3, "3", "numbered 1 to 2"},
 		{"indicator: zero", small.with("graph_indicator", "0\n"), "graph_indicator", 1, "0", "numbered 1 to 2"},

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 )
 
@@ -145,7 +144,7 @@ func TestMissingFile(t *testing.T) {
 	if want := fmt.Sprintf("dataset: %s: no file NO_A.txt: %v", path, fs.ErrNotExist); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	_, err = LoadFS(t.Context(), broken{fstest.MapFS{}}, "S", Options{})
+	_, err = LoadFS(t.Context(), broken{small.fsys("S")}, "S", Options{})
 	if err == nil || strings.Contains(err.Error(), "statx") || !strings.Contains(err.Error(), "S_graph_labels.txt: permission denied") {
 		t.Errorf("got %v", err)
 	}
@@ -157,5 +156,3 @@ type broken struct{ fs.FS }
 func (broken) Stat(name string) (fs.FileInfo, error) {
 	return nil, &fs.PathError{Op: "statx", Path: name, Err: fs.ErrPermission}
 }
-
-func (broken) ReadDir(string) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }

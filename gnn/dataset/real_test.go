@@ -205,14 +205,13 @@ func TestRealAgainstNaive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer s.closer.Close()
 			f := make(files)
 			for _, part := range []string{"A", "graph_indicator", "graph_labels", "node_labels", "edge_labels"} {
-				m := s.members[name+"_"+part+".txt"]
-				if m == nil {
+				if !s.has(part) {
 					continue
 				}
-				r, err := m.Open()
+				r, err := s.files[s.base(part)].open()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -63,22 +64,22 @@ type source struct {
 	total  int64                  // bytes read so far
 	sum    func(file, sum string) // Options.Sum
 
-	root    string               // path of the archive or folder; "." for an fs.FS
-	closer  io.Closer            // what the source holds open, or nil
-	members map[string]*zip.File // by base name; nil for a folder
-	folder  fs.FS
+	root   string // path of the archive or folder
+	closer io.Closer
+	kind   string // what the files are called in messages
+	files  map[string]sourceFile
 }
 
-func (s *source) Close() error {
-	if s.closer == nil {
-		return nil
-	}
-	return s.closer.Close()
+// A sourceFile is one file of a source, by its name without folders.
+type sourceFile struct {
+	path  string // for messages
+	limit int64  // in bytes
+	open  func() (io.ReadCloser, error)
 }
 
 // newSource returns a source without files.
-func newSource(ctx context.Context, name string, opts Options) *source {
-	return &source{ctx: ctx, name: name, limits: opts.Limits.WithDefaults(), sum: opts.Sum}
+func newSource(ctx context.Context, root, name string, opts Options) *source {
+	return &source{ctx: ctx, root: root, name: name, limits: opts.Limits.WithDefaults(), sum: opts.Sum, files: map[string]sourceFile{}}
 }
 
 // openSource opens NAME.zip or the folder NAME.
@@ -92,46 +93,62 @@ func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	name, isZip := cutZip(filepath.Base(abs))
-	s := newSource(ctx, name, opts)
-	s.root = p
+	name, isZip := filepath.Base(abs), false
+	if ext := filepath.Ext(name); strings.EqualFold(ext, ".zip") {
+		name, isZip = name[:len(name)-len(ext)], true
+	}
+	s := newSource(ctx, p, name, opts)
 	switch {
 	case info.IsDir() && isZip:
 		return nil, fmt.Errorf("dataset: %s: is a folder, want a zip archive", p)
 	case info.IsDir():
-		// A Root refuses symbolic links that lead out of the folder.
-		root, err := os.OpenRoot(p)
-		if err != nil {
+		var root *os.Root
+		if root, err = os.OpenRoot(p); err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
-		s.closer, s.folder = root, root.FS()
-		return s, nil
+		s.closer = root
+		err = s.addFolder(root.FS())
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("dataset: %s: is neither a file nor a folder (%v)", p, info.Mode().Type())
 	case !isZip:
 		return nil, fmt.Errorf("dataset: %s: is not a data set; give NAME.zip or the folder that holds NAME_A.txt", p)
+	default:
+		var f *os.File
+		if f, err = os.Open(p); err != nil {
+			return nil, fmt.Errorf("dataset: %w", err)
+		}
+		s.closer = f
+		var files []*zip.File
+		if files, err = openZip(f, info.Size()); err == nil {
+			err = s.addZip(files)
+		}
 	}
-	f, err := os.Open(p)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
-	}
-	files, err := openZip(f, info.Size())
-	if err == nil {
-		s.members, err = index(files, name)
-	}
-	if err != nil {
-		f.Close()
+		s.closer.Close()
 		return nil, fmt.Errorf("dataset: %s: %w", p, err)
 	}
-	s.closer = f
 	return s, nil
 }
 
-func cutZip(base string) (name string, ok bool) {
-	if ext := filepath.Ext(base); strings.EqualFold(ext, ".zip") {
-		return base[:len(base)-len(ext)], true
+// addFolder adds the files of a folder.
+func (s *source) addFolder(folder fs.FS) error {
+	entries, err := fs.ReadDir(folder, ".")
+	s.kind = "file"
+	for _, e := range entries {
+		base := e.Name()
+		s.files[base] = sourceFile{filepath.Join(s.root, base), s.limits.FileBytes, func() (io.ReadCloser, error) {
+			// Look before opening: opening a named pipe would block.
+			info, err := fs.Stat(folder, base)
+			if err == nil && !info.Mode().IsRegular() {
+				err = fmt.Errorf("is not a regular file (%v)", info.Mode().Type())
+			}
+			if err != nil {
+				return nil, err
+			}
+			return folder.Open(base)
+		}}
 	}
-	return base, false
+	return err
 }
 
 // openZip returns the files in an archive, after refusing what no honest data
@@ -156,20 +173,38 @@ func openZip(r io.ReaderAt, size int64) ([]*zip.File, error) {
 	return files, nil
 }
 
-// index returns the members of an archive by base name. Of the data set's own
-// files there may be only one each.
-func index(files []*zip.File, name string) (map[string]*zip.File, error) {
-	members := make(map[string]*zip.File, len(files))
+// addZip adds the members of an archive. Of the data set's own files there may be only
+// one each.
+func (s *source) addZip(files []*zip.File) error {
+	s.kind = "member"
 	for _, f := range files {
 		// Old official archives write NAME//NAME_A.txt, hence the Clean. What
 		// macOS adds (__MACOSX/NAME/._NAME_A.txt) has other base names.
 		base := path.Base(path.Clean(f.Name))
-		if other, ok := members[base]; ok && strings.HasPrefix(base, name+"_") {
-			return nil, fmt.Errorf("members %q and %q have the same file name", other.Name, f.Name)
+		if other, ok := s.files[base]; ok && strings.HasPrefix(base, s.name+"_") {
+			return fmt.Errorf("members %q and %q have the same file name", strings.TrimPrefix(other.path, s.root+"/"), f.Name)
 		}
-		members[base] = f
+		s.files[base] = s.member(f)
 	}
-	return members, nil
+	return nil
+}
+
+// member returns a member of an archive as a file.
+func (s *source) member(f *zip.File) sourceFile {
+	limit := s.limits.FileBytes
+	// Dividing rather than multiplying: the sizes are what the archive says.
+	if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
+		limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
+	}
+	return sourceFile{s.root + "/" + f.Name, limit, func() (io.ReadCloser, error) {
+		switch {
+		case !f.Mode().IsRegular():
+			return nil, fmt.Errorf("is not a regular file (%v)", f.Mode().Type())
+		case f.Flags&1 != 0:
+			return nil, errors.New("is encrypted")
+		}
+		return f.Open()
+	}}
 }
 
 // localName reports whether a zip member's name stays below the folder it would
@@ -179,115 +214,64 @@ func localName(name string) bool {
 		!slices.Contains(strings.Split(name, "/"), "..")
 }
 
-// file returns the name of one file of the data set and its path for messages.
-func (s *source) file(part string) (base, display string) {
-	base = s.name + "_" + part + ".txt"
-	if f, ok := s.members[base]; ok {
-		return base, s.root + "/" + f.Name
-	}
-	return base, filepath.Join(s.root, base)
+// base returns the name of one file of the data set.
+func (s *source) base(part string) string { return s.name + "_" + part + ".txt" }
+
+// path returns the path of a file of the data set, for messages.
+func (s *source) path(part string) string { return s.files[s.base(part)].path }
+
+// bad returns an error about a line of a file of the data set.
+func (s *source) bad(part string, line int, value, format string, args ...any) error {
+	return &SyntaxError{s.path(part), line, value, fmt.Sprintf(format, args...)}
 }
 
-// has reports whether the data set has a file.
+// has reports whether the data set has a file, be it a broken link.
 func (s *source) has(part string) bool {
-	base, _ := s.file(part)
-	if s.members != nil {
-		return s.members[base] != nil
-	}
-	// Whatever is there, even a broken link, is for open to judge.
-	_, err := fs.Lstat(s.folder, base)
-	return err == nil
+	_, ok := s.files[s.base(part)]
+	return ok
 }
 
-// open opens one file of the data set for scanning, within the limits.
-func (s *source) open(part string) (*scanner, io.Closer, error) {
-	base, display := s.file(part)
-	var rc io.ReadCloser
-	var err error
-	if s.members != nil {
-		f := s.members[base]
-		if f == nil {
-			return nil, nil, fmt.Errorf("dataset: %s: no member %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
+// missing returns the error about a file that is not there.
+func (s *source) missing(part string) error {
+	hint := "" // the data set that seems to be inside, for a file that was renamed
+	for _, base := range slices.Sorted(maps.Keys(s.files)) {
+		if name, ok := strings.CutSuffix(base, "_A.txt"); ok && name != s.name && hint == "" {
+			hint = fmt.Sprintf(" (it holds %s: has it been renamed from %s?)", base, name)
 		}
-		if rc, err = s.openMember(f); err != nil {
-			err = fmt.Errorf("dataset: %s: %w", display, err)
-		}
-	} else {
-		rc, err = s.openFile(base, display)
+	}
+	return fmt.Errorf("dataset: %s: no %s %s%s: %w", s.root, s.kind, s.base(part), hint, fs.ErrNotExist)
+}
+
+// scan calls read for one file of the data set.
+func (s *source) scan(part string, read func(*scanner) error) error {
+	base := s.base(part)
+	f, ok := s.files[base]
+	if !ok {
+		return s.missing(part)
+	}
+	r, err := s.open(base, f)
+	if errors.Is(err, fs.ErrNotExist) { // a broken link
+		return s.missing(part)
 	}
 	if err != nil {
-		return nil, nil, err
+		return fmt.Errorf("dataset: %s: %w", f.path, err)
 	}
-	return newScanner(display, rc), rc, nil
+	defer r.Close()
+	return read(newScanner(f.path, r))
 }
 
-func (s *source) openMember(f *zip.File) (io.ReadCloser, error) {
-	if !f.Mode().IsRegular() {
-		return nil, fmt.Errorf("is not a regular file (%v)", f.Mode().Type())
+// open opens a file, which then ends with an error at the limit of the file or of the
+// set. Closing it tells the sum of what was read.
+func (s *source) open(base string, f sourceFile) (io.ReadCloser, error) {
+	r, err := f.open()
+	var e *fs.PathError
+	if errors.As(err, &e) { // whose operation is a system call's name
+		err = e.Err
 	}
-	if f.Flags&1 != 0 {
-		return nil, errors.New("is encrypted")
-	}
-	r, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
-	limit := s.limits.FileBytes
-	// Dividing rather than multiplying: the sizes are what the archive says.
-	if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
-		limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
-	}
-	return s.limit(path.Base(path.Clean(f.Name)), r, limit), nil
-}
-
-func (s *source) openFile(base, display string) (io.ReadCloser, error) {
-	// Look before opening: opening a named pipe would block.
-	info, err := fs.Stat(s.folder, base)
-	var e *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("dataset: %s: no file %s%s: %w", s.root, base, s.hint(), fs.ErrNotExist)
-	case errors.As(err, &e): // whose operation is a system call's name
-		return nil, fmt.Errorf("dataset: %s: %w", display, e.Err)
-	case err != nil:
-		return nil, fmt.Errorf("dataset: %s: %w", display, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("dataset: %s: is not a regular file (%v)", display, info.Mode().Type())
-	}
-	f, err := s.folder.Open(base)
-	if err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", s.root, err)
-	}
-	return s.limit(base, f, s.limits.FileBytes), nil
-}
-
-// hint names the data set that seems to be inside, for a file that was renamed.
-func (s *source) hint() string {
-	var bases []string
-	if s.members != nil {
-		for base := range s.members {
-			bases = append(bases, base)
-		}
-	} else {
-		entries, _ := fs.ReadDir(s.folder, ".")
-		for _, e := range entries {
-			bases = append(bases, e.Name())
-		}
-	}
-	slices.Sort(bases)
-	for _, base := range bases {
-		if name, ok := strings.CutSuffix(base, "_A.txt"); ok && name != s.name {
-			return fmt.Sprintf(" (it holds %s: has it been renamed from %s?)", base, name)
-		}
-	}
-	return ""
-}
-
-// limit returns r, the file base, with an error, rather than an end, at the limit of
-// the file or of the set. Closing it tells the sum of what was read.
-func (s *source) limit(base string, r io.ReadCloser, file int64) io.ReadCloser {
-	return &limitReader{r, s, base, min(file, s.limits.TotalBytes-s.total), sha256.New()}
+	return &limitReader{r, s, base, min(f.limit, s.limits.TotalBytes-s.total), sha256.New()}, nil
 }
 
 type limitReader struct {
@@ -342,7 +326,7 @@ func SumFile(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// CheckArchive reads all members of a data set's archive, whose checksums are
+// CheckArchive reads all members of the archive of the data set NAME, whose checksums are
 // verified on the way, and misses none that every set has: no checksum covers the
 // names.
 func CheckArchive(ctx context.Context, path, name string) error {
@@ -355,12 +339,12 @@ func CheckArchive(ctx context.Context, path, name string) error {
 	if err != nil {
 		return err
 	}
-	s := newSource(ctx, name, Options{})
-	if s.members, err = index(files, name); err != nil {
+	s := newSource(ctx, path, name, Options{})
+	if err := s.addZip(files); err != nil {
 		return err
 	}
 	for _, m := range files {
-		r, err := s.openMember(m)
+		r, err := s.open(m.Name, s.member(m))
 		if err == nil {
 			_, err = io.Copy(io.Discard, r)
 			r.Close()
@@ -369,13 +353,9 @@ func CheckArchive(ctx context.Context, path, name string) error {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
-	needed := []string{"A", "graph_indicator"}
-	if !s.has("graph_attributes") { // regression targets
-		needed = append(needed, "graph_labels")
-	}
-	for _, part := range needed {
-		if base, _ := s.file(part); !s.has(part) {
-			return fmt.Errorf("no member %s%s", base, s.hint())
+	for _, part := range []string{"A", "graph_indicator", "graph_labels"} {
+		if !s.has(part) && !(part == "graph_labels" && s.has("graph_attributes")) { // regression targets
+			return s.missing(part)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/specmatch/specmatch/gnn/graph"
 )
@@ -45,12 +46,14 @@ func readTU(s *source, opts Options) (*Dataset, error) {
 // readClasses reads _graph_labels.txt and returns the class of every graph.
 func readClasses(s *source, ds *Dataset) ([]int, error) {
 	if !s.has("graph_labels") && s.has("graph_attributes") {
-		_, display := s.file("graph_attributes")
-		return nil, fmt.Errorf("dataset: %s: regression targets without _graph_labels.txt are not supported", display)
+		return nil, fmt.Errorf("dataset: %s: regression targets without _graph_labels.txt are not supported", s.path("graph_attributes"))
 	}
-	label, err := readColumn(s, "graph_labels", -1, "graph")
+	label, err := readColumn(s, "graph_labels", "graph")
 	if err != nil {
 		return nil, err
+	}
+	if len(label) == 0 {
+		return nil, s.bad("graph_labels", 1, "", "the file is empty")
 	}
 	values := slices.Clone(label)
 	slices.Sort(values)
@@ -67,24 +70,22 @@ func readClasses(s *source, ds *Dataset) ([]int, error) {
 	return class, nil
 }
 
-// readColumn reads a file of one integer per line, of which there must be some.
-func readColumn(s *source, part string, want int, item string) ([]int32, error) {
-	sc, c, err := s.open(part)
-	if err != nil {
-		return nil, err
+// readTable reads a file of the set as a table; see [scanTable].
+func readTable[T number](s *source, part string, parse func([]byte) (T, string), want int, item string) (v []T, cols int, err error) {
+	err = s.scan(part, func(sc *scanner) (err error) {
+		v, cols, err = scanTable(sc, parse, want, item)
+		return err
+	})
+	return v, cols, err
+}
+
+// readColumn reads a file of one integer per line.
+func readColumn(s *source, part, item string) ([]int32, error) {
+	v, cols, err := readTable(s, part, parseInt, -1, item)
+	if err == nil && cols > 1 {
+		err = s.bad(part, 1, "", "%d columns, want one number per %s", cols, item)
 	}
-	defer c.Close()
-	v, cols, err := sc.ints(want, item)
-	if err != nil {
-		return nil, err
-	}
-	if len(v) == 0 {
-		return nil, &SyntaxError{sc.file, 1, "", "the file is empty"}
-	}
-	if cols != 1 {
-		return nil, &SyntaxError{sc.file, 1, "", fmt.Sprintf("%d columns, want one number per %s", cols, item)}
-	}
-	return v, nil
+	return v, err
 }
 
 // nodeTable says which nodes belong to which graph. Nodes are numbered so that
@@ -108,39 +109,26 @@ func (t *nodeTable) renumber(i int32) int32 {
 // readIndicator reads _graph_indicator.txt. It need not be sorted: the nodes of
 // a graph keep the order in which they are listed.
 func readIndicator(s *source, graphs int) (*nodeTable, error) {
-	sc, c, err := s.open("graph_indicator")
+	const part = "graph_indicator"
+	number, err := readColumn(s, part, "node")
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	t := &nodeTable{start: make([]int32, graphs+1)}
-	sorted, last := true, int32(0)
-	_, cols, err := sc.rows(-1, "node", func() error {
-		g, err := sc.int32()
-		if err != nil {
-			return err
-		}
+	t := &nodeTable{graph: number, start: make([]int32, graphs+1)}
+	for i, g := range number {
 		if g < 1 || int(g) > graphs {
-			return sc.badInt(g, "graphs are numbered 1 to %d", graphs)
+			return nil, s.bad(part, i+1, strconv.Itoa(int(g)), "graphs are numbered 1 to %d", graphs)
 		}
-		sorted, last = sorted && g >= last, g
 		t.start[g]++
-		t.graph = append(t.graph, g-1)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if cols > 1 {
-		return nil, &SyntaxError{sc.file, 1, "", fmt.Sprintf("%d columns, want one number per node", cols)}
+		t.graph[i]--
 	}
 	for g := range graphs {
 		if t.start[g+1] == 0 {
-			return nil, &SyntaxError{sc.file, sc.line, "", fmt.Sprintf("graph %d of %d has no nodes, and so no embedding; take its line out of %s_graph_labels.txt and count the graphs behind it one lower here", g+1, graphs, s.name)}
+			return nil, s.bad(part, len(number)+1, "", "graph %d of %d has no nodes, and so no embedding; take its line out of %s_graph_labels.txt and count the graphs behind it one lower here", g+1, graphs, s.name)
 		}
 		t.start[g+1] += t.start[g]
 	}
-	if !sorted {
+	if !slices.IsSorted(t.graph) {
 		next := slices.Clone(t.start)
 		t.number = make([]int32, len(t.graph))
 		for i, g := range t.graph {
@@ -158,58 +146,50 @@ const maxWidth = 1 << 20
 // maxDense bounds the numbers of a dense feature matrix (1 GiB of float32).
 const maxDense = 1 << 28
 
-// columns measures the columns of a table of labels, and shifts each to start
-// at 0.
-func columns(file string, label []int32, cols int) ([]LabelColumn, error) {
-	out := make([]LabelColumn, cols)
-	for k := range out {
+// readLabels reads a table of labels, shifts each column to start at 0, and describes
+// them.
+func readLabels(s *source, part string, want int, item string) (label []int32, columns []LabelColumn, err error) {
+	label, cols, err := readTable(s, part, parseInt, want, item)
+	if err != nil || len(label) == 0 {
+		return nil, nil, err
+	}
+	for k := range cols {
 		lo, hi := label[k], label[k]
 		for i := k; i < len(label); i += cols {
 			lo, hi = min(lo, label[i]), max(hi, label[i])
 		}
 		if int64(hi)-int64(lo) >= maxWidth {
-			return nil, fmt.Errorf("dataset: %s: labels of column %d run from %d to %d; a one-hot encoding has at most %d columns", file, k+1, lo, hi, maxWidth)
+			return nil, nil, fmt.Errorf("dataset: %s: labels of column %d run from %d to %d; a one-hot encoding has at most %d columns",
+				s.path(part), k+1, lo, hi, maxWidth)
 		}
-		seen := make([]bool, hi-lo+1)
+		c := LabelColumn{Min: int(lo), Width: int(hi-lo) + 1}
+		seen := make([]bool, c.Width)
 		for i := k; i < len(label); i += cols {
 			label[i] -= lo
 			if !seen[label[i]] {
 				seen[label[i]] = true
-				out[k].Distinct++
+				c.Distinct++
 			}
 		}
-		out[k].Min, out[k].Width = int(lo), len(seen)
+		columns = append(columns, c)
 	}
-	return out, nil
+	return label, columns, nil
 }
 
 // readFeatures returns the features of all nodes, in the order of the table.
 func readFeatures(s *source, ds *Dataset, t *nodeTable, opts Options) (*graph.Features, error) {
 	n := len(t.graph)
 	var attr []float32
+	var err error
 	ds.AttributesLeftOut = !opts.NodeAttributes && s.has("node_attributes")
 	if opts.NodeAttributes && s.has("node_attributes") {
-		sc, c, err := s.open("node_attributes")
-		if err != nil {
-			return nil, err
-		}
-		defer c.Close()
-		if attr, ds.NodeAttributes, err = sc.floats(n, "node"); err != nil {
+		if attr, ds.NodeAttributes, err = readTable(s, "node_attributes", parseFloat, n, "node"); err != nil {
 			return nil, err
 		}
 	}
 	var label []int32
 	if s.has("node_labels") {
-		sc, c, err := s.open("node_labels")
-		if err != nil {
-			return nil, err
-		}
-		defer c.Close()
-		var cols int
-		if label, cols, err = sc.ints(n, "node"); err != nil {
-			return nil, err
-		}
-		if ds.NodeLabels, err = columns(sc.file, label, cols); err != nil {
+		if label, ds.NodeLabels, err = readLabels(s, "node_labels", n, "node"); err != nil {
 			return nil, err
 		}
 	}
@@ -248,27 +228,21 @@ func readFeatures(s *source, ds *Dataset, t *nodeTable, opts Options) (*graph.Fe
 // readEdgeLabels returns the category of every line of _A.txt. Several columns
 // become one category, the first the most significant.
 func readEdgeLabels(s *source, ds *Dataset, edges int) ([]int32, error) {
-	sc, c, err := s.open("edge_labels")
+	label, columns, err := readLabels(s, "edge_labels", edges, "line of _A.txt")
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	label, cols, err := sc.ints(edges, "line of _A.txt")
-	if err != nil || len(label) == 0 {
-		return nil, err
-	}
-	if ds.EdgeLabels, err = columns(sc.file, label, cols); err != nil {
-		return nil, err
-	}
+	ds.EdgeLabels = columns
 	if n := ds.EdgeCategories(); n > maxWidth {
-		return nil, fmt.Errorf("dataset: %s: the %d columns make %d categories, limit %d", sc.file, cols, n, maxWidth)
+		return nil, fmt.Errorf("dataset: %s: the %d columns make %d categories, limit %d", s.path("edge_labels"), len(columns), n, maxWidth)
 	}
-	if cols == 1 {
+	cols := len(columns)
+	if cols <= 1 {
 		return label, nil
 	}
 	for e := range edges {
 		v := int32(0)
-		for k, c := range ds.EdgeLabels {
+		for k, c := range columns {
 			v = v*int32(c.Width) + label[e*cols+k]
 		}
 		label[e] = v // e ≤ e·cols: what is overwritten has been read
@@ -291,63 +265,38 @@ const edgeBlock = 1 << 18
 
 // readEdges reads _A.txt. The line "i, j" is the edge i→j.
 func readEdges(s *source, t *nodeTable) (*edgeList, error) {
-	sc, c, err := s.open("A")
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
 	list := new(edgeList)
 	n := int32(len(t.graph))
-	node := func() (int32, error) {
-		v, err := sc.int32()
-		if err == nil && (v < 1 || v > n) {
-			err = sc.badInt(v, "nodes are numbered 1 to %d", n)
-		}
-		return v - 1, err
-	}
-	for {
-		ok, err := sc.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return list, nil
-		}
-		line := sc.line
-		i, err := node()
-		if err != nil {
-			return nil, err
-		}
-		more, err := sc.sep()
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			return nil, &SyntaxError{sc.file, line, "", "one number, want two: the source and the target of an edge"}
-		}
-		j, err := node()
-		if err != nil {
-			return nil, err
-		}
-		if more, err = sc.sep(); err != nil {
-			return nil, err
-		}
-		if more {
-			return nil, &SyntaxError{sc.file, line, "", "more than two numbers, want the source and the target of an edge"}
-		}
-		if gi, gj := t.graph[i], t.graph[j]; gi != gj {
-			return nil, &SyntaxError{sc.file, line, fmt.Sprintf("%d, %d", i+1, j+1), fmt.Sprintf("an edge from graph %d to graph %d", gi+1, gj+1)}
-		}
-		if list.count%edgeBlock == 0 {
-			if list.count > 1<<31-1-edgeBlock {
-				return nil, fmt.Errorf("dataset: %s: more than %d edges: %w", sc.file, list.count, ErrTooLarge)
+	err := s.scan("A", func(sc *scanner) error {
+		return scanRows(sc, parseInt, func(row []int32) error {
+			switch {
+			case len(row) < 2:
+				return sc.bad(sc.line, "", "one number, want two: the source and the target of an edge")
+			case len(row) > 2:
+				return sc.bad(sc.line, "", "more than two numbers, want the source and the target of an edge")
 			}
-			list.block = append(list.block, make([]edge, 0, edgeBlock))
-		}
-		b := &list.block[len(list.block)-1]
-		*b = append(*b, edge{t.renumber(i), t.renumber(j)})
-		list.count++
-	}
+			for _, v := range row {
+				if v < 1 || v > n {
+					return sc.bad(sc.line, strconv.Itoa(int(v)), "nodes are numbered 1 to %d", n)
+				}
+			}
+			i, j := row[0]-1, row[1]-1
+			if gi, gj := t.graph[i], t.graph[j]; gi != gj {
+				return sc.bad(sc.line, fmt.Sprintf("%d, %d", i+1, j+1), "an edge from graph %d to graph %d", gi+1, gj+1)
+			}
+			if list.count%edgeBlock == 0 {
+				if list.count > 1<<31-1-edgeBlock {
+					return fmt.Errorf("dataset: %s: more than %d edges: %w", sc.file, list.count, ErrTooLarge)
+				}
+				list.block = append(list.block, make([]edge, 0, edgeBlock))
+			}
+			b := &list.block[len(list.block)-1]
+			*b = append(*b, edge{t.renumber(i), t.renumber(j)})
+			list.count++
+			return nil
+		})
+	})
+	return list, err
 }
 
 // csrTable is the adjacency of all graphs by target, in numbers of the table.
