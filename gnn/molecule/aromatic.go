@@ -1,5 +1,7 @@
 package molecule
 
+import "slices"
+
 // donor says how many electrons an atom gives to an aromatic system.
 type donor int8
 
@@ -96,30 +98,11 @@ func (v *perceiver) findAromatic() *problem {
 func (v *perceiver) fuse() {
 	h, s := &v.hueckel, &v.rings
 	h.nbrPtr, h.nbrs = append(h.nbrPtr[:0], 0), h.nbrs[:0]
-	in := resize(h.times, len(v.m.Bonds)) // 1 + the candidate that has the bond
-	h.times = in
 	for i, r := range h.rings {
-		if s.size(r) <= largestFused {
-			shared := false
-			for _, b := range s.bondsOf(r) {
-				in[b] = int32(i) + 1
-				shared = shared || s.ofBond[b] > 1
-			}
-			if shared {
-				for j, q := range h.rings {
-					if j == i || s.size(q) > largestFused {
-						continue
-					}
-					common := 0
-					for _, b := range s.bondsOf(q) {
-						if in[b] == int32(i)+1 {
-							common++
-						}
-					}
-					if common == 1 {
-						h.nbrs = append(h.nbrs, int32(j))
-					}
-				}
+		able := s.size(r) <= largestFused && slices.ContainsFunc(s.bondsOf(r), func(b int32) bool { return s.ofBond[b] > 1 })
+		for j, q := range h.rings {
+			if able && i != j && s.size(q) <= largestFused && common(s.bondsOf(r), s.bondsOf(q)) == 1 {
+				h.nbrs = append(h.nbrs, int32(j))
 			}
 		}
 		h.nbrPtr = append(h.nbrPtr, int32(len(h.nbrs)))

@@ -2,7 +2,6 @@ package molecule
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -144,7 +143,7 @@ func (c *canon) refine() {
 					c.list = append(c.list, int64(p.colour[l.atom])<<8|int64(v.m.Bonds[l.bond].Type))
 				}
 				slices.Sort(c.list[c.ptr[a]:])
-				c.list = append(c.list, -1)
+				c.list = append(c.list, endOfList)
 			}
 			slices.SortFunc(class, c.compareLists)
 			first := int32(lo)
@@ -164,13 +163,7 @@ func (c *canon) refine() {
 }
 
 func (c *canon) compareLists(a, b int32) int {
-	x, y := c.list[c.ptr[a]:], c.list[c.ptr[b]:]
-	for k := range x {
-		if x[k] != y[k] || x[k] < 0 {
-			return cmp.Compare(x[k], y[k])
-		}
-	}
-	return 0
+	return compareLists(c.list[c.ptr[a]:], c.list[c.ptr[b]:])
 }
 
 // class returns the first class of more than one atom, as positions.
@@ -244,18 +237,9 @@ func (c *canon) describe() {
 	for k, i := range c.work.order {
 		a := &m.Atoms[i]
 		tag := a.Chirality
-		if tag == Clockwise || tag == CounterClockwise {
-			// From the order of the bonds to that of the positions.
-			odd := false
-			links := v.of(i)
-			for x, l := range links {
-				for _, o := range links[:x] {
-					odd = odd != (at[o.atom] > at[l.atom])
-				}
-			}
-			if odd {
-				tag = Clockwise + CounterClockwise - tag
-			}
+		// From the order of the bonds to that of the positions.
+		if (tag == Clockwise || tag == CounterClockwise) && oddOrder(v.of(i), at) {
+			tag = Clockwise + CounterClockwise - tag
 		}
 		w = append(w, byte(a.Z), byte(a.Charge), byte(a.hydrogens()), byte(tag))
 		w = binary.AppendUvarint(w, uint64(a.Isotope))

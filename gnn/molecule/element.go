@@ -108,6 +108,18 @@ func indexSymbols() (index [26][27]int8) {
 	return index
 }
 
+// symbol returns the atomic number of a capital and a small letter, or of a capital alone
+// before 0; 0 if there is no such element.
+func symbol(first, second byte) int8 {
+	switch {
+	case second == 0:
+		return bySymbol[first-'A'][0]
+	case second < 'a' || second > 'z':
+		return 0
+	}
+	return bySymbol[first-'A'][second-'a'+1]
+}
+
 // moreElectronegative is RDKit's approximation: more outer electrons, or as
 // many and a lighter atom.
 func moreElectronegative(z1, z2 int8) bool {

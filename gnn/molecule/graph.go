@@ -20,10 +20,12 @@ func (e *CategoryError) Error() string { return "molecule: " + e.Reason }
 // Wildcard atoms, stereocentres that are not tetrahedral and quadruple bonds
 // have no category: the error is a [*CategoryError].
 func (m *Molecule) Graph() (*graph.Graph, error) {
-	n := len(m.Atoms)
+	var n adjacency
+	n.reset(m)
 	g := &graph.Graph{
-		Ptr: make([]int32, n+2),
-		X:   graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, n)},
+		Ptr: n.ptr,
+		X:   graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, len(m.Atoms))},
+		Adj: make([]int32, len(n.links)), EdgeLabel: make([]int32, len(n.links)),
 	}
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
@@ -40,31 +42,13 @@ func (m *Molecule) Graph() (*graph.Graph, error) {
 		if b.Type > Aromatic {
 			return nil, &CategoryError{fmt.Sprintf("the bond between atoms %d and %d is quadruple, which is no category", b.Begin, b.End)}
 		}
-		g.Ptr[b.Begin+2]++
-		g.Ptr[b.End+2]++
 	}
-	for i := 2; i < len(g.Ptr); i++ {
-		g.Ptr[i] += g.Ptr[i-1]
+	for i := range int32(len(m.Atoms)) {
+		slices.SortFunc(n.of(i), func(x, y link) int { return int(x.atom - y.atom) })
 	}
-	// A row's entries as source·64 + label, which sort by source.
-	entries := make([]int32, 2*len(m.Bonds))
-	put := func(at, source, label int32) {
-		entries[g.Ptr[at+1]] = source<<6 | label
-		g.Ptr[at+1]++
-	}
-	for k := range m.Bonds {
-		b := &m.Bonds[k]
-		label := int32(b.Type)*graph.BondDirections + int32(b.Direction)
-		put(b.Begin, b.End, label)
-		put(b.End, b.Begin, label)
-	}
-	g.Ptr = g.Ptr[:n+1]
-	g.Adj, g.EdgeLabel = make([]int32, len(entries)), make([]int32, len(entries))
-	for i := range n {
-		slices.Sort(entries[g.Ptr[i]:g.Ptr[i+1]])
-	}
-	for k, e := range entries {
-		g.Adj[k], g.EdgeLabel[k] = e>>6, e&63
+	for k, l := range n.links {
+		b := &m.Bonds[l.bond]
+		g.Adj[k], g.EdgeLabel[k] = l.atom, int32(b.Type)*graph.BondDirections+int32(b.Direction)
 	}
 	return g, nil
 }

@@ -9,16 +9,6 @@ package molecule
 func (v *perceiver) removeHydrogens() bool {
 	m := v.m
 	found := false
-	for i := range m.Atoms {
-		if m.Atoms[i].Z == 1 && v.degree(int32(i)) == 1 {
-			found = true
-			break
-		}
-	}
-	if !found {
-		return false
-	}
-	found = false
 	v.keep = resize(v.keep, len(m.Atoms))
 	for i := range m.Atoms {
 		v.keep[i] = !v.removable(int32(i))
@@ -36,6 +26,13 @@ func (v *perceiver) removeHydrogens() bool {
 		}
 	}
 	v.moved = gone
+	v.leaveOut(m)
+	return true
+}
+
+// leaveOut takes the atoms that are not in v.keep out of s, whose atoms and bonds are the
+// perceiver's molecule's, and renumbers the rest by v.moved.
+func (v *perceiver) leaveOut(s *Molecule) {
 	n := int32(0)
 	for i, k := range v.keep {
 		v.moved[i] = n
@@ -43,16 +40,14 @@ func (v *perceiver) removeHydrogens() bool {
 			n++
 		}
 	}
-	bonds := m.Bonds[:0]
-	for _, b := range m.Bonds {
+	bonds := s.Bonds[:0]
+	for _, b := range s.Bonds {
 		if v.keep[b.Begin] && v.keep[b.End] {
 			b.Begin, b.End = v.moved[b.Begin], v.moved[b.End]
 			bonds = append(bonds, b)
 		}
 	}
-	m.Bonds = bonds
-	m.Atoms = compact(m.Atoms, v.keep)
-	return true
+	s.Bonds, s.Atoms = bonds, compact(s.Atoms, v.keep)
 }
 
 // removable reports whether an atom is a hydrogen to be removed.

@@ -72,9 +72,7 @@ func (v *perceiver) kekulise() *problem {
 		// The hydrogen of [nH] is implicit from now on.
 		if (a.Z == 7 || a.Z == 15) && a.Charge == 0 && a.explicit == 1 {
 			a.fixed, a.explicit = false, 0
-			a.valence = int16(v.explicitValence(int32(i)))
-			h, _ := v.implicitHydrogens(int32(i))
-			a.implicit = int8(h)
+			v.refill(int32(i))
 		}
 	}
 	for i := range m.Atoms {

@@ -41,6 +41,16 @@ func (s *ringSet) add(n *adjacency, atoms []int32) {
 	s.ptr = append(s.ptr, int32(len(s.atoms)))
 }
 
+// common returns how many elements, all different, two lists have in common.
+func common(a, b []int32) (n int) {
+	for _, x := range a {
+		if slices.Contains(b, x) {
+			n++
+		}
+	}
+	return n
+}
+
 // between returns the bond between two neighbours.
 func (n *adjacency) between(a, b int32) int32 {
 	for _, l := range n.of(a) {
@@ -149,15 +159,7 @@ func (l *ringList) add(ring []int32, unique bool) (index int32, added bool) {
 // sameAtoms reports whether two rings have the same atoms, in whatever order.
 // It is called for rings of equal hash only.
 func sameAtoms(a, b []int32) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for _, x := range a {
-		if !slices.Contains(b, x) {
-			return false
-		}
-	}
-	return true
+	return len(a) == len(b) && common(a, b) == len(a)
 }
 
 // findRings fills v.rings.
@@ -667,7 +669,7 @@ func (v *perceiver) selectRings(expected int) {
 	}
 	bonds := func(i int32) []int32 { return f.bondOf[c.ptr[i]:c.ptr[i+1]] }
 	f.union = resize(f.union, len(v.m.Bonds))
-	common := func(i int32) int {
+	covered := func(i int32) int {
 		n := 0
 		for _, b := range bonds(i) {
 			if f.union[b] {
@@ -680,7 +682,7 @@ func (v *perceiver) selectRings(expected int) {
 	f.passed = resize(f.passed, int(c.count()))
 	choose := func(i int32) {
 		f.passed[i] = true
-		if common(i) == len(bonds(i)) {
+		if covered(i) == len(bonds(i)) {
 			return
 		}
 		f.chosen[i] = true
@@ -702,7 +704,7 @@ func (v *perceiver) selectRings(expected int) {
 				if len(bonds(j)) != len(bonds(i)) {
 					break
 				}
-				if n := common(j); !f.passed[j] && n > most {
+				if n := covered(j); !f.passed[j] && n > most {
 					best, most = j, n
 				}
 			}

@@ -19,10 +19,7 @@ func (p *Parser) Scaffold(m *Molecule) string {
 	}
 	v.reset(&p.scaffold)
 	for i := range p.scaffold.Atoms {
-		a := &p.scaffold.Atoms[i]
-		a.valence = int16(v.explicitValence(int32(i)))
-		h, _ := v.implicitHydrogens(int32(i))
-		a.implicit = int8(h)
+		v.refill(int32(i))
 	}
 	v.findRings()
 	v.cleanStereo(false)
@@ -38,14 +35,14 @@ func (v *perceiver) murcko(s *Molecule) bool {
 		return false
 	}
 	v.peel()
-	degree, core := v.moved, v.core
+	core := v.core
 	if len(v.queue) == n {
 		return false
 	}
 
 	keep := append(v.keep[:0], core...)
 	v.keep = keep
-	s.Atoms = append(s.Atoms[:0], m.Atoms...)
+	s.Atoms, s.Bonds = append(s.Atoms[:0], m.Atoms...), append(s.Bonds[:0], m.Bonds...)
 	for i := range int32(n) {
 		if core[i] {
 			continue
@@ -69,21 +66,7 @@ func (v *perceiver) murcko(s *Molecule) bool {
 			}
 		}
 	}
-	next := int32(0)
-	for i := range n {
-		degree[i] = next
-		if keep[i] {
-			next++
-		}
-	}
-	s.Bonds = s.Bonds[:0]
-	for _, b := range m.Bonds {
-		if keep[b.Begin] && keep[b.End] {
-			b.Begin, b.End = degree[b.Begin], degree[b.End]
-			s.Bonds = append(s.Bonds, b)
-		}
-	}
-	s.Atoms = compact(s.Atoms, keep)
+	v.leaveOut(s)
 	return true
 }
 

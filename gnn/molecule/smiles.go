@@ -28,8 +28,7 @@ type smilesReader struct {
 	lastDigit []int32 // of every atom: its last element of digits, or -1
 	order     []int32 // closures by ring number
 
-	open  [100]int32      // 1 + the closure that ring number is open for, or 0
-	large map[int32]int32 // the same for numbers of three digits and more
+	open map[int32]int32 // 1 + the closure that a ring number is open for
 }
 
 type branch struct {
@@ -98,8 +97,10 @@ func (r *smilesReader) reset(smiles string) {
 	r.mol.Atoms, r.mol.Bonds = r.mol.Atoms[:0], r.mol.Bonds[:0]
 	r.columns, r.degree, r.lastDigit = r.columns[:0], r.degree[:0], r.lastDigit[:0]
 	r.branches, r.closures, r.digits = r.branches[:0], r.closures[:0], r.digits[:0]
-	clear(r.open[:])
-	clear(r.large)
+	if r.open == nil {
+		r.open = map[int32]int32{}
+	}
+	clear(r.open)
 }
 
 func (r *smilesReader) problem(pos int, format string, args ...any) *problem {
@@ -215,20 +216,15 @@ func (r *smilesReader) chain() *problem {
 	return nil
 }
 
+// bondTypes are the orders of the bond symbols.
+var bondTypes = [128]BondType{'-': Single, '=': Double, '#': Triple, '$': Quadruple, ':': Aromatic}
+
 // bond reads a bond symbol.
 func (r *smilesReader) bond(c byte) bondSpec {
 	r.pos++
 	switch c {
-	case '-':
-		return bondSpec{typ: Single, ordered: true}
-	case '=':
-		return bondSpec{typ: Double, ordered: true}
-	case '#':
-		return bondSpec{typ: Triple, ordered: true}
-	case '$':
-		return bondSpec{typ: Quadruple, ordered: true}
-	case ':':
-		return bondSpec{typ: Aromatic, ordered: true}
+	case '-', '=', '#', '$', ':':
+		return bondSpec{typ: bondTypes[c], ordered: true}
 	case '/':
 		return bondSpec{dir: Up}
 	}
@@ -257,41 +253,22 @@ func (r *smilesReader) ringNumber(atom int32, bond bondSpec) *problem {
 		return err
 	}
 	r.adjustLateDigit(atom)
-	k := r.opened(number)
+	k := r.open[number] - 1
 	if k < 0 {
 		k = int32(len(r.closures))
 		r.closures = append(r.closures, closure{number: number, begin: atom, end: -1, first: bond, column: start})
-		r.setOpened(number, k)
+		r.open[number] = k + 1
 	} else {
 		c := &r.closures[k]
 		if c.begin == atom {
 			return r.problem(start, "ring %d would bond an atom to itself", number)
 		}
 		c.end, c.later, c.column = atom, bond, start
-		r.setOpened(number, -1)
+		delete(r.open, number)
 	}
 	r.digits = append(r.digits, digit{closure: k, before: r.lastDigit[atom]})
 	r.lastDigit[atom] = int32(len(r.digits) - 1)
 	return nil
-}
-
-// opened returns the closure that a ring number is open for, or -1.
-func (r *smilesReader) opened(number int32) int32 {
-	if number < int32(len(r.open)) {
-		return r.open[number] - 1
-	}
-	return r.large[number] - 1
-}
-
-func (r *smilesReader) setOpened(number, closure int32) {
-	if number < int32(len(r.open)) {
-		r.open[number] = closure + 1
-		return
-	}
-	if r.large == nil {
-		r.large = make(map[int32]int32)
-	}
-	r.large[number] = closure + 1
 }
 
 // number reads "7", "%17" or "%(12345)".
@@ -447,45 +424,22 @@ func (r *smilesReader) atom() (Atom, *problem) {
 	if c == '[' {
 		return r.bracket()
 	}
-	two := byte(0)
-	if r.pos+1 < len(r.text) {
-		two = r.text[r.pos+1]
-	}
 	a := Atom{}
-	switch c {
-	case '*':
-	case 'B':
-		a.Z = 5
-		if two == 'r' {
-			a.Z = 35
-			r.pos++
-		}
-	case 'C':
-		a.Z = 6
-		if two == 'l' {
-			a.Z = 17
-			r.pos++
-		}
-	case 'N':
-		a.Z = 7
-	case 'O':
-		a.Z = 8
-	case 'F':
-		a.Z = 9
-	case 'P':
-		a.Z = 15
-	case 'S':
-		a.Z = 16
-	case 'I':
-		a.Z = 53
-	case 'b', 'c', 'n', 'o', 'p', 's':
+	rest := r.text[r.pos:]
+	switch {
+	case c == '*':
+	case strings.HasPrefix(rest, "Br"), strings.HasPrefix(rest, "Cl"):
+		a.Z = symbol(rest[0], rest[1])
+		r.pos++
+	case strings.IndexByte("BCNOFPSI", c) >= 0:
+		a.Z = symbol(c, 0)
+	case aromaticSymbol(c) > 0:
 		a.Z, a.Aromatic = aromaticSymbol(c), true
-	case '~', '<', '>', '!', '&', ',', ';', '@', '+':
+	case strings.IndexByte("~<>!&,;@+", c) >= 0:
 		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
+	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
+		return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)
 	default:
-		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-			return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)
-		}
 		return a, r.problem(r.pos, "%q is not an atom", c)
 	}
 	r.pos++
@@ -494,21 +448,10 @@ func (r *smilesReader) atom() (Atom, *problem) {
 
 // aromaticSymbol returns the element of an aromatic symbol of one letter, or 0.
 func aromaticSymbol(c byte) int8 {
-	switch c {
-	case 'b':
-		return 5
-	case 'c':
-		return 6
-	case 'n':
-		return 7
-	case 'o':
-		return 8
-	case 'p':
-		return 15
-	case 's':
-		return 16
+	if strings.IndexByte("bcnops", c) < 0 {
+		return 0
 	}
-	return 0
+	return symbol(c-'a'+'A', 0)
 }
 
 // bracket reads [isotope symbol chirality hydrogens charge :map].
@@ -597,29 +540,19 @@ func (r *smilesReader) symbol(a *Atom) *problem {
 		r.pos += 3
 		return nil
 	case c >= 'A' && c <= 'Z':
-		if two >= 'a' && two <= 'z' {
-			if a.Z = bySymbol[c-'A'][two-'a'+1]; a.Z > 0 {
-				r.pos += 2
-				return nil
-			}
+		if a.Z = symbol(c, two); a.Z > 0 {
+			r.pos += 2
+			return nil
 		}
-		if a.Z = bySymbol[c-'A'][0]; a.Z > 0 {
+		if a.Z = symbol(c, 0); a.Z > 0 {
 			r.pos++
 			return nil
 		}
 	case c >= 'a' && c <= 'z':
 		a.Aromatic = true
 		switch string([]byte{c, two}) {
-		case "si":
-			a.Z = 14
-		case "as":
-			a.Z = 33
-		case "se":
-			a.Z = 34
-		case "te":
-			a.Z = 52
-		}
-		if a.Z > 0 {
+		case "si", "as", "se", "te":
+			a.Z = symbol(c-'a'+'A', two)
 			r.pos += 2
 			return nil
 		}

@@ -196,9 +196,7 @@ func (v *perceiver) cleanStereo(possible bool) {
 		// The hydrogen in [C@H] was written for the sake of the tag.
 		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
 			a.explicit, a.fixed = 0, false
-			a.valence = int16(v.explicitValence(int32(i)))
-			h, _ := v.implicitHydrogens(int32(i))
-			a.implicit = int8(h)
+			v.refill(int32(i))
 		}
 	}
 	for i := range m.Bonds {
@@ -344,13 +342,14 @@ func (v *perceiver) refine() {
 const endOfList = -1
 
 func (s *stereo) compareLists(a, b int32) int {
-	x, y := s.list[s.listPtr[a]:], s.list[s.listPtr[b]:]
+	return compareLists(s.list[s.listPtr[a]:], s.list[s.listPtr[b]:])
+}
+
+// compareLists compares two lists that an endOfList ends.
+func compareLists[T int32 | int64](x, y []T) int {
 	for k := range x {
-		if x[k] != y[k] {
-			return int(x[k] - y[k])
-		}
-		if x[k] == endOfList {
-			break
+		if x[k] != y[k] || x[k] == endOfList {
+			return cmp.Compare(x[k], y[k])
 		}
 	}
 	return 0
@@ -431,19 +430,8 @@ func (v *perceiver) codeAtoms(possible bool) (left, changed bool) {
 		}
 		changed = true
 		open--
-		swaps := 0
-		for k, l := range links {
-			for _, o := range links[:k] {
-				if s.rank[o.atom] > s.rank[l.atom] {
-					swaps++
-				}
-			}
-		}
-		if len(links) == 3 && a.hydrogens() == 1 {
-			swaps++
-		}
 		clockwise := a.Chirality != CounterClockwise
-		if swaps%2 == 1 {
+		if oddOrder(links, s.rank) != (len(links) == 3 && a.hydrogens() == 1) {
 			clockwise = a.Chirality == CounterClockwise
 		}
 		a.code = codeS
@@ -452,6 +440,16 @@ func (v *perceiver) codeAtoms(possible bool) (left, changed bool) {
 		}
 	}
 	return open > 0, changed
+}
+
+// oddOrder reports whether an odd number of swaps sorts links by the ranks of the atoms.
+func oddOrder(links []link, rank []int32) (odd bool) {
+	for k, l := range links {
+		for _, o := range links[:k] {
+			odd = odd != (rank[o.atom] > rank[l.atom])
+		}
+	}
+	return odd
 }
 
 // mayBeCentre reports whether an atom has the neighbours of a stereocentre, if
@@ -508,13 +506,7 @@ func (v *perceiver) bridgehead(i int32) bool {
 			if !slices.Contains(s.atomsOf(q), i) {
 				continue
 			}
-			common := 0
-			for _, b := range s.bondsOf(q) {
-				if slices.Contains(s.bondsOf(r), b) {
-					common++
-				}
-			}
-			if common >= 2 {
+			if common(s.bondsOf(q), s.bondsOf(r)) >= 2 {
 				return true
 			}
 		}

@@ -224,6 +224,14 @@ func (v *perceiver) implicitHydrogens(i int32) (n int32, ok bool) {
 	return 0, e.maxValence() == anyValence
 }
 
+// refill computes the valence of an atom and its implicit hydrogens anew.
+func (v *perceiver) refill(i int32) {
+	a := &v.m.Atoms[i]
+	a.valence = int16(v.explicitValence(i))
+	h, _ := v.implicitHydrogens(i)
+	a.implicit = int8(h)
+}
+
 // countRadicals finds unpaired electrons: bracket atoms have the hydrogens that are
 // written, and what is missing from an octet is unpaired.
 func (v *perceiver) countRadicals() {
@@ -267,14 +275,9 @@ func (v *perceiver) countRadicals() {
 func (v *perceiver) settleHydrogens() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
-		a.valence = int16(v.explicitValence(int32(i)))
-		if a.fixed {
-			continue
-		}
 		before := a.implicit
-		h, _ := v.implicitHydrogens(int32(i))
-		a.implicit = int8(h)
-		if a.implicit < before {
+		v.refill(int32(i))
+		if !a.fixed && a.implicit < before {
 			a.explicit += before - a.implicit
 			a.valence = int16(v.explicitValence(int32(i)))
 		}
