@@ -12,7 +12,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
 // Card is what a model file says about its model besides the weights: all that is
@@ -28,8 +27,8 @@ type Card struct {
 	// augment.Identity{SelfLoops: true}.
 	SelfLoops bool `json:"self_loops,omitempty"`
 	// Head is what the model predicts; nil for a bare encoder.
-	Head       *finetune.Head `json:"head,omitempty"`
-	Provenance Provenance     `json:"provenance"`
+	Head       *Head      `json:"head,omitempty"`
+	Provenance Provenance `json:"provenance"`
 }
 
 // Provenance says where weights come from. All of it is optional.

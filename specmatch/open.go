@@ -112,24 +112,23 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	if c.Head != nil {
 		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs, nn.XavierUniform, rng)
 	}
-	return m, newState(m.Encoder, m.Head).load(f)
+	return m, newState(m).load(f)
 }
 
 const predictor = "predictor"
 
 // state is what a file holds of a model.
 type state struct {
-	gnn.Encoder
-	head *nn.Linear // or nil
-	eps  []*nn.Buffer
+	*Trained
+	eps []*nn.Buffer
 }
 
-// newState returns the state of an encoder and its head, if it has one. PyTorch
-// Geometric's GINConv has its ε as a buffer, so files have it too.
-func newState(e gnn.Encoder, head *nn.Linear) *state {
-	s := &state{Encoder: e, head: head}
-	for l, c := range convs(e) {
-		eps := nn.NewBuffer(e.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
+// newState returns the state of a model. PyTorch Geometric's GINConv has its ε as a
+// buffer, so files have it too.
+func newState(m *Trained) *state {
+	s := &state{Trained: m}
+	for l, c := range convs(m.Encoder) {
+		eps := nn.NewBuffer(m.Encoder.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
 		eps.Layout = autodiff.Vector
 		s.eps = append(s.eps, eps)
 	}
@@ -142,13 +141,6 @@ func convs(e gnn.Encoder) []*gnn.GINConv {
 		return g.Convs
 	}
 	return nil
-}
-
-func (s *state) Parameters() []*autodiff.Param {
-	if s.head == nil {
-		return s.Encoder.Parameters()
-	}
-	return slices.Concat(s.Encoder.Parameters(), s.head.Parameters())
 }
 
 // free frees what newState allocated.
@@ -237,10 +229,21 @@ func (m *Trained) write(w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	s := newState(m.Encoder, m.Head)
+	s := newState(m)
 	defer s.free()
 	return nn.Save(w, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
 }
+
+// Parameters returns the encoder's and the head's.
+func (m *Trained) Parameters() []*autodiff.Param {
+	if m.Head == nil {
+		return m.Encoder.Parameters()
+	}
+	return slices.Concat(m.Encoder.Parameters(), m.Head.Parameters())
+}
+
+// Buffers returns the encoder's.
+func (m *Trained) Buffers() []*nn.Buffer { return m.Encoder.Buffers() }
 
 // Width returns the width of an embedding.
 func (m *Trained) Width() int { return m.Encoder.Width() }
@@ -280,8 +283,9 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 	return gnn.Embed(ctx, m.Encoder.Parameters()[0].Backend(), m.Encoder, graphs, add)
 }
 
-// Predict returns the predictions of the head for n graphs, row-major [n×Outputs];
-// see [finetune.Predictor.Predict]. A model without a head is an error; other errors
+// Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the
+// probability of each class, the probability of a yes in each task, or the numbers in
+// the unit of the targets. A model without a head is an error; other errors
 // are those of [Trained.Embed].
 func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
@@ -304,7 +308,7 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := newState(m.Encoder, m.Head).load(f); err != nil {
+	if err := newState(m).load(f); err != nil {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
 	return nil
@@ -387,5 +391,5 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
 		return f.Without("proj_head.").Load(e)
 	}
-	return newState(e, nil).load(f)
+	return newState(&Trained{Encoder: e}).load(f)
 }

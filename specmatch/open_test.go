@@ -22,7 +22,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -37,7 +36,7 @@ var kinds = []gnn.Architecture{
 
 // trainedModel returns a model of the architecture with graphs that it can read. No
 // two of its values are equal, so that none can take the place of another.
-func trainedModel(t testing.TB, be backend.Backend, a gnn.Architecture, head *finetune.Head) (*specmatch.Trained, []*graph.Graph) {
+func trainedModel(t testing.TB, be backend.Backend, a gnn.Architecture, head *specmatch.Head) (*specmatch.Trained, []*graph.Graph) {
 	t.Helper()
 	rng := newRand(3)
 	e, err := a.New(be, rng)
@@ -134,11 +133,11 @@ func saveModel(t testing.TB, m *specmatch.Trained) string {
 	return path
 }
 
-var heads = []*finetune.Head{
+var heads = []*specmatch.Head{
 	nil,
-	{Kind: finetune.Classes, Outputs: 3, ClassValues: []string{"-1", "1", "4"}},
-	{Kind: finetune.Binary, Outputs: 2, Tasks: []string{"toxic", "soluble"}},
-	{Kind: finetune.Regression, Outputs: 1, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
+	{Kind: specmatch.Classes, Outputs: 3, ClassValues: []string{"-1", "1", "4"}},
+	{Kind: specmatch.Binary, Outputs: 2, Tasks: []string{"toxic", "soluble"}},
+	{Kind: specmatch.Regression, Outputs: 1, Tasks: []string{"logP"}, Mean: []float64{2.5}, Std: []float64{0.1}},
 }
 
 // TestOpen: a file gives back the model: its card, its embeddings to the last bit,
@@ -324,12 +323,12 @@ func TestSaveModelRefuses(t *testing.T) {
 		"the model has a head (false)": func(m *specmatch.Trained) { m.Head = nil },
 		`head of kind "ranking"`:       func(m *specmatch.Trained) { m.Card.Head.Kind = "ranking" },
 		"the head is [18×1]; want 18×2": func(m *specmatch.Trained) {
-			m.Card.Head = &finetune.Head{Kind: finetune.Binary, Outputs: 2}
+			m.Card.Head = &specmatch.Head{Kind: specmatch.Binary, Outputs: 2}
 		},
 		"1 means and 0 standard":               func(m *specmatch.Trained) { m.Card.Head.Std = nil },
 		"mean NaN":                             func(m *specmatch.Trained) { m.Card.Head.Mean = []float64{math.NaN()} },
 		"standard deviation 0":                 func(m *specmatch.Trained) { m.Card.Head.Std = []float64{0} },
-		"a head of kind binary with 0 outputs": func(m *specmatch.Trained) { m.Card.Head = &finetune.Head{Kind: finetune.Binary} },
+		"a head of kind binary with 0 outputs": func(m *specmatch.Trained) { m.Card.Head = &specmatch.Head{Kind: specmatch.Binary} },
 		`named "other.weight"`:                 func(m *specmatch.Trained) { m.Head = nn.NewLinear(be, "other", 18, 1, nn.XavierUniform, newRand(1)) },
 		"type specmatch_test.strange":          func(m *specmatch.Trained) { m.Encoder = strange{m.Encoder} },
 	} {

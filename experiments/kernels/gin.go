@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -33,8 +34,8 @@ func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer 
 		if err != nil {
 			return 0, err
 		}
-		head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes}
-		accuracy, err := fit(ctx, finetune.NewPredictor(be, encoder, head, rng),
+		head := specmatch.Head{Kind: specmatch.Classes, Outputs: ds.Classes}
+		accuracy, err := fit(ctx, specmatch.NewPredictor(encoder, head, rng),
 			finetune.Data{Graphs: ds.Graphs, Y: y, Train: held.Train, Valid: held.Test, Test: outer[f].Test},
 			finetune.Options{Rate: 0.01, Seed: uint64(seed), Patience: 30}, s.ginEpochs)
 		if err != nil {
@@ -49,27 +50,16 @@ const purposeGIN random.Purpose = 1 << 35
 
 // fit returns the accuracy on the test part after the epoch that was best on the
 // validation part.
-func fit(ctx context.Context, p *finetune.Predictor, d finetune.Data, o finetune.Options, epochs int) (float64, error) {
+func fit(ctx context.Context, p *specmatch.Trained, d finetune.Data, o finetune.Options, epochs int) (float64, error) {
 	l, err := finetune.New(p, d, o)
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close()
-	var tests []float64
-	_, err = train.Run(ctx, l, train.Options{Epochs: epochs}, func(p train.Progress) error {
-		if p.Ended {
-			tests = append(tests, p.Metrics.Get("test_accuracy"))
-		}
-		return nil
-	})
+	r, err := l.Fit(ctx, train.Options{Epochs: epochs}, nil)
 	if err != nil {
 		return 0, err
 	}
-	best, err := l.Best()
-	if err != nil {
-		return 0, err
-	}
-	return tests[best-1] / 100, nil
+	return r.Kept().Get("test_accuracy") / 100, nil
 }
 
 // refuseGIN counts nodes that pass through the encoder, at some hundred thousand a

@@ -10,6 +10,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
@@ -32,8 +33,8 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 	if err := x.fine.Load(r, x.dir, encoder); err != nil {
 		return nil, err
 	}
-	head := finetune.Head{Kind: finetune.Classes, Outputs: ds.Classes}
-	p := finetune.NewPredictor(be, encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
+	head := specmatch.Head{Kind: specmatch.Classes, Outputs: ds.Classes}
+	p := specmatch.NewPredictor(encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
 	if j.method == finetuning.Augmentation {
 		if options.View, err = augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio); err != nil {
@@ -48,7 +49,7 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 }
 
 // unit is the second half of the job, on one fold.
-func (j *job) unit(protocol string, fold int) units.Unit[finetuning.Tuned] {
+func (j *job) unit(protocol string, fold int) units.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
 	return j.x.fine.Unit(name, j.method, j.name(), j.x.engine, j.x.dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return j.learner(be, j.set.splits[protocol][fold], fold)
@@ -56,7 +57,7 @@ func (j *job) unit(protocol string, fold int) units.Unit[finetuning.Tuned] {
 }
 
 // choose returns the test accuracy under a protocol, as a mean over the folds.
-func choose(protocol string, folds []finetuning.Tuned) (accuracy float64) {
+func choose(protocol string, folds []finetune.Result) (accuracy float64) {
 	if protocol == protocolTestMax {
 		for _, m := range overFolds(folds, testAccuracy) {
 			accuracy = max(accuracy, m[testAccuracy])

@@ -161,8 +161,8 @@ func TestStart(t *testing.T) {
 					t.Fatal(err)
 				}
 				rng := random.Stream(uint64(seed), purposeClassifier, 0, fold)
-				head := finetune.Head{Kind: finetune.Classes, Outputs: j.set.data.Classes}
-				output := finetune.NewPredictor(be, encoder, head, rng).Output
+				head := specmatch.Head{Kind: specmatch.Classes, Outputs: j.set.data.Classes}
+				output := specmatch.NewPredictor(encoder, head, rng).Head
 				tape := autodiff.NewTape(be)
 				h := encoder.Forward(gnn.NewBatch(tape, graph.Collate(labelled...)), nn.Train)
 				want := nn.CrossEntropy(output.Forward(h), classes).Float()
@@ -241,11 +241,11 @@ func TestRow(t *testing.T) {
 	x := newExperiment(t)
 	other := &labelledSet{data: &dataset.Dataset{Name: "other"}}
 	// tuned has the second epoch best in the test and the first in the validation.
-	tuned := func(first, second float64) map[string][]finetuning.Tuned {
-		folds := []finetuning.Tuned{{Seconds: 1, Epochs: []train.Metrics{
+	tuned := func(first, second float64) map[string][]finetune.Result {
+		folds := []finetune.Result{{Seconds: 1, Epochs: []train.Metrics{
 			{validLoss: 1, testAccuracy: first}, {validLoss: 2, testAccuracy: second},
 		}}}
-		return map[string][]finetuning.Tuned{protocolVal: folds, protocolTestMax: folds}
+		return map[string][]finetune.Result{protocolVal: folds, protocolTestMax: folds}
 	}
 	jobs := []*job{
 		{x: x, set: x.sets[0], method: method.SpecMatch, tuned: tuned(60, 90), pretrained: pretrain.Trained{TrainSeconds: 10, GraphsPerSecond: 7}},

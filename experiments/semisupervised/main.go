@@ -26,6 +26,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -156,7 +157,7 @@ type job struct {
 	seed   int
 
 	pretrained pretrain.Trained
-	tuned      map[string][]finetuning.Tuned // by protocol and fold
+	tuned      map[string][]finetune.Result // by protocol and fold
 }
 
 // jobs lists the jobs, seed by seed: what an interrupted run has finished can then
@@ -166,7 +167,7 @@ func (x *experiment) jobs() []*job {
 	for _, set := range x.sets {
 		for s := range x.recipe.Seeds {
 			for _, method := range x.loss.Methods {
-				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, tuned: map[string][]finetuning.Tuned{}})
+				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, tuned: map[string][]finetune.Result{}})
 			}
 		}
 	}
@@ -191,9 +192,9 @@ func (j *job) pretraining() *pretrain.Run {
 // units adds the two halves of the experiment to the plan: every method that has a
 // pre-training trains without labels and leaves its model, and every job is fine-tuned
 // on every fold, under every protocol.
-func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, *[]finetuning.Tuned) {
+func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, *[]finetune.Result) {
 	var train []units.Unit[pretrain.Trained]
-	var tune []units.Unit[finetuning.Tuned]
+	var tune []units.Unit[finetune.Result]
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
 			train = append(train, j.pretraining().Unit(j.name(), x.engine, x.dir))
@@ -208,7 +209,7 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 }
 
 // sort gives the jobs their results.
-func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetuning.Tuned) {
+func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetune.Result) {
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
 			j.pretrained, trained = trained[0], trained[1:]

@@ -19,11 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -126,13 +126,13 @@ func TestSplitsRefuse(t *testing.T) {
 
 // TestChoose: two folds, three epochs, by hand.
 func TestChoose(t *testing.T) {
-	fold := func(losses, accuracies []float64) (t finetuning.Tuned) {
+	fold := func(losses, accuracies []float64) (t finetune.Result) {
 		for e, loss := range losses {
 			t.Epochs = append(t.Epochs, train.Metrics{validLoss: loss, testAccuracy: accuracies[e]})
 		}
 		return t
 	}
-	folds := []finetuning.Tuned{
+	folds := []finetune.Result{
 		fold([]float64{3, 1, 2}, []float64{50, 60, 90}),
 		fold([]float64{1, 1, 2}, []float64{40, 80, 60}),
 	}
@@ -269,7 +269,7 @@ func TestMethodsDiffer(t *testing.T) {
 	for line := range strings.Lines(string(data)) {
 		var e struct {
 			Unit   string
-			Result finetuning.Tuned
+			Result finetune.Result
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -111,7 +112,7 @@ func (x *experiment) plots(jobs []*job) error {
 }
 
 // overFolds is the mean of a metric over folds, epoch by epoch.
-func overFolds(folds []finetuning.Tuned, metric string) []train.Metrics {
+func overFolds(folds []finetune.Result, metric string) []train.Metrics {
 	mean := make([]train.Metrics, len(folds[0].Epochs))
 	for e := range mean {
 		sum := 0.0

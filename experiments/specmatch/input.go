@@ -2,11 +2,16 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
@@ -59,4 +64,41 @@ func (in *input) options() (records.Options, error) {
 		o.Input = cmp.Or[io.Reader](in.stdin, os.Stdin)
 	}
 	return o, nil
+}
+
+// sum returns the SHA-256 sum of the file, for the record of the run; "" if it is none.
+func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
+	if info, err := os.Stat(in.In); err != nil || !info.Mode().IsRegular() {
+		return "", nil
+	}
+	sum, err := dataset.SumFile(ctx, in.In)
+	if err == nil {
+		flags.Input("in", sum)
+	}
+	return sum, err
+}
+
+// note says what of the records is left out, and gives the set of the others its sum.
+func (in *input) note(t *records.Table, sum string, stderr io.Writer) {
+	if n := len(t.Rejected); n > 0 {
+		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
+	}
+	if sum != "" {
+		t.Set.Sums = map[string]string{filepath.Base(in.In): sum}
+	}
+}
+
+// molecules reports whether the file is of molecules, as far as can be seen before it
+// is read.
+func (in *input) molecules() bool {
+	if in.In == "" || in.In == "-" {
+		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI
+	}
+	seen := errors.New("seen")
+	o, err := in.options()
+	if t, ok := o.Input.(io.Closer); ok {
+		defer t.Close()
+	}
+	o.ID, o.Want = "", records.Molecules
+	return err == nil && errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
@@ -16,7 +13,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
-	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -31,48 +27,12 @@ func (e *encoder) Register(f *cli.FlagSet) {
 	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
 }
 
-// architecture returns the new encoder for records.
-func (e *encoder) architecture(c records.Content, features graph.Columns) gnn.Architecture {
-	if c == records.Molecules {
+// architecture returns the new encoder for graphs with some features, or for molecules.
+func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
+	if features == nil {
 		return gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
 	}
 	return gnn.Architecture{Kind: gnn.KindGIN, In: features.Width(), Hidden: e.Hidden, Layers: e.Layers}
-}
-
-// table reads all records into memory, and says what of them is left out.
-func (in *input) table(ctx context.Context, flags *cli.FlagSet, o records.Options, stderr io.Writer) (t *records.Table, err error) {
-	sum := ""
-	if info, err := os.Stat(in.In); err == nil && info.Mode().IsRegular() {
-		if sum, err = dataset.SumFile(ctx, in.In); err != nil {
-			return nil, err
-		}
-		flags.Input("in", sum)
-	}
-	if t, err = records.ReadAll(ctx, in.In, o); err != nil {
-		return nil, err
-	}
-	if n := len(t.Rejected); n > 0 {
-		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
-	}
-	if sum != "" {
-		t.Set.Sums = map[string]string{filepath.Base(in.In): sum}
-	}
-	return t, nil
-}
-
-// molecules reports whether the file is of molecules, as far as can be seen before it
-// is read.
-func (in *input) molecules() bool {
-	if in.In == "" || in.In == "-" {
-		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI
-	}
-	seen := errors.New("seen")
-	o, err := in.options()
-	if t, ok := o.Input.(io.Closer); ok {
-		defer t.Close()
-	}
-	o.ID, o.Want = "", records.Molecules
-	return err == nil && errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
 }
 
 // methodNames are those of all regimes that users' data can be of.
@@ -131,17 +91,24 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t, err := x.input.table(ctx, x.flags, o, stderr)
+	sum, err := x.input.sum(ctx, x.flags)
 	if err != nil {
 		return err
 	}
-	r := &x.run
-	r.Dataset, r.Regime, r.File = t.Set, method.Unsupervised, modelFile
-	var columns graph.Columns
-	if t.Content == records.Molecules {
-		r.Regime = method.Transfer
-	} else if columns, err = t.Set.Columns(); err != nil {
+	t, err := records.ReadAll(ctx, x.In, o)
+	if err != nil {
 		return err
+	}
+	x.input.note(t, sum, stderr)
+	r := &x.run
+	r.Dataset, r.Regime, r.File = t.Set, method.Transfer, modelFile
+	var features *graph.Columns
+	if t.Content == records.Graphs {
+		columns, err := t.Set.Columns()
+		if err != nil {
+			return err
+		}
+		r.Regime, features = method.Unsupervised, &columns
 	}
 	if have := method.Names(r.Regime); !slices.Contains(have, r.Method) {
 		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, have)
@@ -149,7 +116,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	if n := len(t.Records); n < 2 {
 		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with", x.In, n)
 	}
-	r.Encoder = x.architecture(t.Content, columns)
+	r.Encoder = x.architecture(features)
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
 	if err := memory.TrainingFits(flags, x.engine, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
 		return err

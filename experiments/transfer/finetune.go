@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
@@ -16,7 +16,7 @@ type tuning struct {
 	set    *taskSet
 	method string
 	seed   int
-	result finetuning.Tuned
+	result finetune.Result
 }
 
 // The metrics of package finetune that this experiment reads: the ROC-AUC in per
@@ -28,7 +28,7 @@ const (
 )
 
 // tunings lists the second half of the experiment, and its units.
-func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetuning.Tuned]) {
+func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetune.Result]) {
 	for _, set := range x.domain.sets {
 		for _, method := range x.loss.Methods {
 			for s := range x.recipe.Seeds {
@@ -41,7 +41,7 @@ func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetuning.Tune
 }
 
 // unit is the fine-tuning of t.
-func (x *experiment) unit(t *tuning) units.Unit[finetuning.Tuned] {
+func (x *experiment) unit(t *tuning) units.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
 	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.engine, x.dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return x.learner(be, t)
@@ -63,7 +63,7 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		return nil, err
 	}
 	s := t.set
-	p := finetune.NewPredictor(be, e, finetune.Head{Kind: finetune.Binary, Outputs: s.tasks}, rng)
+	p := specmatch.NewPredictor(e, specmatch.Head{Kind: specmatch.Binary, Outputs: s.tasks}, rng)
 	y := make([]float64, len(s.labels))
 	for i, l := range s.labels {
 		if y[i] = float64(l+1) / 2; l == 0 {

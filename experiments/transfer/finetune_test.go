@@ -35,7 +35,7 @@ const still = 1e-30
 func quiet(string, ...any) {}
 
 // tune fine-tunes on the set of x with a seed.
-func (x *experiment) tune(t *testing.T, method string, seed int) finetuning.Tuned {
+func (x *experiment) tune(t *testing.T, method string, seed int) finetune.Result {
 	t.Helper()
 	r, err := x.unit(&tuning{set: x.domain.sets[0], method: method, seed: seed}).Run(t.Context(), quiet)
 	if err != nil {
@@ -70,8 +70,8 @@ func TestParts(t *testing.T) {
 	x := newExperiment(t)
 	set := x.domain.sets[0]
 	labels := slices.Clone(set.labels)
-	skipped := func(r finetuning.Tuned) int { return (&tuning{result: r}).skipped() }
-	same := func(want, got finetuning.Tuned, metrics ...string) {
+	skipped := func(r finetune.Result) int { return (&tuning{result: r}).skipped() }
+	same := func(want, got finetune.Result, metrics ...string) {
 		t.Helper()
 		for _, name := range metrics {
 			if d := cmp.Diff(want.Series(name), got.Series(name)); d != "" {
@@ -203,7 +203,7 @@ func TestStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			output := finetune.NewPredictor(be, e, finetune.Head{Kind: finetune.Binary, Outputs: set.tasks}, rng).Output
+			output := specmatch.NewPredictor(e, specmatch.Head{Kind: specmatch.Binary, Outputs: set.tasks}, rng).Head
 			tape := autodiff.NewTape(be)
 			want := 0.0
 			for k, s := range output.Forward(e.Forward(gnn.NewBatch(tape, graph.Collate(graphs...)), nn.Train)).Data() {
@@ -303,7 +303,7 @@ func TestRow(t *testing.T) {
 	x.recipe.Seeds = 2
 	set, other := x.domain.sets[0], &taskSet{name: "other"}
 	run := func(set *taskSet, method string, seed int, valid, test [2]float64) *tuning {
-		r := finetuning.Tuned{Seconds: 1}
+		r := finetune.Result{Seconds: 1}
 		for e := range valid {
 			r.Epochs = append(r.Epochs, train.Metrics{validAUC: valid[e], testAUC: test[e]})
 		}

@@ -67,7 +67,7 @@ func Embedder(m *specmatch.Trained) (Model, error) {
 	return newModel(columns, m.Embed, m)
 }
 
-// Predictor returns a model of predictions, in the columns of [finetune.Head.Columns]. Of
+// Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of
 // several models it has the mean of their predictions, and then, in columns NAME_std,
 // their standard deviation (that of the models themselves, divided by their number). All
 // must predict, and be alike ([Alike]).

@@ -1,17 +1,22 @@
-// Package finetune fits a head to an encoder: classes, yes-or-no tasks of which
-// some labels may be missing, or numbers.
+// Package finetune fits models that predict: classes, yes-or-no tasks of which some
+// labels may be missing, or numbers.
 //
-// The mental model: a [Predictor] is an encoder followed by a linear layer; a
-// [Learner] trains both on the labelled part of a data set and evaluates them on
-// the other parts after every epoch. Package train drives it.
+// The mental model: a model is an encoder with a linear layer behind it
+// ([specmatch.NewPredictor]); [Examples] are the records of a file with their targets and
+// their division; a [Learner] trains the model on one part and evaluates it on the others
+// after every epoch.
 //
-//	p := finetune.NewPredictor(be, encoder, finetune.Head{Kind: finetune.Classes, Outputs: 2}, rng)
-//	l, err := finetune.New(p, finetune.Data{Graphs: graphs, Y: y, Train: train, Valid: valid, Test: test}, finetune.Options{Rate: 1e-3})
-//	_, err = train.Run(ctx, l, train.Options{Epochs: 100}, func(p train.Progress) error { … })
-//	y, err := p.Predict(ctx, graphs)
+//	x, err := finetune.Read(ctx, "molecules.csv", finetune.Task{Targets: []string{"logS"}}, records.Options{})
+//	split, err := x.Divide(seed)
+//	m := specmatch.NewPredictor(encoder, x.Head, rng)
+//	l, err := finetune.New(m, x.Data(split), finetune.Options{Rate: 1e-3, Patience: 20})
+//	result, err := l.Fit(ctx, train.Options{Epochs: 100}, nil)
+//	err = m.Save("model.safetensors")
 //
-// With Options.Patience training ends when the validation part has not become better
-// for some epochs, and [Learner.Best] then restores the weights of the best one.
+// A learner takes any graphs and targets; those of a file are only the commonest. Package
+// train drives it, and so can its caller. With Options.Patience training ends when the
+// validation part has not become better for some epochs, and [Learner.Best] then restores
+// the weights of the best one.
 //
 // The metrics of an epoch, besides "loss", begin with "valid_" or "test_": for
 // classes loss and accuracy (in per cent); for yes-or-no tasks roc_auc (in per cent),

@@ -11,8 +11,10 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -46,10 +48,12 @@ type Options struct {
 	Average float64
 }
 
-// Learner trains a predictor.
+// Learner trains a model that predicts.
 type Learner struct {
 	train.Defaults
-	p     *Predictor
+	m  *specmatch.Trained
+	be backend.Backend
+
 	data  Data
 	adam  *optim.Adam
 	tape  *autodiff.Tape
@@ -57,7 +61,7 @@ type Learner struct {
 
 	patience int
 	decay    float64
-	average  []*nn.Buffer // of the predictor's values; nil without Average
+	average  []*nn.Buffer // of the model's values; nil without Average
 	best     best
 }
 
@@ -65,36 +69,49 @@ type Learner struct {
 type best struct {
 	Epoch int     // from 1; 0 is none
 	Score float64 // of the epoch; larger is better
-	// weights are a copy of the predictor's parameters and buffers; nil without patience.
+	// weights are a copy of the model's parameters and buffers; nil without patience.
 	weights []*nn.Buffer
 	Steps   int // so far
 }
 
-// values returns where the predictor has its tensors.
-func (p *Predictor) values() (names []string, values []**tensor.Tensor) {
-	for _, x := range p.Parameters() {
+// values returns where the model has its tensors.
+func (l *Learner) values() (names []string, values []**tensor.Tensor) {
+	for _, x := range l.m.Parameters() {
 		names, values = append(names, x.Name), append(values, &x.Value)
 	}
-	for _, x := range p.Buffers() {
+	for _, x := range l.m.Buffers() {
 		names, values = append(names, x.Name), append(values, &x.Value)
 	}
 	return names, values
 }
 
-// copies returns buffers for the predictor's values, under their names with a prefix.
-func (p *Predictor) copies(prefix string) (all []*nn.Buffer) {
-	names, values := p.values()
+// outputs returns the raw outputs [B×Outputs] for a batch.
+func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *autodiff.Var {
+	return l.m.Head.Forward(l.m.Encoder.Forward(gnn.NewBatch(t, b), mode))
+}
+
+// copies returns buffers for the model's values, under their names with a prefix.
+func (l *Learner) copies(prefix string) (all []*nn.Buffer) {
+	names, values := l.values()
 	for i, v := range values {
-		all = append(all, nn.NewBuffer(p.be, prefix+names[i], (*v).Rows, (*v).Cols, 0))
+		all = append(all, nn.NewBuffer(l.be, prefix+names[i], (*v).Rows, (*v).Cols, 0))
 	}
 	return all
 }
 
-// New returns a learner of all parameters of p. It is an error if the targets do not
-// suit the head, or if no graph to train on has a label.
-func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
+// New returns a learner of all parameters of m, a model with a head such as
+// [specmatch.NewPredictor] makes. It is an error if the targets do not suit the head, or
+// if no graph to train on has a label. Of numbers, it sets the head's Mean and Std.
+func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
-	if err := d.check(p.Head); err != nil {
+	h := m.Card.Head
+	if h == nil || m.Head == nil {
+		return nil, errors.New("finetune: the model is an encoder without a head")
+	}
+	if m.Card.SelfLoops {
+		return nil, errors.New("finetune: the model wants graphs with self-loops, and learns from them as they are")
+	}
+	if err := d.check(*h); err != nil {
 		return nil, err
 	}
 	if !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0 {
@@ -109,42 +126,67 @@ func New(p *Predictor, d Data, o Options) (l *Learner, err error) {
 	if o.View == nil {
 		o.View = augment.Identity{}
 	}
-	if p.Head.Kind == Regression {
-		p.Head.standardise(d.Y, d.Train)
+	if h.Kind == specmatch.Regression {
+		h.Mean, h.Std = moments(d.Y, d.Train, h.Outputs)
 	}
 	loader := &augment.Loader{
 		Graphs: d.Graphs, Samples: d.Train, Batch: o.Batch,
 		Collator: augment.Collator{Views: []augment.Augmentation{o.View}, Seed: o.Seed},
 	}
+	be := m.Head.W.Backend()
 	l = &Learner{
 		patience: o.Patience, decay: o.Average,
 		Defaults: train.Defaults{Loader: loader},
-		p:        p, data: d, adam: optim.NewAdam(p.be, p.Parameters(), o.Rate), tape: autodiff.NewTape(p.be),
+		m:        m, be: be, data: d, adam: optim.NewAdam(be, m.Parameters(), o.Rate), tape: autodiff.NewTape(be),
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
 	}
 	if o.Patience > 0 {
 		if len(d.Valid) == 0 {
 			return nil, errors.New("finetune: patience needs a validation part")
 		}
-		l.best.weights = p.copies("best.")
+		l.best.weights = l.copies("best.")
 	}
 	if o.Average > 0 {
-		l.average = p.copies("average.")
+		l.average = l.copies("average.")
 	}
 	return l, nil
 }
 
-// columns returns the number of targets per graph.
-func (h Head) columns() int {
-	if h.Kind == Classes {
+// moments returns the mean and the standard deviation of each task's targets over some
+// samples; 1 is the deviation of targets that are all equal.
+func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
+	mean, std = make([]float64, tasks), make([]float64, tasks)
+	for t := range tasks {
+		var sum, squares, n float64
+		for _, i := range samples {
+			if v := y[i*tasks+t]; !math.IsNaN(v) {
+				sum, n = sum+v, n+1
+			}
+		}
+		mean[t] = sum / max(n, 1)
+		for _, i := range samples {
+			if v := y[i*tasks+t]; !math.IsNaN(v) {
+				squares += (v - mean[t]) * (v - mean[t])
+			}
+		}
+		if std[t] = math.Sqrt(squares / max(n, 1)); std[t] == 0 {
+			std[t] = 1
+		}
+	}
+	return mean, std
+}
+
+// columns returns the number of targets of a graph.
+func columns(h specmatch.Head) int {
+	if h.Kind == specmatch.Classes {
 		return 1
 	}
 	return h.Outputs
 }
 
 // check returns an error unless the targets suit the head.
-func (d Data) check(h Head) error {
-	n, w := len(d.Graphs), h.columns()
+func (d Data) check(h specmatch.Head) error {
+	n, w := len(d.Graphs), columns(h)
 	if len(d.Y) != n*w {
 		return fmt.Errorf("finetune: %d targets for %d graphs, want %d for each", len(d.Y), n, w)
 	}
@@ -157,9 +199,9 @@ func (d Data) check(h Head) error {
 			for t, y := range d.Y[i*w : (i+1)*w] {
 				ok := true
 				switch h.Kind {
-				case Classes:
+				case specmatch.Classes:
 					ok = y >= 0 && int(y) < h.Outputs && y == math.Trunc(y)
-				case Binary:
+				case specmatch.Binary:
 					ok = y == 0 || y == 1 || math.IsNaN(y)
 				default:
 					ok = !math.IsInf(y, 0)
@@ -181,23 +223,23 @@ func (d Data) check(h Head) error {
 
 // Step implements [train.Learner].
 func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
-	loss, ok, err := train.Minimize(l.tape, l.p, l.adam, func() *autodiff.Var { return l.loss(b) })
+	loss, ok, err := train.Minimize(l.tape, l.m, l.adam, func() *autodiff.Var { return l.loss(b) })
 	if err != nil || !ok {
 		return nil, err
 	}
 	n := float64(l.best.Steps)
 	l.best.Steps++
 	d := min(l.decay, n/(n+10))
-	_, values := l.p.values()
+	_, values := l.values()
 	for i, a := range l.average {
-		l.p.be.Axpby(a.Value, d, a.Value, 1-d, *values[i])
+		l.be.Axpby(a.Value, d, a.Value, 1-d, *values[i])
 	}
 	return train.Metrics{"loss": loss}, nil
 }
 
-// swap exchanges the predictor's values for their average, or back.
+// swap exchanges the model's values for their average, or back.
 func (l *Learner) swap() {
-	_, values := l.p.values()
+	_, values := l.values()
 	for i, a := range l.average {
 		*values[i], a.Value = a.Value, *values[i]
 	}
@@ -210,13 +252,13 @@ func (l *Learner) swap() {
 //	binary      ln(1+e^s) - y·s
 //	regression  (s - (y-Mean)/Std)²
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
-	h, t := l.p.Head, l.tape
-	if h.Kind == Classes {
+	h, t := *l.m.Card.Head, l.tape
+	if h.Kind == specmatch.Classes {
 		classes := make([]int, len(b.Samples))
 		for k, i := range b.Samples {
 			classes[k] = int(l.data.Y[i])
 		}
-		return nn.CrossEntropy(l.p.outputs(t, b.Graphs, nn.Train), classes)
+		return nn.CrossEntropy(l.outputs(t, b.Graphs, nn.Train), classes)
 	}
 	n := len(b.Samples) * h.Outputs
 	present, target := make([]float64, 0, n), make([]float64, 0, n)
@@ -226,7 +268,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 			known := 1.0
 			if math.IsNaN(y) {
 				known, y = 0, 0
-			} else if h.Kind == Regression {
+			} else if h.Kind == specmatch.Regression {
 				y = (y - h.Mean[task]) / h.Std[task]
 			}
 			present, target, count = append(present, known), append(target, y), count+known
@@ -235,15 +277,15 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	if count == 0 {
 		return nil
 	}
-	s := l.p.outputs(t, b.Graphs, nn.Train)
+	s := l.outputs(t, b.Graphs, nn.Train)
 	known, y := t.Matrix(len(b.Samples), h.Outputs, present), t.Matrix(len(b.Samples), h.Outputs, target)
-	if h.Kind == Regression {
+	if h.Kind == specmatch.Regression {
 		return s.Sub(y).Square().Dot(known).Scale(1 / count)
 	}
 	return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
 }
 
-// End evaluates the predictor on the validation and test parts. With patience it keeps
+// End evaluates the model on the validation and test parts. With patience it keeps
 // the weights of the best epoch, or ends training.
 func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	l.swap()
@@ -270,9 +312,9 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 		return nil, err
 	case l.best.Epoch == 0 || score > l.best.Score:
 		l.best.Epoch, l.best.Score = epoch+1, score
-		_, values := l.p.values()
+		_, values := l.values()
 		for i, v := range values {
-			copyTo(l.p.be, l.best.weights[i].Value, *v)
+			copyTo(l.be, l.best.weights[i].Value, *v)
 		}
 	case epoch+1 >= l.best.Epoch+l.patience:
 		return all, train.ErrStop
@@ -284,10 +326,10 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 // tasks, otherwise the loss or the error, negated.
 func (l *Learner) score(m train.Metrics) (float64, error) {
 	name, sign := "valid_loss", -1.0
-	switch l.p.Head.Kind {
-	case Binary:
+	switch l.m.Card.Head.Kind {
+	case specmatch.Binary:
 		name, sign = "valid_roc_auc", 1
-	case Regression:
+	case specmatch.Regression:
 		name = "valid_rmse"
 	}
 	v, ok := m[name]
@@ -297,7 +339,7 @@ func (l *Learner) score(m train.Metrics) (float64, error) {
 	return sign * v, nil
 }
 
-// Best gives the predictor the weights of the epoch that was best on the validation
+// Best gives the model the weights of the epoch that was best on the validation
 // part, after training with patience, and returns the epoch's number, from 1. Without
 // patience, or before an epoch has ended, it changes nothing and returns 0.
 func (l *Learner) Best() (epoch int, err error) {
@@ -305,12 +347,12 @@ func (l *Learner) Best() (epoch int, err error) {
 	if l.best.Epoch == 0 {
 		return 0, nil
 	}
-	_, values := l.p.values()
+	_, values := l.values()
 	for i, v := range values {
-		copyTo(l.p.be, *v, l.best.weights[i].Value)
+		copyTo(l.be, *v, l.best.weights[i].Value)
 	}
 	for i, a := range l.average {
-		copyTo(l.p.be, a.Value, l.best.weights[i].Value)
+		copyTo(l.be, a.Value, l.best.weights[i].Value)
 	}
 	return l.best.Epoch, nil
 }
@@ -324,15 +366,15 @@ func (l *Learner) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: trained{l}, Optimizer: l.adam}, &l.best
 }
 
-// trained is a predictor whose buffers include what else training changes: how many
+// trained is a model whose buffers include what else training changes: how many
 // masks dropout has drawn, the best weights, and the average ones.
 type trained struct{ l *Learner }
 
-func (t trained) Parameters() []*autodiff.Param { return t.l.p.Parameters() }
+func (t trained) Parameters() []*autodiff.Param { return t.l.m.Parameters() }
 
 func (t trained) Buffers() []*nn.Buffer {
-	all := slices.Concat(t.l.p.Buffers(), t.l.best.weights, t.l.average)
-	if d, ok := t.l.p.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
+	all := slices.Concat(t.l.m.Buffers(), t.l.best.weights, t.l.average)
+	if d, ok := t.l.m.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
 		all = append(all, d.DropoutState()...)
 	}
 	return all
@@ -341,7 +383,7 @@ func (t trained) Buffers() []*nn.Buffer {
 // Close gives the best and the average weights back.
 func (l *Learner) Close() error {
 	for _, b := range slices.Concat(l.best.weights, l.average) {
-		l.p.be.Free(b.Value)
+		l.be.Free(b.Value)
 	}
 	l.best, l.average = best{}, nil
 	return nil
@@ -377,17 +419,17 @@ func parts(graphs []*graph.Graph, samples []int) []*part {
 // evaluate returns the metrics of the graphs of some parts.
 func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics, err error) {
 	defer backend.Recover(&err)
-	h := l.p.Head
-	t := autodiff.NewInference(l.p.be)
+	h := *l.m.Card.Head
+	t := autodiff.NewInference(l.be)
 	defer t.Reset()
-	w := h.columns()
+	w := columns(h)
 	var outputs, y []float64
 	for _, p := range parts {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		out := l.p.outputs(t, p.batch, nn.Eval)
-		if h.Kind == Classes {
+		out := l.outputs(t, p.batch, nn.Eval)
+		if h.Kind == specmatch.Classes {
 			out = out.LogSoftmax()
 		}
 		outputs = append(outputs, out.Data()...)
@@ -397,16 +439,16 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		t.Reset()
 	}
 	switch h.Kind {
-	case Classes:
+	case specmatch.Classes:
 		return classMetrics(outputs, y, h.Outputs), nil
-	case Binary:
+	case specmatch.Binary:
 		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
 		if errors.Is(err, roc.ErrOneClass) {
 			return train.Metrics{"one_class": float64(h.Outputs)}, nil
 		}
 		return train.Metrics{"roc_auc": 100 * auc, "one_class": float64(oneClass)}, err
 	}
-	return numberMetrics(h.inUnits(outputs), y, h.Outputs), nil
+	return numberMetrics(h.InUnits(outputs), y, h.Outputs), nil
 }
 
 // classMetrics returns the mean loss and the accuracy in per cent, given the

@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -20,7 +21,7 @@ import (
 
 // newLearner returns a learner of a head on motifs, of which the first 40 are to
 // train on, with targets y(i, task).
-func newLearner(t *testing.T, h Head, y func(i, task int) float64) *Learner {
+func newLearner(t *testing.T, h specmatch.Head, y func(i, task int) float64) *Learner {
 	t.Helper()
 	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 60})
 	if err != nil {
@@ -28,7 +29,7 @@ func newLearner(t *testing.T, h Head, y func(i, task int) float64) *Learner {
 	}
 	d := Data{Graphs: ds.Graphs}
 	for i := range ds.Graphs {
-		for task := range h.columns() {
+		for task := range columns(h) {
 			d.Y = append(d.Y, y(i, task))
 		}
 		if i < 40 {
@@ -40,7 +41,7 @@ func newLearner(t *testing.T, h Head, y func(i, task int) float64) *Learner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(NewPredictor(be, e, h, rng), d, Options{Seed: 5})
+	l, err := New(specmatch.NewPredictor(e, h, rng), d, Options{Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func (l *Learner) batch(samples ...int) train.Batch {
 // scores are the raw outputs for a batch while training.
 func (l *Learner) scores(b train.Batch) []float64 {
 	defer l.tape.Reset()
-	return l.p.outputs(l.tape, b.Graphs, nn.Train).Data()
+	return l.outputs(l.tape, b.Graphs, nn.Train).Data()
 }
 
 // lossOf is the loss of a batch, nil if there is none.
@@ -95,7 +96,7 @@ func gaps(i, task int) float64 {
 // TestBinaryLoss compares the loss of yes-or-no tasks with its definition, with
 // labels missing.
 func TestBinaryLoss(t *testing.T) {
-	l := newLearner(t, Head{Kind: Binary, Outputs: 2}, func(i, task int) float64 {
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 2}, func(i, task int) float64 {
 		if i >= 38 {
 			return math.NaN()
 		}
@@ -138,7 +139,7 @@ func TestRegressionLoss(t *testing.T) {
 		}
 		return 100*float64(task) + float64(i%7)*math.Pow(10, float64(task))
 	}
-	l := newLearner(t, Head{Kind: Regression, Outputs: 2}, target)
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Regression, Outputs: 2}, target)
 	var mean, std [2]float64
 	for task := range mean {
 		var n, sum, squares float64
@@ -149,8 +150,8 @@ func TestRegressionLoss(t *testing.T) {
 		}
 		mean[task] = sum / n
 		std[task] = math.Sqrt(squares/n - mean[task]*mean[task])
-		near(t, "mean", l.p.Head.Mean[task], mean[task])
-		near(t, "deviation", l.p.Head.Std[task], std[task])
+		near(t, "mean", l.m.Card.Head.Mean[task], mean[task])
+		near(t, "deviation", l.m.Card.Head.Std[task], std[task])
 	}
 	b := l.batch(0, 1, 2, 3, 4)
 	want, n := 0.0, 0.0
@@ -168,7 +169,7 @@ func TestRegressionLoss(t *testing.T) {
 
 // TestClassLoss compares loss and accuracy of classes with their definitions.
 func TestClassLoss(t *testing.T) {
-	l := newLearner(t, Head{Kind: Classes, Outputs: 3}, func(i, _ int) float64 { return float64(i % 3) })
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Classes, Outputs: 3}, func(i, _ int) float64 { return float64(i % 3) })
 	b := l.batch(0, 1, 2, 3, 4, 5, 6)
 	scores := l.scores(b)
 	want := 0.0
@@ -192,7 +193,7 @@ func TestClassLoss(t *testing.T) {
 // TestROCAUC compares the mean over tasks with each task's own, on the samples asked
 // for and over the labels that are there.
 func TestROCAUC(t *testing.T) {
-	l := newLearner(t, Head{Kind: Binary, Outputs: 3}, func(i, task int) float64 {
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 3}, func(i, task int) float64 {
 		if task == 2 {
 			return 1 // one class only
 		}
@@ -203,7 +204,7 @@ func TestROCAUC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, be := 0.0, l.p.be
+	want, be := 0.0, l.be
 	for task := range 2 {
 		var scores, labels []float64
 		for _, i := range samples {
@@ -211,12 +212,12 @@ func TestROCAUC(t *testing.T) {
 			if math.IsNaN(y) {
 				continue
 			}
-			h, err := gnn.Embed(t.Context(), be, l.p.Encoder, l.data.Graphs[i:i+1], nil)
+			h, err := gnn.Embed(t.Context(), be, l.m.Encoder, l.data.Graphs[i:i+1], nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tape := autodiff.NewInference(be)
-			scores = append(scores, l.p.Output.Forward(tape.Matrix(1, l.p.Encoder.Width(), h)).Data()[task])
+			scores = append(scores, l.m.Head.Forward(tape.Matrix(1, l.m.Encoder.Width(), h)).Data()[task])
 			tape.Reset()
 			labels = append(labels, y)
 		}
@@ -235,7 +236,7 @@ func TestROCAUC(t *testing.T) {
 	}
 
 	// Where no task has both classes there is no mean.
-	l = newLearner(t, Head{Kind: Binary, Outputs: 2}, func(_, task int) float64 { return float64(task) })
+	l = newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 2}, func(_, task int) float64 { return float64(task) })
 	got, err = l.evaluate(t.Context(), parts(l.data.Graphs, samples))
 	if _, ok := got["roc_auc"]; ok || err != nil || got["one_class"] != 2 {
 		t.Errorf("of one class each: %v, %v", got, err)
@@ -256,7 +257,7 @@ func TestNumberMetrics(t *testing.T) {
 // TestParts: what is said of some graphs does not depend on the parts that they are
 // evaluated in.
 func TestParts(t *testing.T) {
-	for _, h := range []Head{{Kind: Classes, Outputs: 2}, {Kind: Binary, Outputs: 2}, {Kind: Regression, Outputs: 2}} {
+	for _, h := range []specmatch.Head{{Kind: specmatch.Classes, Outputs: 2}, {Kind: specmatch.Binary, Outputs: 2}, {Kind: specmatch.Regression, Outputs: 2}} {
 		l := newLearner(t, h, func(i, task int) float64 { return float64((i + task) % 2) })
 		samples := make([]int, 0, 900) // each graph many times, which is more than a part
 		for k := range cap(samples) {
@@ -307,14 +308,14 @@ func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
 // TestDeviceFails: a device that fails is an error, not a panic, whatever it was
 // asked for.
 func TestDeviceFails(t *testing.T) {
-	l := newLearner(t, Head{Kind: Classes, Outputs: 2}, func(i, _ int) float64 { return float64(i % 2) })
-	be := &failing{Backend: l.p.be}
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Classes, Outputs: 2}, func(i, _ int) float64 { return float64(i % 2) })
+	be := &failing{Backend: l.be}
 	rng := rand.New(rand.NewPCG(1, 2))
 	e, err := gnn.Architecture{Kind: gnn.KindGIN, In: l.data.Graphs[0].X.Width, Hidden: 8, Layers: 2}.New(be, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, d := NewPredictor(be, e, l.p.Head, rng), l.data
+	p, d := specmatch.NewPredictor(e, *l.m.Card.Head, rng), l.data
 	d.Test = []int{50, 51}
 	if l, err = New(p, d, Options{}); err != nil {
 		t.Fatal(err)

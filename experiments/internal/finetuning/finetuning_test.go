@@ -5,18 +5,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/specmatch/train"
 )
-
-// A result without epochs, such as one of another version, is not one to report.
-func TestCheck(t *testing.T) {
-	if err := (&Tuned{Seconds: 1}).Check(); err == nil {
-		t.Error("no epochs were accepted")
-	}
-	if err := (&Tuned{Epochs: []train.Metrics{{"loss": 1}}}).Check(); err != nil {
-		t.Error(err)
-	}
-}
 
 // TestRecipe: flags reach their fields, batches of fine-tuning have a flag where they are
 // not those of pre-training, and -pretrained leaves no pre-training to do.

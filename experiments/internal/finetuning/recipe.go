@@ -76,16 +76,16 @@ func (r *Recipe) Load(run *pretrain.Run, dir *rundir.Dir, e gnn.Encoder) error {
 
 // Unit is the fine-tuning of a method under a name, after the unit that pre-trains it; the
 // learner is made when it runs.
-func (r *Recipe) Unit(name, method, pretraining string, e cli.Engine, dir *rundir.Dir, learner func(be backend.Backend) (*finetune.Learner, error)) units.Unit[Tuned] {
+func (r *Recipe) Unit(name, method, pretraining string, e cli.Engine, dir *rundir.Dir, learner func(be backend.Backend) (*finetune.Learner, error)) units.Unit[finetune.Result] {
 	if !r.PretrainsHere(method) {
 		pretraining = ""
 	}
-	run := func(ctx context.Context, be backend.Backend, status units.Status) (out Tuned, err error) {
+	run := func(ctx context.Context, be backend.Backend, status units.Status) (out finetune.Result, err error) {
 		l, err := learner(be)
 		if err != nil {
 			return out, err
 		}
 		return Do(ctx, dir, name, l, r.Epochs, status)
 	}
-	return units.Unit[Tuned]{Name: name, With: pretraining, Run: units.OnEngine(e, run)}
+	return units.Unit[finetune.Result]{Name: name, With: pretraining, Run: units.OnEngine(e, run)}
 }

@@ -1,0 +1,266 @@
+package finetune
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Task says what is learned of the records of a file, and how they are divided.
+type Task struct {
+	// Targets are the columns or keys to predict. None are those that a set of the
+	// literature has: class in TUDataset's format, and of a table of MoleculeNet its own.
+	Targets []string
+	// Kind is what the targets are; "" goes by the values: 0 and 1 only are Binary,
+	// numbers Regression, others Classes, and so is a class in TUDataset's format. A
+	// missing value is empty.
+	Kind specmatch.Kind
+	// Split is [Random], which is also "", [Scaffold], or the column that has train, valid
+	// or test.
+	Split string
+}
+
+// The divisions, into 80, 10 and 10 %.
+const (
+	Random   = "random"   // in an order that the seed decides
+	Scaffold = "scaffold" // of molecules: a scaffold is in one part only, see [dataset.ScaffoldSplit]
+)
+
+// Errors about a task rather than a file.
+var (
+	ErrNoTargets = errors.New("no target is named, and the file has none by its name")
+	ErrSeveral   = errors.New("classes are of one target; several are yes-or-no tasks or numbers")
+)
+
+// Examples are the records of a file, with their targets as numbers.
+type Examples struct {
+	*records.Table
+	Task                    // with the targets and the kind that were found
+	Head     specmatch.Head // for the targets
+	Y        []float64      // as in [Data]; NaN where a target is missing, also a class
+	Features *graph.Columns // of the graphs; nil for molecules
+
+	path string
+}
+
+// Read reads a file with the targets of a task; o.Fields and o.Scaffolds are the task's. A
+// value that is no target is an error that names its line.
+func Read(ctx context.Context, path string, t Task, o records.Options) (*Examples, error) {
+	format, _ := records.FormatOf(path) // "-" and other names have none
+	tu := cmp.Or(o.Format, format) == records.TU
+	switch {
+	case len(t.Targets) > 0:
+	case tu:
+		t.Targets = []string{"class"}
+	default:
+		smiles, targets, err := moleculenet.Columns(ctx, path)
+		if err != nil {
+			return nil, fmt.Errorf("finetune: %s: %w", path, ErrNoTargets)
+		}
+		o.SMILES, t.Targets = cmp.Or(o.SMILES, smiles), targets
+	}
+	t.Split = cmp.Or(t.Split, Random)
+	o.Fields, o.Scaffolds = slices.Clone(t.Targets), t.Split == Scaffold
+	if t.Split != Random && t.Split != Scaffold {
+		o.Fields = append(o.Fields, t.Split)
+	}
+	table, err := records.ReadAll(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	x := &Examples{Table: table, Task: t, Features: o.Columns, path: path}
+	if x.Content == records.Graphs && x.Features == nil {
+		columns, err := x.Set.Columns()
+		if err != nil {
+			return nil, err
+		}
+		x.Features = &columns
+	}
+	for k, name := range t.Targets {
+		if !slices.ContainsFunc(x.Records, func(r *records.Record) bool { return strings.TrimSpace(r.Fields[k]) != "" }) {
+			return nil, fmt.Errorf("%s: no record has a value of %s", path, name)
+		}
+	}
+	switch {
+	case t.Kind == "" && tu:
+		x.Kind = specmatch.Classes
+	case t.Kind == "":
+		x.Kind = x.kind()
+	}
+	if x.Kind == specmatch.Classes {
+		return x, x.classes()
+	}
+	return x, x.numbers()
+}
+
+// values calls f with every target.
+func (x *Examples) values(f func(r *records.Record, target, text string) error) error {
+	for _, r := range x.Records {
+		for k, target := range x.Targets {
+			if err := f(r, target, strings.TrimSpace(r.Fields[k])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// kind returns the kind of the targets by their values.
+func (x *Examples) kind() specmatch.Kind {
+	kind, numbers, texts := specmatch.Binary, 0, 0
+	x.values(func(_ *records.Record, _, text string) error {
+		number, err := strconv.ParseFloat(text, 64)
+		switch {
+		case text == "" || math.IsNaN(number):
+		case err != nil:
+			texts++
+		default:
+			if numbers++; number != 0 && number != 1 {
+				kind = specmatch.Regression
+			}
+		}
+		return nil
+	})
+	if texts > numbers { // a text among numbers is a mistake, which reading them reports
+		return specmatch.Classes
+	}
+	return kind
+}
+
+// numbers fills Y with the targets of yes-or-no tasks or a regression.
+func (x *Examples) numbers() error {
+	x.Head = specmatch.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
+	return x.values(func(r *records.Record, target, text string) error {
+		y, err := strconv.ParseFloat(text, 64)
+		switch {
+		case text == "":
+			y = math.NaN()
+		case err != nil || math.IsInf(y, 0):
+			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.path, r.Line, target, text)
+		case x.Kind == specmatch.Binary && y != 0 && y != 1 && !math.IsNaN(y):
+			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)", x.path, r.Line, target, text)
+		}
+		x.Y = append(x.Y, y)
+		return nil
+	})
+}
+
+// classes fills Y with the numbers of classes.
+func (x *Examples) classes() error {
+	if len(x.Targets) > 1 {
+		return fmt.Errorf("finetune: %s: %w", strings.Join(x.Targets, ","), ErrSeveral)
+	}
+	var texts []string
+	x.values(func(_ *records.Record, _, text string) error { texts = append(texts, text); return nil })
+	classes := records.Classes(texts)
+	if len(classes) < 2 || len(classes) > len(texts)/2 {
+		shown := classes[:min(3, len(classes))]
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), shown)
+	}
+	x.Head = specmatch.Head{Kind: specmatch.Classes, Outputs: len(classes), ClassValues: classes}
+	for _, text := range texts {
+		y := math.NaN()
+		if text != "" {
+			y = float64(slices.Index(classes, text))
+		}
+		x.Y = append(x.Y, y)
+	}
+	return nil
+}
+
+// purposeSplit is of the random divisions.
+const purposeSplit random.Purpose = 1<<32 + 16
+
+// Divide divides the records that have a target; Test is in the order of the file. It is
+// an error if a part is empty.
+func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
+	var labelled []int
+	for i, n := 0, len(x.Targets); i < len(x.Records); i++ {
+		if slices.ContainsFunc(x.Y[i*n:(i+1)*n], func(y float64) bool { return !math.IsNaN(y) }) {
+			labelled = append(labelled, i)
+		}
+	}
+	switch x.Split {
+	case Random:
+		s = dataset.RandomSplit(len(labelled), random.Stream(seed, purposeSplit, 0, 0))
+	case Scaffold:
+		scaffolds := make([]string, len(labelled))
+		for k, i := range labelled {
+			scaffolds[k] = x.Records[i].Scaffold
+		}
+		if s, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1); err != nil {
+			return s, err
+		}
+	default:
+		parts := map[string]*[]int{"train": &s.Train, "valid": &s.Valid, "test": &s.Test}
+		for k, i := range labelled {
+			r := x.Records[i]
+			v := strings.TrimSpace(r.Fields[len(x.Targets)])
+			part, ok := parts[v]
+			if !ok {
+				return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test", x.path, r.Line, x.Split, v)
+			}
+			*part = append(*part, k)
+		}
+	}
+	for _, part := range [][]int{s.Train, s.Valid, s.Test} {
+		if len(part) == 0 {
+			return s, fmt.Errorf("%s: the split %s divides its %d records with a target into %d to train on, %d to validate and %d to test; want some in every part",
+				x.path, x.Split, len(labelled), len(s.Train), len(s.Valid), len(s.Test))
+		}
+		for k, i := range part {
+			part[k] = labelled[i]
+		}
+	}
+	slices.Sort(s.Test)
+	return s, nil
+}
+
+// Data returns what [New] learns from, with the records divided.
+func (x *Examples) Data(s dataset.Split) Data {
+	return Data{Graphs: x.Set.Graphs, Y: x.Y, Train: s.Train, Valid: s.Valid, Test: s.Test}
+}
+
+// WritePredictions writes what a model predicts for some of the records: a table of their
+// ids, the predictions as package apply writes them, and, as TARGET_observed, the targets
+// as they stand in the file.
+func (x *Examples) WritePredictions(ctx context.Context, to io.Writer, m *specmatch.Trained, samples []int) error {
+	var graphs []*graph.Graph
+	for _, i := range samples {
+		graphs = append(graphs, x.Set.Graphs[i])
+	}
+	y, err := m.Predict(ctx, graphs)
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(to)
+	header := append([]string{"id"}, m.Card.Head.Columns()...)
+	for _, target := range x.Targets {
+		header = append(header, target+"_observed")
+	}
+	w.Write(header) // Error has the errors of all
+	for k, i := range samples {
+		r := x.Records[i]
+		line := []string{r.ID}
+		for _, v := range y[k*m.Card.Head.Outputs : (k+1)*m.Card.Head.Outputs] {
+			line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
+		}
+		w.Write(append(line, r.Fields[:len(x.Targets)]...))
+	}
+	w.Flush()
+	return w.Error()
+}

@@ -1,0 +1,79 @@
+package finetune
+
+import (
+	"context"
+	"errors"
+
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Result is how a fit has gone.
+type Result struct {
+	Seconds float64
+	Epochs  []train.Metrics // see the comment of the package
+	Best    int             `json:",omitempty"` // epoch whose weights are kept, from 1; 0 is the last
+}
+
+// Check returns an error unless there is something to report.
+func (r *Result) Check() error {
+	if len(r.Epochs) == 0 {
+		return errors.New("no epochs")
+	}
+	return nil
+}
+
+// Series returns a metric of every epoch; NaN where one lacks it.
+func (r Result) Series(metric string) []float64 {
+	values := make([]float64, len(r.Epochs))
+	for e, m := range r.Epochs {
+		values[e] = m.Get(metric)
+	}
+	return values
+}
+
+// Kept returns the metrics of the epoch whose weights are kept.
+func (r Result) Kept() train.Metrics {
+	if r.Best > 0 {
+		return r.Epochs[r.Best-1]
+	}
+	return r.Epochs[len(r.Epochs)-1]
+}
+
+// Fit trains l by [train.Run], gives the model the weights that [Learner.Best] chooses, and
+// closes l. each, if it is not nil, sees the progress.
+func (l *Learner) Fit(ctx context.Context, o train.Options, each func(train.Progress) error) (r Result, err error) {
+	defer l.Close()
+	p, err := train.Run(ctx, l, o, func(p train.Progress) error {
+		if p.Ended {
+			r.Epochs = append(r.Epochs, p.Metrics)
+		}
+		if each == nil {
+			return nil
+		}
+		return each(p)
+	})
+	r.Seconds = p.Seconds
+	if err == nil {
+		r.Best, err = l.Best()
+	}
+	return r, err
+}
+
+// Metric is a measure of predictions.
+type Metric struct {
+	Name    string // in [train.Metrics], behind valid_ or test_
+	Title   string // in tables
+	Percent bool
+}
+
+// Metrics lists those that targets of a kind are judged by, the first one first.
+func Metrics(k specmatch.Kind) []Metric {
+	switch k {
+	case specmatch.Classes:
+		return []Metric{{"accuracy", "accuracy", true}, {"loss", "loss", false}}
+	case specmatch.Binary:
+		return []Metric{{"roc_auc", "ROC-AUC", true}}
+	}
+	return []Metric{{"rmse", "RMSE", false}, {"mae", "MAE", false}, {"r2", "R²", false}}
+}
