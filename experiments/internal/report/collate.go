@@ -86,7 +86,11 @@ var free = []string{
 
 func collate(runs []*rundir.Run, oracle bool) *collection {
 	c := &collection{runs: runs}
-	c.swept = differing(runs, func(flag string) bool { return !slices.Contains(free, flag) })
+	for _, s := range settingsOf(runs) { // a flag that a program does not have differs from any value
+		if flag, ok := strings.CutPrefix(s.name, "-"); ok && s.differs() && !slices.Contains(free, flag) {
+			c.swept = append(c.swept, flag)
+		}
+	}
 	for _, r := range runs {
 		var parts []string
 		for _, flag := range c.swept {
@@ -166,30 +170,6 @@ func find(results []result, name string) (result, bool) {
 		}
 	}
 	return result{}, false
-}
-
-// differing returns the names of the flags, among those wanted, that differ between
-// runs, sorted. A flag that a program does not have differs from any value.
-func differing(runs []*rundir.Run, wanted func(flag string) bool) []string {
-	var names []string
-	for _, flag := range flags(runs) {
-		if wanted(flag) && slices.ContainsFunc(runs, func(r *rundir.Run) bool { return show(r.Flags[flag]) != show(runs[0].Flags[flag]) }) {
-			names = append(names, flag)
-		}
-	}
-	return names
-}
-
-// flags returns the names of all flags, sorted.
-func flags(runs []*rundir.Run) []string {
-	var names []string
-	for _, r := range runs {
-		for flag := range r.Flags {
-			names = append(names, flag)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // show returns a flag's value as the command line would have it, "–" for one that is

@@ -2,8 +2,10 @@ package report
 
 import (
 	"math"
+	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 )
 
@@ -18,6 +20,32 @@ func half(d compare.Difference) float64 {
 	}
 	lo, hi := d.Interval(0.95)
 	return (hi - lo) / 2
+}
+
+// comparison is a row of a table of differences.
+type comparison struct {
+	name     string
+	before   []table.Cell
+	decimals int
+	compare.Difference
+	after []table.Cell
+}
+
+// compared is a table of differences, between columns of these names, with their p
+// values as they are and after Holm's correction for their number.
+func compared(before []string, all []comparison, after ...string) *table.Table {
+	t := table.New("method", table.Names(slices.Concat(before, []string{"n", "difference", "std. error", "p", "p, Holm"}, after)...)...)
+	var tests []compare.Difference
+	for _, d := range all {
+		tests = append(tests, d.Difference)
+	}
+	corrected := holm(tests)
+	for i, d := range all {
+		t.Add(d.name, slices.Concat(d.before, []table.Cell{
+			table.Number(float64(d.N), 0), table.Number(d.Mean, d.decimals), table.Number(d.Err, d.decimals), table.P(d.P), table.P(corrected[i]),
+		}, d.after)...)
+	}
+	return t
 }
 
 // holm returns the p values of differences as they are after Holm's correction for

@@ -21,7 +21,9 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -30,7 +32,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -208,12 +209,7 @@ func reference(g []panel, against string) string {
 func (c *collection) differences(against string) (blocks []block, err error) {
 	found := against == ""
 	for _, g := range c.groups() {
-		type compared struct {
-			dataset, label, reference string
-			compare.Difference
-		}
-		var all []compared
-		var tests []compare.Difference
+		var all []comparison
 		charts := block{}
 		name := reference(g, against)
 		for _, p := range g {
@@ -225,15 +221,12 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 			found = true
 			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: "difference from " + base.label}, Zero: true}
 			for _, r := range results {
-				if r.label == base.label {
+				d := minus(r, base)
+				if r.label == base.label || d.N == 0 {
 					continue
 				}
-				d := compared{p.dataset, r.label, base.label, minus(r, base)}
-				if d.N == 0 {
-					continue
-				}
-				all, tests = append(all, d), append(tests, d.Difference)
-				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d.Difference)})
+				all = append(all, comparison{r.label, []table.Cell{table.Text(p.dataset)}, p.decimals(), d, []table.Cell{table.Text(base.label)}})
+				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d)})
 			}
 			if len(chart.Rows) > 0 {
 				charts.charts = append(charts.charts, chart)
@@ -242,12 +235,8 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 		if len(all) == 0 {
 			continue
 		}
-		corrected := holm(tests)
-		t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "n"}, table.Column{Name: "difference"}, table.Column{Name: "std. error"}, table.Column{Name: "p"}, table.Column{Name: "p, Holm"}, table.Column{Name: "from"})
+		t := compared([]string{"data set"}, all, "from")
 		t.Caption = g[0].caption() + fmt.Sprintf("; rows compared: %d", len(all))
-		for i, d := range all {
-			t.Add(d.label, table.Text(d.dataset), table.Number(float64(d.N), 0), table.Number(d.Mean, g[0].decimals()), table.Number(d.Err, g[0].decimals()), table.P(d.P), table.P(corrected[i]), table.Text(d.reference))
-		}
 		blocks = append(blocks, block{table: t}, charts)
 	}
 	if !found {
@@ -340,23 +329,25 @@ func series(l *plot.Lines, name string) *plot.Series {
 	return &l.Series[i]
 }
 
-// settings are two tables by run: what differs and, folded, what does not.
-func (c *collection) settings() []block {
-	columns := make([]table.Column, len(c.runs))
-	for i, r := range c.runs {
-		columns[i].Name = cmp.Or(c.labels[i], filepath.Base(r.Path))
-	}
-	differ, same := table.New("setting", columns...), table.New("setting", columns...)
+// setting is what one setting is in each run.
+type setting struct {
+	name   string
+	values []string
+}
+
+// differs reports whether the setting is not the same in all runs.
+func (s setting) differs() bool {
+	return slices.ContainsFunc(s.values, func(v string) bool { return v != s.values[0] })
+}
+
+// settingsOf lists all settings of runs.
+func settingsOf(runs []*rundir.Run) (all []setting) {
 	add := func(name string, value func(r *rundir.Run) string) {
-		t := same
-		var cells []table.Cell
-		for _, r := range c.runs {
-			cells = append(cells, table.Text(value(r)))
-			if value(r) != value(c.runs[0]) {
-				t = differ
-			}
+		s := setting{name: name}
+		for _, r := range runs {
+			s.values = append(s.values, value(r))
 		}
-		t.Add(name, cells...)
+		all = append(all, s)
 	}
 	add("experiment", func(r *rundir.Run) string { return r.Experiment })
 	add("program", func(r *rundir.Run) string { return r.Program })
@@ -364,33 +355,60 @@ func (c *collection) settings() []block {
 	add("machine", func(r *rundir.Run) string { return r.Machine })
 	add("started", func(r *rundir.Run) string { return r.Started.Format("2006-01-02 15:04") })
 	add("finished units", func(r *rundir.Run) string { return fmt.Sprint(len(r.Units)) })
-	for _, flag := range flags(c.runs) {
+	for _, flag := range names(runs, func(r *rundir.Run) map[string]json.RawMessage { return r.Flags }) {
 		add("-"+flag, func(r *rundir.Run) string { return show(r.Flags[flag]) })
 	}
-	for _, file := range inputs(c.runs) {
-		add("SHA-256 of "+file, func(r *rundir.Run) string { return short(r.Inputs[file]) })
+	for _, file := range names(runs, func(r *rundir.Run) map[string]string { return r.Inputs }) {
+		add("SHA-256 of "+file, func(r *rundir.Run) string {
+			sum := r.Inputs[file]
+			return cmp.Or(sum[:min(12, len(sum))], "–") // a file that was not read
+		})
 	}
-	var blocks []block
+	return all
+}
+
+// settings are two tables by run: what differs and, folded, what does not.
+func (c *collection) settings() (blocks []block) {
+	columns := make([]table.Column, len(c.runs))
+	for i, r := range c.runs {
+		columns[i].Name = cmp.Or(c.labels[i], filepath.Base(r.Path))
+	}
+	differ, same := table.New("setting", columns...), table.New("setting", columns...)
+	for _, s := range settingsOf(c.runs) {
+		t := same
+		if s.differs() {
+			t = differ
+		}
+		t.Add(s.name, texts(s.values...)...)
+	}
 	if differ.Rows() > 0 {
 		blocks = append(blocks, block{table: differ})
 	}
 	return append(blocks, block{title: "what does not differ", folded: true, table: same})
 }
 
-func inputs(runs []*rundir.Run) []string {
-	var names []string
+// texts are cells.
+func texts(all ...string) (cells []table.Cell) {
+	for _, s := range all {
+		cells = append(cells, table.Text(s))
+	}
+	return cells
+}
+
+// names returns the keys of a map of all runs, sorted.
+func names[V any](runs []*rundir.Run, of func(r *rundir.Run) map[string]V) []string {
+	all := map[string]bool{}
 	for _, r := range runs {
-		for name := range r.Inputs {
-			names = append(names, name)
+		for name := range of(r) {
+			all[name] = true
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // cost is a table by run, data set and method.
 func (c *collection) cost() []block {
-	t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "epochs"}, table.Column{Name: "seeds"}, table.Column{Name: "seconds a seed"}, table.Column{Name: "graphs/s in training"}, table.Column{Name: "hours in all"})
+	t := table.New("method", table.Names("data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all")...)
 	total := 0.0
 	for i, r := range c.runs {
 		for _, u := range r.Units {

@@ -11,109 +11,74 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
 // Compare returns the report of two runs side by side: settings that differ, what the
 // second is above the first, and units whose results are not equal.
 func Compare(a, b *rundir.Run) *Page {
-	pair := []*rundir.Run{a, b}
 	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), sections: []section{
-		{title: "Settings", note: "What differs between the runs.", blocks: unequal(pair)},
+		{title: "Settings", note: "What differs between the runs.", blocks: unequal(a, b)},
 		{title: "Differences", note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
 		{title: "Units", note: "Timings aside.", blocks: changed(a, b)},
 	}}
 }
 
 // unequal is a table of the settings in which two runs differ.
-func unequal(pair []*rundir.Run) []block {
-	t := table.New("setting", table.Column{Name: "first"}, table.Column{Name: "second"})
-	add := func(name, first, second string) {
-		if first != second {
-			t.Add(name, table.Text(first), table.Text(second))
+func unequal(a, b *rundir.Run) []block {
+	t := table.New("setting", table.Names("first", "second")...)
+	for _, s := range settingsOf([]*rundir.Run{a, b}) {
+		if s.differs() && !slices.Contains([]string{"started", "finished units", "-out"}, s.name) {
+			t.Add(s.name, texts(s.values...)...)
 		}
-	}
-	a, b := pair[0], pair[1]
-	add("experiment", a.Experiment, b.Experiment)
-	add("program", a.Program, b.Program)
-	add("engine", a.Engine, b.Engine)
-	add("machine", a.Machine, b.Machine)
-	for _, flag := range flags(pair) {
-		if flag == "out" {
-			continue
-		}
-		add("-"+flag, show(a.Flags[flag]), show(b.Flags[flag]))
-	}
-	for _, file := range inputs(pair) {
-		add("SHA-256 of "+file, short(a.Inputs[file]), short(b.Inputs[file]))
 	}
 	return []block{{table: t}}
 }
 
-// short is the beginning of a file's SHA-256, "–" for a file that was not read.
-func short(sum string) string {
-	if sum == "" {
-		return "–"
-	}
-	return sum[:min(12, len(sum))]
-}
-
 // paired is a table of the rows that both runs have.
 func paired(a, b *rundir.Run) []block {
-	t := table.New("method", table.Column{Name: "data set"}, table.Column{Name: "of"}, table.Column{Name: "first"}, table.Column{Name: "second"}, table.Column{Name: "n"}, table.Column{Name: "difference"}, table.Column{Name: "std. error"}, table.Column{Name: "p"}, table.Column{Name: "p, Holm"})
-	type both struct {
-		panel
-		a, b result
-	}
-	var all []both
-	var tests []compare.Difference
+	var all []comparison
 	for _, x := range a.Rows {
 		for _, y := range b.Rows {
 			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol && x.Metric == y.Metric {
-				row := both{panel{protocol: x.Protocol, metric: x.Metric}, result{Row: x}, result{Row: y}}
-				all, tests = append(all, row), append(tests, minus(row.b, row.a))
+				p := panel{protocol: x.Protocol, metric: x.Metric}
+				d := p.decimals()
+				all = append(all, comparison{name: method.Title(x.Method), decimals: d, Difference: minus(result{Row: y}, result{Row: x}),
+					before: append(texts(x.Dataset, p.caption()), table.MeanStd(x.Mean, x.Std, d), table.MeanStd(y.Mean, y.Std, d))})
 			}
 		}
 	}
 	if all == nil {
 		return nil
 	}
-	corrected := holm(tests)
-	for i, r := range all {
-		d, test := r.decimals(), tests[i]
-		t.Add(method.Title(r.a.Method), table.Text(r.a.Dataset), table.Text(r.caption()), table.MeanStd(r.a.Mean, r.a.Std, d), table.MeanStd(r.b.Mean, r.b.Std, d),
-			table.Number(float64(test.N), 0), table.Number(test.Mean, d), table.Number(test.Err, d), table.P(test.P), table.P(corrected[i]))
-	}
-	return []block{{table: t}}
+	return []block{{table: compared([]string{"data set", "of", "first", "second"}, all)}}
 }
 
 // changed is a table of the units that one of the runs lacks, or whose results differ.
 func changed(a, b *rundir.Run) []block {
-	t := table.New("unit", table.Column{Name: "what"}, table.Column{Name: "first"}, table.Column{Name: "second"})
-	units := map[string][2]*rundir.Unit{}
+	t := table.New("unit", table.Names("what", "first", "second")...)
+	units := map[string]*[2]json.RawMessage{} // results in the first and the second run, nil for none
 	for i, r := range []*rundir.Run{a, b} {
-		for k := range r.Units {
-			pair := units[r.Units[k].Name]
-			pair[i] = &r.Units[k]
-			units[r.Units[k].Name] = pair
+		for _, u := range r.Units {
+			if units[u.Name] == nil {
+				units[u.Name] = &[2]json.RawMessage{}
+			}
+			units[u.Name][i] = u.Result
 		}
 	}
 	equal := 0
 	for _, name := range slices.Sorted(maps.Keys(units)) {
 		x, y := units[name][0], units[name][1]
+		at, first, second, differ := unlike(decode(x), decode(y))
 		switch {
 		case y == nil:
-			t.Add(name, table.Text("finished"), table.Text("yes"), table.Text("no"))
+			t.Add(name, texts("finished", "yes", "no")...)
 		case x == nil:
-			t.Add(name, table.Text("finished"), table.Text("no"), table.Text("yes"))
+			t.Add(name, texts("finished", "no", "yes")...)
+		case differ:
+			t.Add(name, texts(at, first, second)...)
 		default:
-			at, first, second, differ := unlike(decode(x.Result), decode(y.Result))
-			if differ {
-				t.Add(name, table.Text(at), table.Text(first), table.Text(second))
-			} else {
-				equal++
-			}
+			equal++
 		}
 	}
 	t.Footnotes = []string{fmt.Sprintf("%d of %d units are equal. Of a unit that is not, the first difference is shown.", equal, len(units))}
