@@ -99,7 +99,7 @@ func TestDeterminism(t *testing.T) {
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
-		runOK(t, dir, "-protocol", "graphcl,linear,holdout", "-method", "labels,wl,wloa,dgk,node2vec,graph2vec")
+		runOK(t, dir, "-protocol", "graphcl,linear,holdout", "-method", "labels,wl,wloa,dgk,node2vec,graph2vec", "-seeds", "1")
 		runtime.GOMAXPROCS(old)
 		rows := rundirtest.Results(t, dir)
 		if first == nil {
