@@ -27,69 +27,32 @@ const (
 	MoleculeNetURL = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
 )
 
-// A file is the one of a data set.
-type file struct {
-	url    string // of its official home
-	remote string // its name there
-	path   string // where it lies
-	// check judges the contents of a file, which may have another name as yet.
-	check func(ctx context.Context, path string) error
-}
-
-// fileOf returns the file of the data set in dir.
-func fileOf(dir, name string) (file, error) {
-	if set, err := moleculenet.ByName(name); err == nil {
-		return file{MoleculeNetURL, set.File, set.Path(dir), func(ctx context.Context, path string) error { return set.Check(ctx, path, set.File) }}, nil
-	}
-	if err := dataset.CheckName(name); err != nil {
-		return file{}, err
-	}
-	return file{TUDatasetURL, name + ".zip", filepath.Join(dir, name+".zip"), func(ctx context.Context, path string) error { return dataset.CheckArchive(ctx, path, name) }}, nil
-}
-
 // Options say how [Dataset] downloads. The zero value is ready for use.
 type Options struct {
 	// BaseURL is where the files lie. Default [TUDatasetURL] or [MoleculeNetURL].
 	BaseURL string
-	// Progress, if set, is called from the goroutine of Fetch after every block
-	// with the bytes of the archive on disk and in all; total is -1 while
-	// unknown. After a resumed or restarted download done jumps.
+	// Progress, if set, is called from the goroutine of Dataset after every block
+	// with the bytes of the file on disk and in all; total is -1 while unknown.
+	// After a resumed or restarted download done jumps.
 	Progress func(done, total int64)
-	// MaxBytes bounds the size of the archive. Default 1 GiB.
-	MaxBytes int64
-	// Attempts bounds consecutive failed requests; one that got 1 MiB further
-	// than any before starts the count anew. Default 5.
-	Attempts int
-	// Backoff is the wait after the first failure, doubled after each further
-	// one up to a minute, or longer if the server's Retry-After says so.
-	// Default 1 s.
-	Backoff time.Duration
-	// IdleTimeout is how long a request may bring nothing before it counts as
-	// failed. Default 1 min.
-	IdleTimeout time.Duration
 	// Client makes the requests. The default is one that does not follow a
 	// redirection from https to http.
 	Client *http.Client
+
+	attempts int           // consecutive failed requests, but for headway; 0 means 5
+	backoff  time.Duration // wait after the first failure, doubled after each; 0 means 1 s
+	idle     time.Duration // how long a request may bring nothing; 0 means 1 min
+	maxBytes int64         // 0 means 1 GiB
 }
 
-func (o Options) withDefaults() Options {
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 1 << 30
-	}
-	if o.Attempts <= 0 {
-		o.Attempts = 5
-	}
-	if o.Backoff <= 0 {
-		o.Backoff = time.Second
-	}
-	if o.IdleTimeout <= 0 {
-		o.IdleTimeout = time.Minute
-	}
-	if o.Client == nil {
-		o.Client = &http.Client{CheckRedirect: checkRedirect}
-	}
-	return o
-}
+const (
+	maxBackoff    = time.Minute
+	maxRetryAfter = 5 * time.Minute
+	headway       = 1 << 20 // bytes that start the count of attempts anew
+)
+
+// errRedirect is a redirection that is not followed; asking again is no use.
+var errRedirect = errors.New("redirection refused")
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
@@ -101,13 +64,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-const (
-	maxBackoff    = time.Minute
-	maxRetryAfter = 5 * time.Minute
-	headway       = 1 << 20 // bytes that start the count of attempts anew
-)
-
-// HTTPError is an answer of the server other than the archive.
+// HTTPError is an answer of the server other than the file.
 type HTTPError struct {
 	URL    string
 	Status string // such as "404 Not Found"
@@ -116,11 +73,29 @@ type HTTPError struct {
 
 func (e *HTTPError) Error() string { return fmt.Sprintf("%s: the server answers %s", e.URL, e.Status) }
 
-// errRedirect is a redirection that is not followed; asking again is no use.
-var errRedirect = errors.New("redirection refused")
+// A file is the one of a data set.
+type file struct {
+	home   string // URL of its official folder
+	remote string // its name there
+	path   string // where it lies
+	// check judges the contents of a file, which may have another name as yet.
+	check func(ctx context.Context, path string) error
+}
 
-// errIdle is the cause of a cancelled request that brought nothing for too long.
-var errIdle = errors.New("no data")
+// fileOf returns the file of the data set in dir.
+func fileOf(dir, name string) (file, error) {
+	if set, err := moleculenet.ByName(name); err == nil {
+		return file{MoleculeNetURL, set.File, set.Path(dir), func(ctx context.Context, path string) error {
+			return set.Check(ctx, path, set.File)
+		}}, nil
+	}
+	if err := dataset.CheckName(name); err != nil {
+		return file{}, err
+	}
+	return file{TUDatasetURL, name + ".zip", filepath.Join(dir, name+".zip"), func(ctx context.Context, path string) error {
+		return dataset.CheckArchive(ctx, path, name)
+	}}, nil
+}
 
 // Dataset downloads a data set to dir, which it makes if necessary: the archive
 // dir/NAME.zip, or the table of a set of [moleculenet.Sets] to its Path. If the file is
@@ -141,8 +116,13 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 	if err != nil {
 		return err
 	}
-	opts = opts.withDefaults()
-	base, err := url.Parse(cmp.Or(opts.BaseURL, f.url))
+	opts.BaseURL = cmp.Or(opts.BaseURL, f.home)
+	opts.attempts, opts.maxBytes = cmp.Or(opts.attempts, 5), cmp.Or(opts.maxBytes, 1<<30)
+	opts.backoff, opts.idle = cmp.Or(opts.backoff, time.Second), cmp.Or(opts.idle, time.Minute)
+	if opts.Client == nil {
+		opts.Client = &http.Client{CheckRedirect: checkRedirect}
+	}
+	base, err := url.Parse(opts.BaseURL)
 	if err != nil {
 		return fmt.Errorf("dataset: base URL: %w", err)
 	}
@@ -156,7 +136,7 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 		_, err := f.verify(ctx)
 		return err
 	}
-	d := &download{opts: opts, check: f.check, url: base.JoinPath(f.remote).String(), final: f.path, part: f.path + ".part", meta: f.path + ".part.json"}
+	d := &download{file: f, opts: opts, url: base.JoinPath(f.remote).String(), part: f.path + ".part", meta: f.path + ".part.json"}
 	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("dataset: %s: %w", name, err)
 	}
@@ -165,18 +145,18 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 
 // A download is one file on its way.
 type download struct {
-	opts              Options
-	check             func(ctx context.Context, path string) error
-	url               string
-	final, part, meta string
-	// inherited records that the part file began with an earlier Fetch's data.
-	// If the whole is no good then, that may be why.
+	file
+	opts       Options
+	url        string
+	part, meta string // paths
+	size       int64  // of the part file
+	// inherited records that the part file began with an earlier call's data. If the
+	// whole is no good then, that may be why.
 	inherited bool
-	size      int64 // of the part file
 }
 
-// partMeta is what NAME.zip.part.json keeps about the server's file, so that
-// parts of different files are never joined.
+// partMeta is what the .part.json file keeps about the server's file, so that parts of
+// different files are never joined.
 type partMeta struct {
 	URL          string `json:"url"`
 	ETag         string `json:"etag,omitempty"`
@@ -196,11 +176,18 @@ func (m partMeta) validator() string {
 	return v
 }
 
+// A retryError is a failure that another request may not have.
+type retryError struct {
+	err   error
+	after time.Duration // what the server asked for
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+
 func (d *download) run(ctx context.Context) error {
-	have, _ := d.resume()
-	d.inherited = have > 0
-	farthest := have
-	wait, failures := d.opts.Backoff, 0
+	farthest, _ := d.resume()
+	d.inherited = farthest > 0
+	wait, failures := d.opts.backoff, 0
 	for {
 		err := d.attempt(ctx)
 		if err == nil {
@@ -224,40 +211,27 @@ func (d *download) run(ctx context.Context) error {
 		// Getting as far as before, again and again, is not headway: that is
 		// what a server does that cuts connections and ignores Range.
 		if failures++; d.size >= farthest+headway {
-			wait, failures = d.opts.Backoff, 1
-			farthest = d.size
+			wait, failures, farthest = d.opts.backoff, 1, d.size
 		}
-		if failures >= d.opts.Attempts {
+		if failures >= d.opts.attempts {
 			return fmt.Errorf("gave up after %d attempts: %w", failures, retry.err)
 		}
-		timer := time.NewTimer(max(wait, retry.after))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(max(wait, retry.after)):
 		}
 		wait = min(2*wait, maxBackoff)
 	}
 }
 
-// A retryError is a failure that another request may not have.
-type retryError struct {
-	err   error
-	after time.Duration // what the server asked for
-}
-
-func (e *retryError) Error() string { return e.err.Error() }
-
-// attempt makes one request for what is missing of the archive. It returns nil
-// when the part file is complete.
+// attempt makes one request for what is missing of the file. It returns nil when the
+// part file is complete.
 func (d *download) attempt(ctx context.Context) error {
 	have, meta := d.resume()
 	d.size = have
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	idle := time.AfterFunc(d.opts.IdleTimeout, func() {
-		cancel(fmt.Errorf("%w for %v", errIdle, d.opts.IdleTimeout))
-	})
+	idle := time.AfterFunc(d.opts.idle, func() { cancel(fmt.Errorf("no data for %v", d.opts.idle)) })
 	defer idle.Stop()
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
@@ -274,100 +248,80 @@ func (d *download) attempt(ctx context.Context) error {
 	switch {
 	case errors.Is(err, errRedirect):
 		return fmt.Errorf("%s: %w", d.url, err)
-	case errors.Is(context.Cause(ctx), errIdle):
-		return &retryError{err: fmt.Errorf("%s: %w", d.url, context.Cause(ctx))}
 	case err != nil:
-		return &retryError{err: err}
+		return d.broken(ctx, err)
 	}
 	defer resp.Body.Close()
 
-	start, total, err := d.judge(resp, have, meta)
-	if err != nil || start == total {
-		return err
+	refused := &HTTPError{d.url, resp.Status, resp.StatusCode}
+	span, etag := resp.Header.Get("Content-Range"), resp.Header.Get("ETag")
+	sameFile := etag == "" || meta.ETag != meta.validator() || etag == meta.ETag
+	total := resp.ContentLength
+	switch code := resp.StatusCode; {
+	case code == http.StatusOK && total == 0:
+		return fmt.Errorf("%s: the server's answer is empty", d.url)
+	case code == http.StatusOK: // everything: nothing to resume, or not the same file
+		have = 0
+	case code == http.StatusPartialContent && sameFile && rangeSize(span, have) > 0:
+		total = rangeSize(span, have)
+	case code == http.StatusRequestedRangeNotSatisfiable && have > 0 && span == fmt.Sprintf("bytes */%d", have):
+		return nil // only the name is missing
+	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
+		d.discard()
+		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for bytes from %d of %s", refused, span, etag, have, meta.ETag)}
+	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+		return &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
+	case code == http.StatusNotFound:
+		return fmt.Errorf("%w (is the name spelled as on the site?)", refused)
+	default:
+		return refused
 	}
-	if total > d.opts.MaxBytes {
-		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, dataset.ErrTooLarge, total, d.opts.MaxBytes)
+	if total > d.opts.maxBytes {
+		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, dataset.ErrTooLarge, total, d.opts.maxBytes)
 	}
-	f, err := d.openPart(start, resp)
+	f, err := d.openPart(have, partMeta{URL: d.url, ETag: etag, LastModified: resp.Header.Get("Last-Modified")})
 	if err != nil {
 		return err
 	}
-	err = d.copy(ctx, f, resp.Body, start, total, idle)
-	return errors.Join(err, f.Close())
+	d.size = have
+	return errors.Join(d.copy(ctx, f, resp.Body, total, idle), f.Close())
 }
 
-// judge looks at the head of an answer: where in the archive its body starts,
-// and the size of the archive, -1 if it does not say. They are equal if the
-// part file turns out to be complete.
-func (d *download) judge(resp *http.Response, have int64, meta partMeta) (start, total int64, err error) {
-	refused := &HTTPError{d.url, resp.Status, resp.StatusCode}
-	span := resp.Header.Get("Content-Range")
-	switch code := resp.StatusCode; {
-	case code == http.StatusOK && resp.ContentLength == 0:
-		return 0, 0, fmt.Errorf("%s: the server's answer is empty", d.url)
-	case code == http.StatusOK: // everything: nothing to resume, or not the same file
-		return 0, resp.ContentLength, nil
-	case code == http.StatusPartialContent:
-		start, total, err := parseContentRange(span)
-		if etag := resp.Header.Get("ETag"); err == nil && have > 0 && start == have && (etag == "" || meta.ETag != meta.validator() || etag == meta.ETag) {
-			return start, total, nil
-		}
-		d.discard()
-		return 0, 0, &retryError{err: fmt.Errorf("%s: asked for bytes from %d of %s, got Content-Range %q of %s", d.url, have, meta.ETag, span, resp.Header.Get("ETag"))}
-	case code == http.StatusRequestedRangeNotSatisfiable:
-		if _, total, err := parseContentRange(span); err == nil && have > 0 && total == have {
-			return have, have, nil // only the name is missing
-		}
-		d.discard()
-		return 0, 0, &retryError{err: refused}
-	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
-		return 0, 0, &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
-	case code == http.StatusNotFound:
-		return 0, 0, fmt.Errorf("%w (is the name spelled as on the site?)", refused)
+// broken returns an error about a connection, with what ended it.
+func (d *download) broken(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
-	return 0, 0, refused
+	return &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, d.size, err)}
 }
 
-// copy appends the body to the part file, which has start bytes of total.
-func (d *download) copy(ctx context.Context, f *os.File, body io.Reader, start, total int64, idle *time.Timer) error {
-	d.size = start
-	d.progress(total)
+// copy appends the body to the part file, which is to have total bytes then, if that is
+// not -1.
+func (d *download) copy(ctx context.Context, f *os.File, body io.Reader, total int64, idle *time.Timer) error {
 	buf := make([]byte, 128<<10)
-	for {
-		// What is buffered can be read even after cancellation; do not.
-		if ctx.Err() != nil {
-			return &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, d.size, context.Cause(ctx))}
-		}
-		n, err := body.Read(buf)
+	for n, err := 0, error(nil); ; n, err = body.Read(buf) {
 		if n > 0 {
-			idle.Reset(d.opts.IdleTimeout)
-			if d.size+int64(n) > d.opts.MaxBytes {
+			idle.Reset(d.opts.idle)
+			if d.size+int64(n) > d.opts.maxBytes {
 				d.discard()
-				return fmt.Errorf("%s: %w: more than %d bytes", d.url, dataset.ErrTooLarge, d.opts.MaxBytes)
+				return fmt.Errorf("%s: %w: more than %d bytes", d.url, dataset.ErrTooLarge, d.opts.maxBytes)
 			}
 			if _, err := f.Write(buf[:n]); err != nil {
 				return err
 			}
 			d.size += int64(n)
-			d.progress(total)
+		}
+		if d.opts.Progress != nil {
+			d.opts.Progress(d.size, total)
 		}
 		switch {
 		case err == io.EOF && total >= 0 && d.size != total:
-			return &retryError{err: fmt.Errorf("%s: ended after %d of %d bytes", d.url, d.size, total)}
+			return d.broken(ctx, fmt.Errorf("the connection ended, want %d", total))
 		case err == io.EOF:
 			return f.Sync()
-		case err != nil && errors.Is(context.Cause(ctx), errIdle):
-			err = context.Cause(ctx)
-			fallthrough
-		case err != nil:
-			return &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, d.size, err)}
+		case err != nil, ctx.Err() != nil: // what is buffered could be read even now
+			return d.broken(ctx, err)
 		}
-	}
-}
-
-func (d *download) progress(total int64) {
-	if d.opts.Progress != nil {
-		d.opts.Progress(d.size, total)
 	}
 }
 
@@ -393,7 +347,7 @@ func (d *download) discard() {
 }
 
 // openPart opens the part file to continue at byte have, or empties it.
-func (d *download) openPart(have int64, resp *http.Response) (*os.File, error) {
+func (d *download) openPart(have int64, meta partMeta) (*os.File, error) {
 	if have > 0 {
 		return os.OpenFile(d.part, os.O_WRONLY|os.O_APPEND, 0)
 	}
@@ -402,7 +356,7 @@ func (d *download) openPart(have int64, resp *http.Response) (*os.File, error) {
 	// the part is made anew, so that a link in its place is not followed.
 	d.discard()
 	d.inherited = false
-	b, err := json.Marshal(partMeta{URL: d.url, ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")})
+	b, err := json.Marshal(meta)
 	if err != nil {
 		return nil, err
 	}
@@ -428,52 +382,26 @@ func (d *download) finish(ctx context.Context) error {
 		d.discard()
 		return fmt.Errorf("%w: %s: %w", errContent, d.url, err)
 	}
-	// The record first: an archive under its name always has one.
-	if err := writeSum(d.final, sum); err != nil {
+	// The record first: a file under its name always has one.
+	if err := writeSum(d.path, sum); err != nil {
 		return err
 	}
-	if err := os.Rename(d.part, d.final); err != nil {
+	if err := os.Rename(d.part, d.path); err != nil {
 		return err
 	}
 	os.Remove(d.meta)
 	return nil
 }
 
-// parseContentRange reads "bytes 5-9/10" and "bytes */10"; start is -1 for the
-// latter, and size is -1 for "bytes 5-9/*".
-func parseContentRange(s string) (start, size int64, err error) {
-	bad := fmt.Errorf("Content-Range %q", s)
-	rest, ok := strings.CutPrefix(s, "bytes ")
-	span, total, ok2 := strings.Cut(rest, "/")
-	if !ok || !ok2 {
-		return 0, 0, bad
+// rangeSize returns the size of a file of which a Content-Range gives all from a byte on,
+// as in "bytes 5-9/10", and 0 if it gives anything else.
+func rangeSize(span string, from int64) int64 {
+	_, size, _ := strings.Cut(span, "/")
+	n, err := strconv.ParseInt(size, 10, 64)
+	if err != nil || n <= from || span != fmt.Sprintf("bytes %d-%d/%d", from, n-1, n) {
+		return 0
 	}
-	number := func(s string) int64 {
-		v, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || v < 0 || s[0] == '+' {
-			return -1
-		}
-		return v
-	}
-	size = -1
-	if total != "*" {
-		if size = number(total); size < 0 {
-			return 0, 0, bad
-		}
-	}
-	if span == "*" {
-		if size < 0 {
-			return 0, 0, bad
-		}
-		return -1, size, nil
-	}
-	first, last, _ := strings.Cut(span, "-")
-	start, end := number(first), number(last)
-	// A range that stops short of the end is legal but not what was asked for.
-	if start < 0 || end < start || size >= 0 && end != size-1 {
-		return 0, 0, bad
-	}
-	return start, size, nil
+	return n
 }
 
 // retryAfter reads the header's number of seconds; dates are not worth it.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,9 +15,9 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 )
 
-// SumError reports an archive that is not the wanted one.
+// SumError reports a file that is not the wanted one.
 type SumError struct {
-	Path      string // of the file, or its URL
+	Path      string
 	Got, Want string // SHA-256, hexadecimal
 }
 
@@ -26,7 +25,7 @@ func (e *SumError) Error() string {
 	return fmt.Sprintf("%s: SHA-256 is %s, want %s", e.Path, e.Got, e.Want)
 }
 
-// Verification is what [Verify] found out about an archive.
+// Verification is what [Verify] found out about a file.
 type Verification struct {
 	Path string
 	Sum  string // SHA-256 of the file
@@ -62,13 +61,12 @@ func (f *file) verify(ctx context.Context) (v Verification, err error) {
 	if v.Sum, err = dataset.SumFile(ctx, f.path); err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
 	}
-	want, source, err := wantedSum(f.path)
-	if err != nil {
-		return v, err
+	var want string
+	if want, v.Source, err = wantedSum(f.path); err != nil {
+		return v, fmt.Errorf("dataset: %w", err)
 	}
-	v.Source = source
 	if want != "" && v.Sum != want {
-		return v, fmt.Errorf("dataset: %w (%s)", &SumError{f.path, v.Sum, want}, source)
+		return v, fmt.Errorf("dataset: %w (%s)", &SumError{f.path, v.Sum, want}, v.Source)
 	}
 	if err := f.check(ctx, f.path); err != nil {
 		return v, fmt.Errorf("dataset: %s: %w", f.path, err)
@@ -76,53 +74,34 @@ func (f *file) verify(ctx context.Context) (v Verification, err error) {
 	return v, nil
 }
 
-// wantedSum returns the sum that the archive should have and who says so.
+// wantedSum returns the sum that the file should have and who says so.
 func wantedSum(path string) (sum, source string, err error) {
-	base := filepath.Base(path)
-	dir := filepath.Dir(path)
+	dir, base := filepath.Split(path)
+	folder, err := filepath.Abs(dir)
+	if err != nil {
+		return "", "", err
+	}
 	for _, list := range []struct{ file, entry, source string }{
 		{path + ".sha256", base, "recorded"},
 		{filepath.Join(dir, "SHA256SUMS"), base, "SHA256SUMS"},
-		{filepath.Join(dir, "..", "SHA256SUMS"), filepath.Base(absDir(dir)) + "/" + base, "SHA256SUMS"},
+		{filepath.Join(dir, "..", "SHA256SUMS"), filepath.Base(folder) + "/" + base, "SHA256SUMS"},
 	} {
-		sum, err := readSum(list.file, list.entry)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return "", "", fmt.Errorf("dataset: %w", err)
-		case sum != "":
+		b, err := os.ReadFile(list.file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", "", err
+		}
+		if sum := parseSums(string(b), list.entry); sum != "" {
 			return sum, list.source, nil
-		case list.source == "recorded":
-			return "", "", fmt.Errorf("dataset: %s: no SHA-256 sum of %s in it", list.file, base)
+		}
+		if err == nil && list.source == "recorded" {
+			return "", "", fmt.Errorf("%s: no SHA-256 sum of %s in it", list.file, base)
 		}
 	}
 	return "", "", nil
 }
 
-func absDir(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		return abs
-	}
-	return dir
-}
-
-// maxSumFile bounds the size of a list of sums.
-const maxSumFile = 1 << 20
-
-// readSum returns the sum of a file in a list made by sha256sum; "" if the list
-// does not name it.
-func readSum(list, name string) (string, error) {
-	f, err := os.Open(list)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxSumFile))
-	return parseSums(string(b), name), err
-}
-
-// parseSums finds the line "sum  name" or "sum *name" of a list and returns the
-// sum in lower case. Other lines are none of our business.
+// parseSums finds the line "sum  name" or "sum *name" of a list made by sha256sum and
+// returns the sum in lower case, "" if there is none.
 func parseSums(list, name string) string {
 	for line := range strings.Lines(list) {
 		sum, file, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
@@ -138,7 +117,7 @@ func isSum(s string) bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// writeSum records the sum of the archive at path.
+// writeSum records the sum of the file at path.
 func writeSum(path, sum string) error {
 	tmp := path + ".sha256.tmp"
 	if err := os.WriteFile(tmp, []byte(sum+"  "+filepath.Base(path)+"\n"), 0o666); err != nil {
