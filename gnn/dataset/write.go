@@ -2,10 +2,12 @@ package dataset
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -36,74 +38,74 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 		}
 	}()
 
-	write := func(part string, body func(w *bufio.Writer)) {
-		if err == nil {
-			err = writeFile(filepath.Join(tmp, ds.Name+"_"+part+".txt"), body)
-		}
-	}
-	write("A", func(w *bufio.Writer) {
-		base := 1
-		for _, g := range ds.Graphs {
+	base := 1 // number of the graph's first node
+	row := make([]int, 0, 8)
+	for _, part := range []struct {
+		name string
+		has  bool
+		// write writes the lines of graph k.
+		write func(w *bufio.Writer, k int, g *graph.Graph)
+	}{
+		{"A", true, func(w *bufio.Writer, _ int, g *graph.Graph) {
 			for i := range g.Nodes() {
 				for _, j := range g.Neighbors(i) {
-					writeInt(w, base+int(j))
-					w.WriteString(", ")
-					writeInt(w, base+i)
-					w.WriteByte('\n')
+					writeInts(w, base+int(j), base+i)
 				}
 			}
 			base += g.Nodes()
-		}
-	})
-	write("graph_indicator", func(w *bufio.Writer) {
-		for k, g := range ds.Graphs {
+		}},
+		{"graph_indicator", true, func(w *bufio.Writer, k int, g *graph.Graph) {
 			for range g.Nodes() {
-				writeInt(w, k+1)
+				writeInts(w, k+1)
+			}
+		}},
+		{"graph_labels", true, func(w *bufio.Writer, _ int, g *graph.Graph) { writeInts(w, ds.ClassValues[g.Class]) }},
+		{"node_labels", len(ds.NodeLabels) > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
+			for i := range g.Nodes() {
+				row = row[:0]
+				for k, c := range ds.NodeLabels {
+					row = append(row, c.Min+ds.category(g, i, k))
+				}
+				writeInts(w, row...)
+			}
+		}},
+		{"node_attributes", ds.NodeAttributes > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
+			for i := range g.Nodes() {
+				for k, v := range g.X.Dense[i*g.X.Width:][:ds.NodeAttributes] {
+					if k > 0 {
+						w.WriteString(", ")
+					}
+					w.Write(strconv.AppendFloat(w.AvailableBuffer(), float64(v), 'g', -1, 32))
+				}
 				w.WriteByte('\n')
 			}
+		}},
+		{"edge_labels", len(ds.EdgeLabels) > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
+			for _, v := range g.EdgeLabel {
+				row = append(row[:0], make([]int, len(ds.EdgeLabels))...)
+				for k := len(row) - 1; k >= 0; k-- { // v taken apart again
+					c := ds.EdgeLabels[k]
+					row[k] = c.Min + int(v)%c.Width
+					v /= int32(c.Width)
+				}
+				writeInts(w, row...)
+			}
+		}},
+	} {
+		if !part.has {
+			continue
 		}
-	})
-	write("graph_labels", func(w *bufio.Writer) {
-		for _, g := range ds.Graphs {
-			writeInt(w, ds.ClassValues[g.Class])
-			w.WriteByte('\n')
+		f, err := os.Create(filepath.Join(tmp, ds.Name+"_"+part.name+".txt"))
+		if err != nil {
+			return fmt.Errorf("dataset: %w", err)
 		}
-	})
-	if len(ds.NodeLabels) > 0 {
-		write("node_labels", func(w *bufio.Writer) {
-			for _, g := range ds.Graphs {
-				for i := range g.Nodes() {
-					ds.writeNodeLabels(w, g, i)
-				}
-			}
-		})
-	}
-	if ds.NodeAttributes > 0 {
-		write("node_attributes", func(w *bufio.Writer) {
-			for _, g := range ds.Graphs {
-				for i := range g.Nodes() {
-					for k, v := range g.X.Dense[i*g.X.Width:][:ds.NodeAttributes] {
-						if k > 0 {
-							w.WriteString(", ")
-						}
-						w.Write(strconv.AppendFloat(w.AvailableBuffer(), float64(v), 'g', -1, 32))
-					}
-					w.WriteByte('\n')
-				}
-			}
-		})
-	}
-	if len(ds.EdgeLabels) > 0 {
-		write("edge_labels", func(w *bufio.Writer) {
-			for _, g := range ds.Graphs {
-				for _, v := range g.EdgeLabel {
-					ds.writeEdgeLabels(w, v)
-				}
-			}
-		})
-	}
-	if err != nil {
-		return err
+		w := bufio.NewWriterSize(f, 64<<10)
+		for k, g := range ds.Graphs {
+			part.write(w, k, g)
+		}
+		if err := errors.Join(w.Flush(), f.Close()); err != nil {
+			return fmt.Errorf("dataset: %w", err)
+		}
 	}
 	if err := os.Rename(tmp, final); err != nil {
 		return fmt.Errorf("dataset: %w", err)
@@ -111,98 +113,54 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 	return nil
 }
 
+// writeInts writes a line.
+func writeInts(w *bufio.Writer, values ...int) {
+	for k, v := range values {
+		if k > 0 {
+			w.WriteString(", ")
+		}
+		w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(v), 10))
+	}
+	w.WriteByte('\n')
+}
+
 // checkLayout reports whether the graphs are as the set describes them, which
 // the set of a caller's own making might not be.
 func (d *Dataset) checkLayout() error {
-	width := d.NodeAttributes
-	for _, c := range d.NodeLabels {
-		width += c.Width
+	c := graph.Columns{Attributes: d.NodeAttributes}
+	for _, l := range d.NodeLabels {
+		c.Labels = append(c.Labels, graph.LabelValues{Width: l.Width})
 	}
-	dense := d.NodeAttributes > 0 || len(d.NodeLabels) > 1
-	if width == 0 {
-		width = 1
-	}
-	if width != d.FeatureWidth {
-		return fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes and NodeLabels make %d", d.Name, d.FeatureWidth, width)
+	if c.Width() != d.FeatureWidth {
+		return fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes and NodeLabels make %d", d.Name, d.FeatureWidth, c.Width())
 	}
 	if len(d.ClassValues) != d.Classes {
 		return fmt.Errorf("dataset: %s: %d ClassValues of %d classes", d.Name, len(d.ClassValues), d.Classes)
 	}
+	dense := d.NodeAttributes > 0 || len(d.NodeLabels) > 1
+	categories := d.EdgeCategories()
 	for k, g := range d.Graphs {
-		bad := func(format string, args ...any) error {
-			return fmt.Errorf("dataset: %s: graph %d: "+format, append([]any{d.Name, k}, args...)...)
-		}
-		if err := g.Validate(); err != nil {
-			return bad("%w", err)
-		}
+		err := g.Validate()
 		switch {
+		case err != nil:
 		case g.Nodes() == 0:
-			return bad("has no nodes")
+			err = errors.New("has no nodes")
 		case g.Class >= d.Classes:
-			return bad("class %d of %d", g.Class, d.Classes)
-		case g.X.Width != width:
-			return bad("feature width %d, want %d", g.X.Width, width)
+			err = fmt.Errorf("class %d of %d", g.Class, d.Classes)
+		case g.X.Width != d.FeatureWidth:
+			err = fmt.Errorf("feature width %d, want %d", g.X.Width, d.FeatureWidth)
 		case g.X.OneHot() == dense:
-			return bad("features are dense (%t), but by NodeAttributes and NodeLabels they should not be (%t)", !g.X.OneHot(), !dense)
-		case len(d.EdgeLabels) > 0 && len(g.EdgeLabel) != g.Entries():
-			return bad("%d edge labels for %d entries", len(g.EdgeLabel), g.Entries())
-		}
-		for _, v := range g.EdgeLabel {
-			if n := d.EdgeCategories(); n > 0 && (v < 0 || int(v) >= n) {
-				return bad("edge label %d of %d categories", v, n)
+			err = fmt.Errorf("features are dense (%t), but by NodeAttributes and NodeLabels they should not be (%t)", !g.X.OneHot(), !dense)
+		case categories > 0 && len(g.EdgeLabel) != g.Entries():
+			err = fmt.Errorf("%d edge labels for %d entries", len(g.EdgeLabel), g.Entries())
+		case categories > 0:
+			if i := slices.IndexFunc(g.EdgeLabel, func(v int32) bool { return v < 0 || int(v) >= categories }); i >= 0 {
+				err = fmt.Errorf("edge label %d of %d categories", g.EdgeLabel[i], categories)
 			}
 		}
-	}
-	return nil
-}
-
-// writeNodeLabels writes the line of node i: of each column the original label.
-func (d *Dataset) writeNodeLabels(w *bufio.Writer, g *graph.Graph, i int) {
-	for k, c := range d.NodeLabels {
-		if k > 0 {
-			w.WriteString(", ")
+		if err != nil {
+			return fmt.Errorf("dataset: %s: graph %d: %w", d.Name, k, err)
 		}
-		writeInt(w, c.Min+d.category(g, i, k))
-	}
-	w.WriteByte('\n')
-}
-
-// writeEdgeLabels takes the category v apart again.
-func (d *Dataset) writeEdgeLabels(w *bufio.Writer, v int32) {
-	radix := int32(1)
-	for _, c := range d.EdgeLabels {
-		radix *= int32(c.Width)
-	}
-	for k, c := range d.EdgeLabels {
-		if k > 0 {
-			w.WriteString(", ")
-		}
-		radix /= int32(c.Width)
-		writeInt(w, c.Min+int(v/radix))
-		v %= radix
-	}
-	w.WriteByte('\n')
-}
-
-func writeInt(w *bufio.Writer, v int) {
-	w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(v), 10))
-}
-
-// writeFile writes a new file; body need not look at the writer's errors, which
-// stick.
-func writeFile(path string, body func(w *bufio.Writer)) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("dataset: %w", err)
-	}
-	w := bufio.NewWriterSize(f, 64<<10)
-	body(w)
-	if err := w.Flush(); err != nil {
-		f.Close()
-		return fmt.Errorf("dataset: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("dataset: %w", err)
 	}
 	return nil
 }
