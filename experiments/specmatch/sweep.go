@@ -14,14 +14,13 @@ import (
 )
 
 func setupSweep(f *cli.FlagSet) action {
-	var in, out, program string
+	var in, out string
 	var shares int
 	var pilot, submit bool
 	slurm := sweep.Slurm{CPUs: 1}
 	workers := runtime.GOMAXPROCS(0)
 	cli.Var(f, &in, "in", cli.Text, "`file` with the sweep:\nunsupervised -method infonce,specmatch -seeds 3   the experiment with what all runs share\ngrid -beta 0.05 1                                 values of a flag; all grids are multiplied\nrun -beta 0.5                                     one more run")
 	cli.Var(f, &out, "out", cli.Text, "`directory` of the sweep; one that is there goes on")
-	cli.Var(f, &program, "program", cli.Text, "`file` of the experiment's program; the default is that beside this one, or in the PATH")
 	cli.Var(f, &workers, "workers", cli.Int(1), "`tasks` that run at the same time on this machine")
 	cli.Var(f, &shares, "shares", cli.Int(1), "`n` shares of every run, a task each; the default is as many as -workers, and with -slurm\nor -pilot one for each part of a run that needs no other")
 	f.BoolVar(&pilot, "pilot", false, "do the first share of every run on this machine, to measure what -slurm has to ask for, and end")
@@ -43,11 +42,6 @@ func setupSweep(f *cli.FlagSet) action {
 		s, err := sweep.Parse(in)
 		if err != nil {
 			return &cli.UsageError{Err: err}
-		}
-		if s.Program = program; program == "" {
-			if err := s.Find(); err != nil {
-				return err
-			}
 		}
 		if err := s.Prepare(out); err != nil {
 			return err

@@ -3,7 +3,6 @@ package sweep
 import (
 	"fmt"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 )
 
@@ -13,16 +12,9 @@ func (s *Sweep) Status() (*table.Table, error) {
 	all, left, unknown := 0, 0.0, false
 	units := 0
 	for _, r := range s.Runs {
-		finished, err := rundir.Finished(s.path(r))
+		n, hours, err := s.finished(r)
 		if err != nil {
 			return nil, err
-		}
-		n, hours := 0, 0.0
-		for _, unit := range r.Units {
-			if seconds, ok := finished[unit]; ok {
-				n++
-				hours += seconds / 3600
-			}
 		}
 		rest := table.Text("?")
 		if n > 0 {

@@ -47,7 +47,7 @@ type Run struct {
 type Sweep struct {
 	Dir        string `json:"-"`
 	Experiment string
-	Program    string // the experiment's executable
+	Program    string // the experiment's executable; Prepare finds it
 	Runs       []Run
 }
 
@@ -165,8 +165,8 @@ func reserved(words []string) error {
 	return nil
 }
 
-// Find sets the program of the experiment: beside this one, or in the PATH.
-func (s *Sweep) Find() error {
+// find sets the program of the experiment: beside this one, or in the PATH.
+func (s *Sweep) find() error {
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), s.Experiment+filepath.Ext(self))
 		if _, err := os.Stat(beside); err == nil {
@@ -176,7 +176,7 @@ func (s *Sweep) Find() error {
 	}
 	path, err := exec.LookPath(s.Experiment)
 	if err != nil {
-		return fmt.Errorf("there is no program %s beside this one, nor in the PATH: build both into one folder, as by go build -o bin ./experiments/%[1]s ./experiments/specmatch, or give -program", s.Experiment)
+		return fmt.Errorf("there is no program %s beside this one, nor in the PATH: build both into one folder, as by go build -o bin ./experiments/%[1]s ./experiments/specmatch", s.Experiment)
 	}
 	s.Program, err = filepath.Abs(path)
 	return err
@@ -185,27 +185,31 @@ func (s *Sweep) Find() error {
 // plan is the file that holds a sweep in its directory.
 const plan = "sweep.json"
 
-// Prepare makes the sweep's directory, and lists the units of all runs unless an
-// earlier start has.
+// Prepare finds the program, makes the sweep's directory, and lists the units of all runs
+// unless an earlier start has.
 func (s *Sweep) Prepare(dir string) error {
+	if s.Program == "" {
+		if err := s.find(); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
 	earlier, err := Open(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) {
+		earlier, err = &Sweep{}, nil
+	}
+	if err != nil {
 		return err
 	}
 	s.Dir = dir
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		if earlier != nil {
-			k := slices.IndexFunc(earlier.Runs, func(o Run) bool { return o.Name == r.Name && slices.Equal(o.Args, r.Args) })
-			if k >= 0 {
-				r.Units = earlier.Runs[k].Units
-				continue
-			}
-		}
-		if err := s.list(r); err != nil {
+		k := slices.IndexFunc(earlier.Runs, func(o Run) bool { return o.Name == r.Name && slices.Equal(o.Args, r.Args) })
+		if k >= 0 {
+			r.Units = earlier.Runs[k].Units
+		} else if err := s.list(r); err != nil {
 			return err
 		}
 	}
@@ -308,18 +312,23 @@ func (s *Sweep) Gather() (tasks []Task) {
 	return tasks
 }
 
+// finished returns how many units of a run are finished, and the hours that they took.
+func (s *Sweep) finished(r Run) (units int, hours float64, err error) {
+	seconds, err := rundir.Finished(s.path(r))
+	for _, unit := range r.Units {
+		if took, ok := seconds[unit]; ok {
+			units++
+			hours += took / 3600
+		}
+	}
+	return units, hours, err
+}
+
 // done counts the finished units of all runs.
 func (s *Sweep) done() (units int, err error) {
 	for _, r := range s.Runs {
-		finished, err := rundir.Finished(s.path(r))
-		if err != nil {
-			return 0, err
-		}
-		for _, unit := range r.Units {
-			if _, ok := finished[unit]; ok {
-				units++
-			}
-		}
+		n, _, e := s.finished(r)
+		units, err = units+n, cmp.Or(err, e)
 	}
-	return units, nil
+	return units, err
 }
