@@ -46,7 +46,7 @@ func ExampleTrainer() {
 				return
 			}
 			fmt.Printf("epoch %d, %d graphs: loss %.2f (L_C %.2f, L_G %.2f)\n",
-				epoch, len(samples), stats.Loss, stats.LossC, stats.LossG)
+				epoch, len(samples), stats.Loss, stats.Main, stats.Aux)
 		}
 	}
 	h, err := gnn.Embed(context.Background(), be, model.Encoder, set.Graphs, nil)

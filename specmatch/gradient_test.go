@@ -52,14 +52,8 @@ func TestInfoNCEGradients(t *testing.T) {
 func lossSettings(visit func(c specmatch.LaplacianMatch)) {
 	for _, adj := range []specmatch.Adjacency{specmatch.Sigmoid, specmatch.SpreadSigmoid, specmatch.Hard, specmatch.StraightThrough} {
 		for _, rw := range []bool{false, true} {
-			for _, fixed := range []bool{false, true} {
-				for _, grad := range []bool{false, true} {
-					c := specmatch.LaplacianMatch{Adjacency: adj, Kappa: 4, RandomWalk: rw, Percentile: 70, ThresholdGradient: grad}
-					if fixed {
-						c.FixedThreshold, c.Threshold = true, 0.15
-					}
-					visit(c)
-				}
+			for _, grad := range []bool{false, true} {
+				visit(specmatch.LaplacianMatch{Adjacency: adj, Kappa: 4, RandomWalk: rw, Percentile: 70, ThresholdGradient: grad})
 			}
 		}
 	}
@@ -97,7 +91,7 @@ func TestLaplacianMatchGradients(t *testing.T) {
 // freezeTheta makes a loss whose θ carries no gradient differentiable for a
 // numeric check: θ is held at its value at the inputs.
 func freezeTheta(c specmatch.LaplacianMatch, f gradcheck.Func) gradcheck.Func {
-	if c.ThresholdGradient || c.FixedThreshold {
+	if c.ThresholdGradient {
 		return f
 	}
 	var thetas []float64 // of view 1 and view 2 at the first evaluation
@@ -109,9 +103,7 @@ func freezeTheta(c specmatch.LaplacianMatch, f gradcheck.Func) gradcheck.Func {
 				thetas = append(thetas, s.UpperPercentile(c.Percentile).Float())
 			}
 		}
-		fixed := c
-		fixed.FixedThreshold = true
-		return specmatch.LossWithThresholds(fixed, in[0], in[1], thetas[0], thetas[1])
+		return specmatch.LossWithThresholds(c, in[0], in[1], thetas[0], thetas[1])
 	}
 }
 
@@ -122,7 +114,7 @@ func TestStraightThroughGradient(t *testing.T) {
 	for _, rw := range []bool{false, true} {
 		for _, n := range []int{3, 7, 20} {
 			const kappa, theta = 4, 0.15
-			c := specmatch.LaplacianMatch{Adjacency: specmatch.StraightThrough, Kappa: kappa, RandomWalk: rw, FixedThreshold: true, Threshold: theta}
+			c := specmatch.LaplacianMatch{Adjacency: specmatch.StraightThrough, Kappa: kappa, RandomWalk: rw}
 			in := views(uint64(n), n, 5)
 			gradient := func(loss func(z1, z2 *autodiff.Var) *autodiff.Var) (float64, []float64) {
 				tape := autodiff.NewTape(be)
@@ -152,7 +144,9 @@ func TestStraightThroughGradient(t *testing.T) {
 				return a.MulCol(r).MulRow(r.T())
 			}
 			wantLoss, want := gradient(func(z1, z2 *autodiff.Var) *autodiff.Var { return moved(z1).Sub(moved(z2)).Square().Sum() })
-			loss, grad := gradient(c.Loss)
+			loss, grad := gradient(func(z1, z2 *autodiff.Var) *autodiff.Var {
+				return specmatch.LossWithThresholds(c, z1, z2, theta, theta)
+			})
 			near(t, "loss", loss, wantLoss, 1e-12)
 			for i, w := range want {
 				near(t, fmt.Sprintf("random walk %v, n = %d, gradient %d", rw, n, i), grad[i], w, 1e-11)
@@ -164,7 +158,7 @@ func TestStraightThroughGradient(t *testing.T) {
 func TestMetricGradients(t *testing.T) {
 	for _, size := range [][2]int{{2, 3}, {5, 4}, {7, 2}} {
 		gradcheck.Check(t, ref.New(), func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-			return specmatch.Alignment(in[0], in[1], 2).Add(specmatch.Alignment(in[0], in[1], 1.5)).Add(specmatch.Uniformity(in[0], 0.5))
+			return specmatch.Alignment(in[0], in[1]).Add(specmatch.Uniformity(in[0]))
 		}, views(3, size[0], size[1]))
 	}
 }

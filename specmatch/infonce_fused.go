@@ -20,7 +20,7 @@ func (c InfoNCE) canFuse(t *autodiff.Tape) bool {
 func (o *Objective) canFuseMatch(z *autodiff.Var) bool {
 	m := o.Match
 	return z.Rows() >= 4 && !o.OnH && !o.Center && m.Adjacency == Sigmoid && m.Kappa > 0 &&
-		!m.RandomWalk && !m.ThresholdGradient && !m.FixedThreshold
+		!m.RandomWalk && !m.ThresholdGradient
 }
 
 // fused returns L_C and, unless match is nil, L_G of the unit rows u [2n×D] of both

@@ -72,9 +72,6 @@ type LaplacianMatch struct {
 	RandomWalk bool
 	// Percentile p in 0..100 keeps the top 100-p % of the pairs.
 	Percentile float64
-	// FixedThreshold uses Threshold for θ in place of a percentile.
-	FixedThreshold bool
-	Threshold      float64
 	// ThresholdGradient lets the gradient flow through θ; by default θ is a
 	// constant.
 	ThresholdGradient bool
@@ -99,40 +96,50 @@ func (c LaplacianMatch) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if n < 2 {
 		return t.Scalar(0)
 	}
-	m1, m2 := c.normalized(z1.L2Normalize()), c.normalized(z2.L2Normalize())
+	return c.distance(c.graph(cosines(z1)), c.graph(cosines(z2)))
+}
+
+// distance returns ‖L¹ - L²‖²_F of edge weights a¹, a² [n×n].
+func (c LaplacianMatch) distance(a1, a2 *autodiff.Var) *autodiff.Var {
 	// L = I - M, and the identities cancel, also those of isolated nodes.
-	diff := m1.Sub(m2)
+	diff := c.normalized(a1).Sub(c.normalized(a2))
 	return diff.Dot(diff)
 }
 
+// cosines returns S [n×n] of the rows of z [n×D].
+func cosines(z *autodiff.Var) *autodiff.Var {
+	e := z.L2Normalize()
+	return e.MatMulT(e)
+}
+
+// graph returns A [n×n] of the similarities s [n×n].
+func (c LaplacianMatch) graph(s *autodiff.Var) *autodiff.Var { return c.Weights(s, c.threshold(s)) }
+
 // threshold returns θ [1×1] of the similarities s [n×n].
 func (c LaplacianMatch) threshold(s *autodiff.Var) *autodiff.Var {
-	if c.FixedThreshold {
-		return s.Tape().Scalar(c.Threshold)
-	}
 	if !c.ThresholdGradient {
 		s = s.Detach()
 	}
 	return s.UpperPercentile(c.Percentile)
 }
 
-// normalized returns M = D^-½·A·D^-½ or D^-1·A of a view with unit rows e.
-func (c LaplacianMatch) normalized(e *autodiff.Var) *autodiff.Var {
-	s := e.MatMulT(e)
-	theta := c.threshold(s)
-	var a *autodiff.Var
+// Weights returns A [n×n] of the similarities s [n×n] and a threshold θ [1×1].
+func (c LaplacianMatch) Weights(s, theta *autodiff.Var) *autodiff.Var {
 	centred := s.SubScalar(theta)
 	switch c.Adjacency {
 	case Hard:
-		a = s.Greater(theta).FillDiagonal(0)
+		return s.Greater(theta).FillDiagonal(0)
 	case StraightThrough:
 		soft := centred.Scale(c.Kappa).Sigmoid()
-		a = s.Greater(theta).Add(soft.Sub(soft.Detach())).FillDiagonal(0)
+		return s.Greater(theta).Add(soft.Sub(soft.Detach())).FillDiagonal(0)
 	case SpreadSigmoid:
-		a = centred.DivScalar(spread(s)).Scale(c.Kappa).Sigmoid().FillDiagonal(0)
-	default:
-		a = centred.Scale(c.Kappa).Sigmoid().FillDiagonal(0)
+		return centred.DivScalar(spread(s)).Scale(c.Kappa).Sigmoid().FillDiagonal(0)
 	}
+	return centred.Scale(c.Kappa).Sigmoid().FillDiagonal(0)
+}
+
+// normalized returns M = D^-½·A·D^-½ or D^-1·A of edge weights a [n×n].
+func (c LaplacianMatch) normalized(a *autodiff.Var) *autodiff.Var {
 	r := a.RowSums().InvSqrt()
 	if c.RandomWalk {
 		return a.MulCol(r).MulCol(r)

@@ -532,9 +532,9 @@ func (c trial) run(t *testing.T, be backend.Backend, opts []autodiff.Option, p p
 		if err != nil {
 			t.Fatal(err)
 		}
-		curve["loss"], curve["loss_c"] = append(curve["loss"], s.Loss), append(curve["loss_c"], s.LossC)
+		curve["loss"], curve["loss_c"] = append(curve["loss"], s.Loss), append(curve["loss_c"], s.Main)
 		if c.objective.Beta.Beta > 0 {
-			curve["loss_g"] = append(curve["loss_g"], s.LossG)
+			curve["loss_g"] = append(curve["loss_g"], s.Aux)
 		}
 	}
 	for name, v := range curve {

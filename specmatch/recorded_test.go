@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
+	training "github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -47,7 +48,7 @@ func recordedBatches(dense bool) (bs []*graph.Batch) {
 // engine sums a product.
 func damped(be backend.Backend, m *specmatch.Model, o specmatch.Objective, opts ...autodiff.Option) *specmatch.Trainer {
 	tr := specmatch.NewTrainer(be, m, o, 0.01, opts...)
-	tr.Optimizer.Config.Eps = 0.01
+	tr.Adam.Config.Eps = 0.01
 	return tr
 }
 
@@ -61,22 +62,22 @@ func recorded(t *testing.T, tr *specmatch.Trainer) *specmatch.Recorded {
 }
 
 // trainRecorded runs the steps and returns their stats.
-func trainRecorded(t *testing.T, r *specmatch.Recorded, bs []*graph.Batch) (all []specmatch.Stats) {
+func trainRecorded(t *testing.T, r *specmatch.Recorded, bs []*graph.Batch) (all []training.Stats) {
 	t.Helper()
-	collect := func(s specmatch.Stats, ok bool, err error) {
+	collect := func(s *training.Stats, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok {
-			all = append(all, s)
+		if s != nil {
+			all = append(all, *s)
 		}
 	}
 	for _, b := range bs {
 		collect(r.Step(b))
 	}
 	collect(r.Last())
-	if _, ok, err := r.Last(); ok || err != nil {
-		t.Errorf("a second Last gives stats %v, error %v", ok, err)
+	if s, err := r.Last(); s != nil || err != nil {
+		t.Errorf("a second Last gives stats %v, error %v", s, err)
 	}
 	return all
 }
@@ -105,13 +106,13 @@ func TestRecordedIsStep(t *testing.T) {
 					o := objective(0)
 					o.Beta = beta
 					eager := damped(be, smallModel(be, 1), o)
-					var want []specmatch.Stats
+					var want []training.Stats
 					for _, b := range recordedBatches(dense) {
 						s, err := eager.Step(b, false)
 						if err != nil {
 							t.Fatal(err)
 						}
-						want = append(want, s)
+						want = append(want, s.Stats)
 					}
 					tr := damped(be, smallModel(be, 1), o)
 					before := be.InUse()
@@ -128,8 +129,8 @@ func TestRecordedIsStep(t *testing.T) {
 					}
 					for k, w := range want {
 						near(fmt.Sprint("loss of step ", k), got[k].Loss, w.Loss)
-						near(fmt.Sprint("L_C of step ", k), got[k].LossC, w.LossC)
-						near(fmt.Sprint("L_G of step ", k), got[k].LossG, w.LossG)
+						near(fmt.Sprint("L_C of step ", k), got[k].Main, w.Main)
+						near(fmt.Sprint("L_G of step ", k), got[k].Aux, w.Aux)
 						near(fmt.Sprint("β of step ", k), got[k].Beta, w.Beta)
 					}
 					wantWeights := weights(eager.Model)
@@ -257,11 +258,11 @@ func TestReplayIsStep(t *testing.T) {
 	onRecording(t, func(t *testing.T, open func() backend.Backend) {
 		for _, e := range encoders {
 			t.Run(e.name, func(t *testing.T) {
-				train := func(fresh bool) (*specmatch.Model, []specmatch.Stats) {
+				train := func(fresh bool) (*specmatch.Model, []training.Stats) {
 					be, rng := open(), newRand(1)
 					tr := specmatch.NewTrainer(be, specmatch.NewModel(be, e.new(be, rng), rng), objective(0.03), 0.01)
 					r := recorded(t, tr)
-					var all []specmatch.Stats
+					var all []training.Stats
 					for _, b := range recordedBatches(false) {
 						e.take(b)
 						all = append(all, trainRecorded(t, r, []*graph.Batch{b})...)
@@ -303,17 +304,17 @@ func TestRecordedNonFinite(t *testing.T) {
 		before := weights(tr.Model)
 		bad := recordedBatches(true)[2]
 		bad.X.Dense[5] = float32(math.NaN())
-		if _, _, err := r.Step(bad); err != nil {
+		if _, err := r.Step(bad); err != nil {
 			t.Fatalf("the bad step failed at once, with %v", err)
 		}
-		_, _, err := r.Step(bs[3])
-		var e *specmatch.NonFiniteError
+		_, err := r.Step(bs[3])
+		var e *training.NonFiniteError
 		if !errors.As(err, &e) || e.Step != 2 || e.What != "the loss" {
 			t.Errorf("behind a loss that is NaN at step 2, the error is %v", err)
 		}
-		_, at := tr.State()
+		at := &tr.Values
 		steps := at.Steps
-		if _, _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() || at.Steps != steps {
+		if _, again := r.Step(bs[4]); again == nil || again.Error() != err.Error() || at.Steps != steps {
 			t.Errorf("then the error is %v after %d steps, want %v after %d", again, at.Steps, err, steps)
 		}
 		for k, v := range weights(tr.Model) {
@@ -340,11 +341,11 @@ func TestRecordedNonFiniteParts(t *testing.T) {
 			spoil(&o, m)
 			r := recorded(t, specmatch.NewTrainer(be, m, o, 0.01))
 			before := weights(m)
-			if _, _, err := r.Step(randomBatch(1, 12)); err != nil {
+			if _, err := r.Step(randomBatch(1, 12)); err != nil {
 				t.Fatal(err)
 			}
-			var e *specmatch.NonFiniteError
-			if _, _, err := r.Last(); !errors.As(err, &e) || e.Step != 0 || e.What != what || !math.IsInf(e.Value, 1) {
+			var e *training.NonFiniteError
+			if _, err := r.Last(); !errors.As(err, &e) || e.Step != 0 || e.What != what || !math.IsInf(e.Value, 1) {
 				t.Errorf("%s is infinite at step 0: error %v", what, err)
 			}
 			if !slices.Equal(weights(m), before) {
@@ -425,12 +426,12 @@ func TestRecordedDeviceError(t *testing.T) {
 		before := be.InUse()
 		r := recorded(t, tr)
 		if replay {
-			if _, _, err := r.Step(b); err != nil {
+			if _, err := r.Step(b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 2 {
-			if _, _, err := r.Step(b); !errors.Is(err, errMemory) {
+			if _, err := r.Step(b); !errors.Is(err, errMemory) {
 				t.Errorf("replay %v: error %v", replay, err)
 			}
 			be.replay = true // it works now, but that is too late
@@ -450,21 +451,9 @@ func TestRecordedMemory(t *testing.T) {
 	r := recorded(t, specmatch.NewTrainer(be, smallModel(be, 1), objective(0.03), 0.01))
 	be.after = 1
 	for range 2 {
-		if _, _, err := r.Step(randomBatch(1, 5)); !errors.Is(err, errMemory) {
+		if _, err := r.Step(randomBatch(1, 5)); !errors.Is(err, errMemory) {
 			t.Errorf("error %v", err)
 		}
-	}
-}
-
-// TestBucket: padding is enough, grows, and costs little more than a fifth.
-func TestBucket(t *testing.T) {
-	last := 0
-	for n := range 100000 {
-		size := specmatch.Bucket(n)
-		if size < n || size < last || size%64 != 0 || size > n+max(64, n/5) {
-			t.Fatalf("%d is padded to %d, %d to %d", n, size, n-1, last)
-		}
-		last = size
 	}
 }
 
@@ -481,23 +470,16 @@ func TestRecordedRefuses(t *testing.T) {
 	if _, err := specmatch.NewRecorded(specmatch.NewTrainer(be, smallModel(be, 1), steered, 0.01)); err == nil || !strings.Contains(err.Error(), "steered β") {
 		t.Errorf("the error is %v, want one about the steered β", err)
 	}
-	// A stepper takes such steps one by one, and its stats are of the batch given.
-	onGPU := recorder{be}
-	for _, o := range []specmatch.Objective{steered, objective(0)} {
-		s := specmatch.NewStepper(specmatch.NewTrainer(onGPU, smallModel(onGPU, 1), o, 0.01))
-		_, late := s.(*specmatch.Recorded)
-		if late != (o.Beta.Ratio == 0) {
-			t.Errorf("ratio %v: recorded %v", o.Beta.Ratio, late)
-		}
-		if _, ok, err := s.Step(randomBatch(20, 7)); ok == late || err != nil {
-			t.Errorf("ratio %v: first stats at once %v, error %v", o.Beta.Ratio, ok, err)
-		}
-		if _, ok, err := s.Last(); ok != late || err != nil {
-			t.Errorf("ratio %v: stats at the end %v, error %v", o.Beta.Ratio, ok, err)
+	for engine, want := range map[backend.Backend]bool{be: false, recorder{be}: true} {
+		for _, o := range []specmatch.Objective{steered, objective(0)} {
+			tr := specmatch.NewTrainer(engine, smallModel(engine, 1), o, 0.01)
+			if got := tr.Records(); got != (want && o.Beta.Ratio == 0) {
+				t.Errorf("an engine that records %v, ratio %v: recorded %v", want, o.Beta.Ratio, got)
+			}
 		}
 	}
 	r := recorded(t, specmatch.NewTrainer(be, smallModel(be, 1), objective(0), 0.01))
-	if _, _, err := r.Step(graph.Collate(randomGraphs(1, 3)...)); err == nil || !strings.Contains(err.Error(), "two equal views") {
+	if _, err := r.Step(graph.Collate(randomGraphs(1, 3)...)); err == nil || !strings.Contains(err.Error(), "two equal views") {
 		t.Errorf("a batch of one view gives %v", err)
 	}
 }

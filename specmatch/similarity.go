@@ -3,21 +3,22 @@ package specmatch
 import (
 	"fmt"
 	"math"
-	"slices"
 
-	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // SimilarityGraph is the graph that the embeddings of one view induce over a
-// batch of n graphs, on the host in float64. It is what [LaplacianMatch] compares,
-// for inspection.
+// batch of n graphs, in float64 on the host: what [LaplacianMatch] compares, for
+// inspection.
 type SimilarityGraph struct {
 	N         int
 	S         []float64 // [n×n] similarities
 	Threshold float64   // θ
 	A         []float64 // [n×n] edge weights, zero on the diagonal
 	Degrees   []float64 // [n]
+	L         []float64 // [n×n] Laplacian
 }
 
 // Graph returns the similarity graph of the embeddings z [n×d], row-major. With
@@ -27,127 +28,78 @@ func (c LaplacianMatch) Graph(z []float64, n, d int) *SimilarityGraph {
 	if n < 1 || len(z) != n*d {
 		panic(&tensor.ShapeError{Op: "specmatch: LaplacianMatch.Graph", Have: fmt.Sprintf("%d numbers", len(z)), Want: fmt.Sprintf("want embeddings [%d×%d] of at least one graph", n, d)})
 	}
-	return c.graph(cosines(unitRows(z, n, d), n, d), n)
-}
-
-// graph returns the similarity graph with the given cosines [n×n].
-func (c LaplacianMatch) graph(cos []float64, n int) *SimilarityGraph {
-	g := &SimilarityGraph{N: n, S: slices.Clone(cos), A: make([]float64, n*n), Degrees: make([]float64, n)}
-	if n < 2 {
-		return g
+	t := autodiff.NewInference(cpu.New(tensor.Float64))
+	defer t.Reset()
+	s := cosines(t.Matrix(n, d, z))
+	theta, a := t.Scalar(0), t.Scalar(0)
+	if n > 1 {
+		theta = c.threshold(s)
+		a = c.Weights(s, theta)
 	}
-	upper := upperTriangle(g.S, n)
-	slices.Sort(upper)
-	g.Threshold = c.Threshold
-	if !c.FixedThreshold {
-		g.Threshold = percentile(upper, c.Percentile)
-	}
-	kappa := c.Kappa
-	if c.Adjacency == SpreadSigmoid {
-		_, std := meanStd(upper)
-		kappa /= math.Sqrt(std*std + spreadFloor)
+	g := &SimilarityGraph{
+		N: n, S: s.Data(), Threshold: theta.Float(), A: a.Data(), Degrees: a.RowSums().Data(),
+		L: c.normalized(a).Scale(-1).Data(),
 	}
 	for i := range n {
-		for j := range n {
-			if i == j {
-				continue
-			}
-			centred := g.S[i*n+j] - g.Threshold
-			a := 0.0
-			switch {
-			case c.Adjacency == Sigmoid || c.Adjacency == SpreadSigmoid:
-				a = 1 / (1 + math.Exp(-kappa*centred))
-			case centred > 0:
-				a = 1
-			}
-			g.A[i*n+j] = a
-			g.Degrees[i] += a
-		}
+		g.L[i*n+i]++
 	}
 	return g
 }
 
-// Laplacian returns I - D^-½·A·D^-½ or, for randomWalk, I - D^-1·A [n×n],
-// row-major. An isolated node, see [LaplacianMatch], has 1 on the diagonal
-// and 0 elsewhere.
-func (g *SimilarityGraph) Laplacian(randomWalk bool) []float64 {
-	r := make([]float64, g.N)
-	for i, d := range g.Degrees {
-		if d >= backend.LeastDegree(tensor.Float64) {
-			r[i] = 1 / math.Sqrt(d)
-		}
+// Alignment returns mean_i ‖z¹_i - z²_i‖² [1×1] (Wang and Isola 2020) of z¹, z² [N×D].
+// It does not normalise the rows.
+func Alignment(z1, z2 *autodiff.Var) *autodiff.Var { return z1.Sub(z2).Square().RowSums().Mean() }
+
+// Uniformity returns ln mean_{i≠j} e^(-2·‖z_i-z_j‖²) [1×1] (Wang and Isola
+// 2020) of the rows of z [N×D]. It panics unless N ≥ 2.
+func Uniformity(z *autodiff.Var) *autodiff.Var {
+	n := z.Rows()
+	if n < 2 {
+		tensor.Mismatch("specmatch: Uniformity", "want at least 2 rows", z.Value())
 	}
-	l := make([]float64, g.N*g.N)
-	for i := range g.N {
-		for j := range g.N {
-			scale := r[i] * r[j]
-			if randomWalk {
-				scale = r[i] * r[i]
+	sq := z.Square().RowSums()
+	// -2·‖z_i-z_j‖² = 2·(2·z_i·z_j - ‖z_i‖² - ‖z_j‖²)
+	e := z.MatMulT(z).Scale(2).SubCol(sq).SubRow(sq.T()).Scale(2).FillDiagonal(negInf)
+	return e.LogSumExp().T().LogSumExp().Shift(-math.Log(float64(n) * float64(n-1)))
+}
+
+// Diagnosis describes the embeddings z of a batch as the Laplacian loss sees
+// them. Quantities per view are averaged over the two views. A [Trainer] diagnoses
+// z even if Objective.OnH or Objective.Center gives the loss something else.
+type Diagnosis struct {
+	LossHard   float64 // L_G with the hard threshold, whatever is trained
+	Spread     float64 // standard deviation of the off-diagonal cosines
+	Density    float64 // share of the pairs that the hard threshold keeps
+	Isolated   float64 // share of the graphs without a neighbour at the hard threshold
+	Alignment  float64 // [Alignment] of unit rows
+	Uniformity float64 // [Uniformity] of unit rows
+}
+
+// Diagnose computes a [Diagnosis] of two views z¹, z² [n×d], row-major, in float64 on
+// the host, with the percentile of c.
+func Diagnose(z1, z2 []float64, n, d int, c LaplacianMatch) *Diagnosis {
+	t := autodiff.NewInference(cpu.New(tensor.Float64))
+	defer t.Reset()
+	u := [2]*autodiff.Var{t.Matrix(n, d, z1).L2Normalize(), t.Matrix(n, d, z2).L2Normalize()}
+	g := &Diagnosis{Alignment: Alignment(u[0], u[1]).Float()}
+	if n < 2 {
+		return g
+	}
+	c.Adjacency, c.RandomWalk = Hard, false
+	var a [2]*autodiff.Var
+	for v, u := range u {
+		s := u.MatMulT(u)
+		a[v] = c.graph(s)
+		g.Spread += spread(s).Float() / 2
+		g.Uniformity += Uniformity(u).Float() / 2
+		degrees := a[v].RowSums()
+		g.Density += degrees.Sum().Float() / float64(n*(n-1)) / 2
+		for _, degree := range degrees.Data() {
+			if degree == 0 {
+				g.Isolated += 1 / float64(n) / 2
 			}
-			l[i*g.N+j] = -g.A[i*g.N+j] * scale
-		}
-		l[i*g.N+i] = 1
-	}
-	return l
-}
-
-// cosines returns U·Uᵀ [n×n] of unit rows U [n×d].
-func cosines(u []float64, n, d int) []float64 {
-	s := make([]float64, n*n)
-	for i := range n {
-		for j := range i + 1 {
-			dot := 0.0
-			for k := range d {
-				dot += u[i*d+k] * u[j*d+k]
-			}
-			s[i*n+j], s[j*n+i] = dot, dot
 		}
 	}
-	return s
-}
-
-// upperTriangle returns the entries i < j of s [n×n].
-func upperTriangle(s []float64, n int) []float64 {
-	upper := make([]float64, 0, n*(n-1)/2)
-	for i := range n {
-		upper = append(upper, s[i*n+i+1:(i+1)*n]...)
-	}
-	return upper
-}
-
-// meanStd returns the mean and the standard deviation of a population.
-func meanStd(x []float64) (mean, std float64) {
-	for _, v := range x {
-		mean += v
-	}
-	mean /= float64(len(x))
-	for _, v := range x {
-		std += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(std / float64(len(x)))
-}
-
-// percentile is [backend.Backend.UpperPercentile] of sorted values.
-func percentile(sorted []float64, p float64) float64 {
-	k, w := backend.PercentilePosition(len(sorted), p)
-	if w == 0 {
-		return sorted[k]
-	}
-	return sorted[k] + w*(sorted[k+1]-sorted[k])
-}
-
-// unitRows returns the rows of z [n×d] divided by their norms.
-func unitRows(z []float64, n, d int) []float64 {
-	u := make([]float64, n*d)
-	for i := range n {
-		norm := 0.0
-		for _, v := range z[i*d : (i+1)*d] {
-			norm += v * v
-		}
-		norm = max(math.Sqrt(norm), 1e-12)
-		for j := range d {
-			u[i*d+j] = z[i*d+j] / norm
-		}
-	}
-	return u
+	g.LossHard = c.distance(a[0], a[1]).Float()
+	return g
 }

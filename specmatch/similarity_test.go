@@ -30,7 +30,6 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 			{Percentile: 80},
 			{Percentile: 30, RandomWalk: true},
 			{Percentile: 100},
-			{FixedThreshold: true, Threshold: 0.1},
 		} {
 			c.Adjacency, c.Kappa = adjacency, 7
 			t.Run(fmt.Sprintf("%v/%+v", adjacency, c), func(t *testing.T) {
@@ -39,7 +38,7 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 				tape := autodiff.NewTape(ref.New())
 				want := c.Loss(tape.Matrix(n, d, z1), tape.Matrix(n, d, z2)).Float()
 				g1, g2 := c.Graph(z1, n, d), c.Graph(z2, n, d)
-				l1, l2 := g1.Laplacian(c.RandomWalk), g2.Laplacian(c.RandomWalk)
+				l1, l2 := g1.L, g2.L
 				got := 0.0
 				for i := range l1 {
 					got += (l1[i] - l2[i]) * (l1[i] - l2[i])
@@ -62,7 +61,7 @@ func TestGraphIsTheLossesGraph(t *testing.T) {
 
 func TestGraphOfOne(t *testing.T) {
 	g := specmatch.DefaultLaplacianMatch().Graph([]float64{3, 4}, 1, 2)
-	if l := g.Laplacian(false); len(l) != 1 || l[0] != 1 || g.Degrees[0] != 0 || !(math.Abs(g.S[0]-1) <= 1e-15) {
+	if l := g.L; len(l) != 1 || l[0] != 1 || g.Degrees[0] != 0 || !(math.Abs(g.S[0]-1) <= 1e-15) {
 		t.Errorf("L = %v, degrees %v, S = %v", l, g.Degrees, g.S)
 	}
 	// A row of zeros is as far from everything.

@@ -21,6 +21,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
+	training "github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -195,7 +196,7 @@ func TestTrainingLowersTheLoss(t *testing.T) {
 				stats := train(t, specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01), 45, never)
 				mean := func(ss []specmatch.Stats) (m float64) {
 					for _, s := range ss {
-						m += s.LossC / float64(len(ss))
+						m += s.Main / float64(len(ss))
 					}
 					return m
 				}
@@ -217,12 +218,12 @@ func TestStats(t *testing.T) {
 			lossG bool
 		}{{0, never, false}, {0, always, true}, {0.5, never, true}, {0.5, always, true}} {
 			for _, s := range train(t, specmatch.NewTrainer(be, smallModel(be, 1), objective(c.beta), 0.01), 3, c.probe) {
-				if math.IsNaN(s.LossG) == c.lossG || (s.Probe != nil) != c.probe(0) || s.Beta != c.beta {
+				if math.IsNaN(s.Aux) == c.lossG || (s.Probe != nil) != c.probe(0) || s.Beta != c.beta {
 					t.Errorf("β = %v: %+v", c.beta, s)
 				}
-				want := s.LossC
+				want := s.Main
 				if c.beta > 0 {
-					want += c.beta * s.LossG
+					want += c.beta * s.Aux
 				}
 				near(t, "the loss", s.Loss, want, 1e-6)
 			}
@@ -257,8 +258,8 @@ func TestHardThresholdTrainsTheBaseline(t *testing.T) {
 			o.Match.Adjacency = adj
 			m := smallModel(be, 1)
 			stats := train(t, specmatch.NewTrainer(be, m, o, 0.01), 8, never)
-			if beta > 0 && !(stats[7].LossG > 0) {
-				t.Errorf("L_G = %v: nothing to train on", stats[7].LossG)
+			if beta > 0 && !(stats[7].Aux > 0) {
+				t.Errorf("L_G = %v: nothing to train on", stats[7].Aux)
 			}
 			return saved(t, m)
 		}
@@ -324,7 +325,6 @@ func TestProbe(t *testing.T) {
 		"on h and centred": func(o *specmatch.Objective) { o.OnH, o.Center = true, true },
 		"random walk":      func(o *specmatch.Objective) { o.Match.RandomWalk = true },
 		"moving threshold": func(o *specmatch.Objective) { o.Match.ThresholdGradient = true },
-		"fixed threshold":  func(o *specmatch.Objective) { o.Match.FixedThreshold, o.Match.Threshold = true, 0.1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEngines(t, func(t *testing.T, be backend.Backend) {
@@ -339,14 +339,14 @@ func TestProbe(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				near(t, "L_C", s.LossC, lossC, tol)
-				near(t, "L_G", s.LossG, lossG, tol)
-				near(t, "‖∇L_C‖", s.Probe.GradC, gc, tol)
-				near(t, "‖∇L_G‖", s.Probe.GradG, gg, tol)
+				near(t, "L_C", s.Main, lossC, tol)
+				near(t, "L_G", s.Aux, lossG, tol)
+				near(t, "‖∇L_C‖", s.Probe.Main, gc, tol)
+				near(t, "‖∇L_G‖", s.Probe.Aux, gg, tol)
 				near(t, "cosine", s.Probe.Cosine, cosine, tol)
 				near(t, "ratio", s.Probe.Ratio, 0.7*gg/gc, tol)
-				if s.Probe.Density < 0.15 || s.Probe.Density > 0.25 && !o.Match.FixedThreshold {
-					t.Errorf("density %v at the 80th percentile", s.Probe.Density)
+				if s.Diagnosis.Density < 0.15 || s.Diagnosis.Density > 0.25 {
+					t.Errorf("density %v at the 80th percentile", s.Diagnosis.Density)
 				}
 			})
 		})
@@ -383,7 +383,7 @@ func TestSteeredBeta(t *testing.T) {
 				t.Fatal(err)
 			}
 			near(t, fmt.Sprintf("β in step %d", step), s.Beta, beta, tol)
-			near(t, fmt.Sprintf("the loss of step %d", step), s.Loss, s.LossC+s.Beta*s.LossG, 1e-6)
+			near(t, fmt.Sprintf("the loss of step %d", step), s.Loss, s.Main+s.Beta*s.Aux, 1e-6)
 			if probe {
 				near(t, fmt.Sprintf("the ratio in step %d", step), s.Probe.Ratio, ratio, 1e-9)
 			}
@@ -393,8 +393,7 @@ func TestSteeredBeta(t *testing.T) {
 		}
 		// Another trainer goes on with the β that this one had reached.
 		other := specmatch.NewTrainer(be, smallModel(be, 2), o, 0.01)
-		_, at := tr.State()
-		_, resumed := other.State()
+		at, resumed := &tr.Values, &other.Values
 		*resumed = *at
 		if s, err := other.Step(randomBatch(1, 12), false); err != nil || s.Beta != at.Beta || resumed.Steps != 10 {
 			t.Errorf("resumed with β = %v, %v; want %v", s.Beta, err, at.Beta)
@@ -403,7 +402,7 @@ func TestSteeredBeta(t *testing.T) {
 		// A loss without gradient cannot be steered to any ratio.
 		o.Match.Adjacency = specmatch.Hard
 		s, err := specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01).Step(randomBatch(1, 12), true)
-		if err != nil || s.Beta != 0 || s.Probe.GradG != 0 || s.Probe.Cosine != 0 || s.Loss != s.LossC {
+		if err != nil || s.Beta != 0 || s.Probe.Aux != 0 || s.Probe.Cosine != 0 || s.Loss != s.Main {
 			t.Errorf("steering the hard threshold: %+v, probe %+v, %v", s, s.Probe, err)
 		}
 	})
@@ -416,8 +415,8 @@ func TestWarmup(t *testing.T) {
 	var betas []float64
 	for step, s := range train(t, specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01), 6, never) {
 		betas = append(betas, s.Beta)
-		if math.IsNaN(s.LossG) != (step == 0) {
-			t.Errorf("step %d: L_G = %v with β = %v", step, s.LossG, s.Beta)
+		if math.IsNaN(s.Aux) != (step == 0) {
+			t.Errorf("step %d: L_G = %v with β = %v", step, s.Aux, s.Beta)
 		}
 	}
 	if want := []float64{0, 0.5, 1, 1.5, 2, 2}; !slices.Equal(betas, want) {
@@ -458,7 +457,7 @@ func TestNonFiniteLoss(t *testing.T) {
 			}
 			before := be.InUse()
 			_, err := tr.Step(withNaN(good), k == 1)
-			var nonFinite *specmatch.NonFiniteError
+			var nonFinite *training.NonFiniteError
 			if !errors.As(err, &nonFinite) {
 				t.Fatalf("a NaN among the features: %v", err)
 			}
@@ -500,7 +499,7 @@ func TestNonFiniteGradient(t *testing.T) {
 		hugeGradient(m)
 		before := saved(t, m)
 		s, err := specmatch.NewTrainer(be, m, objective(0), 0.01).Step(randomBatch(1, 12), false)
-		var nonFinite *specmatch.NonFiniteError
+		var nonFinite *training.NonFiniteError
 		if !errors.As(err, &nonFinite) || nonFinite.What != "the gradient's norm" || !math.IsInf(nonFinite.Value, 1) {
 			t.Fatalf("error %v; want an infinite gradient", err)
 		}
@@ -549,8 +548,8 @@ func TestStepRefusesABatch(t *testing.T) {
 			t.Error("a refused batch left traces")
 		}
 		// One graph per view is the least.
-		if s, err := tr.Step(views(1, 1), true); err != nil || s.LossG != 0 {
-			t.Errorf("one graph per view: %v, L_G = %v", err, s.LossG)
+		if s, err := tr.Step(views(1, 1), true); err != nil || s.Aux != 0 {
+			t.Errorf("one graph per view: %v, L_G = %v", err, s.Aux)
 		}
 	})
 }
@@ -653,10 +652,10 @@ func TestPrecisionsTrainAlike(t *testing.T) {
 	s64, w64 := run(cpu.New(tensor.Float64))
 	s32, w32 := run(cpu.New(tensor.Float32))
 	for k := range s64 {
-		near(t, fmt.Sprintf("L_C of step %d", k), s32[k].LossC, s64[k].LossC, 1e-4)
-		near(t, fmt.Sprintf("L_G of step %d", k), s32[k].LossG, s64[k].LossG, 1e-3)
+		near(t, fmt.Sprintf("L_C of step %d", k), s32[k].Main, s64[k].Main, 1e-4)
+		near(t, fmt.Sprintf("L_G of step %d", k), s32[k].Aux, s64[k].Aux, 1e-3)
 	}
-	near(t, "L_C of the first step", s32[0].LossC, s64[0].LossC, 1e-6)
+	near(t, "L_C of the first step", s32[0].Main, s64[0].Main, 1e-6)
 	difference, size := 0.0, 0.0
 	for i := range w64 {
 		difference += (w32[i] - w64[i]) * (w32[i] - w64[i])
@@ -748,11 +747,20 @@ func TestStepMemory(t *testing.T) {
 // all parameters. θ takes part in the derivative, or is fixed: a numeric
 // derivative cannot hold a percentile constant.
 func TestObjectiveGradient(t *testing.T) {
-	for name, o := range map[string]specmatch.Objective{
-		"percentile": {Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: 10, Percentile: 80, ThresholdGradient: true}},
-		"fixed":      {Contrast: specmatch.InfoNCE{Temperature: 0.5, Variant: specmatch.CrossView}, Match: specmatch.LaplacianMatch{Kappa: 5, FixedThreshold: true, Threshold: 0.3}},
-		"spread":     {Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Adjacency: specmatch.SpreadSigmoid, Kappa: 2, FixedThreshold: true, Threshold: 0.5}},
+	for name, c := range map[string]struct {
+		specmatch.Objective
+		theta float64 // 0 is the percentile
+	}{
+		"percentile": {specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: 10, Percentile: 80, ThresholdGradient: true}}, 0},
+		"fixed":      {specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.5, Variant: specmatch.CrossView}, Match: specmatch.LaplacianMatch{Kappa: 5}}, 0.3},
+		"spread":     {specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Adjacency: specmatch.SpreadSigmoid, Kappa: 2}}, 0.5},
 	} {
+		match := func(z1, z2 *autodiff.Var) *autodiff.Var {
+			if c.theta == 0 {
+				return c.Match.Loss(z1, z2)
+			}
+			return specmatch.LossWithThresholds(c.Match, z1, z2, c.theta, c.theta)
+		}
 		b := randomBatch(4, 5)
 		for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
 			for form, opts := range forms() {
@@ -773,9 +781,9 @@ func TestObjectiveGradient(t *testing.T) {
 						}
 						if err := gradcheck.Params(be, func(tape *autodiff.Tape) *autodiff.Var {
 							h, z := m.Forward(gnn.NewBatch(tape, b), mode)
-							loss := o.Contrast.Loss(z.SliceRows(0, 5), z.SliceRows(5, 10))
-							loss = loss.Add(o.Match.Loss(z.SliceRows(0, 5), z.SliceRows(5, 10)).Scale(0.5))
-							return loss.Add(o.Match.Loss(h.SliceRows(0, 5), h.SliceRows(5, 10)))
+							loss := c.Contrast.Loss(z.SliceRows(0, 5), z.SliceRows(5, 10))
+							loss = loss.Add(match(z.SliceRows(0, 5), z.SliceRows(5, 10)).Scale(0.5))
+							return loss.Add(match(h.SliceRows(0, 5), h.SliceRows(5, 10)))
 						}, m.Parameters(), gradcheck.Options{Tape: opts}); err != nil {
 							t.Error(err)
 						}

@@ -328,7 +328,7 @@ func TestBooks(t *testing.T) {
 	var replay []string
 	for k := range 40 {
 		at := len(d.calls)
-		if _, _, err := r.Step(batchOf(6, 4+k%2)); err != nil {
+		if _, err := r.Step(batchOf(6, 4+k%2)); err != nil {
 			t.Fatal(err)
 		}
 		calls := d.calls[at:]
@@ -345,13 +345,13 @@ func TestBooks(t *testing.T) {
 			t.Fatalf("step %d makes other calls:\n%v\nthan step 1:\n%v", k, calls, replay)
 		}
 	}
-	if _, _, err := r.Last(); err != nil {
+	if _, err := r.Last(); err != nil {
 		t.Fatal(err)
 	}
 	if d.graphs != 1 {
 		t.Errorf("%d recordings, want 1 for batches of about one size", d.graphs)
 	}
-	if _, _, err := r.Step(batchOf(6, 90)); err != nil || d.graphs != 2 {
+	if _, err := r.Step(batchOf(6, 90)); err != nil || d.graphs != 2 {
 		t.Errorf("a batch of another size: %v, %d recordings", err, d.graphs)
 	}
 	if err := r.Close(); err != nil {
@@ -365,7 +365,7 @@ func TestBooks(t *testing.T) {
 		if r, err = specmatch.NewRecorded(tr); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := r.Step(batchOf(6, 4)); err != nil {
+		if _, err := r.Step(batchOf(6, 4)); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Close(); err != nil {

@@ -67,11 +67,11 @@ func everyKernel(t *testing.T, d driver, p tensor.Precision) {
 				if dense {
 					b.Densify(b.Nodes())
 				}
-				if _, _, err := r.Step(b); err != nil {
+				if _, err := r.Step(b); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, _, err := r.Last(); err != nil {
+			if _, err := r.Last(); err != nil {
 				t.Error(err)
 			}
 			if err := r.Close(); err != nil {

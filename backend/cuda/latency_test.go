@@ -242,7 +242,7 @@ func TestLatency(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the second is a replay
-			if _, _, err := r.Step(w.batch); err != nil {
+			if _, err := r.Step(w.batch); err != nil {
 				t.Fatal(err)
 			}
 		}

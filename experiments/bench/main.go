@@ -33,6 +33,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func main() { cli.Main(run) }
@@ -177,7 +178,10 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
 	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: views}}
 
-	step := func(b *graph.Batch) (specmatch.Stats, error) { return trainer.Step(b, false) }
+	step := func(b *graph.Batch) (train.Stats, error) {
+		s, err := trainer.Step(b, false)
+		return s.Stats, err
+	}
 	var recorded *specmatch.Recorded
 	if record {
 		var err error
@@ -185,15 +189,12 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 			return result{}, err
 		}
 		defer recorded.Close()
-		step = func(b *graph.Batch) (specmatch.Stats, error) {
-			s, _, err := recorded.Step(b)
-			return s, err
-		}
+		step = func(b *graph.Batch) (train.Stats, error) { return known(recorded.Step(b)) }
 	}
 
 	var whole, forward, backward, update []time.Duration
 	var curve []float64
-	var last specmatch.Stats
+	var last train.Stats
 	nodes := 0
 	var before, after runtime.MemStats
 	for epoch := 0; len(whole) < steps; epoch++ {
@@ -227,7 +228,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	runtime.ReadMemStats(&after)
 	if recorded != nil {
 		var err error
-		if last, _, err = recorded.Last(); err != nil {
+		if last, err = known(recorded.Last()); err != nil {
 			return result{}, err
 		}
 	}
@@ -261,10 +262,18 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	return r, nil
 }
 
+// known returns the stats of a recorded step, if there are any yet.
+func known(s *train.Stats, err error) (train.Stats, error) {
+	if s == nil {
+		s = new(train.Stats)
+	}
+	return *s, err
+}
+
 // trainingTime returns the mean time of a step on batches that are ready and, if
 // steps are recorded, of the device's part; and the work of all steps, if there is a
 // meter.
-func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step func(*graph.Batch) (specmatch.Stats, error), r *specmatch.Recorded, meter backend.Meter) (train, device float64, work backend.Work, err error) {
+func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step func(*graph.Batch) (train.Stats, error), r *specmatch.Recorded, meter backend.Meter) (host, device float64, work backend.Work, err error) {
 	ready := make([]*graph.Batch, 8)
 	samples := make([]int, batch)
 	for k := range ready {
@@ -291,7 +300,7 @@ func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step
 		}
 		return took, err
 	}
-	train, err = mean(func() error {
+	host, err = mean(func() error {
 		for k := range steps {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -301,16 +310,16 @@ func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step
 			}
 		}
 		if r != nil {
-			_, _, err := r.Last()
+			_, err := r.Last()
 			return err
 		}
 		return nil
 	})
 	if err != nil || r == nil {
-		return train, 0, work, err
+		return host, 0, work, err
 	}
 	device, err = mean(func() error { return r.Again(steps) })
-	return train, device, work, err
+	return host, device, work, err
 }
 
 // augmentTime is the median time to augment and collate one mini-batch on one

@@ -3,10 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
@@ -30,10 +31,10 @@ const exampleThreshold = 0.4
 func (x *experiment) adjacencyFigure() error {
 	weight := plot.Lines{Axes: plot.Axes{XLabel: "similarity S", YLabel: "edge weight A"}}
 	slope := plot.Lines{Axes: plot.Axes{XLabel: "similarity S", YLabel: "slope dA/dS"}}
+	t := autodiff.NewInference(ref.New())
 	for _, c := range []specmatch.LaplacianMatch{
 		{Adjacency: specmatch.Hard}, {Adjacency: specmatch.Sigmoid, Kappa: 10}, {Adjacency: specmatch.Sigmoid, Kappa: 50},
 	} {
-		c.FixedThreshold, c.Threshold = true, exampleThreshold
 		s := plot.Series{Name: fmt.Sprintf("sigmoid, κ = %v", c.Kappa)}
 		if c.Adjacency == specmatch.Hard {
 			s.Name = "hard threshold, θ = 0.4"
@@ -42,8 +43,9 @@ func (x *experiment) adjacencyFigure() error {
 		const steps = 400
 		for k := range steps + 1 {
 			cos := -1 + 2*float64(k)/steps
-			// Two embeddings of that similarity, and the graph of the loss.
-			a := c.Graph([]float64{1, 0, cos, math.Sqrt(1 - cos*cos)}, 2, 2).A[1]
+			// The edge of two graphs of that similarity, as the loss has it.
+			a := c.Weights(t.Matrix(2, 2, []float64{1, cos, cos, 1}), t.Scalar(exampleThreshold)).Data()[1]
+			t.Reset()
 			s.X, s.Y = append(s.X, cos), append(s.Y, a)
 			ds.X, ds.Y = append(ds.X, cos), append(ds.Y, c.Kappa*a*(1-a)) // hard: A(1-A) = 0
 		}

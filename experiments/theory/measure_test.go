@@ -109,7 +109,7 @@ func TestBounds(t *testing.T) {
 	if err != nil || got["equal_pairs"] != 1 || !math.IsNaN(got.get("c(t_d=2)")) || !math.IsNaN(got.get("ratio_fixed(t_d=2)")) || got["violated_view1(t_d=2)"] != 0 {
 		t.Errorf("an equal pair: %v, %v", got, err)
 	}
-	apart, err := theory.NewView([]float64{1, 0, 1, 0, 0, 1, 0, 1}, 4, 2, specmatch.LaplacianMatch{Adjacency: specmatch.Hard, FixedThreshold: true, Threshold: 0.5})
+	apart, err := theory.NewView([]float64{1, 0, 1, 0, 0, 1, 0, 1}, 4, 2, specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: 70})
 	if err != nil {
 		t.Fatal(err)
 	}

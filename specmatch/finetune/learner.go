@@ -51,12 +51,11 @@ type Options struct {
 // Learner trains a model that predicts.
 type Learner struct {
 	train.Defaults
+	*train.Minimizer
 	m  *specmatch.Trained
 	be backend.Backend
 
 	data  Data
-	adam  *optim.Adam
-	tape  *autodiff.Tape
 	parts map[string][]*part // what End evaluates, by the prefix of the metrics
 
 	patience int
@@ -136,8 +135,8 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	be := m.Head.W.Backend()
 	l = &Learner{
 		patience: o.Patience, decay: o.Average,
-		Defaults: train.Defaults{Loader: loader},
-		m:        m, be: be, data: d, adam: optim.NewAdam(be, m.Parameters(), o.Rate), tape: autodiff.NewTape(be),
+		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(be, m, o.Rate),
+		m: m, be: be, data: d,
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
 	}
 	if o.Patience > 0 {
@@ -223,8 +222,8 @@ func (d Data) check(h specmatch.Head) error {
 
 // Step implements [train.Learner].
 func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
-	loss, ok, err := train.Minimize(l.tape, l.m, l.adam, func() *autodiff.Var { return l.loss(b) })
-	if err != nil || !ok {
+	m, err := l.Minimize(func() *autodiff.Var { return l.loss(b) })
+	if m == nil {
 		return nil, err
 	}
 	n := float64(l.best.Steps)
@@ -234,7 +233,7 @@ func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
 	for i, a := range l.average {
 		l.be.Axpby(a.Value, d, a.Value, 1-d, *values[i])
 	}
-	return train.Metrics{"loss": loss}, nil
+	return m, nil
 }
 
 // swap exchanges the model's values for their average, or back.
@@ -252,7 +251,7 @@ func (l *Learner) swap() {
 //	binary      ln(1+e^s) - y·s
 //	regression  (s - (y-Mean)/Std)²
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
-	h, t := *l.m.Card.Head, l.tape
+	h, t := *l.m.Card.Head, l.Tape
 	if h.Kind == specmatch.Classes {
 		classes := make([]int, len(b.Samples))
 		for k, i := range b.Samples {
@@ -363,7 +362,7 @@ func copyTo(be backend.Backend, dst, src *tensor.Tensor) {
 
 // State implements [train.Learner].
 func (l *Learner) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: trained{l}, Optimizer: l.adam}, &l.best
+	return optim.Checkpoint{Module: trained{l}, Optimizer: l.Adam}, &l.best
 }
 
 // trained is a model whose buffers include what else training changes: how many

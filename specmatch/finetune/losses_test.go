@@ -60,13 +60,13 @@ func (l *Learner) batch(samples ...int) train.Batch {
 
 // scores are the raw outputs for a batch while training.
 func (l *Learner) scores(b train.Batch) []float64 {
-	defer l.tape.Reset()
-	return l.outputs(l.tape, b.Graphs, nn.Train).Data()
+	defer l.Tape.Reset()
+	return l.outputs(l.Tape, b.Graphs, nn.Train).Data()
 }
 
 // lossOf is the loss of a batch, nil if there is none.
 func (l *Learner) lossOf(b train.Batch) *float64 {
-	defer l.tape.Reset()
+	defer l.Tape.Reset()
 	v := l.loss(b)
 	if v == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // longPaths and their roots in each step are those of golden.py, which draws none.
@@ -31,8 +31,8 @@ func TestContextPredictionGolden(t *testing.T) {
 			t.Fatalf("step %d: the roots are %v, golden.py has %v", step, roots, want)
 		}
 	}
-	tape := autodiff.NewTape(be)
-	checkGolden(t, "contextpred", tape, p, optim.NewAdam(be, p.Parameters(), 0.05), func(step int) *autodiff.Var {
-		return p.Loss(tableGraphs(longPaths), tape, source(step))
+	steps := train.NewMinimizer(be, p, 0.05)
+	checkGolden(t, "contextpred", steps, p, func(step int) *autodiff.Var {
+		return p.Loss(tableGraphs(longPaths), steps.Tape, source(step))
 	})
 }

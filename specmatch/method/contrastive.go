@@ -1,7 +1,6 @@
 package method
 
 import (
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -11,23 +10,23 @@ import (
 // SpecMatch-CL have in common.
 type contrastive struct {
 	train.Defaults
-	trainer *specmatch.Trainer
-	steps   specmatch.Stepper // trainer.Step or, where the engine records steps, replays of it
+	*specmatch.Trainer
+	recorded *specmatch.Recorded // nil where steps are not recorded
 }
 
 // newContrastive returns a learner of an objective. The weights of the projection
 // head are drawn after those of the encoder.
 func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Learner, error) {
-	if err := checkTemperature(o.Contrast.Temperature); err != nil {
-		return nil, err
-	}
-	e, rng, err := s.NewEncoder()
+	m, _, err := s.newModel()
 	if err != nil {
 		return nil, err
 	}
-	m := specmatch.NewModel(s.Backend, e, rng)
-	trainer := specmatch.NewTrainer(s.Backend, m, o, s.Rate)
-	c := &contrastive{train.Defaults{Loader: loader}, trainer, specmatch.NewStepper(trainer)}
+	c := &contrastive{Defaults: train.Defaults{Loader: loader}, Trainer: specmatch.NewTrainer(s.Backend, m, o, s.Rate)}
+	if c.Records() {
+		if c.recorded, err = specmatch.NewRecorded(c.Trainer); err != nil {
+			return nil, err
+		}
+	}
 	return &Learner{Learner: c, Model: m}, nil
 }
 
@@ -41,44 +40,46 @@ func (s Setup) twoViews(impl augment.Impl, ratio float64) (*augment.Loader, erro
 }
 
 // Step probes the first batch of every epoch. A batch of one graph has no negatives,
-// and so nothing to learn from.
+// and so nothing to learn from. Methods that do not train L_G compute it in probed
+// steps only, so for all methods the probed step stands for its epoch.
 func (c *contrastive) Step(b train.Batch) (train.Metrics, error) {
-	switch {
-	case len(b.Samples) < 2:
+	if len(b.Samples) < 2 {
 		return nil, nil
-	case b.Index == 0:
-		stats, err := c.trainer.Step(b.Graphs, true)
-		return metrics(stats, err == nil), err
 	}
-	stats, ok, err := c.steps.Step(b.Graphs)
-	return metrics(stats, ok), err
+	if c.recorded != nil && b.Index > 0 {
+		return metrics(c.recorded.Step(b.Graphs))
+	}
+	s, err := c.Trainer.Step(b.Graphs, b.Index == 0)
+	m, err := metrics(&s.Stats, err)
+	if p, d := s.Probe, s.Diagnosis; err == nil && d != nil {
+		m["loss_g"], m["loss_g_hard"], m["beta"] = s.Aux, d.LossHard, s.Beta
+		m["gradient_ratio"], m["gradient_cosine"] = p.Ratio, p.Cosine
+		m["similarity_std"], m["edge_density"], m["isolated"] = d.Spread, d.Density, d.Isolated
+		m["align"], m["uniform"] = d.Alignment, d.Uniformity
+	}
+	return m, err
+}
+
+// metrics returns the metrics of a step without a probe; nil of none.
+func metrics(s *train.Stats, err error) (train.Metrics, error) {
+	if s == nil || err != nil {
+		return nil, err
+	}
+	return train.Metrics{"loss": s.Loss, "loss_c": s.Main}, nil
 }
 
 // Last implements [train.Learner].
 func (c *contrastive) Last() (train.Metrics, error) {
-	stats, ok, err := c.steps.Last()
-	return metrics(stats, ok), err
+	if c.recorded == nil {
+		return nil, nil
+	}
+	return metrics(c.recorded.Last())
 }
 
-// State implements [train.Learner].
-func (c *contrastive) State() (nn.Module, any) { return c.trainer.State() }
-
 // Close implements [train.Learner].
-func (c *contrastive) Close() error { return c.steps.Close() }
-
-// metrics returns the metrics of a step; nil unless ok. Methods that do not train
-// L_G compute it in probed steps only, so for all methods the probed step stands for
-// its epoch.
-func metrics(s specmatch.Stats, ok bool) train.Metrics {
-	if !ok {
+func (c *contrastive) Close() error {
+	if c.recorded == nil {
 		return nil
 	}
-	m := train.Metrics{"loss": s.Loss, "loss_c": s.LossC}
-	if p := s.Probe; p != nil {
-		m["loss_g"], m["loss_g_hard"], m["beta"] = s.LossG, p.LossHard, s.Beta
-		m["gradient_ratio"], m["gradient_cosine"] = p.Ratio, p.Cosine
-		m["similarity_std"], m["edge_density"], m["isolated"] = p.Spread, p.Density, p.Isolated
-		m["align"], m["uniform"] = p.Alignment, p.Uniformity
-	}
-	return m
+	return c.recorded.Close()
 }

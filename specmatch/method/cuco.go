@@ -53,19 +53,14 @@ var cuCo = &Method{
 		if s.CuCo.Inverted {
 			view = augment.NodeDropping{Ratio: 0.9}
 		}
-		tau := s.Objective.Contrast.Temperature
-		if err := checkTemperature(tau); err != nil {
-			return nil, err
-		}
 		if len(s.Graphs) < 2 {
 			return nil, errors.New("method: cuco needs a second graph for a negative")
 		}
-		e, rng, err := s.NewEncoder()
+		m, _, err := s.newModel()
 		if err != nil {
 			return nil, err
 		}
-		c := newCurriculum(s, specmatch.NewModel(s.Backend, e, rng), s.loader(augment.Identity{}, view))
-		return &Learner{Learner: c, Model: c.model}, nil
+		return &Learner{Learner: newCurriculum(s, m, s.loader(augment.Identity{}, view)), Model: m}, nil
 	},
 }
 
@@ -83,13 +78,11 @@ const (
 // curriculum learns from negatives that become harder.
 type curriculum struct {
 	train.Defaults
+	*train.Minimizer
 	model  *specmatch.Model
 	tau    float64
 	memory *tensor.Tensor // [N×width], unit rows
 	all    *augment.Loader
-	stats  *statistics
-	adam   *optim.Adam
-	tape   *autodiff.Tape
 	be     backend.Backend
 	seed   uint64
 	state  curriculumState
@@ -105,11 +98,10 @@ type curriculumState struct {
 
 func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curriculum {
 	c := &curriculum{
-		Defaults: train.Defaults{Loader: loader}, model: m, tau: s.Objective.Contrast.Temperature,
+		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
+		model: m, tau: s.Objective.Contrast.Temperature,
 		memory: s.Backend.Alloc(len(s.Graphs), m.Encoder.Width()), all: s.loader(augment.Identity{}),
-		stats: newStatistics(s.Backend, m), adam: optim.NewAdam(s.Backend, m.Parameters(), s.Rate),
-		tape: autodiff.NewTape(s.Backend), be: s.Backend, seed: s.Seed,
-		state: curriculumState{Negatives: cucoNegatives},
+		be: s.Backend, seed: s.Seed, state: curriculumState{Negatives: cucoNegatives},
 	}
 	c.all.Order = augment.Sequential
 	s.Backend.Fill(c.memory, 0)
@@ -120,8 +112,9 @@ func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curricu
 // it has, with the statistics of the batches and without moving the running ones.
 func (c *curriculum) Begin(ctx context.Context, epoch int) (err error) {
 	defer backend.Recover(&err)
-	c.stats.keep()
-	defer c.stats.restore()
+	buffers := train.Keep(c.model)
+	defer buffers.Free()
+	defer buffers.Restore()
 	t := autodiff.NewInference(c.be)
 	defer t.Reset()
 	at := 0
@@ -141,12 +134,9 @@ func (c *curriculum) Step(b train.Batch) (train.Metrics, error) {
 	for k := range ranks {
 		ranks[k] = rank(rng, b.Epoch, c.memory.Rows)
 	}
-	loss, _, err := train.Minimize(c.tape, c.model, c.adam, func() *autodiff.Var { return c.contrast(c.tape, b.Graphs, ranks) })
-	if err != nil {
-		return nil, err
-	}
-	c.state.Sum += loss
-	return train.Metrics{"loss": loss}, nil
+	m, err := c.Minimize(func() *autodiff.Var { return c.contrast(c.Tape, b.Graphs, ranks) })
+	c.state.Sum += m["loss"]
+	return m, err
 }
 
 // rank draws a rank among n in an epoch, which counts from 0.
@@ -194,21 +184,10 @@ func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *au
 func sortRanks(order []int32, base int, ranks []int, values []float64) {
 	before := func(a, b int32) bool { return values[a] < values[b] || values[a] == values[b] && a < b }
 	for len(ranks) > 0 && len(order) > 1 {
-		// The middle one of three goes to the front as the pivot.
-		last := len(order) - 1
-		x, y, z := &order[0], &order[last/2], &order[last]
-		if before(*y, *x) {
-			x, y = y, x
-		}
-		if before(*z, *y) {
-			y = z
-			if before(*y, *x) {
-				y = x
-			}
-		}
-		order[0], *y = *y, order[0]
+		mid := len(order) / 2
+		order[0], order[mid] = order[mid], order[0]
 		pivot, p := order[0], 0
-		for i := 1; i <= last; i++ {
+		for i := 1; i < len(order); i++ {
 			if before(order[i], pivot) {
 				p++
 				order[p], order[i] = order[i], order[p]
@@ -246,12 +225,11 @@ func (c *curriculum) Buffers() []*nn.Buffer {
 
 // State implements [train.Learner].
 func (c *curriculum) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: c, Optimizer: c.adam}, &c.state
+	return optim.Checkpoint{Module: c, Optimizer: c.Adam}, &c.state
 }
 
 // Close implements [train.Learner].
 func (c *curriculum) Close() error {
-	c.stats.close()
 	c.be.Free(c.memory)
 	return nil
 }

@@ -86,8 +86,8 @@ func TestSortRanks(t *testing.T) {
 
 func TestCuCoGolden(t *testing.T) {
 	c := newTableCurriculum()
-	checkGolden(t, "cuco", c.tape, c.model, c.adam, func(int) *autodiff.Var {
-		return c.contrast(c.tape, tableGraphs(rawPaths, someParts), []int{1, 3, 3})
+	checkGolden(t, "cuco", c.Minimizer, c.model, func(int) *autodiff.Var {
+		return c.contrast(c.Tape, tableGraphs(rawPaths, someParts), []int{1, 3, 3})
 	})
 }
 
@@ -102,13 +102,13 @@ func TestCuCoGradients(t *testing.T) {
 // and higher ranks have a higher loss.
 func TestCuCoPermutation(t *testing.T) {
 	c := newTableCurriculum()
-	defer c.tape.Reset()
+	defer c.Tape.Reset()
 	loss := func(ranks []int, order ...int) float64 {
 		var raw, parts [][]int32
 		for _, i := range order {
 			raw, parts = append(raw, rawPaths[i]), append(parts, someParts[i])
 		}
-		return c.contrast(c.tape, tableGraphs(raw, parts), ranks).Float()
+		return c.contrast(c.Tape, tableGraphs(raw, parts), ranks).Float()
 	}
 	nearly(t, "loss", loss([]int{3, 1, 2}, 2, 0, 1), loss([]int{1, 2, 3}, 0, 1, 2), 1e-13)
 	if easy, hard := loss([]int{1, 2}, 0, 1, 2), loss([]int{3, 4}, 0, 1, 2); !(easy < hard) {

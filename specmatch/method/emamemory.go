@@ -101,7 +101,7 @@ func (r *remembering) Buffers() []*nn.Buffer {
 
 // State implements [train.Learner].
 func (r *remembering) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: r, Optimizer: r.adam}, &r.state
+	return optim.Checkpoint{Module: r, Optimizer: r.Adam}, &r.Values
 }
 
 // Close implements [train.Learner].

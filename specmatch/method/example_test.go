@@ -9,7 +9,6 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -23,11 +22,10 @@ import (
 // sizes is a method in a few lines: an encoder and a linear layer learn to tell the
 // number of nodes of a graph from a view that has lost some of them.
 type sizes struct {
-	train.Defaults // batches from a loader, and nothing to do between epochs
+	train.Defaults   // batches from a loader, and nothing to do between epochs
+	*train.Minimizer // the step, and what a checkpoint must hold
 	gnn.Encoder
 	output *nn.Linear // [width×1]
-	adam   *optim.Adam
-	tape   *autodiff.Tape
 }
 
 func newSizes(s method.Setup) (*sizes, error) {
@@ -35,8 +33,8 @@ func newSizes(s method.Setup) (*sizes, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &sizes{Encoder: e, output: nn.NewLinear(s.Backend, "output", e.Width(), 1, nn.XavierUniform, rng), tape: autodiff.NewTape(s.Backend)}
-	m.adam = optim.NewAdam(s.Backend, m.Parameters(), 0.01)
+	m := &sizes{Encoder: e, output: nn.NewLinear(s.Backend, "output", e.Width(), 1, nn.XavierUniform, rng)}
+	m.Minimizer = train.NewMinimizer(s.Backend, m, 0.01)
 	views := []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}}
 	m.Loader = &augment.Loader{Graphs: s.Graphs, Batch: 32, Collator: augment.Collator{Views: views, Seed: s.Seed}}
 	return m, nil
@@ -49,19 +47,15 @@ func (m *sizes) Parameters() []*autodiff.Param {
 
 // Step learns from a batch.
 func (m *sizes) Step(b train.Batch) (train.Metrics, error) {
-	loss, _, err := train.Minimize(m.tape, m, m.adam, func() *autodiff.Var {
+	return m.Minimize(func() *autodiff.Var {
 		nodes := make([]float64, len(b.Samples))
 		for k, i := range b.Samples {
 			nodes[k] = float64(m.Loader.Graphs[i].Nodes())
 		}
-		y := m.output.Forward(m.Forward(gnn.NewBatch(m.tape, b.Graphs), nn.Train))
-		return y.Sub(m.tape.Matrix(len(nodes), 1, nodes)).Square().Mean()
+		y := m.output.Forward(m.Forward(gnn.NewBatch(m.Tape, b.Graphs), nn.Train))
+		return y.Sub(m.Tape.Matrix(len(nodes), 1, nodes)).Square().Mean()
 	})
-	return train.Metrics{"loss": loss}, err
 }
-
-// State is what a checkpoint must hold.
-func (m *sizes) State() (nn.Module, any) { return optim.Checkpoint{Module: m, Optimizer: m.adam}, nil }
 
 // A method of one's own: trained through the loop, interrupted in the middle and
 // taken up again.

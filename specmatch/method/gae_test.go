@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func TestReconstructionGolden(t *testing.T) {
@@ -30,10 +30,9 @@ func newTableAutoencoder() *Autoencoder {
 
 func TestGAEGolden(t *testing.T) {
 	m := newTableAutoencoder()
-	be := m.Parameters()[0].Backend()
-	tape := autodiff.NewTape(be)
-	checkGolden(t, "gae", tape, m, optim.NewAdam(be, m.Parameters(), 0.05), func(int) *autodiff.Var {
-		return m.Loss(tableGraphs(rawPaths), tape, nil)
+	steps := train.NewMinimizer(m.Parameters()[0].Backend(), m, 0.05)
+	checkGolden(t, "gae", steps, m, func(int) *autodiff.Var {
+		return m.Loss(tableGraphs(rawPaths), steps.Tape, nil)
 	})
 }
 

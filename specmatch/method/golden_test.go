@@ -11,7 +11,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
@@ -139,7 +138,14 @@ func fileOrder(p *autodiff.Param, x *tensor.Tensor) []float64 {
 }
 
 // checkGolden takes three steps down a loss and compares each with PyTorch.
-func checkGolden(t *testing.T, name string, tape *autodiff.Tape, m nn.Module, adam *optim.Adam, loss func(step int) *autodiff.Var) {
+func checkGolden(t *testing.T, name string, steps *train.Minimizer, m nn.Module, loss func(step int) *autodiff.Var) {
+	t.Helper()
+	checkGoldenPair(t, name, steps, m, func(step int) train.Losses { return train.Losses{Main: loss(step)} })
+}
+
+// checkGoldenPair is checkGolden with an auxiliary loss, whose weight the first step
+// sets.
+func checkGoldenPair(t *testing.T, name string, steps *train.Minimizer, m nn.Module, losses func(step int) train.Losses) {
 	t.Helper()
 	want := readGolden(t, name)
 	tolerance := 1e-9
@@ -154,8 +160,26 @@ func checkGolden(t *testing.T, name string, tape *autodiff.Tape, m nn.Module, ad
 			}
 		}
 	}
-	nn.ZeroGrad(m)
-	tape.Backward(loss(0))
+	gradient := func(f func(l train.Losses) *autodiff.Var) (norm float64) {
+		nn.ZeroGrad(m)
+		defer steps.Tape.Reset()
+		steps.Tape.Backward(f(losses(0)))
+		for _, p := range m.Parameters() {
+			if p.HasGrad() {
+				for _, v := range fileOrder(p, p.Grad) {
+					norm += v * v
+				}
+			}
+		}
+		return math.Sqrt(norm)
+	}
+	main := func(l train.Losses) *autodiff.Var { return l.Main }
+	if steps.Beta.Ratio == 0 {
+		gradient(main)
+	} else {
+		beta := steps.Beta.Ratio * gradient(main) / gradient(func(l train.Losses) *autodiff.Var { return l.Aux })
+		gradient(func(l train.Losses) *autodiff.Var { return l.Main.Add(l.Aux.Scale(beta)) })
+	}
 	for _, p := range m.Parameters() {
 		if want, ok := want.Gradients[p.Name]; ok != p.HasGrad() {
 			t.Errorf("%s, %s: has a gradient %v, want %v", name, p.Name, p.HasGrad(), ok)
@@ -163,16 +187,15 @@ func checkGolden(t *testing.T, name string, tape *autodiff.Tape, m nn.Module, ad
 			near("gradient of "+p.Name, fileOrder(p, p.Grad), want)
 		}
 	}
-	tape.Reset()
-	var losses []float64
+	var got []float64
 	for step := range want.Losses {
-		l, _, err := train.Minimize(tape, m, adam, func() *autodiff.Var { return loss(step) })
+		s, err := steps.Step(step == 0, func(bool) train.Losses { return losses(step) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		losses = append(losses, l)
+		got = append(got, s.Loss)
 	}
-	near("losses", losses, want.Losses)
+	near("losses", got, want.Losses)
 	for _, p := range m.Parameters() {
 		if tolerance = 1e-9; strings.HasPrefix(p.Name, "critic.") {
 			// A bias that the next norm hides has a gradient of rounding alone, which

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func TestJensenShannonGolden(t *testing.T) {
@@ -33,9 +33,10 @@ func newTableInfoGraph(be backend.Backend) *InfoGraph {
 
 func TestInfoGraphGolden(t *testing.T) {
 	be := newFloat64()
-	m, tape := newTableInfoGraph(be), autodiff.NewTape(be)
-	checkGolden(t, "infograph", tape, m, optim.NewAdam(be, m.Parameters(), 0.05), func(int) *autodiff.Var {
-		return m.Loss(tableGraphs(rawPaths), tape, nil)
+	m := newTableInfoGraph(be)
+	steps := train.NewMinimizer(be, m, 0.05)
+	checkGolden(t, "infograph", steps, m, func(int) *autodiff.Var {
+		return m.Loss(tableGraphs(rawPaths), steps.Tape, nil)
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
@@ -46,11 +45,10 @@ var joao = &Method{
 	reads:  Setup.joao,
 	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
-		e, rng, err := s.NewEncoder()
+		m, _, err := s.newModel()
 		if err != nil {
 			return nil, err
 		}
-		m := specmatch.NewModel(s.Backend, e, rng)
 		j, err := newJoint(s, m.Encoder, []*nn.MLP{m.Head})
 		return &Learner{Learner: j, Model: m}, err
 	},
@@ -137,6 +135,7 @@ type arm [2]int
 // joint learns from views by arms drawn from a distribution, and that distribution.
 type joint struct {
 	train.Defaults
+	*train.Minimizer
 	encoder gnn.Encoder
 	heads   []*nn.MLP // one, or one for each of joaoOps
 	loss    specmatch.InfoNCE
@@ -144,11 +143,8 @@ type joint struct {
 	rawView bool // the first view is the raw graph
 	arms    []arm
 	views   []augment.Augmentation // of joaoOps
-	adam    *optim.Adam
-	tape    *autodiff.Tape
 	be      backend.Backend
 	seed    uint64
-	stats   *statistics
 	state   joaoState
 
 	drawn []arm                              // of every graph, in the present epoch
@@ -159,16 +155,12 @@ type joint struct {
 type joaoState struct{ P []float64 }
 
 func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
-	loss, err := s.crossView()
-	if err != nil {
-		return nil, err
-	}
 	if g := s.JOAO.Gamma; !(g >= 0 && g <= 1) {
 		return nil, fmt.Errorf("method: JOAO with γ = %v; want a number from 0 to 1", g)
 	}
 	j := &joint{
-		encoder: e, heads: heads, loss: loss, options: s.JOAO, rawView: s.Regime == Unsupervised,
-		tape: autodiff.NewTape(s.Backend), be: s.Backend, seed: s.Seed, drawn: make([]arm, len(s.Graphs)),
+		encoder: e, heads: heads, loss: s.crossView(), options: s.JOAO, rawView: s.Regime == Unsupervised,
+		be: s.Backend, seed: s.Seed, drawn: make([]arm, len(s.Graphs)),
 	}
 	for k, op := range joaoOps {
 		view, err := s.joaoView(op)
@@ -187,8 +179,7 @@ func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
 	}
 	j.Loader = s.loader(augment.Identity{}, augment.Identity{})
 	j.Loader.Collator.Choose = func(view, sample int) augment.Augmentation { return j.views[j.drawn[sample][view]] }
-	j.adam = optim.NewAdam(s.Backend, j.Parameters(), s.Rate)
-	j.stats = newStatistics(s.Backend, j)
+	j.Minimizer = train.NewMinimizer(s.Backend, j, s.Rate)
 	return j, nil
 }
 
@@ -249,11 +240,7 @@ func (j *joint) Step(b train.Batch) (train.Metrics, error) {
 	if len(b.Samples) < 2 {
 		return nil, nil
 	}
-	loss, _, err := train.Minimize(j.tape, j, j.adam, func() *autodiff.Var { return j.contrast(j.tape, b.Graphs, b.Samples) })
-	if err != nil {
-		return nil, err
-	}
-	return train.Metrics{"loss": loss}, nil
+	return j.Minimize(func() *autodiff.Var { return j.contrast(j.Tape, b.Graphs, b.Samples) })
 }
 
 // contrast returns the loss [1×1] of a batch of two views of the samples.
@@ -298,18 +285,15 @@ const probes = 1 << 40
 // End implements [train.Learner]: it measures the arms and updates P.
 func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err error) {
 	defer backend.Recover(&err)
-	j.stats.keep()
-	moved := false
-	defer func() {
-		if !moved {
-			j.stats.restore()
-		}
-	}()
+	buffers := train.Keep(j)
+	defer buffers.Free()
 	losses, err := j.measure(ctx, probes+epoch)
+	if err != nil || !j.options.ProbeMoves {
+		buffers.Restore()
+	}
 	if err != nil {
 		return nil, err
 	}
-	moved = j.options.ProbeMoves
 	j.state.P = ascend(j.state.P, losses, j.options.Gamma)
 	metrics = train.Metrics{}
 	for i, a := range j.arms {
@@ -420,11 +404,6 @@ func simplex(b []float64) []float64 {
 
 // State implements [train.Learner].
 func (j *joint) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: j, Optimizer: j.adam}, &j.state
-}
-
-// Close implements [train.Learner].
-func (j *joint) Close() error {
-	j.stats.close()
-	return nil
+	tensors, _ := j.Minimizer.State()
+	return tensors, &j.state
 }

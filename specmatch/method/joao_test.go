@@ -138,15 +138,15 @@ func TestJOAOGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkGolden(t, "joao", j.tape, j, j.adam, func(int) *autodiff.Var {
-		return j.contrast(j.tape, tableGraphs(rawPaths, someParts), []int{0, 1, 2})
+	checkGolden(t, "joao", j.Minimizer, j, func(int) *autodiff.Var {
+		return j.contrast(j.Tape, tableGraphs(rawPaths, someParts), []int{0, 1, 2})
 	})
 }
 
 func TestJOAOv2Golden(t *testing.T) {
 	j := newTableJoint(t, goldenArms...)
-	checkGolden(t, "joaov2", j.tape, j, j.adam, func(int) *autodiff.Var {
-		return j.contrast(j.tape, tableGraphs(rawPaths, someParts), []int{0, 1, 2})
+	checkGolden(t, "joaov2", j.Minimizer, j, func(int) *autodiff.Var {
+		return j.contrast(j.Tape, tableGraphs(rawPaths, someParts), []int{0, 1, 2})
 	})
 }
 
@@ -256,8 +256,8 @@ func TestJOAOMeasure(t *testing.T) {
 			j.head = func(view, _ int) int { return a[view] }
 			want, graphs := 0.0, 0
 			for samples, b := range j.Loader.Epoch(t.Context(), epoch) {
-				want += float64(float64(len(samples)) * j.contrast(j.tape, b, samples).Float())
-				j.tape.Reset()
+				want += float64(float64(len(samples)) * j.contrast(j.Tape, b, samples).Float())
+				j.Tape.Reset()
 				if graphs += len(samples); graphs > len(j.Loader.Graphs)/map[Regime]int{Unsupervised: 5, SemiSupervised: 10}[regime] {
 					break
 				}
@@ -314,13 +314,13 @@ func TestJOAOEnd(t *testing.T) {
 // TestJOAOPermutation: the order of the graphs of a batch does not matter.
 func TestJOAOPermutation(t *testing.T) {
 	j := newTableJoint(t, goldenArms...)
-	defer j.tape.Reset()
+	defer j.Tape.Reset()
 	loss := func(order ...int) float64 {
 		var raw, parts [][]int32
 		for _, i := range order {
 			raw, parts = append(raw, rawPaths[i]), append(parts, someParts[i])
 		}
-		return j.contrast(j.tape, tableGraphs(raw, parts), order).Float()
+		return j.contrast(j.Tape, tableGraphs(raw, parts), order).Float()
 	}
 	nearly(t, "loss", loss(2, 0, 1), loss(0, 1, 2), 1e-13)
 	if m, err := j.Step(train.Batch{Samples: []int{0}}); m != nil || err != nil {

@@ -99,6 +99,9 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	if _, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio); err != nil {
 		return nil, err
 	}
+	if _, reads := m.Settings(s)["tau"]; reads && !(s.Objective.Contrast.Temperature > 0) {
+		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", s.Objective.Contrast.Temperature)
+	}
 	if s.RawStatistics && s.JOAO.ProbeMoves {
 		return nil, errors.New("method: RawStatistics keeps anything else from moving the running statistics, and JOAO.ProbeMoves wants that; want one of them")
 	}
@@ -159,7 +162,27 @@ const (
 )
 
 // methods lists all of them, in the order of tables.
-var methods = []*Method{untrained, infoGraph, gae, edgePred, attrMasking, infomax, contextPred, graphCL, joao, joaov2, simGRACE, mssgcl, cuCo, infoNCE, jitter, ema, emaBatch, emaMemory, specMatch}
+var methods = []*Method{
+	untrained,
+	infoGraph,
+	gae,
+	edgePred,
+	attrMasking,
+	infomax,
+	contextPred,
+	graphCL,
+	joao,
+	joaov2,
+	simGRACE,
+	mssgcl,
+	cuCo,
+	infoNCE,
+	jitter,
+	ema,
+	emaBatch,
+	emaMemory,
+	specMatch,
+}
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
@@ -204,7 +227,7 @@ func Get(name string) (*Method, error) {
 	return nil, fmt.Errorf("method: %q is unknown (have: %s)", name, strings.Join(names, ", "))
 }
 
-// Title returns what tables call a method; of none of ours, its name.
+// Title returns what tables call a method; any other name stays as it is.
 func Title(name string) string {
 	if m, err := Get(name); err == nil {
 		return m.Title
@@ -340,18 +363,19 @@ func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
 	return e, rng, err
 }
 
-func checkTemperature(tau float64) error {
-	if !(tau > 0) {
-		return fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", tau)
+// newModel is NewEncoder with a projection head on the encoder.
+func (s Setup) newModel() (*specmatch.Model, *rand.Rand, error) {
+	e, rng, err := s.NewEncoder()
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil
+	return specmatch.NewModel(s.Backend, e, rng), rng, nil
 }
 
 // crossView returns GraphCL's loss as most methods have it: of the setup's
 // temperature, as a mean.
-func (s Setup) crossView() (specmatch.InfoNCE, error) {
-	tau := s.Objective.Contrast.Temperature
-	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}, checkTemperature(tau)
+func (s Setup) crossView() specmatch.InfoNCE {
+	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: s.Objective.Contrast.Temperature}
 }
 
 // loader returns the mini-batches of views, reshuffled in every epoch.

@@ -10,7 +10,6 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -57,18 +56,14 @@ var mssgcl = &Method{
 				return nil, fmt.Errorf("method: mssgcl with subgraphs of %v and %v of the nodes; want two shares above 0 and up to 1, or neither", share.Global, share.Local)
 			}
 		}
-		loss, err := s.crossView()
-		if err != nil {
-			return nil, err
-		}
-		e, rng, err := s.NewEncoder()
+		m, rng, err := s.newModel()
 		if err != nil {
 			return nil, err
 		}
 		global, local := augment.Subgraph{Ratio: 1 - share.Global}, augment.Subgraph{Ratio: 1 - share.Local}
-		m := newMultiScale(s, specmatch.NewModel(s.Backend, e, rng), loss, rng)
-		m.Loader = s.loader(global, global, local, local)
-		return s.rawStatistics(&Learner{Learner: m, Model: m.model}), nil
+		x := newMultiScale(s, m, rng)
+		x.Loader = s.loader(global, global, local, local)
+		return s.rawStatistics(&Learner{Learner: x, Model: m}), nil
 	},
 }
 
@@ -87,19 +82,19 @@ const (
 // multiScale learns from subgraphs of two sizes.
 type multiScale struct {
 	train.Defaults
-	model             *specmatch.Model
-	critic            *critic
-	loss              specmatch.InfoNCE
-	adam, criticsAdam *optim.Adam
-	tape              *autodiff.Tape
-	seed              uint64
+	*train.Minimizer
+	model       *specmatch.Model
+	critic      *critic
+	criticsAdam *optim.Adam
+	loss        specmatch.InfoNCE
+	seed        uint64
 }
 
-func newMultiScale(s Setup, m *specmatch.Model, loss specmatch.InfoNCE, rng *rand.Rand) *multiScale {
+func newMultiScale(s Setup, m *specmatch.Model, rng *rand.Rand) *multiScale {
 	d := newCritic(s.Backend, m.Encoder.Width(), rng)
 	x := &multiScale{
-		model: m, critic: d, loss: loss, tape: autodiff.NewTape(s.Backend), seed: s.Seed,
-		adam: optim.NewAdam(s.Backend, m.Parameters(), s.Rate), criticsAdam: optim.NewAdam(s.Backend, d.Parameters(), s.Rate),
+		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate), model: m, critic: d, loss: s.crossView(), seed: s.Seed,
+		criticsAdam: optim.NewAdam(s.Backend, d.Parameters(), s.Rate),
 	}
 	x.criticsAdam.Name = "critic.adam"
 	return x
@@ -111,16 +106,16 @@ func (m *multiScale) Step(b train.Batch) (train.Metrics, error) {
 		return nil, nil
 	}
 	var told float64
-	loss, _, err := train.Minimize(m.tape, m.model, m.adam, func() *autodiff.Var {
-		z := m.views(gnn.NewBatch(m.tape, b.Graphs))
+	metrics, err := m.Minimize(func() *autodiff.Var {
+		z := m.views(gnn.NewBatch(m.Tape, b.Graphs))
 		partner := random.Stream(m.seed, purposeTask, b.Epoch, b.Index+1).Perm(len(b.Samples))
 		told = m.train(z[2].Detach(), z[3].Detach(), partner)
 		return m.objective(z)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		metrics["critic"] = told
 	}
-	return train.Metrics{"loss": loss, "critic": told}, nil
+	return metrics, err
 }
 
 // views returns the projections of the four views of a batch.
@@ -138,7 +133,7 @@ func (m *multiScale) views(b *gnn.Batch) (z [4]*autodiff.Var) {
 func (m *multiScale) train(l1, l2 *autodiff.Var, partner []int) float64 {
 	nn.ZeroGrad(m.critic)
 	loss := m.critic.loss(l1, l2, partner)
-	m.tape.Backward(loss)
+	m.Tape.Backward(loss)
 	m.criticsAdam.Step()
 	return -loss.Float()
 }
@@ -166,7 +161,7 @@ func (m *multiScale) Buffers() []*nn.Buffer { return append(m.model.Buffers(), m
 
 // State implements [train.Learner].
 func (m *multiScale) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: optim.Checkpoint{Module: m, Optimizer: m.adam}, Optimizer: m.criticsAdam}, nil
+	return optim.Checkpoint{Module: optim.Checkpoint{Module: m, Optimizer: m.Adam}, Optimizer: m.criticsAdam}, &m.Values
 }
 
 // critic tells from two vectors of width d whether they belong together: five times
@@ -237,61 +232,4 @@ func (c *critic) Buffers() (all []*nn.Buffer) {
 		all = append(all, n.Buffers()...)
 	}
 	return all
-}
-
-// rawStatistics returns the learner with its model's running statistics moved by raw
-// graphs alone: by one more pass for every batch.
-func (s Setup) rawStatistics(l *Learner) *Learner {
-	if _, done := l.Learner.(*tracking); !done {
-		l.Learner = &tracking{
-			Learner: l.Learner, encoder: l.Model.Encoder, graphs: s.Graphs, form: augment.Identity{SelfLoops: l.SelfLoops},
-			stats: newStatistics(s.Backend, l.Model.Encoder), tape: autodiff.NewInference(s.Backend),
-		}
-	}
-	return l
-}
-
-// tracking is a learner whose steps do not move the running statistics, which raw
-// graphs do in front of them.
-type tracking struct {
-	train.Learner
-	encoder gnn.Encoder
-	graphs  []*graph.Graph
-	form    augment.Identity
-	stats   *statistics
-	tape    *autodiff.Tape
-	raw     rawBatch
-}
-
-// rawBatch collates graphs as they are.
-type rawBatch struct {
-	batch graph.Batch
-	ws    augment.Workspace
-}
-
-// of returns the samples of graphs in a form, until the next call.
-func (r *rawBatch) of(graphs []*graph.Graph, samples []int, form augment.Identity) *graph.Batch {
-	r.batch.Reset(graphs[samples[0]].X.Width)
-	for _, i := range samples {
-		form.Append(&r.batch, graphs[i], nil, &r.ws)
-	}
-	r.batch.EndView()
-	return &r.batch
-}
-
-// Step implements [train.Learner].
-func (l *tracking) Step(b train.Batch) (m train.Metrics, err error) {
-	defer backend.Recover(&err)
-	defer l.tape.Reset()
-	l.encoder.Forward(gnn.NewBatch(l.tape, l.raw.of(l.graphs, b.Samples, l.form)), nn.Train)
-	l.stats.keep()
-	m, err = l.Learner.Step(b)
-	l.stats.restore()
-	return m, err
-}
-
-// Close implements [train.Learner].
-func (l *tracking) Close() error {
-	l.stats.close()
-	return l.Learner.Close()
 }

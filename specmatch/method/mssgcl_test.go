@@ -36,19 +36,15 @@ var partners = []int{1, 2, 0, 4, 7, 5, 3, 6}
 func newTableMultiScale(t *testing.T) *multiScale {
 	be := newFloat64()
 	s := goldenSetup(be)
-	loss, err := s.crossView()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := newMultiScale(s, goldenModel(be), loss, rand.New(rand.NewPCG(1, 1)))
+	m := newMultiScale(s, goldenModel(be), rand.New(rand.NewPCG(1, 1)))
 	wave(m.critic)
 	return m
 }
 
 func TestMSSGCLGolden(t *testing.T) {
 	m := newTableMultiScale(t)
-	checkGolden(t, "mssgcl", m.tape, m, m.adam, func(int) *autodiff.Var {
-		z := m.views(gnn.NewBatch(m.tape, fourViews()))
+	checkGolden(t, "mssgcl", m.Minimizer, m, func(int) *autodiff.Var {
+		z := m.views(gnn.NewBatch(m.Tape, fourViews()))
 		m.train(z[2].Detach(), z[3].Detach(), partners)
 		return m.objective(z)
 	})
@@ -56,11 +52,11 @@ func TestMSSGCLGolden(t *testing.T) {
 
 func TestMSSGCLGradients(t *testing.T) {
 	m := newTableMultiScale(t)
-	be := m.tape.Backend()
+	be := m.Tape.Backend()
 	checkGradients(t, be, m.model.Parameters(), "", func(tape *autodiff.Tape) *autodiff.Var {
 		return m.objective(m.views(gnn.NewBatch(tape, fourViews())))
 	})
-	local := m.views(gnn.NewBatch(m.tape, fourViews()))
+	local := m.views(gnn.NewBatch(m.Tape, fourViews()))
 	l1, l2 := local[2].Data(), local[3].Data()
 	checkGradients(t, be, m.critic.Parameters(), "", func(tape *autodiff.Tape) *autodiff.Var {
 		return m.critic.loss(tape.Matrix(len(partners), tableWidth, l1), tape.Matrix(len(partners), tableWidth, l2), partners)
@@ -71,9 +67,9 @@ func TestMSSGCLGradients(t *testing.T) {
 // not touch the encoder.
 func TestCriticLearns(t *testing.T) {
 	m := newTableMultiScale(t)
-	defer m.tape.Reset()
+	defer m.Tape.Reset()
 	before := values(m.model)
-	z := m.views(gnn.NewBatch(m.tape, fourViews()))
+	z := m.views(gnn.NewBatch(m.Tape, fourViews()))
 	l1, l2 := z[2].Detach(), z[3].Detach()
 	first := m.train(l1, l2, partners)
 	last := first
@@ -87,7 +83,7 @@ func TestCriticLearns(t *testing.T) {
 		t.Error("training the critic moves the encoder")
 	}
 	nn.ZeroGrad(m)
-	m.tape.Backward(m.objective(z))
+	m.Tape.Backward(m.objective(z))
 	for _, p := range m.critic.Parameters() {
 		if p.HasGrad() || p.Frozen {
 			t.Errorf("%s takes part in the encoder's step", p.Name)
@@ -142,7 +138,7 @@ func TestSaturatedCritic(t *testing.T) {
 // TestMSSGCLPermutation: the order of the graphs of a batch does not matter.
 func TestMSSGCLPermutation(t *testing.T) {
 	m := newTableMultiScale(t)
-	defer m.tape.Reset()
+	defer m.Tape.Reset()
 	loss := func(order ...int) float64 {
 		views := make([][][]int32, 4)
 		for v, paths := range scales {
@@ -150,7 +146,7 @@ func TestMSSGCLPermutation(t *testing.T) {
 				views[v] = append(views[v], paths[i])
 			}
 		}
-		return m.objective(m.views(gnn.NewBatch(m.tape, tableGraphs(views...)))).Float()
+		return m.objective(m.views(gnn.NewBatch(m.Tape, tableGraphs(views...)))).Float()
 	}
 	nearly(t, "loss", loss(2, 0, 1, 7, 4, 3, 6, 5), loss(0, 1, 2, 3, 4, 5, 6, 7), 1e-12)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -41,8 +40,8 @@ func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (T
 		return nil, err
 	}
 	p := &pretext{
-		Defaults: train.Defaults{Loader: s.loader(augment.Identity{})},
-		task:     task, adam: optim.NewAdam(s.Backend, task.Parameters(), s.Rate), tape: autodiff.NewTape(s.Backend), seed: s.Seed,
+		Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
+		Minimizer: train.NewMinimizer(s.Backend, task, s.Rate), task: task, seed: s.Seed,
 	}
 	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}}, nil
 }
@@ -50,26 +49,16 @@ func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (T
 // pretext is the learner of a task.
 type pretext struct {
 	train.Defaults
+	*train.Minimizer
 	task Task
-	adam *optim.Adam
-	tape *autodiff.Tape
 	seed uint64
 }
 
 // Step implements [train.Learner].
 func (p *pretext) Step(b train.Batch) (train.Metrics, error) {
-	loss, ok, err := train.Minimize(p.tape, p.task, p.adam, func() *autodiff.Var {
-		return p.task.Loss(b.Graphs, p.tape, random.Stream(p.seed, purposeTask, b.Epoch, b.Index+1))
+	return p.Minimize(func() *autodiff.Var {
+		return p.task.Loss(b.Graphs, p.Tape, random.Stream(p.seed, purposeTask, b.Epoch, b.Index+1))
 	})
-	if err != nil || !ok {
-		return nil, err
-	}
-	return train.Metrics{"loss": loss}, nil
-}
-
-// State implements [train.Learner].
-func (p *pretext) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: p.task, Optimizer: p.adam}, nil
 }
 
 // isTrue and isFalse return the means [1×1] of -ln σ(s) and of -ln(1-σ(s)) over

@@ -9,7 +9,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
@@ -641,15 +640,15 @@ func TestLearns(t *testing.T) {
 			run := func() (losses []float64) {
 				be := cpu.New(tensor.Float32)
 				m := task.new(be)
-				adam, tape := optim.NewAdam(be, m.Parameters(), 0.02), autodiff.NewTape(be)
+				steps := train.NewMinimizer(be, m, 0.02)
 				for range 30 {
-					loss, _, err := train.Minimize(tape, m, adam, func() *autodiff.Var {
-						return m.Loss(batchOf(t, task.graphs()...), tape, newRand(7))
+					metrics, err := steps.Minimize(func() *autodiff.Var {
+						return m.Loss(batchOf(t, task.graphs()...), steps.Tape, newRand(7))
 					})
 					if err != nil {
 						t.Fatal(err)
 					}
-					losses = append(losses, loss)
+					losses = append(losses, metrics["loss"])
 				}
 				return losses
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -45,11 +44,7 @@ var simGRACE = &Method{
 		if eta := s.SimGRACE.Eta; !(eta > 0) || math.IsInf(eta, 0) {
 			return nil, fmt.Errorf("method: SimGRACE with η = %v; want a number above 0", eta)
 		}
-		loss, err := s.crossView()
-		if err != nil {
-			return nil, err
-		}
-		e, rng, err := s.NewEncoder()
+		m, _, err := s.newModel()
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +52,7 @@ var simGRACE = &Method{
 		if err != nil {
 			return nil, err
 		}
-		g := newPerturbed(specmatch.NewModel(s.Backend, e, rng), twin, loss, s)
-		return &Learner{Learner: g, Model: g.model}, nil
+		return &Learner{Learner: newPerturbed(m, twin, s), Model: m}, nil
 	},
 }
 
@@ -71,23 +65,22 @@ type SimGRACEOptions struct {
 // perturbed learns by comparing an encoder with one of noisy weights.
 type perturbed struct {
 	train.Defaults
+	*train.Minimizer
 	model   *specmatch.Model
 	twin    gnn.Encoder // the noisy one; what it holds lives for a step
 	loss    specmatch.InfoNCE
 	options SimGRACEOptions
-	adam    *optim.Adam
-	tape    *autodiff.Tape
 	seed    uint64
 }
 
-func newPerturbed(m *specmatch.Model, twin gnn.Encoder, loss specmatch.InfoNCE, s Setup) *perturbed {
+func newPerturbed(m *specmatch.Model, twin gnn.Encoder, s Setup) *perturbed {
 	for _, p := range twin.Parameters() {
 		p.Frozen = true
 	}
 	return &perturbed{
-		Defaults: train.Defaults{Loader: s.loader(augment.Identity{})},
-		model:    m, twin: twin, loss: loss, options: s.SimGRACE,
-		adam: optim.NewAdam(s.Backend, m.Parameters(), s.Rate), tape: autodiff.NewTape(s.Backend), seed: s.Seed,
+		Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
+		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
+		model:     m, twin: twin, loss: s.crossView(), options: s.SimGRACE, seed: s.Seed,
 	}
 }
 
@@ -96,14 +89,10 @@ func (g *perturbed) Step(b train.Batch) (train.Metrics, error) {
 	if len(b.Samples) < 2 {
 		return nil, nil
 	}
-	loss, _, err := train.Minimize(g.tape, g.model, g.adam, func() *autodiff.Var {
-		batch := gnn.NewBatch(g.tape, b.Graphs)
+	return g.Minimize(func() *autodiff.Var {
+		batch := gnn.NewBatch(g.Tape, b.Graphs)
 		return g.compare(batch, g.noisy(batch, random.Stream(g.seed, purposeTask, b.Epoch, b.Index+1).NormFloat64))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return train.Metrics{"loss": loss}, nil
 }
 
 // noisy returns the projections [B×D] of a batch by the noisy encoder, with noise
@@ -146,9 +135,4 @@ func perturb(x []float64, eta float64, draw func() float64) {
 	for i := range x {
 		x[i] += scale * draw()
 	}
-}
-
-// State implements [train.Learner].
-func (g *perturbed) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: g.model, Optimizer: g.adam}, nil
 }

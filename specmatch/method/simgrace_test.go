@@ -66,18 +66,14 @@ func newSimGRACE(perturbedRows bool) *perturbed {
 	be := newFloat64()
 	s := goldenSetup(be)
 	s.SimGRACE = SimGRACEOptions{Eta: 0.3, PerturbedRows: perturbedRows}
-	loss, err := s.crossView()
-	if err != nil {
-		panic(err)
-	}
-	return newPerturbed(goldenModel(be), newTable(be), loss, s)
+	return newPerturbed(goldenModel(be), newTable(be), s)
 }
 
 func TestSimGRACEGolden(t *testing.T) {
 	for name, rows := range map[string]bool{"simgrace": false, "simgrace, perturbed rows": true} {
 		g := newSimGRACE(rows)
-		checkGolden(t, name, g.tape, g.model, g.adam, func(step int) *autodiff.Var {
-			b := gnn.NewBatch(g.tape, tableGraphs(rawPaths))
+		checkGolden(t, name, g.Minimizer, g.model, func(step int) *autodiff.Var {
+			b := gnn.NewBatch(g.Tape, tableGraphs(rawPaths))
 			return g.compare(b, g.noisy(b, noise(step)))
 		})
 	}
@@ -88,8 +84,8 @@ func TestSimGRACEGolden(t *testing.T) {
 func TestSimGRACEGradients(t *testing.T) {
 	for _, rows := range []bool{false, true} {
 		g := newSimGRACE(rows)
-		fixed := g.noisy(gnn.NewBatch(g.tape, tableGraphs(rawPaths)), noise(0)).Data()
-		checkGradients(t, g.tape.Backend(), g.model.Parameters(), "", func(tape *autodiff.Tape) *autodiff.Var {
+		fixed := g.noisy(gnn.NewBatch(g.Tape, tableGraphs(rawPaths)), noise(0)).Data()
+		checkGradients(t, g.Tape.Backend(), g.model.Parameters(), "", func(tape *autodiff.Tape) *autodiff.Var {
 			return g.compare(gnn.NewBatch(tape, tableGraphs(rawPaths)), tape.Matrix(len(rawPaths), tableWidth, fixed))
 		})
 	}
@@ -98,9 +94,9 @@ func TestSimGRACEGradients(t *testing.T) {
 // TestSimGRACEPermutation: the order of the graphs of a batch does not matter.
 func TestSimGRACEPermutation(t *testing.T) {
 	g := newSimGRACE(false)
-	defer g.tape.Reset()
+	defer g.Tape.Reset()
 	loss := func(paths ...[]int32) float64 {
-		b := gnn.NewBatch(g.tape, tableGraphs(paths))
+		b := gnn.NewBatch(g.Tape, tableGraphs(paths))
 		return g.compare(b, g.noisy(b, noise(0))).Float()
 	}
 	nearly(t, "loss", loss(rawPaths[2], rawPaths[0], rawPaths[1]), loss(rawPaths...), 1e-13)

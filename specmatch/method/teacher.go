@@ -37,21 +37,15 @@ const (
 // Views, batches and initial weights are those of InfoNCE.
 type taught struct {
 	train.Defaults
+	*train.Minimizer
 	model, teacher *specmatch.Model
 	contrast       specmatch.InfoNCE
 	term           func(u1, u2, t *autodiff.Var, samples []int) *autodiff.Var
-	ratio          float64
-	adam           *optim.Adam
-	tape           *autodiff.Tape
 	be             backend.Backend
 	graphs         []*graph.Graph
-	state          taughtState
 
 	raw rawBatch
 }
-
-// taughtState is what changes beside tensors.
-type taughtState struct{ Beta float64 }
 
 // newTaught returns a learner of a setup whose term is still to be set.
 func newTaught(s Setup) (*taught, error) {
@@ -59,16 +53,11 @@ func newTaught(s Setup) (*taught, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTemperature(s.Objective.Contrast.Temperature); err != nil {
-		return nil, err
-	}
 	var pair [2]*specmatch.Model
 	for i := range pair { // of the same weights
-		e, rng, err := s.NewEncoder()
-		if err != nil {
+		if pair[i], _, err = s.newModel(); err != nil {
 			return nil, err
 		}
-		pair[i] = specmatch.NewModel(s.Backend, e, rng)
 	}
 	return newStudent(s, pair[0], pair[1], loader), nil
 }
@@ -78,12 +67,12 @@ func newStudent(s Setup, m, teacher *specmatch.Model, loader *augment.Loader) *t
 	for _, p := range teacher.Parameters() {
 		p.Frozen = true
 	}
-	return &taught{
-		Defaults: train.Defaults{Loader: loader}, model: m, teacher: teacher,
-		contrast: s.Objective.Contrast, ratio: teacherRatio,
-		adam: optim.NewAdam(s.Backend, m.Parameters(), s.Rate), tape: autodiff.NewTape(s.Backend),
-		be: s.Backend, graphs: s.Graphs,
+	l := &taught{
+		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
+		model: m, teacher: teacher, contrast: s.Objective.Contrast, be: s.Backend, graphs: s.Graphs,
 	}
+	l.Beta.Ratio = teacherRatio
+	return l
 }
 
 // Step implements [train.Learner]. A batch of one graph has no negatives.
@@ -92,61 +81,31 @@ func (l *taught) Step(b train.Batch) (m train.Metrics, err error) {
 	if len(b.Samples) < 2 {
 		return nil, nil
 	}
-	m = train.Metrics{}
-	loss, _, err := train.Minimize(l.tape, l.model, l.adam, func() *autodiff.Var {
-		return l.objective(b.Graphs, l.raw.of(l.graphs, b.Samples, augment.Identity{}), b.Samples, b.Index == 0, m)
+	s, err := l.Minimizer.Step(b.Index == 0, func(bool) train.Losses {
+		return l.losses(b.Graphs, l.raw.of(l.graphs, b.Samples, augment.Identity{}), b.Samples)
 	})
 	if err != nil {
 		return nil, err
 	}
 	l.follow()
-	m["loss"] = loss
-	return m, nil
+	return train.Metrics{"loss": s.Loss, "loss_c": s.Main, "loss_t": s.Aux, "beta": s.Beta}, nil
 }
 
-// objective returns the loss [1×1] of a batch of two views with its raw graphs, and
-// adds its parts to m. With steer it sets β first.
-func (l *taught) objective(views, raw *graph.Batch, samples []int, steer bool, m train.Metrics) *autodiff.Var {
-	_, z := l.model.Forward(gnn.NewBatch(l.tape, views), nn.Train)
+// losses returns L_C and L_T of a batch of two views with its raw graphs.
+func (l *taught) losses(views, raw *graph.Batch, samples []int) train.Losses {
+	_, z := l.model.Forward(gnn.NewBatch(l.Tape, views), nn.Train)
 	n := int(views.ViewPtr[1])
 	z1, z2 := z.SliceRows(0, n), z.SliceRows(n, 2*n)
-	lossC := l.contrast.Loss(z1, z2)
-	lossT := l.term(z1.L2Normalize(), z2.L2Normalize(), l.teach(l.tape, raw), samples)
-	if steer {
-		c, t := l.gradientNorm(lossC), l.gradientNorm(lossT)
-		if t > 0 {
-			l.state.Beta = l.ratio * c / t
-		}
+	return train.Losses{
+		Main: l.contrast.Loss(z1, z2),
+		Aux:  l.term(z1.L2Normalize(), z2.L2Normalize(), l.teach(l.Tape, raw), samples),
 	}
-	m["loss_c"], m["loss_t"], m["beta"] = lossC.Float(), lossT.Float(), l.state.Beta
-	if l.state.Beta == 0 {
-		return lossC
-	}
-	return lossC.Add(lossT.Scale(l.state.Beta))
 }
 
 // teach returns the teacher's unit projections of raw graphs, as constants.
 func (l *taught) teach(t *autodiff.Tape, raw *graph.Batch) *autodiff.Var {
 	_, z := l.teacher.Forward(gnn.NewBatch(t, raw), nn.Train)
 	return z.L2Normalize().Detach()
-}
-
-// gradientNorm returns the norm of a loss's gradient over the parameters, which it
-// leaves without gradient.
-func (l *taught) gradientNorm(loss *autodiff.Var) float64 {
-	l.tape.Backward(loss)
-	sum := 0.0
-	for _, p := range l.model.Parameters() {
-		if p.HasGrad() {
-			g := make([]float64, p.Grad.Len())
-			l.be.Download(g, p.Grad)
-			for _, x := range g {
-				sum += x * x
-			}
-		}
-		p.ZeroGrad()
-	}
-	return math.Sqrt(sum)
 }
 
 // follow moves the teacher towards the model.
@@ -172,7 +131,7 @@ func (l *taught) Buffers() []*nn.Buffer {
 
 // State implements [train.Learner].
 func (l *taught) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: l, Optimizer: l.adam}, &l.state
+	return optim.Checkpoint{Module: l, Optimizer: l.Adam}, &l.Values
 }
 
 // candidates are the unit rows that n graphs are compared with: their own [n×D], of

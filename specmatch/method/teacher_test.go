@@ -52,11 +52,11 @@ func tableStudents() map[string]*taught {
 
 func TestTeacherGolden(t *testing.T) {
 	for name, l := range tableStudents() {
-		checkGolden(t, name, l.tape, l.model, l.adam, func(step int) *autodiff.Var {
+		checkGoldenPair(t, name, l.Minimizer, l.model, func(step int) train.Losses {
 			if step > 0 {
 				l.follow()
 			}
-			return l.objective(tableGraphs(someParts, otherParts), tableGraphs(rawPaths), ownRows, step == 0, train.Metrics{})
+			return l.losses(tableGraphs(someParts, otherParts), tableGraphs(rawPaths), ownRows)
 		})
 	}
 }
@@ -169,9 +169,9 @@ func TestNothingIsInfoNCE(t *testing.T) {
 		}
 		switch x := l.Learner.(type) {
 		case *taught:
-			x.ratio = 0
+			x.Beta.Ratio = 0
 		case *remembering:
-			x.ratio = 0
+			x.Beta.Ratio = 0
 		}
 		if learnedBits(t, l, nil) != want {
 			t.Errorf("%s without weight is not InfoNCE", name)

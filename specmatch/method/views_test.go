@@ -185,7 +185,7 @@ func TestObjectives(t *testing.T) {
 	alone.Beta, crossed.Beta = specmatch.BetaSchedule{}, specmatch.BetaSchedule{}
 	crossed.Contrast.Variant = specmatch.CrossView
 	for name, want := range map[string]specmatch.Objective{SpecMatch: s.Objective, InfoNCE: alone, GraphCL: crossed} {
-		trainer := newLearner(t, name, s).Learner.(*contrastive).trainer
+		trainer := newLearner(t, name, s).Learner.(*contrastive).Trainer
 		if d := cmp.Diff(want, trainer.Objective); d != "" {
 			t.Errorf("%s:\n%s", name, d)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // LossG returns L_G = ‖L¹-L²‖²_F.
-func LossG(v1, v2 *View) float64 { return distance2(v1.L, v2.L) }
+func LossG(v1, v2 *View) float64 { return distance2(v1.Graph.L, v2.Graph.L) }
 
 // Gap is the left side of Theorem 4.2, |L_C - L_C*| with L_C the sum over the 2n
 // anchors, for three readings of "perfect alignment". The proof is about the

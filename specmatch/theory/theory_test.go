@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/specmatch/specmatch/specmatch"
@@ -95,7 +97,7 @@ func TestHeatKernel(t *testing.T) {
 			}
 		}
 		minusL := mat.NewDense(p.n, p.n, nil)
-		minusL.Scale(-0.7, mat.NewDense(p.n, p.n, v.L))
+		minusL.Scale(-0.7, mat.NewDense(p.n, p.n, v.Graph.L))
 		want.Exp(minusL)
 		for i, v := range p1 {
 			near(t, "e^(-0.7·L)", v, want.RawMatrix().Data[i], 1e-10)
@@ -209,8 +211,13 @@ func TestEqualGraphsAreNotRare(t *testing.T) {
 func TestRandomWalkIsOutsideTheProof(t *testing.T) {
 	norm := func(randomWalk bool) float64 {
 		// A star of four nodes: the centre is most similar to all.
-		star := &specmatch.SimilarityGraph{N: 4, A: []float64{0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, Degrees: []float64{3, 1, 1, 1}}
-		m := mat.NewDense(4, 4, star.Laplacian(randomWalk))
+		c := median
+		c.RandomWalk = randomWalk
+		star := c.Graph([]float64{1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1}, 4, 3)
+		if !slices.Equal(star.Degrees, []float64{3, 1, 1, 1}) {
+			t.Fatalf("degrees %v", star.Degrees)
+		}
+		m := mat.NewDense(4, 4, star.L)
 		m.Scale(-1, m)
 		m.Exp(m)
 		return singular(m.RawMatrix().Data, 4).At(0, 0)
@@ -280,7 +287,7 @@ func numbers(b *theory.UniformityBound) []float64 {
 // TestUniformityIsOfConnectedDraws: a draw that is not connected has no part in
 // any mean.
 func TestUniformityIsOfConnectedDraws(t *testing.T) {
-	halves := specmatch.LaplacianMatch{Adjacency: specmatch.Hard, FixedThreshold: true, Threshold: 0.5}
+	halves := specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: 70}
 	broken := views(t, 4, 3, halves, []float64{1, 0, 0, 1, .1, 0, -1, 0, 0, -1, .1, 0})[0]
 	if broken.Connected() {
 		t.Fatal("two pairs are connected")
@@ -328,21 +335,22 @@ func TestHoffmanFailsForSmallestNonZero(t *testing.T) {
 // TestConnected: a graph with an isolated node or of two parts is not connected,
 // whatever λ₂ says.
 func TestConnected(t *testing.T) {
-	hard := func(threshold float64) specmatch.LaplacianMatch {
-		return specmatch.LaplacianMatch{Adjacency: specmatch.Hard, FixedThreshold: true, Threshold: threshold}
-	}
 	for _, c := range []struct {
-		name      string
-		z         []float64
-		threshold float64
-		want      bool
+		name       string
+		z          []float64
+		percentile float64
+		edges      int
+		want       bool
 	}{
-		{"two pairs", []float64{1, 0, 1, .1, -1, 0, -1, .1}, 0.5, false},
-		{"an isolated node", []float64{1, 0, 1, .1, 1, .2, -1, 0}, 0.5, false},
-		{"no edge", []float64{1, 0, 1, .1, 1, .2, -1, 0}, 1, false},
-		{"complete", []float64{1, 0, 1, .1, 1, .2, -1, 0}, -1.5, true},
+		{"two pairs", []float64{1, 0, 1, .1, -1, 0, -1, .1}, 70, 2, false},
+		{"an isolated node", []float64{1, 0, 1, .1, 1, .2, -1, 0}, 50, 3, false},
+		{"no edge", []float64{1, 0, 1, .1, 1, .2, -1, 0}, 100, 0, false},
+		{"all edges but one", []float64{1, 0, 1, .1, 1, .2, -1, 0}, 0, 5, true},
 	} {
-		v := views(t, 4, 2, hard(c.threshold), c.z)[0]
+		v := views(t, 4, 2, specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: c.percentile}, c.z)[0]
+		if edges := floats.Sum(v.Graph.A) / 2; edges != float64(c.edges) {
+			t.Errorf("%s: %v edges, want %d", c.name, edges, c.edges)
+		}
 		if got := v.Connected(); got != c.want {
 			t.Errorf("%s: connected is %v (λ₂ = %v)", c.name, got, v.Spectrum.Lambda2())
 		}
@@ -352,7 +360,7 @@ func TestConnected(t *testing.T) {
 // TestConnectedByFaintEdges: two pairs of like nodes are joined by weights of about
 // 1e-13, so that λ₂ is below what counts as 0.
 func TestConnectedByFaintEdges(t *testing.T) {
-	soft := specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: 30, FixedThreshold: true, Threshold: 0}
+	soft := specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: 30, Percentile: 70}
 	v := views(t, 4, 2, soft, []float64{1, 0, 1, .1, -1, 0, -1, .1})[0]
 	if lambda := v.Spectrum.Lambda2(); !(lambda < 1e-10) {
 		t.Fatalf("λ₂ is %v; the test wants it below 1e-10", lambda)
@@ -383,8 +391,8 @@ func TestViewIsSymmetric(t *testing.T) {
 	withZero := []float64{0, 0, 0, .8, .6, 0, 0, 1, 0, 0, .6, .8}
 	for _, z := range [][]float64{exampleZ1, withZero} {
 		got, want := views(t, 4, 3, c, z)[0], views(t, 4, 3, median, z)[0]
-		for i, l := range want.L {
-			near(t, fmt.Sprintf("entry %d of L", i), got.L[i], l, 0)
+		for i, l := range want.Graph.L {
+			near(t, fmt.Sprintf("entry %d of L", i), got.Graph.L[i], l, 0)
 		}
 		for k, v := range got.Z {
 			near(t, fmt.Sprintf("number %d of the embeddings", k), v, z[k], 1e-15)

@@ -75,7 +75,7 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 	mean := make([]float64, n*n)
 	for i, v := range views {
 		if b.Draws[i].Connected {
-			for j, l := range v.L {
+			for j, l := range v.Graph.L {
 				mean[j] += l / k
 			}
 		}
@@ -95,7 +95,7 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 		if !d.Connected {
 			continue
 		}
-		d.Deviation = distance2(views[i].L, mean)
+		d.Deviation = distance2(views[i].Graph.L, mean)
 		potential += d.potential / k
 		b.LossG += 2 * d.Deviation / k
 		b.Mu2 += d.Mu2 / k

@@ -18,8 +18,7 @@ type View struct {
 	N, D     int
 	Z        []float64 // [n×d] embeddings, rows of length 1
 	Graph    *specmatch.SimilarityGraph
-	L        []float64 // [n×n] symmetric normalised Laplacian of Graph
-	Spectrum *Spectrum // of L
+	Spectrum *Spectrum // of Graph.L, the symmetric normalised Laplacian
 }
 
 // NewView returns the view with embeddings z [n×d], n ≥ 2, whose rows it
@@ -30,10 +29,10 @@ func NewView(z []float64, n, d int, c specmatch.LaplacianMatch) (*View, error) {
 	if n < 2 {
 		panic(fmt.Sprintf("theory: NewView: a batch of %d graphs; want at least 2", n))
 	}
+	c.RandomWalk = false
 	v := &View{N: n, D: d, Z: normalize(z, n, d), Graph: c.Graph(z, n, d)}
-	v.L = v.Graph.Laplacian(false)
 	var err error
-	v.Spectrum, err = Eigen(v.L, n)
+	v.Spectrum, err = Eigen(v.Graph.L, n)
 	return v, err
 }
 

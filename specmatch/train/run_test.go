@@ -33,9 +33,8 @@ import (
 type toy struct {
 	train.Defaults
 	line *nn.Linear
-	adam *optim.Adam
-	tape *autodiff.Tape
-	be   backend.Backend
+	*train.Minimizer
+	be backend.Backend
 
 	state struct {
 		Memory, Target float64 // made by Begin; moved by End
@@ -53,7 +52,7 @@ func newToy() *toy {
 	be := ref.New()
 	one := &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 1, Category: []int32{0}}}
 	l := nn.NewLinear(be, "line", 1, 1, nn.XavierUniform, rand.New(rand.NewPCG(1, 2)))
-	y := &toy{line: l, adam: optim.NewAdam(be, l.Parameters(), 0.1), tape: autodiff.NewTape(be), be: be, at: map[int]func(){}}
+	y := &toy{line: l, Minimizer: train.NewMinimizer(be, l, 0.1), be: be, at: map[int]func(){}}
 	y.Loader = &augment.Loader{Graphs: slices.Repeat([]*graph.Graph{one}, 10), Batch: 3, Collator: augment.Collator{Views: []augment.Augmentation{augment.Identity{}}}}
 	y.state.Target, y.state.Skip = 3, 2
 	return y
@@ -85,11 +84,11 @@ func (y *toy) Step(b train.Batch) (train.Metrics, error) {
 	if f := y.at[y.steps]; f != nil {
 		f()
 	}
-	loss, ok, err := train.Minimize(y.tape, y.line, y.adam, func() *autodiff.Var {
+	m, err := y.Minimize(func() *autodiff.Var {
 		if b.Index == y.state.Skip {
 			return nil
 		}
-		x := y.tape.Matrix(len(b.Samples), 1, func() (v []float64) {
+		x := y.Tape.Matrix(len(b.Samples), 1, func() (v []float64) {
 			for _, i := range b.Samples {
 				v = append(v, float64(i)/10+y.state.Memory)
 			}
@@ -97,13 +96,13 @@ func (y *toy) Step(b train.Batch) (train.Metrics, error) {
 		}())
 		return y.line.Forward(x).Square().Mean()
 	})
-	if err != nil || !ok {
+	if m == nil {
 		return nil, err
 	}
 	before := y.late
-	y.late = train.Metrics{"loss": loss, "nan": math.NaN()}
+	y.late = train.Metrics{"loss": m["loss"], "nan": math.NaN()}
 	if b.Index == 0 {
-		y.late["first"] = loss
+		y.late["first"] = m["loss"]
 	}
 	return before, nil
 }
@@ -130,7 +129,7 @@ func (y *toy) End(ctx context.Context, epoch int) (train.Metrics, error) {
 }
 
 func (y *toy) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: y.line, Optimizer: y.adam}, &y.state
+	return optim.Checkpoint{Module: y.line, Optimizer: y.Adam}, &y.state
 }
 
 // bits is all that training leaves.
@@ -306,7 +305,7 @@ func TestErrors(t *testing.T) {
 	}
 	y = newToy()
 	y.be.Fill(y.line.W.Value, math.Inf(1))
-	if _, err := run(t, t.Context(), y, train.Options{Epochs: 2}); err == nil || !strings.Contains(err.Error(), "epoch 1: batch 1: train: the loss is") {
+	if _, err := run(t, t.Context(), y, train.Options{Epochs: 2}); err == nil || !strings.Contains(err.Error(), "epoch 1: batch 1: train: step 0: the loss is") {
 		t.Errorf("an infinite loss: %v", err)
 	}
 	y = newToy()

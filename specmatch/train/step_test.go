@@ -10,7 +10,6 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/autodiff/optim"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -22,7 +21,8 @@ import (
 func TestMinimize(t *testing.T) {
 	be := &failing{Backend: ref.New()}
 	l := nn.NewLinearNoBias(be, "w", 1, 1, func(*rand.Rand, int, int) []float64 { return []float64{1} }, nil)
-	adam, tape := optim.NewAdam(be, l.Parameters(), 0.1), autodiff.NewTape(be)
+	m := train.NewMinimizer(be, l, 0.1)
+	tape := m.Tape
 	weight := func() float64 {
 		var v [1]float64
 		be.Download(v[:], l.W.Value)
@@ -34,8 +34,9 @@ func TestMinimize(t *testing.T) {
 		tape.Backward(tape.Param(l.W).Scale(-10))
 		tape.Reset()
 		before := weight()
-		loss, ok, err := train.Minimize(tape, l, adam, f)
-		if moved := weight() != before; moved != ok || ok != (err == nil && loss != 0) {
+		metrics, err := m.Minimize(f)
+		loss, ok := metrics["loss"]
+		if moved := weight() != before; moved != ok || ok && err != nil {
 			t.Errorf("loss %v, %v, error %v: the weight went from %v to %v", loss, ok, err, before, weight())
 		}
 		l.W.ZeroGrad()
@@ -51,7 +52,7 @@ func TestMinimize(t *testing.T) {
 		t.Errorf("no loss: %v, %v", loss, err)
 	}
 	for _, c := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if loss, err := step(scaled(c)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the loss is %v; the first operator", loss)) {
+		if _, err := step(scaled(c)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("step 0: the loss is %v; the first operator", c)) {
 			t.Errorf("a loss of %v: error %v", c, err)
 		}
 	}
@@ -79,4 +80,16 @@ func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
 		}
 	}
 	return f.Backend.Alloc(rows, cols)
+}
+
+// TestBucket: padding is enough, grows, and costs little more than a fifth.
+func TestBucket(t *testing.T) {
+	last := 0
+	for n := range 100000 {
+		size := train.Bucket(n)
+		if size < n || size < last || size%64 != 0 || size > n+max(64, n/5) {
+			t.Fatalf("%d is padded to %d, %d to %d", n, size, n-1, last)
+		}
+		last = size
+	}
 }

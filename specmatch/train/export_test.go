@@ -1,0 +1,4 @@
+package train
+
+// Bucket is bucket.
+var Bucket = bucket

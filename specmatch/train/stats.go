@@ -1,0 +1,193 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/autodiff/optim"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// BetaSchedule sets the weight β of the auxiliary loss. With Ratio 0, β is Beta. With
+// Ratio > 0, β is steered so that ‖β·∇Aux‖ = Ratio·‖∇Main‖ over all parameters: it is
+// computed at the first step and at every probed one, and held in between. In both
+// cases β rises linearly from 0 over the first WarmupSteps steps.
+type BetaSchedule struct {
+	Beta        float64
+	WarmupSteps int
+	Ratio       float64
+}
+
+// MinimizerValues are what steps change besides tensors.
+type MinimizerValues struct {
+	Steps int     // taken so far
+	Beta  float64 // the steered β
+}
+
+// beta returns β at the present step.
+func (m *Minimizer) beta() float64 {
+	beta := m.Beta.Beta
+	if m.Beta.Ratio > 0 {
+		beta = m.Values.Beta
+	}
+	if warmup := m.Beta.WarmupSteps; m.Values.Steps < warmup {
+		beta = beta * float64(m.Values.Steps) / float64(warmup)
+	}
+	return beta
+}
+
+// Stats are the figures of one step.
+type Stats struct {
+	Loss, Main, Aux float64 // Aux is NaN where it was not computed
+	Beta            float64
+	Probe           *Probe // nil unless it was asked for
+	// Forward (with the losses), Backward and Update are the wall times of the
+	// step's parts. On an asynchronous engine, such as a GPU, they are the times until
+	// the work was handed over or waited for.
+	Forward, Backward, Update time.Duration
+}
+
+// Probe compares the gradients of the two losses over all parameters.
+type Probe struct {
+	Main, Aux float64 // their norms
+	Ratio     float64 // β·Aux/Main with the β in force
+	Cosine    float64 // 0 if either gradient is zero
+}
+
+// NonFiniteError says that a loss or a gradient was not a finite number, which
+// ends training. The parameters are as they were before the step.
+type NonFiniteError struct {
+	Step  int    // counted from 0
+	What  string // "the loss" or "the gradient's norm"
+	Value float64
+	Op    string // the first operator with a non-finite value, if any
+}
+
+func (e *NonFiniteError) Error() string {
+	msg := fmt.Sprintf("train: step %d: %s is %v", e.Step, e.What, e.Value)
+	if e.Op != "" {
+		msg += "; the first operator with such a value is " + e.Op
+	}
+	return msg
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// State is a [Learner]'s: the tensors of the module and of Adam, and Values.
+func (m *Minimizer) State() (nn.Module, any) {
+	return optim.Checkpoint{Module: m.module, Optimizer: m.Adam}, &m.Values
+}
+
+// Minimize is [Minimizer.Step] on one loss, and returns its metrics: "loss", or nil if
+// f returns nil because there is nothing to learn from.
+func (m *Minimizer) Minimize(f func() *autodiff.Var) (Metrics, error) {
+	s, err := m.Step(false, func(bool) Losses { return Losses{Main: f()} })
+	if err != nil || s == nil {
+		return nil, err
+	}
+	return Metrics{"loss": s.Loss}, nil
+}
+
+// probe runs one backward pass per loss and compares the gradients.
+func (m *Minimizer) probe(l Losses) *Probe {
+	g, h := m.gradient(l.Main), m.gradient(l.Aux)
+	var gg, hh, gh float64
+	for i := range g {
+		gg += g[i] * g[i]
+		hh += h[i] * h[i]
+		gh += g[i] * h[i]
+	}
+	p := &Probe{Main: math.Sqrt(gg), Aux: math.Sqrt(hh)}
+	if gg > 0 && hh > 0 {
+		p.Cosine = gh / (p.Main * p.Aux)
+	}
+	return p
+}
+
+// gradient returns the gradient of loss with respect to all parameters, one after
+// another, and leaves the parameters without gradient.
+func (m *Minimizer) gradient(loss *autodiff.Var) (all []float64) {
+	if loss.NeedsGrad() {
+		m.Tape.Backward(loss)
+	}
+	for _, p := range m.module.Parameters() {
+		g := make([]float64, p.Value.Len())
+		if p.HasGrad() {
+			p.Backend().Download(g, p.Grad)
+		}
+		all = append(all, g...)
+		p.ZeroGrad()
+	}
+	return all
+}
+
+// gradNorm returns the norm of the gradient over all parameters.
+func (m *Minimizer) gradNorm() float64 {
+	be := m.Tape.Backend()
+	sum := be.Alloc(1, 1)
+	defer be.Free(sum)
+	m.squaredNorm(sum)
+	var v [1]float64
+	be.Download(v[:], sum)
+	return math.Sqrt(v[0])
+}
+
+// squaredNorm sets sum [1×1] to Σ‖p.Grad‖² over the parameters with a gradient.
+func (m *Minimizer) squaredNorm(sum *tensor.Tensor) {
+	var grads []*tensor.Tensor
+	for _, p := range m.module.Parameters() {
+		if p.HasGrad() {
+			grads = append(grads, p.Grad)
+		}
+	}
+	if f := m.Tape.Fused().Adam; f != nil {
+		f.SquaredNorm(sum, grads)
+		return
+	}
+	be := m.Tape.Backend()
+	one := be.Alloc(1, 1)
+	defer be.Free(one)
+	be.Fill(sum, 0)
+	for _, g := range grads {
+		be.Dot(one, g, g)
+		be.Axpby(sum, 1, sum, 1, one)
+	}
+}
+
+// Kept is a copy of the buffers of a module, such as the running statistics of its
+// norms, for passes that are not to move them.
+type Kept struct {
+	be     backend.Backend
+	values []*tensor.Tensor
+	copies []*tensor.Tensor
+}
+
+// Keep copies the buffers of a module that has parameters.
+func Keep(m nn.Module) *Kept {
+	k := &Kept{be: m.Parameters()[0].Backend()}
+	for _, b := range m.Buffers() {
+		k.values, k.copies = append(k.values, b.Value), append(k.copies, k.be.Alloc(b.Value.Rows, b.Value.Cols))
+	}
+	k.copy(k.copies, k.values)
+	return k
+}
+
+// Restore puts the values back.
+func (k *Kept) Restore() { k.copy(k.values, k.copies) }
+
+func (k *Kept) copy(to, from []*tensor.Tensor) {
+	for i, x := range from {
+		k.be.CopyBlock(to[i], 0, 0, x, 0, 0, x.Rows, x.Cols)
+	}
+}
+
+// Free frees the copy.
+func (k *Kept) Free() {
+	for _, x := range k.copies {
+		k.be.Free(x)
+	}
+}
