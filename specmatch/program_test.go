@@ -16,9 +16,10 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// TestProgram builds the program of testdata/program in a module of its own, where
-// it trains on its own edge lists and embeds with the file that it saved.
-func TestProgram(t *testing.T) {
+// runProgram runs a program of testdata/program in dir, as the main package of another
+// module, and returns what it prints.
+func runProgram(t *testing.T, name, dir string) string {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
@@ -26,19 +27,37 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	write := func(name string, data []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+	copyFile(t, filepath.Join("testdata", "program", name, "main.go"), dir)
+	copyFile(t, filepath.Join(root, "go.sum"), dir)
+	module := fmt.Sprintf("module example.org/program\n\ngo 1.26.0\n\nrequire github.com/specmatch/specmatch v0.0.0\n\nreplace github.com/specmatch/specmatch => %q\n", root)
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o666); err != nil {
+		t.Fatal(err)
 	}
-	read := func(name string) []byte {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
+	cmd := exec.Command("go", "run", ".")
+	cmd.Dir = dir
+	// Nothing is fetched: what this module needs is there, or it would not be tested.
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
+	return string(out)
+}
+
+func copyFile(t *testing.T, name, dir string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, filepath.Base(name)), data, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestProgram runs a program that trains on its own edge lists and embeds with the file
+// that it saved.
+func TestProgram(t *testing.T) {
 	type list struct {
 		Nodes int
 		Edges [][2]int
@@ -57,18 +76,12 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("graphs.json", data)
-	write("main.go", read(filepath.Join("testdata", "program", "main.go")))
-	write("go.sum", read(filepath.Join(root, "go.sum")))
-	write("go.mod", fmt.Appendf(nil, "module example.org/program\n\ngo 1.26.0\n\nrequire github.com/specmatch/specmatch v0.0.0\n\nreplace github.com/specmatch/specmatch => %q\n", root))
-
-	cmd := exec.Command("go", "run", ".")
-	cmd.Dir = dir
-	// Nothing is fetched: what this module needs is there, or it would not be tested.
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-	out, err := cmd.CombinedOutput()
-	if want := "48 graphs, width 96, equal: true\n"; err != nil || string(out) != want {
-		t.Fatalf("%v: %s, want %s", err, out, want)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "graphs.json"), data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, want := runProgram(t, "edges", dir), "48 graphs, width 96, equal: true\n"; out != want {
+		t.Fatalf("%s, want %s", out, want)
 	}
 	m, err := specmatch.Open(filepath.Join(dir, "model.safetensors"), cpu.New(tensor.Float32))
 	if err != nil {
@@ -79,5 +92,66 @@ func TestProgram(t *testing.T) {
 	}
 	if s := m.Card.Provenance.Software; !strings.HasPrefix(s, "github.com/specmatch/specmatch v0.0.0") {
 		t.Errorf("software %q", s)
+	}
+}
+
+// TestProgramTable runs a program of 40 lines that fits a model to a column of a table,
+// divided by scaffold, and predicts it for another table.
+func TestProgramTable(t *testing.T) {
+	dir := t.TempDir()
+	table := func(name string, n int) {
+		var b strings.Builder
+		b.WriteString("name,smiles,carbons\n")
+		for i := range n {
+			rings := []string{"c1ccccc1", "C1CCCCC1", "c1ccoc1", "C1CCCC1", "c1ccsc1", "C1CCC1", "c1cc[nH]c1", "C1CC1"}
+			smiles := strings.Repeat("C", i%9) + rings[i%8] + "C" + rings[i/8%8]
+			fmt.Fprintf(&b, "m%d,%s,%d\n", i, smiles, strings.Count(strings.ToUpper(smiles), "C"))
+		}
+		b.WriteString("wrong,C1CC,3\n")
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table("train.csv", 240)
+	table("new.csv", 1500) // more than a batch
+	out := runProgram(t, "table", dir)
+	var rmse, r2 float64
+	if _, err := fmt.Sscanf(out, "RMSE %f, R² %f\n1501 records, 1 of them rejected\n", &rmse, &r2); err != nil || !(rmse < 1.5 && r2 > 0.7) {
+		t.Errorf("%v: %s", err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "predictions.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(string(data), "\n"); lines[0] != "id,carbons" || len(lines) != 1502 {
+		t.Errorf("%d lines, %s", len(lines), lines[0])
+	}
+}
+
+// TestProgramClasses runs a program of 40 lines that trains without labels on a set in
+// TUDataset's format and evaluates the embeddings in ten folds.
+func TestProgramClasses(t *testing.T) {
+	dir := t.TempDir()
+	if err := dataset.WriteTU(dir, dataset.Default()); err != nil {
+		t.Fatal(err)
+	}
+	out := runProgram(t, "classes", dir)
+	var accuracy float64
+	if _, err := fmt.Sscanf(out, "accuracy %f %% in 10 folds\n", &accuracy); err != nil || !(accuracy > 60 && accuracy <= 100) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestProgramLength: what the command line tool does with a table, and what an experiment
+// does with a set, takes 40 lines of public packages.
+func TestProgramLength(t *testing.T) {
+	for _, name := range []string{"table", "classes"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "program", name, "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(data), "\n"); n > 40 || strings.Contains(string(data), "/experiments/") || strings.Contains(string(data), "/internal/") {
+			t.Errorf("%s has %d lines, want at most 40 and public packages", name, n)
+		}
 	}
 }

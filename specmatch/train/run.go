@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -45,7 +46,7 @@ const shown = 100 * time.Millisecond
 // Run trains l from its checkpoint, if there is one, up to o.Epochs epochs. It calls
 // each now and then, and at the end of every epoch; of a resumed run it also reports
 // the epochs before the checkpoint, so that each always sees all of them. An error
-// of each ends the run. When ctx is cancelled the run ends after the present step
+// of each, which may be nil, ends the run. When ctx is cancelled the run ends after the present step
 // and leaves a checkpoint. An epoch in which no batch had anything to learn from is
 // an error.
 func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (Progress, error) {
@@ -75,8 +76,7 @@ func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (
 			}
 		}
 	}
-	last := max(len(r.done.Epochs), 1) - 1
-	return r.progress(last, nil), nil
+	return r.progress(max(len(r.done.Epochs), 1)-1, nil), nil
 }
 
 type runner struct {
@@ -139,9 +139,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	sums := means{}
 	sums.add(end)
 	m := r.done.Sums.metrics()
-	for name, v := range sums.metrics() {
-		m[name] = v
-	}
+	maps.Copy(m, sums.metrics())
 	r.done = standing{
 		Epochs: append(r.done.Epochs, m), Stopped: err == ErrStop,
 		Sums: means{}, Graphs: r.done.Graphs, Seconds: r.done.Seconds,
@@ -170,7 +168,9 @@ func (r *runner) due() bool {
 func (r *runner) report(epoch int, m Metrics, ended bool) error {
 	r.showed = time.Now()
 	p := r.progress(epoch, m)
-	p.Ended = ended
+	if p.Ended = ended; r.each == nil {
+		return nil
+	}
 	return r.each(p)
 }
 

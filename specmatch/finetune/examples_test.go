@@ -1,0 +1,109 @@
+package finetune_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+)
+
+// TestKinds: the kind of targets is what their values say, or what is asked for, and the
+// numbers are those of the head.
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		columns string
+		kind    specmatch.Kind
+		rows    string
+		want    string // kind, outputs, values or the error
+	}{
+		{"y", "", "0|1||1", "binary 1 [0 1 NaN 1]"},
+		{"y", "", "0|1||2", "regression 1 [0 1 NaN 2]"},
+		{"y", "", "b|a|b||a", "classes 2 [1 0 1 NaN 0]"},
+		{"y", specmatch.Classes, "10|9|10|9", "classes 2 [1 0 1 0]"},
+		{"y,z", "", "0,1|1,|,0", "binary 2 [0 1 1 NaN NaN 0]"},
+		{"y,z", "", "0.5,1|1,|,0", "regression 2 [0.5 1 1 NaN NaN 0]"},
+		{"y", "", "1|x|2|3", `t.csv:3: column y: "x" is not a number`},
+		{"y", "", "a|b|c|d", "has 4 different values in 4 records"},
+		{"y", specmatch.Binary, "0|1|2", `t.csv:4: column y: "2"; want 0, 1 or nothing`},
+		{"y,z", "", "1,|2,", "no record has a value of z"},
+		{"y,z", specmatch.Classes, "a,b|a,b", finetune.ErrSeveral.Error()},
+		{"", "", "1|2", finetune.ErrNoTargets.Error()},
+	} {
+		var task finetune.Task
+		task.Kind = c.kind
+		if c.columns != "" {
+			task.Targets = strings.Split(c.columns, ",")
+		}
+		text := "smiles,y,z\n"
+		for row := range strings.SplitSeq(c.rows, "|") {
+			text += "C," + row + strings.Repeat(",", 1-strings.Count(row, ",")) + "\n"
+		}
+		x, err := finetune.Read(t.Context(), "t.csv", task, records.Options{Input: strings.NewReader(text)})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = fmt.Sprint(x.Kind, " ", x.Head.Outputs, " ", x.Y)
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%q as %q: %s, want %s", c.rows, c.kind, got, c.want)
+		}
+	}
+	_, err := finetune.Read(t.Context(), "t.csv", finetune.Task{}, records.Options{Input: strings.NewReader("smiles\nC\n")})
+	if !errors.Is(err, finetune.ErrNoTargets) {
+		t.Error(err)
+	}
+}
+
+// TestDivide: only records with a target are divided, each into one part; a column says
+// which, and a scaffold is in one part only.
+func TestDivide(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("smiles,y,part\n")
+	for i := range 100 {
+		y := fmt.Sprint(i, ".5")
+		if i%10 == 9 {
+			y = ""
+		}
+		ring := fmt.Sprintf("C1%sC1", strings.Repeat("C", 1+i%20))
+		fmt.Fprintf(&b, "C%s,%s,%s\n", ring, y, []string{"train", "valid", "train", "test"}[i%4])
+	}
+	for _, split := range []string{"", finetune.Scaffold, "part"} {
+		x, err := finetune.Read(t.Context(), "t.csv", finetune.Task{Targets: []string{"y"}, Split: split}, records.Options{Input: strings.NewReader(b.String())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := x.Divide(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, scaffold := map[int]int{}, map[string]int{}
+		for p, samples := range [][]int{s.Train, s.Valid, s.Test} {
+			for _, i := range samples {
+				if _, twice := part[i]; twice || i%10 == 9 {
+					t.Errorf("%q: record %d is in two parts, or has no target", split, i)
+				}
+				if q, seen := scaffold[x.Records[i].Scaffold]; seen && q != p && split == finetune.Scaffold {
+					t.Errorf("scaffold %s is in two parts", x.Records[i].Scaffold)
+				}
+				if want := []int{0, 1, 0, 2}[i%4]; split == "part" && p != want {
+					t.Errorf("record %d is in part %d, want %d", i, p, want)
+				}
+				part[i], scaffold[x.Records[i].Scaffold] = p, p
+			}
+		}
+		if len(part) != 90 {
+			t.Errorf("%q: %d records are divided", split, len(part))
+		}
+	}
+	text := "smiles,y,part\nC,1,train\nC,2,valid\nC,3,tset\n"
+	x, err := finetune.Read(t.Context(), "t.csv", finetune.Task{Targets: []string{"y"}, Split: "part"}, records.Options{Input: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Divide(0); err == nil || !strings.Contains(err.Error(), `t.csv:4: column part: "tset"; want train, valid or test`) {
+		t.Error(err)
+	}
+}
