@@ -30,19 +30,12 @@ type FlagSet struct {
 	first, count string
 	inputs       map[string]string // see Input
 
-	small   small
-	implied []implication
-}
-
-// implication is a value of a flag that others imply.
-type implication struct {
-	name, value string
-	by          []string
+	small []small
 }
 
 // small is a second set of defaults, for runs of some kind.
 type small struct {
-	when   string // the kind, in words; "" if there is no such set
+	when   string // the kind, in words
 	holds  func() bool
 	values map[string]string
 }
@@ -126,13 +119,10 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	if err == nil {
 		err = f.takeUp(given)
 	}
-	for _, i := range f.implied {
-		if err == nil && slices.ContainsFunc(i.by, func(name string) bool { return given[name] }) {
-			err = f.setUngiven(map[string]string{i.name: i.value})
+	for _, s := range f.small {
+		if err == nil && s.holds() {
+			err = f.setUngiven(s.values)
 		}
-	}
-	if err == nil && f.small.when != "" && f.small.holds() {
-		err = f.setUngiven(f.small.values)
 	}
 	for _, check := range f.checks {
 		if err == nil {
@@ -142,20 +132,16 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
-// Given reports, to a check, whether the command line or the environment gives a flag.
-func (f *FlagSet) Given(name string) bool { return f.given[name] }
+// Given reports, to a check, whether the command line or the environment gives one of
+// the flags.
+func (f *FlagSet) Given(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f.given[name] })
+}
 
 // Small gives flags other defaults in runs for which holds returns true; Parse calls
 // it once the flags are set. The string when says it in words, for the help text.
 func (f *FlagSet) Small(when string, holds func() bool, values map[string]string) {
-	f.small = small{when, holds, values}
-}
-
-// Imply sets a flag to value if one of the flags by is given on the command line, and
-// nothing sets the flag itself: the command line, the environment, or a run that is
-// resumed.
-func (f *FlagSet) Imply(name, value string, by ...string) {
-	f.implied = append(f.implied, implication{name, value, by})
+	f.small = append(f.small, small{when, holds, values})
 }
 
 // setUngiven sets those flags among values that nothing else has set: the command
@@ -206,8 +192,10 @@ func (f *FlagSet) help(w io.Writer) error {
 		case def == "":
 			def = "none"
 		}
-		if v, ok := f.small.values[fl.Name]; ok {
-			def += "; " + f.small.when + " " + v
+		for _, s := range f.small {
+			if v, ok := s.values[fl.Name]; ok {
+				def += "; " + s.when + " " + v
+			}
 		}
 		if v := f.env[fl.Name]; v != "" {
 			def = "$" + v + ", else " + def

@@ -257,7 +257,7 @@ func TestImply(t *testing.T) {
 		own := f.Bool("own", true, "")
 		f.Int("epochs", 1, "")
 		f.Int("other", 1, "")
-		f.Imply("own", "false", "epochs")
+		f.Small("with -epochs", func() bool { return f.Given("epochs") }, map[string]string{"own": "false"})
 		if err := f.Parse(strings.Fields(args), new(bytes.Buffer)); err != nil || *own != want {
 			t.Errorf("%q: own %v, %v; want %v", args, *own, err, want)
 		}
