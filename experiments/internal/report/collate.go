@@ -122,13 +122,20 @@ func collate(runs []*rundir.Run, oracle bool) *collection {
 
 // panel returns the panel of a row, a new one if there is none.
 func (c *collection) panel(r rundir.Row) *panel {
-	for i := range c.panels {
-		if p := &c.panels[i]; p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol && p.metric == r.Metric {
-			return p
-		}
+	return findOrAdd(&c.panels, func(p panel) bool {
+		return p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol && p.metric == r.Metric
+	}, panel{experiment: r.Experiment, dataset: r.Dataset, protocol: r.Protocol, metric: r.Metric})
+}
+
+// findOrAdd returns the first of a list that is wanted; if there is none, fresh becomes
+// its last.
+func findOrAdd[T any](list *[]T, wanted func(T) bool, fresh T) *T {
+	i := slices.IndexFunc(*list, wanted)
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, fresh)
 	}
-	c.panels = append(c.panels, panel{experiment: r.Experiment, dataset: r.Dataset, protocol: r.Protocol, metric: r.Metric})
-	return &c.panels[len(c.panels)-1]
+	return &(*list)[i]
 }
 
 // name labels the results. A method that the runs' differences do not touch, because

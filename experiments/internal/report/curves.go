@@ -65,18 +65,9 @@ func draw(all []*curve, points int) (blocks []block) {
 			continue
 		}
 		title := k.experiment + ", " + k.metric
-		i := slices.IndexFunc(blocks, func(b block) bool { return b.title == title })
-		if i < 0 {
-			i = len(blocks)
-			blocks = append(blocks, block{title: title})
-		}
-		b := &blocks[i]
-		j := slices.IndexFunc(b.charts, func(p plot.Panel) bool { return p.(*plot.Lines).Title == k.dataset })
-		if j < 0 {
-			j = len(b.charts)
-			b.charts = append(b.charts, &plot.Lines{Axes: plot.Axes{Title: k.dataset, XLabel: "epoch", YLabel: k.metric}})
-		}
-		chart := b.charts[j].(*plot.Lines)
+		b := findOrAdd(&blocks, func(b block) bool { return b.title == title }, block{title: title})
+		chart := (*findOrAdd[plot.Panel](&b.charts, func(p plot.Panel) bool { return p.(*plot.Lines).Title == k.dataset },
+			&plot.Lines{Axes: plot.Axes{Title: k.dataset, XLabel: "epoch", YLabel: k.metric}})).(*plot.Lines)
 		chart.Series = append(chart.Series, s)
 	}
 	// The loss first, and open.

@@ -109,14 +109,10 @@ func title(runs []*rundir.Run) string {
 // set in one table.
 func (c *collection) groups() (groups [][]panel) {
 	for _, p := range c.panels {
-		i := slices.IndexFunc(groups, func(g []panel) bool {
+		g := findOrAdd(&groups, func(g []panel) bool {
 			return g[0].experiment == p.experiment && g[0].protocol == p.protocol && g[0].metric == p.metric
-		})
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], p)
+		}, nil)
+		*g = append(*g, p)
 	}
 	return groups
 }
@@ -309,7 +305,8 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 		if !numbers {
 			x = float64(slices.Index(values, show(run.Flags[flag])))
 		}
-		s := series(&chart, strings.Join(name, ", "))
+		label := strings.Join(name, ", ")
+		s := findOrAdd(&chart.Series, func(s plot.Series) bool { return s.Name == label }, plot.Series{Name: label, Bars: true})
 		if slices.Contains(s.X, x) {
 			continue
 		}
@@ -317,16 +314,6 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 		s.X, s.Y, s.Err = slices.Insert(s.X, i, x), slices.Insert(s.Y, i, r.Mean), slices.Insert(s.Err, i, r.Std)
 	}
 	return chart, true
-}
-
-// series returns the chart's series of that name, a new one if there is none.
-func series(l *plot.Lines, name string) *plot.Series {
-	i := slices.IndexFunc(l.Series, func(s plot.Series) bool { return s.Name == name })
-	if i < 0 {
-		i = len(l.Series)
-		l.Series = append(l.Series, plot.Series{Name: name, Bars: true})
-	}
-	return &l.Series[i]
 }
 
 // setting is what one setting is in each run.

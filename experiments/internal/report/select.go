@@ -1,9 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -34,7 +34,7 @@ func (c *collection) choose(p *panel, oracle bool) {
 			r.label = method.Title(m) + ", chosen per fold"
 			p.results = append(p.results, r)
 		}
-		if best := slices.MaxFunc(cells, func(a, b result) int { return order(a.Mean, b.Mean) }); oracle {
+		if best := slices.MaxFunc(cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) }); oracle {
 			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds", method.Title(m), len(cells))
 			best.run = chosen
 			p.results = append(p.results, best)
@@ -44,17 +44,6 @@ func (c *collection) choose(p *panel, oracle bool) {
 
 // chosen is the run of a result that is none run's.
 const chosen = -1
-
-// order compares two means; NaN is the least.
-func order(a, b float64) int {
-	switch {
-	case a > b || math.IsNaN(b) && !math.IsNaN(a):
-		return 1
-	case a < b || math.IsNaN(a) && !math.IsNaN(b):
-		return -1
-	}
-	return 0
-}
 
 // nested chooses a cell in every fold of every seed. It is false unless all cells have
 // the folds of the same seeds.
