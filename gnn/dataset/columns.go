@@ -6,27 +6,35 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
+// columns describes the columns of the features as the set's fields do.
+func (d *Dataset) columns() graph.Columns {
+	c := graph.Columns{Attributes: d.NodeAttributes, DegreeColumns: d.DegreeColumns}
+	for _, l := range d.NodeLabels {
+		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width})
+	}
+	return c
+}
+
 // Columns describes the columns of the features of the set's graphs. The error says
 // that the set's fields do not, which only those of a caller's own making can.
 func (d *Dataset) Columns() (graph.Columns, error) {
-	c := graph.Columns{Attributes: d.NodeAttributes, DegreeColumns: d.DegreeColumns}
-	for k, column := range d.NodeLabels {
-		seen := make([]bool, column.Width)
+	c := d.columns()
+	if c.Width() != d.FeatureWidth {
+		return c, fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes, NodeLabels and DegreeColumns make %d", d.Name, d.FeatureWidth, c.Width())
+	}
+	for k := range c.Labels {
+		l := &c.Labels[k]
+		seen := make([]bool, l.Width)
 		for _, g := range d.Graphs {
 			for i := range g.Nodes() {
 				seen[d.category(g, i, k)] = true
 			}
 		}
-		l := graph.LabelValues{Min: column.Min, Width: column.Width}
 		for v, s := range seen {
 			if !s {
-				l.Unseen = append(l.Unseen, column.Min+v)
+				l.Unseen = append(l.Unseen, l.Min+v)
 			}
 		}
-		c.Labels = append(c.Labels, l)
-	}
-	if c.Width() != d.FeatureWidth {
-		return c, fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes, NodeLabels and DegreeColumns make %d", d.Name, d.FeatureWidth, c.Width())
 	}
 	return c, nil
 }

@@ -21,7 +21,7 @@ func readTU(s *source, opts Options) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	features, err := readFeatures(s, ds, nodes, opts)
+	data, err := readNodes(s, ds, nodes, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func readTU(s *source, opts Options) (*Dataset, error) {
 		return nil, err
 	}
 	ds.SelfLoops, ds.Duplicates = csr.simplify()
-	ds.Graphs = cut(csr, nodes, features, class)
-	return ds, nil
+	ds.Graphs, err = ds.cut(csr, nodes, data, class)
+	return ds, err
 }
 
 // readClasses reads _graph_labels.txt and returns the class of every graph.
@@ -176,53 +176,45 @@ func readLabels(s *source, part string, want int, item string) (label []int32, c
 	return label, columns, nil
 }
 
-// readFeatures returns the features of all nodes, in the order of the table.
-func readFeatures(s *source, ds *Dataset, t *nodeTable, opts Options) (*graph.Features, error) {
+// nodeData is what the nodes have, in the order of the table.
+type nodeData struct {
+	attributes []float32
+	labels     []int32 // shifted to start at 0
+}
+
+// readNodes reads the attributes and labels of the nodes, and describes the features that
+// they make.
+func readNodes(s *source, ds *Dataset, t *nodeTable, opts Options) (d nodeData, err error) {
 	n := len(t.graph)
-	var attr []float32
-	var err error
 	ds.AttributesLeftOut = !opts.NodeAttributes && s.has("node_attributes")
 	if opts.NodeAttributes && s.has("node_attributes") {
-		if attr, ds.NodeAttributes, err = readTable(s, "node_attributes", parseFloat, n, "node"); err != nil {
-			return nil, err
+		if d.attributes, ds.NodeAttributes, err = readTable(s, "node_attributes", parseFloat, n, "node"); err != nil {
+			return d, err
 		}
 	}
-	var label []int32
 	if s.has("node_labels") {
-		if label, ds.NodeLabels, err = readLabels(s, "node_labels", n, "node"); err != nil {
-			return nil, err
+		if d.labels, ds.NodeLabels, err = readLabels(s, "node_labels", n, "node"); err != nil {
+			return d, err
 		}
 	}
+	ds.FeatureWidth = ds.columns().Width()
+	if dense := ds.NodeAttributes > 0 || len(ds.NodeLabels) > 1; dense && n > maxDense/ds.FeatureWidth {
+		return d, fmt.Errorf("dataset: %s: %d nodes of %d features each: %w: limit %d numbers", s.root, n, ds.FeatureWidth, ErrTooLarge, maxDense)
+	}
+	return nodeData{reorder(d.attributes, t), reorder(d.labels, t)}, nil
+}
 
-	x := &graph.Features{Width: ds.NodeAttributes}
-	for _, c := range ds.NodeLabels {
-		x.Width += c.Width
+// reorder returns rows of nodes in the order of the table.
+func reorder[T number](rows []T, t *nodeTable) []T {
+	if t.number == nil {
+		return rows
 	}
-	if x.Width == 0 {
-		x.Width = 1 // the constant feature
+	out := make([]T, len(rows))
+	cols := len(rows) / len(t.number)
+	for i, p := range t.number {
+		copy(out[int(p)*cols:][:cols], rows[i*cols:])
 	}
-	ds.FeatureWidth = x.Width
-	if attr == nil && len(ds.NodeLabels) <= 1 {
-		x.Category = make([]int32, n)
-		for i, v := range label {
-			x.Category[t.renumber(int32(i))] = v
-		}
-		return x, nil
-	}
-	if int64(n)*int64(x.Width) > maxDense {
-		return nil, fmt.Errorf("dataset: %s: %d nodes of %d features each: %w: limit %d numbers", s.root, n, x.Width, ErrTooLarge, int64(maxDense))
-	}
-	x.Dense = make([]float32, n*x.Width)
-	for i := range n {
-		row := x.Dense[int(t.renumber(int32(i)))*x.Width:][:x.Width]
-		copy(row, attr[i*ds.NodeAttributes:(i+1)*ds.NodeAttributes])
-		at := ds.NodeAttributes
-		for k, c := range ds.NodeLabels {
-			row[at+int(label[i*len(ds.NodeLabels)+k])] = 1
-			at += c.Width
-		}
-	}
-	return x, nil
+	return out
 }
 
 // readEdgeLabels returns the category of every line of _A.txt. Several columns
@@ -392,53 +384,30 @@ func (t *csrTable) simplify() (loops, duplicates int) {
 	return loops, duplicates
 }
 
-// cut makes the graphs: every slice is a part of one array for all graphs.
-func cut(t *csrTable, nodes *nodeTable, x *graph.Features, class []int) []*graph.Graph {
-	graphs := make([]graph.Graph, len(class))
-	out := make([]*graph.Graph, len(class))
-	ptr := make([]int32, 0, len(t.ptr)-1+len(class))
-	var next []int32
-	for g := range graphs {
-		lo, hi := nodes.start[g], nodes.start[g+1]
+// cut makes the graphs. Their adjacency is parts of one array for all of them.
+func (d *Dataset) cut(t *csrTable, nodes *nodeTable, data nodeData, class []int) (graphs []*graph.Graph, err error) {
+	columns, cols := d.columns(), len(d.NodeLabels)
+	for k := range class {
+		lo, hi := nodes.start[k], nodes.start[k+1]
 		a, b := t.ptr[lo], t.ptr[hi]
-		at := len(ptr)
-		for i := lo; i <= hi; i++ {
-			ptr = append(ptr, t.ptr[i]-a)
+		g := &graph.Graph{Ptr: make([]int32, hi-lo+1), Adj: t.adj[a:b:b], Class: class[k]}
+		for i := range g.Ptr {
+			g.Ptr[i] = t.ptr[int(lo)+i] - a
 		}
-		adj := t.adj[a:b:b]
-		for p := range adj {
-			adj[p] -= lo
+		for p := range g.Adj {
+			g.Adj[p] -= lo
 		}
-		h := &graphs[g]
-		h.Ptr, h.Adj, h.Class = ptr[at:len(ptr):len(ptr)], adj, class[g]
 		if t.label != nil {
-			h.EdgeLabel = t.label[a:b:b]
+			g.EdgeLabel = t.label[a:b:b]
 		}
-		h.X.Width = x.Width
-		if x.Dense != nil {
-			h.X.Dense = x.Dense[int(lo)*x.Width : int(hi)*x.Width : int(hi)*x.Width]
-		} else {
-			h.X.Category = x.Category[lo:hi:hi]
+		g.Directed = !g.Symmetric()
+		g, err = columns.Apply(g,
+			func(i int) []float32 { return data.attributes[(int(lo)+i)*d.NodeAttributes:] },
+			func(i, k int) int { return int(data.labels[(int(lo)+i)*cols+k]) + d.NodeLabels[k].Min })
+		if err != nil {
+			return nil, err
 		}
-		next = append(next[:0], h.Ptr...)
-		h.Directed = !symmetric(h, next)
-		out[g] = h
+		graphs = append(graphs, g)
 	}
-	return out
-}
-
-// symmetric reports in one pass whether every edge has its reverse; next is a
-// copy of g.Ptr to be used up. Rows are visited in ascending order, so the
-// reverses of row j's entries must turn up exactly in row j's order.
-func symmetric(g *graph.Graph, next []int32) bool {
-	for i := range g.Nodes() {
-		for _, j := range g.Neighbors(i) {
-			p := next[j]
-			if p == g.Ptr[j+1] || g.Adj[p] != int32(i) {
-				return false
-			}
-			next[j]++
-		}
-	}
-	return true
+	return graphs, nil
 }

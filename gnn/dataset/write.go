@@ -127,11 +127,8 @@ func writeInts(w *bufio.Writer, values ...int) {
 // checkLayout reports whether the graphs are as the set describes them, which
 // the set of a caller's own making might not be.
 func (d *Dataset) checkLayout() error {
-	c := graph.Columns{Attributes: d.NodeAttributes}
-	for _, l := range d.NodeLabels {
-		c.Labels = append(c.Labels, graph.LabelValues{Width: l.Width})
-	}
-	if c.Width() != d.FeatureWidth {
+	c := d.columns()
+	if c.DegreeColumns = 0; c.Width() != d.FeatureWidth {
 		return fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes and NodeLabels make %d", d.Name, d.FeatureWidth, c.Width())
 	}
 	if len(d.ClassValues) != d.Classes {

@@ -24,6 +24,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Features are the input features of n nodes, each a row of Width numbers:
@@ -100,26 +101,21 @@ func (g *Graph) Neighbors(i int) []int32 { return g.Adj[g.Ptr[i]:g.Ptr[i+1]] }
 
 // HasEdge reports whether the edge j→i exists, in O(log degree).
 func (g *Graph) HasEdge(j, i int) bool {
-	row := g.Neighbors(i)
-	lo, hi := 0, len(row)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if row[mid] < int32(j) {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo < len(row) && row[lo] == int32(j)
+	_, ok := slices.BinarySearch(g.Neighbors(i), int32(j))
+	return ok
 }
 
-// Symmetric reports whether every edge has its reverse.
+// Symmetric reports whether every edge has its reverse. Rows are visited in ascending
+// order, so the reverses of row j's entries must turn up exactly in row j's order.
 func (g *Graph) Symmetric() bool {
+	next := slices.Clone(g.Ptr)
 	for i := range g.Nodes() {
 		for _, j := range g.Neighbors(i) {
-			if !g.HasEdge(i, int(j)) {
+			p := next[j]
+			if p == g.Ptr[j+1] || g.Adj[p] != int32(i) {
 				return false
 			}
+			next[j]++
 		}
 	}
 	return true
