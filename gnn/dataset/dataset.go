@@ -14,8 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Dataset is a set of labelled graphs. The slices of its graphs are parts of
-// common arrays, so that keeping one graph keeps the memory of all.
+// Dataset is a set of labelled graphs.
 type Dataset struct {
 	// Name is the set's name as TUDataset spells it.
 	Name string
@@ -94,8 +93,8 @@ type Options struct {
 	// MUTAG_A.txt, which may be an archive's member, and the SHA-256 sum of its
 	// contents in hexadecimal.
 	Sum func(file, sum string)
-	// Limits bound the cost of reading a set that may be hostile.
-	Limits Limits
+
+	limits limits // of tests
 }
 
 // LoadTU reads the data set at path, which is an archive NAME.zip or a folder

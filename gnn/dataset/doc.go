@@ -59,7 +59,7 @@
 // is out of range, an edge between two graphs, a graph without nodes, which has
 // nothing to embed. So are
 // archives that lead out of themselves, links out of a folder, and data beyond
-// [Limits]. No input makes this package panic, and nothing is ever unpacked to
+// fixed bounds ([ErrTooLarge]). No input makes this package panic, and nothing is ever unpacked to
 // disk.
 //
 // # Memory

@@ -15,7 +15,7 @@ import (
 )
 
 // tight keeps a fuzzing worker from spending its time on one large input.
-var tight = Limits{FileBytes: 1 << 20, TotalBytes: 4 << 20}
+var tight = limits{file: 1 << 20, total: 4 << 20}
 
 // FuzzScanner compares the scanner with a line-by-line reading, however the
 // bytes arrive.
@@ -118,7 +118,7 @@ func FuzzLoad(f *testing.F) {
 				s[part] = text
 			}
 		}
-		for _, opts := range []Options{{Limits: tight}, {Limits: tight, NodeAttributes: true}} {
+		for _, opts := range []Options{{limits: tight}, {limits: tight, NodeAttributes: true}} {
 			ds, err := LoadFS(t.Context(), s.fsys("S"), "S", opts)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "dataset: ") || ds != nil {
@@ -171,7 +171,7 @@ func FuzzZip(f *testing.F) {
 		if err != nil {
 			return
 		}
-		src := newSource(t.Context(), "S.zip", "S", Options{Limits: tight})
+		src := newSource(t.Context(), "S.zip", "S", Options{limits: tight})
 		if src.addZip(list) != nil {
 			return
 		}

@@ -759,18 +759,18 @@ func TestLimits(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		limits Limits
+		limits limits
 		ok     bool
 	}{
-		{"largest file just fits", Limits{FileBytes: int64(len(small["A"]))}, true},
-		{"largest file does not", Limits{FileBytes: int64(len(small["A"])) - 1}, false},
-		{"all just fit", Limits{TotalBytes: int64(total)}, true},
-		{"all do not", Limits{TotalBytes: int64(total) - 1}, false},
-		{"one byte", Limits{FileBytes: 1}, false},
-		{"ratio matters only for large members", Limits{Ratio: 1}, true},
+		{"largest file just fits", limits{file: int64(len(small["A"]))}, true},
+		{"largest file does not", limits{file: int64(len(small["A"])) - 1}, false},
+		{"all just fit", limits{total: int64(total)}, true},
+		{"all do not", limits{total: int64(total) - 1}, false},
+		{"one byte", limits{file: 1}, false},
+		{"ratio matters only for large members", limits{ratio: 1}, true},
 	} {
 		for _, path := range []string{zipped, folder} {
-			_, err := LoadTU(t.Context(), path, Options{Limits: c.limits})
+			_, err := LoadTU(t.Context(), path, Options{limits: c.limits})
 			if c.ok && err != nil || !c.ok && !errors.Is(err, ErrTooLarge) {
 				t.Errorf("%s: %s: %v", c.name, filepath.Base(path), err)
 			}
@@ -785,7 +785,7 @@ func TestLimits(t *testing.T) {
 	if _, err := LoadTU(t.Context(), bomb, Options{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a ratio of 1000: %v, want ErrTooLarge", err)
 	}
-	if ds, err := LoadTU(t.Context(), bomb, Options{Limits: Limits{Ratio: 2000}}); err != nil || ds.Duplicates != 17<<20/5-1 {
+	if ds, err := LoadTU(t.Context(), bomb, Options{limits: limits{ratio: 2000}}); err != nil || ds.Duplicates != 17<<20/5-1 {
 		t.Errorf("the same with a higher limit: %v, %v", ds, err)
 	}
 	if err := CheckArchive(t.Context(), bomb, "B"); !errors.Is(err, ErrTooLarge) {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,49 +19,35 @@ import (
 	"strings"
 )
 
-// Limits bound what reading a data set may cost, whatever its files claim
-// about themselves. A zero field stands for the default.
-type Limits struct {
-	// FileBytes bounds the uncompressed size of one file. Default 1 GiB
-	// (COLLAB's edge list, the largest of the usual sets, has 346 MiB).
-	FileBytes int64
-	// TotalBytes bounds the uncompressed size of all files read. Default 2 GiB.
-	TotalBytes int64
-	// Ratio bounds how much larger a zip member is than its compressed form,
-	// once it exceeds 16 MiB. Default 200 (COLLAB's is 6; DEFLATE's best 1032).
-	Ratio int64
-}
+// MaxFileBytes bounds the uncompressed size of a file, whatever it claims about itself;
+// COLLAB's edge list, the largest of the usual sets, has 346 MiB.
+const MaxFileBytes = 1 << 30
 
-// ratioFloor is the size below which a member may compress as well as it
-// likes: a list of equal labels reaches DEFLATE's best ratio honestly.
-const ratioFloor = 16 << 20
-
-// maxMembers bounds the entries of an archive; TU archives have about ten.
-const maxMembers = 1000
-
-// WithDefaults returns the limits with defaults in place of zeros.
-func (l Limits) WithDefaults() Limits {
-	if l.FileBytes <= 0 {
-		l.FileBytes = 1 << 30
-	}
-	if l.TotalBytes <= 0 {
-		l.TotalBytes = 2 << 30
-	}
-	if l.Ratio <= 0 {
-		l.Ratio = 200
-	}
-	return l
-}
-
-// ErrTooLarge is wrapped by errors about data beyond [Limits].
+// ErrTooLarge is wrapped by errors about data beyond the bounds of this package.
 var ErrTooLarge = errors.New("data set too large")
+
+// limits bound what reading a data set may cost. A zero field stands for the default.
+type limits struct {
+	file  int64 // bytes of one file; MaxFileBytes
+	total int64 // bytes of all files; 2 GiB
+	// ratio bounds how much larger a zip member is than its compressed form; 200
+	// (COLLAB's is 6; DEFLATE's best 1032).
+	ratio int64
+}
+
+const (
+	// ratioFloor is the size below which a member may compress as well as it likes: a
+	// list of equal labels reaches DEFLATE's best ratio honestly.
+	ratioFloor = 16 << 20
+	maxMembers = 1000 // of an archive; TU archives have about ten
+)
 
 // A source is an opened data set: a zip archive or a folder, read through the
 // names of its files and never unpacked.
 type source struct {
 	ctx    context.Context // of one call that reads the source
 	name   string          // of the data set
-	limits Limits
+	limits limits
 	total  int64                  // bytes read so far
 	sum    func(file, sum string) // Options.Sum
 
@@ -79,7 +66,8 @@ type sourceFile struct {
 
 // newSource returns a source without files.
 func newSource(ctx context.Context, root, name string, opts Options) *source {
-	return &source{ctx: ctx, root: root, name: name, limits: opts.Limits.WithDefaults(), sum: opts.Sum, files: map[string]sourceFile{}}
+	l := limits{cmp.Or(opts.limits.file, MaxFileBytes), cmp.Or(opts.limits.total, 2<<30), cmp.Or(opts.limits.ratio, 200)}
+	return &source{ctx: ctx, root: root, name: name, limits: l, sum: opts.Sum, files: map[string]sourceFile{}}
 }
 
 // openSource opens NAME.zip or the folder NAME.
@@ -136,7 +124,7 @@ func (s *source) addFolder(folder fs.FS) error {
 	s.kind = "file"
 	for _, e := range entries {
 		base := e.Name()
-		s.files[base] = sourceFile{filepath.Join(s.root, base), s.limits.FileBytes, func() (io.ReadCloser, error) {
+		s.files[base] = sourceFile{filepath.Join(s.root, base), s.limits.file, func() (io.ReadCloser, error) {
 			// Look before opening: opening a named pipe would block.
 			info, err := fs.Stat(folder, base)
 			if err == nil && !info.Mode().IsRegular() {
@@ -191,10 +179,10 @@ func (s *source) addZip(files []*zip.File) error {
 
 // member returns a member of an archive as a file.
 func (s *source) member(f *zip.File) sourceFile {
-	limit := s.limits.FileBytes
+	limit := s.limits.file
 	// Dividing rather than multiplying: the sizes are what the archive says.
-	if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.Ratio {
-		limit = min(limit, max(ratioFloor, c*s.limits.Ratio))
+	if c := int64(min(f.CompressedSize64, 1<<62)); c < limit/s.limits.ratio {
+		limit = min(limit, max(ratioFloor, c*s.limits.ratio))
 	}
 	return sourceFile{s.root + "/" + f.Name, limit, func() (io.ReadCloser, error) {
 		switch {
@@ -271,7 +259,11 @@ func (s *source) open(base string, f sourceFile) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &limitReader{r, s, base, min(f.limit, s.limits.TotalBytes-s.total), sha256.New()}, nil
+	l := &limitReader{ReadCloser: r, s: s, base: base, left: min(f.limit, s.limits.total-s.total)}
+	if s.sum != nil {
+		l.sum = sha256.New()
+	}
+	return l, nil
 }
 
 type limitReader struct {
@@ -279,7 +271,7 @@ type limitReader struct {
 	s    *source
 	base string
 	left int64
-	sum  hash.Hash
+	sum  hash.Hash // or nil
 }
 
 func (l *limitReader) Read(p []byte) (int, error) {
@@ -290,18 +282,20 @@ func (l *limitReader) Read(p []byte) (int, error) {
 		p = p[:l.left+1] // one byte more than allowed tells "too long" from "just fits"
 	}
 	n, err := l.ReadCloser.Read(p)
-	l.sum.Write(p[:n])
+	if l.sum != nil {
+		l.sum.Write(p[:n])
+	}
 	l.left -= int64(n)
 	l.s.total += int64(n)
 	if l.left < 0 {
 		return n, fmt.Errorf("%w: limits: file %d bytes, set %d bytes, zip member %d times its compressed size above %d bytes",
-			ErrTooLarge, l.s.limits.FileBytes, l.s.limits.TotalBytes, l.s.limits.Ratio, int64(ratioFloor))
+			ErrTooLarge, l.s.limits.file, l.s.limits.total, l.s.limits.ratio, int64(ratioFloor))
 	}
 	return n, err
 }
 
 func (l *limitReader) Close() error {
-	if l.s.sum != nil {
+	if l.sum != nil {
 		l.s.sum(l.base, hex.EncodeToString(l.sum.Sum(nil)))
 	}
 	return l.ReadCloser.Close()

@@ -10,7 +10,6 @@ package moleculenet
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,7 +98,7 @@ func Columns(ctx context.Context, path string) (smiles string, targets []string,
 	if err != nil && !ok {
 		return "", nil, err
 	}
-	err = textfile.ReadRows(ctx, path, func(rows *textfile.Rows) (err error) {
+	err = textfile.ReadRows(ctx, path, nil, func(rows *textfile.Rows) (err error) {
 		if ok {
 			set = Set{Name: name, SMILES: "smiles", Tasks: 1, Labels: columns[:1]} // which the error names
 			if i := slices.IndexFunc(columns, func(name string) bool { return slices.Contains(rows.Header, name) }); i >= 0 {
@@ -108,7 +107,7 @@ func Columns(ctx context.Context, path string) (smiles string, targets []string,
 		}
 		targets, err = set.tasks(rows)
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -175,10 +174,10 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 		return nil, err
 	}
 	d := &Data{Name: name}
-	err = textfile.ReadRows(ctx, path, func(rows *textfile.Rows) (err error) {
+	err = textfile.ReadRows(ctx, path, nil, func(rows *textfile.Rows) (err error) {
 		d.Tasks, err = set.tasks(rows)
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -227,19 +226,6 @@ func (s Set) Check(ctx context.Context, path, name string) error {
 		return err
 	}
 	defer f.Close()
-	t, err := textfile.Open(ctx, name, f)
-	if err != nil {
-		return err
-	}
-	rows, err := t.Rows()
-	if err == nil {
-		_, err = s.tasks(rows)
-	}
-	for err == nil {
-		err = rows.Next()
-	}
-	if err == io.EOF {
-		return nil
-	}
-	return err
+	header := func(rows *textfile.Rows) error { _, err := s.tasks(rows); return err }
+	return textfile.ReadRows(ctx, name, f, header, func(*textfile.Rows) error { return nil })
 }

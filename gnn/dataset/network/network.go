@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
@@ -65,13 +63,13 @@ func Open(ctx context.Context, dir, name string) (*Network, error) {
 		return nil, err
 	}
 	n := &Network{Name: name}
-	read := []func(*textfile.Rows) error{n.readEdges, n.readLabels}
-	for i, path := range paths {
-		if err := textfile.ReadRows(ctx, path, read[i]); err != nil {
-			return nil, err
-		}
+	if err := n.readEdges(ctx, paths[0]); err != nil {
+		return nil, err
 	}
-	return n, nil
+	if len(paths) > 1 {
+		err = n.readLabels(ctx, paths[1])
+	}
+	return n, err
 }
 
 // Files returns the files that [Open] reads: of the edges and, if it
@@ -103,42 +101,32 @@ func node(c *textfile.Rows, field int) (int32, error) {
 	return int32(v), nil
 }
 
-// begins checks the first names of the header.
-func begins(c *textfile.Rows, first ...string) error {
-	if len(c.Header) < len(first) || !slices.Equal(c.Header[:len(first)], first) {
-		return c.BadHeader("", fmt.Sprintf("want a header that begins with %s", strings.Join(first, ",")))
-	}
-	return nil
-}
-
 // readEdges fills the adjacency.
-func (n *Network) readEdges(c *textfile.Rows) error {
-	if err := begins(c, "u", "v"); err != nil {
-		return err
-	}
-	var channel []int // of every column after the second, or -1
-	for _, name := range c.Header[2:] {
-		if name == "score" {
-			channel = append(channel, -1)
-			continue
-		}
-		if len(n.Channels) == MaxChannels {
-			return c.BadHeader(name, fmt.Sprintf("more than %d channels", MaxChannels))
-		}
-		channel = append(channel, len(n.Channels))
-		n.Channels = append(n.Channels, name)
-	}
+func (n *Network) readEdges(ctx context.Context, path string) error {
 	type edge struct{ i, j, bits int32 }
-	var edges []edge
-	nodes := int32(0)
-	for {
-		err := c.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+	var (
+		edges   []edge
+		nodes   int32
+		channel []int // of every column after the second, or -1
+	)
+	header := func(c *textfile.Rows) error {
+		if err := c.Begins("u", "v"); err != nil {
 			return err
 		}
+		for _, name := range c.Header[2:] {
+			if name == "score" {
+				channel = append(channel, -1)
+				continue
+			}
+			if len(n.Channels) == MaxChannels {
+				return c.BadHeader(name, fmt.Sprintf("more than %d channels", MaxChannels))
+			}
+			channel = append(channel, len(n.Channels))
+			n.Channels = append(n.Channels, name)
+		}
+		return nil
+	}
+	err := textfile.ReadRows(ctx, path, nil, header, func(c *textfile.Rows) (err error) {
 		e := edge{}
 		if e.i, err = node(c, 0); err != nil {
 			return err
@@ -158,16 +146,15 @@ func (n *Network) readEdges(c *textfile.Rows) error {
 		nodes = max(nodes, e.i+1, e.j+1)
 		if e.i == e.j {
 			n.SelfLoops++
-			continue
+		} else {
+			edges = append(edges, e, edge{e.j, e.i, e.bits})
 		}
-		edges = append(edges, e, edge{e.j, e.i, e.bits})
-	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		if a.i != b.i {
-			return int(a.i) - int(b.i)
-		}
-		return int(a.j) - int(b.j)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j)) })
 	n.Ptr = make([]int32, nodes+1)
 	last := edge{i: -1}
 	for _, e := range edges {
@@ -189,45 +176,37 @@ func (n *Network) readEdges(c *textfile.Rows) error {
 }
 
 // readLabels fills the labels.
-func (n *Network) readLabels(c *textfile.Rows) error {
-	if err := begins(c, "node"); err != nil {
-		return err
-	}
-	n.Tasks = slices.Clone(c.Header[1:])
-	n.Labels = make([]int8, n.Nodes()*len(n.Tasks))
+func (n *Network) readLabels(ctx context.Context, path string) error {
 	seen := make([]bool, n.Nodes())
-	for {
-		err := c.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	header := func(c *textfile.Rows) error {
+		n.Tasks = c.Header[1:]
+		n.Labels = make([]int8, n.Nodes()*len(n.Tasks))
+		return c.Begins("node")
+	}
+	return textfile.ReadRows(ctx, path, nil, header, func(c *textfile.Rows) error {
 		i, err := node(c, 0)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if int(i) >= n.Nodes() {
+		case int(i) >= n.Nodes():
 			return c.Bad(0, fmt.Sprintf("the edges have the nodes 0 to %d only", n.Nodes()-1))
-		}
-		if seen[i] {
+		case seen[i]:
 			return c.Bad(0, "a node that was listed before")
 		}
 		seen[i] = true
 		for k := range n.Tasks {
-			switch c.Row[1+k] {
-			case "1":
-				n.Labels[int(i)*len(n.Tasks)+k] = 1
-			case "0":
-				n.Labels[int(i)*len(n.Tasks)+k] = -1
-			case "":
-			default:
+			l, ok := labels[c.Row[1+k]]
+			if !ok {
 				return c.Bad(1+k, "want 1, 0 or nothing")
 			}
+			n.Labels[int(i)*len(n.Tasks)+k] = l
 		}
-	}
+		return nil
+	})
 }
+
+// labels are those of files.
+var labels = map[string]int8{"1": 1, "0": -1, "": 0}
 
 // EgoConfig says how much of the surroundings of a node its ego network holds.
 type EgoConfig struct {
@@ -241,8 +220,7 @@ type EgoConfig struct {
 // Ego returns the subgraph that the nodes around a node induce, that node first:
 // the nearest come first, and of those at the distance at which MaxNodes is
 // reached a random choice, which depends on the seed and the node only. Edges
-// keep their bits as labels; every node has the constant feature 1 of flagWidth
-// categories.
+// keep their bits as labels; every node has the second of two categories, as in the data of Hu et al.
 func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 	c.Radius, c.MaxNodes = cmp.Or(c.Radius, 2), cmp.Or(c.MaxNodes, 40)
 	rng := rand.New(rand.NewPCG(seed, uint64(center)))
@@ -279,22 +257,18 @@ func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 				row = append(row, entry{p, n.EdgeBits[e]})
 			}
 		}
-		slices.SortFunc(row, func(a, b entry) int { return int(a.place) - int(b.place) })
+		slices.SortFunc(row, func(a, b entry) int { return cmp.Compare(a.place, b.place) })
 		for _, e := range row {
 			g.Adj, g.EdgeLabel = append(g.Adj, e.place), append(g.EdgeLabel, e.bits)
 		}
 		g.Ptr = append(g.Ptr, int32(len(g.Adj)))
 	}
-	g.X = graph.Features{Width: flagWidth, Category: make([]int32, len(nodes))}
+	g.X = graph.Features{Width: 2, Category: make([]int32, len(nodes))}
 	for i := range g.X.Category {
 		g.X.Category[i] = 1
 	}
 	return g
 }
-
-// flagWidth is the number of categories of the nodes of ego networks: in the data
-// of Hu et al. every node has the second.
-const flagWidth = 2
 
 // EgoNetworks returns [Network.Ego] of every node.
 func (n *Network) EgoNetworks(c EgoConfig, seed uint64) []*graph.Graph {

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
@@ -114,7 +113,7 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), c.file)
 			text := c.text
-			if textfile.IsGzip(path) {
+			if strings.HasSuffix(path, ".gz") {
 				text = string(zipped(t, text))
 			}
 			write(t, path, text)

@@ -38,18 +38,17 @@ func Find(dir string, names ...string) (string, error) {
 // some programs begin text.
 type Text struct {
 	Name string
-	// Limit is how many more bytes may come; beyond it is an error. Open sets none.
-	Limit int64
 
-	ctx  context.Context
-	r    io.Reader
-	file io.Closer
+	ctx   context.Context
+	r     io.Reader
+	limit int64     // how many more bytes may come; beyond it is an error
+	file  io.Closer // or nil
 }
 
 // Open opens a file. It is compressed if the name ends in .gz. If in is set, it is read
 // in place of the file. A cancelled ctx ends the reading.
 func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
-	t := &Text{Name: name, Limit: math.MaxInt64, ctx: ctx}
+	t := &Text{Name: name, limit: math.MaxInt64, ctx: ctx}
 	if in == nil {
 		f, err := os.Open(name)
 		if err != nil {
@@ -58,7 +57,7 @@ func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
 		in, t.file = f, f
 	}
 	b := bufio.NewReaderSize(in, 64<<10)
-	if IsGzip(name) {
+	if isGzip(name) {
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			t.Close()
@@ -74,8 +73,8 @@ func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
 	return t, nil
 }
 
-// IsGzip reports whether a file is compressed, by its name.
-func IsGzip(name string) bool { return strings.EqualFold(filepath.Ext(name), ".gz") }
+// isGzip reports whether a file is compressed, by its name.
+func isGzip(name string) bool { return strings.EqualFold(filepath.Ext(name), ".gz") }
 
 // Read implements [io.Reader].
 func (t *Text) Read(p []byte) (int, error) {
@@ -83,7 +82,7 @@ func (t *Text) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := t.r.Read(p)
-	if t.Limit -= int64(n); t.Limit < 0 {
+	if t.limit -= int64(n); t.limit < 0 {
 		return 0, dataset.ErrTooLarge
 	}
 	return n, err
@@ -126,22 +125,39 @@ func (t *Text) Rows() (*Rows, error) {
 	return c, nil
 }
 
-// ReadRows calls f for the rows of a file. Of a compressed one there may be as much as
-// [dataset.Limits] allow by default.
-func ReadRows(ctx context.Context, path string, f func(*Rows) error) error {
-	t, err := Open(ctx, path, nil)
+// ReadRows reads a table: header is called when its header is known, and row, if set, for
+// every row. in is as in [Open]. The table may have [dataset.MaxFileBytes] if it is
+// compressed.
+func ReadRows(ctx context.Context, name string, in io.Reader, header, row func(*Rows) error) error {
+	t, err := Open(ctx, name, in)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	if IsGzip(path) {
-		t.Limit = dataset.Limits{}.WithDefaults().FileBytes
+	if isGzip(name) {
+		t.limit = dataset.MaxFileBytes
 	}
-	rows, err := t.Rows()
-	if err != nil {
-		return err
+	c, err := t.Rows()
+	if err == nil {
+		err = header(c)
 	}
-	return f(rows)
+	for err == nil && row != nil {
+		if err = c.Next(); err == nil {
+			err = row(c)
+		}
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// Begins returns an error unless these are the first names of the header.
+func (c *Rows) Begins(names ...string) error {
+	if len(c.Header) < len(names) || !slices.Equal(c.Header[:len(names)], names) {
+		return c.BadHeader("", "want a header that begins with "+strings.Join(names, ","))
+	}
+	return nil
 }
 
 // Next reads the next row; the error at the end is [io.EOF]. After a

@@ -1,0 +1,37 @@
+package moleculenet_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+)
+
+// A set of molecules, divided by scaffold.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	const table = "smiles,FDA_APPROVED,CT_TOX\nCC(=O)Oc1ccccc1,1,0\nCCO,1,\nCCc1ccccc1,0,1\n"
+	if err := os.WriteFile(filepath.Join(dir, "clintox.csv"), []byte(table), 0o666); err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := moleculenet.Open(context.Background(), dir, "clintox")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	parts, err := dataset.ScaffoldSplit(set.Scaffolds, 0.7, 0.3)
+	fmt.Println(set.Tasks, set.Labels)
+	fmt.Println("train", parts.Train, "valid", parts.Valid, err)
+	// Output:
+	// [FDA_APPROVED CT_TOX] [1 -1 1 0 -1 1]
+	// train [0 2] valid [1] <nil>
+}
