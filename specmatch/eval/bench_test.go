@@ -140,19 +140,19 @@ func BenchmarkKernel(b *testing.B) {
 	d := blobs(1, 1000, 96, 2, 0.1)
 	b.Run("distances", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := squaredDistances(context.Background(), d.X, d.Dim, 1); err != nil {
+			if _, err := squaredDistances(context.Background(), d, upTo(1000), 1); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	tri, err := squaredDistances(context.Background(), d.X, d.Dim, 1)
+	d2, err := squaredDistances(context.Background(), d, upTo(1000), 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	k, tmp := make([]float32, 1000*1000), make([]float64, 1000)
-	b.Run("rbfTrain", func(b *testing.B) {
+	var m kernelMachine
+	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
-			rbfTrain(k, tri, upTo(1000), 0.01, tmp)
+			m.load(d2, upTo(1000), nil, 0.01)
 		}
 	})
 }

@@ -3,7 +3,7 @@
 // ROC-AUC.
 //
 // The mental model: an encoder was trained without labels and is now a fixed
-// function. Its outputs, one row per graph, are [Data]. [Evaluate] asks how well a
+// function. Its outputs, one row per graph, are [Data]. [Protocol.Accuracy] asks how well a
 // standard classifier does on them, by a [Protocol] that is nested cross-validation
 // throughout: the hyper-parameter C is chosen inside the training part of each
 // fold, so the graphs that are scored have no say in it.
@@ -19,7 +19,7 @@
 //
 // # The two classifiers
 //
-// [Protocol] GraphCL is an RBF machine, [SVC], because that is what GraphCL's
+// [Protocol] GraphCL is an RBF machine, because that is what GraphCL's
 // published script runs. It minimises, for every pair of classes,
 //
 //	½ αᵀQα − Σα_t,  0 ≤ α_t ≤ C,  Σ y_tα_t = 0,  Q_st = y_sy_t exp(−γ‖x_s − x_t‖²)
@@ -31,12 +31,12 @@
 // and published accuracies come from libsvm's.
 //
 // [Protocol] Linear is what most papers say they use: a linear machine, here
-// [LinearSVC] with the squared hinge loss,
+// one with the squared hinge loss,
 //
 //	½‖w‖² + ½b² + C Σ max(0, 1 − t_i(w·x_i + b))²
 //
 // one class against the rest. Newton's method reaches its minimum for every C and
-// badly scaled features, or returns an error ([FitLinearSVC]). That is the point at
+// badly scaled features, or returns an error. That is the point at
 // which scikit-learn's LinearSVC(dual=False) aims; its default, dual coordinate
 // descent with a thousand iterations, does not get there for C ≥ 1 on typical
 // embeddings and loses several points of accuracy.

@@ -150,17 +150,26 @@ func (p goldenProblem) outer() []dataset.Fold {
 
 // half returns every other row as a training set and the first twelve of the
 // others, as golden.py does.
-func half(d Data) (x []float64, y []int, test []float64) {
-	var train, rest []int
+func half(d Data) (train Data, test []float64) {
+	var first, rest []int
+	var y []int
 	for i := range d.Y {
 		if i%2 == 0 {
-			train = append(train, i)
+			first = append(first, i)
 			y = append(y, d.Y[i])
 		} else if i < 24 {
 			rest = append(rest, i)
 		}
 	}
-	return rows(d.X, d.Dim, train), y, rows(d.X, d.Dim, rest)
+	return Data{X: rows(d, first), Dim: d.Dim, Y: y}, rows(d, rest)
+}
+
+// rows returns rows of features.
+func rows(d Data, idx []int) (x []float64) {
+	for _, i := range idx {
+		x = append(x, d.row(i)...)
+	}
+	return x
 }
 
 func TestProtocolsAgreeWithScikitLearn(t *testing.T) {
@@ -211,35 +220,27 @@ func TestProtocolsAgreeWithScikitLearn(t *testing.T) {
 func TestSVCAgreesWithScikitLearn(t *testing.T) {
 	for _, p := range readGolden(t).Problems {
 		t.Run(p.Name, func(t *testing.T) {
-			d := p.data(t)
-			x, y, test := half(d)
+			d, test := half(p.data(t))
 			for _, want := range p.SVC {
-				m, err := FitSVC(context.Background(), x, d.Dim, y, SVCConfig{C: want.C})
-				if err != nil {
-					t.Fatal(err)
+				m := fitSVC(t, d, svcOptions{c: want.C})
+				if !(math.Abs(m.gamma-want.Gamma) <= 1e-13*want.Gamma) {
+					t.Errorf("C=%g: gamma %v, want %v", want.C, m.gamma, want.Gamma)
 				}
-				if !(math.Abs(m.Gamma-want.Gamma) <= 1e-13*want.Gamma) {
-					t.Errorf("C=%g: gamma %v, want %v", want.C, m.Gamma, want.Gamma)
-				}
-				// The same number of steps means the same path.
-				for q, mc := range m.Machines {
-					if mc.Iterations != want.Iterations[q] {
-						t.Errorf("C=%g, classes %d and %d: %d iterations, want %d", want.C, mc.First, mc.Second, mc.Iterations, want.Iterations[q])
+				support := map[int]bool{}
+				for q, s := range m.pairs {
+					// The same number of steps means the same path.
+					if s.steps != want.Iterations[q] {
+						t.Errorf("C=%g, pair %d: %d iterations, want %d", want.C, q, s.steps, want.Iterations[q])
+					}
+					for _, e := range s.terms {
+						support[e.at] = true
 					}
 				}
-				if len(m.index) != want.Support {
-					t.Errorf("C=%g: %d support vectors, want %d", want.C, len(m.index), want.Support)
+				if len(support) != want.Support {
+					t.Errorf("C=%g: %d support vectors, want %d", want.C, len(support), want.Support)
 				}
-				dec, err := m.Decision(test)
-				if err != nil {
-					t.Fatal(err)
-				}
-				closeTo(t, "decision", dec, want.Decision, 1e-6) // libsvm's own tolerance is 1e-3
-				got, err := m.Predict(test)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if w := digits(want.Predicted); !slices.Equal(got, w) {
+				closeTo(t, "decision", m.decisions(test), want.Decision, 1e-6) // libsvm's own tolerance is 1e-3
+				if got, w := m.predict(test), digits(want.Predicted); !slices.Equal(got, w) {
 					t.Errorf("C=%g: predicted %v, want %v", want.C, got, w)
 				}
 			}
@@ -250,23 +251,11 @@ func TestSVCAgreesWithScikitLearn(t *testing.T) {
 func TestLinearSVCAgreesWithScikitLearn(t *testing.T) {
 	for _, p := range readGolden(t).Problems {
 		t.Run(p.Name, func(t *testing.T) {
-			d := p.data(t)
-			x, y, test := half(d)
+			d, test := half(p.data(t))
 			for _, want := range p.LinearSVC {
-				m, err := FitLinearSVC(context.Background(), x, d.Dim, y, want.C)
-				if err != nil {
-					t.Fatal(err)
-				}
-				dec, err := m.Decision(test)
-				if err != nil {
-					t.Fatal(err)
-				}
-				closeTo(t, "decision", dec, want.Decision, 1e-5)
-				got, err := m.Predict(test)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if w := digits(want.Predicted); !slices.Equal(got, w) {
+				m := fitLinear(t, d, want.C)
+				closeTo(t, "decision", m.decisions(test), want.Decision, 1e-5)
+				if got, w := m.predict(test), digits(want.Predicted); !slices.Equal(got, w) {
 					t.Errorf("C=%g: predicted %v, want %v", want.C, got, w)
 				}
 			}

@@ -3,8 +3,69 @@ package eval
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
 )
+
+// linear is what the linear machine finds on all of d: the weights of a class against the
+// rest and then the intercept, for each class that is positive.
+type linear struct {
+	dim      int
+	class    []int // labels that occur
+	positive []int
+	weights  [][]float64
+	steps    int // at most, of a machine
+}
+
+func tryLinear(d Data, c float64) (*linear, error) {
+	m := &linear{dim: d.Dim, class: newPart(d.Y, upTo(len(d.Y))).class}
+	if m.positive = m.class; len(m.class) == 2 {
+		m.positive = m.class[1:]
+	}
+	s := &newton{data: d}
+	s.load(0, upTo(len(d.Y)))
+	for _, class := range m.positive {
+		t := make([]float64, len(d.Y))
+		for i, y := range d.Y {
+			if t[i] = -1; y == class {
+				t[i] = 1
+			}
+		}
+		s.begin(t)
+		if err := s.solve(context.Background(), c); err != nil {
+			return nil, err
+		}
+		m.weights, m.steps = append(m.weights, slices.Clone(s.w)), max(m.steps, s.steps)
+	}
+	return m, nil
+}
+
+func fitLinear(t testing.TB, d Data, c float64) *linear {
+	t.Helper()
+	m, err := tryLinear(d, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *linear) decisions(x []float64) (out []float64) {
+	for row := range slices.Chunk(x, m.dim) {
+		for _, w := range m.weights {
+			out = append(out, floats.Dot(w[:m.dim], row)+w[m.dim])
+		}
+	}
+	return out
+}
+
+func (m *linear) predict(x []float64) (out []int) {
+	for dec := range slices.Chunk(m.decisions(x), len(m.weights)) {
+		out = append(out, m.class[strongest(dec)])
+	}
+	return out
+}
 
 // objective returns f(w,b) and its gradient for one machine from the definition.
 func objective(d Data, positive int, c float64, w []float64, b float64) (f float64, grad []float64) {
@@ -79,16 +140,9 @@ func TestLinearSVCReachesTheOptimum(t *testing.T) {
 			d := blobs(21, 300, 12, tc.classes, 0.3)
 			tc.change(d)
 			for _, c := range []float64{1e-3, 1e-2, 0.1, 1, 10, 100, 1000} {
-				m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for q, b := range m.Intercept {
-					positive := m.Classes[q]
-					if tc.classes == 2 {
-						positive = m.Classes[1]
-					}
-					w := m.Coef[q*d.Dim : (q+1)*d.Dim]
+				m := fitLinear(t, d, c)
+				for q, positive := range m.positive {
+					w, b := m.weights[q][:d.Dim], m.weights[q][d.Dim]
 					_, start := objective(d, positive, c, make([]float64, d.Dim), 0)
 					f, grad := objective(d, positive, c, w, b)
 					if g := norm(grad); g > tc.tol*norm(start) {
@@ -112,20 +166,13 @@ func TestLinearSVCClosedForm(t *testing.T) {
 	// Points ±1 with labels ±1: b = 0 by symmetry, and ½w² + 2C(1−w)² is least at
 	// w = 4C/(1+4C).
 	for _, c := range []float64{1e-3, 1, 1e3} {
-		m, err := FitLinearSVC(context.Background(), []float64{-1, 1}, 1, []int{0, 1}, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeTo(t, "weight", m.Coef, []float64{4 * c / (1 + 4*c)}, 1e-14)
-		closeTo(t, "intercept", m.Intercept, []float64{0}, 1e-14)
+		m := fitLinear(t, Data{X: []float64{-1, 1}, Dim: 1, Y: []int{0, 1}}, c)
+		closeTo(t, "weight and intercept", m.weights[0], []float64{4 * c / (1 + 4*c), 0}, 1e-14)
 	}
 	// One constant feature of 0: only the intercept acts. With p points of class 1
 	// and n of class 0, all inside the margin, b(1+2C(p+n)) = 2C(p−n).
-	m, err := FitLinearSVC(context.Background(), make([]float64, 5), 1, []int{1, 1, 1, 0, 1}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeTo(t, "intercept", m.Intercept, []float64{4 * 3 / (1 + 4*5.0)}, 1e-14)
+	m := fitLinear(t, Data{X: make([]float64, 5), Dim: 1, Y: []int{1, 1, 1, 0, 1}}, 2)
+	closeTo(t, "weight and intercept", m.weights[0], []float64{0, 4 * 3 / (1 + 4*5.0)}, 1e-14)
 }
 
 func TestStrongestTakesFirstOfEquals(t *testing.T) {
@@ -142,67 +189,21 @@ func TestStrongestTakesFirstOfEquals(t *testing.T) {
 // A path of warm starts must end where cold starts do.
 func TestLinearWarmStart(t *testing.T) {
 	d := blobs(31, 200, 9, 3, 0.4)
-	var w linearWorker
-	w.load(d.X, d.Dim, upTo(d.Len()))
-	cs := []float64{1e-3, 0.1, 1, 1000}
-	err := w.fit(context.Background(), d.Y, []int{0, 1, 2}, cs, func(q, c int, weights []float64, _ int) {
-		m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, cs[c])
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := append(append([]float64(nil), m.Coef[q*d.Dim:(q+1)*d.Dim]...), m.Intercept[q])
-		closeTo(t, "weight", weights, want, 1e-9)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestCholesky(t *testing.T) {
-	const m, ld = 5, 8
-	var b [m][m]float64
-	a := make([]float64, m*ld)
-	for i := range m {
-		for j := range m {
-			b[i][j] = bell(1, i*m+j)
-		}
-	}
-	var want [m][m]float64
-	for i := range m {
-		for j := range m {
-			for k := range m {
-				want[i][j] += b[k][i] * b[k][j]
-			}
-			a[i*ld+j] = want[i][j]
-		}
-	}
-	if !cholesky(a, m, ld, 0) {
-		t.Fatal("not positive definite")
-	}
-	for i := range m {
-		for j := i; j < m; j++ {
-			got := 0.0
-			for k := range i + 1 {
-				got += a[k*ld+i] * a[k*ld+j]
-			}
-			if !(math.Abs(got-want[i][j]) <= 1e-13) {
-				t.Errorf("UᵀU at %d,%d is %v, want %v", i, j, got, want[i][j])
+	s := &newton{data: d}
+	s.load(0, upTo(len(d.Y)))
+	for q, class := range []int{0, 1, 2} {
+		t1 := make([]float64, len(d.Y))
+		for i, y := range d.Y {
+			if t1[i] = -1; y == class {
+				t1[i] = 1
 			}
 		}
-	}
-	s := linearWorker{m: m, ld: ld, chol: a}
-	v := []float64{1, -2, 3, -4, 5}
-	s.solve(v)
-	for i := range m {
-		got := 0.0
-		for j := range m {
-			got += want[i][j] * v[j]
+		s.begin(t1)
+		for _, c := range []float64{1e-3, 0.1, 1, 1000} {
+			if err := s.solve(context.Background(), c); err != nil {
+				t.Fatal(err)
+			}
+			closeTo(t, "weight", s.w, fitLinear(t, d, c).weights[q], 1e-9)
 		}
-		if r := []float64{1, -2, 3, -4, 5}[i]; !(math.Abs(got-r) <= 1e-10) {
-			t.Errorf("row %d of A·A⁻¹v is %v, want %v", i, got, r)
-		}
-	}
-	if cholesky([]float64{1, 2, 0, 1}, 2, 2, 0) {
-		t.Error("an indefinite matrix was factored")
 	}
 }

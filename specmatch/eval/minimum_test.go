@@ -1,12 +1,10 @@
 package eval
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -203,26 +201,22 @@ func integers(seed uint64, scale float64) Data {
 func TestLinearSVCReachesTheMinimum(t *testing.T) {
 	checkAt := func(t *testing.T, d Data, c float64) {
 		t.Helper()
-		m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, c)
+		m, err := tryLinear(d, c)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		positive := m.Classes
-		if len(m.Intercept) == 1 {
-			positive = m.Classes[1:]
-		}
-		for q, class := range positive {
+		for q, class := range m.positive {
 			p := newExactSVC(d, class, c)
 			var w []*big.Float
-			for _, v := range append(slices.Clone(m.Coef[q*d.Dim:(q+1)*d.Dim]), m.Intercept[q]) {
+			for _, v := range m.weights[q] {
 				w = append(w, exact(v))
 			}
 			f, _, _ := p.objective(w)
 			least := p.minimum(t, w)
 			excess, _ := exact(0).Quo(f.Sub(f, least), least).Float64()
 			if !(excess <= 1e-6) {
-				t.Errorf("C=%g: after %d steps f is %g of the minimum above it", c, m.Iterations, excess)
+				t.Errorf("C=%g: after %d steps f is %g of the minimum above it", c, m.steps, excess)
 			}
 		}
 	}
@@ -280,11 +274,11 @@ func TestLinearSVCReachesTheMinimum(t *testing.T) {
 // attain it, there is an error and no machine.
 func TestLinearSVCRefusesWhatItCannotReach(t *testing.T) {
 	d := collinear(20, 1e10, 1e-12, 0)
-	if m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, 1000); m != nil || !errors.Is(err, ErrNotConverged) {
+	if m, err := tryLinear(d, 1000); m != nil || !errors.Is(err, ErrNotConverged) {
 		t.Errorf("features equal to 12 digits: %v, error %v; want ErrNotConverged", m, err)
 	}
 	d = integers(3, 1e12)
-	if m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, 1e6); m != nil || err == nil || !strings.Contains(err.Error(), "features are too large") {
+	if m, err := tryLinear(d, 1e6); m != nil || err == nil || !strings.Contains(err.Error(), "features are too large") {
 		t.Errorf("features of 1e12: %v, error %v; want one that says they are too large", m, err)
 	}
 }
@@ -302,11 +296,8 @@ func TestLinearSVCCollinear(t *testing.T) {
 			*v = 1e4 * math.Pow(size, 1+2*uniform(4, uint64(k))) * (1 + 1e-5**v)
 		}
 	}
-	m, err := FitLinearSVC(context.Background(), d.X, d.Dim, d.Y, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Iterations > 100 {
-		t.Errorf("%d Newton steps, want fewer than 100", m.Iterations)
+	m := fitLinear(t, d, 100)
+	if m.steps > 100 {
+		t.Errorf("%d Newton steps, want fewer than 100", m.steps)
 	}
 }

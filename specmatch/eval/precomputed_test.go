@@ -173,13 +173,11 @@ func TestSparseAgainstScikitLearn(t *testing.T) {
 	for n, p := range g.Problems {
 		t.Run(p.Name, func(t *testing.T) {
 			q := problems[n]
-			opt, err := Options{Cs: []float64{1e-3, 1e-2, 1e-1, 1, 10}}.withDefaults()
+			s, err := newSearch(q.y, 3, q.outer, nil, Options{Cs: []float64{1e-3, 1e-2, 1e-1, 1, 10}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := chooseInput(t.Context(), Data{Y: q.y}, q.outer, nil, opt, 3, false, func() scorer {
-				return &sparseScorer{inputs: q.rows, y: q.y, cs: opt.Cs, w: dcd{tol: 1e-8, passes: 100000}}
-			})
+			got, err := s.run(t.Context(), func() machine { return oneVsRest{&dcd{inputs: q.rows, tol: 1e-8, passes: 100000}} })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,8 +200,13 @@ func TestSparseOptimum(t *testing.T) {
 	train := q.outer[0].Train
 	for _, c := range []float64{0.01, 1, 100} {
 		fit := func(m *kernel.Sparse) *dcd {
-			s := &dcd{tol: 1e-10, passes: 1000000}
-			s.reset(m, train, func(i int) bool { return q.y[i] == 1 })
+			s := &dcd{inputs: []*kernel.Sparse{m}, tol: 1e-10, passes: 1000000}
+			s.load(0, train)
+			sign := make([]float64, len(train))
+			for a, i := range train {
+				sign[a] = float64(2*q.y[i] - 1)
+			}
+			s.begin(sign)
 			if err := s.solve(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}

@@ -52,33 +52,20 @@ func TestEvaluateIsTheNestedLoop(t *testing.T) {
 	outer := stratified(t, d.Y, 4)
 	cs := []float64{0.01, 1, 100}
 	ctx := context.Background()
-	predict := map[Protocol]func(x []float64, y []int, c float64, test []float64) ([]int, error){
-		GraphCL: func(x []float64, y []int, c float64, test []float64) ([]int, error) {
-			m, err := FitSVC(ctx, x, d.Dim, y, SVCConfig{C: c})
-			if err != nil {
-				return nil, err
-			}
-			return m.Predict(test)
-		},
-		Linear: func(x []float64, y []int, c float64, test []float64) ([]int, error) {
-			m, err := FitLinearSVC(ctx, x, d.Dim, y, c)
-			if err != nil {
-				return nil, err
-			}
-			return m.Predict(test)
-		},
-	}
 	pick := func(idx []int) (y []int) {
 		for _, i := range idx {
 			y = append(y, d.Y[i])
 		}
 		return y
 	}
-	for p, f := range predict {
+	for _, p := range []Protocol{GraphCL, Linear} {
 		accuracy := func(train, test []int, c float64) float64 {
-			got, err := f(rows(d.X, d.Dim, train), pick(train), c, rows(d.X, d.Dim, test))
-			if err != nil {
-				t.Fatal(err)
+			alone := Data{X: rows(d, train), Dim: d.Dim, Y: pick(train)}
+			var got []int
+			if p == GraphCL {
+				got = fitSVC(t, alone, svcOptions{c: c}).predict(rows(d, test))
+			} else {
+				got = fitLinear(t, alone, c).predict(rows(d, test))
 			}
 			right := 0
 			for i, y := range pick(test) {
@@ -148,59 +135,40 @@ func TestTiesGoToTheSmallestC(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	d := blobs(45, 60, 3, 2, 0.5)
-	var calls []int
-	_, err := Evaluate(context.Background(), Linear, d, stratified(t, d.Y, 4), Options{Workers: 3, Progress: func(done, total int) {
-		if total != 4 {
-			t.Errorf("total is %d, want 4", total)
-		}
-		calls = append(calls, done)
-	}})
-	if err != nil {
-		t.Fatal(err)
+// expiring is a context that is cancelled once it has been asked as often as left says.
+type expiring struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (c *expiring) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
 	}
-	if want := []int{1, 2, 3, 4}; !slices.Equal(calls, want) {
-		t.Errorf("progress %v, want %v", calls, want)
-	}
+	return nil
 }
 
 func TestCancellation(t *testing.T) {
 	d := blobs(47, 120, 4, 2, 0.3)
 	outer := stratified(t, d.Y, 6)
 	for _, p := range Protocols() {
-		ctx, cancel := context.WithCancel(context.Background())
-		folds := 0
-		res, err := Evaluate(ctx, p, d, outer, Options{Workers: 2, Progress: func(done, total int) {
-			folds = done
-			cancel()
-		}})
-		if err != context.Canceled || res != nil {
-			t.Errorf("%s: result %v, error %v, want context.Canceled", p, res, err)
+		whole := expiring{Context: context.Background()}
+		whole.left.Store(1 << 40)
+		if _, err := Evaluate(&whole, p, d, outer, Options{Workers: 2}); err != nil {
+			t.Fatal(err)
 		}
-		if folds == 0 || folds > 3 {
-			t.Errorf("%s: %d folds done; cancelled at the first", p, folds)
+		asked := 1<<40 - whole.left.Load()
+		for _, left := range []int64{0, 1, asked / 2, asked - 1} {
+			ctx := expiring{Context: context.Background()}
+			ctx.left.Store(left)
+			res, err := Evaluate(&ctx, p, d, outer, Options{Workers: 2})
+			if err != context.Canceled || res != nil {
+				t.Errorf("%s, cancelled after %d of %d: result %v, error %v, want context.Canceled", p, left, asked, res, err)
+			}
+			if after := -ctx.left.Load(); after > 2 {
+				t.Errorf("%s: two workers went on for %d steps when cancelled", p, after)
+			}
 		}
-		if _, err := Evaluate(ctx, p, d, outer, Options{}); err != context.Canceled {
-			t.Errorf("%s: cancelled before the start: error %v", p, err)
-		}
-		if _, err := FitSVC(ctx, d.X, d.Dim, d.Y, SVCConfig{C: 1}); err != context.Canceled {
-			t.Errorf("FitSVC: error %v", err)
-		}
-		if _, err := FitLinearSVC(ctx, d.X, d.Dim, d.Y, 1); err != context.Canceled {
-			t.Errorf("FitLinearSVC: error %v", err)
-		}
-	}
-}
-
-func TestParseProtocol(t *testing.T) {
-	for _, p := range Protocols() {
-		if got, err := ParseProtocol(string(p)); err != nil || got != p {
-			t.Errorf("%s: %v, %v", p, got, err)
-		}
-	}
-	if _, err := ParseProtocol("rbf"); err == nil || !strings.Contains(err.Error(), "graphcl, linear") {
-		t.Errorf("error %v does not name the protocols", err)
 	}
 }
 
@@ -258,34 +226,11 @@ func TestBadInputIsAnError(t *testing.T) {
 		}
 	}
 	d, outer, _ := good()
-	if _, err := Evaluate(context.Background(), "svm", d, outer, Options{}); err == nil {
-		t.Error("unknown protocol: no error")
+	if _, err := Evaluate(context.Background(), "svm", d, outer, Options{}); err == nil || !strings.Contains(err.Error(), "graphcl, linear") {
+		t.Errorf("unknown protocol: error %v does not name the protocols", err)
 	}
-	for _, cfg := range []SVCConfig{{}, {C: -1}, {C: math.Inf(1)}, {C: 1, Gamma: -1}, {C: 1, Gamma: math.NaN()}, {C: 1, Tol: -1}, {C: 1, MaxIter: -1}} {
-		if _, err := FitSVC(context.Background(), d.X, 2, d.Y, cfg); err == nil {
-			t.Errorf("FitSVC with %+v: no error", cfg)
-		}
-	}
-	for _, c := range []float64{0, -1, math.NaN(), math.Inf(1), 1e308} {
-		if _, err := FitLinearSVC(context.Background(), d.X, 2, d.Y, c); err == nil {
-			t.Errorf("FitLinearSVC with C=%g: no error", c)
-		}
-	}
-	m, err := FitSVC(context.Background(), d.X, 2, d.Y, SVCConfig{C: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := FitLinearSVC(context.Background(), d.X, 2, d.Y, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range [][]float64{nil, {1}, {1, math.NaN()}} {
-		if _, err := m.Predict(x); err == nil {
-			t.Errorf("SVC.Predict(%v): no error", x)
-		}
-		if _, err := l.Predict(x); err == nil {
-			t.Errorf("LinearSVC.Predict(%v): no error", x)
-		}
+	if _, err := Evaluate(context.Background(), Linear, d, outer, Options{Cs: []float64{1e308}}); err == nil {
+		t.Error("C = 1e308: no error")
 	}
 }
 
@@ -352,30 +297,29 @@ func TestErrorNamesTheFold(t *testing.T) {
 	}
 }
 
-// fake is a scorer that gets everything wrong, after f.
+// fake is a machine that takes every point for class 0, after f.
 type fake struct {
 	f func(train []int) error
 }
 
-func (s fake) score(_ context.Context, train, _ []int, lo, hi int) ([]int, error) {
-	return make([]int, hi-lo), s.f(train)
+func (m fake) predict(_ context.Context, _ int, p part, test []int, cs []float64) ([][]int, error) {
+	return slices.Repeat([][]int{make([]int, len(test))}, len(cs)), m.f(p.train)
 }
 
-// runNested runs a search with a fake scorer on 4 outer folds of 12 points, 3 of them
+// runNested runs a search with a fake machine on 4 outer folds of 12 points, 3 of them
 // in each test part, and 3 inner folds.
-func runNested(t *testing.T, opt Options, workers int, f func(train []int) error) error {
+func runNested(t *testing.T, opt Options, f func(train []int) error) error {
 	t.Helper()
-	d := Data{X: make([]float64, 12), Dim: 1}
+	var y []int
 	for i := range 12 {
-		d.Y = append(d.Y, i%2)
+		y = append(y, i%2)
 	}
-	outer := stratified(t, d.Y, 4)
 	opt.Cs, opt.InnerFolds = []float64{1, 10}, 3
-	inner, err := splitInner(d, outer, opt.InnerFolds)
+	s, err := newSearch(y, 1, stratified(t, y, 4), nil, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = search{outer: outer, inner: inner, settings: 2, opt: opt, workers: workers, newScorer: func() scorer { return fake{f} }}.run(context.Background())
+	_, err = s.run(context.Background(), func() machine { return fake{f} })
 	return err
 }
 
@@ -394,7 +338,7 @@ func TestNestedPassesErrorsOn(t *testing.T) {
 		{"cancelled", 6, context.Canceled, context.Canceled.Error()},
 		{"too late", 9, context.DeadlineExceeded, context.DeadlineExceeded.Error()},
 	} {
-		err := runNested(t, Options{}, 1, func(train []int) error {
+		err := runNested(t, Options{Workers: 1}, func(train []int) error {
 			if len(train) == tc.train {
 				return tc.err
 			}
@@ -412,7 +356,7 @@ func TestSlotsBoundAllEvaluations(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			err := runNested(t, Options{Slots: slots}, 3, func([]int) error {
+			err := runNested(t, Options{Slots: slots, Workers: 3}, func([]int) error {
 				if n := busy.Add(1); n > most.Load() {
 					most.Store(n)
 				}
@@ -432,26 +376,29 @@ func TestSlotsBoundAllEvaluations(t *testing.T) {
 }
 
 func TestSizeLimits(t *testing.T) {
-	y := make([]int, maxPoints+1)
-	y[0] = 1
-	if _, err := FitSVC(context.Background(), make([]float64, len(y)), 1, y, SVCConfig{C: 1}); err == nil || !strings.Contains(err.Error(), "20001 points") {
-		t.Errorf("too many points: error %v", err)
-	}
-	if _, err := FitLinearSVC(context.Background(), make([]float64, 2*(maxColumns+1)), maxColumns+1, []int{0, 1}, 1); err == nil || !strings.Contains(err.Error(), "8193 features") {
-		t.Errorf("too many features: error %v", err)
+	for p, tc := range map[Protocol]struct {
+		n, dim int
+		want   string
+	}{GraphCL: {maxPoints + 1, 1, "20001 points"}, Linear: {20, maxColumns + 1, "8193 features"}} {
+		d := Data{X: make([]float64, tc.n*tc.dim), Dim: tc.dim}
+		for i := range tc.n {
+			d.Y = append(d.Y, i%2)
+		}
+		_, err := Evaluate(context.Background(), p, d, stratified(t, d.Y, 2), Options{})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want one about %s", p, err, tc.want)
+		}
 	}
 }
 
 // The smallest subnormal spread has a variance of 0 in floating point, a slightly
 // larger one a variance whose inverse overflows.
 func TestTinyVariance(t *testing.T) {
-	y := []int{0, 1, 0, 1}
-	if _, err := FitSVC(context.Background(), []float64{0, 1e-160, 0, 1e-160}, 1, y, SVCConfig{C: 1}); err == nil {
+	if _, err := scaleGamma(Data{X: []float64{0, 1e-160, 0, 1e-160}, Dim: 1}, upTo(4)); err == nil {
 		t.Error("an infinite gamma was accepted")
 	}
-	m, err := FitSVC(context.Background(), []float64{3, 3, 3, 3}, 1, y, SVCConfig{C: 1})
-	if err != nil || m.Gamma != 1 {
-		t.Errorf("equal points: gamma %v, error %v, want 1", m, err)
+	if gamma, err := scaleGamma(Data{X: []float64{3, 3, 3, 3}, Dim: 1}, upTo(4)); err != nil || gamma != 1 {
+		t.Errorf("equal points: gamma %v, error %v, want 1", gamma, err)
 	}
 }
 
@@ -507,26 +454,27 @@ func FuzzFit(f *testing.F) {
 		if len(b) > 64 {
 			return
 		}
-		var x []float64
-		var y []int
-		d := int(dim % 5)
+		d := Data{Dim: int(dim % 5)}
+		number := map[byte]int{} // of a class, in the order in which they appear
 		for i, v := range b {
-			x = append(x, scale*float64(int8(v)))
-			if d > 0 && i%d == d-1 {
-				y = append(y, int(v>>2)%3)
+			d.X = append(d.X, scale*float64(int8(v)))
+			if class := (v >> 2) % 3; d.Dim > 0 && i%d.Dim == d.Dim-1 {
+				if _, ok := number[class]; !ok {
+					number[class] = len(number)
+				}
+				d.Y = append(d.Y, number[class])
 			}
 		}
-		if m, err := FitSVC(context.Background(), x, d, y, SVCConfig{C: c, MaxIter: 20000}); err == nil {
-			if _, err := m.Predict(x); err != nil {
-				t.Errorf("SVC: %v", err)
-			}
+		if _, err := (Options{Cs: []float64{c}}).withDefaults(); err != nil || d.Validate() != nil {
+			return
 		}
-		if m, err := FitLinearSVC(context.Background(), x, d, y, c); err == nil {
-			if _, err := m.Predict(x); err != nil {
-				t.Errorf("LinearSVC: %v", err)
-			}
+		if m, err := trySVC(d, svcOptions{c: c, maxIter: 20000}); err == nil {
+			m.predict(d.X)
+		}
+		if m, err := tryLinear(d, c); err == nil {
+			m.predict(d.X)
 		} else if errors.Is(err, ErrNotConverged) && scale < 1e6 && c < 1e4 {
-			t.Errorf("LinearSVC: %v", err)
+			t.Errorf("linear: %v", err)
 		}
 	})
 }

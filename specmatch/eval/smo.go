@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,13 @@ import (
 // tau replaces a quadratic coefficient that is not positive, as in libsvm:
 // two points at distance zero have the kernel block [1 1; 1 1].
 const tau = 1e-12
+
+// tolerance bounds the violation of the optimality conditions, as in libsvm, and mostSteps
+// the iterations for a two-class problem, where libsvm has no limit.
+const (
+	tolerance = 1e-3
+	mostSteps = 100_000_000
+)
 
 // ErrNotConverged is wrapped by the error of a solver that ran out of iterations.
 var ErrNotConverged = errors.New("did not converge")
@@ -30,12 +38,12 @@ var ErrNotConverged = errors.New("did not converge")
 //	I_low = {y=+1, α>0} ∪ {y=−1, α<C}    α can move so that yα falls
 //	i = argmax {f_t : t ∈ I_up}
 //	j = argmax {(f_i − f_t)²/(2 − 2K_it) : t ∈ I_low, f_t < f_i}
-//	stop when f_i − min {f_t : t ∈ I_low} < tol
+//	stop when f_i − min {f_t : t ∈ I_low} < tolerance
 //
 // The order of every sum, the rounding of K to float32, the tie rule (the last
 // of equals) and the moments of shrinking are libsvm's, so the iterates are the
 // same numbers, not just the same optimum: two solutions that are both within
-// tol can differ in the class of a test graph.
+// the tolerance can differ in the class of a test graph.
 //
 // Two families of arrays: "by position" is the order the solver works in, which
 // shrinking permutes so that the active variables come first; "by point" is the
@@ -49,9 +57,8 @@ type smo struct {
 	y    []float64 // ±1 by position
 
 	c       float64
-	tol     float64
-	maxIter int
-	shrink  bool
+	maxIter int  // 0: mostSteps
+	whole   bool // nothing is shrunk
 
 	perm     []int32   // point at a position
 	alpha    []float64 // by position
@@ -138,7 +145,7 @@ func (s *smo) solve(ctx context.Context) error {
 		}
 		if counter--; counter == 0 {
 			counter = period
-			if s.shrink && s.doShrink() {
+			if !s.whole && s.doShrink() {
 				fresh = false
 			}
 		}
@@ -157,7 +164,7 @@ func (s *smo) solve(ctx context.Context) error {
 			}
 			counter = 1
 		}
-		if s.iter >= s.maxIter {
+		if s.iter >= cmp.Or(s.maxIter, mostSteps) {
 			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of the features extreme?",
 				s.c, s.n, ErrNotConverged, s.iter)
 		}
@@ -170,7 +177,7 @@ func (s *smo) solve(ctx context.Context) error {
 }
 
 // partner returns the second variable for i, or −1 if no pair violates the
-// optimality conditions by tol or more.
+// optimality conditions by the tolerance or more.
 func (s *smo) partner(i int, fi float64) int {
 	if i < 0 {
 		return -1
@@ -182,12 +189,12 @@ func (s *smo) partner(i int, fi float64) int {
 	} else {
 		j = s.argmaxGain(i, fi)
 	}
-	if j < 0 || fi-f[j] >= s.tol {
+	if j < 0 || fi-f[j] >= tolerance {
 		return j
 	}
-	// The best partner violates by less than tol; another might by more.
+	// The best partner violates by less than that; another might by more.
 	for t, v := range f {
-		if low[t] == 2 && fi-v >= s.tol {
+		if low[t] == 2 && fi-v >= tolerance {
 			return j
 		}
 	}
@@ -285,11 +292,7 @@ func (s *smo) logBar(t int, was bool) {
 		}
 		s.touched = true
 		s.log = append(s.log, term{int(s.perm[t]), by})
-		limit := s.logLimit
-		if limit == 0 {
-			limit = 4 * s.n
-		}
-		if len(s.log) >= limit {
+		if len(s.log) >= cmp.Or(s.logLimit, 4*s.n) {
 			s.flush()
 		}
 	}
@@ -309,7 +312,7 @@ func (s *smo) doShrink() bool {
 		}
 	}
 	changed := false
-	if !s.unshrunk && gmax-fmin <= 10*s.tol {
+	if !s.unshrunk && gmax-fmin <= 10*tolerance {
 		s.unshrunk = true
 		changed = s.active < s.n
 		s.unshrink()
@@ -419,20 +422,13 @@ func (s *smo) rho() float64 {
 	return (lo + hi) / 2
 }
 
-// objective is ½ αᵀQα − Σα at the solution.
-func (s *smo) objective() float64 {
-	var v float64
-	for t, a := range s.alpha[:s.n] {
-		v += a * (-s.y[t]*s.f[t] - 1)
-	}
-	return v / 2
-}
-
-// coefficients writes y_tα_t by point.
-func (s *smo) coefficients(dst []float64) {
+// coefficients returns y_tα_t by point. The slice is scratch.
+func (s *smo) coefficients() []float64 {
+	s.sums = grow(s.sums, s.n)
 	for t, p := range s.perm[:s.n] {
-		dst[p] = s.y[t] * s.alpha[t]
+		s.sums[p] = s.y[t] * s.alpha[t]
 	}
+	return s.sums
 }
 
 // point returns the kernel row of a point, by point.
@@ -477,11 +473,7 @@ func (c *rowCache) clear() { c.stride = 0 }
 func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 	a := len(perm)
 	if c.stride == 0 {
-		limit := c.limit
-		if limit == 0 {
-			limit = cacheFloats
-		}
-		slots := max(2, min(a, limit/a)) // two rows are in use at a time
+		slots := max(2, min(a, cmp.Or(c.limit, cacheFloats)/a)) // two rows are in use at a time
 		c.stride = a
 		c.buf = growMatrix(c.buf, slots*a)
 		c.owner = grow(c.owner, slots)

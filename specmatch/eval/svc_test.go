@@ -26,6 +26,83 @@ func blobs(seed uint64, n, d, classes int, spread float64) Data {
 	return out
 }
 
+// svcOptions are the settings of a fit by itself.
+type svcOptions struct {
+	c       float64
+	gamma   float64 // 0: of scaleGamma
+	maxIter int     // 0: mostSteps
+	whole   bool    // nothing is shrunk
+}
+
+// svc is what the kernel machine finds on all of d, one solution for each pair of classes.
+type svc struct {
+	d     Data
+	p     part
+	gamma float64
+	pairs []solution
+	s     smo
+}
+
+func trySVC(d Data, o svcOptions) (*svc, error) {
+	shared, err := rbf(context.Background(), d, 1)
+	if err != nil {
+		return nil, err
+	}
+	m := &svc{d: d, p: newPart(d.Y, upTo(len(d.Y))), gamma: o.gamma}
+	if o.gamma == 0 {
+		if m.gamma, err = scaleGamma(d, m.p.points); err != nil {
+			return nil, err
+		}
+	}
+	k := kernelMachine{kernels: shared, s: smo{maxIter: o.maxIter, whole: o.whole}}
+	k.load(shared.inputs[0], upTo(len(d.Y)), nil, m.gamma)
+	found, err := k.fit(context.Background(), m.p.start, []float64{o.c})
+	if err != nil {
+		return nil, err
+	}
+	m.pairs, m.s = found[0], k.s
+	return m, nil
+}
+
+func fitSVC(t testing.TB, d Data, o svcOptions) *svc {
+	t.Helper()
+	m, err := trySVC(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func distance(a, b []float64) float64 {
+	sum := 0.0
+	for k, v := range a {
+		sum += float64((v - b[k]) * (v - b[k]))
+	}
+	return sum
+}
+
+// decisions returns the decision values of the rows of x, one column for each pair, from
+// the definition.
+func (m *svc) decisions(x []float64) (out []float64) {
+	for row := range slices.Chunk(x, m.d.Dim) {
+		for _, s := range m.pairs {
+			sum := -s.rho
+			for _, e := range s.terms {
+				sum += e.coef * math.Exp(-m.gamma*distance(m.d.row(m.p.points[e.at]), row))
+			}
+			out = append(out, sum)
+		}
+	}
+	return out
+}
+
+func (m *svc) predict(x []float64) (out []int) {
+	for dec := range slices.Chunk(m.decisions(x), len(m.pairs)) {
+		out = append(out, m.p.class[mostVotes(dec, make([]int, len(m.p.class)))])
+	}
+	return out
+}
+
 // dense is the textbook form of a two-class problem: labels, kernel matrix in
 // float64 of float32 values, coefficients yα.
 type dense struct {
@@ -34,15 +111,15 @@ type dense struct {
 }
 
 func denseProblem(d Data, gamma float64) dense {
-	g := groupByClass(upTo(d.Len()), d.Y)
-	p := dense{y: make([]float64, d.Len()), k: make([][]float64, d.Len())}
+	g := newPart(d.Y, upTo(len(d.Y)))
+	p := dense{y: make([]float64, len(d.Y)), k: make([][]float64, len(d.Y))}
 	for a, i := range g.points {
 		p.y[a] = 1
 		if d.Y[i] == g.class[1] {
 			p.y[a] = -1
 		}
 		for _, j := range g.points {
-			r := distance(d.X[i*d.Dim:(i+1)*d.Dim], d.X[j*d.Dim:(j+1)*d.Dim])
+			r := distance(d.row(i), d.row(j))
 			p.k[a] = append(p.k[a], float64(float32(math.Exp(-gamma*r))))
 		}
 	}
@@ -82,26 +159,17 @@ func (p dense) objectives(c, rho float64) (primal, dual float64) {
 	return primal, dual
 }
 
-// machine puts the coefficients of a machine into the order of p.
-func (p *dense) take(d Data, m *SVC) {
-	g := groupByClass(upTo(d.Len()), d.Y)
-	p.beta = make([]float64, d.Len())
-	for s, i := range m.Machines[0].Support {
-		p.beta[slices.Index(g.points, i)] = m.Machines[0].Coef[s]
-	}
-}
-
 func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 	for seed := range uint64(6) {
 		d := blobs(100*seed+1, 120+20*int(seed), 3+int(seed), 2, 0.4)
 		for _, c := range []float64{1e-3, 0.1, 1, 10, 1000} {
 			for _, noShrink := range []bool{false, true} {
-				m, err := FitSVC(context.Background(), d.X, d.Dim, d.Y, SVCConfig{C: c, NoShrinking: noShrink})
-				if err != nil {
-					t.Fatal(err)
+				m := fitSVC(t, d, svcOptions{c: c, whole: noShrink})
+				p := denseProblem(d, m.gamma)
+				p.beta = make([]float64, len(d.Y))
+				for _, e := range m.pairs[0].terms {
+					p.beta[e.at] = e.coef
 				}
-				p := denseProblem(d, m.Gamma)
-				p.take(d, m)
 				var sum float64
 				for i, b := range p.beta {
 					sum += b
@@ -115,13 +183,10 @@ func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 				if v := p.violation(c); v >= 1e-3+1e-9*c {
 					t.Errorf("seed %d, C=%g, shrinking %v: violation %g, want < 1e-3", seed, c, !noShrink, v)
 				}
-				primal, dual := p.objectives(c, m.Machines[0].Rho)
+				primal, dual := p.objectives(c, m.pairs[0].rho)
 				// Each point is at most tol from its margin, and a violation costs C.
 				if gap := primal - dual; gap < -1e-9*primal || gap > 1e-3*c*float64(len(p.y)) {
 					t.Errorf("seed %d, C=%g: duality gap %g of %g", seed, c, gap, primal)
-				}
-				if got := m.Machines[0].Dual; !(math.Abs(got+dual) <= 1e-9*(1+math.Abs(dual))) {
-					t.Errorf("seed %d, C=%g: objective %v, want %v", seed, c, got, -dual)
 				}
 				// The checks must see a wrong solution.
 				i := slices.IndexFunc(p.beta, func(b float64) bool { return b != 0 })
@@ -134,29 +199,34 @@ func TestSVCSatisfiesOptimalityConditions(t *testing.T) {
 	}
 }
 
+// loadedMachine returns a machine with the RBF kernel of all points of d.
+func loadedMachine(t *testing.T, d Data, gamma float64) (*kernelMachine, part) {
+	t.Helper()
+	shared, err := rbf(context.Background(), d, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &kernelMachine{kernels: shared}
+	m.load(shared.inputs[0], upTo(len(d.Y)), nil, gamma)
+	return m, newPart(d.Y, upTo(len(d.Y)))
+}
+
 // Without shrinking, the solver must come to the same place. A cache of two rows
 // and a log that is applied at once must not change a bit.
 func TestShrinkingChangesNothing(t *testing.T) {
 	d := blobs(7, 400, 4, 2, 0.2)
-	n := d.Len()
-	g := groupByClass(upTo(n), d.Y)
-	d2, err := squaredDistances(context.Background(), rows(d.X, d.Dim, g.points), d.Dim, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := make([]float32, n*n)
-	rbfTrain(k, d2, upTo(n), 0.2, make([]float64, n))
+	n := len(d.Y)
+	m, p := loadedMachine(t, d, 0.2)
+	k := m.k
 	for _, c := range []float64{1, 10, 300} {
 		run := func(shrink bool, floats, log int) (beta []float64, s *smo) {
-			s = &smo{c: c, tol: 1e-3, maxIter: 1e7, shrink: shrink}
+			s = &smo{c: c, whole: !shrink}
 			s.rows.limit, s.logLimit = floats, log
-			s.reset(k, n, g.start[1])
+			s.reset(k, n, p.start[1])
 			if err := s.solve(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			beta = make([]float64, n)
-			s.coefficients(beta)
-			return beta, s
+			return s.coefficients(), s
 		}
 		plain, a := run(false, 0, 0)
 		shrunk, b := run(true, 0, 0)
@@ -185,24 +255,9 @@ func TestShrinkingChangesNothing(t *testing.T) {
 }
 
 func TestNoShrinking(t *testing.T) {
-	d := blobs(7, 400, 4, 2, 0.2)
-	g := groupByClass(upTo(d.Len()), d.Y)
-	d2, err := squaredDistances(context.Background(), rows(d.X, d.Dim, g.points), d.Dim, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, noShrink := range []bool{false, true} {
-		cfg, err := SVCConfig{C: 10, NoShrinking: noShrink}.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := svcWorker{k: make([]float32, d.Len()*d.Len())}
-		rbfTrain(w.k, d2, upTo(d.Len()), 0.2, make([]float64, d.Len()))
-		if err := w.fitPairs(context.Background(), g.start, []float64{10}, cfg, func(_, _, _ int, _ pairSolution) {}); err != nil {
-			t.Fatal(err)
-		}
-		if w.s.moved == noShrink {
-			t.Errorf("NoShrinking %v: variables were set aside: %v", noShrink, w.s.moved)
+	for _, whole := range []bool{false, true} {
+		if m := fitSVC(t, blobs(7, 400, 4, 2, 0.2), svcOptions{c: 10, gamma: 0.2, whole: whole}); m.s.moved == whole {
+			t.Errorf("whole %v: variables were set aside: %v", whole, m.s.moved)
 		}
 	}
 }
@@ -212,33 +267,21 @@ func TestNoShrinking(t *testing.T) {
 func TestUntouchedSolutionIsReused(t *testing.T) {
 	d := blobs(11, 150, 6, 3, 0.5)
 	cs := []float64{1, 10, 100, 1000}
-	g := groupByClass(upTo(d.Len()), d.Y)
-	d2, err := squaredDistances(context.Background(), rows(d.X, d.Dim, g.points), d.Dim, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var w svcWorker
-	n := d.Len()
-	w.k, w.tmp = make([]float32, n*n), make([]float64, n)
-	rbfTrain(w.k, d2, upTo(n), 0.1, w.tmp)
-	solve := func(cs []float64) map[[3]int]pairSolution {
-		out := make(map[[3]int]pairSolution)
-		cfg, _ := SVCConfig{C: 1}.withDefaults()
-		err := w.fitPairs(context.Background(), g.start, cs, cfg, func(a, b, c int, s pairSolution) {
-			out[[3]int{a, b, int(cs[c])}] = s
-		})
+	m, p := loadedMachine(t, d, 0.1)
+	solve := func(cs ...float64) [][]solution {
+		found, err := m.fit(context.Background(), p.start, cs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return out
+		return found
 	}
-	together, reused := solve(cs), 0
-	for _, c := range cs {
-		for key, alone := range solve([]float64{c}) {
-			if !reflect.DeepEqual(alone, together[key]) {
-				t.Errorf("classes %d and %d, C=%g: the shared solution is not the one found alone", key[0], key[1], c)
+	together, reused := solve(cs...), 0
+	for c, price := range cs {
+		for q, alone := range solve(price)[0] {
+			if !reflect.DeepEqual(alone, together[c][q]) {
+				t.Errorf("pair %d, C=%g: the shared solution is not the one found alone", q, price)
 			}
-			if prev, ok := together[[3]int{key[0], key[1], int(c / 10)}]; ok && &prev.beta[0] == &together[key].beta[0] {
+			if c > 0 && &together[c-1][q].terms[0] == &together[c][q].terms[0] {
 				reused++
 			}
 		}
@@ -252,28 +295,18 @@ func TestSVCClosedForm(t *testing.T) {
 	// Two points at squared distance 4, γ = ¼: k = e⁻¹. By symmetry α₁ = α₂ = α
 	// and ρ = 0; the dual α²(1−k) − 2α is least at α = 1/(1−k), where both points
 	// lie on their margins. A smaller C cuts α off.
-	x, y := []float64{-1, 0, 1, 0}, []int{0, 1}
+	d := Data{X: []float64{-1, 0, 1, 0}, Dim: 2, Y: []int{0, 1}}
 	k := math.Exp(-1)
 	for _, tc := range []struct{ c, alpha float64 }{{10, 1 / (1 - k)}, {0.5, 0.5}} {
-		m, err := FitSVC(context.Background(), x, 2, y, SVCConfig{C: tc.c, Gamma: 0.25})
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeTo(t, "coefficient", m.Machines[0].Coef, []float64{tc.alpha, -tc.alpha}, 1e-6)
-		dec, err := m.Decision(append(x, 0, 5))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := fitSVC(t, d, svcOptions{c: tc.c, gamma: 0.25})
+		terms := m.pairs[0].terms
+		closeTo(t, "coefficient", []float64{terms[0].coef, terms[1].coef}, []float64{tc.alpha, -tc.alpha}, 1e-6)
 		at := tc.alpha * (1 - k)
-		closeTo(t, "decision", dec, []float64{at, -at, 0}, 1e-6)
+		closeTo(t, "decision", m.decisions(append(d.X, 0, 5)), []float64{at, -at, 0}, 1e-6)
 	}
 	// gamma="scale" of these rows: variance of {−1,0,1,0} is ½, so 1/(2·½) = 1.
-	m, err := FitSVC(context.Background(), x, 2, y, SVCConfig{C: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Gamma != 1 {
-		t.Errorf("gamma = %v, want 1", m.Gamma)
+	if m := fitSVC(t, d, svcOptions{c: 1}); m.gamma != 1 {
+		t.Errorf("gamma = %v, want 1", m.gamma)
 	}
 }
 
@@ -290,7 +323,7 @@ func TestVoteTakesFirstOfEquals(t *testing.T) {
 		{"three, the last beats both", []float64{1, -1, -1}, 3, 2},
 		{"four, 1 and 2 have two votes each", []float64{-1, -1, 1, 1, -1, 1}, 4, 1},
 	} {
-		if got := vote(tc.dec, make([]int, tc.classes)); got != tc.want {
+		if got := mostVotes(tc.dec, make([]int, tc.classes)); got != tc.want {
 			t.Errorf("%s: class %d, want %d", tc.name, got, tc.want)
 		}
 	}
@@ -298,7 +331,7 @@ func TestVoteTakesFirstOfEquals(t *testing.T) {
 
 func TestSVCIterationLimit(t *testing.T) {
 	d := blobs(3, 60, 4, 2, 0.1)
-	_, err := FitSVC(context.Background(), d.X, d.Dim, d.Y, SVCConfig{C: 100, MaxIter: 3})
+	_, err := trySVC(d, svcOptions{c: 100, maxIter: 3})
 	if !errors.Is(err, ErrNotConverged) {
 		t.Errorf("error is %v, want ErrNotConverged", err)
 	}
@@ -307,7 +340,7 @@ func TestSVCIterationLimit(t *testing.T) {
 func TestSolverAsksTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s := smo{c: 1, tol: 1e-3, maxIter: 10}
+	s := smo{c: 1}
 	s.reset([]float32{1, 0, 0, 1}, 2, 1)
 	if err := s.solve(ctx); err != context.Canceled {
 		t.Errorf("error %v, want context.Canceled", err)
@@ -315,23 +348,15 @@ func TestSolverAsksTheContext(t *testing.T) {
 }
 
 func TestSVCNeedsNoConsecutiveLabels(t *testing.T) {
-	x := []float64{0, 0.1, 5, 5.1, 9, 9.1}
-	m, err := FitSVC(context.Background(), x, 1, []int{7, 7, 2, 2, 4, 4}, SVCConfig{C: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.Predict([]float64{0.05, 5.05, 9.05})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []int{7, 2, 4}; !slices.Equal(got, want) {
+	d := Data{X: []float64{0, 0.1, 5, 5.1, 9, 9.1}, Dim: 1, Y: []int{7, 7, 2, 2, 4, 4}}
+	got, want := fitSVC(t, d, svcOptions{c: 10}).predict([]float64{0.05, 5.05, 9.05}), []int{7, 2, 4}
+	if !slices.Equal(got, want) {
 		t.Errorf("predicted %v, want %v", got, want)
 	}
 }
 
 func TestSquaredDistances(t *testing.T) {
-	// Sizes around the blocks of 64 rows and the tiles of 2 by 4.
-	for _, n := range []int{2, 3, 5, 63, 64, 65, 66, 67, 131} {
+	for _, n := range []int{2, 3, 5, 131} {
 		const d = 3
 		x := make([]float64, n*d)
 		for i := range x {
@@ -339,13 +364,13 @@ func TestSquaredDistances(t *testing.T) {
 		}
 		copy(x[(n-1)*d:], x[:d]) // equal rows have distance 0
 		for _, workers := range []int{1, 3} {
-			tri, err := squaredDistances(context.Background(), x, d, workers)
+			tri, err := squaredDistances(context.Background(), Data{X: x, Dim: d}, upTo(n), workers)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range n {
-				for q, got := range tri.row(i) {
-					j := i + 1 + q
+				for q, got := range tri.Row(i) {
+					j := i + q
 					want := 0.0
 					for k := range d {
 						want += (x[i*d+k] - x[j*d+k]) * (x[i*d+k] - x[j*d+k])
@@ -361,7 +386,7 @@ func TestSquaredDistances(t *testing.T) {
 
 func TestKernelBlocks(t *testing.T) {
 	d := blobs(9, 140, 5, 2, 0.3)
-	tri, err := squaredDistances(context.Background(), d.X, d.Dim, 1)
+	d2, err := squaredDistances(context.Background(), d, upTo(140), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,25 +398,21 @@ func TestKernelBlocks(t *testing.T) {
 			train = append(train, i)
 		}
 	}
-	at := func(i, j int) float64 {
-		return math.Exp(-0.2 * distance(d.X[i*5:i*5+5], d.X[j*5:j*5+5]))
-	}
+	at := func(i, j int) float64 { return math.Exp(-0.2 * distance(d.row(i), d.row(j))) }
 	n := len(train)
-	k := make([]float32, n*n)
-	rbfTrain(k, tri, train, 0.2, make([]float64, n))
+	var m kernelMachine
+	m.load(d2, train, test, 0.2)
 	for a, i := range train {
 		for b, j := range train {
-			if got, want := k[a*n+b], float32(at(i, j)); !(math.Abs(float64(got-want)) <= 6e-8*float64(want)) {
+			if got, want := m.k[a*n+b], float32(at(i, j)); !(math.Abs(float64(got-want)) <= 6e-8*float64(want)) {
 				t.Fatalf("training kernel of points %d and %d is %v, want %v", i, j, got, want)
 			}
 		}
 	}
-	c := make([]float64, len(test)*n)
-	rbfCross(c, tri, test, train, 0.2)
 	for a, i := range test {
 		for b, j := range train {
 			// An error of the exponent is one of the result.
-			if got, want := c[a*n+b], at(i, j); !(math.Abs(got-want) <= 0x1p-52*(4-math.Log(want))*want) {
+			if got, want := m.cross[b*len(test)+a], at(i, j); !(math.Abs(got-want) <= 0x1p-52*(4-math.Log(want))*want) {
 				t.Fatalf("test kernel of points %d and %d is %v, want %v", i, j, got, want)
 			}
 		}

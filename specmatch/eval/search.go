@@ -1,0 +1,217 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// machine is a kind of classifier with the buffers of one goroutine.
+type machine interface {
+	// predict trains on a part of an input with each C of cs, which ascend, and returns
+	// for each the places in p.class of what it takes the points of test for.
+	predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error)
+}
+
+// search is the choice of an input and of C inside each outer fold. A setting is a pair
+// of them: all C of the first input, then all of the second.
+type search struct {
+	y      []int
+	inputs int
+	outer  []dataset.Fold
+	// inner holds the divisions of an outer fold's Train, equally many for each,
+	// on which the setting is chosen: the one with the best mean accuracy, the
+	// first of equals.
+	inner [][]dataset.Fold
+	// held says that the winner is trained on the Train of the one inner fold,
+	// and not on that of the outer fold, and that the C of a setting descend.
+	held bool
+	opt  Options
+}
+
+// newSearch checks the folds and the options. y is valid.
+func newSearch(y []int, inputs int, outer, held []dataset.Fold, opt Options) (*search, error) {
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &search{y: y, inputs: inputs, outer: outer, held: held != nil, opt: opt}
+	if s.inner, err = splitInner(y, outer, opt.InnerFolds); err != nil {
+		return nil, err
+	}
+	if s.held && len(held) != len(outer) {
+		return nil, fmt.Errorf("eval: %d held-out parts for %d outer folds", len(held), len(outer))
+	}
+	for o, f := range held {
+		if len(f.Train) == 0 || len(f.Test) == 0 {
+			return nil, fmt.Errorf("eval: outer fold %d: held out are %d of %d points", o, len(f.Test), len(f.Train)+len(f.Test))
+		}
+		s.inner[o] = []dataset.Fold{f}
+	}
+	return s, nil
+}
+
+// boundMemory lowers the number of workers until their kernel matrices take 2 GB at most.
+func (s *search) boundMemory() {
+	train, test := 0, 0
+	for _, f := range s.outer {
+		train, test = max(train, len(f.Train)), max(test, len(f.Test), len(f.Train)/s.opt.InnerFolds+1)
+	}
+	bytes := 4*int64(train)*int64(train) + 8*int64(train)*int64(test)
+	if classesOf(s.y) > 2 {
+		bytes += 4 * int64(train) * int64(train)
+	}
+	s.opt.Workers = min(s.opt.Workers, int(max(1, (2<<30)/max(1, bytes))))
+}
+
+// right counts the points of test that a machine trained on train gets right, for each C
+// of cs.
+func (s *search) right(ctx context.Context, m machine, input int, train, test []int, cs []float64) ([]int, error) {
+	p := newPart(s.y, train)
+	if len(p.class) < 2 {
+		return nil, fmt.Errorf("the training part has only class %d", p.class[0])
+	}
+	predicted, err := m.predict(ctx, input, p, test, cs)
+	if err != nil {
+		return nil, err
+	}
+	right := make([]int, len(cs))
+	for c := range cs {
+		for t, i := range test {
+			if p.class[predicted[c][t]] == s.y[i] {
+				right[c]++
+			}
+		}
+	}
+	return right, nil
+}
+
+// run runs the grid search of every outer fold and then the final fits. With a single
+// setting there is nothing to search for, and only the final fits run.
+func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, error) {
+	machines := make([]machine, s.opt.Workers)
+	each := func(tasks int, f func(m machine, task int) error) error {
+		return parallel(ctx, tasks, s.opt.Workers, func(worker, task int) error {
+			if s.opt.Slots != nil {
+				s.opt.Slots <- struct{}{}
+				defer func() { <-s.opt.Slots }()
+			}
+			if machines[worker] == nil {
+				machines[worker] = newMachine()
+			}
+			return f(machines[worker], task)
+		})
+	}
+	k, cs := len(s.inner[0]), s.opt.Cs
+	res := &Result{FoldAccuracies: make([]float64, len(s.outer))}
+	best := make([]int, len(s.outer)) // by outer fold
+	if settings := s.inputs * len(cs); settings > 1 {
+		accuracy := make([][]float64, len(s.outer)*k) // by outer fold, inner fold; setting
+		err := each(len(accuracy), func(m machine, task int) error {
+			o, i := task/k, task%k
+			f := s.inner[o][i]
+			for input := range s.inputs {
+				right, err := s.right(ctx, m, input, f.Train, f.Test, cs)
+				if err != nil {
+					return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
+				}
+				if s.held {
+					slices.Reverse(right)
+				}
+				for _, r := range right {
+					accuracy[task] = append(accuracy[task], float64(r)/float64(len(f.Test)))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for o := range best {
+			means := make([]float64, settings)
+			for q := range means {
+				// Summed and divided as NumPy does, since ties are decided by the
+				// last bit.
+				for i := range k {
+					means[q] += accuracy[o*k+i][q]
+				}
+				means[q] /= float64(k)
+				if means[q] > means[best[o]] {
+					best[o] = q
+				}
+			}
+			res.InnerAccuracies = append(res.InnerAccuracies, means)
+		}
+	}
+	for _, q := range best {
+		c := q % len(cs)
+		if s.held {
+			c = len(cs) - 1 - c
+		}
+		res.ChosenInput, res.ChosenC = append(res.ChosenInput, q/len(cs)), append(res.ChosenC, cs[c])
+	}
+	err := each(len(s.outer), func(m machine, o int) error {
+		train, test := s.outer[o].Train, s.outer[o].Test
+		if s.held {
+			train = s.inner[o][0].Train
+		}
+		right, err := s.right(ctx, m, res.ChosenInput[o], train, test, res.ChosenC[o:o+1])
+		if err != nil {
+			return foldError(err, fmt.Sprintf("outer fold %d, final fit", o))
+		}
+		res.FoldAccuracies[o] = float64(right[0]) / float64(len(test))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range res.FoldAccuracies {
+		res.Mean += a
+	}
+	res.Mean /= float64(len(s.outer))
+	return res, nil
+}
+
+// foldError says where err happened. The error of a context is returned unchanged.
+func foldError(err error, where string) error {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return err
+	}
+	return fmt.Errorf("eval: %s: %w", where, err)
+}
+
+// parallel calls f(worker, task) for every task in 0..tasks-1 on at most
+// workers goroutines and returns the error of the lowest failing task. Tasks
+// start in order; after an error, or when ctx is done, no further one starts.
+func parallel(ctx context.Context, tasks, workers int, f func(worker, task int) error) error {
+	errs := make([]error, tasks)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for w := range min(workers, tasks) {
+		wg.Go(func() {
+			for {
+				t := int(next.Add(1)) - 1
+				if t >= tasks {
+					return
+				}
+				if errs[t] = ctx.Err(); errs[t] == nil {
+					errs[t] = f(w, t)
+				}
+				if errs[t] != nil {
+					next.Store(int64(tasks))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
