@@ -32,6 +32,7 @@ import (
 
 const (
 	frame      = 100 * time.Millisecond // between two frames on a terminal
+	plain      = 10 * time.Second       // between two lines where there is none
 	minWidth   = 60                     // a narrower terminal shows no bar, only figures
 	maxCells   = 30                     // the bar's length on a wide one
 	clearRight = "\x1b[K"               // ANSI: erase from the cursor to the end of the line
@@ -39,10 +40,9 @@ const (
 
 // Options describe a run.
 type Options struct {
-	Label string        // what is running; printed first
-	Unit  string        // what is counted, singular, as in "epoch"
-	Total int           // how many there are in all; 0 if nobody knows
-	Every time.Duration // between plain lines, if w is not a terminal; 0 is 10 s
+	Label string // what is running; printed first
+	Unit  string // what is counted, singular, as in "epoch"
+	Total int    // how many there are in all; 0 if nobody knows
 }
 
 // Bar is a run's progress. Its methods may be called concurrently.
@@ -85,9 +85,6 @@ func terminal(w io.Writer) func() int {
 }
 
 func start(w io.Writer, opts Options, width func() int) *Bar {
-	if opts.Every == 0 {
-		opts.Every = 10 * time.Second
-	}
 	b := &Bar{
 		w: w, opts: opts, width: width, start: time.Now(),
 		quit: make(chan struct{}), done: make(chan struct{}),
@@ -101,7 +98,7 @@ func (b *Bar) run() {
 	defer close(b.done)
 	every := frame
 	if b.width == nil {
-		every = b.opts.Every
+		every = plain
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()

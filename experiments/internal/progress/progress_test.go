@@ -143,18 +143,18 @@ func TestFrameIsOneWrite(t *testing.T) {
 func TestPlain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &screen{t: t}
-		b := start(s, Options{Label: "NCI1", Unit: "epoch", Total: 20, Every: 30 * time.Second}, nil)
+		b := start(s, Options{Label: "NCI1", Unit: "epoch", Total: 20}, nil)
 		b.Skip(10)
-		wait(30 * time.Second)
+		wait(plain)
 		b.Add(5)
 		b.Message("loss 0.25")
-		wait(30 * time.Second)
+		wait(plain)
 		b.Add(5)
-		wait(10 * time.Second)
+		wait(plain / 2)
 		b.Stop()
 		s.want("NCI1   50%  10/20\n" +
-			"NCI1   75%  15/20  12.0 s/epoch  ETA 01:00  loss 0.25\n" +
-			"NCI1  100%  20/20  7.00 s/epoch  in 01:10  loss 0.25\n")
+			"NCI1   75%  15/20  4.00 s/epoch  ETA 00:20  loss 0.25\n" +
+			"NCI1  100%  20/20  2.50 s/epoch  in 00:25  loss 0.25\n")
 	})
 }
 
