@@ -5,17 +5,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
@@ -185,68 +181,7 @@ func setupInspect(f *cli.FlagSet) action {
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(stdout, describe(path, sum, m.Card))
+		_, err = fmt.Fprintf(stdout, "%-11s %s\n%-11s %s\n%s", "file", path, "sha256", sum, apply.Describe(m.Card))
 		return err
 	}
-}
-
-// describe says in lines what a model is.
-func describe(path, sum string, c specmatch.Card) string {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
-	}
-	_, values := c.Encoder.Size()
-	line("file", "%s", path)
-	line("sha256", "%s", sum)
-	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d", c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
-	switch want, features, err := apply.Reads(c); {
-	case err != nil:
-		line("reads", "%v", err)
-	case features == nil:
-		line("reads", "%s: .csv with a column of SMILES, .smi", want)
-	default:
-		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", want)
-		line("features", "%s", describeColumns(*features))
-	}
-	if c.Encoder.Sum {
-		line("", "the sum over the atoms, not their mean")
-	}
-	if c.SelfLoops {
-		line("", "graphs are seen with self-loops")
-	}
-	if h := c.Head; h != nil {
-		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
-	} else {
-		line("predicts", "nothing: it embeds")
-	}
-	p := c.Provenance
-	for _, d := range p.Data {
-		line("trained on", "%s %s", d.Name, d.SHA256)
-	}
-	if p.Method != "" {
-		line("by", "%s, seed %d, %d epochs", p.Method, p.Seed, p.Epochs)
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.Options)) {
-		line("", "%s %s", name, p.Options[name])
-	}
-	line("software", "%s", p.Software)
-	return b.String()
-}
-
-func describeColumns(c graph.Columns) string {
-	var parts []string
-	if c.Attributes > 0 {
-		parts = append(parts, fmt.Sprintf("%d attributes of nodes", c.Attributes))
-	}
-	for _, l := range c.Labels {
-		parts = append(parts, fmt.Sprintf("labels %v", l))
-	}
-	if c.DegreeColumns > 0 {
-		parts = append(parts, fmt.Sprintf("%d columns of the degree", c.DegreeColumns))
-	}
-	if parts == nil {
-		return "none: every node is alike"
-	}
-	return strings.Join(parts, ", ")
 }

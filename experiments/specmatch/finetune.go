@@ -20,7 +20,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -186,16 +185,22 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
-// purposeHead is of a model's first weights.
-const purposeHead random.Purpose = 1<<32 + 17
-
 // tune fits a model with a seed, and writes it and its predictions.
 func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status units.Status) (out finetune.Result, err error) {
 	s, err := x.examples.Divide(uint64(seed))
 	if err != nil {
 		return out, err
 	}
-	m, err := x.predictor(be, seed)
+	var from *specmatch.Trained
+	if x.Model != "" {
+		m, own, err := openModel(x.Model, x.engine)
+		if err != nil {
+			return out, err
+		}
+		defer own.Close()
+		from = m
+	}
+	m, err := x.examples.NewModel(be, x.arch, from, uint64(seed))
 	if err != nil {
 		return out, err
 	}
@@ -207,43 +212,10 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status 
 	if out, err = finetuning.Do(ctx, x.dir, fmt.Sprintf("seed=%d", seed), l, x.recipe.Epochs, status); err != nil {
 		return out, err
 	}
-	m.Card.Provenance.Epochs = out.Best
 	if err := m.Save(x.dir.Join(tunedFile(seed))); err != nil {
 		return out, err
 	}
 	return out, files.Write(x.dir.Join(testFile(seed)), func(w io.Writer) error { return x.examples.WritePredictions(ctx, w, m, s.Test) })
-}
-
-// predictor returns what is fitted, with the weights that it starts from.
-func (x *tuning) predictor(be backend.Backend, seed int) (*specmatch.Trained, error) {
-	rng := random.Stream(uint64(seed), purposeHead, 0, 0)
-	e, err := x.arch.New(be, rng)
-	if err != nil {
-		return nil, err
-	}
-	how := "trained with labels"
-	if x.Model != "" {
-		how = "fine-tuned"
-		m, from, err := openModel(x.Model, x.engine)
-		if err != nil {
-			return nil, err
-		}
-		defer from.Close()
-		if err := specmatch.CopyEncoder(e, m.Encoder); err != nil {
-			return nil, fmt.Errorf("%s: %w", x.Model, err)
-		}
-	}
-	m := specmatch.NewPredictor(e, x.examples.Head, rng)
-	set := x.examples.Set
-	m.Card.Features = x.examples.Features
-	m.Card.Provenance = specmatch.Provenance{
-		Method: how, Seed: seed, Data: specmatch.Sources(set.Name, set.Sums),
-		Options: map[string]string{
-			"split": x.Split, "batch": fmt.Sprint(x.recipe.Batch), "lr": fmt.Sprint(x.recipe.LR),
-			"dropout": fmt.Sprint(x.arch.Dropout), "patience": fmt.Sprint(x.Patience), "average": fmt.Sprint(x.Average),
-		},
-	}
-	return m, nil
 }
 
 // report writes the metrics of the test part, with the weights that are kept.

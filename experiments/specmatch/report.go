@@ -29,20 +29,26 @@ func setupReport(f *cli.FlagSet) action {
 		return nil
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
-		runs, err := report.Read(in)
+		page, _, err := saveReport(out, in, o)
 		if err != nil {
-			return err
-		}
-		page, err := report.New(runs, o)
-		if err != nil {
-			return err
-		}
-		if err := page.Save(out); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(stdout, "%s: %s\n", out, page.Title)
 		return err
 	}
+}
+
+// saveReport writes the report of runs to a file, and returns it and their number.
+func saveReport(out string, in []string, o report.Options) (*report.Page, int, error) {
+	runs, err := report.Read(in)
+	if err != nil {
+		return nil, 0, err
+	}
+	page, err := report.New(runs, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	return page, len(runs), page.Save(out)
 }
 
 func setupCompare(f *cli.FlagSet) action {

@@ -69,18 +69,11 @@ func setupSweep(f *cli.FlagSet) action {
 		if err := s.Local(ctx, stderr, workers, s.Tasks(shares), s.Gather()); err != nil {
 			return err
 		}
-		runs, err := report.Read([]string{out})
+		_, runs, err := saveReport(page, []string{out}, report.Options{})
 		if err != nil {
 			return err
 		}
-		p, err := report.New(runs, report.Options{})
-		if err != nil {
-			return err
-		}
-		if err := p.Save(page); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(stdout, "%d runs: %s\n", len(runs), page)
+		_, err = fmt.Fprintf(stdout, "%d runs: %s\n", runs, page)
 		return err
 	}
 }

@@ -8,7 +8,7 @@
 //
 //	x, err := finetune.Read(ctx, "molecules.csv", finetune.Task{Targets: []string{"logS"}}, records.Options{})
 //	split, err := x.Divide(seed)
-//	m := specmatch.NewPredictor(encoder, x.Head, rng)
+//	m, err := x.NewModel(be, gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 64, Layers: 3}, nil, seed)
 //	l, err := finetune.New(m, x.Data(split), finetune.Options{Rate: 1e-3, Patience: 20})
 //	result, err := l.Fit(ctx, train.Options{Epochs: 100}, nil)
 //	err = m.Save("model.safetensors")

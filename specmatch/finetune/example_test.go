@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"math/rand/v2"
 	"strings"
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -37,12 +35,11 @@ func ExampleRead() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	encoder, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 16, Layers: 2}.New(cpu.New(tensor.Float32), rng)
+	encoder := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 16, Layers: 2}
+	model, err := examples.NewModel(cpu.New(tensor.Float32), encoder, nil, 0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	model := specmatch.NewPredictor(encoder, examples.Head, rng)
 	learner, err := finetune.New(model, examples.Data(split), finetune.Options{Batch: 16, Rate: 0.01, Patience: 5})
 	if err != nil {
 		log.Fatal(err)

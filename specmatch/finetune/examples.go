@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
@@ -182,8 +184,11 @@ func (x *Examples) classes() error {
 	return nil
 }
 
-// purposeSplit is of the random divisions.
-const purposeSplit random.Purpose = 1<<32 + 16
+// The purposes of random streams: of divisions, and of a model's first weights.
+const (
+	purposeSplit random.Purpose = 1<<32 + 16 + iota
+	purposeHead
+)
 
 // Divide divides the records that have a target; Test is in the order of the file. It is
 // an error if a part is empty.
@@ -228,6 +233,30 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	}
 	slices.Sort(s.Test)
 	return s, nil
+}
+
+// NewModel returns a model for [New] to fit, with random weights that the seed decides, or
+// with the encoder's weights of another model, which may differ in dropout and readout.
+func (x *Examples) NewModel(be backend.Backend, a gnn.Architecture, from *specmatch.Trained, seed uint64) (*specmatch.Trained, error) {
+	rng := random.Stream(seed, purposeHead, 0, 0)
+	e, err := a.New(be, rng)
+	if err != nil {
+		return nil, err
+	}
+	how := "trained with labels"
+	if from != nil {
+		how = "fine-tuned"
+		if err := specmatch.CopyEncoder(e, from.Encoder); err != nil {
+			return nil, err
+		}
+	}
+	m := specmatch.NewPredictor(e, x.Head, rng)
+	m.Card.Features = x.Features
+	m.Card.Provenance = specmatch.Provenance{
+		Method: how, Seed: int(seed), Data: specmatch.Sources(x.Set.Name, x.Set.Sums),
+		Options: map[string]string{"split": x.Split, "dropout": fmt.Sprint(a.Dropout)},
+	}
+	return m, nil
 }
 
 // Data returns what [New] learns from, with the records divided.

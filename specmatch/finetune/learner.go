@@ -100,7 +100,8 @@ func (l *Learner) copies(prefix string) (all []*nn.Buffer) {
 
 // New returns a learner of all parameters of m, a model with a head such as
 // [specmatch.NewPredictor] makes. It is an error if the targets do not suit the head, or
-// if no graph to train on has a label. Of numbers, it sets the head's Mean and Std.
+// if no graph to train on has a label. It notes the options in the card of m, and of
+// numbers the Mean and Std in its head.
 func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	h := m.Card.Head
@@ -127,6 +128,12 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	}
 	if h.Kind == specmatch.Regression {
 		h.Mean, h.Std = moments(d.Y, d.Train, h.Outputs)
+	}
+	if p := &m.Card.Provenance; p.Options == nil {
+		p.Options = map[string]string{}
+	}
+	for name, v := range map[string]any{"batch": o.Batch, "lr": o.Rate, "patience": o.Patience, "average": o.Average} {
+		m.Card.Provenance.Options[name] = fmt.Sprint(v)
 	}
 	loader := &augment.Loader{
 		Graphs: d.Graphs, Samples: d.Train, Batch: o.Batch,

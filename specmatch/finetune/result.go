@@ -1,6 +1,7 @@
 package finetune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -56,6 +57,7 @@ func (l *Learner) Fit(ctx context.Context, o train.Options, each func(train.Prog
 	r.Seconds = p.Seconds
 	if err == nil {
 		r.Best, err = l.Best()
+		l.m.Card.Provenance.Epochs = cmp.Or(r.Best, len(r.Epochs))
 	}
 	return r, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"math/rand/v2"
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
@@ -18,11 +17,11 @@ import (
 )
 
 func main() {
-	ctx, be, rng := context.Background(), cpu.New(tensor.Float32), rand.New(rand.NewPCG(1, 2))
+	ctx, be := context.Background(), cpu.New(tensor.Float32)
 	task := finetune.Task{Targets: []string{"carbons"}, Split: finetune.Scaffold}
 	examples := must(finetune.Read(ctx, "train.csv", task, records.Options{ID: "name"}))
-	encoder := must(gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 32, Layers: 3, Sum: true}.New(be, rng))
-	model := specmatch.NewPredictor(encoder, examples.Head, rng)
+	encoder := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 32, Layers: 3, Sum: true}
+	model := must(examples.NewModel(be, encoder, nil, 0))
 	learner := must(finetune.New(model, examples.Data(must(examples.Divide(0))), finetune.Options{Batch: 16, Patience: 10}))
 	result := must(learner.Fit(ctx, train.Options{Epochs: 30}, nil))
 	fmt.Printf("RMSE %.3f, R² %.3f\n", result.Kept()["test_rmse"], result.Kept()["test_r2"])

@@ -1,0 +1,70 @@
+package apply
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Describe says in lines what a model is, was trained on, and expects.
+func Describe(c specmatch.Card) string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	_, values := c.Encoder.Size()
+	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d", c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
+	switch want, features, err := Reads(c); {
+	case err != nil:
+		line("reads", "%v", err)
+	case features == nil:
+		line("reads", "%s: .csv with a column of SMILES, .smi", want)
+	default:
+		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", want)
+		line("features", "%s", describeColumns(*features))
+	}
+	if c.Encoder.Sum {
+		line("", "the sum over the atoms, not their mean")
+	}
+	if c.SelfLoops {
+		line("", "graphs are seen with self-loops")
+	}
+	if h := c.Head; h != nil {
+		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
+	} else {
+		line("predicts", "nothing: it embeds")
+	}
+	p := c.Provenance
+	for _, d := range p.Data {
+		line("trained on", "%s %s", d.Name, d.SHA256)
+	}
+	if p.Method != "" {
+		line("by", "%s, seed %d, %d epochs", p.Method, p.Seed, p.Epochs)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Options)) {
+		line("", "%s %s", name, p.Options[name])
+	}
+	line("software", "%s", p.Software)
+	return b.String()
+}
+
+func describeColumns(c graph.Columns) string {
+	var parts []string
+	if c.Attributes > 0 {
+		parts = append(parts, fmt.Sprintf("%d attributes of nodes", c.Attributes))
+	}
+	for _, l := range c.Labels {
+		parts = append(parts, fmt.Sprintf("labels %v", l))
+	}
+	if c.DegreeColumns > 0 {
+		parts = append(parts, fmt.Sprintf("%d columns of the degree", c.DegreeColumns))
+	}
+	if parts == nil {
+		return "none: every node is alike"
+	}
+	return strings.Join(parts, ", ")
+}
