@@ -9,7 +9,8 @@ import (
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
 // TestKilled: killed at random moments, every method ends with the bits of a run
-// that nothing disturbs.
+// that nothing disturbs. What is interrupted is the same with few graphs and layers.
 func TestKilled(t *testing.T) {
-	rundirtest.KillMethods(t, methods, "-seeds", "1", "-epochs", "2", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.25", "-protocol", "val")
+	rundirtest.KillMethods(t, methods, "-data", rundirtest.FewGraphs(t, 96), "-dataset", "few", "-batch", "32", "-encoder", "reference",
+		"-seeds", "1", "-epochs", "2", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.5", "-protocol", "val")
 }

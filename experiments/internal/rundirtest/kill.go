@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
 // AsExperiment is the environment variable that tells a test binary to be the experiment that it tests.
@@ -104,6 +105,21 @@ func KillMethods(t *testing.T, methods []string, args ...string) {
 			Kill(t, kills, append([]string{"-method", name}, args...)...)
 		})
 	}
+}
+
+// FewGraphs returns a folder with a data set "few" of n graphs.
+func FewGraphs(t *testing.T, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: n})
+	if err == nil {
+		ds.Name = "few"
+		err = dataset.WriteTU(dir, ds)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // Shares runs the experiment once in one process, and once in n shares at the same
