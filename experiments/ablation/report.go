@@ -14,7 +14,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch/eval/compare"
 )
 
 // result is a row of the table on one data set: what its seeds left.
@@ -109,24 +108,21 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		columns = append(columns, "published (%)")
 	}
 	t := table.New("row", table.Names(columns...)...)
-	zero := results[0].accuracies(protocol)
-	var differences []compare.Difference
-	var p []float64
-	for _, r := range results[1:] {
-		d := compare.Seeds(r.accuracies(protocol), zero)
-		differences, p = append(differences, d), append(p, d.P)
+	var accuracies [][]float64
+	for _, r := range results {
+		accuracies = append(accuracies, r.accuracies(protocol))
 	}
-	corrected := compare.Holm(p)
-	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: mean difference in points ± its standard error over the seeds. %s What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds), grid.Corrected(len(p)))
+	differences, _ := grid.Minus(accuracies[0], accuracies[1:]...)
+	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. "+
+		"Minus β = 0: mean difference in points ± its standard error over the seeds. %s "+
+		"What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, "+
+		"and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
+		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds), grid.Corrected(len(differences)))
 	for i, r := range results {
-		mean, std := stat.MeanStdDev(r.accuracies(protocol), nil)
+		mean, std := stat.MeanStdDev(accuracies[i], nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}
 		if i > 0 && x.recipe.Seeds > 1 {
-			cells[1] = table.MeanStd(differences[i-1].Mean, differences[i-1].Err, 2)
-			if corrected[i-1] < 0.05 {
-				cells[1].Mark = "†"
-			}
+			cells[1] = differences[i-1]
 		}
 		for _, metric := range []string{"loss_g", "loss_g_hard", "similarity_std", "gradient_ratio"} {
 			cells = append(cells, table.Number(r.last(metric), 3))
@@ -184,12 +180,7 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 // sorted returns the rows of a factor by its value. A β that is steered has none
 // and is left out.
 func sorted(results []result, factor string) []result {
-	var of []result
-	for _, r := range results {
-		if r.factor == factor && r.loss.Beta.Ratio == 0 {
-			of = append(of, r)
-		}
-	}
-	slices.SortFunc(of, func(a, b result) int { return cmp.Compare(a.x, b.x) })
-	return of
+	rows := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.factor != factor || r.loss.Beta.Ratio != 0 })
+	slices.SortFunc(rows, func(a, b result) int { return cmp.Compare(a.x, b.x) })
+	return rows
 }

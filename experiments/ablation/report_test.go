@@ -83,11 +83,11 @@ func TestReport(t *testing.T) {
 	}
 
 	// The figure's points ascend, whatever the order of the flags.
-	var at []float64
+	var values []float64
 	for _, r := range sorted(results, factorP) {
-		at = append(at, r.x)
+		values = append(values, r.x)
 	}
-	if !slices.Equal(at, []float64{60, 80, 100}) {
-		t.Errorf("points at p = %v", at)
+	if !slices.Equal(values, []float64{60, 80, 100}) {
+		t.Errorf("points at p = %v", values)
 	}
 }

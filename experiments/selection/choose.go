@@ -126,9 +126,9 @@ func rows(grid [][]candidate) []row {
 					c.name = ends[i].name
 					bests = append(bests, c)
 				}
-				of := map[level]string{bySeed: "seed", byFold: "fold"}[l]
-				greedy("best setting, with the best epoch of each "+of, oracle(bests, byMean))
-				greedy("best setting and epoch of each "+of, oracle(all, l))
+				each := map[level]string{bySeed: "seed", byFold: "fold"}[l]
+				greedy("best setting, with the best epoch of each "+each, oracle(bests, byMean))
+				greedy("best setting and epoch of each "+each, oracle(all, l))
 			}
 		}
 	}

@@ -100,9 +100,9 @@ func (s *settings) list(name string) []setting {
 	}
 	var all []setting
 	for _, tau := range s.taus {
-		at := ""
+		suffix := ""
 		if len(s.taus) > 1 {
-			at = fmt.Sprintf(", τ = %v", tau)
+			suffix = fmt.Sprintf(", τ = %v", tau)
 		}
 		for _, beta := range betas {
 			ps := s.ps
@@ -110,9 +110,9 @@ func (s *settings) list(name string) []setting {
 				ps = ps[:1]
 			}
 			for _, p := range ps {
-				x := setting{plainTitle(name) + at, name, cli.Loss{Beta: cli.Beta{Weight: beta}, P: p, Tau: tau, Kappa: 10}}
+				x := setting{plainTitle(name) + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, P: p, Tau: tau, Kappa: 10}}
 				if beta > 0 {
-					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+at, method.SpecMatch
+					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+suffix, method.SpecMatch
 				}
 				all = append(all, x)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -32,18 +33,18 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 		var courses, gains []plot.Panel
 		for _, ds := range sets {
 			for _, name := range x.settings.methods {
-				of := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool { return r.Dataset != ds || r.table != name })
-				grid := grid(of, scores[k:], len(x.protocol.Protocols))
-				found, epochs := rows(grid), of[0].epochs
-				for _, r := range append(slices.Clone(found), others(grid)...) {
-					list = append(list, x.result(of[0], protocol, r))
+				group := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool { return r.Dataset != ds || r.table != name })
+				first, all := group[0], candidates(group, scores[k:], len(x.protocol.Protocols))
+				found := rows(all)
+				for _, r := range append(slices.Clone(found), others(all)...) {
+					list = append(list, x.result(first, protocol, r))
 				}
-				tables = append(tables, x.worth(of[0], protocol, found), x.compared(ds.Name, protocol, grid))
-				if len(epochs) > 1 {
-					courses = append(courses, x.course(of[0], grid[0]))
+				tables = append(tables, x.worth(first, protocol, found), x.compared(ds.Name, protocol, all))
+				if len(first.epochs) > 1 {
+					courses = append(courses, x.course(first, all[0]))
 				}
-				if len(grid) > 1 {
-					gains = append(gains, x.gains(of[0], found))
+				if len(all) > 1 {
+					gains = append(gains, x.gains(first, found))
 				}
 			}
 		}
@@ -62,40 +63,35 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 	return err
 }
 
-// grid sorts the scores of the runs by setting and epoch. The runs are in order of
+// candidates sorts the scores of the runs by setting and epoch. The runs are in order of
 // setting and seed; the score of a run's epoch is every step-th from its first.
-func grid(runs []*settingRun, scores []score, step int) [][]candidate {
-	var grid [][]candidate
+func candidates(runs []*settingRun, scores []score, step int) (all [][]candidate) {
 	for _, r := range runs {
-		if len(grid) == 0 || grid[len(grid)-1][0].name != r.setting.name {
-			epochs := make([]candidate, len(r.epochs))
-			for e := range epochs {
-				epochs[e].name = r.setting.name
-			}
-			grid = append(grid, epochs)
+		if len(all) == 0 || all[len(all)-1][0].name != r.setting.name {
+			all = append(all, slices.Repeat([]candidate{{name: r.setting.name}}, len(r.epochs)))
 		}
-		setting := grid[len(grid)-1]
-		for e := range setting {
-			sc, c := scores[r.scores+e*step], &setting[e]
-			c.test = append(c.test, sc.Test)
-			if sc.Inner != nil {
-				c.inner = append(c.inner, sc.Inner)
+		epochs := all[len(all)-1]
+		for e := range epochs {
+			s, c := scores[r.scores+e*step], &epochs[e]
+			c.test = append(c.test, s.Test)
+			if s.Inner != nil {
+				c.inner = append(c.inner, s.Inner)
 			}
 		}
 	}
-	return grid
+	return all
 }
 
-// result is a row of results.json. A row of a method other than InfoNCE is headed by its
+// result is a line of results.json. That of a method other than InfoNCE is headed by its
 // name.
-func (x *experiment) result(of *settingRun, protocol string, r row) rundir.Row {
+func (x *experiment) result(run *settingRun, protocol string, r row) rundir.Row {
 	label := r.label
-	if title := method.Title(of.table); of.table != method.InfoNCE && !strings.HasPrefix(label, title) {
+	if title := method.Title(run.table); run.table != method.InfoNCE && !strings.HasPrefix(label, title) {
 		label = title + ", " + label
 	}
 	out := rundir.Row{
-		Experiment: "selection", Dataset: of.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.perSeed(), Epochs: of.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+		Experiment: "selection", Dataset: run.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
+		PerSeed: r.perSeed(), Epochs: run.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 		P: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
@@ -103,8 +99,8 @@ func (x *experiment) result(of *settingRun, protocol string, r row) rundir.Row {
 }
 
 // others are the settings but the first after the last epoch, for results.json.
-func others(grid [][]candidate) (list []row) {
-	for _, epochs := range grid[1:] {
+func others(all [][]candidate) (list []row) {
+	for _, epochs := range all[1:] {
 		c := epochs[len(epochs)-1]
 		list = append(list, row{label: c.name + ", last epoch", candidate: c})
 	}
@@ -112,10 +108,12 @@ func others(grid [][]candidate) (list []row) {
 }
 
 // worth is the table of what selection is worth on a data set.
-func (x *experiment) worth(of *settingRun, protocol string, found []row) *table.Table {
-	set, plain := of.Dataset.Name, found[0].perSeed()
+func (x *experiment) worth(run *settingRun, protocol string, found []row) *table.Table {
+	set, plain := run.Dataset.Name, found[0].perSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
-	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
+	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds "+
+		"of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. "+
+		"In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
 		set, protocol, x.protocol.Folds)
 	for _, r := range found {
 		values := r.perSeed()
@@ -130,7 +128,7 @@ func (x *experiment) worth(of *settingRun, protocol string, found []row) *table.
 		}
 		t.Add(label, table.MeanStd(mean, stat.StdErr(std, float64(len(values))), 2), difference, table.Text(fmt.Sprint(len(values))))
 	}
-	quoted := publishedRow(of)
+	quoted := publishedRow(run)
 	best, ok := publishedValue(quoted, protocol, set)
 	if ok {
 		t.Add(quoted, table.Number(best, 2))
@@ -143,11 +141,11 @@ func (x *experiment) worth(of *settingRun, protocol string, found []row) *table.
 
 // publishedRow is the published row that a method is held against: InfoNCE, with or
 // without L_G, against the paper's.
-func publishedRow(of *settingRun) string {
-	if of.table == method.InfoNCE {
+func publishedRow(r *settingRun) string {
+	if r.table == method.InfoNCE {
 		return publishedBest
 	}
-	return method.Title(of.table) + ", published"
+	return method.Title(r.table) + ", published"
 }
 
 // publishedValue returns the published mean of a row, if there is one.
@@ -162,37 +160,36 @@ func publishedValue(name, protocol, set string) (mean float64, ok bool) {
 
 // compared is the table of the settings at the last epoch; nil with one of them or one
 // seed.
-func (x *experiment) compared(set, protocol string, grid [][]candidate) *table.Table {
-	if len(grid) < 2 || x.recipe.Seeds < 2 {
+func (x *experiment) compared(set, protocol string, all [][]candidate) *table.Table {
+	if len(all) < 2 || x.recipe.Seeds < 2 {
 		return nil
 	}
-	last := len(grid[0]) - 1
-	plain := grid[0][last].perSeed()
-	t := table.New(set, table.Names("accuracy", "minus the first row", "p")...)
-	deviation := compare.Null(plain)
-	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± standard deviation, difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
-		set, protocol, x.recipe.Seeds, len(grid)-1, deviation, compare.SeedsFor(0.3, deviation))
-	var differences []compare.Difference
-	var p []float64
-	for _, epochs := range grid[1:] {
-		d := compare.Seeds(epochs[last].perSeed(), plain)
-		differences, p = append(differences, d), append(p, d.P)
+	var accuracies [][]float64
+	for _, epochs := range all {
+		accuracies = append(accuracies, epochs[len(epochs)-1].perSeed())
 	}
-	corrected := compare.Holm(p)
-	for i, epochs := range grid {
-		mean, std := stat.MeanStdDev(epochs[last].perSeed(), nil)
+	t := table.New(set, table.Names("accuracy", "minus the first row", "p")...)
+	deviation := compare.Null(accuracies[0])
+	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± standard deviation, "+
+		"difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. "+
+		"Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
+		set, protocol, x.recipe.Seeds, len(all)-1, deviation, compare.SeedsFor(0.3, deviation))
+	differences, p := grid.Minus(accuracies[0], accuracies[1:]...)
+	for i, values := range accuracies {
+		mean, std := stat.MeanStdDev(values, nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2)}
 		if i > 0 {
-			cells = append(cells, table.MeanStd(differences[i-1].Mean, differences[i-1].Err, 2), table.Number(corrected[i-1], 3))
+			differences[i-1].Mark = "" // p stands beside it
+			cells = append(cells, differences[i-1], table.Number(p[i-1], 3))
 		}
-		t.Add(epochs[last].name, cells...)
+		t.Add(all[i][0].name, cells...)
 	}
 	return t
 }
 
 // gains is how far the rows of the table are above its first, beside the published gain.
-func (x *experiment) gains(of *settingRun, found []row) plot.Panel {
-	set := of.Dataset.Name
+func (x *experiment) gains(run *settingRun, found []row) plot.Panel {
+	set := run.Dataset.Name
 	series := []plot.Series{{Name: "chosen by validation", Bars: true}, {Name: "oracle: chosen on the test folds", Bars: true}}
 	plain := found[0].perSeed()
 	for i, r := range found[1:] {
@@ -216,12 +213,12 @@ func (x *experiment) gains(of *settingRun, found []row) plot.Panel {
 
 // course is the accuracy of the first setting by epoch, beside what choosing the epoch
 // on the test folds gives, and what is published.
-func (x *experiment) course(of *settingRun, epochs []candidate) plot.Panel {
-	set := of.Dataset.Name
+func (x *experiment) course(run *settingRun, epochs []candidate) plot.Panel {
+	set := run.Dataset.Name
 	curve := plot.Series{Name: epochs[0].name + ", ± standard deviation"}
 	for i, c := range epochs {
 		mean, std := stat.MeanStdDev(c.perSeed(), nil)
-		curve.X, curve.Y = append(curve.X, float64(of.epochs[i])), append(curve.Y, mean)
+		curve.X, curve.Y = append(curve.X, float64(run.epochs[i])), append(curve.Y, mean)
 		if x.recipe.Seeds > 1 {
 			curve.Err = append(curve.Err, std)
 		}
@@ -235,7 +232,7 @@ func (x *experiment) course(of *settingRun, epochs []candidate) plot.Panel {
 		level("oracle: best epoch of each seed", oracle(epochs, bySeed).mean()),
 		level("oracle: best epoch of each fold", oracle(epochs, byFold).mean()),
 	}}
-	for _, name := range slices.Compact([]string{publishedBase, publishedRow(of)}) {
+	for _, name := range slices.Compact([]string{publishedBase, publishedRow(run)}) {
 		if y, ok := publishedValue(name, "graphcl", set); ok {
 			lines.Series = append(lines.Series, level(name, y))
 		}

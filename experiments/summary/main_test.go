@@ -126,8 +126,8 @@ func TestFill(t *testing.T) {
 
 func made(values map[cell][]float64) results {
 	all := results{}
-	for at, v := range values {
-		all[at] = &result{Row: rundir.Row{Dataset: at.set, Method: at.method, Protocol: at.protocol, PerSeed: v}}
+	for key, v := range values {
+		all[key] = &result{Row: rundir.Row{Dataset: key.set, Method: key.method, Protocol: key.protocol, PerSeed: v}}
 	}
 	return all
 }

@@ -217,6 +217,23 @@ func Corrected(n int) string {
 	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; without it a difference may be chance.", n)
 }
 
+// Minus compares values by seed with those of a base: the mean difference ± its standard
+// error, with † where p < 0.05 by Student's t-test and Holm's correction, and that p.
+func Minus(base []float64, rows ...[]float64) (cells []table.Cell, corrected []float64) {
+	var p []float64
+	for _, values := range rows {
+		d := compare.Seeds(values, base)
+		cells, p = append(cells, table.MeanStd(d.Mean, d.Err, 2)), append(p, d.P)
+	}
+	corrected = compare.Holm(p)
+	for i := range cells {
+		if corrected[i] < 0.05 {
+			cells[i].Mark = "†"
+		}
+	}
+	return cells, corrected
+}
+
 // differences returns those of a method to the base, set by set, and their mean if there
 // are several sets; nil unless all sets have two seeds of both.
 func (g *Grid) differences(base, name, protocol string) (ds []compare.Difference) {
