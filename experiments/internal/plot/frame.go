@@ -62,7 +62,7 @@ func (f *frame) open(a Axes, room, top float64) {
 	if a.XNames != nil {
 		f.x0, f.x1 = spread(0, float64(len(a.XNames)-1), 0.1)
 	}
-	fmt.Fprintf(f, `<text class="title" x="%s" y="14">%s</text>`, px((f.left+f.right)/2), html.EscapeString(a.Title))
+	f.text("title", (f.left+f.right)/2, 14, a.Title)
 	ticks := numbers(a.LogX, f.x0, f.x1, min(mostLabels, max(3, int((f.right-f.left)/36))))
 	if a.XNames != nil {
 		ticks = nil
@@ -71,12 +71,12 @@ func (f *frame) open(a Axes, room, top float64) {
 		}
 	}
 	for _, t := range ticks {
-		fmt.Fprintf(f, `<path class="grid" d="M%[1]s %[2]sV%[3]s"/><text class="x" x="%[1]s" y="%[4]s">%[5]s</text>`,
-			px(f.x(t.value)), px(f.top), px(f.bottom), px(f.bottom+14), html.EscapeString(t.label))
+		fmt.Fprintf(f, `<path class="grid" d="M%s %sV%s"/>`, px(f.x(t.value)), px(f.top), px(f.bottom))
+		f.text("x", f.x(t.value), f.bottom+14, t.label)
 	}
 	half := float64(utf8.RuneCountInString(a.XLabel)) * glyph / 2
 	middle := max(half, min(f.width-half, (f.left+f.right)/2)) // all of it is inside
-	fmt.Fprintf(f, `<text class="x" x="%s" y="%s">%s</text>`, px(middle), px(f.bottom+29), html.EscapeString(a.XLabel))
+	f.text("x", middle, f.bottom+29, a.XLabel)
 }
 
 // numbered draws axes with numbers on both.
@@ -88,10 +88,10 @@ func (f *frame) numbered(a Axes) {
 		longest = max(longest, utf8.RuneCountInString(t.label))
 	}
 	f.open(a, float64(longest)*glyph, 34)
-	fmt.Fprintf(f, `<text x="0" y="28">%s</text>`, html.EscapeString(a.YLabel))
+	f.text("above", 0, 28, a.YLabel)
 	for _, t := range ticks {
-		fmt.Fprintf(f, `<path class="grid" d="M%s %sH%s"/><text class="y" x="%s" y="%s">%s</text>`,
-			px(f.left), px(f.y(t.value)), px(f.right), px(f.left-4), px(f.y(t.value)+3.5), t.label)
+		fmt.Fprintf(f, `<path class="grid" d="M%s %sH%s"/>`, px(f.left), px(f.y(t.value)), px(f.right))
+		f.text("y", f.left-4, f.y(t.value)+3.5, t.label)
 	}
 }
 
@@ -100,6 +100,11 @@ func (f *frame) group(name, title string, index func(name string) int) (look int
 	look = index(name)
 	fmt.Fprintf(f, `<g class="%s" data-s="%d"><title>%s</title>`, Class(look), look, html.EscapeString(title))
 	return look
+}
+
+// text writes at a place, which the class says how to align.
+func (f *frame) text(class string, x, y float64, text string) {
+	fmt.Fprintf(f, `<text class="%s" x="%s" y="%s">%s</text>`, class, px(x), px(y), html.EscapeString(text))
 }
 
 // path draws a line, or an area, through points.
@@ -159,7 +164,9 @@ func (f *frame) labels(all []label) {
 			if inside && !slices.ContainsFunc(taken, func(o box) bool {
 				return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1
 			}) {
-				fmt.Fprintf(f, `<g class="%s"><text class="x" x="%s" y="%s">%s</text></g>`, Class(l.look), px(x), px(y+4), html.EscapeString(l.text))
+				fmt.Fprintf(f, `<g class="%s">`, Class(l.look))
+				f.text("x", x, y+4, l.text)
+				f.WriteString("</g>")
 				taken = append(taken, b)
 				break
 			}

@@ -3,7 +3,6 @@ package plot
 import (
 	"errors"
 	"fmt"
-	"html"
 	"slices"
 	"unicode/utf8"
 )
@@ -210,7 +209,7 @@ func (d Dots) draw(f *frame, index func(name string) int) error {
 	}
 	for i, r := range d.Rows {
 		y := f.top + (float64(i)+0.5)*rowHeight
-		fmt.Fprintf(f, `<text class="y" x="%s" y="%s">%s</text>`, px(f.left-4), px(y+3.5), html.EscapeString(shorten(r.Name, int((f.left-8)/glyph))))
+		f.text("y", f.left-4, y+3.5, shorten(r.Name, int((f.left-8)/glyph)))
 		f.group(r.Name, fmt.Sprintf("%s: %.4g", r.Name, r.Mean), index)
 		for _, v := range r.Points {
 			if finite(v) {

@@ -102,7 +102,8 @@ func Save(base string, cols int, panels ...Panel) error {
 		return err
 	}
 	return files.Write(base+".svg", func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" class="plot" width="%dpt" height="%spt" viewBox="0 0 %[1]d %[2]s">
+		_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" class="plot"
+ width="%dpt" height="%spt" viewBox="0 0 %[1]d %[2]s">
 <style>
 .plot{color:#000;font-family:Liberation Sans,Arial,sans-serif}
 %s%s</style>
@@ -211,34 +212,43 @@ type entry struct {
 	line bool // drawn as a line, not as points
 }
 
-// drawLegend returns what stands below the panels, rows of pictures and names, and
-// where it ends. A figure with a single name needs no legend.
+// sizes returns the widths of the entry's picture and name.
+func (e entry) sizes() (picture, name float64) {
+	picture = 12
+	if e.line {
+		picture = 32
+	}
+	return picture, glyph * float64(utf8.RuneCountInString(e.name))
+}
+
+// drawLegend returns what stands below the panels from y on, rows of pictures and names,
+// and where it ends. A figure with a single name needs no legend.
 func drawLegend(entries []entry, y float64) (string, float64) {
 	if len(entries) < 2 {
 		return "", y
 	}
-	const rowHeight, space, most = 16, 18, fileWidth - 2*margin
+	const height, space = 16, 18
 	var b strings.Builder
-	for i := 0; i < len(entries); y += rowHeight {
-		thumb := func(e entry) float64 { return map[bool]float64{true: 32, false: 12}[e.line] }
-		end, total := i, 0.0
+	for i := 0; i < len(entries); y += height {
+		end, total := i, -float64(space)
 		for ; end < len(entries); end++ {
-			w := thumb(entries[end]) + glyph*float64(utf8.RuneCountInString(entries[end].name))
-			if end > i && total+w > most {
+			picture, name := entries[end].sizes()
+			if end > i && total+space+picture+name > fileWidth-2*margin {
 				break
 			}
-			total += w + space
+			total += space + picture + name
 		}
-		x := (fileWidth - total + space) / 2
+		x := (fileWidth - total) / 2
 		for ; i < end; i++ {
-			e := entries[i]
+			picture, name := entries[i].sizes()
 			fmt.Fprintf(&b, `<g class="%s">`, Class(i))
-			if e.line {
+			if entries[i].line {
 				fmt.Fprintf(&b, `<path class="line"%s d="M%s %sh28"/>`, Dashes(i), px(x), px(y))
 			}
-			fmt.Fprintf(&b, `<path class="dot" d="M%s %s%s"/></g>`, px(x+thumb(e)/2-2), px(y), markers[i%len(markers)])
-			fmt.Fprintf(&b, "<text x=\"%s\" y=\"%s\">%s</text>\n", px(x+thumb(e)), px(y+4), html.EscapeString(e.name))
-			x += thumb(e) + glyph*float64(utf8.RuneCountInString(e.name)) + space
+			fmt.Fprintf(&b, `<path class="dot" d="M%s %s%s"/></g>`, px(x+picture/2-2), px(y), markers[i%len(markers)])
+			x += picture
+			fmt.Fprintf(&b, "<text x=\"%s\" y=\"%s\">%s</text>\n", px(x), px(y+4), html.EscapeString(entries[i].name))
+			x += name + space
 		}
 	}
 	return b.String(), y
