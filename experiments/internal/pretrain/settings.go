@@ -83,7 +83,8 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 // RegisterRecipes registers the switch between the methods' own recipes and one for all.
 func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse: all train alike")
-	f.Small("with -epochs, -lr or -layers", func() bool { return f.Given("epochs", "lr", "layers") }, map[string]string{"own-recipes": "false"})
+	others := func() bool { return f.Given("epochs", "lr", "layers") }
+	f.Small("with -epochs, -lr or -layers", others, map[string]string{"own-recipes": "false"})
 }
 
 // reads reports whether a method depends on a flag; true for one that package method does

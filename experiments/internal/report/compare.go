@@ -34,7 +34,8 @@ type comparison struct {
 // compared is a table of differences, between columns of these names, with their p
 // values as they are and after Holm's correction for their number.
 func compared(before []string, all []comparison, after ...string) *table.Table {
-	t := table.New("method", table.Names(slices.Concat(before, []string{"n", "difference", "std. error", "p", "p, Holm"}, after)...)...)
+	columns := slices.Concat(before, []string{"n", "difference", "std. error", "p", "p, Holm"}, after)
+	t := table.New("method", table.Names(columns...)...)
 	var tests []compare.Difference
 	for _, d := range all {
 		tests = append(tests, d.Difference)
@@ -42,7 +43,8 @@ func compared(before []string, all []comparison, after ...string) *table.Table {
 	corrected := holm(tests)
 	for i, d := range all {
 		t.Add(d.name, slices.Concat(d.before, []table.Cell{
-			table.Number(float64(d.N), 0), table.Number(d.Mean, d.decimals), table.Number(d.Err, d.decimals), table.P(d.P), table.P(corrected[i]),
+			table.Number(float64(d.N), 0), table.Number(d.Mean, d.decimals), table.Number(d.Err, d.decimals),
+			table.P(d.P), table.P(corrected[i]),
 		}, d.after)...)
 	}
 	return t

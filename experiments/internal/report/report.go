@@ -221,7 +221,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				if r.label == base.label || d.N == 0 {
 					continue
 				}
-				all = append(all, comparison{r.label, []table.Cell{table.Text(p.dataset)}, p.decimals(), d, []table.Cell{table.Text(base.label)}})
+				all = append(all, comparison{r.label, texts(p.dataset), p.decimals(), d, texts(base.label)})
 				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d)})
 			}
 			if len(chart.Rows) > 0 {
@@ -306,7 +306,8 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 			x = float64(slices.Index(values, show(run.Flags[flag])))
 		}
 		label := strings.Join(name, ", ")
-		s := findOrAdd(&chart.Series, func(s plot.Series) bool { return s.Name == label }, plot.Series{Name: label, Bars: true})
+		s := findOrAdd(&chart.Series, func(s plot.Series) bool { return s.Name == label },
+			plot.Series{Name: label, Bars: true})
 		if slices.Contains(s.X, x) {
 			continue
 		}
@@ -395,7 +396,8 @@ func names[V any](runs []*rundir.Run, of func(r *rundir.Run) map[string]V) []str
 
 // cost is a table by run, data set and method.
 func (c *collection) cost() []block {
-	t := table.New("method", table.Names("data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all")...)
+	t := table.New("method",
+		table.Names("data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all")...)
 	total := 0.0
 	for i, r := range c.runs {
 		for _, u := range r.Units {

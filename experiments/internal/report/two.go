@@ -43,8 +43,8 @@ func paired(a, b *rundir.Run) []block {
 			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol && x.Metric == y.Metric {
 				p := panel{protocol: x.Protocol, metric: x.Metric}
 				d := p.decimals()
-				all = append(all, comparison{name: method.Title(x.Method), decimals: d, Difference: minus(result{Row: y}, result{Row: x}),
-					before: append(texts(x.Dataset, p.caption()), table.MeanStd(x.Mean, x.Std, d), table.MeanStd(y.Mean, y.Std, d))})
+				before := append(texts(x.Dataset, p.caption()), table.MeanStd(x.Mean, x.Std, d), table.MeanStd(y.Mean, y.Std, d))
+				all = append(all, comparison{method.Title(x.Method), before, d, minus(result{Row: y}, result{Row: x}), nil})
 			}
 		}
 	}

@@ -161,7 +161,11 @@ func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
 		}
 		return drop
 	})
-	if err := files.Write(m.path, func(w io.Writer) error { _, err := w.Write(encode(true, columns, rows...)); return err }); err != nil {
+	err = files.Write(m.path, func(w io.Writer) error {
+		_, err := w.Write(encode(true, columns, rows...))
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	m.columns = columns
