@@ -24,7 +24,7 @@
 // must be unchanged at the end. Only float64 engines are accepted: in float32
 // the difference quotient means nothing.
 //
-// Choose inputs away from kinks (the zero of ReLU, ties of a quantile): there
+// Choose inputs away from kinks (the zero of ReLU, ties of a percentile): there
 // the two sides of a central difference belong to different pieces.
 package gradcheck
 

@@ -39,7 +39,7 @@
 //     on small integers, where rounding plays no part and any order of summation
 //     gives the same, exact result;
 //   - ln Σ e^a over n columns may be off by 4·eps·(|want| + √n);
-//   - a quantile and its weights may be off by 2·eps of the entries and of 1, and
+//   - a percentile and its weights may be off by 2·eps of the entries and of 1, and
 //     the kept elements of a dropout mask by one rounding, but zeros are where
 //     ref has them;
 //   - Adam may be off by 4·eps of numbers about as large as 1, which leaves no

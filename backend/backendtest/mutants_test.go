@@ -165,13 +165,13 @@ var mutants = []mutant{
 	{"SpMM", "cuts rows at 256 neighbours", func(b backend.Backend) backend.Backend { return spmmCuts{b} }},
 	{"SpMM", "counts a repeated neighbour once", func(b backend.Backend) backend.Backend { return spmmOnce{b} }},
 	{"SpMM", "leaves empty rows as they were", func(b backend.Backend) backend.Backend { return spmmEmpty{b} }},
-	{"UpperPercentile", "includes the diagonal", func(b backend.Backend) backend.Backend { return quantileDiagonal{b} }},
-	{"UpperPercentile", "is NaN where any element is", func(b backend.Backend) backend.Backend { return quantileSpoilt{b} }},
-	{"UpperPercentile", "does not interpolate", func(b backend.Backend) backend.Backend { return quantileNearest{b} }},
-	{"UpperPercentile", "gives equal values in reverse order", func(b backend.Backend) backend.Backend { return quantileReversed{b} }},
-	{"UpperPercentile", "leaves old weights", func(b backend.Backend) backend.Backend { return quantileOld{b} }},
-	{"UpperPercentile", "puts -0 before 0", func(b backend.Backend) backend.Backend { return quantileSigned{b} }},
-	{"UpperPercentile", "spreads the weight over ties", func(b backend.Backend) backend.Backend { return quantileSpreads{b} }},
+	{"UpperPercentile", "includes the diagonal", func(b backend.Backend) backend.Backend { return percentileDiagonal{b} }},
+	{"UpperPercentile", "is NaN where any element is", func(b backend.Backend) backend.Backend { return percentileSpoilt{b} }},
+	{"UpperPercentile", "does not interpolate", func(b backend.Backend) backend.Backend { return percentileNearest{b} }},
+	{"UpperPercentile", "gives equal values in reverse order", func(b backend.Backend) backend.Backend { return percentileReversed{b} }},
+	{"UpperPercentile", "leaves old weights", func(b backend.Backend) backend.Backend { return percentileOld{b} }},
+	{"UpperPercentile", "puts -0 before 0", func(b backend.Backend) backend.Backend { return percentileSigned{b} }},
+	{"UpperPercentile", "spreads the weight over ties", func(b backend.Backend) backend.Backend { return percentileSpreads{b} }},
 	{"DropoutMask", "does not scale", func(b backend.Backend) backend.Backend { return maskUnscaled{b} }},
 	{"DropoutMask", "ignores the step", func(b backend.Backend) backend.Backend { return maskStep{b} }},
 	{"DropoutMask", "has seeds of 32 bits", func(b backend.Backend) backend.Backend { return maskSeed{b} }},
@@ -988,9 +988,9 @@ func (b spmmEmpty) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, se
 	})
 }
 
-type quantileDiagonal struct{ backend.Backend }
+type percentileDiagonal struct{ backend.Backend }
 
-func (b quantileDiagonal) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (b percentileDiagonal) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	n := s.Rows
 	wide, w := b.Alloc(n+1, n+1), b.Alloc(n+1, n+1) // the diagonal of s is above that of wide
 	b.Fill(wide, 0)
@@ -1003,31 +1003,31 @@ func (b quantileDiagonal) UpperPercentile(theta, weights, s *tensor.Tensor, p fl
 	b.Free(w)
 }
 
-type quantileSpoilt struct{ backend.Backend }
+type percentileSpoilt struct{ backend.Backend }
 
-func (b quantileSpoilt) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (b percentileSpoilt) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	b.Backend.UpperPercentile(theta, weights, s, p)
 	if slices.ContainsFunc(download(b, s).v, math.IsNaN) {
 		b.Fill(theta, math.NaN())
 	}
 }
 
-type quantileNearest struct{ backend.Backend }
+type percentileNearest struct{ backend.Backend }
 
-func (b quantileNearest) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (b percentileNearest) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if m := s.Rows * (s.Rows - 1) / 2; m > 1 {
 		p = 100 * math.Round(p/100*float64(m-1)) / float64(m-1)
 	}
 	b.Backend.UpperPercentile(theta, weights, s, p)
 }
 
-// quantileSorted sorts with a rule of its own: it hands the ranks on.
-type quantileSorted struct {
+// percentileSorted sorts with a rule of its own: it hands the ranks on.
+type percentileSorted struct {
 	backend.Backend
 	less func(s matrix, i, j int) int
 }
 
-func (b quantileSorted) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (b percentileSorted) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	m := download(b, s)
 	var upper []int
 	for i := range m.v {
@@ -1050,10 +1050,10 @@ func (b quantileSorted) UpperPercentile(theta, weights, s *tensor.Tensor, p floa
 	}
 }
 
-type quantileReversed struct{ backend.Backend }
+type percentileReversed struct{ backend.Backend }
 
-func (b quantileReversed) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
-	quantileSorted{b.Backend, func(m matrix, i, j int) int {
+func (b percentileReversed) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	percentileSorted{b.Backend, func(m matrix, i, j int) int {
 		if m.v[i] != m.v[j] {
 			if m.v[i] < m.v[j] {
 				return -1
@@ -1064,10 +1064,10 @@ func (b quantileReversed) UpperPercentile(theta, weights, s *tensor.Tensor, p fl
 	}}.UpperPercentile(theta, weights, s, p)
 }
 
-type quantileSigned struct{ backend.Backend }
+type percentileSigned struct{ backend.Backend }
 
-func (b quantileSigned) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
-	quantileSorted{b.Backend, func(m matrix, i, j int) int {
+func (b percentileSigned) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+	percentileSorted{b.Backend, func(m matrix, i, j int) int {
 		if u, v := m.v[i], m.v[j]; u < v || u == v && math.Signbit(u) && !math.Signbit(v) {
 			return -1
 		} else if u > v || math.Signbit(u) != math.Signbit(v) {
@@ -1077,9 +1077,9 @@ func (b quantileSigned) UpperPercentile(theta, weights, s *tensor.Tensor, p floa
 	}}.UpperPercentile(theta, weights, s, p)
 }
 
-type quantileOld struct{ backend.Backend }
+type percentileOld struct{ backend.Backend }
 
-func (b quantileOld) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (b percentileOld) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if weights == nil {
 		b.Backend.UpperPercentile(theta, weights, s, p)
 		return
@@ -1095,9 +1095,9 @@ func (b quantileOld) UpperPercentile(theta, weights, s *tensor.Tensor, p float64
 	})
 }
 
-type quantileSpreads struct{ backend.Backend }
+type percentileSpreads struct{ backend.Backend }
 
-func (b quantileSpreads) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (b percentileSpreads) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	b.Backend.UpperPercentile(theta, weights, s, p)
 	if weights == nil || s.Rows < 2 {
 		return

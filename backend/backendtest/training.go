@@ -73,7 +73,7 @@ func checkUpperPercentile(s *suite) {
 				t.out[0].tol = tolerance{ulps: 2, scale: &scale}
 				t.out[1].tol = tolerance{ulps: 2, scale: &ones}
 				s.try(t)
-				s.quantileWeights(t)
+				s.percentileWeights(t)
 
 				t.op, t.out = "UpperPercentile", t.out[:1]
 				t.call = func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
@@ -91,9 +91,9 @@ func counter(step float64) func(float64) float64 {
 	return func(float64) float64 { n += step; return n }
 }
 
-// quantileWeights checks what holds of the weights of any percentile: one or two
+// percentileWeights checks what holds of the weights of any percentile: one or two
 // are not zero, they sum to 1, and they belong to the strict upper triangle.
-func (s *suite) quantileWeights(t trial) {
+func (s *suite) percentileWeights(t trial) {
 	w := s.perform(t)[1]
 	sum, nonzero := 0.0, 0
 	for i, v := range w.v {

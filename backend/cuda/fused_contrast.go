@@ -27,7 +27,7 @@ func (e *engine) ContrastForward(c *backend.Contrast) {
 	if n < 2 {
 		e.Fill(theta, 0)
 	} else {
-		e.Free(e.quantile(theta, c.A1, c.A2, c.Percentile))
+		e.Free(e.percentile(theta, c.A1, c.A2, c.Percentile))
 	}
 	e.blocks("contrast_graph", m, e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), e.ptr(theta), f(c.Kappa), i(n))
 	e.blocks("contrast_match", n, e.ptr(terms), e.ptr(c.W), e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), i(n))

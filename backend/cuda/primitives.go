@@ -336,17 +336,17 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 		e.Fill(theta, 0)
 		return
 	}
-	hist := e.quantile(theta, s, nil, p)
+	hist := e.percentile(theta, s, nil, p)
 	if weights != nil {
 		rank, second := backend.PercentilePosition(n*(n-1)/2, p)
-		e.blocks("quantile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, n*(n-1)/2), f(second), i(n), i(rank))
+		e.blocks("percentile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, n*(n-1)/2), f(second), i(n), i(rank))
 	}
 	e.Free(hist)
 }
 
-// quantile sets theta to the p-th percentiles of the upper triangles of one or two
+// percentile sets theta to the p-th percentiles of the upper triangles of one or two
 // matrices of at least two rows, and returns the histograms of the selection.
-func (e *engine) quantile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tensor.Tensor) {
+func (e *engine) percentile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tensor.Tensor) {
 	const digits = 256
 	n, passes, matrices := s0.Rows, e.bytes, 1
 	first, other := uint64(e.at(s0)), uint64(0)
@@ -358,10 +358,10 @@ func (e *engine) quantile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tensor
 	e.Fill(hist, 0) // zero has no bits
 	for pass := range passes {
 		e.moves += matrices * n * (n - 1) / 2 * e.bytes
-		e.launch("quantile_count", dims{uint32(min(ceil(n*n, 16*threads), 128)), uint32(matrices), 1}, dims{threads, 1, 1},
+		e.launch("percentile_count", dims{uint32(min(ceil(n*n, 16*threads), 128)), uint32(matrices), 1}, dims{threads, 1, 1},
 			e.ptr(hist), first, other, i(n), i(rank), i(pass))
 	}
-	e.launch("quantile_value", dims{uint32(matrices), 1, 1}, dims{warp, 1, 1},
+	e.launch("percentile_value", dims{uint32(matrices), 1, 1}, dims{warp, 1, 1},
 		e.ptr(theta), e.ptr(hist), first, other, f(second), i(n), i(rank))
 	return hist
 }

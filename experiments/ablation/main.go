@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
 		// weak for a switch of it to show.
-		base: cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
+		base: cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		vary: vary{
 			factors: factors(),
 			betas:   []cli.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},

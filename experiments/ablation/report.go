@@ -88,7 +88,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) rundir.Row {
 	out := rundir.Row{
 		Experiment: "ablation", Dataset: ds.Name, Method: r.label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, P: r.loss.P,
+		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, Percentile: r.loss.Percentile,
 		Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)

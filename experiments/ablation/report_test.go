@@ -19,7 +19,7 @@ import (
 // names.
 func TestReport(t *testing.T) {
 	x := &experiment{
-		base:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
+		base:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		vary:     vary{factors: []string{factorP, factorKappa}, ps: []float64{100, 60, 80}, kappas: []float64{60, 5}},
 		recipe:   cli.Recipe{Epochs: 2, Batch: 16, LR: 0.01, Seeds: 2},
 		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Folds: 3},
@@ -34,7 +34,7 @@ func TestReport(t *testing.T) {
 	var outcomes []pretrain.Outcome
 	for _, r := range runs {
 		// p = 60 and κ = 10 are 60 and 70 with a seed each, β = 0 is 50 and 55.
-		a := r.Loss.P + 10*float64(r.Seed) + r.Loss.Kappa - 10
+		a := r.Loss.Percentile + 10*float64(r.Seed) + r.Loss.Kappa - 10
 		if r.Method == method.InfoNCE {
 			a = 50 + 5*float64(r.Seed)
 		}
@@ -72,10 +72,10 @@ func TestReport(t *testing.T) {
 		}
 		want := rundir.Row{
 			Experiment: "ablation", Dataset: "NCI1", Method: "p = 60", Protocol: "graphcl", Metric: "accuracy", Mean: 65, Std: got.Std, PerSeed: []float64{60, 70},
-			Beta: cli.Beta{Weight: 0.5}, P: 60, Epochs: 2, Precision: "float32", Seconds: 6, GraphsPerSecond: 65,
+			Beta: cli.Beta{Weight: 0.5}, Percentile: 60, Epochs: 2, Precision: "float32", Seconds: 6, GraphsPerSecond: 65,
 		}
 		if r.label == "β = 0" {
-			want.Method, want.Beta, want.P, want.Mean, want.PerSeed, want.GraphsPerSecond = "β = 0", cli.Beta{}, 80, 52.5, []float64{50, 55}, 52.5
+			want.Method, want.Beta, want.Percentile, want.Mean, want.PerSeed, want.GraphsPerSecond = "β = 0", cli.Beta{}, 80, 52.5, []float64{50, 55}, 52.5
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)

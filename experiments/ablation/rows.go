@@ -65,7 +65,7 @@ func (r row) key() string {
 	}
 	o := &r.settings.Objective
 	return fmt.Sprintf("beta=%v,p=%v,kappa=%v,%v,random-walk=%t,on-h=%t,sum=%t",
-		r.loss.Beta, r.loss.P, r.loss.Kappa, o.Match.Adjacency, o.Match.RandomWalk, o.OnH, o.Contrast.Sum)
+		r.loss.Beta, r.loss.Percentile, r.loss.Kappa, o.Match.Adjacency, o.Match.RandomWalk, o.OnH, o.Contrast.Sum)
 }
 
 // rows lists the settings in the order of the table. The first is β = 0, with
@@ -87,7 +87,7 @@ func (x *experiment) rows() []row {
 		}
 	}
 	for _, p := range x.vary.ps {
-		add(factorP, fmt.Sprint("p = ", p), p, func(r *row) { r.loss.P = p })
+		add(factorP, fmt.Sprint("p = ", p), p, func(r *row) { r.loss.Percentile = p })
 	}
 	for _, k := range x.vary.kappas {
 		add(factorKappa, fmt.Sprint("κ = ", k), k, func(r *row) { r.loss.Kappa = k })
@@ -105,7 +105,7 @@ func (x *experiment) rows() []row {
 		})
 	}
 	// θ is the largest similarity, no pair is above it: L_G is 0.
-	add(factorAdjacency, "adjacency hard, p = 100", 0, func(r *row) { r.settings.Objective.Match.Adjacency, r.loss.P = specmatch.Hard, 100 })
+	add(factorAdjacency, "adjacency hard, p = 100", 0, func(r *row) { r.settings.Objective.Match.Adjacency, r.loss.Percentile = specmatch.Hard, 100 })
 	add(factorLaplacian, "Laplacian symmetric", 0, func(r *row) { r.settings.Objective.Match.RandomWalk = false })
 	add(factorLaplacian, "Laplacian random-walk", 0, func(r *row) { r.settings.Objective.Match.RandomWalk = true })
 	add(factorInput, "L_G on z", 0, func(r *row) { r.settings.Objective.OnH = false })

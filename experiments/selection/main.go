@@ -110,7 +110,7 @@ func (s *settings) list(name string) []setting {
 				ps = ps[:1]
 			}
 			for _, p := range ps {
-				x := setting{plainTitle(name) + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, P: p, Tau: tau, Kappa: 10}}
+				x := setting{plainTitle(name) + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, Percentile: p, Tau: tau, Kappa: 10}}
 				if beta > 0 {
 					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+suffix, method.SpecMatch
 				}
@@ -217,7 +217,7 @@ func (s setting) key() string {
 	if s.method != method.SpecMatch {
 		return fmt.Sprintf("%s,tau=%v", s.method, s.loss.Tau)
 	}
-	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.P, s.loss.Tau)
+	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.Percentile, s.loss.Tau)
 }
 
 // name returns the name of the unit that trains the run.

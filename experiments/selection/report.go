@@ -92,7 +92,7 @@ func (x *experiment) result(run *settingRun, protocol string, r row) rundir.Row 
 	out := rundir.Row{
 		Experiment: "selection", Dataset: run.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
 		PerSeed: r.perSeed(), Epochs: run.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
-		P: math.NaN(), GraphsPerSecond: math.NaN(),
+		Percentile: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	return out

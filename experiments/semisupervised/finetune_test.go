@@ -39,7 +39,7 @@ const still = 1e-30
 func newExperiment(t *testing.T) *experiment {
 	t.Helper()
 	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.5, Kappa: 10},
+		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 1, Batch: 16, LR: 0.01, Seeds: 1},
 		fine:     fine{finetuning.Recipe{Epochs: 2, LR: 0.001}, 0.25, "paper"},
 		protocol: cli.Protocol{Protocols: []string{protocolVal}, Choices: []string{protocolVal, protocolTestMax}, Folds: 3},
@@ -260,11 +260,11 @@ func TestRow(t *testing.T) {
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 || r.Protocol != protocol {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
-		if r.Beta != x.loss.Beta || r.P != 80 || r.Epochs != 1 || r.Seconds != 32 || r.GraphsPerSecond != 8 {
+		if r.Beta != x.loss.Beta || r.Percentile != 80 || r.Epochs != 1 || r.Seconds != 32 || r.GraphsPerSecond != 8 {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r, _ := g.Row(x.sets[0].data.Name, finetuning.None, protocolVal); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(x.sets[0].data.Name, finetuning.None, protocolVal); r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }

@@ -50,7 +50,7 @@ func setupTrain(f *cli.FlagSet) action {
 	x := &training{
 		run: pretrain.Run{
 			Method:   method.SpecMatch,
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.2, Kappa: 10},
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
 			Settings: pretrain.DefaultSettings(),
 		},

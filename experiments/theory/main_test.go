@@ -137,7 +137,7 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &experiment{
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		check:  check{every: 1, draws: 2, times: []float64{1}},
 		recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 1}, settings: pretrain.DefaultSettings(),
 	}

@@ -44,13 +44,13 @@ func (x *experiment) graphs() []similarityGraph {
 	hard := func(p float64) similarityGraph {
 		return similarityGraph{fmt.Sprint("hard, p = ", p), specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: p}}
 	}
-	list := []similarityGraph{hard(x.loss.P)}
-	if x.loss.P != 50 {
+	list := []similarityGraph{hard(x.loss.Percentile)}
+	if x.loss.Percentile != 50 {
 		list = append(list, hard(50))
 	}
 	return append(list, similarityGraph{
-		fmt.Sprintf("sigmoid, κ = %v, p = %v", x.loss.Kappa, x.loss.P),
-		specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: x.loss.Kappa, Percentile: x.loss.P},
+		fmt.Sprintf("sigmoid, κ = %v, p = %v", x.loss.Kappa, x.loss.Percentile),
+		specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: x.loss.Kappa, Percentile: x.loss.Percentile},
 	})
 }
 
@@ -188,7 +188,7 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 	if err != nil {
 		return c, err
 	}
-	diagnosis := specmatch.Diagnose(z1, z2, len(z1)/d, d, specmatch.LaplacianMatch{Percentile: x.loss.P})
+	diagnosis := specmatch.Diagnose(z1, z2, len(z1)/d, d, specmatch.LaplacianMatch{Percentile: x.loss.Percentile})
 
 	// The batch is embedded as the loss sees it, with its own statistics for
 	// batch normalisation, which must not leave a trace in the running ones.

@@ -24,7 +24,7 @@ import (
 
 func newExperiment() *experiment {
 	return &experiment{
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		check:  check{every: 1, draws: 4, times: []float64{0.1, 2}},
 		recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 2}, settings: pretrain.DefaultSettings(),
 	}
@@ -273,7 +273,7 @@ func TestReport(t *testing.T) {
 		if d := cmp.Diff(values[r.Metric], r.PerSeed); d != "" || r.Mean != (r.PerSeed[0]+r.PerSeed[1])/2 {
 			t.Errorf("%s: mean %v, %s", r.Metric, r.Mean, d)
 		}
-		if r.Beta.Weight != 0.5 || r.P != 80 || r.Epochs != 2 || r.Seconds != o[0].Seconds+o[1].Seconds {
+		if r.Beta.Weight != 0.5 || r.Percentile != 80 || r.Epochs != 2 || r.Seconds != o[0].Seconds+o[1].Seconds {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -167,7 +167,7 @@ func (x *experiment) rows(g group) []rundir.Row {
 	add := func(protocol, metric string, i int, name string) {
 		r := rundir.Row{
 			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
-			PerSeed: g.at(g.checkpoints()-1, i, name), P: x.loss.P, Epochs: x.lastEpoch(),
+			PerSeed: g.at(g.checkpoints()-1, i, name), Percentile: x.loss.Percentile, Epochs: x.lastEpoch(),
 			Backend: x.engine.Name(), Precision: x.engine.Precision.String(), GraphsPerSecond: math.NaN(),
 		}
 		if g.method == method.SpecMatch {

@@ -322,11 +322,11 @@ func TestRow(t *testing.T) {
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
-		if r.Beta != x.loss.Beta || r.P != 80 || r.Epochs != 3 || r.Seconds != 12 || r.GraphsPerSecond != 7 || r.Protocol != protocol {
+		if r.Beta != x.loss.Beta || r.Percentile != 80 || r.Epochs != 3 || r.Seconds != 12 || r.GraphsPerSecond != 7 || r.Protocol != protocol {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r, _ := g.Row(set.name, finetuning.None, protocolLast); r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(set.name, finetuning.None, protocolLast); r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }

@@ -105,7 +105,7 @@ var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "ep
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		source: source{Domain: domainChem},
-		loss:   cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
+		loss:   cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
 		recipe: cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
 		model:  model{Hidden: 300, Layers: 5, Dropout: 0.5},
 		fine:   finetuning.Recipe{Epochs: 100, Batch: 32, LR: 0.001},

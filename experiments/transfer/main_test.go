@@ -313,7 +313,7 @@ func newExperiment(t *testing.T) *experiment {
 	t.Helper()
 	x := &experiment{
 		source: source{Domain: domainChem},
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Tau: 0.1, Kappa: 10},
+		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
 		recipe: cli.Recipe{Epochs: 3, Batch: 20, LR: 0.01, Seeds: 1},
 		model:  model{Hidden: 8, Layers: 2, Dropout: 0.5},
 		fine:   finetuning.Recipe{Epochs: 2, Batch: 32, LR: 0.01},

@@ -17,7 +17,7 @@ import (
 // TestGather: made-up outcomes come out in their row.
 func TestGather(t *testing.T) {
 	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Methods: []string{method.Untrained, method.InfoNCE, method.SpecMatch}},
+		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Methods: []string{method.Untrained, method.InfoNCE, method.SpecMatch}},
 		recipe:   cli.Recipe{Epochs: 20, Seeds: 2},
 		protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Folds: 10},
 	}
@@ -41,12 +41,12 @@ func TestGather(t *testing.T) {
 	got, _ := g.Row("NCI1", method.SpecMatch, "linear")
 	want := rundir.Row{
 		Experiment: "unsupervised", Dataset: "NCI1", Method: method.SpecMatch, Protocol: "linear", Metric: "accuracy", Mean: 1068, Std: got.Std, PerSeed: []float64{1061, 1075},
-		Beta: cli.Beta{Weight: 0.05}, P: 80, Epochs: 4, Precision: "float32", Seconds: 6, GraphsPerSecond: 68,
+		Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Epochs: 4, Precision: "float32", Seconds: 6, GraphsPerSecond: 68,
 	}
 	if d := cmp.Diff(want, got); d != "" { // trained 3 epochs and 4, as a method that stops by itself may
 		t.Error(d)
 	}
-	if r, _ := g.Row("other", method.Untrained, "graphcl"); r.Epochs != 0 || r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || !math.IsNaN(r.GraphsPerSecond) || r.Mean != -50 {
+	if r, _ := g.Row("other", method.Untrained, "graphcl"); r.Epochs != 0 || r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || !math.IsNaN(r.GraphsPerSecond) || r.Mean != -50 {
 		t.Errorf("untrained: %+v", r)
 	}
 }

@@ -1917,7 +1917,7 @@ KERNEL(merge_gradients, real *__restrict__ dw1, real *__restrict__ db1, real *__
 	}
 }
 
-// ------------------------------------------------------------------- quantiles
+// ------------------------------------------------------------------- percentiles
 //
 // The order statistics `rank` and rank+1 of the strict upper triangle of s
 // [n×n], exactly: keys are integers of the order of the numbers, and a pass finds
@@ -2001,7 +2001,7 @@ INLINE int next_rank(int rank, int n) { return min(rank + 1, (int)((long long)n 
 // digits of the pass for rank and for the next. block, grid (min(n, 128),
 // matrices 1 or 2): a block counts the rows that are so many apart in shared
 // memory, and adds its counts. Moves n²/2 for each matrix.
-KERNEL(quantile_count, unsigned *hist, const real *s0, const real *s1, int n, int rank, int pass) {
+KERNEL(percentile_count, unsigned *hist, const real *s0, const real *s1, int n, int rank, int pass) {
 	SHARED(unsigned, counts, 512);
 	SHARED(key, prefixes, 2);
 	const int t = threadIdx.x;
@@ -2041,7 +2041,7 @@ KERNEL(quantile_count, unsigned *hist, const real *s0, const real *s1, int n, in
 
 // theta[m] is the interpolation between both statistics of matrix m with weight
 // `second` for the next. A warp for each matrix. Moves nothing to speak of.
-KERNEL(quantile_value, real *theta, const unsigned *hist, const real *s0, const real *s1, double second, int n, int rank) {
+KERNEL(percentile_value, real *theta, const unsigned *hist, const real *s0, const real *s1, double second, int n, int rank) {
 	const int m = blockIdx.x;
 	const Found a = find(rank_counts(hist, m, 0), PASSES, rank);
 	const Found b = find(rank_counts(hist, m, 1), PASSES, next_rank(rank, n));
@@ -2055,7 +2055,7 @@ KERNEL(quantile_value, real *theta, const unsigned *hist, const real *s0, const 
 // place in row-major order gets the weight; w is zero before. One block: a
 // thread counts the entries in its rows, and the thread whose rows have the
 // place looks for it. Moves n²/2, twice.
-KERNEL(quantile_weights, real *w, const unsigned *hist, const real *s, double second, int n, int rank) {
+KERNEL(percentile_weights, real *w, const unsigned *hist, const real *s, double second, int n, int rank) {
 	SHARED(int, counts, 256);
 	const int t = threadIdx.x;
 	const int first = chunk_bound(n, t, 256), end = chunk_bound(n, t + 1, 256);

@@ -706,7 +706,7 @@ func TestTraining(t *testing.T) {
 	})
 }
 
-func TestQuantile(t *testing.T) {
+func TestPercentile(t *testing.T) {
 	precisions(t, func(b *bench) {
 		passes := b.p.Bytes()
 		for _, n := range []int{2, 3, 9, 33, 65} {
@@ -758,7 +758,7 @@ func TestQuantile(t *testing.T) {
 								}
 							}
 						}
-						b.run("quantile_count", [3]uint32{min(uint32(n), 128), 2, 1}, threads,
+						b.run("percentile_count", [3]uint32{min(uint32(n), 128), 2, 1}, threads,
 							inOut(before, hist).as(ints).exact(), input(s[0]), input(s[1]), n, rank, pass)
 					}
 					theta := generate(2, func(m int) float64 {
@@ -768,13 +768,13 @@ func TestQuantile(t *testing.T) {
 						return (1-second)*s[m][sorted[m][rank]] + second*s[m][sorted[m][rank+1]]
 					})
 					counts := input(hist).as(ints)
-					b.run("quantile_value", blocks(2), [3]uint32{32, 1, 1}, out(theta), counts, input(s[0]), input(s[1]), second, n, rank)
+					b.run("percentile_value", blocks(2), [3]uint32{32, 1, 1}, out(theta), counts, input(s[0]), input(s[1]), second, n, rank)
 					weights := make([]float64, n*n)
 					weights[sorted[0][rank]] = 1 - second
 					if second != 0 {
 						weights[sorted[0][rank+1]] = second
 					}
-					b.run("quantile_weights", blocks(1), threads, inOut(make([]float64, n*n), weights).exact(), counts, input(s[0]), second, n, rank)
+					b.run("percentile_weights", blocks(1), threads, inOut(make([]float64, n*n), weights).exact(), counts, input(s[0]), second, n, rank)
 				}
 			}
 		}

@@ -32,7 +32,7 @@ type common struct {
 
 func parse(args ...string) (*common, *bytes.Buffer, error) {
 	c := &common{
-		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}
@@ -67,7 +67,7 @@ func TestValues(t *testing.T) {
 	}
 	want := &common{
 		data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
-		loss:     cli.Loss{Methods: []string{"infonce", "specmatch"}, Beta: cli.Beta{Ratio: 0.2}, P: 50, Tau: 0.5, Kappa: 5},
+		loss:     cli.Loss{Methods: []string{"infonce", "specmatch"}, Beta: cli.Beta{Ratio: 0.2}, Percentile: 50, Tau: 0.5, Kappa: 5},
 		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
 		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
 		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},

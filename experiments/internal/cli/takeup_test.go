@@ -39,7 +39,7 @@ func started(t *testing.T, args ...string) string {
 // parseSet is parse, with flags of other types too.
 func parseSet(args ...string) (*common, *cli.FlagSet, error) {
 	c := &common{
-		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10},
+		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}

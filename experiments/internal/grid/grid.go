@@ -39,7 +39,7 @@ func New(common rundir.Row, sets, methods, protocols []string, title func(method
 
 // Common is what the rows of an experiment share, and what those of SpecMatch-CL have.
 func Common(experiment, metric string, e cli.Engine, l cli.Loss) rundir.Row {
-	return rundir.Row{Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(), Beta: l.Beta, P: l.P}
+	return rundir.Row{Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(), Beta: l.Beta, Percentile: l.Percentile}
 }
 
 // Result is what one seed has measured.
@@ -58,7 +58,7 @@ func (g *Grid) Add(set, name, protocol string, r Result) {
 		row = new(g.common)
 		row.Dataset, row.Method, row.Protocol = set, name, protocol
 		if name != method.SpecMatch { // the only method with L_G
-			row.Beta, row.P = cli.Beta{}, math.NaN()
+			row.Beta, row.Percentile = cli.Beta{}, math.NaN()
 		}
 		g.rows[key] = row
 	}

@@ -18,7 +18,7 @@ import (
 // values of the first with a minus sign, the second protocol 1000 more, and no results
 // of the untrained encoder.
 func measured(seeds int) *grid.Grid {
-	g := grid.New(rundir.Row{Experiment: "unsupervised", Beta: cli.Beta{Weight: 1}, P: 80},
+	g := grid.New(rundir.Row{Experiment: "unsupervised", Beta: cli.Beta{Weight: 1}, Percentile: 80},
 		[]string{"NCI1", "other"}, []string{method.Untrained, method.InfoNCE, method.SpecMatch}, []string{"graphcl", "linear"}, method.Title)
 	for name, values := range map[string][]float64{method.Untrained: {50, 50}, method.InfoNCE: {60, 70}, method.SpecMatch: {61, 75}} {
 		for _, v := range values[:seeds] {
@@ -45,12 +45,12 @@ func TestRows(t *testing.T) {
 	}
 	want := rundir.Row{
 		Experiment: "unsupervised", Dataset: "NCI1", Method: method.SpecMatch, Protocol: "graphcl", Mean: 68, Std: rows[2].Std, PerSeed: []float64{61, 75},
-		Beta: cli.Beta{Weight: 1}, P: 80, Epochs: 20, Seconds: 6, GraphsPerSecond: 68,
+		Beta: cli.Beta{Weight: 1}, Percentile: 80, Epochs: 20, Seconds: 6, GraphsPerSecond: 68,
 	}
 	if d := cmp.Diff(want, rows[2]); d != "" {
 		t.Error(d)
 	}
-	if r := rows[0]; r.Method != method.Untrained || r.Beta != (cli.Beta{}) || !math.IsNaN(r.P) || !math.IsNaN(r.GraphsPerSecond) {
+	if r := rows[0]; r.Method != method.Untrained || r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || !math.IsNaN(r.GraphsPerSecond) {
 		t.Errorf("untrained: %+v", r)
 	}
 }

@@ -40,7 +40,7 @@ func newRun(t *testing.T, name string) *pretrain.Run {
 	}
 	return &pretrain.Run{
 		Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: name, Seed: 3,
-		Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, P: 80, Tau: 0.2, Kappa: 10},
+		Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		Recipe:   cli.Recipe{Epochs: 3, Batch: 10, LR: 0.01},
 		Settings: pretrain.DefaultSettings(),
 	}
@@ -72,7 +72,7 @@ func parameters(m nn.Module) (all [][]float64) {
 // TestObjective: every flag has its place in the loss.
 func TestObjective(t *testing.T) {
 	r := newRun(t, method.SpecMatch)
-	r.Loss = cli.Loss{Beta: cli.Beta{Weight: 0.5, Ratio: 0.1}, P: 70, Tau: 0.3, Kappa: 5}
+	r.Loss = cli.Loss{Beta: cli.Beta{Weight: 0.5, Ratio: 0.1}, Percentile: 70, Tau: 0.3, Kappa: 5}
 	f := cli.NewFlagSet("x", "", "")
 	f.Add(&r.Settings)
 	if err := f.Parse([]string{"-adjacency", "hard", "-random-walk", "-theta-gradient", "-on-h", "-center", "-sum", "-warmup", "7"}, io.Discard); err != nil {
@@ -476,7 +476,7 @@ func TestProvenance(t *testing.T) {
 // TestSettings: what a method says that it reads are flags, of the same default.
 func TestSettings(t *testing.T) {
 	for _, regime := range []method.Regime{method.Unsupervised, method.SemiSupervised, method.Transfer} {
-		f, s, loss := cli.NewFlagSet("x", "", ""), pretrain.DefaultSettings(), cli.Loss{Beta: cli.Beta{Weight: 0.05}, P: 80, Kappa: 10}
+		f, s, loss := cli.NewFlagSet("x", "", ""), pretrain.DefaultSettings(), cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Kappa: 10}
 		loss.Tau = method.DefaultOptions(regime).Objective.Contrast.Temperature
 		recipe := cli.Recipe{Batch: 128, LR: 0.01}
 		f.Add(&s, &loss, &recipe)
@@ -509,7 +509,7 @@ func TestUnread(t *testing.T) {
 		{"-p 50", []string{"cuco"}, "-p has no effect on cuco"},
 		{"-raw-statistics -joao-probe-moves", []string{"joao"}, "want one of them"},
 	} {
-		f, s, loss := cli.NewFlagSet("unsupervised", "", ""), pretrain.DefaultSettings(), cli.Loss{Tau: 0.2, P: 80, Kappa: 10}
+		f, s, loss := cli.NewFlagSet("unsupervised", "", ""), pretrain.DefaultSettings(), cli.Loss{Tau: 0.2, Percentile: 80, Kappa: 10}
 		f.Add(&s, &loss)
 		s.RegisterMethods(f, method.Unsupervised, func() []string { return c.methods })
 		err := f.Parse(strings.Fields(c.args), io.Discard)

@@ -73,7 +73,7 @@ func (r *Run) Policy() string {
 func (r *Run) Objective() specmatch.Objective {
 	o := r.Settings.Objective
 	o.Contrast.Temperature = r.Loss.Tau
-	o.Match.Kappa, o.Match.Percentile = r.Loss.Kappa, r.Loss.P
+	o.Match.Kappa, o.Match.Percentile = r.Loss.Kappa, r.Loss.Percentile
 	o.Beta.Beta, o.Beta.Ratio = r.Loss.Beta.Weight, r.Loss.Beta.Ratio
 	return o
 }

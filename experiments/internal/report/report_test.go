@@ -58,7 +58,7 @@ func made(t *testing.T, dir string, beta float64, s shape) string {
 		for m := range s.methods {
 			r := rundir.Row{
 				Experiment: "made", Dataset: fmt.Sprintf("SET-%d", set), Method: names[m], Protocol: "linear", Metric: "accuracy",
-				Epochs: s.epochs, Seconds: 90 * float64(s.seeds), GraphsPerSecond: 1000, P: math.NaN(),
+				Epochs: s.epochs, Seconds: 90 * float64(s.seeds), GraphsPerSecond: 1000, Percentile: math.NaN(),
 			}
 			for seed := range s.seeds {
 				unit := fmt.Sprintf("%s/%s/seed=%d", r.Dataset, r.Method, seed)

@@ -24,7 +24,7 @@ type Row struct {
 	PerSeed         []float64
 	Seeds           []int    // of PerSeed; nil in results of earlier versions
 	Beta            cli.Beta // a number, or a string such as "auto:0.2"
-	P               float64
+	Percentile      float64
 	Epochs          int
 	Backend         string
 	Precision       string
@@ -44,7 +44,7 @@ type row struct {
 	PerSeed         []Float  `json:"per_seed"`
 	Seeds           []int    `json:"seeds,omitempty"`
 	Beta            cli.Beta `json:"beta"`
-	P               Float    `json:"p"`
+	Percentile      Float    `json:"p"`
 	Epochs          int      `json:"epochs"`
 	Backend         string   `json:"backend"`
 	Precision       string   `json:"precision"`
@@ -56,7 +56,7 @@ type row struct {
 func (r Row) MarshalJSON() ([]byte, error) {
 	j := row{
 		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, Float(r.Mean), Float(r.Std), make([]Float, len(r.PerSeed)), r.Seeds,
-		r.Beta, Float(r.P), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond),
+		r.Beta, Float(r.Percentile), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond),
 	}
 	for i, x := range r.PerSeed {
 		j.PerSeed[i] = Float(x)
@@ -72,7 +72,7 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	}
 	*r = Row{
 		j.Experiment, j.Dataset, j.Method, j.Protocol, j.Metric, float64(j.Mean), float64(j.Std), make([]float64, len(j.PerSeed)), j.Seeds,
-		j.Beta, float64(j.P), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond),
+		j.Beta, float64(j.Percentile), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond),
 	}
 	for i, x := range j.PerSeed {
 		r.PerSeed[i] = float64(x)

@@ -26,7 +26,7 @@ import (
 func options(t *testing.T, out string, args ...string) rundir.Options {
 	t.Helper()
 	data := cli.Data{Datasets: []string{"MUTAG"}}
-	loss := cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, P: 80, Tau: 0.2, Kappa: 10}
+	loss := cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10}
 	recipe := cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 2}
 	engine := cli.Engine{}
 	output := cli.Output{}

@@ -16,7 +16,7 @@ BLIND = {"unwritten", "blocks race", "misaligned", "tail", "restrict", "bounds"}
 KERNELS, ENGINE = "./backend/cuda/kernels", "./backend/cuda"
 MUTANTS = [
     ("unwritten", "i += flat_step()) {\n		d[i] = x;", "i += flat_step()) {\n		if (d[i] != x) {\n			d[i] = x;\n		}", KERNELS, "TestElementwise"),
-    ("blocks race", "		atomicAdd(out, first);", "		*out += first;", KERNELS, "TestQuantile"),
+    ("blocks race", "		atomicAdd(out, first);", "		*out += first;", KERNELS, "TestPercentile"),
     ("misaligned", "	const int end = graphs[g + 1], v = view_of(views, nviews, first);\n	real scale",
      "	struct alignas(8) Pair { int first, end; };\n	const Pair pair = *(const Pair *)(graphs + g);\n	const int end = pair.end, v = view_of(views, nviews, pair.first);\n	real scale", KERNELS, "TestNorm"),
     ("tail", "		i += n & ~3u;\n	}\n	for (; i < n; i += flat_step()) {\n		d[i] = unary_op", "		i += n & ~3u;\n#ifdef __CUDACC_RTC__\n		return;\n#endif\n	}\n	for (; i < n; i += flat_step()) {\n		d[i] = unary_op", KERNELS, "TestElementwise"),
@@ -31,8 +31,8 @@ MUTANTS = [
     ("beyond the rows", "{ return r < here && col() < cols; }", "{ return col() < cols; }", KERNELS, "TestGINLayer"),
     ("barrier of a tile", "			tile_product<COLS, false>(acc, tile, ws, slice, w1, in, hid);\n			__syncthreads();", "			tile_product<COLS, false>(acc, tile, ws, slice, w1, in, hid);", KERNELS, "TestGINLayer"),
     ("edge of a gradient", "e < n2 ? db1", "e <= n2 ? db1", KERNELS, "TestGINLayer"),
-    ("prefix sum", "before += lane >= d ? below : 0;", "before += lane > d ? below : 0;", KERNELS, "TestQuantile"),
-    ("plain counts", "				atomicAdd(&counts[(int)(k & 255)], 1u);\n			} else", "				counts[(int)(k & 255)] = counts[(int)(k & 255)] + 1u;\n			} else", KERNELS, "TestQuantile"),
+    ("prefix sum", "before += lane >= d ? below : 0;", "before += lane > d ? below : 0;", KERNELS, "TestPercentile"),
+    ("plain counts", "				atomicAdd(&counts[(int)(k & 255)], 1u);\n			} else", "				counts[(int)(k & 255)] = counts[(int)(k & 255)] + 1u;\n			} else", KERNELS, "TestPercentile"),
     ("sign", "(v ? -4 : 4) * diff", "4 * diff", KERNELS, "TestContrast"),
     ("padding", "	zero_behind(c, d, graphs[ngraphs], rows);\n", "", KERNELS, "TestNorm"),
     ("constants of Adam", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}\n	__syncthreads();", "		corrected[1] = sqrt(1 - pow(beta2, t));\n	}", KERNELS, "TestTraining"),
