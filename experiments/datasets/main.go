@@ -12,6 +12,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,32 +139,33 @@ func (c *call) names() ([]string, error) {
 // there returns the names of the sets in the folder, tables of molecules last.
 func (c *call) there() ([]string, error) {
 	names, err := dataset.List(c.data.Dir)
-	if err != nil {
-		return nil, err
-	}
 	for _, set := range moleculenet.Sets() {
-		switch _, err := moleculenet.Find(c.data.Dir, set.Name); {
-		case err == nil:
+		if _, err := moleculenet.Find(c.data.Dir, set.Name); err == nil {
 			names = append(names, set.Name)
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, err
 		}
 	}
-	return names, nil
+	return names, err
+}
+
+// find returns the path of a set in the folder. If it is not there, the error wraps
+// [fs.ErrNotExist].
+func (c *call) find(name string) (string, error) {
+	switch {
+	case c.data.Dir == "":
+		return "", fs.ErrNotExist
+	case isTable(name):
+		return moleculenet.Find(c.data.Dir, name)
+	}
+	return dataset.Find(c.data.Dir, name)
 }
 
 // open reads a set from the folder, or the embedded one if that is asked for
 // and the folder has no set of the name.
-func (c *call) open(ctx context.Context, name string, opts dataset.Options) (*dataset.Dataset, error) {
-	if name == embedded {
-		if c.data.Dir == "" {
-			return dataset.Default(), nil
-		}
-		if _, err := dataset.Find(c.data.Dir, name); errors.Is(err, fs.ErrNotExist) {
-			return dataset.Default(), nil
-		}
+func (c *call) open(ctx context.Context, name string) (*dataset.Dataset, error) {
+	if _, err := c.find(name); name == embedded && errors.Is(err, fs.ErrNotExist) {
+		return dataset.Default(), nil
 	}
-	return records.Open(ctx, c.data.Dir, name, opts)
+	return records.Open(ctx, c.data.Dir, name, dataset.Options{NodeAttributes: true})
 }
 
 // each does something for every set, showing how far it has come. It goes on
@@ -203,53 +205,42 @@ func list(_ context.Context, c *call) error {
 	known = append(known, dataset.Known()...)
 	names := c.data.Datasets
 	if len(names) == 0 {
+		var there []string
+		if c.data.Dir != "" {
+			var err error
+			if there, err = c.there(); err != nil {
+				return err
+			}
+		}
 		for _, o := range known {
 			names = append(names, o.Name)
 		}
 		for _, set := range moleculenet.Sets() {
 			names = append(names, set.Name)
 		}
-		if c.data.Dir != "" {
-			there, err := c.there()
-			if err != nil {
-				return err
-			}
-			for _, name := range there {
-				if !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
+		names = append(names, slices.DeleteFunc(there, func(name string) bool { return slices.Contains(names, name) })...)
 	}
 	for _, name := range names {
-		set, err := moleculenet.ByName(name)
-		t, find := graphs, dataset.Find
-		if err == nil {
-			t, find = molecules, moleculenet.Find
-		}
-		where := "-"
-		if name == embedded {
+		where, err := c.find(name)
+		switch {
+		case err == nil:
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		case name == embedded:
 			where = "built in"
+		default:
+			where = "-"
 		}
-		if c.data.Dir != "" {
-			path, err := find(c.data.Dir, name)
-			switch {
-			case err == nil:
-				where = path
-			case !errors.Is(err, fs.ErrNotExist):
-				return err
-			}
+		if set, err := moleculenet.ByName(name); err == nil {
+			molecules.Add(name, integer(set.Rows), integer(set.Tasks), table.Text(where))
+			continue
 		}
-		var cells []table.Cell
-		if t == molecules {
-			cells = []table.Cell{integer(set.Rows), integer(set.Tasks)}
-		} else if i := slices.IndexFunc(known, func(o dataset.Official) bool { return o.Name == name }); i >= 0 {
+		cells := slices.Repeat([]table.Cell{table.Text("?")}, 4)
+		if i := slices.IndexFunc(known, func(o dataset.Official) bool { return o.Name == name }); i >= 0 {
 			o := known[i]
 			cells = []table.Cell{integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)}
-		} else {
-			cells = slices.Repeat([]table.Cell{table.Text("?")}, 4)
 		}
-		t.Add(name, append(cells, table.Text(where))...)
+		graphs.Add(name, append(cells, table.Text(where))...)
 	}
 	return write(c.stdout, graphs, molecules)
 }
@@ -284,12 +275,9 @@ func fetchAll(ctx context.Context, c *call) error {
 	failed := 0
 	for _, name := range c.data.Datasets {
 		d := &download{label: name, w: c.stderr}
-		path := filepath.Join(c.data.Dir, name+".zip")
-		if set, err := moleculenet.ByName(name); err == nil {
-			path = set.Path(c.data.Dir)
-		}
-		_, statErr := os.Stat(path)
+		before, _ := c.find(name)
 		err := fetch.Dataset(ctx, c.data.Dir, name, fetch.Options{BaseURL: c.baseURL, Progress: d.progress})
+		path, _ := c.find(name)
 		d.stop()
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -298,7 +286,7 @@ func fetchAll(ctx context.Context, c *call) error {
 		case err != nil:
 			fmt.Fprintln(c.stderr, err)
 			failed++
-		case statErr == nil:
+		case path == before:
 			fmt.Fprintf(c.stdout, "%s: there already, and intact\n", path)
 		default:
 			fmt.Fprintf(c.stdout, "%s: fetched\n", path)
@@ -310,8 +298,8 @@ func fetchAll(ctx context.Context, c *call) error {
 	return nil
 }
 
-// A download shows the progress of one Fetch, in KiB. A server that does not
-// say how large the file is gets no bar.
+// A download shows the progress of one file, in KiB. A server that does not
+// say how large it is gets no bar.
 type download struct {
 	label string
 	w     io.Writer
@@ -320,17 +308,17 @@ type download struct {
 }
 
 func (d *download) progress(done, total int64) {
-	now := int(done >> 10)
+	if total < 0 {
+		return
+	}
+	now, all := int(done>>10), int((total+1023)>>10)
 	if d.bar == nil {
-		if total < 0 {
-			return
-		}
-		d.bar = progress.Start(d.w, progress.Options{Label: d.label, Unit: "KiB", Total: int((total + 1023) >> 10)})
+		d.bar = progress.Start(d.w, progress.Options{Label: d.label, Unit: "KiB", Total: all})
 		d.bar.Skip(now) // of an earlier download
 		d.shown = now
 	}
 	if done == total {
-		now = int((total + 1023) >> 10)
+		now = all
 	}
 	d.bar.Add(now - d.shown) // negative when it starts again
 	d.shown = now
@@ -345,13 +333,10 @@ func (d *download) stop() {
 func verify(ctx context.Context, c *call) error {
 	t := table.New("set", table.Names("SHA-256", "compared with", "graphs", "result")...)
 	err := c.each(ctx, "verify", func(name string) error {
-		sum, source, graphs, result := "-", "-", "?", "FAILED"
+		sum, graphs, result := "-", "?", "FAILED"
 		v, n, err := c.verifyOne(ctx, name)
 		if v.Sum != "" {
 			sum = v.Sum[:16] + "…"
-		}
-		if v.Source != "" {
-			source = v.Source
 		}
 		if n > 0 {
 			graphs = fmt.Sprint(n)
@@ -364,7 +349,7 @@ func verify(ctx context.Context, c *call) error {
 			result = "readable"
 			t.Footnotes = []string{"readable: complete and well-formed, but there is no sum to compare with"}
 		}
-		t.Add(name, table.Text(sum), table.Text(source), table.Text(graphs), table.Text(result))
+		t.Add(name, table.Text(sum), table.Text(cmp.Or(v.Source, "-")), table.Text(graphs), table.Text(result))
 		return err
 	})
 	return errors.Join(t.WriteText(c.stdout), err)
@@ -374,28 +359,20 @@ func verify(ctx context.Context, c *call) error {
 // and that it can be loaded; of a folder or the embedded set only the latter. It
 // returns the number of graphs.
 func (c *call) verifyOne(ctx context.Context, name string) (v fetch.Verification, graphs int, err error) {
-	if isTable(name) {
+	v.Path, _ = c.find(name)
+	if strings.HasSuffix(v.Path, ".zip") || isTable(name) {
 		if v, err = fetch.Verify(ctx, c.data.Dir, name); err != nil {
 			return v, 0, err
 		}
+	}
+	if isTable(name) {
 		m, err := moleculenet.Open(ctx, c.data.Dir, name)
 		if err != nil {
 			return v, 0, err
 		}
 		return v, len(m.Graphs), nil
 	}
-	if c.data.Dir != "" {
-		path, err := dataset.Find(c.data.Dir, name)
-		if err == nil && strings.HasSuffix(path, ".zip") {
-			if v, err = fetch.Verify(ctx, c.data.Dir, name); err != nil {
-				return v, 0, err
-			}
-		}
-		if err == nil {
-			v.Path = path
-		}
-	}
-	ds, err := c.open(ctx, name, dataset.Options{NodeAttributes: true})
+	ds, err := c.open(ctx, name)
 	if err != nil {
 		return v, 0, err
 	}
@@ -414,7 +391,7 @@ func stats(ctx context.Context, c *call) error {
 		if isTable(name) {
 			return addMolecules(ctx, molecules, c.data.Dir, name)
 		}
-		ds, err := c.open(ctx, name, dataset.Options{NodeAttributes: true})
+		ds, err := c.open(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -426,20 +403,24 @@ func stats(ctx context.Context, c *call) error {
 			officialNodes, officialEdges = table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)
 			wrong = o.Disagreements(s)
 		}
-		title := name
-		if len(wrong) > 0 {
-			title += " †"
-			t.Footnotes = append(t.Footnotes, fmt.Sprintf("† %s disagrees: %s", name, strings.Join(wrong, "; ")))
-		}
+		title, err := compared(t, name, wrong)
 		t.Add(title, integer(s.Graphs), integer(s.Classes), table.Number(s.MeanNodes(), 2), officialNodes, table.Number(s.MeanEdges(), 2), officialEdges,
 			table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), table.Text(nodeLabels(ds)), integer(ds.EdgeCategories()), integer(ds.NodeAttributes),
 			integer(s.Isolated), integer(ds.SelfLoops), integer(ds.Duplicates))
-		if len(wrong) > 0 {
-			return fmt.Errorf("the statistics are not the official ones: %s", strings.Join(wrong, "; "))
-		}
-		return nil
+		return err
 	})
 	return errors.Join(write(c.stdout, t, molecules), err)
+}
+
+// compared returns the name of a set in a table of statistics, with a mark and an error if
+// something is wrong with them.
+func compared(t *table.Table, name string, wrong []string) (string, error) {
+	if len(wrong) == 0 {
+		return name, nil
+	}
+	reasons := strings.Join(wrong, "; ")
+	t.Footnotes = append(t.Footnotes, fmt.Sprintf("† %s disagrees: %s", name, reasons))
+	return name + " †", fmt.Errorf("the statistics are not the official ones: %s", reasons)
 }
 
 func nodeLabels(ds *dataset.Dataset) string {
@@ -470,7 +451,7 @@ func export(ctx context.Context, c *call) error {
 		case isTable(name):
 			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph; name one -column")
 		default:
-			ds, err = c.open(ctx, name, dataset.Options{NodeAttributes: true})
+			ds, err = c.open(ctx, name)
 		}
 		if err != nil {
 			return err
