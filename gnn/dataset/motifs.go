@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -69,11 +70,8 @@ const (
 //
 // Equal configurations give equal sets, on any machine.
 func Motifs(c MotifConfig) (*Dataset, error) {
-	setDefault(&c.Name, "motifs")
-	setDefault(&c.Graphs, 240)
-	setDefault(&c.MinNodes, 10)
-	setDefault(&c.MaxNodes, 40)
-	setDefault(&c.Noise, 0.1)
+	c.Name, c.Graphs, c.Noise = cmp.Or(c.Name, "motifs"), cmp.Or(c.Graphs, 240), cmp.Or(c.Noise, 0.1)
+	c.MinNodes, c.MaxNodes = cmp.Or(c.MinNodes, 10), cmp.Or(c.MaxNodes, 40)
 	if err := CheckName(c.Name); err != nil {
 		return nil, err
 	}
@@ -89,34 +87,22 @@ func Motifs(c MotifConfig) (*Dataset, error) {
 		Name:         c.Name,
 		Graphs:       make([]*graph.Graph, c.Graphs),
 		Classes:      len(motifTable),
+		ClassValues:  []int{0, 1, 2},
 		FeatureWidth: motifLabels,
 		NodeLabels:   []LabelColumn{{Width: motifLabels}},
 	}
-	for k := range motifTable {
-		ds.ClassValues = append(ds.ClassValues, k)
-	}
-	var seen [motifLabels]bool
 	for k := range ds.Graphs {
-		rng := rand.New(rand.NewPCG(c.Seed, uint64(k)))
-		g := c.graph(k%len(motifTable), rng)
-		for _, l := range g.X.Category {
-			if !seen[l] {
-				seen[l] = true
-				ds.NodeLabels[0].Distinct++
-			}
+		var err error
+		if ds.Graphs[k], err = c.graph(k%len(motifTable), rand.New(rand.NewPCG(c.Seed, uint64(k)))); err != nil {
+			return nil, err
 		}
-		ds.Graphs[k] = g
 	}
-	return ds, nil
+	columns, err := ds.Columns()
+	ds.NodeLabels[0].Distinct = motifLabels - len(columns.Labels[0].Unseen)
+	return ds, err
 }
 
-func setDefault[T comparable](v *T, value T) {
-	if zero := *new(T); *v == zero {
-		*v = value
-	}
-}
-
-func (c *MotifConfig) graph(class int, rng *rand.Rand) *graph.Graph {
+func (c *MotifConfig) graph(class int, rng *rand.Rand) (*graph.Graph, error) {
 	n := c.MinNodes + rng.IntN(c.MaxNodes-c.MinNodes+1)
 	label := make([]int32, 0, n)
 	adj := make([][]int32, n)
@@ -152,22 +138,19 @@ func (c *MotifConfig) graph(class int, rng *rand.Rand) *graph.Graph {
 	}
 
 	place := rng.Perm(n) // where node i of the above goes
-	rows := make([][]int32, n)
-	g := &graph.Graph{Ptr: make([]int32, n+1), Adj: make([]int32, 0, len(ends)), Class: class}
-	g.X = graph.Features{Width: motifLabels, Category: make([]int32, n)}
+	x := graph.Features{Width: motifLabels, Category: make([]int32, n)}
 	for i, p := range place {
-		g.X.Category[p] = label[i]
-		rows[p] = adj[i]
+		x.Category[p] = label[i]
 	}
-	for p, row := range rows {
-		for k, j := range row {
-			row[k] = int32(place[j])
-		}
-		slices.Sort(row)
-		g.Adj = append(g.Adj, row...)
-		g.Ptr[p+1] = int32(len(g.Adj))
+	edges := make([][2]int, len(ends)/2)
+	for k := range edges {
+		edges[k] = [2]int{place[ends[2*k]], place[ends[2*k+1]]}
 	}
-	return g
+	g, err := graph.FromEdges(n, edges, x)
+	if err == nil {
+		g.Class = class
+	}
+	return g, err
 }
 
 // Default returns the data set that needs no files, Motifs(MotifConfig{}). The

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -82,8 +83,8 @@ func TestMotifs(t *testing.T) {
 				t.Fatalf("a second call differs: %v", err)
 			}
 			validate(t, ds)
-			setDefault(&c.MinNodes, 10)
-			setDefault(&c.MaxNodes, 40)
+			c.MinNodes = cmp.Or(c.MinNodes, 10)
+			c.MaxNodes = cmp.Or(c.MaxNodes, 40)
 			for k, g := range ds.Graphs {
 				if g.Class != k%3 || g.Directed || g.Nodes() < c.MinNodes || g.Nodes() > c.MaxNodes {
 					t.Fatalf("graph %d: class %d, directed %t, %d nodes", k, g.Class, g.Directed, g.Nodes())

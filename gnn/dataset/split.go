@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -53,26 +54,19 @@ func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, er
 	}
 
 	// Write the classes behind one another and deal the places out in turn:
-	// place p goes to fold p mod k. allocation[c][f] is what class c gives fold f.
-	allocation := make([][]int, len(count))
-	place := 0
-	for c, n := range count {
-		allocation[c] = make([]int, k)
-		for range n {
-			allocation[c][place%k]++
-			place++
-		}
-	}
-
+	// place p goes to fold p mod k. deal[c] are the folds that class c gets so.
 	var rng *RandomState
 	if shuffle {
 		rng = NewRandomState(seed)
 	}
-	deal := make([][]int, len(count)) // folds of the class's samples, in order
-	for c := range count {
-		for f, n := range allocation[c] {
-			deal[c] = append(deal[c], slices.Repeat([]int{f}, n)...)
+	deal := make([][]int, len(count))
+	place := 0
+	for c, n := range count {
+		for range n {
+			deal[c] = append(deal[c], place%k)
+			place++
 		}
+		slices.Sort(deal[c])
 		if shuffle {
 			rng.Shuffle(deal[c])
 		}
@@ -135,14 +129,10 @@ func (r *RandomState) Intn(n int) int {
 	if n == 1 {
 		return 0 // without a draw
 	}
-	top := uint32(n - 1)
-	mask := top
-	for shift := 1; shift < 32; shift *= 2 {
-		mask |= mask >> shift
-	}
+	mask := uint32(1)<<bits.Len(uint(n-1)) - 1
 	for {
-		if v := r.Uint32() & mask; v <= top {
-			return int(v)
+		if v := int(r.Uint32() & mask); v < n {
+			return v
 		}
 	}
 }
