@@ -168,17 +168,6 @@ func Collate(graphs ...*Graph) *Batch {
 	return b
 }
 
-// GraphID returns, for every node, the number of its graph.
-func (b *Batch) GraphID() []int32 {
-	id := make([]int32, b.Nodes())
-	for g := range b.Graphs() {
-		for i := b.GraphPtr[g]; i < b.GraphPtr[g+1]; i++ {
-			id[i] = int32(g)
-		}
-	}
-	return id
-}
-
 // Transpose returns the adjacency of the reversed edges. For a symmetric batch
 // these are the batch's own slices.
 func (b *Batch) Transpose() (ptr, adj []int32) {
@@ -229,15 +218,8 @@ func (b *Batch) Validate() error {
 	}
 	if !b.Asymmetric {
 		tp, ta := TransposeCSR(b.Ptr, b.Adj, n)
-		for i := range tp {
-			if tp[i] != b.Ptr[i] {
-				return fmt.Errorf("graph: batch is marked symmetric and is not, at node %d", i)
-			}
-		}
-		for k := range ta {
-			if ta[k] != b.Adj[k] {
-				return fmt.Errorf("graph: batch is marked symmetric and is not, at entry %d", k)
-			}
+		if !slices.Equal(tp, b.Ptr) || !slices.Equal(ta, b.Adj) {
+			return fmt.Errorf("graph: batch is marked symmetric and is not")
 		}
 	}
 	return b.X.validate(n)

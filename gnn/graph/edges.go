@@ -29,38 +29,19 @@ func (c EdgeColumns) Width() int {
 // without labels, or a label outside these categories. The matrix is
 // valid until the batch is Reset.
 func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
-	b.needLabels("EdgeCounts")
-	width := c.Width()
-	combinations := int32(1)
-	for _, w := range c.Widths {
-		combinations *= int32(w)
+	combinations, loop := 1, 0
+	for k, w := range c.Widths {
+		combinations, loop = combinations*w, loop*w+c.SelfLoop[k]
 	}
-	counts := resize(&b.counts, b.Nodes()*width)
-	clear(counts)
-	for i := range b.Nodes() {
-		row := counts[i*width : (i+1)*width]
-		at := 0
-		for k, w := range c.Widths {
-			row[at+c.SelfLoop[k]]++
-			at += w
+	return b.countEdges("EdgeCounts", c.Width(), combinations, loop, func(row []float32, label int) {
+		end := len(row)
+		for k := len(c.Widths) - 1; k >= 0; k-- {
+			w := c.Widths[k]
+			end -= w
+			row[end+label%w]++
+			label /= w
 		}
-		for _, label := range b.EdgeLabel[b.Ptr[i]:b.Ptr[i+1]] {
-			if label == -1 {
-				continue
-			}
-			if label < 0 || label >= combinations {
-				panic(fmt.Sprintf("graph: EdgeCounts: label %d is outside 0..%d", label, combinations-1))
-			}
-			rest, end := int(label), width
-			for k := len(c.Widths) - 1; k >= 0; k-- {
-				w := c.Widths[k]
-				end -= w
-				row[end+rest%w]++
-				rest /= w
-			}
-		}
-	}
-	return counts
+	})
 }
 
 // EdgeBitCounts is EdgeCounts for labels whose bits are yes-or-no properties:
@@ -68,24 +49,30 @@ func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
 // have bit 0, 1, …, and how many edges there are, its own self-loop, with the
 // label loop, included. It panics as EdgeCounts does.
 func (b *Batch) EdgeBitCounts(bits int, loop int32) []float32 {
-	b.needLabels("EdgeBitCounts")
-	counts := resize(&b.counts, b.Nodes()*(bits+1))
+	return b.countEdges("EdgeBitCounts", bits+1, 1<<bits, int(loop), func(row []float32, label int) {
+		for k := range bits {
+			row[k] += float32(label >> k & 1)
+		}
+		row[bits]++
+	})
+}
+
+// countEdges returns a matrix of so many columns, to whose row of a node add adds the
+// label of its self-loop and those of the edges that end in it. Labels are 0 to
+// labels-1.
+func (b *Batch) countEdges(what string, columns, labels, loop int, add func(row []float32, label int)) []float32 {
+	b.needLabels(what)
+	counts := resize(&b.counts, b.Nodes()*columns)
 	clear(counts)
 	for i := range b.Nodes() {
-		row := counts[i*(bits+1) : (i+1)*(bits+1)]
-		add := func(label int32) {
-			if label < 0 || label >= 1<<bits {
-				panic(fmt.Sprintf("graph: EdgeBitCounts: label %d is outside 0..%d", label, 1<<bits-1))
-			}
-			for k := range bits {
-				row[k] += float32(label >> k & 1)
-			}
-			row[bits]++
-		}
-		add(loop)
+		row := counts[i*columns : (i+1)*columns]
+		add(row, loop)
 		for _, label := range b.EdgeLabel[b.Ptr[i]:b.Ptr[i+1]] {
-			if label != -1 {
-				add(label)
+			if label < -1 || int(label) >= labels {
+				panic(fmt.Sprintf("graph: %s: label %d is outside 0..%d", what, label, labels-1))
+			}
+			if label >= 0 { // an augmentation has made the others
+				add(row, int(label))
 			}
 		}
 	}
