@@ -108,7 +108,7 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	return nil
 }
 
-func setupEmbed(f *cli.FlagSet) action {
+func setupEmbed(f *cli.FlagSet) cli.Action {
 	in, model := new(input), builtin
 	o := &output{in: in}
 	var engine cli.Engine
@@ -136,7 +136,7 @@ func needModel(paths ...string) error {
 	return nil
 }
 
-func setupPredict(f *cli.FlagSet) action {
+func setupPredict(f *cli.FlagSet) cli.Action {
 	in := new(input)
 	o := &output{in: in}
 	var paths []string
@@ -168,7 +168,7 @@ func setupPredict(f *cli.FlagSet) action {
 	}
 }
 
-func setupInspect(f *cli.FlagSet) action {
+func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", cli.Text, "model `file` to look at; pretrained is the encoder of molecules that is part of this program")
 	return func(ctx context.Context, stdout, _ io.Writer) error {

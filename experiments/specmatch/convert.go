@@ -12,7 +12,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 )
 
-func setupConvert(f *cli.FlagSet) action {
+func setupConvert(f *cli.FlagSet) cli.Action {
 	var in, out, like string
 	var engine cli.Engine
 	cli.Var(f, &in, "in", cli.Text, "`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors")

@@ -57,7 +57,7 @@ type tuning struct {
 	dir      *rundir.Dir
 }
 
-func setupFinetune(f *cli.FlagSet) action {
+func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
 		Kind: kindAuto, Task: finetune.Task{Split: finetune.Random}, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
 		encoder: encoder{Hidden: 64, Layers: 3},

@@ -768,17 +768,17 @@ func TestHelp(t *testing.T) {
 	script := must(t, "completion")
 	overview := must(t, "-h")
 	for _, c := range commands {
-		stdout, _, err := invoke(t.Context(), c.name+" -h")
-		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stdout, "go run ./experiments/specmatch "+c.name+" ") {
-			t.Errorf("%s -h: %v\n%s", c.name, err, stdout)
+		stdout, _, err := invoke(t.Context(), c.Name+" -h")
+		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stdout, "go run ./experiments/specmatch "+c.Name+" ") {
+			t.Errorf("%s -h: %v\n%s", c.Name, err, stdout)
 		}
 		for _, m := range regexp.MustCompile(`(?m)^  (-[a-z0-9-]+)`).FindAllStringSubmatch(stdout, -1) {
 			if !strings.Contains(script, m[1]) {
-				t.Errorf("completion has no %s of %s", m[1], c.name)
+				t.Errorf("completion has no %s of %s", m[1], c.Name)
 			}
 		}
-		if !strings.Contains(overview, "\n  "+c.name+"\n") {
-			t.Errorf("the overview has no %s", c.name)
+		if !strings.Contains(overview, "\n  "+c.Name+"\n") {
+			t.Errorf("the overview has no %s", c.Name)
 		}
 	}
 	if v := must(t, "version"); !strings.HasPrefix(v, "specmatch ") {

@@ -11,7 +11,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/report"
 )
 
-func setupReport(f *cli.FlagSet) action {
+func setupReport(f *cli.FlagSet) cli.Action {
 	var in []string
 	var o report.Options
 	out := "report.html"
@@ -51,7 +51,7 @@ func saveReport(out string, in []string, o report.Options) (*report.Page, int, e
 	return page, len(runs), page.Save(out)
 }
 
-func setupCompare(f *cli.FlagSet) action {
+func setupCompare(f *cli.FlagSet) cli.Action {
 	var in []string
 	var out string
 	cli.Var(f, &in, "in", cli.List(cli.Text), "two run `directories` A,B")

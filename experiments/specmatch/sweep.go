@@ -13,7 +13,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/sweep"
 )
 
-func setupSweep(f *cli.FlagSet) action {
+func setupSweep(f *cli.FlagSet) cli.Action {
 	var in, out string
 	var shares int
 	var pilot, submit bool
@@ -78,7 +78,7 @@ func setupSweep(f *cli.FlagSet) action {
 	}
 }
 
-func setupStatus(f *cli.FlagSet) action {
+func setupStatus(f *cli.FlagSet) cli.Action {
 	var out string
 	cli.Var(f, &out, "out", cli.Text, "`directory` of the sweep")
 	f.Check(func() error {

@@ -46,7 +46,7 @@ func methodNames() []string {
 	return all
 }
 
-func setupTrain(f *cli.FlagSet) action {
+func setupTrain(f *cli.FlagSet) cli.Action {
 	x := &training{
 		run: pretrain.Run{
 			Method:   method.SpecMatch,

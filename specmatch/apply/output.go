@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 		o.Input, o.Columns = nil, nil // the key of the model is also that of its columns
 		p.journal, p.at.Key = path+".journal", fmt.Sprintf("%s %+v %s", sum, o, j.Model.Key)
 	}
-	defer func() { p.close() }()
+	defer p.close()
 	if err := p.open(); err != nil {
 		return r, err
 	}
@@ -54,7 +55,12 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 	for _, f := range p.files {
 		w.to = append(w.to, f)
 	}
-	if err = w.write(ctx, p.at.Sizes != nil); err == nil {
+	rest := *j
+	rest.Records.Skip += w.done.Records
+	if err = w.begin(p.at.Sizes != nil); err == nil {
+		err = w.end(rest.Stream(ctx, w.batch))
+	}
+	if err == nil {
 		err = p.finish(form, path, j.Model.Columns)
 	}
 	w.done.Resumes = err != nil && p.journal != ""
@@ -65,66 +71,74 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 // used to rejected. Nothing of it goes on after an interruption.
 func (j *Job) WriteCSV(ctx context.Context, w, rejected io.Writer) (Result, error) {
 	to := writer{job: j, form: csvFormat{}, to: []io.Writer{w, rejected}, note: func(Result) error { return nil }}
-	err := to.write(ctx, false)
+	if err := to.begin(false); err != nil {
+		return to.done, err
+	}
+	err := to.end(j.Stream(ctx, to.batch))
 	return to.done, err
-}
-
-// writer writes the batches of a job.
-type writer struct {
-	job  *Job
-	form format
-	to   []io.Writer // for the format's files, and then for the rejected records
-	done Result
-	note func(Result) error // that a batch is written
 }
 
 // Rejected is the ending, behind the name of the output, of the list of the records that
 // cannot be used.
 const Rejected = ".rejected.csv"
 
-// write does the job, or what of it is not done.
-func (w *writer) write(ctx context.Context, begun bool) error {
+// writer writes the batches of a job.
+type writer struct {
+	job   *Job
+	form  format
+	to    []io.Writer // for the format's files, and then for the rejected records
+	done  Result
+	note  func(Result) error // that a batch is written
+	first *dataset.SyntaxError
+}
+
+// begin writes what files begin with, unless they have begun.
+func (w *writer) begin(begun bool) error {
 	if !begun {
 		if err := w.append(w.form.begin(w.job.Model.Columns)); err != nil {
 			return err
 		}
 	}
-	progress := w.job.Progress
-	if progress == nil {
-		progress = func(int) {}
+	w.progress()
+	return nil
+}
+
+func (w *writer) progress() {
+	if w.job.Progress != nil {
+		w.job.Progress(w.done.Records)
 	}
-	progress(w.done.Records)
-	var first *dataset.SyntaxError
-	rest := *w.job
-	rest.Records.Skip += w.done.Records
-	err := rest.Stream(ctx, func(b Batch) error {
-		var rejected [][]string
-		for _, r := range b.Records {
-			if r.Err == nil {
-				continue
-			}
-			if first == nil {
-				first = r.Err
-			}
-			if w.done.Rejected++; w.done.Rejected == 1 {
-				rejected = append(rejected, []string{"line", "id", "value", "reason"})
-			}
-			rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
+}
+
+// batch writes a batch.
+func (w *writer) batch(b Batch) error {
+	var rejected [][]string
+	for _, r := range b.Records {
+		if r.Err == nil {
+			continue
 		}
-		w.done.Records += len(b.Records)
-		if err := w.append(append(w.form.batch(b), csvLines(rejected...))); err != nil {
-			return err
+		if w.done.Rejected++; w.done.Rejected == 1 {
+			rejected = append(rejected, []string{"line", "id", "value", "reason"})
 		}
-		progress(w.done.Records)
-		return w.note(w.done)
-	})
+		w.first = cmp.Or(w.first, r.Err)
+		rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
+	}
+	w.done.Records += len(b.Records)
+	if err := w.append(append(w.form.batch(b), csvLines(rejected...))); err != nil {
+		return err
+	}
+	w.progress()
+	return w.note(w.done)
+}
+
+// end returns the error of a stream, or that there was nothing in it.
+func (w *writer) end(err error) error {
 	switch n := w.done; {
 	case err != nil:
 		return err
 	case n.Records == 0:
 		return fmt.Errorf("%s: there are no records in it", w.job.Path)
-	case n.Records == n.Rejected && first != nil:
-		return fmt.Errorf("%s: none of its %d records can be used, such as %w", w.job.Path, n.Records, first)
+	case n.Records == n.Rejected && w.first != nil:
+		return fmt.Errorf("%s: none of its %d records can be used, such as %w", w.job.Path, n.Records, w.first)
 	}
 	return nil
 }
@@ -236,7 +250,9 @@ func (p *parts) finish(form format, out string, columns []string) error {
 		old := p.names[i] + partial
 		switch {
 		case i == last && p.at.Rejected == 0:
-			err = errors.Join(os.Remove(old), missing(os.Remove(p.names[i]))) // also that of an earlier job
+			if err = os.Remove(p.names[i]); err == nil || errors.Is(err, fs.ErrNotExist) { // of an earlier job
+				err = os.Remove(old)
+			}
 		case i < last && scratch:
 			err = os.Remove(old)
 		default:
@@ -251,14 +267,6 @@ func (p *parts) finish(form format, out string, columns []string) error {
 		return nil
 	}
 	return os.Remove(p.journal)
-}
-
-// missing returns an error unless it says that there is no such file.
-func missing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // close closes what is open. Of what cannot go on, nothing is kept.
