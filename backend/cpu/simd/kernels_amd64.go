@@ -28,70 +28,13 @@ func setMask(p *gemmArgs, w, lanes, size int) {
 	p.maskVec = unsafe.Add(unsafe.Pointer(&maskTable), 32-w*size)
 }
 
-var (
-	avx512Strips = &stripSet{lanes: 16, kern: [numStrips][2][]func(*stripArgs){
-		{colSumsAVX512[0][:], colSumsAVX512[1][:]},
-		{colDotsAVX512[0][:], colDotsAVX512[1][:]},
-		{colDevsAVX512[0][:], colDevsAVX512[1][:]},
-		{spmmAVX512[0][:], spmmAVX512[1][:]},
-		{spmmValAVX512[0][:], spmmValAVX512[1][:]},
-	}}
-	avx2Strips = &stripSet{lanes: 8, kern: [numStrips][2][]func(*stripArgs){
-		{colSumsAVX2[0][:], colSumsAVX2[1][:]},
-		{colDotsAVX2[0][:], colDotsAVX2[1][:]},
-		{colDevsAVX2[0][:], colDevsAVX2[1][:]},
-		{spmmAVX2[0][:], spmmAVX2[1][:]},
-		{spmmValAVX2[0][:], spmmValAVX2[1][:]},
-	}}
-)
-
 // strips returns the strip kernels of the level in use, which is not Generic.
 func strips() *stripSet {
 	if level == AVX512 {
-		return avx512Strips
+		return stripsAVX512
 	}
-	return avx2Strips
+	return stripsAVX2
 }
 
 // smoLanes returns the lanes of the solver's kernels, 0 without any.
 func smoLanes() int { return [...]int{0, 4, 8}[level] }
-
-func smoUpdate(p *smoArgs) {
-	if level == AVX512 {
-		smoUpdateAVX512(p)
-	} else {
-		smoUpdateAVX2(p)
-	}
-}
-
-func smoGain(p *smoArgs) {
-	if level == AVX512 {
-		smoGainAVX512(p)
-	} else {
-		smoGainAVX2(p)
-	}
-}
-
-func smoAdd(p *smoArgs) {
-	if level == AVX512 {
-		smoAddAVX512(p)
-	} else {
-		smoAddAVX2(p)
-	}
-}
-
-func smoGather(p *smoArgs) {
-	if level == AVX512 {
-		smoGatherAVX512(p)
-	} else {
-		smoGatherAVX2(p)
-	}
-}
-
-func prefetch(p *smoArgs) {
-	if level == AVX512 {
-		prefetchAVX512(p)
-	} else {
-		prefetchAVX2(p)
-	}
-}

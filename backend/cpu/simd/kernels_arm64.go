@@ -30,13 +30,5 @@ func tiles64() *tileSet {
 // setMask records how many lanes of the last vector are not valid.
 func setMask(p *gemmArgs, w, lanes, size int) { p.mask = uint64(lanes - w) }
 
-var neonStrips = &stripSet{lanes: 4, kern: [numStrips][2][]func(*stripArgs){
-	{colSumsNEON[0][:], colSumsNEON[1][:]},
-	{colDotsNEON[0][:], colDotsNEON[1][:]},
-	{colDevsNEON[0][:], colDevsNEON[1][:]},
-	{spmmNEON[0][:], spmmNEON[1][:]},
-	{spmmValNEON[0][:], spmmValNEON[1][:]},
-}}
-
 // strips returns the strip kernels.
-func strips() *stripSet { return neonStrips }
+func strips() *stripSet { return stripsNEON }

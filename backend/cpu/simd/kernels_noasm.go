@@ -7,9 +7,4 @@ const noAsm = "simd: no assembly in this build"
 
 var maskTable [16]uint32 // for AVX2 only
 
-func smoLanes() int        { return 0 }
-func smoUpdate(p *smoArgs) { panic(noAsm) }
-func smoGain(p *smoArgs)   { panic(noAsm) }
-func smoAdd(p *smoArgs)    { panic(noAsm) }
-func smoGather(p *smoArgs) { panic(noAsm) }
-func prefetch(p *smoArgs)  { panic(noAsm) }
+func smoLanes() int { return 0 }

@@ -32,37 +32,28 @@ type rowKernel func(dst, a, b *float32, rows, cols int)
 
 // withRow calls asm in blocks of rows, or reports that the caller must loop.
 func withRow[T Float](op string, dst, a, row []T, asm rowKernel) bool {
-	if len(a) != len(dst) {
-		badLength(op, "dst and a equal", len(dst), len(a))
-	}
-	cols := len(row)
-	rows := rowsOf(op, len(dst), cols)
-	if !fast[T]() {
-		return false
-	}
-	if len(dst) > 0 {
-		eachBlock(rows, cols, func(i, j, r, c int) {
-			asm(at(dst, i*cols+j), at(a, i*cols+j), at(row, j), r, c)
-		})
-	}
-	return true
+	return inBlocks(op, dst, a, row, rowsOf(op, len(dst), len(row)), len(row), false, asm)
 }
 
 func withCol[T Float](op string, dst, a, col []T, asm rowKernel) bool {
+	return inBlocks(op, dst, a, col, len(col), rowsOf(op, len(dst), len(col)), true, asm)
+}
+
+// inBlocks is withRow for b a row, or a column.
+func inBlocks[T Float](op string, dst, a, b []T, rows, cols int, column bool, asm rowKernel) bool {
 	if len(a) != len(dst) {
 		badLength(op, "dst and a equal", len(dst), len(a))
 	}
-	rows := len(col)
-	cols := rowsOf(op, len(dst), rows)
-	if !fast[T]() {
-		return false
-	}
-	if len(dst) > 0 {
+	if fast[T]() && len(dst) > 0 {
 		eachBlock(rows, cols, func(i, j, r, c int) {
-			asm(at(dst, i*cols+j), at(a, i*cols+j), at(col, i), r, c)
+			k := j
+			if column {
+				k = i
+			}
+			asm(at(dst, i*cols+j), at(a, i*cols+j), at(b, k), r, c)
 		})
 	}
-	return true
+	return fast[T]()
 }
 
 func eachRow[T Float](dst, a, row []T, f func(a, b T) T) {

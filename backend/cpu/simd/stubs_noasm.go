@@ -99,3 +99,13 @@ func packRows1(dst *float32, tile uintptr, row uintptr, src *float32, srcTile ui
 func packRows2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
 	panic(noAsm)
 }
+
+func smoUpdate(p *smoArgs) { panic(noAsm) }
+
+func smoGain(p *smoArgs) { panic(noAsm) }
+
+func smoAdd(p *smoArgs) { panic(noAsm) }
+
+func smoGather(p *smoArgs) { panic(noAsm) }
+
+func prefetch(p *smoArgs) { panic(noAsm) }

@@ -20,18 +20,25 @@ func badLength(op string, want string, lens ...int) {
 	panic(fmt.Sprintf("simd: %s: lengths %v, want %s", op, lens, want))
 }
 
-func unary[T Float](op string, dst, a []T, asm func(dst, a *float32, n int), plain func(T) T) {
+// inChunks calls asm, or reports that the caller must loop.
+func inChunks[T Float](op string, dst, a []T, asm func(dst, a *float32, n int)) bool {
 	if len(a) != len(dst) {
-		badLength(op, "dst and a equal", len(dst), len(a))
+		badLength(op, "both equal", len(dst), len(a))
 	}
-	if fast[T]() {
-		for i := 0; i < len(dst); i += chunk {
-			asm(at(dst, i), at(a, i), min(chunk, len(dst)-i))
+	if !fast[T]() {
+		return false
+	}
+	for i := 0; i < len(dst); i += chunk {
+		asm(at(dst, i), at(a, i), min(chunk, len(dst)-i))
+	}
+	return true
+}
+
+func unary[T Float](op string, dst, a []T, asm func(dst, a *float32, n int), plain func(T) T) {
+	if !inChunks(op, dst, a, asm) {
+		for i, x := range a {
+			dst[i] = plain(x)
 		}
-		return
-	}
-	for i, x := range a {
-		dst[i] = plain(x)
 	}
 }
 
@@ -52,67 +59,40 @@ func binary[T Float](op string, dst, a, b []T, asm func(dst, a, b *float32, n in
 // Axpy computes y_i += alpha·x_i with one rounding. It panics if the lengths
 // differ.
 func Axpy[T Float](alpha T, x, y []T) {
-	if len(x) != len(y) {
-		badLength("Axpy", "x and y equal", len(x), len(y))
-	}
-	if fast[T]() {
-		for i := 0; i < len(y); i += chunk {
-			axpy(float32(alpha), at(y, i), at(x, i), min(chunk, len(y)-i))
+	if !inChunks("Axpy", y, x, func(y, x *float32, n int) { axpy(float32(alpha), y, x, n) }) {
+		for i, v := range x {
+			y[i] += alpha * v
 		}
-		return
-	}
-	for i, v := range x {
-		y[i] += alpha * v
 	}
 }
 
 // Axpby computes dst_i = alpha·a_i + beta·b_i; beta·b_i is rounded first. It
 // panics if the lengths differ.
 func Axpby[T Float](dst []T, alpha T, a []T, beta T, b []T) {
-	if len(a) != len(dst) || len(b) != len(dst) {
-		badLength("Axpby", "dst, a and b equal", len(dst), len(a), len(b))
-	}
-	if fast[T]() {
-		for i := 0; i < len(dst); i += chunk {
-			axpby(float32(alpha), float32(beta), at(dst, i), at(a, i), at(b, i), min(chunk, len(dst)-i))
+	asm := func(dst, a, b *float32, n int) { axpby(float32(alpha), float32(beta), dst, a, b, n) }
+	if !binary("Axpby", dst, a, b, asm) {
+		for i := range dst {
+			dst[i] = alpha*a[i] + T(beta*b[i])
 		}
-		return
-	}
-	for i := range dst {
-		dst[i] = alpha*a[i] + T(beta*b[i])
 	}
 }
 
 // Affine computes dst_i = alpha·a_i + c with one rounding. It panics if the
 // lengths differ.
 func Affine[T Float](dst []T, alpha T, a []T, c T) {
-	if len(a) != len(dst) {
-		badLength("Affine", "dst and a equal", len(dst), len(a))
-	}
-	if fast[T]() {
-		for i := 0; i < len(dst); i += chunk {
-			affine(float32(alpha), float32(c), at(dst, i), at(a, i), min(chunk, len(dst)-i))
+	if !inChunks("Affine", dst, a, func(dst, a *float32, n int) { affine(float32(alpha), float32(c), dst, a, n) }) {
+		for i, x := range a {
+			dst[i] = alpha*x + c
 		}
-		return
-	}
-	for i, x := range a {
-		dst[i] = alpha*x + c
 	}
 }
 
 // Scale computes dst_i = alpha·a_i. It panics if the lengths differ.
 func Scale[T Float](dst []T, alpha T, a []T) {
-	if len(a) != len(dst) {
-		badLength("Scale", "dst and a equal", len(dst), len(a))
-	}
-	if fast[T]() {
-		for i := 0; i < len(dst); i += chunk {
-			scale(float32(alpha), at(dst, i), at(a, i), min(chunk, len(dst)-i))
+	if !inChunks("Scale", dst, a, func(dst, a *float32, n int) { scale(float32(alpha), dst, a, n) }) {
+		for i, x := range a {
+			dst[i] = alpha * x
 		}
-		return
-	}
-	for i, x := range a {
-		dst[i] = alpha * x
 	}
 }
 

@@ -20,6 +20,9 @@ const (
 // prefetch them: the processor stops at each page.
 const smoAhead = 512
 
+// solver lists the kernels, which arm64 has not.
+var solver = []string{"smoUpdate", "smoGain", "smoAdd", "smoGather", "prefetch"}
+
 func smoFile(o *out) string {
 	o.p("")
 	o.p("// The places of the first two vectors.")

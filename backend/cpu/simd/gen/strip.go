@@ -251,15 +251,16 @@ var strips = []strip{
 	{"spmmVal", "dst_i = self·y_i + Σ_k val_k·x_adj[k]", spmm(true)},
 }
 
-// stripFile writes the strip kernels and returns the tables that list them by
-// form and by vectors-1.
+// stripFile writes the strip kernels and returns the table that lists them, by family,
+// form and vectors-1.
 func stripFile(o *out) string {
 	s := o.isa
 	var table strings.Builder
+	fmt.Fprintf(&table, "\nvar strips%s = &stripSet{lanes: %d, kern: [numStrips][2][]func(*stripArgs){\n", s.name, s.bytes/4)
 	for _, x := range strips {
-		fmt.Fprintf(&table, "\nvar %s%s = [2][%d]func(*stripArgs){\n", x.name, s.name, s.maxStrip())
+		table.WriteString("{\n")
 		for _, part := range []bool{false, true} {
-			table.WriteString("\t{\n")
+			table.WriteString("{\n")
 			for nv := 1; nv <= s.maxStrip(); nv++ {
 				name := fmt.Sprintf("%s%d%s", x.name, nv, s.name)
 				if part {
@@ -268,15 +269,13 @@ func stripFile(o *out) string {
 				o.fn(fmt.Sprintf("%s: %s", name, x.doc), name, "(p *stripArgs)", 8)
 				o.get("p+0(FP)", o.pick("DI", "R0"))
 				x.write(&stripCtx{out: o, nv: nv, part: part})
-				if !o.arm64() {
-					o.p("VZEROUPPER")
-				}
-				o.p("RET")
-				fmt.Fprintf(&table, "\t\t%s,\n", name)
+				o.end()
+				fmt.Fprintf(&table, "%s,\n", name)
 			}
-			table.WriteString("\t},\n")
+			table.WriteString("},\n")
 		}
-		table.WriteString("}\n")
+		table.WriteString("},\n")
 	}
+	table.WriteString("}}\n")
 	return table.String()
 }

@@ -551,8 +551,13 @@ func dispatch() (amd64, arm64, noasm string) {
 			fmt.Fprintf(&x, "\t\treturn\n")
 		}
 		fmt.Fprintf(&x, "\t}\n\t%s%sAVX2(%s)\n}\n", ret, name, a.names())
-		fmt.Fprintf(&y, "\nfunc %s%s%s { %s%sNEON(%s) }\n", name, a.signature(), res, ret, name, a.names())
-		fmt.Fprintf(&z, "\nfunc %s%s%s { panic(noAsm) }\n", name, a.signature(), res)
+		none := fmt.Sprintf("\nfunc %s%s%s { panic(noAsm) }\n", name, a.signature(), res)
+		z.WriteString(none)
+		if slices.Contains(solver, name) {
+			y.WriteString(none)
+		} else {
+			fmt.Fprintf(&y, "\nfunc %s%s%s { %s%sNEON(%s) }\n", name, a.signature(), res, ret, name, a.names())
+		}
 	}
 	for _, k := range kernels {
 		a, _ := k.args()
@@ -566,5 +571,10 @@ func dispatch() (amd64, arm64, noasm string) {
 	emit("transpose8", transposeArgs(), "")
 	emit("packRows1", packRowsArgs(), "")
 	emit("packRows2", packRowsArgs(), "")
+	for _, name := range solver {
+		a := &args{}
+		a.add("p", "*smoArgs", 8)
+		emit(name, a, "")
+	}
 	return x.String(), y.String(), z.String()
 }
