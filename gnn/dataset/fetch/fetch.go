@@ -92,7 +92,8 @@ func fileOf(dir, name string) (file, error) {
 	if err := dataset.CheckName(name); err != nil {
 		return file{}, err
 	}
-	return file{TUDatasetURL, name + ".zip", filepath.Join(dir, name+".zip"), func(ctx context.Context, path string) error {
+	archive := name + ".zip"
+	return file{TUDatasetURL, archive, filepath.Join(dir, archive), func(ctx context.Context, path string) error {
 		return dataset.CheckArchive(ctx, path, name)
 	}}, nil
 }
@@ -136,7 +137,8 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 		_, err := f.verify(ctx)
 		return err
 	}
-	d := &download{file: f, opts: opts, url: base.JoinPath(f.remote).String(), part: f.path + ".part", meta: f.path + ".part.json"}
+	part := f.path + ".part"
+	d := &download{file: f, opts: opts, url: base.JoinPath(f.remote).String(), part: part, meta: part + ".json"}
 	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("dataset: %s: %w", name, err)
 	}
@@ -268,7 +270,8 @@ func (d *download) attempt(ctx context.Context) error {
 		return nil // only the name is missing
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		d.discard()
-		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for bytes from %d of %s", refused, span, etag, have, meta.ETag)}
+		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for bytes from %d of %s",
+			refused, span, etag, have, meta.ETag)}
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
 	case code == http.StatusNotFound:

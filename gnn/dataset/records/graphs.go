@@ -59,6 +59,11 @@ func (g *rawGraph) width() int {
 	return len(g.attributes[0])
 }
 
+// like reports whether nodes have the same kinds of features as those of h.
+func (g *rawGraph) like(h *rawGraph) bool {
+	return g.width() == h.width() && (g.labels == nil) == (h.labels == nil)
+}
+
 // build returns the graph with the columns that are wanted, or those of its own. It
 // stays the body of the record, for [ReadAll].
 func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
@@ -86,7 +91,8 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 		return nil, err
 	}
 	if n := int64(g.nodes) * int64(c.Width()); n > maxDense && (c.Attributes > 0 || c.DegreeColumns > 0) {
-		return nil, fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers", g.nodes, c.Width(), dataset.ErrTooLarge, maxDense)
+		return nil, fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers",
+			g.nodes, c.Width(), dataset.ErrTooLarge, maxDense)
 	}
 	fromEdges := graph.FromEdges
 	if g.directed {

@@ -34,11 +34,11 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	var raws []*rawGraph
 	r, err := read(ctx, path, o, func(rec *Record) error {
 		if raw, ok := rec.body.(*rawGraph); ok && rec.Err == nil && o.Columns == nil {
-			if first := cmp.Or(raws[:min(1, len(raws))]...); first != nil && (raw.width() != first.width() || (raw.labels == nil) != (first.labels == nil)) {
-				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf("nodes have %d attributes and labels (%v); those of the first graph %d and labels (%v)",
-					raw.width(), raw.labels != nil, first.width(), first.labels != nil)}
-			} else {
-				raws = append(raws, raw)
+			if raws = append(raws, raw); !raw.like(raws[0]) {
+				raws = raws[:len(raws)-1]
+				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf(
+					"nodes have %d attributes and labels (%v); those of the first graph %d and labels (%v)",
+					raw.width(), raw.labels != nil, raws[0].width(), raws[0].labels != nil)}
 			}
 		}
 		if rec.Err != nil {
@@ -86,14 +86,16 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 	nodes := 0
 	for i, raw := range raws {
 		if nodes += raw.nodes; c.Attributes > 0 && nodes > maxDense/c.Width() {
-			return fmt.Errorf("more than %d nodes of %d features each: %w: limit %d numbers", nodes-raw.nodes, c.Width(), dataset.ErrTooLarge, maxDense)
+			return fmt.Errorf("more than %d nodes of %d features each: %w: limit %d numbers",
+				nodes-raw.nodes, c.Width(), dataset.ErrTooLarge, maxDense)
 		}
 		if t.Records[i].Graph, err = raw.with(c); err != nil {
 			return err
 		}
 	}
 	for _, l := range c.Labels {
-		t.Set.NodeLabels = append(t.Set.NodeLabels, dataset.LabelColumn{Min: l.Min, Width: l.Width, Distinct: l.Width - len(l.Unseen)})
+		column := dataset.LabelColumn{Min: l.Min, Width: l.Width, Distinct: l.Width - len(l.Unseen)}
+		t.Set.NodeLabels = append(t.Set.NodeLabels, column)
 	}
 	return nil
 }
