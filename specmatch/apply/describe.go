@@ -17,7 +17,8 @@ func Describe(c specmatch.Card) string {
 		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	_, values := c.Encoder.Size()
-	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d", c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
+	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d",
+		c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
 	switch want, features, err := Reads(c); {
 	case err != nil:
 		line("reads", "%v", err)

@@ -41,9 +41,8 @@ func Reads(c specmatch.Card) (records.Content, *graph.Columns, error) {
 	return "", nil, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
 }
 
-// newModel returns the model of rows by some models, all for the same records.
-func newModel(columns []string, rows func(context.Context, []*graph.Graph) ([]float64, error), models ...*specmatch.Trained) (m Model, err error) {
-	m = Model{Columns: columns, Rows: rows}
+// newModel fills in what m reads, and the key of the models that it is made of.
+func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 	if m.Reads, m.Features, err = Reads(models[0].Card); err != nil {
 		return m, err
 	}
@@ -64,7 +63,7 @@ func Embedder(m *specmatch.Trained) (Model, error) {
 	for i := range m.Width() {
 		columns = append(columns, fmt.Sprintf("h%d", i))
 	}
-	return newModel(columns, m.Embed, m)
+	return newModel(Model{Columns: columns, Rows: m.Embed}, m)
 }
 
 // Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of
@@ -90,7 +89,7 @@ func Predictor(models ...*specmatch.Trained) (Model, error) {
 		}
 		rows = ensemble(models).predict
 	}
-	return newModel(columns, rows, models...)
+	return newModel(Model{Columns: columns, Rows: rows}, models...)
 }
 
 // Alike reports whether two models that predict read the same records and predict the

@@ -154,7 +154,8 @@ func (x *Examples) numbers() error {
 		case err != nil || math.IsInf(y, 0):
 			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.path, r.Line, target, text)
 		case x.Kind == specmatch.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)", x.path, r.Line, target, text)
+			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)",
+				x.path, r.Line, target, text)
 		}
 		x.Y = append(x.Y, y)
 		return nil
@@ -170,8 +171,8 @@ func (x *Examples) classes() error {
 	x.values(func(_ *records.Record, _, text string) error { texts = append(texts, text); return nil })
 	classes := records.Classes(texts)
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
-		shown := classes[:min(3, len(classes))]
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), shown)
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; "+
+			"is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
 	}
 	x.Head = specmatch.Head{Kind: specmatch.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, text := range texts {
@@ -224,7 +225,8 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	}
 	for _, part := range [][]int{s.Train, s.Valid, s.Test} {
 		if len(part) == 0 {
-			return s, fmt.Errorf("%s: the split %s divides its %d records with a target into %d to train on, %d to validate and %d to test; want some in every part",
+			return s, fmt.Errorf("%s: the split %s divides its %d records with a target into %d to train on, "+
+				"%d to validate and %d to test; want some in every part",
 				x.path, x.Split, len(labelled), len(s.Train), len(s.Valid), len(s.Test))
 		}
 		for k, i := range part {
@@ -237,7 +239,9 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 
 // NewModel returns a model for [New] to fit, with random weights that the seed decides, or
 // with the encoder's weights of another model, which may differ in dropout and readout.
-func (x *Examples) NewModel(be backend.Backend, a gnn.Architecture, from *specmatch.Trained, seed uint64) (*specmatch.Trained, error) {
+func (x *Examples) NewModel(
+	be backend.Backend, a gnn.Architecture, from *specmatch.Trained, seed uint64,
+) (*specmatch.Trained, error) {
 	rng := random.Stream(seed, purposeHead, 0, 0)
 	e, err := a.New(be, rng)
 	if err != nil {

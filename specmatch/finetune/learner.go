@@ -115,7 +115,8 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 		return nil, err
 	}
 	if !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0 {
-		return nil, fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience where it is not 0", o.Average, o.Patience)
+		return nil, fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience where it is not 0",
+			o.Average, o.Patience)
 	}
 	if o.Batch == 0 {
 		o.Batch = 128

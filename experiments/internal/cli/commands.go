@@ -73,7 +73,9 @@ func (all Commands) overview(program, does string) string {
 	for _, c := range all {
 		fmt.Fprintf(&b, "  %s\n\t%s\n", c.Name, strings.ReplaceAll(c.Synopsis, "\n", "\n\t"))
 	}
-	fmt.Fprintf(&b, "  version\n\tPrints the version.\n  completion\n\tPrints completion for bash: source <(%s completion)\n\nCOMMAND -h explains the flags of a command.\n", program)
+	b.WriteString("  version\n\tPrints the version.\n")
+	fmt.Fprintf(&b, "  completion\n\tPrints completion for bash: source <(%s completion)\n\n", program)
+	b.WriteString("COMMAND -h explains the flags of a command.\n")
 	return b.String()
 }
 
@@ -111,6 +113,7 @@ func (all Commands) completion(program string) string {
 	for _, first := range slices.Sorted(maps.Keys(words)) {
 		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", first, strings.Join(words[first], " "))
 	}
-	fmt.Fprintf(&b, "  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _%s %[1]s\n", program)
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n")
+	fmt.Fprintf(&b, "complete -o default -F _%s %[1]s\n", program)
 	return b.String()
 }

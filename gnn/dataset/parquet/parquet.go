@@ -68,8 +68,8 @@ func (t *Text) columns(c *parquet.Column, root bool) {
 			t.columns(below, false)
 			continue
 		}
-		at := -1
-		if kind := below.Type().Kind(); root && !below.Repeated() && kind != parquet.FixedLenByteArray && kind != parquet.Int96 {
+		at, kind := -1, below.Type().Kind()
+		if root && !below.Repeated() && kind != parquet.FixedLenByteArray && kind != parquet.Int96 {
 			at, t.line = len(t.line), append(t.line, below.Name())
 		}
 		t.column = append(t.column, at)

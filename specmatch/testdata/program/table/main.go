@@ -22,7 +22,8 @@ func main() {
 	examples := must(finetune.Read(ctx, "train.csv", task, records.Options{ID: "name"}))
 	encoder := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 32, Layers: 3, Sum: true}
 	model := must(examples.NewModel(be, encoder, nil, 0))
-	learner := must(finetune.New(model, examples.Data(must(examples.Divide(0))), finetune.Options{Batch: 16, Patience: 10}))
+	parts := must(examples.Divide(0))
+	learner := must(finetune.New(model, examples.Data(parts), finetune.Options{Batch: 16, Patience: 10}))
 	result := must(learner.Fit(ctx, train.Options{Epochs: 30}, nil))
 	fmt.Printf("RMSE %.3f, R² %.3f\n", result.Kept()["test_rmse"], result.Kept()["test_r2"])
 	must(0, model.Save("model.safetensors"))
