@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"fmt"
+
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -19,43 +21,82 @@ func (x *Var) AddRowReLU(b *Var) *Var {
 	return x.AddRow(b).ReLU()
 }
 
+// Norm says how [Var.BatchNorm] normalises the rows of x [N×F].
+type Norm struct {
+	// Groups delimits the groups of rows: g is Groups[g] ≤ i < Groups[g+1]. Rows after the
+	// last group are padding.
+	Groups *backend.Indices
+	Eps    float64
+	// Weights [N×1], unless nil, are constants > 0: row i counts as Weights_i equal rows of
+	// its group. The result has each row once, its gradient is that of all equal rows.
+	Weights *tensor.Tensor
+	// Bias [1×F], unless nil, is added to x first. The mean takes it away again, so that
+	// nothing but the mean depends on it, and an engine need not add it.
+	Bias *Var
+	ReLU bool // y ← max(y, 0)
+}
+
 // BatchNorm normalises the columns of x [N×F] within groups of rows and scales
 // them, with γ and b rows [1×F]:
 //
 //	x̂_ij = (x_ij - μ_gj)/√(σ²_gj + ε),  y_ij = γ_j·x̂_ij + b_j,
 //
-// where g is the group of row i (groups[g] ≤ i < groups[g+1]) and μ, σ² are its
-// column means and biased variances. It returns y, and μ and σ² [G×F], which
-// carry no gradient. Rows after the last group are padding: y is 0 there.
+// where g is the group of row i and, with weights w (1 without) and n = Σ w_i over the group,
 //
-// VJP, with sums over the n_g rows of a group: db = Σ dy and dγ = Σ dy∘x̂ over
-// all groups, and with dx̂ = dy∘γ
+//	μ = Σ w_i·x_i / n,  σ² = Σ w_i·(x_i - μ)² / n.
 //
-//	dx_i = (dx̂_i - (Σ dx̂)/n - x̂_i∘(Σ dx̂∘x̂)/n)/√(σ²+ε).
-func (x *Var) BatchNorm(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	return x.batchNorm("BatchNorm", gamma, b, groups, eps, false)
-}
-
-// BatchNormReLU is [Var.BatchNorm] followed by ReLU: y ← max(y, 0).
-func (x *Var) BatchNormReLU(gamma, b *Var, groups *backend.Indices, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	return x.batchNorm("BatchNormReLU", gamma, b, groups, eps, true)
-}
-
-func (x *Var) batchNorm(op string, gamma, b *Var, groups *backend.Indices, eps float64, relu bool) (y *Var, mean, variance *tensor.Tensor) {
-	n := x.Rows()
-	x.checkNorm(op, gamma, b, groups)
-	if fuser := x.tape.fused.Norm; fuser != nil {
-		return x.batchNormFused(op, fuser, gamma, b, groups, eps, relu)
+// It returns y, and μ and σ² [G×F], which carry no gradient. y is 0 in padding.
+//
+// VJP, with sums over the rows of a group: db = Σ dy and dγ = Σ dy∘x̂ over all groups,
+// dBias = 0 up to rounding, and with dx̂ = dy∘γ
+//
+//	dx_i = (dx̂_i - w_i·((Σ dx̂)/n + x̂_i∘(Σ dx̂∘x̂)/n))/√(σ²+ε).
+func (x *Var) BatchNorm(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
+	t, rows := x.tape, x.Rows()
+	x.checkNorm(gamma, b, n)
+	var bias, weights bool // whether the engine takes them
+	fuser := t.fused.Norm
+	if fuser != nil {
+		bias, weights = fuser.NormOperands()
 	}
-	mu := x.SegmentMean(groups)
-	centred := x.Sub(mu.SegmentExpand(groups, n))
-	sigma2 := centred.Square().SegmentMean(groups)
-	rstd := sigma2.Shift(eps).InvSqrt()
-	y = centred.Mul(rstd.SegmentExpand(groups, n)).MulRow(gamma).AddRow(b).MulCol(x.tape.inSegments(groups, n))
-	if relu {
+	if n.Bias != nil && (!bias || n.Weights != nil) {
+		x, n.Bias = x.AddRow(n.Bias), nil
+	}
+	if fuser != nil && (weights || n.Weights == nil) {
+		return x.batchNormFused(fuser, gamma, b, n)
+	}
+	average := func(v *Var) *Var { return v.SegmentMean(n.Groups) }
+	if n.Weights != nil {
+		total, w := t.Alloc(n.Groups.Len()-1, 1), t.Const(n.Weights)
+		t.be.SegmentSum(total, n.Groups, n.Weights)
+		t.be.BinaryScalar(total, backend.Max, total, t.Scalar(1).value) // no 0/0 for a group without rows
+		average = func(v *Var) *Var { return v.MulCol(w).SegmentSum(n.Groups).DivCol(t.Const(total)) }
+	}
+	mu := average(x)
+	centred := x.Sub(mu.SegmentExpand(n.Groups, rows))
+	sigma2 := average(centred.Square())
+	rstd := sigma2.Shift(n.Eps).InvSqrt()
+	y = centred.Mul(rstd.SegmentExpand(n.Groups, rows)).MulRow(gamma).AddRow(b).MulCol(t.inSegments(n.Groups, rows))
+	if n.ReLU {
 		y = y.ReLU()
 	}
 	return y, mu.value, sigma2.value
+}
+
+// checkNorm panics unless the operands of [Var.BatchNorm] fit.
+func (x *Var) checkNorm(gamma, b *Var, n Norm) {
+	const op = "BatchNorm"
+	rows, f := x.Rows(), x.Cols()
+	if n.Bias != nil && !n.Bias.Value().Is(1, f) {
+		mismatch(op, fmt.Sprintf("%v + %v", x.value, n.Bias.value), fmt.Sprintf("want a bias [1×%d]", f))
+	}
+	if !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
+		mismatch(op, fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value), fmt.Sprintf("want γ and b [1×%d]", f))
+	}
+	if n.Weights != nil && !n.Weights.Is(rows, 1) {
+		mismatch(op, x.value.String(), fmt.Sprintf("want weights [%d×1], not %v", rows, n.Weights))
+	}
+	checkSegments(op, x, n.Groups, rows)
 }
 
 // inSegments returns the column [n×1] that is 1 in the rows of the segments and 0

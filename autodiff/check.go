@@ -51,11 +51,3 @@ func (t *Tape) FirstNonFinite() string {
 	}
 	return ""
 }
-
-// checkNorm panics unless γ, b and the groups fit a batch norm of x.
-func (x *Var) checkNorm(op string, gamma, b *Var, groups *backend.Indices) {
-	if f := x.Cols(); !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
-		mismatch(op, fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value), fmt.Sprintf("want γ and b [1×%d]", f))
-	}
-	checkSegments(op, x, groups, x.Rows())
-}

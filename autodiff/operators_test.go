@@ -171,24 +171,15 @@ var table = []row{
 	{"ConcatRows", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		return autodiff.ConcatRows(t.Matrix(2, 5, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), in[0]).Square()
 	}, one([2]int{3, 5}), nil},
-	{"BatchNorm", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		y, _, _ := in[0].BatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
-		return y
-	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
-	{"WeightedBatchNorm", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		weights := make([]float64, in[0].Rows())
-		for i := range weights {
-			weights[i] = float64(1 + i%3)
-		}
-		y, _, _ := in[0].WeightedBatchNorm(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), t.Matrix(len(weights), 1, weights).Value(), 1e-2)
-		return y
-	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
-	{"BatchNormReLU", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		y, _, _ := in[0].BatchNormReLU(in[1], in[2], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2)
-		return y
-	}, [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}, nil},
-	{"BiasNorm", biasNorm(false), biasNormShapes, nil},
-	{"BiasNorm", biasNorm(true), biasNormShapes[1:], nil},
+	{"BatchNorm", norm(func(*autodiff.Tape, *autodiff.Norm, []*autodiff.Var) {}), normShapes, nil},
+	{"BatchNorm", norm(weigh), normShapes, nil},
+	{"BatchNorm", norm(func(_ *autodiff.Tape, n *autodiff.Norm, _ []*autodiff.Var) { n.ReLU = true }), normShapes, nil},
+	{"BatchNorm", norm(func(t *autodiff.Tape, n *autodiff.Norm, in []*autodiff.Var) {
+		n.ReLU = true
+		weigh(t, n, in)
+	}), normShapes, nil},
+	{"BatchNorm", biasNorm(false), biasNormShapes, nil},
+	{"BatchNorm", biasNorm(true), biasNormShapes[1:], nil},
 	{"GatherRowsOf", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 		members := &backend.CSR{Rows: in[0].Rows(), Cols: 4, Ptr: t.Indices(append([]int32{0, 1, 1}, slices.Repeat([]int32{4}, in[0].Rows()-2)...)), Col: t.Indices([]int32{1, 0, 2, 3})}
 		return in[0].GatherRowsOf(t.Indices([]int32{2, 0, 2, 2}), members).Square()
@@ -199,12 +190,31 @@ var table = []row{
 	}), plain, nil},
 }
 
+// norm is batch norm of three groups, of which one is empty, with what set adds.
+func norm(set func(t *autodiff.Tape, n *autodiff.Norm, in []*autodiff.Var)) func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+	return func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		n := autodiff.Norm{Groups: t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), Eps: 1e-2}
+		set(t, &n, in)
+		y, _, _ := in[0].BatchNorm(in[1], in[2], n)
+		return y
+	}
+}
+
+// weigh lets rows count up to three times.
+func weigh(t *autodiff.Tape, n *autodiff.Norm, in []*autodiff.Var) {
+	weights := make([]float64, in[0].Rows())
+	for i := range weights {
+		weights[i] = float64(1 + i%3)
+	}
+	n.Weights = t.Matrix(len(weights), 1, weights).Value()
+}
+
+var normShapes = [][][2]int{{{5, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}}}
+
 // biasNorm adds the bias to the result, where it has a gradient.
 func biasNorm(relu bool) func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-	return func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
-		y, _, _ := in[0].BiasNorm(in[1], in[2], in[3], t.Indices([]int32{0, 3, 3, int32(in[0].Rows())}), 1e-2, relu)
-		return y.AddRow(in[1])
-	}
+	f := norm(func(_ *autodiff.Tape, n *autodiff.Norm, in []*autodiff.Var) { n.Bias, n.ReLU = in[3], relu })
+	return func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var { return f(t, in).AddRow(in[3]) }
 }
 
 var biasNormShapes = [][][2]int{{{5, 1}, {1, 1}, {1, 1}, {1, 1}}, {{6, 5}, {1, 5}, {1, 5}, {1, 5}}, {{9, 2}, {1, 2}, {1, 2}, {1, 2}}}
@@ -289,9 +299,10 @@ func TestShapes(t *testing.T) {
 			tape := autodiff.NewTape(be, opts...)
 			m := func(rows, cols int) *autodiff.Var { return tape.Matrix(rows, cols, make([]float64, rows*cols)) }
 			x, two, segments := m(3, 4), m(2, 4), tape.Indices([]int32{0, 2, 4})
-			norm := func(f func(gamma, b *autodiff.Var, groups *backend.Indices, eps float64) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor), gamma, b *autodiff.Var, groups *backend.Indices) func() {
-				return func() { f(gamma, b, groups, 1e-5) }
-			}
+			norm := func(gamma, b *autodiff.Var, n autodiff.Norm) func() { return func() { x.BatchNorm(gamma, b, n) } }
+			whole := autodiff.Norm{Groups: tape.Indices([]int32{0, 3})}
+			weighted, biased := whole, whole
+			weighted.Weights, biased.Bias = m(1, 3).Value(), m(1, 3)
 			of := func(f func(*autodiff.Var) *autodiff.Var, b *autodiff.Var) func() { return func() { f(b) } }
 			members := ring(tape, 3, 5, false).A
 			checked := map[string]bool{}
@@ -334,12 +345,11 @@ func TestShapes(t *testing.T) {
 				"GatherRows: index 3 at position 1 is outside 0..2":               func() { x.GatherRows([]int32{0, 3}) },
 				"GatherRowsOf: [3×4] by 2 indices: want members [3×2], not [3×5]": func() { x.GatherRowsOf(tape.Indices([]int32{0, 1}), members) },
 				"ScatterAddRows: [3×4]: 2 indices for the rows":                   func() { x.ScatterAddRows([]int32{0, 1}, 2) },
-				"BatchNorm: [3×4], γ [1×3], b [1×4]: want γ and b [1×4]":          norm(x.BatchNorm, m(1, 3), m(1, 4), tape.Indices([]int32{0, 3})),
-				"BatchNorm: [3×4]: the last of 2 segments ends at row 4 of 3":     norm(x.BatchNorm, m(1, 4), m(1, 4), segments),
-				"WeightedBatchNorm: [3×4]: want weights [3×1], not [1×3]":         func() { x.WeightedBatchNorm(m(1, 4), m(1, 4), tape.Indices([]int32{0, 3}), m(1, 3).Value(), 1e-5) },
-				"BiasNorm: [3×4] + [1×3]: want a bias [1×4]":                      func() { x.BiasNorm(m(1, 3), m(1, 4), m(1, 4), tape.Indices([]int32{0, 3}), 1e-5, false) },
-				"BiasNorm: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":           func() { x.BiasNorm(m(1, 4), m(1, 4), m(4, 1), tape.Indices([]int32{0, 3}), 1e-5, true) },
-				"BatchNormReLU: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":      norm(x.BatchNormReLU, m(1, 4), m(4, 1), tape.Indices([]int32{0, 3})),
+				"BatchNorm: [3×4], γ [1×3], b [1×4]: want γ and b [1×4]":          norm(m(1, 3), m(1, 4), whole),
+				"BatchNorm: [3×4]: the last of 2 segments ends at row 4 of 3":     norm(m(1, 4), m(1, 4), autodiff.Norm{Groups: segments}),
+				"BatchNorm: [3×4]: want weights [3×1], not [1×3]":                 norm(m(1, 4), m(1, 4), weighted),
+				"BatchNorm: [3×4] + [1×3]: want a bias [1×4]":                     norm(m(1, 4), m(1, 4), biased),
+				"BatchNorm: [3×4], γ [1×4], b [4×1]: want γ and b [1×4]":          norm(m(1, 4), m(4, 1), whole),
 			} {
 				op, _, _ := strings.Cut(want, ":")
 				checked[op] = true

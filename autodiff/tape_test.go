@@ -118,7 +118,7 @@ func TestGradientOwnership(t *testing.T) {
 // network is a loss that goes through most kinds of operators.
 func network(x, w, b *autodiff.Var) *autodiff.Var {
 	h := x.MatMul(w).AddRow(b)
-	y, _, _ := h.ReLU().Add(h.Tanh()).BatchNorm(b, b, x.Tape().Indices([]int32{0, 2, int32(x.Rows())}), 1e-5)
+	y, _, _ := h.ReLU().Add(h.Tanh()).BatchNorm(b, b, autodiff.Norm{Groups: x.Tape().Indices([]int32{0, 2, int32(x.Rows())}), Eps: 1e-5})
 	u := y.L2Normalize()
 	s := u.MatMulT(u).FillDiagonal(math.Inf(-1))
 	return s.LogSumExp().Sum().Sub(u.Dot(u)).Add(y.SliceRows(0, 2).Mean())

@@ -15,16 +15,14 @@ type Capabilities struct {
 // chain is the definition; the call agrees with it up to rounding, obeys the rules
 // of the package, and gives equal bits for any number of threads.
 type Fused struct {
-	Bias         BiasFuser
-	Norm         NormFuser
-	WeightedNorm WeightedNormFuser
-	BiasNorm     BiasNormFuser
-	Messages     MessageFuser
-	Statistics   StatisticsTracker
-	GIN          GINFuser
-	GCN          GCNFuser
-	Contrast     ContrastFuser
-	Adam         AdamFuser
+	Bias       BiasFuser
+	Norm       NormFuser
+	Messages   MessageFuser
+	Statistics StatisticsTracker
+	GIN        GINFuser
+	GCN        GCNFuser
+	Contrast   ContrastFuser
+	Adam       AdamFuser
 }
 
 // CapabilitiesOf returns what an engine offers. This is the one place that finds
@@ -32,8 +30,6 @@ type Fused struct {
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
 	c.Norm, _ = be.(NormFuser)
-	c.WeightedNorm, _ = be.(WeightedNormFuser)
-	c.BiasNorm, _ = be.(BiasNormFuser)
 	c.Messages, _ = be.(MessageFuser)
 	c.Statistics, _ = be.(StatisticsTracker)
 	c.GIN, _ = be.(GINFuser)
@@ -56,28 +52,14 @@ type BiasFuser interface {
 
 // NormFuser runs batch norm, followed by a ReLU if wanted, in one call each way.
 type NormFuser interface {
-	// NormForward computes Y, Mean and Var.
+	// NormOperands reports whether the engine takes [Norm].Bias and [Norm].Weights. Both
+	// at once it need not take.
+	NormOperands() (bias, weights bool)
+	// NormForward computes Y, Mean and Var, and with Bias BiasedMean.
 	NormForward(n *Norm)
 	// NormBackward computes the gradients of a norm that NormForward computed
 	// and that has not been changed since.
 	NormBackward(n *Norm, g *NormGradients)
-}
-
-// WeightedNormFuser is a NormFuser that takes [Norm].Weights.
-type WeightedNormFuser interface {
-	NormFuser
-	// TakesWeights does nothing.
-	TakesWeights()
-}
-
-// BiasNormFuser runs batch norm of what has a bias without adding the bias, which the norm
-// takes away with the mean.
-type BiasNormFuser interface {
-	// BiasNormForward computes Y and Var of X + bias [1×F], its means [G×F], and Mean,
-	// which is of X alone.
-	BiasNormForward(n *Norm, bias, means *tensor.Tensor)
-	// BiasNormBackward is [NormFuser.NormBackward] and sets dbias to its gradient, zero.
-	BiasNormBackward(n *Norm, g *NormGradients, dbias *tensor.Tensor)
 }
 
 // MessageFuser adds what nodes and edges send in one call.

@@ -165,7 +165,8 @@ func CheckGCN(l *GCNLayer) (in, out int) {
 //	y = γ·(x - μ)/√(σ² + Eps) + β       [N×F], μ and σ² of the row's group
 //
 // and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0. With Weights, row i
-// counts as Weights_i > 0 equal rows in μ and σ².
+// counts as Weights_i > 0 equal rows in μ and σ². With Bias it is the norm of x + Bias,
+// which is that of x: the mean takes the bias away, so that nothing else depends on it.
 type Norm struct {
 	Groups *Indices // delimits the rows of the groups; rows after them give 0
 	Eps    float64
@@ -173,16 +174,18 @@ type Norm struct {
 
 	// The inputs: X [N×F], Gamma and Beta [1×F].
 	X, Gamma, Beta *tensor.Tensor
-	// Weights [N×1] may be nil; only a [WeightedNormFuser] takes others.
-	Weights *tensor.Tensor
-	// The outputs: Y [N×F], and the means and biased variances [G×F].
-	Y, Mean, Var *tensor.Tensor
+	// Bias [1×F] and Weights [N×1] may be nil, and must be where the engine does not take
+	// them ([NormFuser]).
+	Bias, Weights *tensor.Tensor
+	// The outputs: Y [N×F], the means and biased variances of x [G×F], and with Bias the
+	// means of x + Bias [G×F].
+	Y, Mean, Var, BiasedMean *tensor.Tensor
 }
 
 // NormGradients are the gradient DY of a loss with respect to the output of a
 // [Norm], which the caller sets, and those with respect to its inputs, which
-// NormBackward computes. DX may be nil.
-type NormGradients struct{ DY, DX, Gamma, Beta *tensor.Tensor }
+// NormBackward computes. DX may be nil. Bias, wanted where the norm has one, is zero.
+type NormGradients struct{ DY, DX, Gamma, Beta, Bias *tensor.Tensor }
 
 // CheckNorm panics with *[tensor.ShapeError] unless the shapes of a norm fit.
 func CheckNorm(n *Norm) {
@@ -197,13 +200,8 @@ func CheckNorm(n *Norm) {
 	if n.Weights != nil && !n.Weights.Is(n.X.Rows, 1) {
 		tensor.Mismatch(op, "want weights [N×1]", n.X, n.Weights)
 	}
-}
-
-// CheckBiasNorm panics with *[tensor.ShapeError] unless a bias [1×F] and means [G×F] fit
-// a norm.
-func CheckBiasNorm(n *Norm, bias, means *tensor.Tensor) {
-	if !bias.Is(1, n.X.Cols) || !means.Like(n.Mean) {
-		tensor.Mismatch("backend: BiasNorm", "want a bias [1×F], means [G×F]", n.X, bias, means)
+	if n.Bias != nil && (!n.Bias.Is(1, f) || !n.BiasedMean.Like(n.Mean)) {
+		tensor.Mismatch(op, "want a bias [1×F], its means [G×F]", n.X, n.Bias, n.BiasedMean)
 	}
 }
 

@@ -31,9 +31,7 @@ func BitLabels(bits int, loop int32) EdgeLabels {
 // incoming edges and its self-loop. All layers of an encoder share it.
 func (b *Batch) EdgeCounts(l EdgeLabels) *autodiff.Var {
 	if b.edges == nil || b.edgesOf != l.name {
-		x := b.tape.Alloc(b.Host.Nodes(), l.width)
-		b.tape.Backend().Upload32(x, l.counts(b.Host))
-		b.edges, b.edgesOf = b.tape.Const(x), l.name
+		b.edges, b.edgesOf = b.upload(b.Host.Nodes(), l.width, l.counts(b.Host)), l.name
 	}
 	return b.edges
 }

@@ -321,7 +321,7 @@ func TestEncoderNames(t *testing.T) {
 
 func TestResGCNSizes(t *testing.T) {
 	be := ref.New()
-	paper, reference := gnn.NewResGCN(be, gnn.PaperResGCN(139), newRand(1)), gnn.NewResGCN(be, gnn.ReferenceResGCN(139), newRand(1))
+	paper, reference := gnn.NewResGCN(be, gnn.PaperResGCN(139), newRand(1)), gnn.NewResGCN(be, gnn.ResGCNConfig{In: 139, Hidden: 128, Layers: 3}, newRand(1))
 	count := func(layers int) int { return 139*128 + 2*139 + (layers+1)*(128*128+128) + (layers+2)*2*128 }
 	if n := nn.NumParameters(paper); n != count(5) || paper.Width() != 128 {
 		t.Errorf("the papers' encoder: %d parameters, want %d; width %d", n, count(5), paper.Width())
@@ -370,7 +370,7 @@ func TestGCNConvFormula(t *testing.T) {
 		defer tape.Reset()
 		b, x := gnn.NewBatch(tape, graph.Collate(g)), tape.Matrix(3, 1, []float64{1, 2, 4})
 		checkClose(t, "y", c.Forward(b, x).Data(), []float64{2, -2.75, 2, -2.75, 4.5, -7.75}, tol)
-		checkClose(t, "max(y, 0)", c.ForwardReLU(b, x).Data(), []float64{2, 0, 2, 0, 4.5, 0}, tol)
+		checkClose(t, "max(y, 0)", c.Forward(b, x).ReLU().Data(), []float64{2, 0, 2, 0, 4.5, 0}, tol)
 	})
 }
 

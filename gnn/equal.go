@@ -4,15 +4,17 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file computes a layer once for all nodes that it cannot tell apart. Nodes that
-// have one color after l rounds of the Weisfeiler-Lehman refinement have equal rows
-// after l layers (Morris et al. 2019, Xu et al. 2019), in training as well, since batch
+// This file may be skipped: it computes a layer once for all nodes that it cannot tell
+// apart, which is faster and changes no result beyond rounding. Encoders ask for the rows of
+// their layers (rowsOf); without this file each row would be a node.
+//
+// Nodes that have one color after l rounds of the Weisfeiler-Lehman refinement have equal
+// rows after l layers (Morris et al. 2019, Xu et al. 2019), in training as well, since batch
 // norm depends on the rows of the batch, not on their order. So the rows of layer l are
 // its colors, and sums over nodes count each color as often as it has nodes. Bollen,
 // Steegmans, Van den Bussche and Vansummeren (2023) compress a graph once for all
@@ -27,49 +29,77 @@ var byColor = map[graph.Sight]graph.Layering{
 	graph.Labelled:   {Sight: graph.Labelled, Share: 0.95},
 }
 
-// colors are the rows of a layer on an engine; see [graph.ColorLayer].
-type colors struct {
-	*graph.ColorLayer
-	weights *tensor.Tensor   // [C×1]
-	views   *backend.Indices // delimits the colors of each view
-	before  *backend.Indices
-	after   *backend.CSR // the transpose of before
+// rows are what the rows of a matrix between two layers are: the nodes of a batch, or
+// colors of them.
+type rows struct {
+	b       *Batch
+	sight   graph.Sight      // what layers see of neighbours
+	next    *rows            // those after the next layer: of nodes, nodes again
+	node    []int32          // [C] the first node of each color; nil for nodes
+	groups  *backend.Indices // delimits the rows of each view
+	weights *tensor.Tensor   // [C×1] how many nodes have the color; nil for nodes
+	// Of colors after a layer: the sum over neighbours of the rows before it; and which of
+	// those each was, with the transpose, nil if they are the same.
 	sources *autodiff.Sparse
+	before  *backend.Indices
+	after   *backend.CSR
+	// color [N] of every node, where the next layer is one of nodes again, else nil.
+	color []int32
 }
 
-// colorLayers returns the colors of the nodes before the first layer and after the
-// layers that follow, rounds at the most, as long as there are few enough, and with them
-// the last color of every node. The result is empty if the engine has no weighted batch
-// norm, or if it records.
-func (b *Batch) colorLayers(sight graph.Sight, rounds int) (layers []*colors, last []int32) {
-	if b.tape.Fused().WeightedNorm == nil || b.fixed {
-		return nil, nil
+// rowsOf returns the rows before the first of so many layers: colors for as long as they are
+// few enough, then nodes. They are all nodes if the engine's batch norm takes no weights, or
+// the step is recorded.
+func (b *Batch) rowsOf(sight graph.Sight, layers int) *rows {
+	var colors []*graph.ColorLayer
+	var color []int32
+	if norm := b.tape.Fused().Norm; norm != nil && !b.fixed {
+		if _, weights := norm.NormOperands(); weights {
+			how := byColor[sight]
+			how.Rounds = layers
+			colors, color = b.Host.ColorLayers(how)
+		}
 	}
-	of := byColor[sight]
-	of.Rounds = rounds
-	host, last := b.Host.ColorLayers(of)
-	for k, h := range host {
-		if k > 0 && h == host[k-1] {
-			layers = append(layers, layers[k-1])
-			continue
+	nodes := &rows{b: b, sight: sight, groups: b.ViewPtr}
+	nodes.next = nodes
+	all := []*rows{}
+	for k, c := range colors {
+		if k > 0 && c == colors[k-1] {
+			same := *all[k-1]
+			all = append(all, &same)
+		} else {
+			all = append(all, b.colorRows(colors, k))
 		}
-		l := &colors{ColorLayer: h, weights: b.tape.Matrix(len(h.Weight), 1, h.Weight).Value()}
-		views := make([]int32, 0, b.ViewPtr.Len())
-		for _, end := range b.ViewPtr.Host {
-			c, _ := slices.BinarySearch(h.Node, end)
-			views = append(views, int32(c))
-		}
-		l.views = b.tape.Indices(views)
-		if k > 0 {
-			rows, from := len(h.Node), len(host[k-1].Node)
-			l.sources = &autodiff.Sparse{A: b.weighted(rows, from, h.Sources), T: b.weighted(from, rows, h.Transpose)}
-			if !h.Same {
-				l.before, l.after = b.choices(h.Before, from)
-			}
-		}
-		layers = append(layers, l)
 	}
-	return layers, last
+	for k, r := range all {
+		if r.next = nodes; k+1 < len(all) {
+			r.next = all[k+1]
+		} else {
+			r.color = color
+		}
+	}
+	return append(all, nodes)[0]
+}
+
+// colorRows puts the colors of layer k on the engine.
+func (b *Batch) colorRows(layers []*graph.ColorLayer, k int) *rows {
+	c, t := layers[k], b.tape
+	n := len(c.Node)
+	r := &rows{b: b, node: c.Node, weights: t.Matrix(n, 1, c.Weight).Value()}
+	views := make([]int32, 0, b.ViewPtr.Len())
+	for _, end := range b.ViewPtr.Host {
+		at, _ := slices.BinarySearch(c.Node, end)
+		views = append(views, int32(at))
+	}
+	r.groups = t.Indices(views)
+	if k > 0 {
+		from := len(layers[k-1].Node)
+		r.sources = &autodiff.Sparse{A: b.weighted(n, from, c.Sources), T: b.weighted(from, n, c.Transpose)}
+		if !c.Same {
+			r.before, r.after = b.choices(c.Before, from)
+		}
+	}
+	return r
 }
 
 // choices puts the indices of [autodiff.Var.GatherRowsOf] on the engine, with their
@@ -80,51 +110,78 @@ func (b *Batch) choices(idx []int32, n int) (*backend.Indices, *backend.CSR) {
 	return t.Indices(idx), &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(col)}
 }
 
-// toNodes returns the matrix that has for every node the row of its color.
-func (b *Batch) toNodes(x *autodiff.Var, color []int32) *autodiff.Var {
-	if x.Rows() == len(color) { // each has its own
-		return x
+// norm says how batch norm sees the rows; it counts the rows of b.ViewPtr.
+func (r *rows) norm() autodiff.Norm { return autodiff.Norm{Groups: r.groups, Weights: r.weights} }
+
+// sum returns what [autodiff.Var.SpMM] of the rows before takes for the sum over neighbours.
+func (r *rows) sum() (a *autodiff.Sparse, self float64) {
+	switch {
+	case r.node != nil:
+		return r.sources, 0
+	case r.sight == graph.Normalized:
+		return r.b.Normalized(), 0
 	}
-	idx, members := b.choices(color, x.Rows())
-	return x.GatherRowsOf(idx, members)
+	return r.b.Adj, 1
 }
 
-// norm is batch norm of rows x for the colors.
-func (l *colors) norm(b *Batch, n *nn.BatchNorm, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	return n.ForwardWeighted(x, l.views, l.weights, b.ViewPtr, mode)
+// settle ends a layer with the result x: where the next one is of nodes, it gives each node
+// the row of its color. It returns the rows of the result too.
+func (r *rows) settle(x *autodiff.Var) (*rows, *autodiff.Var) {
+	if r.color == nil {
+		return r, x
+	}
+	if x.Rows() < len(r.color) {
+		x = x.GatherRowsOf(r.b.choices(r.color, x.Rows()))
+	}
+	return r.next, x
 }
 
-// featuresOf returns the rows of Features of some nodes.
-func (b *Batch) featuresOf(nodes []int32) *autodiff.Var {
-	features := &b.Host.X
-	if features.Dense == nil {
-		return b.oneHot(b.tape.Indices(b.categoriesOf(nodes)))
+// carry returns for each row that of x, the rows before the layer, which it was then.
+func (r *rows) carry(x *autodiff.Var) *autodiff.Var {
+	if r.before != nil {
+		x = x.GatherRowsOf(r.before, r.after)
+	}
+	return x
+}
+
+// features returns the rows of [Batch.Features].
+func (r *rows) features() *autodiff.Var {
+	b, features := r.b, &r.b.Host.X
+	switch {
+	case r.node == nil:
+		return b.Features()
+	case features.Dense == nil:
+		return b.oneHot(b.tape.Indices(r.categories()))
 	}
 	w := features.Width
-	rows := make([]float32, 0, len(nodes)*w)
-	for _, i := range nodes {
-		rows = append(rows, features.Dense[int(i)*w:][:w]...)
+	values := make([]float32, 0, len(r.node)*w)
+	for _, i := range r.node {
+		values = append(values, features.Dense[int(i)*w:][:w]...)
 	}
-	x := b.tape.Alloc(len(nodes), w)
-	b.tape.Backend().Upload32(x, rows)
-	return b.tape.Const(x)
+	return b.upload(len(r.node), w, values)
 }
 
-// categoriesOf returns the categories of some nodes, of one-hot features.
-func (b *Batch) categoriesOf(nodes []int32) []int32 {
-	category := make([]int32, len(nodes))
-	for k, i := range nodes {
-		category[k] = b.Host.X.Category[i]
+// categories returns the categories of colors.
+func (r *rows) categories() []int32 {
+	category := make([]int32, len(r.node))
+	for k, i := range r.node {
+		category[k] = r.b.Host.X.Category[i]
 	}
 	return category
 }
 
-// oneHot returns the matrix whose rows are those of the identity with the numbers.
-func (b *Batch) oneHot(category *backend.Indices) *autodiff.Var {
-	be, w := b.tape.Backend(), b.Host.X.Width
-	identity, x := b.tape.Alloc(w, w), b.tape.Alloc(category.Len(), w)
-	be.Fill(identity, 0)
-	be.FillDiagonal(identity, 1)
-	be.GatherRows(x, identity, category)
-	return b.tape.Const(x)
+// choose is [Batch.choose] for the rows.
+func (r *rows) choose(table *autodiff.Var) *autodiff.Var {
+	if r.node == nil {
+		return r.b.choose(table)
+	}
+	return table.GatherRows(r.categories())
+}
+
+// edgeCounts returns the rows of [Batch.EdgeCounts].
+func (r *rows) edgeCounts(l EdgeLabels) *autodiff.Var {
+	if r.node == nil {
+		return r.b.EdgeCounts(l)
+	}
+	return r.b.EdgeCounts(l).GatherRows(r.node)
 }

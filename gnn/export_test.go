@@ -10,9 +10,8 @@ var (
 
 // ColorRows returns how many rows the layers have that run on colors.
 func (b *Batch) ColorRows(sight graph.Sight, rounds int) (rows []int) {
-	layers, _ := b.colorLayers(sight, rounds)
-	for _, l := range layers {
-		rows = append(rows, len(l.Node))
+	for r := b.rowsOf(sight, rounds); r != nil && r.node != nil; r = r.next {
+		rows = append(rows, len(r.node))
 	}
 	return rows
 }

@@ -23,17 +23,7 @@ func NewGCNConv(be backend.Backend, name string, in, out int, rng *rand.Rand) *G
 
 // Forward returns y [N×out] for x [N×in].
 func (c *GCNConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
-	return c.propagate(b, x).AddRow(b.tape.Param(c.Linear.B))
-}
-
-// ForwardReLU is [GCNConv.Forward] followed by ReLU.
-func (c *GCNConv) ForwardReLU(b *Batch, x *autodiff.Var) *autodiff.Var {
-	return c.propagate(b, x).AddRowReLU(b.tape.Param(c.Linear.B))
-}
-
-// propagate returns Â·(x·W).
-func (c *GCNConv) propagate(b *Batch, x *autodiff.Var) *autodiff.Var {
-	return x.MatMul(b.tape.Param(c.Linear.W)).SpMM(b.Normalized(), 0)
+	return x.MatMul(b.tape.Param(c.Linear.W)).SpMM(b.Normalized(), 0).AddRow(b.tape.Param(c.Linear.B))
 }
 
 // Parameters returns W and b.

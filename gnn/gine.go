@@ -46,23 +46,19 @@ func defaultMLP(be backend.Backend, name string, widths []int, rng *rand.Rand) *
 
 // Forward returns y [N×out] for x [N×in].
 func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
-	return c.MLP.Forward(c.messages(b, x))
+	return c.MLP.Forward(c.messages(x, b.Adj, 1, b.EdgeCounts(ColumnLabels(c.Columns))))
 }
 
-// messages returns x_i + e_loop + Σ_{j→i} (x_j + e_ji) [N×in].
-func (c *GINEConv) messages(b *Batch, x *autodiff.Var) *autodiff.Var {
-	return c.sum(b.tape, x, b.Adj, 1, b.EdgeCounts(ColumnLabels(c.Columns)))
-}
-
-// sum returns A·x + self·x and the embeddings of edges, of whose categories row i has
+// messages returns A·x + self·x and the embeddings of edges, of whose categories row i has
 // counts_i [R×width]; counts is constant.
-func (c *GINEConv) sum(t *autodiff.Tape, x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var) *autodiff.Var {
+func (c *GINEConv) messages(x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var) *autodiff.Var {
+	t := x.Tape()
 	tables := make([]*autodiff.Var, len(c.Tables))
 	for k, e := range c.Tables {
 		tables[k] = t.Param(e.Table)
 	}
 	if fuser := t.Fused().Messages; fuser != nil {
-		return messagesFused(fuser, t, x, a, self, counts, tables)
+		return messagesFused(fuser, x, a, self, counts, tables)
 	}
 	return x.SpMM(a, self).Add(counts.MatMul(autodiff.ConcatRows(tables...)))
 }
@@ -108,8 +104,7 @@ const SumUnit = 20
 // categories of width [graph.AtomTypes]·[graph.ChiralityTags], as package molecule
 // makes them.
 //
-// Layers are computed once for all nodes that they cannot tell apart, up to the first
-// dropout, where the engine has a batch norm for that and such nodes are many: see equal.go.
+// Up to the first dropout the rows of x are nodes, or stand for several equal ones: see equal.go.
 type ChemGIN struct {
 	Config          ChemGINConfig
 	Atom, Chirality *nn.Embedding
@@ -174,42 +169,31 @@ func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	b.wantCategories("ChemGIN", g.categories.A.Rows)
 	table := autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
-	x, l := g.layersByColor(b, table, mode)
-	if x != nil {
-		x = g.Drops[l-1].Forward(x, mode)
-	} else {
-		x = b.choose(table)
+	layers := len(g.Convs)
+	if mode == nn.Train && g.Config.Dropout > 0 {
+		layers = 1 // after its dropout, nodes differ
 	}
-	for ; l < len(g.Convs); l++ {
-		conv := g.Convs[l]
-		x = conv.MLP.ForwardNorm(g.Norms[l], conv.messages(b, x), b.ViewPtr, mode, l < len(g.Convs)-1)
+	r := b.rowsOf(graph.Labelled, layers)
+	if r.color != nil { // before the first layer, nothing is computed
+		r = r.next
+	}
+	x := r.choose(table)
+	for l := range g.Convs {
+		r, x = r.next.settle(g.layer(l, r.next, x, mode))
 		x = g.Drops[l].Forward(x, mode)
 	}
 	return x
 }
 
-// layersByColor runs as many layers as it pays for on colors instead of nodes, which
-// start with rows of table, and returns what the last of them gives for every node, before
-// its dropout, and their number; x is nil if there are none.
-func (g *ChemGIN) layersByColor(b *Batch, table *autodiff.Var, mode nn.Mode) (x *autodiff.Var, layers int) {
-	rounds := len(g.Convs)
-	if mode == nn.Train && g.Config.Dropout > 0 {
-		rounds = 1 // after a layer's dropout, nodes differ
-	}
-	colors, last := b.colorLayers(graph.Labelled, rounds)
-	if len(colors) < 2 {
-		return nil, 0
-	}
-	x = table.GatherRows(b.categoriesOf(colors[0].Node))
-	for l, next := range colors[1:] {
-		conv := g.Convs[l]
-		counts := b.EdgeCounts(ColumnLabels(conv.Columns)).GatherRows(next.Node)
-		x = next.norm(b, g.Norms[l], conv.MLP.Forward(conv.sum(b.tape, x, next.sources, 0, counts)), mode)
-		if l < len(g.Convs)-1 {
-			x = x.ReLU()
-		}
-	}
-	return b.toNodes(x, last), len(colors) - 1
+// layer returns the rows r of the result of layer l, before dropout; x are the rows before.
+func (g *ChemGIN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+	t, conv := x.Tape(), g.Convs[l]
+	first, second := conv.MLP.Layers[0], conv.MLP.Layers[1]
+	a, self := r.sum()
+	x = first.ForwardReLU(conv.messages(x, a, self, r.edgeCounts(ColumnLabels(conv.Columns))))
+	n := r.norm()
+	n.Bias, n.ReLU = t.Param(second.B), l < len(g.Convs)-1
+	return g.Norms[l].ForwardNorm(x.MatMul(t.Param(second.W)), n, r.b.ViewPtr, mode)
 }
 
 // wantCategories panics unless the features are categories of that number.

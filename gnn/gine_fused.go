@@ -10,7 +10,8 @@ import (
 
 // messagesFused returns A·x + self·x + counts·w, where w is the tables under one another, in
 // one call of the engine; counts is constant.
-func messagesFused(fuser backend.MessageFuser, t *autodiff.Tape, x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var, tables []*autodiff.Var) *autodiff.Var {
+func messagesFused(fuser backend.MessageFuser, x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var, tables []*autodiff.Var) *autodiff.Var {
+	t := x.Tape()
 	be := t.Backend()
 	ws := make([]*tensor.Tensor, len(tables))
 	for k, w := range tables {

@@ -24,12 +24,6 @@ func PaperResGCN(in int) ResGCNConfig {
 	return ResGCNConfig{In: in, Hidden: 128, Layers: 5, Residual: true}
 }
 
-// ReferenceResGCN is the encoder that GraphCL's code runs with its default
-// options: three convolutions and, despite the name, no residual.
-func ReferenceResGCN(in int) ResGCNConfig {
-	return ResGCNConfig{In: in, Hidden: 128, Layers: 3}
-}
-
 // ResGCN is the encoder of the semi-supervised experiments (Chen, Bian and Sun
 // 2019, on which GraphCL's code builds):
 //
@@ -38,8 +32,7 @@ func ReferenceResGCN(in int) ResGCNConfig {
 //	g ← Σ x over the nodes of a graph               [B×Hidden]
 //	h ← BatchNorm(ReLU(Linear(BatchNorm(g))))       the embedding [B×Hidden]
 //
-// The first layers are computed once for all nodes that they cannot tell apart, where
-// the engine has a batch norm for that and such nodes are many: see equal.go.
+// The rows of x are nodes, or stand for several equal ones: see equal.go.
 type ResGCN struct {
 	Config                 ResGCNConfig
 	FeatureNorm            *nn.BatchNorm
@@ -94,41 +87,28 @@ func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
-	x, l := g.layersByColor(b, mode)
-	if x == nil {
-		x = g.Feature.ForwardReLU(g.FeatureNorm.Forward(b.Features(), b.ViewPtr, mode))
-	}
-	layer := g.layer
-	if b.tape.Fused().GCN != nil && b.ViewPtr.Len() > 1 {
-		layer = g.layerFused
-	}
-	for ; l < len(g.Convs); l++ {
-		x = layer(b, l, x, mode)
+	r := b.rowsOf(graph.Normalized, len(g.Convs))
+	r, x := r.settle(g.Feature.ForwardReLU(g.FeatureNorm.ForwardNorm(r.features(), r.norm(), b.ViewPtr, mode)))
+	fused := b.tape.Fused().GCN != nil && b.ViewPtr.Len() > 1
+	for l := range g.Convs {
+		if fused && r.node == nil {
+			x = g.layerFused(b, l, x, mode)
+		} else {
+			r, x = r.next.settle(g.layer(l, r, x, mode))
+		}
 	}
 	return x
 }
 
-// layersByColor runs as many layers as it pays for on colors instead of nodes, and
-// returns what they give for every node and the number of the convolutions among them;
-// x is nil if there are none.
-func (g *ResGCN) layersByColor(b *Batch, mode nn.Mode) (x *autodiff.Var, convs int) {
-	colors, last := b.colorLayers(graph.Normalized, len(g.Convs))
-	if len(colors) == 0 {
-		return nil, 0
+// layer is the definition of convolution l, of features x with the rows r.
+func (g *ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+	t, conv := x.Tape(), g.Convs[l].Linear
+	y := g.Norms[l].ForwardNorm(x, r.norm(), r.b.ViewPtr, mode)
+	y = y.MatMul(t.Param(conv.W)).SpMM(r.next.sum()).AddRowReLU(t.Param(conv.B))
+	if g.Config.Residual {
+		y = r.next.carry(x).Add(y)
 	}
-	x = g.Feature.ForwardReLU(colors[0].norm(b, g.FeatureNorm, b.featuresOf(colors[0].Node), mode))
-	for l, next := range colors[1:] {
-		linear := g.Convs[l].Linear
-		y := colors[l].norm(b, g.Norms[l], x, mode).MatMul(b.tape.Param(linear.W)).SpMM(next.sources, 0).AddRowReLU(b.tape.Param(linear.B))
-		if g.Config.Residual {
-			if next.before != nil {
-				x = x.GatherRowsOf(next.before, next.after)
-			}
-			y = x.Add(y)
-		}
-		x = y
-	}
-	return b.toNodes(x, last), len(colors) - 1
+	return y
 }
 
 // Readout returns the embeddings [B×Width] of graphs with the features x [N×Hidden]
@@ -136,15 +116,6 @@ func (g *ResGCN) layersByColor(b *Batch, mode nn.Mode) (x *autodiff.Var, convs i
 func (g *ResGCN) Readout(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	h := g.PooledNorm.Forward(GlobalAddPool(x, b), b.ViewGraphs(), mode)
 	return g.HiddenNorm.Forward(g.Hidden.ForwardReLU(h), b.ViewGraphs(), mode)
-}
-
-// layer is the definition of convolution l.
-func (g *ResGCN) layer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	y := g.Convs[l].ForwardReLU(b, g.Norms[l].Forward(x, b.ViewPtr, mode))
-	if g.Config.Residual {
-		y = x.Add(y)
-	}
-	return y
 }
 
 func (g *ResGCN) modules() []nn.Module {

@@ -22,7 +22,7 @@ func (o offering) BiasReLU(y, x, b *tensor.Tensor)                              
 func (o offering) BiasReLUBackward(dx, db, dy, y *tensor.Tensor)                   { *o.calls++ }
 func (o offering) NormForward(*backend.Norm)                                       { *o.calls++ }
 func (o offering) NormBackward(*backend.Norm, *backend.NormGradients)              { *o.calls++ }
-func (o offering) TakesWeights()                                                   { *o.calls++ }
+func (o offering) NormOperands() (bias, weights bool)                              { *o.calls++; return true, true }
 func (o offering) GINForward(*backend.GINLayer)                                    { *o.calls++ }
 func (o offering) GINBackward(*backend.GINLayer, *backend.GINGradients)            { *o.calls++ }
 func (o offering) GCNForward(*backend.GCNLayer)                                    { *o.calls++ }
@@ -33,10 +33,6 @@ func (o offering) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, s
 	*o.calls++
 }
 func (o offering) MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
-	*o.calls++
-}
-func (o offering) BiasNormForward(n *backend.Norm, bias, means *tensor.Tensor) { *o.calls++ }
-func (o offering) BiasNormBackward(n *backend.Norm, g *backend.NormGradients, dbias *tensor.Tensor) {
 	*o.calls++
 }
 func (o offering) SquaredNorm(*tensor.Tensor, []*tensor.Tensor) { *o.calls++ }

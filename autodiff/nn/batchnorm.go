@@ -52,62 +52,33 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 // the running statistics alone. A group of one row has variance 0; its unbiased
 // variance, which is 0/0 in PyTorch, is taken as 0.
 func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
-	if mode == Eval {
-		scale, shift := b.affine(x.Tape())
-		return x.MulRow(scale).AddRow(shift)
-	}
-	y, mean, variance := x.BatchNorm(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
-	b.Track(x.Tape(), x.Rows(), mean, variance, groups)
-	return y
+	return b.ForwardNorm(x, autodiff.Norm{Groups: groups}, groups, mode)
 }
 
-// ForwardWeighted is [BatchNorm.Forward] of rows that stand for several equal ones each:
-// row i for weights_i of them [N×1]. rows delimits, for each group, the rows before any
-// were taken together.
-func (b *BatchNorm) ForwardWeighted(x *autodiff.Var, groups *backend.Indices, weights *tensor.Tensor, rows *backend.Indices, mode Mode) *autodiff.Var {
-	if mode == Eval {
-		return b.Forward(x, nil, mode)
-	}
+// ForwardNorm is [BatchNorm.Forward] with the bias of a layer before it, a ReLU behind it
+// and rows that stand for several equal ones, as n says, whose Eps is not read. counts
+// delimits the rows of each group before equal ones were taken together: n.Groups, unless
+// there are weights.
+func (b *BatchNorm) ForwardNorm(x *autodiff.Var, n autodiff.Norm, counts *backend.Indices, mode Mode) *autodiff.Var {
 	t := x.Tape()
-	y, mean, variance := x.WeightedBatchNorm(t.Param(b.Gamma), t.Param(b.Bias), groups, weights, b.Eps)
-	b.Track(t, int(rows.Host[rows.Len()-1]), mean, variance, rows)
-	return y
-}
-
-// ForwardReLU is [BatchNorm.Forward] followed by ReLU.
-func (b *BatchNorm) ForwardReLU(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
 	if mode == Eval {
-		scale, shift := b.affine(x.Tape())
-		return x.MulRow(scale).AddRowReLU(shift)
+		if n.Bias != nil {
+			x = x.AddRow(n.Bias)
+		}
+		scale, shift := b.affine(t)
+		if x = x.MulRow(scale); n.ReLU {
+			return x.AddRowReLU(shift)
+		}
+		return x.AddRow(shift)
 	}
-	y, mean, variance := x.BatchNormReLU(x.Tape().Param(b.Gamma), x.Tape().Param(b.Bias), groups, b.Eps)
-	b.Track(x.Tape(), x.Rows(), mean, variance, groups)
+	n.Eps = b.Eps
+	y, mean, variance := x.BatchNorm(t.Param(b.Gamma), t.Param(b.Bias), n)
+	rows := x.Rows()
+	if n.Weights != nil {
+		rows = int(counts.Host[counts.Len()-1])
+	}
+	b.Track(t, rows, mean, variance, counts)
 	return y
-}
-
-// ForwardLinear is [BatchNorm.Forward], or with relu [BatchNorm.ForwardReLU], of a linear
-// layer's y = x·W + b. In Train mode the norm takes b away again, so an engine need not add
-// it.
-func (b *BatchNorm) ForwardLinear(l *Linear, x *autodiff.Var, groups *backend.Indices, mode Mode, relu bool) *autodiff.Var {
-	t := x.Tape()
-	switch {
-	case mode == Train && l.B != nil:
-		y, mean, variance := x.MatMul(t.Param(l.W)).BiasNorm(t.Param(l.B), t.Param(b.Gamma), t.Param(b.Bias), groups, b.Eps, relu)
-		b.Track(t, y.Rows(), mean, variance, groups)
-		return y
-	case relu:
-		return b.ForwardReLU(l.Forward(x), groups, mode)
-	}
-	return b.Forward(l.Forward(x), groups, mode)
-}
-
-// ForwardNorm is a norm's ForwardLinear of the last layer.
-func (m *MLP) ForwardNorm(b *BatchNorm, x *autodiff.Var, groups *backend.Indices, mode Mode, relu bool) *autodiff.Var {
-	last := len(m.Layers) - 1
-	for _, l := range m.Layers[:last] {
-		x = l.ForwardReLU(x)
-	}
-	return b.ForwardLinear(m.Layers[last], x, groups, mode, relu)
 }
 
 // affine returns the rows [1×F] of Eval mode, where the layer is y = x∘scale + shift.

@@ -125,7 +125,8 @@ func TestForwardReLU(t *testing.T) {
 				return one.Forward(x, tape.Indices([]int32{0, 3, rows}), mode).ReLU()
 			},
 			func(tape *autodiff.Tape, x *autodiff.Var) *autodiff.Var {
-				return two.ForwardReLU(x, tape.Indices([]int32{0, 3, rows}), mode)
+				groups := tape.Indices([]int32{0, 3, rows})
+				return two.ForwardNorm(x, autodiff.Norm{Groups: groups, ReLU: true}, groups, mode)
 			}}
 	}
 	for name, build := range map[string]func(be backend.Backend) forms{
@@ -157,9 +158,9 @@ func TestForwardReLU(t *testing.T) {
 	}
 }
 
-// TestForwardLinear is Linear.Forward and then a norm's, with and without bias, ReLU and
+// TestForwardNorm is Linear.Forward and then a norm's, with and without bias, ReLU and
 // training, and moves running statistics alike.
-func TestForwardLinear(t *testing.T) {
+func TestForwardNorm(t *testing.T) {
 	const rows, width = 7, 3
 	onEngines(t, func(t *testing.T, be backend.Backend, tol float64) {
 		for k := range 8 {
@@ -177,7 +178,11 @@ func TestForwardLinear(t *testing.T) {
 				want = want.ReLU()
 			}
 			what := fmt.Sprintf("train %v, ReLU %v, bias %v: ", mode, relu, l.B != nil)
-			checkClose(t, what+"y", two.ForwardLinear(l, x, groups, mode, relu).Data(), want.Data(), 2*tol)
+			n := autodiff.Norm{Groups: groups, ReLU: relu}
+			if l.B != nil {
+				n.Bias = tape.Param(l.B)
+			}
+			checkClose(t, what+"y", two.ForwardNorm(x.MatMul(tape.Param(l.W)), n, groups, mode).Data(), want.Data(), 2*tol)
 			for i, b := range two.Buffers() {
 				checkClose(t, what+b.Name, bufferValues(be, b), bufferValues(be, one.Buffers()[i]), tol)
 			}

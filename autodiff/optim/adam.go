@@ -19,10 +19,8 @@ type Adam struct {
 	Config backend.AdamConfig
 	// Name begins the names of the state; "adam" unless a checkpoint holds the
 	// memory of several optimizers.
-	Name string
-	// Fused updates all parameters in one call; with nil they are updated one by one.
-	// NewAdam takes it from the engine, if that offers it.
-	Fused  backend.AdamFuser
+	Name   string
+	fused  backend.AdamFuser // updates all parameters in one call; nil: one by one
 	be     backend.Backend
 	params []*autodiff.Param
 	m, v   []*tensor.Tensor
@@ -31,11 +29,11 @@ type Adam struct {
 }
 
 // NewAdam returns an optimizer with PyTorch's defaults: β₁ = 0.9, β₂ = 0.999,
-// ε = 1e-8, no weight decay.
-func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64) *Adam {
+// ε = 1e-8, no weight decay. Its steps have the form that the options ask of a tape.
+func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64, opts ...autodiff.Option) *Adam {
 	a := &Adam{
 		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, Name: "adam",
-		Fused: backend.CapabilitiesOf(be).Adam,
+		fused: autodiff.NewTape(be, opts...).Fused().Adam,
 		be:    be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
 	}
 	be.Fill(a.step, 0)
@@ -63,8 +61,8 @@ func (a *Adam) Step() {
 			ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
 		}
 	}
-	if a.Fused != nil {
-		a.Fused.AdamAll(ps, gs, ms, vs, a.rate, a.step, a.Config)
+	if a.fused != nil {
+		a.fused.AdamAll(ps, gs, ms, vs, a.rate, a.step, a.Config)
 	} else {
 		for i := range ps {
 			a.be.Adam(ps[i], gs[i], ms[i], vs[i], a.rate, a.step, a.Config)

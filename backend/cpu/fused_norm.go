@@ -101,8 +101,7 @@ func (s *normState[T]) release() {
 	s.x, s.y, s.dy, s.dx, s.mean, s.weights = nil, nil, nil, nil, nil, nil
 }
 
-// TakesWeights implements [backend.WeightedNormFuser].
-func (e *engine[T]) TakesWeights() {}
+func (e *engine[T]) NormOperands() (bias, weights bool) { return false, true }
 
 func (e *engine[T]) NormForward(n *backend.Norm) {
 	s := e.setNorm(n)

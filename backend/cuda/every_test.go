@@ -154,8 +154,9 @@ func everyPrimitive(e *engine, n, f int) {
 		norm := &backend.Norm{Groups: segments, Eps: 1e-5, ReLU: relu, X: z, Gamma: row, Beta: row, Y: y, Mean: sums, Var: e.Alloc(3, f)}
 		e.NormForward(norm)
 		e.NormBackward(norm, &backend.NormGradients{DY: random(n, f), DX: x, Gamma: e.Alloc(1, f), Beta: e.Alloc(1, f)})
-		e.BiasNormForward(norm, row, e.Alloc(3, f))
-		e.BiasNormBackward(norm, &backend.NormGradients{DY: random(n, f), DX: x, Gamma: e.Alloc(1, f), Beta: e.Alloc(1, f)}, e.Alloc(1, f))
+		norm.Bias, norm.BiasedMean = row, e.Alloc(3, f)
+		e.NormForward(norm)
+		e.NormBackward(norm, &backend.NormGradients{DY: random(n, f), DX: x, Gamma: e.Alloc(1, f), Beta: e.Alloc(1, f), Bias: e.Alloc(1, f)})
 	}
 	a.Val = nil
 	for _, kinds := range []int{2, maxKinds, maxKinds + 1} {

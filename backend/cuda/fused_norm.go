@@ -9,32 +9,22 @@ import (
 // group are summed in chunks, and everything that follows from the sums is an
 // affine map of the rows.
 
-func (e *engine) NormForward(n *backend.Norm) { e.normForward(n, nil, nil) }
+func (e *engine) NormOperands() (bias, weights bool) { return true, false }
 
-func (e *engine) BiasNormForward(n *backend.Norm, bias, means *tensor.Tensor) {
-	backend.CheckBiasNorm(n, bias, means)
-	e.normForward(n, bias, means)
-}
-
-// normForward is BiasNormForward, or NormForward with nil.
-func (e *engine) normForward(n *backend.Norm, bias, means *tensor.Tensor) {
+func (e *engine) NormForward(n *backend.Norm) {
 	backend.CheckNorm(n)
 	rows, cols, groups := n.X.Rows, n.X.Cols, n.Groups.Len()-1
 	parts := chunks(rows, groups)
 	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(2*groups, cols)
 	e.tiles("segment_moments", groups*parts, cols, e.ptr(part), e.ptr(n.X), e.idx(n.Groups), i(groups), i(parts), i(cols))
-	e.blocks("norm_coefficients", groups*ceil(cols, mergedColumns), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(means),
-		e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta), e.ptr(bias), e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
+	e.blocks("norm_coefficients", groups*ceil(cols, mergedColumns), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(n.BiasedMean),
+		e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta), e.ptr(n.Bias), e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
 	e.flat("norm_apply", n.Y.Len(), e.ptr(n.Y), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.ptr(n.Beta), e.idx(n.Groups), flag(n.ReLU), i(groups), i(rows), i(cols))
 	e.Free(part)
 	e.Free(coef)
 }
 
 func (e *engine) NormBackward(n *backend.Norm, g *backend.NormGradients) {
-	e.BiasNormBackward(n, g, nil)
-}
-
-func (e *engine) BiasNormBackward(n *backend.Norm, g *backend.NormGradients, dbias *tensor.Tensor) {
 	backend.CheckNorm(n)
 	rows, cols, groups := n.X.Rows, n.X.Cols, n.Groups.Len()-1
 	parts := chunks(rows, groups)
@@ -45,7 +35,7 @@ func (e *engine) BiasNormBackward(n *backend.Norm, g *backend.NormGradients, dbi
 	part, coef := e.Alloc(groups*parts*2, cols), e.Alloc(3*groups, cols)
 	e.tiles("group_grad_partials", groups*parts, cols, e.ptr(part), e.ptr(g.DY), e.ptr(n.X), e.ptr(n.Mean), e.ptr(n.Var), e.ptr(n.Gamma), beta,
 		e.idx(n.Groups), f(n.Eps), i(parts), i(cols))
-	e.merge("group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(dbias), e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma),
+	e.merge("group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(g.Bias), e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma),
 		e.idx(n.Groups), f(n.Eps), i(groups), i(parts), i(cols))
 	if g.DX != nil {
 		e.flat("group_grad_apply", g.DX.Len(), e.ptr(g.DX), e.ptr(g.DY), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), beta, e.idx(n.Groups), i(groups), i(rows), i(cols))

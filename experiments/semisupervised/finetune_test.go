@@ -221,13 +221,14 @@ func TestPretraining(t *testing.T) {
 		t.Errorf("features of width %d, want %d: those of the set and degrees", got, want)
 	}
 	be := cpu.New(tensor.Float32)
-	for name, config := range map[string]func(int) gnn.ResGCNConfig{"paper": gnn.PaperResGCN, "reference": gnn.ReferenceResGCN} {
+	width := j.set.data.FeatureWidth
+	for name, config := range map[string]gnn.ResGCNConfig{"paper": gnn.PaperResGCN(width), "reference": {In: width, Hidden: 128, Layers: 3}} {
 		x.fine.Encoder = name
 		e, err := j.pretraining().NewEncoder(be)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := e.(*gnn.ResGCN).Config; got != config(j.set.data.FeatureWidth) {
+		if got := e.(*gnn.ResGCN).Config; got != config {
 			t.Errorf("-encoder %s is %+v", name, got)
 		}
 	}

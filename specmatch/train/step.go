@@ -29,9 +29,7 @@ type Minimizer struct {
 
 // NewMinimizer returns a minimizer with a fresh Adam of the given learning rate.
 func NewMinimizer(be backend.Backend, m nn.Module, rate float64, opts ...autodiff.Option) *Minimizer {
-	x := &Minimizer{Adam: optim.NewAdam(be, m.Parameters(), rate), Tape: autodiff.NewTape(be, opts...), module: m}
-	x.Adam.Fused = x.Tape.Fused().Adam
-	return x
+	return &Minimizer{Adam: optim.NewAdam(be, m.Parameters(), rate, opts...), Tape: autodiff.NewTape(be, opts...), module: m}
 }
 
 // Step takes one step on the losses that f records on Tape, which Step resets; aux says
