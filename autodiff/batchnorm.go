@@ -1,15 +1,12 @@
 package autodiff
 
 import (
-	"fmt"
-
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file has what follows the matrix product in a layer, bias with ReLU and batch
-// norm, as definitions. On engines that offer them as one call, batchnorm_fused.go
-// makes it.
+// This file has what follows the matrix product in a layer, as definitions. On engines
+// that offer bias with ReLU and batch norm as one call, batchnorm_fused.go makes it.
 
 // AddRowReLU returns y_ij = max(x_ij + b_j, 0) for a row b [1×F]. VJP: dx = dy
 // where y > 0, else 0; db = column sums of dx.
@@ -81,22 +78,6 @@ func (x *Var) BatchNorm(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.T
 		y = y.ReLU()
 	}
 	return y, mu.value, sigma2.value
-}
-
-// checkNorm panics unless the operands of [Var.BatchNorm] fit.
-func (x *Var) checkNorm(gamma, b *Var, n Norm) {
-	const op = "BatchNorm"
-	rows, f := x.Rows(), x.Cols()
-	if n.Bias != nil && !n.Bias.Value().Is(1, f) {
-		mismatch(op, fmt.Sprintf("%v + %v", x.value, n.Bias.value), fmt.Sprintf("want a bias [1×%d]", f))
-	}
-	if !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
-		mismatch(op, fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value), fmt.Sprintf("want γ and b [1×%d]", f))
-	}
-	if n.Weights != nil && !n.Weights.Is(rows, 1) {
-		mismatch(op, x.value.String(), fmt.Sprintf("want weights [%d×1], not %v", rows, n.Weights))
-	}
-	checkSegments(op, x, n.Groups, rows)
 }
 
 // inSegments returns the column [n×1] that is 1 in the rows of the segments and 0

@@ -62,8 +62,8 @@ type Tape struct {
 	nodes   []*Var
 	values  []*tensor.Tensor
 	indices []*backend.Indices
-	lent    []*tensor.Tensor // gradients shared between variables, freed after Backward
-	running *Var             // the variable whose VJP is running
+	lent    []*tensor.Tensor // gradients that VJPs have lent, freed after Backward
+	lending bool             // the running VJP has lent its gradient
 	resets  int              // number of calls of Reset; older variables are dead
 }
 
@@ -106,7 +106,7 @@ func (t *Tape) Len() int { return len(t.nodes) }
 func (t *Tape) Reset() {
 	t.dropGradients()
 	for i, v := range t.nodes {
-		v.vjp, v.pairVJP, v.second = nil, nil, nil
+		v.vjp, v.second = nil, nil
 		t.nodes[i] = nil
 	}
 	for i, x := range t.values {
@@ -228,7 +228,7 @@ func (t *Tape) RecordPair(op string, y, z *tensor.Tensor, vjp func(dy, dz *tenso
 		// leaf's does, until Backward comes to the first.
 		second.needs, second.index = true, len(t.nodes)
 		t.nodes = append(t.nodes, second)
-		first.second, first.pairVJP = second, vjp
+		first.second, first.vjp = second, func(dy *tensor.Tensor) { vjp(dy, second.grad) }
 	}
 	return first, second
 }
@@ -257,17 +257,15 @@ func (t *Tape) Backward(loss *Var) {
 	}
 	for i := loss.index; i >= 0; i-- {
 		v := t.nodes[i]
-		switch {
-		case v.second != nil:
-			if v.grad != nil || v.second.grad != nil {
-				t.running = v
-				v.pairVJP(v.grad, v.second.grad)
-				v.dropGrad()
-				v.second.dropGrad()
+		if v.vjp == nil || v.grad == nil && (v.second == nil || v.second.grad == nil) {
+			continue
+		}
+		t.lending = false
+		v.vjp(v.grad)
+		for ; v != nil; v = v.second {
+			if t.lending && v.grad != nil && !v.shared {
+				t.lent, v.shared = append(t.lent, v.grad), true
 			}
-		case v.grad != nil && v.vjp != nil:
-			t.running = v
-			v.vjp(v.grad)
 			v.dropGrad()
 		}
 	}
@@ -294,10 +292,7 @@ type Var struct {
 	param  *Param                  // nil unless the variable reads a parameter
 	grad   *tensor.Tensor          // during Backward, and afterwards for leaves
 	shared bool                    // grad is also another variable's: not ours to change or free
-
-	// Of the first output of an operator with two ([Tape.RecordPair]):
-	second  *Var
-	pairVJP func(dy, dz *tensor.Tensor)
+	second *Var                    // the other output of an operator with two, at the first
 }
 
 // live panics if the tape was reset since the variable was made.
@@ -349,9 +344,7 @@ func (v *Var) Float() float64 {
 	if !v.value.Is(1, 1) {
 		tensor.Mismatch("autodiff: Float", "want [1×1]", v.value)
 	}
-	var d [1]float64
-	v.tape.be.Download(d[:], v.value)
-	return d[0]
+	return v.Data()[0]
 }
 
 // Grad downloads the gradient that the last Backward left on a leaf; zeros if
@@ -384,12 +377,10 @@ func (v *Var) AddGrad(g *tensor.Tensor) {
 		v.param.take(be, g)
 	case v.grad == nil:
 		v.grad = g
-	case v.shared:
-		be.Axpby(g, 1, v.grad, 1, g)
-		v.grad, v.shared = g, false
 	default:
-		be.Axpby(v.grad, 1, v.grad, 1, g)
-		be.Free(g)
+		be.Axpby(g, 1, v.grad, 1, g)
+		v.dropGrad()
+		v.grad = g
 	}
 }
 
@@ -404,27 +395,12 @@ func (v *Var) LendGrad(g *tensor.Tensor) {
 	case !v.needs:
 	case v.param != nil:
 		v.param.accumulate(be, g)
-	case v.grad == nil && v.vjp != nil:
-		v.grad, v.shared = g, true
-		from := v.tape.running
-		if from.second != nil && from.second.grad == g {
-			from = from.second
-		}
-		if !from.shared {
-			// From the first loan on the tape owns g, until Backward ends.
-			from.shared = true
-			v.tape.lent = append(v.tape.lent, g)
-		}
-	case v.grad != nil && !v.shared:
-		be.Axpby(v.grad, 1, v.grad, 1, g)
+	case v.grad == nil && v.vjp != nil: // a leaf keeps its gradient, and needs a copy
+		v.grad, v.shared, v.tape.lending = g, true, true
 	default:
-		sum := be.Alloc(g.Rows, g.Cols)
-		if v.grad == nil {
-			be.CopyBlock(sum, 0, 0, g, 0, 0, g.Rows, g.Cols)
-		} else {
-			be.Axpby(sum, 1, v.grad, 1, g)
-		}
-		v.grad, v.shared = sum, false
+		own := be.Alloc(g.Rows, g.Cols)
+		be.CopyBlock(own, 0, 0, g, 0, 0, g.Rows, g.Cols)
+		v.AddGrad(own)
 	}
 }
 

@@ -83,23 +83,6 @@ func (b *Batch) Features() *autodiff.Var {
 	return b.x
 }
 
-// upload returns a constant matrix.
-func (b *Batch) upload(rows, cols int, values []float32) *autodiff.Var {
-	x := b.tape.Alloc(rows, cols)
-	b.tape.Backend().Upload32(x, values)
-	return b.tape.Const(x)
-}
-
-// oneHot returns the matrix whose rows are those of the identity with the numbers.
-func (b *Batch) oneHot(category *backend.Indices) *autodiff.Var {
-	be, w := b.tape.Backend(), b.Host.X.Width
-	identity, x := b.tape.Alloc(w, w), b.tape.Alloc(category.Len(), w)
-	be.Fill(identity, 0)
-	be.FillDiagonal(identity, 1)
-	be.GatherRows(x, identity, category)
-	return b.tape.Const(x)
-}
-
 // categories returns the categories [N] of one-hot features.
 func (b *Batch) categories() *backend.Indices {
 	if b.category == nil {
