@@ -171,9 +171,6 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 			panels = append(panels, match)
 		}
 	}
-	if len(panels) == 0 {
-		return nil
-	}
 	return plot.Save(x.dir.Join("ablation"), 2, panels...)
 }
 

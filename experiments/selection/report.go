@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -48,12 +49,10 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 				}
 			}
 		}
-		for name, panels := range map[string][]plot.Panel{"epochs-": courses, "gains-": gains} {
-			if len(panels) > 0 {
-				if err := plot.Save(x.dir.Join("plots", name+protocol), 2, panels...); err != nil {
-					return err
-				}
-			}
+		if err := errors.Join(
+			plot.Save(x.dir.Join("plots", "epochs-"+protocol), 2, courses...),
+			plot.Save(x.dir.Join("plots", "gains-"+protocol), 2, gains...)); err != nil {
+			return err
 		}
 	}
 	if err := x.dir.Report(stdout, list, tables...); err != nil {

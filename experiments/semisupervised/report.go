@@ -75,7 +75,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 func (x *experiment) plots(jobs []*job) error {
 	protocol := x.protocol.Protocols[0]
 	for _, set := range x.sets {
-		panels := pretrain.SharesPanels(set.data.Name, x.loss.Methods, func(name string) (histories [][]train.Metrics) {
+		shares := pretrain.SharesPanels(set.data.Name, x.loss.Methods, func(name string) (histories [][]train.Metrics) {
 			for _, j := range jobs {
 				if j.set == set && j.method == name {
 					histories = append(histories, j.pretrained.Epochs)
@@ -83,12 +83,7 @@ func (x *experiment) plots(jobs []*job) error {
 			}
 			return histories
 		})
-		if len(panels) > 0 {
-			if err := plot.Save(x.dir.Join("plots", "augmentations-"+set.data.Name), 2, panels...); err != nil {
-				return err
-			}
-		}
-		panels = nil
+		var curves []plot.Panel
 		for _, q := range []struct{ label, metric string }{
 			{"loss on the labelled graphs", "loss"}, {"test accuracy (%)", testAccuracy},
 		} {
@@ -102,9 +97,11 @@ func (x *experiment) plots(jobs []*job) error {
 				}
 				panel.Series = append(panel.Series, pretrain.Curve(finetuning.Title(name), seeds, q.metric))
 			}
-			panels = append(panels, panel)
+			curves = append(curves, panel)
 		}
-		if err := plot.Save(x.dir.Join("plots", "finetuning-"+set.data.Name), 2, panels...); err != nil {
+		if err := errors.Join(
+			plot.Save(x.dir.Join("plots", "augmentations-"+set.data.Name), 2, shares...),
+			plot.Save(x.dir.Join("plots", "finetuning-"+set.data.Name), 2, curves...)); err != nil {
 			return err
 		}
 	}

@@ -68,12 +68,11 @@ func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tuning
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
-	if panels := pretrain.SharesPanels("", x.loss.Methods, func(name string) [][]train.Metrics {
+	panels := pretrain.SharesPanels("", x.loss.Methods, func(name string) [][]train.Metrics {
 		return [][]train.Metrics{pretrained[name].Epochs}
-	}); len(panels) > 0 {
-		if err := plot.Save(x.dir.Join("plots", "augmentations"), 2, panels...); err != nil {
-			return err
-		}
+	})
+	if err := plot.Save(x.dir.Join("plots", "augmentations"), 2, panels...); err != nil {
+		return err
 	}
 	for _, t := range tunings {
 		if t.skipped() > 0 && t.seed == x.recipe.FirstSeed && t.method == x.loss.Methods[0] {

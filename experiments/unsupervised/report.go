@@ -105,9 +105,6 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 				panels = append(panels, panel)
 			}
 		}
-		if len(panels) == 0 {
-			continue
-		}
 		if err := plot.Save(x.dir.Join("plots", "curves-"+set), 2, panels...); err != nil {
 			return err
 		}

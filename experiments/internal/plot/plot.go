@@ -66,9 +66,12 @@ type Axes struct {
 func (a Axes) axes() Axes { return a }
 
 // Save draws the panels in a grid of cols columns, and writes base.svg, whole or not at
-// all, into a folder that it makes if need be.
+// all, into a folder that it makes if need be. Without panels it writes nothing.
 func Save(base string, cols int, panels ...Panel) error {
-	if len(panels) == 0 || cols < 1 {
+	if len(panels) == 0 {
+		return nil
+	}
+	if cols < 1 {
 		return fmt.Errorf("plot: %s: %d panels in %d columns", base, len(panels), cols)
 	}
 	cols = min(cols, len(panels))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -209,7 +210,6 @@ func TestErrors(t *testing.T) {
 		cols   int
 		panels []plot.Panel
 	}{
-		{"0 panels in 1 columns", 1, nil},
 		{"1 panels in 0 columns", 0, []plot.Panel{good}},
 		{`panel 2: series "a": 2 x, 1 y and 0 errors`, 1, []plot.Panel{good, plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1, 2}, Y: []float64{1}}}}}},
 		{`series "a": 1 x, 1 y and 2 errors`, 1, []plot.Panel{plot.Lines{Series: []plot.Series{{Name: "a", X: []float64{1}, Y: []float64{1}, Err: []float64{1, 2}}}}}},
@@ -229,6 +229,12 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	base := filepath.Join(t.TempDir(), "new", "x")
+	if err := plot.Save(base, 2); err != nil {
+		t.Errorf("no panels: %v", err)
+	}
+	if _, err := os.Stat(base + ".svg"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no panels leave a file: %v", err)
+	}
 	if err := plot.Save(base, 1, good); err != nil {
 		t.Errorf("in a folder that is not there yet: %v", err)
 	}
