@@ -8,6 +8,7 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/specmatch"
@@ -27,6 +28,15 @@ func views(seed uint64, n, d int) []gradcheck.Input {
 
 func forms() map[string][]autodiff.Option {
 	return map[string][]autodiff.Option{"fused": nil, "composed": {autodiff.Composed()}}
+}
+
+// formsOn leaves out the fused form where the engine has none.
+func formsOn(be backend.Backend) map[string][]autodiff.Option {
+	all := forms()
+	if backend.CapabilitiesOf(be).Fused == (backend.Fused{}) {
+		delete(all, "fused")
+	}
+	return all
 }
 
 func TestInfoNCEGradients(t *testing.T) {

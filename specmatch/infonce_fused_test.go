@@ -196,11 +196,12 @@ func TestFusedLossesThreads(t *testing.T) {
 	z := gradcheck.Random(newRand(5), 2*300, 33)
 	for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
 		values, grad := fusedLosses(cpu.New(p, cpu.Workers(1)), o, z, 1, 0.01)
+		want := append(values, grad...)
 		for _, workers := range []int{2, 4} {
 			v, g := fusedLosses(cpu.New(p, cpu.Workers(workers)), o, z, 1, 0.01)
 			for i, x := range append(v, g...) {
-				if want := append(values, grad...)[i]; x != want {
-					t.Fatalf("%v, %d workers: number %d is %v, with one %v", p, workers, i, x, want)
+				if x != want[i] {
+					t.Fatalf("%v, %d workers: number %d is %v, with one %v", p, workers, i, x, want[i])
 				}
 			}
 		}

@@ -635,7 +635,7 @@ func TestPyTorch(t *testing.T) {
 				if be.Name() == "ref" && c.hidden > 16 {
 					t.Skip("the oracle takes ten seconds at this size; the smaller problems have it")
 				}
-				for form, opts := range forms() {
+				for form, opts := range formsOn(be) {
 					got := c.run(t, be, opts, p)
 					want, yardstick := c.golden(t, got)
 					var line strings.Builder

@@ -12,14 +12,7 @@ import "github.com/specmatch/specmatch/autodiff"
 var ema = &Method{
 	Name: EMA, Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	reads: Setup.contrast,
-	new: func(s Setup) (*Learner, error) {
-		l, err := newTaught(s)
-		if err != nil {
-			return nil, err
-		}
-		l.term = alignment
-		return &Learner{Learner: l, Model: l.model}, nil
-	},
+	new:   func(s Setup) (*Learner, error) { return taughtBy(s, alignment) },
 }
 
 // alignment is the term of [ema].

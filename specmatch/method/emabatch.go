@@ -14,14 +14,7 @@ import "github.com/specmatch/specmatch/autodiff"
 var emaBatch = &Method{
 	Name: EMABatch, Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
 	reads: Setup.contrast,
-	new: func(s Setup) (*Learner, error) {
-		l, err := newTaught(s)
-		if err != nil {
-			return nil, err
-		}
-		l.term = batchGraph
-		return &Learner{Learner: l, Model: l.model}, nil
-	},
+	new:   func(s Setup) (*Learner, error) { return taughtBy(s, batchGraph) },
 }
 
 // batchGraph is the term of [emaBatch].

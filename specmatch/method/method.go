@@ -196,35 +196,28 @@ func All(r Regime) []*Method {
 }
 
 // Names returns the names of [All].
-func Names(r Regime) []string {
-	var names []string
-	for _, m := range All(r) {
-		names = append(names, m.Name)
-	}
-	return names
-}
+func Names(r Regime) []string { return names(All(r)) }
 
 // Rows returns the names of those of [All] that a table has unless others are asked for.
 func Rows(r Regime) []string {
-	var names []string
-	for _, m := range All(r) {
-		if !m.OnRequest {
-			names = append(names, m.Name)
-		}
+	return names(slices.DeleteFunc(All(r), func(m *Method) bool { return m.OnRequest }))
+}
+
+func names(methods []*Method) (names []string) {
+	for _, m := range methods {
+		names = append(names, m.Name)
 	}
 	return names
 }
 
 // Get returns the method of a name.
 func Get(name string) (*Method, error) {
-	var names []string
 	for _, m := range methods {
 		if m.Name == name {
 			return m, nil
 		}
-		names = append(names, m.Name)
 	}
-	return nil, fmt.Errorf("method: %q is unknown (have: %s)", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("method: %q is unknown (have: %s)", name, strings.Join(names(methods), ", "))
 }
 
 // Title returns what tables call a method; any other name stays as it is.

@@ -62,6 +62,16 @@ func newTaught(s Setup) (*taught, error) {
 	return newStudent(s, pair[0], pair[1], loader), nil
 }
 
+// taughtBy returns the learner of a setup with a term.
+func taughtBy(s Setup, term func(u1, u2, t *autodiff.Var, samples []int) *autodiff.Var) (*Learner, error) {
+	l, err := newTaught(s)
+	if err != nil {
+		return nil, err
+	}
+	l.term = term
+	return &Learner{Learner: l, Model: l.model}, nil
+}
+
 // newStudent returns a learner of two models with equal weights.
 func newStudent(s Setup, m, teacher *specmatch.Model, loader *augment.Loader) *taught {
 	for _, p := range teacher.Parameters() {
