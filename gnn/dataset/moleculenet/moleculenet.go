@@ -23,8 +23,6 @@ import (
 
 // Data is a set of molecules with labels for several tasks.
 type Data struct {
-	// Name is the set's name, such as "tox21".
-	Name string
 	// Graphs are the molecules in the order of the file, as [molecule.Molecule.Graph]
 	// makes them; Class is 0.
 	Graphs []*graph.Graph
@@ -173,7 +171,7 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{Name: name}
+	d := new(Data)
 	err = textfile.ReadRows(ctx, path, nil, func(rows *textfile.Rows) (err error) {
 		d.Tasks, err = set.tasks(rows)
 		return err

@@ -49,7 +49,6 @@ func TestOpen(t *testing.T) {
 		}
 		m.Graphs, m.Scaffolds = nil, nil
 		want := &Data{
-			Name:   "clintox",
 			Tasks:  []string{"FDA_APPROVED", "CT_TOX"},
 			Labels: []int8{1, -1, 0, 1, -1, 0},
 			Dropped: []*dataset.SyntaxError{

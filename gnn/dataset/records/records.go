@@ -100,6 +100,8 @@ type Options struct {
 	Columns *graph.Columns
 	// Skip is how many records are passed over.
 	Skip int
+
+	table *Table // of [ReadAll], which gets the content and the set of the file
 }
 
 // The formats.
@@ -160,38 +162,20 @@ func formatByName(path string) string {
 // not grow with the file, unless it is in TUDataset's format. A record that cannot be
 // read has an Err and does not end the reading; an error of emit does.
 func Read(ctx context.Context, path string, o Options, emit func(*Record) error) error {
-	_, err := read(ctx, path, o, emit)
-	return err
-}
-
-// reader reads one file.
-type reader struct {
-	ctx  context.Context
-	file string
-	o    Options
-
-	text    *textfile.Text // if the format is one of text
-	set     *dataset.Dataset
-	content Content
-	number  int // of the last record
-}
-
-// read is Read, and returns the reader for what it has learned.
-func read(ctx context.Context, path string, o Options, emit func(*Record) error) (*reader, error) {
 	name := o.Format
 	if name == "" {
 		var err error
 		if name, err = FormatOf(path); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	at := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if at < 0 {
-		return nil, fmt.Errorf("dataset: %q is not a format of records; want one of %s", name, strings.Join(Formats, ", "))
+		return fmt.Errorf("dataset: %q is not a format of records; want one of %s", name, strings.Join(Formats, ", "))
 	}
 	if o.Columns != nil {
 		if err := o.Columns.Check(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -202,7 +186,10 @@ func read(ctx context.Context, path string, o Options, emit func(*Record) error)
 		defer r.text.Close()
 	}
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if o.table != nil {
+		o.table.Content, o.table.Set = r.content, r.set
 	}
 	err = r.stream(next, func(rec *Record) {
 		if err := emit(rec); err != nil {
@@ -210,9 +197,21 @@ func read(ctx context.Context, path string, o Options, emit func(*Record) error)
 		}
 	})
 	if cause := context.Cause(ctx); cause != nil {
-		return nil, cause
+		return cause
 	}
-	return r, err
+	return err
+}
+
+// reader reads one file.
+type reader struct {
+	ctx  context.Context
+	file string
+	o    Options
+
+	text    *textfile.Text   // if the format is one of text
+	set     *dataset.Dataset // if it is TUDataset's
+	content Content
+	number  int // of the last record
 }
 
 // is notes the content, and returns an error unless it is wanted.

@@ -31,8 +31,9 @@ type Table struct {
 // rejected. It is an error if no record can be used.
 func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	t := new(Table)
+	o.table = t
 	var raws []*rawGraph
-	r, err := read(ctx, path, o, func(rec *Record) error {
+	err := Read(ctx, path, o, func(rec *Record) error {
 		if raw, ok := rec.body.(*rawGraph); ok && rec.Err == nil && o.Columns == nil {
 			if raws = append(raws, raw); !raw.like(raws[0]) {
 				raws = raws[:len(raws)-1]
@@ -57,10 +58,7 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		}
 		return nil, fmt.Errorf("dataset: %s: there are no records in it", path)
 	}
-	t.Content = r.content
-	if r.set != nil && o.Columns == nil {
-		t.Set = r.set
-	} else {
+	if t.Set == nil || o.Columns != nil {
 		t.Set = &dataset.Dataset{Classes: 1, ClassValues: []int{0}, FeatureWidth: t.Records[0].Graph.X.Width}
 		if raws != nil {
 			err = t.joinColumns(raws)
