@@ -240,14 +240,14 @@ func TestSparseOptimum(t *testing.T) {
 // TestKernelWorkers: the number of workers changes no bit.
 func TestKernelWorkers(t *testing.T) {
 	_, problems := readKernels(t)
-	q := problems[1]
+	q, cs := problems[1], []float64{0.1, 10}
 	var first [2]*Result
 	for _, workers := range []int{1, 3} {
-		a, err := EvaluateKernels(t.Context(), q.subtree, q.y, q.outer, nil, Options{Workers: workers})
+		a, err := EvaluateKernels(t.Context(), q.subtree, q.y, q.outer, nil, Options{Workers: workers, Cs: cs})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := EvaluateSparse(t.Context(), q.rows, q.y, q.outer, nil, Options{Workers: workers})
+		b, err := EvaluateSparse(t.Context(), q.rows, q.y, q.outer, nil, Options{Workers: workers, Cs: cs})
 		if err != nil {
 			t.Fatal(err)
 		}
