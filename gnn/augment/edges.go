@@ -169,50 +169,33 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Works
 	appendFeatures(dst, &g.X, nil, int(base))
 	ws.labelAdded(g, drop, both)
 	sources, labels, end := ws.sortAdded(g.Nodes())
-	if g.EdgeLabel != nil {
-		dst.EdgeLabel = perturbedLabels(dst.EdgeLabel, g, drop, sources, labels, end)
+	at, labelled := int32(0), g.EdgeLabel != nil
+	add := func() { // the next of the added edges
+		dst.Adj = append(dst.Adj, base+sources[at])
+		if labelled {
+			dst.EdgeLabel = append(dst.EdgeLabel, labels[at])
+		}
+		at++
 	}
-	start := int32(0)
 	for i := range g.Nodes() {
-		added := sources[start:end[i]]
-		start = end[i]
 		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
 			if drop[k] {
 				continue
 			}
-			j := g.Adj[k]
-			for len(added) > 0 && added[0] < j {
-				dst.Adj = append(dst.Adj, base+added[0])
-				added = added[1:]
+			for at < end[i] && sources[at] < g.Adj[k] {
+				add()
 			}
-			dst.Adj = append(dst.Adj, base+j)
+			dst.Adj = append(dst.Adj, base+g.Adj[k])
+			if labelled {
+				dst.EdgeLabel = append(dst.EdgeLabel, g.EdgeLabel[k])
+			}
 		}
-		for _, j := range added {
-			dst.Adj = append(dst.Adj, base+j)
+		for at < end[i] {
+			add()
 		}
 		dst.Ptr = append(dst.Ptr, int32(len(dst.Adj)))
 	}
 	dst.EndGraph()
-}
-
-// perturbedLabels appends the edge labels of a perturbed graph to dst, in the
-// order in which perturb lists its edges.
-func perturbedLabels(dst []int32, g *graph.Graph, drop []bool, sources, labels, end []int32) []int32 {
-	at := int32(0)
-	for i := range g.Nodes() {
-		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
-			if drop[k] {
-				continue
-			}
-			for ; at < end[i] && sources[at] < g.Adj[k]; at++ {
-				dst = append(dst, labels[at])
-			}
-			dst = append(dst, g.EdgeLabel[k])
-		}
-		dst = append(dst, labels[at:end[i]]...)
-		at = end[i]
-	}
-	return dst
 }
 
 // sortAdded sorts the added edges by target and then by source, by counting:

@@ -180,49 +180,28 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 	nodes := ws.marked(stays)
 	id := ws.number(n, nodes, int32(base))
 	appendFeatures(dst, &g.X, nodes, base)
-	if g.EdgeLabel != nil {
-		dst.EdgeLabel = keptLabels(dst.EdgeLabel, g, drop, nodes, strip)
-	}
+	labelled := g.EdgeLabel != nil
 	for _, i := range nodes {
 		self := !strip && int(i) < len(loop) && !loop[i]
-		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
-			j := g.Adj[k]
-			if self && j > i {
-				dst.Adj = append(dst.Adj, id[i])
+		for k := g.Ptr[i]; k <= g.Ptr[i+1]; k++ {
+			end := k == g.Ptr[i+1]
+			if self && (end || g.Adj[k] > i) {
 				self = false
+				dst.Adj = append(dst.Adj, id[i])
+				if labelled {
+					dst.EdgeLabel = append(dst.EdgeLabel, -1)
+				}
 			}
-			if !drop[k] {
-				dst.Adj = append(dst.Adj, id[j])
+			if !end && !drop[k] {
+				dst.Adj = append(dst.Adj, id[g.Adj[k]])
+				if labelled {
+					dst.EdgeLabel = append(dst.EdgeLabel, g.EdgeLabel[k])
+				}
 			}
-		}
-		if self {
-			dst.Adj = append(dst.Adj, id[i])
 		}
 		dst.Ptr = append(dst.Ptr, int32(len(dst.Adj)))
 	}
 	dst.EndGraph()
-}
-
-// keptLabels appends the edge labels of the unmarked entries of the nodes to
-// dst, in the order in which appendEntries lists them.
-func keptLabels(dst []int32, g *graph.Graph, drop []bool, nodes []int32, strip bool) []int32 {
-	loop := drop[g.Entries():]
-	for _, i := range nodes {
-		self := !strip && int(i) < len(loop) && !loop[i]
-		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
-			if self && g.Adj[k] > i {
-				dst = append(dst, -1)
-				self = false
-			}
-			if !drop[k] {
-				dst = append(dst, g.EdgeLabel[k])
-			}
-		}
-		if self {
-			dst = append(dst, -1)
-		}
-	}
-	return dst
 }
 
 // GraphCLSemi is an augmentation as the code for GraphCL's semi-supervised

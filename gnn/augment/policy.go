@@ -20,23 +20,12 @@ const (
 
 var implNames = []string{"intended", "graphcl-unsupervised", "graphcl-semi"}
 
-// Impls returns the names that [ParseImpl] reads, the default first.
-func Impls() []string { return slices.Clone(implNames) }
-
 // String returns the name of the family.
 func (i Impl) String() string {
 	if i < 0 || int(i) >= len(implNames) {
 		return fmt.Sprintf("Impl(%d)", int(i))
 	}
 	return implNames[i]
-}
-
-// ParseImpl reads "intended", "graphcl-unsupervised" or "graphcl-semi".
-func ParseImpl(s string) (Impl, error) {
-	if i := slices.Index(implNames, s); i >= 0 {
-		return Impl(i), nil
-	}
-	return 0, fmt.Errorf("augment: no implementation %q; there are %s", s, strings.Join(implNames, ", "))
 }
 
 // The policies of the literature: which augmentations to draw from.

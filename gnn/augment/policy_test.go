@@ -109,18 +109,3 @@ func TestParsePolicyErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestParseImpl(t *testing.T) {
-	want := map[string]Impl{"intended": ImplIntended, "graphcl-unsupervised": ImplUnsupervised, "graphcl-semi": ImplSemi}
-	if len(Impls()) != len(want) || Impls()[0] != ImplIntended.String() {
-		t.Errorf("Impls() = %v", Impls())
-	}
-	for _, name := range Impls() {
-		if got, err := ParseImpl(name); err != nil || got != want[name] || got.String() != name {
-			t.Errorf("ParseImpl(%q) = %v, %v", name, got, err)
-		}
-	}
-	if _, err := ParseImpl("fixed"); err == nil || !strings.Contains(err.Error(), "graphcl-semi") {
-		t.Errorf("ParseImpl(fixed): %v, want an error that lists the names", err)
-	}
-}

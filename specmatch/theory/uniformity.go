@@ -3,6 +3,8 @@ package theory
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Draw is what Theorem 4.3 sees of one view, a draw of the augmentations.
@@ -130,7 +132,7 @@ func newDraw(v *View, t float64) Draw {
 		}
 	}
 	pairs := float64(n * (n - 1))
-	out.Mu2 = dot(mu, mu) / (volume * volume)
+	out.Mu2 = floats.Dot(mu, mu) / (volume * volume)
 	out.EdgeMean /= volume
 	out.PairMean /= pairs
 	out.potential /= pairs

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/specmatch/specmatch/specmatch"
@@ -109,7 +110,7 @@ func normalize(z []float64, n, d int) []float64 {
 	u := make([]float64, n*d)
 	for i := range n {
 		row := z[i*d : (i+1)*d]
-		norm := math.Sqrt(dot(row, row))
+		norm := math.Sqrt(floats.Dot(row, row))
 		for j, v := range row {
 			if norm > 0 {
 				u[i*d+j] = v / norm
@@ -117,14 +118,6 @@ func normalize(z []float64, n, d int) []float64 {
 		}
 	}
 	return u
-}
-
-func dot(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
 }
 
 // distance2 returns Σ(a-b)².
