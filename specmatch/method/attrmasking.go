@@ -86,9 +86,7 @@ func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 }
 
 // Parameters returns the encoder's and the output's.
-func (m *NodeMasking) Parameters() []*autodiff.Param {
-	return append(m.NodeEncoder.Parameters(), m.Output.Parameters()...)
-}
+func (m *NodeMasking) Parameters() []*autodiff.Param { return parameters(m.NodeEncoder, m.Output) }
 
 // EdgeMasking hides the labels of ⌊0.15·e⌋ + 1 edges of every graph of e edges and
 // asks for the first of their channels: the mean cross-entropy of a linear layer on
@@ -159,6 +157,4 @@ func firstChannel(label int32) int {
 }
 
 // Parameters returns the encoder's and the output's.
-func (m *EdgeMasking) Parameters() []*autodiff.Param {
-	return append(m.NodeEncoder.Parameters(), m.Output.Parameters()...)
-}
+func (m *EdgeMasking) Parameters() []*autodiff.Param { return parameters(m.NodeEncoder, m.Output) }

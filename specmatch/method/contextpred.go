@@ -135,13 +135,11 @@ func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Ran
 
 // Parameters returns those of both encoders.
 func (p *ContextPrediction) Parameters() []*autodiff.Param {
-	return append(p.NodeEncoder.Parameters(), p.Context.Parameters()...)
+	return parameters(p.NodeEncoder, p.Context)
 }
 
 // Buffers returns those of both encoders.
-func (p *ContextPrediction) Buffers() []*nn.Buffer {
-	return append(p.NodeEncoder.Buffers(), p.Context.Buffers()...)
-}
+func (p *ContextPrediction) Buffers() []*nn.Buffer { return buffers(p.NodeEncoder, p.Context) }
 
 // distances returns the number of steps from root to each of the nodes lo..hi-1, -1
 // for those that cannot be reached.

@@ -79,14 +79,9 @@ func jensenShannon(local, global *autodiff.Var, ptr *backend.Indices) *autodiff.
 	return others.Scale(1 / (n * (b - 1))).Add(isTrue(own)).Shift(-2 * math.Ln2)
 }
 
-func (m *InfoGraph) modules() []nn.Module { return []nn.Module{m.ReadoutEncoder, m.Local, m.Global} }
-
 // Parameters returns the encoder's and the heads'.
-func (m *InfoGraph) Parameters() (all []*autodiff.Param) {
-	for _, x := range m.modules() {
-		all = append(all, x.Parameters()...)
-	}
-	return all
+func (m *InfoGraph) Parameters() []*autodiff.Param {
+	return parameters(m.ReadoutEncoder, m.Local, m.Global)
 }
 
 // shortcut is InfoGraph's head: three linear layers, each with a ReLU, the last too,
@@ -107,8 +102,6 @@ func (s shortcut) Forward(x *autodiff.Var) *autodiff.Var {
 	return s.block.Forward(x).ReLU().Add(s.beside.Forward(x))
 }
 
-func (s shortcut) Parameters() []*autodiff.Param {
-	return append(s.block.Parameters(), s.beside.Parameters()...)
-}
+func (s shortcut) Parameters() []*autodiff.Param { return parameters(s.block, s.beside) }
 
 func (s shortcut) Buffers() []*nn.Buffer { return nil }

@@ -152,12 +152,10 @@ func (m *multiScale) objective(z [4]*autodiff.Var) *autodiff.Var {
 }
 
 // Parameters returns the model's and the critic's.
-func (m *multiScale) Parameters() []*autodiff.Param {
-	return append(m.model.Parameters(), m.critic.Parameters()...)
-}
+func (m *multiScale) Parameters() []*autodiff.Param { return parameters(m.model, m.critic) }
 
 // Buffers returns the model's and the critic's.
-func (m *multiScale) Buffers() []*nn.Buffer { return append(m.model.Buffers(), m.critic.Buffers()...) }
+func (m *multiScale) Buffers() []*nn.Buffer { return buffers(m.model, m.critic) }
 
 // State implements [train.Learner].
 func (m *multiScale) State() (nn.Module, any) {
@@ -221,7 +219,7 @@ func (c *critic) freeze(frozen bool) {
 // Parameters returns those of the layers, layer by layer, and of the last two.
 func (c *critic) Parameters() (all []*autodiff.Param) {
 	for k := range c.layers {
-		all = append(append(all, c.layers[k].Parameters()...), c.norms[k].Parameters()...)
+		all = append(all, parameters(c.layers[k], c.norms[k])...)
 	}
 	return append(all, c.last.Parameters()...)
 }

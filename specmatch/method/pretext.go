@@ -28,6 +28,22 @@ type Task interface {
 	Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var
 }
 
+// parameters returns those of modules, one after another.
+func parameters(modules ...nn.Module) (all []*autodiff.Param) {
+	for _, m := range modules {
+		all = append(all, m.Parameters()...)
+	}
+	return all
+}
+
+// buffers returns those of modules, one after another.
+func buffers(modules ...nn.Module) (all []*nn.Buffer) {
+	for _, m := range modules {
+		all = append(all, m.Buffers()...)
+	}
+	return all
+}
+
 // newPretext returns the learner of a task on graphs as they are. The task draws
 // the weights that it adds after those of the encoder.
 func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
