@@ -140,15 +140,10 @@ func similar(h []float64, n int) map[[2]int]bool {
 
 // positions lays a graph out in [0, 1]².
 func positions(g *graph.Graph) []r2.Vec {
-	u := simple.NewUndirectedGraph()
-	for i := range g.Nodes() {
-		u.AddNode(simple.Node(i))
-	}
+	u := simple.NewUndirectedMatrix(g.Nodes(), 0, 0, 0) // has its nodes in order, unlike other graphs
 	for i := range g.Nodes() {
 		for _, j := range g.Neighbors(i) {
-			if int(j) < i {
-				u.SetEdge(u.NewEdge(simple.Node(j), simple.Node(i)))
-			}
+			u.SetWeightedEdge(simple.WeightedEdge{F: simple.Node(j), T: simple.Node(i), W: 1})
 		}
 	}
 	eades := layout.EadesR2{Repulsion: 1, Rate: 0.05, Updates: 300, Theta: 0.2, Src: rand.NewPCG(1, 1)}
