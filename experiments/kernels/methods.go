@@ -218,7 +218,7 @@ func node2vec(ctx context.Context, s *settings, ds *dataset.Dataset, seed int) (
 func sub2vec(ctx context.Context, s *settings, ds *dataset.Dataset, seed int) (features, error) {
 	c := learning(seed)
 	c.Dim, c.Window, c.Epochs, c.TokenLimit = s.dim, 2, sub2vecEpochs, s.tokenLimit
-	walks := word2vec.LongWalkConfig{Length: s.steps, Structural: s.property == "s", Share: 0.5, Seed: uint64(seed)}
+	walks := word2vec.LongWalkConfig{Length: s.steps, Structural: s.property == "s", Seed: uint64(seed)}
 	return documents(word2vec.DM(ctx, word2vec.LongWalks(ds.Graphs, walks), c))
 }
 

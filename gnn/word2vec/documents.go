@@ -119,9 +119,8 @@ func (c WalkConfig) accept(g *graph.Graph, last, next int, rng *rand.Rand) bool 
 type LongWalkConfig struct {
 	Length int // steps of the one walk of a graph
 	// Structural replaces nodes by their degree over the number of nodes, in eight
-	// classes, and makes the walk one of Share·Length steps and one of the rest.
+	// classes, and makes the walk two of half the steps.
 	Structural bool
-	Share      float64 // [0.5]
 	Seed       uint64
 }
 
@@ -150,7 +149,7 @@ func LongWalks(graphs []*graph.Graph, c LongWalkConfig) Corpus {
 		if !c.Structural {
 			return longWalk(g, c.Length, rng, buf)
 		}
-		head := int(c.Share * float64(c.Length))
+		head := c.Length / 2
 		buf = longWalk(g, head, rng, buf)
 		buf = longWalk(g, c.Length-head, rng, buf)
 		for k, v := range buf[begin:] {

@@ -110,7 +110,7 @@ func TestLongWalks(t *testing.T) {
 		t.Error("a walk leaves an isolated node")
 	}
 	// The hub has 4/5 of all nodes, a leaf 1/5: classes (.75, 1] and (.15, .2].
-	s := LongWalks([]*graph.Graph{star}, LongWalkConfig{Length: 11, Structural: true, Share: .5, Seed: 4})
+	s := LongWalks([]*graph.Graph{star}, LongWalkConfig{Length: 11, Structural: true, Seed: 4})
 	words := s.Doc(0, []int32{77})
 	if len(words) != 12 || words[0] != 77 || s.Words != 8 {
 		t.Fatalf("words %v of %d", words, s.Words)
