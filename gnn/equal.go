@@ -39,10 +39,9 @@ type rows struct {
 	groups  *backend.Indices // delimits the rows of each view
 	weights *tensor.Tensor   // [C×1] how many nodes have the color; nil for nodes
 	// Of colors after a layer: the sum over neighbours of the rows before it; and which of
-	// those each was, with the transpose, nil if they are the same.
+	// those each was, nil if they are the same.
 	sources *autodiff.Sparse
-	before  *backend.Indices
-	after   *backend.CSR
+	before  []int32
 	// color [N] of every node, where the next layer is one of nodes again, else nil.
 	color []int32
 }
@@ -96,18 +95,10 @@ func (b *Batch) colorRows(layers []*graph.ColorLayer, k int) *rows {
 		from := len(layers[k-1].Node)
 		r.sources = &autodiff.Sparse{A: b.weighted(n, from, c.Sources), T: b.weighted(from, n, c.Transpose)}
 		if !c.Same {
-			r.before, r.after = b.choices(c.Before, from)
+			r.before = c.Before
 		}
 	}
 	return r
-}
-
-// choices puts the indices of [autodiff.Var.GatherRowsOf] on the engine, with their
-// transpose.
-func (b *Batch) choices(idx []int32, n int) (*backend.Indices, *backend.CSR) {
-	ptr, col := backend.Members(nil, nil, idx, n)
-	t := b.tape
-	return t.Indices(idx), &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(col)}
 }
 
 // norm says how batch norm sees the rows; it counts the rows of b.ViewPtr.
@@ -131,7 +122,7 @@ func (r *rows) settle(x *autodiff.Var) (*rows, *autodiff.Var) {
 		return r, x
 	}
 	if x.Rows() < len(r.color) {
-		x = x.GatherRowsOf(r.b.choices(r.color, x.Rows()))
+		x = x.GatherRows(r.color)
 	}
 	return r.next, x
 }
@@ -139,7 +130,7 @@ func (r *rows) settle(x *autodiff.Var) (*rows, *autodiff.Var) {
 // carry returns for each row that of x, the rows before the layer, which it was then.
 func (r *rows) carry(x *autodiff.Var) *autodiff.Var {
 	if r.before != nil {
-		x = x.GatherRowsOf(r.before, r.after)
+		x = x.GatherRows(r.before)
 	}
 	return x
 }

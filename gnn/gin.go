@@ -120,7 +120,7 @@ func (g *GIN) layers(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autod
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
-	if g.canFuse(b) { // one call per layer, see gin_fused.go
+	if g.canFuse(b) { // one call per layer, see layers_fused.go
 		return g.layersFused(b, mode, pooled)
 	}
 	var x *autodiff.Var
@@ -137,21 +137,15 @@ func (g *GIN) layers(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autod
 // Reads implements [Encoder]: a GIN needs nothing but what every batch has.
 func (g *GIN) Reads() Reads { return Reads{} }
 
-// Parameters returns, layer by layer, the convolution's and the norm's.
-func (g *GIN) Parameters() []*autodiff.Param {
-	var ps []*autodiff.Param
+func (g *GIN) modules() (ms []nn.Module) {
 	for l := range g.Convs {
-		ps = append(ps, g.Convs[l].Parameters()...)
-		ps = append(ps, g.Norms[l].Parameters()...)
+		ms = append(ms, g.Convs[l], g.Norms[l])
 	}
-	return ps
+	return ms
 }
 
+// Parameters returns, layer by layer, the convolution's and the norm's.
+func (g *GIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
+
 // Buffers returns the running statistics, layer by layer.
-func (g *GIN) Buffers() []*nn.Buffer {
-	var bs []*nn.Buffer
-	for _, n := range g.Norms {
-		bs = append(bs, n.Buffers()...)
-	}
-	return bs
-}
+func (g *GIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

@@ -176,7 +176,7 @@ func TestTwoForms(t *testing.T) {
 			t.Errorf("%s records no operator", path)
 		}
 	}
-	if len(fused) < 4 {
+	if len(fused) < 3 {
 		t.Errorf("only %v hold fused forms", fused)
 	}
 	for _, r := range records {
