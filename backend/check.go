@@ -10,6 +10,13 @@ import (
 // The Check functions hold the shape rules of the primitives in one place, so
 // that every engine panics alike. Each returns the dimensions its caller needs.
 
+// refuse panics with *[tensor.ShapeError] if the shapes of ts are bad.
+func refuse(bad bool, op, want string, ts ...*tensor.Tensor) {
+	if bad {
+		tensor.Mismatch(op, want, ts...)
+	}
+}
+
 // CheckAlloc panics if a dimension is negative.
 func CheckAlloc(rows, cols int) {
 	if rows < 0 || cols < 0 {
@@ -35,23 +42,17 @@ func CheckSame(op string, ts ...*tensor.Tensor) {
 
 // CheckRow panics unless dst and a are N×F and row is 1×F.
 func CheckRow(op string, dst, a, row *tensor.Tensor) {
-	if !dst.Like(a) || !row.Is(1, a.Cols) {
-		tensor.Mismatch(op, "want [N×F], [N×F], [1×F]", dst, a, row)
-	}
+	refuse(!dst.Like(a) || !row.Is(1, a.Cols), op, "want [N×F], [N×F], [1×F]", dst, a, row)
 }
 
 // CheckCol panics unless dst and a are N×F and col is N×1.
 func CheckCol(op string, dst, a, col *tensor.Tensor) {
-	if !dst.Like(a) || !col.Is(a.Rows, 1) {
-		tensor.Mismatch(op, "want [N×F], [N×F], [N×1]", dst, a, col)
-	}
+	refuse(!dst.Like(a) || !col.Is(a.Rows, 1), op, "want [N×F], [N×F], [N×1]", dst, a, col)
 }
 
 // CheckScalar panics unless dst and a are equal in shape and s is 1×1.
 func CheckScalar(op string, dst, a, s *tensor.Tensor) {
-	if !dst.Like(a) || !s.Is(1, 1) {
-		tensor.Mismatch(op, "want [N×F], [N×F], [1×1]", dst, a, s)
-	}
+	refuse(!dst.Like(a) || !s.Is(1, 1), op, "want [N×F], [N×F], [1×1]", dst, a, s)
 }
 
 // CheckBlock panics unless both blocks lie inside their matrices.
@@ -63,9 +64,7 @@ func CheckBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows
 
 // CheckTranspose panics unless the shapes are each other's transpose.
 func CheckTranspose(dst, src *tensor.Tensor) {
-	if !dst.Is(src.Cols, src.Rows) {
-		tensor.Mismatch("backend: Transpose", "want [C×R], [R×C]", dst, src)
-	}
+	refuse(!dst.Is(src.Cols, src.Rows), "backend: Transpose", "want [C×R], [R×C]", dst, src)
 }
 
 // CheckGather panics unless dst has one row for every index and src's width.
@@ -97,37 +96,27 @@ func CheckUpdateIndices(x []*Indices, hosts [][]int32) {
 
 // CheckFetch panics unless t has at most 32 elements.
 func CheckFetch(t *tensor.Tensor) {
-	if t.Len() > 32 {
-		tensor.Mismatch("backend: Fetch", "want at most 32 elements", t)
-	}
+	refuse(t.Len() > 32, "backend: Fetch", "want at most 32 elements", t)
 }
 
 // CheckSquare panics unless t is square.
 func CheckSquare(op string, t *tensor.Tensor) {
-	if t.Rows != t.Cols {
-		tensor.Mismatch(op, "want a square matrix", t)
-	}
+	refuse(t.Rows != t.Cols, op, "want a square matrix", t)
 }
 
 // CheckReduceRows panics unless dst is N×1 and a is N×F.
 func CheckReduceRows(op string, dst, a *tensor.Tensor) {
-	if !dst.Is(a.Rows, 1) {
-		tensor.Mismatch(op, "want [N×1], [N×F]", dst, a)
-	}
+	refuse(!dst.Is(a.Rows, 1), op, "want [N×1], [N×F]", dst, a)
 }
 
 // CheckColSums panics unless dst is 1×F and a is N×F.
 func CheckColSums(dst, a *tensor.Tensor) {
-	if !dst.Is(1, a.Cols) {
-		tensor.Mismatch("backend: ColSums", "want [1×F], [N×F]", dst, a)
-	}
+	refuse(!dst.Is(1, a.Cols), "backend: ColSums", "want [1×F], [N×F]", dst, a)
 }
 
 // CheckDot panics unless dst is 1×1 and b, if any, has a's shape.
 func CheckDot(dst, a, b *tensor.Tensor) {
-	if !dst.Is(1, 1) || b != nil && !b.Like(a) {
-		tensor.Mismatch("backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b)
-	}
+	refuse(!dst.Is(1, 1) || b != nil && !b.Like(a), "backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b)
 }
 
 // CheckSegments panics unless ptr delimits rows of long [N×F] for the rows of
@@ -213,9 +202,7 @@ func PercentilePosition(m int, p float64) (k int, w float64) {
 // CheckAdam panics unless p, g, m, v agree and rate and step are 1×1.
 func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 	CheckSame("backend: Adam", p, g, m, v)
-	if !rate.Is(1, 1) || !step.Is(1, 1) {
-		tensor.Mismatch("backend: Adam", "rate and step must be [1×1]", rate, step)
-	}
+	refuse(!rate.Is(1, 1) || !step.Is(1, 1), "backend: Adam", "rate and step must be [1×1]", rate, step)
 }
 
 // CheckTrack panics unless the running statistics are [1×F] and the new ones
@@ -252,9 +239,7 @@ func Members(ptr, rows, category []int32, n int) ([]int32, []int32) {
 
 // CheckDropout panics unless step is 1×1 and 0 < keep ≤ 1.
 func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
-	if !step.Is(1, 1) {
-		tensor.Mismatch("backend: DropoutMask", "want [N×F], [1×1]", dst, step)
-	}
+	refuse(!step.Is(1, 1), "backend: DropoutMask", "want [N×F], [1×1]", dst, step)
 	if !(keep > 0 && keep <= 1) {
 		panic(fmt.Sprintf("backend: DropoutMask: keep = %v is outside (0, 1]", keep))
 	}

@@ -148,9 +148,7 @@ func CheckGCN(l *GCNLayer) (in, out int) {
 	if !l.Gamma.Is(1, in) || !l.Beta.Is(1, in) || !l.B.Is(1, out) {
 		tensor.Mismatch(op, "want γ and β of the input's width, a bias of the output's", l.W, l.Gamma, l.Beta, l.B)
 	}
-	if !l.Mean.Is(v, in) || !l.Var.Is(v, in) {
-		tensor.Mismatch(op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
-	}
+	refuse(!l.Mean.Is(v, in) || !l.Var.Is(v, in), op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
 	if !l.R.Is(n, out) || !l.Y.Is(n, out) || (l.R == l.Y) == l.Residual {
 		tensor.Mismatch(op, "want outputs of all nodes, and two of them with a residual", l.X, l.R, l.Y)
 	}
@@ -191,15 +189,11 @@ type NormGradients struct{ DY, DX, Gamma, Beta, Bias *tensor.Tensor }
 func CheckNorm(n *Norm) {
 	const op = "backend: Norm"
 	g, f := n.Groups.Len()-1, n.X.Cols
-	if !n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows {
-		tensor.Mismatch(op, "want y as x, and groups of its rows", n.X, n.Y)
-	}
+	refuse(!n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows, op, "want y as x, and groups of its rows", n.X, n.Y)
 	if !n.Gamma.Is(1, f) || !n.Beta.Is(1, f) || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
 		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)
 	}
-	if n.Weights != nil && !n.Weights.Is(n.X.Rows, 1) {
-		tensor.Mismatch(op, "want weights [N×1]", n.X, n.Weights)
-	}
+	refuse(n.Weights != nil && !n.Weights.Is(n.X.Rows, 1), op, "want weights [N×1]", n.X, n.Weights)
 	if n.Bias != nil && (!n.Bias.Is(1, f) || !n.BiasedMean.Like(n.Mean)) {
 		tensor.Mismatch(op, "want a bias [1×F], its means [G×F]", n.X, n.Bias, n.BiasedMean)
 	}

@@ -59,14 +59,26 @@ func (e *engine[T]) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor
 
 // pairs sets dst = op(a, b) element by element.
 func (e *engine[T]) pairs(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+	e.binary(dst, a, b, e.k.binary[op], dst.Len(), 1, 1)
+}
+
+// binary runs a loop over so many rows of cols elements each; perRow is how many elements of b
+// a row has of its own, 0 if all rows have the same.
+func (e *engine[T]) binary(dst, a, b *tensor.Tensor, loop func(dst, a, b []T), rows, cols, perRow int) {
 	t := &e.task
-	t.dst, t.a, t.b, t.binary = e.data(dst), e.data(a), e.data(b), e.k.binary[op]
-	e.pool.do((*binaryTask[T])(t), len(t.dst), grain)
+	t.dst, t.a, t.b, t.binary, t.cols, t.n = e.data(dst), e.data(a), e.data(b), loop, cols, perRow
+	e.pool.do((*binaryTask[T])(t), rows, rowsPer(grain, cols))
 }
 
 type binaryTask[T float] args[T]
 
-func (t *binaryTask[T]) run(lo, hi int) { t.binary(t.dst[lo:hi], t.a[lo:hi], t.b[lo:hi]) }
+func (t *binaryTask[T]) run(lo, hi int) {
+	b := t.b
+	if t.n > 0 {
+		b = b[lo*t.n : hi*t.n]
+	}
+	t.binary(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], b)
+}
 
 func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor) {
 	backend.CheckRow("backend: BinaryRow", dst, a, row)
@@ -74,15 +86,7 @@ func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *t
 		e.withScalar(dst, op, a, row)
 		return
 	}
-	t := &e.task
-	t.dst, t.a, t.b, t.binary, t.cols = e.data(dst), e.data(a), e.data(row), e.k.byRow[op], a.Cols
-	e.pool.do((*binaryRowTask[T])(t), a.Rows, rowsPer(grain, a.Cols))
-}
-
-type binaryRowTask[T float] args[T]
-
-func (t *binaryRowTask[T]) run(lo, hi int) {
-	t.binary(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], t.b)
+	e.binary(dst, a, row, e.k.byRow[op], a.Rows, a.Cols, 0)
 }
 
 func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
@@ -91,15 +95,7 @@ func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *t
 		e.pairs(dst, op, a, col)
 		return
 	}
-	t := &e.task
-	t.dst, t.a, t.b, t.binary, t.cols = e.data(dst), e.data(a), e.data(col), e.k.byCol[op], a.Cols
-	e.pool.do((*binaryColTask[T])(t), a.Rows, rowsPer(grain, a.Cols))
-}
-
-type binaryColTask[T float] args[T]
-
-func (t *binaryColTask[T]) run(lo, hi int) {
-	t.binary(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], t.b[lo:hi])
+	e.binary(dst, a, col, e.k.byCol[op], a.Rows, a.Cols, 1)
 }
 
 func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"sync"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
@@ -40,25 +39,17 @@ type normState[T float] struct {
 	blocks             []normBlock
 	moments            []float64 // [blocks × 2f]
 	sum, proj, total   []float64
-	mu                 sync.Mutex
-	scratch            [][]T // not in use: two blocks and a row
+	scratch            freeList[normScratch[T]]
 }
 
-func (s *normState[T]) take(n int) (d, c, row []T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var x []T
-	if k := len(s.scratch); k > 0 {
-		x, s.scratch = s.scratch[k-1], s.scratch[:k-1]
-	}
-	x = aligned(x, 2*n+2*s.f)
-	return x[:n], x[n : 2*n], x[2*n:]
-}
+// normScratch is the memory of one worker: two blocks of rows, and two rows.
+type normScratch[T float] struct{ d, c, row []T }
 
-func (s *normState[T]) give(d []T) {
-	s.mu.Lock()
-	s.scratch = append(s.scratch, d[:0])
-	s.mu.Unlock()
+// take returns scratch for blocks of n elements.
+func (s *normState[T]) take(n int) *normScratch[T] {
+	w := s.scratch.take()
+	w.d, w.c, w.row = aligned(w.d, n), aligned(w.c, n), aligned(w.row, 2*s.f)
+	return w
 }
 
 // setNorm reads the operands and cuts the groups into blocks.
@@ -146,8 +137,8 @@ func (t *normMomentsTask[T]) run(lo, hi int) {
 	if s.weights != nil {
 		size = s.rows() * f
 	}
-	d, c, row := s.take(size)
-	mean, squares := row[:f], row[f:]
+	w := s.take(size)
+	mean, squares := w.row[:f], w.row[f:]
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
 		x := s.x[b.lo*f : b.hi*f]
@@ -156,7 +147,7 @@ func (t *normMomentsTask[T]) run(lo, hi int) {
 			simd.Scale(mean, 1/T(b.count), mean)
 			simd.ColSquares(squares, x, mean)
 		} else {
-			weighted, centred := d[:len(x)], c[:len(x)]
+			weighted, centred := w.d[:len(x)], w.c[:len(x)]
 			simd.MulCol(weighted, x, s.weights[b.lo:b.hi])
 			simd.ColSums(mean, weighted)
 			simd.Scale(mean, 1/T(b.count), mean)
@@ -168,7 +159,7 @@ func (t *normMomentsTask[T]) run(lo, hi int) {
 			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(mean[j]), float64(squares[j])
 		}
 	}
-	s.give(d)
+	s.scratch.give(w)
 }
 
 type normApplyTask[T float] normState[T]
@@ -230,15 +221,15 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 }
 
 // gated returns the block's dy, through the ReLU if there is one, and x-μ.
-func (s *normState[T]) gated(b normBlock, d, centred []T) (dy, c []T) {
+func (s *normState[T]) gated(b normBlock, w *normScratch[T]) (dy, c []T) {
 	f := s.f
 	dy = s.dy[b.lo*f : b.hi*f]
 	if s.relu {
-		d = d[:len(dy)]
+		d := w.d[:len(dy)]
 		simd.Gate(d, dy, s.y[b.lo*f:b.hi*f])
 		dy = d
 	}
-	c = centred[:len(dy)]
+	c = w.c[:len(dy)]
 	simd.SubRow(c, s.x[b.lo*f:b.hi*f], s.mean[b.group*f:(b.group+1)*f])
 	return dy, c
 }
@@ -248,17 +239,17 @@ type normSumsTask[T float] normState[T]
 func (t *normSumsTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
 	f := s.f
-	d, centred, row := s.take(s.rows() * f)
-	sum, proj := row[:f], row[f:]
+	w := s.take(s.rows() * f)
+	sum, proj := w.row[:f], w.row[f:]
 	for i := lo; i < hi; i++ {
-		dy, c := s.gated(s.blocks[i], d, centred)
+		dy, c := s.gated(s.blocks[i], w)
 		simd.ColSums(sum, dy)
 		simd.ColDots(proj, dy, c)
 		for j := range f {
 			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(sum[j]), float64(proj[j])
 		}
 	}
-	s.give(d)
+	s.scratch.give(w)
 }
 
 type normBackwardTask[T float] normState[T]
@@ -266,10 +257,10 @@ type normBackwardTask[T float] normState[T]
 func (t *normBackwardTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
 	f := s.f
-	d, centred, _ := s.take(s.rows() * f)
+	w := s.take(s.rows() * f)
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
-		dy, c := s.gated(b, d, centred)
+		dy, c := s.gated(b, w)
 		k, dx := s.coef[3*b.group*f:], s.dx[b.lo*f:b.hi*f]
 		if s.weights == nil {
 			simd.CombineRow(dx, dy, k[:f], c, k[2*f:3*f], k[f:2*f])
@@ -280,7 +271,7 @@ func (t *normBackwardTask[T]) run(lo, hi int) {
 			simd.Add(dx, dx, c)
 		}
 	}
-	s.give(d)
+	s.scratch.give(w)
 }
 
 func (e *engine[T]) TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64) {
@@ -300,15 +291,7 @@ func (e *engine[T]) TrackStatistics(runningMean, runningVar, mean, variance *ten
 
 func (e *engine[T]) BiasReLU(y, x, b *tensor.Tensor) {
 	backend.CheckRow("backend: BiasReLU", y, x, b)
-	t := &e.task
-	t.dst, t.a, t.b, t.cols = e.data(y), e.data(x), e.data(b), x.Cols
-	e.pool.do((*biasReLUTask[T])(t), x.Rows, rowsPer(grain, x.Cols))
-}
-
-type biasReLUTask[T float] args[T]
-
-func (t *biasReLUTask[T]) run(lo, hi int) {
-	simd.AddRowReLU(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], t.b)
+	e.binary(y, x, b, e.k.biasReLU, x.Rows, x.Cols, 0)
 }
 
 func (e *engine[T]) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {

@@ -32,6 +32,8 @@ type kernels[T float] struct {
 	byRow  [7]func(dst, a, row []T) // dst_ij = op(a_ij, row_j)
 	byCol  [7]func(dst, a, col []T) // dst_ij = op(a_ij, col_i)
 	reduce [3]func(a []T) T         // by backend.RowOp
+
+	biasReLU func(dst, a, row []T)
 }
 
 func kernels32() kernels[float32] {
@@ -118,6 +120,7 @@ func loops[T float](least T) kernels[T] {
 			backend.Greater: func(dst, a, col []T) { eachCol(greater, dst, a, col) },
 			backend.Gate:    func(dst, a, col []T) { eachCol(gate, dst, a, col) },
 		},
+		biasReLU: simd.AddRowReLU[T],
 		reduce: [...]func(a []T) T{
 			backend.RowSum: simd.Sum[T],
 			backend.RowMax: simd.Max[T],
