@@ -46,8 +46,14 @@ func Open(path string) (t *Text, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parquet.OpenFile(f, info.Size())
+	if err := checkFooter(f, info.Size()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	p, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := checkPages(f, info.Size(), p.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	x := &Text{file: f, rows: parquet.NewReader(p), buffer: make([]parquet.Row, 256)}
@@ -80,7 +86,7 @@ func (t *Text) columns(c *parquet.Column, root bool) {
 // may say.
 func recovered(path string, err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("%s: a damaged Parquet file: %v", path, r)
+		*err = fmt.Errorf("%s: a damaged Parquet file: %.200v", path, r)
 	}
 }
 

@@ -2,8 +2,10 @@ package parquet_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,4 +46,90 @@ func TestDamagedParquet(t *testing.T) {
 	if refused < b.Len()/4 {
 		t.Errorf("%d of %d damaged files are refused", refused, b.Len())
 	}
+}
+
+// footed is a Parquet file of a footer alone.
+func footed(footer string) []byte {
+	text := []byte("PAR1" + footer)
+	return append(binary.LittleEndian.AppendUint32(text, uint32(len(footer))), "PAR1"...)
+}
+
+// read reads a whole file.
+func read(t testing.TB, data []byte) (string, error) {
+	path := filepath.Join(t.TempDir(), "f.parquet")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x, err := parquet.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer x.Close()
+	text, err := io.ReadAll(x)
+	return string(text), err
+}
+
+// TestHostileParquet: what a file says of itself is compared with its bytes before the
+// library believes it. Each of these, believed, ends the process.
+func TestHostileParquet(t *testing.T) {
+	root := "\x15\x02\x19\xfc\x80\x80\x80\x01" // version 1; a schema of 2 Mi elements
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"a list of 2 billion":      {footed("\x15\x02\x19\xfc\xff\xff\xff\xff\x07"), "a list of 2147483647 where 0 bytes are left"},
+		"structures in structures": {footed(strings.Repeat("\x1c", 1_000_000)), "nested deeper than 32"},
+		"lists in lists":           {footed("\x19" + strings.Repeat("\x19", 1_000_000)), "nested deeper than 32"},
+		"maps in maps":             {footed("\x1b" + strings.Repeat("\x01\xbb", 1_000_000)), "nested deeper than 32"},
+		"a long text":              {footed("\x18\xff\xff\xff\xff\x07abc"), "a length of 2147483647 where 3 bytes are left"},
+		"many columns of a byte":   {footed(root + strings.Repeat("\x00", 2<<20)), "more than fits into"},
+		"columns in columns":       {footed("\x15\x02\x19\xfc\xe8\x07" + strings.Repeat("\x55\x02\x00", 1000) + "\x00"), "columns are nested deeper than 32"},
+		"columns without chunks":   {footed("\x15\x02\x19\xfc\xe8\x07" + strings.Repeat("\x00", 1000) + "\x29\xfc\xe8\x07" + strings.Repeat("\x00", 1000) + "\x00"), "but 0 chunks"},
+		"a footer of 4 GB":         {[]byte("PAR1\xff\xff\xff\xffPAR1"), "longer than the file"},
+		"nothing":                  {nil, "0 bytes"},
+		"another format":           {[]byte("smiles,y\nCCO,1\nCC,2\n"), "not a Parquet file"},
+	} {
+		if _, err := read(t, c.file); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
+			t.Errorf("%s: %v; want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestHostilePages: the same of the headers of pages.
+func TestHostilePages(t *testing.T) {
+	var b bytes.Buffer
+	if err := parquetgo.Write(&b, []struct {
+		SMILES string `parquet:"smiles"`
+	}{{"C"}, {"CC"}}); err != nil {
+		t.Fatal(err)
+	}
+	header := b.Bytes()[4:]
+	if header[0] != 0x15 || header[2] != 0x15 { // the type of a page, and its bytes
+		t.Fatalf("the first page begins % x", header[:8])
+	}
+	for _, c := range []struct{ at, want string }{
+		{"\x15\x00\x15\xfe\xff\xff\xff\x0f\x15\x02\x00", "a page of 2147483647 bytes: at most"},
+		{"\x15\x00\x15\x02\x15\xfe\xff\xff\xff\x0f\x00", "a page of 2147483647 bytes, of which"},
+		{"\x15\x00\x15\x02\x15\x02\x2c\x15\xfe\xff\xff\xff\x0f\x00\x00", "a page of 2147483647 values"},
+	} {
+		data := bytes.Clone(b.Bytes())
+		copy(data[4:], c.at)
+		if _, err := read(t, data); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v; want %q", err, c.want)
+		}
+	}
+}
+
+// FuzzOpen: no file, however made, ends the process.
+func FuzzOpen(f *testing.F) {
+	var b bytes.Buffer
+	if err := parquetgo.Write(&b, []struct {
+		SMILES string `parquet:"smiles,dict"`
+		Y      *int32 `parquet:"y,optional,snappy"`
+	}{{"C", nil}, {"CC", new(int32)}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add(footed("\x15\x02\x19\xfc\xff\xff\xff\xff\x07"))
+	f.Fuzz(func(t *testing.T, data []byte) { read(t, data) })
 }
