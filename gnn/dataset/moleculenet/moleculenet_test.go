@@ -76,7 +76,7 @@ func TestOpenErrors(t *testing.T) {
 		{"hiv", "smiles,HIV_active\nC,1\nC,yes\n", `hiv.csv:3: "yes": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,2\n", `hiv.csv:3: "2": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC\n", "hiv.csv:3: wrong number of fields"},
-		{"hiv", "smiles,HIV_active\nC,\"1\n", "hiv.csv:2: extraneous or missing"},
+		{"hiv", "smiles,HIV_active\nC,\"1\n", "hiv.csv:2: \"C,\\\"1\": a quote that opens here is not closed"},
 		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv: no molecule of it can be used, such as dataset: `},
 		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv:2: "Xx": column 1`},
 		{"hiv", "smiles,HIV_active\n", "hiv.csv: there is no molecule in it"},

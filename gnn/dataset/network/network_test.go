@@ -73,7 +73,7 @@ func TestOpenErrors(t *testing.T) {
 		"two columns":      {map[string]string{"n_edges.csv": "u,v,a,a\n"}, `two columns named "a"`, 1},
 		"channels":         {map[string]string{"n_edges.csv": "u,v,score,a,b,c,d,e,f,g,h\n"}, `"h": more than 7 channels`, 1},
 		"fields":           {map[string]string{"n_edges.csv": "u,v\n0,1\n0\n"}, "wrong number of fields", 3},
-		"quotes":           {map[string]string{"n_edges.csv": "u,v\n0,\"1\n2\"x\n"}, "extraneous or missing", 3},
+		"quotes":           {map[string]string{"n_edges.csv": "u,v\n0,\"1\n2\"x\n"}, "a quote that opens here is not closed", 2},
 		"no number":        {map[string]string{"n_edges.csv": "u,v\n0,1\n0,x\n"}, `"x": want a node`, 3},
 		"negative":         {map[string]string{"n_edges.csv": "u,v\n-1,0\n"}, `"-1": want a node`, 2},
 		"large":            {map[string]string{"n_edges.csv": "u,v\n0,16777216\n"}, `"16777216": want a node`, 2},

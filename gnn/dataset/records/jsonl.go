@@ -22,13 +22,11 @@ func (r *reader) openJSONL() (next func() (*Record, error), err error) {
 	}
 	lines := r.text.Lines()
 	return func() (*Record, error) {
-		text, err := lines.Next()
-		if err != nil {
-			return nil, err
+		text, rec, err := r.line(lines)
+		if err == nil {
+			rec.body = jsonLine(text)
 		}
-		rec := r.record(lines.Line)
-		rec.body, rec.size = jsonLine(text), len(text)
-		return rec, nil
+		return rec, err
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,9 @@ import (
 type smiles string
 
 func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
+	if len(s) > maxSMILES {
+		return nil, fmt.Errorf("a SMILES of %d bytes; want at most %d", len(s), maxSMILES)
+	}
 	var g *graph.Graph
 	m, err := w.parser.Parse(string(s))
 	if err == nil {
@@ -37,6 +41,20 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 	return g, nil
 }
 
+// name returns the name behind a SMILES, without the extension between bars of CXSMILES.
+func name(text string) string {
+	text = strings.TrimSpace(text)
+	if rest, ok := strings.CutPrefix(text, "|"); ok {
+		if _, after, ok := strings.Cut(rest, "|"); ok {
+			return strings.TrimSpace(after)
+		}
+	}
+	return text
+}
+
+// maxSMILES is how many bytes a SMILES may have, far above all molecules.
+const maxSMILES = 1 << 20
+
 // openSMI reads a SMILES a line.
 func (r *reader) openSMI() (next func() (*Record, error), err error) {
 	if err := r.is(Molecules); err != nil {
@@ -50,15 +68,16 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 	}
 	lines := r.text.Lines()
 	return func() (*Record, error) {
-		text, err := lines.Next()
+		text, rec, err := r.line(lines)
 		if err != nil {
 			return nil, err
 		}
-		rec := r.record(lines.Line)
 		if at := strings.IndexAny(text, " \t"); at > 0 {
-			text, rec.ID = text[:at], strings.TrimSpace(text[at:])
+			var id string
+			text, id = text[:at], name(text[at:])
+			rec.ID = cmp.Or(id, rec.ID)
 		}
-		rec.body, rec.size = smiles(text), len(text)
+		rec.body = smiles(text)
 		return rec, nil
 	}, nil
 }
@@ -88,8 +107,7 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	}
 	return func() (*Record, error) {
 		err := rows.Next()
-		var bad *dataset.SyntaxError
-		if errors.As(err, &bad) {
+		if bad, ok := err.(*dataset.SyntaxError); ok {
 			rec := r.record(bad.Line)
 			rec.Err = bad
 			return rec, nil
@@ -112,10 +130,10 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	}
 	var like []int
 	for i, h := range rows.Header {
-		switch h := strings.ToLower(h); {
+		switch h := strings.ToLower(strings.TrimSpace(h)); {
 		case h == "smiles":
 			return i, nil
-		case strings.Contains(h, "smiles") && !strings.ContainsAny(h, ";\t\r"): // not a line that was not divided
+		case strings.Contains(h, "smiles"):
 			like = append(like, i)
 		}
 	}

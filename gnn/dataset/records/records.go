@@ -122,7 +122,7 @@ type format struct {
 }
 
 var formats = []format{
-	{CSV, []string{".csv"}, (*reader).openCSV},
+	{CSV, []string{".csv", ".tsv"}, (*reader).openCSV},
 	{SMI, []string{".smi", ".txt"}, (*reader).openSMI},
 	{JSONL, []string{".jsonl", ".ndjson"}, (*reader).openJSONL},
 	{TU, []string{".zip"}, (*reader).openTU},
@@ -149,7 +149,7 @@ func FormatOf(path string) (string, error) {
 
 // formatByName returns the format that the ending of a name stands for, "" if none.
 func formatByName(path string) string {
-	ending := filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz"))
+	ending := filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(path), ".gz"), ".zst"))
 	for _, f := range formats {
 		if slices.Contains(f.endings, ending) {
 			return f.name
@@ -227,6 +227,18 @@ func (r *reader) is(c Content) error {
 func (r *reader) openText() (err error) {
 	r.text, err = textfile.Open(r.ctx, r.file, r.o.Input)
 	return err
+}
+
+// line returns the next line, with the record that it is; one that is too long has an Err.
+func (r *reader) line(lines *textfile.Lines) (string, *Record, error) {
+	text, err := lines.Next()
+	var bad *dataset.SyntaxError
+	if bad, _ = err.(*dataset.SyntaxError); err != nil && bad == nil { // one that is wrapped ends the reading
+		return "", nil, err
+	}
+	rec := r.record(lines.Line)
+	rec.Err, rec.size = bad, len(text)
+	return text, rec, nil
 }
 
 // record returns the next record.

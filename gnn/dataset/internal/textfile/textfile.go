@@ -4,8 +4,10 @@ package textfile
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -16,6 +18,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
@@ -34,19 +40,21 @@ func Find(dir string, names ...string) (string, error) {
 	return "", fmt.Errorf("dataset: none of %s is in %s: %w", strings.Join(names, ", "), dir, fs.ErrNotExist)
 }
 
-// Text is the contents of a file, unpacked and without the byte-order mark with which
-// some programs begin text.
+// Text is the contents of a file, unpacked, in UTF-8, and without the mark with which some
+// programs begin text.
 type Text struct {
 	Name string
 
-	ctx   context.Context
-	r     io.Reader
-	limit int64     // how many more bytes may come; beyond it is an error
-	file  io.Closer // or nil
+	ctx    context.Context
+	r      io.Reader
+	packed bool
+	limit  int64     // how many more bytes may come; beyond it is an error
+	file   io.Closer // or nil
 }
 
-// Open opens a file. It is compressed if the name ends in .gz. If in is set, it is read
-// in place of the file. A cancelled ctx ends the reading.
+// Open opens a file. It is unpacked if it begins as gzip or zstd do, and must be gzip if its
+// name ends in .gz. Text in UTF-16 is told by its mark, and lines may end in CR alone. If in
+// is set, it is read in place of the file. A cancelled ctx ends the reading.
 func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
 	t := &Text{Name: name, limit: math.MaxInt64, ctx: ctx}
 	if in == nil {
@@ -56,21 +64,130 @@ func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
 		}
 		in, t.file = f, f
 	}
-	b := bufio.NewReaderSize(in, 64<<10)
-	if isGzip(name) {
+	if err := t.decode(in); err != nil {
+		t.Close()
+		return nil, fmt.Errorf("dataset: %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// Magic numbers, and the marks of UTF-8 and UTF-16.
+const (
+	magicGzip = "\x1f\x8b"
+	magicZstd = "\x28\xb5\x2f\xfd"
+	mark8     = "\uFEFF"
+	markLE    = "\xff\xfe"
+	markBE    = "\xfe\xff"
+)
+
+// binaries are what people take for text, by their magic numbers.
+var binaries = map[string]string{
+	"PK\x03\x04":       "is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",
+	"PAR1":             "is a Parquet file: name it .parquet, or say -format parquet",
+	"BZh":              "is packed by bzip2: unpack it, or pack it by gzip or zstd",
+	"\xfd7zXZ\x00":     "is packed by xz: unpack it, or pack it by gzip or zstd",
+	"\xd0\xcf\x11\xe0": "is a spreadsheet of Excel: save it as CSV",
+	"SQLite format 3":  "is a database of SQLite: export the table as CSV",
+	"\x89HDF":          "is an HDF5 file: write its table as CSV or Parquet",
+	"\x93NUMPY":        "is a matrix of NumPy: write it as CSV",
+	"\x80\x02":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
+	"\x80\x03":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
+	"\x80\x04":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
+	"\x80\x05":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
+}
+
+// decode sets up what turns the bytes of in into text.
+func (t *Text) decode(in io.Reader) error {
+	const peeked = 64 << 10
+	b := bufio.NewReaderSize(in, peeked)
+	begins := func(s string) bool { // an error comes again with the next read
+		p, _ := b.Peek(len(s))
+		return string(p) == s
+	}
+	switch {
+	case begins(magicGzip) || isGzip(t.Name):
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			t.Close()
-			return nil, fmt.Errorf("dataset: %s: %w", name, err)
+			return err
 		}
-		b = bufio.NewReader(z)
+		t.packed, b = true, bufio.NewReaderSize(z, peeked)
+	case begins(magicZstd):
+		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
+		if err != nil {
+			return err
+		}
+		t.packed, b = true, bufio.NewReaderSize(z, peeked)
 	}
-	const mark = "\uFEFF"
-	if p, _ := b.Peek(len(mark)); string(p) == mark { // an error comes again with the next read
-		b.Discard(len(mark))
+	for magic, what := range binaries {
+		if begins(magic) {
+			return errors.New(what)
+		}
+	}
+	switch {
+	case begins(mark8):
+		b.Discard(len(mark8))
+	case begins(markLE):
+		b.Discard(len(markLE))
+		b = bufio.NewReaderSize(&utf16Reader{r: b, order: binary.LittleEndian}, peeked)
+	case begins(markBE):
+		b.Discard(len(markBE))
+		b = bufio.NewReaderSize(&utf16Reader{r: b, order: binary.BigEndian}, peeked)
 	}
 	t.r = b
-	return t, nil
+	if p, _ := b.Peek(peeked); bytes.IndexByte(p, '\r') >= 0 && bytes.IndexByte(p, '\n') < 0 {
+		t.r = crReader{b}
+	}
+	return nil
+}
+
+// utf16Reader reads UTF-16 as UTF-8.
+type utf16Reader struct {
+	r     *bufio.Reader
+	order binary.ByteOrder
+	rest  []byte
+}
+
+func (u *utf16Reader) Read(p []byte) (int, error) {
+	for len(u.rest) < min(len(p), 4096) {
+		c, err := u.unit()
+		if err == nil && utf16.IsSurrogate(c) {
+			var low rune
+			if low, err = u.unit(); err == nil {
+				c = utf16.DecodeRune(c, low)
+			}
+		}
+		if err != nil {
+			if len(u.rest) > 0 {
+				break
+			}
+			return 0, err
+		}
+		u.rest = utf8.AppendRune(u.rest, c)
+	}
+	n := copy(p, u.rest)
+	u.rest = append(u.rest[:0], u.rest[n:]...)
+	return n, nil
+}
+
+func (u *utf16Reader) unit() (rune, error) {
+	var b [2]byte
+	if _, err := io.ReadFull(u.r, b[:]); err != nil {
+		return 0, err
+	}
+	return rune(u.order.Uint16(b[:])), nil
+}
+
+// crReader reads text whose lines end in CR alone.
+type crReader struct{ io.Reader }
+
+func (c crReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	for i, b := range p[:n] {
+		if b == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
 }
 
 // isGzip reports whether a file is compressed, by its name.
@@ -96,23 +213,49 @@ func (t *Text) Close() error {
 	return t.file.Close()
 }
 
-// Rows are those of a table, whose first line is its header.
+// Rows are those of a table, whose first line is its header. What separates the columns is
+// a comma, a semicolon or a tab, whichever the header has most of.
 type Rows struct {
 	Header []string // distinct names
 	Row    []string // the last one; valid until the next
 	File   string
 
-	r *csv.Reader
+	lines  *Lines
+	comma  rune
+	start  int         // line of the row
+	fields *csv.Reader // that read the row; nil if it has no quotes
 }
 
 // Rows reads the header of the table.
 func (t *Text) Rows() (*Rows, error) {
-	c := &Rows{File: t.Name, r: csv.NewReader(t)}
-	c.r.ReuseRecord = true
-	switch err := c.Next(); {
-	case err == io.EOF:
+	c := &Rows{File: t.Name, lines: t.Lines(), comma: ','}
+	first, err := c.lines.line()
+	for err == nil && first == "" {
+		first, err = c.lines.line()
+	}
+	if err == io.EOF {
 		return nil, c.BadHeader("", "want a header, have an empty file")
-	case err != nil:
+	}
+	if err != nil {
+		return nil, err
+	}
+	outside := true
+	counts := map[rune]int{}
+	for _, r := range first {
+		if r == '"' {
+			outside = !outside
+		} else if outside {
+			counts[r]++
+		}
+	}
+	for _, r := range ";\t" {
+		if counts[r] > counts[c.comma] {
+			c.comma = r
+		}
+	}
+	c.lines.unread(nil, first)
+	c.lines.Line--
+	if err := c.Next(); err != nil {
 		return nil, err
 	}
 	c.Header = slices.Clone(c.Row)
@@ -134,7 +277,7 @@ func ReadRows(ctx context.Context, name string, in io.Reader, header, row func(*
 		return err
 	}
 	defer t.Close()
-	if isGzip(name) {
+	if t.packed {
 		t.limit = dataset.MaxFileBytes
 	}
 	c, err := t.Rows()
@@ -161,24 +304,71 @@ func (c *Rows) Begins(names ...string) error {
 }
 
 // Next reads the next row; the error at the end is [io.EOF]. After a
-// [*dataset.SyntaxError] it can go on.
+// [*dataset.SyntaxError] it can go on, with the next line: a quote that is not closed costs
+// no row but its own.
 func (c *Rows) Next() error {
-	var err error
-	c.Row, err = c.r.Read()
-	var syntax *csv.ParseError
-	switch {
-	case errors.As(err, &syntax):
-		return &dataset.SyntaxError{File: c.File, Line: syntax.Line, Reason: syntax.Err.Error()}
-	case err != nil && err != io.EOF:
-		return fmt.Errorf("dataset: %s: %w", c.File, err)
+	text := ""
+	for text == "" {
+		var err error
+		if text, err = c.lines.line(); err != nil {
+			return err
+		}
 	}
-	return err
+	c.start, c.fields = c.lines.Line, nil
+	if !strings.Contains(text, `"`) {
+		c.Row = c.Row[:0]
+		for field := range strings.SplitSeq(text, string(c.comma)) {
+			c.Row = append(c.Row, field)
+		}
+		return c.counted()
+	}
+	lines, size, odd := []string{text}, len(text), strings.Count(text, `"`)%2 == 1
+	var err error
+	for odd && size < LongestLine && err == nil {
+		var next string
+		if next, err = c.lines.line(); err == nil {
+			lines, size = append(lines, next), size+1+len(next)
+			odd = strings.Count(next, `"`)%2 == 0
+		}
+	}
+	r := csv.NewReader(strings.NewReader(strings.Join(lines, "\n")))
+	r.Comma, r.FieldsPerRecord = c.comma, -1
+	row, bad := r.Read()
+	if bad == nil && !odd && r.InputOffset() >= int64(size) {
+		c.Row, c.fields = row, r
+		if bad = c.counted(); bad == nil {
+			return nil
+		}
+	}
+	var syntax *csv.ParseError
+	reason := "a quote that opens here is not closed; the lines after this one are read as rows of their own"
+	switch {
+	case len(lines) == 1 && !odd && errors.As(bad, &syntax):
+		reason = syntax.Err.Error()
+	case len(lines) == 1 && !odd:
+		return bad
+	}
+	c.lines.unread(err, lines[1:]...)
+	c.lines.Line = c.start
+	return &dataset.SyntaxError{File: c.File, Line: c.start, Value: Shorten(text), Reason: reason}
+}
+
+// counted returns an error unless the row has a field for each column.
+func (c *Rows) counted() error {
+	if c.Header == nil || len(c.Row) == len(c.Header) {
+		return nil
+	}
+	reason := fmt.Sprintf("wrong number of fields: %d, and the header has %d", len(c.Row), len(c.Header))
+	return &dataset.SyntaxError{File: c.File, Line: c.start, Reason: reason}
 }
 
 // Line returns the line of a field of the row.
 func (c *Rows) Line(field int) int {
-	line, _ := c.r.FieldPos(field)
-	return line
+	if c.fields == nil {
+		return c.start
+	}
+	line, _ := c.fields.FieldPos(field)
+	return c.start + line - 1
 }
 
 // Bad returns an error about a field of the row.
@@ -191,52 +381,96 @@ func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
 	return &dataset.SyntaxError{File: c.File, Line: 1, Value: Shorten(value), Reason: reason}
 }
 
-// Column returns the position of a column.
+// Column returns the position of a column. Blanks around a name in the header do not matter
+// if no other column is meant.
 func (c *Rows) Column(name string) (int, error) {
 	i := slices.Index(c.Header, name)
+	trimmed := func(h string) bool { return strings.TrimSpace(h) == strings.TrimSpace(name) }
+	if at := slices.IndexFunc(c.Header, trimmed); i < 0 && at >= 0 && !slices.ContainsFunc(c.Header[at+1:], trimmed) {
+		i = at
+	}
 	if i < 0 {
-		reason := fmt.Sprintf("no column %q", name)
-		if len(c.Header) == 1 && strings.ContainsAny(c.Header[0], ";\t") {
-			reason += "; columns are separated by commas"
-		}
-		return 0, c.BadHeader(strings.Join(c.Header, ","), reason)
+		return 0, c.BadHeader(strings.Join(c.Header, ","), fmt.Sprintf("no column %q", name))
 	}
 	return i, nil
 }
 
-// LongestLine is how many bytes a line of [Lines] may have.
-const LongestLine = 1 << 20
+// LongestLine is how many bytes a line may have, and a row of a table; those that are longer
+// are passed over. A line of endOfPatience ends the reading. Tests have lower ones.
+var (
+	LongestLine   = 64 << 20
+	endOfPatience = 4 * LongestLine
+)
 
 // Lines are those of a text that are not blank.
 type Lines struct {
 	File string
 	Line int // number of the last one
 
-	s *bufio.Scanner
+	r    *bufio.Reader
+	buf  []byte
+	back []string // lines that were given back, the next one last
+	err  error    // that comes after them
 }
 
 // Lines reads line by line.
-func (t *Text) Lines() *Lines {
-	s := bufio.NewScanner(t)
-	s.Buffer(nil, LongestLine)
-	return &Lines{File: t.Name, s: s}
-}
+func (t *Text) Lines() *Lines { return &Lines{File: t.Name, r: bufio.NewReaderSize(t, 64<<10)} }
 
-// Next returns a line without the blanks around it; the error at the end is [io.EOF].
+// Next returns a line without the blanks around it; the error at the end is [io.EOF]. After
+// a [*dataset.SyntaxError] it can go on.
 func (l *Lines) Next() (string, error) {
-	for l.s.Scan() {
-		l.Line++
-		if text := strings.TrimSpace(l.s.Text()); text != "" {
-			return text, nil
+	for {
+		text, err := l.line()
+		if text = strings.TrimSpace(text); text != "" || err != nil {
+			return text, err
 		}
 	}
-	switch err := l.s.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return "", &dataset.SyntaxError{File: l.File, Line: l.Line + 1, Reason: fmt.Sprintf("longer than %d bytes", LongestLine)}
-	case err != nil:
-		return "", fmt.Errorf("dataset: %s: %w", l.File, err)
+}
+
+// unread gives lines back, and the error that came after them.
+func (l *Lines) unread(err error, lines ...string) {
+	for _, text := range slices.Backward(lines) {
+		l.back = append(l.back, text)
 	}
-	return "", io.EOF
+	if err != nil {
+		l.err = err
+	}
+}
+
+// line returns a line without its end.
+func (l *Lines) line() (string, error) {
+	l.Line++
+	if n := len(l.back); n > 0 {
+		text := l.back[n-1]
+		l.back = l.back[:n-1]
+		return text, nil
+	}
+	if err := l.err; err != nil {
+		l.err = nil
+		return "", err
+	}
+	l.buf = l.buf[:0]
+	for size := 0; ; {
+		part, err := l.r.ReadSlice('\n')
+		if size += len(part); size <= LongestLine {
+			l.buf = append(l.buf, part...)
+		}
+		long := &dataset.SyntaxError{File: l.File, Line: l.Line, Reason: fmt.Sprintf("longer than %d bytes", LongestLine)}
+		switch {
+		case err == bufio.ErrBufferFull && size <= endOfPatience:
+			continue
+		case err == bufio.ErrBufferFull:
+			return "", fmt.Errorf("%w, and even than %d, where the reading ends", long, endOfPatience)
+		case err == io.EOF && size == 0:
+			return "", io.EOF
+		case err != nil && err != io.EOF:
+			return "", fmt.Errorf("dataset: %s: %w", l.File, err)
+		case size > LongestLine:
+			l.buf = nil
+			return "", long
+		}
+		return string(bytes.TrimSuffix(bytes.TrimSuffix(l.buf, []byte("\n")), []byte("\r"))), nil
+	}
 }
 
 // longestValue is how many characters of a value an error shows.

@@ -1,10 +1,14 @@
 package textfile
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
@@ -32,6 +36,50 @@ func TestMark(t *testing.T) {
 		}
 		if got, err := io.ReadAll(r); err != nil || string(got) != want {
 			t.Errorf("%q became %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestBudget: a line that is too long costs no other line, and one that does not end ends
+// the reading. What is packed is told by its beginning, and what is no text is named.
+func TestBudget(t *testing.T) {
+	defer func(a, b int) { LongestLine, endOfPatience = a, b }(LongestLine, endOfPatience)
+	LongestLine, endOfPatience = 1<<10, 1<<20
+	read := func(text string) (got string) {
+		r, err := Open(t.Context(), "n", strings.NewReader(text))
+		if err != nil {
+			return err.Error()
+		}
+		rows, err := r.Rows()
+		for err == nil {
+			if err = rows.Next(); err == nil {
+				got += strings.Join(rows.Row, "|") + ";"
+			} else if bad, ok := err.(*dataset.SyntaxError); ok {
+				got, err = got+fmt.Sprintf("%d %.11s;", bad.Line, bad.Reason), nil
+			}
+		}
+		return got + err.Error()
+	}
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Write([]byte("a,b\n1,2\n"))
+	z.Close()
+	long, longer := strings.Repeat("x", 1<<10), strings.Repeat("x", 2<<20)
+	for text, want := range map[string]string{
+		"a,b\n1,2\n" + long + ",2\n3,4\n":               "1|2;3 longer than;3|4;EOF",
+		"a,b\n1,2\n\"" + long[1:] + "\n" + "3,4\n5,6\n": "1|2;3 longer than;3|4;5|6;EOF",
+		"a,b\n\"1\n" + long + ",2\n3,4\n":               "2 a quote tha;3 longer than;3|4;EOF",
+		"a,b\n\"1\n2\",2\n3,\"4\n5\",\n":                "1\n2|2;4 a quote tha;5 a quote tha;EOF",
+		"a,b\n" + longer + "\n":                         "dataset: n:2: longer than 1024 bytes, and even than 1048576, where the reading ends",
+		packed.String():                                 "1|2;EOF",
+		"PK\x03\x04":                                    "dataset: n: is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",
+		"a;b\n1,5;\"2\"\"\"\n":                        "1,5|2\";EOF",
+	} {
+		if got := read(text); got != want {
+			t.Errorf("%.20q: %q, want %q", text, got, want)
 		}
 	}
 }
