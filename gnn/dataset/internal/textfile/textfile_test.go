@@ -76,7 +76,7 @@ func TestBudget(t *testing.T) {
 		"a,b\n" + longer + "\n":                         "dataset: n:2: longer than 1024 bytes, and even than 1048576, where the reading ends",
 		packed.String():                                 "1|2;EOF",
 		"PK\x03\x04":                                    "dataset: n: is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",
-		"a;b\n1,5;\"2\"\"\"\n":                        "1,5|2\";EOF",
+		"a;b\n1,5;\"2\"\"\"\n":                          "1,5|2\";EOF",
 	} {
 		if got := read(text); got != want {
 			t.Errorf("%.20q: %q, want %q", text, got, want)
