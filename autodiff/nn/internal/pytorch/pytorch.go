@@ -115,7 +115,7 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	dir := ""
 	for _, f := range z.File {
 		if f.Method != zip.Store { // which also bounds what is read by what is there
-			return nil, fmt.Errorf("%s is compressed, which torch.save never does", f.Name)
+			return nil, fmt.Errorf("%.80q is compressed, which torch.save never does", f.Name)
 		}
 		if files[f.Name] = f; path.Base(f.Name) == "data.pkl" {
 			dir = path.Dir(f.Name)
@@ -124,7 +124,7 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	read := func(name string) ([]byte, error) {
 		f := files[path.Join(dir, name)]
 		if f == nil {
-			return nil, fmt.Errorf("the archive has no %s", path.Join(dir, name))
+			return nil, fmt.Errorf("the archive has no %.80q", path.Join(dir, name))
 		}
 		in, err := f.Open()
 		if err != nil {
@@ -138,7 +138,7 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	}
 	if files[path.Join(dir, "byteorder")] != nil {
 		if order, err := read("byteorder"); err != nil || string(order) != "little" {
-			return nil, fmt.Errorf("its numbers are %q-endian (%v); want little", order, err)
+			return nil, fmt.Errorf("its numbers are %.80q-endian (%v); want little", order, err)
 		}
 	}
 	p, err := read("data.pkl")
@@ -181,14 +181,14 @@ func readLegacy(data []byte) ([]Tensor, error) {
 		key, _ := k.(string)
 		s := all[key]
 		if s == nil {
-			return nil, fmt.Errorf("no tensor uses storage %v", k)
+			return nil, fmt.Errorf("no tensor uses the storage of %s", describe(k))
 		}
 		if len(data) < 8 {
-			return nil, fmt.Errorf("storage %s: %w", key, io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
 		}
 		n := binary.LittleEndian.Uint64(data)
 		if data = data[8:]; n > uint64(len(data))/uint64(s.size) {
-			return nil, fmt.Errorf("storage %s: %w", key, io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
 		}
 		at[key], data = data[:n*uint64(s.size)], data[n*uint64(s.size):]
 	}
@@ -199,7 +199,7 @@ func readLegacy(data []byte) ([]Tensor, error) {
 		if b, ok := at[s.key]; ok {
 			return b, nil
 		}
-		return nil, fmt.Errorf("storage %s is missing", s.key)
+		return nil, fmt.Errorf("storage %.80q is missing", s.key)
 	})
 }
 
@@ -231,21 +231,21 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 		}
 		v, ok := d.values[i].(*view)
 		if !ok {
-			return nil, fmt.Errorf("%q is %s; want a tensor: save the state_dict alone", name, describe(d.values[i]))
+			return nil, fmt.Errorf("%.80q is %s; want a tensor: save the state_dict alone", name, describe(d.values[i]))
 		}
 		if _, ok := read[v.key]; !ok {
 			b, err := data(v.storage)
 			if err != nil {
-				return nil, fmt.Errorf("%q: %w", name, err)
+				return nil, fmt.Errorf("%.80q: %w", name, err)
 			}
 			if left -= int64(len(b)); left < 0 {
-				return nil, fmt.Errorf("%q: its storages are larger than the file", name)
+				return nil, fmt.Errorf("%.80q: its storages are larger than the file", name)
 			}
 			read[v.key] = b
 		}
 		values, err := v.gather(read[v.key], size)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", name, err)
+			return nil, fmt.Errorf("%.80q: %w", name, err)
 		}
 		size -= int64(len(values))
 		all = append(all, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Data: values})
@@ -256,7 +256,7 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 // gather returns the bytes of a tensor, row-major, which may be limit at most.
 func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	if int64(len(data)) != v.values*v.size {
-		return nil, fmt.Errorf("its storage %s has %d bytes for %d values of %s", v.key, len(data), v.values, v.dtype)
+		return nil, fmt.Errorf("its storage %.80q has %d bytes for %d values of %s", v.key, len(data), v.values, v.dtype)
 	}
 	if slices.Contains(v.shape, 0) {
 		return nil, nil
@@ -293,7 +293,8 @@ func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// describe names what a pickle holds where something else is wanted.
+// describe names in a few words what a pickle holds where something else is wanted. It does
+// not look into tuples, which may share their parts so often that printing never ends.
 func describe(x any) string {
 	switch x := x.(type) {
 	case *dict:
@@ -302,12 +303,14 @@ func describe(x any) string {
 		return "a list"
 	case *view:
 		return "a tensor"
+	case *storage:
+		return "a storage"
 	case global:
 		return string(x)
 	case string:
-		return fmt.Sprintf("the text %q", x)
+		return fmt.Sprintf("the text %.80q", x)
 	}
-	return fmt.Sprint(x)
+	return fmt.Sprint(x) // a number, a truth value, or nothing
 }
 
 func (d *dict) get(key string) any {
@@ -325,11 +328,14 @@ type machine struct {
 	err   error
 }
 
-// unpickle returns the value of a pickle, and what follows it. All that it makes is
-// smaller than the pickle.
+// maxInstructions bounds a pickle, each of whose bytes may make a value of some 60 bytes. A
+// tensor takes about 40.
+const maxInstructions = 1 << 20
+
+// unpickle returns the value of a pickle, and what follows it.
 func unpickle(in []byte) (value any, rest []byte, err error) {
 	m := &machine{in: in, memo: map[uint32]any{}}
-	for m.err == nil {
+	for range maxInstructions {
 		op := byte(m.number(1))
 		if op == '.' {
 			v := m.pop()
@@ -338,8 +344,11 @@ func unpickle(in []byte) (value any, rest []byte, err error) {
 		if m.err == nil {
 			m.do(op)
 		}
+		if m.err != nil {
+			return nil, nil, m.err
+		}
 	}
-	return nil, nil, m.err
+	return nil, nil, fmt.Errorf("the pickle has more than %d instructions", maxInstructions)
 }
 
 func (m *machine) fail(format string, args ...any) {
@@ -584,7 +593,7 @@ func (m *machine) reduce() {
 		v.offset, okO = args[1].(int64)
 		v.shape, okShape = naturals(args[2])
 		v.strides, okStrides = naturals(args[3])
-		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values && len(v.shape) == len(v.strides) && len(v.shape) <= 8 {
+		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values && len(v.shape) == len(v.strides) {
 			m.push(v)
 			return
 		}
@@ -592,8 +601,12 @@ func (m *machine) reduce() {
 	m.fail("a call of %s that is not understood", describe(call[0]))
 }
 
+// naturals returns a shape, of 8 numbers at most.
 func naturals(x any) ([]int64, bool) {
 	t, ok := x.(tuple)
+	if len(t) > 8 {
+		return nil, false
+	}
 	all := make([]int64, len(t))
 	for i, v := range t {
 		n, isInt := v.(int64)

@@ -91,6 +91,11 @@ const numbers = "0123456789abcdef" // 4 values
 // TestHostile: what is no state_dict is refused in one line, in no time and no memory.
 func TestHostile(t *testing.T) {
 	legacy, zipped := golden(t, "legacy.pth"), golden(t, "zip.pth")
+	const system = "\x80\x02}X\x0d\x00\x00\x00little_endian\x88s."
+	shared := "N\x85q\x00" // a tuple of twice a tuple of twice a tuple …: 2^100 values
+	for i := range byte(100) {
+		shared += string([]byte{'h', i, 'h', i, 0x86, 'q', i + 1})
+	}
 	huge := "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x0f"
 	for name, c := range map[string]struct {
 		file []byte
@@ -113,8 +118,8 @@ func TestHostile(t *testing.T) {
 		"a list":                     {pickled("\x80\x02]."), "it holds a list"},
 		"an optimizer beside":        {pickled("\x80\x02}X\x05\x00\x00\x00epochK\x05s."), `"epoch" is 5; want a tensor`},
 		"a state_dict in another":    {pickled("\x80\x02}X\x05\x00\x00\x00model}s."), `"model" is a dictionary; want a tensor: save the state_dict alone`},
-		"no pickle":                  {pickled("", "data/0", numbers), "no data.pkl"},
-		"no storage":                 {pickled(tensorPickle("K\x00", "K\x04\x85", "K\x01\x85")), "no archive/data/0"},
+		"no pickle":                  {pickled("", "data/0", numbers), `no "data.pkl"`},
+		"no storage":                 {pickled(tensorPickle("K\x00", "K\x04\x85", "K\x01\x85")), `no "archive/data/0"`},
 		"a short storage":            {pickled(tensorPickle("K\x00", "K\x04\x85", "K\x01\x85"), "data/0", "1234"), "has 4 bytes for 4 values"},
 		"a shape beyond the storage": {pickled(tensorPickle("K\x00", "K\x05\x85", "K\x01\x85"), "data/0", numbers), "beyond its storage"},
 		"an offset beyond it":        {pickled(tensorPickle("K\x04", ")", ")"), "data/0", numbers), "beyond its storage"},
@@ -129,8 +134,20 @@ func TestHostile(t *testing.T) {
 		"half of an archive":         {zipped[:len(zipped)/2], "zip: not a valid zip file"},
 		"half of the old form":       {legacy[:len(legacy)-40], "EOF"},
 		"more behind the old form":   {append(slices.Clone(legacy), 0), "after the last storage"},
+		"shared tuples as a storage": {append([]byte(legacyMagic+system), "\x80\x02}.\x80\x02"+shared+"]hda."...), "no tensor uses the storage of a list"},
+		"shared tuples as a value":   {pickled("\x80\x02" + shared + "}X\x01\x00\x00\x00whds."), `"w" is a list`},
+		"shared tuples as a key":     {pickled("\x80\x02" + shared + "}hdNs."), "a list as a key"},
+		"shared tuples called":       {pickled("\x80\x02" + shared + "hd)R."), "a call of a list"},
+		"a shape of a million":       {pickled(tensorPickle("K\x00", "("+strings.Repeat("K\x01", 1<<20)+"t", ")"), "data/0", numbers), "more than 1048576 instructions"},
+		"a shape of many":            {pickled(tensorPickle("K\x00", "("+strings.Repeat("K\x01", 1e5)+"t", ")"), "data/0", numbers), "not understood"},
+		"a long name":                {pickled("\x80\x02}X\x40\x42\x0f\x00" + strings.Repeat("\x1b", 1e6) + "Ns."), "want a tensor"},
+		"a long text":                {pickled("\x80\x02X\x40\x42\x0f\x00" + strings.Repeat("\x1b", 1e6) + "."), "it holds the text"},
+		"dictionaries without end":   {pickled("\x80\x02" + strings.Repeat("}", 2<<20) + "."), "more than 1048576 instructions"},
 	} {
 		got, err := Read(bytes.NewReader(c.file), int64(len(c.file)))
+		if err != nil && len(err.Error()) > 600 {
+			t.Errorf("%s: a message of %d bytes", name, len(err.Error()))
+		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || got != nil {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
