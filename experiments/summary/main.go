@@ -4,9 +4,13 @@
 //	go run ./experiments/summary
 //	go run ./experiments/summary -write
 //	go run ./experiments/summary -in RUN,OTHER
+//	go run ./experiments/summary -check -data DIR
+//
+// With -check it computes one seed of every row again and compares the bits, so that no
+// result outlives the code that made it.
 //
 // A page says where a table stands by a line <!-- summary: NAME --> above and a line
-// <!-- end --> below it. The program reads nothing but results.json files.
+// <!-- end --> below it. The tables are made from nothing but results.json files.
 package main
 
 import (
@@ -35,21 +39,25 @@ var pages = []string{
 	"experiments/transfer/results/README.md",
 }
 
-func run(_ context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var in []string
 	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
 		in = append(in, filepath.Join("experiments", name, "results"))
 	}
-	write := false
-	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER")
+	write, check := false, check{}
+	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER", "-check -data DIR -sets MUTAG,PROTEINS -cells 3")
 	cli.Var(flags, &in, "in", cli.List(cli.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method; a file that is not in a\nrun directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\nthat share of the labels, tox21-100.json transfer with that many epochs")
 	flags.BoolVar(&write, "write", write, "write the tables into the pages of the repository, from its root, instead of printing them")
+	flags.Add(&check)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	r, err := read(in)
 	if err != nil {
 		return err
+	}
+	if check.on {
+		return check.run(ctx, r, stdout)
 	}
 	texts, err := r.texts()
 	if err != nil {

@@ -7,12 +7,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
@@ -30,7 +33,7 @@ func TestPages(t *testing.T) {
 		file, _, _ := strings.Cut(strings.TrimPrefix(line, "no table has a place for what is in "), ": ")
 		files = append(files, filepath.Base(file))
 	}
-	if want := []string{"hiv-100.json", "ppi.json", "tox21-100.json", "toxcast-100.json"}; !slices.Equal(files, want) {
+	if want := []string{"hiv-100.json", "ppi.json", "tox21-100.json", "toxcast-100.json", "motifs.json"}; !slices.Equal(files, want) {
 		t.Errorf("no table shows %q, want %q:\n%s", files, want, unshown.String())
 	}
 	var folders []string
@@ -97,6 +100,66 @@ func TestPages(t *testing.T) {
 	}
 	if page, err := os.ReadFile(pages[0]); err != nil || string(page) != written[pages[0]] {
 		t.Errorf("-write leaves %s with other text: %v", pages[0], err)
+	}
+}
+
+// TestCheck computes cells of the embedded set again: of the results as they are, and of
+// some that other code has made.
+func TestCheck(t *testing.T) {
+	if level := simd.Level(); testing.Short() || level != simd.AVX2 && level != simd.AVX512 {
+		t.Skipf("-short, or results of another instruction set than %v", simd.Level())
+	}
+	t.Chdir("../..")
+	check := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"-check", "-draw", "3"}, args...), &out, io.Discard)
+		return out.String(), err
+	}
+	out, err := check("-cells", "2")
+	if err != nil || strings.Count(out, " as before\n") != 4 || !strings.Contains(out, "of data sets, without -data") {
+		t.Errorf("two cells under two protocols: %v\n%s", err, out)
+	}
+	stored, err := os.ReadFile("experiments/unsupervised/results/motifs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(other, bytes.Replace(stored, []byte("[71.25,"), []byte("[71.25000000000001,"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-in", filepath.Dir(other), "-methods", "untrained", "-draw"}
+	seen := map[bool]bool{}
+	for draw := 1; draw < 20 && len(seen) < 2; draw++ { // until both kinds of seed have come
+		out, err := check(append(args, strconv.Itoa(draw))...)
+		differs := strings.Contains(out, "seed 0, graphcl: 71.25 but "+other+" has 71.25000000000001, by 5839657\n")
+		if seen[differs] = true; differs != (err != nil && strings.Contains(err.Error(), "1 of 1 cells differ")) {
+			t.Errorf("draw %d: %v\n%s", draw, err, out)
+		}
+	}
+	if len(seen) < 2 {
+		t.Error("no draw finds the other value, or each does")
+	}
+	if _, err := check("-sets", "nosuch"); err == nil || !strings.Contains(err.Error(), "no row") {
+		t.Errorf("no set: %v", err)
+	}
+}
+
+// TestCode: every row says which commits have computed it.
+func TestCode(t *testing.T) {
+	t.Chdir("../..")
+	var in []string
+	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
+		in = append(in, filepath.Join("experiments", name, "results"))
+	}
+	all, err := read(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := regexp.MustCompile(`^[0-9a-f]{7}(, [0-9a-f]{7})*$`)
+	for key, r := range all {
+		if !commits.MatchString(r.Code) {
+			t.Errorf("%s: %v names the code %q; want commits", r.file, key, r.Code)
+		}
 	}
 }
 

@@ -22,8 +22,9 @@ type cell struct{ set, method, protocol string }
 type result struct {
 	rundir.Row
 	file    string
-	smaller bool // a smaller form of the method
-	shown   bool // by a table
+	number  string // see labelRate
+	smaller bool   // a smaller form of the method
+	shown   bool   // by a table
 }
 
 type results map[cell]*result
@@ -93,7 +94,7 @@ func (all results) add(path string) error {
 			}
 		}
 		key := cell{x.Dataset + variant(x.Experiment, number), x.Method, x.Protocol}
-		r := &result{Row: x, file: path, smaller: strings.HasSuffix(path, "-smaller.json")}
+		r := &result{Row: x, file: path, number: number, smaller: strings.HasSuffix(path, "-smaller.json")}
 		switch old := all[key]; {
 		case old != nil && old.smaller == r.smaller:
 			return fmt.Errorf("%s and %s both have %s on %s under %s", old.file, path, key.method, key.set, key.protocol)

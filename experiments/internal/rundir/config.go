@@ -162,6 +162,22 @@ func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool, mayDiffer ..
 	return nil
 }
 
+// code returns the commits of the builds that the run was started with, in order,
+// those with changes marked; "" where none is known.
+func (c *config) code() string {
+	var list []string
+	for _, s := range append([]start{c.start}, c.Resumed...) {
+		name := s.Build.Revision[:min(len(s.Build.Revision), 7)]
+		if s.Build.Modified {
+			name += " with changes"
+		}
+		if name != "" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // last returns the last start of the run.
 func (c *config) last() start {
 	if n := len(c.Resumed); n > 0 {

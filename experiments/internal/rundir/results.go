@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ type Row struct {
 	Precision       string
 	Seconds         float64
 	GraphsPerSecond float64
+	Code            string // the commits that computed it, "" if the program does not know
 }
 
 // row is Row as JSON has it. Scripts rely on these names.
@@ -50,13 +52,14 @@ type row struct {
 	Precision       string   `json:"precision"`
 	Seconds         Float    `json:"seconds"`
 	GraphsPerSecond Float    `json:"graphs_per_second"`
+	Code            string   `json:"code,omitempty"`
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (r Row) MarshalJSON() ([]byte, error) {
 	j := row{
 		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, Float(r.Mean), Float(r.Std), make([]Float, len(r.PerSeed)), r.Seeds,
-		r.Beta, Float(r.Percentile), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond),
+		r.Beta, Float(r.Percentile), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond), r.Code,
 	}
 	for i, x := range r.PerSeed {
 		j.PerSeed[i] = Float(x)
@@ -72,7 +75,7 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	}
 	*r = Row{
 		j.Experiment, j.Dataset, j.Method, j.Protocol, j.Metric, float64(j.Mean), float64(j.Std), make([]float64, len(j.PerSeed)), j.Seeds,
-		j.Beta, float64(j.Percentile), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond),
+		j.Beta, float64(j.Percentile), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond), j.Code,
 	}
 	for i, x := range j.PerSeed {
 		r.PerSeed[i] = float64(x)
@@ -106,7 +109,8 @@ func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error
 
 // WriteResults writes results.json, with one row a line. It replaces an earlier
 // one whole, so it may be called as often as there is something new. A row with a value
-// for each seed of the run gets the seeds.
+// for each seed of the run gets the seeds, and every row the commits of the builds that
+// the run was started with, as far as the go command recorded them: go build does.
 func (d *Dir) WriteResults(rows []Row) error {
 	return files.Write(d.Join("results.json"), func(w io.Writer) error {
 		text := []byte("[")
@@ -117,6 +121,7 @@ func (d *Dir) WriteResults(rows []Row) error {
 			if len(r.PerSeed) == len(d.config.Seeds) {
 				r.Seeds = d.config.Seeds
 			}
+			r.Code = cmp.Or(r.Code, d.config.code())
 			data, err := json.Marshal(r)
 			if err != nil {
 				return err
