@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // The protocols. Both fine-tune on a few labels and test on a fold that has no

@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // format is a form of output. It appends to files, so that a job can go on after every

@@ -11,8 +11,8 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Result is what a job has done, together with earlier starts of it.

@@ -12,7 +12,7 @@ const module = "github.com/specmatch/specmatch/"
 
 // layers lists the folders from the ground up. A package may import packages
 // of its own layer and of layers below.
-var layers = []string{"internal", "tensor", "backend", "autodiff", "gnn", "specmatch", "experiments"}
+var layers = []string{"tensor", "backend", "autodiff", "gnn", "specmatch", "experiments"}
 
 // hostOnly packages are plain slices: they import nothing of the engine.
 var hostOnly = []string{"gnn/graph", "gnn/random", "gnn/augment", "gnn/dataset", "gnn/molecule", "gnn/kernel", "gnn/word2vec", "specmatch/eval"}

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Save writes the page to a file: all of it to one that ends in .html, its tables to

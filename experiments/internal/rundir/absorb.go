@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/internal/files"
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 )
 
 // Absorb takes the finished units that are wanted and not there yet over from the run

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // TestSweep: what a killed process left of files that it was writing goes with the

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/specmatch/specmatch/internal/files"
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 )
 
 // metrics is metrics.csv: the columns unit and epoch, then those of the rows, in the

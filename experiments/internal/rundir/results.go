@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/table"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Row is one row of results.json: one method on one data set under one

@@ -54,8 +54,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/internal/files"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/tensorboard"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // board writes the event files, which TensorBoard reads, of units whose rows

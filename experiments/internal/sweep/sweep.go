@@ -32,8 +32,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/internal/files"
 )
 
 // Run is one setting.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/specmatch/specmatch/internal/files"
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 )
 
 func TestWrite(t *testing.T) {
