@@ -91,10 +91,12 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	}}
 	if o.Out == "-" {
 		_, err := job.WriteCSV(ctx, stdout, stderr)
+		fmt.Fprintf(stderr, "%s: %v\n", o.in.In, o.in.reading)
 		return err
 	}
 	r, err := job.WriteFile(ctx, o.Out)
 	bar.Stop()
+	fmt.Fprintf(stderr, "%s: %v\n", o.in.In, o.in.reading)
 	if err != nil {
 		if ctx.Err() != nil && r.Resumes {
 			fmt.Fprintf(stderr, "%d records are done: the same command goes on with the others\n", r.Records)
@@ -156,6 +158,7 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 			if m.Card.Head == nil {
 				return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a model that predicts of it", path)
 			}
+			in.Ignore = append(in.Ignore, m.Card.Head.Tasks...)
 			if models = append(models, m); !apply.Alike(models[0].Card, m.Card) {
 				return cli.Usagef("-model: %s and %s predict different things, or from different features", paths[0], path)
 			}

@@ -18,19 +18,24 @@ import (
 
 const formatParquet = "parquet"
 
-// input is what to read: -in, -format, -smiles-column and -id.
+// input is what to read: -in, -format, -smiles-column, -id, -attributes and -ignore.
 type input struct {
 	In, Format, SMILES, ID string
+	Attributes, Ignore     []string
+
+	reading records.Reading
 
 	stdin io.Reader
 }
 
 // Register implements [cli.Group].
 func (in *input) Register(f *cli.FlagSet) {
-	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .smi, .jsonl, each with .gz or without, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
+	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .tsv, .smi, .jsonl, each packed by gzip or zstd or not, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
 	cli.Var(f, &in.Format, "format", cli.OneOf(append(records.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+formatParquet)
 	cli.Var(f, &in.SMILES, "smiles-column", cli.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\nor else the only column whose name contains that")
 	cli.Var(f, &in.ID, "id", cli.Text, "`column` or key that names the records; none numbers them from 1")
+	cli.Var(f, &in.Attributes, "attributes", cli.List(cli.Text), "`columns` A,B of a table of edges that are attributes of nodes; none are those that the model names, or\nelse those whose name begins with attribute")
+	cli.Var(f, &in.Ignore, "ignore", cli.List(cli.Text), "`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
 	f.Check(func() error {
 		if in.In == "" {
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
@@ -52,7 +57,7 @@ func (in *input) parquet() bool {
 
 // options returns how the file is read, with what serves one reading.
 func (in *input) options() (records.Options, error) {
-	o := records.Options{Format: in.Format, SMILES: in.SMILES, ID: in.ID}
+	o := records.Options{Format: in.Format, SMILES: in.SMILES, ID: in.ID, Attributes: in.Attributes, Ignore: in.Ignore, Reading: &in.reading}
 	switch {
 	case in.parquet():
 		text, err := parquet.Open(in.In)
@@ -78,8 +83,9 @@ func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
 	return sum, err
 }
 
-// note says what of the records is left out, and gives the set of the others its sum.
+// note says what of the file is used and what is left out, and gives the set of the others its sum.
 func (in *input) note(t *records.Table, sum string, stderr io.Writer) {
+	fmt.Fprintf(stderr, "%s: %v\n", in.In, t.Reading)
 	if n := len(t.Rejected); n > 0 {
 		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
 	}
@@ -99,6 +105,6 @@ func (in *input) molecules() bool {
 	if t, ok := o.Input.(io.Closer); ok {
 		defer t.Close()
 	}
-	o.ID, o.Want = "", records.Molecules
+	o.ID, o.Reading, o.Want = "", nil, records.Molecules
 	return err == nil && errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
 }

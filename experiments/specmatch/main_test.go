@@ -153,7 +153,7 @@ func TestEmbed(t *testing.T) {
 	bad[5] = "short,CC"
 	write(t, "bad.csv", strings.Join(bad, "\n"))
 	must(t, "embed -in bad.csv -id name -out b.npy -model "+model)
-	want := "line,id,value,reason\n4,odd,C(,column 3: the string ends where an atom is expected\n6,5,,wrong number of fields\n"
+	want := "line,id,value,reason\n4,odd,C(,column 3: the string ends where an atom is expected\n6,5,,wrong number of fields: 2 where the header has 8\n"
 	if got := read(t, "b.npy.rejected.csv"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -568,8 +568,6 @@ func TestMistakes(t *testing.T) {
 	write(t, "header.csv", "name,smiles\n")
 	write(t, "mark.csv", "\uFEFFsmiles\nC\n")
 	write(t, "mixed.csv", "smiles\r\nC\nCC\r\n")
-	write(t, "mac.csv", "smiles\rC\rCC\r")
-	write(t, "semicolons.csv", "name;smiles\nx;C\n")
 	write(t, "atoms.csv", "smiles\nQq\n*\n")
 	write(t, "labels.jsonl", `{"edges":[],"labels":[7]}`+"\n")
 	write(t, "plain.jsonl", `{"edges":[],"nodes":2}`+"\n")
@@ -611,8 +609,6 @@ func TestMistakes(t *testing.T) {
 		{"embed -in m.csv -smiles-column SMI -out v.npy -model " + chem, `no column "SMI"`, false},
 		{"embed -in empty.csv -out v.npy -model " + chem, "empty.csv:1: want a header", false},
 		{"embed -in header.csv -out v.npy -model " + chem, "there are no records in it", false},
-		{"embed -in mac.csv -out v.npy -model " + chem, `no column "smiles"`, false},
-		{"embed -in semicolons.csv -out v.npy -model " + chem, `"name;smiles": no column "smiles"`, false},
 		{"embed -in atoms.csv -out v.npy -model " + chem, `none of its 2 records can be used, such as dataset: atoms.csv:2: "Qq"`, false},
 		{"embed -in packed.csv.gz -out v.npy -model " + chem, "packed.csv.gz: gzip: invalid header", false},
 		{"embed -in m.csv -out v.npy -model " + gin, "m.csv: has molecules, want graphs", false},

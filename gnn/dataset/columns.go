@@ -9,7 +9,7 @@ import (
 
 // columns describes the columns of the features as the set's fields do.
 func (d *Dataset) columns() graph.Columns {
-	c := graph.Columns{Attributes: d.NodeAttributes, DegreeColumns: d.DegreeColumns}
+	c := graph.Columns{Attributes: d.NodeAttributes, Names: d.AttributeNames, DegreeColumns: d.DegreeColumns}
 	for _, l := range d.NodeLabels {
 		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width})
 	}
@@ -81,7 +81,7 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 		return bad(fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers", nodes, width, ErrTooLarge, int64(maxDense)))
 	}
 	e := *d
-	e.NodeAttributes, e.DegreeColumns, e.FeatureWidth = c.Attributes, c.DegreeColumns, c.Width()
+	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth = c.Attributes, c.Names, c.DegreeColumns, c.Width()
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {
 		var err error

@@ -30,6 +30,8 @@ type Dataset struct {
 	// NodeAttributes is how many of the features, the leading ones, are real
 	// attributes; 0 unless [Options] asked for them.
 	NodeAttributes int
+	// AttributeNames are those of the attributes; nil if the files have none.
+	AttributeNames []string
 	// AttributesLeftOut says that the nodes have attributes that are not among the
 	// features, because [Options] did not ask for them.
 	AttributesLeftOut bool

@@ -20,6 +20,8 @@ const maxColumns = 1 << 20
 type Columns struct {
 	// Attributes is the number of real attributes.
 	Attributes int `json:"attributes,omitempty"`
+	// Names are those of the attributes, in their order, if the file has names for them.
+	Names []string `json:"attribute_names,omitempty"`
 	// Labels are the columns of node labels.
 	Labels []LabelValues `json:"labels,omitempty"`
 	// DegreeColumns is the number of columns of [Graph.WithDegrees]: 0, or its limit
@@ -51,6 +53,9 @@ func (c Columns) Width() int {
 
 // Check returns an error unless there can be such columns.
 func (c Columns) Check() error {
+	if c.Names != nil && len(c.Names) != c.Attributes {
+		return fmt.Errorf("graph: columns: %d names of %d attributes", len(c.Names), c.Attributes)
+	}
 	width := c.Attributes
 	for k, l := range c.Labels {
 		if l.Width < 1 || l.Width > maxColumns || l.Min < math.MinInt32 || l.Min > math.MaxInt32 {

@@ -57,6 +57,9 @@ func describeColumns(c graph.Columns) string {
 	var parts []string
 	if c.Attributes > 0 {
 		parts = append(parts, fmt.Sprintf("%d attributes of nodes", c.Attributes))
+		if c.Names != nil {
+			parts[0] += fmt.Sprintf(" (%q)", c.Names)
+		}
 	}
 	for _, l := range c.Labels {
 		parts = append(parts, fmt.Sprintf("labels %v", l))

@@ -44,7 +44,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 			return r, err
 		}
 		o := j.Records
-		o.Input, o.Columns = nil, nil // the key of the model is also that of its columns
+		o.Input, o.Columns, o.Reading = nil, nil, nil // the key of the model is also that of its columns
 		p.journal, p.at.Key = path+".journal", fmt.Sprintf("%s %+v %s", sum, o, j.Model.Key)
 	}
 	defer p.close()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,7 +50,15 @@ func or(choices []string) string {
 func List[T comparable](element Parser[T]) Parser[[]T] {
 	return func(s string) ([]T, error) {
 		var list []T
-		for part := range strings.SplitSeq(s, ",") {
+		parts := strings.Split(s, ",")
+		if strings.HasPrefix(s, `"`) || strings.Contains(s, `,"`) { // a comma within quotes is part of an item
+			r := csv.NewReader(strings.NewReader(s))
+			var err error
+			if parts, err = r.Read(); err != nil {
+				return nil, fmt.Errorf("%q: quotes as in a table: %w", s, err)
+			}
+		}
+		for _, part := range parts {
 			x, err := element(strings.TrimSpace(part))
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w", part, err)

@@ -20,13 +20,27 @@ func isEdgeList(header []string) bool {
 	return slices.Contains(header, "graph") && slices.Contains(header, "source") && slices.Contains(header, "target")
 }
 
+// almostEdges returns what a header calls the columns of a table of edges by other names; ""
+// if it is none.
+func almostEdges(header []string) string {
+	var found []string
+	for _, names := range [][]string{{"graph", "graph_id", "graphid", "graph_idx"}, {"source", "src", "from", "u", "source_id"}, {"target", "dst", "to", "v", "target_id", "dest"}} {
+		i := slices.IndexFunc(header, func(h string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(h))) })
+		if i < 0 {
+			return ""
+		}
+		found = append(found, header[i])
+	}
+	return strings.Join(found, ", ")
+}
+
 // edgeTable reads the rows of one graph after another. Rows of a graph stand
 // together. A row with a source and no target is a node, with its label and its
-// attributes; nodes come before the edges that have them.
+// attributes; nodes come before the edges that have them. Other columns are left out.
 type edgeTable struct {
 	*textfile.Rows
 	graph, source, target, label int             // columns; label is -1 if there is none
-	attributes                   []int           // the other columns
+	attributes                   []int           // columns, in the order of the features
 	err                          error           // of the last row, which ends the table
 	seen                         map[string]bool // graphs that have begun
 }
@@ -44,20 +58,50 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		return nil, err
 	}
 	l := &edgeTable{Rows: rows, label: slices.Index(rows.Header, "label"), seen: map[string]bool{}}
-	for i, name := range rows.Header {
-		switch name {
-		case "graph":
-			l.graph = i
-		case "source":
-			l.source = i
-		case "target":
-			l.target = i
-		case "label":
-		default:
-			if !slices.Contains(fields, i) {
-				l.attributes = append(l.attributes, i)
-			}
+	if slices.Contains(fields, l.label) {
+		l.label = -1
+	}
+	named := r.o.Attributes
+	if c := r.o.Columns; c != nil && c.Names != nil {
+		if named != nil && !slices.Equal(named, c.Names) {
+			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q", r.file, c.Names, named)
 		}
+		named = c.Names
+	}
+	for _, name := range named {
+		i, err := rows.Column(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(fields, i) {
+			return nil, rows.BadHeader(name, "a target or a column of the division cannot be an attribute as well")
+		}
+		l.attributes = append(l.attributes, i)
+	}
+	for i, name := range rows.Header {
+		switch {
+		case name == "graph":
+			l.graph = i
+		case name == "source":
+			l.source = i
+		case name == "target":
+			l.target = i
+		case i == l.label || slices.Contains(fields, i) || slices.Contains(l.attributes, i):
+		case named == nil && strings.HasPrefix(name, "attribute"):
+			l.attributes = append(l.attributes, i)
+		default:
+			if err := r.o.refused(name, "label"); err != nil {
+				return nil, rows.BadHeader("", err.Error())
+			}
+			r.reading.Unused = append(r.reading.Unused, name)
+		}
+	}
+	r.reading.ID, r.reading.named = "graph", len(l.attributes) > 0
+	if l.label >= 0 {
+		r.reading.Labels = "label"
+	}
+	for _, i := range l.attributes {
+		r.reading.Attributes = append(r.reading.Attributes, rows.Header[i])
 	}
 	l.err = rows.Next()
 	return func() (*Record, error) {

@@ -1,13 +1,18 @@
 package records
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/specmatch/specmatch/gnn/graph"
 )
+
+// parts are the keys of a graph.
+var parts = []string{"nodes", "edges", "labels", "attributes", "directed"}
 
 // jsonLine is the body of a graph that is a line of JSON.
 type jsonLine string
@@ -40,19 +45,35 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		}
 		return nil, errors.New("want a JSON object")
 	}
+	if n := keys(string(text)); n != len(object) {
+		return nil, fmt.Errorf("a key is there twice: %d keys have %d names", n, len(object))
+	}
 	if w.o.ID != "" {
-		id, err := field(object, w.o.ID)
+		id, err := field(object, w.o.ID, false)
 		if err != nil {
 			return nil, err
 		}
-		rec.ID = cmp.Or(id, rec.ID)
+		if id == "" {
+			return nil, fmt.Errorf("there is no %q, which is to name the graph", w.o.ID)
+		}
+		rec.ID = id
 	}
 	for _, name := range w.o.Fields {
-		value, err := field(object, name)
+		value, err := field(object, name, true)
 		if err != nil {
 			return nil, err
 		}
 		rec.Fields = append(rec.Fields, value)
+	}
+	var unused []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if name == w.o.ID || slices.Contains(w.o.Fields, name) || slices.Contains(parts, name) {
+			continue
+		}
+		if err := w.o.refused(name, parts...); err != nil {
+			return nil, err
+		}
+		unused = append(unused, name)
 	}
 	g := &rawGraph{nodes: -1}
 	var edges [][]int
@@ -65,10 +86,14 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		{"directed", "true or false", &g.directed},
 	} {
 		value, ok := object[part.key]
+		ok = ok && string(value) != "null"
 		if !ok && part.key == "edges" {
 			return nil, errors.New(`there are no "edges"; want ` + part.want)
 		}
-		if err := json.Unmarshal(value, part.into); ok && err != nil {
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(value, part.into); err != nil || bytes.Contains(value, []byte("null")) {
 			return nil, fmt.Errorf("%q: want %s", part.key, part.want)
 		}
 	}
@@ -78,19 +103,45 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		}
 		g.edges = append(g.edges, [2]int{e[0], e[1]})
 	}
-	if _, ok := object["nodes"]; !ok {
+	if g.nodes == -1 {
 		if g.nodes = max(len(g.labels), len(g.attributes)); g.nodes == 0 {
 			return nil, errors.New(`nothing says how many nodes there are; want "nodes", "labels" or "attributes"`)
 		}
 	}
+	w.notes.note(unused, g.labels != nil, g.attributes != nil)
 	return g.build(w, rec)
 }
 
-// field returns a number, a text or a truth value of an object; nothing for null or if
-// there is none.
-func field(object map[string]json.RawMessage, name string) (string, error) {
+// keys returns how many keys an object has, a valid text of JSON.
+func keys(text string) (n int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ':' && depth == 1:
+			n++
+		}
+	}
+	return n
+}
+
+// field returns a number, a text or a truth value of an object, of a list of only one
+// if listed; nothing for null or if there is none.
+func field(object map[string]json.RawMessage, name string, listed bool) (string, error) {
 	raw := object[name]
 	var text string
+	var list []json.RawMessage
+	if listed && json.Unmarshal(raw, &list) == nil && len(list) == 1 { // as PyTorch Geometric has a graph's y
+		raw = list[0]
+	}
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return "", nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -105,6 +106,12 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	if err != nil {
 		return nil, err
 	}
+	r.reading.SMILES = rows.Header[column]
+	for i, name := range rows.Header {
+		if i != column && i != id && !slices.Contains(fields, i) {
+			r.reading.Unused = append(r.reading.Unused, name)
+		}
+	}
 	return func() (*Record, error) {
 		err := rows.Next()
 		if bad, ok := err.(*dataset.SyntaxError); ok {
@@ -142,6 +149,9 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 		return like[0], nil
 	case len(like) > 1:
 		return 0, rows.BadHeader(strings.Join(rows.Header, ","), `no column "smiles", and several whose names contain it: say which`)
+	}
+	if names := almostEdges(rows.Header); names != "" {
+		return 0, rows.BadHeader(names, "a table of edges has the columns graph, source and target by these names")
 	}
 	return rows.Column("smiles")
 }

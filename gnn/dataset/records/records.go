@@ -7,8 +7,8 @@
 //     which one may be the ID and others targets.
 //   - .csv with the columns graph, source and target: an edge a row, undirected. Nodes
 //     have any names. A row without a target describes a node, before its edges: its
-//     whole-numbered label in the column label, and its attributes in all other columns
-//     that are not targets. Rows of a graph stand together.
+//     whole-numbered label in the column label, and its attributes in the
+//     columns that Options.Attributes names, or whose name begins with "attribute". Rows of a graph stand together.
 //   - .smi or .txt: a SMILES a line, which a blank and a name may follow.
 //   - .jsonl or .ndjson: a graph a line, as in
 //     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
@@ -98,6 +98,14 @@ type Options struct {
 	// Columns are the features that graphs get. Without them, [Read] gives a graph
 	// those of its own attributes and labels, and [ReadAll] those of all graphs.
 	Columns *graph.Columns
+	// Attributes are the columns of a table of edges that are attributes of nodes. Without
+	// them it is those of Columns.Names, or else those whose name begins with "attribute".
+	Attributes []string
+	// Ignore are columns and keys that are left out though their names sound like parts of a
+	// graph, such as weight.
+	Ignore []string
+	// Reading, if set, is filled with what is used of the file.
+	Reading *Reading
 	// Skip is how many records are passed over.
 	Skip int
 
@@ -180,7 +188,12 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &reader{ctx: ctx, file: path, o: o}
+	r := &reader{ctx: ctx, file: path, o: o, reading: new(Reading)}
+	r.notes.unused = map[string]bool{}
+	if o.Reading != nil {
+		r.reading = o.Reading
+	}
+	*r.reading = Reading{ID: o.ID, Fields: o.Fields}
 	next, err := formats[at].open(r)
 	if r.text != nil {
 		defer r.text.Close()
@@ -191,7 +204,12 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	if o.table != nil {
 		o.table.Content, o.table.Set = r.content, r.set
 	}
+	defer func() { r.notes.into(r.reading) }()
 	err = r.stream(next, func(rec *Record) {
+		r.reading.Records++
+		if rec.Err != nil {
+			r.reading.Rejected++
+		}
 		if err := emit(rec); err != nil {
 			cancel(err)
 		}
@@ -212,11 +230,16 @@ type reader struct {
 	set     *dataset.Dataset // if it is TUDataset's
 	content Content
 	number  int // of the last record
+	reading *Reading
+	notes   notes
 }
 
 // is notes the content, and returns an error unless it is wanted.
 func (r *reader) is(c Content) error {
-	r.content = c
+	r.content, r.reading.Content = c, c
+	if c == Graphs && r.o.SMILES != "" {
+		return fmt.Errorf("dataset: %s: has graphs, and so no column of SMILES, such as %q", r.file, r.o.SMILES)
+	}
 	if r.o.Want != "" && r.o.Want != c {
 		return fmt.Errorf("dataset: %s: has %s, want %s", r.file, c, r.o.Want)
 	}
@@ -267,7 +290,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			w := &worker{o: &r.o}
+			w := &worker{o: &r.o, notes: &r.notes}
 			for c := range work {
 				for _, rec := range c.records {
 					w.finish(rec, r.file)
@@ -314,6 +337,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 // worker builds graphs.
 type worker struct {
 	o      *Options
+	notes  *notes
 	parser molecule.Parser
 }
 

@@ -109,9 +109,34 @@ func TestRead(t *testing.T) {
 {"edges":[],"attributes":[[]]}
 {"edges":[[0,1],[1,2]],"nodes":3,"directed":true}
 `, Options{}, []string{"1 1 1 [] 2×6 1", "2 2 2 [] :2: node 1 has 1 attributes, node 0 has 2", "3 3 3 [] :3: node 0 has 0 attributes", "4 4 4 [] 3×1 1"}},
+		"nulls and keys": {"g.jsonl", `{"edges":[[0,1]],"attributes":[[null],[1]]}
+{"edges":[],"labels":[null,2,1]}
+{"edges":[[0,1],[null,2]],"nodes":3}
+{"edges":[],"nodes":null}
+{"edges":null,"nodes":1}
+{"edges":[],"nodes":3,"nodes":1}
+{"edges":[],"nodes":1,"s":"\":{","t":{"nodes":2,"nodes":2}}
+{"edges":[],"nodes":1,"label":[1]}
+{"edges":[],"nodes":1,"x":[[1]]}
+{"edges":[],"nodes":1,"edge_weight":[]}
+{"edges":[],"nodes":1,"Labels":[1]}
+{"edge_index":[],"nodes":1}
+{"edges":[],"labels":null,"attributes":[[1]]}
+`, Options{}, []string{
+			`1 1 1 [] :1: "attributes": want`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
+			`5 5 5 [] :5: there are no "edges"`, `6 6 6 [] :6: a key is there twice`, `7 7 7 [] 1×1 0`, `8 8 8 [] :8: "label" is not read: is it meant to be "labels"?`,
+			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight": features of edges are not read`,
+			`11 11 11 [] :11: "Labels" is not read`, `12 12 12 [] :12: "edge_index" is not read: is it meant to be "edges"?`, `13 13 13 [] 1×1 0`,
+		}},
+		"keys in use": {"g.jsonl", `{"edges":[],"nodes":1,"label":[1],"x":"a","weight":2}
+{"edges":[],"nodes":1,"label":[1,2],"x":"b"}
+{"edges":[],"nodes":1}
+`, Options{ID: "x", Fields: []string{"label"}, Ignore: []string{"weight"}}, []string{
+			`1 1 a ["1"] 1×1 0`, `2 2 b [] :2: "label": want a number or a text`, `3 3 3 [] :3: there is no "x", which is to name`,
+		}},
 		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
-		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,u,1\nt,a,,6,u\nu,,,6,1\n", Options{},
+		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,u,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
 			[]string{
 				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,
 				`4 9 s [] :9: "u": want a whole number`, `5 10 t [] :10: "u": column x: want a finite number`, `6 11 u [] :11: a node has no name`,
@@ -149,6 +174,53 @@ func TestRead(t *testing.T) {
 				t.Errorf("from a pipe: %v\n%s", err, d)
 			}
 		})
+	}
+}
+
+// TestReading: what is used is said. In a table of edges a column is a feature if it is
+// named so, and the class is none.
+func TestReading(t *testing.T) {
+	const header, rows = "graph,source,target,label,attribute_q,y,class,note,\x1b[1m\n", "a,1,,6,0.5,7,0,n,\na,2,,6,1,8,0,n,\na,1,2,,,,,,\n"
+	for _, c := range []struct {
+		file, text, want string
+		width            int
+		o                Options
+	}{
+		{"e.csv", header + rows, "1 graphs; id graph; beside them class; labels of nodes label; attributes of nodes attribute_q; not used y, note, \uFFFD[1m", 2, Options{Fields: []string{"class"}}},
+		{"e.csv", header + rows, "1 graphs; id graph; labels of nodes label; attributes of nodes y, attribute_q; not used class, note, \uFFFD[1m", 3, Options{Attributes: []string{"y", "attribute_q"}}},
+		{"g.jsonl", `{"edges":[],"labels":[1],"name":"a","note":1}` + "\n{}\n", "2 graphs, of which 1 are left out; beside them name; labels of nodes labels; not used note", 1, Options{Fields: []string{"name"}}},
+		{"m.csv", "name,Smiles,y\na,C,1\n", "1 molecules; SMILES Smiles; id name; not used y", 360, Options{ID: "name"}},
+	} {
+		path := filepath.Join(t.TempDir(), c.file)
+		write(t, path, c.text)
+		table, err := ReadAll(t.Context(), path, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.Reading.String(); got != c.want || table.Set.FeatureWidth != c.width {
+			t.Errorf("%s, width %d; want %s, %d", got, table.Set.FeatureWidth, c.want, c.width)
+		}
+		if c.o.Attributes == nil {
+			continue
+		}
+		// A model finds its attributes by name, in any order of the columns.
+		columns, err := table.Set.Columns()
+		if err != nil || !cmp.Equal(columns.Names, c.o.Attributes) {
+			t.Fatalf("%v, %v", columns, err)
+		}
+		err = Read(t.Context(), path, Options{Columns: &columns}, func(r *Record) error {
+			if d := cmp.Diff(table.Records[0].Graph, r.Graph); d != "" {
+				t.Error(d)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		columns.Names[0] = "z"
+		if err := Read(t.Context(), path, Options{Columns: &columns}, nil); err == nil || !strings.Contains(err.Error(), `no column "z"`) {
+			t.Errorf("a model of other attributes: %v", err)
+		}
 	}
 }
 
@@ -238,6 +310,11 @@ func TestReadErrors(t *testing.T) {
 		"graphs wanted":    {"h.csv", "smiles\nC\n", "has molecules, want graphs", Options{Want: Graphs}},
 		"molecules wanted": {"i.jsonl", "{}\n", "has graphs, want molecules", Options{Want: Molecules}},
 		"edges and an id":  {"j.csv", "graph,source,target\na,1,2\n", `by its column graph, not "y"`, Options{ID: "y"}},
+		"other names":      {"k1.csv", "graph_id,src,dst\na,1,2\n", `"graph_id, src, dst": a table of edges has the columns graph, source and target by these names`, Options{}},
+		"weights":          {"k2.csv", "graph,source,target,weight\na,1,2,3\n", `"weight": features of edges are not read`, Options{}},
+		"a misspelt label": {"k3.csv", "graph,source,target,labels\na,1,2,3\n", `"labels" is not read: is it meant to be "label"?`, Options{}},
+		"a leak":           {"k4.csv", "graph,source,target,y\na,1,,3\n", `"y": a target or a column`, Options{Fields: []string{"y"}, Attributes: []string{"y"}}},
+		"graphs' SMILES":   {"k5.jsonl", "{}\n", `has graphs, and so no column of SMILES, such as "s"`, Options{SMILES: "s"}},
 		"scattered edges":  {"k.csv", "graph,source,target\na,1,2\nb,1,2\na,2,3\n", `k.csv:4: "a": rows of a graph must stand together`, Options{}},
 		"impossible":       {"l.jsonl", "{}\n", "labels", Options{Columns: &graph.Columns{Labels: []graph.LabelValues{{}}}}},
 	} {

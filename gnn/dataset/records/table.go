@@ -24,6 +24,7 @@ type Table struct {
 	// Options.Columns if those are given. Of molecules it has the graphs only.
 	Set     *dataset.Dataset
 	Content Content
+	Reading Reading
 }
 
 // ReadAll reads a file as [Read] does, and finds the columns of features that all
@@ -31,7 +32,7 @@ type Table struct {
 // rejected. It is an error if no record can be used.
 func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	t := new(Table)
-	o.table = t
+	o.table, o.Reading = t, &t.Reading
 	var raws []*rawGraph
 	err := Read(ctx, path, o, func(rec *Record) error {
 		if raw, ok := rec.body.(*rawGraph); ok && rec.Err == nil && o.Columns == nil {
@@ -52,6 +53,7 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Reading.Rejected = len(t.Rejected)
 	if len(t.Records) == 0 {
 		if len(t.Rejected) > 0 {
 			return nil, fmt.Errorf("dataset: %s: no record of it can be used, such as %w", path, t.Rejected[0])
@@ -61,6 +63,9 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	if t.Set == nil || o.Columns != nil {
 		t.Set = &dataset.Dataset{Classes: 1, ClassValues: []int{0}, FeatureWidth: t.Records[0].Graph.X.Width}
 		if raws != nil {
+			if t.Reading.named {
+				t.Set.AttributeNames = t.Reading.Attributes
+			}
 			err = t.joinColumns(raws)
 		}
 		for _, rec := range t.Records {
@@ -100,7 +105,7 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 
 // Open reads the data set NAME from dir as [dataset.Open] does, and also one whose name
 // ends in .jsonl or .csv: a file of graphs in one of these formats, each with a class
-// under the key, or in the column, class. Their features are all attributes and labels
+// under the key, or in the column, class, or else y. Their features are all attributes and labels
 // that they have.
 func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset.Dataset, error) {
 	if format := formatByName(name); format != CSV && format != JSONL {
@@ -117,6 +122,16 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 	defer f.Close()
 	sum := sha256.New()
 	t, err := ReadAll(ctx, path, Options{Input: io.TeeReader(f, sum), Want: Graphs, Fields: []string{"class"}})
+	if err != nil || !slices.ContainsFunc(t.Records, func(r *Record) bool { return strings.TrimSpace(r.Fields[0]) != "" }) {
+		if _, again := f.Seek(0, io.SeekStart); again != nil {
+			return nil, again
+		}
+		sum.Reset()
+		y, again := ReadAll(ctx, path, Options{Input: io.TeeReader(f, sum), Want: Graphs, Fields: []string{"y"}})
+		if again == nil {
+			t, err = y, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

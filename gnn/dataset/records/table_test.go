@@ -70,6 +70,10 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	}
+	write(t, filepath.Join(dir, "y.jsonl"), strings.NewReplacer(`"class":"10"`, `"y":[10]`, "class", "y").Replace(lines))
+	if got, err := Open(t.Context(), dir, "y.jsonl", dataset.Options{}); err != nil || !slices.Equal(got.ClassValues, []int{9, 10}) {
+		t.Errorf("classes under y, of PyTorch Geometric: %+v, %v", got, err)
+	}
 	sum := func(text string) (s string) {
 		write(t, filepath.Join(dir, "x.jsonl"), text)
 		if _, err := Open(t.Context(), dir, "x.jsonl", dataset.Options{Sum: func(_, sum string) { s = sum }}); err != nil {

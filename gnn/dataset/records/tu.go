@@ -30,6 +30,15 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if r.set, err = dataset.LoadTU(r.ctx, r.file, dataset.Options{NodeAttributes: true}); err != nil {
 		return nil, err
 	}
+	if len(r.set.NodeLabels) > 0 {
+		r.reading.Labels = "node_labels"
+	}
+	if r.set.NodeAttributes > 0 {
+		r.reading.Attributes = []string{"node_attributes"}
+	}
+	if len(r.set.EdgeLabels) > 0 {
+		r.reading.Unused = []string{"edge_labels"}
+	}
 	return func() (*Record, error) {
 		if r.number == len(r.set.Graphs) {
 			return nil, io.EOF

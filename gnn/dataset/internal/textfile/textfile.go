@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -358,7 +359,7 @@ func (c *Rows) counted() error {
 	if c.Header == nil || len(c.Row) == len(c.Header) {
 		return nil
 	}
-	reason := fmt.Sprintf("wrong number of fields: %d, and the header has %d", len(c.Row), len(c.Header))
+	reason := fmt.Sprintf("wrong number of fields: %d where the header has %d", len(c.Row), len(c.Header))
 	return &dataset.SyntaxError{File: c.File, Line: c.start, Reason: reason}
 }
 
@@ -475,6 +476,16 @@ func (l *Lines) line() (string, error) {
 
 // longestValue is how many characters of a value an error shows.
 const longestValue = 64
+
+// Printable returns a text for a line of a terminal: short, and without control characters.
+func Printable(s string) string {
+	return Shorten(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s))
+}
 
 // Shorten cuts a value for an error message.
 func Shorten(s string) string {

@@ -1,0 +1,123 @@
+package records
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+)
+
+// Reading says what of a file is used, and for what. It is whole when [Read] has returned.
+type Reading struct {
+	Content    Content
+	SMILES     string   // the column of molecules, of a table
+	ID         string   // the column or key of the IDs
+	Fields     []string // the columns or keys of [Options.Fields]
+	Labels     string   // the column or key of the nodes' labels; "" if there is none
+	Attributes []string // the columns of the nodes' attributes, or the key
+	// Unused are columns and keys that nothing uses, sorted.
+	Unused []string
+	// Records is how many there are, after those that are skipped, and Rejected how many of
+	// them cannot be used.
+	Records, Rejected int
+
+	named bool // that the attributes have names of their own
+}
+
+// String returns a line, but for its end.
+func (r Reading) String() string {
+	parts := []string{fmt.Sprintf("%d %s", r.Records, r.Content)}
+	if r.Rejected > 0 {
+		parts[0] += fmt.Sprintf(", of which %d are left out", r.Rejected)
+	}
+	add := func(role string, names ...string) {
+		const most = 12
+		shown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+		for i, name := range shown {
+			shown[i] = textfile.Printable(name)
+		}
+		if more := len(shown) - most; more > 0 {
+			shown = append(shown[:most], fmt.Sprintf("and %d more", more))
+		}
+		if len(shown) > 0 {
+			parts = append(parts, role+" "+strings.Join(shown, ", "))
+		}
+	}
+	add("SMILES", r.SMILES)
+	add("id", r.ID)
+	add("beside them", r.Fields...)
+	add("labels of nodes", r.Labels)
+	add("attributes of nodes", r.Attributes...)
+	if r.Content == Graphs && r.Labels == "" && len(r.Attributes) == 0 {
+		parts = append(parts, "no features of nodes")
+	}
+	add("not used", r.Unused...)
+	return strings.Join(parts, "; ")
+}
+
+// notes are what workers find out about the keys of their records.
+type notes struct {
+	sync.Mutex
+	unused             map[string]bool
+	labels, attributes bool
+}
+
+// note adds what a record has.
+func (n *notes) note(unused []string, labels, attributes bool) {
+	const most = 1000
+	n.Lock()
+	defer n.Unlock()
+	n.labels, n.attributes = n.labels || labels, n.attributes || attributes
+	for _, name := range unused {
+		if len(n.unused) < most {
+			n.unused[name] = true
+		}
+	}
+}
+
+// into completes the reading.
+func (n *notes) into(r *Reading) {
+	r.Unused = append(r.Unused, slices.Sorted(maps.Keys(n.unused))...)
+	if n.labels {
+		r.Labels = "labels"
+	}
+	if n.attributes {
+		r.Attributes = []string{"attributes"}
+	}
+}
+
+// meant are names under which graphs have things in other programs, with what they are
+// called here; "" are features of edges, which are not read.
+var meant = map[string]string{
+	"weight": "", "weights": "", "edge_weight": "", "edge_weights": "", "edge_attr": "", "edge_attrs": "", "edge_attribute": "",
+	"edge_attributes": "", "edge_label": "", "edge_labels": "", "edge_feature": "", "edge_features": "", "edge_type": "", "edge_types": "",
+	"label": "labels", "node_label": "labels", "node_labels": "labels", "node_type": "labels", "node_types": "labels",
+	"x": "attributes", "attribute": "attributes", "attr": "attributes", "attrs": "attributes", "feat": "attributes", "feature": "attributes",
+	"features": "attributes", "node_attr": "attributes", "node_attrs": "attributes", "node_attribute": "attributes",
+	"node_attributes": "attributes", "node_feat": "attributes", "node_feature": "attributes", "node_features": "attributes",
+	"edge": "edges", "edge_index": "edges", "edge_list": "edges", "links": "edges", "adj": "edges", "adjacency": "edges",
+	"node": "nodes", "num_nodes": "nodes", "n_nodes": "nodes", "is_directed": "directed",
+	"labels": "labels", "attributes": "attributes", "edges": "edges", "nodes": "nodes", "directed": "directed",
+}
+
+// refused returns an error for the name of a column or key that is not used but looks as if
+// it were meant to be: a part of the graph under another name, or a feature of edges. known
+// are the names of the parts in this format.
+func (o *Options) refused(name string, known ...string) error {
+	want, ok := meant[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(strings.TrimSpace(name)))]
+	switch {
+	case !ok || slices.Contains(o.Ignore, name):
+		return nil
+	case want == "":
+		return fmt.Errorf("%q: features of edges are not read; the graph is read without them if -ignore names it", name)
+	}
+	for _, k := range known {
+		if k == want || k+"s" == want {
+			return fmt.Errorf("%q is not read: is it meant to be %q? If not, -ignore names it", name, k)
+		}
+	}
+	return nil
+}
