@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -14,7 +17,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
@@ -24,9 +26,10 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// kindAuto is the kind that is found out.
+// kindAuto is the kind, or the division, that is found out.
 const kindAuto = "auto"
 
 // The readouts of encoders of molecules.
@@ -59,7 +62,7 @@ type tuning struct {
 
 func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
-		Kind: kindAuto, Task: finetune.Task{Split: finetune.Random}, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
+		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
 		encoder: encoder{Hidden: 64, Layers: 3},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
@@ -69,7 +72,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
 	cli.Var(f, &x.Kind, "kind", cli.OneOf(kindAuto, string(specmatch.Classes), string(specmatch.Binary), string(specmatch.Regression)),
 		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression (numbers or empty);\nauto goes by the values: 0 and 1 only are binary, numbers regression, others classes")
-	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random or scaffold, into 80, 10 and 10 %, or the `column` that has\ntrain, valid or test")
+	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random, stratified (every class in each part) or scaffold, into 80, 10 and\n10 %, or the `column` that has train, valid or test; auto is random for numbers and stratified otherwise")
 	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
 	f.Add(&x.recipe)
 	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
@@ -110,12 +113,12 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer x.dir.Close()
-	var list []units.Unit[finetune.Result]
+	var list []units.Unit[outcome]
 	for s := range x.recipe.Seeds {
 		seed := x.recipe.FirstSeed + s
-		list = append(list, units.Unit[finetune.Result]{
+		list = append(list, units.Unit[outcome]{
 			Name: fmt.Sprintf("seed=%d", seed), Files: []string{tunedFile(seed), testFile(seed)},
-			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (finetune.Result, error) {
+			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
 				return x.tune(ctx, be, seed, status)
 			}),
 		})
@@ -123,6 +126,20 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	plan := units.NewPlan(x.dir)
 	results := units.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, *results) })
+}
+
+// outcome is what a seed has given.
+type outcome struct {
+	finetune.Result
+	Test []train.Metrics // of each task, with the weights that are kept
+}
+
+// Check implements rundir's.
+func (o *outcome) Check() error {
+	if o.Test == nil {
+		return errors.New("no metrics of the test part")
+	}
+	return o.Result.Check()
 }
 
 // tunedFile and testFile are what a seed leaves in the run directory.
@@ -159,7 +176,11 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if x.Kind != kindAuto {
 		x.Task.Kind = specmatch.Kind(x.Kind)
 	}
-	x.examples, err = finetune.Read(ctx, x.In, x.Task, o)
+	task := x.Task
+	if task.Split == kindAuto {
+		task.Split = ""
+	}
+	x.examples, err = finetune.Read(ctx, x.In, task, o)
 	switch {
 	case errors.Is(err, finetune.ErrNoTargets):
 		return cli.Usagef("-target is needed: the column of %s to predict", x.In)
@@ -186,7 +207,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 }
 
 // tune fits a model with a seed, and writes it and its predictions.
-func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status units.Status) (out finetune.Result, err error) {
+func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status units.Status) (out outcome, err error) {
 	s, err := x.examples.Divide(uint64(seed))
 	if err != nil {
 		return out, err
@@ -209,53 +230,117 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status 
 	if err != nil {
 		return out, err
 	}
-	if out, err = finetuning.Do(ctx, x.dir, fmt.Sprintf("seed=%d", seed), l, x.recipe.Epochs, status); err != nil {
+	if out.Result, err = x.fit(ctx, l, fmt.Sprintf("seed=%d", seed), status); err != nil {
 		return out, err
 	}
 	if err := m.Save(x.dir.Join(tunedFile(seed))); err != nil {
 		return out, err
 	}
-	return out, files.Write(x.dir.Join(testFile(seed)), func(w io.Writer) error { return x.examples.WritePredictions(ctx, w, m, s.Test) })
+	p, err := x.examples.Predict(ctx, m, s.Test)
+	if err != nil {
+		return out, err
+	}
+	out.Test = p.Score()
+	return out, files.Write(x.dir.Join(testFile(seed)), p.Write)
 }
 
-// report writes the metrics of the test part, with the weights that are kept.
-func (x *tuning) report(stdout io.Writer, results []finetune.Result) error {
+// fit fits l, or goes on from the unit's checkpoint, with a row of metrics.csv an epoch.
+func (x *tuning) fit(ctx context.Context, l *finetune.Learner, unit string, status units.Status) (finetune.Result, error) {
+	options, err := x.dir.Training(unit, x.recipe.Epochs)
+	if err != nil {
+		return finetune.Result{}, err
+	}
+	return l.Fit(ctx, options, func(p train.Progress) error {
+		status("fine-tuning, epoch %d of %d, loss %.3f", p.Epoch, p.Epochs, p.Metrics["loss"])
+		if !p.Ended {
+			return nil
+		}
+		var columns []slog.Attr
+		for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+			columns = append(columns, slog.Float64(name, p.Metrics[name]))
+		}
+		return x.dir.Metrics(unit, p.Epoch, columns...)
+	})
+}
+
+// report writes the metrics of the test part, with the weights that are kept: of each task,
+// and before them of several yes-or-no tasks the mean over those where both answers occur.
+func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	e := x.examples
 	metrics := finetune.Metrics(e.Kind)
+	tasks := len(results[0].Test)
 	columns := []string{"epochs", "best"}
+	if tasks > 1 {
+		columns = append([]string{"target"}, columns...)
+	}
 	for _, m := range metrics {
 		columns = append(columns, m.Title)
 	}
 	t := table.New("seed", table.Names(columns...)...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", e.Set.Name, strings.Join(e.Targets, ", "), x.Split)
+	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", e.Set.Name, strings.Join(e.Targets, ", "), e.Split)
 	if metrics[0].Percent {
-		t.Footnotes = []string{"accuracy and ROC-AUC in %"}
+		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
 	}
-	values := make([][]float64, len(metrics))
 	seconds := 0.0
-	for s, r := range results {
+	for _, r := range results {
 		seconds += r.Seconds
-		cells := []table.Cell{table.Number(float64(len(r.Epochs)), 0), table.Number(float64(r.Best), 0)}
-		for k, m := range metrics {
-			v := r.Kept().Get("test_" + m.Name)
-			values[k] = append(values[k], v)
-			cells = append(cells, table.Number(v, 3))
-		}
-		t.Add(fmt.Sprint(x.recipe.FirstSeed+s), cells...)
 	}
 	var rows []rundir.Row
-	means := []table.Cell{table.Text(""), table.Text("")}
-	for k, metric := range metrics {
-		mean, std := stat.MeanStdDev(values[k], nil)
-		means = append(means, table.MeanStd(mean, std, 3))
-		rows = append(rows, rundir.Row{
-			Experiment: x.flags.Name(), Dataset: e.Set.Name, Method: string(e.Kind), Protocol: x.Split, Metric: metric.Name,
-			Mean: mean, Std: std, PerSeed: values[k], Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
-			Seconds: seconds, GraphsPerSecond: math.NaN(),
+	undefined := false
+	block := func(target, suffix string, value func(r outcome, metric string) float64) {
+		var means []table.Cell
+		var lines [][]table.Cell
+		for _, r := range results {
+			line := []table.Cell{table.Number(float64(len(r.Epochs)), 0), table.Number(float64(r.Best), 0)}
+			if tasks > 1 {
+				line = append([]table.Cell{table.Text(target)}, line...)
+			}
+			lines = append(lines, line)
+		}
+		means = append(means, lines[0][:len(lines[0])-2]...)
+		means = append(means, table.Text(""), table.Text(""))
+		for _, metric := range metrics {
+			var values, defined []float64
+			for s, r := range results {
+				v := value(r, metric.Name)
+				if values = append(values, v); !math.IsNaN(v) {
+					defined = append(defined, v)
+				}
+				lines[s] = append(lines[s], table.Scaled(v, math.NaN(), 3))
+			}
+			undefined = undefined || len(defined) < len(values)
+			mean, std := stat.MeanStdDev(defined, nil)
+			means = append(means, table.Scaled(mean, std, 3))
+			rows = append(rows, rundir.Row{
+				Experiment: x.flags.Name(), Dataset: e.Set.Name, Method: string(e.Kind), Protocol: e.Split, Metric: metric.Name + suffix,
+				Mean: mean, Std: std, PerSeed: values, Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+				Seconds: seconds, GraphsPerSecond: math.NaN(),
+			})
+		}
+		for s, line := range lines {
+			t.Add(fmt.Sprint(x.recipe.FirstSeed+s), line...)
+		}
+		if len(results) > 1 {
+			t.Add("mean", means...)
+		}
+	}
+	if tasks > 1 && e.Kind == specmatch.Binary {
+		block("mean of tasks", "", func(r outcome, metric string) float64 {
+			var values []float64
+			for _, m := range r.Test {
+				if v := m.Get(metric); !math.IsNaN(v) && !math.IsNaN(m.Get(metrics[0].Name)) {
+					values = append(values, v)
+				}
+			}
+			return stat.Mean(values, nil)
 		})
 	}
-	if len(results) > 1 {
-		t.Add("mean", means...)
+	for task := range tasks {
+		suffix := finetune.TaskMetric(e.Head, "", task)
+		block(strings.TrimSpace(suffix), suffix, func(r outcome, metric string) float64 { return r.Test[task].Get(metric) })
+	}
+	if undefined {
+		t.Footnotes = append(t.Footnotes, "n/a: undefined, since the targets of that test part are all equal or missing; means are over the other seeds")
 	}
 	if err := errors.Join(x.dir.WriteResults(rows), files.Write(x.dir.Join("results.md"), t.WriteMarkdown), t.WriteText(stdout)); err != nil {
 		return err

@@ -18,9 +18,11 @@
 // validation part has not become better for some epochs, and [Learner.Best] then restores
 // the weights of the best one.
 //
-// The metrics of an epoch, besides "loss", begin with "valid_" or "test_": for
-// classes loss and accuracy (in per cent); for yes-or-no tasks roc_auc (in per cent),
-// a mean over the tasks that have both answers, and one_class, the number of tasks
-// that do not; for numbers rmse, mae and r2, means over the tasks, the first two in
-// the unit of the targets.
+// The metrics of an epoch, besides the "loss" of training, begin with "valid_" or "test_":
+// for classes loss and accuracy (in per cent); for yes-or-no tasks loss, roc_auc (in per cent),
+// a mean over the tasks that have both answers, and one_class, the number of tasks that do
+// not; for numbers loss, which is of standardised errors, and the [Metrics] of each task, in
+// the unit of its targets: rmse, mae, r2 and spearman, of several tasks with the task's name
+// behind ([TaskMetric]). Epochs are chosen by roc_auc where it is defined, and
+// by the loss where it is not or is equal.
 package finetune

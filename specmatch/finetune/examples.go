@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // Task says what is learned of the records of a file, and how they are divided.
@@ -31,15 +34,16 @@ type Task struct {
 	// numbers Regression, others Classes, and so is a class in TUDataset's format. A
 	// missing value is empty.
 	Kind specmatch.Kind
-	// Split is [Random], which is also "", [Scaffold], or the column that has train, valid
-	// or test.
+	// Split is [Random], [Stratified], [Scaffold], or the column that has train, valid or
+	// test; "" is Random for numbers and Stratified otherwise.
 	Split string
 }
 
 // The divisions, into 80, 10 and 10 %.
 const (
-	Random   = "random"   // in an order that the seed decides
-	Scaffold = "scaffold" // of molecules: a scaffold is in one part only, see [dataset.ScaffoldSplit]
+	Random     = "random"     // in an order that the seed decides
+	Stratified = "stratified" // random, with every class in each part, see [Examples.Divide]
+	Scaffold   = "scaffold"   // of molecules: a scaffold is in one part only, see [dataset.ScaffoldSplit]
 )
 
 // Errors about a task rather than a file.
@@ -75,9 +79,8 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		}
 		o.SMILES, t.Targets = cmp.Or(o.SMILES, smiles), targets
 	}
-	t.Split = cmp.Or(t.Split, Random)
 	o.Fields, o.Scaffolds = slices.Clone(t.Targets), t.Split == Scaffold
-	if t.Split != Random && t.Split != Scaffold {
+	if !slices.Contains([]string{"", Random, Stratified, Scaffold}, t.Split) {
 		o.Fields = append(o.Fields, t.Split)
 	}
 	table, err := records.ReadAll(ctx, path, o)
@@ -103,10 +106,18 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	case t.Kind == "":
 		x.Kind = x.kind()
 	}
-	if x.Kind == specmatch.Classes {
-		return x, x.classes()
+	fill, split := x.numbers, Stratified
+	switch x.Kind {
+	case specmatch.Classes:
+		fill = x.classes
+	case specmatch.Regression:
+		split = Random
 	}
-	return x, x.numbers()
+	x.Split = cmp.Or(x.Split, split)
+	if x.Kind == specmatch.Regression && x.Split == Stratified {
+		return nil, fmt.Errorf("finetune: the split %s is for classes and yes-or-no tasks", Stratified)
+	}
+	return x, fill()
 }
 
 // values calls f with every target.
@@ -193,6 +204,10 @@ const (
 
 // Divide divides the records that have a target; Test is in the order of the file. It is
 // an error if a part is empty.
+//
+// Stratified, the records of each class are divided alike, and one with several yes-or-no
+// tasks counts as the rarest of its answers. Where classes are at most a tenth as many as
+// records, each with three members or more is in every part.
 func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	var labelled []int
 	for i, n := 0, len(x.Targets); i < len(x.Records); i++ {
@@ -203,6 +218,8 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	switch x.Split {
 	case Random:
 		s = dataset.RandomSplit(len(labelled), random.Stream(seed, purposeSplit, 0, 0))
+	case Stratified:
+		s = x.stratified(labelled, random.Stream(seed, purposeSplit, 0, 0))
 	case Scaffold:
 		scaffolds := make([]string, len(labelled))
 		for k, i := range labelled {
@@ -237,6 +254,52 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	return s, nil
 }
 
+// stratified divides the places 0..len(labelled)-1 of some records.
+func (x *Examples) stratified(labelled []int, rng *rand.Rand) (s dataset.Split) {
+	type answer struct {
+		task int
+		y    float64
+	}
+	count, groups := map[answer]int{}, map[answer][]int{}
+	answers := func(i int) (all []answer) {
+		for t, n := 0, len(x.Targets); t < n; t++ {
+			if y := x.Y[i*n+t]; !math.IsNaN(y) {
+				all = append(all, answer{t, y})
+			}
+		}
+		return all
+	}
+	for _, i := range labelled {
+		for _, a := range answers(i) {
+			count[a]++
+		}
+	}
+	rarer := func(a, b answer) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a.task, b.task), cmp.Compare(a.y, b.y))
+	}
+	for _, k := range dataset.Permutation(nil, len(labelled), rng) {
+		a := slices.MinFunc(answers(labelled[k]), rarer)
+		groups[a] = append(groups[a], k)
+	}
+	everywhere := 10*len(groups) <= len(labelled)
+	seen := 0
+	for _, a := range slices.SortedFunc(maps.Keys(groups), rarer) {
+		members := groups[a]
+		seen += len(members)
+		for _, part := range []*[]int{&s.Test, &s.Valid} { // the larger groups make up for what the rarer ones took
+			n := max((seen+5)/10-len(*part), 0)
+			if everywhere && count[a] > 2 {
+				n = max(n, 1)
+			}
+			n = min(n, max(len(members)-1, 0))
+			*part = append(*part, members[:n]...)
+			members = members[n:]
+		}
+		s.Train = append(s.Train, members...)
+	}
+	return s
+}
+
 // NewModel returns a model for [New] to fit, with random weights that the seed decides, or
 // with the encoder's weights of another model, which may differ in dropout and readout.
 func (x *Examples) NewModel(
@@ -268,31 +331,55 @@ func (x *Examples) Data(s dataset.Split) Data {
 	return Data{Graphs: x.Set.Graphs, Y: x.Y, Train: s.Train, Valid: s.Valid, Test: s.Test}
 }
 
-// WritePredictions writes what a model predicts for some of the records: a table of their
-// ids, the predictions as package apply writes them, and, as TARGET_observed, the targets
-// as they stand in the file.
-func (x *Examples) WritePredictions(ctx context.Context, to io.Writer, m *specmatch.Trained, samples []int) error {
+// Predictions are what a model predicts for some of the records.
+type Predictions struct {
+	x       *Examples
+	head    specmatch.Head
+	samples []int
+	values  []float64 // [n×Outputs]
+}
+
+// Predict returns a model's predictions for some of the records, as
+// [specmatch.Trained.Predict] makes them. Of numbers and probabilities, those are made equal
+// that differ by the rounding of float32 only.
+func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []int) (p Predictions, err error) {
+	p = Predictions{x: x, head: *m.Card.Head, samples: samples}
 	var graphs []*graph.Graph
 	for _, i := range samples {
 		graphs = append(graphs, x.Set.Graphs[i])
 	}
-	y, err := m.Predict(ctx, graphs)
-	if err != nil {
-		return err
+	if p.values, err = m.Predict(ctx, graphs); err == nil {
+		settlePredictions(p.head, p.values)
 	}
+	return p, err
+}
+
+// Score returns the metrics of each task; see the function [Score].
+func (p Predictions) Score() []train.Metrics {
+	var y []float64
+	for _, i := range p.samples {
+		y = append(y, p.x.Y[i*len(p.x.Targets):(i+1)*len(p.x.Targets)]...)
+	}
+	return Score(p.head, p.values, y)
+}
+
+// Write writes a table of the records' ids, the predictions as package apply writes them,
+// and, as TARGET_observed, the targets as they stand in the file. It has the bits that
+// [Predictions.Score] is of.
+func (p Predictions) Write(to io.Writer) error {
 	w := csv.NewWriter(to)
-	header := append([]string{"id"}, m.Card.Head.Columns()...)
-	for _, target := range x.Targets {
+	header := append([]string{"id"}, p.head.Columns()...)
+	for _, target := range p.x.Targets {
 		header = append(header, target+"_observed")
 	}
 	w.Write(header) // Error has the errors of all
-	for k, i := range samples {
-		r := x.Records[i]
+	for k, i := range p.samples {
+		r := p.x.Records[i]
 		line := []string{r.ID}
-		for _, v := range y[k*m.Card.Head.Outputs : (k+1)*m.Card.Head.Outputs] {
+		for _, v := range p.values[k*p.head.Outputs : (k+1)*p.head.Outputs] {
 			line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
 		}
-		w.Write(append(line, r.Fields[:len(x.Targets)]...))
+		w.Write(append(line, r.Fields[:len(p.x.Targets)]...))
 	}
 	w.Flush()
 	return w.Error()

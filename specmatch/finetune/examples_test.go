@@ -3,6 +3,7 @@ package finetune_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,4 +107,71 @@ func TestDivide(t *testing.T) {
 	if _, err := x.Divide(0); err == nil || !strings.Contains(err.Error(), `t.csv:4: column part: "tset"; want train, valid or test`) {
 		t.Error(err)
 	}
+}
+
+// TestStratified: for classes and yes-or-no tasks every part has each answer of three
+// records and more, whatever the seed; parts are 80, 10 and 10 % of the records.
+func TestStratified(t *testing.T) {
+	for name, c := range map[string]struct {
+		targets string
+		row     func(i int) string
+		answers int // in each part
+	}{
+		"3 % positives":    {"y", func(i int) string { return fmt.Sprint(b2i(i%100 < 3), ",") }, 2},
+		"three positives":  {"y", func(i int) string { return fmt.Sprint(b2i(i < 3), ",") }, 2},
+		"texts":            {"y", func(i int) string { return fmt.Sprint("abc"[min(i%50, 2):][:1], ",") }, 3},
+		"tasks with gaps":  {"y,z", func(i int) string { return []string{"1,0", ",1", "0,0", ",0"}[min(i%60/2, 2+i%2)] }, 4},
+		"24 of class 0, 1": {"y", func(i int) string { return fmt.Sprint(i%2, ",") }, 2},
+	} {
+		text, n := "smiles,y,z\n", 300
+		if strings.HasPrefix(name, "24") {
+			n = 24
+		}
+		for i := range n {
+			text += "C," + c.row(i) + "\n"
+		}
+		x, err := finetune.Read(t.Context(), "t.csv", finetune.Task{Targets: strings.Split(c.targets, ",")}, records.Options{Input: strings.NewReader(text)})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		orders := map[string]bool{}
+		for seed := range uint64(20) {
+			s, err := x.Divide(seed)
+			if err != nil || x.Split != finetune.Stratified {
+				t.Fatalf("%s: split %s, %v", name, x.Split, err)
+			}
+			orders[fmt.Sprint(s)] = true
+			all := slices.Sorted(slices.Values(slices.Concat(s.Train, s.Valid, s.Test)))
+			if len(all) != n || len(slices.Compact(all)) != n || max(len(s.Test), len(s.Valid)) > n/10+1 {
+				t.Errorf("%s: %d, %d and %d of %d records", name, len(s.Train), len(s.Valid), len(s.Test), n)
+			}
+			for _, part := range [][]int{s.Train, s.Valid, s.Test} {
+				seen := map[string]bool{}
+				for _, i := range part {
+					for task := range x.Targets {
+						if y := x.Y[i*len(x.Targets)+task]; y == y {
+							seen[fmt.Sprint(task, y)] = true
+						}
+					}
+				}
+				if len(seen) != c.answers {
+					t.Errorf("%s, seed %d: answers %v of %d", name, seed, seen, c.answers)
+				}
+			}
+		}
+		if len(orders) != 20 {
+			t.Errorf("%s: %d divisions of 20 seeds", name, len(orders))
+		}
+	}
+	o := records.Options{Input: strings.NewReader("smiles,y\nC,1.5\nC,2\n")}
+	if _, err := finetune.Read(t.Context(), "t.csv", finetune.Task{Targets: []string{"y"}, Split: finetune.Stratified}, o); err == nil || !strings.Contains(err.Error(), "stratified is for classes") {
+		t.Error(err)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -67,7 +67,8 @@ type Learner struct {
 // best is the epoch that was best so far on the validation part.
 type best struct {
 	Epoch int     // from 1; 0 is none
-	Score float64 // of the epoch; larger is better
+	Score float64 // of the epoch; larger is better, see [Learner.score]
+	Loss  float64 // on the validation part; decides between equal scores
 	// weights are a copy of the model's parameters and buffers; nil without patience.
 	weights []*nn.Buffer
 	Steps   int // so far
@@ -150,6 +151,11 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	if o.Patience > 0 {
 		if len(d.Valid) == 0 {
 			return nil, errors.New("finetune: patience needs a validation part")
+		}
+		if w := columns(*h); !slices.ContainsFunc(d.Valid, func(i int) bool {
+			return slices.ContainsFunc(d.Y[i*w:(i+1)*w], func(y float64) bool { return !math.IsNaN(y) })
+		}) {
+			return nil, errors.New("finetune: no graph to validate on has a label")
 		}
 		l.best.weights = l.copies("best.")
 	}
@@ -313,12 +319,9 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	if l.patience == 0 {
 		return all, nil
 	}
-	score, err := l.score(all)
-	switch {
-	case err != nil:
-		return nil, err
-	case l.best.Epoch == 0 || score > l.best.Score:
-		l.best.Epoch, l.best.Score = epoch+1, score
+	switch score, loss := l.score(all), all["valid_loss"]; {
+	case l.best.Epoch == 0 || score > l.best.Score || score == l.best.Score && loss < l.best.Loss:
+		l.best.Epoch, l.best.Score, l.best.Loss = epoch+1, score, loss
 		_, values := l.values()
 		for i, v := range values {
 			copyTo(l.be, l.best.weights[i].Value, *v)
@@ -330,20 +333,13 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 }
 
 // score returns how good an epoch is on the validation part: the ROC-AUC of yes-or-no
-// tasks, otherwise the loss or the error, negated.
-func (l *Learner) score(m train.Metrics) (float64, error) {
-	name, sign := "valid_loss", -1.0
-	switch l.m.Card.Head.Kind {
-	case specmatch.Binary:
-		name, sign = "valid_roc_auc", 1
-	case specmatch.Regression:
-		name = "valid_rmse"
+// tasks where one of them has both answers, otherwise the loss, negated. The loss of
+// numbers is of standardised errors, so that the unit of a task is not its weight.
+func (l *Learner) score(m train.Metrics) float64 {
+	if auc, ok := m["valid_roc_auc"]; ok {
+		return auc
 	}
-	v, ok := m[name]
-	if !ok || math.IsNaN(v) {
-		return 0, fmt.Errorf("finetune: no epoch can be chosen by %s: the validation part has too few targets, or only one value", name)
-	}
-	return sign * v, nil
+	return -m["valid_loss"]
 }
 
 // Best gives the model the weights of the epoch that was best on the validation
@@ -445,17 +441,44 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		}
 		t.Reset()
 	}
-	switch h.Kind {
-	case specmatch.Classes:
+	if h.Kind == specmatch.Classes {
 		return classMetrics(outputs, y, h.Outputs), nil
-	case specmatch.Binary:
-		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
-		if errors.Is(err, roc.ErrOneClass) {
-			return train.Metrics{"one_class": float64(h.Outputs)}, nil
-		}
-		return train.Metrics{"roc_auc": 100 * auc, "one_class": float64(oneClass)}, err
 	}
-	return numberMetrics(h.InUnits(outputs), y, h.Outputs), nil
+	m = train.Metrics{"loss": lossOf(h, outputs, y)}
+	if h.Kind == specmatch.Binary {
+		settle(h, outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
+		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
+		if m["one_class"] = float64(oneClass); errors.Is(err, roc.ErrOneClass) {
+			return m, nil
+		}
+		m["roc_auc"] = 100 * auc
+		return m, err
+	}
+	for t, each := range Score(h, h.InUnits(outputs), y) {
+		for name, v := range each {
+			m[TaskMetric(h, name, t)] = v
+		}
+	}
+	return m, nil
+}
+
+// lossOf returns the mean loss over the targets, as [Learner.loss] defines it, of raw
+// outputs of yes-or-no tasks or numbers; NaN if there is no target.
+func lossOf(h specmatch.Head, outputs, y []float64) float64 {
+	sum, n := 0.0, 0.0
+	for i, s := range outputs {
+		switch t := i % h.Outputs; {
+		case math.IsNaN(y[i]):
+			continue
+		case h.Kind == specmatch.Binary:
+			sum += max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s
+		default:
+			d := s - (y[i]-h.Mean[t])/h.Std[t]
+			sum += d * d
+		}
+		n++
+	}
+	return sum / n
 }
 
 // classMetrics returns the mean loss and the accuracy in per cent, given the
@@ -464,50 +487,11 @@ func classMetrics(logp, y []float64, classes int) train.Metrics {
 	loss, right := 0.0, 0
 	for i, want := range y {
 		row := logp[i*classes : (i+1)*classes]
-		best := 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		if best == int(want) {
+		if largest(row) == int(want) {
 			right++
 		}
 		loss -= row[int(want)]
 	}
 	n := float64(len(y))
 	return train.Metrics{"loss": loss / n, "accuracy": 100 * float64(right) / n}
-}
-
-// numberMetrics returns the root of the mean squared error, the mean absolute error
-// and the explained share of the variance, each a mean over the tasks with at least
-// two targets.
-func numberMetrics(got, want []float64, tasks int) train.Metrics {
-	m, counted := train.Metrics{}, 0.0
-	for t := range tasks {
-		var n, sum, squares, absolute float64
-		for i := t; i < len(want); i += tasks {
-			if y := want[i]; !math.IsNaN(y) {
-				d := got[i] - y
-				n, sum, squares, absolute = n+1, sum+y, squares+d*d, absolute+math.Abs(d)
-			}
-		}
-		if n < 2 {
-			continue
-		}
-		variance := 0.0
-		for i := t; i < len(want); i += tasks {
-			if y := want[i]; !math.IsNaN(y) {
-				variance += (y - sum/n) * (y - sum/n)
-			}
-		}
-		counted++
-		m["rmse"] += math.Sqrt(squares / n)
-		m["mae"] += absolute / n
-		m["r2"] += 1 - squares/variance
-	}
-	for name := range m {
-		m[name] /= counted
-	}
-	return m
 }

@@ -182,10 +182,12 @@ func TestLearns(t *testing.T) {
 					t.Errorf("%v of %v predictions are right; metrics %v", right, n[0], last)
 				}
 			default:
-				rmse := (math.Sqrt(squares[0]/n[0]) + math.Sqrt(squares[1]/n[1])) / 2
-				mae := (absolute[0]/n[0] + absolute[1]/n[1]) / 2
-				if math.Abs(rmse-last["test_rmse"]) > 1e-6*rmse || math.Abs(mae-last["test_mae"]) > 1e-6*mae || last["test_r2"] < 0.9 || rmse > 2 {
-					t.Errorf("rmse %v and mae %v; metrics %v", rmse, mae, last)
+				for task, name := range []string{"task_0", "task_1"} {
+					rmse, mae := math.Sqrt(squares[task]/n[task]), absolute[task]/n[task]
+					if math.Abs(rmse-last["test_rmse "+name]) > 1e-6*rmse || math.Abs(mae-last["test_mae "+name]) > 1e-6*mae ||
+						last["test_r2 "+name] < 0.9 || rmse > 2 {
+						t.Errorf("%s: rmse %v and mae %v; metrics %v", name, rmse, mae, last)
+					}
 				}
 				if math.Abs(p.Card.Head.Mean[0]-110) > 3 || math.Abs(p.Card.Head.Std[1]-p.Card.Head.Std[0]/20/1000) > 1e-4 {
 					t.Errorf("standardised by %v and %v", p.Card.Head.Mean, p.Card.Head.Std)
@@ -233,7 +235,7 @@ func TestResumed(t *testing.T) {
 // epochs, and the predictor gets the weights of the best epoch, wherever training was
 // interrupted.
 func TestPatience(t *testing.T) {
-	metric := map[specmatch.Kind]string{specmatch.Classes: "valid_loss", specmatch.Binary: "valid_roc_auc", specmatch.Regression: "valid_rmse"}
+	metric := map[specmatch.Kind]string{specmatch.Classes: "valid_loss", specmatch.Binary: "valid_roc_auc", specmatch.Regression: "valid_loss"}
 	count := map[specmatch.Kind]int{}
 	for _, kind := range append(kinds, kinds...) {
 		count[kind]++
@@ -272,6 +274,9 @@ func TestPatience(t *testing.T) {
 				if kind == specmatch.Binary {
 					a, b = b, a
 				}
+				if a == b { // then the loss decides
+					a, b = m["valid_loss"], got[best-1]["valid_loss"]
+				}
 				if a < b || e < best-1 && a == b {
 					t.Errorf("%s: epoch %d is better than epoch %d: %v", kind, e+1, best, got)
 				}
@@ -307,12 +312,25 @@ func TestPatience(t *testing.T) {
 	for _, i := range d.Valid {
 		d.Y[2*i], d.Y[2*i+1] = 1, 1
 	}
-	l, err := finetune.New(p, d, finetune.Options{Patience: 1})
+	l, err := finetune.New(p, d, finetune.Options{Rate: 0.01, Patience: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fit(t.Context(), l, train.Options{Epochs: 1}); err == nil || !strings.Contains(err.Error(), "by valid_roc_auc: the validation part") {
-		t.Errorf("one class to validate on: %v", err)
+	epochs, err := fit(t.Context(), l, train.Options{Epochs: 9})
+	best, _ := l.Best()
+	if err != nil || best == 0 || !math.IsNaN(epochs[0].Get("valid_roc_auc")) {
+		t.Fatalf("one class to validate on: epoch %d, %v", best, err)
+	}
+	for _, m := range epochs {
+		if m["valid_loss"] < epochs[best-1]["valid_loss"] {
+			t.Errorf("epoch %d is not the best by the loss: %v", best, epochs)
+		}
+	}
+	for _, i := range d.Valid {
+		d.Y[2*i], d.Y[2*i+1] = math.NaN(), math.NaN()
+	}
+	if _, err := finetune.New(p, d, finetune.Options{Patience: 1}); err == nil || !strings.Contains(err.Error(), "no graph to validate on has a label") {
+		t.Errorf("no label to validate on: %v", err)
 	}
 }
 

@@ -243,17 +243,6 @@ func TestROCAUC(t *testing.T) {
 	}
 }
 
-// TestNumberMetrics: by hand, means over the tasks with two targets and more.
-func TestNumberMetrics(t *testing.T) {
-	nan := math.NaN()
-	m := numberMetrics([]float64{1, 10, 5, 2, 20, 5, 6, 0, 5}, []float64{1, 12, nan, 4, nan, 7, 4, 4, nan}, 3)
-	// Errors of the first task are 0, -2 and 2 about a mean of 3 with the squares
-	// 4+1+1; of the second -2 and -4 about 8 with 16+16; the third has one target.
-	near(t, "rmse", m["rmse"], (math.Sqrt(8/3.)+math.Sqrt(10))/2)
-	near(t, "mae", m["mae"], (4/3.+3)/2)
-	near(t, "r2", m["r2"], ((1-8/6.)+(1-20/32.))/2)
-}
-
 // TestParts: what is said of some graphs does not depend on the parts that they are
 // evaluated in.
 func TestParts(t *testing.T) {

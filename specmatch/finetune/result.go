@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -60,22 +59,4 @@ func (l *Learner) Fit(ctx context.Context, o train.Options, each func(train.Prog
 		l.m.Card.Provenance.Epochs = cmp.Or(r.Best, len(r.Epochs))
 	}
 	return r, err
-}
-
-// Metric is a measure of predictions.
-type Metric struct {
-	Name    string // in [train.Metrics], behind valid_ or test_
-	Title   string // in tables
-	Percent bool
-}
-
-// Metrics lists those that targets of a kind are judged by, the first one first.
-func Metrics(k specmatch.Kind) []Metric {
-	switch k {
-	case specmatch.Classes:
-		return []Metric{{"accuracy", "accuracy", true}, {"loss", "loss", false}}
-	case specmatch.Binary:
-		return []Metric{{"roc_auc", "ROC-AUC", true}}
-	}
-	return []Metric{{"rmse", "RMSE", false}, {"mae", "MAE", false}, {"r2", "R²", false}}
 }

@@ -88,6 +88,22 @@ func MeanStd(mean, std float64, decimals int) Cell {
 	return Cell{text: m + " ± " + s, value: value}
 }
 
+// Scaled is [MeanStd] of figures of any size: with an exponent where it would show as 0, or
+// from a million on.
+func Scaled(mean, std float64, decimals int) Cell {
+	if a := math.Abs(mean); mean == 0 || math.IsNaN(mean) || a >= 0.5*math.Pow10(-decimals) && a < 1e6 {
+		return MeanStd(mean, std, decimals)
+	}
+	format := func(x float64) string {
+		return strings.ReplaceAll(strconv.FormatFloat(x, 'e', decimals, 64), "-", "−")
+	}
+	s := format(mean)
+	if !math.IsNaN(std) {
+		s += " ± " + format(std)
+	}
+	return Cell{text: s, value: mean}
+}
+
 // round formats x with a true minus sign, and returns the number it shows.
 // NaN shows as "n/a".
 func round(x float64, decimals int) (string, float64) {

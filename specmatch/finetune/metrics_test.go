@@ -1,0 +1,96 @@
+package finetune
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// TestScore: metrics are scikit-learn's and SciPy's, and those of a task are the same among
+// others, in other units, and beside gaps.
+func TestScore(t *testing.T) {
+	data, err := os.ReadFile("testdata/metrics.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		specmatch.Head
+		P, Y    []float64
+		Metrics map[string]float64
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range cases {
+		got := Score(c.Head, c.P, c.Y)
+		for name, want := range c.Metrics {
+			if v := got[0].Get(name); !(math.Abs(v-want) <= 1e-12*max(1, math.Abs(want))) {
+				t.Errorf("%s of %d targets, %s: %v, want %v", c.Kind, len(c.Y), name, v, want)
+			}
+			seen[string(c.Kind)+name] = true
+		}
+		if c.Kind == specmatch.Classes {
+			continue
+		}
+		var p, y []float64
+		for i, v := range c.Y {
+			p, y = append(p, c.P[i], 0.5), append(y, v, math.NaN())
+		}
+		two := Score(specmatch.Head{Kind: c.Kind, Outputs: 2}, append(p, 0.1, 0.7), append(y, math.NaN(), 1))
+		for name, v := range got[0] {
+			if two[0][name] != v {
+				t.Errorf("%s beside another task: %v, want %v", name, two[0][name], v)
+			}
+		}
+	}
+	for kind, all := range metrics {
+		for _, m := range all {
+			if !seen[string(kind)+m.Name] {
+				t.Errorf("no golden value of %s for %s", m.Name, kind)
+			}
+		}
+	}
+	// What is undefined is left out, so that no report has an infinite number.
+	one := specmatch.Head{Kind: specmatch.Regression, Outputs: 1}
+	if m := Score(one, []float64{1, 2, 3}, []float64{3.7, 3.7, 3.7})[0]; len(m) != 2 {
+		t.Errorf("of a constant: %v", m)
+	}
+	one.Kind = specmatch.Binary
+	if m := Score(one, []float64{0.1, 0.2}, []float64{0, 0})[0]; !math.IsNaN(m.Get("roc_auc")) || !math.IsNaN(m.Get("average_precision")) {
+		t.Errorf("of negatives only: %v", m)
+	}
+}
+
+// TestSettle: scores that differ in the last bits of a float32 are one, so that those of
+// ten alike have an area of one half whatever the noise; those that differ by more stay.
+func TestSettle(t *testing.T) {
+	h := specmatch.Head{Kind: specmatch.Binary, Outputs: 1}
+	y := []float64{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}
+	for _, base := range []float64{0.5, 0.3, 1e-4, 0.9999} {
+		var p []float64
+		for i := range y {
+			v := float32(base)
+			for range i * 7 % 3 {
+				v = math.Nextafter32(v, 2)
+			}
+			p = append(p, float64(v))
+		}
+		if slices.Equal(p[1:], p[:len(p)-1]) {
+			t.Fatal("no noise")
+		}
+		settlePredictions(h, p)
+		if auc := Score(h, p, y)[0]["roc_auc"]; auc != 50 {
+			t.Errorf("ROC-AUC %v of noise about %v, want 50", auc, base)
+		}
+	}
+	p := []float64{0.1, 0.9, 0.1001, 0.90001}
+	settlePredictions(h, p)
+	if auc := Score(h, p, []float64{0, 0, 1, 1})[0]["roc_auc"]; auc != 75 {
+		t.Errorf("ROC-AUC %v of scores that differ, want 75: %v", auc, p)
+	}
+}
