@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
@@ -50,7 +50,8 @@ type output struct {
 	Out    string
 	Strict bool
 
-	in *input
+	in     *input
+	models func() []string // that are read, too
 }
 
 // Register adds -out and -strict.
@@ -58,19 +59,27 @@ func (o *output) Register(f *cli.FlagSet) {
 	cli.Var(f, &o.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nas CSV")
 	f.BoolVar(&o.Strict, "strict", false, "end with an error at the first record that cannot be read")
 	f.Check(func() error {
-		switch {
-		case o.Out == "":
+		if o.Out == "" {
 			return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
-		case o.Out != "-" && apply.CheckOutput(o.Out) != nil:
+		}
+		if o.Out == "-" {
+			return nil
+		}
+		outputs, err := apply.Outputs(o.Out)
+		if err != nil {
 			return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
 		}
-		a, errIn := os.Stat(o.in.In)
-		b, errOut := os.Stat(o.Out)
-		if errIn == nil && errOut == nil && os.SameFile(a, b) {
-			return cli.Usagef("-out %s is the file that -in reads", o.Out)
-		}
-		return nil
+		return apart(outputs, append(o.models(), o.in.In)...)
 	})
+}
+
+// apart returns an error of the command line if a file that is to be written is one that is
+// read, or a folder.
+func apart(written []string, read ...string) error {
+	if err := files.Apart(written, read); err != nil {
+		return cli.Usagef("-out: %w", err)
+	}
+	return nil
 }
 
 // write sends the records through a model.
@@ -112,7 +121,7 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 
 func setupEmbed(f *cli.FlagSet) cli.Action {
 	in, model := new(input), builtin
-	o := &output{in: in}
+	o := &output{in: in, models: func() []string { return []string{model} }}
 	var engine cli.Engine
 	f.Add(in, o)
 	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
@@ -140,8 +149,8 @@ func needModel(paths ...string) error {
 
 func setupPredict(f *cli.FlagSet) cli.Action {
 	in := new(input)
-	o := &output{in: in}
 	var paths []string
+	o := &output{in: in, models: func() []string { return paths }}
 	var engine cli.Engine
 	f.Add(in, o)
 	cli.Var(f, &paths, "model", cli.List(cli.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")

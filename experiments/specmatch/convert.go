@@ -25,10 +25,8 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 			return cli.Usagef("-in is needed: a .pth or .safetensors file that PyTorch has written")
 		case !strings.HasSuffix(out, ".safetensors"):
 			return cli.Usagef("-out %q: want a name that ends in .safetensors", out)
-		case out == in || out == like:
-			return cli.Usagef("-out %s is a file that is read", out)
 		}
-		return nil
+		return apart([]string{out}, in, like)
 	})
 	return func(ctx context.Context, stdout, _ io.Writer) error {
 		be, err := engine.Open()

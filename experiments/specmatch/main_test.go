@@ -632,8 +632,16 @@ func TestMistakes(t *testing.T) {
 	write(t, "not.safetensors", "nonsense")
 	write(t, "not.parquet", "PAR1 or what looks so PAR1")
 	write(t, "packed.csv.gz", "smiles\nCCCCCCCCCCCCCC\n")
-	if err := os.Mkdir("readonly", 0o555); err != nil {
+	for _, name := range []string{"y.csv.rejected.csv", "y.npy.ids.csv", "y.csv.partial", "y.csv.journal", "y.parquet.rejected.csv.partial", "model.csv", "y.safetensors"} {
+		write(t, name, "smiles\nC\n")
+	}
+	if err := os.Symlink("y.safetensors", "link.safetensors"); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"readonly", "folder.csv", "folder.safetensors", "folder.html"} {
+		if err := os.Mkdir(name, 0o555); err != nil {
+			t.Fatal(err)
+		}
 	}
 	chem, gin := encoderFor(t, "m.csv"), encoderFor(t, "g.jsonl")
 	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
@@ -651,12 +659,24 @@ func TestMistakes(t *testing.T) {
 		{"embd", `unknown command "embd": want train, embed, finetune, predict, convert, inspect`, true},
 		{"embed -in g.jsonl -out v.npy", "g.jsonl: has graphs, want molecules", false},
 		{"predict -in m.csv -out p.csv", "-model is needed", true},
+		{"embed -in m.csv -out ./m.csv", "is m.csv, which is read", true},
+		{"embed -in y.csv.rejected.csv -out y.csv", "y.csv.rejected.csv is to be written", true},
+		{"embed -in y.npy.ids.csv -out y.npy", "y.npy.ids.csv is to be written", true},
+		{"embed -in y.csv.partial -format csv -out y.csv", "y.csv.partial is to be written", true},
+		{"embed -in y.csv.journal -format csv -out y.csv", "y.csv.journal is to be written", true},
+		{"embed -in y.parquet.rejected.csv.partial -format csv -out y.parquet", "y.parquet.rejected.csv.partial is to be written", true},
+		{"embed -in m.csv -model model.csv -out model.csv", "is model.csv, which is read", true},
+		{"predict -in m.csv -model x,model.csv -out model.csv", "is model.csv, which is read", true},
+		{"embed -in m.csv -out folder.csv", "folder.csv is to be written, and is a folder", true},
+		{"convert -in readonly -out folder.safetensors", "is a folder", true},
+		{"convert -in link.safetensors -out y.safetensors", "which is read", true},
+		{"report -in readonly -out folder.html", "is a folder", true},
 		{"predict -in m.csv -out p.csv -model pretrained", "pretrained: is an encoder without a head", false},
 		{"embed -in m.csv -out locked.npy", "locked.npy: another process is writing it", false},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},
 		{"embed -in m.csv -model " + chem, "-out is needed", true},
 		{"embed -in m.csv -out v.txt -model " + chem, "ends in .npy, .csv or .parquet", true},
-		{"embed -in m.csv -out m.csv -model " + chem, "is the file that -in reads", true},
+		{"embed -in m.csv -out m.csv -model " + chem, "is m.csv, which is read", true},
 		{"embed -in none.csv -out v.npy -model " + chem, "none.csv: no such file", false},
 		{"embed -in m.csv -out v.npy -model none", "none: no such file", false},
 		{"embed -in m.csv -out v.npy -model not.safetensors", "not.safetensors", false},
@@ -804,7 +824,7 @@ func TestConvert(t *testing.T) {
 		"-in evil.pth -out d.safetensors":                                                     `evil.pth: not a state_dict of PyTorch: it wants "posix.system", which no state_dict needs`,
 		"-in bare.safetensors -out d.safetensors":                                             "has bns.0.bias, but no table x_embedding1.weight",
 		"-in " + filepath.Join(testdata, "bio.pth") + " -like " + gin + " -out d.safetensors": "missing: bns.0.bias",
-		"-in " + gin + " -out " + gin:                                                         "is a file that is read",
+		"-in " + gin + " -out " + gin:                                                         "which is read",
 		"-in none.pth -out d.safetensors":                                                     "none.pth: no such file",
 		"-in w.pth":                                                                           "ends in .safetensors",
 		"-out d.safetensors":                                                                  "-in is needed",

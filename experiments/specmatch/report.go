@@ -26,7 +26,7 @@ func setupReport(f *cli.FlagSet) cli.Action {
 		case o.Oracle && !strings.Contains(filepath.Base(out), "oracle"):
 			return cli.Usagef("-out %s: want a name that says oracle, because -oracle chooses on the test data", out)
 		}
-		return nil
+		return apart([]string{out})
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		page, _, err := saveReport(out, in, o)
@@ -60,7 +60,7 @@ func setupCompare(f *cli.FlagSet) cli.Action {
 		if len(in) != 2 {
 			return cli.Usagef("-in is needed: the two runs, as in -in runs/a,runs/b")
 		}
-		return nil
+		return apart([]string{out})
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		runs, err := report.Read(in)

@@ -5,11 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -158,5 +163,147 @@ func TestProgress(t *testing.T) {
 	}
 	if got := fmt.Sprint(seen); got != "[0 1024 1024 2048 3000]" {
 		t.Error(got)
+	}
+}
+
+// TestJournal: what a start has left is taken up only if it is what that start has written,
+// and in the same way.
+func TestJournal(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := "smiles\nC(\n" + strings.Repeat("CC\nCCC\n", 1024)
+	if err := os.WriteFile("m.csv", []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	start := func(limit int, out string, strict bool) (graphs int, err error) {
+		job := apply.Job{Path: "m.csv", Strict: strict, Model: apply.Model{
+			Columns: []string{"nodes"}, Rows: func(ctx context.Context, all []*graph.Graph) ([]float64, error) {
+				if graphs += len(all); graphs > limit {
+					return nil, errors.New("broken off")
+				}
+				return nodes(ctx, all)
+			},
+		}}
+		_, err = job.WriteFile(t.Context(), out)
+		return graphs, err
+	}
+	edit := func(name string, change func([]byte) []byte) {
+		data, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(name, change(data), 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	number := func(key, value string) func([]byte) []byte {
+		return func(b []byte) []byte {
+			return regexp.MustCompile(`"`+key+`":-?[0-9]+`).ReplaceAll(b, []byte(`"`+key+`":`+value))
+		}
+	}
+	if _, err := start(1e6, "whole.csv", false); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("whole.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		do   func()
+		all  bool // is computed again
+	}{
+		{"nothing", func() {}, false},
+		{"zeros in the data", func() { edit("v.csv.partial", func(b []byte) []byte { clear(b[len(b)/2:]); return b }) }, true},
+		{"a shorter file", func() { edit("v.csv.partial", func(b []byte) []byte { return b[:len(b)-1] }) }, true},
+		{"-5 records", func() { edit("v.csv.journal", number("Records", "-5")) }, true},
+		{"many records", func() { edit("v.csv.journal", number("Records", "1000000000")) }, true},
+		{"none rejected", func() { edit("v.csv.journal", number("Rejected", "0")) }, true},
+		{"a negative size", func() {
+			edit("v.csv.journal", func(b []byte) []byte { return bytes.Replace(b, []byte(`"Sizes":[`), []byte(`"Sizes":[-`), 1) })
+		}, true},
+		{"half a journal", func() { edit("v.csv.journal", func(b []byte) []byte { return b[:len(b)/2] }) }, true},
+		{"a killed writer's file", func() { os.WriteFile(".v.csv.journal.123", nil, 0o666) }, false},
+	} {
+		if _, err := start(1100, "v.csv", false); err == nil {
+			t.Fatal(c.what, ": not broken off")
+		}
+		c.do()
+		graphs, err := start(1e6, "v.csv", false)
+		if err != nil || (graphs == 2048) != c.all {
+			t.Errorf("%s: %d graphs went through the model, %v", c.what, graphs, err)
+		}
+		if got, err := os.ReadFile("v.csv"); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: another output, %v", c.what, err)
+		}
+		if left, err := filepath.Glob("*v.csv*"); err != nil || strings.Join(left, " ") != "v.csv v.csv.rejected.csv" {
+			t.Errorf("%s: left %v, %v", c.what, left, err)
+		}
+	}
+	start(1100, "v.csv", false)
+	if _, err := start(1e6, "v.csv", true); err == nil || !strings.Contains(err.Error(), "m.csv:2") {
+		t.Errorf("strict from now on: %v", err)
+	}
+}
+
+// TestNothing: a file of which no record can be used is an error however often it is tried,
+// also after a start that ended in between, and leaves nothing.
+func TestNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("m.csv", []byte("smiles\n"+strings.Repeat("C(\n", 1100)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		job := apply.Job{Path: "m.csv", Model: apply.Model{Columns: []string{"nodes"}, Rows: nodes}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		job.Progress = func(done int) {
+			if i == 1 && done == 1024 {
+				cancel()
+			}
+		}
+		_, err := job.WriteFile(ctx, "v.npy")
+		if i == 1 && errors.Is(err, context.Canceled) {
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "none of its 1100 records can be used, such as dataset: m.csv:2") {
+			t.Errorf("start %d: %v", i, err)
+		}
+		if left, err := filepath.Glob("*v.npy*"); err != nil || left != nil {
+			t.Errorf("start %d: left %v, %v", i, left, err)
+		}
+	}
+}
+
+// TestText: what leaves is UTF-8 without control characters, and no two columns have a name.
+func TestText(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("m.csv", []byte("smiles,name\nC,M\xfcller\nCC,a\x1b[31m\nC(,\x00\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	job := apply.Job{Path: "m.csv", Records: records.Options{ID: "name"}, Model: apply.Model{Columns: []string{"nodes"}, Rows: nodes}}
+	for _, out := range []string{"v.csv", "v.npy", "v.parquet"} {
+		if _, err := job.WriteFile(t.Context(), out); err != nil {
+			t.Fatal(err)
+		}
+		if out == "v.npy" {
+			out += ".ids.csv"
+		}
+		for _, name := range []string{out, strings.TrimSuffix(out, ".ids.csv") + apply.Rejected} {
+			text, err := os.ReadFile(name)
+			if err != nil || filepath.Ext(name) == ".csv" && (!utf8.Valid(text) || bytes.ContainsAny(text, "\x00\x1b")) {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		}
+	}
+	x, err := parquet.Open("v.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if text, err := io.ReadAll(x); err != nil || !utf8.Valid(text) || !bytes.Contains(text, []byte(`a\x1b[31m,2`)) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := job.WriteFile(t.Context(), "."+string(filepath.Separator)+"m.csv"); err == nil || !strings.Contains(err.Error(), "which is read") {
+		t.Errorf("onto itself: %v", err)
 	}
 }

@@ -17,14 +17,17 @@
 // float32 needs. A .npy is a matrix of float32 in NumPy's format, with the ids, a line
 // each, in OUT.ids.csv. A .parquet has the ids and the numbers as columns. Records that
 // cannot be used are listed with line, id, value and reason in OUT.rejected.csv, which is
-// there if there are any.
+// there if there are any. All texts are UTF-8 without control characters, which are
+// escaped, and a column whose name is there already gets _2 behind it. [Outputs] are the
+// names of all files that may be written; none of them may be one that is read.
 //
 // # Interruption
 //
 // While a job runs its output has names that end in .partial, and OUT.journal says how far
 // it is. A job that was interrupted, or whose process was killed, goes on there when it is
 // started again, and ends with the same bytes. It starts anew if the file of records, the
-// way to read it, or the model has changed, and if the records come from
+// way to read it, the model, the program or the instruction set has changed, if what it has
+// written is not there as it was, and if the records come from
 // [records.Options.Input] alone, whose beginning may be gone. OUT.lock keeps other
 // processes from writing the same output.
 package apply

@@ -45,10 +45,26 @@ func formatOf(path string) (format, error) {
 	return nil, fmt.Errorf("%s: want a name that ends in .npy, .csv or .parquet", path)
 }
 
-// CheckOutput returns an error unless the name of a file tells a format of output.
-func CheckOutput(path string) error {
-	_, err := formatOf(path)
-	return err
+// Outputs returns the names of all files that [Job.WriteFile] may write for an output, for a
+// time or for good. It is an error if the name tells no format.
+func Outputs(path string) ([]string, error) {
+	form, err := formatOf(path)
+	if err != nil {
+		return nil, err
+	}
+	all := []string{path, path + journal, path + files.LockEnding}
+	for _, name := range partsOf(form, path) {
+		all = append(all, name, name+partial)
+	}
+	return all, nil
+}
+
+// partsOf returns the names of a format's files, and last that of the rejected records.
+func partsOf(form format, path string) (all []string) {
+	for _, ending := range append(form.endings(), Rejected) {
+		all = append(all, path+ending)
+	}
+	return all
 }
 
 // csvFormat is a table with a header.
@@ -74,9 +90,14 @@ func (csvFormat) batch(b Batch) [][]byte {
 
 func (csvFormat) end(string, []*os.File, int, []string) (bool, error) { return false, nil }
 
-// csvLines encodes rows as CSV.
+// csvLines encodes rows as CSV, of text that is [files.Printable].
 func csvLines(rows ...[]string) []byte {
 	var b bytes.Buffer
+	for _, row := range rows {
+		for i, field := range row {
+			row[i] = files.Printable(field)
+		}
+	}
 	csv.NewWriter(&b).WriteAll(rows) // a bytes.Buffer takes everything
 	return b.Bytes()
 }

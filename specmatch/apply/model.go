@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -54,6 +55,7 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 		be := each.Encoder.Parameters()[0].Backend()
 		m.Key += fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum)
 	}
+	m.Columns = files.Distinct("id", m.Columns...)[1:]
 	return m, nil
 }
 

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"strconv"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
@@ -23,37 +25,53 @@ type Result struct {
 }
 
 // WriteFile writes the rows to a file that ends in .csv, .npy or .parquet; see the comment
-// of the package. It is an error if no record can be used.
+// of the package. It is an error if no record can be used, or if one of the [Outputs] is
+// the file of records.
 func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) {
 	form, err := formatOf(path)
 	if err != nil {
 		return r, fmt.Errorf("apply: %w", err)
+	}
+	outputs, err := Outputs(path)
+	if err == nil {
+		err = files.Apart(outputs, []string{j.Path})
+	}
+	if err != nil {
+		return r, err
 	}
 	release, err := files.LockFile(path)
 	if err != nil {
 		return r, err
 	}
 	defer release()
-	var p parts
-	for _, ending := range append(form.endings(), Rejected) {
-		p.names = append(p.names, path+ending)
+	if err := errors.Join(files.Sweep(path), files.Sweep(path+journal)); err != nil {
+		return r, err
 	}
+	p := parts{names: partsOf(form, path)}
 	if info, err := os.Stat(j.Path); err == nil && info.Mode().IsRegular() {
 		sum, err := dataset.SumFile(ctx, j.Path)
 		if err != nil {
 			return r, err
 		}
 		o := j.Records
+		program, err := os.Executable()
+		if err == nil {
+			program, err = dataset.SumFile(ctx, program)
+		}
+		if err != nil {
+			return r, err
+		}
 		o.Input, o.Columns, o.Reading = nil, nil, nil // the key of the model is also that of its columns
-		p.journal, p.at.Key = path+".journal", fmt.Sprintf("%s %+v %s", sum, o, j.Model.Key)
+		p.journal = path + journal
+		p.at.Key = fmt.Sprintf("%s %+v %v %s %v %s", sum, o, j.Strict, j.Model.Key, simd.Level(), program)
 	}
 	defer p.close()
 	if err := p.open(); err != nil {
 		return r, err
 	}
-	w := writer{job: j, form: form, done: p.at.Result, note: p.note}
-	for _, f := range p.files {
-		w.to = append(w.to, f)
+	w := writer{job: j, form: form, done: p.at.Result, first: p.at.First, note: p.note}
+	for i := range p.files {
+		w.to = append(w.to, p.part(i))
 	}
 	rest := *j
 	rest.Records.Skip += w.done.Records
@@ -62,6 +80,9 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 	}
 	if err == nil {
 		err = p.finish(form, path, j.Model.Columns)
+	} else if errors.As(err, new(none)) { // as it would be when the job went on
+		p.journal = ""
+		err = errors.Join(err, os.RemoveAll(path+journal))
 	}
 	w.done.Resumes = err != nil && p.journal != ""
 	return w.done, err
@@ -70,7 +91,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 // WriteCSV writes the rows to w as a table with a header, and those records that cannot be
 // used to rejected. Nothing of it goes on after an interruption.
 func (j *Job) WriteCSV(ctx context.Context, w, rejected io.Writer) (Result, error) {
-	to := writer{job: j, form: csvFormat{}, to: []io.Writer{w, rejected}, note: func(Result) error { return nil }}
+	to := writer{job: j, form: csvFormat{}, to: []io.Writer{w, rejected}, note: func(Result, *dataset.SyntaxError) error { return nil }}
 	if err := to.begin(false); err != nil {
 		return to.done, err
 	}
@@ -88,8 +109,8 @@ type writer struct {
 	form  format
 	to    []io.Writer // for the format's files, and then for the rejected records
 	done  Result
-	note  func(Result) error // that a batch is written
 	first *dataset.SyntaxError
+	note  func(Result, *dataset.SyntaxError) error // that a batch is written, and what was first
 }
 
 // begin writes what files begin with, unless they have begun.
@@ -127,8 +148,13 @@ func (w *writer) batch(b Batch) error {
 		return err
 	}
 	w.progress()
-	return w.note(w.done)
+	return w.note(w.done, w.first)
 }
+
+// none is the error that no record can be used.
+type none struct{ error }
+
+func (e none) Unwrap() error { return e.error }
 
 // end returns the error of a stream, or that there was nothing in it.
 func (w *writer) end(err error) error {
@@ -137,8 +163,8 @@ func (w *writer) end(err error) error {
 		return err
 	case n.Records == 0:
 		return fmt.Errorf("%s: there are no records in it", w.job.Path)
-	case n.Records == n.Rejected && w.first != nil:
-		return fmt.Errorf("%s: none of its %d records can be used, such as %w", w.job.Path, n.Records, w.first)
+	case n.Records == n.Rejected:
+		return none{fmt.Errorf("%s: none of its %d records can be used, such as %w", w.job.Path, n.Records, w.first)}
 	}
 	return nil
 }
@@ -161,19 +187,50 @@ type parts struct {
 	at      state
 }
 
-const partial = ".partial"
+const (
+	partial = ".partial"
+	journal = ".journal"
+)
 
 // state is how far the files have come.
 type state struct {
 	Key string // of the job
 	Result
+	First *dataset.SyntaxError // of the records that cannot be used
 	Sizes []int64
+	Sums  []uint32 // of so many bytes of the files, by castagnoli
+	Sum   uint32   // of the others, as JSON with a Sum of 0
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum returns what Sum is to be.
+func (s state) sum() (uint32, error) {
+	s.Sum = 0
+	data, err := json.Marshal(s)
+	return crc32.Checksum(data, castagnoli), err
+}
+
+// part is a file whose sum is kept.
+func (p *parts) part(i int) io.Writer {
+	return writeFunc(func(b []byte) (int, error) {
+		n, err := p.files[i].Write(b)
+		p.at.Sums[i] = crc32.Update(p.at.Sums[i], castagnoli, b[:n])
+		return n, err
+	})
+}
+
+type writeFunc func([]byte) (int, error)
+
+func (f writeFunc) Write(b []byte) (int, error) { return f(b) }
 
 // open opens the files, at the place where an earlier job with the same key has ended.
 func (p *parts) open() error {
 	if err := p.resume(); err != nil {
 		return err
+	}
+	if p.at.Sizes == nil {
+		p.at.Sums = make([]uint32, len(p.names))
 	}
 	for i, name := range p.names {
 		f, err := os.OpenFile(name+partial, os.O_CREATE|os.O_RDWR, 0o644)
@@ -208,11 +265,21 @@ func (p *parts) resume() error {
 		return err
 	}
 	var at state
-	if json.Unmarshal(data, &at) != nil || at.Key != p.at.Key || len(at.Sizes) != len(p.names) {
+	if json.Unmarshal(data, &at) != nil || at.Key != p.at.Key || len(at.Sizes) != len(p.names) || len(at.Sums) != len(p.names) {
 		return nil
 	}
-	for i, name := range p.names {
-		if info, err := os.Stat(name + partial); err != nil || info.Size() < at.Sizes[i] {
+	if sum, err := at.sum(); err != nil || sum != at.Sum {
+		return nil
+	}
+	for i, name := range p.names { // a disk may have lost what it was told to keep
+		f, err := os.Open(name + partial)
+		if err != nil {
+			return nil
+		}
+		sum := crc32.New(castagnoli)
+		_, err = io.CopyN(sum, f, at.Sizes[i])
+		f.Close()
+		if err != nil || sum.Sum32() != at.Sums[i] {
 			return nil
 		}
 	}
@@ -220,18 +287,24 @@ func (p *parts) resume() error {
 	return nil
 }
 
-// note writes down that the files have come so far.
-func (p *parts) note(r Result) error {
-	p.at.Result, p.at.Sizes = r, nil
+// note writes down that the files have come so far, when they are on the disk.
+func (p *parts) note(r Result, first *dataset.SyntaxError) (err error) {
+	p.at.Result, p.at.First, p.at.Sizes = r, first, nil
 	if p.journal == "" {
 		return nil
 	}
 	for _, f := range p.files {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 		size, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return err
 		}
 		p.at.Sizes = append(p.at.Sizes, size)
+	}
+	if p.at.Sum, err = p.at.sum(); err != nil {
+		return err
 	}
 	return files.Write(p.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(p.at) })
 }

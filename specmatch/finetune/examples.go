@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -368,18 +369,22 @@ func (p Predictions) Score() []train.Metrics {
 // [Predictions.Score] is of.
 func (p Predictions) Write(to io.Writer) error {
 	w := csv.NewWriter(to)
-	header := append([]string{"id"}, p.head.Columns()...)
+	header := p.head.Columns()
 	for _, target := range p.x.Targets {
 		header = append(header, target+"_observed")
 	}
-	w.Write(header) // Error has the errors of all
+	w.Write(files.Distinct("id", header...)) // Error has the errors of all
 	for k, i := range p.samples {
 		r := p.x.Records[i]
 		line := []string{r.ID}
 		for _, v := range p.values[k*p.head.Outputs : (k+1)*p.head.Outputs] {
 			line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
 		}
-		w.Write(append(line, r.Fields[:len(p.x.Targets)]...))
+		line = append(line, r.Fields[:len(p.x.Targets)]...)
+		for i, field := range line {
+			line[i] = files.Printable(field)
+		}
+		w.Write(line)
 	}
 	w.Flush()
 	return w.Error()

@@ -56,10 +56,13 @@ func WriteJSON(path string, v any) error {
 // ErrLocked says that another process has a lock.
 var ErrLocked = errors.New("another process runs in this directory")
 
+// LockEnding is the ending of the files of [LockFile].
+const LockEnding = ".lock"
+
 // LockFile keeps other processes from writing a file, by a lock on PATH.lock, which
 // release removes. Where the system has no locks it does nothing.
 func LockFile(path string) (release func(), err error) {
-	name := path + ".lock"
+	name := path + LockEnding
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDONLY, 0o644)
 	if err != nil {
 		return nil, err
