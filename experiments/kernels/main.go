@@ -43,6 +43,7 @@ type experiment struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
+		data:     cli.Data{NodeFeatures: cli.FeaturesLabels},
 		methods:  methodNames(),
 		recipe:   cli.Recipe{Seeds: 10},
 		settings: defaultSettings(),

@@ -132,6 +132,7 @@ func plainTitle(name string) string {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
+		data: cli.Data{NodeFeatures: cli.FeaturesAuto},
 		settings: settings{
 			methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2},
 			recipes: pretrain.DefaultSettings(),

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -102,6 +103,35 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	}
 	return &e, err
 }
+
+// WithAttributesAsLabels returns the set with its attributes, which must be one-hot in every
+// node, as labels 0, 1, … in place of all its features. The graphs share all else with d.
+func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
+	width := d.NodeAttributes
+	if width == 0 {
+		return nil, fmt.Errorf("dataset: %s: the nodes have no attributes that could be labels", d.Name)
+	}
+	e := *d
+	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth, e.Graphs = 0, nil, 0, width, nil
+	seen := map[int]bool{}
+	for n, g := range d.Graphs {
+		h := *g
+		h.X = graph.Features{Width: width, Category: make([]int32, g.Nodes())}
+		for i := range h.X.Category {
+			row := g.X.Dense[i*g.X.Width:][:width]
+			at := slices.Index(row, 1)
+			if at < 0 || slices.ContainsFunc(row[:at], isSet) || slices.ContainsFunc(row[at+1:], isSet) {
+				return nil, fmt.Errorf("dataset: %s: graph %d: node %d: the attributes %v are not one-hot", d.Name, n, i, row[:min(width, 10)])
+			}
+			h.X.Category[i], seen[at] = int32(at), true
+		}
+		e.Graphs = append(e.Graphs, &h)
+	}
+	e.NodeLabels = []LabelColumn{{Width: width, Distinct: len(seen)}}
+	return &e, nil
+}
+
+func isSet(v float32) bool { return v != 0 }
 
 // DegreeCap returns the largest degree that gets a column of its own in the
 // semi-supervised experiments of GraphCL: 10 for DD and the REDDIT sets, whose

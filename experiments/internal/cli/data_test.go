@@ -44,17 +44,52 @@ func open(t *testing.T, ctx context.Context, o dataset.Options, args ...string) 
 	return f, stderr.String(), err
 }
 
+// TestNodeFeatures: a set in TUDataset's format and the same graphs as JSON Lines have the same
+// features, and it is said which.
+func TestNodeFeatures(t *testing.T) {
+	dir := letters(t)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("l.jsonl", `{"edges":[[0,1]],"attributes":[[1.5],[2]],"class":0}`+"\n"+`{"edges":[],"attributes":[[3]],"class":1}`+"\n")
+	write("both.jsonl", `{"edges":[[0,1]],"attributes":[[0,1],[1,0]],"labels":[4,5],"class":0}`+"\n"+`{"edges":[],"attributes":[[1,0]],"labels":[5],"class":1}`+"\n")
+	for _, c := range [][3]string{
+		{"LETTER", cli.FeaturesAuto, "1 attributes"}, {"l.jsonl", cli.FeaturesAuto, "1 attributes"},
+		{"LETTER", cli.FeaturesLabels, "none, all are alike; left out: attributes of nodes"}, {"l.jsonl", cli.FeaturesLabels, "none, all are alike; left out: attributes of nodes"},
+		{"both.jsonl", cli.FeaturesAuto, "labels of 2 values; left out: attributes of nodes"}, {"both.jsonl", cli.FeaturesBoth, "2 attributes, labels of 2 values"},
+		{"both.jsonl", cli.FeaturesOneHot, "labels of 2 values"}, {"l.jsonl", cli.FeaturesOneHot, "graph 0: node 0: the attributes [1.5] are not one-hot"},
+	} {
+		data, stderr := cli.Data{NodeFeatures: cli.FeaturesAuto}, new(bytes.Buffer)
+		f := cli.NewFlagSet("x", "X.", "")
+		f.Add(&data)
+		if err := f.Parse([]string{"-dataset", c[0], "-data", dir, "-node-features", c[1]}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		sets, err := data.Open(t.Context(), stderr, dataset.Options{})
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+		} else if _, err := sets[0].Columns(); err != nil {
+			t.Error(err)
+		}
+		if !strings.HasSuffix(stderr.String(), c[2]+"\n") {
+			t.Errorf("%v: %s", c, stderr)
+		}
+	}
+}
+
 // What is read is noted among the inputs, and what is left out is said.
 func TestDataOpen(t *testing.T) {
 	dir := letters(t)
 	f, said, err := open(t, t.Context(), dataset.Options{}, "-dataset", "LETTER", "-data", dir)
-	if err != nil || !strings.Contains(said, "LETTER: its nodes have attributes only") {
+	if err != nil || said != "LETTER: 2 graphs, 2 classes; features of nodes: 1 attributes\n" {
 		t.Errorf("%v; said %q", err, said)
 	}
-	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("0\n1\n"))); f.Inputs()["LETTER_graph_labels.txt"] != want || len(f.Inputs()) != 3 {
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("0\n1\n"))); f.Inputs()["LETTER_graph_labels.txt"] != want || len(f.Inputs()) != 4 {
 		t.Errorf("inputs %v", f.Inputs())
 	}
-	if f, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || said != "" || len(f.Inputs()) != 4 {
+	if f, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "1 attributes") || len(f.Inputs()) != 4 {
 		t.Errorf("with attributes: %v; said %q; inputs %v", err, said, f.Inputs())
 	}
 	if f, _, err = open(t, t.Context(), dataset.Options{}); err != nil || len(f.Inputs()) > 0 {

@@ -25,15 +25,34 @@ import (
 type Data struct {
 	Datasets []string // none is the embedded synthetic set
 	Dir      string
+	// NodeFeatures is the default of -node-features; "" has no such flag and is FeaturesAuto, or
+	// FeaturesBoth where attributes are asked for.
+	NodeFeatures string
 
 	flags *FlagSet // records what is read
 }
+
+// What the features of nodes are, of the labels and the attributes that a set has.
+const (
+	FeaturesAuto   = "auto"   // labels, or attributes where there are none
+	FeaturesLabels = "labels" // for kernels: labels alone
+	FeaturesBoth   = "both"
+	FeaturesOneHot = "onehot" // attributes that are one-hot, as labels
+)
 
 // Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
 	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
 	Var(f, &d.Dir, "data", Text, "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
+	switch d.NodeFeatures {
+	case "":
+	case FeaturesLabels:
+		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesLabels, FeaturesOneHot), "`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
+	default:
+		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesAuto, FeaturesLabels, FeaturesBoth, FeaturesOneHot),
+			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\nor auto: labels, and attributes where there are none")
+	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
 }
@@ -50,8 +69,8 @@ func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) (s
 	return sets, nil
 }
 
-// Read reads the data sets, or makes the embedded one if none is named. If features
-// leave out something that the files have, a line on stderr says so.
+// Read reads the data sets, or makes the embedded one if none is named. A line
+// on stderr says what the features of nodes are, and what is left out.
 func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
 	switch {
 	case len(d.Datasets) == 0 && d.Dir == "":
@@ -73,17 +92,65 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 			d.flags.Input(file, sum)
 			sums[file] = sum
 		}
-		ds, err := records.Open(ctx, d.Dir, name, o)
+		ds, err := d.read(ctx, stderr, name, o)
 		if err != nil {
 			return nil, err
 		}
 		ds.Sums = sums
-		if ds.AttributesLeftOut && len(ds.NodeLabels) == 0 {
-			fmt.Fprintf(stderr, "%s: its nodes have attributes only, which this experiment leaves out as the literature does: every node has the same feature\n", name)
-		}
 		sets = append(sets, ds)
 	}
 	return sets, nil
+}
+
+// read reads a data set with the features that are asked for.
+func (d *Data) read(ctx context.Context, stderr io.Writer, name string, o dataset.Options) (*dataset.Dataset, error) {
+	want := d.NodeFeatures
+	if o.NodeAttributes = o.NodeAttributes || want == FeaturesBoth || want == FeaturesOneHot; want == "" {
+		want = map[bool]string{false: FeaturesAuto, true: FeaturesBoth}[o.NodeAttributes]
+	}
+	ds, err := records.Open(ctx, d.Dir, name, o)
+	if err == nil && ds.AttributesLeftOut && want == FeaturesAuto && len(ds.NodeLabels) == 0 {
+		o.NodeAttributes = true
+		ds, err = records.Open(ctx, d.Dir, name, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var used, left []string
+	switch {
+	case want == FeaturesOneHot:
+		if ds, err = ds.WithAttributesAsLabels(); err != nil {
+			return nil, err
+		}
+	case ds.NodeAttributes > 0 && (want == FeaturesLabels || want == FeaturesAuto && len(ds.NodeLabels) > 0):
+		columns, err := ds.Columns()
+		if err != nil {
+			return nil, err
+		}
+		columns.Attributes, columns.Names = 0, nil
+		if ds, err = ds.WithColumns(columns); err != nil {
+			return nil, err
+		}
+		ds.AttributesLeftOut = true
+	}
+	if ds.NodeAttributes > 0 {
+		used = append(used, fmt.Sprintf("%d attributes", ds.NodeAttributes))
+	}
+	for _, l := range ds.NodeLabels {
+		used = append(used, fmt.Sprintf("labels of %d values", l.Distinct))
+	}
+	if ds.AttributesLeftOut {
+		left = append(left, "attributes of nodes")
+	}
+	if len(ds.EdgeLabels) > 0 {
+		left = append(left, "labels of edges")
+	}
+	line := fmt.Sprintf("%s: %d graphs, %d classes; features of nodes: %s", name, len(ds.Graphs), ds.Classes, cmp.Or(strings.Join(used, ", "), "none, all are alike"))
+	if left != nil {
+		line += "; left out: " + strings.Join(left, ", ")
+	}
+	_, err = fmt.Fprintln(stderr, line)
+	return ds, err
 }
 
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
