@@ -102,7 +102,7 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 	}
 	set := x.examples.Set
-	fmt.Fprintf(stderr, "%d %s, targets %s: %s\n", len(set.Graphs), x.examples.Content, strings.Join(x.examples.Targets, ", "), x.examples.Kind)
+	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.arch.Hidden, x.arch.Layers, x.recipe.Batch)
 	if err := memory.TrainingFits(flags, x.engine, x.arch, set.Graphs, x.recipe.Batch); err != nil {
 		return err

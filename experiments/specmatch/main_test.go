@@ -522,7 +522,7 @@ func TestEnsemble(t *testing.T) {
 			fmt.Sscan(together[i][k], &mean)
 			fmt.Sscan(together[i][k+2], &std)
 			want := (x[0] + x[1] + x[2]) / 3
-			spread := math.Sqrt((math.Pow(x[0]-want, 2) + math.Pow(x[1]-want, 2) + math.Pow(x[2]-want, 2)) / 3)
+			spread := math.Sqrt((math.Pow(x[0]-want, 2) + math.Pow(x[1]-want, 2) + math.Pow(x[2]-want, 2)) / 2)
 			if math.Abs(mean-want) > 1e-5 || math.Abs(std-spread) > 1e-5 {
 				t.Fatalf("record %d: %v ± %v, want %v ± %v", i, mean, std, want, spread)
 			}

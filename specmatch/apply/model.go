@@ -70,7 +70,7 @@ func Embedder(m *specmatch.Trained) (Model, error) {
 
 // Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of
 // several models it has the mean of their predictions, and then, in columns NAME_std,
-// their standard deviation (that of the models themselves, divided by their number). All
+// their standard deviation, with n-1 in the denominator. All
 // must predict, and be alike ([Alike]).
 func Predictor(models ...*specmatch.Trained) (Model, error) {
 	if len(models) == 0 {
@@ -125,7 +125,7 @@ func (e ensemble) predict(ctx context.Context, graphs []*graph.Graph) ([]float64
 			mean += y[i] / count
 		}
 		for _, y := range of {
-			squares += (y[i] - mean) * (y[i] - mean) / count
+			squares += (y[i] - mean) * (y[i] - mean) / (count - 1)
 		}
 		at := i/k*2*k + i%k
 		all[at], all[at+k] = mean, math.Sqrt(squares)

@@ -33,7 +33,7 @@ type Task struct {
 	Targets []string
 	// Kind is what the targets are; "" goes by the values: 0 and 1 only are Binary,
 	// numbers Regression, others Classes, and so is a class in TUDataset's format. A
-	// missing value is empty.
+	// missing value is empty, or what pandas takes for one, such as NA, null or #N/A.
 	Kind specmatch.Kind
 	// Split is [Random], [Stratified], [Scaffold], or the column that has train, valid or
 	// test; "" is Random for numbers and Stratified otherwise.
@@ -129,70 +129,6 @@ func (x *Examples) values(f func(r *records.Record, target, text string) error) 
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// kind returns the kind of the targets by their values.
-func (x *Examples) kind() specmatch.Kind {
-	kind, numbers, texts := specmatch.Binary, 0, 0
-	x.values(func(_ *records.Record, _, text string) error {
-		number, err := strconv.ParseFloat(text, 64)
-		switch {
-		case text == "" || math.IsNaN(number):
-		case err != nil:
-			texts++
-		default:
-			if numbers++; number != 0 && number != 1 {
-				kind = specmatch.Regression
-			}
-		}
-		return nil
-	})
-	if texts > numbers { // a text among numbers is a mistake, which reading them reports
-		return specmatch.Classes
-	}
-	return kind
-}
-
-// numbers fills Y with the targets of yes-or-no tasks or a regression.
-func (x *Examples) numbers() error {
-	x.Head = specmatch.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
-	return x.values(func(r *records.Record, target, text string) error {
-		y, err := strconv.ParseFloat(text, 64)
-		switch {
-		case text == "":
-			y = math.NaN()
-		case err != nil || math.IsInf(y, 0):
-			return fmt.Errorf("%s:%d: column %s: %q is not a number; leave a missing target empty", x.path, r.Line, target, text)
-		case x.Kind == specmatch.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			return fmt.Errorf("%s:%d: column %s: %q; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)",
-				x.path, r.Line, target, text)
-		}
-		x.Y = append(x.Y, y)
-		return nil
-	})
-}
-
-// classes fills Y with the numbers of classes.
-func (x *Examples) classes() error {
-	if len(x.Targets) > 1 {
-		return fmt.Errorf("finetune: %s: %w", strings.Join(x.Targets, ","), ErrSeveral)
-	}
-	var texts []string
-	x.values(func(_ *records.Record, _, text string) error { texts = append(texts, text); return nil })
-	classes := records.Classes(texts)
-	if len(classes) < 2 || len(classes) > len(texts)/2 {
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; "+
-			"is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
-	}
-	x.Head = specmatch.Head{Kind: specmatch.Classes, Outputs: len(classes), ClassValues: classes}
-	for _, text := range texts {
-		y := math.NaN()
-		if text != "" {
-			y = float64(slices.Index(classes, text))
-		}
-		x.Y = append(x.Y, y)
 	}
 	return nil
 }

@@ -28,8 +28,14 @@ func TestKinds(t *testing.T) {
 		{"y,z", "", "0,1|1,|,0", "binary 2 [0 1 1 NaN NaN 0]"},
 		{"y,z", "", "0.5,1|1,|,0", "regression 2 [0.5 1 1 NaN NaN 0]"},
 		{"y", "", "1|x|2|3", `t.csv:3: column y: "x" is not a number`},
+		{"y", "", "1|NA|2.5|null|None|#N/A|-|n.d.|NaN|3", "regression 1 [1 NaN 2.5 NaN NaN NaN NaN NaN NaN 3]"},
+		{"y", "", "0|na|1|N/A", "binary 1 [0 NaN 1 NaN]"},
+		{"y", "", "+|-|+|-|NA", "classes 2 [0 1 0 1 NaN]"},
+		{"y", "", "1.5|>10|2|<-0.77", `t.csv:3: column y: ">10" is a bound and not a number; write the number alone, leave the target empty, or make classes of it (and 1 other targets like it)`},
+		{"y", "", `"0,5"|"1,0"|"1,5"|"0,5"|"1,0"|"1,5"`, `t.csv:2: column y: "0,5" has a decimal comma; write a point (and 5 other`},
+		{"y", "", "1|2|1e308", "is beyond 1e+37; take another unit or the logarithm"},
 		{"y", "", "a|b|c|d", "has 4 different values in 4 records"},
-		{"y", specmatch.Binary, "0|1|2", `t.csv:4: column y: "2"; want 0, 1 or nothing`},
+		{"y", specmatch.Binary, "0|1|2", `t.csv:4: column y: "2" is not it; want 0, 1 or nothing`},
 		{"y,z", "", "1,|2,", "no record has a value of z"},
 		{"y,z", specmatch.Classes, "a,b|a,b", finetune.ErrSeveral.Error()},
 		{"", "", "1|2", finetune.ErrNoTargets.Error()},
@@ -41,7 +47,10 @@ func TestKinds(t *testing.T) {
 		}
 		text := "smiles,y,z\n"
 		for row := range strings.SplitSeq(c.rows, "|") {
-			text += "C," + row + strings.Repeat(",", 1-strings.Count(row, ",")) + "\n"
+			if len(task.Targets) < 2 {
+				row += ","
+			}
+			text += "C," + row + "\n"
 		}
 		x, err := finetune.Read(t.Context(), "t.csv", task, records.Options{Input: strings.NewReader(text)})
 		got := fmt.Sprint(err)
@@ -50,6 +59,19 @@ func TestKinds(t *testing.T) {
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%q as %q: %s, want %s", c.rows, c.kind, got, c.want)
+		}
+	}
+	for rows, want := range map[string]string{
+		"1 -1 1 -1": "regression; they have two values only: write 0 and 1", "0 1 2 NA 0": "regression, 1 of 5 missing; they have three",
+		"0 1 NA": "binary, 1 of 3 missing", "3.7 3.7": "nothing to learn", "0.5 1 2": "targets y: regression", "1 2 3 4": "targets y: regression",
+	} {
+		text := "smiles,y\nC," + strings.ReplaceAll(rows, " ", "\nC,") + "\n"
+		x, err := finetune.Read(t.Context(), "t.csv", finetune.Task{Targets: []string{"y"}}, records.Options{Input: strings.NewReader(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := x.Summary(); !strings.Contains(got, want) || strings.HasSuffix(want, "regression") && got != want {
+			t.Errorf("%s: %q, want %q", rows, got, want)
 		}
 	}
 	_, err := finetune.Read(t.Context(), "t.csv", finetune.Task{}, records.Options{Input: strings.NewReader("smiles\nC\n")})

@@ -1,0 +1,156 @@
+package finetune
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// anyGaps are the texts of a missing target, in lower case: those of pandas and R.
+var anyGaps = []string{"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
+
+// numberGaps are more of them, where targets are numbers; a class may be called so.
+var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
+
+// maxTarget bounds targets, which models see and files have as float32.
+const maxTarget = 1e37
+
+var (
+	bound        = regexp.MustCompile(`^[<>≤≥~≈]=?\s*[-+]?[0-9.]`)
+	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
+)
+
+// number reads a target that is a number, NaN for a gap.
+func number(text string) (y float64, ok bool) {
+	if lower := strings.ToLower(text); slices.Contains(anyGaps, lower) || slices.Contains(numberGaps, lower) {
+		return math.NaN(), true
+	}
+	y, err := strconv.ParseFloat(text, 64)
+	return y, err == nil && !math.IsInf(y, 0)
+}
+
+// kind returns the kind of the targets by their values: a text among numbers is a mistake,
+// which reading them reports.
+func (x *Examples) kind() specmatch.Kind {
+	kind, numbers, texts := specmatch.Binary, 0, 0
+	x.values(func(_ *records.Record, _, text string) error {
+		y, ok := number(text)
+		switch {
+		case !ok && (bound.MatchString(text) || decimalComma.MatchString(text)):
+			numbers++
+		case !ok:
+			texts++
+		case !math.IsNaN(y):
+			if numbers++; y != 0 && y != 1 {
+				kind = specmatch.Regression
+			}
+		case !slices.Contains(anyGaps, strings.ToLower(text)):
+			texts++ // "-" beside "+" is a class
+		}
+		return nil
+	})
+	if texts > numbers {
+		return specmatch.Classes
+	}
+	return kind
+}
+
+// numbers fills Y with the targets of yes-or-no tasks or a regression. Those that cannot be
+// one are counted, and the first is named.
+func (x *Examples) numbers() error {
+	x.Head = specmatch.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
+	var first error
+	wrong := 0
+	x.values(func(r *records.Record, target, text string) error {
+		y, ok := number(text)
+		reason := ""
+		switch {
+		case !ok && bound.MatchString(text):
+			reason = "is a bound and not a number; write the number alone, leave the target empty, or make classes of it"
+		case !ok && decimalComma.MatchString(text):
+			reason = "has a decimal comma; write a point"
+		case !ok:
+			reason = "is not a number; leave a missing target empty"
+		case math.Abs(y) > maxTarget:
+			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
+		case x.Kind == specmatch.Binary && y != 0 && y != 1 && !math.IsNaN(y):
+			reason = "is not it; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
+		}
+		if reason != "" {
+			if wrong++; first == nil {
+				first = fmt.Errorf("%s:%d: column %s: %q %s", x.path, r.Line, target, text, reason)
+			}
+		}
+		x.Y = append(x.Y, y)
+		return nil
+	})
+	if wrong > 1 {
+		return fmt.Errorf("%w (and %d other targets like it)", first, wrong-1)
+	}
+	return first
+}
+
+// classes fills Y with the numbers of classes.
+func (x *Examples) classes() error {
+	if len(x.Targets) > 1 {
+		return fmt.Errorf("finetune: %s: %w", strings.Join(x.Targets, ","), ErrSeveral)
+	}
+	var texts []string
+	x.values(func(_ *records.Record, _, text string) error {
+		if slices.Contains(anyGaps, strings.ToLower(text)) {
+			text = ""
+		}
+		texts = append(texts, text)
+		return nil
+	})
+	classes := records.Classes(texts)
+	if len(classes) < 2 || len(classes) > len(texts)/2 {
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; "+
+			"is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
+	}
+	x.Head = specmatch.Head{Kind: specmatch.Classes, Outputs: len(classes), ClassValues: classes}
+	for _, text := range texts {
+		y := math.NaN()
+		if text != "" {
+			y = float64(slices.Index(classes, text))
+		}
+		x.Y = append(x.Y, y)
+	}
+	return nil
+}
+
+// Summary says in a line what the targets are: their kind, how many are missing, and what
+// else they might be.
+func (x *Examples) Summary() string {
+	missing, values := 0, map[float64]bool{}
+	for _, y := range x.Y {
+		if math.IsNaN(y) {
+			missing++
+		} else if len(values) <= 3 {
+			values[y] = true
+		}
+	}
+	text := fmt.Sprintf("targets %s: %s", strings.Join(x.Targets, ", "), x.Kind)
+	if missing > 0 {
+		text += fmt.Sprintf(", %d of %d missing", missing, len(x.Y))
+	}
+	whole := true
+	for y := range values {
+		whole = whole && y == math.Trunc(y)
+	}
+	switch n := len(values); {
+	case x.Kind == specmatch.Regression && n == 1:
+		text += "; all have one value, so that there is nothing to learn"
+	case x.Kind == specmatch.Regression && n == 2:
+		text += "; they have two values only: write 0 and 1 for yes-or-no targets, or ask for kind classes"
+	case x.Kind == specmatch.Regression && n == 3 && whole:
+		text += "; they have three values only: ask for kind classes if they are such"
+	}
+	return text
+}
