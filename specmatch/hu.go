@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotHu says that weights are of another encoder than [OpenHu] reads.
-var ErrNotHu = errors.New("no table x_embedding1.weight or gnns.0.input_node_embeddings.weight of a GNN of Hu et al.")
+var ErrNotHu = errors.New("no table x_embedding1.weight or gnns.0.input_node_embeddings.weight of a GNN by Hu et al. (2020)")
 
 // OpenHu reads the weights of a GNN of Hu et al. (2020) or GraphCL, for molecules or
 // proteins, onto an engine: a state_dict of PyTorch, in safetensors or as torch.save writes

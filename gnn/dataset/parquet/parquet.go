@@ -148,7 +148,7 @@ func text(v parquet.Value) string {
 
 // Writer writes a table with a column "id" of texts and columns of float32.
 type Writer struct {
-	to  *parquet.Writer
+	to  *parquet.GenericWriter[any]
 	row parquet.Row
 }
 
@@ -161,7 +161,7 @@ func NewWriter(w io.Writer, columns []string) *Writer {
 		})
 	}
 	schema := parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface())
-	return &Writer{to: parquet.NewWriter(w, schema, parquet.MaxRowsPerRowGroup(1<<16))}
+	return &Writer{to: parquet.NewGenericWriter[any](w, schema, parquet.MaxRowsPerRowGroup(1<<16))}
 }
 
 // Write adds a row.
