@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	parquetgo "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 )
@@ -132,4 +135,94 @@ func FuzzOpen(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add(footed("\x15\x02\x19\xfc\xff\xff\xff\xff\x07"))
 	f.Fuzz(func(t *testing.T, data []byte) { read(t, data) })
+}
+
+// TestTypes: every column has the values that its type says.
+func TestTypes(t *testing.T) {
+	type row struct {
+		U32   uint32   `parquet:"u32"`
+		U64   uint64   `parquet:"u64"`
+		U8    uint8    `parquet:"u8"`
+		I8    int8     `parquet:"i8"`
+		D32   int32    `parquet:"d32,decimal(2:9)"`
+		D64   int64    `parquet:"d64,decimal(3:18)"`
+		Date  int32    `parquet:"date,date"`
+		At    int64    `parquet:"at,timestamp(millisecond:utc)"`
+		Local int64    `parquet:"local,timestamp(microsecond:local)"`
+		Time  int64    `parquet:"time,time(nanosecond)"`
+		UUID  [16]byte `parquet:"uuid,uuid"`
+		Raw   [4]byte  `parquet:"raw"`
+		True  bool     `parquet:"true"`
+		F     float32  `parquet:"f"`
+		None  *uint32  `parquet:"none,optional"`
+		List  []int32  `parquet:"list,list"`
+		S     string   `parquet:"s"`
+	}
+	var b bytes.Buffer
+	if err := parquetgo.Write(&b, []row{
+		{U32: math.MaxUint32, U64: math.MaxUint64, U8: 255, I8: -128, D32: -5, D64: 1234567, Date: 19787, At: 1700000000123, Local: -1, Time: 3661e9, UUID: [16]byte{0: 1, 15: 255}, True: true, F: 0.1, S: "x"},
+		{D32: math.MinInt32, Date: -1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := read(t, b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `u32,u64,u8,i8,d32,d64,date,at,local,time,uuid,true,f,none,s
+4294967295,18446744073709551615,255,-128,-0.05,1234.567,2024-03-05,2023-11-14T22:13:20.123Z,1969-12-31T23:59:59.999999,01:01:01,01000000-0000-0000-0000-0000000000ff,1,0.1,,x
+0,0,0,0,-21474836.48,0.000,1969-12-31,1970-01-01T00:00:00Z,1970-01-01T00:00:00,00:00:00,00000000-0000-0000-0000-000000000000,0,0,,
+`
+	if text != want {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+}
+
+// TestEmpty: a table without rows has its header.
+func TestEmpty(t *testing.T) {
+	var b bytes.Buffer
+	if err := parquetgo.Write(&b, []struct {
+		SMILES string `parquet:"smiles"`
+	}{}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := read(t, b.Bytes()); err != nil || text != "smiles\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// float16 is a type that the library does not have.
+type float16 struct{ parquetgo.Type }
+
+func (float16) LogicalType() *format.LogicalType {
+	return &format.LogicalType{Value: new(format.Float16Type)}
+}
+
+// TestBytesOfTypes: decimals of bytes, float16 and Int96, which no structure of Go has.
+func TestBytesOfTypes(t *testing.T) {
+	schema := parquetgo.NewSchema("t", parquetgo.Group{
+		"a": parquetgo.Decimal(2, 20, parquetgo.FixedLenByteArrayType(9)),
+		"b": parquetgo.Leaf(parquetgo.Int96Type),
+		"c": parquetgo.Decimal(1, 4, parquetgo.ByteArrayType),
+		"d": parquetgo.Leaf(float16{parquetgo.FixedLenByteArrayType(2)}),
+	})
+	var b bytes.Buffer
+	w := parquetgo.NewWriter(&b, schema)
+	for _, bytes := range [][]byte{{0, 0, 0, 0, 0, 0, 0, 0x01, 0x2c}, {255, 255, 255, 255, 255, 255, 255, 255, 255}} {
+		if _, err := w.WriteRows([]parquetgo.Row{{
+			parquetgo.FixedLenByteArrayValue(bytes).Level(0, 0, 0),
+			parquetgo.Int96Value(deprecated.Int96{1, 0, 2440589}).Level(0, 0, 1),
+			parquetgo.ByteArrayValue(bytes[8:]).Level(0, 0, 2),
+			parquetgo.FixedLenByteArrayValue([]byte{bytes[8], 0xc1}).Level(0, 0, 3),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "a,b,c,d\n3.00,1970-01-02T00:00:00.000000001,4.4,-2.5859375\n-0.01,1970-01-02T00:00:00.000000001,-0.1,-2.9980469\n"
+	if text, err := read(t, b.Bytes()); err != nil || text != want {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
 }
