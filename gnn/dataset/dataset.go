@@ -55,6 +55,18 @@ type Dataset struct {
 	Sums map[string]string
 }
 
+// Directed returns how many graphs have an edge that lacks its reverse. A file of
+// TUDataset's format that lists every edge once makes all of them so: undirected edges
+// are listed in both directions.
+func (d *Dataset) Directed() (graphs int) {
+	for _, g := range d.Graphs {
+		if g.Directed {
+			graphs++
+		}
+	}
+	return graphs
+}
+
 // LabelColumn describes one column of integer labels.
 type LabelColumn struct {
 	Min      int // smallest label, which becomes category 0

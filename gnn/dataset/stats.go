@@ -41,7 +41,7 @@ func mean(sum, n int) float64 {
 
 // Stats measures a data set.
 func Stats(ds *Dataset) Summary {
-	s := Summary{Graphs: len(ds.Graphs), Classes: ds.Classes, ClassSizes: make([]int, ds.Classes), SelfLoops: ds.SelfLoops}
+	s := Summary{Graphs: len(ds.Graphs), Classes: ds.Classes, ClassSizes: make([]int, ds.Classes), SelfLoops: ds.SelfLoops, Directed: ds.Directed()}
 	for k, g := range ds.Graphs {
 		n := g.Nodes()
 		s.ClassSizes[g.Class]++
@@ -49,9 +49,6 @@ func Stats(ds *Dataset) Summary {
 		s.MaxNodes = max(s.MaxNodes, n)
 		if s.MinNodes = min(s.MinNodes, n); k == 0 {
 			s.MinNodes = n
-		}
-		if g.Directed {
-			s.Directed++
 		}
 		hasOut := make([]bool, n)
 		for i := range n {

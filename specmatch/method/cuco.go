@@ -34,8 +34,10 @@ import (
 //
 // What the code does otherwise: the passes that fill the memory move the running
 // statistics of batch norm; the highest rank of epoch 20, N, is an error, here it is
-// N-1; and its augmentations are inverted, its default dropN keeping only a tenth of
-// the nodes (Options.CuCo.Inverted). Here the view is by the policy of the other rows.
+// N-1; its raw graphs have a self-loop on every node, as GraphCL's loader puts there,
+// and here none; and its augmentations are inverted, its default dropN keeping only a
+// tenth of the nodes (Options.CuCo.Inverted). Here the view is by the policy of the
+// other rows.
 var cuCo = &Method{
 	Name: "cuco", Title: "CuCo", Regimes: []Regime{Unsupervised},
 	reads: func(s Setup) settings {

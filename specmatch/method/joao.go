@@ -36,10 +36,11 @@ import (
 //
 // What the code does otherwise: the passes over the arms move the running statistics
 // of batch norm, which the evaluation then reads (Options.JOAO.ProbeMoves); its arms
-// are GraphCL's faulty augmentations; the order of the unsupervised batches is drawn
-// once, so that the arms are measured on the graphs of the first batches of training;
-// its semi-supervised loader draws the same views in every epoch. γ is one of 0.01,
-// 0.1 and 1, by no stated rule.
+// are GraphCL's faulty augmentations; its raw graphs have a self-loop on every node, as
+// GraphCL's loader puts there, and here none; the order of the unsupervised batches is
+// drawn once, so that the arms are measured on the graphs of the first batches of
+// training; its semi-supervised loader draws the same views in every epoch. γ is one of
+// 0.01, 0.1 and 1, by no stated rule.
 var joao = &Method{
 	Name: "joao", Title: "JOAO", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
 	reads:  Setup.joao,

@@ -32,10 +32,12 @@ import (
 //
 // What the code does otherwise: the critic's value is a sigmoid without the logarithm
 // of the paper's game, as here. It puts a linear layer without bias in front of the
-// encoder and draws all weights from Xavier's normal distribution; here both are as
-// for the other methods. Its subgraphs stop where a graph's component ends. It
-// prints the best of twenty test accuracies, where tables here have the last epoch's.
-// There is no code for the semi-supervised regime.
+// encoder and draws the encoder's weights from Xavier's normal distribution, the critic's
+// from PyTorch's default; here there is no such layer, and all are Xavier-uniform. Its
+// loader puts a self-loop on every node of a raw graph, as GraphCL's does; here there
+// are none. Its subgraphs stop where a graph's component ends. It prints the best of
+// twenty test accuracies, where tables here have the last epoch's. There is no code
+// for the semi-supervised regime.
 var mssgcl = &Method{
 	Name: "mssgcl", Title: "MSSGCL", Regimes: []Regime{Unsupervised, SemiSupervised},
 	reads: func(s Setup) settings {

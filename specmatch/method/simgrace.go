@@ -28,10 +28,11 @@ import (
 // What the code does otherwise: that for the unsupervised regime has the perturbed
 // projections as the anchors, so that the negatives of z'_i are all z_j;
 // Options.SimGRACE.PerturbedRows follows it, and so the head too learns from the
-// clean branch only. That for the semi-supervised regime has the anchors as here. A
-// tensor of one entry, whose deviation is 0/0 there, is left as it is. The strength
-// η is one of 0.1, 1, 10 and 100 for TU sets, by no stated rule, and 0.1 for
-// molecules, whose code is not published.
+// clean branch only. Its graphs have a self-loop on every node, as GraphCL's loader
+// puts there; here there are none. The code for the semi-supervised regime has the
+// anchors as here. A tensor of one entry, whose deviation is 0/0 there, is left as it
+// is. The strength η is one of 0.1, 1, 10 and 100 for TU sets, by no stated rule, and
+// 0.1 for molecules, whose code is not published.
 var simGRACE = &Method{
 	Name: "simgrace", Title: "SimGRACE", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
 	reads: func(s Setup) settings {

@@ -92,6 +92,13 @@ func TestDataOpen(t *testing.T) {
 	if f, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "1 attributes") || len(f.Inputs()) != 4 {
 		t.Errorf("with attributes: %v; said %q; inputs %v", err, said, f.Inputs())
 	}
+	once := filepath.Join(dir, "LETTER", "LETTER_A.txt")
+	if err := os.WriteFile(once, []byte("1, 2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "LETTER: 1 of 2 graphs are directed") {
+		t.Errorf("an edge listed once: %v; said %q", err, said)
+	}
 	if f, _, err = open(t, t.Context(), dataset.Options{}); err != nil || len(f.Inputs()) > 0 {
 		t.Errorf("the embedded set: %v, %v", f.Inputs(), err)
 	}

@@ -97,6 +97,9 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 			return nil, err
 		}
 		ds.Sums = sums
+		if n := ds.Directed(); n > 0 {
+			fmt.Fprintf(stderr, "%s: %d of %d graphs are directed, an edge of theirs being listed in one direction only\n", name, n, len(ds.Graphs))
+		}
 		sets = append(sets, ds)
 	}
 	return sets, nil

@@ -18,6 +18,9 @@ type Reading struct {
 	Fields     []string // the columns or keys of [Options.Fields]
 	Labels     string   // the column or key of the nodes' labels; "" if there is none
 	Attributes []string // the columns of the nodes' attributes, or the key
+	// Directed is how many graphs of a set in TUDataset's format have an edge that is listed in
+	// one direction only, and so are taken as directed.
+	Directed int
 	// Unused are columns and keys that nothing uses, sorted.
 	Unused []string
 	// Records is how many there are, after those that are skipped, and Rejected how many of
@@ -53,6 +56,9 @@ func (r Reading) String() string {
 	add("attributes of nodes", r.Attributes...)
 	if r.Content == Graphs && r.Labels == "" && len(r.Attributes) == 0 {
 		parts = append(parts, "no features of nodes")
+	}
+	if r.Directed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of the graphs directed, an edge being listed in one direction only", r.Directed))
 	}
 	add("not used", r.Unused...)
 	return strings.Join(parts, "; ")

@@ -289,6 +289,30 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
+// TestReadingDirected: a set in TUDataset's format that lists an edge once is said to be
+// directed there.
+func TestReadingDirected(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "S")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for edges, want := range map[string]string{
+		"1, 2\n2, 1\n4, 3\n": "2 graphs; no features of nodes; 1 of the graphs directed, an edge being listed in one direction only",
+		"1, 2\n2, 1\n":       "2 graphs; no features of nodes",
+	} {
+		write(t, filepath.Join(dir, "S_A.txt"), edges)
+		write(t, filepath.Join(dir, "S_graph_indicator.txt"), "1\n1\n2\n2\n")
+		write(t, filepath.Join(dir, "S_graph_labels.txt"), "0\n1\n")
+		table, err := ReadAll(t.Context(), dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.Reading.String(); got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+}
+
 // TestReadErrors: what ends the reading says what is wrong.
 func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()

@@ -39,6 +39,7 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if len(r.set.EdgeLabels) > 0 {
 		r.reading.Unused = []string{"edge_labels"}
 	}
+	r.reading.Directed = r.set.Directed()
 	return func() (*Record, error) {
 		if r.number == len(r.set.Graphs) {
 			return nil, io.EOF
