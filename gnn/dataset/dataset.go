@@ -153,7 +153,13 @@ func Find(dir, name string) (string, error) {
 		return "", err
 	}
 	there := "there are no data sets in it"
-	if len(have) > 0 {
+	const most = 12
+	switch like := slices.IndexFunc(have, func(h string) bool { return strings.EqualFold(h, name) }); {
+	case like >= 0:
+		there = "is " + have[like] + " meant?"
+	case len(have) > most:
+		there = fmt.Sprintf("it has %s and %d more", strings.Join(have[:most], ", "), len(have)-most)
+	case len(have) > 0:
 		there = "it has " + strings.Join(have, ", ")
 	}
 	return "", fmt.Errorf("dataset: no %s in %s (looked for %s and %s%c; %s): %w",

@@ -66,6 +66,12 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		rec.Fields = append(rec.Fields, value)
 	}
 	var unused []string
+	if isNodeLink(object) {
+		var err error
+		if unused, err = w.o.nodeLink(object); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if name == w.o.ID || slices.Contains(w.o.Fields, name) || slices.Contains(parts, name) {
 			continue

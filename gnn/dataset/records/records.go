@@ -16,6 +16,7 @@
 //     "labels" are whole numbers, and "attributes" a list of numbers for each node.
 //     "nodes" may be left out where there are either. Other keys may be an ID or
 //     targets.
+//     A graph as networkx.node_link_data writes it, with "links" or "edges", does as well.
 //   - .zip or a folder: a set in TUDataset's format, with its attributes.
 //
 // A record that cannot be used is reported with its line and the reason, and the next
@@ -139,6 +140,13 @@ var formats = []format{
 // Formats lists them.
 var Formats = []string{CSV, SMI, JSONL, TU}
 
+// others are formats that are not read, by their endings, with what to do.
+var others = map[string]string{
+	".graphml": "GraphML", ".gexf": "GEXF", ".gml": "GML", ".net": "Pajek's format", ".dot": "DOT", ".graph6": "graph6", ".g6": "graph6",
+	".xlsx": "Excel", ".xls": "Excel", ".json": "JSON", ".pkl": "a pickle", ".pickle": "a pickle", ".pt": "a pickle of PyTorch",
+	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".inchi": "InChI",
+}
+
 // FormatOf returns the format of a file by its name: .csv, .smi, .txt, .jsonl or
 // .ndjson, each of which .gz may follow, .zip, or a folder.
 func FormatOf(path string) (string, error) {
@@ -151,6 +159,18 @@ func FormatOf(path string) (string, error) {
 		return "", fmt.Errorf("dataset: %w", err)
 	case info.IsDir():
 		return TU, nil
+	}
+	if what, ok := others[strings.ToLower(filepath.Ext(path))]; ok {
+		remedy := "write it as .csv or .jsonl"
+		switch what {
+		case "GraphML", "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
+			remedy = "write a graph a line into a .jsonl, in Python by json.dumps(networkx.node_link_data(g))"
+		case "MOL2", "InChI":
+			remedy = "write a SMILES a line into a .smi, in Python by rdkit.Chem.MolToSmiles(m)"
+		case "bzip2", "xz", "a tar archive":
+			remedy = "unpack it, or pack it by gzip or zstd"
+		}
+		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, what, remedy)
 	}
 	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .jsonl, each with .gz or without, .zip or a folder", path)
 }

@@ -128,6 +128,21 @@ func TestRead(t *testing.T) {
 			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight": features of edges are not read`,
 			`11 11 11 [] :11: "Labels" is not read`, `12 12 12 [] :12: "edge_index" is not read: is it meant to be "edges"?`, `13 13 13 [] 1×1 0`,
 		}},
+		"node-link": {"g.jsonl", `{"directed":false,"multigraph":false,"graph":{},"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}],"y":3}
+{"directed":false,"multigraph":true,"graph":{},"nodes":[{"id":0,"label":1},{"id":1,"label":1},{"id":2,"label":2}],"edges":[{"source":0,"target":2,"key":0}]}
+{"nodes":[{"id":0},{"id":1,"label":1}],"edges":[]}
+{"nodes":[{"id":0},{"id":0}],"edges":[]}
+{"nodes":[{"id":0}],"edges":[{"source":0,"target":1}]}
+{"nodes":[{"id":0}],"edges":[{"source":0,"target":0,"weight":1}]}
+{"nodes":[{"id":0,"x":1}],"edges":[]}
+{"nodes":[{"id":0}],"edges":[[0,0]]}
+{"nodes":[{"id":0,"label":null}],"links":[]}
+{"nodes":[],"links":[]}
+`, Options{Fields: []string{"y"}, Columns: &graph.Columns{Labels: []graph.LabelValues{{Min: 1, Width: 2}}}}, []string{
+			`1 1 1 ["3"] 2×2 1`, `2 2 2 [""] 3×2 1`, `3 3 3 [""] :3: 1 of 2 nodes have "label"`, `4 4 4 [""] :4: node 1: the id 0 is missing or there twice`,
+			`5 5 5 [""] :5: edge 0, from 0 to 1: there is no such node`, `6 6 6 [""] :6: "weight": features of edges are not read`,
+			`7 7 7 [""] :7: "x" is not read`, `8 8 8 [""] :8: nodes are objects with an "id"`, `9 9 9 [""] :9: "labels": want`, `10 10 10 [""] :10: `,
+		}},
 		"keys in use": {"g.jsonl", `{"edges":[],"nodes":1,"label":[1],"x":"a","weight":2}
 {"edges":[],"nodes":1,"label":[1,2],"x":"b"}
 {"edges":[],"nodes":1}
@@ -321,7 +336,9 @@ func TestReadErrors(t *testing.T) {
 		o                Options
 	}{
 		"no file":          {"", "", "no such file", Options{}},
-		"an unknown name":  {"a.xls", "x", "want .csv, .smi, .jsonl", Options{}},
+		"an unknown name":  {"a.doc", "x", "want .csv, .smi, .jsonl", Options{}},
+		"GraphML":          {"a.graphml", "x", "is GraphML by its name, which is not read: write a graph a line into a .jsonl, in Python by json.dumps(networkx.node_link_data(g))", Options{}},
+		"bzip2":            {"a.csv.bz2", "x", "is bzip2 by its name, which is not read: unpack it", Options{}},
 		"an empty table":   {"a.csv", "", "a.csv:1: want a header", Options{}},
 		"no SMILES":        {"b.csv", "a,b\n1,2\n", `"a,b": no column "smiles"`, Options{}},
 		"several SMILES":   {"b2.csv", "smiles_a,smiles_b\nC,C\n", "several whose names contain it", Options{}},
@@ -378,7 +395,7 @@ func TestReadErrors(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	for _, text := range []string{
 		"smiles,y\nCCO,1\nC(,2\n", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,c,,1,2\n",
-		`{"id":"a","nodes":3,"edges":[[0,1],[1,2]],"labels":[6,6,8],"attributes":[[1],[2],[3]],"directed":true}` + "\n{}\n", "C x\n\nCC\n",
+		`{"id":"a","nodes":3,"edges":[[0,1],[1,2]],"labels":[6,6,8],"attributes":[[1],[2],[3]],"directed":true}` + "\n{}\n", `{"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}]}`, "C x\n\nCC\n",
 	} {
 		for format := range 3 {
 			f.Add([]byte(text), uint8(format), uint8(1))
