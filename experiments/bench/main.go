@@ -27,7 +27,6 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -128,11 +127,11 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	if err := memory.Fits(fmt.Sprintf("-kernels %d", rows), "timing kernels", 4*kernelWidth*4*float64(rows)); err != nil {
-		return err
+	if err := train.MemoryFits("timing kernels", 4*kernelWidth*4*float64(rows)); err != nil {
+		return cli.Usagef("-kernels %d: %w", rows, err)
 	}
-	if err := memory.Fits(fmt.Sprintf("-steps %d", steps), "keeping their times", 5*8*float64(steps)); err != nil {
-		return err
+	if err := train.MemoryFits("keeping their times", 5*8*float64(steps)); err != nil {
+		return cli.Usagef("-steps %d: %w", steps, err)
 	}
 	be, err := engine.Open()
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -104,8 +103,8 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	set := x.examples.Set
 	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.arch.Hidden, x.arch.Layers, x.recipe.Batch)
-	if err := memory.TrainingFits(flags, x.engine, x.arch, set.Graphs, x.recipe.Batch); err != nil {
-		return err
+	if err := train.Fits(x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch); err != nil {
+		return cli.Usagef("%s: %w", flags, err)
 	}
 	var err error
 	x.dir, err = rundir.Start(x.flags.Name(), x.flags, []string{set.Name}, x.recipe, x.engine, x.output)

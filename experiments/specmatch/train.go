@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
@@ -16,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // encoder is the size of a new encoder.
@@ -118,8 +118,8 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	r.Encoder = x.architecture(features)
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
-	if err := memory.TrainingFits(flags, x.engine, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
-		return err
+	if err := train.Fits(x.engine.Backend, x.engine.Precision, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
+		return cli.Usagef("%s: %w", flags, err)
 	}
 	dir, err := rundir.Start(x.flags.Name(), x.flags, []string{t.Set.Name}, cli.Recipe{FirstSeed: r.Seed, Seeds: 1}, x.engine, x.output)
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func main() { cli.Main(run) }
@@ -98,8 +98,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for _, ds := range sets { // a view has its similarities, adjacency, Laplacian and eigenvectors
 		n := float64(min(x.recipe.Batch, len(ds.Graphs)))
 		flags := fmt.Sprintf("-dataset %s -batch %d -draws %d", ds.Name, x.recipe.Batch, x.check.draws)
-		if err := memory.Fits(flags, "comparing views", 4*8*n*n*float64(x.check.draws)); err != nil {
-			return err
+		if err := train.MemoryFits("comparing views", 4*8*n*n*float64(x.check.draws)); err != nil {
+			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
 	x.dir, err = rundir.Start("theory", flags, x.data.Datasets, x.recipe, x.engine, x.output)

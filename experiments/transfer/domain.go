@@ -13,7 +13,6 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
@@ -21,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // domain is the graphs: molecules or proteins in their network.
@@ -119,14 +119,14 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 func (x *experiment) fits(sizes string) error {
 	if slices.ContainsFunc(x.loss.Methods, x.fine.PretrainsHere) {
 		flags := fmt.Sprintf("%s -batch %d", sizes, x.recipe.Batch)
-		if err := memory.TrainingFits(flags, x.engine, x.encoder(), x.domain.corpus, x.recipe.Batch); err != nil {
-			return err
+		if err := train.Fits(x.engine.Backend, x.engine.Precision, x.encoder(), x.domain.corpus, x.recipe.Batch); err != nil {
+			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
 	for _, s := range x.domain.sets {
 		flags := fmt.Sprintf("-dataset %s %s -finetune-batch %d", s.name, sizes, x.fine.Batch)
-		if err := memory.TrainingFits(flags, x.engine, x.encoder(), s.graphs, x.fine.Batch); err != nil {
-			return err
+		if err := train.Fits(x.engine.Backend, x.engine.Precision, x.encoder(), s.graphs, x.fine.Batch); err != nil {
+			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
 	return nil

@@ -28,11 +28,11 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func main() { cli.Main(run) }
@@ -124,8 +124,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	sizes := fmt.Sprintf("-hidden %d -layers %d", x.model.Hidden, x.model.Layers)
-	if err := memory.TrainingFits(sizes, x.engine, x.encoder(), nil, 0); err != nil {
-		return err
+	if err := train.Fits(x.engine.Backend, x.engine.Precision, x.encoder(), nil, 0); err != nil {
+		return cli.Usagef("%s: %w", sizes, err)
 	}
 	if err := x.noteInputs(ctx, flags); err != nil {
 		return err

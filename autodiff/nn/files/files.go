@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/gofrs/flock"
 )
 
 // Write writes a file that appears whole or not at all: it is written to a temporary
@@ -54,7 +57,28 @@ func WriteJSON(path string, v any) error {
 }
 
 // ErrLocked says that another process has a lock.
-var ErrLocked = errors.New("another process runs in this directory")
+var ErrLocked = errors.New("another process has it open")
+
+// Lock keeps other processes from locking a file or a folder that exists, until unlock is
+// called or the process ends in whatever way. It returns [ErrLocked] if another has it.
+// Where the file system has no locks, unlock is nil.
+func Lock(path string) (unlock func() error, err error) {
+	return lock(flock.New(path, flock.SetFlag(os.O_RDONLY)))
+}
+
+func lock(l *flock.Flock) (unlock func() error, err error) {
+	ok, err := l.TryLock()
+	if pathError, missing := errors.AsType[*fs.PathError](err); missing && pathError.Op == "open" {
+		return nil, err
+	}
+	switch {
+	case err != nil: // of a file system without locks
+		return nil, nil
+	case !ok:
+		return nil, ErrLocked
+	}
+	return l.Unlock, nil
+}
 
 // LockEnding is the ending of the files of [LockFile].
 const LockEnding = ".lock"
@@ -62,19 +86,14 @@ const LockEnding = ".lock"
 // LockFile keeps other processes from writing a file, by a lock on PATH.lock, which
 // release removes. Where the system has no locks it does nothing.
 func LockFile(path string) (release func(), err error) {
-	name := path + LockEnding
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	f.Close()
-	locked, err := Lock(name)
-	if err == nil && locked != nil {
+	l := flock.New(path+LockEnding, flock.SetPermissions(0o644))
+	unlock, err := lock(l)
+	if err == nil && unlock != nil {
 		// Another process may have removed the file since it was opened.
-		a, errA := locked.Stat()
-		b, errB := os.Stat(name)
+		a, errA := l.Stat()
+		b, errB := os.Stat(l.Path())
 		if errA != nil || errB != nil || !os.SameFile(a, b) {
-			locked.Close()
+			unlock()
 			err = ErrLocked
 		}
 	}
@@ -85,9 +104,9 @@ func LockFile(path string) (release func(), err error) {
 		return nil, err
 	}
 	return func() {
-		os.Remove(name) // before others can lock it
-		if locked != nil {
-			locked.Close()
+		os.Remove(l.Path()) // before others can lock it
+		if unlock != nil {
+			unlock()
 		}
 	}, nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/memory"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
@@ -147,8 +146,8 @@ func Fits(runs []*Run, e cli.Engine) error {
 	alike := func(a, b *Run) bool { return a.Dataset == b.Dataset && a.Architecture() == b.Architecture() }
 	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the need does not depend on the seed
 		flags := fmt.Sprintf("-dataset %s -batch %d", r.Dataset.Name, r.Recipe.Batch)
-		if err := memory.TrainingFits(flags, e, r.Architecture(), r.Dataset.Graphs, r.Recipe.Batch); err != nil {
-			return err
+		if err := train.Fits(e.Backend, e.Precision, r.Architecture(), r.Dataset.Graphs, r.Recipe.Batch); err != nil {
+			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
 	return nil

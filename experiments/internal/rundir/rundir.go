@@ -84,7 +84,7 @@ type Dir struct {
 	flags   *cli.FlagSet
 	mu      sync.Mutex
 	config  *config
-	locked  *os.File // may be nil
+	unlock  func() error // nil where the file system has no locks
 	log     *os.File
 	metrics metrics
 	journal journal
@@ -137,7 +137,7 @@ func Open(o Options) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{Experiment: o.Experiment, Path: path, flags: o.Flags}
-	if d.locked, err = files.Lock(path); err != nil {
+	if d.unlock, err = files.Lock(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := d.open(o, config); err != nil {
@@ -200,7 +200,7 @@ var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|safetensors)\.[0-9]+
 // left. Without a lock that process might still be running, as those of shares, run
 // directories below this one, may be.
 func (d *Dir) sweep() {
-	if d.locked == nil {
+	if d.unlock == nil {
 		return
 	}
 	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, err error) error {
@@ -253,10 +253,13 @@ func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
-	for _, f := range []*os.File{d.log, d.journal.f, d.metrics.f, d.locked} {
+	for _, f := range []*os.File{d.log, d.journal.f, d.metrics.f} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
+	}
+	if d.unlock != nil {
+		errs = append(errs, d.unlock())
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,78 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Memory returns the memory in bytes that this process can have at most: that of the
+// machine, or of the control group that it runs in. It is +Inf on systems that do not say.
+func Memory() float64 {
+	have := math.Inf(1)
+	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
+		if bytes, err := limit(); err == nil && bytes > 0 { // an error is: no limit
+			have = min(have, float64(bytes))
+		}
+	}
+	return have
+}
+
+// MemoryFits returns an error unless need bytes fit into memory. A Go program cannot recover
+// from a failed allocation, so it should ask before it allocates what a user may have
+// chosen too large. The purpose names it in the message.
+func MemoryFits(purpose string, need float64) error {
+	if have := Memory(); need > have {
+		return fmt.Errorf("%s needs about %s of memory, and this machine has %s", purpose, size(need), size(have))
+	}
+	return nil
+}
+
+// Fits returns an error unless an encoder can be built and trained on mini-batches of
+// graphs in two views by the engine of that name. On an engine with memory of its own only
+// the architecture is checked.
+func Fits(engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if engine != "cpu" {
+		return nil
+	}
+	return MemoryFits("training", training(p, a, graphs, batch))
+}
+
+// training estimates the least number of bytes that training takes: four copies of
+// the weights (with gradients and Adam's two moments), two of the similarities of all
+// pairs of embeddings, and for every node and layer four of the outputs of its linear
+// maps. That is about two thirds of what was measured, for all encoders.
+func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) float64 {
+	nodes := 0.0
+	for _, g := range graphs {
+		nodes += float64(g.Nodes())
+	}
+	n := float64(min(batch, len(graphs)))
+	perBatch := 2 * n * nodes / math.Max(1, float64(len(graphs)))
+	linear := map[string]float64{gnn.KindGIN: 2, gnn.KindResGCN: 1, gnn.KindChemGIN: 3, gnn.KindBioGIN: 3}[a.Kind] // widths of a layer's maps
+	activations := 4 * perBatch * float64(a.Layers) * float64(a.Hidden) * linear
+	_, weights := a.Size()
+	bytes := 4.0
+	if p == tensor.Float64 {
+		bytes = 8
+	}
+	return bytes * (4*float64(weights) + activations + 2*n*n)
+}
+
+// size formats a number of bytes with three digits.
+func size(bytes float64) string {
+	units := []string{"bytes", "kB", "MB", "GB", "TB", "PB"}
+	u := 0
+	for ; bytes >= 999.5 && u < len(units)-1; u++ {
+		bytes /= 1000
+	}
+	return fmt.Sprintf("%.3g %s", bytes, units[u])
+}
