@@ -24,9 +24,9 @@ type Fold struct {
 // are dealt out in their order; shuffled, the order comes from
 // NewRandomState(seed). The seed has no effect without shuffle.
 //
-// It is an error if k < 2, if there are fewer than k samples, or if every class
-// has fewer than k members. If only some have fewer, some folds lack that class:
-// scikit-learn warns then, and a caller that wants to can ask [SmallestClass].
+// It is an error if k < 2, or if there are fewer than k samples. A class with fewer than
+// k members is in as many folds as it has: scikit-learn warns then, and refuses if every
+// class has fewer. A caller that wants to can ask [SmallestClass].
 func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, error) {
 	if k < 2 {
 		return nil, fmt.Errorf("dataset: StratifiedKFold: %d folds, want at least 2", k)
@@ -48,9 +48,6 @@ func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, er
 		}
 		class[i] = c
 		count[c]++
-	}
-	if largest := slices.Max(count); largest < k {
-		return nil, fmt.Errorf("dataset: StratifiedKFold: %d folds, but the largest class has only %d samples", k, largest)
 	}
 
 	// Write the classes behind one another and deal the places out in turn:

@@ -207,9 +207,9 @@ func TestBadInputIsAnError(t *testing.T) {
 		{"point out of range", func(_ *Data, f *[]dataset.Fold, _ *Options) { (*f)[1].Test[0] = 30 }, "outer fold 1: point 30 is out of range"},
 		{"point in both parts", func(_ *Data, f *[]dataset.Fold, _ *Options) { (*f)[2].Test[0] = (*f)[2].Train[5] }, "occurs twice"},
 		{"class missing in training", func(d *Data, f *[]dataset.Fold, _ *Options) {
-			(*f)[0].Train = slices.DeleteFunc((*f)[0].Train, func(i int) bool { return d.Y[i] == 2 })
-		}, "outer fold 0: no training point of class 2"},
-		{"too many inner folds", func(_ *Data, _ *[]dataset.Fold, o *Options) { o.InnerFolds = 8 }, "outer fold 0: grid search"},
+			(*f)[0].Train = slices.DeleteFunc((*f)[0].Train, func(i int) bool { return d.Y[i] != 2 })
+		}, "outer fold 0: its training points are all of class 2"},
+		{"too many inner folds", func(_ *Data, _ *[]dataset.Fold, o *Options) { o.InnerFolds = 21 }, "outer fold 0: grid search"},
 		{"one inner fold", func(_ *Data, _ *[]dataset.Fold, o *Options) { o.InnerFolds = 1 }, "outer fold 0: grid search"},
 		{"empty grid", func(_ *Data, _ *[]dataset.Fold, o *Options) { o.Cs = []float64{} }, "no C"},
 		{"C of zero", func(_ *Data, _ *[]dataset.Fold, o *Options) { o.Cs = []float64{0, 1} }, "C is 0"},
@@ -245,14 +245,18 @@ func TestCheck(t *testing.T) {
 	}{
 		{good, 3, Options{InnerFolds: 2}, ""},
 		{make([]int, 12), 3, Options{InnerFolds: 2}, "all 12 points have class 0"},
-		{[]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 3, Options{InnerFolds: 2}, "no training point of class 1"},
-		{good, 3, Options{}, "outer fold 0: grid search"}, // 5 inner folds of 4 a class
+		{[]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 3, Options{InnerFolds: 2}, "training points are all of class 0"},
+		{good, 3, Options{InnerFolds: 9}, "outer fold 0: grid search"},
+		{good, 3, Options{}, ""}, // 5 inner folds of 4 a class
+		// As in MSRC_21C, a class of one, and as in FIRSTMM_DB, classes smaller than the folds.
+		{[]int{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2}, 3, Options{}, ""},
+		{[]int{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4}, 10, Options{}, ""},
 	} {
 		err := Check(tc.labels, tc.folds, tc.opt)
 		_, evaluated := GraphCL.Accuracy(context.Background(), make([]float64, len(tc.labels)), tc.labels, tc.folds, 0, tc.opt)
 		if tc.want == "" {
-			if err != nil {
-				t.Errorf("good labels: %v", err)
+			if err != nil || evaluated != nil {
+				t.Errorf("%v in %d folds: %v, %v", tc.labels, tc.folds, err, evaluated)
 			}
 			continue
 		}
