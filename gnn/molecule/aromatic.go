@@ -294,13 +294,13 @@ func (v *perceiver) piElectrons(i int32) int32 {
 	if def <= 1 {
 		return -1
 	}
-	degree := v.degree(i) + int32(a.hydrogens())
+	degree := v.bonds(i) + int32(a.hydrogens())
 	if degree > 3 {
 		return -1
 	}
 	pairs := max(int32(e.outer)-def-int32(a.Charge), 0)
 	n := def - degree + pairs - int32(a.radicals)
-	if n > 1 && int32(a.valence)-v.degree(i) > 1 { // a triple bond gives one
+	if n > 1 && int32(a.valence)-v.bonds(i) > 1 { // a triple bond gives one
 		n = 1
 	}
 	return n
@@ -347,7 +347,7 @@ func (v *perceiver) donor(i int32) donor {
 			return vacant
 		case outward >= 0:
 			return oneElectron
-		case int32(a.valence) != v.degree(i)+int32(a.explicit): // has a multiple bond
+		case int32(a.valence) != v.bonds(i)+int32(a.explicit): // has a multiple bond
 			return oneElectron
 		case a.Charge == 1: // tropylium, cyclopropenyl
 			return vacant
@@ -381,7 +381,7 @@ func (v *perceiver) mayBeAromatic(i int32) bool {
 		return false
 	}
 	// Not two double bonds, as in C1=C=NC=N1.
-	if int32(a.valence)-v.degree(i) > 1 {
+	if int32(a.valence)-v.bonds(i) > 1 {
 		multiple := 0
 		for _, l := range v.of(i) {
 			if t := v.m.Bonds[l.bond].Type; t == Double || t == Triple {

@@ -23,17 +23,19 @@
 // All of OpenSMILES is read: brackets with isotopes, chirality (@, @@ and the
 // classes TH, AL, SP, TB, OH), hydrogens, charges and atom map numbers; the
 // aromatic b, c, n, o, p, s, as, se, si and te; the wildcard; the bonds - = # $
-// : / \; ring numbers up to %(99999); dots. Three extensions are RDKit's: ++ and
-// -- for charges, two backslashes for one, and a class of chirality without a
-// permutation. SMARTS and extensions of RDKit (~, ->, [#6]) are refused.
+// : / \; ring numbers up to %(99999); dots. Extensions of
+// RDKit's are ++ and -- for charges, two backslashes for one, a class of chirality without
+// a permutation, [#6] for [C], and dative bonds, N->[Pt] or [Pt]<-N. SMARTS is refused,
+// and so is ~, the bond of any order, for which there is no category.
 //
 // # Perception
 //
 // There is no standard for what is aromatic, which valences exist or what is a
 // stereocentre, so one implementation has to be followed: RDKit's
-// MolFromSmiles, which Hu et al. use (release 2022.09, its legacy stereo
-// perception). What it refuses is refused, with the reason. The rules are
-// described where they are implemented. Differences that are known:
+// MolFromSmiles, which Hu et al. use (release 2022.09, its legacy stereo perception). Valences are those of
+// release 2026.09, which reads more metal complexes and fewer hypervalent ions; what both
+// releases read has the graph of the older. What RDKit refuses is refused, with the reason.
+// The rules are described where they are implemented. Differences that are known:
 //
 //   - RDKit accepts the empty string and its own extensions of SMILES.
 //   - A molecule may have [MaxAtoms] atoms. Ring systems that are too large to

@@ -22,7 +22,7 @@ const maxZ = 118
 
 // elements is the periodic table, by atomic number; 0 is the wildcard. The
 // valences, and the shells of elements far from organic chemistry, are model
-// parameters rather than facts: they are RDKit's (release 2022.09), because
+// parameters rather than facts: they are RDKit's (release 2026.09), because
 // what it accepts is to be accepted.
 var elements = makeElements()
 
@@ -45,11 +45,11 @@ func makeElements() (table [maxZ + 1]element) {
 		1, 4,
 		7, 9, 11, 12, 14, 16, 19, 20,
 		23, 24, 27, 28, 31, 32, 35, 40,
-		39, 40, 45, 48, 50, 52, 55, 56, 59, 58, 63, 64, 69, 74, 75, 80, 79, 84,
+		39, 40, 45, 48, 51, 52, 55, 56, 59, 58, 63, 64, 69, 74, 75, 80, 79, 84,
 		85, 88, 89, 90, 93, 98, 97, 102, 103, 106, 107, 114, 115, 120, 121, 130, 127, 132,
 		133, 138, 139, 140, 141, 142, 145, 152, 153, 158, 159, 164, 165, 166, 169, 174, 175,
-		180, 181, 184, 187, 192, 193, 195, 197, 202, 205, 208, 209, 209, 210, 211,
-		223, 223, 227, 232, 231, 238, 236, 238, 241, 243, 247, 249, 252, 257, 258, 259, 262,
+		180, 181, 184, 187, 192, 193, 195, 197, 202, 205, 208, 209, 209, 210, 222,
+		223, 226, 227, 232, 231, 238, 236, 238, 241, 243, 247, 249, 252, 257, 258, 259, 262,
 		267, 268, 271, 270, 269, 278, 281, 281, 285, 284, 289, 288, 293, 292, 294}
 	for z := range table {
 		table[z] = element{symbol: symbols[z], isotope: isotopes[z], valences: []int8{anyValence}}
@@ -81,14 +81,13 @@ func makeElements() (table [maxZ + 1]element) {
 		}
 	}
 	allow([]int8{0}, 2, 10, 18, 36, 86)
-	allow([]int8{1}, 1, 3, 9, 11, 17, 19, 35, 37, 55, 87)
+	allow([]int8{1}, 1, 9, 17, 35, 55, 87)
+	allow([]int8{1, anyValence}, 3, 11, 19, 37)
 	allow([]int8{2}, 4, 8)
 	allow([]int8{2, anyValence}, 12, 20, 38, 56, 88)
-	allow([]int8{3}, 5, 7, 31, 49, 81)
-	allow([]int8{3, 6}, 13)
-	allow([]int8{4}, 6, 32)
-	allow([]int8{4, 6}, 14)
-	allow([]int8{3, 5, 7}, 15, 33, 51, 83)
+	allow([]int8{3}, 5, 7, 13, 31, 49)
+	allow([]int8{4}, 6, 14, 32)
+	allow([]int8{3, 5}, 15, 33, 51, 83)
 	allow([]int8{2, 4, 6}, 16, 34, 52, 84)
 	allow([]int8{2, 4}, 50, 82)
 	allow([]int8{1, 3, 5}, 53, 85)
@@ -118,6 +117,11 @@ func symbol(first, second byte) int8 {
 		return 0
 	}
 	return bySymbol[first-'A'][second-'a'+1]
+}
+
+// metal reports whether atoms may give electrons to an element in a dative bond.
+func metal(z int8) bool {
+	return z > 2 && (z < 5 || z > 10) && (z < 14 || z > 18) && (z < 33 || z > 36) && (z < 52 || z > 54) && z != 85 && z != 86
 }
 
 // moreElectronegative is RDKit's approximation: more outer electrons, or as

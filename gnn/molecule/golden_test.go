@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -164,6 +165,54 @@ func TestKnownDifferences(t *testing.T) {
 	}
 	if want := [][2]int32{{6, 7}, {8, 9}, {10, 5}}; !slices.Equal(double, want) {
 		t.Errorf("double bonds %v, want %v", double, want)
+	}
+}
+
+// TestVerdicts: the verdicts of RDKit 2026.09.1.
+func TestVerdicts(t *testing.T) {
+	for _, smiles := range []string{
+		"N->[Pt](<-N)(Cl)Cl", "N(C)(C)(C)[Fe]", "C1(C=CC=C1)[Fe]C1C=CC=C1", "[Fe+2].c1cc[cH-]c1.c1cc[cH-]c1", "n1(->[Zn])ccccc1",
+		"Cl([Fe])[Fe]", "[P-](F)(F)(F)(F)(F)F", "F[Si-2](F)(F)(F)(F)F", "[H-]([Fe])[Fe]", "[#6][#8]",
+		"C1=CC=CC2=b1C=CC=C2", "C1=COC=[pH]O1", "Cs1(C)CCCC1", "Cc1=NCCCC1", "[Li](C)C",
+	} {
+		if _, err := Parse(smiles); err != nil {
+			t.Errorf("%s: %v", smiles, err)
+		}
+	}
+	for smiles, want := range map[string]string{
+		"Cc1(C)=NCCCC1":    `molecule: "Cc1(C)=NCCCC1": column 2: C has the valence 5, and at most 4 is allowed`,
+		"O=b1NNC(=O)C=C1":  "B has the valence", // and its relatives
+		"Nn1(C)CCCC1":      "N has the valence 4, and at most 3 is allowed",
+		"CC1=CC=CC=c1(C)C": "C has the valence 5, and at most 4 is allowed",
+		"n1(=O)CCCCC1":     "N has the valence 4, and at most 3 is allowed",
+		"c1(C)(C)(C)CCCC1": "C has the valence 5, and at most 4 is allowed",
+		"C1=n(C)C=CC=C1":   "N has the valence 4, and at most 3 is allowed",
+		"C(=[Fe])(C)(C)C":  "C has the valence 5, and at most 4 is allowed",
+		"F([Fe])[Fe]":      "F has the valence 2, and at most 1 is allowed",
+		"C[Al](C)(C)(C)C":  "Al has the valence 5, and at most 3 is allowed",
+		"C[#]":             "']' where an atomic number is expected",
+		"C~C":              "'~' has no meaning here",
+		"C<C":              "'<' has no meaning here",
+	} {
+		if _, err := Parse(smiles); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", smiles, err, want)
+		}
+	}
+}
+
+// TestCategories: a wildcard has a category of its own, and a dative bond, which points from
+// the atom that gives, that of a single one.
+func TestCategories(t *testing.T) {
+	m, err := Parse("*[Pt]<-N")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := m.Bonds[1]; b.Type != Dative || b.Begin != 2 || b.End != 1 || m.Atoms[2].Hydrogens != 3 {
+		t.Errorf("bond %+v, atoms %+v", b, m.Atoms)
+	}
+	g, err := m.Graph()
+	if err != nil || !slices.Equal(g.X.Category, []int32{118 * 3, 77 * 3, 6 * 3}) || !slices.Equal(g.EdgeLabel, []int32{0, 0, 0, 0}) {
+		t.Errorf("graph %+v, %v", g, err)
 	}
 }
 

@@ -202,7 +202,7 @@ func (v *perceiver) markCandidates() {
 				bonds++
 				k.single = append(k.single, l.bond)
 			} else {
-				bonds += (halves[b.Type] + 1) / 2
+				bonds += (b.halvesAt(i) + 1) / 2
 			}
 		}
 		if a.Z == 0 {
@@ -243,7 +243,7 @@ func (v *perceiver) wantsDouble(i, bonds int32) bool {
 	for k := 1; total > allowed && k < len(e.valences) && e.valences[k] > 0; k++ {
 		allowed = int32(e.valences[k]) + shift
 	}
-	degree := v.degree(i) + implicit
+	degree := v.bonds(i) + implicit
 	radicals := int32(a.radicals)
 	if degree+radicals >= allowed {
 		return false

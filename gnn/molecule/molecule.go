@@ -34,11 +34,21 @@ const (
 	Double
 	Triple
 	Aromatic
-	Quadruple // not known to the network: [Molecule.Features] refuses it
+	Quadruple // not known to the network: [Molecule.Graph] refuses it
+	Dative    // both electrons are those of the first atom; to the network a single bond
 )
 
 // halves is twice the order of a bond, as valences are summed.
-var halves = [...]int32{Single: 2, Double: 4, Triple: 6, Aromatic: 3, Quadruple: 8}
+var halves = [...]int32{Single: 2, Double: 4, Triple: 6, Aromatic: 3, Quadruple: 8, Dative: 2}
+
+// halvesAt is what the bond adds to twice the valence of one of its atoms: a dative bond
+// adds nothing to that of the atom that gives.
+func (b *Bond) halvesAt(atom int32) int32 {
+	if b.Type == Dative && b.Begin == atom {
+		return 0
+	}
+	return halves[b.Type]
+}
 
 // Direction says on which side of a neighbouring double bond a single bond
 // lies, seen from its first atom to its second. The values are the categories
@@ -120,6 +130,10 @@ func (e *Error) Error() string {
 // that a long list of strings costs next to no allocations. The zero Parser is
 // ready for use; it must not be used by two goroutines at once.
 type Parser struct {
+	// Release2022 makes valences those that RDKit 2022.09 allows, which differ in metals and
+	// ions: the data sets and splits of Hu et al. depend on them.
+	Release2022 bool
+
 	reader    smilesReader
 	perceiver perceiver
 	scaffold  Molecule
@@ -144,6 +158,7 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 			r.columns = compact(r.columns, v.keep)
 			v.reset(m)
 		}
+		v.release2022 = p.Release2022
 		err = v.perceive()
 	}
 	if err != nil {

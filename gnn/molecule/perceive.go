@@ -47,6 +47,8 @@ type perceiver struct {
 	core  []bool  // atoms in rings or between them
 	queue []int32
 
+	release2022 bool // see Parser
+
 	rings   ringSet
 	finder  ringFinder
 	kekule  kekuliser
@@ -63,6 +65,9 @@ func (v *perceiver) reset(m *Molecule) {
 // perceive does all of it, in RDKit's order.
 func (v *perceiver) perceive() *problem {
 	v.normalise()
+	if !v.release2022 {
+		v.makeDative()
+	}
 	if err := v.settleValences(); err != nil {
 		return err
 	}
@@ -75,7 +80,9 @@ func (v *perceiver) perceive() *problem {
 		return err
 	}
 	v.dropFlatTags()
-	v.settleHydrogens()
+	if err := v.settleHydrogens(); err != nil {
+		return err
+	}
 	v.cleanStereo(true)
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]

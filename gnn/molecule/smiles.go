@@ -42,6 +42,8 @@ type bondSpec struct {
 	typ     BondType
 	ordered bool
 	dir     Direction
+
+	backward bool // a dative bond from the second atom to the first
 }
 
 // A closure is a pair of equal ring numbers, the second still to come if
@@ -160,7 +162,10 @@ func (r *smilesReader) chain() *problem {
 			r.pos++
 			expect = anAtom
 			continue
-		case '-', '=', '#', '$', ':', '/', '\\':
+		case '-', '=', '#', '$', ':', '/', '\\', '<':
+			if c == '<' && !strings.HasPrefix(r.text[r.pos:], "<-") {
+				break
+			}
 			if expect != afterAtoms && expect != aBranch {
 				return r.problem(r.pos, "a bond where an atom is expected")
 			}
@@ -223,7 +228,14 @@ var bondTypes = [128]BondType{'-': Single, '=': Double, '#': Triple, '$': Quadru
 func (r *smilesReader) bond(c byte) bondSpec {
 	r.pos++
 	switch c {
+	case '<': // <-
+		r.pos++
+		return bondSpec{typ: Dative, ordered: true, backward: true}
 	case '-', '=', '#', '$', ':':
+		if c == '-' && r.peek() == '>' {
+			r.pos++
+			return bondSpec{typ: Dative, ordered: true}
+		}
 		return bondSpec{typ: bondTypes[c], ordered: true}
 	case '/':
 		return bondSpec{dir: Up}
@@ -241,6 +253,9 @@ func (r *smilesReader) makeBond(begin, end int32, s bondSpec) Bond {
 		b.Type = Aromatic
 	}
 	b.aromatic = b.Type == Aromatic
+	if s.backward {
+		b.Begin, b.End = end, begin
+	}
 	return b
 }
 
@@ -535,6 +550,15 @@ func (r *smilesReader) symbol(a *Atom) *problem {
 	case c == '*':
 		r.pos++
 		return nil
+	case c == '#': // RDKit's [#6] is [C]
+		start := r.pos
+		r.pos++
+		n, err := r.integer("atomic number", maxZ)
+		if err == nil && r.pos == start+1 {
+			err = r.problem(r.pos, "%s where an atomic number is expected", r.what())
+		}
+		a.Z = int8(n)
+		return err
 	case strings.HasPrefix(r.text[r.pos:], "Uu") && r.pos+2 < len(r.text) && systematicSymbol(r.text[r.pos+2]) > 0:
 		a.Z = systematicSymbol(r.text[r.pos+2])
 		r.pos += 3

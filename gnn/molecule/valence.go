@@ -96,6 +96,31 @@ func (v *perceiver) normaliseHalogen(i int32) {
 	}
 }
 
+// makeDative makes a single bond from a non-metal with more bonds than it may have to a
+// metal dative, which takes one off its valence: N([Fe])(C)(C)C is N(C)(C)(C)->[Fe]. There is
+// one for each such atom. Hydrogen and fluorine give none.
+func (v *perceiver) makeDative() {
+	for i := range v.m.Atoms {
+		a := &v.m.Atoms[i]
+		if a.Z <= 1 || a.Z == 9 || metal(a.Z) {
+			continue
+		}
+		var to *Bond
+		for _, l := range v.of(int32(i)) {
+			if b := &v.m.Bonds[l.bond]; b.Type == Single && metal(v.m.Atoms[l.atom].Z) {
+				to = b
+			}
+		}
+		if to == nil {
+			continue
+		}
+		most := a.isoelectronic().maxValence()
+		if most > 0 && v.explicitValence(int32(i)) > most {
+			to.Begin, to.End, to.Type = int32(i), to.Begin+to.End-int32(i), Dative
+		}
+	}
+}
+
 // inAromatic reports whether an atom or one of its bonds is aromatic. A bond
 // outside of rings that is written so counts too: kekulise removes its mark and
 // leaves the type.
@@ -126,9 +151,41 @@ func (a *Atom) valenceShift() int32 {
 func (v *perceiver) orders(i int32) int32 {
 	sum := int32(0)
 	for _, l := range v.of(i) {
-		sum += halves[v.m.Bonds[l.bond].Type]
+		sum += v.m.Bonds[l.bond].halvesAt(i)
 	}
 	return sum
+}
+
+// isoelectronic returns the element with as many electrons as the atom, as whose its
+// valences are: N+ bonds as C does. Metals without valences of their own stay what they
+// are.
+func (a *Atom) isoelectronic() *element {
+	e := &elements[a.Z]
+	if e.defaultValence() == anyValence {
+		return e
+	}
+	return &elements[min(max(int32(a.Z)-int32(a.Charge), 0), maxZ)]
+}
+
+// allowance returns the element whose valences an atom may have, and what its valence is
+// less by before it is compared with them: P, S, As and Se with negative charges may be
+// hypervalent, where Cl, Ar, Br and Kr with as many electrons may not.
+func (a *Atom) allowance() (e *element, less int32) {
+	if z := int(a.Z) - int(a.Charge); (a.Z == 15 || a.Z == 16) && z > 16 || (a.Z == 33 || a.Z == 34) && z > 34 {
+		return &elements[a.Z], int32(a.Charge)
+	}
+	return a.isoelectronic(), 0
+}
+
+// bonds counts the bonds of an atom but for dative ones in which it gives.
+func (v *perceiver) bonds(i int32) int32 {
+	n := v.degree(i)
+	for _, l := range v.of(i) {
+		if b := &v.m.Bonds[l.bond]; b.Type == Dative && b.Begin == i {
+			n--
+		}
+	}
+	return n
 }
 
 // explicitValence is the valence without implicit hydrogens. That of an
@@ -136,16 +193,15 @@ func (v *perceiver) orders(i int32) int32 {
 // nitrogen of pyrrole has bonds for 4 and the valence 3.
 func (v *perceiver) explicitValence(i int32) int32 {
 	a := &v.m.Atoms[i]
-	e := &elements[a.Z]
+	e := a.isoelectronic()
 	twice := v.orders(i) + 2*int32(a.explicit)
-	shift := a.valenceShift()
-	if def := e.defaultValence(); def != anyValence && def+shift >= 0 && twice > 2*(def+shift) && v.inAromatic(i) {
-		nearest := def + shift
+	if def := e.defaultValence(); def != anyValence && twice > 2*def && v.inAromatic(i) {
+		nearest := def
 		for _, val := range e.valences {
-			if val == anyValence || 2*(int32(val)+shift) > twice {
+			if val == anyValence || 2*int32(val) > twice {
 				break
 			}
-			nearest = int32(val) + shift
+			nearest = int32(val)
 		}
 		if twice-2*nearest <= 3 {
 			twice = 2 * nearest
@@ -159,21 +215,56 @@ func (v *perceiver) explicitValence(i int32) int32 {
 func (v *perceiver) settleValences() *problem {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
-		e := &elements[a.Z]
-		val := v.explicitValence(int32(i))
-		a.valence = int16(val)
-		effective := val + int32(a.Charge)
-		if e.outer >= 4 {
-			effective = val - int32(a.Charge)
-		}
-		if most := e.maxValence(); most > 0 && effective > most {
-			return atomProblem(int32(i), "%s%s has the valence %d, and at most %d is allowed", e.symbol, chargeSign(a.Charge), val, val-effective+most)
+		if err := v.settleValence(int32(i)); err != nil {
+			return err
 		}
 		h, ok := v.implicitHydrogens(int32(i))
 		if !ok {
-			return atomProblem(int32(i), "%s%s cannot have the valence %d", e.symbol, chargeSign(a.Charge), val)
+			return atomProblem(int32(i), "%s%s cannot have the valence %d", elements[a.Z].symbol, chargeSign(a.Charge), a.valence)
 		}
 		a.implicit = int8(h)
+	}
+	return nil
+}
+
+// most2022 returns the largest valence that RDKit 2022.09 allows an element, 0 or less for no
+// bound, and what an atom's may be larger by for its charge.
+func (a *Atom) most2022() (most, charge int32) {
+	most, charge = elements[a.Z].maxValence(), int32(a.Charge)
+	switch a.Z {
+	case 3, 11, 19, 37:
+		most = 1
+	case 13, 14:
+		most = 6
+	case 15, 33, 51, 83:
+		most = 7
+	case 81:
+		most = 3
+	}
+	if elements[a.Z].outer < 4 {
+		charge = -charge
+	}
+	return most, charge
+}
+
+// settleValence computes the valence of one atom.
+func (v *perceiver) settleValence(i int32) *problem {
+	a := &v.m.Atoms[i]
+	like, less := a.allowance()
+	val := v.explicitValence(i)
+	a.valence = int16(val)
+	most := like.maxValence()
+	if a.Z == 1 && a.Charge == -1 {
+		most = 2 // in bridges between metals
+	}
+	if v.release2022 {
+		if most, less = a.most2022(); most > 0 && val-less > most {
+			return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed", elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
+		}
+		return nil
+	}
+	if most >= 0 && elements[a.Z].maxValence() >= 0 && val-less > most {
+		return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed", elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
 	}
 	return nil
 }
@@ -195,33 +286,28 @@ func (v *perceiver) implicitHydrogens(i int32) (n int32, ok bool) {
 	if a.fixed || a.Z == 0 {
 		return 0, true
 	}
-	e := &elements[a.Z]
 	used := int32(a.valence) + int32(a.radicals)
 	if a.Z == 1 && used == 0 {
 		return max(0, 1-max(int32(a.Charge), -int32(a.Charge))), true
 	}
+	e, less := a.allowance()
 	def := e.defaultValence()
 	if def == anyValence {
 		return 0, true
 	}
-	shift := a.valenceShift()
-	if v.inAromatic(i) {
-		if used <= def+shift {
-			return def + shift - used, true
-		}
-		for _, val := range e.valences {
-			if val > 0 && used == int32(val)+shift {
-				return 0, true
-			}
-		}
-		return 0, false
+	used -= less
+	aromatic := v.inAromatic(i)
+	if aromatic && used <= def {
+		return def - used, true
 	}
 	for _, val := range e.valences {
-		if val != anyValence && used <= int32(val)+shift {
-			return int32(val) + shift - used, true
+		switch {
+		case val == anyValence:
+		case used == int32(val), !aromatic && used < int32(val):
+			return int32(val) - used, true
 		}
 	}
-	return 0, e.maxValence() == anyValence
+	return 0, !aromatic && e.maxValence() == anyValence || v.release2022 && !aromatic
 }
 
 // refill computes the valence of an atom and its implicit hydrogens anew.
@@ -271,15 +357,19 @@ func (v *perceiver) countRadicals() {
 }
 
 // settleHydrogens fixes the hydrogens that aromatic bonds would leave no room for:
-// the nitrogen of pyrrole keeps its own.
-func (v *perceiver) settleHydrogens() {
+// the nitrogen of pyrrole keeps its own. Valences are final now, so that an atom that was
+// written as aromatic and is not, as in Cc1(C)=NCCCC1, may have too many bonds.
+func (v *perceiver) settleHydrogens() *problem {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
 		before := a.implicit
 		v.refill(int32(i))
 		if !a.fixed && a.implicit < before {
 			a.explicit += before - a.implicit
-			a.valence = int16(v.explicitValence(int32(i)))
+		}
+		if err := v.settleValence(int32(i)); err != nil && !v.release2022 {
+			return err
 		}
 	}
+	return nil
 }
