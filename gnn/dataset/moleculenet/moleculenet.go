@@ -179,7 +179,7 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := records.Options{Format: records.CSV, SMILES: set.SMILES, Fields: d.Tasks, Scaffolds: true}
+	o := records.Options{Format: records.CSV, SMILES: set.SMILES, Fields: d.Tasks, Scaffolds: true, Hu2020: true}
 	err = records.Read(ctx, path, o, func(r *records.Record) error {
 		if len(r.Fields) == 0 { // the row is damaged
 			return r.Err

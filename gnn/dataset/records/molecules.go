@@ -21,9 +21,15 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 		return nil, fmt.Errorf("a SMILES of %d bytes; want at most %d", len(s), maxSMILES)
 	}
 	var g *graph.Graph
+	w.parser.Release2022 = w.o.Hu2020
 	m, err := w.parser.Parse(string(s))
 	if err == nil {
 		g, err = m.Graph()
+	}
+	if err == nil && w.o.Hu2020 {
+		if i := slices.IndexFunc(m.Atoms, func(a molecule.Atom) bool { return a.Z == 0 }); i >= 0 {
+			err = &molecule.CategoryError{Reason: fmt.Sprintf("atom %d is a wildcard, which is no category of Hu et al.", i)}
+		}
 	}
 	if err != nil {
 		reason := err.Error()

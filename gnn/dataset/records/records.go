@@ -96,6 +96,9 @@ type Options struct {
 	Fields []string
 	// Scaffolds asks for those of molecules.
 	Scaffolds bool
+	// Hu2020 takes the molecules that Hu et al. take: valences as RDKit 2022.09 allows them,
+	// and no wildcards.
+	Hu2020 bool
 	// Columns are the features that graphs get. Without them, [Read] gives a graph
 	// those of its own attributes and labels, and [ReadAll] those of all graphs.
 	Columns *graph.Columns
