@@ -193,7 +193,7 @@ func setupInspect(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "%-11s %s\n%-11s %s\n%s", "file", path, "sha256", sum, apply.Describe(m.Card))
+		_, err = fmt.Fprintf(stdout, "%-11s %s\n%-11s %s\n%s", "file", files.Printable(path), "sha256", sum, apply.Describe(m.Card))
 		return err
 	}
 }

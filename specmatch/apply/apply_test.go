@@ -307,3 +307,17 @@ func TestText(t *testing.T) {
 		t.Errorf("onto itself: %v", err)
 	}
 }
+
+// TestDescribe: the texts of a model, which may be another's, stay in their lines.
+func TestDescribe(t *testing.T) {
+	encoder, err := pretrained.Open(cpu.New(tensor.Float32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := encoder.Card
+	lines := strings.Count(apply.Describe(card), "\n")
+	card.Provenance.Software += "\x1b[2J\nsha256      0000\xff"
+	if text := apply.Describe(card); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || strings.Count(text, "\n") != lines {
+		t.Errorf("%q", text)
+	}
+}

@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
-// Describe says in lines what a model is, was trained on, and expects.
+// Describe says in lines what a model is, was trained on, and expects. Texts of the model are
+// made [files.Printable].
 func Describe(c specmatch.Card) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "%-11s %s\n", name, files.Printable(fmt.Sprintf(format, args...)))
 	}
 	_, values := c.Encoder.Size()
 	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d",

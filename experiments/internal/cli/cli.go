@@ -37,6 +37,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 )
 
 // The exit statuses of every experiment.
@@ -116,13 +118,13 @@ func exit(ctx context.Context, err error, name string, stderr io.Writer) int {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return ExitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "%s: %v (-h explains the flags)\n", name, err)
+		fmt.Fprintf(stderr, "%s: %s (-h explains the flags)\n", name, files.PrintableLines(err.Error()))
 		return ExitUsage
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintf(stderr, "%s: interrupted\n", name)
 		return ExitInterrupted
 	default:
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(stderr, "%s: %s\n", name, files.PrintableLines(err.Error()))
 		return ExitFailure
 	}
 }

@@ -26,6 +26,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 )
 
 // Best says which figure of a column is marked.
@@ -174,7 +176,7 @@ func (t *Table) text(bold bool) []byte {
 	}
 	var b bytes.Buffer
 	if t.Caption != "" {
-		b.WriteString(t.Caption + "\n\n")
+		b.WriteString(line(t.Caption) + "\n\n")
 	}
 	rule := widths[0]
 	for _, width := range widths[1:] {
@@ -215,7 +217,7 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	grid, best := t.grid()
 	var b bytes.Buffer
 	if t.Caption != "" {
-		b.WriteString(t.Caption + "\n\n")
+		b.WriteString(prose.Replace(line(t.Caption)) + "\n\n")
 	}
 	for i, line := range grid {
 		for j, s := range line {
@@ -231,11 +233,14 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 		}
 	}
 	for _, note := range t.Footnotes {
-		b.WriteString("\n" + note + "\n") // a paragraph each
+		b.WriteString("\n" + prose.Replace(line(note)) + "\n") // a paragraph each
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+// prose keeps tags, links and pictures out of captions and notes, which have Markdown of their own.
+var prose = strings.NewReplacer(`<`, `&lt;`, `[`, `\[`)
 
 // escape makes names such as a_b, <x> and a|b show as they are.
 var escape = strings.NewReplacer(
@@ -244,23 +249,26 @@ var escape = strings.NewReplacer(
 
 // grid returns all cells as text, the heads first, and which are the best.
 func (t *Table) grid() ([][]string, [][]bool) {
-	heads := []string{t.corner}
+	heads := []string{line(t.corner)}
 	for _, c := range t.columns {
-		heads = append(heads, c.Name)
+		heads = append(heads, line(c.Name))
 	}
 	grid := [][]string{heads}
 	best := [][]bool{make([]bool, len(heads))}
 	for _, r := range t.rows {
-		line := []string{r.name}
+		texts := []string{line(r.name)}
 		marks := []bool{false}
 		for j, c := range r.cells {
-			line = append(line, c.text+c.Mark)
+			texts = append(texts, line(c.text+c.Mark))
 			marks = append(marks, t.best(j, c))
 		}
-		grid, best = append(grid, line), append(best, marks)
+		grid, best = append(grid, texts), append(best, marks)
 	}
 	return grid, best
 }
+
+// line is a text, which may be of a user's file, in one line that a terminal shows as it is.
+func line(text string) string { return files.Printable(strings.ReplaceAll(text, "\n", " ")) }
 
 // best reports whether no figure of column j is better than c.
 func (t *Table) best(j int, c Cell) bool {

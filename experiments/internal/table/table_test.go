@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -185,5 +186,26 @@ $\dagger$ diverged once
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestForeignText: names and captions of other people's files neither steer a terminal nor
+// become a part of a page.
+func TestForeignText(t *testing.T) {
+	tb := New("set", Names("a\x1b[2J")...)
+	tb.Caption = "x\x1b[31m <script>alert(1)</script> ![p](http://q)\nz"
+	tb.Footnotes = []string{"<img src=x>"}
+	tb.Add("n\r\x9b<b>", Text("v\x07"))
+	var text, markdown bytes.Buffer
+	if err := errors.Join(tb.WriteText(&text), tb.WriteMarkdown(&markdown)); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []string{text.String(), markdown.String()} {
+		if strings.ContainsAny(b, "\x1b\r\x07\x00") || !utf8.ValidString(b) {
+			t.Errorf("%q", b)
+		}
+	}
+	if b := markdown.String(); strings.ContainsAny(b, "<") || strings.Contains(b, "![p]") {
+		t.Errorf("%s", b)
 	}
 }
