@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -262,6 +264,23 @@ func (x *tuning) fit(ctx context.Context, l *finetune.Learner, unit string, stat
 	})
 }
 
+// writeRejected lists the records that could not be used, if there are any, in
+// rejected.csv.
+func (x *tuning) writeRejected() error {
+	if len(x.examples.Rejected) == 0 {
+		return nil
+	}
+	return files.Write(x.dir.Join("rejected.csv"), func(to io.Writer) error {
+		w := csv.NewWriter(to)
+		w.Write([]string{"line", "value", "reason"}) // Error has the errors of all
+		for _, r := range x.examples.Rejected {
+			w.Write([]string{strconv.Itoa(r.Line), r.Value, r.Reason})
+		}
+		w.Flush()
+		return w.Error()
+	})
+}
+
 // report writes the metrics of the test part, with the weights that are kept: of each task,
 // and before them of several yes-or-no tasks the mean over those where both answers occur.
 func (x *tuning) report(stdout io.Writer, results []outcome) error {
@@ -341,7 +360,7 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	if undefined {
 		t.Footnotes = append(t.Footnotes, "n/a: undefined, since the targets of that test part are all equal or missing; means are over the other seeds")
 	}
-	if err := errors.Join(x.dir.WriteResults(rows), files.Write(x.dir.Join("results.md"), t.WriteMarkdown), t.WriteText(stdout)); err != nil {
+	if err := errors.Join(x.dir.WriteResults(rows), files.Write(x.dir.Join("results.md"), t.WriteMarkdown), x.writeRejected(), t.WriteText(stdout)); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n", x.dir.Path, os.PathSeparator)

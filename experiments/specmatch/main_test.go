@@ -445,7 +445,7 @@ func TestFinetune(t *testing.T) {
 // units is learned as well, and has its own row.
 func TestFewPositives(t *testing.T) {
 	t.Chdir(t.TempDir())
-	text := "smiles,y,nM,logS\n"
+	text := "smiles,y,nM,logS\nC1CC,0,0,0\n"
 	for i := range 300 {
 		x := i * 7 % 31
 		text += fmt.Sprintf("%s%s,%d,%d,%v\n", strings.Repeat("C", 1+x), strings.Repeat("O", i/31), i%100/97, 1000*x+200*(i*i%97), float64(x)/10+float64(i*i%97)/50)
@@ -461,6 +461,9 @@ func TestFewPositives(t *testing.T) {
 	}
 	if epochs := readCSV(t, "few/metrics.csv"); len(epochs) != 6 {
 		t.Errorf("metrics.csv: %q", epochs)
+	}
+	if r := readCSV(t, "few/rejected.csv"); len(r) != 2 || r[1][0] != "2" || r[1][1] != "C1CC" || r[1][2] == "" {
+		t.Errorf("rejected.csv: %q", r)
 	}
 	rmse := map[string]float64{}
 	for _, targets := range []string{"nM", "logS", "nM,logS"} {
