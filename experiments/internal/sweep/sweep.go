@@ -10,6 +10,8 @@
 //	grid -p 50 80
 //	run -beta 0.5 -p 90   # outside of the grid
 //
+// A # at the beginning of a word begins a comment; words have no spaces.
+//
 // Data sets and seeds are flags like others: in the first line they are rows and seeds
 // of every run, in a grid they are runs of their own.
 //
@@ -26,11 +28,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -51,11 +56,25 @@ type Sweep struct {
 	Runs       []Run
 }
 
+// The most that a sweep has: runs, as a start of the program lists the units of each, and bytes of its file.
+const (
+	maxRuns  = 10000
+	maxBytes = 1 << 20
+)
+
 // Parse reads a sweep's file. Errors name it and the line.
 func Parse(path string) (*Sweep, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%s: more than %d bytes: is it a sweep?", path, maxBytes)
 	}
 	s := &Sweep{}
 	var common []string
@@ -65,19 +84,26 @@ func Parse(path string) (*Sweep, error) {
 	number := 0
 	for line := range strings.Lines(string(data)) {
 		number++
-		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)
+		if k := slices.IndexFunc(words, func(w string) bool { return w[0] == '#' }); k >= 0 {
+			words = words[:k]
+		}
 		if len(words) == 0 {
 			continue
 		}
-		var err error
+		err := plain(words...)
 		switch {
+		case err != nil:
 		case s.Experiment == "":
 			s.Experiment, common = words[0], words[1:]
 			err = reserved(common)
 		case words[0] == "grid":
 			gridded = true
-			grid, err = times(grid, words[1:])
+			if len(grid)*(len(words)-2) > maxRuns {
+				err = fmt.Errorf("the grid has %d runs, and a sweep at most %d", len(grid)*(len(words)-2), maxRuns)
+			} else {
+				grid, err = times(grid, words[1:])
+			}
 		case words[0] == "run":
 			var r Run
 			r, err = one(words[1:])
@@ -94,6 +120,9 @@ func Parse(path string) (*Sweep, error) {
 	}
 	if s.Runs = single; gridded || len(single) == 0 {
 		s.Runs = append(grid, single...)
+	}
+	if len(s.Runs) > maxRuns {
+		return nil, fmt.Errorf("%s: %d runs are more than the %d that a sweep has at most", path, len(s.Runs), maxRuns)
 	}
 	seen := map[string]bool{}
 	for i := range s.Runs {
@@ -120,6 +149,10 @@ func times(runs []Run, words []string) ([]Run, error) {
 			if err != nil {
 				return nil, err
 			}
+			flag, _, _ := strings.Cut(next.Args[0], "=")
+			if slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, flag+"=") }) {
+				return nil, fmt.Errorf("%s has a grid already: write all its values in one line", flag)
+			}
 			next.Name = strings.TrimPrefix(r.Name+"+"+next.Name, "+")
 			next.Args = append(slices.Clone(r.Args), next.Args...)
 			all = append(all, next)
@@ -139,8 +172,11 @@ func one(words []string) (r Run, err error) {
 	var parts []string
 	for i := 0; i < len(words); i += 2 {
 		flag := strings.TrimLeft(words[i], "-")
-		if flag == words[i] || flag == "" {
-			return r, fmt.Errorf("%q: want a flag, as in -beta", words[i])
+		if flag == words[i] || flag == "" || strings.Contains(flag, "=") {
+			return r, fmt.Errorf("%q: want a flag and its value as two words, as in -beta 1", words[i])
+		}
+		if slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(p, flag+"=") }) {
+			return r, fmt.Errorf("-%s is given twice", flag)
 		}
 		parts = append(parts, flag+"="+words[i+1])
 		r.Args = append(r.Args, "-"+flag+"="+words[i+1])
@@ -154,19 +190,39 @@ func one(words []string) (r Run, err error) {
 	return r, nil
 }
 
-// reserved returns an error if words have a flag that the sweep itself sets.
+// reserved returns an error if words have a flag that the sweep itself sets, or that asks for help.
 func reserved(words []string) error {
 	for _, w := range words {
 		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
-		if strings.HasPrefix(w, "-") && slices.Contains([]string{"out", "shard", "list", "collect"}, name) {
+		switch {
+		case !strings.HasPrefix(w, "-"):
+		case slices.Contains([]string{"out", "shard", "list", "collect"}, name):
 			return fmt.Errorf("-%s is the sweep's own", name)
+		case name == "h" || name == "help":
+			return fmt.Errorf("%s explains an experiment and runs nothing", w)
 		}
 	}
 	return nil
 }
 
+// plain returns an error if a word has control characters or is not UTF-8: it could not be a line of a script.
+func plain(words ...string) error {
+	for _, w := range words {
+		if !utf8.ValidString(w) || strings.ContainsFunc(w, unicode.IsControl) {
+			return fmt.Errorf("%q has control characters or is not UTF-8", w)
+		}
+	}
+	return nil
+}
+
+// experiments are the programs that know shares.
+var experiments = []string{"ablation", "kernels", "selection", "semisupervised", "specmatch", "theory", "transfer", "unsupervised"}
+
 // find sets the program of the experiment: beside this one, or in the PATH.
 func (s *Sweep) find() error {
+	if !slices.Contains(experiments, s.Experiment) {
+		return fmt.Errorf("%q is no experiment: want one of %s", s.Experiment, strings.Join(experiments, ", "))
+	}
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), s.Experiment+filepath.Ext(self))
 		if _, err := os.Stat(beside); err == nil {
@@ -245,7 +301,10 @@ func (s *Sweep) list(r *Run) error {
 		return fmt.Errorf("%s: %w: %s", r.Name, err, strings.TrimSpace(stderr.String()))
 	}
 	for line := range strings.Lines(stdout.String()) {
-		name, _, _ := strings.Cut(line, "\t")
+		name, _, ok := strings.Cut(line, "\t")
+		if !ok {
+			return fmt.Errorf("%s: %s -list prints %q, which is no unit", r.Name, s.Experiment, line)
+		}
 		r.Units = append(r.Units, name)
 	}
 	return nil

@@ -76,7 +76,7 @@ func file(t *testing.T, text string) string {
 }
 
 func TestParse(t *testing.T) {
-	s, err := sweep.Parse(file(t, "# what β and p are worth\n\nunsupervised -seeds 3\ngrid -beta 0.05 1 # two\ngrid --dataset A,B C\nrun -beta 2 -p 50\n"))
+	s, err := sweep.Parse(file(t, "# what β and p are worth\n\nunsupervised -seeds 3\ngrid -beta 0.05 1 # two\ngrid --dataset A,B C\nrun -beta 2 -p 50 -data a#b\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestParse(t *testing.T) {
 		"beta=0.05+dataset=C: -seeds 3 -beta=0.05 -dataset=C",
 		"beta=1+dataset=A_B: -seeds 3 -beta=1 -dataset=A,B",
 		"beta=1+dataset=C: -seeds 3 -beta=1 -dataset=C",
-		"beta=2+p=50: -seeds 3 -beta=2 -p=50",
+		"beta=2+p=50+data=a#b: -seeds 3 -beta=2 -p=50 -data=a#b",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -108,11 +108,40 @@ func TestParse(t *testing.T) {
 		{"toy\nrun beta 1\n", `:2: "beta": want a flag`},
 		{"toy -out x\n", ":1: -out is the sweep's own"},
 		{"toy\ngrid -shard 0/2 1/2\n", ":2: -shard is the sweep's own"},
+		{"toy\ngrid -beta 1 2\ngrid --beta 3 4\n", ":3: -beta has a grid already"},
+		{"toy\nrun -beta 1 -beta 3\n", ":2: -beta is given twice"},
+		{"toy\ngrid -beta=1 2\n", `:2: "-beta=1": want a flag and its value`},
+		{"toy -h\n", ":1: -h explains"},
+		{"toy\nrun -data a\x1b[2Jb\n", `:2: "a\x1b[2Jb" has control characters`},
+		{"toy -data \xff\n", `:1: "\xff" has control characters or is not UTF-8`},
+		{"toy\n" + strings.Repeat("grid -beta"+strings.Repeat(" 1", 101)+"\n", 2), ":3: the grid has 10201 runs"},
+		{strings.Repeat("# a picture\n", 1<<17), "is it a sweep?"},
 		{"toy\ngrid -beta 1 1\n", "two runs have the name beta=1"},
 	} {
 		if _, err := sweep.Parse(file(t, c.text)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "sweep.txt") {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
+	}
+}
+
+// Only experiments run, and only what lists units is one.
+func TestPrograms(t *testing.T) {
+	for _, name := range []string{"rm", "/bin/sh", "../bin/unsupervised", "datasets"} {
+		s, err := sweep.Parse(file(t, name+" -seeds 2\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Prepare(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is no experiment: want one of ablation, kernels") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	echo, err := exec.LookPath("echo")
+	if err != nil {
+		t.Skip("no echo here")
+	}
+	s := &sweep.Sweep{Program: echo, Runs: []sweep.Run{{Name: "a"}}}
+	if err := s.Prepare(t.TempDir()); err == nil || !strings.Contains(err.Error(), "which is no unit") {
+		t.Errorf("what lists no units: %v", err)
 	}
 }
 
