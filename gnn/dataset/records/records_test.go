@@ -395,7 +395,7 @@ func TestReadErrors(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	for _, text := range []string{
 		"smiles,y\nCCO,1\nC(,2\n", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,c,,1,2\n",
-		`{"id":"a","nodes":3,"edges":[[0,1],[1,2]],"labels":[6,6,8],"attributes":[[1],[2],[3]],"directed":true}` + "\n{}\n", `{"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}]}`, "C x\n\nCC\n",
+		`{"id":"a","nodes":3,"edges":[[0,1],[1,2]],"labels":[6,6,8],"attributes":[[1],[2],[3]],"directed":true}` + "\n{}\n", `{"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}]}`, "C x\n\nCC\n", "\xff\xfes\x00m\x00i\x00l\x00e\x00s\x00\n\x00C\x00", "\x28\xb5\x2f\xfd\x04\x00", "smiles;y\rC;\"1\r",
 	} {
 		for format := range 3 {
 			f.Add([]byte(text), uint8(format), uint8(1))

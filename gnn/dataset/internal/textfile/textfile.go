@@ -399,8 +399,8 @@ func (c *Rows) Column(name string) (int, error) {
 // LongestLine is how many bytes a line may have, and a row of a table; those that are longer
 // are passed over. A line of endOfPatience ends the reading. Tests have lower ones.
 var (
-	LongestLine   = 64 << 20
-	endOfPatience = 4 * LongestLine
+	LongestLine   = 32 << 20
+	endOfPatience = 8 * LongestLine
 )
 
 // Lines are those of a text that are not blank.
