@@ -37,7 +37,9 @@
 // releases read has the graph of the older. What RDKit refuses is refused, with the reason.
 // The rules are described where they are implemented. Differences that are known:
 //
-//   - RDKit accepts the empty string and its own extensions of SMILES.
+//   - RDKit accepts the empty string and ~, the bond of any order. Of 22,436 strings in the
+//     files of its own package, 71 have another verdict than RDKit's (release 2026.09.1): all
+//     71 for ~. A reaction is refused here and there.
 //   - A molecule may have [MaxAtoms] atoms. Ring systems that are too large to
 //     be searched are refused, where RDKit does not finish.
 //   - Where alternative Kekulé structures differ in what is aromatic, RDKit's

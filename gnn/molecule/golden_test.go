@@ -193,6 +193,8 @@ func TestVerdicts(t *testing.T) {
 		"C[#]":             "']' where an atomic number is expected",
 		"C~C":              "'~' has no meaning here",
 		"C<C":              "'<' has no meaning here",
+		"CCO>>CC=O":        "column 4: a reaction, and not one molecule",
+		"CC.O>[Pd]>CCO":    "column 5: a reaction, and not one molecule",
 	} {
 		if _, err := Parse(smiles); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", smiles, err, want)

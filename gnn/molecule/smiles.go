@@ -450,7 +450,9 @@ func (r *smilesReader) atom() (Atom, *problem) {
 		a.Z = symbol(c, 0)
 	case aromaticSymbol(c) > 0:
 		a.Z, a.Aromatic = aromaticSymbol(c), true
-	case strings.IndexByte("~<>!&,;@+", c) >= 0:
+	case c == '>':
+		return a, r.problem(r.pos, "a reaction, and not one molecule: want its reactants or its products alone")
+	case strings.IndexByte("~<!&,;@+", c) >= 0:
 		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
 	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
 		return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)

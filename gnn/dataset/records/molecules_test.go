@@ -143,6 +143,42 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestOddMolecules: the extension of CXSMILES is no name; a wildcard and a dative bond are read;
+// a reaction is refused as such, and a second column of molecules is named as not used.
+func TestOddMolecules(t *testing.T) {
+	dir := t.TempDir()
+	list := filepath.Join(dir, "x.smi")
+	write(t, list, "C[C@H](O)N |&1:1|\tone\nCC |$R1;$| two\n*CC* three\nN->[Pt](<-N)(Cl)Cl\nCCO>>CC=O five\n")
+	table, err := ReadAll(t.Context(), list, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, rec := range table.Records {
+		ids = append(ids, rec.ID)
+	}
+	if want := []string{"one", "two", "three", "4"}; !slices.Equal(ids, want) {
+		t.Errorf("IDs %q, want %q", ids, want)
+	}
+	const want = "column 4: a reaction, and not one molecule: want its reactants or its products alone"
+	if len(table.Rejected) != 1 || table.Rejected[0].Reason != want {
+		t.Errorf("rejected %v, want %s", table.Rejected, want)
+	}
+	pairs := filepath.Join(dir, "pairs.csv")
+	write(t, pairs, "smiles,solvent_smiles\nCCO,O\n")
+	if table, err = ReadAll(t.Context(), pairs, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := table.Reading.String(), "1 molecules; SMILES smiles; not used solvent_smiles"; got != want {
+		t.Errorf("reading %q, want %q", got, want)
+	}
+	sd := filepath.Join(dir, "x.sdf")
+	write(t, sd, "")
+	if _, err := ReadAll(t.Context(), sd, Options{}); err == nil || !strings.Contains(err.Error(), "an SD file by its name, which is not read: write a SMILES a line") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestOrder: many chunks, on any number of processors, come out in order.
 func TestOrder(t *testing.T) {
 	var text strings.Builder

@@ -147,7 +147,7 @@ var Formats = []string{CSV, SMI, JSONL, TU}
 var others = map[string]string{
 	".graphml": "GraphML", ".gexf": "GEXF", ".gml": "GML", ".net": "Pajek's format", ".dot": "DOT", ".graph6": "graph6", ".g6": "graph6",
 	".xlsx": "Excel", ".xls": "Excel", ".json": "JSON", ".pkl": "a pickle", ".pickle": "a pickle", ".pt": "a pickle of PyTorch",
-	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".inchi": "InChI",
+	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".sdf": "an SD file", ".sd": "an SD file", ".mol": "a molfile", ".inchi": "InChI",
 }
 
 // FormatOf returns the format of a file by its name: .csv, .smi, .txt, .jsonl or
@@ -168,7 +168,7 @@ func FormatOf(path string) (string, error) {
 		switch what {
 		case "GraphML", "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
 			remedy = "write a graph a line into a .jsonl, in Python by json.dumps(networkx.node_link_data(g))"
-		case "MOL2", "InChI":
+		case "MOL2", "InChI", "an SD file", "a molfile":
 			remedy = "write a SMILES a line into a .smi, in Python by rdkit.Chem.MolToSmiles(m)"
 		case "bzip2", "xz", "a tar archive":
 			remedy = "unpack it, or pack it by gzip or zstd"
