@@ -99,13 +99,14 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 }
 
 // slurmCores returns how many cores Slurm gives to the task, which may share a node
-// that does not confine it; 0 if it does not say, or GOMAXPROCS does.
+// that does not confine it, at most those of the machine; 0 if it does not say, or
+// GOMAXPROCS does.
 func slurmCores(env func(string) string) int {
 	if env("GOMAXPROCS") != "" {
 		return 0
 	}
 	n, _ := strconv.Atoi(env("SLURM_CPUS_PER_TASK"))
-	return n
+	return min(n, runtime.NumCPU())
 }
 
 // grace is how long an interrupted run may take to stop.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -156,12 +157,12 @@ func TestCancelledWithoutSignal(t *testing.T) {
 	}
 }
 
-// TestSlurmCores: a task takes the cores that Slurm gives it, unless it is told.
+// TestSlurmCores: a task takes the cores that Slurm gives it and the machine has, unless it is told.
 func TestSlurmCores(t *testing.T) {
 	for _, tt := range []struct {
 		gomaxprocs, cpus string
 		want             int
-	}{{"", "", 0}, {"", "3", 3}, {"8", "3", 0}, {"", "all", 0}} {
+	}{{"", "", 0}, {"", "1", 1}, {"8", "1", 0}, {"", "all", 0}, {"", "100000", runtime.NumCPU()}, {"", "99999999999999999999", runtime.NumCPU()}} {
 		env := map[string]string{"GOMAXPROCS": tt.gomaxprocs, "SLURM_CPUS_PER_TASK": tt.cpus}
 		if got := cli.SlurmCores(func(name string) string { return env[name] }); got != tt.want {
 			t.Errorf("%v: %d, want %d", env, got, tt.want)
