@@ -43,6 +43,20 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if err != nil {
 		return err
 	}
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	words := append([]string{dir, here, s.Program, o.Partition, o.Time, o.Memory}, last...)
+	for _, t := range tasks {
+		words = append(words, s.args(t)...)
+	}
+	if err := plain(words...); err != nil {
+		return err
+	}
+	if strings.Contains(dir, `\`) { // turns patterns off
+		return fmt.Errorf("%s: Slurm cannot write logs to a folder with a \\ in its name", dir)
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -54,19 +68,19 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 		gather.WriteString(s.command(t) + "\n")
 	}
 	gather.WriteString(quote(last) + "\n")
-	here, err := os.Getwd()
-	if err != nil {
-		return err
-	}
 	head := func(name, log string, more ...string) string {
 		options := append([]string{
-			"--job-name=" + name, "--chdir=" + here, "--output=" + filepath.Join(dir, log), "--open-mode=append",
+			"--job-name=" + name, "--chdir=" + here, "--output=" + filepath.Join(strings.ReplaceAll(dir, "%", "%%"), log), "--open-mode=append",
 			"--requeue", "--cpus-per-task=" + fmt.Sprint(max(1, o.CPUs)), "--time=" + o.Time, "--mem=" + o.Memory,
 		}, more...)
 		if o.Partition != "" {
 			options = append(options, "--partition="+o.Partition)
 		}
-		return "#!/bin/bash\n#SBATCH " + strings.Join(options, "\n#SBATCH ") + "\n"
+		head := "#!/bin/bash\n"
+		for _, option := range options {
+			head += "#SBATCH " + quote([]string{option}) + "\n"
+		}
+		return head
 	}
 	texts := map[string]string{
 		"tasks": lines.String(),

@@ -27,7 +27,7 @@ func TestSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	dir := filepath.Join(t.TempDir(), "a 'quoted' name")
+	dir := filepath.Join(t.TempDir(), "a 'quoted' 100% name")
 	s := prepared(t, dir, "toy -seeds 2\ngrid -beta 2 5\n")
 	tasks := s.Tasks(0)
 	if err := s.Submit(&bytes.Buffer{}, tasks, sweep.Slurm{Time: "5"}, nil); err == nil || !strings.Contains(err.Error(), "-pilot") {
@@ -48,7 +48,8 @@ func TestSubmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--array=0-3\n", "--partition=short\n", "--time=11\n", "--mem=406M\n", "--cpus-per-task=2\n", "--requeue\n"} {
+	for _, want := range []string{"--array=0-3\n", "--partition=short\n", "--time=11\n", "--mem=406M\n", "--cpus-per-task=2\n", "--requeue\n",
+		"'--output=" + strings.NewReplacer("'", `'\''`, "%", "%%").Replace(filepath.Join(dir, "slurm")) + "/%a.log'\n"} {
 		if !strings.Contains(string(text), "#SBATCH "+want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -71,6 +72,26 @@ func TestSubmit(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
+	}
+	for _, o := range []sweep.Slurm{{Time: "5\n#SBATCH --uid=0"}, {Partition: "a\nb"}, {Memory: "\x1b1M"}, {Partition: "\xff"}} {
+		if err := s.Submit(&stdout, tasks, o, nil); err == nil || !strings.Contains(err.Error(), "has control characters") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	for _, name := range []string{"a\nb", `a\b`} {
+		s.Dir = filepath.Join(t.TempDir(), name)
+		if err := s.Submit(&stdout, tasks, sweep.Slurm{Time: "5", Memory: "1M"}, nil); err == nil {
+			t.Errorf("logs in %q", name)
+		}
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("x\ny", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("x\ny")
+	s.Dir = dir
+	if err := s.Submit(&stdout, tasks, sweep.Slurm{Time: "5", Memory: "1M"}, nil); err == nil || !strings.Contains(err.Error(), "has control characters") {
+		t.Errorf("a working directory of two lines: %v", err)
 	}
 	if err := s.Submit(&stdout, make([]sweep.Task, 1001), sweep.Slurm{}, nil); err == nil || !strings.Contains(err.Error(), "-shares") {
 		t.Errorf("too many tasks: %v", err)
