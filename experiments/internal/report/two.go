@@ -2,11 +2,13 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
@@ -69,7 +71,7 @@ func changed(a, b *rundir.Run) []block {
 	equal := 0
 	for _, name := range slices.Sorted(maps.Keys(units)) {
 		x, y := units[name][0], units[name][1]
-		at, first, second, differ := unlike(decode(x), decode(y))
+		at, first, second, differ := unlike(x, y)
 		switch {
 		case y == nil:
 			t.Add(name, texts("finished", "yes", "no")...)
@@ -85,68 +87,55 @@ func changed(a, b *rundir.Run) []block {
 	return []block{{table: t}}
 }
 
-// decode reads a result; numbers stay as they are written.
-func decode(data json.RawMessage) (v any) {
-	d := json.NewDecoder(bytes.NewReader(data))
+// figures returns the numbers and texts of a result by their places, as in "Folds.3", and the
+// lengths of lists. Timings are left out; numbers stay as they are written.
+func figures(result json.RawMessage) map[string]string {
+	all := map[string]string{}
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, x := range v {
+				if !strings.HasSuffix(name, "Seconds") && !strings.HasSuffix(name, "PerSecond") {
+					walk(strings.TrimPrefix(at+"."+name, "."), x)
+				}
+			}
+		case []any:
+			all[at] = fmt.Sprintf("%d entries", len(v))
+			for i, x := range v {
+				walk(strings.TrimPrefix(fmt.Sprintf("%s.%d", at, i+1), "."), x)
+			}
+		case nil:
+			all[at] = "–"
+		default:
+			all[at] = fmt.Sprint(v)
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(result))
 	d.UseNumber()
+	var v any
 	d.Decode(&v) // the journal has read it
-	return v
+	walk("", v)
+	return all
 }
 
-// timing reports whether a field of a result is how long something took.
-func timing(field string) bool {
-	return strings.HasSuffix(field, "Seconds") || strings.HasSuffix(field, "PerSecond")
-}
-
-// unlike returns the first place at which two results differ, apart from timings.
-func unlike(x, y any) (at, first, second string, differ bool) {
-	switch x := x.(type) {
-	case map[string]any:
-		y, ok := y.(map[string]any)
-		if !ok {
-			break
-		}
-		names := slices.Concat(slices.Collect(maps.Keys(x)), slices.Collect(maps.Keys(y)))
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			if timing(name) {
-				continue
-			}
-			if at, first, second, differ := unlike(x[name], y[name]); differ {
-				return strings.TrimSuffix(name+"."+at, "."), first, second, true
-			}
-		}
-		return "", "", "", false
-	case []any:
-		y, ok := y.([]any)
-		if !ok || len(x) != len(y) {
-			break
-		}
-		for i := range x {
-			if at, first, second, differ := unlike(x[i], y[i]); differ {
-				return strings.TrimSuffix(fmt.Sprintf("%d.%s", i+1, at), "."), first, second, true
-			}
-		}
-		return "", "", "", false
-	default:
-		if x == y {
-			return "", "", "", false
+// unlike returns the first place at which two results differ, and what stands there.
+func unlike(first, second json.RawMessage) (at, x, y string, differ bool) {
+	a, b := figures(first), figures(second)
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	for _, at := range slices.Sorted(maps.Keys(both)) {
+		if a[at] != b[at] {
+			return at, brief(a[at]), brief(b[at]), true
 		}
 	}
-	return "", brief(x), brief(y), true
+	return "", "", "", false
 }
 
-// brief is a part of a result for a table.
-func brief(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "–"
-	case []any:
-		return fmt.Sprintf("%d entries", len(v))
-	case json.Number:
-		if x, err := v.Float64(); err == nil && x != math.Trunc(x) {
-			return fmt.Sprintf("%.6g", x)
-		}
+// brief shortens a number for a table; "–" stands for nothing.
+func brief(s string) string {
+	if x, err := strconv.ParseFloat(s, 64); err == nil && x != math.Trunc(x) {
+		return fmt.Sprintf("%.6g", x)
 	}
-	return fmt.Sprint(v)
+	return cmp.Or(s, "–")
 }

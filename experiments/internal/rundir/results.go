@@ -15,71 +15,52 @@ import (
 
 // Row is one row of results.json: one method on one data set under one
 // protocol. Accuracies and AUCs are percentages.
-type Row struct {
-	Experiment      string
-	Dataset         string
-	Method          string
-	Protocol        string
-	Metric          string
-	Mean, Std       float64 // over seeds, Std with n-1; of one seed it is NaN
-	PerSeed         []float64
-	Seeds           []int    // of PerSeed; nil in results of earlier versions
-	Beta            cli.Beta // a number, or a string such as "auto:0.2"
-	Percentile      float64
-	Epochs          int
-	Backend         string
-	Precision       string
-	Seconds         float64
-	GraphsPerSecond float64
-	Code            string // the commits that computed it, "" if the program does not know
-}
+type Row rowOf[float64]
 
-// row is Row as JSON has it. Scripts rely on these names.
-type row struct {
+// rowOf is a row as programs have it, of float64, or as JSON has it, of [Float]. Scripts
+// rely on the names in JSON.
+type rowOf[F float64 | Float] struct {
 	Experiment      string   `json:"experiment"`
 	Dataset         string   `json:"dataset"`
 	Method          string   `json:"method"`
 	Protocol        string   `json:"protocol"`
 	Metric          string   `json:"metric"`
-	Mean            Float    `json:"mean"`
-	Std             Float    `json:"std"`
-	PerSeed         []Float  `json:"per_seed"`
-	Seeds           []int    `json:"seeds,omitempty"`
-	Beta            cli.Beta `json:"beta"`
-	Percentile      Float    `json:"p"`
+	Mean            F        `json:"mean"` // over seeds
+	Std             F        `json:"std"`  // over seeds, with n-1; of one seed it is NaN
+	PerSeed         []F      `json:"per_seed"`
+	Seeds           []int    `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
+	Beta            cli.Beta `json:"beta"`            // a number, or a string such as "auto:0.2"
+	Percentile      F        `json:"p"`
 	Epochs          int      `json:"epochs"`
 	Backend         string   `json:"backend"`
 	Precision       string   `json:"precision"`
-	Seconds         Float    `json:"seconds"`
-	GraphsPerSecond Float    `json:"graphs_per_second"`
-	Code            string   `json:"code,omitempty"`
+	Seconds         F        `json:"seconds"`
+	GraphsPerSecond F        `json:"graphs_per_second"`
+	Code            string   `json:"code,omitempty"` // the commits that computed it, "" if the program does not know
+}
+
+// convert returns r with its numbers as another type.
+func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
+	perSeed := make([]G, len(r.PerSeed))
+	for i, x := range r.PerSeed {
+		perSeed[i] = G(x)
+	}
+	return rowOf[G]{
+		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std), perSeed, r.Seeds,
+		r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds), G(r.GraphsPerSecond), r.Code,
+	}
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (r Row) MarshalJSON() ([]byte, error) {
-	j := row{
-		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, Float(r.Mean), Float(r.Std), make([]Float, len(r.PerSeed)), r.Seeds,
-		r.Beta, Float(r.Percentile), r.Epochs, r.Backend, r.Precision, Float(r.Seconds), Float(r.GraphsPerSecond), r.Code,
-	}
-	for i, x := range r.PerSeed {
-		j.PerSeed[i] = Float(x)
-	}
-	return json.Marshal(j)
-}
+func (r Row) MarshalJSON() ([]byte, error) { return json.Marshal(convert[Float](rowOf[float64](r))) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (r *Row) UnmarshalJSON(data []byte) error {
-	var j row
+	var j rowOf[Float]
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*r = Row{
-		j.Experiment, j.Dataset, j.Method, j.Protocol, j.Metric, float64(j.Mean), float64(j.Std), make([]float64, len(j.PerSeed)), j.Seeds,
-		j.Beta, float64(j.Percentile), j.Epochs, j.Backend, j.Precision, float64(j.Seconds), float64(j.GraphsPerSecond), j.Code,
-	}
-	for i, x := range j.PerSeed {
-		r.PerSeed[i] = float64(x)
-	}
+	*r = Row(convert[float64](j))
 	if r.Seeds != nil && len(r.Seeds) != len(r.PerSeed) {
 		return fmt.Errorf("%s on %s: %d values of %d seeds", r.Method, r.Dataset, len(r.PerSeed), len(r.Seeds))
 	}
