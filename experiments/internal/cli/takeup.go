@@ -187,7 +187,7 @@ func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (
 		switch r := f.roles[name]; {
 		case slices.Contains(mayDiffer, name):
 		case !ok:
-			return fmt.Errorf("-%s was %s, and this version has no such flag", name, show(old))
+			return fmt.Errorf("-%s was %s, and this version has no such flag", name, Show(old))
 		case r == free || r == once:
 		case name == f.first || name == f.count:
 			a, _ := f.rangeOf(was)
@@ -196,16 +196,16 @@ func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (
 			}
 		case !known:
 			if fl := f.Lookup(name); fl.Value.String() != fl.DefValue {
-				return fmt.Errorf("-%s was unknown, now it is %s", name, show(v))
+				return fmt.Errorf("-%s was unknown, now it is %s", name, Show(v))
 			}
 		case r == list && len(elements(old)) > 0:
 			for _, x := range elements(old) {
 				if !slices.Contains(elements(v), x) {
-					return fmt.Errorf("-%s was %s, now it is %s", name, show(old), show(v))
+					return fmt.Errorf("-%s was %s, now it is %s", name, Show(old), Show(v))
 				}
 			}
 		case !slices.Equal(elements(old), elements(v)):
-			return fmt.Errorf("-%s was %s, now it is %s", name, show(old), show(v))
+			return fmt.Errorf("-%s was %s, now it is %s", name, Show(old), Show(v))
 		}
 	}
 	return nil
@@ -259,8 +259,9 @@ func elements(v json.RawMessage) []string {
 	return out
 }
 
-// show returns a value for a message.
-func show(v json.RawMessage) string {
+// Show returns a value encoded by [Resolved] as the command line would have it, "none" if
+// it is empty.
+func Show(v json.RawMessage) string {
 	if e := elements(v); len(e) > 0 {
 		return strings.Join(e, ",")
 	}

@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -218,9 +217,9 @@ func (b *Bar) render(width int) string {
 		parts = append(parts, rate(float64(fresh)/elapsed.Seconds(), b.opts.Unit))
 		if left := b.opts.Total - b.count; left > 0 {
 			eta := time.Duration(float64(elapsed) / float64(fresh) * float64(left))
-			parts = append(parts, "ETA "+clock(eta))
+			parts = append(parts, "ETA "+eta.Round(time.Second).String())
 		} else {
-			parts = append(parts, "in "+clock(elapsed))
+			parts = append(parts, "in "+elapsed.Round(time.Second).String())
 		}
 	}
 	if b.message != "" {
@@ -236,33 +235,7 @@ func (b *Bar) render(width int) string {
 // rate formats a speed in units a second or, below one, in seconds a unit.
 func rate(perSecond float64, unit string) string {
 	if perSecond < 1 {
-		return digits3(1/perSecond) + " s/" + unit
+		return fmt.Sprintf("%.2f s/%s", 1/perSecond, unit)
 	}
-	return digits3(perSecond) + " " + unit + "/s"
-}
-
-// digits3 formats x >= 1 with three digits, or more if it has more before the
-// point.
-func digits3(x float64) string {
-	decimals := 0
-	for y := x; y < 99.95 && decimals < 2; y *= 10 {
-		decimals++
-	}
-	return strconv.FormatFloat(x, 'f', decimals, 64)
-}
-
-// clock formats d as minutes and seconds, with hours and days where there are
-// any: "01:02", "3:01:02", "2d 3:01:02".
-func clock(d time.Duration) string {
-	s := int(d.Round(time.Second).Seconds())
-	days, s := s/86400, s%86400
-	hours, s := s/3600, s%3600
-	text := fmt.Sprintf("%02d:%02d", s/60, s%60)
-	if hours > 0 || days > 0 {
-		text = fmt.Sprintf("%d:%s", hours, text)
-	}
-	if days > 0 {
-		text = fmt.Sprintf("%dd %s", days, text)
-	}
-	return text
+	return fmt.Sprintf("%.2f %s/s", perSecond, unit)
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/sweep"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -185,19 +185,7 @@ func show(v json.RawMessage) string {
 	if v == nil {
 		return "–"
 	}
-	var text string
-	if json.Unmarshal(v, &text) == nil {
-		return text
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(v, &list) == nil {
-		var parts []string
-		for _, x := range list {
-			parts = append(parts, show(x))
-		}
-		return cmp.Or(strings.Join(parts, ","), "none")
-	}
-	return string(v)
+	return cli.Show(v)
 }
 
 // number returns a flag's value as a number, NaN if it is none.
