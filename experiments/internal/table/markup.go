@@ -1,83 +1,81 @@
 package table
 
 import (
-	"bytes"
-	"fmt"
-	"html"
+	htmltemplate "html/template"
 	"io"
-	"math"
 	"strings"
+	"text/template"
 )
 
 // WriteHTML writes the table as HTML, the best figures bold. Heads are buttons, and a
 // cell whose text is not what it is to be sorted by has that in data-v: a script may
 // sort by them.
-func (t *Table) WriteHTML(w io.Writer) error {
-	grid, best := t.grid()
-	var b bytes.Buffer
-	if t.Caption != "" {
-		fmt.Fprintf(&b, "<p class=\"caption\">%s</p>\n", html.EscapeString(t.Caption))
-	}
-	b.WriteString("<div class=\"scroll\"><table>\n<thead><tr>")
-	for _, head := range grid[0] {
-		fmt.Fprintf(&b, "<th scope=\"col\"><button type=\"button\">%s</button></th>", html.EscapeString(head))
-	}
-	b.WriteString("</tr></thead>\n<tbody>\n")
-	for i, line := range grid[1:] {
-		fmt.Fprintf(&b, "<tr><th scope=\"row\">%s</th>", html.EscapeString(line[0]))
-		for j, s := range line[1:] {
-			class, value := "", ""
-			if best[i+1][j+1] {
-				class = " class=\"best\""
-			}
-			if v := t.rows[i].cells[j].value; !math.IsNaN(v) {
-				value = fmt.Sprintf(" data-v=\"%v\"", v)
-			}
-			fmt.Fprintf(&b, "<td%s%s>%s</td>", class, value, html.EscapeString(s))
-		}
-		b.WriteString("</tr>\n")
-	}
-	b.WriteString("</tbody></table></div>\n")
-	for _, note := range t.Footnotes {
-		fmt.Fprintf(&b, "<p class=\"note\">%s</p>\n", html.EscapeString(note))
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
+func (t *Table) WriteHTML(w io.Writer) error { return htmlTable.Execute(w, t.data()) }
+
+// WriteMarkdown writes the table as GitHub's Markdown, the best figures bold.
+func (t *Table) WriteMarkdown(w io.Writer) error { return markdownTable.Execute(w, t.data()) }
 
 // WriteLaTeX writes the table as LaTeX, in the rules of the package booktabs and with
 // the best figures bold, for a document in UTF-8.
-func (t *Table) WriteLaTeX(w io.Writer) error {
-	grid, best := t.grid()
-	var b bytes.Buffer
-	b.WriteString("\\begin{table}\n\\centering\n")
-	if t.Caption != "" {
-		fmt.Fprintf(&b, "\\caption{%s}\n", latex.Replace(t.Caption))
-	}
-	fmt.Fprintf(&b, "\\begin{tabular}{l%s}\n\\toprule\n", strings.Repeat("r", len(t.columns)))
-	for i, line := range grid {
-		for j, s := range line {
-			if s = latex.Replace(s); best[i][j] {
-				s = "\\textbf{" + s + "}"
-			}
-			if j > 0 {
-				b.WriteString(" & ")
-			}
-			b.WriteString(s)
-		}
-		b.WriteString(" \\\\\n")
-		if i == 0 {
-			b.WriteString("\\midrule\n")
-		}
-	}
-	b.WriteString("\\bottomrule\n\\end{tabular}\n")
-	for _, note := range t.Footnotes {
-		fmt.Fprintf(&b, "\n%s\n", latex.Replace(note))
-	}
-	b.WriteString("\\end{table}\n")
-	_, err := w.Write(b.Bytes())
-	return err
+func (t *Table) WriteLaTeX(w io.Writer) error { return latexTable.Execute(w, t.data()) }
+
+// data is what the templates show.
+func (t *Table) data() any {
+	lines := t.lines()
+	return struct {
+		Caption   string
+		Heads     []shown
+		Rows      [][]shown
+		Footnotes []string
+	}{t.Caption, lines[0], lines[1:], t.Footnotes}
 }
+
+var htmlTable = htmltemplate.Must(htmltemplate.New("").Parse(`
+{{- with .Caption}}<p class="caption">{{.}}</p>
+{{end}}<div class="scroll"><table>
+<thead><tr>{{range .Heads}}<th scope="col"><button type="button">{{.Text}}</button></th>{{end}}</tr></thead>
+<tbody>
+{{range .Rows}}<tr>{{range $i, $c := .}}{{if $i}}<td{{if .Best}} class="best"{{end}}
+{{- with .Sort}} data-v="{{.}}"{{end}}>{{.Text}}</td>{{else}}<th scope="row">{{.Text}}</th>{{end}}{{end}}</tr>
+{{end}}</tbody></table></div>
+{{range .Footnotes}}<p class="note">{{.}}</p>
+{{end}}`))
+
+var markdownTable = template.Must(template.New("").Funcs(template.FuncMap{
+	"cell": escape.Replace, "prose": func(s string) string { return prose.Replace(line(s)) },
+}).Parse(`
+{{- with .Caption}}{{prose .}}
+
+{{end}}{{range .Heads}}| {{cell .Text}} {{end}}|
+|{{range $i, $_ := .Heads}}{{if $i}} ---: |{{else}} --- |{{end}}{{end}}
+{{range .Rows}}{{range .}}| {{if .Best}}**{{cell .Text}}**{{else}}{{cell .Text}}{{end}} {{end}}|
+{{end}}{{range .Footnotes}}
+{{prose .}}
+{{end}}`))
+
+// prose keeps tags, links and pictures out of captions and notes, which have Markdown of their own.
+var prose = strings.NewReplacer(`<`, `&lt;`, `[`, `\[`)
+
+// escape makes names such as a_b, <x> and a|b show as they are.
+var escape = strings.NewReplacer(
+	`\`, `\\`, `|`, `\|`, `*`, `\*`, `_`, `\_`, "`", "\\`", `<`, `&lt;`, `[`, `\[`, "\n", " ",
+)
+
+var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(template.FuncMap{"tex": latex.Replace}).Parse(
+	`\begin{table}
+\centering
+<<with .Caption>>\caption{<<tex .>>}
+<<end>>\begin{tabular}{<<range $i, $_ := .Heads>><<if $i>>r<<else>>l<<end>><<end>>}
+\toprule
+<<range $i, $c := .Heads>><<if $i>> & <<end>><<tex .Text>><<end>> \\
+\midrule
+<<range .Rows>><<range $i, $c := .>><<if $i>> & <<end>><<if .Best>>\textbf{<<tex .Text>>}<<else>><<tex .Text>><<end>><<end>> \\
+<<end>>\bottomrule
+\end{tabular}
+<<range .Footnotes>>
+<<tex .>>
+<<end>>\end{table}
+`))
 
 // latex makes texts show as they are. LaTeX's text fonts lack what is in dollars here.
 var latex = strings.NewReplacer(

@@ -167,11 +167,11 @@ func (t *Table) WriteText(w io.Writer) error {
 }
 
 func (t *Table) text(bold bool) []byte {
-	grid, best := t.grid()
+	lines := t.lines()
 	widths := make([]int, len(t.columns)+1)
-	for _, line := range grid {
-		for j, s := range line {
-			widths[j] = max(widths[j], utf8.RuneCountInString(s))
+	for _, line := range lines {
+		for j, c := range line {
+			widths[j] = max(widths[j], utf8.RuneCountInString(c.Text))
 		}
 	}
 	var b bytes.Buffer
@@ -182,19 +182,19 @@ func (t *Table) text(bold bool) []byte {
 	for _, width := range widths[1:] {
 		rule += width + len("  *")
 	}
-	for i, line := range grid {
+	for i, line := range lines {
 		var text strings.Builder
-		for j, s := range line {
-			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(s))
+		for j, c := range line {
+			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(c.Text))
 			switch { // names on the left; figures on the right, with room for a *
 			case j == 0:
-				text.WriteString(s + pad)
-			case best[i][j] && bold:
-				text.WriteString("  " + pad + "\x1b[1m" + s + "\x1b[0m ")
-			case best[i][j]:
-				text.WriteString("  " + pad + s + "*")
+				text.WriteString(c.Text + pad)
+			case c.Best && bold:
+				text.WriteString("  " + pad + "\x1b[1m" + c.Text + "\x1b[0m ")
+			case c.Best:
+				text.WriteString("  " + pad + c.Text + "*")
 			default:
-				text.WriteString("  " + pad + s + " ")
+				text.WriteString("  " + pad + c.Text + " ")
 			}
 		}
 		b.WriteString(strings.TrimRight(text.String(), " ") + "\n")
@@ -212,59 +212,32 @@ func (t *Table) text(bold bool) []byte {
 	return b.Bytes()
 }
 
-// WriteMarkdown writes the table as GitHub's Markdown, the best figures bold.
-func (t *Table) WriteMarkdown(w io.Writer) error {
-	grid, best := t.grid()
-	var b bytes.Buffer
-	if t.Caption != "" {
-		b.WriteString(prose.Replace(line(t.Caption)) + "\n\n")
-	}
-	for i, line := range grid {
-		for j, s := range line {
-			s = escape.Replace(s)
-			if best[i][j] {
-				s = "**" + s + "**"
-			}
-			b.WriteString("| " + s + " ")
-		}
-		b.WriteString("|\n")
-		if i == 0 {
-			b.WriteString("| --- |" + strings.Repeat(" ---: |", len(t.columns)) + "\n")
-		}
-	}
-	for _, note := range t.Footnotes {
-		b.WriteString("\n" + prose.Replace(line(note)) + "\n") // a paragraph each
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+// shown is a cell, or a head, as it is written.
+type shown struct {
+	Text string
+	Sort string // the number to sort it by; "" for texts
+	Best bool
 }
 
-// prose keeps tags, links and pictures out of captions and notes, which have Markdown of their own.
-var prose = strings.NewReplacer(`<`, `&lt;`, `[`, `\[`)
-
-// escape makes names such as a_b, <x> and a|b show as they are.
-var escape = strings.NewReplacer(
-	`\`, `\\`, `|`, `\|`, `*`, `\*`, `_`, `\_`, "`", "\\`", `<`, `&lt;`, `[`, `\[`, "\n", " ",
-)
-
-// grid returns all cells as text, the heads first, and which are the best.
-func (t *Table) grid() ([][]string, [][]bool) {
-	heads := []string{line(t.corner)}
+// lines returns the heads, and then the rows, with their names first.
+func (t *Table) lines() [][]shown {
+	heads := []shown{{Text: line(t.corner)}}
 	for _, c := range t.columns {
-		heads = append(heads, line(c.Name))
+		heads = append(heads, shown{Text: line(c.Name)})
 	}
-	grid := [][]string{heads}
-	best := [][]bool{make([]bool, len(heads))}
+	lines := [][]shown{heads}
 	for _, r := range t.rows {
-		texts := []string{line(r.name)}
-		marks := []bool{false}
+		texts := []shown{{Text: line(r.name)}}
 		for j, c := range r.cells {
-			texts = append(texts, line(c.text+c.Mark))
-			marks = append(marks, t.best(j, c))
+			s := shown{Text: line(c.text + c.Mark), Best: t.best(j, c)}
+			if !math.IsNaN(c.value) {
+				s.Sort = fmt.Sprint(c.value)
+			}
+			texts = append(texts, s)
 		}
-		grid, best = append(grid, texts), append(best, marks)
+		lines = append(lines, texts)
 	}
-	return grid, best
+	return lines
 }
 
 // line is a text, which may be of a user's file, in one line that a terminal shows as it is.
