@@ -1,5 +1,6 @@
-// Package files writes files that appear whole or not at all, and keeps two processes
-// from writing the same one.
+// Package files writes files that appear whole or not at all ([Write]), keeps two processes
+// from writing the same one ([Lock], [LockFile]) and a command from writing what it reads
+// ([Apart]), and shows text of others' files so that it does no harm ([Printable]).
 package files
 
 import (

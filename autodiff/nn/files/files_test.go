@@ -2,7 +2,10 @@ package files_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"log"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,4 +37,25 @@ func TestWrite(t *testing.T) {
 	if err := files.Write("no/such/dir", func(io.Writer) error { return nil }); err == nil {
 		t.Error("wrote to a directory that does not exist")
 	}
+}
+
+func ExampleWrite() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "table.csv")
+	release, err := files.LockFile(path) // another process that writes it gets an error
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer release()
+	err = files.Write(path, func(w io.Writer) error {
+		fmt.Fprintln(w, "name,y")
+		return errors.New("the second row is wrong")
+	})
+	_, missing := os.Stat(path)
+	fmt.Println(err, errors.Is(missing, fs.ErrNotExist))
+	// Output: the second row is wrong true
 }

@@ -114,6 +114,16 @@ func Apart(written, read []string) error {
 	return nil
 }
 
+// Unfinished returns the name that the temporary file of that name, of a call of [Write],
+// was to get; "" for other files.
+func Unfinished(name string) string {
+	end := strings.LastIndexByte(name, '.')
+	if _, err := strconv.ParseUint(name[end+1:], 10, 32); err != nil || end < 1 || name[0] != '.' {
+		return ""
+	}
+	return name[1:end]
+}
+
 // Sweep removes what calls of [Write] to a path have left that were killed. Nothing else
 // may be writing it.
 func Sweep(path string) error {
@@ -123,8 +133,7 @@ func Sweep(path string) error {
 		return err
 	}
 	for _, e := range entries {
-		number, ok := strings.CutPrefix(e.Name(), "."+base+".")
-		if _, err := strconv.ParseUint(number, 10, 32); ok && err == nil && e.Type().IsRegular() {
+		if Unfinished(e.Name()) == base && e.Type().IsRegular() {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -49,7 +49,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -157,11 +157,7 @@ func (d *Dir) open(o Options, config *config) error {
 			return err
 		}
 		// A process that was killed while it wrote config.json left nothing else.
-		half, _ := filepath.Glob(d.Join(".config.json.*"))
-		for _, path := range half {
-			os.Remove(path)
-		}
-		if err := files.WriteJSON(d.Join("config.json"), config); err != nil {
+		if err := errors.Join(files.Sweep(d.Join("config.json")), files.WriteJSON(d.Join("config.json"), config)); err != nil {
 			return err
 		}
 	case err != nil:
@@ -193,8 +189,8 @@ func (d *Dir) open(o Options, config *config) error {
 	return files.WriteJSON(d.Join("config.json"), config)
 }
 
-// temporary matches the names of files that are being written: see [files.Write].
-var temporary = regexp.MustCompile(`^\..+\.(json|csv|md|svg|safetensors)\.[0-9]+$`)
+// written are the endings of the files of a run directory that are written whole.
+var written = []string{".json", ".csv", ".md", ".svg", ".safetensors"}
 
 // sweep removes the half-written files, which can be large, that a killed process
 // left. Without a lock that process might still be running, as those of shares, run
@@ -210,7 +206,7 @@ func (d *Dir) sweep() {
 			if _, err := os.Stat(filepath.Join(path, "config.json")); err == nil {
 				return fs.SkipDir
 			}
-		case e.Type().IsRegular() && temporary.MatchString(e.Name()):
+		case e.Type().IsRegular() && slices.Contains(written, filepath.Ext(files.Unfinished(e.Name()))):
 			os.Remove(path)
 		}
 		return nil // a file that stays does no harm
