@@ -627,7 +627,7 @@ func TestMistakes(t *testing.T) {
 	write(t, "header.csv", "name,smiles\n")
 	write(t, "mark.csv", "\uFEFFsmiles\nC\n")
 	write(t, "mixed.csv", "smiles\r\nC\nCC\r\n")
-	write(t, "atoms.csv", "smiles\nQq\n*\n")
+	write(t, "atoms.csv", "smiles\nQq\nQx\n")
 	write(t, "labels.jsonl", `{"edges":[],"labels":[7]}`+"\n")
 	write(t, "plain.jsonl", `{"edges":[],"nodes":2}`+"\n")
 	write(t, "words.csv", "smiles,y,z,part\n"+strings.Repeat("C,1,a,train\nCC,x,b,train\nCCC,2,c,valid\n", 1)+"CCCC,,d,tset\n")
