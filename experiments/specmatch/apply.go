@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
@@ -80,6 +83,22 @@ func apart(written []string, read ...string) error {
 		return cli.Usagef("-out: %w", err)
 	}
 	return nil
+}
+
+// apartRun is [apart] for what a run leaves in its directory; "" is a new one. Of a folder
+// that is read, the files have other names.
+func apartRun(dir string, written []string, read ...string) error {
+	if dir == "" {
+		return nil
+	}
+	for i, name := range written {
+		written[i] = filepath.Join(dir, name)
+	}
+	read = slices.DeleteFunc(read, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.IsDir()
+	})
+	return apart(written, read...)
 }
 
 // write sends the records through a model.

@@ -88,7 +88,11 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		if x.recipe.Epochs < 1 {
 			return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
 		}
-		return nil
+		written := []string{"results.md"}
+		for s := range x.recipe.Seeds {
+			written = append(written, tunedFile(x.recipe.FirstSeed+s), testFile(x.recipe.FirstSeed+s))
+		}
+		return apartRun(x.output.Dir, written, x.In, x.Model)
 	})
 	return x.run
 }

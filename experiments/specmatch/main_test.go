@@ -641,6 +641,11 @@ func TestMistakes(t *testing.T) {
 	if err := os.Symlink("y.safetensors", "link.safetensors"); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir("plain", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "plain/test-1.csv", "smiles,y\nC,1\n")
+	write(t, "plain/model-0.safetensors", "")
 	for _, name := range []string{"readonly", "folder.csv", "folder.safetensors", "folder.html"} {
 		if err := os.Mkdir(name, 0o555); err != nil {
 			t.Fatal(err)
@@ -671,6 +676,8 @@ func TestMistakes(t *testing.T) {
 		{"embed -in m.csv -model model.csv -out model.csv", "is model.csv, which is read", true},
 		{"predict -in m.csv -model x,model.csv -out model.csv", "is model.csv, which is read", true},
 		{"embed -in m.csv -out folder.csv", "folder.csv is to be written, and is a folder", true},
+		{"finetune -in plain/test-1.csv -target y -seeds 2 -out plain", "test-1.csv is to be written", true},
+		{"finetune -in m.csv -target length -model plain/model-0.safetensors -out plain", "model-0.safetensors is to be written", true},
 		{"convert -in readonly -out folder.safetensors", "is a folder", true},
 		{"convert -in link.safetensors -out y.safetensors", "which is read", true},
 		{"report -in readonly -out folder.html", "is a folder", true},

@@ -70,6 +70,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	r.Settings.RegisterMethods(f, method.Unsupervised, func() []string { return []string{r.Method} })
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2, "simgrace-eta": "0.1"})
+	f.Check(func() error { return apartRun(x.output.Dir, []string{modelFile}, x.In) })
 	return x.train
 }
 
