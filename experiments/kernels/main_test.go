@@ -190,7 +190,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"-method", "node2vec", "-walks", "1000000000000000000"}, true, "-walks 1"},
 		{[]string{"-property", "x"}, true, "-property"},
 		{[]string{"-method", "sub2vec", "-token-limit", "0", "-steps", "10000000"}, true, "motifs, sub2vec: 2.9e+11 updates"},
-		{[]string{"-folds", "200"}, false, "motifs, majority"},
+		{[]string{"-folds", "300"}, false, "motifs, majority"},
 		{[]string{"-dataset", "MUTAG", "-data", "nowhere"}, false, "nowhere"},
 	} {
 		err := run(context.Background(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
