@@ -33,8 +33,8 @@
 // There is no standard for what is aromatic, which valences exist or what is a
 // stereocentre, so one implementation has to be followed: RDKit's
 // MolFromSmiles, which Hu et al. use (release 2022.09, its legacy stereo perception). Valences are those of
-// release 2026.09, which reads more metal complexes and fewer hypervalent ions; what both
-// releases read has the graph of the older. What RDKit refuses is refused, with the reason.
+// release 2026.09, which reads more metal complexes and fewer hypervalent ions; but for
+// some metal complexes and ions, what both releases read has the graph of the older. What RDKit refuses is refused, with the reason.
 // The rules are described where they are implemented. Differences that are known:
 //
 //   - RDKit accepts the empty string and ~, the bond of any order. Of 22,436 strings in the
