@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -60,15 +59,4 @@ func fit(ctx context.Context, p *specmatch.Trained, d finetune.Data, o finetune.
 		return 0, err
 	}
 	return r.Kept().Get("test_accuracy") / 100, nil
-}
-
-// refuseGIN counts nodes that pass through the encoder, at some hundred thousand a
-// second.
-func refuseGIN(s *settings, ds *dataset.Dataset) error {
-	const most = 2e8
-	if passes := float64(nodes(ds)) * float64(s.ginEpochs) * 10; passes > most {
-		return cli.Usagef("%.1e nodes to train on a seed, at most %.1e are taken on: fewer epochs make it smaller, as -gin-epochs %d",
-			passes, most, max(1, int(most/passes*float64(s.ginEpochs))))
-	}
-	return nil
 }

@@ -104,7 +104,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*trial {
 		for _, name := range x.methods {
 			m := methodOf(name)
 			var s *shared
-			if !m.seeded {
+			if !m.Seeded {
 				s = new(shared)
 				x.shared = append(x.shared, s)
 			}
@@ -117,17 +117,17 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*trial {
 }
 
 func (r *trial) name() string {
-	return fmt.Sprintf("%s/%s/seed=%d", r.set.Name, r.method.name, r.seed)
+	return fmt.Sprintf("%s/%s/seed=%d", r.set.Name, r.method.Name, r.seed)
 }
 
 // check returns the error with which a trial would end, before any begins.
 func (r *trial) check() error {
 	err := eval.Check(r.set.Labels(), r.x.protocol.Folds, eval.Options{})
-	if err == nil && r.method.refuse != nil {
+	if err == nil {
 		err = r.method.refuse(&r.x.settings, r.set)
 	}
 	if err != nil {
-		return fmt.Errorf("%s, %s: %w", r.set.Name, r.method.name, err)
+		return fmt.Errorf("%s, %s: %w", r.set.Name, r.method.Name, err)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -120,7 +119,7 @@ func large(copies int) *dataset.Dataset {
 
 func TestRefusals(t *testing.T) {
 	s := defaultSettings()
-	s.epochs = 1000
+	s.Epochs = 1000
 	ds := large(500) // 120,000 graphs, 3 million nodes
 	for name, want := range map[string]string{"node2vec": "-walks 1", "sub2vec": "-steps", "graph2vec": "-epochs 100", "gin": "-gin-epochs 6"} {
 		var usage *cli.UsageError
@@ -131,7 +130,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s refuses the embedded set: %v", name, err)
 		}
 	}
-	s.walks, s.length, s.steps, s.epochs, s.ginEpochs = 1, 20, 100, 10, 6
+	s.Walks, s.WalkLength, s.Steps, s.Epochs, s.ginEpochs = 1, 20, 100, 10, 6
 	for _, name := range []string{"node2vec", "sub2vec", "graph2vec", "gin"} {
 		if err := methodOf(name).refuse(&s, ds); err != nil {
 			t.Errorf("%s, made smaller: %v", name, err)
@@ -159,19 +158,6 @@ func TestGIN(t *testing.T) {
 			first = a
 		} else if a != first {
 			t.Errorf("accuracy %v, and %v with %d threads", first, a, procs)
-		}
-	}
-}
-
-// TestKFold is scikit-learn's KFold(3, shuffle=True, random_state=1) on 10 points.
-func TestKFold(t *testing.T) {
-	want := [][]int{{2, 4, 6, 9}, {0, 1, 3}, {5, 7, 8}}
-	for f, fold := range kFold(10, 3, 1) {
-		if !reflect.DeepEqual(fold.Test, want[f]) {
-			t.Errorf("fold %d tests on %v, want %v", f, fold.Test, want[f])
-		}
-		if all := slices.Sorted(slices.Values(slices.Concat(fold.Train, fold.Test))); len(all) != 10 || all[0] != 0 || all[9] != 9 {
-			t.Errorf("fold %d is no division: %v", f, fold)
 		}
 	}
 }

@@ -21,10 +21,10 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 		names = append(names, ds.Name)
 	}
 	g := grid.New(rundir.Row{Experiment: "kernels", Metric: "accuracy", Backend: engine, Precision: "float64"},
-		names, x.methods, x.protocol.Protocols, func(name string) string { return methodOf(name).row })
+		names, x.methods, x.protocol.Protocols, func(name string) string { return methodOf(name).Title })
 	for i, t := range runs {
 		for protocol, accuracy := range outcomes[i].Accuracy { // some protocols do not apply to some methods
-			g.Add(t.set.Name, t.method.name, protocol, grid.Result{Value: accuracy, Seconds: outcomes[i].BuildSeconds + outcomes[i].EvalSeconds})
+			g.Add(t.set.Name, t.method.Name, protocol, grid.Result{Value: accuracy, Seconds: outcomes[i].BuildSeconds + outcomes[i].EvalSeconds})
 		}
 	}
 	var tables []*table.Table
@@ -63,14 +63,14 @@ func (x *experiment) costTable(sets []string, runs []*trial, outcomes []outcome)
 		for _, set := range sets {
 			var build, evaluate []float64
 			for i, r := range runs {
-				if r.set.Name == set && r.method.name == name {
+				if r.set.Name == set && r.method.Name == name {
 					build = append(build, outcomes[i].BuildSeconds)
 					evaluate = append(evaluate, outcomes[i].EvalSeconds)
 				}
 			}
 			cells = append(cells, table.Text(fmt.Sprintf("%.1f + %.1f", slices.Max(build), stat.Mean(evaluate, nil))))
 		}
-		t.Add(methodOf(name).row, cells...)
+		t.Add(methodOf(name).Title, cells...)
 	}
 	return t
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn/classical"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/kernel"
 	"github.com/specmatch/specmatch/specmatch/eval"
@@ -48,7 +49,7 @@ type shared struct {
 
 // built are features with what the protocols make of them, when they ask.
 type built struct {
-	features
+	classical.Features
 	mu      sync.Mutex
 	kernels []*kernel.Matrix
 	sparse  []*kernel.Sparse
@@ -107,13 +108,15 @@ func (r *trial) build(ctx context.Context) (*built, error) {
 }
 
 func (r *trial) buildAnew(ctx context.Context) (*built, error) {
-	if r.method.build == nil {
+	if r.method.classify != nil {
 		return &built{}, nil
 	}
 	cores <- struct{}{}
 	defer func() { <-cores }()
-	f, err := r.method.build(ctx, &r.x.settings, r.set, r.seed)
-	return &built{features: f}, err
+	o := r.x.settings.Options
+	o.Seed = uint64(r.seed)
+	f, err := r.method.Features(ctx, r.set.Graphs, o)
+	return &built{Features: f}, err
 }
 
 // prepare computes what a protocol needs of the features of a kernel.
@@ -121,27 +124,11 @@ func (b *built) prepare(protocol string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.rounds == nil:
+	case b.Rounds == nil:
 	case protocol == linear && b.sparse == nil:
-		parts := b.rounds
-		if b.assignment {
-			parts = nil
-			for _, m := range b.rounds {
-				parts = append(parts, m.Unary())
-			}
-		}
-		for h := range parts {
-			m := kernel.Join(parts[:h+1]...).Compact()
-			m.Normalize()
-			b.sparse = append(b.sparse, m)
-		}
+		b.sparse = b.Sparse()
 	case protocol != linear && b.kernels == nil:
-		if b.kernels = kernel.Subtree(b.rounds); b.assignment {
-			b.kernels = kernel.Assignment(b.rounds)
-		}
-		for _, k := range b.kernels {
-			k.Normalize()
-		}
+		b.kernels = b.Kernels()
 	}
 }
 
@@ -154,7 +141,7 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *built, out *ou
 	}
 	var held []dataset.Fold
 	if protocol == heldOut {
-		outer = kFold(len(y), r.x.protocol.Folds, uint32(r.seed))
+		outer = dataset.KFold(len(y), r.x.protocol.Folds, uint32(r.seed))
 		held = eval.HoldOut(outer, uint32(r.seed))
 	}
 	opt := eval.Options{Slots: cores}
@@ -166,10 +153,10 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *built, out *ou
 		accuracy, err := r.method.classify(ctx, &r.x.settings, r.set, r.seed, outer)
 		out.Accuracy[protocol] = 100 * accuracy
 		return err
-	case b.rounds == nil && protocol == heldOut:
+	case b.Rounds == nil && protocol == heldOut:
 		return nil
-	case b.rounds == nil:
-		res, err = eval.Evaluate(ctx, eval.Protocol(protocol), eval.Data{X: b.vectors, Dim: b.dim, Y: y}, outer, opt)
+	case b.Rounds == nil:
+		res, err = eval.Evaluate(ctx, eval.Protocol(protocol), eval.Data{X: b.X, Dim: b.Dim, Y: y}, outer, opt)
 	case protocol == linear:
 		res, err = eval.EvaluateSparse(ctx, b.sparse, y, outer, held, opt)
 	default:
@@ -201,29 +188,4 @@ func majority(_ context.Context, _ *settings, ds *dataset.Dataset, _ int, outer 
 		sum += float64(right) / float64(len(f.Test))
 	}
 	return sum / float64(len(outer)), nil
-}
-
-// kFold divides 0..n-1 into k folds at random, not by class: scikit-learn's
-// KFold(k, shuffle=True, random_state=seed).
-func kFold(n, k int, seed uint32) []dataset.Fold {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	dataset.NewRandomState(seed).Shuffle(order)
-	folds := make([]dataset.Fold, k)
-	for f := range folds {
-		size := n / k
-		if f < n%k {
-			size++
-		}
-		folds[f].Test = slices.Sorted(slices.Values(order[:size]))
-		order = order[size:]
-		for i := range n {
-			if _, in := slices.BinarySearch(folds[f].Test, i); !in {
-				folds[f].Train = append(folds[f].Train, i)
-			}
-		}
-	}
-	return folds
 }

@@ -14,6 +14,34 @@ type Fold struct {
 	Train, Test []int
 }
 
+// KFold divides 0..n-1 into k folds at random, not by class: scikit-learn's
+// KFold(k, shuffle=True, random_state=seed). It panics unless 1 ≤ k ≤ n.
+func KFold(n, k int, seed uint32) []Fold {
+	if k < 1 || k > n {
+		panic(fmt.Sprintf("dataset: KFold: %d folds of %d samples", k, n))
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	NewRandomState(seed).Shuffle(order)
+	folds := make([]Fold, k)
+	for f := range folds {
+		size := n / k
+		if f < n%k {
+			size++
+		}
+		folds[f].Test = slices.Sorted(slices.Values(order[:size]))
+		order = order[size:]
+		for i := range n {
+			if _, in := slices.BinarySearch(folds[f].Test, i); !in {
+				folds[f].Train = append(folds[f].Train, i)
+			}
+		}
+	}
+	return folds
+}
+
 // StratifiedKFold divides the samples into k folds of nearly equal size, each
 // with nearly the class proportions of the whole, and returns for each fold the
 // samples inside (Test) and outside it (Train).

@@ -317,3 +317,16 @@ func TestScaffoldSplitParts(t *testing.T) {
 		}
 	}
 }
+
+// TestKFold is scikit-learn's KFold(3, shuffle=True, random_state=1) on 10 points.
+func TestKFold(t *testing.T) {
+	want := [][]int{{2, 4, 6, 9}, {0, 1, 3}, {5, 7, 8}}
+	for f, fold := range KFold(10, 3, 1) {
+		if !reflect.DeepEqual(fold.Test, want[f]) {
+			t.Errorf("fold %d tests on %v, want %v", f, fold.Test, want[f])
+		}
+		if all := slices.Sorted(slices.Values(slices.Concat(fold.Train, fold.Test))); len(all) != 10 || all[0] != 0 || all[9] != 9 {
+			t.Errorf("fold %d is no division: %v", f, fold)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package classical
 
 import (
 	"errors"
@@ -49,13 +49,15 @@ func TestOrderLeaks(t *testing.T) {
 // per cent.
 func graph2vecAccuracy(t *testing.T, graphs []*graph.Graph, y []int, shuffle bool, seed int) float64 {
 	t.Helper()
-	s, c := defaultSettings(), learning(seed)
-	c.Dim, c.Epochs, c.TokenLimit, c.Shuffle = s.dim, s.epochs, s.tokenLimit, shuffle
-	f, err := documents(word2vec.DBOW(t.Context(), word2vec.Subtrees(graphs, s.depth), c))
+	o := Defaults()
+	o.Seed = uint64(seed)
+	c := learning(o)
+	c.Dim, c.Epochs, c.TokenLimit, c.Shuffle = o.Dim, o.Epochs, o.TokenLimit, shuffle
+	f, err := documents(word2vec.DBOW(t.Context(), word2vec.Subtrees(graphs, o.Depth), c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := eval.GraphCL.Accuracy(t.Context(), f.vectors, y, 10, uint32(seed), eval.Options{})
+	res, err := eval.GraphCL.Accuracy(t.Context(), f.X, y, 10, uint32(seed), eval.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
