@@ -45,7 +45,7 @@ func BenchmarkEpoch(b *testing.B) {
 					settings: pretrain.DefaultSettings(),
 				}
 				ds := open(b, name)
-				folds, err := splits(ds, 10, x.fine.LabelRate, protocol)
+				folds, err := dataset.FewLabels(ds, 10, x.fine.LabelRate, protocol == protocolVal, splitSeed)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -9,10 +9,27 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
+
+// The protocols. Both fine-tune on a few labels and test on a fold that has no
+// part in fine-tuning, but they choose the epoch differently.
+const (
+	// protocolVal takes, in every fold, the epoch with the least loss on another
+	// fold: the honest number.
+	protocolVal = "val"
+	// protocolTestMax takes the one epoch with the best test accuracy, averaged
+	// over the folds: what GraphCL's script prints by default, and the literature
+	// with it. It is an upper bound, not an estimate.
+	protocolTestMax = "test-max"
+)
+
+// splitSeed is the seed of all folds and of the choice of labels, as in GraphCL's
+// code: all runs share them.
+const splitSeed = 12345
 
 // The purposes of random streams, besides those of package method.
 const purposeClassifier random.Purpose = 1<<33 + iota
@@ -24,7 +41,7 @@ func fineSeed(seed int) uint64 { return uint64(seed) | 1<<63 }
 // learner returns what fine-tunes all layers on the labelled graphs of a split, from
 // the pre-trained weights or from initial ones, and looks at its other parts after
 // every epoch.
-func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner, error) {
+func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.Learner, error) {
 	x, ds, r := j.x, j.set.data, j.pretraining()
 	encoder, err := r.NewEncoder(be)
 	if err != nil {
@@ -45,7 +62,7 @@ func (j *job) learner(be backend.Backend, s split, fold int) (*finetune.Learner,
 	for i, g := range ds.Graphs {
 		classes[i] = float64(g.Class)
 	}
-	return finetune.New(p, finetune.Data{Graphs: ds.Graphs, Y: classes, Train: s.Labelled, Valid: s.Validation, Test: s.Test}, options)
+	return finetune.New(p, finetune.Data{Graphs: ds.Graphs, Y: classes, Train: s.Train, Valid: s.Valid, Test: s.Test}, options)
 }
 
 // unit is the second half of the job, on one fold.

@@ -97,7 +97,7 @@ func TestParts(t *testing.T) {
 		defer turn(set.Classes - 1)
 		return j.epochs(t, 0)
 	}
-	for part, samples := range map[string][]int{"test_": s.Test, "valid_": s.Validation} {
+	for part, samples := range map[string][]int{"test_": s.Test, "valid_": s.Valid} {
 		got := turned(samples)
 		for e, m := range got {
 			for name, v := range m {
@@ -113,7 +113,7 @@ func TestParts(t *testing.T) {
 	if d := cmp.Diff([]string{"loss", testAccuracy, "test_loss", "valid_accuracy", validLoss}, slices.Sorted(maps.Keys(want[0]))); d != "" {
 		t.Errorf("metrics:\n%s", d)
 	}
-	if got := turned(s.Labelled); got[0]["loss"] == want[0]["loss"] {
+	if got := turned(s.Train); got[0]["loss"] == want[0]["loss"] {
 		t.Error("the labels do not count in training")
 	}
 }
@@ -134,10 +134,10 @@ func TestStart(t *testing.T) {
 	// same labelled graphs.
 	folds := x.sets[0].splits[protocolVal]
 	folds[1] = folds[0]
-	x.fine.Epochs, x.fine.LR, x.recipe.Batch = 1, still, len(folds[0].Labelled)
+	x.fine.Epochs, x.fine.LR, x.recipe.Batch = 1, still, len(folds[0].Train)
 	var labelled []*graph.Graph
 	var classes []int
-	for _, i := range folds[0].Labelled {
+	for _, i := range folds[0].Train {
 		g := x.sets[0].data.Graphs[i]
 		labelled, classes = append(labelled, g), append(classes, g.Class)
 	}
@@ -199,11 +199,11 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%s have the same order", name)
 		}
 	}
-	if d := cmp.Diff(slices.Sorted(slices.Values(s.Labelled)), slices.Sorted(slices.Values(first))); d != "" {
+	if d := cmp.Diff(slices.Sorted(slices.Values(s.Train)), slices.Sorted(slices.Values(first))); d != "" {
 		t.Errorf("an epoch is not the labelled graphs:\n%s", d)
 	}
 	all := 0
-	for _, i := range s.Labelled {
+	for _, i := range s.Train {
 		all += x.sets[0].data.Graphs[i].Nodes()
 	}
 	x.settings.Policy = "dropN"

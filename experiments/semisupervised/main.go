@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // protocol.
 type labelledSet struct {
 	data   *dataset.Dataset
-	splits map[string][]split
+	splits map[string][]dataset.Split
 }
 
 // open reads the data sets with the features of the regime, and divides them, which
@@ -137,13 +137,13 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 		if collecting {
 			continue
 		}
-		s.data, s.splits = ds.WithDegrees(dataset.DegreeCap(ds.Name)), map[string][]split{}
+		s.data, s.splits = ds.WithDegrees(dataset.DegreeCap(ds.Name)), map[string][]dataset.Split{}
 		if ds.Classes < 2 {
 			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart", ds.Name, ds.ClassValues[0])
 		}
 		for _, protocol := range x.protocol.Protocols {
-			if s.splits[protocol], err = splits(s.data, x.protocol.Folds, x.fine.LabelRate, protocol); err != nil {
-				return &cli.UsageError{Err: err}
+			if s.splits[protocol], err = dataset.FewLabels(s.data, x.protocol.Folds, x.fine.LabelRate, protocol == protocolVal, splitSeed); err != nil {
+				return cli.Usagef("-label-rate %v -folds %d: %w", x.fine.LabelRate, x.protocol.Folds, err)
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,107 +21,9 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
-
-// synthetic is a set without nodes to speak of, with the given class sizes.
-func synthetic(sizes ...int) *dataset.Dataset {
-	ds := &dataset.Dataset{Name: "synthetic", Classes: len(sizes), FeatureWidth: 1}
-	for c, n := range sizes {
-		ds.ClassValues = append(ds.ClassValues, c)
-		for range n {
-			ds.Graphs = append(ds.Graphs, &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 1, Category: []int32{0}}, Class: c})
-		}
-	}
-	return ds
-}
-
-// TestSplits: the parts of a fold are disjoint, test folds cover the set once,
-// and labels are few and stratified.
-func TestSplits(t *testing.T) {
-	for _, c := range []struct {
-		sizes    []int
-		rate     float64
-		protocol string
-		labelled [2]int // bounds
-	}{
-		{[]int{2053, 2057}, 0.1, protocolTestMax, [2]int{369, 371}}, // NCI1: a tenth of nine tenths
-		{[]int{2053, 2057}, 0.1, protocolVal, [2]int{328, 330}},
-		{[]int{2053, 2057}, 0.01, protocolTestMax, [2]int{37, 38}},
-		{[]int{2600, 775, 1625}, 0.01, protocolVal, [2]int{40, 41}}, // COLLAB
-		{[]int{663, 450}, 0.1, protocolVal, [2]int{88, 91}},         // PROTEINS
-		{[]int{125, 63}, 0.5, protocolVal, [2]int{74, 76}},
-	} {
-		ds := synthetic(c.sizes...)
-		all, err := splits(ds, 10, c.rate, c.protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tested := map[int]int{}
-		for k, s := range all {
-			seen := map[int]string{}
-			for part, samples := range map[string][]int{"labelled": s.Labelled, "validation": s.Validation, "test": s.Test} {
-				if !slices.IsSorted(samples) {
-					t.Errorf("%s of fold %d is not in order", part, k)
-				}
-				for _, i := range samples {
-					if other, twice := seen[i]; twice {
-						t.Fatalf("%v, fold %d: graph %d is in %s and in %s", c, k, i, part, other)
-					}
-					seen[i] = part
-				}
-			}
-			for _, i := range s.Test {
-				tested[i]++
-			}
-			if n := len(s.Labelled); n < c.labelled[0] || n > c.labelled[1] {
-				t.Errorf("%v, fold %d: %d labelled graphs", c, k, n)
-			}
-			if (len(s.Validation) > 0) != (c.protocol == protocolVal) {
-				t.Errorf("%v: %d graphs to validate on", c, len(s.Validation))
-			}
-			if c.protocol == protocolVal && !slices.Equal(s.Validation, all[(k+9)%10].Test) {
-				t.Errorf("%v, fold %d: the validation set is not the fold before", c, k)
-			}
-			counts := make([]int, len(c.sizes))
-			for _, i := range s.Labelled {
-				counts[ds.Graphs[i].Class]++
-			}
-			for class, n := range counts {
-				want := float64(len(s.Labelled)) * float64(c.sizes[class]) / float64(len(ds.Graphs))
-				if float64(n) < want-2 || float64(n) > want+2 {
-					t.Errorf("%v, fold %d: %d labels of class %d, want about %.1f", c, k, n, class, want)
-				}
-			}
-		}
-		if len(tested) != len(ds.Graphs) || slices.Max(slices.Collect(maps.Values(tested))) != 1 {
-			t.Errorf("%v: the test folds cover %d of %d graphs", c, len(tested), len(ds.Graphs))
-		}
-	}
-}
-
-func TestSplitsRefuse(t *testing.T) {
-	for _, c := range []struct {
-		ds   *dataset.Dataset
-		rate float64
-		want string
-	}{
-		{synthetic(663, 450), 0.01, "synthetic is too small for a label rate of 1/100: of 1001 graphs to choose from, 10 would have a label, and 4 of class 1; want at least 15, and 2 of every class"},
-		{synthetic(2000, 100), 0.01, "and 0 of class 1"},
-		{synthetic(2000, 2000), 0.3, "-label-rate 0.3: want one over a whole number"},
-		{synthetic(5, 5), 0.1, "11 folds of only 10 samples"},
-	} {
-		folds := 10
-		if len(c.ds.Graphs) == 10 {
-			folds = 11
-		}
-		if _, err := splits(c.ds, folds, c.rate, protocolTestMax); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("got %v, want %s", err, c.want)
-		}
-	}
-}
 
 // TestChoose: two folds, three epochs, by hand.
 func TestChoose(t *testing.T) {
@@ -173,9 +74,9 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("row %+v", r)
 		}
 	}
-	var written map[string]map[string][]split
+	var written map[string]map[string][]dataset.Split
 	rundirtest.JSON(t, filepath.Join(dir, "splits.json"), &written)
-	want, err := splits(dataset.Default(), 3, 0.25, protocolVal)
+	want, err := dataset.FewLabels(dataset.Default(), 3, 0.25, true, splitSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,12 +212,12 @@ func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"want " + strings.Join(methods[:len(methods)-1], ", ") + " or specmatch": {"-method", "untrained"},
 		"-label-rate 0.3": {"-label-rate", "0.3"},
-		"-label-rate: motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
-		"-folds 500: motifs":      {"-folds", "500"},
-		"-folds 2: protocol val":  {"-folds", "2"},
-		"-dataset needs -data":    {"-dataset", "NCI1"},
-		"no augmentation":         {"-policy", "random9"},
-		"want paper or reference": {"-encoder", "gin"},
+		"motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
+		"-folds 500: motifs":                         {"-folds", "500"},
+		"2 folds: one is to test on":                    {"-folds", "2"},
+		"-dataset needs -data":                          {"-dataset", "NCI1"},
+		"no augmentation":                               {"-policy", "random9"},
+		"want paper or reference":                       {"-encoder", "gin"},
 	} {
 		err := run(t.Context(), args, io.Discard, io.Discard)
 		var usage *cli.UsageError

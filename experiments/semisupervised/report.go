@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
@@ -12,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -119,4 +122,19 @@ func overFolds(folds []finetune.Result, metric string) []train.Metrics {
 		mean[e] = train.Metrics{metric: sum / float64(len(folds))}
 	}
 	return mean
+}
+
+// writeSplits writes splits.json: by data set and protocol, the parts of every
+// fold; nothing if the sets have not been read.
+func (x *experiment) writeSplits() error {
+	if x.sets[0].splits == nil {
+		return nil
+	}
+	return files.Write(x.dir.Join("splits.json"), func(w io.Writer) error {
+		all := map[string]map[string][]dataset.Split{}
+		for _, s := range x.sets {
+			all[s.data.Name] = s.splits
+		}
+		return json.NewEncoder(w).Encode(all)
+	})
 }

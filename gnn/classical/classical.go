@@ -127,7 +127,9 @@ func Methods() []*Method {
 
 // plain adapts a method that takes no time to speak of.
 func plain(build func(graphs []*graph.Graph, o Options) Features) func(context.Context, []*graph.Graph, Options) (Features, error) {
-	return func(_ context.Context, graphs []*graph.Graph, o Options) (Features, error) { return build(graphs, o), nil }
+	return func(_ context.Context, graphs []*graph.Graph, o Options) (Features, error) {
+		return build(graphs, o), nil
+	}
 }
 
 // size is what is left of a graph that is only counted.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -192,6 +193,59 @@ func RandomSplit(n int, rng *rand.Rand) Split {
 // Split is a division of the samples 0..n-1 into three parts.
 type Split struct {
 	Train, Valid, Test []int
+}
+
+// The least that the results of few labels need to mean anything.
+const (
+	minLabelled = 15
+	minPerClass = 2
+)
+
+// FewLabels divides a data set for semi-supervised learning into folds, as GraphCL's code does:
+// fold k is the Test part, the fold before it the Valid part if there is to be one, and Train,
+// whose labels are known, the first of 1/rate stratified parts of all others. It is an error
+// if rate is not one over a whole number, if that leaves fewer than 15 graphs in Train or
+// fewer than 2 of a class, or if there are too few or too many folds.
+func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32) ([]Split, error) {
+	parts := int(math.Round(1 / rate))
+	if parts < 2 || math.Abs(1/rate-float64(parts)) > 1e-6 {
+		return nil, fmt.Errorf("a label rate of %v: want one over a whole number of at least 2, as 0.1 and 0.01", rate)
+	}
+	if validate && folds < 3 {
+		return nil, fmt.Errorf("%d folds: one is to test on, another to validate on and the rest to train on; want at least 3", folds)
+	}
+	labels := ds.Labels()
+	outer, err := StratifiedKFold(labels, folds, true, seed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ds.Name, err)
+	}
+	all := make([]Split, folds)
+	for k := range outer {
+		s := Split{Test: outer[k].Test}
+		if validate {
+			s.Valid = outer[(k+folds-1)%folds].Test
+		}
+		var pool, poolLabels []int
+		for _, i := range outer[k].Train {
+			if !slices.Contains(s.Valid, i) {
+				pool, poolLabels = append(pool, i), append(poolLabels, labels[i])
+			}
+		}
+		class, members := SmallestClass(poolLabels)
+		if n := len(pool) / parts; n < minLabelled || members/parts < minPerClass {
+			return nil, fmt.Errorf("%s is too small for a label rate of 1/%d: of %d graphs to choose from, %d would have a label, and %d of class %d; want at least %d, and %d of every class",
+				ds.Name, parts, len(pool), n, members/parts, ds.ClassValues[class], minLabelled, minPerClass)
+		}
+		inner, err := StratifiedKFold(poolLabels, parts, true, seed)
+		if err != nil {
+			return nil, fmt.Errorf("%s, a label rate of %v: %w", ds.Name, rate, err)
+		}
+		for _, i := range inner[0].Test {
+			s.Train = append(s.Train, pool[i])
+		}
+		all[k] = s
+	}
+	return all, nil
 }
 
 // ScaffoldSplit divides molecules so that those of one scaffold stay together:

@@ -3,6 +3,7 @@ package dataset
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 type skGolden struct {
@@ -327,6 +330,103 @@ func TestKFold(t *testing.T) {
 		}
 		if all := slices.Sorted(slices.Values(slices.Concat(fold.Train, fold.Test))); len(all) != 10 || all[0] != 0 || all[9] != 9 {
 			t.Errorf("fold %d is no division: %v", f, fold)
+		}
+	}
+}
+
+// synthetic is a set without nodes to speak of, with the given class sizes.
+func synthetic(sizes ...int) *Dataset {
+	ds := &Dataset{Name: "synthetic", Classes: len(sizes), FeatureWidth: 1}
+	for c, n := range sizes {
+		ds.ClassValues = append(ds.ClassValues, c)
+		for range n {
+			ds.Graphs = append(ds.Graphs, &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: 1, Category: []int32{0}}, Class: c})
+		}
+	}
+	return ds
+}
+
+// TestFewLabels: the parts of a fold are disjoint, test folds cover the set once,
+// and labels are few and stratified.
+func TestFewLabels(t *testing.T) {
+	for _, c := range []struct {
+		sizes    []int
+		rate     float64
+		validate bool
+		labelled [2]int // bounds
+	}{
+		{[]int{2053, 2057}, 0.1, false, [2]int{369, 371}}, // NCI1: a tenth of nine tenths
+		{[]int{2053, 2057}, 0.1, true, [2]int{328, 330}},
+		{[]int{2053, 2057}, 0.01, false, [2]int{37, 38}},
+		{[]int{2600, 775, 1625}, 0.01, true, [2]int{40, 41}}, // COLLAB
+		{[]int{663, 450}, 0.1, true, [2]int{88, 91}},         // PROTEINS
+		{[]int{125, 63}, 0.5, true, [2]int{74, 76}},
+	} {
+		ds := synthetic(c.sizes...)
+		all, err := FewLabels(ds, 10, c.rate, c.validate, 12345)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tested := map[int]int{}
+		for k, s := range all {
+			seen := map[int]string{}
+			for part, samples := range map[string][]int{"labelled": s.Train, "validation": s.Valid, "test": s.Test} {
+				if !slices.IsSorted(samples) {
+					t.Errorf("%s of fold %d is not in order", part, k)
+				}
+				for _, i := range samples {
+					if other, twice := seen[i]; twice {
+						t.Fatalf("%v, fold %d: graph %d is in %s and in %s", c, k, i, part, other)
+					}
+					seen[i] = part
+				}
+			}
+			for _, i := range s.Test {
+				tested[i]++
+			}
+			if n := len(s.Train); n < c.labelled[0] || n > c.labelled[1] {
+				t.Errorf("%v, fold %d: %d labelled graphs", c, k, n)
+			}
+			if (len(s.Valid) > 0) != (c.validate) {
+				t.Errorf("%v: %d graphs to validate on", c, len(s.Valid))
+			}
+			if c.validate && !slices.Equal(s.Valid, all[(k+9)%10].Test) {
+				t.Errorf("%v, fold %d: the validation set is not the fold before", c, k)
+			}
+			counts := make([]int, len(c.sizes))
+			for _, i := range s.Train {
+				counts[ds.Graphs[i].Class]++
+			}
+			for class, n := range counts {
+				want := float64(len(s.Train)) * float64(c.sizes[class]) / float64(len(ds.Graphs))
+				if float64(n) < want-2 || float64(n) > want+2 {
+					t.Errorf("%v, fold %d: %d labels of class %d, want about %.1f", c, k, n, class, want)
+				}
+			}
+		}
+		if len(tested) != len(ds.Graphs) || slices.Max(slices.Collect(maps.Values(tested))) != 1 {
+			t.Errorf("%v: the test folds cover %d of %d graphs", c, len(tested), len(ds.Graphs))
+		}
+	}
+}
+
+func TestFewLabelsRefuse(t *testing.T) {
+	for _, c := range []struct {
+		ds   *Dataset
+		rate float64
+		want string
+	}{
+		{synthetic(663, 450), 0.01, "synthetic is too small for a label rate of 1/100: of 1001 graphs to choose from, 10 would have a label, and 4 of class 1; want at least 15, and 2 of every class"},
+		{synthetic(2000, 100), 0.01, "and 0 of class 1"},
+		{synthetic(2000, 2000), 0.3, "a label rate of 0.3: want one over a whole number"},
+		{synthetic(5, 5), 0.1, "11 folds of only 10 samples"},
+	} {
+		folds := 10
+		if len(c.ds.Graphs) == 10 {
+			folds = 11
+		}
+		if _, err := FewLabels(c.ds, folds, c.rate, false, 12345); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
 }
