@@ -182,13 +182,16 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 	case len(x.data.Datasets) > 0 && slices.ContainsFunc(x.loss.Methods, finetuning.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
-		set, err := toy(smallMolecules)
+		toy, err := moleculenet.Toy(smallMolecules)
 		if err != nil {
 			return d, err
 		}
-		d.corpus = set.graphs
+		d.corpus = toy.Graphs
 		if len(x.data.Datasets) == 0 {
-			d.sets = []*taskSet{set}
+			err = d.add("toy", toy)
+		}
+		if err != nil {
+			return d, err
 		}
 	}
 	for _, name := range x.data.Datasets {
@@ -199,13 +202,18 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 		if len(m.Dropped) > 0 {
 			fmt.Fprintf(stderr, "%s: %d molecules cannot be used, such as %v\n", name, len(m.Dropped), m.Dropped[0])
 		}
-		split, err := dataset.ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
-		if err != nil {
+		if err := d.add(name, m); err != nil {
 			return d, err
 		}
-		d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
 	}
 	return d, nil
+}
+
+// add adds a set of molecules, divided by scaffold.
+func (d *domain) add(name string, m *moleculenet.Data) error {
+	split, err := dataset.ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
+	d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
+	return err
 }
 
 // openCorpus reads the SMILES to pre-train on, and says what of them is left out.

@@ -1,10 +1,9 @@
-package main
+package moleculenet
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/random"
 )
@@ -24,28 +23,30 @@ var (
 // toyNoise is the share of labels that are wrong.
 const toyNoise = 0.05
 
-// toy returns a set of n molecules put together at random, with two tasks: does it
-// have a carbonyl group in a substituent, and does it have a halogen at an
-// aromatic ring? Scaffolds are split as those of real sets are.
-func toy(n int) (*taskSet, error) {
-	s := &taskSet{name: "toy", tasks: 2}
-	rng := random.Stream(0, purposeCorpus, 2, 0)
+// purposeToy is that of the toy molecules' random stream.
+const purposeToy random.Purpose = 1<<32 + 1
+
+// Toy returns a set of n molecules put together at random, which needs no file, with two
+// tasks: does it have a carbonyl group in a substituent, and does it have a halogen at an
+// aromatic ring? Scaffolds are those of real sets. It is the same set at every call.
+func Toy(n int) (*Data, error) {
+	s := &Data{Tasks: []string{"carbonyl", "halogen"}}
+	rng := random.Stream(0, purposeToy, 2, 0)
 	var parser molecule.Parser
-	var scaffolds []string
 	for range n {
 		parts := [2]string{toySubstituents[rng.IntN(len(toySubstituents))], toySubstituents[rng.IntN(len(toySubstituents))]}
 		frame := toyScaffolds[rng.IntN(len(toyScaffolds))]
 		smiles := fmt.Sprintf(frame, parts[0], parts[1])
 		m, err := parser.Parse(smiles)
 		if err != nil {
-			return nil, fmt.Errorf("transfer: toy molecule %s: %w", smiles, err)
+			return nil, fmt.Errorf("dataset: toy molecule %s: %w", smiles, err)
 		}
 		g, err := m.Graph()
 		if err != nil {
-			return nil, fmt.Errorf("transfer: toy molecule %s: %w", smiles, err)
+			return nil, fmt.Errorf("dataset: toy molecule %s: %w", smiles, err)
 		}
 		g.Class = 0
-		s.graphs = append(s.graphs, g)
+		s.Graphs = append(s.Graphs, g)
 		aromatic := strings.HasPrefix(frame, "c")
 		carbonyl, halogen := false, false
 		for _, p := range parts {
@@ -60,11 +61,9 @@ func toy(n int) (*taskSet, error) {
 			if yes {
 				label = 1
 			}
-			s.labels = append(s.labels, label)
+			s.Labels = append(s.Labels, label)
 		}
-		scaffolds = append(scaffolds, parser.Scaffold(m))
+		s.Scaffolds = append(s.Scaffolds, parser.Scaffold(m))
 	}
-	var err error
-	s.split, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1)
-	return s, err
+	return s, nil
 }
