@@ -213,7 +213,7 @@ func TestUsage(t *testing.T) {
 		"want " + strings.Join(methods[:len(methods)-1], ", ") + " or specmatch": {"-method", "untrained"},
 		"-label-rate 0.3": {"-label-rate", "0.3"},
 		"motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
-		"-folds 500: motifs":                         {"-folds", "500"},
+		"-folds 500: motifs":                            {"-folds", "500"},
 		"2 folds: one is to test on":                    {"-folds", "2"},
 		"-dataset needs -data":                          {"-dataset", "NCI1"},
 		"no augmentation":                               {"-policy", "random9"},
