@@ -265,9 +265,7 @@ times() {
   ours() { measured ours ./bench "${small[@]}" -json -steps "$steps" -warmup "$((steps / 10))" -backend "$engine" "$@"; }
   peer() { measured peer python3 step.py --steps "$peer_steps" --threads "$(nproc)" "$@"; }
   if [ "$workload" = kernels ]; then
-    ours -kernels $rows
-    ours -kernels $rows -precision float64
-    [ "$engine" = cuda ] && ours -kernels $rows -tf32
+    measured ours ./cuda.test -test.run '^TestKernelTimes$' -rows "$rows"
     return
   fi
   ours -workload "$workload"

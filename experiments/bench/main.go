@@ -26,9 +26,11 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/backend/roofline"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
@@ -40,19 +42,19 @@ func main() { cli.Main(run) }
 // workloads are the models and data that can be timed.
 var workloads = map[string]workload{
 	"unsupervised": {
-		stats: nci1Like, batch: 512,
+		stats: dataset.NCI1Like, batch: 512,
 		encoder: func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
-			return gnn.NewGIN(be, gnn.GINConfig{In: nci1Like.labels, Hidden: 32, Layers: 3}, rng)
+			return gnn.NewGIN(be, gnn.GINConfig{In: dataset.NCI1Like.Labels, Hidden: 32, Layers: 3}, rng)
 		},
 	},
 	"semisupervised": {
-		stats: nci1Like, batch: 512,
+		stats: dataset.NCI1Like, batch: 512,
 		encoder: func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
-			return gnn.NewResGCN(be, gnn.PaperResGCN(nci1Like.labels), rng)
+			return gnn.NewResGCN(be, gnn.PaperResGCN(dataset.NCI1Like.Labels), rng)
 		},
 	},
 	"transfer": {
-		stats: zincLike, batch: 256,
+		stats: dataset.ZINCLike, batch: 256,
 		encoder: func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 300, Layers: 5}, rng)
 		},
@@ -65,7 +67,7 @@ var views = []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}, augment.Sub
 const learningRate = 1e-3
 
 type workload struct {
-	stats   graphStats
+	stats   dataset.MoleculeStats
 	batch   int
 	encoder func(be backend.Backend, rng *rand.Rand) gnn.Encoder
 }
@@ -83,34 +85,34 @@ const (
 
 // result is the line that scripts read. Times are medians.
 type result struct {
-	Workload        string  `json:"workload"`
-	Backend         string  `json:"backend"`
-	Precision       string  `json:"precision"`
-	Threads         int     `json:"threads"`
-	Batch           int     `json:"batch"`
-	Nodes           int     `json:"nodes"` // of both views, in the last step
-	Recorded        bool    `json:"recorded"`
-	StepMS          float64 `json:"ms_per_step"`
-	TrainMS         float64 `json:"ms_train"`    // a step on batches that are ready
-	DeviceMS        float64 `json:"ms_device"`   // the device's part of it; 0 unless recorded
-	DeviceBusy      float64 `json:"device_busy"` // of the time of a step
-	AugmentMS       float64 `json:"ms_augment"`
-	ForwardMS       float64 `json:"ms_forward"`
-	BackwardMS      float64 `json:"ms_backward"`
-	OptimizerMS     float64 `json:"ms_optimizer"`
-	GraphsPerSecond float64 `json:"graphs_per_second"`
-	AllocsPerStep   float64 `json:"allocs_per_step"`
-	AllocKBPerStep  float64 `json:"alloc_kb_per_step"` // of the Go heap
-	PeakRSSMB       float64 `json:"peak_rss_mb"`       // 0 where the system does not tell
-	Loss            float64 `json:"loss"`              // of the last step
-	Floor           *floor  `json:"floor,omitempty"`   // of ms_device, or of ms_train unless recorded; not of every engine
+	Workload        string          `json:"workload"`
+	Backend         string          `json:"backend"`
+	Precision       string          `json:"precision"`
+	Threads         int             `json:"threads"`
+	Batch           int             `json:"batch"`
+	Nodes           int             `json:"nodes"` // of both views, in the last step
+	Recorded        bool            `json:"recorded"`
+	StepMS          float64         `json:"ms_per_step"`
+	TrainMS         float64         `json:"ms_train"`    // a step on batches that are ready
+	DeviceMS        float64         `json:"ms_device"`   // the device's part of it; 0 unless recorded
+	DeviceBusy      float64         `json:"device_busy"` // of the time of a step
+	AugmentMS       float64         `json:"ms_augment"`
+	ForwardMS       float64         `json:"ms_forward"`
+	BackwardMS      float64         `json:"ms_backward"`
+	OptimizerMS     float64         `json:"ms_optimizer"`
+	GraphsPerSecond float64         `json:"graphs_per_second"`
+	AllocsPerStep   float64         `json:"allocs_per_step"`
+	AllocKBPerStep  float64         `json:"alloc_kb_per_step"` // of the Go heap
+	PeakRSSMB       float64         `json:"peak_rss_mb"`       // 0 where the system does not tell
+	Loss            float64         `json:"loss"`              // of the last step
+	Floor           *roofline.Floor `json:"floor,omitempty"`   // of ms_device, or of ms_train unless recorded; not of every engine
 
 	Losses []float64 `json:"losses,omitempty"` // of the timed steps, with -losses
 }
 
 func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
-	name, steps, warmup, batch, rows := "unsupervised", 100, 10, 0, 0
+	name, steps, warmup, batch := "unsupervised", 100, 10, 0
 	var asJSON, composed, recorded, losses bool
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	names := slices.Sorted(maps.Keys(workloads))
@@ -121,14 +123,10 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
 	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
-	cli.Var(flags, &rows, "kernels", cli.Int(1), "time kernels on matrices of this many `rows` in place of steps, with their floors, in JSON")
 	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
-	}
-	if err := train.MemoryFits("timing kernels", 4*kernelWidth*4*float64(rows)); err != nil {
-		return cli.Usagef("-kernels %d: %w", rows, err)
 	}
 	if err := train.MemoryFits("keeping their times", 5*8*float64(steps)); err != nil {
 		return cli.Usagef("-steps %d: %w", steps, err)
@@ -138,16 +136,12 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	defer be.Close()
-	if rows > 0 {
-		out := json.NewEncoder(stdout)
-		return timeKernels(ctx, be, rows, func(r kernelResult) error { return out.Encode(r) })
-	}
 	w := workloads[name]
 	if batch > 0 {
 		w.batch = batch
 	}
-	if w.batch > w.stats.graphs {
-		return cli.Usagef("-batch %d: the synthetic set has %d graphs", w.batch, w.stats.graphs)
+	if w.batch > w.stats.Graphs {
+		return cli.Usagef("-batch %d: the synthetic set has %d graphs", w.batch, w.stats.Graphs)
 	}
 	var opts []autodiff.Option
 	if composed {
@@ -171,7 +165,7 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 
 // measure runs warmup and then steps training steps.
 func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, record bool, opts []autodiff.Option) (result, error) {
-	graphs := w.stats.generate(random.Stream(0, purposeData, 0, 0))
+	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
 	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 	o.Beta.Beta = 0.01
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
@@ -246,7 +240,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		return result{}, err
 	}
 	if meter != nil {
-		rates, err := measureRates(be)
+		rates, err := roofline.Measure(be)
 		if err != nil {
 			return result{}, err
 		}
@@ -254,7 +248,7 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		if record {
 			took = r.DeviceMS
 		}
-		r.Floor = rates.floor(work, steps, record, took)
+		r.Floor = rates.Floor(work, steps, record, took)
 	}
 	r.Recorded, r.DeviceBusy = record, min(1, r.DeviceMS/r.StepMS)
 	r.GraphsPerSecond = 1000 * float64(w.batch) / r.StepMS

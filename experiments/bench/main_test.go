@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,46 +15,8 @@ import (
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
 )
-
-func TestSyntheticStatistics(t *testing.T) {
-	for _, c := range []struct {
-		stats        graphStats
-		nodes, edges [2]float64 // bounds of the means; clipping adds to the nodes
-		labels       int32      // of the edges
-	}{
-		{nci1Like, [2]float64{29, 31.5}, [2]float64{30, 34}, 0},
-		{zincLike, [2]float64{26, 27.2}, [2]float64{27.5, 30}, 9},
-	} {
-		graphs := c.stats.generate(rand.New(rand.NewPCG(1, 1)))
-		nodes, entries := 0, 0
-		seen := map[int32]bool{}
-		for _, g := range graphs {
-			if err := g.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			nodes += g.Nodes()
-			entries += g.Entries()
-			for _, v := range g.EdgeLabel {
-				if seen[v] = true; v%graph.BondDirections != 0 || v >= c.labels {
-					t.Fatalf("edge label %d", v)
-				}
-			}
-		}
-		n := float64(len(graphs))
-		if mean := float64(nodes) / n; mean < c.nodes[0] || mean > c.nodes[1] {
-			t.Errorf("%.2f nodes a graph, want %v", mean, c.nodes)
-		}
-		if mean := float64(entries) / 2 / n; mean < c.edges[0] || mean > c.edges[1] {
-			t.Errorf("%.2f edges a graph, want %v", mean, c.edges)
-		}
-		if len(seen) != c.stats.bonds {
-			t.Errorf("%d types of bonds, want %d", len(seen), c.stats.bonds)
-		}
-	}
-}
 
 func TestBenchPrintsJSON(t *testing.T) {
 	for _, args := range [][]string{
@@ -94,10 +55,9 @@ func TestBenchPrintsJSON(t *testing.T) {
 // What does not fit is refused before it is allocated, and -h lists the workloads.
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"-workload chess":              "-workload",
-		"-batch 9223372036854775807":   "-batch 9223372036854775807: the synthetic set has 4110 graphs",
-		"-kernels 9223372036854775807": "-kernels 9223372036854775807: timing kernels needs about",
-		"-steps 9223372036854775807":   "-steps 9223372036854775807: keeping their times needs about",
+		"-workload chess":            "-workload",
+		"-batch 9223372036854775807": "-batch 9223372036854775807: the synthetic set has 4110 graphs",
+		"-steps 9223372036854775807": "-steps 9223372036854775807: keeping their times needs about",
 	} {
 		var usage *cli.UsageError
 		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

@@ -29,7 +29,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, w workload, opts []autodiff.Option) {
-	graphs := w.stats.generate(random.Stream(0, purposeData, 0, 0))
+	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
 	collator := augment.Collator{Views: views}
 	batches := make([]*graph.Batch, 4)
 	samples := make([]int, w.batch)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
@@ -88,4 +89,12 @@ func ExampleStratifiedKFold() {
 	// [0 1 6]
 	// [2 3 7]
 	// [4 5 8]
+}
+
+// Graphs of the size and shape of a real set's, for timing.
+func ExampleMoleculeStats() {
+	graphs := dataset.NCI1Like.Generate(rand.New(rand.NewPCG(1, 2)))
+	s := dataset.Stats(&dataset.Dataset{Graphs: graphs, Classes: 1})
+	fmt.Printf("%d graphs of %d to %d nodes, %.1f on average\n", s.Graphs, s.MinNodes, s.MaxNodes, s.MeanNodes())
+	// Output: 4110 graphs of 3 to 83 nodes, 30.1 on average
 }
