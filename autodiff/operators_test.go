@@ -188,6 +188,9 @@ var table = []row{
 		z, y, n := x.Scale(-0.5), x.Scale(1.5), x.Rows()
 		return autodiff.ConcatRows(y.SliceRows(n/2, n), y.SliceRows(0, n), y.Add(z)).Square()
 	}), plain, nil},
+	{"SegmentMax", func(t *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
+		return in[0].SegmentMax(segments(t, in[0].Rows())).Square()
+	}, one([2]int{1, 1}, [2]int{3, 5}, [2]int{13, 2}), nil},
 }
 
 // norm is batch norm of three groups, of which one is empty, with what set adds.
@@ -334,6 +337,7 @@ func TestShapes(t *testing.T) {
 				"SpMM: sparse [2×3]·[3×4]: a self term needs a square matrix":     func() { x.SpMM(ring(tape, 2, 3, true), 1) },
 				"SegmentSum: [3×4]: the last of 2 segments ends at row 4 of 3":    func() { x.SegmentSum(segments) },
 				"SegmentMean: [3×4]: the last of 2 segments ends at row 4 of 3":   func() { x.SegmentMean(segments) },
+				"SegmentMax: [3×4]: the last of 2 segments ends at row 4 of 3":    func() { x.SegmentMax(segments) },
 				"SegmentExpand: [2×4]: the last of 2 segments ends at row 4 of 3": func() { two.SegmentExpand(segments, 3) },
 				"SegmentExpand: [3×4]: want a row for each of 2 segments":         func() { x.SegmentExpand(segments, 4) },
 				"UpperPercentile: [3×4]: want a square matrix":                    func() { x.UpperPercentile(50) },
@@ -397,6 +401,53 @@ func TestSubgradients(t *testing.T) {
 			if !(math.Abs(g-1) <= 1e-12) {
 				t.Errorf("%s: L2Normalize of a row of length 5e-13 has gradient %v, want 1", name, g)
 			}
+		}
+		tape.Reset()
+	}
+}
+
+// TestSegmentMax: it is the largest to the bit, whatever the size of a segment, without what
+// is in none, and its gradient is shared by equal ones.
+func TestSegmentMax(t *testing.T) {
+	const f = 3
+	ptr := []int32{0, 1, 1, 6, 8, 25}
+	for name, be := range engines() {
+		tape := autodiff.NewTape(be)
+		rng := rand.New(rand.NewPCG(1, 2))
+		x := make([]float64, 27*f)
+		for i := range x {
+			x[i] = math.Round(4*rng.NormFloat64()) / 3 // many are equal
+		}
+		leaf := tape.Leaf(27, f, x)
+		y := leaf.SegmentMax(tape.Indices(ptr))
+		tape.Backward(y.Sum())
+		got, grad := y.Data(), leaf.Grad()
+		for g := range len(ptr) - 1 {
+			for j := range f {
+				want, ties := 0.0, 0.0
+				for i := ptr[g]; i < ptr[g+1]; i++ {
+					if v := x[int(i)*f+j]; i == ptr[g] || v > want {
+						want, ties = v, 1
+					} else if v == want {
+						ties++
+					}
+				}
+				if got[g*f+j] != want {
+					t.Errorf("%s: segment %d: %v, want %v", name, g, got[g*f+j], want)
+				}
+				for i := ptr[g]; i < ptr[g+1]; i++ {
+					share := 0.0
+					if x[int(i)*f+j] == want {
+						share = 1 / ties
+					}
+					if math.Abs(grad[int(i)*f+j]-share) > 1e-15 {
+						t.Errorf("%s: row %d has the gradient %v, want %v", name, i, grad[int(i)*f+j], share)
+					}
+				}
+			}
+		}
+		if rest := grad[25*f:]; slices.Max(rest) != 0 || slices.Min(rest) != 0 {
+			t.Errorf("%s: rows in no segment have gradients %v", name, rest)
 		}
 		tape.Reset()
 	}

@@ -61,6 +61,8 @@ type Architecture struct {
 	Center   bool `json:"center,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
 	Dropout float64 `json:"dropout,omitempty"`
+	// Readout replaces the encoder's own readout, with Sum and Center.
+	Readout Readout `json:"readout,omitempty"`
 }
 
 // maxSize bounds the sizes of an architecture, so that products of them do not
@@ -81,6 +83,11 @@ func (a Architecture) Check() error {
 		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
 	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !own:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
+	case a.Readout != "" && (a.Sum || a.Center):
+		return fmt.Errorf("gnn: encoder %s with readout %q, and with a sum or a center", a.Kind, string(a.Readout))
+	case a.Readout != "":
+		_, _, err := a.Readout.parse(a.Layers)
+		return err
 	}
 	return nil
 }
@@ -92,13 +99,13 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	}
 	switch a.Kind {
 	case KindGIN:
-		return NewGIN(be, GINConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers}, rng), nil
+		return NewGIN(be, GINConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Readout: a.Readout}, rng), nil
 	case KindResGCN:
-		return NewResGCN(be, ResGCNConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual}, rng), nil
+		return NewResGCN(be, ResGCNConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual, Readout: a.Readout}, rng), nil
 	case KindChemGIN:
-		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum}, rng), nil
+		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum, Readout: a.Readout}, rng), nil
 	default:
-		return NewBioGIN(be, BioGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center}, rng), nil
+		return NewBioGIN(be, BioGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center, Readout: a.Readout}, rng), nil
 	}
 }
 
@@ -107,13 +114,17 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 func ArchitectureOf(e Encoder) (Architecture, error) {
 	switch e := e.(type) {
 	case *GIN:
-		return Architecture{Kind: KindGIN, In: e.Config.In, Hidden: e.Config.Hidden, Layers: e.Config.Layers}, nil
+		c := e.Config
+		return Architecture{Kind: KindGIN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Readout: c.Readout}, nil
 	case *ResGCN:
-		return Architecture{Kind: KindResGCN, In: e.Config.In, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Residual: e.Config.Residual}, nil
+		c := e.Config
+		return Architecture{Kind: KindResGCN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Residual: c.Residual, Readout: c.Readout}, nil
 	case *ChemGIN:
-		return Architecture{Kind: KindChemGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout, Sum: e.Config.Sum}, nil
+		c := e.Config
+		return Architecture{Kind: KindChemGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Sum: c.Sum, Readout: c.Readout}, nil
 	case *BioGIN:
-		return Architecture{Kind: KindBioGIN, Hidden: e.Config.Hidden, Layers: e.Config.Layers, Dropout: e.Config.Dropout, Center: e.Config.Center}, nil
+		c := e.Config
+		return Architecture{Kind: KindBioGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Center: c.Center, Readout: c.Readout}, nil
 	}
 	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name", e)
 }
@@ -121,6 +132,9 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 // Width returns the width of an embedding.
 func (a Architecture) Width() int {
 	switch {
+	case a.Readout != "":
+		of, kinds := a.Readout.mustParse(a.Layers)
+		return len(of) * len(kinds) * a.Hidden
 	case a.Kind == KindGIN:
 		return a.Layers * a.Hidden
 	case a.Center:

@@ -20,6 +20,8 @@ func TestArchitecture(t *testing.T) {
 		{Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Residual: true}, {Kind: gnn.KindResGCN, In: 2, Hidden: 5, Layers: 1},
 		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1, Sum: true},
 		{Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Dropout: 0.5, Center: true}, {Kind: gnn.KindBioGIN, Hidden: 3, Layers: 1},
+		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3, Readout: gnn.ReadoutAll}, {Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Readout: "last:max"},
+		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 3, Readout: "1,3:sum"}, {Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Readout: "all:mean,sum"},
 	} {
 		data, err := json.Marshal(a)
 		if err != nil {
@@ -54,20 +56,27 @@ func TestArchitecture(t *testing.T) {
 func TestArchitectureRefuses(t *testing.T) {
 	const most = 1 << 20
 	for want, a := range map[string]gnn.Architecture{
-		`encoder "" is unknown (have: gin, resgcn, chemgin, biogin)`:      {In: 1, Hidden: 1, Layers: 1},
-		`encoder "gat" is unknown`:                                        {Kind: "gat", In: 1, Hidden: 1, Layers: 1},
-		"0 layers of width 4":                                             {Kind: gnn.KindGIN, In: 1, Hidden: 4},
-		"1 layers of width 1048577":                                       {Kind: gnn.KindGIN, In: 1, Hidden: most + 1, Layers: 1},
-		"1048577 layers of width 1":                                       {Kind: gnn.KindBioGIN, Hidden: 1, Layers: most + 1},
-		"gin with node features of width 0":                               {Kind: gnn.KindGIN, Hidden: 1, Layers: 1},
-		"resgcn with node features of width 1048577":                      {Kind: gnn.KindResGCN, In: most + 1, Hidden: 1, Layers: 1},
-		"chemgin with node features of width 5":                           {Kind: gnn.KindChemGIN, In: 5, Hidden: 1, Layers: 1},
-		"gin has no residual layers":                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Residual: true},
-		"chemgin has no residual layers, no choice of a sum or no center": {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Center: true},
-		"gin has no residual layers, no choice of a sum":                  {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Sum: true},
-		"gin with dropout 0.5":                                            {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Dropout: .5},
-		"chemgin with dropout 1":                                          {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: 1},
-		"chemgin with dropout NaN":                                        {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
+		`encoder "" is unknown (have: gin, resgcn, chemgin, biogin)`:                 {In: 1, Hidden: 1, Layers: 1},
+		`encoder "gat" is unknown`:                                                   {Kind: "gat", In: 1, Hidden: 1, Layers: 1},
+		"0 layers of width 4":                                                        {Kind: gnn.KindGIN, In: 1, Hidden: 4},
+		"1 layers of width 1048577":                                                  {Kind: gnn.KindGIN, In: 1, Hidden: most + 1, Layers: 1},
+		"1048577 layers of width 1":                                                  {Kind: gnn.KindBioGIN, Hidden: 1, Layers: most + 1},
+		"gin with node features of width 0":                                          {Kind: gnn.KindGIN, Hidden: 1, Layers: 1},
+		"resgcn with node features of width 1048577":                                 {Kind: gnn.KindResGCN, In: most + 1, Hidden: 1, Layers: 1},
+		"chemgin with node features of width 5":                                      {Kind: gnn.KindChemGIN, In: 5, Hidden: 1, Layers: 1},
+		"gin has no residual layers":                                                 {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Residual: true},
+		"chemgin has no residual layers, no choice of a sum or no center":            {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Center: true},
+		"gin has no residual layers, no choice of a sum":                             {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Sum: true},
+		"gin with dropout 0.5":                                                       {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Dropout: .5},
+		"chemgin with dropout 1":                                                     {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: 1},
+		`with readout "last:sum", and with a sum`:                                    {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Sum: true, Readout: "last:sum"},
+		`readout "3:sum": want layers (all, last, or ascending numbers from 1 to 2)`: {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "3:sum"},
+		`readout "2,1:sum"`:                                                          {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "2,1:sum"},
+		`readout "0:sum"`:                                                            {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "0:sum"},
+		`readout "all"`:                                                              {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all"},
+		`readout "all:sum,sum"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all:sum,sum"},
+		`readout "last:median"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "last:median"},
+		"chemgin with dropout NaN":                                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
 	} {
 		if _, err := a.New(ref.New(), newRand(1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", a, err, want)

@@ -144,3 +144,6 @@ func GlobalAddPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentSu
 
 // GlobalMeanPool is the mean readout [B×F]; a graph without nodes gets zeros.
 func GlobalMeanPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMean(b.GraphPtr) }
+
+// GlobalMaxPool has the largest of each column [B×F]; a graph without nodes gets zeros.
+func GlobalMaxPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMax(b.GraphPtr) }

@@ -3,6 +3,7 @@ package gnn
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -69,6 +70,8 @@ type BioGINConfig struct {
 	// Center appends the features of each graph's first node, the protein that the
 	// ego network is about, to the mean over all nodes.
 	Center bool
+	// Readout replaces the mean; Center must then be false.
+	Readout Readout
 }
 
 // BioGIN is the encoder of protein graphs of Hu et al. (2020):
@@ -102,19 +105,19 @@ func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 
 // Reads implements [Encoder]: a BioGIN needs the counts of the bits of the edges'
 // labels.
-func (g *BioGIN) Reads() Reads { return Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)} }
+func (g *BioGIN) Reads() Reads {
+	return g.Config.Readout.reads(Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)})
+}
 
 // Width returns the width of the embedding.
-func (g *BioGIN) Width() int {
-	if g.Config.Center {
-		return 2 * g.Config.Hidden
-	}
-	return g.Config.Hidden
-}
+func (g *BioGIN) Width() int { return widthOf(g) }
 
 // Forward returns the embeddings [B×Width] of the graphs of a batch. With Center
 // it panics if a graph has no node.
 func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	if r := g.Config.Readout; r != "" {
+		return r.pool(b, len(g.Convs), g.layers(b, mode, r.layers(len(g.Convs))), 1)
+	}
 	x := g.Nodes(b, mode)
 	mean := GlobalMeanPool(x, b)
 	if !g.Config.Center {
@@ -131,6 +134,12 @@ func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 
 // Nodes returns the features [N×Hidden] of the nodes after the last layer.
 func (g *BioGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
+	return g.layers(b, mode, []int{len(g.Convs)})[0]
+}
+
+// layers returns the features [N×Hidden] of the nodes after the wanted layers, by their
+// numbers from 1.
+func (g *BioGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
 	b.wantCategories("BioGIN", NodeFlags)
 	x := b.choose(b.tape.Param(g.Flag.Table))
 	for l, conv := range g.Convs {
@@ -139,8 +148,11 @@ func (g *BioGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 			x = x.ReLU()
 		}
 		x = g.Drops[l].Forward(x, mode)
+		if slices.Contains(want, l+1) {
+			xs = append(xs, x)
+		}
 	}
-	return x
+	return xs
 }
 
 func (g *BioGIN) modules() []nn.Module {

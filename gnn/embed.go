@@ -20,6 +20,10 @@ func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.G
 		add = (*graph.Batch).Append
 	}
 	w := e.Width()
+	wide := w // what a node takes, about
+	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
+		wide = a.Layers * a.Hidden
+	}
 	h = make([]float64, len(graphs)*w)
 	t := autodiff.NewInference(be)
 	defer t.Reset()
@@ -30,7 +34,7 @@ func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.G
 		}
 		b.Reset(graphs[lo].X.Width)
 		hi, nodes := lo, 0
-		for hi < len(graphs) && (hi == lo || nodes*w < embedElements) {
+		for hi < len(graphs) && (hi == lo || nodes*wide < embedElements) {
 			add(b, graphs[hi])
 			nodes += graphs[hi].Nodes()
 			hi++

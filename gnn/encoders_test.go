@@ -60,6 +60,26 @@ var encoders = []struct {
 			return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 2, Center: true}, newRand(4))
 		}, proteinGraphs,
 	},
+	{
+		"GIN, all read", func(be backend.Backend) encoder {
+			return gnn.NewGIN(be, gnn.GINConfig{In: 3, Hidden: 4, Layers: 2, Readout: gnn.ReadoutAll}, newRand(5))
+		}, denseGraphs,
+	},
+	{
+		"ResGCN, some read", func(be backend.Backend) encoder {
+			return gnn.NewResGCN(be, gnn.ResGCNConfig{In: 3, Hidden: 3, Layers: 3, Residual: true, Readout: "1,3:max,sum"}, newRand(6))
+		}, denseGraphs,
+	},
+	{
+		"ChemGIN, all read", func(be backend.Backend) encoder {
+			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 2, Readout: gnn.ReadoutAll}, newRand(7))
+		}, moleculeGraphs,
+	},
+	{
+		"BioGIN, all read", func(be backend.Backend) encoder {
+			return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 3, Layers: 2, Readout: "all:mean,sum"}, newRand(8))
+		}, proteinGraphs,
+	},
 }
 
 func moleculeGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
@@ -143,9 +163,13 @@ func TestEncoderGradients(t *testing.T) {
 }
 
 // visible returns the parameters whose gradient is not zero by construction, as
-// that of a bias is in front of a norm that trains.
+// that of a bias is in front of a norm that trains, and those of what is not read.
 func visible(e encoder, mode nn.Mode) (ps []*autodiff.Param) {
 	hidden := ""
+	if g, ok := e.(*gnn.ResGCN); ok && g.Config.Readout != "" {
+		ps := g.Parameters()
+		return ps[:len(ps)-6]
+	}
 	if mode == nn.Train {
 		switch e.(type) {
 		case *gnn.ChemGIN:
@@ -618,6 +642,78 @@ func TestDropoutState(t *testing.T) {
 			t.Errorf("%s: %d names for 3 layers", name, len(names))
 		}
 		checkClose(t, name, pass(be, late, c.b, nn.Train).h, pass(be, e, c.b, nn.Train).h, 0)
+	}
+}
+
+// TestReadouts: a readout is the layers that it names, each by the kinds that it names, in
+// the place that its column says, and leaves the encoder's nodes as they are; an encoder gets
+// another one without losing its weights.
+func TestReadouts(t *testing.T) {
+	be := ref.New()
+	sizes := []int{9, 1, 5, 12}
+	for _, a := range []gnn.Architecture{
+		{Kind: gnn.KindGIN, In: 3, Hidden: 4, Layers: 3}, {Kind: gnn.KindResGCN, In: 3, Hidden: 4, Layers: 3},
+		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 3}, {Kind: gnn.KindBioGIN, Hidden: 4, Layers: 3},
+	} {
+		gs, unit := denseGraphs(t, 1, false, sizes...), 1.
+		switch a.Kind {
+		case gnn.KindChemGIN:
+			gs, unit = moleculeGraphs(t, 1, false, sizes...), 1./gnn.SumUnit
+		case gnn.KindBioGIN:
+			gs = proteinGraphs(t, 1, false, sizes...)
+		}
+		e, err := a.New(be, newRand(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stir(be, e)
+		values := func(r gnn.Readout) map[string][]float64 {
+			t.Helper()
+			other, err := gnn.WithReadout(e, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			of, _ := gnn.ArchitectureOf(other)
+			names, h := of.Columns(), pass(be, other, graph.Collate(gs...), nn.Eval).h
+			if len(names) != other.Width() || len(h) != len(gs)*len(names) {
+				t.Fatalf("%s %s: %d names, width %d, %d numbers", a.Kind, r, len(names), other.Width(), len(h))
+			}
+			m := map[string][]float64{}
+			for i, v := range h {
+				m[names[i%len(names)]] = append(m[names[i%len(names)]], v)
+			}
+			return m
+		}
+		all, some := values(gnn.ReadoutAll), values("1,3:max,mean")
+		if len(all) != 3*3*4 || len(some) != 2*2*4 {
+			t.Errorf("%s: %d and %d columns", a.Kind, len(all), len(some))
+		}
+		for name, v := range some {
+			checkClose(t, a.Kind+" "+name, v, all[name], 0)
+		}
+		tape := autodiff.NewInference(be)
+		nodes := e.Nodes(gnn.NewBatch(tape, graph.Collate(gs...)), nn.Eval)
+		x, width, at := nodes.Data(), nodes.Cols(), 0
+		for g, n := range sizes {
+			for i := range 4 { // the last layer's columns are the last
+				sum, largest := 0., math.Inf(-1)
+				for range n {
+					sum, largest = sum+x[(at+1)*width-4+i], max(largest, x[(at+1)*width-4+i])
+					at++
+				}
+				at -= n
+				for kind, want := range map[string]float64{"sum": unit * sum, "mean": sum / float64(n), "max": largest} {
+					checkClose(t, a.Kind+" "+kind, []float64{all[fmt.Sprintf("l3_%s_%d", kind, i)][g]}, []float64{want}, 1e-12)
+				}
+			}
+			at += n
+		}
+		own := pass(be, e, graph.Collate(gs...), nn.Eval).h
+		back, err := gnn.WithReadout(e, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkClose(t, "its own", pass(be, back, graph.Collate(gs...), nn.Eval).h, own, 0)
 	}
 }
 

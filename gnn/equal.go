@@ -135,6 +135,30 @@ func (r *rows) carry(x *autodiff.Var) *autodiff.Var {
 	return x
 }
 
+// nodes returns for every node the row of x, which has those of r.
+func (r *rows) nodes(x *autodiff.Var) *autodiff.Var {
+	if r.node == nil {
+		return x
+	}
+	return x.GatherRows(r.colors())
+}
+
+// colors returns the color [N] of every node.
+func (r *rows) colors() []int32 {
+	if r.color != nil {
+		return r.color
+	}
+	finer, before := r.next.colors(), r.next.before
+	if before == nil {
+		return finer
+	}
+	all := make([]int32, len(finer))
+	for i, c := range finer {
+		all[i] = before[c]
+	}
+	return all
+}
+
 // features returns the rows of [Batch.Features].
 func (r *rows) features() *autodiff.Var {
 	b, features := r.b, &r.b.Host.X

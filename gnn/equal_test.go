@@ -145,7 +145,13 @@ func TestByColor(t *testing.T) {
 		// nodes are told apart one by one, and on graphs where most are after one round.
 		path, random int
 	}{
-		"ResGCN, residual":  {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized, 3, 2},
+		"ResGCN, residual": {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized, 3, 2},
+		"ResGCN, all read": {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Readout: gnn.ReadoutAll}), graph.Normalized, 3, 2},
+		"ChemGIN, all read": {molecules(gs, false), func(be backend.Backend) encoder {
+			e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5, Readout: gnn.ReadoutAll}, newRand(79))
+			stir(be, e)
+			return e
+		}, graph.Labelled, 4, 1},
 		"ResGCN":            {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5}), graph.Normalized, 3, 2},
 		"ChemGIN":           {molecules(gs, false), chem(0), graph.Labelled, 4, 1},
 		"ChemGIN, dropout":  {molecules(gs, false), chem(0.5), graph.Labelled, 4, 1},

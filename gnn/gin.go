@@ -60,6 +60,8 @@ type GINConfig struct {
 	In     int // width of the input features
 	Hidden int // width of every layer; 32 in the unsupervised experiments
 	Layers int // 3 in the unsupervised experiments
+	// Readout replaces that of the encoder.
+	Readout Readout
 }
 
 // GIN is the encoder of GraphCL's unsupervised experiments (You et al. 2020,
@@ -93,23 +95,37 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 	return g
 }
 
-// Width returns the width of the embedding, Layers·Hidden.
-func (g *GIN) Width() int { return g.Config.Layers * g.Config.Hidden }
+// Width returns the width of the embedding, without a Readout Layers·Hidden.
+func (g *GIN) Width() int { return widthOf(g) }
+
+// widthOf returns the width of the embeddings of one of the package's encoders.
+func widthOf(e Encoder) int {
+	a, _ := ArchitectureOf(e)
+	return a.Width()
+}
 
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	if r := g.Config.Readout; r != "" {
+		xs, _ := g.layers(b, mode, false)
+		var read []*autodiff.Var
+		for _, l := range r.layers(len(xs)) {
+			read = append(read, xs[l-1])
+		}
+		return r.pool(b, len(xs), read, 1)
+	}
 	_, readouts := g.layers(b, mode, true)
 	return autodiff.ConcatCols(readouts...)
 }
 
-// Nodes returns the features [N×Width] of the nodes after every layer, side by side.
+// Nodes returns the features [N×Layers·Hidden] of the nodes after every layer, side by side.
 func (g *GIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	xs, _ := g.layers(b, mode, false)
 	return autodiff.ConcatCols(xs...)
 }
 
-// Readout returns the sums [B×Width] of x over the nodes of each graph.
+// Readout returns the sums [B×Layers·Hidden] of x over the nodes of each graph.
 func (g *GIN) Readout(b *Batch, x *autodiff.Var, _ nn.Mode) *autodiff.Var {
 	return GlobalAddPool(x, b)
 }
@@ -135,7 +151,7 @@ func (g *GIN) layers(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autod
 }
 
 // Reads implements [Encoder]: a GIN needs nothing but what every batch has.
-func (g *GIN) Reads() Reads { return Reads{} }
+func (g *GIN) Reads() Reads { return g.Config.Readout.reads(Reads{}) }
 
 func (g *GIN) modules() (ms []nn.Module) {
 	for l := range g.Convs {

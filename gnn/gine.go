@@ -3,6 +3,7 @@ package gnn
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -86,6 +87,8 @@ type ChemGINConfig struct {
 	Layers  int     // 5 in the literature
 	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
 	Sum     bool    // the readout is a sum over the nodes, for what grows with a molecule
+	// Readout replaces the mean; Sum must then be false.
+	Readout Readout
 }
 
 // SumUnit divides the sum of a [ChemGIN] with Sum: about the atoms of a molecule, so
@@ -151,22 +154,33 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 }
 
 // Reads implements [Encoder]: a ChemGIN needs the counts of the bonds' labels.
-func (g *ChemGIN) Reads() Reads { return Reads{Edges: ColumnLabels(BondColumns())} }
+func (g *ChemGIN) Reads() Reads {
+	return g.Config.Readout.reads(Reads{Edges: ColumnLabels(BondColumns())})
+}
 
-// Width returns the width of the embedding, Hidden.
-func (g *ChemGIN) Width() int { return g.Config.Hidden }
+// Width returns the width of the embedding, without a Readout Hidden.
+func (g *ChemGIN) Width() int { return widthOf(g) }
 
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics unless
 // the features are the categories that ChemGIN describes.
 func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
-	if g.Config.Sum {
+	switch r := g.Config.Readout; {
+	case r != "":
+		return r.pool(b, len(g.Convs), g.layers(b, mode, r.layers(len(g.Convs))), 1./SumUnit)
+	case g.Config.Sum:
 		return GlobalAddPool(g.Nodes(b, mode), b).Scale(1. / SumUnit)
 	}
 	return GlobalMeanPool(g.Nodes(b, mode), b)
 }
 
-// Nodes returns the features [N×Width] of the nodes after the last layer.
+// Nodes returns the features [N×Hidden] of the nodes after the last layer.
 func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
+	return g.layers(b, mode, []int{len(g.Convs)})[0]
+}
+
+// layers returns the features [N×Hidden] of the nodes after the wanted layers, by their
+// numbers from 1.
+func (g *ChemGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
 	b.wantCategories("ChemGIN", g.categories.A.Rows)
 	table := autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
 	layers := len(g.Convs)
@@ -181,8 +195,11 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 	for l := range g.Convs {
 		r, x = r.next.settle(g.layer(l, r.next, x, mode))
 		x = g.Drops[l].Forward(x, mode)
+		if slices.Contains(want, l+1) {
+			xs = append(xs, r.nodes(x))
+		}
 	}
-	return x
+	return xs
 }
 
 // layer returns the rows r of the result of layer l, before dropout; x are the rows before.

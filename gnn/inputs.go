@@ -34,6 +34,7 @@ type Inputs struct {
 type Reads struct {
 	Normalized bool       // whether it calls [Batch.Normalized]
 	Edges      EdgeLabels // the argument of [Batch.EdgeCounts]; the zero value is no call
+	Host       bool       // whether the host has a part in Forward, which then cannot be recorded
 }
 
 // NewInputs makes room for batches like b with up to the given numbers of nodes and

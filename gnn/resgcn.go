@@ -3,6 +3,7 @@ package gnn
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -16,6 +17,9 @@ type ResGCNConfig struct {
 	Hidden   int  // width of every layer
 	Layers   int  // number of graph convolutions
 	Residual bool // a convolution's result is added to its input
+	// Readout replaces that of the encoder, with its linear layer and last two norms; its
+	// layers are the convolutions.
+	Readout Readout
 }
 
 // PaperResGCN is the encoder that GraphCL and SpecMatch-CL describe for their
@@ -73,17 +77,26 @@ func NewResGCN(be backend.Backend, c ResGCNConfig, rng *rand.Rand) *ResGCN {
 	return g
 }
 
-// Width returns the width of the embedding, Hidden.
-func (g *ResGCN) Width() int { return g.Config.Hidden }
+// Width returns the width of the embedding, without a Readout Hidden.
+func (g *ResGCN) Width() int { return widthOf(g) }
 
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	if r := g.Config.Readout; r != "" {
+		return r.pool(b, len(g.Convs), g.layers(b, mode, r.layers(len(g.Convs))), 1)
+	}
 	return g.Readout(b, g.Nodes(b, mode), mode)
 }
 
 // Nodes returns the features [N×Hidden] of the nodes after the last convolution.
 func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
+	return g.layers(b, mode, []int{len(g.Convs)})[0]
+}
+
+// layers returns the features [N×Hidden] of the nodes after the wanted convolutions, by
+// their numbers from 1.
+func (g *ResGCN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
 	if b.Host.X.Width != g.Config.In {
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
@@ -96,8 +109,11 @@ func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 		} else {
 			r, x = r.next.settle(g.layer(l, r, x, mode))
 		}
+		if slices.Contains(want, l+1) {
+			xs = append(xs, r.nodes(x))
+		}
 	}
-	return x
+	return xs
 }
 
 // layer is the definition of convolution l, of features x with the rows r.
@@ -127,7 +143,7 @@ func (g *ResGCN) modules() []nn.Module {
 }
 
 // Reads implements [Encoder]: a ResGCN needs the normalised adjacency.
-func (g *ResGCN) Reads() Reads { return Reads{Normalized: true} }
+func (g *ResGCN) Reads() Reads { return g.Config.Readout.reads(Reads{Normalized: true}) }
 
 // Parameters returns the parameters of all layers, from the features to the
 // embedding.

@@ -248,6 +248,18 @@ func (m *Trained) Buffers() []*nn.Buffer { return m.Encoder.Buffers() }
 // Width returns the width of an embedding.
 func (m *Trained) Width() int { return m.Encoder.Width() }
 
+// WithReadout returns the encoder of the model, without the head, with another readout. It
+// shares the weights.
+func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
+	bare := &Trained{Card: m.Card}
+	var err error
+	if bare.Encoder, err = gnn.WithReadout(m.Encoder, r); err == nil {
+		bare.Card.Encoder, err = gnn.ArchitectureOf(bare.Encoder)
+	}
+	bare.Card.Head = nil
+	return bare, err
+}
+
 // Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must
 // have the features that Card describes; Dataset.WithColumns of package dataset
 // gives them to a data set. A graph that the model cannot read, or that has a label
@@ -315,8 +327,8 @@ func (m *Trained) LoadWeights(path string) (err error) {
 }
 
 // CopyEncoder copies the weights and the running statistics of an encoder into one of
-// the same architecture; dropout, sum and center may differ, since fine-tuning
-// chooses its own.
+// the same architecture; dropout and readout, with sum and center, may differ, since
+// fine-tuning chooses its own.
 func CopyEncoder(to, from gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(to)
@@ -355,13 +367,13 @@ func values(e gnn.Encoder) (all []*tensor.Tensor) {
 
 // sameWeights reports whether two encoders differ at most in what has no weights.
 func sameWeights(a, b gnn.Architecture) bool {
-	a.Dropout, a.Sum, a.Center = b.Dropout, b.Sum, b.Center
+	a.Dropout, a.Sum, a.Center, a.Readout = b.Dropout, b.Sum, b.Center, b.Readout
 	return a == b
 }
 
 // LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture; dropout, sum and center may differ, since fine-tuning chooses its
-// own. A head in the file is ignored. It also reads files of earlier versions and of
+// architecture; dropout and readout, with sum and center, may differ, since fine-tuning
+// chooses its own. A head in the file is ignored. It also reads files of earlier versions and of
 // PyTorch, which say nothing about the architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)

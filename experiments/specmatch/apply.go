@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -144,6 +145,8 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	var engine cli.Engine
 	f.Add(in, o)
 	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
+	readout := readoutAuto
+	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn), "`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the encoder are read, and\nhow their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max for molecules and own\nfor graphs, unless the model file has another")
 	f.Add(&engine)
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		m, be, err := openModel(model, engine)
@@ -151,6 +154,15 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 			return err
 		}
 		defer be.Close()
+		switch a := m.Card.Encoder; {
+		case readout != readoutAuto && readout != readoutOwn:
+			m, err = m.WithReadout(gnn.Readout(readout))
+		case readout == readoutAuto && a.Kind == gnn.KindChemGIN && a.Readout == "":
+			m, err = m.WithReadout(gnn.ReadoutAll)
+		}
+		if err != nil {
+			return cli.Usagef("-readout: %w", err)
+		}
 		rows, err := apply.Embedder(m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", model, err)

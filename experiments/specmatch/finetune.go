@@ -33,13 +33,6 @@ import (
 // kindAuto is the kind, or the division, that is found out.
 const kindAuto = "auto"
 
-// The readouts of encoders of molecules.
-const (
-	readoutAuto = "auto"
-	readoutMean = "mean"
-	readoutSum  = "sum"
-)
-
 // tuning is the command finetune.
 type tuning struct {
 	input
@@ -80,8 +73,8 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &x.Average, "average", cli.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
-	cli.Var(f, &x.Readout, "readout", cli.OneOf(readoutAuto, readoutMean, readoutSum),
-		"`how` a molecule's vector comes of its atoms': their mean, or their sum, which knows how many there are;\nauto is the sum for numbers, and the mean otherwise")
+	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
+		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, which knows how many\nthere are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for numbers of molecules,\nthe mean for their classes, and for graphs the encoder's own way")
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
 	f.Check(func() error {
@@ -205,8 +198,15 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if x.arch.Dropout = 0; molecules {
 		x.arch.Dropout = x.Dropout
 	}
-	if x.arch.Kind == gnn.KindChemGIN {
-		x.arch.Sum = x.Readout == readoutSum || x.Readout == readoutAuto && x.examples.Kind == specmatch.Regression
+	x.arch.Readout, x.arch.Sum = "", false // a model's own is for frozen vectors
+	switch x.Readout {
+	case readoutAuto, readoutMean, readoutSum:
+		x.arch.Sum = molecules && (x.Readout == readoutSum || x.Readout == readoutAuto && x.examples.Kind == specmatch.Regression)
+	default:
+		x.arch.Readout = gnn.Readout(x.Readout)
+		if err := x.arch.Check(); err != nil {
+			return cli.Usagef("-readout: %w", err)
+		}
 	}
 	return nil
 }

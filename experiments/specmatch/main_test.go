@@ -142,11 +142,12 @@ func TestEmbed(t *testing.T) {
 	text := moleculeTable(40)
 	write(t, "m.csv", text)
 	model := encoderFor(t, "m.csv")
-	if out := must(t, "embed -in m.csv -id name -out v.csv -model "+model); out != "v.csv: 40 rows of 8 columns\n" {
+	const width = 2 * 3 * 8
+	if out := must(t, "embed -in m.csv -id name -out v.csv -model "+model); out != fmt.Sprintf("v.csv: 40 rows of %d columns\n", width) {
 		t.Error(out)
 	}
 	whole := strings.Split(read(t, "v.csv"), "\n")
-	if whole[0] != "id,h0,h1,h2,h3,h4,h5,h6,h7" || len(whole) != 42 || !strings.HasPrefix(whole[7], "m6,") {
+	if !strings.HasPrefix(whole[0], "id,l1_sum_0,l1_sum_1,") || !strings.HasSuffix(whole[0], ",l2_max_7") || len(whole) != 42 || !strings.HasPrefix(whole[7], "m6,") {
 		t.Errorf("%q", whole[:8])
 	}
 	bad := strings.Split(text, "\n")
@@ -159,15 +160,15 @@ func TestEmbed(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	npy := []byte(read(t, "b.npy"))
-	if head := "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (38, 8), }"; !bytes.HasPrefix(npy, []byte(head)) || npy[127] != '\n' || len(npy) != 128+4*8*38 {
+	if head := fmt.Sprintf("\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (38, %d), }", width); !bytes.HasPrefix(npy, []byte(head)) || npy[127] != '\n' || len(npy) != 128+4*width*38 {
 		t.Errorf("%d bytes, %q", len(npy), npy[:128])
 	}
 	ids := strings.Split(read(t, "b.npy.ids.csv"), "\n")
 	var lines []string
 	for i := range 38 {
 		line := ids[i+1]
-		for k := range 8 {
-			v := math.Float32frombits(binary.LittleEndian.Uint32(npy[128+4*(8*i+k):]))
+		for k := range width {
+			v := math.Float32frombits(binary.LittleEndian.Uint32(npy[128+4*(width*i+k):]))
 			line += fmt.Sprintf(",%v", v)
 		}
 		lines = append(lines, line)
@@ -206,7 +207,7 @@ func TestPretrained(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "m.csv", moleculeTable(40))
 	lines := strings.Split(strings.TrimSpace(must(t, "embed -in m.csv -id name -out -")), "\n")
-	if columns := strings.Split(lines[40], ","); len(lines) != 41 || len(columns) != 129 || columns[0] != "m39" {
+	if columns := strings.Split(lines[40], ","); len(lines) != 41 || len(columns) != 1+5*3*128 || columns[0] != "m39" {
 		t.Errorf("%d lines, the last %v", len(lines), lines[len(lines)-1])
 	}
 	about := must(t, "inspect")
@@ -222,8 +223,8 @@ func TestPretrained(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer be.Close()
-		if !m.Encoder.(*gnn.ChemGIN).Config.Sum {
-			t.Errorf("%s: the readout is no sum", path)
+		if c := m.Encoder.(*gnn.ChemGIN).Config; c.Sum != (path != builtin) || (c.Readout == gnn.ReadoutAll) != (path == builtin) {
+			t.Errorf("%s: the readout is %+v", path, c)
 		}
 		w := m.Encoder.Parameters()[0].Value
 		v := make([]float64, w.Len())
@@ -232,6 +233,45 @@ func TestPretrained(t *testing.T) {
 	}
 	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", tunedFile(0)))) {
 		t.Error("fine-tuning has started from other weights")
+	}
+}
+
+// TestReadouts: vectors are read out as asked, by columns that say how, by the model's own
+// way, and as a model was trained; a head is fitted to the readout, which its file keeps.
+func TestReadouts(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	write(t, "g.csv", "graph,source,target\na,1,2\na,2,3\nb,1,2\nc,1,2\n")
+	chem, gin := encoderFor(t, "m.csv"), encoderFor(t, "g.csv")
+	must(t, "train -in m.csv -epochs 0 -readout last:max -out as-trained"+tiny)
+	for _, c := range []struct{ in, model, readout, first, last string }{
+		{"m.csv", chem, "auto", "l1_sum_0", "l2_max_7"},
+		{"m.csv", chem, "own", "h0", "h7"},
+		{"m.csv", chem, "2:max,sum", "l2_max_0", "l2_sum_7"},
+		{"m.csv", "as-trained/" + modelFile, "auto", "l2_max_0", "l2_max_7"},
+		{"g.csv", gin, "auto", "h0", "h15"},
+		{"g.csv", gin, "last:mean", "l2_mean_0", "l2_mean_7"},
+	} {
+		must(t, fmt.Sprintf("embed -in %s -model %s -readout %s -out v.csv", c.in, c.model, c.readout))
+		if header := readCSV(t, "v.csv")[0]; header[1] != c.first || header[len(header)-1] != c.last {
+			t.Errorf("%s, %s: %v", c.model, c.readout, header)
+		}
+	}
+	must(t, "finetune -in m.csv -target length -readout all:mean,max -epochs 1 -seeds 1 -out tuned"+tiny)
+	if about := must(t, "inspect -model tuned/"+tunedFile(0)); !strings.Contains(about, "read out as all:mean,max") || !strings.Contains(about, "vectors of width 32") {
+		t.Error(about)
+	}
+	must(t, "predict -in m.csv -model tuned/"+tunedFile(0)+" -out p.csv")
+	for args, want := range map[string]string{
+		"embed -in m.csv -out v.csv -readout 6:sum":        `readout "6:sum": want layers (all, last, or ascending numbers from 1 to 5)`,
+		"embed -in m.csv -out v.csv -readout sum":          `readout "sum": want layers`,
+		"train -in m.csv -readout 3:sum -out x" + tiny:     "from 1 to 2",
+		"finetune -in m.csv -target length -readout 9:sum": "from 1 to 4",
+	} {
+		var usage *cli.UsageError
+		if _, _, err := invoke(t.Context(), args); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
 	}
 }
 

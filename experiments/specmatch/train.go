@@ -18,6 +18,25 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
+// Words for readouts besides their names.
+const (
+	readoutAuto = "auto"
+	readoutOwn  = "own"
+	readoutMean = "mean"
+	readoutSum  = "sum"
+)
+
+// readoutOf accepts the name of a readout, or one of some words.
+func readoutOf(words ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if slices.Contains(words, s) {
+			return s, nil
+		}
+		r, err := gnn.ParseReadout(s)
+		return string(r), err
+	}
+}
+
 // encoder is the size of a new encoder.
 type encoder struct{ Hidden, Layers int }
 
@@ -55,6 +74,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 			Settings: pretrain.DefaultSettings(),
 		},
 		encoder: encoder{Hidden: 32, Layers: 3},
+		Readout: readoutAuto,
 		flags:   f,
 	}
 	r := &x.run
@@ -66,6 +86,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &r.Recipe.LR, "lr", cli.Positive, "learning `rate` of Adam")
 	cli.Var(f, &r.Seed, "seed", cli.Int(0), "`seed` of weights, batches and views")
 	f.Add(&x.encoder)
+	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto), "`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by which it then embeds;\nauto is its own way or the method's")
 	f.Add(&r.Loss, &r.Settings)
 	r.Settings.RegisterMethods(f, method.Unsupervised, func() []string { return []string{r.Method} })
 	f.Add(&x.engine, &x.output)
@@ -78,10 +99,11 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 type training struct {
 	input
 	encoder
-	run    pretrain.Run
-	engine cli.Engine
-	output cli.Output
-	flags  *cli.FlagSet
+	Readout string
+	run     pretrain.Run
+	engine  cli.Engine
+	output  cli.Output
+	flags   *cli.FlagSet
 }
 
 // modelFile is what train leaves in the run directory.
@@ -118,6 +140,12 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with", x.In, n)
 	}
 	r.Encoder = x.architecture(features)
+	if x.Readout != readoutAuto {
+		r.Encoder.Readout = gnn.Readout(x.Readout)
+		if err := r.Encoder.Check(); err != nil {
+			return cli.Usagef("-readout: %w", err)
+		}
+	}
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
 	if err := train.Fits(x.engine.Backend, x.engine.Precision, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
 		return cli.Usagef("%s: %w", flags, err)

@@ -30,6 +30,9 @@ func Describe(c specmatch.Card) string {
 		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", want)
 		line("features", "%s", describeColumns(*features))
 	}
+	if r := c.Encoder.Readout; r != "" {
+		line("", "read out as %s", r)
+	}
 	if c.Encoder.Sum {
 		line("", "the sum over the atoms, not their mean")
 	}

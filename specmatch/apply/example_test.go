@@ -63,10 +63,10 @@ func ExampleJob_WriteFile() {
 	}
 	// Output:
 	// 1 of 4 records cannot be used
-	// id 128
-	// ethanol 128
-	// benzene 128
-	// cyclohexane 128
+	// id 1920
+	// ethanol 1920
+	// benzene 1920
+	// cyclohexane 1920
 	// line 3
 	// 3 3
 }

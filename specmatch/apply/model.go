@@ -59,13 +59,9 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 	return m, nil
 }
 
-// Embedder returns a model of embeddings, in columns h0, h1 and so on.
+// Embedder returns a model of embeddings, in the columns of [gnn.Architecture.Columns].
 func Embedder(m *specmatch.Trained) (Model, error) {
-	var columns []string
-	for i := range m.Width() {
-		columns = append(columns, fmt.Sprintf("h%d", i))
-	}
-	return newModel(Model{Columns: columns, Rows: m.Embed}, m)
+	return newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: m.Embed}, m)
 }
 
 // Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of

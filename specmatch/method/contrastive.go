@@ -22,7 +22,7 @@ func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Le
 		return nil, err
 	}
 	c := &contrastive{Defaults: train.Defaults{Loader: loader}, Trainer: specmatch.NewTrainer(s.Backend, m, o, s.Rate)}
-	if c.Records() {
+	if c.Records() && !m.Encoder.Reads().Host {
 		if c.recorded, err = specmatch.NewRecorded(c.Trainer); err != nil {
 			return nil, err
 		}

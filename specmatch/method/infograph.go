@@ -32,8 +32,8 @@ var infoGraph = &Method{
 func newInfoGraph(s Setup, newHead func(be backend.Backend, name string, width int, rng *rand.Rand) block) (*Learner, error) {
 	return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 		r, ok := e.(gnn.ReadoutEncoder)
-		if !ok {
-			return nil, fmt.Errorf("method: encoder %s does not read graphs out of its nodes", s.Encoder.Kind)
+		if !ok || s.Encoder.Readout != "" {
+			return nil, fmt.Errorf("method: the task needs the own readout of a GIN or ResGCN, not that of encoder %s %s", s.Encoder.Kind, s.Encoder.Readout)
 		}
 		// Both kinds of encoders that there are have nodes as wide as graphs.
 		local := newHead(s.Backend, "local", e.Width(), rng)

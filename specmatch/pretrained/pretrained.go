@@ -16,13 +16,13 @@ import (
 //go:embed zinc.safetensors
 var Model []byte
 
-// Open returns the encoder on an engine. Its vectors are sums over the atoms, which say
-// more of a molecule than the means that it was trained with; see the card.
+// Open returns the encoder on an engine. Its vectors are the sums, means and largest values of
+// all layers, which say more of a molecule than the means of the last one that it was trained
+// with; see the card. [specmatch.Trained.WithReadout] chooses others.
 func Open(be backend.Backend) (*specmatch.Trained, error) {
 	m, err := specmatch.Read(bytes.NewReader(Model), be)
 	if err != nil {
 		return nil, err
 	}
-	m.Encoder.(*gnn.ChemGIN).Config.Sum, m.Card.Encoder.Sum = true, true
-	return m, nil
+	return m.WithReadout(gnn.ReadoutAll)
 }

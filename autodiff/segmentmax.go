@@ -1,0 +1,58 @@
+package autodiff
+
+import (
+	"slices"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// SegmentMax returns y [G×F], whose row g has the largest entry of each column over segment
+// g of x [N×F]; an empty segment gives zeros. VJP: dy is divided evenly among the entries that
+// are the largest. The host reads ptr, so a step with it cannot be recorded.
+func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
+	checkSegments("SegmentMax", x, ptr, x.Rows())
+	t := x.tape
+	be := t.be
+	v, at := x.value, ptr
+	for slices.Max(at.Host) > 0 { // pairs of rows, until each segment has at most one
+		var left, right []int32
+		next := []int32{0}
+		for g, hi := range at.Host[1:] {
+			for i := at.Host[g]; i < hi; i += 2 {
+				left, right = append(left, i), append(right, min(i+1, hi-1))
+			}
+			next = append(next, int32(len(left)))
+		}
+		if slices.Equal(next, at.Host) {
+			break
+		}
+		larger, other := be.Alloc(len(left), x.Cols()), be.Alloc(len(left), x.Cols())
+		be.GatherRows(larger, v, t.Indices(left))
+		be.GatherRows(other, v, t.Indices(right))
+		be.Binary(larger, backend.Max, larger, other)
+		be.Free(other)
+		if v != x.value {
+			be.Free(v)
+		}
+		v, at = larger, t.Indices(next)
+	}
+	out := t.Alloc(ptr.Len()-1, x.Cols())
+	be.SegmentSum(out, at, v)
+	if v != x.value {
+		be.Free(v)
+	}
+	return t.Record("SegmentMax", out, func(dy *tensor.Tensor) {
+		largest, share, dx := be.Alloc(x.Rows(), x.Cols()), be.Alloc(dy.Rows, dy.Cols), be.Alloc(x.Rows(), x.Cols())
+		be.SegmentExpand(largest, ptr, out)
+		be.Binary(largest, backend.Greater, largest, x.value)
+		be.Affine(largest, -1, largest, 1)
+		be.SegmentSum(share, ptr, largest)
+		be.Binary(share, backend.Div, dy, share) // 0/0 of an empty segment goes to no row
+		be.SegmentExpand(dx, ptr, share)
+		be.Binary(dx, backend.Mul, dx, largest)
+		be.Free(largest)
+		be.Free(share)
+		x.AddGrad(dx)
+	}, x)
+}

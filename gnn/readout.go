@@ -1,0 +1,159 @@
+package gnn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/autodiff"
+)
+
+// Readout says how the vector of a graph comes of those of its nodes. "1,3:sum,max" are the
+// layers, by their numbers from 1, ascending, or last or all of them; and for each how its
+// nodes are put together: by their sum (which a ChemGIN divides by [SumUnit]), their mean or
+// the largest of each column. The vector has layer after layer, and for each the kinds in
+// that order. The zero value is the encoder's own readout.
+type Readout string
+
+// ReadoutAll reads all that there is. It makes the best frozen vectors of molecules.
+const ReadoutAll Readout = "all:sum,mean,max"
+
+// The kinds of readouts.
+const (
+	readSum  = "sum"
+	readMean = "mean"
+	readMax  = "max"
+)
+
+// parse returns the numbers, from 1, of the layers of so many, and the kinds.
+func (r Readout) parse(layers int) (of []int, kinds []string, err error) {
+	numbers, names, _ := strings.Cut(string(r), ":")
+	kinds = strings.Split(names, ",")
+	ok := true
+	for i, k := range kinds {
+		ok = ok && slices.Contains([]string{readSum, readMean, readMax}, k) && !slices.Contains(kinds[:i], k)
+	}
+	switch numbers {
+	case "all":
+		for l := range layers {
+			of = append(of, l+1)
+		}
+	case "last":
+		of = []int{layers}
+	default:
+		for text := range strings.SplitSeq(numbers, ",") {
+			l, err := strconv.Atoi(text)
+			ok = ok && err == nil && l <= layers && l > slices.Max(append(of, 0))
+			of = append(of, l)
+		}
+	}
+	if !ok {
+		return nil, nil, fmt.Errorf("gnn: readout %q: want layers (all, last, or ascending numbers from 1 to %d) and sum, mean or max, as in %s or last:sum",
+			string(r), layers, ReadoutAll)
+	}
+	return of, kinds, nil
+}
+
+// ParseReadout returns the readout that a text names, for encoders with enough layers.
+func ParseReadout(s string) (Readout, error) {
+	_, _, err := Readout(s).parse(maxSize)
+	return Readout(s), err
+}
+
+// mustParse is parse of a readout that passes [Architecture.Check].
+func (r Readout) mustParse(layers int) (of []int, kinds []string) {
+	of, kinds, err := r.parse(layers)
+	if err != nil {
+		panic(err)
+	}
+	return of, kinds
+}
+
+// layers returns the numbers of the layers that are read, of so many.
+func (r Readout) layers(n int) []int {
+	of, _ := r.mustParse(n)
+	return of
+}
+
+// pool returns the vectors [B×Width] of graphs whose nodes have the features xs [N×F] after
+// the layers that are read, of n; sums are multiplied by unit.
+func (r Readout) pool(b *Batch, n int, xs []*autodiff.Var, unit float64) *autodiff.Var {
+	_, kinds := r.mustParse(n)
+	var all []*autodiff.Var
+	for _, x := range xs {
+		for _, kind := range kinds {
+			var h *autodiff.Var
+			switch kind {
+			case readSum:
+				if h = GlobalAddPool(x, b); unit != 1 {
+					h = h.Scale(unit)
+				}
+			case readMean:
+				h = GlobalMeanPool(x, b)
+			default:
+				h = GlobalMaxPool(x, b)
+			}
+			all = append(all, h)
+		}
+	}
+	return autodiff.ConcatCols(all...)
+}
+
+// reads adds to what an encoder reads what its readout does: the host looks for the largest.
+func (r Readout) reads(rs Reads) Reads {
+	rs.Host = rs.Host || strings.Contains(string(r), readMax)
+	return rs
+}
+
+// Columns names the numbers of an embedding: h0, h1 and so on, or with a [Readout] by their
+// layer and kind, as in l2_max_17.
+func (a Architecture) Columns() (names []string) {
+	if a.Readout == "" {
+		for i := range a.Width() {
+			names = append(names, fmt.Sprintf("h%d", i))
+		}
+		return names
+	}
+	of, kinds := a.Readout.mustParse(a.Layers)
+	for _, l := range of {
+		for _, kind := range kinds {
+			for i := range a.Hidden {
+				names = append(names, fmt.Sprintf("l%d_%s_%d", l, kind, i))
+			}
+		}
+	}
+	return names
+}
+
+// WithReadout returns an encoder of this package with another readout. It shares the weights.
+func WithReadout(e Encoder, r Readout) (Encoder, error) {
+	a, err := ArchitectureOf(e)
+	if err != nil {
+		return nil, err
+	}
+	if a.Readout = r; r != "" {
+		a.Sum, a.Center = false, false
+	}
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	switch e := e.(type) {
+	case *GIN:
+		g := *e
+		g.Config.Readout = r
+		return &g, nil
+	case *ResGCN:
+		g := *e
+		g.Config.Readout = r
+		return &g, nil
+	case *ChemGIN:
+		g := *e
+		g.Config.Readout, g.Config.Sum = r, a.Sum
+		return &g, nil
+	default:
+		g := *e.(*BioGIN)
+		g.Config.Readout, g.Config.Center = r, a.Center
+		return &g, nil
+	}
+}
