@@ -840,7 +840,7 @@ func TestConvert(t *testing.T) {
 	}
 	for smiles, want := range embeddings {
 		write(t, "one.smi", smiles+"\n")
-		_, row, _ := strings.Cut(must(t, "embed -in one.smi -out - -model chem.safetensors"), "\n")
+		_, row, _ := strings.Cut(must(t, "embed -in one.smi -out - -readout own -model chem.safetensors"), "\n")
 		for k, text := range strings.Split(strings.TrimSpace(row), ",")[1:] {
 			if got, err := strconv.ParseFloat(text, 64); err != nil || math.Abs(got-want[k]) > 1e-5 {
 				t.Errorf("%s: %s, PyTorch has %v", smiles, row, want)
