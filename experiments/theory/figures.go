@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/theory"
 )
 
 // figures draws all of them, given the groups of every data set.
@@ -94,7 +95,7 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 			},
 		}
 		for _, td := range x.check.times {
-			alignment.Series = append(alignment.Series, curve(g, fmt.Sprintf("right side, t_d = %v", td), atTime("right", td)))
+			alignment.Series = append(alignment.Series, curve(g, fmt.Sprintf("right side, t_d = %v", td), theory.AtTime("right", td)))
 		}
 		first = append(first, alignment)
 		second = append(second, plot.Lines{

@@ -61,23 +61,8 @@ type checkpoint struct {
 	Graphs []quantities
 }
 
-// quantities are numbers by the names of their columns in metrics.csv, NaN where one is not
-// defined. Names that end in (t_d=…) are of one diffusion time.
-//
-//	align, uniform    of the sample's projections z, in evaluation mode; t = 2
-//
-// Theorem 4.2, for pairs of draws:
-//
-//	pairs, equal_pairs    how many, and with L¹ = L², where Assumption 4.1 fails
-//	pair_loss_g           L_G, the mean over pairs
-//	gap_fixed, gap_view1, gap_midpoint       |L_C-L_C*|, means over pairs, see [theory.Gap]
-//	c, right              means of the least constant and of the right side over pairs with L¹ ≠ L²
-//	duhamel               largest ‖P¹-P²‖²/(t_d²·L_G)
-//	ratio_fixed, ratio_view1, ratio_midpoint largest left side divided by the right one
-//	violated_view1        pairs in which z* = z¹ violates the theorem
-//
-// Theorem 4.3: draws and how many are connected, and if those are two or more, what
-// [theory.UniformityBound] has over them.
+// quantities are those of package theory, and align and uniform, which are of the sample's
+// projections z, in evaluation mode; t = 2.
 type quantities map[string]rundir.Float
 
 // get returns the quantity of a name, NaN if it is not there.
@@ -87,9 +72,6 @@ func (q quantities) get(name string) float64 {
 	}
 	return math.NaN()
 }
-
-// atTime names a quantity at a diffusion time.
-func atTime(name string, td float64) string { return fmt.Sprintf("%s(t_d=%v)", name, td) }
 
 // do trains with checkpoints.
 func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status units.Status) (out outcome, err error) {
@@ -216,11 +198,14 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 		for k := 0; i == 0 && k < len(views); k += 2 { // the same for all graphs
 			gaps = append(gaps, theory.AlignmentGap(views[k], views[k+1], x.loss.Tau))
 		}
-		q, err := x.bounds(views, gaps)
+		bounds, err := theory.Measure(views, gaps, x.loss.Tau, temperature, x.check.times)
 		if err != nil {
 			return c, err
 		}
-		q["align"], q["uniform"] = rundir.Float(diagnosis.Alignment), rundir.Float(diagnosis.Uniformity)
+		q := quantities{"align": rundir.Float(diagnosis.Alignment), "uniform": rundir.Float(diagnosis.Uniformity)}
+		for name, v := range bounds {
+			q[name] = rundir.Float(v)
+		}
 		c.Graphs = append(c.Graphs, q)
 	}
 	return c, nil
@@ -239,63 +224,6 @@ func preserve(be backend.Backend, model *specmatch.Model) (restore func()) {
 			be.Upload(b.Value, kept[i])
 		}
 	}
-}
-
-// bounds computes both theorems for draws of one batch; gaps are the left sides
-// of Theorem 4.2 for the pairs of draws.
-func (x *experiment) bounds(views []*theory.View, gaps []theory.Gap) (quantities, error) {
-	q, n, unequal := quantities{}, float64(len(gaps)), 0.0
-	add := func(name string, v float64) { q[name] += rundir.Float(v) }
-	raise := func(name string, v float64) { q[name] = max(q[name], rundir.Float(v)) }
-	for k, gap := range gaps {
-		v1, v2 := views[2*k], views[2*k+1]
-		lossG := theory.LossG(v1, v2)
-		add("pair_loss_g", lossG/n)
-		add("gap_fixed", gap.Fixed/n)
-		add("gap_view1", gap.View1/n)
-		add("gap_midpoint", gap.Midpoint/n)
-		if lossG == 0 {
-			continue
-		}
-		unequal++
-		for _, td := range x.check.times {
-			a := theory.Alignment(v1, v2, x.loss.Tau, td)
-			add(atTime("c", td), a.C)
-			add(atTime("right", td), a.Right)
-			raise(atTime("duhamel", td), a.Heat/(td*td*lossG))
-			raise(atTime("ratio_fixed", td), gap.Fixed/a.Right)
-			raise(atTime("ratio_view1", td), gap.View1/a.Right)
-			raise(atTime("ratio_midpoint", td), gap.Midpoint/a.Right)
-			if gap.View1 > a.Right {
-				add(atTime("violated_view1", td), 1)
-			}
-		}
-	}
-	for _, td := range x.check.times {
-		q[atTime("c", td)] /= rundir.Float(unequal) // of none 0/0, NaN
-		q[atTime("right", td)] /= rundir.Float(unequal)
-		add(atTime("violated_view1", td), 0)
-	}
-	u, err := theory.Uniformity(views, temperature)
-	if err != nil {
-		return nil, err
-	}
-	add("pairs", n)
-	add("equal_pairs", n-unequal)
-	add("draws", float64(len(views)))
-	add("connected", float64(u.Connected()))
-	for name, v := range map[string]float64{
-		"expected_loss_g": u.LossG, "mu2": u.Mu2, "unif": u.Unif, "direct": u.Direct,
-		"lambda_bar": u.LambdaBar, "lambda_bar_nonzero": u.LambdaBarNonZero,
-		"right_4.3": u.Right, "right_4.3_nonzero": u.RightNonZero,
-		"hoffman": u.Hoffman, "hoffman_nonzero": u.HoffmanNonZero,
-	} {
-		if u.Connected() < 2 { // E[L_G] of a single draw is 0, which says nothing about augmentations
-			v = math.NaN()
-		}
-		add(name, v)
-	}
-	return q, nil
 }
 
 // log writes the checkpoint's lines of metrics.csv, one per similarity graph.

@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/theory"
 )
 
 // group is the seeds of one method on one data set.
@@ -128,9 +129,9 @@ func (x *experiment) addAlignment(t *table.Table, g group) {
 		pairs, equal := g.total(i, "pairs"), g.total(i, "equal_pairs")
 		for _, td := range x.check.times {
 			t.Add(x.label(g.method)+", "+graph.name, table.Number(td, 1),
-				mean("pair_loss_g", 2), mean(atTime("c", td), 1), mean(atTime("right", td), 0), mean("gap_fixed", 0),
-				largest(atTime("ratio_fixed", td)), largest(atTime("ratio_view1", td)), largest(atTime("ratio_midpoint", td)),
-				share(g.total(i, atTime("violated_view1", td)), pairs-equal), largest(atTime("duhamel", td)), share(equal, pairs))
+				mean("pair_loss_g", 2), mean(theory.AtTime("c", td), 1), mean(theory.AtTime("right", td), 0), mean("gap_fixed", 0),
+				largest(theory.AtTime("ratio_fixed", td)), largest(theory.AtTime("ratio_view1", td)), largest(theory.AtTime("ratio_midpoint", td)),
+				share(g.total(i, theory.AtTime("violated_view1", td)), pairs-equal), largest(theory.AtTime("duhamel", td)), share(equal, pairs))
 		}
 	}
 }
@@ -185,7 +186,7 @@ func (x *experiment) rows(g group) []rundir.Row {
 		add(graph.name, "4.2 left, negatives fixed", i, "gap_fixed")
 		add(graph.name, "4.2 left, z* = z1", i, "gap_view1")
 		for _, td := range x.check.times {
-			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), i, atTime("right", td))
+			add(graph.name, fmt.Sprintf("4.2 right, t_d = %v", td), i, theory.AtTime("right", td))
 		}
 		add(graph.name, "4.3 left", i, "unif")
 		add(graph.name, "4.3 right", i, "right_4.3")
