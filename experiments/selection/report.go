@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/eval/selection"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -36,7 +37,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 			for _, name := range x.settings.methods {
 				group := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool { return r.Dataset != ds || r.table != name })
 				first, all := group[0], candidates(group, scores[k:], len(x.protocol.Protocols))
-				found := rows(all)
+				found := selection.Rows(all)
 				for _, r := range append(slices.Clone(found), others(all)...) {
 					list = append(list, x.result(first, protocol, r))
 				}
@@ -64,17 +65,17 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 
 // candidates sorts the scores of the runs by setting and epoch. The runs are in order of
 // setting and seed; the score of a run's epoch is every step-th from its first.
-func candidates(runs []*settingRun, scores []score, step int) (all [][]candidate) {
+func candidates(runs []*settingRun, scores []score, step int) (all [][]selection.Candidate) {
 	for _, r := range runs {
-		if len(all) == 0 || all[len(all)-1][0].name != r.setting.name {
-			all = append(all, slices.Repeat([]candidate{{name: r.setting.name}}, len(r.epochs)))
+		if len(all) == 0 || all[len(all)-1][0].Name != r.setting.name {
+			all = append(all, slices.Repeat([]selection.Candidate{{Name: r.setting.name}}, len(r.epochs)))
 		}
 		epochs := all[len(all)-1]
 		for e := range epochs {
 			s, c := scores[r.scores+e*step], &epochs[e]
-			c.test = append(c.test, s.Test)
+			c.Test = append(c.Test, s.Test)
 			if s.Inner != nil {
-				c.inner = append(c.inner, s.Inner)
+				c.Inner = append(c.Inner, s.Inner)
 			}
 		}
 	}
@@ -83,14 +84,14 @@ func candidates(runs []*settingRun, scores []score, step int) (all [][]candidate
 
 // result is a line of results.json. That of a method other than InfoNCE is headed by its
 // name.
-func (x *experiment) result(run *settingRun, protocol string, r row) rundir.Row {
-	label := r.label
+func (x *experiment) result(run *settingRun, protocol string, r selection.Row) rundir.Row {
+	label := r.Label
 	if title := method.Title(run.table); run.table != method.InfoNCE && !strings.HasPrefix(label, title) {
 		label = title + ", " + label
 	}
 	out := rundir.Row{
 		Experiment: "selection", Dataset: run.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.perSeed(), Epochs: run.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+		PerSeed: r.PerSeed(), Epochs: run.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
 		Percentile: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
@@ -98,28 +99,28 @@ func (x *experiment) result(run *settingRun, protocol string, r row) rundir.Row 
 }
 
 // others are the settings but the first after the last epoch, for results.json.
-func others(all [][]candidate) (list []row) {
+func others(all [][]selection.Candidate) (list []selection.Row) {
 	for _, epochs := range all[1:] {
 		c := epochs[len(epochs)-1]
-		list = append(list, row{label: c.name + ", last epoch", candidate: c})
+		list = append(list, selection.Row{Label: c.Name + ", last epoch", Candidate: c})
 	}
 	return list
 }
 
 // worth is the table of what selection is worth on a data set.
-func (x *experiment) worth(run *settingRun, protocol string, found []row) *table.Table {
-	set, plain := run.Dataset.Name, found[0].perSeed()
+func (x *experiment) worth(run *settingRun, protocol string, found []selection.Row) *table.Table {
+	set, plain := run.Dataset.Name, found[0].PerSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
 	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds "+
 		"of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. "+
 		"In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
 		set, protocol, x.protocol.Folds)
 	for _, r := range found {
-		values := r.perSeed()
+		values := r.PerSeed()
 		mean, std := stat.MeanStdDev(values, nil)
-		label, difference := r.label, table.Text("")
-		if r.oracle && r.name != "" && r.name != found[0].name {
-			label += " (" + r.name + ")"
+		label, difference := r.Label, table.Text("")
+		if r.Oracle && r.Name != "" && r.Name != found[0].Name {
+			label += " (" + r.Name + ")"
 		}
 		if t.Rows() > 0 {
 			d := compare.Seeds(values, plain)
@@ -159,13 +160,13 @@ func publishedValue(name, protocol, set string) (mean float64, ok bool) {
 
 // compared is the table of the settings at the last epoch; nil with one of them or one
 // seed.
-func (x *experiment) compared(set, protocol string, all [][]candidate) *table.Table {
+func (x *experiment) compared(set, protocol string, all [][]selection.Candidate) *table.Table {
 	if len(all) < 2 || x.recipe.Seeds < 2 {
 		return nil
 	}
 	var accuracies [][]float64
 	for _, epochs := range all {
-		accuracies = append(accuracies, epochs[len(epochs)-1].perSeed())
+		accuracies = append(accuracies, epochs[len(epochs)-1].PerSeed())
 	}
 	t := table.New(set, table.Names("accuracy", "minus the first row", "p")...)
 	deviation := compare.Null(accuracies[0])
@@ -181,22 +182,22 @@ func (x *experiment) compared(set, protocol string, all [][]candidate) *table.Ta
 			differences[i-1].Mark = "" // p stands beside it
 			cells = append(cells, differences[i-1], table.Number(p[i-1], 3))
 		}
-		t.Add(all[i][0].name, cells...)
+		t.Add(all[i][0].Name, cells...)
 	}
 	return t
 }
 
 // gains is how far the rows of the table are above its first, beside the published gain.
-func (x *experiment) gains(run *settingRun, found []row) plot.Panel {
+func (x *experiment) gains(run *settingRun, found []selection.Row) plot.Panel {
 	set := run.Dataset.Name
 	series := []plot.Series{{Name: "chosen by validation", Bars: true}, {Name: "oracle: chosen on the test folds", Bars: true}}
-	plain := found[0].perSeed()
+	plain := found[0].PerSeed()
 	for i, r := range found[1:] {
 		s := &series[0]
-		if r.oracle {
+		if r.Oracle {
 			s = &series[1]
 		}
-		d := compare.Seeds(r.perSeed(), plain)
+		d := compare.Seeds(r.PerSeed(), plain)
 		s.X, s.Y = append(s.X, float64(i+2)), append(s.Y, d.Mean)
 		if x.recipe.Seeds > 1 {
 			s.Err = append(s.Err, d.Err)
@@ -212,11 +213,11 @@ func (x *experiment) gains(run *settingRun, found []row) plot.Panel {
 
 // course is the accuracy of the first setting by epoch, beside what choosing the epoch
 // on the test folds gives, and what is published.
-func (x *experiment) course(run *settingRun, epochs []candidate) plot.Panel {
+func (x *experiment) course(run *settingRun, epochs []selection.Candidate) plot.Panel {
 	set := run.Dataset.Name
-	curve := plot.Series{Name: epochs[0].name + ", ± standard deviation"}
+	curve := plot.Series{Name: epochs[0].Name + ", ± standard deviation"}
 	for i, c := range epochs {
-		mean, std := stat.MeanStdDev(c.perSeed(), nil)
+		mean, std := stat.MeanStdDev(c.PerSeed(), nil)
 		curve.X, curve.Y = append(curve.X, float64(run.epochs[i])), append(curve.Y, mean)
 		if x.recipe.Seeds > 1 {
 			curve.Err = append(curve.Err, std)
@@ -228,8 +229,8 @@ func (x *experiment) course(run *settingRun, epochs []candidate) plot.Panel {
 	}
 	lines := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "accuracy (%)"}, Series: []plot.Series{
 		curve,
-		level("oracle: best epoch of each seed", oracle(epochs, bySeed).mean()),
-		level("oracle: best epoch of each fold", oracle(epochs, byFold).mean()),
+		level("oracle: best epoch of each seed", selection.Oracle(epochs, selection.BySeed).Mean()),
+		level("oracle: best epoch of each fold", selection.Oracle(epochs, selection.ByFold).Mean()),
 	}}
 	for _, name := range slices.Compact([]string{publishedBase, publishedRow(run)}) {
 		if y, ok := publishedValue(name, "graphcl", set); ok {

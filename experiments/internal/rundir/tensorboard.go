@@ -1,21 +1,17 @@
 package rundir
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/specmatch/train/tensorboard"
 )
 
 // board writes the event files, which TensorBoard reads, of units whose rows
@@ -31,9 +27,9 @@ func (d *Dir) board(only string) error {
 			continue
 		}
 		if events[row.Unit] == nil {
-			events[row.Unit] = boardHeader(time.Now())
+			events[row.Unit] = tensorboard.Header(time.Now())
 		}
-		events[row.Unit] = append(events[row.Unit], d.metrics.event(time.Now(), row)...)
+		events[row.Unit] = append(events[row.Unit], d.metrics.event(row)...)
 	}
 	for unit, data := range events {
 		path := d.events(unit)
@@ -56,7 +52,7 @@ func (d *Dir) boardRow(row Epoch) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(appendWhole(f, d.metrics.event(time.Now(), row)), f.Close())
+	return errors.Join(appendWhole(f, d.metrics.event(row)), f.Close())
 }
 
 // events is the path of a unit's event file: TensorBoard shows folders as runs, and knows
@@ -73,49 +69,13 @@ func plain(r rune) rune {
 	return r
 }
 
-// An event file is records, each an Event of TensorFlow's protocol buffers: a time in seconds
-// since 1970 (field 1), and the version of the format (3), or a step (2) and a summary (5) of
-// values (1) with tag (1) and float32 (2).
-//
-// Reference: tensorflow/core/util/event.proto and framework/summary.proto.
-
-// boardHeader returns the bytes with which a file begins.
-func boardHeader(at time.Time) []byte { return record(field(wallTime(at), 3, []byte("brain.Event:2"))) }
-
 // event returns the bytes of the figures of a row of metrics.csv.
-func (m *metrics) event(at time.Time, row Epoch) []byte {
-	var summary []byte
+func (m *metrics) event(row Epoch) []byte {
+	var scalars []tensorboard.Scalar
 	for _, name := range m.columns {
 		if x, err := strconv.ParseFloat(row.Values[name], 64); err == nil && name != "seed" && name != "fold" {
-			value := protowire.AppendTag(field(nil, 1, []byte(name)), 2, protowire.Fixed32Type)
-			summary = field(summary, 1, protowire.AppendFixed32(value, math.Float32bits(float32(x))))
+			scalars = append(scalars, tensorboard.Scalar{Name: name, Value: x})
 		}
 	}
-	step := protowire.AppendVarint(protowire.AppendTag(wallTime(at), 2, protowire.VarintType), uint64(row.Epoch))
-	return record(field(step, 5, summary))
-}
-
-func wallTime(at time.Time) []byte {
-	tag := protowire.AppendTag(nil, 1, protowire.Fixed64Type)
-	return protowire.AppendFixed64(tag, math.Float64bits(float64(at.UnixNano())/1e9))
-}
-
-func field(b []byte, number protowire.Number, data []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), data)
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// record returns data after their length and its checksum, and before their own. A checksum
-// is CRC-32C, rotated and shifted so that one of data that hold checksums is no fixed point.
-//
-// Reference: tensorflow/tsl, lib/io/record_writer.h.
-func record(data []byte) []byte {
-	masked := func(data []byte) uint32 {
-		c := crc32.Checksum(data, castagnoli)
-		return (c>>15 | c<<17) + 0xa282ead8
-	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(len(data)))
-	b = append(binary.LittleEndian.AppendUint32(b, masked(b)), data...)
-	return binary.LittleEndian.AppendUint32(b, masked(data))
+	return tensorboard.Event(time.Now(), row.Epoch, scalars...)
 }

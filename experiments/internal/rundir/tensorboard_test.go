@@ -2,16 +2,12 @@ package rundir_test
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"hash/crc32"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
-
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
 // events returns what an event file of a unit holds after its header, as a test reads
@@ -79,15 +75,3 @@ func TestTensorBoard(t *testing.T) {
 		}
 	}
 }
-
-// The bytes are those of testdata/tensorboard.py, which TensorBoard's own reader and writer
-// check.
-func TestTensorBoardGolden(t *testing.T) {
-	row := rundir.Epoch{Epoch: 300, Values: map[string]string{"loss": "0.25", "std": "-1.5e-3"}}
-	got := hex.EncodeToString(rundir.Events(time.Unix(1_700_000_000, 500_000_000), []string{"loss", "std"}, row))
-	if got != golden {
-		t.Errorf("got\n%s\nwant\n%s", got, golden)
-	}
-}
-
-const golden = "1800000000000000a37f4b220900002040fc54d9411a0d627261696e2e4576656e743a322b3531102700000000000000bbe1b1460900002040fc54d94110ac022a190a0b0a046c6f7373150000803e0a0a0a0373746415a69bc4ba198bf60e"

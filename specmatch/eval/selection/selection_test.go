@@ -1,4 +1,4 @@
-package main
+package selection
 
 import (
 	"math"
@@ -11,17 +11,17 @@ import (
 
 // made returns settings by epochs, of so many seeds and folds, whose accuracies on test
 // folds and inside the training part come from two functions.
-func made(settings, epochs, seeds, folds int, test, inner func(i, e, s, f int) float64) [][]candidate {
-	grid := make([][]candidate, settings)
+func made(settings, epochs, seeds, folds int, test, inner func(i, e, s, f int) float64) [][]Candidate {
+	grid := make([][]Candidate, settings)
 	for i := range grid {
 		for e := range epochs {
-			c := candidate{name: string(rune('a' + i))}
+			c := Candidate{Name: string(rune('a' + i))}
 			for s := range seeds {
 				var a, b []float64
 				for f := range folds {
 					a, b = append(a, test(i, e, s, f)), append(b, inner(i, e, s, f))
 				}
-				c.test, c.inner = append(c.test, a), append(c.inner, b)
+				c.Test, c.Inner = append(c.Test, a), append(c.Inner, b)
 			}
 			grid[i] = append(grid[i], c)
 		}
@@ -36,19 +36,19 @@ func TestNoLeak(t *testing.T) {
 	const seeds, folds, truth, sd = 400, 10, 80.0, 5.0
 	noise := func(_, _, _, _ int) float64 { return truth + sd*rng.NormFloat64() }
 	grid := made(4, 5, seeds, folds, noise, noise)
-	list, oracles := rows(grid), 0
+	list, oracles := Rows(grid), 0
 	for _, r := range list {
 		bound := 4 * sd / math.Sqrt(seeds*folds)
-		if above := r.mean() - truth; r.oracle {
+		if above := r.Mean() - truth; r.Oracle {
 			oracles++
-			if strings.Contains(r.label, "each") && above < bound {
-				t.Errorf("%s is %.3f above the truth; choosing on the test should show", r.label, above)
+			if strings.Contains(r.Label, "each") && above < bound {
+				t.Errorf("%s is %.3f above the truth; choosing on the test should show", r.Label, above)
 			}
 		} else if math.Abs(above) > bound {
-			t.Errorf("%s is %.3f above the truth, which is more than chance", r.label, above)
+			t.Errorf("%s is %.3f above the truth, which is more than chance", r.Label, above)
 		}
-		if r.oracle != strings.HasPrefix(r.label, "oracle: ") {
-			t.Errorf("%s: oracle %v", r.label, r.oracle)
+		if r.Oracle != strings.HasPrefix(r.Label, "oracle: ") {
+			t.Errorf("%s: oracle %v", r.Label, r.Oracle)
 		}
 	}
 	if len(list) != 1+3+3+1+1+4 || oracles != 9 {
@@ -72,9 +72,9 @@ func TestNoLeakExact(t *testing.T) {
 	}
 	honest := func(test func(i, e, s, f int) float64) map[string][][]float64 {
 		all := map[string][][]float64{}
-		for _, r := range rows(made(3, 3, 4, 5, test, inner)) {
-			if !r.oracle {
-				all[r.label] = r.test
+		for _, r := range Rows(made(3, 3, 4, 5, test, inner)) {
+			if !r.Oracle {
+				all[r.Label] = r.Test
 			}
 		}
 		return all
@@ -101,28 +101,28 @@ func TestNoLeakExact(t *testing.T) {
 
 // TestOracle: two epochs, two seeds, two folds, by hand.
 func TestOracle(t *testing.T) {
-	epochs := []candidate{
-		{name: "1", test: [][]float64{{80, 90}, {70, 70}}}, // means 85 and 70, of both 77.5
-		{name: "2", test: [][]float64{{84, 80}, {60, 76}}}, // means 82 and 68, of both 75
+	epochs := []Candidate{
+		{Name: "1", Test: [][]float64{{80, 90}, {70, 70}}}, // means 85 and 70, of both 77.5
+		{Name: "2", Test: [][]float64{{84, 80}, {60, 76}}}, // means 82 and 68, of both 75
 	}
-	for l, want := range map[level][][]float64{
-		byMean: {{80, 90}, {70, 70}},
-		bySeed: {{80, 90}, {70, 70}},
-		byFold: {{84, 90}, {70, 76}},
+	for l, want := range map[Level][][]float64{
+		ByMean: {{80, 90}, {70, 70}},
+		BySeed: {{80, 90}, {70, 70}},
+		ByFold: {{84, 90}, {70, 76}},
 	} {
-		if got := oracle(epochs, l); !cmp.Equal(got.test, want) {
-			t.Errorf("level %v: %v, want %v", l, got.test, want)
+		if got := Oracle(epochs, l); !cmp.Equal(got.Test, want) {
+			t.Errorf("level %v: %v, want %v", l, got.Test, want)
 		}
 	}
-	equal := []candidate{{name: "first", test: [][]float64{{50, 60}}}, {name: "second", test: [][]float64{{60, 50}}}}
-	if got := oracle(equal, byMean); got.name != "first" {
-		t.Errorf("of equals: %s", got.name)
+	equal := []Candidate{{Name: "first", Test: [][]float64{{50, 60}}}, {Name: "second", Test: [][]float64{{60, 50}}}}
+	if got := Oracle(equal, ByMean); got.Name != "first" {
+		t.Errorf("of equals: %s", got.Name)
 	}
 	// Each level chooses from more than the one before.
 	rng := rand.New(rand.NewPCG(2, 2))
 	noise := func(_, _, _, _ int) float64 { return 80 + rng.NormFloat64() }
 	grid := made(1, 6, 5, 4, noise, noise)[0]
-	if a, b, c := oracle(grid, byMean).mean(), oracle(grid, bySeed).mean(), oracle(grid, byFold).mean(); !(a < b && b < c) {
+	if a, b, c := Oracle(grid, ByMean).Mean(), Oracle(grid, BySeed).Mean(), Oracle(grid, ByFold).Mean(); !(a < b && b < c) {
 		t.Errorf("by mean %v, by seed %v, by fold %v", a, b, c)
 	}
 }
@@ -133,12 +133,12 @@ func TestWithoutSearch(t *testing.T) {
 	grid := made(2, 2, 2, 2, constant, constant)
 	for i := range grid {
 		for e := range grid[i] {
-			grid[i][e].inner = nil
+			grid[i][e].Inner = nil
 		}
 	}
-	for _, r := range rows(grid) {
-		if strings.Contains(r.label, "validation") {
-			t.Errorf("there is a row %q", r.label)
+	for _, r := range Rows(grid) {
+		if strings.Contains(r.Label, "validation") {
+			t.Errorf("there is a row %q", r.Label)
 		}
 	}
 }

@@ -1,0 +1,146 @@
+// Package selection says what choosing an epoch or a setting is worth, on the test folds and
+// inside the training parts.
+//
+// The mental model: whatever could be reported, a setting after an epoch, is a [Candidate]
+// with an accuracy for each seed and test fold. [Rows] lists what may be reported of a grid of
+// them: the plain figure, fixed beforehand; honest choices, by accuracies inside the training
+// part of each fold; and oracles, which have looked at the test folds. An oracle's lead over
+// the plain figure is what tuning on the test is worth where nothing is better than anything
+// else: above 0 by chance alone.
+package selection
+
+import (
+	"cmp"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// Candidate is something that could be reported: a setting after an epoch, or what a
+// rule has chosen from such.
+type Candidate struct {
+	Name string
+	Test [][]float64 // accuracy on the test folds in per cent, by seed and fold
+	// Inner is the best accuracy in the search inside the training part of the same
+	// folds, which no test graph takes part in; nil without a search.
+	Inner [][]float64
+}
+
+// PerSeed are the accuracies of the seeds: means over the folds.
+func (c Candidate) PerSeed() []float64 {
+	var all []float64
+	for _, folds := range c.Test {
+		all = append(all, stat.Mean(folds, nil))
+	}
+	return all
+}
+
+// Mean is that over seeds and folds.
+func (c Candidate) Mean() float64 { return stat.Mean(c.PerSeed(), nil) }
+
+// A Level is what a choice is made for, once.
+type Level int
+
+// The levels: one choice for all seeds, one for each, one for each test fold.
+const (
+	ByMean Level = iota
+	BySeed
+	ByFold
+)
+
+// Oracle returns what is reported if the best of the candidates on the test folds is
+// chosen at a level, the first of equals. Whoever publishes that has tuned on the test.
+func Oracle(from []Candidate, l Level) Candidate {
+	if l == ByMean {
+		return slices.MaxFunc(from, func(a, b Candidate) int {
+			return cmp.Compare(a.Mean(), b.Mean())
+		})
+	}
+	return choose(from, func(c Candidate, seed, fold int) float64 {
+		if l == BySeed {
+			return stat.Mean(c.Test[seed], nil)
+		}
+		return c.Test[seed][fold]
+	})
+}
+
+// Validated returns what is reported if the best of the candidates inside the training
+// part of each fold is chosen for it. It looks at no accuracy on a test fold.
+func Validated(from []Candidate) Candidate {
+	return choose(from, func(c Candidate, seed, fold int) float64 { return c.Inner[seed][fold] })
+}
+
+// choose takes for every fold the Candidate of the highest value, the first of equals.
+func choose(from []Candidate, value func(c Candidate, seed, fold int) float64) Candidate {
+	var chosen Candidate
+	for seed, folds := range from[0].Test {
+		row := make([]float64, len(folds))
+		for fold := range folds {
+			best := slices.MaxFunc(from, func(a, b Candidate) int {
+				return cmp.Compare(value(a, seed, fold), value(b, seed, fold))
+			})
+			row[fold] = best.Test[seed][fold]
+		}
+		chosen.Test = append(chosen.Test, row)
+	}
+	return chosen
+}
+
+// Row is a line of the table of what selection is worth.
+type Row struct {
+	Label  string
+	Oracle bool // the test folds had a say in it
+	Candidate
+}
+
+// Rows lists what could be reported of settings after epochs, by setting and epoch:
+// first the plain figure, the first setting after the last epoch, which is fixed
+// beforehand; then honest choices; then, marked as oracles, choices on the test folds.
+func Rows(grid [][]Candidate) []Row {
+	last := len(grid[0]) - 1
+	var ends, all []Candidate
+	for _, epochs := range grid {
+		ends = append(ends, epochs[last])
+		all = append(all, epochs...)
+	}
+	plain := grid[0][last]
+	list := []Row{{Label: plain.Name + ", last epoch", Candidate: plain}}
+	honest := func(label string, from []Candidate) {
+		if len(from) > 1 && plain.Inner != nil {
+			list = append(list, Row{Label: label + " by validation", Candidate: Validated(from)})
+		}
+	}
+	greedy := func(label string, c Candidate) { list = append(list, Row{"oracle: " + label, true, c}) }
+	if last > 0 {
+		honest("epoch", grid[0])
+	}
+	if len(grid) > 1 {
+		honest("setting", ends)
+		if last > 0 {
+			honest("setting and epoch", all)
+		}
+	}
+	if last > 0 {
+		greedy("best epoch of the mean", Oracle(grid[0], ByMean))
+		greedy("best epoch of each seed", Oracle(grid[0], BySeed))
+		greedy("best epoch of each fold", Oracle(grid[0], ByFold))
+	}
+	if len(grid) > 1 {
+		greedy("best setting, last epoch", Oracle(ends, ByMean))
+		if last > 0 {
+			greedy("best setting and epoch of the mean", Oracle(all, ByMean))
+			for _, l := range []Level{BySeed, ByFold} {
+				var bests []Candidate
+				for i, epochs := range grid {
+					c := Oracle(epochs, l)
+					c.Name = ends[i].Name
+					bests = append(bests, c)
+				}
+				each := map[Level]string{BySeed: "seed", ByFold: "fold"}[l]
+				greedy("best setting, with the best epoch of each "+each, Oracle(bests, ByMean))
+				greedy("best setting and epoch of each "+each, Oracle(all, l))
+			}
+		}
+	}
+	return list
+}
