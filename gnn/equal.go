@@ -53,7 +53,7 @@ func (b *Batch) rowsOf(sight graph.Sight, layers int) *rows {
 	var colors []*graph.ColorLayer
 	var color []int32
 	if norm := b.tape.Fused().Norm; norm != nil && !b.fixed {
-		if _, weights := norm.NormOperands(); weights {
+		if _, weights := norm.NormOperands(); weights && !b.given {
 			how := byColor[sight]
 			how.Rounds = layers
 			colors, color = b.Host.ColorLayers(how)

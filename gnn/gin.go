@@ -32,7 +32,7 @@ func NewGINConv(be backend.Backend, name string, in, hidden, out int, init nn.In
 // rows of W: the one-hot matrix is never built, and the sum over neighbours runs at
 // the hidden width.
 func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
-	if x == nil && !b.Host.X.OneHot() {
+	if x == nil && !b.categorical() {
 		x = b.Features()
 	}
 	if x != nil {

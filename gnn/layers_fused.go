@@ -57,7 +57,7 @@ func (g *GIN) canFuse(b *Batch) bool {
 func (g *GIN) layersFused(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autodiff.Var) {
 	t := b.tape
 	var x *autodiff.Var
-	if !b.Host.X.OneHot() {
+	if !b.categorical() {
 		x = b.Features()
 	}
 	for l, conv := range g.Convs {

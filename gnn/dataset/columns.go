@@ -131,6 +131,31 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 	return &e, nil
 }
 
+// WithDegreesAsLabels returns the set with the degrees of nodes, or limit where a degree is
+// larger, as labels in place of all its features: the one-hot degrees of the literature for sets
+// without labels. The graphs share all else with d. It panics if limit is negative.
+func (d *Dataset) WithDegreesAsLabels(limit int) *Dataset {
+	if limit < 0 {
+		panic(fmt.Sprintf("dataset: WithDegreesAsLabels(%d)", limit))
+	}
+	e := *d
+	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth, e.Graphs = 0, nil, 0, limit+1, nil
+	seen := map[int32]bool{}
+	for _, g := range d.Graphs {
+		h := *g
+		h.X = graph.Features{Width: limit + 1, Category: make([]int32, g.Nodes())}
+		for _, j := range g.Adj {
+			h.X.Category[j] = min(h.X.Category[j]+1, int32(limit))
+		}
+		for _, c := range h.X.Category {
+			seen[c] = true
+		}
+		e.Graphs = append(e.Graphs, &h)
+	}
+	e.NodeLabels = []LabelColumn{{Width: limit + 1, Distinct: len(seen)}}
+	return &e
+}
+
 func isSet(v float32) bool { return v != 0 }
 
 // DegreeCap returns the largest degree that gets a column of its own in the

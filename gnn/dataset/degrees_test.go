@@ -47,3 +47,22 @@ func TestDegreeCap(t *testing.T) {
 		}
 	}
 }
+
+// TestDegreesAsLabels: a star with a lonely node; from the limit on degrees are one label, and
+// the set describes what its graphs have.
+func TestDegreesAsLabels(t *testing.T) {
+	star := &graph.Graph{Ptr: []int32{0, 3, 4, 5, 6, 6}, Adj: []int32{1, 2, 3, 0, 0, 0}, X: graph.Features{Width: 1, Category: make([]int32, 5)}}
+	d := &dataset.Dataset{Name: "star", Graphs: []*graph.Graph{star}, Classes: 1, ClassValues: []int{0}, FeatureWidth: 1}
+	for limit, want := range map[int][]int32{2: {2, 1, 1, 1, 0}, 400: {3, 1, 1, 1, 0}} {
+		e := d.WithDegreesAsLabels(limit)
+		if got := e.Graphs[0].X; got.Width != limit+1 || e.FeatureWidth != limit+1 || !slices.Equal(got.Category, want) {
+			t.Errorf("limit %d: %v of width %d, want %v", limit, got.Category, got.Width, want)
+		}
+		if c, err := e.Columns(); err != nil || len(c.Labels) != 1 || c.Labels[0].Width-len(c.Labels[0].Unseen) != 3 {
+			t.Errorf("limit %d: columns %+v, error %v", limit, c, err)
+		}
+	}
+	if star.X.Width != 1 {
+		t.Error("the graph itself has changed")
+	}
+}

@@ -170,6 +170,8 @@ var methods = []*Method{
 	attrMasking,
 	infomax,
 	contextPred,
+	graphMAE,
+	s2gae,
 	graphCL,
 	joao,
 	joaov2,

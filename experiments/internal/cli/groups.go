@@ -38,7 +38,12 @@ const (
 	FeaturesLabels = "labels" // for kernels: labels alone
 	FeaturesBoth   = "both"
 	FeaturesOneHot = "onehot" // attributes that are one-hot, as labels
+	// FeaturesDegrees is labels or, where there are none, degrees up to degreeLimit.
+	FeaturesDegrees = "degrees"
 )
+
+// degreeLimit is the degree from which on GraphMAE's code tells no degrees apart.
+const degreeLimit = 400
 
 // Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
@@ -50,8 +55,8 @@ func (d *Data) Register(f *FlagSet) {
 	case FeaturesLabels:
 		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesLabels, FeaturesOneHot), "`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
 	default:
-		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesAuto, FeaturesLabels, FeaturesBoth, FeaturesOneHot),
-			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\nor auto: labels, and attributes where there are none")
+		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesAuto, FeaturesLabels, FeaturesBoth, FeaturesOneHot, FeaturesDegrees),
+			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\ndegrees: labels, and degrees where there are none, or auto: labels, and attributes where there are none")
 	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
@@ -125,6 +130,8 @@ func (d *Data) read(ctx context.Context, stderr io.Writer, name string, o datase
 		if ds, err = ds.WithAttributesAsLabels(); err != nil {
 			return nil, err
 		}
+	case want == FeaturesDegrees && len(ds.NodeLabels) == 0:
+		ds = ds.WithDegreesAsLabels(degreeLimit)
 	case ds.NodeAttributes > 0 && (want == FeaturesLabels || want == FeaturesAuto && len(ds.NodeLabels) > 0):
 		columns, err := ds.Columns()
 		if err != nil {

@@ -293,7 +293,63 @@ def contextpred():
     return train(model, loss)
 
 
+# What the masking tasks draw in each step: the hidden nodes, of which a token stands for the
+# first four and another node's features for the last; hidden arcs, and pairs of nodes.
+HIDDEN = [([1, 0, 2, 4, 6, 8], 3), ([8, 4, 0, 2, 5, 7], 7), ([0, 6, 5, 2, 4, 7], 3)]
+ARCS = [
+    ([[0, 1], [1, 0], [1, 2], [2, 1], [4, 3], [5, 6]], [[1, 1], [0, 0], [1, 0], [1, 0], [3, 3], [8, 7]]),
+    ([[0, 1], [1, 2], [2, 1], [7, 6], [7, 8], [8, 7]], [[2, 0], [1, 0], [1, 2], [8, 7], [6, 5], [5, 7]]),
+    ([[0, 1], [1, 0], [1, 2], [4, 3], [5, 6], [6, 7]], [[1, 1], [1, 2], [1, 1], [3, 4], [8, 5], [5, 5]]),
+]
+
+
+def graphmae():
+    model = nn.Module()
+    model.encoder, model.pretext = nn.Linear(ROWS, WIDTH), nn.Module()
+    model.pretext.token = nn.Parameter(torch.zeros(1, ROWS))
+    model.pretext.bridge = nn.Linear(WIDTH, WIDTH, bias=False)
+    model.pretext.decoder = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, ROWS))
+    wave(model)
+    x = F.one_hot(torch.tensor([c for p in RAW for c in p]), ROWS).double()
+    blocks = [torch.diag(torch.ones(len(p) - 1), 1) + torch.diag(torch.ones(len(p) - 1), -1) for p in RAW]
+    sums = torch.block_diag(*blocks) + torch.eye(len(x))
+
+    def loss(step):
+        hidden, other = HIDDEN[step]
+        shown = x.clone()
+        shown[hidden[5]] = x[other]
+        shown[hidden[:4]] = 0
+        token = torch.zeros(len(x), 1)
+        token[hidden[:4]] = 1
+        h = model.pretext.bridge(model.encoder(shown + token * model.pretext.token))
+        visible = torch.ones(len(x), 1)
+        visible[hidden] = 0
+        guess = model.pretext.decoder(sums @ (h * visible))
+        return ((1 - F.cosine_similarity(guess[hidden], x[hidden])) ** 2).mean()
+
+    return train(model, loss)
+
+
+def s2gae():
+    model = nn.Module()
+    model.encoder, model.pretext = Table(), nn.Module()
+    model.pretext.decoder = nn.Sequential(nn.Linear(4 * WIDTH // 2, 128), nn.ReLU(), nn.Linear(128, 1))
+    wave(model)
+
+    def logits(h, pairs):
+        ends = [h[[p[k] for p in pairs]].view(-1, 2, WIDTH // 2) for k in range(2)]
+        return model.pretext.decoder(torch.einsum("ekw,elw->eklw", *ends).flatten(1))
+
+    def loss(step):
+        h, (arcs, pairs) = model.encoder.nodes(RAW), ARCS[step]
+        return -(F.logsigmoid(logits(h, arcs)).mean() + F.logsigmoid(-logits(h, pairs)).mean())
+
+    return train(model, loss)
+
+
 goldens = {
+    "graphmae": graphmae(),
+    "s2gae": s2gae(),
     "ema": taught("ema"),
     "ema-batch": taught("ema-batch"),
     "ema-memory": taught("ema-memory"),
