@@ -17,7 +17,6 @@
 package gnn
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -84,18 +83,6 @@ func (b *Batch) Features() *autodiff.Var {
 	}
 	return b.x
 }
-
-// SetFeatures puts x [N×F] in the place of the features that the graphs have. GIN and ResGCN
-// read it; encoders of categories, as ChemGIN, do not. It panics if the shape is another.
-func (b *Batch) SetFeatures(x *autodiff.Var) {
-	if x.Rows() != b.Host.Nodes() || x.Cols() != b.Host.X.Width {
-		panic(fmt.Sprintf("gnn: SetFeatures: %d×%d for %d nodes with features of width %d", x.Rows(), x.Cols(), b.Host.Nodes(), b.Host.X.Width))
-	}
-	b.x, b.given = x, true
-}
-
-// categorical reports whether a layer may pick rows of its weights by category.
-func (b *Batch) categorical() bool { return b.Host.X.OneHot() && !b.given }
 
 // categories returns the categories [N] of one-hot features.
 func (b *Batch) categories() *backend.Indices {
