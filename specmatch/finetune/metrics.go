@@ -59,16 +59,9 @@ func TaskMetric(h specmatch.Head, metric string, task int) string {
 // [specmatch.Trained.Predict] makes, and the targets as in [Data]; a metric that is
 // undefined is left out. Classes are one task.
 func Score(h specmatch.Head, predicted, y []float64) []train.Metrics {
-	tasks := columns(h)
-	width := h.Outputs / tasks // of a task's predictions
-	all := make([]train.Metrics, tasks)
-	for t := range tasks {
-		var p, known []float64
-		for i := t; i < len(y); i += tasks {
-			if !math.IsNaN(y[i]) {
-				p, known = append(p, predicted[i*width:(i+1)*width]...), append(known, y[i])
-			}
-		}
+	all := make([]train.Metrics, columns(h))
+	for t := range all {
+		p, known := ofTask(h, predicted, y, t)
 		all[t] = train.Metrics{}
 		for _, m := range metrics[h.Kind] {
 			if len(known) == 0 {
@@ -84,6 +77,48 @@ func Score(h specmatch.Head, predicted, y []float64) []train.Metrics {
 		}
 	}
 	return all
+}
+
+// Baseline returns what Score takes for a prediction that looks at no graph: the mean of the
+// targets of some samples, or the frequencies of the classes, or of a yes, among them.
+func (d Data) Baseline(h specmatch.Head, samples []int) []float64 {
+	row, tasks := make([]float64, h.Outputs), columns(h)
+	if h.Kind != specmatch.Classes {
+		row, _ = moments(d.Y, samples, tasks)
+		return row
+	}
+	for _, i := range samples {
+		row[int(d.Y[i])] += 1 / float64(len(samples))
+	}
+	return row
+}
+
+// Confusion counts, for each task, how often each class is predicted for each,
+// [true][predicted]; yes-or-no tasks have the classes no and yes, and numbers none.
+func Confusion(h specmatch.Head, predicted, y []float64) (all [][][]float64) {
+	for t := range columns(h) {
+		switch p, known := ofTask(h, predicted, y, t); {
+		case h.Kind == specmatch.Regression || len(known) == 0:
+			all = append(all, nil)
+		case h.Kind == specmatch.Binary:
+			all = append(all, confusion(twoClasses(p), known))
+		default:
+			all = append(all, confusion(p, known))
+		}
+	}
+	return all
+}
+
+// ofTask returns the predictions for one task and its targets, without gaps.
+func ofTask(h specmatch.Head, predicted, y []float64, t int) (p, known []float64) {
+	tasks := columns(h)
+	width := h.Outputs / tasks // of a task's predictions
+	for i := t; i < len(y); i += tasks {
+		if !math.IsNaN(y[i]) {
+			p, known = append(p, predicted[i*width:(i+1)*width]...), append(known, y[i])
+		}
+	}
+	return p, known
 }
 
 // tie is how far two outputs, of the order of 1, may differ by the rounding of float32.

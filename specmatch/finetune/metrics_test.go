@@ -2,16 +2,26 @@ package finetune
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"slices"
 	"testing"
 
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// TestScore: metrics are scikit-learn's and SciPy's, and those of a task are the same among
-// others, in other units, and beside gaps.
+// span are the numbers below n.
+func span(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// TestScore: metrics of 500 random predictions, with ties, constants and gaps, and of the
+// baselines beside them, are scikit-learn's and SciPy's; those of a task are the same among others.
 func TestScore(t *testing.T) {
 	data, err := os.ReadFile("testdata/metrics.json")
 	if err != nil {
@@ -19,29 +29,62 @@ func TestScore(t *testing.T) {
 	}
 	var cases []struct {
 		specmatch.Head
-		P, Y    []float64
-		Metrics map[string]float64
+		P, Train          []float64
+		Y                 []*float64
+		Metrics, Baseline map[string]any // nil where one is undefined
 	}
 	if err := json.Unmarshal(data, &cases); err != nil {
 		t.Fatal(err)
 	}
+	if len(cases) != 500 {
+		t.Fatalf("%d cases", len(cases))
+	}
 	seen := map[string]bool{}
-	for _, c := range cases {
-		got := Score(c.Head, c.P, c.Y)
-		for name, want := range c.Metrics {
-			if v := got[0].Get(name); !(math.Abs(v-want) <= 1e-12*max(1, math.Abs(want))) {
-				t.Errorf("%s of %d targets, %s: %v, want %v", c.Kind, len(c.Y), name, v, want)
+	for k, c := range cases {
+		var y []float64
+		for _, v := range c.Y {
+			if y = append(y, math.NaN()); v != nil {
+				y[len(y)-1] = *v
 			}
-			seen[string(c.Kind)+name] = true
+		}
+		var base []float64
+		known := Data{Y: c.Train}
+		row := known.Baseline(c.Head, span(len(c.Train)))
+		for range y {
+			base = append(base, row...)
+		}
+		got := Score(c.Head, c.P, y)
+		for of, m := range map[string]struct {
+			p    []float64
+			got  train.Metrics
+			want map[string]any
+		}{"predictions": {c.P, got[0], c.Metrics}, "baseline": {base, Score(c.Head, base, y)[0], c.Baseline}} {
+			for name, want := range m.want {
+				switch want := want.(type) {
+				case float64:
+					if v := m.got.Get(name); !(math.Abs(v-want) <= 1e-12*max(1, math.Abs(want))) {
+						t.Errorf("case %d, %s of %s of %d targets, %s: %v, want %v", k, of, c.Kind, len(y), name, v, want)
+					}
+					seen[string(c.Kind)+name] = true
+				case nil:
+					if v, ok := m.got[name]; ok {
+						t.Errorf("case %d, %s of %s, %s: %v, want it undefined", k, of, c.Kind, name, v)
+					}
+				default:
+					if v := Confusion(c.Head, m.p, y)[0]; fmt.Sprint(v) != fmt.Sprint(want) {
+						t.Errorf("case %d, %s of %s: confusion %v, want %v", k, of, c.Kind, v, want)
+					}
+				}
+			}
 		}
 		if c.Kind == specmatch.Classes {
 			continue
 		}
-		var p, y []float64
-		for i, v := range c.Y {
-			p, y = append(p, c.P[i], 0.5), append(y, v, math.NaN())
+		var p, both []float64
+		for i, v := range y {
+			p, both = append(p, c.P[i], 0.5), append(both, v, math.NaN())
 		}
-		two := Score(specmatch.Head{Kind: c.Kind, Outputs: 2}, append(p, 0.1, 0.7), append(y, math.NaN(), 1))
+		two := Score(specmatch.Head{Kind: c.Kind, Outputs: 2}, append(p, 0.1, 0.7), append(both, math.NaN(), 1))
 		for name, v := range got[0] {
 			if two[0][name] != v {
 				t.Errorf("%s beside another task: %v, want %v", name, two[0][name], v)
