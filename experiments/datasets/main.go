@@ -34,25 +34,17 @@ import (
 
 func main() { cli.Main(run) }
 
-// A command is what the first argument names.
-type command struct {
-	name     string
-	synopsis string
-	examples []string
-	run      func(ctx context.Context, c *call) error
-}
-
-var commands = []command{
-	{"list", "Lists the data sets of the paper and those in the -data folder: archives of the\nTUDataset collection, and tables of MoleculeNet.",
-		[]string{"", "-data DIR"}, list},
-	{"fetch", "Downloads archives of the TUDataset collection to the -data folder, or tables of\nMoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n-dataset it gets all sets that `list` knows (about 90 MB). What is there already\nis only checked; what was interrupted continues.",
-		[]string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"}, fetchAll},
-	{"verify", "Checks archives and tables against their SHA-256 sums, where there are any:\nNAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\nfolder up. Then reads them completely.",
-		[]string{"-data DIR", "-data DIR -dataset MUTAG"}, verify},
-	{"stats", "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail.",
-		[]string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"}, stats},
-	{"export", "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order. With -column the sets are\ntables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\nthat column become the classes, and elements the labels of nodes.",
-		[]string{"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER"}, export},
+var commands = cli.Commands{
+	{Name: "list", Setup: setup(list), Examples: []string{"", "-data DIR"},
+		Synopsis: "Lists the data sets of the paper and those in the -data folder: archives of the\nTUDataset collection, and tables of MoleculeNet."},
+	{Name: "fetch", Setup: setup(fetchAll), Examples: []string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"},
+		Synopsis: "Downloads archives of the TUDataset collection to the -data folder, or tables of\nMoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n-dataset it gets all sets that `list` knows (about 90 MB). What is there already\nis only checked; what was interrupted continues."},
+	{Name: "verify", Setup: setup(verify), Examples: []string{"-data DIR", "-data DIR -dataset MUTAG"},
+		Synopsis: "Checks archives and tables against their SHA-256 sums, where there are any:\nNAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\nfolder up. Then reads them completely."},
+	{Name: "stats", Setup: setup(stats), Examples: []string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"},
+		Synopsis: "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail."},
+	{Name: "export", Setup: setup(export), Examples: []string{"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER"},
+		Synopsis: "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order. With -column the sets are\ntables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\nthat column become the classes, and elements the labels of nodes."},
 }
 
 // A call is one invocation of a command.
@@ -66,52 +58,42 @@ type call struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	name := "list"
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		name, args = args[0], args[1:]
-	} else if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "--h"}, args[0]) {
-		_, err := io.WriteString(stdout, overview())
-		return err
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		args = append([]string{"list"}, args...)
 	}
-	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
-	if i < 0 {
-		return cli.Usagef("unknown command %q: want list, fetch, verify, stats or export", name)
-	}
-	c := &call{stdout: stdout, stderr: stderr}
-	flags := cli.NewFlagSet("datasets "+name, commands[i].synopsis, commands[i].examples...)
-	flags.Add(&c.data)
-	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every set of -data, or without that the synthetic one"
-	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
-	switch name {
-	case "fetch":
-		flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is every TUDataset of the paper, and AIDS"
-		cli.Var(flags, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\nnone is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
-	case "export":
-		c.out = "."
-		cli.Var(flags, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
-		cli.Var(flags, &c.column, "column", cli.Text, "`name` of the column of numbers that makes the classes of molecules")
-	}
-	if err := flags.Parse(args, stdout); err != nil {
-		return err
-	}
-	if c.data.Dir == "" {
-		for _, d := range c.data.Datasets {
-			if d != embedded {
-				return cli.Usagef("-dataset %s needs -data: the folder that holds %s.zip or %[1]s/", d, d)
-			}
-		}
-	}
-	return commands[i].run(ctx, c)
+	return commands.Run(ctx, "datasets", "Gets the data sets of the experiments and checks them.\nWithout a command it lists, and without flags a command works on the synthetic set\nthat needs no files.", args, stdout, stderr)
 }
 
-func overview() string {
-	var b strings.Builder
-	b.WriteString("Gets the data sets of the experiments and checks them.\n\nUsage: go run ./experiments/datasets COMMAND [flags]\n\nCommands:\n")
-	for _, c := range commands {
-		fmt.Fprintf(&b, "  %s\n\t%s\n", c.name, strings.ReplaceAll(c.synopsis, "\n", "\n\t"))
+// setup returns what adds the flags of a command.
+func setup(do func(ctx context.Context, c *call) error) func(f *cli.FlagSet) cli.Action {
+	return func(f *cli.FlagSet) cli.Action {
+		c := new(call)
+		f.Add(&c.data)
+		none := "every set of -data, or without that the synthetic one"
+		switch strings.TrimPrefix(f.Name(), "datasets ") {
+		case "fetch":
+			none = "every TUDataset of the paper, and AIDS"
+			cli.Var(f, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\nnone is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
+		case "export":
+			c.out = "."
+			cli.Var(f, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
+			cli.Var(f, &c.column, "column", cli.Text, "`name` of the column of numbers that makes the classes of molecules")
+		}
+		f.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is " + none
+		f.Lookup("data").Usage = "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
+		f.Check(func() error {
+			for _, d := range c.data.Datasets {
+				if d != embedded && c.data.Dir == "" {
+					return cli.Usagef("-dataset %s needs -data: the folder that holds %s.zip or %[1]s/", d, d)
+				}
+			}
+			return nil
+		})
+		return func(ctx context.Context, stdout, stderr io.Writer) error {
+			c.stdout, c.stderr = stdout, stderr
+			return do(ctx, c)
+		}
 	}
-	b.WriteString("\nCOMMAND -h explains the flags of a command. Without a command it lists, and without\nflags a command works on the synthetic set that needs no files.\n")
-	return b.String()
 }
 
 // embedded is the name of the set that needs no files.
@@ -126,7 +108,7 @@ func (c *call) names() ([]string, error) {
 	if c.data.Dir == "" {
 		return []string{embedded}, nil
 	}
-	names, err := c.there()
+	names, err := fetch.List(c.data.Dir)
 	if c.out != "" { // export
 		names = slices.DeleteFunc(names, isTable)
 	}
@@ -136,27 +118,13 @@ func (c *call) names() ([]string, error) {
 	return names, err
 }
 
-// there returns the names of the sets in the folder, tables of molecules last.
-func (c *call) there() ([]string, error) {
-	names, err := dataset.List(c.data.Dir)
-	for _, set := range moleculenet.Sets() {
-		if _, err := moleculenet.Find(c.data.Dir, set.Name); err == nil {
-			names = append(names, set.Name)
-		}
-	}
-	return names, err
-}
-
 // find returns the path of a set in the folder. If it is not there, the error wraps
 // [fs.ErrNotExist].
 func (c *call) find(name string) (string, error) {
-	switch {
-	case c.data.Dir == "":
+	if c.data.Dir == "" {
 		return "", fs.ErrNotExist
-	case isTable(name):
-		return moleculenet.Find(c.data.Dir, name)
 	}
-	return dataset.Find(c.data.Dir, name)
+	return fetch.Find(c.data.Dir, name)
 }
 
 // open reads a set from the folder, or the embedded one if that is asked for
@@ -208,7 +176,7 @@ func list(_ context.Context, c *call) error {
 		var there []string
 		if c.data.Dir != "" {
 			var err error
-			if there, err = c.there(); err != nil {
+			if there, err = fetch.List(c.data.Dir); err != nil {
 				return err
 			}
 		}
@@ -333,17 +301,24 @@ func (d *download) stop() {
 func verify(ctx context.Context, c *call) error {
 	t := table.New("set", table.Names("SHA-256", "compared with", "graphs", "result")...)
 	err := c.each(ctx, "verify", func(name string) error {
+		var v fetch.Verification
+		var err error
+		built := false
+		if _, absent := c.find(name); name == embedded && errors.Is(absent, fs.ErrNotExist) {
+			built, v.Graphs = true, len(dataset.Default().Graphs)
+		} else {
+			v, err = fetch.Verify(ctx, c.data.Dir, name)
+		}
 		sum, graphs, result := "-", "?", "FAILED"
-		v, n, err := c.verifyOne(ctx, name)
 		if v.Sum != "" {
 			sum = v.Sum[:16] + "…"
 		}
-		if n > 0 {
-			graphs = fmt.Sprint(n)
+		if v.Graphs > 0 {
+			graphs = fmt.Sprint(v.Graphs)
 		}
 		switch {
 		case err != nil:
-		case v.Source != "" || name == embedded && v.Path == "":
+		case v.Source != "" || built:
 			result = "ok"
 		default:
 			result = "readable"
@@ -355,30 +330,6 @@ func verify(ctx context.Context, c *call) error {
 	return errors.Join(t.WriteText(c.stdout), err)
 }
 
-// verifyOne checks the sum and the members of an archive or the rows of a table,
-// and that it can be loaded; of a folder or the embedded set only the latter. It
-// returns the number of graphs.
-func (c *call) verifyOne(ctx context.Context, name string) (v fetch.Verification, graphs int, err error) {
-	v.Path, _ = c.find(name)
-	if strings.HasSuffix(v.Path, ".zip") || isTable(name) {
-		if v, err = fetch.Verify(ctx, c.data.Dir, name); err != nil {
-			return v, 0, err
-		}
-	}
-	if isTable(name) {
-		m, err := moleculenet.Open(ctx, c.data.Dir, name)
-		if err != nil {
-			return v, 0, err
-		}
-		return v, len(m.Graphs), nil
-	}
-	ds, err := c.open(ctx, name)
-	if err != nil {
-		return v, 0, err
-	}
-	return v, len(ds.Graphs), nil
-}
-
 func stats(ctx context.Context, c *call) error {
 	t := table.New("set", table.Names("graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels", "attributes", "isolated", "self-loops", "repeated")...)
 	t.Caption = "Measured statistics; nodes and edges are means, beside the official ones."
@@ -386,10 +337,11 @@ func stats(ctx context.Context, c *call) error {
 		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",
 		"node labels: those that occur (width of their one-hot encoding)",
 	}
-	molecules := newMoleculeTable()
+	molecules := table.New("set", table.Names("rows", "official", "dropped", "atoms", "bonds", "sizes", "tasks", "yes", "no", "missing", "scaffolds")...)
+	molecules.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and missing count labels."
 	err := c.each(ctx, "stats", func(name string) error {
-		if isTable(name) {
-			return addMolecules(ctx, molecules, c.data.Dir, name)
+		if set, err := moleculenet.ByName(name); err == nil {
+			return addMolecules(ctx, molecules, c.data.Dir, set)
 		}
 		ds, err := c.open(ctx, name)
 		if err != nil {
@@ -447,7 +399,7 @@ func export(ctx context.Context, c *call) error {
 		var err error
 		switch {
 		case c.column != "":
-			ds, err = halves(ctx, c.data.Dir, name, c.column)
+			ds, err = moleculenet.Halves(ctx, c.data.Dir, name, c.column)
 		case isTable(name):
 			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph; name one -column")
 		default:
@@ -462,4 +414,37 @@ func export(ctx context.Context, c *call) error {
 		_, err = fmt.Fprintln(c.stdout, filepath.Join(c.out, ds.Name))
 		return err
 	})
+}
+
+// isTable reports whether a set is one of MoleculeNet's, which are tables.
+func isTable(name string) bool {
+	_, err := moleculenet.ByName(name)
+	return err == nil
+}
+
+// addMolecules measures a set. The molecules that are dropped are named in footnotes.
+func addMolecules(ctx context.Context, t *table.Table, dir string, set moleculenet.Set) error {
+	data, err := moleculenet.Open(ctx, dir, set.Name)
+	if err != nil {
+		return err
+	}
+	rows := len(data.Graphs) + len(data.Dropped)
+	var wrong []string
+	if rows != set.Rows {
+		wrong = []string{fmt.Sprintf("%d rows, official %d", rows, set.Rows)}
+	}
+	title, err := compared(t, set.Name, wrong)
+	labels := map[int8]int{}
+	for _, l := range data.Labels {
+		labels[l]++
+	}
+	scaffolds := len(slices.Compact(slices.Sorted(slices.Values(data.Scaffolds))))
+	s := dataset.Stats(&dataset.Dataset{Graphs: data.Graphs, Classes: 1})
+	t.Add(title, integer(rows), integer(set.Rows), integer(len(data.Dropped)), table.Number(s.MeanNodes(), 2), table.Number(s.MeanEdges(), 2),
+		table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), integer(len(data.Tasks)),
+		integer(labels[1]), integer(labels[-1]), integer(labels[0]), integer(scaffolds))
+	for _, d := range data.Dropped {
+		t.Footnotes = append(t.Footnotes, fmt.Sprintf("dropped: %v", d))
+	}
+	return err
 }

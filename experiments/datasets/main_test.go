@@ -91,15 +91,15 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: %v", h, err)
 		}
 		for _, c := range commands {
-			want(t, out, "\n  "+c.name+"\n")
+			want(t, out, "\n  "+c.Name+"\n")
 		}
 	}
 	for _, c := range commands {
-		out, _, err := invoke(t, c.name, "-h")
+		out, _, err := invoke(t, c.Name, "-h")
 		if !errors.Is(err, flag.ErrHelp) {
-			t.Errorf("%s -h: %v", c.name, err)
+			t.Errorf("%s -h: %v", c.Name, err)
 		}
-		want(t, out, "go run ./experiments/datasets "+c.name, "-data DIR", "-dataset A,B", "default: none")
+		want(t, out, "go run ./experiments/datasets "+c.Name, "-data DIR", "-dataset A,B", "default: none")
 	}
 	out, _, _ := invoke(t, "fetch", "-h")
 	want(t, out, "-url URL", fetch.TUDatasetURL)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
 
 // SumError reports a file that is not the wanted one.
@@ -33,27 +34,67 @@ type Verification struct {
 	// "SHA256SUMS" (a list beside the file or one folder up) or "" if there is nothing
 	// to compare with.
 	Source string
+	Graphs int // that were read
 }
 
-// Verify checks the file of a data set that is in dir, its archive dir/NAME.zip or the
-// table that [moleculenet.Find] finds: its SHA-256 sum against the recorded one (a
-// [*SumError] if they differ), and that all of it can be read: of an archive the
-// checksums that it has of its members, and that the members are there without which a
-// set is none, of a table its rows. Sums are looked for in the file's name with .sha256
-// behind and in lists SHA256SUMS of dir and its parent, in the format of sha256sum;
-// without any, Verification.Source is empty.
-func Verify(ctx context.Context, dir, name string) (Verification, error) {
-	f, err := fileOf(dir, name)
-	if err != nil {
-		return Verification{}, err
-	}
-	if set, err := moleculenet.ByName(name); err == nil {
-		if f.path, err = moleculenet.Find(dir, name); err != nil {
-			return Verification{}, err
+// List returns the names of the sets in dir: those of [dataset.List], and then the tables of
+// MoleculeNet.
+func List(dir string) ([]string, error) {
+	names, err := dataset.List(dir)
+	for _, set := range moleculenet.Sets() {
+		if _, err := moleculenet.Find(dir, set.Name); err == nil {
+			names = append(names, set.Name)
 		}
-		f.check = func(ctx context.Context, path string) error { return set.Check(ctx, path, filepath.Base(path)) }
 	}
-	return f.verify(ctx)
+	return names, err
+}
+
+// Find returns the path of a set in dir: of an archive, a folder or a table. If it is not
+// there, the error wraps [fs.ErrNotExist].
+func Find(dir, name string) (string, error) {
+	if _, err := moleculenet.ByName(name); err == nil {
+		return moleculenet.Find(dir, name)
+	}
+	return dataset.Find(dir, name)
+}
+
+// Verify checks a data set that is in dir, and reads all of it. Of an archive or a table it
+// compares the SHA-256 sum with the recorded one (a [*SumError] if they differ), and of an
+// archive the checksums that it has of its members. Sums are looked for in the file's name
+// with .sha256 behind and in lists SHA256SUMS of dir and its parent, in the format of
+// sha256sum; without any, and of a folder, Verification.Source is empty.
+func Verify(ctx context.Context, dir, name string) (v Verification, err error) {
+	v.Path, _ = Find(dir, name)
+	set, unknown := moleculenet.ByName(name)
+	if unknown == nil || filepath.Ext(v.Path) == ".zip" {
+		f, err := fileOf(dir, name)
+		if err != nil {
+			return v, err
+		}
+		if unknown == nil {
+			if f.path, err = moleculenet.Find(dir, name); err != nil {
+				return v, err
+			}
+			f.check = func(ctx context.Context, path string) error { return set.Check(ctx, path, filepath.Base(path)) }
+		}
+		if v, err = f.verify(ctx); err != nil {
+			return v, err
+		}
+	}
+	if unknown == nil {
+		m, err := moleculenet.Open(ctx, dir, name)
+		if err != nil {
+			return v, err
+		}
+		v.Graphs = len(m.Graphs)
+		return v, nil
+	}
+	ds, err := records.Open(ctx, dir, name, dataset.Options{NodeAttributes: true})
+	if err != nil {
+		return v, err
+	}
+	v.Graphs = len(ds.Graphs)
+	return v, nil
 }
 
 func (f *file) verify(ctx context.Context) (v Verification, err error) {

@@ -35,3 +35,25 @@ func ExampleOpen() {
 	// [FDA_APPROVED CT_TOX] [1 -1 1 0 -1 1]
 	// train [0 2] valid [1] <nil>
 }
+
+// A table of numbers as a set of two classes, for methods that tell classes apart.
+func ExampleHalves() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	const table = "smiles,logd\nCCO,1.5\nCN,-2\nCCl,3\nC=O,0.5\n"
+	if err := os.WriteFile(filepath.Join(dir, "lipo.csv"), []byte(table), 0o666); err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := moleculenet.Halves(context.Background(), dir, "lipo", "logd")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(set.Labels(), "by", set.FeatureWidth, "elements")
+	// Output: [1 0 1 0] by 4 elements
+}
