@@ -49,6 +49,7 @@ package autodiff
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
@@ -59,6 +60,7 @@ type Tape struct {
 	be      backend.Backend
 	fused   backend.Fused
 	record  bool
+	inspect bool // entries keep their inputs
 	nodes   []*Var
 	values  []*tensor.Tensor
 	indices []*backend.Indices
@@ -212,6 +214,9 @@ func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tenso
 		y.needs = y.needs || x.needs
 	}
 	if y.needs {
+		if t.inspect {
+			y.inputs = slices.Clone(inputs)
+		}
 		y.vjp, y.index = vjp, len(t.nodes)
 		t.nodes = append(t.nodes, y)
 	}
@@ -293,6 +298,7 @@ type Var struct {
 	grad   *tensor.Tensor          // during Backward, and afterwards for leaves
 	shared bool                    // grad is also another variable's: not ours to change or free
 	second *Var                    // the other output of an operator with two, at the first
+	inputs []*Var                  // of the operator, if the tape is for inspection
 }
 
 // live panics if the tape was reset since the variable was made.

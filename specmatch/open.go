@@ -188,7 +188,7 @@ func fileName(name string) string {
 // Card.Encoder, and Card.Provenance.Software if it is empty. Equal models give equal
 // bytes.
 func (m *Trained) Save(path string) error {
-	if err := files.Write(path, m.write); err != nil {
+	if err := files.Write(path, m.Write); err != nil {
 		return fmt.Errorf("specmatch: save %s: %w", path, err)
 	}
 	return nil
@@ -198,13 +198,14 @@ func (m *Trained) Save(path string) error {
 // writes.
 func (m *Trained) Sum() (string, error) {
 	h := sha256.New()
-	if err := m.write(h); err != nil {
+	if err := m.Write(h); err != nil {
 		return "", fmt.Errorf("specmatch: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (m *Trained) write(w io.Writer) (err error) {
+// Write is [Trained.Save] to a stream, which may be left incomplete by an error.
+func (m *Trained) Write(w io.Writer) (err error) {
 	defer backend.Recover(&err)
 	c := &m.Card
 	if c.Encoder, err = gnn.ArchitectureOf(m.Encoder); err != nil {

@@ -1,0 +1,47 @@
+package autodiff
+
+import "slices"
+
+// Inspect makes a tape remember the inputs of its operators, for programs that show a
+// tape or step through it.
+func Inspect() Option { return func(t *Tape) { t.inspect = true } }
+
+// Entries returns the list that [Tape.Backward] walks from its end: the operators and
+// leaves in the order in which they were recorded. Constants and parameters are not on it.
+func (t *Tape) Entries() []*Var { return slices.Clone(t.nodes) }
+
+// Inputs returns the operands of the operator that made v, if the tape is for
+// inspection ([Inspect]) and the operator was recorded; otherwise nil.
+func (v *Var) Inputs() []*Var { return v.inputs }
+
+// VJP runs the VJP of v alone on dy, row-major and of v's shape. It returns the gradient
+// for each of [Var.Inputs], nil where none arrives, and whether it is dy itself, lent
+// ([Var.LendGrad]); the sum for an input that is listed twice comes at its first place.
+// Nothing is accumulated: gradients on the tape and of parameters stay as they are.
+func (v *Var) VJP(dy []float64) (grads [][]float64, lent []bool) {
+	v.live()
+	if v.vjp == nil { // a leaf, or nothing that needs a gradient
+		return nil, nil
+	}
+	be, n := v.tape.be, len(v.inputs)
+	g, before := be.Alloc(v.value.Rows, v.value.Cols), make([]Var, n)
+	defer be.Free(g)
+	be.Upload(g, dy)
+	for i, x := range v.inputs {
+		before[i] = *x
+		x.grad, x.shared, x.param = nil, false, nil
+	}
+	v.vjp(g)
+	grads, lent = make([][]float64, n), make([]bool, n)
+	for i, x := range v.inputs {
+		if x.grad != nil {
+			grads[i], lent[i] = x.Grad(), x.shared
+			x.dropGrad()
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		x := v.inputs[i]
+		x.grad, x.shared, x.param = before[i].grad, before[i].shared, before[i].param
+	}
+	return grads, lent
+}
