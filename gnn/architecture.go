@@ -59,6 +59,8 @@ type Architecture struct {
 	Residual bool `json:"residual,omitempty"`
 	Sum      bool `json:"sum,omitempty"`
 	Center   bool `json:"center,omitempty"`
+	// Atoms names the categories of atoms and bonds of a chemgin, see [graph.CategoriesOf].
+	Atoms string `json:"atoms,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
 	Dropout float64 `json:"dropout,omitempty"`
 	// Readout replaces the encoder's own readout, with Sum and Center.
@@ -83,13 +85,17 @@ func (a Architecture) Check() error {
 		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
 	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !own:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
+	case a.Atoms != "" && a.Kind != KindChemGIN:
+		return fmt.Errorf("gnn: encoder %s with categories %q of atoms", a.Kind, a.Atoms)
 	case a.Readout != "" && (a.Sum || a.Center):
 		return fmt.Errorf("gnn: encoder %s with readout %q, and with a sum or a center", a.Kind, string(a.Readout))
 	case a.Readout != "":
-		_, _, err := a.Readout.parse(a.Layers)
-		return err
+		if _, _, err := a.Readout.parse(a.Layers); err != nil {
+			return err
+		}
 	}
-	return nil
+	_, err := graph.CategoriesOf(a.Atoms)
+	return err
 }
 
 // New returns an encoder of the architecture with initial weights drawn from rng.
@@ -103,7 +109,7 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	case KindResGCN:
 		return NewResGCN(be, ResGCNConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual, Readout: a.Readout}, rng), nil
 	case KindChemGIN:
-		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum, Readout: a.Readout}, rng), nil
+		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum, Atoms: a.Atoms, Readout: a.Readout}, rng), nil
 	default:
 		return NewBioGIN(be, BioGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center, Readout: a.Readout}, rng), nil
 	}
@@ -121,7 +127,7 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 		return Architecture{Kind: KindResGCN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Residual: c.Residual, Readout: c.Readout}, nil
 	case *ChemGIN:
 		c := e.Config
-		return Architecture{Kind: KindChemGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Sum: c.Sum, Readout: c.Readout}, nil
+		return Architecture{Kind: KindChemGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Sum: c.Sum, Atoms: c.Atoms, Readout: c.Readout}, nil
 	case *BioGIN:
 		c := e.Config
 		return Architecture{Kind: KindBioGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Center: c.Center, Readout: c.Readout}, nil
@@ -156,10 +162,21 @@ func (a Architecture) Size() (tensors, values int) {
 	case KindResGCN:
 		return 15 + 6*l, norm(a.In) + a.In*h + l*(norm(h)+linear(h, h)) + norm(h) + linear(h, h) + norm(h)
 	case KindChemGIN:
-		return 2 + 10*l, (graph.AtomTypes+graph.ChiralityTags)*h + l*(linear(h, 2*h)+linear(2*h, h)+(graph.BondTypes+graph.BondDirections)*h+norm(h))
+		c := a.categories()
+		rows := 0
+		for _, column := range c.Atoms {
+			rows += column.Size
+		}
+		return len(c.Atoms) + l*(8+len(c.Bonds)), rows*h + l*(linear(h, 2*h)+linear(2*h, h)+c.EdgeColumns().Width()*h+norm(h))
 	default:
 		return 1 + 10*l, NodeFlags*h + l*(linear(EdgeBits, h)+linear(2*h, 2*h)+norm(2*h)+linear(2*h, h))
 	}
+}
+
+// categories returns those of a chemgin. The architecture must pass Check.
+func (a Architecture) categories() *graph.Categories {
+	c, _ := graph.CategoriesOf(a.Atoms)
+	return c
 }
 
 // Accepts returns an error unless an encoder of the architecture can read g: a valid
@@ -174,7 +191,7 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	width, labels := a.In, 0
 	switch a.Kind {
 	case KindChemGIN:
-		width, labels = graph.AtomTypes*graph.ChiralityTags, graph.BondTypes*graph.BondDirections
+		width, labels = a.categories().Nodes(), a.categories().Edges()
 	case KindBioGIN:
 		width, labels = NodeFlags, 1<<EdgeBits
 	}

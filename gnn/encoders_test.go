@@ -404,7 +404,7 @@ func TestGINEConvFormula(t *testing.T) {
 	g := &graph.Graph{Ptr: []int32{0, 0, 2, 3}, Adj: []int32{0, 2, 1}, EdgeLabel: []int32{1*3 + 2, 0, 3 * 3}, Directed: true,
 		X: graph.Features{Width: 1, Category: []int32{0, 0, 0}}}
 	onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
-		c := gnn.NewGINEConv(be, "conv", 1, 1, 1, gnn.BondColumns(), newRand(1))
+		c := gnn.NewGINEConv(be, "conv", 1, 1, 1, graph.Hu.EdgeColumns(), newRand(1))
 		for _, l := range c.MLP.Layers {
 			be.Fill(l.W.Value, 1)
 			be.Fill(l.B.Value, 0)

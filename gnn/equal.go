@@ -176,8 +176,11 @@ func (r *rows) features() *autodiff.Var {
 	return b.upload(len(r.node), w, values)
 }
 
-// categories returns the categories of colors.
+// categories returns the categories of the rows.
 func (r *rows) categories() []int32 {
+	if r.node == nil {
+		return r.b.Host.X.Category[:r.b.Host.Nodes()]
+	}
 	category := make([]int32, len(r.node))
 	for k, i := range r.node {
 		category[k] = r.b.Host.X.Category[i]

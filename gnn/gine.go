@@ -76,17 +76,13 @@ func (c *GINEConv) Parameters() []*autodiff.Param {
 // Buffers returns none.
 func (c *GINEConv) Buffers() []*nn.Buffer { return nil }
 
-// BondColumns are the columns of a bond's label.
-func BondColumns() graph.EdgeColumns {
-	return graph.EdgeColumns{Widths: []int{graph.BondTypes, graph.BondDirections}, SelfLoop: []int{4, 0}}
-}
-
 // ChemGINConfig describes a [ChemGIN].
 type ChemGINConfig struct {
 	Hidden  int     // width of every layer; 300 in the literature
 	Layers  int     // 5 in the literature
 	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
 	Sum     bool    // the readout is a sum over the nodes, for what grows with a molecule
+	Atoms   string  // the name of the categories of atoms and bonds, see [graph.CategoriesOf]
 	// Readout replaces the mean; Sum must then be false.
 	Readout Readout
 }
@@ -96,66 +92,115 @@ type ChemGINConfig struct {
 const SumUnit = 20
 
 // ChemGIN is the encoder of molecules of Hu et al. (2020), which GraphCL and
-// SpecMatch-CL use for transfer learning:
+// SpecMatch-CL use for transfer learning, on any categories of molecules:
 //
-//	x ← E_atom[atom] + E_chirality[tag]                        [N×Hidden]
+//	x ← Σ_k E_k[category k of the atom]                        [N×Hidden]
 //	x ← Dropout(ReLU(BatchNorm(GINEConv(x))))                  Layers times, the last without ReLU
 //	h ← the mean of x over the nodes of a graph                [B×Hidden]
 //
 // with an MLP of hidden width 2·Hidden in every GINEConv; with Sum, h is the sum of x
-// divided by [SumUnit]. Features must be
-// categories of width [graph.AtomTypes]·[graph.ChiralityTags], as package molecule
-// makes them.
+// divided by [SumUnit]. Features must be categories as [graph.Categories] describes them; those
+// of Hu et al. are the default.
 //
 // Up to the first dropout the rows of x are nodes, or stand for several equal ones: see equal.go.
 type ChemGIN struct {
-	Config          ChemGINConfig
-	Atom, Chirality *nn.Embedding
-	Convs           []*GINEConv
-	Norms           []*nn.BatchNorm
-	Drops           []*nn.Dropout
+	Config  ChemGINConfig
+	Columns *graph.Categories
+	Atoms   []*nn.Embedding // a table for each column of atoms
+	Convs   []*GINEConv
+	Norms   []*nn.BatchNorm
+	Drops   []*nn.Dropout
 
-	// categories has two ones in the row of every category of nodes: in the column of
-	// its atom, and in that of its chirality tag, which come after all atoms.
-	categories *autodiff.Sparse
+	// tables chooses the rows of the tables for every category of nodes, unless those are too
+	// many.
+	tables *autodiff.Sparse
 }
 
+// maxTable is how many categories of nodes have their sum of rows computed in advance; of
+// more of them, only those in a batch.
+const maxTable = 1 << 12
+
 // NewChemGIN returns an encoder with Xavier-uniform tables and PyTorch's default
-// linear layers. It panics unless all sizes are positive and 0 ≤ Dropout < 1.
+// linear layers. It panics unless all sizes are positive, 0 ≤ Dropout < 1, and there are such
+// features.
 func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	if c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewChemGIN: want positive sizes, have %+v", c))
 	}
-	g := &ChemGIN{
-		Config:    c,
-		Atom:      nn.NewEmbedding(be, "encoder.x_embedding1", graph.AtomTypes, c.Hidden, rng),
-		Chirality: nn.NewEmbedding(be, "encoder.x_embedding2", graph.ChiralityTags, c.Hidden, rng),
+	f, err := graph.CategoriesOf(c.Atoms)
+	if err != nil {
+		panic(err)
+	}
+	g := &ChemGIN{Config: c, Columns: f}
+	for k, a := range f.Atoms {
+		g.Atoms = append(g.Atoms, nn.NewEmbedding(be, fmt.Sprintf("encoder.x_embedding%d", k+1), a.Size, c.Hidden, rng))
 	}
 	for l := range c.Layers {
-		g.Convs = append(g.Convs, NewGINEConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, BondColumns(), rng))
+		g.Convs = append(g.Convs, NewGINEConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, f.EdgeColumns(), rng))
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
 	}
-	const categories, columns = graph.AtomTypes * graph.ChiralityTags, graph.AtomTypes + graph.ChiralityTags
-	ptr, col := []int32{0}, []int32(nil)
-	for k := range int32(categories) {
-		col = append(col, k/graph.ChiralityTags, graph.AtomTypes+k%graph.ChiralityTags)
-		ptr = append(ptr, int32(len(col)))
-	}
-	ptrT, colT := backend.Members(nil, nil, col, columns)
-	for k := range colT { // from entries, of which a row has two, to rows
-		colT[k] /= 2
-	}
-	g.categories = &autodiff.Sparse{
-		A: &backend.CSR{Rows: categories, Cols: columns, Ptr: be.Indices(ptr), Col: be.Indices(col)},
-		T: &backend.CSR{Rows: columns, Cols: categories, Ptr: be.Indices(ptrT), Col: be.Indices(colT)},
+	if n := f.Nodes(); n <= maxTable {
+		every := make([]int32, n)
+		for k := range every {
+			every[k] = int32(k)
+		}
+		g.tables = g.rowsFor(every, be.Indices)
 	}
 	return g
 }
 
+// rowsFor returns the matrix that has in the row of a category a one for each column of atoms,
+// in the place of its row in the tables under one another.
+func (g *ChemGIN) rowsFor(categories []int32, indices func([]int32) *backend.Indices) *autodiff.Sparse {
+	n, rows := len(g.Columns.Atoms), 0
+	ptr, col := []int32{0}, make([]int32, n*len(categories))
+	for _, a := range g.Columns.Atoms {
+		rows += a.Size
+	}
+	for i, c := range categories {
+		end := rows
+		for k := n - 1; k >= 0; k-- {
+			w := int32(g.Columns.Atoms[k].Size)
+			end -= int(w)
+			col[i*n+k], c = int32(end)+c%w, c/w
+		}
+		ptr = append(ptr, int32((i+1)*n))
+	}
+	ptrT, colT := backend.Members(nil, nil, col, rows)
+	for k := range colT { // from entries to rows
+		colT[k] /= int32(n)
+	}
+	return &autodiff.Sparse{
+		A: &backend.CSR{Rows: len(categories), Cols: rows, Ptr: indices(ptr), Col: indices(col)},
+		T: &backend.CSR{Rows: rows, Cols: len(categories), Ptr: indices(ptrT), Col: indices(colT)},
+	}
+}
+
+// embed returns the rows of the nodes before the first layer.
+func (g *ChemGIN) embed(r *rows) *autodiff.Var {
+	t := r.b.tape
+	tables := make([]*autodiff.Var, len(g.Atoms))
+	for k, e := range g.Atoms {
+		tables[k] = t.Param(e.Table)
+	}
+	stacked := autodiff.ConcatRows(tables...)
+	if g.tables != nil {
+		return r.choose(stacked.SpMM(g.tables, 0))
+	}
+	category := r.categories()
+	different := slices.Compact(slices.Sorted(slices.Values(category)))
+	at := make([]int32, len(category))
+	for i, c := range category {
+		k, _ := slices.BinarySearch(different, c)
+		at[i] = int32(k)
+	}
+	return stacked.SpMM(g.rowsFor(different, t.Indices), 0).GatherRows(at)
+}
+
 // Reads implements [Encoder]: a ChemGIN needs the counts of the bonds' labels.
 func (g *ChemGIN) Reads() Reads {
-	return g.Config.Readout.reads(Reads{Edges: ColumnLabels(BondColumns())})
+	return g.Config.Readout.reads(Reads{Edges: ColumnLabels(g.Columns.EdgeColumns()), Host: g.tables == nil})
 }
 
 // Width returns the width of the embedding, without a Readout Hidden.
@@ -181,8 +226,7 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 // layers returns the features [N×Hidden] of the nodes after the wanted layers, by their
 // numbers from 1.
 func (g *ChemGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
-	b.wantCategories("ChemGIN", g.categories.A.Rows)
-	table := autodiff.ConcatRows(b.tape.Param(g.Atom.Table), b.tape.Param(g.Chirality.Table)).SpMM(g.categories, 0)
+	b.wantCategories("ChemGIN", g.Columns.Nodes())
 	layers := len(g.Convs)
 	if mode == nn.Train && g.Config.Dropout > 0 {
 		layers = 1 // after its dropout, nodes differ
@@ -191,7 +235,7 @@ func (g *ChemGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var
 	if r.color != nil { // before the first layer, nothing is computed
 		r = r.next
 	}
-	x := r.choose(table)
+	x := g.embed(r)
 	for l := range g.Convs {
 		r, x = r.next.settle(g.layer(l, r.next, x, mode))
 		x = g.Drops[l].Forward(x, mode)
@@ -221,7 +265,10 @@ func (b *Batch) wantCategories(encoder string, n int) {
 }
 
 func (g *ChemGIN) modules() []nn.Module {
-	ms := []nn.Module{g.Atom, g.Chirality}
+	var ms []nn.Module
+	for _, t := range g.Atoms {
+		ms = append(ms, t)
+	}
 	for l := range g.Convs {
 		ms = append(ms, g.Convs[l], g.Norms[l])
 	}

@@ -1,5 +1,10 @@
 package graph
 
+import (
+	"fmt"
+	"strings"
+)
+
 // The categories of molecules of Hu et al. (2020), which package molecule makes and
 // the encoder gnn.ChemGIN takes: a node has the category
 // atom·ChiralityTags + tag with atom the atomic number less 1, an edge the label
@@ -10,3 +15,77 @@ const (
 	BondTypes      = 6   // 0 to 3; 4 is a self-loop, 5 a masked bond
 	BondDirections = 3   // none, up, down
 )
+
+// Categories are what an encoder sees of a molecule: columns of categories for every atom and
+// every bond. The category of a node, and the label of an edge, has one digit for each column,
+// the first being the most significant; see [EdgeColumns]. Package molecule says what a
+// category is.
+type Categories struct {
+	Name         string
+	Atoms, Bonds []CategoryColumn
+}
+
+// CategoryColumn is a property of atoms or bonds.
+type CategoryColumn struct {
+	Name string
+	Size int // the number of categories
+	Loop int // of bonds: that of the self-loop that a layer adds to an atom
+}
+
+// Hu are the categories of Hu et al.
+var Hu = &Categories{
+	Name:  "hu",
+	Atoms: []CategoryColumn{{Name: "element", Size: AtomTypes}, {Name: "tag", Size: ChiralityTags}},
+	Bonds: []CategoryColumn{{Name: "order", Size: BondTypes, Loop: 4}, {Name: "direction", Size: BondDirections}},
+}
+
+// allCategories are those that there are.
+var allCategories = []*Categories{Hu}
+
+// CategoryNames are the names of all categories.
+func CategoryNames() (names []string) {
+	for _, c := range allCategories {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// CategoriesOf returns the categories of a name; "" are [Hu].
+func CategoriesOf(name string) (*Categories, error) {
+	for _, c := range allCategories {
+		if name == c.Name || name == "" {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("graph: categories of molecules %q are unknown (have: %s)", name, strings.Join(CategoryNames(), ", "))
+}
+
+// Nodes returns the number of categories of a node.
+func (c *Categories) Nodes() int { return combinations(c.Atoms) }
+
+// Edges returns the number of labels of an edge.
+func (c *Categories) Edges() int { return combinations(c.Bonds) }
+
+func combinations(columns []CategoryColumn) int {
+	n := 1
+	for _, c := range columns {
+		n *= c.Size
+	}
+	return n
+}
+
+// EdgeColumns describes the labels of edges.
+func (c *Categories) EdgeColumns() (e EdgeColumns) {
+	for _, b := range c.Bonds {
+		e.Widths, e.SelfLoop = append(e.Widths, b.Size), append(e.SelfLoop, b.Loop)
+	}
+	return e
+}
+
+// Element returns the first digit of a node's category, its element.
+func (c *Categories) Element(category int32) int32 {
+	return category / int32(combinations(c.Atoms[1:]))
+}
+
+// Masked is the category of a node whose atom is hidden.
+func (c *Categories) Masked() int32 { return (AtomTypes - 1) * int32(combinations(c.Atoms[1:])) }

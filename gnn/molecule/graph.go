@@ -12,49 +12,85 @@ type CategoryError struct{ Reason string }
 
 func (e *CategoryError) Error() string { return "molecule: " + e.Reason }
 
-// Graph returns the molecule as Hu et al. feed it to a network: atoms are nodes
-// with the category (Z-1)·[graph.ChiralityTags] + tag, of AtomTypes·ChiralityTags in
-// all, and bonds are a pair of edges with the label type·[graph.BondDirections] +
-// direction. Hydrogens, charges and the like are left out. A wildcard has the atom
+// Graph returns the molecule as Hu et al. feed it to a network, with the categories
+// [graph.Hu]. Hydrogens, charges and the like are left out. A wildcard has the atom
 // category 118, which is no element's; Hu et al. refuse it. A dative bond is a single one.
 //
 // Stereocentres that are not tetrahedral and quadruple bonds have no category: the
 // error is a [*CategoryError].
-func (m *Molecule) Graph() (*graph.Graph, error) {
+func (m *Molecule) Graph() (*graph.Graph, error) { return m.GraphOf(graph.Hu) }
+
+// GraphOf returns the molecule as a network is to see it: atoms are nodes and bonds are pairs
+// of edges, with these categories. Where there is none the error is a [*CategoryError].
+func (m *Molecule) GraphOf(c *graph.Categories) (*graph.Graph, error) {
 	var n adjacency
 	n.reset(m)
 	g := &graph.Graph{
 		Ptr: n.ptr,
-		X:   graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, len(m.Atoms))},
+		X:   graph.Features{Width: c.Nodes(), Category: make([]int32, len(m.Atoms))},
 		Adj: make([]int32, len(n.links)), EdgeLabel: make([]int32, len(n.links)),
 	}
-	for i := range m.Atoms {
-		a := &m.Atoms[i]
-		if a.Chirality > CounterClockwise {
-			return nil, &CategoryError{fmt.Sprintf("atom %d has a chirality other than tetrahedral, which is no category", i)}
-		}
-		atom := int32(a.Z) - 1
-		if a.Z == 0 {
-			atom = maxZ
-		}
-		g.X.Category[i] = atom*graph.ChiralityTags + int32(a.Chirality)
+	labels := make([]int32, len(m.Bonds))
+	if i, reason := m.categories(g.X.Category, c.Atoms, atomColumns); reason != "" {
+		return nil, &CategoryError{fmt.Sprintf("atom %d %s, which is no category", i, reason)}
 	}
-	for k := range m.Bonds {
+	if k, reason := m.categories(labels, c.Bonds, bondColumns); reason != "" {
 		b := &m.Bonds[k]
-		if b.Type == Quadruple {
-			return nil, &CategoryError{fmt.Sprintf("the bond between atoms %d and %d is quadruple, which is no category", b.Begin, b.End)}
-		}
+		return nil, &CategoryError{fmt.Sprintf("the bond between atoms %d and %d %s, which is no category", b.Begin, b.End, reason)}
 	}
 	for i := range int32(len(m.Atoms)) {
 		slices.SortFunc(n.of(i), func(x, y link) int { return int(x.atom - y.atom) })
 	}
 	for k, l := range n.links {
-		b := &m.Bonds[l.bond]
-		typ := b.Type
-		if typ == Dative {
-			typ = Single
-		}
-		g.Adj[k], g.EdgeLabel[k] = l.atom, int32(typ)*graph.BondDirections+int32(b.Direction)
+		g.Adj[k], g.EdgeLabel[k] = l.atom, labels[l.bond]
 	}
 	return g, nil
+}
+
+// categories sets dst to the categories of all columns together. Where there is none it
+// returns the place and the reason.
+func (m *Molecule) categories(dst []int32, columns []graph.CategoryColumn, table map[string]column) (at int, reason string) {
+	for _, c := range columns {
+		of := table[c.Name]
+		for i := range dst {
+			v := of.category(m, i)
+			if v >= c.Size {
+				return i, of.beyond
+			}
+			dst[i] = dst[i]*int32(c.Size) + int32(v)
+		}
+	}
+	return 0, ""
+}
+
+// column is what the categories of a column of atoms or bonds are.
+type column struct {
+	category func(m *Molecule, i int) int // of atom or bond i
+	beyond   string                       // what one is that is not below the size of the column
+}
+
+// atomColumns are the columns of atoms, by name.
+var atomColumns = map[string]column{
+	"element": {category: func(m *Molecule, i int) int {
+		if z := int(m.Atoms[i].Z); z > 0 {
+			return z - 1
+		}
+		return maxZ // a wildcard
+	}},
+	"tag": {func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }, "has a chirality other than tetrahedral"},
+}
+
+// bondColumns are the columns of bonds, by name.
+var bondColumns = map[string]column{
+	"order": {func(m *Molecule, k int) int {
+		switch t := m.Bonds[k].Type; t {
+		case Dative:
+			return int(Single)
+		case Quadruple:
+			return graph.BondTypes
+		default:
+			return int(t)
+		}
+	}, "is quadruple"},
+	"direction": {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Direction) }},
 }

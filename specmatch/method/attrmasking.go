@@ -20,7 +20,7 @@ var attrMasking = &Method{
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			switch s.Encoder.Kind {
 			case gnn.KindChemGIN:
-				return NewAtomMasking(s.Backend, e, s.Encoder.Hidden, rng), nil
+				return NewAtomMasking(s.Backend, e.(*gnn.ChemGIN).Columns, e, s.Encoder.Hidden, rng), nil
 			case gnn.KindBioGIN:
 				return NewEdgeMasking(s.Backend, e, s.Encoder.Hidden, rng), nil
 			}
@@ -46,19 +46,15 @@ type NodeMasking struct {
 	Class func(category int32) int32
 }
 
-// NewAtomMasking returns the task for molecules: which of 119 types did an atom
-// have? width is the width of the encoder's node embeddings.
-func NewAtomMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
+// NewAtomMasking returns the task for molecules of some categories: which of 119 types did an
+// atom have? width is the width of the encoder's node embeddings.
+func NewAtomMasking(be backend.Backend, c *graph.Categories, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
 	const classes = graph.AtomTypes - 1
 	return &NodeMasking{
 		NodeEncoder: e, Output: newOutput(be, width, classes, rng),
-		Mask:  atomMask,
-		Class: func(category int32) int32 { return category / graph.ChiralityTags },
+		Mask: c.Masked(), Class: c.Element,
 	}
 }
-
-// atomMask is the category of a hidden atom.
-const atomMask = (graph.AtomTypes - 1) * graph.ChiralityTags
 
 // newOutput returns a linear layer that is initialised as PyTorch does it by default.
 func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {

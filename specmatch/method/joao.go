@@ -101,7 +101,15 @@ var joaoOps = [...]augment.Op{augment.DropN, augment.PermE, augment.Sub, augment
 
 // joaoView returns the augmentation op of the graphs of a setup.
 func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
-	if mask, ok := map[string]int32{gnn.KindChemGIN: atomMask, gnn.KindBioGIN: proteinMask}[s.Encoder.Kind]; ok && op == augment.MaskN {
+	if own := s.Encoder.In == 0; own && op == augment.MaskN {
+		mask := int32(proteinMask)
+		if s.Encoder.Kind == gnn.KindChemGIN {
+			c, err := graph.CategoriesOf(s.Encoder.Atoms)
+			if err != nil {
+				return nil, err
+			}
+			mask = c.Masked()
+		}
 		return categoryMasking{cmp.Or(s.Ratio, augment.DefaultRatio(op, augment.ImplIntended)), mask}, nil
 	}
 	return augment.ParsePolicy(string(op), augment.ImplIntended, s.Ratio)

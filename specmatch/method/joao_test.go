@@ -226,13 +226,13 @@ func TestCategoryMasking(t *testing.T) {
 		view.Append(b, g, rand.New(rand.NewPCG(1, 2)), nil)
 		hidden := 0
 		for i, c := range b.X.Category[first:] {
-			if c == atomMask {
+			if c == graph.Hu.Masked() {
 				hidden++
 			} else if c != g.X.Category[i] {
 				t.Errorf("atom %d changed from %d to %d", i, g.X.Category[i], c)
 			}
 		}
-		if hidden != g.Nodes()/5 || slices.Contains(b.X.Category[:first], atomMask) {
+		if hidden != g.Nodes()/5 || slices.Contains(b.X.Category[:first], graph.Hu.Masked()) {
 			t.Errorf("%d of %d atoms are hidden", hidden, g.Nodes())
 		}
 	}

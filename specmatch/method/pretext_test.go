@@ -176,7 +176,7 @@ func TestAtomMasking(t *testing.T) {
 	be := ref.New()
 	const categories = graph.AtomTypes * graph.ChiralityTags
 	e := newLookup(be, categories)
-	m := method.NewAtomMasking(be, e, width, newRand(2))
+	m := method.NewAtomMasking(be, graph.Hu, e, width, newRand(2))
 	b := batchOf(t, ring(6, 0, categories/2, 1), ring(7, 7, categories/2, 2))
 	b.X.Width = categories
 	before := slices.Clone(b.X.Category)
@@ -219,7 +219,7 @@ func TestMaskingIsUniform(t *testing.T) {
 	const n, hidden, trials = 14, 3, 2000
 	be := ref.New()
 	e := newLookup(be, graph.AtomTypes*graph.ChiralityTags)
-	m := method.NewAtomMasking(be, e, width, newRand(2))
+	m := method.NewAtomMasking(be, graph.Hu, e, width, newRand(2))
 	tape, rng, times := autodiff.NewTape(be), newRand(3), [n]float64{}
 	for range trials {
 		b := batchOf(t, ring(n, 0, 3, 1))
@@ -495,8 +495,10 @@ var tasks = map[string]struct {
 	new    func(be backend.Backend) method.Task
 	graphs func() []*graph.Graph
 }{
-	"edges":   {func(be backend.Backend) method.Task { return method.NewEdgePrediction(chem(be, 1)) }, molecules},
-	"atoms":   {func(be backend.Backend) method.Task { return method.NewAtomMasking(be, chem(be, 1), 3, newRand(3)) }, molecules},
+	"edges": {func(be backend.Backend) method.Task { return method.NewEdgePrediction(chem(be, 1)) }, molecules},
+	"atoms": {func(be backend.Backend) method.Task {
+		return method.NewAtomMasking(be, graph.Hu, chem(be, 1), 3, newRand(3))
+	}, molecules},
 	"labels":  {func(be backend.Backend) method.Task { return method.NewEdgeMasking(be, bio(be), 3, newRand(3)) }, proteins},
 	"infomax": {func(be backend.Backend) method.Task { return method.NewInfomax(be, chem(be, 1), 3, newRand(3)) }, molecules},
 	"context": {func(be backend.Backend) method.Task { return method.NewMoleculeContext(chem(be, 1), chem(be, 2), 5) }, molecules},
@@ -577,7 +579,7 @@ func download(be backend.Backend, x *tensor.Tensor) []float64 {
 func TestInitialWeights(t *testing.T) {
 	be := ref.New()
 	const width = 100
-	m := method.NewAtomMasking(be, newLookup(be, 1), width, newRand(2))
+	m := method.NewAtomMasking(be, graph.Hu, newLookup(be, 1), width, newRand(2))
 	for name, p := range map[string]*autodiff.Param{
 		"weight": m.Output.W, "bias": m.Output.B, "discriminator": method.NewInfomax(be, newLookup(be, 1), width, newRand(2)).W,
 	} {
