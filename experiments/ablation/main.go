@@ -16,10 +16,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -75,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runs, list := x.runs(sets)
+	runs := x.runs(sets)
 	if !flags.Collecting() {
 		if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
 			return err
@@ -88,31 +86,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer x.dir.Close()
 
 	plan := units.NewPlan(x.dir)
-	outcomes := units.Add(plan, list)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
+	trained, scores := pretrain.AddRuns(plan, runs, x.engine, x.dir, x.protocol)
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, sets, runs, x.outcomes(*trained, *scores))
+	})
 }
 
 // runs lists every distinct setting on every data set with every seed: rows with
 // the same setting (p = 80 where 80 is the base) share their runs. All
 // seeds of a row come together, so that an interrupted experiment has whole rows.
-func (x *experiment) runs(sets []*dataset.Dataset) ([]*pretrain.Run, []units.Unit[pretrain.Outcome]) {
-	var runs []*pretrain.Run
-	var list []units.Unit[pretrain.Outcome]
+func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	seen := map[string]bool{}
 	for _, ds := range sets {
 		for _, row := range x.rows() {
 			for _, r := range pretrain.Seeds(ds, row.method, row.loss, x.recipe, row.settings) {
-				unit := fmt.Sprintf("%s/%s/seed=%d", ds.Name, row.key(), r.Seed)
-				if seen[unit] {
-					continue
+				if r.Setting = row.key(); !seen[r.Name()] {
+					seen[r.Name()] = true
+					runs = append(runs, r)
 				}
-				seen[unit] = true
-				runs = append(runs, r)
-				list = append(list, units.Unit[pretrain.Outcome]{Name: unit, Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Outcome, error) {
-					return r.Do(ctx, be, x.dir, unit, x.protocol, status)
-				})})
 			}
 		}
 	}
-	return runs, list
+	return runs
 }

@@ -129,8 +129,8 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(journal, []byte("\n")); n != 1+len(others) {
-		t.Errorf("%d runs, want %d: rows that say the same share them", n, 1+len(others))
+	if n := bytes.Count(journal, []byte("\n")); n != 2*(1+len(others)) {
+		t.Errorf("%d trainings and evaluations, want %d each: rows that say the same share them", n, 1+len(others))
 	}
 	// A switch that did nothing would leave the base's losses.
 	base := metrics(t, dir, "beta=0.5,p=80,kappa=10,sigmoid,random-walk=false,on-h=false,sum=false", "loss")

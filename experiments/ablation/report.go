@@ -16,17 +16,35 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
+// outcome is what a run left.
+type outcome struct {
+	pretrain.Trained
+	scores map[string]pretrain.Score // by protocol
+}
+
+// outcomes puts the two halves of the runs together.
+func (x *experiment) outcomes(trained []pretrain.Trained, scores []pretrain.Score) []outcome {
+	all := make([]outcome, len(trained))
+	for i := range all {
+		all[i] = outcome{trained[i], map[string]pretrain.Score{}}
+		for _, protocol := range x.protocol.Protocols {
+			all[i].scores[protocol], scores = scores[0], scores[1:]
+		}
+	}
+	return all
+}
+
 // result is a row of the table on one data set: what its seeds left.
 type result struct {
 	row
-	outcomes []pretrain.Outcome
+	outcomes []outcome
 }
 
 // accuracies returns the accuracy of every seed.
 func (r result) accuracies(protocol string) []float64 {
 	var all []float64
 	for _, o := range r.outcomes {
-		all = append(all, o.Accuracy[protocol])
+		all = append(all, o.scores[protocol].Accuracy)
 	}
 	return all
 }
@@ -44,12 +62,11 @@ func (r result) last(metric string) float64 {
 }
 
 // results sorts the outcomes by row.
-func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) []result {
-	byKey := map[string][]pretrain.Outcome{}
+func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) []result {
+	byKey := map[string][]outcome{}
 	for i, r := range runs {
 		if r.Dataset == ds {
-			key := row{method: r.Method, loss: r.Loss, settings: r.Settings}.key()
-			byKey[key] = append(byKey[key], outcomes[i])
+			byKey[r.Setting] = append(byKey[r.Setting], outcomes[i])
 		}
 	}
 	var results []result
@@ -60,7 +77,7 @@ func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes
 }
 
 // report writes results.json, the tables and the figure.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []pretrain.Outcome) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
 	bySet := map[*dataset.Dataset][]result{}
 	for _, ds := range sets {
 		bySet[ds] = x.results(ds, runs, outcomes)
@@ -81,7 +98,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 	if err := x.figure(sets, bySet); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "results, metrics and figure: %s\n", x.dir.Path)
+	fmt.Fprintf(stdout, "results, metrics, figure and weights: %s\n", x.dir.Path)
 	return nil
 }
 
@@ -94,7 +111,10 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	var speeds []float64
 	for _, o := range r.outcomes {
-		out.Seconds += o.TrainSeconds + o.EvalSeconds
+		out.Seconds += o.TrainSeconds
+		for _, score := range o.scores {
+			out.Seconds += score.Seconds
+		}
 		speeds = append(speeds, float64(o.GraphsPerSecond))
 	}
 	out.GraphsPerSecond = stat.Mean(speeds, nil)

@@ -27,11 +27,11 @@ func TestReport(t *testing.T) {
 	}
 	ds, other := dataset.Default(), dataset.Default()
 	ds.Name, other.Name = "NCI1", "other" // the first has published figures
-	runs, _ := x.runs([]*dataset.Dataset{other, ds})
+	runs := x.runs([]*dataset.Dataset{other, ds})
 	if len(runs) != 2*2*(1+3+2) { // β = 0, three p and two κ
 		t.Fatalf("%d runs", len(runs))
 	}
-	var outcomes []pretrain.Outcome
+	var outcomes []outcome
 	for _, r := range runs {
 		// p = 60 and κ = 10 are 60 and 70 with a seed each, β = 0 is 50 and 55.
 		a := r.Loss.Percentile + 10*float64(r.Seed) + r.Loss.Kappa - 10
@@ -43,10 +43,8 @@ func TestReport(t *testing.T) {
 		}
 		first := train.Metrics{"loss_g": 1000, "loss_g_hard": 1000, "similarity_std": 1000, "gradient_ratio": 1000}
 		last := train.Metrics{"loss_g": a, "loss_g_hard": 2 * a, "similarity_std": 3 * a, "gradient_ratio": 4 * a}
-		outcomes = append(outcomes, pretrain.Outcome{
-			Trained:  pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: rundir.Float(a), Epochs: []train.Metrics{first, last}},
-			Accuracy: map[string]float64{"graphcl": a}, EvalSeconds: 2,
-		})
+		trained := pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: rundir.Float(a), Epochs: []train.Metrics{first, last}}
+		outcomes = append(outcomes, x.outcomes([]pretrain.Trained{trained}, []pretrain.Score{{Accuracy: a, Seconds: 2}})...)
 	}
 	results := x.results(ds, runs, outcomes)
 

@@ -18,8 +18,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -196,6 +194,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 		for _, name := range x.settings.methods {
 			for _, s := range x.settings.list(name) {
 				for _, r := range pretrain.Seeds(ds, s.method, s.loss, x.recipe, x.settings.recipes) {
+					r.Setting = s.key()
 					runs = append(runs, &settingRun{Run: *r, table: name, setting: s, epochs: steps(x.settings.every, r.Epochs())})
 				}
 			}
@@ -221,58 +220,29 @@ func (s setting) key() string {
 	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.Percentile, s.loss.Tau)
 }
 
-// name returns the name of the unit that trains the run.
-func (r *settingRun) name() string {
-	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.setting.key(), r.Seed)
-}
-
-// snapshot is the model file of the run's encoder after so many epochs, in a run
-// directory.
-func (r *settingRun) snapshot(dir string, epochs int) string {
-	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.setting.key(), r.Seed, epochs))
-}
-
-// score is what an evaluation leaves in the journal: accuracies by test fold in per
-// cent, on the fold and, where C was searched for, the best inside its training part.
-type score struct {
-	Test    []float64
-	Inner   []float64 `json:",omitempty"`
-	Seconds float64
-}
-
-// Check returns an error unless there are accuracies that can be ones.
-func (s *score) Check() error {
-	for _, a := range slices.Concat(s.Test, s.Inner) {
-		if !(a >= 0 && a <= 100) {
-			return fmt.Errorf("an accuracy of %v %%", a)
-		}
-	}
-	if len(s.Test) < 2 || s.Inner != nil && len(s.Inner) != len(s.Test) {
-		return fmt.Errorf("%d test folds and %d inner accuracies", len(s.Test), len(s.Inner))
-	}
-	return nil
+// snapshot is the run after so many epochs.
+func (r *settingRun) snapshot(epochs int) *pretrain.Run {
+	s := r.Run
+	s.File = fmt.Sprintf("weights/%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.Setting, r.Seed, epochs)
+	return &s
 }
 
 // units adds the two halves of the experiment to the plan: every run trains and saves
 // its models, and every model is evaluated.
-func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]score {
+func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]pretrain.Score {
 	var training []units.Unit[pretrain.Trained]
-	var scoring []units.Unit[score]
+	var scoring []units.Unit[pretrain.Score]
 	for _, r := range runs {
 		var files []string
 		r.scores = len(scoring)
 		for _, epoch := range r.epochs {
-			files = append(files, r.snapshot("", epoch))
+			files = append(files, r.snapshot(epoch).Weights(""))
 			for _, protocol := range x.protocol.Protocols {
-				scoring = append(scoring, units.Unit[score]{
-					Name: fmt.Sprintf("%s/epoch=%d/%s", r.name(), epoch, protocol), With: r.name(),
-					Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, _ units.Status) (score, error) {
-						return x.score(ctx, be, r, epoch, protocol)
-					}),
-				})
+				name := fmt.Sprintf("%s/epoch=%d/%s", r.Name(), epoch, protocol)
+				scoring = append(scoring, r.snapshot(epoch).ScoreUnit(name, x.engine, x.dir, protocol, x.protocol.Folds))
 			}
 		}
-		training = append(training, units.Unit[pretrain.Trained]{Name: r.name(), Files: files,
+		training = append(training, units.Unit[pretrain.Trained]{Name: r.Name(), Files: files,
 			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
 				return x.train(ctx, be, r, status)
 			})})
@@ -288,25 +258,15 @@ func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRu
 		return out, err
 	}
 	defer l.Close()
-	if err := os.MkdirAll(x.dir.Join("weights"), 0o777); err != nil {
-		return out, err
-	}
-	save := func(epoch, trained int) error {
-		m, err := l.Trained(r.Dataset, trained)
-		if err != nil {
-			return err
-		}
-		return m.Save(r.snapshot(x.dir.Path, epoch))
-	}
 	out, err = r.Train(ctx, &saving{l, func(epochs int) error {
 		if !slices.Contains(r.epochs, epochs) {
 			return nil
 		}
-		return save(epochs, epochs)
-	}}, x.dir, r.name(), status)
+		return r.snapshot(epochs).Save(x.dir.Path, l, epochs)
+	}}, x.dir, r.Name(), status)
 	for _, epoch := range r.epochs { // after a method that stops by itself, as CuCo does, it is the same
 		if err == nil && epoch > len(out.Epochs) {
-			err = save(epoch, len(out.Epochs))
+			err = r.snapshot(epoch).Save(x.dir.Path, l, len(out.Epochs))
 		}
 	}
 	return out, err
@@ -325,12 +285,4 @@ func (s *saving) End(ctx context.Context, epoch int) (train.Metrics, error) {
 		return nil, err
 	}
 	return s.Learner.End(ctx, epoch)
-}
-
-// score evaluates a snapshot.
-func (x *experiment) score(ctx context.Context, be backend.Backend, r *settingRun, epoch int, protocol string) (score, error) {
-	snapshot := r.Run
-	snapshot.File = r.snapshot("", epoch)
-	s, err := snapshot.Score(ctx, be, x.dir.Path, protocol, x.protocol.Folds)
-	return score{Test: s.Folds, Inner: s.Inner, Seconds: s.Seconds}, err
 }

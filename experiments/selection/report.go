@@ -12,6 +12,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
+	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
@@ -28,7 +29,7 @@ const (
 )
 
 // report writes results.json, the tables and the figures of a finished run.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []score) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []pretrain.Score) error {
 	var list []rundir.Row
 	var tables []*table.Table
 	for k, protocol := range x.protocol.Protocols {
@@ -65,7 +66,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 
 // candidates sorts the scores of the runs by setting and epoch. The runs are in order of
 // setting and seed; the score of a run's epoch is every step-th from its first.
-func candidates(runs []*settingRun, scores []score, step int) (all [][]selection.Candidate) {
+func candidates(runs []*settingRun, scores []pretrain.Score, step int) (all [][]selection.Candidate) {
 	for _, r := range runs {
 		if len(all) == 0 || all[len(all)-1][0].Name != r.setting.name {
 			all = append(all, slices.Repeat([]selection.Candidate{{Name: r.setting.name}}, len(r.epochs)))
@@ -73,7 +74,7 @@ func candidates(runs []*settingRun, scores []score, step int) (all [][]selection
 		epochs := all[len(all)-1]
 		for e := range epochs {
 			s, c := scores[r.scores+e*step], &epochs[e]
-			c.Test = append(c.Test, s.Test)
+			c.Test = append(c.Test, s.Folds)
 			if s.Inner != nil {
 				c.Inner = append(c.Inner, s.Inner)
 			}

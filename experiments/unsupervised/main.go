@@ -21,7 +21,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -81,26 +80,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer x.dir.Close()
 
 	plan := units.NewPlan(x.dir)
-	trained, scores := x.units(plan, runs)
+	trained, scores := pretrain.AddRuns(plan, runs, x.engine, x.dir, x.protocol)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		return x.report(stdout, runs, *trained, *scores)
 	})
-}
-
-// units adds the two halves of the experiment to the plan: every run trains and saves
-// its model, and every model is evaluated under every protocol.
-func (x *experiment) units(plan *units.Plan, runs []*pretrain.Run) (*[]pretrain.Trained, *[]pretrain.Score) {
-	var train []units.Unit[pretrain.Trained]
-	var score []units.Unit[pretrain.Score]
-	for _, r := range runs {
-		train = append(train, r.Unit(r.Name(), x.engine, x.dir))
-		for _, protocol := range x.protocol.Protocols {
-			score = append(score, units.Unit[pretrain.Score]{Name: r.Name() + "/" + protocol, With: r.Name(), Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, _ units.Status) (pretrain.Score, error) {
-				return r.Score(ctx, be, x.dir.Path, protocol, x.protocol.Folds)
-			})})
-		}
-	}
-	return units.Add(plan, train), units.Add(plan, score)
 }
 
 // runs lists the runs: every method on every data set with every seed.

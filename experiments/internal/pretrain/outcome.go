@@ -2,9 +2,7 @@ package pretrain
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -17,26 +15,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 )
-
-// Outcome is the result of a run of the unsupervised regime in the journal.
-type Outcome struct {
-	Trained
-	Accuracy    map[string]float64 // by protocol, in per cent
-	EvalSeconds float64
-}
-
-// Check returns an error unless there are accuracies, all above 0 and at most 100.
-func (o *Outcome) Check() error {
-	if len(o.Accuracy) == 0 {
-		return errors.New("no accuracy")
-	}
-	for _, protocol := range slices.Sorted(maps.Keys(o.Accuracy)) {
-		if err := (&Score{Accuracy: o.Accuracy[protocol]}).Check(); err != nil {
-			return fmt.Errorf("%s: %w", protocol, err)
-		}
-	}
-	return nil
-}
 
 // Score is the result of an evaluation of trained weights in the journal.
 type Score struct {
@@ -65,11 +43,10 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 	if err != nil {
 		return s, err
 	}
-	results, err := r.Evaluate(ctx, m, cli.Protocol{Protocols: []string{protocol}, Folds: folds})
+	result, err := r.Evaluate(ctx, m, protocol, folds)
 	if err != nil {
 		return s, err
 	}
-	result := results[protocol]
 	s = Score{Accuracy: 100 * result.Mean, Seconds: time.Since(start).Seconds()}
 	for f, accuracy := range result.FoldAccuracies {
 		s.Folds = append(s.Folds, 100*accuracy)
@@ -80,33 +57,28 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 	return s, nil
 }
 
-// cores is a semaphore with one slot per core. A run holds one while it trains, and
-// so does every fold of an evaluation, so that parallel runs do not compete for
-// cores, and the last run is evaluated on all of them.
-var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
+// AddRuns adds the two halves of runs to a plan: each trains and leaves its model, and every
+// model is evaluated under every protocol. Scores are in the order of the runs, and of the
+// protocols within.
+func AddRuns(plan *units.Plan, runs []*Run, e cli.Engine, dir *rundir.Dir, p cli.Protocol) (*[]Trained, *[]Score) {
+	var train []units.Unit[Trained]
+	var score []units.Unit[Score]
+	for _, r := range runs {
+		train = append(train, r.Unit(r.Name(), e, dir))
+		for _, protocol := range p.Protocols {
+			score = append(score, r.ScoreUnit(r.Name()+"/"+protocol, e, dir, protocol, p.Folds))
+		}
+	}
+	return units.Add(plan, train), units.Add(plan, score)
+}
 
-// Do trains and evaluates under the name of a unit.
-func (r *Run) Do(ctx context.Context, be backend.Backend, dir *rundir.Dir, unit string, protocol cli.Protocol, status units.Status) (out Outcome, err error) {
-	l, err := r.Learner(be)
-	if err != nil {
-		return out, err
+// ScoreUnit is the evaluation of the run's model file under a name, after the unit of the
+// run's name that trains it.
+func (r *Run) ScoreUnit(name string, e cli.Engine, dir *rundir.Dir, protocol string, folds int) units.Unit[Score] {
+	run := func(ctx context.Context, be backend.Backend, _ units.Status) (Score, error) {
+		return r.Score(ctx, be, dir.Path, protocol, folds)
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	cores <- struct{}{}
-	out.Trained, err = r.Train(ctx, l, dir, unit, status)
-	<-cores
-	if err != nil {
-		return out, err
-	}
-	status("evaluation")
-	start := time.Now()
-	results, err := r.Evaluate(ctx, l, protocol)
-	out.Accuracy = map[string]float64{}
-	for name, result := range results {
-		out.Accuracy[name] = 100 * result.Mean
-	}
-	out.EvalSeconds = time.Since(start).Seconds()
-	return out, err
+	return units.Unit[Score]{Name: name, With: r.Name(), Run: units.OnEngine(e, run)}
 }
 
 // Check returns an error if it would be impossible to evaluate a run after training.
@@ -126,20 +98,16 @@ type Embedder interface {
 	Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
 }
 
-// Evaluate returns what a support vector machine makes of the embeddings of all
-// graphs, by protocol.
-func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol cli.Protocol) (map[string]*eval.Result, error) {
+// cores has a slot for each core. Every fold of an evaluation holds one, so that parallel
+// runs do not compete, and the last one is evaluated on all of them.
+var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// Evaluate returns what a support vector machine makes of the embeddings of all graphs under
+// a protocol.
+func (r *Run) Evaluate(ctx context.Context, e Embedder, protocol string, folds int) (*eval.Result, error) {
 	h, err := e.Embed(ctx, r.Dataset.Graphs)
 	if err != nil {
 		return nil, err
 	}
-	results, y := map[string]*eval.Result{}, r.Dataset.Labels()
-	for _, name := range protocol.Protocols {
-		p := eval.Protocol(name)
-		results[name], err = p.Accuracy(ctx, h, y, protocol.Folds, uint32(r.Seed), eval.Options{Slots: cores})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return results, nil
+	return eval.Protocol(protocol).Accuracy(ctx, h, r.Dataset.Labels(), folds, uint32(r.Seed), eval.Options{Slots: cores})
 }

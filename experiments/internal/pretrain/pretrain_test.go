@@ -225,11 +225,11 @@ func TestTrain(t *testing.T) {
 	if first, last := out.Epochs[0]["loss"], out.Epochs[2]["loss"]; last >= first {
 		t.Errorf("the loss went from %v to %v", first, last)
 	}
-	results, err := r.Evaluate(t.Context(), l, cli.Protocol{Protocols: []string{"linear"}, Folds: 3})
+	result, err := r.Evaluate(t.Context(), l, "linear", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := results["linear"].Mean; !(a > 0.2 && a <= 1) {
+	if a := result.Mean; !(a > 0.2 && a <= 1) {
 		t.Errorf("accuracy %v", a)
 	}
 
@@ -299,10 +299,10 @@ func TestLearningRate(t *testing.T) {
 // learner's, which for GraphCL's code are those of graphs with self-loops.
 func TestEvaluate(t *testing.T) {
 	be := cpu.New(tensor.Float64)
-	protocol := cli.Protocol{Protocols: []string{"linear"}, Folds: 3}
+	const nfolds = 3
 	evaluate := func(r *pretrain.Run, loops bool, seed uint32) float64 {
 		e := learner(t, r, be).Model.Encoder
-		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), protocol.Folds, true, seed)
+		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), nfolds, true, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,11 +329,11 @@ func TestEvaluate(t *testing.T) {
 		if name == method.GraphCL {
 			want = looped
 		}
-		results, err := r.Evaluate(t.Context(), learner(t, r, be), protocol)
+		result, err := r.Evaluate(t.Context(), learner(t, r, be), "linear", nfolds)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := 100 * results["linear"].Mean; got != want {
+		if got := 100 * result.Mean; got != want {
 			t.Errorf("%s: accuracy %v, want %v", name, got, want)
 		}
 	}

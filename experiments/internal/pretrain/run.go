@@ -34,6 +34,7 @@ type Run struct {
 	Loss     cli.Loss
 	Recipe   cli.Recipe
 	Settings Settings
+	Setting  string // names the run where a method has several settings; "" is the method
 	File     string // of the model in a run directory; "" is named after data set, method and seed
 }
 
@@ -56,7 +57,7 @@ func Seeds(ds *dataset.Dataset, name string, loss cli.Loss, recipe cli.Recipe, s
 
 // Name names the run in the journal.
 func (r *Run) Name() string {
-	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, r.Method, r.Seed)
+	return fmt.Sprintf("%s/%s/seed=%d", r.Dataset.Name, cmp.Or(r.Setting, r.Method), r.Seed)
 }
 
 // Policy returns the augmentations by name, with "auto" resolved.
@@ -119,10 +120,8 @@ func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 
 // Weights is the model file of the run's encoder in a run directory.
 func (r *Run) Weights(dir string) string {
-	if r.File != "" {
-		return filepath.Join(dir, r.File)
-	}
-	return filepath.Join(dir, "weights", fmt.Sprintf("%s-%s-%d.safetensors", r.Dataset.Name, r.Method, r.Seed))
+	name := fmt.Sprintf("weights/%s-%s-%d.safetensors", r.Dataset.Name, cmp.Or(r.Setting, r.Method), r.Seed)
+	return filepath.Join(dir, filepath.FromSlash(cmp.Or(r.File, name)))
 }
 
 // Save writes the encoder of a learner to its file in a run directory.
