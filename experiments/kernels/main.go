@@ -43,7 +43,7 @@ type experiment struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data:     cli.Data{NodeFeatures: cli.FeaturesLabels},
+		data:     cli.Data{NodeFeatures: dataset.FeaturesLabels},
 		methods:  methodNames(),
 		recipe:   cli.Recipe{Seeds: 10},
 		settings: defaultSettings(),
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr)
 	if err != nil {
 		return err
 	}
