@@ -2,29 +2,25 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"math"
-	"os"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-
-	"gonum.org/v1/gonum/stat"
+	"time"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -45,6 +41,10 @@ type tuning struct {
 	Average  float64
 	Readout  string
 	Patience int
+	Balanced bool
+	Folds    int
+	Valid    string
+	Test     string
 	recipe   cli.Recipe
 	engine   cli.Engine
 	output   cli.Output
@@ -53,21 +53,27 @@ type tuning struct {
 	examples *finetune.Examples
 	arch     gnn.Architecture
 	dir      *rundir.Dir
+	notes    []string // about the divisions
 }
 
 func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
 		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
-		encoder: encoder{Hidden: 64, Layers: 3, Atoms: graph.Hu.Name},
+		encoder: encoder{Hidden: 64, Layers: 3},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
 	}
 	f.Add(&x.input)
-	f.Free("in")
+	f.Free("in", "valid", "test")
 	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
 	cli.Var(f, &x.Kind, "kind", cli.OneOf(kindAuto, string(specmatch.Classes), string(specmatch.Binary), string(specmatch.Regression)),
 		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression (numbers or empty);\nauto goes by the values: 0 and 1 only are binary, numbers regression, others classes")
-	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random, stratified (every class in each part) or scaffold, into 80, 10 and\n10 %, or the `column` that has train, valid or test; auto is random for numbers and stratified otherwise")
+	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random, stratified (every class in each part), scaffold (those of the\nliterature) or stratified-scaffold, into 80, 10 and 10 %, or the `column` that has train, valid or test;\nauto is random for numbers and stratified otherwise")
+	cli.Var(f, &x.Folds, "folds", cli.Int(0), "`number` of folds for cross-validation, by -split: each is the test part once, and an eighth of the\nothers validates; 0 is one division for each seed")
+	cli.Var(f, &x.Valid, "valid", cli.Text, "`file` with the records to validate on, of the columns of -in; without -test, a ninth of -in is tested on")
+	cli.Var(f, &x.Test, "test", cli.Text, "`file` with the records to test on, of the columns of -in; without -valid, a ninth of -in validates")
+	f.BoolVar(&x.Balanced, "balanced", false, "weigh the loss so that all classes count alike, however rare")
+	f.BoolVar(&x.Bounds, "bounds", false, "take targets such as >10 and <=0.5 for bounds: a prediction beyond one has no loss, and metrics leave\nthem out; otherwise they are refused")
 	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
 	f.Add(&x.recipe)
 	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
@@ -78,15 +84,22 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, which knows how many\nthere are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for numbers of molecules,\nthe mean for their classes, and for graphs the encoder's own way")
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
+	f.Small("with -folds", func() bool { return x.Folds > 0 }, map[string]string{"seeds": "1"})
 	f.Check(func() error {
 		if x.recipe.Epochs < 1 {
 			return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
 		}
-		written := []string{"results.md"}
-		for s := range x.recipe.Seeds {
-			written = append(written, tunedFile(x.recipe.FirstSeed+s), testFile(x.recipe.FirstSeed+s))
+		if x.Folds == 1 {
+			return cli.Usagef("-folds 1: want 2 at least, or 0 for divisions by -split")
 		}
-		return apartRun(x.output.Dir, written, x.In, x.Model)
+		if x.Folds > 0 && x.Valid+x.Test != "" {
+			return cli.Usagef("-folds divides -in alone: leave -valid and -test out")
+		}
+		written := []string{"results.md"}
+		for _, d := range x.divisions() {
+			written = append(written, d.model(), d.test())
+		}
+		return apartRun(x.output.Dir, written, x.In, x.Model, x.Valid, x.Test)
 	})
 	return x.run
 }
@@ -95,10 +108,8 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := x.read(ctx, stderr); err != nil {
 		return err
 	}
-	for s := range x.recipe.Seeds { // before what takes minutes
-		if _, err := x.examples.Divide(uint64(x.recipe.FirstSeed + s)); err != nil {
-			return err
-		}
+	if err := x.divide(stderr); err != nil { // before what takes minutes
+		return err
 	}
 	set := x.examples.Set
 	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
@@ -113,37 +124,153 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	defer x.dir.Close()
 	var list []units.Unit[outcome]
-	for s := range x.recipe.Seeds {
-		seed := x.recipe.FirstSeed + s
+	for _, d := range x.divisions() {
 		list = append(list, units.Unit[outcome]{
-			Name: fmt.Sprintf("seed=%d", seed), Files: []string{tunedFile(seed), testFile(seed)},
+			Name: d.unit(), Files: []string{d.model(), d.test()},
 			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
-				return x.tune(ctx, be, seed, status)
+				return x.tune(ctx, be, d, status)
 			}),
 		})
+	}
+	if err := x.estimate(ctx, stderr); err != nil {
+		return err
 	}
 	plan := units.NewPlan(x.dir)
 	results := units.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, *results) })
 }
 
-// outcome is what a seed has given.
+// outcome is what a fit has given.
 type outcome struct {
 	finetune.Result
-	Test []train.Metrics // of each task, with the weights that are kept
+	Test      []train.Metrics // of each task, with the weights that are kept
+	Baseline  []train.Metrics // of the mean or the frequencies of the training part
+	Confusion [][][]float64   // [task][true][predicted]; of numbers nothing
 }
 
 // Check implements rundir's.
 func (o *outcome) Check() error {
-	if o.Test == nil {
-		return errors.New("no metrics of the test part")
+	if o.Test == nil || o.Baseline == nil {
+		return errors.New("no metrics of the test part and its baseline")
 	}
 	return o.Result.Check()
 }
 
-// tunedFile and testFile are what a seed leaves in the run directory.
-func tunedFile(seed int) string { return fmt.Sprintf("model-%d.safetensors", seed) }
-func testFile(seed int) string  { return fmt.Sprintf("test-%d.csv", seed) }
+// division is one of the records into parts, by a seed or, from 1, as a fold of them.
+type division struct{ seed, fold int }
+
+// divisions returns those that are asked for.
+func (x *tuning) divisions() (all []division) {
+	for s := range x.recipe.Seeds {
+		for f := range max(x.Folds, 1) {
+			all = append(all, division{x.recipe.FirstSeed + s, min(x.Folds, f+1)})
+		}
+	}
+	return all
+}
+
+// name puts the division into words of the form.
+func (d division) name(seed, fold string) string {
+	if d.fold == 0 {
+		return fmt.Sprintf(seed, d.seed)
+	}
+	return fmt.Sprintf(seed+fold, d.seed, d.fold)
+}
+
+// unit is the name of its unit, and model and test are the files that it leaves.
+func (d division) unit() string  { return d.name("seed=%d", "/fold=%d") }
+func (d division) model() string { return d.name("model-%d", "-%d") + ".safetensors" }
+func (d division) test() string  { return d.name("test-%d", "-%d") + ".csv" }
+
+// split returns the records of its parts.
+func (x *tuning) split(d division) (dataset.Split, error) {
+	if d.fold == 0 {
+		return x.examples.Divide(uint64(d.seed))
+	}
+	return x.examples.Fold(uint64(d.seed), d.fold-1, x.Folds)
+}
+
+// divide tries all divisions, and notes what is to be said of them beside the metrics.
+func (x *tuning) divide(stderr io.Writer) error {
+	var valid, test []string
+	shared, bounds := 0, 0
+	for _, d := range x.divisions() {
+		s, err := x.split(d)
+		if err != nil {
+			return err
+		}
+		v, t := x.examples.Overlap(s)
+		valid, test, shared = append(valid, fmt.Sprint(v)), append(test, fmt.Sprint(t)), shared+v+t
+		for _, i := range s.Test {
+			n := len(x.examples.Targets)
+			for k := range n {
+				if x.examples.Bounds != nil && x.examples.Bounds[i*n+k] != 0 {
+					bounds++
+				}
+			}
+		}
+	}
+	if shared > 0 {
+		x.notes = append(x.notes, fmt.Sprintf("molecules of the test part that the training part has, too, however written: %s; of the validation part: %s",
+			strings.Join(test, ", "), strings.Join(valid, ", ")))
+	}
+	if bounds > 0 {
+		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test parts are bounds, which no metric counts", bounds))
+	}
+	for _, note := range x.notes {
+		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
+	}
+	return nil
+}
+
+// estimate says how long the fits that are left may take, by a few steps of one.
+func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
+	left := slices.DeleteFunc(x.divisions(), func(d division) bool { return x.dir.Done(d.unit()) || !x.output.Shard.Has(0) })
+	if len(left) == 0 || x.output.List || len(x.output.Collect) > 0 {
+		return nil
+	}
+	be, err := x.engine.Open()
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	_, s, l, err := x.learner(be, left[0])
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var took []float64
+	for samples, graphs := range l.Epoch(ctx, 0) {
+		start := time.Now()
+		if _, err := l.Step(train.Batch{Samples: samples, Graphs: graphs}); err != nil {
+			return err
+		}
+		if took = append(took, time.Since(start).Seconds()); len(took) == 4 {
+			break
+		}
+	}
+	if len(took) == 0 {
+		return ctx.Err()
+	}
+	// A step is a pass forwards and two backwards; evaluation is one forwards.
+	graphs := float64(len(s.Train)) + float64(len(s.Valid)+len(s.Test))/3
+	seconds := slices.Min(took) * graphs / float64(min(x.recipe.Batch, len(s.Train))) * float64(x.recipe.Epochs)
+	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
+	fmt.Fprintf(stderr, "at most about %v for %d fits of up to %d epochs; patience may end them earlier\n",
+		roundly(seconds), len(left), x.recipe.Epochs)
+	return nil
+}
+
+// roundly is a time with two digits or so.
+func roundly(seconds float64) time.Duration {
+	d := time.Duration(seconds * float64(time.Second))
+	for _, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
+		if d > 10*unit {
+			return d.Round(unit)
+		}
+	}
+	return d.Round(time.Second / 10)
+}
 
 // read reads the records, with the features that the model wants if there is one, and
 // chooses the encoder.
@@ -152,18 +279,15 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o.Atoms = x.Atoms
 	if x.Model != "" {
 		m, be, err := openModel(x.Model, x.engine)
 		if err != nil {
 			return err
 		}
 		defer be.Close()
-		reads, err := apply.Reads(m.Card)
-		if err != nil {
+		if o.Want, o.Columns, err = apply.Reads(m.Card); err != nil {
 			return fmt.Errorf("%s: %w", x.Model, err)
 		}
-		o = reads.Options(o)
 		x.arch = m.Card.Encoder
 		sum, err := modelSum(ctx, x.Model)
 		if err != nil {
@@ -182,6 +306,22 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if task.Split == kindAuto {
 		task.Split = ""
 	}
+	for name, to := range map[string]*finetune.File{"valid": &task.Valid, "test": &task.Test} {
+		part := x.input
+		if part.In = map[string]string{"valid": x.Valid, "test": x.Test}[name]; part.In == "" {
+			continue
+		}
+		of, err := part.options()
+		if err != nil {
+			return err
+		}
+		*to = finetune.File{Path: part.In, Format: of.Format, Input: of.Input}
+		sum, err := part.sum(ctx, nil)
+		if err != nil {
+			return err
+		}
+		x.flags.Input(name, sum)
+	}
 	x.examples, err = finetune.Read(ctx, x.In, task, o)
 	switch {
 	case errors.Is(err, finetune.ErrNoTargets):
@@ -193,8 +333,8 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	}
 	x.input.note(x.examples.Table, sum, stderr)
 	molecules := x.examples.Content == records.Molecules
-	if x.Split == finetune.Scaffold && !molecules {
-		return cli.Usagef("-split scaffold is for molecules, and %s has %s", x.In, x.examples.Content)
+	if (x.Split == finetune.Scaffold || x.Split == finetune.StratifiedScaffold) && !molecules {
+		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
 	}
 	if x.Model == "" {
 		x.arch = x.architecture(x.examples.Features)
@@ -215,42 +355,46 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
-// tune fits a model with a seed, and writes it and its predictions.
-func (x *tuning) tune(ctx context.Context, be backend.Backend, seed int, status units.Status) (out outcome, err error) {
-	s, err := x.examples.Divide(uint64(seed))
-	if err != nil {
-		return out, err
+// learner returns a model that is to learn, and what from, on an engine.
+func (x *tuning) learner(be backend.Backend, d division) (m *specmatch.Trained, s dataset.Split, l *finetune.Learner, err error) {
+	if s, err = x.split(d); err != nil {
+		return nil, s, nil, err
 	}
 	var from *specmatch.Trained
 	if x.Model != "" {
 		m, own, err := openModel(x.Model, x.engine)
 		if err != nil {
-			return out, err
+			return nil, s, nil, err
 		}
 		defer own.Close()
 		from = m
 	}
-	m, err := x.examples.NewModel(be, x.arch, from, uint64(seed))
+	if m, err = x.examples.NewModel(be, x.arch, from, uint64(d.seed)); err != nil {
+		return nil, s, nil, err
+	}
+	l, err = finetune.New(m, x.examples.Data(s), finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(d.seed),
+		Patience: x.Patience, Average: x.Average, Balanced: x.Balanced})
+	return m, s, l, err
+}
+
+// tune fits a model, and writes it and its predictions.
+func (x *tuning) tune(ctx context.Context, be backend.Backend, d division, status units.Status) (out outcome, err error) {
+	m, s, l, err := x.learner(be, d)
 	if err != nil {
 		return out, err
 	}
-	l, err := finetune.New(m, x.examples.Data(s),
-		finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(seed), Patience: x.Patience, Average: x.Average})
-	if err != nil {
+	if out.Result, err = x.fit(ctx, l, d.unit(), status); err != nil {
 		return out, err
 	}
-	if out.Result, err = x.fit(ctx, l, fmt.Sprintf("seed=%d", seed), status); err != nil {
-		return out, err
-	}
-	if err := m.Save(x.dir.Join(tunedFile(seed))); err != nil {
+	if err := m.Save(x.dir.Join(d.model())); err != nil {
 		return out, err
 	}
 	p, err := x.examples.Predict(ctx, m, s.Test)
 	if err != nil {
 		return out, err
 	}
-	out.Test = p.Score()
-	return out, files.Write(x.dir.Join(testFile(seed)), p.Write)
+	out.Test, out.Baseline, out.Confusion = p.Score(s.Train)
+	return out, files.Write(x.dir.Join(d.test()), p.Write)
 }
 
 // fit fits l, or goes on from the unit's checkpoint, with a row of metrics.csv an epoch.
@@ -260,7 +404,12 @@ func (x *tuning) fit(ctx context.Context, l *finetune.Learner, unit string, stat
 		return finetune.Result{}, err
 	}
 	return l.Fit(ctx, options, func(p train.Progress) error {
-		status("fine-tuning, epoch %d of %d, loss %.3f", p.Epoch, p.Epochs, p.Metrics["loss"])
+		done := float64(p.Epoch)
+		if !p.Ended {
+			done += float64(p.Batch)/float64(p.Batches) - 1
+		}
+		status("fine-tuning, epoch %d of %d, loss %.3f, at most %v left", p.Epoch, p.Epochs, p.Metrics["loss"],
+			roundly(p.Seconds*(float64(p.Epochs)/done-1)))
 		if !p.Ended {
 			return nil
 		}
@@ -270,107 +419,4 @@ func (x *tuning) fit(ctx context.Context, l *finetune.Learner, unit string, stat
 		}
 		return x.dir.Metrics(unit, p.Epoch, columns...)
 	})
-}
-
-// writeRejected lists the records that could not be used, if there are any, in
-// rejected.csv.
-func (x *tuning) writeRejected() error {
-	if len(x.examples.Rejected) == 0 {
-		return nil
-	}
-	return files.Write(x.dir.Join("rejected.csv"), func(to io.Writer) error {
-		w := csv.NewWriter(to)
-		w.Write([]string{"line", "value", "reason"}) // Error has the errors of all
-		for _, r := range x.examples.Rejected {
-			w.Write([]string{strconv.Itoa(r.Line), r.Value, r.Reason})
-		}
-		w.Flush()
-		return w.Error()
-	})
-}
-
-// report writes the metrics of the test part, with the weights that are kept: of each task,
-// and before them of several yes-or-no tasks the mean over those where both answers occur.
-func (x *tuning) report(stdout io.Writer, results []outcome) error {
-	e := x.examples
-	metrics := finetune.Metrics(e.Kind)
-	tasks := len(results[0].Test)
-	columns := []string{"epochs", "best"}
-	if tasks > 1 {
-		columns = append([]string{"target"}, columns...)
-	}
-	for _, m := range metrics {
-		columns = append(columns, m.Title)
-	}
-	t := table.New("seed", table.Names(columns...)...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (-split %s), by the weights of the epoch that is best on the validation part.", e.Set.Name, strings.Join(e.Targets, ", "), e.Split)
-	if metrics[0].Percent {
-		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
-	}
-	seconds := 0.0
-	for _, r := range results {
-		seconds += r.Seconds
-	}
-	var rows []rundir.Row
-	undefined := false
-	block := func(target, suffix string, value func(r outcome, metric string) float64) {
-		var means []table.Cell
-		var lines [][]table.Cell
-		for _, r := range results {
-			line := []table.Cell{table.Number(float64(len(r.Epochs)), 0), table.Number(float64(r.Best), 0)}
-			if tasks > 1 {
-				line = append([]table.Cell{table.Text(target)}, line...)
-			}
-			lines = append(lines, line)
-		}
-		means = append(means, lines[0][:len(lines[0])-2]...)
-		means = append(means, table.Text(""), table.Text(""))
-		for _, metric := range metrics {
-			var values, defined []float64
-			for s, r := range results {
-				v := value(r, metric.Name)
-				if values = append(values, v); !math.IsNaN(v) {
-					defined = append(defined, v)
-				}
-				lines[s] = append(lines[s], table.Scaled(v, math.NaN(), 3))
-			}
-			undefined = undefined || len(defined) < len(values)
-			mean, std := stat.MeanStdDev(defined, nil)
-			means = append(means, table.Scaled(mean, std, 3))
-			rows = append(rows, rundir.Row{
-				Experiment: x.flags.Name(), Dataset: e.Set.Name, Method: string(e.Kind), Protocol: e.Split, Metric: metric.Name + suffix,
-				Mean: mean, Std: std, PerSeed: values, Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
-				Seconds: seconds, GraphsPerSecond: math.NaN(),
-			})
-		}
-		for s, line := range lines {
-			t.Add(fmt.Sprint(x.recipe.FirstSeed+s), line...)
-		}
-		if len(results) > 1 {
-			t.Add("mean", means...)
-		}
-	}
-	if tasks > 1 && e.Kind == specmatch.Binary {
-		block("mean of tasks", "", func(r outcome, metric string) float64 {
-			var values []float64
-			for _, m := range r.Test {
-				if v := m.Get(metric); !math.IsNaN(v) && !math.IsNaN(m.Get(metrics[0].Name)) {
-					values = append(values, v)
-				}
-			}
-			return stat.Mean(values, nil)
-		})
-	}
-	for task := range tasks {
-		suffix := finetune.TaskMetric(e.Head, "", task)
-		block(strings.TrimSpace(suffix), suffix, func(r outcome, metric string) float64 { return r.Test[task].Get(metric) })
-	}
-	if undefined {
-		t.Footnotes = append(t.Footnotes, "n/a: undefined, since the targets of that test part are all equal or missing; means are over the other seeds")
-	}
-	if err := errors.Join(x.dir.WriteResults(rows), files.Write(x.dir.Join("results.md"), t.WriteMarkdown), x.writeRejected(), t.WriteText(stdout)); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n", x.dir.Path, os.PathSeparator)
-	return err
 }

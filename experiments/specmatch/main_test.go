@@ -231,7 +231,7 @@ func TestPretrained(t *testing.T) {
 		be.Download(v, w)
 		return v
 	}
-	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", tunedFile(0)))) {
+	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", division{}.model()))) {
 		t.Error("fine-tuning has started from other weights")
 	}
 }
@@ -258,10 +258,10 @@ func TestReadouts(t *testing.T) {
 		}
 	}
 	must(t, "finetune -in m.csv -target length -readout all:mean,max -epochs 1 -seeds 1 -out tuned"+tiny)
-	if about := must(t, "inspect -model tuned/"+tunedFile(0)); !strings.Contains(about, "read out as all:mean,max") || !strings.Contains(about, "vectors of width 32") {
+	if about := must(t, "inspect -model tuned/"+division{}.model()); !strings.Contains(about, "read out as all:mean,max") || !strings.Contains(about, "vectors of width 32") {
 		t.Error(about)
 	}
-	must(t, "predict -in m.csv -model tuned/"+tunedFile(0)+" -out p.csv")
+	must(t, "predict -in m.csv -model tuned/"+division{}.model()+" -out p.csv")
 	for args, want := range map[string]string{
 		"embed -in m.csv -out v.csv -readout 6:sum":        `readout "6:sum": want layers (all, last, or ascending numbers from 1 to 5)`,
 		"embed -in m.csv -out v.csv -readout sum":          `readout "sum": want layers`,
@@ -272,40 +272,6 @@ func TestReadouts(t *testing.T) {
 		if _, _, err := invoke(t.Context(), args); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
-	}
-}
-
-// TestStandard: a salt is the acid's vector by the flags, and by a model that was trained with
-// them, which says so.
-func TestStandard(t *testing.T) {
-	t.Chdir(t.TempDir())
-	write(t, "acid.smi", "CCCC(=O)O\n")
-	write(t, "salt.smi", "[Na+].CCCC(=O)[O-]\n")
-	write(t, "m.csv", moleculeTable(40))
-	write(t, "g.csv", "graph,source,target\na,1,2\nb,1,2\nc,1,2\n")
-	const both = " -largest-fragment -neutralise"
-	must(t, "train -in m.csv -epochs 0 -out encoder"+both+tiny)
-	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 1 -out tuned -model encoder/"+modelFile)
-	vector := func(args string) string {
-		_, row, _ := strings.Cut(must(t, "embed -out - "+args), "\n")
-		return row
-	}
-	acid := vector("-in acid.smi")
-	for args, want := range map[string]bool{"": false, " -largest-fragment": true, both: true} { // hu sees no charges
-		if got := vector("-in salt.smi"+args) == acid; got != want {
-			t.Errorf("%q: the salt is the acid: %v", args, got)
-		}
-	}
-	for _, model := range []string{"encoder/" + modelFile, "tuned/" + tunedFile(0)} {
-		if vector("-in salt.smi -model "+model) != vector("-in acid.smi -model "+model) {
-			t.Errorf("%s: the salt is another", model)
-		}
-		if about := must(t, "inspect -model "+model); !strings.Contains(about, "of the largest fragment") || !strings.Contains(about, "of a neutral form") {
-			t.Error(about)
-		}
-	}
-	if _, _, err := invoke(t.Context(), "train -in g.csv -neutralise -out x"); err == nil || !strings.Contains(err.Error(), "has graphs, and so no fragments or charges") {
-		t.Error(err)
 	}
 }
 
@@ -385,7 +351,7 @@ func TestGoesOn(t *testing.T) {
 		defer cancel()
 		var e bytes.Buffer
 		o := &output{Out: out, in: &input{In: "m.csv"}}
-		m := apply.Model{Columns: []string{"nodes", "edges"}, Key: key, Reads: apply.Input{Content: records.Molecules}}
+		m := apply.Model{Columns: []string{"nodes", "edges"}, Key: key, Reads: records.Molecules}
 		before := graphs
 		m.Rows = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
 			if graphs-before >= batches*(batchRecords-1) { // each but the last two has one that cannot be read
@@ -467,8 +433,8 @@ func TestFinetune(t *testing.T) {
 			}
 			for seed := range 2 {
 				p := filepath.Join(out, "p.csv")
-				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, tunedFile(seed))))
-				all, test := readCSV(t, p), readCSV(t, filepath.Join(out, testFile(seed)))
+				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, division{seed: seed}.model())))
+				all, test := readCSV(t, p), readCSV(t, filepath.Join(out, division{seed: seed}.test()))
 				if header := csvLine(all[0]); header != c.header || len(all) != 401 || len(test) < 41 {
 					t.Errorf("columns %s, want %s; %d and %d lines", header, c.header, len(all), len(test))
 				}
@@ -530,7 +496,7 @@ func TestFewPositives(t *testing.T) {
 		t.Error(out)
 	}
 	rows, err := results("few")
-	if err != nil || len(rows) != 5 || rows[0].Metric != "roc_auc" || len(rows[0].PerSeed) != 5 || rows[0].Protocol != "stratified" {
+	if err != nil || len(rows) != 10 || rows[1].Method != baseline || rows[0].Metric != "roc_auc" || len(rows[0].PerSeed) != 5 || rows[0].Protocol != "stratified" {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	if epochs := readCSV(t, "few/metrics.csv"); len(epochs) != 6 {
@@ -543,11 +509,12 @@ func TestFewPositives(t *testing.T) {
 	for _, targets := range []string{"nM", "logS", "nM,logS"} {
 		must(t, "finetune -in m.csv -target "+targets+" -seeds 3 -epochs 40 -batch 16 -lr 0.01 -out "+targets+" -hidden 16 -layers 2")
 		rows, err := results(targets)
-		if err != nil || len(rows) != 4*len(strings.Split(targets, ",")) {
+		if err != nil || len(rows) != 7*len(strings.Split(targets, ",")) { // the baseline has no ranks
+
 			t.Fatalf("%+v, %v", rows, err)
 		}
 		for _, r := range rows {
-			if strings.HasPrefix(r.Metric, "rmse") {
+			if strings.HasPrefix(r.Metric, "rmse") && r.Method != baseline {
 				rmse[targets+r.Metric] = r.Mean
 			}
 		}
@@ -556,6 +523,53 @@ func TestFewPositives(t *testing.T) {
 		if alone, together := rmse[target+"rmse"], rmse["nM,logSrmse "+target]; !(together < 1.05*alone) {
 			t.Errorf("%s: RMSE %v together, %v alone", target, together, alone)
 		}
+	}
+}
+
+// TestFolds: every record is tested once over the folds, an interrupted run ends with the same
+// files, and what is written reproduces what is reported.
+func TestFolds(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(90))
+	line := "finetune -in m.csv -id name -target most -split stratified -folds 3 -balanced -epochs 3 -out "
+	stdout := must(t, line+"run"+tiny)
+	for _, want := range []string{"0, 3 ", "mean ", "baseline ", "oxygen, too predicted", "(-folds 3 -split stratified)", "frequencies of the training part"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	rows, err := results("run")
+	if err != nil || len(rows[0].PerSeed) != 3 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	tested := map[string]bool{}
+	for f := range 3 {
+		test, right := readCSV(t, filepath.Join("run", division{0, f + 1}.test())), 0.0
+		for _, r := range test[1:] {
+			tested[r[0]] = true
+			var carbon float64
+			fmt.Sscan(r[1], &carbon)
+			if (carbon >= 0.5) == (r[3] == "carbon") {
+				right += 100 / float64(len(test)-1)
+			}
+		}
+		if rows[0].Metric != "accuracy" || math.Abs(rows[0].PerSeed[f]-right) > 1e-9 {
+			t.Errorf("fold %d: accuracy %v by the table, %v", f+1, right, rows[0])
+		}
+	}
+	if len(tested) != 90 {
+		t.Errorf("%d of 90 records are tested", len(tested))
+	}
+	// A part that is another file has all of its records; a bound is learned from.
+	text := moleculeTable(90)
+	write(t, "test.csv", strings.Join(append(strings.SplitN(text, "\n", 2)[:1], strings.Split(text, "\n")[80:]...), "\n"))
+	write(t, "train.csv", strings.Replace(strings.Join(strings.Split(text, "\n")[:80], "\n"), ",0.", ",>0.", 1))
+	if _, _, err := invoke(t.Context(), "finetune -in train.csv -target share -test test.csv -epochs 1 -out refused"+tiny); err == nil || !strings.Contains(err.Error(), "ask for bounds") {
+		t.Error(err)
+	}
+	stdout = must(t, "finetune -in train.csv -id name -target share -test test.csv -seeds 1 -epochs 1 -bounds -out parts"+tiny)
+	if test := readCSV(t, "parts/test-0.csv"); len(test) != 12 || test[1][0] != "m79" || !strings.Contains(stdout, "(-test test.csv)") {
+		t.Errorf("%q, %s", test, stdout)
 	}
 }
 
@@ -576,7 +590,7 @@ func TestEnsemble(t *testing.T) {
 	rows := func(models ...int) [][]string {
 		var paths []string
 		for _, m := range models {
-			paths = append(paths, filepath.Join("run", tunedFile(m)))
+			paths = append(paths, filepath.Join("run", division{seed: m}.model()))
 		}
 		r, err := csv.NewReader(strings.NewReader(must(t, "predict -in m.csv -out - -model "+strings.Join(paths, ",")))).ReadAll()
 		if err != nil || len(r) != 61 {
@@ -639,13 +653,13 @@ func TestGraphs(t *testing.T) {
 	ofLines := must(t, "embed -in g.jsonl -id id -out - -model "+model)
 	tuned := must(t, "finetune -in g.jsonl -id id -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned -model "+model)
 	must(t, "finetune -in e.csv -id graph -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned2 -model "+model)
-	if a, b := read(t, filepath.Join("tuned", testFile(0))), read(t, filepath.Join("tuned2", testFile(0))); a != b || !strings.HasPrefix(a, "id,y,y_observed\ng") {
+	if a, b := read(t, filepath.Join("tuned", division{}.test())), read(t, filepath.Join("tuned2", division{}.test())); a != b || !strings.HasPrefix(a, "id,y,y_observed\ng") {
 		t.Errorf("of lines\n%s\nof edges\n%s", a, b)
 	}
 	if len(strings.Split(ofLines, "\n")) != 62 || !strings.Contains(tuned, "ROC-AUC") {
 		t.Errorf("%s%s", ofLines, tuned)
 	}
-	about := must(t, "inspect -model "+filepath.Join("tuned", tunedFile(0)))
+	about := must(t, "inspect -model "+filepath.Join("tuned", division{}.model()))
 	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g.jsonl "} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in\n%s", want, about)
@@ -728,7 +742,7 @@ func TestMistakes(t *testing.T) {
 	chem, gin := encoderFor(t, "m.csv"), encoderFor(t, "g.jsonl")
 	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
 	must(t, "finetune -in m.csv -target share -seeds 1 -epochs 1 -out other"+tiny)
-	tuned, other := filepath.Join("tuned", tunedFile(0)), filepath.Join("other", tunedFile(0))
+	tuned, other := filepath.Join("tuned", division{}.model()), filepath.Join("other", division{}.model())
 	release, err := files.LockFile("locked.npy")
 	if err != nil {
 		t.Fatal(err)
@@ -783,6 +797,11 @@ func TestMistakes(t *testing.T) {
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
 		{"finetune -in m.csv", "-target is needed", true},
+		{"finetune -in m.csv -target length -folds 1", "-folds 1: want 2", true},
+		{"finetune -in m.csv -target length -folds 3 -test m.csv", "-folds divides -in alone", true},
+		{"finetune -in m.csv -target length -folds 3 -split part", "folds are of one file", false},
+		{"finetune -in m.csv -target length -test none.csv", "none.csv", false},
+		{"finetune -in m.csv -target length -test one.smi", "has no columns", false},
 		{"finetune -in m.csv -target length -epochs 0 -out run", "-epochs 0: want at least 1", true},
 		{"finetune -in m.csv -target lenght", `no column "lenght"`, false},
 		{"finetune -in m.csv -target length -model " + gin, "has molecules, want graphs", false},

@@ -229,3 +229,28 @@ func TestGraph(t *testing.T) {
 		}
 	}
 }
+
+// TestCanonical: what is written in several ways is one molecule, and no other.
+func TestCanonical(t *testing.T) {
+	seen := map[string]string{}
+	var p Parser
+	for _, ways := range []string{
+		"CCO OCC C(O)C [CH3][CH2]O", "c1ccccc1C CC1=CC=CC=C1", "C[C@H](N)C(=O)O N[C@@H](C)C(=O)O OC([C@@H](N)C)=O",
+		"C[C@@H](N)C(=O)O", "CC(N)C(=O)O", `C/C=C/C C\C=C\C C(\C)=C/C`, `C/C=C\C C\C=C/C`, "CC=CC", "CC(=O)[O-].[Na+] [Na+].[O-]C(C)=O",
+		"CC(=O)O", "[13CH3]CO OC[13CH3]", "C[NH3+]", "CN", "OC1CCCC1 C1CC(O)CC1", "[2H]O[2H]", "O",
+	} {
+		for _, s := range strings.Fields(ways) {
+			m, err := p.Parse(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			form := p.Canonical(m)
+			if of, ok := seen[form]; ok && of != ways {
+				t.Errorf("%s is one of %s", s, of)
+			} else if !ok && s != strings.Fields(ways)[0] {
+				t.Errorf("%s is none of %s", s, ways)
+			}
+			seen[form] = ways
+		}
+	}
+}

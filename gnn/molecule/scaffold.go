@@ -26,6 +26,13 @@ func (p *Parser) Scaffold(m *Molecule) string {
 	return p.canon.form(v)
 }
 
+// Canonical returns the identity of a molecule, by the definition of [Parser.Scaffold] for
+// the whole of it: with isotopes, charges, stereocentres and the directions of bonds.
+func (p *Parser) Canonical(m *Molecule) string {
+	p.perceiver.reset(m)
+	return p.canon.form(&p.perceiver)
+}
+
 // murcko copies the scaffold of the perceiver's molecule to s and reports
 // whether there is one.
 func (v *perceiver) murcko(s *Molecule) bool {

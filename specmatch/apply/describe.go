@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,21 +21,14 @@ func Describe(c specmatch.Card) string {
 	_, values := c.Encoder.Size()
 	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d",
 		c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
-	switch in, err := Reads(c); {
+	switch want, features, err := Reads(c); {
 	case err != nil:
 		line("reads", "%v", err)
-	case in.Features == nil:
-		line("reads", "%s: .csv with a column of SMILES, .smi", in.Content)
-		line("atoms", "%s", cmp.Or(in.Atoms, graph.Hu.Name))
-		if in.Standard.LargestFragment {
-			line("", "of the largest fragment")
-		}
-		if in.Standard.Neutralise {
-			line("", "of a neutral form")
-		}
+	case features == nil:
+		line("reads", "%s: .csv with a column of SMILES, .smi", want)
 	default:
-		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", in.Content)
-		line("features", "%s", describeColumns(*in.Features))
+		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", want)
+		line("features", "%s", describeColumns(*features))
 	}
 	if r := c.Encoder.Readout; r != "" {
 		line("", "read out as %s", r)

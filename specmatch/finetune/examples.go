@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,17 +32,22 @@ type Task struct {
 	// numbers Regression, others Classes, and so is a class in TUDataset's format. A
 	// missing value is empty, or what pandas takes for one, such as NA, null or #N/A.
 	Kind specmatch.Kind
-	// Split is [Random], [Stratified], [Scaffold], or the column that has train, valid or
-	// test; "" is Random for numbers and Stratified otherwise.
+	// Split is [Random], [Stratified], [Scaffold], [StratifiedScaffold], or the column that
+	// has train, valid or test; "" is Random for numbers and Stratified otherwise.
 	Split string
+	// Valid and Test are files that have those parts; the others are divided from the file
+	// that is read. One without a name is none.
+	Valid, Test File
+	// Bounds takes targets such as >10 and ≤0.5 for what they say of a number. Otherwise they
+	// are refused.
+	Bounds bool
 }
 
-// The divisions, into 80, 10 and 10 %.
-const (
-	Random     = "random"     // in an order that the seed decides
-	Stratified = "stratified" // random, with every class in each part, see [Examples.Divide]
-	Scaffold   = "scaffold"   // of molecules: a scaffold is in one part only, see [dataset.ScaffoldSplit]
-)
+// File is one more file with the columns of the first.
+type File struct {
+	Path, Format string    // "" is the format by the name
+	Input        io.Reader // as in [records.Options]
+}
 
 // Errors about a task rather than a file.
 var (
@@ -59,9 +61,16 @@ type Examples struct {
 	Task                    // with the targets and the kind that were found
 	Head     specmatch.Head // for the targets
 	Y        []float64      // as in [Data]; NaN where a target is missing, also a class
+	Bounds   []int8         // as in [Data]
 	Features *graph.Columns // of the graphs; nil for molecules
 
-	path string
+	path  string
+	first map[string]int // the place in Records of the first of each file, by the part that it has
+}
+
+// file returns the name of the file that has a record.
+func (x *Examples) file(i int) string {
+	return cmp.Or(map[string]string{valid: x.Valid.Path, test: x.Test.Path}[x.given(i)], x.path)
 }
 
 // Read reads a file with the targets of a task; o.Fields and o.Scaffolds are the task's. A
@@ -80,8 +89,12 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		}
 		o.SMILES, t.Targets = cmp.Or(o.SMILES, smiles), targets
 	}
-	o.Fields, o.Scaffolds = slices.Clone(t.Targets), t.Split == Scaffold
-	if !slices.Contains([]string{"", Random, Stratified, Scaffold}, t.Split) {
+	o.Fields, o.Scaffolds, o.Identities = slices.Clone(t.Targets), t.byScaffold(), true
+	if !slices.Contains([]string{"", Random, Stratified, Scaffold, StratifiedScaffold}, t.Split) {
+		if t.Valid.Path+t.Test.Path != "" {
+			return nil, fmt.Errorf("finetune: the column %s divides the records, and so do the files %s", t.Split,
+				strings.Join(slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool { return s == "" }), " and "))
+		}
 		o.Fields = append(o.Fields, t.Split)
 	}
 	table, err := records.ReadAll(ctx, path, o)
@@ -95,6 +108,9 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 			return nil, err
 		}
 		x.Features = &columns
+	}
+	if err := x.readParts(ctx, o); err != nil {
+		return nil, err
 	}
 	for k, name := range t.Targets {
 		if !slices.ContainsFunc(x.Records, func(r *records.Record) bool { return strings.TrimSpace(r.Fields[k]) != "" }) {
@@ -115,10 +131,31 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		split = Random
 	}
 	x.Split = cmp.Or(x.Split, split)
-	if x.Kind == specmatch.Regression && x.Split == Stratified {
-		return nil, fmt.Errorf("finetune: the split %s is for classes and yes-or-no tasks", Stratified)
+	if x.Kind == specmatch.Regression && (x.Split == Stratified || x.Split == StratifiedScaffold) {
+		return nil, fmt.Errorf("finetune: the split %s is for classes and yes-or-no tasks", x.Split)
 	}
 	return x, fill()
+}
+
+// readParts appends the records of the files that have a part.
+func (x *Examples) readParts(ctx context.Context, o records.Options) error {
+	x.first = map[string]int{}
+	o.Want, o.Columns, o.Reading = x.Content, x.Features, nil
+	for _, part := range []string{valid, test} {
+		f := map[string]File{valid: x.Valid, test: x.Test}[part]
+		if f.Path == "" {
+			continue
+		}
+		o.Format, o.Input = f.Format, f.Input
+		t, err := records.ReadAll(ctx, f.Path, o)
+		if err != nil {
+			return err
+		}
+		x.first[part] = len(x.Records)
+		x.Records, x.Set.Graphs = append(x.Records, t.Records...), append(x.Set.Graphs, t.Set.Graphs...)
+		x.Rejected = append(x.Rejected, t.Rejected...)
+	}
+	return nil
 }
 
 // values calls f with every target.
@@ -131,110 +168,6 @@ func (x *Examples) values(f func(r *records.Record, target, text string) error) 
 		}
 	}
 	return nil
-}
-
-// The purposes of random streams: of divisions, and of a model's first weights.
-const (
-	purposeSplit random.Purpose = 1<<32 + 16 + iota
-	purposeHead
-)
-
-// Divide divides the records that have a target; Test is in the order of the file. It is
-// an error if a part is empty.
-//
-// Stratified, the records of each class are divided alike, and one with several yes-or-no
-// tasks counts as the rarest of its answers. Where classes are at most a tenth as many as
-// records, each with three members or more is in every part.
-func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
-	var labelled []int
-	for i, n := 0, len(x.Targets); i < len(x.Records); i++ {
-		if slices.ContainsFunc(x.Y[i*n:(i+1)*n], func(y float64) bool { return !math.IsNaN(y) }) {
-			labelled = append(labelled, i)
-		}
-	}
-	switch x.Split {
-	case Random:
-		s = dataset.RandomSplit(len(labelled), random.Stream(seed, purposeSplit, 0, 0))
-	case Stratified:
-		s = x.stratified(labelled, random.Stream(seed, purposeSplit, 0, 0))
-	case Scaffold:
-		scaffolds := make([]string, len(labelled))
-		for k, i := range labelled {
-			scaffolds[k] = x.Records[i].Scaffold
-		}
-		if s, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1); err != nil {
-			return s, err
-		}
-	default:
-		parts := map[string]*[]int{"train": &s.Train, "valid": &s.Valid, "test": &s.Test}
-		for k, i := range labelled {
-			r := x.Records[i]
-			v := strings.TrimSpace(r.Fields[len(x.Targets)])
-			part, ok := parts[v]
-			if !ok {
-				return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test", x.path, r.Line, x.Split, v)
-			}
-			*part = append(*part, k)
-		}
-	}
-	for _, part := range [][]int{s.Train, s.Valid, s.Test} {
-		if len(part) == 0 {
-			return s, fmt.Errorf("%s: the split %s divides its %d records with a target into %d to train on, "+
-				"%d to validate and %d to test; want some in every part",
-				x.path, x.Split, len(labelled), len(s.Train), len(s.Valid), len(s.Test))
-		}
-		for k, i := range part {
-			part[k] = labelled[i]
-		}
-	}
-	slices.Sort(s.Test)
-	return s, nil
-}
-
-// stratified divides the places 0..len(labelled)-1 of some records.
-func (x *Examples) stratified(labelled []int, rng *rand.Rand) (s dataset.Split) {
-	type answer struct {
-		task int
-		y    float64
-	}
-	count, groups := map[answer]int{}, map[answer][]int{}
-	answers := func(i int) (all []answer) {
-		for t, n := 0, len(x.Targets); t < n; t++ {
-			if y := x.Y[i*n+t]; !math.IsNaN(y) {
-				all = append(all, answer{t, y})
-			}
-		}
-		return all
-	}
-	for _, i := range labelled {
-		for _, a := range answers(i) {
-			count[a]++
-		}
-	}
-	rarer := func(a, b answer) int {
-		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a.task, b.task), cmp.Compare(a.y, b.y))
-	}
-	for _, k := range dataset.Permutation(nil, len(labelled), rng) {
-		a := slices.MinFunc(answers(labelled[k]), rarer)
-		groups[a] = append(groups[a], k)
-	}
-	everywhere := 10*len(groups) <= len(labelled)
-	seen := 0
-	for _, a := range slices.SortedFunc(maps.Keys(groups), rarer) {
-		members := groups[a]
-		seen += len(members)
-		for _, part := range []*[]int{&s.Test, &s.Valid} { // the larger groups make up for what the rarer ones took
-			n := max((seen+5)/10-len(*part), 0)
-			if everywhere && count[a] > 2 {
-				n = max(n, 1)
-			}
-			n = min(n, max(len(members)-1, 0))
-			*part = append(*part, members[:n]...)
-			members = members[n:]
-		}
-		s.Train = append(s.Train, members...)
-	}
-	return s
 }
 
 // NewModel returns a model for [New] to fit, with random weights that the seed decides, or
@@ -255,7 +188,7 @@ func (x *Examples) NewModel(
 		}
 	}
 	m := specmatch.NewPredictor(e, x.Head, rng)
-	m.Card.Features, m.Card.Standard = x.Features, x.Set.Standard
+	m.Card.Features = x.Features
 	m.Card.Provenance = specmatch.Provenance{
 		Method: how, Seed: int(seed), Data: specmatch.Sources(x.Set.Name, x.Set.Sums),
 		Options: map[string]string{"split": x.Split, "dropout": fmt.Sprint(a.Dropout)},
@@ -265,7 +198,7 @@ func (x *Examples) NewModel(
 
 // Data returns what [New] learns from, with the records divided.
 func (x *Examples) Data(s dataset.Split) Data {
-	return Data{Graphs: x.Set.Graphs, Y: x.Y, Train: s.Train, Valid: s.Valid, Test: s.Test}
+	return Data{Graphs: x.Set.Graphs, Y: x.Y, Bounds: x.Bounds, Train: s.Train, Valid: s.Valid, Test: s.Test}
 }
 
 // Predictions are what a model predicts for some of the records.
@@ -291,13 +224,17 @@ func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []
 	return p, err
 }
 
-// Score returns the metrics of each task; see the function [Score].
-func (p Predictions) Score() []train.Metrics {
-	var y []float64
+// Score returns the metrics of each task, those of the baseline of the records that were
+// trained on, and the confusion matrices; see [Score], [Data.Baseline] and [Confusion]. A
+// target that is a bound counts as missing.
+func (p Predictions) Score(trained []int) (of, baseline []train.Metrics, confusion [][][]float64) {
+	var base, y []float64
+	d, n := Data{Y: p.x.Y, Bounds: p.x.Bounds}, len(p.x.Targets)
+	row := d.Baseline(p.head, trained)
 	for _, i := range p.samples {
-		y = append(y, p.x.Y[i*len(p.x.Targets):(i+1)*len(p.x.Targets)]...)
+		y, base = append(y, d.exact(i, n)...), append(base, row...)
 	}
-	return Score(p.head, p.values, y)
+	return Score(p.head, p.values, y), Score(p.head, base, y), Confusion(p.head, p.values, y)
 }
 
 // Write writes a table of the records' ids, the predictions as package apply writes them,

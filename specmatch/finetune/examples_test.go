@@ -31,7 +31,7 @@ func TestKinds(t *testing.T) {
 		{"y", "", "1|NA|2.5|null|None|#N/A|-|n.d.|NaN|3", "regression 1 [1 NaN 2.5 NaN NaN NaN NaN NaN NaN 3]"},
 		{"y", "", "0|na|1|N/A", "binary 1 [0 NaN 1 NaN]"},
 		{"y", "", "+|-|+|-|NA", "classes 2 [0 1 0 1 NaN]"},
-		{"y", "", "1.5|>10|2|<-0.77", `t.csv:3: column y: ">10" is a bound and not a number; write the number alone, leave the target empty, or make classes of it (and 1 other targets like it)`},
+		{"y", "", "1.5|>10|2|<-0.77", `t.csv:3: column y: ">10" is a bound and not a number; write the number alone, leave the target empty, make classes of it, or ask for bounds (and 1 other targets like it)`},
 		{"y", "", `"0,5"|"1,0"|"1,5"|"0,5"|"1,0"|"1,5"`, `t.csv:2: column y: "0,5" has a decimal comma; write a point (and 5 other`},
 		{"y", "", "1|2|1e308", "is beyond 1e+37; take another unit or the logarithm"},
 		{"y", "", "a|b|c|d", "has 4 different values in 4 records"},

@@ -27,6 +27,10 @@ type Data struct {
 	// yes-or-no tasks [n×tasks], 1, 0, or NaN for a missing label; for numbers
 	// [n×tasks], NaN for a missing one.
 	Y []float64
+	// Bounds, one for each target of a regression if there are any, says which are bounds: +1
+	// where the number is above Y, -1 where it is below, 0 where it is Y. A prediction beyond
+	// a bound has no loss, and metrics leave bounds out.
+	Bounds []int8
 	// Train, Valid and Test are indices into Graphs; Valid and Test may be empty.
 	Train, Valid, Test []int
 }
@@ -40,6 +44,10 @@ type Options struct {
 	// Patience is how many epochs in a row may pass without a better one on the
 	// validation part, before training ends; see [Learner.Best]. 0 trains all epochs.
 	Patience int
+	// Balanced weighs the loss, so that all classes of the training part, or the yes and the
+	// no of a task, have equal weight together. Probabilities are those of balanced classes
+	// then.
+	Balanced bool
 	// Average is the decay d of an average a of the weights w and of the running
 	// statistics, a ← d'·a + (1-d')·w after every step, where d' = min(d, n/(n+10)) at
 	// step n so that the first weights are forgotten. The average is what is evaluated
@@ -55,8 +63,9 @@ type Learner struct {
 	m  *specmatch.Trained
 	be backend.Backend
 
-	data  Data
-	parts map[string][]*part // what End evaluates, by the prefix of the metrics
+	data    Data
+	weights [][]float64        // of the loss, by task and class, as Balanced wants them; nil for 1
+	parts   map[string][]*part // what End evaluates, by the prefix of the metrics
 
 	patience int
 	decay    float64
@@ -134,7 +143,11 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	if p := &m.Card.Provenance; p.Options == nil {
 		p.Options = map[string]string{}
 	}
-	for name, v := range map[string]any{"batch": o.Batch, "lr": o.Rate, "patience": o.Patience, "average": o.Average} {
+	options := map[string]any{"batch": o.Batch, "lr": o.Rate, "patience": o.Patience, "average": o.Average}
+	if o.Balanced {
+		options["balanced"] = true
+	}
+	for name, v := range options {
 		m.Card.Provenance.Options[name] = fmt.Sprint(v)
 	}
 	loader := &augment.Loader{
@@ -147,6 +160,9 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(be, m, o.Rate),
 		m: m, be: be, data: d,
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
+	}
+	if o.Balanced && h.Kind != specmatch.Regression {
+		l.weights = d.balance(*h)
 	}
 	if o.Patience > 0 {
 		if len(d.Valid) == 0 {
@@ -189,6 +205,51 @@ func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 	return mean, std
 }
 
+// balance returns n/(C·n_c) for each of the C classes of a task, of which the training part
+// has n targets and n_c of the class.
+func (d Data) balance(h specmatch.Head) (all [][]float64) {
+	tasks, classes := columns(h), 2
+	if h.Kind == specmatch.Classes {
+		classes = h.Outputs
+	}
+	for t := range tasks {
+		weights, n := make([]float64, classes), 0.0
+		for _, i := range d.Train {
+			if y := d.Y[i*tasks+t]; !math.IsNaN(y) {
+				weights[int(y)]++
+				n++
+			}
+		}
+		for c, count := range weights {
+			weights[c] = n / float64(classes) / max(count, 1)
+		}
+		all = append(all, weights)
+	}
+	return all
+}
+
+// weight returns the weight of a target in the loss: 0 if it is missing.
+func (l *Learner) weight(task int, y float64) float64 {
+	switch {
+	case math.IsNaN(y):
+		return 0
+	case l.weights == nil:
+		return 1
+	}
+	return l.weights[task][int(y)]
+}
+
+// exact returns the n targets of sample i with NaN for those that are bounds.
+func (d Data) exact(i, n int) []float64 {
+	y := slices.Clone(d.Y[i*n : (i+1)*n])
+	for t := range y {
+		if d.Bounds != nil && d.Bounds[i*n+t] != 0 {
+			y[t] = math.NaN()
+		}
+	}
+	return y
+}
+
 // columns returns the number of targets of a graph.
 func columns(h specmatch.Head) int {
 	if h.Kind == specmatch.Classes {
@@ -202,6 +263,9 @@ func (d Data) check(h specmatch.Head) error {
 	n, w := len(d.Graphs), columns(h)
 	if len(d.Y) != n*w {
 		return fmt.Errorf("finetune: %d targets for %d graphs, want %d for each", len(d.Y), n, w)
+	}
+	if d.Bounds != nil && (len(d.Bounds) != n*w || h.Kind != specmatch.Regression) {
+		return fmt.Errorf("finetune: %d bounds for %d targets of kind %s; want one for each number", len(d.Bounds), n*w, h.Kind)
 	}
 	labels := 0
 	for part, samples := range [][]int{d.Train, d.Valid, d.Test} {
@@ -258,44 +322,73 @@ func (l *Learner) swap() {
 	}
 }
 
-// loss returns the mean loss [1×1] over the labels of a batch, and nil if it has
-// none:
+// loss returns the mean loss [1×1] over the labels of a batch, weighted where Balanced wants
+// it, and nil if it has none:
 //
 //	classes     -ln softmax(s) at the class
 //	binary      ln(1+e^s) - y·s
-//	regression  (s - (y-Mean)/Std)²
+//	regression  (s - (y-Mean)/Std)²; of a bound, 0 beyond it
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	h, t := *l.m.Card.Head, l.Tape
 	if h.Kind == specmatch.Classes {
-		classes := make([]int, len(b.Samples))
+		classes, weights, sum := make([]int, len(b.Samples)), make([]float64, len(b.Samples)*h.Outputs), 0.0
 		for k, i := range b.Samples {
-			classes[k] = int(l.data.Y[i])
+			c := int(l.data.Y[i])
+			classes[k], weights[k*h.Outputs+c] = c, l.weight(0, l.data.Y[i])
+			sum += weights[k*h.Outputs+c]
 		}
-		return nn.CrossEntropy(l.outputs(t, b.Graphs, nn.Train), classes)
+		s := l.outputs(t, b.Graphs, nn.Train)
+		if l.weights == nil {
+			return nn.CrossEntropy(s, classes)
+		}
+		return s.LogSoftmax().Dot(t.Matrix(len(b.Samples), h.Outputs, weights)).Scale(-1 / sum)
 	}
 	n := len(b.Samples) * h.Outputs
-	present, target := make([]float64, 0, n), make([]float64, 0, n)
+	target := make([]float64, 0, n)
+	above, below := make([]float64, 0, n), make([]float64, 0, n) // weights of errors to either side
 	count := 0.0
 	for _, i := range b.Samples {
 		for task, y := range l.data.Y[i*h.Outputs : (i+1)*h.Outputs] {
-			known := 1.0
-			if math.IsNaN(y) {
-				known, y = 0, 0
-			} else if h.Kind == specmatch.Regression {
+			w := l.weight(task, y)
+			up, down := w, w
+			switch {
+			case w == 0:
+				y = 0
+			case h.Kind == specmatch.Binary:
+				y *= w
+			default:
 				y = (y - h.Mean[task]) / h.Std[task]
 			}
-			present, target, count = append(present, known), append(target, y), count+known
+			if l.data.Bounds != nil {
+				up, down = oneSided(w, l.data.Bounds[i*h.Outputs+task])
+			}
+			above, below, target, count = append(above, up), append(below, down), append(target, y), count+w
 		}
 	}
 	if count == 0 {
 		return nil
 	}
 	s := l.outputs(t, b.Graphs, nn.Train)
-	known, y := t.Matrix(len(b.Samples), h.Outputs, present), t.Matrix(len(b.Samples), h.Outputs, target)
-	if h.Kind == specmatch.Regression {
+	known, y := t.Matrix(len(b.Samples), h.Outputs, above), t.Matrix(len(b.Samples), h.Outputs, target)
+	switch {
+	case h.Kind == specmatch.Binary:
+		return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
+	case l.data.Bounds == nil:
 		return s.Sub(y).Square().Dot(known).Scale(1 / count)
 	}
-	return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
+	high, low := s.Sub(y).ReLU().Square().Dot(known), y.Sub(s).ReLU().Square().Dot(t.Matrix(len(b.Samples), h.Outputs, below))
+	return high.Add(low).Scale(1 / count)
+}
+
+// oneSided returns the weights of errors above and below a target of weight w.
+func oneSided(w float64, bound int8) (above, below float64) {
+	switch bound {
+	case 1:
+		return 0, w
+	case -1:
+		return w, 0
+	}
+	return w, w
 }
 
 // End evaluates the model on the validation and test parts. With patience it keeps
@@ -426,7 +519,8 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	t := autodiff.NewInference(l.be)
 	defer t.Reset()
 	w := columns(h)
-	var outputs, y []float64
+	var outputs, y, exact []float64
+	var bounds []int8
 	for _, p := range parts {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -437,14 +531,26 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		}
 		outputs = append(outputs, out.Data()...)
 		for _, i := range p.samples {
-			y = append(y, l.data.Y[i*w:(i+1)*w]...)
+			y, exact = append(y, l.data.Y[i*w:(i+1)*w]...), append(exact, l.data.exact(i, w)...)
+			if l.data.Bounds != nil {
+				bounds = append(bounds, l.data.Bounds[i*w:(i+1)*w]...)
+			}
 		}
 		t.Reset()
 	}
 	if h.Kind == specmatch.Classes {
-		return classMetrics(outputs, y, h.Outputs), nil
+		m = classMetrics(outputs, y, h.Outputs)
+		if l.weights != nil {
+			sum, n := 0.0, 0.0
+			for i, c := range y {
+				w := l.weight(0, c)
+				sum, n = sum-w*outputs[i*h.Outputs+int(c)], n+w
+			}
+			m["loss"] = sum / n
+		}
+		return m, nil
 	}
-	m = train.Metrics{"loss": lossOf(h, outputs, y)}
+	m = train.Metrics{"loss": l.meanLoss(outputs, y, bounds)}
 	if h.Kind == specmatch.Binary {
 		settle(h, outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
 		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
@@ -454,7 +560,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		m["roc_auc"] = 100 * auc
 		return m, err
 	}
-	for t, each := range Score(h, h.InUnits(outputs), y) {
+	for t, each := range Score(h, h.InUnits(outputs), exact) {
 		for name, v := range each {
 			m[TaskMetric(h, name, t)] = v
 		}
@@ -462,21 +568,25 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	return m, nil
 }
 
-// lossOf returns the mean loss over the targets, as [Learner.loss] defines it, of raw
+// meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw
 // outputs of yes-or-no tasks or numbers; NaN if there is no target.
-func lossOf(h specmatch.Head, outputs, y []float64) float64 {
-	sum, n := 0.0, 0.0
+func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
+	h, sum, n := *l.m.Card.Head, 0.0, 0.0
 	for i, s := range outputs {
-		switch t := i % h.Outputs; {
-		case math.IsNaN(y[i]):
+		t := i % h.Outputs
+		w := l.weight(t, y[i])
+		switch {
+		case w == 0:
 			continue
 		case h.Kind == specmatch.Binary:
-			sum += max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s
+			sum += w * (max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s)
 		default:
 			d := s - (y[i]-h.Mean[t])/h.Std[t]
-			sum += d * d
+			if bounds == nil || d*float64(bounds[i]) <= 0 {
+				sum += d * d
+			}
 		}
-		n++
+		n += w
 	}
 	return sum / n
 }

@@ -321,3 +321,73 @@ func TestDeviceFails(t *testing.T) {
 		}
 	}
 }
+
+// TestWeightedLoss compares the losses of balanced classes and tasks with their definitions,
+// in training and in evaluation.
+func TestWeightedLoss(t *testing.T) {
+	samples := []int{0, 1, 2, 3, 4, 5, 6}
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Classes, Outputs: 2}, func(i, _ int) float64 { return float64(min(1, i%4)) })
+	l.weights = l.data.balance(*l.m.Card.Head) // of 40, 10 are of class 0
+	sum, n := 0.0, 0.0
+	scores := l.scores(l.batch(samples...))
+	for k, i := range samples {
+		w := []float64{40. / 2 / 10, 40. / 2 / 30}[min(1, i%4)]
+		sum -= w * (scores[2*k+min(1, i%4)] - math.Log(math.Exp(scores[2*k])+math.Exp(scores[2*k+1])))
+		n += w
+	}
+	near(t, "loss of classes", *l.lossOf(l.batch(samples...)), sum/n)
+
+	l = newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 2}, gaps)
+	l.weights = l.data.balance(*l.m.Card.Head)
+	count := map[[2]int]float64{}
+	for i := range 40 {
+		for task := range 2 {
+			if y := gaps(i, task); !math.IsNaN(y) {
+				count[[2]int{task, int(y)}]++
+			}
+		}
+	}
+	scores = l.scores(l.batch(samples...))
+	sum, n = 0, 0
+	var y []float64
+	for k, s := range scores {
+		y = append(y, gaps(samples[k/2], k%2))
+		if math.IsNaN(y[k]) {
+			continue
+		}
+		w := (count[[2]int{k % 2, 0}] + count[[2]int{k % 2, 1}]) / 2 / count[[2]int{k % 2, int(y[k])}]
+		sum, n = sum+w*(math.Log1p(math.Exp(s))-y[k]*s), n+w
+	}
+	near(t, "loss of tasks", *l.lossOf(l.batch(samples...)), sum/n)
+	near(t, "loss of tasks in evaluation", l.meanLoss(scores, y, nil), sum/n)
+}
+
+// TestBoundLoss compares the loss of bounds with its definition, in training and in evaluation.
+func TestBoundLoss(t *testing.T) {
+	l := newLearner(t, specmatch.Head{Kind: specmatch.Regression, Outputs: 1}, func(i, _ int) float64 { return float64(i % 7) })
+	for i := range l.data.Y {
+		l.data.Bounds = append(l.data.Bounds, int8(i%3-1))
+	}
+	b := l.batch(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	sum, sides := 0.0, map[bool]int{}
+	var y []float64
+	scores := l.scores(b)
+	for i, s := range scores {
+		d := s - (float64(i%7)-l.m.Card.Head.Mean[0])/l.m.Card.Head.Std[0]
+		y = append(y, float64(i%7))
+		switch side := i%3 - 1; {
+		case side > 0 && d > 0 || side < 0 && d < 0:
+			sides[d > 0]++
+		default:
+			sum += d * d
+		}
+	}
+	if len(sides) < 2 {
+		t.Fatal("no prediction is beyond a bound to one side")
+	}
+	near(t, "loss", *l.lossOf(b), sum/10)
+	near(t, "loss in evaluation", l.meanLoss(scores, y, l.data.Bounds[:10]), sum/10)
+	if exact := l.data.exact(1, 1); exact[0] != 1 || !math.IsNaN(l.data.exact(2, 1)[0]) {
+		t.Error("a bound counts as a target of metrics")
+	}
+}

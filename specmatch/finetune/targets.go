@@ -22,7 +22,7 @@ var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.
 const maxTarget = 1e37
 
 var (
-	bound        = regexp.MustCompile(`^[<>≤≥~≈]=?\s*[-+]?[0-9.]`)
+	bound        = regexp.MustCompile(`^([<>≤≥~≈])=?\s*([-+]?[0-9.].*)`)
 	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
 )
 
@@ -42,7 +42,9 @@ func (x *Examples) kind() specmatch.Kind {
 	x.values(func(_ *records.Record, _, text string) error {
 		y, ok := number(text)
 		switch {
-		case !ok && (bound.MatchString(text) || decimalComma.MatchString(text)):
+		case !ok && bound.MatchString(text):
+			numbers, kind = numbers+1, specmatch.Regression
+		case !ok && decimalComma.MatchString(text):
 			numbers++
 		case !ok:
 			texts++
@@ -69,10 +71,16 @@ func (x *Examples) numbers() error {
 	wrong := 0
 	x.values(func(r *records.Record, target, text string) error {
 		y, ok := number(text)
+		side := int8(0)
+		if m := bound.FindStringSubmatch(text); m != nil && x.Task.Bounds && x.Kind == specmatch.Regression {
+			y, ok = number(m[2])
+			side = map[string]int8{">": 1, "≥": 1, "<": -1, "≤": -1}[m[1]]
+			ok = ok && side != 0
+		}
 		reason := ""
 		switch {
 		case !ok && bound.MatchString(text):
-			reason = "is a bound and not a number; write the number alone, leave the target empty, or make classes of it"
+			reason = "is a bound and not a number; write the number alone, leave the target empty, make classes of it, or ask for bounds"
 		case !ok && decimalComma.MatchString(text):
 			reason = "has a decimal comma; write a point"
 		case !ok:
@@ -84,12 +92,15 @@ func (x *Examples) numbers() error {
 		}
 		if reason != "" {
 			if wrong++; first == nil {
-				first = fmt.Errorf("%s:%d: column %s: %q %s", x.path, r.Line, target, text, reason)
+				first = fmt.Errorf("%s:%d: column %s: %q %s", x.file(len(x.Y)/len(x.Targets)), r.Line, target, text, reason)
 			}
 		}
-		x.Y = append(x.Y, y)
+		x.Y, x.Bounds = append(x.Y, y), append(x.Bounds, side)
 		return nil
 	})
+	if !slices.ContainsFunc(x.Bounds, func(b int8) bool { return b != 0 }) {
+		x.Bounds = nil
+	}
 	if wrong > 1 {
 		return fmt.Errorf("%w (and %d other targets like it)", first, wrong-1)
 	}
@@ -137,6 +148,13 @@ func (x *Examples) Summary() string {
 		}
 	}
 	text := fmt.Sprintf("targets %s: %s", strings.Join(x.Targets, ", "), x.Kind)
+	bounds := 0
+	for _, b := range x.Bounds {
+		bounds += int(b * b)
+	}
+	if bounds > 0 {
+		text += fmt.Sprintf(", %d bounds", bounds)
+	}
 	if missing > 0 {
 		text += fmt.Sprintf(", %d of %d missing", missing, len(x.Y))
 	}

@@ -2,6 +2,7 @@ package records
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,10 +22,10 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 		return nil, fmt.Errorf("a SMILES of %d bytes; want at most %d", len(s), maxSMILES)
 	}
 	var g *graph.Graph
-	rec.SMILES = string(s)
+	w.parser.Release2022 = w.o.Hu2020
 	m, err := w.parser.Parse(string(s))
 	if err == nil {
-		g, err = m.GraphOf(w.categories)
+		g, err = m.Graph()
 	}
 	if err == nil && w.o.Hu2020 {
 		if i := slices.IndexFunc(m.Atoms, func(a molecule.Atom) bool { return a.Z == 0 }); i >= 0 {
@@ -44,6 +45,10 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 	}
 	if w.o.Scaffolds {
 		rec.Scaffold = w.parser.Scaffold(m)
+	}
+	if w.o.Identities {
+		sum := sha256.Sum256([]byte(w.parser.Canonical(m)))
+		rec.Identity = [16]byte(sum[:])
 	}
 	return g, nil
 }
