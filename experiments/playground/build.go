@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+//go:embed page
+var page embed.FS
+
+// build returns the page's files by name. It compiles the engine, with the go command,
+// from the module's source; equal sources give equal bytes.
+func build(ctx context.Context) (map[string][]byte, error) {
+	root, err := command(ctx, "go", "list", "-f", "{{.Module.Dir}}", modulePath+"/autodiff")
+	if err != nil {
+		return nil, err
+	}
+	goroot, err := command(ctx, "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	glue, err := os.ReadFile(filepath.Join(goroot, "lib", "wasm", "wasm_exec.js"))
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := compile(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	operators, err := operatorsOf(filepath.Join(root, "autodiff"))
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	entries, err := page.ReadDir("page")
+	for _, e := range entries {
+		if files[e.Name()], err = page.ReadFile("page/" + e.Name()); err != nil {
+			return nil, err
+		}
+	}
+	// One script has all that the worker needs, because a page from a file may neither
+	// fetch nor start a worker from another file.
+	engine, err := json.Marshal(map[string]any{
+		"worker": string(glue) + "\n" + string(files["worker.js"]), "wasm": wasm, "operators": operators,
+	})
+	delete(files, "worker.js")
+	files["engine.js"] = fmt.Appendf(nil, "engineLoaded(%s);\n", engine)
+	return files, err
+}
+
+const modulePath = "github.com/specmatch/specmatch"
+
+// compile returns the engine: WebAssembly, compressed by gzip, in base 64.
+func compile(ctx context.Context, root string) (string, error) {
+	dir, err := os.MkdirTemp("", "playground")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "engine.wasm")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, modulePath+"/experiments/playground/worker")
+	c.Dir, c.Env = root, append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%v: %w\n%s", c, err, out)
+	}
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(wasm)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
+}
+
+// command returns what a command prints, without the end of the line.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	out, err := c.Output()
+	if e, ok := err.(*exec.ExitError); ok {
+		err = fmt.Errorf("%v: %w: %s", c, err, bytes.TrimSpace(e.Stderr))
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// operator is what the page shows of an operator: its comment, its source and where it
+// stands.
+type operator struct {
+	Doc    string `json:"doc"`
+	VJP    string `json:"vjp"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Source string `json:"source"`
+}
+
+// operatorsOf reads the operators from the source of package autodiff: exported methods
+// of Var and functions that return a *Var. Where a comment has no VJP, it is in that of
+// the function that does the work.
+func operatorsOf(dir string) (map[string]operator, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("%s: no source: %v", dir, err)
+	}
+	set, funcs, sources := token.NewFileSet(), map[string]*ast.FuncDecl{}, map[string][]byte{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sources[path] = text
+		f, err := parser.ParseFile(set, path, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Doc != nil && ofVar(d) {
+				funcs[d.Name.Name] = d
+			}
+		}
+	}
+	all := map[string]operator{}
+	for name, d := range funcs {
+		if !ast.IsExported(name) {
+			continue
+		}
+		at := set.Position(d.Pos())
+		from := set.Position(d.Doc.Pos()).Offset
+		o := operator{
+			Doc: d.Doc.Text(), VJP: formula(d.Doc.Text()), File: "autodiff/" + filepath.Base(at.Filename), Line: at.Line,
+			Source: string(sources[at.Filename][from:set.Position(d.End()).Offset]),
+		}
+		if o.VJP == "" {
+			ast.Inspect(d.Body, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && o.VJP == "" {
+					if f, ok := call.Fun.(*ast.Ident); ok && funcs[f.Name] != nil {
+						o.VJP = formula(funcs[f.Name].Doc.Text())
+						helper := funcs[f.Name]
+						file := set.Position(helper.Pos()).Filename
+						o.Source += "\n\n" + string(sources[file][set.Position(helper.Doc.Pos()).Offset:set.Position(helper.End()).Offset])
+					}
+				}
+				return true
+			})
+		}
+		all[name] = o
+	}
+	return all, nil
+}
+
+// ofVar reports whether a function is a method of *Var or returns one.
+func ofVar(d *ast.FuncDecl) bool {
+	star := func(l *ast.FieldList) bool {
+		if l == nil || len(l.List) != 1 {
+			return false
+		}
+		s, ok := l.List[0].Type.(*ast.StarExpr)
+		if !ok {
+			return false
+		}
+		id, ok := s.X.(*ast.Ident)
+		return ok && id.Name == "Var"
+	}
+	return d.Recv == nil && star(d.Type.Results) || star(d.Recv)
+}
+
+// formula returns the part of a comment that begins with VJP, or the table of a comment
+// that has the gradients of several operators.
+func formula(doc string) string {
+	if i := strings.Index(doc, "VJP"); i >= 0 {
+		text := doc[i:]
+		text = text[strings.IndexAny(text, ":,")+1:]
+		return strings.Join(strings.Fields(text), " ")
+	}
+	return strings.Join(gradients.FindAllString(doc, -1), "\n")
+}
+
+var gradients = regexp.MustCompile(`(?m)^\s*y = .*dx = .*$`)

@@ -1,0 +1,87 @@
+// Command playground makes a page on which the engine runs, in the browser: step
+// through a tape, break a VJP, see two views align.
+//
+//	go run ./experiments/playground            # serves it, on this machine only
+//	go run ./experiments/playground -out DIR   # writes it; open DIR/index.html
+//
+// The page is static files without requests to anywhere else. See README.md.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+)
+
+func main() { cli.Main(run) }
+
+func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	flags := cli.NewFlagSet("playground", "Serves a page on which the engine runs in the browser, to this machine only.", "", "-out DIR")
+	out := flags.String("out", "", "write the page's files into this `folder` instead of serving them")
+	port := flags.Int("port", 0, "serve at this `number`; 0 is any that is free")
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	parts, err := build(ctx)
+	if err != nil {
+		return err
+	}
+	if *out != "" {
+		return write(*out, parts, stdout)
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "http://%s/\n", l.Addr())
+	server := &http.Server{Handler: handler(parts), ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { server.Close() })
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// write writes the page's files into a folder, which it makes.
+func write(dir string, parts map[string][]byte, stdout io.Writer) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		err := files.Write(filepath.Join(dir, name), func(w io.Writer) error { _, err := w.Write(parts[name]); return err })
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(stdout, filepath.Join(dir, "index.html"))
+	return nil
+}
+
+// handler serves the page's files and nothing else.
+func handler(parts map[string][]byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.URL.Path[1:]
+		if name == "" {
+			name = "index.html"
+		}
+		part, ok := parts[name]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-cache")
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(part))
+	})
+}

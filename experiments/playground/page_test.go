@@ -1,0 +1,177 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/specmatch/specmatch/experiments/internal/browsertest"
+	"github.com/specmatch/specmatch/experiments/playground/play"
+)
+
+var built = sync.OnceValues(func() (map[string][]byte, error) { return build(testContext) })
+
+// served returns the page in a browser, ready, at a fragment of its address.
+type served struct {
+	*browsertest.Browser
+	t   *testing.T
+	url string
+}
+
+func serve(t *testing.T) *served {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it compiles the engine")
+	}
+	b := browsertest.Start(t)
+	files, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler(files))
+	t.Cleanup(server.Close)
+	p := &served{b, t, server.URL + "/"}
+	t.Cleanup(func() {
+		for _, url := range p.Asked {
+			own := strings.HasPrefix(url, server.URL+"/") || strings.HasPrefix(url, "blob:"+server.URL) || strings.HasPrefix(url, "data:")
+			if !own && url != "about:blank" {
+				t.Errorf("the page asks for %s", url)
+			}
+		}
+		for _, e := range p.Failed {
+			t.Errorf("a script has failed: %s", e)
+		}
+	})
+	return p
+}
+
+func (p *served) open(fragment string, width, height int) {
+	p.t.Helper()
+	p.Open(p.url+fragment, width, height)
+	p.wait("document.documentElement.dataset.ready")
+}
+
+// wait waits until an expression is true in the page.
+func (p *served) wait(expression string) {
+	p.t.Helper()
+	until := time.Now().Add(90 * time.Second)
+	for p.Eval("!!("+expression+")") != "true" {
+		if time.Now().After(until) {
+			p.t.Fatalf("waited in vain for %s; the page says %s %s", expression, p.Eval(`document.querySelector("#status").textContent`), p.Eval(`document.querySelector("#text-error").textContent`))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// js runs statements and decodes what they return.
+func (p *served) js(body string, v any) {
+	p.t.Helper()
+	text := p.Eval("(async () => {" + body + "})()")
+	if v != nil {
+		if err := json.Unmarshal([]byte(text), v); err != nil {
+			p.t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestTapePage: all expressions, Backward to the end, with the desktop's gradients; a
+// mistake at its column; breaks that the check catches; a link that holds it all.
+func TestTapePage(t *testing.T) {
+	p := serve(t)
+	p.open("", 1440, 900)
+	for i, e := range play.Examples {
+		var got play.Trace
+		p.js(fmt.Sprintf(`await tape.choose(%d); tape.move(1e6); return tape.trace()`, i), &got)
+		want, err := play.Tape{Text: e.Text, X: e.X, W: e.W, B: e.B, Rate: e.Rate, Descent: 40}.Trace()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Steps) != len(want.Steps) || len(got.Caught) > 0 || len(got.Nodes) != len(want.Nodes) {
+			t.Errorf("%s: %d steps, caught %v", e.Title, len(got.Steps), got.Caught)
+			continue
+		}
+		for k, n := range want.Nodes {
+			// WebAssembly and the desktop round exp and its like differently.
+			if !slices.EqualFunc(n.Grad, got.Nodes[k].Grad, func(a, b float64) bool { return abs(a-b) <= 1e-9*max(1, abs(a)) }) {
+				t.Errorf("%s: gradient of node %d: %v, on the desktop %v", e.Title, k, got.Nodes[k].Grad, n.Grad)
+			}
+		}
+		if checked := p.Eval(`document.querySelectorAll(".entry .good").length > 2 && !document.querySelector(".entry .bad")`); checked != "true" {
+			t.Errorf("%s: the checks do not show", e.Title)
+		}
+	}
+	p.js(`await tape.choose(0)`, nil)
+	for _, c := range []struct{ kind, node string }{{"factor", "ReLU"}, {"transpose", "MatMul"}} {
+		p.js(fmt.Sprintf(`await tape.choose(0);
+			const s = tape.trace().steps.findIndex(s => tape.trace().nodes[s.node].op === %q); tape.move(s + 1)`, c.node), nil)
+		p.Press("[name=break][value=" + c.kind + "]")
+		p.wait(`/catches it/.test(document.querySelector("#verdict").textContent)`)
+		p.wait(`document.querySelector("#step .bad")`)
+	}
+	p.js(`await tape.choose(4);
+		const s = tape.trace().steps.findIndex(s => s.breaks.includes("accumulation")); tape.move(s + 1)`, nil)
+	p.Press("[name=break][value=accumulation]")
+	p.wait(`/catches it: wrong at x, w/.test(document.querySelector("#verdict").textContent)`)
+	var link string
+	p.js(`state.write(); return location.hash`, &link)
+	p.open(link, 1440, 900)
+	p.wait(`/catches it: wrong at x, w/.test(document.querySelector("#verdict").textContent) && document.querySelector("[value=accumulation]").checked`)
+
+	p.js(`const e = document.querySelector("#text"); e.value = "x.MatMul(w).Foo()"; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait(`/Line 1, column 13: Foo is no operator/.test(document.querySelector("#text-error").textContent)`)
+}
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// TestLook writes pictures of all sections (go test -artifacts keeps them), and finds
+// what is wider than the window.
+func TestLook(t *testing.T) {
+	p := serve(t)
+	for _, theme := range []string{"light", "dark"} {
+		p.Prefers(theme)
+		for _, size := range [][2]int{{360, 740}, {1440, 900}} {
+			p.open("#tape?example=0&position=3", size[0], size[1])
+			if w := p.Eval("document.documentElement.scrollWidth"); w != fmt.Sprint(size[0]) {
+				t.Errorf("at a width of %d pixels the page is %s wide", size[0], w)
+			}
+			p.Screenshot(fmt.Sprintf("%s-%d.png", theme, size[0]))
+		}
+	}
+}
+
+// TestFiles: the page works from files too, and is the same at every build.
+func TestFiles(t *testing.T) {
+	b := browsertest.Start(t)
+	if testing.Short() {
+		t.Skip("it compiles the engine")
+	}
+	dir := t.TempDir()
+	if err := run(testContext, []string{"-out", dir}, t.Output(), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, part := range again {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(text) != string(part) {
+			t.Errorf("%s differs between two builds, %v", name, err)
+		}
+	}
+	p := &served{b, t, "file://" + dir + "/index.html"}
+	p.open("", 1000, 800)
+	p.wait(`tape.trace().steps.length > 3`)
+	for _, e := range p.Failed {
+		t.Errorf("a script has failed: %s", e)
+	}
+}

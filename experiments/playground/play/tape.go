@@ -1,0 +1,487 @@
+package play
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Numbers are row-major values; in JSON those that are not finite are strings.
+type Numbers []float64
+
+// MarshalJSON implements [json.Marshaler].
+func (n Numbers) MarshalJSON() ([]byte, error) {
+	if n == nil {
+		return []byte("null"), nil
+	}
+	out := []byte{'['}
+	for i, v := range n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		switch {
+		case math.IsNaN(v):
+			out = append(out, `"NaN"`...)
+		case math.IsInf(v, 0):
+			out = strconv.AppendQuote(out, strings.Replace(fmt.Sprint(v), "Inf", "Infinity", 1))
+		default:
+			out = strconv.AppendFloat(out, v, 'g', -1, 64)
+		}
+	}
+	return append(out, ']'), nil
+}
+
+var _ json.Marshaler = Numbers(nil)
+
+// Matrix is a value of an input.
+type Matrix struct {
+	Rows   int     `json:"rows"`
+	Cols   int     `json:"cols"`
+	Values Numbers `json:"values"`
+}
+
+// ParseMatrix reads rows, separated by line ends or semicolons, of numbers separated by
+// blanks or commas.
+func ParseMatrix(text string) (m Matrix, err error) {
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ';' }) {
+		cells := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '\r' })
+		if len(cells) == 0 {
+			continue
+		}
+		if m.Rows++; m.Rows > 1 && len(cells) != m.Cols {
+			return m, fmt.Errorf("row %d has %d numbers, the first %d", m.Rows, len(cells), m.Cols)
+		}
+		m.Cols = len(cells)
+		for _, cell := range cells {
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return m, fmt.Errorf("row %d: %q is no number", m.Rows, cell)
+			}
+			m.Values = append(m.Values, v)
+		}
+	}
+	if m.Rows == 0 || m.Rows > maxInput || m.Cols > maxInput {
+		return m, fmt.Errorf("want a matrix of 1 to %d rows and columns", maxInput)
+	}
+	return m, nil
+}
+
+const maxInput = 12
+
+// The ways to break a VJP.
+const (
+	Factor       = "factor"       // half of every gradient
+	Transpose    = "transpose"    // a matrix product without its transpose
+	Accumulation = "accumulation" // a gradient replaces what has arrived before
+)
+
+// Break falsifies the VJP of one variable, by its number in [Trace.Nodes].
+type Break struct {
+	Node int    `json:"node"`
+	Kind string `json:"kind"`
+}
+
+// Trace is all that happens on a tape: forward, and Backward entry by entry.
+type Trace struct {
+	Nodes   []Node    `json:"nodes"`
+	Steps   []Step    `json:"steps"`   // of Backward, in its order
+	Message string    `json:"message"` // why there is no Backward, or where it ended
+	Loss    float64   `json:"loss"`
+	Right   Numbers   `json:"right"`  // the loss while descending along the gradient,
+	Broken  Numbers   `json:"broken"` // and along the broken one
+	Moved   string    `json:"moved"`  // the input that descends
+	Caught  []string  `json:"caught"` // the inputs whose gradient differs from central differences
+	Inputs  [3]Matrix `json:"inputs"`
+}
+
+// Node is a variable.
+type Node struct {
+	Op     string `json:"op"`
+	Name   string `json:"name"` // of an input
+	Args   []Arg  `json:"args"`
+	Entry  bool   `json:"entry"` // it is on the tape, that is, it gets a gradient
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Matrix
+	Grad    Numbers `json:"grad"`    // that has arrived at the end
+	Numeric Numbers `json:"numeric"` // the same by central differences of the loss
+	Off     float64 `json:"off"`     // the largest difference of the two
+	OK      bool    `json:"ok"`
+}
+
+// Arg is a node or a number.
+type Arg struct {
+	Node   int      `json:"node"`
+	Number *float64 `json:"number,omitempty"`
+}
+
+// Step is Backward at one entry.
+type Step struct {
+	Node  int     `json:"node"`
+	DY    Numbers `json:"dy"`
+	Given []Given `json:"given"`
+	// OK says that the VJP alone agrees with central differences of the operator alone.
+	OK bool `json:"ok"`
+	// Breaks are the ways in which the VJP can be broken.
+	Breaks []string `json:"breaks"`
+}
+
+// Given is a gradient that a VJP gives to one of its inputs.
+type Given struct {
+	Node    int     `json:"node"`
+	Values  Numbers `json:"values"`
+	Numeric Numbers `json:"numeric"`
+	How     string  `json:"how"` // stored, lent or added
+	After   Numbers `json:"after"`
+	OK      bool    `json:"ok"`
+}
+
+// Tape is a request for a [Trace].
+type Tape struct {
+	Text    string  `json:"text"`
+	X       string  `json:"x"`
+	W       string  `json:"w"`
+	B       string  `json:"b"`
+	Break   *Break  `json:"break"`
+	Rate    float64 `json:"rate"`
+	Descent int     `json:"descent"` // its steps
+}
+
+// run is a program at a point, on a float64 engine.
+type run struct {
+	*Program
+	be     backend.Backend
+	at     [3]Matrix
+	frozen map[int]Numbers // values behind a Detach, which a central difference must not move
+}
+
+// Trace runs the expression forward and backward. An error of the expression is an
+// [Error], one of a matrix names it.
+func (q Tape) Trace() (*Trace, error) {
+	r := &run{be: cpu.New(tensor.Float64, cpu.Workers(1)), frozen: map[int]Numbers{}}
+	defer r.be.Close()
+	var err error
+	if r.Program, err = Parse(q.Text); err != nil {
+		return nil, err
+	}
+	used := r.used()
+	for i, text := range []string{q.X, q.W, q.B} {
+		if !used[i] {
+			continue
+		}
+		if r.at[i], err = ParseMatrix(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", Inputs[i], err)
+		}
+	}
+	tr := &Trace{Inputs: r.at}
+	t := autodiff.NewTape(r.be, autodiff.Inspect())
+	defer t.Reset()
+	vars, err := r.forward(t)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range vars {
+		c := &r.calls[k]
+		n := Node{Op: c.op, Name: c.symbol, Line: c.at.Line, Column: c.at.Column, OK: true}
+		if v == nil {
+			n.Op = ""
+		} else {
+			n.Matrix, n.Entry = Matrix{v.Rows(), v.Cols(), v.Data()}, v.NeedsGrad()
+		}
+		for _, a := range c.args {
+			number := a.number
+			if a.number == nil && a.ref == mean {
+				f := 1 / float64(vars[r.calls[c.args[0].ref].args[0].ref].Value().Len())
+				number = &f
+			}
+			n.Args = append(n.Args, Arg{a.ref, number})
+		}
+		if c.op == "Detach" {
+			r.frozen[k] = n.Values
+		}
+		tr.Nodes = append(tr.Nodes, n)
+	}
+	last := vars[len(vars)-1]
+	switch {
+	case !last.Value().Is(1, 1):
+		tr.Message = fmt.Sprintf("Backward starts at a loss [1×1], and this is [%d×%d]: append .Sum(), for example", last.Rows(), last.Cols())
+		return tr, nil
+	case !last.NeedsGrad():
+		tr.Message = "the loss depends on no input by way of a derivative"
+		return tr, nil
+	}
+	tr.Loss = last.Float()
+	if math.IsNaN(tr.Loss) || math.IsInf(tr.Loss, 0) {
+		tr.Message, tr.Loss = "the loss is not a finite number", 0
+		return tr, nil
+	}
+	grads, failed := r.backward(vars, q.Break, func(s Step) {
+		s.OK = true
+		for i := range s.Given {
+			g := &s.Given[i]
+			g.Numeric = r.local(vars, s.Node, g.Node, s.DY)
+			g.OK = agree(g.Values, g.Numeric, 1)
+			s.OK = s.OK && g.OK
+		}
+		tr.Steps = append(tr.Steps, s)
+	})
+	if failed != nil {
+		tr.Message = failed.Error()
+	}
+	for k := range tr.Nodes {
+		n := &tr.Nodes[k]
+		if failed != nil && k < len(Inputs) && used[k] {
+			tr.Caught = append(tr.Caught, n.Name)
+		}
+		if n.Grad = grads[k]; !n.Entry || n.Grad == nil || failed != nil {
+			continue
+		}
+		n.Numeric = central(n.Values, func(v Numbers) float64 { return r.loss(k, v) })
+		n.OK = agree(n.Grad, n.Numeric, tr.Loss)
+		for i, g := range n.Grad {
+			n.Off = max(n.Off, math.Abs(g-n.Numeric[i]))
+		}
+		if k < len(Inputs) && !n.OK {
+			tr.Caught = append(tr.Caught, n.Name)
+		}
+	}
+	q.descend(r, tr, used)
+	return tr, nil
+}
+
+// leaf makes the variable of an input.
+func (r *run) leaf(t *autodiff.Tape) func(i int) *variable {
+	return func(i int) *variable { return t.Leaf(r.at[i].Rows, r.at[i].Cols, r.at[i].Values) }
+}
+
+func (r *run) forward(t *autodiff.Tape) ([]*variable, error) { return r.Run(r.leaf(t), nil) }
+
+// loss returns the loss with other values of variable k; NaN if there is none.
+func (r *run) loss(k int, values Numbers) float64 {
+	t := autodiff.NewInference(r.be)
+	defer t.Reset()
+	vars, err := r.Run(r.leaf(t), func(j int, v *variable) *variable {
+		switch fixed, ok := r.frozen[j]; {
+		case j == k:
+			return t.Matrix(v.Rows(), v.Cols(), values)
+		case ok:
+			return t.Matrix(v.Rows(), v.Cols(), fixed)
+		}
+		return v
+	})
+	if err != nil {
+		return math.NaN()
+	}
+	return vars[len(vars)-1].Float()
+}
+
+// local returns the gradient of Σ dy∘y, with y the operator of call k alone, with respect
+// to the argument in, by central differences.
+func (r *run) local(vars []*variable, k, in int, dy Numbers) Numbers {
+	return central(vars[in].Data(), func(v Numbers) float64 {
+		t := autodiff.NewInference(r.be)
+		defer t.Reset()
+		alone := make([]*variable, len(vars))
+		for j, old := range vars {
+			switch {
+			case old == nil:
+			case j == in:
+				alone[j] = t.Matrix(old.Rows(), old.Cols(), v)
+			default:
+				alone[j] = t.Const(old.Value())
+			}
+		}
+		y, err := r.apply(k, alone)
+		if err != nil {
+			return math.NaN()
+		}
+		sum := 0.0
+		for i, v := range y.Data() {
+			sum += v * dy[i]
+		}
+		return sum
+	})
+}
+
+// central returns the gradient of f at x by central differences.
+func central(x []float64, f func(Numbers) float64) Numbers {
+	d := make(Numbers, len(x))
+	for i := range x {
+		at, h := slices.Clone(x), step*max(1, math.Abs(x[i]))
+		at[i] = x[i] + h
+		up := f(at)
+		at[i] = x[i] - h
+		d[i] = (up - f(at)) / (2 * h)
+	}
+	return d
+}
+
+const step = 1e-6 // of central differences
+
+// agree compares gradients as package gradcheck does; value is that of the function.
+func agree(a, n Numbers, value float64) bool {
+	s := 0.0
+	for _, v := range n {
+		s = max(s, math.Abs(v))
+	}
+	noise := 0x1p-49 * max(1, math.Abs(value)) / step
+	for i := range a {
+		if !(math.Abs(a[i]-n[i]) <= 1e-5*max(math.Abs(a[i]), math.Abs(n[i]))+1e-6*s+noise) {
+			return false
+		}
+	}
+	return true
+}
+
+// backward walks the tape as Backward does, from its end, and returns the gradients of
+// the calls; visit, unless nil, sees every step. The error is that of a broken VJP which
+// cannot be computed.
+func (r *run) backward(vars []*variable, b *Break, visit func(Step)) (map[int]Numbers, error) {
+	grads := map[int]Numbers{len(vars) - 1: {1}}
+	numbers := map[*variable]int{}
+	for k, v := range vars {
+		numbers[v] = k
+	}
+	for k := len(vars) - 1; k >= len(Inputs); k-- {
+		v, dy := vars[k], grads[k]
+		if !v.NeedsGrad() || dy == nil || len(v.Inputs()) == 0 {
+			continue
+		}
+		given, lent := v.VJP(dy)
+		s := Step{Node: k, DY: dy, Breaks: []string{Factor}}
+		if slices.Contains([]string{"MatMul", "MatMulT", "TMatMul", "T"}, r.calls[k].op) {
+			s.Breaks = append(s.Breaks, Transpose)
+		}
+		kind := ""
+		if b != nil && b.Node == k {
+			kind = b.Kind
+		}
+		if kind == Transpose {
+			if err := r.untransposed(k, vars, dy, given); err != nil {
+				return grads, err
+			}
+		}
+		for i, in := range v.Inputs() {
+			g := Given{Node: numbers[in], Values: given[i], How: "stored"}
+			if given[i] == nil {
+				continue
+			}
+			if lent[i] {
+				g.How = "lent"
+			}
+			if kind == Factor {
+				g.Values, g.How = slices.Clone(g.Values), "stored"
+				for j := range g.Values {
+					g.Values[j] /= 2
+				}
+			}
+			g.After = g.Values
+			if before := grads[g.Node]; before != nil {
+				s.Breaks = append(s.Breaks, Accumulation)
+				g.How = "replaced"
+				if kind != Accumulation {
+					g.How, g.After = "added", slices.Clone(g.Values)
+					for j, v := range before {
+						g.After[j] += v
+					}
+				}
+			}
+			grads[g.Node] = g.After
+			s.Given = append(s.Given, g)
+		}
+		s.Breaks = slices.Compact(s.Breaks)
+		if visit != nil {
+			visit(s)
+		}
+	}
+	return grads, nil
+}
+
+// untransposed replaces the gradients given by the VJP of a product, or of T, by what
+// the formula without its transpose gives. The error is that shapes do not fit.
+func (r *run) untransposed(k int, vars []*variable, dy Numbers, given [][]float64) (err error) {
+	t := autodiff.NewInference(r.be)
+	defer t.Reset()
+	defer func() {
+		if e, ok := recover().(*tensor.ShapeError); ok {
+			err = fmt.Errorf("the shapes catch it: %w", e)
+		}
+	}()
+	y, in := vars[k], vars[k].Inputs()
+	g := t.Matrix(y.Rows(), y.Cols(), dy)
+	x := t.Const(in[0].Value())
+	set := func(i int, f func() *variable) {
+		if given[i] == nil {
+			return
+		}
+		v := f()
+		if v.Rows() != in[i].Rows() || v.Cols() != in[i].Cols() {
+			tensor.Mismatch("gradient of "+in[i].Op(), "value and gradient must agree in shape", in[i].Value(), v.Value())
+		}
+		given[i] = v.Data()
+	}
+	switch r.calls[k].op {
+	case "T":
+		set(0, func() *variable { return g })
+	case "MatMul": // dx = dy·wᵀ
+		set(0, func() *variable { return g.MatMul(t.Const(in[1].Value())) })
+	case "MatMulT": // dw = dyᵀ·x
+		i := len(in) - 1
+		if in[0] == in[1] { // the sum stands at the first place
+			right := given[0]
+			set(0, func() *variable {
+				return t.Matrix(in[0].Rows(), in[0].Cols(), right).Sub(g.TMatMul(x)).Add(g.MatMul(x))
+			})
+			return nil
+		}
+		set(i, func() *variable { return g.MatMul(x) })
+	case "TMatMul": // dx = w·dyᵀ
+		set(0, func() *variable { return t.Const(in[1].Value()).MatMul(g) })
+	}
+	return nil
+}
+
+// descend follows the gradient, right and broken, from the inputs of the trace: that of
+// w or, where it is not used, of x.
+func (q Tape) descend(r *run, tr *Trace, used []bool) {
+	i := 0
+	if used[1] {
+		i = 1
+	}
+	tr.Moved = Inputs[i]
+	start := r.at
+	follow := func(b *Break) (losses Numbers) {
+		r.at = start
+		for range min(q.Descent, 200) + 1 {
+			t := autodiff.NewTape(r.be, autodiff.Inspect())
+			vars, err := r.forward(t)
+			if err != nil {
+				return losses
+			}
+			loss := vars[len(vars)-1].Float()
+			grads, err := r.backward(vars, b, nil)
+			t.Reset()
+			if losses = append(losses, loss); err != nil || math.IsNaN(loss) || math.IsInf(loss, 0) {
+				return losses
+			}
+			r.at[i].Values = slices.Clone(r.at[i].Values)
+			for j, g := range grads[i] {
+				r.at[i].Values[j] -= q.Rate * g
+			}
+		}
+		return losses
+	}
+	tr.Right = follow(nil)
+	if q.Break != nil {
+		tr.Broken = follow(q.Break)
+	}
+	r.at = start
+}
