@@ -22,6 +22,8 @@ type Card struct {
 	// Features says how the features of nodes, of width Encoder.In, are made. It is
 	// nil for the encoders of molecules and of proteins, which define their own.
 	Features *graph.Columns `json:"features,omitempty"`
+	// Standard is what is done to a molecule before the encoder sees it.
+	Standard graph.Standard `json:"standard,omitzero"`
 	// SelfLoops says that the encoder sees graphs with self-loops, as in GraphCL's
 	// unsupervised code, both in training and afterwards:
 	// augment.Identity{SelfLoops: true}.
@@ -66,6 +68,8 @@ func (c *Card) check() error {
 		return err
 	}
 	switch own := c.Encoder.In == 0; {
+	case c.Standard != (graph.Standard{}) && c.Encoder.Kind != gnn.KindChemGIN:
+		return fmt.Errorf("a standard form of molecules for encoder %s", c.Encoder.Kind)
 	case own && c.Features != nil:
 		return fmt.Errorf("features are described, but encoder %s defines its own", c.Encoder.Kind)
 	case !own && c.Features == nil:

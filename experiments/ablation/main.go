@@ -47,7 +47,7 @@ type experiment struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data: cli.Data{NodeFeatures: cli.FeaturesAuto},
+		data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
 		// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
 		// weak for a switch of it to show.
 		base: cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if x.recipe.Epochs == 0 {
 		return cli.Usagef("-epochs 0 leaves all rows the same")
 	}
-	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr)
 	if err != nil {
 		return err
 	}

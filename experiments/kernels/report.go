@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval"
 )
 
 // report writes results.json and the tables of a finished run.
@@ -45,9 +46,9 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 }
 
 var classifiers = map[string]string{
-	nested:  "h and C by nested 5-fold search; kernels are normalized and given to a C-SVM, vectors to an RBF-SVM",
-	linear:  "h and C by nested 5-fold search; linear SVM with the squared hinge loss, on features of norm 1 for kernels and on vectors as they are",
-	heldOut: "folds without regard to class; h and C by accuracy on a tenth of the training part, which is not added back (TUDataset's evaluation of kernels)",
+	string(eval.GraphCL):        "h and C by nested 5-fold search; kernels are normalized and given to a C-SVM, vectors to an RBF-SVM",
+	string(eval.Linear):         "h and C by nested 5-fold search; linear SVM with the squared hinge loss, on features of norm 1 for kernels and on vectors as they are",
+	string(eval.HoldOutKernels): "folds without regard to class; h and C by accuracy on a tenth of the training part, which is not added back (TUDataset's evaluation of kernels)",
 }
 
 // costTable says how long the rows took.

@@ -4,26 +4,14 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/units"
-	"github.com/specmatch/specmatch/gnn/classical"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/kernel"
 	"github.com/specmatch/specmatch/specmatch/eval"
 )
-
-// The protocols. The first two nest as GraphCL's script does; see package eval.
-const (
-	nested  = "graphcl" // a given kernel, or the RBF kernel of vectors
-	linear  = "linear"  // a linear machine on features of norm 1, or on vectors
-	heldOut = "holdout" // that of the kernel literature; for kernels alone
-)
-
-func protocolNames() []string { return []string{nested, linear, heldOut} }
 
 // outcome is what a trial leaves in the journal.
 type outcome struct {
@@ -43,16 +31,8 @@ type choice struct {
 // another method or set is built while no seed uses it.
 type shared struct {
 	mu    sync.Mutex
-	built *built
+	built *eval.Classical
 	users atomic.Int64
-}
-
-// built are features with what the protocols make of them, when they ask.
-type built struct {
-	classical.Features
-	mu      sync.Mutex
-	kernels []*kernel.Matrix
-	sparse  []*kernel.Sparse
 }
 
 // cores has room for one value for each core: a trial that builds puts one in, and so
@@ -71,7 +51,7 @@ func (r *trial) do(ctx context.Context, status units.Status) (out outcome, err e
 	}
 	out.Accuracy, out.Chosen = map[string]float64{}, map[string]choice{}
 	for _, p := range r.x.protocol.Protocols {
-		b.prepare(p)
+		b.Prepare(eval.Protocol(p))
 	}
 	out.BuildSeconds = time.Since(start).Seconds()
 	start = time.Now()
@@ -85,7 +65,7 @@ func (r *trial) do(ctx context.Context, status units.Status) (out outcome, err e
 	return out, nil
 }
 
-func (r *trial) build(ctx context.Context) (*built, error) {
+func (r *trial) build(ctx context.Context) (*eval.Classical, error) {
 	if r.shared == nil {
 		return r.buildAnew(ctx)
 	}
@@ -107,62 +87,37 @@ func (r *trial) build(ctx context.Context) (*built, error) {
 	return r.shared.built, nil
 }
 
-func (r *trial) buildAnew(ctx context.Context) (*built, error) {
+func (r *trial) buildAnew(ctx context.Context) (*eval.Classical, error) {
 	if r.method.classify != nil {
-		return &built{}, nil
+		return new(eval.Classical), nil
 	}
 	cores <- struct{}{}
 	defer func() { <-cores }()
 	o := r.x.settings.Options
 	o.Seed = uint64(r.seed)
 	f, err := r.method.Features(ctx, r.set.Graphs, o)
-	return &built{Features: f}, err
-}
-
-// prepare computes what a protocol needs of the features of a kernel.
-func (b *built) prepare(protocol string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.Rounds == nil:
-	case protocol == linear && b.sparse == nil:
-		b.sparse = b.Sparse()
-	case protocol != linear && b.kernels == nil:
-		b.kernels = b.Kernels()
-	}
+	return &eval.Classical{Features: f}, err
 }
 
 // evaluate adds the accuracy under a protocol to the outcome.
-func (r *trial) evaluate(ctx context.Context, protocol string, b *built, out *outcome) error {
-	y := r.set.Labels()
-	outer, err := dataset.StratifiedKFold(y, r.x.protocol.Folds, true, uint32(r.seed))
-	if err != nil {
-		return err
-	}
-	var held []dataset.Fold
-	if protocol == heldOut {
-		outer = dataset.KFold(len(y), r.x.protocol.Folds, uint32(r.seed))
-		held = eval.HoldOut(outer, uint32(r.seed))
-	}
-	opt := eval.Options{Slots: cores}
-	var res *eval.Result
-	switch {
-	case r.method.classify != nil:
+func (r *trial) evaluate(ctx context.Context, protocol string, b *eval.Classical, out *outcome) error {
+	y, folds := r.set.Labels(), r.x.protocol.Folds
+	if r.method.classify != nil {
+		outer, err := dataset.StratifiedKFold(y, folds, true, uint32(r.seed))
+		if protocol == string(eval.HoldOutKernels) {
+			outer = dataset.KFold(len(y), folds, uint32(r.seed))
+		}
+		if err != nil {
+			return err
+		}
 		cores <- struct{}{}
 		defer func() { <-cores }()
 		accuracy, err := r.method.classify(ctx, &r.x.settings, r.set, r.seed, outer)
 		out.Accuracy[protocol] = 100 * accuracy
 		return err
-	case b.Rounds == nil && protocol == heldOut:
-		return nil
-	case b.Rounds == nil:
-		res, err = eval.Evaluate(ctx, eval.Protocol(protocol), eval.Data{X: b.X, Dim: b.Dim, Y: y}, outer, opt)
-	case protocol == linear:
-		res, err = eval.EvaluateSparse(ctx, b.sparse, y, outer, held, opt)
-	default:
-		res, err = eval.EvaluateKernels(ctx, b.kernels, y, outer, held, opt)
 	}
-	if err != nil {
+	res, err := b.Evaluate(ctx, eval.Protocol(protocol), y, folds, uint32(r.seed), eval.Options{Slots: cores})
+	if err != nil || res == nil {
 		return err
 	}
 	out.Accuracy[protocol] = 100 * res.Mean
@@ -170,22 +125,6 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *built, out *ou
 	return nil
 }
 
-// majority answers with the most frequent class of each training part, the lowest of
-// equals.
 func majority(_ context.Context, _ *settings, ds *dataset.Dataset, _ int, outer []dataset.Fold) (float64, error) {
-	y, sum := ds.Labels(), 0.0
-	for _, f := range outer {
-		count := make([]int, slices.Max(y)+1)
-		for _, i := range f.Train {
-			count[y[i]]++
-		}
-		class, right := slices.Index(count, slices.Max(count)), 0
-		for _, i := range f.Test {
-			if y[i] == class {
-				right++
-			}
-		}
-		sum += float64(right) / float64(len(f.Test))
-	}
-	return sum / float64(len(outer)), nil
+	return eval.Majority(ds.Labels(), outer), nil
 }

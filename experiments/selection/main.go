@@ -130,7 +130,7 @@ func plainTitle(name string) string {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data: cli.Data{NodeFeatures: cli.FeaturesAuto},
+		data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
 		settings: settings{
 			methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2},
 			recipes: pretrain.DefaultSettings(),
@@ -150,7 +150,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if x.recipe.Epochs == 0 {
 		return cli.Usagef("-epochs 0 leaves nothing to choose from")
 	}
-	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr)
 	if err != nil {
 		return err
 	}

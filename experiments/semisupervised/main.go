@@ -72,7 +72,7 @@ var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": 
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data:     cli.Data{NodeFeatures: cli.FeaturesBoth},
+		data:     cli.Data{NodeFeatures: dataset.FeaturesBoth},
 		loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
 		fine:     fine{finetuning.Recipe{Epochs: 100, LR: 0.001}, 0.1, "paper"},
@@ -127,7 +127,7 @@ type labelledSet struct {
 // open reads the data sets with the features of the regime, and divides them, which
 // collecting takes no more than their names for.
 func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool) error {
-	sets, err := x.data.Open(ctx, stderr, dataset.Options{NodeAttributes: true})
+	sets, err := x.data.Open(ctx, stderr)
 	if err != nil {
 		return err
 	}

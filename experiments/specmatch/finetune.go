@@ -21,6 +21,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -59,7 +60,7 @@ type tuning struct {
 func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
 		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
-		encoder: encoder{Hidden: 64, Layers: 3},
+		encoder: encoder{Hidden: 64, Layers: 3, Atoms: graph.Hu.Name},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
 	}
@@ -279,15 +280,18 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	o.Atoms = x.Atoms
 	if x.Model != "" {
 		m, be, err := openModel(x.Model, x.engine)
 		if err != nil {
 			return err
 		}
 		defer be.Close()
-		if o.Want, o.Columns, err = apply.Reads(m.Card); err != nil {
+		reads, err := apply.Reads(m.Card)
+		if err != nil {
 			return fmt.Errorf("%s: %w", x.Model, err)
 		}
+		o = reads.Options(o)
 		x.arch = m.Card.Encoder
 		sum, err := modelSum(ctx, x.Model)
 		if err != nil {

@@ -14,14 +14,17 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 const formatParquet = "parquet"
 
-// input is what to read: -in, -format, -smiles-column, -id, -attributes and -ignore.
+// input is what to read: -in, -format, -smiles-column, -id, -attributes, -ignore, -largest-fragment
+// and -neutralise.
 type input struct {
 	In, Format, SMILES, ID string
 	Attributes, Ignore     []string
+	Standard               graph.Standard // of molecules
 
 	reading records.Reading
 
@@ -36,6 +39,8 @@ func (in *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &in.ID, "id", cli.Text, "`column` or key that names the records; none numbers them from 1")
 	cli.Var(f, &in.Attributes, "attributes", cli.List(cli.Text), "`columns` A,B of a table of edges that are attributes of nodes; none are those that the model names, or\nelse those whose name begins with attribute")
 	cli.Var(f, &in.Ignore, "ignore", cli.List(cli.Text), "`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
+	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false, "leave out all of a molecule but its largest fragment, such as the counter-ion of a salt")
+	f.BoolVar(&in.Standard.Neutralise, "neutralise", false, "take charges off a molecule that hydrogens can take off, as of acids and amines")
 	f.Check(func() error {
 		if in.In == "" {
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
@@ -57,7 +62,7 @@ func (in *input) parquet() bool {
 
 // options returns how the file is read, with what serves one reading.
 func (in *input) options() (records.Options, error) {
-	o := records.Options{Format: in.Format, SMILES: in.SMILES, ID: in.ID, Attributes: in.Attributes, Ignore: in.Ignore, Reading: &in.reading}
+	o := records.Options{Format: in.Format, SMILES: in.SMILES, ID: in.ID, Attributes: in.Attributes, Ignore: in.Ignore, Standard: in.Standard, Reading: &in.reading}
 	switch {
 	case in.parquet():
 		text, err := parquet.Open(in.In)

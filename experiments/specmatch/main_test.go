@@ -275,6 +275,40 @@ func TestReadouts(t *testing.T) {
 	}
 }
 
+// TestStandard: a salt is the acid's vector by the flags, and by a model that was trained with
+// them, which says so.
+func TestStandard(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "acid.smi", "CCCC(=O)O\n")
+	write(t, "salt.smi", "[Na+].CCCC(=O)[O-]\n")
+	write(t, "m.csv", moleculeTable(40))
+	write(t, "g.csv", "graph,source,target\na,1,2\nb,1,2\nc,1,2\n")
+	const both = " -largest-fragment -neutralise"
+	must(t, "train -in m.csv -epochs 0 -out encoder"+both+tiny)
+	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 1 -out tuned -model encoder/"+modelFile)
+	vector := func(args string) string {
+		_, row, _ := strings.Cut(must(t, "embed -out - "+args), "\n")
+		return row
+	}
+	acid := vector("-in acid.smi")
+	for args, want := range map[string]bool{"": false, " -largest-fragment": true, both: true} { // hu sees no charges
+		if got := vector("-in salt.smi"+args) == acid; got != want {
+			t.Errorf("%q: the salt is the acid: %v", args, got)
+		}
+	}
+	for _, model := range []string{"encoder/" + modelFile, "tuned/" + division{}.model()} {
+		if vector("-in salt.smi -model "+model) != vector("-in acid.smi -model "+model) {
+			t.Errorf("%s: the salt is another", model)
+		}
+		if about := must(t, "inspect -model "+model); !strings.Contains(about, "of the largest fragment") || !strings.Contains(about, "of a neutral form") {
+			t.Error(about)
+		}
+	}
+	if _, _, err := invoke(t.Context(), "train -in g.csv -neutralise -out x"); err == nil || !strings.Contains(err.Error(), "has graphs, and so no fragments or charges") {
+		t.Error(err)
+	}
+}
+
 // TestParquet: a table in a Parquet file is read as the same in CSV is, and what is
 // written has the values of the CSV.
 func TestParquet(t *testing.T) {
@@ -351,7 +385,7 @@ func TestGoesOn(t *testing.T) {
 		defer cancel()
 		var e bytes.Buffer
 		o := &output{Out: out, in: &input{In: "m.csv"}}
-		m := apply.Model{Columns: []string{"nodes", "edges"}, Key: key, Reads: records.Molecules}
+		m := apply.Model{Columns: []string{"nodes", "edges"}, Key: key, Reads: apply.Input{Content: records.Molecules}}
 		before := graphs
 		m.Rows = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
 			if graphs-before >= batches*(batchRecords-1) { // each but the last two has one that cannot be read

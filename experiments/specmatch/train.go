@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -37,19 +38,27 @@ func readoutOf(words ...string) func(string) (string, error) {
 	}
 }
 
-// encoder is the size of a new encoder.
-type encoder struct{ Hidden, Layers int }
+// encoder is what a new encoder is like.
+type encoder struct {
+	Hidden, Layers int
+	Atoms          string // the categories of molecules
+}
 
 // Register implements [cli.Group].
 func (e *encoder) Register(f *cli.FlagSet) {
 	cli.Var(f, &e.Hidden, "hidden", cli.Int(1), "`width` of the layers of a new encoder")
 	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
+	cli.Var(f, &e.Atoms, "atoms", cli.OneOf(graph.CategoryNames()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(graph.CategoryNames(), " or "))
 }
 
 // architecture returns the new encoder for graphs with some features, or for molecules.
 func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
 	if features == nil {
-		return gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
+		a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
+		if e.Atoms != graph.Hu.Name { // which files do not name
+			a.Atoms = e.Atoms
+		}
+		return a
 	}
 	return gnn.Architecture{Kind: gnn.KindGIN, In: features.Width(), Hidden: e.Hidden, Layers: e.Layers}
 }
@@ -73,7 +82,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
 			Settings: pretrain.DefaultSettings(),
 		},
-		encoder: encoder{Hidden: 32, Layers: 3},
+		encoder: encoder{Hidden: 32, Layers: 3, Atoms: graph.Hu.Name},
 		Readout: readoutAuto,
 		flags:   f,
 	}
@@ -114,6 +123,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	o.Atoms = x.Atoms
 	sum, err := x.input.sum(ctx, x.flags)
 	if err != nil {
 		return err

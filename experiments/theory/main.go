@@ -63,7 +63,7 @@ func (c *check) Register(f *cli.FlagSet) {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data:     cli.Data{NodeFeatures: cli.FeaturesAuto},
+		data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
 		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		check:    check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case x.loss.Beta == (cli.Beta{}):
 		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
 	}
-	sets, err := x.data.Read(ctx, stderr, dataset.Options{})
+	sets, err := x.data.Read(ctx, stderr)
 	if err != nil {
 		return err
 	}

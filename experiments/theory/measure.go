@@ -9,13 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
-	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -122,7 +120,6 @@ func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run
 // meter embeds the graphs that a run is measured on.
 type meter struct {
 	be            backend.Backend
-	tape          *autodiff.Tape
 	batch, sample *augment.Loader
 }
 
@@ -145,42 +142,23 @@ func newMeter(be backend.Backend, r *pretrain.Run) (*meter, error) {
 	}
 	order := random.Stream(uint64(r.Seed), purposeSample, 0, 0).Perm(len(r.Dataset.Graphs))
 	return &meter{
-		be: be, tape: autodiff.NewInference(be),
+		be:     be,
 		batch:  loader(order[:min(len(order), r.Recipe.Batch)]),
 		sample: loader(order[:min(len(order), sampleSize)]),
 	}, nil
 }
 
-// views returns z of two views [n×d] of what the loader visits; another draw of
-// the augmentations for every number.
-func (m *meter) views(ctx context.Context, model *specmatch.Model, l *augment.Loader, draw int, mode nn.Mode) (z1, z2 []float64, d int, err error) {
-	for _, batch := range l.Epoch(ctx, draw) {
-		_, z := model.Forward(gnn.NewBatch(m.tape, batch), mode)
-		d = z.Cols()
-		data, n := z.Data(), z.Rows()/2*d
-		z1, z2 = append(z1, data[:n]...), append(z2, data[n:]...)
-		m.tape.Reset()
-	}
-	return z1, z2, d, ctx.Err()
-}
-
 // checkpoint measures the model, and leaves it as it was.
 func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.Model) (c checkpoint, err error) {
-	z1, z2, d, err := m.views(ctx, model, m.sample, 0, nn.Eval)
+	z, d, err := theory.Draws(ctx, m.be, model, m.sample, 1, nn.Eval)
 	if err != nil {
 		return c, err
 	}
-	diagnosis := specmatch.Diagnose(z1, z2, len(z1)/d, d, specmatch.LaplacianMatch{Percentile: x.loss.Percentile})
-
-	// The batch is embedded as the loss sees it, with its own statistics for
-	// batch normalisation, which must not leave a trace in the running ones.
-	defer preserve(m.be, model)()
-	var draws [][]float64
-	for k := range x.check.draws / 2 {
-		if z1, z2, d, err = m.views(ctx, model, m.batch, k, nn.Train); err != nil {
-			return c, err
-		}
-		draws = append(draws, z1, z2)
+	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: x.loss.Percentile})
+	// As the loss sees it: with the batch's own statistics for batch normalisation.
+	draws, d, err := theory.Draws(ctx, m.be, model, m.batch, x.check.draws/2, nn.Train)
+	if err != nil {
+		return c, err
 	}
 	var gaps []theory.Gap
 	for i, g := range x.graphs() {
@@ -209,21 +187,6 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 		c.Graphs = append(c.Graphs, q)
 	}
 	return c, nil
-}
-
-// preserve returns a function that restores the running statistics.
-func preserve(be backend.Backend, model *specmatch.Model) (restore func()) {
-	var kept [][]float64
-	for _, b := range model.Buffers() {
-		v := make([]float64, b.Value.Len())
-		be.Download(v, b.Value)
-		kept = append(kept, v)
-	}
-	return func() {
-		for i, b := range model.Buffers() {
-			be.Upload(b.Value, kept[i])
-		}
-	}
 }
 
 // log writes the checkpoint's lines of metrics.csv, one per similarity graph.

@@ -56,24 +56,24 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	z1, z2, d, err := m.views(t.Context(), model, m.sample, 0, nn.Eval)
+	z, d, err := theory.Draws(t.Context(), be, model, m.sample, 1, nn.Eval)
 	if err != nil {
 		t.Fatal(err)
 	}
-	diagnosis := specmatch.Diagnose(z1, z2, len(z1)/d, d, specmatch.LaplacianMatch{Percentile: 80})
+	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: 80})
 	if len(got.Graphs) != 3 {
 		t.Fatalf("%d kinds of graphs", len(got.Graphs))
 	}
 	for i, g := range x.graphs() {
 		var gap theory.Gap
 		lossG := 0.0
+		z, d, err := theory.Draws(t.Context(), be, model, m.batch, 2, nn.Train)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for k := range 2 {
-			z1, z2, d, err := m.views(t.Context(), model, m.batch, k, nn.Train)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v1, err1 := theory.NewView(z1, 12, d, g.match)
-			v2, err2 := theory.NewView(z2, 12, d, g.match)
+			v1, err1 := theory.NewView(z[2*k], 12, d, g.match)
+			v2, err2 := theory.NewView(z[2*k+1], 12, d, g.match)
 			if err1 != nil || err2 != nil {
 				t.Fatal(err1, err2)
 			}

@@ -50,7 +50,7 @@ type experiment struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data:     cli.Data{NodeFeatures: cli.FeaturesAuto},
+		data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
 		loss:     cli.Loss{Methods: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised), Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	sets, err := x.data.Open(ctx, stderr, dataset.Options{})
+	sets, err := x.data.Open(ctx, stderr)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package classical
+package classical_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/specmatch/specmatch/gnn/classical"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/word2vec"
@@ -49,11 +50,11 @@ func TestOrderLeaks(t *testing.T) {
 // per cent.
 func graph2vecAccuracy(t *testing.T, graphs []*graph.Graph, y []int, shuffle bool, seed int) float64 {
 	t.Helper()
-	o := Defaults()
+	o := classical.Defaults()
 	o.Seed = uint64(seed)
-	c := learning(o)
+	c := classical.Learning(o)
 	c.Dim, c.Epochs, c.TokenLimit, c.Shuffle = o.Dim, o.Epochs, o.TokenLimit, shuffle
-	f, err := documents(word2vec.DBOW(t.Context(), word2vec.Subtrees(graphs, o.Depth), c))
+	f, err := classical.Documents(word2vec.DBOW(t.Context(), word2vec.Subtrees(graphs, o.Depth), c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,10 @@ type Dataset struct {
 	// Graphs are simple graphs in the order of the files: no self-loops, no
 	// duplicate edges, rows sorted.
 	Graphs []*graph.Graph
+	// SMILES are those of the graphs, if these are molecules of a file, and Standard is what
+	// was done to the molecules before they became graphs.
+	SMILES   []string
+	Standard graph.Standard
 	// Classes is the number of classes C; every Graph.Class is in 0..C-1.
 	Classes int
 	// ClassValues[c] is the label that class c has in the files; ascending.

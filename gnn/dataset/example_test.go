@@ -98,3 +98,17 @@ func ExampleMoleculeStats() {
 	fmt.Printf("%d graphs of %d to %d nodes, %.1f on average\n", s.Graphs, s.MinNodes, s.MaxNodes, s.MeanNodes())
 	// Output: 4110 graphs of 3 to 83 nodes, 30.1 on average
 }
+
+// What nodes are told apart by is said, and chosen: "auto" takes labels, or attributes where
+// there are none.
+func ExampleNodeFeatures_Open() {
+	ds, err := dataset.FeaturesAuto.Open(dataset.Options{}, func(o dataset.Options) (*dataset.Dataset, error) {
+		return dataset.Open(context.Background(), filepath.Join("..", "..", "testdata"), "motifs", o)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(ds.Summary())
+	// Output: motifs: 240 graphs, 3 classes; features of nodes: labels of 5 values
+}

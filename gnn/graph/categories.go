@@ -89,3 +89,12 @@ func (c *Categories) Element(category int32) int32 {
 
 // Masked is the category of a node whose atom is hidden.
 func (c *Categories) Masked() int32 { return (AtomTypes - 1) * int32(combinations(c.Atoms[1:])) }
+
+// Standard is what is done to a molecule before it becomes a graph, by the rules of package
+// molecule. The zero value leaves it as it stands.
+type Standard struct {
+	// LargestFragment leaves out all fragments but the largest: of a salt, the counter-ion.
+	LargestFragment bool `json:"largest_fragment,omitempty"`
+	// Neutralise takes charges off that hydrogens can take off, as of acids and amines.
+	Neutralise bool `json:"neutralise,omitempty"`
+}

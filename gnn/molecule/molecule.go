@@ -3,6 +3,8 @@ package molecule
 import (
 	"fmt"
 	"slices"
+
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // Chirality is the tag of a stereocentre: the sense in which its neighbours,
@@ -133,6 +135,9 @@ type Parser struct {
 	// Release2022 makes valences those that RDKit 2022.09 allows, which differ in metals and
 	// ions: the data sets and splits of Hu et al. depend on them.
 	Release2022 bool
+	// Standard is what is done to a molecule after its syntax and before its perception. What
+	// is left out of it is not checked.
+	Standard graph.Standard
 
 	reader    smilesReader
 	perceiver perceiver
@@ -157,6 +162,13 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 		if v.removeHydrogens() {
 			r.columns = compact(r.columns, v.keep)
 			v.reset(m)
+		}
+		if p.Standard.LargestFragment && v.largestFragment() {
+			r.columns = compact(r.columns, v.keep)
+			v.reset(m)
+		}
+		if p.Standard.Neutralise {
+			v.neutralise()
 		}
 		v.release2022 = p.Release2022
 		err = v.perceive()

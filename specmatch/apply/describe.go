@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,14 +22,21 @@ func Describe(c specmatch.Card) string {
 	_, values := c.Encoder.Size()
 	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d",
 		c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
-	switch want, features, err := Reads(c); {
+	switch in, err := Reads(c); {
 	case err != nil:
 		line("reads", "%v", err)
-	case features == nil:
-		line("reads", "%s: .csv with a column of SMILES, .smi", want)
+	case in.Features == nil:
+		line("reads", "%s: .csv with a column of SMILES, .smi", in.Content)
+		line("atoms", "%s", cmp.Or(in.Atoms, graph.Hu.Name))
+		if in.Standard.LargestFragment {
+			line("", "of the largest fragment")
+		}
+		if in.Standard.Neutralise {
+			line("", "of a neutral form")
+		}
 	default:
-		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", want)
-		line("features", "%s", describeColumns(*features))
+		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", in.Content)
+		line("features", "%s", describeColumns(*in.Features))
 	}
 	if r := c.Encoder.Readout; r != "" {
 		line("", "read out as %s", r)

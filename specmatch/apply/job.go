@@ -12,7 +12,7 @@ import (
 // Job is a file of records and the model that they go through.
 type Job struct {
 	Path string // of the file
-	// Records say how the file is read. Want and Columns are those of the model.
+	// Records say how the file is read. Want, Columns and Atoms are those of the model.
 	Records records.Options
 	Model   Model
 	// Strict makes the first record that cannot be used the job's error.
@@ -68,9 +68,7 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 		b.Records, nodes = b.Records[:0], 0
 		return err
 	}
-	o := j.Records
-	o.Want, o.Columns = j.Model.Reads, j.Model.Features
-	err := records.Read(ctx, j.Path, o, func(r *records.Record) error {
+	err := records.Read(ctx, j.Path, j.Model.Reads.Options(j.Records), func(r *records.Record) error {
 		if r.Err == nil {
 			nodes += r.Graph.Nodes()
 		} else if j.Strict {

@@ -20,31 +20,45 @@ import (
 type Model struct {
 	Columns []string // the names of a row's numbers
 	// Rows returns the rows of n graphs, row-major [n×len(Columns)].
-	Rows func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
-	// Reads is what the records have to be; "" is either. Features are those that graphs
-	// get; nil for molecules.
-	Reads    records.Content
-	Features *graph.Columns
+	Rows  func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
+	Reads Input
 	// Key tells the model with its weights and its engine from others: a job that was
 	// interrupted goes on only with the same.
 	Key string
 }
 
-// Reads returns what the records of a model's files are, and the features that graphs
-// are to have; nil for molecules.
-func Reads(c specmatch.Card) (records.Content, *graph.Columns, error) {
+// Input is what a model reads.
+type Input struct {
+	Content  records.Content // what the records have to be; "" is either
+	Features *graph.Columns  // those that graphs get; nil for molecules
+	// Atoms and Standard are as in [records.Options].
+	Atoms    string
+	Standard graph.Standard
+}
+
+// Options returns how a file is read, with what the model reads of it. A standard form of
+// molecules is added to the model's.
+func (in Input) Options(o records.Options) records.Options {
+	o.Want, o.Columns, o.Atoms = in.Content, in.Features, in.Atoms
+	o.Standard.LargestFragment = o.Standard.LargestFragment || in.Standard.LargestFragment
+	o.Standard.Neutralise = o.Standard.Neutralise || in.Standard.Neutralise
+	return o
+}
+
+// Reads returns what a model of a card reads.
+func Reads(c specmatch.Card) (Input, error) {
 	switch {
 	case c.Features != nil:
-		return records.Graphs, c.Features, nil
+		return Input{Content: records.Graphs, Features: c.Features}, nil
 	case c.Encoder.Kind == gnn.KindChemGIN:
-		return records.Molecules, nil, nil
+		return Input{Content: records.Molecules, Atoms: c.Encoder.Atoms, Standard: c.Standard}, nil
 	}
-	return "", nil, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
+	return Input{}, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
 }
 
 // newModel fills in what m reads, and the key of the models that it is made of.
 func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
-	if m.Reads, m.Features, err = Reads(models[0].Card); err != nil {
+	if m.Reads, err = Reads(models[0].Card); err != nil {
 		return m, err
 	}
 	for _, each := range models {
@@ -95,7 +109,8 @@ func Predictor(models ...*specmatch.Trained) (Model, error) {
 func Alike(a, b specmatch.Card) bool {
 	x, y := *a.Head, *b.Head
 	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
-	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && a.Encoder.Kind == b.Encoder.Kind
+	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && a.Standard == b.Standard &&
+		a.Encoder.Kind == b.Encoder.Kind && a.Encoder.Atoms == b.Encoder.Atoms
 }
 
 // ensemble is several models that are alike.

@@ -312,6 +312,9 @@ func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*specmatch.Trained,
 	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
 		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: specmatch.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs,
 	}}
+	if l.setup.Encoder.Kind == gnn.KindChemGIN {
+		card.Standard = set.Standard
+	}
 	if l.setup.Encoder.In > 0 {
 		columns, err := set.Columns()
 		if err != nil {

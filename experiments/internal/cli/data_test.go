@@ -31,16 +31,16 @@ func letters(t *testing.T) string {
 	return dir
 }
 
-func open(t *testing.T, ctx context.Context, o dataset.Options, args ...string) (*cli.FlagSet, string, error) {
+func open(t *testing.T, ctx context.Context, features dataset.NodeFeatures, args ...string) (*cli.FlagSet, string, error) {
 	t.Helper()
-	var data cli.Data
+	data := cli.Data{NodeFeatures: features}
 	f := cli.NewFlagSet("x", "X.", "")
 	f.Add(&data)
 	if err := f.Parse(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer
-	_, err := data.Open(ctx, &stderr, o)
+	_, err := data.Open(ctx, &stderr)
 	return f, stderr.String(), err
 }
 
@@ -55,25 +55,29 @@ func TestNodeFeatures(t *testing.T) {
 	}
 	write("l.jsonl", `{"edges":[[0,1]],"attributes":[[1.5],[2]],"class":0}`+"\n"+`{"edges":[],"attributes":[[3]],"class":1}`+"\n")
 	write("both.jsonl", `{"edges":[[0,1]],"attributes":[[0,1],[1,0]],"labels":[4,5],"class":0}`+"\n"+`{"edges":[],"attributes":[[1,0]],"labels":[5],"class":1}`+"\n")
-	for _, c := range [][3]string{
-		{"LETTER", cli.FeaturesAuto, "1 attributes"}, {"l.jsonl", cli.FeaturesAuto, "1 attributes"},
-		{"LETTER", cli.FeaturesLabels, "none, all are alike; left out: attributes of nodes"}, {"l.jsonl", cli.FeaturesLabels, "none, all are alike; left out: attributes of nodes"},
-		{"both.jsonl", cli.FeaturesAuto, "labels of 2 values; left out: attributes of nodes"}, {"both.jsonl", cli.FeaturesBoth, "2 attributes, labels of 2 values"},
-		{"both.jsonl", cli.FeaturesOneHot, "labels of 2 values"}, {"l.jsonl", cli.FeaturesOneHot, "graph 0: node 0: the attributes [1.5] are not one-hot"},
+	for _, c := range []struct {
+		set      string
+		features dataset.NodeFeatures
+		want     string
+	}{
+		{"LETTER", dataset.FeaturesAuto, "1 attributes"}, {"l.jsonl", dataset.FeaturesAuto, "1 attributes"},
+		{"LETTER", dataset.FeaturesLabels, "none, all are alike; left out: attributes of nodes"}, {"l.jsonl", dataset.FeaturesLabels, "none, all are alike; left out: attributes of nodes"},
+		{"both.jsonl", dataset.FeaturesAuto, "labels of 2 values; left out: attributes of nodes"}, {"both.jsonl", dataset.FeaturesBoth, "2 attributes, labels of 2 values"},
+		{"both.jsonl", dataset.FeaturesOneHot, "labels of 2 values"}, {"l.jsonl", dataset.FeaturesOneHot, "graph 0: node 0: the attributes [1.5] are not one-hot"},
 	} {
-		data, stderr := cli.Data{NodeFeatures: cli.FeaturesAuto}, new(bytes.Buffer)
+		data, stderr := cli.Data{NodeFeatures: dataset.FeaturesAuto}, new(bytes.Buffer)
 		f := cli.NewFlagSet("x", "X.", "")
 		f.Add(&data)
-		if err := f.Parse([]string{"-dataset", c[0], "-data", dir, "-node-features", c[1]}, io.Discard); err != nil {
+		if err := f.Parse([]string{"-dataset", c.set, "-data", dir, "-node-features", string(c.features)}, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		sets, err := data.Open(t.Context(), stderr, dataset.Options{})
+		sets, err := data.Open(t.Context(), stderr)
 		if err != nil {
 			fmt.Fprintln(stderr, err)
 		} else if _, err := sets[0].Columns(); err != nil {
 			t.Error(err)
 		}
-		if !strings.HasSuffix(stderr.String(), c[2]+"\n") {
+		if !strings.HasSuffix(stderr.String(), c.want+"\n") {
 			t.Errorf("%v: %s", c, stderr)
 		}
 	}
@@ -82,34 +86,34 @@ func TestNodeFeatures(t *testing.T) {
 // What is read is noted among the inputs, and what is left out is said.
 func TestDataOpen(t *testing.T) {
 	dir := letters(t)
-	f, said, err := open(t, t.Context(), dataset.Options{}, "-dataset", "LETTER", "-data", dir)
+	f, said, err := open(t, t.Context(), "", "-dataset", "LETTER", "-data", dir)
 	if err != nil || said != "LETTER: 2 graphs, 2 classes; features of nodes: 1 attributes\n" {
 		t.Errorf("%v; said %q", err, said)
 	}
 	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("0\n1\n"))); f.Inputs()["LETTER_graph_labels.txt"] != want || len(f.Inputs()) != 4 {
 		t.Errorf("inputs %v", f.Inputs())
 	}
-	if f, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "1 attributes") || len(f.Inputs()) != 4 {
+	if f, said, err = open(t, t.Context(), dataset.FeaturesBoth, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "1 attributes") || len(f.Inputs()) != 4 {
 		t.Errorf("with attributes: %v; said %q; inputs %v", err, said, f.Inputs())
 	}
 	once := filepath.Join(dir, "LETTER", "LETTER_A.txt")
 	if err := os.WriteFile(once, []byte("1, 2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, err = open(t, t.Context(), dataset.Options{NodeAttributes: true}, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "LETTER: 1 of 2 graphs are directed") {
+	if _, said, err = open(t, t.Context(), dataset.FeaturesBoth, "-dataset", "LETTER", "-data", dir); err != nil || !strings.Contains(said, "LETTER: 1 of 2 graphs are directed") {
 		t.Errorf("an edge listed once: %v; said %q", err, said)
 	}
-	if f, _, err = open(t, t.Context(), dataset.Options{}); err != nil || len(f.Inputs()) > 0 {
+	if f, _, err = open(t, t.Context(), ""); err != nil || len(f.Inputs()) > 0 {
 		t.Errorf("the embedded set: %v, %v", f.Inputs(), err)
 	}
 	// A folder without a name is a mistake, not a wish for the embedded set.
 	var usage *cli.UsageError
-	if _, _, err := open(t, t.Context(), dataset.Options{}, "-data", dir); !errors.As(err, &usage) || !strings.Contains(err.Error(), "there are LETTER") {
+	if _, _, err := open(t, t.Context(), "", "-data", dir); !errors.As(err, &usage) || !strings.Contains(err.Error(), "there are LETTER") {
 		t.Errorf("-data without -dataset: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := open(t, ctx, dataset.Options{}, "-dataset", "LETTER", "-data", dir); !errors.Is(err, context.Canceled) {
+	if _, _, err := open(t, ctx, "", "-dataset", "LETTER", "-data", dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -25,38 +25,30 @@ import (
 type Data struct {
 	Datasets []string // none is the embedded synthetic set
 	Dir      string
-	// NodeFeatures is the default of -node-features; "" has no such flag and is FeaturesAuto, or
-	// FeaturesBoth where attributes are asked for.
-	NodeFeatures string
+	// NodeFeatures is the default of -node-features; "" has no such flag and is FeaturesAuto.
+	NodeFeatures dataset.NodeFeatures
 
 	flags *FlagSet // records what is read
 }
-
-// What the features of nodes are, of the labels and the attributes that a set has.
-const (
-	FeaturesAuto   = "auto"   // labels, or attributes where there are none
-	FeaturesLabels = "labels" // for kernels: labels alone
-	FeaturesBoth   = "both"
-	FeaturesOneHot = "onehot" // attributes that are one-hot, as labels
-	// FeaturesDegrees is labels or, where there are none, degrees up to degreeLimit.
-	FeaturesDegrees = "degrees"
-)
-
-// degreeLimit is the degree from which on GraphMAE's code tells no degrees apart.
-const degreeLimit = 400
 
 // Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
 	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
 	Var(f, &d.Dir, "data", Text, "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
+	features := func(choices ...string) Parser[dataset.NodeFeatures] {
+		return func(s string) (dataset.NodeFeatures, error) {
+			s, err := OneOf(choices...)(s)
+			return dataset.NodeFeatures(s), err
+		}
+	}
 	switch d.NodeFeatures {
 	case "":
-	case FeaturesLabels:
-		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesLabels, FeaturesOneHot), "`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
+	case dataset.FeaturesLabels:
+		Var(f, &d.NodeFeatures, "node-features", features("labels", "onehot"), "`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
 	default:
-		Var(f, &d.NodeFeatures, "node-features", OneOf(FeaturesAuto, FeaturesLabels, FeaturesBoth, FeaturesOneHot, FeaturesDegrees),
-			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\ndegrees: labels, and degrees where there are none, or auto: labels, and attributes where there are none")
+		Var(f, &d.NodeFeatures, "node-features", features("auto", "labels", "both", "onehot"),
+			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\nor auto: labels, and attributes where there are none")
 	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
@@ -64,9 +56,9 @@ func (d *Data) Register(f *FlagSet) {
 
 // Open is [Data.Read], but for -collect, which reads no data: the sets then have
 // their names alone.
-func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) (sets []*dataset.Dataset, err error) {
+func (d *Data) Open(ctx context.Context, stderr io.Writer) (sets []*dataset.Dataset, err error) {
 	if !d.flags.Collecting() || len(d.Datasets) == 0 {
-		return d.Read(ctx, stderr, o)
+		return d.Read(ctx, stderr)
 	}
 	for _, name := range d.Datasets {
 		sets = append(sets, &dataset.Dataset{Name: name})
@@ -76,7 +68,7 @@ func (d *Data) Open(ctx context.Context, stderr io.Writer, o dataset.Options) (s
 
 // Read reads the data sets, or makes the embedded one if none is named. A line
 // on stderr says what the features of nodes are, and what is left out.
-func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([]*dataset.Dataset, error) {
+func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, error) {
 	switch {
 	case len(d.Datasets) == 0 && d.Dir == "":
 		ds, err := dataset.Motifs(dataset.MotifConfig{})
@@ -93,14 +85,17 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 	var sets []*dataset.Dataset
 	for _, name := range d.Datasets {
 		sums := map[string]string{}
-		o.Sum = func(file, sum string) {
+		o := dataset.Options{Sum: func(file, sum string) {
 			d.flags.Input(file, sum)
 			sums[file] = sum
-		}
-		ds, err := d.read(ctx, stderr, name, o)
+		}}
+		ds, err := cmp.Or(d.NodeFeatures, dataset.FeaturesAuto).Open(o, func(o dataset.Options) (*dataset.Dataset, error) {
+			return records.Open(ctx, d.Dir, name, o)
+		})
 		if err != nil {
 			return nil, err
 		}
+		fmt.Fprintln(stderr, ds.Summary())
 		ds.Sums = sums
 		if n := ds.Directed(); n > 0 {
 			fmt.Fprintf(stderr, "%s: %d of %d graphs are directed, an edge of theirs being listed in one direction only\n", name, n, len(ds.Graphs))
@@ -108,59 +103,6 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer, o dataset.Options) ([
 		sets = append(sets, ds)
 	}
 	return sets, nil
-}
-
-// read reads a data set with the features that are asked for.
-func (d *Data) read(ctx context.Context, stderr io.Writer, name string, o dataset.Options) (*dataset.Dataset, error) {
-	want := d.NodeFeatures
-	if o.NodeAttributes = o.NodeAttributes || want == FeaturesBoth || want == FeaturesOneHot; want == "" {
-		want = map[bool]string{false: FeaturesAuto, true: FeaturesBoth}[o.NodeAttributes]
-	}
-	ds, err := records.Open(ctx, d.Dir, name, o)
-	if err == nil && ds.AttributesLeftOut && want == FeaturesAuto && len(ds.NodeLabels) == 0 {
-		o.NodeAttributes = true
-		ds, err = records.Open(ctx, d.Dir, name, o)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var used, left []string
-	switch {
-	case want == FeaturesOneHot:
-		if ds, err = ds.WithAttributesAsLabels(); err != nil {
-			return nil, err
-		}
-	case want == FeaturesDegrees && len(ds.NodeLabels) == 0:
-		ds = ds.WithDegreesAsLabels(degreeLimit)
-	case ds.NodeAttributes > 0 && (want == FeaturesLabels || want == FeaturesAuto && len(ds.NodeLabels) > 0):
-		columns, err := ds.Columns()
-		if err != nil {
-			return nil, err
-		}
-		columns.Attributes, columns.Names = 0, nil
-		if ds, err = ds.WithColumns(columns); err != nil {
-			return nil, err
-		}
-		ds.AttributesLeftOut = true
-	}
-	if ds.NodeAttributes > 0 {
-		used = append(used, fmt.Sprintf("%d attributes", ds.NodeAttributes))
-	}
-	for _, l := range ds.NodeLabels {
-		used = append(used, fmt.Sprintf("labels of %d values", l.Distinct))
-	}
-	if ds.AttributesLeftOut {
-		left = append(left, "attributes of nodes")
-	}
-	if len(ds.EdgeLabels) > 0 {
-		left = append(left, "labels of edges")
-	}
-	line := fmt.Sprintf("%s: %d graphs, %d classes; features of nodes: %s", name, len(ds.Graphs), ds.Classes, cmp.Or(strings.Join(used, ", "), "none, all are alike"))
-	if left != nil {
-		line += "; left out: " + strings.Join(left, ", ")
-	}
-	_, err = fmt.Fprintln(stderr, line)
-	return ds, err
 }
 
 // Loss is what to minimize: -method, -beta, -p, -tau and -kappa.

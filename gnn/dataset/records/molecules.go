@@ -22,10 +22,10 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 		return nil, fmt.Errorf("a SMILES of %d bytes; want at most %d", len(s), maxSMILES)
 	}
 	var g *graph.Graph
-	w.parser.Release2022 = w.o.Hu2020
+	rec.SMILES = string(s)
 	m, err := w.parser.Parse(string(s))
 	if err == nil {
-		g, err = m.Graph()
+		g, err = m.GraphOf(w.categories)
 	}
 	if err == nil && w.o.Hu2020 {
 		if i := slices.IndexFunc(m.Atoms, func(a molecule.Atom) bool { return a.Z == 0 }); i >= 0 {

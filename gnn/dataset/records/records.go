@@ -55,6 +55,7 @@ type Record struct {
 	Fields []string // those that Options.Fields names; empty where one is missing
 	// Graph is nil if the record cannot be used. Err says why.
 	Graph    *graph.Graph
+	SMILES   string // of a molecule
 	Scaffold string // of a molecule, if Options.Scaffolds asks for it
 	// Identity is the same for the same molecule, however it is written, and 0 for graphs, if
 	// Options.Identities asks for it.
@@ -102,6 +103,10 @@ type Options struct {
 	// Hu2020 takes the molecules that Hu et al. take: valences as RDKit 2022.09 allows them,
 	// and no wildcards.
 	Hu2020 bool
+	// Atoms names the categories that molecules get, see [graph.CategoriesOf], and Standard is
+	// what is done to them before.
+	Atoms    string
+	Standard graph.Standard
 	// Columns are the features that graphs get. Without them, [Read] gives a graph
 	// those of its own attributes and labels, and [ReadAll] those of all graphs.
 	Columns *graph.Columns
@@ -212,9 +217,13 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 			return err
 		}
 	}
+	categories, err := graph.CategoriesOf(o.Atoms)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &reader{ctx: ctx, file: path, o: o, reading: new(Reading)}
+	r := &reader{ctx: ctx, file: path, o: o, reading: new(Reading), categories: categories}
 	r.notes.unused = map[string]bool{}
 	if o.Reading != nil {
 		r.reading = o.Reading
@@ -258,6 +267,8 @@ type reader struct {
 	number  int // of the last record
 	reading *Reading
 	notes   notes
+
+	categories *graph.Categories // of molecules
 }
 
 // is notes the content, and returns an error unless it is wanted.
@@ -265,6 +276,9 @@ func (r *reader) is(c Content) error {
 	r.content, r.reading.Content = c, c
 	if c == Graphs && r.o.SMILES != "" {
 		return fmt.Errorf("dataset: %s: has graphs, and so no column of SMILES, such as %q", r.file, r.o.SMILES)
+	}
+	if c == Graphs && r.o.Standard != (graph.Standard{}) {
+		return fmt.Errorf("dataset: %s: has graphs, and so no fragments or charges of molecules", r.file)
 	}
 	if r.o.Want != "" && r.o.Want != c {
 		return fmt.Errorf("dataset: %s: has %s, want %s", r.file, c, r.o.Want)
@@ -316,7 +330,8 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			w := &worker{o: &r.o, notes: &r.notes}
+			w := &worker{o: &r.o, notes: &r.notes, categories: r.categories}
+			w.parser.Release2022, w.parser.Standard = r.o.Hu2020, r.o.Standard
 			for c := range work {
 				for _, rec := range c.records {
 					w.finish(rec, r.file)
@@ -365,6 +380,8 @@ type worker struct {
 	o      *Options
 	notes  *notes
 	parser molecule.Parser
+
+	categories *graph.Categories
 }
 
 // finish builds the graph of a record, or says why there is none.

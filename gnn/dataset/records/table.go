@@ -21,7 +21,7 @@ type Table struct {
 	Records  []*Record              // those that can be used
 	Rejected []*dataset.SyntaxError // the others
 	// Set has the graphs of Records, and says what their features are, which have
-	// Options.Columns if those are given. Of molecules it has the graphs only.
+	// Options.Columns if those are given. Of molecules it has the graphs and their SMILES.
 	Set     *dataset.Dataset
 	Content Content
 	Reading Reading
@@ -70,6 +70,9 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		}
 		for _, rec := range t.Records {
 			t.Set.Graphs = append(t.Set.Graphs, rec.Graph)
+			if t.Content == Molecules {
+				t.Set.SMILES, t.Set.Standard = append(t.Set.SMILES, rec.SMILES), o.Standard
+			}
 		}
 	}
 	if err != nil {

@@ -1,0 +1,7 @@
+package classical
+
+// For tests that evaluate, by a package that imports this one.
+var (
+	Learning  = learning
+	Documents = documents
+)

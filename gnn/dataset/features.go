@@ -1,0 +1,70 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// NodeFeatures says what the features of nodes are, of the labels and the attributes that a
+// set has.
+type NodeFeatures string
+
+// The choices.
+const (
+	FeaturesAuto   NodeFeatures = "auto"   // labels, or attributes where there are none
+	FeaturesLabels NodeFeatures = "labels" // for kernels: labels alone
+	FeaturesBoth   NodeFeatures = "both"
+	FeaturesOneHot NodeFeatures = "onehot" // attributes that are one-hot, as labels
+)
+
+// Open returns the set that open reads, such as by [Open], with these features; for that it
+// may be called twice.
+func (want NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error)) (*Dataset, error) {
+	o.NodeAttributes = want == FeaturesBoth || want == FeaturesOneHot
+	ds, err := open(o)
+	if err == nil && ds.AttributesLeftOut && want == FeaturesAuto && len(ds.NodeLabels) == 0 {
+		o.NodeAttributes = true
+		ds, err = open(o)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case want == FeaturesOneHot:
+		return ds.WithAttributesAsLabels()
+	case ds.NodeAttributes == 0 || want == FeaturesBoth || want == FeaturesAuto && len(ds.NodeLabels) == 0:
+		return ds, nil
+	}
+	columns, err := ds.Columns()
+	if err != nil {
+		return nil, err
+	}
+	columns.Attributes, columns.Names = 0, nil
+	if ds, err = ds.WithColumns(columns); err == nil {
+		ds.AttributesLeftOut = true
+	}
+	return ds, err
+}
+
+// Summary says in one line what is used of a set and what is left out.
+func (ds *Dataset) Summary() string {
+	var used, left []string
+	if ds.NodeAttributes > 0 {
+		used = append(used, fmt.Sprintf("%d attributes", ds.NodeAttributes))
+	}
+	for _, l := range ds.NodeLabels {
+		used = append(used, fmt.Sprintf("labels of %d values", l.Distinct))
+	}
+	if ds.AttributesLeftOut {
+		left = append(left, "attributes of nodes")
+	}
+	if len(ds.EdgeLabels) > 0 {
+		left = append(left, "labels of edges")
+	}
+	line := fmt.Sprintf("%s: %d graphs, %d classes; features of nodes: %s",
+		ds.Name, len(ds.Graphs), ds.Classes, cmp.Or(strings.Join(used, ", "), "none, all are alike"))
+	if left != nil {
+		line += "; left out: " + strings.Join(left, ", ")
+	}
+	return line
+}

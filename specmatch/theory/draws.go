@@ -1,0 +1,46 @@
+package theory
+
+import (
+	"context"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Draws returns the embeddings z [n×d] of the n graphs that a loader of two views visits, in
+// pairs of draws of the augmentations, the loader's epochs 0 to pairs-1. In training mode
+// batch normalisation takes the statistics of each batch, as the loss does; the model's
+// running ones stay as they were.
+func Draws(ctx context.Context, be backend.Backend, model *specmatch.Model, l *augment.Loader, pairs int, mode nn.Mode) (z [][]float64, d int, err error) {
+	var kept [][]float64
+	for _, b := range model.Buffers() {
+		v := make([]float64, b.Value.Len())
+		be.Download(v, b.Value)
+		kept = append(kept, v)
+	}
+	defer func() {
+		for i, b := range model.Buffers() {
+			be.Upload(b.Value, kept[i])
+		}
+	}()
+	tape := autodiff.NewInference(be)
+	for k := range pairs {
+		var first, second []float64
+		for _, batch := range l.Epoch(ctx, k) {
+			_, out := model.Forward(gnn.NewBatch(tape, batch), mode)
+			d = out.Cols()
+			data, half := out.Data(), out.Rows()/2*d
+			first, second = append(first, data[:half]...), append(second, data[half:]...)
+			tape.Reset()
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		z = append(z, first, second)
+	}
+	return z, d, nil
+}
