@@ -132,7 +132,7 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 	for _, r := range results {
 		accuracies = append(accuracies, r.accuracies(protocol))
 	}
-	differences, _ := grid.Minus(accuracies[0], accuracies[1:]...)
+	differences, _ := grid.Differences(grid.Minus(accuracies[0], accuracies[1:]...), 2)
 	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. "+
 		"Minus β = 0: mean difference in points ± its standard error over the seeds. %s "+
 		"What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, "+

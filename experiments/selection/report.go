@@ -175,13 +175,14 @@ func (x *experiment) compared(set, protocol string, all [][]selection.Candidate)
 		"difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. "+
 		"Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
 		set, protocol, x.recipe.Seeds, len(all)-1, deviation, compare.SeedsFor(0.3, deviation))
-	differences, p := grid.Minus(accuracies[0], accuracies[1:]...)
+	differences := grid.Minus(accuracies[0], accuracies[1:]...)
+	p := compare.Corrected(differences)
 	for i, values := range accuracies {
 		mean, std := stat.MeanStdDev(values, nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2)}
 		if i > 0 {
-			differences[i-1].Mark = "" // p stands beside it
-			cells = append(cells, differences[i-1], table.Number(p[i-1], 3))
+			d := differences[i-1]
+			cells = append(cells, table.MeanStd(d.Mean, d.Err, 2), table.Number(p[i-1], 3))
 		}
 		t.Add(all[i][0].Name, cells...)
 	}

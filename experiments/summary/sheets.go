@@ -86,7 +86,7 @@ func named(methods ...string) (rows []row) {
 // under keeps the figures that were measured under a protocol, or may have been.
 func under(protocol string, all []grid.Published) []grid.Published {
 	return slices.DeleteFunc(slices.Clone(all), func(p grid.Published) bool {
-		return p.Protocols != nil && !slices.Contains(p.Protocols, protocol)
+		return len(p.Protocols) > 0 && !slices.Contains(p.Protocols, protocol)
 	})
 }
 

@@ -16,24 +16,11 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-// add adds a row of n cells unless all of them are empty: value returns false for one
-// that is, with what stands there all the same.
-func add(t *table.Table, title string, n int, value func(i int) (table.Cell, bool)) {
-	cells, some := make([]table.Cell, n), false
-	for i := range cells {
-		c, ok := value(i)
-		cells[i], some = c, some || ok
-	}
-	if some {
-		t.Add(title, cells...)
-	}
-}
-
 // bySet returns a table of the rows with a cell for each set, without empty rows.
 func (s sheet) bySet(value func(set string, r row) (table.Cell, bool)) *table.Table {
 	t := table.New("method", table.Names(s.sets...)...)
 	for _, row := range s.rows {
-		add(t, row.title, len(s.sets), func(i int) (table.Cell, bool) { return value(s.sets[i], row) })
+		t.AddSome(row.title, func(i int) (table.Cell, bool) { return value(s.sets[i], row) })
 	}
 	return t
 }
@@ -77,34 +64,20 @@ func (all results) seeds(s sheet, protocol string) *table.Table {
 func (all results) gains(s sheet, protocols ...string) *table.Table {
 	base := s.rows[0]
 	var differences []compare.Difference
-	var p []float64
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
 			for _, set := range s.sets {
-				d := compare.Seeds(all.paired(set, row.method, base.method, protocol))
-				if differences = append(differences, d); d.N > 1 {
-					p = append(p, d.P)
-				}
+				differences = append(differences, compare.Seeds(all.paired(set, row.method, base.method, protocol)))
 			}
 		}
 	}
 	t := table.New("minus "+base.title, table.Names(s.sets...)...)
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error, over the seeds that both have. %s", base.title, grid.Corrected(len(p)))
-	corrected := compare.Holm(p)
+	cells, n := grid.Differences(differences, s.decimals)
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error, over the seeds that both have. %s", base.title, grid.Corrected(n))
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
-			add(t, row.title+", "+protocol, len(s.sets), func(int) (table.Cell, bool) {
-				d := differences[0]
-				if differences = differences[1:]; d.N < 2 {
-					return table.Text(""), false
-				}
-				c := table.MeanStd(d.Mean, d.Err, s.decimals)
-				if corrected[0] < 0.05 {
-					c.Mark = "†"
-				}
-				corrected = corrected[1:]
-				return c, true
-			})
+			t.AddSome(row.title+", "+protocol, func(i int) (table.Cell, bool) { return cells[i], differences[i].N > 1 })
+			cells, differences = cells[len(s.sets):], differences[len(s.sets):]
 		}
 	}
 	return t
@@ -134,7 +107,7 @@ func (all results) ranks() *table.Table {
 		return cmp.Or(cmp.Compare(mean(a, 1), mean(b, 1)), cmp.Compare(mean(a, 0), mean(b, 0)))
 	})
 	for _, row := range order {
-		add(t, row.title, len(ranked), func(i int) (table.Cell, bool) {
+		t.AddSome(row.title, func(i int) (table.Cell, bool) {
 			r, ok := ranked[i][row.method]
 			if !ok {
 				return table.Text(""), false
@@ -146,16 +119,14 @@ func (all results) ranks() *table.Table {
 	return t
 }
 
-// rounding is by how much accuracies may differ that are equal but for the order of sums.
-const rounding = 1e-9
-
 // rank returns the mean rank over the sets of every method that has at least two seeds
 // of each in its full form, once for each of the seeds that all of them have. 1 is the
 // best; of equal ones each gets the mean of their places.
 func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
-	measured := map[string][]result{} // by method, set by set
+	var methods []string
+	var measured [][][]float64 // by method, set and seed
 	for _, row := range table1.rows {
-		var list []result
+		var list [][]float64
 		n := 0 // the least number of seeds on a set
 		for _, set := range sets {
 			r, _ := all.get(set, row.method, protocol)
@@ -164,34 +135,24 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 			} else if n == 0 || k < n {
 				n = k
 			}
-			list = append(list, r)
+			list = append(list, r.PerSeed)
 		}
 		if len(list) < len(sets) {
 			continue
 		}
-		measured[row.method] = list
+		methods, measured = append(methods, row.method), append(measured, list)
 		if seeds == 0 || n < seeds {
 			seeds = n
 		}
 	}
-	ranks = map[string][]float64{}
-	for method, mine := range measured {
-		for seed := range seeds {
-			sum := 0.0
-			for s := range sets {
-				rank := 0.5
-				for _, other := range measured {
-					switch d := other[s].PerSeed[seed] - mine[s].PerSeed[seed]; {
-					case d > rounding:
-						rank++
-					case d >= -rounding:
-						rank += 0.5 // with itself that makes the best 1
-					}
-				}
-				sum += rank
-			}
-			ranks[method] = append(ranks[method], sum/float64(len(sets)))
+	for _, list := range measured {
+		for s := range list {
+			list[s] = list[s][:seeds]
 		}
+	}
+	ranks = map[string][]float64{}
+	for i, r := range compare.MeanRanks(measured) {
+		ranks[methods[i]] = r
 	}
 	return ranks, seeds
 }
@@ -236,15 +197,14 @@ func (all results) graph() *table.Table {
 		cells := make([][]table.Cell, len(group))
 		for _, set := range graphSets {
 			var differences []compare.Difference
-			var p []float64
 			for _, pair := range group {
 				d := compare.Seeds(all.paired(set, pair[0], pair[1], graphProtocol))
 				if d.N < 2 {
 					return nil
 				}
-				differences, p = append(differences, d), append(p, d.P)
+				differences = append(differences, d)
 			}
-			for i, corrected := range compare.Holm(p) {
+			for i, corrected := range compare.Corrected(differences) {
 				d := differences[i]
 				lo, hi := d.Interval(0.95)
 				interval := strings.ReplaceAll(fmt.Sprintf("%.2f to %.2f", lo, hi), "-", "−")

@@ -110,8 +110,8 @@ func (g *Grid) Table(protocol, caption string, published []Published) *table.Tab
 	t := table.New("method", table.Names(g.sets...)...)
 	t.Caption = caption
 	for _, name := range g.methods {
-		g.addRow(t, g.title(name), func(set string) (table.Cell, bool) {
-			row, ok := g.Row(set, name, protocol)
+		t.AddSome(g.title(name), func(i int) (table.Cell, bool) {
+			row, ok := g.Row(g.sets[i], name, protocol)
 			if !ok {
 				return table.Text(""), false
 			}
@@ -122,8 +122,8 @@ func (g *Grid) Table(protocol, caption string, published []Published) *table.Tab
 		if len(p.Protocols) > 0 && !slices.Contains(p.Protocols, protocol) {
 			continue
 		}
-		known := g.addRow(t, p.Row, func(set string) (table.Cell, bool) {
-			v, ok := p.Values[set]
+		known := t.AddSome(p.Row, func(i int) (table.Cell, bool) {
+			v, ok := p.Values[g.sets[i]]
 			if !ok {
 				return table.Text(""), false
 			}
@@ -136,36 +136,16 @@ func (g *Grid) Table(protocol, caption string, published []Published) *table.Tab
 	return t
 }
 
-// addRow adds a row with a cell for each set, unless no set has one.
-func (g *Grid) addRow(t *table.Table, name string, cell func(set string) (table.Cell, bool)) (known bool) {
-	var cells []table.Cell
-	for _, set := range g.sets {
-		c, ok := cell(set)
-		cells, known = append(cells, c), known || ok
-	}
-	if known {
-		t.Add(name, cells...)
-	}
-	return known
-}
-
 // Differences compares methods with another one, seed by seed, under every protocol,
 // and says what differences chance alone would make. It is nil with fewer than two
 // seeds, or without results of both.
 func (g *Grid) Differences(base string, methods ...string) *table.Table {
-	type line struct {
-		name        string
-		differences []compare.Difference
-	}
-	var lines []line
-	var p []float64
+	var lines []string
+	var all []compare.Difference
 	for _, protocol := range g.protocols {
 		for _, name := range methods {
 			if ds := g.differences(base, name, protocol); ds != nil {
-				lines = append(lines, line{g.title(name) + ", " + protocol, ds})
-				for _, d := range ds {
-					p = append(p, d.P)
-				}
+				lines, all = append(lines, g.title(name)+", "+protocol), append(all, ds...)
 			}
 		}
 	}
@@ -177,23 +157,15 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 		columns = append(columns, "mean of sets")
 	}
 	t := table.New("minus "+g.title(base), table.Names(columns...)...)
-	corrected := compare.Holm(p)
-	for _, l := range lines {
-		var cells []table.Cell
-		for _, d := range l.differences {
-			c := table.MeanStd(d.Mean, d.Err, 2)
-			if corrected[0] < 0.05 {
-				c.Mark = "†"
-			}
-			cells, corrected = append(cells, c), corrected[1:]
-		}
-		t.Add(l.name, cells...)
+	cells, n := Differences(all, 2)
+	for i, name := range lines {
+		t.Add(name, cells[i*len(columns):(i+1)*len(columns)]...)
 	}
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
 	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s For each seed both rows have the same folds, which is fair but hardly makes their difference more precise. The last rows: the standard deviation that the difference of two single runs has by chance, and how many seeds make 0.3 points two standard errors.",
-		g.title(base), seedCount(lines[0].differences), Corrected(len(p)))
+		g.title(base), seedCount(all[:len(columns)]), Corrected(n))
 	return t
 }
 
@@ -217,21 +189,31 @@ func Corrected(n int) string {
 	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; without it a difference may be chance.", n)
 }
 
-// Minus compares values by seed with those of a base: the mean difference ± its standard
-// error, with † where p < 0.05 by Student's t-test and Holm's correction, and that p.
-func Minus(base []float64, rows ...[]float64) (cells []table.Cell, corrected []float64) {
-	var p []float64
-	for _, values := range rows {
-		d := compare.Seeds(values, base)
-		cells, p = append(cells, table.MeanStd(d.Mean, d.Err, 2)), append(p, d.P)
-	}
-	corrected = compare.Holm(p)
-	for i := range cells {
-		if corrected[i] < 0.05 {
-			cells[i].Mark = "†"
+// Differences are cells of mean differences ± their standard errors, with † where p < 0.05 by
+// Student's t-test and Holm's correction for all n of them that are of two seeds or more; the
+// cells of others are empty.
+func Differences(all []compare.Difference, decimals int) (cells []table.Cell, n int) {
+	corrected := compare.Corrected(all)
+	for i, d := range all {
+		c := table.Text("")
+		if d.N > 1 {
+			n++
+			c = table.MeanStd(d.Mean, d.Err, decimals)
 		}
+		if corrected[i] < 0.05 {
+			c.Mark = "†"
+		}
+		cells = append(cells, c)
 	}
-	return cells, corrected
+	return cells, n
+}
+
+// Minus compares values by seed with those of a base.
+func Minus(base []float64, rows ...[]float64) (all []compare.Difference) {
+	for _, values := range rows {
+		all = append(all, compare.Seeds(values, base))
+	}
+	return all
 }
 
 // differences returns those of a method to the base, set by set, and their mean if there

@@ -40,7 +40,7 @@ func compared(before []string, all []comparison, after ...string) *table.Table {
 	for _, d := range all {
 		tests = append(tests, d.Difference)
 	}
-	corrected := holm(tests)
+	corrected := compare.Corrected(tests)
 	for i, d := range all {
 		t.Add(d.name, slices.Concat(d.before, []table.Cell{
 			table.Number(float64(d.N), 0), table.Number(d.Mean, d.decimals), table.Number(d.Err, d.decimals),
@@ -48,14 +48,4 @@ func compared(before []string, all []comparison, after ...string) *table.Table {
 		}, d.after)...)
 	}
 	return t
-}
-
-// holm returns the p values of differences as they are after Holm's correction for
-// their number.
-func holm(all []compare.Difference) []float64 {
-	p := make([]float64, len(all))
-	for i, d := range all {
-		p[i] = d.P
-	}
-	return compare.Holm(p)
 }

@@ -5,18 +5,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/specmatch/eval/compare"
 )
-
-// R: p.adjust(c(0.01, 0.04, NA, 0.03, 0.005), "holm").
-func TestHolm(t *testing.T) {
-	got := holm([]compare.Difference{{P: 0.01}, {P: 0.04}, {P: math.NaN()}, {P: 0.03}, {P: 0.005}})
-	for i, want := range []float64{0.03, 0.06, math.NaN(), 0.06, 0.02} {
-		if math.Abs(got[i]-want) > 1e-15 || math.IsNaN(got[i]) != math.IsNaN(want) {
-			t.Errorf("test %d: %v, want %v", i, got[i], want)
-		}
-	}
-}
 
 // R: t.test(c(2, 4, 6, 8, 10), c(1, 2, 3, 4, 5), paired = TRUE).
 func TestMinus(t *testing.T) {

@@ -154,6 +154,20 @@ func (t *Table) Add(name string, cells ...Cell) {
 	t.rows = append(t.rows, row{name, full})
 }
 
+// AddSome adds a row unless all of its cells are empty, and reports whether it did. Of an
+// empty one the function returns what stands there all the same, and false.
+func (t *Table) AddSome(name string, cell func(column int) (Cell, bool)) (some bool) {
+	cells := make([]Cell, len(t.columns))
+	for i := range cells {
+		c, ok := cell(i)
+		cells[i], some = c, some || ok
+	}
+	if some {
+		t.Add(name, cells...)
+	}
+	return some
+}
+
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return len(t.rows) }
 

@@ -116,6 +116,44 @@ func Holm(p []float64) []float64 {
 	return corrected
 }
 
+// Corrected returns the p-values of differences, corrected for their number by [Holm].
+func Corrected(all []Difference) []float64 {
+	p := make([]float64, len(all))
+	for i, d := range all {
+		p[i] = d.P
+	}
+	return Holm(p)
+}
+
+// MeanRanks returns the mean rank over sets of every method, seed by seed: results are by
+// method, set and seed, of as many seeds everywhere, and ranks by method and seed. 1 is the
+// best, that is the largest; of equal ones, up to rounding, each gets the mean of their
+// places.
+func MeanRanks(results [][][]float64) [][]float64 {
+	ranks := make([][]float64, len(results))
+	for m, mine := range results {
+		ranks[m] = make([]float64, len(mine[0]))
+		for s, seeds := range mine {
+			for seed, x := range seeds {
+				rank := 0.5
+				for _, other := range results {
+					switch d := other[s][seed] - x; {
+					case d > rounding:
+						rank++
+					case d >= -rounding:
+						rank += 0.5 // with itself that makes the best 1
+					}
+				}
+				ranks[m][seed] += rank
+			}
+		}
+		for seed := range ranks[m] {
+			ranks[m][seed] /= float64(len(mine))
+		}
+	}
+	return ranks
+}
+
 // Null returns the standard deviation of the difference of two runs of the method
 // whose seeds reached these values, if nothing but chance divides them: √2 times their
 // own. NaN with fewer than two.

@@ -129,3 +129,23 @@ func TestSeedsFor(t *testing.T) {
 		}
 	}
 }
+
+// R: p.adjust(c(0.01, 0.04, NA, 0.03, 0.005), "holm").
+func TestCorrected(t *testing.T) {
+	got := Corrected([]Difference{{P: 0.01}, {P: 0.04}, {P: math.NaN()}, {P: 0.03}, {P: 0.005}})
+	for i, want := range []float64{0.03, 0.06, math.NaN(), 0.06, 0.02} {
+		if math.Abs(got[i]-want) > 1e-15 || math.IsNaN(got[i]) != math.IsNaN(want) {
+			t.Errorf("test %d: %v, want %v", i, got[i], want)
+		}
+	}
+}
+
+// TestMeanRanks: on the second set the first two are equal.
+func TestMeanRanks(t *testing.T) {
+	ranks := MeanRanks([][][]float64{{{90, 70}, {60, 80}}, {{80, 90}, {60, 90}}, {{70, 80}, {50, 70}}})
+	for i, want := range [][]float64{{1.25, 2.5}, {1.75, 1}, {3, 2.5}} {
+		if !slices.Equal(ranks[i], want) {
+			t.Errorf("method %d: %v, want %v", i, ranks[i], want)
+		}
+	}
+}
