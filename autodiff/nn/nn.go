@@ -34,6 +34,8 @@ type Buffer struct {
 	Value *tensor.Tensor
 	// Layout is the shape of the buffer in files.
 	Layout autodiff.Layout
+	// Loaded, if set, gets the values row by row when they have been read from a file.
+	Loaded func(values []float64)
 	be     backend.Backend
 }
 

@@ -242,6 +242,7 @@ type entry struct {
 	value  *tensor.Tensor
 	layout autodiff.Layout
 	be     backend.Backend
+	loaded func([]float64) // or nil
 }
 
 // shape is that of the entry in a file.
@@ -260,10 +261,10 @@ func (e *entry) shape() []int64 {
 func entries(m Module) ([]entry, error) {
 	var es []entry
 	for _, p := range m.Parameters() {
-		es = append(es, entry{p.Name, p.Value, p.Layout, p.Backend()})
+		es = append(es, entry{p.Name, p.Value, p.Layout, p.Backend(), nil})
 	}
 	for _, b := range m.Buffers() {
-		es = append(es, entry{b.Name, b.Value, b.Layout, b.be})
+		es = append(es, entry{b.Name, b.Value, b.Layout, b.be, b.Loaded})
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	for i, e := range es {
@@ -434,6 +435,9 @@ func (f *File) Load(m Module) error {
 			values = transpose(values, e.value.Cols, e.value.Rows)
 		}
 		e.be.Upload(e.value, values)
+		if e.loaded != nil {
+			e.loaded(values)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,9 @@
 package optim
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
@@ -13,8 +16,10 @@ import (
 //	m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,
 //	p ← p - η/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε).
 //
-// The learning rate and the step count live on the engine, so that an engine can
-// record a training step and replay it.
+// The step count t is that of the parameter: a step in which it has no gradient does not
+// count. The learning rate and the count of all steps live on the engine, so that an engine
+// can record a training step and replay it. What a parameter has missed does not: a
+// parameter must have a gradient in all steps that are recorded, or in none.
 type Adam struct {
 	Config backend.AdamConfig
 	// Name begins the names of the state; "adam" unless a checkpoint holds the
@@ -25,7 +30,11 @@ type Adam struct {
 	params []*autodiff.Param
 	m, v   []*tensor.Tensor
 	rate   *tensor.Tensor
-	step   *tensor.Tensor
+	step   *tensor.Tensor // of the optimizer
+	// missed counts the steps in which a parameter had no gradient, and state is what
+	// checkpoints have of it [1×len(params)].
+	missed []float64
+	state  *tensor.Tensor
 }
 
 // NewAdam returns an optimizer with PyTorch's defaults: β₁ = 0.9, β₂ = 0.999,
@@ -35,8 +44,10 @@ func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64, opts ..
 		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, Name: "adam",
 		fused: autodiff.NewTape(be, opts...).Fused().Adam,
 		be:    be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
+		missed: make([]float64, len(params)), state: be.Alloc(1, len(params)),
 	}
 	be.Fill(a.step, 0)
+	be.Fill(a.state, 0)
 	a.SetRate(rate)
 	for _, p := range params {
 		m, v := be.Alloc(p.Value.Rows, p.Value.Cols), be.Alloc(p.Value.Rows, p.Value.Cols)
@@ -51,25 +62,45 @@ func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64, opts ..
 func (a *Adam) SetRate(rate float64) { a.be.Fill(a.rate, rate) }
 
 // Step updates every parameter that has a gradient and forgets the gradients.
-// Like PyTorch's, it leaves a parameter without gradient alone; unlike PyTorch's,
-// it has one step count t for all parameters.
 func (a *Adam) Step() {
 	a.be.Affine(a.step, 1, a.step, 1)
-	var ps, gs, ms, vs []*tensor.Tensor
+	with := map[float64][]int{} // the parameters with a gradient, by the steps that they have missed
 	for i, p := range a.params {
 		if p.HasGrad() {
-			ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
+			with[a.missed[i]] = append(with[a.missed[i]], i)
+		} else {
+			a.missed[i]++
 		}
 	}
-	if a.fused != nil {
-		a.fused.AdamAll(ps, gs, ms, vs, a.rate, a.step, a.Config)
-	} else {
-		for i := range ps {
-			a.be.Adam(ps[i], gs[i], ms[i], vs[i], a.rate, a.step, a.Config)
+	for _, missed := range slices.Sorted(maps.Keys(with)) {
+		step := a.step
+		if missed > 0 {
+			step = a.be.Alloc(1, 1)
+			a.be.Affine(step, 1, a.step, -missed)
+		}
+		a.update(with[missed], step)
+		if missed > 0 {
+			a.be.Free(step)
 		}
 	}
 	for _, p := range a.params {
 		p.ZeroGrad()
+	}
+}
+
+// update changes some of the parameters, all of which have the same step count.
+func (a *Adam) update(group []int, step *tensor.Tensor) {
+	var ps, gs, ms, vs []*tensor.Tensor
+	for _, i := range group {
+		p := a.params[i]
+		ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
+	}
+	if a.fused != nil {
+		a.fused.AdamAll(ps, gs, ms, vs, a.rate, step, a.Config)
+		return
+	}
+	for i := range ps {
+		a.be.Adam(ps[i], gs[i], ms[i], vs[i], a.rate, step, a.Config)
 	}
 }
 
@@ -86,5 +117,6 @@ func (a *Adam) Close() {
 	}
 	a.be.Free(a.rate)
 	a.be.Free(a.step)
+	a.be.Free(a.state)
 	a.m, a.v, a.params = nil, nil, nil
 }

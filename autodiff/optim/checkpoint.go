@@ -13,9 +13,13 @@ type Checkpoint struct {
 // Buffers returns the module's buffers and the optimizer's state.
 func (c Checkpoint) Buffers() []*nn.Buffer { return append(c.Module.Buffers(), c.Optimizer.State()...) }
 
-// State returns the moments and the step count as buffers.
+// State returns the moments, the step count and what parameters have missed as buffers,
+// with the values of this moment.
 func (a *Adam) State() []*nn.Buffer {
-	state := []*nn.Buffer{nn.BufferOf(a.be, a.Name+".step", a.step)}
+	a.be.Upload(a.state, a.missed)
+	missed := nn.BufferOf(a.be, a.Name+".missed", a.state)
+	missed.Loaded = func(values []float64) { copy(a.missed, values) }
+	state := []*nn.Buffer{nn.BufferOf(a.be, a.Name+".step", a.step), missed}
 	for i, p := range a.params {
 		state = append(state, nn.BufferOf(a.be, a.Name+".m."+p.Name, a.m[i]), nn.BufferOf(a.be, a.Name+".v."+p.Name, a.v[i]))
 	}

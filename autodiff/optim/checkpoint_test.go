@@ -66,7 +66,7 @@ func TestCheckpoint(t *testing.T) {
 		names = append(names, b.Name)
 	}
 	if want := []string{
-		"norm.running_mean", "norm.running_var", "adam.step",
+		"norm.running_mean", "norm.running_var", "adam.step", "adam.missed",
 		"adam.m.norm.weight", "adam.v.norm.weight", "adam.m.norm.bias", "adam.v.norm.bias",
 	}; !slices.Equal(names, want) {
 		t.Errorf("buffers %v, want %v", names, want)
