@@ -10,7 +10,8 @@
 //     to hydrogens; C1=CC=CC=C1 and c1ccccc1 are the same molecule; the @ of
 //     CC[C@H](C)CC says nothing. Perception checks valences, finds rings, takes
 //     aromatic bonds apart and puts them together again (Hückel's rule), finds
-//     which stereocentres are real, and drops hydrogens written as atoms.
+//     which stereocentres are real, and drops hydrogens written as atoms. What it finds
+//     is in the fields and methods of [Atom], [Bond] and [Molecule].
 //  3. Categories. [Molecule.Graph] keeps what the network is to see: an
 //     atomic number and a chirality tag for every atom, a type and a direction
 //     for every bond.
@@ -60,7 +61,8 @@
 //
 // On the eight MoleculeNet sets of Hu et al. and 20,000 molecules of ZINC250k,
 // 177,095 in all, RDKit and this package accept the same, and atoms, bonds and
-// scaffolds are equal without exception (TestParity).
+// scaffolds are equal without exception (TestParity). Hydrogens, valences, hybridisation,
+// conjugation, rings and configurations are those of release 2026.09 (TestDigests).
 //
 // # References
 //

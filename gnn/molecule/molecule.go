@@ -83,6 +83,10 @@ type Atom struct {
 	Isotope   uint16 // mass number; 0 if not given
 	Map       int32  // atom map number; 0 if not given
 
+	Degree        int16 // neighbours that are atoms of the graph
+	Hybridisation Hybridisation
+	InRing        bool
+
 	fixed    bool // bracket atom: its hydrogens are as written
 	explicit int8 // hydrogens written in the bracket, or that had been atoms
 	implicit int8 // hydrogens that fill up the valence
@@ -97,6 +101,8 @@ type Bond struct {
 	Begin, End int32 // atoms; Direction is seen from Begin
 	Type       BondType
 	Direction  Direction
+	Conjugated bool
+	InRing     bool
 
 	aromatic bool // perceived, or written as, aromatic
 	stereo   bondStereo
@@ -109,11 +115,16 @@ type Bond struct {
 type Molecule struct {
 	Atoms []Atom
 	Bonds []Bond
+
+	ringPtr, ringAtoms, ringBonds []int32 // see Ring
 }
 
 // Clone returns a copy that shares no memory.
 func (m *Molecule) Clone() *Molecule {
-	return &Molecule{Atoms: slices.Clone(m.Atoms), Bonds: slices.Clone(m.Bonds)}
+	return &Molecule{
+		Atoms: slices.Clone(m.Atoms), Bonds: slices.Clone(m.Bonds),
+		ringPtr: slices.Clone(m.ringPtr), ringAtoms: slices.Clone(m.ringAtoms), ringBonds: slices.Clone(m.ringBonds),
+	}
 }
 
 // Error says why a SMILES string is not a molecule.

@@ -79,15 +79,14 @@ func (v *perceiver) perceive() *problem {
 	if err := v.findAromatic(); err != nil {
 		return err
 	}
+	v.conjugate()
+	v.hybridise()
 	v.dropFlatTags()
 	if err := v.settleHydrogens(); err != nil {
 		return err
 	}
 	v.cleanStereo(true)
-	for i := range v.m.Atoms {
-		a := &v.m.Atoms[i]
-		a.Hydrogens = a.hydrogens()
-	}
+	v.note()
 	return nil
 }
 

@@ -69,7 +69,7 @@ func (n *adjacency) between(a, b int32) int32 {
 // connected without any one of its atoms. Blocks come from one depth-first search; a block
 // with as many bonds as atoms is a ring, and there is nothing left to choose.
 // In other blocks rings are searched for as Figueras and RDKit do: the
-// set is not unique in cages, and what is aromatic depends on it.
+// set is not unique in cages, and what is aromatic depends on it. Dative bonds are in no ring.
 //
 //	J. Figueras, Ring perception using breadth-first search, J. Chem. Inf.
 //	Comput. Sci. 36 (1996) 986–991.
@@ -189,7 +189,7 @@ func (v *perceiver) findRings() {
 				l := v.links[top.link]
 				top.link++
 				switch {
-				case l.bond == top.bond:
+				case l.bond == top.bond || m.Bonds[l.bond].Type == Dative:
 				case f.found[l.atom] == 0:
 					time++
 					f.found[l.atom], f.low[l.atom] = time, time

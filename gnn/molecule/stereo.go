@@ -59,7 +59,7 @@ func (v *perceiver) dropFlatTags() {
 		keep := true
 		switch a.Chirality {
 		case Clockwise, CounterClockwise:
-			keep = a.Z != 0 && (n == 4 || v.tetrahedral(int32(i), n))
+			keep = a.Z != 0 && (n == 4 || a.Hybridisation == HybridSP3)
 		case tagSquarePlanar:
 			keep = n >= 2 && n <= 4
 		case tagTrigonalBipyramidal:
@@ -71,66 +71,6 @@ func (v *perceiver) dropFlatTags() {
 			a.Chirality = Unspecified
 		}
 	}
-}
-
-// tetrahedral reports whether an atom with n neighbours has four orbitals in
-// use (sp3) and no conjugated bonds that flatten it.
-func (v *perceiver) tetrahedral(i, n int32) bool {
-	a := &v.m.Atoms[i]
-	orbitals := n
-	if a.Z > 1 && a.Z < 89 {
-		outer, total, charge := int32(elements[a.Z].outer), a.totalValence(), int32(a.Charge)
-		free := outer - (total + charge)
-		if total+outer-charge < 8 {
-			radicals := int32(a.radicals)
-			orbitals += (free-radicals)/2 + radicals
-		} else {
-			orbitals += free / 2
-		}
-	}
-	return orbitals == 4 && (n > 3 || !v.hasConjugatedBond(i))
-}
-
-// hasConjugatedBond reports whether a bond of the atom is aromatic or
-// conjugated: a multiple bond next to an atom with electrons to share.
-func (v *perceiver) hasConjugatedBond(i int32) bool {
-	for _, l := range v.of(i) {
-		if v.m.Bonds[l.bond].aromatic || v.conjugates(i, l.bond) || v.conjugates(l.atom, l.bond) {
-			return true
-		}
-	}
-	return false
-}
-
-// conjugates reports whether the atom makes one of its bonds conjugated.
-func (v *perceiver) conjugates(center, bond int32) bool {
-	n := v.degree(center) + int32(v.m.Atoms[center].hydrogens())
-	if n < 2 || n > 3 || !v.mayConjugate(center) {
-		return false
-	}
-	for _, x := range v.of(center) {
-		if halves[v.m.Bonds[x.bond].Type] < 3 {
-			continue
-		}
-		for _, y := range v.of(center) {
-			if x == y || x.bond != bond && y.bond != bond {
-				continue
-			}
-			if v.degree(y.atom)+int32(v.m.Atoms[y.atom].hydrogens()) <= 3 && v.mayConjugate(y.atom) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (v *perceiver) mayConjugate(i int32) bool {
-	a := &v.m.Atoms[i]
-	outer := elements[a.Z].outer
-	if a.Z > 10 && (outer == 5 || outer == 6) && (outer != 6 || v.degree(i)+int32(a.hydrogens()) >= 2) {
-		return false
-	}
-	return v.piElectrons(i) > 0
 }
 
 // cleanStereo removes the tags of atoms that are not stereocentres and the

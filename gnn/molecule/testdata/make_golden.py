@@ -4,7 +4,7 @@
     python3 make_golden.py
 
 Needs RDKit; rdkit.json was made with release 2022.09.3, and the elements Uun to
-Uuo with 2022.09.5. Of release 2026.09.1 are the elements and the molecules whose verdict
+Uuo with 2022.09.5. Of release 2026.09.1 are the elements and the molecules whose verdict or tag
 changed with it. For every line there is
 either "rejected" or atoms ([Z, tag, hydrogens, aromatic]), bonds ([begin, end,
 type, direction]) in the categories of Hu et al. (2020), rings, the SMILES of the
