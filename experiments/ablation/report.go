@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
+	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -124,7 +125,7 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 // table is one data set under one protocol.
 func (x *experiment) table(ds *dataset.Dataset, protocol string, results []result) *table.Table {
 	columns := []string{"accuracy (%)", "minus β = 0", "L_G trained", "L_G hard", "std of S", "gradient ratio"}
-	if published[ds.Name] != nil {
+	if _, ok := published.Table4[0].Values[ds.Name]; ok {
 		columns = append(columns, "published (%)")
 	}
 	t := table.New("row", table.Names(columns...)...)
@@ -147,8 +148,10 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		for _, metric := range []string{"loss_g", "loss_g_hard", "similarity_std", "gradient_ratio"} {
 			cells = append(cells, table.Number(r.last(metric), 3))
 		}
-		if v, ok := published[ds.Name][r.x]; ok && r.factor == factorP {
-			cells = append(cells, table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])))
+		if p := published.Find(published.Table4, fmt.Sprint(r.x)); p != nil && r.factor == factorP {
+			if v, ok := p.Values[ds.Name]; ok {
+				cells = append(cells, table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])))
+			}
 		}
 		t.Add(r.label, cells...)
 	}

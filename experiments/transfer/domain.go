@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 	"github.com/specmatch/specmatch/gnn/dataset/network"
-	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -38,17 +35,13 @@ type taskSet struct {
 	split  dataset.Split
 }
 
-// check returns an error if a part of the split is empty, as it is where most
-// molecules share a scaffold, or the first has no labels: nothing can be trained on
-// then, or measured.
+// check is the division's.
 func (s *taskSet) check() error {
-	if a, b, c := len(s.split.Train), len(s.split.Valid), len(s.split.Test); min(a, b, c) == 0 {
-		return fmt.Errorf("%s: its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in every part", s.name, len(s.graphs), a, b, c)
-	}
-	if !slices.ContainsFunc(s.split.Train, func(i int) bool {
+	labelled := func(i int) bool {
 		return slices.ContainsFunc(s.labels[i*s.tasks:(i+1)*s.tasks], func(l int8) bool { return l != 0 })
-	}) {
-		return fmt.Errorf("%s: none of the %d graphs to train on has a label", s.name, len(s.split.Train))
+	}
+	if err := s.split.Check(len(s.graphs), labelled); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
 }
@@ -65,50 +58,47 @@ const splitSeed = 42
 // noteInputs notes the sums of the files that [experiment.openDomain] reads, and in
 // corpusSums those of the graphs to pre-train on.
 func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
-	files := map[string]string{} // paths by name
-	corpus := map[string]bool{"corpus": true}
 	x.corpusSums = map[string]string{}
-	names := x.data.Datasets
-	switch {
-	case x.source.Domain == domainBio && x.source.Corpus != "":
-		names = append([]string{x.source.Corpus}, names...)
-	case x.source.Corpus != "":
-		files["corpus"] = x.source.Corpus
-	}
-	for _, name := range names {
-		if x.data.Dir == "" {
-			break // which openDomain refuses
-		}
-		var paths []string
-		var err error
-		if x.source.Domain == domainBio {
-			paths, err = network.Files(x.data.Dir, name)
-		} else {
-			paths = make([]string, 1)
-			paths[0], err = moleculenet.Find(x.data.Dir, name)
-		}
+	note := func(name, path string, corpus bool) error {
+		sum, err := dataset.SumFile(ctx, path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // openDomain says so, in its order
+		case errors.Is(err, fs.ErrNotExist): // openDomain says so, in its order
+			return nil
 		case err != nil:
 			return err
 		}
-		for _, path := range paths {
-			files[filepath.Base(path)] = path
-			corpus[filepath.Base(path)] = name == x.source.Corpus
+		if flags.Input(name, sum); corpus {
+			x.corpusSums[name] = sum
+		}
+		return nil
+	}
+	names, bio := x.data.Datasets, x.source.Domain == domainBio
+	if bio && x.source.Corpus != "" {
+		names = append([]string{x.source.Corpus}, names...)
+	} else if x.source.Corpus != "" {
+		if err := note("corpus", x.source.Corpus, true); err != nil {
+			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		sum, err := dataset.SumFile(ctx, files[name])
+	if x.data.Dir == "" {
+		return nil // which openDomain refuses
+	}
+	for _, name := range names {
+		path, err := moleculenet.Find(x.data.Dir, name)
+		paths := []string{path}
+		if bio {
+			paths, err = network.Files(x.data.Dir, name)
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return err
 		}
-		flags.Input(name, sum)
-		if corpus[name] {
-			x.corpusSums[name] = sum
+		for _, path := range paths {
+			if err := note(filepath.Base(path), path, name == x.source.Corpus); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -176,9 +166,15 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 				return d, err
 			}
 		}
-		if d.corpus, err = x.openCorpus(ctx, stderr); err != nil {
+		bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
+		corpus, err := moleculenet.Corpus(ctx, x.source.Corpus, func(rows int) { bar.Message("%d molecules read", rows) })
+		if bar.Stop(); err != nil {
 			return d, err
 		}
+		if n := len(corpus.Dropped); n > 0 {
+			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, n, n+len(corpus.Graphs), corpus.Dropped[0])
+		}
+		d.corpus = corpus.Graphs
 	case len(x.data.Datasets) > 0 && slices.ContainsFunc(x.loss.Methods, finetuning.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
@@ -214,41 +210,6 @@ func (d *domain) add(name string, m *moleculenet.Data) error {
 	split, err := dataset.ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
 	d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
 	return err
-}
-
-// openCorpus reads the SMILES to pre-train on, and says what of them is left out.
-func (x *experiment) openCorpus(ctx context.Context, stderr io.Writer) (graphs []*graph.Graph, err error) {
-	bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
-	defer bar.Stop()
-	o := records.Options{Want: records.Molecules}
-	if _, err := records.FormatOf(x.source.Corpus); err != nil {
-		o.Format = records.SMI // whatever the name
-	}
-	var rows, dropped int
-	var first error
-	err = records.Read(ctx, x.source.Corpus, o, func(r *records.Record) error {
-		if rows++; rows%1024 == 0 {
-			bar.Message("%d molecules read", rows)
-		}
-		if r.Err != nil {
-			dropped++
-			first = cmp.Or[error](first, r.Err)
-		} else {
-			graphs = append(graphs, r.Graph)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case rows == 0:
-		return nil, fmt.Errorf("%s: there is no molecule in it", x.source.Corpus)
-	case len(graphs) == 0:
-		return nil, fmt.Errorf("%s: no molecule of it can be used, such as %w", x.source.Corpus, first)
-	case dropped > 0:
-		fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, dropped, rows, first)
-	}
-	return graphs, nil
 }
 
 func (x *experiment) openProteins(ctx context.Context, _ io.Writer) (d domain, err error) {

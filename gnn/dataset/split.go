@@ -195,6 +195,18 @@ type Split struct {
 	Train, Valid, Test []int
 }
 
+// Check returns an error if a part of n graphs is empty, as it is where most molecules share a
+// scaffold, or if none of the first is labelled: nothing can be trained on then, or measured.
+func (s Split) Check(n int, labelled func(i int) bool) error {
+	if a, b, c := len(s.Train), len(s.Valid), len(s.Test); min(a, b, c) == 0 {
+		return fmt.Errorf("its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in every part", n, a, b, c)
+	}
+	if !slices.ContainsFunc(s.Train, labelled) {
+		return fmt.Errorf("none of the %d graphs to train on has a label", len(s.Train))
+	}
+	return nil
+}
+
 // The least that the results of few labels need to mean anything.
 const (
 	minLabelled = 15

@@ -249,24 +249,19 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 func Parallel(ctx context.Context, workers, n int, run func(ctx context.Context, k int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan int)
+	slots := make(chan struct{}, workers)
 	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for k := range next {
-				if err := run(ctx, k); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
 	for k := range n {
-		if ctx.Err() != nil {
+		if slots <- struct{}{}; ctx.Err() != nil {
 			break
 		}
-		next <- k
+		wg.Go(func() {
+			if err := run(ctx, k); err != nil {
+				cancel(err)
+			}
+			<-slots
+		})
 	}
-	close(next)
 	wg.Wait()
 	return context.Cause(ctx)
 }

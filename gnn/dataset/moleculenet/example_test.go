@@ -57,3 +57,25 @@ func ExampleHalves() {
 	fmt.Println(set.Labels(), "by", set.FeatureWidth, "elements")
 	// Output: [1 0 1 0] by 4 elements
 }
+
+// Molecules to pre-train on, from any file of SMILES.
+func ExampleCorpus() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "corpus")
+	if err := os.WriteFile(path, []byte("CCO ethanol\nCc1ccccc1\nnonsense\n"), 0o666); err != nil {
+		fmt.Println(err)
+		return
+	}
+	corpus, err := moleculenet.Corpus(context.Background(), path, func(rows int) { fmt.Println(rows, "rows") })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(corpus.Graphs), "molecules,", len(corpus.Dropped), "dropped")
+	// Output: 2 molecules, 1 dropped
+}

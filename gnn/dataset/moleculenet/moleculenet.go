@@ -201,6 +201,11 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 		d.Graphs, d.Scaffolds = append(d.Graphs, r.Graph), append(d.Scaffolds, r.Scaffold)
 		return nil
 	})
+	return d.some(path, err)
+}
+
+// some returns the data unless there was an error, or there is nothing in them.
+func (d *Data) some(path string, err error) (*Data, error) {
 	switch {
 	case err != nil:
 		return nil, err
@@ -210,6 +215,29 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 		return nil, fmt.Errorf("dataset: %s: no molecule of it can be used, such as %w", path, d.Dropped[0])
 	}
 	return nil, fmt.Errorf("dataset: %s: there is no molecule in it", path)
+}
+
+// Corpus reads molecules without labels, to pre-train on: a table with a column of SMILES,
+// or, of a file whose name tells no format, a SMILES a line. Molecules that cannot be used
+// are dropped, as by [Open]. Progress is called with the number of rows read now and then.
+func Corpus(ctx context.Context, path string, progress func(rows int)) (*Data, error) {
+	o := records.Options{Want: records.Molecules}
+	if _, err := records.FormatOf(path); err != nil {
+		o.Format = records.SMI
+	}
+	d, rows := new(Data), 0
+	err := records.Read(ctx, path, o, func(r *records.Record) error {
+		if rows++; rows%1024 == 0 {
+			progress(rows)
+		}
+		if r.Err != nil {
+			d.Dropped = append(d.Dropped, r.Err)
+		} else {
+			d.Graphs = append(d.Graphs, r.Graph)
+		}
+		return nil
+	})
+	return d.some(path, err)
 }
 
 // labels are those that the files have.
