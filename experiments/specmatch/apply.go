@@ -52,15 +52,18 @@ func modelSum(ctx context.Context, path string) (string, error) {
 // output is where the rows of records go.
 type output struct {
 	Out    string
+	Format string // on standard output
 	Strict bool
 
 	in     *input
 	models func() []string // that are read, too
 }
 
-// Register adds -out and -strict.
+// Register adds -out, -out-format and -strict.
 func (o *output) Register(f *cli.FlagSet) {
-	cli.Var(f, &o.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nas CSV")
+	cli.Var(f, &o.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nin the form of -out-format")
+	o.Format = "csv"
+	cli.Var(f, &o.Format, "out-format", cli.OneOf("csv", "npy"), "`format` on standard output: csv, or npy for programs: a matrix of float32 for each batch of records, one behind\nthe other, in which a record that cannot be read has a row of NaN")
 	f.BoolVar(&o.Strict, "strict", false, "end with an error at the first record that cannot be read")
 	f.Check(func() error {
 		if o.Out == "" {
@@ -68,6 +71,9 @@ func (o *output) Register(f *cli.FlagSet) {
 		}
 		if o.Out == "-" {
 			return nil
+		}
+		if o.Format != "csv" {
+			return cli.Usagef("-out-format %s is for -out -; the name of a file tells its format", o.Format)
 		}
 		outputs, err := apply.Outputs(o.Out)
 		if err != nil {
@@ -119,7 +125,11 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 		count, shown = bar.Add, done
 	}}
 	if o.Out == "-" {
-		_, err := job.WriteCSV(ctx, stdout, stderr)
+		to := job.WriteCSV
+		if o.Format == "npy" {
+			to = job.WriteNPY
+		}
+		_, err := to(ctx, stdout, stderr)
 		fmt.Fprintf(stderr, "%s: %v\n", o.in.In, o.in.reading)
 		return err
 	}

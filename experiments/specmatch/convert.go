@@ -7,15 +7,17 @@ import (
 	"io"
 	"strings"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
 )
 
 func setupConvert(f *cli.FlagSet) cli.Action {
 	var in, out, like string
 	var engine cli.Engine
-	cli.Var(f, &in, "in", cli.Text, "`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors")
+	cli.Var(f, &in, "in", cli.Text, "`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors; pretrained\nis the encoder of molecules that is part of this program, as it is")
 	cli.Var(f, &like, "like", cli.Text, "model `file` that the weights are for, such as one that train has left and PyTorch has trained on;\nwithout it, they are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
 	cli.Var(f, &out, "out", cli.Text, "model `file` to write: .safetensors")
 	f.Add(&engine)
@@ -29,6 +31,15 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 		return apart([]string{out}, in, like)
 	})
 	return func(ctx context.Context, stdout, _ io.Writer) error {
+		if in == builtin {
+			if like != "" {
+				return cli.Usagef("-in %s is a model: leave -like out", builtin)
+			}
+			return files.Write(out, func(w io.Writer) error {
+				_, err := w.Write(pretrained.Model)
+				return err
+			})
+		}
 		be, err := engine.Open()
 		if err != nil {
 			return err

@@ -199,6 +199,22 @@ func TestEmbed(t *testing.T) {
 	if err := run(t.Context(), strings.Fields("embed -in - -id name -out - -model "+model), &out, io.Discard); err != nil || out.String() != strings.Join(whole, "\n") {
 		t.Errorf("piped: %v\n%s", err, &out)
 	}
+	// A program that reads a matrix for each batch gets a row of NaN for what cannot be read.
+	rows := make([]string, 0, 40)
+	piped := []byte(must(t, "embed -in bad.csv -id name -out - -out-format npy -model "+model))
+	if head := fmt.Sprintf("'shape': (40, %d)", width); !bytes.Contains(piped[:128], []byte(head)) || len(piped) != 128+4*width*40 {
+		t.Fatalf("%d bytes, %q", len(piped), piped[:128])
+	}
+	for row := range slices.Chunk(piped[128:], 4*width) {
+		if math.IsNaN(float64(math.Float32frombits(binary.LittleEndian.Uint32(row)))) {
+			rows = append(rows, "")
+		} else {
+			rows = append(rows, string(row))
+		}
+	}
+	if rows[2]+rows[4] != "" || strings.Join(rows, "") != string(npy[128:]) {
+		t.Error("the piped matrix is not that of the file with rows of NaN between")
+	}
 }
 
 // TestPretrained: the encoder that is part of the program embeds and is described
@@ -209,6 +225,10 @@ func TestPretrained(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(must(t, "embed -in m.csv -id name -out -")), "\n")
 	if columns := strings.Split(lines[40], ","); len(lines) != 41 || len(columns) != 1+5*3*128 || columns[0] != "m39" {
 		t.Errorf("%d lines, the last %v", len(lines), lines[len(lines)-1])
+	}
+	must(t, "convert -in pretrained -out copy.safetensors")
+	if read(t, "copy.safetensors") != string(pretrained.Model) {
+		t.Error("convert has changed the encoder that is part of the program")
 	}
 	about := must(t, "inspect")
 	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          attrmasking", fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))} {

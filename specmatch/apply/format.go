@@ -135,6 +135,32 @@ func npyHeader(rows, cols int) []byte {
 	return fmt.Appendf(nil, "\x93NUMPY\x01\x00\x76\x00%-117s\n", text)
 }
 
+// streamFormat is a matrix for each batch, with rows of NaN, for [Job.WriteNPY].
+type streamFormat struct {
+	csvFormat
+	columns int
+}
+
+func (streamFormat) begin([]string) [][]byte { return [][]byte{nil} }
+
+func (f streamFormat) batch(b Batch) [][]byte {
+	text, nan := npyHeader(len(b.Records), f.columns), math.Float32bits(float32(math.NaN()))
+	at := 0
+	for _, r := range b.Records {
+		for k := range f.columns {
+			bits := nan
+			if r.Err == nil {
+				bits = math.Float32bits(float32(b.Values[at+k]))
+			}
+			text = binary.LittleEndian.AppendUint32(text, bits)
+		}
+		if r.Err == nil {
+			at += f.columns
+		}
+	}
+	return [][]byte{text}
+}
+
 // parquetFormat is a matrix until its end: nothing can be appended to a Parquet file that
 // another process has begun.
 type parquetFormat struct{ npyFormat }

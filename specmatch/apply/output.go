@@ -91,7 +91,18 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 // WriteCSV writes the rows to w as a table with a header, and those records that cannot be
 // used to rejected. Nothing of it goes on after an interruption.
 func (j *Job) WriteCSV(ctx context.Context, w, rejected io.Writer) (Result, error) {
-	to := writer{job: j, form: csvFormat{}, to: []io.Writer{w, rejected}, note: func(Result, *dataset.SyntaxError) error { return nil }}
+	return j.writeTo(ctx, csvFormat{}, w, rejected)
+}
+
+// WriteNPY is [Job.WriteCSV] for programs: matrices [records×columns] of float32 in NumPy's
+// format, one for each batch and one behind the other. A record that cannot be used has a row
+// of NaN.
+func (j *Job) WriteNPY(ctx context.Context, w, rejected io.Writer) (Result, error) {
+	return j.writeTo(ctx, streamFormat{columns: len(j.Model.Columns)}, w, rejected)
+}
+
+func (j *Job) writeTo(ctx context.Context, form format, w, rejected io.Writer) (Result, error) {
+	to := writer{job: j, form: form, to: []io.Writer{w, rejected}, note: func(Result, *dataset.SyntaxError) error { return nil }}
 	if err := to.begin(false); err != nil {
 		return to.done, err
 	}

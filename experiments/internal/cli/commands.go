@@ -79,8 +79,15 @@ func (all Commands) overview(program, does string) string {
 	return b.String()
 }
 
-// version returns that of the module, as the Go tool has stamped it.
+// release is the version of a binary that is built for a release: its build sets it, by
+// -ldflags "-X github.com/specmatch/specmatch/experiments/internal/cli.release=0.1.0".
+var release string
+
+// version returns that of the release, or of the module, as the Go tool has stamped it.
 func version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}
