@@ -53,15 +53,22 @@ func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 // messages returns A·x + self·x and the embeddings of edges, of whose categories row i has
 // counts_i [R×width]; counts is constant.
 func (c *GINEConv) messages(x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var) *autodiff.Var {
-	t := x.Tape()
-	tables := make([]*autodiff.Var, len(c.Tables))
-	for k, e := range c.Tables {
-		tables[k] = t.Param(e.Table)
+	if fuser := x.Tape().Fused().Messages; fuser != nil {
+		return messagesFused(fuser, x, a, self, counts, c.tables(x.Tape()))
 	}
-	if fuser := t.Fused().Messages; fuser != nil {
-		return messagesFused(fuser, x, a, self, counts, tables)
+	return x.SpMM(a, self).Add(c.edges(counts))
+}
+
+// edges returns the sums of the embeddings of edges of whose categories row i has counts_i.
+func (c *GINEConv) edges(counts *autodiff.Var) *autodiff.Var {
+	return counts.MatMul(autodiff.ConcatRows(c.tables(counts.Tape())...))
+}
+
+func (c *GINEConv) tables(t *autodiff.Tape) (tables []*autodiff.Var) {
+	for _, e := range c.Tables {
+		tables = append(tables, t.Param(e.Table))
 	}
-	return x.SpMM(a, self).Add(counts.MatMul(autodiff.ConcatRows(tables...)))
+	return tables
 }
 
 // Parameters returns those of the MLP and the tables.
@@ -179,14 +186,8 @@ func (g *ChemGIN) rowsFor(categories []int32, indices func([]int32) *backend.Ind
 
 // embed returns the rows of the nodes before the first layer.
 func (g *ChemGIN) embed(r *rows) *autodiff.Var {
-	t := r.b.tape
-	tables := make([]*autodiff.Var, len(g.Atoms))
-	for k, e := range g.Atoms {
-		tables[k] = t.Param(e.Table)
-	}
-	stacked := autodiff.ConcatRows(tables...)
 	if g.tables != nil {
-		return r.choose(stacked.SpMM(g.tables, 0))
+		return r.choose(g.sums(r.b.tape, g.tables))
 	}
 	category := r.categories()
 	different := slices.Compact(slices.Sorted(slices.Values(category)))
@@ -195,7 +196,16 @@ func (g *ChemGIN) embed(r *rows) *autodiff.Var {
 		k, _ := slices.BinarySearch(different, c)
 		at[i] = int32(k)
 	}
-	return stacked.SpMM(g.rowsFor(different, t.Indices), 0).GatherRows(at)
+	return g.sums(r.b.tape, g.rowsFor(different, r.b.tape.Indices)).GatherRows(at)
+}
+
+// sums returns the sums of the tables' rows that a matrix of rowsFor chooses.
+func (g *ChemGIN) sums(t *autodiff.Tape, rows *autodiff.Sparse) *autodiff.Var {
+	var tables []*autodiff.Var
+	for _, e := range g.Atoms {
+		tables = append(tables, t.Param(e.Table))
+	}
+	return autodiff.ConcatRows(tables...).SpMM(rows, 0)
 }
 
 // Reads implements [Encoder]: a ChemGIN needs the counts of the bonds' labels.
@@ -209,13 +219,26 @@ func (g *ChemGIN) Width() int { return widthOf(g) }
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics unless
 // the features are the categories that ChemGIN describes.
 func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	return g.read(b, g.layers(b, mode, g.reads()))
+}
+
+// reads returns the numbers, from 1, of the layers that are read out.
+func (g *ChemGIN) reads() []int {
+	if r := g.Config.Readout; r != "" {
+		return r.layers(len(g.Convs))
+	}
+	return []int{len(g.Convs)}
+}
+
+// read returns the embeddings of graphs whose nodes have the features xs after those layers.
+func (g *ChemGIN) read(b *Batch, xs []*autodiff.Var) *autodiff.Var {
 	switch r := g.Config.Readout; {
 	case r != "":
-		return r.pool(b, len(g.Convs), g.layers(b, mode, r.layers(len(g.Convs))), 1./SumUnit)
+		return r.pool(b, len(g.Convs), xs, 1./SumUnit)
 	case g.Config.Sum:
-		return GlobalAddPool(g.Nodes(b, mode), b).Scale(1. / SumUnit)
+		return GlobalAddPool(xs[0], b).Scale(1. / SumUnit)
 	}
-	return GlobalMeanPool(g.Nodes(b, mode), b)
+	return GlobalMeanPool(xs[0], b)
 }
 
 // Nodes returns the features [N×Hidden] of the nodes after the last layer.
@@ -248,13 +271,16 @@ func (g *ChemGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var
 
 // layer returns the rows r of the result of layer l, before dropout; x are the rows before.
 func (g *ChemGIN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	t, conv := x.Tape(), g.Convs[l]
-	first, second := conv.MLP.Layers[0], conv.MLP.Layers[1]
 	a, self := r.sum()
-	x = first.ForwardReLU(conv.messages(x, a, self, r.edgeCounts(ColumnLabels(conv.Columns))))
-	n := r.norm()
+	x = g.Convs[l].messages(x, a, self, r.edgeCounts(ColumnLabels(g.Convs[l].Columns)))
+	return g.finish(l, x, r.norm(), r.b.ViewPtr, mode)
+}
+
+// finish returns the result of layer l for its messages x.
+func (g *ChemGIN) finish(l int, x *autodiff.Var, n autodiff.Norm, views *backend.Indices, mode nn.Mode) *autodiff.Var {
+	t, first, second := x.Tape(), g.Convs[l].MLP.Layers[0], g.Convs[l].MLP.Layers[1]
 	n.Bias, n.ReLU = t.Param(second.B), l < len(g.Convs)-1
-	return g.Norms[l].ForwardNorm(x.MatMul(t.Param(second.W)), n, r.b.ViewPtr, mode)
+	return g.Norms[l].ForwardNorm(first.ForwardReLU(x).MatMul(t.Param(second.W)), n, views, mode)
 }
 
 // wantCategories panics unless the features are categories of that number.

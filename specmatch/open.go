@@ -31,6 +31,9 @@ type Trained struct {
 	// Head is the layer [Width×outputs], named "predictor", that Card.Head
 	// describes; nil for a bare encoder.
 	Head *nn.Linear
+	// Memory, if set, is of the encoder with its weights as they are, and makes embedding and
+	// predicting faster.
+	Memory *gnn.Environments
 }
 
 // Open reads a model file onto an engine. On an engine of the same kind its
@@ -293,7 +296,21 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 		}
 		raw.Append(b, g, nil, ws)
 	}
-	return gnn.Embed(ctx, m.Encoder.Parameters()[0].Backend(), m.Encoder, graphs, add)
+	be := m.Encoder.Parameters()[0].Backend()
+	if m.Memory != nil {
+		return m.Memory.Embed(ctx, be, graphs, add)
+	}
+	return gnn.Embed(ctx, be, m.Encoder, graphs, add)
+}
+
+// Remembering returns the model with a memory of so many bytes, about, where its encoder is of
+// molecules, and has a use for it. It shares all else; change its weights no more.
+func (m *Trained) Remembering(bytes int) *Trained {
+	c := *m
+	if e, ok := m.Encoder.(*gnn.ChemGIN); ok {
+		c.Memory = gnn.NewEnvironments(e, bytes)
+	}
+	return &c
 }
 
 // Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the

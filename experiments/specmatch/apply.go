@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // builtin is the name of the encoder of molecules that is part of the program.
@@ -157,8 +158,13 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
 	readout := readoutAuto
 	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn), "`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the encoder are read, and\nhow their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max for molecules and own\nfor graphs, unless the model file has another")
+	memory := apply.Memory >> 20
+	cli.Var(f, &memory, "memory", cli.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
 	f.Add(&engine)
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
+		if err := train.MemoryFits("remembering environments", float64(memory)*(1<<20)); err != nil {
+			return cli.Usagef("-memory %d: %w", memory, err)
+		}
 		m, be, err := openModel(model, engine)
 		if err != nil {
 			return err
@@ -173,7 +179,7 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return cli.Usagef("-readout: %w", err)
 		}
-		rows, err := apply.Embedder(m)
+		rows, err := apply.Embedder(m.Remembering(memory << 20))
 		if err != nil {
 			return fmt.Errorf("%s: %w", model, err)
 		}

@@ -87,7 +87,7 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 
 // partNodes bounds the nodes that are computed at once, and so memory: all layers'
 // activations are held until then.
-const partNodes = 1024
+const partNodes = 1 << 13
 
 // rows appends the rows of a batch to values, computed a few graphs at a time.
 func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float64) ([]float64, error) {

@@ -73,9 +73,21 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 	return m, nil
 }
 
+// Memory is how many bytes the models of a job remember of molecules, about, unless they have a
+// memory of their own ([specmatch.Trained.Remembering]).
+const Memory = 192 << 20
+
+// remembering returns the model with a part of Memory unless it has its own.
+func remembering(m *specmatch.Trained, parts int) *specmatch.Trained {
+	if m.Memory == nil {
+		m = m.Remembering(Memory / parts)
+	}
+	return m
+}
+
 // Embedder returns a model of embeddings, in the columns of [gnn.Architecture.Columns].
 func Embedder(m *specmatch.Trained) (Model, error) {
-	return newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: m.Embed}, m)
+	return newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: remembering(m, 1).Embed}, m)
 }
 
 // Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of
@@ -94,12 +106,16 @@ func Predictor(models ...*specmatch.Trained) (Model, error) {
 			return Model{}, fmt.Errorf("apply: models 0 and %d predict different things, or from different features", i)
 		}
 	}
-	columns, rows := models[0].Card.Head.Columns(), models[0].Predict
+	columns, rows := models[0].Card.Head.Columns(), remembering(models[0], 1).Predict
 	if len(models) > 1 {
 		for _, name := range slices.Clone(columns) {
 			columns = append(columns, name+"_std")
 		}
-		rows = ensemble(models).predict
+		var all ensemble
+		for _, m := range models {
+			all = append(all, remembering(m, len(models)))
+		}
+		rows = all.predict
 	}
 	return newModel(Model{Columns: columns, Rows: rows}, models...)
 }
