@@ -21,7 +21,7 @@ func TestArchitecture(t *testing.T) {
 		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1, Sum: true},
 		{Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Dropout: 0.5, Center: true}, {Kind: gnn.KindBioGIN, Hidden: 3, Layers: 1},
 		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3, Readout: gnn.ReadoutAll}, {Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Readout: "last:max"},
-		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 3, Readout: "1,3:sum"}, {Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Readout: "all:mean,sum"},
+		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 3, Readout: "1,3:sum"}, {Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Atoms: "rich"}, {Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Readout: "all:mean,sum"},
 	} {
 		data, err := json.Marshal(a)
 		if err != nil {
@@ -76,6 +76,8 @@ func TestArchitectureRefuses(t *testing.T) {
 		`readout "all"`:                                                              {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all"},
 		`readout "all:sum,sum"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all:sum,sum"},
 		`readout "last:median"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "last:median"},
+		`gin with categories "rich" of atoms`:                                        {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Atoms: "rich"},
+		`molecules "poor" are unknown (have: hu, rich)`:                              {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Atoms: "poor"},
 		"chemgin with dropout NaN":                                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
 	} {
 		if _, err := a.New(ref.New(), newRand(1)); err == nil || !strings.Contains(err.Error(), want) {

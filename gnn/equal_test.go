@@ -137,6 +137,10 @@ func TestByColor(t *testing.T) {
 			return e
 		}
 	}
+	rich := molecules(gs, false)
+	for _, g := range rich {
+		g.X.Width = graph.Rich.Nodes()
+	}
 	for name, c := range map[string]struct {
 		gs    []*graph.Graph
 		new   func(be backend.Backend) encoder
@@ -146,6 +150,11 @@ func TestByColor(t *testing.T) {
 		path, random int
 	}{
 		"ResGCN, residual": {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized, 3, 2},
+		"ChemGIN, rich": {rich, func(be backend.Backend) encoder {
+			e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5, Atoms: graph.Rich.Name}, newRand(79))
+			stir(be, e)
+			return e
+		}, graph.Labelled, 4, 1},
 		"ResGCN, all read": {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Readout: gnn.ReadoutAll}), graph.Normalized, 3, 2},
 		"ChemGIN, all read": {molecules(gs, false), func(be backend.Backend) encoder {
 			e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5, Readout: gnn.ReadoutAll}, newRand(79))

@@ -1,12 +1,20 @@
 package gnn
 
-import "github.com/specmatch/specmatch/gnn/graph"
+import (
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
 
 // GINLayer and GCNLayer are the operators behind the fused forms.
 var (
 	GINLayer = ginLayer
 	GCNLayer = gcnLayer
 )
+
+// Embedded returns what the nodes of a batch are before the first layer.
+func (g *ChemGIN) Embedded(b *Batch) *autodiff.Var {
+	return g.embed(&rows{b: b})
+}
 
 // ColorRows returns how many rows the layers have that run on colors.
 func (b *Batch) ColorRows(sight graph.Sight, rounds int) (rows []int) {

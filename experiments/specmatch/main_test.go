@@ -329,6 +329,35 @@ func TestStandard(t *testing.T) {
 	}
 }
 
+// TestRich: with rich categories an encoder tells an ion from its acid, after training and
+// after fine-tuning, and its file says what it sees.
+func TestRich(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	write(t, "two.smi", "CC(=O)O\nCC(=O)[O-]\n")
+	must(t, "train -in m.csv -atoms rich -epochs 1 -out rich"+tiny)
+	must(t, "train -in m.csv -epochs 0 -out hu"+tiny)
+	must(t, "finetune -in m.csv -target length -atoms rich -epochs 1 -seeds 1 -out tuned"+tiny)
+	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 1 -out again -model rich/"+modelFile)
+	for model, want := range map[string]bool{"rich/" + modelFile: true, "hu/" + modelFile: false, "tuned/" + division{}.model(): true, "again/" + division{}.model(): true} {
+		_, text, _ := strings.Cut(must(t, "embed -in two.smi -out - -model "+model), "\n")
+		lines := strings.Split(text, "\n")
+		if differ := strings.TrimPrefix(lines[0], "1,") != strings.TrimPrefix(lines[1], "2,"); differ != want {
+			t.Errorf("%s: an acid and its ion differ: %v", model, differ)
+		}
+		if about := must(t, "inspect -model "+model); strings.Contains(about, "atoms       rich") != want {
+			t.Error(about)
+		}
+	}
+	for args, want := range map[string]string{
+		"train -in m.csv -atoms poor -out x": "poor", "train -in m.csv -method graphcl -policy maskN -out x" + tiny: "takes categories of nodes",
+	} {
+		if _, _, err := invoke(t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
 // TestParquet: a table in a Parquet file is read as the same in CSV is, and what is
 // written has the values of the CSV.
 func TestParquet(t *testing.T) {

@@ -39,8 +39,31 @@ var Hu = &Categories{
 	Bonds: []CategoryColumn{{Name: "order", Size: BondTypes, Loop: 4}, {Name: "direction", Size: BondDirections}},
 }
 
+// Rich are categories of more properties, which tell charges, hydrogens, radicals and isotopes.
+// What lies beyond the range of a column is a category of its own.
+var Rich = &Categories{
+	Name: "rich",
+	Atoms: []CategoryColumn{
+		{Name: "element", Size: AtomTypes},
+		{Name: "degree", Size: 8},        // 0 to 6, more
+		{Name: "charge", Size: 8},        // -3 to 3, others
+		{Name: "hydrogens", Size: 6},     // 0 to 4, more
+		{Name: "aromatic", Size: 2},      // no, yes
+		{Name: "atom in ring", Size: 2},  // no, yes
+		{Name: "hybridisation", Size: 8}, // none or unknown, s, sp, sp², sp³, sp²d, sp³d, sp³d²
+		{Name: "chirality", Size: 4},     // none, clockwise, counter-clockwise, not tetrahedral
+		{Name: "isotope", Size: 2},       // as it occurs, or named
+	},
+	Bonds: []CategoryColumn{
+		{Name: "type", Size: 7, Loop: 6}, // single, double, triple, aromatic, quadruple, dative; a self-loop
+		{Name: "conjugated", Size: 2},    // no, yes
+		{Name: "bond in ring", Size: 2},  // no, yes
+		{Name: "stereo", Size: 3},        // none, E, Z
+	},
+}
+
 // allCategories are those that there are.
-var allCategories = []*Categories{Hu}
+var allCategories = []*Categories{Hu, Rich}
 
 // CategoryNames are the names of all categories.
 func CategoryNames() (names []string) {

@@ -3,6 +3,7 @@ package molecule
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
 )
@@ -77,7 +78,15 @@ var atomColumns = map[string]column{
 		}
 		return maxZ // a wildcard
 	}},
-	"tag": {func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }, "has a chirality other than tetrahedral"},
+	"degree":        {category: func(m *Molecule, i int) int { return min(int(m.Atoms[i].Degree), 7) }},
+	"charge":        {category: chargeCategory},
+	"hydrogens":     {category: func(m *Molecule, i int) int { return min(int(m.Atoms[i].Hydrogens), 5) }},
+	"aromatic":      {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].Aromatic) }},
+	"atom in ring":  {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].InRing) }},
+	"hybridisation": {category: func(m *Molecule, i int) int { return int(m.Atoms[i].Hybridisation) }},
+	"chirality":     {category: func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }},
+	"isotope":       {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].Isotope > 0) }},
+	"tag":           {func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }, "has a chirality other than tetrahedral"},
 }
 
 // bondColumns are the columns of bonds, by name.
@@ -92,5 +101,24 @@ var bondColumns = map[string]column{
 			return int(t)
 		}
 	}, "is quadruple"},
-	"direction": {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Direction) }},
+	"direction":    {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Direction) }},
+	"type":         {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Type) }},
+	"conjugated":   {category: func(m *Molecule, k int) int { return yes(m.Bonds[k].Conjugated) }},
+	"bond in ring": {category: func(m *Molecule, k int) int { return yes(m.Bonds[k].InRing) }},
+	"stereo":       {category: func(m *Molecule, k int) int { return strings.IndexByte("\x00EZ", m.Bonds[k].CIP()) }},
+}
+
+func yes(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func chargeCategory(m *Molecule, i int) int {
+	const most = 3
+	if q := int(m.Atoms[i].Charge); -most <= q && q <= most {
+		return q + most
+	}
+	return 2*most + 1
 }

@@ -99,6 +99,10 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	if _, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio); err != nil {
 		return nil, err
 	}
+	masks := s.Policy == augment.Random4 || strings.Contains(s.Policy, string(augment.MaskN))
+	if _, reads := m.Settings(s)["policy"]; reads && masks && s.Encoder.In == 0 {
+		return nil, fmt.Errorf("method: policy %s: %s draws numbers, and encoder %s takes categories of nodes", s.Policy, augment.MaskN, s.Encoder.Kind)
+	}
 	if _, reads := m.Settings(s)["tau"]; reads && !(s.Objective.Contrast.Temperature > 0) {
 		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", s.Objective.Contrast.Temperature)
 	}
