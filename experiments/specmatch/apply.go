@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
@@ -55,6 +56,9 @@ type output struct {
 	Out    string
 	Format string // on standard output
 	Strict bool
+	Half   bool
+	Shard  cli.Shard
+	Join   bool
 
 	in     *input
 	models func() []string // that are read, too
@@ -66,7 +70,18 @@ func (o *output) Register(f *cli.FlagSet) {
 	o.Format = "csv"
 	cli.Var(f, &o.Format, "out-format", cli.OneOf("csv", "npy"), "`format` on standard output: csv, or npy for programs: a matrix of float32 for each batch of records, one behind\nthe other, in which a record that cannot be read has a row of NaN")
 	f.BoolVar(&o.Strict, "strict", false, "end with an error at the first record that cannot be read")
+	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the bytes, and three digits")
+	cli.Var(f, &o.Shard, "shard", cli.ParseShard, "compute a share `i/n` of the records, i from 0, and write it beside -out; auto takes i and n from\nSLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX")
+	f.BoolVar(&o.Join, "collect", false, "join the shares that the same command with -shard has written, computing nothing")
 	f.Check(func() error {
+		switch {
+		case o.Half && !strings.HasSuffix(strings.ToLower(o.Out), ".npy"):
+			return cli.Usagef("-float16: -out %s: want a name that ends in .npy", o.Out)
+		case (o.Join || o.Shard.N > 0) && (o.Out == "-" || o.in.In == "-"):
+			return cli.Usagef("-shard and -collect need a file for -in and for -out")
+		case o.Join && o.Shard.N > 0:
+			return cli.Usagef("-collect joins all shares: leave -shard out")
+		}
 		if o.Out == "" {
 			return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
 		}
@@ -121,7 +136,7 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
 	defer bar.Stop()
 	count, shown := bar.Skip, 0
-	job := apply.Job{Path: o.in.In, Records: options, Model: m, Strict: o.Strict, Progress: func(done int) {
+	job := apply.Job{Path: o.in.In, Records: options, Model: m, Strict: o.Strict, Half: o.Half, Shard: apply.Shard(o.Shard), Progress: func(done int) {
 		count(done - shown)
 		count, shown = bar.Add, done
 	}}
@@ -143,7 +158,25 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 		}
 		return err
 	}
-	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, len(m.Columns))
+	if o.Shard.N > 0 {
+		_, err := fmt.Fprintf(stdout, "share %v of %s is finished: %d records\n", o.Shard, o.Out, r.Records)
+		return err
+	}
+	return o.say(stdout, r, len(m.Columns))
+}
+
+// collect joins the shares.
+func (o *output) collect(ctx context.Context, stdout io.Writer) error {
+	r, columns, err := apply.Collect(ctx, o.Out, o.Half)
+	if err != nil {
+		return err
+	}
+	return o.say(stdout, r, columns)
+}
+
+// say says what has been written.
+func (o *output) say(stdout io.Writer, r apply.Result, columns int) error {
+	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, columns)
 	if r.Rejected > 0 {
 		fmt.Fprintf(stdout, "%s: %d of %d records could not be used\n", o.Out+apply.Rejected, r.Rejected, r.Records)
 	}
@@ -162,6 +195,9 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &memory, "memory", cli.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
 	f.Add(&engine)
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
+		if o.Join {
+			return o.collect(ctx, stdout)
+		}
 		if err := train.MemoryFits("remembering environments", float64(memory)*(1<<20)); err != nil {
 			return cli.Usagef("-memory %d: %w", memory, err)
 		}
@@ -204,6 +240,9 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	f.Add(&engine)
 	f.Check(func() error { return needModel(paths...) })
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
+		if o.Join {
+			return o.collect(ctx, stdout)
+		}
 		var models []*specmatch.Trained
 		for _, path := range paths {
 			m, be, err := openModel(path, engine)

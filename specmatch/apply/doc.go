@@ -30,4 +30,11 @@
 // written is not there as it was, and if the records come from
 // [records.Options.Input] alone, whose beginning may be gone. OUT.lock keeps other
 // processes from writing the same output.
+//
+// # Shards
+//
+// Job.Shard makes a job write a share of the batches: OUT.shard-3-of-8 and its files, which
+// have these names when the share is finished. Shares run anywhere, in any order, each reads
+// the whole file, and [Collect] joins them to the bytes that one process writes, or says
+// which are missing. A share goes on after an interruption as a job does.
 package apply

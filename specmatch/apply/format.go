@@ -32,8 +32,14 @@ type format interface {
 	end(out string, parts []*os.File, rows int, columns []string) (scratch bool, err error)
 }
 
-// formatOf returns the format of an output by its name.
-func formatOf(path string) (format, error) {
+// formatOf returns the format of an output by its name, in half precision or not.
+func formatOf(path string, half bool) (format, error) {
+	switch ending := strings.ToLower(filepath.Ext(path)); {
+	case half && ending != ".npy":
+		return nil, fmt.Errorf("%s: float16 is for a name that ends in .npy", path)
+	case half:
+		return npyFormat{half: true}, nil
+	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
 		return csvFormat{}, nil
@@ -48,7 +54,7 @@ func formatOf(path string) (format, error) {
 // Outputs returns the names of all files that [Job.WriteFile] may write for an output, for a
 // time or for good. It is an error if the name tells no format.
 func Outputs(path string) ([]string, error) {
-	form, err := formatOf(path)
+	form, err := formatOf(path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -102,36 +108,43 @@ func csvLines(rows ...[]string) []byte {
 	return b.Bytes()
 }
 
-// npyFormat is a matrix in NumPy's format 1.0, and a table of ids.
-type npyFormat struct{}
+// npyFormat is a matrix in NumPy's format 1.0, of float32 or float16, and a table of ids.
+type npyFormat struct{ half bool }
 
 func (npyFormat) endings() []string { return []string{"", ".ids.csv"} }
 
-func (npyFormat) begin(columns []string) [][]byte {
-	return [][]byte{npyHeader(0, len(columns)), csvLines([]string{"id"})}
+func (f npyFormat) begin(columns []string) [][]byte {
+	return [][]byte{f.header(0, len(columns)), csvLines([]string{"id"})}
 }
 
-func (npyFormat) batch(b Batch) [][]byte {
+func (f npyFormat) batch(b Batch) [][]byte {
 	var rows []byte
 	var ids [][]string
 	for r, row := range b.Rows() {
 		for _, v := range row {
-			rows = binary.LittleEndian.AppendUint32(rows, math.Float32bits(float32(v)))
+			if f.half {
+				rows = binary.LittleEndian.AppendUint16(rows, float16(float32(v)))
+			} else {
+				rows = binary.LittleEndian.AppendUint32(rows, math.Float32bits(float32(v)))
+			}
 		}
 		ids = append(ids, []string{r.ID})
 	}
 	return [][]byte{rows, csvLines(ids...)}
 }
 
-func (npyFormat) end(_ string, parts []*os.File, rows int, columns []string) (bool, error) {
-	_, err := parts[0].WriteAt(npyHeader(rows, len(columns)), 0)
+func (f npyFormat) end(_ string, parts []*os.File, rows int, columns []string) (bool, error) {
+	_, err := parts[0].WriteAt(f.header(rows, len(columns)), 0)
 	return false, err
 }
 
-// npyHeader returns the 128 bytes with which NumPy's format 1.0 begins a matrix
-// [rows×cols] of float32.
-func npyHeader(rows, cols int) []byte {
-	text := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, cols)
+// header returns the 128 bytes with which NumPy's format 1.0 begins a matrix [rows×cols].
+func (f npyFormat) header(rows, cols int) []byte {
+	bytes := 4
+	if f.half {
+		bytes = 2
+	}
+	text := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }", bytes, rows, cols)
 	return fmt.Appendf(nil, "\x93NUMPY\x01\x00\x76\x00%-117s\n", text)
 }
 
@@ -144,7 +157,7 @@ type streamFormat struct {
 func (streamFormat) begin([]string) [][]byte { return [][]byte{nil} }
 
 func (f streamFormat) batch(b Batch) [][]byte {
-	text, nan := npyHeader(len(b.Records), f.columns), math.Float32bits(float32(math.NaN()))
+	text, nan := npyFormat{}.header(len(b.Records), f.columns), math.Float32bits(float32(math.NaN()))
 	at := 0
 	for _, r := range b.Records {
 		for k := range f.columns {
@@ -166,7 +179,7 @@ func (f streamFormat) batch(b Batch) [][]byte {
 type parquetFormat struct{ npyFormat }
 
 func (parquetFormat) end(out string, parts []*os.File, rows int, columns []string) (bool, error) {
-	matrix := bufio.NewReader(io.NewSectionReader(parts[0], int64(len(npyHeader(0, 0))), math.MaxInt64))
+	matrix := bufio.NewReader(io.NewSectionReader(parts[0], int64(len(npyFormat{}.header(0, 0))), math.MaxInt64))
 	ids := csv.NewReader(bufio.NewReader(io.NewSectionReader(parts[1], 0, math.MaxInt64)))
 	ids.FieldsPerRecord = 1
 	if _, err := ids.Read(); err != nil { // the header
@@ -186,4 +199,20 @@ func (parquetFormat) end(out string, parts []*os.File, rows int, columns []strin
 		}
 		return w.Close()
 	})
+}
+
+// float16 returns the bits of the float16 next to v, of two the even one.
+func float16(v float32) uint16 {
+	bits := math.Float32bits(v)
+	sign, abs := uint16(bits>>16&0x8000), bits&^(1<<31)
+	switch {
+	case abs > 0x7f800000: // NaN
+		return sign | 0x7e00
+	case abs >= 0x477ff000: // from 65,520 on
+		return sign | 0x7c00
+	case abs < 0x38800000: // below the least normal one, 2⁻¹⁴, in steps of 2⁻²⁴
+		return sign | uint16(math.RoundToEven(float64(math.Float32frombits(abs))*0x1p24))
+	}
+	abs += 0xfff + abs>>13&1 // rounded where 13 bits are cut off
+	return sign | uint16((abs-112<<23)>>13)
 }

@@ -20,7 +20,16 @@ type Job struct {
 	// Progress, if set, is called after every batch with how many records are done, and
 	// first with those of an earlier start.
 	Progress func(done int)
+	// Shard is the share of the batches to compute, see [Job.WriteFile]; the zero Shard is all.
+	Shard Shard
+	// Half writes a .npy as float16. A number beyond 65,504 is an error.
+	Half bool
+
+	batch int // the number of the first batch
 }
+
+// Shard is share I of N, from 0: the batches whose number leaves I when divided by N.
+type Shard struct{ I, N int }
 
 // Batch is some records that follow one another in a file.
 type Batch struct {
@@ -28,7 +37,7 @@ type Batch struct {
 	// Values are the rows, row-major, of the records without an Err.
 	Values []float64
 
-	width int
+	width, number, end int // the batch's number in the file, and how many records it has up to its end
 }
 
 // Rows returns the records that could be used, and their rows.
@@ -56,16 +65,20 @@ const (
 // Stream calls emit with batch after batch, in the order of the file. An error of emit
 // ends it, and so does ctx. The memory of a batch is used again for the next one.
 func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
-	b, nodes := Batch{width: len(j.Model.Columns)}, 0
+	b, nodes := Batch{width: len(j.Model.Columns), number: j.batch, end: j.Records.Skip}, 0
 	flush := func() (err error) {
 		if len(b.Records) == 0 {
 			return nil
 		}
-		if b.Values, err = j.rows(ctx, b.Records, b.Values[:0]); err != nil {
-			return err
+		b.end += len(b.Records)
+		if j.Shard.N == 0 || b.number%j.Shard.N == j.Shard.I {
+			if b.Values, err = j.rows(ctx, b.Records, b.Values[:0]); err == nil {
+				err = emit(b)
+			}
+		} else {
+			err = ctx.Err()
 		}
-		err = emit(b)
-		b.Records, nodes = b.Records[:0], 0
+		b.Records, b.number, nodes = b.Records[:0], b.number+1, 0
 		return err
 	}
 	err := records.Read(ctx, j.Path, j.Model.Reads.Options(j.Records), func(r *records.Record) error {

@@ -9,7 +9,9 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
@@ -28,7 +30,7 @@ type Result struct {
 // of the package. It is an error if no record can be used, or if one of the [Outputs] is
 // the file of records.
 func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) {
-	form, err := formatOf(path)
+	form, err := formatOf(path, j.Half)
 	if err != nil {
 		return r, fmt.Errorf("apply: %w", err)
 	}
@@ -39,6 +41,8 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 	if err != nil {
 		return r, err
 	}
+	sharded := j.Shard.N > 0
+	path = j.Shard.path(path)
 	release, err := files.LockFile(path)
 	if err != nil {
 		return r, err
@@ -48,6 +52,10 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 		return r, err
 	}
 	p := parts{names: partsOf(form, path)}
+	if sharded {
+		p.names = append(p.names, path+index)
+		p.at.Columns = j.Model.Columns
+	}
 	if info, err := os.Stat(j.Path); err == nil && info.Mode().IsRegular() {
 		sum, err := dataset.SumFile(ctx, j.Path)
 		if err != nil {
@@ -63,22 +71,29 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 		}
 		o.Input, o.Columns, o.Reading = nil, nil, nil // the key of the model is also that of its columns
 		p.journal = path + journal
-		p.at.Key = fmt.Sprintf("%s %+v %v %s %v %s", sum, o, j.Strict, j.Model.Key, simd.Level(), program)
+		p.at.Key = fmt.Sprintf("%s %+v %v %v %s %v %s", sum, o, j.Strict, j.Half, j.Model.Key, simd.Level(), program)
+	} else if sharded {
+		return r, fmt.Errorf("apply: %s: a shard is of a file, which all shards read", j.Path)
 	}
 	defer p.close()
 	if err := p.open(); err != nil {
 		return r, err
 	}
-	w := writer{job: j, form: form, done: p.at.Result, first: p.at.First, note: p.note}
+	if p.at.Done {
+		return p.at.Result, nil
+	}
+	w := writer{job: j, form: form, done: p.at.Result, first: p.at.First, note: p.note, sharded: sharded}
 	for i := range p.files {
 		w.to = append(w.to, p.part(i))
 	}
 	rest := *j
-	rest.Records.Skip += w.done.Records
-	if err = w.begin(p.at.Sizes != nil); err == nil {
+	rest.Records.Skip, rest.batch = rest.Records.Skip+p.at.Passed, p.at.Batches
+	if err = w.begin(p.at.Sizes != nil || sharded); err == nil {
 		err = w.end(rest.Stream(ctx, w.batch))
 	}
-	if err == nil {
+	if err == nil && sharded {
+		err = p.finishShard()
+	} else if err == nil {
 		err = p.finish(form, path, j.Model.Columns)
 	} else if errors.As(err, new(none)) { // as it would be when the job went on
 		p.journal = ""
@@ -102,7 +117,7 @@ func (j *Job) WriteNPY(ctx context.Context, w, rejected io.Writer) (Result, erro
 }
 
 func (j *Job) writeTo(ctx context.Context, form format, w, rejected io.Writer) (Result, error) {
-	to := writer{job: j, form: form, to: []io.Writer{w, rejected}, note: func(Result, *dataset.SyntaxError) error { return nil }}
+	to := writer{job: j, form: form, to: []io.Writer{w, rejected}, note: func(Result, *dataset.SyntaxError, Batch) error { return nil }}
 	if err := to.begin(false); err != nil {
 		return to.done, err
 	}
@@ -121,7 +136,9 @@ type writer struct {
 	to    []io.Writer // for the format's files, and then for the rejected records
 	done  Result
 	first *dataset.SyntaxError
-	note  func(Result, *dataset.SyntaxError) error // that a batch is written, and what was first
+	note  func(Result, *dataset.SyntaxError, Batch) error // that a batch is written, and what was first
+
+	sharded bool // without what files begin with, and with an index of the batches
 }
 
 // begin writes what files begin with, unless they have begun.
@@ -148,19 +165,30 @@ func (w *writer) batch(b Batch) error {
 		if r.Err == nil {
 			continue
 		}
-		if w.done.Rejected++; w.done.Rejected == 1 {
-			rejected = append(rejected, []string{"line", "id", "value", "reason"})
+		if w.done.Rejected++; w.done.Rejected == 1 && !w.sharded {
+			rejected = append(rejected, rejectedHeader)
 		}
 		w.first = cmp.Or(w.first, r.Err)
 		rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
 	}
 	w.done.Records += len(b.Records)
-	if err := w.append(append(w.form.batch(b), csvLines(rejected...))); err != nil {
+	texts := append(w.form.batch(b), csvLines(rejected...))
+	if half, ok := w.form.(npyFormat); ok && half.half {
+		if k := slices.IndexFunc(b.Values, func(v float64) bool { return math.Abs(v) >= 65520 }); k >= 0 {
+			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16", w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])
+		}
+	}
+	if w.sharded {
+		texts = append(texts, indexLine(texts))
+	}
+	if err := w.append(texts); err != nil {
 		return err
 	}
 	w.progress()
-	return w.note(w.done, w.first)
+	return w.note(w.done, w.first, b)
 }
+
+var rejectedHeader = []string{"line", "id", "value", "reason"}
 
 // none is the error that no record can be used.
 type none struct{ error }
@@ -170,7 +198,7 @@ func (e none) Unwrap() error { return e.error }
 // end returns the error of a stream, or that there was nothing in it.
 func (w *writer) end(err error) error {
 	switch n := w.done; {
-	case err != nil:
+	case err != nil || w.sharded: // collecting finds that there is nothing
 		return err
 	case n.Records == 0:
 		return fmt.Errorf("%s: there are no records in it", w.job.Path)
@@ -207,10 +235,13 @@ const (
 type state struct {
 	Key string // of the job
 	Result
-	First *dataset.SyntaxError // of the records that cannot be used
-	Sizes []int64
-	Sums  []uint32 // of so many bytes of the files, by castagnoli
-	Sum   uint32   // of the others, as JSON with a Sum of 0
+	First           *dataset.SyntaxError // of the records that cannot be used
+	Passed, Batches int                  // records and batches of the file, those of other shards included
+	Columns         []string             `json:",omitempty"` // of a shard
+	Done            bool                 `json:",omitempty"` // the shard is
+	Sizes           []int64
+	Sums            []uint32 // of so many bytes of the files, by castagnoli
+	Sum             uint32   // of the others, as JSON with a Sum of 0
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -242,6 +273,9 @@ func (p *parts) open() error {
 	}
 	if p.at.Sizes == nil {
 		p.at.Sums = make([]uint32, len(p.names))
+	}
+	if p.at.Done {
+		return nil
 	}
 	for i, name := range p.names {
 		f, err := os.OpenFile(name+partial, os.O_CREATE|os.O_RDWR, 0o644)
@@ -283,7 +317,10 @@ func (p *parts) resume() error {
 		return nil
 	}
 	for i, name := range p.names { // a disk may have lost what it was told to keep
-		f, err := os.Open(name + partial)
+		if !at.Done {
+			name += partial
+		}
+		f, err := os.Open(name)
 		if err != nil {
 			return nil
 		}
@@ -299,8 +336,14 @@ func (p *parts) resume() error {
 }
 
 // note writes down that the files have come so far, when they are on the disk.
-func (p *parts) note(r Result, first *dataset.SyntaxError) (err error) {
-	p.at.Result, p.at.First, p.at.Sizes = r, first, nil
+func (p *parts) note(r Result, first *dataset.SyntaxError, b Batch) (err error) {
+	p.at.Result, p.at.First, p.at.Passed, p.at.Batches = r, first, b.end, b.number+1
+	return p.save()
+}
+
+// save writes the journal.
+func (p *parts) save() (err error) {
+	p.at.Sizes = nil
 	if p.journal == "" {
 		return nil
 	}
