@@ -171,13 +171,21 @@ func list(_ context.Context, c *call) error {
 	s := dataset.Stats(dataset.Default())
 	known := []dataset.Official{{Name: embedded, Graphs: s.Graphs, Classes: s.Classes, MeanNodes: s.MeanNodes(), MeanEdges: s.MeanEdges()}}
 	known = append(known, dataset.Known()...)
-	names := c.data.Datasets
+	names, others := c.data.Datasets, []string(nil)
 	if len(names) == 0 {
 		var there []string
 		if c.data.Dir != "" {
-			var err error
-			if there, err = fetch.List(c.data.Dir); err != nil {
+			entries, err := os.ReadDir(c.data.Dir)
+			if err == nil {
+				there, err = fetch.List(c.data.Dir)
+			}
+			if err != nil {
 				return err
+			}
+			for _, e := range entries {
+				if name := e.Name(); e.IsDir() && !slices.Contains(there, name) {
+					others = append(others, fmt.Sprintf("%q", name))
+				}
 			}
 		}
 		for _, o := range known {
@@ -210,7 +218,11 @@ func list(_ context.Context, c *call) error {
 		}
 		graphs.Add(name, append(cells, table.Text(where))...)
 	}
-	return write(c.stdout, graphs, molecules)
+	if err := write(c.stdout, graphs, molecules); err != nil || others == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.stdout, "\nNo sets, as they have no file NAME_A.txt of their own name: the folders %s\n", strings.Join(others, ", "))
+	return err
 }
 
 // write writes the tables that have rows, with a blank line between them.
@@ -356,7 +368,11 @@ func stats(ctx context.Context, c *call) error {
 			wrong = o.Disagreements(s)
 		}
 		title, err := compared(t, name, wrong)
-		t.Add(title, integer(s.Graphs), integer(s.Classes), table.Number(s.MeanNodes(), 2), officialNodes, table.Number(s.MeanEdges(), 2), officialEdges,
+		size := integer(s.Graphs)
+		if s.Empty > 0 {
+			size = table.Text(fmt.Sprintf("%d, and %d without nodes", s.Graphs, s.Empty))
+		}
+		t.Add(title, size, integer(s.Classes), table.Number(s.MeanNodes(), 2), officialNodes, table.Number(s.MeanEdges(), 2), officialEdges,
 			table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), table.Text(nodeLabels(ds)), integer(ds.EdgeCategories()), integer(ds.NodeAttributes),
 			integer(s.Isolated), integer(ds.SelfLoops), integer(ds.Duplicates))
 		return err

@@ -140,9 +140,15 @@ func TestList(t *testing.T) {
 	}
 
 	dir := folder(t, "MUTAG", "OTHER")
+	if err := os.Mkdir(filepath.Join(dir, "RENAMED"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	out, _, err = invoke(t, "list", "-data", dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.HasSuffix(out, "of their own name: the folders \"RENAMED\"\n") {
+		t.Errorf("a folder that is no set is not named:\n%s", out)
 	}
 	if got, want := strings.Join(line(t, out, "MUTAG"), " "), "MUTAG 188 2 17.93 19.79 "+filepath.Join(dir, "MUTAG.zip"); got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -29,6 +29,13 @@ type Dataset struct {
 	Classes int
 	// ClassValues[c] is the label that class c has in the files; ascending.
 	ClassValues []int
+	// Targets are what graphs have beside a class or in place of one: the columns "class1",
+	// "class2" … where there are several labels, and "attribute" or "attribute1" … of regression.
+	// A set without classes has one, 0.
+	Targets []Target
+	// Empty are the graphs of the files that have no nodes, and so are left out, by their number
+	// from 0.
+	Empty []int
 	// FeatureWidth is the width of every graph's features.
 	FeatureWidth int
 	// NodeAttributes is how many of the features, the leading ones, are real
@@ -69,6 +76,12 @@ func (d *Dataset) Directed() (graphs int) {
 		}
 	}
 	return graphs
+}
+
+// Target is a column of numbers, one for each graph.
+type Target struct {
+	Name   string
+	Values []float64
 }
 
 // LabelColumn describes one column of integer labels.

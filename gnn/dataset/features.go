@@ -61,6 +61,12 @@ func (ds *Dataset) Summary() string {
 	if len(ds.EdgeLabels) > 0 {
 		left = append(left, "labels of edges")
 	}
+	if n := len(ds.Empty); n > 0 {
+		left = append(left, fmt.Sprintf("%d graphs without nodes", n))
+	}
+	if n := len(ds.Targets); n > 0 {
+		left = append(left, fmt.Sprintf("%d targets of graphs", n))
+	}
 	line := fmt.Sprintf("%s: %d graphs, %d classes; features of nodes: %s",
 		ds.Name, len(ds.Graphs), ds.Classes, cmp.Or(strings.Join(used, ", "), "none, all are alike"))
 	if left != nil {

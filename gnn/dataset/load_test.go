@@ -369,16 +369,17 @@ func TestLoadMalformed(t *testing.T) {
 		{"indicator: letters", small.with("graph_indicator", "1\nb\n"), "graph_indicator", 2, "b", "not an integer"},
 		{"indicator: two columns", small.with("graph_indicator", "1,1\n2,1\n"), "graph_indicator", 1, "", "2 columns"},
 		{"indicator: ragged", small.with("graph_indicator", "1\n2,1\n"), "graph_indicator", 2, "", "2 columns, but the first line has 1"},
-		{"indicator: short, a graph is empty", small.with("graph_indicator", "1\n1\n"), "graph_indicator", 3, "", "graph 2 of 2 has no nodes"},
+		{"indicator: short, a graph is empty", small.with("graph_indicator", "1\n1\n"), "node_attributes", 3, "", "more than 2 lines"},
 		{"indicator: short, an edge is left over", bare.with("graph_indicator", "1\n1\n1\n2\n2\n"), "A", 8, "6", "numbered 1 to 5"},
-		{"indicator: empty", small.with("graph_indicator", ""), "graph_indicator", 1, "", "graph 1 of 2 has no nodes"},
+		{"indicator: empty", small.with("graph_indicator", ""), "graph_indicator", 1, "", "none of the 2 graphs has nodes"},
 
 		{"graph labels: empty", small.with("graph_labels", ""), "graph_labels", 1, "", "empty"},
 		{"graph labels: only blank lines", small.with("graph_labels", "\n\n"), "graph_labels", 1, "", "empty"},
 		{"graph labels: word", small.with("graph_labels", "1\ncat\n"), "graph_labels", 2, "cat", "not an integer"},
-		{"graph labels: two columns", small.with("graph_labels", "1,0\n0,1\n"), "graph_labels", 1, "", "2 columns"},
 		{"graph labels: short", small.with("graph_labels", "1\n"), "graph_indicator", 4, "2", "numbered 1 to 1"},
-		{"graph labels: long", small.with("graph_labels", "1\n1\n1\n"), "graph_indicator", 8, "", "graph 3 of 3 has no nodes"},
+		{"graph attributes: short", small.with("graph_attributes", "0.5\n"), "graph_attributes", 2, "", "want 2, one per graph"},
+		{"graph attributes: empty", small.with("graph_attributes", "").without("graph_labels"), "graph_attributes", 1, "", "empty"},
+		{"graph attributes: nan", small.with("graph_attributes", "nan\n1\n"), "graph_attributes", 1, "nan", "finite"},
 
 		{"node labels: short", small.with("node_labels", "1\n2\n"), "node_labels", 3, "", "ends after 2 lines, want 7, one per node"},
 		{"node labels: long", small.with("node_labels", small["node_labels"]+"1\n"), "node_labels", 8, "", "more than 7 lines"},
@@ -430,7 +431,6 @@ func TestLoadRefused(t *testing.T) {
 		{"no edges file", small.without("A"), fs.ErrNotExist, "S_A.txt"},
 		{"no indicator", small.without("graph_indicator"), fs.ErrNotExist, "S_graph_indicator.txt"},
 		{"no classes", small.without("graph_labels"), fs.ErrNotExist, "S_graph_labels.txt"},
-		{"regression", small.without("graph_labels").with("graph_attributes", "0.5\n0.7\n"), nil, "regression"},
 		{"node label range", small.with("node_labels", "0\n2000000000\n0\n0\n0\n0\n0\n"), nil, "from 0 to 2000000000"},
 		{"full range", small.with("node_labels", "-2147483648\n2147483647\n0\n0\n0\n0\n0\n"), nil, "from -2147483648 to 2147483647"},
 		{"edge label range", small.with("edge_labels", "0\n0\n0\n0\n0\n0\n0\n0\n0\n1048576\n"), nil, "at most 1048576"},
@@ -960,5 +960,54 @@ func TestWriteTURefuses(t *testing.T) {
 	}
 	if err := WriteTU(filepath.Join(t.TempDir(), "nowhere"), load(t, small, Options{})); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("into a missing folder: %v", err)
+	}
+}
+
+// TestTargets: numbers of graphs, several labels of a graph, and graphs without nodes, which are left out
+// with all that belongs to them; what is written is read again.
+func TestTargets(t *testing.T) {
+	graphs := func(labels, attributes string) files {
+		f := files{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n3\n4\n", "graph_labels": labels, "graph_attributes": attributes}
+		for part, text := range f {
+			if text == "" {
+				delete(f, part)
+			}
+		}
+		return f
+	}
+	for _, c := range []struct {
+		files   files
+		values  []int // of the classes
+		class   []int
+		targets []Target
+		empty   []int
+	}{
+		{graphs("", "0.1\n2\n-3e5\n7\n"), []int{0}, []int{0, 0, 0}, []Target{{"attribute", []float64{0.1, -3e5, 7}}}, []int{1}},
+		{graphs("", "1,2\n3,4\n5,6\n7,8\n9,10\n"), []int{0}, []int{0, 0, 0}, []Target{{"attribute1", []float64{1, 5, 7}}, {"attribute2", []float64{2, 6, 8}}}, []int{1, 4}},
+		{graphs("7\n-1\n2\n2\n", "0.5\n0\n1\n2\n"), []int{2, 7}, []int{1, 0, 0}, []Target{{"attribute", []float64{0.5, 1, 2}}}, []int{1}},
+		{graphs("1, 0\n0, 0\n0, 1\n1, 1\n", ""), []int{0}, []int{0, 0, 0}, []Target{{"class1", []float64{1, 0, 1}}, {"class2", []float64{0, 1, 1}}}, []int{1}},
+	} {
+		ds, err := LoadTU(t.Context(), c.files.folder(t, t.TempDir(), "S"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(ds *Dataset, empty []int) {
+			t.Helper()
+			if !slices.Equal(ds.ClassValues, c.values) || !slices.Equal(ds.Labels(), c.class) || !reflect.DeepEqual(ds.Targets, c.targets) || !slices.Equal(ds.Empty, empty) {
+				t.Errorf("%v: classes %v of %v, targets %v, without nodes %v", c, ds.Labels(), ds.ClassValues, ds.Targets, ds.Empty)
+			}
+		}
+		check(ds, c.empty)
+		dir := t.TempDir()
+		if err := WriteTU(dir, ds); err != nil {
+			t.Fatal(err)
+		}
+		if ds, err = Open(t.Context(), dir, "S", Options{}); err != nil {
+			t.Fatal(err)
+		}
+		check(ds, nil)
+		if ds.Targets[0].Values = nil; WriteTU(t.TempDir(), ds) == nil {
+			t.Error("targets that are too short are written")
+		}
 	}
 }

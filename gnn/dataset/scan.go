@@ -54,7 +54,7 @@ func (s *scanner) bad(line int, value, format string, args ...any) error {
 }
 
 // number is what files list.
-type number interface{ int32 | float32 }
+type number interface{ int32 | float32 | float64 }
 
 // trim returns a text without the blanks around it.
 func trim(b []byte) []byte {
@@ -153,12 +153,23 @@ func parseInt(field []byte) (int32, string) {
 // parseFloat reads a finite decimal number, rounded through float64 as PyTorch
 // Geometric's reader does.
 func parseFloat(field []byte) (float32, string) {
-	v, err := strconv.ParseFloat(string(field), 64)
+	v, wrong := parseFloat64(field)
 	f := float32(v)
-	if err != nil || f-f != 0 || len(bytes.Trim(field, "0123456789+-.eE")) > 0 { // infinite, or hexadecimal
-		return 0, "not a finite decimal number"
+	if wrong == "" && f-f != 0 { // infinite
+		wrong = notFinite
 	}
-	return f, ""
+	return f, wrong
+}
+
+const notFinite = "not a finite decimal number"
+
+// parseFloat64 is [parseFloat] without the rounding.
+func parseFloat64(field []byte) (float64, string) {
+	v, err := strconv.ParseFloat(string(field), 64)
+	if err != nil || v-v != 0 || len(bytes.Trim(field, "0123456789+-.eE")) > 0 { // infinite, or hexadecimal
+		return 0, notFinite
+	}
+	return v, ""
 }
 
 // scanTable reads a file as a table, row by row. All rows must have as many columns as

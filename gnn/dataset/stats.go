@@ -20,6 +20,8 @@ type Summary struct {
 	Edges int
 	// SelfLoops is the number of distinct self-loops in the files.
 	SelfLoops int
+	// Empty is the number of graphs without nodes, which are not among Graphs.
+	Empty int
 	// Directed is the number of graphs with an edge that lacks its reverse.
 	Directed int
 }
@@ -41,7 +43,7 @@ func mean(sum, n int) float64 {
 
 // Stats measures a data set.
 func Stats(ds *Dataset) Summary {
-	s := Summary{Graphs: len(ds.Graphs), Classes: ds.Classes, ClassSizes: make([]int, ds.Classes), SelfLoops: ds.SelfLoops, Directed: ds.Directed()}
+	s := Summary{Graphs: len(ds.Graphs), Classes: ds.Classes, ClassSizes: make([]int, ds.Classes), SelfLoops: ds.SelfLoops, Empty: len(ds.Empty), Directed: ds.Directed()}
 	for k, g := range ds.Graphs {
 		n := g.Nodes()
 		s.ClassSizes[g.Class]++

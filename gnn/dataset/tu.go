@@ -13,14 +13,19 @@ import (
 // number of nodes before everything that lists nodes.
 func readTU(s *source, opts Options) (*Dataset, error) {
 	ds := &Dataset{Name: s.name}
-	class, err := readClasses(s, ds)
+	label, targets, err := readTargets(s)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := readIndicator(s, len(class))
+	graphs := len(label)
+	if graphs == 0 {
+		graphs = len(targets[0].Values)
+	}
+	nodes, err := readIndicator(s, graphs)
 	if err != nil {
 		return nil, err
 	}
+	class := ds.classify(nodes, label, targets)
 	data, err := readNodes(s, ds, nodes, opts)
 	if err != nil {
 		return nil, err
@@ -43,31 +48,91 @@ func readTU(s *source, opts Options) (*Dataset, error) {
 	return ds, err
 }
 
-// readClasses reads _graph_labels.txt and returns the class of every graph.
-func readClasses(s *source, ds *Dataset) ([]int, error) {
-	if !s.has("graph_labels") && s.has("graph_attributes") {
-		return nil, fmt.Errorf("dataset: %s: regression targets without _graph_labels.txt are not supported", s.path("graph_attributes"))
+// readTargets reads what graphs have: the column of _graph_labels.txt, or, where it has
+// several, these as targets, and the columns of _graph_attributes.txt. There are either labels or targets.
+func readTargets(s *source) (label []int32, targets []Target, err error) {
+	graphs := -1
+	add := func(kind string, v []float64, cols int) {
+		for k := range cols {
+			t := Target{Name: kind}
+			if cols > 1 {
+				t.Name += strconv.Itoa(k + 1)
+			}
+			for i := k; i < len(v); i += cols {
+				t.Values = append(t.Values, v[i])
+			}
+			targets = append(targets, t)
+		}
 	}
-	label, err := readColumn(s, "graph_labels", "graph")
-	if err != nil {
-		return nil, err
+	if s.has("graph_labels") || !s.has("graph_attributes") {
+		cols := 0
+		if label, cols, err = readTable(s, "graph_labels", parseInt, -1, "graph"); err != nil {
+			return nil, nil, err
+		}
+		if len(label) == 0 {
+			return nil, nil, s.bad("graph_labels", 1, "", "the file is empty")
+		}
+		if graphs = len(label) / cols; cols > 1 {
+			values := make([]float64, len(label))
+			for i, v := range label {
+				values[i] = float64(v)
+			}
+			add("class", values, cols)
+			label = nil
+		}
 	}
-	if len(label) == 0 {
-		return nil, s.bad("graph_labels", 1, "", "the file is empty")
+	if s.has("graph_attributes") {
+		v, cols, err := readTable(s, "graph_attributes", parseFloat64, graphs, "graph")
+		if err == nil && len(v) == 0 {
+			err = s.bad("graph_attributes", 1, "", "the file is empty")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		add("attribute", v, cols)
 	}
-	values := slices.Clone(label)
-	slices.Sort(values)
-	values = slices.Compact(values)
-	ds.Classes = len(values)
-	ds.ClassValues = make([]int, len(values))
-	for c, v := range values {
-		ds.ClassValues[c] = int(v)
+	return label, targets, nil
+}
+
+// classify notes which graphs have no nodes and so are left out, the classes and the targets of the
+// others, and returns the class of every graph of the files.
+func (d *Dataset) classify(nodes *nodeTable, label []int32, targets []Target) (class []int) {
+	graphs := len(nodes.start) - 1
+	class = make([]int, graphs)
+	for g := range graphs {
+		if nodes.start[g] == nodes.start[g+1] {
+			d.Empty = append(d.Empty, g)
+		}
 	}
-	class := make([]int, len(label))
-	for g, v := range label {
-		class[g], _ = slices.BinarySearch(values, v)
+	d.Classes, d.ClassValues = 1, []int{0}
+	if label != nil {
+		values := without(label, d.Empty)
+		slices.Sort(values)
+		values = slices.Compact(values)
+		d.Classes, d.ClassValues = len(values), make([]int, len(values))
+		for c, v := range values {
+			d.ClassValues[c] = int(v)
+		}
+		for g, v := range label {
+			class[g], _ = slices.BinarySearch(values, v)
+		}
 	}
-	return class, nil
+	for _, t := range targets {
+		d.Targets = append(d.Targets, Target{t.Name, without(t.Values, d.Empty)})
+	}
+	return class
+}
+
+// without returns the values but for those at the places out, which ascend.
+func without[T any](values []T, out []int) (kept []T) {
+	for i, v := range values {
+		if len(out) > 0 && out[0] == i {
+			out = out[1:]
+		} else {
+			kept = append(kept, v)
+		}
+	}
+	return kept
 }
 
 // readTable reads a file of the set as a table; see [scanTable].
@@ -107,7 +172,7 @@ func (t *nodeTable) renumber(i int32) int32 {
 }
 
 // readIndicator reads _graph_indicator.txt. It need not be sorted: the nodes of
-// a graph keep the order in which they are listed.
+// a graph keep the order in which they are listed. A graph may have no nodes, but not all.
 func readIndicator(s *source, graphs int) (*nodeTable, error) {
 	const part = "graph_indicator"
 	number, err := readColumn(s, part, "node")
@@ -122,10 +187,10 @@ func readIndicator(s *source, graphs int) (*nodeTable, error) {
 		t.start[g]++
 		t.graph[i]--
 	}
+	if len(number) == 0 {
+		return nil, s.bad(part, 1, "", "none of the %d graphs has nodes", graphs)
+	}
 	for g := range graphs {
-		if t.start[g+1] == 0 {
-			return nil, s.bad(part, len(number)+1, "", "graph %d of %d has no nodes, and so no embedding; take its line out of %s_graph_labels.txt and count the graphs behind it one lower here", g+1, graphs, s.name)
-		}
 		t.start[g+1] += t.start[g]
 	}
 	if !slices.IsSorted(t.graph) {
@@ -384,11 +449,14 @@ func (t *csrTable) simplify() (loops, duplicates int) {
 	return loops, duplicates
 }
 
-// cut makes the graphs. Their adjacency is parts of one array for all of them.
+// cut makes the graphs that have nodes. Their adjacency is parts of one array for all of them.
 func (d *Dataset) cut(t *csrTable, nodes *nodeTable, data nodeData, class []int) (graphs []*graph.Graph, err error) {
 	columns, cols := d.columns(), len(d.NodeLabels)
 	for k := range class {
 		lo, hi := nodes.start[k], nodes.start[k+1]
+		if lo == hi {
+			continue
+		}
 		a, b := t.ptr[lo], t.ptr[hi]
 		g := &graph.Graph{Ptr: make([]int32, hi-lo+1), Adj: t.adj[a:b:b], Class: class[k]}
 		for i := range g.Ptr {

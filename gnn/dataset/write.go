@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
 )
@@ -38,6 +39,20 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 		}
 	}()
 
+	columns := map[bool][]Target{} // that are of _graph_labels.txt
+	for _, t := range ds.Targets {
+		label := strings.HasPrefix(t.Name, "class")
+		columns[label] = append(columns[label], t)
+	}
+	targets := func(w *bufio.Writer, k int, of []Target) {
+		for i, t := range of {
+			if i > 0 {
+				w.WriteString(", ")
+			}
+			w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], 'g', -1, 64))
+		}
+		w.WriteByte('\n')
+	}
 	base := 1 // number of the graph's first node
 	row := make([]int, 0, 8)
 	for _, part := range []struct {
@@ -59,7 +74,9 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 				writeInts(w, k+1)
 			}
 		}},
-		{"graph_labels", true, func(w *bufio.Writer, _ int, g *graph.Graph) { writeInts(w, ds.ClassValues[g.Class]) }},
+		{"graph_labels", ds.Classes > 1 || len(ds.Targets) == 0, func(w *bufio.Writer, _ int, g *graph.Graph) { writeInts(w, ds.ClassValues[g.Class]) }},
+		{"graph_labels", columns[true] != nil, func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[true]) }},
+		{"graph_attributes", columns[false] != nil, func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[false]) }},
 		{"node_labels", len(ds.NodeLabels) > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
 			for i := range g.Nodes() {
 				row = row[:0]
@@ -133,6 +150,11 @@ func (d *Dataset) checkLayout() error {
 	}
 	if len(d.ClassValues) != d.Classes {
 		return fmt.Errorf("dataset: %s: %d ClassValues of %d classes", d.Name, len(d.ClassValues), d.Classes)
+	}
+	for _, t := range d.Targets {
+		if len(t.Values) != len(d.Graphs) {
+			return fmt.Errorf("dataset: %s: %d values of the target %s of %d graphs", d.Name, len(t.Values), t.Name, len(d.Graphs))
+		}
 	}
 	dense := d.NodeAttributes > 0 || len(d.NodeLabels) > 1
 	categories := d.EdgeCategories()

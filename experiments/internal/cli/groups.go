@@ -100,6 +100,13 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 		if n := ds.Directed(); n > 0 {
 			fmt.Fprintf(stderr, "%s: %d of %d graphs are directed, an edge of theirs being listed in one direction only\n", name, n, len(ds.Graphs))
 		}
+		if f := d.flags.Lookup("folds"); f != nil {
+			folds, _ := strconv.Atoi(f.Value.String())
+			if class, n := dataset.SmallestClass(ds.Labels()); n < folds { // scikit-learn warns, too
+				fmt.Fprintf(stderr, "%s: a class has fewer graphs than there are folds, class %d only %d for %d folds: not every fold tests it, or trains on it\n",
+					name, ds.ClassValues[class], n, folds)
+			}
+		}
 		sets = append(sets, ds)
 	}
 	return sets, nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,4 +135,57 @@ func Rows(t testing.TB, tab *table.Table) [][]string {
 		rows = append(rows, strings.Split(l, " | "))
 	}
 	return rows[2:] // after the header and the line below it
+}
+
+// OddSets writes likenesses of sets of TUDataset's site into a folder, and returns it and what
+// programs say of each: of FINGER some graphs have no nodes, as of Fingerprint, and finger.jsonl has
+// the same graphs; in MSRC a class has one graph, as in MSRC_21C, and in FIRST classes have
+// fewer graphs than there are folds, as in FIRSTMM_DB.
+func OddSets(t testing.TB) (dir string, said map[string]string) {
+	t.Helper()
+	dir = t.TempDir()
+	write := func(path, text string) {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lines strings.Builder
+	for name, class := range map[string]func(g int) int{
+		"FINGER": func(g int) int { return g % 2 }, "MSRC": func(g int) int { return min(g, 1) + g%2 }, "FIRST": func(g int) int { return g % 8 },
+	} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var edges, graphs, classes strings.Builder
+		node := 0
+		for g := range 24 {
+			fmt.Fprintln(&classes, class(g))
+			nodes := 3 + g%4
+			if name == "FINGER" && g%5 == 4 {
+				nodes = 0
+			}
+			pairs := []string{}
+			for i := range nodes {
+				node++
+				fmt.Fprintln(&graphs, g+1)
+				if i > 0 {
+					fmt.Fprintf(&edges, "%d, %d\n%[2]d, %[1]d\n", node-1, node)
+					pairs = append(pairs, fmt.Sprintf("[%d,%d]", i-1, i))
+				}
+			}
+			if name == "FINGER" {
+				fmt.Fprintf(&lines, `{"nodes":%d,"edges":[%s],"class":%d}`+"\n", nodes, strings.Join(pairs, ","), class(g))
+			}
+		}
+		for part, text := range map[string]string{"A": edges.String(), "graph_indicator": graphs.String(), "graph_labels": classes.String()} {
+			write(name+"/"+name+"_"+part+".txt", text)
+		}
+	}
+	write("finger.jsonl", lines.String())
+	return dir, map[string]string{
+		"FINGER":       "FINGER: 20 graphs, 2 classes; features of nodes: none, all are alike; left out: 4 graphs without nodes\n",
+		"finger.jsonl": "finger.jsonl: 20 graphs, 2 classes; features of nodes: none, all are alike; left out: 4 graphs without nodes\n",
+		"MSRC":         "MSRC: a class has fewer graphs than there are folds, class 0 only 1 for 10 folds: not every fold tests it, or trains on it\n",
+		"FIRST":        "FIRST: a class has fewer graphs than there are folds, class 0 only 3 for 10 folds: not every fold tests it, or trains on it\n",
+	}
 }

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -18,6 +19,9 @@ const (
 	maxDense = 1 << 28
 )
 
+// noNodes is the reason for which a graph without any is left out.
+const noNodes = "the graph has no nodes"
+
 // rawGraph is a graph as a file has it.
 type rawGraph struct {
 	nodes      int
@@ -29,6 +33,9 @@ type rawGraph struct {
 
 // check returns an error unless the parts fit together.
 func (g *rawGraph) check() error {
+	if g.nodes == 0 {
+		return errors.New(noNodes)
+	}
 	if g.nodes < 1 || g.nodes > maxNodes {
 		return fmt.Errorf("%d nodes; want 1 to %d", g.nodes, maxNodes)
 	}

@@ -17,7 +17,8 @@
 //     "nodes" may be left out where there are either. Other keys may be an ID or
 //     targets.
 //     A graph as networkx.node_link_data writes it, with "links" or "edges", does as well.
-//   - .zip or a folder: a set in TUDataset's format, with its attributes.
+//   - .zip or a folder: a set in TUDataset's format, with its attributes. The fields are "class", or
+//     "class1", "class2" … where graphs have several labels, and "attribute" or "attribute1" … for numbers of regression.
 //
 // A record that cannot be used is reported with its line and the reason, and the next
 // one is read; only a table of edges whose rows are damaged as such ends there.
@@ -94,8 +95,8 @@ type Options struct {
 	// SMILES is the column of molecules; "" is "smiles", in upper or lower case, or else the
 	// only column whose name contains that, such as canonical_smiles.
 	SMILES string
-	// ID and Fields are columns of a table, keys of a JSON object, or "class" of a set
-	// in TUDataset's format.
+	// ID and Fields are columns of a table, keys of a JSON object, or what graphs of a set
+	// in TUDataset's format have.
 	ID     string
 	Fields []string
 	// Scaffolds and Identities ask for those of molecules.

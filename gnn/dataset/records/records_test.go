@@ -272,6 +272,32 @@ func TestReadTU(t *testing.T) {
 	}
 }
 
+// TestReadTargets: numbers of graphs in TUDataset's format are fields, and a graph without nodes
+// is a record that cannot be used.
+func TestReadTargets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "S")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, text := range map[string]string{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n3\n", "graph_labels": "4, 0\n5, 0\n6, 1\n", "graph_attributes": "0.1\n2\n-3e5\n"} {
+		write(t, filepath.Join(dir, "S_"+part+".txt"), text)
+	}
+	var reading Reading
+	got, err := readAll(t, dir, Options{Fields: []string{"attribute", "class1"}, Reading: &reading})
+	if want := []string{`1 1 1 ["0.1" "4"] 2×1 1`, `2 2 2 [] :2: the graph has no nodes`, `3 3 3 ["-300000" "6"] 1×1 0`}; err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if want := "3 graphs, of which 1 are left out; beside them attribute, class1; no features of nodes; not used class2"; reading.String() != want {
+		t.Errorf("%s", reading)
+	}
+	if _, err := readAll(t, dir, Options{Fields: []string{"class"}}); err == nil || !strings.HasSuffix(err.Error(), `has no "class"; it has attribute, class1, class2`) {
+		t.Error(err)
+	}
+	if _, err := Open(t.Context(), filepath.Dir(dir), "S", dataset.Options{}); err == nil || !strings.Contains(err.Error(), "no classes but targets, such as class1") {
+		t.Errorf("for classification: %v", err)
+	}
+}
+
 // TestReadAll: the columns are those of all graphs together, and records give what
 // they give with these columns from the beginning.
 func TestReadAll(t *testing.T) {

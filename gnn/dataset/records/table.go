@@ -109,10 +109,14 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 // Open reads the data set NAME from dir as [dataset.Open] does, and also one whose name
 // ends in .jsonl or .csv: a file of graphs in one of these formats, each with a class
 // under the key, or in the column, class, or else y. Their features are all attributes and labels
-// that they have.
+// that they have. Graphs without nodes are left out.
 func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset.Dataset, error) {
 	if format := formatByName(name); format != CSV && format != JSONL {
-		return dataset.Open(ctx, dir, name, opts)
+		ds, err := dataset.Open(ctx, dir, name, opts)
+		if err == nil && ds.Classes < 2 && len(ds.Targets) > 0 {
+			err = fmt.Errorf("dataset: %s: has no classes but targets, such as %s: specmatch finetune -target learns them", name, ds.Targets[0].Name)
+		}
+		return ds, err
 	}
 	if err := dataset.CheckName(name); err != nil {
 		return nil, err
@@ -138,6 +142,13 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 	if err != nil {
 		return nil, err
 	}
+	var empty []int
+	for _, e := range t.Rejected {
+		if e.Reason == noNodes {
+			empty = append(empty, e.Line-1)
+		}
+	}
+	t.Rejected = slices.DeleteFunc(t.Rejected, func(e *dataset.SyntaxError) bool { return e.Reason == noNodes })
 	if n := len(t.Rejected); n > 0 {
 		return nil, fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w", n, n+len(t.Records), t.Rejected[0])
 	}
@@ -154,6 +165,7 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 		return nil, fmt.Errorf("dataset: %s: %d different values of class on %d graphs, such as %q, cannot be classes", path, len(classes), len(texts), classes[:min(3, len(classes))])
 	}
 	ds := t.Set
+	ds.Empty = empty
 	ds.Name, ds.Classes, ds.ClassValues = name, len(classes), nil
 	for c, text := range classes {
 		value, err := strconv.Atoi(text)

@@ -1,10 +1,10 @@
 package records
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,13 +22,20 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if err := r.is(Graphs); err != nil {
 		return nil, err
 	}
-	for _, name := range append(slices.Clone(r.o.Fields), cmp.Or(r.o.ID, "class")) {
-		if name != "class" {
-			return nil, fmt.Errorf("dataset: %s: has no %q; a set in TUDataset's format has a \"class\"", r.file, name)
-		}
-	}
 	if r.set, err = dataset.LoadTU(r.ctx, r.file, dataset.Options{NodeAttributes: true}); err != nil {
 		return nil, err
+	}
+	values := map[string]func(at int) string{}
+	if len(r.set.Targets) == 0 || strings.HasPrefix(r.set.Targets[0].Name, "attribute") && r.set.Classes > 1 {
+		values["class"] = func(at int) string { return strconv.Itoa(r.set.ClassValues[r.set.Graphs[at].Class]) }
+	}
+	for _, t := range r.set.Targets {
+		values[t.Name] = func(at int) string { return strconv.FormatFloat(t.Values[at], 'g', -1, 64) }
+	}
+	for _, name := range append(slices.Clone(r.o.Fields), r.o.ID) {
+		if values[name] == nil && name != "" {
+			return nil, fmt.Errorf("dataset: %s: has no %q; it has %s", r.file, name, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+		}
 	}
 	if len(r.set.NodeLabels) > 0 {
 		r.reading.Labels = "node_labels"
@@ -39,18 +46,33 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if len(r.set.EdgeLabels) > 0 {
 		r.reading.Unused = []string{"edge_labels"}
 	}
+	for _, t := range r.set.Targets {
+		if !slices.Contains(r.o.Fields, t.Name) {
+			r.reading.Unused = append(r.reading.Unused, t.Name)
+		}
+	}
 	r.reading.Directed = r.set.Directed()
+	at, empty := 0, r.set.Empty
 	return func() (*Record, error) {
-		if r.number == len(r.set.Graphs) {
+		if at == len(r.set.Graphs) && len(empty) == 0 {
 			return nil, io.EOF
 		}
-		one := tuGraph(*r.set)
-		one.Graphs = r.set.Graphs[r.number : r.number+1]
 		rec := r.record(r.number + 1)
-		rec.body, rec.size = &one, one.Graphs[0].Nodes()
-		for range r.o.Fields {
-			rec.Fields = append(rec.Fields, strconv.Itoa(one.ClassValues[one.Graphs[0].Class]))
+		if len(empty) > 0 && empty[0] == rec.Number-1 {
+			empty = empty[1:]
+			rec.Err = &dataset.SyntaxError{File: r.file, Line: rec.Line, Reason: noNodes}
+			return rec, nil
 		}
+		one := tuGraph(*r.set)
+		one.Graphs = r.set.Graphs[at : at+1]
+		rec.body, rec.size = &one, one.Graphs[0].Nodes()
+		for _, name := range r.o.Fields {
+			rec.Fields = append(rec.Fields, values[name](at))
+		}
+		if r.o.ID != "" {
+			rec.ID = values[r.o.ID](at)
+		}
+		at++
 		return rec, nil
 	}, nil
 }
