@@ -1,4 +1,4 @@
-package molecule
+package molecule_test
 
 import (
 	"bufio"
@@ -9,12 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 )
 
 var digests = flag.String("digests", "testdata/digests", "folder of tables by testdata/rdkit_digests.py, to compare with")
 
 // properties writes what is known of atoms and bonds as rdkit_digests.py does.
-func properties(m *Molecule) string {
+func properties(m *molecule.Molecule) string {
 	var b strings.Builder
 	cip := func(c byte) string { return strings.TrimPrefix(string(rune(c)), "\x00") }
 	flag := func(set bool) string {
@@ -41,6 +44,18 @@ func properties(m *Molecule) string {
 	return b.String()
 }
 
+// counts writes a fingerprint as rdkit_digests.py does.
+func counts(g *fingerprint.Morgan, m *molecule.Molecule) string {
+	var b []byte
+	for i, c := range g.Counts(m) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, "%d:%d", c.ID, c.N)
+	}
+	return string(b)
+}
+
 // TestProperties: what tells apart molecules that are the same to Hu et al.
 func TestProperties(t *testing.T) {
 	for smiles, want := range map[string]string{
@@ -55,7 +70,7 @@ func TestProperties(t *testing.T) {
 		"[Na+]":             "1.0.0.0.0|",
 		"S(F)(F)(F)(F)(F)F": "7.0.6.6.0 4.0.1.1.0 4.0.1.1.0 4.0.1.1.0 4.0.1.1.0 4.0.1.1.0 4.0.1.1.0|00 00 00 00 00 00",
 	} {
-		m, err := Parse(smiles)
+		m, err := molecule.Parse(smiles)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,20 +81,20 @@ func TestProperties(t *testing.T) {
 			t.Errorf("%s: the clone is %s", smiles, properties(c))
 		}
 	}
-	m, err := Parse("C1CC1.c1ccccc1")
+	m, err := molecule.Parse("C1CC1.c1ccccc1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m.Rings() != 2 {
 		t.Fatalf("%d rings", m.Rings())
 	}
-	if atoms, bonds := m.Ring(1); len(atoms) != 6 || m.Bonds[bonds[0]].Type != Aromatic {
+	if atoms, bonds := m.Ring(1); len(atoms) != 6 || m.Bonds[bonds[0]].Type != molecule.Aromatic {
 		t.Errorf("ring of atoms %v and bonds %v", atoms, bonds)
 	}
 }
 
-// TestDigests compares hybridisation, hydrogens, valences, rings, conjugation and
-// configurations with RDKit's, on molecules.txt or on real molecules:
+// TestDigests compares hybridisation, hydrogens, valences, rings, conjugation, configurations
+// and Morgan fingerprints with RDKit's, on molecules.txt or on real molecules:
 //
 //	python3 testdata/rdkit_digests.py TABLES FILE.csv.gz ...
 //	go test -run Digests -v -digests TABLES
@@ -88,13 +103,14 @@ func TestDigests(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tables in %s: %v", *digests, err)
 	}
-	var p Parser
+	var p molecule.Parser
+	plain, handed := fingerprint.Morgan{Radius: 2}, fingerprint.Morgan{Radius: 3, Chirality: true}
 	for _, file := range files {
 		f, err := os.Open(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, verdicts, same := 0, 0, 0
+		rows, verdicts, same, counted, chiral := 0, 0, 0, 0, 0
 		sc := bufio.NewScanner(f)
 		for sc.Scan() {
 			fields := strings.Split(sc.Text(), "\t")
@@ -106,15 +122,26 @@ func TestDigests(t *testing.T) {
 				verdicts++
 			case rejected:
 				same++
-			case fmt.Sprint(crc32.ChecksumIEEE([]byte(properties(m)))) != fields[1]:
-				t.Logf("%s: %s", fields[0], properties(m))
+				counted++
+				chiral++
 			default:
-				same++
+				for i, have := range []struct {
+					text  string
+					right *int
+				}{{properties(m), &same}, {counts(&plain, m), &counted}, {counts(&handed, m), &chiral}} {
+					if fmt.Sprint(crc32.ChecksumIEEE([]byte(have.text))) == fields[i+1] {
+						*have.right++
+					} else {
+						t.Logf("%s: %s", fields[0], have.text)
+					}
+				}
 			}
 		}
 		f.Close()
-		t.Logf("%-28s %6d rows, %d with another verdict, %d the same", filepath.Base(file), rows, verdicts, same)
-		if differ := rows - same; differ > rows/1000 && differ > 1 { // one of molecules.txt: a wildcard in rings
+		t.Logf("%-30s %6d rows, %d with another verdict, equal: %d properties, %d and %d Morgan counts",
+			filepath.Base(file), rows, verdicts, same, counted, chiral)
+		// One of molecules.txt is another: a wildcard in rings.
+		if differ := rows - min(same, counted, chiral); differ > rows/1000 && differ > 1 {
 			t.Errorf("%d of %d molecules differ", differ, rows)
 		}
 	}

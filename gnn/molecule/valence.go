@@ -329,7 +329,9 @@ func (v *perceiver) countRadicals() {
 		e := &elements[a.Z]
 		outer, charge := int32(e.outer), int32(a.Charge)
 		if e.defaultValence() == anyValence {
-			a.radicals = int8(max(0, outer-charge) % 2)
+			if v.degree(int32(i)) == 0 || v.release2022 {
+				a.radicals = int8(max(0, outer-charge) % 2)
+			}
 			continue
 		}
 		total := v.orders(int32(i))/2 + int32(a.explicit)
