@@ -15,14 +15,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
@@ -33,60 +30,47 @@ the contrastive loss alone (β = 0).`
 
 // experiment is the values of the flags.
 type experiment struct {
-	data     cli.Data
-	base     cli.Loss // that every row starts from
-	vary     vary
-	recipe   cli.Recipe
-	protocol cli.Protocol
-	engine   cli.Engine
-	output   cli.Output
-	settings pretrain.Settings
-
-	dir *rundir.Dir
+	pretrain.Experiment // every row starts from its Loss
+	vary                vary
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
-		// weak for a switch of it to show.
-		base: cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		Experiment: pretrain.Experiment{
+			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
+			// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
+			// weak for a switch of it to show.
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
+			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}},
+			Settings: pretrain.DefaultSettings(),
+		},
 		vary: vary{
 			factors: factors(),
 			betas:   []cli.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},
 			ps:      []float64{60, 80, 100},
 			kappas:  []float64{5, 10, 50},
 		},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}},
-		settings: pretrain.DefaultSettings(),
 	}
 	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3", "-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
-	flags.Add(&x.data, &x.base, &x.vary, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
-	if err := flags.Parse(args, stdout); err != nil {
-		return err
-	}
-	if x.recipe.Epochs == 0 {
-		return cli.Usagef("-epochs 0 leaves all rows the same")
-	}
-	sets, err := x.data.Open(ctx, stderr)
+	flags.Add(&x.Data, &x.Loss, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
+	flags.Check(func() error {
+		if x.Recipe.Epochs == 0 {
+			return cli.Usagef("-epochs 0 leaves all rows the same")
+		}
+		return nil
+	})
+	sets, err := x.Open(ctx, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}
 	runs := x.runs(sets)
-	if !flags.Collecting() {
-		if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
-			return err
-		}
-	}
-	x.dir, err = rundir.Start("ablation", flags, x.data.Datasets, x.recipe, x.engine, x.output)
+	plan, err := x.Plan(flags, runs, true)
 	if err != nil {
 		return err
 	}
-	defer x.dir.Close()
-
-	plan := units.NewPlan(x.dir)
-	trained, scores := pretrain.AddRuns(plan, runs, x.engine, x.dir, x.protocol)
+	defer x.Dir.Close()
+	trained, scores := x.Add(plan, runs)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		return x.report(stdout, sets, runs, x.outcomes(*trained, *scores))
 	})
@@ -99,7 +83,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	seen := map[string]bool{}
 	for _, ds := range sets {
 		for _, row := range x.rows() {
-			for _, r := range pretrain.Seeds(ds, row.method, row.loss, x.recipe, row.settings) {
+			for _, r := range pretrain.Seeds(ds, row.method, row.loss, x.Recipe, row.settings) {
 				if r.Setting = row.key(); !seen[r.Name()] {
 					seen[r.Name()] = true
 					runs = append(runs, r)

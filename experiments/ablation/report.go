@@ -28,7 +28,7 @@ func (x *experiment) outcomes(trained []pretrain.Trained, scores []pretrain.Scor
 	all := make([]outcome, len(trained))
 	for i := range all {
 		all[i] = outcome{trained[i], map[string]pretrain.Score{}}
-		for _, protocol := range x.protocol.Protocols {
+		for _, protocol := range x.Protocol.Protocols {
 			all[i].scores[protocol], scores = scores[0], scores[1:]
 		}
 	}
@@ -85,7 +85,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 	}
 	var rows []rundir.Row
 	var tables []*table.Table
-	for _, protocol := range x.protocol.Protocols {
+	for _, protocol := range x.Protocol.Protocols {
 		for _, ds := range sets {
 			tables = append(tables, x.table(ds, protocol, bySet[ds]))
 			for _, r := range bySet[ds] {
@@ -93,13 +93,13 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 			}
 		}
 	}
-	if err := x.dir.Report(stdout, rows, tables...); err != nil {
+	if err := x.Dir.Report(stdout, rows, tables...); err != nil {
 		return err
 	}
 	if err := x.figure(sets, bySet); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "results, metrics, figure and weights: %s\n", x.dir.Path)
+	fmt.Fprintf(stdout, "results, metrics, figure and weights: %s\n", x.Dir.Path)
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 	out := rundir.Row{
 		Experiment: "ablation", Dataset: ds.Name, Method: r.label, Protocol: protocol, Metric: "accuracy",
 		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, Percentile: r.loss.Percentile,
-		Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+		Epochs: x.Recipe.Epochs, Backend: x.Engine.Name(), Precision: x.Engine.Precision.String(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	var speeds []float64
@@ -138,11 +138,11 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		"Minus β = 0: mean difference in points ± its standard error over the seeds. %s "+
 		"What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, "+
 		"and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.protocol.Folds, protocol, rundir.OverSeeds(x.recipe.Seeds), grid.Corrected(len(differences)))
+		ds.Name, x.Protocol.Folds, protocol, rundir.OverSeeds(x.Recipe.Seeds), grid.Corrected(len(differences)))
 	for i, r := range results {
 		mean, std := stat.MeanStdDev(accuracies[i], nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}
-		if i > 0 && x.recipe.Seeds > 1 {
+		if i > 0 && x.Recipe.Seeds > 1 {
 			cells[1] = differences[i-1]
 		}
 		for _, metric := range []string{"loss_g", "loss_g_hard", "similarity_std", "gradient_ratio"} {
@@ -162,7 +162,7 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 // set with the standard deviation over seeds as error bars, and the two L_G
 // against β.
 func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset][]result) error {
-	protocol := x.protocol.Protocols[0]
+	protocol := x.Protocol.Protocols[0]
 	axes := map[string]string{factorBeta: "β", factorP: "percentile p (%)", factorKappa: "sharpness κ"}
 	var panels []plot.Panel
 	for _, factor := range []string{factorBeta, factorP, factorKappa} {
@@ -194,7 +194,7 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 			panels = append(panels, match)
 		}
 	}
-	return plot.Save(x.dir.Join("ablation"), 2, panels...)
+	return plot.Save(x.Dir.Join("ablation"), 2, panels...)
 }
 
 // sorted returns the rows of a factor by its value. A β that is steered has none

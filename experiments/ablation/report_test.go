@@ -19,11 +19,13 @@ import (
 // names.
 func TestReport(t *testing.T) {
 	x := &experiment{
-		base:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		vary:     vary{factors: []string{factorP, factorKappa}, ps: []float64{100, 60, 80}, kappas: []float64{60, 5}},
-		recipe:   cli.Recipe{Epochs: 2, Batch: 16, LR: 0.01, Seeds: 2},
-		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Folds: 3},
-		settings: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 2, Batch: 16, LR: 0.01, Seeds: 2},
+			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Folds: 3},
+			Settings: pretrain.DefaultSettings(),
+		},
+		vary: vary{factors: []string{factorP, factorKappa}, ps: []float64{100, 60, 80}, kappas: []float64{60, 5}},
 	}
 	ds, other := dataset.Default(), dataset.Default()
 	ds.Name, other.Name = "NCI1", "other" // the first has published figures

@@ -71,12 +71,12 @@ func (r row) key() string {
 // rows lists the settings in the order of the table. The first is β = 0, with
 // which the others are compared.
 func (x *experiment) rows() []row {
-	base := row{label: "β = 0", method: method.InfoNCE, factor: factorBeta, loss: x.base, settings: x.settings}
+	base := row{label: "β = 0", method: method.InfoNCE, factor: factorBeta, loss: x.Loss, settings: x.Settings}
 	base.loss.Beta = cli.Beta{}
 	rows := []row{base}
 	add := func(factor, label string, value float64, change func(r *row)) {
 		if slices.Contains(x.vary.factors, factor) {
-			r := row{factor: factor, label: label, x: value, method: method.SpecMatch, loss: x.base, settings: x.settings}
+			r := row{factor: factor, label: label, x: value, method: method.SpecMatch, loss: x.Loss, settings: x.Settings}
 			change(&r)
 			rows = append(rows, r)
 		}

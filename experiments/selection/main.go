@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -25,7 +24,6 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -39,14 +37,8 @@ accuracy of the last epoch beside that of the best ones, which are marked "oracl
 
 // experiment is the values of the flags.
 type experiment struct {
-	data     cli.Data
+	pretrain.Experiment
 	settings settings
-	recipe   cli.Recipe
-	protocol cli.Protocol
-	engine   cli.Engine
-	output   cli.Output
-
-	dir *rundir.Dir
 }
 
 // settings are what there is to choose from.
@@ -56,7 +48,6 @@ type settings struct {
 	betas   []float64
 	ps      []float64
 	taus    []float64
-	recipes pretrain.Settings
 }
 
 // methods are those that train for epochs to choose from, and have no β of their own.
@@ -69,7 +60,6 @@ func methods() []string {
 // Register implements [cli.Group].
 func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.methods, "method", cli.List(cli.OneOf(methods()...)), "`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
-	s.recipes.RegisterRecipes(f, method.Unsupervised)
 	cli.Var(f, &s.every, "eval-every", cli.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
 	cli.Var(f, &s.betas, "beta-values", cli.List(cli.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
 	f.Check(func() error {
@@ -130,42 +120,37 @@ func plainTitle(name string) string {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		settings: settings{
-			methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2},
-			recipes: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
+			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
+			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
+			Settings: pretrain.DefaultSettings(),
 		},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
+		settings: settings{methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2}},
 	}
 	flags := cli.NewFlagSet("selection", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 10",
 		"-dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100",
 		"-dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20",
 		"-dataset MUTAG -data DIR -method infograph,mssgcl,cuco")
-	flags.Add(&x.data, &x.settings, &x.recipe, &x.protocol, &x.engine, &x.output)
+	flags.Add(&x.Data, &x.settings, &x.Recipe, &x.Protocol, &x.Engine, &x.Output)
 	flags.Grows("method", "protocol", "beta-values", "p-values", "tau-values")
-	if err := flags.Parse(args, stdout); err != nil {
-		return err
-	}
-	if x.recipe.Epochs == 0 {
-		return cli.Usagef("-epochs 0 leaves nothing to choose from")
-	}
-	sets, err := x.data.Open(ctx, stderr)
+	x.Settings.RegisterRecipes(flags, method.Unsupervised)
+	flags.Check(func() error {
+		if x.Recipe.Epochs == 0 {
+			return cli.Usagef("-epochs 0 leaves nothing to choose from")
+		}
+		return nil
+	})
+	sets, err := x.Open(ctx, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}
 	runs := x.runs(sets)
-	if !flags.Collecting() {
-		if err := errors.Join(pretrain.Fits(plain(runs), x.engine), pretrain.Check(plain(runs), x.protocol)); err != nil {
-			return err
-		}
-	}
-	x.dir, err = rundir.Start("selection", flags, x.data.Datasets, x.recipe, x.engine, x.output)
+	plan, err := x.Plan(flags, plain(runs), true)
 	if err != nil {
 		return err
 	}
-	defer x.dir.Close()
-	plan := units.NewPlan(x.dir)
+	defer x.Dir.Close()
 	scores := x.units(plan, runs)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *scores) })
 }
@@ -193,7 +178,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 	for _, ds := range sets {
 		for _, name := range x.settings.methods {
 			for _, s := range x.settings.list(name) {
-				for _, r := range pretrain.Seeds(ds, s.method, s.loss, x.recipe, x.settings.recipes) {
+				for _, r := range pretrain.Seeds(ds, s.method, s.loss, x.Recipe, x.Settings) {
 					r.Setting = s.key()
 					runs = append(runs, &settingRun{Run: *r, table: name, setting: s, epochs: steps(x.settings.every, r.Epochs())})
 				}
@@ -237,13 +222,13 @@ func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]pretrain.Sco
 		r.scores = len(scoring)
 		for _, epoch := range r.epochs {
 			files = append(files, r.snapshot(epoch).Weights(""))
-			for _, protocol := range x.protocol.Protocols {
+			for _, protocol := range x.Protocol.Protocols {
 				name := fmt.Sprintf("%s/epoch=%d/%s", r.Name(), epoch, protocol)
-				scoring = append(scoring, r.snapshot(epoch).ScoreUnit(name, x.engine, x.dir, protocol, x.protocol.Folds))
+				scoring = append(scoring, r.snapshot(epoch).ScoreUnit(name, x.Engine, x.Dir, protocol, x.Protocol.Folds))
 			}
 		}
 		training = append(training, units.Unit[pretrain.Trained]{Name: r.Name(), Files: files,
-			Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
+			Run: units.OnEngine(x.Engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
 				return x.train(ctx, be, r, status)
 			})})
 	}
@@ -262,11 +247,11 @@ func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRu
 		if !slices.Contains(r.epochs, epochs) {
 			return nil
 		}
-		return r.snapshot(epochs).Save(x.dir.Path, l, epochs)
-	}}, x.dir, r.Name(), status)
+		return r.snapshot(epochs).Save(x.Dir.Path, l, epochs)
+	}}, x.Dir, r.Name(), status)
 	for _, epoch := range r.epochs { // after a method that stops by itself, as CuCo does, it is the same
 		if err == nil && epoch > len(out.Epochs) {
-			err = r.snapshot(epoch).Save(x.dir.Path, l, len(out.Epochs))
+			err = r.snapshot(epoch).Save(x.Dir.Path, l, len(out.Epochs))
 		}
 	}
 	return out, err

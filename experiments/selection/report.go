@@ -32,12 +32,12 @@ const (
 func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []pretrain.Score) error {
 	var list []rundir.Row
 	var tables []*table.Table
-	for k, protocol := range x.protocol.Protocols {
+	for k, protocol := range x.Protocol.Protocols {
 		var courses, gains []plot.Panel
 		for _, ds := range sets {
 			for _, name := range x.settings.methods {
 				group := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool { return r.Dataset != ds || r.table != name })
-				first, all := group[0], candidates(group, scores[k:], len(x.protocol.Protocols))
+				first, all := group[0], candidates(group, scores[k:], len(x.Protocol.Protocols))
 				found := selection.Rows(all)
 				for _, r := range append(slices.Clone(found), others(all)...) {
 					list = append(list, x.result(first, protocol, r))
@@ -52,15 +52,15 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 			}
 		}
 		if err := errors.Join(
-			plot.Save(x.dir.Join("plots", "epochs-"+protocol), 2, courses...),
-			plot.Save(x.dir.Join("plots", "gains-"+protocol), 2, gains...)); err != nil {
+			plot.Save(x.Dir.Join("plots", "epochs-"+protocol), 2, courses...),
+			plot.Save(x.Dir.Join("plots", "gains-"+protocol), 2, gains...)); err != nil {
 			return err
 		}
 	}
-	if err := x.dir.Report(stdout, list, tables...); err != nil {
+	if err := x.Dir.Report(stdout, list, tables...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "results, tables, figures and weights: %s\n", x.dir.Path)
+	_, err := fmt.Fprintf(stdout, "results, tables, figures and weights: %s\n", x.Dir.Path)
 	return err
 }
 
@@ -92,7 +92,7 @@ func (x *experiment) result(run *settingRun, protocol string, r selection.Row) r
 	}
 	out := rundir.Row{
 		Experiment: "selection", Dataset: run.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.PerSeed(), Epochs: run.Epochs(), Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
+		PerSeed: r.PerSeed(), Epochs: run.Epochs(), Backend: x.Engine.Name(), Precision: x.Engine.Precision.String(),
 		Percentile: math.NaN(), GraphsPerSecond: math.NaN(),
 	}
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
@@ -115,7 +115,7 @@ func (x *experiment) worth(run *settingRun, protocol string, found []selection.R
 	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds "+
 		"of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. "+
 		"In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
-		set, protocol, x.protocol.Folds)
+		set, protocol, x.Protocol.Folds)
 	for _, r := range found {
 		values := r.PerSeed()
 		mean, std := stat.MeanStdDev(values, nil)
@@ -162,7 +162,7 @@ func publishedValue(name, protocol, set string) (mean float64, ok bool) {
 // compared is the table of the settings at the last epoch; nil with one of them or one
 // seed.
 func (x *experiment) compared(set, protocol string, all [][]selection.Candidate) *table.Table {
-	if len(all) < 2 || x.recipe.Seeds < 2 {
+	if len(all) < 2 || x.Recipe.Seeds < 2 {
 		return nil
 	}
 	var accuracies [][]float64
@@ -174,7 +174,7 @@ func (x *experiment) compared(set, protocol string, all [][]selection.Candidate)
 	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± standard deviation, "+
 		"difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. "+
 		"Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
-		set, protocol, x.recipe.Seeds, len(all)-1, deviation, compare.SeedsFor(0.3, deviation))
+		set, protocol, x.Recipe.Seeds, len(all)-1, deviation, compare.SeedsFor(0.3, deviation))
 	differences := grid.Minus(accuracies[0], accuracies[1:]...)
 	p := compare.Corrected(differences)
 	for i, values := range accuracies {
@@ -201,7 +201,7 @@ func (x *experiment) gains(run *settingRun, found []selection.Row) plot.Panel {
 		}
 		d := compare.Seeds(r.PerSeed(), plain)
 		s.X, s.Y = append(s.X, float64(i+2)), append(s.Y, d.Mean)
-		if x.recipe.Seeds > 1 {
+		if x.Recipe.Seeds > 1 {
 			s.Err = append(s.Err, d.Err)
 		}
 	}
@@ -221,7 +221,7 @@ func (x *experiment) course(run *settingRun, epochs []selection.Candidate) plot.
 	for i, c := range epochs {
 		mean, std := stat.MeanStdDev(c.PerSeed(), nil)
 		curve.X, curve.Y = append(curve.X, float64(run.epochs[i])), append(curve.Y, mean)
-		if x.recipe.Seeds > 1 {
+		if x.Recipe.Seeds > 1 {
 			curve.Err = append(curve.Err, std)
 		}
 	}

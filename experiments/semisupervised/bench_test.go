@@ -39,17 +39,19 @@ func BenchmarkEpoch(b *testing.B) {
 		for _, protocol := range []string{protocolVal, protocolTestMax} {
 			b.Run(name+"/"+protocol, func(b *testing.B) {
 				x := &experiment{
-					recipe:   cli.Recipe{Epochs: 1, Batch: 128, LR: 0.001, Seeds: 1},
-					fine:     fine{finetuning.Recipe{Epochs: 1, LR: 0.001}, 0.1, "paper"},
-					engine:   cli.Engine{Backend: "cpu"},
-					settings: pretrain.DefaultSettings(),
+					Experiment: pretrain.Experiment{
+						Recipe:   cli.Recipe{Epochs: 1, Batch: 128, LR: 0.001, Seeds: 1},
+						Engine:   cli.Engine{Backend: "cpu"},
+						Settings: pretrain.DefaultSettings(),
+					},
+					fine: fine{finetuning.Recipe{Epochs: 1, LR: 0.001}, 0.1, "paper"},
 				}
 				ds := open(b, name)
 				folds, err := dataset.FewLabels(ds, 10, x.fine.LabelRate, protocol == protocolVal, splitSeed)
 				if err != nil {
 					b.Fatal(err)
 				}
-				be, err := x.engine.Open()
+				be, err := x.Engine.Open()
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -47,12 +47,12 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 	if err != nil {
 		return nil, err
 	}
-	if err := x.fine.Load(r, x.dir, encoder); err != nil {
+	if err := x.fine.Load(r, x.Dir, encoder); err != nil {
 		return nil, err
 	}
 	head := specmatch.Head{Kind: specmatch.Classes, Outputs: ds.Classes}
 	p := specmatch.NewPredictor(encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
-	options := finetune.Options{Batch: x.recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
+	options := finetune.Options{Batch: x.Recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
 	if j.method == finetuning.Augmentation {
 		if options.View, err = augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio); err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 // unit is the second half of the job, on one fold.
 func (j *job) unit(protocol string, fold int) units.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
-	return j.x.fine.Unit(name, j.method, j.name(), j.x.engine, j.x.dir, func(be backend.Backend) (*finetune.Learner, error) {
+	return j.x.fine.Unit(name, j.method, j.name(), j.x.Engine, j.x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return j.learner(be, j.set.splits[protocol][fold], fold)
 	})
 }

@@ -39,17 +39,19 @@ const still = 1e-30
 func newExperiment(t *testing.T) *experiment {
 	t.Helper()
 	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
-		recipe:   cli.Recipe{Epochs: 1, Batch: 16, LR: 0.01, Seeds: 1},
-		fine:     fine{finetuning.Recipe{Epochs: 2, LR: 0.001}, 0.25, "paper"},
-		protocol: cli.Protocol{Protocols: []string{protocolVal}, Choices: []string{protocolVal, protocolTestMax}, Folds: 3},
-		engine:   cli.Engine{Backend: "cpu"},
-		settings: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 1, Batch: 16, LR: 0.01, Seeds: 1},
+			Protocol: cli.Protocol{Protocols: []string{protocolVal}, Choices: []string{protocolVal, protocolTestMax}, Folds: 3},
+			Engine:   cli.Engine{Backend: "cpu"},
+			Settings: pretrain.DefaultSettings(),
+		},
+		fine: fine{finetuning.Recipe{Epochs: 2, LR: 0.001}, 0.25, "paper"},
 	}
 	if err := x.open(t.Context(), io.Discard, false); err != nil {
 		t.Fatal(err)
 	}
-	x.dir = rundirtest.Open(t, "semisupervised")
+	x.Dir = rundirtest.Open(t, "semisupervised")
 	return x
 }
 
@@ -60,7 +62,7 @@ func (x *experiment) job(method string, seed int) *job {
 // pretrain pre-trains a method and keeps its model file.
 func (x *experiment) pretrain(t *testing.T, method string, seed int) (pretrain.Trained, error) {
 	j := x.job(method, seed)
-	return j.pretraining().Unit(j.name(), x.engine, x.dir).Run(t.Context(), quiet)
+	return j.pretraining().Unit(j.name(), x.Engine, x.Dir).Run(t.Context(), quiet)
 }
 
 func quiet(string, ...any) {}
@@ -70,7 +72,7 @@ func (j *job) epochs(t *testing.T, fold int) []train.Metrics {
 	t.Helper()
 	out, err := j.unit(protocolVal, fold).Run(t.Context(), quiet)
 	// As at the end of a unit.
-	if err := errors.Join(err, os.RemoveAll(j.x.dir.Join("checkpoints"))); err != nil {
+	if err := errors.Join(err, os.RemoveAll(j.x.Dir.Join("checkpoints"))); err != nil {
 		t.Fatal(err)
 	}
 	if len(out.Epochs) != j.x.fine.Epochs || !(out.Seconds > 0) {
@@ -134,7 +136,7 @@ func TestStart(t *testing.T) {
 	// same labelled graphs.
 	folds := x.sets[0].splits[protocolVal]
 	folds[1] = folds[0]
-	x.fine.Epochs, x.fine.LR, x.recipe.Batch = 1, still, len(folds[0].Train)
+	x.fine.Epochs, x.fine.LR, x.Recipe.Batch = 1, still, len(folds[0].Train)
 	var labelled []*graph.Graph
 	var classes []int
 	for _, i := range folds[0].Train {
@@ -155,7 +157,7 @@ func TestStart(t *testing.T) {
 
 				encoder, err := j.pretraining().NewEncoder(be)
 				if err == nil && name != finetuning.None {
-					err = specmatch.LoadEncoder(filepath.Join(x.dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
+					err = specmatch.LoadEncoder(filepath.Join(x.Dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -206,7 +208,7 @@ func TestBatches(t *testing.T) {
 	for _, i := range s.Train {
 		all += x.sets[0].data.Graphs[i].Nodes()
 	}
-	x.settings.Policy = "dropN"
+	x.Settings.Policy = "dropN"
 	if same, dropped := order(finetuning.Augmentation, 0, 0); nodes != all || dropped >= all || !slices.Equal(same, first) {
 		t.Errorf("of %d nodes there are %d, and %d with augmentation, in the same order: %v", all, nodes, dropped, slices.Equal(same, first))
 	}
@@ -254,14 +256,14 @@ func TestRow(t *testing.T) {
 		{x: x, set: x.sets[0], method: finetuning.None, tuned: tuned(10, 20)},
 		{x: x, set: other, method: method.SpecMatch, tuned: tuned(10, 20)},
 	}
-	x.protocol.Protocols = []string{protocolVal, protocolTestMax}
+	x.Protocol.Protocols = []string{protocolVal, protocolTestMax}
 	g := x.gather(jobs)
 	for protocol, want := range map[string][]float64{protocolVal: {60, 10}, protocolTestMax: {90, 20}} {
 		r, _ := g.Row(x.sets[0].data.Name, method.SpecMatch, protocol)
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 || r.Protocol != protocol {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
-		if r.Beta != x.loss.Beta || r.Percentile != 80 || r.Epochs != 1 || r.Seconds != 32 || r.GraphsPerSecond != 8 {
+		if r.Beta != x.Loss.Beta || r.Percentile != 80 || r.Epochs != 1 || r.Seconds != 32 || r.GraphsPerSecond != 8 {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -39,16 +38,9 @@ var methods = append([]string{finetuning.None, finetuning.Augmentation}, method.
 
 // experiment is the values of the flags.
 type experiment struct {
-	data     cli.Data
-	loss     cli.Loss
-	recipe   cli.Recipe // of pre-training
-	fine     fine
-	protocol cli.Protocol
-	engine   cli.Engine
-	output   cli.Output
-	settings pretrain.Settings
+	pretrain.Experiment // its Loss and Recipe are of pre-training
+	fine                fine
 
-	dir  *rundir.Dir
 	sets []*labelledSet
 }
 
@@ -71,19 +63,22 @@ func (f *fine) Register(fs *cli.FlagSet) {
 var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": "2", "own-recipes": "false"}
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	protocols := []string{protocolVal, protocolTestMax}
 	x := &experiment{
-		data:     cli.Data{NodeFeatures: dataset.FeaturesBoth},
-		loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
-		recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
-		fine:     fine{finetuning.Recipe{Epochs: 100, LR: 0.001}, 0.1, "paper"},
-		protocol: cli.Protocol{Protocols: []string{protocolVal, protocolTestMax}, Choices: []string{protocolVal, protocolTestMax}},
-		settings: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Data:     cli.Data{NodeFeatures: dataset.FeaturesBoth},
+			Loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
+			Protocol: cli.Protocol{Protocols: protocols, Choices: protocols},
+			Settings: pretrain.DefaultSettings(),
+		},
+		fine: fine{finetuning.Recipe{Epochs: 100, LR: 0.001}, 0.1, "paper"},
 	}
 	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
-	flags.Add(&x.data, &x.fine, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
-	x.settings.RegisterMethods(flags, method.SemiSupervised, func() []string { return x.loss.Methods })
+	flags.Add(&x.Data, &x.fine, &x.Loss, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
+	x.Settings.RegisterMethods(flags, method.SemiSupervised, func() []string { return x.Loss.Methods })
 	flags.Grows("protocol")
-	flags.Small("without -dataset", func() bool { return len(x.data.Datasets) == 0 }, small)
+	flags.Small("without -dataset", func() bool { return len(x.Data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -95,21 +90,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for _, j := range jobs {
 		runs = append(runs, j.pretraining())
 	}
-	if !flags.Collecting() {
-		if err := pretrain.Fits(runs, x.engine); err != nil {
-			return err
-		}
-	}
 	if err := x.fine.Check(flags, runs, "label-rate", "protocol", "folds"); err != nil {
 		return err
 	}
-	var err error
-	x.dir, err = rundir.Start("semisupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
+	plan, err := x.Plan(flags, runs, false)
 	if err != nil {
 		return err
 	}
-	defer x.dir.Close()
-	plan := units.NewPlan(x.dir)
+	defer x.Dir.Close()
 	trained, tuned := x.units(plan, jobs)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		x.sort(jobs, *trained, *tuned)
@@ -127,7 +115,7 @@ type labelledSet struct {
 // open reads the data sets with the features of the regime, and divides them, which
 // collecting takes no more than their names for.
 func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool) error {
-	sets, err := x.data.Open(ctx, stderr)
+	sets, err := x.Data.Open(ctx, stderr)
 	if err != nil {
 		return err
 	}
@@ -141,9 +129,9 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 		if ds.Classes < 2 {
 			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart", ds.Name, ds.ClassValues[0])
 		}
-		for _, protocol := range x.protocol.Protocols {
-			if s.splits[protocol], err = dataset.FewLabels(s.data, x.protocol.Folds, x.fine.LabelRate, protocol == protocolVal, splitSeed); err != nil {
-				return cli.Usagef("-label-rate %v -folds %d: %w", x.fine.LabelRate, x.protocol.Folds, err)
+		for _, protocol := range x.Protocol.Protocols {
+			if s.splits[protocol], err = dataset.FewLabels(s.data, x.Protocol.Folds, x.fine.LabelRate, protocol == protocolVal, splitSeed); err != nil {
+				return cli.Usagef("-label-rate %v -folds %d: %w", x.fine.LabelRate, x.Protocol.Folds, err)
 			}
 		}
 	}
@@ -166,9 +154,9 @@ type job struct {
 func (x *experiment) jobs() []*job {
 	var jobs []*job
 	for _, set := range x.sets {
-		for s := range x.recipe.Seeds {
-			for _, method := range x.loss.Methods {
-				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.recipe.FirstSeed + s, tuned: map[string][]finetune.Result{}})
+		for s := range x.Recipe.Seeds {
+			for _, method := range x.Loss.Methods {
+				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.Recipe.FirstSeed + s, tuned: map[string][]finetune.Result{}})
 			}
 		}
 	}
@@ -186,7 +174,7 @@ func (j *job) pretraining() *pretrain.Run {
 	}
 	return &pretrain.Run{
 		Dataset: j.set.data, Regime: method.SemiSupervised, Encoder: encoder, Method: j.method, Seed: j.seed,
-		Loss: j.x.loss, Recipe: j.x.recipe, Settings: j.x.settings,
+		Loss: j.x.Loss, Recipe: j.x.Recipe, Settings: j.x.Settings,
 	}
 }
 
@@ -198,10 +186,10 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 	var tune []units.Unit[finetune.Result]
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
-			train = append(train, j.pretraining().Unit(j.name(), x.engine, x.dir))
+			train = append(train, j.pretraining().Unit(j.name(), x.Engine, x.Dir))
 		}
-		for _, protocol := range x.protocol.Protocols {
-			for fold := range x.protocol.Folds {
+		for _, protocol := range x.Protocol.Protocols {
+			for fold := range x.Protocol.Folds {
 				tune = append(tune, j.unit(protocol, fold))
 			}
 		}
@@ -215,8 +203,8 @@ func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finet
 		if x.fine.PretrainsHere(j.method) {
 			j.pretrained, trained = trained[0], trained[1:]
 		}
-		for _, protocol := range x.protocol.Protocols {
-			j.tuned[protocol], tuned = tuned[:x.protocol.Folds], tuned[x.protocol.Folds:]
+		for _, protocol := range x.Protocol.Protocols {
+			j.tuned[protocol], tuned = tuned[:x.Protocol.Folds], tuned[x.Protocol.Folds:]
 		}
 	}
 }

@@ -32,9 +32,9 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 	for _, set := range x.sets {
 		sets = append(sets, set.data.Name)
 	}
-	g := grid.New(grid.Common("semisupervised", "accuracy", x.engine, x.loss), sets, x.loss.Methods, x.protocol.Protocols, finetuning.Title)
+	g := grid.New(grid.Common("semisupervised", "accuracy", x.Engine, x.Loss), sets, x.Loss.Methods, x.Protocol.Protocols, finetuning.Title)
 	for _, j := range jobs {
-		for _, protocol := range x.protocol.Protocols {
+		for _, protocol := range x.Protocol.Protocols {
 			r := grid.Result{Value: choose(protocol, j.tuned[protocol]), Seconds: j.pretrained.TrainSeconds, GraphsPerSecond: float64(j.pretrained.GraphsPerSecond)}
 			for _, t := range j.tuned[protocol] {
 				r.Seconds += t.Seconds
@@ -52,23 +52,23 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	g := x.gather(jobs)
 	var tables []*table.Table
-	for _, protocol := range x.protocol.Protocols {
+	for _, protocol := range x.Protocol.Protocols {
 		var known []grid.Published
 		if protocol == protocolTestMax { // which they were most likely measured with
 			known = published.Table2[x.fine.LabelRate]
 		}
 		caption := fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
-			100*x.fine.LabelRate, x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, readings[protocol])
-		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.SemiSupervised, x.loss.Methods), known))
+			100*x.fine.LabelRate, x.Protocol.Folds, rundir.OverSeeds(x.Recipe.Seeds), protocol, readings[protocol])
+		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.SemiSupervised, x.Loss.Methods), known))
 	}
 	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))
-	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
+	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
 	if err := errors.Join(x.writeSplits(), x.plots(jobs)); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "results, splits, metrics, curves and weights: %s\n", x.dir.Path)
+	fmt.Fprintf(stdout, "results, splits, metrics, curves and weights: %s\n", x.Dir.Path)
 	return nil
 }
 
@@ -76,9 +76,9 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 // epoch: means over folds and seeds, and over seeds of the means over folds their
 // standard deviation.
 func (x *experiment) plots(jobs []*job) error {
-	protocol := x.protocol.Protocols[0]
+	protocol := x.Protocol.Protocols[0]
 	for _, set := range x.sets {
-		shares := pretrain.SharesPanels(set.data.Name, x.loss.Methods, func(name string) (histories [][]train.Metrics) {
+		shares := pretrain.SharesPanels(set.data.Name, x.Loss.Methods, func(name string) (histories [][]train.Metrics) {
 			for _, j := range jobs {
 				if j.set == set && j.method == name {
 					histories = append(histories, j.pretrained.Epochs)
@@ -91,7 +91,7 @@ func (x *experiment) plots(jobs []*job) error {
 			{"loss on the labelled graphs", "loss"}, {"test accuracy (%)", testAccuracy},
 		} {
 			panel := plot.Lines{Axes: plot.Axes{Title: set.data.Name + ", " + protocol, XLabel: "epoch of fine-tuning", YLabel: q.label}}
-			for _, name := range x.loss.Methods {
+			for _, name := range x.Loss.Methods {
 				var seeds [][]train.Metrics
 				for _, j := range jobs {
 					if j.set == set && j.method == name {
@@ -103,8 +103,8 @@ func (x *experiment) plots(jobs []*job) error {
 			curves = append(curves, panel)
 		}
 		if err := errors.Join(
-			plot.Save(x.dir.Join("plots", "augmentations-"+set.data.Name), 2, shares...),
-			plot.Save(x.dir.Join("plots", "finetuning-"+set.data.Name), 2, curves...)); err != nil {
+			plot.Save(x.Dir.Join("plots", "augmentations-"+set.data.Name), 2, shares...),
+			plot.Save(x.Dir.Join("plots", "finetuning-"+set.data.Name), 2, curves...)); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (x *experiment) writeSplits() error {
 	if x.sets[0].splits == nil {
 		return nil
 	}
-	return files.Write(x.dir.Join("splits.json"), func(w io.Writer) error {
+	return files.Write(x.Dir.Join("splits.json"), func(w io.Writer) error {
 		all := map[string]map[string][]dataset.Split{}
 		for _, s := range x.sets {
 			all[s.data.Name] = s.splits

@@ -52,13 +52,13 @@ func (x *experiment) adjacencyFigure() error {
 		}
 		weight.Series, slope.Series = append(weight.Series, s), append(slope.Series, ds)
 	}
-	return plot.Save(x.dir.Join("adjacency"), 2, weight, slope)
+	return plot.Save(x.Dir.Join("adjacency"), 2, weight, slope)
 }
 
 // trajectoryFigure is the paper's Figure 3.
 func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error {
 	panel := plot.Lines{Axes: plot.Axes{
-		Title:  fmt.Sprintf("%s, mean of %d seeds; numbers are epochs", ds.Name, x.recipe.Seeds),
+		Title:  fmt.Sprintf("%s, mean of %d seeds; numbers are epochs", ds.Name, x.Recipe.Seeds),
 		XLabel: "alignment loss L_align", YLabel: "uniformity loss L_unif",
 	}}
 	for _, g := range groups {
@@ -70,7 +70,7 @@ func (x *experiment) trajectoryFigure(ds *dataset.Dataset, groups []group) error
 		}
 		panel.Series = append(panel.Series, s)
 	}
-	return plot.Save(x.dir.Join("trajectory-"+ds.Name), 1, panel)
+	return plot.Save(x.Dir.Join("trajectory-"+ds.Name), 1, panel)
 }
 
 // boundsFigures show both sides of the theorems along training, a column per
@@ -109,8 +109,8 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 		})
 	}
 	return errors.Join(
-		plot.Save(x.dir.Join("theorem-4.2-"+ds.Name), len(groups), first...),
-		plot.Save(x.dir.Join("theorem-4.3-"+ds.Name), len(groups), second...))
+		plot.Save(x.Dir.Join("theorem-4.2-"+ds.Name), len(groups), first...),
+		plot.Save(x.Dir.Join("theorem-4.3-"+ds.Name), len(groups), second...))
 }
 
 // layoutFigure is a t-SNE of the embeddings h after training, by class.
@@ -122,7 +122,7 @@ func (x *experiment) layoutFigure(ds *dataset.Dataset, groups []group) error {
 			return err
 		}
 		s := plot.Scatter{Axes: plot.Axes{
-			Title:  fmt.Sprintf("%s, %s, epoch %d", ds.Name, x.label(g.method), x.recipe.Epochs),
+			Title:  fmt.Sprintf("%s, %s, epoch %d", ds.Name, x.label(g.method), x.Recipe.Epochs),
 			XLabel: "t-SNE coordinate 1", YLabel: "t-SNE coordinate 2",
 		}}
 		for c := range ds.Classes {
@@ -135,5 +135,5 @@ func (x *experiment) layoutFigure(ds *dataset.Dataset, groups []group) error {
 		}
 		panels = append(panels, s)
 	}
-	return plot.Save(x.dir.Join("tsne-"+ds.Name), len(panels), panels...)
+	return plot.Save(x.Dir.Join("tsne-"+ds.Name), len(panels), panels...)
 }

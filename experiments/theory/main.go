@@ -22,7 +22,6 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -36,15 +35,8 @@ and without the Laplacian loss.`
 
 // experiment is the values of the flags.
 type experiment struct {
-	data     cli.Data
-	loss     cli.Loss // of SpecMatch-CL; the other method is the same without L_G
-	check    check
-	recipe   cli.Recipe
-	engine   cli.Engine
-	output   cli.Output
-	settings pretrain.Settings
-
-	dir *rundir.Dir
+	pretrain.Experiment // its Loss is of SpecMatch-CL; the other method is the same without L_G
+	check               check
 }
 
 // check is what to measure.
@@ -63,26 +55,28 @@ func (c *check) Register(f *cli.FlagSet) {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		check:    check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
-		settings: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
+			Settings: pretrain.DefaultSettings(),
+		},
+		check: check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
 	}
 	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR", "-dataset MUTAG -data DIR -draws 64 -diffusion 0.1,10")
-	flags.Add(&x.data, &x.loss, &x.check, &x.recipe, &x.engine, &x.output, &x.settings)
+	flags.Add(&x.Data, &x.Loss, &x.check, &x.Recipe, &x.Engine, &x.Output, &x.Settings)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	switch {
 	case x.check.draws%2 != 0:
 		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs", x.check.draws)
-	case x.recipe.Epochs < x.check.every:
-		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d", x.recipe.Epochs, x.check.every)
-	case x.loss.Beta == (cli.Beta{}):
+	case x.Recipe.Epochs < x.check.every:
+		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d", x.Recipe.Epochs, x.check.every)
+	case x.Loss.Beta == (cli.Beta{}):
 		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
 	}
-	sets, err := x.data.Read(ctx, stderr)
+	sets, err := x.Data.Read(ctx, stderr)
 	if err != nil {
 		return err
 	}
@@ -90,31 +84,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if n := len(ds.Graphs); n < minGraphs {
 			return fmt.Errorf("%s: %d graphs are too few to look at; want at least %d", ds.Name, n, minGraphs)
 		}
-	}
-	runs := x.runs(sets)
-	if err := pretrain.Fits(runs, x.engine); err != nil {
-		return err
-	}
-	for _, ds := range sets { // a view has its similarities, adjacency, Laplacian and eigenvectors
-		n := float64(min(x.recipe.Batch, len(ds.Graphs)))
-		flags := fmt.Sprintf("-dataset %s -batch %d -draws %d", ds.Name, x.recipe.Batch, x.check.draws)
+		// A view has its similarities, adjacency, Laplacian and eigenvectors.
+		n := float64(min(x.Recipe.Batch, len(ds.Graphs)))
 		if err := train.MemoryFits("comparing views", 4*8*n*n*float64(x.check.draws)); err != nil {
-			return cli.Usagef("%s: %w", flags, err)
+			return cli.Usagef("-dataset %s -batch %d -draws %d: %w", ds.Name, x.Recipe.Batch, x.check.draws, err)
 		}
 	}
-	x.dir, err = rundir.Start("theory", flags, x.data.Datasets, x.recipe, x.engine, x.output)
+	runs := x.runs(sets)
+	plan, err := x.Plan(flags, runs, false)
 	if err != nil {
 		return err
 	}
-	defer x.dir.Close()
-
+	defer x.Dir.Close()
 	var list []units.Unit[outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: r.Name(), Run: units.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
+		list = append(list, units.Unit[outcome]{Name: r.Name(), Run: units.OnEngine(x.Engine, func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
 			return x.do(ctx, be, r, status)
 		})})
 	}
-	plan := units.NewPlan(x.dir)
 	outcomes := units.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, runs, *outcomes) })
 }
@@ -129,7 +116,7 @@ var methods = []string{method.InfoNCE, method.SpecMatch}
 func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	for _, ds := range sets {
 		for _, name := range methods {
-			runs = append(runs, pretrain.Seeds(ds, name, x.loss, x.recipe, x.settings)...)
+			runs = append(runs, pretrain.Seeds(ds, name, x.Loss, x.Recipe, x.Settings)...)
 		}
 	}
 	return runs

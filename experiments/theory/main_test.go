@@ -140,9 +140,11 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &experiment{
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		check:  check{every: 1, draws: 2, times: []float64{1}},
-		recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 1}, settings: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+			Recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 1}, Settings: pretrain.DefaultSettings(),
+		},
+		check: check{every: 1, draws: 2, times: []float64{1}},
 	}
 	r := x.runs([]*dataset.Dataset{ds})[1]
 	state := func(measure bool) (all [][]float64) {

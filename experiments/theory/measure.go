@@ -42,13 +42,13 @@ func (x *experiment) graphs() []similarityGraph {
 	hard := func(p float64) similarityGraph {
 		return similarityGraph{fmt.Sprint("hard, p = ", p), specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: p}}
 	}
-	list := []similarityGraph{hard(x.loss.Percentile)}
-	if x.loss.Percentile != 50 {
+	list := []similarityGraph{hard(x.Loss.Percentile)}
+	if x.Loss.Percentile != 50 {
 		list = append(list, hard(50))
 	}
 	return append(list, similarityGraph{
-		fmt.Sprintf("sigmoid, κ = %v, p = %v", x.loss.Kappa, x.loss.Percentile),
-		specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: x.loss.Kappa, Percentile: x.loss.Percentile},
+		fmt.Sprintf("sigmoid, κ = %v, p = %v", x.Loss.Kappa, x.Loss.Percentile),
+		specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: x.Loss.Kappa, Percentile: x.Loss.Percentile},
 	})
 }
 
@@ -99,7 +99,7 @@ func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run
 	if err != nil {
 		return out, err
 	}
-	if r.Seed == x.recipe.FirstSeed {
+	if r.Seed == x.Recipe.FirstSeed {
 		status("layout")
 		var graphs []*graph.Graph
 		for _, i := range m.sample.Samples {
@@ -154,7 +154,7 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 	if err != nil {
 		return c, err
 	}
-	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: x.loss.Percentile})
+	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: x.Loss.Percentile})
 	// As the loss sees it: with the batch's own statistics for batch normalisation.
 	draws, d, err := theory.Draws(ctx, m.be, model, m.batch, x.check.draws/2, nn.Train)
 	if err != nil {
@@ -174,9 +174,9 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 			views = append(views, v)
 		}
 		for k := 0; i == 0 && k < len(views); k += 2 { // the same for all graphs
-			gaps = append(gaps, theory.AlignmentGap(views[k], views[k+1], x.loss.Tau))
+			gaps = append(gaps, theory.AlignmentGap(views[k], views[k+1], x.Loss.Tau))
 		}
-		bounds, err := theory.Measure(views, gaps, x.loss.Tau, temperature, x.check.times)
+		bounds, err := theory.Measure(views, gaps, x.Loss.Tau, temperature, x.check.times)
 		if err != nil {
 			return c, err
 		}
@@ -198,7 +198,7 @@ func (x *experiment) log(r *pretrain.Run, c checkpoint) error {
 		for _, name := range slices.Sorted(maps.Keys(c.Graphs[i])) {
 			columns = append(columns, slog.Float64(name, c.Graphs[i].get(name)))
 		}
-		if err := x.dir.Metrics(r.Name()+"/"+g.name, c.Epoch, columns...); err != nil {
+		if err := x.Dir.Metrics(r.Name()+"/"+g.name, c.Epoch, columns...); err != nil {
 			return err
 		}
 	}

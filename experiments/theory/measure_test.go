@@ -23,9 +23,11 @@ import (
 
 func newExperiment() *experiment {
 	return &experiment{
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		check:  check{every: 1, draws: 4, times: []float64{0.1, 2}},
-		recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 2}, settings: pretrain.DefaultSettings(),
+		Experiment: pretrain.Experiment{
+			Loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+			Recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 2}, Settings: pretrain.DefaultSettings(),
+		},
+		check: check{every: 1, draws: 4, times: []float64{0.1, 2}},
 	}
 }
 

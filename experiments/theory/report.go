@@ -28,8 +28,8 @@ type group struct {
 // groups returns those of every data set, in the order of the methods.
 func (x *experiment) groups(runs []*pretrain.Run, outcomes []outcome) [][]group {
 	var all []group
-	for i := 0; i < len(runs); i += x.recipe.Seeds { // which runs have innermost
-		end := i + x.recipe.Seeds
+	for i := 0; i < len(runs); i += x.Recipe.Seeds { // which runs have innermost
+		end := i + x.Recipe.Seeds
 		all = append(all, group{runs[i].Dataset, runs[i].Method, runs[i:end], outcomes[i:end]})
 	}
 	return slices.Collect(slices.Chunk(all, len(methods)))
@@ -79,7 +79,7 @@ func (x *experiment) label(name string) string {
 	if name == method.InfoNCE {
 		return "β = 0"
 	}
-	return fmt.Sprint("β = ", x.loss.Beta)
+	return fmt.Sprint("β = ", x.Loss.Beta)
 }
 
 // report writes results.json, the tables and the figures.
@@ -96,17 +96,17 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []o
 		}
 		tables = append(tables, first, second)
 	}
-	if err := x.dir.Report(stdout, rows, tables...); err != nil {
+	if err := x.Dir.Report(stdout, rows, tables...); err != nil {
 		return err
 	}
 	if err := x.figures(sets); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "results, metrics and figures: %s\n", x.dir.Path)
+	fmt.Fprintf(stdout, "results, metrics and figures: %s\n", x.Dir.Path)
 	return nil
 }
 
-func (x *experiment) lastEpoch() int { return x.recipe.Epochs / x.check.every * x.check.every }
+func (x *experiment) lastEpoch() int { return x.Recipe.Epochs / x.check.every * x.check.every }
 
 // share is a cell that says how many of how many.
 func share(part, whole float64) table.Cell { return table.Text(fmt.Sprintf("%v of %v", part, whole)) }
@@ -118,7 +118,7 @@ func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {
 		"L_G, c, right side t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. "+
 		"Left/right and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). "+
 		"Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
-		ds.Name, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, x.lastEpoch())
+		ds.Name, min(x.Recipe.Batch, len(ds.Graphs)), x.Recipe.Seeds, x.lastEpoch())
 	return t
 }
 
@@ -145,7 +145,7 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 		"E[L_G] to right side: means at epoch %d over the connected draws, where there are two or more. "+
 		"Says nothing: of the checkpoints with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. "+
 		"Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
-		ds.Name, x.check.draws, min(x.recipe.Batch, len(ds.Graphs)), x.recipe.Seeds, temperature, x.lastEpoch())
+		ds.Name, x.check.draws, min(x.Recipe.Batch, len(ds.Graphs)), x.Recipe.Seeds, temperature, x.lastEpoch())
 	return t
 }
 
@@ -168,11 +168,11 @@ func (x *experiment) rows(g group) []rundir.Row {
 	add := func(protocol, metric string, i int, name string) {
 		r := rundir.Row{
 			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
-			PerSeed: g.at(g.checkpoints()-1, i, name), Percentile: x.loss.Percentile, Epochs: x.lastEpoch(),
-			Backend: x.engine.Name(), Precision: x.engine.Precision.String(), GraphsPerSecond: math.NaN(),
+			PerSeed: g.at(g.checkpoints()-1, i, name), Percentile: x.Loss.Percentile, Epochs: x.lastEpoch(),
+			Backend: x.Engine.Name(), Precision: x.Engine.Precision.String(), GraphsPerSecond: math.NaN(),
 		}
 		if g.method == method.SpecMatch {
-			r.Beta = x.loss.Beta
+			r.Beta = x.Loss.Beta
 		}
 		r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
 		for _, o := range g.outcomes {

@@ -72,7 +72,7 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 		}
 		return nil
 	}
-	names, bio := x.data.Datasets, x.source.Domain == domainBio
+	names, bio := x.Data.Datasets, x.source.Domain == domainBio
 	if bio && x.source.Corpus != "" {
 		names = append([]string{x.source.Corpus}, names...)
 	} else if x.source.Corpus != "" {
@@ -80,14 +80,14 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 			return err
 		}
 	}
-	if x.data.Dir == "" {
+	if x.Data.Dir == "" {
 		return nil // which openDomain refuses
 	}
 	for _, name := range names {
-		path, err := moleculenet.Find(x.data.Dir, name)
+		path, err := moleculenet.Find(x.Data.Dir, name)
 		paths := []string{path}
 		if bio {
-			paths, err = network.Files(x.data.Dir, name)
+			paths, err = network.Files(x.Data.Dir, name)
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -107,15 +107,15 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 // fits returns a usage error unless the machine has the memory to pre-train on the
 // corpus and to fine-tune on the sets.
 func (x *experiment) fits(sizes string) error {
-	if slices.ContainsFunc(x.loss.Methods, x.fine.PretrainsHere) {
-		flags := fmt.Sprintf("%s -batch %d", sizes, x.recipe.Batch)
-		if err := train.Fits(x.engine.Backend, x.engine.Precision, x.encoder(), x.domain.corpus, x.recipe.Batch); err != nil {
+	if slices.ContainsFunc(x.Loss.Methods, x.fine.PretrainsHere) {
+		flags := fmt.Sprintf("%s -batch %d", sizes, x.Recipe.Batch)
+		if err := train.Fits(x.Engine.Backend, x.Engine.Precision, x.encoder(), x.domain.corpus, x.Recipe.Batch); err != nil {
 			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
 	for _, s := range x.domain.sets {
 		flags := fmt.Sprintf("-dataset %s %s -finetune-batch %d", s.name, sizes, x.fine.Batch)
-		if err := train.Fits(x.engine.Backend, x.engine.Precision, x.encoder(), s.graphs, x.fine.Batch); err != nil {
+		if err := train.Fits(x.Engine.Backend, x.Engine.Precision, x.encoder(), s.graphs, x.fine.Batch); err != nil {
 			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
@@ -125,10 +125,10 @@ func (x *experiment) fits(sizes string) error {
 // openDomain reads the corpus and the sets.
 func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, error) {
 	switch bio := x.source.Domain == domainBio; {
-	case x.data.Dir != "":
+	case x.Data.Dir != "":
 	case bio:
 		return domain{}, cli.Usagef("-domain bio needs -data: the folder with NAME_edges.csv and NAME_labels.csv, or the same with .gz")
-	case len(x.data.Datasets) > 0:
+	case len(x.Data.Datasets) > 0:
 		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz")
 	}
 	open := x.openMolecules
@@ -161,8 +161,8 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d domain, err error) {
 	switch {
 	case x.source.Corpus != "":
-		for _, name := range x.data.Datasets { // before what takes minutes
-			if _, err := moleculenet.Find(x.data.Dir, name); err != nil {
+		for _, name := range x.Data.Datasets { // before what takes minutes
+			if _, err := moleculenet.Find(x.Data.Dir, name); err != nil {
 				return d, err
 			}
 		}
@@ -175,7 +175,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, n, n+len(corpus.Graphs), corpus.Dropped[0])
 		}
 		d.corpus = corpus.Graphs
-	case len(x.data.Datasets) > 0 && slices.ContainsFunc(x.loss.Methods, finetuning.Pretrains):
+	case len(x.Data.Datasets) > 0 && slices.ContainsFunc(x.Loss.Methods, finetuning.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
 		toy, err := moleculenet.Toy(smallMolecules)
@@ -183,15 +183,15 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 			return d, err
 		}
 		d.corpus = toy.Graphs
-		if len(x.data.Datasets) == 0 {
+		if len(x.Data.Datasets) == 0 {
 			err = d.add("toy", toy)
 		}
 		if err != nil {
 			return d, err
 		}
 	}
-	for _, name := range x.data.Datasets {
-		m, err := moleculenet.Open(ctx, x.data.Dir, name)
+	for _, name := range x.Data.Datasets {
+		m, err := moleculenet.Open(ctx, x.Data.Dir, name)
 		if err != nil {
 			return d, err
 		}
@@ -216,18 +216,18 @@ func (x *experiment) openProteins(ctx context.Context, _ io.Writer) (d domain, e
 	if x.source.Corpus == "" {
 		return d, cli.Usagef("-domain bio needs -corpus: the name of a network in -data")
 	}
-	corpus, err := network.Open(ctx, x.data.Dir, x.source.Corpus)
+	corpus, err := network.Open(ctx, x.Data.Dir, x.source.Corpus)
 	if err != nil {
 		return d, err
 	}
 	d.corpus = corpus.EgoNetworks(network.EgoConfig{}, splitSeed)
-	for _, name := range x.data.Datasets {
-		n, err := network.Open(ctx, x.data.Dir, name)
+	for _, name := range x.Data.Datasets {
+		n, err := network.Open(ctx, x.Data.Dir, name)
 		if err != nil {
 			return d, err
 		}
 		if len(n.Tasks) == 0 {
-			return d, cli.Usagef("-dataset %s: the network has no labels (%s)", name, filepath.Join(x.data.Dir, name+"_labels.csv"))
+			return d, cli.Usagef("-dataset %s: the network has no labels (%s)", name, filepath.Join(x.Data.Dir, name+"_labels.csv"))
 		}
 		set := &taskSet{name: name, graphs: n.EgoNetworks(network.EgoConfig{}, splitSeed), tasks: len(n.Tasks), labels: n.Labels}
 		set.split = dataset.RandomSplit(len(set.graphs), random.Stream(splitSeed, purposeCorpus, 1, 0))

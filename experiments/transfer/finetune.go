@@ -30,9 +30,9 @@ const (
 // tunings lists the second half of the experiment, and its units.
 func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetune.Result]) {
 	for _, set := range x.domain.sets {
-		for _, method := range x.loss.Methods {
-			for s := range x.recipe.Seeds {
-				t := &tuning{set: set, method: method, seed: x.recipe.FirstSeed + s}
+		for _, method := range x.Loss.Methods {
+			for s := range x.Recipe.Seeds {
+				t := &tuning{set: set, method: method, seed: x.Recipe.FirstSeed + s}
 				all, list = append(all, t), append(list, x.unit(t))
 			}
 		}
@@ -43,7 +43,7 @@ func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetune.Result
 // unit is the fine-tuning of t.
 func (x *experiment) unit(t *tuning) units.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
-	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.engine, x.dir, func(be backend.Backend) (*finetune.Learner, error) {
+	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.Engine, x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return x.learner(be, t)
 	})
 }
@@ -59,7 +59,7 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 	if err != nil {
 		return nil, err
 	}
-	if err := x.fine.Load(x.pretraining(t.method), x.dir, e); err != nil {
+	if err := x.fine.Load(x.pretraining(t.method), x.Dir, e); err != nil {
 		return nil, err
 	}
 	s := t.set

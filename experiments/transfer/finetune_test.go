@@ -49,7 +49,7 @@ func (x *experiment) tune(t *testing.T, method string, seed int) finetune.Result
 // forget removes the checkpoints, as rundir.Do does at the end of a unit.
 func (x *experiment) forget(t *testing.T) {
 	t.Helper()
-	if err := os.RemoveAll(x.dir.Join("checkpoints")); err != nil {
+	if err := os.RemoveAll(x.Dir.Join("checkpoints")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -198,7 +198,7 @@ func TestStart(t *testing.T) {
 			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
 			if err == nil && name != finetuning.None {
-				err = specmatch.LoadEncoder(x.dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
+				err = specmatch.LoadEncoder(x.Dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -300,7 +300,7 @@ func TestBatches(t *testing.T) {
 // settings that its method has.
 func TestRow(t *testing.T) {
 	x := newExperiment(t)
-	x.recipe.Seeds = 2
+	x.Recipe.Seeds = 2
 	set, other := x.domain.sets[0], &taskSet{name: "other"}
 	run := func(set *taskSet, method string, seed int, valid, test [2]float64) *tuning {
 		r := finetune.Result{Seconds: 1}
@@ -322,7 +322,7 @@ func TestRow(t *testing.T) {
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
-		if r.Beta != x.loss.Beta || r.Percentile != 80 || r.Epochs != 3 || r.Seconds != 12 || r.GraphsPerSecond != 7 || r.Protocol != protocol {
+		if r.Beta != x.Loss.Beta || r.Percentile != 80 || r.Epochs != 3 || r.Seconds != 12 || r.GraphsPerSecond != 7 || r.Protocol != protocol {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
@@ -333,7 +333,7 @@ func TestRow(t *testing.T) {
 
 // pretrain pre-trains a method and keeps its model file.
 func (x *experiment) pretrain(ctx context.Context, name string, status units.Status) (pretrain.Trained, error) {
-	return x.pretraining(name).Unit("pretrain/"+name, x.engine, x.dir).Run(ctx, status)
+	return x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir).Run(ctx, status)
 }
 
 // TestMethodsDiffer: every method trains in its own way, and the file of weights
@@ -341,7 +341,7 @@ func (x *experiment) pretrain(ctx context.Context, name string, status units.Sta
 func TestMethodsDiffer(t *testing.T) {
 	x := newExperiment(t)
 	be := cpu.New(tensor.Float32)
-	x.recipe.Epochs = 2
+	x.Recipe.Epochs = 2
 	seen := map[float64]string{}
 	for _, name := range methods[1:] {
 		r, err := x.pretrain(t.Context(), name, quiet)
@@ -359,7 +359,7 @@ func TestMethodsDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, err := x.dir.Checkpoint("pretrain/" + name)
+		path, err := x.Dir.Checkpoint("pretrain/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +369,7 @@ func TestMethodsDiffer(t *testing.T) {
 		}
 		saved, err := x.encoder().New(be, random.Stream(9, 0, 0, 0))
 		if err == nil {
-			err = specmatch.LoadEncoder(x.pretraining(name).Weights(x.dir.Path), saved)
+			err = specmatch.LoadEncoder(x.pretraining(name).Weights(x.Dir.Path), saved)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -394,7 +394,7 @@ func values(p *autodiff.Param) []float64 {
 // batches and views only.
 func TestEpochsDiffer(t *testing.T) {
 	x := newExperiment(t)
-	x.recipe.LR = still
+	x.Recipe.LR = still
 	for _, name := range []string{method.InfoNCE, "attrmasking"} {
 		r, err := x.pretrain(t.Context(), name, quiet)
 		if err != nil {
@@ -418,7 +418,7 @@ func TestNothingToLearn(t *testing.T) {
 	loss := func(corpus ...*graph.Graph) (float64, error) {
 		x := newExperiment(t)
 		x.domain.corpus = corpus
-		x.recipe.Epochs, x.recipe.Batch, x.recipe.LR = 1, 1, still
+		x.Recipe.Epochs, x.Recipe.Batch, x.Recipe.LR = 1, 1, still
 		r, err := x.pretrain(t.Context(), "edgepred", quiet)
 		if err != nil {
 			return 0, err

@@ -55,20 +55,13 @@ var (
 
 // experiment is the values of the flags.
 type experiment struct {
-	data   cli.Data
-	source source
-	loss   cli.Loss
-	recipe cli.Recipe // of pre-training, but for the seeds, which are of fine-tuning
-	model  model
-	fine   finetuning.Recipe
-	engine cli.Engine
-	output cli.Output
-
-	settings pretrain.Settings // of the methods
+	pretrain.Experiment // its Recipe is of pre-training, but for the seeds, which are of fine-tuning
+	source              source
+	model               model
+	fine                finetuning.Recipe
 
 	domain     domain
 	corpusSums map[string]string // of the files of domain.corpus
-	dir        *rundir.Dir
 }
 
 // source is what to pre-train on and how to compare.
@@ -104,34 +97,35 @@ var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "ep
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
+		Experiment: pretrain.Experiment{
+			Loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
+			Settings: pretrain.DefaultSettings(),
+		},
 		source: source{Domain: domainChem},
-		loss:   cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
-		recipe: cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
 		model:  model{Hidden: 300, Layers: 5, Dropout: 0.5},
 		fine:   finetuning.Recipe{Epochs: 100, Batch: 32, LR: 0.001},
-
-		settings: pretrain.DefaultSettings(),
 	}
 	flags := cli.NewFlagSet("transfer", synopsis, "",
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
-	flags.Add(&x.data, &x.source, &x.loss, &x.recipe, &x.model, &x.fine, &x.engine, &x.output)
-	x.settings.RegisterMethods(flags, method.Transfer, func() []string { return x.loss.Methods })
+	flags.Add(&x.Data, &x.source, &x.Loss, &x.Recipe, &x.model, &x.fine, &x.Engine, &x.Output)
+	x.Settings.RegisterMethods(flags, method.Transfer, func() []string { return x.Loss.Methods })
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for bio the names of networks;\nnone only pre-trains, or without -corpus uses the set that is made up"
 	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
-	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.data.Datasets) == 0 }, small)
+	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	sizes := fmt.Sprintf("-hidden %d -layers %d", x.model.Hidden, x.model.Layers)
-	if err := train.Fits(x.engine.Backend, x.engine.Precision, x.encoder(), nil, 0); err != nil {
+	if err := train.Fits(x.Engine.Backend, x.Engine.Precision, x.encoder(), nil, 0); err != nil {
 		return cli.Usagef("%s: %w", sizes, err)
 	}
 	if err := x.noteInputs(ctx, flags); err != nil {
 		return err
 	}
 	var runs []*pretrain.Run
-	for _, name := range x.loss.Methods {
+	for _, name := range x.Loss.Methods {
 		runs = append(runs, x.pretraining(name))
 	}
 	if err := x.fine.Check(flags, runs, "finetune-batch", "dropout"); err != nil {
@@ -144,22 +138,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := x.fits(sizes); err != nil {
 		return err
 	}
-	names := x.data.Datasets
+	names := x.Data.Datasets
 	if len(names) == 0 {
 		names = []string{x.source.Domain}
 	}
-	x.dir, err = rundir.Start("transfer", flags, names, x.recipe, x.engine, x.output)
+	x.Dir, err = rundir.Start(flags.Name(), flags, names, x.Recipe, x.Engine, x.Output)
 	if err != nil {
 		return err
 	}
-	defer x.dir.Close()
-	plan := units.NewPlan(x.dir)
+	defer x.Dir.Close()
+	plan := units.NewPlan(x.Dir)
 	trained := units.Add(plan, x.pretrainings())
 	tunings, list := x.tunings()
 	tuned := units.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		if len(x.domain.sets) == 0 {
-			fmt.Fprintf(stdout, "no -dataset to fine-tune on; weights and metrics: %s\n", x.dir.Path)
+			fmt.Fprintf(stdout, "no -dataset to fine-tune on; weights and metrics: %s\n", x.Dir.Path)
 			return nil
 		}
 		for i, t := range *tuned {

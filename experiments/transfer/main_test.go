@@ -225,7 +225,8 @@ func TestProteins(t *testing.T) {
 			t.Errorf("%s: weights of another network: %v", out, err)
 		}
 	}
-	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}, loss: cli.Loss{Tau: 0.1}, data: cli.Data{Dir: dir, Datasets: []string{"net"}}}
+	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}}
+	x.Loss, x.Data = cli.Loss{Tau: 0.1}, cli.Data{Dir: dir, Datasets: []string{"net"}}
 	d, err := x.openProteins(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +287,8 @@ func TestSplit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bbbp.csv"), []byte(table.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	x := &experiment{source: source{Domain: domainChem}, loss: cli.Loss{Methods: []string{finetuning.None}}, data: cli.Data{Dir: dir, Datasets: []string{"bbbp"}}}
+	x := &experiment{source: source{Domain: domainChem}}
+	x.Loss, x.Data = cli.Loss{Methods: []string{finetuning.None}}, cli.Data{Dir: dir, Datasets: []string{"bbbp"}}
 	d, err := x.openDomain(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -312,21 +314,22 @@ func TestSplit(t *testing.T) {
 func newExperiment(t *testing.T) *experiment {
 	t.Helper()
 	x := &experiment{
+		Experiment: pretrain.Experiment{
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 3, Batch: 20, LR: 0.01, Seeds: 1},
+			Engine:   cli.Engine{Backend: "cpu"},
+			Settings: pretrain.Settings{Options: method.DefaultOptions(method.Transfer)},
+		},
 		source: source{Domain: domainChem},
-		loss:   cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
-		recipe: cli.Recipe{Epochs: 3, Batch: 20, LR: 0.01, Seeds: 1},
 		model:  model{Hidden: 8, Layers: 2, Dropout: 0.5},
 		fine:   finetuning.Recipe{Epochs: 2, Batch: 32, LR: 0.01},
-		engine: cli.Engine{Backend: "cpu"},
-
-		settings: pretrain.Settings{Options: method.DefaultOptions(method.Transfer)},
 	}
 	var err error
 	if x.domain, err = x.openDomain(t.Context(), &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	x.domain.corpus = x.domain.corpus[:130]
-	x.dir = rundirtest.Open(t, "transfer")
+	x.Dir = rundirtest.Open(t, "transfer")
 	return x
 }
 
@@ -353,7 +356,7 @@ func TestRecording(t *testing.T) {
 		var losses [2][]float64
 		for k, engine := range []string{"cpu", "recording"} {
 			x := newExperiment(t)
-			x.engine.Backend, x.engine.Precision = engine, tensor.Float64
+			x.Engine.Backend, x.Engine.Precision = engine, tensor.Float64
 			before := captures.Load()
 			out, err := x.pretrain(t.Context(), name, quiet)
 			if err != nil {
@@ -388,11 +391,11 @@ func TestResume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			newExperiment := func() *experiment {
 				x := newExperiment(t)
-				x.engine.Backend, x.loss.Beta = c.engine, c.beta
+				x.Engine.Backend, x.Loss.Beta = c.engine, c.beta
 				return x
 			}
 			weights := func(x *experiment) []byte {
-				data, err := os.ReadFile(x.pretraining(c.method).Weights(x.dir.Path))
+				data, err := os.ReadFile(x.pretraining(c.method).Weights(x.Dir.Path))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -445,7 +448,7 @@ func TestResume(t *testing.T) {
 // not in the first step only.
 func TestSteered(t *testing.T) {
 	x := newExperiment(t)
-	x.loss.Beta = cli.Beta{Ratio: 0.5}
+	x.Loss.Beta = cli.Beta{Ratio: 0.5}
 	out, err := x.pretrain(t.Context(), method.SpecMatch, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -468,7 +471,7 @@ func (x *experiment) checkViews(t *testing.T, want ...augment.Augmentation) {
 	if err != nil || !reflect.DeepEqual(view, augment.Choice(want)) {
 		t.Errorf("views %v, %v, want %v", view, err, want)
 	}
-	x.recipe = cli.Recipe{Batch: 20, LR: 0.01}
+	x.Recipe = cli.Recipe{Batch: 20, LR: 0.01}
 	l, err := r.Learner(cpu.New(tensor.Float32))
 	if err != nil {
 		t.Fatal(err)

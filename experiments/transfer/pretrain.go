@@ -20,7 +20,7 @@ func (x *experiment) encoder() gnn.Architecture {
 
 // pretraining describes the pre-training of a method, which all seeds share.
 func (x *experiment) pretraining(name string) *pretrain.Run {
-	settings := x.settings
+	settings := x.Settings
 	if x.source.Domain == domainChem {
 		settings.Policy = augment.Random2
 	} else {
@@ -29,16 +29,16 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 	return &pretrain.Run{
 		Dataset: &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, Sums: x.corpusSums},
 		Regime:  method.Transfer, Encoder: x.encoder(), Method: name,
-		Loss: x.loss, Recipe: x.recipe, Settings: settings,
+		Loss: x.Loss, Recipe: x.Recipe, Settings: settings,
 	}
 }
 
 // pretrainings are the units of the first half of the experiment; there are none with
 // -pretrained.
 func (x *experiment) pretrainings() (list []units.Unit[pretrain.Trained]) {
-	for _, name := range x.loss.Methods {
+	for _, name := range x.Loss.Methods {
 		if x.fine.PretrainsHere(name) {
-			list = append(list, x.pretraining(name).Unit("pretrain/"+name, x.engine, x.dir))
+			list = append(list, x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir))
 		}
 	}
 	return list

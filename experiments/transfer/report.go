@@ -28,14 +28,14 @@ func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*t
 	for _, set := range x.domain.sets {
 		sets = append(sets, set.name)
 	}
-	g := grid.New(grid.Common("transfer", "roc-auc", x.engine, x.loss), sets, x.loss.Methods, protocols, finetuning.Title)
+	g := grid.New(grid.Common("transfer", "roc-auc", x.Engine, x.Loss), sets, x.Loss.Methods, protocols, finetuning.Title)
 	for _, t := range tunings {
 		for _, protocol := range protocols {
 			r := grid.Result{Value: t.choose(protocol), Seconds: t.result.Seconds}
 			if finetuning.Pretrains(t.method) {
 				r.Epochs = x.pretraining(t.method).Epochs()
 			}
-			if t.seed == x.recipe.FirstSeed { // all seeds share the pre-training
+			if t.seed == x.Recipe.FirstSeed { // all seeds share the pre-training
 				r.Seconds += pretrained[t.method].TrainSeconds
 				r.GraphsPerSecond = float64(pretrained[t.method].GraphsPerSecond)
 			}
@@ -48,37 +48,37 @@ func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*t
 // report writes results.json and the tables of a finished run.
 func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tunings []*tuning) error {
 	pretrained := map[string]pretrain.Trained{}
-	for _, name := range x.loss.Methods {
+	for _, name := range x.Loss.Methods {
 		if x.fine.PretrainsHere(name) {
 			pretrained[name], trained = trained[0], trained[1:]
 		}
 	}
 	g := x.gather(pretrained, tunings)
 	corpus := ""
-	if slices.ContainsFunc(x.loss.Methods, finetuning.Pretrains) {
-		corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.recipe.Epochs)
-		corpus += x.settings.Note(method.Transfer, x.loss.Methods)
+	if slices.ContainsFunc(x.Loss.Methods, finetuning.Pretrains) {
+		corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.Recipe.Epochs)
+		corpus += x.Settings.Note(method.Transfer, x.Loss.Methods)
 	}
 	var tables []*table.Table
 	for _, protocol := range protocols {
-		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.recipe.Seeds), corpus, protocol, readings[protocol])
+		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.Recipe.Seeds), corpus, protocol, readings[protocol])
 		tables = append(tables, g.Table(protocol, caption, published.Table3))
 	}
-	tables = append(tables, g.Differences(x.loss.Methods[0], x.loss.Methods[1:]...))
-	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
+	tables = append(tables, g.Differences(x.Loss.Methods[0], x.Loss.Methods[1:]...))
+	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
-	panels := pretrain.SharesPanels("", x.loss.Methods, func(name string) [][]train.Metrics {
+	panels := pretrain.SharesPanels("", x.Loss.Methods, func(name string) [][]train.Metrics {
 		return [][]train.Metrics{pretrained[name].Epochs}
 	})
-	if err := plot.Save(x.dir.Join("plots", "augmentations"), 2, panels...); err != nil {
+	if err := plot.Save(x.Dir.Join("plots", "augmentations"), 2, panels...); err != nil {
 		return err
 	}
 	for _, t := range tunings {
-		if t.skipped() > 0 && t.seed == x.recipe.FirstSeed && t.method == x.loss.Methods[0] {
+		if t.skipped() > 0 && t.seed == x.Recipe.FirstSeed && t.method == x.Loss.Methods[0] {
 			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n", t.set.name, t.skipped(), t.set.tasks)
 		}
 	}
-	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.dir.Path)
+	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.Dir.Path)
 	return nil
 }

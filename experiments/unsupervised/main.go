@@ -18,14 +18,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -35,52 +32,31 @@ func main() { cli.Main(run) }
 const synopsis = `Trains graph encoders without labels and evaluates their embeddings with a
 support vector machine: the unsupervised regime of SpecMatch-CL.`
 
-// experiment is the values of the flags.
-type experiment struct {
-	data     cli.Data
-	loss     cli.Loss
-	recipe   cli.Recipe
-	protocol cli.Protocol
-	engine   cli.Engine
-	output   cli.Output
-	settings pretrain.Settings
-
-	dir *rundir.Dir
-}
+type experiment struct{ pretrain.Experiment }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	x := &experiment{
-		data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		loss:     cli.Loss{Methods: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised), Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
-		settings: pretrain.DefaultSettings(),
-	}
+	x := &experiment{pretrain.Experiment{
+		Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
+		Loss:     cli.Loss{Methods: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised), Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
+		Protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
+		Settings: pretrain.DefaultSettings(),
+	}}
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3", "-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
-	flags.Add(&x.data, &x.loss, &x.recipe, &x.protocol, &x.engine, &x.output, &x.settings)
-	x.settings.RegisterMethods(flags, method.Unsupervised, func() []string { return x.loss.Methods })
+	flags.Add(&x.Data, &x.Loss, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
+	x.Settings.RegisterMethods(flags, method.Unsupervised, func() []string { return x.Loss.Methods })
 	flags.Grows("protocol")
-	if err := flags.Parse(args, stdout); err != nil {
-		return err
-	}
-	sets, err := x.data.Open(ctx, stderr)
+	sets, err := x.Open(ctx, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}
 	runs := x.runs(sets)
-	if !flags.Collecting() {
-		if err := errors.Join(pretrain.Fits(runs, x.engine), pretrain.Check(runs, x.protocol)); err != nil {
-			return err
-		}
-	}
-	x.dir, err = rundir.Start("unsupervised", flags, x.data.Datasets, x.recipe, x.engine, x.output)
+	plan, err := x.Plan(flags, runs, true)
 	if err != nil {
 		return err
 	}
-	defer x.dir.Close()
-
-	plan := units.NewPlan(x.dir)
-	trained, scores := pretrain.AddRuns(plan, runs, x.engine, x.dir, x.protocol)
+	defer x.Dir.Close()
+	trained, scores := x.Add(plan, runs)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		return x.report(stdout, runs, *trained, *scores)
 	})
@@ -89,8 +65,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // runs lists the runs: every method on every data set with every seed.
 func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	for _, ds := range sets {
-		for _, name := range x.loss.Methods {
-			runs = append(runs, pretrain.Seeds(ds, name, x.loss, x.recipe, x.settings)...)
+		for _, name := range x.Loss.Methods {
+			runs = append(runs, pretrain.Seeds(ds, name, x.Loss, x.Recipe, x.Settings)...)
 		}
 	}
 	return runs

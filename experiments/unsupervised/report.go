@@ -23,15 +23,15 @@ var classifiers = map[string]string{
 
 // gather sorts what the runs have measured.
 func (x *experiment) gather(sets []string, runs []*pretrain.Run, trained []pretrain.Trained, scores []pretrain.Score) *grid.Grid {
-	g := grid.New(grid.Common("unsupervised", "accuracy", x.engine, x.loss), sets, x.loss.Methods, x.protocol.Protocols, method.Title)
-	n := len(x.protocol.Protocols)
+	g := grid.New(grid.Common("unsupervised", "accuracy", x.Engine, x.Loss), sets, x.Loss.Methods, x.Protocol.Protocols, method.Title)
+	n := len(x.Protocol.Protocols)
 	for i, r := range runs {
 		t := trained[i]
 		seconds := t.TrainSeconds
 		for _, s := range scores[i*n : (i+1)*n] {
 			seconds += s.Seconds
 		}
-		for k, protocol := range x.protocol.Protocols {
+		for k, protocol := range x.Protocol.Protocols {
 			g.Add(r.Dataset.Name, r.Method, protocol, grid.Result{
 				Value: scores[i*n+k].Accuracy, Seconds: seconds, GraphsPerSecond: float64(t.GraphsPerSecond), Epochs: len(t.Epochs),
 			})
@@ -45,20 +45,20 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 	sets, histories := courses(runs, trained)
 	g := x.gather(sets, runs, trained, scores)
 	var tables []*table.Table
-	for _, protocol := range x.protocol.Protocols {
+	for _, protocol := range x.Protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d, or where the method stops.",
-			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol], x.recipe.Epochs)
-		tables = append(tables, g.Table(protocol, caption+x.settings.Note(method.Unsupervised, x.loss.Methods), published.Table1))
+			x.Protocol.Folds, rundir.OverSeeds(x.Recipe.Seeds), protocol, classifiers[protocol], x.Recipe.Epochs)
+		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.Unsupervised, x.Loss.Methods), published.Table1))
 	}
-	alike := slices.DeleteFunc(slices.Clone(x.loss.Methods), func(name string) bool { return !sharesViews(name) })
+	alike := slices.DeleteFunc(slices.Clone(x.Loss.Methods), func(name string) bool { return !sharesViews(name) })
 	tables = append(tables, g.Differences(method.InfoNCE, alike...), g.Differences(method.EMA, method.EMABatch, method.EMAMemory))
-	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
+	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
 	if err := x.curves(sets, histories); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "results, metrics, curves and weights: %s\n", x.dir.Path)
+	fmt.Fprintf(stdout, "results, metrics, curves and weights: %s\n", x.Dir.Path)
 	return nil
 }
 
@@ -93,10 +93,10 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 		{"std of the similarities", "similarity_std"},
 	}
 	for _, set := range sets {
-		panels := pretrain.SharesPanels(set, x.loss.Methods, func(name string) [][]train.Metrics { return histories[group{set, name}] })
+		panels := pretrain.SharesPanels(set, x.Loss.Methods, func(name string) [][]train.Metrics { return histories[group{set, name}] })
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: q.label}}
-			for _, name := range x.loss.Methods {
+			for _, name := range x.Loss.Methods {
 				if s := pretrain.Curve(method.Title(name), histories[group{set, name}], q.metric); len(s.X) > 0 {
 					panel.Series = append(panel.Series, s)
 				}
@@ -105,7 +105,7 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 				panels = append(panels, panel)
 			}
 		}
-		if err := plot.Save(x.dir.Join("plots", "curves-"+set), 2, panels...); err != nil {
+		if err := plot.Save(x.Dir.Join("plots", "curves-"+set), 2, panels...); err != nil {
 			return err
 		}
 	}

@@ -16,11 +16,11 @@ import (
 
 // TestGather: made-up outcomes come out in their row.
 func TestGather(t *testing.T) {
-	x := &experiment{
-		loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Methods: []string{method.Untrained, method.InfoNCE, method.SpecMatch}},
-		recipe:   cli.Recipe{Epochs: 20, Seeds: 2},
-		protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Folds: 10},
-	}
+	x := &experiment{pretrain.Experiment{
+		Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Methods: []string{method.Untrained, method.InfoNCE, method.SpecMatch}},
+		Recipe:   cli.Recipe{Epochs: 20, Seeds: 2},
+		Protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Folds: 10},
+	}}
 	runs := x.runs([]*dataset.Dataset{{Name: "NCI1"}, {Name: "other"}})
 	var trained []pretrain.Trained
 	var scores []pretrain.Score

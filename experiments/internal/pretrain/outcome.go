@@ -57,21 +57,6 @@ func (r *Run) Score(ctx context.Context, be backend.Backend, dir, protocol strin
 	return s, nil
 }
 
-// AddRuns adds the two halves of runs to a plan: each trains and leaves its model, and every
-// model is evaluated under every protocol. Scores are in the order of the runs, and of the
-// protocols within.
-func AddRuns(plan *units.Plan, runs []*Run, e cli.Engine, dir *rundir.Dir, p cli.Protocol) (*[]Trained, *[]Score) {
-	var train []units.Unit[Trained]
-	var score []units.Unit[Score]
-	for _, r := range runs {
-		train = append(train, r.Unit(r.Name(), e, dir))
-		for _, protocol := range p.Protocols {
-			score = append(score, r.ScoreUnit(r.Name()+"/"+protocol, e, dir, protocol, p.Folds))
-		}
-	}
-	return units.Add(plan, train), units.Add(plan, score)
-}
-
 // ScoreUnit is the evaluation of the run's model file under a name, after the unit of the
 // run's name that trains it.
 func (r *Run) ScoreUnit(name string, e cli.Engine, dir *rundir.Dir, protocol string, folds int) units.Unit[Score] {

@@ -4,7 +4,7 @@
 // support vector machine on frozen embeddings.
 //
 // The mental model: a [Run] describes one training; [Run.Learner] sets the method
-// up, [Run.Train] trains it, [Run.Evaluate] measures it, and [AddRuns] makes units of it all.
+// up, [Run.Train] trains it, [Run.Evaluate] measures it, and [Experiment.Add] makes units of it all.
 // Runs that share a data set and a seed share the folds and, where no recipe of its own
 // gives a method another encoder, order of batches or views, the initial weights, the
 // batches and the augmentations.

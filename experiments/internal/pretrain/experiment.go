@@ -1,0 +1,69 @@
+package pretrain
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// Experiment is what the experiments that train without labels have in common: the values of
+// their flags, and the run directory.
+type Experiment struct {
+	Data     cli.Data
+	Loss     cli.Loss
+	Recipe   cli.Recipe
+	Protocol cli.Protocol
+	Engine   cli.Engine
+	Output   cli.Output
+	Settings Settings
+
+	Dir *rundir.Dir // of the plan
+}
+
+// Open parses the flags and opens the data sets.
+func (x *Experiment) Open(ctx context.Context, f *cli.FlagSet, args []string, stdout, stderr io.Writer) ([]*dataset.Dataset, error) {
+	if err := f.Parse(args, stdout); err != nil {
+		return nil, err
+	}
+	return x.Data.Open(ctx, stderr)
+}
+
+// Plan opens the run directory, which the caller closes, and returns a plan for it. If the
+// machine has not the memory for a run, or one that is to be scored cannot be, there is an
+// error and no directory.
+func (x *Experiment) Plan(f *cli.FlagSet, runs []*Run, scored bool) (*units.Plan, error) {
+	if !f.Collecting() {
+		err := Fits(runs, x.Engine)
+		if scored {
+			err = errors.Join(err, Check(runs, x.Protocol))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if x.Dir, err = rundir.Start(f.Name(), f, x.Data.Datasets, x.Recipe, x.Engine, x.Output); err != nil {
+		return nil, err
+	}
+	return units.NewPlan(x.Dir), nil
+}
+
+// Add adds the two halves of runs to a plan: each trains and leaves its model, and every
+// model is evaluated under every protocol. Scores are in the order of the runs, and of the
+// protocols within.
+func (x *Experiment) Add(plan *units.Plan, runs []*Run) (*[]Trained, *[]Score) {
+	var train []units.Unit[Trained]
+	var score []units.Unit[Score]
+	for _, r := range runs {
+		train = append(train, r.Unit(r.Name(), x.Engine, x.Dir))
+		for _, protocol := range x.Protocol.Protocols {
+			score = append(score, r.ScoreUnit(r.Name()+"/"+protocol, x.Engine, x.Dir, protocol, x.Protocol.Folds))
+		}
+	}
+	return units.Add(plan, train), units.Add(plan, score)
+}
