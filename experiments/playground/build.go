@@ -80,15 +80,21 @@ func compile(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var packed bytes.Buffer
-	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	packed, err := compressed(wasm)
+	return base64.StdEncoding.EncodeToString(packed), err
+}
+
+// compressed returns data compressed by gzip.
+func compressed(data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err == nil {
-		_, err = z.Write(wasm)
+		_, err = z.Write(data)
 	}
 	if err == nil {
 		err = z.Close()
 	}
-	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
+	return b.Bytes(), err
 }
 
 // command returns what a command prints, without the end of the line.

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/browsertest"
 	"github.com/specmatch/specmatch/experiments/playground/play"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 var built = sync.OnceValues(func() (map[string][]byte, error) { return build(testContext) })
@@ -37,7 +42,11 @@ func serve(t *testing.T) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(handler(files))
+	h, err := handler(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	p := &served{b, t, server.URL + "/"}
 	t.Cleanup(func() {
@@ -65,7 +74,7 @@ func (p *served) wait(expression string) {
 	p.t.Helper()
 	until := time.Now().Add(90 * time.Second)
 	for p.Eval("!!("+expression+")") != "true" {
-		if time.Now().After(until) {
+		if time.Now().After(until) || len(p.Failed) > 0 {
 			p.t.Fatalf("waited in vain for %s; the page says %s %s", expression, p.Eval(`document.querySelector("#status").textContent`), p.Eval(`document.querySelector("#text-error").textContent`))
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -130,6 +139,114 @@ func TestTapePage(t *testing.T) {
 	p.wait(`/Line 1, column 13: Foo is no operator/.test(document.querySelector("#text-error").textContent)`)
 }
 
+// recorded is what TestWeights of package play writes.
+type recorded struct {
+	Steps  [][]float64
+	Digest string
+}
+
+// TestTrainingPage: five epochs within a minute, sliders that act during training, Stop
+// and Reset, what can be taken away; and the weights of Node and of the desktop.
+func TestTrainingPage(t *testing.T) {
+	p := serve(t)
+	start := time.Now()
+	p.open("#training", 1000, 800)
+	t.Logf("ready after %s ms in the page", p.Eval(`document.documentElement.dataset.ready`))
+	p.wait("training.base()")
+	begin := time.Now()
+	p.Press("#run")
+	p.wait("training.evals().length === 2")
+	p.js(`const e = document.querySelector("#knob-beta"); e.value = 8; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait("training.evals().length === 6")
+	p.Press("#run")
+	seconds := time.Since(begin).Seconds()
+	t.Logf("five epochs in %.1f s, %s of wasm memory", seconds, p.Eval("engine.bytes"))
+	if seconds > 60 {
+		t.Errorf("five epochs take %.0f s", seconds)
+	}
+	p.wait(`/Train/.test(document.querySelector("#run").textContent)`)
+	var changed struct {
+		Command string
+		Same    bool
+	}
+	p.js(`return engine.call("results").then(({command, same}) => ({command, same}))`, &changed)
+	if changed.Same || !strings.Contains(changed.Command, "-beta 2 ") {
+		t.Errorf("after a slider: %+v", changed)
+	}
+	p.Press("#reset")
+	p.wait(`training.base() && training.history().length === 0 && /initial/.test(document.querySelector("#progress").textContent)`)
+
+	dir := t.TempDir()
+	weights := func(name string, c *exec.Cmd, env ...string) (w recorded) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		c.Dir, c.Env = "play", append(append(os.Environ(), env...), "PLAYGROUND_WEIGHTS"+"="+path)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", c, err, out)
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(text, &w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	p.js(`const e = document.querySelector("#knob-beta"); e.value = 3; e.dispatchEvent(new Event("input"));
+		await training.reset(); for (let i = 0; i < 10; i++) await training.step()`, nil)
+	var page struct{ Digest string }
+	p.js(`return engine.call("results").then(({digest}) => ({digest}))`, &page)
+	test := []string{"test", "-run", "^TestWeights$", "-count", "1", "."}
+	desktop := weights("desktop", exec.Command("go", test...), "SPECMATCH_CPU=generic")
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Log("not compared with Node: it is not here")
+	} else {
+		goroot, err := command(testContext, "go", "env", "GOROOT")
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := weights("node", exec.Command("go", slices.Insert(slices.Clone(test), 1, "-exec", filepath.Join(goroot, "lib", "wasm", "go_js_wasm_exec"))...), "GOOS=js", "GOARCH=wasm")
+		if node.Digest != page.Digest {
+			t.Errorf("ten steps on the page give weights %s, under Node %s", page.Digest, node.Digest)
+		}
+		far := 0.0
+		for k := range desktop.Steps {
+			for i, v := range desktop.Steps[k] {
+				far = max(far, abs(v-node.Steps[k][i])/max(1, abs(v)))
+			}
+		}
+		t.Logf("over ten steps the weights of the desktop's generic engine are off by %.1e", far)
+		if far > 2e-3 {
+			t.Errorf("over ten steps the desktop's weights are off by %v", far)
+		}
+	}
+
+	p.js(`window.saved = []; const make = URL.createObjectURL; URL.createObjectURL = b => { saved.push(b); return make(b) }`, nil)
+	p.Call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
+	p.Press("#csv")
+	p.wait("saved.length === 1")
+	p.Press("#model")
+	p.wait("saved.length === 2")
+	var csv string
+	p.js(`return saved[0].text()`, &csv)
+	if strings.Count(csv, "\n") != 241 || !strings.HasPrefix(csv, "graph,class,h0,") {
+		t.Errorf("embeddings: %d lines", strings.Count(csv, "\n"))
+	}
+	var model []byte
+	p.js(`const b = new Uint8Array(await saved[1].arrayBuffer()); let s = ""; for (const c of b) s += String.fromCharCode(c); return btoa(s)`, &model)
+	trained, err := specmatch.Read(bytes.NewReader(model), cpu.New(tensor.Float32))
+	if err != nil {
+		t.Fatalf("the model file: %v", err)
+	}
+	if trained.Width() != 96 || trained.Card.Provenance.Method != "specmatch" {
+		t.Errorf("the model file: %+v", trained.Card)
+	}
+	p.Press("#command")
+	p.wait(`/go run .*unsupervised/.test(document.querySelector("#command-text").textContent)`)
+	t.Logf("%.0f s in all", time.Since(start).Seconds())
+}
+
 func abs(x float64) float64 { return max(x, -x) }
 
 // TestLook writes pictures of all sections (go test -artifacts keeps them), and finds
@@ -143,6 +260,7 @@ func TestLook(t *testing.T) {
 			if w := p.Eval("document.documentElement.scrollWidth"); w != fmt.Sprint(size[0]) {
 				t.Errorf("at a width of %d pixels the page is %s wide", size[0], w)
 			}
+			p.js(`training.guide(1); for (let i = 0; i < 8; i++) await training.step()`, nil)
 			p.Screenshot(fmt.Sprintf("%s-%d.png", theme, size[0]))
 		}
 	}

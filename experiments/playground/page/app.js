@@ -100,6 +100,11 @@ function number(v) {
   return text.replace("-", "−");
 }
 
+// rich returns text with the indices of L_C and L_G set as such.
+function rich(text) {
+  return text.split(/(L_[CG])/).map(part => /^L_[CG]$/.test(part) ? element("span", {}, "L", element("sub", {}, part[2])) : part);
+}
+
 // matrix draws a matrix as a heat map with numbers: orange above 0, blue below.
 function matrix(caption, rows, cols, values, attributes = {}) {
   const most = Math.max(1e-12, ...values.map(v => Math.abs(Number(v))).filter(Number.isFinite));
@@ -117,7 +122,7 @@ function matrix(caption, rows, cols, values, attributes = {}) {
 }
 
 // plot draws series, {name, color, values, dash}, over their index, or over x where they have it.
-function plot(title, series, { height = 150, width = 340, log = false, low, high, x = "", digits } = {}) {
+function plot(title, series, { height = 150, width = 340, low, high, x = "", from = 0 } = {}) {
   const all = series.flatMap(s => s.values.map(Number)).filter(Number.isFinite);
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title + ": " + series.map(s => `${s.name} ${s.values.length ? number(s.values.at(-1)) : "none"}`).join(", "), style: "width:100%;height:auto;display:block" });
   const least = low ?? Math.min(...all), most = high ?? Math.max(...all), span = most - least || 1;
@@ -126,14 +131,14 @@ function plot(title, series, { height = 150, width = 340, log = false, low, high
   svg.append(element("path", { class: "axis", d: `M40 8V${height - 18}H${width - 6}` }));
   if (all.length) {
     for (const v of [least, most]) svg.append(element("text", { x: 36, y: py(v) + 4, "text-anchor": "end" }, number(v)));
-    svg.append(element("text", { x: width - 6, y: height - 4, "text-anchor": "end" }, x ? `${x} ${count - 1}` : ""));
+    svg.append(element("text", { x: width - 6, y: height - 4, "text-anchor": "end" }, x ? `${x} ${count - 1 + from}` : ""));
   }
   for (const s of series) {
     const d = s.values.map(Number).map((v, i) => Number.isFinite(v) ? `${px(i).toFixed(1)} ${py(Math.max(least, Math.min(most, v))).toFixed(1)}` : null).filter(Boolean);
     if (d.length === 1) svg.append(element("circle", { cx: d[0].split(" ")[0], cy: d[0].split(" ")[1], r: 2.5, fill: s.color }));
     svg.append(element("path", { d: "M" + d.join("L"), fill: "none", stroke: s.color, "stroke-width": 2, "stroke-dasharray": s.dash }));
   }
-  return element("div", {}, svg, element("div", { class: "legend" }, ...series.map(s => element("span", {}, element("i", { style: `background:${s.color}` }), s.name))));
+  return element("div", {}, svg, element("div", { class: "legend" }, ...series.map(s => element("span", {}, element("i", { style: `background:${s.color}` }), ...rich(s.name)))));
 }
 
 // The theme is the system's until it is chosen.

@@ -18,7 +18,7 @@
   };
 
   sections.push(async () => {
-    examples = Object.values(await engine.call("examples")).filter(e => e.title);
+    ({ examples } = await engine.call("examples"));
     $("#example").append(...examples.map((e, i) => element("option", { value: i }, e.title)), element("option", { value: "own" }, "An expression of your own"));
     const chosen = examples[state.get("example") ?? 0] ?? examples[0];
     Object.assign(state.defaults, { example: "0", text: chosen.text, x: chosen.X, w: chosen.W, b: chosen.B, break: "", position: "0" });

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"math"
 	"reflect"
 	"strconv"
 
@@ -271,48 +271,44 @@ func (c *compiler) add(k call) int {
 // number evaluates a constant.
 func (c *compiler) number(e ast.Expr, whole bool) (float64, error) {
 	v := value(e)
-	if v.Kind() == constant.Unknown {
+	switch {
+	case math.IsNaN(v):
 		return 0, c.fail(e.Pos(), "want a number")
-	}
-	f, _ := constant.Float64Val(constant.ToFloat(v))
-	if whole && constant.ToInt(v).Kind() != constant.Int {
+	case whole && v != math.Trunc(v):
 		return 0, c.fail(e.Pos(), "want a whole number")
-	}
-	if whole && (f < 0 || f > maxSide) {
+	case whole && (v < 0 || v > maxSide):
 		return 0, c.fail(e.Pos(), fmt.Sprintf("want 0 to %d", maxSide))
 	}
-	return f, nil
+	return v, nil
 }
 
-func value(e ast.Expr) constant.Value {
+// value returns NaN for what is no number.
+func value(e ast.Expr) float64 {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		return value(e.X)
 	case *ast.BasicLit:
-		if e.Kind == token.INT || e.Kind == token.FLOAT {
-			if f, err := strconv.ParseFloat(e.Value, 64); err == nil {
-				return constant.MakeFloat64(f)
-			}
+		if v, err := strconv.ParseFloat(e.Value, 64); err == nil {
+			return v
 		}
 	case *ast.UnaryExpr:
-		if v := value(e.X); v.Kind() != constant.Unknown && (e.Op == token.SUB || e.Op == token.ADD) {
-			return constant.UnaryOp(e.Op, v, 0)
+		if e.Op == token.SUB {
+			return -value(e.X)
 		}
 	case *ast.BinaryExpr:
 		a, b := value(e.X), value(e.Y)
-		if a.Kind() == constant.Unknown || b.Kind() == constant.Unknown {
-			break
-		}
 		switch e.Op {
-		case token.ADD, token.SUB, token.MUL:
-			return constant.BinaryOp(a, e.Op, b)
+		case token.ADD:
+			return a + b
+		case token.SUB:
+			return a - b
+		case token.MUL:
+			return a * b
 		case token.QUO:
-			if constant.Sign(b) != 0 {
-				return constant.BinaryOp(constant.ToFloat(a), e.Op, constant.ToFloat(b))
-			}
+			return a / b
 		}
 	}
-	return constant.MakeUnknown()
+	return math.NaN()
 }
 
 // Run evaluates the program on a tape, and returns the variable of every call; inputs

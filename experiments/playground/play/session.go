@@ -7,7 +7,7 @@ import (
 )
 
 // Session answers a page's questions, one after another.
-type Session struct{}
+type Session struct{ training *Training }
 
 // Call answers one question, in JSON: {"value": …} or {"error": …}, an [Error] whose
 // line is 0 if it is about no place of an expression. It never panics.
@@ -17,7 +17,10 @@ func (s *Session) Call(method, request string) (response string) {
 			Value any    `json:"value,omitempty"`
 			Error *Error `json:"error,omitempty"`
 		}
-		if reply.Value = v; err != nil && !errors.As(err, &reply.Error) {
+		switch {
+		case err == nil:
+			reply.Value = v
+		case !errors.As(err, &reply.Error):
 			reply.Error = &Error{Message: err.Error()}
 		}
 		text, err := json.Marshal(reply)
@@ -39,8 +42,62 @@ func (s *Session) Call(method, request string) (response string) {
 }
 
 var methods = map[string]func(s *Session, request []byte) (any, error){
-	"examples": func(*Session, []byte) (any, error) { return Examples, nil },
+	"examples": func(*Session, []byte) (any, error) { return map[string]any{"examples": Examples}, nil },
 	"trace":    with(func(_ *Session, q Tape) (any, error) { return q.Trace() }),
+	"draw":     with(func(_ *Session, p Picture) (any, error) { return p.Draw() }),
+	"start":    with((*Session).start),
+	"set": with(func(s *Session, q Settings) (any, error) {
+		t, err := s.running()
+		if err != nil {
+			return nil, err
+		}
+		return nil, t.Set(q)
+	}),
+	"step": func(s *Session, _ []byte) (any, error) {
+		t, err := s.running()
+		if err != nil {
+			return nil, err
+		}
+		return t.Step()
+	},
+	"results": func(s *Session, _ []byte) (any, error) {
+		t, err := s.running()
+		if err != nil {
+			return nil, err
+		}
+		return t.results()
+	},
+}
+
+// start begins a training, in place of the one before.
+func (s *Session) start(q Settings) (any, error) {
+	t, err := NewTraining(q)
+	if err != nil {
+		return nil, err
+	}
+	if s.training != nil {
+		s.training.Close()
+	}
+	s.training = t
+	return t.Baselines()
+}
+
+func (s *Session) running() (*Training, error) {
+	if s.training == nil {
+		return nil, errors.New("there is no training yet")
+	}
+	return s.training, nil
+}
+
+// results is what can be taken away from a training.
+func (t *Training) results() (any, error) {
+	csv, err := t.CSV()
+	if err != nil {
+		return nil, err
+	}
+	model, err := t.Model()
+	command, same := t.Command()
+	return map[string]any{"csv": csv, "model": model, "command": command, "same": same, "digest": t.Digest()}, err
 }
 
 // with reads the request of a method.

@@ -1,0 +1,426 @@
+package play
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Settings are those of a training. Beta and what follows act from the next step on, the
+// others from the beginning.
+type Settings struct {
+	Seed      int     `json:"seed"`
+	Batch     int     `json:"batch"`
+	Beta      float64 `json:"beta"`
+	Kappa     float64 `json:"kappa"`
+	P         float64 `json:"p"`
+	Tau       float64 `json:"tau"`
+	Adjacency string  `json:"adjacency"`
+}
+
+// objective returns the loss of the settings.
+func (s Settings) objective() (o specmatch.Objective, err error) {
+	o = method.DefaultOptions(method.Unsupervised).Objective
+	if o.Match.Adjacency, err = specmatch.ParseAdjacency(s.Adjacency); err != nil {
+		return o, err
+	}
+	o.Beta.Beta, o.Match.Kappa, o.Match.Percentile, o.Contrast.Temperature = s.Beta, s.Kappa, s.P, s.Tau
+	if !(s.Beta >= 0 && s.Kappa > 0 && s.P >= 0 && s.P <= 100 && s.Tau > 0) {
+		return o, fmt.Errorf("β %v, κ %v, p %v, τ %v: want β ≥ 0, κ and τ above 0, p in 0 to 100", s.Beta, s.Kappa, s.P, s.Tau)
+	}
+	return o, nil
+}
+
+// Training is SpecMatch-CL on the embedded set: what method "specmatch" does, one step
+// at a time, on one thread.
+type Training struct {
+	settings Settings
+	changed  bool // since the beginning
+	set      *dataset.Dataset
+	be       backend.Backend
+	setup    method.Setup
+	trainer  *specmatch.Trainer
+	loader   *augment.Loader
+	epoch    int
+	index    int // of the next batch in its epoch
+	next     func() ([]int, *graph.Batch, bool)
+	stop     func()
+	basis    *mat.Dense // [96×2], of the untrained embeddings
+}
+
+// NewTraining returns a training with initial weights.
+func NewTraining(s Settings) (*Training, error) {
+	objective, err := s.objective()
+	if err != nil {
+		return nil, err
+	}
+	t := &Training{settings: s, set: dataset.Default(), be: cpu.New(tensor.Float32, cpu.Workers(1))}
+	if s.Batch < 2 || s.Batch > len(t.set.Graphs) {
+		return nil, fmt.Errorf("batches of %d graphs; want 2 to %d", s.Batch, len(t.set.Graphs))
+	}
+	t.setup = method.Setup{
+		Backend: t.be, Regime: method.Unsupervised, Graphs: t.set.Graphs, Policy: augment.Random2, Batch: s.Batch, Rate: 0.01, Seed: uint64(s.Seed),
+		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: t.set.FeatureWidth, Hidden: 32, Layers: 3},
+		Options: method.DefaultOptions(method.Unsupervised),
+	}
+	encoder, rng, err := t.setup.NewEncoder()
+	if err != nil {
+		return nil, err
+	}
+	t.trainer = specmatch.NewTrainer(t.be, specmatch.NewModel(t.be, encoder, rng), objective, t.setup.Rate)
+	view, err := augment.ParsePolicy(t.setup.Policy, augment.ImplIntended, 0)
+	if err != nil {
+		return nil, err
+	}
+	t.loader = &augment.Loader{Graphs: t.set.Graphs, Batch: s.Batch, Collator: augment.Collator{
+		Views: []augment.Augmentation{view, view}, Seed: t.setup.Seed, Workers: 1,
+	}}
+	return t, nil
+}
+
+// Baselines are the accuracies, in percent, that any training must beat.
+type Baselines struct {
+	Untrained  *Evaluation `json:"untrained"`
+	Statistics float64     `json:"statistics"` // the same weights, once batch norm has seen an epoch
+	Labels     float64     `json:"labels"`     // counts of the nodes' labels, without a network
+}
+
+// Baselines measures them with the weights as they are. Running statistics move in
+// every training, whatever it learns; those that an epoch of views gives are put back.
+func (t *Training) Baselines() (b Baselines, err error) {
+	if b.Untrained, err = t.Evaluate(); err != nil {
+		return b, err
+	}
+	kept := train.Keep(t.trainer.Model)
+	defer kept.Free()
+	for _, batch := range t.loader.Epoch(context.Background(), 0) {
+		t.trainer.Model.Forward(gnn.NewBatch(t.trainer.Tape, batch), nn.Train)
+		t.trainer.Tape.Reset()
+	}
+	moved, err := t.Evaluate()
+	if err != nil {
+		return b, err
+	}
+	kept.Restore()
+	b.Statistics = moved.Accuracy
+	b.Labels, err = t.countedLabels()
+	return b, err
+}
+
+// Set changes the objective from the next step on.
+func (t *Training) Set(s Settings) error {
+	o, err := s.objective()
+	if err != nil {
+		return err
+	}
+	s.Seed, s.Batch = t.settings.Seed, t.settings.Batch
+	t.changed = t.changed || t.trainer.Values.Steps > 0 && s != t.settings
+	t.settings, t.trainer.Objective, t.trainer.Beta = s, o, o.Beta
+	return nil
+}
+
+// Close ends the training.
+func (t *Training) Close() {
+	if t.stop != nil {
+		t.stop()
+	}
+	t.be.Close()
+}
+
+// Report is what a step has done.
+type Report struct {
+	Step  int `json:"step"`
+	Epoch int `json:"epoch"` // of the step, from 1
+	// The losses of the step's batch, before the step; NaN is null.
+	LossC    *float64 `json:"loss_c"`
+	LossG    *float64 `json:"loss_g"`
+	LossHard *float64 `json:"loss_hard"`
+	Spread   *float64 `json:"spread"`
+	Cosine   *float64 `json:"cosine"` // of the gradients of the two losses
+	Ratio    *float64 `json:"ratio"`  // of their norms, β included
+	Views    Views    `json:"views"`
+	// At the end of an epoch.
+	Eval *Evaluation `json:"eval,omitempty"`
+}
+
+// Views are the similarity graphs of the two views of a batch, whose graphs are sorted
+// by class, after the step.
+type Views struct {
+	N       int        `json:"n"`
+	Classes []int      `json:"classes"`
+	Edges   [2]string  `json:"edges"`   // the upper triangle, row by row: 1 where S > θ
+	Spectra [2]Numbers `json:"spectra"` // of the Laplacians of the adjacency in force, ascending
+	Soft    [2]Numbers `json:"-"`       // the adjacency in force
+	Theta   [2]float64 `json:"theta"`   // the thresholds
+}
+
+// Evaluation is what the encoder is worth.
+type Evaluation struct {
+	Points   Numbers `json:"points"` // [n×2] of the embeddings, in the basis of the untrained encoder
+	Classes  []int   `json:"classes"`
+	Accuracy float64 `json:"accuracy"` // percent, protocol graphcl-c10
+}
+
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// Step takes the next step.
+func (t *Training) Step() (*Report, error) {
+	if t.next == nil {
+		t.next, t.stop = iter.Pull2(t.loader.Epoch(context.Background(), t.epoch))
+	}
+	samples, batch, ok := t.next()
+	if !ok {
+		return nil, errors.New("the epoch has no more batches")
+	}
+	s, err := t.trainer.Step(batch, true)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Step: t.trainer.Values.Steps, Epoch: t.epoch + 1, LossC: finite(s.Main), LossG: finite(s.Aux),
+		LossHard: finite(s.Diagnosis.LossHard), Spread: finite(s.Diagnosis.Spread), Views: t.views(samples, batch),
+	}
+	if s.Probe != nil {
+		r.Ratio = finite(s.Probe.Ratio)
+		if s.Probe.Aux > 0 {
+			r.Cosine = finite(s.Probe.Cosine)
+		}
+	}
+	if t.index++; t.index == t.loader.Batches() {
+		t.stop()
+		t.next, t.stop, t.index = nil, nil, 0
+		t.epoch++
+		r.Eval, err = t.Evaluate()
+	}
+	return r, err
+}
+
+// views returns the similarity graphs of a batch. The running statistics of the model
+// stay as they are.
+func (t *Training) views(samples []int, batch *graph.Batch) (v Views) {
+	kept := train.Keep(t.trainer.Model)
+	defer kept.Free()
+	_, z := t.trainer.Model.Forward(gnn.NewBatch(t.trainer.Tape, batch), nn.Train)
+	all, d := z.Data(), z.Cols()
+	t.trainer.Tape.Reset()
+	kept.Restore()
+	n := len(samples)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	class := func(i int) int { return t.set.Graphs[samples[i]].Class }
+	slices.SortStableFunc(order, func(a, b int) int { return class(a) - class(b) })
+	v.N = n
+	for _, i := range order {
+		v.Classes = append(v.Classes, class(i))
+	}
+	for k := range 2 {
+		sorted := make([]float64, 0, n*d)
+		for _, i := range order {
+			sorted = append(sorted, all[(k*n+i)*d:(k*n+i+1)*d]...)
+		}
+		g := t.trainer.Objective.Match.Graph(sorted, n, d)
+		var edges strings.Builder
+		for i := range n {
+			for j := i + 1; j < n; j++ {
+				if g.S[i*n+j] > g.Threshold {
+					edges.WriteByte('1')
+				} else {
+					edges.WriteByte('0')
+				}
+			}
+		}
+		v.Edges[k], v.Theta[k] = edges.String(), g.Threshold
+		var e mat.EigenSym
+		if e.Factorize(mat.NewSymDense(n, g.L), false) {
+			v.Spectra[k] = e.Values(nil)
+		}
+	}
+	return v
+}
+
+// embed returns the embeddings [n×96] of the set.
+func (t *Training) embed() ([]float64, error) {
+	return gnn.Embed(context.Background(), t.be, t.trainer.Model.Encoder, t.set.Graphs, nil)
+}
+
+// Evaluate embeds the set and asks a support vector machine for its accuracy.
+func (t *Training) Evaluate() (*Evaluation, error) {
+	h, err := t.embed()
+	if err != nil {
+		return nil, err
+	}
+	n, w := len(t.set.Graphs), t.trainer.Model.Encoder.Width()
+	x := mat.NewDense(n, w, h)
+	if t.basis == nil {
+		if t.basis, err = principal(x); err != nil {
+			return nil, err
+		}
+	}
+	var points mat.Dense
+	points.Mul(x, t.basis)
+	e := &Evaluation{Points: points.RawMatrix().Data, Classes: t.classes()}
+	e.Accuracy, err = accuracy(h, e.Classes, t.settings.Seed)
+	return e, err
+}
+
+func (t *Training) classes() (y []int) {
+	for _, g := range t.set.Graphs {
+		y = append(y, g.Class)
+	}
+	return y
+}
+
+func accuracy(h []float64, y []int, seed int) (float64, error) {
+	r, err := eval.GraphCLC10.Accuracy(context.Background(), h, y, 10, uint32(seed), eval.Options{Workers: 1})
+	if err != nil {
+		return 0, err
+	}
+	return 100 * r.Mean, nil
+}
+
+// countedLabels returns the accuracy, in percent, of how often each label occurs in a
+// graph: what needs no network.
+func (t *Training) countedLabels() (float64, error) {
+	var h []float64
+	for _, g := range t.set.Graphs {
+		count := make([]float64, t.set.FeatureWidth)
+		for _, c := range g.X.Category {
+			count[c]++
+		}
+		h = append(h, count...)
+	}
+	return accuracy(h, t.classes(), t.settings.Seed)
+}
+
+// principal returns the two directions [w×2] in which the rows of x [n×w] vary most.
+func principal(x *mat.Dense) (*mat.Dense, error) {
+	n, w := x.Dims()
+	centred := mat.DenseCopyOf(x)
+	for j := range w {
+		mean := mat.Sum(x.ColView(j)) / float64(n)
+		for i := range n {
+			centred.Set(i, j, x.At(i, j)-mean)
+		}
+	}
+	var c mat.SymDense
+	c.SymOuterK(1/float64(n), centred.T())
+	var e mat.EigenSym
+	if !e.Factorize(&c, true) {
+		return nil, errors.New("the embeddings have no principal directions")
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	basis := mat.NewDense(w, 2, nil)
+	for k := range 2 {
+		basis.SetCol(k, mat.Col(nil, w-1-k, &v))
+	}
+	return basis, nil
+}
+
+// CSV returns the embeddings of the set, a row for each graph.
+func (t *Training) CSV() (string, error) {
+	h, err := t.embed()
+	if err != nil {
+		return "", err
+	}
+	w := t.trainer.Model.Encoder.Width()
+	var b strings.Builder
+	b.WriteString("graph,class")
+	for j := range w {
+		fmt.Fprintf(&b, ",h%d", j)
+	}
+	for i, g := range t.set.Graphs {
+		fmt.Fprintf(&b, "\n%d,%d", i, g.Class)
+		for _, v := range h[i*w : (i+1)*w] {
+			b.WriteByte(',')
+			b.WriteString(strconv.FormatFloat(v, 'g', -1, 32))
+		}
+	}
+	return b.String() + "\n", nil
+}
+
+// Model returns the encoder as a model file.
+func (t *Training) Model() ([]byte, error) {
+	columns, err := t.set.Columns()
+	if err != nil {
+		return nil, err
+	}
+	m, err := method.Get(method.SpecMatch)
+	if err != nil {
+		return nil, err
+	}
+	setup := t.setup
+	setup.Objective = t.trainer.Objective
+	trained := specmatch.Trained{Encoder: t.trainer.Model.Encoder, Card: specmatch.Card{Features: &columns, Provenance: specmatch.Provenance{
+		Method: method.SpecMatch, Options: m.Settings(setup), Data: specmatch.Sources(t.set.Name, nil), Seed: t.settings.Seed, Epochs: t.epoch,
+	}}}
+	var b bytes.Buffer
+	err = trained.Write(&b)
+	return b.Bytes(), err
+}
+
+// Command returns the command line that repeats the run on a desktop, and whether it
+// does: not if settings have changed on the way.
+func (t *Training) Command() (command string, same bool) {
+	s := t.settings
+	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed %d -batch %d -epochs %d -beta %v -kappa %v -p %v -tau %v -adjacency %s -protocol graphcl-c10",
+		s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed && t.index == 0
+}
+
+// Digest returns the SHA-256 sum of the bits of all weights and running statistics.
+func (t *Training) Digest() string {
+	h := sha256.New()
+	for _, v := range t.Weights() {
+		binary.Write(h, binary.LittleEndian, math.Float32bits(float32(v)))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Weights returns all weights and running statistics of the model.
+func (t *Training) Weights() (all []float64) {
+	m := t.trainer.Model
+	tensors := []*tensor.Tensor{}
+	for _, p := range m.Parameters() {
+		tensors = append(tensors, p.Value)
+	}
+	for _, b := range m.Buffers() {
+		tensors = append(tensors, b.Value)
+	}
+	for _, x := range tensors {
+		v := make([]float64, x.Len())
+		t.be.Download(v, x)
+		all = append(all, v...)
+	}
+	return all
+}
