@@ -89,7 +89,8 @@ const maxColumns = 8192
 // f is within a millionth of its minimum, and within rounding of it unless the
 // features are both large and nearly collinear. An error says so where that cannot
 // be had: where features agree to twelve digits, or are so large that rounding the
-// weights to float64 alone would miss it.
+// weights to float64 alone would miss it; or where they are so large and nearly collinear
+// that it would take hundreds of times as long as usual.
 //
 // The solver is the modified finite Newton method of Keerthi and DeCoste (2005).
 // f is piecewise quadratic; on the piece given by the active points
@@ -120,6 +121,7 @@ type newton struct {
 	r, d, td, q []float64
 	rows        []float64 // scratch, one for each point
 	steps       int       // Newton steps of the last solution
+	conjugates  int       // steps of conjugate gradients since begin
 }
 
 func (s *newton) load(_ int, train []int) {
@@ -144,7 +146,7 @@ func (s *newton) load(_ int, train []int) {
 func (s *newton) row(i int) []float64 { return s.x.Data[i*s.x.Cols : (i+1)*s.x.Cols] }
 
 func (s *newton) begin(t []float64) {
-	s.t = t
+	s.t, s.conjugates = t, 0
 	for i := range s.in {
 		s.in[i] = true // margin 0 at w = 0
 	}
@@ -173,6 +175,7 @@ const (
 
 	conjugateGoal  = 1e-16 // of the residual, squared in the norm of H⁻¹
 	conjugateSteps = 10    // times the number of weights; without rounding, once would do
+	conjugateLimit = 150   // times the number of weights, of all solutions from the same beginning; most take less than one
 )
 
 // solve minimises f for one C from the present weights.
@@ -198,6 +201,10 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		f := s.objective(c)
 		s.gradient(c)
 		s.direction(c)
+		if s.conjugates > conjugateLimit*len(s.w) {
+			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w: the features are too large and too nearly collinear, divide them by their size",
+				c, len(s.t), ErrNotConverged)
+		}
 		decrement := -floats.Dot(s.g, s.p)
 		reached := decrement <= decrementGoal*f
 		enough := decrement <= decrementEnough*f && s.staysOnPiece()
@@ -305,6 +312,7 @@ func (s *newton) direction(c float64) {
 	rho := floats.Dot(s.r, s.d)
 	goal := conjugateGoal * rho
 	for k := 0; k < conjugateSteps*len(s.w) && rho > goal; k++ {
+		s.conjugates++
 		s.margins(s.td, s.d)
 		curvature := 0.0
 		for i, v := range s.td {

@@ -283,6 +283,37 @@ func TestLinearSVCRefusesWhatItCannotReach(t *testing.T) {
 	}
 }
 
+// TestLinearSVCIsBounded: on few graphs with many features of any size there is a minimum or an
+// error after a bounded number of steps, where there used to be one after a minute.
+func TestLinearSVCIsBounded(t *testing.T) {
+	for _, scale := range []float64{1e4, 1e6, 1e9, 1e10, 1e12, 1e15} {
+		d := blobs(3, 24, 96, 2, 0.5)
+		for i := range d.Y {
+			a, b := scale*bell(4, i), scale*bell(5, i)
+			for k := range d.Dim {
+				v := &d.X[i*d.Dim+k]
+				*v = float64(float32(max(0, a*float64(k%7-3)+b*float64(k%5-2)+1e-3*scale**v)))
+			}
+		}
+		s := &newton{data: d}
+		s.load(0, upTo(len(d.Y)))
+		sign := make([]float64, len(d.Y))
+		for i, y := range d.Y {
+			sign[i] = float64(2*y - 1)
+		}
+		s.begin(sign)
+		var err error
+		for _, c := range []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1000} {
+			if err = s.solve(t.Context(), c); err != nil {
+				break
+			}
+		}
+		if scale <= 1e4 && err != nil || scale >= 1e12 && err == nil || s.conjugates > (conjugateLimit+conjugateSteps)*len(s.w) {
+			t.Errorf("features of %g: %d steps, %v", scale, s.conjugates, err)
+		}
+	}
+}
+
 // TestLinearSVCCollinear: 64 features of up to nine digits that grow with the size of a
 // graph at different rates, as sum readouts do, and are the same else up to 1e-5. The
 // Cholesky factor is then so poor that conjugate gradients must go on for longer than
