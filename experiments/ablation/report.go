@@ -11,10 +11,10 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 )
 
 // outcome is what a run left.
@@ -148,7 +148,7 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		for _, metric := range []string{"loss_g", "loss_g_hard", "similarity_std", "gradient_ratio"} {
 			cells = append(cells, table.Number(r.last(metric), 3))
 		}
-		if p := published.Find(published.Table4, fmt.Sprint(r.x)); p != nil && r.factor == factorP {
+		if p := published.Table4.Find(fmt.Sprint(r.x)); p != nil && r.factor == factorP {
 			if v, ok := p.Values[ds.Name]; ok {
 				cells = append(cells, table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])))
 			}

@@ -8,11 +8,11 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 )
 
 // report writes results.json and the tables of a finished run.
@@ -32,7 +32,8 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 	for _, protocol := range x.protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s.",
 			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol])
-		tables = append(tables, g.Table(protocol, caption, slices.Concat(published.Classical, published.Rows("GraphCL, published", "SpecMatch-CL, published"))))
+		literature := append(slices.Clone(published.Classical), *published.Table1.Find("GraphCL, published"), *published.Table1.Find("SpecMatch-CL, published"))
+		tables = append(tables, g.Table(protocol, caption, literature))
 	}
 	if err := x.dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err

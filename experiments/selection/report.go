@@ -13,11 +13,11 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/eval/selection"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
@@ -151,10 +151,9 @@ func publishedRow(r *settingRun) string {
 
 // publishedValue returns the published mean of a row, if there is one.
 func publishedValue(name, protocol, set string) (mean float64, ok bool) {
-	for _, p := range published.Table1 {
-		if v, known := p.Values[set]; p.Row == name && known && (slices.Contains(p.Protocols, protocol) || protocol == "graphcl-c10") {
-			return v[0], true
-		}
+	if p := published.Table1.Find(name); p != nil && (slices.Contains(p.Protocols, protocol) || protocol == "graphcl-c10") {
+		v, ok := p.Values[set]
+		return v[0], ok
 	}
 	return 0, false
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -53,7 +53,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	g := x.gather(jobs)
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
-		var known []grid.Published
+		var known published.Table
 		if protocol == protocolTestMax { // which they were most likely measured with
 			known = published.Table2[x.fine.LabelRate]
 		}

@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -23,7 +22,7 @@ const (
 type sheet struct {
 	sets      []string
 	rows      []row
-	published map[string][]grid.Published
+	published map[string]published.Table
 	decimals  int
 }
 
@@ -36,9 +35,9 @@ var table1 = sheet{
 	[]string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB", "IMDB-BINARY", "REDDIT-BINARY", "REDDIT-MULTI-5K"},
 	named("majority", "size", "labels", "pairs", method.Untrained, "wl", "wloa", "dgk", "node2vec", "sub2vec", "graph2vec",
 		"infograph", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", "cuco", method.InfoNCE, method.SpecMatch, "gin"),
-	map[string][]grid.Published{
-		protocol: under(protocol, slices.Concat(published.Table1, published.Classical)),
-		linear:   under(linear, slices.Concat(published.Table1, published.Classical)),
+	map[string]published.Table{
+		protocol: slices.Concat(published.Table1, published.Classical).Under(protocol),
+		linear:   slices.Concat(published.Table1, published.Classical).Under(linear),
 	}, 2,
 }
 
@@ -48,13 +47,13 @@ var finding = sheet{table1.sets, named("labels", method.Untrained, "wl", method.
 var table2 = sheet{
 	[]string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %"},
 	named(finetuning.None, finetuning.Augmentation, "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
-	map[string][]grid.Published{"test-max": bothRates()}, 2,
+	map[string]published.Table{"test-max": bothRates()}, 2,
 }
 
 var table3 = sheet{
 	[]string{"tox21", "toxcast", "sider", "clintox", "muv", "hiv", "bbbp", "bace"},
 	named(finetuning.None, "edgepred", "attrmasking", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch),
-	map[string][]grid.Published{"last": published.Table3}, 1,
+	map[string]published.Table{"last": published.Table3}, 1,
 }
 
 // What the preregistered analysis is of.
@@ -83,19 +82,12 @@ func named(methods ...string) (rows []row) {
 	return rows
 }
 
-// under keeps the figures that were measured under a protocol, or may have been.
-func under(protocol string, all []grid.Published) []grid.Published {
-	return slices.DeleteFunc(slices.Clone(all), func(p grid.Published) bool {
-		return len(p.Protocols) > 0 && !slices.Contains(p.Protocols, protocol)
-	})
-}
-
 // bothRates is the paper's Table 2 at a tenth of the labels and, as sets of their own,
 // at a hundredth.
-func bothRates() (all []grid.Published) {
+func bothRates() (all published.Table) {
 	for _, p := range published.Table2[0.1] {
 		p.Values = maps.Clone(p.Values)
-		if few := published.Find(published.Table2[0.01], p.Row); few != nil {
+		if few := published.Table2[0.01].Find(p.Name); few != nil {
 			for set, v := range few.Values {
 				p.Values[set+variant("semisupervised", "0.01")] = v
 			}

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/published"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
@@ -37,7 +36,7 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 				c.Mark = "†"
 			}
 		}
-		if p := published.Find(s.published[protocol], row.published); p != nil && p.Values[set][0] > 0 {
+		if p := s.published[protocol].Find(row.published); p != nil && p.Values[set][0] > 0 {
 			quote := fmt.Sprintf("(%.*f)", s.decimals, p.Values[set][0])
 			if ok {
 				c.Mark += " " + quote

@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -96,17 +97,9 @@ func (g *Grid) Row(set, method, protocol string) (r rundir.Row, ok bool) {
 	return *row, true
 }
 
-// Published is a row of figures from the literature.
-type Published struct {
-	Row       string
-	Note      string                // where they come from; a footnote unless ""
-	Protocols []string              // that they were measured under; none is all
-	Values    map[string][2]float64 // mean and standard deviation in per cent, by set
-}
-
 // Table has the methods by sets under a protocol, and below them what is published for
 // the same sets.
-func (g *Grid) Table(protocol, caption string, published []Published) *table.Table {
+func (g *Grid) Table(protocol, caption string, literature published.Table) *table.Table {
 	t := table.New("method", table.Names(g.sets...)...)
 	t.Caption = caption
 	for _, name := range g.methods {
@@ -118,11 +111,8 @@ func (g *Grid) Table(protocol, caption string, published []Published) *table.Tab
 			return table.MeanStd(row.Mean, row.Std, 2), true
 		})
 	}
-	for _, p := range published {
-		if len(p.Protocols) > 0 && !slices.Contains(p.Protocols, protocol) {
-			continue
-		}
-		known := t.AddSome(p.Row, func(i int) (table.Cell, bool) {
+	for _, p := range literature.Under(protocol) {
+		known := t.AddSome(p.Name, func(i int) (table.Cell, bool) {
 			v, ok := p.Values[g.sets[i]]
 			if !ok {
 				return table.Text(""), false
@@ -130,7 +120,7 @@ func (g *Grid) Table(protocol, caption string, published []Published) *table.Tab
 			return table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])), true
 		})
 		if known && p.Note != "" {
-			t.Footnotes = append(t.Footnotes, p.Row+": "+p.Note+".")
+			t.Footnotes = append(t.Footnotes, p.Name+": "+p.Note+".")
 		}
 	}
 	return t

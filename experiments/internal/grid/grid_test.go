@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
@@ -58,10 +59,10 @@ func TestRows(t *testing.T) {
 // TestTable: figures stand in their row and column; a published row stands below the
 // protocols that it was measured under, and with its note where it has a figure.
 func TestTable(t *testing.T) {
-	published := []grid.Published{
-		{Row: "both", Note: "measured twice", Values: map[string][2]float64{"NCI1": {77.87, .41}}},
-		{Row: "one", Protocols: []string{"graphcl"}, Values: map[string][2]float64{"other": {1, 2}}},
-		{Row: "none", Note: "of another set", Values: map[string][2]float64{"MUTAG": {1, 2}}},
+	published := published.Table{
+		{Name: "both", Note: "measured twice", Values: map[string][2]float64{"NCI1": {77.87, .41}}},
+		{Name: "one", Protocols: []string{"graphcl"}, Values: map[string][2]float64{"other": {1, 2}}},
+		{Name: "none", Note: "of another set", Values: map[string][2]float64{"MUTAG": {1, 2}}},
 	}
 	g := measured(2)
 	first := g.Table("graphcl", "caption", published)

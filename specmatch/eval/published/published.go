@@ -1,5 +1,5 @@
-// Package published has figures of the literature that more than one experiment prints: a
-// table each in CSV, a row by system, mean ± standard deviation in per cent, or nothing.
+// Package published has figures of the literature to compare with: the tables of SpecMatch-CL's
+// paper, with where they come from and how they were measured, and those of graph kernels.
 package published
 
 import (
@@ -8,9 +8,38 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/specmatch/specmatch/experiments/internal/grid"
 )
+
+// Row is a system's figures.
+type Row struct {
+	Name      string
+	Note      string                // where they come from; "" if the table says it
+	Protocols []string              // that they were measured under; none is all
+	Values    map[string][2]float64 // mean and standard deviation in per cent, by data set
+}
+
+// Table is a row by system.
+type Table []Row
+
+// Find returns the row of a name, nil if there is none.
+func (t Table) Find(name string) *Row {
+	for i := range t {
+		if t[i].Name == name {
+			return &t[i]
+		}
+	}
+	return nil
+}
+
+// Under returns the rows that were measured under a protocol, or may have been.
+func (t Table) Under(protocol string) (rows Table) {
+	for _, r := range t {
+		if len(r.Protocols) == 0 || slices.Contains(r.Protocols, protocol) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
 
 //go:embed *.csv
 var tables embed.FS
@@ -30,7 +59,7 @@ var (
 	// Table2 holds figures of the paper's Table 2, by label rate. It repeats most from the
 	// tables of GraphCL and MSSGCL, whose rows come from the systems' own papers; no code
 	// for GAE's, Infomax's and ContextPred's pre-training on these sets was ever published.
-	Table2 = map[float64][]grid.Published{0.1: read("table2.csv"), 0.01: read("table2-0.01.csv")}
+	Table2 = map[float64]Table{0.1: read("table2.csv"), 0.01: read("table2-0.01.csv")}
 
 	// Table3 holds figures of the paper's Table 3: the ROC-AUC. The paper pre-trains on 2
 	// million molecules of ZINC15. JOAO's own paper has other figures for clintox (81.32),
@@ -41,8 +70,8 @@ var (
 	Table4 = read("table4.csv")
 )
 
-// read reads a table. It panics if it is damaged, which a test would find.
-func read(name string) (rows []grid.Published) {
+// read reads a table, of mean ± standard deviation or nothing by row and set. It panics if it is damaged, which a test would find.
+func read(name string) (rows Table) {
 	f, err := tables.Open(name)
 	if err != nil {
 		panic(err)
@@ -53,38 +82,18 @@ func read(name string) (rows []grid.Published) {
 		panic(fmt.Errorf("%s: %w", name, err))
 	}
 	for _, line := range lines[1:] {
-		p := grid.Published{Row: line[0], Note: line[1], Protocols: strings.Fields(line[2]), Values: map[string][2]float64{}}
+		p := Row{Name: line[0], Note: line[1], Protocols: strings.Fields(line[2]), Values: map[string][2]float64{}}
 		for i, cell := range line[3:] {
 			if cell == "" {
 				continue
 			}
 			var v [2]float64
 			if _, err := fmt.Sscanf(cell, "%g ± %g", &v[0], &v[1]); err != nil {
-				panic(fmt.Errorf("%s, row %q: %q: %w", name, p.Row, cell, err))
+				panic(fmt.Errorf("%s, row %q: %q: %w", name, p.Name, cell, err))
 			}
 			p.Values[lines[0][3+i]] = v
 		}
 		rows = append(rows, p)
 	}
 	return rows
-}
-
-// Rows returns the rows of [Table1] and [Classical] with these names, in that order of names. It
-// panics if there is none.
-func Rows(names ...string) []grid.Published {
-	var rows []grid.Published
-	for _, name := range names {
-		rows = append(rows, *Find(slices.Concat(Table1, Classical), name))
-	}
-	return rows
-}
-
-// Find returns the row of a table with a name, nil if there is none.
-func Find(rows []grid.Published, name string) *grid.Published {
-	for i := range rows {
-		if rows[i].Row == name {
-			return &rows[i]
-		}
-	}
-	return nil
 }
