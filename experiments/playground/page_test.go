@@ -139,6 +139,31 @@ func TestTapePage(t *testing.T) {
 	p.wait(`/Line 1, column 13: Foo is no operator/.test(document.querySelector("#text-error").textContent)`)
 }
 
+// TestViewsPage: a view for each augmentation, by the ratio and the seed; a molecule, and
+// one that is none; a node by hovering.
+func TestViewsPage(t *testing.T) {
+	p := serve(t)
+	p.open("#views?graph=5", 1000, 800)
+	const dropped = `document.querySelectorAll("#four figure:first-child g.gone").length`
+	p.wait(dropped + " > 0")
+	few, first := p.Eval(dropped), p.Eval(`document.querySelector("#four").innerHTML`)
+	p.js(`const e = document.querySelector("#ratio"); e.value = 0.5; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait(dropped + " > " + few)
+	p.js(`const e = document.querySelector("#ratio"); e.value = 0.2; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait(dropped + " == " + few)
+	if p.Eval(`document.querySelector("#four").innerHTML`) != first {
+		t.Error("the same seed gives another view")
+	}
+	p.js(`const e = document.querySelector("#view-seed"); e.value = 3; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait(`document.querySelector("#four").innerHTML !== ` + first)
+	p.js(`const e = document.querySelector("#smiles"); e.value = "CC(=O)Oc1ccccc1C(=O)O"; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait(`views.drawn().labels.length === 13 && document.querySelectorAll("#four g.masked").length === 2`)
+	p.js(`document.querySelectorAll("#graph-picture g")[4].dispatchEvent(new MouseEvent("mouseenter"))`, nil)
+	p.wait(`/^4, C/.test(document.querySelector("#node-text").textContent) || document.querySelector("#node").value === "4"`)
+	p.js(`const e = document.querySelector("#smiles"); e.value = "CC(C"; e.dispatchEvent(new Event("input"))`, nil)
+	p.wait(`/Column \d/.test(document.querySelector("#smiles-error").textContent)`)
+}
+
 // recorded is what TestWeights of package play writes.
 type recorded struct {
 	Steps  [][]float64
