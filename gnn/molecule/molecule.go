@@ -151,6 +151,7 @@ type Parser struct {
 	Standard graph.Standard
 
 	reader    smilesReader
+	molfile   molfileReader
 	perceiver perceiver
 	scaffold  Molecule
 	canon     canon
@@ -170,33 +171,41 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 	}
 	if err == nil {
 		r.settleTags(&v.adjacency)
-		if v.removeHydrogens() {
-			r.columns = compact(r.columns, v.keep)
-			v.reset(m)
-		}
-		if p.Standard.LargestFragment && v.largestFragment() {
-			r.columns = compact(r.columns, v.keep)
-			v.reset(m)
-		}
-		if p.Standard.Neutralise {
-			v.neutralise()
-		}
-		v.release2022 = p.Release2022
-		err = v.perceive()
+		err = p.settle(m, r.columns)
 	}
 	if err != nil {
-		if err.atom >= 0 {
-			err.column = int(r.columns[err.atom])
-		}
 		return nil, &Error{SMILES: shorten(r.text), Column: err.column, Reason: err.reason}
 	}
 	return m, nil
 }
 
+// settle does with a molecule, to which the perceiver is set, what is the same for all
+// notations. places are the columns of its atoms, or the lines, of which an error has one.
+func (p *Parser) settle(m *Molecule, places []int32) *problem {
+	v := &p.perceiver
+	if v.removeHydrogens() {
+		places = compact(places, v.keep)
+		v.reset(m)
+	}
+	if p.Standard.LargestFragment && v.largestFragment() {
+		places = compact(places, v.keep)
+		v.reset(m)
+	}
+	if p.Standard.Neutralise {
+		v.neutralise()
+	}
+	v.release2022 = p.Release2022
+	err := v.perceive()
+	if err != nil && err.atom >= 0 {
+		err.column = int(places[err.atom])
+	}
+	return err
+}
+
 // Parse is [Parser.Parse] for a single string.
 func Parse(smiles string) (*Molecule, error) { return new(Parser).Parse(smiles) }
 
-// A problem is an error in the making: at an atom, or at a column if atom < 0.
+// A problem is an error in the making: at an atom, or at a column, or line, if atom < 0.
 type problem struct {
 	atom   int32
 	column int
