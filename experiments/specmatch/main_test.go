@@ -872,7 +872,7 @@ func TestMistakes(t *testing.T) {
 		{"embed -in g.jsonl -out v.npy -model " + chem, "g.jsonl: has graphs, want molecules", false},
 		{"embed -in labels.jsonl -out v.npy -model " + gin, "has the label 7, which the model has not seen; it has seen 1 to 2", false},
 		{"embed -in plain.jsonl -out v.npy -model " + gin, "0 columns of labels, the model wants 1", false},
-		{"embed -in not.safetensors -out v.npy -model " + chem, "want .csv, .smi, .jsonl", false},
+		{"embed -in not.safetensors -out v.npy -model " + chem, "want .csv, .smi, .sdf, .jsonl", false},
 		{"embed -in not.parquet -out v.npy", "not.parquet: ", false},
 		{"embed -in - -format parquet -out v.npy", "give its name", true},
 		{"embed -in m.csv -out v.npy -precision float16 -model " + chem, "float32 or float64", true},

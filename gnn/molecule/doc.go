@@ -1,4 +1,4 @@
-// Package molecule reads SMILES, the line notation of molecules, and turns them
+// Package molecule reads SMILES, the line notation of molecules, and molfiles, and turns them
 // into the graphs that Hu et al. feed to networks.
 //
 // The mental model: a [Parser] turns a string into a [Molecule], a list of
@@ -28,6 +28,8 @@
 // RDKit's are ++ and -- for charges, two backslashes for one, a class of chirality without
 // a permutation, [#6] for [C], and dative bonds, N->[Pt] or [Pt]<-N. SMARTS is refused,
 // and so is ~, the bond of any order, for which there is no category.
+//
+// [Parser.ParseMolfile] reads molfiles, whose molecules take the same way from there on.
 //
 // # Perception
 //
@@ -63,6 +65,21 @@
 // 177,095 in all, RDKit and this package accept the same, and atoms, bonds and
 // scaffolds are equal without exception (TestParity). Hydrogens, valences, hybridisation,
 // conjugation, rings and configurations are those of release 2026.09 (TestDigests).
+//
+// # Molfiles
+//
+// They are read as RDKit's MolFromMolBlock reads them (release 2026.09), and of 3,998 of 4,000
+// that it wrote of molecules of public sets, V2000 and V3000, the molecule is that of the SMILES (TestMolfiles). The
+// other two had a double bond without a configuration, which its drawing has. Known
+// differences:
+//
+//   - RDKit reads queries, bonds of type 0 and aromatic bonds outside of rings as kinds of
+//     atoms and bonds of their own; here they are refused.
+//   - Where the neighbours of a stereocentre are drawn close to one line, RDKit may find its
+//     wedges ambiguous. Here they count, unless those of an atom with three neighbours
+//     contradict one another.
+//   - Of a chain of double bonds all directions may be turned round, which says the same.
+//   - Centres that are not tetrahedral have no configuration.
 //
 // # References
 //

@@ -82,3 +82,32 @@ func wellFormed(t *testing.T, m *Molecule) {
 		}
 	}
 }
+
+// FuzzMolfile: whatever the text, there is no panic; an error is of a line; a molecule is
+// well-formed, and comes out the same from a parser that has been used before.
+func FuzzMolfile(f *testing.F) {
+	for _, g := range loadMolfiles(f, "testdata/molfiles.json") {
+		f.Add(g.Molfile)
+	}
+	f.Add("\n\n\n  2  1\n" + strings.Repeat("    0.0000    0.0000    0.0000 R# -1  3  0  0  0  2\n", 2) + "  1  2  9  6\nM  RAD  2   1   2   2   3\nM  END\n")
+	var used Parser
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 10000 {
+			return
+		}
+		m, err := used.ParseMolfile(text)
+		if err != nil {
+			var e *LineError
+			if !errors.As(err, &e) || e.Reason == "" || e.Line < 0 || e.Line > strings.Count(text, "\n")+1 {
+				t.Fatalf("error %#v", err)
+			}
+			return
+		}
+		wellFormed(t, m)
+		fresh, err := new(Parser).ParseMolfile(text)
+		if err != nil || !slices.Equal(fresh.Atoms, m.Atoms) || !slices.Equal(fresh.Bonds, m.Bonds) {
+			t.Fatalf("a fresh parser makes %v, %v of it; a used one %v", fresh, err, m)
+		}
+		used.Canonical(m)
+	})
+}

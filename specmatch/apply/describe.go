@@ -26,7 +26,7 @@ func Describe(c specmatch.Card) string {
 	case err != nil:
 		line("reads", "%v", err)
 	case in.Features == nil:
-		line("reads", "%s: .csv with a column of SMILES, .smi", in.Content)
+		line("reads", "%s: .csv with a column of SMILES, .smi, .sdf", in.Content)
 		line("atoms", "%s", cmp.Or(in.Atoms, graph.Hu.Name))
 		if in.Standard.LargestFragment {
 			line("", "of the largest fragment")

@@ -21,27 +21,36 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if len(s) > maxSMILES {
 		return nil, fmt.Errorf("a SMILES of %d bytes; want at most %d", len(s), maxSMILES)
 	}
-	var g *graph.Graph
 	rec.SMILES = string(s)
 	m, err := w.parser.Parse(string(s))
+	g, err := w.molecule(rec, m, err)
 	if err == nil {
-		g, err = m.GraphOf(w.categories)
+		return g, nil
+	}
+	reason := err.Error()
+	if e := new(molecule.Error); errors.As(err, &e) {
+		reason = fmt.Sprintf("column %d: %s", e.Column, e.Reason)
+	}
+	return nil, &dataset.SyntaxError{Value: textfile.Shorten(string(s)), Reason: reason}
+}
+
+// molecule returns the graph of a molecule, unless it has an error, and gives the record what
+// else is asked for.
+func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.Graph, error) {
+	if err != nil {
+		return nil, err
+	}
+	g, err := m.GraphOf(w.categories)
+	if ce := new(molecule.CategoryError); errors.As(err, &ce) {
+		err = errors.New(ce.Reason)
 	}
 	if err == nil && w.o.Hu2020 {
 		if i := slices.IndexFunc(m.Atoms, func(a molecule.Atom) bool { return a.Z == 0 }); i >= 0 {
-			err = &molecule.CategoryError{Reason: fmt.Sprintf("atom %d is a wildcard, which is no category of Hu et al.", i)}
+			err = fmt.Errorf("atom %d is a wildcard, which is no category of Hu et al.", i)
 		}
 	}
 	if err != nil {
-		reason := err.Error()
-		var e *molecule.Error
-		var ce *molecule.CategoryError
-		if errors.As(err, &e) {
-			reason = fmt.Sprintf("column %d: %s", e.Column, e.Reason)
-		} else if errors.As(err, &ce) {
-			reason = ce.Reason
-		}
-		return nil, &dataset.SyntaxError{Value: textfile.Shorten(string(s)), Reason: reason}
+		return nil, err
 	}
 	if w.o.Scaffolds {
 		rec.Scaffold = w.parser.Scaffold(m)

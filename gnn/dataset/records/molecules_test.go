@@ -172,11 +172,6 @@ func TestOddMolecules(t *testing.T) {
 	if got, want := table.Reading.String(), "1 molecules; SMILES smiles; not used solvent_smiles"; got != want {
 		t.Errorf("reading %q, want %q", got, want)
 	}
-	sd := filepath.Join(dir, "x.sdf")
-	write(t, sd, "")
-	if _, err := ReadAll(t.Context(), sd, Options{}); err == nil || !strings.Contains(err.Error(), "an SD file by its name, which is not read: write a SMILES a line") {
-		t.Errorf("error %v", err)
-	}
 }
 
 // TestOrder: many chunks, on any number of processors, come out in order.

@@ -10,6 +10,8 @@
 //     whole-numbered label in the column label, and its attributes in the
 //     columns that Options.Attributes names, or whose name begins with "attribute". Rows of a graph stand together.
 //   - .smi or .txt: a SMILES a line, which a blank and a name may follow.
+//   - .sdf, .sd or .mol: molfiles, V2000 or V3000, of which each may have properties and ends
+//     with a line $$$$. The ID and the fields are properties; "_Name" is the title line.
 //   - .jsonl or .ndjson: a graph a line, as in
 //     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
 //     Nodes are numbered from 0. "edges" are undirected unless "directed" is true;
@@ -30,6 +32,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,8 +98,8 @@ type Options struct {
 	// SMILES is the column of molecules; "" is "smiles", in upper or lower case, or else the
 	// only column whose name contains that, such as canonical_smiles.
 	SMILES string
-	// ID and Fields are columns of a table, keys of a JSON object, or what graphs of a set
-	// in TUDataset's format have.
+	// ID and Fields are columns of a table, properties in an SD file, keys of a JSON object, or
+	// what graphs of a set in TUDataset's format have.
 	ID     string
 	Fields []string
 	// Scaffolds and Identities ask for those of molecules.
@@ -129,6 +132,7 @@ type Options struct {
 const (
 	CSV   = "csv"   // a table with a header: of molecules, or of edges
 	SMI   = "smi"   // a SMILES a line, which a name may follow
+	SDF   = "sdf"   // molfiles with properties
 	JSONL = "jsonl" // a graph a line, as a JSON object
 	TU    = "tu"    // TUDataset's archive or folder
 )
@@ -145,22 +149,23 @@ type format struct {
 var formats = []format{
 	{CSV, []string{".csv", ".tsv"}, (*reader).openCSV},
 	{SMI, []string{".smi", ".txt"}, (*reader).openSMI},
+	{SDF, []string{".sdf", ".sd", ".mol"}, (*reader).openSDF},
 	{JSONL, []string{".jsonl", ".ndjson"}, (*reader).openJSONL},
 	{TU, []string{".zip"}, (*reader).openTU},
 }
 
 // Formats lists them.
-var Formats = []string{CSV, SMI, JSONL, TU}
+var Formats = []string{CSV, SMI, SDF, JSONL, TU}
 
 // others are formats that are not read, by their endings, with what to do.
 var others = map[string]string{
 	".graphml": "GraphML", ".gexf": "GEXF", ".gml": "GML", ".net": "Pajek's format", ".dot": "DOT", ".graph6": "graph6", ".g6": "graph6",
 	".xlsx": "Excel", ".xls": "Excel", ".json": "JSON", ".pkl": "a pickle", ".pickle": "a pickle", ".pt": "a pickle of PyTorch",
-	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".sdf": "an SD file", ".sd": "an SD file", ".mol": "a molfile", ".inchi": "InChI",
+	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".inchi": "InChI",
 }
 
-// FormatOf returns the format of a file by its name: .csv, .smi, .txt, .jsonl or
-// .ndjson, each of which .gz may follow, .zip, or a folder.
+// FormatOf returns the format of a file by its name: .csv, .smi, .txt, .sdf, .jsonl or
+// .ndjson and the like, each of which .gz may follow, .zip, or a folder.
 func FormatOf(path string) (string, error) {
 	if name := formatByName(path); name != "" {
 		return name, nil
@@ -177,14 +182,14 @@ func FormatOf(path string) (string, error) {
 		switch what {
 		case "GraphML", "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
 			remedy = "write a graph a line into a .jsonl, in Python by json.dumps(networkx.node_link_data(g))"
-		case "MOL2", "InChI", "an SD file", "a molfile":
+		case "MOL2", "InChI":
 			remedy = "write a SMILES a line into a .smi, in Python by rdkit.Chem.MolToSmiles(m)"
 		case "bzip2", "xz", "a tar archive":
 			remedy = "unpack it, or pack it by gzip or zstd"
 		}
 		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, what, remedy)
 	}
-	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .jsonl, each with .gz or without, .zip or a folder", path)
+	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, each with .gz or without, .zip or a folder", path)
 }
 
 // formatByName returns the format that the ending of a name stands for, "" if none.
@@ -398,5 +403,5 @@ func (w *worker) finish(rec *Record, file string) {
 	if !errors.As(err, &rec.Err) {
 		rec.Err = &dataset.SyntaxError{Reason: err.Error()}
 	}
-	rec.Err.File, rec.Err.Line = file, rec.Line
+	rec.Err.File, rec.Err.Line = file, cmp.Or(rec.Err.Line, rec.Line)
 }

@@ -428,6 +428,9 @@ func (l *Lines) Next() (string, error) {
 	}
 }
 
+// Raw returns a line as it is, but for its end. Errors are those of Next.
+func (l *Lines) Raw() (string, error) { return l.line() }
+
 // unread gives lines back, and the error that came after them.
 func (l *Lines) unread(err error, lines ...string) {
 	for _, text := range slices.Backward(lines) {

@@ -1,0 +1,147 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+// longestMolfile is how many bytes a record of an SD file may have, with its properties. Tests
+// have a lower one.
+var longestMolfile = 8 << 20
+
+// title is the name under which the first line of a molfile is a property.
+const title = "_Name"
+
+// molfile is the body of a molecule of an SD file: a molfile, and properties after it.
+type molfile string
+
+// openSDF reads molfiles, each with its properties, up to a line $$$$.
+func (r *reader) openSDF() (next func() (*Record, error), err error) {
+	if err := r.is(Molecules); err != nil {
+		return nil, err
+	}
+	if r.o.SMILES != "" {
+		return nil, fmt.Errorf("dataset: %s: has molfiles, and so no column of SMILES, such as %q", r.file, r.o.SMILES)
+	}
+	if err := r.openText(); err != nil {
+		return nil, err
+	}
+	lines := r.text.Lines()
+	return func() (*Record, error) {
+		var text strings.Builder
+		var bad *dataset.SyntaxError
+		first, blank := lines.Line+1, true
+		for {
+			line, err := lines.Raw()
+			syntax, _ := err.(*dataset.SyntaxError) // one that is wrapped ends the reading
+			switch {
+			case err == io.EOF && blank:
+				return nil, err
+			case err != nil && err != io.EOF && syntax == nil:
+				return nil, err
+			case err == io.EOF || strings.HasPrefix(line, "$$$$"):
+				rec := r.record(first)
+				rec.body, rec.size = molfile(text.String()), text.Len()
+				if rec.Err = bad; bad == nil && blank {
+					rec.Err = &dataset.SyntaxError{File: r.file, Line: first, Reason: "there is no molfile before the line $$$$"}
+				}
+				return rec, nil
+			case bad != nil:
+			case syntax != nil:
+				bad = syntax
+			case text.Len()+len(line) >= longestMolfile:
+				bad = &dataset.SyntaxError{File: r.file, Line: first, Reason: fmt.Sprintf("a record of more than %d bytes", longestMolfile)}
+				text.Reset()
+			default:
+				text.WriteString(line)
+				text.WriteByte('\n')
+			}
+			blank = blank && syntax == nil && strings.TrimSpace(line) == ""
+		}
+	}, nil
+}
+
+func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
+	name, _, _ := strings.Cut(string(text), "\n")
+	properties, names, twice := text.properties()
+	if used := slices.IndexFunc(twice, func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) }); used >= 0 {
+		return nil, fmt.Errorf("the property %q is there twice", twice[used])
+	}
+	properties[title] = strings.TrimSpace(name)
+	if w.o.ID != "" {
+		if rec.ID = properties[w.o.ID]; rec.ID == "" {
+			return nil, fmt.Errorf("there is no %q, which is to name the molecule", w.o.ID)
+		}
+	}
+	for _, f := range w.o.Fields {
+		rec.Fields = append(rec.Fields, properties[f])
+	}
+	w.notes.note(slices.DeleteFunc(names, func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) }), false, false)
+	m, err := w.parser.ParseMolfile(string(text))
+	g, err := w.molecule(rec, m, err)
+	if bad := new(molecule.LineError); errors.As(err, &bad) {
+		return nil, &dataset.SyntaxError{Line: rec.Line + bad.Line - 1, Value: textfile.Shorten(properties[title]), Reason: bad.Reason}
+	}
+	if err != nil {
+		return nil, &dataset.SyntaxError{Value: textfile.Shorten(properties[title]), Reason: err.Error()}
+	}
+	return g, nil
+}
+
+// properties returns the properties of a record by their names, the names in their order, and
+// those that are there twice. A value ends before a blank line that another property follows, or
+// the end.
+func (text molfile) properties() (values map[string]string, names, twice []string) {
+	values = map[string]string{}
+	at := strings.Index(string(text), "\nM  END")
+	if at < 0 {
+		return values, nil, nil // ParseMolfile refuses it
+	}
+	_, rest, _ := strings.Cut(string(text[at+1:]), "\n")
+	name, after := "", true // whether a property may begin
+	var value []string
+	end := func() {
+		if name != "" {
+			values[name] = strings.TrimSpace(strings.Join(value, "\n"))
+		}
+	}
+	for line := range strings.Lines(rest) {
+		line = strings.TrimRight(line, " \t\r\n")
+		head, ok := propertyName(line)
+		if !after || !ok {
+			value = append(value, line)
+			after = line == ""
+			continue
+		}
+		end()
+		name, value, after = head, nil, false
+		if slices.Contains(names, name) {
+			twice = append(twice, name)
+		} else {
+			names = append(names, name)
+		}
+	}
+	end()
+	return values, names, twice
+}
+
+// propertyName returns NAME of a line such as "> 25 <NAME> (7)".
+func propertyName(line string) (name string, ok bool) {
+	if !strings.HasPrefix(line, ">") {
+		return "", false
+	}
+	_, name, ok = strings.Cut(line, "<")
+	end := strings.LastIndexByte(name, '>')
+	if !ok || end < 1 {
+		return "", false
+	}
+	return name[:end], true
+}
