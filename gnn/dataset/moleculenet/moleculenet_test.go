@@ -53,7 +53,7 @@ func TestOpen(t *testing.T) {
 			Labels: []int8{1, -1, 0, 1, -1, 0},
 			Dropped: []*dataset.SyntaxError{
 				{File: path, Line: 5, Value: "C(C)(C)(C)(C)C", Reason: "column 1: C has the valence 5, and at most 4 is allowed"},
-				{File: path, Line: 6, Value: "*C", Reason: "atom 0 is a wildcard, which is no category of Hu et al."},
+				{File: path, Line: 6, Value: "*C", Reason: "atom 0 is a wildcard, of which Hu et al. have no category"},
 			},
 		}
 		if !reflect.DeepEqual(m, want) {

@@ -46,7 +46,7 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 	}
 	if err == nil && w.o.Hu2020 {
 		if i := slices.IndexFunc(m.Atoms, func(a molecule.Atom) bool { return a.Z == 0 }); i >= 0 {
-			err = fmt.Errorf("atom %d is a wildcard, which is no category of Hu et al.", i)
+			err = fmt.Errorf("atom %d is a wildcard, of which Hu et al. have no category", i)
 		}
 	}
 	if err != nil {
