@@ -46,6 +46,7 @@ func setupSweep(f *cli.FlagSet) cli.Action {
 		if err := s.Prepare(out); err != nil {
 			return err
 		}
+		defer s.Close()
 		page := filepath.Join(out, "report.html")
 		switch {
 		case submit:

@@ -55,7 +55,7 @@ func readJournal(path string) (map[string]Unit, error) {
 		number++
 		var u Unit
 		if err := json.Unmarshal(line, &u); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+			return nil, fmt.Errorf("%s:%d: %w: the line is damaged; remove it to have its unit computed again", path, number, err)
 		}
 		if _, dup := done[u.Name]; dup || u.Name == "" || u.Result == nil {
 			return nil, fmt.Errorf("%s:%d: unit %q is empty or listed twice: have two runs shared the directory?", path, number, u.Name)

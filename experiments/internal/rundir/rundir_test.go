@@ -500,7 +500,7 @@ func TestSpoiltJournal(t *testing.T) {
 		{"half a line, long", `{"unit":"` + strings.Repeat("b", 10000), whole, ""},
 		{"zeros after a power cut", "\x00\x00\x00", whole, ""},
 		{"a broken line", "{\"unit\":\"b\",\n", "", "done.jsonl:2: unexpected end"},
-		{"a broken line, then a good one", "b\n" + `{"unit":"c","result":2}` + "\n", "", "done.jsonl:2: invalid character"},
+		{"a broken line, then a good one", "b\n" + `{"unit":"c","result":2}` + "\n", "", "done.jsonl:2: invalid character 'b' looking for beginning of value: the line is damaged; remove it"},
 		{"a unit twice", `{"unit":"a","result":2}` + "\n", "", `done.jsonl:2: unit "a" is empty or listed twice`},
 		{"no unit", "{}\n", "", `done.jsonl:2: unit "" is empty`},
 	} {

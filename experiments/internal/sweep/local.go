@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 )
@@ -73,12 +75,41 @@ func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, work
 	failed := make([]error, len(tasks))
 	err := units.Parallel(ctx, workers, len(tasks), func(ctx context.Context, k int) error {
 		bar.Message("%s", tasks[k].name())
-		if err := s.do(ctx, tasks[k], workers); ctx.Err() == nil {
+		err := s.free(ctx, bar, tasks[k])
+		if err == nil {
+			err = s.do(ctx, tasks[k], workers)
+		}
+		if ctx.Err() == nil {
 			failed[k] = err
 		}
 		return nil
 	})
 	return errors.Join(append(failed, err)...)
+}
+
+// free waits until no process has the run directory of a task: a sweep that was killed leaves
+// those running that it has started.
+func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
+	o := cli.Output{Dir: s.path(t.Run), Shard: cli.Shard{I: t.Share, N: t.N}}
+	path := o.Path()
+	for said := false; ; said = true {
+		unlock, err := files.Lock(path)
+		switch {
+		case errors.Is(err, files.ErrLocked):
+		case err != nil || unlock == nil: // it is not there, or there are no locks
+			return nil
+		default:
+			return unlock()
+		}
+		if !said {
+			fmt.Fprintf(bar, "%s: waiting for the process that has it open, which an earlier start may have left running\n", path)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // do runs the experiment for a task.

@@ -10,7 +10,8 @@
 //	grid -p 50 80
 //	run -beta 0.5 -p 90   # outside of the grid
 //
-// A # at the beginning of a word begins a comment; words have no spaces.
+// A # at the beginning of a word begins a comment. A word with blanks, or with a # at its beginning,
+// stands in single or double quotes, which nothing within them escapes: grid -data "my sets" 'other sets'.
 //
 // Data sets and seeds are flags like others: in the first line they are rows and seeds
 // of every run, in a grid they are runs of their own.
@@ -18,8 +19,9 @@
 // The mental model: every run is a run directory below that of the sweep, named by its
 // flags, and is done in shares, each a process of the experiment with -shard. What is
 // left to do is what the journals do not have, so a sweep that was interrupted, or
-// whose file has grown, goes on when it is started again. There is neither a server nor
-// a lock beyond the run directories'.
+// whose file has grown, goes on when it is started again. There is no server. Locks keep two
+// processes from one sweep, and from one run directory: a share that another start of the sweep
+// has left running is waited for.
 package sweep
 
 import (
@@ -54,6 +56,8 @@ type Sweep struct {
 	Experiment string
 	Program    string // the experiment's executable; Prepare finds it
 	Runs       []Run
+
+	unlock func() error // of the directory, between Prepare and Close
 }
 
 // The most that a sweep has: runs, as a start of the program lists the units of each, and bytes of its file.
@@ -84,14 +88,13 @@ func Parse(path string) (*Sweep, error) {
 	number := 0
 	for line := range strings.Lines(string(data)) {
 		number++
-		words := strings.Fields(line)
-		if k := slices.IndexFunc(words, func(w string) bool { return w[0] == '#' }); k >= 0 {
-			words = words[:k]
-		}
-		if len(words) == 0 {
+		words, err := split(line)
+		if err == nil && len(words) == 0 {
 			continue
 		}
-		err := plain(words...)
+		if err == nil {
+			err = plain(words...)
+		}
 		switch {
 		case err != nil:
 		case s.Experiment == "":
@@ -135,6 +138,29 @@ func Parse(path string) (*Sweep, error) {
 		seen[r.Name] = true
 	}
 	return s, nil
+}
+
+// split returns the words of a line.
+func split(line string) (words []string, err error) {
+	for {
+		line = strings.TrimLeftFunc(line, unicode.IsSpace)
+		if line == "" || line[0] == '#' {
+			return words, nil
+		}
+		var word strings.Builder
+		for line != "" && !unicode.IsSpace(rune(line[0])) {
+			part, rest := line[:1], line[1:]
+			if part == `"` || part == "'" {
+				var closed bool
+				if part, rest, closed = strings.Cut(rest, part); !closed {
+					return nil, fmt.Errorf("the quote before %q has no end", strings.TrimSpace(part))
+				}
+			}
+			word.WriteString(part)
+			line = rest
+		}
+		words = append(words, word.String())
+	}
 }
 
 // times multiplies runs by the values of a flag.
@@ -182,7 +208,7 @@ func one(words []string) (r Run, err error) {
 		r.Args = append(r.Args, "-"+flag+"="+words[i+1])
 	}
 	r.Name = strings.Map(func(c rune) rune {
-		if strings.ContainsRune(`/\:*?"<>|,`, c) {
+		if strings.ContainsRune(`/\:*?"<>|, `, c) {
 			return '_'
 		}
 		return c
@@ -242,8 +268,9 @@ func (s *Sweep) find() error {
 const plan = "sweep.json"
 
 // Prepare finds the program, makes the sweep's directory, and lists the units of all runs
-// unless an earlier start has.
-func (s *Sweep) Prepare(dir string) error {
+// unless an earlier start has. It is an error if another process has the directory, until that
+// calls Close or ends.
+func (s *Sweep) Prepare(dir string) (err error) {
 	if s.Program == "" {
 		if err := s.find(); err != nil {
 			return err
@@ -251,6 +278,19 @@ func (s *Sweep) Prepare(dir string) error {
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
+	}
+	if s.unlock, err = files.Lock(dir); err != nil {
+		return fmt.Errorf("%s: %w: is the sweep running already?", dir, err)
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.unlock != nil { // what a start that was killed has left
+		if err := files.Sweep(filepath.Join(dir, plan)); err != nil {
+			return err
+		}
 	}
 	earlier, err := Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -270,6 +310,14 @@ func (s *Sweep) Prepare(dir string) error {
 		}
 	}
 	return files.WriteJSON(filepath.Join(dir, plan), s)
+}
+
+// Close lets others have the directory.
+func (s *Sweep) Close() error {
+	if s.unlock == nil {
+		return nil
+	}
+	return s.unlock()
 }
 
 // Open reads the sweep in a directory.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
@@ -76,7 +77,7 @@ func file(t *testing.T, text string) string {
 }
 
 func TestParse(t *testing.T) {
-	s, err := sweep.Parse(file(t, "# what β and p are worth\n\nunsupervised -seeds 3\ngrid -beta 0.05 1 # two\ngrid --dataset A,B C\nrun -beta 2 -p 50 -data a#b\n"))
+	s, err := sweep.Parse(file(t, "# what β and p are worth\n\nunsupervised -seeds 3\ngrid -beta 0.05 1 # two\ngrid --dataset A,B C\nrun -beta 2 -p 50 -data a#b\nrun -data \"my sets\"/'#1' -dataset \"it's\" # 'x\nrun -dataset '' -p 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +91,8 @@ func TestParse(t *testing.T) {
 		"beta=1+dataset=A_B: -seeds 3 -beta=1 -dataset=A,B",
 		"beta=1+dataset=C: -seeds 3 -beta=1 -dataset=C",
 		"beta=2+p=50+data=a#b: -seeds 3 -beta=2 -p=50 -data=a#b",
+		"data=my_sets_#1+dataset=it's: -seeds 3 -data=my sets/#1 -dataset=it's",
+		"dataset=+p=1: -seeds 3 -dataset= -p=1",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -102,6 +105,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, c := range []struct{ text, want string }{
 		{"# nothing\n", "there is no experiment"},
+		{"toy -data 'my sets\n", `:1: the quote before "my sets" has no end`},
 		{"toy\ngird -beta 1\n", `:2: "gird"`},
 		{"toy\ngrid -beta\n", ":2: want a flag and its values"},
 		{"toy\n\nrun -beta 1 -p\n", ":3: want flags with values"},
@@ -159,6 +163,7 @@ func prepared(t *testing.T, dir, text string) *sweep.Sweep {
 	if err := s.Prepare(dir); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
 	return s
 }
 
@@ -196,6 +201,10 @@ func TestLocal(t *testing.T) {
 		t.Errorf("after: %s", got)
 	}
 
+	if err := (&sweep.Sweep{Program: s.Program}).Prepare(dir); !errors.Is(err, files.ErrLocked) || !strings.Contains(err.Error(), "is the sweep running already?") {
+		t.Errorf("two sweeps in one directory: %v", err)
+	}
+	s.Close()
 	s = prepared(t, dir, "toy -seeds 3\ngrid -beta 2 5 7\n")
 	if err := s.Local(t.Context(), &stderr, 2, s.Tasks(0), s.Gather()); err != nil {
 		t.Fatal(err)
@@ -239,6 +248,51 @@ func TestInterruption(t *testing.T) {
 	}
 	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "interrupted") {
 		t.Errorf("the task has not been interrupted: %s %v", text, err)
+	}
+}
+
+// TestWaiting: a share that another process has open, such as one that a killed sweep has left, is
+// waited for, which a line says and an interruption ends.
+func TestWaiting(t *testing.T) {
+	dir := t.TempDir()
+	s := prepared(t, dir, "toy -seeds 2\n")
+	share := filepath.Join(dir, "toy", "shards", "0-of-1")
+	if err := os.MkdirAll(share, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, interrupt := range []bool{true, false} {
+		unlock, err := files.Lock(share)
+		if err != nil || unlock == nil {
+			t.Skip("no locks here")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		read, stderr := io.Pipe()
+		go func() {
+			defer io.Copy(io.Discard, read)
+			var said []byte
+			for buffer := make([]byte, 1024); !bytes.Contains(said, []byte(share+": waiting for the process")); {
+				n, err := read.Read(buffer)
+				if said = append(said, buffer[:n]...); err != nil {
+					t.Errorf("not said: %s", said)
+					break
+				}
+			}
+			if interrupt {
+				cancel()
+			} else {
+				unlock()
+			}
+		}()
+		err = s.Local(ctx, stderr, 1, s.Tasks(1), s.Gather())
+		stderr.Close()
+		if interrupt && !errors.Is(err, context.Canceled) || !interrupt && err != nil {
+			t.Errorf("interrupted %t: %v", interrupt, err)
+		}
+		unlock()
+	}
+	if got := finished(t, dir); !strings.HasPrefix(got, "toy: 2 of 2 units are finished") {
+		t.Error(got)
 	}
 }
 

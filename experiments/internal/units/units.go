@@ -29,6 +29,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -117,6 +119,14 @@ func Add[T any](p *Plan, list []Unit[T]) *[]T {
 // -list prints to stdout.
 func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() error) error {
 	o := p.dir.Output
+	for _, dir := range o.Collect {
+		if _, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("-collect: %w", err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil && len(cli.Shares(dir)) == 0 {
+			return fmt.Errorf("-collect: %s holds no run: it has neither a config.json nor shares", dir)
+		}
+	}
 	for _, dir := range p.sources() {
 		if err := p.dir.Absorb(dir, func(unit string) bool { k, ok := p.keys[unit]; return ok && o.Shard.Has(k) }); err != nil {
 			return err
