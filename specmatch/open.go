@@ -51,7 +51,8 @@ type Trained struct {
 //
 //	gin      convs.0.nn.0, convs.0.nn.2, convs.0.eps (GINConv), bns.0
 //	resgcn   bn_feat, conv_feat (Linear), bns_conv.0, convs.0 (GCNConv), bns_fc.0, lins.0, bn_hidden
-//	chemgin  x_embedding1, x_embedding2, gnns.0.mlp.0, gnns.0.mlp.2, gnns.0.edge_embedding1, batch_norms.0
+//	chemgin  x_embedding1, x_embedding2, gnns.0.mlp.0, gnns.0.mlp.2, gnns.0.edge_embedding1, batch_norms.0;
+//	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
 // A head is one more layer, "predictor". A projection head is no part of a model

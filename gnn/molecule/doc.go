@@ -14,7 +14,9 @@
 //     is in the fields and methods of [Atom], [Bond] and [Molecule].
 //  3. Categories. [Molecule.Graph] keeps what the network is to see: an
 //     atomic number and a chirality tag for every atom, a type and a direction
-//     for every bond.
+//     for every bond. [Molecule.GraphOf] keeps more, such as charges.
+//
+// Between the first two, [Parser.Standard] may leave out counter-ions and take charges off.
 //
 // [Parser.Scaffold] identifies the Bemis–Murcko scaffold, by which data sets of
 // molecules are split.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // FuzzParse: whatever the string, there is no panic and no long wait; an error
@@ -40,12 +42,21 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !slices.Equal(fresh.Atoms, m.Atoms) || !slices.Equal(fresh.Bonds, m.Bonds) {
 			t.Fatalf("a fresh parser makes %v, %v of it; a used one %v", fresh, err, m)
 		}
-		if g, err := m.Graph(); err == nil {
-			if err := g.Validate(); err != nil {
-				t.Error(err)
+		for _, c := range []*graph.Categories{graph.Hu, graph.Rich} {
+			g, err := m.GraphOf(c)
+			if none := new(CategoryError); errors.As(err, &none) && c == graph.Hu {
+				continue
 			}
-		} else if c := new(CategoryError); !errors.As(err, &c) {
-			t.Error(err)
+			if err == nil {
+				err = g.Validate()
+			}
+			if err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+		}
+		how := Parser{Standard: graph.Standard{LargestFragment: true, Neutralise: true}}
+		if m, err := how.Parse(smiles); err == nil {
+			wellFormed(t, m)
 		}
 		if key := used.Scaffold(m); key != new(Parser).Scaffold(fresh) {
 			t.Error("a used parser finds another scaffold")

@@ -1,6 +1,7 @@
 package molecule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,8 +56,8 @@ func (m *Molecule) categories(dst []int32, columns []graph.CategoryColumn, table
 		of := table[c.Name]
 		for i := range dst {
 			v := of.category(m, i)
-			if v >= c.Size {
-				return i, of.beyond
+			if v < 0 || v >= c.Size {
+				return i, cmp.Or(of.beyond, fmt.Sprintf("has %d for its %s", v, c.Name))
 			}
 			dst[i] = dst[i]*int32(c.Size) + int32(v)
 		}
