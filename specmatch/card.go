@@ -29,8 +29,10 @@ type Card struct {
 	// augment.Identity{SelfLoops: true}.
 	SelfLoops bool `json:"self_loops,omitempty"`
 	// Head is what the model predicts; nil for a bare encoder.
-	Head       *Head      `json:"head,omitempty"`
-	Provenance Provenance `json:"provenance"`
+	Head *Head `json:"head,omitempty"`
+	// Calibration is how far predictions are to be trusted; nil if nobody knows.
+	Calibration *Calibration `json:"calibration,omitempty"`
+	Provenance  Provenance   `json:"provenance"`
 }
 
 // Provenance says where weights come from. All of it is optional.
@@ -85,7 +87,10 @@ func (c *Card) check() error {
 	if c.Head == nil {
 		return nil
 	}
-	return c.Head.Check()
+	if err := c.Head.Check(); err != nil || c.Calibration == nil {
+		return err
+	}
+	return c.Calibration.check(*c.Head, c.Encoder.Width())
 }
 
 // cardKey is the card's key in the metadata of a file.

@@ -261,7 +261,7 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	if bare.Encoder, err = gnn.WithReadout(m.Encoder, r); err == nil {
 		bare.Card.Encoder, err = gnn.ArchitectureOf(bare.Encoder)
 	}
-	bare.Card.Head = nil
+	bare.Card.Head, bare.Card.Calibration = nil, nil
 	return bare, err
 }
 
@@ -342,6 +342,7 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	if err := newState(m).load(f); err != nil {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
+	m.Card.Calibration = nil // which was of the weights that were there
 	return nil
 }
 

@@ -237,8 +237,16 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	var engine cli.Engine
 	f.Add(in, o)
 	cli.Var(f, &paths, "model", cli.List(cli.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")
+	var level float64
+	cli.Var(f, &level, "level", cli.Float(0, 0.999), "`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of classes, NAME_in, that\nare written beside predictions; 0 writes none")
+	distance := f.Bool("distance", false, "write the distance to the records that the model was trained on: 1 is usual, and more is less like them")
 	f.Add(&engine)
-	f.Check(func() error { return needModel(paths...) })
+	f.Check(func() error {
+		if len(paths) > 1 && (level > 0 || *distance) {
+			return cli.Usagef("-level and -distance are of one model: give one to -model")
+		}
+		return needModel(paths...)
+	})
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		if o.Join {
 			return o.collect(ctx, stdout)
@@ -259,6 +267,9 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 			}
 		}
 		rows, err := apply.Predictor(models...)
+		if err == nil && (level > 0 || *distance) {
+			rows, err = apply.Sure(models[0], level, *distance)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", paths[0], err)
 		}

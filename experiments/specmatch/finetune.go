@@ -144,9 +144,10 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 // outcome is what a fit has given.
 type outcome struct {
 	finetune.Result
-	Test      []train.Metrics // of each task, with the weights that are kept
-	Baseline  []train.Metrics // of the mean or the frequencies of the training part
-	Confusion [][][]float64   // [task][true][predicted]; of numbers nothing
+	Test      []train.Metrics     // of each task, with the weights that are kept
+	Baseline  []train.Metrics     // of the mean or the frequencies of the training part
+	Confusion [][][]float64       // [task][true][predicted]; of numbers nothing
+	Coverage  []finetune.Coverage // of each task at level; nil where too few records validate for that
 }
 
 // Check implements rundir's.
@@ -390,6 +391,9 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, d division, statu
 	if out.Result, err = x.fit(ctx, l, d.unit(), status); err != nil {
 		return out, err
 	}
+	if err := x.examples.Calibrate(ctx, m, s); err != nil {
+		return out, err
+	}
 	if err := m.Save(x.dir.Join(d.model())); err != nil {
 		return out, err
 	}
@@ -398,6 +402,7 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, d division, statu
 		return out, err
 	}
 	out.Test, out.Baseline, out.Confusion = p.Score(s.Train)
+	out.Coverage, _ = p.Coverage(m.Card.Calibration, level) // of few records there is none
 	return out, files.Write(x.dir.Join(d.test()), p.Write)
 }
 

@@ -656,6 +656,72 @@ func TestFolds(t *testing.T) {
 	}
 }
 
+// TestSure: intervals, sets and distances stand beside the predictions, where enough records
+// validate for the level.
+func TestSure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(300))
+	table := readCSV(t, "m.csv")
+	for target, header := range map[string]string{
+		"length,share": "id,length,share,length_low,length_high,share_low,share_high,distance",
+		"much":         "id,much,much_no_in,much_yes_in,distance",
+		"most":         `id,class_carbon,"class_oxygen, too",class_carbon_in,"class_oxygen, too_in",distance`,
+	} {
+		stdout := must(t, "finetune -in m.csv -id name -target "+target+" -seeds 1 -epochs 20 -lr 0.02 -out run-"+strings.ReplaceAll(target, ",", "-")+tiny)
+		if !strings.Contains(stdout, "coverage") {
+			t.Error(stdout)
+		}
+		model := filepath.Join("run-"+strings.ReplaceAll(target, ",", "-"), division{}.model())
+		must(t, "predict -in m.csv -id name -level 0.8 -distance -out sure.csv -model "+model)
+		must(t, "predict -in m.csv -id name -out plain.csv -model "+model)
+		sure, plain := readCSV(t, "sure.csv"), readCSV(t, "plain.csv")
+		if csvLine(sure[0]) != header {
+			t.Errorf("%s: columns %q", target, sure[0])
+		}
+		covered := 0.0
+		for i, row := range sure[1:] {
+			var v []float64
+			for _, text := range row[1:] {
+				x, err := strconv.ParseFloat(text, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v = append(v, x)
+			}
+			if n := len(plain[0]); !slices.Equal(row[:n], plain[i+1]) || v[len(v)-1] < 0 {
+				t.Fatalf("%q, without intervals %q", row, plain[i+1])
+			}
+			switch record := readRow(table, row[0]); target {
+			case "length,share":
+				if !(v[2] < v[0] && v[0] < v[3]) {
+					t.Fatalf("%q", row)
+				}
+				if y, _ := strconv.ParseFloat(record[2], 64); v[2] <= y && y <= v[3] {
+					covered++
+				}
+			case "much":
+				covered += v[1+len(record[4])-1+int(record[4][0]-'0')]
+			default:
+				covered += v[2+map[string]int{"carbon": 0, "oxygen, too": 1}[record[6]]]
+			}
+		}
+		if covered < 180 { // most of them are trained on
+			t.Errorf("%s: %g of 300 are covered", target, covered)
+		}
+		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.99 -out x.csv -model "+model); err == nil || !strings.Contains(err.Error(), "needs 99 records that were validated on, and there are") {
+			t.Error(err)
+		}
+		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+","+model); err == nil || !strings.Contains(err.Error(), "are of one model") {
+			t.Error(err)
+		}
+	}
+}
+
+// readRow is the row of an id.
+func readRow(rows [][]string, id string) []string {
+	return rows[slices.IndexFunc(rows, func(r []string) bool { return r[0] == id })]
+}
+
 // results are the rows of a run.
 func results(dir string) ([]rundir.Row, error) {
 	r, err := rundir.Read(dir)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -138,8 +139,10 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 			map[bool]string{true: "folds", false: "seeds"}[x.Folds > 0])
 	}
 	all := []*table.Table{t}
-	if c := x.confusion(results); c.Rows() > 0 {
-		all = append(all, c)
+	for _, more := range []*table.Table{x.confusion(results), x.coverage(results)} {
+		if more.Rows() > 0 {
+			all = append(all, more)
+		}
 	}
 	write := func(form func(*table.Table, io.Writer) error) func(io.Writer) error {
 		return func(w io.Writer) (err error) {
@@ -169,6 +172,34 @@ func (x *tuning) how() string {
 		return "-test " + x.Test
 	}
 	return "-split " + x.examples.Split
+}
+
+// level is that of the intervals and sets whose coverage is reported.
+const level = 0.9
+
+// coverage is a table of how often intervals and sets have the answer, over the test parts.
+func (x *tuning) coverage(results []outcome) *table.Table {
+	size := "width"
+	if x.examples.Kind != specmatch.Regression {
+		size = "answers"
+	}
+	t := table.New("target", table.Names("coverage", size)...)
+	t.Caption = fmt.Sprintf("How often the interval, or the set of answers, of %g %% has the observed one (in %%), and its size; both come of errors on the validation part (predict -level)", 100*level)
+	for task := range results[0].Test {
+		var percent, sizes []float64
+		for _, r := range results {
+			if r.Coverage != nil {
+				percent, sizes = append(percent, r.Coverage[task].Percent), append(sizes, r.Coverage[task].Size)
+			}
+		}
+		if percent != nil {
+			p, ps := stat.MeanStdDev(percent, nil)
+			s, ss := stat.MeanStdDev(sizes, nil)
+			name := strings.TrimSpace(finetune.TaskMetric(x.examples.Head, "", task))
+			t.Add(cmp.Or(name, strings.Join(x.examples.Targets, ", ")), table.Scaled(p, ps, 3), table.Scaled(s, ss, 3))
+		}
+	}
+	return t
 }
 
 // confusion adds up how often each class is predicted for each, over all test parts.

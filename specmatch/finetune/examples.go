@@ -214,11 +214,7 @@ type Predictions struct {
 // that differ by the rounding of float32 only.
 func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []int) (p Predictions, err error) {
 	p = Predictions{x: x, head: *m.Card.Head, samples: samples}
-	var graphs []*graph.Graph
-	for _, i := range samples {
-		graphs = append(graphs, x.Set.Graphs[i])
-	}
-	if p.values, err = m.Predict(ctx, graphs); err == nil {
+	if p.values, err = m.Predict(ctx, x.graphs(samples)); err == nil {
 		settlePredictions(p.head, p.values)
 	}
 	return p, err
