@@ -56,6 +56,8 @@
 //     RDKit accepts: *1ccc[OH+]1.
 //   - A ring that is written as aromatic and is not, such as that of selenium in
 //     C[NH+]1CCN2[se]3c(cccn3)Cc4cbccc4C2C1, may have its double bonds elsewhere.
+//   - Ten of 50,000 molecules have another number of stereocentres without a tag: bridgehead
+//     nitrogens in large rings, and in metal complexes.
 //   - Scaffolds that differ only in the permutation of a square planar, trigonal
 //     bipyramidal or octahedral centre, such as [Pt@SP1] and [Pt@SP2], are the
 //     same here: of these centres only that there is one is kept.
@@ -66,7 +68,8 @@
 // On the eight MoleculeNet sets of Hu et al. and 20,000 molecules of ZINC250k,
 // 177,095 in all, RDKit and this package accept the same, and atoms, bonds and
 // scaffolds are equal without exception (TestParity). Hydrogens, valences, hybridisation,
-// conjugation, rings and configurations are those of release 2026.09 (TestDigests).
+// conjugation, rings and configurations are those of release 2026.09 (TestDigests); packages
+// fingerprint and descriptor build on them.
 //
 // # Molfiles
 //

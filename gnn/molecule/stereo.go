@@ -83,7 +83,7 @@ func (v *perceiver) dropFlatTags() {
 // too. RDKit does so when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
 	m, s := v.m, &v.stereo
-	atoms, bonds := possible, false
+	atoms := possible
 	tagged, directed := false, false
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
@@ -100,6 +100,38 @@ func (v *perceiver) cleanStereo(possible bool) {
 	if !tagged && !directed {
 		return
 	}
+	v.code(atoms, possible)
+	v.pairRingCentres()
+	for i := range m.Atoms {
+		a := &m.Atoms[i]
+		if a.Chirality == Unspecified || a.nonTetrahedral() || a.code != noCode || s.paired[i] {
+			continue
+		}
+		a.Chirality = Unspecified
+		// The hydrogen in [C@H] was written for the sake of the tag.
+		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
+			a.explicit, a.fixed = 0, false
+			v.refill(int32(i))
+		}
+	}
+	for i := range m.Bonds {
+		b := &m.Bonds[i]
+		if b.Type == Double && b.stereo == noStereo {
+			v.clearDirections(b.Begin)
+			v.clearDirections(b.End)
+		}
+	}
+	for i := range m.Atoms {
+		if a := &m.Atoms[i]; a.nonTetrahedral() {
+			a.Chirality = Other
+		}
+	}
+}
+
+// code gives codes to the atoms, if it is to, and to the double bonds whose neighbours differ.
+func (v *perceiver) code(atoms, possible bool) {
+	m, s := v.m, &v.stereo
+	bonds := false
 	for i := range m.Bonds {
 		b := &m.Bonds[i]
 		if b.Type == Double && v.mayHaveStereo(int32(i)) && (v.hasDirected(b.Begin) || v.hasDirected(b.End)) {
@@ -126,31 +158,51 @@ func (v *perceiver) cleanStereo(possible bool) {
 		}
 		v.refineByCodes()
 	}
-	v.pairRingCentres()
-	for i := range m.Atoms {
-		a := &m.Atoms[i]
-		if a.Chirality == Unspecified || a.nonTetrahedral() || a.code != noCode || s.paired[i] {
-			continue
-		}
-		a.Chirality = Unspecified
-		// The hydrogen in [C@H] was written for the sake of the tag.
-		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
-			a.explicit, a.fixed = 0, false
-			v.refill(int32(i))
+}
+
+// StereoCentres counts the atoms of a molecule whose neighbours differ in rank, so that they are
+// stereocentres, and those among them that have no tag. Centres that are some only relative to
+// others in their ring are not counted, as RDKit does not count them.
+func (p *Parser) StereoCentres(m *Molecule) (all, untagged int) {
+	v, s := &p.perceiver, &p.scaffold
+	s.Atoms, s.Bonds = append(s.Atoms[:0], m.Atoms...), append(s.Bonds[:0], m.Bonds...)
+	v.reset(s)
+	v.findRings()
+	candidate := false
+	for i := range s.Atoms {
+		s.Atoms[i].code = noCode
+		candidate = candidate || v.mayBeCentre(int32(i))
+	}
+	if !candidate {
+		return 0, 0
+	}
+	for i := range s.Bonds {
+		s.Bonds[i].stereo = noStereo
+	}
+	v.code(true, true)
+	for i := range s.Atoms {
+		if a := &s.Atoms[i]; a.code != noCode {
+			all++
+		} else if flat := a.Z == 7 && a.Hybridisation != HybridSP3; a.Chirality == Unspecified && !flat &&
+			v.mayBeCentre(int32(i)) && v.neighboursDiffer(int32(i)) {
+			all++
+			untagged++
 		}
 	}
-	for i := range m.Bonds {
-		b := &m.Bonds[i]
-		if b.Type == Double && b.stereo == noStereo {
-			v.clearDirections(b.Begin)
-			v.clearDirections(b.End)
+	return all, untagged
+}
+
+// neighboursDiffer reports whether the neighbours of an atom are of different ranks.
+func (v *perceiver) neighboursDiffer(i int32) bool {
+	links := v.of(i)
+	for k, l := range links {
+		for _, o := range links[:k] {
+			if v.stereo.rank[l.atom] == v.stereo.rank[o.atom] {
+				return false
+			}
 		}
 	}
-	for i := range m.Atoms {
-		if a := &m.Atoms[i]; a.nonTetrahedral() {
-			a.Chirality = Other
-		}
-	}
+	return true
 }
 
 // clearDirections removes the directions of an atom's bonds, those excepted
@@ -358,16 +410,10 @@ func (v *perceiver) codeAtoms(possible bool) (left, changed bool) {
 			continue
 		}
 		open++
-		links := v.of(int32(i))
-		distinct := true
-		for k, l := range links {
-			for _, o := range links[:k] {
-				distinct = distinct && s.rank[l.atom] != s.rank[o.atom]
-			}
-		}
-		if !distinct || a.Chirality == Unspecified {
+		if a.Chirality == Unspecified || !v.neighboursDiffer(int32(i)) {
 			continue
 		}
+		links := v.of(int32(i))
 		changed = true
 		open--
 		clockwise := a.Chirality != CounterClockwise

@@ -1,0 +1,119 @@
+// Package descriptor computes 52 descriptors of molecules that need nothing but their graphs:
+// masses, counts of atoms, bonds and rings, polar and total surface, and indices of connectivity,
+// shape and complexity. Names, order and values are RDKit's (release 2026.09), whose definitions
+// stand in for those of the sources where the two differ.
+//
+// A descriptor is a row of one table, with its source.
+package descriptor
+
+import "github.com/specmatch/specmatch/gnn/molecule"
+
+// row is a descriptor: of is its value.
+type row struct {
+	name   string
+	source string
+	of     func(w *work) float64
+}
+
+// Sources of several rows.
+const (
+	lipinski = "C. A. Lipinski et al., Adv. Drug Deliv. Rev. 23 (1997) 3–25"
+	kier     = "L. H. Hall, L. B. Kier, Rev. Comput. Chem. 2 (1991) 367–422"
+	counted  = "counted"
+)
+
+var rows = []row{
+	{"MolWt", "standard atomic weights", func(w *work) float64 {
+		return w.heavyMass + float64(w.hydrogens)*molecule.ElementOf(1).Weight + w.isotopeMass
+	}},
+	{"ExactMolWt", "masses of the most common isotopes", func(w *work) float64 { return w.exactMass }},
+	{"HeavyAtomMolWt", "standard atomic weights", func(w *work) float64 { return w.heavyMass }},
+	{"HeavyAtomCount", counted, func(w *work) float64 { return float64(w.heavy) }},
+	{"NHOHCount", lipinski, func(w *work) float64 { return float64(w.nhoh) }},
+	{"NOCount", lipinski, func(w *work) float64 { return w.count(func(a *molecule.Atom) bool { return a.Z == 7 || a.Z == 8 }) }},
+	{"NumAliphaticCarbocycles", counted, rings(func(r ring) bool { return !r.aromatic && !r.hetero })},
+	{"NumAliphaticHeterocycles", counted, rings(func(r ring) bool { return !r.aromatic && r.hetero })},
+	{"NumAliphaticRings", counted, rings(func(r ring) bool { return !r.aromatic })},
+	{"NumAromaticCarbocycles", counted, rings(func(r ring) bool { return r.aromatic && !r.hetero })},
+	{"NumAromaticHeterocycles", counted, rings(func(r ring) bool { return r.aromatic && r.hetero })},
+	{"NumAromaticRings", counted, rings(func(r ring) bool { return r.aromatic })},
+	{"NumSaturatedCarbocycles", counted, rings(func(r ring) bool { return r.saturated && !r.hetero })},
+	{"NumSaturatedHeterocycles", counted, rings(func(r ring) bool { return r.saturated && r.hetero })},
+	{"NumSaturatedRings", counted, rings(func(r ring) bool { return r.saturated })},
+	{"NumHeterocycles", counted, rings(func(r ring) bool { return r.hetero })},
+	{"RingCount", counted, rings(func(ring) bool { return true })},
+	{"NumHAcceptors", "A. Gobbi, D. Poppinger, Biotechnol. Bioeng. 61 (1998) 47–54", (*work).acceptors},
+	{"NumHDonors", "A. Gobbi, D. Poppinger, Biotechnol. Bioeng. 61 (1998) 47–54", (*work).donors},
+	{"NumHeteroatoms", counted, func(w *work) float64 { return w.count(func(a *molecule.Atom) bool { return a.Z != 6 && a.Z != 1 }) }},
+	{"NumRotatableBonds", "RDKit's strict definition", (*work).rotatable},
+	{"FractionCSP3", "F. Lovering, J. Bikker, C. Humblet, J. Med. Chem. 52 (2009) 6752–6756", (*work).saturation},
+	{"NumAmideBonds", counted, (*work).amides},
+	{"NumBridgeheadAtoms", counted, func(w *work) float64 { return float64(w.bridgeheads) }},
+	{"NumSpiroAtoms", counted, func(w *work) float64 { return float64(w.spiro) }},
+	{"NumAtomStereoCenters", counted, func(w *work) float64 { return float64(w.centres) }},
+	{"NumUnspecifiedAtomStereoCenters", counted, func(w *work) float64 { return float64(w.untagged) }},
+	{"NumValenceElectrons", counted, (*work).electrons},
+	{"TPSA", "P. Ertl, B. Rohde, P. Selzer, J. Med. Chem. 43 (2000) 3714–3717", (*work).polarSurface},
+	{"LabuteASA", "P. Labute, J. Mol. Graph. Model. 18 (2000) 464–477", (*work).surface},
+	{"BalabanJ", "A. T. Balaban, Chem. Phys. Lett. 89 (1982) 399–404", func(w *work) float64 { return w.balaban }},
+	{"BertzCT", "S. H. Bertz, J. Am. Chem. Soc. 103 (1981) 3599–3601", func(w *work) float64 { return w.bertz }},
+	{"HallKierAlpha", kier, func(w *work) float64 { return w.alpha }},
+	{"Kappa1", kier, func(w *work) float64 { return w.kappa(1) }},
+	{"Kappa2", kier, func(w *work) float64 { return w.kappa(2) }},
+	{"Kappa3", kier, func(w *work) float64 { return w.kappa(3) }},
+	{"Phi", kier, func(w *work) float64 {
+		if w.heavy == 0 {
+			return 0
+		}
+		return w.kappa(1) * w.kappa(2) / float64(w.heavy)
+	}},
+	{"Chi0", kier, func(w *work) float64 { return w.chi[simple][0] }},
+	{"Chi1", kier, func(w *work) float64 { return w.chi[simple][1] }},
+	{"Chi0n", kier, func(w *work) float64 { return w.chi[valence][0] }},
+	{"Chi1n", kier, func(w *work) float64 { return w.chi[valence][1] }},
+	{"Chi2n", kier, func(w *work) float64 { return w.chi[valence][2] }},
+	{"Chi3n", kier, func(w *work) float64 { return w.chi[valence][3] }},
+	{"Chi4n", kier, func(w *work) float64 { return w.chi[valence][4] }},
+	{"Chi0v", kier, func(w *work) float64 { return w.chi[shell][0] }},
+	{"Chi1v", kier, func(w *work) float64 { return w.chi[shell][1] }},
+	{"Chi2v", kier, func(w *work) float64 { return w.chi[shell][2] }},
+	{"Chi3v", kier, func(w *work) float64 { return w.chi[shell][3] }},
+	{"Chi4v", kier, func(w *work) float64 { return w.chi[shell][4] }},
+	{"FpDensityMorgan1", counted, func(w *work) float64 { return w.density(1) }},
+	{"FpDensityMorgan2", counted, func(w *work) float64 { return w.density(2) }},
+	{"FpDensityMorgan3", counted, func(w *work) float64 { return w.density(3) }},
+}
+
+// Names returns the names of the descriptors, in the order of [Calculator.Compute].
+func Names() []string {
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.name
+	}
+	return names
+}
+
+// Source returns what defines descriptor i, a paper or a word.
+func Source(i int) string { return rows[i].source }
+
+// Calculator computes descriptors. It keeps its memory between calls and must not be used by
+// two goroutines at once. The zero Calculator is ready for use.
+type Calculator struct{ work work }
+
+// Compute sets dst, which has room for one number each of [Names], to the descriptors of a
+// molecule. All are finite. It takes time and memory for the distances of all pairs of atoms.
+func (c *Calculator) Compute(dst []float64, m *molecule.Molecule) {
+	c.work.prepare(m)
+	for i := range rows {
+		dst[i] = rows[i].of(&c.work)
+	}
+}
+
+// density is the number of different environments per heavy atom.
+func (w *work) density(radius int) float64 {
+	if w.heavy == 0 {
+		return 0
+	}
+	w.morgan.Radius = radius
+	return float64(len(w.morgan.Counts(w.m))) / float64(w.heavy)
+}

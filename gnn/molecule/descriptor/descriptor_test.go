@@ -1,0 +1,178 @@
+package descriptor_test
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
+)
+
+func Example() {
+	m, err := molecule.Parse("CC(=O)Nc1ccc(O)cc1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var c descriptor.Calculator
+	values := make([]float64, len(descriptor.Names()))
+	c.Compute(values, m)
+	for i, name := range descriptor.Names() {
+		switch name {
+		case "MolWt", "TPSA", "NumHDonors", "Kappa2":
+			fmt.Printf("%s %.2f\n", name, values[i])
+		}
+	}
+	// Output:
+	// MolWt 151.16
+	// NumHDonors 2.00
+	// TPSA 49.33
+	// Kappa2 3.05
+}
+
+var tables = flag.String("descriptors", "testdata/descriptors.tsv", "table by testdata/rdkit_descriptors.py, to compare with")
+
+// others are molecules in which package molecule sees other rings or other double bonds than RDKit:
+// cages, and a ring that is written as aromatic and is not.
+var others = []string{
+	"C123C45C16C24C356", "[Fe]123[Fe]45[Fe]16[Fe]24[Fe]356",
+	"[Fe]1[Fe]234[Fe]567[Fe]8[Fe][Fe]859%10[Fe]265[Fe]1392[Fe][Fe]4752%10",
+	"C1CC1.[Fe]12[Fe]34[Fe]5[Fe]678[Fe]19%10[Fe]361[Fe]2973[Fe]4[Fe]5%10813",
+	"CC(C)(c1ccccc1)c1ccc(Oc2ccc3c4nc5nc(nc6nc(nc7nc(nc(n4)c3c2)c2ccccc72)c2ccccc62)c2ccccc52)cc1",
+}
+
+// TestRDKit compares the descriptors with RDKit's.
+func TestRDKit(t *testing.T) {
+	f, err := os.Open(*tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Scan()
+	names := strings.Split(sc.Text(), "\t")[1:]
+	if !slices.Equal(names, descriptor.Names()) {
+		t.Fatalf("names %v, want %v", descriptor.Names(), names)
+	}
+	var p molecule.Parser
+	var c descriptor.Calculator
+	values := make([]float64, len(names))
+	rows, differ := 0, map[string]int{}
+	for sc.Scan() {
+		fields := strings.Split(sc.Text(), "\t")
+		if slices.Contains(others, fields[0]) {
+			continue
+		}
+		m, err := p.Parse(fields[0])
+		if err != nil {
+			t.Errorf("%s: %v", fields[0], err)
+			continue
+		}
+		rows++
+		c.Compute(values, m)
+		for i, text := range fields[1:] {
+			want, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.IsNaN(want) {
+				want = values[i] // wildcards' surfaces are no numbers to RDKit
+			}
+			if !(math.Abs(values[i]-want) <= 1e-6*max(1, math.Abs(want))) {
+				differ[names[i]]++
+				if differ[names[i]] <= 10 {
+					t.Logf("%s: %s is %v, want %v", fields[0], names[i], values[i], want)
+				}
+			}
+		}
+	}
+	for name, n := range differ {
+		t.Errorf("%s differs for %d of %d molecules", name, n, rows)
+	}
+	if rows < 100 {
+		t.Errorf("only %d molecules", rows)
+	}
+	t.Logf("%d molecules", rows)
+}
+
+func BenchmarkCompute(b *testing.B) {
+	var p molecule.Parser
+	m, err := p.Parse("CC(C)Cn1c(=O)n(C)c(=O)c2c(N[C@@H](C)C(=O)N3CCOCC3)nc(-c3ccc(F)cc3)nc21")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var c descriptor.Calculator
+	values := make([]float64, len(descriptor.Names()))
+	for b.Loop() {
+		c.Compute(values, m)
+	}
+}
+
+// TestStarAndChain: indices that can be computed by hand.
+func TestStarAndChain(t *testing.T) {
+	for _, test := range []struct {
+		smiles, name string
+		want         float64
+	}{
+		{"CCCC", "Chi1", 2/math.Sqrt2 + 0.5},
+		{"CC(C)C", "Chi1", 3 / math.Sqrt(3)},
+		{"CCCC", "Kappa2", 3}, // three bonds in a row: A-1
+		{"CC(C)C", "Kappa2", 12.0 / 9},
+		{"CCCC", "BalabanJ", 3 * (2/math.Sqrt(24) + 1.0/4)},
+		{"C1CC1", "NumSpiroAtoms", 0},
+		{"C1CC12CC2", "NumSpiroAtoms", 1},
+		{"C1CC2CCC1CC2", "NumBridgeheadAtoms", 2},
+		{"CC(=O)NC", "NumRotatableBonds", 0},
+		{"CCCC", "NumRotatableBonds", 1},
+		{"OC(=O)CN", "NumHAcceptors", 2},
+	} {
+		m, err := molecule.Parse(test.smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c descriptor.Calculator
+		values := make([]float64, len(descriptor.Names()))
+		c.Compute(values, m)
+		if have := values[slices.Index(descriptor.Names(), test.name)]; math.Abs(have-test.want) > 1e-12 {
+			t.Errorf("%s: %s is %v, want %v", test.smiles, test.name, have, test.want)
+		}
+	}
+	for i, name := range descriptor.Names() {
+		if descriptor.Source(i) == "" {
+			t.Errorf("%s has no source", name)
+		}
+	}
+}
+
+// FuzzCompute: descriptors are finite and do not depend on the molecules before.
+func FuzzCompute(f *testing.F) {
+	for _, s := range []string{"CCO", "*", "[BH4-]", "C1CC1.[Na+]", "F/C=C/[C@H](N)O", "*1***:*1", "[H][H]", "N->[Pt]", "C$C"} {
+		f.Add(s)
+	}
+	var p molecule.Parser
+	var used descriptor.Calculator
+	have, want := make([]float64, len(descriptor.Names())), make([]float64, len(descriptor.Names()))
+	f.Fuzz(func(t *testing.T, smiles string) {
+		if len(smiles) > 200 {
+			return
+		}
+		m, err := p.Parse(smiles)
+		if err != nil {
+			return
+		}
+		used.Compute(have, m)
+		new(descriptor.Calculator).Compute(want, m)
+		for i, x := range have {
+			if math.IsNaN(x) || math.IsInf(x, 0) || x != want[i] {
+				t.Fatalf("%s is %v after others, %v alone", descriptor.Names()[i], x, want[i])
+			}
+		}
+	})
+}
