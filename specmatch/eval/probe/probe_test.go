@@ -1,0 +1,182 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/specmatch/eval/probe"
+)
+
+const (
+	rows = 60
+	dim  = 5
+)
+
+// wave is the vectors of testdata/golden.py, and its targets.
+func wave() (x []float32, target, answer []float64) {
+	w := [dim]float64{1, -2, 0.5, 0, 3}
+	for i := range rows {
+		y := 4 + 0.3*math.Sin(7.1*float64(i))
+		for f := range dim {
+			v := math.Sin(1.7*float64(i) + 0.9*float64(f) + 0.37*float64(i*f))
+			x = append(x, float32(v))
+			y += w[f] * v
+		}
+		target = append(target, y)
+		answer = append(answer, 0)
+		if y > 3.5 {
+			answer[i] = 1
+		}
+	}
+	return x, target, answer
+}
+
+func numbers(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// TestAgainstScikitLearn: predictions of ridge and logistic regression. A second task with gaps
+// changes nothing in the first.
+func TestAgainstScikitLearn(t *testing.T) {
+	data, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden map[string]map[string][]float64
+	if err := json.Unmarshal(data, &golden); err != nil {
+		t.Fatal(err)
+	}
+	x, target, answer := wave()
+	for strength, want := range golden {
+		s, err := strconv.ParseFloat(strength, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, y := range map[probe.Kind][]float64{probe.Squares: target, probe.Logistic: answer} {
+			name := map[probe.Kind]string{probe.Squares: "Squares", probe.Logistic: "Logistic"}[kind]
+			d := probe.Data{X: x, Dim: dim, Tasks: 2, Kind: kind}
+			for i, v := range y {
+				other := math.NaN()
+				if i%3 == 0 {
+					other = 1 - answer[i]
+				}
+				d.Y = append(d.Y, v, other)
+			}
+			m, err := probe.Fit(t.Context(), d, numbers(rows), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := m.Predict(x)
+			for i := range y {
+				if diff := math.Abs(got[2*i] - want[name][i]); diff > 2e-3 {
+					t.Errorf("%s, strength %s, row %d: %v, want %v", name, strength, i, got[2*i], want[name][i])
+				}
+			}
+		}
+	}
+}
+
+// TestChoose: where half of the targets' variance is noise and most columns say nothing, a
+// strength in between is chosen, and no other has a higher score.
+func TestChoose(t *testing.T) {
+	x, target, _ := wave()
+	d := probe.Data{X: x, Dim: dim, Y: target, Tasks: 1}
+	score := func(p, y []float64) float64 {
+		sum := 0.0
+		for i := range p {
+			sum -= (p[i] - y[i]) * (p[i] - y[i])
+		}
+		return sum
+	}
+	all := numbers(rows)
+	m, err := probe.Choose(t.Context(), d, all[:30], all[30:], score)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := score(m.Predict(x[30*dim:]), target[30:])
+	for _, s := range probe.Strengths {
+		other, err := probe.Fit(t.Context(), d, all[:30], s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := score(other.Predict(x[30*dim:]), target[30:]); v > chosen+1e-2 {
+			t.Errorf("strength %v has the score %v, the chosen one, %v, has %v", s, v, m.Strength, chosen)
+		}
+	}
+	none, err := probe.Choose(t.Context(), d, all[:30], nil, func(_, _ []float64) float64 { return math.NaN() })
+	if err != nil || none.Strength != probe.Strengths[0] {
+		t.Errorf("without a score the strongest is chosen, not %+v, %v", none, err)
+	}
+}
+
+// TestOddTasks: one answer alone, no target at all, a constant column.
+func TestOddTasks(t *testing.T) {
+	x := []float32{1, 7, 2, 7, 3, 7}
+	nan := math.NaN()
+	m, err := probe.Fit(t.Context(), probe.Data{X: x, Dim: 2, Y: []float64{5, nan, 5, nan, 5, nan}, Tasks: 2}, numbers(3), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range m.Predict(x) {
+		if want := []float64{5, 0}[i%2]; math.Abs(v-want) > 1e-6 {
+			t.Errorf("entry %d: %v, want %v", i, v, want)
+		}
+	}
+	z := probe.Standardize(x, 2, numbers(3)).Apply(x)
+	for i, want := range []float64{-math.Sqrt(1.5), 0, 0, 0, math.Sqrt(1.5), 0} {
+		if math.Abs(float64(z[i])-want) > 1e-6 {
+			t.Errorf("standardised %v", z)
+		}
+	}
+	if far := probe.Standardize(x, 2, numbers(3)).Apply([]float32{1e9, 7}); far[0] != 10 {
+		t.Errorf("not clipped: %v", far)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for want, d := range map[string]probe.Data{
+		"and 2 targets":             {X: make([]float32, 6), Dim: 2, Y: make([]float64, 2), Tasks: 1},
+		"row 1: target 3":           {X: make([]float32, 4), Dim: 2, Y: []float64{0, 3}, Tasks: 1, Kind: probe.Logistic},
+		"row 1: column 0 is +Inf":   {X: []float32{0, 0, inf, 0}, Dim: 2, Y: []float64{0, 1}, Tasks: 1},
+		"0 numbers in vectors of 0": {Tasks: 1},
+	} {
+		if _, err := probe.Fit(t.Context(), d, nil, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	x, target, _ := wave()
+	d := probe.Data{X: x, Dim: dim, Y: target, Tasks: 1}
+	if _, err := probe.Fit(t.Context(), d, numbers(rows), 0); err == nil || !strings.Contains(err.Error(), "strength of 0") {
+		t.Errorf("a strength of 0: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := probe.Fit(ctx, d, numbers(rows), 1); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A probe of vectors of one number, whose targets are 2x+1.
+func ExampleChoose() {
+	x, y := []float32{0, 1, 2, 3, 4, 5}, []float64{1, 3, 5, 7, 9, 11}
+	d := probe.Data{X: probe.Standardize(x, 1, []int{0, 1, 2, 3}).Apply(x), Dim: 1, Y: y, Tasks: 1}
+	m, err := probe.Choose(context.Background(), d, []int{0, 1, 2, 3}, []int{4, 5}, func(p, y []float64) float64 {
+		return -math.Abs(p[0]-y[0]) - math.Abs(p[1]-y[1])
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("strength %v: %.1f\n", m.Strength, m.Predict(d.X))
+	// Output: strength 0.0001: [1.0 3.0 5.0 7.0 9.0 11.0]
+}
