@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+)
+
+func TestMain(m *testing.M) { rundirtest.Main(m, run) }
+
+// made writes two sets of 60 molecules: a number that grows with the chain, and whether there is an
+// oxygen.
+func made(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	var number, answer strings.Builder
+	number.WriteString("smiles,y,split\n")
+	answer.WriteString("smiles,y,split\n")
+	for i := range 60 {
+		end, yes := "N", 0
+		if i%2 == 0 {
+			end, yes = "O", 1
+		}
+		part := "train"
+		if i%4 == 3 || i%8 == 0 {
+			part = "test"
+		}
+		smiles := strings.Repeat("C", 1+i/4) + end
+		fmt.Fprintf(&number, "%s,%v,%s\n", smiles, 0.5*float64(i/4), part)
+		fmt.Fprintf(&answer, "%s,%d,%s\n", smiles, yes, part)
+	}
+	number.WriteString("C1CC,1,train\n") // which is no molecule
+	for name, text := range map[string]string{"caco2_wang": number.String(), "herg": answer.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name+".csv"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestRun: what a fingerprint counts can be told from it, and not from the mean; the same from the
+// journal.
+func TestRun(t *testing.T) {
+	data, out := made(t), filepath.Join(t.TempDir(), "run")
+	args := []string{"-data", data, "-dataset", "caco2_wang,herg", "-method", "mean,counts,vectors", "-seeds", "2", "-out", out}
+	var first, again, stderr bytes.Buffer
+	if err := run(t.Context(), args, &first, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stderr.String(), "caco2_wang: 1 molecules cannot be used") {
+		t.Errorf("what is left out is not said:\n%s", stderr.String())
+	}
+	rows := rundirtest.Results(t, out)
+	value := func(set, method string) float64 {
+		r, ok := rundirtest.Find(rows, set, method, "tdc")
+		if !ok || len(r.PerSeed) != 2 {
+			t.Fatalf("%s on %s: %+v", method, set, r)
+		}
+		return r.Mean
+	}
+	if v := value("herg", "counts"); v != 100 {
+		t.Errorf("an oxygen is told with ROC-AUC %v", v)
+	}
+	if v := value("herg", "mean"); v != 50 {
+		t.Errorf("the mean has ROC-AUC %v", v)
+	}
+	for _, m := range []string{"counts", "vectors"} {
+		if v, mean := value("caco2_wang", m), value("caco2_wang", "mean"); !(v < 0.5*mean) || math.IsNaN(mean) {
+			t.Errorf("%s has an error of %v, the mean of %v", m, v, mean)
+		}
+	}
+	if err := run(t.Context(), args, &again, io.Discard); err != nil || again.String() != first.String() {
+		t.Errorf("a finished run prints something else when it is repeated, error %v", err)
+	}
+}
+
+func TestKilled(t *testing.T) {
+	rundirtest.Kill(t, 5, "-data", made(t), "-dataset", "herg", "-method", "mean,counts", "-seeds", "2")
+}
+
+func TestUsage(t *testing.T) {
+	data := made(t)
+	for name, text := range map[string]string{"ames": "smiles,y,split\nC,1,valid\n", "hia_hou": "smiles,y,split\nC,yes,test\n", "bbb_martins": "smiles,y,split\nC,1,test\n"} {
+		if err := os.WriteFile(filepath.Join(data, name+".csv"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, c := range map[string]struct {
+		args  []string
+		usage bool
+	}{
+		"-data is needed":             {nil, true},
+		"no such set (have: caco2":    {[]string{"-data", data, "-dataset", "esol"}, true},
+		"-method":                     {[]string{"-data", data, "-method", "magic"}, true},
+		"cyp2d6_veith":                {[]string{"-data", data, "-dataset", "cyp2d6_veith"}, false},
+		`ames.csv:2: split "valid"`:   {[]string{"-data", data, "-dataset", "ames"}, false},
+		`hia_hou.csv:2: y "yes"`:      {[]string{"-data", data, "-dataset", "hia_hou"}, false},
+		"0 records to train on and 1": {[]string{"-data", data, "-dataset", "bbb_martins"}, false},
+	} {
+		err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		var usage *cli.UsageError
+		if err == nil || !strings.Contains(err.Error(), want) || errors.As(err, &usage) != c.usage {
+			t.Errorf("%v: got %v, want %q", c.args, err, want)
+		}
+	}
+}
