@@ -242,7 +242,7 @@ func plain(words ...string) error {
 }
 
 // experiments are the programs that know shares.
-var experiments = []string{"ablation", "kernels", "selection", "semisupervised", "specmatch", "theory", "transfer", "unsupervised"}
+var experiments = []string{"ablation", "admet", "kernels", "selection", "semisupervised", "specmatch", "theory", "transfer", "unsupervised"}
 
 // find sets the program of the experiment: beside this one, or in the PATH.
 func (s *Sweep) find() error {

@@ -135,7 +135,7 @@ func TestPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Prepare(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is no experiment: want one of ablation, kernels") {
+		if err := s.Prepare(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is no experiment: want one of ablation, admet, kernels") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
