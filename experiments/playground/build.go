@@ -11,6 +11,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,21 +81,15 @@ func compile(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	packed, err := compressed(wasm)
-	return base64.StdEncoding.EncodeToString(packed), err
-}
-
-// compressed returns data compressed by gzip.
-func compressed(data []byte) ([]byte, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err == nil {
-		_, err = z.Write(data)
+		_, err = z.Write(wasm)
 	}
 	if err == nil {
 		err = z.Close()
 	}
-	return b.Bytes(), err
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
 }
 
 // command returns what a command prints, without the end of the line.
@@ -145,25 +140,23 @@ func operatorsOf(dir string) (map[string]operator, error) {
 			}
 		}
 	}
+	source := func(d *ast.FuncDecl) string {
+		from, to := set.Position(d.Doc.Pos()), set.Position(d.End())
+		return string(sources[from.Filename][from.Offset:to.Offset])
+	}
 	all := map[string]operator{}
 	for name, d := range funcs {
 		if !ast.IsExported(name) {
 			continue
 		}
 		at := set.Position(d.Pos())
-		from := set.Position(d.Doc.Pos()).Offset
-		o := operator{
-			Doc: d.Doc.Text(), VJP: formula(d.Doc.Text()), File: "autodiff/" + filepath.Base(at.Filename), Line: at.Line,
-			Source: string(sources[at.Filename][from:set.Position(d.End()).Offset]),
-		}
+		o := operator{Doc: d.Doc.Text(), VJP: formula(d.Doc.Text()), File: "autodiff/" + filepath.Base(at.Filename), Line: at.Line, Source: source(d)}
 		if o.VJP == "" {
 			ast.Inspect(d.Body, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && o.VJP == "" {
 					if f, ok := call.Fun.(*ast.Ident); ok && funcs[f.Name] != nil {
 						o.VJP = formula(funcs[f.Name].Doc.Text())
-						helper := funcs[f.Name]
-						file := set.Position(helper.Pos()).Filename
-						o.Source += "\n\n" + string(sources[file][set.Position(helper.Doc.Pos()).Offset:set.Position(helper.End()).Offset])
+						o.Source += "\n\n" + source(funcs[f.Name])
 					}
 				}
 				return true
@@ -176,18 +169,11 @@ func operatorsOf(dir string) (map[string]operator, error) {
 
 // ofVar reports whether a function is a method of *Var or returns one.
 func ofVar(d *ast.FuncDecl) bool {
-	star := func(l *ast.FieldList) bool {
-		if l == nil || len(l.List) != 1 {
-			return false
-		}
-		s, ok := l.List[0].Type.(*ast.StarExpr)
-		if !ok {
-			return false
-		}
-		id, ok := s.X.(*ast.Ident)
-		return ok && id.Name == "Var"
+	l := d.Recv
+	if l == nil {
+		l = d.Type.Results
 	}
-	return d.Recv == nil && star(d.Type.Results) || star(d.Recv)
+	return l != nil && len(l.List) == 1 && types.ExprString(l.List[0].Type) == "*Var"
 }
 
 // formula returns the part of a comment that begins with VJP, or the table of a comment

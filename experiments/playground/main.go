@@ -19,7 +19,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
@@ -42,16 +41,12 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if *out != "" {
 		return write(*out, parts, stdout)
 	}
-	h, err := handler(parts)
-	if err != nil {
-		return err
-	}
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "http://%s/\n", l.Addr())
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler(parts), ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -75,14 +70,7 @@ func write(dir string, parts map[string][]byte, stdout io.Writer) error {
 }
 
 // handler serves the page's files and nothing else.
-func handler(parts map[string][]byte) (http.Handler, error) {
-	packed := map[string][]byte{}
-	for name, part := range parts {
-		var err error
-		if packed[name], err = compressed(part); err != nil {
-			return nil, err
-		}
-	}
+func handler(parts map[string][]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Path[1:]
 		if name == "" {
@@ -94,10 +82,6 @@ func handler(parts map[string][]byte) (http.Handler, error) {
 			return
 		}
 		w.Header().Set("Cache-Control", "no-cache")
-		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			w.Header().Set("Content-Encoding", "gzip")
-			part = packed[name]
-		}
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(part))
-	}), nil
+	})
 }

@@ -108,7 +108,6 @@
       if (!n.entry) badge.push(n.name ? "" : "a constant: no gradient passes");
       else if (passed.has(k)) badge.push("passed on; its gradient is freed");
       else if (k === next) badge.push("next");
-      if (done && grad && !broken() && !n.ok) badge.push("");
       const check = grad && (passed.has(k) || done) && n.numeric ? element("span", { class: n.ok ? "good" : "bad", title: `largest difference from central differences: ${n.off.toExponential(1)}` }, n.ok ? "✓ checked" : "✗ wrong by " + number(n.off)) : null;
       return element("li", { class: `entry${now?.node === k ? " on" : ""}${now?.given.some(g => g.node === k) ? " got" : ""}${n.entry ? "" : " constant"}`, "data-node": k },
         element("div", {}, element("button", { type: "button", class: "op", title: "What the operator does", onclick: () => explain(k) }, n.name ? `${n.name} (leaf)` : `${entryNumber(k)} ${n.op}`),
@@ -207,5 +206,14 @@
   }
 
   // For lessons.
-  window.tape = { choose: i => choose(examples[i], String(i)), move, trace: () => trace, run, breakAt: (node, kind) => { state.set("break", `${node}.${kind}`); return run(); } };
+  window.tape = {
+    move, trace: () => trace, choose: i => choose(examples[i], String(i)),
+    breakAt: (node, kind) => { state.set("break", `${node}.${kind}`); return run(); },
+    async values(i, b) {
+      await choose(examples[i], String(i));
+      $("#b").value = b;
+      state.set("b", b);
+      return run();
+    },
+  };
 }

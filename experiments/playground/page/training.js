@@ -60,14 +60,14 @@
     else reset(); // without waiting: the tape is ready before
   });
 
+  // guide chooses a guided setting, or none: that of the beginning.
   function guide(i, keep) {
     const g = guides[i];
-    if (!g) return;
-    if (!keep) for (const [k, v] of Object.entries({ beta: 0.05, kappa: 10, p: 80, tau: 0.2, adjacency: "sigmoid", ...g.settings })) state.set(k, String(v));
-    state.set("guide", String(i));
+    if (!keep) for (const k of knobs) state.set(k.name, String(g?.settings[k.name] ?? k.start));
+    state.set("guide", g && String(i));
     for (const k of knobs) k.show();
-    $("#guide").hidden = false;
-    $("#guide").replaceChildren(...rich(g.text));
+    $("#guide").hidden = !g;
+    $("#guide").replaceChildren(...rich(g?.text ?? ""));
     return reset();
   }
 
@@ -125,7 +125,7 @@
     $("#loss-g").replaceChildren(plot("L_G", [line("as trained", "--one", r => r.loss_g), line("hard threshold", "--two", r => r.loss_hard, { dash: "5 3" })], { ...opt, low: 0 }));
     $("#spread").replaceChildren(plot("Spread", [line("standard deviation of the cosines", "--one", r => r.spread)], { ...opt, low: 0, high: Math.max(0.4, ...history.map(r => r.spread)) }));
     const flat = history.length && history.at(-1).cosine === null;
-    $("#cosine").replaceChildren(plot("Cosine", [line(flat ? "none: the gradient of L_G is zero" : "cosine", "--one", r => r.cosine), { name: "0", color: "var(--line)", values: [0, ...history.map(() => 0)] }], { ...opt, low: -1, high: 1 }));
+    $("#cosine").replaceChildren(plot("Cosine", [line(flat ? "none: the gradient of L_G is zero" : "cosine", "--one", r => r.cosine), { name: "0", color: "var(--line)", values: history.map(() => 0) }], { ...opt, low: -1, high: 1 }));
     const flatLine = (name, v, color, dash) => ({ name: `${name} ${v.toFixed(1)} %`, color: `var(${color})`, values: Array(Math.max(2, evals.length)).fill(v), dash });
     $("#accuracy").replaceChildren(base ? plot("Accuracy", [
       { name: "trained" + (evals.length > 1 ? ` ${evals.at(-1).accuracy.toFixed(1)} %` : ""), color: "var(--one)", values: evals.map(e => e.accuracy) },
@@ -211,5 +211,6 @@
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
 
-  window.training = { step, run, pause, reset, guide, last: () => last, evals: () => evals, base: () => base, history: () => history };
+  // For lessons.
+  window.training = { step, reset, guide, evals: () => evals, base: () => base, history: () => history };
 }

@@ -121,5 +121,9 @@
       element("p", { class: "quiet" }, "The weights are random, of width 8. Hover over a node, or move the slider."));
   }
 
-  window.views = { drawn: () => drawn };
+  // For lessons.
+  window.views = {
+    drawn: () => drawn, node: hovered,
+    choose: i => { $("#graph").value = i; state.set("graph", String(i)); $("#smiles").value = ""; state.set("smiles"); return draw(); },
+  };
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/tensor"
 )
 
 type variable = autodiff.Var
@@ -87,9 +86,6 @@ func Parse(text string) (*Program, error) {
 	if errors.As(err, &list) {
 		return nil, &Error{max(list[0].Pos.Line-1, 1), list[0].Pos.Column, list[0].Msg}
 	}
-	if err != nil {
-		return nil, &Error{1, 1, err.Error()}
-	}
 	if len(file.Decls) != 1 {
 		return nil, &Error{1, 1, "want an expression"}
 	}
@@ -112,7 +108,7 @@ type compiler struct {
 
 func (c *compiler) statements(body *ast.BlockStmt) error {
 	if len(body.List) == 0 {
-		return c.fail(body.Lbrace, "want an expression, such as x.MatMul(w).Sum()")
+		return &Error{1, 1, "want an expression, such as x.MatMul(w).Sum()"}
 	}
 	for i, s := range body.List {
 		last := i == len(body.List)-1
@@ -157,9 +153,6 @@ func (c *compiler) fail(at token.Pos, message string) error {
 
 func (c *compiler) position(at token.Pos) Error {
 	p := c.set.Position(at)
-	if p.Line < 2 {
-		return Error{Line: 1, Column: 1}
-	}
 	return Error{Line: p.Line - 1, Column: p.Column}
 }
 
@@ -174,14 +167,15 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 		}
 		return 0, c.fail(e.Pos(), fmt.Sprintf("%s is unknown: there are x, w, b and names given above", e.Name))
 	case *ast.CallExpr:
+		concat := func(name string) bool { return name == "ConcatCols" || name == "ConcatRows" }
 		switch f := e.Fun.(type) {
 		case *ast.SelectorExpr:
-			if f.Sel.Name == "ConcatCols" || f.Sel.Name == "ConcatRows" {
+			if concat(f.Sel.Name) {
 				return 0, c.fail(f.Sel.Pos(), f.Sel.Name+" is a function: "+f.Sel.Name+"(x, w)")
 			}
 			return c.call(f.Sel, append([]ast.Expr{f.X}, e.Args...), e)
 		case *ast.Ident:
-			if f.Name == "ConcatCols" || f.Name == "ConcatRows" {
+			if concat(f.Name) {
 				return c.call(f, e.Args, e)
 			}
 			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are called as in x.Sum()", f.Name))
@@ -234,39 +228,24 @@ func (c *compiler) call(name *ast.Ident, args []ast.Expr, whole *ast.CallExpr) (
 		return 0, c.fail(name.Pos(), fmt.Sprintf("more than %d operators", maxCalls))
 	}
 	// Three operators are chains of others and have no entry of their own.
-	switch x := k.args[0].ref; name.Name {
+	then := func(op string, args ...arg) arg {
+		c.calls = append(c.calls, call{op: op, args: args, at: k.at})
+		return arg{ref: len(c.calls) - 1}
+	}
+	switch x := k.args[0]; name.Name {
 	case "Mean":
-		k.op = "Sum"
-		return c.then(c.add(k), "Scale", k.at)
+		return then("Scale", then("Sum", x), arg{ref: mean}).ref, nil
 	case "LogSoftmax":
-		return c.then(x, "LogSumExp", k.at)
+		return then("SubCol", x, then("LogSumExp", x)).ref, nil
 	case "Softmax":
-		v, err := c.then(x, "LogSumExp", k.at)
-		if err != nil {
-			return 0, err
-		}
-		return c.add(call{op: "Exp", args: []arg{{ref: v}}, at: k.at}), nil
+		return then("Exp", then("SubCol", x, then("LogSumExp", x))).ref, nil
 	}
-	return c.add(k), nil
-}
-
-// then adds the rest of Mean (of a Sum), or of LogSoftmax.
-func (c *compiler) then(x int, op string, at Error) (int, error) {
-	if op == "Scale" {
-		return c.add(call{op: op, args: []arg{{ref: x}, {ref: mean}}, at: at}), nil
-	}
-	sum := c.add(call{op: op, args: []arg{{ref: x}}, at: at})
-	return c.add(call{op: "SubCol", args: []arg{{ref: x}, {ref: sum}}, at: at}), nil
+	return then(k.op, k.args...).ref, nil
 }
 
 // mean stands for a number that is known when shapes are: 1 over the size of the matrix
 // that was summed.
 const mean = -1
-
-func (c *compiler) add(k call) int {
-	c.calls = append(c.calls, k)
-	return len(c.calls) - 1
-}
 
 // number evaluates a constant.
 func (c *compiler) number(e ast.Expr, whole bool) (float64, error) {
@@ -356,9 +335,7 @@ func (p *Program) apply(k int, vars []*variable) (v *variable, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *tensor.ShapeError:
-			err = fail(r.Error())
-		case error:
+		case error: // a shape's
 			err = fail(r.Error())
 		default:
 			err = fail(fmt.Sprint(r))

@@ -1,3 +1,7 @@
+// Package play is what the playground's page asks the engine for: a tape to step
+// through, views of a graph, and training step by step. It knows nothing of browsers: a
+// [Session] takes and returns JSON, and is tested on the desktop. The program that is
+// compiled to WebAssembly (../worker) only hands the messages over.
 package play
 
 import (
@@ -46,27 +50,19 @@ var methods = map[string]func(s *Session, request []byte) (any, error){
 	"trace":    with(func(_ *Session, q Tape) (any, error) { return q.Trace() }),
 	"draw":     with(func(_ *Session, p Picture) (any, error) { return p.Draw() }),
 	"start":    with((*Session).start),
-	"set": with(func(s *Session, q Settings) (any, error) {
-		t, err := s.running()
-		if err != nil {
-			return nil, err
+	"set":      training(func(t *Training, q Settings) (any, error) { return nil, t.Set(q) }),
+	"step":     training(func(t *Training, _ struct{}) (any, error) { return t.Step() }),
+	"results":  training(func(t *Training, _ struct{}) (any, error) { return t.results() }),
+}
+
+// training is [with] for a training that has been started.
+func training[Q any](f func(t *Training, q Q) (any, error)) func(*Session, []byte) (any, error) {
+	return with(func(s *Session, q Q) (any, error) {
+		if s.training == nil {
+			return nil, errors.New("there is no training yet")
 		}
-		return nil, t.Set(q)
-	}),
-	"step": func(s *Session, _ []byte) (any, error) {
-		t, err := s.running()
-		if err != nil {
-			return nil, err
-		}
-		return t.Step()
-	},
-	"results": func(s *Session, _ []byte) (any, error) {
-		t, err := s.running()
-		if err != nil {
-			return nil, err
-		}
-		return t.results()
-	},
+		return f(s.training, q)
+	})
 }
 
 // start begins a training, in place of the one before.
@@ -82,13 +78,6 @@ func (s *Session) start(q Settings) (any, error) {
 	return t.Baselines()
 }
 
-func (s *Session) running() (*Training, error) {
-	if s.training == nil {
-		return nil, errors.New("there is no training yet")
-	}
-	return s.training, nil
-}
-
 // results is what can be taken away from a training.
 func (t *Training) results() (any, error) {
 	csv, err := t.CSV()
@@ -97,7 +86,7 @@ func (t *Training) results() (any, error) {
 	}
 	model, err := t.Model()
 	command, same := t.Command()
-	return map[string]any{"csv": csv, "model": model, "command": command, "same": same, "digest": t.Digest()}, err
+	return map[string]any{"csv": csv, "model": model, "command": command, "same": same}, err
 }
 
 // with reads the request of a method.

@@ -1,7 +1,6 @@
 package play
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -17,29 +16,19 @@ import (
 // Numbers are row-major values; in JSON those that are not finite are strings.
 type Numbers []float64
 
-// MarshalJSON implements [json.Marshaler].
+// MarshalJSON implements json.Marshaler.
 func (n Numbers) MarshalJSON() ([]byte, error) {
 	if n == nil {
 		return []byte("null"), nil
 	}
-	out := []byte{'['}
+	texts := make([]string, len(n))
 	for i, v := range n {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		switch {
-		case math.IsNaN(v):
-			out = append(out, `"NaN"`...)
-		case math.IsInf(v, 0):
-			out = strconv.AppendQuote(out, strings.Replace(fmt.Sprint(v), "Inf", "Infinity", 1))
-		default:
-			out = strconv.AppendFloat(out, v, 'g', -1, 64)
+		if texts[i] = strconv.FormatFloat(v, 'g', -1, 64); math.IsNaN(v) || math.IsInf(v, 0) {
+			texts[i] = strconv.Quote(strings.Replace(texts[i], "Inf", "Infinity", 1))
 		}
 	}
-	return append(out, ']'), nil
+	return []byte("[" + strings.Join(texts, ",") + "]"), nil
 }
-
-var _ json.Marshaler = Numbers(nil)
 
 // Matrix is a value of an input.
 type Matrix struct {
@@ -415,36 +404,25 @@ func (r *run) untransposed(k int, vars []*variable, dy Numbers, given [][]float6
 			err = fmt.Errorf("the shapes catch it: %w", e)
 		}
 	}()
-	y, in := vars[k], vars[k].Inputs()
-	g := t.Matrix(y.Rows(), y.Cols(), dy)
-	x := t.Const(in[0].Value())
-	set := func(i int, f func() *variable) {
-		if given[i] == nil {
-			return
-		}
-		v := f()
-		if v.Rows() != in[i].Rows() || v.Cols() != in[i].Cols() {
-			tensor.Mismatch("gradient of "+in[i].Op(), "value and gradient must agree in shape", in[i].Value(), v.Value())
-		}
-		given[i] = v.Data()
-	}
+	y, in, i := vars[k], vars[k].Inputs(), 0
+	x, w, g := t.Const(in[0].Value()), t.Const(in[len(in)-1].Value()), t.Matrix(y.Rows(), y.Cols(), dy)
+	v := g // of T
 	switch r.calls[k].op {
-	case "T":
-		set(0, func() *variable { return g })
 	case "MatMul": // dx = dy·wᵀ
-		set(0, func() *variable { return g.MatMul(t.Const(in[1].Value())) })
-	case "MatMulT": // dw = dyᵀ·x
-		i := len(in) - 1
-		if in[0] == in[1] { // the sum stands at the first place
-			right := given[0]
-			set(0, func() *variable {
-				return t.Matrix(in[0].Rows(), in[0].Cols(), right).Sub(g.TMatMul(x)).Add(g.MatMul(x))
-			})
-			return nil
-		}
-		set(i, func() *variable { return g.MatMul(x) })
+		v = g.MatMul(w)
 	case "TMatMul": // dx = w·dyᵀ
-		set(0, func() *variable { return t.Const(in[1].Value()).MatMul(g) })
+		v = w.MatMul(g)
+	case "MatMulT": // dw = dyᵀ·x
+		i, v = 1, g.MatMul(x)
+		if in[0] == in[1] { // the sum of both stands at the first place
+			i, v = 0, t.Matrix(x.Rows(), x.Cols(), given[0]).Sub(g.TMatMul(x)).Add(v)
+		}
+	}
+	if !v.Value().Like(in[i].Value()) {
+		tensor.Mismatch("gradient of "+in[i].Op(), "value and gradient must agree in shape", in[i].Value(), v.Value())
+	}
+	if given[i] != nil {
+		given[i] = v.Data()
 	}
 	return nil
 }

@@ -3,9 +3,6 @@ package play
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,6 +12,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
@@ -161,7 +159,6 @@ type Report struct {
 	LossHard *float64 `json:"loss_hard"`
 	Spread   *float64 `json:"spread"`
 	Cosine   *float64 `json:"cosine"` // of the gradients of the two losses
-	Ratio    *float64 `json:"ratio"`  // of their norms, β included
 	Views    Views    `json:"views"`
 	// At the end of an epoch.
 	Eval *Evaluation `json:"eval,omitempty"`
@@ -174,8 +171,6 @@ type Views struct {
 	Classes []int      `json:"classes"`
 	Edges   [2]string  `json:"edges"`   // the upper triangle, row by row: 1 where S > θ
 	Spectra [2]Numbers `json:"spectra"` // of the Laplacians of the adjacency in force, ascending
-	Soft    [2]Numbers `json:"-"`       // the adjacency in force
-	Theta   [2]float64 `json:"theta"`   // the thresholds
 }
 
 // Evaluation is what the encoder is worth.
@@ -209,11 +204,8 @@ func (t *Training) Step() (*Report, error) {
 		Step: t.trainer.Values.Steps, Epoch: t.epoch + 1, LossC: finite(s.Main), LossG: finite(s.Aux),
 		LossHard: finite(s.Diagnosis.LossHard), Spread: finite(s.Diagnosis.Spread), Views: t.views(samples, batch),
 	}
-	if s.Probe != nil {
-		r.Ratio = finite(s.Probe.Ratio)
-		if s.Probe.Aux > 0 {
-			r.Cosine = finite(s.Probe.Cosine)
-		}
+	if s.Probe != nil && s.Probe.Aux > 0 {
+		r.Cosine = finite(s.Probe.Cosine)
 	}
 	if t.index++; t.index == t.loader.Batches() {
 		t.stop()
@@ -253,14 +245,10 @@ func (t *Training) views(samples []int, batch *graph.Batch) (v Views) {
 		var edges strings.Builder
 		for i := range n {
 			for j := i + 1; j < n; j++ {
-				if g.S[i*n+j] > g.Threshold {
-					edges.WriteByte('1')
-				} else {
-					edges.WriteByte('0')
-				}
+				edges.WriteByte(map[bool]byte{false: '0', true: '1'}[g.S[i*n+j] > g.Threshold])
 			}
 		}
-		v.Edges[k], v.Theta[k] = edges.String(), g.Threshold
+		v.Edges[k] = edges.String()
 		var e mat.EigenSym
 		if e.Factorize(mat.NewSymDense(n, g.L), false) {
 			v.Spectra[k] = e.Values(nil)
@@ -325,27 +313,14 @@ func (t *Training) countedLabels() (float64, error) {
 
 // principal returns the two directions [w×2] in which the rows of x [n×w] vary most.
 func principal(x *mat.Dense) (*mat.Dense, error) {
-	n, w := x.Dims()
-	centred := mat.DenseCopyOf(x)
-	for j := range w {
-		mean := mat.Sum(x.ColView(j)) / float64(n)
-		for i := range n {
-			centred.Set(i, j, x.At(i, j)-mean)
-		}
-	}
-	var c mat.SymDense
-	c.SymOuterK(1/float64(n), centred.T())
-	var e mat.EigenSym
-	if !e.Factorize(&c, true) {
+	var pc stat.PC
+	if !pc.PrincipalComponents(x, nil) {
 		return nil, errors.New("the embeddings have no principal directions")
 	}
 	var v mat.Dense
-	e.VectorsTo(&v)
-	basis := mat.NewDense(w, 2, nil)
-	for k := range 2 {
-		basis.SetCol(k, mat.Col(nil, w-1-k, &v))
-	}
-	return basis, nil
+	pc.VectorsTo(&v)
+	_, w := x.Dims()
+	return mat.DenseCopyOf(v.Slice(0, w, 0, 2)), nil
 }
 
 // CSV returns the embeddings of the set, a row for each graph.
@@ -396,31 +371,4 @@ func (t *Training) Command() (command string, same bool) {
 	s := t.settings
 	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed %d -batch %d -epochs %d -beta %v -kappa %v -p %v -tau %v -adjacency %s -protocol graphcl-c10",
 		s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed && t.index == 0
-}
-
-// Digest returns the SHA-256 sum of the bits of all weights and running statistics.
-func (t *Training) Digest() string {
-	h := sha256.New()
-	for _, v := range t.Weights() {
-		binary.Write(h, binary.LittleEndian, math.Float32bits(float32(v)))
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Weights returns all weights and running statistics of the model.
-func (t *Training) Weights() (all []float64) {
-	m := t.trainer.Model
-	tensors := []*tensor.Tensor{}
-	for _, p := range m.Parameters() {
-		tensors = append(tensors, p.Value)
-	}
-	for _, b := range m.Buffers() {
-		tensors = append(tensors, b.Value)
-	}
-	for _, x := range tensors {
-		v := make([]float64, x.Len())
-		t.be.Download(v, x)
-		all = append(all, v...)
-	}
-	return all
 }

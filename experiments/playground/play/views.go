@@ -77,11 +77,9 @@ func (p Picture) Draw() (*Drawing, error) {
 	if !(p.Ratio >= 0 && p.Ratio <= 0.9) {
 		return nil, fmt.Errorf("ratio %v; want 0 to 0.9", p.Ratio)
 	}
-	view := augment.Augmentation(augment.Identity{})
-	if p.Ratio > 0 || p.Policy != "permE" && p.Policy != "dropN" && p.Policy != "maskN" { // 0 is the usual ratio in a policy
-		if view, err = augment.ParsePolicy(p.Policy, augment.ImplIntended, p.Ratio); err != nil {
-			return nil, err
-		}
+	view, err := augment.ParsePolicy(p.Policy, augment.ImplIntended, max(p.Ratio, 1e-9)) // 0 would be the usual ratio
+	if err != nil {
+		return nil, err
 	}
 	var b graph.Batch
 	b.Reset(n)
@@ -89,19 +87,10 @@ func (p Picture) Draw() (*Drawing, error) {
 	d.Kept, d.Masked = make([]bool, n), make([]bool, n)
 	ids := make([]int, b.Nodes())
 	for i := range ids {
-		ids[i] = i // a view that makes noise keeps all nodes
-		row := make([]float32, n)
-		b.X.Row(row, i)
-		others := 0
-		for _, v := range row {
-			if v != 0 && v != 1 {
-				others++
-			}
-		}
-		if one := slices.Index(row, 1); one >= 0 && others == 0 {
-			ids[i] = one
-		} else {
-			d.Masked[i] = true
+		if ids[i] = i; b.X.OneHot() {
+			ids[i] = int(b.X.Category[i])
+		} else { // of the augmentations, noise alone makes features dense, and it keeps all nodes
+			d.Masked[i] = b.X.Dense[i*n+i] != 1
 		}
 		d.Kept[ids[i]] = true
 	}
