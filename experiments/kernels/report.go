@@ -9,10 +9,10 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // report writes results.json and the tables of a finished run.

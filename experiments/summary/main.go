@@ -24,7 +24,7 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 func main() { cli.Main(run) }

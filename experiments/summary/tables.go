@@ -10,9 +10,9 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // bySet returns a table of the rows with a cell for each set, without empty rows.

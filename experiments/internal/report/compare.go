@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // minus compares a with b over the seeds that both have. N is 0 if there are none, or if

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // Compare returns the report of two runs side by side: settings that differ, what the

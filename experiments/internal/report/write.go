@@ -14,7 +14,7 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // Save writes the page to a file: all of it to one that ends in .html, its tables to

@@ -15,7 +15,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // Open returns a new run directory with room for weights, which the end of the test

@@ -3,7 +3,7 @@ package sweep
 import (
 	"fmt"
 
-	"github.com/specmatch/specmatch/experiments/internal/table"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // Status is a table of what the runs have finished, and what the rest may take.

@@ -15,8 +15,8 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
-	"github.com/specmatch/specmatch/experiments/internal/table"
 	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 func TestMain(m *testing.M) { rundirtest.Main(m, toy) }
