@@ -94,17 +94,30 @@ func NewPredictor(e gnn.Encoder, h Head, rng *rand.Rand) *Trained {
 // Apply returns the predictions of [Trained.Predict] for embeddings [n×width], row-major,
 // by a linear layer [width×Outputs].
 func (h Head) Apply(l *nn.Linear, embeddings []float64) []float64 {
+	switch h.Kind {
+	case Classes:
+		return h.outputs(l, embeddings, (*autodiff.Var).Softmax)
+	case Binary:
+		return h.outputs(l, embeddings, (*autodiff.Var).Sigmoid)
+	}
+	return h.Scores(l, embeddings)
+}
+
+// Scores returns the logarithms of the probabilities of classes, the log-odds of a yes, or
+// numbers in the unit of the targets: what differences mean something of.
+func (h Head) Scores(l *nn.Linear, embeddings []float64) []float64 {
+	if h.Kind == Classes {
+		return h.outputs(l, embeddings, (*autodiff.Var).LogSoftmax)
+	}
+	return h.InUnits(h.outputs(l, embeddings, func(x *autodiff.Var) *autodiff.Var { return x }))
+}
+
+// outputs returns a function of the layer's outputs [n×Outputs].
+func (h Head) outputs(l *nn.Linear, embeddings []float64, of func(*autodiff.Var) *autodiff.Var) []float64 {
 	be, width := l.W.Backend(), l.W.Value.Rows
 	t := autodiff.NewInference(be)
 	defer t.Reset()
-	out := l.Forward(t.Matrix(len(embeddings)/width, width, embeddings))
-	switch h.Kind {
-	case Classes:
-		return out.Softmax().Data()
-	case Binary:
-		return out.Sigmoid().Data()
-	}
-	return h.InUnits(out.Data())
+	return of(l.Forward(t.Matrix(len(embeddings)/width, width, embeddings))).Data()
 }
 
 // InUnits converts the outputs of a regression to the unit of the targets, in place.

@@ -239,13 +239,21 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &paths, "model", cli.List(cli.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")
 	var level float64
 	cli.Var(f, &level, "level", cli.Float(0, 0.999), "`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of classes, NAME_in, that\nare written beside predictions; 0 writes none")
+	var explain string
+	cli.Var(f, &explain, "explain", cli.Text, "`file` to write, too, as JSON Lines: for each record what each node, or atom, contributes to the prediction, by how\nmuch it falls without it; of one model")
 	distance := f.Bool("distance", false, "write the distance to the records that the model was trained on: 1 is usual, and more is less like them")
 	f.Add(&engine)
 	f.Check(func() error {
-		if len(paths) > 1 && (level > 0 || *distance) {
-			return cli.Usagef("-level and -distance are of one model: give one to -model")
+		if len(paths) > 1 && (level > 0 || *distance || explain != "") {
+			return cli.Usagef("-level, -distance and -explain are of one model: give one to -model")
 		}
-		return needModel(paths...)
+		if explain != "" && (o.Shard.N > 0 || o.Join) {
+			return cli.Usagef("-explain goes without -shard and -collect")
+		}
+		if err := needModel(paths...); err != nil || explain == "" {
+			return err
+		}
+		return apart([]string{explain}, append(paths, in.In, o.Out)...)
 	})
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		if o.Join {
@@ -273,7 +281,15 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return fmt.Errorf("%s: %w", paths[0], err)
 		}
-		return o.write(ctx, "predict", rows, stdout, stderr)
+		if err := o.write(ctx, "predict", rows, stdout, stderr); err != nil || explain == "" {
+			return err
+		}
+		options, err := in.options()
+		if err != nil {
+			return err
+		}
+		job := apply.Job{Path: in.In, Records: options, Model: rows}
+		return files.Write(explain, func(w io.Writer) error { return job.Explain(ctx, models[0], w) })
 	}
 }
 

@@ -672,7 +672,10 @@ func TestSure(t *testing.T) {
 			t.Error(stdout)
 		}
 		model := filepath.Join("run-"+strings.ReplaceAll(target, ",", "-"), division{}.model())
-		must(t, "predict -in m.csv -id name -level 0.8 -distance -out sure.csv -model "+model)
+		must(t, "predict -in m.csv -id name -level 0.8 -distance -explain why.jsonl -out sure.csv -model "+model)
+		if why := read(t, "why.jsonl"); strings.Count(why, "\n") != 300 || !strings.HasPrefix(why, `{"id":"m0","smiles":"C`) {
+			t.Errorf("%.300s", why)
+		}
 		must(t, "predict -in m.csv -id name -out plain.csv -model "+model)
 		sure, plain := readCSV(t, "sure.csv"), readCSV(t, "plain.csv")
 		if csvLine(sure[0]) != header {
@@ -711,7 +714,7 @@ func TestSure(t *testing.T) {
 		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.99 -out x.csv -model "+model); err == nil || !strings.Contains(err.Error(), "needs 99 records that were validated on, and there are") {
 			t.Error(err)
 		}
-		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+","+model); err == nil || !strings.Contains(err.Error(), "are of one model") {
+		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+",x"); err == nil || !strings.Contains(err.Error(), "are of one model") {
 			t.Error(err)
 		}
 	}

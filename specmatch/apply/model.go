@@ -58,11 +58,8 @@ func Reads(c specmatch.Card) (Input, error) {
 
 // newModel fills in what m reads, and the key of the models that it is made of.
 func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
-	if m.Reads, err = Reads(models[0].Card); err != nil {
-		return m, err
-	}
 	for _, each := range models {
-		sum, err := each.Sum()
+		sum, err := each.Sum() // which completes the card
 		if err != nil {
 			return m, err
 		}
@@ -70,7 +67,8 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 		m.Key += fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum)
 	}
 	m.Columns = files.Distinct("id", m.Columns...)[1:]
-	return m, nil
+	m.Reads, err = Reads(models[0].Card)
+	return m, err
 }
 
 // Memory is how many bytes the models of a job remember of molecules, about, unless they have a
