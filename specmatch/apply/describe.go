@@ -35,7 +35,7 @@ func Describe(c specmatch.Card) string {
 			line("", "of a neutral form")
 		}
 	default:
-		line("reads", "%s: .jsonl, .csv of edges, TUDataset's .zip or folder", in.Content)
+		line("reads", "%s: .jsonl, .graphml, .csv of edges, TUDataset's .zip or folder", in.Content)
 		line("features", "%s", describeColumns(*in.Features))
 	}
 	if r := c.Encoder.Readout; r != "" {

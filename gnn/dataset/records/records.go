@@ -19,6 +19,9 @@
 //     "nodes" may be left out where there are either. Other keys may be an ID or
 //     targets.
 //     A graph as networkx.node_link_data writes it, with "links" or "edges", does as well.
+//   - .graphml: one graph or more, as networkx.write_graphml writes one. Nodes may have a key "label", a
+//     whole number, and keys that are attributes, as the columns of a table of edges. Fields are the keys of graphs,
+//     and "id". Keys stand before the first graph.
 //   - .zip or a folder: a set in TUDataset's format, with its attributes. The fields are "class", or
 //     "class1", "class2" … where graphs have several labels, and "attribute" or "attribute1" … for numbers of regression.
 //
@@ -130,11 +133,12 @@ type Options struct {
 
 // The formats.
 const (
-	CSV   = "csv"   // a table with a header: of molecules, or of edges
-	SMI   = "smi"   // a SMILES a line, which a name may follow
-	SDF   = "sdf"   // molfiles with properties
-	JSONL = "jsonl" // a graph a line, as a JSON object
-	TU    = "tu"    // TUDataset's archive or folder
+	CSV     = "csv"     // a table with a header: of molecules, or of edges
+	SMI     = "smi"     // a SMILES a line, which a name may follow
+	SDF     = "sdf"     // molfiles with properties
+	JSONL   = "jsonl"   // a graph a line, as a JSON object
+	GraphML = "graphml" // graphs in XML
+	TU      = "tu"      // TUDataset's archive or folder
 )
 
 // A format is a way to write records into a file.
@@ -151,15 +155,16 @@ var formats = []format{
 	{SMI, []string{".smi", ".txt"}, (*reader).openSMI},
 	{SDF, []string{".sdf", ".sd", ".mol"}, (*reader).openSDF},
 	{JSONL, []string{".jsonl", ".ndjson"}, (*reader).openJSONL},
+	{GraphML, []string{".graphml"}, (*reader).openGraphML},
 	{TU, []string{".zip"}, (*reader).openTU},
 }
 
 // Formats lists them.
-var Formats = []string{CSV, SMI, SDF, JSONL, TU}
+var Formats = []string{CSV, SMI, SDF, JSONL, GraphML, TU}
 
 // others are formats that are not read, by their endings, with what to do.
 var others = map[string]string{
-	".graphml": "GraphML", ".gexf": "GEXF", ".gml": "GML", ".net": "Pajek's format", ".dot": "DOT", ".graph6": "graph6", ".g6": "graph6",
+	".gexf": "GEXF", ".gml": "GML", ".net": "Pajek's format", ".dot": "DOT", ".graph6": "graph6", ".g6": "graph6",
 	".xlsx": "Excel", ".xls": "Excel", ".json": "JSON", ".pkl": "a pickle", ".pickle": "a pickle", ".pt": "a pickle of PyTorch",
 	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".inchi": "InChI",
 }
@@ -180,8 +185,8 @@ func FormatOf(path string) (string, error) {
 	if what, ok := others[strings.ToLower(filepath.Ext(path))]; ok {
 		remedy := "write it as .csv or .jsonl"
 		switch what {
-		case "GraphML", "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
-			remedy = "write a graph a line into a .jsonl, in Python by json.dumps(networkx.node_link_data(g))"
+		case "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
+			remedy = "write it as .graphml, in Python by networkx.write_graphml, or a graph a line into a .jsonl, by json.dumps(networkx.node_link_data(g))"
 		case "MOL2", "InChI":
 			remedy = "write a SMILES a line into a .smi, in Python by rdkit.Chem.MolToSmiles(m)"
 		case "bzip2", "xz", "a tar archive":
@@ -189,7 +194,7 @@ func FormatOf(path string) (string, error) {
 		}
 		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, what, remedy)
 	}
-	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, each with .gz or without, .zip or a folder", path)
+	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, .graphml, each with .gz or without, .zip or a folder", path)
 }
 
 // formatByName returns the format that the ending of a name stands for, "" if none.

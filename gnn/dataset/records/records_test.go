@@ -363,7 +363,7 @@ func TestReadErrors(t *testing.T) {
 	}{
 		"no file":          {"", "", "no such file", Options{}},
 		"an unknown name":  {"a.doc", "x", "want .csv, .smi, .sdf, .jsonl", Options{}},
-		"GraphML":          {"a.graphml", "x", "is GraphML by its name, which is not read: write a graph a line into a .jsonl, in Python by json.dumps(networkx.node_link_data(g))", Options{}},
+		"GEXF":             {"a.gexf", "x", "is GEXF by its name, which is not read: write it as .graphml, in Python by networkx.write_graphml, or a graph a line into a .jsonl, by json.dumps(networkx.node_link_data(g))", Options{}},
 		"bzip2":            {"a.csv.bz2", "x", "is bzip2 by its name, which is not read: unpack it", Options{}},
 		"an empty table":   {"a.csv", "", "a.csv:1: want a header", Options{}},
 		"no SMILES":        {"b.csv", "a,b\n1,2\n", `"a,b": no column "smiles"`, Options{}},
@@ -422,14 +422,14 @@ func FuzzRecords(f *testing.F) {
 	for _, text := range []string{
 		"smiles,y\nCCO,1\nC(,2\n", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,c,,1,2\n",
 		`{"id":"a","nodes":3,"edges":[[0,1],[1,2]],"labels":[6,6,8],"attributes":[[1],[2],[3]],"directed":true}` + "\n{}\n", `{"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}]}`, "C x\n\nCC\n", "\xff\xfes\x00m\x00i\x00l\x00e\x00s\x00\n\x00C\x00", "\x28\xb5\x2f\xfd\x04\x00", "smiles;y\rC;\"1\r",
-		sdRecord("a", "1") + "$$$$\n\n$$$$\n" + sdRecord("b", "2"),
+		sdRecord("a", "1") + "$$$$\n\n$$$$\n" + sdRecord("b", "2"), graphMLText,
 	} {
-		for format := range 4 {
+		for format := range len(Formats) - 1 {
 			f.Add([]byte(text), uint8(format), uint8(1))
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte, format, skip uint8) {
-		o := Options{Format: Formats[format%4]}
+		o := Options{Format: Formats[int(format)%(len(Formats)-1)]}
 		read := func(o Options) (records []*Record, err error) {
 			o.Input = bytes.NewReader(text)
 			err = Read(t.Context(), "-", o, func(r *Record) error {

@@ -107,11 +107,11 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 }
 
 // Open reads the data set NAME from dir as [dataset.Open] does, and also one whose name
-// ends in .jsonl or .csv: a file of graphs in one of these formats, each with a class
+// ends in .jsonl, .graphml or .csv: a file of graphs in one of these formats, each with a class
 // under the key, or in the column, class, or else y. Their features are all attributes and labels
 // that they have. Graphs without nodes are left out.
 func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset.Dataset, error) {
-	if format := formatByName(name); format != CSV && format != JSONL {
+	if format := formatByName(name); format != CSV && format != JSONL && format != GraphML {
 		ds, err := dataset.Open(ctx, dir, name, opts)
 		if err == nil && ds.Classes < 2 && len(ds.Targets) > 0 {
 			err = fmt.Errorf("dataset: %s: has no classes but targets, such as %s: specmatch finetune -target learns them", name, ds.Targets[0].Name)
