@@ -358,6 +358,39 @@ func TestRich(t *testing.T) {
 	}
 }
 
+// TestDescriptors: an encoder that has learned descriptors has the readout that it learned them
+// from, or the one that was asked for.
+func TestDescriptors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	write(t, "g.csv", "graph,source,target\na,1,2\nb,1,2\nc,1,2\n")
+	const train = "train -in m.csv -method descriptors -epochs 1" + tiny
+	must(t, train+"-atoms rich -out taught")
+	must(t, train+"-morgan 32 -neutralise -readout last:mean -out mean")
+	for dir, want := range map[string][]string{
+		"taught": {"read out as all:sum,mean,max", "atoms       rich", "by          descriptors", "morgan 0"},
+		"mean":   {"read out as last:mean", "atoms       hu", "morgan 32", "of a neutral form"},
+	} {
+		about := must(t, "inspect -model "+dir+"/"+modelFile)
+		for _, w := range want {
+			if !strings.Contains(about, w) {
+				t.Errorf("%s has no %q:\n%s", dir, w, about)
+			}
+		}
+	}
+	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 1 -out tuned -model taught/"+modelFile)
+	for args, want := range map[string]string{
+		"train -in g.csv -method descriptors -out x":            "-method descriptors is not for graphs",
+		"train -in m.csv -method graphcl -morgan 8 -out x":      "-morgan has no effect on graphcl",
+		"train -in m.csv -method descriptors -tau 0.3 -out x":   "-tau has no effect on descriptors",
+		"train -in m.csv -method descriptors -morgan -1 -out x": "-morgan",
+	} {
+		if _, _, err := invoke(t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
 // TestParquet: a table in a Parquet file is read as the same in CSV is, and what is
 // written has the values of the CSV.
 func TestParquet(t *testing.T) {

@@ -98,6 +98,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto), "`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by which it then embeds;\nauto is its own way or the method's")
 	f.Add(&r.Loss, &r.Settings)
 	r.Settings.RegisterMethods(f, method.Unsupervised, func() []string { return []string{r.Method} })
+	r.Settings.RegisterMorgan(f)
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2, "simgrace-eta": "0.1"})
 	f.Check(func() error { return apartRun(x.output.Dir, []string{modelFile}, x.In) })

@@ -17,12 +17,14 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/network"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // domain is the graphs: molecules or proteins in their network.
 type domain struct {
 	corpus []*graph.Graph
+	smiles []string // of the corpus, if it is of molecules
 	sets   []*taskSet
 }
 
@@ -131,6 +133,11 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	case len(x.Data.Datasets) > 0:
 		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz")
 	}
+	for _, name := range x.Loss.Methods {
+		if m, err := method.Get(name); err == nil && m.Molecules && x.source.Domain == domainBio {
+			return domain{}, cli.Usagef("-method %s is for molecules, and so not for -domain bio", name)
+		}
+	}
 	open := x.openMolecules
 	if x.source.Domain == domainBio {
 		open = x.openProteins
@@ -141,11 +148,14 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	}
 	if n := x.source.Size; n > 0 && n < len(d.corpus) {
 		order := dataset.Permutation(nil, len(d.corpus), random.Stream(0, purposeCorpus, 0, 0))
-		kept := make([]*graph.Graph, n)
+		all := d
+		d.corpus, d.smiles = make([]*graph.Graph, n), nil
 		for i, k := range order[:n] {
-			kept[i] = d.corpus[k]
+			d.corpus[i] = all.corpus[k]
+			if all.smiles != nil {
+				d.smiles = append(d.smiles, all.smiles[k])
+			}
 		}
-		d.corpus = kept
 	}
 	for _, s := range d.sets {
 		if err := s.check(); err != nil {
@@ -174,7 +184,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 		if n := len(corpus.Dropped); n > 0 {
 			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, n, n+len(corpus.Graphs), corpus.Dropped[0])
 		}
-		d.corpus = corpus.Graphs
+		d.corpus, d.smiles = corpus.Graphs, corpus.SMILES
 	case len(x.Data.Datasets) > 0 && slices.ContainsFunc(x.Loss.Methods, finetuning.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
@@ -182,7 +192,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 		if err != nil {
 			return d, err
 		}
-		d.corpus = toy.Graphs
+		d.corpus, d.smiles = toy.Graphs, toy.SMILES
 		if len(x.Data.Datasets) == 0 {
 			err = d.add("toy", toy)
 		}

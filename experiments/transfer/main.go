@@ -50,6 +50,7 @@ const (
 
 var (
 	methods   = append([]string{finetuning.None}, method.Names(method.Transfer)...)
+	tableRows = append([]string{finetuning.None}, method.Rows(method.Transfer)...)
 	protocols = []string{protocolLast, protocolBest}
 )
 
@@ -98,7 +99,7 @@ var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "ep
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: pretrain.Experiment{
-			Loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
+			Loss:     cli.Loss{Methods: tableRows, Choices: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
 			Recipe:   cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
 			Settings: pretrain.DefaultSettings(),
 		},

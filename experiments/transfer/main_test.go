@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, p := range protocols {
-		for _, m := range methods {
+		for _, m := range tableRows {
 			if !seen[p+"/"+m] {
 				t.Errorf("no row for %s, %s", p, m)
 			}
@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	// Of every epoch of a contrastive method L_G is known, trained or not; of a
 	// pretext task there is the loss alone.
 	rows := rundirtest.Metrics(t, out)
-	if len(rows) != 2*(len(methods)-1) {
+	if len(rows) != 2*(len(tableRows)-1) {
 		t.Errorf("%d rows of metrics", len(rows))
 	}
 	for _, row := range rows {
@@ -145,6 +145,7 @@ func TestUsage(t *testing.T) {
 		"no corpus":      {[]string{"-dataset", "bace", "-data", t.TempDir()}, "-corpus is needed"},
 		"bio, no data":   {[]string{"-domain", "bio"}, "-domain bio needs -data"},
 		"bio, no corpus": {[]string{"-domain", "bio", "-data", t.TempDir()}, "-corpus"},
+		"bio, molecules": {[]string{"-domain", "bio", "-data", t.TempDir(), "-corpus", "net", "-method", "descriptors"}, "-method descriptors is for molecules"},
 		"method":         {[]string{"-method", "magic"}, "magic"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,7 +329,7 @@ func newExperiment(t *testing.T) *experiment {
 	if x.domain, err = x.openDomain(t.Context(), &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
-	x.domain.corpus = x.domain.corpus[:130]
+	x.domain.corpus, x.domain.smiles = x.domain.corpus[:130], x.domain.smiles[:130]
 	x.Dir = rundirtest.Open(t, "transfer")
 	return x
 }

@@ -27,7 +27,7 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 		settings.Policy = "dropN,subgraph,permE"
 	}
 	return &pretrain.Run{
-		Dataset: &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, Sums: x.corpusSums},
+		Dataset: &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, SMILES: x.domain.smiles, Sums: x.corpusSums},
 		Regime:  method.Transfer, Encoder: x.encoder(), Method: name,
 		Loss: x.Loss, Recipe: x.Recipe, Settings: settings,
 	}

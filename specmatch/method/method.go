@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,11 @@ type Method struct {
 	// OnRequest keeps the method out of an experiment's tables unless it is named: a
 	// control, or a question of our own.
 	OnRequest bool
+	// Molecules says that it needs to know the molecules that the graphs are of, by
+	// Setup.SMILES.
+	Molecules bool
+	// Readout is the encoder's where the setup names none; "" leaves the encoder its own.
+	Readout gnn.Readout
 
 	reads func(s Setup) settings          // all that it depends on besides what all methods do; nil is nothing
 	new   func(s Setup) (*Learner, error) // of a setup without gaps
@@ -91,6 +97,16 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	if len(s.Graphs) == 0 {
 		return nil, errors.New("method: there are no graphs to learn from")
 	}
+	if m.Molecules && s.Encoder.Kind != gnn.KindChemGIN {
+		return nil, fmt.Errorf("method: %s is for molecules, not for encoder %s", m.Name, s.Encoder.Kind)
+	}
+	if s.Morgan < 0 || s.Morgan > 1<<16 {
+		return nil, fmt.Errorf("method: %d folded counts; want 0 to %d", s.Morgan, 1<<16)
+	}
+	if m.Molecules && len(s.SMILES) != len(s.Graphs) {
+		return nil, fmt.Errorf("method: %s wants the SMILES of its graphs; there are %d of %d", m.Name, len(s.SMILES), len(s.Graphs))
+	}
+	s.Encoder.Readout = cmp.Or(s.Encoder.Readout, m.Readout)
 	for i, g := range s.Graphs {
 		if err := s.Encoder.Accepts(g); err != nil {
 			return nil, fmt.Errorf("method: graph %d: %w", i, err)
@@ -172,6 +188,7 @@ var methods = []*Method{
 	gae,
 	edgePred,
 	attrMasking,
+	descriptors,
 	infomax,
 	contextPred,
 	graphMAE,
@@ -249,6 +266,10 @@ type Setup struct {
 	Regime  Regime // "" is Unsupervised
 	Encoder gnn.Architecture
 	Graphs  []*graph.Graph
+	// SMILES are those of the graphs, and Standard is what is done to a molecule before it is
+	// looked at; for methods that need Molecules.
+	SMILES   []string
+	Standard graph.Standard
 	// Policy and Ratio are the augmentations, see [augment.ParsePolicy]; "" is
 	// random2, and 0 the usual ratio.
 	Policy  string
@@ -269,10 +290,13 @@ type Options struct {
 	// RawStatistics has the running statistics of batch norm, which embeddings are
 	// made with, moved by raw graphs alone, as MSSGCL always does.
 	RawStatistics bool
-	JOAO          JOAOOptions
-	SimGRACE      SimGRACEOptions
-	MSSGCL        MSSGCLOptions
-	CuCo          CuCoOptions
+	// Morgan is how many folded counts of environments the method descriptors predicts as well;
+	// 0 is none.
+	Morgan   int
+	JOAO     JOAOOptions
+	SimGRACE SimGRACEOptions
+	MSSGCL   MSSGCLOptions
+	CuCo     CuCoOptions
 }
 
 // DefaultOptions are those of the paper's experiments; "" is Unsupervised.

@@ -35,8 +35,9 @@ func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) metho
 		for k := range 25 {
 			s.Graphs = append(s.Graphs, ring(5+k%4, 6, graph.AtomTypes*graph.ChiralityTags/3, uint64(k)))
 		}
-		for _, g := range s.Graphs {
+		for k, g := range s.Graphs {
 			g.X.Width = graph.AtomTypes * graph.ChiralityTags
+			s.SMILES = append(s.SMILES, strings.Repeat("C", 1+k%7)+strings.Repeat("O", k%3)+strings.Repeat("N", k%2))
 		}
 	case gnn.KindBioGIN:
 		for k := range 25 {
@@ -62,6 +63,9 @@ func each(t *testing.T, test func(t *testing.T, m *method.Method, newSetup func(
 	for regime, kinds := range kinds {
 		for _, kind := range kinds {
 			for _, m := range method.All(regime) {
+				if m.Molecules && kind != gnn.KindChemGIN {
+					continue
+				}
 				t.Run(string(regime)+"/"+kind+"/"+m.Name, func(t *testing.T) {
 					test(t, m, func(be backend.Backend) method.Setup { return setup(t, be, regime, kind) })
 				})

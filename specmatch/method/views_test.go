@@ -60,6 +60,7 @@ func rings(kind string, n int) (gs []*graph.Graph) {
 func hu(kind string, layers int) Setup {
 	return Setup{
 		Backend: cpu.New(tensor.Float32), Regime: Transfer, Graphs: rings(kind, 12), Batch: 5, Seed: 3,
+		SMILES:  strings.Fields("C CC CCC CCO CN CO C=O C#N CCl c1ccccc1 C1CC1 O"),
 		Encoder: gnn.Architecture{Kind: kind, Hidden: 8, Layers: layers}, Options: DefaultOptions(Transfer),
 	}
 }

@@ -82,7 +82,7 @@ func (r *Run) setup(be backend.Backend) method.Setup {
 	options := r.Settings.Options
 	options.Objective = r.Objective()
 	return method.Setup{
-		Backend: be, Regime: r.Regime, Encoder: r.Architecture(), Graphs: r.Dataset.Graphs,
+		Backend: be, Regime: r.Regime, Encoder: r.Architecture(), Graphs: r.Dataset.Graphs, SMILES: r.Dataset.SMILES, Standard: r.Dataset.Standard,
 		Policy: r.Policy(), Ratio: r.Settings.Ratio, Batch: r.Recipe.Batch, Rate: r.Rate(), Seed: uint64(r.Seed),
 		Options: options,
 	}

@@ -80,6 +80,11 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 	return " By recipes of their own: " + own + "."
 }
 
+// RegisterMorgan registers the flag of the method descriptors.
+func (s *Settings) RegisterMorgan(f *cli.FlagSet) {
+	cli.Var(f, &s.Morgan, "morgan", cli.Int(0), "`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none")
+}
+
 // RegisterRecipes registers the switch between the methods' own recipes and one for all.
 func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes, "methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse: all train alike")
@@ -100,7 +105,7 @@ func (s *Settings) reads(name, flag string, r method.Regime) bool {
 
 // shared are the flags of [Settings] and [cli.Loss] that only some methods read.
 var shared = []string{
-	"adjacency", "beta", "center", "kappa", "on-h", "p", "policy", "random-walk", "ratio", "sum", "tau", "theta-gradient", "warmup",
+	"adjacency", "beta", "center", "kappa", "morgan", "on-h", "p", "policy", "random-walk", "ratio", "sum", "tau", "theta-gradient", "warmup",
 }
 
 // RegisterMethods sets the options to the defaults of a regime and registers the flags
@@ -121,7 +126,9 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime, chosen func(
 		return nil
 	})
 	s.RegisterRecipes(f, r)
-	if r != method.Transfer {
+	if r == method.Transfer {
+		s.RegisterMorgan(f)
+	} else {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 	}
 	cli.Var(f, &s.JOAO.Gamma, "joao-gamma", cli.Float(0, 1), "how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one")

@@ -26,6 +26,7 @@ type Data struct {
 	// Graphs are the molecules in the order of the file, as [molecule.Molecule.Graph]
 	// makes them; Class is 0.
 	Graphs []*graph.Graph
+	SMILES []string // of the molecules
 	// Tasks are the names of the label columns.
 	Tasks []string
 	// Labels is the row-major matrix [molecules×tasks] of labels: 1 for yes, -1
@@ -198,7 +199,7 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 			d.Dropped = append(d.Dropped, r.Err)
 			return nil
 		}
-		d.Graphs, d.Scaffolds = append(d.Graphs, r.Graph), append(d.Scaffolds, r.Scaffold)
+		d.Graphs, d.SMILES, d.Scaffolds = append(d.Graphs, r.Graph), append(d.SMILES, r.SMILES), append(d.Scaffolds, r.Scaffold)
 		return nil
 	})
 	return d.some(path, err)
@@ -233,7 +234,7 @@ func Corpus(ctx context.Context, path string, progress func(rows int)) (*Data, e
 		if r.Err != nil {
 			d.Dropped = append(d.Dropped, r.Err)
 		} else {
-			d.Graphs = append(d.Graphs, r.Graph)
+			d.Graphs, d.SMILES = append(d.Graphs, r.Graph), append(d.SMILES, r.SMILES)
 		}
 		return nil
 	})

@@ -49,6 +49,7 @@ func TestOpen(t *testing.T) {
 		}
 		m.Graphs, m.Scaffolds = nil, nil
 		want := &Data{
+			SMILES: []string{"c1ccccc1C", "CCO", "CCc1ccccc1"},
 			Tasks:  []string{"FDA_APPROVED", "CT_TOX"},
 			Labels: []int8{1, -1, 0, 1, -1, 0},
 			Dropped: []*dataset.SyntaxError{

@@ -46,7 +46,7 @@ func Toy(n int) (*Data, error) {
 			return nil, fmt.Errorf("dataset: toy molecule %s: %w", smiles, err)
 		}
 		g.Class = 0
-		s.Graphs = append(s.Graphs, g)
+		s.Graphs, s.SMILES = append(s.Graphs, g), append(s.SMILES, smiles)
 		aromatic := strings.HasPrefix(frame, "c")
 		carbonyl, halogen := false, false
 		for _, p := range parts {

@@ -1,0 +1,259 @@
+package method
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
+	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// descriptors teaches an encoder to predict what can be computed of a molecule: descriptors
+// of its graph and, if they are wanted, folded counts of Morgan's environments, from the
+// readout of all layers. Predicting descriptors is the task of ChemBERTa-2 (Ahmad et al.
+// 2022), a language model of SMILES, there 200 of RDKit's with the mean squared error.
+var descriptors = &Method{
+	Name: "descriptors", Title: "Descriptors", Regimes: []Regime{Transfer}, OnRequest: true, Molecules: true,
+	Readout: gnn.ReadoutAll,
+	reads:   func(s Setup) settings { return settings{"morgan": s.Morgan} },
+	new: func(s Setup) (*Learner, error) {
+		targets, err := s.describe()
+		if err != nil {
+			return nil, err
+		}
+		e, rng, err := s.NewEncoder()
+		if err != nil {
+			return nil, err
+		}
+		p := NewPrediction(s.Backend, e, targets, rng)
+		l := &prediction{
+			Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
+			Minimizer: train.NewMinimizer(s.Backend, p, s.Rate), task: p,
+		}
+		return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}, nil
+	},
+}
+
+// prediction is the learner of a [Prediction].
+type prediction struct {
+	train.Defaults
+	*train.Minimizer
+	task *Prediction
+}
+
+// Step implements [train.Learner].
+func (p *prediction) Step(b train.Batch) (train.Metrics, error) {
+	return p.Minimize(func() *autodiff.Var { return p.task.Loss(b.Graphs, b.Samples, p.Tape) })
+}
+
+// Prediction asks for numbers that belong to the graphs: with s = h·W + b the output for a
+// kind of targets y, standardised and at most 6 in size,
+//
+//	loss = Σ over the kinds of the mean of l(s - y),  l(d) = d²/2 where |d| < 1, else |d| - ½.
+type Prediction struct {
+	gnn.Encoder
+	Outputs []*nn.Linear // [width×numbers], of each kind
+	Targets []*Targets   // of all graphs, of each kind
+}
+
+// NewPrediction returns the task with outputs that are initialised as PyTorch does it by
+// default.
+func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *rand.Rand) *Prediction {
+	p := &Prediction{Encoder: e, Targets: targets}
+	for k, t := range targets {
+		l := nn.NewLinear(be, fmt.Sprintf("pretext.outputs.%d", k), e.Width(), len(t.mean), nn.KaimingUniform, rng)
+		l.ResetBias(be, rng)
+		p.Outputs = append(p.Outputs, l)
+	}
+	return p
+}
+
+// Loss returns the loss [1×1] of a batch of the graphs with these numbers.
+func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var {
+	h := p.Forward(gnn.NewBatch(t, b), nn.Train)
+	var all []*autodiff.Var
+	for k, targets := range p.Targets {
+		d := p.Outputs[k].Forward(h).Sub(t.Matrix(len(samples), len(targets.mean), targets.rows(samples)))
+		beyond := d.Abs().Shift(-1).ReLU()
+		all = append(all, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
+	}
+	return autodiff.ConcatRows(all...).Sum()
+}
+
+// Parameters returns the encoder's and the outputs'.
+func (p *Prediction) Parameters() []*autodiff.Param {
+	all := p.Encoder.Parameters()
+	for _, o := range p.Outputs {
+		all = append(all, o.Parameters()...)
+	}
+	return all
+}
+
+// maxTarget is the largest size of a standardised target.
+const maxTarget = 6
+
+// Targets are numbers of one kind, as many for every graph.
+type Targets struct {
+	mean, std []float64
+	// The numbers of graph i that are not 0, with their columns, from ptr[i] to ptr[i+1].
+	ptr    []int
+	column []uint16
+	value  []float32
+}
+
+// NewTargets returns the targets of graphs, rows of equal length, up to 65,536. A number that
+// is not finite is left out, and stands for the mean.
+func NewTargets(rows [][]float64) *Targets {
+	t := &Targets{ptr: []int{0}}
+	for _, row := range rows {
+		t.add(row)
+	}
+	t.settle()
+	return t
+}
+
+// add appends the row of a graph.
+func (t *Targets) add(row []float64) {
+	if t.mean == nil {
+		t.mean, t.std = make([]float64, len(row)), make([]float64, len(row))
+	}
+	for k, v := range row {
+		if v != 0 {
+			t.column, t.value = append(t.column, uint16(k)), append(t.value, float32(v))
+		}
+	}
+	t.ptr = append(t.ptr, len(t.value))
+}
+
+// settle computes the means and the standard deviations.
+func (t *Targets) settle() {
+	count, zeros := make([]float64, len(t.mean)), make([]float64, len(t.mean))
+	for k := range count {
+		count[k] = float64(len(t.ptr) - 1)
+		zeros[k] = count[k]
+	}
+	for e, k := range t.column {
+		zeros[k]--
+		if v := float64(t.value[e]); finite(v) {
+			t.mean[k] += v
+		} else {
+			count[k]--
+		}
+	}
+	for k, sum := range t.mean {
+		t.mean[k] = sum / max(count[k], 1)
+		t.std[k] = zeros[k] * t.mean[k] * t.mean[k]
+	}
+	for e, k := range t.column {
+		if v := float64(t.value[e]); finite(v) {
+			t.std[k] += (v - t.mean[k]) * (v - t.mean[k])
+		}
+	}
+	for k, squares := range t.std {
+		if t.std[k] = math.Sqrt(squares / max(count[k], 1)); t.std[k] == 0 {
+			t.std[k] = 1 // all are equal
+		}
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// rows returns the targets [n×numbers] of graphs, standardised and bounded.
+func (t *Targets) rows(samples []int) []float64 {
+	width := len(t.mean)
+	all := make([]float64, len(samples)*width)
+	for at, i := range samples {
+		row := all[at*width : (at+1)*width]
+		for k := range row {
+			row[k] = t.standard(k, 0)
+		}
+		for e := t.ptr[i]; e < t.ptr[i+1]; e++ {
+			k := int(t.column[e])
+			row[k] = t.standard(k, float64(t.value[e]))
+		}
+	}
+	return all
+}
+
+func (t *Targets) standard(k int, v float64) float64 {
+	if !finite(v) {
+		return 0
+	}
+	return min(max((v-t.mean[k])/t.std[k], -maxTarget), maxTarget)
+}
+
+// describer computes the numbers of molecules.
+type describer struct {
+	parser      molecule.Parser
+	descriptors descriptor.Calculator
+	morgan      fingerprint.Morgan
+}
+
+// rows returns the numbers of a molecule, of each kind; morgan is the number of folded counts.
+func (d *describer) rows(smiles string, morgan int) ([][]float64, error) {
+	m, err := d.parser.Parse(smiles)
+	if err != nil {
+		return nil, err
+	}
+	rows := [][]float64{make([]float64, len(descriptor.Names()))}
+	d.descriptors.Compute(rows[0], m)
+	if morgan > 0 {
+		counts := make([]float64, morgan)
+		for _, c := range d.morgan.Counts(m) {
+			counts[c.ID%uint32(morgan)] += float64(c.N)
+		}
+		rows = append(rows, counts)
+	}
+	return rows, nil
+}
+
+// chunk is how many molecules are described at a time.
+const chunk = 1024
+
+// describe returns the targets of the molecules, computed on all processors.
+func (s Setup) describe() ([]*Targets, error) {
+	var targets []*Targets
+	workers := make([]describer, runtime.GOMAXPROCS(0))
+	for lo := 0; lo < len(s.SMILES); lo += chunk {
+		part := s.SMILES[lo:min(lo+chunk, len(s.SMILES))]
+		rows, failed := make([][][]float64, len(part)), make([]error, len(part))
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() {
+				d := &workers[w]
+				d.parser.Standard, d.morgan.Radius = s.Standard, 2
+				for i := w; i < len(part); i += len(workers) {
+					rows[i], failed[i] = d.rows(part[i], s.Morgan)
+				}
+			})
+		}
+		wg.Wait()
+		for i, of := range rows {
+			if failed[i] != nil {
+				return nil, fmt.Errorf("method: graph %d: %w", lo+i, failed[i])
+			}
+			for k, row := range of {
+				if k == len(targets) {
+					targets = append(targets, &Targets{ptr: []int{0}})
+				}
+				targets[k].add(row)
+			}
+		}
+	}
+	for _, t := range targets {
+		t.settle()
+	}
+	return targets, nil
+}
