@@ -56,8 +56,9 @@
 //     RDKit accepts: *1ccc[OH+]1.
 //   - A ring that is written as aromatic and is not, such as that of selenium in
 //     C[NH+]1CCN2[se]3c(cccn3)Cc4cbccc4C2C1, may have its double bonds elsewhere.
-//   - Ten of 50,000 molecules have another number of stereocentres without a tag: bridgehead
-//     nitrogens in large rings, and in metal complexes.
+//   - 17 of 488,593 molecules have another number of stereocentres, because of nitrogens where
+//     rings meet; two oxides of tin and lead have conjugated bonds here and not there, and a
+//     complex of iron a ring less (TestDigests).
 //   - Scaffolds that differ only in the permutation of a square planar, trigonal
 //     bipyramidal or octahedral centre, such as [Pt@SP1] and [Pt@SP2], are the
 //     same here: of these centres only that there is one is kept.

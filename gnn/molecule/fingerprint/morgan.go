@@ -14,7 +14,6 @@
 package fingerprint
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/specmatch/specmatch/gnn/molecule"
@@ -39,7 +38,7 @@ type Morgan struct {
 	chiral     []bool   // atoms whose neighbours differ
 	ptr        []int32
 	links      []link
-	around     []neighbour
+	around     []uint64 // of an atom: invariants of its bonds, and identifiers behind them
 	bonds      []uint64 // sets of bonds, of every atom
 	grown      []uint64
 	seen       []uint64 // sets of bonds found so far
@@ -50,11 +49,6 @@ type Morgan struct {
 }
 
 type link struct{ atom, bond int32 }
-
-type neighbour struct {
-	bond int32
-	id   uint32
-}
 
 type environment struct {
 	hash  uint64
@@ -204,6 +198,12 @@ func (g *Morgan) set(of []uint64, i int32) []uint64 { return of[int(i)*g.words :
 
 // grow adds to the bonds around an atom its own and those around its neighbours.
 func (g *Morgan) grow(i int32) {
+	if g.words == 1 {
+		for _, l := range g.links[g.ptr[i]:g.ptr[i+1]] {
+			g.grown[i] |= g.bonds[l.atom] | 1<<l.bond
+		}
+		return
+	}
 	mine := g.set(g.grown, i)
 	for _, l := range g.links[g.ptr[i]:g.ptr[i+1]] {
 		mine[l.bond/64] |= 1 << (l.bond % 64)
@@ -217,24 +217,24 @@ func (g *Morgan) grow(i int32) {
 func (g *Morgan) identify(m *molecule.Molecule, i int32, round uint32) uint32 {
 	g.around = g.around[:0]
 	for _, l := range g.links[g.ptr[i]:g.ptr[i+1]] {
-		x := neighbour{g.bondHashes[l.bond], g.now[l.atom]}
+		x := uint64(g.bondHashes[l.bond])<<32 | uint64(g.now[l.atom])
 		g.around = append(g.around, x)
 		k := len(g.around) - 1 // insertion sort: atoms have few neighbours
-		for ; k > 0 && compare(g.around[k-1], x) > 0; k-- {
+		for ; k > 0 && g.around[k-1] > x; k-- {
 			g.around[k] = g.around[k-1]
 		}
 		g.around[k] = x
 	}
 	h := combine(round, g.now[i])
 	for _, x := range g.around {
-		h = combine(h, combine(combine(0, uint32(x.bond)), x.id))
+		h = combine(h, combine(combine(0, uint32(x>>32)), uint32(x)))
 	}
 	a := &m.Atoms[i]
 	if !g.Chirality || a.Chirality == molecule.Unspecified {
 		return h
 	}
 	for k, x := range g.around {
-		if !g.chiral[i] && (x.bond != 1 || k > 0 && x.id == g.around[k-1].id) {
+		if !g.chiral[i] && (x>>32 != 1 || k > 0 && x == g.around[k-1]) {
 			return h
 		}
 	}
@@ -248,10 +248,6 @@ func (g *Morgan) identify(m *molecule.Molecule, i int32, round uint32) uint32 {
 	return combine(h, 1)
 }
 
-func compare(a, b neighbour) int {
-	return cmp.Or(cmp.Compare(a.bond, b.bond), cmp.Compare(a.id, b.id))
-}
-
 // enter adds an atom's environment to those found, unless its bonds have been found before.
 func (g *Morgan) enter(i int32, round int) {
 	bonds := g.set(g.grown, i)
@@ -260,7 +256,8 @@ func (g *Morgan) enter(i int32, round int) {
 		h = (h ^ w) * 0xff51afd7ed558ccd
 		h ^= h >> 32
 	}
-	for slot := h % uint64(len(g.slots)); ; slot = (slot + 1) % uint64(len(g.slots)) {
+	mask := uint64(len(g.slots)) - 1 // a power of two
+	for slot := h & mask; ; slot = (slot + 1) & mask {
 		k := g.slots[slot] - 1
 		if k < 0 {
 			g.slots[slot] = int32(len(g.seenOf)) + 1
@@ -270,7 +267,7 @@ func (g *Morgan) enter(i int32, round int) {
 			return
 		}
 		e := &g.seenOf[k]
-		if e.hash != h || !slices.Equal(g.set(g.seen, k), bonds) {
+		if e.hash != h || g.words > 1 && !slices.Equal(g.set(g.seen, k), bonds) { // one word's hash is its own
 			continue
 		}
 		if e.round == round && g.next[i] < g.ids[e.at] { // the other one goes

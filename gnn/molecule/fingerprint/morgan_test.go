@@ -125,3 +125,15 @@ func FuzzMorgan(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkMorgan(b *testing.B) {
+	var p molecule.Parser
+	m, err := p.Parse("CC(C)Cn1c(=O)n(C)c(=O)c2c(N[C@@H](C)C(=O)N3CCOCC3)nc(-c3ccc(F)cc3)nc21")
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := fingerprint.Morgan{Radius: 2}
+	for b.Loop() {
+		g.Counts(m)
+	}
+}
