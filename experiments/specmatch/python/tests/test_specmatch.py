@@ -1,0 +1,308 @@
+"""The installed package against the program: `pytest tests` in an environment that has the wheel."""
+import csv
+import json
+import os
+import pickle
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import specmatch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+from specmatch import Classifier, Embedder, Regressor, SpecmatchError, records, tool
+
+rng = random.Random(1)
+SMILES = ["".join(rng.choice("CCCO") for _ in range(rng.randint(2, 14))) + "C" for _ in range(120)]
+CARBONS = np.array([s.count("C") for s in SMILES], float)
+TINY = {"hidden": 8, "layers": 2}
+GRAPHS = [([[i, (i + 1) % n] for i in range(n - k % 2)], [i % 3 for i in range(n)]) for k, n in enumerate([3, 4, 5, 6, 7, 8] * 4)]
+
+
+def command(*arguments, **more):
+    return subprocess.run([tool.program(), *map(str, arguments)], check=True, capture_output=True, **more).stdout
+
+
+def write_csv(path, smiles):
+    with open(path, "w", newline="", encoding="utf-8") as f:
+        csv.writer(f).writerows([["smiles"], *([s] for s in smiles)])
+
+
+def by_file(folder, smiles, *flags):
+    """The vectors as the command line writes them into a file."""
+    write_csv(folder / "m.csv", smiles)
+    command("embed", "-in", folder / "m.csv", "-out", folder / "v.npy", *flags)
+    return np.load(folder / "v.npy")
+
+
+def test_version():
+    assert command("version").decode().split() == ["specmatch", specmatch.__version__]
+    assert Path(tool.program()).is_relative_to(sys.prefix)
+
+
+def test_vectors_are_those_of_the_command_line(tmp_path):
+    got = Embedder().fit_transform(SMILES)
+    assert got.dtype == np.float32 and got.tobytes() == by_file(tmp_path, SMILES).tobytes()
+    e = Embedder(readout="last:sum")
+    assert e.transform(SMILES).tobytes() == by_file(tmp_path, SMILES, "-readout", "last:sum").tobytes()
+    head = command("embed", "-in", tmp_path / "m.csv", "-out", "-", "-readout", "last:sum").decode().split("\n")[0]
+    assert list(e.get_feature_names_out()) == head.split(",")[1:]
+
+
+def test_predictions_are_those_of_the_command_line(tmp_path):
+    r = Regressor(epochs=3, n_estimators=2, options=TINY, random_state=3).fit(SMILES, CARBONS)
+    names = r.save(str(tmp_path / "r.safetensors"))
+    assert [Path(n).name for n in names] == ["r-0.safetensors", "r-1.safetensors"]
+    write_csv(tmp_path / "m.csv", SMILES)
+    command("predict", "-in", tmp_path / "m.csv", "-model", ",".join(names), "-out", tmp_path / "p.npy")
+    assert (np.load(tmp_path / "p.npy")[:, 0] == r.predict(SMILES)).all()
+    assert (Regressor.load(*names).predict(SMILES) == r.predict(SMILES)).all()
+    with pytest.raises(ValueError, match="predicts regression; want classes"):
+        Classifier.load(*names)
+
+
+def test_what_cannot_be_read():
+    bad = ["CC", "C1CC", None, "", "CCO", float("nan")]
+    with pytest.raises(SpecmatchError, match=r'"C1CC": column 2: ring 1 is not closed'):
+        Embedder().transform(bad)
+    with pytest.warns(UserWarning, match="4 of 6 records cannot be used"):
+        rows = Embedder(handle_invalid="nan").transform(bad)
+    assert np.isnan(rows).all(axis=1).tolist() == [False, True, True, True, False, True]
+    with pytest.warns(UserWarning):
+        assert (Embedder(handle_invalid="drop").transform(bad) == rows[[0, 4]]).all()
+    with pytest.warns(UserWarning, match="2 of 2"):
+        assert np.isnan(Embedder(handle_invalid="nan").transform(["C1CC", None])).all()
+    y = np.arange(len(bad) * 20.0)
+    with pytest.raises(SpecmatchError, match="records cannot be used, such as"):
+        Regressor(epochs=1, options=TINY).fit(bad * 20, y)
+    Regressor(epochs=1, options=TINY, handle_invalid="nan").fit(bad * 20, y)
+    c = Classifier(epochs=1, options=TINY, handle_invalid="nan").fit(bad * 20, y > 60)
+    with pytest.warns(UserWarning):
+        assert [v is None for v in c.predict(bad)] == np.isnan(rows).all(axis=1).tolist()
+    for X, message in (([], "0 sample"), ("CC", "one text is no list"), (np.zeros((2, 3)), "shape"), ([1, 2], "type int"), (["C", 1], "type int")):
+        with pytest.raises((ValueError, TypeError), match=message):
+            Embedder().transform(X)
+    with pytest.raises(ValueError, match="want 'error'"):
+        Embedder(handle_invalid="no").transform(["C"])
+    with pytest.raises(SpecmatchError, match='invalid value "no" for flag -method'):
+        Embedder(method="no").fit(SMILES)
+    with pytest.raises(ValueError, match="read as gaps"):
+        Classifier(epochs=1, options=TINY).fit(SMILES, np.where(CARBONS > 8, "NA", np.where(CARBONS > 6, "more", "less")))
+
+
+def test_unicode(tmp_path):
+    text = ["CC", "Cé", "分子", "C\"\n\"C", "C\ud800", "\0"]
+    with pytest.warns(UserWarning, match="5 of 6"):
+        assert np.isnan(Embedder(handle_invalid="nan").transform(text)).all(axis=1).tolist() == [False] + [True] * 5
+    path = tmp_path / "модель é.safetensors"
+    Embedder().save(path)
+    assert (Embedder(path).transform(["CC"]) == Embedder().transform(["CC"])).all()
+    c = Classifier(epochs=1, options=TINY).fit(SMILES, np.where(CARBONS > 8, "großes, Molekül", "小"))
+    assert set(c.predict(SMILES)) <= {"großes, Molekül", "小"}
+
+
+def test_graphs(tmp_path):
+    e = Embedder(method="graphcl", options={"epochs": 2, **TINY}, random_state=1).fit(GRAPHS)
+    got = e.transform(GRAPHS)
+    with open(tmp_path / "g.jsonl", "w") as f:
+        f.writelines(json.dumps({"edges": edges, "labels": labels}) + "\n" for edges, labels in GRAPHS)
+    command("train", "-in", tmp_path / "g.jsonl", "-method", "graphcl", "-epochs", 2, "-hidden", 8, "-layers", 2, "-seed", 1, "-out", tmp_path / "run")
+    command("embed", "-in", tmp_path / "g.jsonl", "-model", tmp_path / "run/model.safetensors", "-out", tmp_path / "v.npy")
+    assert (np.load(tmp_path / "v.npy") == got).all() and list(e.get_feature_names_out())[:2] == ["h0", "h1"]
+    nx = pytest.importorskip("networkx", reason="networkx is not installed")
+    of_nx = []
+    for edges, labels in GRAPHS:
+        g = nx.Graph()
+        g.add_nodes_from((f"node {i}", {"label": v}) for i, v in enumerate(labels))
+        g.add_edges_from((f"node {a}", f"node {b}") for a, b in edges)
+        of_nx.append(g)
+    assert (e.transform(of_nx) == got).all()
+    with pytest.raises(SpecmatchError, match="has molecules, want graphs"):
+        e.transform(SMILES)
+    with pytest.raises(ValueError, match="features of shape"):
+        e.transform([([[0, 1]], [0.5, 1.5])])
+
+    class Data:  # as torch_geometric.data.Data is
+        num_nodes, x = 2, np.array([[1.0, 2.0], [0.0, 1.0]])
+
+        class edge_index:
+            t = staticmethod(lambda: np.array([[0, 1], [1, 0]]))
+
+    assert records.graph(0, Data) == {"nodes": 2, "edges": [[0, 1], [1, 0]], "directed": False, "attributes": [[1.0, 2.0], [0.0, 1.0]]}
+    assert records.graph(0, ([], 3)) == {"edges": [], "nodes": 3}
+
+
+def test_scikit_learn(tmp_path):
+    for e in (Embedder(), Regressor(epochs=1), Classifier(epochs=1)):
+        # check_estimator gives nearly all of its checks matrices of numbers, which are no molecules. Those that give none:
+        for name in ("estimator_cloneable", "estimator_repr", "estimator_tags_renamed", "no_attributes_set_in_init", "parameters_default_constructible",
+                     "get_params_invariance", "set_params", "do_not_raise_errors_in_init_or_set_params", "valid_tag_types", "mixin_order"):
+            getattr(estimator_checks, f"check_{name}", print)(type(e).__name__, e)  # releases differ in their names
+    y = (CARBONS > 7).astype(int)
+    pipeline = make_pipeline(Embedder(), StandardScaler(), LogisticRegression())
+    folds = StratifiedKFold(3)
+    scores = cross_val_score(pipeline, SMILES, y, cv=folds)
+    for score, (train, test) in zip(scores, folds.split(SMILES, y)):  # the same by files
+        plain = make_pipeline(StandardScaler(), LogisticRegression())
+        plain.fit(by_file(tmp_path, [SMILES[i] for i in train]), y[train])
+        assert plain.score(by_file(tmp_path, [SMILES[i] for i in test]), y[test]) == score
+    search = GridSearchCV(Regressor(options=TINY), {"epochs": [1, 2]}, cv=2, n_jobs=2).fit(SMILES, CARBONS)
+    assert search.best_params_["epochs"] in (1, 2) and np.isfinite(search.cv_results_["mean_test_score"]).all()
+    c = Classifier(epochs=20, options=TINY).fit(SMILES, y)
+    p = c.predict_proba(SMILES)
+    assert np.allclose(p.sum(1), 1, atol=1e-6) and (c.predict(SMILES) == c.classes_[p.argmax(1)]).all() and c.score(SMILES, y) > 0.5
+    two = np.c_[CARBONS, -CARBONS]
+    two[::3, 1] = np.nan
+    assert Regressor(epochs=1, options=TINY).fit(SMILES, two).predict(SMILES[:4]).shape == (4, 2)
+    for e in (clone(c), Embedder(method="infonce")):
+        with pytest.raises(Exception, match="not fitted"):
+            (e.predict if hasattr(e, "predict") else e.transform)(SMILES)
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = Embedder(readout="last:mean").set_output(transform="pandas").fit_transform(pandas.Series(SMILES, index=range(5, 125)))
+    assert frame.columns[0] == "l5_mean_0" and frame.index[0] == 5
+    assert (frame.to_numpy() == Embedder(readout="last:mean").transform(pandas.DataFrame({"smiles": SMILES}))).all()
+
+
+def test_pickles_across_processes():
+    c = Classifier(epochs=1, options=TINY).fit(SMILES, CARBONS > 7)
+    code = "import pickle, sys; m, x = pickle.load(sys.stdin.buffer); pickle.dump(m.predict_proba(x), sys.stdout.buffer)"
+    out = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((c, SMILES)), capture_output=True, check=True).stdout
+    assert (pickle.loads(out) == c.predict_proba(SMILES)).all()
+
+
+def test_many_rows_at_flat_memory():
+    def peak(pid):
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) / 1024  # MB
+
+    if not Path("/proc/self/status").exists():
+        pytest.skip("there is no /proc to measure memory by")
+    seen, mine = [], []
+    started = subprocess.Popen
+
+    class Watched(started):
+        def __init__(self, *a, **k):
+            super().__init__(*a, **k)
+            seen.append(self.pid)
+
+    n, rows, child = 100_000, 0, []
+    e = Embedder(readout="last:mean")
+    e.transform(["C"])
+    subprocess.Popen = Watched
+    try:
+        for batch in e.stream("C" * (1 + i % 30) for i in range(n)):
+            rows += len(batch)
+            if rows % 10240 == 0 or rows == n:
+                mine.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+                try:
+                    child.append(peak(seen[-1]))
+                except (OSError, IndexError):
+                    pass  # it has ended
+    finally:
+        subprocess.Popen = started
+    assert rows == n and mine[-1] - mine[0] < 20 and child[-1] < 400 and child[-1] - child[0] < 100, (mine, child)
+
+
+def endless():
+    while True:
+        yield "CCO"
+
+
+def test_a_killed_program_and_ctrl_c():
+    pids = []
+    started = subprocess.Popen.__init__
+
+    def watched(self, *a, **k):
+        started(self, *a, **k)
+        pids.append(self.pid)
+
+    subprocess.Popen.__init__ = watched
+    try:
+        with pytest.raises(SpecmatchError, match="killed by SIGKILL"):
+            for _ in Embedder(readout="last:mean").stream(endless()):
+                os.kill(pids[-1], signal.SIGKILL)
+        with pytest.raises(KeyboardInterrupt):
+            for _ in Embedder(readout="last:mean").stream(endless()):
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                began = time.monotonic()
+                time.sleep(10)
+        assert time.monotonic() - began < 5  # one second and what a busy machine adds
+        stream = Embedder(readout="last:mean").stream(endless())
+        next(stream)
+        stream.close()
+        with pytest.raises(ZeroDivisionError):  # of the records themselves
+            list(Embedder().stream("C" * (1 // (5 - i)) for i in range(10)))
+    finally:
+        subprocess.Popen.__init__ = started
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_bars(capfd):
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    Embedder(verbose=True, readout="last:mean").transform(SMILES)
+    assert "embed: 100%" in capfd.readouterr().err
+    Embedder().transform(SMILES)
+    assert capfd.readouterr().err == ""
+
+
+def molecules():
+    """Some molecules as PyG has them, with the categories of Hu et al."""
+    import torch
+
+    ring = [(i, (i + 1) % 6) for i in range(6)]
+    all = {"CCO": ([5, 5, 7], [(0, 1, 0), (1, 2, 0)]), "C1CCCCC1": ([5] * 6, [(*e, 0) for e in ring]), "C": ([5], []),
+           "C=CC#N": ([5, 5, 5, 6], [(0, 1, 1), (1, 2, 0), (2, 3, 2)]), "c1ccccc1O": ([5] * 6 + [7], [(*e, 3) for e in ring] + [(5, 6, 0)])}
+    x, edges, bonds, batch = [], [], [], []
+    for k, (atoms, of) in enumerate(all.values()):
+        edges += [(len(x) + a, len(x) + b) for i, j, _ in of for a, b in ((i, j), (j, i))]
+        bonds += [[t, 0] for _, _, t in of for _ in range(2)]
+        x += [[a, 0] for a in atoms]
+        batch += [k] * len(atoms)
+    return list(all), [torch.tensor(v) for v in (x, list(zip(*edges)), batch, bonds)]
+
+
+def near(got, want):
+    assert np.abs(got.detach().numpy() - want).max() < 1e-5 * max(1, np.abs(want).max())
+
+
+def test_torch(tmp_path):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its modules are not compared")
+    smiles, inputs = molecules()
+    for readout in ("auto", "own", "last:sum", "1,3:mean,max"):
+        near(specmatch.to_torch(readout=readout)(*inputs), Embedder(readout=readout).transform(smiles))
+    # Of graphs: those of the program, with and without self-loops, and what PyTorch has drawn anew.
+    batch = torch.tensor([k for k, (_, labels) in enumerate(GRAPHS) for _ in labels])
+    first = np.cumsum([0] + [len(labels) for _, labels in GRAPHS])
+    edges = torch.tensor([(a, b) for n, (e, _) in zip(first, GRAPHS) for i, j in e for a, b in ((n + i, n + j), (n + j, n + i))]).T
+    x = torch.eye(3)[torch.tensor([v for _, labels in GRAPHS for v in labels])]
+    file, again = str(tmp_path / "e.safetensors"), str(tmp_path / "again.safetensors")
+    for method in ("graphcl", "infonce"):
+        Embedder(method=method, options={"epochs": 1, **TINY}).fit(GRAPHS).save(file)
+        module = specmatch.to_torch(file)
+        near(module(x, edges, batch), Embedder(file).transform(GRAPHS))
+    card = specmatch.read_card(file)
+    for residual in (False, True):
+        from specmatch.modules import Encoder
+        torch.manual_seed(1)
+        resgcn = Encoder(card | {"encoder": {"kind": "resgcn", "in": 3, "hidden": 8, "layers": 2, "residual": residual}}, {}, "auto").eval()
+        specmatch.from_torch(resgcn, again)
+        for readout in ("auto", "all:sum,max"):
+            near(specmatch.to_torch(again, readout)(x, edges, batch), Embedder(again, readout=readout).transform(GRAPHS))
+    with torch.no_grad():
+        for p in module.parameters():
+            p += 0.1
+    specmatch.from_torch(module, again)
+    near(module(x, edges, batch), Embedder(again).transform(GRAPHS))
