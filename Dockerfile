@@ -1,0 +1,16 @@
+# The tool alone, static: `docker build -t specmatch .`, then
+# `docker run --rm -v "$PWD:/data" specmatch embed -in molecules.csv -out vectors.npy`.
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN release=$(sed -n -E 's/^## ([^ ]+) \(unreleased\)$/\1.dev0/; s/^## //; t found; d; :found; p; q' CHANGELOG.md) && \
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -o /specmatch \
+    -ldflags "-s -w -X github.com/specmatch/specmatch/experiments/internal/cli.release=$release" ./experiments/specmatch
+
+FROM scratch
+COPY --from=build /specmatch /specmatch
+COPY --from=build /src/LICENSE /LICENSE
+WORKDIR /data
+ENTRYPOINT ["/specmatch"]
