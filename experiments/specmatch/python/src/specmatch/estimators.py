@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,11 +62,10 @@ class Base(BaseEstimator):
 
     def _bar(self, label: str, total: int | None = None) -> Callable[[int, int | None], None]:
         """Shows what is done of how much, if verbose is set and tqdm installed."""
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
+        if not self.verbose or not find_spec("tqdm"):
             return lambda done, total: None
-        bar: Any = tqdm(desc=label, total=total, disable=not self.verbose)
+        from tqdm.auto import tqdm
+        bar: Any = tqdm(desc=label, total=total)
 
         def show(done: int, total: int | None) -> None:
             bar.total = total or bar.total
@@ -107,7 +107,7 @@ class Base(BaseEstimator):
                 show(done, None)
                 yield rows[~invalid] if self.handle_invalid == "drop" else rows
         if bad:
-            warnings.warn(f"{bad} of {done} records cannot be used", stacklevel=3)
+            warnings.warn(f"{bad} of {done} records cannot be used", stacklevel=5)
 
     def _rows(self, command: str, records_: Any, files: Models, *more: str) -> Rows:
         data = list(records.listed(records_))
