@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
@@ -131,6 +132,18 @@ var features = map[string]feature{
 		}
 		return x, countColumns, nil
 	},
+	"descriptors": func(_ context.Context, l *loadedSet) ([]float32, int, error) {
+		var x []float32
+		var c descriptor.Calculator
+		values := make([]float64, len(descriptor.Names()))
+		for _, m := range l.molecules {
+			c.Compute(values, m)
+			for _, v := range values {
+				x = append(x, float32(v))
+			}
+		}
+		return x, len(values), nil
+	},
 	"vectors": func(ctx context.Context, l *loadedSet) ([]float32, int, error) {
 		be := cpu.New(tensor.Float32)
 		defer be.Close()
@@ -156,8 +169,10 @@ type method struct {
 var methods = []method{
 	{"mean", "mean, or share of class 1", nil},
 	{"counts", "Morgan counts", []string{"counts"}},
+	{"descriptors", "descriptors", []string{"descriptors"}},
+	{"both", "counts and descriptors", []string{"counts", "descriptors"}},
 	{"vectors", "vectors of the encoder", []string{"vectors"}},
-	{"all", "all of these", []string{"counts", "vectors"}},
+	{"all", "all of these", []string{"counts", "descriptors", "vectors"}},
 }
 
 func methodNames() (names []string) {
