@@ -35,7 +35,7 @@ func TimeKernels(ctx context.Context, be backend.Backend, n int, each func(Kerne
 	offers := backend.CapabilitiesOf(be)
 	meter := offers.Meter
 	if meter == nil {
-		return fmt.Errorf("backendtest: TimeKernels: want an engine that counts its work, as cuda does; %s does not", be.Name())
+		return fmt.Errorf("backendtest: TimeKernels: %s does not count its work, as cuda does", be.Name())
 	}
 	rates, err := roofline.Measure(be)
 	if err != nil {
@@ -80,7 +80,9 @@ func TimeKernels(ctx context.Context, be backend.Backend, n int, each func(Kerne
 	}
 	if fuser := offers.Norm; fuser != nil {
 		groups := be.Indices([]int32{0, int32(n / 2), int32(n)})
-		norm := &backend.Norm{Groups: groups, Eps: 1e-5, X: x, Gamma: gamma, Beta: row, Y: y, Mean: be.Alloc(2, f), Var: be.Alloc(2, f)}
+		norm := &backend.Norm{
+			Groups: groups, Eps: 1e-5, X: x, Gamma: gamma, Beta: row, Y: y, Mean: be.Alloc(2, f), Var: be.Alloc(2, f),
+		}
 		grads := &backend.NormGradients{DY: dy, DX: be.Alloc(n, f), Gamma: be.Alloc(1, f), Beta: be.Alloc(1, f)}
 		measure("batch norm", func() { fuser.NormForward(norm) })
 		measure("batch norm, backward", func() { fuser.NormBackward(norm, grads) })

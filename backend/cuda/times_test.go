@@ -30,7 +30,8 @@ func TestKernelTimes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := backendtest.TimeKernels(t.Context(), be, *rows, func(k backendtest.KernelTime) error { return out.Encode(k) }); err != nil {
+			line := func(k backendtest.KernelTime) error { return out.Encode(k) }
+			if err := backendtest.TimeKernels(t.Context(), be, *rows, line); err != nil {
 				t.Error(err)
 			}
 			if err := be.Close(); err != nil {

@@ -37,8 +37,8 @@ func CheckProducts(be backend.Backend) (err error) {
 			got, want := multiply(be, m, n, k, t, a, b), multiply(oracle, m, n, k, t, a, b)
 			for i, w := range want {
 				if allowed := 4 * eps * float64(k); !(math.Abs(got[i]-w) <= allowed) {
-					return fmt.Errorf("a product [%d×%d]·[%d×%d] (transposed %v) is wrong: element %d is %v, want %v within %.2g",
-						m, k, k, n, t, i, got[i], w, allowed)
+					return fmt.Errorf("a product [%d×%d]·[%d×%d] (transposed %v) is wrong: "+
+						"element %d is %v, want %v within %.2g", m, k, k, n, t, i, got[i], w, allowed)
 				}
 			}
 		}

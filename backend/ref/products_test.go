@@ -28,7 +28,9 @@ func TestCheckProducts(t *testing.T) {
 	if err := ref.CheckProducts(ref.New()); err != nil {
 		t.Error(err)
 	}
-	for want, be := range map[string]backend.Backend{"is wrong: element": wrong{ref.New()}, "short buffer": sick{ref.New()}} {
+	for want, be := range map[string]backend.Backend{
+		"is wrong: element": wrong{ref.New()}, "short buffer": sick{ref.New()},
+	} {
 		if err := ref.CheckProducts(be); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%T: %v, want an error about %q", be, err, want)
 		}

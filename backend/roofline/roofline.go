@@ -42,7 +42,9 @@ type Floor struct {
 // took the given number of milliseconds each.
 func (r Rates) Floor(w backend.Work, calls int, replayed bool, took float64) *Floor {
 	n := float64(calls)
-	f := &Floor{Launches: float64(w.Launches) / n, MBytes: float64(w.Bytes) / n / 1e6, MFlops: float64(w.Flops) / n / 1e6}
+	f := &Floor{
+		Launches: float64(w.Launches) / n, MBytes: float64(w.Bytes) / n / 1e6, MFlops: float64(w.Flops) / n / 1e6,
+	}
 	launch := r.Launch
 	if replayed {
 		launch = r.Replayed

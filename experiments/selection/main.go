@@ -227,10 +227,10 @@ func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]pretrain.Sco
 				scoring = append(scoring, r.snapshot(epoch).ScoreUnit(name, x.Engine, x.Dir, protocol, x.Protocol.Folds))
 			}
 		}
-		training = append(training, units.Unit[pretrain.Trained]{Name: r.Name(), Files: files,
-			Run: units.OnEngine(x.Engine, func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
-				return x.train(ctx, be, r, status)
-			})})
+		run := func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
+			return x.train(ctx, be, r, status)
+		}
+		training = append(training, units.Unit[pretrain.Trained]{Name: r.Name(), Files: files, Run: units.OnEngine(x.Engine, run)})
 	}
 	units.Add(plan, training)
 	return units.Add(plan, scoring)

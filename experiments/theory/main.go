@@ -98,9 +98,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer x.Dir.Close()
 	var list []units.Unit[outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: r.Name(), Run: units.OnEngine(x.Engine, func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
+		run := func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
 			return x.do(ctx, be, r, status)
-		})})
+		}
+		list = append(list, units.Unit[outcome]{Name: r.Name(), Run: units.OnEngine(x.Engine, run)})
 	}
 	outcomes := units.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, runs, *outcomes) })

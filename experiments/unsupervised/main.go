@@ -36,13 +36,17 @@ type experiment struct{ pretrain.Experiment }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{pretrain.Experiment{
-		Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		Loss:     cli.Loss{Methods: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised), Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
+		Loss: cli.Loss{
+			Methods: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised),
+			Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10,
+		},
 		Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		Protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
 		Settings: pretrain.DefaultSettings(),
 	}}
-	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3", "-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
+	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3",
+		"-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
 	flags.Add(&x.Data, &x.Loss, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
 	x.Settings.RegisterMethods(flags, method.Unsupervised, func() []string { return x.Loss.Methods })
 	flags.Grows("protocol")

@@ -42,7 +42,9 @@ func (c *Classical) Prepare(p Protocol) {
 // rounds a kernel has is chosen with C. Kernels are normalised, and given to a C-SVM, or
 // their features to a linear one under [Linear]; vectors are evaluated as by
 // [Protocol.Accuracy]. The result is nil for vectors under [HoldOutKernels].
-func (c *Classical) Evaluate(ctx context.Context, p Protocol, y []int, folds int, seed uint32, opt Options) (*Result, error) {
+func (c *Classical) Evaluate(
+	ctx context.Context, p Protocol, y []int, folds int, seed uint32, opt Options,
+) (*Result, error) {
 	f := &c.Features
 	if f.Rounds == nil {
 		if p == HoldOutKernels {

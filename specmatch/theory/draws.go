@@ -15,7 +15,9 @@ import (
 // pairs of draws of the augmentations, the loader's epochs 0 to pairs-1. In training mode
 // batch normalisation takes the statistics of each batch, as the loss does; the model's
 // running ones stay as they were.
-func Draws(ctx context.Context, be backend.Backend, model *specmatch.Model, l *augment.Loader, pairs int, mode nn.Mode) (z [][]float64, d int, err error) {
+func Draws(
+	ctx context.Context, be backend.Backend, model *specmatch.Model, l *augment.Loader, pairs int, mode nn.Mode,
+) (z [][]float64, d int, err error) {
 	var kept [][]float64
 	for _, b := range model.Buffers() {
 		v := make([]float64, b.Value.Len())

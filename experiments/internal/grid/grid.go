@@ -40,7 +40,10 @@ func New(common rundir.Row, sets, methods, protocols []string, title func(method
 
 // Common is what the rows of an experiment share, and what those of SpecMatch-CL have.
 func Common(experiment, metric string, e cli.Engine, l cli.Loss) rundir.Row {
-	return rundir.Row{Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(), Beta: l.Beta, Percentile: l.Percentile}
+	return rundir.Row{
+		Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(),
+		Beta: l.Beta, Percentile: l.Percentile,
+	}
 }
 
 // Result is what one seed has measured.
@@ -154,7 +157,10 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s For each seed both rows have the same folds, which is fair but hardly makes their difference more precise. The last rows: the standard deviation that the difference of two single runs has by chance, and how many seeds make 0.3 points two standard errors.",
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s "+
+		"For each seed both rows have the same folds, which is fair but hardly makes their difference more precise. "+
+		"The last rows: the standard deviation that the difference of two single runs has by chance, "+
+		"and how many seeds make 0.3 points two standard errors.",
 		g.title(base), seedCount(all[:len(columns)]), Corrected(n))
 	return t
 }
@@ -176,7 +182,8 @@ func Corrected(n int) string {
 	if n == 1 {
 		return "†: p < 0.05 by Student's t-test; without it the difference may be chance."
 	}
-	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; without it a difference may be chance.", n)
+	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; "+
+		"without it a difference may be chance.", n)
 }
 
 // Differences are cells of mean differences ± their standard errors, with † where p < 0.05 by

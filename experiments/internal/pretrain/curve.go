@@ -20,7 +20,8 @@ import (
 func SharesPanels(set string, methods []string, histories func(method string) [][]train.Metrics) (panels []plot.Panel) {
 	for _, name := range methods {
 		if bands := Shares(histories(name), "p_"); len(bands) > 0 {
-			panels = append(panels, plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "shares in " + method.Title(name)}, Series: bands})
+			axes := plot.Axes{Title: set, XLabel: "epoch", YLabel: "shares in " + method.Title(name)}
+			panels = append(panels, plot.Lines{Axes: axes, Series: bands})
 		}
 	}
 	return panels

@@ -26,7 +26,9 @@ type Experiment struct {
 }
 
 // Open parses the flags and opens the data sets.
-func (x *Experiment) Open(ctx context.Context, f *cli.FlagSet, args []string, stdout, stderr io.Writer) ([]*dataset.Dataset, error) {
+func (x *Experiment) Open(
+	ctx context.Context, f *cli.FlagSet, args []string, stdout, stderr io.Writer,
+) ([]*dataset.Dataset, error) {
 	if err := f.Parse(args, stdout); err != nil {
 		return nil, err
 	}

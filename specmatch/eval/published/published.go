@@ -70,7 +70,8 @@ var (
 	Table4 = read("table4.csv")
 )
 
-// read reads a table, of mean ± standard deviation or nothing by row and set. It panics if it is damaged, which a test would find.
+// read reads a table, of mean ± standard deviation or nothing by row and set. It panics if it
+// is damaged, which a test would find.
 func read(name string) (rows Table) {
 	f, err := tables.Open(name)
 	if err != nil {
