@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,7 +27,7 @@ func setupReport(f *cli.FlagSet) cli.Action {
 		case o.Oracle && !strings.Contains(filepath.Base(out), "oracle"):
 			return cli.Usagef("-out %s: want a name that says oracle, because -oracle chooses on the test data", out)
 		}
-		return apart([]string{out})
+		return apartRuns(out, in)
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		page, _, err := saveReport(out, in, o)
@@ -36,6 +37,33 @@ func setupReport(f *cli.FlagSet) cli.Action {
 		_, err = fmt.Fprintf(stdout, "%s: %s\n", out, page.Title)
 		return err
 	}
+}
+
+// apartRuns returns an error of the command line if a file is a folder, one of the inputs, or
+// within a run directory, whose files are the run's.
+func apartRuns(out string, in []string) error {
+	if out == "" {
+		return nil
+	}
+	path, err := filepath.Abs(out)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(filepath.Dir(path))
+	}
+	for ; err == nil; path = filepath.Dir(path) {
+		if _, missing := os.Stat(filepath.Join(path, "config.json")); missing == nil {
+			return cli.Usagef("-out: %s is within the run directory %s, whose files are the run's", out, path)
+		}
+		if path == filepath.Dir(path) {
+			break
+		}
+	}
+	var read []string // of a folder with runs, their files are within them
+	for _, name := range in {
+		if info, err := os.Stat(name); err == nil && !info.IsDir() {
+			read = append(read, name)
+		}
+	}
+	return apart([]string{out}, read...)
 }
 
 // saveReport writes the report of runs to a file, and returns it and their number.
@@ -60,7 +88,7 @@ func setupCompare(f *cli.FlagSet) cli.Action {
 		if len(in) != 2 {
 			return cli.Usagef("-in is needed: the two runs, as in -in runs/a,runs/b")
 		}
-		return apart([]string{out})
+		return apartRuns(out, in)
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		runs, err := report.Read(in)

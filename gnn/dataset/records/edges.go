@@ -43,6 +43,8 @@ type edgeTable struct {
 	attributes                   []int           // columns, in the order of the features
 	err                          error           // of the last row, which ends the table
 	seen                         map[string]bool // graphs that have begun
+	// damaged is what is wrong with the row before this one, of which nobody can tell the graph.
+	damaged *dataset.SyntaxError
 }
 
 // openEdges reads a table of edges.
@@ -103,8 +105,11 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 	for _, i := range l.attributes {
 		r.reading.Attributes = append(r.reading.Attributes, rows.Header[i])
 	}
-	l.err = rows.Next()
+	l.advance()
 	return func() (*Record, error) {
+		if l.err == io.EOF && r.number == 0 && l.damaged != nil { // no row can be read
+			return nil, l.damaged
+		}
 		if l.err != nil {
 			return nil, l.err
 		}
@@ -114,6 +119,7 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 			return nil, l.Bad(l.graph, "rows of a graph must stand together, and another graph's are between")
 		}
 		l.seen[rec.ID] = true
+		rec.Err, l.damaged = l.damaged, nil
 		g := l.next(rec)
 		if l.err != nil && l.err != io.EOF {
 			return nil, l.err
@@ -123,8 +129,23 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 	}, nil
 }
 
+// advance reads the next row, or the next after those that are damaged.
+func (l *edgeTable) advance() {
+	for {
+		l.err = l.Rows.Next()
+		bad, ok := l.err.(*dataset.SyntaxError)
+		if !ok {
+			return
+		}
+		if l.damaged == nil {
+			l.damaged = bad
+		}
+	}
+}
+
 // next reads the rows of a graph, the first of which has been read. rec.Err is the first
-// thing wrong with one of them.
+// thing wrong with one of them. A damaged row spoils the graph before it and, unless that
+// goes on, the one after it.
 func (l *edgeTable) next(rec *Record) *rawGraph {
 	g := &rawGraph{}
 	number := map[string]int{}
@@ -132,7 +153,13 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 		if rec.Err == nil {
 			rec.Err = l.add(g, number)
 		}
-		l.err = l.Rows.Next()
+		l.advance()
+		if l.damaged != nil && rec.Err == nil {
+			rec.Err = l.damaged
+		}
+		if l.err == nil && l.Row[l.graph] == rec.ID {
+			l.damaged = nil
+		}
 	}
 	return g
 }

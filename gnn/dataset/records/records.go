@@ -26,7 +26,8 @@
 //     "class1", "class2" … where graphs have several labels, and "attribute" or "attribute1" … for numbers of regression.
 //
 // A record that cannot be used is reported with its line and the reason, and the next
-// one is read; only a table of edges whose rows are damaged as such ends there.
+// one is read. A row of a table of edges that is damaged as such spoils the graphs to which it may
+// belong. XML that is damaged ends the file.
 //
 // A format is a value in one table and a file of this package, which takes the text
 // apart into records. What is the same for all is done once, in [Read]: records are

@@ -57,23 +57,26 @@ func TestRead(t *testing.T) {
 		o          Options
 		want       []string
 	}{
-		"a table":               {"m.csv", molecules, table, want},
-		"with a mark":           {"m.csv", "\uFEFF" + molecules, table, want},
-		"of Windows":            {"m.csv", strings.ReplaceAll(molecules, "\n", "\r\n"), table, want},
-		"with mixed line ends":  {"m.csv", strings.Replace(molecules, "\n", "\r\n", 3), table, want},
-		"compressed":            {"m.csv.gz", molecules, table, want},
-		"taken up":              {"m.csv", molecules, Options{ID: "name", Fields: []string{"y"}, Skip: 6}, want[6:]},
-		"another column":        {"m.csv", "smiles,x\nC,CC\n", Options{SMILES: "x"}, []string{"1 2 1 [] 2×360 1"}},
-		"the only one like it":  {"m.csv", "x,Canonical_SMILES\nC,CC\n", Options{}, []string{"1 2 1 [] 2×360 1"}},
-		"an open quote":         {"m.csv", "name,smiles\na,C\n\"5 inch,C\nb,CC\nc,\"CC\"\n", Options{ID: "name"}, []string{"1 2 a [] 1×360 0", `2 3 2 [] :3: "\"5 inch,C": a quote that opens here is not closed`, "3 4 b [] 2×360 1", "4 5 c [] 2×360 1"}},
-		"one over lines":        {"m.csv", "name,smiles\n\"a\r\nb\",C\nc,CC\n", Options{ID: "name"}, []string{"1 3 a\nb [] 1×360 0", "2 4 c [] 2×360 1"}},
-		"tabs":                  {"m.tsv", "smiles\ty\nC\t1\n", Options{Fields: []string{"y"}}, []string{`1 2 1 ["1"] 1×360 0`}},
-		"semicolons, CR only":   {"m.csv", "smiles;y\rC;0,5\r", Options{Fields: []string{"y"}}, []string{`1 2 1 ["0,5"] 1×360 0`}},
-		"UTF-16":                {"m.csv", "\xff\xfes\x00m\x00i\x00l\x00e\x00s\x00,\x00\xe9\x00\n\x00C\x00,\x00\x3d\xd8\x00\xde\n\x00", Options{Fields: []string{"é"}}, []string{`1 2 1 ["😀"] 1×360 0`}},
-		"blanks in the header":  {"m.csv", " smiles , y\n C , 1\n", Options{Fields: []string{"y"}}, []string{`1 2 1 [" 1"] 1×360 0`}},
-		"CXSMILES":              {"m.smi", "C[C@H](O)N |&1:1|\tone\nCC |$R1;$|\n", Options{}, []string{"1 1 one [] 4×360 3", "2 2 2 [] 2×360 1"}},
-		"a list":                {"m.smi", "CCO  ethanol\n\nC\nC( x\n", Options{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
-		"a list, by its format": {"m.dat", "CCO\n", Options{Format: SMI}, []string{"1 1 1 [] 3×360 2"}},
+		"a table":                  {"m.csv", molecules, table, want},
+		"with a mark":              {"m.csv", "\uFEFF" + molecules, table, want},
+		"of Windows":               {"m.csv", strings.ReplaceAll(molecules, "\n", "\r\n"), table, want},
+		"with mixed line ends":     {"m.csv", strings.Replace(molecules, "\n", "\r\n", 3), table, want},
+		"compressed":               {"m.csv.gz", molecules, table, want},
+		"taken up":                 {"m.csv", molecules, Options{ID: "name", Fields: []string{"y"}, Skip: 6}, want[6:]},
+		"another column":           {"m.csv", "smiles,x\nC,CC\n", Options{SMILES: "x"}, []string{"1 2 1 [] 2×360 1"}},
+		"the only one like it":     {"m.csv", "x,Canonical_SMILES\nC,CC\n", Options{}, []string{"1 2 1 [] 2×360 1"}},
+		"a damaged row in a graph": {"e.csv", "graph,source,target\na,1,2\na,2\na,2,3\nb,1,2\n", Options{}, []string{"1 2 a [] :3: wrong number of fields: 2 where the header has 3", "2 5 b [] 2×1 1"}},
+		"a damaged row between":    {"e.csv", "graph,source,target\na,1,2\na,\"2,3\nb,1,2\nc,1,2\n", Options{}, []string{`1 2 a [] :3: "a,\"2,3": a quote`, `2 4 b [] :3: "a,\"2,3": a quote`, "3 5 c [] 2×1 1"}},
+		"damaged rows at the ends": {"e.csv", "graph,source,target\na\na,1,2\nb,1,2\nb\n", Options{}, []string{"1 3 a [] :2: wrong number", "2 4 b [] :5: wrong number"}},
+		"an open quote":            {"m.csv", "name,smiles\na,C\n\"5 inch,C\nb,CC\nc,\"CC\"\n", Options{ID: "name"}, []string{"1 2 a [] 1×360 0", `2 3 2 [] :3: "\"5 inch,C": a quote that opens here is not closed`, "3 4 b [] 2×360 1", "4 5 c [] 2×360 1"}},
+		"one over lines":           {"m.csv", "name,smiles\n\"a\r\nb\",C\nc,CC\n", Options{ID: "name"}, []string{"1 3 a\nb [] 1×360 0", "2 4 c [] 2×360 1"}},
+		"tabs":                     {"m.tsv", "smiles\ty\nC\t1\n", Options{Fields: []string{"y"}}, []string{`1 2 1 ["1"] 1×360 0`}},
+		"semicolons, CR only":      {"m.csv", "smiles;y\rC;0,5\r", Options{Fields: []string{"y"}}, []string{`1 2 1 ["0,5"] 1×360 0`}},
+		"UTF-16":                   {"m.csv", "\xff\xfes\x00m\x00i\x00l\x00e\x00s\x00,\x00\xe9\x00\n\x00C\x00,\x00\x3d\xd8\x00\xde\n\x00", Options{Fields: []string{"é"}}, []string{`1 2 1 ["😀"] 1×360 0`}},
+		"blanks in the header":     {"m.csv", " smiles , y\n C , 1\n", Options{Fields: []string{"y"}}, []string{`1 2 1 [" 1"] 1×360 0`}},
+		"CXSMILES":                 {"m.smi", "C[C@H](O)N |&1:1|\tone\nCC |$R1;$|\n", Options{}, []string{"1 1 one [] 4×360 3", "2 2 2 [] 2×360 1"}},
+		"a list":                   {"m.smi", "CCO  ethanol\n\nC\nC( x\n", Options{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
+		"a list, by its format":    {"m.dat", "CCO\n", Options{Format: SMI}, []string{"1 1 1 [] 3×360 2"}},
 		"graphs": {"g.jsonl", `{"id":"a","nodes":3,"edges":[[0,1],[1,2],[2,1],[0,0]],"labels":[6,6,8],"y":0.5}
 
 {"id":7,"edges":[[0,1]],"labels":[6,8],"y":null}
@@ -383,6 +386,7 @@ func TestReadErrors(t *testing.T) {
 		"a leak":           {"k4.csv", "graph,source,target,y\na,1,,3\n", `"y": a target or a column`, Options{Fields: []string{"y"}, Attributes: []string{"y"}}},
 		"graphs' SMILES":   {"k5.jsonl", "{}\n", `has graphs, and so no column of SMILES, such as "s"`, Options{SMILES: "s"}},
 		"scattered edges":  {"k.csv", "graph,source,target\na,1,2\nb,1,2\na,2,3\n", `k.csv:4: "a": rows of a graph must stand together`, Options{}},
+		"damaged rows":     {"l.csv", "graph,source,target\na,1\n", "l.csv:2: wrong number of fields", Options{}},
 		"impossible":       {"l.jsonl", "{}\n", "labels", Options{Columns: &graph.Columns{Labels: []graph.LabelValues{{}}}}},
 	} {
 		path := filepath.Join(dir, c.file+"")
