@@ -15,6 +15,7 @@ const (
 
 // Sizes of ring systems.
 const (
+	largestEther = 8  // atoms of a ring in which O and S with two bonds give electrons
 	largestFused = 24 // atoms of a ring that may be aromatic together with others
 	mostFused    = 6  // rings that are aromatic only together
 	manyRings    = 300
@@ -57,6 +58,10 @@ func (v *perceiver) findAromatic() *problem {
 	for r := range int32(s.count()) {
 		all, wildcards := true, true
 		for _, a := range s.atomsOf(r) {
+			if s.size(r) > largestEther && !v.release2022 && v.isEther(a) {
+				all = false
+				break
+			}
 			wildcards = wildcards && m.Atoms[a].Z == 0
 			if !h.known[a] {
 				h.known[a] = true
@@ -91,7 +96,19 @@ func (v *perceiver) findAromatic() *problem {
 			return atomProblem(a, "the ring system of this atom is too large: more than %d sets of its rings might be aromatic", mostSystems)
 		}
 	}
+	for i := range m.Atoms {
+		// All bonds of such an atom are within the system that it is in.
+		if a := &m.Atoms[i]; a.Aromatic && !v.release2022 {
+			a.Aromatic = slices.ContainsFunc(v.of(int32(i)), func(l link) bool { return m.Bonds[l.bond].aromatic })
+		}
+	}
 	return nil
+}
+
+// isEther reports whether an atom is O or S with two single bonds and no charge.
+func (v *perceiver) isEther(i int32) bool {
+	a := &v.m.Atoms[i]
+	return (a.Z == 8 || a.Z == 16) && a.Charge == 0 && v.degree(i) == 2 && a.totalValence() == 2
 }
 
 // fuse finds the pairs of candidates that share exactly one bond.

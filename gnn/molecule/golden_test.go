@@ -202,6 +202,63 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestRelease2026: where RDKit 2026.09.1 reads another molecule than 2022.09 does: whether atoms
+// are aromatic, the dative bonds (begin, end), and the tag of the second atom.
+func TestRelease2026(t *testing.T) {
+	for _, c := range []struct {
+		smiles, aromatic, before string // before is that of 2022.09, if it differs
+		dative                   [][2]int32
+		tag                      Chirality
+	}{
+		{"o1cccccccc1", "000000000", "111111111", nil, Unspecified}, // in large rings O and S give no electrons
+		{"C1=CC=CC=CC=CS1", "000000000", "111111111", nil, Unspecified},
+		{"[nH]1cccccccc1", "111111111", "", nil, Unspecified},
+		{"[se]1cccccccc1", "111111111", "", nil, Unspecified},
+		{"O1C=CNC=CC=C1", "11111111", "", nil, Unspecified},
+		{"C1=CC2=CC=C1C(=O)OC3=C(C(=C(C(=C3Br)Br)Br)Br)OC2=O", "1111110001111110000000", "1111111011111110000110", nil, Unspecified},
+		{"C1=CC2=C3C(=C1)C=CC4=CC=CC(=C4O3)C=C2", "11111111111111011", "11111111111111111", nil, Unspecified}, // O has no aromatic bond
+		{"[cH-]12[cH]3[cH]4[cH]5[cH]16.[Fe+]23456", "111110", "-", [][2]int32{{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}}, Unspecified},
+		{"[cH]1([Fe])ccccc1", "1011111", "-", [][2]int32{{0, 1}}, Unspecified},
+		{"C[H-]", "00", "0", nil, Unspecified},
+		{"F[C@AL](Cl)(Br)I", "00000", "", nil, Other},
+	} {
+		for _, old := range []bool{false, true} {
+			want := c.aromatic
+			if old && c.before != "" {
+				want = c.before
+			}
+			p := Parser{Release2022: old}
+			m, err := p.Parse(c.smiles)
+			if err != nil {
+				if want != "-" {
+					t.Errorf("%s: %v", c.smiles, err)
+				}
+				continue
+			}
+			have := ""
+			for _, a := range m.Atoms {
+				have += map[bool]string{false: "0", true: "1"}[a.Aromatic]
+			}
+			if have != want && want != "-" {
+				t.Errorf("%s, of 2022 %v: aromatic are %s, want %s", c.smiles, old, have, want)
+			}
+			var dative [][2]int32
+			for _, b := range m.Bonds {
+				if b.Type == Dative {
+					dative = append(dative, [2]int32{b.Begin, b.End})
+				}
+			}
+			slices.SortFunc(dative, func(a, b [2]int32) int { return int(a[0] - b[0]) })
+			if !old && (!slices.Equal(dative, c.dative) || len(m.Atoms) > 1 && m.Atoms[1].Chirality != c.tag) {
+				t.Errorf("%s: dative %v, tag %v", c.smiles, dative, m.Atoms[1].Chirality)
+			}
+		}
+	}
+	if m, err := Parse("O=[HH-]"); err == nil {
+		t.Errorf("a hydride of two bonds is read as %v", m)
+	}
+}
+
 // TestCategories: a wildcard has a category of its own, and a dative bond, which points from
 // the atom that gives, that of a single one.
 func TestCategories(t *testing.T) {

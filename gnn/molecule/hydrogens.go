@@ -2,7 +2,7 @@ package molecule
 
 // removeHydrogens turns hydrogens that are written as atoms into counts at their
 // neighbours, and reports whether there were any. Those that say more than that stay
-// atoms: isotopes, bridges between atoms, hydrogens without a neighbour or only
+// atoms: isotopes, hydrides, bridges between atoms, hydrogens without a neighbour or only
 // bound to hydrogens, wildcards or atoms of a chirality that is not
 // tetrahedral, and those whose direction defines the configuration of a double
 // bond. A tag keeps its meaning: the hydrogen now counts as the last neighbour.
@@ -53,7 +53,7 @@ func (v *perceiver) leaveOut(s *Molecule) {
 // removable reports whether an atom is a hydrogen to be removed.
 func (v *perceiver) removable(i int32) bool {
 	a := &v.m.Atoms[i]
-	if a.Z != 1 || a.Isotope != 0 || v.degree(i) != 1 {
+	if a.Z != 1 || a.Isotope != 0 || v.degree(i) != 1 || a.Charge == -1 && !v.release2022 {
 		return false
 	}
 	l := v.of(i)[0]

@@ -183,6 +183,7 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 // notations. places are the columns of its atoms, or the lines, of which an error has one.
 func (p *Parser) settle(m *Molecule, places []int32) *problem {
 	v := &p.perceiver
+	v.release2022 = p.Release2022
 	if v.removeHydrogens() {
 		places = compact(places, v.keep)
 		v.reset(m)
@@ -194,7 +195,6 @@ func (p *Parser) settle(m *Molecule, places []int32) *problem {
 	if p.Standard.Neutralise {
 		v.neutralise()
 	}
-	v.release2022 = p.Release2022
 	err := v.perceive()
 	if err != nil && err.atom >= 0 {
 		err.column = int(places[err.atom])

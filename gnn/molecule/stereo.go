@@ -122,7 +122,7 @@ func (v *perceiver) cleanStereo(possible bool) {
 		}
 	}
 	for i := range m.Atoms {
-		if a := &m.Atoms[i]; a.nonTetrahedral() {
+		if a := &m.Atoms[i]; a.Chirality >= tagAllene {
 			a.Chirality = Other
 		}
 	}

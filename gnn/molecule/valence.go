@@ -114,8 +114,11 @@ func (v *perceiver) makeDative() {
 		if to == nil {
 			continue
 		}
-		most := a.isoelectronic().maxValence()
-		if most > 0 && v.explicitValence(int32(i)) > most {
+		most, val := a.isoelectronic().maxValence(), v.explicitValence(int32(i))
+		if a.Z == 6 { // in benzene and cyclopentadienyl too
+			val = (v.orders(int32(i))+1)/2 + int32(a.explicit)
+		}
+		if most > 0 && val > most {
 			to.Begin, to.End, to.Type = int32(i), to.Begin+to.End-int32(i), Dative
 		}
 	}
