@@ -191,6 +191,8 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
 	readout := readoutAuto
 	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn), "`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the encoder are read, and\nhow their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max for molecules and own\nfor graphs, unless the model file has another")
+	features := []apply.Feature{apply.Encoder}
+	cli.Var(f, &features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+",\nthe 52 descriptors and the counts or bits of Morgan fingerprints as RDKit has them (2:2048 if left out)")
 	memory := apply.Memory >> 20
 	cli.Var(f, &memory, "memory", cli.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
 	f.Add(&engine)
@@ -215,9 +217,9 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return cli.Usagef("-readout: %w", err)
 		}
-		rows, err := apply.Embedder(m.Remembering(memory << 20))
+		rows, err := apply.Features(m.Remembering(memory<<20), features...)
 		if err != nil {
-			return fmt.Errorf("%s: %w", model, err)
+			return cli.Usagef("-features: %s: %w", model, err)
 		}
 		return o.write(ctx, "embed", rows, stdout, stderr)
 	}

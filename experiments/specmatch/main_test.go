@@ -277,16 +277,22 @@ func TestReadouts(t *testing.T) {
 			t.Errorf("%s, %s: %v", c.model, c.readout, header)
 		}
 	}
+	must(t, "embed -in m.csv -model "+chem+" -features bits:1:4,encoder,descriptors -readout own -out v.csv")
+	if header := readCSV(t, "v.csv")[0]; len(header) != 1+4+8+52 || header[4] != "bits_3" || header[5] != "h0" || header[13] != "MolWt" {
+		t.Error(header)
+	}
 	must(t, "finetune -in m.csv -target length -readout all:mean,max -epochs 1 -seeds 1 -out tuned"+tiny)
 	if about := must(t, "inspect -model tuned/"+division{}.model()); !strings.Contains(about, "read out as all:mean,max") || !strings.Contains(about, "vectors of width 32") {
 		t.Error(about)
 	}
 	must(t, "predict -in m.csv -model tuned/"+division{}.model()+" -out p.csv")
 	for args, want := range map[string]string{
-		"embed -in m.csv -out v.csv -readout 6:sum":        `readout "6:sum": want layers (all, last, or ascending numbers from 1 to 5)`,
-		"embed -in m.csv -out v.csv -readout sum":          `readout "sum": want layers`,
-		"train -in m.csv -readout 3:sum -out x" + tiny:     "from 1 to 2",
-		"finetune -in m.csv -target length -readout 9:sum": "from 1 to 4",
+		"embed -in m.csv -out v.csv -readout 6:sum":                      `readout "6:sum": want layers (all, last, or ascending numbers from 1 to 5)`,
+		"embed -in m.csv -out v.csv -readout sum":                        `readout "sum": want layers`,
+		"embed -in m.csv -out v.csv -features morgan:2:0":                `size "0": want 1 to 65536`,
+		"embed -in g.csv -out v.csv -features descriptors -model " + gin: "are of molecules, and the model reads graphs",
+		"train -in m.csv -readout 3:sum -out x" + tiny:                   "from 1 to 2",
+		"finetune -in m.csv -target length -readout 9:sum":               "from 1 to 4",
 	} {
 		var usage *cli.UsageError
 		if _, _, err := invoke(t.Context(), args); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -319,5 +320,70 @@ func TestDescribe(t *testing.T) {
 	card.Provenance.Software += "\x1b[2J\nsha256      0000\xff"
 	if text := apply.Describe(card); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || strings.Count(text, "\n") != lines {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestFeatures: the parts of a vector stand where they are asked for, and are what their packages
+// and the encoder compute, whatever comes between.
+func TestFeatures(t *testing.T) {
+	m, err := pretrained.Open(cpu.New(tensor.Float32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "smiles\nCCO\nC(\nCC(=O)Nc1ccc(O)cc1\n[Na+].[Cl-]\n"
+	run := func(words ...string) (columns []string, rows [][]float64) {
+		var features []apply.Feature
+		for _, w := range words {
+			f, err := apply.ParseFeature(w)
+			if again, _ := apply.ParseFeature(f.String()); err != nil || again != f {
+				t.Fatalf("%s is %v, again %v; %v", w, f, again, err)
+			}
+			features = append(features, f)
+		}
+		model, err := apply.Features(m, features...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := apply.Job{Path: "m.csv", Records: records.Options{Input: strings.NewReader(text)}, Model: model}
+		if err := job.Stream(t.Context(), func(b apply.Batch) error {
+			for _, row := range b.Rows() {
+				rows = append(rows, slices.Clone(row))
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return model.Columns, rows
+	}
+	words := []string{"bits:1:8", "descriptors", "encoder", "morgan:0:4"}
+	columns, rows := run(words...)
+	var wantColumns []string
+	want := make([][]float64, len(rows))
+	for _, w := range words {
+		c, r := run(w)
+		wantColumns = append(wantColumns, c...)
+		for i := range r {
+			want[i] = append(want[i], r[i]...)
+		}
+	}
+	if len(rows) != 3 || !slices.Equal(columns, wantColumns) || !slices.EqualFunc(rows, want, slices.Equal[[]float64]) {
+		t.Errorf("columns %v and rows %v, want %v and %v", columns, rows, wantColumns, want)
+	}
+	if columns[0] != "bits_0" || columns[8] != "MolWt" || columns[len(columns)-1] != "morgan_3" {
+		t.Errorf("columns %v", columns)
+	}
+	if w := float32(rows[0][8]); w != 46.069 {
+		t.Errorf("ethanol weighs %v", w)
+	}
+	for _, s := range []string{"", "fcfp", "morgan:", "morgan:11", "bits:2:0", "bits:2:65537", "encoder:1", "morgan:2:8:8"} {
+		if f, err := apply.ParseFeature(s); err == nil {
+			t.Errorf("%q is feature %v", s, f)
+		}
+	}
+	if _, err := apply.Features(m); err == nil {
+		t.Error("a model without features")
+	}
+	if _, err := apply.Features(m, apply.Encoder, apply.Encoder); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Error(err)
 	}
 }

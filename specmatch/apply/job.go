@@ -81,7 +81,9 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 		b.Records, b.number, nodes = b.Records[:0], b.number+1, 0
 		return err
 	}
-	err := records.Read(ctx, j.Path, j.Model.Reads.Options(j.Records), func(r *records.Record) error {
+	options := j.Model.Reads.Options(j.Records)
+	options.Vector = j.Model.vector
+	err := records.Read(ctx, j.Path, options, func(r *records.Record) error {
 		if r.Err == nil {
 			nodes += r.Graph.Nodes()
 		} else if j.Strict {
@@ -105,7 +107,8 @@ const partNodes = 1 << 13
 // rows appends the rows of a batch to values, computed a few graphs at a time.
 func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float64) ([]float64, error) {
 	var part []*graph.Graph
-	nodes := 0
+	m := &j.Model
+	width, nodes, first := len(m.Columns)-m.width, 0, 0 // of what Rows computes; the first record of the part
 	for i, r := range batch {
 		if r.Err == nil {
 			part, nodes = append(part, r.Graph), nodes+r.Graph.Nodes()
@@ -113,14 +116,32 @@ func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float6
 		if len(part) == 0 || nodes < partNodes && i+1 < len(batch) {
 			continue
 		}
-		y, err := j.Model.Rows(ctx, part)
-		if err != nil {
-			return nil, err
+		var y []float64
+		var err error
+		if m.Rows != nil {
+			if y, err = m.Rows(ctx, part); err != nil {
+				return nil, err
+			}
 		}
-		if want := len(part) * len(j.Model.Columns); len(y) != want {
+		if want := len(part) * width; len(y) != want {
 			return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d", len(y), len(part), want)
 		}
-		values, part, nodes = append(values, y...), part[:0], 0
+		for _, r := range batch[first : i+1] {
+			if r.Err == nil {
+				values = appendAll(values, r.Vector[:m.before])
+				values = append(values, y[:width]...)
+				values = appendAll(values, r.Vector[m.before:])
+				y = y[width:]
+			}
+		}
+		part, nodes, first = part[:0], 0, i+1
 	}
 	return values, nil
+}
+
+func appendAll(to []float64, numbers []float32) []float64 {
+	for _, x := range numbers {
+		to = append(to, float64(x))
+	}
+	return to
 }

@@ -13,18 +13,25 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
 // Model turns graphs into rows of numbers.
 type Model struct {
 	Columns []string // the names of a row's numbers
-	// Rows returns the rows of n graphs, row-major [n×len(Columns)].
+	// Rows returns the rows of n graphs, row-major [n×len(Columns)]. Of [Features] it is what
+	// the encoder adds, or nil.
 	Rows  func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
 	Reads Input
 	// Key tells the model with its weights and its engine from others: a job that was
 	// interrupted goes on only with the same.
 	Key string
+
+	// Of Features: what reading computes of a molecule, how many numbers these are, and how many
+	// come before those of Rows.
+	vector        func() func(*molecule.Molecule) []float32
+	width, before int
 }
 
 // Input is what a model reads.

@@ -52,6 +52,9 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 	if err != nil {
 		return nil, err
 	}
+	if w.vector != nil {
+		rec.Vector = w.vector(m)
+	}
 	if w.o.Scaffolds {
 		rec.Scaffold = w.parser.Scaffold(m)
 	}

@@ -68,6 +68,7 @@ type Record struct {
 	// Identity is the same for the same molecule, however it is written, and 0 for graphs, if
 	// Options.Identities asks for it.
 	Identity [16]byte
+	Vector   []float32 // of a molecule, if Options.Vector computes one
 	Err      *dataset.SyntaxError
 
 	body body // until the graph is built
@@ -108,6 +109,9 @@ type Options struct {
 	Fields []string
 	// Scaffolds and Identities ask for those of molecules.
 	Scaffolds, Identities bool
+	// Vector, if set, makes the function, one for each goroutine, that computes the numbers of
+	// a molecule in Record.Vector.
+	Vector func() func(*molecule.Molecule) []float32
 	// Hu2020 takes the molecules that Hu et al. take: valences as RDKit 2022.09 allows them,
 	// and no wildcards.
 	Hu2020 bool
@@ -344,6 +348,9 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 		wg.Go(func() {
 			w := &worker{o: &r.o, notes: &r.notes, categories: r.categories}
 			w.parser.Release2022, w.parser.Standard = r.o.Hu2020, r.o.Standard
+			if r.o.Vector != nil {
+				w.vector = r.o.Vector()
+			}
 			for c := range work {
 				for _, rec := range c.records {
 					w.finish(rec, r.file)
@@ -392,6 +399,7 @@ type worker struct {
 	o      *Options
 	notes  *notes
 	parser molecule.Parser
+	vector func(*molecule.Molecule) []float32
 
 	categories *graph.Categories
 }

@@ -1,0 +1,153 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
+	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
+	"github.com/specmatch/specmatch/specmatch"
+)
+
+// Feature is a part of a molecule's vector.
+type Feature struct {
+	kind         string
+	radius, size int // of a fingerprint
+}
+
+// The kinds of features.
+const (
+	encoder     = "encoder"
+	descriptors = "descriptors"
+	morgan      = "morgan"
+	bits        = "bits"
+)
+
+// Encoder is the feature that a model computes.
+var Encoder = Feature{kind: encoder}
+
+// FeatureWords says what [ParseFeature] takes.
+const FeatureWords = "encoder, descriptors, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
+
+// mostColumns bounds the size of a fingerprint.
+const mostColumns = 1 << 16
+
+// ParseFeature reads encoder; descriptors, those of package descriptor; or morgan and bits, the counts and
+// bits of a Morgan fingerprint, with a radius from 0 to 10 and a number of columns from 1 to
+// 65,536 (2 and 2,048 if they are left out), such as morgan:3:1024.
+func ParseFeature(s string) (f Feature, err error) {
+	kind, rest, sized := strings.Cut(s, ":")
+	f = Feature{kind: kind}
+	wrong := fmt.Errorf("feature %q: want %s", s, FeatureWords)
+	switch kind {
+	case encoder, descriptors:
+		if sized {
+			return f, wrong
+		}
+		return f, nil
+	case morgan, bits:
+		f.radius, f.size = 2, 2048
+	default:
+		return f, wrong
+	}
+	if !sized {
+		return f, nil
+	}
+	radius, size, sized := strings.Cut(rest, ":")
+	if f.radius, err = strconv.Atoi(radius); err != nil || f.radius < 0 || f.radius > 10 {
+		return f, fmt.Errorf("feature %q: radius %q: want 0 to 10", s, radius)
+	}
+	if !sized {
+		return f, nil
+	}
+	if f.size, err = strconv.Atoi(size); err != nil || f.size < 1 || f.size > mostColumns {
+		return f, fmt.Errorf("feature %q: size %q: want 1 to %d", s, size, mostColumns)
+	}
+	return f, nil
+}
+
+// String returns the words that [ParseFeature] reads.
+func (f Feature) String() string {
+	if f.size == 0 {
+		return f.kind
+	}
+	return fmt.Sprintf("%s:%d:%d", f.kind, f.radius, f.size)
+}
+
+// columns returns the names of the numbers of a feature.
+func (f Feature) columns(m *specmatch.Trained) (names []string) {
+	switch f.kind {
+	case encoder:
+		return m.Card.Encoder.Columns()
+	case descriptors:
+		return descriptor.Names()
+	}
+	for i := range f.size {
+		names = append(names, fmt.Sprintf("%s_%d", f.kind, i))
+	}
+	return names
+}
+
+// Features returns a model of vectors that are made of these features, one behind the other. They
+// are of molecules; the encoder, at most once, is m. Columns are those of [gnn.Architecture.Columns],
+// the descriptors' names, and morgan_0, bits_0 and so on.
+func Features(m *specmatch.Trained, features ...Feature) (Model, error) {
+	if slices.Equal(features, []Feature{Encoder}) {
+		return Embedder(m)
+	}
+	rows := Model{Key: fmt.Sprintf("%v ", features)}
+	for i, f := range features {
+		if slices.Contains(features[:i], f) {
+			return rows, fmt.Errorf("feature %v is there twice", f)
+		}
+		names := f.columns(m)
+		if f == Encoder {
+			rows.Rows, rows.before = remembering(m, 1).Embed, rows.width
+		} else {
+			rows.width += len(names)
+		}
+		rows.Columns = append(rows.Columns, names...)
+	}
+	if rows.width == 0 {
+		return rows, errors.New("there are no features")
+	}
+	rows.vector = func() func(*molecule.Molecule) []float32 { return vector(features, rows.width) }
+	rows, err := newModel(rows, m)
+	if err == nil && rows.Reads.Content != records.Molecules {
+		err = fmt.Errorf("features %s are of molecules, and the model reads %s", files.Printable(fmt.Sprint(features)), rows.Reads.Content)
+	}
+	return rows, err
+}
+
+// vector returns a function that computes the features of a molecule but for the encoder's. It
+// is for one goroutine.
+func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 {
+	var calculator descriptor.Calculator
+	values := make([]float64, len(descriptor.Names()))
+	generators := make([]fingerprint.Morgan, len(features))
+	return func(m *molecule.Molecule) []float32 {
+		all := make([]float32, width)
+		rest := all
+		for i, f := range features {
+			switch f.kind {
+			case descriptors:
+				calculator.Compute(values, m)
+				for k, v := range values {
+					rest[k] = float32(v)
+				}
+				rest = rest[len(values):]
+			case morgan, bits:
+				generators[i].Radius = f.radius
+				generators[i].Fold(rest[:f.size], m, f.kind == bits)
+				rest = rest[f.size:]
+			}
+		}
+		return all
+	}
+}
