@@ -2,8 +2,7 @@ package rundir
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
 // journal is done.jsonl: one line per finished unit.
@@ -149,7 +149,7 @@ func (d *Dir) whole(u Unit, rows int, files []string) error {
 // another SHA-256 than that.
 func intact(dir, file, want string) error {
 	path := filepath.Join(dir, filepath.FromSlash(file))
-	sum, err := sumFile(path)
+	sum, err := dataset.SumFile(context.Background(), path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s is missing", path)
@@ -161,18 +161,6 @@ func intact(dir, file, want string) error {
 	return nil
 }
 
-// sumFile returns the SHA-256 of a file in hexadecimal.
-func sumFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), err
-}
-
 // record adds a unit that took so long to the journal.
 func (d *Dir) record(unit string, result any, files []string, took time.Duration) error {
 	data, err := json.Marshal(result)
@@ -181,7 +169,7 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 	}
 	u := Unit{Name: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
 	for _, file := range files {
-		sum, err := sumFile(d.Join(filepath.FromSlash(file)))
+		sum, err := dataset.SumFile(context.Background(), d.Join(filepath.FromSlash(file)))
 		if err != nil {
 			return fmt.Errorf("rundir: what unit %q leaves: %w", unit, err)
 		}
