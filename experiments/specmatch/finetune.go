@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/report"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
@@ -148,6 +149,9 @@ type outcome struct {
 	Baseline  []train.Metrics     // of the mean or the frequencies of the training part
 	Confusion [][][]float64       // [task][true][predicted]; of numbers nothing
 	Coverage  []finetune.Coverage // of each task at level; nil where too few records validate for that
+	Parts     [3]int              // how many records train, validate and test
+	Shared    [2]int              // molecules of the validation and the test part that train, too
+	Worst     []report.Case       // the predictions of the test part that are most wrong
 }
 
 // Check implements rundir's.
@@ -403,6 +407,11 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, d division, statu
 	}
 	out.Test, out.Baseline, out.Confusion = p.Score(s.Train)
 	out.Coverage, _ = p.Coverage(m.Card.Calibration, level) // of few records there is none
+	out.Parts = [3]int{len(s.Train), len(s.Valid), len(s.Test)}
+	out.Shared[0], out.Shared[1] = x.examples.Overlap(s)
+	if out.Worst, err = x.worst(ctx, m, p); err != nil {
+		return out, err
+	}
 	return out, files.Write(x.dir.Join(d.test()), p.Write)
 }
 

@@ -563,6 +563,7 @@ func TestFinetune(t *testing.T) {
 				// A line is predict's, and then the targets as they are in the table.
 				targets := strings.Split(strings.Fields(c.flags)[1], ",")
 				for i, row := range test {
+					row = row[:len(row)-1] // without the distance
 					predicted, observed := row[:len(row)-len(targets)], row[len(row)-len(targets):]
 					same := slices.IndexFunc(all, func(r []string) bool { return r[0] == row[0] })
 					for k, v := range predicted {
@@ -844,7 +845,7 @@ func TestGraphs(t *testing.T) {
 	ofLines := must(t, "embed -in g.jsonl -id id -out - -model "+model)
 	tuned := must(t, "finetune -in g.jsonl -id id -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned -model "+model)
 	must(t, "finetune -in e.csv -id graph -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned2 -model "+model)
-	if a, b := read(t, filepath.Join("tuned", division{}.test())), read(t, filepath.Join("tuned2", division{}.test())); a != b || !strings.HasPrefix(a, "id,y,y_observed\ng") {
+	if a, b := read(t, filepath.Join("tuned", division{}.test())), read(t, filepath.Join("tuned2", division{}.test())); a != b || !strings.HasPrefix(a, "id,y,y_observed,distance\ng") {
 		t.Errorf("of lines\n%s\nof edges\n%s", a, b)
 	}
 	if len(strings.Split(ofLines, "\n")) != 62 || !strings.Contains(tuned, "ROC-AUC") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -15,7 +16,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/experiments/internal/report"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/table"
@@ -234,4 +237,53 @@ func (x *tuning) confusion(results []outcome) *table.Table {
 		}
 	}
 	return t
+}
+
+// worst returns the ten predictions that are most wrong, with what a report draws of them.
+func (x *tuning) worst(ctx context.Context, m *specmatch.Trained, p finetune.Predictions) (all []report.Case, err error) {
+	errs := p.Errors()
+	var order []int
+	for k, e := range errs {
+		if !math.IsNaN(e) {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(errs[b], errs[a]) })
+	parser := molecule.Parser{Standard: x.examples.Set.Standard}
+	for _, k := range order[:min(10, len(order))] {
+		i, values, output := p.Row(k)
+		r := x.examples.Records[i]
+		columns := x.examples.Head.Columns()
+		c := report.Case{ID: r.ID, SMILES: r.SMILES, Error: errs[k], Of: columns[output], Predicted: values[output], Observed: r.Fields[0]}
+		if x.examples.Kind != specmatch.Classes {
+			c.Observed = r.Fields[output]
+		}
+		g := x.examples.Set.Graphs[i]
+		if g.Nodes() <= report.LargestDrawing {
+			contributions, err := m.Explain(ctx, g)
+			if err != nil {
+				return nil, err
+			}
+			for v := range g.Nodes() {
+				c.Values = append(c.Values, float64(float32(contributions[v*len(values)+output])))
+				for _, j := range g.Neighbors(v) {
+					if int(j) < v || g.Directed && !g.HasEdge(v, int(j)) {
+						c.Edges = append(c.Edges, [3]int{int(j), v, 1})
+					}
+				}
+			}
+			if mol, err := parser.Parse(r.SMILES); err == nil && len(mol.Atoms) == g.Nodes() {
+				c.Edges = nil
+				for _, a := range mol.Atoms {
+					c.Nodes = append(c.Nodes, molecule.Symbol(a.Z))
+				}
+				for _, b := range mol.Bonds {
+					order := map[molecule.BondType]int{molecule.Double: 2, molecule.Triple: 3, molecule.Aromatic: 4}[b.Type]
+					c.Edges = append(c.Edges, [3]int{int(b.Begin), int(b.End), max(order, 1)})
+				}
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }

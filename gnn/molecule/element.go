@@ -26,6 +26,9 @@ const maxZ = 118
 // what it accepts is to be accepted.
 var elements = makeElements()
 
+// Symbol returns that of the element with an atomic number; * is number 0.
+func Symbol(z int8) string { return elements[z].symbol }
+
 // bySymbol is the atomic number of "X" and "Xy" at [X][0] and [X][y]; 0 if there
 // is no such element. Letters count from 'A', second letters from 'a' = 1.
 var bySymbol = indexSymbols()

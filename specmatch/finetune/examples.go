@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,6 +208,7 @@ type Predictions struct {
 	head    specmatch.Head
 	samples []int
 	values  []float64 // [n×Outputs]
+	far     []float64 // from the records that were trained on; nil if the model does not know
 }
 
 // Predict returns a model's predictions for some of the records, as
@@ -214,10 +216,62 @@ type Predictions struct {
 // that differ by the rounding of float32 only.
 func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []int) (p Predictions, err error) {
 	p = Predictions{x: x, head: *m.Card.Head, samples: samples}
-	if p.values, err = m.Predict(ctx, x.graphs(samples)); err == nil {
-		settlePredictions(p.head, p.values)
+	h, err := m.Embed(ctx, x.graphs(samples))
+	if err != nil {
+		return p, err
 	}
-	return p, err
+	p.values = p.head.Apply(m.Head, h)
+	settlePredictions(p.head, p.values)
+	if c := m.Card.Calibration; c != nil {
+		p.far = c.Distances(h)
+	}
+	return p, nil
+}
+
+// Errors returns for each record the mean over its targets of how wrong they are predicted:
+// |y − prediction| in standard deviations of the training part, or one less the probability
+// of the answer. It is NaN without a target, or with bounds alone.
+func (p Predictions) Errors() []float64 {
+	tasks, all := columns(p.head), make([]float64, len(p.samples))
+	d := Data{Y: p.x.Y, Bounds: p.x.Bounds}
+	for k, i := range p.samples {
+		sum, n := 0.0, 0.0
+		for t, y := range d.exact(i, tasks) {
+			if !math.IsNaN(y) {
+				sum, n = sum+p.wrong(k, t, y), n+1
+			}
+		}
+		all[k] = sum / n
+	}
+	return all
+}
+
+// wrong is the error of one target.
+func (p Predictions) wrong(k, t int, y float64) float64 {
+	row := p.values[k*p.head.Outputs : (k+1)*p.head.Outputs]
+	switch p.head.Kind {
+	case specmatch.Classes:
+		return 1 - row[int(y)]
+	case specmatch.Binary:
+		return math.Abs(y - row[t])
+	}
+	return math.Abs(y-row[t]) / p.head.Std[t]
+}
+
+// Row returns the record of a prediction, by its place in Records, the numbers that are
+// predicted for it, and the output that its largest error is of, of classes the likeliest.
+func (p Predictions) Row(k int) (record int, values []float64, output int) {
+	values = p.values[k*p.head.Outputs : (k+1)*p.head.Outputs]
+	if p.head.Kind == specmatch.Classes {
+		return p.samples[k], values, largest(values)
+	}
+	most := -1.0
+	for t, y := range (Data{Y: p.x.Y, Bounds: p.x.Bounds}).exact(p.samples[k], p.head.Outputs) {
+		if e := p.wrong(k, t, y); e > most {
+			most, output = e, t
+		}
+	}
+	return p.samples[k], values, output
 }
 
 // Score returns the metrics of each task, those of the baseline of the records that were
@@ -234,13 +288,17 @@ func (p Predictions) Score(trained []int) (of, baseline []train.Metrics, confusi
 }
 
 // Write writes a table of the records' ids, the predictions as package apply writes them,
-// and, as TARGET_observed, the targets as they stand in the file. It has the bits that
-// [Predictions.Score] is of.
+// as TARGET_observed the targets as they stand in the file, and the distance to the records
+// that were trained on, if the model is calibrated. It has the bits that [Predictions.Score]
+// is of.
 func (p Predictions) Write(to io.Writer) error {
 	w := csv.NewWriter(to)
 	header := p.head.Columns()
 	for _, target := range p.x.Targets {
 		header = append(header, target+"_observed")
+	}
+	if p.far != nil {
+		header = append(header, "distance")
 	}
 	w.Write(files.Distinct("id", header...)) // Error has the errors of all
 	for k, i := range p.samples {
@@ -250,6 +308,9 @@ func (p Predictions) Write(to io.Writer) error {
 			line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
 		}
 		line = append(line, r.Fields[:len(p.x.Targets)]...)
+		if p.far != nil {
+			line = append(line, strconv.FormatFloat(p.far[k], 'g', 4, 64))
+		}
 		for i, field := range line {
 			line[i] = files.Printable(field)
 		}

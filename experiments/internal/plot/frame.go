@@ -62,8 +62,19 @@ func (f *frame) open(a Axes, room, top float64) {
 	if a.XNames != nil {
 		f.x0, f.x1 = spread(0, float64(len(a.XNames)-1), 0.1)
 	}
-	f.text("title", (f.left+f.right)/2, 14, a.Title)
-	ticks := numbers(a.LogX, f.x0, f.x1, min(mostLabels, max(3, int((f.right-f.left)/36))))
+	f.text("title", f.width/2, 14, shorten(a.Title, int(f.width/(1.15*glyph))))
+	most := min(mostLabels, max(3, int((f.right-f.left)/36)))
+	ticks := numbers(a.LogX, f.x0, f.x1, most)
+	for most > 2 && f.crowded(ticks) {
+		most--
+		if !a.LogX {
+			ticks = numbers(false, f.x0, f.x1, most)
+			continue
+		}
+		for i := 1; i < len(ticks); i++ { // every other one
+			ticks = slices.Delete(ticks, i, i+1)
+		}
+	}
 	if a.XNames != nil {
 		ticks = nil
 		for i, name := range a.XNames {
@@ -72,11 +83,28 @@ func (f *frame) open(a Axes, room, top float64) {
 	}
 	for _, t := range ticks {
 		fmt.Fprintf(f, `<path class="grid" d="M%s %sV%s"/>`, px(f.x(t.value)), px(f.top), px(f.bottom))
-		f.text("x", f.x(t.value), f.bottom+14, t.label)
+		f.text("x", f.inside(t), f.bottom+14, t.label)
 	}
 	half := float64(utf8.RuneCountInString(a.XLabel)) * glyph / 2
 	middle := max(half, min(f.width-half, (f.left+f.right)/2)) // all of it is inside
 	f.text("x", middle, f.bottom+29, a.XLabel)
+}
+
+// inside returns where a tick of the x axis has its label, all of it in the panel.
+func (f *frame) inside(t tick) float64 {
+	half := float64(utf8.RuneCountInString(t.label))*glyph/2 + 3
+	return max(half, min(f.width-half, f.x(t.value)))
+}
+
+// crowded reports whether labels of the x axis touch.
+func (f *frame) crowded(ticks []tick) bool {
+	for i := 1; i < len(ticks); i++ {
+		a, b := ticks[i-1], ticks[i]
+		if f.inside(b)-f.inside(a) < float64(utf8.RuneCountInString(a.label)+utf8.RuneCountInString(b.label))/2*glyph+4 {
+			return true
+		}
+	}
+	return false
 }
 
 // numbered draws axes with numbers on both.

@@ -129,7 +129,18 @@ type Scatter struct {
 	X, Y  []float64
 	Class []int    // of each point: an index of Names
 	Names []string // of the classes
+	Guide Guide    // a line among the points
 }
+
+// Guide is a line that points are to be seen against.
+type Guide int
+
+// The guides.
+const (
+	None     Guide = iota
+	Identity       // y = x
+	Zero           // y = 0
+)
 
 func (s Scatter) names() []string { return s.Names }
 
@@ -149,7 +160,18 @@ func (s Scatter) draw(f *frame, index func(name string) int) error {
 	if !f.see(slices.Concat(classes...)...) {
 		return errors.New("no point can be drawn")
 	}
+	if s.Guide == Zero {
+		f.y0, f.y1 = min(f.y0, 0), max(f.y1, 0)
+	}
 	f.numbered(s.Axes)
+	switch s.Guide {
+	case Identity:
+		if lo, hi := max(f.x0, f.y0), min(f.x1, f.y1); lo < hi {
+			f.path("zero", "", []point{{lo, lo}, {hi, hi}})
+		}
+	case Zero:
+		f.path("zero", "", []point{{f.x0, 0}, {f.x1, 0}})
+	}
 	for c, points := range classes {
 		look := f.group(s.Names[c], s.Names[c], index)
 		for _, p := range points { // each by itself, so that crowded places look dense

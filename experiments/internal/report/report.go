@@ -23,6 +23,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"maps"
 	"math"
 	"path/filepath"
@@ -57,6 +58,15 @@ type block struct {
 	folded bool
 	table  *table.Table
 	charts []plot.Panel
+
+	figures []figure
+	text    string // in letters of one width
+}
+
+// figure is a drawing with what stands below it.
+type figure struct {
+	SVG           template.HTML
+	Caption, More string
 }
 
 // Options are choices of a report.
@@ -87,6 +97,17 @@ func New(runs []*rundir.Run, o Options) (*Page, error) {
 		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves()},
 		{title: "Settings", blocks: c.settings()},
 		{title: "Cost", note: "Training and evaluation by the clock: units that share cores take longer.", blocks: c.cost()},
+	}
+	if len(runs) == 1 {
+		t, err := newTuned(runs[0])
+		if err != nil {
+			return nil, err
+		}
+		if t != nil { // its results, and then what is particular to it
+			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The baseline looks at no molecule or graph: it predicts the mean of the training part, or the frequencies of its classes. Choosing a model by these figures is choosing on the test data."
+			p.sections[0].blocks = c.summary()
+			p.sections = slices.Insert(p.sections, 1, t.sections()...)
+		}
 	}
 	return p, nil
 }
@@ -129,8 +150,14 @@ func (p panel) quantity() string {
 	return p.metric
 }
 
+// measure is the metric without the name of its target.
+func (p panel) measure() string {
+	name, _, _ := strings.Cut(p.metric, " ")
+	return name
+}
+
 func (p panel) percent() bool {
-	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc"}, p.metric)
+	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure())
 }
 
 // decimals of the panel's figures.
@@ -144,9 +171,9 @@ func (p panel) decimals() int {
 // best says which of the panel's figures are good.
 func (p panel) best() table.Best {
 	switch {
-	case p.percent() || p.metric == "r2":
+	case p.percent() || slices.Contains([]string{"r2", "mcc", "spearman"}, p.measure()):
 		return table.Max
-	case slices.Contains([]string{"loss", "rmse", "mae"}, p.metric):
+	case slices.Contains([]string{"loss", "rmse", "mae"}, p.measure()):
 		return table.Min
 	}
 	return table.None
@@ -193,7 +220,7 @@ func reference(g []panel, against string) string {
 			}
 		}
 	}
-	for _, name := range []string{against, method.InfoNCE, "none", method.Untrained, "majority"} {
+	for _, name := range []string{against, method.InfoNCE, "none", method.Untrained, "majority", "baseline"} {
 		if slices.ContainsFunc(g, func(p panel) bool { _, ok := find(p.results, name); return ok }) || name == against && name != "" {
 			return name
 		}

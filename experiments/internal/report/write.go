@@ -100,6 +100,9 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 		Folded bool
 		Table  template.HTML
 		Charts []template.HTML
+
+		Figures []figure
+		Text    string
 	}
 	type entry struct{ Class, Index, Swatch, Name any }
 	type pageSection struct {
@@ -123,7 +126,7 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 		var used []int
 		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: note}
 		for _, b := range blocks {
-			q := part{Title: b.title, Folded: b.folded}
+			q := part{Title: b.title, Folded: b.folded, Figures: b.figures, Text: b.text}
 			if b.table != nil {
 				var text bytes.Buffer
 				if err := b.table.WriteHTML(&text); err != nil {
@@ -144,7 +147,7 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 				}
 				q.Charts = append(q.Charts, template.HTML(svg))
 			}
-			if q.Table != "" || q.Charts != nil {
+			if q.Table != "" || q.Charts != nil || q.Figures != nil || q.Text != "" {
 				out.Parts = append(out.Parts, q)
 			}
 		}

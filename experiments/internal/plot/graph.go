@@ -1,0 +1,178 @@
+package plot
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strings"
+
+	"gonum.org/v1/gonum/graph/layout"
+	"gonum.org/v1/gonum/graph/simple"
+)
+
+// Graph is a drawing of a graph or molecule.
+type Graph struct {
+	Title  string    // for who cannot see it
+	Nodes  []string  // what stands at each node, such as N; nothing for a dot
+	Edges  [][3]int  // two nodes, and 1, 2 or 3 for the order of a bond, 4 for an aromatic one
+	Values []float64 // of the nodes: a disc shows the size, and its colour the sign; nil for none
+}
+
+// Inline returns the drawing as an SVG element for an HTML page, which needs [InlineStyle].
+// Distances in it are near those along the edges.
+func (g Graph) Inline() string {
+	n := len(g.Nodes)
+	x, y := g.layout()
+	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for i := range n {
+		x0, x1, y0, y1 = min(x0, x[i]), max(x1, x[i]), min(y0, y[i]), max(y1, y[i])
+	}
+	const room = 16
+	scale := min(26, (inlineWidth-2*room)/max(x1-x0, 1e-9), (inlineHeight-2*room)/max(y1-y0, 1e-9))
+	for i := range n {
+		x[i] = inlineWidth/2 + scale*(x[i]-(x0+x1)/2)
+		y[i] = inlineHeight/2 + scale*(y[i]-(y0+y1)/2)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="plot graph" viewBox="0 0 %d %d" role="img" aria-label="%s">`, inlineWidth, inlineHeight, html.EscapeString(g.Title))
+	most := 0.0
+	for _, v := range g.Values {
+		most = max(most, math.Abs(v))
+	}
+	for i, v := range g.Values {
+		if share := math.Abs(v) / max(most, 1e-12); share > 0.05 {
+			look := 0 // blue lowers, vermillion raises
+			if v > 0 {
+				look = 3
+			}
+			fmt.Fprintf(&b, `<g class="%s"><circle cx="%s" cy="%s" r="%s" fill="currentColor" opacity=".45"/></g>`, Class(look), px(x[i]), px(y[i]), px(12*math.Sqrt(share)))
+		}
+	}
+	line := func(e [3]int, shift float64, dashes string) {
+		dx, dy := x[e[1]]-x[e[0]], y[e[1]]-y[e[0]]
+		d := max(math.Hypot(dx, dy), 1e-9)
+		px0, py0 := x[e[0]]-shift*dy/d, y[e[0]]+shift*dx/d
+		fmt.Fprintf(&b, `<path class="line"%s d="M%s %sl%s %s"/>`, dashes, px(px0), px(py0), px(dx), px(dy))
+	}
+	for _, e := range g.Edges {
+		switch e[2] {
+		case 2:
+			line(e, 1.7, "")
+			line(e, -1.7, "")
+		case 3:
+			line(e, 0, "")
+			line(e, 3, "")
+			line(e, -3, "")
+		case 4:
+			line(e, 1.7, "")
+			line(e, -1.7, ` stroke-dasharray="3 2"`)
+		default:
+			line(e, 0, "")
+		}
+	}
+	for i, name := range g.Nodes {
+		switch {
+		case name == "C" && n > 1:
+		case name == "":
+			fmt.Fprintf(&b, `<circle cx="%s" cy="%s" r="3" fill="currentColor"/>`, px(x[i]), px(y[i]))
+		default:
+			fmt.Fprintf(&b, `<text class="x atom" x="%s" y="%s">%s</text>`, px(x[i]), px(y[i]+4), html.EscapeString(name))
+		}
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// layout places the nodes so that their distances are near those along the edges: parts that
+// hang together by Isomap and then by stress majorization (Gansner, Koren and North 2004),
+// beside one another.
+func (g Graph) layout() (x, y []float64) {
+	n := len(g.Nodes)
+	x, y = make([]float64, n), make([]float64, n)
+	d := make([][]float64, n) // along the edges
+	for i := range d {
+		d[i] = make([]float64, n)
+		for j := range d[i] {
+			if i != j {
+				d[i][j] = math.Inf(1)
+			}
+		}
+	}
+	for _, e := range g.Edges {
+		if e[0] != e[1] {
+			d[e[0]][e[1]], d[e[1]][e[0]] = 1, 1
+		}
+	}
+	for k := range n {
+		for i := range n {
+			for j := range n {
+				d[i][j] = min(d[i][j], d[i][k]+d[k][j])
+			}
+		}
+	}
+	right, placed := 0.0, make([]bool, n)
+	for first := range n {
+		if placed[first] {
+			continue
+		}
+		var part []int
+		for j := range n {
+			if !math.IsInf(d[first][j], 1) {
+				part, placed[j] = append(part, j), true
+			}
+		}
+		g.place(part, d, x, y)
+		left := math.Inf(1)
+		for _, i := range part {
+			left = min(left, x[i])
+		}
+		next := right
+		for _, i := range part {
+			x[i] += right - left
+			next = max(next, x[i]+1.5)
+		}
+		right = next
+	}
+	return x, y
+}
+
+// place lays out a part whose nodes reach one another.
+func (g Graph) place(part []int, d [][]float64, x, y []float64) {
+	if len(part) == 1 {
+		return
+	}
+	in := simple.NewUndirectedGraph()
+	for k, i := range part {
+		for l, j := range part[:k] {
+			if d[i][j] == 1 {
+				in.SetEdge(in.NewEdge(simple.Node(k), simple.Node(l)))
+			}
+		}
+	}
+	o := layout.NewOptimizerR2(in, layout.IsomapR2{}.Update)
+	for o.Update() {
+	}
+	for k, i := range part { // a little apart, so that no two are in one place
+		p := o.Coord2(int64(k))
+		x[i], y[i] = p.X+0.01*math.Sin(float64(7*k)), p.Y+0.01*math.Cos(float64(11*k))
+		if math.IsNaN(x[i] + y[i]) {
+			x[i], y[i] = math.Cos(float64(k)), math.Sin(float64(k))
+		}
+	}
+	for range 200 {
+		for _, i := range part {
+			var sx, sy, sum float64
+			for _, j := range part {
+				if i == j {
+					continue
+				}
+				w := 1 / (d[i][j] * d[i][j])
+				far := max(math.Hypot(x[i]-x[j], y[i]-y[j]), 1e-9)
+				sx += w * (x[j] + d[i][j]*(x[i]-x[j])/far)
+				sy += w * (y[j] + d[i][j]*(y[i]-y[j])/far)
+				sum += w
+			}
+			x[i], y[i] = sx/sum, sy/sum
+		}
+	}
+}
