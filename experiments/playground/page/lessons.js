@@ -82,18 +82,18 @@
   const solved = new Set();
   let at = null;
 
-  const go = section => { state.section = section; state.write(); document.getElementById(section).scrollIntoView({ block: "start" }); };
+  const go = section => { state.section = section; state.write(); $(`#${section} :is(.controls, .pictures, #lesson-list)`).scrollIntoView(); };
   const right = answers => typeof answers === "function" ? answers() : answers[0];
 
   sections.push(() => {
     list();
     const m = /^(\d)\.(\d)$/.exec(state.get("lesson") ?? "");
-    if (m && lessons[m[1]]?.[1][m[2]]) open(Number(m[1]), Number(m[2]));
+    if (m && lessons[m[1]]?.[1][m[2]]) return open(Number(m[1]), Number(m[2]));
   });
 
   function list() {
     $("#lesson-list").replaceChildren(...lessons.map(([title, steps], l) => element("div", { class: "card" }, element("h2", {}, title),
-      element("ol", {}, ...steps.map(([text, , question], s) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => open(l, s) }, solved.has(l + "." + s) ? "✓ " : "", question)))))));
+      element("ol", {}, ...steps.map(([text, , question], s) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => open(l, s) }, solved.has(l + "." + s) ? "✓ " : "", ...rich(question))))))));
   }
 
   async function open(l, s) {
@@ -108,8 +108,8 @@
     };
     const input = element("input", { type: "text", inputmode: "decimal", id: "answer", autocomplete: "off" });
     const form = typeof answers === "function"
-      ? element("form", { class: "flow", onsubmit: e => { e.preventDefault(); check(input.value); } }, element("label", { for: "answer" }, question), input, element("button", {}, "Check"))
-      : element("div", { class: "flow", role: "group", "aria-label": question }, element("strong", {}, question), ...[...answers].sort().map(a => element("button", { type: "button", class: "answer", onclick: () => check(a) }, a)));
+      ? element("form", { class: "flow", onsubmit: e => { e.preventDefault(); check(input.value); } }, element("label", { for: "answer" }, ...rich(question)), input, element("button", {}, "Check"))
+      : element("div", { class: "flow", role: "group", "aria-label": question }, element("strong", {}, ...rich(question)), ...[...answers].sort().map(a => element("button", { type: "button", class: "answer", onclick: () => check(a) }, a)));
     const step = d => element("button", { type: "button", disabled: !lessons[l][1][s + d], onclick: () => open(l, s + d) }, d > 0 ? "Next" : "Previous");
     dock.hidden = false;
     document.body.classList.add("docked");

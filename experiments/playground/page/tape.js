@@ -106,7 +106,7 @@
       const args = n.args?.map(a => a.number !== undefined ? number(a.number) : title(a.node)).join(", ");
       const badge = [];
       if (!n.entry) badge.push(n.name ? "" : "a constant: no gradient passes");
-      else if (passed.has(k)) badge.push("passed on; its gradient is freed");
+      else if (passed.has(k)) badge.push("passed on, freed");
       else if (k === next) badge.push("next");
       const check = grad && (passed.has(k) || done) && n.numeric ? element("span", { class: n.ok ? "good" : "bad", title: `largest difference from central differences: ${n.off.toExponential(1)}` }, n.ok ? "✓ checked" : "✗ wrong by " + number(n.off)) : null;
       return element("li", { class: `entry${now?.node === k ? " on" : ""}${now?.given.some(g => g.node === k) ? " got" : ""}${n.entry ? "" : " constant"}`, "data-node": k },
