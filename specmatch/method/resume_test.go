@@ -299,3 +299,19 @@ func TestRefused(t *testing.T) {
 		t.Errorf("embeddings of no graphs: %v, %v", h, err)
 	}
 }
+
+// TestRichCategories: every method for molecules learns from an encoder of more categories than
+// those of Hu et al., and hides atoms among them.
+func TestRichCategories(t *testing.T) {
+	for _, m := range method.All(method.Transfer) {
+		s := setup(t, cpu.New(tensor.Float32), method.Transfer, gnn.KindChemGIN)
+		s.Encoder.Atoms = graph.Rich.Name
+		for _, g := range s.Graphs {
+			g.X.Width = graph.Rich.Nodes()
+		}
+		out, _, err := learn(t, t.Context(), m, s, "", 0, func() {})
+		if err != nil || len(out.Epochs) != epochs(m) {
+			t.Errorf("%s: %d epochs, %v", m.Name, len(out.Epochs), err)
+		}
+	}
+}
