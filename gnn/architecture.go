@@ -107,11 +107,17 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	case KindGIN:
 		return NewGIN(be, GINConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Readout: a.Readout}, rng), nil
 	case KindResGCN:
-		return NewResGCN(be, ResGCNConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual, Readout: a.Readout}, rng), nil
+		return NewResGCN(be, ResGCNConfig{
+			In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual, Readout: a.Readout,
+		}, rng), nil
 	case KindChemGIN:
-		return NewChemGIN(be, ChemGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum, Atoms: a.Atoms, Readout: a.Readout}, rng), nil
+		return NewChemGIN(be, ChemGINConfig{
+			Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum, Atoms: a.Atoms, Readout: a.Readout,
+		}, rng), nil
 	default:
-		return NewBioGIN(be, BioGINConfig{Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center, Readout: a.Readout}, rng), nil
+		return NewBioGIN(be, BioGINConfig{
+			Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center, Readout: a.Readout,
+		}, rng), nil
 	}
 }
 
@@ -124,13 +130,19 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 		return Architecture{Kind: KindGIN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Readout: c.Readout}, nil
 	case *ResGCN:
 		c := e.Config
-		return Architecture{Kind: KindResGCN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Residual: c.Residual, Readout: c.Readout}, nil
+		return Architecture{
+			Kind: KindResGCN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Residual: c.Residual, Readout: c.Readout,
+		}, nil
 	case *ChemGIN:
 		c := e.Config
-		return Architecture{Kind: KindChemGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Sum: c.Sum, Atoms: c.Atoms, Readout: c.Readout}, nil
+		return Architecture{
+			Kind: KindChemGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Sum: c.Sum, Atoms: c.Atoms, Readout: c.Readout,
+		}, nil
 	case *BioGIN:
 		c := e.Config
-		return Architecture{Kind: KindBioGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Center: c.Center, Readout: c.Readout}, nil
+		return Architecture{
+			Kind: KindBioGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Center: c.Center, Readout: c.Readout,
+		}, nil
 	}
 	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name", e)
 }

@@ -49,8 +49,8 @@ func (r Readout) parse(layers int) (of []int, kinds []string, err error) {
 		}
 	}
 	if !ok {
-		return nil, nil, fmt.Errorf("gnn: readout %q: want layers (all, last, or ascending numbers from 1 to %d) and sum, mean or max, as in %s or last:sum",
-			string(r), layers, ReadoutAll)
+		return nil, nil, fmt.Errorf("gnn: readout %q: want layers (all, last, or ascending numbers from 1 to %d) "+
+			"and sum, mean or max, as in %s or last:sum", string(r), layers, ReadoutAll)
 	}
 	return of, kinds, nil
 }

@@ -80,7 +80,8 @@ func CategoriesOf(name string) (*Categories, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("graph: categories of molecules %q are unknown (have: %s)", name, strings.Join(CategoryNames(), ", "))
+	have := strings.Join(CategoryNames(), ", ")
+	return nil, fmt.Errorf("graph: categories of molecules %q are unknown (have: %s)", name, have)
 }
 
 // Nodes returns the number of categories of a node.

@@ -38,7 +38,9 @@ func (m *Molecule) GraphOf(c *graph.Categories) (*graph.Graph, error) {
 	}
 	if k, reason := m.categories(labels, c.Bonds, bondColumns); reason != "" {
 		b := &m.Bonds[k]
-		return nil, &CategoryError{fmt.Sprintf("the bond between atoms %d and %d %s, which is no category", b.Begin, b.End, reason)}
+		return nil, &CategoryError{
+			fmt.Sprintf("the bond between atoms %d and %d %s, which is no category", b.Begin, b.End, reason),
+		}
 	}
 	for i := range int32(len(m.Atoms)) {
 		slices.SortFunc(n.of(i), func(x, y link) int { return int(x.atom - y.atom) })
@@ -51,7 +53,9 @@ func (m *Molecule) GraphOf(c *graph.Categories) (*graph.Graph, error) {
 
 // categories sets dst to the categories of all columns together. Where there is none it
 // returns the place and the reason.
-func (m *Molecule) categories(dst []int32, columns []graph.CategoryColumn, table map[string]column) (at int, reason string) {
+func (m *Molecule) categories(
+	dst []int32, columns []graph.CategoryColumn, table map[string]column,
+) (at int, reason string) {
 	for _, c := range columns {
 		of := table[c.Name]
 		for i := range dst {

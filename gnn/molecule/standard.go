@@ -54,7 +54,9 @@ func (v *perceiver) largestFragment() bool {
 func (v *perceiver) neutralise() {
 	m := v.m
 	opposite := func(i int32) bool {
-		return slices.ContainsFunc(v.of(i), func(l link) bool { return int(m.Atoms[l.atom].Charge)*int(m.Atoms[i].Charge) < 0 })
+		return slices.ContainsFunc(v.of(i), func(l link) bool {
+			return int(m.Atoms[l.atom].Charge)*int(m.Atoms[i].Charge) < 0
+		})
 	}
 	able := func(i int32) bool {
 		a := &m.Atoms[i]
