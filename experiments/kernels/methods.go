@@ -23,28 +23,23 @@ func (s *settings) Register(f *cli.FlagSet) {
 	property := "s"
 	cli.Var(f, &s.Rounds, "rounds", cli.Int(0), "most WL rounds `h`; how many of them is chosen in each fold")
 	cli.Var(f, &s.Dim, "dim", cli.Int(1), "numbers `D` in a vector of node2vec, sub2vec and graph2vec")
-	cli.Var(f, &s.Depth, "depth", cli.Int(0), "WL `rounds` in the documents of graph2vec and dgk")
 	cli.Var(f, &s.Epochs, "epochs", cli.Int(1), "`epochs` of graph2vec")
 	cli.Var(f, &s.Walks, "walks", cli.Int(1), "`walks` of node2vec that begin at every node")
 	cli.Var(f, &s.WalkLength, "walk-length", cli.Int(2), "`nodes` of a walk of node2vec")
-	cli.Var(f, &s.P, "return", cli.Positive, "node2vec's return parameter `p`")
-	cli.Var(f, &s.Q, "in-out", cli.Positive, "node2vec's in-out parameter `q`")
 	cli.Var(f, &s.Steps, "steps", cli.Int(2), "`steps` of the walk of a graph in sub2vec")
 	cli.Var(f, &property, "property", cli.OneOf("n", "s"), "what sub2vec preserves: `n`, neighbourhoods, or s, structure (classes of degrees)")
 	cli.Var(f, &s.ginEpochs, "gin-epochs", cli.Int(1), "most `epochs` of the supervised GIN in a fold")
+	cli.Var(f, &s.TokenLimit, "token-limit", cli.Int(0), "`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does silently")
 	f.Check(func() error {
 		s.Structural = property == "s"
-		for _, c := range []struct {
-			name        string
-			value, most int
-		}{{"rounds", s.Rounds, 10}, {"depth", s.Depth, 10}, {"dim", s.Dim, 8192}} {
-			if c.value > c.most {
-				return cli.Usagef("-%s %d: want at most %d", c.name, c.value, c.most)
-			}
+		switch {
+		case s.Rounds > 10:
+			return cli.Usagef("-rounds %d: want at most 10", s.Rounds)
+		case s.Dim > 8192:
+			return cli.Usagef("-dim %d: want at most 8192", s.Dim)
 		}
 		return nil
 	})
-	cli.Var(f, &s.TokenLimit, "token-limit", cli.Int(0), "`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does silently")
 }
 
 // method is one row of the table: features of package classical, or a way to classify.
