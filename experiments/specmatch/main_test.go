@@ -289,7 +289,7 @@ func TestReadouts(t *testing.T) {
 	for args, want := range map[string]string{
 		"embed -in m.csv -out v.csv -readout 6:sum":                      `readout "6:sum": want layers (all, last, or ascending numbers from 1 to 5)`,
 		"embed -in m.csv -out v.csv -readout sum":                        `readout "sum": want layers`,
-		"embed -in m.csv -out v.csv -features morgan:2:0":                `size "0": want 1 to 65536`,
+		"embed -in m.csv -out v.csv -features morgan:2:0":                `size "0": want 1 to 8192`,
 		"embed -in g.csv -out v.csv -features descriptors -model " + gin: "are of molecules, and the model reads graphs",
 		"train -in m.csv -readout 3:sum -out x" + tiny:                   "from 1 to 2",
 		"finetune -in m.csv -target length -readout 9:sum":               "from 1 to 4",

@@ -375,7 +375,7 @@ func TestFeatures(t *testing.T) {
 	if w := float32(rows[0][8]); w != 46.069 {
 		t.Errorf("ethanol weighs %v", w)
 	}
-	for _, s := range []string{"", "fcfp", "morgan:", "morgan:11", "bits:2:0", "bits:2:65537", "encoder:1", "morgan:2:8:8"} {
+	for _, s := range []string{"", "fcfp", "morgan:", "morgan:11", "bits:2:0", "bits:2:8193", "encoder:1", "morgan:2:8:8"} {
 		if f, err := apply.ParseFeature(s); err == nil {
 			t.Errorf("%q is feature %v", s, f)
 		}

@@ -35,12 +35,12 @@ var Encoder = Feature{kind: encoder}
 // FeatureWords says what [ParseFeature] takes.
 const FeatureWords = "encoder, descriptors, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
 
-// mostColumns bounds the size of a fingerprint.
-const mostColumns = 1 << 16
+// mostColumns bounds the size of a fingerprint, of which a batch holds a thousand and more.
+const mostColumns = 1 << 13
 
 // ParseFeature reads encoder; descriptors, those of package descriptor; or morgan and bits, the counts and
 // bits of a Morgan fingerprint, with a radius from 0 to 10 and a number of columns from 1 to
-// 65,536 (2 and 2,048 if they are left out), such as morgan:3:1024.
+// 8,192 (2 and 2,048 if they are left out), such as morgan:3:1024.
 func ParseFeature(s string) (f Feature, err error) {
 	kind, rest, sized := strings.Cut(s, ":")
 	f = Feature{kind: kind}

@@ -215,26 +215,27 @@ func (g *Morgan) grow(i int32) {
 
 // identify returns the next identifier of an atom.
 func (g *Morgan) identify(m *molecule.Molecule, i int32, round uint32) uint32 {
-	g.around = g.around[:0]
+	around := g.around[:0]
 	for _, l := range g.links[g.ptr[i]:g.ptr[i+1]] {
 		x := uint64(g.bondHashes[l.bond])<<32 | uint64(g.now[l.atom])
-		g.around = append(g.around, x)
-		k := len(g.around) - 1 // insertion sort: atoms have few neighbours
-		for ; k > 0 && g.around[k-1] > x; k-- {
-			g.around[k] = g.around[k-1]
+		around = append(around, x)
+		k := len(around) - 1 // insertion sort: atoms have few neighbours
+		for ; k > 0 && around[k-1] > x; k-- {
+			around[k] = around[k-1]
 		}
-		g.around[k] = x
+		around[k] = x
 	}
+	g.around = around
 	h := combine(round, g.now[i])
-	for _, x := range g.around {
+	for _, x := range around {
 		h = combine(h, combine(combine(0, uint32(x>>32)), uint32(x)))
 	}
 	a := &m.Atoms[i]
 	if !g.Chirality || a.Chirality == molecule.Unspecified {
 		return h
 	}
-	for k, x := range g.around {
-		if !g.chiral[i] && (x>>32 != 1 || k > 0 && x == g.around[k-1]) {
+	for k, x := range around {
+		if !g.chiral[i] && (x>>32 != 1 || k > 0 && x == around[k-1]) {
 			return h
 		}
 	}
@@ -262,7 +263,9 @@ func (g *Morgan) enter(i int32, round int) {
 		if k < 0 {
 			g.slots[slot] = int32(len(g.seenOf)) + 1
 			g.seenOf = append(g.seenOf, environment{h, round, i, len(g.ids)})
-			g.seen = append(g.seen, bonds...)
+			if g.words > 1 {
+				g.seen = append(g.seen, bonds...)
+			}
 			g.ids = append(g.ids, g.next[i])
 			return
 		}
