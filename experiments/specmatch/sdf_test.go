@@ -29,7 +29,7 @@ func TestSDF(t *testing.T) {
 	var results [2][]string
 	for k, in := range []string{table + " -id name", file + " -id _Name"} {
 		out := filepath.Join(dir, fmt.Sprint("out", k))
-		must(t, "train -in "+in+" -epochs 1 -out "+out+tiny)
+		must(t, "train -in "+in+" -method descriptors -epochs 1 -out "+out+tiny)
 		must(t, "embed -in "+in+" -model "+filepath.Join(out, modelFile)+" -out "+out+".csv")
 		must(t, "finetune -in "+in+" -target share -seeds 1 -epochs 2 -out "+out+"-fine"+tiny)
 		must(t, "predict -in "+in+" -model "+filepath.Join(out+"-fine", "model-0.safetensors")+" -out "+out+"-predicted.csv")

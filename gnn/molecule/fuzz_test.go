@@ -58,6 +58,9 @@ func FuzzParse(f *testing.F) {
 		if m, err := how.Parse(smiles); err == nil {
 			wellFormed(t, m)
 		}
+		if text := m.SMILES(); text == "" {
+			t.Error("no SMILES")
+		}
 		if key := used.Scaffold(m); key != new(Parser).Scaffold(fresh) {
 			t.Error("a used parser finds another scaffold")
 		}
@@ -118,6 +121,9 @@ func FuzzMolfile(f *testing.F) {
 		fresh, err := new(Parser).ParseMolfile(text)
 		if err != nil || !slices.Equal(fresh.Atoms, m.Atoms) || !slices.Equal(fresh.Bonds, m.Bonds) {
 			t.Fatalf("a fresh parser makes %v, %v of it; a used one %v", fresh, err, m)
+		}
+		if text := m.SMILES(); text == "" {
+			t.Error("no SMILES")
 		}
 		used.Canonical(m)
 	})

@@ -63,7 +63,7 @@ type Record struct {
 	Fields []string // those that Options.Fields names; empty where one is missing
 	// Graph is nil if the record cannot be used. Err says why.
 	Graph    *graph.Graph
-	SMILES   string // of a molecule
+	SMILES   string // of a molecule; of one in an SD file by [ReadAll] only
 	Scaffold string // of a molecule, if Options.Scaffolds asks for it
 	// Identity is the same for the same molecule, however it is written, and 0 for graphs, if
 	// Options.Identities asks for it.

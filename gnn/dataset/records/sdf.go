@@ -93,6 +93,9 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err != nil {
 		return nil, &dataset.SyntaxError{Value: textfile.Shorten(properties[title]), Reason: err.Error()}
 	}
+	if w.o.table != nil { // which keeps them, unlike the molfiles
+		rec.SMILES = m.SMILES()
+	}
 	return g, nil
 }
 

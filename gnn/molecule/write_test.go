@@ -1,0 +1,38 @@
+package molecule
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestWrite: the SMILES that are written are read as the same molecule.
+func TestWrite(t *testing.T) {
+	var p Parser
+	exceptions := []string{"O=*1ccccc1", "C1=CC=CC2=b1C=CC=C2", `C/C=C/C(\Cl)=C/F`, "CC=P(C)=[OH+]"}
+	n := 0
+	check := func(name string, m *Molecule) {
+		if slices.Contains(exceptions, name) || slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Chirality == Other }) {
+			return
+		}
+		text, want := m.SMILES(), p.Canonical(m)
+		n++
+		if again, err := p.Parse(text); err != nil {
+			t.Errorf("%s: %s: %v", name, text, err)
+		} else if p.Canonical(again) != want {
+			t.Errorf("%s: %s is another molecule", name, text)
+		}
+	}
+	for _, g := range loadGolden(t) {
+		if m, err := p.Parse(g.SMILES); err == nil {
+			check(g.SMILES, m.Clone())
+		}
+	}
+	for _, g := range loadMolfiles(t, *molfiles) {
+		if m, err := p.ParseMolfile(g.Molfile); err == nil {
+			check(g.SMILES, m.Clone())
+		}
+	}
+	if n < 600 {
+		t.Errorf("only %d molecules", n)
+	}
+}
