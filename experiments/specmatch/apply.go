@@ -59,6 +59,13 @@ type output struct {
 	Half   bool
 	Shard  cli.Shard
 	Join   bool
+	Keep   []string
+
+	// known are the columns that seen needs of every batch, behind those that are kept; earlier is how
+	// many records an earlier start has written.
+	known   []string
+	seen    func(apply.Batch)
+	earlier int
 
 	in     *input
 	models func() []string // that are read, too
@@ -73,8 +80,11 @@ func (o *output) Register(f *cli.FlagSet) {
 	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the bytes, and three digits")
 	cli.Var(f, &o.Shard, "shard", cli.ParseShard, "compute a share `i/n` of the records, i from 0, and write it beside -out; auto takes i and n from\nSLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX")
 	f.BoolVar(&o.Join, "collect", false, "join the shares that the same command with -shard has written, computing nothing")
+	cli.Var(f, &o.Keep, "keep", cli.List(cli.Text), "`columns` A,B or keys of the records that are written behind the id, in .csv")
 	f.Check(func() error {
 		switch {
+		case o.Keep != nil && (o.Format != "csv" || o.Out != "-" && !strings.HasSuffix(strings.ToLower(o.Out), ".csv")):
+			return cli.Usagef("-keep: -out %s: want a name that ends in .csv", o.Out)
 		case o.Half && !strings.HasSuffix(strings.ToLower(o.Out), ".npy"):
 			return cli.Usagef("-float16: -out %s: want a name that ends in .npy", o.Out)
 		case (o.Join || o.Shard.N > 0) && (o.Out == "-" || o.in.In == "-"):
@@ -133,10 +143,11 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	if err != nil {
 		return err
 	}
+	options.Fields = append(slices.Clone(o.Keep), o.known...)
 	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
 	defer bar.Stop()
 	count, shown := bar.Skip, 0
-	job := apply.Job{Path: o.in.In, Records: options, Model: m, Strict: o.Strict, Half: o.Half, Shard: apply.Shard(o.Shard), Progress: func(done int) {
+	job := apply.Job{Path: o.in.In, Records: options, Model: m, Strict: o.Strict, Half: o.Half, Keep: len(o.Keep), Seen: o.seen, Shard: apply.Shard(o.Shard), Progress: func(done int) {
 		count(done - shown)
 		count, shown = bar.Add, done
 	}}
@@ -152,6 +163,7 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	r, err := job.WriteFile(ctx, o.Out)
 	bar.Stop()
 	fmt.Fprintf(stderr, "%s: %v\n", o.in.In, o.in.reading)
+	o.earlier = r.Records - o.in.reading.Records
 	if err != nil {
 		if ctx.Err() != nil && r.Resumes {
 			fmt.Fprintf(stderr, "%d records are done: the same command goes on with the others\n", r.Records)
@@ -243,6 +255,8 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &level, "level", cli.Float(0, 0.999), "`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of classes, NAME_in, that\nare written beside predictions; 0 writes none")
 	var explain string
 	cli.Var(f, &explain, "explain", cli.Text, "`file` to write, too, as JSON Lines: for each record what each node, or atom, contributes to the prediction, by how\nmuch it falls without it; of one model")
+	var targets []string
+	cli.Var(f, &targets, "target", cli.List(cli.Text), "`columns` A,B or keys with what the model predicts, where it is known: metrics are printed; none are those that\nthe model has learned, where the file has them, but for classes")
 	distance := f.Bool("distance", false, "write the distance to the records that the model was trained on: 1 is usual, and more is less like them")
 	f.Add(&engine)
 	f.Check(func() error {
@@ -283,7 +297,15 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return fmt.Errorf("%s: %w", paths[0], err)
 		}
-		if err := o.write(ctx, "predict", rows, stdout, stderr); err != nil || explain == "" {
+		s, err := o.score(ctx, *models[0].Card.Head, targets)
+		if err != nil {
+			return err
+		}
+		err = o.write(ctx, "predict", rows, stdout, stderr)
+		if err == nil && s != nil {
+			err = s.write(map[bool]io.Writer{true: stderr, false: stdout}[o.Out == "-"], o.earlier)
+		}
+		if err != nil || explain == "" {
 			return err
 		}
 		options, err := in.options()

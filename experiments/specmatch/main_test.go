@@ -604,6 +604,56 @@ func TestFinetune(t *testing.T) {
 	}
 }
 
+// TestScore: predict compares with the targets that the file has, and passes on columns that are to be
+// kept; the metrics are those of what it writes.
+func TestScore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(90))
+	must(t, "finetune -in m.csv -target length,share -seeds 2 -epochs 2 -out numbers"+tiny)
+	must(t, "finetune -in m.csv -target most -seeds 1 -epochs 2 -out classes"+tiny)
+	number := filepath.Join("numbers", division{}.model())
+	out := must(t, "predict -in m.csv -id name -keep smiles,length -out p.csv -model "+number+","+filepath.Join("numbers", division{seed: 1}.model()))
+	rows, given := readCSV(t, "p.csv"), readCSV(t, "m.csv")
+	if got := csvLine(rows[0]); got != "id,smiles,length,length_2,share,length_std,share_std" || len(rows) != len(given) {
+		t.Fatalf("%s, %d rows", got, len(rows))
+	}
+	squares := 0.0
+	for i, row := range rows[1:] {
+		var y, p float64
+		fmt.Sscan(row[2], &y)
+		fmt.Sscan(row[3], &p)
+		squares += (p - y) * (p - y)
+		if row[1] != given[i+1][slices.Index(given[0], "smiles")] || row[2] != given[i+1][slices.Index(given[0], "length")] {
+			t.Errorf("kept %q of %q", row, given[i+1])
+		}
+	}
+	if want := fmt.Sprintf("length: 90 records whose target is known: RMSE %.4g, MAE ", math.Sqrt(squares/90)); !strings.Contains(out, want) || !strings.Contains(out, "\nshare: 90 records") {
+		t.Errorf("no %s in\n%s", want, out)
+	}
+	classes := filepath.Join("classes", division{}.model())
+	if out := must(t, "predict -in m.csv -target most -out c.parquet -model "+classes); !strings.Contains(out, "most: 90 records whose target is known: accuracy ") {
+		t.Error(out)
+	}
+	write(t, "few.csv", "smiles,length,share,most\nC,>3,,none of them\nCC,2,0.5,\n")
+	if out := must(t, "predict -in few.csv -target length,share -out f.csv -model "+number); !strings.Contains(out, "length: 1 records") {
+		t.Error(out)
+	}
+	for line, want := range map[string]string{
+		"-in few.csv -target most -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is no target of the model`,
+		"-in few.csv -target most -out h.csv -model " + number:  "-target names 1 columns, and the model predicts 2",
+		"-in few.csv -keep smiles -out h.npy -model " + number:  "-keep: -out h.npy: want a name that ends in .csv",
+		"-in few.csv -keep none -out h.csv -model " + number:    `no column "none"`,
+	} {
+		if _, _, err := invoke(t.Context(), "predict "+line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+	write(t, "bare.smi", "C a\n")
+	if out := must(t, "predict -in bare.smi -out b.csv -model "+number); strings.Contains(out, "known") {
+		t.Errorf("without targets: %s", out)
+	}
+}
+
 // TestFewPositives: 3 % of positives are in every part of every seed; a target in other
 // units is learned as well, and has its own row.
 func TestFewPositives(t *testing.T) {

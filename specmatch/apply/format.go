@@ -74,7 +74,7 @@ func partsOf(form format, path string) (all []string) {
 }
 
 // csvFormat is a table with a header.
-type csvFormat struct{}
+type csvFormat struct{ keep int } // how many fields stand behind the id
 
 func (csvFormat) endings() []string { return []string{""} }
 
@@ -82,10 +82,10 @@ func (csvFormat) begin(columns []string) [][]byte {
 	return [][]byte{csvLines(append([]string{"id"}, columns...))}
 }
 
-func (csvFormat) batch(b Batch) [][]byte {
+func (f csvFormat) batch(b Batch) [][]byte {
 	var lines [][]string
 	for r, row := range b.Rows() {
-		line := []string{r.ID}
+		line := append([]string{r.ID}, r.Fields[:f.keep]...)
 		for _, v := range row {
 			line = append(line, strconv.FormatFloat(v, 'g', -1, 32))
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
+	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
@@ -25,7 +27,28 @@ type Job struct {
 	// Half writes a .npy as float16. A number beyond 65,504 is an error.
 	Half bool
 
+	// Keep is how many of Records.Fields are written behind the id, which only a table in CSV has.
+	Keep int
+	// Seen, if set, is called with every batch that has been written.
+	Seen func(Batch)
+
 	batch int // the number of the first batch
+}
+
+// columns are the names of what is written behind the id.
+func (j *Job) columns() []string {
+	return files.Distinct("id", append(slices.Clone(j.Records.Fields[:j.Keep]), j.Model.Columns...)...)[1:]
+}
+
+// form is [formatOf] with the fields that are kept.
+func (j *Job) form(path string) (format, error) {
+	form, err := formatOf(path, j.Half)
+	if _, table := form.(csvFormat); table {
+		form = csvFormat{j.Keep}
+	} else if err == nil && j.Keep > 0 {
+		err = fmt.Errorf("%s: columns are kept in a name that ends in .csv only", path)
+	}
+	return form, err
 }
 
 // Shard is share I of N, from 0: the batches whose number leaves I when divided by N.

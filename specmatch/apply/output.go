@@ -30,7 +30,7 @@ type Result struct {
 // of the package. It is an error if no record can be used, or if one of the [Outputs] is
 // the file of records.
 func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) {
-	form, err := formatOf(path, j.Half)
+	form, err := j.form(path)
 	if err != nil {
 		return r, fmt.Errorf("apply: %w", err)
 	}
@@ -54,7 +54,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 	p := parts{names: partsOf(form, path)}
 	if sharded {
 		p.names = append(p.names, path+index)
-		p.at.Columns = j.Model.Columns
+		p.at.Columns = j.columns()
 	}
 	if info, err := os.Stat(j.Path); err == nil && info.Mode().IsRegular() {
 		sum, err := dataset.SumFile(ctx, j.Path)
@@ -71,7 +71,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 		}
 		o.Input, o.Columns, o.Reading = nil, nil, nil // the key of the model is also that of its columns
 		p.journal = path + journal
-		p.at.Key = fmt.Sprintf("%s %+v %v %v %s %v %s", sum, o, j.Strict, j.Half, j.Model.Key, simd.Level(), program)
+		p.at.Key = fmt.Sprintf("%s %+v %d %v %v %s %v %s", sum, o, j.Keep, j.Strict, j.Half, j.Model.Key, simd.Level(), program)
 	} else if sharded {
 		return r, fmt.Errorf("apply: %s: a shard is of a file, which all shards read", j.Path)
 	}
@@ -106,7 +106,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 // WriteCSV writes the rows to w as a table with a header, and those records that cannot be
 // used to rejected. Nothing of it goes on after an interruption.
 func (j *Job) WriteCSV(ctx context.Context, w, rejected io.Writer) (Result, error) {
-	return j.writeTo(ctx, csvFormat{}, w, rejected)
+	return j.writeTo(ctx, csvFormat{j.Keep}, w, rejected)
 }
 
 // WriteNPY is [Job.WriteCSV] for programs: matrices [records×columns] of float32 in NumPy's
@@ -144,7 +144,7 @@ type writer struct {
 // begin writes what files begin with, unless they have begun.
 func (w *writer) begin(begun bool) error {
 	if !begun {
-		if err := w.append(w.form.begin(w.job.Model.Columns)); err != nil {
+		if err := w.append(w.form.begin(w.job.columns())); err != nil {
 			return err
 		}
 	}
@@ -185,6 +185,9 @@ func (w *writer) batch(b Batch) error {
 		return err
 	}
 	w.progress()
+	if w.job.Seen != nil {
+		w.job.Seen(b)
+	}
 	return w.note(w.done, w.first, b)
 }
 

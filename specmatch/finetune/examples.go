@@ -221,7 +221,7 @@ func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []
 		return p, err
 	}
 	p.values = p.head.Apply(m.Head, h)
-	settlePredictions(p.head, p.values)
+	Settle(p.head, p.values)
 	if c := m.Card.Calibration; c != nil {
 		p.far = c.Distances(h)
 	}

@@ -144,8 +144,9 @@ func settle(h specmatch.Head, values []float64, tolerance func(v float64) float6
 	}
 }
 
-// settlePredictions does so to predictions, which are rounded to float32 as files have them.
-func settlePredictions(h specmatch.Head, p []float64) {
+// Settle makes those predictions [n×Outputs] of a task equal that differ by rounding only: ranks would be
+// noise otherwise. They are rounded to float32 as files have them.
+func Settle(h specmatch.Head, p []float64) {
 	for i, v := range p {
 		p[i] = float64(float32(v))
 	}

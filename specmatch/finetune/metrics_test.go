@@ -126,13 +126,13 @@ func TestSettle(t *testing.T) {
 		if slices.Equal(p[1:], p[:len(p)-1]) {
 			t.Fatal("no noise")
 		}
-		settlePredictions(h, p)
+		Settle(h, p)
 		if auc := Score(h, p, y)[0]["roc_auc"]; auc != 50 {
 			t.Errorf("ROC-AUC %v of noise about %v, want 50", auc, base)
 		}
 	}
 	p := []float64{0.1, 0.9, 0.1001, 0.90001}
-	settlePredictions(h, p)
+	Settle(h, p)
 	if auc := Score(h, p, []float64{0, 0, 1, 1})[0]["roc_auc"]; auc != 75 {
 		t.Errorf("ROC-AUC %v of scores that differ, want 75: %v", auc, p)
 	}

@@ -35,6 +35,27 @@ func number(text string) (y float64, ok bool) {
 	return y, err == nil && !math.IsInf(y, 0)
 }
 
+// Target reads a target of a head from a text, NaN for a gap or a bound.
+func Target(h specmatch.Head, text string) (float64, error) {
+	text = strings.TrimSpace(text)
+	y, ok := number(text)
+	switch {
+	case h.Kind == specmatch.Classes && slices.Contains(anyGaps, strings.ToLower(text)):
+		return math.NaN(), nil
+	case h.Kind == specmatch.Classes:
+		y = float64(slices.Index(h.ClassValues, text))
+		ok = y >= 0
+	case !ok && h.Kind == specmatch.Regression && bound.MatchString(text):
+		return math.NaN(), nil
+	case h.Kind == specmatch.Binary:
+		ok = ok && (y == 0 || y == 1 || math.IsNaN(y))
+	}
+	if !ok {
+		return y, fmt.Errorf("%q is no target of the model", text)
+	}
+	return y, nil
+}
+
 // kind returns the kind of the targets by their values: a text among numbers is a mistake,
 // which reading them reports.
 func (x *Examples) kind() specmatch.Kind {

@@ -12,7 +12,7 @@ import (
 	"math"
 	"math/big"
 	"os"
-	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -292,15 +292,27 @@ type Writer struct {
 
 // NewWriter returns a writer of rows of these columns.
 func NewWriter(w io.Writer, columns []string) *Writer {
-	fields := []reflect.StructField{{Name: "ID", Type: reflect.TypeFor[string](), Tag: `parquet:"id"`}}
-	for i, name := range columns {
-		fields = append(fields, reflect.StructField{
-			Name: fmt.Sprint("V", i), Type: reflect.TypeFor[float32](), Tag: reflect.StructTag(`parquet:` + strconv.Quote(name)),
-		})
+	group := parquet.Group{"id": parquet.String()}
+	for _, name := range columns {
+		group[name] = parquet.Leaf(parquet.FloatType)
 	}
-	schema := parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface())
-	return &Writer{to: parquet.NewGenericWriter[any](w, schema, parquet.MaxRowsPerRowGroup(1<<16))}
+	order := map[string]int{"id": -1}
+	for i, name := range columns {
+		order[name] = i
+	}
+	fields := group.Fields() // by name
+	slices.SortFunc(fields, func(a, b parquet.Field) int { return order[a.Name()] - order[b.Name()] })
+	return &Writer{to: parquet.NewGenericWriter[any](w, parquet.NewSchema("", ordered{group, fields}), parquet.MaxRowsPerRowGroup(1<<16))}
 }
+
+// ordered is a group of columns in an order of its own. Tags of a struct would not do: a name may have commas.
+type ordered struct {
+	parquet.Group
+	fields []parquet.Field
+}
+
+// Fields implements [parquet.Node].
+func (o ordered) Fields() []parquet.Field { return o.fields }
 
 // Write adds a row.
 func (w *Writer) Write(id string, row []float32) error {

@@ -3,10 +3,13 @@ package parquet_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/csv"
+	"errors"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -175,6 +178,28 @@ func TestTypes(t *testing.T) {
 `
 	if text != want {
 		t.Errorf("%s\nwant %s", text, want)
+	}
+}
+
+// TestNames: columns keep their names and their order, whatever the names have.
+func TestNames(t *testing.T) {
+	names := []string{"z", "class_oxygen, too", `a"b`, "-", "", "é.x", "optional,list"}
+	path := filepath.Join(t.TempDir(), "n.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := parquet.NewWriter(f, names)
+	if err := errors.Join(w.Write("i", []float32{1, 2, 3, 4, 5, 6, 7}), w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := parquet.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := csv.NewReader(text).ReadAll()
+	if want := [][]string{append([]string{"id"}, names...), {"i", "1", "2", "3", "4", "5", "6", "7"}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
