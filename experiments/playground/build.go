@@ -19,6 +19,8 @@ import (
 	"strings"
 )
 
+const modulePath = "github.com/specmatch/specmatch"
+
 //go:embed page
 var page embed.FS
 
@@ -47,6 +49,9 @@ func build(ctx context.Context) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	entries, err := page.ReadDir("page")
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
 		if files[e.Name()], err = page.ReadFile("page/" + e.Name()); err != nil {
 			return nil, err
@@ -54,15 +59,12 @@ func build(ctx context.Context) (map[string][]byte, error) {
 	}
 	// One script has all that the worker needs, because a page from a file may neither
 	// fetch nor start a worker from another file.
-	engine, err := json.Marshal(map[string]any{
-		"worker": string(glue) + "\n" + string(files["worker.js"]), "wasm": wasm, "operators": operators,
-	})
+	worker := string(glue) + "\n" + string(files["worker.js"])
+	engine, err := json.Marshal(map[string]any{"worker": worker, "wasm": wasm, "operators": operators})
 	delete(files, "worker.js")
 	files["engine.js"] = fmt.Appendf(nil, "engineLoaded(%s);\n", engine)
 	return files, err
 }
-
-const modulePath = "github.com/specmatch/specmatch"
 
 // compile returns the engine: WebAssembly, compressed by gzip, in base 64.
 func compile(ctx context.Context, root string) (string, error) {

@@ -206,6 +206,9 @@ func TestAccessible(t *testing.T) {
 		}
 	}
 	focus := func(selector string) { p.js(fmt.Sprintf("document.querySelector(%q).focus()", selector), nil) }
+	focus(".skip")
+	key("Enter", 13)
+	p.wait(`document.activeElement.id === "tape-title"`)
 	focus("#forth")
 	key("Enter", 13)
 	p.wait(`document.querySelector("#position").value === "4"`)

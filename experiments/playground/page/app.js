@@ -78,7 +78,7 @@ const state = {
 };
 state.read();
 addEventListener("hashchange", () => { state.read(); location.reload(); });
-for (const a of document.querySelectorAll("nav a")) {
+for (const a of document.querySelectorAll("nav a, .skip")) {
   a.addEventListener("click", e => {
     e.preventDefault();
     state.section = a.hash.slice(1);
