@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"gonum.org/v1/gonum/graph/layout"
-	"gonum.org/v1/gonum/graph/simple"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/mds"
 )
 
 // Graph is a drawing of a graph or molecule.
@@ -84,7 +84,7 @@ func (g Graph) Inline() string {
 }
 
 // layout places the nodes so that their distances are near those along the edges: parts that
-// hang together by Isomap and then by stress majorization (Gansner, Koren and North 2004),
+// hang together by multidimensional scaling and then by stress majorization (Gansner, Koren and North 2004),
 // beside one another.
 func (g Graph) layout() (x, y []float64) {
 	n := len(g.Nodes)
@@ -141,22 +141,22 @@ func (g Graph) place(part []int, d [][]float64, x, y []float64) {
 	if len(part) == 1 {
 		return
 	}
-	in := simple.NewUndirectedGraph()
+	along := mat.NewSymDense(len(part), nil)
 	for k, i := range part {
 		for l, j := range part[:k] {
-			if d[i][j] == 1 {
-				in.SetEdge(in.NewEdge(simple.Node(k), simple.Node(l)))
-			}
+			along.SetSym(k, l, d[i][j])
 		}
 	}
-	o := layout.NewOptimizerR2(in, layout.IsomapR2{}.Update)
-	for o.Update() {
-	}
+	var at mat.Dense
+	mds.TorgersonScaling(&at, nil, along)
+	_, dims := at.Dims()     // 0 if it has not found any
 	for k, i := range part { // a little apart, so that no two are in one place
-		p := o.Coord2(int64(k))
-		x[i], y[i] = p.X+0.01*math.Sin(float64(7*k)), p.Y+0.01*math.Cos(float64(11*k))
-		if math.IsNaN(x[i] + y[i]) {
-			x[i], y[i] = math.Cos(float64(k)), math.Sin(float64(k))
+		x[i], y[i] = 0.01*math.Sin(float64(7*k)), 0.01*math.Cos(float64(11*k))
+		if dims > 0 {
+			x[i] += at.At(k, 0)
+		}
+		if dims > 1 {
+			y[i] += at.At(k, 1)
 		}
 	}
 	for range 200 {
