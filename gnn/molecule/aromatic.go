@@ -58,7 +58,7 @@ func (v *perceiver) findAromatic() *problem {
 	for r := range int32(s.count()) {
 		all, wildcards := true, true
 		for _, a := range s.atomsOf(r) {
-			if s.size(r) > largestEther && !v.release2022 && v.isEther(a) {
+			if !v.release2022 && v.isLargeEther(a) {
 				all = false
 				break
 			}
@@ -105,10 +105,12 @@ func (v *perceiver) findAromatic() *problem {
 	return nil
 }
 
-// isEther reports whether an atom is O or S with two single bonds and no charge.
-func (v *perceiver) isEther(i int32) bool {
+// isLargeEther reports whether an atom is O or S with two single bonds, no charge, and in no
+// ring of at most largestEther atoms.
+func (v *perceiver) isLargeEther(i int32) bool {
 	a := &v.m.Atoms[i]
-	return (a.Z == 8 || a.Z == 16) && a.Charge == 0 && v.degree(i) == 2 && a.totalValence() == 2
+	return (a.Z == 8 || a.Z == 16) && a.Charge == 0 && v.degree(i) == 2 && a.totalValence() == 2 &&
+		min(v.rings.smallest[v.of(i)[0].bond], v.rings.smallest[v.of(i)[1].bond]) > largestEther
 }
 
 // fuse finds the pairs of candidates that share exactly one bond.
