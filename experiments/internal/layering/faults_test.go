@@ -1,0 +1,71 @@
+package layering
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// faults are what people who used the programs on files of their own have found, with the tests that hold
+// the right answers, as PACKAGE TEST, in the order in which they were found.
+var faults = []struct{ fault, tests string }{
+	{"a column of a table of edges that nobody named becomes a feature", "gnn/dataset/records TestRead, experiments/specmatch TestNoLeak"},
+	{"null is 0, and a key may be there twice", "gnn/dataset/records TestRead"},
+	{"misspelt keys pass", "gnn/dataset/records TestRead"},
+	{"attributes of nodes vanish with the format", "experiments/internal/cli TestNodeFeatures"},
+	{"unsigned, decimal and temporal columns of Parquet", "gnn/dataset/parquet TestTypes"},
+	{"invalid UTF-8 goes through", "autodiff/nn/files TestPrintable"},
+	{"equal names of columns", "autodiff/nn/files TestDistinct"},
+	{"an open quote eats rows", "gnn/dataset/records TestRead"},
+	{"means over tasks of other units", "experiments/specmatch TestFewPositives"},
+	{"a journal that is believed; nothing but a bad record", "specmatch/apply TestJournal, specmatch/apply TestNothing"},
+	{"inputs are overwritten", "autodiff/nn/files TestApart, experiments/specmatch TestMistakes"},
+	{"files of sweeps", "experiments/internal/sweep TestParse, experiments/internal/sweep TestPrograms"},
+	{"lines of a script of Slurm", "experiments/internal/sweep TestSubmit"},
+	{"an aromatic atom with too many bonds, metals, wildcards", "gnn/molecule TestRelease2026"},
+	{"edges listed once are directed", "experiments/internal/cli TestDataOpen, gnn/dataset/records TestReadingDirected"},
+	{"lines of JSON of more than a mebibyte", "gnn/dataset/internal/textfile TestLimit"},
+	{"graphs without nodes, classes below the folds", "experiments/unsupervised TestOddSets, experiments/kernels TestOddSets, gnn/dataset TestTargets"},
+	{"one class in a validation part", "experiments/specmatch TestFewPositives"},
+	{"gaps, bounds, decimal commas", "specmatch/finetune TestKinds"},
+	{"names with commas and blanks", "gnn/dataset/parquet TestNames"},
+	{"tabs, semicolons, UTF-16, node-link JSON, SD files, GraphML", "gnn/dataset/records TestRead, gnn/dataset/records TestSDF, gnn/dataset/records TestGraphML"},
+	{"y of one number as a class", "gnn/dataset/records TestOpen"},
+	{"a linear SVM on large features", "specmatch/eval TestLinearSVCIsBounded"},
+	{"metrics of epochs, rejected records, metrics of predictions", "experiments/specmatch TestFewPositives, experiments/specmatch TestScore"},
+	{"bombs of Parquet", "gnn/dataset/parquet TestHostileParquet, gnn/dataset/parquet TestHostilePages"},
+	{"a weights file of shared tuples", "autodiff/nn/internal/pytorch TestHostile"},
+	{"a hundred thousand cores", "experiments/internal/cli TestSlurmCores"},
+	{"temporary files stay", "autodiff/nn/files TestSweep"},
+	{"two sweeps in one directory, and one after a kill", "experiments/internal/sweep TestLocal, experiments/internal/sweep TestWaiting"},
+	{"a directory of -collect that is not there", "experiments/internal/units TestCollect"},
+	{"a damaged journal of a run", "experiments/internal/rundir TestSpoiltJournal"},
+	{"folders that are no sets", "experiments/datasets TestList"},
+	{"results that today's code does not give", "experiments/summary TestCheck"},
+	{"ranks of rounding noise", "specmatch/finetune TestSettle"},
+	{"Adam's count of steps", "autodiff/optim TestAdamWithoutGradient"},
+	{"t-SNE of few points", "specmatch/eval/tsne TestScikitLearn"},
+}
+
+// TestFaults: every fault that was found by use has a test that is there.
+func TestFaults(t *testing.T) {
+	for _, f := range faults {
+		for name := range strings.SplitSeq(f.tests, ", ") {
+			dir, test, _ := strings.Cut(name, " ")
+			files, err := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
+			found := false
+			for _, file := range files {
+				text, errRead := os.ReadFile(file)
+				if errRead != nil {
+					t.Fatal(errRead)
+				}
+				found = found || regexp.MustCompile(`(?m)^func `+test+`\(`).Match(text)
+			}
+			if err != nil || !found {
+				t.Errorf("%s: there is no %s in %s", f.fault, test, dir)
+			}
+		}
+	}
+}
