@@ -13,6 +13,10 @@
 //	result, err := l.Fit(ctx, train.Options{Epochs: 100}, nil)
 //	err = m.Save("model.safetensors")
 //
+// [Examples.Fold] divides for cross-validation, [Examples.Predict] predicts for a part, with
+// metrics, a baseline and confusion matrices beside them, and [Examples.Calibrate] notes in the
+// model how far its predictions are to be trusted.
+//
 // A learner takes any graphs and targets; those of a file are only the commonest. Package
 // train drives it, and so can its caller. With Options.Patience training ends when the
 // validation part has not become better for some epochs, and [Learner.Best] then restores
