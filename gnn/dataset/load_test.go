@@ -470,6 +470,9 @@ func TestOpen(t *testing.T) {
 	if got, err := Open(t.Context(), dir, "S", Options{}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Open(S) = %v, %v", got, err)
 	}
+	if _, err := Open(t.Context(), dir, "t", Options{}); err == nil || !strings.Contains(err.Error(), "is T meant?") {
+		t.Errorf("a name in the wrong case: %v", err)
+	}
 	if got, err := Open(t.Context(), dir, "T", Options{}); err != nil || !slices.Equal(got.ClassValues, []int{3}) {
 		t.Errorf("Open(T) = %v, %v", got, err)
 	}

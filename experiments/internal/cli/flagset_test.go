@@ -263,3 +263,18 @@ func TestImply(t *testing.T) {
 		}
 	}
 }
+
+// TestQuoted: a comma within quotes is part of an item, such as the name of a column.
+func TestQuoted(t *testing.T) {
+	parse := cli.List(cli.Text)
+	for text, want := range map[string]string{
+		`a,b`: "a|b", `"solubility, mg/l",b`: "solubility, mg/l|b", `b,"say ""so"""`: `b|say "so"`, `5" tube,b`: `5" tube|b`,
+	} {
+		if got, err := parse(text); err != nil || strings.Join(got, "|") != want {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	if _, err := parse(`"a,b`); err == nil || !strings.Contains(err.Error(), "quotes as in a table") {
+		t.Error(err)
+	}
+}
