@@ -66,7 +66,6 @@ type loadedSet struct {
 	sum         string // of the file
 	left        []string
 	molecules   []*molecule.Molecule
-	graphs      []*graph.Graph
 	y           []float64
 	train, test []int
 
@@ -86,7 +85,7 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 		path += ".gz"
 	}
 	dropped := 0
-	err = records.Read(ctx, path, records.Options{Want: records.Molecules, SMILES: "smiles", Fields: []string{"y", "split"}}, func(r *records.Record) error {
+	err = records.Read(ctx, path, records.Options{Want: records.Molecules, SMILES: "smiles", Atoms: "rich", Fields: []string{"y", "split"}}, func(r *records.Record) error {
 		if r.Err != nil {
 			dropped++
 			return nil
@@ -107,7 +106,7 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 		default:
 			return fmt.Errorf("%s:%d: split %q; want train or test", path, r.Line, r.Fields[1])
 		}
-		l.molecules, l.graphs, l.y = append(l.molecules, m), append(l.graphs, r.Graph), append(l.y, y)
+		l.molecules, l.y = append(l.molecules, m), append(l.y, y)
 		return nil
 	})
 	if dropped > 0 {
@@ -151,7 +150,19 @@ var features = map[string]feature{
 		if err != nil {
 			return nil, 0, err
 		}
-		h, err := m.Embed(ctx, l.graphs)
+		categories, err := graph.CategoriesOf(m.Card.Encoder.Atoms)
+		if err != nil {
+			return nil, 0, err
+		}
+		var graphs []*graph.Graph
+		for _, mol := range l.molecules {
+			g, err := mol.GraphOf(categories)
+			if err != nil {
+				return nil, 0, err
+			}
+			graphs = append(graphs, g)
+		}
+		h, err := m.Embed(ctx, graphs)
 		x := make([]float32, len(h))
 		for i, v := range h {
 			x[i] = float32(v)

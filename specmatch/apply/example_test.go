@@ -20,6 +20,7 @@ ethanol,CCO
 wrong,C1CC
 benzene,c1ccccc1
 cyclohexane,C1CCCCC1
+propanol,CCCO
 `
 
 // A table of molecules becomes a table of vectors, by the encoder that is part of this
@@ -62,11 +63,12 @@ func ExampleJob_WriteFile() {
 		}
 	}
 	// Output:
-	// 1 of 4 records cannot be used
+	// 1 of 5 records cannot be used
 	// id 1920
 	// ethanol 1920
 	// benzene 1920
 	// cyclohexane 1920
+	// propanol 1920
 	// line 3
 	// 3 3
 }
@@ -103,5 +105,5 @@ func ExampleJob_Stream() {
 		return nil
 	})
 	fmt.Println(nearest, err)
-	// Output: cyclohexane <nil>
+	// Output: propanol <nil>
 }
