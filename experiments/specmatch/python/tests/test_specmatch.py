@@ -228,6 +228,7 @@ def test_a_killed_program_and_ctrl_c():
         pids.append(self.pid)
 
     subprocess.Popen.__init__ = watched
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores Ctrl-C
     try:
         with pytest.raises(SpecmatchError, match="killed by SIGKILL"):
             for _ in Embedder(readout="last:mean").stream(endless()):
@@ -244,6 +245,7 @@ def test_a_killed_program_and_ctrl_c():
         with pytest.raises(ZeroDivisionError):  # of the records themselves
             list(Embedder().stream("C" * (1 // (5 - i)) for i in range(10)))
     finally:
+        signal.signal(signal.SIGINT, before)
         subprocess.Popen.__init__ = started
     for pid in pids:
         with pytest.raises(ProcessLookupError):
