@@ -1,14 +1,18 @@
 package parquet
 
 import (
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"unsafe"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
 )
 
 // What a file may ask for. The library takes what a file says of itself at its word, and
@@ -122,13 +126,14 @@ func checkChunk(r *io.SectionReader, codec format.CompressionCodec) (largest int
 	buffer := make([]byte, 0, 4096)
 	for at := int64(0); at < r.Size(); {
 		var t thrift
-		var compressed, bytes, values int64
+		var compressed, bytes, values, levels int64
 		for size := int64(4096); ; size *= 16 { // statistics make some headers long
 			size = min(size, r.Size()-at)
 			buffer = append(buffer[:0], make([]byte, size)...)
 			if _, err := r.ReadAt(buffer, at); err != nil {
 				return 0, err
 			}
+			levels = 0
 			t = thrift{in: buffer, number: func(path uint64, v int64) {
 				switch path {
 				case 2:
@@ -137,6 +142,8 @@ func checkChunk(r *io.SectionReader, codec format.CompressionCodec) (largest int
 					compressed = v
 				case 0x0501, 0x0701, 0x0801:
 					values = max(values, v)
+				case 0x0805, 0x0806: // of a page of version 2, before its data and never compressed
+					levels += v
 				}
 			}}
 			if t.structure(0, 0); t.err == nil || size == r.Size()-at || size > maxFooter {
@@ -151,6 +158,8 @@ func checkChunk(r *io.SectionReader, codec format.CompressionCodec) (largest int
 			return 0, fmt.Errorf("a page of %d bytes, of which %d are there", compressed, r.Size()-at)
 		case bytes < 0 || bytes > maxPage || compressed > maxPage:
 			return 0, fmt.Errorf("a page of %d bytes: at most %d are read", max(bytes, compressed), maxPage)
+		case levels < 0 || levels > min(bytes, compressed):
+			return 0, fmt.Errorf("levels of %d bytes in a page of %d", levels, bytes)
 		case values > maxValues:
 			return 0, fmt.Errorf("a page of %d values: at most %d are read", values, maxValues)
 		}
@@ -163,10 +172,45 @@ func checkChunk(r *io.SectionReader, codec format.CompressionCodec) (largest int
 				return 0, fmt.Errorf("a page of %d bytes: at most %d are read", n, maxPage)
 			}
 		}
+		if !unpacksTo(io.NewSectionReader(r, at+levels, compressed-levels), codec, bytes-levels) {
+			return 0, fmt.Errorf("a page that unpacks to more than the %d bytes that it names", bytes)
+		}
 		at += compressed
 		largest = max(largest, bytes+compressed+8*values)
 	}
 	return largest, nil
+}
+
+// unpacksTo reports whether data unpack to at most n bytes, which the library does not ask. Damaged
+// ones do: the library finds out.
+func unpacksTo(r io.Reader, codec format.CompressionCodec, n int64) bool {
+	var err error
+	switch codec {
+	case format.Gzip:
+		r, err = gzip.NewReader(r)
+	case format.Brotli:
+		r = brotli.NewReader(r)
+	case format.Zstd:
+		var d *zstd.Decoder
+		if d, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage)); err == nil {
+			defer d.Close()
+			r = d
+		}
+	case format.Lz4Raw:
+		packed, err := io.ReadAll(r)
+		if err != nil {
+			return true
+		}
+		_, err = lz4.UncompressBlock(packed, make([]byte, n))
+		return !errors.Is(err, lz4.ErrInvalidSourceShortBuffer)
+	default:
+		return true
+	}
+	if err != nil {
+		return true
+	}
+	got, _ := io.Copy(io.Discard, io.LimitReader(r, n+1))
+	return got <= n
 }
 
 // Places in a file's metadata: the numbers of the fields on the way, one byte each.
