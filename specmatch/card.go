@@ -42,6 +42,8 @@ type Provenance struct {
 	Data    []DataSource      `json:"data,omitempty"`
 	Seed    int               `json:"seed"`
 	Epochs  int               `json:"epochs,omitempty"`
+	// Reads is Dataset.Reads of package dataset: the columns or keys that features are from.
+	Reads string `json:"reads,omitempty"`
 	// Software is the version of this module. [Trained.Save] sets it.
 	Software string `json:"software,omitempty"`
 }

@@ -157,12 +157,12 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 			to = job.WriteNPY
 		}
 		_, err := to(ctx, stdout, stderr)
-		fmt.Fprintf(stderr, "%s: %v\n", o.in.In, o.in.reading)
+		o.in.compare(m.Trained, stderr)
 		return err
 	}
 	r, err := job.WriteFile(ctx, o.Out)
 	bar.Stop()
-	fmt.Fprintf(stderr, "%s: %v\n", o.in.In, o.in.reading)
+	o.in.compare(m.Trained, stderr)
 	o.earlier = r.Records - o.in.reading.Records
 	if err != nil {
 		if ctx.Err() != nil && r.Resumes {

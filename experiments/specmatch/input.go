@@ -94,8 +94,18 @@ func (in *input) note(t *records.Table, sum string, stderr io.Writer) {
 	if n := len(t.Rejected); n > 0 {
 		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
 	}
+	t.Set.Reads = t.Reading.Features()
 	if sum != "" {
 		t.Set.Sums = map[string]string{filepath.Base(in.In): sum}
+	}
+}
+
+// compare says what of the file has been used, and what the model was trained on if that is
+// called otherwise.
+func (in *input) compare(trained string, stderr io.Writer) {
+	fmt.Fprintf(stderr, "%s: %v\n", in.In, in.reading)
+	if features := in.reading.Features(); trained != "" && features != "" && features != trained {
+		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n", in.In, trained)
 	}
 }
 

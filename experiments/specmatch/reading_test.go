@@ -79,3 +79,25 @@ func TestAttributesByName(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestOtherColumns: a model says what its features are from, and embedding says so where a file's are from
+// something else.
+func TestOtherColumns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text, _ := randomTrees(40)
+	write(t, "trees.csv", text)
+	write(t, "trees.jsonl", `{"edges": [[0, 1], [1, 2]], "labels": [0, 1, 2]}`+"\n")
+	if _, said, err := invoke(t.Context(), "train -in trees.csv -epochs 1 -out run"+tiny); err != nil {
+		t.Fatal(err, said)
+	}
+	const from = "labels of nodes label"
+	if out, _, err := invoke(t.Context(), "inspect -model run/model.safetensors"); err != nil || !strings.Contains(out, "from "+from+"\n") {
+		t.Errorf("%v, %q", err, out)
+	}
+	for in, want := range map[string]bool{"trees.csv": false, "trees.jsonl": true} {
+		_, said, err := invoke(t.Context(), "embed -in "+in+" -model run/model.safetensors -out v.npy")
+		if err != nil || strings.Contains(said, in+": the model was trained on other columns or keys: "+from+"\n") != want {
+			t.Errorf("%s: %v, %q", in, err, said)
+		}
+	}
+}

@@ -61,6 +61,8 @@ type Dataset struct {
 	// SelfLoops is the number of distinct self-loops that loading removed, and
 	// Duplicates the number of lines that repeated an earlier one.
 	SelfLoops, Duplicates int
+	// Reads says in words which columns or keys of a user's file the features are from.
+	Reads string
 	// Sums are the SHA-256 sums, in hexadecimal, of the files that the set was read
 	// from, by name; nil if nobody has asked for them.
 	Sums map[string]string

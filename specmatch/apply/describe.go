@@ -37,6 +37,9 @@ func Describe(c specmatch.Card) string {
 	default:
 		line("reads", "%s: .jsonl, .graphml, .csv of edges, TUDataset's .zip or folder", in.Content)
 		line("features", "%s", describeColumns(*in.Features))
+		if reads := c.Provenance.Reads; reads != "" {
+			line("", "from %s", reads)
+		}
 	}
 	if r := c.Encoder.Readout; r != "" {
 		line("", "read out as %s", r)

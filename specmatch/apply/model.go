@@ -24,6 +24,8 @@ type Model struct {
 	// the encoder adds, or nil.
 	Rows  func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
 	Reads Input
+	// Trained is what of a file the model was trained on, as Dataset.Reads has it.
+	Trained string
 	// Key tells the model with its weights and its engine from others: a job that was
 	// interrupted goes on only with the same.
 	Key string
@@ -65,6 +67,7 @@ func Reads(c specmatch.Card) (Input, error) {
 
 // newModel fills in what m reads, and the key of the models that it is made of.
 func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
+	m.Trained = models[0].Card.Provenance.Reads
 	for _, each := range models {
 		sum, err := each.Sum() // which completes the card
 		if err != nil {

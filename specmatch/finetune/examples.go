@@ -191,7 +191,7 @@ func (x *Examples) NewModel(
 	m := specmatch.NewPredictor(e, x.Head, rng)
 	m.Card.Features, m.Card.Standard = x.Features, x.Set.Standard
 	m.Card.Provenance = specmatch.Provenance{
-		Method: how, Seed: int(seed), Data: specmatch.Sources(x.Set.Name, x.Set.Sums),
+		Method: how, Seed: int(seed), Data: specmatch.Sources(x.Set.Name, x.Set.Sums), Reads: x.Set.Reads,
 		Options: map[string]string{"split": x.Split, "dropout": fmt.Sprint(a.Dropout)},
 	}
 	return m, nil

@@ -338,7 +338,7 @@ func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, 
 // set's fields do not describe its features.
 func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*specmatch.Trained, error) {
 	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
-		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: specmatch.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs,
+		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: specmatch.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs, Reads: set.Reads,
 	}}
 	if l.setup.Encoder.Kind == gnn.KindChemGIN {
 		card.Standard = set.Standard

@@ -36,32 +36,44 @@ func (r Reading) String() string {
 	if r.Rejected > 0 {
 		parts[0] += fmt.Sprintf(", of which %d are left out", r.Rejected)
 	}
-	add := func(role string, names ...string) {
-		const most = 12
-		shown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
-		for i, name := range shown {
-			shown[i] = textfile.Printable(name)
-		}
-		if more := len(shown) - most; more > 0 {
-			shown = append(shown[:most], fmt.Sprintf("and %d more", more))
-		}
-		if len(shown) > 0 {
-			parts = append(parts, role+" "+strings.Join(shown, ", "))
-		}
-	}
+	add := func(role string, names ...string) { parts = appendRole(parts, role, names...) }
 	add("SMILES", r.SMILES)
 	add("id", r.ID)
 	add("beside them", r.Fields...)
-	add("labels of nodes", r.Labels)
-	add("attributes of nodes", r.Attributes...)
-	if r.Content == Graphs && r.Labels == "" && len(r.Attributes) == 0 {
-		parts = append(parts, "no features of nodes")
+	if features := r.Features(); features != "" {
+		parts = append(parts, features)
 	}
 	if r.Directed > 0 {
 		parts = append(parts, fmt.Sprintf("%d of the graphs directed, an edge being listed in one direction only", r.Directed))
 	}
 	add("not used", r.Unused...)
 	return strings.Join(parts, "; ")
+}
+
+// Features returns the part of the line that says what the features of nodes are; "" for
+// molecules. A model keeps it.
+func (r Reading) Features() string {
+	parts := appendRole(appendRole(nil, "labels of nodes", r.Labels), "attributes of nodes", r.Attributes...)
+	if r.Content == Graphs && parts == nil {
+		return "no features of nodes"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// appendRole appends what has a role, if anything has, up to a dozen names.
+func appendRole(parts []string, role string, names ...string) []string {
+	const most = 12
+	shown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	for i, name := range shown {
+		shown[i] = textfile.Printable(name)
+	}
+	if more := len(shown) - most; more > 0 {
+		shown = append(shown[:most], fmt.Sprintf("and %d more", more))
+	}
+	if len(shown) > 0 {
+		parts = append(parts, role+" "+strings.Join(shown, ", "))
+	}
+	return parts
 }
 
 // notes are what workers find out about the keys of their records.
