@@ -231,7 +231,7 @@ func TestPretrained(t *testing.T) {
 		t.Error("convert has changed the encoder that is part of the program")
 	}
 	about := must(t, "inspect")
-	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          attrmasking", fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))} {
+	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          descriptors", fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in\n%s", want, about)
 		}
@@ -317,7 +317,7 @@ func TestStandard(t *testing.T) {
 		return row
 	}
 	acid := vector("-in acid.smi")
-	for args, want := range map[string]bool{"": false, " -largest-fragment": true, both: true} { // hu sees no charges
+	for args, want := range map[string]bool{"": false, " -largest-fragment": false, both: true} { // the built-in encoder sees charges
 		if got := vector("-in salt.smi"+args) == acid; got != want {
 			t.Errorf("%q: the salt is the acid: %v", args, got)
 		}

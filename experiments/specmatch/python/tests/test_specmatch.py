@@ -261,17 +261,26 @@ def test_bars(capfd):
 
 
 def molecules():
-    """Some molecules as PyG has them, with the categories of Hu et al."""
+    """Some molecules as PyG has them, with the categories "rich" of the encoder of the program."""
     import torch
 
-    ring = [(i, (i + 1) % 6) for i in range(6)]
-    all = {"CCO": ([5, 5, 7], [(0, 1, 0), (1, 2, 0)]), "C1CCCCC1": ([5] * 6, [(*e, 0) for e in ring]), "C": ([5], []),
-           "C=CC#N": ([5, 5, 5, 6], [(0, 1, 1), (1, 2, 0), (2, 3, 2)]), "c1ccccc1O": ([5] * 6 + [7], [(*e, 3) for e in ring] + [(5, 6, 0)])}
+    def atom(element, degree, hydrogens, hybridisation, aromatic=0, ring=0):
+        return [element - 1, degree, 3, hydrogens, aromatic, ring, hybridisation, 0, 0]
+
+    ring, sp, sp2, sp3 = [(i, (i + 1) % 6) for i in range(6)], 2, 3, 4
+    benzene = [atom(6, 2, 1, sp2, 1, 1) for _ in range(5)]
+    all = {  # atoms; bonds of two atoms, type, conjugated, in a ring
+        "CCO": ([atom(6, 1, 3, sp3), atom(6, 2, 2, sp3), atom(8, 1, 1, sp3)], [(0, 1, 0, 0, 0), (1, 2, 0, 0, 0)]),
+        "C1CCCCC1": ([atom(6, 2, 2, sp3, 0, 1)] * 6, [(*e, 0, 0, 1) for e in ring]),
+        "C": ([atom(6, 0, 4, sp3)], []),
+        "C=CC#N": ([atom(6, 1, 2, sp2), atom(6, 2, 1, sp2), atom(6, 2, 0, sp), atom(7, 1, 0, sp)], [(0, 1, 1, 1, 0), (1, 2, 0, 1, 0), (2, 3, 2, 1, 0)]),
+        "c1ccccc1O": (benzene + [atom(6, 3, 0, sp2, 1, 1), atom(8, 1, 1, sp2)], [(*e, 3, 1, 1) for e in ring] + [(5, 6, 0, 1, 0)]),
+    }
     x, edges, bonds, batch = [], [], [], []
     for k, (atoms, of) in enumerate(all.values()):
-        edges += [(len(x) + a, len(x) + b) for i, j, _ in of for a, b in ((i, j), (j, i))]
-        bonds += [[t, 0] for _, _, t in of for _ in range(2)]
-        x += [[a, 0] for a in atoms]
+        edges += [(len(x) + a, len(x) + b) for i, j, *_ in of for a, b in ((i, j), (j, i))]
+        bonds += [[*t, 0] for _, _, *t in of for _ in range(2)]
+        x += atoms
         batch += [k] * len(atoms)
     return list(all), [torch.tensor(v) for v in (x, list(zip(*edges)), batch, bonds)]
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from . import models, tool
 
-LOOPS = {"hu": (4, 0)}  # the categories of the bond that an atom has to itself
+LOOPS = {"hu": (4, 0), "rich": (6, 0, 0, 0)}  # the categories of the bond that an atom has to itself
 
 def _mlp(*widths: int) -> nn.Sequential:
     return nn.Sequential(*(m for a, b in zip(widths, widths[1:]) for m in (nn.Linear(a, b), nn.ReLU())))[:-1]
