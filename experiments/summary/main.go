@@ -88,6 +88,7 @@ func (all results) texts() (list []text, err error) {
 		{"table1", all.accuracy(table1, protocol)},
 		{"table1-seeds", all.seeds(table1, protocol)},
 		{"ranks", all.ranks()},
+		{"since", all.accuracy(since, protocol)},
 		{"table1-linear", all.accuracy(table1, linear)},
 		{"differences", all.differences(table1, protocol)},
 		{"differences-linear", all.differences(table1, linear)},

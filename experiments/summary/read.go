@@ -120,8 +120,11 @@ func (all results) unshown() (lines []string) {
 	return lines
 }
 
-// labelRate is the share of the labels that the run in a directory had, or else the number
-// that ends the name of a file, without ".json"; "" if there is none.
+// degrees ends the name of a file of runs with -node-features degrees.
+const degrees = "degrees"
+
+// labelRate is the share of the labels that the run in a directory had, or else what ends the
+// name of a file after a hyphen, without ".json".
 func labelRate(path string) (string, error) {
 	if run, err := rundir.Read(filepath.Dir(path)); err == nil {
 		return string(run.Flags["label-rate"]), nil
@@ -132,9 +135,12 @@ func labelRate(path string) (string, error) {
 	return base[strings.LastIndex(base, "-")+1:], nil
 }
 
-// variant is what a share of the labels, or a number of epochs of fine-tuning, adds to
-// the names of sets.
+// variant is what a share of the labels, a number of epochs of fine-tuning, or degrees as
+// features of nodes add to the names of sets.
 func variant(experiment, number string) string {
+	if number == degrees {
+		return ", " + degrees
+	}
 	x, err := strconv.ParseFloat(number, 64)
 	switch {
 	case err != nil || x == 0.1:

@@ -11,11 +11,13 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// bySet returns a table of the rows with a cell for each set, without empty rows.
+// bySet returns a table of the rows with a cell for each set, without rows that have neither
+// results nor published figures.
 func (s sheet) bySet(value func(set string, r row) (table.Cell, bool)) *table.Table {
 	t := table.New("method", table.Names(s.sets...)...)
 	for _, row := range s.rows {
@@ -35,17 +37,31 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 			if r.smaller {
 				c.Mark = "†"
 			}
+			if n := collapsed(r.PerSeed); n > 0 {
+				c.Mark += fmt.Sprintf("‡%d", n)
+			}
 		}
 		if p := s.published[protocol].Find(row.published); p != nil && p.Values[set][0] > 0 {
 			quote := fmt.Sprintf("(%.*f)", s.decimals, p.Values[set][0])
 			if ok {
 				c.Mark += " " + quote
 			} else {
-				c = table.Text(quote)
+				c, ok = table.Text(quote), published.Since.Find(row.published) != nil
 			}
 		}
 		return c, ok
 	})
+}
+
+// collapsed counts the seeds that lie more than 8 points below the best of them: the classifier
+// has found little but the most frequent class then.
+func collapsed(perSeed []float64) (n int) {
+	for _, a := range perSeed {
+		if slices.Max(perSeed)-a > 8 {
+			n++
+		}
+	}
+	return n
 }
 
 func (all results) seeds(s sheet, protocol string) *table.Table {
