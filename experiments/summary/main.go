@@ -89,6 +89,7 @@ func (all results) texts() (list []text, err error) {
 		{"table1-seeds", all.seeds(table1, protocol)},
 		{"ranks", all.ranks()},
 		{"since", all.accuracy(since, protocol)},
+		{"since-linear", all.accuracy(since, linear)},
 		{"table1-linear", all.accuracy(table1, linear)},
 		{"differences", all.differences(table1, protocol)},
 		{"differences-linear", all.differences(table1, linear)},

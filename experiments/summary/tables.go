@@ -37,7 +37,7 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 			if r.smaller {
 				c.Mark = "†"
 			}
-			if n := collapsed(r.PerSeed); n > 0 {
+			if n := collapsed(r.PerSeed); n > 0 && r.Metric == "accuracy" {
 				c.Mark += fmt.Sprintf("‡%d", n)
 			}
 		}
