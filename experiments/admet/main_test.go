@@ -39,7 +39,7 @@ func made(t *testing.T) (dir string) {
 		fmt.Fprintf(&answer, "%s,%d,%s\n", smiles, yes, part)
 	}
 	number.WriteString("C1CC,1,train\n") // which is no molecule
-	for name, text := range map[string]string{"caco2_wang": number.String(), "herg": answer.String()} {
+	for name, text := range map[string]string{"caco2_wang": number.String(), "clearance_microsome_az": number.String(), "herg": answer.String()} {
 		if err := os.WriteFile(filepath.Join(dir, name+".csv"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func made(t *testing.T) (dir string) {
 // journal.
 func TestRun(t *testing.T) {
 	data, out := made(t), filepath.Join(t.TempDir(), "run")
-	args := []string{"-data", data, "-dataset", "caco2_wang,herg", "-method", "mean,counts,vectors", "-seeds", "2", "-out", out}
+	args := []string{"-data", data, "-dataset", "caco2_wang,clearance_microsome_az,herg", "-method", "mean,counts,vectors", "-seeds", "2", "-out", out}
 	var first, again, stderr bytes.Buffer
 	if err := run(t.Context(), args, &first, &stderr); err != nil {
 		t.Fatal(err)
@@ -72,6 +72,9 @@ func TestRun(t *testing.T) {
 	}
 	if v := value("herg", "mean"); v != 50 {
 		t.Errorf("the mean has ROC-AUC %v", v)
+	}
+	if v := value("clearance_microsome_az", "mean"); v != 0 {
+		t.Errorf("the mean has a rank correlation of %v", v)
 	}
 	for _, m := range []string{"counts", "vectors"} {
 		if v, mean := value("caco2_wang", m), value("caco2_wang", "mean"); !(v < 0.5*mean) || math.IsNaN(mean) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -279,5 +280,9 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 
 // score is the metric of predictions; 0 where it is undefined, as Spearman's is of a constant.
 func (l *loadedSet) score(predicted, y []float64) float64 {
-	return finetune.Score(specmatch.Head{Kind: l.kind(), Outputs: 1}, predicted, y)[0].Get(l.metric)
+	v := finetune.Score(specmatch.Head{Kind: l.kind(), Outputs: 1}, predicted, y)[0].Get(l.metric)
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
 }
