@@ -127,3 +127,24 @@ func chain(be backend.Backend, n int) *backend.CSR {
 	}
 	return &backend.CSR{Rows: n, Cols: n, Ptr: be.Indices(ptr), Col: be.Indices(col)}
 }
+
+// Metered counts fills and products, as an engine with a device does.
+type Metered struct {
+	backend.Backend
+	work backend.Work
+}
+
+// Work returns what has been counted.
+func (m *Metered) Work() backend.Work { return m.work }
+
+// Fill counts a launch and a byte for each number.
+func (m *Metered) Fill(dst *tensor.Tensor, v float64) {
+	m.Backend.Fill(dst, v)
+	m.work.Add(1, backend.Work{Launches: 1, Bytes: int64(dst.Len())})
+}
+
+// Gemm counts a launch and 1000 operations.
+func (m *Metered) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
+	m.Backend.Gemm(dst, transA, transB, alpha, a, b, beta)
+	m.work.Add(1, backend.Work{Launches: 1, Flops: 1000})
+}

@@ -3,29 +3,11 @@ package main
 import (
 	"testing"
 
-	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/backendtest"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/roofline"
 	"github.com/specmatch/specmatch/tensor"
 )
-
-// metered counts fills and products, as an engine with a device does.
-type metered struct {
-	backend.Backend
-	work backend.Work
-}
-
-func (m *metered) Work() backend.Work { return m.work }
-
-func (m *metered) Fill(dst *tensor.Tensor, v float64) {
-	m.Backend.Fill(dst, v)
-	m.work.Add(1, backend.Work{Launches: 1, Bytes: int64(dst.Len())})
-}
-
-func (m *metered) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
-	m.Backend.Gemm(dst, transA, transB, alpha, a, b, beta)
-	m.work.Add(1, backend.Work{Launches: 1, Flops: 1000})
-}
 
 // TestStepFloor: the work of one step, whatever the number of steps.
 func TestStepFloor(t *testing.T) {
@@ -36,7 +18,7 @@ func TestStepFloor(t *testing.T) {
 	w.batch = 4
 	var floors []*roofline.Floor
 	for steps := 1; steps <= 2; steps++ {
-		be := &metered{Backend: cpu.New(tensor.Float32)}
+		be := &backendtest.Metered{Backend: cpu.New(tensor.Float32)}
 		r, err := measure(t.Context(), be, w, steps, 0, steps == 2, nil)
 		if err != nil {
 			t.Fatal(err)
