@@ -16,7 +16,12 @@ const (
 	FeaturesLabels NodeFeatures = "labels" // for kernels: labels alone
 	FeaturesBoth   NodeFeatures = "both"
 	FeaturesOneHot NodeFeatures = "onehot" // attributes that are one-hot, as labels
+	// FeaturesDegrees is labels or, where there are none, degrees up to degreeLimit.
+	FeaturesDegrees NodeFeatures = "degrees"
 )
+
+// degreeLimit is the degree from which on GraphMAE's code tells no degrees apart.
+const degreeLimit = 400
 
 // Open returns the set that open reads, such as by [Open], with these features; for that it
 // may be called twice.
@@ -32,6 +37,10 @@ func (want NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error))
 		return nil, err
 	case want == FeaturesOneHot:
 		return ds.WithAttributesAsLabels()
+	case want == FeaturesDegrees && len(ds.NodeLabels) == 0:
+		d := ds.WithDegreesAsLabels(degreeLimit)
+		d.AttributesLeftOut = ds.AttributesLeftOut || ds.NodeAttributes > 0
+		return d, nil
 	case ds.NodeAttributes == 0 || want == FeaturesBoth || want == FeaturesAuto && len(ds.NodeLabels) == 0:
 		return ds, nil
 	}

@@ -64,6 +64,7 @@ func TestNodeFeatures(t *testing.T) {
 		{"LETTER", dataset.FeaturesLabels, "none, all are alike; left out: attributes of nodes"}, {"l.jsonl", dataset.FeaturesLabels, "none, all are alike; left out: attributes of nodes"},
 		{"both.jsonl", dataset.FeaturesAuto, "labels of 2 values; left out: attributes of nodes"}, {"both.jsonl", dataset.FeaturesBoth, "2 attributes, labels of 2 values"},
 		{"both.jsonl", dataset.FeaturesOneHot, "labels of 2 values"}, {"l.jsonl", dataset.FeaturesOneHot, "graph 0: node 0: the attributes [1.5] are not one-hot"},
+		{"both.jsonl", dataset.FeaturesDegrees, "labels of 2 values; left out: attributes of nodes"}, {"l.jsonl", dataset.FeaturesDegrees, "labels of 2 values; left out: attributes of nodes"},
 	} {
 		data, stderr := cli.Data{NodeFeatures: dataset.FeaturesAuto}, new(bytes.Buffer)
 		f := cli.NewFlagSet("x", "X.", "")

@@ -47,8 +47,8 @@ func (d *Data) Register(f *FlagSet) {
 	case dataset.FeaturesLabels:
 		Var(f, &d.NodeFeatures, "node-features", features("labels", "onehot"), "`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
 	default:
-		Var(f, &d.NodeFeatures, "node-features", features("auto", "labels", "both", "onehot"),
-			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\nor auto: labels, and attributes where there are none")
+		Var(f, &d.NodeFeatures, "node-features", features("auto", "labels", "both", "onehot", "degrees"),
+			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\ndegrees: labels, and degrees where there are none, or auto: labels, and attributes where there are none")
 	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
