@@ -17,12 +17,13 @@ import (
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 
-// made writes two sets of 60 molecules: a number that grows with the chain, and whether there is an
-// oxygen.
+// made writes sets of 60 molecules: a number that grows with the chain or the ring, and whether there is
+// an oxygen.
 func made(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	var number, answer strings.Builder
+	var number, answer, rings strings.Builder
+	rings.WriteString("smiles,logp\n")
 	number.WriteString("smiles,y,split\n")
 	answer.WriteString("smiles,y,split\n")
 	for i := range 60 {
@@ -36,10 +37,11 @@ func made(t *testing.T) (dir string) {
 		}
 		smiles := strings.Repeat("C", 1+i/4) + end
 		fmt.Fprintf(&number, "%s,%v,%s\n", smiles, 0.5*float64(i/4), part)
+		fmt.Fprintf(&rings, "C1C%s1%s,%v\n", strings.Repeat("C", 1+i/4), end, 0.5*float64(i/4))
 		fmt.Fprintf(&answer, "%s,%d,%s\n", smiles, yes, part)
 	}
 	number.WriteString("C1CC,1,train\n") // which is no molecule
-	for name, text := range map[string]string{"caco2_wang": number.String(), "clearance_microsome_az": number.String(), "herg": answer.String()} {
+	for name, text := range map[string]string{"caco2_wang": number.String(), "clearance_microsome_az": number.String(), "herg": answer.String(), "esol": rings.String()} {
 		if err := os.WriteFile(filepath.Join(dir, name+".csv"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -86,6 +88,26 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestScaffolds: a set of MoleculeNet is divided by scaffold.
+func TestScaffolds(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	args := []string{"-data", made(t), "-dataset", "esol", "-method", "mean,counts,counts-near,vectors-near", "-seeds", "2", "-out", out}
+	var stdout bytes.Buffer
+	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	rows := rundirtest.Results(t, out)
+	mean, _ := rundirtest.Find(rows, "esol", "mean", "scaffold")
+	for _, m := range []string{"counts", "counts-near", "vectors-near"} {
+		if r, ok := rundirtest.Find(rows, "esol", m, "scaffold"); !ok || !(r.Mean < mean.Mean) || len(r.PerSeed) != 2 {
+			t.Errorf("%s: %+v, the mean %v", m, r, mean.Mean)
+		}
+	}
+	if !strings.Contains(stdout.String(), "mean ± standard error") {
+		t.Error(stdout.String())
+	}
+}
+
 func TestKilled(t *testing.T) {
 	rundirtest.Kill(t, 5, "-data", made(t), "-dataset", "herg", "-method", "mean,counts", "-seeds", "2")
 }
@@ -102,7 +124,7 @@ func TestUsage(t *testing.T) {
 		usage bool
 	}{
 		"-data is needed":             {nil, true},
-		"no such set (have: caco2":    {[]string{"-data", data, "-dataset", "esol"}, true},
+		"no such set (have: caco2":    {[]string{"-data", data, "-dataset", "qm9"}, true},
 		"-method":                     {[]string{"-data", data, "-method", "magic"}, true},
 		"cyp2d6_veith":                {[]string{"-data", data, "-dataset", "cyp2d6_veith"}, false},
 		`ames.csv:2: split "valid"`:   {[]string{"-data", data, "-dataset", "ames"}, false},

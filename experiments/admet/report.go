@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -14,6 +15,9 @@ import (
 func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	t := table.New("set", append([]table.Column{{Name: "metric"}}, x.columns()...)...)
 	t.Caption = fmt.Sprintf("Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose the regularisation on: ridge or logistic regression.", rundir.OverSeeds(x.recipe.Seeds))
+	if s, _ := find(x.data.Datasets[0]); s.scaffolds {
+		t.Caption = fmt.Sprintf("%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and 10 %% to test on: mean ± standard error.", x.recipe.Seeds)
+	}
 	var rows []rundir.Row
 	for _, name := range x.data.Datasets {
 		s, _ := find(name) // they have been looked for
@@ -23,14 +27,19 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		}
 		cells := []table.Cell{table.Text(s.metric + " " + direction)}
 		for _, m := range x.methods {
-			r := rundir.Row{Experiment: "admet", Dataset: name, Method: m, Protocol: "tdc", Metric: s.metric, Backend: engine, Precision: "float32"}
+			r := rundir.Row{Experiment: "admet", Dataset: name, Method: m, Protocol: s.protocol(), Metric: s.metric, Backend: engine, Precision: "float32"}
 			for _, o := range outcomes {
 				if o.Set == name && o.Method == m {
 					r.PerSeed = append(r.PerSeed, o.Value)
 				}
 			}
 			r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
-			rows, cells = append(rows, r), append(cells, table.MeanStd(r.Mean, r.Std, 3))
+			spread, digits := r.Std, 3
+			if s.scaffolds {
+				spread /= math.Sqrt(float64(len(r.PerSeed)))
+				digits = 2
+			}
+			rows, cells = append(rows, r), append(cells, table.MeanStd(r.Mean, spread, digits))
 		}
 		t.Add(name, cells...)
 	}

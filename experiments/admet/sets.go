@@ -12,6 +12,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
@@ -25,18 +26,35 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// set is a set of the benchmark with its metric, as finetune.Metrics names it.
-type set struct{ name, metric string }
+// set is a set of a benchmark with its metric, as finetune.Metrics names it.
+type set struct {
+	name, metric string
+	scaffolds    bool // is divided by scaffold, for want of an official division
+}
 
-// sets are those with an official division: of the TDC ADMET group (Huang et al., Therapeutics
+// sets are those with an official division, of the TDC ADMET group (Huang et al., Therapeutics
 // Data Commons, NeurIPS 2021), with the metrics of its leaderboard, and of Biogen (Fang et al.,
-// Prospective validation of machine learning algorithms for ADME prediction, JCIM 2023).
+// Prospective validation of machine learning algorithms for ADME prediction, JCIM 2023); and
+// those of MoleculeNet (Wu et al., Chemical Science 2018).
 var sets = []set{
-	{"caco2_wang", "mae"}, {"hia_hou", "roc_auc"}, {"bioavailability_ma", "roc_auc"}, {"lipophilicity_astrazeneca", "mae"},
-	{"solubility_aqsoldb", "mae"}, {"bbb_martins", "roc_auc"}, {"cyp2d6_veith", "average_precision"}, {"cyp2c9_veith", "average_precision"},
-	{"cyp2c9_substrate_carbonmangels", "average_precision"}, {"cyp2d6_substrate_carbonmangels", "average_precision"},
-	{"cyp3a4_substrate_carbonmangels", "roc_auc"}, {"clearance_microsome_az", "spearman"}, {"herg", "roc_auc"}, {"ames", "roc_auc"},
-	{"biogen_hlm", "rmse"},
+	{"caco2_wang", "mae", false}, {"hia_hou", "roc_auc", false}, {"bioavailability_ma", "roc_auc", false}, {"lipophilicity_astrazeneca", "mae", false},
+	{"solubility_aqsoldb", "mae", false}, {"bbb_martins", "roc_auc", false}, {"cyp2d6_veith", "average_precision", false}, {"cyp2c9_veith", "average_precision", false},
+	{"cyp2c9_substrate_carbonmangels", "average_precision", false}, {"cyp2d6_substrate_carbonmangels", "average_precision", false},
+	{"cyp3a4_substrate_carbonmangels", "roc_auc", false}, {"clearance_microsome_az", "spearman", false}, {"herg", "roc_auc", false}, {"ames", "roc_auc", false},
+	{"biogen_hlm", "rmse", false},
+	{"esol", "rmse", true}, {"freesolv", "rmse", true}, {"lipo", "rmse", true}, {"bbbp", "roc_auc", true}, {"bace", "roc_auc", true},
+	{"clintox", "roc_auc", true}, {"sider", "roc_auc", true}, {"tox21", "roc_auc", true}, {"toxcast", "roc_auc", true},
+	{"hiv", "roc_auc", true}, {"muv", "roc_auc", true},
+}
+
+// named returns the names of the sets that are divided by scaffold, or of the others.
+func named(scaffolds bool) (names []string) {
+	for _, s := range sets {
+		if s.scaffolds == scaffolds {
+			names = append(names, s.name)
+		}
+	}
+	return names
 }
 
 func find(name string) (set, error) {
@@ -58,6 +76,13 @@ func (s set) kind() specmatch.Kind {
 	return specmatch.Regression
 }
 
+func (s set) protocol() string {
+	if s.scaffolds {
+		return "scaffold"
+	}
+	return "tdc"
+}
+
 // lower reports whether less is better.
 func (s set) lower() bool { return s.metric == "mae" || s.metric == "rmse" }
 
@@ -67,17 +92,21 @@ type loadedSet struct {
 	sum         string // of the file
 	left        []string
 	molecules   []*molecule.Molecule
-	y           []float64
-	train, test []int
+	y           []float64 // [molecules×tasks], NaN where there is none
+	tasks       int
+	train, test []int    // of the official division
+	scaffold    []string // of the molecules
+	encoder     string   // a file, or "" for the built-in one
 
-	mu sync.Mutex
-	x  map[string][]float32 // by the name of the feature
+	mu  sync.Mutex
+	key string
+	x   []float32
 }
 
 // load reads a set. Records without a molecule that can be used are left out, with a line.
 func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 	path := filepath.Join(dir, s.name+".csv")
-	l := &loadedSet{set: s, x: map[string][]float32{}}
+	l := &loadedSet{set: s}
 	var err error
 	if l.sum, err = dataset.SumFile(ctx, path); err != nil {
 		if l.sum, err = dataset.SumFile(ctx, path+".gz"); err != nil {
@@ -85,35 +114,50 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 		}
 		path += ".gz"
 	}
+	o := records.Options{Want: records.Molecules, SMILES: "smiles", Atoms: "rich", Fields: []string{"y"}, Scaffolds: true}
+	if s.scaffolds {
+		if o.SMILES, o.Fields, err = moleculenet.Columns(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if l.tasks = len(o.Fields); !s.scaffolds {
+		o.Fields = append(o.Fields, "split")
+	}
 	dropped := 0
-	err = records.Read(ctx, path, records.Options{Want: records.Molecules, SMILES: "smiles", Atoms: "rich", Fields: []string{"y", "split"}}, func(r *records.Record) error {
+	err = records.Read(ctx, path, o, func(r *records.Record) error {
 		if r.Err != nil {
 			dropped++
 			return nil
 		}
-		y, err := strconv.ParseFloat(r.Fields[0], 64)
-		if err != nil {
-			return fmt.Errorf("%s:%d: y %q: %w", path, r.Line, r.Fields[0], err)
+		for k, text := range r.Fields[:l.tasks] {
+			y := math.NaN()
+			if text = strings.TrimSpace(text); text != "" || !s.scaffolds {
+				if y, err = strconv.ParseFloat(text, 64); err != nil {
+					return fmt.Errorf("%s:%d: %s %q: %w", path, r.Line, o.Fields[k], text, err)
+				}
+			}
+			l.y = append(l.y, y)
 		}
 		m, err := new(molecule.Parser).Parse(r.SMILES) // a parser's next molecule takes the place of the last
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", path, r.Line, err)
 		}
-		switch r.Fields[1] {
-		case "train":
-			l.train = append(l.train, len(l.y))
-		case "test":
-			l.test = append(l.test, len(l.y))
+		switch n := len(l.molecules); {
+		case s.scaffolds:
+		case r.Fields[1] == "train":
+			l.train = append(l.train, n)
+		case r.Fields[1] == "test":
+			l.test = append(l.test, n)
 		default:
 			return fmt.Errorf("%s:%d: split %q; want train or test", path, r.Line, r.Fields[1])
 		}
-		l.molecules, l.y = append(l.molecules, m), append(l.y, y)
+		l.molecules, l.scaffold = append(l.molecules, m), append(l.scaffold, r.Scaffold)
 		return nil
 	})
 	if dropped > 0 {
 		l.left = append(l.left, fmt.Sprintf("%s: %d molecules cannot be used", s.name, dropped))
 	}
-	if err == nil && (len(l.train) < 16 || len(l.test) < 2) {
+	if err == nil && !s.scaffolds && (len(l.train) < 16 || len(l.test) < 2) {
 		err = fmt.Errorf("%s: %d records to train on and %d to test; want 16 and 2", path, len(l.train), len(l.test))
 	}
 	return l, err
@@ -124,14 +168,17 @@ type feature func(ctx context.Context, l *loadedSet) (x []float32, dim int, err 
 
 const countColumns = 2048
 
+func (l *loadedSet) morgan(bits bool) ([]float32, int, error) {
+	x, g := make([]float32, len(l.molecules)*countColumns), fingerprint.Morgan{Radius: 2}
+	for i, m := range l.molecules {
+		g.Fold(x[i*countColumns:(i+1)*countColumns], m, bits)
+	}
+	return x, countColumns, nil
+}
+
 var features = map[string]feature{
-	"counts": func(_ context.Context, l *loadedSet) ([]float32, int, error) {
-		x, g := make([]float32, len(l.molecules)*countColumns), fingerprint.Morgan{Radius: 2}
-		for i, m := range l.molecules {
-			g.Fold(x[i*countColumns:(i+1)*countColumns], m, false)
-		}
-		return x, countColumns, nil
-	},
+	"counts": func(_ context.Context, l *loadedSet) ([]float32, int, error) { return l.morgan(false) },
+	"bits":   func(_ context.Context, l *loadedSet) ([]float32, int, error) { return l.morgan(true) },
 	"descriptors": func(_ context.Context, l *loadedSet) ([]float32, int, error) {
 		var x []float32
 		var c descriptor.Calculator
@@ -147,7 +194,11 @@ var features = map[string]feature{
 	"vectors": func(ctx context.Context, l *loadedSet) ([]float32, int, error) {
 		be := cpu.New(tensor.Float32)
 		defer be.Close()
-		m, err := pretrained.Open(be)
+		open := func() (*specmatch.Trained, error) { return pretrained.Open(be) }
+		if l.encoder != "" {
+			open = func() (*specmatch.Trained, error) { return specmatch.Open(l.encoder, be) }
+		}
+		m, err := open()
 		if err != nil {
 			return nil, 0, err
 		}
@@ -172,24 +223,46 @@ var features = map[string]feature{
 	},
 }
 
-// method is a row of the table: a linear model on some features side by side.
+// method is a row of the table: a model on some features side by side.
 type method struct {
 	name, title string
 	features    []string // none predicts the mean
+	model       model
+	more        bool // is not among those that are compared unless others are asked for
 }
+
+// model is what is fitted to features.
+type model int
+
+const (
+	linear model = iota
+	// near is the mean of the nearest neighbours: of fingerprints by Tanimoto's similarity, of
+	// vectors by the distance when they are standardised.
+	near
+)
+
+// neighbours is how many are asked.
+const neighbours = 5
 
 var methods = []method{
-	{"mean", "mean, or share of class 1", nil},
-	{"counts", "Morgan counts", []string{"counts"}},
-	{"descriptors", "descriptors", []string{"descriptors"}},
-	{"both", "counts and descriptors", []string{"counts", "descriptors"}},
-	{"vectors", "vectors of the encoder", []string{"vectors"}},
-	{"all", "all of these", []string{"counts", "descriptors", "vectors"}},
+	{"mean", "mean, or share of class 1", nil, linear, false},
+	{"bits", "Morgan bits", []string{"bits"}, linear, true},
+	{"counts", "Morgan counts", []string{"counts"}, linear, false},
+	{"descriptors", "descriptors", []string{"descriptors"}, linear, false},
+	{"both", "counts and descriptors", []string{"counts", "descriptors"}, linear, false},
+	{"vectors", "vectors of the encoder", []string{"vectors"}, linear, false},
+	{"all", "all of these", []string{"counts", "descriptors", "vectors"}, linear, false},
+	{"bits-near", "bits, neighbours", []string{"bits"}, near, true},
+	{"counts-near", "counts, neighbours", []string{"counts"}, near, true},
+	{"vectors-near", "vectors, neighbours", []string{"vectors"}, near, true},
 }
 
-func methodNames() (names []string) {
+// methodNames returns the names of the methods, or of those that are compared by default.
+func methodNames(more bool) (names []string) {
 	for _, m := range methods {
-		names = append(names, m.name)
+		if more || !m.more {
+			names = append(names, m.name)
+		}
 	}
 	return names
 }
@@ -198,36 +271,38 @@ func methodOf(name string) method {
 	return methods[slices.IndexFunc(methods, func(m method) bool { return m.name == name })]
 }
 
-// vectors returns the features of a method side by side [N×dim], the same slice at every call.
-func (l *loadedSet) vectors(ctx context.Context, m method) (x []float32, dim int, err error) {
+// vectors returns features side by side [N×dim]. Those of the last call are kept.
+func (l *loadedSet) vectors(ctx context.Context, names []string) (x []float32, dim int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := len(l.y)
-	if x, ok := l.x[m.name]; ok {
-		return x, len(x) / n, nil
+	n, key := len(l.molecules), strings.Join(names, " ")
+	if l.x != nil && l.key == key {
+		return l.x, len(l.x) / n, nil
 	}
+	l.x, l.key = nil, key
 	var parts [][]float32
-	for _, name := range m.features {
-		part, ok := l.x[name]
-		if !ok {
-			if part, _, err = features[name](ctx, l); err != nil {
-				return nil, 0, err
-			}
-			l.x[name] = part
+	for _, name := range names {
+		part, width, err := features[name](ctx, l)
+		if err != nil {
+			return nil, 0, err
 		}
 		parts = append(parts, part)
-		dim += len(part) / n
+		dim += width
 	}
-	for i := range n {
-		for _, p := range parts {
-			w := len(p) / n
-			x = append(x, p[i*w:(i+1)*w]...)
+	switch len(parts) {
+	case 0: // a column that says nothing
+		x, dim = make([]float32, n), 1
+	case 1:
+		x = parts[0]
+	default:
+		for i := range n {
+			for _, p := range parts {
+				w := len(p) / n
+				x = append(x, p[i*w:(i+1)*w]...)
+			}
 		}
 	}
-	if dim == 0 { // a column that says nothing
-		x, dim = make([]float32, n), 1
-	}
-	l.x[m.name] = x
+	l.x = x
 	return x, dim, nil
 }
 
@@ -236,31 +311,81 @@ type outcome struct {
 	Set, Method string
 	Value       float64
 	Strength    float64
+	Valid       float64 // the metric on the validation part
 }
 
 const purposeValid random.Purpose = 1<<36 + 1
 
+// divide returns a division: of the official part to train on at random, or, with seed 0, as Hu et
+// al. divide by scaffold, with others in other orders of the scaffolds that are not large.
+func (l *loadedSet) divide(seed int) (dataset.Split, error) {
+	rng := random.Stream(uint64(seed), purposeValid, 0, 0)
+	if l.scaffolds {
+		if seed == 0 {
+			rng = nil
+		}
+		s, err := dataset.ScaffoldSplitIn(l.scaffold, 0.8, 0.1, rng)
+		if err == nil {
+			err = s.Check(len(l.scaffold), func(i int) bool {
+				return slices.ContainsFunc(l.y[i*l.tasks:(i+1)*l.tasks], func(y float64) bool { return !math.IsNaN(y) })
+			})
+		}
+		return s, err
+	}
+	s := dataset.Split{Test: l.test}
+	order := rng.Perm(len(l.train))
+	for k, i := range order {
+		if k < len(order)/8 {
+			s.Valid = append(s.Valid, l.train[i])
+		} else {
+			s.Train = append(s.Train, l.train[i])
+		}
+	}
+	return s, nil
+}
+
 // evaluate returns the metric on the test part.
 func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out outcome, err error) {
-	x, dim, err := l.vectors(ctx, methodOf(name))
+	m := methodOf(name)
+	x, dim, err := l.vectors(ctx, m.features)
 	if err != nil {
 		return out, err
 	}
-	order := random.Stream(uint64(seed), purposeValid, 0, 0).Perm(len(l.train))
-	var train, valid []int
-	for k, i := range order {
-		if k < len(order)/8 {
-			valid = append(valid, l.train[i])
-		} else {
-			train = append(train, l.train[i])
-		}
+	s, err := l.divide(seed)
+	if err != nil {
+		return out, err
 	}
 	kind := probe.Squares
 	if l.kind() == specmatch.Binary {
 		kind = probe.Logistic
 	}
-	d := probe.Data{X: probe.Standardize(x, dim, train).Apply(x), Dim: dim, Y: l.y, Tasks: 1, Kind: kind}
-	m, err := probe.Choose(ctx, d, train, valid, func(predicted, y []float64) float64 {
+	by := probe.Euclidean
+	switch fingerprint := len(m.features) == 1 && (m.features[0] == "bits" || m.features[0] == "counts"); {
+	case fingerprint && m.model == near:
+		by = probe.Tanimoto
+	case fingerprint && l.scaffolds:
+		if x = slices.Clone(x); m.features[0] == "counts" {
+			for k, v := range x {
+				x[k] = float32(math.Log1p(float64(v)))
+			}
+		}
+	default:
+		x = probe.Standardize(x, dim, s.Train).Apply(x)
+	}
+	d := probe.Data{X: x, Dim: dim, Y: l.y, Tasks: l.tasks, Kind: kind}
+	out = outcome{Set: l.name, Method: name}
+	targets := func(rows []int) (y []float64) {
+		for _, i := range rows {
+			y = append(y, l.y[i*l.tasks:(i+1)*l.tasks]...)
+		}
+		return y
+	}
+	if m.model == near {
+		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, by)
+		out.Value = l.score(predicted, targets(s.Test))
+		return out, err
+	}
+	fit, err := probe.Choose(ctx, d, s.Train, s.Valid, func(predicted, y []float64) float64 {
 		if v := l.score(predicted, y); !l.lower() {
 			return v
 		} else {
@@ -270,19 +395,25 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	if err != nil {
 		return out, err
 	}
-	predicted := m.Predict(d.X)
-	var p, y []float64
-	for _, i := range l.test {
-		p, y = append(p, predicted[i]), append(y, l.y[i])
+	predict := func(rows []int) float64 {
+		var part []float32
+		for _, i := range rows {
+			part = append(part, x[i*dim:(i+1)*dim]...)
+		}
+		return l.score(fit.Predict(part), targets(rows))
 	}
-	return outcome{l.name, name, l.score(p, y), m.Strength}, nil
+	out.Strength, out.Valid, out.Value = fit.Strength, predict(s.Valid), predict(s.Test)
+	return out, nil
 }
 
-// score is the metric of predictions; 0 where it is undefined, as Spearman's is of a constant.
+// score is the metric of predictions, the mean over the tasks that have both answers; 0 where it is
+// undefined, as Spearman's is of a constant.
 func (l *loadedSet) score(predicted, y []float64) float64 {
-	v := finetune.Score(specmatch.Head{Kind: l.kind(), Outputs: 1}, predicted, y)[0].Get(l.metric)
-	if math.IsNaN(v) {
-		return 0
+	sum, n := 0.0, 0
+	for _, m := range finetune.Score(specmatch.Head{Kind: l.kind(), Outputs: l.tasks}, predicted, y) {
+		if v := m.Get(l.metric); !math.IsNaN(v) {
+			sum, n = sum+v, n+1
+		}
 	}
-	return v
+	return sum / float64(max(n, 1))
 }

@@ -273,6 +273,12 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 //
 // It is an error if a share is negative or both together exceed 1.
 func ScaffoldSplit[S comparable](scaffolds []S, train, valid float64) (Split, error) {
+	return ScaffoldSplitIn(scaffolds, train, valid, nil)
+}
+
+// ScaffoldSplitIn is [ScaffoldSplit], but that groups of at most a twentieth of the molecules are
+// taken in an order drawn from rng, unless it is nil, as chemprop does it.
+func ScaffoldSplitIn[S comparable](scaffolds []S, train, valid float64, rng *rand.Rand) (Split, error) {
 	if !(train >= 0 && valid >= 0 && train+valid <= 1+1e-9) {
 		return Split{}, fmt.Errorf("dataset: ScaffoldSplit: shares %v and %v; want two that are not negative and at most 1 together", train, valid)
 	}
@@ -294,6 +300,14 @@ func ScaffoldSplit[S comparable](scaffolds []S, train, valid float64) (Split, er
 		return b[0] - a[0]
 	})
 	n := float64(len(scaffolds))
+	if rng != nil {
+		large := 0
+		for large < len(groups) && float64(len(groups[large])) > n/20 {
+			large++
+		}
+		small := groups[large:]
+		rng.Shuffle(len(small), func(i, j int) { small[i], small[j] = small[j], small[i] })
+	}
 	var s Split
 	for _, g := range groups {
 		switch {

@@ -430,3 +430,34 @@ func TestFewLabelsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestScaffoldSplitIn: groups stay whole, a large one is trained on, and the others' order is the generator's.
+func TestScaffoldSplitIn(t *testing.T) {
+	scaffolds := make([]int, 100)
+	for i := range scaffolds {
+		scaffolds[i] = max(0, i-9) / 2 // 11 molecules of the first, and pairs
+	}
+	var tests []string
+	for seed := range uint64(3) {
+		s, err := ScaffoldSplitIn(scaffolds, 0.8, 0.1, rand.New(rand.NewPCG(seed, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := map[int]int{}
+		for k, rows := range [][]int{s.Train, s.Valid, s.Test} {
+			for _, i := range rows {
+				if of, ok := part[scaffolds[i]]; ok && of != k {
+					t.Errorf("seed %d: scaffold %d is in two parts", seed, scaffolds[i])
+				}
+				part[scaffolds[i]] = k
+			}
+		}
+		if part[0] != 0 || len(s.Train) < 78 || len(s.Train)+len(s.Valid)+len(s.Test) != 100 {
+			t.Errorf("seed %d: %v", seed, s)
+		}
+		tests = append(tests, fmt.Sprint(s.Test))
+	}
+	if tests[0] == tests[1] && tests[1] == tests[2] {
+		t.Error("three seeds give one division")
+	}
+}

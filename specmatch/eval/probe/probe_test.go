@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,6 +82,32 @@ func TestAgainstScikitLearn(t *testing.T) {
 					t.Errorf("%s, strength %s, row %d: %v, want %v", name, strength, i, got[2*i], want[name][i])
 				}
 			}
+		}
+	}
+}
+
+// TestSparse: vectors that are mostly zeros, which are fitted without them, give what the others alone give.
+func TestSparse(t *testing.T) {
+	x, _, answer := wave()
+	const wide = 64
+	sparse := make([]float32, rows*wide)
+	for i := range rows {
+		for f := range dim {
+			sparse[i*wide+11*f] = x[i*dim+f]
+		}
+	}
+	var predicted [2][]float64
+	for k, d := range []probe.Data{{X: x, Dim: dim}, {X: sparse, Dim: wide}} {
+		d.Y, d.Tasks, d.Kind = answer, 1, probe.Logistic
+		m, err := probe.Fit(t.Context(), d, numbers(rows), 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		predicted[k] = m.Predict(d.X)
+	}
+	for i, want := range predicted[0] {
+		if got := predicted[1][i]; math.Abs(got-want) > 1e-3 {
+			t.Errorf("row %d: %v, want %v", i, got, want)
 		}
 	}
 }
@@ -179,4 +206,27 @@ func ExampleChoose() {
 	}
 	fmt.Printf("strength %v: %.1f\n", m.Strength, m.Predict(d.X))
 	// Output: strength 0.0001: [1.0 3.0 5.0 7.0 9.0 11.0]
+}
+
+// TestNear: the nearest by hand, of dense and of sparse vectors; a row is not its own neighbour.
+func TestNear(t *testing.T) {
+	all := numbers(4)
+	for _, width := range []int{3, 64} { // 64 columns are mostly zeros
+		x := make([]float32, 4*width)
+		for i, row := range [][3]float32{{1, 0, 0}, {0, 1, 0}, {3, 0, 0}, {1, 1, 0}} {
+			copy(x[i*width:], row[:])
+		}
+		for by, want := range map[probe.Similarity]string{probe.Euclidean: "[[3 1] [3 0] [0 3] [0 1]]", probe.Tanimoto: "[[3 2] [3 0] [0 3] [0 1]]"} {
+			near, err := probe.Near(t.Context(), x, width, all, all, 2, by)
+			if err != nil || fmt.Sprint(near) != want {
+				t.Errorf("%d columns, similarity %d: %v, %v, want %s", width, by, near, err, want)
+			}
+		}
+	}
+	nan := math.NaN()
+	d := probe.Data{X: []float32{0, 1, 2, 3}, Dim: 1, Y: []float64{1, nan, 2, nan, 4, nan, nan, nan}, Tasks: 2}
+	y, err := probe.Neighbours(t.Context(), d, all[:3], all[3:], 2, probe.Euclidean)
+	if err != nil || !slices.Equal(y, []float64{3, 0}) {
+		t.Errorf("%v, %v", y, err)
+	}
 }

@@ -1,0 +1,109 @@
+package probe
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+)
+
+// axes are the main directions of vectors, by which the first guess of a Hessian is made: the
+// columns of an encoder's vectors are so alike that descent takes hundreds of steps without.
+type axes struct {
+	n, dim int
+	u      []float32 // [n×dim], orthonormal rows
+	size   []float64 // means of the squares along them
+	rest   float64   // along any other direction, on the average
+}
+
+const (
+	mostAxes   = 256
+	sampleRows = 2048
+	powers     = 6
+)
+
+// axes finds them by orthogonal iteration on some of the rows.
+func (d *Data) axes(rows []int) *axes {
+	var sample []int
+	for k := 0; k < len(rows); k += max(1, (len(rows)+sampleRows-1)/sampleRows) {
+		sample = append(sample, rows[k])
+	}
+	x := newMatrix(d.X, d.Dim, sample)
+	a := &axes{n: min(mostAxes, d.Dim, x.n), dim: d.Dim}
+	n := float64(max(x.n, 1))
+	_, columns := x.squares()
+	for _, v := range columns {
+		a.rest += v / float64(d.Dim)
+	}
+	if a.n == 0 {
+		return a
+	}
+	rng := rand.New(rand.NewPCG(1, 2)) // any start does
+	w, y := make([]float32, d.Dim*a.n), make([]float32, x.n*a.n)
+	for k := range w {
+		w[k] = float32(rng.NormFloat64())
+	}
+	a.u, a.size = make([]float32, a.n*d.Dim), make([]float64, a.n)
+	row := func(k int) blas32.Vector { return blas32.Vector{N: d.Dim, Inc: 1, Data: a.u[k*d.Dim:]} }
+	for p := range powers {
+		for k := range a.n {
+			for f := range d.Dim {
+				a.u[k*d.Dim+f] = w[f*a.n+k]
+			}
+			for range 2 { // once is not orthogonal in float32
+				before := blas32.Nrm2(row(k))
+				for j := range k {
+					blas32.Axpy(-blas32.Dot(row(j), row(k)), row(j), row(k))
+				}
+				if size := blas32.Nrm2(row(k)); size > 1e-3*before {
+					blas32.Scal(1/size, row(k))
+				} else {
+					blas32.Scal(0, row(k)) // there are no more directions
+				}
+			}
+			for f := range d.Dim {
+				w[f*a.n+k] = a.u[k*d.Dim+f]
+			}
+		}
+		x.times(0, x.n, w, a.n, y)
+		if p < powers-1 {
+			clear(w)
+			x.back(0, x.n, y, a.n, w)
+		}
+	}
+	left := a.rest * float64(d.Dim)
+	for k, v := range y {
+		a.size[k%a.n] += float64(v) * float64(v) / n
+	}
+	for _, v := range a.size {
+		left -= v
+	}
+	a.rest = max(left, 0) / math.Max(1, float64(d.Dim-a.n))
+	return a
+}
+
+// divide multiplies q, of weights and an intercept, by the inverse of the Hessian
+// curvature·(mean of xxᵀ) + strength, as far as the axes tell.
+func (a *axes) divide(q []float64, curvature, strength float64) {
+	other := 1 / (curvature*a.rest + strength)
+	along := make([]float32, a.n)
+	v := make([]float32, a.dim)
+	for f := range v {
+		v[f] = float32(q[f])
+		q[f] *= other
+	}
+	if a.n > 0 {
+		u := blas32.General{Rows: a.n, Cols: a.dim, Stride: a.dim, Data: a.u}
+		in, mid := blas32.Vector{N: a.dim, Inc: 1, Data: v}, blas32.Vector{N: a.n, Inc: 1, Data: along}
+		blas32.Gemv(blas.NoTrans, 1, u, in, 0, mid)
+		for k, size := range a.size {
+			along[k] *= float32(1/(curvature*size+strength) - other)
+		}
+		blas32.Gemv(blas.Trans, 1, u, mid, 0, in)
+		for f, x := range v {
+			q[f] += float64(x)
+		}
+	}
+	q[a.dim] /= curvature
+}

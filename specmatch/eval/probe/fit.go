@@ -1,0 +1,221 @@
+package probe
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// problem is the fit of all tasks to some rows.
+type problem struct {
+	kind      Kind
+	x         *matrix
+	axes      *axes
+	y         []float64 // [n×tasks]; of Squares standardised
+	tasks     int
+	known     []float64 // by task, the number of targets
+	mean, std []float64 // by task
+}
+
+func (d *Data) problem(rows []int) *problem {
+	p := &problem{kind: d.Kind, x: newMatrix(d.X, d.Dim, rows), y: d.targets(rows), tasks: d.Tasks}
+	p.axes = d.axes(rows)
+	p.known, p.mean, p.std = make([]float64, d.Tasks), make([]float64, d.Tasks), make([]float64, d.Tasks)
+	each := func(f func(t int, y *float64)) {
+		for k := range p.y {
+			if !math.IsNaN(p.y[k]) {
+				f(k%d.Tasks, &p.y[k])
+			}
+		}
+	}
+	each(func(t int, _ *float64) { p.known[t]++ })
+	each(func(t int, y *float64) { p.mean[t] += *y / p.known[t] })
+	each(func(t int, y *float64) { p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.known[t] })
+	for t, v := range p.std {
+		if p.std[t] = math.Sqrt(v); v == 0 {
+			p.std[t] = 1
+		}
+	}
+	if d.Kind == Squares {
+		each(func(t int, y *float64) { *y = (*y - p.mean[t]) / p.std[t] })
+	}
+	return p
+}
+
+// A fit has arrived when the next step promises to lower the loss by less than tolerance of it; if
+// it does not in so many evaluations, it is left where it is.
+const (
+	tolerance      = 1e-7
+	mostEvaluation = 300
+	memory         = 10  // pairs of L-BFGS
+	blockRows      = 256 // of vectors at a time, which the processor's cache holds
+)
+
+// descent minimises the loss of one task by L-BFGS. Weights end with the intercept.
+type descent struct {
+	task           int
+	w, g           []float64 // where it is
+	loss           float64
+	axes           *axes
+	curvature      float64 // of the loss, on the average
+	strength       float64
+	direction      []float64
+	slope, step    float64
+	steps, changes [][]float64 // the last ones, of w and g
+	tried          []float64
+}
+
+// fit fits all tasks side by side, so that one product with the vectors serves all, from the weights
+// of another model or from 0. A task that has no target, or one answer alone, gets the answer.
+func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Model, error) {
+	dim, tasks := p.x.dim, p.tasks
+	m := &Model{Kind: p.kind, Strength: strength, W: make([]float32, dim*tasks), Intercept: make([]float64, tasks), Mean: p.mean, Std: p.std}
+	var active []*descent
+	for t := range tasks {
+		if p.known[t] == 0 {
+			continue
+		}
+		d := &descent{task: t, w: make([]float64, dim+1), tried: make([]float64, dim+1), axes: p.axes, curvature: 1, strength: strength}
+		if v := p.mean[t]; p.kind == Logistic && v > 0 && v < 1 {
+			d.w[dim] = math.Log(v / (1 - v))
+			d.curvature = v * (1 - v)
+		}
+		if start != nil {
+			for k := range dim {
+				d.w[k] = float64(start.W[k*tasks+t])
+			}
+			d.w[dim] = start.Intercept[t]
+		}
+		copy(d.tried, d.w)
+		active = append(active, d)
+	}
+	all := slices.Clone(active)
+	for range mostEvaluation {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if len(active) == 0 {
+			break
+		}
+		losses, gradients := p.evaluate(active, strength)
+		going := active[:0]
+		for k, d := range active {
+			if d.advance(losses[k], gradients[k]) {
+				going = append(going, d)
+			}
+		}
+		active = going
+	}
+	for _, d := range all {
+		for k := range dim {
+			m.W[k*tasks+d.task] = float32(d.w[k])
+		}
+		m.Intercept[d.task] = d.w[dim]
+	}
+	return m, nil
+}
+
+// advance takes the loss and the gradient where the descent has tried, chooses where to try next,
+// and reports whether to go on.
+func (d *descent) advance(loss float64, g []float64) bool {
+	const enough = 1e-4 // of the decrease that the slope promises
+	switch {
+	case d.g == nil:
+	case !(loss <= d.loss+enough*d.step*d.slope):
+		d.step /= 4
+		floats.AddScaledTo(d.tried, d.w, d.step, d.direction)
+		return d.step > 1e-6 // otherwise at the precision of float32
+	default:
+		s, y := make([]float64, len(g)), make([]float64, len(g))
+		floats.SubTo(s, d.tried, d.w)
+		floats.SubTo(y, g, d.g)
+		if floats.Dot(s, y) > 0 {
+			if len(d.steps) == memory {
+				d.steps, d.changes = d.steps[1:], d.changes[1:]
+			}
+			d.steps, d.changes = append(d.steps, s), append(d.changes, y)
+		}
+	}
+	copy(d.w, d.tried)
+	d.loss, d.g, d.step = loss, g, 1
+	// The direction is -H·g, by the two loops of Nocedal (1980).
+	q, alpha := slices.Clone(g), make([]float64, len(d.steps))
+	for k := len(d.steps) - 1; k >= 0; k-- {
+		alpha[k] = floats.Dot(d.steps[k], q) / floats.Dot(d.steps[k], d.changes[k])
+		floats.AddScaled(q, -alpha[k], d.changes[k])
+	}
+	gamma := 1.0
+	if n := len(d.steps); n > 0 {
+		y := slices.Clone(d.changes[n-1])
+		d.axes.divide(y, d.curvature, d.strength)
+		gamma = floats.Dot(d.steps[n-1], d.changes[n-1]) / floats.Dot(y, d.changes[n-1])
+	}
+	d.axes.divide(q, d.curvature, d.strength)
+	floats.Scale(gamma, q)
+	for k := range d.steps {
+		beta := floats.Dot(d.changes[k], q) / floats.Dot(d.steps[k], d.changes[k])
+		floats.AddScaled(q, alpha[k]-beta, d.steps[k])
+	}
+	floats.Scale(-1, q)
+	d.direction, d.slope = q, floats.Dot(q, g)
+	floats.AddTo(d.tried, d.w, q)
+	return -d.slope > tolerance*loss
+}
+
+// evaluate returns mean loss + ½·strength·‖w‖² and its gradient where the descents try. Sums are in
+// float64 but for the products with the vectors.
+func (p *problem) evaluate(active []*descent, strength float64) (losses []float64, gradients [][]float64) {
+	dim, a := p.x.dim, len(active)
+	w, back := make([]float32, dim*a), make([]float32, dim*a)
+	losses = make([]float64, a)
+	for k, d := range active {
+		g := make([]float64, dim+1)
+		for f, v := range d.tried[:dim] {
+			w[f*a+k] = float32(v)
+			losses[k] += 0.5 * strength * v * v
+			g[f] = strength * v
+		}
+		gradients = append(gradients, g)
+	}
+	out := make([]float32, blockRows*a)
+	for lo := 0; lo < p.x.n; lo += blockRows {
+		hi := min(lo+blockRows, p.x.n)
+		block := out[:(hi-lo)*a]
+		p.x.times(lo, hi, w, a, block)
+		for k, d := range active {
+			for i := range hi - lo {
+				y := p.y[(lo+i)*p.tasks+d.task]
+				if math.IsNaN(y) {
+					block[i*a+k] = 0
+					continue
+				}
+				loss, slope := p.kind.of(float64(block[i*a+k])+d.tried[dim], y)
+				losses[k] += loss / p.known[d.task]
+				gradients[k][dim] += slope / p.known[d.task]
+				block[i*a+k] = float32(slope / p.known[d.task])
+			}
+		}
+		p.x.back(lo, hi, block, a, back)
+	}
+	for k, g := range gradients {
+		for f := range dim {
+			g[f] += float64(back[f*a+k])
+		}
+	}
+	return losses, gradients
+}
+
+// of returns the loss of an output s, and its derivative.
+func (k Kind) of(s, y float64) (loss, slope float64) {
+	if k == Squares {
+		return 0.5 * (s - y) * (s - y), s - y
+	}
+	e := math.Exp(-math.Abs(s))
+	loss = math.Max(s, 0) - s*y + math.Log1p(e)
+	if s < 0 {
+		return loss, e/(1+e) - y
+	}
+	return loss, 1/(1+e) - y
+}

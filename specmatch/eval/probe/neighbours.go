@@ -1,0 +1,87 @@
+package probe
+
+import (
+	"context"
+	"math"
+)
+
+// Similarity says which vectors are near.
+type Similarity int
+
+const (
+	Euclidean Similarity = iota // -‖x-z‖²
+	Tanimoto                    // x·z / (‖x‖² + ‖z‖² - x·z)
+)
+
+// Near returns for each of rows the k of among that are most similar to it, the most similar first
+// and of equals the first; without itself.
+func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, by Similarity) ([][]int, error) {
+	m := newMatrix(x, dim, among)
+	size, _ := m.squares()
+	const block = 64 // rows at a time
+	z, dot := make([]float32, dim*block), make([]float32, m.n*block)
+	var near [][]int
+	for lo := 0; lo < len(rows); lo += block {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		part := rows[lo:min(lo+block, len(rows))]
+		for j, i := range part {
+			for f, v := range x[i*dim : (i+1)*dim] {
+				z[f*len(part)+j] = v
+			}
+		}
+		m.times(0, m.n, z[:dim*len(part)], len(part), dot[:m.n*len(part)])
+		for j, i := range part {
+			own := float32(0)
+			for _, v := range x[i*dim : (i+1)*dim] {
+				own += v * v
+			}
+			best, of := make([]int, 0, k+1), make([]float32, 0, k+1)
+			for r, other := range among {
+				s := dot[r*len(part)+j]
+				if by == Euclidean {
+					s = 2*s - size[r]
+				} else {
+					s /= max(own+size[r]-s, math.SmallestNonzeroFloat32)
+				}
+				if other == i || len(best) == k && s <= of[k-1] {
+					continue
+				}
+				at := len(best)
+				for at > 0 && of[at-1] < s {
+					at--
+				}
+				best, of = append(best, 0), append(of, 0)
+				copy(best[at+1:], best[at:])
+				copy(of[at+1:], of[at:])
+				best[at], of[at] = other, s
+				best, of = best[:min(k, len(best))], of[:min(k, len(of))]
+			}
+			near = append(near, best)
+		}
+	}
+	return near, nil
+}
+
+// Neighbours returns predictions [rows×Tasks]: the means of the targets of the k of the training rows
+// that are nearest, of those that have one; 0 if none has.
+func Neighbours(ctx context.Context, d Data, train, rows []int, k int, by Similarity) ([]float64, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	near, err := Near(ctx, d.X, d.Dim, train, rows, k, by)
+	y := make([]float64, len(rows)*d.Tasks)
+	for r, of := range near {
+		for t := range d.Tasks {
+			sum, n := 0.0, 0.0
+			for _, i := range of {
+				if v := d.Y[i*d.Tasks+t]; !math.IsNaN(v) {
+					sum, n = sum+v, n+1
+				}
+			}
+			y[r*d.Tasks+t] = sum / max(n, 1)
+		}
+	}
+	return y, err
+}
