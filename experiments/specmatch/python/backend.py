@@ -71,6 +71,8 @@ def metadata():
     head = {"Metadata-Version": "2.4", "Name": PROJECT["name"], "Version": version(), "Summary": PROJECT["description"],
             "License-Expression": PROJECT["license"], "License-File": "LICENSE", "Requires-Python": PROJECT["requires-python"]}
     lines = [f"{k}: {v}" for k, v in head.items()] + [f"Requires-Dist: {d}" for d in PROJECT["dependencies"]]
+    for extra, dependencies in PROJECT["optional-dependencies"].items():
+        lines += [f"Provides-Extra: {extra}"] + [f"Requires-Dist: {d}; extra == '{extra}'" for d in dependencies]
     lines += [f"Project-URL: {k}, {v}" for k, v in PROJECT["urls"].items()] + ["Description-Content-Type: text/markdown"]
     return "\n".join(lines) + "\n\n" + (HERE / PROJECT["readme"]).read_text("utf-8")
 

@@ -60,8 +60,38 @@ def test_vectors_are_those_of_the_command_line(tmp_path):
     assert list(e.get_feature_names_out()) == head.split(",")[1:]
 
 
+def test_flags_are_parameters(tmp_path):
+    salts = ["CCN", "[Na+].CC(=O)[O-]", "CC[NH3+].[Cl-]", "OC(=O)c1ccccc1"]
+    given = {"features": "morgan:2:16,descriptors,encoder", "readout": "last:max", "largest_fragment": True, "neutralise": True}
+    e = Embedder(**given)
+    flags = [f"-{name.replace('_', '-')}={str(value).lower()}" for name, value in given.items()]
+    got = e.transform(salts)
+    assert got.tobytes() == by_file(tmp_path, salts, *flags).tobytes() != Embedder(**given | {"neutralise": None}).transform(salts).tobytes()
+    names = e.get_feature_names_out()
+    assert list(names) == command("embed", "-in", tmp_path / "m.csv", "-out", "-", *flags).decode().split("\n")[0].split(",")[1:]
+    assert got.shape == (4, 16 + 52 + 128) and len(set(names)) == len(names) and got.shape[1] == len(names)
+    # They are parameters as any others are.
+    assert given.items() <= e.get_params().items() and given.items() <= clone(e).get_params().items()
+    assert "readout='last:max'" in repr(e) and (pickle.loads(pickle.dumps(e)).transform(salts) == got).all()
+    assert (e.set_params(features="descriptors").transform(salts) == got[:, 16:68]).all() and e.get_params()["features"] == "descriptors"
+    search = GridSearchCV(make_pipeline(Embedder(), LogisticRegression()), {"embedder__features": ["bits:2:64", "descriptors"]}, cv=2)
+    assert search.fit(SMILES, CARBONS > 7).best_params_.keys() == {"embedder__features"}
+    # So are those of training, which a model file keeps.
+    r = Regressor(epochs=1, readout="last:max", largest_fragment=True, neutralise=True, **TINY).fit(salts * 9, np.arange(36.0))
+    card = specmatch.models.card(r.models_[0])
+    assert card["encoder"]["readout"] == "last:max" and card["encoder"]["hidden"] == 8
+    assert np.allclose(r.predict(["CC(=O)[O-].[Na+]"]), r.predict(["CC(=O)O"]))
+    e = Embedder(method="infonce", epochs=1, readout="last:max", largest_fragment=True, **TINY).fit(salts * 9)
+    assert (e.transform(["CC.[Na+]"]) == e.transform(["CC"])).all() and e.get_feature_names_out()[0] == "l2_max_0"
+    for wrong in (Embedder(reedout="last:max"), Embedder(out="x"), Regressor(features="encoder"), Classifier(target="y0")):
+        with pytest.raises(ValueError, match=f"{type(wrong).__name__} has no parameter '.*': it is no flag"):
+            wrong.fit(SMILES, CARBONS) if hasattr(wrong, "predict") else wrong.transform(SMILES)
+    with pytest.raises(SpecmatchError, match='invalid value "no" for flag -readout'):
+        Embedder(readout="no").transform(SMILES)
+
+
 def test_predictions_are_those_of_the_command_line(tmp_path):
-    r = Regressor(epochs=3, n_estimators=2, options=TINY, random_state=3).fit(SMILES, CARBONS)
+    r = Regressor(epochs=3, n_estimators=2, **TINY, random_state=3).fit(SMILES, CARBONS)
     names = r.save(str(tmp_path / "r.safetensors"))
     assert [Path(n).name for n in names] == ["r-0.safetensors", "r-1.safetensors"]
     write_csv(tmp_path / "m.csv", SMILES)
@@ -85,9 +115,9 @@ def test_what_cannot_be_read():
         assert np.isnan(Embedder(handle_invalid="nan").transform(["C1CC", None])).all()
     y = np.arange(len(bad) * 20.0)
     with pytest.raises(SpecmatchError, match="records cannot be used, such as"):
-        Regressor(epochs=1, options=TINY).fit(bad * 20, y)
-    Regressor(epochs=1, options=TINY, handle_invalid="nan").fit(bad * 20, y)
-    c = Classifier(epochs=1, options=TINY, handle_invalid="nan").fit(bad * 20, y > 60)
+        Regressor(epochs=1, **TINY).fit(bad * 20, y)
+    Regressor(epochs=1, **TINY, handle_invalid="nan").fit(bad * 20, y)
+    c = Classifier(epochs=1, **TINY, handle_invalid="nan").fit(bad * 20, y > 60)
     with pytest.warns(UserWarning):
         assert [v is None for v in c.predict(bad)] == np.isnan(rows).all(axis=1).tolist()
     for X, message in (([], "0 sample"), ("CC", "one text is no list"), (np.zeros((2, 3)), "shape"), ([1, 2], "type int"), (["C", 1], "type int")):
@@ -98,7 +128,7 @@ def test_what_cannot_be_read():
     with pytest.raises(SpecmatchError, match='invalid value "no" for flag -method'):
         Embedder(method="no").fit(SMILES)
     with pytest.raises(ValueError, match="read as gaps"):
-        Classifier(epochs=1, options=TINY).fit(SMILES, np.where(CARBONS > 8, "NA", np.where(CARBONS > 6, "more", "less")))
+        Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 8, "NA", np.where(CARBONS > 6, "more", "less")))
 
 
 def test_unicode(tmp_path):
@@ -108,12 +138,12 @@ def test_unicode(tmp_path):
     path = tmp_path / "модель é.safetensors"
     Embedder().save(path)
     assert (Embedder(path).transform(["CC"]) == Embedder().transform(["CC"])).all()
-    c = Classifier(epochs=1, options=TINY).fit(SMILES, np.where(CARBONS > 8, "großes, Molekül", "小"))
+    c = Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 8, "großes, Molekül", "小"))
     assert set(c.predict(SMILES)) <= {"großes, Molekül", "小"}
 
 
 def test_graphs(tmp_path):
-    e = Embedder(method="graphcl", options={"epochs": 2, **TINY}, random_state=1).fit(GRAPHS)
+    e = Embedder(method="graphcl", epochs=2, **TINY, random_state=1).fit(GRAPHS)
     got = e.transform(GRAPHS)
     with open(tmp_path / "g.jsonl", "w") as f:
         f.writelines(json.dumps({"edges": edges, "labels": labels}) + "\n" for edges, labels in GRAPHS)
@@ -157,14 +187,14 @@ def test_scikit_learn(tmp_path):
         plain = make_pipeline(StandardScaler(), LogisticRegression())
         plain.fit(by_file(tmp_path, [SMILES[i] for i in train]), y[train])
         assert plain.score(by_file(tmp_path, [SMILES[i] for i in test]), y[test]) == score
-    search = GridSearchCV(Regressor(options=TINY), {"epochs": [1, 2]}, cv=2, n_jobs=2).fit(SMILES, CARBONS)
+    search = GridSearchCV(Regressor(**TINY), {"epochs": [1, 2]}, cv=2, n_jobs=2).fit(SMILES, CARBONS)
     assert search.best_params_["epochs"] in (1, 2) and np.isfinite(search.cv_results_["mean_test_score"]).all()
-    c = Classifier(epochs=20, options=TINY).fit(SMILES, y)
+    c = Classifier(epochs=20, **TINY).fit(SMILES, y)
     p = c.predict_proba(SMILES)
     assert np.allclose(p.sum(1), 1, atol=1e-6) and (c.predict(SMILES) == c.classes_[p.argmax(1)]).all() and c.score(SMILES, y) > 0.5
     two = np.c_[CARBONS, -CARBONS]
     two[::3, 1] = np.nan
-    assert Regressor(epochs=1, options=TINY).fit(SMILES, two).predict(SMILES[:4]).shape == (4, 2)
+    assert Regressor(epochs=1, **TINY).fit(SMILES, two).predict(SMILES[:4]).shape == (4, 2)
     for e in (clone(c), Embedder(method="infonce")):
         with pytest.raises(Exception, match="not fitted"):
             (e.predict if hasattr(e, "predict") else e.transform)(SMILES)
@@ -175,7 +205,7 @@ def test_scikit_learn(tmp_path):
 
 
 def test_pickles_across_processes():
-    c = Classifier(epochs=1, options=TINY).fit(SMILES, CARBONS > 7)
+    c = Classifier(epochs=1, **TINY).fit(SMILES, CARBONS > 7)
     code = "import pickle, sys; m, x = pickle.load(sys.stdin.buffer); pickle.dump(m.predict_proba(x), sys.stdout.buffer)"
     out = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((c, SMILES)), capture_output=True, check=True).stdout
     assert (pickle.loads(out) == c.predict_proba(SMILES)).all()
@@ -219,6 +249,11 @@ def endless():
         yield "CCO"
 
 
+def broken(error):
+    yield from ["CCO"] * 3000
+    raise error("broken")
+
+
 def test_a_killed_program_and_ctrl_c():
     pids = []
     started = subprocess.Popen.__init__
@@ -242,8 +277,9 @@ def test_a_killed_program_and_ctrl_c():
         stream = Embedder(readout="last:mean").stream(endless())
         next(stream)
         stream.close()
-        with pytest.raises(ZeroDivisionError):  # of the records themselves
-            list(Embedder().stream("C" * (1 // (5 - i)) for i in range(10)))
+        for error in (ZeroDivisionError, OSError):  # of the records themselves
+            with pytest.raises(error, match="broken"):
+                list(Embedder(readout="last:mean").stream(broken(error)))
     finally:
         signal.signal(signal.SIGINT, before)
         subprocess.Popen.__init__ = started
@@ -291,6 +327,8 @@ def near(got, want):
 
 def test_torch(tmp_path):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: its modules are not compared")
+    from specmatch.modules import Encoder
+
     smiles, inputs = molecules()
     for readout in ("auto", "own", "last:sum", "1,3:mean,max"):
         near(specmatch.to_torch(readout=readout)(*inputs), Embedder(readout=readout).transform(smiles))
@@ -301,14 +339,22 @@ def test_torch(tmp_path):
     x = torch.eye(3)[torch.tensor([v for _, labels in GRAPHS for v in labels])]
     file, again = str(tmp_path / "e.safetensors"), str(tmp_path / "again.safetensors")
     for method in ("graphcl", "infonce"):
-        Embedder(method=method, options={"epochs": 1, **TINY}).fit(GRAPHS).save(file)
+        Embedder(method=method, epochs=1, **TINY).fit(GRAPHS).save(file)
         module = specmatch.to_torch(file)
         near(module(x, edges, batch), Embedder(file).transform(GRAPHS))
-    card = specmatch.read_card(file)
+    card, draw = specmatch.read_card(file), torch.Generator().manual_seed(1)
+
+    def norm(name):
+        width = 3 if name == "bn_feat" else 8
+        return {f"{name}.{key}": torch.rand(width, generator=draw) + 0.5 for key in ("weight", "bias", "running_mean", "running_var")}
+
+    weights = norm("bn_feat") | norm("bn_hidden") | norm("bns_fc.0") | {"conv_feat.weight": torch.randn(8, 3, generator=draw)}
+    for name in ("lins.0", "convs.0.lin", "convs.1.lin"):
+        weights[f"{name}.weight"] = torch.randn(8, 8, generator=draw)
+        weights[f"{name.removesuffix('.lin')}.bias"] = torch.randn(8, generator=draw)
+    weights |= norm("bns_conv.0") | norm("bns_conv.1")
     for residual in (False, True):
-        from specmatch.modules import Encoder
-        torch.manual_seed(1)
-        resgcn = Encoder(card | {"encoder": {"kind": "resgcn", "in": 3, "hidden": 8, "layers": 2, "residual": residual}}, {}, "auto").eval()
+        resgcn = Encoder(card | {"encoder": {"kind": "resgcn", "in": 3, "hidden": 8, "layers": 2, "residual": residual}}, weights).eval()
         specmatch.from_torch(resgcn, again)
         for readout in ("auto", "all:sum,max"):
             near(specmatch.to_torch(again, readout)(x, edges, batch), Embedder(again, readout=readout).transform(GRAPHS))

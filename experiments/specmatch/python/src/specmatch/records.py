@@ -25,25 +25,25 @@ def missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or isinstance(value, float) and value != value
 
 def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = ()) -> tuple[str, Iterator[bytes]]:
-    """The format of the records, and their text in pieces. targets are further columns y0, y1
-    and so on; every record has its number, from 0, as row."""
+    """The format of the records, and their text in pieces.
+
+    targets are further columns y0, y1 and so on; every record has its number, from 0, as row.
+    """
     rest = iter(records)
     head = list(islice(rest, CHUNK))
     numbered = enumerate(chain(head, rest))
     names = [f"y{k}" for k in range(len(targets))]
     if isinstance(next((r for r in head if not missing(r)), ""), str):
-        rows: Iterable[list[Any]] = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
-        return "csv", pieces(map(csv_line, chain([["row", "smiles", *names]], rows)))
-    return "jsonl", pieces(json.dumps({"row": i} | graph(i, r) | {name: t[i] for name, t in zip(names, targets)}) + "\n" for i, r in numbered)
+        rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
+        return "csv", table(chain([["row", "smiles", *names]], rows))
+    known = ({"row": i} | graph(i, r) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
+    return "jsonl", (json.dumps(keys).encode() + b"\n" for keys in known)
 
-def csv_line(row: list[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(row)
-    return text.getvalue()
-
-def pieces(lines: Iterator[str]) -> Iterator[bytes]:
-    while piece := "".join(islice(lines, CHUNK)):
-        yield piece.encode("utf-8", "replace")
+def table(rows: Iterator[list[Any]]) -> Iterator[bytes]:
+    while piece := list(islice(rows, CHUNK)):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(piece)
+        yield text.getvalue().encode("utf-8", "replace")
 
 def smiles(i: int, record: Any) -> str:
     if not isinstance(record, str) and not missing(record):
@@ -51,21 +51,24 @@ def smiles(i: int, record: Any) -> str:
     return record if isinstance(record, str) else ""
 
 def graph(i: int, record: Any) -> dict[str, Any]:
-    """A line of JSON Lines, without the edges if there is no record."""
+    """The keys of a line of JSON Lines, without edges if there is no record."""
     if missing(record):
         return {}
     if hasattr(record, "edge_index"):  # torch_geometric.data.Data
-        parts = {"nodes": record.num_nodes, "edges": record.edge_index.t().tolist(), "directed": getattr(record, "is_directed", bool)()}
-        return parts if record.x is None else parts | {"attributes": record.x.tolist()}
+        keys = {"nodes": record.num_nodes, "edges": record.edge_index.t().tolist(),
+                "directed": getattr(record, "is_directed", bool)()}
+        return keys if record.x is None else keys | {"attributes": record.x.tolist()}
     if hasattr(record, "adjacency"):  # networkx.Graph
         number = {node: k for k, node in enumerate(record.nodes)}
-        parts = {"nodes": len(number), "edges": [[number[a], number[b]] for a, b in record.edges()], "directed": record.is_directed()}
+        keys = {"nodes": len(number), "edges": [[number[a], number[b]] for a, b in record.edges()],
+                "directed": record.is_directed()}
         for key, name in (("label", "labels"), ("attributes", "attributes")):
             if values := [np.asarray(data[key]).tolist() for _, data in record.nodes(data=True) if key in data]:
-                parts[name] = values
-        return parts
+                keys[name] = values
+        return keys
     if type(record) not in (tuple, list) or len(record) != 2:
-        raise TypeError(f"record {i} is of type {type(record).__name__}; want SMILES, networkx graphs, PyG's Data, or pairs of edges and features")
+        raise TypeError(f"record {i} is of type {type(record).__name__}; want SMILES, networkx graphs, PyG's Data, "
+                        "or pairs of edges and features")
     edges, features = np.asarray(record[0], dtype=np.int64), np.asarray(record[1])
     name = {0: "nodes", 1: "labels", 2: "attributes"}.get(features.ndim, "")
     if not name or features.ndim < 2 and features.dtype.kind not in "iu":

@@ -1,105 +1,104 @@
 """The program: records go into its standard input, and rows come out."""
+import errno
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sysconfig
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from subprocess import PIPE
+from threading import Thread
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-Heard = Callable[[str], Exception | None]  # gets the lines of standard error; an error ends the program
+ENDED = (errno.EPIPE, errno.EINVAL)  # says writing to a program that has ended, the latter on Windows
 
 class SpecmatchError(ValueError):
     """The program has ended with an error, which is the message."""
 
 def program() -> str:
     """The path of the program: that of this installation, or else on the PATH."""
-    name = "specmatch.exe" if os.name == "nt" else "specmatch"
-    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
-        path = os.path.join(sysconfig.get_path("scripts", scheme), name)
-        if os.path.isfile(path):
-            return path
-    if path := shutil.which(name):
+    user = sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))
+    folders = os.pathsep.join([sysconfig.get_path("scripts"), user, os.environ.get("PATH", "")])
+    if path := shutil.which("specmatch", path=folders):
         return path
-    raise FileNotFoundError(f"{name} is neither where this package installs it nor on the PATH")
+    raise FileNotFoundError("the program specmatch is neither where this package installs it nor on the PATH")
 
-class Process:
-    """A run of the program, fed by a thread. Leaving it waits for the end; what is raised inside
-    ends the program within a second."""
+def flags(**values: Any) -> list[str]:
+    """Flags of the program, of which None are left out."""
+    texts = {name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items() if v is not None}
+    return [f"-{name.rstrip('_').replace('_', '-')}={text}" for name, text in texts.items()]
 
-    def __init__(self, arguments: Sequence[str], text: Iterable[bytes], threads: int | None = None, heard: Heard | None = None) -> None:
-        env = os.environ | ({} if threads is None else {"GOMAXPROCS": str(threads)})
-        self.popen = subprocess.Popen([program(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
-        self.stdout = cast(IO[bytes], self.popen.stdout)
-        self.said: deque[str] = deque(maxlen=1)
-        self.failure: BaseException | None = None  # of another thread
-        self.feeder = threading.Thread(target=self._feed, args=(self.popen.stdin, text), daemon=True)
-        self.listener = threading.Thread(target=self._listen, args=(self.popen.stderr, heard), daemon=True)
-        self.feeder.start()
-        self.listener.start()
+@lru_cache
+def flags_of(command: str) -> frozenset[str]:
+    """The names of the flags that a command has."""
+    explained = subprocess.run([program(), command, "-h"], capture_output=True, check=True)
+    names = re.findall(r"^  -([\w-]+)", (explained.stdout + explained.stderr).decode(), re.M)
+    return frozenset(name.replace("-", "_") for name in names)
 
-    def _feed(self, stdin: IO[bytes], text: Iterable[bytes]) -> None:
-        try:
-            with stdin:
-                for piece in text:
-                    stdin.write(piece)
-        except OSError:
-            pass  # the program has ended, and says why
-        except BaseException as e:
-            self._fail(e)
+@contextmanager
+def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int | None = None,
+            heard: Callable[[str], None] = lambda line: None) -> Generator[IO[bytes]]:
+    """The standard output of a run of the program, which a thread feeds with the text.
 
-    def _listen(self, stderr: IO[bytes], heard: Heard | None) -> None:
-        with stderr:
+    heard gets each line of standard error. What is raised inside, by the text or by heard ends the program.
+    """
+    env = os.environ | ({} if threads is None else {"GOMAXPROCS": str(threads)})
+    process = subprocess.Popen([program(), *arguments], stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env)
+    said, failures = deque[str](maxlen=1), list[BaseException]()
+
+    def feed() -> None:
+        with cast(IO[bytes], process.stdin) as stdin:
+            stdin.writelines(text)
+
+    def listen() -> None:
+        with cast(IO[bytes], process.stderr) as stderr:
             for line in stderr:
-                self.said.append(line.decode("utf-8", "replace").rstrip())
-                if heard and (error := heard(self.said[-1])):
-                    self._fail(error)
+                said.append(line.decode("utf-8", "replace").rstrip())
+                heard(said[-1])
 
-    def _fail(self, error: BaseException) -> None:
-        self.failure = error
-        self.popen.kill()
-
-    def __enter__(self) -> "Process":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def guarded(work: Callable[[], None]) -> None:
         try:
-            if kind is not None:  # such as Ctrl-C, which a notebook sends to this process only
-                self.popen.terminate() if os.name == "nt" else self.popen.send_signal(signal.SIGINT)
-            self.popen.wait(None if kind is None else 0.9)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            self.popen.kill()
-            self.popen.wait()
-            self.stdout.close()
-        self.listener.join()
-        if kind is None and (self.failure or self.popen.returncode):
-            raise self.failure or self._error(self.popen.returncode)
+            work()
+        except BaseException as e:
+            if not isinstance(e, OSError) or e.errno not in ENDED:
+                failures.append(e)
+                process.kill()
 
-    def _error(self, status: int) -> BaseException:
-        if status == 130:
-            return KeyboardInterrupt()
-        if status < 0:
-            return SpecmatchError(f"the program was killed by {signal.Signals(-status).name}")
-        return SpecmatchError(re.sub(r"^specmatch(\.exe)?: | \(-h explains the flags\)$", "", self.said[-1] if self.said else f"status {status}"))
+    workers = [Thread(target=guarded, args=(work,), daemon=True) for work in (feed, listen)]
+    for worker in workers:
+        worker.start()
+    try:
+        with cast(IO[bytes], process.stdout) as stdout:
+            yield stdout
+            stdout.read()
+        process.wait()
+    finally:  # also for Ctrl-C, which a notebook sends to this process only
+        process.kill()
+        process.wait()
+    workers[1].join()
+    if failures:
+        raise failures[0]
+    if process.returncode == 130:
+        raise KeyboardInterrupt
+    if process.returncode < 0:
+        raise SpecmatchError(f"the program was killed by {signal.Signals(-process.returncode).name}")
+    if process.returncode > 0:
+        line = said[-1] if said else f"status {process.returncode}"
+        raise SpecmatchError(re.sub(r"^specmatch(\.exe)?: | \(-h explains the flags\)$", "", line))
 
-def run(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int | None = None, heard: Heard | None = None) -> None:
-    with Process(arguments, text, threads, heard) as p:
-        p.stdout.read()
-
-def matrices(arguments: Sequence[str], text: Iterable[bytes], threads: int | None = None) -> Iterator[NDArray[np.float32]]:
+def matrices(arguments: Sequence[str], text: Iterable[bytes], threads: int | None) -> Iterator[NDArray[np.float32]]:
     """The matrix of each batch, with rows of NaN for records that cannot be used."""
     used = False
     try:
-        with Process([*arguments, "-out=-", "-out-format=npy"], text, threads) as p:
-            out = cast(Any, p.stdout)
+        with running([*arguments, "-out=-", "-out-format=npy"], text, threads) as stdout:
+            out = cast(Any, stdout)
             while out.peek(1):
                 np.lib.format.read_magic(out)
                 shape, _, dtype = np.lib.format.read_array_header_1_0(out)
