@@ -342,6 +342,10 @@ func TestFusedChecks(t *testing.T) {
 			c.Match = false
 			c.A1, c.A2, c.R, c.W, c.LossG = nil, nil, nil, nil, nil
 		})},
+		{"Contrast: tiles", true, contrast(func(c *backend.Contrast) { c.E, c.A1, c.A2, c.CrossView = nil, nil, nil, true })},
+		{"Contrast: tiles, L_G alone", true, contrast(func(c *backend.Contrast) { c.E, c.A1, c.A2, c.InvZ, c.LossC = nil, nil, nil, nil, nil })},
+		{"Contrast: tiles, 1/Z", false, contrast(func(c *backend.Contrast) { c.E, c.InvZ = nil, shape(n, 1) })},
+		{"Contrast: across views with E", false, contrast(func(c *backend.Contrast) { c.CrossView = true })},
 		{"Contrast: none", false, contrast(func(c *backend.Contrast) { c.U, c.E, c.InvZ, c.Match = shape(0, out), shape(0, 0), shape(0, 1), false })},
 		{"Contrast: odd", false, contrast(func(c *backend.Contrast) { c.U, c.E, c.InvZ, c.Match = shape(7, out), shape(7, 7), shape(7, 1), false })},
 		{"Contrast: E", false, contrast(func(c *backend.Contrast) { c.E = shape(n, n) })},

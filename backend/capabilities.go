@@ -102,6 +102,9 @@ type GCNFuser interface {
 
 // ContrastFuser runs the losses of contrastive training in one call each way.
 type ContrastFuser interface {
+	// ContrastTiles reports whether the engine takes a [Contrast] that keeps nothing of
+	// the size of S.
+	ContrastTiles() bool
 	// ContrastForward computes the losses.
 	ContrastForward(c *Contrast)
 	// ContrastBackward sets du to the gradient with respect to U of

@@ -214,17 +214,25 @@ func CheckNorm(n *Norm) {
 //	LossG = ‖M_1 - M_2‖²
 //
 // The temperature must be at least [MinTemperature].
+//
+// Where S is too large to keep, E, A1 and A2 are nil, and the engine computes S tile by
+// tile, backward once more. Only then may LossC be nil, which leaves out NT-Xent, and
+// CrossView be set: the anchors i are those of the first half, j runs over the second
+// half, and p(i) is left out of the sum,
+//
+//	LossC = Scale·Σ_{i≤N} (ln Σ_{j>N, j≠p(i)} e^(s_ij/τ) - s_ip(i)/τ),    N ≥ 2
 type Contrast struct {
 	U                  *tensor.Tensor
 	Temperature, Scale float64
+	CrossView          bool
 
 	Match             bool
 	Kappa, Percentile float64
 
 	// The values that ContrastBackward needs again: E is e^((s-1)/τ) with a zero
-	// diagonal [2N×2N] and InvZ the reciprocals of its row sums [2N×1]. If Match is
-	// set, A1 and A2 are the adjacencies [N×N], R has their d^-½ [2N×1], and W the
-	// part of each row in the gradient through d [2N×1].
+	// diagonal [2N×2N] and InvZ the reciprocals of its row sums [2N×1], 0 for rows that
+	// are no anchors. If Match is set, A1 and A2 are the adjacencies [N×N], R has their
+	// d^-½ [2N×1], and W the part of each row in the gradient through d [2N×1].
 	E, InvZ, A1, A2, R, W *tensor.Tensor
 
 	LossC, LossG *tensor.Tensor // [1×1]
@@ -240,11 +248,16 @@ func CheckContrast(c *Contrast) (n, d int) {
 	const op = "backend: Contrast"
 	m, d := c.U.Rows, c.U.Cols
 	n = m / 2
-	if m%2 != 0 || m == 0 || !c.E.Is(m, m) || !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) {
-		tensor.Mismatch(op, "want U [2N×D], [2N×2N], [2N×1], a loss [1×1]", c.U, c.E, c.InvZ, c.LossC)
+	tiles := c.E == nil
+	refuse(m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m), op, "want U [2N×D], [2N×2N]", c.U, c.E)
+	if (c.LossC != nil || !tiles) && (!c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) || c.CrossView && (!tiles || n < 2)) {
+		tensor.Mismatch(op, "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views", c.U, c.InvZ, c.LossC)
 	}
-	if c.Match && (!c.A1.Is(n, n) || !c.A2.Is(n, n) || !c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)) {
-		tensor.Mismatch(op, "want [N×N], [N×N], [2N×1], [2N×1], a loss [1×1]", c.A1, c.A2, c.R, c.W, c.LossG)
+	if c.Match && !tiles && (!c.A1.Is(n, n) || !c.A2.Is(n, n)) {
+		tensor.Mismatch(op, "want U [2N×D], [N×N], [N×N]", c.U, c.A1, c.A2)
+	}
+	if c.Match && (!c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)) {
+		tensor.Mismatch(op, "want U [2N×D], [2N×1], [2N×1], a loss [1×1]", c.U, c.R, c.W, c.LossG)
 	}
 	return n, d
 }

@@ -27,6 +27,7 @@ func (o offering) GINForward(*backend.GINLayer)                                 
 func (o offering) GINBackward(*backend.GINLayer, *backend.GINGradients)            { *o.calls++ }
 func (o offering) GCNForward(*backend.GCNLayer)                                    { *o.calls++ }
 func (o offering) GCNBackward(*backend.GCNLayer, *backend.GCNGradients)            { *o.calls++ }
+func (o offering) ContrastTiles() bool                                             { *o.calls++; return true }
 func (o offering) ContrastForward(*backend.Contrast)                               { *o.calls++ }
 func (o offering) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor) { *o.calls++ }
 func (o offering) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {

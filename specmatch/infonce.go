@@ -50,14 +50,14 @@ func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 		panic(fmt.Sprintf("specmatch: InfoNCE: temperature %v is not positive", c.Temperature))
 	}
 	u1, u2 := z1.L2Normalize(), z2.L2Normalize()
+	if c.canFuse(u1.Tape(), u1.Rows()) {
+		loss, _ := fused(autodiff.ConcatRows(u1, u2), &c, nil)
+		return loss
+	}
 	if c.Variant == CrossView {
 		return c.crossView(u1, u2)
 	}
 	u := autodiff.ConcatRows(u1, u2)
-	if c.canFuse(u.Tape()) {
-		loss, _ := c.fused(u, nil)
-		return loss
-	}
 	s := u.MatMulT(u).Scale(1 / c.Temperature).FillDiagonal(negInf)
 	positives := u1.Dot(u2).Scale(2 / c.Temperature)
 	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(u.Rows()))

@@ -10,31 +10,56 @@ import (
 // offer it ([backend.ContrastFuser]); the definitions are [InfoNCE.Loss] and
 // [LaplacianMatch.Loss].
 
-// canFuse reports whether the tape's engine offers the loss with these options.
-func (c InfoNCE) canFuse(t *autodiff.Tape) bool {
-	return t.Fused().Contrast != nil && c.Variant == NTXent && c.Temperature >= backend.MinTemperature
+// keptGraphs is the largest batch whose similarities are kept for the way back. Of a
+// larger one they are computed twice, in tiles, so that memory is linear in the batch.
+var keptGraphs = 1024
+
+// tiles reports whether losses of n graphs are computed in tiles.
+func tiles(t *autodiff.Tape, n int) bool {
+	fuser := t.Fused().Contrast
+	return n > keptGraphs && fuser != nil && fuser.ContrastTiles()
+}
+
+// canFuse reports whether the tape's engine offers the loss of n graphs.
+func (c InfoNCE) canFuse(t *autodiff.Tape, n int) bool {
+	return t.Fused().Contrast != nil && c.Temperature >= backend.MinTemperature &&
+		(c.Variant == NTXent || n > 1 && tiles(t, n))
+}
+
+// canFuse reports whether L_G has the form that engines know.
+func (c LaplacianMatch) canFuse() bool {
+	return c.Adjacency == Sigmoid && c.Kappa > 0 && !c.RandomWalk && !c.ThresholdGradient
 }
 
 // canFuseMatch reports whether L_G of z [2n×D] can be computed together with L_C: it
-// must depend on the same similarities, and have the form that engines know.
+// must depend on the same similarities.
 func (o *Objective) canFuseMatch(z *autodiff.Var) bool {
-	m := o.Match
-	return z.Rows() >= 4 && !o.OnH && !o.Center && m.Adjacency == Sigmoid && m.Kappa > 0 &&
-		!m.RandomWalk && !m.ThresholdGradient
+	return z.Rows() >= 4 && !o.OnH && !o.Center && o.Match.canFuse()
 }
 
-// fused returns L_C and, unless match is nil, L_G of the unit rows u [2n×D] of both
-// views.
-func (c InfoNCE) fused(u *autodiff.Var, match *LaplacianMatch) (lossC, lossG *autodiff.Var) {
+// fused returns L_C and L_G, unless one of c and match is nil, of the unit rows u
+// [2n×D] of both views.
+func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *autodiff.Var) {
 	t, m := u.Tape(), u.Rows()
-	f := &backend.Contrast{
-		U: u.Value(), Temperature: c.Temperature, Scale: c.scale(m),
-		E: t.Alloc(m, m), InvZ: t.Alloc(m, 1), LossC: t.Alloc(1, 1),
+	n := m / 2
+	kept := !tiles(t, n)
+	f := &backend.Contrast{U: u.Value()}
+	if c != nil {
+		f.Temperature, f.Scale, f.CrossView = c.Temperature, c.scale(m), c.Variant == CrossView
+		if f.CrossView {
+			f.Scale = c.scale(n)
+		}
+		f.InvZ, f.LossC = t.Alloc(m, 1), t.Alloc(1, 1)
+		if kept {
+			f.E = t.Alloc(m, m)
+		}
 	}
 	if match != nil {
-		n := m / 2
 		f.Match, f.Kappa, f.Percentile = true, match.Kappa, match.Percentile
-		f.A1, f.A2, f.R, f.W, f.LossG = t.Alloc(n, n), t.Alloc(n, n), t.Alloc(m, 1), t.Alloc(m, 1), t.Alloc(1, 1)
+		f.R, f.W, f.LossG = t.Alloc(m, 1), t.Alloc(m, 1), t.Alloc(1, 1)
+		if kept {
+			f.A1, f.A2 = t.Alloc(n, n), t.Alloc(n, n)
+		}
 	}
 	fuser := t.Fused().Contrast
 	fuser.ContrastForward(f)
@@ -43,8 +68,11 @@ func (c InfoNCE) fused(u *autodiff.Var, match *LaplacianMatch) (lossC, lossG *au
 		fuser.ContrastBackward(f, dc, dg, du)
 		u.AddGrad(du)
 	}
-	if match == nil {
+	switch {
+	case match == nil:
 		return t.Record("NTXent", f.LossC, func(dc *tensor.Tensor) { vjp(dc, nil) }, u), nil
+	case c == nil:
+		return nil, t.Record("LaplacianMatch", f.LossG, func(dg *tensor.Tensor) { vjp(nil, dg) }, u)
 	}
 	return t.RecordPair("Contrast", f.LossC, f.LossG, vjp, u)
 }

@@ -3,6 +3,7 @@ package specmatch_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -205,5 +206,84 @@ func TestFusedLossesThreads(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTiles: whatever holds of the losses holds of those whose similarities are computed
+// twice.
+func TestTiles(t *testing.T) {
+	defer specmatch.KeepGraphs(specmatch.KeepGraphs(0))
+	defer func(all []func(tensor.Precision) backend.Backend) { fusing = all }(fusing)
+	fusing = fusing[:1]
+	t.Run("composed", TestFusedLosses)
+	t.Run("tiny degrees", TestFusedTinyDegrees)
+	t.Run("low temperature", TestLowTemperature)
+	t.Run("gradient", TestFusedLossesGradient)
+	t.Run("threads", TestFusedLossesThreads)
+	t.Run("golden L_C", TestGoldenInfoNCE)
+	t.Run("golden L_G", TestGoldenLaplacianMatch)
+	t.Run("golden gradient of L_G", TestGoldenLaplacianMatchGradient)
+	t.Run("gradient of L_C", TestInfoNCEGradients)
+}
+
+// tiledLosses are all losses that come in tiles, of views z1 and z2.
+var tiledLosses = map[string]func(z1, z2 *autodiff.Var) *autodiff.Var{
+	"NT-Xent":    specmatch.InfoNCE{Temperature: 0.2}.Loss,
+	"cross-view": specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.2, Sum: true}.Loss,
+	"L_G":        specmatch.DefaultLaplacianMatch().Loss,
+	"both": func(z1, z2 *autodiff.Var) *autodiff.Var {
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+		lossC, lossG := o.Losses(autodiff.ConcatRows(z1, z2), true)
+		return lossC.Add(lossG.Scale(0.01))
+	},
+	"cross-view and L_G": func(z1, z2 *autodiff.Var) *autodiff.Var {
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.3}, Match: matches["sharp"]}
+		lossC, lossG := o.Losses(autodiff.ConcatRows(z1, z2), true)
+		return lossC.Scale(0.5).Add(lossG)
+	},
+}
+
+// TestTilesAgree compares losses in tiles with their definitions: one block of
+// graphs and several, whole ones and a rest.
+func TestTilesAgree(t *testing.T) {
+	defer specmatch.KeepGraphs(specmatch.KeepGraphs(1))
+	for name, loss := range tiledLosses {
+		for _, n := range []int{2, 64, 128, 300, 385} {
+			z := gradcheck.Random(newRand(uint64(n)), 2*n, 5)
+			if n > 2 { // L_G of two is 0
+				clear(z.Values[5:10])
+			}
+			for p, tol := range map[tensor.Precision]float64{tensor.Float64: 1e-10, tensor.Float32: 1e-4} {
+				run := func(opts ...autodiff.Option) []float64 {
+					tape := autodiff.NewTape(cpu.New(p), opts...)
+					defer tape.Reset()
+					x := tape.Leaf(2*n, 5, z.Values)
+					y := loss(x.SliceRows(0, n), x.SliceRows(n, 2*n))
+					tape.Backward(y)
+					return append(x.Grad(), y.Float())
+				}
+				closeTo(t, fmt.Sprintf("%s, %d graphs, %v", name, n, p), run(), run(autodiff.Composed()), tol)
+			}
+		}
+	}
+}
+
+// TestTilesMemory: a loss and its gradient take less than a byte for each similarity
+// within a view.
+func TestTilesMemory(t *testing.T) {
+	const n = 2048
+	z := gradcheck.Random(newRand(1), 2*n, 3)
+	for name, loss := range tiledLosses {
+		be := cpu.New(tensor.Float32, cpu.Workers(1))
+		tape := autodiff.NewTape(be)
+		x := tape.Leaf(2*n, 3, z.Values)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tape.Backward(loss(x.SliceRows(0, n), x.SliceRows(n, 2*n)))
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > n*n {
+			t.Errorf("%s allocates %d bytes, want at most %d", name, got, n*n)
+		}
+		tape.Reset()
 	}
 }

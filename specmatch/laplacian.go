@@ -96,6 +96,10 @@ func (c LaplacianMatch) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if n < 2 {
 		return t.Scalar(0)
 	}
+	if c.canFuse() && tiles(t, n) {
+		_, loss := fused(autodiff.ConcatRows(z1.L2Normalize(), z2.L2Normalize()), nil, &c)
+		return loss
+	}
 	return c.distance(c.graph(cosines(z1)), c.graph(cosines(z2)))
 }
 

@@ -43,7 +43,8 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 // Stats are the figures of one training step; Main is L_C and Aux is L_G.
 type Stats struct {
 	train.Stats
-	Diagnosis *Diagnosis // of z, if a probe was asked for
+	// Diagnosis is that of z, of at most its first 1024 graphs, if a probe was asked for.
+	Diagnosis *Diagnosis
 }
 
 // Step trains on a batch of two views with the same number of graphs each; other batches
@@ -55,7 +56,8 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	step, err := tr.Minimizer.Step(probe, func(match bool) train.Losses {
 		l, z1, z2 := tr.losses(gnn.NewBatch(tr.Tape, b), match, probe)
 		if probe {
-			s.Diagnosis = Diagnose(z1.Data(), z2.Data(), z1.Rows(), z1.Cols(), tr.Objective.Match)
+			n, d := min(z1.Rows(), keptGraphs), z1.Cols()
+			s.Diagnosis = Diagnose(z1.Data()[:n*d], z2.Data()[:n*d], n, d, tr.Objective.Match)
 		}
 		return l
 	})
@@ -101,12 +103,12 @@ func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (l train.Losses, z1, 
 	n := int(b.Host.ViewPtr[1])
 	h, z := tr.Model.Forward(b, nn.Train)
 	o := &tr.Objective
-	if o.Contrast.canFuse(z.Tape()) {
+	if o.Contrast.canFuse(z.Tape(), n) {
 		var along *LaplacianMatch
 		if match && o.canFuseMatch(z) {
 			along = &o.Match
 		}
-		l.Main, l.Aux = o.Contrast.fused(z.L2Normalize(), along)
+		l.Main, l.Aux = fused(z.L2Normalize(), &o.Contrast, along)
 		if !probe && match == (l.Aux != nil) {
 			return l, nil, nil
 		}

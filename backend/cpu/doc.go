@@ -70,7 +70,9 @@
 // turned into exponentials and summed while they are in cache; the blocks of the
 // two views are copied out for the Laplacian loss. Backward, a panel of the
 // gradient with respect to S is made from both losses, multiplied by U, and
-// forgotten.
+// forgotten. For more than 1024 graphs nothing of the size of S is kept: it is
+// computed again in every pass (fused_contrast_tiles.go), half of it, as it is symmetric,
+// which takes no longer.
 //
 // What runs in parallel is always the blocks of one operator: those of both views
 // at the same time in a layer, panels of rows in the losses, the two thresholds.

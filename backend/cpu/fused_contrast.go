@@ -43,32 +43,51 @@ type contrastState[T float] struct {
 	alphaG     T         // of the Laplacian's part
 	terms      []float64 // of the losses, one for each row
 	scratch    freeList[contrastScratch[T]]
+	tiledState[T]
 }
 
 // contrastScratch is the memory of one worker.
-type contrastScratch[T float] struct{ panel, rows []T }
+type contrastScratch[T float] struct {
+	panel, rows []T
+	tiles       [6][]T
+	counts      *[2]digitCounts // of the views
+}
 
 func (e *engine[T]) setContrast(c *backend.Contrast) *contrastState[T] {
 	s := &e.contrast
 	s.n, s.d = backend.CheckContrast(c)
 	s.k, s.c = &e.k, c
-	s.u, s.e, s.invZ = e.data(c.U), e.data(c.E), e.data(c.InvZ)
+	s.u = e.data(c.U)
+	if c.LossC != nil {
+		s.invZ = e.data(c.InvZ)
+	}
 	if c.Match {
 		s.least = backend.LeastDegree(e.precision)
-		s.a = [2][]T{e.data(c.A1), e.data(c.A2)}
 		s.r, s.w = e.data(c.R), e.data(c.W)
+	}
+	if c.E != nil {
+		s.e = e.data(c.E)
+		if c.Match {
+			s.a = [2][]T{e.data(c.A1), e.data(c.A2)}
+		}
 	}
 	return s
 }
 
+func (e *engine[T]) ContrastTiles() bool { return true }
+
 // release drops the references to the operands.
 func (s *contrastState[T]) release() {
-	s.c, s.u, s.e, s.invZ, s.r, s.w, s.du, s.a = nil, nil, nil, nil, nil, nil, nil, [2][]T{}
+	s.c, s.u, s.e, s.invZ, s.r, s.w, s.du, s.a, s.visit = nil, nil, nil, nil, nil, nil, nil, [2][]T{}, nil
 }
 
 func (e *engine[T]) ContrastForward(c *backend.Contrast) {
 	s := e.setContrast(c)
 	defer s.release()
+	if c.E == nil {
+		e.forwardTiles(c)
+		return
+	}
 	m := 2 * s.n
 	s.terms = grow(s.terms, m)
 	e.pool.do((*contrastForwardTask[T])(s), m, contrastRows)
@@ -184,6 +203,11 @@ func (e *engine[T]) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Ten
 	}
 	if dg != nil {
 		s.alphaG = T(float64(e.data(dg)[0]) * c.Kappa)
+	}
+	if c.E == nil {
+		clear(s.du)
+		e.tiles((*contrastState[T]).backwardTile)
+		return
 	}
 	e.pool.do((*contrastBackwardTask[T])(s), 2*s.n, contrastRows)
 }

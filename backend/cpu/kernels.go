@@ -26,6 +26,9 @@ type kernels[T float] struct {
 	// selectUpper returns the places of two order statistics, see [selector].
 	// Several goroutines may call it.
 	selectUpper func(x []T, n, k int, both bool) (at, next int)
+	// countDigits and ofKey are those of a [search].
+	countDigits func(c *digitCounts, x []T, s *search)
+	ofKey       func(k uint64) T
 
 	unary  [11]func(dst, a []T)     // by backend.UnaryOp
 	binary [7]func(dst, a, b []T)   // by backend.BinaryOp
@@ -45,6 +48,10 @@ func kernels32() kernels[float32] {
 		defer free.give(s)
 		return s.selectUpper(unsafe.Slice((*uint32)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
 	}
+	k.countDigits = func(c *digitCounts, x []float32, s *search) {
+		countDigits(c, unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), s)
+	}
+	k.ofKey = func(k uint64) float32 { return math.Float32frombits(ofKey(uint32(k))) }
 	if simd.Level() == simd.Generic {
 		// Without vector instructions, these functions are faster than those of
 		// package math and as accurate in float32. (The others of math32 are not: on
@@ -74,10 +81,14 @@ func kernels64() kernels[float64] {
 		defer free.give(s)
 		return s.selectUpper(unsafe.Slice((*uint64)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
 	}
+	k.countDigits = func(c *digitCounts, x []float64, s *search) {
+		countDigits(c, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), s)
+	}
+	k.ofKey = func(k uint64) float64 { return math.Float64frombits(ofKey(uint64(k))) }
 	return k
 }
 
-// loops returns all kernels but gemm and selectUpper, with the least degree.
+// loops returns all kernels but gemm and those of percentiles, with the least degree.
 func loops[T float](least T) kernels[T] {
 	return kernels[T]{
 		unary: [...]func(dst, a []T){

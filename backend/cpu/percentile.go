@@ -32,10 +32,15 @@ func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) 
 		w[at] += T(1 - second)
 		w[next] += T(second)
 	}
-	if second == 0 {
-		return x[at]
+	return interpolate(x[at], x[next], second)
+}
+
+// interpolate returns the number between low and high in which high has a weight.
+func interpolate[T float](low, high T, weight float64) T {
+	if weight == 0 {
+		return low
 	}
-	return T((1-second)*float64(x[at]) + second*float64(x[next]))
+	return T((1-weight)*float64(low) + weight*float64(high))
 }
 
 // A selector finds order statistics of numbers given by their bits.
@@ -163,4 +168,67 @@ func above[K uint32 | uint64](x []K, n, at int) int {
 		}
 	}
 	return at
+}
+
+// A search finds two order statistics of numbers that are too many to keep, and are
+// computed again for every digit: the keys of all numbers, in any order, are counted
+// by countDigits, and learn knows a digit more.
+type search struct {
+	shift  uint      // of the digit in a key
+	prefix [2]uint64 // the digits that are known, of the keys of both
+	place  [2]int    // of both among the numbers with the prefix
+}
+
+// digit is the width in bits of a digit of a search.
+const digit = 16
+
+// digitCounts are how often each digit follows the prefixes of a search; all stand with the
+// first if both are equal.
+type digitCounts [2][1 << digit]uint32
+
+func (c *digitCounts) add(other *digitCounts) {
+	for p := range c {
+		for d, n := range other[p] {
+			c[p][d] += n
+		}
+	}
+}
+
+// countDigits counts numbers given by their bits.
+func countDigits[K uint32 | uint64](c *digitCounts, x []K, s *search) {
+	first, second := K(s.prefix[0]), K(s.prefix[1])
+	for _, bits := range x {
+		v := key(bits) >> s.shift
+		switch v >> digit {
+		case first:
+			c[0][v%(1<<digit)]++
+		case second:
+			c[1][v%(1<<digit)]++
+		}
+	}
+}
+
+// learn finds the digit that has been counted.
+func (s *search) learn(counts *digitCounts) {
+	equal := s.prefix[0] == s.prefix[1]
+	for p := range s.prefix {
+		c := &counts[p]
+		if equal {
+			c = &counts[0]
+		}
+		d := 0
+		for ; d < len(c)-1 && s.place[p] >= int(c[d]); d++ {
+			s.place[p] -= int(c[d])
+		}
+		s.prefix[p] = s.prefix[p]<<digit | uint64(d)
+	}
+}
+
+// ofKey is the inverse of [key].
+func ofKey[K uint32 | uint64](k K) (bits K) {
+	top := K(1) << (8*unsafe.Sizeof(k) - 1)
+	if k >= top {
+		return k - top
+	}
+	return top - k + top
 }

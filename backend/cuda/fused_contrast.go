@@ -10,6 +10,8 @@ import (
 // rows do the rest. Backward, S is symmetric, so dU = (G + Gᵀ)·U with
 // G = ∂L/∂S, and G + Gᵀ is written down row by row (see contrast_gradient).
 
+func (e *engine) ContrastTiles() bool { return false }
+
 func (e *engine) ContrastForward(c *backend.Contrast) {
 	n, _ := backend.CheckContrast(c)
 	m := 2 * n

@@ -140,9 +140,10 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if batch > 0 {
 		w.batch = batch
 	}
-	if w.batch > w.stats.Graphs {
-		return cli.Usagef("-batch %d: the synthetic set has %d graphs", w.batch, w.stats.Graphs)
+	if w.batch > 1<<14 {
+		return cli.Usagef("-batch %d: want at most %d graphs", w.batch, 1<<14)
 	}
+	w.stats.Graphs = max(w.stats.Graphs, w.batch)
 	var opts []autodiff.Option
 	if composed {
 		opts = append(opts, autodiff.Composed())

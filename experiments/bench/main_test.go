@@ -56,7 +56,7 @@ func TestBenchPrintsJSON(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"-workload chess":            "-workload",
-		"-batch 9223372036854775807": "-batch 9223372036854775807: the synthetic set has 4110 graphs",
+		"-batch 9223372036854775807": "-batch 9223372036854775807: want at most 16384 graphs",
 		"-steps 9223372036854775807": "-steps 9223372036854775807: keeping their times needs about",
 	} {
 		var usage *cli.UsageError
