@@ -30,6 +30,8 @@ type Card struct {
 	SelfLoops bool `json:"self_loops,omitempty"`
 	// Head is what the model predicts; nil for a bare encoder.
 	Head *Head `json:"head,omitempty"`
+	// Beside are the numbers of a graph that the head sees beside the embedding; nil for none.
+	Beside *Numbers `json:"beside,omitempty"`
 	// Calibration is how far predictions are to be trusted; nil if nobody knows.
 	Calibration *Calibration `json:"calibration,omitempty"`
 	Provenance  Provenance   `json:"provenance"`
@@ -86,6 +88,11 @@ func (c *Card) check() error {
 			return fmt.Errorf("the features described have width %d, those of the encoder %d", w, c.Encoder.In)
 		}
 	}
+	if c.Beside != nil {
+		if err := c.Beside.check(); err != nil {
+			return err
+		}
+	}
 	if c.Head == nil {
 		return nil
 	}
@@ -93,6 +100,14 @@ func (c *Card) check() error {
 		return err
 	}
 	return c.Calibration.check(*c.Head, c.Encoder.Width())
+}
+
+// headWidth returns how many numbers the head sees, of an embedding of a width.
+func (c *Card) headWidth(embedding int) int {
+	if c.Beside == nil {
+		return embedding
+	}
+	return embedding + c.Beside.Hidden
 }
 
 // cardKey is the card's key in the metadata of a file.

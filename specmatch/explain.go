@@ -17,7 +17,7 @@ import (
 // Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) put before other
 // gradients for networks of graphs, need a graph without information to integrate from, and
 // categories of atoms have none; occlusion asks the model about graphs only, whatever its
-// encoder is. Neither sees what two nodes do that can stand in for one another.
+// encoder is. Numbers beside a graph stay as they are. Neither sees what two nodes do that can stand in for one another.
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
@@ -35,7 +35,10 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 	if err != nil {
 		return nil, err
 	}
-	s := h.Scores(m.Head, e)
+	s, err := m.scores(e, graphs)
+	if err != nil {
+		return nil, err
+	}
 	whole, values := s[:h.Outputs], s[h.Outputs:]
 	for i := range values {
 		values[i] = whole[i%h.Outputs] - values[i]
@@ -45,7 +48,7 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 
 // without returns a graph without node v and its edges.
 func without(g *graph.Graph, v int32) *graph.Graph {
-	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, X: graph.Features{Width: g.X.Width}, Class: g.Class}
+	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, Vector: g.Vector, X: graph.Features{Width: g.X.Width}, Class: g.Class}
 	for i := range int32(g.Nodes()) {
 		if i == v {
 			continue

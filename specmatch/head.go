@@ -7,7 +7,9 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // Kind is the kind of a head's predictions.
@@ -82,42 +84,59 @@ const maxOutputs = 1 << 20
 // linear layer [width×outputs] is initialised as PyTorch does it by default. It panics
 // unless the head passes [Head.Check].
 func NewPredictor(e gnn.Encoder, h Head, rng *rand.Rand) *Trained {
+	return NewPredictorBeside(e, h, nil, 0, rng)
+}
+
+// NewPredictorBeside is [NewPredictor] with a head that also sees numbers of the graph, of whose layer
+// there is dropout, unless n is nil; see [Beside].
+func NewPredictorBeside(e gnn.Encoder, h Head, n *Numbers, dropout float64, rng *rand.Rand) *Trained {
 	if err := h.Check(); err != nil {
 		panic(err)
 	}
-	be := e.Parameters()[0].Backend()
-	l := nn.NewLinear(be, predictor, e.Width(), h.Outputs, nn.KaimingUniform, rng)
-	l.ResetBias(be, rng)
-	return &Trained{Encoder: e, Head: l, Card: Card{Head: &h}}
+	m := &Trained{Encoder: e, Card: Card{Head: &h, Beside: n}}
+	m.addHead(e.Parameters()[0].Backend(), dropout, rng)
+	return m
 }
 
-// Apply returns the predictions of [Trained.Predict] for embeddings [n×width], row-major,
-// by a linear layer [width×Outputs].
-func (h Head) Apply(l *nn.Linear, embeddings []float64) []float64 {
-	switch h.Kind {
+// addHead gives a model the head that its card describes.
+func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
+	m.Head = nn.NewLinear(be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng)
+	m.Head.ResetBias(be, rng)
+	if n := m.Card.Beside; n != nil {
+		m.Beside = newBeside(be, *n, dropout, rng)
+	}
+}
+
+// Apply returns the predictions of [Trained.Predict] for graphs and their embeddings [n×Width], row-major.
+func (m *Trained) Apply(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
+	switch m.Card.Head.Kind {
 	case Classes:
-		return h.outputs(l, embeddings, (*autodiff.Var).Softmax)
+		return m.outputs(embeddings, graphs, (*autodiff.Var).Softmax)
 	case Binary:
-		return h.outputs(l, embeddings, (*autodiff.Var).Sigmoid)
+		return m.outputs(embeddings, graphs, (*autodiff.Var).Sigmoid)
 	}
-	return h.Scores(l, embeddings)
+	return m.scores(embeddings, graphs)
 }
 
-// Scores returns the logarithms of the probabilities of classes, the log-odds of a yes, or
+// scores returns the logarithms of the probabilities of classes, the log-odds of a yes, or
 // numbers in the unit of the targets: what differences mean something of.
-func (h Head) Scores(l *nn.Linear, embeddings []float64) []float64 {
-	if h.Kind == Classes {
-		return h.outputs(l, embeddings, (*autodiff.Var).LogSoftmax)
+func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
+	if m.Card.Head.Kind == Classes {
+		return m.outputs(embeddings, graphs, (*autodiff.Var).LogSoftmax)
 	}
-	return h.InUnits(h.outputs(l, embeddings, func(x *autodiff.Var) *autodiff.Var { return x }))
+	y, err := m.outputs(embeddings, graphs, func(x *autodiff.Var) *autodiff.Var { return x })
+	return m.Card.Head.InUnits(y), err
 }
 
-// outputs returns a function of the layer's outputs [n×Outputs].
-func (h Head) outputs(l *nn.Linear, embeddings []float64, of func(*autodiff.Var) *autodiff.Var) []float64 {
-	be, width := l.W.Backend(), l.W.Value.Rows
-	t := autodiff.NewInference(be)
+// outputs returns a function of the head's outputs [n×Outputs].
+func (m *Trained) outputs(embeddings []float64, graphs []*graph.Graph, of func(*autodiff.Var) *autodiff.Var) ([]float64, error) {
+	if err := m.Card.Beside.accepts(graphs); err != nil {
+		return nil, err
+	}
+	t := autodiff.NewInference(m.Head.W.Backend())
 	defer t.Reset()
-	return of(l.Forward(t.Matrix(len(embeddings)/width, width, embeddings))).Data()
+	h := t.Matrix(len(graphs), m.Width(), embeddings)
+	return of(m.Head.Forward(m.Beside.Forward(h, graphs, nn.Eval))).Data(), nil
 }
 
 // InUnits converts the outputs of a regression to the unit of the targets, in place.

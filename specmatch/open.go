@@ -28,9 +28,10 @@ import (
 type Trained struct {
 	Card    Card
 	Encoder gnn.Encoder
-	// Head is the layer [Width×outputs], named "predictor", that Card.Head
+	// Head is the layer [width×outputs], of the width of an embedding and of what is Beside, named "predictor", that Card.Head
 	// describes; nil for a bare encoder.
-	Head *nn.Linear
+	Head   *nn.Linear
+	Beside *Beside // nil unless Card.Beside is there
 	// Memory, if set, is of the encoder with its weights as they are, and makes embedding and
 	// predicting faster.
 	Memory *gnn.Environments
@@ -55,7 +56,8 @@ type Trained struct {
 //	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
-// A head is one more layer, "predictor". A projection head is no part of a model
+// A head is one more layer, "predictor", with beside.hidden, beside.mean and beside.scale if it sees
+// numbers beside the embedding ([Beside]). A projection head is no part of a model
 // file; checkpoints of training have it, as proj_head.* beside encoder.*, under the
 // names of the program.
 //
@@ -103,7 +105,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	// that merely lacks a tensor should get the error below, which names the tensor.
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
-		values += c.Head.Outputs * (c.Encoder.Width() + 1)
+		values += c.Head.Outputs * (c.headWidth(c.Encoder.Width()) + 1)
 	}
 	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
 		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
@@ -114,7 +116,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 		return nil, err
 	}
 	if c.Head != nil {
-		m.Head = nn.NewLinear(be, predictor, m.Encoder.Width(), c.Head.Outputs, nn.XavierUniform, rng)
+		m.addHead(be, 0, rng)
 	}
 	return m, newState(m).load(f)
 }
@@ -154,7 +156,7 @@ func (s *state) free() {
 	}
 }
 
-func (s *state) Buffers() []*nn.Buffer { return slices.Concat(s.Encoder.Buffers(), s.eps) }
+func (s *state) Buffers() []*nn.Buffer { return slices.Concat(s.Trained.Buffers(), s.eps) }
 
 // load fills the encoder and the head from a file, and frees the state.
 func (s *state) load(f *nn.File) error {
@@ -227,8 +229,10 @@ func (m *Trained) Write(w io.Writer) (err error) {
 	case m.Head == nil:
 	case m.Head.W.Name != predictor+".weight" || m.Head.B == nil:
 		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias", m.Head.W.Name, m.Head.B != nil, predictor)
-	case m.Head.W.Value.Rows != m.Width() || m.Head.W.Value.Cols != c.Head.Outputs:
-		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, m.Width(), c.Head.Outputs)
+	case (m.Beside == nil) != (c.Beside == nil):
+		return fmt.Errorf("the model has numbers beside it (%v), its card describes some (%v)", m.Beside != nil, c.Beside != nil)
+	case m.Head.W.Value.Rows != c.headWidth(m.Width()) || m.Head.W.Value.Cols != c.Head.Outputs:
+		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, c.headWidth(m.Width()), c.Head.Outputs)
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -244,11 +248,21 @@ func (m *Trained) Parameters() []*autodiff.Param {
 	if m.Head == nil {
 		return m.Encoder.Parameters()
 	}
-	return slices.Concat(m.Encoder.Parameters(), m.Head.Parameters())
+	all := slices.Concat(m.Encoder.Parameters(), m.Head.Parameters())
+	if m.Beside != nil {
+		all = append(all, m.Beside.Hidden.Parameters()...)
+	}
+	return all
 }
 
-// Buffers returns the encoder's.
-func (m *Trained) Buffers() []*nn.Buffer { return m.Encoder.Buffers() }
+// Buffers returns the encoder's and those of what is beside it.
+func (m *Trained) Buffers() []*nn.Buffer {
+	all := m.Encoder.Buffers()
+	if m.Beside != nil {
+		all = append(slices.Clip(all), m.Beside.Mean, m.Beside.Scale)
+	}
+	return all
+}
 
 // Width returns the width of an embedding.
 func (m *Trained) Width() int { return m.Encoder.Width() }
@@ -261,7 +275,7 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	if bare.Encoder, err = gnn.WithReadout(m.Encoder, r); err == nil {
 		bare.Card.Encoder, err = gnn.ArchitectureOf(bare.Encoder)
 	}
-	bare.Card.Head, bare.Card.Calibration = nil, nil
+	bare.Card.Head, bare.Card.Beside, bare.Card.Calibration = nil, nil, nil
 	return bare, err
 }
 
@@ -327,7 +341,7 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 	if err != nil {
 		return nil, err
 	}
-	return m.Card.Head.Apply(m.Head, h), nil
+	return m.Apply(h, graphs)
 }
 
 // LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in
@@ -419,7 +433,7 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 	} else if err != errNoCard {
 		return err
 	}
-	f = f.Without(predictor + ".")
+	f = f.Without(predictor + ".").Without(beside + ".")
 	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
 		return f.Without("proj_head.").Load(e)
 	}

@@ -185,7 +185,8 @@ func TestOpen(t *testing.T) {
 				}
 				if m.Head != nil {
 					y, err := got.Predict(t.Context(), graphs)
-					if err != nil || !slices.Equal(y, m.Card.Head.Apply(m.Head, want)) || len(y) != len(graphs)*m.Card.Head.Outputs {
+					applied, _ := m.Apply(want, graphs)
+					if err != nil || !slices.Equal(y, applied) || len(y) != len(graphs)*m.Card.Head.Outputs {
 						t.Errorf("predictions %v, %v", y, err)
 					}
 					for i, p := range m.Head.Parameters() {

@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -31,6 +32,12 @@ import (
 
 // kindAuto is the kind, or the division, that is found out.
 const kindAuto = "auto"
+
+// The losses of numbers.
+const (
+	lossSquared  = "squared"
+	lossAbsolute = "absolute"
+)
 
 // tuning is the command finetune.
 type tuning struct {
@@ -42,6 +49,8 @@ type tuning struct {
 	Dropout  float64
 	Average  float64
 	Readout  string
+	Features []apply.Feature
+	Loss     string
 	Patience int
 	Balanced bool
 	Folds    int
@@ -60,7 +69,7 @@ type tuning struct {
 
 func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
-		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
+		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Loss: lossSquared, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
 		encoder: encoder{Hidden: 64, Layers: 3, Atoms: graph.Hu.Name},
 		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
 		flags:   f,
@@ -82,6 +91,8 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &x.Average, "average", cli.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
+	cli.Var(f, &x.Features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+";\nencoder is that alone, and none are descriptors,morgan")
+	cli.Var(f, &x.Loss, "loss", cli.OneOf(lossSquared, lossAbsolute), "`loss` of numbers: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
 		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, which knows how many\nthere are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for numbers of molecules,\nthe mean for their classes, and for graphs the encoder's own way")
 	f.Add(&x.engine, &x.output)
@@ -331,6 +342,9 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		}
 		x.flags.Input(name, sum)
 	}
+	if task.Beside, o.Vector, err = x.beside(); err != nil {
+		return err
+	}
 	x.examples, err = finetune.Read(ctx, x.In, task, o)
 	switch {
 	case errors.Is(err, finetune.ErrNoTargets):
@@ -364,6 +378,28 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
+// beside returns what the head sees of molecules beside the encoder's vector, and how it is computed.
+func (x *tuning) beside() (*specmatch.Numbers, func() func(*molecule.Molecule) []float32, error) {
+	features := slices.DeleteFunc(slices.Clone(x.Features), func(f apply.Feature) bool { return f == apply.Encoder })
+	switch molecules := x.input.molecules(); {
+	case !molecules && len(features) > 0:
+		return nil, nil, cli.Usagef("-features are of molecules, and %s has graphs", x.In)
+	case !molecules || len(x.Features) > 0 && len(features) == 0:
+		return nil, nil, nil
+	case len(features) == 0:
+		features, _ = apply.ParseFeatures([]string{"descriptors", "morgan"})
+	}
+	n, vector, err := apply.Numbers(features)
+	if err != nil {
+		return nil, nil, cli.Usagef("-features: %w", err)
+	}
+	n.Hidden = besideWidth
+	return n, vector, nil
+}
+
+// besideWidth is the width of the layer of what is beside the encoder's vector.
+const besideWidth = 128
+
 // learner returns a model that is to learn, and what from, on an engine.
 func (x *tuning) learner(be backend.Backend, d division) (m *specmatch.Trained, s dataset.Split, l *finetune.Learner, err error) {
 	if s, err = x.split(d); err != nil {
@@ -382,7 +418,7 @@ func (x *tuning) learner(be backend.Backend, d division) (m *specmatch.Trained, 
 		return nil, s, nil, err
 	}
 	l, err = finetune.New(m, x.examples.Data(s), finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(d.seed),
-		Patience: x.Patience, Average: x.Average, Balanced: x.Balanced})
+		Patience: x.Patience, Average: x.Average, Balanced: x.Balanced, Absolute: x.Loss == lossAbsolute})
 	return m, s, l, err
 }
 

@@ -553,6 +553,9 @@ func TestFinetune(t *testing.T) {
 			if !strings.Contains(stdout, c.metric) || !strings.Contains(read(t, filepath.Join(out, "results.md")), c.metric) {
 				t.Errorf("no %s: %s", c.metric, stdout)
 			}
+			if together := strings.Contains(stdout, "\n"+ensembled); together != strings.Contains(c.flags, "part") {
+				t.Errorf("a row of the mean of the predictions: %v", together)
+			}
 			for seed := range 2 {
 				p := filepath.Join(out, "p.csv")
 				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, division{seed: seed}.model())))
@@ -1043,6 +1046,8 @@ func TestMistakes(t *testing.T) {
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
 		{"finetune -in m.csv", "-target is needed", true},
 		{"finetune -in m.csv -target length -folds 1", "-folds 1: want 2", true},
+		{"finetune -in g.jsonl -id id -target y -features morgan", "-features are of molecules, and g.jsonl has graphs", true},
+		{"finetune -in m.csv -target length -features morgan,morgan:2:2048", "is listed twice", true},
 		{"finetune -in m.csv -target length -folds 3 -test m.csv", "-folds divides -in alone", true},
 		{"finetune -in m.csv -target length -folds 3 -split part", "folds are of one file", false},
 		{"finetune -in m.csv -target length -test none.csv", "none.csv", false},

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/report"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -42,8 +45,45 @@ func (x *tuning) writeRejected() error {
 	})
 }
 
-// baseline is the method of the rows beside those of the models.
-const baseline = "baseline"
+// The methods of the rows beside those of the models.
+const (
+	baseline  = "baseline"
+	ensembled = "together" // the mean of the models' predictions
+)
+
+// together returns the metrics of the mean of all models' predictions, if they are tested on the same
+// records; nil otherwise.
+func (x *tuning) together() ([]train.Metrics, error) {
+	var s dataset.Split
+	var tables []io.Reader
+	for i, d := range x.divisions() {
+		each, err := x.split(d)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && !slices.Equal(each.Test, s.Test) {
+			return nil, nil
+		}
+		s = each
+		text, err := os.ReadFile(x.dir.Join(d.test()))
+		if errors.Is(err, fs.ErrNotExist) { // of a run that is collected from others
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, bytes.NewReader(text))
+	}
+	if len(tables) < 2 {
+		return nil, nil
+	}
+	p, err := x.examples.ReadMean(s.Test, tables...)
+	if err != nil {
+		return nil, err
+	}
+	of, _, _ := p.Score(s.Train)
+	return of, nil
+}
 
 // report writes the metrics of the test parts, with the weights that are kept: of each task,
 // and before them of several yes-or-no tasks the mean over those where both answers occur.
@@ -68,6 +108,10 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
 	}
 	t.Footnotes = append(t.Footnotes, x.notes...)
+	together, err := x.together()
+	if err != nil {
+		return err
+	}
 	seconds, undefined := 0.0, false
 	for _, r := range results {
 		seconds += r.Seconds
@@ -84,7 +128,7 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 		if tasks > 1 {
 			start[0] = table.Text(target)
 		}
-		lines, means, bases := make([][]table.Cell, len(results)), slices.Clone(start), slices.Clone(start)
+		lines, means, bases, ensemble := make([][]table.Cell, len(results)), slices.Clone(start), slices.Clone(start), slices.Clone(start)
 		for s, r := range results {
 			lines[s] = append(start[:len(start)-2:len(start)-2], table.Number(float64(len(r.Epochs)), 0), table.Number(float64(r.Best), 0))
 		}
@@ -95,7 +139,7 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 				lines[s] = append(lines[s], table.Scaled(own[s], math.NaN(), 3))
 				undefined = undefined || math.IsNaN(own[s])
 			}
-			add := func(method string, values []float64, to []table.Cell) []table.Cell {
+			add := func(method string, to []table.Cell, values ...float64) []table.Cell {
 				var defined []float64
 				for _, v := range values {
 					if !math.IsNaN(v) {
@@ -112,13 +156,19 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 				}
 				return append(to, table.Scaled(mean, std, 3))
 			}
-			means, bases = add(string(e.Kind), own, means), add(baseline, base, bases)
+			means, bases = add(string(e.Kind), means, own...), add(baseline, bases, base...)
+			if together != nil {
+				ensemble = add(ensembled, ensemble, value(together, metric.Name))
+			}
 		}
 		for s, line := range lines {
 			t.Add(divisions[s].name("%d", ", %d"), line...)
 		}
 		if len(results) > 1 {
 			t.Add("mean", means...)
+		}
+		if together != nil {
+			t.Add(ensembled, ensemble...)
 		}
 		t.Add(baseline, bases...)
 	}
@@ -162,7 +212,7 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 		write((*table.Table).WriteText)(stdout)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n", x.dir.Path, os.PathSeparator)
+	_, err = fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n", x.dir.Path, os.PathSeparator)
 	return err
 }
 

@@ -52,6 +52,9 @@ func Describe(c specmatch.Card) string {
 	}
 	if h := c.Head; h != nil {
 		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
+		if c.Beside != nil {
+			line("", "from the encoder's vector and beside it %s", strings.Join(c.Beside.Features, ", "))
+		}
 	} else {
 		line("predicts", "nothing: it embeds")
 	}

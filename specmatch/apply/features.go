@@ -117,12 +117,37 @@ func Features(m *specmatch.Trained, features ...Feature) (Model, error) {
 	if rows.width == 0 {
 		return rows, errors.New("there are no features")
 	}
-	rows.vector = func() func(*molecule.Molecule) []float32 { return vector(features, rows.width) }
+	rows.Reads.Vector = func() func(*molecule.Molecule) []float32 { return vector(features, rows.width) }
 	rows, err := newModel(rows, m)
 	if err == nil && rows.Reads.Content != records.Molecules {
 		err = fmt.Errorf("features %s are of molecules, and the model reads %s", files.Printable(fmt.Sprint(features)), rows.Reads.Content)
 	}
 	return rows, err
+}
+
+// Numbers returns what a head sees of these features beside an embedding, but for the width of its
+// layer, and records.Options.Vector, which computes them. The encoder is none of them.
+func Numbers(features []Feature) (*specmatch.Numbers, func() func(*molecule.Molecule) []float32, error) {
+	n := new(specmatch.Numbers)
+	for i, f := range features {
+		if f == Encoder || slices.Contains(features[:i], f) {
+			return nil, nil, fmt.Errorf("features %v beside an encoder: want each once, and the encoder not", features)
+		}
+		n.Features, n.Size = append(n.Features, f.String()), n.Size+len(f.columns(nil))
+	}
+	return n, func() func(*molecule.Molecule) []float32 { return vector(features, n.Size) }, nil
+}
+
+// ParseFeatures reads several by [ParseFeature].
+func ParseFeatures(words []string) (all []Feature, err error) {
+	for _, word := range words {
+		f, err := ParseFeature(word)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
 }
 
 // vector returns a function that computes the features of a molecule but for the encoder's. It

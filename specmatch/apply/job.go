@@ -105,7 +105,6 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 		return err
 	}
 	options := j.Model.Reads.Options(j.Records)
-	options.Vector = j.Model.vector
 	err := records.Read(ctx, j.Path, options, func(r *records.Record) error {
 		if r.Err == nil {
 			nodes += r.Graph.Nodes()
@@ -151,9 +150,9 @@ func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float6
 		}
 		for _, r := range batch[first : i+1] {
 			if r.Err == nil {
-				values = appendAll(values, r.Vector[:m.before])
+				values = appendAll(values, r.Graph.Vector[:m.before])
 				values = append(values, y[:width]...)
-				values = appendAll(values, r.Vector[m.before:])
+				values = appendAll(values, r.Graph.Vector[m.before:m.width])
 				y = y[width:]
 			}
 		}

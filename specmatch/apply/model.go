@@ -30,9 +30,7 @@ type Model struct {
 	// interrupted goes on only with the same.
 	Key string
 
-	// Of Features: what reading computes of a molecule, how many numbers these are, and how many
-	// come before those of Rows.
-	vector        func() func(*molecule.Molecule) []float32
+	// Of Features: how many numbers reading computes of a molecule, and how many come before those of Rows.
 	width, before int
 }
 
@@ -43,12 +41,14 @@ type Input struct {
 	// Atoms and Standard are as in [records.Options].
 	Atoms    string
 	Standard graph.Standard
+	// Vector is as in [records.Options].
+	Vector func() func(*molecule.Molecule) []float32
 }
 
 // Options returns how a file is read, with what the model reads of it. A standard form of
 // molecules is added to the model's.
 func (in Input) Options(o records.Options) records.Options {
-	o.Want, o.Columns, o.Atoms = in.Content, in.Features, in.Atoms
+	o.Want, o.Columns, o.Atoms, o.Vector = in.Content, in.Features, in.Atoms, in.Vector
 	o.Standard.LargestFragment = o.Standard.LargestFragment || in.Standard.LargestFragment
 	o.Standard.Neutralise = o.Standard.Neutralise || in.Standard.Neutralise
 	return o
@@ -60,7 +60,18 @@ func Reads(c specmatch.Card) (Input, error) {
 	case c.Features != nil:
 		return Input{Content: records.Graphs, Features: c.Features}, nil
 	case c.Encoder.Kind == gnn.KindChemGIN:
-		return Input{Content: records.Molecules, Atoms: c.Encoder.Atoms, Standard: c.Standard}, nil
+		in := Input{Content: records.Molecules, Atoms: c.Encoder.Atoms, Standard: c.Standard}
+		if c.Beside == nil {
+			return in, nil
+		}
+		features, err := ParseFeatures(c.Beside.Features)
+		if err == nil {
+			var n *specmatch.Numbers
+			if n, in.Vector, err = Numbers(features); err == nil && n.Size != c.Beside.Size {
+				err = fmt.Errorf("the features %q are %d numbers, and the model has seen %d", c.Beside.Features, n.Size, c.Beside.Size)
+			}
+		}
+		return in, err
 	}
 	return Input{}, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
 }
@@ -77,7 +88,10 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 		m.Key += fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum)
 	}
 	m.Columns = files.Distinct("id", m.Columns...)[1:]
-	m.Reads, err = Reads(models[0].Card)
+	vector := m.Reads.Vector
+	if m.Reads, err = Reads(models[0].Card); vector != nil {
+		m.Reads.Vector = vector
+	}
 	return m, err
 }
 
@@ -95,7 +109,9 @@ func remembering(m *specmatch.Trained, parts int) *specmatch.Trained {
 
 // Embedder returns a model of embeddings, in the columns of [gnn.Architecture.Columns].
 func Embedder(m *specmatch.Trained) (Model, error) {
-	return newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: remembering(m, 1).Embed}, m)
+	x, err := newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: remembering(m, 1).Embed}, m)
+	x.Reads.Vector = nil // which a head alone sees
+	return x, err
 }
 
 // Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of
@@ -133,7 +149,7 @@ func Predictor(models ...*specmatch.Trained) (Model, error) {
 func Alike(a, b specmatch.Card) bool {
 	x, y := *a.Head, *b.Head
 	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
-	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && a.Standard == b.Standard &&
+	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && cmp.Equal(a.Beside, b.Beside) && a.Standard == b.Standard &&
 		a.Encoder.Kind == b.Encoder.Kind && a.Encoder.Atoms == b.Encoder.Atoms
 }
 

@@ -32,7 +32,10 @@ func Sure(m *specmatch.Trained, level float64, distance bool) (Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := h.Apply(m.Head, e)
+		p, err := m.Apply(e, graphs)
+		if err != nil {
+			return nil, err
+		}
 		_, in, err := sets(h, c, level, p)
 		if err != nil {
 			return nil, err

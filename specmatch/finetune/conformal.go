@@ -19,11 +19,14 @@ func (x *Examples) Calibrate(ctx context.Context, m *specmatch.Trained, s datase
 	if err != nil {
 		return err
 	}
-	trained, err := m.Embed(ctx, x.graphs(some(s.Train, 4096)))
+	trained, err := m.Embed(ctx, x.graphs(few(s.Train, 4096)))
 	if err != nil {
 		return err
 	}
-	p := h.Apply(m.Head, others)
+	p, err := m.Apply(others, x.graphs(s.Valid))
+	if err != nil {
+		return err
+	}
 	tasks := columns(h)
 	scores := make([][]float64, tasks)
 	d := Data{Y: x.Y, Bounds: x.Bounds}
@@ -45,15 +48,18 @@ func (x *Examples) Calibrate(ctx context.Context, m *specmatch.Trained, s datase
 }
 
 // graphs returns those of some records.
-func (x *Examples) graphs(samples []int) (all []*graph.Graph) {
-	for _, i := range samples {
-		all = append(all, x.Set.Graphs[i])
+func (x *Examples) graphs(samples []int) []*graph.Graph { return some(x.Set.Graphs, samples) }
+
+func some(graphs []*graph.Graph, samples []int) []*graph.Graph {
+	all := make([]*graph.Graph, len(samples))
+	for k, i := range samples {
+		all[k] = graphs[i]
 	}
 	return all
 }
 
-// some returns at most n of the samples, from all of their range.
-func some(samples []int, n int) []int {
+// few returns at most n of the samples, from all of their range.
+func few(samples []int, n int) []int {
 	if len(samples) <= n {
 		return samples
 	}

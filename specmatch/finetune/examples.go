@@ -42,6 +42,9 @@ type Task struct {
 	// Bounds takes targets such as >10 and ≤0.5 for what they say of a number. Otherwise they
 	// are refused.
 	Bounds bool
+	// Beside are numbers of molecules, which records.Options.Vector makes, that the head of a
+	// model sees beside the embedding; nil for none.
+	Beside *specmatch.Numbers
 }
 
 // File is one more file with the columns of the first.
@@ -188,7 +191,7 @@ func (x *Examples) NewModel(
 			return nil, err
 		}
 	}
-	m := specmatch.NewPredictor(e, x.Head, rng)
+	m := specmatch.NewPredictorBeside(e, x.Head, x.Beside, a.Dropout, rng)
 	m.Card.Features, m.Card.Standard = x.Features, x.Set.Standard
 	m.Card.Provenance = specmatch.Provenance{
 		Method: how, Seed: int(seed), Data: specmatch.Sources(x.Set.Name, x.Set.Sums), Reads: x.Set.Reads,
@@ -216,11 +219,14 @@ type Predictions struct {
 // that differ by the rounding of float32 only.
 func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []int) (p Predictions, err error) {
 	p = Predictions{x: x, head: *m.Card.Head, samples: samples}
-	h, err := m.Embed(ctx, x.graphs(samples))
+	graphs := x.graphs(samples)
+	h, err := m.Embed(ctx, graphs)
+	if err == nil {
+		p.values, err = m.Apply(h, graphs)
+	}
 	if err != nil {
 		return p, err
 	}
-	p.values = p.head.Apply(m.Head, h)
 	Settle(p.head, p.values)
 	if c := m.Card.Calibration; c != nil {
 		p.far = c.Distances(h)
@@ -285,6 +291,30 @@ func (p Predictions) Score(trained []int) (of, baseline []train.Metrics, confusi
 		y, base = append(y, d.exact(i, n)...), append(base, row...)
 	}
 	return Score(p.head, p.values, y), Score(p.head, base, y), Confusion(p.head, p.values, y)
+}
+
+// ReadMean returns the mean of predictions for the same records, as [Predictions.Write] has written them.
+func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (p Predictions, err error) {
+	p = Predictions{x: x, head: x.Head, samples: samples, values: make([]float64, len(samples)*x.Head.Outputs)}
+	for _, t := range tables {
+		rows, err := csv.NewReader(t).ReadAll()
+		if err != nil || len(rows) != 1+len(samples) || len(rows[0]) <= x.Head.Outputs {
+			return p, fmt.Errorf("finetune: %d rows of predictions for %d records: %w", len(rows), len(samples), err)
+		}
+		for k := range p.values {
+			text := rows[1+k/x.Head.Outputs][1+k%x.Head.Outputs]
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return p, fmt.Errorf("finetune: prediction %q: %w", text, err)
+			}
+			p.values[k] += v / float64(len(tables))
+		}
+	}
+	if x.Kind == specmatch.Regression { // the unit that rounding is measured in
+		p.head.Mean, p.head.Std = moments(x.Y, samples, x.Head.Outputs)
+	}
+	Settle(p.head, p.values)
+	return p, nil
 }
 
 // Write writes a table of the records' ids, the predictions as package apply writes them,

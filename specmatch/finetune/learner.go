@@ -48,6 +48,9 @@ type Options struct {
 	// no of a task, have equal weight together. Probabilities are those of balanced classes
 	// then.
 	Balanced bool
+	// Absolute is of numbers: the loss is the absolute error, and not its square, so that outliers
+	// count less.
+	Absolute bool
 	// Average is the decay d of an average a of the weights w and of the running
 	// statistics, a ← d'·a + (1-d')·w after every step, where d' = min(d, n/(n+10)) at
 	// step n so that the first weights are forgotten. The average is what is evaluated
@@ -63,9 +66,10 @@ type Learner struct {
 	m  *specmatch.Trained
 	be backend.Backend
 
-	data    Data
-	weights [][]float64        // of the loss, by task and class, as Balanced wants them; nil for 1
-	parts   map[string][]*part // what End evaluates, by the prefix of the metrics
+	data     Data
+	absolute bool
+	weights  [][]float64        // of the loss, by task and class, as Balanced wants them; nil for 1
+	parts    map[string][]*part // what End evaluates, by the prefix of the metrics
 
 	patience int
 	decay    float64
@@ -94,9 +98,13 @@ func (l *Learner) values() (names []string, values []**tensor.Tensor) {
 	return names, values
 }
 
-// outputs returns the raw outputs [B×Outputs] for a batch.
-func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, mode nn.Mode) *autodiff.Var {
-	return l.m.Head.Forward(l.m.Encoder.Forward(gnn.NewBatch(t, b), mode))
+// outputs returns the raw outputs [B×Outputs] for a batch of some samples.
+func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode) *autodiff.Var {
+	h := l.m.Encoder.Forward(gnn.NewBatch(t, b), mode)
+	if l.m.Beside != nil {
+		h = l.m.Beside.Forward(h, some(l.data.Graphs, samples), mode)
+	}
+	return l.m.Head.Forward(h)
 }
 
 // copies returns buffers for the model's values, under their names with a prefix.
@@ -140,12 +148,18 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	if h.Kind == specmatch.Regression {
 		h.Mean, h.Std = moments(d.Y, d.Train, h.Outputs)
 	}
+	if m.Beside != nil {
+		m.Beside.Fit(d.Graphs, d.Train)
+	}
 	if p := &m.Card.Provenance; p.Options == nil {
 		p.Options = map[string]string{}
 	}
 	options := map[string]any{"batch": o.Batch, "lr": o.Rate, "patience": o.Patience, "average": o.Average}
 	if o.Balanced {
 		options["balanced"] = true
+	}
+	if o.Absolute {
+		options["loss"] = "absolute"
 	}
 	for name, v := range options {
 		m.Card.Provenance.Options[name] = fmt.Sprint(v)
@@ -156,7 +170,7 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	}
 	be := m.Head.W.Backend()
 	l = &Learner{
-		patience: o.Patience, decay: o.Average,
+		patience: o.Patience, decay: o.Average, absolute: o.Absolute,
 		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(be, m, o.Rate),
 		m: m, be: be, data: d,
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
@@ -327,7 +341,7 @@ func (l *Learner) swap() {
 //
 //	classes     -ln softmax(s) at the class
 //	binary      ln(1+e^s) - y·s
-//	regression  (s - (y-Mean)/Std)²; of a bound, 0 beyond it
+//	regression  (s - (y-Mean)/Std)², or its root if that is wanted; of a bound, 0 beyond it
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	h, t := *l.m.Card.Head, l.Tape
 	if h.Kind == specmatch.Classes {
@@ -337,7 +351,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 			classes[k], weights[k*h.Outputs+c] = c, l.weight(0, l.data.Y[i])
 			sum += weights[k*h.Outputs+c]
 		}
-		s := l.outputs(t, b.Graphs, nn.Train)
+		s := l.outputs(t, b.Graphs, b.Samples, nn.Train)
 		if l.weights == nil {
 			return nn.CrossEntropy(s, classes)
 		}
@@ -368,15 +382,19 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	if count == 0 {
 		return nil
 	}
-	s := l.outputs(t, b.Graphs, nn.Train)
+	s := l.outputs(t, b.Graphs, b.Samples, nn.Train)
+	size := (*autodiff.Var).Square
+	if l.absolute {
+		size = (*autodiff.Var).Abs
+	}
 	known, y := t.Matrix(len(b.Samples), h.Outputs, above), t.Matrix(len(b.Samples), h.Outputs, target)
 	switch {
 	case h.Kind == specmatch.Binary:
 		return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
 	case l.data.Bounds == nil:
-		return s.Sub(y).Square().Dot(known).Scale(1 / count)
+		return size(s.Sub(y)).Dot(known).Scale(1 / count)
 	}
-	high, low := s.Sub(y).ReLU().Square().Dot(known), y.Sub(s).ReLU().Square().Dot(t.Matrix(len(b.Samples), h.Outputs, below))
+	high, low := size(s.Sub(y).ReLU()).Dot(known), size(y.Sub(s).ReLU()).Dot(t.Matrix(len(b.Samples), h.Outputs, below))
 	return high.Add(low).Scale(1 / count)
 }
 
@@ -473,6 +491,9 @@ func (t trained) Buffers() []*nn.Buffer {
 	if d, ok := t.l.m.Encoder.(interface{ DropoutState() []*nn.Buffer }); ok {
 		all = append(all, d.DropoutState()...)
 	}
+	if b := t.l.m.Beside; b != nil {
+		all = append(all, b.Dropout.State("beside.dropout"))
+	}
 	return all
 }
 
@@ -525,7 +546,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		out := l.outputs(t, p.batch, nn.Eval)
+		out := l.outputs(t, p.batch, p.samples, nn.Eval)
 		if h.Kind == specmatch.Classes {
 			out = out.LogSoftmax()
 		}
@@ -583,7 +604,10 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 		default:
 			d := s - (y[i]-h.Mean[t])/h.Std[t]
 			if bounds == nil || d*float64(bounds[i]) <= 0 {
-				sum += d * d
+				if d *= d; l.absolute {
+					d = math.Sqrt(d)
+				}
+				sum += d
 			}
 		}
 		n += w

@@ -61,7 +61,7 @@ func (l *Learner) batch(samples ...int) train.Batch {
 // scores are the raw outputs for a batch while training.
 func (l *Learner) scores(b train.Batch) []float64 {
 	defer l.Tape.Reset()
-	return l.outputs(l.Tape, b.Graphs, nn.Train).Data()
+	return l.outputs(l.Tape, b.Graphs, b.Samples, nn.Train).Data()
 }
 
 // lossOf is the loss of a batch, nil if there is none.

@@ -53,7 +53,7 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 		return nil, err
 	}
 	if w.vector != nil {
-		rec.Vector = w.vector(m)
+		g.Vector = w.vector(m)
 	}
 	if w.o.Scaffolds {
 		rec.Scaffold = w.parser.Scaffold(m)

@@ -68,7 +68,6 @@ type Record struct {
 	// Identity is the same for the same molecule, however it is written, and 0 for graphs, if
 	// Options.Identities asks for it.
 	Identity [16]byte
-	Vector   []float32 // of a molecule, if Options.Vector computes one
 	Err      *dataset.SyntaxError
 
 	body body // until the graph is built
@@ -110,7 +109,7 @@ type Options struct {
 	// Scaffolds and Identities ask for those of molecules.
 	Scaffolds, Identities bool
 	// Vector, if set, makes the function, one for each goroutine, that computes the numbers of
-	// a molecule in Record.Vector.
+	// a molecule in Graph.Vector.
 	Vector func() func(*molecule.Molecule) []float32
 	// Hu2020 takes the molecules that Hu et al. take: valences as RDKit 2022.09 allows them,
 	// and no wildcards.

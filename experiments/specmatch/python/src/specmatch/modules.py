@@ -119,8 +119,8 @@ def to_torch(model: models.Source = None, readout: str = "auto") -> Encoder:
     """The encoder of a model file, None being that of the program, in evaluation mode; readout
     is as ``-readout`` of ``specmatch embed``. A head and dropout are left out."""
     data = models.load(model)
-    card = {k: v for k, v in models.card(data).items() if k != "head"}
-    weights = {name: w for name, w in load(data).items() if not name.startswith("predictor.")}
+    card = {k: v for k, v in models.card(data).items() if k not in ("head", "beside")}
+    weights = {name: w for name, w in load(data).items() if not name.startswith(("predictor.", "beside."))}
     return Encoder(card, weights, readout).eval()
 
 def from_torch(module: Encoder, path: str) -> None:
