@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"runtime"
 	"unsafe"
@@ -10,28 +12,42 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func init() { backend.Register("cpu", opener(simd.LevelError())) }
+func init() {
+	backend.Register("cpu", opener(simd.LevelError()))
+	backend.Register("cpu-bf16", opener(cmp.Or(simd.LevelError(), simd.BF16Error()), BF16()))
+}
 
-// opener returns the function that [backend.Open] calls. levelErr says why the
-// instruction set that SPECMATCH_CPU asks for is not available; opening the engine
-// is then an error, because another instruction set would give other bits.
-func opener(levelErr error) backend.OpenFunc {
+// opener returns the function that [backend.Open] calls. err says why the processor
+// lacks the instruction set that SPECMATCH_CPU or the engine asks for; opening the
+// engine is then an error, because another instruction set would give other bits.
+func opener(err error, opts ...Option) backend.OpenFunc {
 	return func(p tensor.Precision) (backend.Backend, error) {
-		if levelErr != nil {
-			return nil, levelErr
+		if err != nil {
+			return nil, err
 		}
-		return New(p), nil
+		if p == tensor.Float64 && len(opts) > 0 {
+			return nil, errors.New("cpu-bf16: products of bfloat16 are for the precision float32")
+		}
+		return New(p, opts...), nil
 	}
 }
 
 // An Option departs from the defaults of [New].
 type Option func(*options)
 
-type options struct{ workers int }
+type options struct {
+	workers int
+	bf16    bool
+}
 
 // Workers sets the number of goroutines that compute, the caller included.
 // With 1 everything runs in the calling goroutine. Results do not depend on it.
 func Workers(n int) Option { return func(o *options) { o.workers = max(n, 1) } }
+
+// BF16 lets matrix products of float32, forward and backward, round their inputs to
+// bfloat16; everything else, the products within a fused loss too, stays float32. See
+// [simd.GemmBF16] for what is computed, and [simd.BF16Error] for where New panics.
+func BF16() Option { return func(o *options) { o.bf16 = true } }
 
 // New opens an engine of precision p.
 func New(p tensor.Precision, opts ...Option) backend.Backend {
@@ -42,7 +58,14 @@ func New(p tensor.Precision, opts ...Option) backend.Backend {
 	if p == tensor.Float64 {
 		return open(p, kernels64(), o)
 	}
-	return open(p, kernels32(), o)
+	k := kernels32()
+	if o.bf16 {
+		if err := simd.BF16Error(); err != nil {
+			panic(err)
+		}
+		k.gemm = simd.GemmBF16
+	}
+	return open(p, k, o)
 }
 
 // float is the type of an engine's elements.
@@ -50,6 +73,7 @@ type float interface{ float32 | float64 }
 
 // engine implements [backend.Backend].
 type engine[T float] struct {
+	name      string
 	precision tensor.Precision
 	k         kernels[T]
 	pool      *pool
@@ -89,7 +113,10 @@ type args[T float] struct {
 }
 
 func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
-	e := &engine[T]{precision: p, k: k, pool: newPool(o.workers), debug: backend.Debug()}
+	e := &engine[T]{name: "cpu", precision: p, k: k, pool: newPool(o.workers), debug: backend.Debug()}
+	if o.bf16 {
+		e.name = "cpu-bf16"
+	}
 	e.task.k = &e.k
 	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
@@ -130,7 +157,7 @@ func (e *engine[T]) data(t *tensor.Tensor) []T {
 	return b.data[:t.Rows*t.Cols]
 }
 
-func (e *engine[T]) Name() string                { return "cpu" }
+func (e *engine[T]) Name() string                { return e.name }
 func (e *engine[T]) Precision() tensor.Precision { return e.precision }
 
 func (e *engine[T]) Alloc(rows, cols int) *tensor.Tensor { return e.arena.Alloc(rows, cols) }

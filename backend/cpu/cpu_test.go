@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/backendtest"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/backend/cpu/simd"
+	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -163,6 +166,34 @@ func TestThreadsDoNotMatter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBF16: the engine says what it is, rounds the inputs of products, has the same bits
+// with any number of workers, and is refused where the processor lacks the instruction.
+func TestBF16(t *testing.T) {
+	be, err := backend.Open("cpu-bf16", tensor.Float32)
+	if want := simd.BF16Error(); want != nil || err != nil {
+		if fmt.Sprint(err) != fmt.Sprint(want) {
+			t.Errorf("opening: %v, want %v", err, want)
+		}
+		t.Skip(err)
+	}
+	if _, err := backend.Open("cpu-bf16", tensor.Float64); err == nil {
+		t.Error("bfloat16 in float64 is not refused")
+	}
+	if err := ref.CheckProducts(be); err != nil || be.Name() != "cpu-bf16" {
+		t.Errorf("%s: %v", be.Name(), err)
+	}
+	const n = 3001
+	want := chain(cpu.New(tensor.Float32, cpu.BF16(), cpu.Workers(1)), n, 37, nil)
+	for i, v := range chain(cpu.New(tensor.Float32, cpu.BF16(), cpu.Workers(3)), n, 37, nil) {
+		if math.Float64bits(v) != math.Float64bits(want[i]) {
+			t.Fatalf("value %d of %d is %v with three workers, %v with one", i, len(want), v, want[i])
+		}
+	}
+	if slices.Equal(want, chain(cpu.New(tensor.Float32), n, 37, nil)) {
+		t.Error("products are those of float32")
+	}
 }
 
 // TestUseAfterFree checks that every use of a freed tensor is found, in debug

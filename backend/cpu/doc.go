@@ -31,7 +31,9 @@
 //
 // The last bits of results depend on the instruction set, which is the best that the
 // machine has unless SPECMATCH_CPU names another: see package simd. If the machine
-// lacks the one named, [backend.Open] returns an error.
+// lacks the one named, [backend.Open] returns an error. So it does for the engine cpu-bf16
+// ([BF16]) on a processor without AVX512_BF16; there is no emulation that would be slow
+// without saying so.
 //
 // # How a step flows through memory
 //

@@ -116,7 +116,7 @@ type contrastForwardTask[T float] contrastState[T]
 func (t *contrastForwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n, m, d := s.n, 2*s.n, s.d
-	s.k.gemm(blas.NoTrans, blas.Trans, hi-lo, m, d, 1, s.u[lo*d:], d, s.u, d, 0, s.e[lo*m:], m)
+	s.k.exact(blas.NoTrans, blas.Trans, hi-lo, m, d, 1, s.u[lo*d:], d, s.u, d, 0, s.e[lo*m:], m)
 	tau := s.c.Temperature
 	for i := lo; i < hi; i++ {
 		row := s.e[i*m : (i+1)*m]
@@ -250,6 +250,6 @@ func (t *contrastBackwardTask[T]) run(lo, hi int) {
 		simd.Mul(diff, diff, tmp)
 		simd.Add(half, half, diff)
 	}
-	s.k.gemm(blas.NoTrans, blas.NoTrans, hi-lo, d, m, 1, w.panel, m, s.u, d, 0, s.du[lo*d:], d)
+	s.k.exact(blas.NoTrans, blas.NoTrans, hi-lo, d, m, 1, w.panel, m, s.u, d, 0, s.du[lo*d:], d)
 	s.scratch.give(w)
 }

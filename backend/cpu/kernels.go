@@ -21,7 +21,9 @@ type kernels[T float] struct {
 	// gemm sets C = alpha·op(A)·op(B) + beta·C, as in BLAS, on the calling
 	// goroutine. Element (i, j) depends on row i of op(A) and column j of op(B)
 	// only, so a product may be cut into blocks of rows.
-	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
+	gemm gemmFunc[T]
+	// exact is gemm, but for inputs that are not rounded to bfloat16 in any engine.
+	exact gemmFunc[T]
 
 	// selectUpper returns the places of two order statistics, see [selector].
 	// Several goroutines may call it.
@@ -39,9 +41,11 @@ type kernels[T float] struct {
 	biasReLU func(dst, a, row []T)
 }
 
+type gemmFunc[T float] func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
+
 func kernels32() kernels[float32] {
 	k := loops(float32(backend.LeastDegree(tensor.Float32)))
-	k.gemm = simd.BLAS{}.Sgemm
+	k.gemm, k.exact = simd.BLAS{}.Sgemm, simd.BLAS{}.Sgemm
 	var free freeList[selector[uint32]]
 	k.selectUpper = func(x []float32, n, k int, both bool) (at, next int) {
 		s := free.take()
@@ -74,7 +78,7 @@ func kernels32() kernels[float32] {
 
 func kernels64() kernels[float64] {
 	k := loops(backend.LeastDegree(tensor.Float64))
-	k.gemm = simd.BLAS{}.Dgemm
+	k.gemm, k.exact = simd.BLAS{}.Dgemm, simd.BLAS{}.Dgemm
 	var free freeList[selector[uint64]]
 	k.selectUpper = func(x []float64, n, k int, both bool) (at, next int) {
 		s := free.take()

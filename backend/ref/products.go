@@ -20,6 +20,8 @@ func CheckProducts(be backend.Backend) (err error) {
 		eps = 0x1p-52
 	case be.Name() == "cuda-tf32":
 		eps = 0x1p-10 // of inputs, truncated after ten bits
+	case be.Name() == "cpu-bf16":
+		eps = 0x1p-8 // of inputs, rounded to eight bits
 	}
 	oracle := New()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -83,6 +83,13 @@ func benchGemm[T Float](b *testing.B) {
 				size := int(unsafe.Sizeof(g.alpha))
 				rates(b, size*(s.m*s.k+s.k*s.n+s.m*s.n), 2*s.m*s.n*s.k, func() { g.run(g.c.s) })
 			})
+			if g, ok := any(g).(*gemmCase[float32]); ok && BF16Error() == nil {
+				b.Run("bf16", func(b *testing.B) {
+					rates(b, 4*(s.m*s.k+s.k*s.n+s.m*s.n), 2*s.m*s.n*s.k, func() {
+						GemmBF16(s.tA, s.tB, s.m, s.n, s.k, 1, g.a.s, g.lda, g.b.s, g.ldb, 0, g.c.s, g.ldc)
+					})
+				})
+			}
 		})
 	}
 }

@@ -38,7 +38,7 @@
 //     products differently, has other exponentials, and agrees within a few units
 //     in the last place.
 //   - NaN and Inf follow the rules of IEEE 754, denormal numbers are not flushed to
-//     zero, and nothing outside the slices is read or written.
+//     zero, except by [GemmBF16], and nothing outside the slices is read or written.
 //
 // A destination may be the same slice as an input of an elementwise function;
 // they must not overlap otherwise. No function allocates, once the buffers of
@@ -53,6 +53,9 @@
 // B is packed into panels as wide as a tile, unless its rows are no longer than
 // that. The rows of C are dealt evenly to tiles of similar height, for which there is a
 // kernel each, so there are no slow edges.
+//
+// Products of bfloat16 ([GemmBF16]) run through the same blocks: a number of the tiles is
+// then a pair of terms, which are rounded when A and B are packed.
 //
 // Assembly cannot be interrupted by the scheduler. The pieces are therefore cut
 // so that the longest takes less than 100 µs, whatever the sizes.

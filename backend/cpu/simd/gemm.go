@@ -73,6 +73,7 @@ type tileSet struct {
 	pack  bool                   // whether A and B must always be packed
 	whole bool                   // whether the kernels can only handle whole vectors
 	kern  [][2]func(p *gemmArgs) // by rows, then by vectors-1
+	pairs *pairing               // how inputs become pairs of bfloat16, if the kernels take those
 }
 
 // workspace is the memory of one call in progress.
@@ -121,7 +122,8 @@ func (s rowSplit) run(t, stop int) (rows, end int) {
 // gemm sets C = beta·C + alpha·op(A)·op(B) for checked arguments with m, n, k >
 // 0 and alpha ≠ 0. Element (i, j) is a function of row i of op(A), column j of
 // op(B), its old value and the factors alone: a plain sum in the order of k,
-// restarted at every block of K, whose length depends on n and k only.
+// restarted at every block of K, whose length depends on n and k only. With kernels
+// for pairs, lengths of sums, kc and kb, count pairs, and so do packed blocks.
 func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	size := int(unsafe.Sizeof(alpha))
 	p := &ws.args
@@ -130,8 +132,13 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 	if n <= narrow {
 		longest = kcNarrow
 	}
-	kBlocks := (k + longest - 1) / longest
-	kc := (k + kBlocks - 1) / kBlocks
+	step := 1 // terms that a kernel takes at a time
+	if ts.pairs != nil {
+		step = 2
+	}
+	kSteps := (k + step - 1) / step
+	kBlocks := (kSteps + longest - 1) / longest
+	kc := (kSteps + kBlocks - 1) / kBlocks
 	nc := max(width, ncBytes/size/kc/width*width)
 
 	split := splitRows(m, ts.mr)
@@ -144,8 +151,9 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 	p.ldc = uintptr(ldc * size)
 	for j0 := 0; j0 < n; j0 += nc {
 		nb := min(nc, n-j0)
-		for k0 := 0; k0 < k; k0 += kc {
-			kb := min(kc, k-k0)
+		for k0 := 0; k0 < k; k0 += step * kc {
+			terms := min(step*kc, k-k0)
+			kb := (terms + step - 1) / step
 			p.k = kb
 			p.mode, p.beta = gemmUpdate, bits(T(1))
 			if k0 == 0 {
@@ -160,7 +168,7 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 
 			// B is used where it lies if its rows are panels already, or if A has
 			// too few rows to repay the packing.
-			inPlace := !ts.pack && !tB && (ldb*size <= 256 || m <= 2*ts.mr)
+			inPlace := !ts.pack && ts.pairs == nil && !tB && (ldb*size <= 256 || m <= 2*ts.mr)
 			tail := nb % width // a panel that is not a multiple of vectors is always packed
 			if inPlace && tail%ts.lanes == 0 {
 				tail = 0
@@ -172,11 +180,15 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 			if packed > 0 {
 				panels := (packed + width - 1) / width
 				ws.b = grow(ws.b, panels*width*kb)
-				packB(ws.b, tB, b, ldb, k0, j0+nb-packed, kb, packed, width, ts.lanes)
+				if ts.pairs != nil {
+					packPairsB(ts.pairs, ws, tB, b, ldb, k0, j0, terms, nb, width, ts.lanes)
+				} else {
+					packB(ws.b, tB, b, ldb, k0, j0+nb-packed, kb, packed, width, ts.lanes)
+				}
 			}
 
 			mTiles := max(1, mcBytes/size/(kb*split.maxRows()))
-			if nb <= width {
+			if nb <= width && ts.pairs == nil {
 				mTiles = split.tiles
 			}
 			for t0 := 0; t0 < split.tiles; t0 += mTiles {
@@ -184,7 +196,14 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 				// Tall tiles read rows of A that fall into the same sets of the
 				// cache if they lie a power of two apart.
 				packA := ts.pack || ts.mr > 8 && !tA && lda*size%2048 == 0 && nb > width
-				if packA {
+				// What is read of A, from which row, and the steps to the next row and column.
+				block, from, rs, cs := a[k0*csA:], 0, rsA, csA
+				switch {
+				case ts.pairs != nil:
+					from = split.first(t0)
+					block, rs, cs = packPairsA(ts.pairs, ws, tA, a, lda, from, split.first(t1), k0, terms)
+					packA = false
+				case packA:
 					ws.a = grow(ws.a, (t1-t0)*(split.maxRows()*kb+tilePad))
 					packTiles(ws.a, a, rsA, csA, split, t0, t1, k0, kb)
 				}
@@ -211,15 +230,15 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 							p.rsA, p.csA = uintptr(size), uintptr(rows*size)
 							p.aStep = uintptr((rows*kb + tilePad) * size)
 						} else {
-							p.a = unsafe.Pointer(&a[i*rsA+k0*csA])
-							p.rsA, p.csA = uintptr(rsA*size), uintptr(csA*size)
-							p.aStep = uintptr(rows * rsA * size)
+							p.a = unsafe.Pointer(&block[(i-from)*rs])
+							p.rsA, p.csA = uintptr(rs*size), uintptr(cs*size)
+							p.aStep = uintptr(rows * rs * size)
 						}
 						// Prefetch the rows of Aᵀ to come, or the next tile if the
 						// tiles are contiguous.
 						p.ahead, p.aheadStep = 0, 0
 						switch {
-						case packA || !tA && lda == kb:
+						case packA || !tA && rs == kb:
 							p.ahead, p.aheadStep = p.aStep, uintptr(rows*size)
 						case tA:
 							p.ahead, p.aheadStep = aheadRows*p.csA, p.csA

@@ -2,7 +2,11 @@
 
 package simd
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
 
 var (
 	avx512Tiles32 = &tileSet{mr: 14, lanes: 16, nv: 2, kern: sgemmAVX512[:]}
@@ -13,6 +17,22 @@ var (
 
 func tiles32() *tileSet { return [...]*tileSet{goTiles32, avx2Tiles32, avx512Tiles32}[level] }
 func tiles64() *tileSet { return [...]*tileSet{goTiles64, avx2Tiles64, avx512Tiles64}[level] }
+
+// tilesBF16 is nil on a processor without AVX512_BF16. Its numbers are pairs.
+var tilesBF16 = func() *tileSet {
+	if !cpu.X86.HasAVX512BF16 {
+		return nil
+	}
+	return &tileSet{mr: 14, lanes: 16, nv: 2, kern: bgemmAVX512[:], pairs: pairsAVX512}
+}()
+
+// pairOrder brings the halves of 32 numbers into alternation.
+var pairOrder = func() (x [32]uint16) {
+	for i := range x {
+		x[i] = uint16(i/2 + i%2*16)
+	}
+	return x
+}()
 
 // maskTable holds 32 bytes of ones, then 32 of zeros: an unaligned load of 32
 // bytes gives a vector mask for any number of lanes.

@@ -8,3 +8,5 @@ const noAsm = "simd: no assembly in this build"
 var maskTable [16]uint32 // for AVX2 only
 
 func smoLanes() int { return 0 }
+
+var tilesBF16 *tileSet

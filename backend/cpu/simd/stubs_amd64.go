@@ -172,6 +172,96 @@ func dgemm14x8AVX512(p *gemmArgs)
 //go:noescape
 func dgemm14x16AVX512(p *gemmArgs)
 
+//go:noescape
+func bgemm1x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm1x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm2x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm2x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm3x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm3x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm4x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm4x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm5x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm5x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm6x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm6x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm7x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm7x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm8x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm8x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm9x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm9x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm10x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm10x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm11x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm11x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm12x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm12x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm13x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm13x32AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm14x16AVX512(p *gemmArgs)
+
+//go:noescape
+func bgemm14x32AVX512(p *gemmArgs)
+
+//go:noescape
+func pairsAlongAVX512(dst *float32, ldd uintptr, src *float32, lds uintptr, n int, rows int)
+
+//go:noescape
+func pairsAcrossAVX512(dst *float32, tile uintptr, ldd uintptr, src *float32, lds uintptr, n int, rows int)
+
 var sgemmAVX512 = [...][2]func(*gemmArgs){
 	{},
 	{sgemm1x16AVX512, sgemm1x32AVX512},
@@ -207,6 +297,26 @@ var dgemmAVX512 = [...][2]func(*gemmArgs){
 	{dgemm13x8AVX512, dgemm13x16AVX512},
 	{dgemm14x8AVX512, dgemm14x16AVX512},
 }
+
+var bgemmAVX512 = [...][2]func(*gemmArgs){
+	{},
+	{bgemm1x16AVX512, bgemm1x32AVX512},
+	{bgemm2x16AVX512, bgemm2x32AVX512},
+	{bgemm3x16AVX512, bgemm3x32AVX512},
+	{bgemm4x16AVX512, bgemm4x32AVX512},
+	{bgemm5x16AVX512, bgemm5x32AVX512},
+	{bgemm6x16AVX512, bgemm6x32AVX512},
+	{bgemm7x16AVX512, bgemm7x32AVX512},
+	{bgemm8x16AVX512, bgemm8x32AVX512},
+	{bgemm9x16AVX512, bgemm9x32AVX512},
+	{bgemm10x16AVX512, bgemm10x32AVX512},
+	{bgemm11x16AVX512, bgemm11x32AVX512},
+	{bgemm12x16AVX512, bgemm12x32AVX512},
+	{bgemm13x16AVX512, bgemm13x32AVX512},
+	{bgemm14x16AVX512, bgemm14x32AVX512},
+}
+
+var pairsAVX512 = &pairing{along: pairsAlongAVX512, across: pairsAcrossAVX512}
 
 //go:noescape
 func axpyAVX512(alpha float32, y *float32, x *float32, n int)

@@ -144,10 +144,14 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestTF32: it names an engine of cuda, and is refused elsewhere.
-func TestTF32(t *testing.T) {
+// TestRoundedProducts: -tf32 names an engine of cuda and -bf16 one of cpu; elsewhere they
+// are refused.
+func TestRoundedProducts(t *testing.T) {
 	c, _, err := parse("-backend", "cuda", "-tf32")
 	if err != nil || c.engine.Name() != "cuda-tf32" {
+		t.Errorf("engine %v, %v", c.engine, err)
+	}
+	if c, _, err := parse("-bf16"); err != nil || c.engine.Name() != "cpu-bf16" {
 		t.Errorf("engine %v, %v", c.engine, err)
 	}
 	if _, err := c.engine.Open(); err == nil || slices.Contains(backend.Names(), "cuda") == strings.Contains(err.Error(), "rebuild with -tags cuda") {
@@ -156,6 +160,8 @@ func TestTF32(t *testing.T) {
 	for args, want := range map[string]string{
 		"-tf32":                                  "-tf32 is for -backend cuda; cpu has no such products",
 		"-tf32 -backend cuda -precision float64": "-tf32 is for -precision float32",
+		"-bf16 -backend cuda":                    "-bf16 is for -backend cpu; cuda has no such products",
+		"-bf16 -precision float64":               "-bf16 is for -precision float32",
 	} {
 		var usage *cli.UsageError
 		if _, _, err := parse(strings.Fields(args)...); !errors.As(err, &usage) || err.Error() != want {

@@ -192,11 +192,12 @@ func (p *Protocol) Register(f *FlagSet) {
 }
 
 // Engine is what to compute with: -backend and -precision, or else the
-// environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION, and -tf32.
+// environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION, and -tf32 or -bf16.
 type Engine struct {
 	Backend   string // "" becomes "cpu"
 	Precision tensor.Precision
 	TF32      bool
+	BF16      bool
 }
 
 // Register implements [Group].
@@ -209,13 +210,19 @@ func (e *Engine) Register(f *FlagSet) {
 	Var(f, &e.Precision, "precision", parsePrecision, "floating-point `format` of the engine: float32 or float64")
 	f.Env("precision", "SPECMATCH_PRECISION")
 	f.BoolVar(&e.TF32, "tf32", e.TF32, "let cuda round the inputs of float32 products to 10 bits of fraction, for speed")
+	f.BoolVar(&e.BF16, "bf16", e.BF16, "let cpu round the inputs of float32 products to bfloat16, 7 bits of fraction, for speed;\nfor processors with AVX512_BF16")
 	f.Check(func() error {
-		switch {
-		case !e.TF32:
-		case e.Backend != "cuda":
-			return Usagef("-tf32 is for -backend cuda; %s has no such products", e.Backend)
-		case e.Precision != tensor.Float32:
-			return Usagef("-tf32 is for -precision float32")
+		for _, x := range []struct {
+			name, engine string
+			on           bool
+		}{{"-tf32", "cuda", e.TF32}, {"-bf16", "cpu", e.BF16}} {
+			switch {
+			case !x.on:
+			case e.Backend != x.engine:
+				return Usagef("%s is for -backend %s; %s has no such products", x.name, x.engine, e.Backend)
+			case e.Precision != tensor.Float32:
+				return Usagef("%s is for -precision float32", x.name)
+			}
 		}
 		return nil
 	})
@@ -233,8 +240,11 @@ func engines() []string {
 
 // Name returns the engine's name: that of the backend, with its products.
 func (e *Engine) Name() string {
-	if e.TF32 {
+	switch {
+	case e.TF32:
 		return e.Backend + "-tf32"
+	case e.BF16:
+		return e.Backend + "-bf16"
 	}
 	return e.Backend
 }

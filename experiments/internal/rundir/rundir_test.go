@@ -117,7 +117,7 @@ func TestConfig(t *testing.T) {
 	}
 	wantFlags := map[string]any{
 		"backend": "cpu", "batch": 128., "beta": "auto:0.2", "checkpoint": "20s", "data": "", "dataset": []any{"MUTAG"}, "epochs": 20., "first-seed": 0., "kappa": 10., "limit": "NaN", "lr": 0.01, "mixed": false,
-		"method": []any{"untrained", "graphcl", "infonce", "specmatch"}, "collect": nil, "list": false, "out": "", "p": 80., "precision": "float64", "quiet": false, "seeds": 2., "shard": "", "tau": 0.2, "tensorboard": false, "tf32": false,
+		"method": []any{"untrained", "graphcl", "infonce", "specmatch"}, "collect": nil, "list": false, "out": "", "p": 80., "precision": "float64", "quiet": false, "seeds": 2., "shard": "", "tau": 0.2, "tensorboard": false, "tf32": false, "bf16": false,
 	}
 	if !reflect.DeepEqual(c.Flags, wantFlags) {
 		t.Errorf("flags\n%v, want\n%v", c.Flags, wantFlags)

@@ -15,7 +15,7 @@ import (
 //	broadcast A[r,k] and multiply-add.
 //
 // A is read in place through a row and a column stride, so the same kernel
-// serves A, Aᵀ and a packed A. The rows' addresses are formed from two pointers
+// serves A, Aᵀ and a packed A. With pairs of bfloat16 a k is two terms of the sum. The rows' addresses are formed from two pointers
 // (row 0 and row 7) and 1, 3 and 5 times the row stride, which the addressing
 // mode multiplies by 1, 2, 4, 8.
 func gemmFile(o *out) string {
@@ -24,12 +24,19 @@ func gemmFile(o *out) string {
 	if o.arm64() {
 		kernel = neonKernel
 	}
-	for _, el := range []elem{single, double} {
+	elems := []elem{single, double}
+	if o.isa == avx512 {
+		elems = append(elems, pair)
+	}
+	for _, el := range elems {
 		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix, o.isa.name)
 		for mr := 1; mr <= o.isa.mr; mr++ {
 			fmt.Fprintf(&table, "\t{%s, %s},\n", kernel(o, el, mr, 1), kernel(o, el, mr, 2))
 		}
 		table.WriteString("}\n")
+	}
+	if o.isa == avx512 {
+		table.WriteString(pairsFile(o))
 	}
 	return table.String()
 }
@@ -105,7 +112,11 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	for r := range mr {
 		o.p("VBROADCAST%s %s, %s", el.ss, rowAddr(r), tmp(r))
 		for j := range nv {
-			o.p("VFMADD231%s %s, %s, %s", el.ps, b(j), tmp(r), acc(r, j))
+			if el == pair {
+				o.dotPairs(2*s.mr+j, 2*s.mr+2+r%2, r*nv+j)
+			} else {
+				o.p("VFMADD231%s %s, %s, %s", el.ps, b(j), tmp(r), acc(r, j))
+			}
 		}
 	}
 	o.p("PREFETCHT0 (AX)")

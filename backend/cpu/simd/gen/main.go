@@ -47,6 +47,7 @@ type elem struct {
 var (
 	single = elem{prefix: "s", ps: "PS", ss: "SS", size: 4}
 	double = elem{prefix: "d", ps: "PD", ss: "SD", size: 8}
+	pair   = elem{prefix: "b", ps: "PS", ss: "SS", size: 4} // of bfloat16, in inputs; sums are single
 )
 
 // out collects the text of one assembly file and the declarations of its

@@ -2,14 +2,7 @@ package main
 
 import "fmt"
 
-func transposeArgs() *args {
-	a := &args{}
-	a.add("dst", "*float32", 8)
-	a.add("ldd", "uintptr", 8)
-	a.add("src", "*[8]*float32", 8)
-	a.add("n", "int", 8)
-	return a
-}
+func transposeArgs() *args { return words("dst *float32", "ldd uintptr", "src *[8]*float32", "n int") }
 
 func beginTranspose(o *out) (a *args, name string) {
 	a, name = transposeArgs(), "transpose8"+o.isa.name
@@ -57,17 +50,8 @@ func transpose8(o *out) {
 }
 
 func packRowsArgs() *args {
-	a := &args{}
-	a.add("dst", "*float32", 8)
-	a.add("tile", "uintptr", 8)
-	a.add("row", "uintptr", 8)
-	a.add("src", "*float32", 8)
-	a.add("srcTile", "uintptr", 8)
-	a.add("ld", "uintptr", 8)
-	a.add("last", "int", 8)
-	a.add("tiles", "int", 8)
-	a.add("n", "int", 8)
-	return a
+	return words("dst *float32", "tile uintptr", "row uintptr", "src *float32", "srcTile uintptr", "ld uintptr",
+		"last int", "tiles int", "n int")
 }
 
 func beginPackRows(o *out, nv int, vectors string) (a *args, name string) {

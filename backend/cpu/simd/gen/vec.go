@@ -264,6 +264,16 @@ func (a *args) add(name, typ string, size int) {
 	a.sig = append(a.sig, name+" "+typ)
 }
 
+// words returns arguments of 8 bytes, each given as "name type".
+func words(list ...string) *args {
+	a := &args{}
+	for _, s := range list {
+		name, typ, _ := strings.Cut(s, " ")
+		a.add(name, typ, 8)
+	}
+	return a
+}
+
 // at returns the operand of an argument.
 func (a *args) at(name string) string { return fmt.Sprintf("%s+%d(FP)", name, a.off[name]) }
 
