@@ -156,7 +156,7 @@ func (s *contrastState[T]) learn() {
 // similarities sets x [a.n×b.n] to S of rows a and b.
 func (s *contrastState[T]) similarities(x []T, a, b rowBlock) {
 	d := s.d
-	s.k.gemm(blas.NoTrans, blas.Trans, a.n, b.n, d, 1, s.u[a.lo*d:], d, s.u[b.lo*d:], d, 0, x, b.n)
+	s.k.exact(blas.NoTrans, blas.Trans, a.n, b.n, d, 1, s.u[a.lo*d:], d, s.u[b.lo*d:], d, 0, x, b.n)
 }
 
 // fillDiagonal sets the diagonal of x [n×n].
@@ -408,8 +408,8 @@ func (s *contrastState[T]) matchGradient(w *contrastScratch[T], g, x, diff []T, 
 // addGradient adds g·U to rows a of dU and, with both, gᵀ·U to rows b.
 func (s *contrastState[T]) addGradient(g []T, a, b rowBlock, both bool) {
 	d := s.d
-	s.k.gemm(blas.NoTrans, blas.NoTrans, a.n, d, b.n, 1, g, b.n, s.u[b.lo*d:], d, 1, s.du[a.lo*d:], d)
+	s.k.exact(blas.NoTrans, blas.NoTrans, a.n, d, b.n, 1, g, b.n, s.u[b.lo*d:], d, 1, s.du[a.lo*d:], d)
 	if both {
-		s.k.gemm(blas.Trans, blas.NoTrans, b.n, d, a.n, 1, g, b.n, s.u[a.lo*d:], d, 1, s.du[b.lo*d:], d)
+		s.k.exact(blas.Trans, blas.NoTrans, b.n, d, a.n, 1, g, b.n, s.u[a.lo*d:], d, 1, s.du[b.lo*d:], d)
 	}
 }
