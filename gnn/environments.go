@@ -1,8 +1,8 @@
 package gnn
 
 import (
-	"bytes"
-	"encoding/binary"
+	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -14,8 +14,8 @@ import (
 
 // Environments is the memory of a [ChemGIN] in Eval mode: after l layers the row of a node is a
 // function of its environment, what lies within l bonds of it, and of nothing else, so that an
-// environment needs computing once. Molecules share most of theirs: of 50,000 drug-like ones a
-// third of what five layers compute is new.
+// environment needs computing once. Molecules share most of theirs: of 250,000 drug-like ones a
+// quarter of what five layers compute is new.
 //
 // Environments are told apart by tables: one of radius l is the number of the node's own of
 // radius l-1 and, for each bond, its label and the number of the neighbour's. Bonds are in the
@@ -23,55 +23,83 @@ import (
 // met; equal hashes of two only cost the order. So the bits of a vector depend on neither the batch
 // nor the molecules before it.
 //
-// A radius whose table is full starts anew, and with it all larger ones.
+// A number is given once: an environment that was forgotten gets a new one when it comes again, and
+// so do the larger ones around it, whose old numbers then find nothing and are forgotten in turn.
 type Environments struct {
 	encoder *ChemGIN
 	radii   []*radius // one for each number of layers, from 0
 	columns int       // of the counts of labels of edges
-
-	key    []byte
-	around []neighbour
+	next    uint32    // the number of the next new environment
+	around  []neighbour
 }
 
-// radius is the environments of a radius, by number.
+// radius is the environments of a radius. A table has sets of [ways] slots, and an environment may be
+// in any slot of the set that its hash chooses.
+//
+// Which of a set is forgotten follows Jaleel, Theobald, Steely and Emer (2010): one that
+// is new is old until it comes again, so that what comes once does not drive out what comes often.
 type radius struct {
-	limit  int            // environments, unless a batch alone has more
-	rows   *tensor.Tensor // [capacity×Hidden]
-	hashes []uint64
-	keys   []byte
-	ends   []uint32 // of the keys
-	slots  []int32  // of a hash table with open addressing: number+1, or 0
+	slots int
+	tags  []uint64 // [slots] hashes, with the age, 0 to oldest, in the last bits
+	kept  []environment
+	rows  *tensor.Tensor // [slots+room×Hidden]: of the slots, and then of what is new in the batch
 
-	of []int32 // the environments of the nodes of the present batch
-	// Of those that have no rows yet: the numbers, of the radius before, of the node and its
-	// neighbours, or the category; and the counts of labels of edges.
+	// Of the nodes of the present batch: the numbers and hashes of their environments, and
+	// their rows.
+	numbers []uint32
+	hashes  []uint64
+	at      []int32
+	// Of those that have no rows yet: the number of the first, their slots, or -1; the rows, of the
+	// radius before, of the node and its neighbours, or the category; and the counts of labels of edges.
+	first    uint32
+	slot     []int32
 	ptr, col []int32
 	edges    []float32
 }
 
-// neighbour is a bond and an environment at its other end.
-type neighbour struct {
-	label  int32
-	number int32
-	hash   uint64
+const (
+	ways   = 8
+	oldest = 7
+	bonds  = 4 // of an environment that is remembered; carbon has no more
+)
+
+// environment is a node's number and then labels of bonds and numbers of neighbours; of radius 0 it is
+// the category and 1.
+type environment struct {
+	key    [1 + 2*bonds]uint32
+	number uint32
 }
 
-// NewEnvironments returns an empty memory of so many bytes, about; with 0 nothing is remembered
-// from one batch to the next. It is for the encoder's weights as they are: whoever
+// neighbour is a bond and what is at its other end.
+type neighbour struct {
+	label  int32
+	number uint32
+	hash   uint64
+	row    int32
+}
+
+// NewEnvironments returns an empty memory of so many bytes, about, or of the few that
+// the atoms of one batch need. It is for the encoder's weights as they are: whoever
 // changes them needs a new one. It is not safe for concurrent use.
 func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	m := &Environments{encoder: e, columns: e.Columns.EdgeColumns().Width()}
-	limit := bytes / max(1, len(e.Convs)-1) / (4*e.Config.Hidden + entryBytes)
+	// There are few environments of small radii, and all come often.
+	shares := []int{1, 4, 16}
+	total := 0
 	for l := range len(e.Convs) + 1 {
-		m.radii = append(m.radii, &radius{limit: limit})
-		if l < 2 { // there are few of them
-			m.radii[l].limit = limit / 16
+		if l >= len(shares) {
+			shares = append(shares, 32)
 		}
+		total += shares[l]
+	}
+	for l := range len(e.Convs) + 1 {
+		sets := bytes / total * shares[l] / (4*e.Config.Hidden + entryBytes) / ways
+		m.radii = append(m.radii, &radius{slots: ways * max(sets, 256)})
 	}
 	return m
 }
 
-// entryBytes is about what an environment takes besides its row.
+// entryBytes is what a slot takes besides its row.
 const entryBytes = 48
 
 // remembers reports whether vectors are computed by environment on an engine: where
@@ -92,44 +120,53 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 	counts := b.EdgeCounts(m.encoder.Columns.EdgeColumns())
 	var xs []*autodiff.Var
 	want := m.encoder.reads()
-	m.makeRoom(t.Backend(), b.Nodes())
+	be, hidden := t.Backend(), m.encoder.Config.Hidden
+	m.makeRoom(be, b.Nodes())
 	for l, r := range m.radii {
-		known := len(r.hashes)
+		r.first = m.next
 		for i := range int32(b.Nodes()) {
-			r.of = append(r.of, m.find(b, l, i, counts))
+			m.find(b, l, i, counts)
 		}
-		if fresh := len(r.hashes) - known; fresh > 0 {
-			t.Backend().CopyBlock(r.rows, known, 0, m.compute(t, l, fresh).Value(), 0, 0, fresh, m.encoder.Config.Hidden)
+		if fresh := len(r.slot); fresh > 0 {
+			be.CopyBlock(r.rows, r.slots, 0, m.compute(t, l, fresh).Value(), 0, 0, fresh, hidden)
 		}
 		if slices.Contains(want, l) {
-			xs = append(xs, t.Const(r.rows).GatherRows(r.of))
+			xs = append(xs, t.Const(r.rows).GatherRows(r.at))
 		}
 	}
-	return m.encoder.read(batch, xs)
+	h := m.encoder.read(batch, xs)
+	for _, r := range m.radii { // now nobody reads the rows that are forgotten
+		for k, slot := range r.slot {
+			if slot >= 0 && r.kept[slot].number == r.first+uint32(k) {
+				be.CopyBlock(r.rows, int(slot), 0, r.rows, r.slots+k, 0, 1, hidden)
+			}
+		}
+	}
+	return h
 }
 
-// makeRoom forgets what has to be forgotten for the environments of so many nodes, and makes
-// room for them.
+// makeRoom makes room for so many nodes.
 func (m *Environments) makeRoom(be backend.Backend, nodes int) {
-	full := false
+	room := nodes
 	for _, r := range m.radii {
-		r.of, r.ptr, r.col, r.edges = r.of[:0], append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
-		if full = full || r.rows == nil || len(r.hashes)+nodes > r.rows.Rows; !full {
-			continue
+		if r.rows == nil || r.rows.Rows < r.slots+nodes {
+			room = nodes + nodes/2
 		}
-		r.hashes, r.keys, r.ends = r.hashes[:0], r.keys[:0], r.ends[:0]
-		clear(r.slots)
-		if want := max(r.limit, nodes); r.rows == nil || r.rows.Rows < want {
-			if r.rows != nil {
-				be.Free(r.rows)
+	}
+	if room > nodes || uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32 { // numbers begin anew
+		m.Close(be)
+		m.next = 1
+		for _, r := range m.radii {
+			r.rows = be.Alloc(r.slots+room, m.encoder.Config.Hidden)
+			r.tags, r.kept = make([]uint64, r.slots), make([]environment, r.slots)
+			for k := range r.tags {
+				r.tags[k] = oldest
 			}
-			r.rows = be.Alloc(want, m.encoder.Config.Hidden)
-			size := 2
-			for size < 2*want {
-				size *= 2
-			}
-			r.slots = make([]int32, size)
 		}
+	}
+	for _, r := range m.radii {
+		r.numbers, r.hashes, r.at, r.slot = r.numbers[:0], r.hashes[:0], r.at[:0], r.slot[:0]
+		r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
 	}
 }
 
@@ -139,62 +176,94 @@ func (m *Environments) Close(be backend.Backend) {
 		if r.rows != nil {
 			be.Free(r.rows)
 		}
-		*r = radius{limit: r.limit}
+		*r = radius{slots: r.slots}
 	}
 }
 
-// find returns the number of the environment of radius l of a node, and notes what a row is
-// made of if it is new.
-func (m *Environments) find(b *graph.Batch, l int, i int32, counts []float32) int32 {
-	r, own := m.radii[l], b.X.Category[i]
-	hash := mix(uint64(l)) ^ uint64(own)
+// find finds the environment of radius l of a node, and notes what a row is made of if it is new.
+func (m *Environments) find(b *graph.Batch, l int, i int32, counts []float32) {
+	r := m.radii[l]
+	number, row := uint32(b.X.Category[i])+1, b.X.Category[i]
+	hash := mix(uint64(l)) ^ uint64(row)
 	m.around = m.around[:0]
 	if l > 0 {
 		before := m.radii[l-1]
-		own = before.of[i]
-		hash = mix(uint64(l)) ^ before.hashes[own]
+		number, row = before.numbers[i], before.at[i]
+		hash = mix(uint64(l)) ^ before.hashes[i]
 		for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
-			j := before.of[b.Adj[k]]
-			m.around = append(m.around, neighbour{b.EdgeLabel[k], j, before.hashes[j]})
-			for at := len(m.around) - 1; at > 0 && m.around[at].less(m.around[at-1]); at-- {
-				m.around[at], m.around[at-1] = m.around[at-1], m.around[at]
+			j := b.Adj[k]
+			n := neighbour{b.EdgeLabel[k], before.numbers[j], before.hashes[j], before.at[j]}
+			m.around = append(m.around, n)
+			at := len(m.around) - 1
+			for ; at > 0 && n.less(&m.around[at-1]); at-- {
+				m.around[at] = m.around[at-1]
 			}
+			m.around[at] = n
 		}
 	}
-	m.key = binary.AppendUvarint(m.key[:0], uint64(own))
-	for _, n := range m.around {
-		m.key = binary.AppendUvarint(binary.AppendVarint(m.key, int64(n.label)), uint64(n.number))
+	e := environment{key: [1 + 2*bonds]uint32{number}}
+	for k, n := range m.around {
+		if k < bonds {
+			e.key[1+2*k], e.key[2+2*k] = uint32(n.label), n.number
+		}
 		hash = mix(mix(hash^uint64(n.label)) ^ n.hash)
 	}
 	hash = mix(hash)
-	slot := hash & uint64(len(r.slots)-1)
-	for ; r.slots[slot] != 0; slot = (slot + 1) & uint64(len(r.slots)-1) {
-		if k := r.slots[slot] - 1; r.hashes[k] == hash && bytes.Equal(r.key(k), m.key) {
-			return k
+	slot := int32(-1)
+	if len(m.around) <= bonds {
+		var known bool
+		if slot, known = r.place(hash, &e.key); known {
+			r.note(r.kept[slot].number, hash, slot)
+			return
 		}
+		e.number = m.next
+		r.kept[slot] = e
 	}
-	number := int32(len(r.hashes))
-	r.slots[slot] = number + 1
-	r.hashes, r.keys = append(r.hashes, hash), append(r.keys, m.key...)
-	r.ends = append(r.ends, uint32(len(r.keys)))
-	r.col = append(r.col, own)
+	r.note(m.next, hash, int32(r.slots+len(r.slot)))
+	m.next++
+	r.slot, r.col = append(r.slot, slot), append(r.col, row)
 	for _, n := range m.around {
-		r.col = append(r.col, n.number)
+		r.col = append(r.col, n.row)
 	}
 	r.ptr = append(r.ptr, int32(len(r.col)))
 	r.edges = append(r.edges, counts[int(i)*m.columns:][:m.columns]...)
-	return number
 }
 
-// key returns the key of environment k.
-func (r *radius) key(k int32) []byte {
-	if k == 0 {
-		return r.keys[:r.ends[0]]
+// note notes the environment of the next node and its row, for which that of a slot stands from the next
+// batch on.
+func (r *radius) note(number uint32, hash uint64, row int32) {
+	if number >= r.first {
+		row = int32(r.slots) + int32(number-r.first)
 	}
-	return r.keys[r.ends[k-1]:r.ends[k]]
+	r.numbers, r.hashes, r.at = append(r.numbers, number), append(r.hashes, hash), append(r.at, row)
 }
 
-func (n neighbour) less(o neighbour) bool {
+// place returns the slot of an environment and that it is known, or the one to put it.
+func (r *radius) place(hash uint64, key *[1 + 2*bonds]uint32) (slot int32, known bool) {
+	set, _ := bits.Mul64(hash, uint64(r.slots/ways))
+	first := int32(set) * ways
+	tags := (*[ways]uint64)(r.tags[first:])
+	hash &^= oldest
+	victim, age := 0, uint64(0)
+	for k, tag := range tags {
+		if tag&^oldest == hash && r.kept[first+int32(k)].key == *key {
+			tags[k] = hash
+			return first + int32(k), true
+		}
+		if tag&oldest > age {
+			victim, age = k, tag&oldest
+		}
+	}
+	if age < oldest {
+		for k := range tags {
+			tags[k] += oldest - age
+		}
+	}
+	tags[victim] = hash | (oldest - 1)
+	return first + int32(victim), false
+}
+
+func (n *neighbour) less(o *neighbour) bool {
 	if n.label != o.label {
 		return n.label < o.label
 	}
