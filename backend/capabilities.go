@@ -6,6 +6,7 @@ import "github.com/specmatch/specmatch/tensor"
 // [Backend]. What it does not offer is nil; no operator depends on any of it.
 type Capabilities struct {
 	Fused
+	Rows     RowKeeper
 	Recorder Recorder
 	Meter    Meter
 }
@@ -36,6 +37,7 @@ func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.GCN, _ = be.(GCNFuser)
 	c.Contrast, _ = be.(ContrastFuser)
 	c.Adam, _ = be.(AdamFuser)
+	c.Rows, _ = be.(RowKeeper)
 	c.Recorder, _ = be.(Recorder)
 	c.Meter, _ = be.(Meter)
 	return c
@@ -60,6 +62,17 @@ type NormFuser interface {
 	// NormBackward computes the gradients of a norm that NormForward computed
 	// and that has not been changed since.
 	NormBackward(n *Norm, g *NormGradients)
+}
+
+// RowKeeper reads and writes rows of a large matrix where they lie.
+type RowKeeper interface {
+	// StoreRows sets row to[k] of x to its row from+k for each k with to[k] ≥ 0. No two of these
+	// are the same, and they are below from.
+	StoreRows(x *tensor.Tensor, to []int32, from int)
+	// PoolRows sets row g of sum and of largest [G×F] to the sum, in this order, and the
+	// largest of each column of the rows k of x that rows[ptr[g]:ptr[g+1]] lists; zeros if there are
+	// none. Nil is not wanted.
+	PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *Indices)
 }
 
 // MessageFuser adds what nodes and edges send in one call.

@@ -31,6 +31,7 @@ type Environments struct {
 	columns int       // of the counts of labels of edges
 	next    uint32    // the number of the next new environment
 	around  []neighbour
+	touched uint64 // keeps the compiler from leaving out reads
 }
 
 // radius is the environments of a radius. A table has sets of [ways] slots, and an environment may be
@@ -44,10 +45,11 @@ type radius struct {
 	kept  []environment
 	rows  *tensor.Tensor // [slots+room×Hidden]: of the slots, and then of what is new in the batch
 
-	// Of the nodes of the present batch: the numbers and hashes of their environments, and
+	// Of the nodes of the present batch: the numbers, hashes and keys of their environments, and
 	// their rows.
 	numbers []uint32
 	hashes  []uint64
+	keys    []key
 	at      []int32
 	// Of those that have no rows yet: the number of the first, their slots, or -1; the rows, of the
 	// radius before, of the node and its neighbours, or the category; and the counts of labels of edges.
@@ -63,19 +65,19 @@ const (
 	bonds  = 4 // of an environment that is remembered; carbon has no more
 )
 
-// environment is a node's number and then labels of bonds and numbers of neighbours; of radius 0 it is
-// the category and 1.
+// key is the number of a node, of the radius before, and then labels of bonds and numbers of
+// neighbours; of radius 0 it is the category and 1.
+type key [1 + 2*bonds]uint32
+
 type environment struct {
-	key    [1 + 2*bonds]uint32
+	key    key
 	number uint32
 }
 
-// neighbour is a bond and what is at its other end.
+// neighbour is a bond, the node at its other end, and the hash of that.
 type neighbour struct {
-	label  int32
-	number uint32
-	hash   uint64
-	row    int32
+	label, node int32
+	hash        uint64
 }
 
 // NewEnvironments returns an empty memory of so many bytes, about, or of the few that
@@ -102,47 +104,66 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 // entryBytes is what a slot takes besides its row.
 const entryBytes = 48
 
-// remembers reports whether vectors are computed by environment on an engine: where
-// layers by color are (see equal.go), in float32.
+// remembers reports whether vectors are computed by environment on an engine.
 func remembers(be backend.Backend) bool {
-	norm := backend.CapabilitiesOf(be).Norm
-	if norm == nil || be.Precision() != tensor.Float32 {
-		return false
-	}
-	_, weights := norm.NormOperands()
-	return weights
+	return backend.CapabilitiesOf(be).Rows != nil && be.Precision() == tensor.Float32
 }
 
 // embed returns the vectors [B×Width] of the graphs of a batch.
 func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 	batch := NewBatch(t, b)
 	batch.wantCategories("ChemGIN", m.encoder.Columns.Nodes())
-	counts := b.EdgeCounts(m.encoder.Columns.EdgeColumns())
-	var xs []*autodiff.Var
-	want := m.encoder.reads()
-	be, hidden := t.Backend(), m.encoder.Config.Hidden
+	be, keeper := t.Backend(), backend.CapabilitiesOf(t.Backend()).Rows
+	counts, want := b.EdgeCounts(m.encoder.Columns.EdgeColumns()), m.encoder.reads()
+	var layers []pooled
 	m.makeRoom(be, b.Nodes())
 	for l, r := range m.radii {
-		r.first = m.next
-		for i := range int32(b.Nodes()) {
-			m.find(b, l, i, counts)
-		}
+		m.find(b, l, counts)
 		if fresh := len(r.slot); fresh > 0 {
-			be.CopyBlock(r.rows, r.slots, 0, m.compute(t, l, fresh).Value(), 0, 0, fresh, hidden)
+			be.CopyBlock(r.rows, r.slots, 0, m.compute(t, l, fresh).Value(), 0, 0, fresh, m.encoder.Config.Hidden)
 		}
 		if slices.Contains(want, l) {
-			xs = append(xs, t.Const(r.rows).GatherRows(r.at))
+			layers = append(layers, r.pool(batch, keeper))
 		}
 	}
-	h := m.encoder.read(batch, xs)
+	h := m.encoder.read(layers)
 	for _, r := range m.radii { // now nobody reads the rows that are forgotten
 		for k, slot := range r.slot {
-			if slot >= 0 && r.kept[slot].number == r.first+uint32(k) {
-				be.CopyBlock(r.rows, int(slot), 0, r.rows, r.slots+k, 0, 1, hidden)
+			if slot >= 0 && r.kept[slot].number != r.first+uint32(k) {
+				r.slot[k] = -1
 			}
 		}
+		keeper.StoreRows(r.rows, r.slot, r.slots)
 	}
 	return h
+}
+
+// pool puts the rows of each graph of a batch together.
+func (r *radius) pool(b *Batch, keeper backend.RowKeeper) pooled {
+	t, graphs := b.tape, b.GraphPtr.Len()-1
+	sum, largest := t.Alloc(graphs, r.rows.Cols), t.Alloc(graphs, r.rows.Cols)
+	keeper.PoolRows(sum, largest, r.rows, t.Indices(r.at), b.GraphPtr)
+	return func(kind string) *autodiff.Var {
+		switch kind {
+		case readSum:
+			return t.Const(sum)
+		case readMean:
+			return t.Const(sum).MulCol(b.inverseSizes())
+		}
+		return t.Const(largest)
+	}
+}
+
+// inverseSizes returns the column [B×1] of 1/nodes of every graph; 1 for one without.
+func (b *Batch) inverseSizes() *autodiff.Var {
+	ptr := b.Host.GraphPtr
+	sizes := make([]float64, b.Host.Graphs())
+	for g := range sizes {
+		sizes[g] = float64(max(1, ptr[g+1]-ptr[g]))
+	}
+	x := b.tape.Matrix(len(sizes), 1, sizes)
+	b.tape.Backend().Unary(x.Value(), backend.Reciprocal, x.Value())
+	return x
 }
 
 // makeRoom makes room for so many nodes.
@@ -165,7 +186,7 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 		}
 	}
 	for _, r := range m.radii {
-		r.numbers, r.hashes, r.at, r.slot = r.numbers[:0], r.hashes[:0], r.at[:0], r.slot[:0]
+		r.numbers, r.hashes, r.keys, r.at, r.slot = r.numbers[:0], r.hashes[:0], r.keys[:0], r.at[:0], r.slot[:0]
 		r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
 	}
 }
@@ -180,68 +201,100 @@ func (m *Environments) Close(be backend.Backend) {
 	}
 }
 
-// find finds the environment of radius l of a node, and notes what a row is made of if it is new.
-func (m *Environments) find(b *graph.Batch, l int, i int32, counts []float32) {
+// find finds the environments of radius l of all nodes, and notes what rows are made of that are new.
+func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 	r := m.radii[l]
-	number, row := uint32(b.X.Category[i])+1, b.X.Category[i]
-	hash := mix(uint64(l)) ^ uint64(row)
-	m.around = m.around[:0]
-	if l > 0 {
-		before := m.radii[l-1]
-		number, row = before.numbers[i], before.at[i]
-		hash = mix(uint64(l)) ^ before.hashes[i]
-		for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
-			j := b.Adj[k]
-			n := neighbour{b.EdgeLabel[k], before.numbers[j], before.hashes[j], before.at[j]}
-			m.around = append(m.around, n)
-			at := len(m.around) - 1
-			for ; at > 0 && n.less(&m.around[at-1]); at-- {
-				m.around[at] = m.around[at-1]
-			}
-			m.around[at] = n
-		}
+	r.first = m.next
+	for i := range int32(b.Nodes()) {
+		hash, key := m.describe(b, l, i)
+		r.hashes, r.keys = append(r.hashes, hash), append(r.keys, key)
 	}
-	e := environment{key: [1 + 2*bonds]uint32{number}}
-	for k, n := range m.around {
+	for _, hash := range r.hashes { // all that is not in the processor's cache at once, not one by one
+		m.touched += r.tags[r.set(hash)]
+	}
+	for i, key := range r.keys {
+		slot := int32(-1)
+		if int(b.Ptr[i+1]-b.Ptr[i]) <= bonds || l == 0 {
+			var known bool
+			if slot, known = r.place(r.hashes[i], &key); known {
+				r.note(r.kept[slot].number, slot)
+				continue
+			}
+			r.kept[slot] = environment{key, m.next}
+		}
+		r.note(m.next, 0)
+		m.next++
+		r.slot = append(r.slot, slot)
+		m.compose(b, l, int32(i))
+		r.edges = append(r.edges, counts[i*m.columns:][:m.columns]...)
+	}
+}
+
+// describe returns the hash and the key of the environment of radius l of a node. The key of one with
+// too many bonds is of the first.
+func (m *Environments) describe(b *graph.Batch, l int, i int32) (hash uint64, key key) {
+	if l == 0 {
+		category := uint64(b.X.Category[i])
+		return mix(mix(0) ^ category), [len(key)]uint32{uint32(category) + 1}
+	}
+	before := m.radii[l-1]
+	key[0], hash = before.numbers[i], mix(uint64(l))^before.hashes[i]
+	for k, n := range m.neighbours(b, before, i) {
 		if k < bonds {
-			e.key[1+2*k], e.key[2+2*k] = uint32(n.label), n.number
+			key[1+2*k], key[2+2*k] = uint32(n.label), before.numbers[n.node]
 		}
 		hash = mix(mix(hash^uint64(n.label)) ^ n.hash)
 	}
-	hash = mix(hash)
-	slot := int32(-1)
-	if len(m.around) <= bonds {
-		var known bool
-		if slot, known = r.place(hash, &e.key); known {
-			r.note(r.kept[slot].number, hash, slot)
-			return
-		}
-		e.number = m.next
-		r.kept[slot] = e
-	}
-	r.note(m.next, hash, int32(r.slots+len(r.slot)))
-	m.next++
-	r.slot, r.col = append(r.slot, slot), append(r.col, row)
-	for _, n := range m.around {
-		r.col = append(r.col, n.row)
-	}
-	r.ptr = append(r.ptr, int32(len(r.col)))
-	r.edges = append(r.edges, counts[int(i)*m.columns:][:m.columns]...)
+	return mix(hash), key
 }
 
-// note notes the environment of the next node and its row, for which that of a slot stands from the next
-// batch on.
-func (r *radius) note(number uint32, hash uint64, row int32) {
-	if number >= r.first {
-		row = int32(r.slots) + int32(number-r.first)
+// neighbours returns those of a node in their order; it is valid until the next call.
+func (m *Environments) neighbours(b *graph.Batch, before *radius, i int32) []neighbour {
+	m.around = m.around[:0]
+	for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
+		n := neighbour{b.EdgeLabel[k], b.Adj[k], before.hashes[b.Adj[k]]}
+		m.around = append(m.around, n)
+		at := len(m.around) - 1
+		for ; at > 0 && n.less(m.around[at-1]); at-- {
+			m.around[at] = m.around[at-1]
+		}
+		m.around[at] = n
 	}
-	r.numbers, r.hashes, r.at = append(r.numbers, number), append(r.hashes, hash), append(r.at, row)
+	return m.around
+}
+
+// compose notes what the row of a node is made of.
+func (m *Environments) compose(b *graph.Batch, l int, i int32) {
+	r := m.radii[l]
+	if l == 0 {
+		r.col = append(r.col, b.X.Category[i])
+	} else {
+		before := m.radii[l-1]
+		r.col = append(r.col, before.at[i])
+		for _, n := range m.neighbours(b, before, i) {
+			r.col = append(r.col, before.at[n.node])
+		}
+	}
+	r.ptr = append(r.ptr, int32(len(r.col)))
+}
+
+// note notes the environment of the next node, and its row: that of a slot only from the next batch on.
+func (r *radius) note(number uint32, slot int32) {
+	if number >= r.first {
+		slot = int32(r.slots) + int32(number-r.first)
+	}
+	r.numbers, r.at = append(r.numbers, number), append(r.at, slot)
+}
+
+// set returns the first slot of the set of a hash.
+func (r *radius) set(hash uint64) int32 {
+	set, _ := bits.Mul64(hash, uint64(r.slots/ways))
+	return int32(set) * ways
 }
 
 // place returns the slot of an environment and that it is known, or the one to put it.
-func (r *radius) place(hash uint64, key *[1 + 2*bonds]uint32) (slot int32, known bool) {
-	set, _ := bits.Mul64(hash, uint64(r.slots/ways))
-	first := int32(set) * ways
+func (r *radius) place(hash uint64, key *key) (slot int32, known bool) {
+	first := r.set(hash)
 	tags := (*[ways]uint64)(r.tags[first:])
 	hash &^= oldest
 	victim, age := 0, uint64(0)
@@ -263,7 +316,7 @@ func (r *radius) place(hash uint64, key *[1 + 2*bonds]uint32) (slot int32, known
 	return first + int32(victim), false
 }
 
-func (n *neighbour) less(o *neighbour) bool {
+func (n neighbour) less(o neighbour) bool {
 	if n.label != o.label {
 		return n.label < o.label
 	}

@@ -219,7 +219,11 @@ func (g *ChemGIN) Width() int { return widthOf(g) }
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics unless
 // the features are the categories that ChemGIN describes.
 func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
-	return g.read(b, g.layers(b, mode, g.reads()))
+	var layers []pooled
+	for _, x := range g.layers(b, mode, g.reads()) {
+		layers = append(layers, poolOf(b, x))
+	}
+	return g.read(layers)
 }
 
 // reads returns the numbers, from 1, of the layers that are read out.
@@ -230,15 +234,15 @@ func (g *ChemGIN) reads() []int {
 	return []int{len(g.Convs)}
 }
 
-// read returns the embeddings of graphs whose nodes have the features xs after those layers.
-func (g *ChemGIN) read(b *Batch, xs []*autodiff.Var) *autodiff.Var {
+// read returns the embeddings of graphs by their nodes after the layers of reads.
+func (g *ChemGIN) read(layers []pooled) *autodiff.Var {
 	switch r := g.Config.Readout; {
 	case r != "":
-		return r.pool(b, len(g.Convs), xs, 1./SumUnit)
+		return r.concat(len(g.Convs), layers, 1./SumUnit)
 	case g.Config.Sum:
-		return GlobalAddPool(xs[0], b).Scale(1. / SumUnit)
+		return layers[0](readSum).Scale(1. / SumUnit)
 	}
-	return GlobalMeanPool(xs[0], b)
+	return layers[0](readMean)
 }
 
 // Nodes returns the features [N×Hidden] of the nodes after the last layer.

@@ -79,20 +79,38 @@ func (r Readout) layers(n int) []int {
 // pool returns the vectors [B×Width] of graphs whose nodes have the features xs [N×F] after
 // the layers that are read, of n; sums are multiplied by unit.
 func (r Readout) pool(b *Batch, n int, xs []*autodiff.Var, unit float64) *autodiff.Var {
+	var layers []pooled
+	for _, x := range xs {
+		layers = append(layers, poolOf(b, x))
+	}
+	return r.concat(n, layers, unit)
+}
+
+// pooled returns how the nodes of each graph are put together after a layer [B×F].
+type pooled func(kind string) *autodiff.Var
+
+// poolOf is pooled for the features x [N×F] of nodes.
+func poolOf(b *Batch, x *autodiff.Var) pooled {
+	return func(kind string) *autodiff.Var {
+		switch kind {
+		case readSum:
+			return GlobalAddPool(x, b)
+		case readMean:
+			return GlobalMeanPool(x, b)
+		}
+		return GlobalMaxPool(x, b)
+	}
+}
+
+// concat is pool for what the layers that are read have for each kind.
+func (r Readout) concat(n int, layers []pooled, unit float64) *autodiff.Var {
 	_, kinds := r.mustParse(n)
 	var all []*autodiff.Var
-	for _, x := range xs {
+	for _, layer := range layers {
 		for _, kind := range kinds {
-			var h *autodiff.Var
-			switch kind {
-			case readSum:
-				if h = GlobalAddPool(x, b); unit != 1 {
-					h = h.Scale(unit)
-				}
-			case readMean:
-				h = GlobalMeanPool(x, b)
-			default:
-				h = GlobalMaxPool(x, b)
+			h := layer(kind)
+			if kind == readSum && unit != 1 {
+				h = h.Scale(unit)
 			}
 			all = append(all, h)
 		}

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,16 +119,21 @@ func (f npyFormat) begin(columns []string) [][]byte {
 }
 
 func (f npyFormat) batch(b Batch) [][]byte {
-	var rows []byte
-	var ids [][]string
-	for r, row := range b.Rows() {
-		for _, v := range row {
-			if f.half {
-				rows = binary.LittleEndian.AppendUint16(rows, float16(float32(v)))
-			} else {
-				rows = binary.LittleEndian.AppendUint32(rows, math.Float32bits(float32(v)))
-			}
+	size := 4
+	if f.half {
+		size = 2
+	}
+	rows := slices.Grow(*b.text, size*len(b.Values))[:size*len(b.Values)]
+	for k, v := range b.Values {
+		if f.half {
+			binary.LittleEndian.PutUint16(rows[2*k:], float16(float32(v)))
+		} else {
+			binary.LittleEndian.PutUint32(rows[4*k:], math.Float32bits(float32(v)))
 		}
+	}
+	*b.text = rows[:0]
+	var ids [][]string
+	for r := range b.Rows() {
 		ids = append(ids, []string{r.ID})
 	}
 	return [][]byte{rows, csvLines(ids...)}

@@ -60,7 +60,8 @@ type Batch struct {
 	// Values are the rows, row-major, of the records without an Err.
 	Values []float64
 
-	width, number, end int // the batch's number in the file, and how many records it has up to its end
+	text               *[]byte // memory for a format
+	width, number, end int     // the batch's number in the file, and how many records it has up to its end
 }
 
 // Rows returns the records that could be used, and their rows.
@@ -88,7 +89,7 @@ const (
 // Stream calls emit with batch after batch, in the order of the file. An error of emit
 // ends it, and so does ctx. The memory of a batch is used again for the next one.
 func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
-	b, nodes := Batch{width: len(j.Model.Columns), number: j.batch, end: j.Records.Skip}, 0
+	b, nodes := Batch{text: new([]byte), width: len(j.Model.Columns), number: j.batch, end: j.Records.Skip}, 0
 	flush := func() (err error) {
 		if len(b.Records) == 0 {
 			return nil
