@@ -204,7 +204,7 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	readout := readoutAuto
 	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn), "`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the encoder are read, and\nhow their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max for molecules and own\nfor graphs, unless the model file has another")
 	features := []apply.Feature{apply.Encoder}
-	cli.Var(f, &features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+",\nthe 52 descriptors and the counts or bits of Morgan fingerprints as RDKit has them (2:2048 if left out)")
+	cli.Var(f, &features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+",\nthe 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan fingerprints as RDKit has them (2:2048 if left out)")
 	memory := apply.Memory >> 20
 	cli.Var(f, &memory, "memory", cli.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
 	f.Add(&engine)

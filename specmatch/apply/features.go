@@ -25,6 +25,7 @@ type Feature struct {
 const (
 	encoder     = "encoder"
 	descriptors = "descriptors"
+	crippen     = "crippen"
 	morgan      = "morgan"
 	bits        = "bits"
 )
@@ -33,12 +34,12 @@ const (
 var Encoder = Feature{kind: encoder}
 
 // FeatureWords says what [ParseFeature] takes.
-const FeatureWords = "encoder, descriptors, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
+const FeatureWords = "encoder, descriptors, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
 
 // mostColumns bounds the size of a fingerprint, of which a batch holds a thousand and more.
 const mostColumns = 1 << 13
 
-// ParseFeature reads encoder; descriptors, those of package descriptor; or morgan and bits, the counts and
+// ParseFeature reads encoder; descriptors, those of package descriptor; crippen, its logP and MR; or morgan and bits, the counts and
 // bits of a Morgan fingerprint, with a radius from 0 to 10 and a number of columns from 1 to
 // 8,192 (2 and 2,048 if they are left out), such as morgan:3:1024.
 func ParseFeature(s string) (f Feature, err error) {
@@ -46,7 +47,7 @@ func ParseFeature(s string) (f Feature, err error) {
 	f = Feature{kind: kind}
 	wrong := fmt.Errorf("feature %q: want %s", s, FeatureWords)
 	switch kind {
-	case encoder, descriptors:
+	case encoder, descriptors, crippen:
 		if sized {
 			return f, wrong
 		}
@@ -87,6 +88,8 @@ func (f Feature) columns(m *specmatch.Trained) (names []string) {
 		return m.Card.Encoder.Columns()
 	case descriptors:
 		return descriptor.Names()
+	case crippen:
+		return descriptor.CrippenNames()
 	}
 	for i := range f.size {
 		names = append(names, fmt.Sprintf("%s_%d", f.kind, i))
@@ -154,6 +157,7 @@ func ParseFeatures(words []string) (all []Feature, err error) {
 // is for one goroutine.
 func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 {
 	var calculator descriptor.Calculator
+	var byCrippen descriptor.Crippen
 	values := make([]float64, len(descriptor.Names()))
 	generators := make([]fingerprint.Morgan, len(features))
 	return func(m *molecule.Molecule) []float32 {
@@ -167,6 +171,10 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 					rest[k] = float32(v)
 				}
 				rest = rest[len(values):]
+			case crippen:
+				logP, refraction := byCrippen.Compute(m)
+				rest[0], rest[1] = float32(logP), float32(refraction)
+				rest = rest[2:]
 			case morgan, bits:
 				generators[i].Radius = f.radius
 				generators[i].Fold(rest[:f.size], m, f.kind == bits)

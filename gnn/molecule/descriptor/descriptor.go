@@ -3,7 +3,7 @@
 // shape and complexity. Names, order and values are RDKit's (release 2026.09), whose definitions
 // stand in for those of the sources where the two differ.
 //
-// A descriptor is a row of one table, with its source.
+// A descriptor is a row of one table, with its source. [Crippen] computes logP and molar refractivity.
 package descriptor
 
 import "github.com/specmatch/specmatch/gnn/molecule"

@@ -58,11 +58,12 @@ func TestRDKit(t *testing.T) {
 	sc := bufio.NewScanner(f)
 	sc.Scan()
 	names := strings.Split(sc.Text(), "\t")[1:]
-	if !slices.Equal(names, descriptor.Names()) {
-		t.Fatalf("names %v, want %v", descriptor.Names(), names)
+	if all := slices.Concat(descriptor.Names(), descriptor.CrippenNames()); !slices.Equal(names, all) {
+		t.Fatalf("names %v, want %v", all, names)
 	}
 	var p molecule.Parser
 	var c descriptor.Calculator
+	var crippen descriptor.Crippen
 	values := make([]float64, len(names))
 	rows, differ := 0, map[string]int{}
 	for sc.Scan() {
@@ -77,6 +78,7 @@ func TestRDKit(t *testing.T) {
 		}
 		rows++
 		c.Compute(values, m)
+		values[len(names)-2], values[len(names)-1] = crippen.Compute(m)
 		for i, text := range fields[1:] {
 			want, err := strconv.ParseFloat(text, 64)
 			if err != nil {
@@ -102,16 +104,25 @@ func TestRDKit(t *testing.T) {
 	t.Logf("%d molecules", rows)
 }
 
-func BenchmarkCompute(b *testing.B) {
+func BenchmarkCompute(b *testing.B) { benchmark(b, false) }
+
+func BenchmarkCrippen(b *testing.B) { benchmark(b, true) }
+
+func benchmark(b *testing.B, byCrippen bool) {
 	var p molecule.Parser
 	m, err := p.Parse("CC(C)Cn1c(=O)n(C)c(=O)c2c(N[C@@H](C)C(=O)N3CCOCC3)nc(-c3ccc(F)cc3)nc21")
 	if err != nil {
 		b.Fatal(err)
 	}
 	var c descriptor.Calculator
+	var crippen descriptor.Crippen
 	values := make([]float64, len(descriptor.Names()))
 	for b.Loop() {
-		c.Compute(values, m)
+		if byCrippen {
+			crippen.Compute(m)
+		} else {
+			c.Compute(values, m)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ NAMES = (["MolWt", "ExactMolWt", "HeavyAtomMolWt", "HeavyAtomCount", "NHOHCount"
 NumHAcceptors NumHDonors NumHeteroatoms NumRotatableBonds FractionCSP3 NumAmideBonds NumBridgeheadAtoms NumSpiroAtoms
 NumAtomStereoCenters NumUnspecifiedAtomStereoCenters NumValenceElectrons TPSA LabuteASA BalabanJ BertzCT HallKierAlpha
 Kappa1 Kappa2 Kappa3 Phi Chi0 Chi1 Chi0n Chi1n Chi2n Chi3n Chi4n Chi0v Chi1v Chi2v Chi3v Chi4v
-FpDensityMorgan1 FpDensityMorgan2 FpDensityMorgan3""".split())
+FpDensityMorgan1 FpDensityMorgan2 FpDensityMorgan3 MolLogP MolMR""".split())
 FUNCTIONS = [dict(Descriptors.descList)[name] for name in NAMES]
 
 
