@@ -43,6 +43,8 @@ def parse():
     p.add_argument('--mode', default='eager', choices=('eager', 'compile', 'graph'))
     p.add_argument('--tf32', action='store_true')
     p.add_argument('--threads', type=int, default=1)
+    p.add_argument('--batch', type=int, help="graphs of a mini-batch, the workload's if not given")
+    p.add_argument('--features', type=int, help='of a node')
     p.add_argument('--steps', type=int, default=40)
     p.add_argument('--warmup', type=int, default=6)
     a = p.parse_args()
@@ -61,9 +63,9 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
-BATCH = 256 if args.workload == 'transfer' else 512
+BATCH = args.batch or (256 if args.workload == 'transfer' else 512)
 TAU, KAPPA, PERCENTILE, BETA = 0.2, 10.0, 0.8, 0.01
-LABELS, BONDS = (120, 4) if args.workload == 'transfer' else (37, 1)
+LABELS, BONDS = (120, 4) if args.workload == 'transfer' else (args.features or 37, 1)
 SELF_LOOP = 3  # its bond
 DEVICE = torch.device(args.device)
 
@@ -99,7 +101,9 @@ def molecules(count, mean, deviation, least, most, edges):
                 bond=np.concatenate(bond), label=rng.choice(LABELS, n.sum(), p=share / share.sum()))
 
 
-DATA = (molecules(4000, 26.6, 6, 6, 50, 28.9) if args.workload == 'transfer' else molecules(4110, 29.87, 13.5, 3, 111, 32.3))
+DATA = None  # jobs.py has real graphs
+if __name__ == '__main__':
+    DATA = molecules(4000, 26.6, 6, 6, 50, 28.9) if args.workload == 'transfer' else molecules(4110, 29.87, 13.5, 3, 111, 32.3)
 
 
 def ranges(start, count):
@@ -409,7 +413,7 @@ def losses(z1, z2):
 model = {'unsupervised': GIN, 'semisupervised': ResGCN, 'transfer': ChemGIN}[args.workload]().to(DEVICE)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **(
     dict(foreach=True) if DEVICE.type == 'cpu' else dict(fused=True, capturable=args.mode == 'graph')))
-order, at = rng.permutation(len(DATA['n'])), 0
+order, at = (), 0
 
 
 def next_views():
@@ -514,4 +518,5 @@ def main():
         nodes=sum(len(v.graph) for v in views), peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))))
 
 
-main()
+if __name__ == '__main__':
+    main()
