@@ -1,5 +1,5 @@
 # The tool alone, static: `docker build -t specmatch .`, then
-# `docker run --rm -v "$PWD:/data" specmatch embed -in molecules.csv -out vectors.npy`.
+# `docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" specmatch embed -in molecules.csv -out vectors.npy`.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./

@@ -78,7 +78,7 @@ def test_flags_are_parameters(tmp_path):
     assert search.fit(SMILES, CARBONS > 7).best_params_.keys() == {"embedder__features"}
     # So are those of training, which a model file keeps.
     r = Regressor(epochs=1, readout="last:max", largest_fragment=True, neutralise=True, **TINY).fit(salts * 9, np.arange(36.0))
-    card = specmatch.models.card(r.models_[0])
+    card = specmatch.read_card(r.models_[0])
     assert card["encoder"]["readout"] == "last:max" and card["encoder"]["hidden"] == 8
     assert np.allclose(r.predict(["CC(=O)[O-].[Na+]"]), r.predict(["CC(=O)O"]))
     e = Embedder(method="infonce", epochs=1, readout="last:max", largest_fragment=True, **TINY).fit(salts * 9)

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
-from sklearn.utils import Tags, TransformerTags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from . import models, records, tool
 
 Rows = NDArray[np.float32]
-OURS = set("in out out_format format id strict target kind seed seeds first_seed test shard collect list".split())
 
 def bar(label: str, total: int | None, shown: bool) -> Callable[[int, int | None], None]:
     """A bar of what is done of how much, where tqdm is installed."""
@@ -58,14 +57,14 @@ class Base(BaseEstimator):
         for name, data in zip(names, files):
             Path(name).write_bytes(data)
         for name in self._flags:
-            if name in OURS or not any(name in tool.flags_of(c) for c in self.commands):
+            if not any(name in tool.parameters(c) for c in self.commands):
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}: "
                                  f"it is no flag of specmatch {' or '.join(self.commands)} that can be set here")
-        given = {k: v for k, v in self._flags.items() if k in tool.flags_of(command)}
+        given = {k: v for k, v in self._flags.items() if k in tool.parameters(command)}
         return [command, *tool.flags(in_="-", format=form, id="row", model=",".join(names) or None, **more, **given)]
 
-    def _train(self, command: str, data: Any, targets: list[list[str]], name: str, **more: Any) -> tuple[bytes, ...]:
-        """The models, of names with *, that a command leaves that trains on the data."""
+    def _train(self, command: str, data: Any, targets: list[list[str]], **more: Any) -> tuple[bytes, ...]:
+        """The models that a command leaves that trains on the data."""
         show = bar(command, None, self.verbose)
 
         def heard(line: str) -> None:
@@ -85,7 +84,7 @@ class Base(BaseEstimator):
             arguments = self._arguments(command, form, folder, start, out=f"{folder}/run", **more)
             with tool.running(arguments, text, self.n_jobs, heard):
                 pass
-            return tuple(p.read_bytes() for p in sorted(Path(folder, "run").glob(name)))
+            return tuple(p.read_bytes() for p in sorted(Path(folder, "run").glob("model*.safetensors")))
 
     def _stream(self, command: str, X: Iterable[Any], files: Sequence[bytes],
                 total: int | None = None) -> Iterator[Rows]:
@@ -141,13 +140,15 @@ class Embedder(TransformerMixin, Base):
         self.method = method
 
     def __sklearn_tags__(self) -> Tags:
-        tags = Base.__sklearn_tags__(self)
-        tags.requires_fit, tags.transformer_tags = self.method is not None, TransformerTags()
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = self.method is not None
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        self.model_ = models.load(self.model) if self.method is None else self._train(
-            "train", records.listed(X), [], "model.safetensors", method=self.method, seed=self.random_state)[0]
+        if self.method is None:
+            self.model_ = models.load(self.model)
+        else:
+            self.model_, = self._train("train", records.listed(X), [], method=self.method, seed=self.random_state)
         return self
 
     def _model(self) -> bytes:
@@ -195,7 +196,7 @@ class Predictor(Base):
         data = list(records.listed(X))
         check_consistent_length(data, targets[0])
         names = ",".join(f"y{k}" for k in range(len(targets)))
-        self.models_ = self._train("finetune", data, targets, "model-*.safetensors", kind=self.kind, target=names,
+        self.models_ = self._train("finetune", data, targets, kind=self.kind, target=names,
                                    seeds=self.n_estimators, first_seed=self.random_state)
         return self
 
@@ -227,7 +228,7 @@ class Predictor(Base):
         return self
 
     def _head(self) -> dict[str, Any]:
-        return models.card(self.models_[0]).get("head", {})
+        return models.read_card(self.models_[0]).get("head", {})
 
 class Regressor(RegressorMixin, Predictor):
     """Fine-tunes a graph network for numbers, one or several for each record, of which NaN are not

@@ -23,8 +23,9 @@ def load(model: Source) -> bytes:
     """A model file's contents; None and "pretrained" stand for the encoder in the program."""
     return pretrained() if model is None or model == "pretrained" else Path(model).read_bytes()
 
-def card(data: bytes) -> dict[str, Any]:
-    """What a model file's contents say about the model."""
+def read_card(model: Source | bytes = None) -> dict[str, Any]:
+    """What a model file, or its contents, says about its model: encoder, features, head, where it comes from."""
+    data = model if isinstance(model, bytes) else load(model)
     end = 8 + int.from_bytes(data[:8], "little")
     if end > len(data):
         raise ValueError("not a model file: its header is longer than the file")
@@ -32,7 +33,3 @@ def card(data: bytes) -> dict[str, Any]:
         return json.loads(json.loads(data[8:end])["__metadata__"]["specmatch_model"])
     except KeyError:
         raise ValueError("the file has weights, but nothing says of what model") from None
-
-def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says about its model: encoder, features, head, where it comes from."""
-    return card(Path(path).read_bytes())

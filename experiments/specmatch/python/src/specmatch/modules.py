@@ -20,10 +20,8 @@ def layer(name: str, tensors: dict[str, Tensor]) -> nn.Module:
         rows, columns = tensors["weight"].shape
         return nn.Embedding(rows, columns) if "embedding" in name else nn.Linear(columns, rows, "bias" in tensors)
     module = nn.Module()
-    if "eps" in tensors:
-        module.register_buffer("eps", tensors["eps"])
-    if "bias" in tensors:
-        module.register_parameter("bias", nn.Parameter(tensors["bias"]))
+    for own in {"bias", "eps"} & tensors.keys():  # of which eps is not learned
+        module.register_parameter(own, nn.Parameter(tensors[own], requires_grad=own == "bias"))
     return module
 
 def neighbors(x: Tensor, edges: Tensor) -> Tensor:
@@ -70,7 +68,7 @@ class Encoder(nn.Module):
             last = torch.zeros_like(nodes).scatter_reduce(0, batch[ends], ends, "amax")
             edges = torch.cat([edges, nodes[nodes < last[batch]].repeat(2, 1)], 1)
         for conv, bn in self.layers("convs", "bns"):
-            own = (1 + conv.get_buffer("eps")) * x
+            own = (1 + conv.get_parameter("eps")) * x
             x = bn(torch.relu(mlp(own + neighbors(x, edges), conv.get_submodule("nn"))))
             yield x
 
@@ -119,7 +117,7 @@ def to_torch(model: models.Source = None, readout: str = "auto") -> Encoder:
     """The encoder of a model file, None being that of the program, in evaluation mode; readout
     is as ``-readout`` of ``specmatch embed``. A head and dropout are left out."""
     data = models.load(model)
-    card = {k: v for k, v in models.card(data).items() if k not in ("head", "beside")}
+    card = {k: v for k, v in models.read_card(data).items() if k not in ("head", "beside")}
     weights = {name: w for name, w in load(data).items() if not name.startswith(("predictor.", "beside."))}
     return Encoder(card, weights, readout).eval()
 

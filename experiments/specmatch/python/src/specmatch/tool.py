@@ -9,14 +9,15 @@ import sysconfig
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from subprocess import PIPE
+from functools import cache
+from subprocess import PIPE, STDOUT
 from threading import Thread
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+OURS = set("in out out_format format id strict target kind seed seeds first_seed test shard collect list".split())
 ENDED = (errno.EPIPE, errno.EINVAL)  # says writing to a program that has ended, the latter on Windows
 
 class SpecmatchError(ValueError):
@@ -35,12 +36,11 @@ def flags(**values: Any) -> list[str]:
     texts = {name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items() if v is not None}
     return [f"-{name.rstrip('_').replace('_', '-')}={text}" for name, text in texts.items()]
 
-@lru_cache
-def flags_of(command: str) -> frozenset[str]:
-    """The names of the flags that a command has."""
-    explained = subprocess.run([program(), command, "-h"], capture_output=True, check=True)
-    names = re.findall(r"^  -([\w-]+)", (explained.stdout + explained.stderr).decode(), re.M)
-    return frozenset(name.replace("-", "_") for name in names)
+@cache
+def parameters(command: str) -> set[str]:
+    """The flags of a command, with _ for -, that are not set by this package."""
+    explained = subprocess.run([program(), command, "-h"], stdout=PIPE, stderr=STDOUT, check=True).stdout.decode()
+    return {name.replace("-", "_") for name in re.findall(r"^  -([\w-]+)", explained, re.M)} - OURS
 
 @contextmanager
 def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int | None = None,
