@@ -77,13 +77,14 @@ def test_flags_are_parameters(tmp_path):
     search = GridSearchCV(make_pipeline(Embedder(), LogisticRegression()), {"embedder__features": ["bits:2:64", "descriptors"]}, cv=2)
     assert search.fit(SMILES, CARBONS > 7).best_params_.keys() == {"embedder__features"}
     # So are those of training, which a model file keeps.
-    r = Regressor(epochs=1, readout="last:max", largest_fragment=True, neutralise=True, **TINY).fit(salts * 9, np.arange(36.0))
+    r = Regressor(epochs=1, features="descriptors,encoder", readout="last:max", largest_fragment=True, neutralise=True, **TINY)
+    r.fit(salts * 9, np.arange(36.0))
     card = specmatch.read_card(r.models_[0])
     assert card["encoder"]["readout"] == "last:max" and card["encoder"]["hidden"] == 8
     assert np.allclose(r.predict(["CC(=O)[O-].[Na+]"]), r.predict(["CC(=O)O"]))
     e = Embedder(method="infonce", epochs=1, readout="last:max", largest_fragment=True, **TINY).fit(salts * 9)
     assert (e.transform(["CC.[Na+]"]) == e.transform(["CC"])).all() and e.get_feature_names_out()[0] == "l2_max_0"
-    for wrong in (Embedder(reedout="last:max"), Embedder(out="x"), Regressor(features="encoder"), Classifier(target="y0")):
+    for wrong in (Embedder(reedout="last:max"), Embedder(out="x"), Regressor(level=0.9), Classifier(target="y0")):
         with pytest.raises(ValueError, match=f"{type(wrong).__name__} has no parameter '.*': it is no flag"):
             wrong.fit(SMILES, CARBONS) if hasattr(wrong, "predict") else wrong.transform(SMILES)
     with pytest.raises(SpecmatchError, match='invalid value "no" for flag -readout'):
