@@ -3,6 +3,7 @@ package gnn
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -59,6 +60,8 @@ type Architecture struct {
 	Residual bool `json:"residual,omitempty"`
 	Sum      bool `json:"sum,omitempty"`
 	Center   bool `json:"center,omitempty"`
+	// Eps is [GINConfig.Eps].
+	Eps float64 `json:"eps,omitempty"`
 	// Atoms names the categories of atoms and bonds of a chemgin, see [graph.CategoriesOf].
 	Atoms string `json:"atoms,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
@@ -85,6 +88,8 @@ func (a Architecture) Check() error {
 		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
 	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !own:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
+	case !(math.Abs(a.Eps) <= maxSize) || a.Eps != 0 && a.Kind != KindGIN:
+		return fmt.Errorf("gnn: encoder %s with ε = %v", a.Kind, a.Eps)
 	case a.Atoms != "" && a.Kind != KindChemGIN:
 		return fmt.Errorf("gnn: encoder %s with categories %q of atoms", a.Kind, a.Atoms)
 	case a.Readout != "" && (a.Sum || a.Center):
@@ -105,7 +110,7 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	}
 	switch a.Kind {
 	case KindGIN:
-		return NewGIN(be, GINConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Readout: a.Readout}, rng), nil
+		return NewGIN(be, GINConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Eps: a.Eps, Readout: a.Readout}, rng), nil
 	case KindResGCN:
 		return NewResGCN(be, ResGCNConfig{
 			In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual, Readout: a.Readout,
@@ -127,7 +132,7 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 	switch e := e.(type) {
 	case *GIN:
 		c := e.Config
-		return Architecture{Kind: KindGIN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Readout: c.Readout}, nil
+		return Architecture{Kind: KindGIN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Eps: c.Eps, Readout: c.Readout}, nil
 	case *ResGCN:
 		c := e.Config
 		return Architecture{

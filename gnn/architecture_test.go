@@ -16,7 +16,7 @@ import (
 // it says, and survives JSON.
 func TestArchitecture(t *testing.T) {
 	for _, a := range []gnn.Architecture{
-		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3}, {Kind: gnn.KindGIN, In: 1, Hidden: 3, Layers: 1},
+		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3}, {Kind: gnn.KindGIN, In: 1, Hidden: 3, Layers: 1, Eps: 1},
 		{Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Residual: true}, {Kind: gnn.KindResGCN, In: 2, Hidden: 5, Layers: 1},
 		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1, Sum: true},
 		{Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Dropout: 0.5, Center: true}, {Kind: gnn.KindBioGIN, Hidden: 3, Layers: 1},
@@ -76,6 +76,7 @@ func TestArchitectureRefuses(t *testing.T) {
 		`readout "all"`:                                                              {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all"},
 		`readout "all:sum,sum"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all:sum,sum"},
 		`readout "last:median"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "last:median"},
+		"resgcn with ε = 1":                                                          {Kind: gnn.KindResGCN, In: 1, Hidden: 1, Layers: 1, Eps: 1},
 		`gin with categories "rich" of atoms`:                                        {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Atoms: "rich"},
 		`molecules "poor" are unknown (have: hu, rich)`:                              {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Atoms: "poor"},
 		"chemgin with dropout NaN":                                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},

@@ -60,6 +60,8 @@ type GINConfig struct {
 	In     int // width of the input features
 	Hidden int // width of every layer; 32 in the unsupervised experiments
 	Layers int // 3 in the unsupervised experiments
+	// Eps is that of the layers. 1 is what a self-loop on every node comes to.
+	Eps float64
 	// Readout replaces that of the encoder.
 	Readout Readout
 }
@@ -90,6 +92,7 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 			in = c.In
 		}
 		g.Convs = append(g.Convs, NewGINConv(be, fmt.Sprintf("encoder.convs.%d.nn", l), in, c.Hidden, c.Hidden, nn.XavierUniform, rng))
+		g.Convs[l].Eps = c.Eps
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.bns.%d", l), c.Hidden))
 	}
 	return g

@@ -183,6 +183,17 @@ func TestGINConvFormula(t *testing.T) {
 	})
 }
 
+// TestGINSelfLoops: ε = 1 is a self-loop on every node.
+func TestGINSelfLoops(t *testing.T) {
+	plain := &graph.Graph{Ptr: []int32{0, 1, 3, 4}, Adj: []int32{1, 0, 2, 1}, X: graph.Features{Width: 1, Dense: []float32{1, -2, 3}}}
+	loops := &graph.Graph{Ptr: []int32{0, 2, 5, 7}, Adj: []int32{0, 1, 0, 1, 2, 1, 2}, X: plain.X}
+	be := ref.New()
+	embed := func(g *graph.Graph, eps float64) []float64 {
+		return pass(be, gnn.NewGIN(be, gnn.GINConfig{In: 1, Hidden: 4, Layers: 3, Eps: eps}, newRand(1)), graph.Collate(g), nn.Eval).h
+	}
+	checkClose(t, "ε = 1", embed(plain, 1), embed(loops, 0), 1e-12)
+}
+
 func TestGINConvGradients(t *testing.T) {
 	const width = 3
 	for _, kind := range kinds {

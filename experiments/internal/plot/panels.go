@@ -187,7 +187,8 @@ func (s Scatter) draw(f *frame, index func(name string) int) error {
 type Dots struct {
 	Axes // YLabel and the logarithms are not used
 	Rows []DotRow
-	Zero bool // 0 is on the axis, with a line
+	Zero bool     // 0 is on the axis, with a line
+	Bars [][2]int // each joins the rows from one to another, beside them
 }
 
 // DotRow is a row of [Dots].
@@ -225,12 +226,21 @@ func (d Dots) draw(f *frame, index func(name string) int) error {
 	}
 	f.see(ends...)
 	f.height = float64(20+len(d.Rows)*rowHeight) + 36
+	const between = 9 // two bars
+	width := f.width
+	f.width -= between * float64(len(d.Bars))
 	f.open(d.Axes, min(float64(longest)*glyph, 0.57*f.width-8), 20)
+	f.width = width
+	row := func(i int) float64 { return f.top + (float64(i)+0.5)*rowHeight }
+	for i, b := range d.Bars {
+		fmt.Fprintf(f, `<path class="line" stroke-width="3" d="M%s %sV%s"/>`,
+			px(f.right+between*float64(i+1)), px(row(b[0])-5), px(row(b[1])+5))
+	}
 	if d.Zero {
 		fmt.Fprintf(f, `<path class="zero" d="M%s %sV%s"/>`, px(f.x(0)), px(f.top), px(f.bottom))
 	}
 	for i, r := range d.Rows {
-		y := f.top + (float64(i)+0.5)*rowHeight
+		y := row(i)
 		f.text("y", f.left-4, y+3.5, shorten(r.Name, int((f.left-8)/glyph)))
 		f.group(r.Name, fmt.Sprintf("%s: %.4g", r.Name, r.Mean), index)
 		for _, v := range r.Points {

@@ -90,6 +90,7 @@ func Save(base string, cols int, panels ...Panel) error {
 		}
 	}
 	var body strings.Builder
+	bottom := 0.0
 	for i, p := range panels {
 		f := &frame{width: width, height: height}
 		err := p.draw(f, index)
@@ -97,9 +98,12 @@ func Save(base string, cols int, panels ...Panel) error {
 			return fmt.Errorf("plot: %s: panel %d: %w", base, i+1, err)
 		}
 		fmt.Fprintf(&body, "<svg x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\">%s</svg>\n",
-			px(margin+float64(i%cols)*(width+gap)), px(margin+float64(i/cols)*(height+gap)), px(width), px(height), f)
+			px(margin+float64(i%cols)*(width+gap)), px(margin+float64(i/cols)*(height+gap)), px(width), px(f.height), f)
+		bottom = max(bottom, margin+float64(i/cols)*(height+gap)+f.height+gap)
 	}
-	bottom := margin + float64((len(panels)+cols-1)/cols)*(height+gap)
+	if _, isDots := panels[0].(Dots); isDots { // whose rows have their names beside them
+		legend = nil
+	}
 	keys, bottom := drawLegend(legend, bottom)
 	if err := os.MkdirAll(filepath.Dir(base), 0o777); err != nil {
 		return err

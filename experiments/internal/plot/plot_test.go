@@ -335,14 +335,14 @@ func TestInline(t *testing.T) {
 	dots := plot.Dots{Zero: true, Rows: []plot.DotRow{
 		{Name: "x", Points: []float64{3, 4, math.NaN()}, Mean: 3.5, Half: math.NaN()},
 		{Name: "y & z", Mean: 5, Half: 1},
-	}}
+	}, Bars: [][2]int{{0, 1}}}
 	for _, p := range []struct {
 		panel plot.Panel
 		want  []string
 	}{
 		{lines, []string{"a &lt; b", "<title>y &amp; z</title>", `data-s="1"`, "stroke-dasharray"}},
 		{bars, []string{">sigmoid</text>", ">hard</text>"}},
-		{dots, []string{`class="zero"`, ">y &amp; z</text>", `class="s1" data-s="1"`}},
+		{dots, []string{`class="zero"`, `stroke-width="3"`, ">y &amp; z</text>", `class="s1" data-s="1"`}},
 	} {
 		svg, err := plot.Inline(p.panel, func(name string) int { return map[string]int{"x": 0, "y & z": 1}[name] })
 		if err != nil {

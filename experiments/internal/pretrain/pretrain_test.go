@@ -508,6 +508,8 @@ func TestUnread(t *testing.T) {
 		{"-p 50", []string{"cuco", "ema"}, ""},
 		{"-p 50", []string{"cuco"}, "-p has no effect on cuco"},
 		{"-raw-statistics -joao-probe-moves", []string{"joao"}, "want one of them"},
+		{"-self-loops", []string{"infonce", "graphcl"}, "-self-loops gives GraphCL's raw graphs a second one"},
+		{"-self-loops -graphcl-code=false", []string{"infonce", "graphcl"}, ""},
 	} {
 		f, s, loss := cli.NewFlagSet("unsupervised", "", ""), pretrain.DefaultSettings(), cli.Loss{Tau: 0.2, Percentile: 80, Kappa: 10}
 		f.Add(&s, &loss)

@@ -101,6 +101,9 @@ func (r *Run) own() method.Recipe {
 func (r *Run) Architecture() gnn.Architecture {
 	a := r.Encoder
 	a.Layers = cmp.Or(r.own().Layers, a.Layers)
+	if r.Settings.SelfLoops {
+		a.Eps = 1
+	}
 	return a
 }
 

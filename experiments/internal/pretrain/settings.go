@@ -27,6 +27,7 @@ type Settings struct {
 	Policy         string
 	Ratio          float64
 	OwnRecipes     bool // methods with a [method.Recipe] train by it
+	SelfLoops      bool // a GIN sees every node as its own neighbour too
 }
 
 // DefaultSettings are those of Table 1.
@@ -148,6 +149,13 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime, chosen func(
 		})
 	}
 	if r == method.Unsupervised {
+		f.BoolVar(&s.SelfLoops, "self-loops", s.SelfLoops, "every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the codes of\nJOAO, SimGRACE, MSSGCL and CuCo load")
+		f.Check(func() error {
+			if s.SelfLoops && s.GraphCLCode && slices.Contains(chosen(), method.GraphCL) {
+				return cli.Usagef("-self-loops gives GraphCL's raw graphs a second one: want -graphcl-code=false as well")
+			}
+			return nil
+		})
 		f.BoolVar(&s.CuCo.Inverted, "cuco-inverted", s.CuCo.Inverted, "CuCo's view keeps a tenth of the nodes, as in its code")
 	}
 }

@@ -154,6 +154,31 @@ func MeanRanks(results [][][]float64) [][]float64 {
 	return ranks
 }
 
+// CriticalDifference returns by how much the mean ranks of two of k methods over n sets must
+// differ for a p-value below alpha by Nemenyi's test: q·√(k(k+1)/12n), with q the upper
+// quantile of the range of k standard normal variables (J. Demšar, Statistical comparisons of
+// classifiers over multiple data sets, JMLR 7, 2006). The sets are the sample here: what
+// differs would be expected to differ on other sets of their kind.
+func CriticalDifference(k, n int, alpha float64) float64 {
+	below := func(q float64) (p float64) { // that the range is: k ∫ φ(z) (Φ(z) - Φ(z-q))^(k-1) dz
+		const step = 1. / 64
+		for z := -8.; z < 8+q; z += step {
+			between := distuv.UnitNormal.CDF(z) - distuv.UnitNormal.CDF(z-q)
+			p += float64(k) * distuv.UnitNormal.Prob(z) * math.Pow(between, float64(k-1)) * step
+		}
+		return p
+	}
+	q, high := 0., 20.
+	for range 40 {
+		if middle := (q + high) / 2; below(middle) < 1-alpha {
+			q = middle
+		} else {
+			high = middle
+		}
+	}
+	return q * math.Sqrt(float64(k*(k+1))/float64(12*n))
+}
+
 // Null returns the standard deviation of the difference of two runs of the method
 // whose seeds reached these values, if nothing but chance divides them: √2 times their
 // own. NaN with fewer than two.

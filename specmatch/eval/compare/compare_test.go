@@ -149,3 +149,12 @@ func TestMeanRanks(t *testing.T) {
 		}
 	}
 }
+
+// TestCriticalDifference: Demšar's Table 5, and his example of four methods on 14 sets.
+func TestCriticalDifference(t *testing.T) {
+	for k, q := range map[int]float64{2: 1.960, 3: 2.343, 5: 2.728, 10: 3.164} {
+		nearly(t, "q at 0.05", CriticalDifference(k, k*(k+1), 0.05)*math.Sqrt(6), q, 1e-3)
+	}
+	nearly(t, "q at 0.10", CriticalDifference(10, 110, 0.1)*math.Sqrt(6), 2.920, 6e-4)
+	nearly(t, "four methods", CriticalDifference(4, 14, 0.05), 1.25, 5e-3)
+}
