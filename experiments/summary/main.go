@@ -16,6 +16,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stderr, line)
 	}
 	if write {
-		return writePages(stdout, texts)
+		return errors.Join(writePages(stdout, texts), r.draw(diagram))
 	}
 	for _, t := range texts {
 		fmt.Fprintln(stdout, t.markdown)
@@ -91,6 +92,11 @@ func (all results) texts() (list []text, err error) {
 		{"since", all.accuracy(since, protocol)},
 		{"since-linear", all.accuracy(since, linear)},
 		{"table1-linear", all.accuracy(table1, linear)},
+		{"table1-pairs", all.pairs()},
+		{"since-missing", all.missing(since, protocol)},
+		{"table1-linear-missing", all.missing(table1, linear)},
+		{"table2-missing", all.missing(table2, "val", "test-max")},
+		{"table3-missing", all.missing(table3, "last")},
 		{"differences", all.differences(table1, protocol)},
 		{"differences-linear", all.differences(table1, linear)},
 		{"graph", all.graph()},
@@ -136,6 +142,9 @@ func writePages(stdout io.Writer, texts []text) error {
 	}
 	return nil
 }
+
+// diagram is the figure of the page of this program.
+const diagram = "experiments/summary/ranks"
 
 // The marks around a table in a page, the first with its name in between.
 const (

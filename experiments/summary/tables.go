@@ -3,15 +3,16 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
+	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
-	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
@@ -31,6 +32,9 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
 		r, ok := all.get(set, row.method, protocol)
 		c := table.Text("")
+		if !row.quoted {
+			c = table.Text("–")
+		}
 		if ok {
 			mean, std := stat.MeanStdDev(r.PerSeed, nil)
 			c = table.MeanStd(mean, std, s.decimals)
@@ -43,14 +47,69 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 		}
 		if p := s.published[protocol].Find(row.published); p != nil && p.Values[set][0] > 0 {
 			quote := fmt.Sprintf("(%.*f)", s.decimals, p.Values[set][0])
-			if ok {
-				c.Mark += " " + quote
-			} else {
-				c, ok = table.Text(quote), published.Since.Find(row.published) != nil
+			if c.Mark += " " + quote; row.quoted {
+				c, ok = table.Text(quote), true
 			}
 		}
 		return c, ok
 	})
+}
+
+// missing has the hours of a core that one seed of each empty cell of a table takes: what is
+// measured of the method and of other rows of its set, see [results.seconds].
+func (all results) missing(s sheet, protocols ...string) *table.Table {
+	t := s.bySet(func(set string, row row) (table.Cell, bool) {
+		if _, ok := all.get(set, row.method, protocols[0]); ok || row.quoted || !s.measures(all, row, protocols[0]) {
+			return table.Text(""), false
+		}
+		seconds := s.more[set]
+		for _, p := range protocols {
+			seconds += all.seconds(s, set, row.method, p)
+		}
+		return table.Number(seconds/3600, 2), true
+	})
+	t.Caption = "Hours of a core for one seed of each empty cell, estimated; `" + s.command + "`"
+	return t
+}
+
+// measures reports whether a table has a row.
+func (s sheet) measures(all results, r row, protocol string) bool {
+	return slices.ContainsFunc(s.sets, func(set string) bool { return all[cell{set, r.method, protocol}] != nil })
+}
+
+// seconds returns those of one seed, as measured; or else the median, over all other rows and
+// sets, of a/b·c with a those of the method on another set, b those of another row there, and c
+// those of that row on this set. Of a set without any row they are those of the set that it
+// is like, times what it has more nodes. NaN if nothing is measured.
+func (all results) seconds(s sheet, set, method, protocol string) float64 {
+	if x, ok := s.measured[cell{set, method, protocol}]; ok {
+		return x
+	}
+	measured := func(set, method string) float64 {
+		if r := all[cell{set, method, protocol}]; r != nil && !r.smaller {
+			return r.Seconds / float64(len(r.PerSeed))
+		}
+		return 0
+	}
+	if x := measured(set, method); x > 0 {
+		return x
+	}
+	var guesses []float64
+	for _, other := range s.rows {
+		for _, at := range s.sets {
+			if x := measured(set, other.method) * measured(at, method) / measured(at, other.method); x > 0 && !math.IsInf(x, 0) {
+				guesses = append(guesses, x)
+			}
+		}
+	}
+	if len(guesses) == 0 {
+		if like, ok := s.like[set]; ok {
+			return like.times * all.seconds(s, like.set, method, protocol)
+		}
+		return math.NaN()
+	}
+	slices.Sort(guesses)
+	return stat.Quantile(0.5, stat.Empirical, guesses, nil)
 }
 
 // collapsed counts the seeds that lie more than 8 points below the best of them: the classifier
@@ -170,6 +229,80 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 		ranks[methods[i]] = r
 	}
 	return ranks, seeds
+}
+
+// draw writes the diagram of critical differences of J. Demšar (2006), on its side: the mean
+// ranks over all sets with the ranks of the seeds, and bars that join the methods whose ranks
+// are nearer than the critical difference of Nemenyi's test.
+func (all results) draw(base string) error {
+	ranks, _ := all.rank(table1.sets)
+	if len(ranks) < 2 {
+		return nil
+	}
+	d := plot.Dots{Axes: plot.Axes{XLabel: "mean rank over eight sets (1 is best)"}}
+	for _, row := range table1.rows {
+		if r, ok := ranks[row.method]; ok {
+			d.Rows = append(d.Rows, plot.DotRow{Name: row.title, Points: r, Mean: stat.Mean(r, nil), Half: math.NaN()})
+		}
+	}
+	slices.SortStableFunc(d.Rows, func(a, b plot.DotRow) int { return cmp.Compare(a.Mean, b.Mean) })
+	critical, last := compare.CriticalDifference(len(d.Rows), len(table1.sets), 0.05), 0
+	d.Title = fmt.Sprintf("what a bar joins differs by less than %.1f ranks", critical)
+	for i, r := range d.Rows {
+		end := i
+		for end+1 < len(d.Rows) && d.Rows[end+1].Mean-r.Mean < critical {
+			end++
+		}
+		if end > max(i, last) {
+			d.Bars = append(d.Bars, [2]int{i, end})
+			last = end
+		}
+	}
+	return plot.Save(base, 1, d)
+}
+
+// pairs says which of the ranked methods differ in their mean over the sets, for all pairs.
+func (all results) pairs() *table.Table {
+	ranks, _ := all.rank(table1.sets)
+	type scored struct {
+		row
+		mean float64
+	}
+	var list []scored
+	for _, r := range table1.rows {
+		if _, ok := ranks[r.method]; ok {
+			x := scored{row: r}
+			for _, set := range table1.sets {
+				x.mean += stat.Mean(all[cell{set, r.method, protocol}].PerSeed, nil) / float64(len(table1.sets))
+			}
+			list = append(list, x)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.mean, a.mean) })
+	var differences []compare.Difference
+	for i, a := range list {
+		for _, b := range list[:i] {
+			var bySet []compare.Difference
+			for _, set := range table1.sets {
+				bySet = append(bySet, compare.Seeds(all.paired(set, b.method, a.method, protocol)))
+			}
+			differences = append(differences, compare.Mean(bySet))
+		}
+	}
+	p := compare.Corrected(differences)
+	t := table.New("method", table.Names("no.", "mean of sets", "not told from")...)
+	t.Caption = fmt.Sprintf("Methods by their mean over the eight sets, and those whose means cannot be told from theirs: p ≥ 0.05 by "+
+		"Student's t-test over the seeds that both have, for the mean of the differences by set, corrected by Holm for all %d pairs.", len(p))
+	for i, a := range list {
+		var alike []string
+		for j := range list {
+			if lo, hi := min(i, j), max(i, j); lo < hi && !(p[hi*(hi-1)/2+lo] < 0.05) {
+				alike = append(alike, fmt.Sprint(j+1))
+			}
+		}
+		t.Add(a.title, table.Text(fmt.Sprint(i+1)), table.Number(a.mean, 2), table.Text(strings.Join(alike, ", ")))
+	}
+	return t
 }
 
 // differences are SpecMatch-CL minus InfoNCE on the sets where both have two seeds in

@@ -80,16 +80,22 @@ func (m *ArcMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *aut
 		return nil
 	}
 	h := m.Nodes(gnn.NewBatch(t, &kept), nn.Train)
-	return isTrue(m.logits(h, to, from)).Add(isFalse(m.logits(h, noTo, noFrom)))
+	var layers []*autodiff.Var
+	for w := h.Cols() / m.Layers; len(layers) < m.Layers; {
+		layers = append(layers, h.SliceCols(len(layers)*w, (len(layers)+1)*w))
+	}
+	return isTrue(m.logits(layers, to, from)).Add(isFalse(m.logits(layers, noTo, noFrom)))
 }
 
-// logits returns the decoder's [E×1] of pairs of nodes.
-func (m *ArcMasking) logits(h *autodiff.Var, to, from []int32) *autodiff.Var {
-	a, b, w := h.GatherRows(to), h.GatherRows(from), h.Cols()/m.Layers
-	var parts []*autodiff.Var
-	for k := range m.Layers {
-		for l := range m.Layers {
-			parts = append(parts, a.SliceCols(k*w, (k+1)*w).Mul(b.SliceCols(l*w, (l+1)*w)))
+// logits returns the decoder's [E×1] of pairs of nodes, from the layers' [N×width].
+func (m *ArcMasking) logits(layers []*autodiff.Var, to, from []int32) *autodiff.Var {
+	var a, b, parts []*autodiff.Var
+	for _, h := range layers {
+		a, b = append(a, h.GatherRows(to)), append(b, h.GatherRows(from))
+	}
+	for _, x := range a {
+		for _, y := range b {
+			parts = append(parts, x.Mul(y))
 		}
 	}
 	return m.Decoder.Forward(autodiff.ConcatCols(parts...))
