@@ -15,7 +15,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-var names = []string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY"}
+var names = []string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K"}
 
 // open reads a real set that lies beside the project's root.
 func open(b *testing.B, name string) *dataset.Dataset {

@@ -93,6 +93,7 @@ func (all results) texts() (list []text, err error) {
 		{"since-linear", all.accuracy(since, linear)},
 		{"table1-linear", all.accuracy(table1, linear)},
 		{"table1-pairs", all.pairs()},
+		{"since-distance", all.distance(since, protocol)},
 		{"since-missing", all.missing(since, protocol)},
 		{"table1-linear-missing", all.missing(table1, linear)},
 		{"table2-missing", all.missing(table2, "val", "test-max")},

@@ -33,7 +33,7 @@ func TestPages(t *testing.T) {
 		file, _, _ := strings.Cut(strings.TrimPrefix(line, "no table has a place for what is in "), ": ")
 		files = append(files, filepath.Base(file))
 	}
-	if want := []string{"hiv-100.json", "ppi.json", "tox21-100.json", "toxcast-100.json", "motifs.json"}; !slices.Equal(files, want) {
+	if want := []string{"hiv-100.json", "tox21-100.json", "toxcast-100.json", "motifs.json"}; !slices.Equal(files, want) {
 		t.Errorf("no table shows %q, want %q:\n%s", files, want, unshown.String())
 	}
 	var folders []string
@@ -64,6 +64,27 @@ func TestPages(t *testing.T) {
 		if filled, err := fill(string(page), texts); err != nil || filled != string(page) {
 			t.Errorf("%s has other tables than go run ./experiments/summary -write gives it (%v):\n%s", path, err, cmp.Diff(string(page), filled))
 		}
+	}
+	// A cell is empty if and only if there is an estimate for it.
+	for name, missing := range map[string]string{
+		"table1": "", "since": "since-missing", "table1-linear": "table1-linear-missing", "table2-test-max": "table2-missing",
+		"table2-val": "table2-missing", "table3-last": "table3-missing", "table3-best-val": "table3-missing",
+	} {
+		hours := cells(texts, missing)
+		for place, c := range cells(texts, name) {
+			x, err := strconv.ParseFloat(hours[place], 64)
+			if estimated := err == nil && x >= 0; estimated != strings.HasPrefix(c, "–") || c == "" && name != "since" {
+				t.Errorf("%s: %s has %q and the estimate %q", name, place, c, hours[place])
+			}
+		}
+	}
+	base := filepath.Join(t.TempDir(), "ranks")
+	if err := r.draw(base); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := os.ReadFile(base + ".svg")
+	if got, err := os.ReadFile(diagram + ".svg"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s.svg is not what go run ./experiments/summary -write draws: %v", diagram, err)
 	}
 	for _, x := range texts {
 		if !strings.Contains(all.String(), markBegin+x.name+markName) {
@@ -101,6 +122,23 @@ func TestPages(t *testing.T) {
 	if page, err := os.ReadFile(pages[0]); err != nil || string(page) != written[pages[0]] {
 		t.Errorf("-write leaves %s with other text: %v", pages[0], err)
 	}
+}
+
+// cells are those of a table, by row and column.
+func cells(texts []text, name string) map[string]string {
+	all := map[string]string{}
+	for _, x := range texts {
+		if x.name == name {
+			for line := range strings.Lines(x.markdown) {
+				if row := strings.Split(line, "|"); len(row) > 2 && !strings.Contains(line, "---") && !strings.HasPrefix(line, "| method") {
+					for i, c := range row[2 : len(row)-1] {
+						all[row[1]+strconv.Itoa(i)] = strings.TrimSpace(c)
+					}
+				}
+			}
+		}
+	}
+	return all
 }
 
 // TestCheck computes cells of the embedded set again: of the results as they are, and of
@@ -257,7 +295,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| WL subtree | 81.00 ± 1.41 (80.72) | (80.01) |", "| sub2vec | 61.50† (61.05) |", "| WL subtree | 2 |"} {
+	for _, want := range []string{"| WL subtree | 81.00 ± 1.41 (80.72) | – (80.01) |", "| sub2vec | 61.50† (61.05) |", "| WL subtree | 2 |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the tables lack %q:\n%s", want, text)
 		}
@@ -276,7 +314,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"| no pre-training | 71.00 ± 1.41 (73.72) |", "| (51.33) | 60.00 (60.72) | (57.46) |", "| GAE | 74.00 ± 1.00 (74.36) |",
+			"| no pre-training | 71.00 ± 1.41 (73.72) |", "| – (51.33) | 60.00 (60.72) | – (57.46) |", "| GAE | 74.00 ± 1.00 (74.36) |",
 			"| GAE, test-max | 2.50 ± 0.50 |  |", // 3 and 2
 		} {
 			if !strings.Contains(text, want) {

@@ -55,6 +55,18 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 	})
 }
 
+// distance has ours minus the published figures.
+func (all results) distance(s sheet, protocol string) *table.Table {
+	return s.bySet(func(set string, row row) (table.Cell, bool) {
+		r, ok := all.get(set, row.method, protocol)
+		p := s.published[protocol].Find(row.published)
+		if !ok || p == nil || p.Values[set][0] == 0 {
+			return table.Text(""), false
+		}
+		return table.Number(stat.Mean(r.PerSeed, nil)-p.Values[set][0], 2), true
+	})
+}
+
 // missing has the hours of a core that one seed of each empty cell of a table takes: what is
 // measured of the method and of other rows of its set, see [results.seconds].
 func (all results) missing(s sheet, protocols ...string) *table.Table {
@@ -82,6 +94,7 @@ func (s sheet) measures(all results, r row, protocol string) bool {
 // those of that row on this set. Of a set without any row they are those of the set that it
 // is like, times what it has more nodes. NaN if nothing is measured.
 func (all results) seconds(s sheet, set, method, protocol string) float64 {
+	protocol = cmp.Or(s.timed, protocol)
 	if x, ok := s.measured[cell{set, method, protocol}]; ok {
 		return x
 	}
