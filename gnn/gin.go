@@ -57,11 +57,10 @@ func (c *GINConv) Buffers() []*nn.Buffer { return nil }
 
 // GINConfig describes a [GIN].
 type GINConfig struct {
-	In     int // width of the input features
-	Hidden int // width of every layer; 32 in the unsupervised experiments
-	Layers int // 3 in the unsupervised experiments
-	// Eps is that of the layers. 1 is what a self-loop on every node comes to.
-	Eps float64
+	In     int     // width of the input features
+	Hidden int     // width of every layer; 32 in the unsupervised experiments
+	Layers int     // 3 in the unsupervised experiments
+	Eps    float64 // of the layers; 1 is what a self-loop on every node comes to
 	// Readout replaces that of the encoder.
 	Readout Readout
 }
