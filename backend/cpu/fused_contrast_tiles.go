@@ -175,19 +175,22 @@ func (s *contrastState[T]) firstTile(w *contrastScratch[T], i, j int) {
 		}
 	}
 	within := s.c.LossC != nil && !s.c.CrossView
+	if !within && !s.c.Match {
+		return
+	}
 	for v := range 2 {
-		if a, b, x := s.block(i, v), s.block(j, v), w.tiles[0]; within || s.c.Match {
-			s.similarities(x, a, b)
-			if s.c.Match {
-				s.count(w, x, v, a, b)
-			}
-			if within {
-				if i == j {
-					fillDiagonal(x, a.n, T(math.Inf(-1)))
-				}
-				s.addExp(w, x, a, b, i != j)
-			}
+		a, b, x := s.block(i, v), s.block(j, v), w.tiles[0]
+		s.similarities(x, a, b)
+		if s.c.Match {
+			s.count(w, x, v, a, b)
 		}
+		if !within {
+			continue
+		}
+		if i == j {
+			fillDiagonal(x, a.n, T(math.Inf(-1)))
+		}
+		s.addExp(w, x, a, b, i != j)
 	}
 }
 

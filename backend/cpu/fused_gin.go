@@ -34,6 +34,10 @@ import (
 const (
 	ginElements = 3 << 12
 	ginMinRows  = 64 // with fewer, packing the weights would dominate
+
+	// Layers wider than this have blocks of as many rows as features: every block keeps
+	// its part of the gradients of the weights.
+	ginWide = 128
 )
 
 // ginState is what an engine keeps for the layers that it runs.
@@ -82,7 +86,11 @@ func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 	if s.x != nil {
 		widest = max(widest, s.in)
 	}
-	s.cut(l.Views.Host, max(ginMinRows, ginElements/widest))
+	rows := max(ginMinRows, ginElements/widest)
+	if s.hid > ginWide {
+		rows = max(rows, s.hid)
+	}
+	s.cut(l.Views.Host, rows)
 	return s
 }
 
