@@ -160,6 +160,8 @@ func (r *result) flags() []string {
 	switch {
 	case r.Experiment == "semisupervised":
 		return []string{"-label-rate", r.number}
+	case r.number == degrees:
+		return []string{"-node-features", degrees}
 	case strings.HasPrefix(filepath.Base(r.file), "graph-"):
 		return []string{"-tau", "0.1"}
 	case !r.smaller:
