@@ -76,7 +76,7 @@ var since = sheet{
 	map[string]published.Table{protocol: withDegrees(published.Since)}, 2,
 	costs{
 		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees -method METHOD -seeds 1",
-		like: map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}}, // its nodes
+		like:    map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}}, // its nodes
 		// 3 epochs took 393 s.
 		measured: map[cell]float64{{"COLLAB, degrees", "s2gae", protocol}: 2620},
 	},
