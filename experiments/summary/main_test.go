@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -182,21 +183,23 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCode: every row says which commits have computed it.
+// TestCode: every row of every experiment says which commits have computed it.
 func TestCode(t *testing.T) {
-	t.Chdir("../..")
-	var in []string
-	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
-		in = append(in, filepath.Join("experiments", name, "results"))
-	}
-	all, err := read(in)
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob("../*/results/*.json")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files of results, %v", len(files), err)
 	}
 	commits := regexp.MustCompile(`^[0-9a-f]{7}(, [0-9a-f]{7})*$`)
-	for key, r := range all {
-		if !commits.MatchString(r.Code) {
-			t.Errorf("%s: %v names the code %q; want commits", r.file, key, r.Code)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		var rows []rundir.Row
+		if err = errors.Join(err, json.Unmarshal(data, &rows)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		for _, r := range rows {
+			if !commits.MatchString(r.Code) {
+				t.Errorf("%s: %s on %s under %s names the code %q; want commits", file, r.Method, r.Dataset, r.Protocol, r.Code)
+			}
 		}
 	}
 }
