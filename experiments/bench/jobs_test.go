@@ -46,6 +46,23 @@ var jobs = []job{
 	{"fine-tuning one of ten folds, 100 epochs, DD",
 		"semisupervised -dataset DD -data DATA -out OUT -method none -protocol val -seeds 1 -shard 0/10",
 		"PYTHON peer/jobs.py finetune --dataset DD --data DATA --threads THREADS"},
+	// zinc20k.csv has the first 20,000 rows of zinc250k.csv, as head -n 20001 writes them.
+	{"an epoch of pre-training a chem GIN, 20,000 of ZINC",
+		"transfer -corpus DATA/zinc20k.csv -method specmatch -seeds 1 -epochs 1 -out OUT",
+		"PYTHON peer/molecules.py pretrain --smiles DATA/zinc20k.csv --threads THREADS"},
+	{"the same with bf16, 20,000 of ZINC",
+		"transfer -bf16 -corpus DATA/zinc20k.csv -method specmatch -seeds 1 -epochs 1 -out OUT",
+		"PYTHON peer/molecules.py pretrain --smiles DATA/zinc20k.csv --threads THREADS"},
+	{"vectors of 20,000 of ZINC",
+		"specmatch embed -in DATA/zinc20k.csv -out OUT/x.npy",
+		"PYTHON peer/molecules.py embed --smiles DATA/zinc20k.csv --out OUT/x.npy --threads THREADS"},
+	{"vectors of 250,000 of ZINC",
+		"specmatch embed -in DATA/zinc250k.csv -out OUT/x.npy",
+		"PYTHON peer/molecules.py embed --smiles DATA/zinc250k.csv --out OUT/x.npy --threads THREADS"},
+	// chemprop.pt is what chemprop train leaves, with its defaults.
+	{"vectors of 20,000 of ZINC by chemprop",
+		"specmatch embed -in DATA/zinc20k.csv -out OUT/x.npy",
+		"chemprop fingerprint --accelerator cpu --test-path DATA/zinc20k.csv --model-paths DATA/chemprop.pt --output OUT/x.npz"},
 }
 
 var (
