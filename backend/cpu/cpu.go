@@ -102,6 +102,7 @@ type args[T float] struct {
 	ptr, col    []int32
 	rows, cols  int
 	inner, n    int
+	block       int // rows of a block, of a product that is cut in two directions
 	alpha, beta T
 	transA      bool
 	transB      bool

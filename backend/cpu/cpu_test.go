@@ -168,6 +168,36 @@ func TestThreadsDoNotMatter(t *testing.T) {
 	})
 }
 
+// TestProductsInBlocks: products for many workers are cut along the sum and along the rows, and
+// have the bits of one worker.
+func TestProductsInBlocks(t *testing.T) {
+	const m, n, k = 131, 40, 4099
+	var want []float64
+	for _, workers := range []int{1, 20, 64} {
+		b := &bench{cpu.New(tensor.Float32, cpu.Workers(workers)), rand.New(rand.NewPCG(5, 6))}
+		var got []float64
+		for _, tr := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+			x, y := b.random(m, k), b.random(k, n)
+			if tr[0] {
+				x = b.random(k, m)
+			}
+			if tr[1] {
+				y = b.random(n, k)
+			}
+			dst, part := b.be.Alloc(m, n), make([]float64, m*n)
+			b.be.Gemm(dst, tr[0], tr[1], 1, x, y, 0)
+			b.be.Download(part, dst)
+			got = append(got, part...)
+		}
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d workers have other bits than one", workers)
+		}
+	}
+}
+
 // TestBF16: the engine says what it is, rounds the inputs of products, has the same bits
 // with any number of workers, and is refused where the processor lacks the instruction.
 func TestBF16(t *testing.T) {

@@ -81,12 +81,25 @@ func (t *gatherTask[T]) run(lo, hi int) {
 // A product is cut along the rows of dst into a few blocks for every worker.
 // This is the only cut that depends on the number of workers; results do not, since
 // a kernel computes every row by itself. Every block packs B again, hence a minimum
-// number of rows, and a minimum of multiply-adds to be worth waking a worker.
+// number of rows, lower where workers would have nothing to do, and a minimum of
+// multiply-adds to be worth waking a worker.
 const (
 	gemmBlocks = 4 // per worker
 	gemmRows   = 256
+	gemmLeast  = 64
 	gemmWork   = 1 << 20
 )
+
+// rowBlocks returns the number of blocks to cut m rows of a product into, each of n·k
+// multiply-adds, where it is cut into parts already.
+func (p *pool) rowBlocks(m, n, k, parts int) int {
+	workers := p.helpers + 1
+	few := (workers + parts - 1) / parts
+	if few == 1 && (parts > 1 || workers == 1) {
+		return 1
+	}
+	return max(1, min(m*n*k/gemmWork, max(min(few, m/gemmLeast), min(gemmBlocks*few, m/gemmRows))))
+}
 
 // A product with a long sum, such as the gradient of a weight, XᵀdY, is cut
 // along the sum instead: splitParts partial products go to scratch memory and
@@ -117,14 +130,14 @@ func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64,
 		t.n = (k + splitParts - 1) / splitParts
 		t.c = grow(e.partial, splitParts*m*n)
 		e.partial = t.c
-		e.pool.share((*splitGemmTask[T])(t), k, t.n)
+		parts := (k + t.n - 1) / t.n
+		blocks := e.pool.rowBlocks(m, n, t.n, parts)
+		t.block = (m + blocks - 1) / blocks
+		e.pool.share((*splitGemmTask[T])(t), parts*((m+t.block-1)/t.block), 1)
 		e.pool.do((*mergeTask[T])(t), m*n, grain/splitParts)
 		return
 	}
-	blocks := 1
-	if e.pool.helpers > 0 {
-		blocks = max(1, min(gemmBlocks*(e.pool.helpers+1), m/gemmRows, m*n*k/gemmWork))
-	}
+	blocks := e.pool.rowBlocks(m, n, k, 1)
 	e.pool.share((*gemmTask[T])(t), m, (m+blocks-1)/blocks)
 }
 
@@ -158,12 +171,18 @@ func (t *gemmTask[T]) run(lo, hi int) {
 
 type splitGemmTask[T float] args[T]
 
+// run computes blocks of rows of partial products, one part after the other.
 func (t *splitGemmTask[T]) run(lo, hi int) {
 	tA, tB, lda, ldb := (*gemmTask[T])(t).layout()
-	a := t.a[offset(lo, lda, t.transA):]
-	b := t.b[offset(lo, ldb, !t.transB):]
-	c := t.c[lo/t.n*t.rows*t.cols:]
-	t.k.gemm(tA, tB, t.rows, t.cols, hi-lo, t.alpha, a, lda, b, ldb, 0, c, t.cols)
+	blocks := (t.rows + t.block - 1) / t.block
+	for x := lo; x < hi; x++ {
+		from, row := x/blocks*t.n, x%blocks*t.block
+		rows, terms := min(t.block, t.rows-row), min(t.n, t.inner-from)
+		a := t.a[offset(from, lda, t.transA)+offset(row, lda, !t.transA):]
+		b := t.b[offset(from, ldb, !t.transB):]
+		c := t.c[(x/blocks*t.rows+row)*t.cols:]
+		t.k.gemm(tA, tB, rows, t.cols, terms, t.alpha, a, lda, b, ldb, 0, c, t.cols)
+	}
 }
 
 // mergeTask sets dst = beta·dst + the sum of the partial products.
