@@ -73,22 +73,23 @@ func rbf(ctx context.Context, data Data, workers int) (*kernels, error) {
 // when the mean is large against the spread, as it is for sum-pooled graphs.
 // Every entry is one sum in the order of the features.
 func squaredDistances(ctx context.Context, data Data, points []int, workers int) (*kernel.Matrix, error) {
+	const block = 16
 	n := len(points)
 	t := kernel.NewMatrix(n)
-	columns := make([]float64, n*data.Dim) // the transpose of x
-	for a, i := range points {
-		for k, v := range data.row(i) {
-			columns[k*n+a] = v
-		}
-	}
-	err := parallel(ctx, n, workers, func(_, a int) error {
-		row := t.Row(a)
-		for k, v := range data.row(points[a]) {
-			column := columns[k*n+a : (k+1)*n]
-			for b := range row[:len(column)] {
-				e := v - column[b]
-				row[b] += float64(e * e) // not fused, for the same bits everywhere
+	err := parallel(ctx, (n+block-1)/block, workers, func(_, task int) error {
+		first := task * block
+		last := min(first+block, n)
+		columns := make([]float64, data.Dim*block)
+		for b, i := range points[first:last] {
+			for k, v := range data.row(i) {
+				columns[k*block+b] = v
 			}
+		}
+		var sums [block]float64
+		for a, i := range points[:last] {
+			simd.SquaredDistances(&sums, columns, data.row(i))
+			b := max(first, a)
+			copy(t.Row(a)[b-a:], sums[b-first:last-first])
 		}
 		return nil
 	})
@@ -98,12 +99,13 @@ func squaredDistances(ctx context.Context, data Data, points []int, workers int)
 // kernelMachine is a two-class machine for every pair of classes, and a vote.
 type kernelMachine struct {
 	*kernels
-	k     []float32 // kernel matrix of a training part sorted by class
-	diag  []float64 // its diagonal before rounding; nil for ones
-	pair  []float32 // its part for two classes
-	cross []float64 // kernel of training points against test points
-	row   []float64 // scratch
-	s     smo
+	k      []float32 // kernel matrix of a training part sorted by class
+	diag   []float64 // its diagonal before rounding; nil for ones
+	pair   []float32 // its part for two classes
+	cross  []float64 // kernel of training points against test points
+	row    []float64 // scratch
+	single []float32 // scratch
+	s      smo
 }
 
 func (m *kernelMachine) predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error) {
@@ -156,12 +158,15 @@ func (m *kernelMachine) load(k *kernel.Matrix, train, test []int, gamma float64)
 				cross[t] = k.At(j, i)
 			}
 		}
+		single := m.k[a*n+a:][:n-a]
 		if gamma > 0 {
-			expNeg(row, -gamma)
-			expNeg(cross, -gamma)
-		}
-		for b, v := range row {
-			m.k[a*n+a+b] = float32(v)
+			simd.ExpScaled(row, single, -gamma)
+			m.single = grow(m.single, tests)
+			simd.ExpScaled(cross, m.single, -gamma)
+		} else {
+			for b, v := range row {
+				single[b] = float32(v)
+			}
 		}
 		diag[a] = row[0]
 		ones = ones && row[0] == 1
@@ -187,45 +192,6 @@ func mirror(k []float32, n int) {
 		}
 	}
 }
-
-// expNeg replaces every v_i ≥ 0 by exp(s·v_i), s ≤ 0, with an error of about
-// one unit in the last place; below 1e-304, by 0.
-//
-// exp(x) = 2^(n/128)·exp(r) with n the integer nearest to 128x/ln 2: the fraction
-// of n/128 indexes a table, its integer part is added to the exponent, and
-// |r| < 0.0028 needs five terms. (math.Exp takes twice the time.)
-func expNeg(v []float64, s float64) {
-	const (
-		magic = 3 << 51 // adding it rounds to an integer, found in the low bits
-		per   = 128 / math.Ln2
-		hi    = 6.93147180369123816490e-01 / 128 // n·hi is exact; hi and lo as in fdlibm's e_exp.c
-		lo    = 1.90821492927058770002e-10 / 128
-	)
-	for i, u := range v {
-		x := s * u
-		if x < -700 {
-			v[i] = 0
-			continue
-		}
-		m := float64(x*per) + magic
-		n := int64(math.Float64bits(m)) - int64(magicBits)
-		k := m - magic
-		r := x - float64(k*hi) - float64(k*lo)
-		p := r + float64(r*r)*(0.5+float64(r*(1.0/6+float64(r*(1.0/24+float64(r*(1.0/120)))))))
-		t := exp2Table[n&127]
-		v[i] = math.Float64frombits(math.Float64bits(t+float64(t*p)) + uint64(n>>7)<<52)
-	}
-}
-
-var (
-	magicBits = math.Float64bits(3 << 51)
-	exp2Table = func() (t [128]float64) { // 2^(j/128)
-		for j := range t {
-			t[j] = math.Exp2(float64(j) / 128)
-		}
-		return t
-	}()
-)
 
 // scaleGamma is scikit-learn's gamma="scale": 1/(d·Var), Var the variance of
 // all the entries of the rows idx; 1 if they are all equal.

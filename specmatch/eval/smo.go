@@ -461,6 +461,8 @@ type rowCache struct {
 
 	swaps [][2]int32 // exchanges of positions since the cache was empty
 	done  []int      // how many of them the row in a slot has seen
+	moved []int32    // positions that held other points when seen exchanges had happened
+	seen  int
 }
 
 // cacheFloats bounds a row cache: 32 MB hold all rows of 2900 active variables.
@@ -485,13 +487,13 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 			c.slot[i] = -1
 		}
 		c.next = 0
-		c.swaps = c.swaps[:0]
+		c.swaps, c.seen = c.swaps[:0], -1
 		c.done = grow(c.done, slots)
 	}
 	if q := int(c.slot[p]); q >= 0 {
 		row := c.buf[q*c.stride:][:c.stride]
 		for _, s := range c.swaps[c.done[q]:] {
-			row[s[0]], row[s[1]] = row[s[1]], row[s[0]]
+			row[s[0]] = row[s[1]] // what is swapped out is not read again
 		}
 		c.done[q] = len(c.swaps)
 		return row[:a]
@@ -505,8 +507,22 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 		c.slot[o] = -1
 	}
 	c.owner[q], c.slot[p], c.done[q] = int32(p), int32(q), len(c.swaps)
+	if c.seen < len(c.swaps) {
+		c.seen, c.moved = len(c.swaps), c.moved[:0]
+		for t, p := range perm {
+			if t != int(p) {
+				c.moved = append(c.moved, int32(t))
+			}
+		}
+	}
 	dst := c.buf[q*c.stride:][:a]
-	simd.Gather(dst, src, perm)
+	copy(dst, src)
+	for _, t := range c.moved { // most points are at their place
+		if int(t) >= a {
+			break // the last positions went without an exchange
+		}
+		dst[t] = src[perm[t]]
+	}
 	return dst
 }
 

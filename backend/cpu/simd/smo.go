@@ -7,13 +7,12 @@ import "math"
 // what it has to reach, and leaves there the largest and in place 1 more than its last
 // place, or 0 if there is none.
 type smoArgs struct {
-	f, mask *float64
-	a, b    *float32
-	index   *int32
-	n       int
-	x, y    float64
-	best    float64
-	place   int
+	f, mask, g *float64
+	a, b       *float32
+	n          int
+	x, y       float64
+	best       float64
+	place      int
 }
 
 // SubtractArgmax computes f_t -= ka_t·a + kb_t·b and returns the largest
@@ -88,19 +87,71 @@ func AddRows(dst []float64, ka, kb []float32, a, b float64) {
 	}
 }
 
-// Gather sets dst_t = src[index_t]. It panics if the lengths of dst and index differ.
-// Indices must be places of src: assembly does not check them.
-func Gather(dst, src []float32, index []int32) {
-	if len(index) != len(dst) {
-		badLength("Gather", "equal", len(dst), len(index))
+// ExpScaled replaces every v_i ≥ 0 by exp(s·v_i), s ≤ 0, with an error of about one unit
+// in the last place; below 1e-304, by 0. Single_i becomes that as float32. Every operation
+// is rounded, the same on all machines. It panics if the lengths differ.
+//
+// exp(x) = 2^(n/128)·exp(r) with n the integer nearest to 128x/ln 2: the fraction of n/128
+// indexes a table, its integer part is added to the exponent, and |r| < 0.0028 needs five
+// terms.
+func ExpScaled(v []float64, single []float32, s float64) {
+	if len(single) != len(v) {
+		badLength("ExpScaled", "equal", len(v), len(single))
 	}
+	const (
+		magic = 3 << 51 // adding it rounds to an integer, found in the low bits
+		per   = 128 / math.Ln2
+		hi    = 6.93147180369123816490e-01 / 128 // n·hi is exact; hi and lo as in fdlibm's e_exp.c
+		lo    = 1.90821492927058770002e-10 / 128
+	)
 	whole := 0
-	if lanes := 2 * smoLanes(); lanes > 0 && len(dst) >= lanes {
-		whole = len(dst) / lanes * lanes
-		smoGather(&smoArgs{n: whole, index: &index[0], a: &src[0], b: &dst[0]})
+	if lanes := smoLanes(); lanes > 0 && len(v) >= lanes {
+		whole = len(v) / lanes * lanes
+		smoExp(&smoArgs{n: whole, f: &v[0], mask: &exp2Table[0], b: &single[0], x: s})
 	}
-	for t := whole; t < len(dst); t++ {
-		dst[t] = src[index[t]]
+	for i, u := range v[whole:] {
+		x, e := s*u, 0.0
+		if x >= -700 {
+			m := float64(x*per) + magic
+			n := int64(math.Float64bits(m)) - int64(magicBits)
+			k := m - magic
+			r := x - float64(k*hi) - float64(k*lo)
+			terms := 0.5 + float64(r*(1.0/6+float64(r*(1.0/24+float64(r*(1.0/120))))))
+			p := r + float64(float64(r*r)*terms)
+			t := exp2Table[n&127]
+			e = math.Float64frombits(math.Float64bits(t+float64(t*p)) + uint64(n>>7)<<52)
+		}
+		v[whole+i], single[whole+i] = e, float32(e)
+	}
+}
+
+var (
+	magicBits = math.Float64bits(3 << 51)
+	exp2Table = func() (t [128]float64) { // 2^(j/128)
+		for j := range t {
+			t[j] = math.Exp2(float64(j) / 128)
+		}
+		return t
+	}()
+)
+
+// SquaredDistances sets dst_b = Σ_k (x_k − columns_kb)² for the columns of a row-major
+// matrix [len(x)×16]. Every operation is rounded, the same on all machines, and every sum
+// is in the order of k. It panics if the matrix has another size.
+func SquaredDistances(dst *[16]float64, columns, x []float64) {
+	if len(columns) != 16*len(x) {
+		badLength("SquaredDistances", "16 times the second", len(columns), len(x))
+	}
+	if smoLanes() > 0 && len(x) > 0 {
+		smoSquares(&smoArgs{n: len(x), f: &dst[0], mask: &columns[0], g: &x[0]})
+		return
+	}
+	clear(dst[:])
+	for k, v := range x {
+		for b := range dst {
+			e := v - columns[16*k+b]
+			dst[b] += float64(e * e)
+		}
 	}
 }
 

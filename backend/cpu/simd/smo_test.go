@@ -84,14 +84,17 @@ func TestSMO(t *testing.T) {
 					}
 				}
 
-				index := make([]int32, n)
-				for i, p := range r.Perm(n) {
-					index[i] = int32(p)
+				for i := range n {
+					before[i] = r.ExpFloat64() * 100
 				}
-				Gather(ka.s, kb.s, index)
-				for i, p := range index {
-					if ka.s[i] != kb.s[p] {
-						t.Fatalf("%s: Gather: element %d is %v, want %v", what, i, ka.s[i], kb.s[p])
+				copy(f.s, before)
+				s := float64(r.IntN(20))
+				ExpScaled(f.s, ka.s, -s)
+				for i, v := range before { // one alone goes through the plain loop
+					one := []float64{v}
+					ExpScaled(one, kb.s[:1], -s)
+					if f.s[i] != one[0] || ka.s[i] != float32(one[0]) || math.Abs(one[0]-math.Exp(-s*v)) > 1e-304+4e-16*one[0] {
+						t.Fatalf("%s: ExpScaled: %v becomes %v and %v, want %v", what, v, f.s[i], ka.s[i], one[0])
 					}
 				}
 				f.check(t, what)
@@ -99,6 +102,34 @@ func TestSMO(t *testing.T) {
 				low.check(t, what)
 				ka.check(t, what)
 				kb.check(t, what)
+			}
+		}
+	})
+}
+
+// TestSquaredDistances compares with plain sums, to the last bit.
+func TestSquaredDistances(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for n := range 40 {
+			columns, x := newGuarded[float64](16*n, n%8), newGuarded[float64](n, n%5)
+			for i := range columns.s {
+				columns.s[i] = r.NormFloat64()
+			}
+			for i := range x.s {
+				x.s[i] = 10 + r.NormFloat64()
+			}
+			var got, want [16]float64
+			got[3] = 1 // is overwritten
+			SquaredDistances(&got, columns.s, x.s)
+			for k, v := range x.s {
+				for b := range want {
+					e := v - columns.s[16*k+b]
+					want[b] += float64(e * e)
+				}
+			}
+			if got != want {
+				t.Fatalf("%d rows: %v, want %v", n, got, want)
 			}
 		}
 	})

@@ -1290,7 +1290,10 @@ func smoGainAVX512(p *smoArgs)
 func smoAddAVX512(p *smoArgs)
 
 //go:noescape
-func smoGatherAVX512(p *smoArgs)
+func smoExpAVX512(p *smoArgs)
+
+//go:noescape
+func smoSquaresAVX512(p *smoArgs)
 
 //go:noescape
 func prefetchAVX512(p *smoArgs)
@@ -2039,7 +2042,10 @@ func smoGainAVX2(p *smoArgs)
 func smoAddAVX2(p *smoArgs)
 
 //go:noescape
-func smoGatherAVX2(p *smoArgs)
+func smoExpAVX2(p *smoArgs)
+
+//go:noescape
+func smoSquaresAVX2(p *smoArgs)
 
 //go:noescape
 func prefetchAVX2(p *smoArgs)
@@ -2405,12 +2411,20 @@ func smoAdd(p *smoArgs) {
 	smoAddAVX2(p)
 }
 
-func smoGather(p *smoArgs) {
+func smoExp(p *smoArgs) {
 	if level == AVX512 {
-		smoGatherAVX512(p)
+		smoExpAVX512(p)
 		return
 	}
-	smoGatherAVX2(p)
+	smoExpAVX2(p)
+}
+
+func smoSquares(p *smoArgs) {
+	if level == AVX512 {
+		smoSquaresAVX512(p)
+		return
+	}
+	smoSquaresAVX2(p)
 }
 
 func prefetch(p *smoArgs) {

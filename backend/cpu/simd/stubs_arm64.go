@@ -1026,6 +1026,8 @@ func smoGain(p *smoArgs) { panic(noAsm) }
 
 func smoAdd(p *smoArgs) { panic(noAsm) }
 
-func smoGather(p *smoArgs) { panic(noAsm) }
+func smoExp(p *smoArgs) { panic(noAsm) }
+
+func smoSquares(p *smoArgs) { panic(noAsm) }
 
 func prefetch(p *smoArgs) { panic(noAsm) }

@@ -21,7 +21,7 @@ const (
 const smoAhead = 512
 
 // solver lists the kernels, which arm64 has not.
-var solver = []string{"smoUpdate", "smoGain", "smoAdd", "smoGather", "prefetch"}
+var solver = []string{"smoUpdate", "smoGain", "smoAdd", "smoExp", "smoSquares", "prefetch"}
 
 func smoFile(o *out) string {
 	o.p("")
@@ -33,7 +33,8 @@ func smoFile(o *out) string {
 	smoUpdate(o, o.isa)
 	smoGain(o, o.isa)
 	smoAdd(o, o.isa)
-	smoGather(o, o.isa)
+	smoExp(o, o.isa)
+	smoSquares(o, o.isa)
 	prefetch(o)
 	return ""
 }
@@ -131,20 +132,51 @@ func smoReturn(o *out, s isa, best ...int) {
 	o.end()
 }
 
+// smoNote jumps to the label that it returns from the body of a loop that looks for the
+// largest value, unless the masks of smoCompare say that a lane may have it. Then values
+// computes register 8 + 3i, registers 2 and 3 take the largest of each lane and its place,
+// and register 6 the largest of all lanes.
+func smoNote(o *out, s isa, name string, vectors int, values func(i int)) (next string) {
+	if s.reg == "Z" {
+		o.p("KORTESTW K1, K%d", vectors)
+	} else {
+		if vectors == 2 {
+			o.p("VORPD Y10, Y13, Y10")
+		}
+		o.p("VTESTPD Y10, Y10")
+	}
+	next = o.l("next" + name)
+	o.p("JEQ %s", next)
+	for i := range vectors {
+		t := 10 + 3*i
+		values(i)
+		o.p("VCVTSI2SDQ AX, X%d, X%d", t, t)
+		o.p("VBROADCASTSD X%d, %s", t, s.v(t))
+		o.p("VADDPD lanePlaces<>+%d(SB), %s, %s", i*s.bytes, s.v(t), s.v(t))
+		smoKeep(o, s, 8+3*i, t, 2)
+	}
+	o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
+	smoMax(o, s, 6, 10)
+	return next
+}
+
+// smoCompare compares register 8 + 3i with another, for smoNote.
+func smoCompare(o *out, s isa, i, how, with int) {
+	if s.reg == "Z" {
+		o.p("VCMPPD $%d, Z%d, Z%d, K%d", how, with, 8+3*i, 1+i)
+	} else {
+		o.p("VCMPPD $%d, Y%d, Y%d, Y%d", how, with, 8+3*i, 10+3*i)
+	}
+}
+
 func smoUpdate(o *out, s isa) {
 	name := smoBegin(o, "smoUpdate", "f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.",
 		"f", "mask", "a", "b")
-	// Registers 2 to 4 are best value, place and places of every other vector,
-	// 5 to 7 those of the rest: one comparison need not wait for the last.
-	o.p("VMOVAPD %s, %s", s.v(2), s.v(5))
-	o.p("VXORPD X6, X6, X6")
-	o.p("VMOVUPD lanePlaces<>(SB), %s", s.v(4))
-	o.p("VMOVUPD lanePlaces<>+%d(SB), %s", s.bytes, s.v(7))
-	smoFill(o, s, 8, float64(s.bytes/4))
+	o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
 	smoLoop(o, s, name, func(vectors int) {
+		o.p("PREFETCHT0 %d(R9)(AX*4)", smoAhead)
 		for i := range vectors {
-			at, a, b := i*s.bytes, 9+3*i, 10+3*i
-			f := 11 + 3*i
+			at, f, b, a := i*s.bytes, 8+3*i, 9+3*i, 10+3*i
 			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(a))
 			o.p("VCVTPS2PD %d(R9)(AX*4), %s", at/2, s.v(b))
 			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
@@ -154,11 +186,11 @@ func smoUpdate(o *out, s isa) {
 			o.p("VSUBPD %s, %s, %s", s.v(a), s.v(f), s.v(f))
 			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(f), at)
 			o.p("VADDPD %d(BX)(AX*8), %s, %s", at, s.v(f), s.v(f))
-			smoKeep(o, s, f, 4+3*i, 2+3*i)
-			o.p("VADDPD %s, %s, %s", s.v(8), s.v(4+3*i), s.v(4+3*i))
+			smoCompare(o, s, i, greaterEqual, 6)
 		}
+		o.p("%s:", smoNote(o, s, name, vectors, func(int) {}))
 	})
-	smoReturn(o, s, 2, 5)
+	smoReturn(o, s, 2)
 }
 
 func smoGain(o *out, s isa) {
@@ -173,6 +205,7 @@ func smoGain(o *out, s isa) {
 	// factor of q): elsewhere g²/q rounds to less than b. Raising q to y can wait for
 	// the division, too.
 	smoLoop(o, s, name, func(vectors int) {
+		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
 		for i := range vectors {
 			at, g, q, t := i*s.bytes, 8+3*i, 9+3*i, 10+3*i
 			o.p("VSUBPD %d(SI)(AX*8), %s, %s", at, s.v(0), s.v(g))
@@ -182,33 +215,13 @@ func smoGain(o *out, s isa) {
 			o.p("VMOVUPD %d(BX)(AX*8), %s", at, s.v(q))
 			o.p("VFNMADD231PD %s, %s, %s", s.v(4), s.v(t), s.v(q))
 			o.p("VMULPD %s, %s, %s", s.v(6), s.v(q), s.v(t))
-			if s.reg == "Z" {
-				o.p("VCMPPD $%d, Z%d, Z%d, K%d", greaterThan, t, g, 1+i)
-			} else {
-				o.p("VCMPPD $%d, Y%d, Y%d, Y%d", greaterThan, t, g, t)
-			}
+			smoCompare(o, s, i, greaterThan, t)
 		}
-		if s.reg == "Z" {
-			o.p("KORTESTW K1, K%d", vectors)
-		} else {
-			if vectors == 2 {
-				o.p("VORPD Y10, Y13, Y10")
-			}
-			o.p("VTESTPD Y10, Y10")
-		}
-		next := o.l("next" + name)
-		o.p("JEQ %s", next)
-		for i := range vectors {
-			g, q, t := 8+3*i, 9+3*i, 10+3*i
+		next := smoNote(o, s, name, vectors, func(i int) {
+			g, q := 8+3*i, 9+3*i
 			o.p("VMAXPD %s, %s, %s", s.v(1), s.v(q), s.v(q))
 			o.p("VDIVPD %s, %s, %s", s.v(q), s.v(g), s.v(g))
-			o.p("VCVTSI2SDQ AX, X%d, X%d", t, t)
-			o.p("VBROADCASTSD X%d, %s", t, s.v(t))
-			o.p("VADDPD lanePlaces<>+%d(SB), %s, %s", i*s.bytes, s.v(t), s.v(t))
-			smoKeep(o, s, g, t, 2)
-		}
-		o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
-		smoMax(o, s, 6, 10)
+		})
 		o.p("VMULPD %s, %s, %s", s.v(7), s.v(6), s.v(6))
 		o.p("%s:", next)
 	})
@@ -235,25 +248,102 @@ func smoAdd(o *out, s isa) {
 	o.end()
 }
 
-func smoGather(o *out, s isa) {
-	name := smoBegin(o, "smoGather", "b_t = a[index_t], over whole vectors of float32.",
-		"index", "a", "b")
+func smoExp(o *out, s isa) {
+	name := smoBegin(o, "smoExp", "f_t = exp(f_t·x), b_t is that as float32, over whole vectors; see ExpScaled.",
+		"f", "mask", "b")
+	const per, magic, hi, lo, first, least = 1, 2, 3, 4, 5, 9 // registers of constants
+	for i, c := range []float64{128 / math.Ln2, 3 << 51, ln2Hi / 128, ln2Lo / 128, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, -700} {
+		smoFill(o, s, per+i, c)
+	}
+	op := func(mn string, b, a, dst int) { o.p("%s %s, %s, %s", mn, s.v(b), s.v(a), s.v(dst)) }
+	shift := func(mn string, bits, a, dst int) { o.p("%s $%d, %s, %s", mn, bits, s.v(a), s.v(dst)) }
+	const x, n, k, p, r, kept = 10, 11, 12, 13, 14, 15
 	o.p("XORQ AX, AX")
 	o.p("loop%s:", name)
-	o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead) // most indices are near their place
-	o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
-	o.p("VMOVUPS (SI)(AX*4), %s", s.v(0))
+	o.p("VMULPD (SI)(AX*8), %s, %s", s.v(0), s.v(x))
+	if s.reg == "Z" {
+		o.p("VCMPPD $%d, Z%d, Z%d, K2", greaterEqual, least, x)
+	} else {
+		o.p("VCMPPD $%d, Y%d, Y%d, Y%d", greaterEqual, least, x, kept)
+	}
+	op("VMULPD", per, x, n)
+	op("VADDPD", magic, n, n)
+	op("VSUBPD", magic, n, k)
+	op("VPSUBQ", magic, n, n)
+	op("VMULPD", hi, k, r)
+	op("VSUBPD", r, x, r)
+	op("VMULPD", lo, k, k)
+	op("VSUBPD", k, r, r)
+	op("VMULPD", first, r, p)
+	for c := first + 1; c < least; c++ {
+		op("VADDPD", c, p, p)
+		if c == least-1 {
+			op("VMULPD", r, r, x)
+			op("VMULPD", x, p, p)
+		} else {
+			op("VMULPD", r, p, p)
+		}
+	}
+	op("VADDPD", r, p, p)
+	shift("VPSLLQ", 57, n, x)
+	shift("VPSRLQ", 57, x, x)
 	if s.reg == "Z" {
 		o.p("KXNORW K1, K1, K1")
-		o.p("VGATHERDPS (BX)(Z0*4), K1, Z1")
+		o.p("VGATHERQPD (BX)(Z%d*8), K1, Z%d", x, r)
 	} else {
-		o.p("VPCMPEQD Y2, Y2, Y2")
-		o.p("VGATHERDPS Y2, (BX)(Y0*4), Y1")
+		o.p("VPCMPEQD Y%[1]d, Y%[1]d, Y%[1]d", k)
+		o.p("VGATHERQPD Y%d, (BX)(Y%d*8), Y%d", k, x, r)
 	}
-	o.p("VMOVUPS %s, (R8)(AX*4)", s.v(1))
-	o.p("ADDQ $%d, AX", s.bytes/4)
+	op("VMULPD", r, p, p)
+	op("VADDPD", r, p, p)
+	shift("VPSRLQ", 7, n, n)
+	shift("VPSLLQ", 52, n, n)
+	op("VPADDQ", n, p, p)
+	if s.reg == "Z" {
+		o.p("VMOVAPD.Z Z%d, K2, Z%d", p, p)
+		o.p("VMOVUPD Z%d, (SI)(AX*8)", p)
+		o.p("VCVTPD2PS Z%d, Y%d", p, p)
+		o.p("VMOVUPS Y%d, (R8)(AX*4)", p)
+	} else {
+		op("VANDPD", kept, p, p)
+		o.p("VMOVUPD Y%d, (SI)(AX*8)", p)
+		o.p("VCVTPD2PSY Y%d, X%d", p, p)
+		o.p("VMOVUPS X%d, (R8)(AX*4)", p)
+	}
+	o.p("ADDQ $%d, AX", s.bytes/8)
 	o.p("CMPQ AX, CX")
 	o.p("JLT loop%s", name)
+	o.end()
+}
+
+// ln 2 in two parts, as in fdlibm's e_exp.c: whole multiples of the first are exact.
+const (
+	ln2Hi = 6.93147180369123816490e-01
+	ln2Lo = 1.90821492927058770002e-10
+)
+
+func smoSquares(o *out, s isa) {
+	name := smoBegin(o, "smoSquares", "f_b = Σ (g_k - mask_kb)² over n rows of mask, for 16 columns b.", "mask", "g", "f")
+	vectors := 128 / s.bytes
+	for i := range vectors {
+		o.p("VXORPD %[1]s, %[1]s, %[1]s", s.v(4+i))
+	}
+	o.p("XORQ AX, AX")
+	o.p("loop%s:", name)
+	o.p("VBROADCASTSD (BX)(AX*8), %s", s.v(2))
+	for i := range vectors {
+		e := s.v(4 + vectors + i)
+		o.p("VSUBPD %d(SI), %s, %s", i*s.bytes, s.v(2), e)
+		o.p("VMULPD %[1]s, %[1]s, %[1]s", e)
+		o.p("VADDPD %s, %[2]s, %[2]s", e, s.v(4+i))
+	}
+	o.p("ADDQ $128, SI")
+	o.p("INCQ AX")
+	o.p("CMPQ AX, CX")
+	o.p("JLT loop%s", name)
+	for i := range vectors {
+		o.p("VMOVUPD %s, %d(R8)", s.v(4+i), i*s.bytes)
+	}
 	o.end()
 }
 
