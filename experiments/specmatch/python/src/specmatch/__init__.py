@@ -8,8 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from .estimators import Classifier, Embedder, Regressor
-from .models import read_card
-from .tool import SpecmatchError
+from .tool import SpecmatchError, read_card
 
 if TYPE_CHECKING:
     from .modules import from_torch as from_torch, to_torch as to_torch

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from . import models, records, tool
+from . import records, tool
 
 Rows = NDArray[np.float32]
 
@@ -33,7 +33,7 @@ class Base(BaseEstimator):
     """What transformer and estimators share: parameters, some of which are flags of the program, and its runs."""
     commands: ClassVar[tuple[str, ...]]  # of the program, whose flags are parameters
 
-    def __init__(self, model: models.Source, handle_invalid: str, n_jobs: int | None, random_state: int | None,
+    def __init__(self, model: tool.Source, handle_invalid: str, n_jobs: int | None, random_state: int | None,
                  verbose: bool, flags: dict[str, Any]) -> None:
         self.model, self.handle_invalid, self.n_jobs = model, handle_invalid, n_jobs
         self.random_state, self.verbose, self._flags = random_state, verbose, flags
@@ -80,7 +80,7 @@ class Base(BaseEstimator):
                 more["test"] = f"{folder}/test.{form}"
                 some = records.encode(data[:256], [t[:256] for t in targets])[1]
                 Path(more["test"]).write_bytes(b"".join(some))
-            start = [models.load(self.model)] if targets and self.model is not None else []
+            start = [tool.load(self.model)] if targets and self.model is not None else []
             arguments = self._arguments(command, form, folder, start, out=f"{folder}/run", **more)
             with tool.running(arguments, text, self.n_jobs, heard):
                 pass
@@ -133,7 +133,7 @@ class Embedder(TransformerMixin, Base):
     """
     commands = "embed", "train"
 
-    def __init__(self, model: models.Source = None, *, method: str | None = None, handle_invalid: str = "error",
+    def __init__(self, model: tool.Source = None, *, method: str | None = None, handle_invalid: str = "error",
                  n_jobs: int | None = None, random_state: int | None = None, verbose: bool = False,
                  **flags: Any) -> None:
         super().__init__(model, handle_invalid, n_jobs, random_state, verbose, flags)
@@ -146,7 +146,7 @@ class Embedder(TransformerMixin, Base):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         if self.method is None:
-            self.model_ = models.load(self.model)
+            self.model_ = tool.load(self.model)
         else:
             self.model_, = self._train("train", records.listed(X), [], method=self.method, seed=self.random_state)
         return self
@@ -154,7 +154,7 @@ class Embedder(TransformerMixin, Base):
     def _model(self) -> bytes:
         if self.method is not None:
             check_is_fitted(self, "model_")
-        return self.model_ if hasattr(self, "model_") else models.load(self.model)
+        return self.model_ if hasattr(self, "model_") else tool.load(self.model)
 
     def transform(self, X: Any) -> Rows:
         """The vectors [records×width], float32."""
@@ -186,7 +186,7 @@ class Predictor(Base):
     kind: ClassVar[str]
     classes_: NDArray[Any]
 
-    def __init__(self, model: models.Source = None, *, n_estimators: int = 1, handle_invalid: str = "error",
+    def __init__(self, model: tool.Source = None, *, n_estimators: int = 1, handle_invalid: str = "error",
                  n_jobs: int | None = None, random_state: int | None = None, verbose: bool = False,
                  **flags: Any) -> None:
         super().__init__(model, handle_invalid, n_jobs, random_state, verbose, flags)
@@ -228,7 +228,7 @@ class Predictor(Base):
         return self
 
     def _head(self) -> dict[str, Any]:
-        return models.read_card(self.models_[0]).get("head", {})
+        return tool.read_card(self.models_[0]).get("head", {})
 
 class Regressor(RegressorMixin, Predictor):
     """Fine-tunes a graph network for numbers, one or several for each record, of which NaN are not

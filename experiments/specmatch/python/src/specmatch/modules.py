@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from . import models
+from . import tool
 
 LOOPS = {2: (4, 0), 4: (6, 0, 0, 0)}  # of so many categories of a bond, those that an atom has to itself
 
@@ -113,11 +113,11 @@ class Encoder(nn.Module):
         chosen = {"all": layers, "last": layers[-1:]}.get(which) or [layers[int(k) - 1] for k in which.split(",")]
         return torch.cat([self.pool(y, batch, kind) for y in chosen for kind in kinds.split(",")], 1)
 
-def to_torch(model: models.Source = None, readout: str = "auto") -> Encoder:
+def to_torch(model: tool.Source = None, readout: str = "auto") -> Encoder:
     """The encoder of a model file, None being that of the program, in evaluation mode; readout
     is as ``-readout`` of ``specmatch embed``. A head and dropout are left out."""
-    data = models.load(model)
-    card = {k: v for k, v in models.read_card(data).items() if k not in ("head", "beside")}
+    data = tool.load(model)
+    card = {k: v for k, v in tool.read_card(data).items() if k not in ("head", "beside")}
     weights = {name: w for name, w in load(data).items() if not name.startswith(("predictor.", "beside."))}
     return Encoder(card, weights, readout).eval()
 

@@ -1,15 +1,18 @@
-"""The program: records go into its standard input, and rows come out."""
+"""The program, whose standard input gets records and whose output has rows, and its model files."""
 import errno
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sysconfig
+import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from subprocess import PIPE, STDOUT
 from threading import Thread
 from typing import IO, Any, cast
@@ -17,6 +20,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+Source = str | os.PathLike[str] | None  # of a model; None is that of the program
 OURS = set("in out out_format format id strict target kind seed seeds first_seed test shard collect list".split())
 ENDED = (errno.EPIPE, errno.EINVAL)  # says writing to a program that has ended, the latter on Windows
 
@@ -110,3 +114,27 @@ def matrices(arguments: Sequence[str], text: Iterable[bytes], threads: int | Non
     except SpecmatchError as e:  # that no record can be used is none: there is a row for each
         if used or "records can be used" not in str(e):
             raise
+
+@cache
+def pretrained() -> bytes:
+    """The encoder of molecules in the program."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        with running(["convert", "-in=pretrained", f"-out={path}"]):
+            pass
+        return path.read_bytes()
+
+def load(model: Source) -> bytes:
+    """A model file's contents; None and "pretrained" stand for the encoder in the program."""
+    return pretrained() if model is None or model == "pretrained" else Path(model).read_bytes()
+
+def read_card(model: Source | bytes = None) -> dict[str, Any]:
+    """What a model file, or its contents, says about its model: encoder, features, head, where it comes from."""
+    data = model if isinstance(model, bytes) else load(model)
+    end = 8 + int.from_bytes(data[:8], "little")
+    if end > len(data):
+        raise ValueError("not a model file: its header is longer than the file")
+    try:
+        return json.loads(json.loads(data[8:end])["__metadata__"]["specmatch_model"])
+    except KeyError:
+        raise ValueError("the file has weights, but nothing says of what model") from None
