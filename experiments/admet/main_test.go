@@ -108,6 +108,21 @@ func TestScaffolds(t *testing.T) {
 	}
 }
 
+// TestTuned: fine-tuned models tell an oxygen, too.
+func TestTuned(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	args := []string{"-data", made(t), "-dataset", "herg", "-method", "tuned-hu,tuned-features", "-seeds", "1", "-out", out}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	rows := rundirtest.Results(t, out)
+	for _, m := range []string{"tuned-hu", "tuned-features"} {
+		if r, ok := rundirtest.Find(rows, "herg", m, "tdc"); !ok || r.Mean < 95 {
+			t.Errorf("%s: %+v", m, r)
+		}
+	}
+}
+
 func TestKilled(t *testing.T) {
 	rundirtest.Kill(t, 5, "-data", made(t), "-dataset", "herg", "-method", "mean,counts", "-seeds", "2")
 }

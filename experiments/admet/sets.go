@@ -239,7 +239,17 @@ const (
 	// near is the mean of the nearest neighbours: of fingerprints by Tanimoto's similarity, of
 	// vectors by the distance when they are standardised.
 	near
+	// tuned is an encoder that is fitted itself, as fittings says.
+	tuned
 )
+
+var fittings = map[string]fitting{
+	"tuned-hu":       {atoms: graph.Hu.Name, members: 1},
+	"tuned-rich":     {atoms: graph.Rich.Name, members: 1},
+	"tuned-encoder":  {encoder: true, members: 1},
+	"tuned-features": {atoms: graph.Rich.Name, features: true, members: 1},
+	"tuned-ensemble": {atoms: graph.Rich.Name, features: true, members: 5},
+}
 
 // neighbours is how many are asked.
 const neighbours = 5
@@ -255,6 +265,11 @@ var methods = []method{
 	{"bits-near", "bits, neighbours", []string{"bits"}, near, true},
 	{"counts-near", "counts, neighbours", []string{"counts"}, near, true},
 	{"vectors-near", "vectors, neighbours", []string{"vectors"}, near, true},
+	{"tuned-hu", "fine-tuned, Hu's categories", nil, tuned, true},
+	{"tuned-rich", "fine-tuned, rich categories", nil, tuned, true},
+	{"tuned-encoder", "fine-tuned encoder", nil, tuned, true},
+	{"tuned-features", "fine-tuned, with features", nil, tuned, true},
+	{"tuned-ensemble", "five of these", nil, tuned, true},
 }
 
 // methodNames returns the names of the methods, or of those that are compared by default.
@@ -347,11 +362,25 @@ func (l *loadedSet) divide(seed int) (dataset.Split, error) {
 // evaluate returns the metric on the test part.
 func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out outcome, err error) {
 	m := methodOf(name)
-	x, dim, err := l.vectors(ctx, m.features)
+	s, err := l.divide(seed)
 	if err != nil {
 		return out, err
 	}
-	s, err := l.divide(seed)
+	out = outcome{Set: l.name, Method: name}
+	targets := func(rows []int) (y []float64) {
+		for _, i := range rows {
+			y = append(y, l.y[i*l.tasks:(i+1)*l.tasks]...)
+		}
+		return y
+	}
+	if m.model == tuned {
+		p, err := l.tune(ctx, fittings[name], s, seed, s.Valid, s.Test)
+		if err == nil {
+			out.Valid, out.Value = l.score(p[0], targets(s.Valid)), l.score(p[1], targets(s.Test))
+		}
+		return out, err
+	}
+	x, dim, err := l.vectors(ctx, m.features)
 	if err != nil {
 		return out, err
 	}
@@ -373,13 +402,6 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		x = probe.Standardize(x, dim, s.Train).Apply(x)
 	}
 	d := probe.Data{X: x, Dim: dim, Y: l.y, Tasks: l.tasks, Kind: kind}
-	out = outcome{Set: l.name, Method: name}
-	targets := func(rows []int) (y []float64) {
-		for _, i := range rows {
-			y = append(y, l.y[i*l.tasks:(i+1)*l.tasks]...)
-		}
-		return y
-	}
 	if m.model == near {
 		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, by)
 		out.Value = l.score(predicted, targets(s.Test))

@@ -22,7 +22,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -68,10 +67,11 @@ type tuning struct {
 }
 
 func setupFinetune(f *cli.FlagSet) cli.Action {
+	r := finetune.Molecules
 	x := &tuning{
-		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Loss: lossSquared, Readout: readoutAuto, Patience: 20, Dropout: 0.1, Average: 0.99,
-		encoder: encoder{Hidden: 64, Layers: 3, Atoms: graph.Hu.Name},
-		recipe:  cli.Recipe{Epochs: 100, Batch: 32, LR: 0.001, Seeds: 3},
+		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Loss: lossSquared, Readout: readoutAuto, Patience: r.Patience, Dropout: r.Dropout, Average: r.Average,
+		encoder: encoder{Hidden: 64, Layers: 3, Atoms: r.Atoms},
+		recipe:  cli.Recipe{Epochs: r.Epochs, Batch: r.Batch, LR: 0.001, Seeds: 3},
 		flags:   f,
 	}
 	f.Add(&x.input)
@@ -91,12 +91,12 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &x.Average, "average", cli.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
-	cli.Var(f, &x.Features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+";\nencoder is that alone, and none are descriptors,morgan")
+	cli.Var(f, &x.Features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+";\nencoder is that alone, and none are "+strings.Join(r.Features, ","))
 	cli.Var(f, &x.Loss, "loss", cli.OneOf(lossSquared, lossAbsolute), "`loss` of numbers: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
 		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, which knows how many\nthere are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for numbers of molecules,\nthe mean for their classes, and for graphs the encoder's own way")
 	f.Add(&x.engine, &x.output)
-	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "128", "layers": "4"})
+	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": fmt.Sprint(r.Hidden), "layers": fmt.Sprint(r.Layers), "lr": fmt.Sprint(r.Rate)})
 	f.Small("with -folds", func() bool { return x.Folds > 0 }, map[string]string{"seeds": "1"})
 	f.Check(func() error {
 		if x.recipe.Epochs < 1 {
@@ -387,18 +387,15 @@ func (x *tuning) beside() (*specmatch.Numbers, func() func(*molecule.Molecule) [
 	case !molecules || len(x.Features) > 0 && len(features) == 0:
 		return nil, nil, nil
 	case len(features) == 0:
-		features, _ = apply.ParseFeatures([]string{"descriptors", "morgan"})
+		features, _ = apply.ParseFeatures(finetune.Molecules.Features)
 	}
 	n, vector, err := apply.Numbers(features)
 	if err != nil {
 		return nil, nil, cli.Usagef("-features: %w", err)
 	}
-	n.Hidden = besideWidth
+	n.Hidden = finetune.Molecules.Beside
 	return n, vector, nil
 }
-
-// besideWidth is the width of the layer of what is beside the encoder's vector.
-const besideWidth = 128
 
 // learner returns a model that is to learn, and what from, on an engine.
 func (x *tuning) learner(be backend.Backend, d division) (m *specmatch.Trained, s dataset.Split, l *finetune.Learner, err error) {

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// fitting is how a method fits the weights of an encoder and its head, by the recipe of package finetune
+// but for what it says.
+type fitting struct {
+	atoms    string // of an encoder with random weights
+	encoder  bool   // starts from the one of the program
+	features bool   // gives the head those of the recipe
+	members  int    // models whose predictions are averaged
+}
+
+const purposeFit random.Purpose = 1<<36 + 2
+
+// tune returns the predictions of the molecules of a part, row-major by tasks.
+func (l *loadedSet) tune(ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int) (predicted [][]float64, err error) {
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	r, head := finetune.Molecules, specmatch.Head{Kind: l.kind(), Outputs: l.tasks}
+	r.Atoms = f.atoms
+	a := r.Architecture(head.Kind)
+	var from *specmatch.Trained
+	if f.encoder {
+		if from, err = pretrained.Open(be); err != nil {
+			return nil, err
+		}
+		own := from.Card.Encoder
+		own.Dropout, own.Sum, own.Readout = a.Dropout, a.Sum, ""
+		a = own
+	}
+	graphs, numbers, err := l.graphs(a.Atoms, f.features)
+	if err != nil {
+		return nil, err
+	}
+	predicted = make([][]float64, len(parts))
+	for k := range f.members {
+		rng := random.Stream(uint64(seed), purposeFit, k, 0)
+		e, err := a.New(be, rng)
+		if err == nil && from != nil {
+			err = specmatch.CopyEncoder(e, from.Encoder)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m := specmatch.NewPredictorBeside(e, head, numbers, a.Dropout, rng)
+		learner, err := finetune.New(m, finetune.Data{Graphs: graphs, Y: l.y, Train: s.Train, Valid: s.Valid},
+			finetune.Options{Batch: r.Batch, Rate: r.Rate, Seed: rng.Uint64(), Patience: r.Patience, Average: r.Average})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		if _, err := learner.Fit(ctx, train.Options{Epochs: r.Epochs}, nil); err != nil {
+			return nil, err
+		}
+		for p, rows := range parts {
+			some := make([]*graph.Graph, len(rows))
+			for k, i := range rows {
+				some[k] = graphs[i]
+			}
+			y, err := m.Predict(ctx, some)
+			if err != nil {
+				return nil, err
+			}
+			if predicted[p] == nil {
+				predicted[p] = make([]float64, len(y))
+			}
+			for k, v := range y {
+				predicted[p][k] += v / float64(f.members)
+			}
+		}
+	}
+	return predicted, nil
+}
+
+// graphs returns those of the molecules, with the numbers that a head sees beside them, if any.
+func (l *loadedSet) graphs(atoms string, features bool) (all []*graph.Graph, n *specmatch.Numbers, err error) {
+	categories, err := graph.CategoriesOf(atoms)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, err := apply.ParseFeatures(finetune.Molecules.Features)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, vector, err := apply.Numbers(parsed)
+	if err != nil {
+		return nil, nil, err
+	}
+	n.Hidden = finetune.Molecules.Beside
+	numbers := vector()
+	for _, m := range l.molecules {
+		g, err := m.GraphOf(categories)
+		if err != nil {
+			return nil, nil, err
+		}
+		if features {
+			g.Vector = numbers(m)
+		}
+		all = append(all, g)
+	}
+	if !features {
+		n = nil
+	}
+	return all, n, nil
+}
