@@ -154,17 +154,23 @@ func TestRegressionLoss(t *testing.T) {
 		near(t, "deviation", l.m.Card.Head.Std[task], std[task])
 	}
 	b := l.batch(0, 1, 2, 3, 4)
-	want, n := 0.0, 0.0
-	for k, s := range l.scores(b) {
-		if y := target(b.Samples[k/2], k%2); !math.IsNaN(y) {
+	want, absolute, n := 0.0, 0.0, 0.0
+	var all []float64
+	scores := l.scores(b)
+	for k, s := range scores {
+		y := target(b.Samples[k/2], k%2)
+		if all = append(all, y); !math.IsNaN(y) {
 			d := s - (y-mean[k%2])/std[k%2]
-			want, n = want+d*d, n+1
+			want, absolute, n = want+d*d, absolute+math.Abs(d), n+1
 		}
 	}
 	if n == 10 {
 		t.Fatal("no target is missing")
 	}
 	near(t, "loss", *l.lossOf(b), want/n)
+	l.absolute = true
+	near(t, "absolute loss", *l.lossOf(b), absolute/n)
+	near(t, "absolute loss in evaluation", l.meanLoss(scores, all, nil), absolute/n)
 }
 
 // TestClassLoss compares loss and accuracy of classes with their definitions.
@@ -369,7 +375,7 @@ func TestBoundLoss(t *testing.T) {
 		l.data.Bounds = append(l.data.Bounds, int8(i%3-1))
 	}
 	b := l.batch(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-	sum, sides := 0.0, map[bool]int{}
+	sum, absolute, sides := 0.0, 0.0, map[bool]int{}
 	var y []float64
 	scores := l.scores(b)
 	for i, s := range scores {
@@ -379,7 +385,7 @@ func TestBoundLoss(t *testing.T) {
 		case side > 0 && d > 0 || side < 0 && d < 0:
 			sides[d > 0]++
 		default:
-			sum += d * d
+			sum, absolute = sum+d*d, absolute+math.Abs(d)
 		}
 	}
 	if len(sides) < 2 {
@@ -387,6 +393,9 @@ func TestBoundLoss(t *testing.T) {
 	}
 	near(t, "loss", *l.lossOf(b), sum/10)
 	near(t, "loss in evaluation", l.meanLoss(scores, y, l.data.Bounds[:10]), sum/10)
+	l.absolute = true
+	near(t, "absolute loss", *l.lossOf(b), absolute/10)
+	near(t, "absolute loss in evaluation", l.meanLoss(scores, y, l.data.Bounds[:10]), absolute/10)
 	if exact := l.data.exact(1, 1); exact[0] != 1 || !math.IsNaN(l.data.exact(2, 1)[0]) {
 		t.Error("a bound counts as a target of metrics")
 	}
