@@ -46,7 +46,8 @@ func (n Numbers) check() error {
 func (n *Numbers) accepts(graphs []*graph.Graph) error {
 	for i, g := range graphs {
 		if n != nil && len(g.Vector) != n.Size {
-			return fmt.Errorf("specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q", i, len(g.Vector), n.Size, n.Features)
+			return fmt.Errorf("specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q",
+				i, len(g.Vector), n.Size, n.Features)
 		}
 	}
 	return nil

@@ -28,7 +28,9 @@ type fitting struct {
 const purposeFit random.Purpose = 1<<36 + 2
 
 // tune returns the predictions of the molecules of a part, row-major by tasks.
-func (l *loadedSet) tune(ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int) (predicted [][]float64, err error) {
+func (l *loadedSet) tune(
+	ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int,
+) (predicted [][]float64, err error) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
 	r, head := finetune.Molecules, specmatch.Head{Kind: l.kind(), Outputs: l.tasks}

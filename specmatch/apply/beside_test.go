@@ -3,7 +3,6 @@ package apply_test
 import (
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +98,7 @@ func TestBeside(t *testing.T) {
 	if _, err := apply.Reads(other); err == nil || !strings.Contains(err.Error(), "are 115 numbers, and the model has seen 116") {
 		t.Error(err)
 	}
-	if !slices.Equal(back.Card.Beside.Features, []string{"descriptors", "morgan:1:64"}) || !strings.Contains(apply.Describe(back.Card), "beside it descriptors, morgan:1:64") {
-		t.Error(apply.Describe(back.Card))
+	if s := apply.Describe(back.Card); !strings.Contains(s, "beside it descriptors, morgan:1:64") {
+		t.Error(s)
 	}
 }

@@ -30,7 +30,9 @@ var Molecules = Recipe{
 // Architecture returns the encoder of the recipe: numbers may grow with the size of a molecule, and are
 // read from the sum over its atoms.
 func (r Recipe) Architecture(kind specmatch.Kind) gnn.Architecture {
-	a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: r.Hidden, Layers: r.Layers, Dropout: r.Dropout, Sum: kind == specmatch.Regression}
+	a := gnn.Architecture{
+		Kind: gnn.KindChemGIN, Hidden: r.Hidden, Layers: r.Layers, Dropout: r.Dropout, Sum: kind == specmatch.Regression,
+	}
 	if r.Atoms != graph.Hu.Name { // which files do not name
 		a.Atoms = r.Atoms
 	}

@@ -1,11 +1,12 @@
 """chemprop by its defaults, with its test metrics and processor time (chemprop 2.3.1, RDKit, scikit-learn, SciPy).
 
     python3 chemprop.py divide caco2_wang.csv.gz caco2-0.csv --seed 0
-    python3 chemprop.py divide esol.csv.gz esol-0.csv --target "measured log solubility in mols per litre"
+    python3 chemprop.py divide esol.csv.gz esol-0.csv --target logp
     python3 chemprop.py train caco2-0.csv --seed 0
 
-divide writes a table smiles, y, split for `chemprop train --splits-column` and for `specmatch finetune -target y -split split`: a set
-with train and test in a column split has a random eighth of train validate, and others are divided by scaffold, 80, 10 and 10 %.
+divide writes a table smiles, y, split for `chemprop train --splits-column` and for `specmatch finetune -split split`:
+a set with train and test in a column split has a random eighth of train validate, and others are divided by scaffold,
+80, 10 and 10 %.
 """
 import argparse, csv, gzip, json, os, random, resource, subprocess, sys, tempfile
 
@@ -49,17 +50,20 @@ def train(a):
             w = csv.writer(f)
             w.writerow(["smiles", "y", "split"])
             w.writerows([r["smiles"], r["y"], "val" if r["split"] == "valid" else r["split"]] for r in rows)
-        command = [os.path.join(os.path.dirname(sys.executable), "chemprop"), "train", "-i", table, "-o", os.path.join(out, "run"),
-                   "--smiles-columns", "smiles", "--target-columns", "y", "--splits-column", "split", "--accelerator", "cpu",
-                   "--task-type", "classification" if binary else "regression", "--pytorch-seed", str(a.seed)]
+        command = [os.path.join(os.path.dirname(sys.executable), "chemprop"), "train", "-i", table,
+                   "-o", os.path.join(out, "run"), "--smiles-columns", "smiles", "--target-columns", "y",
+                   "--splits-column", "split", "--accelerator", "cpu", "--pytorch-seed", str(a.seed),
+                   "--task-type", "classification" if binary else "regression"]
         with open(os.path.join(out, "log"), "w") as log:
-            done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+            one = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+            done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | one)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             sys.exit(open(os.path.join(out, "log")).read())
         predicted = [float(r["y"]) for r in read(os.path.join(out, "run", "model_0", "test_predictions.csv"))]
     observed = [float(r["y"]) for r in rows if r["split"] == "test"]
-    print(json.dumps({"data": a.data, "seed": a.seed, "cpu_s": round(used.ru_utime + used.ru_stime, 1), **score(observed, predicted, binary)}))
+    cost = {"data": a.data, "seed": a.seed, "cpu_s": round(used.ru_utime + used.ru_stime, 1)}
+    print(json.dumps(cost | score(observed, predicted, binary)))
 
 
 def score(y, p, binary):
