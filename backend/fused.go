@@ -97,6 +97,33 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	return in, hid, out
 }
 
+// RowsLayer is a layer of the encoder of molecules whose batch norm is an affine map:
+//
+//	h = ReLU((A·X + C·E)·W1 + b1)                   [R×Hid]
+//	row From+i of Y = (h_i·W2 + b2)∘Scale + Shift   [R×Out], with ReLU clipped at 0
+//
+// for A [R×N] without values, X [N×In] and the counts C [R×K] of the rows of E [K×In].
+type RowsLayer struct {
+	A                            *CSR
+	X, C, E                      *tensor.Tensor
+	W1, B1, W2, B2, Scale, Shift *tensor.Tensor
+	ReLU                         bool
+	Y                            *tensor.Tensor
+	From                         int
+}
+
+// CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
+func CheckRowsLayer(l *RowsLayer) {
+	const op = "backend: LayerRows"
+	in, hid, out := l.W1.Rows, l.W1.Cols, l.W2.Cols
+	refuse(l.X.Cols != in || l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
+	refuse(l.W2.Rows != hid || !l.B1.Is(1, hid), op, "want the hidden width", l.W2, l.B1)
+	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
+		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
+	}
+	refuse(l.Y.Cols != out || l.From < 0 || l.From+l.A.Rows > l.Y.Rows, op, "want room for the rows", l.Y)
+}
+
 // GCNLayer is a layer of ResGCN on N nodes of G graphs in V views:
 //
 //	z = γ·(x - μ)/√(σ² + Eps) + β           [N×In], μ and σ² of the node's view

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
@@ -119,8 +118,8 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 	m.makeRoom(be, b.Nodes())
 	for l, r := range m.radii {
 		m.find(b, l, counts)
-		if fresh := len(r.slot); fresh > 0 {
-			be.CopyBlock(r.rows, r.slots, 0, m.compute(t, l, fresh).Value(), 0, 0, fresh, m.encoder.Config.Hidden)
+		if len(r.slot) > 0 {
+			m.compute(t, l, keeper)
 		}
 		if slices.Contains(want, l) {
 			layers = append(layers, r.pool(batch, keeper))
@@ -323,19 +322,25 @@ func (n neighbour) less(o neighbour) bool {
 	return n.hash < o.hash
 }
 
-// compute returns the rows [fresh×Hidden] of the new environments of radius l.
-func (m *Environments) compute(t *autodiff.Tape, l, fresh int) *autodiff.Var {
+// compute computes the rows of the new environments of radius l, behind those of the slots.
+func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper) {
 	r, e := m.radii[l], m.encoder
+	be, fresh := t.Backend(), len(r.slot)
 	if l == 0 {
-		return e.sums(t, e.rowsFor(r.col, t.Indices))
+		be.CopyBlock(r.rows, r.slots, 0, e.sums(t, e.rowsFor(r.col, t.Indices)).Value(), 0, 0, fresh, e.Config.Hidden)
+		return
 	}
-	before := m.radii[l-1].rows
-	sum := &autodiff.Sparse{A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}}
+	before, conv := m.radii[l-1].rows, e.Convs[l-1]
 	counts := t.Alloc(fresh, m.columns)
-	t.Backend().Upload32(counts, r.edges)
-	x := t.Const(before).SpMM(sum, 0).Add(e.Convs[l-1].edges(t.Const(counts)))
-	groups := t.Indices([]int32{0, int32(fresh)})
-	return e.finish(l-1, x, autodiff.Norm{Groups: groups}, groups, nn.Eval)
+	be.Upload32(counts, r.edges)
+	first, second := conv.MLP.Layers[0], conv.MLP.Layers[1]
+	scale, shift := e.Norms[l-1].Affine(t)
+	keeper.LayerRows(&backend.RowsLayer{
+		A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
+		C: counts, E: autodiff.ConcatRows(conv.tables(t)...).Value(),
+		W1: first.W.Value, B1: first.B.Value, W2: second.W.Value, B2: second.B.Value,
+		Scale: scale.Value(), Shift: shift.Value(), ReLU: l < len(e.Convs), Y: r.rows, From: r.slots,
+	})
 }
 
 // mix is a step of SplitMix64.

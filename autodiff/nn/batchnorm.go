@@ -65,7 +65,7 @@ func (b *BatchNorm) ForwardNorm(x *autodiff.Var, n autodiff.Norm, counts *backen
 		if n.Bias != nil {
 			x = x.AddRow(n.Bias)
 		}
-		scale, shift := b.affine(t)
+		scale, shift := b.Affine(t)
 		if x = x.MulRow(scale); n.ReLU {
 			return x.AddRowReLU(shift)
 		}
@@ -81,8 +81,8 @@ func (b *BatchNorm) ForwardNorm(x *autodiff.Var, n autodiff.Norm, counts *backen
 	return y
 }
 
-// affine returns the rows [1×F] of Eval mode, where the layer is y = x∘scale + shift.
-func (b *BatchNorm) affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
+// Affine returns the rows [1×F] of Eval mode, where the layer is y = x∘scale + shift.
+func (b *BatchNorm) Affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
 	rstd := t.Alloc(1, b.Gamma.Value.Cols)
 	b.be.Affine(rstd, 1, b.RunningVar.Value, b.Eps)

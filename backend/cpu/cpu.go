@@ -83,6 +83,7 @@ type engine[T float] struct {
 	partial  []T // partial sums of the reductions
 	repeated []T // a row of equal numbers, see withScalar
 	gin      ginState[T]
+	rows     rowsState[T]
 	gcn      gcnState[T]
 	contrast contrastState[T]
 	norm     normState[T]
@@ -119,6 +120,7 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 		e.name = "cpu-bf16"
 	}
 	e.task.k = &e.k
+	e.rows.scratch = new(freeList[[3][]T])
 	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
 		Engine: "cpu", ElementBytes: p.Bytes(),

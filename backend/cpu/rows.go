@@ -4,6 +4,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
+	"gonum.org/v1/gonum/blas"
 )
 
 // StoreRows implements [backend.RowKeeper].
@@ -22,6 +23,62 @@ func (t *storeTask[T]) run(lo, hi int) {
 			copy(t.dst[at*t.cols:][:t.cols], t.dst[(t.n+k)*t.cols:])
 		}
 	}
+}
+
+// LayerRows implements [backend.RowKeeper]: blocks of rows stay in the second-level cache.
+func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
+	backend.CheckRowsLayer(l)
+	s := &e.rows
+	*s = rowsState[T]{scratch: s.scratch, k: &e.k, n: l.A.Rows, in: l.W1.Rows, hid: l.W1.Cols, out: l.W2.Cols, kinds: l.E.Rows, relu: l.ReLU}
+	s.ptr, s.col, s.x, s.c, s.e = l.A.Ptr.Host, l.A.Col.Host, e.data(l.X), e.data(l.C), e.data(l.E)
+	s.w1, s.b1, s.w2, s.b2 = e.data(l.W1), e.data(l.B1), e.data(l.W2), e.data(l.B2)
+	s.scale, s.shift, s.y = e.data(l.Scale), e.data(l.Shift), e.data(l.Y)[l.From*s.out:]
+	e.pool.share((*rowsTask[T])(s), s.n, rowsBlock)
+	*s = rowsState[T]{scratch: s.scratch}
+}
+
+const (
+	rowsBlock = 256 // with fewer, packing the weights would dominate
+	rowsNear  = 32  // rows that stay in the first-level cache
+)
+
+// rowsState is what an engine keeps for [backend.RowsLayer].
+type rowsState[T float] struct {
+	k                              *kernels[T]
+	n, in, hid, out, kinds         int
+	relu                           bool
+	ptr, col                       []int32
+	x, c, e, w1, b1, w2, b2, scale []T
+	shift, y                       []T
+	scratch                        *freeList[[3][]T]
+}
+
+type rowsTask[T float] rowsState[T]
+
+func (s *rowsTask[T]) run(lo, hi int) {
+	w := s.scratch.take()
+	n := hi - lo
+	for k, width := range []int{s.in, s.in, s.hid} {
+		w[k] = aligned(w[k], rowsBlock*width)[:n*width]
+	}
+	x, edges, h := w[0], w[1], w[2]
+	simd.SpMM(x, s.in, 0, n, s.ptr[lo:hi+1], s.col, nil, s.x, 0)
+	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.in, s.kinds, 1, s.c[lo*s.kinds:], s.kinds, s.e, s.in, 0, edges, s.in)
+	simd.Add(x, x, edges)
+	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.hid, s.in, 1, x, s.in, s.w1, s.hid, 0, h, s.hid)
+	simd.AddRowReLU(h, h, s.b1)
+	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.out, s.hid, 1, h, s.hid, s.w2, s.out, 0, s.y[lo*s.out:], s.out)
+	last := simd.AddRow[T]
+	if s.relu {
+		last = simd.AddRowReLU[T]
+	}
+	for i := lo; i < hi; i += rowsNear {
+		y := s.y[i*s.out : min(hi, i+rowsNear)*s.out]
+		simd.AddRow(y, y, s.b2)
+		simd.MulRow(y, y, s.scale)
+		last(y, y, s.shift)
+	}
+	s.scratch.give(w)
 }
 
 // PoolRows implements [backend.RowKeeper].
