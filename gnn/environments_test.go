@@ -66,6 +66,13 @@ func TestEnvironments(t *testing.T) {
 				t.Fatalf("%+v: entry %d of %s is %v, want %v", c, i%w, smiles[i/w], got[i], want[i])
 			}
 		}
+		several := cpu.New(tensor.Float32, cpu.Workers(3))
+		same := gnn.NewChemGIN(several, c, rand.New(rand.NewPCG(1, 2)))
+		stir(several, same)
+		if h, err := gnn.Embed(t.Context(), several, same, graphs, nil); err != nil || !slices.Equal(h, got) {
+			t.Fatalf("%+v: three workers compute other bits, or an error: %v", c, err)
+		}
+		several.Close()
 		for name, bytes := range map[string]int{"nothing is remembered": 0, "a little": 20_000, "all": 1 << 30} {
 			m, rng := gnn.NewEnvironments(e, bytes), rand.New(rand.NewPCG(3, 4))
 			for range 20 {
