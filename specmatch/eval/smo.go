@@ -80,7 +80,44 @@ type smo struct {
 	rows rowCache
 
 	iter    int
+	counter int  // iterations until the next shrinking
 	touched bool // some α reached C on the way
+	before  path // where the path stood before one did
+}
+
+// path is the state of a solver whose variables are all below C, so that a larger C would
+// have brought it there, too.
+type path struct {
+	perm            []int32
+	alpha, y, f     []float64
+	up, low         []float64
+	active          int
+	moved, unshrunk bool
+	iter, counter   int
+}
+
+// save keeps the state at the beginning of the present iteration.
+func (s *smo) save() {
+	b := &s.before
+	b.perm = append(b.perm[:0], s.perm...)
+	for i, v := range [][]float64{s.alpha, s.y, s.f, s.up, s.low} {
+		to := []*[]float64{&b.alpha, &b.y, &b.f, &b.up, &b.low}[i]
+		*to = append((*to)[:0], v...)
+	}
+	b.active, b.moved, b.unshrunk, b.iter, b.counter = s.active, s.moved, s.unshrunk, s.iter-1, s.counter+1
+}
+
+// resume goes back to the saved state, under a larger C.
+func (s *smo) resume() {
+	b := &s.before
+	copy(s.perm, b.perm)
+	for i, v := range [][]float64{b.alpha, b.y, b.f, b.up, b.low} {
+		copy([][]float64{s.alpha, s.y, s.f, s.up, s.low}[i], v)
+	}
+	s.active, s.moved, s.unshrunk, s.iter, s.counter = b.active, b.moved, b.unshrunk, b.iter, b.counter
+	s.touched, s.log = false, s.log[:0]
+	clear(s.bar)
+	s.rows.clear()
 }
 
 // reset prepares for n points: the first pos of class +1, the others of class
@@ -104,7 +141,7 @@ func (s *smo) reset(k []float32, n, pos int) {
 		s.f[t] = s.y[t] // G = −1 at α = 0
 		s.bar[t] = 0
 	}
-	s.active, s.moved, s.unshrunk, s.iter, s.touched = n, false, false, 0, false
+	s.active, s.moved, s.unshrunk, s.iter, s.counter, s.touched = n, false, false, 0, min(n, 1000)+1, false
 	s.log = s.log[:0]
 	s.rows.clear()
 	for t := range s.perm {
@@ -133,8 +170,7 @@ func (s *smo) isFree(t int) bool  { return s.alpha[t] > 0 && s.alpha[t] < s.c }
 // solve runs to convergence. ctx is checked every thousand iterations.
 func (s *smo) solve(ctx context.Context) error {
 	period := min(s.n, 1000) // iterations between two shrinkings
-	counter := period + 1
-	fresh := false // i and fi are those of the present f
+	fresh := false           // i and fi are those of the present f
 	var i int
 	var fi float64
 	for {
@@ -143,8 +179,8 @@ func (s *smo) solve(ctx context.Context) error {
 				return err
 			}
 		}
-		if counter--; counter == 0 {
-			counter = period
+		if s.counter--; s.counter == 0 {
+			s.counter = period
 			if !s.whole && s.doShrink() {
 				fresh = false
 			}
@@ -162,7 +198,7 @@ func (s *smo) solve(ctx context.Context) error {
 			if j = s.partner(i, fi); j < 0 {
 				return nil
 			}
-			counter = 1
+			s.counter = 1
 		}
 		if s.iter >= cmp.Or(s.maxIter, mostSteps) {
 			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of the features extreme?",
@@ -273,6 +309,9 @@ func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
 				ai, aj = 0, sum
 			}
 		}
+	}
+	if !s.touched && max(ai, aj) >= s.c {
+		s.save()
 	}
 	wasI, wasJ := s.atUpper(i), s.atUpper(j)
 	s.alpha[i], s.alpha[j] = ai, aj

@@ -30,8 +30,9 @@ func pairPoint(start []int, a, b, t int) int {
 // fit solves the problem of every pair of classes (0,1), (0,2), …, (1,2), … for each C of
 // cs, which ascend, over the kernel matrix m.k of points sorted by class as start says.
 //
-// If no α reached C on the way, the solver would take the same steps at every
-// larger C, and the solution stands for those, too.
+// Until an α reaches C, the solver takes the same steps at every larger C, which therefore
+// begins there: the iterates are those of a solver that begins at 0. If none did, the
+// solution stands for all larger C.
 func (m *kernelMachine) fit(ctx context.Context, start []int, cs []float64) ([][]solution, error) {
 	solutions := make([][]solution, len(cs)) // by C; pair
 	classes := len(start) - 1
@@ -51,7 +52,11 @@ func (m *kernelMachine) fit(ctx context.Context, start []int, cs []float64) ([][
 			for c, price := range cs {
 				if !done {
 					m.s.c = price
-					m.s.reset(k, na+nb, na)
+					if c == 0 {
+						m.s.reset(k, na+nb, na)
+					} else {
+						m.s.resume()
+					}
 					if err := m.s.solve(ctx); err != nil {
 						return nil, err
 					}
