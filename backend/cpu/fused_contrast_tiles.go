@@ -88,10 +88,7 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	var second float64
 	if c.Match && pairs > 0 {
 		k, second = backend.PercentilePosition(pairs, c.Percentile)
-		one := search{shift: uint(8*e.precision.Bytes() - digit), place: [2]int{k, k}}
-		if second != 0 {
-			one.place[1]++
-		}
+		one := newSearch(8*e.precision.Bytes(), k, second != 0)
 		s.search = [2]search{one, one}
 	}
 	e.tiles((*contrastState[T]).firstTile)
@@ -108,10 +105,7 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	}
 	s.theta = [2]T{}
 	if pairs > 0 {
-		for s.learn(); s.search[0].shift > 0; s.learn() {
-			for v := range s.search {
-				s.search[v].shift -= digit
-			}
+		for s.learn() {
 			e.tiles((*contrastState[T]).digitTile)
 		}
 		for v := range s.theta {
@@ -133,8 +127,8 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	e.data(c.LossG)[0] = T(sum(s.terms))
 }
 
-// learn adds up what the workers have counted, and forgets it.
-func (s *contrastState[T]) learn() {
+// learn adds up what the workers have counted, and reports whether θ has another digit.
+func (s *contrastState[T]) learn() (more bool) {
 	var all *[2]digitCounts
 	for _, w := range s.scratch.free {
 		switch {
@@ -147,10 +141,8 @@ func (s *contrastState[T]) learn() {
 			clear(w.counts[:])
 		}
 	}
-	for v := range s.search {
-		s.search[v].learn(&all[v])
-	}
-	clear(all[:])
+	s.search[0].learn(&all[0])
+	return s.search[1].learn(&all[1])
 }
 
 // similarities sets x [a.n×b.n] to S of rows a and b.

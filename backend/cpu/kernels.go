@@ -25,10 +25,9 @@ type kernels[T float] struct {
 	// exact is gemm, but for inputs that are not rounded to bfloat16 in any engine.
 	exact gemmFunc[T]
 
-	// selectUpper returns the places of two order statistics, see [selector].
-	// Several goroutines may call it.
-	selectUpper func(x []T, n, k int, both bool) (at, next int)
-	// countDigits and ofKey are those of a [search].
+	// These are those of a [search]. Several goroutines may call them.
+	searchUpper func(x []T, n, k int, both bool) search
+	findUpper   func(x []T, n int, want uint64, place int) int
 	countDigits func(c *digitCounts, x []T, s *search)
 	ofKey       func(k uint64) T
 
@@ -46,15 +45,17 @@ type gemmFunc[T float] func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, 
 func kernels32() kernels[float32] {
 	k := loops(float32(backend.LeastDegree(tensor.Float32)))
 	k.gemm, k.exact = simd.BLAS{}.Sgemm, simd.BLAS{}.Sgemm
-	var free freeList[selector[uint32]]
-	k.selectUpper = func(x []float32, n, k int, both bool) (at, next int) {
-		s := free.take()
-		defer free.give(s)
-		return s.selectUpper(unsafe.Slice((*uint32)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
+	bits := func(x []float32) []uint32 {
+		return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 	}
-	k.countDigits = func(c *digitCounts, x []float32, s *search) {
-		countDigits(c, unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), s)
+	var free freeList[digitCounts]
+	k.searchUpper = func(x []float32, n, k int, both bool) search {
+		c := free.take()
+		defer free.give(c)
+		return searchUpper(c, bits(x), n, k, both)
 	}
+	k.findUpper = func(x []float32, n int, want uint64, place int) int { return findUpper(bits(x), n, want, place) }
+	k.countDigits = func(c *digitCounts, x []float32, s *search) { countDigits(c, bits(x), s) }
 	k.ofKey = func(k uint64) float32 { return math.Float32frombits(ofKey(uint32(k))) }
 	if simd.Level() == simd.Generic {
 		// Without vector instructions, these functions are faster than those of
@@ -79,15 +80,17 @@ func kernels32() kernels[float32] {
 func kernels64() kernels[float64] {
 	k := loops(backend.LeastDegree(tensor.Float64))
 	k.gemm, k.exact = simd.BLAS{}.Dgemm, simd.BLAS{}.Dgemm
-	var free freeList[selector[uint64]]
-	k.selectUpper = func(x []float64, n, k int, both bool) (at, next int) {
-		s := free.take()
-		defer free.give(s)
-		return s.selectUpper(unsafe.Slice((*uint64)(unsafe.Pointer(&x[0])), len(x)), n, k, both)
+	bits := func(x []float64) []uint64 {
+		return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 	}
-	k.countDigits = func(c *digitCounts, x []float64, s *search) {
-		countDigits(c, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)), s)
+	var free freeList[digitCounts]
+	k.searchUpper = func(x []float64, n, k int, both bool) search {
+		c := free.take()
+		defer free.give(c)
+		return searchUpper(c, bits(x), n, k, both)
 	}
+	k.findUpper = func(x []float64, n int, want uint64, place int) int { return findUpper(bits(x), n, want, place) }
+	k.countDigits = func(c *digitCounts, x []float64, s *search) { countDigits(c, bits(x), s) }
 	k.ofKey = func(k uint64) float64 { return math.Float64frombits(ofKey(uint64(k))) }
 	return k
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// UpperPercentile is a radix selection: a histogram of the leading bits tells which
-// values share those bits with the order statistic, and only these are kept.
-// NaN sorts before -Inf or after +Inf, by its sign.
+// UpperPercentile counts digits, see [search]. NaN sorts before -Inf or after +Inf, by
+// its sign.
 func (e *engine[T]) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	backend.CheckPercentile(theta, weights, s, p)
 	var w []T
@@ -27,12 +26,12 @@ func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) 
 		return 0
 	}
 	k, second := backend.PercentilePosition(n*(n-1)/2, p)
-	at, next := kern.selectUpper(x, n, k, second != 0)
+	s := kern.searchUpper(x, n, k, second != 0)
 	if w != nil {
-		w[at] += T(1 - second)
-		w[next] += T(second)
+		w[kern.findUpper(x, n, s.prefix[0], s.place[0])] += T(1 - second)
+		w[kern.findUpper(x, n, s.prefix[1], s.place[1])] += T(second)
 	}
-	return interpolate(x[at], x[next], second)
+	return interpolate(kern.ofKey(s.prefix[0]), kern.ofKey(s.prefix[1]), second)
 }
 
 // interpolate returns the number between low and high in which high has a weight.
@@ -43,18 +42,6 @@ func interpolate[T float](low, high T, weight float64) T {
 	return T((1-weight)*float64(low) + weight*float64(high))
 }
 
-// A selector finds order statistics of numbers given by their bits.
-type selector[K uint32 | uint64] struct {
-	keys   []K     // the candidates, in row-major order
-	places []int32 // their places in the triangle
-	counts [4][1 << digitBits]int32
-}
-
-// digitBits is the width of a digit of the selection, chosen so that the counts of
-// all its values fit the first-level cache. The leading digit has the sign, the
-// exponent and two bits of the fraction of a float32.
-const digitBits = 11
-
 // key maps the bits of a number to an integer of the same order. The two zeros,
 // which are equal, have the same key.
 func key[K uint32 | uint64](bits K) K {
@@ -64,119 +51,51 @@ func key[K uint32 | uint64](bits K) K {
 	return (bits&^top ^ sign) - sign + top
 }
 
-// selectUpper returns the index in x [n×n] of the element that would be at place k
-// if the strict upper triangle were sorted and, if both are wanted, of the element
-// at place k+1.
-func (s *selector[K]) selectUpper(x []K, n, k int, both bool) (at, next int) {
-	m := n * (n - 1) / 2
-	s.keys, s.places = grow(s.keys, m), grow(s.places, m)
-	width := 8 * int(unsafe.Sizeof(x[0]))
-	shift := uint(width - digitBits)
-	p := 0
-	for i := range n {
-		p += copy(s.keys[p:], x[i*n+i+1:(i+1)*n])
-	}
-	for i, bits := range s.keys {
-		s.keys[i] = key(bits)
-	}
-	s.count(s.keys, shift)
-	keys, places := s.keys, s.places
-	digit, k := s.digit(k)
-	kept := 0
-	for i, v := range keys {
-		keys[kept], places[kept] = v, int32(i)
-		kept += is(v>>shift, digit)
-	}
-	for left := width - digitBits; left > 0 && kept > 1; left -= digitBits {
-		keys, places = keys[:kept], places[:kept]
-		shift := uint(max(left-digitBits, 0))
-		s.count(keys, shift)
-		digit, k = s.digit(k)
-		kept = 0
-		for i, v := range keys {
-			keys[kept], places[kept] = v, places[i]
-			kept += is(v>>shift%(1<<digitBits), digit)
+// searchUpper runs a search in the strict upper triangle of x [n×n]. c is zero before and
+// after.
+func searchUpper[K uint32 | uint64](c *digitCounts, x []K, n, k int, both bool) search {
+	s := newSearch(8*int(unsafe.Sizeof(x[0])), k, both)
+	for more := true; more; more = s.learn(c) {
+		for i := range n {
+			countDigits(c, x[i*n+i+1:(i+1)*n], &s)
 		}
 	}
-	// What is left is equal, and in row-major order.
-	at = inUpper(int(places[k]), n)
-	switch {
-	case !both:
-		return at, at
-	case k+1 < kept:
-		return at, inUpper(int(places[k+1]), n)
-	}
-	return at, above(x, n, at)
+	return s
 }
 
-// count counts the digits at shift. Neighbours are often alike: four counters in
-// turn need not wait for each other.
-func (s *selector[K]) count(keys []K, shift uint) {
-	const size = 1 << digitBits
-	clear(s.counts[:])
-	c0, c1, c2, c3 := &s.counts[0], &s.counts[1], &s.counts[2], &s.counts[3]
-	for len(keys) >= 4 {
-		c0[keys[0]>>shift%size]++
-		c1[keys[1]>>shift%size]++
-		c2[keys[2]>>shift%size]++
-		c3[keys[3]>>shift%size]++
-		keys = keys[4:]
-	}
-	for _, v := range keys {
-		c0[v>>shift%size]++
-	}
-}
-
-// digit returns the digit of the key at place k, and its place among those with
-// the same digit.
-func (s *selector[K]) digit(k int) (digit K, place int) {
-	for d := range s.counts[0] {
-		n := int(s.counts[0][d] + s.counts[1][d] + s.counts[2][d] + s.counts[3][d])
-		if k < n {
-			return K(d), k
-		}
-		k -= n
-	}
-	return 0, 0 // not reached: k is the place of a key
-}
-
-// is returns 1 if the digits a and b are equal, else 0, without a branch, which
-// would be unpredictable.
-func is[K uint32 | uint64](a, b K) int { return int((uint64(a^b) - 1) >> 63) }
-
-// inUpper returns the index in an n×n matrix of element p of its strict upper
-// triangle.
-func inUpper(p, n int) int {
-	i := 0
-	for p >= n-1-i {
-		p -= n - 1 - i
-		i++
-	}
-	return i*n + i + 1 + p
-}
-
-// above returns the index of the smallest element of the strict upper triangle of x
-// [n×n] that is greater than element at. There must be one.
-func above[K uint32 | uint64](x []K, n, at int) int {
-	first := key(x[at]) + 1
-	least := -first // what is not greater wraps round to at least this
+// findUpper returns the index of the element of the strict upper triangle of x [n×n]
+// that is at a place among those with a key.
+func findUpper[K uint32 | uint64](x []K, n int, want uint64, place int) int {
 	for i := range n {
-		for j, bits := range x[i*n+i+1 : (i+1)*n] {
-			if d := key(bits) - first; d < least {
-				least, at = d, i*n+i+1+j
+		for j := i*n + i + 1; j < (i+1)*n; j++ {
+			if key(x[j]) == K(want) {
+				if place == 0 {
+					return j
+				}
+				place--
 			}
 		}
 	}
-	return at
+	return 0 // not reached for the result of a search
 }
 
-// A search finds two order statistics of numbers that are too many to keep, and are
-// computed again for every digit: the keys of all numbers, in any order, are counted
-// by countDigits, and learn knows a digit more.
+// A search finds two order statistics of numbers, digit by digit of their keys: for each,
+// countDigits counts all numbers, in any order, and learn knows a digit more. So the
+// numbers need not be kept, if they can be computed again.
 type search struct {
 	shift  uint      // of the digit in a key
 	prefix [2]uint64 // the digits that are known, of the keys of both
 	place  [2]int    // of both among the numbers with the prefix
+}
+
+// newSearch returns a search for the number at place k of all numbers of so many bits and,
+// with both, for the next one; else for the same twice.
+func newSearch(width, k int, both bool) search {
+	s := search{shift: uint(width - digit), place: [2]int{k, k}}
+	if both {
+		s.place[1]++
+	}
+	return s
 }
 
 // digit is the width in bits of a digit of a search.
@@ -208,20 +127,33 @@ func countDigits[K uint32 | uint64](c *digitCounts, x []K, s *search) {
 	}
 }
 
-// learn finds the digit that has been counted.
-func (s *search) learn(counts *digitCounts) {
+// learn finds the digit that has been counted, clears the counts, and reports whether
+// there is another one.
+func (s *search) learn(counts *digitCounts) (more bool) {
 	equal := s.prefix[0] == s.prefix[1]
+	d, first := 0, 0 // a digit, and the place of the first number with it
 	for p := range s.prefix {
 		c := &counts[p]
 		if equal {
 			c = &counts[0]
 		}
-		d := 0
-		for ; d < len(c)-1 && s.place[p] >= int(c[d]); d++ {
-			s.place[p] -= int(c[d])
+		if p == 0 || !equal {
+			d, first = 0, 0
 		}
+		for d < len(c)-1 && s.place[p] >= first+int(c[d]) {
+			first += int(c[d])
+			d++
+		}
+		s.place[p] -= first
 		s.prefix[p] = s.prefix[p]<<digit | uint64(d)
 	}
+	clear(counts[0][:])
+	if !equal {
+		clear(counts[1][:])
+	}
+	more = s.shift > 0
+	s.shift -= min(s.shift, digit)
+	return more
 }
 
 // ofKey is the inverse of [key].
