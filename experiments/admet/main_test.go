@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 // TestScaffolds: a set of MoleculeNet is divided by scaffold.
 func TestScaffolds(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
-	args := []string{"-data", made(t), "-dataset", "esol", "-method", "mean,counts,counts-near,vectors-near", "-seeds", "2", "-out", out}
+	args := []string{"-data", made(t), "-dataset", "esol", "-method", "mean,counts,counts-near,vectors-near,counts-scaffold", "-seeds", "2", "-out", out}
 	var stdout bytes.Buffer
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
@@ -102,6 +102,9 @@ func TestScaffolds(t *testing.T) {
 		if r, ok := rundirtest.Find(rows, "esol", m, "scaffold"); !ok || !(r.Mean < mean.Mean) || len(r.PerSeed) != 2 {
 			t.Errorf("%s: %+v, the mean %v", m, r, mean.Mean)
 		}
+	}
+	if r, _ := rundirtest.Find(rows, "esol", "counts-scaffold", "scaffold"); !(r.Mean > 50 && r.Mean <= 100) {
+		t.Errorf("scaffolds: %+v", r)
 	}
 	if !strings.Contains(stdout.String(), "mean ± standard error") {
 		t.Error(stdout.String())

@@ -241,6 +241,9 @@ const (
 	near
 	// tuned is an encoder that is fitted itself, as fittings says.
 	tuned
+	// recall is how often, in %, the molecule that is nearest has the same scaffold, of those of the
+	// set that share theirs with another. It takes no targets.
+	recall
 )
 
 var fittings = map[string]fitting{
@@ -270,6 +273,8 @@ var methods = []method{
 	{"tuned-encoder", "fine-tuned encoder", nil, tuned, true},
 	{"tuned-features", "fine-tuned, with features", nil, tuned, true},
 	{"tuned-ensemble", "five of these", nil, tuned, true},
+	{"counts-scaffold", "counts, scaffold of the nearest, %", []string{"counts"}, recall, true},
+	{"vectors-scaffold", "vectors, scaffold of the nearest, %", []string{"vectors"}, recall, true},
 }
 
 // methodNames returns the names of the methods, or of those that are compared by default.
@@ -390,7 +395,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	}
 	by := probe.Euclidean
 	switch fingerprint := len(m.features) == 1 && (m.features[0] == "bits" || m.features[0] == "counts"); {
-	case fingerprint && m.model == near:
+	case fingerprint && m.model != linear:
 		by = probe.Tanimoto
 	case fingerprint && l.scaffolds:
 		if x = slices.Clone(x); m.features[0] == "counts" {
@@ -400,6 +405,10 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		}
 	default:
 		x = probe.Standardize(x, dim, s.Train).Apply(x)
+	}
+	if m.model == recall {
+		out.Value, err = l.recall(ctx, x, dim, by)
+		return out, err
 	}
 	d := probe.Data{X: x, Dim: dim, Y: l.y, Tasks: l.tasks, Kind: kind}
 	if m.model == near {
@@ -426,6 +435,28 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	}
 	out.Strength, out.Valid, out.Value = fit.Strength, predict(s.Valid), predict(s.Test)
 	return out, nil
+}
+
+func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, by probe.Similarity) (float64, error) {
+	times := map[string]int{}
+	for _, s := range l.scaffold {
+		times[s]++
+	}
+	var all, shared []int
+	for i, s := range l.scaffold {
+		all = append(all, i)
+		if s != "" && times[s] > 1 {
+			shared = append(shared, i)
+		}
+	}
+	nearest, err := probe.Near(ctx, x, dim, all, shared, 1, by)
+	same := 0.0
+	for k, of := range nearest {
+		if l.scaffold[of[0]] == l.scaffold[shared[k]] {
+			same++
+		}
+	}
+	return 100 * same / max(float64(len(shared)), 1), err
 }
 
 // score is the metric of predictions, the mean over the tasks that have both answers; 0 where it is
