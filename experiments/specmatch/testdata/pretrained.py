@@ -8,6 +8,11 @@ Frozen vectors are judged by experiments/admet.
     python pretrained.py validate VECTORS.npy MOLECULES.csv VECTORS.npy MOLECULES.csv
         fits ridge regression of descriptors on the first vectors, of molecules of the training
         part, and prints R² on the second ones, of the validation part.
+
+    python pretrained.py limits VALID.csv SPECMATCH
+        asks whether vectors of molecules with stereocentres stay the same in another spelling and
+        differ from those of the mirror image, by the median distance of two molecules, and how often
+        the free base is nearest to a hydrochloride. SPECMATCH is the program.
 """
 import gzip
 import hashlib
@@ -63,4 +68,59 @@ def validate(train, train_csv, valid, valid_csv):
     print(f"mean\t{np.mean(scores):.3f}")
 
 
-{"split": split, "validate": validate}[sys.argv[1]](*sys.argv[2:])
+def limits(path, program):
+    import random
+    import subprocess
+    import tempfile
+
+    from rdkit.Chem import rdFingerprintGenerator
+
+    def embed(smiles):
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/m.csv", "w") as f:
+                f.write("\n".join(["smiles", *smiles]) + "\n")
+            subprocess.run([program, "embed", "-in", f"{d}/m.csv", "-out", f"{d}/v.npy"], check=True, capture_output=True)
+            return np.load(f"{d}/v.npy").astype(np.float64)
+
+    def mirror(smiles):
+        m = Chem.MolFromSmiles(smiles)
+        for a in m.GetAtoms():
+            a.InvertChirality()
+        return Chem.MolToSmiles(m)
+
+    amine = Chem.MolFromSmarts("[NX3;H0,H1,H2;!$(N-[C,S]=[O,S,N]);!$(N-a)]")
+
+    def hydrochloride(smiles):
+        m = Chem.RWMol(Chem.MolFromSmiles(smiles))
+        a = m.GetAtomWithIdx(m.GetSubstructMatch(amine)[0])
+        a.SetFormalCharge(1)
+        a.SetNumExplicitHs(a.GetTotalNumHs() + 1)
+        a.SetNoImplicit(True)
+        Chem.SanitizeMol(m)
+        return Chem.MolToSmiles(m) + ".[Cl-]"
+
+    random.seed(0)
+    every = list(pd.read_csv(path).smiles)
+    random.shuffle(every)
+    chiral = [s for s in every if Chem.FindMolChiralCenters(Chem.MolFromSmiles(s))][:1000]
+    free = [s for s in every if "+" not in s and Chem.MolFromSmiles(s).HasSubstructMatch(amine)][:1000]
+    some = embed(every[:2000])
+    scaled = lambda x: ((x - some.mean(0)) / (some.std(0) + 1e-9)).clip(-10, 10)
+    unit = np.median(np.linalg.norm(scaled(some[:1000]) - scaled(some[1000:]), axis=1))
+    own = scaled(embed(chiral))
+    for name, other in (("mirror image", [mirror(s) for s in chiral]),
+                        ("other spelling", [Chem.MolToSmiles(Chem.MolFromSmiles(s), doRandom=True) for s in chiral])):
+        d = np.linalg.norm(own - scaled(embed(other)), axis=1) / unit
+        print(f"{name}: median distance {np.median(d):.4f}, equal {np.mean(d < 1e-3):.3f}")
+    salts = [hydrochloride(s) for s in free]
+    x, y = scaled(embed(salts)), scaled(embed(free))
+    near = ((y * y).sum(1) - 2 * x @ y.T).argmin(1)
+    print(f"salts: nearest base is its own {np.mean(near == np.arange(len(free))):.3f} of {len(free)}")
+    g = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=2048)
+    a, b = (np.stack([g.GetCountFingerprintAsNumPy(Chem.MolFromSmiles(s)) for s in part]).astype(float) for part in (salts, free))
+    dot = a @ b.T
+    near = (dot / ((a * a).sum(1)[:, None] + (b * b).sum(1) - dot)).argmax(1)
+    print(f"salts by counts: {np.mean(near == np.arange(len(free))):.3f}")
+
+
+{"split": split, "validate": validate, "limits": limits}[sys.argv[1]](*sys.argv[2:])
