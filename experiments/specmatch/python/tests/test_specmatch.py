@@ -266,9 +266,10 @@ def test_a_killed_program_and_ctrl_c():
     subprocess.Popen.__init__ = watched
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores Ctrl-C
     try:
-        with pytest.raises(SpecmatchError, match="killed by SIGKILL"):
-            for _ in Embedder(readout="last:mean").stream(endless()):
-                os.kill(pids[-1], signal.SIGKILL)
+        for number, message in ((signal.SIGKILL, "killed by SIGKILL"), (signal.SIGQUIT, "SIGQUIT: quit")):  # which prints traces
+            with pytest.raises(SpecmatchError, match=message):
+                for _ in Embedder(readout="last:mean").stream(endless()):
+                    os.kill(pids[-1], number)
         with pytest.raises(KeyboardInterrupt):
             for _ in Embedder(readout="last:mean").stream(endless()):
                 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -64,8 +64,10 @@ def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int |
     def listen() -> None:
         with cast(IO[bytes], process.stderr) as stderr:
             for line in stderr:
-                said.append(line.decode("utf-8", "replace").rstrip())
-                heard(said[-1])
+                latest = line.decode("utf-8", "replace").rstrip()
+                if not said or not said[0].startswith(("panic: ", "fatal error: ", "SIGQUIT: ")):  # traces follow
+                    said.append(latest)
+                heard(latest)
 
     def guarded(work: Callable[[], None]) -> None:
         try:
