@@ -17239,7 +17239,7 @@ TEXT ·pairsAcrossAVX512(SB), NOSPLIT, $0-56
 	MOVQ lds+32(FP), R11
 	MOVQ n+40(FP), BX
 	MOVQ rows+48(FP), DX
-	VMOVUPS ·pairOrder(SB), Z31
+	VMOVUPS pairOrder<>(SB), Z31
 	MOVL $0xffff, R14
 row425:
 	MOVQ R8, DI
@@ -17291,3 +17291,21 @@ next428:
 	JGT row425
 	VZEROUPPER
 	RET
+
+DATA pairOrder<>+0(SB)/4, $1048576
+DATA pairOrder<>+4(SB)/4, $1114113
+DATA pairOrder<>+8(SB)/4, $1179650
+DATA pairOrder<>+12(SB)/4, $1245187
+DATA pairOrder<>+16(SB)/4, $1310724
+DATA pairOrder<>+20(SB)/4, $1376261
+DATA pairOrder<>+24(SB)/4, $1441798
+DATA pairOrder<>+28(SB)/4, $1507335
+DATA pairOrder<>+32(SB)/4, $1572872
+DATA pairOrder<>+36(SB)/4, $1638409
+DATA pairOrder<>+40(SB)/4, $1703946
+DATA pairOrder<>+44(SB)/4, $1769483
+DATA pairOrder<>+48(SB)/4, $1835020
+DATA pairOrder<>+52(SB)/4, $1900557
+DATA pairOrder<>+56(SB)/4, $1966094
+DATA pairOrder<>+60(SB)/4, $2031631
+GLOBL pairOrder<>(SB), RODATA|NOPTR, $64

@@ -26,14 +26,6 @@ var tilesBF16 = func() *tileSet {
 	return &tileSet{mr: 14, lanes: 16, nv: 2, kern: bgemmAVX512[:], pairs: pairsAVX512}
 }()
 
-// pairOrder brings the halves of 32 numbers into alternation.
-var pairOrder = func() (x [32]uint16) {
-	for i := range x {
-		x[i] = uint16(i/2 + i%2*16)
-	}
-	return x
-}()
-
 // maskTable holds 32 bytes of ones, then 32 of zeros: an unaligned load of 32
 // bytes gives a vector mask for any number of lanes.
 var maskTable = [16]uint32{0: 1<<32 - 1, 1: 1<<32 - 1, 2: 1<<32 - 1, 3: 1<<32 - 1, 4: 1<<32 - 1, 5: 1<<32 - 1, 6: 1<<32 - 1, 7: 1<<32 - 1}

@@ -23,6 +23,12 @@ func (o *out) toPairs(lo, hi, dst int) { o.evex("VCVTNE2PS2BF16", 0x72, 3, lo, h
 // variable that lists it.
 func pairsFile(o *out) string {
 	along, across := pairsAlong(o), pairsAcross(o)
+	// The order that brings the halves of 32 numbers into alternation.
+	o.WriteByte('\n')
+	for i := range 16 {
+		fmt.Fprintf(o, "DATA pairOrder<>+%d(SB)/4, $%d\n", 4*i, (16+i)<<16|i)
+	}
+	o.WriteString("GLOBL pairOrder<>(SB), RODATA|NOPTR, $64\n")
 	return fmt.Sprintf("\nvar pairs%s = &pairing{along: %s, across: %s}\n", o.isa.name, along, across)
 }
 
@@ -71,7 +77,7 @@ func pairsAcross(o *out) string {
 	o.fn(name+": see pairing.across.", name, a.signature(), a.frame())
 	o.get(a.at("dst"), "R8", a.at("tile"), "R12", a.at("ldd"), "R10", a.at("src"), "R9", a.at("lds"), "R11",
 		a.at("n"), "BX", a.at("rows"), "DX")
-	o.p("VMOVUPS ·pairOrder(SB), Z31")
+	o.p("VMOVUPS pairOrder<>(SB), Z31")
 	o.p("MOVL $0xffff, R14")
 	row, both, tile, next := o.l("row"), o.l("both"), o.l("tile"), o.l("next")
 	o.p("%s:", row)
