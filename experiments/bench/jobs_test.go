@@ -62,7 +62,7 @@ var jobs = []job{
 	// chemprop.pt is what chemprop train leaves, with its defaults.
 	{"vectors of 20,000 of ZINC by chemprop",
 		"specmatch embed -in DATA/zinc20k.csv -out OUT/x.npy",
-		"chemprop fingerprint --accelerator cpu --test-path DATA/zinc20k.csv --model-paths DATA/chemprop.pt --output OUT/x.npz"},
+		"chemprop fingerprint --accelerator cpu --test-path DATA/zinc20k.csv --model-paths DATA/chemprop.pt --ffn-block-index 0 --output OUT/x.npz"},
 }
 
 var (
