@@ -170,7 +170,7 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 	room := nodes
 	for _, r := range m.radii {
 		if r.rows == nil || r.rows.Rows < r.slots+nodes {
-			room = nodes + nodes/2
+			room = nodes + nodes/2 + 1 // more than nodes, for one node too
 		}
 	}
 	if room > nodes || uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32 { // numbers begin anew
