@@ -15,9 +15,7 @@ func Example() {
 	tape := autodiff.NewTape(be)
 	defer tape.Reset() // gives back all that the tape owns
 
-	x := tape.Matrix(2, 2, []float64{
-		1, 2,
-		3, 4})
+	x := tape.Matrix(2, 2, []float64{1, 2, 3, 4})
 	w := tape.Leaf(2, 1, []float64{1, -1}) // a variable that wants a gradient
 	y := x.MatMul(w)                       // computed at once, and recorded
 	loss := y.Square().Sum()
