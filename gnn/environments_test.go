@@ -73,6 +73,13 @@ func TestEnvironments(t *testing.T) {
 			t.Fatalf("%+v: three workers compute other bits, or an error: %v", c, err)
 		}
 		several.Close()
+		for i, g := range graphs { // a first batch of one atom, among others
+			m := gnn.NewEnvironments(e, 0)
+			if h, err := m.Embed(t.Context(), be, []*graph.Graph{g}, nil); err != nil || !slices.Equal(h, got[i*w:(i+1)*w]) {
+				t.Fatalf("%+v: the vector of %s by itself has other bits, or an error: %v", c, smiles[i], err)
+			}
+			m.Close(be)
+		}
 		for name, bytes := range map[string]int{"nothing is remembered": 0, "a little": 20_000, "all": 1 << 30} {
 			m, rng := gnn.NewEnvironments(e, bytes), rand.New(rand.NewPCG(3, 4))
 			for range 20 {
