@@ -190,8 +190,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help lacks %q:\n%s", want, help)
 		}
 	}
-	if got := strings.Count(help, "\tdefault: "); got != 24 {
-		t.Errorf("%d defaults, want 24:\n%s", got, help)
+	if got := strings.Count(help, "\tdefault: "); got != 25 {
+		t.Errorf("%d defaults, want 25:\n%s", got, help)
 	}
 	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help on a broken pipe: %v", err)
