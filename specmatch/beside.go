@@ -75,8 +75,9 @@ func signedLog(x float32) float64 {
 	return math.Log1p(float64(x))
 }
 
-// Fit standardises by some graphs: Mean is that of v, and Scale one over its standard deviation, or 0
-// where it is constant.
+// Fit standardises by some graphs: Mean is that of v, and Scale one over its standard deviation, if
+// that is more than 1, or 0 where it is constant. What varies less, as the count of a part that few
+// molecules have, keeps its size: made large it is what a fit learns by heart.
 func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
 	be, size := x.Hidden.W.Backend(), x.Mean.Value.Cols
 	mean, squares := make([]float64, size), make([]float64, size)
@@ -94,7 +95,7 @@ func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
 	for k, s := range squares {
 		squares[k] = 0
 		if std := math.Sqrt(s); std > 1e-8*math.Abs(mean[k]) {
-			squares[k] = 1 / std
+			squares[k] = 1 / max(std, 1)
 		}
 	}
 	be.Upload(x.Mean.Value, mean)

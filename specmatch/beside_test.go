@@ -56,7 +56,7 @@ func TestBeside(t *testing.T) {
 		std := math.Sqrt(((v[0]-mean)*(v[0]-mean) + (v[1]-mean)*(v[1]-mean) + (v[2]-mean)*(v[2]-mean)) / 3)
 		for i := range v {
 			if std > 1e-9 {
-				z[i][k] = max(-6, min(6, (v[i]-mean)/std))
+				z[i][k] = max(-6, min(6, (v[i]-mean)/max(std, 1)))
 			}
 		}
 	}
