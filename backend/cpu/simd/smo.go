@@ -110,7 +110,7 @@ func ExpScaled(v []float64, single []float32, s float64) {
 		smoExp(&smoArgs{n: whole, f: &v[0], mask: &exp2Table[0], b: &single[0], x: s})
 	}
 	for i, u := range v[whole:] {
-		x, e := s*u, 0.0
+		x, e := float64(s*u), 0.0 // the conversion keeps arm64 from fusing it below
 		if x >= -700 {
 			m := float64(x*per) + magic
 			n := int64(math.Float64bits(m)) - int64(magicBits)
