@@ -7,9 +7,9 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -45,7 +45,15 @@ func (l *loadedSet) tune(
 		own.Dropout, own.Sum, own.Readout = a.Dropout, a.Sum, ""
 		a = own
 	}
-	graphs, numbers, err := l.graphs(a.Atoms, f.features)
+	var beside *specmatch.Numbers
+	var vector func(*molecule.Molecule) []float32
+	if f.features {
+		if beside, vector, err = numbers(r.Features...); err != nil {
+			return nil, err
+		}
+		beside.Hidden = r.Beside
+	}
+	graphs, err := l.graphs(a.Atoms, vector)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +67,7 @@ func (l *loadedSet) tune(
 		if err != nil {
 			return nil, err
 		}
-		m := specmatch.NewPredictorBeside(e, head, numbers, a.Dropout, rng)
+		m := specmatch.NewPredictorBeside(e, head, beside, a.Dropout, rng)
 		learner, err := finetune.New(m, finetune.Data{Graphs: graphs, Y: l.y, Train: s.Train, Valid: s.Valid},
 			finetune.Options{Batch: r.Batch, Rate: r.Rate, Seed: rng.Uint64(), Patience: r.Patience, Average: r.Average})
 		if err != nil {
@@ -86,36 +94,4 @@ func (l *loadedSet) tune(
 		}
 	}
 	return predicted, nil
-}
-
-// graphs returns those of the molecules, with the numbers that a head sees beside them, if any.
-func (l *loadedSet) graphs(atoms string, features bool) (all []*graph.Graph, n *specmatch.Numbers, err error) {
-	categories, err := graph.CategoriesOf(atoms)
-	if err != nil {
-		return nil, nil, err
-	}
-	parsed, err := apply.ParseFeatures(finetune.Molecules.Features)
-	if err != nil {
-		return nil, nil, err
-	}
-	n, vector, err := apply.Numbers(parsed)
-	if err != nil {
-		return nil, nil, err
-	}
-	n.Hidden = finetune.Molecules.Beside
-	numbers := vector()
-	for _, m := range l.molecules {
-		g, err := m.GraphOf(categories)
-		if err != nil {
-			return nil, nil, err
-		}
-		if features {
-			g.Vector = numbers(m)
-		}
-		all = append(all, g)
-	}
-	if !features {
-		n = nil
-	}
-	return all, n, nil
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
-	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
-	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/eval/probe"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
@@ -166,31 +165,10 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 // feature makes a part of the vector of a molecule, [N×dim].
 type feature func(ctx context.Context, l *loadedSet) (x []float32, dim int, err error)
 
-const countColumns = 2048
-
-func (l *loadedSet) morgan(bits bool) ([]float32, int, error) {
-	x, g := make([]float32, len(l.molecules)*countColumns), fingerprint.Morgan{Radius: 2}
-	for i, m := range l.molecules {
-		g.Fold(x[i*countColumns:(i+1)*countColumns], m, bits)
-	}
-	return x, countColumns, nil
-}
-
 var features = map[string]feature{
-	"counts": func(_ context.Context, l *loadedSet) ([]float32, int, error) { return l.morgan(false) },
-	"bits":   func(_ context.Context, l *loadedSet) ([]float32, int, error) { return l.morgan(true) },
-	"descriptors": func(_ context.Context, l *loadedSet) ([]float32, int, error) {
-		var x []float32
-		var c descriptor.Calculator
-		values := make([]float64, len(descriptor.Names()))
-		for _, m := range l.molecules {
-			c.Compute(values, m)
-			for _, v := range values {
-				x = append(x, float32(v))
-			}
-		}
-		return x, len(values), nil
-	},
+	"counts":      computed("morgan:2:2048"),
+	"bits":        computed("bits:2:2048"),
+	"descriptors": computed("descriptors"),
 	"vectors": func(ctx context.Context, l *loadedSet) ([]float32, int, error) {
 		be := cpu.New(tensor.Float32)
 		defer be.Close()
@@ -202,17 +180,9 @@ var features = map[string]feature{
 		if err != nil {
 			return nil, 0, err
 		}
-		categories, err := graph.CategoriesOf(m.Card.Encoder.Atoms)
+		graphs, err := l.graphs(m.Card.Encoder.Atoms, nil)
 		if err != nil {
 			return nil, 0, err
-		}
-		var graphs []*graph.Graph
-		for _, mol := range l.molecules {
-			g, err := mol.GraphOf(categories)
-			if err != nil {
-				return nil, 0, err
-			}
-			graphs = append(graphs, g)
 		}
 		h, err := m.Embed(ctx, graphs)
 		x := make([]float32, len(h))
@@ -221,6 +191,53 @@ var features = map[string]feature{
 		}
 		return x, m.Width(), err
 	},
+}
+
+// computed is a feature of package apply, by its word there.
+func computed(word string) feature {
+	return func(_ context.Context, l *loadedSet) ([]float32, int, error) {
+		n, vector, err := numbers(word)
+		if err != nil {
+			return nil, 0, err
+		}
+		x := make([]float32, 0, len(l.molecules)*n.Size)
+		for _, m := range l.molecules {
+			x = append(x, vector(m)...)
+		}
+		return x, n.Size, nil
+	}
+}
+
+// numbers returns what features of package apply are, and how they are computed.
+func numbers(words ...string) (*specmatch.Numbers, func(*molecule.Molecule) []float32, error) {
+	parsed, err := apply.ParseFeatures(words)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, vector, err := apply.Numbers(parsed)
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, vector(), nil
+}
+
+// graphs returns those of the molecules, with what vector computes of each beside it, unless that is nil.
+func (l *loadedSet) graphs(atoms string, vector func(*molecule.Molecule) []float32) (all []*graph.Graph, err error) {
+	categories, err := graph.CategoriesOf(atoms)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range l.molecules {
+		g, err := m.GraphOf(categories)
+		if err != nil {
+			return nil, err
+		}
+		if vector != nil {
+			g.Vector = vector(m)
+		}
+		all = append(all, g)
+	}
+	return all, nil
 }
 
 // method is a row of the table: a model on some features side by side.
