@@ -5,8 +5,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file has what follows the matrix product in a layer, as definitions. On engines
-// that offer bias with ReLU and batch norm as one call, batchnorm_fused.go makes it.
+// This file defines what follows the matrix product in a layer; batchnorm_fused.go calls
+// the fused forms of engines that have them.
 
 // AddRowReLU returns y_ij = max(x_ij + b_j, 0) for a row b [1×F]. VJP: dx = dy
 // where y > 0, else 0; db = column sums of dx.
@@ -51,7 +51,7 @@ type Norm struct {
 func (x *Var) BatchNorm(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
 	t, rows := x.tape, x.Rows()
 	x.checkNorm(gamma, b, n)
-	var bias, weights bool // whether the engine takes them
+	var bias, weights bool // an engine without bias has it added before; without weights, they run as the chain below
 	fuser := t.fused.Norm
 	if fuser != nil {
 		bias, weights = fuser.NormOperands()

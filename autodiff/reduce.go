@@ -103,9 +103,9 @@ func (x *Var) L2Normalize() *Var {
 	be.Unary(r, backend.Sqrt, r)
 	floor := be.Alloc(1, 1)
 	be.Fill(floor, normFloor)
-	// free is 1 where r is the norm, 0 where it is the floor, a constant.
-	free := t.Alloc(n, 1)
-	be.BinaryScalar(free, backend.Greater, r, floor)
+	// unclamped is 1 where r is the norm, 0 where it is the floor, a constant.
+	unclamped := t.Alloc(n, 1)
+	be.BinaryScalar(unclamped, backend.Greater, r, floor)
 	be.BinaryScalar(r, backend.Max, r, floor)
 	be.Free(floor)
 	be.BinaryCol(y, backend.Div, x.value, r)
@@ -113,7 +113,7 @@ func (x *Var) L2Normalize() *Var {
 		dx, proj := be.Alloc(n, f), be.Alloc(n, 1)
 		be.Binary(dx, backend.Mul, dy, y)
 		be.ReduceRows(proj, backend.RowSum, dx)
-		be.Binary(proj, backend.Mul, proj, free)
+		be.Binary(proj, backend.Mul, proj, unclamped)
 		be.BinaryCol(dx, backend.Mul, y, proj)
 		be.Axpby(dx, 1, dy, -1, dx)
 		be.BinaryCol(dx, backend.Div, dx, r)

@@ -18,9 +18,9 @@
 // the formula in the comment; dy is the gradient of the loss with respect to
 // the operator's value y, and the closure adds dx = dy·∂y/∂x to each input x.
 //
-// The arithmetic itself is done by an engine, a [backend.Backend]: a calculator
-// with its own memory and about thirty primitives, which take their destination
-// first. t.be.Binary(y, backend.Add, a, b), for example, sets y = a + b.
+// The arithmetic is done by an engine, a [backend.Backend]: a calculator with its own
+// memory and some thirty primitives that take their destination first. Binary(y, backend.Add,
+// a, b) sets y = a + b, Axpby(y, s, a, r, b) y = s·a + r·b, Dot(y, a, nil) the sum of a.
 //
 // # Two forms
 //
@@ -36,10 +36,10 @@
 // ([Param]) and optimizer state live outside. Values are immutable once
 // recorded: no operator works in place.
 //
-// Gradients follow the ownership rule of HIPS/autograd: the first gradient that
-// reaches a variable is stored as it is, a second one makes a sum, later ones
-// are added in place; and the gradient of an intermediate is freed as soon as it
-// has been passed on.
+// Gradients follow the ownership rule of HIPS/autograd: the first that reaches a variable
+// is stored as it is, each later one is added to it, in the newcomer's memory, and that of
+// an intermediate is freed once it has been passed on. A gradient that a VJP lends to an
+// input ([Var.LendGrad]) is shared, and freed at the end of Backward.
 //
 // # Errors
 //
@@ -267,7 +267,7 @@ func (t *Tape) Backward(loss *Var) {
 		}
 		t.lending = false
 		v.vjp(v.grad)
-		for ; v != nil; v = v.second {
+		for ; v != nil; v = v.second { // both outputs, if the operator has two
 			if t.lending && v.grad != nil && !v.shared {
 				t.lent, v.shared = append(t.lent, v.grad), true
 			}

@@ -216,6 +216,10 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	case g.Nodes() == 0 && a.Center:
 		return errors.New("gnn: a graph without nodes, of which the encoder wants the first")
 	case g.X.Width != width:
+		if a.Kind == KindChemGIN {
+			return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d: molecules that are read with the categories %q of atoms",
+				g.X.Width, a.Kind, width, a.categories().Name)
+		}
 		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d", g.X.Width, a.Kind, width)
 	case labels == 0:
 		return nil

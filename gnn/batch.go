@@ -30,11 +30,11 @@ type Batch struct {
 	Host *graph.Batch
 	// Adj is the adjacency [N×N]: row i lists the nodes j with an edge j→i.
 	Adj *autodiff.Sparse
-	// GraphPtr delimits the nodes of each graph, ViewPtr those of each view.
-	GraphPtr, ViewPtr *backend.Indices
+	// GraphPtr delimits the nodes of each graph, ViewNodes those of each view.
+	GraphPtr, ViewNodes *backend.Indices
 
 	tape *autodiff.Tape
-	// The fields below are made when they are first needed.
+	// The fields below are filled when they are first needed.
 	x          *autodiff.Var
 	category   *backend.Indices // of one-hot features
 	members    *backend.CSR     // the transpose of one-hot features; only from [Inputs]
@@ -65,7 +65,7 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 	}
 	return &Batch{
 		Host: b, Adj: &autodiff.Sparse{A: a, T: at},
-		GraphPtr: t.Indices(b.GraphPtr), ViewPtr: t.Indices(views), tape: t,
+		GraphPtr: t.Indices(b.GraphPtr), ViewNodes: t.Indices(views), tape: t,
 	}
 }
 
@@ -92,7 +92,7 @@ func (b *Batch) categories() *backend.Indices {
 	return b.category
 }
 
-// ViewGraphs delimits the graphs of each view, as ViewPtr does their nodes: the
+// ViewGraphs delimits the graphs of each view, as ViewNodes does their nodes: the
 // groups of batch norm after a readout.
 func (b *Batch) ViewGraphs() *backend.Indices {
 	if b.viewGraphs == nil {

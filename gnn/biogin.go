@@ -50,8 +50,8 @@ func NewBioConv(be backend.Backend, name string, width int, rng *rand.Rand) *Bio
 func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	edges := b.EdgeCounts(BitLabels(EdgeBits, EdgeSelfLoop)).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
 	y := autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges)
-	norm := autodiff.Norm{Groups: b.ViewPtr, Bias: b.tape.Param(c.First.B), ReLU: true}
-	return c.Second.Forward(c.Norm.ForwardNorm(y.MatMul(b.tape.Param(c.First.W)), norm, b.ViewPtr, mode))
+	norm := autodiff.Norm{Groups: b.ViewNodes, Bias: b.tape.Param(c.First.B), ReLU: true}
+	return c.Second.Forward(c.Norm.ForwardNorm(y.MatMul(b.tape.Param(c.First.W)), norm, b.ViewNodes, mode))
 }
 
 func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }

@@ -59,7 +59,7 @@ func (b *Batch) rowsOf(sight graph.Sight, layers int) *rows {
 			colors, color = b.Host.ColorLayers(how)
 		}
 	}
-	nodes := &rows{b: b, sight: sight, groups: b.ViewPtr}
+	nodes := &rows{b: b, sight: sight, groups: b.ViewNodes}
 	nodes.next = nodes
 	all := []*rows{}
 	for k, c := range colors {
@@ -85,8 +85,8 @@ func (b *Batch) colorRows(layers []*graph.ColorLayer, k int) *rows {
 	c, t := layers[k], b.tape
 	n := len(c.Node)
 	r := &rows{b: b, node: c.Node, weights: t.Matrix(n, 1, c.Weight).Value()}
-	views := make([]int32, 0, b.ViewPtr.Len())
-	for _, end := range b.ViewPtr.Host {
+	views := make([]int32, 0, b.ViewNodes.Len())
+	for _, end := range b.ViewNodes.Host {
 		at, _ := slices.BinarySearch(c.Node, end)
 		views = append(views, int32(at))
 	}
@@ -101,7 +101,7 @@ func (b *Batch) colorRows(layers []*graph.ColorLayer, k int) *rows {
 	return r
 }
 
-// norm says how batch norm sees the rows; it counts the rows of b.ViewPtr.
+// norm says how batch norm sees the rows; it counts the rows of b.ViewNodes.
 func (r *rows) norm() autodiff.Norm { return autodiff.Norm{Groups: r.groups, Weights: r.weights} }
 
 // sum returns what [autodiff.Var.SpMM] of the rows before takes for the sum over neighbours.

@@ -361,7 +361,7 @@ func TestGINLayerOutputs(t *testing.T) {
 	in := []gradcheck.Input{draw(1, b.Nodes(), 3), draw(2, 3, 4), draw(3, 1, 4), draw(4, 4, 5), draw(5, 1, 5), draw(6, 1, 5), draw(7, 1, 5)}
 	run := func(tape *autodiff.Tape, v []*autodiff.Var, pooledOnly bool) (y, pooled *autodiff.Var) {
 		batch := gnn.NewBatch(tape, b)
-		f := &backend.GINLayer{Adj: batch.Adj.A, AdjT: batch.Adj.T, Self: 1.5, Eps: 1e-5, Graphs: batch.GraphPtr, Views: batch.ViewPtr}
+		f := &backend.GINLayer{Adj: batch.Adj.A, AdjT: batch.Adj.T, Self: 1.5, Eps: 1e-5, Graphs: batch.GraphPtr, Views: batch.ViewNodes}
 		return gnn.GINLayer(f, v[0], v[1:7], pooledOnly)
 	}
 	t.Run("x alone", func(t *testing.T) {
@@ -421,7 +421,7 @@ func TestGCNLayerOutputs(t *testing.T) {
 	run := func(tape *autodiff.Tape, x *autodiff.Var, v []*autodiff.Var, residual bool) *autodiff.Var {
 		batch := gnn.NewBatch(tape, b)
 		adj := batch.Normalized()
-		f := &backend.GCNLayer{Adj: adj.A, AdjT: adj.T, Residual: residual, Eps: 1e-5, Graphs: batch.GraphPtr, Views: batch.ViewPtr}
+		f := &backend.GCNLayer{Adj: adj.A, AdjT: adj.T, Residual: residual, Eps: 1e-5, Graphs: batch.GraphPtr, Views: batch.ViewNodes}
 		return gnn.GCNLayer(f, x, v[:4])
 	}
 	for _, residual := range []bool{false, true} {

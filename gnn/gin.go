@@ -143,7 +143,7 @@ func (g *GIN) layers(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autod
 	}
 	var x *autodiff.Var
 	for l, conv := range g.Convs {
-		x = g.Norms[l].Forward(conv.Forward(b, x).ReLU(), b.ViewPtr, mode)
+		x = g.Norms[l].Forward(conv.Forward(b, x).ReLU(), b.ViewNodes, mode)
 		xs = append(xs, x)
 		if pooled {
 			readouts = append(readouts, GlobalAddPool(x, b))

@@ -450,7 +450,7 @@ func TestBatchViews(t *testing.T) {
 		{new(graph.Batch), []int32{0}, []int32{0}},
 	} {
 		b := gnn.NewBatch(tape, c.b)
-		if nodes, graphs := b.ViewPtr.Host, b.ViewGraphs().Host; !slices.Equal(nodes, c.nodes) || !slices.Equal(graphs, c.graphs) {
+		if nodes, graphs := b.ViewNodes.Host, b.ViewGraphs().Host; !slices.Equal(nodes, c.nodes) || !slices.Equal(graphs, c.graphs) {
 			t.Errorf("nodes of the views %v, want %v; graphs %v, want %v", nodes, c.nodes, graphs, c.graphs)
 		}
 	}

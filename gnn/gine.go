@@ -277,7 +277,7 @@ func (g *ChemGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var
 func (g *ChemGIN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	a, self := r.sum()
 	x = g.Convs[l].messages(x, a, self, r.edgeCounts(ColumnLabels(g.Convs[l].Columns)))
-	return g.finish(l, x, r.norm(), r.b.ViewPtr, mode)
+	return g.finish(l, x, r.norm(), r.b.ViewNodes, mode)
 }
 
 // finish returns the result of layer l for its messages x.

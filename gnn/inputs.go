@@ -146,7 +146,7 @@ func (in *Inputs) addNormal(k int, m graph.Weighted) {
 func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	n, x := in.nodes, in.indices
 	a := &backend.CSR{Rows: n, Cols: n, Ptr: x[rowPtr], Col: x[columns]}
-	b := &Batch{Host: &in.host, Adj: &autodiff.Sparse{A: a, T: a}, GraphPtr: x[graphPtr], ViewPtr: x[viewPtr], tape: t, fixed: true}
+	b := &Batch{Host: &in.host, Adj: &autodiff.Sparse{A: a, T: a}, GraphPtr: x[graphPtr], ViewNodes: x[viewPtr], tape: t, fixed: true}
 	rest := x[others:]
 	if in.host.Asymmetric {
 		b.Adj.T = &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1]}

@@ -42,7 +42,7 @@ func passBack(backward func(), x *autodiff.Var, dx **tensor.Tensor, params []*au
 // canFuse reports whether the engine has such a call and it fits: the MLPs have two
 // layers with biases, as NewGIN makes them, and the batch has views.
 func (g *GIN) canFuse(b *Batch) bool {
-	if b.tape.Fused().GIN == nil || b.Adj.A.Val != nil || b.ViewPtr.Len() < 2 {
+	if b.tape.Fused().GIN == nil || b.Adj.A.Val != nil || b.ViewNodes.Len() < 2 {
 		return false
 	}
 	for _, c := range g.Convs {
@@ -63,7 +63,7 @@ func (g *GIN) layersFused(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*
 	for l, conv := range g.Convs {
 		first, second, norm := conv.MLP.Layers[0], conv.MLP.Layers[1], g.Norms[l]
 		f := &backend.GINLayer{
-			Adj: b.Adj.A, AdjT: b.Adj.T, Graphs: b.GraphPtr, Views: b.ViewPtr, Self: 1 + conv.Eps, Eps: norm.Eps,
+			Adj: b.Adj.A, AdjT: b.Adj.T, Graphs: b.GraphPtr, Views: b.ViewNodes, Self: 1 + conv.Eps, Eps: norm.Eps,
 		}
 		if x == nil {
 			f.Category, f.Members = b.categories(), b.members
@@ -78,7 +78,7 @@ func (g *GIN) layersFused(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*
 		x, sums = ginLayer(f, x, params, pooled && l == len(g.Convs)-1)
 		xs, readouts = append(xs, x), append(readouts, sums)
 		if mode == nn.Train {
-			norm.Track(t, f.H1.Rows, f.Mean, f.Var, b.ViewPtr)
+			norm.Track(t, f.H1.Rows, f.Mean, f.Var, b.ViewNodes)
 		}
 	}
 	return xs, readouts
@@ -128,14 +128,14 @@ func (g *ResGCN) layerFused(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *aut
 	t, norm, conv := b.tape, g.Norms[l], g.Convs[l].Linear
 	adj := b.Normalized()
 	f := &backend.GCNLayer{
-		Adj: adj.A, AdjT: adj.T, Graphs: b.GraphPtr, Views: b.ViewPtr, Residual: g.Config.Residual, Eps: norm.Eps,
+		Adj: adj.A, AdjT: adj.T, Graphs: b.GraphPtr, Views: b.ViewNodes, Residual: g.Config.Residual, Eps: norm.Eps,
 	}
 	if mode == nn.Eval {
 		f.Running, f.Mean, f.Var = true, norm.RunningMean.Value, norm.RunningVar.Value
 	}
 	y := gcnLayer(f, x, []*autodiff.Var{t.Param(norm.Gamma), t.Param(norm.Bias), t.Param(conv.W), t.Param(conv.B)})
 	if mode == nn.Train {
-		norm.Track(t, x.Rows(), f.Mean, f.Var, b.ViewPtr)
+		norm.Track(t, x.Rows(), f.Mean, f.Var, b.ViewNodes)
 	}
 	return y
 }

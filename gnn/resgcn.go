@@ -101,8 +101,8 @@ func (g *ResGCN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var)
 		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
 	}
 	r := b.rowsOf(graph.Normalized, len(g.Convs))
-	r, x := r.settle(g.Feature.ForwardReLU(g.FeatureNorm.ForwardNorm(r.features(), r.norm(), b.ViewPtr, mode)))
-	fused := b.tape.Fused().GCN != nil && b.ViewPtr.Len() > 1
+	r, x := r.settle(g.Feature.ForwardReLU(g.FeatureNorm.ForwardNorm(r.features(), r.norm(), b.ViewNodes, mode)))
+	fused := b.tape.Fused().GCN != nil && b.ViewNodes.Len() > 1
 	for l := range g.Convs {
 		if fused && r.node == nil {
 			x = g.layerFused(b, l, x, mode)
@@ -119,7 +119,7 @@ func (g *ResGCN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var)
 // layer is the definition of convolution l, of features x with the rows r.
 func (g *ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	t, conv := x.Tape(), g.Convs[l].Linear
-	y := g.Norms[l].ForwardNorm(x, r.norm(), r.b.ViewPtr, mode)
+	y := g.Norms[l].ForwardNorm(x, r.norm(), r.b.ViewNodes, mode)
 	y = y.MatMul(t.Param(conv.W)).SpMM(r.next.sum()).AddRowReLU(t.Param(conv.B))
 	if g.Config.Residual {
 		y = r.next.carry(x).Add(y)

@@ -26,11 +26,11 @@ const (
 // normalises the rows: u_i = z_i/‖z_i‖. With the temperature τ, s_ij = u_i·u_j/τ
 // over all 2N rows, and p(i) the other view of i, [NTXent] is
 //
-//	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ip(i) )      divided by 2N as a mean,
+//	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ip(i) )      divided by 2N unless Sum is set,
 //
 // and with s_ij = u¹_i·u²_j/τ, [CrossView] is
 //
-//	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ii )         divided by N as a mean.
+//	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ii )         divided by N unless Sum is set.
 //
 // CrossView with N = 1 has no negative; its first term is then left out.
 // A zero row stays zero and is equally similar to everything.

@@ -144,7 +144,7 @@ func (c LaplacianMatch) Weights(s, theta *autodiff.Var) *autodiff.Var {
 
 // normalized returns M = D^-½·A·D^-½ or D^-1·A of edge weights a [n×n].
 func (c LaplacianMatch) normalized(a *autodiff.Var) *autodiff.Var {
-	r := a.RowSums().InvSqrt()
+	r := a.RowSums().InvSqrt() // 0 for isolated nodes
 	if c.RandomWalk {
 		return a.MulCol(r).MulCol(r)
 	}

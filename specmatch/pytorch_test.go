@@ -466,7 +466,7 @@ func balance(be backend.Backend, e *gnn.GIN, b *graph.Batch) {
 			v[j] -= (column[best] + column[best+1]) / 2
 		}
 		be.Upload(bias.Value, v)
-		x = e.Norms[l].Forward(conv.Forward(batch, x).ReLU(), batch.ViewPtr, nn.Train)
+		x = e.Norms[l].Forward(conv.Forward(batch, x).ReLU(), batch.ViewNodes, nn.Train)
 	}
 }
 

@@ -67,7 +67,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	return s, err
 }
 
-// Recorded takes the steps of a [Trainer] as recordings.
+// Recorded takes the steps of a [Trainer] by recording and replaying them.
 type Recorded struct{ *train.Recorded }
 
 // NewRecorded returns a Recorded for a trainer. A steered β is an error.
@@ -104,11 +104,11 @@ func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (l train.Losses, z1, 
 	h, z := tr.Model.Forward(b, nn.Train)
 	o := &tr.Objective
 	if o.Contrast.canFuse(z.Tape(), n) {
-		var along *LaplacianMatch
+		var matched *LaplacianMatch
 		if match && o.canFuseMatch(z) {
-			along = &o.Match
+			matched = &o.Match
 		}
-		l.Main, l.Aux = fused(z.L2Normalize(), &o.Contrast, along)
+		l.Main, l.Aux = fused(z.L2Normalize(), &o.Contrast, matched)
 		if !probe && match == (l.Aux != nil) {
 			return l, nil, nil
 		}

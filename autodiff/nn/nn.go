@@ -51,8 +51,8 @@ func BufferOf(be backend.Backend, name string, value *tensor.Tensor) *Buffer {
 	return &Buffer{Name: name, Value: value, be: be}
 }
 
-// Mode is training or evaluation. Only two layers care: batch norm uses the batch's
-// statistics and updates the running ones in training, and dropout drops.
+// Mode is training or evaluation. Only two layers care: in training, batch norm uses the
+// batch's statistics and updates the running ones, and dropout is active.
 type Mode bool
 
 // The modes.

@@ -175,7 +175,8 @@ func (x *Examples) values(f func(r *records.Record, target, text string) error) 
 }
 
 // NewModel returns a model for [New] to fit, with random weights that the seed decides, or
-// with the encoder's weights of another model, which may differ in dropout and readout.
+// with the encoder's weights of another model, which may differ in dropout and readout. An encoder
+// of molecules wants records that were read with a.Atoms as records.Options.Atoms.
 func (x *Examples) NewModel(
 	be backend.Backend, a gnn.Architecture, from *specmatch.Trained, seed uint64,
 ) (*specmatch.Trained, error) {

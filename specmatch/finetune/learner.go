@@ -132,6 +132,15 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	if err := d.check(*h); err != nil {
 		return nil, err
 	}
+	a, err := gnn.ArchitectureOf(m.Encoder)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range d.Graphs {
+		if err := a.Accepts(g); err != nil {
+			return nil, fmt.Errorf("finetune: graph %d: %w", i, err)
+		}
+	}
 	if !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0 {
 		return nil, fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience where it is not 0",
 			o.Average, o.Patience)

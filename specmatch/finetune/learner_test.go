@@ -439,6 +439,17 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+	// What NewModel makes of records that were read for an encoder of other categories.
+	rich, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 1, Atoms: graph.Rich.Name}.New(be, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := specmatch.NewPredictor(rich, specmatch.Head{Kind: specmatch.Classes, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
+	d := finetune.Data{Graphs: molecules(3), Y: []float64{0, 1, 1}, Train: []int{0, 1}}
+	if _, err := finetune.New(p, d, finetune.Options{}); err == nil || !strings.Contains(err.Error(), `graph 0: gnn: node features of width 360`) ||
+		!strings.Contains(err.Error(), `the categories "rich" of atoms`) {
+		t.Errorf("%v for molecules of other categories", err)
+	}
 	for _, h := range []specmatch.Head{
 		{}, {Kind: "magic", Outputs: 2}, {Kind: specmatch.Classes, Outputs: 1}, {Kind: specmatch.Binary}, {Kind: specmatch.Binary, Outputs: 2, Tasks: []string{"one"}},
 		{Kind: specmatch.Classes, Outputs: 2, ClassValues: []string{"1", "2", "3"}}, {Kind: specmatch.Binary, Outputs: 1, ClassValues: []string{"1"}},

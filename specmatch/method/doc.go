@@ -10,7 +10,7 @@
 //	})
 //	…
 //	defer l.Close()
-//	_, err = train.Run(ctx, l, train.Options{Epochs: 20}, func(train.Progress) error { return nil })
+//	_, err = train.Run(ctx, l, train.Options{Epochs: 20}, nil)
 //	h, err := l.Embed(ctx, graphs) // [n×96]
 //
 // Learners with the same seed share the initial weights of the encoder; those that

@@ -113,7 +113,7 @@ func ExampleNew() {
 		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: set.FeatureWidth, Hidden: 32, Layers: 3},
 	})
 	if err == nil {
-		_, err = train.Run(ctx, l, train.Options{Epochs: 20}, func(train.Progress) error { return nil })
+		_, err = train.Run(ctx, l, train.Options{Epochs: 20}, nil)
 	}
 	if err != nil {
 		log.Fatal(err)

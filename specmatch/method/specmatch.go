@@ -14,8 +14,8 @@ import (
 // [specmatch.LaplacianMatch].
 //
 // The paper's threshold of similarities has no gradient: taken literally, the
-// method is InfoNCE, bit for bit. Here the threshold is soft, for reasons that the
-// page of package specmatch gives; Objective.Match has the literal form as an option.
+// method is InfoNCE, bit for bit. Here the threshold is soft, for the reasons
+// in the doc comment of package specmatch; Objective.Match has the literal form as an option.
 var specMatch = &Method{
 	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
 	reads: Setup.contrast,

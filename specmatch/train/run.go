@@ -40,15 +40,14 @@ type standing struct {
 	Seconds float64
 }
 
-// shown is the time between two reports of progress within an epoch.
-const shown = 100 * time.Millisecond
+// reportEvery is the time between two reports of progress within an epoch.
+const reportEvery = 100 * time.Millisecond
 
 // Run trains l from its checkpoint, if there is one, up to o.Epochs epochs. It calls
-// each now and then, and at the end of every epoch; of a resumed run it also reports
-// the epochs before the checkpoint, so that each always sees all of them. An error
-// of each, which may be nil, ends the run. When ctx is cancelled the run ends after the present step
-// and leaves a checkpoint. An epoch in which no batch had anything to learn from is
-// an error.
+// each ten times a second and at the end of every epoch; of a resumed run it also reports
+// the epochs before the checkpoint. each may be nil; if it returns an error, the run ends with
+// it. When ctx is cancelled the run ends after the present step and leaves a checkpoint. An
+// epoch in which no batch had anything to learn from is an error.
 func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (Progress, error) {
 	r := &runner{l: l, o: o, each: each, saved: time.Now()}
 	if err := r.resume(); err != nil {
@@ -84,9 +83,9 @@ type runner struct {
 	o    Options
 	each func(Progress) error
 
-	done   standing
-	saved  time.Time // when the last checkpoint was written
-	showed time.Time // when each was last called
+	done     standing
+	saved    time.Time // when the last checkpoint was written
+	reported time.Time // when each was last called
 }
 
 // epoch trains for the rest of an epoch, which is all of it unless the run was
@@ -116,7 +115,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 				return nil, err
 			}
 		}
-		if time.Since(r.showed) > shown {
+		if time.Since(r.reported) > reportEvery {
 			if err := r.report(epoch, nil, false); err != nil {
 				return nil, err
 			}
@@ -166,7 +165,7 @@ func (r *runner) due() bool {
 // report calls each with the progress, and as metrics m or, if that is nil, the
 // averages so far.
 func (r *runner) report(epoch int, m Metrics, ended bool) error {
-	r.showed = time.Now()
+	r.reported = time.Now()
 	p := r.progress(epoch, m)
 	if p.Ended = ended; r.each == nil {
 		return nil

@@ -16,8 +16,8 @@ type Losses struct {
 	Aux  *autodiff.Var // the auxiliary loss; nil without one, or where nobody asks for it
 }
 
-// Minimizer takes training steps on the parameters of a module: all that learns here
-// learns by its Step, or by the same step recorded ([Recorded]).
+// Minimizer takes training steps on the parameters of a module. Every learner here trains
+// through Step or its recorded form ([Recorded]).
 type Minimizer struct {
 	Adam   *optim.Adam
 	Tape   *autodiff.Tape
