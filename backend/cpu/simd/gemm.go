@@ -292,44 +292,20 @@ func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 // width columns, each kb rows below each other. The last panel is as wide as
 // its columns need in whole vectors; what is left of it is zero.
 func packB[T Float](dst []T, tB bool, b []T, ldb, k0, j0, kb, nb, width, lanes int) {
-	whole := nb / width
-	if !tB && whole > 0 && fast[T]() {
-		copyTiles(dst, width*kb, width, b[k0*ldb+j0:], width, ldb, width, whole, kb)
-	}
 	for j := 0; j < nb; j += width {
 		w := min(width, nb-j)
 		wp := (w + lanes - 1) / lanes * lanes
 		panel := dst[j*kb : j*kb+wp*kb]
-		switch {
-		case tB:
+		if tB {
 			packTrans(panel, b[(j0+j)*ldb+k0:], ldb, kb, w, wp)
-		case fast[T]():
-			if w < width {
-				copyTiles(panel, 0, wp, b[k0*ldb+j0+j:], 0, ldb, w, 1, kb)
-			}
-		default:
-			for k := range kb {
-				row := panel[k*wp : k*wp+wp]
-				copy(row, b[(k0+k)*ldb+j0+j:][:w])
-				clear(row[w:])
-			}
+			continue
+		}
+		for k := range kb {
+			row := panel[k*wp : k*wp+wp]
+			copy(row, b[(k0+k)*ldb+j0+j:][:w])
+			clear(row[w:])
 		}
 	}
-}
-
-// copyTiles cuts n rows of width·tiles floats, ld apart, into tiles:
-// dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < width, which is at
-// most two vectors. What is left of the last vector is written too, with zeros.
-func copyTiles[T Float](dst []T, tile, row int, src []T, srcTile, ld, width, tiles, n int) {
-	lanes := 8
-	if level == AVX512 {
-		lanes = 16
-	}
-	f := packRows1
-	if width > lanes {
-		f, width = packRows2, width-lanes
-	}
-	f(at(dst, 0), uintptr(4*tile), uintptr(4*row), at(src, 0), uintptr(4*srcTile), uintptr(4*ld), width, tiles, n)
 }
 
 // packTrans sets the kb×wp panel to the transpose of the w×kb matrix b, and

@@ -145,17 +145,8 @@ func ColSquares[T Float](dst, x, mean []T) {
 
 // checkIndices panics unless 0 ≤ idx_i < n for all i.
 func checkIndices(op string, idx []int32, n int) {
-	if haveAsm && level != Generic {
-		bad := false
-		for i := 0; i < len(idx) && !bad; i += chunk {
-			bad = int64(maxIndex(&idx[i], min(chunk, len(idx)-i), 0)) >= int64(n)
-		}
-		if !bad {
-			return
-		}
-	}
 	for i, v := range idx {
-		if v < 0 || int(v) >= n {
+		if uint64(v) >= uint64(n) { // a negative index is a large number
 			panic(fmt.Sprintf("simd: %s: index %d is %d, want 0 to %d", op, i, v, n-1))
 		}
 	}
@@ -167,15 +158,6 @@ func checkRising(op string, ptr []int32, n int) {
 	lo, hi := ptr[0], ptr[len(ptr)-1]
 	if lo < 0 || hi < lo || int(hi) > n {
 		panic(fmt.Sprintf("simd: %s: ptr runs from %d to %d, want 0 to at most %d", op, lo, hi, n))
-	}
-	if haveAsm && level != Generic {
-		bad := false
-		for i := 0; i < len(ptr) && !bad; i += chunk {
-			bad = maxIndex(&ptr[i], min(chunk, len(ptr)-i), lo) > uint32(hi-lo)
-		}
-		if !bad {
-			return
-		}
 	}
 	for i, v := range ptr {
 		if v < lo || v > hi {

@@ -436,16 +436,7 @@ func expSumAVX512(alpha float32, c float32, dst *float32, a *float32, n int) flo
 func expSumOnlyAVX512(alpha float32, c float32, a *float32, n int) float32
 
 //go:noescape
-func maxIndexAVX512(p *int32, n int, base int32) uint32
-
-//go:noescape
 func transpose8AVX512(dst *float32, ldd uintptr, src *[8]*float32, n int)
-
-//go:noescape
-func packRows1AVX512(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
-
-//go:noescape
-func packRows2AVX512(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
 
 //go:noescape
 func colSums1AVX512(p *stripArgs)
@@ -1508,16 +1499,7 @@ func expSumAVX2(alpha float32, c float32, dst *float32, a *float32, n int) float
 func expSumOnlyAVX2(alpha float32, c float32, a *float32, n int) float32
 
 //go:noescape
-func maxIndexAVX2(p *int32, n int, base int32) uint32
-
-//go:noescape
 func transpose8AVX2(dst *float32, ldd uintptr, src *[8]*float32, n int)
-
-//go:noescape
-func packRows1AVX2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
-
-//go:noescape
-func packRows2AVX2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
 
 //go:noescape
 func colSums1AVX2(p *stripArgs)
@@ -2356,35 +2338,12 @@ func expSumOnly(alpha float32, c float32, a *float32, n int) float32 {
 	return expSumOnlyAVX2(alpha, c, a, n)
 }
 
-func maxIndex(p *int32, n int, base int32) uint32 {
-	if level == AVX512 {
-		return maxIndexAVX512(p, n, base)
-	}
-	return maxIndexAVX2(p, n, base)
-}
-
 func transpose8(dst *float32, ldd uintptr, src *[8]*float32, n int) {
 	if level == AVX512 {
 		transpose8AVX512(dst, ldd, src, n)
 		return
 	}
 	transpose8AVX2(dst, ldd, src, n)
-}
-
-func packRows1(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
-	if level == AVX512 {
-		packRows1AVX512(dst, tile, row, src, srcTile, ld, last, tiles, n)
-		return
-	}
-	packRows1AVX2(dst, tile, row, src, srcTile, ld, last, tiles, n)
-}
-
-func packRows2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
-	if level == AVX512 {
-		packRows2AVX512(dst, tile, row, src, srcTile, ld, last, tiles, n)
-		return
-	}
-	packRows2AVX2(dst, tile, row, src, srcTile, ld, last, tiles, n)
 }
 
 func smoUpdate(p *smoArgs) {

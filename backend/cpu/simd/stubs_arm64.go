@@ -214,16 +214,7 @@ func expSumNEON(alpha float32, c float32, dst *float32, a *float32, n int) float
 func expSumOnlyNEON(alpha float32, c float32, a *float32, n int) float32
 
 //go:noescape
-func maxIndexNEON(p *int32, n int, base int32) uint32
-
-//go:noescape
 func transpose8NEON(dst *float32, ldd uintptr, src *[8]*float32, n int)
-
-//go:noescape
-func packRows1NEON(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
-
-//go:noescape
-func packRows2NEON(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int)
 
 //go:noescape
 func colSums1NEON(p *stripArgs)
@@ -1008,17 +999,7 @@ func expSumOnly(alpha float32, c float32, a *float32, n int) float32 {
 	return expSumOnlyNEON(alpha, c, a, n)
 }
 
-func maxIndex(p *int32, n int, base int32) uint32 { return maxIndexNEON(p, n, base) }
-
 func transpose8(dst *float32, ldd uintptr, src *[8]*float32, n int) { transpose8NEON(dst, ldd, src, n) }
-
-func packRows1(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
-	packRows1NEON(dst, tile, row, src, srcTile, ld, last, tiles, n)
-}
-
-func packRows2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
-	packRows2NEON(dst, tile, row, src, srcTile, ld, last, tiles, n)
-}
 
 func smoUpdate(p *smoArgs) { panic(noAsm) }
 

@@ -88,17 +88,7 @@ func expSum(alpha float32, c float32, dst *float32, a *float32, n int) float32 {
 
 func expSumOnly(alpha float32, c float32, a *float32, n int) float32 { panic(noAsm) }
 
-func maxIndex(p *int32, n int, base int32) uint32 { panic(noAsm) }
-
 func transpose8(dst *float32, ldd uintptr, src *[8]*float32, n int) { panic(noAsm) }
-
-func packRows1(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
-	panic(noAsm)
-}
-
-func packRows2(dst *float32, tile uintptr, row uintptr, src *float32, srcTile uintptr, ld uintptr, last int, tiles int, n int) {
-	panic(noAsm)
-}
 
 func smoUpdate(p *smoArgs) { panic(noAsm) }
 

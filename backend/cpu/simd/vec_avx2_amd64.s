@@ -3480,58 +3480,6 @@ foldexpSumOnlyAVX2:
 	MOVSS X0, ret+24(FP)
 	RET
 
-// maxIndexAVX2: max of uint32(p_i - base), 0 if n is 0.
-TEXT ·maxIndexAVX2(SB), NOSPLIT, $0-28
-	MOVQ p+0(FP), SI
-	MOVQ n+8(FP), CX
-	MOVL base+16(FP), AX
-	VMOVD AX, X4
-	VPBROADCASTD X4, Y4
-	MOVQ CX, R13
-	ANDQ $7, R13
-	LEAQ ·maskTable+32(SB), R15
-	SHLQ $2, R13
-	SUBQ R13, R15
-	VMOVDQU (R15), Y15
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	SUBQ $16, CX
-	JLT fewmaxIndexAVX2
-twomaxIndexAVX2:
-	VMOVDQU 0(SI), Y2
-	VPSUBD Y4, Y2, Y2
-	VPMAXUD Y2, Y0, Y0
-	VMOVDQU 32(SI), Y3
-	VPSUBD Y4, Y3, Y3
-	VPMAXUD Y3, Y1, Y1
-	ADDQ $64, SI
-	SUBQ $16, CX
-	JGE twomaxIndexAVX2
-fewmaxIndexAVX2:
-	ADDQ $16, CX
-	CMPQ CX, $8
-	JLT partmaxIndexAVX2
-	VMOVDQU (SI), Y2
-	VPSUBD Y4, Y2, Y2
-	VPMAXUD Y2, Y0, Y0
-	ADDQ $32, SI
-partmaxIndexAVX2:
-	VPMASKMOVD (SI), Y15, Y2
-	VPSUBD Y4, Y2, Y2
-	VPAND Y15, Y2, Y2
-	VPMAXUD Y2, Y0, Y0
-	VPMAXUD Y1, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPMAXUD X1, X0, X0
-	VPSHUFD $0x4e, X0, X1
-	VPMAXUD X1, X0, X0
-	VPSHUFD $0xb1, X0, X1
-	VPMAXUD X1, X0, X0
-	VMOVD X0, AX
-	VZEROUPPER
-	MOVL AX, ret+24(FP)
-	RET
-
 // transpose8AVX2: dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes.
 TEXT ·transpose8AVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
@@ -3602,76 +3550,6 @@ looptranspose8AVX2:
 	SUBQ $8, CX
 	JGE looptranspose8AVX2
 donetranspose8AVX2:
-	VZEROUPPER
-	RET
-
-// packRows1AVX2: dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < 1 vectors, the last with
-// last lanes, then zeros; steps in bytes.
-TEXT ·packRows1AVX2(SB), NOSPLIT, $0-72
-	MOVQ last+48(FP), R10
-	SHLQ $2, R10
-	LEAQ ·maskTable+32(SB), R13
-	SUBQ R10, R13
-	VMOVDQU (R13), Y15
-	MOVQ dst+0(FP), R8
-	MOVQ tile+8(FP), R11
-	MOVQ row+16(FP), R13
-	MOVQ src+24(FP), R9
-	MOVQ srcTile+32(FP), R10
-	MOVQ ld+40(FP), R12
-	MOVQ n+64(FP), DX
-	MOVQ tiles+56(FP), BX
-rowpackRows1AVX2:
-	MOVQ R8, DI
-	MOVQ R9, SI
-	MOVQ BX, CX
-tilepackRows1AVX2:
-	VMASKMOVPS 0(SI), Y15, Y0
-	VMOVUPS Y0, 0(DI)
-	ADDQ R10, SI
-	ADDQ R11, DI
-	DECQ CX
-	JNZ tilepackRows1AVX2
-	ADDQ R13, R8
-	ADDQ R12, R9
-	DECQ DX
-	JNZ rowpackRows1AVX2
-	VZEROUPPER
-	RET
-
-// packRows2AVX2: dst[t·tile + k·row + i] = src[t·srcTile + k·ld + i] for i < 2 vectors, the last with
-// last lanes, then zeros; steps in bytes.
-TEXT ·packRows2AVX2(SB), NOSPLIT, $0-72
-	MOVQ last+48(FP), R10
-	SHLQ $2, R10
-	LEAQ ·maskTable+32(SB), R13
-	SUBQ R10, R13
-	VMOVDQU (R13), Y15
-	MOVQ dst+0(FP), R8
-	MOVQ tile+8(FP), R11
-	MOVQ row+16(FP), R13
-	MOVQ src+24(FP), R9
-	MOVQ srcTile+32(FP), R10
-	MOVQ ld+40(FP), R12
-	MOVQ n+64(FP), DX
-	MOVQ tiles+56(FP), BX
-rowpackRows2AVX2:
-	MOVQ R8, DI
-	MOVQ R9, SI
-	MOVQ BX, CX
-tilepackRows2AVX2:
-	VMOVUPS 0(SI), Y0
-	VMASKMOVPS 32(SI), Y15, Y1
-	VMOVUPS Y0, 0(DI)
-	VMOVUPS Y1, 32(DI)
-	ADDQ R10, SI
-	ADDQ R11, DI
-	DECQ CX
-	JNZ tilepackRows2AVX2
-	ADDQ R13, R8
-	ADDQ R12, R9
-	DECQ DX
-	JNZ rowpackRows2AVX2
 	VZEROUPPER
 	RET
 

@@ -29,7 +29,6 @@ var neonOps = map[string]struct {
 	"VFNMADD231PS": {"VFMLS", 0},
 	"VPADDD":       {"VADD", 0},
 	"VPSUBD":       {"VSUB", 0},
-	"VPMAXUD":      {"VUMAX", 0},
 	"VANDPS":       {"VAND", 0},
 	"VORPS":        {"VORR", 0},
 	"VXORPS":       {"VEOR", 0},
@@ -173,41 +172,6 @@ func (k *kc) exists(dst string) {
 	k.loadPart("R11", k.r(dst), "R10")
 }
 
-// maxIndexNEON is maxIndex for arm64.
-func maxIndexNEON(o *out) {
-	a := maxIndexArgs()
-	o.fn("maxIndexNEON: max of uint32(p_i - base), 0 if n is 0.", "maxIndexNEON", a.signature()+" uint32", a.frame()+4)
-	o.get(a.at("p"), "R1", a.at("n"), "R8")
-	o.p("MOVWU %s, R2", a.at("base"))
-	o.p("VDUP R2, V4.S4")
-	o.ins("VXORPS", "V0", "V0", "V0")
-	o.ins("VXORPS", "V1", "V1", "V1")
-	o.take(8, "R8", "LT", "few")
-	o.p("two:")
-	o.p("VLD1.P 32(R1), [V2.S4, V3.S4]")
-	for i := range 2 {
-		v := fmt.Sprintf("V%d", 2+i)
-		o.ins("VPSUBD", "V4", v, v)
-		o.ins("VPMAXUD", v, fmt.Sprintf("V%d", i), fmt.Sprintf("V%d", i))
-	}
-	o.take(8, "R8", "GE", "two")
-	o.p("few:")
-	o.p("ADD $8, R8")
-	o.ins("VPMAXUD", "V1", "V0", "V0")
-	o.p("WORD $0x%08x // UMAXV V0.S4, V0", 0x6eb0a800)
-	o.p("FMOVS F0, R3")
-	o.p("CBZ R8, done")
-	o.p("one:")
-	o.p("MOVWU.P 4(R1), R4")
-	o.p("SUBW R2, R4")
-	o.p("CMPW R3, R4")
-	o.p("CSEL HI, R4, R3, R3")
-	o.take(1, "R8", "NE", "one")
-	o.p("done:")
-	o.p("MOVW R3, ret+%d(FP)", a.frame())
-	o.p("RET")
-}
-
 // transpose8NEON is transpose8 for arm64: two 4×4 blocks at a time.
 func transpose8NEON(o *out) {
 	a, name := beginTranspose(o)
@@ -237,50 +201,5 @@ func transpose8NEON(o *out) {
 	}
 	o.take(4, "R8", "NE", "loop"+name)
 	o.p("done%s:", name)
-	o.p("RET")
-}
-
-// packRowsNEON is packRows for arm64, where a vector of a panel is two registers.
-func packRowsNEON(o *out, nv int) {
-	a, name := beginPackRows(o, nv, "vectors of 8")
-	for i, arg := range []string{"src", "n", "dst", "tile", "row", "srcTile", "ld", "last", "tiles"} {
-		o.get(a.at(arg), fmt.Sprintf("R%d", 1+i))
-	}
-	o.p("AND $3, R8, R11")
-	o.partBits("R11", "R10")
-	o.p("row%s:", name)
-	o.p("MOVD R3, R19")
-	o.p("MOVD R1, R20")
-	o.p("MOVD R9, R21")
-	o.p("tile%s:", name)
-	o.p("MOVD R19, R22")
-	o.p("MOVD R20, R23")
-	for range nv - 1 {
-		o.p("VLD1.P 32(R23), [V0.S4, V1.S4]")
-		o.p("VST1.P [V0.S4, V1.S4], 32(R22)")
-	}
-	o.ins("VXORPS", "V0", "V0", "V0")
-	o.ins("VXORPS", "V1", "V1", "V1")
-	o.p("CMP $4, R8")
-	o.p("BLT few%s", name)
-	o.p("FMOVQ.P 16(R23), F0")
-	o.p("BEQ store%s", name)
-	o.p("CMP $8, R8")
-	o.p("BLT more%s", name)
-	o.p("FMOVQ (R23), F1")
-	o.p("JMP store%s", name)
-	o.p("more%s:", name)
-	o.loadPart("R23", "V1", "R10")
-	o.p("JMP store%s", name)
-	o.p("few%s:", name)
-	o.loadPart("R23", "V0", "R10")
-	o.p("store%s:", name)
-	o.p("VST1 [V0.S4, V1.S4], (R22)")
-	o.add("R6", "R20")
-	o.add("R4", "R19")
-	o.take(1, "R21", "NE", "tile"+name)
-	o.add("R5", "R3")
-	o.add("R7", "R1")
-	o.take(1, "R2", "NE", "row"+name)
 	o.p("RET")
 }

@@ -533,15 +533,9 @@ func vecFile(o *out) string {
 		r.write(o)
 	}
 	if o.arm64() {
-		maxIndexNEON(o)
 		transpose8NEON(o)
-		packRowsNEON(o, 1)
-		packRowsNEON(o, 2)
 	} else {
-		maxIndex(o, o.isa)
 		transpose8(o)
-		packRows(o, 1)
-		packRows(o, 2)
 	}
 	o.writeConsts()
 	return ""
@@ -577,10 +571,7 @@ func dispatch() (amd64, arm64, noasm string) {
 		a := r.args()
 		emit(r.name, a, "float32")
 	}
-	emit("maxIndex", maxIndexArgs(), "uint32")
 	emit("transpose8", transposeArgs(), "")
-	emit("packRows1", packRowsArgs(), "")
-	emit("packRows2", packRowsArgs(), "")
 	for _, name := range solver {
 		a := &args{}
 		a.add("p", "*smoArgs", 8)
