@@ -13,7 +13,6 @@ func mismatch(op, have, want string) {
 	panic(&tensor.ShapeError{Op: "autodiff: " + op, Have: have, Want: want})
 }
 
-// checkSame panics unless x and b are equal in shape.
 func checkSame(op string, x *Var, sign string, b *Var) {
 	if x.Rows() != b.Rows() || x.Cols() != b.Cols() {
 		mismatch(op, fmt.Sprintf("%v%s%v", x.value, sign, b.value), "shapes must be equal")
@@ -27,7 +26,6 @@ func checkSegments(op string, x *Var, ptr *backend.Indices, rows int) {
 	}
 }
 
-// checkSquare panics unless x is square.
 func checkSquare(op string, x *Var) {
 	if x.Rows() != x.Cols() {
 		mismatch(op, x.value.String(), "want a square matrix")
@@ -52,7 +50,6 @@ func (t *Tape) FirstNonFinite() string {
 	return ""
 }
 
-// checkNorm panics unless the operands of [Var.BatchNorm] fit.
 func (x *Var) checkNorm(gamma, b *Var, n Norm) {
 	const op = "BatchNorm"
 	rows, f := x.Rows(), x.Cols()

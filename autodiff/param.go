@@ -59,7 +59,6 @@ func (p *Param) take(be backend.Backend, g *tensor.Tensor) {
 	be.Free(g)
 }
 
-// accumulate adds g to the gradient.
 func (p *Param) accumulate(be backend.Backend, g *tensor.Tensor) {
 	if !p.hasGrad {
 		be.CopyBlock(p.Grad, 0, 0, g, 0, 0, g.Rows, g.Cols)

@@ -143,7 +143,6 @@ func sizeClass(n int) int {
 	return c
 }
 
-// classSize returns the number of elements of a class.
 func classSize(c int) int {
 	n := 1 << (minClassBits + c/2)
 	return n + c%2*n/2

@@ -37,7 +37,6 @@ func (b *Batch) EdgeCounts(l EdgeLabels) *autodiff.Var {
 	return b.edges
 }
 
-// upload returns a constant matrix.
 func (b *Batch) upload(rows, cols int, values []float32) *autodiff.Var {
 	x := b.tape.Alloc(rows, cols)
 	b.tape.Backend().Upload32(x, values)

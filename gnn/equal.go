@@ -176,7 +176,6 @@ func (r *rows) features() *autodiff.Var {
 	return b.upload(len(r.node), w, values)
 }
 
-// categories returns the categories of the rows.
 func (r *rows) categories() []int32 {
 	if r.node == nil {
 		return r.b.Host.X.Category[:r.b.Host.Nodes()]

@@ -100,7 +100,6 @@ const (
 	others
 )
 
-// fill sets host and hosts.
 func (in *Inputs) fill(b *graph.Batch) {
 	b.Pad(&in.host, in.nodes, in.entries)
 	in.views = in.views[:0]

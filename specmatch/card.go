@@ -68,7 +68,6 @@ func Sources(set string, sums map[string]string) (all []DataSource) {
 	return all
 }
 
-// check returns an error unless the card describes a possible model.
 func (c *Card) check() error {
 	if err := c.Encoder.Check(); err != nil {
 		return err
@@ -115,7 +114,6 @@ const cardKey = "specmatch_model"
 
 var errNoCard = errors.New("the file has weights, but nothing says of what model: it is of an earlier version or another program; build the encoder and use LoadEncoder")
 
-// cardOf returns the card of a file.
 func cardOf(f *nn.File) (c Card, err error) {
 	text, ok := f.Metadata[cardKey]
 	if !ok {

@@ -46,7 +46,6 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 	return values, nil
 }
 
-// without returns a graph without node v and its edges.
 func without(g *graph.Graph, v int32) *graph.Graph {
 	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, Vector: g.Vector, X: graph.Features{Width: g.X.Width}, Class: g.Class}
 	for i := range int32(g.Nodes()) {

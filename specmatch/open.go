@@ -149,7 +149,6 @@ func convs(e gnn.Encoder) []*gnn.GINConv {
 	return nil
 }
 
-// free frees what newState allocated.
 func (s *state) free() {
 	for _, b := range s.eps {
 		s.Encoder.Parameters()[0].Backend().Free(b.Value)
@@ -388,7 +387,6 @@ func CopyEncoder(to, from gnn.Encoder) (err error) {
 	return nil
 }
 
-// values returns the tensors of an encoder.
 func values(e gnn.Encoder) (all []*tensor.Tensor) {
 	for _, p := range e.Parameters() {
 		all = append(all, p.Value)

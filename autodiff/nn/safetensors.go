@@ -125,7 +125,6 @@ func Read(r io.Reader) (*File, error) {
 	return f, nil
 }
 
-// readPyTorch reads a file of torch.save.
 func readPyTorch(r *os.File) (*File, error) {
 	stat, err := r.Stat()
 	if err != nil {
@@ -172,7 +171,6 @@ func (f *File) Names() []string {
 	return names
 }
 
-// find returns what the header says of a tensor, or nil.
 func (f *File) find(name string) *info {
 	i := slices.IndexFunc(f.tensors, func(in info) bool { return in.name == name })
 	if i < 0 {
@@ -236,7 +234,6 @@ func (r renamed) Buffers() []*Buffer {
 	return bs
 }
 
-// entry is a parameter or a buffer of a module.
 type entry struct {
 	name   string
 	value  *tensor.Tensor
@@ -245,7 +242,6 @@ type entry struct {
 	loaded func([]float64) // or nil
 }
 
-// shape is that of the entry in a file.
 func (e *entry) shape() []int64 {
 	rows, cols := int64(e.value.Rows), int64(e.value.Cols)
 	switch e.layout {
@@ -257,7 +253,6 @@ func (e *entry) shape() []int64 {
 	return []int64{rows, cols}
 }
 
-// entries returns the parameters and buffers of m, sorted by name.
 func entries(m Module) ([]entry, error) {
 	var es []entry
 	for _, p := range m.Parameters() {
@@ -283,7 +278,6 @@ func entries(m Module) ([]entry, error) {
 // metadataName is the reserved name in the header.
 const metadataName = "__metadata__"
 
-// info is what the header says of a tensor.
 type info struct {
 	DType   string  `json:"dtype"`
 	Shape   []int64 `json:"shape"`

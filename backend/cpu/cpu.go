@@ -71,7 +71,6 @@ func New(p tensor.Precision, opts ...Option) backend.Backend {
 // float is the type of an engine's elements.
 type float interface{ float32 | float64 }
 
-// engine implements [backend.Backend].
 type engine[T float] struct {
 	name      string
 	precision tensor.Precision
@@ -255,7 +254,6 @@ type step func()
 func (s step) Replay() error { s(); return nil }
 func (s step) Close() error  { return nil }
 
-// Close ends the workers.
 func (e *engine[T]) Close() error {
 	e.pool.close()
 	return nil

@@ -28,7 +28,6 @@ import (
 // megabyte.
 const contrastRows = 128
 
-// contrastState is what an engine keeps for the losses that it runs.
 type contrastState[T float] struct {
 	k          *kernels[T]
 	c          *backend.Contrast
@@ -134,7 +133,6 @@ func (t *contrastForwardTask[T]) run(lo, hi int) {
 
 type contrastThresholdTask[T float] contrastState[T]
 
-// run sets θ of views lo..hi-1.
 func (t *contrastThresholdTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	for v := lo; v < hi; v++ {
@@ -182,7 +180,6 @@ func (t *contrastMatchTask[T]) run(lo, hi int) {
 	s.scratch.give(w)
 }
 
-// difference sets m1, m2 and diff to row i of M_1, M_2 and M_1 - M_2.
 func (s *contrastState[T]) difference(i int, m1, m2, diff []T) {
 	n := s.n
 	simd.Mul(m1, s.a[0][i*n:(i+1)*n], s.r[:n])
@@ -214,7 +211,6 @@ func (e *engine[T]) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Ten
 
 type contrastBackwardTask[T float] contrastState[T]
 
-// run sets rows lo..hi-1 of dU.
 func (t *contrastBackwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n, m, d := s.n, 2*s.n, s.d

@@ -39,12 +39,10 @@ type tiledState[T float] struct {
 // A rowBlock is rows lo..lo+n-1 of U.
 type rowBlock struct{ lo, n int }
 
-// block returns the rows of block i in view v.
 func (s *contrastState[T]) block(i, v int) rowBlock {
 	return rowBlock{v*s.n + i*tileGraphs, min(tileGraphs, s.n-i*tileGraphs)}
 }
 
-// tiles runs visit on every tile.
 func (e *engine[T]) tiles(visit func(s *contrastState[T], w *contrastScratch[T], i, j int)) {
 	s := &e.contrast
 	s.visit = visit
@@ -75,7 +73,6 @@ func (t *contrastTileTask[T]) run(lo, hi int) {
 	}
 }
 
-// forwardTiles computes the losses.
 func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	s := &e.contrast
 	anchors := 2 * s.n
@@ -216,14 +213,12 @@ func (s *contrastState[T]) addExp(w *contrastScratch[T], x []T, a, b rowBlock, b
 	}
 }
 
-// addTo adds x to the sums of rows b.
 func (s *contrastState[T]) addTo(b rowBlock, x []T) {
 	for k, v := range x[:b.n] {
 		s.sums[b.lo+k] += float64(v)
 	}
 }
 
-// digitTile counts a digit of θ.
 func (s *contrastState[T]) digitTile(w *contrastScratch[T], i, j int) {
 	for v := range 2 {
 		a, b := s.block(i, v), s.block(j, v)
@@ -257,7 +252,6 @@ func (s *contrastState[T]) weights(x []T, v, i, j int) {
 	}
 }
 
-// degreeTile adds to the degrees.
 func (s *contrastState[T]) degreeTile(w *contrastScratch[T], i, j int) {
 	for v := range 2 {
 		a, b, x := s.block(i, v), s.block(j, v), w.tiles[0]
@@ -307,7 +301,6 @@ func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 	}
 }
 
-// backwardTile adds to dU.
 func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 	if s.alphaC != 0 {
 		s.crossBackward(w, s.block(i, 0), s.block(j, 1))

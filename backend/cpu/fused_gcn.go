@@ -24,7 +24,6 @@ import (
 // step takes 9 % longer, with 1,024 rows the same time.
 const gcnElements = 1 << 16
 
-// gcnState is what an engine keeps for the layers that it runs.
 type gcnState[T float] struct {
 	graphBlocks[T]
 	k                    *kernels[T]
@@ -43,7 +42,6 @@ type gcnScratch[T float] struct {
 	z, d, h, row []T
 }
 
-// setGCN reads the operands of a layer.
 func (e *engine[T]) setGCN(l *backend.GCNLayer) *gcnState[T] {
 	s := &e.gcn
 	s.in, s.out = backend.CheckGCN(l)

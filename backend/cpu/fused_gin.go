@@ -40,7 +40,6 @@ const (
 	ginWide = 128
 )
 
-// ginState is what an engine keeps for the layers that it runs.
 type ginState[T float] struct {
 	graphBlocks[T]
 	k                            *kernels[T]
@@ -63,7 +62,6 @@ type ginScratch[T float] struct {
 	val, tval  []T     // their values, if they are not ones
 }
 
-// setGIN reads the operands of a layer.
 func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 	s := &e.gin
 	s.in, s.hid, s.out = backend.CheckGIN(l)

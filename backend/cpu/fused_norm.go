@@ -29,7 +29,6 @@ type normBlock struct {
 	count         float64
 }
 
-// normState is what an engine keeps for the norms that it runs.
 type normState[T float] struct {
 	f                  int
 	relu               bool
@@ -85,7 +84,6 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 	return s
 }
 
-// rows is the number of rows of a block.
 func (s *normState[T]) rows() int { return rowsPer(grain, s.f) }
 
 func (s *normState[T]) release() {

@@ -199,7 +199,6 @@ func gate[T float](a, b T) T {
 	return 0
 }
 
-// fill sets all of dst to v.
 func fill[T float](dst []T, v T) {
 	if v == 0 && !math.Signbit(float64(v)) {
 		clear(dst)

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// StoreRows implements [backend.RowKeeper].
 func (e *engine[T]) StoreRows(x *tensor.Tensor, to []int32, from int) {
 	backend.CheckBlock(x, from, 0, x, from, 0, len(to), x.Cols)
 	t := &e.task
@@ -42,7 +41,6 @@ const (
 	rowsNear  = 32  // rows that stay in the first-level cache
 )
 
-// rowsState is what an engine keeps for [backend.RowsLayer].
 type rowsState[T float] struct {
 	k                              *kernels[T]
 	n, in, hid, out, kinds         int
@@ -81,7 +79,6 @@ func (s *rowsTask[T]) run(lo, hi int) {
 	s.scratch.give(w)
 }
 
-// PoolRows implements [backend.RowKeeper].
 func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.Indices) {
 	t := &e.task
 	t.dst, t.b = nil, nil

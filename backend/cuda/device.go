@@ -400,7 +400,6 @@ func (d *device) wait(e event) error {
 	return d.do(func() error { return d.events[e-1].Synchronize() })
 }
 
-// recorded is a CUDA graph.
 type recorded struct {
 	d    *device
 	exec C.CUgraphExec

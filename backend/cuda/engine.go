@@ -59,7 +59,6 @@ type pool struct {
 	closed bool
 }
 
-// buffer is the memory behind a tensor.
 type buffer struct {
 	at       pointer
 	elements int
@@ -117,7 +116,6 @@ const (
 
 func round(bytes int) int { return (bytes + alignment - 1) &^ (alignment - 1) }
 
-// has reports whether take gives so many bytes without asking the driver.
 func (h *heap) has(bytes int) bool {
 	return round(bytes) <= h.left || len(h.spare[round(bytes)]) > 0
 }
@@ -251,7 +249,6 @@ func (e *engine) part(t *tensor.Tensor, elements int) uint64 {
 	return uint64(e.at(t))
 }
 
-// launched counts a launch.
 func (e *engine) launched() {
 	e.work.Add(1, backend.Work{Launches: 1, Bytes: int64(e.moves)})
 	e.moves = 0
@@ -260,7 +257,6 @@ func (e *engine) launched() {
 // productFlops are those of a product of [m×k] and [k×n], in any order.
 func productFlops(m, n, k int) int64 { return 2 * int64(m) * int64(n) * int64(k) }
 
-// Work implements [backend.Meter].
 func (e *engine) Work() backend.Work { return e.work }
 
 // scratch returns memory for n doubles or, with another size, other things,
@@ -454,7 +450,6 @@ type indexBlock struct {
 	users int
 }
 
-// indexBuffer is the memory behind an index vector.
 type indexBuffer struct {
 	at    pointer
 	block *indexBlock
@@ -542,7 +537,6 @@ var (
 	errClosed    = errors.New("it was closed")
 )
 
-// Records implements [backend.Recorder].
 func (e *engine) Records() bool { return true }
 
 // step is a recorded sequence: a graph, and the memory that it works in.

@@ -42,7 +42,6 @@ type engine struct {
 	inUse int64
 }
 
-// memory is the buffer of a tensor.
 type memory struct {
 	owner *engine // nil once freed
 	data  []float64

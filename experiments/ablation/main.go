@@ -28,7 +28,6 @@ func main() { cli.Main(run) }
 const synopsis = `Trains SpecMatch-CL with one switch changed at a time, and compares each row with
 the contrastive loss alone (β = 0).`
 
-// experiment is the values of the flags.
 type experiment struct {
 	pretrain.Experiment // every row starts from its Loss
 	vary                vary

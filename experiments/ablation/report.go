@@ -17,7 +17,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// outcome is what a run left.
 type outcome struct {
 	pretrain.Trained
 	scores map[string]pretrain.Score // by protocol
@@ -41,7 +40,6 @@ type result struct {
 	outcomes []outcome
 }
 
-// accuracies returns the accuracy of every seed.
 func (r result) accuracies(protocol string) []float64 {
 	var all []float64
 	for _, o := range r.outcomes {
@@ -77,7 +75,6 @@ func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes
 	return results
 }
 
-// report writes results.json, the tables and the figure.
 func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
 	bySet := map[*dataset.Dataset][]result{}
 	for _, ds := range sets {

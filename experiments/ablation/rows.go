@@ -26,7 +26,6 @@ func factors() []string {
 	return []string{factorBeta, factorP, factorKappa, factorAdjacency, factorLaplacian, factorInput, factorReduction}
 }
 
-// vary is what to change.
 type vary struct {
 	factors []string
 	betas   []cli.Beta
@@ -34,7 +33,6 @@ type vary struct {
 	kappas  []float64
 }
 
-// Register implements [cli.Group].
 func (v *vary) Register(f *cli.FlagSet) {
 	cli.Var(f, &v.factors, "vary", cli.List(cli.OneOf(factors()...)), "`factors` to change, one at a time: "+strings.Join(factors(), ","))
 	cli.Var(f, &v.betas, "beta-values", cli.List(cli.ParseBeta), "`values` of β to compare (0 is always among them)")

@@ -39,7 +39,6 @@ import (
 
 func main() { cli.Main(run) }
 
-// workloads are the models and data that can be timed.
 var workloads = map[string]workload{
 	"unsupervised": {
 		stats: dataset.NCI1Like, batch: 512,
@@ -61,7 +60,6 @@ var workloads = map[string]workload{
 	},
 }
 
-// views are the augmentations of all workloads.
 var views = []augment.Augmentation{augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}}
 
 const learningRate = 1e-3
@@ -164,7 +162,6 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// measure runs warmup and then steps training steps.
 func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, record bool, opts []autodiff.Option) (result, error) {
 	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
 	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
@@ -334,7 +331,6 @@ func augmentTime(l *augment.Loader, batch int) float64 {
 	return median(times)
 }
 
-// median returns the median in milliseconds.
 func median(d []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / float64(time.Millisecond)
 }

@@ -47,7 +47,6 @@ var commands = cli.Commands{
 		Synopsis: "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order. With -column the sets are\ntables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\nthat column become the classes, and elements the labels of nodes."},
 }
 
-// A call is one invocation of a command.
 type call struct {
 	data    cli.Data
 	out     string
@@ -225,7 +224,6 @@ func list(_ context.Context, c *call) error {
 	return err
 }
 
-// write writes the tables that have rows, with a blank line between them.
 func write(w io.Writer, tables ...*table.Table) error {
 	between := ""
 	for _, t := range tables {

@@ -66,7 +66,6 @@ func run(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return asked
 }
 
-// check opens an engine and checks its products.
 func check(name string, p tensor.Precision) error {
 	be, err := backend.Open(name, p)
 	if err != nil {

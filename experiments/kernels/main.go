@@ -28,7 +28,6 @@ func main() { cli.Main(run) }
 const synopsis = `Graph kernels, embeddings of walks and subtrees, and plain counts, under one nested
 protocol: the classical rows of SpecMatch-CL's unsupervised regime.`
 
-// experiment is the values of the flags.
 type experiment struct {
 	data     cli.Data
 	methods  []string

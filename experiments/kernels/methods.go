@@ -10,7 +10,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 )
 
-// settings are the flags of the methods.
 type settings struct {
 	classical.Options
 	ginEpochs int
@@ -18,7 +17,6 @@ type settings struct {
 
 func defaultSettings() settings { return settings{classical.Defaults(), 100} }
 
-// Register implements [cli.Group].
 func (s *settings) Register(f *cli.FlagSet) {
 	property := "s"
 	cli.Var(f, &s.Rounds, "rounds", cli.Int(0), "most WL rounds `h`; how many of them is chosen in each fold")
@@ -50,7 +48,6 @@ type method struct {
 	classify func(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer []dataset.Fold) (float64, error)
 }
 
-// methods lists the rows in the order of the table.
 var methods = func() (all []*method) {
 	for _, m := range classical.Methods() {
 		all = append(all, &method{Method: m})

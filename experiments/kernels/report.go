@@ -15,7 +15,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// report writes results.json and the tables of a finished run.
 func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*trial, outcomes []outcome) error {
 	var names []string
 	for _, ds := range sets {
@@ -52,7 +51,6 @@ var classifiers = map[string]string{
 	string(eval.HoldOutKernels): "folds without regard to class; h and C by accuracy on a tenth of the training part, which is not added back (TUDataset's evaluation of kernels)",
 }
 
-// costTable says how long the rows took.
 func (x *experiment) costTable(sets []string, runs []*trial, outcomes []outcome) *table.Table {
 	var columns []table.Column
 	for _, set := range sets {

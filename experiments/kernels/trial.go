@@ -13,7 +13,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/eval"
 )
 
-// outcome is what a trial leaves in the journal.
 type outcome struct {
 	Accuracy     map[string]float64 // by protocol, in per cent; absent where it does not apply
 	Chosen       map[string]choice  `json:",omitempty"`
@@ -99,7 +98,6 @@ func (r *trial) buildAnew(ctx context.Context) (*eval.Classical, error) {
 	return &eval.Classical{Features: f}, err
 }
 
-// evaluate adds the accuracy under a protocol to the outcome.
 func (r *trial) evaluate(ctx context.Context, protocol string, b *eval.Classical, out *outcome) error {
 	y, folds := r.set.Labels(), r.x.protocol.Folds
 	if r.method.classify != nil {

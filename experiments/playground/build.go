@@ -94,7 +94,6 @@ func compile(ctx context.Context, root string) (string, error) {
 	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
 }
 
-// command returns what a command prints, without the end of the line.
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	out, err := c.Output()
@@ -169,7 +168,6 @@ func operatorsOf(dir string) (map[string]operator, error) {
 	return all, nil
 }
 
-// ofVar reports whether a function is a method of *Var or returns one.
 func ofVar(d *ast.FuncDecl) bool {
 	l := d.Recv
 	if l == nil {

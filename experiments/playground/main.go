@@ -54,7 +54,6 @@ func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return ctx.Err()
 }
 
-// write writes the page's files into a folder, which it makes.
 func write(dir string, parts map[string][]byte, stdout io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -69,7 +68,6 @@ func write(dir string, parts map[string][]byte, stdout io.Writer) error {
 	return nil
 }
 
-// handler serves the page's files and nothing else.
 func handler(parts map[string][]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Path[1:]

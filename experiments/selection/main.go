@@ -35,13 +35,11 @@ func main() { cli.Main(run) }
 const synopsis = `Measures what choosing the epoch, or the setting, on the test folds is worth: the
 accuracy of the last epoch beside that of the best ones, which are marked "oracle".`
 
-// experiment is the values of the flags.
 type experiment struct {
 	pretrain.Experiment
 	settings settings
 }
 
-// settings are what there is to choose from.
 type settings struct {
 	methods []string
 	every   int
@@ -57,7 +55,6 @@ func methods() []string {
 	})
 }
 
-// Register implements [cli.Group].
 func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.methods, "method", cli.List(cli.OneOf(methods()...)), "`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
 	cli.Var(f, &s.every, "eval-every", cli.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
@@ -72,7 +69,6 @@ func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.taus, "tau-values", cli.List(cli.Positive), "`values` of the temperature τ; the first setting of all is the one that the others are compared with")
 }
 
-// setting is one of them.
 type setting struct {
 	name   string
 	method string
@@ -155,7 +151,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *scores) })
 }
 
-// settingRun is a training with a setting.
 type settingRun struct {
 	pretrain.Run
 	table   string // the method in whose tables it is
@@ -197,7 +192,6 @@ func steps(every, last int) []int {
 	return append(list, last)
 }
 
-// key names a setting in the journal and in files.
 func (s setting) key() string {
 	if s.method != method.SpecMatch {
 		return fmt.Sprintf("%s,tau=%v", s.method, s.loss.Tau)
@@ -205,7 +199,6 @@ func (s setting) key() string {
 	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.Percentile, s.loss.Tau)
 }
 
-// snapshot is the run after so many epochs.
 func (r *settingRun) snapshot(epochs int) *pretrain.Run {
 	s := r.Run
 	s.File = fmt.Sprintf("weights/%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.Setting, r.Seed, epochs)
@@ -236,7 +229,6 @@ func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]pretrain.Sco
 	return units.Add(plan, scoring)
 }
 
-// train trains a run and saves its snapshots.
 func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status units.Status) (out pretrain.Trained, err error) {
 	l, err := r.Learner(be)
 	if err != nil {
@@ -264,7 +256,6 @@ type saving struct {
 	save func(epochs int) error
 }
 
-// End implements [train.Learner].
 func (s *saving) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	if err := s.save(epoch + 1); err != nil {
 		return nil, err

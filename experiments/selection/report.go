@@ -108,7 +108,6 @@ func others(all [][]selection.Candidate) (list []selection.Row) {
 	return list
 }
 
-// worth is the table of what selection is worth on a data set.
 func (x *experiment) worth(run *settingRun, protocol string, found []selection.Row) *table.Table {
 	set, plain := run.Dataset.Name, found[0].PerSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
@@ -149,7 +148,6 @@ func publishedRow(r *settingRun) string {
 	return method.Title(r.table) + ", published"
 }
 
-// publishedValue returns the published mean of a row, if there is one.
 func publishedValue(name, protocol, set string) (mean float64, ok bool) {
 	if p := published.Table1.Find(name); p != nil && (slices.Contains(p.Protocols, protocol) || protocol == "graphcl-c10") {
 		v, ok := p.Values[set]

@@ -31,7 +31,6 @@ const (
 // code: all runs share them.
 const splitSeed = 12345
 
-// The purposes of random streams, besides those of package method.
 const purposeClassifier random.Purpose = 1<<33 + iota
 
 // fineSeed is the seed of the batches of fine-tuning: another than that of

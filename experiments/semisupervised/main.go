@@ -36,7 +36,6 @@ labels: the semi-supervised regime of SpecMatch-CL.`
 
 var methods = append([]string{finetuning.None, finetuning.Augmentation}, method.Names(method.SemiSupervised)...)
 
-// experiment is the values of the flags.
 type experiment struct {
 	pretrain.Experiment // its Loss and Recipe are of pre-training
 	fine                fine
@@ -44,14 +43,12 @@ type experiment struct {
 	sets []*labelledSet
 }
 
-// fine is how to fine-tune.
 type fine struct {
 	finetuning.Recipe
 	LabelRate float64
 	Encoder   string
 }
 
-// Register implements [cli.Group].
 func (f *fine) Register(fs *cli.FlagSet) {
 	f.Recipe.Register(fs)
 	cli.Var(fs, &f.LabelRate, "label-rate", cli.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
@@ -138,7 +135,6 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 	return nil
 }
 
-// job is a method on a data set with a seed.
 type job struct {
 	x      *experiment
 	set    *labelledSet
@@ -163,7 +159,6 @@ func (x *experiment) jobs() []*job {
 	return jobs
 }
 
-// name is that of the unit that pre-trains.
 func (j *job) name() string { return j.pretraining().Name() }
 
 // pretraining describes the first half of the run.
@@ -197,7 +192,6 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 	return units.Add(plan, train), units.Add(plan, tune)
 }
 
-// sort gives the jobs their results.
 func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetune.Result) {
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {

@@ -26,7 +26,6 @@ var readings = map[string]string{
 	protocolTestMax: "the epoch of best mean test accuracy, as the literature prints: optimistic",
 }
 
-// gather sorts what the jobs have measured.
 func (x *experiment) gather(jobs []*job) *grid.Grid {
 	var sets []string
 	for _, set := range x.sets {

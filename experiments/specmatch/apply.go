@@ -26,7 +26,6 @@ import (
 // builtin is the name of the encoder of molecules that is part of the program.
 const builtin = "pretrained"
 
-// openModel opens a model file, or the builtin, on an engine.
 func openModel(path string, e cli.Engine) (m *specmatch.Trained, be backend.Backend, err error) {
 	if be, err = e.Open(); err != nil {
 		return nil, nil, err
@@ -43,7 +42,6 @@ func openModel(path string, e cli.Engine) (m *specmatch.Trained, be backend.Back
 	return m, be, nil
 }
 
-// modelSum returns the SHA-256 sum of a model file or the builtin.
 func modelSum(ctx context.Context, path string) (string, error) {
 	if path == builtin {
 		return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model)), nil
@@ -51,7 +49,6 @@ func modelSum(ctx context.Context, path string) (string, error) {
 	return dataset.SumFile(ctx, path)
 }
 
-// output is where the rows of records go.
 type output struct {
 	Out    string
 	Format string // on standard output
@@ -71,7 +68,6 @@ type output struct {
 	models func() []string // that are read, too
 }
 
-// Register adds -out, -out-format and -strict.
 func (o *output) Register(f *cli.FlagSet) {
 	cli.Var(f, &o.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nin the form of -out-format")
 	o.Format = "csv"
@@ -134,7 +130,6 @@ func apartRun(dir string, written []string, read ...string) error {
 	return apart(written, read...)
 }
 
-// write sends the records through a model.
 func (o *output) write(ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer) error {
 	// Most of the heap is the engine's, which keeps what it has for the next batch, so
 	// that leaving much garbage beside it would double the memory and gain nothing.
@@ -177,7 +172,6 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	return o.say(stdout, r, len(m.Columns))
 }
 
-// collect joins the shares.
 func (o *output) collect(ctx context.Context, stdout io.Writer) error {
 	r, columns, err := apply.Collect(ctx, o.Out, o.Half)
 	if err != nil {
@@ -186,7 +180,6 @@ func (o *output) collect(ctx context.Context, stdout io.Writer) error {
 	return o.say(stdout, r, columns)
 }
 
-// say says what has been written.
 func (o *output) say(stdout io.Writer, r apply.Result, columns int) error {
 	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, columns)
 	if r.Rejected > 0 {

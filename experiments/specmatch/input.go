@@ -31,7 +31,6 @@ type input struct {
 	stdin io.Reader
 }
 
-// Register implements [cli.Group].
 func (in *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .tsv, .smi, .sdf, .jsonl, .graphml, each packed by gzip or zstd or not, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
 	cli.Var(f, &in.Format, "format", cli.OneOf(append(records.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+formatParquet)
@@ -55,7 +54,6 @@ func (in *input) Register(f *cli.FlagSet) {
 	})
 }
 
-// parquet reports whether the file is one.
 func (in *input) parquet() bool {
 	return in.Format == formatParquet || in.Format == "" && strings.HasSuffix(strings.ToLower(in.In), ".parquet")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
-// score compares predictions with targets.
 type score struct {
 	in        string
 	head      specmatch.Head
@@ -66,7 +65,6 @@ func (o *output) has(ctx context.Context, fields []string) (found bool) {
 	return found
 }
 
-// add takes a batch.
 func (s *score) add(b apply.Batch) {
 	for r, row := range b.Rows() {
 		s.predicted = append(s.predicted, row[:s.head.Outputs]...)

@@ -38,13 +38,11 @@ func readoutOf(words ...string) func(string) (string, error) {
 	}
 }
 
-// encoder is what a new encoder is like.
 type encoder struct {
 	Hidden, Layers int
 	Atoms          string // the categories of molecules
 }
 
-// Register implements [cli.Group].
 func (e *encoder) Register(f *cli.FlagSet) {
 	cli.Var(f, &e.Hidden, "hidden", cli.Int(1), "`width` of the layers of a new encoder")
 	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
@@ -105,7 +103,6 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	return x.train
 }
 
-// training is the command train.
 type training struct {
 	input
 	encoder
@@ -116,7 +113,6 @@ type training struct {
 	flags   *cli.FlagSet
 }
 
-// modelFile is what train leaves in the run directory.
 const modelFile = "model.safetensors"
 
 func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {

@@ -216,7 +216,6 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	return err
 }
 
-// how puts the division into words.
 func (x *tuning) how() string {
 	switch {
 	case x.Folds > 0:

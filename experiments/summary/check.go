@@ -22,7 +22,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
-// check is the values of -check and its flags.
 type check struct {
 	on            bool
 	data          string
@@ -31,7 +30,6 @@ type check struct {
 	draw          uint64
 }
 
-// Register implements [cli.Group].
 func (c *check) Register(f *cli.FlagSet) {
 	f.BoolVar(&c.on, "check", false, "compute one seed of every row of results again, drawn at random, with the programs as they are\nnow, and compare the bits; the working directory is the root of the repository. Rows of transfer are left out:\neach takes a pre-training of hours")
 	cli.Var(f, &c.data, "data", cli.Text, "`DIR` with the data sets of the rows to check; without it, those on the embedded set are checked")

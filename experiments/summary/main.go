@@ -76,10 +76,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// text is a table as Markdown, under the name by which pages ask for it.
 type text struct{ name, markdown string }
 
-// texts returns all tables that have rows.
 func (all results) texts() (list []text, err error) {
 	for _, t := range []struct {
 		name  string

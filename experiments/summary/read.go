@@ -16,7 +16,6 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
-// cell is the results of a method on a set under a protocol.
 type cell struct{ set, method, protocol string }
 
 type result struct {

@@ -84,7 +84,6 @@ func (all results) missing(s sheet, protocols ...string) *table.Table {
 	return t
 }
 
-// measures reports whether a table has a row.
 func (s sheet) measures(all results, r row, protocol string) bool {
 	return slices.ContainsFunc(s.sets, func(set string) bool { return all[cell{set, r.method, protocol}] != nil })
 }

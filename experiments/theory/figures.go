@@ -14,7 +14,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/theory"
 )
 
-// figures draws all of them, given the groups of every data set.
 func (x *experiment) figures(sets [][]group) error {
 	err := x.adjacencyFigure()
 	for _, groups := range sets {

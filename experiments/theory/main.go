@@ -33,20 +33,17 @@ func main() { cli.Main(run) }
 const synopsis = `Computes both sides of Theorems 4.2 and 4.3 on real batches during training, with
 and without the Laplacian loss.`
 
-// experiment is the values of the flags.
 type experiment struct {
 	pretrain.Experiment // its Loss is of SpecMatch-CL; the other method is the same without L_G
 	check               check
 }
 
-// check is what to measure.
 type check struct {
 	every int       // epochs between checkpoints
 	draws int       // of the augmentations; an even number, since Theorem 4.2 takes them in pairs
 	times []float64 // diffusion times t_d
 }
 
-// Register implements [cli.Group].
 func (c *check) Register(f *cli.FlagSet) {
 	cli.Var(f, &c.every, "every", cli.Int(1), "`epochs` between two checkpoints")
 	cli.Var(f, &c.draws, "draws", cli.Int(2), "`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
@@ -110,10 +107,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // minGraphs is the least that package tsne lays out; a similarity graph takes two.
 const minGraphs = 4
 
-// methods are what is compared, in the order of the tables.
 var methods = []string{method.InfoNCE, method.SpecMatch}
 
-// runs lists the runs: both methods on every data set with every seed.
 func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	for _, ds := range sets {
 		for _, name := range methods {
@@ -123,14 +118,12 @@ func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	return runs
 }
 
-// outcome is what a run leaves in the journal.
 type outcome struct {
 	Seconds     float64
 	Checkpoints []checkpoint
 	Layout      []float64 // of the sample's embeddings in the plane [n×2]; of the first seed only
 }
 
-// Check returns an error unless there is something to report.
 func (o *outcome) Check() error {
 	if len(o.Checkpoints) == 0 {
 		return errors.New("no checkpoints")

@@ -63,7 +63,6 @@ type checkpoint struct {
 // projections z, in evaluation mode; t = 2.
 type quantities map[string]rundir.Float
 
-// get returns the quantity of a name, NaN if it is not there.
 func (q quantities) get(name string) float64 {
 	if v, ok := q[name]; ok {
 		return float64(v)
@@ -71,7 +70,6 @@ func (q quantities) get(name string) float64 {
 	return math.NaN()
 }
 
-// do trains with checkpoints.
 func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status units.Status) (out outcome, err error) {
 	start := time.Now()
 	m, err := newMeter(be, r)
@@ -117,7 +115,6 @@ func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run
 	return out, nil
 }
 
-// meter embeds the graphs that a run is measured on.
 type meter struct {
 	be            backend.Backend
 	batch, sample *augment.Loader

@@ -17,7 +17,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/theory"
 )
 
-// group is the seeds of one method on one data set.
 type group struct {
 	ds       *dataset.Dataset
 	method   string
@@ -25,7 +24,6 @@ type group struct {
 	outcomes []outcome
 }
 
-// groups returns those of every data set, in the order of the methods.
 func (x *experiment) groups(runs []*pretrain.Run, outcomes []outcome) [][]group {
 	var all []group
 	for i := 0; i < len(runs); i += x.Recipe.Seeds { // which runs have innermost
@@ -69,12 +67,10 @@ func (g group) largest(i int, name string) float64 {
 	return slices.Max(values)
 }
 
-// total returns the sum over seeds and checkpoints.
 func (g group) total(i int, name string) float64 { return floats.Sum(g.all(i, name)) }
 
 func (g group) checkpoints() int { return len(g.outcomes[0].Checkpoints) }
 
-// label names a method by its weight.
 func (x *experiment) label(name string) string {
 	if name == method.InfoNCE {
 		return "β = 0"
@@ -82,7 +78,6 @@ func (x *experiment) label(name string) string {
 	return fmt.Sprint("β = ", x.Loss.Beta)
 }
 
-// report writes results.json, the tables and the figures.
 func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []outcome) error {
 	sets := x.groups(runs, outcomes)
 	var rows []rundir.Row
@@ -108,7 +103,6 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []o
 
 func (x *experiment) lastEpoch() int { return x.Recipe.Epochs / x.check.every * x.check.every }
 
-// share is a cell that says how many of how many.
 func share(part, whole float64) table.Cell { return table.Text(fmt.Sprintf("%v of %v", part, whole)) }
 
 func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {

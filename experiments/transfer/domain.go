@@ -124,7 +124,6 @@ func (x *experiment) fits(sizes string) error {
 	return nil
 }
 
-// openDomain reads the corpus and the sets.
 func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, error) {
 	switch bio := x.source.Domain == domainBio; {
 	case x.Data.Dir != "":

@@ -11,7 +11,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
-// tuning is a method on a set with a seed.
 type tuning struct {
 	set    *taskSet
 	method string
@@ -40,7 +39,6 @@ func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetune.Result
 	return all, list
 }
 
-// unit is the fine-tuning of t.
 func (x *experiment) unit(t *tuning) units.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
 	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.Engine, x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
@@ -74,7 +72,6 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		finetune.Options{Batch: x.fine.Batch, Rate: x.fine.LR, Seed: uint64(t.seed)})
 }
 
-// choose returns the test ROC-AUC under a protocol.
 func (t *tuning) choose(protocol string) float64 {
 	valid, test := t.result.Series(validAUC), t.result.Series(testAUC)
 	chosen := len(test) - 1

@@ -54,7 +54,6 @@ var (
 	protocols = []string{protocolLast, protocolBest}
 )
 
-// experiment is the values of the flags.
 type experiment struct {
 	pretrain.Experiment // its Recipe is of pre-training, but for the seeds, which are of fine-tuning
 	source              source
@@ -65,27 +64,23 @@ type experiment struct {
 	corpusSums map[string]string // of the files of domain.corpus
 }
 
-// source is what to pre-train on and how to compare.
 type source struct {
 	Domain string
 	Corpus string
 	Size   int
 }
 
-// Register implements [cli.Group].
 func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Domain, "domain", cli.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
 	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 }
 
-// model is the size of the encoder.
 type model struct {
 	Hidden, Layers int
 	Dropout        float64
 }
 
-// Register implements [cli.Group].
 func (m *model) Register(f *cli.FlagSet) {
 	cli.Var(f, &m.Hidden, "hidden", cli.Int(1), "`width` of the encoder's layers")
 	cli.Var(f, &m.Layers, "layers", cli.Int(1), "`number` of the encoder's layers")

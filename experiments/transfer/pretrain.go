@@ -9,7 +9,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 )
 
-// encoder describes the encoder that is pre-trained.
 func (x *experiment) encoder() gnn.Architecture {
 	a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: x.model.Hidden, Layers: x.model.Layers}
 	if x.source.Domain == domainBio {

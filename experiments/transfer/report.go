@@ -45,7 +45,6 @@ func (x *experiment) gather(pretrained map[string]pretrain.Trained, tunings []*t
 	return g
 }
 
-// report writes results.json and the tables of a finished run.
 func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tunings []*tuning) error {
 	pretrained := map[string]pretrain.Trained{}
 	for _, name := range x.Loss.Methods {

@@ -66,7 +66,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	})
 }
 
-// runs lists the runs: every method on every data set with every seed.
 func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
 	for _, ds := range sets {
 		for _, name := range x.Loss.Methods {

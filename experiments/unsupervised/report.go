@@ -21,7 +21,6 @@ var classifiers = map[string]string{
 	"graphcl-c10": "RBF-SVM, C = 10",
 }
 
-// gather sorts what the runs have measured.
 func (x *experiment) gather(sets []string, runs []*pretrain.Run, trained []pretrain.Trained, scores []pretrain.Score) *grid.Grid {
 	g := grid.New(grid.Common("unsupervised", "accuracy", x.Engine, x.Loss), sets, x.Loss.Methods, x.Protocol.Protocols, method.Title)
 	n := len(x.Protocol.Protocols)
@@ -69,7 +68,6 @@ func sharesViews(name string) bool {
 	return err == nil && (name == method.SpecMatch || m.OnRequest)
 }
 
-// group is the runs of a method on a data set.
 type group struct{ set, method string }
 
 // courses returns the names of the data sets and the metrics of the runs, epoch by
@@ -86,7 +84,6 @@ func courses(runs []*pretrain.Run, trained []pretrain.Trained) (sets []string, h
 	return sets, histories
 }
 
-// curves draws what metrics.csv holds, as means over the seeds.
 func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics) error {
 	quantities := []struct{ label, metric string }{
 		{"L_C", "loss_c"}, {"L_G, soft threshold", "loss_g"}, {"L_G, hard threshold", "loss_g_hard"},

@@ -40,7 +40,6 @@ func (ws *Workspace) chooseNodes(ratio float64, n int, rng *rand.Rand) (mark []b
 	return mark, k
 }
 
-// noise overwrites the features of node i of the batch.
 func noise(dst *graph.Batch, i int, rng *rand.Rand) {
 	dst.Densify(dst.Nodes())
 	w := dst.X.Width

@@ -120,7 +120,6 @@ func (w *worker) finish() {
 	w.c.done.Done()
 }
 
-// views appends the views lo..hi-1 to dst.
 func (w *worker) views(dst *graph.Batch, lo, hi int) {
 	c, j := w.c, &w.c.job
 	for k := lo; k < hi; k++ {

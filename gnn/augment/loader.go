@@ -141,7 +141,6 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.B
 	}
 }
 
-// shuffle fills l.order for an epoch.
 func (l *Loader) shuffle(epoch int) {
 	l.order = l.order[:0]
 	if l.Samples != nil {

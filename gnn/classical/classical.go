@@ -236,7 +236,6 @@ func graph2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features,
 
 const sub2vecEpochs = 20
 
-// documents makes features of the vectors of documents.
 func documents(m *word2vec.Model, err error) (Features, error) {
 	if err != nil {
 		return Features{}, err

@@ -48,7 +48,6 @@ func newScanner(file string, r io.Reader) *scanner {
 	return s
 }
 
-// bad returns an error about a line.
 func (s *scanner) bad(line int, value, format string, args ...any) error {
 	return &SyntaxError{s.file, line, value, fmt.Sprintf(format, args...)}
 }
@@ -56,7 +55,6 @@ func (s *scanner) bad(line int, value, format string, args ...any) error {
 // number is what files list.
 type number interface{ int32 | float32 | float64 }
 
-// trim returns a text without the blanks around it.
 func trim(b []byte) []byte {
 	blank := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 	for len(b) > 0 && blank(b[0]) {
@@ -106,7 +104,6 @@ func scanRows[T number](s *scanner, parse func(field []byte) (v T, wrong string)
 	return s.failed()
 }
 
-// failed returns the error of the reading.
 func (s *scanner) failed() error {
 	switch err := s.s.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -117,7 +114,6 @@ func (s *scanner) failed() error {
 	return nil
 }
 
-// shorten cuts a field to what fits in a message.
 func shorten(field []byte) string {
 	if len(field) > maxNumber/2 {
 		return string(field[:maxNumber/2]) + "…"

@@ -64,13 +64,11 @@ type sourceFile struct {
 	open  func() (io.ReadCloser, error)
 }
 
-// newSource returns a source without files.
 func newSource(ctx context.Context, root, name string, opts Options) *source {
 	l := limits{cmp.Or(opts.limits.file, MaxFileBytes), cmp.Or(opts.limits.total, 2<<30), cmp.Or(opts.limits.ratio, 200)}
 	return &source{ctx: ctx, root: root, name: name, limits: l, sum: opts.Sum, files: map[string]sourceFile{}}
 }
 
-// openSource opens NAME.zip or the folder NAME.
 func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	info, err := os.Stat(p)
 	if err != nil {
@@ -118,7 +116,6 @@ func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	return s, nil
 }
 
-// addFolder adds the files of a folder.
 func (s *source) addFolder(folder fs.FS) error {
 	entries, err := fs.ReadDir(folder, ".")
 	s.kind = "file"
@@ -177,7 +174,6 @@ func (s *source) addZip(files []*zip.File) error {
 	return nil
 }
 
-// member returns a member of an archive as a file.
 func (s *source) member(f *zip.File) sourceFile {
 	limit := s.limits.file
 	// Dividing rather than multiplying: the sizes are what the archive says.
@@ -219,7 +215,6 @@ func (s *source) has(part string) bool {
 	return ok
 }
 
-// missing returns the error about a file that is not there.
 func (s *source) missing(part string) error {
 	hint := "" // the data set that seems to be inside, for a file that was renamed
 	for _, base := range slices.Sorted(maps.Keys(s.files)) {
@@ -230,7 +225,6 @@ func (s *source) missing(part string) error {
 	return fmt.Errorf("dataset: %s: no %s %s%s: %w", s.root, s.kind, s.base(part), hint, fs.ErrNotExist)
 }
 
-// scan calls read for one file of the data set.
 func (s *source) scan(part string, read func(*scanner) error) error {
 	base := s.base(part)
 	f, ok := s.files[base]

@@ -144,7 +144,6 @@ func readTable[T number](s *source, part string, parse func([]byte) (T, string),
 	return v, cols, err
 }
 
-// readColumn reads a file of one integer per line.
 func readColumn(s *source, part, item string) ([]int32, error) {
 	v, cols, err := readTable(s, part, parseInt, -1, item)
 	if err == nil && cols > 1 {
@@ -269,7 +268,6 @@ func readNodes(s *source, ds *Dataset, t *nodeTable, opts Options) (d nodeData, 
 	return nodeData{reorder(d.attributes, t), reorder(d.labels, t)}, nil
 }
 
-// reorder returns rows of nodes in the order of the table.
 func reorder[T number](rows []T, t *nodeTable) []T {
 	if t.number == nil {
 		return rows

@@ -130,7 +130,6 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 	return nil
 }
 
-// writeInts writes a line.
 func writeInts(w *bufio.Writer, values ...int) {
 	for k, v := range values {
 		if k > 0 {

@@ -117,7 +117,6 @@ func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
 	return s.layers, s.last
 }
 
-// layer returns the memory of layer k.
 func (s *colorLayers) layer(k int) *ColorLayer {
 	if k == len(s.memory) {
 		s.memory = append(s.memory, new(ColorLayer))

@@ -95,7 +95,6 @@ func (c *Colors) number(key multiset) int32 {
 	}
 }
 
-// grow doubles the table.
 func (c *Colors) grow() {
 	keys := append([]multiset(nil), c.keys...)
 	c.Begin(2*len(keys) + 1)

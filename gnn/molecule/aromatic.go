@@ -336,7 +336,6 @@ func (v *perceiver) multiple(i int32, inRing bool) int32 {
 	return -1
 }
 
-// donor returns what an atom gives to the rings it is in.
 func (v *perceiver) donor(i int32) donor {
 	a := &v.m.Atoms[i]
 	if a.Z == 0 {

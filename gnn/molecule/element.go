@@ -3,7 +3,6 @@ package molecule
 // anyValence in a list of valences allows every larger one too.
 const anyValence = -1
 
-// element is what perception knows of an element.
 type element struct {
 	symbol   string
 	outer    int8   // electrons of the outer shell

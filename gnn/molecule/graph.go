@@ -75,7 +75,6 @@ type column struct {
 	beyond   string                       // what one is that is not below the size of the column
 }
 
-// atomColumns are the columns of atoms, by name.
 var atomColumns = map[string]column{
 	"element": {category: func(m *Molecule, i int) int {
 		if z := int(m.Atoms[i].Z); z > 0 {
@@ -94,7 +93,6 @@ var atomColumns = map[string]column{
 	"tag":           {func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }, "has a chirality other than tetrahedral"},
 }
 
-// bondColumns are the columns of bonds, by name.
 var bondColumns = map[string]column{
 	"order": {func(m *Molecule, k int) int {
 		switch t := m.Bonds[k].Type; t {

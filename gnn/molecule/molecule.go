@@ -224,7 +224,6 @@ func shorten(s string) string {
 	return s
 }
 
-// compact removes the elements that are not kept.
 func compact[T any](s []T, keep []bool) []T {
 	n := 0
 	for i, k := range keep {

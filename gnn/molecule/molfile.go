@@ -46,7 +46,6 @@ func (p *Parser) ParseMolfile(text string) (*Molecule, error) {
 	return &r.mol, nil
 }
 
-// A molfileReader reads molfiles.
 type molfileReader struct {
 	rest string
 	line int // number of the last line
@@ -62,7 +61,6 @@ type molfileReader struct {
 	directions directions
 }
 
-// drawn is how a bond is drawn.
 type drawn int8
 
 const (
@@ -83,7 +81,6 @@ func (r *molfileReader) problem(format string, args ...any) *problem {
 	return &problem{atom: -1, column: r.line, reason: fmt.Sprintf(format, args...)}
 }
 
-// next returns the next line without its end.
 func (r *molfileReader) next() (string, bool) {
 	if r.rest == "" {
 		return "", false
@@ -156,7 +153,6 @@ func (r *molfileReader) whole(text, name string, least, most int) (int, *problem
 	return n, nil
 }
 
-// place reads coordinates.
 func (r *molfileReader) place(texts [3]string) (p point, err *problem) {
 	for i, text := range texts {
 		x, bad := strconv.ParseFloat(text, 64)
@@ -168,7 +164,6 @@ func (r *molfileReader) place(texts [3]string) (p point, err *problem) {
 	return p, nil
 }
 
-// atomOf returns the position of the atom with the number in the text.
 func (r *molfileReader) atomOf(text string) (int32, *problem) {
 	n, err := r.whole(text, "number of an atom", 1, len(r.mol.Atoms))
 	if err == nil && text == "" {
@@ -177,7 +172,6 @@ func (r *molfileReader) atomOf(text string) (int32, *problem) {
 	return int32(n) - 1, err
 }
 
-// add appends an atom.
 func (r *molfileReader) add(a Atom, at point, valence int) *problem {
 	if len(r.mol.Atoms) == MaxAtoms {
 		return r.problem("more than %d atoms", MaxAtoms)
@@ -230,7 +224,6 @@ func (r *molfileReader) element(a *Atom, text string) *problem {
 // radical sets the unpaired electrons by the number of a molfile.
 func (a *Atom) radical(n int) { a.radicals = [...]int8{0, 2, 1, 2}[n] }
 
-// bond appends a bond.
 func (r *molfileReader) bond(order int, begin, end string, d drawn) *problem {
 	typ, ok := bondOrders[order]
 	if !ok {

@@ -162,7 +162,6 @@ func sameAtoms(a, b []int32) bool {
 	return len(a) == len(b) && common(a, b) == len(a)
 }
 
-// findRings fills v.rings.
 func (v *perceiver) findRings() {
 	m, f := v.m, &v.finder
 	v.rings.reset(m)

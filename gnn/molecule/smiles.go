@@ -109,7 +109,6 @@ func (r *smilesReader) problem(pos int, format string, args ...any) *problem {
 	return &problem{atom: -1, column: pos + 1, reason: fmt.Sprintf(format, args...)}
 }
 
-// peek returns the next byte, or 0 at the end.
 func (r *smilesReader) peek() byte {
 	if r.pos < len(r.text) {
 		return r.text[r.pos]
@@ -224,7 +223,6 @@ func (r *smilesReader) chain() *problem {
 // bondTypes are the orders of the bond symbols.
 var bondTypes = [128]BondType{'-': Single, '=': Double, '#': Triple, '$': Quadruple, ':': Aromatic}
 
-// bond reads a bond symbol.
 func (r *smilesReader) bond(c byte) bondSpec {
 	r.pos++
 	switch c {
@@ -246,7 +244,6 @@ func (r *smilesReader) bond(c byte) bondSpec {
 	return bondSpec{dir: Down}
 }
 
-// makeBond gives a bond its order.
 func (r *smilesReader) makeBond(begin, end int32, s bondSpec) Bond {
 	b := Bond{Begin: begin, End: end, Type: s.typ, Direction: s.dir}
 	if !s.ordered && r.mol.Atoms[begin].Aromatic && r.mol.Atoms[end].Aromatic {

@@ -337,7 +337,6 @@ func (s *stereo) compareLists(a, b int32) int {
 	return compareLists(s.list[s.listPtr[a]:], s.list[s.listPtr[b]:])
 }
 
-// compareLists compares two lists that an endOfList ends.
 func compareLists[T int32 | int64](x, y []T) int {
 	for k := range x {
 		if x[k] != y[k] || x[k] == endOfList {

@@ -187,7 +187,6 @@ type node struct {
 	code float32
 }
 
-// newTrainer counts the words.
 func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -461,7 +460,6 @@ func (t *trainer) inTurn(word int32, in []float32) {
 	t.last, t.next = t.next, t.last
 }
 
-// settle predicts what is left of inTurn.
 func (t *trainer) settle() {
 	if t.last.in != nil {
 		t.predict(&t.last, true)

@@ -113,7 +113,6 @@ func upTo(n int) []int {
 	return v
 }
 
-// splitInner checks the outer folds and splits each training part into k.
 func splitInner(y []int, outer []dataset.Fold, k int) ([][]dataset.Fold, error) {
 	if len(outer) == 0 {
 		return nil, fmt.Errorf("eval: no outer folds")

@@ -56,7 +56,6 @@ func precomputed(inputs []*kernel.Matrix, y []int) *kernels {
 // distances and as much again for the kernel matrix of each worker.
 const maxPoints = 20000
 
-// rbf computes the squared distances of data.
 func rbf(ctx context.Context, data Data, workers int) (*kernels, error) {
 	if n := len(data.Y); n > maxPoints {
 		return nil, fmt.Errorf("eval: %d points; a kernel machine keeps all their pairs in memory and takes up to %d", n, maxPoints)

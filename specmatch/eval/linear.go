@@ -364,7 +364,6 @@ func (s *newton) activate() bool {
 	return changed > 0
 }
 
-// objective returns f.
 func (s *newton) objective(c float64) float64 {
 	var loss float64
 	for _, v := range s.short {
@@ -375,7 +374,6 @@ func (s *newton) objective(c float64) float64 {
 	return 0.5*floats.Dot(s.w, s.w) + c*loss
 }
 
-// gradient sets g = ∇f.
 func (s *newton) gradient(c float64) {
 	copy(s.g, s.w)
 	s.addActive(s.g, -2*c, s.short)

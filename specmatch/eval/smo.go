@@ -427,7 +427,6 @@ func (s *smo) unshrink() {
 	s.rows.clear()
 }
 
-// swap exchanges two positions.
 func (s *smo) swap(t, u int) {
 	s.perm[t], s.perm[u] = s.perm[u], s.perm[t]
 	s.alpha[t], s.alpha[u] = s.alpha[u], s.alpha[t]

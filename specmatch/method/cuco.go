@@ -90,7 +90,6 @@ type curriculum struct {
 	state  curriculumState
 }
 
-// curriculumState is what changes beside tensors.
 type curriculumState struct {
 	Negatives int
 	Epochs    int     // that have ended
@@ -129,7 +128,6 @@ func (c *curriculum) Begin(ctx context.Context, epoch int) (err error) {
 	return ctx.Err()
 }
 
-// Step implements [train.Learner].
 func (c *curriculum) Step(b train.Batch) (train.Metrics, error) {
 	ranks := make([]int, c.state.Negatives)
 	rng := random.Stream(c.seed, purposeTask, b.Epoch, b.Index+1)
@@ -203,7 +201,6 @@ func sortRanks(order []int32, base int, ranks []int, values []float64) {
 	}
 }
 
-// End implements [train.Learner].
 func (c *curriculum) End(context.Context, int) (train.Metrics, error) {
 	s := &c.state
 	metrics := train.Metrics{"negatives": float64(s.Negatives)}
@@ -217,20 +214,16 @@ func (c *curriculum) End(context.Context, int) (train.Metrics, error) {
 	return metrics, nil
 }
 
-// Parameters returns the model's.
 func (c *curriculum) Parameters() []*autodiff.Param { return c.model.Parameters() }
 
-// Buffers returns the model's and the memory.
 func (c *curriculum) Buffers() []*nn.Buffer {
 	return append(c.model.Buffers(), nn.BufferOf(c.be, "cuco.memory", c.memory))
 }
 
-// State implements [train.Learner].
 func (c *curriculum) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: c, Optimizer: c.Adam}, &c.state
 }
 
-// Close implements [train.Learner].
 func (c *curriculum) Close() error {
 	c.be.Free(c.memory)
 	return nil

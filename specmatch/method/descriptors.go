@@ -46,14 +46,12 @@ var descriptors = &Method{
 	},
 }
 
-// prediction is the learner of a [Prediction].
 type prediction struct {
 	train.Defaults
 	*train.Minimizer
 	task *Prediction
 }
 
-// Step implements [train.Learner].
 func (p *prediction) Step(b train.Batch) (train.Metrics, error) {
 	return p.Minimize(func() *autodiff.Var { return p.task.Loss(b.Graphs, b.Samples, p.Tape) })
 }
@@ -124,7 +122,6 @@ func NewTargets(rows [][]float64) *Targets {
 	return t
 }
 
-// add appends the row of a graph.
 func (t *Targets) add(row []float64) {
 	if t.mean == nil {
 		t.mean, t.std = make([]float64, len(row)), make([]float64, len(row))
@@ -137,7 +134,6 @@ func (t *Targets) add(row []float64) {
 	t.ptr = append(t.ptr, len(t.value))
 }
 
-// settle computes the means and the standard deviations.
 func (t *Targets) settle() {
 	count, zeros := make([]float64, len(t.mean)), make([]float64, len(t.mean))
 	for k := range count {

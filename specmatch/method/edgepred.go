@@ -71,7 +71,6 @@ func (p *EdgePrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) 
 	return loss
 }
 
-// hasEdge reports whether j is in the row of i.
 func hasEdge(b *graph.Batch, i, j int32) bool {
 	for _, k := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
 		if k == j {

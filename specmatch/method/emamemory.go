@@ -94,17 +94,14 @@ func (r *remembering) setGraph(u1, u2, t *autodiff.Var, samples []int) *autodiff
 	return w.divergence(u1, c, w.mean).Add(w.divergence(u2, c, w.mean))
 }
 
-// Buffers returns those of a student, and the memory.
 func (r *remembering) Buffers() []*nn.Buffer {
 	return append(r.taught.Buffers(), nn.BufferOf(r.be, "teacher.memory", r.memory))
 }
 
-// State implements [train.Learner].
 func (r *remembering) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: r, Optimizer: r.Adam}, &r.Values
 }
 
-// Close implements [train.Learner].
 func (r *remembering) Close() error {
 	r.be.Free(r.memory)
 	return nil

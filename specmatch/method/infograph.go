@@ -54,7 +54,6 @@ type InfoGraph struct {
 	Local, Global block
 }
 
-// block is a head.
 type block interface {
 	nn.Module
 	Forward(x *autodiff.Var) *autodiff.Var

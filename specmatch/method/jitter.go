@@ -38,7 +38,6 @@ func newJittered(s Setup, scale float64) (*Learner, error) {
 	return l, nil
 }
 
-// Begin implements [train.Learner].
 func (j *jittered) Begin(ctx context.Context, epoch int) (err error) {
 	defer backend.Recover(&err)
 	if epoch == 0 {

@@ -128,7 +128,6 @@ type categoryMasking struct {
 // Name implements [augment.Augmentation].
 func (categoryMasking) Name() string { return string(augment.MaskN) }
 
-// Append implements [augment.Augmentation].
 func (m categoryMasking) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, _ *augment.Workspace) {
 	dst.Append(g)
 	n := g.Nodes()
@@ -160,7 +159,6 @@ type joint struct {
 	head  func(view, sample int) (index int) // with several heads
 }
 
-// joaoState is what P has become.
 type joaoState struct{ P []float64 }
 
 func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
@@ -192,7 +190,6 @@ func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
 	return j, nil
 }
 
-// Parameters returns the encoder's and the heads'.
 func (j *joint) Parameters() []*autodiff.Param {
 	all := j.encoder.Parameters()
 	for _, h := range j.heads {
@@ -201,7 +198,6 @@ func (j *joint) Parameters() []*autodiff.Param {
 	return all
 }
 
-// Buffers returns the encoder's.
 func (j *joint) Buffers() []*nn.Buffer { return j.encoder.Buffers() }
 
 // name is the arm's in metrics.
@@ -411,7 +407,6 @@ func simplex(b []float64) []float64 {
 	}
 }
 
-// State implements [train.Learner].
 func (j *joint) State() (nn.Module, any) {
 	tensors, _ := j.Minimizer.State()
 	return tensors, &j.state

@@ -360,7 +360,6 @@ const (
 	purposeTask
 )
 
-// withDefaults returns the setup with defaults in place of zero values.
 func (s Setup) withDefaults() Setup {
 	if s.Regime == "" {
 		s.Regime = Unsupervised
@@ -404,7 +403,6 @@ func (s Setup) crossView() specmatch.InfoNCE {
 	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: s.Objective.Contrast.Temperature}
 }
 
-// loader returns the mini-batches of views, reshuffled in every epoch.
 func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
 	return &augment.Loader{Graphs: s.Graphs, Batch: s.Batch, Collator: augment.Collator{Views: views, Seed: s.Seed}}
 }

@@ -153,13 +153,10 @@ func (m *multiScale) objective(z [4]*autodiff.Var) *autodiff.Var {
 	return loss.Add(m.critic.Forward(z[2], z[3]).Mean().Scale(criticWeight))
 }
 
-// Parameters returns the model's and the critic's.
 func (m *multiScale) Parameters() []*autodiff.Param { return parameters(m.model, m.critic) }
 
-// Buffers returns the model's and the critic's.
 func (m *multiScale) Buffers() []*nn.Buffer { return buffers(m.model, m.critic) }
 
-// State implements [train.Learner].
 func (m *multiScale) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: optim.Checkpoint{Module: m, Optimizer: m.Adam}, Optimizer: m.criticsAdam}, &m.Values
 }
@@ -226,7 +223,6 @@ func (c *critic) Parameters() (all []*autodiff.Param) {
 	return append(all, c.last.Parameters()...)
 }
 
-// Buffers returns the norms'.
 func (c *critic) Buffers() (all []*nn.Buffer) {
 	for _, n := range c.norms {
 		all = append(all, n.Buffers()...)

@@ -62,7 +62,6 @@ func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (T
 	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}}, nil
 }
 
-// pretext is the learner of a task.
 type pretext struct {
 	train.Defaults
 	*train.Minimizer
@@ -70,7 +69,6 @@ type pretext struct {
 	seed uint64
 }
 
-// Step implements [train.Learner].
 func (p *pretext) Step(b train.Batch) (train.Metrics, error) {
 	return p.Minimize(func() *autodiff.Var {
 		return p.task.Loss(b.Graphs, p.Tape, random.Stream(p.seed, purposeTask, b.Epoch, b.Index+1))

@@ -49,7 +49,6 @@ func (r *rawBatch) of(graphs []*graph.Graph, samples []int, form augment.Identit
 	return &r.batch
 }
 
-// Step implements [train.Learner].
 func (l *tracking) Step(b train.Batch) (m train.Metrics, err error) {
 	defer backend.Recover(&err)
 	defer l.tape.Reset()

@@ -118,7 +118,6 @@ func (l *taught) teach(t *autodiff.Tape, raw *graph.Batch) *autodiff.Var {
 	return z.L2Normalize().Detach()
 }
 
-// follow moves the teacher towards the model.
 func (l *taught) follow() {
 	own := l.model.Parameters()
 	for i, p := range l.teacher.Parameters() {
@@ -126,7 +125,6 @@ func (l *taught) follow() {
 	}
 }
 
-// Parameters returns the model's.
 func (l *taught) Parameters() []*autodiff.Param { return l.model.Parameters() }
 
 // Buffers returns the model's and the teacher's weights. The teacher's running
@@ -139,7 +137,6 @@ func (l *taught) Buffers() []*nn.Buffer {
 	return all
 }
 
-// State implements [train.Learner].
 func (l *taught) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: l, Optimizer: l.Adam}, &l.Values
 }

@@ -34,5 +34,4 @@ func (idle) Step(train.Batch) (train.Metrics, error) {
 	return nil, errors.New("method: the untrained encoder is not trained; want 0 epochs")
 }
 
-// State returns the encoder.
 func (i idle) State() (nn.Module, any) { return i.model.Encoder, nil }

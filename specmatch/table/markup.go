@@ -19,7 +19,6 @@ func (t *Table) WriteMarkdown(w io.Writer) error { return markdownTable.Execute(
 // the best figures bold, for a document in UTF-8.
 func (t *Table) WriteLaTeX(w io.Writer) error { return latexTable.Execute(w, t.data()) }
 
-// data is what the templates show.
 func (t *Table) data() any {
 	lines := t.lines()
 	return struct {

@@ -120,7 +120,6 @@ func normalize(z []float64, n, d int) []float64 {
 	return u
 }
 
-// distance2 returns Σ(a-b)².
 func distance2(a, b []float64) float64 {
 	sum := 0.0
 	for i, v := range a {

@@ -67,7 +67,6 @@ func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, bat
 	return bytes * (4*float64(weights) + activations + 2*n*n)
 }
 
-// size formats a number of bytes with three digits.
 func size(bytes float64) string {
 	units := []string{"bytes", "kB", "MB", "GB", "TB", "PB"}
 	u := 0

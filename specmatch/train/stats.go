@@ -28,7 +28,6 @@ type MinimizerValues struct {
 	Beta  float64 // the steered β
 }
 
-// beta returns β at the present step.
 func (m *Minimizer) beta() float64 {
 	beta := m.Beta.Beta
 	if m.Beta.Ratio > 0 {
@@ -125,7 +124,6 @@ func (m *Minimizer) gradient(loss *autodiff.Var) (all []float64) {
 	return all
 }
 
-// gradNorm returns the norm of the gradient over all parameters.
 func (m *Minimizer) gradNorm() float64 {
 	be := m.Tape.Backend()
 	sum := be.Alloc(1, 1)

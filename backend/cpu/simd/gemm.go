@@ -65,7 +65,6 @@ type gemmArgs struct {
 	buf         [48]float64    // for runPartial: 6 rows of 4 registers of 16 bytes
 }
 
-// tileSet is the tile kernels of one instruction set and element type.
 type tileSet struct {
 	mr    int                    // rows of the largest tile
 	lanes int                    // columns of a vector
@@ -104,10 +103,8 @@ func splitRows(m, mr int) rowSplit {
 	return rowSplit{tiles: tiles, tall: m % tiles, h: m / tiles}
 }
 
-// first returns the first row of tile t.
 func (s rowSplit) first(t int) int { return t*s.h + min(t, s.tall) }
 
-// maxRows returns the height of the tallest tile.
 func (s rowSplit) maxRows() int { return s.h + min(1, s.tall) }
 
 // run returns the height of tile t, and the end of the run of such tiles that

@@ -67,7 +67,6 @@ func goTile2[T Float](p *gemmArgs) {
 	}
 }
 
-// goWriteBack writes row r of a panel of C from its sums.
 func goWriteBack[T Float](p *gemmArgs, r int, s *[4]T) {
 	c := unsafe.Slice((*T)(unsafe.Add(p.c, uintptr(r)*p.ldc)), p.cols)
 	alpha, beta := fromBits[T](p.alpha), fromBits[T](p.beta)

@@ -30,5 +30,4 @@ func tiles64() *tileSet {
 // setMask records how many lanes of the last vector are not valid.
 func setMask(p *gemmArgs, w, lanes, size int) { p.mask = uint64(lanes - w) }
 
-// strips returns the strip kernels.
 func strips() *stripSet { return stripsNEON }

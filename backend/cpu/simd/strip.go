@@ -33,7 +33,6 @@ const (
 	numStrips
 )
 
-// stripSet is the strip kernels of one instruction set.
 type stripSet struct {
 	lanes int
 	kern  [numStrips][2][]func(*stripArgs) // by family, whole or partial, and vectors-1

@@ -75,7 +75,6 @@ func Start(t *testing.T) *Browser {
 	return b
 }
 
-// message is one of the protocol.
 type message struct {
 	ID     int
 	Method string

@@ -94,7 +94,6 @@ func version() string {
 	return "(devel)"
 }
 
-// completion returns a script for bash.
 func (all Commands) completion(program string) string {
 	words := map[string][]string{} // that may follow a first word, "" for the first
 	for _, name := range all.names() {

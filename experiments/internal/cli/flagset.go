@@ -207,7 +207,6 @@ func (f *FlagSet) help(w io.Writer) error {
 	return err
 }
 
-// value adapts a variable and its parser to [flag.Getter].
 type value[T any] struct {
 	p     *T
 	parse Parser[T]
@@ -230,7 +229,6 @@ func (v *value[T]) String() string {
 	return strings.Join(elements, ",")
 }
 
-// Set parses s.
 func (v *value[T]) Set(s string) error {
 	x, err := v.parse(s)
 	if err == nil {
@@ -239,5 +237,4 @@ func (v *value[T]) Set(s string) error {
 	return err
 }
 
-// Get returns the value.
 func (v *value[T]) Get() any { return *v.p }

@@ -154,7 +154,6 @@ func (r interval) end() int {
 	return r.first + r.n
 }
 
-// rangeOf returns the range of seeds among values of flags.
 func (f *FlagSet) rangeOf(values map[string]json.RawMessage) (r interval, ok bool) {
 	err := errors.Join(json.Unmarshal(values[f.first], &r.first), json.Unmarshal(values[f.count], &r.n))
 	return r, err == nil

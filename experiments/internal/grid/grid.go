@@ -165,7 +165,6 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	return t
 }
 
-// seedCount says in a caption how many seeds differences have.
 func seedCount(of []compare.Difference) string {
 	least, most := math.MaxInt, 0
 	for _, d := range of {

@@ -96,7 +96,6 @@ func (f *frame) inside(t tick) float64 {
 	return max(half, min(f.width-half, f.x(t.value)))
 }
 
-// crowded reports whether labels of the x axis touch.
 func (f *frame) crowded(ticks []tick) bool {
 	for i := 1; i < len(ticks); i++ {
 		a, b := ticks[i-1], ticks[i]
@@ -107,7 +106,6 @@ func (f *frame) crowded(ticks []tick) bool {
 	return false
 }
 
-// numbered draws axes with numbers on both.
 func (f *frame) numbered(a Axes) {
 	f.y0, f.y1 = spread(f.y0, f.y1, 0.04)
 	ticks := numbers(a.LogY, f.y0, f.y1, mostLabels-1)
@@ -148,7 +146,6 @@ func (f *frame) path(class, more string, points []point) {
 	f.WriteString(`"/>`)
 }
 
-// markers draws the marker of a look at points.
 func (f *frame) markers(look int, points []point) {
 	if len(points) == 0 {
 		return
@@ -160,12 +157,10 @@ func (f *frame) markers(look int, points []point) {
 	f.WriteString(`"/>`)
 }
 
-// box is the place of a text.
 type box struct{ x0, y0, x1, y1 float64 }
 
 func around(x, y, w, h float64) box { return box{x - w/2, y - h/2, x + w/2, y + h/2} }
 
-// label is a text beside a point.
 type label struct {
 	point
 	text string

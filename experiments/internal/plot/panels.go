@@ -259,7 +259,6 @@ func (d Dots) draw(f *frame, index func(name string) int) error {
 	return nil
 }
 
-// shorten cuts a text to n letters.
 func shorten(s string, n int) string {
 	if r := []rune(s); len(r) > n && n > 1 {
 		return string(r[:n-1]) + "…"

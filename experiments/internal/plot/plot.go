@@ -214,13 +214,11 @@ func Dashes(i int) string {
 	return ` stroke-dasharray="` + d + `"`
 }
 
-// entry is a name in a legend.
 type entry struct {
 	name string
 	line bool // drawn as a line, not as points
 }
 
-// sizes returns the widths of the entry's picture and name.
 func (e entry) sizes() (picture, name float64) {
 	picture = 12
 	if e.line {
@@ -262,7 +260,6 @@ func drawLegend(entries []entry, y float64) (string, float64) {
 	return b.String(), y
 }
 
-// px formats a length.
 func px(v float64) string { return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64) }
 
 // finite excludes NaN and ±Inf, and numbers so large that the length of an axis

@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// mostLabels is the largest number of labels on an axis.
 const mostLabels = 7
 
-// tick is a labelled place of an axis.
 type tick struct {
 	value float64
 	label string

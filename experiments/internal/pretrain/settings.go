@@ -49,10 +49,8 @@ func (s *Settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Ratio, "ratio", share, "`share` of nodes or edges that an augmentation changes, above 0")
 }
 
-// autoPolicy leaves the augmentations to the data set.
 const autoPolicy = "auto"
 
-// policy accepts the name of a policy.
 func policy(s string) (string, error) {
 	if s == autoPolicy {
 		return s, nil

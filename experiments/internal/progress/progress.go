@@ -92,7 +92,6 @@ func start(w io.Writer, opts Options, width func() int) *Bar {
 	return b
 }
 
-// run draws until Stop.
 func (b *Bar) run() {
 	defer close(b.done)
 	every := frame

@@ -56,7 +56,6 @@ func Read(paths []string) ([]*rundir.Run, error) {
 	return runs, nil
 }
 
-// result is a row of a run's results among those of other runs.
 type result struct {
 	rundir.Row
 	run   int    // its index
@@ -69,7 +68,6 @@ type panel struct {
 	results                               []result
 }
 
-// collection is several runs side by side.
 type collection struct {
 	runs   []*rundir.Run
 	swept  []string // flags that results depend on and that differ between runs
@@ -120,7 +118,6 @@ func collate(runs []*rundir.Run, oracle bool) *collection {
 	return c
 }
 
-// panel returns the panel of a row, a new one if there is none.
 func (c *collection) panel(r rundir.Row) *panel {
 	return findOrAdd(&c.panels, func(p panel) bool {
 		return p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol && p.metric == r.Metric
@@ -166,7 +163,6 @@ func (p *panel) distinct() []result {
 	return all
 }
 
-// find returns the result with that label or method.
 func find(results []result, name string) (result, bool) {
 	for _, by := range []func(r result) string{
 		func(r result) string { return r.label },
@@ -188,7 +184,6 @@ func show(v json.RawMessage) string {
 	return cli.Show(v)
 }
 
-// number returns a flag's value as a number, NaN if it is none.
 func number(v json.RawMessage) float64 {
 	if x, err := strconv.ParseFloat(show(v), 64); err == nil {
 		return x

@@ -22,7 +22,6 @@ func half(d compare.Difference) float64 {
 	return (hi - lo) / 2
 }
 
-// comparison is a row of a table of differences.
 type comparison struct {
 	name     string
 	before   []table.Cell

@@ -33,7 +33,6 @@ func (c *collection) curves() func(points int) []block {
 	}
 }
 
-// averages reads the metrics of all runs.
 func (c *collection) averages() (all []*curve) {
 	index := map[[4]string]*curve{}
 	for i, r := range c.runs {
@@ -57,7 +56,6 @@ func (c *collection) averages() (all []*curve) {
 	return all
 }
 
-// draw returns a block for each metric, with a chart for each data set.
 func draw(all []*curve, points int) (blocks []block) {
 	for _, k := range all {
 		s := k.series(points)

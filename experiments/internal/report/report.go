@@ -52,7 +52,6 @@ type section struct {
 	curves func(points int) []block // instead of blocks, if it is set
 }
 
-// block is a table, or charts.
 type block struct {
 	title  string // of charts
 	folded bool
@@ -63,7 +62,6 @@ type block struct {
 	text    string // in letters of one width
 }
 
-// figure is a drawing with what stands below it.
 type figure struct {
 	SVG           template.HTML
 	Caption, More string
@@ -142,7 +140,6 @@ func (p panel) caption() string {
 	return strings.Join(slices.DeleteFunc([]string{p.experiment, p.protocol, p.quantity()}, func(s string) bool { return s == "" }), ", ")
 }
 
-// quantity is the metric with its unit.
 func (p panel) quantity() string {
 	if p.percent() {
 		return p.metric + " (%)"
@@ -150,7 +147,6 @@ func (p panel) quantity() string {
 	return p.metric
 }
 
-// measure is the metric without the name of its target.
 func (p panel) measure() string {
 	name, _, _ := strings.Cut(p.metric, " ")
 	return name
@@ -160,7 +156,6 @@ func (p panel) percent() bool {
 	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure())
 }
 
-// decimals of the panel's figures.
 func (p panel) decimals() int {
 	if p.percent() {
 		return 2
@@ -179,7 +174,6 @@ func (p panel) best() table.Best {
 	return table.None
 }
 
-// results are a table for each group of panels.
 func (c *collection) results() (blocks []block) {
 	for _, g := range c.groups() {
 		var columns []table.Column
@@ -228,7 +222,6 @@ func reference(g []panel, against string) string {
 	return common
 }
 
-// differences are a table and charts for each group of panels.
 func (c *collection) differences(against string) (blocks []block, err error) {
 	found := against == ""
 	for _, g := range c.groups() {
@@ -268,7 +261,6 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 	return blocks, nil
 }
 
-// seeds are a chart for each panel.
 func (c *collection) seeds() (blocks []block) {
 	for _, g := range c.groups() {
 		b := block{title: g[0].caption()}
@@ -284,7 +276,6 @@ func (c *collection) seeds() (blocks []block) {
 	return blocks
 }
 
-// flags are charts for each flag in which the runs differ.
 func (c *collection) flags() (blocks []block) {
 	for _, flag := range c.swept {
 		for _, g := range c.groups() {
@@ -350,12 +341,10 @@ type setting struct {
 	values []string
 }
 
-// differs reports whether the setting is not the same in all runs.
 func (s setting) differs() bool {
 	return slices.ContainsFunc(s.values, func(v string) bool { return v != s.values[0] })
 }
 
-// settingsOf lists all settings of runs.
 func settingsOf(runs []*rundir.Run) (all []setting) {
 	add := func(name string, value func(r *rundir.Run) string) {
 		s := setting{name: name}
@@ -402,7 +391,6 @@ func (c *collection) settings() (blocks []block) {
 	return append(blocks, block{title: "what does not differ", folded: true, table: same})
 }
 
-// texts are cells.
 func texts(all ...string) (cells []table.Cell) {
 	for _, s := range all {
 		cells = append(cells, table.Text(s))
@@ -421,7 +409,6 @@ func names[V any](runs []*rundir.Run, of func(r *rundir.Run) map[string]V) []str
 	return slices.Sorted(maps.Keys(all))
 }
 
-// cost is a table by run, data set and method.
 func (c *collection) cost() []block {
 	t := table.New("method",
 		table.Names("data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all")...)

@@ -38,7 +38,6 @@ type Case struct {
 // LargestDrawing is how many nodes a graph may have that is drawn.
 const LargestDrawing = 120
 
-// tuned is what the page of a fine-tuning is made of.
 type tuned struct {
 	run     *rundir.Run
 	kind    string
@@ -48,7 +47,6 @@ type tuned struct {
 	results []tunedResult
 }
 
-// tunedResult is what a unit says.
 type tunedResult struct {
 	Confusion [][][]float64
 	Parts     [3]int
@@ -57,7 +55,6 @@ type tunedResult struct {
 	unit      string
 }
 
-// testRow is a line of a table of predictions.
 type testRow struct {
 	predicted []float64 // by output
 	observed  []string  // by target
@@ -171,7 +168,6 @@ func (c *collection) summary() []block {
 // mostPoints bounds the points of a page's clouds, over all of them.
 const mostPoints = 3000
 
-// learning are the curves of the loss and of what is measured first.
 func (t *tuned) learning() (blocks []block) {
 	b := block{}
 	headline := map[string]string{"regression": "rmse", "binary": "roc_auc", "classes": "accuracy"}[t.kind]
@@ -209,7 +205,6 @@ func (t *tuned) pairs(output, target int) (p, y, far []float64) {
 	return p, y, far
 }
 
-// mostTargets bounds the targets that are drawn.
 const mostTargets = 12
 
 func (t *tuned) predictions() (blocks []block) {
@@ -382,7 +377,6 @@ func calibration(p, y []float64, xLabel, yLabel string) plot.Panel {
 	return c
 }
 
-// confusion are tables of counts.
 func (t *tuned) confusion() (blocks []block) {
 	names := []string{"no", "yes"}
 	if t.kind == "classes" {
@@ -450,7 +444,6 @@ func (t *tuned) worst() []block {
 	return []block{b}
 }
 
-// data are tables of the parts and of what was left out.
 func (t *tuned) data() (blocks []block) {
 	parts := table.New("division", table.Names("train", "validate", "test", "shared: validate", "shared: test")...)
 	for _, r := range t.results {
@@ -489,7 +482,6 @@ func (t *tuned) data() (blocks []block) {
 // placeInText is what tells one mistake from another of its kind.
 var placeInText = regexp.MustCompile(`^column \d+: `)
 
-// command is the one that repeats the run.
 func (t *tuned) command() string {
 	text := "specmatch finetune"
 	var flags []string

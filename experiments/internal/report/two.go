@@ -26,7 +26,6 @@ func Compare(a, b *rundir.Run) *Page {
 	}}
 }
 
-// unequal is a table of the settings in which two runs differ.
 func unequal(a, b *rundir.Run) []block {
 	t := table.New("setting", table.Names("first", "second")...)
 	for _, s := range settingsOf([]*rundir.Run{a, b}) {
@@ -37,7 +36,6 @@ func unequal(a, b *rundir.Run) []block {
 	return []block{{table: t}}
 }
 
-// paired is a table of the rows that both runs have.
 func paired(a, b *rundir.Run) []block {
 	var all []comparison
 	for _, x := range a.Rows {

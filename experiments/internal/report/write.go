@@ -166,7 +166,6 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// look returns the index of the look of a name.
 func (p *Page) look(name string) int {
 	i := slices.Index(p.series, name)
 	if i < 0 {

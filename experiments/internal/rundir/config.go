@@ -27,7 +27,6 @@ type config struct {
 	Resumed    []start                    `json:"resumed,omitempty"` // the later ones
 }
 
-// start is when, where and with what the program started.
 type start struct {
 	Engine  string    `json:"engine"`
 	Build   build     `json:"build"`
@@ -35,7 +34,6 @@ type start struct {
 	Started time.Time `json:"started"`
 }
 
-// build is where the program comes from.
 type build struct {
 	Version  string `json:"version"`            // of the module; "(devel)" in a checkout
 	Revision string `json:"revision,omitempty"` // of the checkout, if the go command recorded it
@@ -47,7 +45,6 @@ type build struct {
 	GOAMD64  string `json:"goamd64,omitempty"` // v3 fuses x*y+z, so results differ from v1's
 }
 
-// machine is where the program runs.
 type machine struct {
 	CPU        string `json:"cpu,omitempty"`
 	NumCPU     int    `json:"num_cpu"`
@@ -178,7 +175,6 @@ func (c *config) code() string {
 	return strings.Join(list, ", ")
 }
 
-// last returns the last start of the run.
 func (c *config) last() start {
 	if n := len(c.Resumed); n > 0 {
 		return c.Resumed[n-1]

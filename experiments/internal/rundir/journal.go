@@ -161,7 +161,6 @@ func intact(dir, file, want string) error {
 	return nil
 }
 
-// record adds a unit that took so long to the journal.
 func (d *Dir) record(unit string, result any, files []string, took time.Duration) error {
 	data, err := json.Marshal(result)
 	if err != nil {
@@ -187,7 +186,6 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 	return d.append(u)
 }
 
-// append adds a unit to the journal, on the disk.
 func (d *Dir) append(u Unit) error {
 	line, err := json.Marshal(u)
 	if err != nil {

@@ -112,7 +112,6 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	return d.addRow(row, names)
 }
 
-// addRow appends a row with values in the columns of these names.
 func (d *Dir) addRow(row Epoch, names []string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

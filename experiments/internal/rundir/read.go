@@ -96,7 +96,6 @@ func (b build) String() string {
 	return s
 }
 
-// String returns the machine in words.
 func (m machine) String() string {
 	s := []string{cmp.Or(m.CPU, "unknown processor"), fmt.Sprintf("%d of %d cores", m.GOMAXPROCS, m.NumCPU)}
 	if m.InstructionSet != "" {

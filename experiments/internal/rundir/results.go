@@ -39,7 +39,6 @@ type rowOf[F float64 | Float] struct {
 	Code            string   `json:"code,omitempty"` // the commits that computed it, "" if the program does not know
 }
 
-// convert returns r with its numbers as another type.
 func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
 	perSeed := make([]G, len(r.PerSeed))
 	for i, x := range r.PerSeed {
@@ -114,7 +113,6 @@ func (d *Dir) WriteResults(rows []Row) error {
 	})
 }
 
-// writeTables writes the tables to tables.md and, as text, to stdout.
 func (d *Dir) writeTables(stdout io.Writer, tables []*table.Table) error {
 	err := files.Write(d.Join("tables.md"), func(w io.Writer) error {
 		for _, t := range tables {

@@ -235,7 +235,6 @@ func (d *Dir) checkpoint(unit string) string {
 	return d.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
 }
 
-// forget removes the checkpoint of a unit whose result is safe.
 func (d *Dir) forget(unit string) error {
 	err := os.Remove(d.checkpoint(unit))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -260,7 +259,6 @@ func (d *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// directory makes the directory that o asks for.
 func directory(o Options, now time.Time) (string, error) {
 	if o.Out != "" {
 		return o.Out, os.MkdirAll(o.Out, 0o755)

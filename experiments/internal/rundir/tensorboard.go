@@ -43,7 +43,6 @@ func (d *Dir) board(only string) error {
 	return nil
 }
 
-// boardRow appends a row to the event file of its unit.
 func (d *Dir) boardRow(row Epoch) error {
 	f, err := os.OpenFile(d.events(row.Unit), os.O_WRONLY|os.O_APPEND, 0)
 	if os.IsNotExist(err) {
@@ -69,7 +68,6 @@ func plain(r rune) rune {
 	return r
 }
 
-// event returns the bytes of the figures of a row of metrics.csv.
 func (m *metrics) event(row Epoch) []byte {
 	var scalars []tensorboard.Scalar
 	for _, name := range m.columns {

@@ -193,7 +193,6 @@ func command(t *testing.T, args []string) *exec.Cmd {
 	return c
 }
 
-// same compares what two runs have left.
 func same(t *testing.T, a, b string) {
 	t.Helper()
 	if d := cmp.Diff(left(t, a), left(t, b)); d != "" {

@@ -112,7 +112,6 @@ func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
 	}
 }
 
-// do runs the experiment for a task.
 func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
 	log := filepath.Join(s.Dir, "logs", t.name()+".log")
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
@@ -142,7 +141,6 @@ type cost struct {
 
 const costs = "costs.jsonl"
 
-// measured notes what a task took.
 func (s *Sweep) measured(c cost) error {
 	data, err := json.Marshal(c)
 	if err != nil {

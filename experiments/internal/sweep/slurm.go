@@ -105,10 +105,8 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	return err
 }
 
-// command is the line of a shell that does a task.
 func (s *Sweep) command(t Task) string { return quote(append([]string{s.Program}, s.args(t)...)) }
 
-// quote joins words for a shell.
 func quote(words []string) string {
 	var quoted []string
 	for _, w := range words {
@@ -120,7 +118,6 @@ func quote(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// sbatch submits a job and returns its number.
 func sbatch(args ...string) (string, error) {
 	c := exec.Command("sbatch", append([]string{"--parsable"}, args...)...)
 	var stderr bytes.Buffer

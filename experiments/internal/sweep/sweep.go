@@ -140,7 +140,6 @@ func Parse(path string) (*Sweep, error) {
 	return s, nil
 }
 
-// split returns the words of a line.
 func split(line string) (words []string, err error) {
 	for {
 		line = strings.TrimLeftFunc(line, unicode.IsSpace)
@@ -187,7 +186,6 @@ func times(runs []Run, words []string) ([]Run, error) {
 	return all, nil
 }
 
-// one makes a run of flags with values.
 func one(words []string) (r Run, err error) {
 	if len(words) == 0 || len(words)%2 != 0 {
 		return r, errors.New("want flags with values, as in run -beta 0.5 -p 90")
@@ -340,7 +338,6 @@ func (s *Sweep) Has(name string) bool {
 	return slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Name == name })
 }
 
-// list asks the experiment for the units of a run.
 func (s *Sweep) list(r *Run) error {
 	c := exec.Command(s.Program, append(slices.Clone(r.Args), "-out", s.path(*r), "-list")...)
 	var stdout, stderr bytes.Buffer
@@ -358,7 +355,6 @@ func (s *Sweep) list(r *Run) error {
 	return nil
 }
 
-// path is the run directory of a run.
 func (s *Sweep) path(r Run) string { return filepath.Join(s.Dir, r.Name) }
 
 // independent counts the units of a run that are not below another one, a/b below a:
@@ -379,7 +375,6 @@ type Task struct {
 	Share, N int
 }
 
-// name of the task's log.
 func (t Task) name() string {
 	if t.N == 0 {
 		return t.Run.Name
@@ -387,7 +382,6 @@ func (t Task) name() string {
 	return fmt.Sprintf("%s-%d-of-%d", t.Run.Name, t.Share, t.N)
 }
 
-// args are those of the program.
 func (s *Sweep) args(t Task) []string {
 	args := append(slices.Clone(t.Run.Args), "-out", s.path(t.Run))
 	if t.N > 0 {
@@ -431,7 +425,6 @@ func (s *Sweep) finished(r Run) (units int, hours float64, err error) {
 	return units, hours, err
 }
 
-// done counts the finished units of all runs.
 func (s *Sweep) done() (units int, err error) {
 	for _, r := range s.Runs {
 		n, _, e := s.finished(r)

@@ -76,7 +76,6 @@ type Plan struct {
 	count  int            // of keys
 }
 
-// stage is units of one type.
 type stage struct {
 	names []string
 	run   func(ctx context.Context, bar *progress.Bar, keep []int) error
@@ -169,7 +168,6 @@ func (p *Plan) sources() []string {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == p.dir.Path && !o.List }) // not from itself
 }
 
-// share returns which units of a stage belong to the share.
 func (p *Plan) share(s stage) (keep []int) {
 	for i, name := range s.names {
 		if p.dir.Output.Shard.Has(p.keys[name]) {
@@ -236,7 +234,6 @@ func ranges(set []bool) string {
 	return strings.Join(parts, ",")
 }
 
-// runStage runs units of a stage with a progress bar.
 func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []int) error {
 	if len(keep) == 0 {
 		return s.run(ctx, nil, nil)

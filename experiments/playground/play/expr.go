@@ -59,7 +59,6 @@ func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Colum
 // one variable. Those of the inputs come first.
 type Program struct{ calls []call }
 
-// call is one operator with its arguments.
 type call struct {
 	op     string
 	args   []arg  // the receiver first
@@ -247,7 +246,6 @@ func (c *compiler) call(name *ast.Ident, args []ast.Expr, whole *ast.CallExpr) (
 // that was summed.
 const mean = -1
 
-// number evaluates a constant.
 func (c *compiler) number(e ast.Expr, whole bool) (float64, error) {
 	v := value(e)
 	switch {
@@ -328,7 +326,6 @@ func (p *Program) used() []bool {
 	return used
 }
 
-// apply runs call k on the variables of its arguments.
 func (p *Program) apply(k int, vars []*variable) (v *variable, err error) {
 	c := &p.calls[k]
 	fail := func(message string) error { return &Error{c.at.Line, c.at.Column, message} }

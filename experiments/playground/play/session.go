@@ -78,7 +78,6 @@ func (s *Session) start(q Settings) (any, error) {
 	return t.Baselines()
 }
 
-// results is what can be taken away from a training.
 func (t *Training) results() (any, error) {
 	csv, err := t.CSV()
 	if err != nil {

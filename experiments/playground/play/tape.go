@@ -246,7 +246,6 @@ func (q Tape) Trace() (*Trace, error) {
 	return tr, nil
 }
 
-// leaf makes the variable of an input.
 func (r *run) leaf(t *autodiff.Tape) func(i int) *variable {
 	return func(i int) *variable { return t.Leaf(r.at[i].Rows, r.at[i].Cols, r.at[i].Values) }
 }

@@ -40,7 +40,6 @@ type Settings struct {
 	Adjacency string  `json:"adjacency"`
 }
 
-// objective returns the loss of the settings.
 func (s Settings) objective() (o specmatch.Objective, err error) {
 	o = method.DefaultOptions(method.Unsupervised).Objective
 	if o.Match.Adjacency, err = specmatch.ParseAdjacency(s.Adjacency); err != nil {

@@ -73,7 +73,6 @@ type HTTPError struct {
 
 func (e *HTTPError) Error() string { return fmt.Sprintf("%s: the server answers %s", e.URL, e.Status) }
 
-// A file is the one of a data set.
 type file struct {
 	home   string // URL of its official folder
 	remote string // its name there
@@ -82,7 +81,6 @@ type file struct {
 	check func(ctx context.Context, path string) error
 }
 
-// fileOf returns the file of the data set in dir.
 func fileOf(dir, name string) (file, error) {
 	if set, err := moleculenet.ByName(name); err == nil {
 		return file{MoleculeNetURL, set.File, set.Path(dir), func(ctx context.Context, path string) error {
@@ -145,7 +143,6 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 	return nil
 }
 
-// A download is one file on its way.
 type download struct {
 	file
 	opts       Options

@@ -158,7 +158,6 @@ func isSum(s string) bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// writeSum records the sum of the file at path.
 func writeSum(path, sum string) error {
 	tmp := path + ".sha256.tmp"
 	if err := os.WriteFile(tmp, []byte(sum+"  "+filepath.Base(path)+"\n"), 0o666); err != nil {

@@ -241,7 +241,6 @@ func Corpus(ctx context.Context, path string, progress func(rows int)) (*Data, e
 	return d.some(path, err)
 }
 
-// labels are those that the files have.
 var labels = map[string]int8{"": 0, "0": -1, "0.0": -1, "1": 1, "1.0": 1}
 
 // Check reads a table of the set to its end, and returns an error unless it has the set's

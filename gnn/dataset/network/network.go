@@ -92,7 +92,6 @@ func Files(dir, name string) ([]string, error) {
 	return []string{edges, labels}, nil
 }
 
-// node returns a field as a node number.
 func node(c *textfile.Rows, field int) (int32, error) {
 	v, err := strconv.ParseInt(c.Row[field], 10, 32)
 	if err != nil || v < 0 || v >= maxNodes {
@@ -101,7 +100,6 @@ func node(c *textfile.Rows, field int) (int32, error) {
 	return int32(v), nil
 }
 
-// readEdges fills the adjacency.
 func (n *Network) readEdges(ctx context.Context, path string) error {
 	type edge struct{ i, j, bits int32 }
 	var (
@@ -175,7 +173,6 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 	return nil
 }
 
-// readLabels fills the labels.
 func (n *Network) readLabels(ctx context.Context, path string) error {
 	seen := make([]bool, n.Nodes())
 	header := func(c *textfile.Rows) error {
@@ -205,7 +202,6 @@ func (n *Network) readLabels(ctx context.Context, path string) error {
 	})
 }
 
-// labels are those of files.
 var labels = map[string]int8{"1": 1, "0": -1, "": 0}
 
 // EgoConfig says how much of the surroundings of a node its ego network holds.

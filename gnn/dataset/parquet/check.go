@@ -238,7 +238,6 @@ func (t *thrift) fail(format string, args ...any) {
 	}
 }
 
-// skip takes n bytes.
 func (t *thrift) skip(n uint64) []byte {
 	if n > uint64(len(t.in)) {
 		t.fail("a length of %d where %d bytes are left", n, len(t.in))

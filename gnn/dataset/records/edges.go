@@ -15,7 +15,6 @@ import (
 // as a whole; a test has a lower one.
 var maxGraphNumbers = 1 << 26
 
-// isEdgeList reports whether a table is of edges, by its header.
 func isEdgeList(header []string) bool {
 	return slices.Contains(header, "graph") && slices.Contains(header, "source") && slices.Contains(header, "target")
 }
@@ -47,7 +46,6 @@ type edgeTable struct {
 	damaged *dataset.SyntaxError
 }
 
-// openEdges reads a table of edges.
 func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), err error) {
 	if err := r.is(Graphs); err != nil {
 		return nil, err
@@ -164,7 +162,6 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 	return g
 }
 
-// add takes a row into g.
 func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError {
 	source, target := strings.TrimSpace(l.Row[l.source]), strings.TrimSpace(l.Row[l.target])
 	if source == "" {

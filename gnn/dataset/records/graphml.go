@@ -60,7 +60,6 @@ func (t *tagReader) ReadByte() (byte, error) {
 	return t.Reader.ReadByte()
 }
 
-// openGraphML reads the keys of a file of GraphML.
 func (r *reader) openGraphML() (next func() (*Record, error), err error) {
 	if err := r.is(Graphs); err != nil {
 		return nil, err
@@ -190,7 +189,6 @@ func (m *graphML) text() (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// attribute returns an attribute of a tag, "" if there is none.
 func attribute(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
 		if a.Name.Local == name {
@@ -200,7 +198,6 @@ func attribute(t xml.StartElement, name string) string {
 	return ""
 }
 
-// key reads a key.
 func (m *graphML) key(start xml.StartElement) (*mlKey, error) {
 	id := attribute(start, "id")
 	k := &mlKey{name: attribute(start, "attr.name"), of: attribute(start, "for"), attribute: -1}
@@ -288,7 +285,6 @@ func (m *graphML) roles() error {
 	return nil
 }
 
-// mlGraph is a graph that is being read.
 type mlGraph struct {
 	rawGraph
 	number map[string]int // of the nodes, by id
@@ -304,7 +300,6 @@ func (g *mlGraph) bad(format string, args ...any) {
 	}
 }
 
-// build returns what is wrong with the graph, or builds it.
 func (g *mlGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if g.err != nil {
 		return nil, g.err
@@ -312,7 +307,6 @@ func (g *mlGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	return g.rawGraph.build(w, rec)
 }
 
-// next reads a graph.
 func (m *graphML) next() (*Record, error) {
 	for m.begun.Name.Local != "graph" && m.err == nil {
 		t, err := m.token()
@@ -350,7 +344,6 @@ func (m *graphML) next() (*Record, error) {
 	return rec, nil
 }
 
-// part reads a node, an edge or a value of a graph.
 func (m *graphML) part(g *mlGraph, t xml.StartElement) error {
 	if g.size >= maxGraphNumbers {
 		g.bad("a graph of more than %d nodes, their numbers, and edges", maxGraphNumbers)
@@ -381,7 +374,6 @@ func (m *graphML) part(g *mlGraph, t xml.StartElement) error {
 	return m.skip()
 }
 
-// node reads a node.
 func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	id := attribute(t, "id")
 	if _, ok := g.number[id]; ok || id == "" {

@@ -22,7 +22,6 @@ const (
 // noNodes is the reason for which a graph without any is left out.
 const noNodes = "the graph has no nodes"
 
-// rawGraph is a graph as a file has it.
 type rawGraph struct {
 	nodes      int
 	edges      [][2]int
@@ -31,7 +30,6 @@ type rawGraph struct {
 	directed   bool
 }
 
-// check returns an error unless the parts fit together.
 func (g *rawGraph) check() error {
 	if g.nodes == 0 {
 		return errors.New(noNodes)
@@ -58,7 +56,6 @@ func (g *rawGraph) check() error {
 	return nil
 }
 
-// width returns the number of attributes of a node.
 func (g *rawGraph) width() int {
 	if g.attributes == nil {
 		return 0
@@ -88,7 +85,6 @@ func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	return g.with(c)
 }
 
-// with returns the graph with features of the columns c.
 func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	labels := 0
 	if g.labels != nil {

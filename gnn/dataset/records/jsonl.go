@@ -17,7 +17,6 @@ var parts = []string{"nodes", "edges", "labels", "attributes", "directed"}
 // jsonLine is the body of a graph that is a line of JSON.
 type jsonLine string
 
-// openJSONL reads a graph a line.
 func (r *reader) openJSONL() (next func() (*Record, error), err error) {
 	if err := r.is(Graphs); err != nil {
 		return nil, err
@@ -35,7 +34,6 @@ func (r *reader) openJSONL() (next func() (*Record, error), err error) {
 	}, nil
 }
 
-// build fills the record from the object and builds its graph.
 func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
-// smiles is the body of a molecule.
 type smiles string
 
 func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
@@ -79,7 +78,6 @@ func name(text string) string {
 // maxSMILES is how many bytes a SMILES may have, far above all molecules.
 const maxSMILES = 1 << 20
 
-// openSMI reads a SMILES a line.
 func (r *reader) openSMI() (next func() (*Record, error), err error) {
 	if err := r.is(Molecules); err != nil {
 		return nil, err
@@ -106,7 +104,6 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 	}, nil
 }
 
-// openCSV reads a table, of edges or of molecules, by its header.
 func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	if err := r.openText(); err != nil {
 		return nil, err
@@ -153,7 +150,6 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	}, nil
 }
 
-// smilesColumn returns the position of the SMILES.
 func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	if r.o.SMILES != "" {
 		return rows.Column(r.o.SMILES)
@@ -197,7 +193,6 @@ func (r *reader) columns(rows *textfile.Rows) (id int, fields []int, err error) 
 	return id, fields, nil
 }
 
-// take fills the ID and the fields from a row.
 func (rec *Record) take(row []string, id int, fields []int) {
 	if id >= 0 {
 		rec.ID = row[id]

@@ -83,7 +83,6 @@ type notes struct {
 	labels, attributes bool
 }
 
-// note adds what a record has.
 func (n *notes) note(unused []string, labels, attributes bool) {
 	const most = 1000
 	n.Lock()

@@ -270,7 +270,6 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	return err
 }
 
-// reader reads one file.
 type reader struct {
 	ctx  context.Context
 	file string
@@ -301,7 +300,6 @@ func (r *reader) is(c Content) error {
 	return nil
 }
 
-// openText opens a file of text.
 func (r *reader) openText() (err error) {
 	r.text, err = textfile.Open(r.ctx, r.file, r.o.Input)
 	return err
@@ -319,7 +317,6 @@ func (r *reader) line(lines *textfile.Lines) (string, *Record, error) {
 	return text, rec, nil
 }
 
-// record returns the next record.
 func (r *reader) record(line int) *Record {
 	r.number++
 	return &Record{Number: r.number, Line: line, ID: strconv.Itoa(r.number)}
@@ -393,7 +390,6 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	return readErr
 }
 
-// worker builds graphs.
 type worker struct {
 	o      *Options
 	notes  *notes
@@ -403,7 +399,6 @@ type worker struct {
 	categories *graph.Categories
 }
 
-// finish builds the graph of a record, or says why there is none.
 func (w *worker) finish(rec *Record, file string) {
 	if rec.Err != nil {
 		return

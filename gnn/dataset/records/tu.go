@@ -17,7 +17,6 @@ import (
 // graph only.
 type tuGraph dataset.Dataset
 
-// openTU reads a set in TUDataset's format.
 func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if err := r.is(Graphs); err != nil {
 		return nil, err

@@ -203,7 +203,6 @@ func anion(a *molecule.Atom) bool { return a.Charge <= -1 && a.Charge >= -3 }
 
 func plain(l link) bool { return l.bond.Type == molecule.Single || l.bond.Type == molecule.Aromatic }
 
-// carbon returns the share of an aliphatic carbon.
 func (w *work) carbon(i int32, n around) share {
 	h, x := w.allH[i], int(w.atom(i).Degree)+int(w.atom(i).Hydrogens)
 	return first(share{0.08129, 3.243}, // CS
@@ -226,7 +225,6 @@ func (w *work) carbon(i int32, n around) share {
 	)
 }
 
-// aromaticCarbon returns the share of one.
 func (w *work) aromaticCarbon(i int32, n around) share {
 	return first(share{0.08129, 3.243}, // CS
 		rule{"C13", -0.5443, 4.041, w.allH[i] == 0 && n.singleOther > 0},

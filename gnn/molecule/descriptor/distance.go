@@ -140,7 +140,6 @@ func (w *work) bertzCT() float64 {
 	return bonds + elements
 }
 
-// xlog2 returns x·log₂x.
 func xlog2(x float64) float64 {
 	if x == 0 {
 		return 0

@@ -178,7 +178,6 @@ func (w *work) saturation() float64 {
 	return saturated / max(carbons, 1)
 }
 
-// electrons counts those of outer shells.
 func (w *work) electrons() float64 {
 	n := 0
 	for i := range w.m.Atoms {

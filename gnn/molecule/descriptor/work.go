@@ -54,7 +54,6 @@ type work struct {
 	balaban, bertz                    float64
 }
 
-// of returns the links of an atom.
 func (w *work) of(i int32) []link { return w.links[w.ptr[i]:w.ptr[i+1]] }
 
 func (w *work) atom(i int32) *molecule.Atom { return &w.m.Atoms[i] }
@@ -78,7 +77,6 @@ func zeros[T any](s []T, n int) []T {
 	return s
 }
 
-// connect lists the links of all atoms.
 func (w *work) connect() {
 	n := len(w.m.Atoms)
 	w.ptr, w.links, w.allH = zeros(w.ptr, n+2), zeros(w.links, 2*len(w.m.Bonds)), zeros(w.allH, n)
@@ -108,7 +106,6 @@ func (w *work) connect() {
 
 const electronMass = 5.48579909e-4 // daltons
 
-// weigh sums up masses and hydrogens.
 func (w *work) weigh() {
 	w.heavyMass, w.isotopeMass, w.exactMass, w.heavy, w.hydrogens, w.nhoh = 0, 0, 0, 0, 0, 0
 	for i := range w.m.Atoms {
@@ -197,7 +194,6 @@ func (w *work) pathEnds(set map[int32]bool, bonds, other []int32) map[int32]bool
 	return set
 }
 
-// rings returns a descriptor that counts rings.
 func rings(is func(ring) bool) func(w *work) float64 {
 	return func(w *work) float64 {
 		n := 0.0
@@ -210,7 +206,6 @@ func rings(is func(ring) bool) func(w *work) float64 {
 	}
 }
 
-// count counts atoms.
 func (w *work) count(is func(a *molecule.Atom) bool) float64 {
 	n := 0.0
 	for i := range w.m.Atoms {

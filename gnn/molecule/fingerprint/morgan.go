@@ -92,7 +92,6 @@ func (g *Morgan) Fold(dst []float32, m *molecule.Molecule, bits bool) {
 	}
 }
 
-// find sets g.ids.
 func (g *Morgan) find(m *molecule.Molecule) {
 	n := len(m.Atoms)
 	g.start(m)

@@ -87,7 +87,6 @@ func (m *matrix) back(lo, hi int, s []float32, tasks int, g []float32) {
 	}
 }
 
-// axpy adds a·x to y.
 func axpy(a float32, x, y []float32) {
 	if len(x) == 1 {
 		y[0] += a * x[0]
@@ -108,7 +107,6 @@ func (m *matrix) squares() (rows []float32, columns []float64) {
 	return rows, columns
 }
 
-// each calls f with the numbers of a row.
 func (m *matrix) each(i int, f func(column int, v float32)) {
 	if m.dense != nil {
 		for k, v := range m.dense[i*m.dim : (i+1)*m.dim] {

@@ -129,7 +129,6 @@ func Fit(ctx context.Context, d Data, rows []int, strength float64) (*Model, err
 	return d.problem(rows).fit(ctx, strength, nil)
 }
 
-// targets returns those of some rows.
 func (d *Data) targets(rows []int) []float64 {
 	y := make([]float64, 0, len(rows)*d.Tasks)
 	for _, i := range rows {

@@ -332,7 +332,6 @@ type machine struct {
 // tensor takes about 40.
 const maxInstructions = 1 << 20
 
-// unpickle returns the value of a pickle, and what follows it.
 func unpickle(in []byte) (value any, rest []byte, err error) {
 	m := &machine{in: in, memo: map[uint32]any{}}
 	for range maxInstructions {
@@ -387,7 +386,6 @@ func (m *machine) push(v any) { m.stack = append(m.stack, v) }
 
 func (m *machine) pop() any { return m.popTuple(1)[0] }
 
-// popTuple pops n values.
 func (m *machine) popTuple(n int) tuple {
 	t := make(tuple, n)
 	for i := n - 1; i >= 0 && m.err == nil; i-- {
@@ -404,7 +402,6 @@ func (m *machine) popTuple(n int) tuple {
 	return t
 }
 
-// popMark pops the values above the last mark, and the mark.
 func (m *machine) popMark() tuple {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if _, ok := m.stack[i].(mark); ok {
@@ -499,7 +496,6 @@ func (m *machine) do(op byte) {
 	}
 }
 
-// get pushes what the memo has.
 func (m *machine) get(n uint64) {
 	v, ok := m.memo[uint32(n)]
 	if !ok {

@@ -20,7 +20,6 @@ import (
 	"strings"
 )
 
-// isa is an instruction set for which kernels are written.
 type isa struct {
 	name  string // suffix of function names
 	file  string // part of file names
@@ -37,7 +36,6 @@ var (
 // v names vector register i.
 func (s isa) v(i int) string { return fmt.Sprintf("%s%d", s.reg, i) }
 
-// elem is an element type.
 type elem struct {
 	prefix string // of function names, as in BLAS
 	ps, ss string // suffix of packed and scalar mnemonics
@@ -71,10 +69,8 @@ func (o *out) p(format string, args ...any) {
 	o.WriteByte('\n')
 }
 
-// arm64 reports whether the file is for arm64.
 func (o *out) arm64() bool { return o.isa.reg == "V" }
 
-// pick chooses by the architecture.
 func (o *out) pick(amd64, arm64 string) string {
 	if o.arm64() {
 		return arm64
@@ -181,7 +177,6 @@ func families(s isa) []family {
 	return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}, {"smo", smoFile}}
 }
 
-// files returns every generated file by name.
 func files() map[string][]byte {
 	m := map[string][]byte{}
 	amd64, arm64, noasm := dispatch()

@@ -86,7 +86,6 @@ func (o *out) neonShift(mn string, count int, n, d string) {
 	o.p("WORD $0x%08x // SSHR $%d, %s.S4, %s.S4", 0x4f000400|uint32(64-count)<<16|number(n)<<5|number(d), count, n, d)
 }
 
-// loadQ loads a whole register.
 func (o *out) loadQ(mem, reg string)  { o.p("FMOVQ %s, F%d", mem, number(reg)) }
 func (o *out) storeQ(reg, mem string) { o.p("FMOVQ F%d, %s", number(reg), mem) }
 

@@ -39,7 +39,6 @@ func smoFile(o *out) string {
 	return ""
 }
 
-// smoFill fills register v with x.
 func smoFill(o *out, s isa, v int, x float64) {
 	o.p("MOVQ $%#x, AX // %v", math.Float64bits(x), x)
 	o.p("VMOVQ AX, X%d", v)

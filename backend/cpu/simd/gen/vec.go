@@ -128,7 +128,6 @@ func (k *kc) max(dst, a, b string) {
 // fma writes dst = dst + a·b; b may lie in memory.
 func (k *kc) fma(dst, a, b string) { k.op("VFMADD231PS", dst, a, b) }
 
-// fnma writes dst = dst - a·b.
 func (k *kc) fnma(dst, a, b string) { k.op("VFNMADD231PS", dst, a, b) }
 
 // fmaTo writes dst = dst·a + b; b may lie in memory.
@@ -281,7 +280,6 @@ func (a *args) frame() int { return (a.size + 7) / 8 * 8 }
 
 func (a *args) signature() string { return "(" + strings.Join(a.sig, ", ") + ")" }
 
-// names lists the arguments as a call passes them.
 func (a *args) names() string {
 	var s []string
 	for _, x := range a.sig {
@@ -495,7 +493,6 @@ func (x *kernel) write(o *out) {
 	o.end()
 }
 
-// end returns from a function.
 func (o *out) end() {
 	if !o.arm64() {
 		o.p("VZEROUPPER")

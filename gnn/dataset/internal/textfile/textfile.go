@@ -81,7 +81,6 @@ const (
 	markBE    = "\xfe\xff"
 )
 
-// binaries are what people take for text, by their magic numbers.
 var binaries = map[string]string{
 	"PK\x03\x04":       "is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",
 	"PAR1":             "is a Parquet file: name it .parquet, or say -format parquet",
@@ -141,7 +140,6 @@ func (t *Text) decode(in io.Reader) error {
 	return nil
 }
 
-// utf16Reader reads UTF-16 as UTF-8.
 type utf16Reader struct {
 	r     *bufio.Reader
 	order binary.ByteOrder
