@@ -38,7 +38,8 @@ func TestBeside(t *testing.T) {
 	m.Beside.Fit(graphs, []int{0, 1, 2})
 
 	forward := func(t *autodiff.Tape) *autodiff.Var {
-		return m.Beside.Forward(t.Matrix(4, 1, []float64{1, 2, 3, 4}), graphs, nn.Train)
+		y, _ := m.Beside.Forward(t.Matrix(4, 1, []float64{1, 2, 3, 4}), graphs, nn.Train)
+		return y
 	}
 	tape := autodiff.NewTape(be)
 	got := forward(tape)
@@ -104,6 +105,80 @@ func TestBeside(t *testing.T) {
 	}
 	if _, err := back.Embed(t.Context(), graphs); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMix: predictions are those of the network and of the linear model by their share, for each kind of head; a file
+// keeps them to the bit, and with a share of 0 they are the network's.
+func TestMix(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for _, kind := range []specmatch.Kind{specmatch.Classes, specmatch.Binary, specmatch.Regression} {
+		head := specmatch.Head{Kind: kind, Outputs: 3}
+		if kind == specmatch.Regression {
+			head.Mean, head.Std = []float64{1, 2, 3}, []float64{4, 5, 6}
+		}
+		predictor := func(linear bool) *specmatch.Trained {
+			rng := rand.New(rand.NewPCG(1, 2))
+			e, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2}.New(be, rng)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := &specmatch.Numbers{Features: []string{"descriptors"}, Size: 2, Hidden: 5, Linear: linear}
+			return specmatch.NewPredictorBeside(e, head, n, 0, rng)
+		}
+		g := &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{0, 0},
+			X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Vector: []float32{2, -30}}
+		predict := func(m *specmatch.Trained) []float64 {
+			y, err := m.Predict(t.Context(), []*graph.Graph{g})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return y
+		}
+		network, m := predict(predictor(false)), predictor(true)
+		if y := predict(m); !slices.Equal(y, network) {
+			t.Errorf("%s: with a share of 0 %v, the network %v", kind, y, network)
+		}
+		l := m.Beside.Linear
+		w, b, share := []float64{1, -2, 0.5, 0.25, 1.5, -1}, []float64{0.5, -0.25, 0}, 0.25
+		be.Upload(l.W.Value, w)
+		be.Upload(l.B.Value, b)
+		be.Fill(l.Share.Value, share)
+		linear, sum := make([]float64, 3), 0.0
+		for k := range linear {
+			linear[k] = b[k] + math.Log(3)*w[k] - math.Log(31)*w[3+k]
+			if kind == specmatch.Regression {
+				linear[k] = head.Mean[k] + head.Std[k]*linear[k]
+			} else {
+				linear[k] = sigmoid(linear[k])
+			}
+			sum += linear[k]
+		}
+		mixed := predict(m)
+		for k, y := range mixed {
+			if kind == specmatch.Classes {
+				linear[k] /= sum
+			}
+			if want := (1-share)*network[k] + share*linear[k]; math.Abs(y-want) > 1e-5 {
+				t.Errorf("%s: output %d: %v, want %v", kind, k, y, want)
+			}
+		}
+		var file bytes.Buffer
+		if err := m.Write(&file); err != nil {
+			t.Fatal(err)
+		}
+		back, err := specmatch.Read(&file, be)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if y := predict(back); !slices.Equal(y, mixed) {
+			t.Errorf("%s: predictions of the file %v, want %v", kind, y, mixed)
+		}
+		why, err := m.Explain(t.Context(), g)
+		if err != nil || len(why) != 6 || kind == specmatch.Regression && slices.Max(why) == 0 {
+			t.Errorf("%s: %v, %v", kind, why, err)
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) put before other
 // gradients for networks of graphs, need a graph without information to integrate from, and
 // categories of atoms have none; occlusion asks the model about graphs only, whatever its
-// encoder is. Numbers beside a graph stay as they are. Neither sees what two nodes do that can stand in for one another.
+// encoder is. Numbers beside a graph, and with them the linear model that [Beside] may have, stay as they
+// are. Neither sees what two nodes do that can stand in for one another.
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {

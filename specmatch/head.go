@@ -103,7 +103,7 @@ func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
 	m.Head = nn.NewLinear(be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng)
 	m.Head.ResetBias(be, rng)
 	if n := m.Card.Beside; n != nil {
-		m.Beside = newBeside(be, *n, dropout, rng)
+		m.Beside = newBeside(be, *n, m.Card.Head.Outputs, dropout, rng)
 	}
 }
 
@@ -135,8 +135,13 @@ func (m *Trained) outputs(embeddings []float64, graphs []*graph.Graph, of func(*
 	}
 	t := autodiff.NewInference(m.Head.W.Backend())
 	defer t.Reset()
-	h := t.Matrix(len(graphs), m.Width(), embeddings)
-	return of(m.Head.Forward(m.Beside.Forward(h, graphs, nn.Eval))).Data(), nil
+	h, z := m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
+	s := m.Head.Forward(h)
+	if share := m.Beside.share(); share > 0 {
+		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Of(z).Data())
+		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
+	}
+	return of(s).Data(), nil
 }
 
 // InUnits converts the outputs of a regression to the unit of the targets, in place.

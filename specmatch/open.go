@@ -57,7 +57,7 @@ type Trained struct {
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
 // A head is one more layer, "predictor", with beside.hidden, beside.mean and beside.scale if it sees
-// numbers beside the embedding ([Beside]). A projection head is no part of a model
+// numbers beside the embedding ([Beside]), and beside.linear if a linear model of them takes part. A projection head is no part of a model
 // file; checkpoints of training have it, as proj_head.* beside encoder.*, under the
 // names of the program.
 //
@@ -106,6 +106,12 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 	tensors, values := c.Encoder.Size()
 	if c.Head != nil {
 		values += c.Head.Outputs * (c.headWidth(c.Encoder.Width()) + 1)
+		if n := c.Beside; n != nil {
+			values += n.Size * n.Hidden
+			if n.Linear {
+				values += n.Size * c.Head.Outputs
+			}
+		}
 	}
 	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
 		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
@@ -256,11 +262,7 @@ func (m *Trained) Parameters() []*autodiff.Param {
 
 // Buffers returns the encoder's and those of what is beside it.
 func (m *Trained) Buffers() []*nn.Buffer {
-	all := m.Encoder.Buffers()
-	if m.Beside != nil {
-		all = append(slices.Clip(all), m.Beside.Mean, m.Beside.Scale)
-	}
-	return all
+	return append(slices.Clip(m.Encoder.Buffers()), m.Beside.buffers()...)
 }
 
 // Width returns the width of an embedding.

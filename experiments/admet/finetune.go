@@ -51,7 +51,7 @@ func (l *loadedSet) tune(
 		if beside, vector, err = numbers(r.Features...); err != nil {
 			return nil, err
 		}
-		beside.Hidden = r.Beside
+		beside.Hidden, beside.Linear = r.Beside, r.Linear
 	}
 	graphs, err := l.graphs(a.Atoms, vector)
 	if err != nil {

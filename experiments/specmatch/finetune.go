@@ -393,7 +393,7 @@ func (x *tuning) beside() (*specmatch.Numbers, func() func(*molecule.Molecule) [
 	if err != nil {
 		return nil, nil, cli.Usagef("-features: %w", err)
 	}
-	n.Hidden = finetune.Molecules.Beside
+	n.Hidden, n.Linear = finetune.Molecules.Beside, finetune.Molecules.Linear
 	return n, vector, nil
 }
 

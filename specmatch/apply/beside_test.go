@@ -3,6 +3,7 @@ package apply_test
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -100,5 +102,43 @@ func TestBeside(t *testing.T) {
 	}
 	if s := apply.Describe(back.Card); !strings.Contains(s, "beside it descriptors, morgan:1:64") {
 		t.Error(s)
+	}
+}
+
+// TestPretrainedFeature: the feature pretrained is the vector of the built-in encoder, to the bit, and a model that has
+// seen those of another one is refused.
+func TestPretrainedFeature(t *testing.T) {
+	m, err := pretrained.Open(cpu.New(tensor.Float32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := apply.ParseFeature("pretrained")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := apply.ParseFeature(f.String()); again != f || err != nil {
+		t.Error(again, err)
+	}
+	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "the encoder of this program is another one, "+f.String()) {
+		t.Error(err)
+	}
+	model, err := apply.Features(m, apply.Encoder, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := nitriles(12)
+	job := apply.Job{Path: "m.csv", Records: records.Options{ID: "name", Input: strings.NewReader(text)}, Model: model}
+	if err := job.Stream(t.Context(), func(b apply.Batch) error {
+		for _, row := range b.Rows() {
+			if n := m.Width(); len(row) != 2*n || !slices.Equal(row[:n], row[n:]) {
+				t.Errorf("%v, want twice the same", row)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if c := model.Columns; c[0] != "l1_sum_0" || c[m.Width()] != "pretrained_l1_sum_0" {
+		t.Error(c[0], c[m.Width()])
 	}
 }

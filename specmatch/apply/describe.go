@@ -54,6 +54,9 @@ func Describe(c specmatch.Card) string {
 		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
 		if c.Beside != nil {
 			line("", "from the encoder's vector and beside it %s", strings.Join(c.Beside.Features, ", "))
+			if c.Beside.Linear {
+				line("", "together with a linear model of these")
+			}
 		}
 	} else {
 		line("predicts", "nothing: it embeds")

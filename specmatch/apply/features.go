@@ -1,18 +1,25 @@
 package apply
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // Feature is a part of a molecule's vector.
@@ -24,6 +31,7 @@ type Feature struct {
 // The kinds of features.
 const (
 	encoder     = "encoder"
+	frozen      = "pretrained"
 	descriptors = "descriptors"
 	crippen     = "crippen"
 	morgan      = "morgan"
@@ -34,19 +42,25 @@ const (
 var Encoder = Feature{kind: encoder}
 
 // FeatureWords says what [ParseFeature] takes.
-const FeatureWords = "encoder, descriptors, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
+const FeatureWords = "encoder, pretrained, descriptors, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
 
 // mostColumns bounds the size of a fingerprint, of which a batch holds a thousand and more.
 const mostColumns = 1 << 13
 
-// ParseFeature reads encoder; descriptors, those of package descriptor; crippen, its logP and MR; or morgan and bits, the counts and
-// bits of a Morgan fingerprint, with a radius from 0 to 10 and a number of columns from 1 to
+// ParseFeature reads encoder; pretrained, the vectors of package pretrained, perhaps with the sum of its model that
+// [Feature.String] adds; descriptors, those of package descriptor; crippen, its logP and MR; or morgan and bits, the
+// counts and bits of a Morgan fingerprint, with a radius from 0 to 10 and a number of columns from 1 to
 // 8,192 (2 and 2,048 if they are left out), such as morgan:3:1024.
 func ParseFeature(s string) (f Feature, err error) {
 	kind, rest, sized := strings.Cut(s, ":")
 	f = Feature{kind: kind}
 	wrong := fmt.Errorf("feature %q: want %s", s, FeatureWords)
 	switch kind {
+	case frozen:
+		if sized && s != f.String() {
+			return f, fmt.Errorf("feature %q: the encoder of this program is another one, %v", s, f)
+		}
+		return f, nil
 	case encoder, descriptors, crippen:
 		if sized {
 			return f, wrong
@@ -73,9 +87,16 @@ func ParseFeature(s string) (f Feature, err error) {
 	return f, nil
 }
 
+// frozenSum begins the sum of the model of package pretrained: a model that has learned from its vectors must not be
+// given those of another.
+var frozenSum = sync.OnceValue(func() string { return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8] })
+
 // String returns the words that [ParseFeature] reads.
 func (f Feature) String() string {
-	if f.size == 0 {
+	switch {
+	case f.kind == frozen:
+		return f.kind + ":" + frozenSum()
+	case f.size == 0:
 		return f.kind
 	}
 	return fmt.Sprintf("%s:%d:%d", f.kind, f.radius, f.size)
@@ -86,6 +107,11 @@ func (f Feature) columns(m *specmatch.Trained) (names []string) {
 	switch f.kind {
 	case encoder:
 		return m.Card.Encoder.Columns()
+	case frozen:
+		for _, name := range openFrozen().Card.Encoder.Columns() {
+			names = append(names, frozen+"_"+name)
+		}
+		return names
 	case descriptors:
 		return descriptor.Names()
 	case crippen:
@@ -95,6 +121,15 @@ func (f Feature) columns(m *specmatch.Trained) (names []string) {
 		names = append(names, fmt.Sprintf("%s_%d", f.kind, i))
 	}
 	return names
+}
+
+// openFrozen returns the model of package pretrained on an engine of its own.
+func openFrozen() *specmatch.Trained {
+	m, err := pretrained.Open(cpu.New(tensor.Float32))
+	if err != nil {
+		panic(err) // of a file that is part of the program
+	}
+	return m
 }
 
 // Features returns a model of vectors that are made of these features, one behind the other. They
@@ -160,6 +195,10 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 	var byCrippen descriptor.Crippen
 	values := make([]float64, len(descriptor.Names()))
 	generators := make([]fingerprint.Morgan, len(features))
+	var encoder *specmatch.Trained
+	if slices.Contains(features, Feature{kind: frozen}) {
+		encoder = openFrozen().Remembering(Memory / 8) // by which the bits depend on no other molecule
+	}
 	return func(m *molecule.Molecule) []float32 {
 		all := make([]float32, width)
 		rest := all
@@ -175,6 +214,18 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 				logP, refraction := byCrippen.Compute(m)
 				rest[0], rest[1] = float32(logP), float32(refraction)
 				rest = rest[2:]
+			case frozen:
+				width := encoder.Width()
+				if g, err := m.GraphOf(graph.Rich); err == nil { // of what is no graph they stay 0
+					h, err := encoder.Embed(context.Background(), []*graph.Graph{g})
+					if err != nil {
+						panic(err)
+					}
+					for k, v := range h {
+						rest[k] = float32(v)
+					}
+				}
+				rest = rest[width:]
 			case morgan, bits:
 				generators[i].Radius = f.radius
 				generators[i].Fold(rest[:f.size], m, f.kind == bits)

@@ -87,24 +87,25 @@ type best struct {
 	Steps   int // so far
 }
 
-// values returns where the model has its tensors.
+// values returns where the model has its tensors that steps change.
 func (l *Learner) values() (names []string, values []**tensor.Tensor) {
 	for _, x := range l.m.Parameters() {
 		names, values = append(names, x.Name), append(values, &x.Value)
 	}
-	for _, x := range l.m.Buffers() {
+	for _, x := range l.m.Encoder.Buffers() {
 		names, values = append(names, x.Name), append(values, &x.Value)
 	}
 	return names, values
 }
 
-// outputs returns the raw outputs [B×Outputs] for a batch of some samples.
-func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode) *autodiff.Var {
+// outputs returns the raw outputs [B×Outputs] of the network for a batch of some samples, and the z of
+// [specmatch.Beside], if there is one.
+func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode) (s, z *autodiff.Var) {
 	h := l.m.Encoder.Forward(gnn.NewBatch(t, b), mode)
 	if l.m.Beside != nil {
-		h = l.m.Beside.Forward(h, some(l.data.Graphs, samples), mode)
+		h, z = l.m.Beside.Forward(h, some(l.data.Graphs, samples), mode)
 	}
-	return l.m.Head.Forward(h)
+	return l.m.Head.Forward(h), z
 }
 
 // copies returns buffers for the model's values, under their names with a prefix.
@@ -360,7 +361,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 			classes[k], weights[k*h.Outputs+c] = c, l.weight(0, l.data.Y[i])
 			sum += weights[k*h.Outputs+c]
 		}
-		s := l.outputs(t, b.Graphs, b.Samples, nn.Train)
+		s, _ := l.outputs(t, b.Graphs, b.Samples, nn.Train)
 		if l.weights == nil {
 			return nn.CrossEntropy(s, classes)
 		}
@@ -391,7 +392,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	if count == 0 {
 		return nil
 	}
-	s := l.outputs(t, b.Graphs, b.Samples, nn.Train)
+	s, _ := l.outputs(t, b.Graphs, b.Samples, nn.Train)
 	size := (*autodiff.Var).Square
 	if l.absolute {
 		size = (*autodiff.Var).Abs
@@ -548,40 +549,26 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	h := *l.m.Card.Head
 	t := autodiff.NewInference(l.be)
 	defer t.Reset()
-	w := columns(h)
-	var outputs, y, exact []float64
-	var bounds []int8
+	var outputs []float64
+	var samples []int
 	for _, p := range parts {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		out := l.outputs(t, p.batch, p.samples, nn.Eval)
+		out, _ := l.outputs(t, p.batch, p.samples, nn.Eval)
 		if h.Kind == specmatch.Classes {
 			out = out.LogSoftmax()
 		}
-		outputs = append(outputs, out.Data()...)
-		for _, i := range p.samples {
-			y, exact = append(y, l.data.Y[i*w:(i+1)*w]...), append(exact, l.data.exact(i, w)...)
-			if l.data.Bounds != nil {
-				bounds = append(bounds, l.data.Bounds[i*w:(i+1)*w]...)
-			}
-		}
+		outputs, samples = append(outputs, out.Data()...), append(samples, p.samples...)
 		t.Reset()
 	}
-	if h.Kind == specmatch.Classes {
-		m = classMetrics(outputs, y, h.Outputs)
-		if l.weights != nil {
-			sum, n := 0.0, 0.0
-			for i, c := range y {
-				w := l.weight(0, c)
-				sum, n = sum-w*outputs[i*h.Outputs+int(c)], n+w
-			}
-			m["loss"] = sum / n
-		}
-		return m, nil
-	}
+	y, exact, bounds := l.data.targets(h, samples)
 	m = train.Metrics{"loss": l.meanLoss(outputs, y, bounds)}
-	if h.Kind == specmatch.Binary {
+	switch h.Kind {
+	case specmatch.Classes:
+		m["accuracy"] = accuracy(outputs, y, h.Outputs)
+		return m, nil
+	case specmatch.Binary:
 		settle(h, outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
 		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
 		if m["one_class"] = float64(oneClass); errors.Is(err, roc.ErrOneClass) {
@@ -598,10 +585,29 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	return m, nil
 }
 
+// targets returns those of some samples, with bounds and with NaN in their place, and which are bounds.
+func (d Data) targets(h specmatch.Head, samples []int) (y, exact []float64, bounds []int8) {
+	w := columns(h)
+	for _, i := range samples {
+		y, exact = append(y, d.Y[i*w:(i+1)*w]...), append(exact, d.exact(i, w)...)
+		if d.Bounds != nil {
+			bounds = append(bounds, d.Bounds[i*w:(i+1)*w]...)
+		}
+	}
+	return y, exact, bounds
+}
+
 // meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw
-// outputs of yes-or-no tasks or numbers; NaN if there is no target.
+// outputs, of classes the logarithms of their probabilities; NaN if there is no target.
 func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 	h, sum, n := *l.m.Card.Head, 0.0, 0.0
+	if h.Kind == specmatch.Classes {
+		for i, c := range y {
+			w := l.weight(0, c)
+			sum, n = sum-w*outputs[i*h.Outputs+int(c)], n+w
+		}
+		return sum / n
+	}
 	for i, s := range outputs {
 		t := i % h.Outputs
 		w := l.weight(t, y[i])
@@ -624,17 +630,14 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 	return sum / n
 }
 
-// classMetrics returns the mean loss and the accuracy in per cent, given the
-// logarithms of the probabilities [n×classes]; a tie goes to the lowest class.
-func classMetrics(logp, y []float64, classes int) train.Metrics {
-	loss, right := 0.0, 0
+// accuracy returns in per cent how often the class of the target has the largest output [n×classes]; a tie goes to
+// the lowest class.
+func accuracy(outputs, y []float64, classes int) float64 {
+	right := 0
 	for i, want := range y {
-		row := logp[i*classes : (i+1)*classes]
-		if largest(row) == int(want) {
+		if largest(outputs[i*classes:(i+1)*classes]) == int(want) {
 			right++
 		}
-		loss -= row[int(want)]
 	}
-	n := float64(len(y))
-	return train.Metrics{"loss": loss / n, "accuracy": 100 * float64(right) / n}
+	return 100 * float64(right) / float64(len(y))
 }

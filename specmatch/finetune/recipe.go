@@ -12,9 +12,10 @@ type Recipe struct {
 	Hidden, Layers int    // of a new encoder
 	Dropout        float64
 	// Features are those beside the encoder's vector, in the words of package apply, and Beside is
-	// the width of their layer.
+	// the width of their layer. With Linear a linear model of them takes part in the predictions.
 	Features []string
 	Beside   int
+	Linear   bool
 
 	Batch, Epochs, Patience int
 	Rate, Average           float64
@@ -23,7 +24,8 @@ type Recipe struct {
 // Molecules is the recipe unless one is told otherwise. What was tried is on the page of
 // experiments/specmatch.
 var Molecules = Recipe{
-	Atoms: "rich", Hidden: 128, Layers: 4, Dropout: 0.1, Features: []string{"descriptors", "morgan"}, Beside: 128,
+	Atoms: "rich", Hidden: 128, Layers: 4, Dropout: 0.1,
+	Features: []string{"descriptors", "morgan", "pretrained"}, Beside: 128, Linear: true,
 	Batch: 32, Epochs: 100, Patience: 20, Rate: 0.0003, Average: 0.99,
 }
 
