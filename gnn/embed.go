@@ -45,6 +45,10 @@ func (m *Environments) embedAll(ctx context.Context, be backend.Backend, e Encod
 	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
 		wide = a.Layers * a.Hidden
 	}
+	most := (embedElements + wide - 1) / wide
+	if m != nil {
+		most = environmentNodes
+	}
 	h = make([]float64, len(graphs)*w)
 	t := autodiff.NewInference(be)
 	defer t.Reset()
@@ -55,7 +59,7 @@ func (m *Environments) embedAll(ctx context.Context, be backend.Backend, e Encod
 		}
 		b.Reset(graphs[lo].X.Width)
 		hi, nodes := lo, 0
-		for hi < len(graphs) && (hi == lo || nodes*wide < embedElements) {
+		for hi < len(graphs) && (hi == lo || nodes < most) {
 			add(b, graphs[hi])
 			nodes += graphs[hi].Nodes()
 			hi++
@@ -78,3 +82,6 @@ func (m *Environments) embedAll(ctx context.Context, be backend.Backend, e Encod
 // width, because the tape holds all activations until the batch is done. It amounts
 // to 8192 nodes for a GIN 3×32 and 2621 for an encoder of width 300.
 const embedElements = 8192 * 96
+
+// environmentNodes bounds a batch by environment, whose activations are few.
+const environmentNodes = 4096

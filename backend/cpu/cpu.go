@@ -113,6 +113,10 @@ type args[T float] struct {
 	adam        simd.AdamStep
 }
 
+// hugeElements is the size from which a matrix is in large pages: one whose rows are read in no order, such as
+// those that are remembered of environments.
+const hugeElements = 8 << 20
+
 func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 	e := &engine[T]{name: "cpu", precision: p, k: k, pool: newPool(o.workers), debug: backend.Debug()}
 	if o.bf16 {
@@ -123,7 +127,13 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
 		Engine: "cpu", ElementBytes: p.Bytes(),
-		Make: func(n int) (tensor.Buffer, error) { return &buffer[T]{alignedSlice[T](n)}, nil },
+		Make: func(n int) (tensor.Buffer, error) {
+			data := alignedSlice[T](n)
+			if large, ok := any(data).([]float32); ok && n >= hugeElements {
+				simd.HugePages(large)
+			}
+			return &buffer[T]{data}, nil
+		},
 		Poison: func(b tensor.Buffer) {
 			fill(b.(*buffer[T]).data, T(math.NaN()))
 		},

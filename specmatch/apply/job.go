@@ -123,41 +123,31 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 	return flush()
 }
 
-// partNodes bounds the nodes that are computed at once, and so memory: all layers'
-// activations are held until then.
-const partNodes = 1 << 13
-
-// rows appends the rows of a batch to values, computed a few graphs at a time.
-func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float64) ([]float64, error) {
-	var part []*graph.Graph
+// rows returns the rows of a batch. It may use the memory of values.
+func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float64) (y []float64, err error) {
 	m := &j.Model
-	width, nodes, first := len(m.Columns)-m.width, 0, 0 // of what Rows computes; the first record of the part
-	for i, r := range batch {
+	var graphs []*graph.Graph
+	for _, r := range batch {
 		if r.Err == nil {
-			part, nodes = append(part, r.Graph), nodes+r.Graph.Nodes()
+			graphs = append(graphs, r.Graph)
 		}
-		if len(part) == 0 || nodes < partNodes && i+1 < len(batch) {
-			continue
+	}
+	if m.Rows != nil && len(graphs) > 0 {
+		if y, err = m.Rows(ctx, graphs); err != nil {
+			return nil, err
 		}
-		var y []float64
-		var err error
-		if m.Rows != nil {
-			if y, err = m.Rows(ctx, part); err != nil {
-				return nil, err
-			}
-		}
-		if want := len(part) * width; len(y) != want {
-			return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d", len(y), len(part), want)
-		}
-		for _, r := range batch[first : i+1] {
-			if r.Err == nil {
-				values = appendAll(values, r.Graph.Vector[:m.before])
-				values = append(values, y[:width]...)
-				values = appendAll(values, r.Graph.Vector[m.before:m.width])
-				y = y[width:]
-			}
-		}
-		part, nodes, first = part[:0], 0, i+1
+	}
+	width := len(m.Columns) - m.width // of what Rows computes
+	if want := len(graphs) * width; len(y) != want {
+		return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d", len(y), len(graphs), want)
+	}
+	if m.width == 0 {
+		return y, nil
+	}
+	for i, g := range graphs {
+		values = appendAll(values, g.Vector[:m.before])
+		values = append(values, y[i*width:(i+1)*width]...)
+		values = appendAll(values, g.Vector[m.before:m.width])
 	}
 	return values, nil
 }
