@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // Draws returns the embeddings z [n×d] of the n graphs that a loader of two views visits, in
@@ -18,17 +19,9 @@ import (
 func Draws(
 	ctx context.Context, be backend.Backend, model *specmatch.Model, l *augment.Loader, pairs int, mode nn.Mode,
 ) (z [][]float64, d int, err error) {
-	var kept [][]float64
-	for _, b := range model.Buffers() {
-		v := make([]float64, b.Value.Len())
-		be.Download(v, b.Value)
-		kept = append(kept, v)
-	}
-	defer func() {
-		for i, b := range model.Buffers() {
-			be.Upload(b.Value, kept[i])
-		}
-	}()
+	kept := train.Keep(model)
+	defer kept.Free()
+	defer kept.Restore()
 	tape := autodiff.NewInference(be)
 	for k := range pairs {
 		var first, second []float64

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -139,13 +138,9 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 	}
 	d.Title, d.Labels = p.SMILES, make([]int32, len(m.Atoms))
 	for i, a := range m.Atoms {
-		name := "Z=" + strconv.Itoa(int(a.Z))
-		if int(a.Z) < len(symbols) {
-			name = symbols[a.Z]
-		}
-		k := slices.Index(d.Names, name)
+		k := slices.Index(d.Names, molecule.Symbol(a.Z))
 		if k < 0 {
-			k, d.Names = len(d.Names), append(d.Names, name)
+			k, d.Names = len(d.Names), append(d.Names, molecule.Symbol(a.Z))
 		}
 		d.Labels[i] = int32(k)
 	}
@@ -157,8 +152,6 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 }
 
 const maxAtoms = 80
-
-var symbols = strings.Fields("* H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I")
 
 // layer runs a GIN layer with weights of seed 0.
 func layer(g *graph.Graph) (l Layer) {
