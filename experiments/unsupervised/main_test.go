@@ -92,7 +92,7 @@ func TestDeterminism(t *testing.T) {
 	for i, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
-		runOK(t, dir, "-protocol", "linear")
+		runOK(t, dir, "-protocol", "linear", "-seeds", "1")
 		runtime.GOMAXPROCS(old)
 		o := outcome{rundirtest.Results(t, dir), weights(t, dir)}
 		if i == 0 {

@@ -20,7 +20,7 @@ func TestModelFiles(t *testing.T) {
 		t.Skip("trains every method; left out with -short")
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	runOK(t, dir, "-seeds", "1", "-epochs", "5")
+	runOK(t, dir, "-seeds", "1")
 	ds := dataset.Default()
 	for _, row := range rundirtest.Results(t, dir) {
 		m, err := specmatch.Open(filepath.Join(dir, "weights", "motifs-"+row.Method+"-0.safetensors"), cpu.New(tensor.Float32))
