@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -92,6 +93,7 @@ func (p *served) js(body string, v any) {
 // TestTapePage: all expressions, Backward to the end, with the desktop's gradients; a
 // mistake at its column; breaks that the check catches; a link that holds it all.
 func TestTapePage(t *testing.T) {
+	t.Parallel()
 	p := serve(t)
 	p.open("", 1440, 900)
 	for i, e := range play.Examples {
@@ -139,6 +141,7 @@ func TestTapePage(t *testing.T) {
 // TestViewsPage: a view for each augmentation, by the ratio and the seed; a molecule, and
 // one that is none; a node by hovering.
 func TestViewsPage(t *testing.T) {
+	t.Parallel()
 	p := serve(t)
 	p.open("#views?graph=5", 1000, 800)
 	const dropped = `document.querySelectorAll("#four figure:first-child g.gone").length`
@@ -164,6 +167,7 @@ func TestViewsPage(t *testing.T) {
 // TestLessonsPage: all steps of all lessons open, and their answers are taken as right,
 // and others not.
 func TestLessonsPage(t *testing.T) {
+	t.Parallel()
 	p := serve(t)
 	p.open("#lessons", 1000, 800)
 	var counts []int
@@ -195,6 +199,7 @@ func TestLessonsPage(t *testing.T) {
 // TestAccessible: axe-core finds nothing, in both themes and at both sizes, with a lesson
 // open and a VJP broken; and what a mouse does, keys do.
 func TestAccessible(t *testing.T) {
+	t.Parallel()
 	p := serve(t)
 	p.open("#tape?example=0&position=3", 1440, 900)
 	key := func(name string, code int) {
@@ -386,7 +391,12 @@ func abs(x float64) float64 { return max(x, -x) }
 // TestLook writes pictures of all sections (go test -artifacts keeps them), and finds
 // what is wider than the window.
 func TestLook(t *testing.T) {
+	t.Parallel()
 	p := serve(t)
+	steps := 2 // the fewest that make a curve
+	if flag.Lookup("test.artifacts").Value.String() == "true" {
+		steps = 8
+	}
 	for _, theme := range []string{"light", "dark"} {
 		p.Prefers(theme)
 		for _, size := range [][2]int{{360, 740}, {1440, 900}} {
@@ -394,7 +404,7 @@ func TestLook(t *testing.T) {
 			if w := p.Eval("document.documentElement.scrollWidth"); w != fmt.Sprint(size[0]) {
 				t.Errorf("at a width of %d pixels the page is %s wide", size[0], w)
 			}
-			p.js(`training.guide(1); for (let i = 0; i < 8; i++) await training.step()`, nil)
+			p.js(fmt.Sprintf(`training.guide(1); for (let i = 0; i < %d; i++) await training.step()`, steps), nil)
 			p.Screenshot(fmt.Sprintf("%s-%d.png", theme, size[0]))
 		}
 	}
@@ -402,6 +412,7 @@ func TestLook(t *testing.T) {
 
 // TestFiles: the page works from files too, and is the same at every build.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Start(t)
 	if testing.Short() {
 		t.Skip("it compiles the engine")
