@@ -1,8 +1,11 @@
 package finetune_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -15,8 +18,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// fitBeside fits a model whose head sees v(i) of graph i, for two epochs, and returns it with its predictions for all.
-func fitBeside(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Options, v func(i int) []float32) (m *specmatch.Trained, y []float64) {
+// besides returns a model whose head sees v(i) of graph i, and a learner of it.
+func besides(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Options, v func(i int) []float32) (*specmatch.Trained, *finetune.Learner) {
 	t.Helper()
 	be := cpu.New(tensor.Float32)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -27,42 +30,65 @@ func fitBeside(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Op
 	for i, g := range d.Graphs {
 		g.Vector = v(i)
 	}
-	m = specmatch.NewPredictorBeside(e, head, &specmatch.Numbers{Features: []string{"v"}, Size: len(v(0)), Hidden: 4, Linear: true}, 0.5, rng)
-	o.Batch, o.Rate, o.Seed, o.Patience = 40, 1e-4, 4, 2
+	m := specmatch.NewPredictorBeside(e, head, &specmatch.Numbers{Features: []string{"v"}, Size: len(v(0)), Hidden: 4, Linear: true}, 0.5, rng)
+	o.Batch, o.Rate, o.Seed = 40, 1e-4, 4
 	l, err := finetune.New(m, d, o)
-	if err == nil {
-		_, err = l.Fit(t.Context(), train.Options{Epochs: 2}, nil)
-	}
-	if err == nil {
-		y, err = m.Predict(t.Context(), d.Graphs)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, y
+	return m, l
+}
+
+// predict predicts for all graphs, with another share of the linear model unless it is negative, and returns the share
+// that there was.
+func predict(t *testing.T, m *specmatch.Trained, graphs []*graph.Graph, share float64) (y []float64, was float64) {
+	t.Helper()
+	be, of := m.Head.W.Backend(), make([]float64, 1)
+	be.Download(of, m.Beside.Linear.Share.Value)
+	if share >= 0 {
+		be.Fill(m.Beside.Linear.Share.Value, share)
+	}
+	y, err := m.Predict(t.Context(), graphs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return y, of[0]
 }
 
 // TestMixture: where the numbers beside the graphs tell the answer, and the network has hardly learned, the linear
-// model of them gets the most that it can, three quarters, and is right, with targets missing; the same again to the bit.
+// model of them gets the most that it can, three quarters, and is right, with targets missing. A fit that was interrupted
+// ends with the same bits.
 func TestMixture(t *testing.T) {
 	for _, kind := range kinds {
 		head, d := problem(kind)
 		of := func(i int) []float32 {
 			return []float32{float32(math.Expm1(4 * carbons(d.Graphs[i]))), 1, float32(i % 7)}
 		}
-		m, y := fitBeside(t, head, d, finetune.Options{}, of)
-		var share [1]float64
-		m.Head.W.Backend().Download(share[:], m.Beside.Linear.Share.Value)
-		if math.Abs(share[0]-0.75) > 1e-6 {
-			t.Errorf("%s: the share is %v, want 0.75", kind, share[0])
-		}
-		if _, again := fitBeside(t, head, d, finetune.Options{}, of); !slices.Equal(y, again) {
-			t.Errorf("%s: another time there are other bits", kind)
-		}
-		m.Head.W.Backend().Fill(m.Beside.Linear.Share.Value, 1)
-		y, err := m.Predict(t.Context(), d.Graphs)
-		if err != nil {
-			t.Fatal(err)
+		var y []float64
+		for again, stop := range []int{0, 2, 6} {
+			o := train.Options{Epochs: 2, Checkpoint: filepath.Join(t.TempDir(), "c")}
+			if stop > 0 {
+				ctx, cancel := context.WithCancel(t.Context())
+				_, l := besides(t, head, d, finetune.Options{Patience: 2, Average: 0.5}, of)
+				if _, err := fit(ctx, &interrupted{l, stop, cancel}, o); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+			}
+			m, l := besides(t, head, d, finetune.Options{Patience: 2, Average: 0.5}, of)
+			if _, err := l.Fit(t.Context(), o, nil); err != nil {
+				t.Fatal(err)
+			}
+			mixed, share := predict(t, m, d.Graphs, -1)
+			if math.Abs(share-0.75) > 1e-6 {
+				t.Errorf("%s: the share is %v, want 0.75", kind, share)
+			}
+			if again > 0 && !slices.Equal(mixed, y) {
+				t.Errorf("%s, interrupted at step %d: other bits", kind, stop)
+			}
+			y = mixed
+			if again == 2 {
+				y, _ = predict(t, m, d.Graphs, 1)
+			}
 		}
 		w := len(d.Y) / len(d.Graphs)
 		for _, i := range d.Test {
@@ -81,24 +107,13 @@ func TestMixture(t *testing.T) {
 	}
 	// Without a validation part the network stays alone.
 	head, d := problem(specmatch.Regression)
-	be := cpu.New(tensor.Float32)
-	rng := rand.New(rand.NewPCG(1, 1))
-	e, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 8, Layers: 2}.New(be, rng)
-	if err != nil {
+	d.Valid = nil
+	m, l := besides(t, head, d, finetune.Options{}, func(int) []float32 { return []float32{1} })
+	if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range d.Graphs {
-		g.Vector = []float32{1}
-	}
-	m := specmatch.NewPredictorBeside(e, head, &specmatch.Numbers{Features: []string{"v"}, Size: 1, Hidden: 4, Linear: true}, 0, rng)
-	d.Valid = nil
-	l, err := finetune.New(m, d, finetune.Options{})
-	if err == nil {
-		_, err = l.Fit(t.Context(), train.Options{Epochs: 1}, nil)
-	}
-	share := []float64{-1}
-	if be.Download(share, m.Beside.Linear.Share.Value); err != nil || share[0] != 0 {
-		t.Errorf("a share of %v without validation, %v", share, err)
+	if _, share := predict(t, m, d.Graphs, -1); share != 0 {
+		t.Errorf("a share of %v without validation", share)
 	}
 }
 
@@ -120,12 +135,11 @@ func TestMixtureBalanced(t *testing.T) {
 					d.Valid = append(d.Valid, i)
 				}
 			}
-			m, _ := fitBeside(t, head, d, finetune.Options{Balanced: balanced}, func(int) []float32 { return []float32{1} })
-			m.Head.W.Backend().Fill(m.Beside.Linear.Share.Value, 1)
-			p, err := m.Predict(t.Context(), []*graph.Graph{d.Graphs[0]})
-			if err != nil {
+			m, l := besides(t, head, d, finetune.Options{Balanced: balanced}, func(int) []float32 { return []float32{1} })
+			if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
 				t.Fatal(err)
 			}
+			p, _ := predict(t, m, d.Graphs[:1], 1)
 			want := map[specmatch.Kind][]float64{specmatch.Classes: {3. / 6, 2. / 6, 1. / 6}, specmatch.Binary: {3. / 6, 1. / 6, 3. / 6}}[kind]
 			for k, y := range p {
 				if balanced {
