@@ -3,6 +3,7 @@ package finetune
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -36,12 +37,14 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 	if h.Kind == specmatch.Regression {
 		d.Kind = probe.Squares
 	}
-	rows := make([]int, 0, len(train)+len(l.data.Valid)) // of d
-	for _, part := range [][]int{train, l.data.Valid} {
+	samples := slices.Concat(train, l.data.Valid)
+	d.X = make([]float32, 0, len(samples)*d.Dim)
+	var rows []int // of d
+	for part := range slices.Chunk(samples, 128) {
+		for _, v := range x.Standardise(some(l.data.Graphs, part)) {
+			d.X = append(d.X, float32(v))
+		}
 		for _, i := range part {
-			for _, v := range x.Standardise(some(l.data.Graphs, []int{i})) {
-				d.X = append(d.X, float32(v))
-			}
 			d.Y, rows = append(d.Y, l.answers(i)...), append(rows, len(rows))
 		}
 	}
