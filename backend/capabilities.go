@@ -66,9 +66,6 @@ type NormFuser interface {
 
 // RowKeeper reads and writes rows of a large matrix where they lie.
 type RowKeeper interface {
-	// StoreRows sets row to[k] of x to its row from+k for each k with to[k] ≥ 0. No two of these
-	// are the same, and they are below from.
-	StoreRows(x *tensor.Tensor, to []int32, from int)
 	// LayerRows computes rows of a layer.
 	LayerRows(l *RowsLayer)
 	// PoolRows sets row g of sum and of largest [G×F] to the sum, in this order, and the

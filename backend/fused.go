@@ -100,16 +100,16 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 // RowsLayer is a layer of the encoder of molecules whose batch norm is an affine map:
 //
 //	h = ReLU((A·X + C·E)·W1 + b1)                   [R×Hid]
-//	row From+i of Y = (h_i·W2 + b2)∘Scale + Shift   [R×Out], with ReLU clipped at 0
+//	row To[i] of Y = (h_i·W2 + b2)∘Scale + Shift    [R×Out], with ReLU clipped at 0
 //
-// for A [R×N] without values, X [N×In] and the counts C [R×K] of the rows of E [K×In].
+// for A [R×N] without values, X [N×In], the counts C [R×K] of the rows of E [K×In], and different numbers To.
 type RowsLayer struct {
 	A                            *CSR
 	X, C, E                      *tensor.Tensor
 	W1, B1, W2, B2, Scale, Shift *tensor.Tensor
 	ReLU                         bool
 	Y                            *tensor.Tensor
-	From                         int
+	To                           []int32
 }
 
 // CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
@@ -121,7 +121,7 @@ func CheckRowsLayer(l *RowsLayer) {
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
 		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
 	}
-	refuse(l.Y.Cols != out || l.From < 0 || l.From+l.A.Rows > l.Y.Rows, op, "want room for the rows", l.Y)
+	refuse(l.Y.Cols != out || len(l.To) != l.A.Rows, op, "want a place for each row", l.Y)
 }
 
 // GCNLayer is a layer of ResGCN on N nodes of G graphs in V views:

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"unsafe"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
@@ -27,10 +28,13 @@ import (
 type Environments struct {
 	encoder *ChemGIN
 	radii   []*radius // one for each number of layers, from 0
+	sets    []int     // how many each is to have
 	columns int       // of the counts of labels of edges
 	next    uint32    // the number of the next new environment
+	batch   uint32    // that of the present batch
 	around  []neighbour
-	touched uint64 // keeps the compiler from leaving out reads
+	order   []int32 // the neighbours of the batch's nodes in their order, as in graph.Batch.Adj
+	touched uint32  // keeps the compiler from leaving out reads
 }
 
 // radius is the environments of a radius. A table has sets of [ways] slots, and an environment may be
@@ -38,11 +42,11 @@ type Environments struct {
 //
 // Which of a set is forgotten follows Jaleel, Theobald, Steely and Emer (2010): one that
 // is new is old until it comes again, so that what comes once does not drive out what comes often.
+// What the present batch needs stays.
 type radius struct {
-	slots int
-	tags  []uint64 // [slots] hashes, with the age, 0 to oldest, in the last bits
-	kept  []environment
-	rows  *tensor.Tensor // [slots+room×Hidden]: of the slots, and then of what is new in the batch
+	sets []set
+	kept []environment  // [slots]
+	rows *tensor.Tensor // [slots+room×Hidden]: of the slots, and then of what the batch finds no slot for
 
 	// Of the nodes of the present batch: the numbers, hashes and keys of their environments, and
 	// their rows.
@@ -50,23 +54,37 @@ type radius struct {
 	hashes  []uint64
 	keys    []key
 	at      []int32
-	// Of those that have no rows yet: the number of the first, their slots, or -1; the rows, of the
-	// radius before, of the node and its neighbours, or the category; and the counts of labels of edges.
-	first    uint32
-	slot     []int32
+	// Of those that are new: where their rows go, and how many of these are none of the slots; the rows, of
+	// the radius before, of the node and its neighbours, or the category; and the counts of labels of edges.
+	fresh    []int32
+	homeless int
 	ptr, col []int32
 	edges    []float32
+}
+
+// set is what finds environments in a set of slots. It is small enough for all sets to stay in the
+// processor's cache.
+type set struct {
+	tags  uint64 // a byte of the hash of each slot
+	ages  uint64 // a byte each: 0 to oldest, or a little more, with [needed] in batch
+	batch uint32 // the last one that found something here
 }
 
 const (
 	ways   = 8
 	oldest = 7
-	bonds  = 4 // of an environment that is remembered; carbon has no more
+	needed = 1 << 7
+	each   = 0x0101010101010101 // times a byte: that in every slot
+	bonds  = 4                  // of an environment that is remembered; carbon has no more
 )
 
-// key is the number of a node, of the radius before, and then labels of bonds and numbers of
-// neighbours; of radius 0 it is the category and 1.
-type key [1 + 2*bonds]uint32
+// key is the number of a node, of the radius before, and the labels of bonds and numbers of
+// neighbours; of radius 0 it is the category, which is the node, and 1.
+type key struct {
+	node   uint32
+	others [bonds]uint32
+	labels [bonds]uint16
+}
 
 type environment struct {
 	key    key
@@ -95,13 +113,14 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	}
 	for l := range len(e.Convs) + 1 {
 		sets := bytes / total * shares[l] / (4*e.Config.Hidden + entryBytes) / ways
-		m.radii = append(m.radii, &radius{slots: ways * max(sets, 256)})
+		m.sets = append(m.sets, max(sets, 256))
+		m.radii = append(m.radii, new(radius))
 	}
 	return m
 }
 
 // entryBytes is what a slot takes besides its row.
-const entryBytes = 48
+const entryBytes = int(unsafe.Sizeof(environment{}) + unsafe.Sizeof(set{})/ways)
 
 // remembers reports whether vectors are computed by environment on an engine.
 func remembers(be backend.Backend) bool {
@@ -118,23 +137,14 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 	m.makeRoom(be, b.Nodes())
 	for l, r := range m.radii {
 		m.find(b, l, counts)
-		if len(r.slot) > 0 {
+		if len(r.fresh) > 0 {
 			m.compute(t, l, keeper)
 		}
 		if slices.Contains(want, l) {
 			layers = append(layers, r.pool(batch, keeper))
 		}
 	}
-	h := m.encoder.read(layers)
-	for _, r := range m.radii { // now nobody reads the rows that are forgotten
-		for k, slot := range r.slot {
-			if slot >= 0 && r.kept[slot].number != r.first+uint32(k) {
-				r.slot[k] = -1
-			}
-		}
-		keeper.StoreRows(r.rows, r.slot, r.slots)
-	}
-	return h
+	return m.encoder.read(layers)
 }
 
 // pool puts the rows of each graph of a batch together.
@@ -169,23 +179,22 @@ func (b *Batch) inverseSizes() *autodiff.Var {
 func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 	room := nodes
 	for _, r := range m.radii {
-		if r.rows == nil || r.rows.Rows < r.slots+nodes {
+		if r.rows == nil || r.rows.Rows < len(r.kept)+nodes {
 			room = nodes + nodes/2 + 1 // more than nodes, for one node too
 		}
 	}
 	if room > nodes || uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32 { // numbers begin anew
 		m.Close(be)
 		m.next = 1
-		for _, r := range m.radii {
-			r.rows = be.Alloc(r.slots+room, m.encoder.Config.Hidden)
-			r.tags, r.kept = make([]uint64, r.slots), make([]environment, r.slots)
-			for k := range r.tags {
-				r.tags[k] = oldest
-			}
+		for l, r := range m.radii {
+			r.sets, r.kept = make([]set, m.sets[l]), make([]environment, ways*m.sets[l])
+			r.rows = be.Alloc(len(r.kept)+room, m.encoder.Config.Hidden)
 		}
 	}
+	m.batch++
 	for _, r := range m.radii {
-		r.numbers, r.hashes, r.keys, r.at, r.slot = r.numbers[:0], r.hashes[:0], r.keys[:0], r.at[:0], r.slot[:0]
+		r.numbers, r.hashes, r.keys, r.at = r.numbers[:0], r.hashes[:0], r.keys[:0], r.at[:0]
+		r.fresh, r.homeless = r.fresh[:0], 0
 		r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
 	}
 }
@@ -196,62 +205,62 @@ func (m *Environments) Close(be backend.Backend) {
 		if r.rows != nil {
 			be.Free(r.rows)
 		}
-		*r = radius{slots: r.slots}
+		*r = radius{}
 	}
 }
 
 // find finds the environments of radius l of all nodes, and notes what rows are made of that are new.
 func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 	r := m.radii[l]
-	r.first = m.next
+	m.order = m.order[:0]
 	for i := range int32(b.Nodes()) {
 		hash, key := m.describe(b, l, i)
 		r.hashes, r.keys = append(r.hashes, hash), append(r.keys, key)
 	}
 	// What is not in the processor's cache is fetched for all nodes at once, not for one after the other.
 	for _, hash := range r.hashes {
-		m.touched += r.tags[r.set(hash)]
-	}
-	for _, hash := range r.hashes {
-		first := r.set(hash)
-		for k, tag := range r.tags[first:][:ways] {
-			if tag|oldest == hash|oldest {
-				m.touched += uint64(r.kept[int(first)+k].number)
-			}
+		at := r.set(hash)
+		if alike := r.sets[at].alike(hash); alike != 0 {
+			m.touched += r.kept[ways*at+bits.TrailingZeros64(alike)/8].number
 		}
 	}
-	for i, key := range r.keys {
-		slot := int32(-1)
+	for i, hash := range r.hashes {
+		slot := -1
 		if int(b.Ptr[i+1]-b.Ptr[i]) <= bonds || l == 0 {
 			var known bool
-			if slot, known = r.place(r.hashes[i], &key); known {
-				r.note(r.kept[slot].number, slot)
+			if slot, known = r.place(hash, &r.keys[i], m.batch); known {
+				r.numbers, r.at = append(r.numbers, r.kept[slot].number), append(r.at, int32(slot))
 				continue
 			}
-			r.kept[slot] = environment{key, m.next}
 		}
-		r.note(m.next, 0)
+		if slot >= 0 {
+			r.kept[slot] = environment{r.keys[i], m.next}
+		} else {
+			slot = len(r.kept) + r.homeless
+			r.homeless++
+		}
+		r.numbers, r.at, r.fresh = append(r.numbers, m.next), append(r.at, int32(slot)), append(r.fresh, int32(slot))
 		m.next++
-		r.slot = append(r.slot, slot)
 		m.compose(b, l, int32(i))
 		r.edges = append(r.edges, counts[i*m.columns:][:m.columns]...)
 	}
 }
 
-// describe returns the hash and the key of the environment of radius l of a node. The key of one with
-// too many bonds is of the first.
+// describe returns the hash and the key of the environment of radius l of a node, and notes the order of
+// its neighbours. The key of one with too many bonds is of the first.
 func (m *Environments) describe(b *graph.Batch, l int, i int32) (hash uint64, key key) {
 	if l == 0 {
-		category := uint64(b.X.Category[i])
-		return mix(mix(0) ^ category), [len(key)]uint32{uint32(category) + 1}
+		key.node, key.others[0] = uint32(b.X.Category[i]), 1
+		return mix(mix(0) ^ uint64(key.node)), key
 	}
 	before := m.radii[l-1]
-	key[0], hash = before.numbers[i], mix(uint64(l))^before.hashes[i]
+	key.node, hash = before.numbers[i], mix(uint64(l))^before.hashes[i]
 	for k, n := range m.neighbours(b, before, i) {
 		if k < bonds {
-			key[1+2*k], key[2+2*k] = uint32(n.label), before.numbers[n.node]
+			key.labels[k], key.others[k] = uint16(n.label), before.numbers[n.node]
 		}
 		hash = mix(mix(hash^uint64(n.label)) ^ n.hash)
+		m.order = append(m.order, n.node)
 	}
 	return mix(hash), key
 }
@@ -279,49 +288,55 @@ func (m *Environments) compose(b *graph.Batch, l int, i int32) {
 	} else {
 		before := m.radii[l-1]
 		r.col = append(r.col, before.at[i])
-		for _, n := range m.neighbours(b, before, i) {
-			r.col = append(r.col, before.at[n.node])
+		for _, node := range m.order[b.Ptr[i]:b.Ptr[i+1]] {
+			r.col = append(r.col, before.at[node])
 		}
 	}
 	r.ptr = append(r.ptr, int32(len(r.col)))
 }
 
-// note notes the environment of the next node, and its row: that of a slot only from the next batch on.
-func (r *radius) note(number uint32, slot int32) {
-	if number >= r.first {
-		slot = int32(r.slots) + int32(number-r.first)
+// set returns the number of the set of a hash.
+func (r *radius) set(hash uint64) int {
+	set, _ := bits.Mul64(hash, uint64(len(r.sets)))
+	return int(set)
+}
+
+// alike returns the highest bits of the bytes of slots that may have a hash: of all that have its tag,
+// and perhaps of one above such a slot.
+func (s *set) alike(hash uint64) uint64 {
+	differ := s.tags ^ uint64(byte(hash))*each
+	return (differ - each) &^ differ & (needed * each)
+}
+
+// place returns the slot of an environment and that it is known, or the one to put it, or -1 if there is none.
+func (r *radius) place(hash uint64, key *key, batch uint32) (slot int, known bool) {
+	at := r.set(hash)
+	s := &r.sets[at]
+	if s.batch != batch {
+		s.batch, s.ages = batch, s.ages&^(needed*each)
 	}
-	r.numbers, r.at = append(r.numbers, number), append(r.at, slot)
-}
-
-// set returns the first slot of the set of a hash.
-func (r *radius) set(hash uint64) int32 {
-	set, _ := bits.Mul64(hash, uint64(r.slots/ways))
-	return int32(set) * ways
-}
-
-// place returns the slot of an environment and that it is known, or the one to put it.
-func (r *radius) place(hash uint64, key *key) (slot int32, known bool) {
-	first := r.set(hash)
-	tags := (*[ways]uint64)(r.tags[first:])
-	hash &^= oldest
-	victim, age := 0, uint64(0)
-	for k, tag := range tags {
-		if tag&^oldest == hash && r.kept[first+int32(k)].key == *key {
-			tags[k] = hash
-			return first + int32(k), true
+	for alike := s.alike(hash); alike != 0; alike &= alike - 1 {
+		k := bits.TrailingZeros64(alike) / 8
+		if slot := ways*at + k; r.kept[slot].key == *key {
+			s.ages = s.ages&^(0xff<<(8*k)) | needed<<(8*k)
+			return slot, true
 		}
-		if tag&oldest > age {
-			victim, age = k, tag&oldest
+	}
+	victim, age := 0, -1
+	for k := range ways {
+		if a := int(int8(s.ages >> (8 * k))); a > age { // below 0 are those that are needed
+			victim, age = k, a
 		}
+	}
+	if age < 0 {
+		return -1, false
 	}
 	if age < oldest {
-		for k := range tags {
-			tags[k] += oldest - age
-		}
+		s.ages += uint64(oldest-age) * each
 	}
-	tags[victim] = hash | (oldest - 1)
-	return first + int32(victim), false
+	s.tags = s.tags&^(0xff<<(8*victim)) | uint64(byte(hash))<<(8*victim)
+	s.ages = s.ages&^(0xff<<(8*victim)) | (needed|oldest-1)<<(8*victim)
+	return ways*at + victim, false
 }
 
 func (n neighbour) less(o neighbour) bool {
@@ -331,12 +346,15 @@ func (n neighbour) less(o neighbour) bool {
 	return n.hash < o.hash
 }
 
-// compute computes the rows of the new environments of radius l, behind those of the slots.
+// compute computes the rows of the new environments of radius l.
 func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper) {
 	r, e := m.radii[l], m.encoder
-	be, fresh := t.Backend(), len(r.slot)
+	be, fresh := t.Backend(), len(r.fresh)
 	if l == 0 {
-		be.CopyBlock(r.rows, r.slots, 0, e.sums(t, e.rowsFor(r.col, t.Indices)).Value(), 0, 0, fresh, e.Config.Hidden)
+		x := e.sums(t, e.rowsFor(r.col, t.Indices)).Value()
+		for k, row := range r.fresh {
+			be.CopyBlock(r.rows, int(row), 0, x, k, 0, 1, e.Config.Hidden)
+		}
 		return
 	}
 	before, conv := m.radii[l-1].rows, e.Convs[l-1]
@@ -348,7 +366,7 @@ func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper
 		A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
 		C: counts, E: autodiff.ConcatRows(conv.tables(t)...).Value(),
 		W1: first.W.Value, B1: first.B.Value, W2: second.W.Value, B2: second.B.Value,
-		Scale: scale.Value(), Shift: shift.Value(), ReLU: l < len(e.Convs), Y: r.rows, From: r.slots,
+		Scale: scale.Value(), Shift: shift.Value(), ReLU: l < len(e.Convs), Y: r.rows, To: r.fresh,
 	})
 }
 

@@ -7,23 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-func (e *engine[T]) StoreRows(x *tensor.Tensor, to []int32, from int) {
-	backend.CheckBlock(x, from, 0, x, from, 0, len(to), x.Cols)
-	t := &e.task
-	t.dst, t.cols, t.n, t.col = e.data(x), x.Cols, from, to
-	e.pool.do((*storeTask[T])(t), len(to), rowsPer(grain, x.Cols))
-}
-
-type storeTask[T float] args[T]
-
-func (t *storeTask[T]) run(lo, hi int) {
-	for k := lo; k < hi; k++ {
-		if at := int(t.col[k]); at >= 0 {
-			copy(t.dst[at*t.cols:][:t.cols], t.dst[(t.n+k)*t.cols:])
-		}
-	}
-}
-
 // LayerRows implements [backend.RowKeeper]: blocks of rows stay in the second-level cache.
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
@@ -31,7 +14,7 @@ func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	*s = rowsState[T]{scratch: s.scratch, k: &e.k, n: l.A.Rows, in: l.W1.Rows, hid: l.W1.Cols, out: l.W2.Cols, kinds: l.E.Rows, relu: l.ReLU}
 	s.ptr, s.col, s.x, s.c, s.e = l.A.Ptr.Host, l.A.Col.Host, e.data(l.X), e.data(l.C), e.data(l.E)
 	s.w1, s.b1, s.w2, s.b2 = e.data(l.W1), e.data(l.B1), e.data(l.W2), e.data(l.B2)
-	s.scale, s.shift, s.y = e.data(l.Scale), e.data(l.Shift), e.data(l.Y)[l.From*s.out:]
+	s.scale, s.shift, s.y, s.to = e.data(l.Scale), e.data(l.Shift), e.data(l.Y), l.To
 	e.pool.share((*rowsTask[T])(s), s.n, rowsBlock)
 	*s = rowsState[T]{scratch: s.scratch}
 }
@@ -45,10 +28,10 @@ type rowsState[T float] struct {
 	k                              *kernels[T]
 	n, in, hid, out, kinds         int
 	relu                           bool
-	ptr, col                       []int32
+	ptr, col, to                   []int32
 	x, c, e, w1, b1, w2, b2, scale []T
 	shift, y                       []T
-	scratch                        *freeList[[3][]T]
+	scratch                        *freeList[[4][]T]
 }
 
 type rowsTask[T float] rowsState[T]
@@ -56,25 +39,28 @@ type rowsTask[T float] rowsState[T]
 func (s *rowsTask[T]) run(lo, hi int) {
 	w := s.scratch.take()
 	n := hi - lo
-	for k, width := range []int{s.in, s.in, s.hid} {
+	for k, width := range []int{s.in, s.in, s.hid, s.out} {
 		w[k] = aligned(w[k], rowsBlock*width)[:n*width]
 	}
-	x, edges, h := w[0], w[1], w[2]
+	x, edges, h, y := w[0], w[1], w[2], w[3]
 	simd.SpMM(x, s.in, 0, n, s.ptr[lo:hi+1], s.col, nil, s.x, 0)
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.in, s.kinds, 1, s.c[lo*s.kinds:], s.kinds, s.e, s.in, 0, edges, s.in)
 	simd.Add(x, x, edges)
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.hid, s.in, 1, x, s.in, s.w1, s.hid, 0, h, s.hid)
 	simd.AddRowReLU(h, h, s.b1)
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.out, s.hid, 1, h, s.hid, s.w2, s.out, 0, s.y[lo*s.out:], s.out)
+	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.out, s.hid, 1, h, s.hid, s.w2, s.out, 0, y, s.out)
 	last := simd.AddRow[T]
 	if s.relu {
 		last = simd.AddRowReLU[T]
 	}
-	for i := lo; i < hi; i += rowsNear {
-		y := s.y[i*s.out : min(hi, i+rowsNear)*s.out]
-		simd.AddRow(y, y, s.b2)
-		simd.MulRow(y, y, s.scale)
-		last(y, y, s.shift)
+	for i := 0; i < n; i += rowsNear {
+		near := y[i*s.out : min(n, i+rowsNear)*s.out]
+		simd.AddRow(near, near, s.b2)
+		simd.MulRow(near, near, s.scale)
+		last(near, near, s.shift)
+		for k := i; k < min(n, i+rowsNear); k++ {
+			copy(s.y[int(s.to[lo+k])*s.out:][:s.out], y[k*s.out:])
+		}
 	}
 	s.scratch.give(w)
 }
