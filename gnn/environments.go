@@ -15,7 +15,7 @@ import (
 // Environments is the memory of a [ChemGIN] in Eval mode: after l layers the row of a node is a
 // function of its environment, what lies within l bonds of it, and of nothing else, so that an
 // environment needs computing once. Molecules share most of theirs: of 250,000 drug-like ones a
-// quarter of what five layers compute is new, and a third if 256 MB are remembered.
+// fifth of what five layers compute is new, and a third if 320 MB are remembered.
 //
 // Environments are told apart by tables: one of radius l is the number of the node's own of
 // radius l-1 and, for each bond, its label and the number of the neighbour's. Bonds are in the

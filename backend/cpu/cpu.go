@@ -123,7 +123,7 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 		e.name = "cpu-bf16"
 	}
 	e.task.k = &e.k
-	e.rows.scratch = new(freeList[[4][]T])
+	e.rows.scratch = new(freeList[[2][]T])
 	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
 		Engine: "cpu", ElementBytes: p.Bytes(),

@@ -20,7 +20,7 @@ func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 }
 
 const (
-	rowsBlock = 256 // with fewer, packing the weights would dominate
+	rowsBlock = 392 // with fewer, packing the weights would take more; 28 tiles of the AVX-512 kernel
 	rowsNear  = 32  // rows that stay in the first-level cache
 )
 
@@ -31,7 +31,7 @@ type rowsState[T float] struct {
 	ptr, col, to                   []int32
 	x, c, e, w1, b1, w2, b2, scale []T
 	shift, y                       []T
-	scratch                        *freeList[[4][]T]
+	scratch                        *freeList[[2][]T]
 }
 
 type rowsTask[T float] rowsState[T]
@@ -39,13 +39,12 @@ type rowsTask[T float] rowsState[T]
 func (s *rowsTask[T]) run(lo, hi int) {
 	w := s.scratch.take()
 	n := hi - lo
-	for k, width := range []int{s.in, s.in, s.hid, s.out} {
-		w[k] = aligned(w[k], rowsBlock*width)[:n*width]
+	for k, width := range []int{max(s.in, s.out), s.hid} {
+		w[k] = aligned(w[k], rowsBlock*width)
 	}
-	x, edges, h, y := w[0], w[1], w[2], w[3]
+	x, h, y := w[0][:n*s.in], w[1][:n*s.hid], w[0][:n*s.out]
 	simd.SpMM(x, s.in, 0, n, s.ptr[lo:hi+1], s.col, nil, s.x, 0)
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.in, s.kinds, 1, s.c[lo*s.kinds:], s.kinds, s.e, s.in, 0, edges, s.in)
-	simd.Add(x, x, edges)
+	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.in, s.kinds, 1, s.c[lo*s.kinds:], s.kinds, s.e, s.in, 1, x, s.in)
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.hid, s.in, 1, x, s.in, s.w1, s.hid, 0, h, s.hid)
 	simd.AddRowReLU(h, h, s.b1)
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.out, s.hid, 1, h, s.hid, s.w2, s.out, 0, y, s.out)

@@ -133,7 +133,7 @@ func apartRun(dir string, written []string, read ...string) error {
 func (o *output) write(ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer) error {
 	// Most of the heap is the engine's, which keeps what it has for the next batch, so
 	// that leaving much garbage beside it would double the memory and gain nothing.
-	defer debug.SetGCPercent(debug.SetGCPercent(15))
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	options, err := o.in.options()
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 
 // Memory is how many bytes the models of a job remember of molecules, about, unless they have a
 // memory of their own ([specmatch.Trained.Remembering]).
-const Memory = 256 << 20
+const Memory = 320 << 20
 
 // remembering returns the model with a part of Memory unless it has its own.
 func remembering(m *specmatch.Trained, parts int) *specmatch.Trained {
