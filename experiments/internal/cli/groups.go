@@ -31,7 +31,6 @@ type Data struct {
 	flags *FlagSet // records what is read
 }
 
-// Register implements [Group].
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
 	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
@@ -122,7 +121,6 @@ type Loss struct {
 	Kappa      float64 // sharpness of the soft adjacency σ(κ(S-θ))
 }
 
-// Register implements [Group].
 func (l *Loss) Register(f *FlagSet) {
 	choices := l.Choices
 	if choices == nil {
@@ -147,7 +145,6 @@ type Recipe struct {
 	FirstSeed int
 }
 
-// Register implements [Group].
 func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.Epochs, "epochs", Int(0), "`epochs` to train")
 	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
@@ -182,7 +179,6 @@ type Protocol struct {
 	Folds     int      // of the outer cross-validation; 0 becomes 10
 }
 
-// Register implements [Group].
 func (p *Protocol) Register(f *FlagSet) {
 	if p.Folds == 0 {
 		p.Folds = 10
@@ -200,7 +196,6 @@ type Engine struct {
 	BF16      bool
 }
 
-// Register implements [Group].
 func (e *Engine) Register(f *FlagSet) {
 	if e.Backend == "" {
 		e.Backend = "cpu"
@@ -272,7 +267,6 @@ type Output struct {
 	TensorBoard bool // write metrics for TensorBoard, too
 }
 
-// Register implements [Group].
 func (o *Output) Register(f *FlagSet) {
 	Var(f, &o.Dir, "out", Text, "run `directory`; a run that is there is resumed with its own flags, and what else is given,\nsuch as more seeds or methods, is added to it; the default is a new runs/EXPERIMENT-DATASET-TIME")
 	if o.Every == 0 {

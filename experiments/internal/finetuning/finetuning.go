@@ -43,7 +43,6 @@ type Recipe struct {
 	Pretrained string
 }
 
-// Register implements [cli.Group].
 func (r *Recipe) Register(f *cli.FlagSet) {
 	cli.Var(f, &r.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
 	if r.Batch > 0 {

@@ -35,7 +35,6 @@ func DefaultSettings() Settings {
 	return Settings{Options: method.DefaultOptions(method.Unsupervised), Policy: autoPolicy, Ratio: 0.2, OwnRecipes: true}
 }
 
-// Register implements [cli.Group].
 func (s *Settings) Register(f *cli.FlagSet) {
 	o := &s.Objective
 	cli.Var(f, &o.Match.Adjacency, "adjacency", specmatch.ParseAdjacency, "how a similarity becomes an edge of the batch's similarity `graph`: sigmoid, spread\n(sigmoid with κ in units of the spread of the similarities), hard, ste")

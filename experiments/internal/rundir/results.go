@@ -50,10 +50,8 @@ func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
 	}
 }
 
-// MarshalJSON implements [json.Marshaler].
 func (r Row) MarshalJSON() ([]byte, error) { return json.Marshal(convert[Float](rowOf[float64](r))) }
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (r *Row) UnmarshalJSON(data []byte) error {
 	var j rowOf[Float]
 	if err := json.Unmarshal(data, &j); err != nil {

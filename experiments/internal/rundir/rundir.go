@@ -311,7 +311,6 @@ func handler(file io.Writer) slog.Handler {
 // read back as NaN. Results of units need it for numbers that may not be finite.
 type Float float64
 
-// MarshalJSON implements [json.Marshaler].
 func (x Float) MarshalJSON() ([]byte, error) {
 	if !finite(float64(x)) {
 		return []byte("null"), nil
@@ -319,7 +318,6 @@ func (x Float) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(x))
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (x *Float) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*x = Float(math.NaN())
