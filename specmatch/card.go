@@ -130,19 +130,6 @@ func cardOf(f *nn.File) (c Card, err error) {
 	return c, nil
 }
 
-// ReadCard returns the card of a model file.
-func ReadCard(path string) (Card, error) {
-	f, err := nn.ReadFile(path)
-	if err != nil {
-		return Card{}, err
-	}
-	c, err := cardOf(f)
-	if err != nil {
-		return Card{}, fmt.Errorf("specmatch: %s: %w", path, err)
-	}
-	return c, nil
-}
-
 // software returns the version of this module in the running program.
 func software() string {
 	const module = "github.com/specmatch/specmatch"

@@ -163,19 +163,13 @@ func TestOpen(t *testing.T) {
 				if m.Card.Encoder != a {
 					t.Errorf("the card's encoder is %+v, want %+v", m.Card.Encoder, a)
 				}
-				card, err := specmatch.ReadCard(path)
-				if err != nil {
-					t.Fatal(err)
+				card, _ := json.Marshal(got.Card)
+				wantCard, _ := json.Marshal(m.Card)
+				if !bytes.Equal(card, wantCard) {
+					t.Errorf("card %s, want %s", card, wantCard)
 				}
-				for _, c := range []specmatch.Card{got.Card, card} {
-					x, _ := json.Marshal(c)
-					y, _ := json.Marshal(m.Card)
-					if !bytes.Equal(x, y) {
-						t.Errorf("card %s, want %s", x, y)
-					}
-				}
-				if !strings.HasPrefix(card.Provenance.Software, "github.com/specmatch/specmatch") {
-					t.Errorf("software %q", card.Provenance.Software)
+				if !strings.HasPrefix(got.Card.Provenance.Software, "github.com/specmatch/specmatch") {
+					t.Errorf("software %q", got.Card.Provenance.Software)
 				}
 				if (got.Head == nil) != (m.Head == nil) {
 					t.Fatalf("head %v, want %v", got.Head, m.Head)
