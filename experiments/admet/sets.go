@@ -254,7 +254,7 @@ type model int
 const (
 	linear model = iota
 	// near is the mean of the nearest neighbours: of fingerprints by Tanimoto's similarity, of
-	// vectors by the distance when they are standardised.
+	// vectors by the cosine when they are standardised.
 	near
 	// tuned is an encoder that is fitted itself, as fittings says.
 	tuned
@@ -410,7 +410,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	if l.kind() == specmatch.Binary {
 		kind = probe.Logistic
 	}
-	by := probe.Euclidean
+	by := probe.Cosine
 	switch fingerprint := len(m.features) == 1 && (m.features[0] == "bits" || m.features[0] == "counts"); {
 	case fingerprint && m.model != linear:
 		by = probe.Tanimoto

@@ -3,14 +3,16 @@ package probe
 import (
 	"context"
 	"math"
+
+	"github.com/chewxy/math32"
 )
 
 // Similarity says which vectors are near.
 type Similarity int
 
 const (
-	Euclidean Similarity = iota // -‖x-z‖²
-	Tanimoto                    // x·z / (‖x‖² + ‖z‖² - x·z)
+	Tanimoto Similarity = iota // x·z / (‖x‖² + ‖z‖² - x·z)
+	Cosine                     // x·z / (‖x‖·‖z‖)
 )
 
 // Near returns for each of rows the k of among that are most similar to it, the most similar first
@@ -40,11 +42,11 @@ func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, b
 			best, of := make([]int, 0, k+1), make([]float32, 0, k+1)
 			for r, other := range among {
 				s := dot[r*len(part)+j]
-				if by == Euclidean {
-					s = 2*s - size[r]
-				} else {
-					s /= max(own+size[r]-s, math.SmallestNonzeroFloat32)
+				against := own + size[r] - s
+				if by == Cosine { // the length of the row itself orders nothing
+					against = math32.Sqrt(size[r])
 				}
+				s /= max(against, math.SmallestNonzeroFloat32)
 				if other == i || len(best) == k && s <= of[k-1] {
 					continue
 				}

@@ -216,7 +216,7 @@ func TestNear(t *testing.T) {
 		for i, row := range [][3]float32{{1, 0, 0}, {0, 1, 0}, {3, 0, 0}, {1, 1, 0}} {
 			copy(x[i*width:], row[:])
 		}
-		for by, want := range map[probe.Similarity]string{probe.Euclidean: "[[3 1] [3 0] [0 3] [0 1]]", probe.Tanimoto: "[[3 2] [3 0] [0 3] [0 1]]"} {
+		for by, want := range map[probe.Similarity]string{probe.Cosine: "[[2 3] [3 0] [0 3] [0 1]]", probe.Tanimoto: "[[3 2] [3 0] [0 3] [0 1]]"} {
 			near, err := probe.Near(t.Context(), x, width, all, all, 2, by)
 			if err != nil || fmt.Sprint(near) != want {
 				t.Errorf("%d columns, similarity %d: %v, %v, want %s", width, by, near, err, want)
@@ -225,7 +225,7 @@ func TestNear(t *testing.T) {
 	}
 	nan := math.NaN()
 	d := probe.Data{X: []float32{0, 1, 2, 3}, Dim: 1, Y: []float64{1, nan, 2, nan, 4, nan, nan, nan}, Tasks: 2}
-	y, err := probe.Neighbours(t.Context(), d, all[:3], all[3:], 2, probe.Euclidean)
+	y, err := probe.Neighbours(t.Context(), d, all[:3], all[3:], 2, probe.Cosine)
 	if err != nil || !slices.Equal(y, []float64{3, 0}) {
 		t.Errorf("%v, %v", y, err)
 	}
