@@ -23,8 +23,8 @@ func TestBenchPrintsJSON(t *testing.T) {
 		{"-steps", "2", "-warmup", "1", "-json", "-losses"},
 		{"-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"},
 		{"-steps", "1", "-warmup", "0", "-json", "-recorded"},
-		{"-workload", "semisupervised", "-batch", "32", "-steps", "1", "-warmup", "0", "-json"},
-		{"-workload", "transfer", "-batch", "16", "-steps", "1", "-warmup", "0", "-json"},
+		{"-workload", "semisupervised", "-batch", "16", "-steps", "1", "-warmup", "0", "-json"},
+		{"-workload", "transfer", "-batch", "4", "-steps", "1", "-warmup", "0", "-json"},
 		{"-workload", "transfer", "-batch", "4", "-steps", "1", "-warmup", "0", "-json", "-recorded"},
 	} {
 		if testing.Short() && args[0] == "-workload" {
@@ -93,7 +93,7 @@ func TestStepAllocations(t *testing.T) {
 	for name, w := range workloads {
 		t.Run(name, func(t *testing.T) {
 			var counts []float64
-			few := map[string]int{"transfer": 8}[name] // its steps take long, and its matrices are large
+			few := map[string]int{"transfer": 4}[name] // its steps take long, and its matrices are large
 			few = cmp.Or(few, 16)
 			for _, w.batch = range []int{few, 4 * few} {
 				r := result{AllocKBPerStep: limitKB + 1}
@@ -101,7 +101,7 @@ func TestStepAllocations(t *testing.T) {
 				// work to threads whose pools are empty: not every time.
 				for try := 0; try < 8 && r.AllocKBPerStep > limitKB; try++ {
 					var err error
-					if r, err = measure(t.Context(), be, w, 5, 15, false, nil); err != nil {
+					if r, err = measure(t.Context(), be, w, 5, 10, false, nil); err != nil {
 						t.Fatal(err)
 					}
 				}
