@@ -102,6 +102,9 @@ func (f Feature) String() string {
 	return fmt.Sprintf("%s:%d:%d", f.kind, f.radius, f.size)
 }
 
+// MarshalText returns the words that [ParseFeature] reads, which a run directory keeps.
+func (f Feature) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // columns returns the names of the numbers of a feature.
 func (f Feature) columns(m *specmatch.Trained) (names []string) {
 	switch f.kind {
