@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -87,14 +88,7 @@ func TestBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file bytes.Buffer
-	if err := m.Write(&file); err != nil {
-		t.Fatal(err)
-	}
-	back, err := specmatch.Read(&file, be)
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := reread(t, m, be)
 	if y, err := back.Predict(t.Context(), graphs); err != nil || !near32(y, want) {
 		t.Errorf("predictions of the file %v, want %v (%v)", y, want, err)
 	}
@@ -164,14 +158,7 @@ func TestMix(t *testing.T) {
 				t.Errorf("%s: output %d: %v, want %v", kind, k, y, want)
 			}
 		}
-		var file bytes.Buffer
-		if err := m.Write(&file); err != nil {
-			t.Fatal(err)
-		}
-		back, err := specmatch.Read(&file, be)
-		if err != nil {
-			t.Fatal(err)
-		}
+		back := reread(t, m, be)
 		if y := predict(back); !slices.Equal(y, mixed) {
 			t.Errorf("%s: predictions of the file %v, want %v", kind, y, mixed)
 		}
@@ -185,4 +172,18 @@ func TestMix(t *testing.T) {
 // near32 reports whether numbers are equal up to the precision of a file.
 func near32(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= 1e-4*(1+math.Abs(y)) })
+}
+
+// reread returns what the file of a model says.
+func reread(t *testing.T, m *specmatch.Trained, be backend.Backend) *specmatch.Trained {
+	t.Helper()
+	var file bytes.Buffer
+	if err := m.Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	back, err := specmatch.Read(&file, be)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
 }

@@ -42,11 +42,11 @@ func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, b
 			best, of := make([]int, 0, k+1), make([]float32, 0, k+1)
 			for r, other := range among {
 				s := dot[r*len(part)+j]
-				against := own + size[r] - s
+				norm := own + size[r] - s
 				if by == Cosine { // the length of the row itself orders nothing
-					against = math32.Sqrt(size[r])
+					norm = math32.Sqrt(size[r])
 				}
-				s /= max(against, math.SmallestNonzeroFloat32)
+				s /= max(norm, math.SmallestNonzeroFloat32)
 				if other == i || len(best) == k && s <= of[k-1] {
 					continue
 				}
