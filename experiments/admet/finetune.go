@@ -6,7 +6,6 @@ import (
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
@@ -77,11 +76,7 @@ func (l *loadedSet) tune(
 			return nil, err
 		}
 		for p, rows := range parts {
-			some := make([]*graph.Graph, len(rows))
-			for k, i := range rows {
-				some[k] = graphs[i]
-			}
-			y, err := m.Predict(ctx, some)
+			y, err := m.Predict(ctx, some(graphs, 1, rows))
 			if err != nil {
 				return nil, err
 			}

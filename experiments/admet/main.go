@@ -86,8 +86,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 			l.encoder = x.encoder
 			flags.Input(name, l.sum)
-			for _, line := range l.left {
-				fmt.Fprintln(stderr, line)
+			if l.dropped > 0 {
+				fmt.Fprintf(stderr, "%s: %d molecules cannot be used\n", l.name, l.dropped)
 			}
 		}
 		loaded = append(loaded, l)

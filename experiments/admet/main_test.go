@@ -13,6 +13,7 @@ import (
 
 	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 )
 
 func TestMain(m *testing.M) { rundirtest.Main(m, run) }
@@ -106,8 +107,16 @@ func TestScaffolds(t *testing.T) {
 	if r, _ := rundirtest.Find(rows, "esol", "counts-scaffold", "scaffold"); !(r.Mean > 50 && r.Mean <= 100) {
 		t.Errorf("scaffolds: %+v", r)
 	}
-	if !strings.Contains(stdout.String(), "mean ± standard error") {
+	if !strings.Contains(stdout.String(), "10 % to test on: mean ± standard error") {
 		t.Error(stdout.String())
+	}
+	// The error of vectors-near is subtracted from that of counts-near.
+	a, _ := rundirtest.Find(rows, "esol", "counts-near", "scaffold")
+	b, _ := rundirtest.Find(rows, "esol", "vectors-near", "scaffold")
+	d := compare.Seeds(a.PerSeed, b.PerSeed)
+	gain := fmt.Sprintf("%.2f ± %.2f", d.Mean, d.Err)
+	if _, gains, ok := strings.Cut(stdout.String(), "vectors-near over counts-near"); !ok || d.Mean == 0 || strings.Count(gains, "±") != 1 || !strings.Contains(gains, strings.ReplaceAll(gain, "-", "−")) {
+		t.Errorf("want one gain, %s, in\n%s", gain, stdout.String())
 	}
 }
 

@@ -4,16 +4,30 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// report writes results.json and the table of a finished run.
+// report writes results.json and the tables of a finished run.
 func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
-	t := table.New("set", append([]table.Column{{Name: "metric"}}, x.columns()...)...)
+	columns := []string{"metric"}
+	var pairs [][2]int // of methods that are frozen vectors with others of the same model
+	var gains []string
+	for i, m := range x.methods {
+		columns = append(columns, methodOf(m).title)
+		for k, other := range x.methods {
+			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) && methodOf(other).model == methodOf(m).model {
+				pairs, gains = append(pairs, [2]int{i, k}), append(gains, m+" over "+other)
+			}
+		}
+	}
+	t, paired := table.New("set", table.Names(columns...)...), table.New("gain of", table.Names(gains...)...)
+	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± standard error."
 	t.Caption = fmt.Sprintf("Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose the regularisation on: ridge or logistic regression.", rundir.OverSeeds(x.recipe.Seeds))
 	if s, _ := find(x.data.Datasets[0]); s.scaffolds {
 		t.Caption = fmt.Sprintf("%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and 10 %% to test on: mean ± standard error.", x.recipe.Seeds)
@@ -21,9 +35,12 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	var rows []rundir.Row
 	for _, name := range x.data.Datasets {
 		s, _ := find(name) // they have been looked for
-		direction := "↑"
-		if s.lower() {
+		first, digits, direction := len(rows), 3, "↑"
+		if s.sign() < 0 {
 			direction = "↓"
+		}
+		if s.scaffolds {
+			digits = 2
 		}
 		cells := []table.Cell{table.Text(s.metric + " " + direction)}
 		for _, m := range x.methods {
@@ -34,25 +51,26 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 				}
 			}
 			r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
-			spread, digits := r.Std, 3
+			spread := r.Std
 			if s.scaffolds {
 				spread /= math.Sqrt(float64(len(r.PerSeed)))
-				digits = 2
 			}
 			rows, cells = append(rows, r), append(cells, table.MeanStd(r.Mean, spread, digits))
 		}
 		t.Add(name, cells...)
+		cells = nil
+		for _, p := range pairs {
+			d := compare.Seeds(rows[first+p[0]].PerSeed, rows[first+p[1]].PerSeed)
+			cells = append(cells, table.MeanStd(s.sign()*d.Mean, d.Err, digits))
+		}
+		paired.Add(name, cells...)
 	}
-	if err := x.dir.Report(stdout, rows, t); err != nil {
+	if pairs == nil {
+		paired = nil
+	}
+	if err := x.dir.Report(stdout, rows, t, paired); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(stdout, "results and table: %s\n", x.dir.Path)
 	return err
-}
-
-func (x *experiment) columns() (columns []table.Column) {
-	for _, m := range x.methods {
-		columns = append(columns, table.Column{Name: methodOf(m).title})
-	}
-	return columns
 }

@@ -57,14 +57,10 @@ func named(scaffolds bool) (names []string) {
 }
 
 func find(name string) (set, error) {
-	var names []string
-	for _, s := range sets {
-		if s.name == name {
-			return s, nil
-		}
-		names = append(names, s.name)
+	if i := slices.IndexFunc(sets, func(s set) bool { return s.name == name }); i >= 0 {
+		return sets[i], nil
 	}
-	return set{}, fmt.Errorf("-dataset %s: no such set (have: %s)", name, strings.Join(names, ", "))
+	return set{}, fmt.Errorf("-dataset %s: no such set (have: %s)", name, strings.Join(append(named(false), named(true)...), ", "))
 }
 
 // kind is what the targets are, by the metric.
@@ -82,14 +78,19 @@ func (s set) protocol() string {
 	return "tdc"
 }
 
-// lower reports whether less is better.
-func (s set) lower() bool { return s.metric == "mae" || s.metric == "rmse" }
+// sign is that of what is better than 0: 1, or -1 of an error.
+func (s set) sign() float64 {
+	if s.metric == "mae" || s.metric == "rmse" {
+		return -1
+	}
+	return 1
+}
 
 // loadedSet is a set with its molecules.
 type loadedSet struct {
 	set
 	sum         string // of the file
-	left        []string
+	dropped     int    // records without a molecule that can be used
 	molecules   []*molecule.Molecule
 	y           []float64 // [molecules×tasks], NaN where there is none
 	tasks       int
@@ -102,7 +103,7 @@ type loadedSet struct {
 	x   []float32
 }
 
-// load reads a set. Records without a molecule that can be used are left out, with a line.
+// load reads a set. Records without a molecule that can be used are left out.
 func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 	path := filepath.Join(dir, s.name+".csv")
 	l := &loadedSet{set: s}
@@ -122,10 +123,9 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 	if l.tasks = len(o.Fields); !s.scaffolds {
 		o.Fields = append(o.Fields, "split")
 	}
-	dropped := 0
 	err = records.Read(ctx, path, o, func(r *records.Record) error {
 		if r.Err != nil {
-			dropped++
+			l.dropped++
 			return nil
 		}
 		for k, text := range r.Fields[:l.tasks] {
@@ -153,9 +153,6 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 		l.molecules, l.scaffold = append(l.molecules, m), append(l.scaffold, r.Scaffold)
 		return nil
 	})
-	if dropped > 0 {
-		l.left = append(l.left, fmt.Sprintf("%s: %d molecules cannot be used", s.name, dropped))
-	}
 	if err == nil && !s.scaffolds && (len(l.train) < 16 || len(l.test) < 2) {
 		err = fmt.Errorf("%s: %d records to train on and %d to test; want 16 and 2", path, len(l.train), len(l.test))
 	}
@@ -172,11 +169,10 @@ var features = map[string]feature{
 	"vectors": func(ctx context.Context, l *loadedSet) ([]float32, int, error) {
 		be := cpu.New(tensor.Float32)
 		defer be.Close()
-		open := func() (*specmatch.Trained, error) { return pretrained.Open(be) }
+		m, err := pretrained.Open(be)
 		if l.encoder != "" {
-			open = func() (*specmatch.Trained, error) { return specmatch.Open(l.encoder, be) }
+			m, err = specmatch.Open(l.encoder, be)
 		}
-		m, err := open()
 		if err != nil {
 			return nil, 0, err
 		}
@@ -389,16 +385,11 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		return out, err
 	}
 	out = outcome{Set: l.name, Method: name}
-	targets := func(rows []int) (y []float64) {
-		for _, i := range rows {
-			y = append(y, l.y[i*l.tasks:(i+1)*l.tasks]...)
-		}
-		return y
-	}
+	valid, test := some(l.y, l.tasks, s.Valid), some(l.y, l.tasks, s.Test)
 	if m.model == tuned {
 		p, err := l.tune(ctx, fittings[name], s, seed, s.Valid, s.Test)
 		if err == nil {
-			out.Valid, out.Value = l.score(p[0], targets(s.Valid)), l.score(p[1], targets(s.Test))
+			out.Valid, out.Value = l.score(p[0], valid), l.score(p[1], test)
 		}
 		return out, err
 	}
@@ -430,28 +421,26 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	d := probe.Data{X: x, Dim: dim, Y: l.y, Tasks: l.tasks, Kind: kind}
 	if m.model == near {
 		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, by)
-		out.Value = l.score(predicted, targets(s.Test))
+		out.Value = l.score(predicted, test)
 		return out, err
 	}
 	fit, err := probe.Choose(ctx, d, s.Train, s.Valid, func(predicted, y []float64) float64 {
-		if v := l.score(predicted, y); !l.lower() {
-			return v
-		} else {
-			return -v
-		}
+		return l.sign() * l.score(predicted, y)
 	})
 	if err != nil {
 		return out, err
 	}
-	predict := func(rows []int) float64 {
-		var part []float32
-		for _, i := range rows {
-			part = append(part, x[i*dim:(i+1)*dim]...)
-		}
-		return l.score(fit.Predict(part), targets(rows))
-	}
-	out.Strength, out.Valid, out.Value = fit.Strength, predict(s.Valid), predict(s.Test)
+	out.Strength, out.Valid = fit.Strength, l.score(fit.Predict(some(x, dim, s.Valid)), valid)
+	out.Value = l.score(fit.Predict(some(x, dim, s.Test)), test)
 	return out, nil
+}
+
+// some returns rows of x, which are of this width.
+func some[T any](x []T, width int, rows []int) (part []T) {
+	for _, i := range rows {
+		part = append(part, x[i*width:(i+1)*width]...)
+	}
+	return part
 }
 
 func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, by probe.Similarity) (float64, error) {
