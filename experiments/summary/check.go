@@ -16,23 +16,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 )
 
 type check struct {
-	on            bool
-	data          string
-	sets, methods []string
-	cells         int
-	draw          uint64
+	on                  bool
+	data, sets, methods []string
+	cells               int
+	draw                uint64
 }
 
 func (c *check) Register(f *cli.FlagSet) {
-	f.BoolVar(&c.on, "check", false, "compute one seed of every row of results again, drawn at random, with the programs as they are\nnow, and compare the bits; the working directory is the root of the repository. Rows of transfer are left out:\neach takes a pre-training of hours")
-	cli.Var(f, &c.data, "data", cli.Text, "`DIR` with the data sets of the rows to check; without it, those on the embedded set are checked")
+	f.BoolVar(&c.on, "check", false, "compute one seed of every row of results again, drawn at random, with the programs as they are\nnow, and compare the bits; where they are others, with those of the commits that the row names, whose bits it\nmust have. The working directory is the root of the repository. Rows of transfer on molecules are left out,\nbut for those without pre-training")
+	cli.Var(f, &c.data, "data", cli.List(cli.Text), "`folders` A,B with the data sets of the rows to check; without them, those on the embedded set are checked")
 	cli.Var(f, &c.sets, "sets", cli.List(cli.Text), "data `sets` whose rows -check takes, all if none is named")
 	cli.Var(f, &c.methods, "methods", cli.List(cli.Text), "`methods` whose rows -check takes, all if none is named")
 	cli.Var(f, &c.cells, "cells", cli.Int(0), "the `number` of rows that -check draws; 0 is all")
@@ -42,12 +43,13 @@ func (c *check) Register(f *cli.FlagSet) {
 // again is one seed of a method on a data set, to be computed again under all protocols
 // that have it.
 type again struct {
-	rows []*result // of one experiment, data set, method and settings
+	rows []*result // of one experiment, data set, method, settings and code
 	seed int
 }
 
-// run computes cells again, a line of stdout each, and returns an error if one has other bits.
-func (c *check) run(ctx context.Context, all results, stdout io.Writer) error {
+// run computes cells again, a line of stdout for each row, and returns an error if one has
+// the bits neither of today's code nor of its own.
+func (c *check) run(ctx context.Context, all results, stdout, stderr io.Writer) error {
 	todo, err := c.drawn(all, stdout)
 	if err != nil {
 		return err
@@ -57,30 +59,23 @@ func (c *check) run(ctx context.Context, all results, stdout io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var programs []string
+	code := &code{dir: dir, built: map[string]error{}, stderr: stderr}
+	older, differ := 0, 0
 	for _, a := range todo {
-		if path := "./experiments/" + a.rows[0].Experiment; !slices.Contains(programs, path) {
-			programs = append(programs, path)
-		}
-	}
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", dir + string(filepath.Separator)}, programs)...)
-	if text, err := build.CombinedOutput(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("-check: go build %s: %w: %s", strings.Join(programs, " "), err, text))
-	}
-	differ := 0
-	for i, a := range todo {
-		same, err := a.compare(ctx, stdout, dir, filepath.Join(dir, fmt.Sprint("run", i)), c.data)
-		if err != nil {
-			return err
-		}
-		if !same {
+		tried, found, err := a.compare(ctx, stdout, code, c.place(a.rows[0].Dataset))
+		switch {
+		case err != nil:
+			return fmt.Errorf("-check: %w", err)
+		case !found:
 			differ++
+		case tried > 1:
+			older++
 		}
 	}
 	if differ > 0 {
-		return fmt.Errorf("%d of %d cells differ from today's code, with the instruction set %v (results are those of AVX2 or AVX-512)", differ, len(todo), simd.Level())
+		return fmt.Errorf("%d of %d cells differ from today's code and from the commits that they name, with the instruction set %v (results are those of AVX2 or AVX-512)", differ, len(todo), simd.Level())
 	}
-	fmt.Fprintf(stdout, "all %d have the same bits\n", len(todo))
+	fmt.Fprintf(stdout, "all %d have the same bits, %d of them by older code\n", len(todo), older)
 	return nil
 }
 
@@ -97,7 +92,7 @@ func (c *check) drawn(all results, stdout io.Writer) ([]again, error) {
 			left[reason]++
 			continue
 		}
-		key := strings.Join(append([]string{r.Experiment, r.Dataset, r.Method}, r.flags()...), " ")
+		key := strings.Join(append([]string{r.Experiment, r.Dataset, r.Method, r.Code}, r.flags()...), " ")
 		if groups[key] == nil {
 			groups[key] = &again{}
 		}
@@ -132,25 +127,33 @@ func (c *check) drawn(all results, stdout io.Writer) ([]again, error) {
 
 // reason says why a row is not computed again, "" if it is.
 func (c *check) reason(r *result) string {
-	if r.Experiment == "transfer" {
-		return "of transfer, each after a pre-training of hours"
-	}
-	if r.Dataset == embedded {
+	switch {
+	case r.Experiment == "transfer" && r.Method != finetuning.None && r.Dataset != proteins:
+		return "of transfer, each after a pre-training on 50,000 molecules"
+	case r.Dataset == embedded || c.place(r.Dataset) != "":
 		return ""
-	}
-	if c.data == "" {
+	case c.data == nil:
 		return "of data sets, without -data"
 	}
-	for _, name := range []string{r.Dataset + ".zip", r.Dataset} {
-		if _, err := os.Stat(filepath.Join(c.data, name)); err == nil {
-			return ""
-		}
-	}
-	return "of " + r.Dataset + ", which is not in " + c.data
+	return "of " + r.Dataset + ", which is not in " + strings.Join(c.data, ", ")
 }
 
-// embedded is the name of the set that needs no data.
-const embedded = "motifs"
+// place returns the folder of -data that a set lies in, "" if it is in none.
+func (c *check) place(set string) string {
+	for _, dir := range c.data {
+		for _, end := range []string{".zip", "", ".csv", ".csv.gz", "_edges.csv", "_edges.csv.gz"} {
+			if _, err := os.Stat(filepath.Join(dir, set+end)); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+const (
+	embedded = "motifs"       // the set that needs no data
+	proteins = "homo_sapiens" // the set of transfer whose pre-training takes minutes
+)
 
 // flags are those of a row's run that are not its experiment's defaults, as the pages of
 // results have them.
@@ -158,6 +161,13 @@ func (r *result) flags() []string {
 	switch {
 	case r.Experiment == "semisupervised":
 		return []string{"-label-rate", r.number}
+	case r.Experiment == "transfer":
+		epochs := map[string]string{"100": "100", "tox21": "15", "toxcast": "15", "hiv": "3", "muv": "2", "ppi": "8"}
+		flags := []string{"-finetune-epochs", cmp.Or(epochs[r.number], "30")}
+		if r.Dataset == proteins {
+			flags = append(flags, "-domain", "bio", "-corpus", "shs27k", "-epochs", "20")
+		}
+		return flags
 	case r.number == degrees:
 		return []string{"-node-features", degrees}
 	case strings.HasPrefix(filepath.Base(r.file), "graph-"):
@@ -173,10 +183,54 @@ func (r *result) flags() []string {
 	return []string{"-gin-epochs", cmp.Or(epochs[r.Dataset], "50")}
 }
 
-// compare computes the cell in the run directory out, with the program in the folder
-// programs, and prints a line for every row.
-func (a *again) compare(ctx context.Context, stdout io.Writer, programs, out, data string) (same bool, err error) {
+// compare computes the cell by today's code and, as long as a row has other bits, by the
+// commits that it names. It prints a line for every row and counts what it has tried.
+func (a *again) compare(ctx context.Context, stdout io.Writer, code *code, data string) (tried int, found bool, err error) {
+	verdicts, others := make([]string, len(a.rows)), make([]string, len(a.rows))
+	commits := strings.FieldsFunc(a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' })
+	for ; tried <= len(commits) && !found; tried++ {
+		commit := append([]string{""}, commits...)[tried]
+		got, err := a.compute(ctx, code, commit, data)
+		if err != nil && (commit == "" || ctx.Err() != nil) {
+			return 0, false, err
+		}
+		for i, r := range a.rows {
+			switch x := got[r.Protocol]; {
+			case verdicts[i] != "":
+			case err != nil:
+				others[i] += fmt.Sprintf("; %s: %v", commit, err)
+			case math.Float64bits(x) != math.Float64bits(a.stored(r)):
+				others[i] += fmt.Sprintf("; %s: %v", cmp.Or(commit, "today's code"), x)
+			case commit == "":
+				verdicts[i] = "as before"
+			default:
+				verdicts[i] = fmt.Sprintf("as before, by %s (%s)", commit, strings.TrimPrefix(others[i], "; "))
+			}
+		}
+		found = !slices.Contains(verdicts, "")
+	}
+	for i, r := range a.rows {
+		verdict := cmp.Or(verdicts[i], fmt.Sprintf("in %s differs (%s)", r.file, strings.TrimPrefix(others[i], "; ")))
+		fmt.Fprintf(stdout, "%s on %s, seed %d, %s: %v %s\n", r.Method, r.Dataset, a.seed, r.Protocol, a.stored(r), verdict)
+	}
+	return tried, found, nil
+}
+
+// stored is what results have of a row of the cell.
+func (a *again) stored(r *result) float64 { return r.PerSeed[slices.Index(r.Seeds, a.seed)] }
+
+// compute returns what the program has for the cell, by protocol, as [code.program] has it.
+func (a *again) compute(ctx context.Context, code *code, commit, data string) (map[string]float64, error) {
 	r := a.rows[0]
+	program, err := code.program(ctx, commit, r.Experiment)
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.MkdirTemp(code.dir, "run")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(out)
 	args := append([]string{"-method", r.Method, "-first-seed", strconv.Itoa(a.seed), "-seeds", "1", "-out", out}, r.flags()...)
 	if r.Dataset != embedded {
 		args = append(args, "-dataset", r.Dataset, "-data", data)
@@ -188,31 +242,67 @@ func (a *again) compare(ctx context.Context, stdout io.Writer, programs, out, da
 		}
 		args = append(args, "-protocol", strings.Join(protocols, ","))
 	}
-	text, err := exec.CommandContext(ctx, filepath.Join(programs, r.Experiment), args...).CombinedOutput()
-	if err != nil {
-		return false, errors.Join(ctx.Err(), fmt.Errorf("-check: %s %s: %w: %s", r.Experiment, strings.Join(args, " "), err, text))
+	fmt.Fprintf(code.stderr, "%s on %s, seed %d, by %s\n", r.Method, r.Dataset, a.seed, cmp.Or(commit, "today's code"))
+	if err := execute(ctx, ".", program, args...); err != nil {
+		return nil, err
 	}
 	var list []rundir.Row
 	written, err := os.ReadFile(filepath.Join(out, "results.json"))
 	if err == nil {
 		err = json.Unmarshal(written, &list)
 	}
-	if err != nil {
-		return false, fmt.Errorf("-check: %w", err)
+	found := map[string]float64{}
+	for _, x := range list {
+		if len(x.PerSeed) == 1 {
+			found[x.Protocol] = x.PerSeed[0]
+		}
 	}
-	same = true
 	for _, r := range a.rows {
-		want, got := r.PerSeed[slices.Index(r.Seeds, a.seed)], math.NaN()
-		for _, x := range list {
-			if x.Protocol == r.Protocol && len(x.PerSeed) == 1 {
-				got = x.PerSeed[0]
-			}
+		if _, ok := found[r.Protocol]; err == nil && !ok {
+			err = fmt.Errorf("%s %s: no result under %s", r.Experiment, strings.Join(args, " "), r.Protocol)
 		}
-		verdict := "as before"
-		if math.Float64bits(got) != math.Float64bits(want) {
-			same, verdict = false, fmt.Sprintf("but %s has %v, by %s", r.file, want, cmp.Or(r.Code, "code that it does not name"))
-		}
-		fmt.Fprintf(stdout, "%s on %s, seed %d, %s: %v %s\n", r.Method, r.Dataset, a.seed, r.Protocol, got, verdict)
 	}
-	return same, nil
+	return found, err
+}
+
+// code has the programs of experiments as they are now and as commits have them.
+type code struct {
+	dir    string           // a temporary folder
+	built  map[string]error // what came of building a program, by its path
+	stderr io.Writer
+}
+
+// program returns the path of an experiment's program as a commit has it, or the working
+// directory for "".
+func (c *code) program(ctx context.Context, commit, experiment string) (path string, err error) {
+	bin, source := filepath.Join(c.dir, "bin"+commit), "."
+	path = filepath.Join(bin, experiment)
+	if err, tried := c.built[path]; tried {
+		return path, err
+	}
+	if commit != "" {
+		// A clone, and not a worktree, which the repository would know of if this program was killed.
+		source = filepath.Join(c.dir, "source"+commit)
+		defer os.RemoveAll(source)
+		if err = execute(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source); err == nil {
+			err = execute(ctx, source, "git", "checkout", "--quiet", commit)
+		}
+	}
+	if err == nil {
+		err = execute(ctx, source, "go", "build", "-o", bin+string(filepath.Separator), "./experiments/"+experiment)
+	}
+	c.built[path] = err
+	return path, err
+}
+
+// execute runs a program in a folder. If it fails the error has the end of what it wrote.
+func execute(ctx context.Context, folder, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.WaitDelay = folder, time.Second/4 // for what it has started, as go build has
+	text, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return errors.Join(ctx.Err(), fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.Join(lines[max(0, len(lines)-3):], "; ")))
 }

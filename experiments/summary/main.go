@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if check.on {
-		return check.run(ctx, r, stdout)
+		return check.run(ctx, r, stdout, stderr)
 	}
 	texts, err := r.texts()
 	if err != nil {

@@ -2,17 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -163,14 +167,14 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "other.json")
-	if err := os.WriteFile(other, bytes.Replace(stored, []byte("[71.25,"), []byte("[71.25000000000001,"), 1), 0o644); err != nil {
+	if err := os.WriteFile(other, bytes.ReplaceAll(bytes.Replace(stored, []byte("[71.25,"), []byte("[71.25000000000001,"), 1), []byte("5839657"), []byte("none")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"-in", filepath.Dir(other), "-methods", "untrained", "-draw"}
 	seen := map[bool]bool{}
 	for draw := 1; draw < 20 && len(seen) < 2; draw++ { // until both kinds of seed have come
 		out, err := check(append(args, strconv.Itoa(draw))...)
-		differs := strings.Contains(out, "seed 0, graphcl: 71.25 but "+other+" has 71.25000000000001, by 5839657\n")
+		differs := strings.Contains(out, "seed 0, graphcl: 71.25000000000001 in "+other+" differs (today's code: 71.25; none: git checkout")
 		if seen[differs] = true; differs != (err != nil && strings.Contains(err.Error(), "1 of 1 cells differ")) {
 			t.Errorf("draw %d: %v\n%s", draw, err, out)
 		}
@@ -182,6 +186,118 @@ func TestCheck(t *testing.T) {
 		t.Errorf("no set: %v", err)
 	}
 }
+
+// TestCheckOwnCode computes rows of a repository with a program of four versions: rows that
+// today's version has, that an earlier one has, and that none has.
+func TestCheckOwnCode(t *testing.T) {
+	if _, err := exec.LookPath("git"); testing.Short() || err != nil {
+		t.Skip("-short, or no git: ", err)
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	git := func(args ...string) string {
+		out, err := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b.c"}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	write := func(path, text string) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const program = `package main
+
+import ("flag"; "fmt"; "os"; "time")
+
+func main() {
+	flag.Usage = func() {}
+	method, out := flag.String("method", "", ""), flag.String("out", "", "")
+	flag.Int("first-seed", 0, "")
+	flag.Int("seeds", 0, "")
+	flag.Parse()
+	if *method == "slow" {
+		time.Sleep(time.Hour)
+	}
+	os.WriteFile(*out+"/results.json", fmt.Appendf(nil, "[{\"protocol\":\"p\",\"per_seed\":[%d]},{\"protocol\":\"q\",\"per_seed\":[7]}]", value), 0o644)
+}
+`
+	write("go.mod", "module toy\n\ngo 1.26\n")
+	git("init", "-q")
+	commit := func(text string) string {
+		write("experiments/toy/main.go", text)
+		git("add", ".")
+		git("commit", "-q", "-m", "x")
+		return git("rev-parse", "--short", "HEAD")
+	}
+	old := commit(program + "const value = 1")
+	broken := commit(program)
+	flagless := commit(strings.Replace(program, "first-seed", "seed", 1) + "const value = 1")
+	today := commit(program + "const value = 2")
+	check := func(ctx context.Context, stderr io.Writer, rows string) (string, error) {
+		write("results/toy.json", "["+rows+"]")
+		var out bytes.Buffer
+		err := run(ctx, []string{"-check", "-in", "results"}, &out, stderr)
+		if left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/summary*"); left != nil {
+			t.Errorf("left: %v", left)
+		}
+		return out.String(), err
+	}
+	row := func(method, protocol string, value int, code string) string {
+		return fmt.Sprintf(`{"experiment":"toy","dataset":"motifs","method":%q,"protocol":%q,"per_seed":[%d],"code":%q}`, method, protocol, value, code)
+	}
+
+	same := row("new", "p", 2, today) + "," + row("old", "p", 1, broken+", "+old) + "," + row("old", "q", 7, broken+", "+old)
+	out, err := check(t.Context(), io.Discard, same)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		"new on motifs, seed 0, p: 2 as before\n",
+		"old on motifs, seed 0, p: 1 as before, by " + old + " (today's code: 2; " + broken + ": go build ",
+		"undefined: value)\n",
+		"old on motifs, seed 0, q: 7 as before\n",
+		"all 2 have the same bits, 1 of them by older code\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want %q in:\n%s", want, out)
+		}
+	}
+	out, err = check(t.Context(), io.Discard, same+","+row("a", "p", 3, old)+","+row("b", "p", 1, "0000000")+","+row("c", "p", 1, broken)+","+
+		row("d", "p", 1, flagless)+","+row("e", "p", 1, ""))
+	if err == nil || !strings.Contains(err.Error(), "5 of 7 cells differ") {
+		t.Errorf("five rows that differ: %v", err)
+	}
+	const differs = " in results/toy.json differs (today's code: 2"
+	for _, want := range []string{
+		"a on motifs, seed 0, p: 3" + differs + "; " + old + ": 1)\n",
+		"b on motifs, seed 0, p: 1" + differs + "; 0000000: git checkout ",
+		"c on motifs, seed 0, p: 1" + differs + "; " + broken + ": go build ",
+		"d on motifs, seed 0, p: 1" + differs + "; " + flagless + ": toy ",
+		"flag provided but not defined: -first-seed)\n",
+		"e on motifs, seed 0, p: 1" + differs + ")\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want %q in:\n%s", want, out)
+		}
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var stopped time.Time
+	out, err = check(ctx, writerFunc(func(line string) {
+		if strings.Contains(line, "slow on motifs, seed 0, by today's code") {
+			time.AfterFunc(time.Second/10, func() { stopped = time.Now(); cancel() })
+		}
+	}), row("slow", "p", 1, old))
+	if !errors.Is(err, context.Canceled) || stopped.IsZero() || time.Since(stopped) > time.Second {
+		t.Errorf("interrupted: %v after %v\n%s", err, time.Since(stopped), out)
+	}
+}
+
+type writerFunc func(string)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }
 
 // TestCode: every row of every experiment says which commits have computed it.
 func TestCode(t *testing.T) {
