@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			Settings: pretrain.DefaultSettings(),
 		},
 		vary: vary{
-			factors: factors(),
+			factors: factors,
 			betas:   []cli.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},
 			ps:      []float64{60, 80, 100},
 			kappas:  []float64{5, 10, 50},

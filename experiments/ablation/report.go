@@ -101,11 +101,9 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 }
 
 func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) rundir.Row {
-	out := rundir.Row{
-		Experiment: "ablation", Dataset: ds.Name, Method: r.label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.accuracies(protocol), Beta: r.loss.Beta, Percentile: r.loss.Percentile,
-		Epochs: x.Recipe.Epochs, Backend: x.Engine.Name(), Precision: x.Engine.Precision.String(),
-	}
+	out := grid.Common("ablation", "accuracy", x.Engine, r.loss)
+	out.Dataset, out.Method, out.Protocol = ds.Name, r.label, protocol
+	out.PerSeed, out.Epochs = r.accuracies(protocol), x.Recipe.Epochs
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	var speeds []float64
 	for _, o := range r.outcomes {

@@ -22,9 +22,7 @@ const (
 	factorReduction = "reduction" // L_C as mean or sum
 )
 
-func factors() []string {
-	return []string{factorBeta, factorP, factorKappa, factorAdjacency, factorLaplacian, factorInput, factorReduction}
-}
+var factors = []string{factorBeta, factorP, factorKappa, factorAdjacency, factorLaplacian, factorInput, factorReduction}
 
 type vary struct {
 	factors []string
@@ -34,7 +32,7 @@ type vary struct {
 }
 
 func (v *vary) Register(f *cli.FlagSet) {
-	cli.Var(f, &v.factors, "vary", cli.List(cli.OneOf(factors()...)), "`factors` to change, one at a time: "+strings.Join(factors(), ","))
+	cli.Var(f, &v.factors, "vary", cli.List(cli.OneOf(factors...)), "`factors` to change, one at a time: "+strings.Join(factors, ","))
 	cli.Var(f, &v.betas, "beta-values", cli.List(cli.ParseBeta), "`values` of β to compare (0 is always among them)")
 	cli.Var(f, &v.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of p to compare")
 	cli.Var(f, &v.kappas, "kappa-values", cli.List(cli.Positive), "`values` of κ to compare")

@@ -398,10 +398,7 @@ func nodeLabels(ds *dataset.Dataset) string {
 		}
 		columns = append(columns, s)
 	}
-	if len(columns) == 0 {
-		return "-"
-	}
-	return strings.Join(columns, " + ")
+	return cmp.Or(strings.Join(columns, " + "), "-")
 }
 
 func export(ctx context.Context, c *call) error {

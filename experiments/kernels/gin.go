@@ -34,29 +34,19 @@ func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer 
 			return 0, err
 		}
 		head := specmatch.Head{Kind: specmatch.Classes, Outputs: ds.Classes}
-		accuracy, err := fit(ctx, specmatch.NewPredictor(encoder, head, rng),
+		l, err := finetune.New(specmatch.NewPredictor(encoder, head, rng),
 			finetune.Data{Graphs: ds.Graphs, Y: y, Train: held.Train, Valid: held.Test, Test: outer[f].Test},
-			finetune.Options{Rate: 0.01, Seed: uint64(seed), Patience: 30}, s.ginEpochs)
+			finetune.Options{Rate: 0.01, Seed: uint64(seed), Patience: 30})
+		var r finetune.Result
+		if err == nil {
+			r, err = l.Fit(ctx, train.Options{Epochs: s.ginEpochs}, nil)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("fold %d: %w", f, err)
 		}
-		sum += accuracy
+		sum += r.Kept().Get("test_accuracy") / 100
 	}
 	return sum / float64(len(outer)), nil
 }
 
 const purposeGIN random.Purpose = 1 << 35
-
-// fit returns the accuracy on the test part after the epoch that was best on the
-// validation part.
-func fit(ctx context.Context, p *specmatch.Trained, d finetune.Data, o finetune.Options, epochs int) (float64, error) {
-	l, err := finetune.New(p, d, o)
-	if err != nil {
-		return 0, err
-	}
-	r, err := l.Fit(ctx, train.Options{Epochs: epochs}, nil)
-	if err != nil {
-		return 0, err
-	}
-	return r.Kept().Get("test_accuracy") / 100, nil
-}

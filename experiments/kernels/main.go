@@ -74,9 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	var list []units.Unit[outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: r.name(), Run: func(ctx context.Context, status units.Status) (outcome, error) {
-			return r.do(ctx, status)
-		}})
+		list = append(list, units.Unit[outcome]{Name: r.name(), Run: r.do})
 	}
 	plan := units.NewPlan(x.dir)
 	outcomes := units.Add(plan, list)

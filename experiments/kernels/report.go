@@ -52,11 +52,7 @@ var classifiers = map[string]string{
 }
 
 func (x *experiment) costTable(sets []string, runs []*trial, outcomes []outcome) *table.Table {
-	var columns []table.Column
-	for _, set := range sets {
-		columns = append(columns, table.Column{Name: set})
-	}
-	t := table.New("method", columns...)
+	t := table.New("method", table.Names(sets...)...)
 	t.Caption = "Seconds for features and kernels, which are made once for all seeds unless a method draws at random, + seconds for the evaluation of a seed."
 	for _, name := range x.methods {
 		var cells []table.Cell

@@ -94,7 +94,9 @@ func (s *settings) list(name string) []setting {
 				ps = ps[:1]
 			}
 			for _, p := range ps {
-				x := setting{plainTitle(name) + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, Percentile: p, Tau: tau, Kappa: 10}}
+				// Without the β = 0 that would be all that InfoNCE says beside rows with a β.
+				title := strings.TrimSuffix(method.Title(name), " (β = 0)")
+				x := setting{title + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, Percentile: p, Tau: tau, Kappa: 10}}
 				if beta > 0 {
 					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+suffix, method.SpecMatch
 				}
@@ -103,15 +105,6 @@ func (s *settings) list(name string) []setting {
 		}
 	}
 	return all
-}
-
-// plainTitle is the title of a method, without the β = 0 that would be all that a row
-// of InfoNCE says beside those with a β.
-func plainTitle(name string) string {
-	if name == method.InfoNCE {
-		return "InfoNCE"
-	}
-	return method.Title(name)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

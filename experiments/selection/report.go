@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
@@ -90,11 +91,9 @@ func (x *experiment) result(run *settingRun, protocol string, r selection.Row) r
 	if title := method.Title(run.table); run.table != method.InfoNCE && !strings.HasPrefix(label, title) {
 		label = title + ", " + label
 	}
-	out := rundir.Row{
-		Experiment: "selection", Dataset: run.Dataset.Name, Method: label, Protocol: protocol, Metric: "accuracy",
-		PerSeed: r.PerSeed(), Epochs: run.Epochs(), Backend: x.Engine.Name(), Precision: x.Engine.Precision.String(),
-		Percentile: math.NaN(), GraphsPerSecond: math.NaN(),
-	}
+	out := grid.Common("selection", "accuracy", x.Engine, cli.Loss{Percentile: math.NaN()})
+	out.Dataset, out.Method, out.Protocol = run.Dataset.Name, label, protocol
+	out.PerSeed, out.Epochs, out.GraphsPerSecond = r.PerSeed(), run.Epochs(), math.NaN()
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	return out
 }

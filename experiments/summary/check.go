@@ -187,9 +187,8 @@ func (r *result) flags() []string {
 // commits that it names. It prints a line for every row and counts what it has tried.
 func (a *again) compare(ctx context.Context, stdout io.Writer, code *code, data string) (tried int, found bool, err error) {
 	verdicts, others := make([]string, len(a.rows)), make([]string, len(a.rows))
-	commits := strings.FieldsFunc(a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' })
-	for ; tried <= len(commits) && !found; tried++ {
-		commit := append([]string{""}, commits...)[tried]
+	named := strings.FieldsFunc(a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' })
+	for _, commit := range append([]string{""}, named...) {
 		got, err := a.compute(ctx, code, commit, data)
 		if err != nil && (commit == "" || ctx.Err() != nil) {
 			return 0, false, err
@@ -207,7 +206,9 @@ func (a *again) compare(ctx context.Context, stdout io.Writer, code *code, data 
 				verdicts[i] = fmt.Sprintf("as before, by %s (%s)", commit, strings.TrimPrefix(others[i], "; "))
 			}
 		}
-		found = !slices.Contains(verdicts, "")
+		if tried, found = tried+1, !slices.Contains(verdicts, ""); found {
+			break
+		}
 	}
 	for i, r := range a.rows {
 		verdict := cmp.Or(verdicts[i], fmt.Sprintf("in %s differs (%s)", r.file, strings.TrimPrefix(others[i], "; ")))

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
@@ -165,16 +166,11 @@ func fill(page string, texts []text) (string, error) {
 		if !ended || strings.Contains(old, markBegin) {
 			return "", fmt.Errorf("no %s ends the table %q", markEnd, name)
 		}
-		known := false
-		for _, t := range texts {
-			if t.name == name {
-				known = true
-				b.WriteString(markBegin + name + markName + "\n" + t.markdown + "\n" + markEnd)
-			}
-		}
-		if !known {
+		i := slices.IndexFunc(texts, func(t text) bool { return t.name == name })
+		if i < 0 {
 			return "", fmt.Errorf("there is no table %q", name)
 		}
+		b.WriteString(markBegin + name + markName + "\n" + texts[i].markdown + "\n" + markEnd)
 		page = rest
 	}
 }

@@ -73,7 +73,7 @@ var finding = sheet{table1.sets, named("labels", method.Untrained, "wl", method.
 var since = sheet{
 	[]string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB, degrees", "IMDB-BINARY, degrees", "REDDIT-BINARY, degrees", "REDDIT-MULTI-5K, degrees"},
 	named("graphmae", "s2gae", "autogcl", "rgcl", "zs-dm", method.Untrained, method.InfoNCE, method.SpecMatch),
-	map[string]published.Table{protocol: withDegrees(published.Since)}, 2,
+	map[string]published.Table{protocol: with(published.Since, published.Since, variant("", degrees))}, 2,
 	costs{
 		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees -method METHOD -seeds 1",
 		like:    map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}}, // its nodes
@@ -85,7 +85,7 @@ var since = sheet{
 var table2 = sheet{
 	[]string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %"},
 	named(finetuning.None, finetuning.Augmentation, "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
-	map[string]published.Table{"test-max": bothRates()}, 2,
+	map[string]published.Table{"test-max": with(published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"))}, 2,
 	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD -seeds 1"},
 }
 
@@ -123,26 +123,14 @@ func named(methods ...string) (rows []row) {
 	return rows
 }
 
-// withDegrees repeats the figures of every set under its name with degrees.
-func withDegrees(all published.Table) (list published.Table) {
-	for _, p := range all {
+// with adds to the figures of a table, under the names of sets with the suffix, those of other
+// ones: at another share of the labels, or the same with degrees as features.
+func with(table, others published.Table, suffix string) (all published.Table) {
+	for _, p := range table {
 		p.Values = maps.Clone(p.Values)
-		for set, v := range maps.Clone(p.Values) {
-			p.Values[set+", "+degrees] = v
-		}
-		list = append(list, p)
-	}
-	return list
-}
-
-// bothRates is the paper's Table 2 at a tenth of the labels and, as sets of their own,
-// at a hundredth.
-func bothRates() (all published.Table) {
-	for _, p := range published.Table2[0.1] {
-		p.Values = maps.Clone(p.Values)
-		if few := published.Table2[0.01].Find(p.Name); few != nil {
-			for set, v := range few.Values {
-				p.Values[set+variant("semisupervised", "0.01")] = v
+		if other := others.Find(p.Name); other != nil {
+			for set, v := range other.Values {
+				p.Values[set+suffix] = v
 			}
 		}
 		all = append(all, p)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/grid"
@@ -41,7 +42,9 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 			if r.smaller {
 				c.Mark = "†"
 			}
-			if n := collapsed(r.PerSeed); n > 0 && r.Metric == "accuracy" {
+			// Far below the best seed the classifier has found little but the most frequent class.
+			n := floats.Count(func(a float64) bool { return slices.Max(r.PerSeed)-a > 8 }, r.PerSeed)
+			if n > 0 && r.Metric == "accuracy" {
 				c.Mark += fmt.Sprintf("‡%d", n)
 			}
 		}
@@ -124,17 +127,6 @@ func (all results) seconds(s sheet, set, method, protocol string) float64 {
 	return stat.Quantile(0.5, stat.Empirical, guesses, nil)
 }
 
-// collapsed counts the seeds that lie more than 8 points below the best of them: the classifier
-// has found little but the most frequent class then.
-func collapsed(perSeed []float64) (n int) {
-	for _, a := range perSeed {
-		if slices.Max(perSeed)-a > 8 {
-			n++
-		}
-	}
-	return n
-}
-
 func (all results) seeds(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
 		r, ok := all.get(set, row.method, protocol)
@@ -211,24 +203,19 @@ func (all results) ranks() *table.Table {
 func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 	var methods []string
 	var measured [][][]float64 // by method, set and seed
+	seeds = math.MaxInt
 	for _, row := range table1.rows {
 		var list [][]float64
-		n := 0 // the least number of seeds on a set
 		for _, set := range sets {
-			r, _ := all.get(set, row.method, protocol)
-			if k := len(r.PerSeed); r.smaller || k < 2 {
-				break
-			} else if n == 0 || k < n {
-				n = k
+			if r, _ := all.get(set, row.method, protocol); !r.smaller && len(r.PerSeed) > 1 {
+				list = append(list, r.PerSeed)
 			}
-			list = append(list, r.PerSeed)
 		}
-		if len(list) < len(sets) {
-			continue
-		}
-		methods, measured = append(methods, row.method), append(measured, list)
-		if seeds == 0 || n < seeds {
-			seeds = n
+		if len(list) == len(sets) {
+			methods, measured = append(methods, row.method), append(measured, list)
+			for _, perSeed := range list {
+				seeds = min(seeds, len(perSeed))
+			}
 		}
 	}
 	for _, list := range measured {

@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return cli.Usagef("-dataset %s -batch %d -draws %d: %w", ds.Name, x.Recipe.Batch, x.check.draws, err)
 		}
 	}
-	runs := x.runs(sets)
+	runs := x.Runs(sets, methods)
 	plan, err := x.Plan(flags, runs, false)
 	if err != nil {
 		return err
@@ -108,15 +108,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 const minGraphs = 4
 
 var methods = []string{method.InfoNCE, method.SpecMatch}
-
-func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
-	for _, ds := range sets {
-		for _, name := range methods {
-			runs = append(runs, pretrain.Seeds(ds, name, x.Loss, x.Recipe, x.Settings)...)
-		}
-	}
-	return runs
-}
 
 type outcome struct {
 	Seconds     float64

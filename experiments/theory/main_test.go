@@ -146,7 +146,7 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 		},
 		check: check{every: 1, draws: 2, times: []float64{1}},
 	}
-	r := x.runs([]*dataset.Dataset{ds})[1]
+	r := x.Runs([]*dataset.Dataset{ds}, methods)[1]
 	state := func(measure bool) (all [][]float64) {
 		be := cpu.New(tensor.Float64)
 		m, err := newMeter(be, r)

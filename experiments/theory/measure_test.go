@@ -46,7 +46,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newExperiment()
-	r := x.runs([]*dataset.Dataset{ds})[2]
+	r := x.Runs([]*dataset.Dataset{ds}, methods)[2]
 	be := cpu.New(tensor.Float64)
 	model := trained(t, be, r, func(*specmatch.Model) error { return nil })
 	m, err := newMeter(be, r)

@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/experiments/internal/grid"
 	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -160,13 +162,11 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 func (x *experiment) rows(g group) []rundir.Row {
 	var rows []rundir.Row
 	add := func(protocol, metric string, i int, name string) {
-		r := rundir.Row{
-			Experiment: "theory", Dataset: g.ds.Name, Method: g.method, Protocol: protocol, Metric: metric,
-			PerSeed: g.at(g.checkpoints()-1, i, name), Percentile: x.Loss.Percentile, Epochs: x.lastEpoch(),
-			Backend: x.Engine.Name(), Precision: x.Engine.Precision.String(), GraphsPerSecond: math.NaN(),
-		}
-		if g.method == method.SpecMatch {
-			r.Beta = x.Loss.Beta
+		r := grid.Common("theory", metric, x.Engine, x.Loss)
+		r.Dataset, r.Method, r.Protocol = g.ds.Name, g.method, protocol
+		r.PerSeed, r.Epochs, r.GraphsPerSecond = g.at(g.checkpoints()-1, i, name), x.lastEpoch(), math.NaN()
+		if g.method != method.SpecMatch {
+			r.Beta = cli.Beta{}
 		}
 		r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
 		for _, o := range g.outcomes {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -76,12 +78,7 @@ func (t *tuning) choose(protocol string) float64 {
 	valid, test := t.result.Series(validAUC), t.result.Series(testAUC)
 	chosen := len(test) - 1
 	if protocol == protocolBest {
-		chosen = 0
-		for e, v := range valid {
-			if v > valid[chosen] || math.IsNaN(valid[chosen]) {
-				chosen = e
-			}
-		}
+		chosen = floats.MaxIdx(valid)
 	}
 	return test[chosen]
 }

@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runs := x.runs(sets)
+	runs := x.Runs(sets, x.Loss.Methods)
 	plan, err := x.Plan(flags, runs, true)
 	if err != nil {
 		return err
@@ -64,13 +64,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return plan.Run(ctx, stdout, stderr, func() error {
 		return x.report(stdout, runs, *trained, *scores)
 	})
-}
-
-func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
-	for _, ds := range sets {
-		for _, name := range x.Loss.Methods {
-			runs = append(runs, pretrain.Seeds(ds, name, x.Loss, x.Recipe, x.Settings)...)
-		}
-	}
-	return runs
 }

@@ -21,7 +21,7 @@ func TestGather(t *testing.T) {
 		Recipe:   cli.Recipe{Epochs: 20, Seeds: 2},
 		Protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Folds: 10},
 	}}
-	runs := x.runs([]*dataset.Dataset{{Name: "NCI1"}, {Name: "other"}})
+	runs := x.Runs([]*dataset.Dataset{{Name: "NCI1"}, {Name: "other"}}, x.Loss.Methods)
 	var trained []pretrain.Trained
 	var scores []pretrain.Score
 	// The other set has 100 less, the linear machine 1000 more.

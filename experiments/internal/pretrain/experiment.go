@@ -35,6 +35,16 @@ func (x *Experiment) Open(
 	return x.Data.Open(ctx, stderr)
 }
 
+// Runs lists those of methods on data sets in the unsupervised regime, with every seed.
+func (x *Experiment) Runs(sets []*dataset.Dataset, methods []string) (runs []*Run) {
+	for _, ds := range sets {
+		for _, name := range methods {
+			runs = append(runs, Seeds(ds, name, x.Loss, x.Recipe, x.Settings)...)
+		}
+	}
+	return runs
+}
+
 // Plan opens the run directory, which the caller closes, and returns a plan for it. If the
 // machine has not the memory for a run, or one that is to be scored cannot be, there is an
 // error and no directory.

@@ -2,10 +2,12 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -24,13 +26,8 @@ type curve struct {
 // curves returns a function that draws the averages of metrics.csv over seeds and
 // folds, thinned to about that many points each.
 func (c *collection) curves() func(points int) []block {
-	var all []*curve
-	return func(points int) []block {
-		if all == nil {
-			all = c.averages()
-		}
-		return draw(all, points)
-	}
+	averages := sync.OnceValue(c.averages)
+	return func(points int) []block { return draw(averages(), points) }
 }
 
 func (c *collection) averages() (all []*curve) {
@@ -87,11 +84,7 @@ func rank(b block) int {
 // and the last among them.
 func (k *curve) series(points int) plot.Series {
 	s := plot.Series{Name: k.name}
-	var epochs []int
-	for e := range k.epochs {
-		epochs = append(epochs, e)
-	}
-	slices.Sort(epochs)
+	epochs := slices.Sorted(maps.Keys(k.epochs))
 	step := max(1, (len(epochs)+points-2)/(points-1))
 	for i, e := range epochs {
 		if i%step != 0 && i != len(epochs)-1 {

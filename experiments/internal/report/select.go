@@ -19,15 +19,10 @@ import (
 // experiment. With oracle it adds, too, the setting whose mean is best: that is
 // choosing on the test parts, and no estimate of what a user would get.
 func (c *collection) choose(p *panel, oracle bool) {
-	var methods []string
-	for _, r := range p.results {
-		if !slices.Contains(methods, r.Method) {
-			methods = append(methods, r.Method)
-		}
-	}
-	for _, m := range methods {
+	for i, first := range p.results {
+		m := first.Method
 		cells := slices.DeleteFunc(p.distinct(), func(r result) bool { return r.Method != m })
-		if len(cells) < 2 {
+		if len(cells) < 2 || slices.ContainsFunc(p.results[:i], func(r result) bool { return r.Method == m }) {
 			continue
 		}
 		if r, ok := c.nested(cells); ok {

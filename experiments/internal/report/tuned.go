@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/experiments/internal/plot"
@@ -260,13 +261,7 @@ func (t *tuned) likeliest() []block {
 		if k < 0 {
 			continue
 		}
-		best := 0
-		for i, v := range r.predicted {
-			if v > r.predicted[best] {
-				best = i
-			}
-		}
-		hit := 0.0
+		best, hit := floats.MaxIdx(r.predicted), 0.0
 		if best == k {
 			hit = 1
 		}
@@ -337,10 +332,7 @@ func rocOf(p, y []float64) plot.Panel {
 
 func precisionRecall(p, y []float64) plot.Panel {
 	var precision, recall []float64
-	all := 0.0
-	for _, v := range y {
-		all += v
-	}
+	all := floats.Sum(y)
 	thresholds(p, y, func(yes, no float64) {
 		precision, recall = append(precision, yes/(yes+no)), append(recall, yes/max(all, 1))
 	})
