@@ -187,8 +187,7 @@ func (r *result) flags() []string {
 // commits that it names. It prints a line for every row and counts what it has tried.
 func (a *again) compare(ctx context.Context, stdout io.Writer, code *code, data string) (tried int, found bool, err error) {
 	verdicts, others := make([]string, len(a.rows)), make([]string, len(a.rows))
-	named := strings.FieldsFunc(a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' })
-	for _, commit := range append([]string{""}, named...) {
+	for _, commit := range append([]string{""}, strings.FieldsFunc(a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' })...) {
 		got, err := a.compute(ctx, code, commit, data)
 		if err != nil && (commit == "" || ctx.Err() != nil) {
 			return 0, false, err
@@ -244,7 +243,7 @@ func (a *again) compute(ctx context.Context, code *code, commit, data string) (m
 		args = append(args, "-protocol", strings.Join(protocols, ","))
 	}
 	fmt.Fprintf(code.stderr, "%s on %s, seed %d, by %s\n", r.Method, r.Dataset, a.seed, cmp.Or(commit, "today's code"))
-	if err := execute(ctx, ".", program, args...); err != nil {
+	if err := code.execute(ctx, ".", program, args...); err != nil {
 		return nil, err
 	}
 	var list []rundir.Row
@@ -285,21 +284,22 @@ func (c *code) program(ctx context.Context, commit, experiment string) (path str
 		// A clone, and not a worktree, which the repository would know of if this program was killed.
 		source = filepath.Join(c.dir, "source"+commit)
 		defer os.RemoveAll(source)
-		if err = execute(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source); err == nil {
-			err = execute(ctx, source, "git", "checkout", "--quiet", commit)
+		if err = c.execute(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source); err == nil {
+			err = c.execute(ctx, source, "git", "checkout", "--quiet", commit)
 		}
 	}
 	if err == nil {
-		err = execute(ctx, source, "go", "build", "-o", bin+string(filepath.Separator), "./experiments/"+experiment)
+		err = c.execute(ctx, source, "go", "build", "-o", bin+string(filepath.Separator), "./experiments/"+experiment)
 	}
 	c.built[path] = err
 	return path, err
 }
 
 // execute runs a program in a folder. If it fails the error has the end of what it wrote.
-func execute(ctx context.Context, folder, program string, args ...string) error {
+func (c *code) execute(ctx context.Context, folder, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.WaitDelay = folder, time.Second/4 // for what it has started, as go build has
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOTMPDIR="+c.dir) // go build leaves it if it is interrupted
+	cmd.WaitDelay = time.Second / 4                                    // for what go build has started
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

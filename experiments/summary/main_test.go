@@ -239,7 +239,7 @@ func main() {
 		write("results/toy.json", "["+rows+"]")
 		var out bytes.Buffer
 		err := run(ctx, []string{"-check", "-in", "results"}, &out, stderr)
-		if left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/summary*"); left != nil {
+		if left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*"); left != nil {
 			t.Errorf("left: %v", left)
 		}
 		return out.String(), err
