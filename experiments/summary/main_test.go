@@ -217,7 +217,7 @@ func main() {
 	flag.Int("first-seed", 0, "")
 	flag.Int("seeds", 0, "")
 	flag.Parse()
-	if *method == "slow" {
+	if *method == "slow" || *method == "slow then" && value == 1 {
 		time.Sleep(time.Hour)
 	}
 	os.WriteFile(*out+"/results.json", fmt.Appendf(nil, "[{\"protocol\":\"p\",\"per_seed\":[%d]},{\"protocol\":\"q\",\"per_seed\":[7]}]", value), 0o644)
@@ -248,7 +248,7 @@ func main() {
 		return fmt.Sprintf(`{"experiment":"toy","dataset":"motifs","method":%q,"protocol":%q,"per_seed":[%d],"code":%q}`, method, protocol, value, code)
 	}
 
-	same := row("new", "p", 2, today) + "," + row("old", "p", 1, broken+", "+old) + "," + row("old", "q", 7, broken+", "+old)
+	same := row("new", "p", 2, today) + "," + row("old", "p", 1, broken+", "+old) + "," + row("old", "q", 7, broken+", "+old) + "," + row("older", "p", 1, old)
 	out, err := check(t.Context(), io.Discard, same)
 	if err != nil {
 		t.Error(err)
@@ -258,7 +258,8 @@ func main() {
 		"old on motifs, seed 0, p: 1 as before, by " + old + " (today's code: 2; " + broken + ": go build ",
 		"undefined: value)\n",
 		"old on motifs, seed 0, q: 7 as before\n",
-		"all 2 have the same bits, 1 of them by older code\n",
+		"older on motifs, seed 0, p: 1 as before, by " + old + " (today's code: 2)\n",
+		"all 3 have the same bits, 2 of them by older code\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("want %q in:\n%s", want, out)
@@ -266,7 +267,7 @@ func main() {
 	}
 	out, err = check(t.Context(), io.Discard, same+","+row("a", "p", 3, old)+","+row("b", "p", 1, "0000000")+","+row("c", "p", 1, broken)+","+
 		row("d", "p", 1, flagless)+","+row("e", "p", 1, ""))
-	if err == nil || !strings.Contains(err.Error(), "5 of 7 cells differ") {
+	if err == nil || !strings.Contains(err.Error(), "5 of 8 cells differ") {
 		t.Errorf("five rows that differ: %v", err)
 	}
 	const differs = " in results/toy.json differs (today's code: 2"
@@ -283,15 +284,17 @@ func main() {
 		}
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	var stopped time.Time
-	out, err = check(ctx, writerFunc(func(line string) {
-		if strings.Contains(line, "slow on motifs, seed 0, by today's code") {
-			time.AfterFunc(time.Second/10, func() { stopped = time.Now(); cancel() })
+	for method, by := range map[string]string{"slow": "today's code", "slow then": old} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var stopped time.Time
+		out, err = check(ctx, writerFunc(func(line string) {
+			if line == method+" on motifs, seed 0, by "+by+"\n" {
+				time.AfterFunc(time.Second/10, func() { stopped = time.Now(); cancel() })
+			}
+		}), row(method, "p", 1, old))
+		if !errors.Is(err, context.Canceled) || stopped.IsZero() || time.Since(stopped) > time.Second {
+			t.Errorf("interrupted: %v after %v\n%s", err, time.Since(stopped), out)
 		}
-	}), row("slow", "p", 1, old))
-	if !errors.Is(err, context.Canceled) || stopped.IsZero() || time.Since(stopped) > time.Second {
-		t.Errorf("interrupted: %v after %v\n%s", err, time.Since(stopped), out)
 	}
 }
 
