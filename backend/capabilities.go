@@ -70,7 +70,7 @@ type RowKeeper interface {
 	LayerRows(l *RowsLayer)
 	// PoolRows sets row g of sum and of largest [G×F] to the sum, in this order, and the
 	// largest of each column of the rows k of x that rows[ptr[g]:ptr[g+1]] lists; zeros if there are
-	// none. Nil is not wanted.
+	// none.
 	PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *Indices)
 }
 

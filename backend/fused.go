@@ -103,6 +103,7 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 //	row To[i] of Y = (h_i·W2 + b2)∘Scale + Shift    [R×Out], with ReLU clipped at 0
 //
 // for A [R×N] without values, X [N×In], the counts C [R×K] of the rows of E [K×In], and different numbers To.
+// Without W2 it ends with Y = h [R×Hid]; what is after W1 and B1 but Y is not needed then.
 type RowsLayer struct {
 	A                            *CSR
 	X, C, E                      *tensor.Tensor
@@ -115,9 +116,15 @@ type RowsLayer struct {
 // CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
 func CheckRowsLayer(l *RowsLayer) {
 	const op = "backend: LayerRows"
-	in, hid, out := l.W1.Rows, l.W1.Cols, l.W2.Cols
+	in, hid := l.W1.Rows, l.W1.Cols
 	refuse(l.X.Cols != in || l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
-	refuse(l.W2.Rows != hid || !l.B1.Is(1, hid), op, "want the hidden width", l.W2, l.B1)
+	refuse(!l.B1.Is(1, hid), op, "want the hidden width", l.B1)
+	if l.W2 == nil {
+		refuse(!l.Y.Is(l.A.Rows, hid), op, "want the hidden rows", l.Y)
+		return
+	}
+	out := l.W2.Cols
+	refuse(l.W2.Rows != hid, op, "want the hidden width", l.W2)
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
 		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/tensor"
@@ -34,6 +35,7 @@ type Environments struct {
 	batch   uint32    // that of the present batch
 	around  []neighbour
 	order   []int32 // the neighbours of the batch's nodes in their order, as in graph.Batch.Adj
+	ends    *radius // nil, or the last number of layers, of which only sums are wanted: see sums
 	touched uint32  // keeps the compiler from leaving out reads
 }
 
@@ -102,16 +104,20 @@ type neighbour struct {
 // changes them needs a new one. It is not safe for concurrent use.
 func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	m := &Environments{encoder: e, columns: e.Columns.EdgeColumns().Width()}
+	radii := len(e.Convs) + 1
+	if e.reads()[0] == len(e.Convs) && !e.Config.Readout.reads(Reads{}).Host {
+		m.ends, radii = new(radius), radii-1
+	}
 	// There are few environments of small radii, and all come often.
 	shares := []int{1, 4, 16}
 	total := 0
-	for l := range len(e.Convs) + 1 {
+	for l := range radii {
 		if l >= len(shares) {
 			shares = append(shares, 32)
 		}
 		total += shares[l]
 	}
-	for l := range len(e.Convs) + 1 {
+	for l := range radii {
 		sets := bytes / total * shares[l] / (4*e.Config.Hidden + entryBytes) / ways
 		m.sets = append(m.sets, max(sets, 256))
 		m.radii = append(m.radii, new(radius))
@@ -138,41 +144,58 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 	for l, r := range m.radii {
 		m.find(b, l, counts)
 		if len(r.fresh) > 0 {
-			m.compute(t, l, keeper)
+			m.compute(t, l, r, keeper)
 		}
 		if slices.Contains(want, l) {
-			layers = append(layers, r.pool(batch, keeper))
+			sum, largest := t.Alloc(b.Graphs(), r.rows.Cols), t.Alloc(b.Graphs(), r.rows.Cols)
+			keeper.PoolRows(sum, largest, r.rows, t.Indices(r.at), batch.GraphPtr)
+			layers = append(layers, batch.pooled(t.Const(sum), t.Const(largest)))
 		}
+	}
+	if m.ends != nil {
+		layers = append(layers, batch.pooled(m.sums(batch, counts, keeper), nil))
 	}
 	return m.encoder.read(layers)
 }
 
-// pool puts the rows of each graph of a batch together.
-func (r *radius) pool(b *Batch, keeper backend.RowKeeper) pooled {
-	t, graphs := b.tape, b.GraphPtr.Len()-1
-	sum, largest := t.Alloc(graphs, r.rows.Cols), t.Alloc(graphs, r.rows.Cols)
-	keeper.PoolRows(sum, largest, r.rows, t.Indices(r.at), b.GraphPtr)
+// sums returns the sums [B×Hidden] of the nodes of each graph after the last layer. Its second product and its norm
+// are affine, so that the mean of nodes before them will do, and are computed once for a graph. What is before them is
+// computed for every node: kept rows would be twice as wide there, and environments of the last radius come again least.
+func (m *Environments) sums(b *Batch, counts []float32, keeper backend.RowKeeper) *autodiff.Var {
+	r, l, layers := m.ends, len(m.radii), m.encoder.Convs[len(m.radii)-1].MLP.Layers
+	r.reset()
+	m.order = m.order[:0]
+	for i := range int32(b.Host.Nodes()) {
+		m.describe(b.Host, l, i)
+		m.compose(b.Host, l, r, i)
+	}
+	r.edges = append(r.edges, counts...)
+	r.rows = b.tape.Alloc(b.Host.Nodes(), layers[0].W.Value.Cols)
+	m.compute(b.tape, l, r, keeper)
+	mean := layers[1].Forward(GlobalMeanPool(b.tape.Const(r.rows), b))
+	return m.encoder.Norms[l-1].Forward(mean, nil, nn.Eval).MulCol(b.column(func(nodes float64) float64 { return nodes }))
+}
+
+// pooled returns how the nodes of each graph are put together, of which these are the sums and the largest.
+func (b *Batch) pooled(sum, largest *autodiff.Var) pooled {
 	return func(kind string) *autodiff.Var {
 		switch kind {
 		case readSum:
-			return t.Const(sum)
+			return sum
 		case readMean:
-			return t.Const(sum).MulCol(b.inverseSizes())
+			return sum.MulCol(b.column(func(nodes float64) float64 { return 1 / max(1, nodes) }))
 		}
-		return t.Const(largest)
+		return largest
 	}
 }
 
-// inverseSizes returns the column [B×1] of 1/nodes of every graph; 1 for one without.
-func (b *Batch) inverseSizes() *autodiff.Var {
-	ptr := b.Host.GraphPtr
-	sizes := make([]float64, b.Host.Graphs())
-	for g := range sizes {
-		sizes[g] = float64(max(1, ptr[g+1]-ptr[g]))
+// column returns what f has for the number of nodes of every graph [B×1].
+func (b *Batch) column(f func(nodes float64) float64) *autodiff.Var {
+	x, ptr := make([]float64, b.Host.Graphs()), b.Host.GraphPtr
+	for g := range x {
+		x[g] = f(float64(ptr[g+1] - ptr[g]))
 	}
-	x := b.tape.Matrix(len(sizes), 1, sizes)
-	b.tape.Backend().Unary(x.Value(), backend.Reciprocal, x.Value())
-	return x
+	return b.tape.Matrix(len(x), 1, x)
 }
 
 // makeRoom makes room for so many nodes.
@@ -193,10 +216,15 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 	}
 	m.batch++
 	for _, r := range m.radii {
-		r.numbers, r.hashes, r.keys, r.at = r.numbers[:0], r.hashes[:0], r.keys[:0], r.at[:0]
-		r.fresh, r.homeless = r.fresh[:0], 0
-		r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
+		r.reset()
 	}
+}
+
+// reset forgets the nodes of a batch.
+func (r *radius) reset() {
+	r.numbers, r.hashes, r.keys, r.at = r.numbers[:0], r.hashes[:0], r.keys[:0], r.at[:0]
+	r.fresh, r.homeless = r.fresh[:0], 0
+	r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
 }
 
 // Close frees the memory; it can be used again.
@@ -241,7 +269,7 @@ func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 		}
 		r.numbers, r.at, r.fresh = append(r.numbers, m.next), append(r.at, int32(slot)), append(r.fresh, int32(slot))
 		m.next++
-		m.compose(b, l, int32(i))
+		m.compose(b, l, r, int32(i))
 		r.edges = append(r.edges, counts[i*m.columns:][:m.columns]...)
 	}
 }
@@ -280,9 +308,8 @@ func (m *Environments) neighbours(b *graph.Batch, before *radius, i int32) []nei
 	return m.around
 }
 
-// compose notes what the row of a node is made of.
-func (m *Environments) compose(b *graph.Batch, l int, i int32) {
-	r := m.radii[l]
+// compose notes what the row of a node of radius l is made of.
+func (m *Environments) compose(b *graph.Batch, l int, r *radius, i int32) {
 	if l == 0 {
 		r.col = append(r.col, b.X.Category[i])
 	} else {
@@ -346,10 +373,9 @@ func (n neighbour) less(o neighbour) bool {
 	return n.hash < o.hash
 }
 
-// compute computes the rows of the new environments of radius l.
-func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper) {
-	r, e := m.radii[l], m.encoder
-	be, fresh := t.Backend(), len(r.fresh)
+// compute computes the rows of the new environments of radius l, of m.ends up to the second product.
+func (m *Environments) compute(t *autodiff.Tape, l int, r *radius, keeper backend.RowKeeper) {
+	be, e, fresh := t.Backend(), m.encoder, len(r.ptr)-1
 	if l == 0 {
 		x := e.sums(t, e.rowsFor(r.col, t.Indices)).Value()
 		for k, row := range r.fresh {
@@ -361,13 +387,16 @@ func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper
 	counts := t.Alloc(fresh, m.columns)
 	be.Upload32(counts, r.edges)
 	first, second := conv.MLP.Layers[0], conv.MLP.Layers[1]
-	scale, shift := e.Norms[l-1].Affine(t)
-	keeper.LayerRows(&backend.RowsLayer{
+	layer := &backend.RowsLayer{
 		A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
-		C: counts, E: autodiff.ConcatRows(conv.tables(t)...).Value(),
-		W1: first.W.Value, B1: first.B.Value, W2: second.W.Value, B2: second.B.Value,
-		Scale: scale.Value(), Shift: shift.Value(), ReLU: l < len(e.Convs), Y: r.rows, To: r.fresh,
-	})
+		C: counts, E: autodiff.ConcatRows(conv.tables(t)...).Value(), W1: first.W.Value, B1: first.B.Value, Y: r.rows,
+	}
+	if r != m.ends {
+		scale, shift := e.Norms[l-1].Affine(t)
+		layer.W2, layer.B2, layer.Scale, layer.Shift = second.W.Value, second.B.Value, scale.Value(), shift.Value()
+		layer.ReLU, layer.To = l < len(e.Convs), r.fresh
+	}
+	keeper.LayerRows(layer)
 }
 
 // mix is a step of SplitMix64.

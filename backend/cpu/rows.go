@@ -11,10 +11,12 @@ import (
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
 	s := &e.rows
-	*s = rowsState[T]{scratch: s.scratch, k: &e.k, n: l.A.Rows, in: l.W1.Rows, hid: l.W1.Cols, out: l.W2.Cols, kinds: l.E.Rows, relu: l.ReLU}
+	*s = rowsState[T]{scratch: s.scratch, k: &e.k, n: l.A.Rows, in: l.W1.Rows, hid: l.W1.Cols, kinds: l.E.Rows, relu: l.ReLU, y: e.data(l.Y), to: l.To}
 	s.ptr, s.col, s.x, s.c, s.e = l.A.Ptr.Host, l.A.Col.Host, e.data(l.X), e.data(l.C), e.data(l.E)
-	s.w1, s.b1, s.w2, s.b2 = e.data(l.W1), e.data(l.B1), e.data(l.W2), e.data(l.B2)
-	s.scale, s.shift, s.y, s.to = e.data(l.Scale), e.data(l.Shift), e.data(l.Y), l.To
+	s.w1, s.b1 = e.data(l.W1), e.data(l.B1)
+	if l.W2 != nil {
+		s.out, s.w2, s.b2, s.scale, s.shift = l.W2.Cols, e.data(l.W2), e.data(l.B2), e.data(l.Scale), e.data(l.Shift)
+	}
 	e.pool.share((*rowsTask[T])(s), s.n, rowsBlock)
 	*s = rowsState[T]{scratch: s.scratch}
 }
@@ -43,10 +45,17 @@ func (s *rowsTask[T]) run(lo, hi int) {
 		w[k] = aligned(w[k], rowsBlock*width)
 	}
 	x, h, y := w[0][:n*s.in], w[1][:n*s.hid], w[0][:n*s.out]
+	if s.w2 == nil {
+		h = s.y[lo*s.hid : hi*s.hid]
+	}
 	simd.SpMM(x, s.in, 0, n, s.ptr[lo:hi+1], s.col, nil, s.x, 0)
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.in, s.kinds, 1, s.c[lo*s.kinds:], s.kinds, s.e, s.in, 1, x, s.in)
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.hid, s.in, 1, x, s.in, s.w1, s.hid, 0, h, s.hid)
 	simd.AddRowReLU(h, h, s.b1)
+	if s.w2 == nil {
+		s.scratch.give(w)
+		return
+	}
 	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.out, s.hid, 1, h, s.hid, s.w2, s.out, 0, y, s.out)
 	last := simd.AddRow[T]
 	if s.relu {
@@ -65,20 +74,11 @@ func (s *rowsTask[T]) run(lo, hi int) {
 }
 
 func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.Indices) {
-	t := &e.task
-	t.dst, t.b = nil, nil
-	for _, each := range []struct {
-		to   *[]T
-		from *tensor.Tensor
-	}{{&t.dst, sum}, {&t.b, largest}} {
-		if each.from != nil {
-			if !each.from.Is(ptr.Len()-1, x.Cols) {
-				tensor.Mismatch("backend: PoolRows", "want a row of x's width for each graph", each.from, x)
-			}
-			*each.to = e.data(each.from)
-		}
+	t, graphs := &e.task, ptr.Len()-1
+	if !sum.Is(graphs, x.Cols) || !largest.Is(graphs, x.Cols) {
+		tensor.Mismatch("backend: PoolRows", "want rows of x's width for each graph", sum, largest, x)
 	}
-	t.a, t.cols, t.ptr, t.col = e.data(x), x.Cols, ptr.Host, rows.Host
+	t.dst, t.b, t.a, t.cols, t.ptr, t.col = e.data(sum), e.data(largest), e.data(x), x.Cols, ptr.Host, rows.Host
 	e.pool.do((*poolRowsTask[T])(t), costOf(ptr.Host), rowsPer(grain, x.Cols))
 }
 
@@ -87,12 +87,7 @@ type poolRowsTask[T float] args[T]
 func (t *poolRowsTask[T]) run(lo, hi int) {
 	first, end := rowAt(t.ptr, lo), rowAt(t.ptr, hi)
 	for g := first; g < end; g++ {
-		if t.dst != nil { // the rows are then near for the second pass
-			simd.SpMM(t.dst, t.cols, g, g+1, t.ptr, t.col, nil, t.a, 0)
-		}
-		if t.b == nil {
-			continue
-		}
+		simd.SpMM(t.dst, t.cols, g, g+1, t.ptr, t.col, nil, t.a, 0) // the rows are then near for the second pass
 		y := t.b[g*t.cols:][:t.cols]
 		clear(y)
 		for k, i := range t.col[t.ptr[g]:t.ptr[g+1]] {

@@ -32,7 +32,6 @@ func TestRowKeeper(t *testing.T) {
 					ptr = append(ptr, int32(len(list)))
 				}
 				keeper.PoolRows(sum, largest, x, be.Indices(list), be.Indices(ptr))
-				keeper.PoolRows(nil, nil, x, be.Indices(list), be.Indices(ptr))
 				haveSum, haveLargest := make([]float64, graphs*cols), make([]float64, graphs*cols)
 				be.Download(haveSum, sum)
 				be.Download(haveLargest, largest)

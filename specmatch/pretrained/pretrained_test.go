@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -86,7 +85,7 @@ func parse(t *testing.T, m *specmatch.Trained, smiles string) (graphs []*graph.G
 }
 
 // TestReadout: the file has the readout that it was trained by; the sums of the last layer are among
-// its numbers, bit for bit.
+// its numbers, but for rounding.
 func TestReadout(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	m, err := pretrained.Open(be)
@@ -107,8 +106,11 @@ func TestReadout(t *testing.T) {
 		}
 		return h
 	}
-	if all, sums := embed(m), embed(last); !slices.Equal(sums, all[4*3*128:4*3*128+128]) {
-		t.Error("the sums of the last layer differ")
+	all, sums := embed(m), embed(last)
+	for i, x := range all[4*3*128:][:128] {
+		if len(sums) != 128 || math.Abs(sums[i]-x) > 1e-5*(1+math.Abs(x)) {
+			t.Fatalf("sum %d of %d of the last layer is %v, want %v", i, len(sums), sums[i], x)
+		}
 	}
 	if _, err := m.WithReadout("6:sum"); err == nil || m.Width() != 1920 {
 		t.Errorf("%v, width %d", err, m.Width())
