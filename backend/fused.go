@@ -103,7 +103,7 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 //	row To[i] of Y = (h_i·W2 + b2)∘Scale + Shift    [R×Out], with ReLU clipped at 0
 //
 // for A [R×N] without values, X [N×In], the counts C [R×K] of the rows of E [K×In], and different numbers To.
-// Without W2 it ends with Y = h [R×Hid]; what is after W1 and B1 but Y is not needed then.
+// Without W2, Y is h [R×Hid], and B2, Scale, Shift, ReLU and To do not count.
 type RowsLayer struct {
 	A                            *CSR
 	X, C, E                      *tensor.Tensor

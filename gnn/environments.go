@@ -35,7 +35,7 @@ type Environments struct {
 	batch   uint32    // that of the present batch
 	around  []neighbour
 	order   []int32 // the neighbours of the batch's nodes in their order, as in graph.Batch.Adj
-	ends    *radius // nil, or the last number of layers, of which only sums are wanted: see sums
+	last    *radius // what the last layer computes, unless its rows are remembered: see sums
 	touched uint32  // keeps the compiler from leaving out reads
 }
 
@@ -106,7 +106,7 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	m := &Environments{encoder: e, columns: e.Columns.EdgeColumns().Width()}
 	radii := len(e.Convs) + 1
 	if e.reads()[0] == len(e.Convs) && !e.Config.Readout.reads(Reads{}).Host {
-		m.ends, radii = new(radius), radii-1
+		m.last, radii = new(radius), radii-1
 	}
 	// There are few environments of small radii, and all come often.
 	shares := []int{1, 4, 16}
@@ -152,7 +152,7 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 			layers = append(layers, batch.pooled(t.Const(sum), t.Const(largest)))
 		}
 	}
-	if m.ends != nil {
+	if m.last != nil {
 		layers = append(layers, batch.pooled(m.sums(batch, counts, keeper), nil))
 	}
 	return m.encoder.read(layers)
@@ -162,14 +162,16 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 // are affine, so that the mean of nodes before them will do, and are computed once for a graph. What is before them is
 // computed for every node: kept rows would be twice as wide there, and environments of the last radius come again least.
 func (m *Environments) sums(b *Batch, counts []float32, keeper backend.RowKeeper) *autodiff.Var {
-	r, l, layers := m.ends, len(m.radii), m.encoder.Convs[len(m.radii)-1].MLP.Layers
+	r, l, layers := m.last, len(m.radii), m.encoder.Convs[len(m.radii)-1].MLP.Layers
 	r.reset()
 	m.order = m.order[:0]
 	for i := range int32(b.Host.Nodes()) {
-		m.describe(b.Host, l, i)
+		for _, n := range m.neighbours(b.Host, m.radii[l-1], i) {
+			m.order = append(m.order, n.node)
+		}
 		m.compose(b.Host, l, r, i)
 	}
-	r.edges = append(r.edges, counts...)
+	r.edges = counts
 	r.rows = b.tape.Alloc(b.Host.Nodes(), layers[0].W.Value.Cols)
 	m.compute(b.tape, l, r, keeper)
 	mean := layers[1].Forward(GlobalMeanPool(b.tape.Const(r.rows), b))
@@ -373,7 +375,7 @@ func (n neighbour) less(o neighbour) bool {
 	return n.hash < o.hash
 }
 
-// compute computes the rows of the new environments of radius l, of m.ends up to the second product.
+// compute computes the rows of the new environments of radius l; those of m.last only up to the second product.
 func (m *Environments) compute(t *autodiff.Tape, l int, r *radius, keeper backend.RowKeeper) {
 	be, e, fresh := t.Backend(), m.encoder, len(r.ptr)-1
 	if l == 0 {
@@ -391,7 +393,7 @@ func (m *Environments) compute(t *autodiff.Tape, l int, r *radius, keeper backen
 		A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
 		C: counts, E: autodiff.ConcatRows(conv.tables(t)...).Value(), W1: first.W.Value, B1: first.B.Value, Y: r.rows,
 	}
-	if r != m.ends {
+	if r != m.last {
 		scale, shift := e.Norms[l-1].Affine(t)
 		layer.W2, layer.B2, layer.Scale, layer.Shift = second.W.Value, second.B.Value, scale.Value(), shift.Value()
 		layer.ReLU, layer.To = l < len(e.Convs), r.fresh

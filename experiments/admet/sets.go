@@ -169,10 +169,11 @@ var features = map[string]feature{
 	"vectors": func(ctx context.Context, l *loadedSet) ([]float32, int, error) {
 		be := cpu.New(tensor.Float32)
 		defer be.Close()
-		m, err := pretrained.Open(be)
+		open := func() (*specmatch.Trained, error) { return pretrained.Open(be) }
 		if l.encoder != "" {
-			m, err = specmatch.Open(l.encoder, be)
+			open = func() (*specmatch.Trained, error) { return specmatch.Open(l.encoder, be) }
 		}
+		m, err := open()
 		if err != nil {
 			return nil, 0, err
 		}
