@@ -100,7 +100,7 @@ func (v *perceiver) cleanStereo(possible bool) {
 	if !tagged && !directed {
 		return
 	}
-	v.code(atoms, possible)
+	v.code(atoms, possible, true)
 	v.pairRingCentres()
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
@@ -128,8 +128,9 @@ func (v *perceiver) cleanStereo(possible bool) {
 	}
 }
 
-// code gives codes to the atoms, if it is to, and to the double bonds whose neighbours differ.
-func (v *perceiver) code(atoms, possible bool) {
+// code gives codes to the atoms, if it is to, and to the double bonds whose neighbours differ. If only the tagged
+// atoms count, ranks are refined no further than their codes need.
+func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 	m, s := v.m, &v.stereo
 	bonds := false
 	for i := range m.Bonds {
@@ -142,8 +143,9 @@ func (v *perceiver) code(atoms, possible bool) {
 	s.toClear = resize(s.toClear, len(m.Bonds))
 	ranked := false
 	for atoms || bonds {
+		enough := false
 		if !ranked {
-			v.rankAtoms()
+			enough = v.rankAtoms(onlyTagged && !bonds)
 			ranked = true
 		}
 		changedAtoms, changedBonds := false, false
@@ -153,7 +155,7 @@ func (v *perceiver) code(atoms, possible bool) {
 		if bonds {
 			bonds, changedBonds = v.codeBonds()
 		}
-		if !atoms && !bonds || !changedAtoms && !changedBonds {
+		if enough || !atoms && !bonds || !changedAtoms && !changedBonds {
 			break
 		}
 		v.refineByCodes()
@@ -179,7 +181,7 @@ func (p *Parser) StereoCentres(m *Molecule) (all, untagged int) {
 	for i := range s.Bonds {
 		s.Bonds[i].stereo = noStereo
 	}
-	v.code(true, true)
+	v.code(true, true, false)
 	for i := range s.Atoms {
 		if a := &s.Atoms[i]; a.code != noCode {
 			all++
@@ -239,8 +241,8 @@ func (v *perceiver) hasDirected(atom int32) bool {
 }
 
 // rankAtoms ranks the atoms by element, isotope and atom map number, and then
-// by their surroundings.
-func (v *perceiver) rankAtoms() {
+// by their surroundings, as refine does.
+func (v *perceiver) rankAtoms(onlyTagged bool) (enough bool) {
 	s := &v.stereo
 	s.key = s.key[:0]
 	for i := range v.m.Atoms {
@@ -261,7 +263,7 @@ func (v *perceiver) rankAtoms() {
 		s.key = append(s.key, int64(a.Z)<<20|mass<<10|number)
 	}
 	v.rankByKey()
-	v.refine()
+	return v.refine(onlyTagged)
 }
 
 // rankByKey sets the ranks to those of the keys.
@@ -284,8 +286,8 @@ func (v *perceiver) rankByKey() {
 
 // refine ranks atoms of equal rank by the ranks of their neighbours, highest
 // first, each counted twice its bond order, then by their hydrogens; until
-// every rank is distinct or nothing changes.
-func (v *perceiver) refine() {
+// every rank is distinct or nothing changes, or, if only the tagged atoms count, ranks are enough for them.
+func (v *perceiver) refine(onlyTagged bool) (enough bool) {
 	m, s := v.m, &v.stereo
 	n := len(m.Atoms)
 	ranks := s.rank[s.order[n-1]] + 1
@@ -293,6 +295,9 @@ func (v *perceiver) refine() {
 	s.scratch = next
 	s.listPtr = resize(s.listPtr, n+1)
 	for rounds := n/2 + 1; int(ranks) < n && rounds > 0; rounds-- {
+		if onlyTagged && v.taggedAreCentres() {
+			return true
+		}
 		before := ranks
 		r := int32(0)
 		for lo := 0; lo < n; {
@@ -325,9 +330,21 @@ func (v *perceiver) refine() {
 		}
 		copy(s.rank, next)
 		if ranks = r; ranks == before {
-			return
+			break
 		}
 	}
+	return false
+}
+
+// taggedAreCentres reports whether every tagged atom has neighbours of different ranks. Refining keeps the order of
+// what differs, and with it the codes.
+func (v *perceiver) taggedAreCentres() bool {
+	for i := range v.m.Atoms {
+		if v.m.Atoms[i].Chirality != Unspecified && !(v.neighboursDiffer(int32(i)) && v.mayBeCentre(int32(i))) {
+			return false
+		}
+	}
+	return true
 }
 
 // endOfList is less than all that a list contains.
@@ -394,7 +411,7 @@ func (v *perceiver) refineByCodes() {
 		s.key = append(s.key, key)
 	}
 	v.rankByKey()
-	v.refine()
+	v.refine(false)
 }
 
 // codeAtoms gives a code to every tagged atom whose neighbours differ in rank.
