@@ -83,15 +83,10 @@ func (v *perceiver) dropFlatTags() {
 // too. RDKit does so when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
 	m, s := v.m, &v.stereo
-	atoms := possible
 	tagged, directed := false, false
 	for i := range m.Atoms {
-		a := &m.Atoms[i]
-		a.code = noCode
-		if a.Chirality != Unspecified {
-			tagged = true
-			atoms = true
-		}
+		m.Atoms[i].code = noCode
+		tagged = tagged || m.Atoms[i].Chirality != Unspecified
 	}
 	for i := range m.Bonds {
 		m.Bonds[i].stereo = noStereo
@@ -100,7 +95,7 @@ func (v *perceiver) cleanStereo(possible bool) {
 	if !tagged && !directed {
 		return
 	}
-	v.code(atoms, possible, true)
+	v.code(possible || tagged, possible, true)
 	v.pairRingCentres()
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
@@ -135,19 +130,11 @@ func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 	bonds := false
 	for i := range m.Bonds {
 		b := &m.Bonds[i]
-		if b.Type == Double && v.mayHaveStereo(int32(i)) && (v.hasDirected(b.Begin) || v.hasDirected(b.End)) {
-			bonds = true
-			break
-		}
+		bonds = bonds || b.Type == Double && v.mayHaveStereo(int32(i)) && (v.hasDirected(b.Begin) || v.hasDirected(b.End))
 	}
 	s.toClear = resize(s.toClear, len(m.Bonds))
-	ranked := false
+	enough := (atoms || bonds) && v.rankAtoms(onlyTagged && !bonds)
 	for atoms || bonds {
-		enough := false
-		if !ranked {
-			enough = v.rankAtoms(onlyTagged && !bonds)
-			ranked = true
-		}
 		changedAtoms, changedBonds := false, false
 		if atoms {
 			atoms, changedAtoms = v.codeAtoms(possible)
@@ -232,12 +219,7 @@ func (v *perceiver) mayHaveStereo(bond int32) bool {
 }
 
 func (v *perceiver) hasDirected(atom int32) bool {
-	for _, l := range v.of(atom) {
-		if v.m.Bonds[l.bond].Direction != NoDirection {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.of(atom), func(l link) bool { return v.m.Bonds[l.bond].Direction != NoDirection })
 }
 
 // rankAtoms ranks the atoms by element, isotope and atom map number, and then
@@ -479,12 +461,7 @@ func (v *perceiver) mayBeCentre(i int32) bool {
 }
 
 func (v *perceiver) inRingOf3(i int32) bool {
-	for _, l := range v.of(i) {
-		if v.rings.smallest[l.bond] == 3 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.of(i), func(l link) bool { return v.rings.smallest[l.bond] == 3 })
 }
 
 // bridgehead reports whether an atom has three ring bonds and is in a ring that

@@ -30,16 +30,30 @@ func eachBlock(rows, cols int, f func(i, j, rows, cols int)) {
 
 type rowKernel func(dst, a, b *float32, rows, cols int)
 
-// withRow calls asm in blocks of rows, or reports that the caller must loop.
-func withRow[T Float](op string, dst, a, row []T, asm rowKernel) bool {
-	return inBlocks(op, dst, a, row, rowsOf(op, len(dst), len(row)), len(row), false, asm)
+// byRow computes dst_ij = f(a_ij, row_j), by asm where it can.
+func byRow[T Float](op string, dst, a, row []T, asm rowKernel, f func(a, b T) T) {
+	if !inBlocks(op, dst, a, row, rowsOf(op, len(dst), len(row)), len(row), false, asm) {
+		for ; len(dst) > 0; dst, a = dst[len(row):], a[len(row):] {
+			for j, b := range row {
+				dst[j] = f(a[j], b)
+			}
+		}
+	}
 }
 
-func withCol[T Float](op string, dst, a, col []T, asm rowKernel) bool {
-	return inBlocks(op, dst, a, col, len(col), rowsOf(op, len(dst), len(col)), true, asm)
+// byCol computes dst_ij = f(a_ij, col_i), by asm where it can.
+func byCol[T Float](op string, dst, a, col []T, asm rowKernel, f func(a, b T) T) {
+	cols := rowsOf(op, len(dst), len(col))
+	if !inBlocks(op, dst, a, col, len(col), cols, true, asm) {
+		for k, b := range col {
+			for i := k * cols; i < (k+1)*cols; i++ {
+				dst[i] = f(a[i], b)
+			}
+		}
+	}
 }
 
-// inBlocks is withRow for b a row, or a column.
+// inBlocks calls asm in blocks of rows for b a row, or a column, or reports that the caller must loop.
 func inBlocks[T Float](op string, dst, a, b []T, rows, cols int, column bool, asm rowKernel) bool {
 	if len(a) != len(dst) {
 		badLength(op, "dst and a equal", len(dst), len(a))
@@ -56,29 +70,6 @@ func inBlocks[T Float](op string, dst, a, b []T, rows, cols int, column bool, as
 	return fast[T]()
 }
 
-func eachRow[T Float](dst, a, row []T, f func(a, b T) T) {
-	for len(dst) > 0 {
-		d, x := dst[:len(row)], a[:len(row)]
-		for j, b := range row {
-			d[j] = f(x[j], b)
-		}
-		dst, a = dst[len(row):], a[len(row):]
-	}
-}
-
-func eachCol[T Float](dst, a, col []T, f func(a, b T) T) {
-	if len(dst) == 0 {
-		return
-	}
-	cols := len(dst) / len(col)
-	for i, b := range col {
-		d, x := dst[i*cols:][:cols], a[i*cols:][:cols]
-		for j := range d {
-			d[j] = f(x[j], b)
-		}
-	}
-}
-
 func plainAdd[T Float](a, b T) T { return a + b }
 func plainSub[T Float](a, b T) T { return a - b }
 func plainMul[T Float](a, b T) T { return a * b }
@@ -87,67 +78,49 @@ func plainDiv[T Float](a, b T) T { return a / b }
 // AddRow computes dst_ij = a_ij + row_j on matrices of len(row) columns. It
 // panics unless dst and a are equally long and whole rows.
 func AddRow[T Float](dst, a, row []T) {
-	if !withRow("AddRow", dst, a, row, addRow) {
-		eachRow(dst, a, row, plainAdd[T])
-	}
+	byRow("AddRow", dst, a, row, addRow, plainAdd[T])
 }
 
 // SubRow computes dst_ij = a_ij - row_j; otherwise as [AddRow].
 func SubRow[T Float](dst, a, row []T) {
-	if !withRow("SubRow", dst, a, row, subRow) {
-		eachRow(dst, a, row, plainSub[T])
-	}
+	byRow("SubRow", dst, a, row, subRow, plainSub[T])
 }
 
 // MulRow computes dst_ij = a_ij·row_j; otherwise as [AddRow].
 func MulRow[T Float](dst, a, row []T) {
-	if !withRow("MulRow", dst, a, row, mulRow) {
-		eachRow(dst, a, row, plainMul[T])
-	}
+	byRow("MulRow", dst, a, row, mulRow, plainMul[T])
 }
 
 // DivRow computes dst_ij = a_ij/row_j; otherwise as [AddRow].
 func DivRow[T Float](dst, a, row []T) {
-	if !withRow("DivRow", dst, a, row, divRow) {
-		eachRow(dst, a, row, plainDiv[T])
-	}
+	byRow("DivRow", dst, a, row, divRow, plainDiv[T])
 }
 
 // AddRowReLU computes dst_ij = max(a_ij + row_j, 0), NaN staying NaN: the bias
 // and activation of a linear layer in one pass. Otherwise as [AddRow].
 func AddRowReLU[T Float](dst, a, row []T) {
-	if !withRow("AddRowReLU", dst, a, row, addRowReLU) {
-		eachRow(dst, a, row, func(a, b T) T { return plainReLU(a + b) })
-	}
+	byRow("AddRowReLU", dst, a, row, addRowReLU, func(a, b T) T { return plainReLU(a + b) })
 }
 
 // AddCol computes dst_ij = a_ij + col_i on matrices of len(col) rows. It panics
 // unless dst and a are equally long and a multiple of len(col).
 func AddCol[T Float](dst, a, col []T) {
-	if !withCol("AddCol", dst, a, col, addCol) {
-		eachCol(dst, a, col, plainAdd[T])
-	}
+	byCol("AddCol", dst, a, col, addCol, plainAdd[T])
 }
 
 // SubCol computes dst_ij = a_ij - col_i; otherwise as [AddCol].
 func SubCol[T Float](dst, a, col []T) {
-	if !withCol("SubCol", dst, a, col, subCol) {
-		eachCol(dst, a, col, plainSub[T])
-	}
+	byCol("SubCol", dst, a, col, subCol, plainSub[T])
 }
 
 // MulCol computes dst_ij = a_ij·col_i; otherwise as [AddCol].
 func MulCol[T Float](dst, a, col []T) {
-	if !withCol("MulCol", dst, a, col, mulCol) {
-		eachCol(dst, a, col, plainMul[T])
-	}
+	byCol("MulCol", dst, a, col, mulCol, plainMul[T])
 }
 
 // DivCol computes dst_ij = a_ij/col_i; otherwise as [AddCol].
 func DivCol[T Float](dst, a, col []T) {
-	if !withCol("DivCol", dst, a, col, divCol) {
-		eachCol(dst, a, col, plainDiv[T])
-	}
+	byCol("DivCol", dst, a, col, divCol, plainDiv[T])
 }
 
 // AffineRow computes dst_ij = a_ij·scale_j + shift_j with one rounding: batch
