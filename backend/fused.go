@@ -99,34 +99,39 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 
 // RowsLayer is a layer of the encoder of molecules whose batch norm is an affine map:
 //
-//	h = ReLU((A·X + C·E)·W1 + b1)                   [R×Hid]
-//	row To[i] of Y = (h_i·W2 + b2)∘Scale + Shift    [R×Out], with ReLU clipped at 0
+//	h = ReLU((A·X + C·E)·W1 + b1)                     [R×Hid]
+//	row To[i] of Y = ((h_i·W2 + b2)∘Scale + Shift)·W  [R×Out], with ReLU clipped at 0 before W
 //
 // for A [R×N] without values, X [N×In], the counts C [R×K] of the rows of E [K×In], and different numbers To.
-// Without W2, Y is h [R×Hid], and B2, Scale, Shift, ReLU and To do not count.
+// W, which may be missing, is the next layer's W1. Without W1, X and E are multiplied by it already, Y is h
+// [R×Hid], and what stands after B1 does not count.
 type RowsLayer struct {
-	A                            *CSR
-	X, C, E                      *tensor.Tensor
-	W1, B1, W2, B2, Scale, Shift *tensor.Tensor
-	ReLU                         bool
-	Y                            *tensor.Tensor
-	To                           []int32
+	A                               *CSR
+	X, C, E                         *tensor.Tensor
+	W1, B1, W2, B2, Scale, Shift, W *tensor.Tensor
+	ReLU                            bool
+	Y                               *tensor.Tensor
+	To                              []int32
 }
 
 // CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
 func CheckRowsLayer(l *RowsLayer) {
 	const op = "backend: LayerRows"
-	in, hid := l.W1.Rows, l.W1.Cols
-	refuse(l.X.Cols != in || l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
-	refuse(!l.B1.Is(1, hid), op, "want the hidden width", l.B1)
-	if l.W2 == nil {
-		refuse(!l.Y.Is(l.A.Rows, hid), op, "want the hidden rows", l.Y)
+	in, hid := l.X.Cols, l.B1.Cols
+	refuse(l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
+	if l.W1 == nil {
+		refuse(!l.B1.Is(1, in) || !l.Y.Is(l.A.Rows, in), op, "want the hidden width", l.X, l.B1, l.Y)
 		return
 	}
+	refuse(!l.W1.Is(in, hid) || !l.B1.Is(1, hid), op, "want the hidden width", l.X, l.W1, l.B1)
 	out := l.W2.Cols
 	refuse(l.W2.Rows != hid, op, "want the hidden width", l.W2)
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
 		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
+	}
+	if l.W != nil {
+		refuse(l.W.Rows != out, op, "want the output's width", l.W, l.W2)
+		out = l.W.Cols
 	}
 	refuse(l.Y.Cols != out || len(l.To) != l.A.Rows, op, "want a place for each row", l.Y)
 }

@@ -30,6 +30,7 @@ type Environments struct {
 	encoder *ChemGIN
 	radii   []*radius // one for each number of layers, from 0
 	sets    []int     // how many each is to have
+	widths  []int     // of what is kept of each
 	columns int       // of the counts of labels of edges
 	next    uint32    // the number of the next new environment
 	batch   uint32    // that of the present batch
@@ -48,7 +49,7 @@ type Environments struct {
 type radius struct {
 	sets []set
 	kept []environment  // [slots]
-	rows *tensor.Tensor // [slots+room×Hidden]: of the slots, and then of what the batch finds no slot for
+	rows *tensor.Tensor // [slots+room×Width]: of the slots, and then of what the batch finds no slot for; see product
 
 	// Of the nodes of the present batch: the numbers, hashes and keys of their environments, and
 	// their rows.
@@ -109,20 +110,30 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 		m.last, radii = new(radius), radii-1
 	}
 	// There are few environments of small radii, and all come often.
-	shares := []int{1, 4, 16}
-	total := 0
+	shares, total := make([]int, radii), 0
 	for l := range radii {
-		if l >= len(shares) {
-			shares = append(shares, 32)
+		m.widths = append(m.widths, e.Config.Hidden)
+		shares[l] = []int{1, 4, 16, 32}[min(l, 3)]
+		if w := m.product(l); w != nil {
+			m.widths[l] = w.Value.Cols
+			shares[l] *= 2
 		}
 		total += shares[l]
 	}
-	for l := range radii {
-		sets := bytes / total * shares[l] / (4*e.Config.Hidden + entryBytes) / ways
-		m.sets = append(m.sets, max(sets, 256))
+	for l, share := range shares {
+		m.sets = append(m.sets, max(bytes/total*share/(4*m.widths[l]+entryBytes)/ways, 256))
 		m.radii = append(m.radii, new(radius))
 	}
 	return m
+}
+
+// product returns the first weights of the last layer if what is kept of radius l is the products of rows with them:
+// see sums.
+func (m *Environments) product(l int) *autodiff.Param {
+	if m.last == nil || l != len(m.encoder.Convs)-1 {
+		return nil
+	}
+	return m.encoder.Convs[l].MLP.Layers[0].W
 }
 
 // entryBytes is what a slot takes besides its row.
@@ -160,7 +171,7 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 
 // sums returns the sums [B×Hidden] of the nodes of each graph after the last layer. Its second product and its norm
 // are affine, so that the mean of nodes before them will do, and are computed once for a graph. What is before them is
-// computed for every node: kept rows would be twice as wide there, and environments of the last radius come again least.
+// computed for every node, since there it is a sum of products that are kept.
 func (m *Environments) sums(b *Batch, counts []float32, keeper backend.RowKeeper) *autodiff.Var {
 	r, l, layers := m.last, len(m.radii), m.encoder.Convs[len(m.radii)-1].MLP.Layers
 	r.reset()
@@ -213,7 +224,7 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 		m.next = 1
 		for l, r := range m.radii {
 			r.sets, r.kept = make([]set, m.sets[l]), make([]environment, ways*m.sets[l])
-			r.rows = be.Alloc(len(r.kept)+room, m.encoder.Config.Hidden)
+			r.rows = be.Alloc(len(r.kept)+room, m.widths[l])
 		}
 	}
 	m.batch++
@@ -243,9 +254,9 @@ func (m *Environments) Close(be backend.Backend) {
 func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 	r := m.radii[l]
 	m.order = m.order[:0]
-	for i := range int32(b.Nodes()) {
-		hash, key := m.describe(b, l, i)
-		r.hashes, r.keys = append(r.hashes, hash), append(r.keys, key)
+	r.keys = slices.Grow(r.keys, b.Nodes())[:b.Nodes()]
+	for i := range r.keys {
+		r.hashes = append(r.hashes, m.describe(b, l, int32(i), &r.keys[i]))
 	}
 	// What is not in the processor's cache is fetched for all nodes at once, not for one after the other.
 	for _, hash := range r.hashes {
@@ -276,23 +287,23 @@ func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 	}
 }
 
-// describe returns the hash and the key of the environment of radius l of a node, and notes the order of
+// describe returns the hash of the environment of radius l of a node, sets its key, and notes the order of
 // its neighbours. The key of one with too many bonds is of the first.
-func (m *Environments) describe(b *graph.Batch, l int, i int32) (hash uint64, key key) {
+func (m *Environments) describe(b *graph.Batch, l int, i int32, k *key) (hash uint64) {
 	if l == 0 {
-		key.node, key.others[0] = uint32(b.X.Category[i]), 1
-		return mix(mix(0) ^ uint64(key.node)), key
+		*k = key{node: uint32(b.X.Category[i]), others: [bonds]uint32{1}}
+		return mix(mix(0) ^ uint64(k.node))
 	}
 	before := m.radii[l-1]
-	key.node, hash = before.numbers[i], mix(uint64(l))^before.hashes[i]
-	for k, n := range m.neighbours(b, before, i) {
-		if k < bonds {
-			key.labels[k], key.others[k] = uint16(n.label), before.numbers[n.node]
+	*k, hash = key{node: before.numbers[i]}, mix(uint64(l))^before.hashes[i]
+	for j, n := range m.neighbours(b, before, i) {
+		if j < bonds {
+			k.labels[j], k.others[j] = uint16(n.label), before.numbers[n.node]
 		}
 		hash = mix(mix(hash^uint64(n.label)) ^ n.hash)
 		m.order = append(m.order, n.node)
 	}
-	return mix(hash), key
+	return mix(hash)
 }
 
 // neighbours returns those of a node in their order; it is valid until the next call.
@@ -379,25 +390,34 @@ func (n neighbour) less(o neighbour) bool {
 func (m *Environments) compute(t *autodiff.Tape, l int, r *radius, keeper backend.RowKeeper) {
 	be, e, fresh := t.Backend(), m.encoder, len(r.ptr)-1
 	if l == 0 {
-		x := e.sums(t, e.rowsFor(r.col, t.Indices)).Value()
+		x := e.sums(t, e.rowsFor(r.col, t.Indices))
+		if w := m.product(0); w != nil {
+			x = x.MatMul(t.Param(w))
+		}
 		for k, row := range r.fresh {
-			be.CopyBlock(r.rows, int(row), 0, x, k, 0, 1, e.Config.Hidden)
+			be.CopyBlock(r.rows, int(row), 0, x.Value(), k, 0, 1, r.rows.Cols)
 		}
 		return
 	}
 	before, conv := m.radii[l-1].rows, e.Convs[l-1]
 	counts := t.Alloc(fresh, m.columns)
 	be.Upload32(counts, r.edges)
-	first, second := conv.MLP.Layers[0], conv.MLP.Layers[1]
+	first, second, edges := conv.MLP.Layers[0], conv.MLP.Layers[1], autodiff.ConcatRows(conv.tables(t)...)
 	layer := &backend.RowsLayer{
 		A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
-		C: counts, E: autodiff.ConcatRows(conv.tables(t)...).Value(), W1: first.W.Value, B1: first.B.Value, Y: r.rows,
+		C: counts, B1: first.B.Value, Y: r.rows,
 	}
-	if r != m.last {
+	if r == m.last {
+		edges = edges.MatMul(t.Param(first.W))
+	} else {
 		scale, shift := e.Norms[l-1].Affine(t)
-		layer.W2, layer.B2, layer.Scale, layer.Shift = second.W.Value, second.B.Value, scale.Value(), shift.Value()
+		layer.W1, layer.W2, layer.B2, layer.Scale, layer.Shift = first.W.Value, second.W.Value, second.B.Value, scale.Value(), shift.Value()
 		layer.ReLU, layer.To = l < len(e.Convs), r.fresh
+		if w := m.product(l); w != nil {
+			layer.W = w.Value
+		}
 	}
+	layer.E = edges.Value()
 	keeper.LayerRows(layer)
 }
 

@@ -82,7 +82,7 @@ type engine[T float] struct {
 	partial  []T // partial sums of the reductions
 	repeated []T // a row of equal numbers, see withScalar
 	gin      ginState[T]
-	rows     rowsState[T]
+	rows     rowsTask[T]
 	gcn      gcnState[T]
 	contrast contrastState[T]
 	norm     normState[T]

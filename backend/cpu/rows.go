@@ -10,15 +10,9 @@ import (
 // LayerRows implements [backend.RowKeeper]: blocks of rows stay in the second-level cache.
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
-	s := &e.rows
-	*s = rowsState[T]{scratch: s.scratch, k: &e.k, n: l.A.Rows, in: l.W1.Rows, hid: l.W1.Cols, kinds: l.E.Rows, relu: l.ReLU, y: e.data(l.Y), to: l.To}
-	s.ptr, s.col, s.x, s.c, s.e = l.A.Ptr.Host, l.A.Col.Host, e.data(l.X), e.data(l.C), e.data(l.E)
-	s.w1, s.b1 = e.data(l.W1), e.data(l.B1)
-	if l.W2 != nil {
-		s.out, s.w2, s.b2, s.scale, s.shift = l.W2.Cols, e.data(l.W2), e.data(l.B2), e.data(l.Scale), e.data(l.Shift)
-	}
-	e.pool.share((*rowsTask[T])(s), s.n, rowsBlock)
-	*s = rowsState[T]{scratch: s.scratch}
+	e.rows.e, e.rows.RowsLayer = e, l
+	e.pool.share(&e.rows, l.A.Rows, rowsBlock)
+	e.rows.RowsLayer = nil
 }
 
 const (
@@ -26,51 +20,54 @@ const (
 	rowsNear  = 32  // rows that stay in the first-level cache
 )
 
-type rowsState[T float] struct {
-	k                              *kernels[T]
-	n, in, hid, out, kinds         int
-	relu                           bool
-	ptr, col, to                   []int32
-	x, c, e, w1, b1, w2, b2, scale []T
-	shift, y                       []T
-	scratch                        *freeList[[2][]T]
+type rowsTask[T float] struct {
+	*backend.RowsLayer
+	e       *engine[T]
+	scratch *freeList[[2][]T]
 }
-
-type rowsTask[T float] rowsState[T]
 
 func (s *rowsTask[T]) run(lo, hi int) {
 	w := s.scratch.take()
-	n := hi - lo
-	for k, width := range []int{max(s.in, s.out), s.hid} {
-		w[k] = aligned(w[k], rowsBlock*width)
+	defer s.scratch.give(w)
+	e, n, in, kinds, y, out := s.e, hi-lo, s.X.Cols, s.E.Rows, s.e.data(s.Y), s.Y.Cols
+	w[0] = aligned(w[0], rowsBlock*in)
+	x := w[0][:n*in]
+	if s.W1 == nil {
+		x = y[lo*out : hi*out]
 	}
-	x, h, y := w[0][:n*s.in], w[1][:n*s.hid], w[0][:n*s.out]
-	if s.w2 == nil {
-		h = s.y[lo*s.hid : hi*s.hid]
-	}
-	simd.SpMM(x, s.in, 0, n, s.ptr[lo:hi+1], s.col, nil, s.x, 0)
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.in, s.kinds, 1, s.c[lo*s.kinds:], s.kinds, s.e, s.in, 1, x, s.in)
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.hid, s.in, 1, x, s.in, s.w1, s.hid, 0, h, s.hid)
-	simd.AddRowReLU(h, h, s.b1)
-	if s.w2 == nil {
-		s.scratch.give(w)
+	simd.SpMM(x, in, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
+	e.k.gemm(blas.NoTrans, blas.NoTrans, n, in, kinds, 1, e.data(s.C)[lo*kinds:], kinds, e.data(s.E), in, 1, x, in)
+	if s.W1 == nil {
+		simd.AddRowReLU(x, x, e.data(s.B1))
 		return
 	}
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, s.out, s.hid, 1, h, s.hid, s.w2, s.out, 0, y, s.out)
+	h := s.times(w, n, s.W1)
+	simd.AddRowReLU(h, h, e.data(s.B1))
+	x = s.times(w, n, s.W2)
 	last := simd.AddRow[T]
-	if s.relu {
+	if s.ReLU {
 		last = simd.AddRowReLU[T]
 	}
 	for i := 0; i < n; i += rowsNear {
-		near := y[i*s.out : min(n, i+rowsNear)*s.out]
-		simd.AddRow(near, near, s.b2)
-		simd.MulRow(near, near, s.scale)
-		last(near, near, s.shift)
-		for k := i; k < min(n, i+rowsNear); k++ {
-			copy(s.y[int(s.to[lo+k])*s.out:][:s.out], y[k*s.out:])
-		}
+		near := x[i*s.W2.Cols : min(n, i+rowsNear)*s.W2.Cols]
+		simd.AddRow(near, near, e.data(s.B2))
+		simd.MulRow(near, near, e.data(s.Scale))
+		last(near, near, e.data(s.Shift))
 	}
-	s.scratch.give(w)
+	if s.W != nil {
+		x = s.times(w, n, s.W)
+	}
+	for i, to := range s.To[lo:hi] {
+		copy(y[int(to)*out:][:out], x[i*out:])
+	}
+}
+
+// times replaces the n rows in w[0] by their products with m.
+func (s *rowsTask[T]) times(w *[2][]T, n int, m *tensor.Tensor) []T {
+	y := aligned(w[1], rowsBlock*m.Cols)
+	s.e.k.gemm(blas.NoTrans, blas.NoTrans, n, m.Cols, m.Rows, 1, w[0], m.Rows, s.e.data(m), m.Cols, 0, y, m.Cols)
+	w[0], w[1] = y, w[0]
+	return y[:n*m.Cols]
 }
 
 func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.Indices) {
