@@ -103,8 +103,8 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 //	row To[i] of Y = ((h_i·W2 + b2)∘Scale + Shift)·W  [R×Out], with ReLU clipped at 0 before W
 //
 // for A [R×N] without values, X [N×In], the counts C [R×K] of the rows of E [K×In], and different numbers To.
-// W, which may be missing, is the next layer's W1. Without W1, X and E are multiplied by it already, Y is h
-// [R×Hid], and what stands after B1 does not count.
+// W, which may be missing, is the next layer's W1. Without W1, X and E are multiplied by it already, row g of Y is
+// the sum of the rows Graphs[g] to Graphs[g+1] of h [B×Hid], and the rest does not count.
 type RowsLayer struct {
 	A                               *CSR
 	X, C, E                         *tensor.Tensor
@@ -112,6 +112,7 @@ type RowsLayer struct {
 	ReLU                            bool
 	Y                               *tensor.Tensor
 	To                              []int32
+	Graphs                          *Indices
 }
 
 // CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
@@ -120,12 +121,11 @@ func CheckRowsLayer(l *RowsLayer) {
 	in, hid := l.X.Cols, l.B1.Cols
 	refuse(l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
 	if l.W1 == nil {
-		refuse(!l.B1.Is(1, in) || !l.Y.Is(l.A.Rows, in), op, "want the hidden width", l.X, l.B1, l.Y)
+		refuse(!l.B1.Is(1, in) || !l.Y.Is(l.Graphs.Len()-1, in), op, "want the hidden width and a row for each graph", l.X, l.B1, l.Y)
 		return
 	}
-	refuse(!l.W1.Is(in, hid) || !l.B1.Is(1, hid), op, "want the hidden width", l.X, l.W1, l.B1)
+	refuse(!l.W1.Is(in, hid) || !l.B1.Is(1, hid) || l.W2.Rows != hid, op, "want the hidden width", l.X, l.W1, l.B1, l.W2)
 	out := l.W2.Cols
-	refuse(l.W2.Rows != hid, op, "want the hidden width", l.W2)
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
 		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
 	}

@@ -30,13 +30,13 @@ type Environments struct {
 	encoder *ChemGIN
 	radii   []*radius // one for each number of layers, from 0
 	sets    []int     // how many each is to have
-	widths  []int     // of what is kept of each
+	widths  []int     // of their rows
 	columns int       // of the counts of labels of edges
 	next    uint32    // the number of the next new environment
 	batch   uint32    // that of the present batch
 	around  []neighbour
 	order   []int32 // the neighbours of the batch's nodes in their order, as in graph.Batch.Adj
-	last    *radius // what the last layer computes, unless its rows are remembered: see sums
+	last    *radius // what the last layer reads, unless its rows are remembered: see sums
 	touched uint32  // keeps the compiler from leaving out reads
 }
 
@@ -49,7 +49,7 @@ type Environments struct {
 type radius struct {
 	sets []set
 	kept []environment  // [slots]
-	rows *tensor.Tensor // [slots+room×Width]: of the slots, and then of what the batch finds no slot for; see product
+	rows *tensor.Tensor // [slots+room×Hidden, or as sums has it]: of the slots, and then of what the batch finds no slot for
 
 	// Of the nodes of the present batch: the numbers, hashes and keys of their environments, and
 	// their rows.
@@ -106,34 +106,24 @@ type neighbour struct {
 func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	m := &Environments{encoder: e, columns: e.Columns.EdgeColumns().Width()}
 	radii := len(e.Convs) + 1
-	if e.reads()[0] == len(e.Convs) && !e.Config.Readout.reads(Reads{}).Host {
+	if radii > 2 && e.reads()[0] == len(e.Convs) && !e.Config.Readout.reads(Reads{}).Host {
 		m.last, radii = new(radius), radii-1
 	}
 	// There are few environments of small radii, and all come often.
 	shares, total := make([]int, radii), 0
 	for l := range radii {
-		m.widths = append(m.widths, e.Config.Hidden)
+		m.radii, m.widths = append(m.radii, new(radius)), append(m.widths, e.Config.Hidden)
 		shares[l] = []int{1, 4, 16, 32}[min(l, 3)]
-		if w := m.product(l); w != nil {
-			m.widths[l] = w.Value.Cols
+		if m.last != nil && l == radii-1 {
+			m.widths[l] = e.Convs[l].MLP.Layers[0].W.Value.Cols
 			shares[l] *= 2
 		}
 		total += shares[l]
 	}
 	for l, share := range shares {
 		m.sets = append(m.sets, max(bytes/total*share/(4*m.widths[l]+entryBytes)/ways, 256))
-		m.radii = append(m.radii, new(radius))
 	}
 	return m
-}
-
-// product returns the first weights of the last layer if what is kept of radius l is the products of rows with them:
-// see sums.
-func (m *Environments) product(l int) *autodiff.Param {
-	if m.last == nil || l != len(m.encoder.Convs)-1 {
-		return nil
-	}
-	return m.encoder.Convs[l].MLP.Layers[0].W
 }
 
 // entryBytes is what a slot takes besides its row.
@@ -170,8 +160,8 @@ func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 }
 
 // sums returns the sums [B×Hidden] of the nodes of each graph after the last layer. Its second product and its norm
-// are affine, so that the mean of nodes before them will do, and are computed once for a graph. What is before them is
-// computed for every node, since there it is a sum of products that are kept.
+// are affine, so that the mean of nodes before them will do, and are computed once for a graph. The first product is kept
+// with the environments of the radius before, as no readout wants their rows.
 func (m *Environments) sums(b *Batch, counts []float32, keeper backend.RowKeeper) *autodiff.Var {
 	r, l, layers := m.last, len(m.radii), m.encoder.Convs[len(m.radii)-1].MLP.Layers
 	r.reset()
@@ -183,9 +173,11 @@ func (m *Environments) sums(b *Batch, counts []float32, keeper backend.RowKeeper
 		m.compose(b.Host, l, r, i)
 	}
 	r.edges = counts
-	r.rows = b.tape.Alloc(b.Host.Nodes(), layers[0].W.Value.Cols)
-	m.compute(b.tape, l, r, keeper)
-	mean := layers[1].Forward(GlobalMeanPool(b.tape.Const(r.rows), b))
+	layer, edges := m.layer(b.tape, l, r)
+	layer.E, layer.Graphs = edges.MatMul(b.tape.Param(layers[0].W)).Value(), b.GraphPtr
+	layer.Y = b.tape.Alloc(b.Host.Graphs(), layers[0].W.Value.Cols)
+	keeper.LayerRows(layer)
+	mean := layers[1].Forward(b.pooled(b.tape.Const(layer.Y), nil)(readMean))
 	return m.encoder.Norms[l-1].Forward(mean, nil, nn.Eval).MulCol(b.column(func(nodes float64) float64 { return nodes }))
 }
 
@@ -380,45 +372,40 @@ func (r *radius) place(hash uint64, key *key, batch uint32) (slot int, known boo
 }
 
 func (n neighbour) less(o neighbour) bool {
-	if n.label != o.label {
-		return n.label < o.label
-	}
-	return n.hash < o.hash
+	return n.label < o.label || n.label == o.label && n.hash < o.hash
 }
 
-// compute computes the rows of the new environments of radius l; those of m.last only up to the second product.
+// compute computes the rows of the new environments of radius l.
 func (m *Environments) compute(t *autodiff.Tape, l int, r *radius, keeper backend.RowKeeper) {
-	be, e, fresh := t.Backend(), m.encoder, len(r.ptr)-1
+	be, e := t.Backend(), m.encoder
 	if l == 0 {
-		x := e.sums(t, e.rowsFor(r.col, t.Indices))
-		if w := m.product(0); w != nil {
-			x = x.MatMul(t.Param(w))
-		}
+		x := e.sums(t, e.rowsFor(r.col, t.Indices)).Value()
 		for k, row := range r.fresh {
-			be.CopyBlock(r.rows, int(row), 0, x.Value(), k, 0, 1, r.rows.Cols)
+			be.CopyBlock(r.rows, int(row), 0, x, k, 0, 1, e.Config.Hidden)
 		}
 		return
 	}
-	before, conv := m.radii[l-1].rows, e.Convs[l-1]
-	counts := t.Alloc(fresh, m.columns)
-	be.Upload32(counts, r.edges)
-	first, second, edges := conv.MLP.Layers[0], conv.MLP.Layers[1], autodiff.ConcatRows(conv.tables(t)...)
-	layer := &backend.RowsLayer{
-		A: &backend.CSR{Rows: fresh, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
-		C: counts, B1: first.B.Value, Y: r.rows,
+	layer, edges := m.layer(t, l, r)
+	first, second := e.Convs[l-1].MLP.Layers[0], e.Convs[l-1].MLP.Layers[1]
+	scale, shift := e.Norms[l-1].Affine(t)
+	layer.E, layer.W1, layer.W2, layer.B2 = edges.Value(), first.W.Value, second.W.Value, second.B.Value
+	layer.Scale, layer.Shift, layer.ReLU = scale.Value(), shift.Value(), l < len(e.Convs)
+	if m.last != nil && l == len(m.radii)-1 {
+		layer.W = e.Convs[l].MLP.Layers[0].W.Value
 	}
-	if r == m.last {
-		edges = edges.MatMul(t.Param(first.W))
-	} else {
-		scale, shift := e.Norms[l-1].Affine(t)
-		layer.W1, layer.W2, layer.B2, layer.Scale, layer.Shift = first.W.Value, second.W.Value, second.B.Value, scale.Value(), shift.Value()
-		layer.ReLU, layer.To = l < len(e.Convs), r.fresh
-		if w := m.product(l); w != nil {
-			layer.W = w.Value
-		}
-	}
-	layer.E = edges.Value()
+	layer.Y, layer.To = r.rows, r.fresh
 	keeper.LayerRows(layer)
+}
+
+// layer returns layer l with what the rows of r are made of, and what it has for labels of edges.
+func (m *Environments) layer(t *autodiff.Tape, l int, r *radius) (layer *backend.RowsLayer, edges *autodiff.Var) {
+	before, conv, rows := m.radii[l-1].rows, m.encoder.Convs[l-1], len(r.ptr)-1
+	counts := t.Alloc(rows, m.columns)
+	t.Backend().Upload32(counts, r.edges)
+	return &backend.RowsLayer{
+		A: &backend.CSR{Rows: rows, Cols: before.Rows, Ptr: t.Indices(r.ptr), Col: t.Indices(r.col)}, X: before,
+		C: counts, B1: conv.MLP.Layers[0].B.Value,
+	}, autodiff.ConcatRows(conv.tables(t)...)
 }
 
 // mix is a step of SplitMix64.

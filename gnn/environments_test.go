@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -44,6 +45,7 @@ func parsed(t testing.TB, of []string) (gs []*graph.Graph) {
 func TestEnvironments(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
+	smiles := append(slices.Clip(smiles), strings.Repeat("CCO", 140)) // more atoms than a block of the engine
 	graphs := parsed(t, smiles)
 	for _, c := range []gnn.ChemGINConfig{
 		{Hidden: 7, Layers: 1}, {Hidden: 16, Layers: 5, Sum: true}, {Hidden: 5, Layers: 3, Readout: gnn.ReadoutAll}, {Hidden: 8, Layers: 4, Readout: "2,4:max,sum"},
@@ -62,7 +64,7 @@ func TestEnvironments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range want {
-			if math.Abs(got[i]-want[i]) > 1e-5*(1+math.Abs(want[i])) {
+			if math.Abs(got[i]-want[i]) > 1e-5*(1+math.Abs(want[i]))+2e-7*float64(graphs[i/w].Nodes()) {
 				t.Fatalf("%+v: entry %d of %s is %v, want %v", c, i%w, smiles[i/w], got[i], want[i])
 			}
 		}

@@ -11,7 +11,11 @@ import (
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
 	e.rows.e, e.rows.RowsLayer = e, l
-	e.pool.share(&e.rows, l.A.Rows, rowsBlock)
+	if l.W1 == nil {
+		e.pool.share(&e.rows, costOf(l.Graphs.Host), rowsBlock)
+	} else {
+		e.pool.share(&e.rows, l.A.Rows, rowsBlock)
+	}
 	e.rows.RowsLayer = nil
 }
 
@@ -27,23 +31,25 @@ type rowsTask[T float] struct {
 }
 
 func (s *rowsTask[T]) run(lo, hi int) {
-	w := s.scratch.take()
+	w, e, y, out := s.scratch.take(), s.e, s.e.data(s.Y), s.Y.Cols
 	defer s.scratch.give(w)
-	e, n, in, kinds, y, out := s.e, hi-lo, s.X.Cols, s.E.Rows, s.e.data(s.Y), s.Y.Cols
-	w[0] = aligned(w[0], rowsBlock*in)
-	x := w[0][:n*in]
 	if s.W1 == nil {
-		x = y[lo*out : hi*out]
-	}
-	simd.SpMM(x, in, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
-	e.k.gemm(blas.NoTrans, blas.NoTrans, n, in, kinds, 1, e.data(s.C)[lo*kinds:], kinds, e.data(s.E), in, 1, x, in)
-	if s.W1 == nil {
-		simd.AddRowReLU(x, x, e.data(s.B1))
+		ptr := s.Graphs.Host
+		first, end := rowAt(ptr, lo), rowAt(ptr, hi)
+		h := s.inputs(w, int(ptr[first]), int(ptr[end]))
+		simd.AddRowReLU(h, h, e.data(s.B1))
+		for g := first; g < end; g++ {
+			n := int(ptr[g+1]-ptr[g]) * out
+			simd.ColSums(y[g*out:][:out], h[:n])
+			h = h[n:]
+		}
 		return
 	}
+	n := hi - lo
+	s.inputs(w, lo, hi)
 	h := s.times(w, n, s.W1)
 	simd.AddRowReLU(h, h, e.data(s.B1))
-	x = s.times(w, n, s.W2)
+	x := s.times(w, n, s.W2)
 	last := simd.AddRow[T]
 	if s.ReLU {
 		last = simd.AddRowReLU[T]
@@ -60,6 +66,16 @@ func (s *rowsTask[T]) run(lo, hi int) {
 	for i, to := range s.To[lo:hi] {
 		copy(y[int(to)*out:][:out], x[i*out:])
 	}
+}
+
+// inputs sets w[0] to rows lo to hi of A·X + C·E.
+func (s *rowsTask[T]) inputs(w *[2][]T, lo, hi int) []T {
+	e, n, in, kinds := s.e, hi-lo, s.X.Cols, s.E.Rows
+	w[0] = aligned(w[0], max(n, rowsBlock)*in)
+	x := w[0][:n*in]
+	simd.SpMM(x, in, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
+	e.k.gemm(blas.NoTrans, blas.NoTrans, n, in, kinds, 1, e.data(s.C)[lo*kinds:], kinds, e.data(s.E), in, 1, x, in)
+	return x
 }
 
 // times replaces the n rows in w[0] by their products with m.
