@@ -45,7 +45,7 @@ func parsed(t testing.TB, of []string) (gs []*graph.Graph) {
 func TestEnvironments(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
-	smiles := append(slices.Clip(smiles), strings.Repeat("CCO", 140)) // more atoms than a block of the engine
+	smiles := append(slices.Clip(smiles), strings.Repeat("CCO", 280)) // more atoms than a block of the engine
 	graphs := parsed(t, smiles)
 	for _, c := range []gnn.ChemGINConfig{
 		{Hidden: 7, Layers: 1}, {Hidden: 16, Layers: 5, Sum: true}, {Hidden: 5, Layers: 3, Readout: gnn.ReadoutAll}, {Hidden: 8, Layers: 4, Readout: "2,4:max,sum"},
