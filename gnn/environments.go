@@ -49,7 +49,7 @@ type Environments struct {
 type radius struct {
 	sets []set
 	kept []environment  // [slots]
-	rows *tensor.Tensor // [slots+room×Hidden, or as sums has it]: of the slots, and then of what the batch finds no slot for
+	rows *tensor.Tensor // [slots+room×Hidden, or wider, see sums]: of the slots, and then of what the batch finds no slot for
 
 	// Of the nodes of the present batch: the numbers, hashes and keys of their environments, and
 	// their rows.
@@ -114,7 +114,7 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	for l := range radii {
 		m.radii, m.widths = append(m.radii, new(radius)), append(m.widths, e.Config.Hidden)
 		shares[l] = []int{1, 4, 16, 32}[min(l, 3)]
-		if m.last != nil && l == radii-1 {
+		if m.last != nil && l == radii-1 { // products, which are wider
 			m.widths[l] = e.Convs[l].MLP.Layers[0].W.Value.Cols
 			shares[l] *= 2
 		}

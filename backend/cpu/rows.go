@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// LayerRows implements [backend.RowKeeper]: blocks of rows stay near.
+// LayerRows implements [backend.RowKeeper] in blocks of rows that stay in the cache.
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
 	e.rows.e, e.rows.RowsLayer = e, l
