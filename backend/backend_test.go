@@ -257,6 +257,20 @@ func TestFusedChecks(t *testing.T) {
 		l.X, l.Gamma, l.Beta, l.W, l.Mean, l.Var = shape(n, out), shape(1, out), shape(1, out), shape(out, out), shape(v, out), shape(v, out)
 		l.Y = shape(n, out)
 	}
+	const kinds, next = 2, 7
+	rows := func(change func(l *backend.RowsLayer)) func() {
+		return func() {
+			l := &backend.RowsLayer{
+				A: csr(nil), X: shape(11, in), C: shape(n, kinds), E: shape(kinds, in), W1: shape(in, hid), B1: shape(1, hid), W2: shape(hid, out),
+				B2: shape(1, out), Scale: shape(1, out), Shift: shape(1, out), W: shape(out, next), Y: shape(20, next), To: make([]int32, n),
+			}
+			change(l)
+			backend.CheckRowsLayer(l)
+		}
+	}
+	sums := func(l *backend.RowsLayer) {
+		*l = backend.RowsLayer{A: l.A, X: shape(11, hid), C: l.C, E: shape(kinds, hid), B1: l.B1, Y: shape(g, hid), Graphs: graphs}
+	}
 	norm := func(change func(x *backend.Norm)) func() {
 		return func() {
 			x := &backend.Norm{Groups: indices(0, 4, 9), X: shape(n, out), Y: shape(n, out), Gamma: shape(1, out), Beta: shape(1, out), Mean: shape(v, out), Var: shape(v, out)}
@@ -324,6 +338,24 @@ func TestFusedChecks(t *testing.T) {
 		{"GCN: transpose", false, gcn(func(l *backend.GCNLayer) { l.AdjT.Rows-- })},
 		{"GCN: no values", false, gcn(func(l *backend.GCNLayer) { l.Adj.Val = nil })},
 		{"GCN: no values of the transpose", false, gcn(func(l *backend.GCNLayer) { l.AdjT.Val = nil })},
+
+		{"rows", true, rows(func(*backend.RowsLayer) {})},
+		{"rows: without W", true, rows(func(l *backend.RowsLayer) { l.W, l.Y = nil, shape(20, out) })},
+		{"rows: x", false, rows(func(l *backend.RowsLayer) { l.X = shape(11, hid) })},
+		{"rows: counts", false, rows(func(l *backend.RowsLayer) { l.C = shape(n-1, kinds) })},
+		{"rows: tables", false, rows(func(l *backend.RowsLayer) { l.E = shape(kinds, hid) })},
+		{"rows: W1", false, rows(func(l *backend.RowsLayer) { l.W1 = shape(in, out) })},
+		{"rows: b1", false, rows(func(l *backend.RowsLayer) { l.B1 = shape(hid, 1) })},
+		{"rows: W2", false, rows(func(l *backend.RowsLayer) { l.W2 = shape(in, out) })},
+		{"rows: b2", false, rows(func(l *backend.RowsLayer) { l.B2 = shape(1, hid) })},
+		{"rows: scale", false, rows(func(l *backend.RowsLayer) { l.Scale = shape(1, hid) })},
+		{"rows: shift", false, rows(func(l *backend.RowsLayer) { l.Shift = shape(out, 1) })},
+		{"rows: W", false, rows(func(l *backend.RowsLayer) { l.W = shape(hid, next) })},
+		{"rows: y", false, rows(func(l *backend.RowsLayer) { l.Y = shape(20, out) })},
+		{"rows: places", false, rows(func(l *backend.RowsLayer) { l.To = l.To[1:] })},
+		{"rows: sums", true, rows(sums)},
+		{"rows: sums, b1", false, rows(func(l *backend.RowsLayer) { sums(l); l.B1 = shape(1, in) })},
+		{"rows: sums, y", false, rows(func(l *backend.RowsLayer) { sums(l); l.Y = shape(n, hid) })},
 
 		{"Norm", true, norm(func(*backend.Norm) {})},
 		{"Norm: padding", true, norm(func(x *backend.Norm) { x.Groups = indices(0, 4, 7) })},
