@@ -95,10 +95,11 @@ func TestDeterminism(t *testing.T) {
 		t.Skip("evaluates many times; left out with -short")
 	}
 	var first []rundir.Row
+	data := rundirtest.FewGraphs(t, 96)
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
-		runOK(t, dir, "-protocol", "graphcl,linear,holdout", "-method", "labels,wl,wloa,dgk,node2vec,graph2vec", "-seeds", "1")
+		runOK(t, dir, "-protocol", "graphcl,linear,holdout", "-method", "labels,wl,wloa,dgk,node2vec,graph2vec", "-seeds", "1", "-data", data, "-dataset", "few")
 		runtime.GOMAXPROCS(old)
 		rows := rundirtest.Results(t, dir)
 		if first == nil {

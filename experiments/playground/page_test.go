@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -393,11 +392,11 @@ func abs(x float64) float64 { return max(x, -x) }
 func TestLook(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
-	steps := 2 // the fewest that make a curve
-	if flag.Lookup("test.artifacts").Value.String() == "true" {
-		steps = 8
+	steps, themes := 2, []string{"dark"} // the fewest that make a curve; widths are equal in both
+	if browsertest.Artifacts() {
+		steps, themes = 8, []string{"light", "dark"}
 	}
-	for _, theme := range []string{"light", "dark"} {
+	for _, theme := range themes {
 		p.Prefers(theme)
 		for _, size := range [][2]int{{360, 740}, {1440, 900}} {
 			p.open("#tape?example=0&position=3", size[0], size[1])

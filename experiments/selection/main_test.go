@@ -97,7 +97,7 @@ func TestMethods(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	alone, dir := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "run")
-	args := []string{"-seeds", "2", "-eval-every", "15", "-folds", "3", "-protocol", "linear"}
+	args := []string{"-seeds", "2", "-eval-every", "15", "-folds", "2", "-protocol", "linear"}
 	start(t, alone, append(args, "-method", "simgrace")...)
 	out := start(t, dir, append(args, "-method", "infonce,joaov2,simgrace,cuco")...)
 	if !strings.Contains(out, "JOAOv2, last epoch") {

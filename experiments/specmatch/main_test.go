@@ -671,7 +671,7 @@ func TestFewPositives(t *testing.T) {
 		text += fmt.Sprintf("%s%s,%d,%d,%v\n", strings.Repeat("C", 1+x), strings.Repeat("O", i/31), i%100/97, 1000*x+200*(i*i%97), float64(x)/10+float64(i*i%97)/50)
 	}
 	write(t, "m.csv", text)
-	out := must(t, "finetune -in m.csv -target y -seeds 5 -epochs 1 -out few"+tiny)
+	out := must(t, "finetune -in m.csv -target y -seeds 5 -epochs 1 -out few"+few+tiny)
 	if strings.Contains(out, "n/a") || strings.Count(out, "\n") < 9 {
 		t.Error(out)
 	}
@@ -764,7 +764,7 @@ func TestSure(t *testing.T) {
 		"much":         "id,much,much_no_in,much_yes_in,distance",
 		"most":         `id,class_carbon,"class_oxygen, too",class_carbon_in,"class_oxygen, too_in",distance`,
 	} {
-		stdout := must(t, "finetune -in m.csv -id name -target "+target+" -seeds 1 -epochs 20 -lr 0.02 -out run-"+strings.ReplaceAll(target, ",", "-")+tiny)
+		stdout := must(t, "finetune -in m.csv -id name -target "+target+" -seeds 1 -epochs 20 -lr 0.02 -out run-"+strings.ReplaceAll(target, ",", "-")+few+tiny)
 		if !strings.Contains(stdout, "coverage") {
 			t.Error(stdout)
 		}

@@ -11,5 +11,5 @@ func TestMain(m *testing.M) { rundirtest.Main(m, run) }
 // TestKilled: killed at random moments, every method ends with the bits of a run
 // that nothing disturbs.
 func TestKilled(t *testing.T) {
-	rundirtest.KillMethods(t, methods, "-hidden", "16", "-layers", "2", "-batch", "64", "-corpus-size", "600", "-epochs", "3", "-finetune-epochs", "4", "-finetune-batch", "64", "-seeds", "1")
+	rundirtest.KillMethods(t, methods, "-hidden", "16", "-layers", "2", "-batch", "64", "-corpus-size", "400", "-epochs", "3", "-finetune-epochs", "3", "-finetune-batch", "64", "-seeds", "1")
 }

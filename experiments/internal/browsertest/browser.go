@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -195,10 +196,16 @@ func (b *Browser) Prefers(theme string) {
 	b.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": theme}}}, nil)
 }
 
-// Screenshot writes the whole page to a file among the test's artifacts (go test
-// -artifacts keeps them).
+// Artifacts reports whether go test keeps files for someone to look at (-artifacts).
+func Artifacts() bool { return flag.Lookup("test.artifacts").Value.String() == "true" }
+
+// Screenshot writes the whole page to a file among the test's artifacts, if they are kept:
+// without a graphics card a picture takes most of a second.
 func (b *Browser) Screenshot(name string) {
 	b.t.Helper()
+	if !Artifacts() {
+		return
+	}
 	var r struct{ Data string }
 	b.Call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &r)
 	data, err := base64.StdEncoding.DecodeString(r.Data)
