@@ -46,7 +46,7 @@ func TestChoose(t *testing.T) {
 }
 
 // few are flags that finish in seconds.
-var few = []string{"-seeds", "2", "-epochs", "2", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.25"}
+var few = []string{"-seeds", "2", "-epochs", "1", "-finetune-epochs", "2", "-folds", "3", "-label-rate", "0.25"}
 
 func runOK(t *testing.T, out string, args ...string) string {
 	t.Helper()

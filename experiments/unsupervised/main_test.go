@@ -76,6 +76,7 @@ func TestRunDirectory(t *testing.T) {
 		t.Errorf("%d lines in metrics.csv, want %d methods × 2 seeds × 2 epochs", n, len(methods)-1)
 	}
 	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg")
+	t.Run("model files", func(t *testing.T) { modelFiles(t, dir, rows) })
 }
 
 // TestDeterminism: equal seeds give equal results and weights at any number of

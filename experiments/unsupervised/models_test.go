@@ -5,24 +5,19 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// TestModelFiles: embeddings computed from a model file alone have the accuracy that
+// modelFiles: embeddings computed from a model file alone have the accuracy that
 // the run reported, to the last digit, for every method. GraphCL by its code is the
 // trap: its encoder must see self-loops.
-func TestModelFiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("trains every method; left out with -short")
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	runOK(t, dir, "-seeds", "1")
+func modelFiles(t *testing.T, dir string, rows []rundir.Row) {
 	ds := dataset.Default()
-	for _, row := range rundirtest.Results(t, dir) {
+	for _, row := range rows {
 		m, err := specmatch.Open(filepath.Join(dir, "weights", "motifs-"+row.Method+"-0.safetensors"), cpu.New(tensor.Float32))
 		if err != nil {
 			t.Fatal(err)

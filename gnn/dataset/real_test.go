@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -28,6 +29,19 @@ func openReal(t testing.TB, name string) *Dataset {
 		t.Fatal(err)
 	}
 	return ds
+}
+
+var realSets sync.Map
+
+// realSet returns a set that no test changes; large ones take a second to read.
+func realSet(t *testing.T, name string) *Dataset {
+	t.Helper()
+	ds, ok := realSets.Load(name)
+	if !ok {
+		ds = openReal(t, name)
+		realSets.Store(name, ds)
+	}
+	return ds.(*Dataset)
 }
 
 // TestOfficialAgree measures the real sets: the official statistics, and what
@@ -62,7 +76,7 @@ func TestOfficialAgree(t *testing.T) {
 			if testing.Short() && w.entries > 5e6 {
 				t.Skip("large")
 			}
-			ds := openReal(t, o.Name)
+			ds := realSet(t, o.Name)
 			validate(t, ds)
 			s := Stats(ds)
 			for _, d := range o.Disagreements(s) {
@@ -143,7 +157,7 @@ func TestAgreesWithGINForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := bufio.NewReaderSize(z, 1<<16)
-			ds := openReal(t, name)
+			ds := realSet(t, name)
 			if n := readInt(t, r); n != len(ds.Graphs) {
 				t.Fatalf("%d graphs, want %d", len(ds.Graphs), n)
 			}

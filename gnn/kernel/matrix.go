@@ -142,17 +142,17 @@ func (m *Sparse) Normalize() {
 
 // Gram returns the matrix of the products of all pairs of rows.
 func (m *Sparse) Gram() *Matrix {
-	return m.pairs(func(a, b float64) float64 { return float64(a * b) })
+	return m.pairs(false)
 }
 
 // Intersection returns the matrix of Σ_c min(x_ic, x_jc) for all pairs of rows,
 // whose values must not be negative.
 func (m *Sparse) Intersection() *Matrix {
-	return m.pairs(func(a, b float64) float64 { return min(a, b) })
+	return m.pairs(true)
 }
 
-// pairs returns Σ_c f(x_ic, x_jc), taken over the columns that both rows have.
-func (m *Sparse) pairs(f func(a, b float64) float64) *Matrix {
+// pairs returns Σ_c x_ic·x_jc, or Σ_c min(x_ic, x_jc), over the columns that both rows have.
+func (m *Sparse) pairs(smaller bool) *Matrix {
 	// The transpose: the rows that have a column, ascending.
 	ptr := make([]int, m.Width+1)
 	for _, c := range m.Index {
@@ -181,8 +181,14 @@ func (m *Sparse) pairs(f func(a, b float64) float64) *Matrix {
 			next[c]++
 			mine := values[k]
 			others := value[lo:hi]
+			if smaller {
+				for q, j := range row[lo:hi] {
+					sums[int(j)-i] += min(mine, others[q])
+				}
+				continue
+			}
 			for q, j := range row[lo:hi] {
-				sums[int(j)-i] += f(mine, others[q])
+				sums[int(j)-i] += float64(mine * others[q])
 			}
 		}
 		if m.Own != nil {

@@ -26,7 +26,7 @@ func TestShards(t *testing.T) {
 			text.WriteString("C(\n")
 			continue
 		}
-		text.WriteString(strings.Repeat("C", 1+i%50) + "\n")
+		text.WriteString(strings.Repeat("C", 1+i%9) + "\n")
 	}
 	if err := os.WriteFile("m.csv", []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
