@@ -21,8 +21,8 @@ import (
 func TestBenchPrintsJSON(t *testing.T) {
 	for _, args := range [][]string{
 		{"-steps", "2", "-warmup", "1", "-json", "-losses"},
-		{"-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"},
-		{"-steps", "1", "-warmup", "0", "-json", "-recorded"},
+		{"-batch", "64", "-steps", "1", "-warmup", "0", "-json", "-composed", "-precision", "float64"},
+		{"-batch", "64", "-steps", "1", "-warmup", "0", "-json", "-recorded"},
 		{"-workload", "semisupervised", "-batch", "16", "-steps", "1", "-warmup", "0", "-json"},
 		{"-workload", "transfer", "-batch", "4", "-steps", "1", "-warmup", "0", "-json"},
 		{"-workload", "transfer", "-batch", "4", "-steps", "1", "-warmup", "0", "-json", "-recorded"},

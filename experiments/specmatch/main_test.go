@@ -457,7 +457,7 @@ func TestParquet(t *testing.T) {
 		t.Errorf("the Parquet file has\n%.300s\nwant\n%.300s", back, read(t, "a.csv"))
 	}
 	for _, in := range []string{"csv", "parquet"} {
-		must(t, "finetune -in m."+in+" -id name -target length,share -seeds 1 -epochs 1 -out tuned-"+in+tiny)
+		must(t, "finetune -in m."+in+" -id name -target length,share -seeds 1 -epochs 1 -out tuned-"+in+few+tiny)
 	}
 	if a, b := read(t, "tuned-csv/test-0.csv"), read(t, "tuned-parquet/test-0.csv"); a != b {
 		t.Errorf("fine-tuned on a Parquet file:\n%s\non the table:\n%s", b, a)

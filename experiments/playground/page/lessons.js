@@ -7,11 +7,10 @@
     tape.move(tape.trace().steps.findIndex(s => nodes()[s.node].op === op && s.breaks.includes(kind)) + 1);
     if (kind) await tape.breakAt(tape.trace().steps.find(s => nodes()[s.node].op === op && s.breaks.includes(kind)).node, kind);
   };
-  const train = async (guide, steps) => { await training.guide(guide); for (let i = 0; i < steps; i++) await training.step(); };
   const show = (section, f) => async () => { await f(); go(section); };
   const tapeAt = (example, position) => show("tape", async () => { await tape.choose(example); tape.move(position); });
   const graph = f => show("views", async () => { await views.choose(5); f?.(); });
-  const plain = steps => show("training", () => train(undefined, steps));
+  const plain = steps => show("training", () => training.train(undefined, steps));
 
   // A step: what it says, what the page then shows, the question, and the answers: the first is right (they are shown
   // in the order of the alphabet), or a function returns the number.
@@ -66,15 +65,15 @@
       "Which accuracy have they now, in whole percent?", () => Math.round(training.base().statistics)],
     ["So a part of what the first epoch brings is no learning. An epoch takes all 240 graphs, in batches of 60.", plain(4),
       "How many steps has an epoch?", () => 4],
-    ["This is the paper's hard threshold, with β = 20. L_G is not zero, but a step function has no slope.", show("training", () => train(0, 4)),
+    ["This is the paper's hard threshold, with β = 20. L_G is not zero, but a step function has no slope.", show("training", () => training.train(0, 4)),
       "How does L_G change the weights?", ["Not at all", "Strongly", "A little"]],
-    ["With a soft threshold and a large β, the L_G that is trained falls to almost nothing.", show("training", () => train(1, 8)),
+    ["With a soft threshold and a large β, the L_G that is trained falls to almost nothing.", show("training", () => training.train(1, 8)),
       "Does L_G with the hard threshold fall with it?", ["No", "Yes"]],
-    ["Look at the spread of the similarities: this is how the loss is cheated.", show("training", () => train(1, 8)),
+    ["Look at the spread of the similarities: this is how the loss is cheated.", show("training", () => training.train(1, 8)),
       "What becomes of the spread?", ["It shrinks", "It grows", "It stays"]],
-    ["Straight-through collapses all projections to one point. L_C then is the logarithm of the number of candidates, 2·60 − 1.", show("training", () => train(2, 12)),
+    ["Straight-through collapses all projections to one point. L_C then is the logarithm of the number of candidates, 2·60 − 1.", show("training", () => training.train(2, 12)),
       "What is that, to one decimal?", () => 4.8],
-    ["The projections have collapsed, and yet the classifier, which reads the encoder before the projection, has lost little.", show("training", () => train(2, 12)),
+    ["The projections have collapsed, and yet the classifier, which reads the encoder before the projection, has lost little.", show("training", () => training.train(2, 12)),
       "What does this accuracy say about L_G?", ["Little: the encoder's form does most", "L_G works", "L_G does harm"]],
     ["The figures are of one seed, of 240 graphs. Another seed moves them by a few points.", plain(8),
       "What would it take to say that one method is better?", ["Many seeds, and baselines", "A better curve", "A larger β"]],

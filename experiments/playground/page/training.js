@@ -17,7 +17,7 @@
     { title: "2. Soft threshold, large β", settings: { adjacency: "sigmoid", beta: 20 }, text: "A sigmoid in place of the step has a slope, and L_G falls to almost nothing. It is a cheat: the spread of the similarities shrinks until every pair has the same weight in both views, while the hard L_G rises and the gradients point against each other. L_C ends near its value for equal embeddings, the logarithm of the number of candidates." },
     { title: "3. Straight-through", settings: { adjacency: "ste", beta: 1 }, text: "Forward takes the hard step, Backward pretends that it was the sigmoid. Nothing is cheated this time, and nothing is matched either: L_G stays where it was. The spread falls to zero within a few steps: all projections collapse to one point." },
   ];
-  let running = false, generation = 0, busy = null, base = null, history = [], evals = [], last = null, times = [], follow = true;
+  let guided = null, running = false, generation = 0, busy = null, base = null, history = [], evals = [], last = null, times = [], follow = true;
 
   const settings = () => Object.fromEntries(knobs.map(k => [k.name, k.options ? state.get(k.name) : Number(state.get(k.name))]));
 
@@ -29,12 +29,12 @@
       if (k.options) {
         input = element("select", { id }, ...Object.entries(k.options).map(([v, text]) => element("option", { value: v }, text)));
         input.value = state.get(k.name);
-        input.onchange = () => { state.set(k.name, input.value); changed(); };
+        input.onchange = () => { guided = null; state.set(k.name, input.value); changed(); };
       } else {
         input = element("input", { type: "range", id, min: 0, max: k.values.length - 1, step: 1 });
         input.value = Math.max(0, k.values.indexOf(Number(state.get(k.name))));
         const show = () => { out.textContent = " " + k.values[input.value]; input.setAttribute("aria-valuetext", k.values[input.value]); };
-        input.oninput = () => { show(); state.set(k.name, String(k.values[input.value])); (k.label.endsWith("*") ? reset : changed)(); };
+        input.oninput = () => { guided = null; show(); state.set(k.name, String(k.values[input.value])); (k.label.endsWith("*") ? reset : changed)(); };
         show();
       }
       k.show = () => { input.value = k.options ? state.get(k.name) : k.values.indexOf(Number(state.get(k.name))); if (!k.options) { out.textContent = " " + state.get(k.name); } };
@@ -61,14 +61,24 @@
   });
 
   // guide chooses a guided setting, or none: that of the beginning.
-  function guide(i, keep) {
+  async function guide(i, keep) {
     const g = guides[i];
     if (!keep) for (const k of knobs) state.set(k.name, String(g?.settings[k.name] ?? k.start));
     state.set("guide", g && String(i));
     for (const k of knobs) k.show();
     $("#guide").hidden = !g;
     $("#guide").replaceChildren(...rich(g?.text ?? ""));
-    return reset();
+    guided = null;
+    await reset();
+    if (base && !keep) guided = i ?? -1;
+  }
+
+  // train takes a guided setting to so many steps: on from where it is, if it is on the way.
+  async function train(i, steps) {
+    pause();
+    await busy;
+    if (guided !== (i ?? -1) || history.length > steps) await guide(i);
+    for (let n = steps - history.length; n > 0; n--) await step();
   }
 
   async function changed() {
@@ -212,5 +222,5 @@
   }
 
   // For lessons.
-  window.training = { step, reset, guide, evals: () => evals, base: () => base, history: () => history };
+  window.training = { step, reset, guide, train, evals: () => evals, base: () => base, history: () => history };
 }
