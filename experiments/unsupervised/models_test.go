@@ -16,6 +16,9 @@ import (
 // the run reported, to the last digit, for every method. GraphCL by its code is the
 // trap: its encoder must see self-loops.
 func modelFiles(t *testing.T, dir string, rows []rundir.Row) {
+	if testing.Short() {
+		t.Skip("evaluates every method once more; left out with -short")
+	}
 	ds := dataset.Default()
 	for _, row := range rows {
 		m, err := specmatch.Open(filepath.Join(dir, "weights", "motifs-"+row.Method+"-0.safetensors"), cpu.New(tensor.Float32))

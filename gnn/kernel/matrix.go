@@ -185,10 +185,10 @@ func (m *Sparse) pairs(smaller bool) *Matrix {
 				for q, j := range row[lo:hi] {
 					sums[int(j)-i] += min(mine, others[q])
 				}
-				continue
-			}
-			for q, j := range row[lo:hi] {
-				sums[int(j)-i] += float64(mine * others[q])
+			} else {
+				for q, j := range row[lo:hi] {
+					sums[int(j)-i] += float64(mine * others[q])
+				}
 			}
 		}
 		if m.Own != nil {
