@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Encoder maps the graphs of a batch to embeddings [B×Width].
@@ -62,7 +63,7 @@ type Architecture struct {
 	Center   bool `json:"center,omitempty"`
 	// Eps is [GINConfig.Eps].
 	Eps float64 `json:"eps,omitempty"`
-	// Atoms names the categories of atoms and bonds of a chemgin, see [graph.CategoriesOf].
+	// Atoms names the categories of atoms and bonds of a chemgin, see [feature.ByName].
 	Atoms string `json:"atoms,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
 	Dropout float64 `json:"dropout,omitempty"`
@@ -99,7 +100,7 @@ func (a Architecture) Check() error {
 			return err
 		}
 	}
-	_, err := graph.CategoriesOf(a.Atoms)
+	_, err := feature.ByName(a.Atoms)
 	return err
 }
 
@@ -191,8 +192,8 @@ func (a Architecture) Size() (tensors, values int) {
 }
 
 // categories returns those of a chemgin. The architecture must pass Check.
-func (a Architecture) categories() *graph.Categories {
-	c, _ := graph.CategoriesOf(a.Atoms)
+func (a Architecture) categories() *feature.Set {
+	c, _ := feature.ByName(a.Atoms)
 	return c
 }
 
@@ -208,7 +209,7 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	width, labels := a.In, 0
 	switch a.Kind {
 	case KindChemGIN:
-		width, labels = a.categories().Nodes(), a.categories().Edges()
+		width, labels = a.categories().NodeWidth(), a.categories().EdgeLabels()
 	case KindBioGIN:
 		width, labels = NodeFlags, 1<<EdgeBits
 	}

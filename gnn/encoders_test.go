@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -77,9 +78,9 @@ var encoders = []struct {
 	},
 	{
 		"ChemGIN, rich", func(be backend.Backend) encoder {
-			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 2, Atoms: graph.Rich.Name}, newRand(3))
+			return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 2, Atoms: feature.Rich.Name}, newRand(3))
 		}, func(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
-			return labelled(randomGraphs(t, seed, graph.Rich.Nodes(), false, directed, sizes...), seed, int32(graph.Rich.Edges()))
+			return labelled(randomGraphs(t, seed, feature.Rich.NodeWidth(), false, directed, sizes...), seed, int32(feature.Rich.EdgeLabels()))
 		},
 	},
 	{
@@ -90,7 +91,7 @@ var encoders = []struct {
 }
 
 func moleculeGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
-	return labelled(randomGraphs(t, seed, graph.AtomTypes*graph.ChiralityTags, false, directed, sizes...), seed, graph.BondTypes*graph.BondDirections)
+	return labelled(randomGraphs(t, seed, feature.AtomTypes*feature.ChiralityTags, false, directed, sizes...), seed, feature.BondTypes*feature.BondDirections)
 }
 
 func proteinGraphs(t *testing.T, seed uint64, directed bool, sizes ...int) []*graph.Graph {
@@ -414,7 +415,7 @@ func TestGINEConvFormula(t *testing.T) {
 	g := &graph.Graph{Ptr: []int32{0, 0, 2, 3}, Adj: []int32{0, 2, 1}, EdgeLabel: []int32{1*3 + 2, 0, 3 * 3}, Directed: true,
 		X: graph.Features{Width: 1, Category: []int32{0, 0, 0}}}
 	onEngines(t, func(t *testing.T, be backend.Backend, opts []autodiff.Option, tol float64) {
-		c := gnn.NewGINEConv(be, "conv", 1, 1, 1, graph.Hu.EdgeColumns(), newRand(1))
+		c := gnn.NewGINEConv(be, "conv", 1, 1, 1, feature.Hu.EdgeColumns(), newRand(1))
 		for _, l := range c.MLP.Layers {
 			be.Fill(l.W.Value, 1)
 			be.Fill(l.B.Value, 0)
@@ -501,13 +502,13 @@ func TestCategoricalMisuse(t *testing.T) {
 // TestEmbedded: a node begins as the sum of the rows of its categories, of few as of many.
 func TestEmbedded(t *testing.T) {
 	be := ref.New()
-	for _, name := range graph.CategoryNames() {
-		c, err := graph.CategoriesOf(name)
+	for _, name := range feature.Names() {
+		c, err := feature.ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 3, Layers: 1, Atoms: name}, newRand(3))
-		b := graph.Collate(randomGraphs(t, 5, c.Nodes(), false, false, 9, 12)...)
+		b := graph.Collate(randomGraphs(t, 5, c.NodeWidth(), false, false, 9, 12)...)
 		want := make([]float64, 3*b.Nodes())
 		for k, rest := len(c.Atoms)-1, slices.Clone(b.X.Category); k >= 0; k-- {
 			table := make([]float64, 3*c.Atoms[k].Size)

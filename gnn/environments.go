@@ -137,7 +137,7 @@ func remembers(be backend.Backend) bool {
 // embed returns the vectors [B×Width] of the graphs of a batch.
 func (m *Environments) embed(t *autodiff.Tape, b *graph.Batch) *autodiff.Var {
 	batch := NewBatch(t, b)
-	batch.wantCategories("ChemGIN", m.encoder.Columns.Nodes())
+	batch.wantCategories("ChemGIN", m.encoder.Columns.NodeWidth())
 	be, keeper := t.Backend(), backend.CapabilitiesOf(t.Backend()).Rows
 	counts, want := b.EdgeCounts(m.encoder.Columns.EdgeColumns()), m.encoder.reads()
 	var layers []pooled

@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -80,13 +81,13 @@ func TestColorRows(t *testing.T) {
 // molecules are graphs with every other edge of another label, those of one direction of
 // a third one where directed, and in the last graph a self-loop that an augmentation made.
 func molecules(gs []*graph.Graph, directed bool) (ms []*graph.Graph) {
-	const atoms = graph.AtomTypes * graph.ChiralityTags
+	const atoms = feature.AtomTypes * feature.ChiralityTags
 	for k, g := range gs {
 		m := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: atoms}, Directed: directed}
 		for i := range int32(len(g.Ptr) - 1) {
 			m.X.Category = append(m.X.Category, 7*g.X.Category[i]+3)
 			for _, j := range g.Adj[g.Ptr[i]:g.Ptr[i+1]] {
-				label := max(i, j) % 2 * graph.BondDirections
+				label := max(i, j) % 2 * feature.BondDirections
 				if directed && i < j {
 					label = 5
 				}
@@ -139,7 +140,7 @@ func TestByColor(t *testing.T) {
 	}
 	rich := molecules(gs, false)
 	for _, g := range rich {
-		g.X.Width = graph.Rich.Nodes()
+		g.X.Width = feature.Rich.NodeWidth()
 	}
 	for name, c := range map[string]struct {
 		gs    []*graph.Graph
@@ -151,7 +152,7 @@ func TestByColor(t *testing.T) {
 	}{
 		"ResGCN, residual": {gs, resGCN(gnn.ResGCNConfig{In: 2, Hidden: 6, Layers: 5, Residual: true}), graph.Normalized, 3, 2},
 		"ChemGIN, rich": {rich, func(be backend.Backend) encoder {
-			e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5, Atoms: graph.Rich.Name}, newRand(79))
+			e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 5, Atoms: feature.Rich.Name}, newRand(79))
 			stir(be, e)
 			return e
 		}, graph.Labelled, 4, 1},

@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -186,7 +187,7 @@ func asNear(t *testing.T, what string, got, want, exact []float64) {
 // only some gradients are wanted, and with more rows of tables than one launch takes.
 func TestFusedMessages(t *testing.T) {
 	const width = 12
-	for _, columns := range []graph.EdgeColumns{graph.Hu.EdgeColumns(), {Widths: []int{5}, SelfLoop: []int{4}}, {Widths: []int{9, 1, 8}, SelfLoop: []int{0, 0, 7}}} {
+	for _, columns := range []graph.EdgeColumns{feature.Hu.EdgeColumns(), {Widths: []int{5}, SelfLoop: []int{4}}, {Widths: []int{9, 1, 8}, SelfLoop: []int{0, 0, 7}}} {
 		labels := int32(1)
 		for _, w := range columns.Widths {
 			labels *= int32(w)

@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // GINEConv is the GIN layer with edge embeddings of Hu et al. (2020):
@@ -89,7 +90,7 @@ type ChemGINConfig struct {
 	Layers  int     // 5 in the literature
 	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
 	Sum     bool    // the readout is a sum over the nodes, for what grows with a molecule
-	Atoms   string  // the name of the categories of atoms and bonds, see [graph.CategoriesOf]
+	Atoms   string  // the name of the categories of atoms and bonds, see [feature.ByName]
 	// Readout replaces the mean; Sum must then be false.
 	Readout Readout
 }
@@ -106,13 +107,13 @@ const SumUnit = 20
 //	h ← the mean of x over the nodes of a graph                [B×Hidden]
 //
 // with an MLP of hidden width 2·Hidden in every GINEConv; with Sum, h is the sum of x
-// divided by [SumUnit]. Features must be categories as [graph.Categories] describes them; those
+// divided by [SumUnit]. Features must be categories as [feature.Set] describes them; those
 // of Hu et al. are the default.
 //
 // Up to the first dropout the rows of x are nodes, or stand for several equal ones: see equal.go.
 type ChemGIN struct {
 	Config  ChemGINConfig
-	Columns *graph.Categories
+	Columns *feature.Set
 	Atoms   []*nn.Embedding // a table for each column of atoms
 	Convs   []*GINEConv
 	Norms   []*nn.BatchNorm
@@ -134,7 +135,7 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	if c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewChemGIN: want positive sizes, have %+v", c))
 	}
-	f, err := graph.CategoriesOf(c.Atoms)
+	f, err := feature.ByName(c.Atoms)
 	if err != nil {
 		panic(err)
 	}
@@ -147,7 +148,7 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
 	}
-	if n := f.Nodes(); n <= maxTable {
+	if n := f.NodeWidth(); n <= maxTable {
 		every := make([]int32, n)
 		for k := range every {
 			every[k] = int32(k)
@@ -253,7 +254,7 @@ func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
 // layers returns the features [N×Hidden] of the nodes after the wanted layers, by their
 // numbers from 1.
 func (g *ChemGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
-	b.wantCategories("ChemGIN", g.Columns.Nodes())
+	b.wantCategories("ChemGIN", g.Columns.NodeWidth())
 	layers := len(g.Convs)
 	if mode == nn.Train && g.Config.Dropout > 0 {
 		layers = 1 // after its dropout, nodes differ

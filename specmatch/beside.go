@@ -15,9 +15,9 @@ import (
 
 // Numbers describes what a head sees of a graph beside its embedding. It can be stored as JSON.
 type Numbers struct {
-	// Features are how Graph.Vector is made, in the words of package apply.
+	// Features are how Graph.Globals is made, in the words of package apply.
 	Features []string `json:"features"`
-	Size     int      `json:"size"`   // of Graph.Vector
+	Size     int      `json:"size"`   // of Graph.Globals
 	Hidden   int      `json:"hidden"` // the width of the layer that it goes through
 	// Linear says that a linear model of the numbers takes part in the predictions.
 	Linear bool `json:"linear,omitempty"`
@@ -26,7 +26,7 @@ type Numbers struct {
 // Beside gives the head of a model numbers of the whole graph, such as descriptors of a molecule,
 // beside its embedding:
 //
-//	h ⊕ ReLU(z·W + b),  z = ((v - Mean)∘Scale, clipped at ±6),  v = sign(x)·ln(1+|x|) of Graph.Vector x
+//	h ⊕ ReLU(z·W + b),  z = ((v - Mean)∘Scale, clipped at ±6),  v = sign(x)·ln(1+|x|) of Graph.Globals x
 //
 // and mixes what the head says with what a linear model of z says; see [Head.Mix].
 type Beside struct {
@@ -59,9 +59,9 @@ func (n Numbers) check() error {
 // accepts returns an error unless graphs have these numbers.
 func (n *Numbers) accepts(graphs []*graph.Graph) error {
 	for i, g := range graphs {
-		if n != nil && len(g.Vector) != n.Size {
+		if n != nil && len(g.Globals) != n.Size {
 			return fmt.Errorf("specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q",
-				i, len(g.Vector), n.Size, n.Features)
+				i, len(g.Globals), n.Size, n.Features)
 		}
 	}
 	return nil
@@ -114,12 +114,12 @@ func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
 	be, size := x.Hidden.W.Backend(), x.Mean.Value.Cols
 	mean, squares := make([]float64, size), make([]float64, size)
 	for _, i := range samples {
-		for k, v := range graphs[i].Vector {
+		for k, v := range graphs[i].Globals {
 			mean[k] += signedLog(v) / float64(len(samples))
 		}
 	}
 	for _, i := range samples {
-		for k, v := range graphs[i].Vector {
+		for k, v := range graphs[i].Globals {
 			d := signedLog(v) - mean[k]
 			squares[k] += d * d / float64(len(samples))
 		}
@@ -143,7 +143,7 @@ func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
 	z := make([]float64, len(graphs)*size)
 	for i, g := range graphs {
 		row := z[i*size : (i+1)*size]
-		for k, v := range g.Vector {
+		for k, v := range g.Globals {
 			row[k] = max(-clipAbove, min(clipAbove, (signedLog(v)-mean[k])*scale[k]))
 		}
 	}

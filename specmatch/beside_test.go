@@ -34,7 +34,7 @@ func TestBeside(t *testing.T) {
 	var graphs []*graph.Graph
 	for _, v := range [][]float32{{0, 1, 7}, {2, -3, 7}, {1, 0, 7}, {1e9, 0, 7}} {
 		graphs = append(graphs, &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{0, 0},
-			X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Vector: v})
+			X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Globals: v})
 	}
 	m.Beside.Fit(graphs, []int{0, 1, 2})
 
@@ -51,7 +51,7 @@ func TestBeside(t *testing.T) {
 	for k := range 3 {
 		var v [4]float64
 		for i, g := range graphs {
-			x := float64(g.Vector[k])
+			x := float64(g.Globals[k])
 			v[i] = math.Copysign(math.Log1p(math.Abs(x)), x)
 		}
 		mean := (v[0] + v[1] + v[2]) / 3
@@ -92,7 +92,7 @@ func TestBeside(t *testing.T) {
 	if y, err := back.Predict(t.Context(), graphs); err != nil || !near32(y, want) {
 		t.Errorf("predictions of the file %v, want %v (%v)", y, want, err)
 	}
-	graphs[2].Vector = nil
+	graphs[2].Globals = nil
 	const refused = "graph 2 has 0 numbers beside it, and the model wants the 3 of [\"descriptors\"]"
 	if _, err := back.Predict(t.Context(), graphs); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Error(err)
@@ -122,7 +122,7 @@ func TestMix(t *testing.T) {
 			return specmatch.NewPredictorBeside(e, head, n, 0, rng)
 		}
 		g := &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{0, 0},
-			X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Vector: []float32{2, -30}}
+			X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Globals: []float32{2, -30}}
 		predict := func(m *specmatch.Trained) []float64 {
 			y, err := m.Predict(t.Context(), []*graph.Graph{g})
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Card is what a model file says about its model besides the weights: all that is
@@ -23,7 +24,7 @@ type Card struct {
 	// nil for the encoders of molecules and of proteins, which define their own.
 	Features *graph.Columns `json:"features,omitempty"`
 	// Standard is what is done to a molecule before the encoder sees it.
-	Standard graph.Standard `json:"standard,omitzero"`
+	Standard feature.Standardisation `json:"standard,omitzero"`
 	// SelfLoops says that the encoder sees graphs with self-loops, as in GraphCL's
 	// unsupervised code, both in training and afterwards:
 	// augment.Identity{SelfLoops: true}.
@@ -73,7 +74,7 @@ func (c *Card) check() error {
 		return err
 	}
 	switch own := c.Encoder.In == 0; {
-	case c.Standard != (graph.Standard{}) && c.Encoder.Kind != gnn.KindChemGIN:
+	case c.Standard != (feature.Standardisation{}) && c.Encoder.Kind != gnn.KindChemGIN:
 		return fmt.Errorf("a standard form of molecules for encoder %s", c.Encoder.Kind)
 	case own && c.Features != nil:
 		return fmt.Errorf("features are described, but encoder %s defines its own", c.Encoder.Kind)

@@ -48,7 +48,7 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 }
 
 func without(g *graph.Graph, v int32) *graph.Graph {
-	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, Vector: g.Vector, X: graph.Features{Width: g.X.Width}, Class: g.Class}
+	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, Globals: g.Globals, X: graph.Features{Width: g.X.Width}, Class: g.Class}
 	for i := range int32(g.Nodes()) {
 		if i == v {
 			continue

@@ -21,6 +21,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -96,7 +97,7 @@ func relabelled(kind string, graphs []*graph.Graph) []*graph.Graph {
 	var out []*graph.Graph
 	for _, g := range graphs {
 		h := *g
-		width, labels := int32(graph.AtomTypes*graph.ChiralityTags), int32(graph.BondTypes*graph.BondDirections)
+		width, labels := int32(feature.AtomTypes*feature.ChiralityTags), int32(feature.BondTypes*feature.BondDirections)
 		if kind == gnn.KindBioGIN {
 			width, labels = gnn.NodeFlags, 1<<gnn.EdgeBits
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -230,7 +231,7 @@ func (c trial) dataset() *dataset.Dataset {
 	case "resgcn":
 		return set.WithDegrees(4)
 	case "chemgin":
-		set.FeatureWidth = graph.AtomTypes * graph.ChiralityTags
+		set.FeatureWidth = feature.AtomTypes * feature.ChiralityTags
 		category = func(c, i int32) int32 { return 3*(c*c+5) + i%3 }
 		label = func(i, j int32) int32 { return (i+j)%4*3 + i*j%3 }
 	case "biogin":

@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	training "github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -169,12 +170,12 @@ var encoders = []struct {
 	{"ChemGIN", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2}, rng)
 	}, func(b *graph.Batch) {
-		relabel(b, graph.AtomTypes*graph.ChiralityTags, graph.BondTypes*graph.BondDirections)
+		relabel(b, feature.AtomTypes*feature.ChiralityTags, feature.BondTypes*feature.BondDirections)
 	}},
 	{"ChemGIN with dropout", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 6, Layers: 2, Dropout: 0.3}, rng)
 	}, func(b *graph.Batch) {
-		relabel(b, graph.AtomTypes*graph.ChiralityTags, graph.BondTypes*graph.BondDirections)
+		relabel(b, feature.AtomTypes*feature.ChiralityTags, feature.BondTypes*feature.BondDirections)
 	}},
 	{"BioGIN", func(be backend.Backend, rng *rand.Rand) gnn.Encoder {
 		return gnn.NewBioGIN(be, gnn.BioGINConfig{Hidden: 6, Layers: 2}, rng)

@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -159,10 +160,10 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 	return l, err
 }
 
-// feature makes a part of the vector of a molecule, [N×dim].
-type feature func(ctx context.Context, l *loadedSet) (x []float32, dim int, err error)
+// computation makes a part of the vector of a molecule, [N×dim].
+type computation func(ctx context.Context, l *loadedSet) (x []float32, dim int, err error)
 
-var features = map[string]feature{
+var features = map[string]computation{
 	"counts":      computed("morgan:2:2048"),
 	"bits":        computed("bits:2:2048"),
 	"descriptors": computed("descriptors"),
@@ -191,7 +192,7 @@ var features = map[string]feature{
 }
 
 // computed is a feature of package apply, by its word there.
-func computed(word string) feature {
+func computed(word string) computation {
 	return func(_ context.Context, l *loadedSet) ([]float32, int, error) {
 		n, vector, err := numbers(word)
 		if err != nil {
@@ -220,7 +221,7 @@ func numbers(words ...string) (*specmatch.Numbers, func(*molecule.Molecule) []fl
 
 // graphs returns those of the molecules, with what vector computes of each beside it, unless that is nil.
 func (l *loadedSet) graphs(atoms string, vector func(*molecule.Molecule) []float32) (all []*graph.Graph, err error) {
-	categories, err := graph.CategoriesOf(atoms)
+	categories, err := feature.ByName(atoms)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (l *loadedSet) graphs(atoms string, vector func(*molecule.Molecule) []float
 			return nil, err
 		}
 		if vector != nil {
-			g.Vector = vector(m)
+			g.Globals = vector(m)
 		}
 		all = append(all, g)
 	}
@@ -261,11 +262,11 @@ const (
 )
 
 var fittings = map[string]fitting{
-	"tuned-hu":       {atoms: graph.Hu.Name, members: 1},
-	"tuned-rich":     {atoms: graph.Rich.Name, members: 1},
+	"tuned-hu":       {atoms: feature.Hu.Name, members: 1},
+	"tuned-rich":     {atoms: feature.Rich.Name, members: 1},
 	"tuned-encoder":  {encoder: true, members: 1},
-	"tuned-features": {atoms: graph.Rich.Name, features: true, members: 1},
-	"tuned-ensemble": {atoms: graph.Rich.Name, features: true, members: 5},
+	"tuned-features": {atoms: feature.Rich.Name, features: true, members: 1},
+	"tuned-ensemble": {atoms: feature.Rich.Name, features: true, members: 5},
 }
 
 // neighbours is how many are asked.

@@ -14,7 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 const formatParquet = "parquet"
@@ -24,7 +24,7 @@ const formatParquet = "parquet"
 type input struct {
 	In, Format, SMILES, ID string
 	Attributes, Ignore     []string
-	Standard               graph.Standard // of molecules
+	Standard               feature.Standardisation // of molecules
 
 	reading records.Reading
 

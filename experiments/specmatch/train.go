@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -46,14 +47,14 @@ type encoder struct {
 func (e *encoder) Register(f *cli.FlagSet) {
 	cli.Var(f, &e.Hidden, "hidden", cli.Int(1), "`width` of the layers of a new encoder")
 	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
-	cli.Var(f, &e.Atoms, "atoms", cli.OneOf(graph.CategoryNames()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(graph.CategoryNames(), " or "))
+	cli.Var(f, &e.Atoms, "atoms", cli.OneOf(feature.Names()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(feature.Names(), " or "))
 }
 
 // architecture returns the new encoder for graphs with some features, or for molecules.
 func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
 	if features == nil {
 		a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
-		if e.Atoms != graph.Hu.Name { // which files do not name
+		if e.Atoms != feature.Hu.Name { // which files do not name
 			a.Atoms = e.Atoms
 		}
 		return a
@@ -80,7 +81,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
 			Settings: pretrain.DefaultSettings(),
 		},
-		encoder: encoder{Hidden: 32, Layers: 3, Atoms: graph.Hu.Name},
+		encoder: encoder{Hidden: 32, Layers: 3, Atoms: feature.Hu.Name},
 		Readout: readoutAuto,
 		flags:   f,
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -410,7 +411,7 @@ func TestEpochsDiffer(t *testing.T) {
 // any is an error.
 func TestNothingToLearn(t *testing.T) {
 	atoms := func(n int) graph.Features {
-		return graph.Features{Width: graph.AtomTypes * graph.ChiralityTags, Category: make([]int32, n)}
+		return graph.Features{Width: feature.AtomTypes * feature.ChiralityTags, Category: make([]int32, n)}
 	}
 	// A ring of three has no pair without an edge, so that the loss is not drawn.
 	ring := &graph.Graph{Ptr: []int32{0, 2, 4, 6}, Adj: []int32{1, 2, 0, 2, 0, 1}, EdgeLabel: make([]int32, 6), X: atoms(3)}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Dataset is a set of labelled graphs.
@@ -24,7 +25,7 @@ type Dataset struct {
 	// SMILES are those of the graphs, if these are molecules of a file, and Standard is what
 	// was done to the molecules before they became graphs.
 	SMILES   []string
-	Standard graph.Standard
+	Standard feature.Standardisation
 	// Classes is the number of classes C; every Graph.Class is in 0..C-1.
 	Classes int
 	// ClassValues[c] is the label that class c has in the files; ascending.

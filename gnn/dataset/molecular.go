@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // MoleculeStats are the statistics of synthetic molecule-like graphs, which have the size
@@ -30,7 +31,7 @@ var NCI1Like = MoleculeStats{
 // ZINCLike are those of molecules of ZINC, of types of atoms and bonds as chem encoders read them.
 var ZINCLike = MoleculeStats{
 	Graphs: 4000, MeanNodes: 26.6, Std: 6, MinNodes: 6, MaxNodes: 50, EdgesPerNode: 28.9 / 26.6,
-	Labels: graph.AtomTypes, LabelExponent: 1.6, Reach: 3, RingGap: 5, Bonds: 3,
+	Labels: feature.AtomTypes, LabelExponent: 1.6, Reach: 3, RingGap: 5, Bonds: 3,
 }
 
 // Generate draws the graphs: each is a random tree with bounded degree and a few edges that
@@ -50,7 +51,7 @@ func (s MoleculeStats) Generate(rng *rand.Rand) []*graph.Graph {
 		add := func(i, j int) {
 			edges[[2]int{i, j}] = 0
 			if s.Bonds > 0 {
-				edges[[2]int{i, j}] = graph.BondDirections * rng.Int32N(int32(s.Bonds))
+				edges[[2]int{i, j}] = feature.BondDirections * rng.Int32N(int32(s.Bonds))
 			}
 		}
 		for i := 1; i < n; i++ {
@@ -82,9 +83,9 @@ func (s MoleculeStats) Generate(rng *rand.Rand) []*graph.Graph {
 			out.X.Category = append(out.X.Category, int32(min(label, s.Labels-1)))
 		}
 		if s.Bonds > 0 { // all atoms are without chirality
-			out.X.Width *= graph.ChiralityTags
+			out.X.Width *= feature.ChiralityTags
 			for i := range out.X.Category {
-				out.X.Category[i] *= graph.ChiralityTags
+				out.X.Category[i] *= feature.ChiralityTags
 			}
 		}
 		graphs[g] = out

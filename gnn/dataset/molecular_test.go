@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 func TestSyntheticStatistics(t *testing.T) {
@@ -26,7 +26,7 @@ func TestSyntheticStatistics(t *testing.T) {
 			nodes += g.Nodes()
 			entries += g.Entries()
 			for _, v := range g.EdgeLabel {
-				if seen[v] = true; v%graph.BondDirections != 0 || v >= c.labels {
+				if seen[v] = true; v%feature.BondDirections != 0 || v >= c.labels {
 					t.Fatalf("edge label %d", v)
 				}
 			}

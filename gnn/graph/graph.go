@@ -78,8 +78,9 @@ type Graph struct {
 	// for several columns of labels (Dataset.EdgeLabels of package dataset), or
 	// its bits for yes-or-no properties of the edge.
 	EdgeLabel []int32
-	// Vector are numbers of the whole graph, such as descriptors of a molecule; nil if none are wanted.
-	Vector []float32
+	// Globals are features of the whole graph, such as descriptors of a molecule; nil if it has
+	// none. They live here because they must follow the graph through every subset and shuffle.
+	Globals []float32
 	// Directed records that some edge lacks its reverse. Loaders set it; the
 	// undirected benchmark graphs leave it false, and a batch of them serves as
 	// its own transpose.

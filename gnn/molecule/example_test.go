@@ -3,8 +3,8 @@ package molecule_test
 import (
 	"fmt"
 
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Two ways to write toluene, and what is the same about them.
@@ -60,10 +60,10 @@ func ExampleMolecule_Graph() {
 		return
 	}
 	for i := range g.Nodes() {
-		fmt.Printf("Z = %d:", g.X.Category[i]/graph.ChiralityTags+1)
+		fmt.Printf("Z = %d:", g.X.Category[i]/feature.ChiralityTags+1)
 		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
 			l := g.EdgeLabel[k]
-			fmt.Printf(" atom %d by type %d, direction %d;", g.Adj[k], l/graph.BondDirections, l%graph.BondDirections)
+			fmt.Printf(" atom %d by type %d, direction %d;", g.Adj[k], l/feature.BondDirections, l%feature.BondDirections)
 		}
 		fmt.Println()
 	}

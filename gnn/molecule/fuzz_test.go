@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // FuzzParse: whatever the string, there is no panic and no long wait; an error
@@ -42,9 +42,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !slices.Equal(fresh.Atoms, m.Atoms) || !slices.Equal(fresh.Bonds, m.Bonds) {
 			t.Fatalf("a fresh parser makes %v, %v of it; a used one %v", fresh, err, m)
 		}
-		for _, c := range []*graph.Categories{graph.Hu, graph.Rich} {
+		for _, c := range []*feature.Set{feature.Hu, feature.Rich} {
 			g, err := m.GraphOf(c)
-			if none := new(CategoryError); errors.As(err, &none) && c == graph.Hu {
+			if none := new(CategoryError); errors.As(err, &none) && c == feature.Hu {
 				continue
 			}
 			if err == nil {
@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%s: %v", c.Name, err)
 			}
 		}
-		how := Parser{Standard: graph.Standard{LargestFragment: true, Neutralise: true}}
+		how := Parser{Standard: feature.Standardisation{LargestFragment: true, Neutralise: true}}
 		if m, err := how.Parse(smiles); err == nil {
 			wellFormed(t, m)
 		}

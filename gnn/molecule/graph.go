@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // CategoryError reports an atom or a bond for which the network has no category.
@@ -15,21 +16,21 @@ type CategoryError struct{ Reason string }
 func (e *CategoryError) Error() string { return "molecule: " + e.Reason }
 
 // Graph returns the molecule as Hu et al. feed it to a network, with the categories
-// [graph.Hu]. Hydrogens, charges and the like are left out. A wildcard has the atom
+// [feature.Hu]. Hydrogens, charges and the like are left out. A wildcard has the atom
 // category 118, which is no element's; Hu et al. refuse it. A dative bond is a single one.
 //
 // Stereocentres that are not tetrahedral and quadruple bonds have no category: the
 // error is a [*CategoryError].
-func (m *Molecule) Graph() (*graph.Graph, error) { return m.GraphOf(graph.Hu) }
+func (m *Molecule) Graph() (*graph.Graph, error) { return m.GraphOf(feature.Hu) }
 
 // GraphOf returns the molecule as a network is to see it: atoms are nodes and bonds are pairs
 // of edges, with these categories. Where there is none the error is a [*CategoryError].
-func (m *Molecule) GraphOf(c *graph.Categories) (*graph.Graph, error) {
+func (m *Molecule) GraphOf(c *feature.Set) (*graph.Graph, error) {
 	var n adjacency
 	n.reset(m)
 	g := &graph.Graph{
 		Ptr: n.ptr,
-		X:   graph.Features{Width: c.Nodes(), Category: make([]int32, len(m.Atoms))},
+		X:   graph.Features{Width: c.NodeWidth(), Category: make([]int32, len(m.Atoms))},
 		Adj: make([]int32, len(n.links)), EdgeLabel: make([]int32, len(n.links)),
 	}
 	labels := make([]int32, len(m.Bonds))
@@ -54,7 +55,7 @@ func (m *Molecule) GraphOf(c *graph.Categories) (*graph.Graph, error) {
 // categories sets dst to the categories of all columns together. Where there is none it
 // returns the place and the reason.
 func (m *Molecule) categories(
-	dst []int32, columns []graph.CategoryColumn, table map[string]column,
+	dst []int32, columns []feature.Column, table map[string]column,
 ) (at int, reason string) {
 	for _, c := range columns {
 		of := table[c.Name]
@@ -99,7 +100,7 @@ var bondColumns = map[string]column{
 		case Dative:
 			return int(Single)
 		case Quadruple:
-			return graph.BondTypes
+			return feature.BondTypes
 		default:
 			return int(t)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Chirality is the tag of a stereocentre: the sense in which its neighbours,
@@ -148,7 +148,7 @@ type Parser struct {
 	Release2022 bool
 	// Standard is what is done to a molecule after its syntax and before its perception. What
 	// is left out of it is not checked.
-	Standard graph.Standard
+	Standard feature.Standardisation
 
 	reader    smilesReader
 	molfile   molfileReader

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // shuffled returns the molecule with its atoms and bonds in another order, some
@@ -197,7 +197,7 @@ func TestGraph(t *testing.T) {
 			t.Fatalf("%s: %v", g.SMILES, err)
 		}
 		for i, a := range m.Atoms {
-			if c := gr.X.Category[i]; (c/graph.ChiralityTags+1)%(maxZ+1) != int32(a.Z) || c%graph.ChiralityTags != int32(a.Chirality) || gr.X.Width != 360 {
+			if c := gr.X.Category[i]; (c/feature.ChiralityTags+1)%(maxZ+1) != int32(a.Z) || c%feature.ChiralityTags != int32(a.Chirality) || gr.X.Width != 360 {
 				t.Errorf("%s: atom %d has the category %d", g.SMILES, i, c)
 			}
 		}
@@ -207,7 +207,7 @@ func TestGraph(t *testing.T) {
 		for _, b := range m.Bonds {
 			for _, e := range [2][2]int32{{b.Begin, b.End}, {b.End, b.Begin}} {
 				k := slices.Index(gr.Neighbors(int(e[0])), e[1])
-				if k < 0 || gr.EdgeLabel[int(gr.Ptr[e[0]])+k] != int32(b.Type)*graph.BondDirections+int32(b.Direction) {
+				if k < 0 || gr.EdgeLabel[int(gr.Ptr[e[0]])+k] != int32(b.Type)*feature.BondDirections+int32(b.Direction) {
 					t.Errorf("%s: bond %+v is not in the graph", g.SMILES, b)
 				}
 			}

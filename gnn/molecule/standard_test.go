@@ -3,19 +3,19 @@ package molecule
 import (
 	"testing"
 
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // TestStandard: a molecule in standard form is the one that another SMILES writes.
 func TestStandard(t *testing.T) {
-	largest, neutral := graph.Standard{LargestFragment: true}, graph.Standard{Neutralise: true}
-	both := graph.Standard{LargestFragment: true, Neutralise: true}
+	largest, neutral := feature.Standardisation{LargestFragment: true}, feature.Standardisation{Neutralise: true}
+	both := feature.Standardisation{LargestFragment: true, Neutralise: true}
 	for _, c := range []struct {
 		smiles string
-		how    graph.Standard
+		how    feature.Standardisation
 		want   string
 	}{
-		{"CC(=O)[O-].[Na+]", graph.Standard{}, "CC(=O)[O-].[Na+]"},
+		{"CC(=O)[O-].[Na+]", feature.Standardisation{}, "CC(=O)[O-].[Na+]"},
 		{"CC(=O)[O-].[Na+]", largest, "CC(=O)[O-]"},
 		{"[Na+].CC(=O)[O-]", both, "CC(=O)O"},
 		{"[Na+].CC(=O)[O-]", neutral, "[Na+].CC(=O)[O-]"},              // the sodium cannot

@@ -9,6 +9,7 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -27,7 +28,7 @@ func Describe(c specmatch.Card) string {
 		line("reads", "%v", err)
 	case in.Features == nil:
 		line("reads", "%s: .csv with a column of SMILES, .smi, .sdf", in.Content)
-		line("atoms", "%s", cmp.Or(in.Atoms, graph.Hu.Name))
+		line("atoms", "%s", cmp.Or(in.Atoms, feature.Hu.Name))
 		if in.Standard.LargestFragment {
 			line("", "of the largest fragment")
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
@@ -219,7 +220,7 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 				rest = rest[2:]
 			case frozen:
 				width := encoder.Width()
-				if g, err := m.GraphOf(graph.Rich); err == nil { // of what is no graph they stay 0
+				if g, err := m.GraphOf(feature.Rich); err == nil { // of what is no graph they stay 0
 					h, err := encoder.Embed(context.Background(), []*graph.Graph{g})
 					if err != nil {
 						panic(err)

@@ -145,9 +145,9 @@ func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float6
 		return y, nil
 	}
 	for i, g := range graphs {
-		values = appendAll(values, g.Vector[:m.before])
+		values = appendAll(values, g.Globals[:m.before])
 		values = append(values, y[i*width:(i+1)*width]...)
-		values = appendAll(values, g.Vector[m.before:m.width])
+		values = appendAll(values, g.Globals[m.before:m.width])
 	}
 	return values, nil
 }

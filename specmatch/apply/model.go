@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -40,7 +41,7 @@ type Input struct {
 	Features *graph.Columns  // those that graphs get; nil for molecules
 	// Atoms and Standard are as in [records.Options].
 	Atoms    string
-	Standard graph.Standard
+	Standard feature.Standardisation
 	// Vector is as in [records.Options].
 	Vector func() func(*molecule.Molecule) []float32
 }

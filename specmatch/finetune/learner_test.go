@@ -20,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -38,7 +39,7 @@ func molecules(n int) []*graph.Graph {
 			j := rng.IntN(i)
 			rows[i], rows[j] = append(rows[i], int32(j)), append(rows[j], int32(i))
 		}
-		g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: graph.AtomTypes * graph.ChiralityTags}}
+		g := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: feature.AtomTypes * feature.ChiralityTags}}
 		for _, row := range rows {
 			slices.Sort(row)
 			g.Adj = append(g.Adj, row...)
@@ -47,7 +48,7 @@ func molecules(n int) []*graph.Graph {
 			if rng.Float64() < share {
 				kind++
 			}
-			g.X.Category = append(g.X.Category, kind*graph.ChiralityTags)
+			g.X.Category = append(g.X.Category, kind*feature.ChiralityTags)
 			g.EdgeLabel = append(g.EdgeLabel, make([]int32, len(row))...)
 		}
 		all = append(all, g)
@@ -59,7 +60,7 @@ func molecules(n int) []*graph.Graph {
 func carbons(g *graph.Graph) float64 {
 	n := 0.0
 	for _, c := range g.X.Category {
-		if c == 5*graph.ChiralityTags {
+		if c == 5*feature.ChiralityTags {
 			n++
 		}
 	}
@@ -440,7 +441,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	// What NewModel makes of records that were read for an encoder of other categories.
-	rich, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 1, Atoms: graph.Rich.Name}.New(be, rand.New(rand.NewPCG(1, 1)))
+	rich, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 1, Atoms: feature.Rich.Name}.New(be, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func besides(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Opti
 		t.Fatal(err)
 	}
 	for i, g := range d.Graphs {
-		g.Vector = v(i)
+		g.Globals = v(i)
 	}
 	m := specmatch.NewPredictorBeside(e, head, &specmatch.Numbers{Features: []string{"v"}, Size: len(v(0)), Hidden: 4, Linear: true}, 0.5, rng)
 	o.Batch, o.Rate, o.Seed = 40, 1e-4, 4

@@ -2,7 +2,7 @@ package finetune
 
 import (
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 )
 
@@ -35,7 +35,7 @@ func (r Recipe) Architecture(kind specmatch.Kind) gnn.Architecture {
 	a := gnn.Architecture{
 		Kind: gnn.KindChemGIN, Hidden: r.Hidden, Layers: r.Layers, Dropout: r.Dropout, Sum: kind == specmatch.Regression,
 	}
-	if r.Atoms != graph.Hu.Name { // which files do not name
+	if r.Atoms != feature.Hu.Name { // which files do not name
 		a.Atoms = r.Atoms
 	}
 	return a

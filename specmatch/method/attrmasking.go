@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // attrMasking is attribute masking as in Hu et al.: of atoms in molecules, of edges
@@ -48,8 +49,8 @@ type NodeMasking struct {
 
 // NewAtomMasking returns the task for molecules of some categories: which of 119 types did an
 // atom have? width is the width of the encoder's node embeddings.
-func NewAtomMasking(be backend.Backend, c *graph.Categories, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
-	const classes = graph.AtomTypes - 1
+func NewAtomMasking(be backend.Backend, c *feature.Set, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
+	const classes = feature.AtomTypes - 1
 	return &NodeMasking{
 		NodeEncoder: e, Output: newOutput(be, width, classes, rng),
 		Mask: c.Masked(), Class: c.Element,

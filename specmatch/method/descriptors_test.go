@@ -9,8 +9,8 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -163,7 +163,7 @@ func TestDescriptorsLearn(t *testing.T) {
 	if _, err := New("descriptors", bad); err == nil || !strings.Contains(err.Error(), "wants the SMILES") {
 		t.Error(err)
 	}
-	bad.Encoder = gnn.Architecture{Kind: gnn.KindGIN, In: graph.Hu.Nodes(), Hidden: 8, Layers: 2}
+	bad.Encoder = gnn.Architecture{Kind: gnn.KindGIN, In: feature.Hu.NodeWidth(), Hidden: 8, Layers: 2}
 	if _, err := New("descriptors", bad); err == nil || !strings.Contains(err.Error(), "is for molecules") {
 		t.Error(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -104,7 +105,7 @@ func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
 	if own := s.Encoder.In == 0; own && op == augment.MaskN {
 		mask := int32(proteinMask)
 		if s.Encoder.Kind == gnn.KindChemGIN {
-			c, err := graph.CategoriesOf(s.Encoder.Atoms)
+			c, err := feature.ByName(s.Encoder.Atoms)
 			if err != nil {
 				return nil, err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -226,13 +227,13 @@ func TestCategoryMasking(t *testing.T) {
 		view.Append(b, g, rand.New(rand.NewPCG(1, 2)), nil)
 		hidden := 0
 		for i, c := range b.X.Category[first:] {
-			if c == graph.Hu.Masked() {
+			if c == feature.Hu.Masked() {
 				hidden++
 			} else if c != g.X.Category[i] {
 				t.Errorf("atom %d changed from %d to %d", i, g.X.Category[i], c)
 			}
 		}
-		if hidden != g.Nodes()/5 || slices.Contains(b.X.Category[:first], graph.Hu.Masked()) {
+		if hidden != g.Nodes()/5 || slices.Contains(b.X.Category[:first], feature.Hu.Masked()) {
 			t.Errorf("%d of %d atoms are hidden", hidden, g.Nodes())
 		}
 	}

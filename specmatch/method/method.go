@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -269,7 +270,7 @@ type Setup struct {
 	// SMILES are those of the graphs, and Standard is what is done to a molecule before it is
 	// looked at; for methods that need Molecules.
 	SMILES   []string
-	Standard graph.Standard
+	Standard feature.Standardisation
 	// Policy and Ratio are the augmentations, see [augment.ParsePolicy]; "" is
 	// random2, and 0 the usual ratio.
 	Policy  string

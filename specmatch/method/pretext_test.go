@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -174,16 +175,16 @@ func TestEdgePredictionDraws(t *testing.T) {
 
 func TestAtomMasking(t *testing.T) {
 	be := ref.New()
-	const categories = graph.AtomTypes * graph.ChiralityTags
+	const categories = feature.AtomTypes * feature.ChiralityTags
 	e := newLookup(be, categories)
-	m := method.NewAtomMasking(be, graph.Hu, e, width, newRand(2))
+	m := method.NewAtomMasking(be, feature.Hu, e, width, newRand(2))
 	b := batchOf(t, ring(6, 0, categories/2, 1), ring(7, 7, categories/2, 2))
 	b.X.Width = categories
 	before := slices.Clone(b.X.Category)
 	tape := autodiff.NewTape(be)
 	loss := m.Loss(b, tape, newRand(3)).Float()
 
-	const mask = 119 * graph.ChiralityTags
+	const mask = 119 * feature.ChiralityTags
 	w, bias := make([]float64, m.Output.W.Value.Len()), make([]float64, m.Output.B.Value.Len())
 	be.Download(w, m.Output.W.Value)
 	be.Download(bias, m.Output.B.Value)
@@ -205,7 +206,7 @@ func TestAtomMasking(t *testing.T) {
 			continue
 		}
 		hidden[min(i/6, 1)]++
-		want += math.Log(total) - logits[before[i]/graph.ChiralityTags]
+		want += math.Log(total) - logits[before[i]/feature.ChiralityTags]
 	}
 	if hidden != [2]int{1, 3} { // ⌊0.15·6⌋+1 and ⌊0.15·14⌋+1
 		t.Errorf("%v nodes are hidden, want 1 of 6 and 3 of 14", hidden)
@@ -218,8 +219,8 @@ func TestAtomMasking(t *testing.T) {
 func TestMaskingIsUniform(t *testing.T) {
 	const n, hidden, trials = 14, 3, 2000
 	be := ref.New()
-	e := newLookup(be, graph.AtomTypes*graph.ChiralityTags)
-	m := method.NewAtomMasking(be, graph.Hu, e, width, newRand(2))
+	e := newLookup(be, feature.AtomTypes*feature.ChiralityTags)
+	m := method.NewAtomMasking(be, feature.Hu, e, width, newRand(2))
 	tape, rng, times := autodiff.NewTape(be), newRand(3), [n]float64{}
 	for range trials {
 		b := batchOf(t, ring(n, 0, 3, 1))
@@ -497,7 +498,7 @@ var tasks = map[string]struct {
 }{
 	"edges": {func(be backend.Backend) method.Task { return method.NewEdgePrediction(chem(be, 1)) }, molecules},
 	"atoms": {func(be backend.Backend) method.Task {
-		return method.NewAtomMasking(be, graph.Hu, chem(be, 1), 3, newRand(3))
+		return method.NewAtomMasking(be, feature.Hu, chem(be, 1), 3, newRand(3))
 	}, molecules},
 	"labels":  {func(be backend.Backend) method.Task { return method.NewEdgeMasking(be, bio(be), 3, newRand(3)) }, proteins},
 	"infomax": {func(be backend.Backend) method.Task { return method.NewInfomax(be, chem(be, 1), 3, newRand(3)) }, molecules},
@@ -516,7 +517,7 @@ func bio(be backend.Backend) *gnn.BioGIN {
 func molecules() []*graph.Graph {
 	gs := []*graph.Graph{ring(14, 3, 30, 1), ring(6, 7, 30, 2), ring(3, 0, 30, 3), ring(5, 9, 30, 4)}
 	for _, g := range gs {
-		g.X.Width = graph.AtomTypes * graph.ChiralityTags
+		g.X.Width = feature.AtomTypes * feature.ChiralityTags
 	}
 	return gs
 }
@@ -579,7 +580,7 @@ func download(be backend.Backend, x *tensor.Tensor) []float64 {
 func TestInitialWeights(t *testing.T) {
 	be := ref.New()
 	const width = 100
-	m := method.NewAtomMasking(be, graph.Hu, newLookup(be, 1), width, newRand(2))
+	m := method.NewAtomMasking(be, feature.Hu, newLookup(be, 1), width, newRand(2))
 	for name, p := range map[string]*autodiff.Param{
 		"weight": m.Output.W, "bias": m.Output.B, "discriminator": method.NewInfomax(be, newLookup(be, 1), width, newRand(2)).W,
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -33,10 +34,10 @@ func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) metho
 	switch kind {
 	case gnn.KindChemGIN:
 		for k := range 25 {
-			s.Graphs = append(s.Graphs, ring(5+k%4, 6, graph.AtomTypes*graph.ChiralityTags/3, uint64(k)))
+			s.Graphs = append(s.Graphs, ring(5+k%4, 6, feature.AtomTypes*feature.ChiralityTags/3, uint64(k)))
 		}
 		for k, g := range s.Graphs {
-			g.X.Width = graph.AtomTypes * graph.ChiralityTags
+			g.X.Width = feature.AtomTypes * feature.ChiralityTags
 			s.SMILES = append(s.SMILES, strings.Repeat("C", 1+k%7)+strings.Repeat("O", k%3)+strings.Repeat("N", k%2))
 		}
 	case gnn.KindBioGIN:
@@ -305,9 +306,9 @@ func TestRefused(t *testing.T) {
 func TestRichCategories(t *testing.T) {
 	for _, m := range method.All(method.Transfer) {
 		s := setup(t, cpu.New(tensor.Float32), method.Transfer, gnn.KindChemGIN)
-		s.Encoder.Atoms = graph.Rich.Name
+		s.Encoder.Atoms = feature.Rich.Name
 		for _, g := range s.Graphs {
-			g.X.Width = graph.Rich.Nodes()
+			g.X.Width = feature.Rich.NodeWidth()
 		}
 		out, _, err := learn(t, t.Context(), m, s, "", 0, func() {})
 		if err != nil || len(out.Epochs) != epochs(m) {

@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -39,7 +40,7 @@ func motifs(t *testing.T, regime Regime) Setup {
 // rings are graphs as an encoder of molecules or of proteins takes them: cycles of
 // 3 nodes and more.
 func rings(kind string, n int) (gs []*graph.Graph) {
-	width := graph.AtomTypes * graph.ChiralityTags
+	width := feature.AtomTypes * feature.ChiralityTags
 	if kind == gnn.KindBioGIN {
 		width = gnn.NodeFlags
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/tensor"
@@ -66,7 +67,7 @@ func TestModel(t *testing.T) {
 // parse returns molecules as the model wants them.
 func parse(t *testing.T, m *specmatch.Trained, smiles string) (graphs []*graph.Graph) {
 	t.Helper()
-	categories, err := graph.CategoriesOf(m.Card.Encoder.Atoms)
+	categories, err := feature.ByName(m.Card.Encoder.Atoms)
 	if err != nil {
 		t.Fatal(err)
 	}

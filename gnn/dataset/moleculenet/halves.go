@@ -10,7 +10,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Halves returns the molecules of the table name.csv or name.csv.gz in dir as graphs of
@@ -36,8 +36,8 @@ func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 			continue
 		}
 		for i, c := range r.Graph.X.Category {
-			r.Graph.X.Category[i] = c / graph.ChiralityTags
-			category[c/graph.ChiralityTags] = 0
+			r.Graph.X.Category[i] = c / feature.ChiralityTags
+			category[c/feature.ChiralityTags] = 0
 		}
 		r.Graph.EdgeLabel = nil
 		values, ds.Graphs = append(values, v), append(ds.Graphs, r.Graph)
@@ -46,7 +46,7 @@ func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 	if len(sorted) == 0 || sorted[0] == sorted[len(sorted)-1] {
 		return nil, fmt.Errorf("%s: the numbers of column %q do not fall into halves", path, column)
 	}
-	for z := range int32(graph.AtomTypes) {
+	for z := range int32(feature.AtomTypes) {
 		if _, ok := category[z]; ok {
 			category[z] = int32(ds.FeatureWidth)
 			ds.FeatureWidth++

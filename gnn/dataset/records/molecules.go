@@ -52,7 +52,7 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 		return nil, err
 	}
 	if w.vector != nil {
-		g.Vector = w.vector(m)
+		g.Globals = w.vector(m)
 	}
 	if w.o.Scaffolds {
 		rec.Scaffold = w.parser.Scaffold(m)

@@ -53,6 +53,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // Record is an item of a file: a graph and what stands beside it.
@@ -109,15 +110,15 @@ type Options struct {
 	// Scaffolds and Identities ask for those of molecules.
 	Scaffolds, Identities bool
 	// Vector, if set, makes the function, one for each goroutine, that computes the numbers of
-	// a molecule in Graph.Vector.
+	// a molecule in Graph.Globals.
 	Vector func() func(*molecule.Molecule) []float32
 	// Hu2020 takes the molecules that Hu et al. take: valences as RDKit 2022.09 allows them,
 	// and no wildcards.
 	Hu2020 bool
-	// Atoms names the categories that molecules get, see [graph.CategoriesOf], and Standard is
+	// Atoms names the categories that molecules get, see [feature.ByName], and Standard is
 	// what is done to them before.
 	Atoms    string
-	Standard graph.Standard
+	Standard feature.Standardisation
 	// Columns are the features that graphs get. Without them, [Read] gives a graph
 	// those of its own attributes and labels, and [ReadAll] those of all graphs.
 	Columns *graph.Columns
@@ -232,7 +233,7 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 			return err
 		}
 	}
-	categories, err := graph.CategoriesOf(o.Atoms)
+	categories, err := feature.ByName(o.Atoms)
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ type reader struct {
 	reading *Reading
 	notes   notes
 
-	categories *graph.Categories // of molecules
+	categories *feature.Set // of molecules
 }
 
 // is notes the content, and returns an error unless it is wanted.
@@ -291,7 +292,7 @@ func (r *reader) is(c Content) error {
 	if c == Graphs && r.o.SMILES != "" {
 		return fmt.Errorf("dataset: %s: has graphs, and so no column of SMILES, such as %q", r.file, r.o.SMILES)
 	}
-	if c == Graphs && r.o.Standard != (graph.Standard{}) {
+	if c == Graphs && r.o.Standard != (feature.Standardisation{}) {
 		return fmt.Errorf("dataset: %s: has graphs, and so no fragments or charges of molecules", r.file)
 	}
 	if r.o.Want != "" && r.o.Want != c {
@@ -396,7 +397,7 @@ type worker struct {
 	parser molecule.Parser
 	vector func(*molecule.Molecule) []float32
 
-	categories *graph.Categories
+	categories *feature.Set
 }
 
 func (w *worker) finish(rec *Record, file string) {
