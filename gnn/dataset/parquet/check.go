@@ -1,18 +1,15 @@
 package parquet
 
 import (
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"unsafe"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
-	"github.com/pierrec/lz4/v4"
 )
 
 // What a file may ask for. The library takes what a file says of itself at its word, and
@@ -45,7 +42,7 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	case n > maxFooter:
 		return fmt.Errorf("its footer has %d bytes: at most %d are read", n, maxFooter)
 	}
-	t := thrift{in: make([]byte, n)}
+	t := thriftWalk{in: make([]byte, n)}
 	if _, err := r.ReadAt(t.in, size-8-n); err != nil {
 		return err
 	}
@@ -92,125 +89,130 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// checkPages returns an error unless the headers of all pages are whole, and the pages lie
-// within the file and within bounds.
-func checkPages(r io.ReaderAt, size int64, meta *format.FileMetaData) error {
-	left := size
-	for g, group := range meta.RowGroups {
+// checkPages returns an error unless all pages lie within the file and within bounds, and their
+// contents are what their headers say.
+func checkPages(r io.ReaderAt, size int64, file *parquet.File) error {
+	columns := leaves(nil, file.Root())
+	unread := size
+	for g, group := range file.Metadata().RowGroups {
 		memory := int64(0)
 		for c, chunk := range group.Columns {
-			m := &chunk.MetaData
-			at, n := m.DataPageOffset, m.TotalCompressedSize
-			if m.DictionaryPageOffset != 0 {
-				at = m.DictionaryPageOffset
+			meta := &chunk.MetaData
+			start := meta.DataPageOffset
+			length := meta.TotalCompressedSize
+			if meta.DictionaryPageOffset != 0 {
+				start = meta.DictionaryPageOffset
 			}
-			if at < 0 || n < 0 || at > size || n > size-at || n > left {
-				return fmt.Errorf("column %d of group %d of its rows lies beyond the file, or in another", c, g)
+			if start < 0 || length < 0 || start > size || length > size-start || length > unread {
+				return fmt.Errorf("column %d of row group %d lies beyond the file, or in another", c, g)
 			}
-			left -= n
-			largest, err := checkChunk(io.NewSectionReader(r, at, n), m.Codec)
+			if c >= len(columns) {
+				return fmt.Errorf("row group %d has %d columns: the schema has %d", g, len(group.Columns), len(columns))
+			}
+			unread -= length
+			largest, err := checkChunk(io.NewSectionReader(r, start, length), columns[c])
 			if err != nil {
-				return fmt.Errorf("column %d of group %d of its rows: %w", c, g, err)
+				return fmt.Errorf("column %d of row group %d: %w", c, g, err)
 			}
 			if memory += largest; memory > maxGroup {
-				return fmt.Errorf("pages of group %d of its rows take more than %d bytes of memory together", g, maxGroup)
+				return fmt.Errorf("the pages of row group %d take more than %d bytes of memory together", g, maxGroup)
 			}
 		}
 	}
 	return nil
 }
 
-// checkChunk checks the pages of a column in a group of rows, and returns about how many
-// bytes of memory the largest takes.
-func checkChunk(r *io.SectionReader, codec format.CompressionCodec) (largest int64, err error) {
-	buffer := make([]byte, 0, 4096)
-	for at := int64(0); at < r.Size(); {
-		var t thrift
-		var compressed, bytes, values, levels int64
-		for size := int64(4096); ; size *= 16 { // statistics make some headers long
-			size = min(size, r.Size()-at)
-			buffer = append(buffer[:0], make([]byte, size)...)
-			if _, err := r.ReadAt(buffer, at); err != nil {
-				return 0, err
-			}
-			levels = 0
-			t = thrift{in: buffer, number: func(path uint64, v int64) {
-				switch path {
-				case 2:
-					bytes = v
-				case 3:
-					compressed = v
-				case 0x0501, 0x0701, 0x0801:
-					values = max(values, v)
-				case 0x0805, 0x0806: // of a page of version 2, before its data and never compressed
-					levels += v
-				}
-			}}
-			if t.structure(0, 0); t.err == nil || size == r.Size()-at || size > maxFooter {
-				break
-			}
+// leaves appends the columns with values below a column, in the order of the file.
+func leaves(columns []*parquet.Column, c *parquet.Column) []*parquet.Column {
+	if c.Leaf() {
+		return append(columns, c)
+	}
+	for _, child := range c.Columns() {
+		columns = leaves(columns, child)
+	}
+	return columns
+}
+
+// checkChunk checks the pages of a column in a row group, and returns about how many bytes of
+// memory the largest takes.
+func checkChunk(r *io.SectionReader, column *parquet.Column) (largest int64, err error) {
+	for offset := int64(0); offset < r.Size(); {
+		header, length, err := readHeader(r, offset)
+		if err != nil {
+			return 0, fmt.Errorf("the header of a page: %w", err)
 		}
-		at += int64(len(buffer) - len(t.in))
-		switch {
-		case t.err != nil:
-			return 0, fmt.Errorf("the header of a page: %w", t.err)
-		case compressed < 0 || compressed > r.Size()-at:
-			return 0, fmt.Errorf("a page of %d bytes, of which %d are there", compressed, r.Size()-at)
-		case bytes < 0 || bytes > maxPage || compressed > maxPage:
-			return 0, fmt.Errorf("a page of %d bytes: at most %d are read", max(bytes, compressed), maxPage)
-		case levels < 0 || levels > min(bytes, compressed):
-			return 0, fmt.Errorf("levels of %d bytes in a page of %d", levels, bytes)
-		case values > maxValues:
-			return 0, fmt.Errorf("a page of %d values: at most %d are read", values, maxValues)
+		offset += length
+		if err := checkHeader(header, r.Size()-offset); err != nil {
+			return 0, err
 		}
-		if codec == format.Snappy { // whose data has a length of its own, which is believed
-			head := make([]byte, min(binary.MaxVarintLen64, compressed))
-			if _, err := r.ReadAt(head, at); err != nil {
-				return 0, err
-			}
-			if n, _ := binary.Uvarint(head); n > maxPage {
-				return 0, fmt.Errorf("a page of %d bytes: at most %d are read", n, maxPage)
-			}
+		packed := make([]byte, header.CompressedPageSize)
+		if _, err := r.ReadAt(packed, offset); err != nil {
+			return 0, err
 		}
-		if !unpacksTo(io.NewSectionReader(r, at+levels, compressed-levels), codec, bytes-levels) {
-			return 0, fmt.Errorf("a page that unpacks to more than the %d bytes that it names", bytes)
+		offset += int64(len(packed))
+		decoded, err := checkPayload(column, header, packed)
+		if err != nil {
+			return 0, err
 		}
-		at += compressed
-		largest = max(largest, bytes+compressed+8*values)
+		raw := int64(header.UncompressedPageSize) + int64(header.CompressedPageSize)
+		largest = max(largest, raw+decoded+8*announced(header))
 	}
 	return largest, nil
 }
 
-// unpacksTo reports whether data unpack to at most n bytes, which the library does not ask. Damaged
-// ones do: the library finds out.
-func unpacksTo(r io.Reader, codec format.CompressionCodec, n int64) bool {
-	var err error
-	switch codec {
-	case format.Gzip:
-		r, err = gzip.NewReader(r)
-	case format.Brotli:
-		r = brotli.NewReader(r)
-	case format.Zstd:
-		var d *zstd.Decoder
-		if d, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage)); err == nil {
-			defer d.Close()
-			r = d
+// readHeader returns the header of the page that begins at an offset, and its length.
+func readHeader(r *io.SectionReader, offset int64) (header *format.PageHeader, length int64, err error) {
+	for size := int64(4096); ; size *= 16 { // statistics make some headers long
+		size = min(size, r.Size()-offset)
+		buffer := make([]byte, size)
+		if _, err := r.ReadAt(buffer, offset); err != nil {
+			return nil, 0, err
 		}
-	case format.Lz4Raw:
-		packed, err := io.ReadAll(r)
-		if err != nil {
-			return true
+		t := thriftWalk{in: buffer}
+		t.structure(0, 0)
+		if t.err == nil {
+			length = size - int64(len(t.in))
+			header = new(format.PageHeader)
+			err = thrift.Unmarshal(new(thrift.CompactProtocol), buffer[:length], header)
+			return header, length, err
 		}
-		_, err = lz4.UncompressBlock(packed, make([]byte, n))
-		return !errors.Is(err, lz4.ErrInvalidSourceShortBuffer)
-	default:
-		return true
+		if size == r.Size()-offset || size > maxFooter {
+			return nil, 0, t.err
+		}
 	}
-	if err != nil {
-		return true
+}
+
+// checkHeader returns an error unless a page is within bounds, and in the bytes that are left.
+func checkHeader(header *format.PageHeader, left int64) error {
+	compressed := int64(header.CompressedPageSize)
+	size := int64(header.UncompressedPageSize)
+	values := announced(header)
+	v2 := &header.DataPageHeaderV2.V
+	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
+	switch {
+	case compressed < 0 || compressed > left:
+		return fmt.Errorf("a page of %d bytes, of which %d are there", compressed, left)
+	case size < 0 || size > maxPage || compressed > maxPage:
+		return fmt.Errorf("a page of %d bytes: at most %d are read", max(size, compressed), maxPage)
+	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > min(size, compressed):
+		return fmt.Errorf("levels of %d bytes in a page of %d", levels, size)
+	case values < 0 || values > maxValues:
+		return fmt.Errorf("a page of %d values: at most %d are read", values, maxValues)
 	}
-	got, _ := io.Copy(io.Discard, io.LimitReader(r, n+1))
-	return got <= n
+	return nil
+}
+
+// announced returns how many values a page has by its header.
+func announced(header *format.PageHeader) int64 {
+	switch header.Type {
+	case format.DictionaryPage:
+		return int64(header.DictionaryPageHeader.V.NumValues)
+	case format.DataPage:
+		return int64(header.DataPageHeader.V.NumValues)
+	case format.DataPageV2:
+		return int64(header.DataPageHeaderV2.V.NumValues)
+	}
+	return 0
 }
 
 // Places in a file's metadata: the numbers of the fields on the way, one byte each.
@@ -221,10 +223,10 @@ const (
 	pathChunks   = 0x0401
 )
 
-// thrift walks through a structure in Thrift's compact encoding, of which it makes nothing,
+// thriftWalk walks through a structure in Thrift's compact encoding, of which it makes nothing,
 // up to the first error. See
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
-type thrift struct {
+type thriftWalk struct {
 	in     []byte
 	memory int64                      // bytes that a reader of it takes, about
 	begin  func(path uint64)          // if set, called for every structure in a list
@@ -232,13 +234,13 @@ type thrift struct {
 	err    error
 }
 
-func (t *thrift) fail(format string, args ...any) {
+func (t *thriftWalk) fail(format string, args ...any) {
 	if t.err == nil {
 		t.err = fmt.Errorf(format, args...)
 	}
 }
 
-func (t *thrift) skip(n uint64) []byte {
+func (t *thriftWalk) skip(n uint64) []byte {
 	if n > uint64(len(t.in)) {
 		t.fail("a length of %d where %d bytes are left", n, len(t.in))
 		return nil
@@ -248,14 +250,14 @@ func (t *thrift) skip(n uint64) []byte {
 	return b
 }
 
-func (t *thrift) byte() byte {
+func (t *thriftWalk) byte() byte {
 	if b := t.skip(1); len(b) == 1 {
 		return b[0]
 	}
 	return 0
 }
 
-func (t *thrift) uvarint() uint64 {
+func (t *thriftWalk) uvarint() uint64 {
 	v, n := binary.Uvarint(t.in)
 	if n <= 0 {
 		t.fail("a number that does not end")
@@ -265,12 +267,12 @@ func (t *thrift) uvarint() uint64 {
 	return v
 }
 
-func (t *thrift) varint() int64 {
+func (t *thriftWalk) varint() int64 {
 	v := t.uvarint()
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-func (t *thrift) structure(path uint64, depth int) {
+func (t *thriftWalk) structure(path uint64, depth int) {
 	for id := int64(0); t.err == nil; {
 		b := t.byte()
 		if b == 0 {
@@ -290,7 +292,7 @@ func (t *thrift) structure(path uint64, depth int) {
 	}
 }
 
-func (t *thrift) value(kind byte, path uint64, depth int) {
+func (t *thriftWalk) value(kind byte, path uint64, depth int) {
 	if depth > maxNesting {
 		t.fail("values are nested deeper than %d", maxNesting)
 		return
@@ -339,7 +341,7 @@ func (t *thrift) value(kind byte, path uint64, depth int) {
 
 // elements checks that n elements of so many bytes at least are there, and that they fit
 // into memory.
-func (t *thrift) elements(n, bytes uint64, path uint64) {
+func (t *thriftWalk) elements(n, bytes uint64, path uint64) {
 	if n > uint64(len(t.in))/bytes {
 		t.fail("a list of %d where %d bytes are left", n, len(t.in))
 		return

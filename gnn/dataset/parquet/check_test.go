@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
 )
 
-// TestUnpacksTo: a page that unpacks to more than it says is found out by every codec that would
-// otherwise fill the memory; one that is damaged is left to the library.
-func TestUnpacksTo(t *testing.T) {
+// TestUnpack: a page that unpacks to more than it announces is refused for every codec, and so is a
+// damaged one.
+func TestUnpack(t *testing.T) {
 	const n = 1 << 20
 	data := make([]byte, n)
 	through := func(open func(w io.Writer) io.WriteCloser) []byte {
@@ -40,14 +44,74 @@ func TestUnpacksTo(t *testing.T) {
 			return e
 		}),
 		format.Lz4Raw: block[:size],
+		format.Snappy: snappy.Encode(nil, data),
 	} {
-		for want, right := range map[int64]bool{n: true, n + 1: true, n - 1: false, 10: false} {
-			if got := unpacksTo(bytes.NewReader(packed), codec, want); got != right {
-				t.Errorf("%v: unpacks to %d: %v", codec, want, got)
+		for limit, fits := range map[int]bool{n: true, n + 1: true, n - 1: false, 10: false, -1: false} {
+			got, err := unpack(packed, codec, limit)
+			if (err == nil) != fits || fits && !bytes.Equal(got, data) {
+				t.Errorf("%v: unpacked to at most %d: %d bytes, %v", codec, limit, len(got), err)
 			}
 		}
-		if codec != format.Lz4Raw && !unpacksTo(bytes.NewReader(packed[:3]), codec, n) { // LZ4 does not tell the two apart
-			t.Errorf("%v: a damaged page is said to be too long", codec)
+		if got, err := unpack(packed[:3], codec, n); err == nil {
+			t.Errorf("%v: a damaged page has %d bytes", codec, len(got))
+		}
+	}
+	if got, err := unpack(data[:9], format.Uncompressed, 1); err != nil || len(got) != 9 {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if _, err := unpack(data, format.LZO, n); err == nil {
+		t.Error("LZO is read")
+	}
+}
+
+// TestSumDeltas: the walk through a list of differences ends where the library's does, with the same
+// sum.
+func TestSumDeltas(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		values := make([]int32, rng.IntN(400))
+		want := int64(0)
+		for i := range values {
+			values[i] = rng.Int32() >> rng.IntN(32)
+			want += int64(values[i])
+		}
+		data, err := new(delta.BinaryPackedEncoding).EncodeInt32(nil, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, rest, err := sumDeltas(append(data, "rest"...), 32, len(values))
+		if err != nil || sum != want || string(rest) != "rest" {
+			t.Errorf("%d values: sum %d, rest %q, %v; want %d", len(values), sum, rest, err, want)
+		}
+		if n := len(values); n > spareValues {
+			if _, _, err := sumDeltas(data, 32, n-spareValues-1); err == nil {
+				t.Errorf("%d values of %d announced", n, n-spareValues-1)
+			}
+		}
+	}
+}
+
+// TestCheckRuns: runs that hold more than a page announces, or lie beyond it, are refused.
+func TestCheckRuns(t *testing.T) {
+	for _, c := range []struct {
+		data          string
+		width, values int
+		want          string
+	}{
+		{"\x14\x01", 1, 10, ""},
+		{"\x03\xff\x02\x01", 1, 9, ""},
+		{"\x03", 0, 8, ""},
+		{"\xfe\xff\xff\xff\x0f\x01", 1, 30, "runs of 2147483647 values in a page of 30"},
+		{"\xff\xff\xff\xff\x0f", 0, 30, "runs of"},
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", 8, 30, "packed groups where 1 bytes are left"},
+		{"\x03\x00", 3, 16, "a run of 3 bytes where 1 are left"},
+		{"\x14", 1, 10, "a run of 1 bytes where 0 are left"},
+		{"\x80", 1, 10, "does not end"},
+		{"\x02\x00", 33, 1, "runs of numbers of 33 bits"},
+	} {
+		err := checkRuns([]byte(c.data), c.width, c.values)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v; want %q", c.data, err, c.want)
 		}
 	}
 }

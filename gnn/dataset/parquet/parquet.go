@@ -7,6 +7,7 @@ package parquet
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -23,8 +25,9 @@ import (
 
 // Text is the table in a Parquet file as the text of a CSV file with a header. It has the
 // columns of numbers (decimal ones as exact as they are), texts, truth values (0 and 1),
-// and dates and times as ISO 8601 has them; it leaves out lists, structures and bytes
-// without a meaning. A missing value is empty.
+// and dates and times as ISO 8601 has them. Bytes that are no text are written in hexadecimal, and
+// the zeros that pad texts are dropped. Lists and structures are skipped. A missing
+// value is empty.
 type Text struct {
 	file   *os.File
 	rows   parquet.RowReader            // nil if there are none
@@ -61,7 +64,7 @@ func Open(path string) (t *Text, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := checkPages(f, info.Size(), p.Metadata()); err != nil {
+	if err := checkPages(f, info.Size(), p); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	x := &Text{file: f, buffer: make([]parquet.Row, 256)}
@@ -242,9 +245,28 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 	case parquet.Double:
 		return func(v parquet.Value) string { return strconv.FormatFloat(v.Double(), 'g', -1, 64) }
 	case parquet.ByteArray:
-		return func(v parquet.Value) string { return string(v.ByteArray()) }
+		if _, ok := logical.(*format.StringType); ok {
+			return func(v parquet.Value) string { return string(v.ByteArray()) }
+		}
+		return bytesAsText
+	case parquet.FixedLenByteArray:
+		return bytesAsText
 	}
 	return nil
+}
+
+// bytesAsText returns bytes as the text that they are, without the zeros that NumPy pads it with, or
+// in hexadecimal if they are none.
+func bytesAsText(v parquet.Value) string {
+	b := v.ByteArray()
+	text := string(bytes.TrimRight(b, "\x00"))
+	binary := text == "" && len(b) > 0 || strings.ContainsFunc(text, func(r rune) bool {
+		return r == utf8.RuneError || r < ' ' && r != '\t' && r != '\n'
+	})
+	if binary {
+		return hex.EncodeToString(b)
+	}
+	return text
 }
 
 // ticks returns how many of a unit a second has.

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/metrics"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -66,6 +70,10 @@ func read(t testing.TB, data []byte) (string, error) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return readFile(path)
+}
+
+func readFile(path string) (string, error) {
 	x, err := parquet.Open(path)
 	if err != nil {
 		return "", err
@@ -116,7 +124,7 @@ func TestHostilePages(t *testing.T) {
 	for _, c := range []struct{ at, want string }{
 		{"\x15\x00\x15\xfe\xff\xff\xff\x0f\x15\x02\x00", "a page of 2147483647 bytes: at most"},
 		{"\x15\x00\x15\x02\x15\xfe\xff\xff\xff\x0f\x00", "a page of 2147483647 bytes, of which"},
-		{"\x15\x00\x15\x02\x15\x02\x2c\x15\xfe\xff\xff\xff\x0f\x00\x00", "a page of 2147483647 values"},
+		{"\x15\x00\x15\x02\x15\x02\x2c\x15\xfe\xff\xff\xff\x0f\x15\x00\x15\x06\x15\x06\x00\x00", "a page of 2147483647 values"},
 	} {
 		data := bytes.Clone(b.Bytes())
 		copy(data[4:], c.at)
@@ -126,16 +134,104 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
+// specimens are files of every encoding, compression and version of a page that is read.
+func specimens(t testing.TB) (files [][]byte) {
+	type row struct {
+		SMILES string    `parquet:"smiles,dict"`
+		Name   string    `parquet:"name,delta"`
+		Path   *string   `parquet:"path,optional,snappy"`
+		I      int32     `parquet:"i,delta"`
+		J      *int64    `parquet:"j,optional,dict,zstd"`
+		B      *bool     `parquet:"b,optional"`
+		F      float64   `parquet:"f,split"`
+		List   []int32   `parquet:"list,list,gzip"`
+		Fixed  [5]byte   `parquet:"fixed,lz4"`
+		Texts  []*string `parquet:"texts,list,dict,brotli"`
+	}
+	var rows []row
+	for i := range 40 {
+		text := strings.Repeat("C", i%7)
+		number := int64(i * i)
+		r := row{SMILES: text, Name: text + "O", I: int32(i % 5), F: 1 / float64(1+i), Fixed: [5]byte{'A' + byte(i)}}
+		if i%3 > 0 {
+			yes := i%2 == 0
+			r.Path = &text
+			r.J = &number
+			r.B = &yes
+			r.List = []int32{1, int32(i)}
+			r.Texts = []*string{nil, &text}
+		}
+		rows = append(rows, r)
+	}
+	for version := 1; version <= 2; version++ {
+		var b bytes.Buffer
+		w := parquetgo.NewGenericWriter[row](&b, parquetgo.DataPageVersion(version))
+		if _, err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, b.Bytes())
+	}
+	return files
+}
+
+// mutate changes a few bytes of data.
+func mutate(rng *rand.Rand, data []byte) []byte {
+	data = bytes.Clone(data)
+	for range 1 + rng.IntN(3) {
+		i := rng.IntN(len(data))
+		switch rng.IntN(4) {
+		case 0:
+			data[i] ^= 1 << rng.IntN(8)
+		case 1:
+			data[i] = byte(rng.Uint32())
+		case 2: // a large number in the encodings of lengths
+			copy(data[i:], "\xfe\xff\xff\xff\x0f"[rng.IntN(4):])
+		case 3:
+			data = slices.Delete(data, i, min(len(data)-1, i+rng.IntN(3)))
+		}
+	}
+	return data
+}
+
+// TestMutatedParquet: a damaged file ends neither the process nor its memory, nor does it take long.
+func TestMutatedParquet(t *testing.T) {
+	files := specimens(t)
+	for _, data := range files {
+		if text, err := read(t, data); err != nil || strings.Count(text, "\n") != 41 {
+			t.Fatalf("%s, %v", text, err)
+		}
+	}
+	n := 1000
+	if testing.Short() {
+		n = 200
+	}
+	path := filepath.Join(t.TempDir(), "f.parquet")
+	rng := rand.New(rand.NewPCG(1, 1))
+	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	for k := range n {
+		data := mutate(rng, files[k%len(files)])
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		metrics.Read(allocated)
+		before := allocated[0].Value.Uint64()
+		start := time.Now()
+		readFile(path)
+		metrics.Read(allocated)
+		if bytes := allocated[0].Value.Uint64() - before; bytes > 1<<30 || time.Since(start) > 2*time.Second {
+			t.Errorf("file %d: %d bytes of memory, %v", k, bytes, time.Since(start))
+		}
+	}
+}
+
 // FuzzOpen: no file, however made, ends the process.
 func FuzzOpen(f *testing.F) {
-	var b bytes.Buffer
-	if err := parquetgo.Write(&b, []struct {
-		SMILES string `parquet:"smiles,dict"`
-		Y      *int32 `parquet:"y,optional,snappy"`
-	}{{"C", nil}, {"CC", new(int32)}}); err != nil {
-		f.Fatal(err)
+	for _, data := range specimens(f) {
+		f.Add(data)
 	}
-	f.Add(b.Bytes())
 	f.Add(footed("\x15\x02\x19\xfc\xff\xff\xff\xff\x07"))
 	f.Fuzz(func(t *testing.T, data []byte) { read(t, data) })
 }
@@ -154,7 +250,8 @@ func TestTypes(t *testing.T) {
 		Local int64    `parquet:"local,timestamp(microsecond:local)"`
 		Time  int64    `parquet:"time,time(nanosecond)"`
 		UUID  [16]byte `parquet:"uuid,uuid"`
-		Raw   [4]byte  `parquet:"raw"`
+		Fixed [4]byte  `parquet:"fixed"`
+		Raw   []byte   `parquet:"raw"`
 		True  bool     `parquet:"true"`
 		F     float32  `parquet:"f"`
 		None  *uint32  `parquet:"none,optional"`
@@ -163,8 +260,8 @@ func TestTypes(t *testing.T) {
 	}
 	var b bytes.Buffer
 	if err := parquetgo.Write(&b, []row{
-		{U32: math.MaxUint32, U64: math.MaxUint64, U8: 255, I8: -128, D32: -5, D64: 1234567, Date: 19787, At: 1700000000123, Local: -1, Time: 3661e9, UUID: [16]byte{0: 1, 15: 255}, True: true, F: 0.1, S: "x"},
-		{D32: math.MinInt32, Date: -1},
+		{U32: math.MaxUint32, U64: math.MaxUint64, U8: 255, I8: -128, D32: -5, D64: 1234567, Date: 19787, At: 1700000000123, Local: -1, Time: 3661e9, UUID: [16]byte{0: 1, 15: 255}, Fixed: [4]byte{'m', '1'}, Raw: []byte("m\xff1"), True: true, F: 0.1, S: "x"},
+		{D32: math.MinInt32, Date: -1, Raw: []byte("é")},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -172,9 +269,9 @@ func TestTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `u32,u64,u8,i8,d32,d64,date,at,local,time,uuid,true,f,none,s
-4294967295,18446744073709551615,255,-128,-0.05,1234.567,2024-03-05,2023-11-14T22:13:20.123Z,1969-12-31T23:59:59.999999,01:01:01,01000000-0000-0000-0000-0000000000ff,1,0.1,,x
-0,0,0,0,-21474836.48,0.000,1969-12-31,1970-01-01T00:00:00Z,1970-01-01T00:00:00,00:00:00,00000000-0000-0000-0000-000000000000,0,0,,
+	want := `u32,u64,u8,i8,d32,d64,date,at,local,time,uuid,fixed,raw,true,f,none,s
+4294967295,18446744073709551615,255,-128,-0.05,1234.567,2024-03-05,2023-11-14T22:13:20.123Z,1969-12-31T23:59:59.999999,01:01:01,01000000-0000-0000-0000-0000000000ff,m1,6dff31,1,0.1,,x
+0,0,0,0,-21474836.48,0.000,1969-12-31,1970-01-01T00:00:00Z,1970-01-01T00:00:00,00:00:00,00000000-0000-0000-0000-000000000000,00000000,é,0,0,,
 `
 	if text != want {
 		t.Errorf("%s\nwant %s", text, want)
