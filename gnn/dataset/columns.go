@@ -1,8 +1,10 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -12,7 +14,7 @@ import (
 func (d *Dataset) columns() graph.Columns {
 	c := graph.Columns{Attributes: d.NodeAttributes, Names: d.AttributeNames, DegreeColumns: d.DegreeColumns}
 	for _, l := range d.NodeLabels {
-		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width})
+		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width, Names: l.Names})
 	}
 	return c
 }
@@ -85,23 +87,50 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth = c.Attributes, c.Names, c.DegreeColumns, c.Width()
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {
-		var err error
-		e.Graphs[n], err = c.Apply(g,
-			func(i int) []float32 { return g.X.Dense[i*g.X.Width:][:c.Attributes] },
-			func(i, k int) int { return d.NodeLabels[k].Min + d.category(g, i, k) })
-		if err != nil {
+		var unknown error
+		attributes := func(i int) []float32 { return g.X.Dense[i*g.X.Width:][:c.Attributes] }
+		label := func(i, k int) int {
+			value, err := d.NodeLabels[k].valueIn(c.Labels[k], d.category(g, i, k))
+			if err != nil && unknown == nil {
+				unknown = fmt.Errorf("node %d: %w", i, err)
+			}
+			return value
+		}
+		applied, err := c.Apply(g, attributes, label)
+		if err = cmp.Or(unknown, err); err != nil {
 			return bad(fmt.Errorf("graph %d: %w", n, err))
 		}
+		e.Graphs[n] = applied
 	}
 	e.NodeLabels = nil
 	for _, l := range c.Labels {
-		e.NodeLabels = append(e.NodeLabels, LabelColumn{Min: l.Min, Width: l.Width})
+		e.NodeLabels = append(e.NodeLabels, LabelColumn{Min: l.Min, Width: l.Width, Names: l.Names})
 	}
 	found, err := e.Columns()
 	for k, l := range found.Labels {
 		e.NodeLabels[k].Distinct = l.Width - len(l.Unseen)
 	}
 	return &e, err
+}
+
+// valueIn returns the value that stands among values for a category of the column. Texts are found by
+// name, and a number is the text that it is written as.
+func (c LabelColumn) valueIn(values graph.LabelValues, category int) (int, error) {
+	if c.Names == nil && values.Names == nil {
+		return c.Min + category, nil
+	}
+	text := strconv.Itoa(c.Min + category)
+	if c.Names != nil {
+		text = c.Names[category]
+	}
+	if values.Names != nil {
+		return values.Value(text)
+	}
+	value, err := strconv.Atoi(text)
+	if err != nil {
+		return values.Min, fmt.Errorf("the label %q is a text; the model has seen %v", text, values)
+	}
+	return value, nil
 }
 
 // WithAttributesAsLabels returns the set with its attributes, which must be one-hot in every

@@ -116,7 +116,7 @@ func TestWithColumns(t *testing.T) {
 	if got := rows(e); !slices.Equal(got, want) {
 		t.Errorf("rows\n%v, want\n%v", got, want)
 	}
-	if c := e.NodeLabels[0]; e.FeatureWidth != 7 || c != (dataset.LabelColumn{Min: 3, Width: 4, Distinct: 2}) {
+	if c := e.NodeLabels[0]; e.FeatureWidth != 7 || !reflect.DeepEqual(c, dataset.LabelColumn{Min: 3, Width: 4, Distinct: 2}) {
 		t.Errorf("width %d, labels %+v", e.FeatureWidth, c)
 	}
 	if other.FeatureWidth != 2 || other.Graphs[0].X.Width != 2 {
@@ -205,4 +205,48 @@ func TestWithDegreesTwice(t *testing.T) {
 		}
 	}()
 	dataset.Default().WithDegrees(3).WithDegrees(3)
+}
+
+// TestTextLabels: another set's labels that are texts are found by name among those of a model.
+func TestTextLabels(t *testing.T) {
+	set := toy(t, "OTHER", "6\n5\n5\n6\n5\n", "")
+	set.NodeLabels[0] = dataset.LabelColumn{Width: 2, Distinct: 2, Names: []string{"C", "O"}} // of 5 and 6
+	c := columns(t, set)
+	if l := c.Labels[0]; !slices.Equal(l.Names, []string{"C", "O"}) || l.Unseen != nil || c.Check() != nil {
+		t.Errorf("%+v, %v", l, c.Check())
+	}
+	for _, test := range []struct {
+		labels graph.LabelValues
+		want   string
+	}{
+		{graph.LabelValues{Width: 3, Names: []string{"C", "N", "O"}}, ""},
+		{graph.LabelValues{Width: 3, Names: []string{"C", "N", "O"}, Unseen: []int{2}}, `graph 0: node 0: the label "O", which the model has not seen; it has seen ["C" "N" "O"]`},
+		{graph.LabelValues{Width: 6, Names: []string{"A", "B", "C", "D", "E", "F"}}, `the label "O", which the model has not seen; it has seen ["A" "B" "C" "D" "E"] and 1 more`},
+		{graph.LabelValues{Min: 5, Width: 2}, `node 0: the label "O" is a text; the model has seen 5 to 6`},
+	} {
+		with, err := set.WithColumns(graph.Columns{Labels: []graph.LabelValues{test.labels}})
+		switch {
+		case test.want != "":
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v; want %s", err, test.want)
+			}
+		case err != nil || with.Graphs[0].X.Category[0] != 2 || with.Graphs[0].X.Category[1] != 0 || with.NodeLabels[0].Distinct != 2:
+			t.Errorf("%v, %+v", err, with)
+		}
+	}
+	numbers := toy(t, "OTHER", "6\n5\n5\n6\n5\n", "")
+	with, err := numbers.WithColumns(graph.Columns{Labels: []graph.LabelValues{{Width: 2, Names: []string{"5", "6"}}}})
+	if err != nil || with.Graphs[0].X.Category[0] != 1 {
+		t.Errorf("numbers as texts: %v", err)
+	}
+}
+
+// TestSummary: what loading drops is said.
+func TestSummary(t *testing.T) {
+	set := toy(t, "T", "6\n5\n5\n6\n5\n", "")
+	set.SelfLoops = 2
+	set.Duplicates = 3
+	if got := set.Summary(); !strings.HasSuffix(got, "; left out: 2 self-loops, 3 repeated edges") {
+		t.Error(got)
+	}
 }

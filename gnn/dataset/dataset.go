@@ -60,7 +60,7 @@ type Dataset struct {
 	// (v₁·Width₂ + v₂)·Width₃ + v₃ … of the shifted values.
 	EdgeLabels []LabelColumn
 	// SelfLoops is the number of distinct self-loops that loading removed, and
-	// Duplicates the number of lines that repeated an earlier one.
+	// Duplicates the number of edges that repeated an earlier one.
 	SelfLoops, Duplicates int
 	// Reads says in words which columns or keys of a user's file the features are from.
 	Reads string
@@ -92,6 +92,8 @@ type LabelColumn struct {
 	Min      int // smallest label, which becomes category 0
 	Width    int // number of categories: largest label - Min + 1
 	Distinct int // number of categories that occur
+	// Names are the texts that the categories stand for, ascending, if the labels are texts.
+	Names []string
 }
 
 // EdgeCategories returns the number of categories of Graph.EdgeLabel; 0 if the

@@ -73,6 +73,12 @@ func (ds *Dataset) Summary() string {
 	if n := len(ds.Empty); n > 0 {
 		left = append(left, fmt.Sprintf("%d graphs without nodes", n))
 	}
+	if n := ds.SelfLoops; n > 0 {
+		left = append(left, fmt.Sprintf("%d self-loops", n))
+	}
+	if n := ds.Duplicates; n > 0 {
+		left = append(left, fmt.Sprintf("%d repeated edges", n))
+	}
 	if n := len(ds.Targets); n > 0 {
 		left = append(left, fmt.Sprintf("%d targets of graphs", n))
 	}

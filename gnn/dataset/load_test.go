@@ -285,7 +285,7 @@ func TestLoadLoopsAndDuplicates(t *testing.T) {
 func TestLoadEdgeLabelColumns(t *testing.T) {
 	f := small.with("edge_labels", "0,5\n1,5\n0,7\n1,7\n0,6\n1,6\n0,5\n1,5\n0,7\n1,7\n")
 	ds := load(t, f, Options{})
-	if want := []LabelColumn{{0, 2, 2}, {5, 3, 3}}; !slices.Equal(ds.EdgeLabels, want) {
+	if want := []LabelColumn{{Min: 0, Width: 2, Distinct: 2}, {Min: 5, Width: 3, Distinct: 3}}; !reflect.DeepEqual(ds.EdgeLabels, want) {
 		t.Errorf("EdgeLabels = %v, want %v", ds.EdgeLabels, want)
 	}
 	// Row 0 holds 2→1 (0,5) and 3→1 (0,7); row 1 holds 1→2 (1,5) and 3→2 (1,6).
@@ -825,7 +825,7 @@ func naive(f files, name string) *Dataset {
 		for _, r := range rows {
 			seen[r[0]] = true
 		}
-		return LabelColumn{lo, hi - lo + 1, len(seen)}
+		return LabelColumn{Min: lo, Width: hi - lo + 1, Distinct: len(seen)}
 	}
 
 	ds := &Dataset{Name: name, FeatureWidth: 1}

@@ -292,3 +292,17 @@ func TestDisagreements(t *testing.T) {
 		t.Error("Known returns the table itself")
 	}
 }
+
+// TestRealCopies counts isomorphic graphs as networkx 3.6.1 does, with the labels of nodes and edges.
+func TestRealCopies(t *testing.T) {
+	for name, want := range map[string][2]int{"MUTAG": {0, 0}, "PROTEINS": {44, 3}, "NCI1": {71, 7}} {
+		ds := realSet(t, name)
+		c, err := FindCopies(t.Context(), ds.Graphs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]int{c.Graphs(), c.Conflicts(ds.Labels())}; got != want {
+			t.Errorf("%s: copies and groups of two classes %v, want %v", name, got, want)
+		}
+	}
+}

@@ -40,6 +40,8 @@ type LabelValues struct {
 	// Other is the value that stands for labels which the model has not seen. If it
 	// is nil, such a label is an error.
 	Other *int `json:"other,omitempty"`
+	// Names are the texts that the values 0 to Width-1 stand for, ascending, if labels are texts.
+	Names []string `json:"names,omitempty"`
 }
 
 // Width returns the number of columns.
@@ -60,6 +62,12 @@ func (c Columns) Check() error {
 	for k, l := range c.Labels {
 		if l.Width < 1 || l.Width > maxColumns || l.Min < math.MinInt32 || l.Min > math.MaxInt32 {
 			return fmt.Errorf("graph: columns: column %d of the labels has %d values from %d on; want 1 to %d", k+1, l.Width, l.Min, maxColumns)
+		}
+		if l.Names != nil {
+			distinct := slices.Compact(slices.Sorted(slices.Values(l.Names)))
+			if l.Min != 0 || len(l.Names) != l.Width || !slices.Equal(distinct, l.Names) {
+				return fmt.Errorf("graph: columns: column %d of the labels: the names are not %d texts, ascending", k+1, l.Width)
+			}
 		}
 		for i, v := range l.Unseen {
 			if !l.has(v) || i > 0 && v <= l.Unseen[i-1] {
@@ -181,8 +189,29 @@ func (l LabelValues) Seen(v int) bool {
 	return l.has(v) && !unseen
 }
 
+// Value returns the value that stands for a label that is a text. A text that has none is an error, or
+// gets the Other value.
+func (l LabelValues) Value(text string) (int, error) {
+	v, ok := slices.BinarySearch(l.Names, text)
+	switch {
+	case ok && l.Seen(v):
+		return v, nil
+	case l.Other != nil:
+		return *l.Other, nil
+	}
+	return 0, fmt.Errorf("the label %q, which the model has not seen; it has seen %v", text, l)
+}
+
 // String returns the values in words.
 func (l LabelValues) String() string {
+	if l.Names != nil {
+		const most = 5
+		s := fmt.Sprintf("%q", l.Names[:min(most, len(l.Names))])
+		if n := len(l.Names) - most; n > 0 {
+			s += fmt.Sprintf(" and %d more", n)
+		}
+		return s
+	}
 	s := fmt.Sprintf("%d to %d", l.Min, l.Min+l.Width-1)
 	if n := len(l.Unseen); n > 0 {
 		s += fmt.Sprintf(" except %d of them", n)

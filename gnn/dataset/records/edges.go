@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -112,12 +113,13 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 			return nil, l.err
 		}
 		rec := r.record(l.Line(0))
-		rec.take(l.Row, l.graph, fields)
+		rec.take(l.Rows, l.graph, fields)
 		if l.seen[rec.ID] {
 			return nil, l.Bad(l.graph, "rows of a graph must stand together, and another graph's are between")
 		}
 		l.seen[rec.ID] = true
-		rec.Err, l.damaged = l.damaged, nil
+		rec.Err = cmp.Or(rec.Err, l.damaged)
+		l.damaged = nil
 		g := l.next(rec)
 		if l.err != nil && l.err != io.EOF {
 			return nil, l.err
@@ -163,9 +165,16 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 }
 
 func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError {
-	source, target := strings.TrimSpace(l.Row[l.source]), strings.TrimSpace(l.Row[l.target])
+	// A column of whole numbers with gaps is written as 1.0, where another is as 1.
+	source := withoutFraction(strings.TrimSpace(l.Row[l.source]))
+	target := withoutFraction(strings.TrimSpace(l.Row[l.target]))
 	if source == "" {
 		return l.Bad(l.source, "a node has no name")
+	}
+	for _, column := range []int{l.source, l.target} {
+		if err := textfile.CheckUTF8(l.Row[column]); err != nil {
+			return l.Bad(column, err.Error())
+		}
 	}
 	if n := len(g.edges) + g.nodes*max(1, len(l.attributes)); n >= maxGraphNumbers {
 		return l.Bad(l.graph, fmt.Sprintf("a graph of more than %d edges and numbers of nodes", maxGraphNumbers))
@@ -197,11 +206,9 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 	number[source] = g.nodes
 	g.nodes++
 	if l.label >= 0 {
-		v, err := strconv.Atoi(strings.TrimSpace(l.Row[l.label]))
-		if err != nil {
-			return l.Bad(l.label, "want a whole number, the node's label")
+		if err := g.addLabel(l.Row[l.label]); err != nil {
+			return l.Bad(l.label, err.Error())
 		}
-		g.labels = append(g.labels, v)
 	}
 	if len(l.attributes) > 0 {
 		row := make([]float32, len(l.attributes))

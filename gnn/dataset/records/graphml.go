@@ -2,6 +2,7 @@ package records
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -125,7 +126,7 @@ func (m *graphML) token() (xml.Token, error) {
 		}
 	case xml.EndElement:
 		if m.depth--; m.depth == 0 {
-			return nil, io.EOF
+			return nil, m.end()
 		}
 	}
 	syntax, is := err.(*xml.SyntaxError)
@@ -138,6 +139,22 @@ func (m *graphML) token() (xml.Token, error) {
 		return nil, m.bad("%v", strings.TrimPrefix(err.Error(), "xml: "))
 	}
 	return t, err
+}
+
+// end returns io.EOF if only blanks and comments follow </graphml>.
+func (m *graphML) end() error {
+	for {
+		m.in.left = maxTag
+		t, err := m.xml.Token()
+		text, isText := t.(xml.CharData)
+		_, isTag := t.(xml.StartElement)
+		switch {
+		case err == io.EOF:
+			return err
+		case err != nil || isTag || isText && len(bytes.TrimSpace(text)) > 0:
+			return m.bad("something follows </graphml>: put all graphs into one")
+		}
+	}
 }
 
 // bad returns an error about the line where the reading is.
@@ -233,6 +250,10 @@ func (m *graphML) roles() error {
 	is := func(k *mlKey, of string) bool { return k.of == of || k.of == "all" }
 	graphs := map[string]bool{"id": true}
 	unused, nodes := map[string]bool{}, map[string]bool{}
+	label := "label"
+	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return is(k, "node") && k.name == label }) {
+		label = "labels" // as Neo4j writes it
+	}
 	for _, k := range m.order {
 		if is(k, "graph") {
 			graphs[k.name] = true
@@ -251,8 +272,8 @@ func (m *graphML) roles() error {
 			m.reading.Attributes = append(m.reading.Attributes, k.name)
 		case slices.Contains(named, k.name):
 			k.attribute = slices.Index(named, k.name)
-		case k.name == "label":
-			k.label, m.reading.Labels = true, "label"
+		case k.name == label:
+			k.label, m.reading.Labels = true, label
 		default:
 			if err := m.o.refused(k.name, "label"); err != nil {
 				return m.bad("%v", err)
@@ -384,14 +405,11 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 		row = make([]float32, n)
 	}
 	missing := map[*mlKey]bool{}
+	label := ""
 	take := func(k *mlKey, value string) {
 		delete(missing, k)
 		if k.label {
-			v, err := strconv.Atoi(value)
-			if err != nil {
-				g.bad("node %s: the label %q is not a whole number", id, value)
-			}
-			g.labels = append(g.labels[:min(len(g.labels), len(g.number))], v)
+			label = value
 		} else if k.attribute >= 0 {
 			v, err := strconv.ParseFloat(value, 32)
 			if err != nil || v-v != 0 {
@@ -424,6 +442,11 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	for _, k := range m.order {
 		if missing[k] {
 			g.bad("node %s has no %q", id, k.name)
+		}
+	}
+	if m.reading.Labels != "" && g.err == nil {
+		if err := g.addLabel(label); err != nil {
+			g.bad("node %s: the label %q: %v", id, label, err)
 		}
 	}
 	if g.err == nil {

@@ -76,9 +76,15 @@ func TestGraphML(t *testing.T) {
 	if ds, err := Open(t.Context(), filepath.Dir(path), "g.graphml", dataset.Options{}); err == nil || ds != nil {
 		t.Errorf("without classes: %v, %v", ds, err)
 	}
-	write(t, path, strings.NewReplacer(`<data key="d1">b`, `<data key="d0">2</data><data key="d1">b`).Replace(graphMLText)+"trailing")
+	write(t, path, strings.NewReplacer(`<data key="d1">b`, `<data key="d0">2</data><data key="d1">b`).Replace(graphMLText)+"<!-- the end -->\n")
 	if _, err := ReadAll(t.Context(), path, Options{Attributes: []string{"attribute_q"}}); err != nil {
-		t.Errorf("behind the end: %v", err)
+		t.Errorf("a comment behind the end: %v", err)
+	}
+	for _, more := range []string{"trailing", graphMLText[strings.Index(graphMLText, "<graphml"):], "<"} {
+		write(t, path, graphMLText+more)
+		if _, err := ReadAll(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "something follows </graphml>") {
+			t.Errorf("%.10s behind the end: %v", more, err)
+		}
 	}
 }
 
@@ -94,7 +100,7 @@ func TestGraphMLErrors(t *testing.T) {
 		return fmt.Sprintf(`<node id="%s"><data key="l">%s</data><data key="a">%s</data></node>`, id, label, a)
 	}
 	for inside, want := range map[string]string{
-		node("p", "6.5", "1"):                                                 `node p: the label "6.5" is not a whole number`,
+		node("p", "6.5", "1"):                                                 `node p: the label "6.5": want a whole number or a text`,
 		node("p", "6", "inf"):                                                 `node p: "inf" of attribute is not a finite number`,
 		`<node id="p"><data key="a">1</data></node>`:                          `node p has no "label"`,
 		node("p", "6", "1") + node("p", "6", "1"):                             `the id "p" of a node is missing or there twice`,

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
@@ -25,7 +27,8 @@ const noNodes = "the graph has no nodes"
 type rawGraph struct {
 	nodes      int
 	edges      [][2]int
-	labels     []int       // of the nodes, or nil
+	labels     []int       // of the nodes, or nil where they have none or texts
+	names      []string    // labels of the nodes that are texts, or nil
 	attributes [][]float32 // of the nodes, or nil
 	directed   bool
 }
@@ -37,8 +40,8 @@ func (g *rawGraph) check() error {
 	if g.nodes < 1 || g.nodes > maxNodes {
 		return fmt.Errorf("%d nodes; want 1 to %d", g.nodes, maxNodes)
 	}
-	if g.labels != nil && len(g.labels) != g.nodes {
-		return fmt.Errorf("%d labels for %d nodes", len(g.labels), g.nodes)
+	if n := len(g.labels) + len(g.names); g.labeled() && n != g.nodes {
+		return fmt.Errorf("%d labels for %d nodes", n, g.nodes)
 	}
 	for i, v := range g.labels {
 		if v < math.MinInt32 || v > math.MaxInt32 {
@@ -56,6 +59,9 @@ func (g *rawGraph) check() error {
 	return nil
 }
 
+// labeled reports whether nodes have labels.
+func (g *rawGraph) labeled() bool { return g.labels != nil || g.names != nil }
+
 func (g *rawGraph) width() int {
 	if g.attributes == nil {
 		return 0
@@ -65,7 +71,7 @@ func (g *rawGraph) width() int {
 
 // like reports whether nodes have the same kinds of features as those of h.
 func (g *rawGraph) like(h *rawGraph) bool {
-	return g.width() == h.width() && (g.labels == nil) == (h.labels == nil)
+	return g.width() == h.width() && g.labeled() == h.labeled()
 }
 
 // build returns the graph with the columns that are wanted, or those of its own. It
@@ -75,23 +81,56 @@ func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
+	columns := graph.Columns{}
 	if w.o.Columns != nil {
-		return g.with(*w.o.Columns)
+		columns = *w.o.Columns
+	} else {
+		var err error
+		if columns, err = columnsOf(g); err != nil {
+			return nil, err
+		}
 	}
-	c, err := columnsOf(g)
-	if err != nil {
-		return nil, err
+	built, err := g.with(columns)
+	if err == nil {
+		rec.loops, rec.repeats = g.dropped(built)
 	}
-	return g.with(c)
+	return built, err
+}
+
+// dropped returns how many self-loops and how many repeated edges the graph that was built lacks.
+func (g *rawGraph) dropped(built *graph.Graph) (loops, repeats int) {
+	for _, e := range g.edges {
+		if e[0] == e[1] {
+			loops++
+		}
+	}
+	kept := len(g.edges) - loops
+	if !g.directed && built.Entries() == 2*kept || g.directed && built.Entries() == kept {
+		return loops, 0
+	}
+	distinct := make(map[[2]int]bool, kept) // an undirected edge may be listed in both directions
+	for _, e := range g.edges {
+		if e[0] != e[1] {
+			distinct[e] = true
+		}
+	}
+	return loops, kept - len(distinct)
 }
 
 func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
-	labels := 0
-	if g.labels != nil {
-		labels = 1
+	columns := 0
+	if g.labeled() {
+		columns = 1
 	}
-	if err := c.Match(g.width(), labels); err != nil {
+	if err := c.Match(g.width(), columns); err != nil {
 		return nil, err
+	}
+	labels := g.labels
+	if len(c.Labels) > 0 {
+		var err error
+		if labels, err = g.labelsIn(c.Labels[0]); err != nil {
+			return nil, err
+		}
 	}
 	if n := int64(g.nodes) * int64(c.Width()); n > maxDense && (c.Attributes > 0 || c.DegreeColumns > 0) {
 		return nil, fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers",
@@ -105,7 +144,74 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	if err != nil {
 		return nil, trim(err)
 	}
-	return c.Apply(h, func(i int) []float32 { return g.attributes[i] }, func(i, _ int) int { return g.labels[i] })
+	return c.Apply(h, func(i int) []float32 { return g.attributes[i] }, func(i, _ int) int { return labels[i] })
+}
+
+// labelsIn returns the values that stand for the labels of the nodes. Texts are found by name; a number
+// is the text that it is written as, and a text that is a number is one where values are numbers.
+func (g *rawGraph) labelsIn(values graph.LabelValues) (labels []int, err error) {
+	if g.names == nil && values.Names == nil {
+		return g.labels, nil
+	}
+	labels = make([]int, g.nodes)
+	for i := range labels {
+		text := g.label(i)
+		if values.Names != nil {
+			labels[i], err = values.Value(text)
+		} else if labels[i], err = parseWhole(text); err != nil {
+			err = fmt.Errorf("has the label %q, a text; the model has seen %v", text, values)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("node %d: %w", i, err)
+		}
+	}
+	return labels, nil
+}
+
+// label returns the label of a node as a text.
+func (g *rawGraph) label(node int) string {
+	if g.names != nil {
+		return g.names[node]
+	}
+	return strconv.Itoa(g.labels[node])
+}
+
+// addLabel appends the label of the next node: a whole number, also one written as 4.0, or any other
+// text but an empty one and other numbers, which are measurements.
+func (g *rawGraph) addLabel(text string) error {
+	text = strings.TrimSpace(text)
+	v, err := parseWhole(text)
+	_, notNumber := strconv.ParseFloat(text, 64)
+	if err := textfile.CheckUTF8(text); err != nil {
+		return err
+	}
+	switch {
+	case err == nil && g.names == nil:
+		g.labels = append(g.labels, v)
+	case text == "" || err != nil && notNumber == nil:
+		return errors.New("want a whole number or a text, the node's label")
+	default:
+		for i := range g.labels {
+			g.names = append(g.names, strconv.Itoa(g.labels[i]))
+		}
+		if g.labels = nil; err == nil {
+			text = strconv.Itoa(v)
+		}
+		g.names = append(g.names, text)
+	}
+	return nil
+}
+
+// parseWhole returns a whole number, which may be written as 4.0, as programs write columns with gaps.
+func parseWhole(text string) (int, error) { return strconv.Atoi(withoutFraction(text)) }
+
+// withoutFraction returns a text without a fraction of zeros behind a whole number.
+func withoutFraction(text string) string {
+	whole, fraction, ok := strings.Cut(text, ".")
+	if ok && strings.Trim(fraction, "0") == "" && whole != "" && strings.Trim(strings.TrimPrefix(whole, "-"), "0123456789") == "" {
+		return whole
+	}
+	return text
 }
 
 // trim returns an error of package graph without its prefix.
@@ -115,7 +221,19 @@ func trim(err error) error { return fmt.Errorf("%s", strings.TrimPrefix(err.Erro
 // together.
 func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 	c := graph.Columns{Attributes: graphs[0].width()}
-	if graphs[0].labels != nil {
+	switch {
+	case slices.ContainsFunc(graphs, func(g *rawGraph) bool { return g.names != nil }):
+		has := map[string]bool{}
+		for _, g := range graphs {
+			for i := range g.nodes {
+				has[g.label(i)] = true
+			}
+		}
+		c.Labels = []graph.LabelValues{{Width: len(has), Names: slices.Sorted(maps.Keys(has))}}
+		if err := c.Check(); err != nil {
+			return c, trim(err)
+		}
+	case graphs[0].labels != nil:
 		has := map[int]bool{}
 		for _, g := range graphs {
 			for _, v := range g.labels {

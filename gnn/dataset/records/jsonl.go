@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
@@ -35,6 +37,9 @@ func (r *reader) openJSONL() (next func() (*Record, error), err error) {
 }
 
 func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
+	if err := textfile.CheckUTF8(string(text)); err != nil {
+		return nil, err
+	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		var e *json.SyntaxError
@@ -70,6 +75,11 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 			return nil, err
 		}
 	}
+	if isEdgeIndex(object) {
+		if err := fromEdgeIndex(object); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if name == w.o.ID || slices.Contains(w.o.Fields, name) || slices.Contains(parts, name) {
 			continue
@@ -85,8 +95,9 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		key, want string
 		into      any
 	}{
-		{"nodes", "the number of nodes", &g.nodes}, {"edges", "pairs of nodes, as in [[0,1],[1,2]]", &edges},
-		{"labels", "a whole number for each node", &g.labels}, {"attributes", "a list of numbers for each node", &g.attributes},
+		{"nodes", "the number of nodes", &g.nodes},
+		{"edges", "pairs of nodes, as in [[0,1],[1,2]]", &edges},
+		{"attributes", "a list of numbers for each node", &g.attributes},
 		{"directed", "true or false", &g.directed},
 	} {
 		value, ok := object[part.key]
@@ -101,6 +112,9 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 			return nil, fmt.Errorf("%q: want %s", part.key, part.want)
 		}
 	}
+	if err := g.decodeLabels(object["labels"]); err != nil {
+		return nil, err
+	}
 	for _, e := range edges {
 		if len(e) != 2 {
 			return nil, fmt.Errorf(`"edges": %v is not a pair of nodes`, e)
@@ -108,12 +122,69 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		g.edges = append(g.edges, [2]int{e[0], e[1]})
 	}
 	if g.nodes == -1 {
-		if g.nodes = max(len(g.labels), len(g.attributes)); g.nodes == 0 {
+		if g.nodes = max(len(g.labels), len(g.names), len(g.attributes)); g.nodes == 0 {
 			return nil, errors.New(`nothing says how many nodes there are; want "nodes", "labels" or "attributes"`)
 		}
 	}
-	w.notes.note(unused, g.labels != nil, g.attributes != nil)
+	w.notes.note(unused, g.labeled(), g.attributes != nil)
 	return g.build(w, rec)
+}
+
+// decodeLabels takes the labels of the nodes from a list of whole numbers or texts, if there is one.
+func (g *rawGraph) decodeLabels(list json.RawMessage) error {
+	if len(list) == 0 || string(list) == "null" {
+		return nil
+	}
+	if json.Unmarshal(list, &g.labels) == nil && !bytes.Contains(list, []byte("null")) {
+		return nil
+	}
+	g.labels = nil
+	var labels []json.RawMessage
+	err := json.Unmarshal(list, &labels)
+	for _, label := range labels {
+		text := string(label)
+		if label[0] == '"' {
+			err = json.Unmarshal(label, &text)
+		} else if !strings.ContainsAny(text[:1], "-0123456789") {
+			text = ""
+		}
+		if err == nil {
+			err = g.addLabel(text)
+		}
+	}
+	if err != nil {
+		return errors.New(`"labels": want a whole number or a text for each node`)
+	}
+	return nil
+}
+
+// fromEdgeIndex puts the parts of a graph in place of those of an object as the data sets of graphs on
+// Hugging Face have them: edge_index, two lists of nodes; num_nodes; and node_feat, a list of numbers for
+// each node.
+func fromEdgeIndex(object map[string]json.RawMessage) error {
+	var index [][]int
+	err := json.Unmarshal(object["edge_index"], &index)
+	if err != nil || len(index) != 2 || len(index[0]) != len(index[1]) || bytes.Contains(object["edge_index"], []byte("null")) {
+		return errors.New(`"edge_index": want two lists of nodes of the same length`)
+	}
+	edges := make([][2]int, len(index[0]))
+	for k := range edges {
+		edges[k] = [2]int{index[0][k], index[1][k]}
+	}
+	object["edges"], _ = json.Marshal(edges)
+	delete(object, "edge_index")
+	for theirs, ours := range map[string]string{"num_nodes": "nodes", "node_feat": "attributes"} {
+		if value, ok := object[theirs]; ok {
+			object[ours] = value
+			delete(object, theirs)
+		}
+	}
+	return nil
+}
+
+// isEdgeIndex reports whether an object is a graph as data sets on Hugging Face have it.
+func isEdgeIndex(object map[string]json.RawMessage) bool {
+	return object["edge_index"] != nil && object["num_nodes"] != nil && object["edges"] == nil && object["nodes"] == nil
 }
 
 // keys returns how many keys an object has, a valid text of JSON.
@@ -137,14 +208,16 @@ func keys(text string) (n int) {
 	return n
 }
 
-// field returns a number, a text or a truth value of an object, of a list of only one
-// if listed; nothing for null or if there is none.
+// field returns a number, a text or a truth value of an object, of a list of only one, or of a list of
+// such a list, if listed; nothing for null or if there is none.
 func field(object map[string]json.RawMessage, name string, listed bool) (string, error) {
 	raw := object[name]
 	var text string
 	var list []json.RawMessage
-	if listed && json.Unmarshal(raw, &list) == nil && len(list) == 1 { // as PyTorch Geometric has a graph's y
-		raw = list[0]
+	for range 2 { // as PyTorch Geometric has a graph's y, and Hugging Face
+		if listed && json.Unmarshal(raw, &list) == nil && len(list) == 1 {
+			raw = list[0]
+		}
 	}
 	switch {
 	case len(raw) == 0 || string(raw) == "null":

@@ -98,6 +98,9 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 			var id string
 			text, id = text[:at], name(text[at:])
 			rec.ID = cmp.Or(id, rec.ID)
+			if err := textfile.CheckUTF8(id); err != nil && rec.Err == nil {
+				rec.Err = &dataset.SyntaxError{File: r.file, Line: rec.Line, Value: textfile.Shorten(id), Reason: err.Error()}
+			}
 		}
 		rec.body = smiles(text)
 		return rec, nil
@@ -145,7 +148,10 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 		rec := r.record(rows.Line(column))
 		text := strings.TrimSpace(rows.Row[column])
 		rec.body, rec.size = smiles(text), len(text)
-		rec.take(rows.Row, id, fields)
+		if blank := strings.IndexAny(text, " \t\r\n"); blank >= 0 && !strings.HasPrefix(strings.TrimSpace(text[blank:]), "|") {
+			rec.Err = rows.Bad(column, fmt.Sprintf("column %d: a blank in a SMILES, behind which only an extension |…| may follow", blank+1))
+		}
+		rec.take(rows, id, fields)
 		return rec, nil
 	}, nil
 }
@@ -193,11 +199,20 @@ func (r *reader) columns(rows *textfile.Rows) (id int, fields []int, err error) 
 	return id, fields, nil
 }
 
-func (rec *Record) take(row []string, id int, fields []int) {
+// take gives the record its ID and its fields, and an Err if one of them is not in UTF-8.
+func (rec *Record) take(rows *textfile.Rows, id int, fields []int) {
 	if id >= 0 {
-		rec.ID = row[id]
+		rec.ID = rows.Row[id]
+		rec.checkField(rows, id)
 	}
 	for _, f := range fields {
-		rec.Fields = append(rec.Fields, row[f])
+		rec.Fields = append(rec.Fields, rows.Row[f])
+		rec.checkField(rows, f)
+	}
+}
+
+func (rec *Record) checkField(rows *textfile.Rows, field int) {
+	if err := textfile.CheckUTF8(rows.Row[field]); err != nil && rec.Err == nil {
+		rec.Err = rows.Bad(field, err.Error())
 	}
 }

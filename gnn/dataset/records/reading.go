@@ -23,6 +23,9 @@ type Reading struct {
 	Directed int
 	// Unused are columns and keys that nothing uses, sorted.
 	Unused []string
+	// SelfLoops and Repeats are how many edges of the graphs are dropped: those that join a node to
+	// itself, and those that are listed again.
+	SelfLoops, Repeats int
 	// Records is how many there are, after those that are skipped, and Rejected how many of
 	// them cannot be used.
 	Records, Rejected int
@@ -46,6 +49,9 @@ func (r Reading) String() string {
 	if r.Directed > 0 {
 		parts = append(parts, fmt.Sprintf("%d of the graphs directed, an edge being listed in one direction only", r.Directed))
 	}
+	if dropped := droppedEdges(r.SelfLoops, r.Repeats); dropped != "" {
+		parts = append(parts, dropped+" dropped")
+	}
 	add("not used", r.Unused...)
 	return strings.Join(parts, "; ")
 }
@@ -58,6 +64,18 @@ func (r Reading) Features() string {
 		return "no features of nodes"
 	}
 	return strings.Join(parts, "; ")
+}
+
+// droppedEdges names edges that graphs lack; "" if there are none.
+func droppedEdges(loops, repeats int) string {
+	var parts []string
+	if loops > 0 {
+		parts = append(parts, fmt.Sprintf("%d self-loops", loops))
+	}
+	if repeats > 0 {
+		parts = append(parts, fmt.Sprintf("%d repeated edges", repeats))
+	}
+	return strings.Join(parts, " and ")
 }
 
 // appendRole appends what has a role, if anything has, up to a dozen names.

@@ -73,6 +73,8 @@ type Record struct {
 
 	body body // until the graph is built
 	size int  // of the body, in bytes or numbers
+
+	loops, repeats int // edges that the graph lacks
 }
 
 // A body is what a record's graph is built from. An error that is no
@@ -258,6 +260,8 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	defer func() { r.notes.into(r.reading) }()
 	err = r.stream(next, func(rec *Record) {
 		r.reading.Records++
+		r.reading.SelfLoops += rec.loops
+		r.reading.Repeats += rec.repeats
 		if rec.Err != nil {
 			r.reading.Rejected++
 		}

@@ -101,7 +101,7 @@ func TestRead(t *testing.T) {
 			`7 8 g [""] :8: there are no "edges"`,
 			`8 9 h [""] :9: nothing says how many nodes there are`,
 			`9 10 i [""] :10: 1 labels for 2 nodes`,
-			`10 11 j [""] :11: "labels": want a whole number for each node`,
+			`10 11 j [""] :11: "labels": want a whole number or a text for each node`,
 			`11 12 11 [] :12: column 10: unexpected end of JSON input`,
 			`12 13 12 [] :13: want a JSON object`,
 			`13 14 l [""] :14: nodes have 0 columns of labels, the model wants 1`,
@@ -154,10 +154,10 @@ func TestRead(t *testing.T) {
 		}},
 		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
-		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,u,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
+		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,6.5,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
 			[]string{
 				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,
-				`4 9 s [] :9: "u": want a whole number`, `5 10 t [] :10: "u": column x: want a finite number`, `6 11 u [] :11: a node has no name`,
+				`4 9 s [] :9: "6.5": want a whole number or a text`, `5 10 t [] :10: "u": column x: want a finite number`, `6 11 u [] :11: a node has no name`,
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {

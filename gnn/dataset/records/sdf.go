@@ -76,6 +76,11 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 		return nil, fmt.Errorf("the property %q is there twice", twice[used])
 	}
 	properties[title] = strings.TrimSpace(name)
+	for _, f := range append([]string{w.o.ID}, w.o.Fields...) {
+		if err := textfile.CheckUTF8(properties[f]); err != nil {
+			return nil, fmt.Errorf("the property %q: %w", f, err)
+		}
+	}
 	if w.o.ID != "" {
 		if rec.ID = properties[w.o.ID]; rec.ID == "" {
 			return nil, fmt.Errorf("there is no %q, which is to name the molecule", w.o.ID)

@@ -40,7 +40,7 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 				raws = raws[:len(raws)-1]
 				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf(
 					"nodes have %d attributes and labels (%v); those of the first graph %d and labels (%v)",
-					raw.width(), raw.labels != nil, raws[0].width(), raws[0].labels != nil)}
+					raw.width(), raw.labeled(), raws[0].width(), raws[0].labeled())}
 			}
 		}
 		if rec.Err != nil {
@@ -54,6 +54,9 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		return nil, err
 	}
 	t.Reading.Rejected = len(t.Rejected)
+	if t.Set != nil {
+		t.Reading.SelfLoops, t.Reading.Repeats = t.Set.SelfLoops, t.Set.Duplicates
+	}
 	if len(t.Records) == 0 {
 		if len(t.Rejected) > 0 {
 			return nil, fmt.Errorf("dataset: %s: no record of it can be used, such as %w", path, t.Rejected[0])
@@ -61,7 +64,8 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		return nil, fmt.Errorf("dataset: %s: there are no records in it", path)
 	}
 	if t.Set == nil || o.Columns != nil {
-		t.Set = &dataset.Dataset{Classes: 1, ClassValues: []int{0}, FeatureWidth: t.Records[0].Graph.X.Width}
+		t.Set = &dataset.Dataset{Classes: 1, ClassValues: []int{0}, FeatureWidth: t.Records[0].Graph.X.Width,
+			SelfLoops: t.Reading.SelfLoops, Duplicates: t.Reading.Repeats}
 		if raws != nil {
 			if t.Reading.named {
 				t.Set.AttributeNames = t.Reading.Attributes
@@ -100,7 +104,7 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 		}
 	}
 	for _, l := range c.Labels {
-		column := dataset.LabelColumn{Min: l.Min, Width: l.Width, Distinct: l.Width - len(l.Unseen)}
+		column := dataset.LabelColumn{Min: l.Min, Width: l.Width, Distinct: l.Width - len(l.Unseen), Names: l.Names}
 		t.Set.NodeLabels = append(t.Set.NodeLabels, column)
 	}
 	return nil

@@ -51,6 +51,7 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 		}
 	}
 	r.reading.Directed = r.set.Directed()
+	r.reading.SelfLoops, r.reading.Repeats = r.set.SelfLoops, r.set.Duplicates
 	at, empty := 0, r.set.Empty
 	return func() (*Record, error) {
 		if at == len(r.set.Graphs) && len(empty) == 0 {

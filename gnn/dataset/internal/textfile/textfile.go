@@ -54,8 +54,9 @@ type Text struct {
 }
 
 // Open opens a file. It is unpacked if it begins as gzip or zstd do, and must be gzip if its
-// name ends in .gz. Text in UTF-16 is told by its mark, and lines may end in CR alone. If in
-// is set, it is read in place of the file. A cancelled ctx ends the reading.
+// name ends in .gz. Text in UTF-16 is told by its mark or, without one, by the zeros in every second
+// byte, and lines may end in CR alone. If in is set, it is read in place of the file. A cancelled ctx
+// ends the reading.
 func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
 	t := &Text{Name: name, limit: math.MaxInt64, ctx: ctx}
 	if in == nil {
@@ -123,19 +124,42 @@ func (t *Text) decode(in io.Reader) error {
 			return errors.New(what)
 		}
 	}
+	start, _ := b.Peek(peeked)
+	order := unmarkedUTF16(start)
 	switch {
 	case begins(mark8):
 		b.Discard(len(mark8))
 	case begins(markLE):
 		b.Discard(len(markLE))
-		b = bufio.NewReaderSize(&utf16Reader{r: b, order: binary.LittleEndian}, peeked)
+		order = binary.LittleEndian
 	case begins(markBE):
 		b.Discard(len(markBE))
-		b = bufio.NewReaderSize(&utf16Reader{r: b, order: binary.BigEndian}, peeked)
+		order = binary.BigEndian
+	}
+	if order != nil {
+		b = bufio.NewReaderSize(&utf16Reader{r: b, order: order}, peeked)
 	}
 	t.r = b
 	if p, _ := b.Peek(peeked); bytes.IndexByte(p, '\r') >= 0 && bytes.IndexByte(p, '\n') < 0 {
 		t.r = crReader{b}
+	}
+	return nil
+}
+
+// unmarkedUTF16 returns the order of bytes of text in UTF-16, nil if it is none: most of its even bytes, or
+// most of its odd ones, are zeros, which other text does not have.
+func unmarkedUTF16(text []byte) binary.ByteOrder {
+	var zeros [2]int
+	for i, c := range text {
+		if c == 0 {
+			zeros[i%2]++
+		}
+	}
+	switch {
+	case zeros[1] > len(text)/4 && zeros[0] < zeros[1]/8:
+		return binary.LittleEndian
+	case zeros[0] > len(text)/4 && zeros[1] < zeros[0]/8:
+		return binary.BigEndian
 	}
 	return nil
 }
@@ -258,6 +282,9 @@ func (t *Text) Rows() (*Rows, error) {
 		return nil, err
 	}
 	c.Header = slices.Clone(c.Row)
+	if err := CheckUTF8(first); err != nil {
+		return nil, c.BadHeader("", err.Error())
+	}
 	sorted := slices.Sorted(slices.Values(c.Header))
 	for i, name := range sorted[1:] {
 		if name == sorted[i] {
@@ -473,6 +500,23 @@ func (l *Lines) line() (string, error) {
 		}
 		return string(bytes.TrimSuffix(bytes.TrimSuffix(l.buf, []byte("\n")), []byte("\r"))), nil
 	}
+}
+
+// CheckUTF8 returns an error unless a text is in UTF-8. Others would become one where they differ only in
+// what is not.
+func CheckUTF8(text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	at := 0
+	for at < len(text) {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return fmt.Errorf("the byte 0x%02x at column %d is not UTF-8, but perhaps Latin-1: convert the file, such as by iconv -f latin1 -t utf-8", text[at], at+1)
 }
 
 // longestValue is how many characters of a value an error shows.

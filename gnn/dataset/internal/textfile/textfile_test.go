@@ -2,11 +2,13 @@ package textfile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -37,6 +39,37 @@ func TestMark(t *testing.T) {
 		if got, err := io.ReadAll(r); err != nil || string(got) != want {
 			t.Errorf("%q became %q, %v", text, got, err)
 		}
+	}
+}
+
+// TestEncodings: text in UTF-16 is read without a mark, and a header in Latin-1 is refused.
+func TestEncodings(t *testing.T) {
+	const table = "smiles,größe\nC,😀\n"
+	for name, order := range map[string]binary.AppendByteOrder{"little": binary.LittleEndian, "big": binary.BigEndian} {
+		var text []byte
+		for _, unit := range utf16.Encode([]rune(table)) {
+			text = order.AppendUint16(text, unit)
+		}
+		r, err := Open(t.Context(), "n", bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != table {
+			t.Errorf("%s-endian: %q, %v", name, got, err)
+		}
+	}
+	r, err := Open(t.Context(), "n", strings.NewReader("smiles,gr\xf6\xdfe\nC,1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Rows(); err == nil || !strings.Contains(err.Error(), "n:1: the byte 0xf6 at column 10 is not UTF-8, but perhaps Latin-1") {
+		t.Errorf("Latin-1: %v", err)
+	}
+	if err := CheckUTF8("a\uFFFD"); err != nil {
+		t.Errorf("a replacement character: %v", err)
+	}
+	if err := CheckUTF8("\uFFFD\xe4"); err == nil || !strings.Contains(err.Error(), "0xe4 at column 4") {
+		t.Errorf("one before Latin-1: %v", err)
 	}
 }
 
