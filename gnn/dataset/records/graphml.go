@@ -382,8 +382,14 @@ func (m *graphML) part(g *mlGraph, t xml.StartElement) error {
 	case "node":
 		return m.node(g, t)
 	case "edge":
-		if of := attribute(t, "directed"); of != "" && (of == "true") != g.directed {
-			g.bad("has directed edges and others")
+		directed := g.directed
+		if text := attribute(t, "directed"); text != "" {
+			directed = text == "true"
+		}
+		if len(g.ends) == 0 {
+			g.directed = directed // whatever the default, where all edges say the same
+		} else if directed != g.directed {
+			g.bad("mixes directed and undirected edges")
 		}
 		if g.err == nil {
 			g.ends = append(g.ends, [2]string{attribute(t, "source"), attribute(t, "target")})

@@ -100,17 +100,17 @@ func TestGraphMLErrors(t *testing.T) {
 		return fmt.Sprintf(`<node id="%s"><data key="l">%s</data><data key="a">%s</data></node>`, id, label, a)
 	}
 	for inside, want := range map[string]string{
-		node("p", "6.5", "1"):                                                 `node p: the label "6.5": want a whole number or a text`,
-		node("p", "6", "inf"):                                                 `node p: "inf" of attribute is not a finite number`,
-		`<node id="p"><data key="a">1</data></node>`:                          `node p has no "label"`,
-		node("p", "6", "1") + node("p", "6", "1"):                             `the id "p" of a node is missing or there twice`,
-		node("p", "6", "1") + `<edge source="p" target="q"/>`:                 `an edge from "p" to "q": there is no such node`,
-		node("p", "6", "1") + `<edge source="p" target="p" directed="true"/>`: "has directed edges and others",
-		node("p", "6", "1") + `<hyperedge/>`:                                  "a hyperedge is not read",
-		`<node id="p"><graph/></node>`:                                        "node p has a graph inside",
-		`<node id="p"><data key="k">1</data></node>`:                          `there is no key "k"`,
-		`<data key="k">1</data>`:                                              `there is no key "k"`,
-		"":                                                                    noNodes,
+		node("p", "6.5", "1"):                                 `node p: the label "6.5": want a whole number or a text`,
+		node("p", "6", "inf"):                                 `node p: "inf" of attribute is not a finite number`,
+		`<node id="p"><data key="a">1</data></node>`:          `node p has no "label"`,
+		node("p", "6", "1") + node("p", "6", "1"):             `the id "p" of a node is missing or there twice`,
+		node("p", "6", "1") + `<edge source="p" target="q"/>`: `an edge from "p" to "q": there is no such node`,
+		node("p", "6", "1") + `<edge source="p" target="p"/><edge source="p" target="p" directed="true"/>`: "mixes directed and undirected edges",
+		node("p", "6", "1") + `<hyperedge/>`:         "a hyperedge is not read",
+		`<node id="p"><graph/></node>`:               "node p has a graph inside",
+		`<node id="p"><data key="k">1</data></node>`: `there is no key "k"`,
+		`<data key="k">1</data>`:                     `there is no key "k"`,
+		"":                                           noNodes,
 	} {
 		write(t, path, graph(inside))
 		got, err := readAll(t, path, Options{})
@@ -150,6 +150,13 @@ func TestGraphMLErrors(t *testing.T) {
 		write(t, path, graph(node("p", "6", "1")))
 		if err := Read(t.Context(), path, c.o, func(*Record) error { return nil }); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v", c.o, err)
+		}
+	}
+	for edge, want := range map[string]bool{`directed="true"`: true, `directed="false"`: false, "": false} {
+		write(t, path, graph(node("p", "6", "1")+node("q", "6", "1")+`<edge source="p" target="q" `+edge+`/>`))
+		table, err := ReadAll(t.Context(), path, Options{})
+		if err != nil || table.Records[0].Graph.Directed != want {
+			t.Errorf("all edges are %q: %v", edge, err)
 		}
 	}
 	write(t, path, "<graphml/>")

@@ -52,8 +52,11 @@ func (g *rawGraph) check() error {
 		return fmt.Errorf("attributes of %d nodes; there are %d", len(g.attributes), g.nodes)
 	}
 	for i, row := range g.attributes {
-		if len(row) == 0 || len(row) != len(g.attributes[0]) {
-			return fmt.Errorf("node %d has %d attributes, node 0 has %d; want the same number, and at least 1", i, len(row), len(g.attributes[0]))
+		switch width := len(g.attributes[0]); {
+		case width == 0:
+			return errors.New("node 0 has an empty list of attributes; leave the attributes out if there are none")
+		case len(row) != width:
+			return fmt.Errorf("node %d has %d attributes, node 0 has %d; want the same number", i, len(row), width)
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func TestRead(t *testing.T) {
 {"edges":[],"attributes":[[1,2],[3]]}
 {"edges":[],"attributes":[[]]}
 {"edges":[[0,1],[1,2]],"nodes":3,"directed":true}
-`, Options{}, []string{"1 1 1 [] 2×6 1", "2 2 2 [] :2: node 1 has 1 attributes, node 0 has 2", "3 3 3 [] :3: node 0 has 0 attributes", "4 4 4 [] 3×1 1"}},
+`, Options{}, []string{"1 1 1 [] 2×6 1", "2 2 2 [] :2: node 1 has 1 attributes, node 0 has 2", "3 3 3 [] :3: node 0 has an empty list of attributes", "4 4 4 [] 3×1 1"}},
 		"nulls and keys": {"g.jsonl", `{"edges":[[0,1]],"attributes":[[null],[1]]}
 {"edges":[],"labels":[null,2,1]}
 {"edges":[[0,1],[null,2]],"nodes":3}
