@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -82,16 +83,16 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	trained := specmatch.Trained{ // or it would be, had it seen a batch
+	trained := model.Trained{ // or it would be, had it seen a batch
 		Encoder: gnn.NewGIN(be, gnn.GINConfig{In: columns.Width(), Hidden: 32, Layers: 3}, rand.New(rand.NewPCG(1, 1))),
-		Card:    specmatch.Card{Features: &columns},
+		Card:    model.Card{Features: &columns},
 	}
 	if err := trained.Save(path); err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	m, err := specmatch.Open(path, be)
+	m, err := model.Open(path, be)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -89,7 +89,7 @@ func TestProgram(t *testing.T) {
 	if out, want := runProgram(t, "edges", dir), "48 graphs, width 96, equal: true\n"; out != want {
 		t.Fatalf("%s, want %s", out, want)
 	}
-	m, err := specmatch.Open(filepath.Join(dir, "model.safetensors"), cpu.New(tensor.Float32))
+	m, err := model.Open(filepath.Join(dir, "model.safetensors"), cpu.New(tensor.Float32))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/autodiff/nn/internal/pytorch"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/tensor"
 )
 

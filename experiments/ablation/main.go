@@ -18,12 +18,12 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Trains SpecMatch-CL with one switch changed at a time, and compares each row with
 the contrastive loss alone (β = 0).`
@@ -33,7 +33,7 @@ type experiment struct {
 	vary                vary
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: pretrain.Experiment{
 			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},

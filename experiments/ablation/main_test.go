@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 func runOK(t *testing.T, args ...string) (dir, stdout string) {
@@ -22,17 +22,17 @@ func runOK(t *testing.T, args ...string) (dir, stdout string) {
 	dir = filepath.Join(t.TempDir(), "run")
 	var out bytes.Buffer
 	args = append([]string{"-out", dir, "-seeds", "2", "-epochs", "2", "-folds", "3"}, args...)
-	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+	if err := execute(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return dir, out.String()
 }
 
 // results returns the rows of results.json by the name of their method.
-func results(t *testing.T, dir string) map[string]rundir.Row {
+func results(t *testing.T, dir string) map[string]run.Row {
 	t.Helper()
-	byName := map[string]rundir.Row{}
-	for _, r := range rundirtest.Results(t, dir) {
+	byName := map[string]run.Row{}
+	for _, r := range runtest.Results(t, dir) {
 		if _, twice := byName[r.Method]; twice {
 			t.Errorf("two rows are called %q", r.Method)
 		}
@@ -46,7 +46,7 @@ func results(t *testing.T, dir string) map[string]rundir.Row {
 func metrics(t *testing.T, dir, part string, columns ...string) [][]string {
 	t.Helper()
 	var found [][]string
-	for _, line := range rundirtest.Metrics(t, dir) {
+	for _, line := range runtest.Metrics(t, dir) {
 		if strings.Contains(line["unit"], part) {
 			row := []string{line["seed"], line["epoch"]}
 			for _, c := range columns {
@@ -139,7 +139,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: the losses are those of the base, or missing: %v", unit, m)
 		}
 	}
-	rundirtest.Files(t, dir, "ablation.svg", "tables.md", "config.json")
+	runtest.Files(t, dir, "ablation.svg", "tables.md", "config.json")
 }
 
 func TestUsage(t *testing.T) {
@@ -157,7 +157,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"-epochs", "0"}, true, "-epochs 0"},
 		{[]string{"-method", "infonce"}, true, "-method"},
 	} {
-		err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		err := execute(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
 		var usage *cli.UsageError
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &usage) != c.usage {
 			t.Errorf("%v: got %v, want a usage error (%v) that names %q", c.args, err, c.usage, c.want)

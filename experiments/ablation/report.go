@@ -8,12 +8,12 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
@@ -80,7 +80,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 	for _, ds := range sets {
 		bySet[ds] = x.results(ds, runs, outcomes)
 	}
-	var rows []rundir.Row
+	var rows []run.Row
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
 		for _, ds := range sets {
@@ -100,7 +100,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 	return nil
 }
 
-func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) rundir.Row {
+func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) run.Row {
 	out := grid.Common("ablation", "accuracy", x.Engine, r.loss)
 	out.Dataset, out.Method, out.Protocol = ds.Name, r.label, protocol
 	out.PerSeed, out.Epochs = r.accuracies(protocol), x.Recipe.Epochs
@@ -133,7 +133,7 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		"Minus β = 0: mean difference in points ± its standard error over the seeds. %s "+
 		"What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, "+
 		"and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.Protocol.Folds, protocol, rundir.OverSeeds(x.Recipe.Seeds), grid.Corrected(len(differences)))
+		ds.Name, x.Protocol.Folds, protocol, run.OverSeeds(x.Recipe.Seeds), grid.Corrected(len(differences)))
 	for i, r := range results {
 		mean, std := stat.MeanStdDev(accuracies[i], nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -45,13 +45,13 @@ func TestReport(t *testing.T) {
 		}
 		first := train.Metrics{"loss_g": 1000, "loss_g_hard": 1000, "similarity_std": 1000, "gradient_ratio": 1000}
 		last := train.Metrics{"loss_g": a, "loss_g_hard": 2 * a, "similarity_std": 3 * a, "gradient_ratio": 4 * a}
-		trained := pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: rundir.Float(a), Epochs: []train.Metrics{first, last}}
+		trained := pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: run.Float(a), Epochs: []train.Metrics{first, last}}
 		outcomes = append(outcomes, x.outcomes([]pretrain.Trained{trained}, []pretrain.Score{{Accuracy: a, Seconds: 2}})...)
 	}
 	results := x.results(ds, runs, outcomes)
 
 	rows := map[string][]string{}
-	for _, r := range rundirtest.Rows(t, x.table(ds, "graphcl", results)) {
+	for _, r := range runtest.Rows(t, x.table(ds, "graphcl", results)) {
 		rows[r[0]] = r[1:]
 	}
 	for row, want := range map[string][]string{
@@ -70,7 +70,7 @@ func TestReport(t *testing.T) {
 		if r.label != "p = 60" && r.label != "β = 0" {
 			continue
 		}
-		want := rundir.Row{
+		want := run.Row{
 			Experiment: "ablation", Dataset: "NCI1", Method: "p = 60", Protocol: "graphcl", Metric: "accuracy", Mean: 65, Std: got.Std, PerSeed: []float64{60, 70},
 			Beta: cli.Beta{Weight: 0.5}, Percentile: 60, Epochs: 2, Precision: "float32", Seconds: 6, GraphsPerSecond: 65,
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -32,10 +32,10 @@ func (l *loadedSet) tune(
 ) (predicted [][]float64, err error) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
-	r, head := finetune.Molecules, specmatch.Head{Kind: l.kind(), Outputs: l.tasks}
+	r, head := finetune.Molecules, model.Head{Kind: l.kind(), Outputs: l.tasks}
 	r.Atoms = f.atoms
 	a := r.Architecture(head.Kind)
-	var from *specmatch.Trained
+	var from *model.Trained
 	if f.encoder {
 		if from, err = pretrained.Open(be); err != nil {
 			return nil, err
@@ -44,7 +44,7 @@ func (l *loadedSet) tune(
 		own.Dropout, own.Sum, own.Readout = a.Dropout, a.Sum, ""
 		a = own
 	}
-	var beside *specmatch.Numbers
+	var beside *model.Numbers
 	var vector func(*molecule.Molecule) []float32
 	if f.features {
 		if beside, vector, err = numbers(r.Features...); err != nil {
@@ -61,12 +61,12 @@ func (l *loadedSet) tune(
 		rng := random.Stream(uint64(seed), purposeFit, k, 0)
 		e, err := a.New(be, rng)
 		if err == nil && from != nil {
-			err = specmatch.CopyEncoder(e, from.Encoder)
+			err = model.CopyEncoder(e, from.Encoder)
 		}
 		if err != nil {
 			return nil, err
 		}
-		m := specmatch.NewPredictorBeside(e, head, beside, a.Dropout, rng)
+		m := model.NewPredictorBeside(e, head, beside, a.Dropout, rng)
 		learner, err := finetune.New(m, finetune.Data{Graphs: graphs, Y: l.y, Train: s.Train, Valid: s.Valid},
 			finetune.Options{Batch: r.Batch, Rate: r.Rate, Seed: rng.Uint64(), Patience: r.Patience, Average: r.Average})
 		if err != nil {

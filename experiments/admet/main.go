@@ -23,13 +23,12 @@ import (
 	"strings"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Properties of molecules from linear models on fingerprints and on the vectors of the
 encoder that the tool has, by the protocol of the TDC ADMET benchmark group, or, of the sets of
@@ -41,12 +40,12 @@ type experiment struct {
 	methods []string
 	encoder string
 	recipe  cli.Recipe // its seeds alone
-	output  cli.Output
+	output  run.Output
 
-	dir *rundir.Dir
+	dir *run.Dir
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{methods: methodNames(false), recipe: cli.Recipe{Seeds: 5}}
 	flags := cli.NewFlagSet("admet", synopsis, "-data DIR", "-data DIR -dataset caco2_wang,herg -method counts,vectors")
 	cli.Var(flags, &x.methods, "method", cli.List(cli.OneOf(methodNames(true)...)), "`methods` to compare, one row each: "+strings.Join(methodNames(true), ","))
@@ -93,24 +92,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		loaded = append(loaded, l)
 	}
 	var err error
-	x.dir, err = rundir.StartHost("admet", flags, x.data.Datasets, x.recipe, engine, x.output)
+	x.dir, err = run.StartHost("admet", flags, x.data.Datasets, x.recipe, engine, x.output)
 	if err != nil {
 		return err
 	}
 	defer x.dir.Close()
 
-	var list []units.Unit[outcome]
+	var list []run.Unit[outcome]
 	for _, l := range loaded {
 		for _, name := range x.methods {
 			for k := range x.recipe.Seeds {
 				seed := x.recipe.FirstSeed + k
-				list = append(list, units.Unit[outcome]{Name: fmt.Sprintf("%s/%s/seed=%d", l.name, name, seed),
-					Run: func(ctx context.Context, _ units.Status) (outcome, error) { return l.evaluate(ctx, name, seed) }})
+				list = append(list, run.Unit[outcome]{Name: fmt.Sprintf("%s/%s/seed=%d", l.name, name, seed),
+					Run: func(ctx context.Context, _ run.Status) (outcome, error) { return l.evaluate(ctx, name, seed) }})
 			}
 		}
 	}
-	plan := units.NewPlan(x.dir)
-	outcomes := units.Add(plan, list)
+	plan := run.NewPlan(x.dir)
+	outcomes := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, *outcomes) })
 }
 

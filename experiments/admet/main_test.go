@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
-func TestMain(m *testing.M) { rundirtest.Main(m, run) }
+func TestMain(m *testing.M) { runtest.Main(m, execute) }
 
 // made writes sets of 60 molecules: a number that grows with the chain or the ring, and whether there is
 // an oxygen.
@@ -56,15 +56,15 @@ func TestRun(t *testing.T) {
 	data, out := made(t), filepath.Join(t.TempDir(), "run")
 	args := []string{"-data", data, "-dataset", "caco2_wang,clearance_microsome_az,herg", "-method", "mean,counts,vectors", "-seeds", "2", "-out", out}
 	var first, again, stderr bytes.Buffer
-	if err := run(t.Context(), args, &first, &stderr); err != nil {
+	if err := execute(t.Context(), args, &first, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(stderr.String(), "caco2_wang: 1 molecules cannot be used") {
 		t.Errorf("what is left out is not said:\n%s", stderr.String())
 	}
-	rows := rundirtest.Results(t, out)
+	rows := runtest.Results(t, out)
 	value := func(set, method string) float64 {
-		r, ok := rundirtest.Find(rows, set, method, "tdc")
+		r, ok := runtest.Find(rows, set, method, "tdc")
 		if !ok || len(r.PerSeed) != 2 {
 			t.Fatalf("%s on %s: %+v", method, set, r)
 		}
@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s has an error of %v, the mean of %v", m, v, mean)
 		}
 	}
-	if err := run(t.Context(), args, &again, io.Discard); err != nil || again.String() != first.String() {
+	if err := execute(t.Context(), args, &again, io.Discard); err != nil || again.String() != first.String() {
 		t.Errorf("a finished run prints something else when it is repeated, error %v", err)
 	}
 }
@@ -94,25 +94,25 @@ func TestScaffolds(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	args := []string{"-data", made(t), "-dataset", "esol", "-method", "mean,counts,counts-near,vectors-near,counts-scaffold", "-seeds", "2", "-out", out}
 	var stdout bytes.Buffer
-	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+	if err := execute(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	rows := rundirtest.Results(t, out)
-	mean, _ := rundirtest.Find(rows, "esol", "mean", "scaffold")
+	rows := runtest.Results(t, out)
+	mean, _ := runtest.Find(rows, "esol", "mean", "scaffold")
 	for _, m := range []string{"counts", "counts-near", "vectors-near"} {
-		if r, ok := rundirtest.Find(rows, "esol", m, "scaffold"); !ok || !(r.Mean < mean.Mean) || len(r.PerSeed) != 2 {
+		if r, ok := runtest.Find(rows, "esol", m, "scaffold"); !ok || !(r.Mean < mean.Mean) || len(r.PerSeed) != 2 {
 			t.Errorf("%s: %+v, the mean %v", m, r, mean.Mean)
 		}
 	}
-	if r, _ := rundirtest.Find(rows, "esol", "counts-scaffold", "scaffold"); !(r.Mean > 50 && r.Mean <= 100) {
+	if r, _ := runtest.Find(rows, "esol", "counts-scaffold", "scaffold"); !(r.Mean > 50 && r.Mean <= 100) {
 		t.Errorf("scaffolds: %+v", r)
 	}
 	if !strings.Contains(stdout.String(), "10 % to test on: mean ± standard error") {
 		t.Error(stdout.String())
 	}
 	// The error of vectors-near is subtracted from that of counts-near.
-	a, _ := rundirtest.Find(rows, "esol", "counts-near", "scaffold")
-	b, _ := rundirtest.Find(rows, "esol", "vectors-near", "scaffold")
+	a, _ := runtest.Find(rows, "esol", "counts-near", "scaffold")
+	b, _ := runtest.Find(rows, "esol", "vectors-near", "scaffold")
 	d := compare.Seeds(a.PerSeed, b.PerSeed)
 	gain := fmt.Sprintf("%.2f ± %.2f", d.Mean, d.Err)
 	if _, gains, ok := strings.Cut(stdout.String(), "vectors-near over counts-near"); !ok || d.Mean == 0 || strings.Count(gains, "±") != 1 || !strings.Contains(gains, strings.ReplaceAll(gain, "-", "−")) {
@@ -124,19 +124,19 @@ func TestScaffolds(t *testing.T) {
 func TestTuned(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	args := []string{"-data", made(t), "-dataset", "herg", "-method", "tuned-hu,tuned-features", "-seeds", "1", "-out", out}
-	if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
+	if err := execute(t.Context(), args, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	rows := rundirtest.Results(t, out)
+	rows := runtest.Results(t, out)
 	for _, m := range []string{"tuned-hu", "tuned-features"} {
-		if r, ok := rundirtest.Find(rows, "herg", m, "tdc"); !ok || r.Mean < 95 {
+		if r, ok := runtest.Find(rows, "herg", m, "tdc"); !ok || r.Mean < 95 {
 			t.Errorf("%s: %+v", m, r)
 		}
 	}
 }
 
 func TestKilled(t *testing.T) {
-	rundirtest.Kill(t, 5, "-data", made(t), "-dataset", "herg", "-method", "mean,counts", "-seeds", "2")
+	runtest.Kill(t, 5, "-data", made(t), "-dataset", "herg", "-method", "mean,counts", "-seeds", "2")
 }
 
 func TestUsage(t *testing.T) {
@@ -158,7 +158,7 @@ func TestUsage(t *testing.T) {
 		`hia_hou.csv:2: y "yes"`:      {[]string{"-data", data, "-dataset", "hia_hou"}, false},
 		"0 records to train on and 1": {[]string{"-data", data, "-dataset", "bbb_martins"}, false},
 	} {
-		err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		err := execute(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
 		var usage *cli.UsageError
 		if err == nil || !strings.Contains(err.Error(), want) || errors.As(err, &usage) != c.usage {
 			t.Errorf("%v: got %v, want %q", c.args, err, want)

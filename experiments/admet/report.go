@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
+	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
@@ -28,11 +28,11 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	}
 	t, paired := table.New("set", table.Names(columns...)...), table.New("gain of", table.Names(gains...)...)
 	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± standard error."
-	t.Caption = fmt.Sprintf("Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose the regularisation on: ridge or logistic regression.", rundir.OverSeeds(x.recipe.Seeds))
+	t.Caption = fmt.Sprintf("Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose the regularisation on: ridge or logistic regression.", run.OverSeeds(x.recipe.Seeds))
 	if s, _ := find(x.data.Datasets[0]); s.scaffolds {
 		t.Caption = fmt.Sprintf("%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and 10 %% to test on: mean ± standard error.", x.recipe.Seeds)
 	}
-	var rows []rundir.Row
+	var rows []run.Row
 	for _, name := range x.data.Datasets {
 		s, _ := find(name) // they have been looked for
 		first, digits, direction := len(rows), 3, "↑"
@@ -44,7 +44,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		}
 		cells := []table.Cell{table.Text(s.metric + " " + direction)}
 		for _, m := range x.methods {
-			r := rundir.Row{Experiment: "admet", Dataset: name, Method: m, Protocol: s.protocol(), Metric: s.metric, Backend: engine, Precision: "float32"}
+			r := run.Row{Experiment: "admet", Dataset: name, Method: m, Protocol: s.protocol(), Metric: s.metric, Backend: engine, Precision: "float32"}
 			for _, o := range outcomes {
 				if o.Set == name && o.Method == m {
 					r.PerSeed = append(r.PerSeed, o.Value)

@@ -18,10 +18,10 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/eval/probe"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -65,11 +65,11 @@ func find(name string) (set, error) {
 }
 
 // kind is what the targets are, by the metric.
-func (s set) kind() specmatch.Kind {
+func (s set) kind() model.Kind {
 	if s.metric == "roc_auc" || s.metric == "average_precision" {
-		return specmatch.Binary
+		return model.Binary
 	}
-	return specmatch.Regression
+	return model.Regression
 }
 
 func (s set) protocol() string {
@@ -170,9 +170,9 @@ var features = map[string]computation{
 	"vectors": func(ctx context.Context, l *loadedSet) ([]float32, int, error) {
 		be := cpu.New(tensor.Float32)
 		defer be.Close()
-		open := func() (*specmatch.Trained, error) { return pretrained.Open(be) }
+		open := func() (*model.Trained, error) { return pretrained.Open(be) }
 		if l.encoder != "" {
-			open = func() (*specmatch.Trained, error) { return specmatch.Open(l.encoder, be) }
+			open = func() (*model.Trained, error) { return model.Open(l.encoder, be) }
 		}
 		m, err := open()
 		if err != nil {
@@ -207,7 +207,7 @@ func computed(word string) computation {
 }
 
 // numbers returns what features of package apply are, and how they are computed.
-func numbers(words ...string) (*specmatch.Numbers, func(*molecule.Molecule) []float32, error) {
+func numbers(words ...string) (*model.Numbers, func(*molecule.Molecule) []float32, error) {
 	parsed, err := apply.ParseFeatures(words)
 	if err != nil {
 		return nil, nil, err
@@ -242,15 +242,15 @@ func (l *loadedSet) graphs(atoms string, vector func(*molecule.Molecule) []float
 type method struct {
 	name, title string
 	features    []string // none predicts the mean
-	model       model
+	model       fitted
 	more        bool // is not among those that are compared unless others are asked for
 }
 
-// model is what is fitted to features.
-type model int
+// fitted is what is fitted to features.
+type fitted int
 
 const (
-	linear model = iota
+	linear fitted = iota
 	// near is the mean of the nearest neighbours: of fingerprints by Tanimoto's similarity, of
 	// vectors by the cosine when they are standardised.
 	near
@@ -400,7 +400,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		return out, err
 	}
 	kind := probe.Squares
-	if l.kind() == specmatch.Binary {
+	if l.kind() == model.Binary {
 		kind = probe.Logistic
 	}
 	by := probe.Cosine
@@ -471,7 +471,7 @@ func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, by probe.S
 // undefined, as Spearman's is of a constant.
 func (l *loadedSet) score(predicted, y []float64) float64 {
 	sum, n := 0.0, 0
-	for _, m := range finetune.Score(specmatch.Head{Kind: l.kind(), Outputs: l.tasks}, predicted, y) {
+	for _, m := range finetune.Score(model.Head{Kind: l.kind(), Outputs: l.tasks}, predicted, y) {
 		if v := m.Get(l.metric); !math.IsNaN(v) {
 			sum, n = sum+v, n+1
 		}

@@ -27,17 +27,17 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/roofline"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 var workloads = map[string]workload{
 	"unsupervised": {
@@ -108,7 +108,7 @@ type result struct {
 	Losses []float64 `json:"losses,omitempty"` // of the timed steps, with -losses
 }
 
-func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
 	name, steps, warmup, batch := "unsupervised", 100, 10, 0
 	var asJSON, composed, recorded, losses bool

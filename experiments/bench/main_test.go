@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -31,7 +31,7 @@ func TestBenchPrintsJSON(t *testing.T) {
 			continue // seconds a step, or minutes with the race detector
 		}
 		var out bytes.Buffer
-		if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		if err := execute(t.Context(), args, &out, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		var r map[string]any
@@ -60,12 +60,12 @@ func TestUsage(t *testing.T) {
 		"-steps 9223372036854775807": "-steps 9223372036854775807: keeping their times needs about",
 	} {
 		var usage *cli.UsageError
-		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := execute(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, &help, io.Discard); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "semisupervised, transfer, unsupervised") {
+	if err := execute(t.Context(), []string{"-h"}, &help, io.Discard); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "semisupervised, transfer, unsupervised") {
 		t.Errorf("-h: %v\n%s", err, help.String())
 	}
 }
@@ -75,7 +75,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	start := time.Now()
-	if err := run(ctx, []string{"-steps", "1000000"}, io.Discard, io.Discard); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 3*time.Second {
+	if err := execute(ctx, []string{"-steps", "1000000"}, io.Discard, io.Discard); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 3*time.Second {
 		t.Errorf("%v after %v", err, time.Since(start))
 	}
 }

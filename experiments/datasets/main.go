@@ -23,16 +23,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/progress"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/fetch"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run/progress"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 var commands = cli.Commands{
 	{Name: "list", Setup: setup(list), Examples: []string{"", "-data DIR"},
@@ -56,7 +56,7 @@ type call struct {
 	stdout, stderr io.Writer
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
 		args = append([]string{"list"}, args...)
 	}

@@ -16,16 +16,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/fetch"
+	"github.com/specmatch/specmatch/specmatch/cli"
 )
 
 // invoke runs a command line and returns what it prints.
 func invoke(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	err = run(t.Context(), args, &o, &e)
+	err = execute(t.Context(), args, &o, &e)
 	return o.String(), e.String(), err
 }
 
@@ -415,7 +415,7 @@ func TestFetchInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL}
 	var stdout, stderr bytes.Buffer
-	if err := run(ctx, args, &stdout, &stderr); !errors.Is(err, context.Canceled) {
+	if err := execute(ctx, args, &stdout, &stderr); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 	want(t, stderr.String(), "TOY.zip.part has the first ")
@@ -425,7 +425,7 @@ func TestFetchInterrupted(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{{"stats"}, {"verify"}, {"export", "-out", t.TempDir()}} {
-		if err := run(ctx, args, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+		if err := execute(ctx, args, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: %v, want context.Canceled", args, err)
 		}
 	}

@@ -20,13 +20,13 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/cuda"
 	"github.com/specmatch/specmatch/backend/ref"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
-func run(_ context.Context, args []string, stdout, _ io.Writer) error {
+func execute(_ context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
 	flags := cli.NewFlagSet("doctor", "Says what this binary can compute with here.", "-backend cuda")
 	flags.Add(&engine)

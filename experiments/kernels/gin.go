@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -33,8 +33,8 @@ func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer 
 		if err != nil {
 			return 0, err
 		}
-		head := specmatch.Head{Kind: specmatch.Classes, Outputs: ds.Classes}
-		l, err := finetune.New(specmatch.NewPredictor(encoder, head, rng),
+		head := model.Head{Kind: model.Classes, Outputs: ds.Classes}
+		l, err := finetune.New(model.NewPredictor(encoder, head, rng),
 			finetune.Data{Graphs: ds.Graphs, Y: y, Train: held.Train, Valid: held.Test, Test: outer[f].Test},
 			finetune.Options{Rate: 0.01, Seed: uint64(seed), Patience: 30})
 		var r finetune.Result

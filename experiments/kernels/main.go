@@ -16,14 +16,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Graph kernels, embeddings of walks and subtrees, and plain counts, under one nested
 protocol: the classical rows of SpecMatch-CL's unsupervised regime.`
@@ -34,13 +33,13 @@ type experiment struct {
 	recipe   cli.Recipe // its seeds alone
 	settings settings
 	protocol cli.Protocol
-	output   cli.Output
+	output   run.Output
 
-	dir    *rundir.Dir
+	dir    *run.Dir
 	shared []*shared
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		data:     cli.Data{NodeFeatures: dataset.FeaturesLabels},
 		methods:  methodNames(),
@@ -66,18 +65,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	x.dir, err = rundir.StartHost("kernels", flags, x.data.Datasets, x.recipe, engine, x.output)
+	x.dir, err = run.StartHost("kernels", flags, x.data.Datasets, x.recipe, engine, x.output)
 	if err != nil {
 		return err
 	}
 	defer x.dir.Close()
 
-	var list []units.Unit[outcome]
+	var list []run.Unit[outcome]
 	for _, r := range runs {
-		list = append(list, units.Unit[outcome]{Name: r.name(), Run: r.do})
+		list = append(list, run.Unit[outcome]{Name: r.name(), Run: r.do})
 	}
-	plan := units.NewPlan(x.dir)
-	outcomes := units.Add(plan, list)
+	plan := run.NewPlan(x.dir)
+	outcomes := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
 }
 

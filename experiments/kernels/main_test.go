@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 // small are flags with which every method finishes in seconds on the embedded set.
@@ -30,7 +30,7 @@ var small = []string{
 func runOK(t *testing.T, out string, args ...string) string {
 	t.Helper()
 	var stdout bytes.Buffer
-	if err := run(t.Context(), append(append([]string{"-out", out}, small...), args...), &stdout, io.Discard); err != nil {
+	if err := execute(t.Context(), append(append([]string{"-out", out}, small...), args...), &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return stdout.String()
@@ -41,9 +41,9 @@ func runOK(t *testing.T, out string, args ...string) string {
 func TestRows(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	stdout := runOK(t, dir, "-protocol", "graphcl,holdout")
-	rows := rundirtest.Results(t, dir)
+	rows := runtest.Results(t, dir)
 	accuracy := func(method, protocol string) float64 {
-		r, ok := rundirtest.Find(rows, "motifs", method, protocol)
+		r, ok := runtest.Find(rows, "motifs", method, protocol)
 		if !ok || len(r.PerSeed) != 2 {
 			t.Fatalf("no row of %s under %s with two seeds", method, protocol)
 		}
@@ -72,7 +72,7 @@ func TestRows(t *testing.T) {
 	if a := accuracy("gin", "graphcl"); a < 50 {
 		t.Errorf("gin: %.1f %%", a)
 	}
-	if _, ok := rundirtest.Find(rows, "motifs", "graph2vec", "holdout"); ok {
+	if _, ok := runtest.Find(rows, "motifs", "graph2vec", "holdout"); ok {
 		t.Error("the protocol of kernels has a row of vectors")
 	}
 	for _, want := range []string{"WL optimal assignment", "which is not added back", "Seconds for features"} {
@@ -80,7 +80,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "done.jsonl")
+	runtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "done.jsonl")
 
 	// Once more, from the journal.
 	if again := runOK(t, dir, "-protocol", "graphcl,holdout"); again != stdout {
@@ -94,14 +94,14 @@ func TestDeterminism(t *testing.T) {
 	if testing.Short() {
 		t.Skip("evaluates many times; left out with -short")
 	}
-	var first []rundir.Row
-	data := rundirtest.FewGraphs(t, 96)
+	var first []run.Row
+	data := runtest.FewGraphs(t, 96)
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
 		runOK(t, dir, "-protocol", "graphcl,linear,holdout", "-method", "labels,wl,wloa,dgk,node2vec,graph2vec", "-seeds", "1", "-data", data, "-dataset", "few")
 		runtime.GOMAXPROCS(old)
-		rows := rundirtest.Results(t, dir)
+		rows := runtest.Results(t, dir)
 		if first == nil {
 			first = rows
 		} else if d := cmp.Diff(first, rows, cmpopts.EquateNaNs()); d != "" {
@@ -180,16 +180,16 @@ func TestUsage(t *testing.T) {
 		{[]string{"-folds", "300"}, false, "motifs, majority"},
 		{[]string{"-dataset", "MUTAG", "-data", "nowhere"}, false, "nowhere"},
 	} {
-		err := run(context.Background(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		err := execute(context.Background(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
 		var usage *cli.UsageError
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &usage) != c.usage {
 			t.Errorf("%v: got %v, want a usage error (%v) that names %q", c.args, err, c.usage, c.want)
 		}
 	}
 	var help bytes.Buffer
-	if err := run(context.Background(), []string{"-h"}, &help, io.Discard); err == nil || !strings.Contains(help.String(), "-token-limit") {
+	if err := execute(context.Background(), []string{"-h"}, &help, io.Discard); err == nil || !strings.Contains(help.String(), "-token-limit") {
 		t.Errorf("-h: %v\n%s", err, help.String())
 	}
 }
 
-func TestOddSets(t *testing.T) { rundirtest.OddSets(t, run, "-method", "majority,wl,gin") }
+func TestOddSets(t *testing.T) { runtest.OddSets(t, execute, "-method", "majority,wl,gin") }

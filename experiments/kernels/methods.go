@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/gnn/classical"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 )
 
 type settings struct {

@@ -7,11 +7,11 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
@@ -20,7 +20,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 	for _, ds := range sets {
 		names = append(names, ds.Name)
 	}
-	g := grid.New(rundir.Row{Experiment: "kernels", Metric: "accuracy", Backend: engine, Precision: "float64"},
+	g := grid.New(run.Row{Experiment: "kernels", Metric: "accuracy", Backend: engine, Precision: "float64"},
 		names, x.methods, x.protocol.Protocols, func(name string) string { return methodOf(name).Title })
 	for i, t := range runs {
 		for protocol, accuracy := range outcomes[i].Accuracy { // some protocols do not apply to some methods
@@ -30,7 +30,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 	var tables []*table.Table
 	for _, protocol := range x.protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s.",
-			x.protocol.Folds, rundir.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol])
+			x.protocol.Folds, run.OverSeeds(x.recipe.Seeds), protocol, classifiers[protocol])
 		literature := append(slices.Clone(published.Classical), *published.Table1.Find("GraphCL, published"), *published.Table1.Find("SpecMatch-CL, published"))
 		tables = append(tables, g.Table(protocol, caption, literature))
 	}

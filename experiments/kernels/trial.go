@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
 type outcome struct {
@@ -38,7 +38,7 @@ type shared struct {
 // does every fold of an evaluation.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-func (r *trial) do(ctx context.Context, status units.Status) (out outcome, err error) {
+func (r *trial) do(ctx context.Context, status run.Status) (out outcome, err error) {
 	if r.shared != nil {
 		r.shared.users.Add(1)
 		defer r.shared.users.Add(-1)

@@ -21,13 +21,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/files"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
-func run(ctx context.Context, args []string, stdout, _ io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags := cli.NewFlagSet("playground", "Serves a page on which the engine runs in the browser, to this machine only.", "", "-out DIR")
 	out := flags.String("out", "", "write the page's files into this `folder` instead of serving them")
 	port := flags.Int("port", 0, "serve at this `number`; 0 is any that is free")

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/browsertest"
 	"github.com/specmatch/specmatch/experiments/playground/play"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/report/browsertest"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -371,9 +371,9 @@ func TestTrainingPage(t *testing.T) {
 	if strings.Count(csv, "\n") != 241 || !strings.HasPrefix(csv, "graph,class,h0,") {
 		t.Errorf("embeddings: %d lines", strings.Count(csv, "\n"))
 	}
-	var model []byte
-	p.js(`const b = new Uint8Array(await saved[1].arrayBuffer()); let s = ""; for (const c of b) s += String.fromCharCode(c); return btoa(s)`, &model)
-	trained, err := specmatch.Read(bytes.NewReader(model), cpu.New(tensor.Float32))
+	var file []byte
+	p.js(`const b = new Uint8Array(await saved[1].arrayBuffer()); let s = ""; for (const c of b) s += String.fromCharCode(c); return btoa(s)`, &file)
+	trained, err := model.Read(bytes.NewReader(file), cpu.New(tensor.Float32))
 	if err != nil {
 		t.Fatalf("the model file: %v", err)
 	}
@@ -417,7 +417,7 @@ func TestFiles(t *testing.T) {
 		t.Skip("it compiles the engine")
 	}
 	dir := t.TempDir()
-	if err := run(testContext, []string{"-out", dir}, t.Output(), t.Output()); err != nil {
+	if err := execute(testContext, []string{"-out", dir}, t.Output(), t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	again, err := built()

@@ -22,15 +22,15 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Measures what choosing the epoch, or the setting, on the test folds is worth: the
 accuracy of the last epoch beside that of the best ones, which are marked "oracle".`
@@ -107,7 +107,7 @@ func (s *settings) list(name string) []setting {
 	return all
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: pretrain.Experiment{
 			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
@@ -200,9 +200,9 @@ func (r *settingRun) snapshot(epochs int) *pretrain.Run {
 
 // units adds the two halves of the experiment to the plan: every run trains and saves
 // its models, and every model is evaluated.
-func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]pretrain.Score {
-	var training []units.Unit[pretrain.Trained]
-	var scoring []units.Unit[pretrain.Score]
+func (x *experiment) units(plan *run.Plan, runs []*settingRun) *[]pretrain.Score {
+	var training []run.Unit[pretrain.Trained]
+	var scoring []run.Unit[pretrain.Score]
 	for _, r := range runs {
 		var files []string
 		r.scores = len(scoring)
@@ -213,16 +213,16 @@ func (x *experiment) units(plan *units.Plan, runs []*settingRun) *[]pretrain.Sco
 				scoring = append(scoring, r.snapshot(epoch).ScoreUnit(name, x.Engine, x.Dir, protocol, x.Protocol.Folds))
 			}
 		}
-		run := func(ctx context.Context, be backend.Backend, status units.Status) (pretrain.Trained, error) {
+		compute := func(ctx context.Context, be backend.Backend, status run.Status) (pretrain.Trained, error) {
 			return x.train(ctx, be, r, status)
 		}
-		training = append(training, units.Unit[pretrain.Trained]{Name: r.Name(), Files: files, Run: units.OnEngine(x.Engine, run)})
+		training = append(training, run.Unit[pretrain.Trained]{Name: r.Name(), Files: files, Run: run.OnEngine(x.Engine, compute)})
 	}
-	units.Add(plan, training)
-	return units.Add(plan, scoring)
+	run.Add(plan, training)
+	return run.Add(plan, scoring)
 }
 
-func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status units.Status) (out pretrain.Trained, err error) {
+func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status run.Status) (out pretrain.Trained, err error) {
 	l, err := r.Learner(be)
 	if err != nil {
 		return out, err

@@ -11,23 +11,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func TestMain(m *testing.M) { rundirtest.Main(m, run) }
+func TestMain(m *testing.M) { runtest.Main(m, execute) }
 
 var small = []string{"-seeds", "2", "-epochs", "5", "-eval-every", "2", "-folds", "3"}
 
 func start(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := run(t.Context(), append([]string{"-out", dir}, args...), &out, io.Discard); err != nil {
+	if err := execute(t.Context(), append([]string{"-out", dir}, args...), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -46,9 +46,9 @@ func TestRun(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "plots/epochs-linear.svg",
+	runtest.Files(t, dir, "config.json", "tables.md", "plots/epochs-linear.svg",
 		"weights/motifs-infonce,tau=0.2-0-epoch2.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch4.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch5.safetensors")
-	plain, ok := rundirtest.Find(rundirtest.Results(t, dir), "motifs", "InfoNCE, last epoch", "linear")
+	plain, ok := runtest.Find(runtest.Results(t, dir), "motifs", "InfoNCE, last epoch", "linear")
 	if !ok || len(plain.PerSeed) != 2 {
 		t.Fatalf("the row of the last epoch: %+v", plain)
 	}
@@ -79,8 +79,8 @@ func TestRun(t *testing.T) {
 	if d := cmp.Diff(tables(t, whole), tables(t, dir)); d != "" {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
-	rundirtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.svg")
-	if r, ok := rundirtest.Find(rundirtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
+	runtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.svg")
+	if r, ok := runtest.Find(runtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
 		t.Errorf("the second setting's row of results.json: %+v", r)
 	}
 	for _, want := range []string{"β = 1, p = 80", "oracle: best setting and epoch of each seed", "corrected by Holm for the 1 rows"} {
@@ -103,7 +103,7 @@ func TestMethods(t *testing.T) {
 	if !strings.Contains(out, "JOAOv2, last epoch") {
 		t.Errorf("the output lacks JOAOv2's row:\n%s", out)
 	}
-	rundirtest.Files(t, dir, "weights/motifs-infonce,tau=0.2-0-epoch15.safetensors", "weights/motifs-infonce,tau=0.2-0-epoch20.safetensors",
+	runtest.Files(t, dir, "weights/motifs-infonce,tau=0.2-0-epoch15.safetensors", "weights/motifs-infonce,tau=0.2-0-epoch20.safetensors",
 		"weights/motifs-joaov2,tau=0.2-1-epoch30.safetensors", "weights/motifs-joaov2,tau=0.2-1-epoch40.safetensors")
 	// CuCo stops by itself, with this seed before epoch 15, and is from then on what it was.
 	stopped, err := os.ReadFile(filepath.Join(dir, "weights", "motifs-cuco,tau=0.2-1-epoch15.safetensors"))
@@ -114,14 +114,14 @@ func TestMethods(t *testing.T) {
 	if err != nil || !bytes.Equal(stopped, last) {
 		t.Errorf("CuCo after epoch 20 is not that of epoch 15 (%v)", err)
 	}
-	results := rundirtest.Results(t, dir)
+	results := runtest.Results(t, dir)
 	for method, epochs := range map[string]int{"InfoNCE": 20, "JOAOv2": 40, "SimGRACE": 20, "CuCo": 20} {
 		label := method + ", oracle: best epoch of each seed"
 		if method == "InfoNCE" {
 			label = "oracle: best epoch of each seed"
 		}
-		last, ok := rundirtest.Find(results, "motifs", method+", last epoch", "linear")
-		best, also := rundirtest.Find(results, "motifs", label, "linear")
+		last, ok := runtest.Find(results, "motifs", method+", last epoch", "linear")
+		best, also := runtest.Find(results, "motifs", label, "linear")
 		if !ok || !also || last.Epochs != epochs || len(last.PerSeed) != 2 {
 			t.Fatalf("%s: last epoch %+v, best %+v, want %d epochs", method, last, best, epochs)
 		}
@@ -131,8 +131,8 @@ func TestMethods(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range rundirtest.Results(t, alone) {
-		beside, ok := rundirtest.Find(results, r.Dataset, r.Method, r.Protocol)
+	for _, r := range runtest.Results(t, alone) {
+		beside, ok := runtest.Find(results, r.Dataset, r.Method, r.Protocol)
 		if d := cmp.Diff(r.PerSeed, beside.PerSeed); !ok || d != "" {
 			t.Errorf("%s beside others:\n%s", r.Method, d)
 		}
@@ -141,7 +141,7 @@ func TestMethods(t *testing.T) {
 
 // TestBetaElsewhere: only InfoNCE has a β.
 func TestBetaElsewhere(t *testing.T) {
-	err := run(t.Context(), []string{"-method", "cuco", "-beta-values", "0,1"}, io.Discard, io.Discard)
+	err := execute(t.Context(), []string{"-method", "cuco", "-beta-values", "0,1"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "-beta-values [0 1] are for -method infonce, not for cuco") {
 		t.Errorf("error %v, want one about β", err)
 	}
@@ -167,5 +167,5 @@ func tables(t *testing.T, dir string) string {
 // TestKilled: killed at random moments, a run ends with the bits of one that nothing
 // disturbs, snapshots included.
 func TestKilled(t *testing.T) {
-	rundirtest.Kill(t, 10, "-seeds", "1", "-epochs", "8", "-eval-every", "1", "-batch", "16", "-folds", "3")
+	runtest.Kill(t, 10, "-seeds", "1", "-epochs", "8", "-eval-every", "1", "-batch", "16", "-folds", "3")
 }

@@ -10,16 +10,16 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/eval/selection"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
@@ -31,7 +31,7 @@ const (
 
 // report writes results.json, the tables and the figures of a finished run.
 func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []pretrain.Score) error {
-	var list []rundir.Row
+	var list []run.Row
 	var tables []*table.Table
 	for k, protocol := range x.Protocol.Protocols {
 		var courses, gains []plot.Panel
@@ -86,7 +86,7 @@ func candidates(runs []*settingRun, scores []pretrain.Score, step int) (all [][]
 
 // result is a line of results.json. That of a method other than InfoNCE is headed by its
 // name.
-func (x *experiment) result(run *settingRun, protocol string, r selection.Row) rundir.Row {
+func (x *experiment) result(run *settingRun, protocol string, r selection.Row) run.Row {
 	label := r.Label
 	if title := method.Title(run.table); run.table != method.InfoNCE && !strings.HasPrefix(label, title) {
 		label = title + ", " + label

@@ -7,12 +7,12 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
 // The protocols. Both fine-tune on a few labels and test on a fold that has no
@@ -49,8 +49,8 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 	if err := x.fine.Load(r, x.Dir, encoder); err != nil {
 		return nil, err
 	}
-	head := specmatch.Head{Kind: specmatch.Classes, Outputs: ds.Classes}
-	p := specmatch.NewPredictor(encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
+	head := model.Head{Kind: model.Classes, Outputs: ds.Classes}
+	p := model.NewPredictor(encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.Recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
 	if j.method == finetuning.Augmentation {
 		if options.View, err = augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio); err != nil {
@@ -65,7 +65,7 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 }
 
 // unit is the second half of the job, on one fold.
-func (j *job) unit(protocol string, fold int) units.Unit[finetune.Result] {
+func (j *job) unit(protocol string, fold int) run.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
 	return j.x.fine.Unit(name, j.method, j.name(), j.x.Engine, j.x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return j.learner(be, j.set.splits[protocol][fold], fold)

@@ -17,17 +17,17 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -51,7 +51,7 @@ func newExperiment(t *testing.T) *experiment {
 	if err := x.open(t.Context(), io.Discard, false); err != nil {
 		t.Fatal(err)
 	}
-	x.Dir = rundirtest.Open(t, "semisupervised")
+	x.Dir = runtest.Open(t, "semisupervised")
 	return x
 }
 
@@ -157,14 +157,14 @@ func TestStart(t *testing.T) {
 
 				encoder, err := j.pretraining().NewEncoder(be)
 				if err == nil && name != finetuning.None {
-					err = specmatch.LoadEncoder(filepath.Join(x.Dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
+					err = model.LoadEncoder(filepath.Join(x.Dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
 				rng := random.Stream(uint64(seed), purposeClassifier, 0, fold)
-				head := specmatch.Head{Kind: specmatch.Classes, Outputs: j.set.data.Classes}
-				output := specmatch.NewPredictor(encoder, head, rng).Head
+				head := model.Head{Kind: model.Classes, Outputs: j.set.data.Classes}
+				output := model.NewPredictor(encoder, head, rng).Head
 				tape := autodiff.NewTape(be)
 				h := encoder.Forward(gnn.NewBatch(tape, graph.Collate(labelled...)), nn.Train)
 				want := nn.CrossEntropy(output.Forward(h), classes).Float()

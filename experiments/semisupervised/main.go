@@ -19,17 +19,17 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
 labels: the semi-supervised regime of SpecMatch-CL.`
@@ -59,7 +59,7 @@ func (f *fine) Register(fs *cli.FlagSet) {
 // minute's look at the program.
 var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": "2", "own-recipes": "false"}
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	protocols := []string{protocolVal, protocolTestMax}
 	x := &experiment{
 		Experiment: pretrain.Experiment{
@@ -176,9 +176,9 @@ func (j *job) pretraining() *pretrain.Run {
 // units adds the two halves of the experiment to the plan: every method that has a
 // pre-training trains without labels and leaves its model, and every job is fine-tuned
 // on every fold, under every protocol.
-func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, *[]finetune.Result) {
-	var train []units.Unit[pretrain.Trained]
-	var tune []units.Unit[finetune.Result]
+func (x *experiment) units(plan *run.Plan, jobs []*job) (*[]pretrain.Trained, *[]finetune.Result) {
+	var train []run.Unit[pretrain.Trained]
+	var tune []run.Unit[finetune.Result]
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
 			train = append(train, j.pretraining().Unit(j.name(), x.Engine, x.Dir))
@@ -189,7 +189,7 @@ func (x *experiment) units(plan *units.Plan, jobs []*job) (*[]pretrain.Trained, 
 			}
 		}
 	}
-	return units.Add(plan, train), units.Add(plan, tune)
+	return run.Add(plan, train), run.Add(plan, tune)
 }
 
 func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetune.Result) {

@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -51,7 +51,7 @@ var few = []string{"-seeds", "2", "-epochs", "1", "-finetune-epochs", "2", "-fol
 func runOK(t *testing.T, out string, args ...string) string {
 	t.Helper()
 	var stdout bytes.Buffer
-	if err := run(t.Context(), slices.Concat([]string{"-out", out}, few, args), &stdout, io.Discard); err != nil {
+	if err := execute(t.Context(), slices.Concat([]string{"-out", out}, few, args), &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return stdout.String()
@@ -65,7 +65,7 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
 	}
-	rows := rundirtest.Results(t, dir)
+	rows := runtest.Results(t, dir)
 	if len(rows) != 2*len(methods) {
 		t.Errorf("%d rows in results.json, want 2 protocols × %d methods", len(rows), len(methods))
 	}
@@ -75,7 +75,7 @@ func TestRunDirectory(t *testing.T) {
 		}
 	}
 	var written map[string]map[string][]dataset.Split
-	rundirtest.JSON(t, filepath.Join(dir, "splits.json"), &written)
+	runtest.JSON(t, filepath.Join(dir, "splits.json"), &written)
 	want, err := dataset.FewLabels(dataset.Default(), 3, 0.25, true, splitSeed)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestRunDirectory(t *testing.T) {
 	if d := cmp.Diff(want, written["motifs"][protocolVal]); d != "" || len(written["motifs"][protocolTestMax]) != 3 {
 		t.Errorf("splits.json: %s", d)
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "plots/augmentations-motifs.svg", "weights/motifs-specmatch-1.safetensors")
+	runtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "plots/augmentations-motifs.svg", "weights/motifs-specmatch-1.safetensors")
 	t.Run("methods differ", func(t *testing.T) { methodsDiffer(t, dir) })
 }
 
@@ -94,18 +94,18 @@ func TestDeterminism(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	only := []string{"-method", "none,specmatch", "-protocol", "val"}
-	var first []rundir.Row
+	var first []run.Row
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
 		runOK(t, dir, only...)
 		runtime.GOMAXPROCS(old)
 		if first == nil {
-			first = rundirtest.Results(t, dir)
+			first = runtest.Results(t, dir)
 			cut(t, filepath.Join(dir, "done.jsonl"), 4) // two pre-trainings and two folds
 			runOK(t, dir, only...)
 		}
-		if d := cmp.Diff(first, rundirtest.Results(t, dir), cmpopts.EquateNaNs()); d != "" {
+		if d := cmp.Diff(first, runtest.Results(t, dir), cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("GOMAXPROCS %d: %s", procs, d)
 		}
 	}
@@ -131,7 +131,7 @@ func TestPretrained(t *testing.T) {
 	} {
 		args = slices.Concat(few, []string{"-method", "specmatch", "-pretrained", from, "-out", filepath.Join(t.TempDir(), "run")}, args)
 		var usage *cli.UsageError
-		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := execute(t.Context(), args, io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", args, err, want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestPretrained(t *testing.T) {
 // accuracies are the values of results.json, by method and seed.
 func accuracies(t *testing.T, dir string) map[string][]float64 {
 	all := map[string][]float64{}
-	for _, r := range rundirtest.Results(t, dir) {
+	for _, r := range runtest.Results(t, dir) {
 		all[r.Method] = r.PerSeed
 	}
 	return all
@@ -202,7 +202,7 @@ func TestOneClass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := run(t.Context(), append([]string{"-dataset", "ONE", "-data", dir, "-method", "none", "-out", filepath.Join(dir, "run")}, few...), io.Discard, io.Discard)
+	err := execute(t.Context(), append([]string{"-dataset", "ONE", "-data", dir, "-method", "none", "-out", filepath.Join(dir, "run")}, few...), io.Discard, io.Discard)
 	if want := "ONE: all of its graphs have class 7"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -219,7 +219,7 @@ func TestUsage(t *testing.T) {
 		"no augmentation":                               {"-policy", "random9"},
 		"want paper or reference":                       {"-encoder", "gin"},
 	} {
-		err := run(t.Context(), args, io.Discard, io.Discard)
+		err := execute(t.Context(), args, io.Discard, io.Discard)
 		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want a usage error with %q", args, err, want)

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
+	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -57,7 +57,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 			known = published.Table2[x.fine.LabelRate]
 		}
 		caption := fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
-			100*x.fine.LabelRate, x.Protocol.Folds, rundir.OverSeeds(x.Recipe.Seeds), protocol, readings[protocol])
+			100*x.fine.LabelRate, x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, readings[protocol])
 		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.SemiSupervised, x.Loss.Methods), known))
 	}
 	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
 type check struct {
@@ -243,10 +243,10 @@ func (a *again) compute(ctx context.Context, code *code, commit, data string) (m
 		args = append(args, "-protocol", strings.Join(protocols, ","))
 	}
 	fmt.Fprintf(code.stderr, "%s on %s, seed %d, by %s\n", r.Method, r.Dataset, a.seed, cmp.Or(commit, "today's code"))
-	if err := code.execute(ctx, ".", program, args...); err != nil {
+	if err := code.run(ctx, ".", program, args...); err != nil {
 		return nil, err
 	}
-	var list []rundir.Row
+	var list []run.Row
 	written, err := os.ReadFile(filepath.Join(out, "results.json"))
 	if err == nil {
 		err = json.Unmarshal(written, &list)
@@ -284,19 +284,19 @@ func (c *code) program(ctx context.Context, commit, experiment string) (path str
 		// A clone, and not a worktree, which the repository would know of if this program was killed.
 		source = filepath.Join(c.dir, "source"+commit)
 		defer os.RemoveAll(source)
-		if err = c.execute(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source); err == nil {
-			err = c.execute(ctx, source, "git", "checkout", "--quiet", commit)
+		if err = c.run(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source); err == nil {
+			err = c.run(ctx, source, "git", "checkout", "--quiet", commit)
 		}
 	}
 	if err == nil {
-		err = c.execute(ctx, source, "go", "build", "-o", bin+string(filepath.Separator), "./experiments/"+experiment)
+		err = c.run(ctx, source, "go", "build", "-o", bin+string(filepath.Separator), "./experiments/"+experiment)
 	}
 	c.built[path] = err
 	return path, err
 }
 
-// execute runs a program in a folder. If it fails the error has the end of what it wrote.
-func (c *code) execute(ctx context.Context, folder, program string, args ...string) error {
+// run runs a program in a folder. If it fails the error has the end of what it wrote.
+func (c *code) run(ctx context.Context, folder, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOTMPDIR="+c.dir) // go build leaves it if it is interrupted
 	cmd.WaitDelay = time.Second / 4                                    // for what go build has started

@@ -24,12 +24,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `The paper's tables as far as they are measured, as Markdown, from the results of
 experiments/unsupervised, kernels, semisupervised and transfer.`
@@ -41,7 +41,7 @@ var pages = []string{
 	"experiments/transfer/results/README.md",
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var in []string
 	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
 		in = append(in, filepath.Join("experiments", name, "results"))

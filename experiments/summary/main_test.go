@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
 // TestPages: the pages have the tables as the program writes them from the results in the
@@ -29,7 +29,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Chdir("../..")
 	var out, unshown bytes.Buffer
-	if err := run(t.Context(), nil, &out, &unshown); err != nil {
+	if err := execute(t.Context(), nil, &out, &unshown); err != nil {
 		t.Fatal(err)
 	}
 	// What the pages have by hand.
@@ -107,7 +107,7 @@ func TestPages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func() (string, error) {
 		var out bytes.Buffer
-		err := run(t.Context(), []string{"-write", "-in", strings.Join(folders, ",")}, &out, io.Discard)
+		err := execute(t.Context(), []string{"-write", "-in", strings.Join(folders, ",")}, &out, io.Discard)
 		return out.String(), err
 	}
 	if _, err := write(); err == nil || !strings.Contains(err.Error(), "root of the repository") {
@@ -155,7 +155,7 @@ func TestCheck(t *testing.T) {
 	t.Chdir("../..")
 	check := func(args ...string) (string, error) {
 		var out bytes.Buffer
-		err := run(t.Context(), append([]string{"-check", "-draw", "3"}, args...), &out, io.Discard)
+		err := execute(t.Context(), append([]string{"-check", "-draw", "3"}, args...), &out, io.Discard)
 		return out.String(), err
 	}
 	out, err := check("-cells", "2")
@@ -238,7 +238,7 @@ func main() {
 	check := func(ctx context.Context, stderr io.Writer, rows string) (string, error) {
 		write("results/toy.json", "["+rows+"]")
 		var out bytes.Buffer
-		err := run(ctx, []string{"-check", "-in", "results"}, &out, stderr)
+		err := execute(ctx, []string{"-check", "-in", "results"}, &out, stderr)
 		if left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*"); left != nil {
 			t.Errorf("left: %v", left)
 		}
@@ -311,7 +311,7 @@ func TestCode(t *testing.T) {
 	commits := regexp.MustCompile(`^[0-9a-f]{7}(, [0-9a-f]{7})*$`)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		var rows []rundir.Row
+		var rows []run.Row
 		if err = errors.Join(err, json.Unmarshal(data, &rows)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -350,7 +350,7 @@ func TestFill(t *testing.T) {
 func made(values map[cell][]float64) results {
 	all := results{}
 	for key, v := range values {
-		all[key] = &result{Row: rundir.Row{Dataset: key.set, Method: key.method, Protocol: key.protocol, PerSeed: v}}
+		all[key] = &result{Row: run.Row{Dataset: key.set, Method: key.method, Protocol: key.protocol, PerSeed: v}}
 	}
 	return all
 }
@@ -406,7 +406,7 @@ func TestRead(t *testing.T) {
 	}
 	print := func(dir string) (string, error) {
 		var out bytes.Buffer
-		err := run(t.Context(), []string{"-in", dir}, &out, io.Discard)
+		err := execute(t.Context(), []string{"-in", dir}, &out, io.Discard)
 		return out.String(), err
 	}
 	// Run directories, and a smaller form that gives way where there is a full one.

@@ -13,13 +13,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
 type cell struct{ set, method, protocol string }
 
 type result struct {
-	rundir.Row
+	run.Row
 	file    string
 	number  string // see labelRate
 	smaller bool   // a smaller form of the method
@@ -43,7 +43,7 @@ func (all results) get(set, method, protocol string) (r result, ok bool) {
 func (all results) paired(set, a, b, protocol string) (x, y []float64) {
 	first, _ := all.get(set, a, protocol)
 	second, _ := all.get(set, b, protocol)
-	return rundir.Paired(first.Row, second.Row)
+	return run.Paired(first.Row, second.Row)
 }
 
 // read gathers the results in all files. A figure in two files is an error, unless one
@@ -72,7 +72,7 @@ func (all results) add(path string) error {
 	if err != nil {
 		return err
 	}
-	var list []rundir.Row
+	var list []run.Row
 	if err := json.Unmarshal(data, &list); err != nil {
 		return fmt.Errorf("%s: not a results.json: %w", path, err)
 	}
@@ -125,8 +125,8 @@ const degrees = "degrees"
 // labelRate is the share of the labels that the run in a directory had, or else what ends the
 // name of a file after a hyphen, without ".json".
 func labelRate(path string) (string, error) {
-	if run, err := rundir.Read(filepath.Dir(path)); err == nil {
-		return string(run.Flags["label-rate"]), nil
+	if saved, err := run.Read(filepath.Dir(path)); err == nil {
+		return string(saved.Flags["label-rate"]), nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}

@@ -10,11 +10,11 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
@@ -314,7 +314,7 @@ func (all results) differences(s sheet, protocols ...string) *table.Table {
 			return len(seeds) < 2
 		})
 	})
-	g := grid.New(rundir.Row{}, sets, both, protocols, method.Title)
+	g := grid.New(run.Row{}, sets, both, protocols, method.Title)
 	for _, protocol := range protocols {
 		for _, set := range sets {
 			a, b := all.paired(set, both[0], both[1], protocol)

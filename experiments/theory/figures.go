@@ -8,9 +8,9 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend/ref"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/theory"
 )
 

@@ -20,15 +20,15 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Computes both sides of Theorems 4.2 and 4.3 on real batches during training, with
 and without the Laplacian loss.`
@@ -50,7 +50,7 @@ func (c *check) Register(f *cli.FlagSet) {
 	cli.Var(f, &c.times, "diffusion", cli.List(cli.Float(1e-6, 1e6)), "diffusion `times` t_d of the heat kernels")
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: pretrain.Experiment{
 			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
@@ -93,14 +93,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer x.Dir.Close()
-	var list []units.Unit[outcome]
+	var list []run.Unit[outcome]
 	for _, r := range runs {
-		run := func(ctx context.Context, be backend.Backend, status units.Status) (outcome, error) {
+		compute := func(ctx context.Context, be backend.Backend, status run.Status) (outcome, error) {
 			return x.do(ctx, be, r, status)
 		}
-		list = append(list, units.Unit[outcome]{Name: r.Name(), Run: units.OnEngine(x.Engine, run)})
+		list = append(list, run.Unit[outcome]{Name: r.Name(), Run: run.OnEngine(x.Engine, compute)})
 	}
-	outcomes := units.Add(plan, list)
+	outcomes := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, runs, *outcomes) })
 }
 

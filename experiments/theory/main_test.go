@@ -17,12 +17,12 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var stdout bytes.Buffer
 	args := []string{"-out", dir, "-seeds", "2", "-epochs", "4", "-batch", "40", "-draws", "4", "-diffusion", "0.1,2"}
-	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+	if err := execute(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Theorem 4.2 on a batch of 40 graphs", "Theorem 4.3 over 4 draws", "β = 0, hard, p = 80", "β = 0.5, sigmoid, κ = 10, p = 80"} {
@@ -55,9 +55,9 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, f := range []string{"adjacency", "trajectory-motifs", "theorem-4.2-motifs", "theorem-4.3-motifs", "tsne-motifs"} {
-		rundirtest.Files(t, dir, f+".svg")
+		runtest.Files(t, dir, f+".svg")
 	}
-	all := rundirtest.Metrics(t, dir)
+	all := runtest.Metrics(t, dir)
 	if want := 2 * 2 * 2 * 3; len(all) != want { // methods, seeds, checkpoints, graphs
 		t.Errorf("metrics.csv has %d lines, want %d", len(all), want)
 	}
@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d of %d lines have connected draws", connected, len(all))
 	}
 
-	rows := rundirtest.Results(t, dir)
+	rows := runtest.Results(t, dir)
 	if want := 2 * (2 + 3*(2+2+3)); len(rows) != want {
 		t.Errorf("%d rows in results.json, want %d", len(rows), want)
 	}
@@ -103,12 +103,12 @@ func TestRun(t *testing.T) {
 	}
 
 	// Taken up again, a finished run only draws its figures.
-	before := rundirtest.Metrics(t, dir)
+	before := runtest.Metrics(t, dir)
 	var again bytes.Buffer
-	if err := run(t.Context(), args, &again, io.Discard); err != nil {
+	if err := execute(t.Context(), args, &again, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(stdout.String(), again.String()) + cmp.Diff(before, rundirtest.Metrics(t, dir)); d != "" {
+	if d := cmp.Diff(stdout.String(), again.String()) + cmp.Diff(before, runtest.Metrics(t, dir)); d != "" {
 		t.Errorf("the finished run taken up again differs:\n%s", d)
 	}
 }
@@ -223,7 +223,7 @@ func TestFewGraphs(t *testing.T) {
 		if err := dataset.WriteTU(dir, few); err != nil {
 			t.Fatal(err)
 		}
-		err = run(t.Context(), []string{"-dataset", few.Name, "-data", dir, "-epochs", "2", "-draws", "2", "-seeds", "1", "-out", filepath.Join(dir, "run-"+few.Name)}, io.Discard, io.Discard)
+		err = execute(t.Context(), []string{"-dataset", few.Name, "-data", dir, "-epochs", "2", "-draws", "2", "-seeds", "1", "-out", filepath.Join(dir, "run-"+few.Name)}, io.Discard, io.Discard)
 		if n < 4 && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("few%d: %d graphs are too few", n, n))) || n == 4 && err != nil {
 			t.Errorf("%d graphs: %v", n, err)
 		}
@@ -244,7 +244,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"-dataset", "NCI1"}, "-data"},
 		{[]string{"-policy", "random9"}, "random9"},
 	} {
-		err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
+		err := execute(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, c.args...), io.Discard, io.Discard)
 		var usage *cli.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got %v, want a usage error with %q", c.args, err, c.want)

@@ -11,14 +11,13 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/tsne"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -61,7 +60,7 @@ type checkpoint struct {
 
 // quantities are those of package theory, and align and uniform, which are of the sample's
 // projections z, in evaluation mode; t = 2.
-type quantities map[string]rundir.Float
+type quantities map[string]run.Float
 
 func (q quantities) get(name string) float64 {
 	if v, ok := q[name]; ok {
@@ -70,7 +69,7 @@ func (q quantities) get(name string) float64 {
 	return math.NaN()
 }
 
-func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status units.Status) (out outcome, err error) {
+func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status run.Status) (out outcome, err error) {
 	start := time.Now()
 	m, err := newMeter(be, r)
 	if err != nil {
@@ -177,9 +176,9 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 		if err != nil {
 			return c, err
 		}
-		q := quantities{"align": rundir.Float(diagnosis.Alignment), "uniform": rundir.Float(diagnosis.Uniformity)}
+		q := quantities{"align": run.Float(diagnosis.Alignment), "uniform": run.Float(diagnosis.Uniformity)}
 		for name, v := range bounds {
-			q[name] = rundir.Float(v)
+			q[name] = run.Float(v)
 		}
 		c.Graphs = append(c.Graphs, q)
 	}

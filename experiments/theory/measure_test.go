@@ -9,13 +9,13 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/tensor"
@@ -34,7 +34,7 @@ func newExperiment() *experiment {
 // near compares numbers to nine digits; what does not exist is equal.
 var near = cmp.Options{
 	cmpopts.EquateApprox(1e-9, 0), cmpopts.EquateNaNs(),
-	cmp.Transformer("float64", func(f rundir.Float) float64 { return float64(f) }),
+	cmp.Transformer("float64", func(f run.Float) float64 { return float64(f) }),
 }
 
 // TestCheckpoint: the theorems see every draw of the batch, in pairs, as the loss
@@ -84,9 +84,9 @@ func TestCheckpoint(t *testing.T) {
 			lossG += theory.LossG(v1, v2) / 2
 		}
 		want := quantities{
-			"align": rundir.Float(diagnosis.Alignment), "uniform": rundir.Float(diagnosis.Uniformity),
-			"gap_fixed": rundir.Float(gap.Fixed), "gap_view1": rundir.Float(gap.View1), "gap_midpoint": rundir.Float(gap.Midpoint),
-			"pair_loss_g": rundir.Float(lossG), "pairs": 2, "draws": 4,
+			"align": run.Float(diagnosis.Alignment), "uniform": run.Float(diagnosis.Uniformity),
+			"gap_fixed": run.Float(gap.Fixed), "gap_view1": run.Float(gap.View1), "gap_midpoint": run.Float(gap.Midpoint),
+			"pair_loss_g": run.Float(lossG), "pairs": 2, "draws": 4,
 		}
 		for name, v := range want {
 			if d := cmp.Diff(v, got.Graphs[i][name], near); d != "" {
@@ -107,7 +107,7 @@ func outcomes(x *experiment) (all []outcome) {
 			c := checkpoint{Epoch: epoch + 1}
 			for range x.graphs() {
 				q := quantities{"pairs": 7, "equal_pairs": 2, "draws": 14, "connected": 2}
-				fill := func(name string) { q[name] = rundir.Float(number()) }
+				fill := func(name string) { q[name] = run.Float(number()) }
 				for _, name := range []string{
 					"align", "uniform", "pair_loss_g", "gap_fixed", "gap_view1", "gap_midpoint", "expected_loss_g", "mu2", "unif",
 					"lambda_bar", "lambda_bar_nonzero", "direct", "right_4.3", "right_4.3_nonzero", "hoffman", "hoffman_nonzero",
@@ -147,9 +147,9 @@ func TestReport(t *testing.T) {
 	}
 	top := func(name string, decimals int) table.Cell { return table.Number(quantity(name)[1], decimals) }
 
-	o[1].Checkpoints[0].Graphs[graph]["right_4.3"] = -5                       // a bound that says something
-	o[0].Checkpoints[0].Graphs[graph]["connected"] = 1                        // no bound
-	o[0].Checkpoints[0].Graphs[graph]["right_4.3"] = rundir.Float(math.NaN()) // so that there is none
+	o[1].Checkpoints[0].Graphs[graph]["right_4.3"] = -5                    // a bound that says something
+	o[0].Checkpoints[0].Graphs[graph]["connected"] = 1                     // no bound
+	o[0].Checkpoints[0].Graphs[graph]["right_4.3"] = run.Float(math.NaN()) // so that there is none
 	o[0].Checkpoints[1].Graphs[graph]["violated_view1(t_d=0.1)"] = 1
 	alignment, uniformity := x.alignmentTable(ds), x.uniformityTable(ds)
 	x.addAlignment(alignment, g)
@@ -161,7 +161,7 @@ func TestReport(t *testing.T) {
 		table.Text("10 of 20"), // 3·4-2 of 4·(7-2)
 		top("duhamel(t_d=0.1)", 3),
 		table.Text("8 of 28"))
-	if d := cmp.Diff(rundirtest.Rows(t, first)[0], rundirtest.Rows(t, alignment)[graph*len(x.check.times)]); d != "" {
+	if d := cmp.Diff(runtest.Rows(t, first)[0], runtest.Rows(t, alignment)[graph*len(x.check.times)]); d != "" {
 		t.Errorf("Theorem 4.2: %s", d)
 	}
 	second := x.uniformityTable(ds)
@@ -169,7 +169,7 @@ func TestReport(t *testing.T) {
 		table.Text("7 of 56"), mean("expected_loss_g", 3), mean("mu2", 3), mean("lambda_bar", 3), mean("unif", 3),
 		mean("direct", 3), mean("right_4.3", 3), mean("right_4.3_nonzero", 3), table.Text("2 of 3"),
 		top("hoffman", 3), top("hoffman_nonzero", 2))
-	if d := cmp.Diff(rundirtest.Rows(t, second)[0], rundirtest.Rows(t, uniformity)[graph]); d != "" {
+	if d := cmp.Diff(runtest.Rows(t, second)[0], runtest.Rows(t, uniformity)[graph]); d != "" {
 		t.Errorf("Theorem 4.3: %s", d)
 	}
 
@@ -204,7 +204,7 @@ func TestReport(t *testing.T) {
 	}
 
 	// What does not exist counts as nothing.
-	o[0].Checkpoints[1].Graphs[0]["align"] = rundir.Float(math.NaN())
+	o[0].Checkpoints[1].Graphs[0]["align"] = run.Float(math.NaN())
 	if got := g.last(0, "align"); got != o[1].Checkpoints[1].Graphs[0].get("align") {
 		t.Errorf("mean %v", got)
 	}

@@ -9,12 +9,12 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/theory"
 )
@@ -82,7 +82,7 @@ func (x *experiment) label(name string) string {
 
 func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []outcome) error {
 	sets := x.groups(runs, outcomes)
-	var rows []rundir.Row
+	var rows []run.Row
 	var tables []*table.Table
 	for _, groups := range sets {
 		first, second := x.alignmentTable(groups[0].ds), x.uniformityTable(groups[0].ds)
@@ -159,8 +159,8 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 
 // rows are a group's lines of results.json: both sides of both theorems at the
 // last checkpoint.
-func (x *experiment) rows(g group) []rundir.Row {
-	var rows []rundir.Row
+func (x *experiment) rows(g group) []run.Row {
+	var rows []run.Row
 	add := func(protocol, metric string, i int, name string) {
 		r := grid.Common("theory", metric, x.Engine, x.Loss)
 		r.Dataset, r.Method, r.Protocol = g.ds.Name, g.method, protocol

@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/run"
 )
 
 type tuning struct {
@@ -29,7 +29,7 @@ const (
 )
 
 // tunings lists the second half of the experiment, and its units.
-func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetune.Result]) {
+func (x *experiment) tunings() (all []*tuning, list []run.Unit[finetune.Result]) {
 	for _, set := range x.domain.sets {
 		for _, method := range x.Loss.Methods {
 			for s := range x.Recipe.Seeds {
@@ -41,7 +41,7 @@ func (x *experiment) tunings() (all []*tuning, list []units.Unit[finetune.Result
 	return all, list
 }
 
-func (x *experiment) unit(t *tuning) units.Unit[finetune.Result] {
+func (x *experiment) unit(t *tuning) run.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
 	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.Engine, x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
 		return x.learner(be, t)
@@ -63,7 +63,7 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		return nil, err
 	}
 	s := t.set
-	p := specmatch.NewPredictor(e, specmatch.Head{Kind: specmatch.Binary, Outputs: s.tasks}, rng)
+	p := model.NewPredictor(e, model.Head{Kind: model.Binary, Outputs: s.tasks}, rng)
 	y := make([]float64, len(s.labels))
 	for i, l := range s.labels {
 		if y[i] = float64(l+1) / 2; l == 0 {

@@ -15,17 +15,17 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -47,7 +47,7 @@ func (x *experiment) tune(t *testing.T, method string, seed int) finetune.Result
 	return r
 }
 
-// forget removes the checkpoints, as rundir.Do does at the end of a unit.
+// forget removes the checkpoints, as run.Do does at the end of a unit.
 func (x *experiment) forget(t *testing.T) {
 	t.Helper()
 	if err := os.RemoveAll(x.Dir.Join("checkpoints")); err != nil {
@@ -199,12 +199,12 @@ func TestStart(t *testing.T) {
 			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
 			if err == nil && name != finetuning.None {
-				err = specmatch.LoadEncoder(x.Dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
+				err = model.LoadEncoder(x.Dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			output := specmatch.NewPredictor(e, specmatch.Head{Kind: specmatch.Binary, Outputs: set.tasks}, rng).Head
+			output := model.NewPredictor(e, model.Head{Kind: model.Binary, Outputs: set.tasks}, rng).Head
 			tape := autodiff.NewTape(be)
 			want := 0.0
 			for k, s := range output.Forward(e.Forward(gnn.NewBatch(tape, graph.Collate(graphs...)), nn.Train)).Data() {
@@ -333,7 +333,7 @@ func TestRow(t *testing.T) {
 }
 
 // pretrain pre-trains a method and keeps its model file.
-func (x *experiment) pretrain(ctx context.Context, name string, status units.Status) (pretrain.Trained, error) {
+func (x *experiment) pretrain(ctx context.Context, name string, status run.Status) (pretrain.Trained, error) {
 	return x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir).Run(ctx, status)
 }
 
@@ -370,7 +370,7 @@ func TestMethodsDiffer(t *testing.T) {
 		}
 		saved, err := x.encoder().New(be, random.Stream(9, 0, 0, 0))
 		if err == nil {
-			err = specmatch.LoadEncoder(x.pretraining(name).Weights(x.Dir.Path), saved)
+			err = model.LoadEncoder(x.pretraining(name).Weights(x.Dir.Path), saved)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -26,16 +26,15 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Pre-trains encoders of molecules or proteins without labels and fine-tunes them
 on other sets: the transfer learning of SpecMatch-CL.`
@@ -57,7 +56,7 @@ var (
 type experiment struct {
 	pretrain.Experiment // its Recipe is of pre-training, but for the seeds, which are of fine-tuning
 	source              source
-	model               model
+	model               architecture
 	fine                finetuning.Recipe
 
 	domain     domain
@@ -76,12 +75,12 @@ func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 }
 
-type model struct {
+type architecture struct {
 	Hidden, Layers int
 	Dropout        float64
 }
 
-func (m *model) Register(f *cli.FlagSet) {
+func (m *architecture) Register(f *cli.FlagSet) {
 	cli.Var(f, &m.Hidden, "hidden", cli.Int(1), "`width` of the encoder's layers")
 	cli.Var(f, &m.Layers, "layers", cli.Int(1), "`number` of the encoder's layers")
 	cli.Var(f, &m.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout while fine-tuning")
@@ -91,7 +90,7 @@ func (m *model) Register(f *cli.FlagSet) {
 // given: a minute's look at the program.
 var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "epochs": "5", "finetune-epochs": "10", "seeds": "2", "own-recipes": "false"}
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: pretrain.Experiment{
 			Loss:     cli.Loss{Methods: tableRows, Choices: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
@@ -99,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			Settings: pretrain.DefaultSettings(),
 		},
 		source: source{Domain: domainChem},
-		model:  model{Hidden: 300, Layers: 5, Dropout: 0.5},
+		model:  architecture{Hidden: 300, Layers: 5, Dropout: 0.5},
 		fine:   finetuning.Recipe{Epochs: 100, Batch: 32, LR: 0.001},
 	}
 	flags := cli.NewFlagSet("transfer", synopsis, "",
@@ -138,15 +137,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(names) == 0 {
 		names = []string{x.source.Domain}
 	}
-	x.Dir, err = rundir.Start(flags.Name(), flags, names, x.Recipe, x.Engine, x.Output)
+	x.Dir, err = run.Start(flags.Name(), flags, names, x.Recipe, x.Engine, x.Output)
 	if err != nil {
 		return err
 	}
 	defer x.Dir.Close()
-	plan := units.NewPlan(x.Dir)
-	trained := units.Add(plan, x.pretrainings())
+	plan := run.NewPlan(x.Dir)
+	trained := run.Add(plan, x.pretrainings())
 	tunings, list := x.tunings()
-	tuned := units.Add(plan, list)
+	tuned := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		if len(x.domain.sets) == 0 {
 			fmt.Fprintf(stdout, "no -dataset to fine-tune on; weights and metrics: %s\n", x.Dir.Path)

@@ -24,12 +24,12 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -42,11 +42,11 @@ func tiny(out string, more ...string) []string {
 func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), tiny(out), &stdout, &stderr); err != nil {
+	if err := execute(t.Context(), tiny(out), &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
 	}
 	seen := map[string]bool{}
-	for _, r := range rundirtest.Results(t, out) {
+	for _, r := range runtest.Results(t, out) {
 		seen[r.Protocol+"/"+r.Method] = true
 		if r.Metric != "roc-auc" || len(r.PerSeed) != 2 || !(r.Mean > 20 && r.Mean <= 100) {
 			t.Errorf("row %+v", r)
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 	}
 	// Of every epoch of a contrastive method L_G is known, trained or not; of a
 	// pretext task there is the loss alone.
-	rows := rundirtest.Metrics(t, out)
+	rows := runtest.Metrics(t, out)
 	if len(rows) != 2*(len(tableRows)-1) {
 		t.Errorf("%d rows of metrics", len(rows))
 	}
@@ -89,10 +89,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: ‖β∇L_G‖/‖∇L_C‖ is %s", row["unit"], row["gradient_ratio"])
 		}
 	}
-	rundirtest.Files(t, out, "plots/augmentations.svg")
+	runtest.Files(t, out, "plots/augmentations.svg")
 	// Again: everything comes from the journal, and the tables are the same.
 	var again bytes.Buffer
-	if err := run(t.Context(), tiny(out), &again, &stderr); err != nil {
+	if err := execute(t.Context(), tiny(out), &again, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(stdout.String(), again.String()); d != "" {
@@ -107,11 +107,11 @@ func TestPretrained(t *testing.T) {
 	perSeed := func(out string, more ...string) map[string][]float64 {
 		t.Helper()
 		var stderr bytes.Buffer
-		if err := run(t.Context(), tiny(out, more...), io.Discard, &stderr); err != nil {
+		if err := execute(t.Context(), tiny(out, more...), io.Discard, &stderr); err != nil {
 			t.Fatalf("%v\n%s", err, &stderr)
 		}
 		all := map[string][]float64{}
-		for _, r := range rundirtest.Results(t, out) {
+		for _, r := range runtest.Results(t, out) {
 			all[r.Protocol+"/"+r.Method] = r.PerSeed
 		}
 		return all
@@ -130,7 +130,7 @@ func TestPretrained(t *testing.T) {
 	} {
 		args = tiny(filepath.Join(t.TempDir(), "run"), slices.Concat([]string{"-method", "specmatch", "-pretrained", from}, args)...)
 		var usage *cli.UsageError
-		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := execute(t.Context(), args, io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", args, err, want)
 		}
 	}
@@ -149,19 +149,19 @@ func TestUsage(t *testing.T) {
 		"method":         {[]string{"-method", "magic"}, "magic"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := run(t.Context(), c.args, &bytes.Buffer{}, &bytes.Buffer{})
+			err := execute(t.Context(), c.args, &bytes.Buffer{}, &bytes.Buffer{})
 			var usage *cli.UsageError
 			if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want a usage error with %q", err, c.want)
 			}
 		})
 	}
-	err := run(t.Context(), []string{"-dataset", "bace", "-data", t.TempDir(), "-method", "none"}, &bytes.Buffer{}, &bytes.Buffer{})
+	err := execute(t.Context(), []string{"-dataset", "bace", "-data", t.TempDir(), "-method", "none"}, &bytes.Buffer{}, &bytes.Buffer{})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a set that is not there: %v", err)
 	}
 	// It is missed before the corpus is read, which may take long.
-	err = run(t.Context(), []string{"-corpus", "none.smi", "-dataset", "bace", "-data", t.TempDir()}, &bytes.Buffer{}, &bytes.Buffer{})
+	err = execute(t.Context(), []string{"-corpus", "none.smi", "-dataset", "bace", "-data", t.TempDir()}, &bytes.Buffer{}, &bytes.Buffer{})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "bace") {
 		t.Errorf("neither a set nor a corpus: %v", err)
 	}
@@ -177,12 +177,12 @@ func TestSizes(t *testing.T) {
 		"-layers 20000 -hidden 10000":        "-hidden 10000 -layers 20000: training needs about ",
 	} {
 		var usage *cli.UsageError
-		if err := run(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := execute(t.Context(), append([]string{"-out", filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, &help, io.Discard); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "default: 300; without -corpus and -dataset 32\n") {
+	if err := execute(t.Context(), []string{"-h"}, &help, io.Discard); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "default: 300; without -corpus and -dataset 32\n") {
 		t.Errorf("-h: %v\n%s", err, help.String())
 	}
 }
@@ -211,17 +211,17 @@ func TestProteins(t *testing.T) {
 	args := func(out, data string, more ...string) []string {
 		return append(tiny(filepath.Join(dir, out), "-domain", "bio", "-corpus", "net", "-dataset", "net", "-data", data, "-batch", "16"), more...)
 	}
-	err := run(t.Context(), args("run", dir), &stdout, &stderr)
+	err := execute(t.Context(), args("run", dir), &stdout, &stderr)
 	if err != nil || !strings.Contains(stdout.String(), "SpecMatch-CL") {
 		t.Errorf("%v\n%s%s", err, &stdout, &stderr)
 	}
 	// The network may lie elsewhere, but not be another one.
 	second := args("second", moved, "-pretrained", filepath.Join(dir, "run"))
-	if err := run(t.Context(), second, &stdout, &stderr); err != nil {
+	if err := execute(t.Context(), second, &stdout, &stderr); err != nil {
 		t.Errorf("weights of a network in another folder: %v", err)
 	}
 	for _, out := range []string{"second", "third"} {
-		err := run(t.Context(), args(out, other, "-pretrained", filepath.Join(dir, "run")), &stdout, &stderr)
+		err := execute(t.Context(), args(out, other, "-pretrained", filepath.Join(dir, "run")), &stdout, &stderr)
 		if err == nil || !strings.Contains(err.Error(), "net_edges.csv has changed") {
 			t.Errorf("%s: weights of another network: %v", out, err)
 		}
@@ -232,7 +232,7 @@ func TestProteins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.domain, x.model = d, model{Hidden: 8, Layers: 2}
+	x.domain, x.model = d, architecture{Hidden: 8, Layers: 2}
 	x.checkViews(t, augment.NodeDropping{Ratio: 0.2}, augment.Subgraph{Ratio: 0.2}, augment.EdgePerturbation{Ratio: 0.2})
 	// While fine-tuning there is the centre node's vector beside the mean.
 	be := cpu.New(tensor.Float32)
@@ -251,7 +251,7 @@ func TestProteins(t *testing.T) {
 	if err := os.WriteFile(bare, []byte("u,v\n0,1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err = run(t.Context(), []string{"-domain", "bio", "-corpus", "net", "-dataset", "bare", "-data", dir}, &stdout, &stderr)
+	err = execute(t.Context(), []string{"-domain", "bio", "-corpus", "net", "-dataset", "bare", "-data", dir}, &stdout, &stderr)
 	if err == nil || !strings.Contains(err.Error(), "no labels") {
 		t.Errorf("a network without labels: %v", err)
 	}
@@ -270,7 +270,7 @@ func TestEmptyPart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bbbp.csv"), []byte(table.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := run(t.Context(), tiny(filepath.Join(dir, "run"), "-dataset", "bbbp", "-data", dir, "-method", "none"), io.Discard, io.Discard)
+	err := execute(t.Context(), tiny(filepath.Join(dir, "run"), "-dataset", "bbbp", "-data", dir, "-method", "none"), io.Discard, io.Discard)
 	if want := "bbbp: its 20 graphs are divided into 0 to train on, 0 to validate and 20 to test"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("one scaffold: %v, want %s", err, want)
 	}
@@ -322,7 +322,7 @@ func newExperiment(t *testing.T) *experiment {
 			Settings: pretrain.Settings{Options: method.DefaultOptions(method.Transfer)},
 		},
 		source: source{Domain: domainChem},
-		model:  model{Hidden: 8, Layers: 2, Dropout: 0.5},
+		model:  architecture{Hidden: 8, Layers: 2, Dropout: 0.5},
 		fine:   finetuning.Recipe{Epochs: 2, Batch: 32, LR: 0.01},
 	}
 	var err error
@@ -330,7 +330,7 @@ func newExperiment(t *testing.T) *experiment {
 		t.Fatal(err)
 	}
 	x.domain.corpus, x.domain.smiles = x.domain.corpus[:130], x.domain.smiles[:130]
-	x.Dir = rundirtest.Open(t, "transfer")
+	x.Dir = runtest.Open(t, "transfer")
 	return x
 }
 

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 )
 
 func (x *experiment) encoder() gnn.Architecture {
@@ -34,7 +34,7 @@ func (x *experiment) pretraining(name string) *pretrain.Run {
 
 // pretrainings are the units of the first half of the experiment; there are none with
 // -pretrained.
-func (x *experiment) pretrainings() (list []units.Unit[pretrain.Trained]) {
+func (x *experiment) pretrainings() (list []run.Unit[pretrain.Trained]) {
 	for _, name := range x.Loss.Methods {
 		if x.fine.PretrainsHere(name) {
 			list = append(list, x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir))

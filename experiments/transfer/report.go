@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -60,7 +60,7 @@ func (x *experiment) report(stdout io.Writer, trained []pretrain.Trained, tuning
 	}
 	var tables []*table.Table
 	for _, protocol := range protocols {
-		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", rundir.OverSeeds(x.Recipe.Seeds), corpus, protocol, readings[protocol])
+		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", run.OverSeeds(x.Recipe.Seeds), corpus, protocol, readings[protocol])
 		tables = append(tables, g.Table(protocol, caption, published.Table3))
 	}
 	tables = append(tables, g.Differences(x.Loss.Methods[0], x.Loss.Methods[1:]...))

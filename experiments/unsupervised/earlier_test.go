@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/experiments/internal/report"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/report"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 // earlier is a run directory that version 0.1 has left, by -method untrained,infonce
@@ -19,7 +19,7 @@ const earlier = "testdata/run-0.1"
 // reported.
 func TestEarlierVersion(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "collected")
-	if err := run(t.Context(), []string{"-out", dir, "-collect", earlier, "-mixed"}, io.Discard, io.Discard); err != nil {
+	if err := execute(t.Context(), []string{"-out", dir, "-collect", earlier, "-mixed"}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(figures(t, earlier), figures(t, dir)); d != "" {
@@ -46,7 +46,7 @@ func TestEarlierVersion(t *testing.T) {
 // figures are what a run has measured, by method.
 func figures(t *testing.T, dir string) map[string][]float64 {
 	all := map[string][]float64{}
-	for _, r := range rundirtest.Results(t, dir) {
+	for _, r := range runtest.Results(t, dir) {
 		all[r.Method] = r.PerSeed
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 // TestFormats: the same graphs, whose nodes have attributes only, give the same accuracy in
@@ -58,7 +58,7 @@ func TestFormats(t *testing.T) {
 	for k, name := range []string{"LETTERS", "letters.jsonl"} {
 		out := filepath.Join(dir, fmt.Sprint("run", k))
 		runOK(t, out, "-dataset", name, "-data", dir, "-method", "untrained", "-protocol", "graphcl")
-		got[k] = rundirtest.Results(t, out)[0].PerSeed
+		got[k] = runtest.Results(t, out)[0].PerSeed
 	}
 	if !slices.Equal(got[0], got[1]) || got[0][0] < 40 {
 		t.Errorf("accuracies %v as a set of TUDataset's, %v as JSON Lines", got[0], got[1])

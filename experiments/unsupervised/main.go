@@ -21,20 +21,20 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 )
 
-func main() { cli.Main(run) }
+func main() { cli.Main(execute) }
 
 const synopsis = `Trains graph encoders without labels and evaluates their embeddings with a
 support vector machine: the unsupervised regime of SpecMatch-CL.`
 
 type experiment struct{ pretrain.Experiment }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{pretrain.Experiment{
 		Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
 		Loss: cli.Loss{

@@ -18,10 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 // small are flags that finish in a second or two.
@@ -30,7 +30,7 @@ var small = []string{"-seeds", "2", "-epochs", "2", "-folds", "3"}
 func runOK(t *testing.T, out string, args ...string) string {
 	t.Helper()
 	var stdout bytes.Buffer
-	if err := run(t.Context(), append(append([]string{"-out", out}, small...), args...), &stdout, io.Discard); err != nil {
+	if err := execute(t.Context(), append(append([]string{"-out", out}, small...), args...), &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return stdout.String()
@@ -59,7 +59,7 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
 	}
-	rows := rundirtest.Results(t, dir)
+	rows := runtest.Results(t, dir)
 	methods := method.Rows(method.Unsupervised)
 	if len(rows) != 2*len(methods) {
 		t.Errorf("%d rows in results.json, want 2 protocols × %d methods", len(rows), len(methods))
@@ -72,10 +72,10 @@ func TestRunDirectory(t *testing.T) {
 	if n := len(weights(t, dir)); n != 2*len(methods) {
 		t.Errorf("%d files of weights, want 2 seeds × %d methods", n, len(methods))
 	}
-	if n := len(rundirtest.Metrics(t, dir)); n != (len(methods)-1)*2*2 {
+	if n := len(runtest.Metrics(t, dir)); n != (len(methods)-1)*2*2 {
 		t.Errorf("%d lines in metrics.csv, want %d methods × 2 seeds × 2 epochs", n, len(methods)-1)
 	}
-	rundirtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg")
+	runtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg")
 	t.Run("model files", func(t *testing.T) { modelFiles(t, dir, rows) })
 }
 
@@ -86,7 +86,7 @@ func TestDeterminism(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	type outcome struct {
-		Results []rundir.Row
+		Results []run.Row
 		Weights map[string][]byte
 	}
 	var first outcome
@@ -95,7 +95,7 @@ func TestDeterminism(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		runOK(t, dir, "-protocol", "linear", "-seeds", "1")
 		runtime.GOMAXPROCS(old)
-		o := outcome{rundirtest.Results(t, dir), weights(t, dir)}
+		o := outcome{runtest.Results(t, dir), weights(t, dir)}
 		if i == 0 {
 			first = o
 			continue
@@ -166,7 +166,7 @@ func TestInterruptedRunIsTakenUpAgain(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	err := run(ctx, slices.Concat([]string{"-out", dir}, small, few), io.Discard, io.Discard)
+	err := execute(ctx, slices.Concat([]string{"-out", dir}, small, few), io.Discard, io.Discard)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted: %v", err)
 	}
@@ -174,7 +174,7 @@ func TestInterruptedRunIsTakenUpAgain(t *testing.T) {
 		t.Fatal("an interrupted run has results")
 	}
 	runOK(t, dir)
-	if d := cmp.Diff(rundirtest.Results(t, whole), rundirtest.Results(t, dir), cmpopts.EquateNaNs()); d != "" {
+	if d := cmp.Diff(runtest.Results(t, whole), runtest.Results(t, dir), cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("the resumed run differs from an uninterrupted one:\n%s", d)
 	}
 }
@@ -187,7 +187,7 @@ func TestGrow(t *testing.T) {
 	}
 	grown, whole := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "whole")
 	start := func(dir string, args ...string) error {
-		return run(t.Context(), append([]string{"-out", dir}, args...), io.Discard, io.Discard)
+		return execute(t.Context(), append([]string{"-out", dir}, args...), io.Discard, io.Discard)
 	}
 	small := []string{"-epochs", "2", "-folds", "3", "-lr", "0.02"}
 	for _, args := range [][]string{
@@ -209,7 +209,7 @@ func TestGrow(t *testing.T) {
 	if err := start(whole, append(small, "-seeds", "2", "-method", "infonce,untrained", "-protocol", "linear,graphcl")...); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(rundirtest.Results(t, whole), rundirtest.Results(t, grown), cmpopts.EquateNaNs()); d != "" {
+	if d := cmp.Diff(runtest.Results(t, whole), runtest.Results(t, grown), cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
 	if !maps.EqualFunc(weights(t, whole), weights(t, grown), bytes.Equal) {
@@ -254,18 +254,18 @@ func TestUsage(t *testing.T) {
 		{[]string{"-dataset", "MUTAG", "-data", "nowhere"}, false, "nowhere"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
-		err := run(t.Context(), append([]string{"-out", dir}, c.args...), io.Discard, io.Discard)
+		err := execute(t.Context(), append([]string{"-out", dir}, c.args...), io.Discard, io.Discard)
 		var usage *cli.UsageError
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &usage) != c.usage {
 			t.Errorf("%v: got %v, want a usage error (%v) that names %q", c.args, err, c.usage, c.want)
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, &help, io.Discard); err == nil || !strings.Contains(help.String(), "-adjacency") {
+	if err := execute(t.Context(), []string{"-h"}, &help, io.Discard); err == nil || !strings.Contains(help.String(), "-adjacency") {
 		t.Errorf("-h: %v\n%s", err, help.String())
 	}
 }
 
 func TestOddSets(t *testing.T) {
-	rundirtest.OddSets(t, run, "-method", "untrained,infonce", "-epochs", "2")
+	runtest.OddSets(t, execute, "-method", "untrained,infonce", "-epochs", "2")
 }

@@ -5,23 +5,23 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // modelFiles: embeddings computed from a model file alone have the accuracy that
 // the run reported, to the last digit, for every method. GraphCL by its code is the
 // trap: its encoder must see self-loops.
-func modelFiles(t *testing.T, dir string, rows []rundir.Row) {
+func modelFiles(t *testing.T, dir string, rows []run.Row) {
 	if testing.Short() {
 		t.Skip("evaluates every method once more; left out with -short")
 	}
 	ds := dataset.Default()
 	for _, row := range rows {
-		m, err := specmatch.Open(filepath.Join(dir, "weights", "motifs-"+row.Method+"-0.safetensors"), cpu.New(tensor.Float32))
+		m, err := model.Open(filepath.Join(dir, "weights", "motifs-"+row.Method+"-0.safetensors"), cpu.New(tensor.Float32))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,12 +5,12 @@ import (
 	"io"
 	"slices"
 
-	"github.com/specmatch/specmatch/experiments/internal/grid"
-	"github.com/specmatch/specmatch/experiments/internal/plot"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/grid"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -46,7 +46,7 @@ func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pr
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d, or where the method stops.",
-			x.Protocol.Folds, rundir.OverSeeds(x.Recipe.Seeds), protocol, classifiers[protocol], x.Recipe.Epochs)
+			x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, classifiers[protocol], x.Recipe.Epochs)
 		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.Unsupervised, x.Loss.Methods), published.Table1))
 	}
 	alike := slices.DeleteFunc(slices.Clone(x.Loss.Methods), func(name string) bool { return !sharesViews(name) })

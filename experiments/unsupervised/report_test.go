@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -28,9 +28,9 @@ func TestGather(t *testing.T) {
 	accuracy := map[string][]float64{method.Untrained: {50, 50}, method.InfoNCE: {60, 70}, method.SpecMatch: {61, 75}}
 	for _, r := range runs {
 		v := accuracy[r.Method][r.Seed]
-		trained = append(trained, pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: rundir.Float(v), Epochs: make([]train.Metrics, 3+r.Seed)})
+		trained = append(trained, pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: run.Float(v), Epochs: make([]train.Metrics, 3+r.Seed)})
 		if r.Method == method.Untrained {
-			trained[len(trained)-1] = pretrain.Trained{GraphsPerSecond: rundir.Float(math.NaN())}
+			trained[len(trained)-1] = pretrain.Trained{GraphsPerSecond: run.Float(math.NaN())}
 		}
 		if r.Dataset.Name == "other" {
 			v -= 100
@@ -39,7 +39,7 @@ func TestGather(t *testing.T) {
 	}
 	g := x.gather([]string{"NCI1", "other"}, runs, trained, scores)
 	got, _ := g.Row("NCI1", method.SpecMatch, "linear")
-	want := rundir.Row{
+	want := run.Row{
 		Experiment: "unsupervised", Dataset: "NCI1", Method: method.SpecMatch, Protocol: "linear", Metric: "accuracy", Mean: 1068, Std: got.Std, PerSeed: []float64{1061, 1075},
 		Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Epochs: 4, Precision: "float32", Seconds: 6, GraphsPerSecond: 68,
 	}

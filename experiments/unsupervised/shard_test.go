@@ -27,7 +27,7 @@ func TestCollect(t *testing.T) {
 	start := func(dir string, args ...string) string {
 		t.Helper()
 		var stdout bytes.Buffer
-		if err := run(t.Context(), append(args, "-out", dir), &stdout, io.Discard); err != nil {
+		if err := execute(t.Context(), append(args, "-out", dir), &stdout, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		tables, err := os.ReadFile(filepath.Join(dir, "tables.md"))

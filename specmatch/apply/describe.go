@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Describe says in lines what a model is, was trained on, and expects. Texts of the model are
 // made [files.Printable].
-func Describe(c specmatch.Card) string {
+func Describe(c model.Card) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-11s %s\n", name, files.Printable(fmt.Sprintf(format, args...)))

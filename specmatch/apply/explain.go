@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Explanation is what a model sees in a record, as a line of JSON.
@@ -15,13 +15,13 @@ type Explanation struct {
 	SMILES string `json:"smiles,omitempty"` // of a molecule, as it is written
 	// Nodes has for each output, by its column, a value for each node of the graph, of a
 	// molecule each atom in the order of the SMILES, hydrogens left out: see
-	// [specmatch.Trained.Explain].
+	// [model.Trained.Explain].
 	Nodes map[string][]float64 `json:"nodes"`
 }
 
 // Explain writes an [Explanation] for each record that can be used, a line each, which takes
 // a prediction for each node. Rows of j.Model are not computed.
-func (j Job) Explain(ctx context.Context, m *specmatch.Trained, w io.Writer) error {
+func (j Job) Explain(ctx context.Context, m *model.Trained, w io.Writer) error {
 	e := json.NewEncoder(w)
 	j.Model.Columns, j.Model.Rows = nil, func(context.Context, []*graph.Graph) ([]float64, error) { return nil, nil }
 	return j.Stream(ctx, func(b Batch) error {

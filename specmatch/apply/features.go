@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -18,7 +17,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -107,7 +107,7 @@ func (f Feature) String() string {
 func (f Feature) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // columns returns the names of the numbers of a feature.
-func (f Feature) columns(m *specmatch.Trained) (names []string) {
+func (f Feature) columns(m *model.Trained) (names []string) {
 	switch f.kind {
 	case encoder:
 		return m.Card.Encoder.Columns()
@@ -128,7 +128,7 @@ func (f Feature) columns(m *specmatch.Trained) (names []string) {
 }
 
 // openFrozen returns the model of package pretrained on an engine of its own.
-func openFrozen() *specmatch.Trained {
+func openFrozen() *model.Trained {
 	m, err := pretrained.Open(cpu.New(tensor.Float32))
 	if err != nil {
 		panic(err) // of a file that is part of the program
@@ -139,7 +139,7 @@ func openFrozen() *specmatch.Trained {
 // Features returns a model of vectors that are made of these features, one behind the other. They
 // are of molecules; the encoder, at most once, is m. Columns are those of [gnn.Architecture.Columns],
 // the descriptors' names, and morgan_0, bits_0 and so on.
-func Features(m *specmatch.Trained, features ...Feature) (Model, error) {
+func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if slices.Equal(features, []Feature{Encoder}) {
 		return Embedder(m)
 	}
@@ -169,8 +169,8 @@ func Features(m *specmatch.Trained, features ...Feature) (Model, error) {
 
 // Numbers returns what a head sees of these features beside an embedding, but for the width of its
 // layer, and records.Options.Vector, which computes them. The encoder is none of them.
-func Numbers(features []Feature) (*specmatch.Numbers, func() func(*molecule.Molecule) []float32, error) {
-	n := new(specmatch.Numbers)
+func Numbers(features []Feature) (*model.Numbers, func() func(*molecule.Molecule) []float32, error) {
+	n := new(model.Numbers)
 	for i, f := range features {
 		if f == Encoder || slices.Contains(features[:i], f) {
 			return nil, nil, fmt.Errorf("features %v beside an encoder: want each once, and the encoder not", features)
@@ -199,7 +199,7 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 	var byCrippen descriptor.Crippen
 	values := make([]float64, len(descriptor.Names()))
 	generators := make([]fingerprint.Morgan, len(features))
-	var encoder *specmatch.Trained
+	var encoder *model.Trained
 	if slices.Contains(features, Feature{kind: frozen}) {
 		encoder = openFrozen().Remembering(Memory / 8) // by which the bits depend on no other molecule
 	}

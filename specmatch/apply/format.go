@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
+	"github.com/specmatch/specmatch/specmatch/files"
 )
 
 // format is a form of output. It appends to files, so that a job can go on after every

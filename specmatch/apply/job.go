@@ -6,9 +6,10 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/shard"
 )
 
 // Job is a file of records and the model that they go through.
@@ -23,7 +24,7 @@ type Job struct {
 	// first with those of an earlier start.
 	Progress func(done int)
 	// Shard is the share of the batches to compute, see [Job.WriteFile]; the zero Shard is all.
-	Shard Shard
+	Shard shard.Shard
 	// Half writes a .npy as float16. A number beyond 65,504 is an error.
 	Half bool
 
@@ -50,9 +51,6 @@ func (j *Job) form(path string) (format, error) {
 	}
 	return form, err
 }
-
-// Shard is share I of N, from 0: the batches whose number leaves I when divided by N.
-type Shard struct{ I, N int }
 
 // Batch is some records that follow one another in a file.
 type Batch struct {
@@ -95,7 +93,7 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 			return nil
 		}
 		b.end += len(b.Records)
-		if j.Shard.N == 0 || b.number%j.Shard.N == j.Shard.I {
+		if j.Shard.Has(b.number) {
 			if b.Values, err = j.rows(ctx, b.Records, b.Values[:0]); err == nil {
 				err = emit(b)
 			}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Model turns graphs into rows of numbers.
@@ -56,7 +57,7 @@ func (in Input) Options(o records.Options) records.Options {
 }
 
 // Reads returns what a model of a card reads.
-func Reads(c specmatch.Card) (Input, error) {
+func Reads(c model.Card) (Input, error) {
 	switch {
 	case c.Features != nil:
 		return Input{Content: records.Graphs, Features: c.Features}, nil
@@ -67,7 +68,7 @@ func Reads(c specmatch.Card) (Input, error) {
 		}
 		features, err := ParseFeatures(c.Beside.Features)
 		if err == nil {
-			var n *specmatch.Numbers
+			var n *model.Numbers
 			if n, in.Vector, err = Numbers(features); err == nil && n.Size != c.Beside.Size {
 				err = fmt.Errorf("the features %q are %d numbers, and the model has seen %d", c.Beside.Features, n.Size, c.Beside.Size)
 			}
@@ -78,7 +79,7 @@ func Reads(c specmatch.Card) (Input, error) {
 }
 
 // newModel fills in what m reads, and the key of the models that it is made of.
-func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
+func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	m.Trained = models[0].Card.Provenance.Reads
 	for _, each := range models {
 		sum, err := each.Sum() // which completes the card
@@ -97,11 +98,11 @@ func newModel(m Model, models ...*specmatch.Trained) (_ Model, err error) {
 }
 
 // Memory is how many bytes the models of a job remember of molecules, about, unless they have a
-// memory of their own ([specmatch.Trained.Remembering]).
+// memory of their own ([model.Trained.Remembering]).
 const Memory = 320 << 20
 
 // remembering returns the model with a part of Memory unless it has its own.
-func remembering(m *specmatch.Trained, parts int) *specmatch.Trained {
+func remembering(m *model.Trained, parts int) *model.Trained {
 	if m.Memory == nil {
 		m = m.Remembering(Memory / parts)
 	}
@@ -109,17 +110,17 @@ func remembering(m *specmatch.Trained, parts int) *specmatch.Trained {
 }
 
 // Embedder returns a model of embeddings, in the columns of [gnn.Architecture.Columns].
-func Embedder(m *specmatch.Trained) (Model, error) {
+func Embedder(m *model.Trained) (Model, error) {
 	x, err := newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: remembering(m, 1).Embed}, m)
 	x.Reads.Vector = nil // which a head alone sees
 	return x, err
 }
 
-// Predictor returns a model of predictions, in the columns of [specmatch.Head.Columns]. Of
+// Predictor returns a model of predictions, in the columns of [model.Head.Columns]. Of
 // several models it has the mean of their predictions, and then, in columns NAME_std,
 // their standard deviation, with n-1 in the denominator. All
 // must predict, and be alike ([Alike]).
-func Predictor(models ...*specmatch.Trained) (Model, error) {
+func Predictor(models ...*model.Trained) (Model, error) {
 	if len(models) == 0 {
 		return Model{}, errors.New("apply: there is no model to predict by")
 	}
@@ -147,7 +148,7 @@ func Predictor(models ...*specmatch.Trained) (Model, error) {
 
 // Alike reports whether two models that predict read the same records and predict the
 // same things.
-func Alike(a, b specmatch.Card) bool {
+func Alike(a, b model.Card) bool {
 	x, y := *a.Head, *b.Head
 	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
 	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && cmp.Equal(a.Beside, b.Beside) && a.Standard == b.Standard &&
@@ -155,7 +156,7 @@ func Alike(a, b specmatch.Card) bool {
 }
 
 // ensemble is several models that are alike.
-type ensemble []*specmatch.Trained
+type ensemble []*model.Trained
 
 // predict returns the mean of the models' predictions and then their standard deviation,
 // [n×2·outputs].

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/files"
 )
 
 // Result is what a job has done, together with earlier starts of it.
@@ -42,7 +42,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 		return r, err
 	}
 	sharded := j.Shard.N > 0
-	path = j.Shard.path(path)
+	path = shardPath(j.Shard, path)
 	release, err := files.LockFile(path)
 	if err != nil {
 		return r, err

@@ -12,14 +12,15 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/shard"
 )
 
 // index is the ending of a shard's list of batches: a line has the bytes of each file.
 const index = ".index"
 
-// path returns where a share of an output is written.
-func (s Shard) path(out string) string {
+// shardPath returns where a share of an output is written.
+func shardPath(s shard.Shard, out string) string {
 	if s.N == 0 {
 		return out
 	}
@@ -62,9 +63,9 @@ func shardsOf(form format, out string) (all []*state, err error) {
 		return nil, err
 	}
 	for _, path := range found {
-		var s Shard
+		var s shard.Shard
 		name := strings.TrimPrefix(path, out)
-		if _, err := fmt.Sscanf(name, ".shard-%d-of-%d.journal", &s.I, &s.N); err != nil || s.path("")+journal != name || s.I < 0 || s.I >= s.N {
+		if _, err := fmt.Sscanf(name, ".shard-%d-of-%d.journal", &s.I, &s.N); err != nil || shardPath(s, "")+journal != name || s.I < 0 || s.I >= s.N {
 			continue
 		}
 		if all == nil {
@@ -73,7 +74,7 @@ func shardsOf(form format, out string) (all []*state, err error) {
 		if len(all) != s.N {
 			return nil, fmt.Errorf("apply: %s: there are shards of %d and of %d; remove those that are not meant", out, len(all), s.N)
 		}
-		p := parts{names: append(partsOf(form, s.path(out)), s.path(out)+index), journal: path}
+		p := parts{names: append(partsOf(form, shardPath(s, out)), shardPath(s, out)+index), journal: path}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
@@ -165,7 +166,7 @@ func Collect(ctx context.Context, path string, half bool) (r Result, columns int
 func (p *parts) join(ctx context.Context, form format, out string, n, batches int) error {
 	var from [][]*bufio.Reader
 	for i := range n {
-		path := Shard{i, n}.path(out)
+		path := shardPath(shard.Shard{I: i, N: n}, out)
 		var readers []*bufio.Reader
 		for _, name := range append(partsOf(form, path), path+index) {
 			f, err := os.Open(name)
@@ -186,10 +187,10 @@ func (p *parts) join(ctx context.Context, form format, out string, n, batches in
 		for i, r := range readers[:last] {
 			var size int64
 			if _, err := fmt.Fscan(readers[last], &size); err != nil {
-				return fmt.Errorf("%s: batch %d: %w", Shard{b % n, n}.path(out)+index, b, err)
+				return fmt.Errorf("%s: batch %d: %w", shardPath(shard.Shard{I: b % n, N: n}, out)+index, b, err)
 			}
 			if _, err := io.CopyN(p.files[i], r, size); err != nil {
-				return fmt.Errorf("%s: batch %d: %w", Shard{b % n, n}.path(out), b, err)
+				return fmt.Errorf("%s: batch %d: %w", shardPath(shard.Shard{I: b % n, N: n}, out), b, err)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/shard"
 )
 
 // TestShards: shares of a job, one of them interrupted again and again, give the bytes of one
@@ -59,7 +60,7 @@ func TestShards(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range c.shares {
-			job.Shard = apply.Shard{I: c.shares - 1 - i, N: c.shares}
+			job.Shard = shard.Shard{I: c.shares - 1 - i, N: c.shares}
 			if job.Shard.I == 2 {
 				_, _, err := apply.Collect(t.Context(), name, c.half)
 				if want := fmt.Sprintf("3 of %d shards are missing or not finished: 0, 1, 2", c.shares); c.shares > 3 && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -105,7 +106,7 @@ func TestShards(t *testing.T) {
 	}
 	collect("there are no shards of x.csv")
 	for i := range 2 {
-		job.Shard = apply.Shard{I: i, N: 2}
+		job.Shard = shard.Shard{I: i, N: 2}
 		if _, err := job.WriteFile(t.Context(), "x.csv"); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	collect("of different files, models")
-	job.Shard = apply.Shard{I: 0, N: 3}
+	job.Shard = shard.Shard{I: 0, N: 3}
 	if _, err := job.WriteFile(t.Context(), "x.csv"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,14 @@ import (
 	"errors"
 
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Sure returns a model of predictions like [Predictor]'s, with what the model knows of their
-// errors beside them: the sets of a level ([specmatch.Head.Sets]), unless it is 0, and the
-// distance to the records that were trained on ([specmatch.Calibration.Distances]). It is an
+// errors beside them: the sets of a level ([model.Head.Sets]), unless it is 0, and the
+// distance to the records that were trained on ([model.Calibration.Distances]). It is an
 // error if the model is not calibrated for the level.
-func Sure(m *specmatch.Trained, level float64, distance bool) (Model, error) {
+func Sure(m *model.Trained, level float64, distance bool) (Model, error) {
 	c := m.Card.Calibration
 	if m.Card.Head == nil || c == nil {
 		return Model{}, errors.New("apply: the model knows nothing of its errors: finetune leaves models that do")
@@ -54,7 +54,7 @@ func Sure(m *specmatch.Trained, level float64, distance bool) (Model, error) {
 	}}, m)
 }
 
-func sets(h specmatch.Head, c *specmatch.Calibration, level float64, p []float64) ([]string, []float64, error) {
+func sets(h model.Head, c *model.Calibration, level float64, p []float64) ([]string, []float64, error) {
 	if level == 0 {
 		return nil, nil, nil
 	}

@@ -6,14 +6,14 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Calibrate notes in the model's card what it errs by on the validation part, and where the
-// records lie that it was trained on; see [specmatch.Calibration]. The epoch whose weights
+// records lie that it was trained on; see [model.Calibration]. The epoch whose weights
 // are kept was chosen on the same part: what is promised of it holds nearly, and reports
 // measure it on the test part.
-func (x *Examples) Calibrate(ctx context.Context, m *specmatch.Trained, s dataset.Split) error {
+func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Split) error {
 	h := *m.Card.Head
 	others, err := m.Embed(ctx, x.graphs(s.Valid))
 	if err != nil {
@@ -37,13 +37,13 @@ func (x *Examples) Calibrate(ctx context.Context, m *specmatch.Trained, s datase
 			}
 			row := p[k*h.Outputs : (k+1)*h.Outputs]
 			score := math.Abs(row[t] - y)
-			if h.Kind == specmatch.Classes {
+			if h.Kind == model.Classes {
 				score = 1 - row[int(y)]
 			}
 			scores[t] = append(scores[t], score)
 		}
 	}
-	m.Card.Calibration = specmatch.NewCalibration(scores, trained, others, m.Width())
+	m.Card.Calibration = model.NewCalibration(scores, trained, others, m.Width())
 	return nil
 }
 
@@ -77,7 +77,7 @@ type Coverage struct{ Percent, Size float64 }
 
 // Coverage returns that of each task at a level; of a task without targets it is zero. It is
 // an error if the model is not calibrated for the level.
-func (p Predictions) Coverage(c *specmatch.Calibration, level float64) (all []Coverage, err error) {
+func (p Predictions) Coverage(c *model.Calibration, level float64) (all []Coverage, err error) {
 	_, rows, err := p.head.Sets(c, level, p.values)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (p Predictions) Coverage(c *specmatch.Calibration, level float64) (all []Co
 			}
 			set := rows[(k*tasks+t)*width : (k*tasks+t+1)*width]
 			n[t]++
-			if p.head.Kind == specmatch.Regression {
+			if p.head.Kind == model.Regression {
 				all[t].Size += set[1] - set[0]
 				if set[0] <= y && y <= set[1] {
 					all[t].Percent++

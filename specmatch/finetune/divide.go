@@ -11,7 +11,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // The divisions, into 80, 10 and 10 %.
@@ -160,7 +160,7 @@ type answer struct {
 
 // answers returns those of a record; numbers have none.
 func (x *Examples) answers(i int) (all []answer) {
-	for t, n := 0, len(x.Targets); t < n && x.Kind != specmatch.Regression; t++ {
+	for t, n := 0, len(x.Targets); t < n && x.Kind != model.Regression; t++ {
 		if y := x.Y[i*n+t]; !math.IsNaN(y) {
 			all = append(all, answer{t, y})
 		}

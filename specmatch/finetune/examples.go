@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -20,7 +19,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -32,7 +32,7 @@ type Task struct {
 	// Kind is what the targets are; "" goes by the values: 0 and 1 only are Binary,
 	// numbers Regression, others Classes, and so is a class in TUDataset's format. A
 	// missing value is empty, or what pandas takes for one, such as NA, null or #N/A.
-	Kind specmatch.Kind
+	Kind model.Kind
 	// Split is [Random], [Stratified], [Scaffold], [StratifiedScaffold], or the column that
 	// has train, valid or test; "" is Random for numbers and Stratified otherwise.
 	Split string
@@ -44,7 +44,7 @@ type Task struct {
 	Bounds bool
 	// Beside are numbers of molecules, which records.Options.Vector makes, that the head of a
 	// model sees beside the embedding; nil for none.
-	Beside *specmatch.Numbers
+	Beside *model.Numbers
 }
 
 // File is one more file with the columns of the first.
@@ -63,7 +63,7 @@ var (
 type Examples struct {
 	*records.Table
 	Task                    // with the targets and the kind that were found
-	Head     specmatch.Head // for the targets
+	Head     model.Head     // for the targets
 	Y        []float64      // as in [Data]; NaN where a target is missing, also a class
 	Bounds   []int8         // as in [Data]
 	Features *graph.Columns // of the graphs; nil for molecules
@@ -123,19 +123,19 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	}
 	switch {
 	case t.Kind == "" && tu:
-		x.Kind = specmatch.Classes
+		x.Kind = model.Classes
 	case t.Kind == "":
 		x.Kind = x.kind()
 	}
 	fill, split := x.numbers, Stratified
 	switch x.Kind {
-	case specmatch.Classes:
+	case model.Classes:
 		fill = x.classes
-	case specmatch.Regression:
+	case model.Regression:
 		split = Random
 	}
 	x.Split = cmp.Or(x.Split, split)
-	if x.Kind == specmatch.Regression && (x.Split == Stratified || x.Split == StratifiedScaffold) {
+	if x.Kind == model.Regression && (x.Split == Stratified || x.Split == StratifiedScaffold) {
 		return nil, fmt.Errorf("finetune: the split %s is for classes and yes-or-no tasks", x.Split)
 	}
 	return x, fill()
@@ -178,8 +178,8 @@ func (x *Examples) values(f func(r *records.Record, target, text string) error) 
 // with the encoder's weights of another model, which may differ in dropout and readout. An encoder
 // of molecules wants records that were read with a.Atoms as records.Options.Atoms.
 func (x *Examples) NewModel(
-	be backend.Backend, a gnn.Architecture, from *specmatch.Trained, seed uint64,
-) (*specmatch.Trained, error) {
+	be backend.Backend, a gnn.Architecture, from *model.Trained, seed uint64,
+) (*model.Trained, error) {
 	rng := random.Stream(seed, purposeHead, 0, 0)
 	e, err := a.New(be, rng)
 	if err != nil {
@@ -188,14 +188,14 @@ func (x *Examples) NewModel(
 	how := "trained with labels"
 	if from != nil {
 		how = "fine-tuned"
-		if err := specmatch.CopyEncoder(e, from.Encoder); err != nil {
+		if err := model.CopyEncoder(e, from.Encoder); err != nil {
 			return nil, err
 		}
 	}
-	m := specmatch.NewPredictorBeside(e, x.Head, x.Beside, a.Dropout, rng)
+	m := model.NewPredictorBeside(e, x.Head, x.Beside, a.Dropout, rng)
 	m.Card.Features, m.Card.Standard = x.Features, x.Set.Standard
-	m.Card.Provenance = specmatch.Provenance{
-		Method: how, Seed: int(seed), Data: specmatch.Sources(x.Set.Name, x.Set.Sums), Reads: x.Set.Reads,
+	m.Card.Provenance = model.Provenance{
+		Method: how, Seed: int(seed), Data: model.Sources(x.Set.Name, x.Set.Sums), Reads: x.Set.Reads,
 		Options: map[string]string{"split": x.Split, "dropout": fmt.Sprint(a.Dropout)},
 	}
 	return m, nil
@@ -209,16 +209,16 @@ func (x *Examples) Data(s dataset.Split) Data {
 // Predictions are what a model predicts for some of the records.
 type Predictions struct {
 	x       *Examples
-	head    specmatch.Head
+	head    model.Head
 	samples []int
 	values  []float64 // [n×Outputs]
 	far     []float64 // from the records that were trained on; nil if the model does not know
 }
 
 // Predict returns a model's predictions for some of the records, as
-// [specmatch.Trained.Predict] makes them. Of numbers and probabilities, those are made equal
+// [model.Trained.Predict] makes them. Of numbers and probabilities, those are made equal
 // that differ by the rounding of float32 only.
-func (x *Examples) Predict(ctx context.Context, m *specmatch.Trained, samples []int) (p Predictions, err error) {
+func (x *Examples) Predict(ctx context.Context, m *model.Trained, samples []int) (p Predictions, err error) {
 	p = Predictions{x: x, head: *m.Card.Head, samples: samples}
 	graphs := x.graphs(samples)
 	h, err := m.Embed(ctx, graphs)
@@ -257,9 +257,9 @@ func (p Predictions) Errors() []float64 {
 func (p Predictions) wrong(k, t int, y float64) float64 {
 	row := p.values[k*p.head.Outputs : (k+1)*p.head.Outputs]
 	switch p.head.Kind {
-	case specmatch.Classes:
+	case model.Classes:
 		return 1 - row[int(y)]
-	case specmatch.Binary:
+	case model.Binary:
 		return math.Abs(y - row[t])
 	}
 	return math.Abs(y-row[t]) / p.head.Std[t]
@@ -269,7 +269,7 @@ func (p Predictions) wrong(k, t int, y float64) float64 {
 // predicted for it, and the output that its largest error is of, of classes the likeliest.
 func (p Predictions) Row(k int) (record int, values []float64, output int) {
 	values = p.values[k*p.head.Outputs : (k+1)*p.head.Outputs]
-	if p.head.Kind == specmatch.Classes {
+	if p.head.Kind == model.Classes {
 		return p.samples[k], values, largest(values)
 	}
 	most := -1.0
@@ -311,7 +311,7 @@ func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (p Predictions, 
 			p.values[k] += v / float64(len(tables))
 		}
 	}
-	if x.Kind == specmatch.Regression { // the unit that rounding is measured in
+	if x.Kind == model.Regression { // the unit that rounding is measured in
 		p.head.Mean, p.head.Std = moments(x.Y, samples, x.Head.Outputs)
 	}
 	Settle(p.head, p.values)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // TestKinds: the kind of targets is what their values say, or what is asked for, and the
@@ -17,14 +17,14 @@ import (
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		columns string
-		kind    specmatch.Kind
+		kind    model.Kind
 		rows    string
 		want    string // kind, outputs, values or the error
 	}{
 		{"y", "", "0|1||1", "binary 1 [0 1 NaN 1]"},
 		{"y", "", "0|1||2", "regression 1 [0 1 NaN 2]"},
 		{"y", "", "b|a|b||a", "classes 2 [1 0 1 NaN 0]"},
-		{"y", specmatch.Classes, "10|9|10|9", "classes 2 [1 0 1 0]"},
+		{"y", model.Classes, "10|9|10|9", "classes 2 [1 0 1 0]"},
 		{"y,z", "", "0,1|1,|,0", "binary 2 [0 1 1 NaN NaN 0]"},
 		{"y,z", "", "0.5,1|1,|,0", "regression 2 [0.5 1 1 NaN NaN 0]"},
 		{"y", "", "1|x|2|3", `t.csv:3: column y: "x" is not a number`},
@@ -35,9 +35,9 @@ func TestKinds(t *testing.T) {
 		{"y", "", `"0,5"|"1,0"|"1,5"|"0,5"|"1,0"|"1,5"`, `t.csv:2: column y: "0,5" has a decimal comma; write a point (and 5 other`},
 		{"y", "", "1|2|1e308", "is beyond 1e+37; take another unit or the logarithm"},
 		{"y", "", "a|b|c|d", "has 4 different values in 4 records"},
-		{"y", specmatch.Binary, "0|1|2", `t.csv:4: column y: "2" is not it; want 0, 1 or nothing`},
+		{"y", model.Binary, "0|1|2", `t.csv:4: column y: "2" is not it; want 0, 1 or nothing`},
 		{"y,z", "", "1,|2,", "no record has a value of z"},
-		{"y,z", specmatch.Classes, "a,b|a,b", finetune.ErrSeveral.Error()},
+		{"y,z", model.Classes, "a,b|a,b", finetune.ErrSeveral.Error()},
 		{"", "", "1|2", finetune.ErrNoTargets.Error()},
 	} {
 		var task finetune.Task

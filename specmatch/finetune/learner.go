@@ -14,8 +14,8 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -63,7 +63,7 @@ type Options struct {
 type Learner struct {
 	train.Defaults
 	*train.Minimizer
-	m  *specmatch.Trained
+	m  *model.Trained
 	be backend.Backend
 
 	data     Data
@@ -99,7 +99,7 @@ func (l *Learner) values() (names []string, values []**tensor.Tensor) {
 }
 
 // outputs returns the raw outputs [B×Outputs] of the network for a batch of some samples, and the z of
-// [specmatch.Beside], if there is one.
+// [model.Beside], if there is one.
 func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode) (s, z *autodiff.Var) {
 	h := l.m.Encoder.Forward(gnn.NewBatch(t, b), mode)
 	if l.m.Beside != nil {
@@ -118,10 +118,10 @@ func (l *Learner) copies(prefix string) (all []*nn.Buffer) {
 }
 
 // New returns a learner of all parameters of m, a model with a head such as
-// [specmatch.NewPredictor] makes. It is an error if the targets do not suit the head, or
+// [model.NewPredictor] makes. It is an error if the targets do not suit the head, or
 // if no graph to train on has a label. It notes the options in the card of m, and of
 // numbers the Mean and Std in its head.
-func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
+func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	h := m.Card.Head
 	if h == nil || m.Head == nil {
@@ -155,7 +155,7 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 	if o.View == nil {
 		o.View = augment.Identity{}
 	}
-	if h.Kind == specmatch.Regression {
+	if h.Kind == model.Regression {
 		h.Mean, h.Std = moments(d.Y, d.Train, h.Outputs)
 	}
 	if m.Beside != nil {
@@ -185,7 +185,7 @@ func New(m *specmatch.Trained, d Data, o Options) (l *Learner, err error) {
 		m: m, be: be, data: d,
 		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
 	}
-	if o.Balanced && h.Kind != specmatch.Regression {
+	if o.Balanced && h.Kind != model.Regression {
 		l.weights = d.balance(*h)
 	}
 	if o.Patience > 0 {
@@ -231,9 +231,9 @@ func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 
 // balance returns n/(C·n_c) for each of the C classes of a task, of which the training part
 // has n targets and n_c of the class.
-func (d Data) balance(h specmatch.Head) (all [][]float64) {
+func (d Data) balance(h model.Head) (all [][]float64) {
 	tasks, classes := columns(h), 2
-	if h.Kind == specmatch.Classes {
+	if h.Kind == model.Classes {
 		classes = h.Outputs
 	}
 	for t := range tasks {
@@ -275,20 +275,20 @@ func (d Data) exact(i, n int) []float64 {
 }
 
 // columns returns the number of targets of a graph.
-func columns(h specmatch.Head) int {
-	if h.Kind == specmatch.Classes {
+func columns(h model.Head) int {
+	if h.Kind == model.Classes {
 		return 1
 	}
 	return h.Outputs
 }
 
 // check returns an error unless the targets suit the head.
-func (d Data) check(h specmatch.Head) error {
+func (d Data) check(h model.Head) error {
 	n, w := len(d.Graphs), columns(h)
 	if len(d.Y) != n*w {
 		return fmt.Errorf("finetune: %d targets for %d graphs, want %d for each", len(d.Y), n, w)
 	}
-	if d.Bounds != nil && (len(d.Bounds) != n*w || h.Kind != specmatch.Regression) {
+	if d.Bounds != nil && (len(d.Bounds) != n*w || h.Kind != model.Regression) {
 		return fmt.Errorf("finetune: %d bounds for %d targets of kind %s; want one for each number", len(d.Bounds), n*w, h.Kind)
 	}
 	labels := 0
@@ -300,9 +300,9 @@ func (d Data) check(h specmatch.Head) error {
 			for t, y := range d.Y[i*w : (i+1)*w] {
 				ok := true
 				switch h.Kind {
-				case specmatch.Classes:
+				case model.Classes:
 					ok = y >= 0 && int(y) < h.Outputs && y == math.Trunc(y)
-				case specmatch.Binary:
+				case model.Binary:
 					ok = y == 0 || y == 1 || math.IsNaN(y)
 				default:
 					ok = !math.IsInf(y, 0)
@@ -354,7 +354,7 @@ func (l *Learner) swap() {
 //	regression  (s - (y-Mean)/Std)², or its root if that is wanted; of a bound, 0 beyond it
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	h, t := *l.m.Card.Head, l.Tape
-	if h.Kind == specmatch.Classes {
+	if h.Kind == model.Classes {
 		classes, weights, sum := make([]int, len(b.Samples)), make([]float64, len(b.Samples)*h.Outputs), 0.0
 		for k, i := range b.Samples {
 			c := int(l.data.Y[i])
@@ -378,7 +378,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 			switch {
 			case w == 0:
 				y = 0
-			case h.Kind == specmatch.Binary:
+			case h.Kind == model.Binary:
 				y *= w
 			default:
 				y = (y - h.Mean[task]) / h.Std[task]
@@ -399,7 +399,7 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	}
 	known, y := t.Matrix(len(b.Samples), h.Outputs, above), t.Matrix(len(b.Samples), h.Outputs, target)
 	switch {
-	case h.Kind == specmatch.Binary:
+	case h.Kind == model.Binary:
 		return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
 	case l.data.Bounds == nil:
 		return size(s.Sub(y)).Dot(known).Scale(1 / count)
@@ -556,7 +556,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 			return nil, ctx.Err()
 		}
 		out, _ := l.outputs(t, p.batch, p.samples, nn.Eval)
-		if h.Kind == specmatch.Classes {
+		if h.Kind == model.Classes {
 			out = out.LogSoftmax()
 		}
 		outputs, samples = append(outputs, out.Data()...), append(samples, p.samples...)
@@ -565,10 +565,10 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	y, exact, bounds := l.data.targets(h, samples)
 	m = train.Metrics{"loss": l.meanLoss(outputs, y, bounds)}
 	switch h.Kind {
-	case specmatch.Classes:
+	case model.Classes:
 		m["accuracy"] = accuracy(outputs, y, h.Outputs)
 		return m, nil
-	case specmatch.Binary:
+	case model.Binary:
 		settle(h, outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
 		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
 		if m["one_class"] = float64(oneClass); errors.Is(err, roc.ErrOneClass) {
@@ -586,7 +586,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 }
 
 // targets returns those of some samples, with bounds and with NaN in their place, and which are bounds.
-func (d Data) targets(h specmatch.Head, samples []int) (y, exact []float64, bounds []int8) {
+func (d Data) targets(h model.Head, samples []int) (y, exact []float64, bounds []int8) {
 	w := columns(h)
 	for _, i := range samples {
 		y, exact = append(y, d.Y[i*w:(i+1)*w]...), append(exact, d.exact(i, w)...)
@@ -601,7 +601,7 @@ func (d Data) targets(h specmatch.Head, samples []int) (y, exact []float64, boun
 // outputs, of classes the logarithms of their probabilities; NaN if there is no target.
 func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 	h, sum, n := *l.m.Card.Head, 0.0, 0.0
-	if h.Kind == specmatch.Classes {
+	if h.Kind == model.Classes {
 		for i, c := range y {
 			w := l.weight(0, c)
 			sum, n = sum-w*outputs[i*h.Outputs+int(c)], n+w
@@ -614,7 +614,7 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 		switch {
 		case w == 0:
 			continue
-		case h.Kind == specmatch.Binary:
+		case h.Kind == model.Binary:
 			sum += w * (max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s)
 		default:
 			d := s - (y[i]-h.Mean[t])/h.Std[t]

@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -68,9 +69,9 @@ func carbons(g *graph.Graph) float64 {
 }
 
 // problem is a data set with targets of a kind.
-func problem(kind specmatch.Kind) (specmatch.Head, finetune.Data) {
+func problem(kind model.Kind) (model.Head, finetune.Data) {
 	graphs := molecules(240)
-	head, d := specmatch.Head{Kind: kind, Outputs: 2}, finetune.Data{Graphs: graphs}
+	head, d := model.Head{Kind: kind, Outputs: 2}, finetune.Data{Graphs: graphs}
 	for i, g := range graphs {
 		x := carbons(g)
 		class := 0.0
@@ -78,14 +79,14 @@ func problem(kind specmatch.Kind) (specmatch.Head, finetune.Data) {
 			class = 1
 		}
 		switch kind {
-		case specmatch.Classes:
+		case model.Classes:
 			d.Y = append(d.Y, class)
-		case specmatch.Binary:
+		case model.Binary:
 			d.Y = append(d.Y, class, 1-class)
 		default:
 			d.Y = append(d.Y, 100+20*x, -x/1000)
 		}
-		if kind != specmatch.Classes && i%5 == 0 {
+		if kind != model.Classes && i%5 == 0 {
 			d.Y[2*i+i/5%2] = math.NaN()
 		}
 		switch {
@@ -100,7 +101,7 @@ func problem(kind specmatch.Kind) (specmatch.Head, finetune.Data) {
 	return head, d
 }
 
-func newLearner(t *testing.T, kind specmatch.Kind, dropout float64) (*specmatch.Trained, *finetune.Learner, finetune.Data) {
+func newLearner(t *testing.T, kind model.Kind, dropout float64) (*model.Trained, *finetune.Learner, finetune.Data) {
 	t.Helper()
 	be := cpu.New(tensor.Float32)
 	head, d := problem(kind)
@@ -109,7 +110,7 @@ func newLearner(t *testing.T, kind specmatch.Kind, dropout float64) (*specmatch.
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := specmatch.NewPredictor(e, head, rng)
+	p := model.NewPredictor(e, head, rng)
 	l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.01, Seed: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func newLearner(t *testing.T, kind specmatch.Kind, dropout float64) (*specmatch.
 	return p, l, d
 }
 
-var kinds = []specmatch.Kind{specmatch.Classes, specmatch.Binary, specmatch.Regression}
+var kinds = []model.Kind{model.Classes, model.Binary, model.Regression}
 
 // fit trains and returns the metrics of all epochs.
 func fit(ctx context.Context, l train.Learner, o train.Options) (epochs []train.Metrics, err error) {
@@ -153,14 +154,14 @@ func TestLearns(t *testing.T) {
 			for k, i := range d.Test {
 				for task := range 2 {
 					switch kind {
-					case specmatch.Classes:
+					case model.Classes:
 						if task == 0 && (y[2*k+1] > y[2*k]) == (d.Y[i] == 1) {
 							right++
 						}
 						if s := y[2*k] + y[2*k+1]; math.Abs(s-1) > 1e-6 {
 							t.Errorf("probabilities add up to %v", s)
 						}
-					case specmatch.Binary:
+					case model.Binary:
 						if want := d.Y[2*i+task]; !math.IsNaN(want) {
 							if n[0]++; math.Abs(y[2*k+task]-want) < 0.5 {
 								right++
@@ -174,11 +175,11 @@ func TestLearns(t *testing.T) {
 				}
 			}
 			switch kind {
-			case specmatch.Classes:
+			case model.Classes:
 				if share := 100 * right / float64(len(test)); share != last["test_accuracy"] || share < 90 || last["valid_accuracy"] < 90 {
 					t.Errorf("%v %% of the predictions are right; metrics %v", share, last)
 				}
-			case specmatch.Binary:
+			case model.Binary:
 				if right/n[0] < 0.9 || last["test_roc_auc"] < 95 || last["valid_roc_auc"] < 95 || last["test_one_class"] != 0 {
 					t.Errorf("%v of %v predictions are right; metrics %v", right, n[0], last)
 				}
@@ -236,12 +237,12 @@ func TestResumed(t *testing.T) {
 // epochs, and the predictor gets the weights of the best epoch, wherever training was
 // interrupted.
 func TestPatience(t *testing.T) {
-	metric := map[specmatch.Kind]string{specmatch.Classes: "valid_loss", specmatch.Binary: "valid_roc_auc", specmatch.Regression: "valid_loss"}
-	count := map[specmatch.Kind]int{}
+	metric := map[model.Kind]string{model.Classes: "valid_loss", model.Binary: "valid_roc_auc", model.Regression: "valid_loss"}
+	count := map[model.Kind]int{}
 	for _, kind := range append(kinds, kinds...) {
 		count[kind]++
 		average := 0.6 * float64(count[kind]-1) // and the second time those of the average
-		patient := func() (*specmatch.Trained, *finetune.Learner) {
+		patient := func() (*model.Trained, *finetune.Learner) {
 			p, _, d := newLearner(t, kind, 0.5)
 			l, err := finetune.New(p, d, finetune.Options{Batch: 40, Rate: 0.1, Seed: 4, Patience: 2, Average: average})
 			if err != nil {
@@ -272,7 +273,7 @@ func TestPatience(t *testing.T) {
 			}
 			for e, m := range got {
 				a, b := m.Get(metric[kind]), got[best-1].Get(metric[kind])
-				if kind == specmatch.Binary {
+				if kind == model.Binary {
 					a, b = b, a
 				}
 				if a == b { // then the loss decides
@@ -301,7 +302,7 @@ func TestPatience(t *testing.T) {
 			}
 		}
 	}
-	p, l, d := newLearner(t, specmatch.Classes, 0)
+	p, l, d := newLearner(t, model.Classes, 0)
 	if best, err := l.Best(); best != 0 || err != nil {
 		t.Errorf("without patience: %d, %v", best, err)
 	}
@@ -309,7 +310,7 @@ func TestPatience(t *testing.T) {
 	if _, err := finetune.New(p, d, finetune.Options{Patience: 1}); err == nil || !strings.Contains(err.Error(), "validation part") {
 		t.Errorf("nothing to validate on: %v", err)
 	}
-	p, _, d = newLearner(t, specmatch.Binary, 0)
+	p, _, d = newLearner(t, model.Binary, 0)
 	for _, i := range d.Valid {
 		d.Y[2*i], d.Y[2*i+1] = 1, 1
 	}
@@ -337,7 +338,7 @@ func TestPatience(t *testing.T) {
 
 // TestAverage: what is evaluated, and kept, is the running average of the weights.
 func TestAverage(t *testing.T) {
-	p, _, d := newLearner(t, specmatch.Regression, 0)
+	p, _, d := newLearner(t, model.Regression, 0)
 	if _, err := finetune.New(p, d, finetune.Options{Average: 0.9}); err == nil || !strings.Contains(err.Error(), "average 0.9 with patience 0") {
 		t.Errorf("nothing is kept without patience: %v", err)
 	}
@@ -421,21 +422,21 @@ func TestRefused(t *testing.T) {
 	graphs := ds.Graphs[:3]
 	nan := math.NaN()
 	for want, c := range map[string]struct {
-		kind specmatch.Kind
+		kind model.Kind
 		d    finetune.Data
 	}{
-		"2 targets for 3 graphs":   {specmatch.Classes, finetune.Data{Y: []float64{0, 1}, Train: []int{0}}},
-		"sample 3 is not one of 3": {specmatch.Classes, finetune.Data{Y: []float64{0, 1, 1}, Train: []int{0}, Test: []int{3}}},
-		"graph 1, task 0: 2 cannot be a target of kind classes with 2 outputs": {specmatch.Classes, finetune.Data{Y: []float64{0, 2, 1}, Train: []int{0, 1}}},
-		"graph 0, task 0: 0.5 cannot":                                          {specmatch.Classes, finetune.Data{Y: []float64{0.5, 1, 1}, Train: []int{0, 1}}},
-		"graph 0, task 0: NaN cannot":                                          {specmatch.Classes, finetune.Data{Y: []float64{nan, 1, 1}, Train: []int{0, 1}}},
-		"graph 0, task 1: -1 cannot":                                           {specmatch.Binary, finetune.Data{Y: []float64{0, -1, 0, 0, 1, 1}, Train: []int{0, 1}}},
-		"graph 2, task 0: +Inf cannot":                                         {specmatch.Regression, finetune.Data{Y: []float64{0, -1, 0, 0, math.Inf(1), 1}, Train: []int{0}, Valid: []int{2}}},
-		"no graph to train on has a label":                                     {specmatch.Binary, finetune.Data{Y: []float64{nan, nan, 0, 0, 1, 1}, Train: []int{0}, Test: []int{1}}},
-		"no graph to train on has a label, 2":                                  {specmatch.Classes, finetune.Data{Y: []float64{0, 1, 1}, Test: []int{1}}},
+		"2 targets for 3 graphs":   {model.Classes, finetune.Data{Y: []float64{0, 1}, Train: []int{0}}},
+		"sample 3 is not one of 3": {model.Classes, finetune.Data{Y: []float64{0, 1, 1}, Train: []int{0}, Test: []int{3}}},
+		"graph 1, task 0: 2 cannot be a target of kind classes with 2 outputs": {model.Classes, finetune.Data{Y: []float64{0, 2, 1}, Train: []int{0, 1}}},
+		"graph 0, task 0: 0.5 cannot":                                          {model.Classes, finetune.Data{Y: []float64{0.5, 1, 1}, Train: []int{0, 1}}},
+		"graph 0, task 0: NaN cannot":                                          {model.Classes, finetune.Data{Y: []float64{nan, 1, 1}, Train: []int{0, 1}}},
+		"graph 0, task 1: -1 cannot":                                           {model.Binary, finetune.Data{Y: []float64{0, -1, 0, 0, 1, 1}, Train: []int{0, 1}}},
+		"graph 2, task 0: +Inf cannot":                                         {model.Regression, finetune.Data{Y: []float64{0, -1, 0, 0, math.Inf(1), 1}, Train: []int{0}, Valid: []int{2}}},
+		"no graph to train on has a label":                                     {model.Binary, finetune.Data{Y: []float64{nan, nan, 0, 0, 1, 1}, Train: []int{0}, Test: []int{1}}},
+		"no graph to train on has a label, 2":                                  {model.Classes, finetune.Data{Y: []float64{0, 1, 1}, Test: []int{1}}},
 	} {
 		c.d.Graphs = graphs
-		p := specmatch.NewPredictor(e, specmatch.Head{Kind: c.kind, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
+		p := model.NewPredictor(e, model.Head{Kind: c.kind, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
 		if _, err := finetune.New(p, c.d, finetune.Options{}); err == nil || !strings.Contains(err.Error(), strings.TrimSuffix(want, ", 2")) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -445,16 +446,16 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := specmatch.NewPredictor(rich, specmatch.Head{Kind: specmatch.Classes, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
+	p := model.NewPredictor(rich, model.Head{Kind: model.Classes, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
 	d := finetune.Data{Graphs: molecules(3), Y: []float64{0, 1, 1}, Train: []int{0, 1}}
 	if _, err := finetune.New(p, d, finetune.Options{}); err == nil || !strings.Contains(err.Error(), `graph 0: gnn: node features of width 360`) ||
 		!strings.Contains(err.Error(), `the categories "rich" of atoms`) {
 		t.Errorf("%v for molecules of other categories", err)
 	}
-	for _, h := range []specmatch.Head{
-		{}, {Kind: "magic", Outputs: 2}, {Kind: specmatch.Classes, Outputs: 1}, {Kind: specmatch.Binary}, {Kind: specmatch.Binary, Outputs: 2, Tasks: []string{"one"}},
-		{Kind: specmatch.Classes, Outputs: 2, ClassValues: []string{"1", "2", "3"}}, {Kind: specmatch.Binary, Outputs: 1, ClassValues: []string{"1"}},
-		{Kind: specmatch.Regression, Outputs: 2, Mean: []float64{1}, Std: []float64{1}}, {Kind: specmatch.Regression, Outputs: 1, Mean: []float64{1}},
+	for _, h := range []model.Head{
+		{}, {Kind: "magic", Outputs: 2}, {Kind: model.Classes, Outputs: 1}, {Kind: model.Binary}, {Kind: model.Binary, Outputs: 2, Tasks: []string{"one"}},
+		{Kind: model.Classes, Outputs: 2, ClassValues: []string{"1", "2", "3"}}, {Kind: model.Binary, Outputs: 1, ClassValues: []string{"1"}},
+		{Kind: model.Regression, Outputs: 2, Mean: []float64{1}, Std: []float64{1}}, {Kind: model.Regression, Outputs: 1, Mean: []float64{1}},
 	} {
 		if h.Check() == nil {
 			t.Errorf("accepted: %+v", h)
@@ -466,7 +467,7 @@ func TestRefused(t *testing.T) {
 func TestOneClass(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	rng := rand.New(rand.NewPCG(1, 1))
-	head, d := problem(specmatch.Binary)
+	head, d := problem(model.Binary)
 	for _, i := range d.Test {
 		d.Y[2*i], d.Y[2*i+1] = 1, math.NaN()
 	}
@@ -474,7 +475,7 @@ func TestOneClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := finetune.New(specmatch.NewPredictor(e, head, rng), d, finetune.Options{})
+	l, err := finetune.New(model.NewPredictor(e, head, rng), d, finetune.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

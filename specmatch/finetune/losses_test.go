@@ -13,15 +13,15 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // newLearner returns a learner of a head on motifs, of which the first 40 are to
 // train on, with targets y(i, task).
-func newLearner(t *testing.T, h specmatch.Head, y func(i, task int) float64) *Learner {
+func newLearner(t *testing.T, h model.Head, y func(i, task int) float64) *Learner {
 	t.Helper()
 	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 60})
 	if err != nil {
@@ -41,7 +41,7 @@ func newLearner(t *testing.T, h specmatch.Head, y func(i, task int) float64) *Le
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(specmatch.NewPredictor(e, h, rng), d, Options{Seed: 5})
+	l, err := New(model.NewPredictor(e, h, rng), d, Options{Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func gaps(i, task int) float64 {
 // TestBinaryLoss compares the loss of yes-or-no tasks with its definition, with
 // labels missing.
 func TestBinaryLoss(t *testing.T) {
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 2}, func(i, task int) float64 {
+	l := newLearner(t, model.Head{Kind: model.Binary, Outputs: 2}, func(i, task int) float64 {
 		if i >= 38 {
 			return math.NaN()
 		}
@@ -140,7 +140,7 @@ func TestRegressionLoss(t *testing.T) {
 		}
 		return 100*float64(task) + float64(i%7)*math.Pow(10, float64(task))
 	}
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Regression, Outputs: 2}, target)
+	l := newLearner(t, model.Head{Kind: model.Regression, Outputs: 2}, target)
 	var mean, std [2]float64
 	for task := range mean {
 		var n, sum, squares float64
@@ -176,7 +176,7 @@ func TestRegressionLoss(t *testing.T) {
 
 // TestClassLoss compares loss and accuracy of classes with their definitions.
 func TestClassLoss(t *testing.T) {
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Classes, Outputs: 3}, func(i, _ int) float64 { return float64(i % 3) })
+	l := newLearner(t, model.Head{Kind: model.Classes, Outputs: 3}, func(i, _ int) float64 { return float64(i % 3) })
 	b := l.batch(0, 1, 2, 3, 4, 5, 6)
 	scores := l.scores(b)
 	want := 0.0
@@ -199,7 +199,7 @@ func TestClassLoss(t *testing.T) {
 // TestROCAUC compares the mean over tasks with each task's own, on the samples asked
 // for and over the labels that are there.
 func TestROCAUC(t *testing.T) {
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 3}, func(i, task int) float64 {
+	l := newLearner(t, model.Head{Kind: model.Binary, Outputs: 3}, func(i, task int) float64 {
 		if task == 2 {
 			return 1 // one class only
 		}
@@ -242,7 +242,7 @@ func TestROCAUC(t *testing.T) {
 	}
 
 	// Where no task has both classes there is no mean.
-	l = newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 2}, func(_, task int) float64 { return float64(task) })
+	l = newLearner(t, model.Head{Kind: model.Binary, Outputs: 2}, func(_, task int) float64 { return float64(task) })
 	got, err = l.evaluate(t.Context(), parts(l.data.Graphs, samples))
 	if _, ok := got["roc_auc"]; ok || err != nil || got["one_class"] != 2 {
 		t.Errorf("of one class each: %v, %v", got, err)
@@ -252,7 +252,7 @@ func TestROCAUC(t *testing.T) {
 // TestParts: what is said of some graphs does not depend on the parts that they are
 // evaluated in.
 func TestParts(t *testing.T) {
-	for _, h := range []specmatch.Head{{Kind: specmatch.Classes, Outputs: 2}, {Kind: specmatch.Binary, Outputs: 2}, {Kind: specmatch.Regression, Outputs: 2}} {
+	for _, h := range []model.Head{{Kind: model.Classes, Outputs: 2}, {Kind: model.Binary, Outputs: 2}, {Kind: model.Regression, Outputs: 2}} {
 		l := newLearner(t, h, func(i, task int) float64 { return float64((i + task) % 2) })
 		samples := make([]int, 0, 900) // each graph many times, which is more than a part
 		for k := range cap(samples) {
@@ -303,14 +303,14 @@ func (f *failing) Alloc(rows, cols int) *tensor.Tensor {
 // TestDeviceFails: a device that fails is an error, not a panic, whatever it was
 // asked for.
 func TestDeviceFails(t *testing.T) {
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Classes, Outputs: 2}, func(i, _ int) float64 { return float64(i % 2) })
+	l := newLearner(t, model.Head{Kind: model.Classes, Outputs: 2}, func(i, _ int) float64 { return float64(i % 2) })
 	be := &failing{Backend: l.be}
 	rng := rand.New(rand.NewPCG(1, 2))
 	e, err := gnn.Architecture{Kind: gnn.KindGIN, In: l.data.Graphs[0].X.Width, Hidden: 8, Layers: 2}.New(be, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, d := specmatch.NewPredictor(e, *l.m.Card.Head, rng), l.data
+	p, d := model.NewPredictor(e, *l.m.Card.Head, rng), l.data
 	d.Test = []int{50, 51}
 	if l, err = New(p, d, Options{}); err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestDeviceFails(t *testing.T) {
 // in training and in evaluation.
 func TestWeightedLoss(t *testing.T) {
 	samples := []int{0, 1, 2, 3, 4, 5, 6}
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Classes, Outputs: 2}, func(i, _ int) float64 { return float64(min(1, i%4)) })
+	l := newLearner(t, model.Head{Kind: model.Classes, Outputs: 2}, func(i, _ int) float64 { return float64(min(1, i%4)) })
 	l.weights = l.data.balance(*l.m.Card.Head) // of 40, 10 are of class 0
 	sum, n := 0.0, 0.0
 	scores := l.scores(l.batch(samples...))
@@ -343,7 +343,7 @@ func TestWeightedLoss(t *testing.T) {
 	}
 	near(t, "loss of classes", *l.lossOf(l.batch(samples...)), sum/n)
 
-	l = newLearner(t, specmatch.Head{Kind: specmatch.Binary, Outputs: 2}, gaps)
+	l = newLearner(t, model.Head{Kind: model.Binary, Outputs: 2}, gaps)
 	l.weights = l.data.balance(*l.m.Card.Head)
 	count := map[[2]int]float64{}
 	for i := range 40 {
@@ -370,7 +370,7 @@ func TestWeightedLoss(t *testing.T) {
 
 // TestBoundLoss compares the loss of bounds with its definition, in training and in evaluation.
 func TestBoundLoss(t *testing.T) {
-	l := newLearner(t, specmatch.Head{Kind: specmatch.Regression, Outputs: 1}, func(i, _ int) float64 { return float64(i % 7) })
+	l := newLearner(t, model.Head{Kind: model.Regression, Outputs: 1}, func(i, _ int) float64 { return float64(i % 7) })
 	for i := range l.data.Y {
 		l.data.Bounds = append(l.data.Bounds, int8(i%3-1))
 	}

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -28,27 +28,27 @@ type Metric struct {
 // classes, F1 is the macro mean over those that occur or are predicted) and, for Spearman,
 // SciPy's; but R² and the average precision are undefined where the targets are all equal
 // or none is positive, rather than 0 or 1.
-var metrics = map[specmatch.Kind][]Metric{
-	specmatch.Classes: {
+var metrics = map[model.Kind][]Metric{
+	model.Classes: {
 		{"accuracy", "accuracy", true, false, classAccuracy}, {"f1", "F1", true, false, classF1},
 		{"mcc", "MCC", false, false, classMCC}, {"loss", "loss", false, false, logLoss},
 	},
-	specmatch.Binary: {
+	model.Binary: {
 		{"roc_auc", "ROC-AUC", true, false, area}, {"average_precision", "AP", true, false, averagePrecision},
 		{"accuracy", "accuracy", true, false, yesOrNo(classAccuracy)}, {"f1", "F1", true, false, positiveF1},
 		{"mcc", "MCC", false, false, yesOrNo(classMCC)},
 	},
-	specmatch.Regression: {
+	model.Regression: {
 		{"rmse", "RMSE", false, true, rmse}, {"mae", "MAE", false, true, mae},
 		{"r2", "R²", false, false, rSquared}, {"spearman", "Spearman", false, false, spearman},
 	},
 }
 
 // Metrics lists those that targets of a kind are judged by, the first one first.
-func Metrics(k specmatch.Kind) []Metric { return metrics[k] }
+func Metrics(k model.Kind) []Metric { return metrics[k] }
 
 // TaskMetric is the name of a metric of a task: of several tasks it ends in the task's.
-func TaskMetric(h specmatch.Head, metric string, task int) string {
+func TaskMetric(h model.Head, metric string, task int) string {
 	if columns(h) == 1 {
 		return metric
 	}
@@ -56,9 +56,9 @@ func TaskMetric(h specmatch.Head, metric string, task int) string {
 }
 
 // Score returns the [Metrics] of each task, given predictions [n×Outputs] such as
-// [specmatch.Trained.Predict] makes, and the targets as in [Data]; a metric that is
+// [model.Trained.Predict] makes, and the targets as in [Data]; a metric that is
 // undefined is left out. Classes are one task.
-func Score(h specmatch.Head, predicted, y []float64) []train.Metrics {
+func Score(h model.Head, predicted, y []float64) []train.Metrics {
 	all := make([]train.Metrics, columns(h))
 	for t := range all {
 		p, known := ofTask(h, predicted, y, t)
@@ -81,9 +81,9 @@ func Score(h specmatch.Head, predicted, y []float64) []train.Metrics {
 
 // Baseline returns what Score takes for a prediction that looks at no graph: the mean of the
 // targets of some samples, or the frequencies of the classes, or of a yes, among them.
-func (d Data) Baseline(h specmatch.Head, samples []int) []float64 {
+func (d Data) Baseline(h model.Head, samples []int) []float64 {
 	row, tasks := make([]float64, h.Outputs), columns(h)
-	if h.Kind != specmatch.Classes {
+	if h.Kind != model.Classes {
 		row, _ = moments(d.Y, samples, tasks)
 		return row
 	}
@@ -95,12 +95,12 @@ func (d Data) Baseline(h specmatch.Head, samples []int) []float64 {
 
 // Confusion counts, for each task, how often each class is predicted for each,
 // [true][predicted]; yes-or-no tasks have the classes no and yes, and numbers none.
-func Confusion(h specmatch.Head, predicted, y []float64) (all [][][]float64) {
+func Confusion(h model.Head, predicted, y []float64) (all [][][]float64) {
 	for t := range columns(h) {
 		switch p, known := ofTask(h, predicted, y, t); {
-		case h.Kind == specmatch.Regression || len(known) == 0:
+		case h.Kind == model.Regression || len(known) == 0:
 			all = append(all, nil)
-		case h.Kind == specmatch.Binary:
+		case h.Kind == model.Binary:
 			all = append(all, confusion(twoClasses(p), known))
 		default:
 			all = append(all, confusion(p, known))
@@ -110,7 +110,7 @@ func Confusion(h specmatch.Head, predicted, y []float64) (all [][][]float64) {
 }
 
 // ofTask returns the predictions for one task and its targets, without gaps.
-func ofTask(h specmatch.Head, predicted, y []float64, t int) (p, known []float64) {
+func ofTask(h model.Head, predicted, y []float64, t int) (p, known []float64) {
 	tasks := columns(h)
 	width := h.Outputs / tasks // of a task's predictions
 	for i := t; i < len(y); i += tasks {
@@ -126,7 +126,7 @@ const tie = 1e-5
 
 // settle makes those values [n×Outputs] of a task equal that differ by rounding only, by
 // less than the tolerance at the lesser one: ranks would be noise otherwise.
-func settle(h specmatch.Head, values []float64, tolerance func(v float64) float64) {
+func settle(h model.Head, values []float64, tolerance func(v float64) float64) {
 	for t := range h.Outputs {
 		var order []int
 		for i := t; i < len(values); i += h.Outputs {
@@ -146,19 +146,19 @@ func settle(h specmatch.Head, values []float64, tolerance func(v float64) float6
 
 // Settle makes those predictions [n×Outputs] of a task equal that differ by rounding only: ranks would be
 // noise otherwise. They are rounded to float32 as files have them.
-func Settle(h specmatch.Head, p []float64) {
+func Settle(h model.Head, p []float64) {
 	for i, v := range p {
 		p[i] = float64(float32(v))
 	}
 	for t := range h.Outputs {
-		one, column := specmatch.Head{Outputs: 1}, []float64(nil)
+		one, column := model.Head{Outputs: 1}, []float64(nil)
 		for i := t; i < len(p); i += h.Outputs {
 			column = append(column, p[i])
 		}
 		switch h.Kind {
-		case specmatch.Binary:
+		case model.Binary:
 			settle(one, column, func(v float64) float64 { return max(tie*v*(1-v), v*0x1p-22) })
-		case specmatch.Regression:
+		case model.Regression:
 			settle(one, column, func(v float64) float64 { return max(tie*h.Std[t], math.Abs(v)*0x1p-22) })
 		}
 		for k, v := range column {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -28,7 +28,7 @@ func TestScore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cases []struct {
-		specmatch.Head
+		model.Head
 		P, Train          []float64
 		Y                 []*float64
 		Metrics, Baseline map[string]any // nil where one is undefined
@@ -77,14 +77,14 @@ func TestScore(t *testing.T) {
 				}
 			}
 		}
-		if c.Kind == specmatch.Classes {
+		if c.Kind == model.Classes {
 			continue
 		}
 		var p, both []float64
 		for i, v := range y {
 			p, both = append(p, c.P[i], 0.5), append(both, v, math.NaN())
 		}
-		two := Score(specmatch.Head{Kind: c.Kind, Outputs: 2}, append(p, 0.1, 0.7), append(both, math.NaN(), 1))
+		two := Score(model.Head{Kind: c.Kind, Outputs: 2}, append(p, 0.1, 0.7), append(both, math.NaN(), 1))
 		for name, v := range got[0] {
 			if two[0][name] != v {
 				t.Errorf("%s beside another task: %v, want %v", name, two[0][name], v)
@@ -99,11 +99,11 @@ func TestScore(t *testing.T) {
 		}
 	}
 	// What is undefined is left out, so that no report has an infinite number.
-	one := specmatch.Head{Kind: specmatch.Regression, Outputs: 1}
+	one := model.Head{Kind: model.Regression, Outputs: 1}
 	if m := Score(one, []float64{1, 2, 3}, []float64{3.7, 3.7, 3.7})[0]; len(m) != 2 {
 		t.Errorf("of a constant: %v", m)
 	}
-	one.Kind = specmatch.Binary
+	one.Kind = model.Binary
 	if m := Score(one, []float64{0.1, 0.2}, []float64{0, 0})[0]; !math.IsNaN(m.Get("roc_auc")) || !math.IsNaN(m.Get("average_precision")) {
 		t.Errorf("of negatives only: %v", m)
 	}
@@ -112,7 +112,7 @@ func TestScore(t *testing.T) {
 // TestSettle: scores that differ in the last bits of a float32 are one, so that those of
 // ten alike have an area of one half whatever the noise; those that differ by more stay.
 func TestSettle(t *testing.T) {
-	h := specmatch.Head{Kind: specmatch.Binary, Outputs: 1}
+	h := model.Head{Kind: model.Binary, Outputs: 1}
 	y := []float64{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}
 	for _, base := range []float64{0.5, 0.3, 1e-4, 0.9999} {
 		var p []float64

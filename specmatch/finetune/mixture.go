@@ -10,8 +10,8 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/probe"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // mostRows bounds the vectors that a linear model is fitted to, and mostLogit the log-odds by which its
@@ -21,7 +21,7 @@ const (
 	mostLogit = 16
 )
 
-// mix fits the linear model of [specmatch.Beside], if there is one, to the training part: ridge regression of the
+// mix fits the linear model of [model.Beside], if there is one, to the training part: ridge regression of the
 // standardised numbers, logistic regression of a yes, and of each class against the others. The strength of the
 // penalty is the one with the least loss on the validation part. So is the share w of 0, 0.1 … 1 in
 // the predictions, but halfway back to a half, (w+½)/2: the part is small, and the network's epoch was chosen on it too.
@@ -34,7 +34,7 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 	}
 	h, train := *l.m.Card.Head, few(l.data.Train, mostRows)
 	d := probe.Data{Dim: x.Mean.Value.Cols, Tasks: h.Outputs, Kind: probe.Logistic}
-	if h.Kind == specmatch.Regression {
+	if h.Kind == model.Regression {
 		d.Kind = probe.Squares
 	}
 	samples := slices.Concat(train, l.data.Valid)
@@ -99,11 +99,11 @@ func (l *Learner) answers(i int) []float64 {
 	h := *l.m.Card.Head
 	y := l.data.exact(i, columns(h))
 	switch h.Kind {
-	case specmatch.Classes:
+	case model.Classes:
 		class := int(y[0])
 		y = make([]float64, h.Outputs)
 		y[class] = 1
-	case specmatch.Regression:
+	case model.Regression:
 		for t := range y {
 			y[t] = (y[t] - h.Mean[t]) / h.Std[t]
 		}
@@ -120,7 +120,7 @@ func (l *Learner) shift(y []float64) []float64 {
 		return shift
 	}
 	others := 1.0 // classes beside one of them
-	if l.m.Card.Head.Kind == specmatch.Classes {
+	if l.m.Card.Head.Kind == model.Classes {
 		others = float64(n - 1)
 	}
 	for t := range shift {

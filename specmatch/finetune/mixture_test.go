@@ -12,14 +12,14 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // besides returns a model whose head sees v(i) of graph i, and a learner of it.
-func besides(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Options, v func(i int) []float32) (*specmatch.Trained, *finetune.Learner) {
+func besides(t *testing.T, head model.Head, d finetune.Data, o finetune.Options, v func(i int) []float32) (*model.Trained, *finetune.Learner) {
 	t.Helper()
 	be := cpu.New(tensor.Float32)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -30,7 +30,7 @@ func besides(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Opti
 	for i, g := range d.Graphs {
 		g.Globals = v(i)
 	}
-	m := specmatch.NewPredictorBeside(e, head, &specmatch.Numbers{Features: []string{"v"}, Size: len(v(0)), Hidden: 4, Linear: true}, 0.5, rng)
+	m := model.NewPredictorBeside(e, head, &model.Numbers{Features: []string{"v"}, Size: len(v(0)), Hidden: 4, Linear: true}, 0.5, rng)
 	o.Batch, o.Rate, o.Seed = 40, 1e-4, 4
 	l, err := finetune.New(m, d, o)
 	if err != nil {
@@ -41,7 +41,7 @@ func besides(t *testing.T, head specmatch.Head, d finetune.Data, o finetune.Opti
 
 // predict predicts for all graphs, with another share of the linear model unless it is negative, and returns the share
 // that there was.
-func predict(t *testing.T, m *specmatch.Trained, graphs []*graph.Graph, share float64) (y []float64, was float64) {
+func predict(t *testing.T, m *model.Trained, graphs []*graph.Graph, share float64) (y []float64, was float64) {
 	t.Helper()
 	be, of := m.Head.W.Backend(), make([]float64, 1)
 	be.Download(of, m.Beside.Linear.Share.Value)
@@ -95,9 +95,9 @@ func TestMixture(t *testing.T) {
 			x := carbons(d.Graphs[i])
 			p, want := y[2*i], 100+20*x
 			switch {
-			case kind == specmatch.Classes:
+			case kind == model.Classes:
 				p, want = math.Round(y[2*i+1]), d.Y[i]
-			case kind == specmatch.Binary:
+			case kind == model.Binary:
 				p, want = math.Round(y[2*i]), d.Y[w*i]
 			}
 			if math.Abs(x-0.5) > 0.15 && (math.Abs(p-want) > 1.5 || p == 1-want) {
@@ -106,7 +106,7 @@ func TestMixture(t *testing.T) {
 		}
 	}
 	// Without a validation part the network stays alone.
-	head, d := problem(specmatch.Regression)
+	head, d := problem(model.Regression)
 	d.Valid = nil
 	m, l := besides(t, head, d, finetune.Options{}, func(int) []float32 { return []float32{1} })
 	if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
@@ -120,13 +120,13 @@ func TestMixture(t *testing.T) {
 // TestMixtureBalanced: of numbers that say nothing, the linear model's classes have equal probabilities if the loss is
 // balanced, and those of the training part if it is not.
 func TestMixtureBalanced(t *testing.T) {
-	for _, kind := range []specmatch.Kind{specmatch.Classes, specmatch.Binary} {
+	for _, kind := range []model.Kind{model.Classes, model.Binary} {
 		for _, balanced := range []bool{false, true} {
-			head := specmatch.Head{Kind: kind, Outputs: 3}
+			head := model.Head{Kind: kind, Outputs: 3}
 			d := finetune.Data{Graphs: molecules(60)}
 			for i := range d.Graphs {
 				c := []float64{0, 0, 0, 1, 1, 2}[i%6]
-				if d.Y = append(d.Y, c); kind == specmatch.Binary {
+				if d.Y = append(d.Y, c); kind == model.Binary {
 					d.Y = append(d.Y[:3*i], min(c, 1), max(c-1, 0), 1-min(c, 1))
 				}
 				if i < 48 {
@@ -140,10 +140,10 @@ func TestMixtureBalanced(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, _ := predict(t, m, d.Graphs[:1], 1)
-			want := map[specmatch.Kind][]float64{specmatch.Classes: {3. / 6, 2. / 6, 1. / 6}, specmatch.Binary: {3. / 6, 1. / 6, 3. / 6}}[kind]
+			want := map[model.Kind][]float64{model.Classes: {3. / 6, 2. / 6, 1. / 6}, model.Binary: {3. / 6, 1. / 6, 3. / 6}}[kind]
 			for k, y := range p {
 				if balanced {
-					want[k] = map[specmatch.Kind]float64{specmatch.Classes: 1. / 3, specmatch.Binary: 1. / 2}[kind]
+					want[k] = map[model.Kind]float64{model.Classes: 1. / 3, model.Binary: 1. / 2}[kind]
 				}
 				if math.Abs(y-want[k]) > 1e-3 {
 					t.Errorf("%s, balanced %v: %v, want %v", kind, balanced, p, want)

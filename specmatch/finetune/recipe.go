@@ -4,6 +4,8 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Recipe is how a model of molecules is made and fitted.
@@ -31,9 +33,9 @@ var Molecules = Recipe{
 
 // Architecture returns the encoder of the recipe: numbers may grow with the size of a molecule, and are
 // read from the sum over its atoms.
-func (r Recipe) Architecture(kind specmatch.Kind) gnn.Architecture {
+func (r Recipe) Architecture(kind model.Kind) gnn.Architecture {
 	a := gnn.Architecture{
-		Kind: gnn.KindChemGIN, Hidden: r.Hidden, Layers: r.Layers, Dropout: r.Dropout, Sum: kind == specmatch.Regression,
+		Kind: gnn.KindChemGIN, Hidden: r.Hidden, Layers: r.Layers, Dropout: r.Dropout, Sum: kind == model.Regression,
 	}
 	if r.Atoms != feature.Hu.Name { // which files do not name
 		a.Atoms = r.Atoms

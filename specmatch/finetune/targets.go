@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // anyGaps are the texts of a missing target, in lower case: those of pandas and R.
@@ -36,18 +36,18 @@ func number(text string) (y float64, ok bool) {
 }
 
 // Target reads a target of a head from a text, NaN for a gap or a bound.
-func Target(h specmatch.Head, text string) (float64, error) {
+func Target(h model.Head, text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	y, ok := number(text)
 	switch {
-	case h.Kind == specmatch.Classes && slices.Contains(anyGaps, strings.ToLower(text)):
+	case h.Kind == model.Classes && slices.Contains(anyGaps, strings.ToLower(text)):
 		return math.NaN(), nil
-	case h.Kind == specmatch.Classes:
+	case h.Kind == model.Classes:
 		y = float64(slices.Index(h.ClassValues, text))
 		ok = y >= 0
-	case !ok && h.Kind == specmatch.Regression && bound.MatchString(text):
+	case !ok && h.Kind == model.Regression && bound.MatchString(text):
 		return math.NaN(), nil
-	case h.Kind == specmatch.Binary:
+	case h.Kind == model.Binary:
 		ok = ok && (y == 0 || y == 1 || math.IsNaN(y))
 	}
 	if !ok {
@@ -58,20 +58,20 @@ func Target(h specmatch.Head, text string) (float64, error) {
 
 // kind returns the kind of the targets by their values: a text among numbers is a mistake,
 // which reading them reports.
-func (x *Examples) kind() specmatch.Kind {
-	kind, numbers, texts := specmatch.Binary, 0, 0
+func (x *Examples) kind() model.Kind {
+	kind, numbers, texts := model.Binary, 0, 0
 	x.values(func(_ *records.Record, _, text string) error {
 		y, ok := number(text)
 		switch {
 		case !ok && bound.MatchString(text):
-			numbers, kind = numbers+1, specmatch.Regression
+			numbers, kind = numbers+1, model.Regression
 		case !ok && decimalComma.MatchString(text):
 			numbers++
 		case !ok:
 			texts++
 		case !math.IsNaN(y):
 			if numbers++; y != 0 && y != 1 {
-				kind = specmatch.Regression
+				kind = model.Regression
 			}
 		case !slices.Contains(anyGaps, strings.ToLower(text)):
 			texts++ // "-" beside "+" is a class
@@ -79,7 +79,7 @@ func (x *Examples) kind() specmatch.Kind {
 		return nil
 	})
 	if texts > numbers {
-		return specmatch.Classes
+		return model.Classes
 	}
 	return kind
 }
@@ -87,13 +87,13 @@ func (x *Examples) kind() specmatch.Kind {
 // numbers fills Y with the targets of yes-or-no tasks or a regression. Those that cannot be
 // one are counted, and the first is named.
 func (x *Examples) numbers() error {
-	x.Head = specmatch.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
+	x.Head = model.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
 	var first error
 	wrong := 0
 	x.values(func(r *records.Record, target, text string) error {
 		y, ok := number(text)
 		side := int8(0)
-		if m := bound.FindStringSubmatch(text); m != nil && x.Task.Bounds && x.Kind == specmatch.Regression {
+		if m := bound.FindStringSubmatch(text); m != nil && x.Task.Bounds && x.Kind == model.Regression {
 			y, ok = number(m[2])
 			side = map[string]int8{">": 1, "≥": 1, "<": -1, "≤": -1}[m[1]]
 			ok = ok && side != 0
@@ -108,7 +108,7 @@ func (x *Examples) numbers() error {
 			reason = "is not a number; leave a missing target empty"
 		case math.Abs(y) > maxTarget:
 			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
-		case x.Kind == specmatch.Binary && y != 0 && y != 1 && !math.IsNaN(y):
+		case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
 			reason = "is not it; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
 		}
 		if reason != "" {
@@ -146,7 +146,7 @@ func (x *Examples) classes() error {
 		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; "+
 			"is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
 	}
-	x.Head = specmatch.Head{Kind: specmatch.Classes, Outputs: len(classes), ClassValues: classes}
+	x.Head = model.Head{Kind: model.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, text := range texts {
 		y := math.NaN()
 		if text != "" {
@@ -184,11 +184,11 @@ func (x *Examples) Summary() string {
 		whole = whole && y == math.Trunc(y)
 	}
 	switch n := len(values); {
-	case x.Kind == specmatch.Regression && n == 1:
+	case x.Kind == model.Regression && n == 1:
 		text += "; all have one value, so that there is nothing to learn"
-	case x.Kind == specmatch.Regression && n == 2:
+	case x.Kind == model.Regression && n == 2:
 		text += "; they have two values only: write 0 and 1 for yes-or-no targets, or ask for kind classes"
-	case x.Kind == specmatch.Regression && n == 3 && whole:
+	case x.Kind == model.Regression && n == 3 && whole:
 		text += "; they have three values only: ask for kind classes if they are such"
 	}
 	return text

@@ -13,8 +13,8 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -143,7 +143,7 @@ func ExampleLearner_Trained() {
 		err = m.Save(path)
 	}
 	if err == nil {
-		m, err = specmatch.Open(path, be)
+		m, err = model.Open(path, be)
 	}
 	if err != nil {
 		log.Fatal(err)

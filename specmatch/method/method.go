@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -337,9 +338,9 @@ func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, 
 // embeds without more ado; it shares its weights. set is what the learner learned
 // from for so many epochs: its graphs are those of the setup. The error says that the
 // set's fields do not describe its features.
-func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*specmatch.Trained, error) {
-	card := specmatch.Card{SelfLoops: l.SelfLoops, Provenance: specmatch.Provenance{
-		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: specmatch.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs, Reads: set.Reads,
+func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*model.Trained, error) {
+	card := model.Card{SelfLoops: l.SelfLoops, Provenance: model.Provenance{
+		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: model.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs, Reads: set.Reads,
 	}}
 	if l.setup.Encoder.Kind == gnn.KindChemGIN {
 		card.Standard = set.Standard
@@ -351,7 +352,7 @@ func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*specmatch.Trained,
 		}
 		card.Features = &columns
 	}
-	return &specmatch.Trained{Card: card, Encoder: l.Model.Encoder}, nil
+	return &model.Trained{Card: card, Encoder: l.Model.Encoder}, nil
 }
 
 // The purposes of a learner's random streams, besides those of its views.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // Model is the model file.
@@ -18,9 +18,9 @@ var Model []byte
 
 // Open returns the encoder on an engine. Its vectors are the sums, means and largest values of
 // all layers, which say more of a molecule than the means of the last one that it was trained
-// with; see the card. [specmatch.Trained.WithReadout] chooses others.
-func Open(be backend.Backend) (*specmatch.Trained, error) {
-	m, err := specmatch.Read(bytes.NewReader(Model), be)
+// with; see the card. [model.Trained.WithReadout] chooses others.
+func Open(be backend.Backend) (*model.Trained, error) {
+	m, err := model.Read(bytes.NewReader(Model), be)
 	if err != nil {
 		return nil, err
 	}

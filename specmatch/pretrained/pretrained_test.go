@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -65,7 +66,7 @@ func TestModel(t *testing.T) {
 }
 
 // parse returns molecules as the model wants them.
-func parse(t *testing.T, m *specmatch.Trained, smiles string) (graphs []*graph.Graph) {
+func parse(t *testing.T, m *model.Trained, smiles string) (graphs []*graph.Graph) {
 	t.Helper()
 	categories, err := feature.ByName(m.Card.Encoder.Atoms)
 	if err != nil {
@@ -100,7 +101,7 @@ func TestReadout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	embed := func(m *specmatch.Trained) []float64 {
+	embed := func(m *model.Trained) []float64 {
 		h, err := m.Embed(t.Context(), parse(t, m, "CC(=O)Oc1ccccc1C(=O)O"))
 		if err != nil {
 			t.Fatal(err)

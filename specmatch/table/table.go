@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/specmatch/specmatch/autodiff/nn/files"
+	"github.com/specmatch/specmatch/specmatch/files"
 )
 
 // Best says which figure of a column is marked.

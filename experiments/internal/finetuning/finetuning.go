@@ -7,13 +7,12 @@ import (
 	"context"
 
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/experiments/internal/cli"
-	"github.com/specmatch/specmatch/experiments/internal/pretrain"
-	"github.com/specmatch/specmatch/experiments/internal/rundir"
-	"github.com/specmatch/specmatch/experiments/internal/units"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -64,12 +63,12 @@ func (r *Recipe) Check(f *cli.FlagSet, runs []*pretrain.Run, mayDiffer ...string
 			weights = append(weights, run.Weights(r.Pretrained))
 		}
 	}
-	return rundir.CheckPretrained(r.Pretrained, f, mayDiffer, weights)
+	return run.CheckPretrained(r.Pretrained, f, mayDiffer, weights)
 }
 
 // Load reads what the run has pre-trained, here or elsewhere, into its encoder; a row without
 // a pre-training keeps its initial weights.
-func (r *Recipe) Load(run *pretrain.Run, dir *rundir.Dir, e gnn.Encoder) error {
+func (r *Recipe) Load(run *pretrain.Run, dir *run.Dir, e gnn.Encoder) error {
 	if !Pretrains(run.Method) {
 		return nil
 	}
@@ -78,11 +77,11 @@ func (r *Recipe) Load(run *pretrain.Run, dir *rundir.Dir, e gnn.Encoder) error {
 
 // Unit is the fine-tuning of a method under a name, after the unit that pre-trains it; the
 // learner is made when it runs, and continues from the checkpoint of a run that was interrupted.
-func (r *Recipe) Unit(name, method, pretraining string, e cli.Engine, dir *rundir.Dir, learner func(be backend.Backend) (*finetune.Learner, error)) units.Unit[finetune.Result] {
+func (r *Recipe) Unit(name, method, pretraining string, e cli.Engine, dir *run.Dir, learner func(be backend.Backend) (*finetune.Learner, error)) run.Unit[finetune.Result] {
 	if !r.PretrainsHere(method) {
 		pretraining = ""
 	}
-	run := func(ctx context.Context, be backend.Backend, status units.Status) (out finetune.Result, err error) {
+	compute := func(ctx context.Context, be backend.Backend, status run.Status) (out finetune.Result, err error) {
 		l, err := learner(be)
 		if err != nil {
 			return out, err
@@ -96,5 +95,5 @@ func (r *Recipe) Unit(name, method, pretraining string, e cli.Engine, dir *rundi
 			return nil
 		})
 	}
-	return units.Unit[finetune.Result]{Name: name, With: pretraining, Run: units.OnEngine(e, run)}
+	return run.Unit[finetune.Result]{Name: name, With: pretraining, Run: run.OnEngine(e, compute)}
 }

@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/specmatch/specmatch/experiments/internal/cli"
+	"github.com/specmatch/specmatch/specmatch/cli"
 )
 
 // TestRecipe: flags reach their fields, batches of fine-tuning have a flag where they are

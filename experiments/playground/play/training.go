@@ -24,6 +24,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -356,8 +357,8 @@ func (t *Training) Model() ([]byte, error) {
 	}
 	setup := t.setup
 	setup.Objective = t.trainer.Objective
-	trained := specmatch.Trained{Encoder: t.trainer.Model.Encoder, Card: specmatch.Card{Features: &columns, Provenance: specmatch.Provenance{
-		Method: method.SpecMatch, Options: m.Settings(setup), Data: specmatch.Sources(t.set.Name, nil), Seed: t.settings.Seed, Epochs: t.epoch,
+	trained := model.Trained{Encoder: t.trainer.Model.Encoder, Card: model.Card{Features: &columns, Provenance: model.Provenance{
+		Method: method.SpecMatch, Options: m.Settings(setup), Data: model.Sources(t.set.Name, nil), Seed: t.settings.Seed, Epochs: t.epoch,
 	}}}
 	var b bytes.Buffer
 	err = trained.Write(&b)

@@ -13,8 +13,8 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -34,10 +34,10 @@ func main() {
 		Backend: be, Graphs: graphs, Batch: 16, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: 1, Hidden: 32, Layers: 3},
 	}))
 	must(train.Run(ctx, l, train.Options{Epochs: 3}, func(train.Progress) error { return nil }))
-	trained := specmatch.Trained{Encoder: l.Model.Encoder, Card: specmatch.Card{Features: new(graph.Columns), SelfLoops: l.SelfLoops}}
+	trained := model.Trained{Encoder: l.Model.Encoder, Card: model.Card{Features: new(graph.Columns), SelfLoops: l.SelfLoops}}
 	before := must(trained.Embed(ctx, graphs))
 	check(trained.Save("model.safetensors"))
-	opened := must(specmatch.Open("model.safetensors", be))
+	opened := must(model.Open("model.safetensors", be))
 	after := must(opened.Embed(ctx, graphs))
 	fmt.Printf("%d graphs, width %d, equal: %v\n", len(graphs), opened.Width(), slices.Equal(before, after))
 }

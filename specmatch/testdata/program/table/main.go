@@ -9,7 +9,6 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -27,7 +26,7 @@ func main() {
 	result := must(learner.Fit(ctx, train.Options{Epochs: 30}, nil))
 	fmt.Printf("RMSE %.3f, R² %.3f\n", result.Kept()["test_rmse"], result.Kept()["test_r2"])
 	must(0, model.Save("model.safetensors"))
-	job := apply.Job{Path: "new.csv", Model: must(apply.Predictor(must(specmatch.Open("model.safetensors", be))))}
+	job := apply.Job{Path: "new.csv", Model: must(apply.Predictor(must(model.Open("model.safetensors", be))))}
 	done := must(job.WriteFile(ctx, "predictions.csv"))
 	fmt.Printf("%d records, %d of them rejected\n", done.Records, done.Rejected)
 }

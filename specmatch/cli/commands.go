@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// Command is what the first argument of a program names, or the first two.
+type Command struct {
+	Name     string
+	Synopsis string
+	Examples []string
+	// Setup adds the command's flags and returns what it does with them.
+	Setup func(f *FlagSet) Action
+}
+
+// Action is what a command does.
+type Action func(ctx context.Context, stdout, stderr io.Writer) error
+
+// Commands are those of a program, which has "version", "completion" and "help" besides.
+type Commands []Command
+
+// Run runs the command that args begin with. program is its name, and does what it does,
+// for the overview that is shown without arguments.
+func (all Commands) Run(ctx context.Context, program, does string, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		_, err := io.WriteString(stdout, all.overview(program, does))
+		return err
+	}
+	name, args := args[0], args[1:]
+	if len(args) > 0 && slices.Contains(all.names(), name+" "+args[0]) {
+		name, args = name+" "+args[0], args[1:]
+	}
+	switch name {
+	case "version":
+		_, err := fmt.Fprintln(stdout, program, version())
+		return err
+	case "completion":
+		_, err := io.WriteString(stdout, all.completion(program))
+		return err
+	}
+	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == name })
+	if i < 0 {
+		return Usagef("unknown command %q: want %s", name, strings.Join(all.names(), ", "))
+	}
+	flags, act := all[i].flags(program)
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	return act(ctx, stdout, stderr)
+}
+
+func (c Command) flags(program string) (*FlagSet, Action) {
+	f := NewFlagSet(program+" "+c.Name, c.Synopsis, c.Examples...)
+	return f, c.Setup(f)
+}
+
+func (all Commands) names() (names []string) {
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	return append(names, "version", "completion")
+}
+
+func (all Commands) overview(program, does string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage: go run ./experiments/%s COMMAND [flags]\n\nCommands:\n", does, program)
+	for _, c := range all {
+		fmt.Fprintf(&b, "  %s\n\t%s\n", c.Name, strings.ReplaceAll(c.Synopsis, "\n", "\n\t"))
+	}
+	b.WriteString("  version\n\tPrints the version.\n")
+	fmt.Fprintf(&b, "  completion\n\tPrints completion for bash: source <(%s completion)\n\n", program)
+	b.WriteString("COMMAND -h explains the flags of a command.\n")
+	return b.String()
+}
+
+// release is the version of a binary that is built for a release: its build sets it, by
+// -ldflags "-X github.com/specmatch/specmatch/specmatch/cli.release=0.1.0".
+var release string
+
+// version returns that of the release, or of the module, as the Go tool has stamped it.
+func version() string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+func (all Commands) completion(program string) string {
+	words := map[string][]string{} // that may follow a first word, "" for the first
+	for _, name := range all.names() {
+		first, second, two := strings.Cut(name, " ")
+		if !two {
+			words[""] = append(words[""], first)
+		} else {
+			words[first] = append(words[first], second)
+		}
+	}
+	for _, c := range all {
+		f, _ := c.flags(program)
+		first, _, _ := strings.Cut(c.Name, " ")
+		for _, name := range slices.Sorted(maps.Keys(f.All())) {
+			if !slices.Contains(words[first], "-"+name) {
+				words[first] = append(words[first], "-"+name)
+			}
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "_%s() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n", program, strings.Join(words[""], " "))
+	delete(words, "")
+	for _, first := range slices.Sorted(maps.Keys(words)) {
+		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", first, strings.Join(words[first], " "))
+	}
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n")
+	fmt.Fprintf(&b, "complete -o default -F _%s %[1]s\n", program)
+	return b.String()
+}

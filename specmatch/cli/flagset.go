@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// FlagSet is a [flag.FlagSet] that returns its errors, takes no positional
+// arguments, and explains itself.
+type FlagSet struct {
+	*flag.FlagSet
+	synopsis string
+	examples []string
+	env      map[string]string // flag name → environment variable
+	checks   []func() error    // of flags that depend on one another
+	given    map[string]bool   // on the command line, or by the environment
+
+	// For resuming a run: the roles of the flags, and the names of the flags with the
+	// first seed and the number of seeds.
+	roles        map[string]role
+	first, count string
+	inputs       map[string]string // see Input
+
+	small []small
+
+	afterParse []func(given map[string]bool) error
+	skipsData  func() bool // nil is never
+}
+
+// small is a second set of defaults, for runs of some kind.
+type small struct {
+	when   string // the kind, in words
+	holds  func() bool
+	values map[string]string
+}
+
+// NewFlagSet returns an empty flag set for the experiment of that name. The
+// synopsis and the examples (at least one; each a list of flags) go into the
+// help text.
+func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
+	f := &FlagSet{
+		FlagSet:  flag.NewFlagSet(name, flag.ContinueOnError),
+		synopsis: synopsis,
+		examples: examples,
+		env:      map[string]string{},
+		roles:    map[string]role{},
+		inputs:   map[string]string{},
+	}
+	f.SetOutput(io.Discard) // errors are returned, help goes to stdout
+	f.Usage = func() {}
+	return f
+}
+
+// Group is a set of flags that belong together.
+type Group interface {
+	// Register adds the flags to f, with the group's fields as defaults.
+	Register(f *FlagSet)
+}
+
+// Add registers the groups.
+func (f *FlagSet) Add(groups ...Group) {
+	for _, g := range groups {
+		g.Register(f)
+	}
+}
+
+// Var defines a flag that stores what parse makes of its argument in p. The
+// value that p has now is the default. A name in `backquotes` in usage stands
+// for the argument in the help text.
+func Var[T any](f *FlagSet, p *T, name string, parse Parser[T], usage string) {
+	f.Var(&value[T]{p, parse}, name, usage)
+}
+
+// Env makes the environment variable the source of the named flag where the
+// command line does not give it. An empty variable counts as none.
+func (f *FlagSet) Env(name, variable string) { f.env[name] = variable }
+
+// Check makes Parse call check last, for flags that depend on one another.
+func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check) }
+
+// Parse parses args, then the environment, then resumes the run in the directory of
+// -out, if there is one: a flag that is not given gets the run's value, and one that
+// is given must agree with it or, if it [FlagSet.Grows], is added to it. For -h it
+// prints help on stdout and returns [flag.ErrHelp]; a mistake is a [UsageError] that
+// names flag and value.
+func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
+	switch err := f.FlagSet.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		if err := f.help(stdout); err != nil {
+			return err
+		}
+		return flag.ErrHelp
+	case err != nil:
+		return &UsageError{err}
+	case f.NArg() > 0:
+		return Usagef("unexpected argument %q", f.Arg(0))
+	}
+	given := map[string]bool{}
+	f.given = given
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	var err error
+	f.VisitAll(func(fl *flag.Flag) {
+		variable := f.env[fl.Name]
+		s := os.Getenv(variable)
+		if s == "" || given[fl.Name] || err != nil {
+			return
+		}
+		if e := f.Set(fl.Name, s); e != nil {
+			err = Usagef("invalid value %q for environment variable %s: %w", s, variable, e)
+		}
+		given[fl.Name] = true
+	})
+	for _, hook := range f.afterParse {
+		if err == nil {
+			err = hook(given)
+		}
+	}
+	for _, s := range f.small {
+		if err == nil && s.holds() {
+			err = f.setUngiven(s.values)
+		}
+	}
+	for _, check := range f.checks {
+		if err == nil {
+			err = check()
+		}
+	}
+	return err
+}
+
+// Given reports, to a check, whether the command line or the environment gives one of
+// the flags.
+func (f *FlagSet) Given(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f.given[name] })
+}
+
+// Small gives flags other defaults in runs for which holds returns true; Parse calls
+// it once the flags are set. The string when says it in words, for the help text.
+func (f *FlagSet) Small(when string, holds func() bool, values map[string]string) {
+	f.small = append(f.small, small{when, holds, values})
+}
+
+// setUngiven sets those flags among values that nothing else has set: the command
+// line, the environment, or a run that is resumed.
+func (f *FlagSet) setUngiven(values map[string]string) error {
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	for name, value := range values {
+		if given[name] {
+			continue
+		}
+		if err := f.Set(name, value); err != nil {
+			return fmt.Errorf("cli: default of -%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// AfterParse makes Parse call hook once the command line and the environment have been
+// read, before second defaults and checks. given has the names of the flags that they
+// set; hook may set others.
+func (f *FlagSet) AfterParse(hook func(given map[string]bool) error) {
+	f.afterParse = append(f.afterParse, hook)
+}
+
+// SkipsData says when a command reads no data, so that [Data.Open] need not.
+func (f *FlagSet) SkipsData(skips func() bool) { f.skipsData = skips }
+
+// Collecting reports whether the command reads no data, because it only puts finished
+// parts together; a nil FlagSet, of an experiment that a test has made, does not.
+func (f *FlagSet) Collecting() bool { return f != nil && f.skipsData != nil && f.skipsData() }
+
+// Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The
+// name should not depend on where the file is.
+func (f *FlagSet) Input(name, sum string) { f.inputs[name] = sum }
+
+// Inputs returns the sums by name.
+func (f *FlagSet) Inputs() map[string]string { return f.inputs }
+
+// help prints the synopsis, the examples, and every flag with its default.
+func (f *FlagSet) help(w io.Writer) error {
+	var b bytes.Buffer
+	command := "go run ./experiments/" + f.Name()
+	fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
+	for _, e := range f.examples {
+		fmt.Fprintf(&b, "  %s %s\n", command, e)
+	}
+	b.WriteString("\nFlags:\n")
+	f.VisitAll(func(fl *flag.Flag) {
+		argument, usage := flag.UnquoteUsage(fl)
+		if argument != "" {
+			argument = " " + argument
+		}
+		def := fl.DefValue
+		switch {
+		case def == "" && strings.Contains(usage, "the default is"):
+			def = "see above"
+		case def == "":
+			def = "none"
+		}
+		for _, s := range f.small {
+			if v, ok := s.values[fl.Name]; ok {
+				def += "; " + s.when + " " + v
+			}
+		}
+		if v := f.env[fl.Name]; v != "" {
+			def = "$" + v + ", else " + def
+		}
+		usage = strings.ReplaceAll(usage, "\n", "\n\t")
+		fmt.Fprintf(&b, "  -%s%s\n\t%s\n\tdefault: %s\n", fl.Name, argument, usage, def)
+	})
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+type value[T any] struct {
+	p     *T
+	parse Parser[T]
+}
+
+// String returns the value as the command line would have it: a list is
+// joined by commas.
+func (v *value[T]) String() string {
+	if v.p == nil { // package flag asks a zero value for its default
+		return ""
+	}
+	r := reflect.ValueOf(*v.p)
+	if r.Kind() != reflect.Slice {
+		return fmt.Sprint(*v.p)
+	}
+	elements := make([]string, r.Len())
+	for i := range elements {
+		elements[i] = fmt.Sprint(r.Index(i))
+	}
+	return strings.Join(elements, ",")
+}
+
+func (v *value[T]) Set(s string) error {
+	x, err := v.parse(s)
+	if err == nil {
+		*v.p = x
+	}
+	return err
+}
+
+func (v *value[T]) Get() any { return *v.p }

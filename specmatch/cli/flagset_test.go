@@ -1,0 +1,287 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// common is the flags of a whole experiment with the paper's recipe.
+type common struct {
+	data     cli.Data
+	loss     cli.Loss
+	recipe   cli.Recipe
+	protocol cli.Protocol
+	engine   cli.Engine
+	out      run.Output
+}
+
+func parse(args ...string) (*common, *bytes.Buffer, error) {
+	c := &common{
+		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
+		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
+	}
+	f := cli.NewFlagSet("unsupervised", "Table 1.", "-dataset MUTAG", "-beta auto:0.2")
+	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
+	var stdout bytes.Buffer
+	err := f.Parse(args, &stdout)
+	return c, &stdout, err
+}
+
+func TestDefaults(t *testing.T) {
+	c, _, err := parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"untrained", "graphcl", "infonce", "specmatch"}; !reflect.DeepEqual(c.loss.Methods, want) {
+		t.Errorf("methods %q, want %q", c.loss.Methods, want)
+	}
+	if c.engine != (cli.Engine{Backend: "cpu", Precision: tensor.Float32}) {
+		t.Errorf("engine %v", c.engine)
+	}
+	if c.data.Datasets != nil || c.recipe.Epochs != 20 || c.loss.Beta.Weight != 1 {
+		t.Errorf("defaults changed: %+v", c)
+	}
+}
+
+func TestValues(t *testing.T) {
+	c, _, err := parse(strings.Fields("-dataset MUTAG,NCI1 -data /d -method infonce,specmatch -beta auto:0.2 -p 50 -tau 0.5 -kappa 5" +
+		" -epochs 0 -batch 512 -lr 1e-3 -seeds 1 -first-seed 7 -protocol linear,rbf -folds 5 -backend cuda -precision float64 -out o")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &common{
+		data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
+		loss:     cli.Loss{Methods: []string{"infonce", "specmatch"}, Beta: cli.Beta{Ratio: 0.2}, Percentile: 50, Tau: 0.5, Kappa: 5},
+		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
+		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
+		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
+		out:      run.Output{Dir: "o", Every: 20 * time.Second},
+	}
+	equal := gocmp.Comparer(func(a, b cli.Data) bool { return slices.Equal(a.Datasets, b.Datasets) && a.Dir == b.Dir })
+	if d := gocmp.Diff(want, c, equal, gocmp.AllowUnexported(common{})); d != "" {
+		t.Error(d)
+	}
+}
+
+// Every message names flag and value and says what is wanted.
+func TestRejected(t *testing.T) {
+	for _, tt := range []struct{ flag, value, want string }{
+		{"dataset", "", `want a name, not an empty string`},
+		{"dataset", "MUTAG,", `"": want a name`},
+		{"dataset", "MUTAG,NCI1,MUTAG", `"MUTAG" is listed twice`},
+		{"data", " ", `want a name`},
+		{"method", "simclr", `"simclr": want untrained, graphcl, infonce or specmatch`},
+		{"beta", "-1", `want a number of at least 0, or auto:R`},
+		{"beta", "NaN", `want a number of at least 0`},
+		{"beta", "auto:0", `with R above 0`},
+		{"beta", "auto", `with R above 0`},
+		{"p", "120", `want a number from 0 to 100`},
+		{"p", "NaN", `want a number from 0 to 100`},
+		{"tau", "0", `want a number above 0`},
+		{"kappa", "+Inf", `want a number above 0`},
+		{"epochs", "1.5", `want a whole number of at least 0`},
+		{"batch", "1", `want a whole number of at least 2`},
+		{"lr", "fast", `want a number above 0`},
+		{"seeds", "-1", `want a whole number of at least 1`},
+		{"protocol", "svm", `"svm": want rbf or linear`},
+		{"backend", "tpu", `want cpu or cuda`},
+		{"precision", "float16", `want float32 or float64`},
+		{"out", "", `want a name`},
+	} {
+		t.Run(tt.flag+"="+tt.value, func(t *testing.T) {
+			_, _, err := parse("-"+tt.flag, tt.value)
+			var usage *cli.UsageError
+			if !errors.As(err, &usage) {
+				t.Fatalf("got %v, want a UsageError", err)
+			}
+			prefix := fmt.Sprintf("invalid value %q for flag -%s: ", tt.value, tt.flag)
+			if msg := err.Error(); !strings.HasPrefix(msg, prefix) || !strings.Contains(msg, tt.want) {
+				t.Errorf("got %s\nwant %s…%s…", msg, prefix, tt.want)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("SPECMATCH_BACKEND", "cuda")
+	t.Setenv("SPECMATCH_PRECISION", "float64")
+	c, _, err := parse()
+	if err != nil || c.engine != (cli.Engine{Backend: "cuda", Precision: tensor.Float64}) {
+		t.Errorf("from the environment: %v, %v", c.engine, err)
+	}
+	c, _, err = parse("-backend", "cpu")
+	if err != nil || c.engine != (cli.Engine{Backend: "cpu", Precision: tensor.Float64}) {
+		t.Errorf("flag above environment: %v, %v", c.engine, err)
+	}
+
+	t.Setenv("SPECMATCH_BACKEND", "tpu")
+	_, _, err = parse()
+	if want := `invalid value "tpu" for environment variable SPECMATCH_BACKEND: want cpu or cuda`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, _, err = parse("-backend", "cpu"); err != nil {
+		t.Errorf("the flag hides a bad variable, but: %v", err)
+	}
+	t.Setenv("SPECMATCH_BACKEND", "")
+	if c, _, err = parse(); err != nil || c.engine.Backend != "cpu" {
+		t.Errorf("an empty variable is none, but: %v, %v", c.engine, err)
+	}
+}
+
+// TestRoundedProducts: -tf32 names an engine of cuda and -bf16 one of cpu; elsewhere they
+// are refused.
+func TestRoundedProducts(t *testing.T) {
+	c, _, err := parse("-backend", "cuda", "-tf32")
+	if err != nil || c.engine.Name() != "cuda-tf32" {
+		t.Errorf("engine %v, %v", c.engine, err)
+	}
+	if c, _, err := parse("-bf16"); err != nil || c.engine.Name() != "cpu-bf16" {
+		t.Errorf("engine %v, %v", c.engine, err)
+	}
+	if _, err := c.engine.Open(); err == nil || slices.Contains(backend.Names(), "cuda") == strings.Contains(err.Error(), "rebuild with -tags cuda") {
+		t.Errorf("the engine opens with %v", err)
+	}
+	for args, want := range map[string]string{
+		"-tf32":                                  "-tf32 is for -backend cuda; cpu has no such products",
+		"-tf32 -backend cuda -precision float64": "-tf32 is for -precision float32",
+		"-bf16 -backend cuda":                    "-bf16 is for -backend cpu; cuda has no such products",
+		"-bf16 -precision float64":               "-bf16 is for -precision float32",
+	} {
+		var usage *cli.UsageError
+		if _, _, err := parse(strings.Fields(args)...); !errors.As(err, &usage) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	_, stdout, err := parse("-help")
+	if !errors.Is(err, flag.ErrHelp) {
+		t.Fatalf("got %v, want flag.ErrHelp", err)
+	}
+	help := stdout.String()
+	for _, want := range []string{
+		"Table 1.\n",
+		"Usage: go run ./experiments/unsupervised [flags]\n",
+		"  go run ./experiments/unsupervised -beta auto:0.2\n",
+		"  -batch batch\n\tgraphs in a batch, ",
+		"default: untrained,graphcl,infonce,specmatch\n",
+		"\tdefault: $SPECMATCH_BACKEND, else cpu\n",
+		"\tdefault: none\n",
+		"  -beta β\n", "  -p percentile\n", "\tdefault: 80\n",
+	} {
+		if !strings.Contains(help, want) {
+			t.Errorf("help lacks %q:\n%s", want, help)
+		}
+	}
+	if got := strings.Count(help, "\tdefault: "); got != 25 {
+		t.Errorf("%d defaults, want 25:\n%s", got, help)
+	}
+	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
+		t.Errorf("help on a broken pipe: %v", err)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestBeta(t *testing.T) {
+	for s, want := range map[string]string{"0.5": "0.5", "0": "0", "auto:0.2": `"auto:0.2"`} {
+		b, err := cli.ParseBeta(s)
+		if err != nil || b.String() != s {
+			t.Errorf("%q became %v, %v", s, b, err)
+		}
+		data, err := json.Marshal(b)
+		if err != nil || string(data) != want {
+			t.Errorf("JSON of %s is %s, %v; want %s", s, data, err, want)
+		}
+		var back cli.Beta
+		if err := json.Unmarshal(data, &back); err != nil || back != b {
+			t.Errorf("JSON %s became %v, %v", data, back, err)
+		}
+	}
+	var b cli.Beta
+	if err := json.Unmarshal([]byte(`"always"`), &b); err == nil {
+		t.Error("β = always was accepted")
+	}
+}
+
+func Example() {
+	recipe := cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5}
+	flags := cli.NewFlagSet("unsupervised", "Unsupervised learning on TU data sets.", "-seeds 3")
+	flags.Add(&recipe)
+	if err := flags.Parse([]string{"-h"}, os.Stdout); err == nil {
+		fmt.Println("training") // not with -h
+	}
+	// Output:
+	// Unsupervised learning on TU data sets.
+	//
+	// Usage: go run ./experiments/unsupervised [flags]
+	//
+	// For example:
+	//   go run ./experiments/unsupervised -seeds 3
+	//
+	// Flags:
+	//   -batch batch
+	// 	graphs in a batch, at least 2: for contrastive losses each is the others' negative
+	// 	default: 128
+	//   -epochs epochs
+	// 	epochs to train
+	// 	default: 20
+	//   -first-seed first
+	// 	the first of the seeds
+	// 	default: 0
+	//   -lr rate
+	// 	learning rate of Adam
+	// 	default: 0.01
+	//   -seeds N
+	// 	number N of independent runs, with consecutive seeds
+	// 	default: 5
+}
+
+// TestImply: a flag that is given implies another one that is not.
+func TestImply(t *testing.T) {
+	for args, want := range map[string]bool{"": true, "-epochs 3": false, "-epochs 3 -own": true, "-own=false": false, "-other 1": true} {
+		f := cli.NewFlagSet("x", "", "")
+		own := f.Bool("own", true, "")
+		f.Int("epochs", 1, "")
+		f.Int("other", 1, "")
+		f.Small("with -epochs", func() bool { return f.Given("epochs") }, map[string]string{"own": "false"})
+		if err := f.Parse(strings.Fields(args), new(bytes.Buffer)); err != nil || *own != want {
+			t.Errorf("%q: own %v, %v; want %v", args, *own, err, want)
+		}
+	}
+}
+
+// TestQuoted: a comma within quotes is part of an item, such as the name of a column.
+func TestQuoted(t *testing.T) {
+	parse := cli.List(cli.Text)
+	for text, want := range map[string]string{
+		`a,b`: "a|b", `"solubility, mg/l",b`: "solubility, mg/l|b", `b,"say ""so"""`: `b|say "so"`, `5" tube,b`: `5" tube|b`,
+	} {
+		if got, err := parse(text); err != nil || strings.Join(got, "|") != want {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	if _, err := parse(`"a,b`); err == nil || !strings.Contains(err.Error(), "quotes as in a table") {
+		t.Error(err)
+	}
+}

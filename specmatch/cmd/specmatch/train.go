@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Words for readouts besides their names.
+const (
+	readoutAuto = "auto"
+	readoutOwn  = "own"
+	readoutMean = "mean"
+	readoutSum  = "sum"
+)
+
+// readoutOf accepts the name of a readout, or one of some words.
+func readoutOf(words ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if slices.Contains(words, s) {
+			return s, nil
+		}
+		r, err := gnn.ParseReadout(s)
+		return string(r), err
+	}
+}
+
+type encoder struct {
+	Hidden, Layers int
+	Atoms          string // the categories of molecules
+}
+
+func (e *encoder) Register(f *cli.FlagSet) {
+	cli.Var(f, &e.Hidden, "hidden", cli.Int(1), "`width` of the layers of a new encoder")
+	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
+	cli.Var(f, &e.Atoms, "atoms", cli.OneOf(feature.Names()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(feature.Names(), " or "))
+}
+
+// architecture returns the new encoder for graphs with some features, or for molecules.
+func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
+	if features == nil {
+		a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
+		if e.Atoms != feature.Hu.Name { // which files do not name
+			a.Atoms = e.Atoms
+		}
+		return a
+	}
+	return gnn.Architecture{Kind: gnn.KindGIN, In: features.Width(), Hidden: e.Hidden, Layers: e.Layers}
+}
+
+// methodNames are those of all regimes that users' data can be of.
+func methodNames() []string {
+	all := method.Names(method.Unsupervised)
+	for _, name := range method.Names(method.Transfer) {
+		if m, _ := method.Get(name); !slices.Contains(all, m.Name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func setupTrain(f *cli.FlagSet) cli.Action {
+	x := &training{
+		run: pretrain.Run{
+			Method:   method.SpecMatch,
+			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
+			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
+			Settings: pretrain.DefaultSettings(),
+		},
+		encoder: encoder{Hidden: 32, Layers: 3, Atoms: feature.Hu.Name},
+		Readout: readoutAuto,
+		flags:   f,
+	}
+	r := &x.run
+	f.Add(&x.input)
+	f.Free("in")
+	cli.Var(f, &r.Method, "method", cli.OneOf(methodNames()...), "`method` to train by")
+	cli.Var(f, &r.Recipe.Epochs, "epochs", cli.Int(0), "`epochs` to train")
+	cli.Var(f, &r.Recipe.Batch, "batch", cli.Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
+	cli.Var(f, &r.Recipe.LR, "lr", cli.Positive, "learning `rate` of Adam")
+	cli.Var(f, &r.Seed, "seed", cli.Int(0), "`seed` of weights, batches and views")
+	f.Add(&x.encoder)
+	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto), "`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by which it then embeds;\nauto is its own way or the method's")
+	f.Add(&r.Loss, &r.Settings)
+	r.Settings.RegisterMethods(f, method.Unsupervised, func() []string { return []string{r.Method} })
+	r.Settings.RegisterMorgan(f)
+	f.Add(&x.engine, &x.output)
+	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2, "simgrace-eta": "0.1"})
+	f.Check(func() error { return apartRun(x.output.Dir, []string{modelFile}, x.In) })
+	return x.train
+}
+
+type training struct {
+	input
+	encoder
+	Readout string
+	run     pretrain.Run
+	engine  cli.Engine
+	output  run.Output
+	flags   *cli.FlagSet
+}
+
+const modelFile = "model.safetensors"
+
+func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
+	o, err := x.input.options()
+	if err != nil {
+		return err
+	}
+	o.Atoms = x.Atoms
+	sum, err := x.input.sum(ctx, x.flags)
+	if err != nil {
+		return err
+	}
+	t, err := records.ReadAll(ctx, x.In, o)
+	if err != nil {
+		return err
+	}
+	x.input.note(t, sum, stderr)
+	r := &x.run
+	r.Dataset, r.Regime, r.File = t.Set, method.Transfer, modelFile
+	var features *graph.Columns
+	if t.Content == records.Graphs {
+		columns, err := t.Set.Columns()
+		if err != nil {
+			return err
+		}
+		r.Regime, features = method.Unsupervised, &columns
+	}
+	if have := method.Names(r.Regime); !slices.Contains(have, r.Method) {
+		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, have)
+	}
+	if n := len(t.Records); n < 2 {
+		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with", x.In, n)
+	}
+	r.Encoder = x.architecture(features)
+	if x.Readout != readoutAuto {
+		r.Encoder.Readout = gnn.Readout(x.Readout)
+		if err := r.Encoder.Check(); err != nil {
+			return cli.Usagef("-readout: %w", err)
+		}
+	}
+	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
+	if err := train.Fits(x.engine.Backend, x.engine.Precision, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
+		return cli.Usagef("%s: %w", flags, err)
+	}
+	dir, err := run.Start(x.flags.Name(), x.flags, []string{t.Set.Name}, cli.Recipe{FirstSeed: r.Seed, Seeds: 1}, x.engine, x.output)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	plan := run.NewPlan(dir)
+	run.Add(plan, []run.Unit[pretrain.Trained]{r.Unit(r.Method, x.engine, dir)})
+	return plan.Run(ctx, stdout, stderr, func() error {
+		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
+		return err
+	})
+}

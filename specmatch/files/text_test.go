@@ -1,0 +1,88 @@
+package files_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/specmatch/files"
+)
+
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "",
+		"1-Ä °C":               "1-Ä °C",
+		"M\xfcller":            "M\uFFFDller",
+		"a\x1b[31mb\x00\u009b": `a\x1b[31mb\x00\u009b`,
+		"a\r\n\tb\u2028":       `a\r\n\tb\u2028`,
+		"x\u202ey":             `x\u202ey`,
+	} {
+		if got := files.Printable(in); got != want {
+			t.Errorf("%q gives %q, want %q", in, got, want)
+		}
+	}
+	if got := files.PrintableLines("a\nb\x1b\n"); got != "a\nb\\x1b\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestDistinct(t *testing.T) {
+	got := files.Distinct("id", "y", "y_std", "y_std", "y_std_std", "id", "y\n", "y", "y_2", "M\xff")
+	if got := strings.Join(got, " "); got != `id y y_std y_std_2 y_std_std id_2 y\n y_3 y_2 M`+"\uFFFD" {
+		t.Error(got)
+	}
+}
+
+// TestApart: a file is the same by whatever name, and one that nobody reads may be written.
+func TestApart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"in.csv", "other.csv", "set/raw/A.txt"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"link.csv": "in.csv", "set/B.txt": "../other.csv"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	if err := os.Link("in.csv", "hard.csv"); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ written, read, want string }{
+		{"in.csv", "in.csv", "in.csv is to be written, and is in.csv"},
+		{"x.csv,./in.csv", "in.csv", "and is in.csv, which is read"},
+		{"link.csv", "m,in.csv", "link.csv is to be written, and is in.csv"},
+		{"in.csv", "link.csv", "which is read"},
+		{"hard.csv", "in.csv", "which is read"},
+		{"set/raw/A.txt", "set", "which is read"},
+		{"other.csv", "set", "which is read"},
+		{"set", "in.csv", "is a folder"},
+		{"other.csv,new.csv", "in.csv,nowhere,-", ""},
+		{"new.csv", "new.csv", ""},
+	} {
+		err := files.Apart(strings.Split(c.written, ","), strings.Split(c.read, ","))
+		if err == nil && c.want != "" || err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"v.csv", ".v.csv.1234", ".v.csv.x", ".w.csv.1234", ".v.csv.journal.77"} {
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Sweep("v.csv"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob("*v.csv*"); err != nil || strings.Join(left, " ") != ".v.csv.journal.77 .v.csv.x v.csv" {
+		t.Errorf("%v, %v", left, err)
+	}
+}

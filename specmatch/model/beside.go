@@ -1,0 +1,215 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Numbers describes what a head sees of a graph beside its embedding. It can be stored as JSON.
+type Numbers struct {
+	// Features are how Graph.Globals is made, in the words of package apply.
+	Features []string `json:"features"`
+	Size     int      `json:"size"`   // of Graph.Globals
+	Hidden   int      `json:"hidden"` // the width of the layer that it goes through
+	// Linear says that a linear model of the numbers takes part in the predictions.
+	Linear bool `json:"linear,omitempty"`
+}
+
+// Beside gives the head of a model numbers of the whole graph, such as descriptors of a molecule,
+// beside its embedding:
+//
+//	h ⊕ ReLU(z·W + b),  z = ((v - Mean)∘Scale, clipped at ±6),  v = sign(x)·ln(1+|x|) of Graph.Globals x
+//
+// and mixes what the head says with what a linear model of z says; see [Head.Mix].
+type Beside struct {
+	Mean, Scale *nn.Buffer // [1×Size]; see [Beside.Fit]
+	Hidden      *nn.Linear // [Size×Hidden]
+	Dropout     *nn.Dropout
+	Linear      *Linear // nil unless [Numbers.Linear]
+}
+
+// Linear is a linear model z·W + b. Package finetune fits it; until then its share is 0.
+type Linear struct {
+	W     *nn.Buffer // [Size×Outputs]
+	B     *nn.Buffer // [1×Outputs]
+	Share *nn.Buffer // [1×1], from 0 to 1
+}
+
+const (
+	beside    = "beside"
+	mostSize  = 1 << 17
+	clipAbove = 6
+)
+
+func (n Numbers) check() error {
+	if len(n.Features) == 0 || n.Size < 1 || n.Size > mostSize || n.Hidden < 1 || n.Hidden > mostSize {
+		return fmt.Errorf("a head that sees %d numbers of the features %q by way of %d", n.Size, n.Features, n.Hidden)
+	}
+	return nil
+}
+
+// accepts returns an error unless graphs have these numbers.
+func (n *Numbers) accepts(graphs []*graph.Graph) error {
+	for i, g := range graphs {
+		if n != nil && len(g.Globals) != n.Size {
+			return fmt.Errorf("specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q",
+				i, len(g.Globals), n.Size, n.Features)
+		}
+	}
+	return nil
+}
+
+// newBeside returns an untrained layer of a head with some outputs. Its masks are drawn by a seed of rng.
+func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng *rand.Rand) *Beside {
+	x := &Beside{
+		Mean: nn.NewBuffer(be, beside+".mean", 1, n.Size, 0), Scale: nn.NewBuffer(be, beside+".scale", 1, n.Size, 1),
+		Hidden: nn.NewLinear(be, beside+".hidden", n.Size, n.Hidden, nn.KaimingUniform, rng),
+	}
+	x.Mean.Layout, x.Scale.Layout = autodiff.Vector, autodiff.Vector
+	x.Hidden.ResetBias(be, rng)
+	x.Dropout = nn.NewDropout(be, dropout, rng.Uint64())
+	if n.Linear {
+		const name = beside + ".linear."
+		x.Linear = &Linear{W: nn.NewBuffer(be, name+"weight", n.Size, outputs, 0),
+			B: nn.NewBuffer(be, name+"bias", 1, outputs, 0), Share: nn.NewBuffer(be, name+"share", 1, 1, 0)}
+		x.Linear.W.Layout, x.Linear.B.Layout, x.Linear.Share.Layout = autodiff.Transposed, autodiff.Vector, autodiff.Vector
+	}
+	return x
+}
+
+// buffers returns all that training by gradients leaves as it is.
+func (x *Beside) buffers() []*nn.Buffer {
+	if x == nil {
+		return nil
+	}
+	all := []*nn.Buffer{x.Mean, x.Scale}
+	if l := x.Linear; l != nil {
+		all = append(all, l.W, l.B, l.Share)
+	}
+	return all
+}
+
+func signedLog(x float32) float64 {
+	switch {
+	case x == 0:
+		return 0
+	case x < 0:
+		return -math.Log1p(-float64(x))
+	}
+	return math.Log1p(float64(x))
+}
+
+// Fit standardises by some graphs: Mean is that of v, and Scale one over its standard deviation, if
+// that is more than 1, or 0 where it is constant. What varies less, as the count of a part that few
+// molecules have, keeps its size: made large it is what a fit learns by heart.
+func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
+	be, size := x.Hidden.W.Backend(), x.Mean.Value.Cols
+	mean, squares := make([]float64, size), make([]float64, size)
+	for _, i := range samples {
+		for k, v := range graphs[i].Globals {
+			mean[k] += signedLog(v) / float64(len(samples))
+		}
+	}
+	for _, i := range samples {
+		for k, v := range graphs[i].Globals {
+			d := signedLog(v) - mean[k]
+			squares[k] += d * d / float64(len(samples))
+		}
+	}
+	for k, s := range squares {
+		squares[k] = 0
+		if std := math.Sqrt(s); std > 1e-8*math.Abs(mean[k]) {
+			squares[k] = 1 / max(std, 1)
+		}
+	}
+	be.Upload(x.Mean.Value, mean)
+	be.Upload(x.Scale.Value, squares)
+}
+
+// Standardise returns z [n×Size] of n graphs.
+func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
+	be, size := x.Hidden.W.Backend(), x.Mean.Value.Cols
+	mean, scale := make([]float64, size), make([]float64, size)
+	be.Download(mean, x.Mean.Value)
+	be.Download(scale, x.Scale.Value)
+	z := make([]float64, len(graphs)*size)
+	for i, g := range graphs {
+		row := z[i*size : (i+1)*size]
+		for k, v := range g.Globals {
+			row[k] = max(-clipAbove, min(clipAbove, (signedLog(v)-mean[k])*scale[k]))
+		}
+	}
+	return z
+}
+
+// Forward returns what the head sees [n×width] of embeddings [n×Width] of n graphs, and z; of a nil
+// Beside the embeddings alone.
+func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (seen, z *autodiff.Var) {
+	if x == nil {
+		return h, nil
+	}
+	z = h.Tape().Matrix(len(graphs), x.Mean.Value.Cols, x.Standardise(graphs))
+	return autodiff.ConcatCols(h, x.Dropout.Forward(x.Hidden.ForwardReLU(z), mode)), z
+}
+
+// share returns that of the linear model.
+func (x *Beside) share() float64 {
+	var share [1]float64
+	if x != nil && x.Linear != nil {
+		x.Hidden.W.Backend().Download(share[:], x.Linear.Share.Value)
+	}
+	return share[0]
+}
+
+// Of returns z·W + b [n×Outputs]: numbers as the network has them, the log-odds of a yes, or of each
+// class against the others.
+func (l *Linear) Of(z *autodiff.Var) *autodiff.Var {
+	t := z.Tape()
+	return z.MatMul(t.Const(l.W.Value)).AddRow(t.Const(l.B.Value))
+}
+
+// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂ of the predictions of a network with
+// the outputs s and of a linear model with z·W + b, both [n×Outputs]: p are numbers or probabilities. Those of the
+// linear model's classes are divided by their sum. The outputs of the mixture are its numbers, log-odds
+// or logarithms.
+func (h Head) Mix(share float64, s, linear []float64) []float64 {
+	mixed := make([]float64, len(s))
+	a, b := math.Log1p(-share), math.Log(share)
+	switch h.Kind {
+	case Regression:
+		for i := range s {
+			mixed[i] = (1-share)*s[i] + share*linear[i]
+		}
+	case Binary:
+		for i := range s {
+			yes := logSum(a+logSigmoid(s[i]), b+logSigmoid(linear[i]))
+			mixed[i] = yes - logSum(a+logSigmoid(-s[i]), b+logSigmoid(-linear[i]))
+		}
+	default:
+		for at := 0; at < len(s); at += h.Outputs {
+			network, ofEach := s[at:at+h.Outputs], make([]float64, h.Outputs)
+			for c, v := range linear[at : at+h.Outputs] {
+				ofEach[c] = logSigmoid(v)
+			}
+			all, allEach := floats.LogSumExp(network), floats.LogSumExp(ofEach)
+			for c := range network {
+				mixed[at+c] = logSum(a+network[c]-all, b+ofEach[c]-allEach)
+			}
+		}
+	}
+	return mixed
+}
+
+// logSigmoid returns ln σ(x).
+func logSigmoid(x float64) float64 { return min(x, 0) - math.Log1p(math.Exp(-math.Abs(x))) }
+
+// logSum returns ln(e^x + e^y).
+func logSum(x, y float64) float64 { return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y))) }

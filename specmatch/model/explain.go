@@ -1,0 +1,80 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Explain returns what each node of a graph contributes to the predictions, row-major
+// [nodes×Outputs]: by how much the [Head.Scores] fall when the node is taken out with its
+// edges (occlusion; for molecules Sheridan, J. Chem. Inf. Model. 59 (2019) 1324). A positive
+// value says that the prediction is as high as it is because of the node. The node of a graph
+// that has but one contributes 0.
+//
+// Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) put before other
+// gradients for networks of graphs, need a graph without information to integrate from, and
+// categories of atoms have none; occlusion asks the model about graphs only, whatever its
+// encoder is. Numbers beside a graph, and with them the linear model that [Beside] may have, stay as they
+// are. Neither sees what two nodes do that can stand in for one another.
+func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
+	defer backend.Recover(&err)
+	if m.Head == nil {
+		return nil, errors.New("specmatch: the model is an encoder without a head: it predicts nothing to explain")
+	}
+	h, n := *m.Card.Head, g.Nodes()
+	if n < 2 {
+		return make([]float64, n*h.Outputs), nil
+	}
+	graphs := []*graph.Graph{g}
+	for v := range n {
+		graphs = append(graphs, without(g, int32(v)))
+	}
+	e, err := m.Embed(ctx, graphs)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.scores(e, graphs)
+	if err != nil {
+		return nil, err
+	}
+	whole, values := s[:h.Outputs], s[h.Outputs:]
+	for i := range values {
+		values[i] = whole[i%h.Outputs] - values[i]
+	}
+	return values, nil
+}
+
+func without(g *graph.Graph, v int32) *graph.Graph {
+	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, Globals: g.Globals, X: graph.Features{Width: g.X.Width}, Class: g.Class}
+	for i := range int32(g.Nodes()) {
+		if i == v {
+			continue
+		}
+		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
+			j := g.Adj[k]
+			if j == v {
+				continue
+			}
+			if j > v {
+				j--
+			}
+			out.Adj = append(out.Adj, j)
+			if g.EdgeLabel != nil {
+				out.EdgeLabel = append(out.EdgeLabel, g.EdgeLabel[k])
+			}
+		}
+		out.Ptr = append(out.Ptr, int32(len(out.Adj)))
+		if g.X.Category != nil {
+			out.X.Category = append(out.X.Category, g.X.Category[i])
+		} else {
+			out.X.Dense = append(out.X.Dense, g.X.Dense[int(i)*g.X.Width:int(i+1)*g.X.Width]...)
+		}
+	}
+	if g.EdgeLabel != nil && out.EdgeLabel == nil {
+		out.EdgeLabel = []int32{}
+	}
+	return out
+}

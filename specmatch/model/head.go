@@ -1,0 +1,155 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Kind is the kind of a head's predictions.
+type Kind string
+
+// The kinds of heads.
+const (
+	Classes    Kind = "classes"    // which of several classes: softmax, cross-entropy
+	Binary     Kind = "binary"     // several yes-or-no tasks: sigmoid, binary cross-entropy
+	Regression Kind = "regression" // several numbers: squared error of standardised targets
+)
+
+// Head describes what a model predicts. It can be stored as JSON.
+type Head struct {
+	Kind    Kind `json:"kind"`
+	Outputs int  `json:"outputs"` // classes or tasks
+	// Tasks are the names of the tasks, and ClassValues the labels of the classes in
+	// the data set; either may be empty.
+	Tasks       []string `json:"tasks,omitempty"`
+	ClassValues []string `json:"class_values,omitempty"`
+	// Mean and Std, one for each task of a regression, turn outputs into the unit of
+	// the targets: y = Mean + Std·output. Package finetune sets them.
+	Mean []float64 `json:"mean,omitempty"`
+	Std  []float64 `json:"std,omitempty"`
+}
+
+// Check returns an error unless the fields are consistent.
+func (h Head) Check() error {
+	switch {
+	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
+		return fmt.Errorf("specmatch: head of kind %q; want %s, %s or %s", h.Kind, Classes, Binary, Regression)
+	case h.Outputs < 1 || h.Outputs > maxOutputs || h.Kind == Classes && h.Outputs < 2:
+		return fmt.Errorf("specmatch: a head of kind %s with %d outputs", h.Kind, h.Outputs)
+	case len(h.Tasks) > 0 && (h.Kind == Classes || len(h.Tasks) != h.Outputs):
+		return fmt.Errorf("specmatch: %d names of tasks for %d outputs of kind %s", len(h.Tasks), h.Outputs, h.Kind)
+	case len(h.ClassValues) > 0 && (h.Kind != Classes || len(h.ClassValues) != h.Outputs):
+		return fmt.Errorf("specmatch: labels of %d classes for %d outputs of kind %s", len(h.ClassValues), h.Outputs, h.Kind)
+	case len(h.Mean) != len(h.Std) || len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
+		return fmt.Errorf("specmatch: %d means and %d standard deviations for %d outputs of kind %s", len(h.Mean), len(h.Std), h.Outputs, h.Kind)
+	}
+	for k, s := range h.Std {
+		if m := h.Mean[k]; math.IsNaN(m) || math.IsInf(m, 0) || !(s > 0) || math.IsInf(s, 0) {
+			return fmt.Errorf("specmatch: the targets of task %d have the mean %v and the standard deviation %v", k, m, s)
+		}
+	}
+	return nil
+}
+
+// Columns names the predictions: numbers and probabilities of a yes by the names of
+// their tasks, probabilities of classes by class_ and the class.
+func (h Head) Columns() []string {
+	var all []string
+	for k := range h.Outputs {
+		switch {
+		case h.Kind == Classes && k < len(h.ClassValues):
+			all = append(all, "class_"+h.ClassValues[k])
+		case h.Kind == Classes:
+			all = append(all, fmt.Sprintf("class_%d", k))
+		case k < len(h.Tasks):
+			all = append(all, h.Tasks[k])
+		default:
+			all = append(all, fmt.Sprintf("task_%d", k))
+		}
+	}
+	return all
+}
+
+// maxOutputs bounds the outputs of a head.
+const maxOutputs = 1 << 20
+
+// NewPredictor returns an encoder with an untrained head, for package finetune to fit. The
+// linear layer [width×outputs] is initialised as PyTorch does it by default. It panics
+// unless the head passes [Head.Check].
+func NewPredictor(e gnn.Encoder, h Head, rng *rand.Rand) *Trained {
+	return NewPredictorBeside(e, h, nil, 0, rng)
+}
+
+// NewPredictorBeside is [NewPredictor] with a head that also sees numbers of the graph, of whose layer
+// there is dropout, unless n is nil; see [Beside].
+func NewPredictorBeside(e gnn.Encoder, h Head, n *Numbers, dropout float64, rng *rand.Rand) *Trained {
+	if err := h.Check(); err != nil {
+		panic(err)
+	}
+	m := &Trained{Encoder: e, Card: Card{Head: &h, Beside: n}}
+	m.addHead(e.Parameters()[0].Backend(), dropout, rng)
+	return m
+}
+
+// addHead gives a model the head that its card describes.
+func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
+	m.Head = nn.NewLinear(be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng)
+	m.Head.ResetBias(be, rng)
+	if n := m.Card.Beside; n != nil {
+		m.Beside = newBeside(be, *n, m.Card.Head.Outputs, dropout, rng)
+	}
+}
+
+// Apply returns the predictions of [Trained.Predict] for graphs and their embeddings [n×Width], row-major.
+func (m *Trained) Apply(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
+	switch m.Card.Head.Kind {
+	case Classes:
+		return m.outputs(embeddings, graphs, (*autodiff.Var).Softmax)
+	case Binary:
+		return m.outputs(embeddings, graphs, (*autodiff.Var).Sigmoid)
+	}
+	return m.scores(embeddings, graphs)
+}
+
+// scores returns the logarithms of the probabilities of classes, the log-odds of a yes, or
+// numbers in the unit of the targets: what differences mean something of.
+func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
+	if m.Card.Head.Kind == Classes {
+		return m.outputs(embeddings, graphs, (*autodiff.Var).LogSoftmax)
+	}
+	y, err := m.outputs(embeddings, graphs, func(x *autodiff.Var) *autodiff.Var { return x })
+	return m.Card.Head.InUnits(y), err
+}
+
+// outputs returns a function of the head's outputs [n×Outputs].
+func (m *Trained) outputs(embeddings []float64, graphs []*graph.Graph, of func(*autodiff.Var) *autodiff.Var) ([]float64, error) {
+	if err := m.Card.Beside.accepts(graphs); err != nil {
+		return nil, err
+	}
+	t := autodiff.NewInference(m.Head.W.Backend())
+	defer t.Reset()
+	h, z := m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
+	s := m.Head.Forward(h)
+	if share := m.Beside.share(); share > 0 {
+		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Of(z).Data())
+		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
+	}
+	return of(s).Data(), nil
+}
+
+// InUnits converts the outputs of a regression to the unit of the targets, in place.
+func (h Head) InUnits(y []float64) []float64 {
+	if len(h.Mean) > 0 {
+		for i := range y {
+			y[i] = h.Mean[i%h.Outputs] + h.Std[i%h.Outputs]*y[i]
+		}
+	}
+	return y
+}

@@ -1,0 +1,441 @@
+package model
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Trained is a trained encoder with all that is needed to embed new graphs or to
+// predict for them: the contents of a model file.
+type Trained struct {
+	Card    Card
+	Encoder gnn.Encoder
+	// Head is the layer [width×outputs], of the width of an embedding and of what is Beside, named "predictor", that Card.Head
+	// describes; nil for a bare encoder.
+	Head   *nn.Linear
+	Beside *Beside // nil unless Card.Beside is there
+	// Memory, if set, is of the encoder with its weights as they are, and makes embedding and
+	// predicting faster.
+	Memory *gnn.Environments
+}
+
+// Open reads a model file onto an engine. On an engine of the same kind its
+// embeddings are those of the saved model, to the last bit.
+//
+// # The file
+//
+// A model file is a safetensors file. Its tensors are a state_dict: PyTorch's names
+// and shapes (see [nn.Save]), without a prefix, so that
+//
+//	module.load_state_dict(safetensors.torch.load_file(path), strict=True)
+//
+// fills a module whose layers have the names of the literature's code and the
+// tensors of PyTorch Geometric's layers:
+//
+//	gin      convs.0.nn.0, convs.0.nn.2, convs.0.eps (GINConv), bns.0
+//	resgcn   bn_feat, conv_feat (Linear), bns_conv.0, convs.0 (GCNConv), bns_fc.0, lins.0, bn_hidden
+//	chemgin  x_embedding1, x_embedding2, gnns.0.mlp.0, gnns.0.mlp.2, gnns.0.edge_embedding1, batch_norms.0;
+//	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
+//	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
+//
+// A head is one more layer, "predictor", with beside.hidden, beside.mean and beside.scale if it sees
+// numbers beside the embedding ([Beside]), and beside.linear if a linear model of them takes part. A projection head is no part of a model
+// file; checkpoints of training have it, as proj_head.* beside encoder.*, under the
+// names of the program.
+//
+// The metadata has the [Card] as JSON under specmatch_model, the version of the
+// format, and a checksum of the file. A program that writes other weights into the
+// file must keep specmatch_model and drop specmatch_format and specmatch_checksum.
+//
+// # Errors
+//
+// A file that is damaged, truncated, of a later version, or without exactly the
+// tensors of its architecture is an error that names what differs. Weights may be
+// NaN. The memory used is proportional to the size of the file, whatever the file
+// says about the model.
+func Open(path string, be backend.Backend) (m *Trained, err error) {
+	defer backend.Recover(&err)
+	f, err := nn.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = open(f, be); err != nil {
+		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Read is [Open] of a model file's contents.
+func Read(r io.Reader, be backend.Backend) (m *Trained, err error) {
+	defer backend.Recover(&err)
+	f, err := nn.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = open(f, be); err != nil {
+		return nil, fmt.Errorf("specmatch: read: %w", err)
+	}
+	return m, nil
+}
+
+func open(f *nn.File, be backend.Backend) (*Trained, error) {
+	c, err := cardOf(f)
+	if err != nil {
+		return nil, err
+	}
+	// This bounds the memory by the size of the file. It is generous, because a file
+	// that merely lacks a tensor should get the error below, which names the tensor.
+	tensors, values := c.Encoder.Size()
+	if c.Head != nil {
+		values += c.Head.Outputs * (c.headWidth(c.Encoder.Width()) + 1)
+		if n := c.Beside; n != nil {
+			values += n.Size * n.Hidden
+			if n.Linear {
+				values += n.Size * c.Head.Outputs
+			}
+		}
+	}
+	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
+		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
+	}
+	rng := rand.New(rand.NewPCG(0, 0)) // what it draws is overwritten
+	m := &Trained{Card: c}
+	if m.Encoder, err = c.Encoder.New(be, rng); err != nil {
+		return nil, err
+	}
+	if c.Head != nil {
+		m.addHead(be, 0, rng)
+	}
+	return m, newState(m).load(f)
+}
+
+const predictor = "predictor"
+
+// state is what a file holds of a model.
+type state struct {
+	*Trained
+	eps []*nn.Buffer
+}
+
+// newState returns the state of a model. PyTorch Geometric's GINConv has its ε as a
+// buffer, so files have it too.
+func newState(m *Trained) *state {
+	s := &state{Trained: m}
+	for l, c := range convs(m.Encoder) {
+		eps := nn.NewBuffer(m.Encoder.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
+		eps.Layout = autodiff.Vector
+		s.eps = append(s.eps, eps)
+	}
+	return s
+}
+
+// convs returns the layers that have an ε.
+func convs(e gnn.Encoder) []*gnn.GINConv {
+	if g, ok := e.(*gnn.GIN); ok {
+		return g.Convs
+	}
+	return nil
+}
+
+func (s *state) free() {
+	for _, b := range s.eps {
+		s.Encoder.Parameters()[0].Backend().Free(b.Value)
+	}
+}
+
+func (s *state) Buffers() []*nn.Buffer { return slices.Concat(s.Trained.Buffers(), s.eps) }
+
+// load fills the encoder and the head from a file, and frees the state.
+func (s *state) load(f *nn.File) error {
+	defer s.free()
+	be := s.Encoder.Parameters()[0].Backend()
+	if err := f.Load(nn.Rename(s, fileName)); err != nil {
+		return err
+	}
+	for l, b := range s.eps {
+		var eps [1]float64
+		be.Download(eps[:], b.Value)
+		s.Encoder.(*gnn.GIN).Convs[l].Eps = eps[0]
+	}
+	return nil
+}
+
+// encoderPrefix begins the names of an encoder's tensors in a program.
+const encoderPrefix = "encoder."
+
+var graphConv = regexp.MustCompile(`^convs\.\d+\.weight$`)
+
+// fileName returns the name in a file of a tensor of the program.
+func fileName(name string) string {
+	name = strings.TrimPrefix(name, encoderPrefix)
+	switch {
+	case graphConv.MatchString(name): // PyTorch Geometric's GCNConv has a layer of its own for it
+		return strings.TrimSuffix(name, "weight") + "lin.weight"
+	case strings.HasPrefix(name, "input_node_embeddings."): // Hu et al. have it in the first layer
+		return "gnns.0." + name
+	}
+	return name
+}
+
+// Save writes the model to a file, which appears whole or not at all. It sets
+// Card.Encoder, and Card.Provenance.Software if it is empty. Equal models give equal
+// bytes.
+func (m *Trained) Save(path string) error {
+	if err := files.Write(path, m.Write); err != nil {
+		return fmt.Errorf("specmatch: save %s: %w", path, err)
+	}
+	return nil
+}
+
+// Sum returns the SHA-256 sum, in hexadecimal digits, of the file that [Trained.Save]
+// writes.
+func (m *Trained) Sum() (string, error) {
+	h := sha256.New()
+	if err := m.Write(h); err != nil {
+		return "", fmt.Errorf("specmatch: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Write is [Trained.Save] to a stream, which may be left incomplete by an error.
+func (m *Trained) Write(w io.Writer) (err error) {
+	defer backend.Recover(&err)
+	c := &m.Card
+	if c.Encoder, err = gnn.ArchitectureOf(m.Encoder); err != nil {
+		return err
+	}
+	if c.Provenance.Software == "" {
+		c.Provenance.Software = software()
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	switch {
+	case (m.Head == nil) != (c.Head == nil):
+		return fmt.Errorf("the model has a head (%v), its card describes one (%v)", m.Head != nil, c.Head != nil)
+	case m.Head == nil:
+	case m.Head.W.Name != predictor+".weight" || m.Head.B == nil:
+		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias", m.Head.W.Name, m.Head.B != nil, predictor)
+	case (m.Beside == nil) != (c.Beside == nil):
+		return fmt.Errorf("the model has numbers beside it (%v), its card describes some (%v)", m.Beside != nil, c.Beside != nil)
+	case m.Head.W.Value.Rows != c.headWidth(m.Width()) || m.Head.W.Value.Cols != c.Head.Outputs:
+		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, c.headWidth(m.Width()), c.Head.Outputs)
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	s := newState(m)
+	defer s.free()
+	return nn.Save(w, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
+}
+
+// Parameters returns the encoder's and the head's.
+func (m *Trained) Parameters() []*autodiff.Param {
+	if m.Head == nil {
+		return m.Encoder.Parameters()
+	}
+	all := slices.Concat(m.Encoder.Parameters(), m.Head.Parameters())
+	if m.Beside != nil {
+		all = append(all, m.Beside.Hidden.Parameters()...)
+	}
+	return all
+}
+
+// Buffers returns the encoder's and those of what is beside it.
+func (m *Trained) Buffers() []*nn.Buffer {
+	return append(slices.Clip(m.Encoder.Buffers()), m.Beside.buffers()...)
+}
+
+// Width returns the width of an embedding.
+func (m *Trained) Width() int { return m.Encoder.Width() }
+
+// WithReadout returns the encoder of the model, without the head, with another readout. It
+// shares the weights.
+func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
+	bare := &Trained{Card: m.Card}
+	var err error
+	if bare.Encoder, err = gnn.WithReadout(m.Encoder, r); err == nil {
+		bare.Card.Encoder, err = gnn.ArchitectureOf(bare.Encoder)
+	}
+	bare.Card.Head, bare.Card.Beside, bare.Card.Calibration = nil, nil, nil
+	return bare, err
+}
+
+// Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must
+// have the features that Card describes; Dataset.WithColumns of package dataset
+// gives them to a data set. A graph that the model cannot read, or that has a label
+// never seen in training, is an error with the graph's index and the reason. If ctx
+// is cancelled, Embed returns its error.
+func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
+	defer backend.Recover(&err)
+	a, err := gnn.ArchitectureOf(m.Encoder)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range graphs {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		err := a.Accepts(g)
+		if err == nil && m.Card.Features != nil {
+			err = m.Card.Features.CheckSeen(g)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("specmatch: graph %d: %w", i, err)
+		}
+	}
+	raw, ws := augment.Identity{SelfLoops: m.Card.SelfLoops}, new(augment.Workspace)
+	add := func(b *graph.Batch, g *graph.Graph) {
+		if a.In > 0 && g.EdgeLabel != nil { // which the encoder does not read, and other graphs may lack
+			bare := *g
+			bare.EdgeLabel = nil
+			g = &bare
+		}
+		raw.Append(b, g, nil, ws)
+	}
+	be := m.Encoder.Parameters()[0].Backend()
+	if m.Memory != nil {
+		return m.Memory.Embed(ctx, be, graphs, add)
+	}
+	return gnn.Embed(ctx, be, m.Encoder, graphs, add)
+}
+
+// Remembering returns the model with a memory of so many bytes, about, where its encoder is of
+// molecules, and has a use for it. It shares all else; change its weights no more.
+func (m *Trained) Remembering(bytes int) *Trained {
+	c := *m
+	if e, ok := m.Encoder.(*gnn.ChemGIN); ok {
+		c.Memory = gnn.NewEnvironments(e, bytes)
+	}
+	return &c
+}
+
+// Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the
+// probability of each class, the probability of a yes in each task, or the numbers in
+// the unit of the targets. A model without a head is an error; other errors
+// are those of [Trained.Embed].
+func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
+	defer backend.Recover(&err)
+	if m.Head == nil {
+		return nil, errors.New("specmatch: the model is an encoder without a head: it can embed, but not predict")
+	}
+	h, err := m.Embed(ctx, graphs)
+	if err != nil {
+		return nil, err
+	}
+	return m.Apply(h, graphs)
+}
+
+// LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in
+// safetensors or as torch.save writes it, with exactly the tensors that [Open]
+// lists. The error names all that are missing, unexpected or of another shape.
+func (m *Trained) LoadWeights(path string) (err error) {
+	defer backend.Recover(&err)
+	f, err := nn.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := newState(m).load(f); err != nil {
+		return fmt.Errorf("specmatch: load %s: %w", path, err)
+	}
+	m.Card.Calibration = nil // which was of the weights that were there
+	return nil
+}
+
+// CopyEncoder copies the weights and the running statistics of an encoder into one of
+// the same architecture; dropout and readout, with sum and center, may differ, since
+// fine-tuning chooses its own.
+func CopyEncoder(to, from gnn.Encoder) (err error) {
+	defer backend.Recover(&err)
+	a, err := gnn.ArchitectureOf(to)
+	if err != nil {
+		return err
+	}
+	b, err := gnn.ArchitectureOf(from)
+	if err != nil {
+		return err
+	}
+	if !sameWeights(a, b) {
+		return fmt.Errorf("specmatch: the encoder is %+v, want %+v", b, a)
+	}
+	toValues, fromValues := values(to), values(from)
+	for i, v := range fromValues {
+		x := make([]float64, v.Len())
+		from.Parameters()[0].Backend().Download(x, v)
+		to.Parameters()[0].Backend().Upload(toValues[i], x)
+	}
+	for l, c := range convs(from) {
+		convs(to)[l].Eps = c.Eps
+	}
+	return nil
+}
+
+func values(e gnn.Encoder) (all []*tensor.Tensor) {
+	for _, p := range e.Parameters() {
+		all = append(all, p.Value)
+	}
+	for _, b := range e.Buffers() {
+		all = append(all, b.Value)
+	}
+	return all
+}
+
+// sameWeights reports whether two encoders differ at most in what has no weights.
+func sameWeights(a, b gnn.Architecture) bool {
+	a.Dropout, a.Sum, a.Center, a.Readout = b.Dropout, b.Sum, b.Center, b.Readout
+	return a == b
+}
+
+// LoadEncoder reads the weights of a model file into an encoder of the same
+// architecture; dropout and readout, with sum and center, may differ, since fine-tuning
+// chooses its own. A head in the file is ignored. It also reads files of earlier versions and of
+// PyTorch, which say nothing about the architecture.
+func LoadEncoder(path string, e gnn.Encoder) (err error) {
+	defer backend.Recover(&err)
+	f, err := nn.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := loadEncoder(f, e); err != nil {
+		return fmt.Errorf("specmatch: load %s: %w", path, err)
+	}
+	return nil
+}
+
+func loadEncoder(f *nn.File, e gnn.Encoder) error {
+	if c, err := cardOf(f); err == nil {
+		have, err := gnn.ArchitectureOf(e)
+		if err != nil {
+			return err
+		}
+		if !sameWeights(c.Encoder, have) {
+			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, have)
+		}
+	} else if err != errNoCard {
+		return err
+	}
+	f = f.Without(predictor + ".").Without(beside + ".")
+	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
+		return f.Without("proj_head.").Load(e)
+	}
+	return newState(&Trained{Encoder: e}).load(f)
+}

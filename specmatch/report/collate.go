@@ -1,0 +1,192 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/sweep"
+)
+
+// Read reads the runs in the paths. A path is a run directory, or a folder with run
+// directories in it, at any depth. Of a sweep's the runs are read that it has now.
+func Read(paths []string) ([]*run.Run, error) {
+	var runs []*run.Run
+	for _, path := range paths {
+		found := 0
+		planned, err := sweep.Open(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		err = filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
+			if err != nil || !e.IsDir() {
+				return err
+			}
+			if planned != nil && dir != path && !planned.Has(filepath.Base(dir)) {
+				return fs.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil {
+				return nil
+			}
+			r, err := run.Read(dir)
+			if err != nil {
+				return err
+			}
+			found++
+			runs = append(runs, r)
+			return fs.SkipDir // what is below belongs to the run
+		})
+		if err != nil {
+			return nil, err
+		}
+		if found == 0 {
+			return nil, fmt.Errorf("%s holds no run: there is no config.json in it or below it", path)
+		}
+	}
+	return runs, nil
+}
+
+type result struct {
+	run.Row
+	run   int    // its index
+	label string // of the method and, where runs differ, of its run
+}
+
+// panel is the results that can be compared with one another.
+type panel struct {
+	experiment, dataset, protocol, metric string
+	results                               []result
+}
+
+type collection struct {
+	runs   []*run.Run
+	swept  []string // flags that results depend on and that differ between runs
+	labels []string // of the runs, by the flags that they differ in; "" for a single run
+	panels []panel
+}
+
+// free are flags that results do not depend on, or whose every entry has results of
+// its own, and that are therefore no difference between two runs.
+var free = []string{
+	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "collect", "pretrained", "jobs",
+	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values", "tau-values",
+}
+
+func collate(runs []*run.Run, oracle bool) *collection {
+	c := &collection{runs: runs}
+	for _, s := range settingsOf(runs) { // a flag that a program does not have differs from any value
+		if flag, ok := strings.CutPrefix(s.name, "-"); ok && s.differs() && !slices.Contains(free, flag) {
+			c.swept = append(c.swept, flag)
+		}
+	}
+	for _, r := range runs {
+		var parts []string
+		for _, flag := range c.swept {
+			parts = append(parts, flag+"="+show(r.Flags[flag]))
+		}
+		c.labels = append(c.labels, strings.Join(parts, ", "))
+	}
+	// Of equal ones, say where they lie.
+	for _, where := range []func(path string) string{filepath.Base, filepath.ToSlash} {
+		settings := slices.Clone(c.labels)
+		for i, label := range settings {
+			if slices.Index(settings, label) != i || slices.Contains(settings[i+1:], label) {
+				c.labels[i] = strings.TrimPrefix(label+", "+where(runs[i].Path), ", ")
+			}
+		}
+	}
+	for i, r := range runs {
+		for _, row := range r.Rows {
+			p := c.panel(row)
+			p.results = append(p.results, result{Row: row, run: i})
+		}
+	}
+	for i := range c.panels {
+		c.panels[i].name(c.labels)
+		c.choose(&c.panels[i], oracle)
+	}
+	return c
+}
+
+func (c *collection) panel(r run.Row) *panel {
+	return findOrAdd(&c.panels, func(p panel) bool {
+		return p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol && p.metric == r.Metric
+	}, panel{experiment: r.Experiment, dataset: r.Dataset, protocol: r.Protocol, metric: r.Metric})
+}
+
+// findOrAdd returns the first of a list that is wanted; if there is none, fresh becomes
+// its last.
+func findOrAdd[T any](list *[]T, wanted func(T) bool, fresh T) *T {
+	i := slices.IndexFunc(*list, wanted)
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, fresh)
+	}
+	return &(*list)[i]
+}
+
+// name labels the results. A method that the runs' differences do not touch, because
+// its results are equal in all of them, is named without them.
+func (p *panel) name(labels []string) {
+	for i := range p.results {
+		r := &p.results[i]
+		r.label = method.Title(r.Method)
+		same := true
+		for _, o := range p.results {
+			same = same && (o.Method != r.Method || slices.Equal(o.PerSeed, r.PerSeed))
+		}
+		if label := labels[r.run]; label != "" && !same {
+			r.label += ", " + label
+		}
+	}
+}
+
+// distinct returns the results without the repetitions of one that is equal in several
+// runs.
+func (p *panel) distinct() []result {
+	var all []result
+	for _, r := range p.results {
+		if !slices.ContainsFunc(all, func(o result) bool { return o.label == r.label && slices.Equal(o.PerSeed, r.PerSeed) }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func find(results []result, name string) (result, bool) {
+	for _, by := range []func(r result) string{
+		func(r result) string { return r.label },
+		func(r result) string { return r.Method },
+	} {
+		if i := slices.IndexFunc(results, func(r result) bool { return by(r) == name }); i >= 0 {
+			return results[i], true
+		}
+	}
+	return result{}, false
+}
+
+// show returns a flag's value as the command line would have it, "–" for one that is
+// not there.
+func show(v json.RawMessage) string {
+	if v == nil {
+		return "–"
+	}
+	return cli.Show(v)
+}
+
+func number(v json.RawMessage) float64 {
+	if x, err := strconv.ParseFloat(show(v), 64); err == nil {
+		return x
+	}
+	return math.NaN()
+}

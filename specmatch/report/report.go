@@ -1,0 +1,439 @@
+// Package report makes pages of what run directories hold: results side by side with
+// their differences, curves, settings and costs.
+//
+// The mental model: [New] reads nothing but what [Read] has found, and makes a
+// [Page], a list of sections of tables and charts. A page is written as HTML, one file
+// that asks for nothing else, or as the tables alone in Markdown, LaTeX or text:
+//
+//	runs, err := report.Read([]string{"runs/a", "runs/b"})
+//	…
+//	page, err := report.New(runs, report.Options{Against: "infonce"})
+//	…
+//	err = page.Save("report.html")
+//
+// Results are of one kind where experiment, data set, protocol and metric are equal:
+// only those are compared. Rows are methods; where runs differ in a flag that results
+// depend on, they are methods with that flag.
+//
+// The charts are SVG in the page, drawn by package plot: two hundred of them are
+// smaller than the script of a charting library, and need none.
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/table"
+)
+
+// Page is a report.
+type Page struct {
+	Title string
+
+	sections []section
+	series   []string // names that have a look, in its order
+}
+
+// section is a part of a page. One without tables and charts is left out.
+type section struct {
+	title  string
+	note   string
+	blocks []block
+	curves func(points int) []block // instead of blocks, if it is set
+}
+
+type block struct {
+	title  string // of charts
+	folded bool
+	table  *table.Table
+	charts []plot.Panel
+
+	figures []figure
+	text    string // in letters of one width
+}
+
+type figure struct {
+	SVG           template.HTML
+	Caption, More string
+}
+
+// Options are choices of a report.
+type Options struct {
+	// Against is the row from which differences are taken, by its label or, shorter,
+	// by its method; "" is InfoNCE, or else the plainest row that there is.
+	Against string
+	// Oracle adds rows of the best setting by the results on the test data.
+	Oracle bool
+}
+
+// New returns the report of runs.
+func New(runs []*run.Run, o Options) (*Page, error) {
+	c := collate(runs, o.Oracle)
+	p := &Page{Title: title(runs)}
+	if o.Oracle {
+		p.Title += ", oracle"
+	}
+	differences, err := c.differences(o.Against)
+	if err != nil {
+		return nil, err
+	}
+	p.sections = []section{
+		{title: "Results", note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen per fold, validation parts of the training data have chosen among the settings of a method.", blocks: c.results()},
+		{title: "Differences", note: "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", blocks: differences},
+		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
+		{title: "Flags", note: "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", blocks: c.flags()},
+		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves()},
+		{title: "Settings", blocks: c.settings()},
+		{title: "Cost", note: "Training and evaluation by the clock: units that share cores take longer.", blocks: c.cost()},
+	}
+	if len(runs) == 1 {
+		t, err := newTuned(runs[0])
+		if err != nil {
+			return nil, err
+		}
+		if t != nil { // its results, and then what is particular to it
+			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The baseline looks at no molecule or graph: it predicts the mean of the training part, or the frequencies of its classes. Choosing a model by these figures is choosing on the test data."
+			p.sections[0].blocks = c.summary()
+			p.sections = slices.Insert(p.sections, 1, t.sections()...)
+		}
+	}
+	return p, nil
+}
+
+func title(runs []*run.Run) string {
+	var names []string
+	for _, r := range runs {
+		if !slices.Contains(names, r.Experiment) {
+			names = append(names, r.Experiment)
+		}
+	}
+	s := strings.Join(names, ", ")
+	if len(runs) > 1 {
+		s += fmt.Sprintf(": %d runs", len(runs))
+	}
+	return s
+}
+
+// groups returns the panels by experiment, protocol and metric: a column for each data
+// set in one table.
+func (c *collection) groups() (groups [][]panel) {
+	for _, p := range c.panels {
+		g := findOrAdd(&groups, func(g []panel) bool {
+			return g[0].experiment == p.experiment && g[0].protocol == p.protocol && g[0].metric == p.metric
+		}, nil)
+		*g = append(*g, p)
+	}
+	return groups
+}
+
+func (p panel) caption() string {
+	return strings.Join(slices.DeleteFunc([]string{p.experiment, p.protocol, p.quantity()}, func(s string) bool { return s == "" }), ", ")
+}
+
+func (p panel) quantity() string {
+	if p.percent() {
+		return p.metric + " (%)"
+	}
+	return p.metric
+}
+
+func (p panel) measure() string {
+	name, _, _ := strings.Cut(p.metric, " ")
+	return name
+}
+
+func (p panel) percent() bool {
+	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure())
+}
+
+func (p panel) decimals() int {
+	if p.percent() {
+		return 2
+	}
+	return 4
+}
+
+// best says which of the panel's figures are good.
+func (p panel) best() table.Best {
+	switch {
+	case p.percent() || slices.Contains([]string{"r2", "mcc", "spearman"}, p.measure()):
+		return table.Max
+	case slices.Contains([]string{"loss", "rmse", "mae"}, p.measure()):
+		return table.Min
+	}
+	return table.None
+}
+
+func (c *collection) results() (blocks []block) {
+	for _, g := range c.groups() {
+		var columns []table.Column
+		var labels []string
+		for _, p := range g {
+			columns = append(columns, table.Column{Name: p.dataset, Best: p.best()})
+			for _, r := range p.distinct() {
+				if !slices.Contains(labels, r.label) {
+					labels = append(labels, r.label)
+				}
+			}
+		}
+		t := table.New("method", columns...)
+		t.Caption = g[0].caption()
+		for _, label := range labels {
+			var cells []table.Cell
+			for _, p := range g {
+				cell := table.Text("")
+				if r, ok := find(p.results, label); ok {
+					cell = table.MeanStd(r.Mean, r.Std, p.decimals())
+				}
+				cells = append(cells, cell)
+			}
+			t.Add(label, cells...)
+		}
+		blocks = append(blocks, block{table: t})
+	}
+	return blocks
+}
+
+// reference returns the name of the row with which the others of a group are compared.
+func reference(g []panel, against string) string {
+	count, common := map[string]int{}, ""
+	for _, p := range g {
+		for _, r := range p.distinct() {
+			if count[r.label]++; count[r.label] > count[common] {
+				common = r.label
+			}
+		}
+	}
+	for _, name := range []string{against, method.InfoNCE, "none", method.Untrained, "majority", "baseline"} {
+		if slices.ContainsFunc(g, func(p panel) bool { _, ok := find(p.results, name); return ok }) || name == against && name != "" {
+			return name
+		}
+	}
+	return common
+}
+
+func (c *collection) differences(against string) (blocks []block, err error) {
+	found := against == ""
+	for _, g := range c.groups() {
+		var all []comparison
+		charts := block{}
+		name := reference(g, against)
+		for _, p := range g {
+			results := p.distinct()
+			base, ok := find(results, name)
+			if !ok {
+				continue
+			}
+			found = true
+			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: "difference from " + base.label}, Zero: true}
+			for _, r := range results {
+				d := minus(r, base)
+				if r.label == base.label || d.N == 0 {
+					continue
+				}
+				all = append(all, comparison{r.label, texts(p.dataset), p.decimals(), d, texts(base.label)})
+				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d)})
+			}
+			if len(chart.Rows) > 0 {
+				charts.charts = append(charts.charts, chart)
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		t := compared([]string{"data set"}, all, "from")
+		t.Caption = g[0].caption() + fmt.Sprintf("; rows compared: %d", len(all))
+		blocks = append(blocks, block{table: t}, charts)
+	}
+	if !found {
+		return nil, fmt.Errorf("no row %q to compare with", against)
+	}
+	return blocks, nil
+}
+
+func (c *collection) seeds() (blocks []block) {
+	for _, g := range c.groups() {
+		b := block{title: g[0].caption()}
+		for _, p := range g {
+			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: p.quantity()}}
+			for _, r := range p.distinct() {
+				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Points: r.PerSeed, Mean: r.Mean, Half: math.NaN()})
+			}
+			b.charts = append(b.charts, chart)
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+func (c *collection) flags() (blocks []block) {
+	for _, flag := range c.swept {
+		for _, g := range c.groups() {
+			b := block{title: g[0].caption() + ", against -" + flag}
+			for _, p := range g {
+				if chart, ok := c.against(flag, p); ok {
+					b.charts = append(b.charts, chart)
+				}
+			}
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// against draws the results of a panel against a flag: a line for each method and
+// setting of the other flags. It is false if there are none at two values.
+func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
+	chart := plot.Lines{Axes: plot.Axes{Title: p.dataset, XLabel: "-" + flag, YLabel: p.quantity()}}
+	var values []string
+	numbers := true
+	results := slices.DeleteFunc(slices.Clone(p.results), func(r result) bool { return r.run == chosen })
+	for _, r := range results {
+		v := c.runs[r.run].Flags[flag]
+		if !slices.Contains(values, show(v)) {
+			values = append(values, show(v))
+		}
+		numbers = numbers && !math.IsNaN(number(v))
+	}
+	if len(values) < 2 {
+		return chart, false
+	}
+	if !numbers {
+		chart.XNames = values
+	}
+	for _, r := range results {
+		run := c.runs[r.run]
+		name := []string{method.Title(r.Method)}
+		for _, other := range c.swept {
+			if other != flag && r.label != name[0] { // what no flag changes is one line
+				name = append(name, other+"="+show(run.Flags[other]))
+			}
+		}
+		x := number(run.Flags[flag])
+		if !numbers {
+			x = float64(slices.Index(values, show(run.Flags[flag])))
+		}
+		label := strings.Join(name, ", ")
+		s := findOrAdd(&chart.Series, func(s plot.Series) bool { return s.Name == label },
+			plot.Series{Name: label, Bars: true})
+		if slices.Contains(s.X, x) {
+			continue
+		}
+		i, _ := slices.BinarySearch(s.X, x)
+		s.X, s.Y, s.Err = slices.Insert(s.X, i, x), slices.Insert(s.Y, i, r.Mean), slices.Insert(s.Err, i, r.Std)
+	}
+	return chart, true
+}
+
+// setting is what one setting is in each run.
+type setting struct {
+	name   string
+	values []string
+}
+
+func (s setting) differs() bool {
+	return slices.ContainsFunc(s.values, func(v string) bool { return v != s.values[0] })
+}
+
+func settingsOf(runs []*run.Run) (all []setting) {
+	add := func(name string, value func(r *run.Run) string) {
+		s := setting{name: name}
+		for _, r := range runs {
+			s.values = append(s.values, value(r))
+		}
+		all = append(all, s)
+	}
+	add("experiment", func(r *run.Run) string { return r.Experiment })
+	add("program", func(r *run.Run) string { return r.Program })
+	add("engine", func(r *run.Run) string { return r.Engine })
+	add("machine", func(r *run.Run) string { return r.Machine })
+	add("started", func(r *run.Run) string { return r.Started.Format("2006-01-02 15:04") })
+	add("finished units", func(r *run.Run) string { return fmt.Sprint(len(r.Units)) })
+	for _, flag := range names(runs, func(r *run.Run) map[string]json.RawMessage { return r.Flags }) {
+		add("-"+flag, func(r *run.Run) string { return show(r.Flags[flag]) })
+	}
+	for _, file := range names(runs, func(r *run.Run) map[string]string { return r.Inputs }) {
+		add("SHA-256 of "+file, func(r *run.Run) string {
+			sum := r.Inputs[file]
+			return cmp.Or(sum[:min(12, len(sum))], "–") // a file that was not read
+		})
+	}
+	return all
+}
+
+// settings are two tables by run: what differs and, folded, what does not.
+func (c *collection) settings() (blocks []block) {
+	columns := make([]table.Column, len(c.runs))
+	for i, r := range c.runs {
+		columns[i].Name = cmp.Or(c.labels[i], filepath.Base(r.Path))
+	}
+	differ, same := table.New("setting", columns...), table.New("setting", columns...)
+	for _, s := range settingsOf(c.runs) {
+		t := same
+		if s.differs() {
+			t = differ
+		}
+		t.Add(s.name, texts(s.values...)...)
+	}
+	if differ.Rows() > 0 {
+		blocks = append(blocks, block{table: differ})
+	}
+	return append(blocks, block{title: "what does not differ", folded: true, table: same})
+}
+
+func texts(all ...string) (cells []table.Cell) {
+	for _, s := range all {
+		cells = append(cells, table.Text(s))
+	}
+	return cells
+}
+
+// names returns the keys of a map of all runs, sorted.
+func names[V any](runs []*run.Run, of func(r *run.Run) map[string]V) []string {
+	all := map[string]bool{}
+	for _, r := range runs {
+		for name := range of(r) {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (c *collection) cost() []block {
+	t := table.New("method",
+		table.Names("data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all")...)
+	total := 0.0
+	for i, r := range c.runs {
+		for _, u := range r.Units {
+			total += u.Seconds
+		}
+		type work struct {
+			dataset, method string
+			seconds         float64
+		}
+		seen := map[work]bool{}
+		for _, row := range r.Rows {
+			if key := (work{row.Dataset, row.Method, row.Seconds}); !seen[key] {
+				seen[key] = true // other protocols and metrics of the same work have the same cost
+				name := strings.TrimSuffix(method.Title(row.Method)+", "+c.labels[i], ", ")
+				t.Add(name, table.Text(row.Dataset), table.Number(float64(row.Epochs), 0), table.Number(float64(len(row.PerSeed)), 0),
+					table.Number(row.Seconds/float64(len(row.PerSeed)), 1), table.Number(row.GraphsPerSecond, 0), table.Number(row.Seconds/3600, 3))
+			}
+		}
+	}
+	if t.Rows() == 0 {
+		return nil
+	}
+	t.Footnotes = []string{fmt.Sprintf("All together %.2f hours.", total/3600)}
+	return []block{{table: t}}
+}

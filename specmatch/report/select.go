@@ -1,0 +1,80 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+)
+
+// choose adds, for every method with several settings in a panel, the row that is
+// reached by choosing among them. It chooses inside each outer fold, by the accuracy on
+// validation parts of its training part, where the runs have those of the unsupervised
+// experiment. With oracle it adds, too, the setting whose mean is best: that is
+// choosing on the test parts, and no estimate of what a user would get.
+func (c *collection) choose(p *panel, oracle bool) {
+	for i, first := range p.results {
+		m := first.Method
+		cells := slices.DeleteFunc(p.distinct(), func(r result) bool { return r.Method != m })
+		if len(cells) < 2 || slices.ContainsFunc(p.results[:i], func(r result) bool { return r.Method == m }) {
+			continue
+		}
+		if r, ok := c.nested(cells); ok {
+			r.label = method.Title(m) + ", chosen per fold"
+			p.results = append(p.results, r)
+		}
+		if best := slices.MaxFunc(cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) }); oracle {
+			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds", method.Title(m), len(cells))
+			best.run = chosen
+			p.results = append(p.results, best)
+		}
+	}
+}
+
+// chosen is the run of a result that is none run's.
+const chosen = -1
+
+// nested chooses a cell in every fold of every seed. It is false unless all cells have
+// the folds of the same seeds.
+func (c *collection) nested(cells []result) (r result, ok bool) {
+	r = cells[0]
+	r.run, r.PerSeed, r.Seconds = chosen, nil, 0
+	for _, seed := range cells[0].Seeds {
+		var inner, folds [][]float64 // by cell
+		for _, cell := range cells {
+			s, ok := score(c.runs[cell.run], fmt.Sprintf("%s/%s/seed=%d/%s", cell.Dataset, cell.Method, seed, cell.Protocol))
+			if !ok || len(folds) > 0 && len(s.Folds) != len(folds[0]) {
+				return r, false
+			}
+			inner, folds = append(inner, s.Inner), append(folds, s.Folds)
+		}
+		sum := 0.0
+		for f := range folds[0] {
+			best := 0
+			for k := range cells {
+				if inner[k][f] > inner[best][f] {
+					best = k
+				}
+			}
+			sum += folds[best][f]
+		}
+		r.PerSeed = append(r.PerSeed, sum/float64(len(folds[0])))
+	}
+	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
+	return r, len(r.PerSeed) > 0
+}
+
+// score reads the result of a unit; false if it is none with folds.
+func score(r *run.Run, unit string) (s pretrain.Score, ok bool) {
+	i := slices.IndexFunc(r.Units, func(u run.Record) bool { return u.Name == unit })
+	if i < 0 || json.Unmarshal(r.Units[i].Result, &s) != nil {
+		return s, false
+	}
+	return s, len(s.Folds) > 0 && len(s.Inner) == len(s.Folds)
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/table"
+)
+
+// Compare returns the report of two runs side by side: settings that differ, what the
+// second is above the first, and units whose results are not equal.
+func Compare(a, b *run.Run) *Page {
+	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), sections: []section{
+		{title: "Settings", note: "What differs between the runs.", blocks: unequal(a, b)},
+		{title: "Differences", note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
+		{title: "Units", note: "Timings aside.", blocks: changed(a, b)},
+	}}
+}
+
+func unequal(a, b *run.Run) []block {
+	t := table.New("setting", table.Names("first", "second")...)
+	for _, s := range settingsOf([]*run.Run{a, b}) {
+		if s.differs() && !slices.Contains([]string{"started", "finished units", "-out"}, s.name) {
+			t.Add(s.name, texts(s.values...)...)
+		}
+	}
+	return []block{{table: t}}
+}
+
+func paired(a, b *run.Run) []block {
+	var all []comparison
+	for _, x := range a.Rows {
+		for _, y := range b.Rows {
+			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol && x.Metric == y.Metric {
+				p := panel{protocol: x.Protocol, metric: x.Metric}
+				d := p.decimals()
+				before := append(texts(x.Dataset, p.caption()), table.MeanStd(x.Mean, x.Std, d), table.MeanStd(y.Mean, y.Std, d))
+				all = append(all, comparison{method.Title(x.Method), before, d, minus(result{Row: y}, result{Row: x}), nil})
+			}
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return []block{{table: compared([]string{"data set", "of", "first", "second"}, all)}}
+}
+
+// changed is a table of the units that one of the runs lacks, or whose results differ.
+func changed(a, b *run.Run) []block {
+	t := table.New("unit", table.Names("what", "first", "second")...)
+	units := map[string]*[2]json.RawMessage{} // results in the first and the second run, nil for none
+	for i, r := range []*run.Run{a, b} {
+		for _, u := range r.Units {
+			if units[u.Name] == nil {
+				units[u.Name] = &[2]json.RawMessage{}
+			}
+			units[u.Name][i] = u.Result
+		}
+	}
+	equal := 0
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		x, y := units[name][0], units[name][1]
+		at, first, second, differ := unlike(x, y)
+		switch {
+		case y == nil:
+			t.Add(name, texts("finished", "yes", "no")...)
+		case x == nil:
+			t.Add(name, texts("finished", "no", "yes")...)
+		case differ:
+			t.Add(name, texts(at, first, second)...)
+		default:
+			equal++
+		}
+	}
+	t.Footnotes = []string{fmt.Sprintf("%d of %d units are equal. Of a unit that is not, the first difference is shown.", equal, len(units))}
+	return []block{{table: t}}
+}
+
+// figures returns the numbers and texts of a result by their places, as in "Folds.3", and the
+// lengths of lists. Timings are left out; numbers stay as they are written.
+func figures(result json.RawMessage) map[string]string {
+	all := map[string]string{}
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, x := range v {
+				if !strings.HasSuffix(name, "Seconds") && !strings.HasSuffix(name, "PerSecond") {
+					walk(strings.TrimPrefix(at+"."+name, "."), x)
+				}
+			}
+		case []any:
+			all[at] = fmt.Sprintf("%d entries", len(v))
+			for i, x := range v {
+				walk(strings.TrimPrefix(fmt.Sprintf("%s.%d", at, i+1), "."), x)
+			}
+		case nil:
+			all[at] = "–"
+		default:
+			all[at] = fmt.Sprint(v)
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(result))
+	d.UseNumber()
+	var v any
+	d.Decode(&v) // the journal has read it
+	walk("", v)
+	return all
+}
+
+// unlike returns the first place at which two results differ, and what stands there.
+func unlike(first, second json.RawMessage) (at, x, y string, differ bool) {
+	a, b := figures(first), figures(second)
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	for _, at := range slices.Sorted(maps.Keys(both)) {
+		if a[at] != b[at] {
+			return at, brief(a[at]), brief(b[at]), true
+		}
+	}
+	return "", "", "", false
+}
+
+// brief shortens a number for a table; "–" stands for nothing.
+func brief(s string) string {
+	if x, err := strconv.ParseFloat(s, 64); err == nil && x != math.Trunc(x) {
+		return fmt.Sprintf("%.6g", x)
+	}
+	return cmp.Or(s, "–")
+}

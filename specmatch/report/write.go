@@ -1,0 +1,176 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/report/plot"
+	"github.com/specmatch/specmatch/specmatch/table"
+)
+
+// Save writes the page to a file: all of it to one that ends in .html, its tables to
+// one in .md or .tex.
+func (p *Page) Save(path string) error {
+	write := map[string]func(io.Writer) error{".html": p.WriteHTML, ".md": p.WriteMarkdown, ".tex": p.WriteLaTeX}[filepath.Ext(path)]
+	if write == nil {
+		return fmt.Errorf("%s: want a name that ends in .html, .md or .tex", path)
+	}
+	return files.Write(path, write)
+}
+
+// WriteMarkdown writes the tables as GitHub's Markdown.
+func (p *Page) WriteMarkdown(w io.Writer) error {
+	return p.tables(w, "## %s\n\n%s\n\n", (*table.Table).WriteMarkdown)
+}
+
+// WriteLaTeX writes the tables as LaTeX.
+func (p *Page) WriteLaTeX(w io.Writer) error {
+	return p.tables(w, "%% %s\n%.0s", (*table.Table).WriteLaTeX)
+}
+
+// WriteText writes the tables for a terminal.
+func (p *Page) WriteText(w io.Writer) error {
+	return p.tables(w, "%s. %s\n\n", (*table.Table).WriteText)
+}
+
+func (p *Page) tables(w io.Writer, heading string, write func(*table.Table, io.Writer) error) error {
+	for _, s := range p.sections {
+		first := true
+		for _, b := range s.blocks {
+			if b.table == nil {
+				continue
+			}
+			if first {
+				if _, err := fmt.Fprintf(w, heading, s.title, s.note); err != nil {
+					return err
+				}
+				first = false
+			}
+			err := write(b.table, w)
+			if err == nil {
+				_, err = fmt.Fprintln(w)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+//go:embed page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// maxPage is the size of a page, in bytes, that is not exceeded for the sake of curves.
+const maxPage = 2_000_000
+
+// WriteHTML writes the whole page, in one file that asks for no other.
+func (p *Page) WriteHTML(w io.Writer) error {
+	const all = math.MaxInt
+	var text []byte
+	for _, d := range []struct{ points, metrics int }{{60, all}, {30, all}, {15, all}, {8, all}, {15, 1}, {8, 1}, {8, 0}} {
+		var err error
+		if text, err = p.html(d.points, d.metrics); err != nil {
+			return err
+		}
+		if len(text) <= maxPage {
+			break
+		}
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+// html returns the page with curves of that many metrics, of that many points each.
+func (p *Page) html(points, metrics int) ([]byte, error) {
+	p.series = nil
+	type part struct {
+		Title  string
+		Folded bool
+		Table  template.HTML
+		Charts []template.HTML
+
+		Figures []figure
+		Text    string
+	}
+	type entry struct{ Class, Index, Swatch, Name any }
+	type pageSection struct {
+		ID, Title, Note string
+		Legend          []entry
+		Parts           []part
+	}
+	data := struct {
+		Title    string
+		Style    template.CSS
+		Sections []pageSection
+	}{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
+	for _, s := range p.sections {
+		blocks, note := s.blocks, s.note
+		if s.curves != nil {
+			if blocks = s.curves(points); len(blocks) > metrics {
+				note += fmt.Sprintf(" %d of %d metrics are shown, for the page would be too large: report fewer runs for all.", metrics, len(blocks))
+				blocks = blocks[:metrics]
+			}
+		}
+		var used []int
+		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: note}
+		for _, b := range blocks {
+			q := part{Title: b.title, Folded: b.folded, Figures: b.figures, Text: b.text}
+			if b.table != nil {
+				var text bytes.Buffer
+				if err := b.table.WriteHTML(&text); err != nil {
+					return nil, err
+				}
+				q.Table = template.HTML(text.String())
+			}
+			for _, c := range b.charts {
+				svg, err := plot.Inline(c, func(name string) int {
+					i := p.look(name)
+					if _, dots := c.(plot.Dots); !dots && !slices.Contains(used, i) {
+						used = append(used, i)
+					}
+					return i
+				})
+				if err != nil { // nothing in it can be drawn
+					continue
+				}
+				q.Charts = append(q.Charts, template.HTML(svg))
+			}
+			if q.Table != "" || q.Charts != nil || q.Figures != nil || q.Text != "" {
+				out.Parts = append(out.Parts, q)
+			}
+		}
+		for _, i := range used {
+			out.Legend = append(out.Legend, entry{plot.Class(i), i, template.HTML(`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` + plot.Dashes(i) + `/></svg>`), p.series[i]})
+		}
+		if out.Parts != nil || len(note) > len(s.note) {
+			data.Sections = append(data.Sections, out)
+		}
+	}
+	if data.Sections == nil {
+		return nil, errors.New("the runs hold neither results nor metrics: there is nothing to report")
+	}
+	var b bytes.Buffer
+	err := pageTemplate.Execute(&b, data)
+	return b.Bytes(), err
+}
+
+func (p *Page) look(name string) int {
+	i := slices.Index(p.series, name)
+	if i < 0 {
+		i = len(p.series)
+		p.series = append(p.series, name)
+	}
+	return i
+}

@@ -1,0 +1,148 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/files"
+)
+
+// Absorb takes the finished units that are wanted and not there yet over from the run
+// in another directory: their lines of the journal, their files, linked where the file
+// system can, and their rows of metrics.csv. The other directory stays as it is. It is an error
+// if results of the two may not be mixed, see [Open], or if a file is missing or has
+// changed.
+func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
+	units, err := readJournal(filepath.Join(path, "done.jsonl"))
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(units, func(unit string, _ Record) bool { return !wanted(unit) || d.Done(unit) })
+	if len(units) == 0 {
+		return nil
+	}
+	if d.journal.f == nil { // it is only to be looked at
+		maps.Copy(d.journal.done, units)
+		return nil
+	}
+	if err := d.admit(path); err != nil {
+		return err
+	}
+	columns, rows, err := readMetrics(filepath.Join(path, "metrics.csv"))
+	if err != nil {
+		return err
+	}
+	for _, unit := range slices.Sorted(maps.Keys(units)) {
+		if err := d.absorb(path, units[unit], columns, rows); err != nil {
+			return fmt.Errorf("unit %q of %s: %w", unit, path, err)
+		}
+	}
+	return nil
+}
+
+// admit returns an error unless results of the run in path may stand beside those of
+// d, and notes in config.json how they came about.
+func (d *Dir) admit(path string) error {
+	c, err := readConfig(filepath.Join(path, "config.json"))
+	if err == nil {
+		err = c.mixes(d.config, d.flags, d.Output.Mixed)
+	}
+	if err != nil {
+		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
+	}
+	starts, now := append([]start{c.start}, c.Resumed...), d.config.last()
+	for _, s := range starts {
+		a, b := s.Build, now.Build
+		switch {
+		case d.Output.Mixed:
+		case a != b:
+			err = fmt.Errorf("it was computed by version %s %s, and this is %s %s", a.Version, a.Revision, b.Version, b.Revision)
+		case s.Machine.InstructionSet != "" && s.Machine.InstructionSet != now.Machine.InstructionSet:
+			err = fmt.Errorf("it was computed with the instruction set %s, and this is %s", s.Machine.InstructionSet, now.Machine.InstructionSet)
+		}
+		if err != nil {
+			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the difference with -mixed", path, d.Path, err)
+		}
+	}
+	maps.Copy(d.config.Inputs, c.Inputs)
+	for _, s := range starts {
+		if !slices.Contains(d.config.Resumed, s) {
+			d.config.Resumed = append(d.config.Resumed, s)
+		}
+	}
+	return files.WriteJSON(d.Join("config.json"), d.config)
+}
+
+// absorb takes one unit over; the journal's line comes last.
+func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) error {
+	for file, sum := range u.Files {
+		if err := intact(path, file, sum); err != nil {
+			return err
+		}
+		from, to := filepath.Join(path, filepath.FromSlash(file)), d.Join(filepath.FromSlash(file))
+		if err := link(from, to); err != nil {
+			return err
+		}
+	}
+	for _, row := range rows {
+		if row.Unit == u.Name || strings.HasPrefix(row.Unit, u.Name+"/") {
+			names := slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return row.Values[name] == "" })
+			if err := d.addRow(row, names); err != nil {
+				return err
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.append(u)
+}
+
+// link makes to another name of the file from, or a copy of it where it cannot be.
+func link(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	os.Remove(to) // what an interrupted unit may have left
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return files.Write(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// Seconds estimates how long a unit takes: what it took if it is done, which is then
+// true, else the mean of those done whose names differ from its own only in numbers
+// behind an equals sign, as in seed=3; 0 if there are none.
+func (d *Dir) Seconds(unit string) (seconds float64, done bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e, ok := d.journal.done[unit]; ok {
+		return e.Seconds, true
+	}
+	n := 0
+	for name, e := range d.journal.done {
+		if e.Seconds > 0 && kind(name) == kind(unit) {
+			seconds += e.Seconds
+			n++
+		}
+	}
+	return seconds / float64(max(n, 1)), false
+}
+
+// kind is a unit's name without the numbers of seeds and folds.
+func kind(unit string) string { return numbers.ReplaceAllString(unit, "$1") }
+
+var numbers = regexp.MustCompile(`=[-+]?[0-9]+(/|$)`)

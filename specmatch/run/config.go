@@ -1,0 +1,231 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/specmatch/specmatch/backend/cpu/simd"
+	"github.com/specmatch/specmatch/specmatch/cli"
+)
+
+// config is config.json.
+type config struct {
+	Experiment string                     `json:"experiment"`
+	Flags      map[string]json.RawMessage `json:"flags"` // by name, without the hyphen
+	Seeds      []int                      `json:"seeds"`
+	Inputs     map[string]string          `json:"inputs,omitempty"` // SHA-256 of the files that were read
+	start                                 // the first one
+	Resumed    []start                    `json:"resumed,omitempty"` // the later ones
+}
+
+type start struct {
+	Engine  string    `json:"engine"`
+	Build   build     `json:"build"`
+	Machine machine   `json:"machine"`
+	Started time.Time `json:"started"`
+}
+
+type build struct {
+	Version  string `json:"version"`            // of the module; "(devel)" in a checkout
+	Revision string `json:"revision,omitempty"` // of the checkout, if the go command recorded it
+	Modified bool   `json:"modified,omitempty"` // the checkout had changes
+	Tags     string `json:"tags,omitempty"`
+	Go       string `json:"go"`
+	GOOS     string `json:"goos"`
+	GOARCH   string `json:"goarch"`
+	GOAMD64  string `json:"goamd64,omitempty"` // v3 fuses x*y+z, so results differ from v1's
+}
+
+type machine struct {
+	CPU        string `json:"cpu,omitempty"`
+	NumCPU     int    `json:"num_cpu"`
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	// InstructionSet is what kernels are chosen by, see package simd. Results differ
+	// by it.
+	InstructionSet string `json:"instruction_set,omitempty"`
+}
+
+func newConfig(o Options) *config {
+	c := &config{
+		Experiment: o.Experiment,
+		Flags:      o.Flags.All(),
+		Seeds:      make([]int, o.Seeds),
+		Inputs:     maps.Clone(o.Flags.Inputs()),
+		start: start{
+			Engine: o.Engine,
+			Build:  build{Go: runtime.Version(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH},
+			Machine: machine{
+				CPU: cpu(), NumCPU: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), InstructionSet: instructionSet(),
+			},
+			Started: time.Now().Truncate(time.Second),
+		},
+	}
+	for i := range c.Seeds {
+		c.Seeds[i] = o.FirstSeed + i
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		c.Build.Version = info.Main.Version
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				c.Build.Revision = s.Value
+			case "vcs.modified":
+				c.Build.Modified = s.Value == "true"
+			case "-tags":
+				c.Build.Tags = s.Value
+			case "GOAMD64":
+				c.Build.GOAMD64 = s.Value
+			}
+		}
+	}
+	return c
+}
+
+// instructionSet returns what the kernels run with; a test says otherwise.
+var instructionSet = func() string { return simd.Level().String() }
+
+// cpu returns the processor's name, where the system tells it as Linux does.
+func cpu() string {
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func readConfig(path string) (*config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{Inputs: map[string]string{}}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for name, value := range c.Flags { // undo the indentation
+		var b bytes.Buffer
+		json.Compact(&b, value) // it is valid: it has just been read
+		c.Flags[name] = b.Bytes()
+	}
+	return c, nil
+}
+
+// after returns the configuration of the run c after it is resumed by the start now,
+// or an error that says why it cannot be: another experiment, flag, input or
+// instruction set.
+func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, error) {
+	if err := c.mixes(now, flags, mixed); err != nil {
+		return nil, err
+	}
+	next := *now
+	next.Inputs = maps.Clone(c.Inputs)
+	maps.Copy(next.Inputs, now.Inputs)
+	next.start, next.Resumed = c.start, slices.Concat(c.Resumed, []start{now.start})
+	return &next, nil
+}
+
+// mixes returns an error unless results of the run c may stand beside those of the
+// start now. It does not look at the flags that mayDiffer.
+func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool, mayDiffer ...string) error {
+	if c.Experiment != now.Experiment {
+		return fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
+	}
+	if err := flags.Compare(c.Flags, mayDiffer...); err != nil {
+		return err
+	}
+	if err := sameInputs(c.Inputs, now.Inputs); err != nil {
+		return err
+	}
+	var sets []string // which earlier versions did not record
+	for _, s := range append([]start{c.start}, c.Resumed...) {
+		if set := s.Machine.InstructionSet; set != "" {
+			sets = append(sets, set)
+		}
+	}
+	if set := now.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
+		return fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", sets[0], set, simd.EnvVar)
+	}
+	return nil
+}
+
+// code returns the commits of the builds that the run was started with, in order,
+// those with changes marked; "" where none is known.
+func (c *config) code() string {
+	var list []string
+	for _, s := range append([]start{c.start}, c.Resumed...) {
+		name := s.Build.Revision[:min(len(s.Build.Revision), 7)]
+		if s.Build.Modified {
+			name += " with changes"
+		}
+		if name != "" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (c *config) last() start {
+	if n := len(c.Resumed); n > 0 {
+		return c.Resumed[n-1]
+	}
+	return c.start
+}
+
+// sameInputs returns an error that names the first file that both have with
+// different contents.
+func sameInputs(was, now map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if sum, ok := was[name]; ok && sum != now[name] {
+			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the file back", name, sum, now[name])
+		}
+	}
+	return nil
+}
+
+// CheckPretrained returns a usage error of -pretrained unless the directory path, if it
+// is given, has a run of the experiment with the settings in flags, and its files of
+// weights are there, unchanged. Flags that pre-training does not depend on may differ,
+// those named in mayDiffer, and the instruction set.
+func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []string) error {
+	if path == "" {
+		return nil
+	}
+	c, err := readConfig(filepath.Join(path, "config.json"))
+	if err != nil {
+		return cli.Usagef("-pretrained: %w", err)
+	}
+	now := newConfig(Options{Experiment: flags.Name(), Flags: flags})
+	mayDiffer = append(mayDiffer, "pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32", "bf16")
+	if err := c.mixes(now, flags, true, mayDiffer...); err != nil {
+		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
+	}
+	done, err := readJournal(filepath.Join(path, "done.jsonl"))
+	if err != nil {
+		return cli.Usagef("-pretrained: %w", err)
+	}
+	sums := map[string]string{} // of the files that its units wrote
+	for _, u := range done {
+		maps.Copy(sums, u.Files)
+	}
+	for _, file := range weights {
+		rel, err := filepath.Rel(path, file)
+		if err == nil {
+			err = intact(path, filepath.ToSlash(rel), sums[filepath.ToSlash(rel)])
+		}
+		if err != nil {
+			return cli.Usagef("-pretrained: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+)
+
+// journal is done.jsonl: one line per finished unit.
+type journal struct {
+	f    *os.File
+	done map[string]Record
+}
+
+// Record is a finished unit: its result, and what else it left in the directory.
+type Record struct {
+	Name    string            `json:"unit"`
+	Result  json.RawMessage   `json:"result"`
+	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv under its name, or below: a/b is below a
+	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
+	Seconds float64           `json:"seconds,omitempty"` // that the unit took; earlier versions did not say
+}
+
+func (j *journal) open(path string) (err error) {
+	if j.f, err = openLines(path); err == nil {
+		j.done, err = readJournal(path)
+	}
+	return err
+}
+
+// readJournal reads a done.jsonl, which may be missing, or growing: its units by name.
+func readJournal(path string) (map[string]Record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	done := map[string]Record{}
+	number := 0
+	for line := range bytes.Lines(data) {
+		if !bytes.HasSuffix(line, []byte("\n")) { // being written, or never finished
+			break
+		}
+		number++
+		var u Record
+		if err := json.Unmarshal(line, &u); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w: the line is damaged; remove it to have its unit computed again", path, number, err)
+		}
+		if _, dup := done[u.Name]; dup || u.Name == "" || u.Result == nil {
+			return nil, fmt.Errorf("%s:%d: unit %q is empty or listed twice: have two runs shared the directory?", path, number, u.Name)
+		}
+		done[u.Name] = u
+	}
+	return done, nil
+}
+
+// Finished returns the finished units of a run and of its shares, with the seconds
+// that they took. There may be none, and the run may be going on.
+func Finished(path string) (map[string]float64, error) {
+	seconds := map[string]float64{}
+	for _, dir := range append([]string{path}, Shards(path)...) {
+		done, err := readJournal(filepath.Join(dir, "done.jsonl"))
+		if err != nil {
+			return nil, err
+		}
+		for name, u := range done {
+			seconds[name] = u.Seconds
+		}
+	}
+	return seconds, nil
+}
+
+// Done reports whether the journal holds the unit.
+func (d *Dir) Done(unit string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.journal.done[unit]
+	return ok
+}
+
+// Do returns the result of a unit: from the journal if it has one, and otherwise
+// from run, in which case it is recorded. An error of run is returned and not
+// recorded. The unit's checkpoint, if it kept one, is removed when its result is on
+// the disk. T must survive JSON; a float64 in it that may not be finite must be a
+// [Float].
+//
+// The files are those that run writes in the directory, such as weights, by their
+// paths there. A result in the journal is used only if the files are unchanged, the
+// unit's rows are in metrics.csv, and T's method Check() error, if it has one,
+// accepts the result; otherwise Do returns an error that says what is missing.
+func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (result T, err error) {
+	for i, file := range files {
+		files[i] = filepath.ToSlash(file)
+	}
+	d.mu.Lock()
+	u, ok := d.journal.done[unit]
+	rows := d.metrics.rows[unit]
+	d.mu.Unlock()
+	if !ok {
+		begin := time.Now()
+		if result, err = run(); err != nil {
+			return result, err
+		}
+		if err := d.record(unit, result, files, time.Since(begin)); err != nil {
+			return result, err
+		}
+		return result, d.forget(unit)
+	}
+	if err := d.whole(u, rows, files); err != nil {
+		return result, fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have it computed again", err, unit, d.Join("done.jsonl"))
+	}
+	err = json.Unmarshal(u.Result, &result)
+	if c, ok := any(&result).(interface{ Check() error }); ok && err == nil {
+		err = c.Check()
+	}
+	if err != nil {
+		return result, fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again", d.Join("done.jsonl"), unit, err)
+	}
+	return result, d.forget(unit)
+}
+
+// whole returns an error unless everything that a finished unit wrote is there.
+func (d *Dir) whole(u Record, rows int, files []string) error {
+	if rows < u.Metrics {
+		return fmt.Errorf("%s: %d rows of unit %q, which left %d", d.Join("metrics.csv"), rows, u.Name, u.Metrics)
+	}
+	all := slices.Concat(slices.Collect(maps.Keys(u.Files)), files)
+	slices.Sort(all)
+	for _, file := range slices.Compact(all) {
+		if err := intact(d.Path, file, u.Files[file]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intact returns an error if a file in dir is missing or, unless want is empty, has
+// another SHA-256 than that.
+func intact(dir, file, want string) error {
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	sum, err := dataset.SumFile(context.Background(), path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s is missing", path)
+	case err != nil:
+		return err
+	case want != "" && sum != want:
+		return fmt.Errorf("%s has changed since the run wrote it: its SHA-256 is %s, and was %s", path, sum, want)
+	}
+	return nil
+}
+
+func (d *Dir) record(unit string, result any, files []string, took time.Duration) error {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("rundir: result of unit %q: %w", unit, err)
+	}
+	u := Record{Name: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
+	for _, file := range files {
+		sum, err := dataset.SumFile(context.Background(), d.Join(filepath.FromSlash(file)))
+		if err != nil {
+			return fmt.Errorf("rundir: what unit %q leaves: %w", unit, err)
+		}
+		if u.Files == nil {
+			u.Files = map[string]string{}
+		}
+		u.Files[file] = sum
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, dup := d.journal.done[unit]; dup || unit == "" {
+		return fmt.Errorf("rundir: unit %q is empty or ran twice", unit)
+	}
+	u.Metrics = d.metrics.rows[unit]
+	return d.append(u)
+}
+
+func (d *Dir) append(u Record) error {
+	line, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	// A finished unit's metrics must be on the disk before the journal says that it
+	// is finished.
+	if err := d.metrics.f.Sync(); err != nil {
+		return err
+	}
+	if err := appendWhole(d.journal.f, append(line, '\n')); err != nil {
+		return err
+	}
+	if err := d.journal.f.Sync(); err != nil {
+		return err
+	}
+	d.journal.done[u.Name] = u
+	return nil
+}
+
+// openLines opens a file of lines for appending, and creates it if there is none.
+// Text after the last newline is a line that was interrupted, and is cut off.
+func openLines(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err == nil {
+		err = f.Truncate(int64(bytes.LastIndexByte(data, '\n') + 1))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// appendWhole appends all of data or, if the disk is full, nothing, so that whatever
+// is appended next begins a line.
+func appendWhole(f *os.File, data []byte) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Truncate(end))
+	}
+	return nil
+}

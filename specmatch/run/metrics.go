@@ -1,0 +1,214 @@
+package run
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/specmatch/specmatch/specmatch/files"
+)
+
+// metrics is metrics.csv: the columns unit and epoch, then those of the rows, in the
+// order of their first appearance.
+type metrics struct {
+	f       *os.File
+	path    string
+	columns []string       // after unit and epoch; nil if there is no header yet
+	last    map[string]int // unit → its largest epoch in an earlier start
+	rows    map[string]int // unit → rows under its name, or below: a/b is below a
+}
+
+// Epoch is a row of metrics.csv.
+type Epoch struct {
+	Unit   string
+	Epoch  int
+	Values map[string]string // by column; those that the row has
+}
+
+func (m *metrics) open(path string) (err error) {
+	m.path = path
+	if m.f, err = openLines(path); err != nil {
+		return err
+	}
+	columns, rows, err := readMetrics(path)
+	m.columns, m.last, m.rows = columns, map[string]int{}, map[string]int{}
+	for _, row := range rows {
+		m.last[row.Unit] = max(row.Epoch, m.last[row.Unit])
+		m.count(row.Unit, 1)
+	}
+	return err
+}
+
+// count adds n to the rows of a unit and of those that it is below.
+func (m *metrics) count(unit string, n int) {
+	for {
+		m.rows[unit] += n
+		slash := strings.LastIndexByte(unit, '/')
+		if slash < 0 {
+			return
+		}
+		unit = unit[:slash]
+	}
+}
+
+// readMetrics reads a metrics.csv, which may be missing, or growing, up to its last
+// whole line.
+func readMetrics(path string) (columns []string, rows []Epoch, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	lines, err := csv.NewReader(bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1])).ReadAll()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, cells := range lines {
+		if i == 0 {
+			if len(cells) < 2 || cells[0] != "unit" || cells[1] != "epoch" {
+				return nil, nil, fmt.Errorf("%s:1: columns %q: want unit, epoch, …", path, cells)
+			}
+			columns = cells[2:]
+			continue
+		}
+		row := Epoch{Unit: cells[0], Values: map[string]string{}}
+		if row.Epoch, err = strconv.Atoi(cells[1]); err != nil {
+			return nil, nil, fmt.Errorf("%s:%d: epoch %q: want a number", path, i+1, cells[1])
+		}
+		for k, cell := range cells[2:] {
+			if cell != "" {
+				row.Values[columns[k]] = cell
+			}
+		}
+		rows = append(rows, row)
+	}
+	return columns, rows, nil
+}
+
+// Metrics appends the row of one epoch of one unit to metrics.csv. A row that lacks
+// a column has an empty cell there, and one with a new column widens the file.
+//
+// A unit that was interrupted and runs again, from its beginning or from a
+// checkpoint, repeats epochs: the earlier start's rows of the unit from this epoch
+// on are dropped first.
+func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
+	row := Epoch{unit, epoch, map[string]string{"unit": "", "epoch": ""}}
+	var names []string
+	for _, c := range columns {
+		if _, dup := row.Values[c.Key]; dup {
+			return fmt.Errorf("rundir: metric %q is given twice", c.Key)
+		}
+		row.Values[c.Key] = cell(c.Value.Resolve())
+		names = append(names, c.Key)
+	}
+	return d.addRow(row, names)
+}
+
+func (d *Dir) addRow(row Epoch, names []string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := &d.metrics
+	columns := append([]string{}, m.columns...)
+	for _, name := range names {
+		if !slices.Contains(columns, name) {
+			columns = append(columns, name)
+		}
+	}
+	last, again := m.last[row.Unit]
+	delete(m.last, row.Unit)
+	if again = again && row.Epoch <= last; again || m.columns != nil && len(columns) > len(m.columns) {
+		keep := func(r Epoch) bool { return !again || r.Unit != row.Unit || r.Epoch < row.Epoch }
+		if err := m.rewrite(columns, keep); err != nil {
+			return err
+		}
+	}
+	// One write, so that a reader sees whole rows.
+	if err := appendWhole(m.f, encode(m.columns == nil, columns, row)); err != nil {
+		return err
+	}
+	m.columns = columns
+	m.count(row.Unit, 1)
+	switch {
+	case !d.Output.TensorBoard:
+		return nil
+	case again:
+		return d.board(row.Unit)
+	}
+	return d.boardRow(row)
+}
+
+// rewrite replaces the file by one with these columns, which begin with those that the
+// file has, and the rows that keep chooses.
+func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
+	_, rows, err := readMetrics(m.path)
+	if err != nil {
+		return err
+	}
+	dropped := map[string]int{}
+	rows = slices.DeleteFunc(rows, func(row Epoch) bool {
+		drop := !keep(row)
+		if drop {
+			dropped[row.Unit]++
+		}
+		return drop
+	})
+	err = files.Write(m.path, func(w io.Writer) error {
+		_, err := w.Write(encode(true, columns, rows...))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m.columns = columns
+	for unit, n := range dropped {
+		m.count(unit, -n)
+	}
+	// The name now refers to another file.
+	old := m.f
+	if m.f, err = openLines(m.path); err != nil {
+		m.f = old
+		return err
+	}
+	return old.Close()
+}
+
+// encode returns rows as CSV, below a header if they are the first.
+func encode(header bool, columns []string, rows ...Epoch) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b) // to memory: this cannot fail
+	if header {
+		w.Write(append([]string{"unit", "epoch"}, columns...))
+	}
+	for _, row := range rows {
+		cells := []string{row.Unit, strconv.Itoa(row.Epoch)}
+		for _, name := range columns {
+			cells = append(cells, row.Values[name])
+		}
+		w.Write(cells)
+	}
+	w.Flush()
+	return b.Bytes()
+}
+
+// cell formats a value: numbers in full precision, durations as seconds, and
+// everything on one line, because rows are appended and cut off by lines.
+func cell(v slog.Value) string {
+	switch v.Kind() {
+	case slog.KindFloat64:
+		return strconv.FormatFloat(v.Float64(), 'g', -1, 64)
+	case slog.KindDuration:
+		return strconv.FormatFloat(v.Duration().Seconds(), 'g', -1, 64)
+	case slog.KindTime:
+		return v.Time().Format(time.RFC3339)
+	default:
+		return strings.Join(strings.FieldsFunc(v.String(), func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	}
+}

@@ -1,0 +1,105 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Run is what a run directory holds. Unlike a [Dir] it is not open: the run may be
+// going on in another process, or may be of an earlier version.
+type Run struct {
+	Path       string
+	Experiment string
+	Flags      map[string]json.RawMessage // by name, without the hyphen
+	Seeds      []int
+	Inputs     map[string]string // SHA-256 of the files that were read
+	Started    time.Time
+	Engine     string
+	Program    string // its version, in words, at the last start
+	Machine    string // in words, at the last start
+	Rows       []Row  // of results.json; none before the end of the run
+	Metrics    []Epoch
+	Columns    []string // of Metrics, in the order of their first appearance
+	Units      []Record // that are finished, by name
+}
+
+// Read reads a run directory. One without results, metrics or finished units is not an
+// error, one without config.json is.
+func Read(path string) (*Run, error) {
+	c, err := readConfig(filepath.Join(path, "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	last := c.last()
+	r := &Run{
+		Path: path, Experiment: c.Experiment, Flags: c.Flags, Seeds: c.Seeds, Inputs: c.Inputs,
+		Started: c.Started, Engine: last.Engine, Program: last.Build.String(), Machine: last.Machine.String(),
+	}
+	if err := r.readResults(filepath.Join(path, "results.json")); err != nil {
+		return nil, err
+	}
+	if r.Columns, r.Metrics, err = readMetrics(filepath.Join(path, "metrics.csv")); err != nil {
+		return nil, err
+	}
+	done, err := readJournal(filepath.Join(path, "done.jsonl"))
+	for _, name := range slices.Sorted(maps.Keys(done)) {
+		r.Units = append(r.Units, done[name])
+	}
+	return r, err
+}
+
+func (r *Run) readResults(path string) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(data, &r.Rows); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	for i := range r.Rows { // of an earlier version
+		if row := &r.Rows[i]; row.Seeds == nil && len(row.PerSeed) == len(r.Seeds) {
+			row.Seeds = r.Seeds
+		}
+	}
+	return err
+}
+
+// String returns the build in words, as in "v0.1.0 (0123456789ab, changed), go1.26,
+// linux/amd64".
+func (b build) String() string {
+	s := cmp.Or(b.Version, "(devel)")
+	if b.Revision != "" {
+		s += " (" + b.Revision[:min(12, len(b.Revision))]
+		if b.Modified {
+			s += ", changed"
+		}
+		s += ")"
+	}
+	s += ", " + b.Go + ", " + b.GOOS + "/" + b.GOARCH
+	if b.GOAMD64 != "" && b.GOAMD64 != "v1" {
+		s += " " + b.GOAMD64
+	}
+	if b.Tags != "" {
+		s += ", tags " + b.Tags
+	}
+	return s
+}
+
+func (m machine) String() string {
+	s := []string{cmp.Or(m.CPU, "unknown processor"), fmt.Sprintf("%d of %d cores", m.GOMAXPROCS, m.NumCPU)}
+	if m.InstructionSet != "" {
+		s = append(s, m.InstructionSet)
+	}
+	return strings.Join(s, ", ")
+}

@@ -1,0 +1,142 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/table"
+)
+
+// Row is one row of results.json: one method on one data set under one
+// protocol. Accuracies and AUCs are percentages.
+type Row rowOf[float64]
+
+// rowOf is a row as programs have it, of float64, or as JSON has it, of [Float]. Scripts
+// rely on the names in JSON.
+type rowOf[F float64 | Float] struct {
+	Experiment      string   `json:"experiment"`
+	Dataset         string   `json:"dataset"`
+	Method          string   `json:"method"`
+	Protocol        string   `json:"protocol"`
+	Metric          string   `json:"metric"`
+	Mean            F        `json:"mean"` // over seeds
+	Std             F        `json:"std"`  // over seeds, with n-1; of one seed it is NaN
+	PerSeed         []F      `json:"per_seed"`
+	Seeds           []int    `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
+	Beta            cli.Beta `json:"beta"`            // a number, or a string such as "auto:0.2"
+	Percentile      F        `json:"p"`
+	Epochs          int      `json:"epochs"`
+	Backend         string   `json:"backend"`
+	Precision       string   `json:"precision"`
+	Seconds         F        `json:"seconds"`
+	GraphsPerSecond F        `json:"graphs_per_second"`
+	Code            string   `json:"code,omitempty"` // the commits that computed it, "" if the program does not know
+}
+
+func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
+	perSeed := make([]G, len(r.PerSeed))
+	for i, x := range r.PerSeed {
+		perSeed[i] = G(x)
+	}
+	return rowOf[G]{
+		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std), perSeed, r.Seeds,
+		r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds), G(r.GraphsPerSecond), r.Code,
+	}
+}
+
+func (r Row) MarshalJSON() ([]byte, error) { return json.Marshal(convert[Float](rowOf[float64](r))) }
+
+func (r *Row) UnmarshalJSON(data []byte) error {
+	var j rowOf[Float]
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*r = Row(convert[float64](j))
+	if r.Seeds != nil && len(r.Seeds) != len(r.PerSeed) {
+		return fmt.Errorf("%s on %s: %d values of %d seeds", r.Method, r.Dataset, len(r.PerSeed), len(r.Seeds))
+	}
+	return nil
+}
+
+// Paired returns what a and b have measured with the seeds that both have, in a's order,
+// without those of which one is NaN.
+func Paired(a, b Row) (x, y []float64) {
+	for i, seed := range a.Seeds {
+		k := slices.Index(b.Seeds, seed)
+		if k >= 0 && !math.IsNaN(a.PerSeed[i]) && !math.IsNaN(b.PerSeed[k]) {
+			x, y = append(x, a.PerSeed[i]), append(y, b.PerSeed[k])
+		}
+	}
+	return x, y
+}
+
+// Report writes the rows to results.json, and the tables, of which nil ones are left
+// out, to tables.md and to stdout.
+func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error {
+	if err := d.WriteResults(rows); err != nil {
+		return err
+	}
+	return d.writeTables(stdout, slices.DeleteFunc(tables, func(t *table.Table) bool { return t == nil }))
+}
+
+// WriteResults writes results.json, with one row a line. It replaces an earlier
+// one whole, so it may be called as often as there is something new. A row with a value
+// for each seed of the run gets the seeds, and every row the commits of the builds that
+// the run was started with, as far as the go command recorded them: go build does.
+func (d *Dir) WriteResults(rows []Row) error {
+	return files.Write(d.Join("results.json"), func(w io.Writer) error {
+		text := []byte("[")
+		for i, r := range rows {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			if len(r.PerSeed) == len(d.config.Seeds) {
+				r.Seeds = d.config.Seeds
+			}
+			r.Code = cmp.Or(r.Code, d.config.code())
+			data, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			text = append(append(text, "\n  "...), data...)
+		}
+		_, err := w.Write(append(text, "\n]\n"...))
+		return err
+	})
+}
+
+func (d *Dir) writeTables(stdout io.Writer, tables []*table.Table) error {
+	err := files.Write(d.Join("tables.md"), func(w io.Writer) error {
+		for _, t := range tables {
+			if err := t.WriteMarkdown(w); err != nil {
+				return err
+			}
+			fmt.Fprintln(w)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := t.WriteText(stdout); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout)
+	}
+	return nil
+}
+
+// OverSeeds says in a caption what the figures of n seeds are.
+func OverSeeds(n int) string {
+	if n == 1 {
+		return "one seed"
+	}
+	return fmt.Sprintf("mean ± standard deviation (n-1) over %d seeds", n)
+}

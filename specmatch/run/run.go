@@ -1,0 +1,329 @@
+// Package rundir keeps what one run of an experiment leaves behind: enough to
+// cite it, to plot it, and to resume it where it stopped.
+//
+//	config.json   every flag resolved, seeds, engine, build and machine
+//	metrics.csv   one row per unit and epoch
+//	done.jsonl    the journal of finished units, each with its result
+//	results.json  the table of the experiment, a list of [Row]
+//	log.jsonl     the log, one JSON object a line
+//	tensorboard/  on request, what metrics.csv holds, as TensorBoard reads it
+//
+// The mental model: a run is a list of units, named by strings such as
+// "MUTAG/specmatch/seed=3". [Do] runs a unit once in the life of the directory:
+// when the run is started again, with the same -out, it returns the result in the
+// journal instead, and of a run that has grown by a method or a seed only the new
+// units run. So a main does not know whether it is resumed:
+//
+//	dir, err := Open(Options{Experiment: "unsupervised", …})
+//	…
+//	defer dir.Close()
+//	for seed := range recipe.Seeds {
+//		unit := fmt.Sprintf("%s/%s/seed=%d", dataset, method, seed)
+//		accuracy, err := Do(dir, unit, func() (float64, error) {
+//			for epoch := range recipe.Epochs {
+//				…
+//				err := dir.Metrics(unit, epoch, slog.Float64("train/loss", loss))
+//				…
+//			}
+//			return evaluate(…)
+//		})
+//		…
+//	}
+//	err = dir.Report(stdout, rows, tables...)
+//
+// Invariants. A file that is replaced is never seen half-written ([files.Write]).
+// A file that grows may lose its last line when the process is killed in the
+// middle of it; reopening drops that half. Equal values give equal bytes. JSON
+// has no NaN and no ±Inf: this package writes null for them and reads null as
+// NaN, in [Row], [Float] and log.jsonl; metrics.csv has the words NaN, +Inf and
+// -Inf, which pandas and R read.
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Options describe a run.
+type Options struct {
+	Experiment string
+	Datasets   []string     // none is the embedded synthetic set
+	Flags      *cli.FlagSet // parsed; all of its flags and inputs go into config.json
+	FirstSeed  int
+	Seeds      int    // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
+	Engine     string // name of the engine
+	Out        string // the directory; "" is a new runs/<experiment>-<dataset>-<time>
+	Mixed      bool   // an earlier start may have computed with another instruction set
+}
+
+// Dir is an open run directory. Its methods may be called concurrently. No other
+// process can open it until Close, where the file system has locks.
+type Dir struct {
+	Experiment string
+	Path       string
+	Output     Output        // of the start, see [Start]
+	Every      time.Duration // between two checkpoints of a training; see train.Options
+	Resumed    bool          // the directory holds an earlier start of this run
+	Log        *slog.Logger  // to log.jsonl
+
+	flags   *cli.FlagSet
+	mu      sync.Mutex
+	config  *config
+	unlock  func() error // nil where the file system has no locks
+	log     *os.File
+	metrics metrics
+	journal journal
+}
+
+// Start is [Open] with the settings that every experiment has. It opens the engine
+// once, so that a wrong one is reported before anything runs. To list units it opens
+// what is there and makes nothing.
+func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o Output) (*Dir, error) {
+	be, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	if err := be.Close(); err != nil {
+		return nil, err
+	}
+	return StartHost(experiment, f, datasets, r, e.Name(), o)
+}
+
+// StartHost is [Start] for experiments that compute with none of the engines; the
+// name stands for what they compute with.
+func StartHost(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, engine string, o Output) (d *Dir, err error) {
+	if o.List {
+		d = &Dir{Experiment: experiment, Path: o.Dir}
+		d.journal.done = map[string]Record{}
+	} else if d, err = Open(Options{
+		Experiment: experiment, Datasets: datasets, Flags: f,
+		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: engine, Out: o.Path(), Mixed: o.Mixed,
+	}); err != nil {
+		return nil, err
+	}
+	d.Every, d.Output = o.Every, o
+	if o.TensorBoard && !o.List {
+		if err := d.board(""); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
+	return d, nil
+}
+
+// Open makes the run directory, or opens the one that an earlier start of the
+// experiment has left, to go on with it. What would mix results that do not belong
+// together is an error that names it: a flag, other than lists and seeds that have
+// grown (see [cli.FlagSet.Grows]), an input that is not the same file any more, or
+// another instruction set. It is an error if another process has the directory open.
+func Open(o Options) (*Dir, error) {
+	config := newConfig(o)
+	path, err := directory(o, config.Started)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{Experiment: o.Experiment, Path: path, flags: o.Flags}
+	if d.unlock, err = files.Lock(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := d.open(o, config); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// open checks that the run can continue the one in the directory, if there is one,
+// and opens the files.
+func (d *Dir) open(o Options, config *config) error {
+	earlier, err := readConfig(d.Join("config.json"))
+	d.Resumed = err == nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := notAnother(d.Path); err != nil {
+			return err
+		}
+		// A process that was killed while it wrote config.json left nothing else.
+		if err := errors.Join(files.Sweep(d.Join("config.json")), files.WriteJSON(d.Join("config.json"), config)); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		if config, err = earlier.after(config, o.Flags, o.Mixed); err != nil {
+			return fmt.Errorf("the run in %s cannot go on: %w (a new -out starts another)", d.Path, err)
+		}
+		d.sweep()
+	}
+	d.config = config
+
+	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
+		return err
+	}
+	d.Log = slog.New(handler(d.log))
+	if err := errors.Join(d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv"))); err != nil {
+		return err
+	}
+	d.Log.Info("start", "dir", d.Path, "resumed", d.Resumed, "done", len(d.journal.done))
+	if !d.Resumed {
+		return nil
+	}
+	last, now := earlier.last(), config.last()
+	if last.Build != now.Build || last.Machine != now.Machine || last.Engine != now.Engine {
+		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
+			"build", now.Build, "machine", now.Machine, "engine", now.Engine)
+	}
+	return files.WriteJSON(d.Join("config.json"), config)
+}
+
+// written are the endings of the files of a run directory that are written whole.
+var written = []string{".json", ".csv", ".md", ".svg", ".safetensors"}
+
+// sweep removes the half-written files, which can be large, that a killed process
+// left. Without a lock that process might still be running, as those of shares, run
+// directories below this one, may be.
+func (d *Dir) sweep() {
+	if d.unlock == nil {
+		return
+	}
+	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case e.IsDir() && path != d.Path:
+			if _, err := os.Stat(filepath.Join(path, "config.json")); err == nil {
+				return fs.SkipDir
+			}
+		case e.Type().IsRegular() && slices.Contains(written, filepath.Ext(files.Unfinished(e.Name()))):
+			os.Remove(path)
+		}
+		return nil // a file that stays does no harm
+	})
+}
+
+// Join returns the path of a file in the directory.
+func (d *Dir) Join(name ...string) string {
+	return filepath.Join(append([]string{d.Path}, name...)...)
+}
+
+// Training returns the options for training a unit, with its checkpoint.
+func (d *Dir) Training(unit string, epochs int) (train.Options, error) {
+	path, err := d.Checkpoint(unit)
+	return train.Options{Epochs: epochs, Checkpoint: path, Every: d.Every}, err
+}
+
+// Checkpoint returns the path of a unit's checkpoint, in a folder that exists. The
+// file is the unit's to write and read; [Do] removes it.
+func (d *Dir) Checkpoint(unit string) (string, error) {
+	path := d.checkpoint(unit)
+	return path, os.MkdirAll(filepath.Dir(path), 0o777)
+}
+
+func (d *Dir) checkpoint(unit string) string {
+	return d.Join("checkpoints", strings.NewReplacer("/", "-", "=", "-").Replace(unit)+".safetensors")
+}
+
+func (d *Dir) forget(unit string) error {
+	err := os.Remove(d.checkpoint(unit))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Close closes the files.
+func (d *Dir) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, f := range []*os.File{d.log, d.journal.f, d.metrics.f} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	if d.unlock != nil {
+		errs = append(errs, d.unlock())
+	}
+	return errors.Join(errs...)
+}
+
+func directory(o Options, now time.Time) (string, error) {
+	if o.Out != "" {
+		return o.Out, os.MkdirAll(o.Out, 0o755)
+	}
+	dataset := "synthetic"
+	switch n := len(o.Datasets); {
+	case n > 3:
+		dataset = fmt.Sprintf("%d-datasets", n)
+	case n > 0:
+		dataset = strings.Join(o.Datasets, "+")
+	}
+	name := strings.Map(plain, fmt.Sprintf("%s-%s-%s", o.Experiment, dataset, now.Format("20060102-150405")))
+	name = strings.ReplaceAll(name, "/", "_")
+	if err := os.MkdirAll("runs", 0o755); err != nil {
+		return "", err
+	}
+	// Runs that start in the same second get a number.
+	path := filepath.Join("runs", name)
+	err := os.Mkdir(path, 0o755)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
+		path = filepath.Join("runs", fmt.Sprintf("%s-%d", name, n))
+		err = os.Mkdir(path, 0o755)
+	}
+	return path, err
+}
+
+// notAnother returns an error if path, which has no config.json, holds results
+// nevertheless: there is no way to know which run they are of. Other files, such as
+// the output of a shell redirection, do no harm.
+func notAnother(path string) error {
+	for _, name := range []string{"done.jsonl", "metrics.csv", "results.json"} {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return fmt.Errorf("%s holds a %s but no config.json: it cannot be resumed; start in a new directory", path, name)
+		}
+	}
+	return nil
+}
+
+// handler logs everything to file, as JSON.
+func handler(file io.Writer) slog.Handler {
+	return slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindFloat64 && !finite(a.Value.Float64()) {
+			a.Value = slog.AnyValue(nil)
+		}
+		return a
+	}})
+}
+
+// Float is a float64 that JSON can hold: null stands for NaN and ±Inf, and is
+// read back as NaN. Results of units need it for numbers that may not be finite.
+type Float float64
+
+func (x Float) MarshalJSON() ([]byte, error) {
+	if !finite(float64(x)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(x))
+}
+
+func (x *Float) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*x = Float(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(x))
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

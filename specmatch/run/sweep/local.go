@@ -1,0 +1,155 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/progress"
+	"github.com/specmatch/specmatch/specmatch/shard"
+)
+
+// Local does tasks on this machine, so many at a time, stage by stage, and says on one
+// line how far they are. A task that fails does not end the others of its stage; the
+// error names all that did. What a task prints goes to a file in the folder logs.
+func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages ...[]Task) error {
+	if err := os.MkdirAll(filepath.Join(s.Dir, "logs"), 0o777); err != nil {
+		return err
+	}
+	total := 0
+	for _, r := range s.Runs {
+		total += len(r.Units)
+	}
+	before, err := s.done()
+	if err != nil {
+		return err
+	}
+	bar := progress.Start(stderr, progress.Options{Label: "sweep", Unit: "unit", Total: total})
+	defer bar.Stop()
+	bar.Skip(before)
+	watch, stop := context.WithCancel(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		every := time.Second
+		for seen, last := before, false; !last; {
+			select {
+			case <-time.After(every):
+			case <-watch.Done():
+				last = true
+			}
+			begin := time.Now()
+			if now, err := s.done(); err == nil && now > seen {
+				bar.Add(now - seen)
+				seen = now
+			}
+			every = max(time.Second, 20*time.Since(begin)) // journals may be long
+		}
+	}()
+	for _, tasks := range stages {
+		if err = s.stage(ctx, bar, tasks, workers); err != nil {
+			break
+		}
+	}
+	stop()
+	<-watching
+	if err := ctx.Err(); err != nil {
+		fmt.Fprintf(bar, "finished units are kept: the same command goes on with them\n")
+		return err
+	}
+	return err
+}
+
+// stage does tasks, so many at a time.
+func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, workers int) error {
+	failed := make([]error, len(tasks))
+	err := run.Parallel(ctx, workers, len(tasks), func(ctx context.Context, k int) error {
+		bar.Message("%s", tasks[k].name())
+		err := s.free(ctx, bar, tasks[k])
+		if err == nil {
+			err = s.do(ctx, tasks[k], workers)
+		}
+		if ctx.Err() == nil {
+			failed[k] = err
+		}
+		return nil
+	})
+	return errors.Join(append(failed, err)...)
+}
+
+// free waits until no process has the run directory of a task: a sweep that was killed leaves
+// those running that it has started.
+func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
+	o := run.Output{Dir: s.path(t.Run), Shard: shard.Shard{I: t.Share, N: t.N}}
+	path := o.Path()
+	for said := false; ; said = true {
+		unlock, err := files.Lock(path)
+		switch {
+		case errors.Is(err, files.ErrLocked):
+		case err != nil || unlock == nil: // it is not there, or there are no locks
+			return nil
+		default:
+			return unlock()
+		}
+		if !said {
+			fmt.Fprintf(bar, "%s: waiting for the process that has it open, which an earlier start may have left running\n", path)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
+	log := filepath.Join(s.Dir, "logs", t.name()+".log")
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c := exec.CommandContext(ctx, s.Program, s.args(t)...)
+	c.Stdout, c.Stderr = f, f
+	c.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", max(1, runtime.GOMAXPROCS(0)/workers)))
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+	alone(c)
+	begin := time.Now()
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w: see %s", t.name(), err, log)
+	}
+	return s.measured(cost{t.name(), time.Since(begin).Seconds(), peak(c.ProcessState)})
+}
+
+// cost is what a task took, a line of the file costs.
+type cost struct {
+	Task    string  `json:"task"`
+	Seconds float64 `json:"seconds"`
+	Bytes   int64   `json:"bytes,omitempty"` // of memory, at most; 0 if the system does not say
+}
+
+const costs = "costs.jsonl"
+
+func (s *Sweep) measured(c cost) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(s.Dir, costs), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,44 @@
+// Package shard names the shards of a job that several processes share: shard I of N.
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Shard is share I, from 0, of N.
+type Shard struct{ I, N int }
+
+// String returns i/n, or nothing for the zero Shard.
+func (s Shard) String() string {
+	if s.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.I, s.N)
+}
+
+// Has reports whether the k-th of things that belong together falls to the share.
+func (s Shard) Has(k int) bool { return s.N == 0 || k%s.N == s.I }
+
+// Parse reads i/n, auto, or auto/n.
+func Parse(text string) (s Shard, err error) {
+	i, n, both := strings.Cut(text, "/")
+	if i == "auto" {
+		if i = cmp.Or(os.Getenv("SLURM_ARRAY_TASK_ID"), os.Getenv("JOB_COMPLETION_INDEX")); i == "" {
+			return s, errors.New("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
+		}
+		if !both {
+			n = os.Getenv("SLURM_ARRAY_TASK_COUNT")
+		}
+	}
+	a, errI := strconv.Atoi(i)
+	b, errN := strconv.Atoi(n)
+	if errI != nil || errN != nil || a < 0 || a >= b {
+		return s, fmt.Errorf("share %q of %q: want i/n with i from 0 to n-1, as in 0/8, or auto", i, n)
+	}
+	return Shard{a, b}, nil
+}
