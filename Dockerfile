@@ -7,7 +7,7 @@ RUN go mod download
 COPY . .
 RUN release=$(sed -n -E 's/^## ([^ ]+) \(unreleased\)$/\1.dev0/; s/^## //; t found; d; :found; p; q' CHANGELOG.md) && \
     CGO_ENABLED=0 go build -trimpath -buildvcs=false -o /specmatch \
-    -ldflags "-s -w -X github.com/specmatch/specmatch/experiments/internal/cli.release=$release" ./experiments/specmatch
+    -ldflags "-s -w -X github.com/specmatch/specmatch/specmatch/cli.release=$release" ./specmatch/cmd/specmatch
 
 FROM scratch
 COPY --from=build /specmatch /specmatch

@@ -18,8 +18,8 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn/internal/pytorch"
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/tensor"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // The format is that of https://github.com/huggingface/safetensors: the length

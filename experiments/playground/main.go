@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func main() { cli.Main(execute) }

@@ -25,8 +25,8 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func main() { cli.Main(execute) }

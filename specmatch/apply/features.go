@@ -17,10 +17,10 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/tensor"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Feature is a part of a molecule's vector.

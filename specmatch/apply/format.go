@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // format is a form of output. It appends to files, so that a job can go on after every

@@ -8,8 +8,8 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/shard"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Job is a file of records and the model that they go through.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Result is what a job has done, together with earlier starts of it.

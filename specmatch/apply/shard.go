@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/shard"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // index is the ending of a shard's list of batches: a line has the bytes of each file.

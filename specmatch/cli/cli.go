@@ -38,7 +38,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // The exit statuses of every experiment.

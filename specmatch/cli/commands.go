@@ -55,8 +55,19 @@ func (all Commands) Run(ctx context.Context, program, does string, args []string
 	return act(ctx, stdout, stderr)
 }
 
+// Under returns the commands as second words of a program, behind the first word.
+func (all Commands) Under(word string) Commands {
+	var below Commands
+	for _, c := range all {
+		c.Name = word + " " + c.Name
+		below = append(below, c)
+	}
+	return below
+}
+
 func (c Command) flags(program string) (*FlagSet, Action) {
 	f := NewFlagSet(program+" "+c.Name, c.Synopsis, c.Examples...)
+	f.command = f.Name()
 	return f, c.Setup(f)
 }
 
@@ -69,7 +80,7 @@ func (all Commands) names() (names []string) {
 
 func (all Commands) overview(program, does string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: go run ./experiments/%s COMMAND [flags]\n\nCommands:\n", does, program)
+	fmt.Fprintf(&b, "%s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", does, program)
 	for _, c := range all {
 		fmt.Fprintf(&b, "  %s\n\t%s\n", c.Name, strings.ReplaceAll(c.Synopsis, "\n", "\n\t"))
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 type FlagSet struct {
 	*flag.FlagSet
 	synopsis string
+	command  string // what a user types; "" is go run of the experiment
 	examples []string
 	env      map[string]string // flag name → environment variable
 	checks   []func() error    // of flags that depend on one another
@@ -187,7 +189,7 @@ func (f *FlagSet) Inputs() map[string]string { return f.inputs }
 // help prints the synopsis, the examples, and every flag with its default.
 func (f *FlagSet) help(w io.Writer) error {
 	var b bytes.Buffer
-	command := "go run ./experiments/" + f.Name()
+	command := cmp.Or(f.command, "go run ./experiments/"+f.Name())
 	fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
 	for _, e := range f.examples {
 		fmt.Fprintf(&b, "  %s %s\n", command, e)

@@ -24,7 +24,7 @@ type Recipe struct {
 }
 
 // Molecules is the recipe unless one is told otherwise. What was tried is on the page of
-// experiments/specmatch.
+// specmatch/cmd/specmatch.
 var Molecules = Recipe{
 	Atoms: "rich", Hidden: 128, Layers: 4, Dropout: 0.1,
 	Features: []string{"descriptors", "morgan", "pretrained"}, Beside: 128, Linear: true,

@@ -19,8 +19,8 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/tensor"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Trained is a trained encoder with all that is needed to embed new graphs or to

@@ -16,8 +16,8 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE / "go" if (HERE / "go").is_dir() else HERE.parents[2]  # of the Go module; a source distribution has it in go
-PROGRAM = "./experiments/specmatch"
+ROOT = HERE / "go" if (HERE / "go").is_dir() else HERE.parents[1]  # of the Go module; a source distribution has it in go
+PROGRAM = "./specmatch/cmd/specmatch"
 PLATFORMS = {  # GOOS, GOARCH: the wheel's platforms; the program is static, so that any C library will do
     ("linux", "amd64"): "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
     ("linux", "arm64"): "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
@@ -62,7 +62,7 @@ def notices(platform):
 
 def binary(platform, folder):
     path = Path(folder) / ("specmatch.exe" if platform[0] == "windows" else "specmatch")
-    link = f"-s -w -buildid= -X github.com/specmatch/specmatch/experiments/internal/cli.release={version()}"
+    link = f"-s -w -buildid= -X github.com/specmatch/specmatch/specmatch/cli.release={version()}"
     go("build", "-trimpath", "-buildvcs=false", "-ldflags", link, "-o", str(path.resolve()), PROGRAM, platform=platform)
     return path
 

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Save writes the page to a file: all of it to one that ends in .html, its tables to

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Absorb takes the finished units that are wanted and not there yet over from the run

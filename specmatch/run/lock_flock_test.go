@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // TestSweep: what a killed process left of files that it was writing goes with the

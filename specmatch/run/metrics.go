@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // metrics is metrics.csv: the columns unit and epoch, then those of the rows, in the

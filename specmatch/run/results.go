@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Row is one row of results.json: one method on one data set under one

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/train/tensorboard"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // board writes the event files, which TensorBoard reads, of units whose rows

@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Best says which figure of a column is marked.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func setupConvert(f *cli.FlagSet) cli.Action {

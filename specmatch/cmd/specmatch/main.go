@@ -2,15 +2,17 @@
 // encoders without labels, turns records into vectors, and fits and uses models that
 // predict.
 //
-//	go run ./experiments/specmatch train    -in FILE -out RUN
-//	go run ./experiments/specmatch embed    -in FILE -out vectors.npy
-//	go run ./experiments/specmatch finetune -in FILE -target COLUMN -out RUN
-//	go run ./experiments/specmatch predict  -in FILE -model MODEL -out predictions.csv
-//	go run ./experiments/specmatch convert  -in WEIGHTS -out MODEL
-//	go run ./experiments/specmatch inspect  -model MODEL
-//	go run ./experiments/specmatch report   -in RUN,RUN -out report.html
-//	go run ./experiments/specmatch compare  -in RUN,RUN
-//	go run ./experiments/specmatch sweep    -in FILE -out DIR
+//	specmatch train    -in FILE -out RUN
+//	specmatch embed    -in FILE -out vectors.npy
+//	specmatch finetune -in FILE -target COLUMN -out RUN
+//	specmatch predict  -in FILE -model MODEL -out predictions.csv
+//	specmatch convert  -in WEIGHTS -out MODEL
+//	specmatch inspect  -model MODEL
+//	specmatch report   -in RUN,RUN -out report.html
+//	specmatch compare  -in RUN,RUN
+//	specmatch sweep    -in FILE -out DIR
+//	specmatch datasets list -data DIR
+//	specmatch doctor
 //
 // The page of package gnn/dataset says which files it reads. Failures end it with
 // status 1, mistakes in its flags with 2, Ctrl-C with 130; what was interrupted goes
@@ -23,6 +25,8 @@ import (
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/cmd/specmatch/datasets"
+	"github.com/specmatch/specmatch/specmatch/cmd/specmatch/doctor"
 )
 
 func main() { cli.Main(execute) }
@@ -31,7 +35,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return commands.Run(ctx, "specmatch", "Trains, embeds, fine-tunes and predicts on graphs and molecules of your own.", args, stdout, stderr)
 }
 
-var commands = cli.Commands{
+var commands = append(cli.Commands{
 	{Name: "train", Setup: setupTrain, Synopsis: "Trains an encoder on graphs or molecules without labels, and leaves a model file,\nRUN/model.safetensors, that embed and finetune read.",
 		Examples: []string{"-in molecules.csv -out RUN", "-in graphs.jsonl -method graphcl -epochs 40 -out RUN"}},
 	{Name: "embed", Setup: setupEmbed, Synopsis: "Turns graphs or molecules into vectors. It streams, so that a file may be larger\nthan memory. Records that cannot be read are listed in OUT.rejected.csv.",
@@ -52,4 +56,5 @@ var commands = cli.Commands{
 		Examples: []string{"-in sweep.txt -out runs/sweep", "-in sweep.txt -out runs/sweep -slurm -time 60 -memory 2G"}},
 	{Name: "sweep status", Setup: setupStatus, Synopsis: "Says what a sweep has finished.",
 		Examples: []string{"-out runs/sweep"}},
-}
+	{Name: "doctor", Setup: doctor.Setup, Synopsis: doctor.Synopsis, Examples: []string{"-backend cuda"}},
+}, datasets.Commands.Under("datasets")...)

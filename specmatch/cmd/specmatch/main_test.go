@@ -32,10 +32,10 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // invoke runs a command line and returns what it prints.
@@ -1198,7 +1198,7 @@ func TestHelp(t *testing.T) {
 	overview := must(t, "-h")
 	for _, c := range commands {
 		stdout, _, err := invoke(t.Context(), c.Name+" -h")
-		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stdout, "go run ./experiments/specmatch "+c.Name+" ") {
+		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(stdout, "  specmatch "+c.Name+" ") {
 			t.Errorf("%s -h: %v\n%s", c.Name, err, stdout)
 		}
 		for _, m := range regexp.MustCompile(`(?m)^  (-[a-z0-9-]+)`).FindAllStringSubmatch(stdout, -1) {

@@ -33,7 +33,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Sizes, in points in a file, and in CSS pixels in a page where a panel is as wide as

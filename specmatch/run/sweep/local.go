@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/progress"
 	"github.com/specmatch/specmatch/specmatch/shard"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Local does tasks on this machine, so many at a time, stage by stage, and says on one

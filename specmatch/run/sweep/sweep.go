@@ -39,8 +39,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Run is one setting.
@@ -256,7 +256,7 @@ func (s *Sweep) find() error {
 	}
 	path, err := exec.LookPath(s.Experiment)
 	if err != nil {
-		return fmt.Errorf("there is no program %s beside this one, nor in the PATH: build both into one folder, as by go build -o bin ./experiments/%[1]s ./experiments/specmatch", s.Experiment)
+		return fmt.Errorf("there is no program %s beside this one, nor in the PATH: build both into one folder, as by go build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch", s.Experiment)
 	}
 	s.Program, err = filepath.Abs(path)
 	return err

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/run/sweep"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func TestMain(m *testing.M) { runtest.Main(m, toy) }

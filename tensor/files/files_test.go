@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func TestWrite(t *testing.T) {

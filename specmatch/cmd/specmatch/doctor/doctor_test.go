@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 func TestDoctor(t *testing.T) {
 	var out strings.Builder
-	if err := execute(context.Background(), []string{"-precision", "float64"}, &out, io.Discard); err != nil {
+	if err := Run(context.Background(), []string{"-precision", "float64"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"binary ", "cuda build ", "cpu            products in float64 agree"} {
@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 		return
 	}
 	out.Reset()
-	if err := execute(context.Background(), []string{"-backend", "cuda"}, &out, io.Discard); err == nil || !strings.Contains(err.Error(), "rebuild with -tags cuda") {
+	if err := Run(context.Background(), []string{"-backend", "cuda"}, &out, io.Discard); err == nil || !strings.Contains(err.Error(), "rebuild with -tags cuda") {
 		t.Errorf("without CUDA the error is %v", err)
 	}
 	if !strings.Contains(out.String(), "cuda           NO: ") {

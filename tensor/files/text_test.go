@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/specmatch/specmatch/specmatch/files"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func TestPrintable(t *testing.T) {

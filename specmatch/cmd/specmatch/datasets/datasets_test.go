@@ -1,4 +1,4 @@
-package main
+package datasets
 
 import (
 	"archive/zip"
@@ -25,7 +25,7 @@ import (
 func invoke(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	err = execute(t.Context(), args, &o, &e)
+	err = Run(t.Context(), args, &o, &e)
 	return o.String(), e.String(), err
 }
 
@@ -90,16 +90,16 @@ func TestHelp(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", h, err)
 		}
-		for _, c := range commands {
+		for _, c := range Commands {
 			want(t, out, "\n  "+c.Name+"\n")
 		}
 	}
-	for _, c := range commands {
+	for _, c := range Commands {
 		out, _, err := invoke(t, c.Name, "-h")
 		if !errors.Is(err, flag.ErrHelp) {
 			t.Errorf("%s -h: %v", c.Name, err)
 		}
-		want(t, out, "go run ./experiments/datasets "+c.Name, "-data DIR", "-dataset A,B", "default: none")
+		want(t, out, "datasets "+c.Name, "-data DIR", "-dataset A,B", "default: none")
 	}
 	out, _, _ := invoke(t, "fetch", "-h")
 	want(t, out, "-url URL", fetch.TUDatasetURL)
@@ -415,7 +415,7 @@ func TestFetchInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL}
 	var stdout, stderr bytes.Buffer
-	if err := execute(ctx, args, &stdout, &stderr); !errors.Is(err, context.Canceled) {
+	if err := Run(ctx, args, &stdout, &stderr); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 	want(t, stderr.String(), "TOY.zip.part has the first ")
@@ -425,7 +425,7 @@ func TestFetchInterrupted(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{{"stats"}, {"verify"}, {"export", "-out", t.TempDir()}} {
-		if err := execute(ctx, args, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+		if err := Run(ctx, args, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: %v, want context.Canceled", args, err)
 		}
 	}
