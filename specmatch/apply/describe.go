@@ -9,8 +9,6 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
-	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/tensor/files"
 )

@@ -14,8 +14,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
-	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/files"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/tensor/files"
 )

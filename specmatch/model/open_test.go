@@ -327,8 +327,10 @@ func TestSaveModelRefuses(t *testing.T) {
 		"mean NaN":                             func(m *model.Trained) { m.Card.Head.Mean = []float64{math.NaN()} },
 		"standard deviation 0":                 func(m *model.Trained) { m.Card.Head.Std = []float64{0} },
 		"a head of kind binary with 0 outputs": func(m *model.Trained) { m.Card.Head = &model.Head{Kind: model.Binary} },
-		`named "other.weight"`:                 func(m *model.Trained) { m.Head = nn.NewLinear(be, "other", 18, 1, nn.XavierUniform, rand.New(rand.NewPCG(1, 0))) },
-		"type model_test.strange":          func(m *model.Trained) { m.Encoder = strange{m.Encoder} },
+		`named "other.weight"`: func(m *model.Trained) {
+			m.Head = nn.NewLinear(be, "other", 18, 1, nn.XavierUniform, rand.New(rand.NewPCG(1, 0)))
+		},
+		"type model_test.strange": func(m *model.Trained) { m.Encoder = strange{m.Encoder} },
 	} {
 		head := *heads[3]
 		m, _ := trainedModel(t, be, kinds[0], &head)
