@@ -78,8 +78,9 @@ type collection struct {
 // free are flags that results do not depend on, or whose every entry has results of
 // its own, and that are therefore no difference between two runs.
 var free = []string{
-	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "collect", "pretrained", "jobs",
-	"dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values", "p-values", "kappa-values", "tau-values",
+	"out", "data", "checkpoint", "mixed", "tensorboard", "list", "shard", "collect", "pretrained",
+	"jobs", "dataset", "method", "protocol", "seeds", "first-seed", "vary", "beta-values",
+	"p-values", "kappa-values", "tau-values",
 }
 
 func collate(runs []*run.Run, oracle bool) *collection {
@@ -120,8 +121,14 @@ func collate(runs []*run.Run, oracle bool) *collection {
 
 func (c *collection) panel(r run.Row) *panel {
 	return findOrAdd(&c.panels, func(p panel) bool {
-		return p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol && p.metric == r.Metric
-	}, panel{experiment: r.Experiment, dataset: r.Dataset, protocol: r.Protocol, metric: r.Metric})
+		return p.experiment == r.Experiment && p.dataset == r.Dataset && p.protocol == r.Protocol &&
+			p.metric == r.Metric
+	}, panel{
+		experiment: r.Experiment,
+		dataset:    r.Dataset,
+		protocol:   r.Protocol,
+		metric:     r.Metric,
+	})
 }
 
 // findOrAdd returns the first of a list that is wanted; if there is none, fresh becomes
@@ -156,7 +163,9 @@ func (p *panel) name(labels []string) {
 func (p *panel) distinct() []result {
 	var all []result
 	for _, r := range p.results {
-		if !slices.ContainsFunc(all, func(o result) bool { return o.label == r.label && slices.Equal(o.PerSeed, r.PerSeed) }) {
+		if !slices.ContainsFunc(
+			all, func(o result) bool { return o.label == r.label && slices.Equal(o.PerSeed, r.PerSeed) },
+		) {
 			all = append(all, r)
 		}
 	}

@@ -61,8 +61,11 @@ func draw(all []*curve, points int) (blocks []block) {
 		}
 		title := k.experiment + ", " + k.metric
 		b := findOrAdd(&blocks, func(b block) bool { return b.title == title }, block{title: title})
-		chart := (*findOrAdd[plot.Panel](&b.charts, func(p plot.Panel) bool { return p.(*plot.Lines).Title == k.dataset },
-			&plot.Lines{Axes: plot.Axes{Title: k.dataset, XLabel: "epoch", YLabel: k.metric}})).(*plot.Lines)
+		chart := (*findOrAdd[plot.Panel](
+			&b.charts,
+			func(p plot.Panel) bool { return p.(*plot.Lines).Title == k.dataset },
+			&plot.Lines{Axes: plot.Axes{Title: k.dataset, XLabel: "epoch", YLabel: k.metric}},
+		)).(*plot.Lines)
 		chart.Series = append(chart.Series, s)
 	}
 	// The loss first, and open.
@@ -94,7 +97,9 @@ func (k *curve) series(points int) plot.Series {
 		if math.IsNaN(std) {
 			std = 0
 		}
-		s.X, s.Y, s.Err = append(s.X, float64(e)), append(s.Y, mean), append(s.Err, std)
+		s.X = append(s.X, float64(e))
+		s.Y = append(s.Y, mean)
+		s.Err = append(s.Err, std)
 	}
 	return s
 }
@@ -109,7 +114,8 @@ func place(unit string) (dataset, name string) {
 		}
 	}
 	if len(parts) > 0 {
-		dataset, parts = parts[0], parts[1:]
+		dataset = parts[0]
+		parts = parts[1:]
 	}
 	if len(parts) > 0 {
 		parts[0] = method.Title(parts[0])

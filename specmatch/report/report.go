@@ -88,13 +88,36 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 		return nil, err
 	}
 	p.sections = []section{
-		{title: "Results", note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing the best setting by these figures is choosing on the test data; where a row is chosen per fold, validation parts of the training data have chosen among the settings of a method.", blocks: c.results()},
-		{title: "Differences", note: "Difference of the means over the n seeds that both rows have, its standard error, and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that share folds make a difference fair, not more precise.", blocks: differences},
+		{
+			title: "Results",
+			note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing " +
+				"the best setting by these figures is choosing on the test data; where a row is chosen " +
+				"per fold, validation parts of the training data have chosen among the " +
+				"settings of a method.",
+			blocks: c.results(),
+		},
+		{
+			title: "Differences",
+			note: "Difference of the means over the n seeds that both rows have, its standard error, and " +
+				"the p value of Student's paired test, as it is and by Holm's correction for all rows " +
+				"of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that " +
+				"share folds make a difference fair, not more precise.",
+			blocks: differences,
+		},
 		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
-		{title: "Flags", note: "The mean over seeds, ± its standard deviation, against each flag in which the runs differ.", blocks: c.flags()},
+		{
+			title: "Flags",
+			note: "The mean over seeds, ± its standard deviation, against each flag in " +
+				"which the runs differ.",
+			blocks: c.flags(),
+		},
 		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves()},
 		{title: "Settings", blocks: c.settings()},
-		{title: "Cost", note: "Training and evaluation by the clock: units that share cores take longer.", blocks: c.cost()},
+		{
+			title:  "Cost",
+			note:   "Training and evaluation by the clock: units that share cores take longer.",
+			blocks: c.cost(),
+		},
 	}
 	if len(runs) == 1 {
 		t, err := newTuned(runs[0])
@@ -102,7 +125,10 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 			return nil, err
 		}
 		if t != nil { // its results, and then what is particular to it
-			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The baseline looks at no molecule or graph: it predicts the mean of the training part, or the frequencies of its classes. Choosing a model by these figures is choosing on the test data."
+			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The baseline " +
+				"looks at no molecule or graph: it predicts the mean of the training part, or the " +
+				"frequencies of its classes. Choosing a model by these figures is choosing " +
+				"on the test data."
 			p.sections[0].blocks = c.summary()
 			p.sections = slices.Insert(p.sections, 1, t.sections()...)
 		}
@@ -137,7 +163,10 @@ func (c *collection) groups() (groups [][]panel) {
 }
 
 func (p panel) caption() string {
-	return strings.Join(slices.DeleteFunc([]string{p.experiment, p.protocol, p.quantity()}, func(s string) bool { return s == "" }), ", ")
+	return strings.Join(slices.DeleteFunc([]string{p.experiment, p.protocol, p.quantity()},
+		func(s string) bool {
+			return s == ""
+		}), ", ")
 }
 
 func (p panel) quantity() string {
@@ -206,16 +235,21 @@ func (c *collection) results() (blocks []block) {
 
 // reference returns the name of the row with which the others of a group are compared.
 func reference(g []panel, against string) string {
-	count, common := map[string]int{}, ""
+	count := map[string]int{}
+	common := ""
 	for _, p := range g {
 		for _, r := range p.distinct() {
-			if count[r.label]++; count[r.label] > count[common] {
+			count[r.label]++
+			if count[r.label] > count[common] {
 				common = r.label
 			}
 		}
 	}
 	for _, name := range []string{against, method.InfoNCE, "none", method.Untrained, "majority", "baseline"} {
-		if slices.ContainsFunc(g, func(p panel) bool { _, ok := find(p.results, name); return ok }) || name == against && name != "" {
+		if slices.ContainsFunc(g, func(p panel) bool {
+			_, ok := find(p.results, name)
+			return ok
+		}) || name == against && name != "" {
 			return name
 		}
 	}
@@ -235,7 +269,10 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				continue
 			}
 			found = true
-			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: "difference from " + base.label}, Zero: true}
+			chart := plot.Dots{
+				Axes: plot.Axes{Title: p.dataset, XLabel: "difference from " + base.label},
+				Zero: true,
+			}
 			for _, r := range results {
 				d := minus(r, base)
 				if r.label == base.label || d.N == 0 {
@@ -267,7 +304,12 @@ func (c *collection) seeds() (blocks []block) {
 		for _, p := range g {
 			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: p.quantity()}}
 			for _, r := range p.distinct() {
-				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Points: r.PerSeed, Mean: r.Mean, Half: math.NaN()})
+				chart.Rows = append(chart.Rows, plot.DotRow{
+					Name:   r.label,
+					Points: r.PerSeed,
+					Mean:   r.Mean,
+					Half:   math.NaN(),
+				})
 			}
 			b.charts = append(b.charts, chart)
 		}
@@ -297,7 +339,9 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 	chart := plot.Lines{Axes: plot.Axes{Title: p.dataset, XLabel: "-" + flag, YLabel: p.quantity()}}
 	var values []string
 	numbers := true
-	results := slices.DeleteFunc(slices.Clone(p.results), func(r result) bool { return r.run == chosen })
+	results := slices.DeleteFunc(slices.Clone(p.results), func(r result) bool {
+		return r.run == chosen
+	})
 	for _, r := range results {
 		v := c.runs[r.run].Flags[flag]
 		if !slices.Contains(values, show(v)) {
@@ -330,7 +374,9 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 			continue
 		}
 		i, _ := slices.BinarySearch(s.X, x)
-		s.X, s.Y, s.Err = slices.Insert(s.X, i, x), slices.Insert(s.Y, i, r.Mean), slices.Insert(s.Err, i, r.Std)
+		s.X = slices.Insert(s.X, i, x)
+		s.Y = slices.Insert(s.Y, i, r.Mean)
+		s.Err = slices.Insert(s.Err, i, r.Std)
 	}
 	return chart, true
 }
@@ -377,7 +423,8 @@ func (c *collection) settings() (blocks []block) {
 	for i, r := range c.runs {
 		columns[i].Name = cmp.Or(c.labels[i], filepath.Base(r.Path))
 	}
-	differ, same := table.New("setting", columns...), table.New("setting", columns...)
+	differ := table.New("setting", columns...)
+	same := table.New("setting", columns...)
 	for _, s := range settingsOf(c.runs) {
 		t := same
 		if s.differs() {
@@ -411,7 +458,9 @@ func names[V any](runs []*run.Run, of func(r *run.Run) map[string]V) []string {
 
 func (c *collection) cost() []block {
 	t := table.New("method",
-		table.Names("data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all")...)
+		table.Names(
+			"data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all",
+		)...)
 	total := 0.0
 	for i, r := range c.runs {
 		for _, u := range r.Units {
@@ -426,8 +475,15 @@ func (c *collection) cost() []block {
 			if key := (work{row.Dataset, row.Method, row.Seconds}); !seen[key] {
 				seen[key] = true // other protocols and metrics of the same work have the same cost
 				name := strings.TrimSuffix(method.Title(row.Method)+", "+c.labels[i], ", ")
-				t.Add(name, table.Text(row.Dataset), table.Number(float64(row.Epochs), 0), table.Number(float64(len(row.PerSeed)), 0),
-					table.Number(row.Seconds/float64(len(row.PerSeed)), 1), table.Number(row.GraphsPerSecond, 0), table.Number(row.Seconds/3600, 3))
+				t.Add(
+					name,
+					table.Text(row.Dataset),
+					table.Number(float64(row.Epochs), 0),
+					table.Number(float64(len(row.PerSeed)), 0),
+					table.Number(row.Seconds/float64(len(row.PerSeed)), 1),
+					table.Number(row.GraphsPerSecond, 0),
+					table.Number(row.Seconds/3600, 3),
+				)
 			}
 		}
 	}

@@ -22,14 +22,17 @@ func (c *collection) choose(p *panel, oracle bool) {
 	for i, first := range p.results {
 		m := first.Method
 		cells := slices.DeleteFunc(p.distinct(), func(r result) bool { return r.Method != m })
-		if len(cells) < 2 || slices.ContainsFunc(p.results[:i], func(r result) bool { return r.Method == m }) {
+		if len(cells) < 2 ||
+			slices.ContainsFunc(p.results[:i], func(r result) bool { return r.Method == m }) {
 			continue
 		}
 		if r, ok := c.nested(cells); ok {
 			r.label = method.Title(m) + ", chosen per fold"
 			p.results = append(p.results, r)
 		}
-		if best := slices.MaxFunc(cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) }); oracle {
+		if best := slices.MaxFunc(
+			cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) },
+		); oracle {
 			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds", method.Title(m), len(cells))
 			best.run = chosen
 			p.results = append(p.results, best)
@@ -44,15 +47,19 @@ const chosen = -1
 // the folds of the same seeds.
 func (c *collection) nested(cells []result) (r result, ok bool) {
 	r = cells[0]
-	r.run, r.PerSeed, r.Seconds = chosen, nil, 0
+	r.run = chosen
+	r.PerSeed = nil
+	r.Seconds = 0
 	for _, seed := range cells[0].Seeds {
 		var inner, folds [][]float64 // by cell
 		for _, cell := range cells {
-			s, ok := score(c.runs[cell.run], fmt.Sprintf("%s/%s/seed=%d/%s", cell.Dataset, cell.Method, seed, cell.Protocol))
+			s, ok := score(c.runs[cell.run], fmt.Sprintf("%s/%s/seed=%d/%s",
+				cell.Dataset, cell.Method, seed, cell.Protocol))
 			if !ok || len(folds) > 0 && len(s.Folds) != len(folds[0]) {
 				return r, false
 			}
-			inner, folds = append(inner, s.Inner), append(folds, s.Folds)
+			inner = append(inner, s.Inner)
+			folds = append(folds, s.Folds)
 		}
 		sum := 0.0
 		for f := range folds[0] {

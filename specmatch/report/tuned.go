@@ -98,7 +98,9 @@ func (t *tuned) readTest(path string) error {
 		return fmt.Errorf("%s: no table of predictions: %w", path, err)
 	}
 	header := lines[0]
-	first := slices.IndexFunc(header, func(s string) bool { return strings.HasSuffix(s, "_observed") })
+	first := slices.IndexFunc(header, func(s string) bool {
+		return strings.HasSuffix(s, "_observed")
+	})
 	if first < 2 {
 		return fmt.Errorf("%s: no column ends in _observed", path)
 	}
@@ -107,7 +109,8 @@ func (t *tuned) readTest(path string) error {
 	if far {
 		end--
 	}
-	t.outputs, t.targets = header[1:first], nil
+	t.outputs = header[1:first]
+	t.targets = nil
 	for _, name := range header[first:end] {
 		t.targets = append(t.targets, strings.TrimSuffix(name, "_observed"))
 	}
@@ -131,21 +134,51 @@ func (t *tuned) readTest(path string) error {
 // sections are the parts of the page that a fine-tuning has and other runs have not.
 func (t *tuned) sections() []section {
 	notes := map[string]string{
-		"regression": "On the line, predicted and observed are equal. Dots with bars are tenths of the records, with the standard error of their mean; a distance of 1 to the training part is usual.",
-		"binary":     "Curves are over the predictions of all test parts. A model that is calibrated lies on the diagonal: of the records with a probability of 0.7, 70 % are a yes. Dots stand for tenths of the records.",
-		"classes":    "A model that is calibrated lies on the diagonal: of the records whose likeliest class has a probability of 0.7, 70 % are of that class. Dots stand for tenths of the records.",
+		"regression": "On the line, predicted and observed are equal. Dots with bars are tenths of the " +
+			"records, with the standard error of their mean; a distance of 1 to the " +
+			"training part is usual.",
+		"binary": "Curves are over the predictions of all test parts. A model that is calibrated lies " +
+			"on the diagonal: of the records with a probability of 0.7, 70 % are a yes. Dots stand for " +
+			"tenths of the records.",
+		"classes": "A model that is calibrated lies on the diagonal: of the records whose likeliest " +
+			"class has a probability of 0.7, 70 % are of that class. Dots stand for tenths of the " +
+			"records.",
 	}
 	note := notes[t.kind]
 	if n := len(t.rows); n > mostPoints {
 		note += fmt.Sprintf(" Of %d records some are drawn, evenly chosen; curves and tenths are of all.", n)
 	}
 	return []section{
-		{title: "Learning", note: "The mean over divisions ± its standard deviation. The weights of the epoch that is best on the validation part are kept; the test part decides nothing.", blocks: t.learning()},
+		{
+			title: "Learning",
+			note: "The mean over divisions ± its standard deviation. The weights of the epoch that is " +
+				"best on the validation part are kept; the test part decides nothing.",
+			blocks: t.learning(),
+		},
 		{title: "Predictions", note: note, blocks: t.predictions()},
-		{title: "Confusion", note: "Records of all test parts: rows are what is observed, columns what is predicted.", blocks: t.confusion()},
-		{title: "Worst", note: "The ten predictions of the test parts that are most wrong. Discs say what an atom or node contributes to the prediction by its being there: vermillion raises it, blue lowers it; carbon has no letter.", blocks: t.worst()},
-		{title: "Data", note: "Records in the parts, molecules of a part that the training part has, too, and what could not be used.", blocks: t.data()},
-		{title: "Command", note: "It repeats the run, given the same files.", blocks: []block{{text: t.command()}}},
+		{
+			title:  "Confusion",
+			note:   "Records of all test parts: rows are what is observed, columns what is predicted.",
+			blocks: t.confusion(),
+		},
+		{
+			title: "Worst",
+			note: "The ten predictions of the test parts that are most wrong. Discs say what an atom or " +
+				"node contributes to the prediction by its being there: vermillion raises it, blue " +
+				"lowers it; carbon has no letter.",
+			blocks: t.worst(),
+		},
+		{
+			title: "Data",
+			note: "Records in the parts, molecules of a part that the training part has, too, and what " +
+				"could not be used.",
+			blocks: t.data(),
+		},
+		{
+			title:  "Command",
+			note:   "It repeats the run, given the same files.",
+			blocks: []block{{text: t.command()}},
+		},
 	}
 }
 
@@ -177,7 +210,11 @@ func (t *tuned) learning() (blocks []block) {
 	}
 	for _, metric := range []string{"loss", headline} {
 		chart := plot.Lines{Axes: plot.Axes{Title: metric, XLabel: "epoch", YLabel: metric}}
-		for _, part := range [][2]string{{"training", metric}, {"validation", "valid_" + metric}, {"test", "test_" + metric}} {
+		for _, part := range [][2]string{
+			{"training", metric},
+			{"validation", "valid_" + metric},
+			{"test", "test_" + metric},
+		} {
 			c := curve{name: part[0], epochs: map[int][]float64{}}
 			for _, e := range t.run.Metrics {
 				if v, err := strconv.ParseFloat(e.Values[part[1]], 64); err == nil {
@@ -199,7 +236,8 @@ func (t *tuned) learning() (blocks []block) {
 // without gaps and bounds, and the distances.
 func (t *tuned) pairs(output, target int) (p, y, far []float64) {
 	for _, r := range t.rows {
-		if v, err := strconv.ParseFloat(strings.TrimSpace(r.observed[target]), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v, err := strconv.ParseFloat(strings.TrimSpace(r.observed[target]), 64); err == nil &&
+			!math.IsNaN(v) && !math.IsInf(v, 0) {
 			p, y, far = append(p, r.predicted[output]), append(y, v), append(far, r.distance)
 		}
 	}
@@ -218,7 +256,9 @@ func (t *tuned) predictions() (blocks []block) {
 			continue
 		}
 		b := block{title: name, folded: k > 2}
-		axes := func(title, x, y string) plot.Axes { return plot.Axes{Title: title, XLabel: x, YLabel: y} }
+		axes := func(title, x, y string) plot.Axes {
+			return plot.Axes{Title: title, XLabel: x, YLabel: y}
+		}
 		errs := make([]float64, len(p))
 		for i := range p {
 			errs[i] = y[i] - p[i]
@@ -227,7 +267,12 @@ func (t *tuned) predictions() (blocks []block) {
 			for i := range errs {
 				errs[i] = math.Abs(errs[i])
 			}
-			b.charts = append(b.charts, rocOf(p, y), precisionRecall(p, y), calibration(p, y, "probability", "share of yes"))
+			b.charts = append(
+				b.charts,
+				rocOf(p, y),
+				precisionRecall(p, y),
+				calibration(p, y, "probability", "share of yes"),
+			)
 		} else {
 			keep := thinned(len(p), max(60, mostPoints/3/min(len(t.targets), mostTargets)))
 			of := func(all []float64) (some []float64) {
@@ -237,7 +282,14 @@ func (t *tuned) predictions() (blocks []block) {
 				return some
 			}
 			cloud := func(a plot.Axes, x, y []float64, g plot.Guide) {
-				b.charts = append(b.charts, plot.Scatter{Axes: a, X: of(x), Y: of(y), Class: make([]int, len(keep)), Names: []string{"a record"}, Guide: g})
+				b.charts = append(b.charts, plot.Scatter{
+					Axes:  a,
+					X:     of(x),
+					Y:     of(y),
+					Class: make([]int, len(keep)),
+					Names: []string{"a record"},
+					Guide: g,
+				})
 			}
 			cloud(axes("predicted against observed", "observed", "predicted"), y, p, plot.Identity)
 			cloud(axes("residuals", "predicted", "observed less predicted"), p, errs, plot.Zero)
@@ -246,7 +298,10 @@ func (t *tuned) predictions() (blocks []block) {
 			}
 		}
 		if c, ok := tenths(far, errs); ok {
-			b.charts = append(b.charts, plot.Lines{Axes: axes("error by distance", "distance to the training part", "size of the error"), Series: []plot.Series{c}})
+			b.charts = append(b.charts, plot.Lines{
+				Axes:   axes("error by distance", "distance to the training part", "size of the error"),
+				Series: []plot.Series{c},
+			})
 		}
 		blocks = append(blocks, b)
 	}
@@ -261,18 +316,29 @@ func (t *tuned) likeliest() []block {
 		if k < 0 {
 			continue
 		}
-		best, hit := floats.MaxIdx(r.predicted), 0.0
+		best := floats.MaxIdx(r.predicted)
+		hit := 0.0
 		if best == k {
 			hit = 1
 		}
-		p, right, wrong, far = append(p, r.predicted[best]), append(right, hit), append(wrong, 1-r.predicted[k]), append(far, r.distance)
+		p, right, wrong, far = append(p, r.predicted[best]), append(right, hit),
+			append(wrong, 1-r.predicted[k]), append(far, r.distance)
 	}
 	if len(p) == 0 {
 		return nil
 	}
-	b := block{charts: []plot.Panel{calibration(p, right, "probability of the likeliest class", "share that is right")}}
+	b := block{charts: []plot.Panel{calibration(
+		p, right, "probability of the likeliest class", "share that is right",
+	)}}
 	if c, ok := tenths(far, wrong); ok {
-		b.charts = append(b.charts, plot.Lines{Axes: plot.Axes{Title: "error by distance", XLabel: "distance to the training part", YLabel: "1 − probability of the class"}, Series: []plot.Series{c}})
+		b.charts = append(b.charts, plot.Lines{
+			Axes: plot.Axes{
+				Title:  "error by distance",
+				XLabel: "distance to the training part",
+				YLabel: "1 − probability of the class",
+			},
+			Series: []plot.Series{c},
+		})
 	}
 	return []block{b}
 }
@@ -321,12 +387,20 @@ func line(name string, x, y []float64) plot.Series {
 }
 
 func rocOf(p, y []float64) plot.Panel {
-	tpr, fpr := []float64{0}, []float64{0}
-	yes, no := thresholds(p, y, func(yes, no float64) { tpr, fpr = append(tpr, yes), append(fpr, no) })
+	tpr := []float64{0}
+	fpr := []float64{0}
+	yes, no := thresholds(p, y, func(yes, no float64) {
+		tpr = append(tpr, yes)
+		fpr = append(fpr, no)
+	})
 	for i := range tpr {
 		tpr[i], fpr[i] = tpr[i]/max(yes, 1), fpr[i]/max(no, 1)
 	}
-	return plot.Lines{Axes: plot.Axes{Title: "ROC", XLabel: "share of no that are taken for yes", YLabel: "share of yes that are found"},
+	return plot.Lines{Axes: plot.Axes{
+		Title:  "ROC",
+		XLabel: "share of no that are taken for yes",
+		YLabel: "share of yes that are found",
+	},
 		Series: []plot.Series{line("model", fpr, tpr), line("baseline", []float64{0, 1}, []float64{0, 1})}}
 }
 
@@ -334,18 +408,27 @@ func precisionRecall(p, y []float64) plot.Panel {
 	var precision, recall []float64
 	all := floats.Sum(y)
 	thresholds(p, y, func(yes, no float64) {
-		precision, recall = append(precision, yes/(yes+no)), append(recall, yes/max(all, 1))
+		precision = append(precision, yes/(yes+no))
+		recall = append(recall, yes/max(all, 1))
 	})
 	base := all / float64(len(y))
-	return plot.Lines{Axes: plot.Axes{Title: "precision and recall", XLabel: "recall: share of yes that are found", YLabel: "precision: share of the found that are yes"},
-		Series: []plot.Series{line("model", recall, precision), line("baseline", []float64{0, 1}, []float64{base, base})}}
+	return plot.Lines{Axes: plot.Axes{
+		Title:  "precision and recall",
+		XLabel: "recall: share of yes that are found",
+		YLabel: "precision: share of the found that are yes",
+	},
+		Series: []plot.Series{
+			line("model", recall, precision), line("baseline", []float64{0, 1}, []float64{base, base}),
+		}}
 }
 
 // tenths is the mean of y, with its standard error, by tenths of x; false if x has no spread.
 func tenths(x, y []float64) (s plot.Series, ok bool) {
 	order := down(x)
 	slices.Reverse(order)
-	order = slices.DeleteFunc(order, func(i int) bool { return math.IsNaN(x[i]) || math.IsInf(x[i], 0) })
+	order = slices.DeleteFunc(order, func(i int) bool {
+		return math.IsNaN(x[i]) || math.IsInf(x[i], 0)
+	})
 	n := len(order)
 	s = plot.Series{Name: "model", Bars: true}
 	parts := min(10, n)
@@ -355,7 +438,9 @@ func tenths(x, y []float64) (s plot.Series, ok bool) {
 			px, py = append(px, x[i]), append(py, y[i])
 		}
 		mean, std := stat.MeanStdDev(py, nil)
-		s.X, s.Y, s.Err = append(s.X, stat.Mean(px, nil)), append(s.Y, mean), append(s.Err, std/math.Sqrt(float64(len(py))))
+		s.X = append(s.X, stat.Mean(px, nil))
+		s.Y = append(s.Y, mean)
+		s.Err = append(s.Err, std/math.Sqrt(float64(len(py))))
 	}
 	return s, n > 1 && s.X[0] != s.X[len(s.X)-1]
 }
@@ -423,11 +508,20 @@ func (t *tuned) worst() []block {
 	slices.SortStableFunc(all, func(a, b named) int { return cmp.Compare(b.Error, a.Error) })
 	b := block{}
 	for _, c := range all[:min(10, len(all))] {
-		d := plot.Graph{Title: cmp.Or(c.SMILES, c.ID), Nodes: c.Nodes, Edges: c.Edges, Values: c.Values}
+		d := plot.Graph{
+			Title:  cmp.Or(c.SMILES, c.ID),
+			Nodes:  c.Nodes,
+			Edges:  c.Edges,
+			Values: c.Values,
+		}
 		if d.Nodes == nil {
 			d.Nodes = make([]string, len(c.Values))
 		}
-		f := figure{Caption: fmt.Sprintf("%s (%s): %s %.3g, observed %s", c.ID, strings.ReplaceAll(c.unit, "=", " "), c.Of, c.Predicted, c.Observed), More: c.SMILES}
+		f := figure{
+			Caption: fmt.Sprintf("%s (%s): %s %.3g, observed %s",
+				c.ID, strings.ReplaceAll(c.unit, "=", " "), c.Of, c.Predicted, c.Observed),
+			More: c.SMILES,
+		}
 		if len(d.Nodes) > 0 {
 			f.SVG = template.HTML(d.Inline())
 		}
@@ -437,7 +531,9 @@ func (t *tuned) worst() []block {
 }
 
 func (t *tuned) data() (blocks []block) {
-	parts := table.New("division", table.Names("train", "validate", "test", "shared: validate", "shared: test")...)
+	parts := table.New("division", table.Names(
+		"train", "validate", "test", "shared: validate", "shared: test",
+	)...)
 	for _, r := range t.results {
 		var cells []table.Cell
 		for _, n := range append(r.Parts[:], r.Shared[:]...) {
@@ -454,12 +550,15 @@ func (t *tuned) data() (blocks []block) {
 	}
 	defer f.Close()
 	lines, _ := csv.NewReader(f).ReadAll()
-	count, example := map[string]int{}, map[string]string{}
+	count := map[string]int{}
+	example := map[string]string{}
 	var reasons []string
 	for _, l := range lines[min(1, len(lines)):] {
 		reason := placeInText.ReplaceAllString(l[2], "")
-		if count[reason]++; count[reason] == 1 {
-			reasons, example[reason] = append(reasons, reason), fmt.Sprintf("line %s: %s", l[0], l[1])
+		count[reason]++
+		if count[reason] == 1 {
+			reasons = append(reasons, reason)
+			example[reason] = fmt.Sprintf("line %s: %s", l[0], l[1])
 		}
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return count[b] - count[a] })
@@ -484,7 +583,8 @@ func (t *tuned) command() string {
 	for _, name := range flags {
 		v := strings.TrimSpace(show(t.run.Flags[name]))
 		switch {
-		case slices.Contains([]string{"", "none", "false", "0", "–"}, v) || name == "list" || name == "shard" || name == "collect":
+		case slices.Contains([]string{"", "none", "false", "0", "–"}, v) || name == "list" ||
+			name == "shard" || name == "collect":
 		case v == "true":
 			text += " -" + name
 		default:

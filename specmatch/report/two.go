@@ -21,7 +21,13 @@ import (
 func Compare(a, b *run.Run) *Page {
 	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), sections: []section{
 		{title: "Settings", note: "What differs between the runs.", blocks: unequal(a, b)},
-		{title: "Differences", note: "Second minus first run over the n seeds that both have, with the standard error and the p value of Student's paired test, as it is and by Holm's correction for all rows of the table.", blocks: paired(a, b)},
+		{
+			title: "Differences",
+			note: "Second minus first run over the n seeds that both have, with the standard error and " +
+				"the p value of Student's paired test, as it is and by Holm's correction for all rows " +
+				"of the table.",
+			blocks: paired(a, b),
+		},
 		{title: "Units", note: "Timings aside.", blocks: changed(a, b)},
 	}}
 }
@@ -40,11 +46,18 @@ func paired(a, b *run.Run) []block {
 	var all []comparison
 	for _, x := range a.Rows {
 		for _, y := range b.Rows {
-			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol && x.Metric == y.Metric {
+			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol &&
+				x.Metric == y.Metric {
 				p := panel{protocol: x.Protocol, metric: x.Metric}
 				d := p.decimals()
-				before := append(texts(x.Dataset, p.caption()), table.MeanStd(x.Mean, x.Std, d), table.MeanStd(y.Mean, y.Std, d))
-				all = append(all, comparison{method.Title(x.Method), before, d, minus(result{Row: y}, result{Row: x}), nil})
+				before := append(
+					texts(x.Dataset, p.caption()),
+					table.MeanStd(x.Mean, x.Std, d),
+					table.MeanStd(y.Mean, y.Std, d),
+				)
+				all = append(all, comparison{
+					method.Title(x.Method), before, d, minus(result{Row: y}, result{Row: x}), nil,
+				})
 			}
 		}
 	}
@@ -81,7 +94,10 @@ func changed(a, b *run.Run) []block {
 			equal++
 		}
 	}
-	t.Footnotes = []string{fmt.Sprintf("%d of %d units are equal. Of a unit that is not, the first difference is shown.", equal, len(units))}
+	t.Footnotes = []string{fmt.Sprintf(
+		"%d of %d units are equal. Of a unit that is not, the first difference is shown.",
+		equal, len(units),
+	)}
 	return []block{{table: t}}
 }
 

@@ -20,7 +20,11 @@ import (
 // Save writes the page to a file: all of it to one that ends in .html, its tables to
 // one in .md or .tex.
 func (p *Page) Save(path string) error {
-	write := map[string]func(io.Writer) error{".html": p.WriteHTML, ".md": p.WriteMarkdown, ".tex": p.WriteLaTeX}[filepath.Ext(path)]
+	write := map[string]func(io.Writer) error{
+		".html": p.WriteHTML,
+		".md":   p.WriteMarkdown,
+		".tex":  p.WriteLaTeX,
+	}[filepath.Ext(path)]
 	if write == nil {
 		return fmt.Errorf("%s: want a name that ends in .html, .md or .tex", path)
 	}
@@ -79,9 +83,18 @@ const maxPage = 2_000_000
 func (p *Page) WriteHTML(w io.Writer) error {
 	const all = math.MaxInt
 	var text []byte
-	for _, d := range []struct{ points, metrics int }{{60, all}, {30, all}, {15, all}, {8, all}, {15, 1}, {8, 1}, {8, 0}} {
+	for _, d := range []struct{ points, metrics int }{
+		{60, all},
+		{30, all},
+		{15, all},
+		{8, all},
+		{15, 1},
+		{8, 1},
+		{8, 0},
+	} {
 		var err error
-		if text, err = p.html(d.points, d.metrics); err != nil {
+		text, err = p.html(d.points, d.metrics)
+		if err != nil {
 			return err
 		}
 		if len(text) <= maxPage {
@@ -116,17 +129,28 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 		Sections []pageSection
 	}{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
 	for _, s := range p.sections {
-		blocks, note := s.blocks, s.note
+		blocks := s.blocks
+		note := s.note
 		if s.curves != nil {
-			if blocks = s.curves(points); len(blocks) > metrics {
-				note += fmt.Sprintf(" %d of %d metrics are shown, for the page would be too large: report fewer runs for all.", metrics, len(blocks))
+			blocks = s.curves(points)
+			if len(blocks) > metrics {
+				note += fmt.Sprintf(
+					" %d of %d metrics are shown, for the page would be too large: report fewer runs for all.",
+					metrics,
+					len(blocks),
+				)
 				blocks = blocks[:metrics]
 			}
 		}
 		var used []int
 		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: note}
 		for _, b := range blocks {
-			q := part{Title: b.title, Folded: b.folded, Figures: b.figures, Text: b.text}
+			q := part{
+				Title:   b.title,
+				Folded:  b.folded,
+				Figures: b.figures,
+				Text:    b.text,
+			}
 			if b.table != nil {
 				var text bytes.Buffer
 				if err := b.table.WriteHTML(&text); err != nil {
@@ -152,7 +176,15 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 			}
 		}
 		for _, i := range used {
-			out.Legend = append(out.Legend, entry{plot.Class(i), i, template.HTML(`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` + plot.Dashes(i) + `/></svg>`), p.series[i]})
+			out.Legend = append(out.Legend, entry{
+				plot.Class(i),
+				i,
+				template.HTML(
+					`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` +
+						plot.Dashes(i) + `/></svg>`,
+				),
+				p.series[i],
+			})
 		}
 		if out.Parts != nil || len(note) > len(s.note) {
 			data.Sections = append(data.Sections, out)

@@ -23,7 +23,9 @@ func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(units, func(unit string, _ Record) bool { return !wanted(unit) || d.Done(unit) })
+	maps.DeleteFunc(units, func(unit string, _ Record) bool {
+		return !wanted(unit) || d.Done(unit)
+	})
 	if len(units) == 0 {
 		return nil
 	}
@@ -56,18 +58,22 @@ func (d *Dir) admit(path string) error {
 	if err != nil {
 		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
 	}
-	starts, now := append([]start{c.start}, c.Resumed...), d.config.last()
+	starts := append([]start{c.start}, c.Resumed...)
+	now := d.config.last()
 	for _, s := range starts {
 		a, b := s.Build, now.Build
 		switch {
 		case d.Output.Mixed:
 		case a != b:
-			err = fmt.Errorf("it was computed by version %s %s, and this is %s %s", a.Version, a.Revision, b.Version, b.Revision)
+			err = fmt.Errorf("it was computed by version %s %s, and this is %s %s",
+				a.Version, a.Revision, b.Version, b.Revision)
 		case s.Machine.InstructionSet != "" && s.Machine.InstructionSet != now.Machine.InstructionSet:
-			err = fmt.Errorf("it was computed with the instruction set %s, and this is %s", s.Machine.InstructionSet, now.Machine.InstructionSet)
+			err = fmt.Errorf("it was computed with the instruction set %s, and this is %s",
+				s.Machine.InstructionSet, now.Machine.InstructionSet)
 		}
 		if err != nil {
-			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the difference with -mixed", path, d.Path, err)
+			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the difference with -mixed",
+				path, d.Path, err)
 		}
 	}
 	maps.Copy(d.config.Inputs, c.Inputs)
@@ -85,14 +91,17 @@ func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) erro
 		if err := intact(path, file, sum); err != nil {
 			return err
 		}
-		from, to := filepath.Join(path, filepath.FromSlash(file)), d.Join(filepath.FromSlash(file))
+		from := filepath.Join(path, filepath.FromSlash(file))
+		to := d.Join(filepath.FromSlash(file))
 		if err := link(from, to); err != nil {
 			return err
 		}
 	}
 	for _, row := range rows {
 		if row.Unit == u.Name || strings.HasPrefix(row.Unit, u.Name+"/") {
-			names := slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return row.Values[name] == "" })
+			names := slices.DeleteFunc(slices.Clone(columns), func(name string) bool {
+				return row.Values[name] == ""
+			})
 			if err := d.addRow(row, names); err != nil {
 				return err
 			}

@@ -64,7 +64,10 @@ func newConfig(o Options) *config {
 			Engine: o.Engine,
 			Build:  build{Go: runtime.Version(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH},
 			Machine: machine{
-				CPU: cpu(), NumCPU: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), InstructionSet: instructionSet(),
+				CPU:            cpu(),
+				NumCPU:         runtime.NumCPU(),
+				GOMAXPROCS:     runtime.GOMAXPROCS(0),
+				InstructionSet: instructionSet(),
 			},
 			Started: time.Now().Truncate(time.Second),
 		},
@@ -131,7 +134,8 @@ func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, er
 	next := *now
 	next.Inputs = maps.Clone(c.Inputs)
 	maps.Copy(next.Inputs, now.Inputs)
-	next.start, next.Resumed = c.start, slices.Concat(c.Resumed, []start{now.start})
+	next.Resumed = slices.Concat(c.Resumed, []start{now.start})
+	next.start = c.start
 	return &next, nil
 }
 
@@ -154,7 +158,13 @@ func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool, mayDiffer ..
 		}
 	}
 	if set := now.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
-		return fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; set %s=%[1]s if this processor has it, or accept the difference with -mixed", sets[0], set, simd.EnvVar)
+		return fmt.Errorf(
+			"its results were computed with the instruction set %s, and these would be with %s; set "+
+				"%s=%[1]s if this processor has it, or accept the difference with -mixed",
+			sets[0],
+			set,
+			simd.EnvVar,
+		)
 	}
 	return nil
 }
@@ -187,7 +197,8 @@ func (c *config) last() start {
 func sameInputs(was, now map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if sum, ok := was[name]; ok && sum != now[name] {
-			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the file back", name, sum, now[name])
+			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the file back",
+				name, sum, now[name])
 		}
 	}
 	return nil
@@ -206,7 +217,10 @@ func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []strin
 		return cli.Usagef("-pretrained: %w", err)
 	}
 	now := newConfig(Options{Experiment: flags.Name(), Flags: flags})
-	mayDiffer = append(mayDiffer, "pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs", "finetune-lr", "backend", "tf32", "bf16")
+	mayDiffer = append(
+		mayDiffer, "pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs",
+		"finetune-lr", "backend", "tf32", "bf16",
+	)
 	if err := c.mixes(now, flags, true, mayDiffer...); err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}

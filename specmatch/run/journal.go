@@ -25,15 +25,17 @@ type journal struct {
 
 // Record is a finished unit: its result, and what else it left in the directory.
 type Record struct {
-	Name    string            `json:"unit"`
-	Result  json.RawMessage   `json:"result"`
-	Metrics int               `json:"metrics,omitempty"` // rows of metrics.csv under its name, or below: a/b is below a
+	Name   string          `json:"unit"`
+	Result json.RawMessage `json:"result"`
+	// rows of metrics.csv under its name, or below: a/b is below a
+	Metrics int               `json:"metrics,omitempty"`
 	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
 	Seconds float64           `json:"seconds,omitempty"` // that the unit took; earlier versions did not say
 }
 
 func (j *journal) open(path string) (err error) {
-	if j.f, err = openLines(path); err == nil {
+	j.f, err = openLines(path)
+	if err == nil {
 		j.done, err = readJournal(path)
 	}
 	return err
@@ -54,10 +56,16 @@ func readJournal(path string) (map[string]Record, error) {
 		number++
 		var u Record
 		if err := json.Unmarshal(line, &u); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w: the line is damaged; remove it to have its unit computed again", path, number, err)
+			return nil, fmt.Errorf(
+				"%s:%d: %w: the line is damaged; remove it to have its unit computed again",
+				path, number, err,
+			)
 		}
 		if _, dup := done[u.Name]; dup || u.Name == "" || u.Result == nil {
-			return nil, fmt.Errorf("%s:%d: unit %q is empty or listed twice: have two runs shared the directory?", path, number, u.Name)
+			return nil, fmt.Errorf(
+				"%s:%d: unit %q is empty or listed twice: have two runs shared the directory?",
+				path, number, u.Name,
+			)
 		}
 		done[u.Name] = u
 	}
@@ -108,7 +116,8 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 	d.mu.Unlock()
 	if !ok {
 		begin := time.Now()
-		if result, err = run(); err != nil {
+		result, err = run()
+		if err != nil {
 			return result, err
 		}
 		if err := d.record(unit, result, files, time.Since(begin)); err != nil {
@@ -117,14 +126,18 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 		return result, d.forget(unit)
 	}
 	if err := d.whole(u, rows, files); err != nil {
-		return result, fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have it computed again", err, unit, d.Join("done.jsonl"))
+		return result, fmt.Errorf(
+			"%w; put it back, or remove the line of unit %q from %s to have it computed again",
+			err, unit, d.Join("done.jsonl"),
+		)
 	}
 	err = json.Unmarshal(u.Result, &result)
 	if c, ok := any(&result).(interface{ Check() error }); ok && err == nil {
 		err = c.Check()
 	}
 	if err != nil {
-		return result, fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again", d.Join("done.jsonl"), unit, err)
+		return result, fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again",
+			d.Join("done.jsonl"), unit, err)
 	}
 	return result, d.forget(unit)
 }
@@ -132,7 +145,8 @@ func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (res
 // whole returns an error unless everything that a finished unit wrote is there.
 func (d *Dir) whole(u Record, rows int, files []string) error {
 	if rows < u.Metrics {
-		return fmt.Errorf("%s: %d rows of unit %q, which left %d", d.Join("metrics.csv"), rows, u.Name, u.Metrics)
+		return fmt.Errorf("%s: %d rows of unit %q, which left %d",
+			d.Join("metrics.csv"), rows, u.Name, u.Metrics)
 	}
 	all := slices.Concat(slices.Collect(maps.Keys(u.Files)), files)
 	slices.Sort(all)
@@ -155,7 +169,8 @@ func intact(dir, file, want string) error {
 	case err != nil:
 		return err
 	case want != "" && sum != want:
-		return fmt.Errorf("%s has changed since the run wrote it: its SHA-256 is %s, and was %s", path, sum, want)
+		return fmt.Errorf("%s has changed since the run wrote it: its SHA-256 is %s, and was %s",
+			path, sum, want)
 	}
 	return nil
 }

@@ -36,11 +36,14 @@ type Epoch struct {
 
 func (m *metrics) open(path string) (err error) {
 	m.path = path
-	if m.f, err = openLines(path); err != nil {
+	m.f, err = openLines(path)
+	if err != nil {
 		return err
 	}
 	columns, rows, err := readMetrics(path)
-	m.columns, m.last, m.rows = columns, map[string]int{}, map[string]int{}
+	m.columns = columns
+	m.last = map[string]int{}
+	m.rows = map[string]int{}
 	for _, row := range rows {
 		m.last[row.Unit] = max(row.Epoch, m.last[row.Unit])
 		m.count(row.Unit, 1)
@@ -80,7 +83,8 @@ func readMetrics(path string) (columns []string, rows []Epoch, err error) {
 			continue
 		}
 		row := Epoch{Unit: cells[0], Values: map[string]string{}}
-		if row.Epoch, err = strconv.Atoi(cells[1]); err != nil {
+		row.Epoch, err = strconv.Atoi(cells[1])
+		if err != nil {
 			return nil, nil, fmt.Errorf("%s:%d: epoch %q: want a number", path, i+1, cells[1])
 		}
 		for k, cell := range cells[2:] {
@@ -124,7 +128,8 @@ func (d *Dir) addRow(row Epoch, names []string) error {
 	}
 	last, again := m.last[row.Unit]
 	delete(m.last, row.Unit)
-	if again = again && row.Epoch <= last; again || m.columns != nil && len(columns) > len(m.columns) {
+	again = again && row.Epoch <= last
+	if again || m.columns != nil && len(columns) > len(m.columns) {
 		keep := func(r Epoch) bool { return !again || r.Unit != row.Unit || r.Epoch < row.Epoch }
 		if err := m.rewrite(columns, keep); err != nil {
 			return err
@@ -173,7 +178,8 @@ func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
 	}
 	// The name now refers to another file.
 	old := m.f
-	if m.f, err = openLines(m.path); err != nil {
+	m.f, err = openLines(m.path)
+	if err != nil {
 		m.f = old
 		return err
 	}
@@ -209,6 +215,8 @@ func cell(v slog.Value) string {
 	case slog.KindTime:
 		return v.Time().Format(time.RFC3339)
 	default:
-		return strings.Join(strings.FieldsFunc(v.String(), func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+		return strings.Join(strings.FieldsFunc(v.String(), func(r rune) bool {
+			return r == '\n' || r == '\r'
+		}), " ")
 	}
 }

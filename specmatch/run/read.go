@@ -41,13 +41,21 @@ func Read(path string) (*Run, error) {
 	}
 	last := c.last()
 	r := &Run{
-		Path: path, Experiment: c.Experiment, Flags: c.Flags, Seeds: c.Seeds, Inputs: c.Inputs,
-		Started: c.Started, Engine: last.Engine, Program: last.Build.String(), Machine: last.Machine.String(),
+		Path:       path,
+		Experiment: c.Experiment,
+		Flags:      c.Flags,
+		Seeds:      c.Seeds,
+		Inputs:     c.Inputs,
+		Started:    c.Started,
+		Engine:     last.Engine,
+		Program:    last.Build.String(),
+		Machine:    last.Machine.String(),
 	}
 	if err := r.readResults(filepath.Join(path, "results.json")); err != nil {
 		return nil, err
 	}
-	if r.Columns, r.Metrics, err = readMetrics(filepath.Join(path, "metrics.csv")); err != nil {
+	r.Columns, r.Metrics, err = readMetrics(filepath.Join(path, "metrics.csv"))
+	if err != nil {
 		return nil, err
 	}
 	done, err := readJournal(filepath.Join(path, "done.jsonl"))
@@ -63,7 +71,8 @@ func (r *Run) readResults(path string) error {
 		return nil
 	}
 	if err == nil {
-		if err = json.Unmarshal(data, &r.Rows); err != nil {
+		err = json.Unmarshal(data, &r.Rows)
+		if err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	}

@@ -36,7 +36,8 @@ type rowOf[F float64 | Float] struct {
 	Precision       string   `json:"precision"`
 	Seconds         F        `json:"seconds"`
 	GraphsPerSecond F        `json:"graphs_per_second"`
-	Code            string   `json:"code,omitempty"` // the commits that computed it, "" if the program does not know
+	// the commits that computed it, "" if the program does not know
+	Code string `json:"code,omitempty"`
 }
 
 func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
@@ -50,7 +51,9 @@ func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
 	}
 }
 
-func (r Row) MarshalJSON() ([]byte, error) { return json.Marshal(convert[Float](rowOf[float64](r))) }
+func (r Row) MarshalJSON() ([]byte, error) {
+	return json.Marshal(convert[Float](rowOf[float64](r)))
+}
 
 func (r *Row) UnmarshalJSON(data []byte) error {
 	var j rowOf[Float]
@@ -59,7 +62,8 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	}
 	*r = Row(convert[float64](j))
 	if r.Seeds != nil && len(r.Seeds) != len(r.PerSeed) {
-		return fmt.Errorf("%s on %s: %d values of %d seeds", r.Method, r.Dataset, len(r.PerSeed), len(r.Seeds))
+		return fmt.Errorf("%s on %s: %d values of %d seeds",
+			r.Method, r.Dataset, len(r.PerSeed), len(r.Seeds))
 	}
 	return nil
 }
@@ -82,7 +86,9 @@ func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error
 	if err := d.WriteResults(rows); err != nil {
 		return err
 	}
-	return d.writeTables(stdout, slices.DeleteFunc(tables, func(t *table.Table) bool { return t == nil }))
+	return d.writeTables(stdout, slices.DeleteFunc(tables, func(t *table.Table) bool {
+		return t == nil
+	}))
 }
 
 // WriteResults writes results.json, with one row a line. It replaces an earlier

@@ -93,7 +93,9 @@ type Dir struct {
 // Start is [Open] with the settings that every experiment has. It opens the engine
 // once, so that a wrong one is reported before anything runs. To list units it opens
 // what is there and makes nothing.
-func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o Output) (*Dir, error) {
+func Start(
+	experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o Output,
+) (*Dir, error) {
 	be, err := e.Open()
 	if err != nil {
 		return nil, err
@@ -106,17 +108,26 @@ func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e
 
 // StartHost is [Start] for experiments that compute with none of the engines; the
 // name stands for what they compute with.
-func StartHost(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, engine string, o Output) (d *Dir, err error) {
+func StartHost(
+	experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, engine string, o Output,
+) (d *Dir, err error) {
 	if o.List {
 		d = &Dir{Experiment: experiment, Path: o.Dir}
 		d.journal.done = map[string]Record{}
 	} else if d, err = Open(Options{
-		Experiment: experiment, Datasets: datasets, Flags: f,
-		FirstSeed: r.FirstSeed, Seeds: r.Seeds, Engine: engine, Out: o.Path(), Mixed: o.Mixed,
+		Experiment: experiment,
+		Datasets:   datasets,
+		Flags:      f,
+		FirstSeed:  r.FirstSeed,
+		Seeds:      r.Seeds,
+		Engine:     engine,
+		Out:        o.Path(),
+		Mixed:      o.Mixed,
 	}); err != nil {
 		return nil, err
 	}
-	d.Every, d.Output = o.Every, o
+	d.Every = o.Every
+	d.Output = o
 	if o.TensorBoard && !o.List {
 		if err := d.board(""); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -137,7 +148,8 @@ func Open(o Options) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{Experiment: o.Experiment, Path: path, flags: o.Flags}
-	if d.unlock, err = files.Lock(path); err != nil {
+	d.unlock, err = files.Lock(path)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := d.open(o, config); err != nil {
@@ -157,31 +169,38 @@ func (d *Dir) open(o Options, config *config) error {
 			return err
 		}
 		// A process that was killed while it wrote config.json left nothing else.
-		if err := errors.Join(files.Sweep(d.Join("config.json")), files.WriteJSON(d.Join("config.json"), config)); err != nil {
+		if err := errors.Join(
+			files.Sweep(d.Join("config.json")), files.WriteJSON(d.Join("config.json"), config),
+		); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
 	default:
-		if config, err = earlier.after(config, o.Flags, o.Mixed); err != nil {
+		config, err = earlier.after(config, o.Flags, o.Mixed)
+		if err != nil {
 			return fmt.Errorf("the run in %s cannot go on: %w (a new -out starts another)", d.Path, err)
 		}
 		d.sweep()
 	}
 	d.config = config
 
-	if d.log, err = openLines(d.Join("log.jsonl")); err != nil {
+	d.log, err = openLines(d.Join("log.jsonl"))
+	if err != nil {
 		return err
 	}
 	d.Log = slog.New(handler(d.log))
-	if err := errors.Join(d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv"))); err != nil {
+	if err := errors.Join(
+		d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv")),
+	); err != nil {
 		return err
 	}
 	d.Log.Info("start", "dir", d.Path, "resumed", d.Resumed, "done", len(d.journal.done))
 	if !d.Resumed {
 		return nil
 	}
-	last, now := earlier.last(), config.last()
+	last := earlier.last()
+	now := config.last()
 	if last.Build != now.Build || last.Machine != now.Machine || last.Engine != now.Engine {
 		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
 			"build", now.Build, "machine", now.Machine, "engine", now.Engine)
@@ -291,7 +310,10 @@ func directory(o Options, now time.Time) (string, error) {
 func notAnother(path string) error {
 	for _, name := range []string{"done.jsonl", "metrics.csv", "results.json"} {
 		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
-			return fmt.Errorf("%s holds a %s but no config.json: it cannot be resumed; start in a new directory", path, name)
+			return fmt.Errorf(
+				"%s holds a %s but no config.json: it cannot be resumed; start in a new directory",
+				path, name,
+			)
 		}
 	}
 	return nil
@@ -299,12 +321,14 @@ func notAnother(path string) error {
 
 // handler logs everything to file, as JSON.
 func handler(file io.Writer) slog.Handler {
-	return slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Value.Kind() == slog.KindFloat64 && !finite(a.Value.Float64()) {
-			a.Value = slog.AnyValue(nil)
-		}
-		return a
-	}})
+	return slog.NewJSONHandler(file, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindFloat64 && !finite(a.Value.Float64()) {
+				a.Value = slog.AnyValue(nil)
+			}
+			return a
+		}})
 }
 
 // Float is a float64 that JSON can hold: null stands for NaN and ±Inf, and is

@@ -54,13 +54,17 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, taken bool) (f
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	if run.Experiment != f.Name() {
-		return false, cli.Usagef("%s holds a run of experiment %s, not %s; start another with a new -out", dir, run.Experiment, f.Name())
+		return false, cli.Usagef("%s holds a run of experiment %s, not %s; start another with a new -out",
+			dir, run.Experiment, f.Name())
 	}
 	if err := f.Merge(dir, run.Flags, given, taken); err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := f.Compare(run.Flags); err != nil {
-		return false, cli.Usagef("the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out", dir, err)
+		return false, cli.Usagef(
+			"the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out",
+			dir, err,
+		)
 	}
 	for name := range run.Flags {
 		given[name] = true

@@ -36,7 +36,10 @@ func (d *Dir) board(only string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		if err := files.Write(path, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+		if err := files.Write(path, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		}); err != nil {
 			return fmt.Errorf("unit %q: %w", unit, err)
 		}
 	}
@@ -57,7 +60,8 @@ func (d *Dir) boardRow(row Epoch) error {
 // events is the path of a unit's event file: TensorBoard shows folders as runs, and knows
 // the files by "tfevents".
 func (d *Dir) events(unit string) string {
-	return d.Join("tensorboard", filepath.FromSlash(strings.Map(plain, unit)), "events.out.tfevents.0.specmatch")
+	return d.Join("tensorboard", filepath.FromSlash(strings.Map(plain, unit)),
+		"events.out.tfevents.0.specmatch")
 }
 
 // plain replaces what names of files cannot have everywhere; a slash may stay.
@@ -71,7 +75,8 @@ func plain(r rune) rune {
 func (m *metrics) event(row Epoch) []byte {
 	var scalars []tensorboard.Scalar
 	for _, name := range m.columns {
-		if x, err := strconv.ParseFloat(row.Values[name], 64); err == nil && name != "seed" && name != "fold" {
+		if x, err := strconv.ParseFloat(row.Values[name], 64); err == nil && name != "seed" &&
+			name != "fold" {
 			scalars = append(scalars, tensorboard.Scalar{Name: name, Value: x})
 		}
 	}

@@ -54,7 +54,9 @@ type Unit[T any] struct {
 
 // OnEngine returns the Run of a unit that has an engine to itself, from its beginning
 // to its end.
-func OnEngine[T any](e cli.Engine, run func(ctx context.Context, be backend.Backend, status Status) (T, error)) func(context.Context, Status) (T, error) {
+func OnEngine[T any](
+	e cli.Engine, run func(ctx context.Context, be backend.Backend, status Status) (T, error),
+) func(context.Context, Status) (T, error) {
 	return func(ctx context.Context, status Status) (result T, err error) {
 		be, err := e.Open()
 		if err != nil {
@@ -92,7 +94,8 @@ func Add[T any](p *Plan, list []Unit[T]) *[]T {
 		*results = make([]T, len(list))
 		return Parallel(ctx, runtime.GOMAXPROCS(0), len(keep), func(ctx context.Context, k int) (err error) {
 			u := list[keep[k]]
-			if (*results)[keep[k]], err = do(ctx, p.dir, bar, u); err != nil {
+			(*results)[keep[k]], err = do(ctx, p.dir, bar, u)
+			if err != nil {
 				err = fmt.Errorf("%s: %w", u.Name, err)
 			}
 			return err
@@ -127,7 +130,10 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 		}
 	}
 	for _, dir := range p.sources() {
-		if err := p.dir.Absorb(dir, func(unit string) bool { k, ok := p.keys[unit]; return ok && o.Shard.Has(k) }); err != nil {
+		if err := p.dir.Absorb(dir, func(unit string) bool {
+			k, ok := p.keys[unit]
+			return ok && o.Shard.Has(k)
+		}); err != nil {
 			return err
 		}
 	}
@@ -165,7 +171,9 @@ func (p *Plan) sources() []string {
 	for _, dir := range append([]string{o.Dir}, o.Collect...) {
 		dirs = append(append(dirs, dir), Shards(dir)...)
 	}
-	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == p.dir.Path && !o.List }) // not from itself
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		return dir == p.dir.Path && !o.List
+	}) // not from itself
 }
 
 func (p *Plan) share(s stage) (keep []int) {
@@ -200,7 +208,8 @@ func (p *Plan) list(stdout io.Writer) error {
 // whole returns an error unless all units have a result: which shares, each as small as
 // can be, are missing.
 func (p *Plan) whole() error {
-	missing, units := make([]bool, p.count), 0
+	missing := make([]bool, p.count)
+	units := 0
 	for _, s := range p.stages {
 		for _, name := range s.names {
 			if !p.dir.Done(name) {
@@ -212,7 +221,8 @@ func (p *Plan) whole() error {
 	if units == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %d of %d units are missing; run -shard i/%d for i = %s, as with sbatch --array=%[5]s and -shard auto/%[4]d",
+	return fmt.Errorf("%s: %d of %d units are missing; run -shard i/%d for i = %s, as with sbatch "+
+		"--array=%[5]s and -shard auto/%[4]d",
 		p.dir.Path, units, len(p.keys), p.count, ranges(missing))
 }
 
@@ -227,7 +237,8 @@ func ranges(set []bool) string {
 		for i+1 < len(set) && set[i+1] {
 			i++
 		}
-		if parts = append(parts, fmt.Sprint(first)); i > first {
+		parts = append(parts, fmt.Sprint(first))
+		if i > first {
 			parts[len(parts)-1] += fmt.Sprint("-", i)
 		}
 	}
@@ -243,7 +254,8 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 	said := make(chan struct{})
 	unsaid := context.AfterFunc(ctx, func() { // at once: what runs may not stop in time
 		defer close(said)
-		fmt.Fprintf(bar, "finished runs are kept: continue with -out %s\n", cmp.Or(p.dir.Output.Dir, p.dir.Path))
+		fmt.Fprintf(bar, "finished runs are kept: continue with -out %s\n",
+			cmp.Or(p.dir.Output.Dir, p.dir.Path))
 	})
 	err := s.run(ctx, bar, keep)
 	if !unsaid() {
@@ -259,7 +271,8 @@ func Parallel(ctx context.Context, workers, n int, run func(ctx context.Context,
 	slots := make(chan struct{}, workers)
 	var wg sync.WaitGroup
 	for k := range n {
-		if slots <- struct{}{}; ctx.Err() != nil {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
 			break
 		}
 		wg.Go(func() {

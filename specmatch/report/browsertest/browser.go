@@ -35,7 +35,9 @@ type Browser struct {
 func Start(t *testing.T) *Browser {
 	t.Helper()
 	var path string
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"} {
+	for _, name := range []string{
+		"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome",
+	} {
 		if p, err := exec.LookPath(name); err == nil && path == "" {
 			path = p
 		}
@@ -51,7 +53,15 @@ func Start(t *testing.T) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
+	c := exec.Command(
+		path,
+		"--headless",
+		"--no-sandbox",
+		"--disable-gpu",
+		"--hide-scrollbars",
+		"--remote-debugging-pipe",
+		"--user-data-dir="+t.TempDir(),
+	)
 	c.ExtraFiles = []*os.File{theirIn, theirOut}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -153,7 +163,12 @@ func (b *Browser) Call(method string, params any, result any) {
 // Open opens a page in a window of a size, and waits until it is there.
 func (b *Browser) Open(url string, width, height int) {
 	b.t.Helper()
-	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{
+		"width":             width,
+		"height":            height,
+		"deviceScaleFactor": 1,
+		"mobile":            false,
+	}, nil)
 	for _, to := range []string{"about:blank", url} { // from a page to a fragment of it nothing loads
 		loads := b.loads
 		b.Call("Page.navigate", map[string]any{"url": to}, nil)
@@ -170,7 +185,11 @@ func (b *Browser) Eval(expression string) string {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails json.RawMessage
 	}
-	b.Call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	b.Call(
+		"Runtime.evaluate",
+		map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true},
+		&r,
+	)
 	if r.ExceptionDetails != nil {
 		b.t.Fatalf("%s: %s", expression, r.ExceptionDetails)
 	}
@@ -181,19 +200,32 @@ func (b *Browser) Eval(expression string) string {
 func (b *Browser) Press(selector string) {
 	b.t.Helper()
 	var at struct{ X, Y float64 }
-	where := b.Eval(fmt.Sprintf(`(e => { e.scrollIntoView({block: "center", inline: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return {x: r.x + r.width/2, y: r.y + r.height/2} })(document.querySelector(%q))`, selector))
+	where := b.Eval(fmt.Sprintf(
+		`(e => { e.scrollIntoView({block: "center", inline: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return {x: r.x + r.width/2, y: r.y + r.height/2} })(document.querySelector(%q))`,
+		selector,
+	))
 	if err := json.Unmarshal([]byte(where), &at); err != nil {
 		b.t.Fatalf("%s: %v", where, err)
 	}
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		b.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+		b.Call("Input.dispatchMouseEvent", map[string]any{
+			"type":       kind,
+			"x":          at.X,
+			"y":          at.Y,
+			"button":     "left",
+			"clickCount": 1,
+		}, nil)
 	}
 }
 
 // Prefers sets the system's theme.
 func (b *Browser) Prefers(theme string) {
 	b.t.Helper()
-	b.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": theme}}}, nil)
+	b.Call(
+		"Emulation.setEmulatedMedia",
+		map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": theme}}},
+		nil,
+	)
 }
 
 // Artifacts reports whether go test keeps files for someone to look at (-artifacts).

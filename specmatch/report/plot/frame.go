@@ -37,10 +37,15 @@ func (a Axes) place(x, y float64) (point, bool) {
 
 // see makes the axes those of the points. It is false if there are none.
 func (f *frame) see(points ...point) bool {
-	f.x0, f.x1, f.y0, f.y1 = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	f.x0 = math.Inf(1)
+	f.x1 = math.Inf(-1)
+	f.y0 = math.Inf(1)
+	f.y1 = math.Inf(-1)
 	for _, p := range points {
-		f.x0, f.x1 = min(f.x0, p.x), max(f.x1, p.x)
-		f.y0, f.y1 = min(f.y0, p.y), max(f.y1, p.y)
+		f.x0 = min(f.x0, p.x)
+		f.x1 = max(f.x1, p.x)
+		f.y0 = min(f.y0, p.y)
+		f.y1 = max(f.y1, p.y)
 	}
 	return len(points) > 0
 }
@@ -57,7 +62,10 @@ func spread(lo, hi, share float64) (float64, float64) {
 // open lays out a panel whose labels of the y axis need some room, and draws the title
 // and the x axis.
 func (f *frame) open(a Axes, room, top float64) {
-	f.left, f.right, f.top, f.bottom = room+8, f.width-10, top, f.height-36
+	f.left = room + 8
+	f.right = f.width - 10
+	f.top = top
+	f.bottom = f.height - 36
 	f.x0, f.x1 = spread(f.x0, f.x1, 0.02)
 	if a.XNames != nil {
 		f.x0, f.x1 = spread(0, float64(len(a.XNames)-1), 0.1)
@@ -99,7 +107,9 @@ func (f *frame) inside(t tick) float64 {
 func (f *frame) crowded(ticks []tick) bool {
 	for i := 1; i < len(ticks); i++ {
 		a, b := ticks[i-1], ticks[i]
-		if f.inside(b)-f.inside(a) < float64(utf8.RuneCountInString(a.label)+utf8.RuneCountInString(b.label))/2*glyph+4 {
+		if f.inside(b)-f.inside(a) < float64(
+			utf8.RuneCountInString(a.label)+utf8.RuneCountInString(b.label),
+		)/2*glyph+4 {
 			return true
 		}
 	}
@@ -175,7 +185,8 @@ func (f *frame) labels(all []label) {
 		taken = append(taken, around(f.x(l.x), f.y(l.y), 5, 5))
 	}
 	for _, l := range slices.Backward(all) {
-		w, h := glyph*float64(utf8.RuneCountInString(l.text)), 11.0
+		w := glyph * float64(utf8.RuneCountInString(l.text))
+		h := 11.0
 		dx, dy := 5+w/2, 5+h/2
 		for _, to := range [][2]float64{
 			{dx, -dy}, {-dx, -dy}, {dx, dy}, {-dx, dy}, {dx + 2, 0}, {-dx - 2, 0}, {0, -dy - 2}, {0, dy + 2},

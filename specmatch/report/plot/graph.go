@@ -23,9 +23,15 @@ type Graph struct {
 func (g Graph) Inline() string {
 	n := len(g.Nodes)
 	x, y := g.layout()
-	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	x0 := math.Inf(1)
+	x1 := math.Inf(-1)
+	y0 := math.Inf(1)
+	y1 := math.Inf(-1)
 	for i := range n {
-		x0, x1, y0, y1 = min(x0, x[i]), max(x1, x[i]), min(y0, y[i]), max(y1, y[i])
+		x0 = min(x0, x[i])
+		x1 = max(x1, x[i])
+		y0 = min(y0, y[i])
+		y1 = max(y1, y[i])
 	}
 	const room = 16
 	scale := min(26, (inlineWidth-2*room)/max(x1-x0, 1e-9), (inlineHeight-2*room)/max(y1-y0, 1e-9))
@@ -34,7 +40,8 @@ func (g Graph) Inline() string {
 		y[i] = inlineHeight/2 + scale*(y[i]-(y0+y1)/2)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="plot graph" viewBox="0 0 %d %d" role="img" aria-label="%s">`, inlineWidth, inlineHeight, html.EscapeString(g.Title))
+	fmt.Fprintf(&b, `<svg class="plot graph" viewBox="0 0 %d %d" role="img" aria-label="%s">`,
+		inlineWidth, inlineHeight, html.EscapeString(g.Title))
 	most := 0.0
 	for _, v := range g.Values {
 		most = max(most, math.Abs(v))
@@ -45,13 +52,18 @@ func (g Graph) Inline() string {
 			if v > 0 {
 				look = 3
 			}
-			fmt.Fprintf(&b, `<g class="%s"><circle cx="%s" cy="%s" r="%s" fill="currentColor" opacity=".45"/></g>`, Class(look), px(x[i]), px(y[i]), px(12*math.Sqrt(share)))
+			fmt.Fprintf(
+				&b,
+				`<g class="%s"><circle cx="%s" cy="%s" r="%s" fill="currentColor" opacity=".45"/></g>`,
+				Class(look), px(x[i]), px(y[i]), px(12*math.Sqrt(share)),
+			)
 		}
 	}
 	line := func(e [3]int, shift float64, dashes string) {
 		dx, dy := x[e[1]]-x[e[0]], y[e[1]]-y[e[0]]
 		d := max(math.Hypot(dx, dy), 1e-9)
-		px0, py0 := x[e[0]]-shift*dy/d, y[e[0]]+shift*dx/d
+		px0 := x[e[0]] - shift*dy/d
+		py0 := y[e[0]] + shift*dx/d
 		fmt.Fprintf(&b, `<path class="line"%s d="M%s %sl%s %s"/>`, dashes, px(px0), px(py0), px(dx), px(dy))
 	}
 	for _, e := range g.Edges {
@@ -76,7 +88,8 @@ func (g Graph) Inline() string {
 		case name == "":
 			fmt.Fprintf(&b, `<circle cx="%s" cy="%s" r="3" fill="currentColor"/>`, px(x[i]), px(y[i]))
 		default:
-			fmt.Fprintf(&b, `<text class="x atom" x="%s" y="%s">%s</text>`, px(x[i]), px(y[i]+4), html.EscapeString(name))
+			fmt.Fprintf(&b, `<text class="x atom" x="%s" y="%s">%s</text>`,
+				px(x[i]), px(y[i]+4), html.EscapeString(name))
 		}
 	}
 	b.WriteString("</svg>")
@@ -110,7 +123,8 @@ func (g Graph) layout() (x, y []float64) {
 			}
 		}
 	}
-	right, placed := 0.0, make([]bool, n)
+	right := 0.0
+	placed := make([]bool, n)
 	for first := range n {
 		if placed[first] {
 			continue
@@ -118,7 +132,8 @@ func (g Graph) layout() (x, y []float64) {
 		var part []int
 		for j := range n {
 			if !math.IsInf(d[first][j], 1) {
-				part, placed[j] = append(part, j), true
+				part = append(part, j)
+				placed[j] = true
 			}
 		}
 		g.place(part, d, x, y)

@@ -104,7 +104,8 @@ func (l Lines) runs(s Series) []run {
 		if ok && !open {
 			runs = append(runs, run{first: i})
 		}
-		if open = ok; !ok {
+		open = ok
+		if !ok {
 			continue
 		}
 		var e float64
@@ -161,12 +162,14 @@ func (s Scatter) draw(f *frame, index func(name string) int) error {
 		return errors.New("no point can be drawn")
 	}
 	if s.Guide == Zero {
-		f.y0, f.y1 = min(f.y0, 0), max(f.y1, 0)
+		f.y0 = min(f.y0, 0)
+		f.y1 = max(f.y1, 0)
 	}
 	f.numbered(s.Axes)
 	switch s.Guide {
 	case Identity:
-		if lo, hi := max(f.x0, f.y0), min(f.x1, f.y1); lo < hi {
+		lo, hi := max(f.x0, f.y0), min(f.x1, f.y1)
+		if lo < hi {
 			f.path("zero", "", []point{{lo, lo}, {hi, hi}})
 		}
 	case Zero:
@@ -175,7 +178,8 @@ func (s Scatter) draw(f *frame, index func(name string) int) error {
 	for c, points := range classes {
 		look := f.group(s.Names[c], s.Names[c], index)
 		for _, p := range points { // each by itself, so that crowded places look dense
-			f.WriteString(`<path class="faint" d="M` + px(f.x(p.x)) + " " + px(f.y(p.y)) + markers[look%len(markers)] + `"/>`)
+			f.WriteString(`<path class="faint" d="M` + px(f.x(p.x)) + " " + px(f.y(p.y)) +
+				markers[look%len(markers)] + `"/>`)
 		}
 		f.WriteString("</g>")
 	}
@@ -249,7 +253,8 @@ func (d Dots) draw(f *frame, index func(name string) int) error {
 			}
 		}
 		if finite(r.Half) {
-			fmt.Fprintf(f, `<path class="line" d="M%s %sH%s"/>`, px(f.x(r.Mean-r.Half)), px(y), px(f.x(r.Mean+r.Half)))
+			fmt.Fprintf(f, `<path class="line" d="M%s %sH%s"/>`,
+				px(f.x(r.Mean-r.Half)), px(y), px(f.x(r.Mean+r.Half)))
 		}
 		if finite(r.Mean) {
 			fmt.Fprintf(f, `<path class="line" stroke-width="2.5" d="M%s %sv10"/>`, px(f.x(r.Mean)), px(y-5))

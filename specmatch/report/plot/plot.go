@@ -97,8 +97,12 @@ func Save(base string, cols int, panels ...Panel) error {
 		if err != nil {
 			return fmt.Errorf("plot: %s: panel %d: %w", base, i+1, err)
 		}
-		fmt.Fprintf(&body, "<svg x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\">%s</svg>\n",
-			px(margin+float64(i%cols)*(width+gap)), px(margin+float64(i/cols)*(height+gap)), px(width), px(f.height), f)
+		fmt.Fprintf(
+			&body,
+			"<svg x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\">%s</svg>\n",
+			px(margin+float64(i%cols)*(width+gap)), px(margin+float64(i/cols)*(height+gap)),
+			px(width), px(f.height), f,
+		)
 		bottom = max(bottom, margin+float64(i/cols)*(height+gap)+f.height+gap)
 	}
 	if _, isDots := panels[0].(Dots); isDots { // whose rows have their names beside them
@@ -116,7 +120,9 @@ func Save(base string, cols int, panels ...Panel) error {
 %s%s</style>
 <rect width="100%%" height="100%%" fill="#fff"/>
 %s%s</svg>
-`, fileWidth, px(bottom), style, colours(func(light, _ string) string { return "color:" + light }), &body, keys)
+`, fileWidth, px(bottom), style, colours(func(light, _ string) string {
+			return "color:" + light
+		}), &body, keys)
 		return err
 	})
 }
@@ -139,7 +145,9 @@ func Inline(p Panel, index func(name string) int) (string, error) {
 // holds is the page's property color-scheme.
 func InlineStyle() string {
 	return ".plot{display:block;width:100%;height:auto}\n.plot g{color:var(--c)}\n" + style +
-		colours(func(light, dark string) string { return "--c:light-dark(" + light + "," + dark + ")" })
+		colours(func(light, dark string) string {
+			return "--c:light-dark(" + light + "," + dark + ")"
+		})
 }
 
 // style is what files and pages have in common; currentColor is a series's.
@@ -236,7 +244,8 @@ func drawLegend(entries []entry, y float64) (string, float64) {
 	const height, space = 16, 18
 	var b strings.Builder
 	for i := 0; i < len(entries); y += height {
-		end, total := i, -float64(space)
+		end := i
+		total := -float64(space)
 		for ; end < len(entries); end++ {
 			picture, name := entries[end].sizes()
 			if end > i && total+space+picture+name > fileWidth-2*margin {
@@ -251,9 +260,11 @@ func drawLegend(entries []entry, y float64) (string, float64) {
 			if entries[i].line {
 				fmt.Fprintf(&b, `<path class="line"%s d="M%s %sh28"/>`, Dashes(i), px(x), px(y))
 			}
-			fmt.Fprintf(&b, `<path class="dot" d="M%s %s%s"/></g>`, px(x+picture/2-2), px(y), markers[i%len(markers)])
+			fmt.Fprintf(&b, `<path class="dot" d="M%s %s%s"/></g>`,
+				px(x+picture/2-2), px(y), markers[i%len(markers)])
 			x += picture
-			fmt.Fprintf(&b, "<text x=\"%s\" y=\"%s\">%s</text>\n", px(x), px(y+4), html.EscapeString(entries[i].name))
+			fmt.Fprintf(&b, "<text x=\"%s\" y=\"%s\">%s</text>\n",
+				px(x), px(y+4), html.EscapeString(entries[i].name))
 			x += name + space
 		}
 	}

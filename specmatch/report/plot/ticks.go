@@ -37,7 +37,8 @@ func linearTicks(lo, hi float64, most int) (ticks []tick) {
 		case 2:
 			i = 5
 		case 5:
-			i, k = 1, k+1
+			i = 1
+			k++
 		}
 	}
 	for n := first; n <= last; n++ {

@@ -85,8 +85,12 @@ func terminal(w io.Writer) func() int {
 
 func start(w io.Writer, opts Options, width func() int) *Bar {
 	b := &Bar{
-		w: w, opts: opts, width: width, start: time.Now(),
-		quit: make(chan struct{}), done: make(chan struct{}),
+		w:     w,
+		opts:  opts,
+		width: width,
+		start: time.Now(),
+		quit:  make(chan struct{}),
+		done:  make(chan struct{}),
 	}
 	go b.run()
 	return b

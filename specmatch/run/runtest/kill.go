@@ -45,7 +45,8 @@ func Kill(t *testing.T, kills int, args ...string) {
 	if testing.Short() {
 		t.Skip("runs the experiment many times; left out with -short")
 	}
-	whole, killed := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "killed")
+	whole := filepath.Join(t.TempDir(), "whole")
+	killed := filepath.Join(t.TempDir(), "killed")
 	begin := time.Now()
 	if out, err := command(t, append(args, "-out", whole)).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -54,7 +55,8 @@ func Kill(t *testing.T, kills int, args ...string) {
 	// A start that is killed before it has read its flags leaves nothing; the first
 	// one must leave a config.json for those that have -out alone.
 	first := append(slices.Clone(args), "-checkpoint", "1ms", "-out", killed)
-	rng, starts := rand.New(rand.NewPCG(uint64(kills), 1)), 0
+	rng := rand.New(rand.NewPCG(uint64(kills), 1))
+	starts := 0
 	for died := 0; ; starts++ {
 		args := []string{"-out", killed}
 		if _, err := os.Stat(filepath.Join(killed, "config.json")); err != nil {
@@ -62,7 +64,8 @@ func Kill(t *testing.T, kills int, args ...string) {
 		}
 		var output bytes.Buffer
 		c := command(t, args)
-		c.Stdout, c.Stderr = &output, &output
+		c.Stdout = &output
+		c.Stderr = &output
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +135,9 @@ func Shares(t *testing.T, n, kills int, args ...string) {
 		t.Skip("runs the experiment many times; left out with -short")
 	}
 	root := t.TempDir()
-	whole, shared, collected := filepath.Join(root, "whole"), filepath.Join(root, "shared"), filepath.Join(root, "collected")
+	whole := filepath.Join(root, "whole")
+	shared := filepath.Join(root, "shared")
+	collected := filepath.Join(root, "collected")
 	begin := time.Now()
 	if out, err := command(t, append(args, "-out", whole)).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -144,9 +149,12 @@ func Shares(t *testing.T, n, kills int, args ...string) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			for died := 0; ; {
-				c := command(t, append(slices.Clone(args), "-out", shared, "-shard", fmt.Sprintf("%d/%d", i, n)))
+				c := command(t, append(
+					slices.Clone(args), "-out", shared, "-shard", fmt.Sprintf("%d/%d", i, n),
+				))
 				var output bytes.Buffer
-				c.Stdout, c.Stderr = &output, &output
+				c.Stdout = &output
+				c.Stderr = &output
 				if err := c.Start(); err != nil {
 					t.Error(err)
 					return

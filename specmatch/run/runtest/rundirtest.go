@@ -39,8 +39,11 @@ func Reopen(t testing.TB, dir *run.Dir) *run.Dir {
 func open(t testing.TB, experiment, path string) *run.Dir {
 	t.Helper()
 	dir, err := run.Open(run.Options{
-		Experiment: experiment, Flags: cli.NewFlagSet(experiment, "", ""),
-		Seeds: 1, Engine: "cpu", Out: path,
+		Experiment: experiment,
+		Flags:      cli.NewFlagSet(experiment, "", ""),
+		Seeds:      1,
+		Engine:     "cpu",
+		Out:        path,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +63,8 @@ func Results(t testing.TB, dir string) []run.Row {
 	var rows []run.Row
 	JSON(t, filepath.Join(dir, "results.json"), &rows)
 	for i := range rows {
-		rows[i].Seconds, rows[i].GraphsPerSecond = 0, 0
+		rows[i].Seconds = 0
+		rows[i].GraphsPerSecond = 0
 	}
 	return rows
 }
@@ -142,12 +146,19 @@ func Rows(t testing.TB, tab *table.Table) [][]string {
 // OddSets runs an experiment on sets with graphs without nodes, with a class of one graph and with
 // classes smaller than the folds. It fails unless they are evaluated, one line says so, and the same
 // graphs as JSON Lines have the same accuracies.
-func OddSets(t *testing.T, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error, args ...string) {
+func OddSets(
+	t *testing.T,
+	run func(ctx context.Context, args []string, stdout, stderr io.Writer) error,
+	args ...string,
+) {
 	t.Helper()
 	data, said := oddSets(t)
 	var stderr bytes.Buffer
 	out := filepath.Join(t.TempDir(), "run")
-	args = append([]string{"-data", data, "-dataset", "FINGER,finger.jsonl,MSRC,FIRST", "-seeds", "1", "-out", out}, args...)
+	args = append(
+		[]string{"-data", data, "-dataset", "FINGER,finger.jsonl,MSRC,FIRST", "-seeds", "1", "-out", out},
+		args...,
+	)
 	if err := run(t.Context(), args, io.Discard, &stderr); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +171,8 @@ func OddSets(t *testing.T, run func(ctx context.Context, args []string, stdout, 
 	for _, r := range rows {
 		if r.Dataset == "FINGER" {
 			if other, ok := Find(rows, "finger.jsonl", r.Method, r.Protocol); !ok || other.Mean != r.Mean {
-				t.Errorf("%s, %s: %v in TUDataset's format, %v as JSON Lines", r.Method, r.Protocol, r.Mean, other.Mean)
+				t.Errorf("%s, %s: %v in TUDataset's format, %v as JSON Lines",
+					r.Method, r.Protocol, r.Mean, other.Mean)
 			}
 		}
 	}
@@ -183,7 +195,9 @@ func oddSets(t testing.TB) (dir string, said map[string]string) {
 	}
 	var lines strings.Builder
 	for name, class := range map[string]func(g int) int{
-		"FINGER": func(g int) int { return g % 2 }, "MSRC": func(g int) int { return min(g, 1) + g%2 }, "FIRST": func(g int) int { return g % 8 },
+		"FINGER": func(g int) int { return g % 2 },
+		"MSRC":   func(g int) int { return min(g, 1) + g%2 },
+		"FIRST":  func(g int) int { return g % 8 },
 	} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
@@ -206,18 +220,27 @@ func oddSets(t testing.TB) (dir string, said map[string]string) {
 				}
 			}
 			if name == "FINGER" {
-				fmt.Fprintf(&lines, `{"nodes":%d,"edges":[%s],"class":%d}`+"\n", nodes, strings.Join(pairs, ","), class(g))
+				fmt.Fprintf(&lines, `{"nodes":%d,"edges":[%s],"class":%d}`+"\n",
+					nodes, strings.Join(pairs, ","), class(g))
 			}
 		}
-		for part, text := range map[string]string{"A": edges.String(), "graph_indicator": graphs.String(), "graph_labels": classes.String()} {
+		for part, text := range map[string]string{
+			"A":               edges.String(),
+			"graph_indicator": graphs.String(),
+			"graph_labels":    classes.String(),
+		} {
 			write(name+"/"+name+"_"+part+".txt", text)
 		}
 	}
 	write("finger.jsonl", lines.String())
 	return dir, map[string]string{
-		"FINGER":       "FINGER: 20 graphs, 2 classes; features of nodes: none, all are alike; left out: 4 graphs without nodes\n",
-		"finger.jsonl": "finger.jsonl: 20 graphs, 2 classes; features of nodes: none, all are alike; left out: 4 graphs without nodes\n",
-		"MSRC":         "MSRC: a class has fewer graphs than there are folds, class 0 only 1 for 10 folds: not every fold tests it, or trains on it\n",
-		"FIRST":        "FIRST: a class has fewer graphs than there are folds, class 0 only 3 for 10 folds: not every fold tests it, or trains on it\n",
+		"FINGER": "FINGER: 20 graphs, 2 classes; features of nodes: none, all are alike; left out: 4 " +
+			"graphs without nodes\n",
+		"finger.jsonl": "finger.jsonl: 20 graphs, 2 classes; features of nodes: none, all are alike; left " +
+			"out: 4 graphs without nodes\n",
+		"MSRC": "MSRC: a class has fewer graphs than there are folds, class 0 only 1 for 10 folds: " +
+			"not every fold tests it, or trains on it\n",
+		"FIRST": "FIRST: a class has fewer graphs than there are folds, class 0 only 3 for 10 " +
+			"folds: not every fold tests it, or trains on it\n",
 	}
 }

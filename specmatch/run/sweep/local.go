@@ -57,7 +57,8 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 		}
 	}()
 	for _, tasks := range stages {
-		if err = s.stage(ctx, bar, tasks, workers); err != nil {
+		err = s.stage(ctx, bar, tasks, workers)
+		if err != nil {
 			break
 		}
 	}
@@ -102,7 +103,12 @@ func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
 			return unlock()
 		}
 		if !said {
-			fmt.Fprintf(bar, "%s: waiting for the process that has it open, which an earlier start may have left running\n", path)
+			fmt.Fprintf(
+				bar,
+				"%s: waiting for the process that has it open, which an earlier start may have left "+
+					"running\n",
+				path,
+			)
 		}
 		select {
 		case <-ctx.Done():
@@ -120,7 +126,8 @@ func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
 	}
 	defer f.Close()
 	c := exec.CommandContext(ctx, s.Program, s.args(t)...)
-	c.Stdout, c.Stderr = f, f
+	c.Stdout = f
+	c.Stderr = f
 	c.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", max(1, runtime.GOMAXPROCS(0)/workers)))
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second

@@ -34,7 +34,8 @@ const maxArray = 1000
 // that puts the shares together and then runs the command last.
 func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) error {
 	if len(tasks) > maxArray {
-		return fmt.Errorf("%d tasks are more than the %d of an array: want fewer -shares", len(tasks), maxArray)
+		return fmt.Errorf("%d tasks are more than the %d of an array: want fewer -shares",
+			len(tasks), maxArray)
 	}
 	if err := s.estimate(&o); err != nil {
 		return err
@@ -70,8 +71,14 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	gather.WriteString(quote(last) + "\n")
 	head := func(name, log string, more ...string) string {
 		options := append([]string{
-			"--job-name=" + name, "--chdir=" + here, "--output=" + filepath.Join(strings.ReplaceAll(dir, "%", "%%"), log), "--open-mode=append",
-			"--requeue", "--cpus-per-task=" + fmt.Sprint(max(1, o.CPUs)), "--time=" + o.Time, "--mem=" + o.Memory,
+			"--job-name=" + name,
+			"--chdir=" + here,
+			"--output=" + filepath.Join(strings.ReplaceAll(dir, "%", "%%"), log),
+			"--open-mode=append",
+			"--requeue",
+			"--cpus-per-task=" + fmt.Sprint(max(1, o.CPUs)),
+			"--time=" + o.Time,
+			"--mem=" + o.Memory,
 		}, more...)
 		if o.Partition != "" {
 			options = append(options, "--partition="+o.Partition)
@@ -85,11 +92,16 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	texts := map[string]string{
 		"tasks": lines.String(),
 		// exec, so that signals reach the program, which then saves what it does.
-		"array.sh":  head("sweep", "%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1)) + "eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " + quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n",
+		"array.sh": head("sweep", "%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1)) +
+			"eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " +
+			quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n",
 		"gather.sh": head("sweep-gather", "gather.log") + "set -e\n" + gather.String(),
 	}
 	for name, text := range texts {
-		if err := files.Write(filepath.Join(dir, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+		if err := files.Write(filepath.Join(dir, name), func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
@@ -97,11 +109,24 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if err != nil {
 		return err
 	}
-	after, err := sbatch("--dependency=afterok:"+array, "--kill-on-invalid-dep=yes", filepath.Join(dir, "gather.sh"))
+	after, err := sbatch(
+		"--dependency=afterok:"+array, "--kill-on-invalid-dep=yes", filepath.Join(dir, "gather.sh"),
+	)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "job %s: %d tasks, each with --time=%s --mem=%s\njob %s: puts them together afterwards\nlogs and scripts: %s\n", array, len(tasks), o.Time, o.Memory, after, dir)
+	_, err = fmt.Fprintf(
+		stdout,
+		"job %s: %d tasks, each with --time=%s --mem=%s\n"+
+			"job %s: puts them together afterwards\n"+
+			"logs and scripts: %s\n",
+		array,
+		len(tasks),
+		o.Time,
+		o.Memory,
+		after,
+		dir,
+	)
 	return err
 }
 
@@ -110,7 +135,8 @@ func (s *Sweep) command(t Task) string { return quote(append([]string{s.Program}
 func quote(words []string) string {
 	var quoted []string
 	for _, w := range words {
-		if strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%") != "" || w == "" {
+		if strings.Trim(w,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%") != "" || w == "" {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		quoted = append(quoted, w)
@@ -147,10 +173,15 @@ func (s *Sweep) estimate(o *Slurm) error {
 		if err := json.Unmarshal(line, &c); err != nil {
 			continue // a line that was cut off
 		}
-		most.Seconds, most.Bytes = max(most.Seconds, c.Seconds), max(most.Bytes, c.Bytes)
+		most.Seconds = max(most.Seconds, c.Seconds)
+		most.Bytes = max(most.Bytes, c.Bytes)
 	}
 	if most.Seconds == 0 || most.Bytes == 0 && o.Memory == "" {
-		return fmt.Errorf("%s: no task has been measured: give -time and -memory, or first do a share of every run here with -pilot", s.Dir)
+		return fmt.Errorf(
+			"%s: no task has been measured: give -time and -memory, or first do a share of every run here "+
+				"with -pilot",
+			s.Dir,
+		)
 	}
 	if o.Time == "" {
 		o.Time = fmt.Sprint(1 + int(math.Ceil(3*most.Seconds/60)))

@@ -9,7 +9,9 @@ import (
 // Status is a table of what the runs have finished, and what the rest may take.
 func (s *Sweep) Status() (*table.Table, error) {
 	t := table.New("run", table.Names("units", "finished", "hours", "hours left")...)
-	all, left, unknown := 0, 0.0, false
+	all := 0
+	left := 0.0
+	unknown := false
 	units := 0
 	for _, r := range s.Runs {
 		n, hours, err := s.finished(r)
@@ -23,8 +25,15 @@ func (s *Sweep) Status() (*table.Table, error) {
 			rest = table.Number(h, 3)
 		}
 		unknown = unknown || n == 0
-		all, units = all+n, units+len(r.Units)
-		t.Add(r.Name, table.Number(float64(len(r.Units)), 0), table.Number(float64(n), 0), table.Number(hours, 3), rest)
+		all += n
+		units += len(r.Units)
+		t.Add(
+			r.Name,
+			table.Number(float64(len(r.Units)), 0),
+			table.Number(float64(n), 0),
+			table.Number(hours, 3),
+			rest,
+		)
 	}
 	t.Caption = fmt.Sprintf("%s: %d of %d units are finished", s.Experiment, all, units)
 	if all < units && !unknown {

@@ -98,12 +98,14 @@ func Parse(path string) (*Sweep, error) {
 		switch {
 		case err != nil:
 		case s.Experiment == "":
-			s.Experiment, common = words[0], words[1:]
+			s.Experiment = words[0]
+			common = words[1:]
 			err = reserved(common)
 		case words[0] == "grid":
 			gridded = true
 			if len(grid)*(len(words)-2) > maxRuns {
-				err = fmt.Errorf("the grid has %d runs, and a sweep at most %d", len(grid)*(len(words)-2), maxRuns)
+				err = fmt.Errorf("the grid has %d runs, and a sweep at most %d",
+					len(grid)*(len(words)-2), maxRuns)
 			} else {
 				grid, err = times(grid, words[1:])
 			}
@@ -121,11 +123,13 @@ func Parse(path string) (*Sweep, error) {
 	if s.Experiment == "" {
 		return nil, fmt.Errorf("%s: there is no experiment in it", path)
 	}
-	if s.Runs = single; gridded || len(single) == 0 {
+	s.Runs = single
+	if gridded || len(single) == 0 {
 		s.Runs = append(grid, single...)
 	}
 	if len(s.Runs) > maxRuns {
-		return nil, fmt.Errorf("%s: %d runs are more than the %d that a sweep has at most", path, len(s.Runs), maxRuns)
+		return nil, fmt.Errorf("%s: %d runs are more than the %d that a sweep has at most",
+			path, len(s.Runs), maxRuns)
 	}
 	seen := map[string]bool{}
 	for i := range s.Runs {
@@ -148,10 +152,12 @@ func split(line string) (words []string, err error) {
 		}
 		var word strings.Builder
 		for line != "" && !unicode.IsSpace(rune(line[0])) {
-			part, rest := line[:1], line[1:]
+			part := line[:1]
+			rest := line[1:]
 			if part == `"` || part == "'" {
 				var closed bool
-				if part, rest, closed = strings.Cut(rest, part); !closed {
+				part, rest, closed = strings.Cut(rest, part)
+				if !closed {
 					return nil, fmt.Errorf("the quote before %q has no end", strings.TrimSpace(part))
 				}
 			}
@@ -229,7 +235,8 @@ func reserved(words []string) error {
 	return nil
 }
 
-// plain returns an error if a word has control characters or is not UTF-8: it could not be a line of a script.
+// plain returns an error if a word has control characters or is not UTF-8: it could not be a line
+// of a script.
 func plain(words ...string) error {
 	for _, w := range words {
 		if !utf8.ValidString(w) || strings.ContainsFunc(w, unicode.IsControl) {
@@ -240,12 +247,16 @@ func plain(words ...string) error {
 }
 
 // experiments are the programs that know shares.
-var experiments = []string{"ablation", "admet", "kernels", "selection", "semisupervised", "specmatch", "theory", "transfer", "unsupervised"}
+var experiments = []string{
+	"ablation", "admet", "kernels", "selection", "semisupervised", "specmatch", "theory",
+	"transfer", "unsupervised",
+}
 
 // find sets the program of the experiment: beside this one, or in the PATH.
 func (s *Sweep) find() error {
 	if !slices.Contains(experiments, s.Experiment) {
-		return fmt.Errorf("%q is no experiment: want one of %s", s.Experiment, strings.Join(experiments, ", "))
+		return fmt.Errorf("%q is no experiment: want one of %s",
+			s.Experiment, strings.Join(experiments, ", "))
 	}
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), s.Experiment+filepath.Ext(self))
@@ -256,7 +267,11 @@ func (s *Sweep) find() error {
 	}
 	path, err := exec.LookPath(s.Experiment)
 	if err != nil {
-		return fmt.Errorf("there is no program %s beside this one, nor in the PATH: build both into one folder, as by go build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch", s.Experiment)
+		return fmt.Errorf(
+			"there is no program %s beside this one, nor in the PATH: build both into one folder, as by go "+
+				"build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch",
+			s.Experiment,
+		)
 	}
 	s.Program, err = filepath.Abs(path)
 	return err
@@ -277,7 +292,8 @@ func (s *Sweep) Prepare(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if s.unlock, err = files.Lock(dir); err != nil {
+	s.unlock, err = files.Lock(dir)
+	if err != nil {
 		return fmt.Errorf("%s: %w: is the sweep running already?", dir, err)
 	}
 	defer func() {
@@ -292,7 +308,8 @@ func (s *Sweep) Prepare(dir string) (err error) {
 	}
 	earlier, err := Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		earlier, err = &Sweep{}, nil
+		earlier = &Sweep{}
+		err = nil
 	}
 	if err != nil {
 		return err
@@ -300,7 +317,9 @@ func (s *Sweep) Prepare(dir string) (err error) {
 	s.Dir = dir
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		k := slices.IndexFunc(earlier.Runs, func(o Run) bool { return o.Name == r.Name && slices.Equal(o.Args, r.Args) })
+		k := slices.IndexFunc(earlier.Runs, func(o Run) bool {
+			return o.Name == r.Name && slices.Equal(o.Args, r.Args)
+		})
 		if k >= 0 {
 			r.Units = earlier.Runs[k].Units
 		} else if err := s.list(r); err != nil {
@@ -341,7 +360,8 @@ func (s *Sweep) Has(name string) bool {
 func (s *Sweep) list(r *Run) error {
 	c := exec.Command(s.Program, append(slices.Clone(r.Args), "-out", s.path(*r), "-list")...)
 	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
+	c.Stdout = &stdout
+	c.Stderr = &stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", r.Name, err, strings.TrimSpace(stderr.String()))
 	}
@@ -428,7 +448,8 @@ func (s *Sweep) finished(r Run) (units int, hours float64, err error) {
 func (s *Sweep) done() (units int, err error) {
 	for _, r := range s.Runs {
 		n, _, e := s.finished(r)
-		units, err = units+n, cmp.Or(err, e)
+		units += n
+		err = cmp.Or(err, e)
 	}
 	return units, err
 }

@@ -1,5 +1,5 @@
-// Package doctor is the tool's subcommand that says what this binary can compute with on this machine, and what
-// to do about what it cannot:
+// Package doctor is the tool's subcommand that says what this binary can compute with on this
+// machine, and what to do about what it cannot:
 //
 //	specmatch doctor
 //	go run -tags cuda ./experiments/doctor -backend cuda
@@ -49,7 +49,8 @@ func diagnose(engine *cli.Engine, stdout io.Writer) error {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(stdout, "%-14s %s\n", what, fmt.Sprintf(format, args...))
 	}
-	line("binary", "%s, %s/%s, %d threads", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	line("binary", "%s, %s/%s, %d threads",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
 	for _, f := range cuda.Diagnose() {
 		if f.Err != nil {
 			line("cuda "+f.What, "NO: %v", f.Err)
