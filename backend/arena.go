@@ -13,8 +13,8 @@ import (
 // early failure: see [Arena].
 func Debug() bool { return os.Getenv("SPECMATCH_DEBUG") == "1" }
 
-// ErrFreed is the cause of the *[Error] for a tensor that was freed already, or
-// that another engine made.
+// ErrFreed is the cause of the *[Error] for a tensor that has been freed or belongs to
+// another engine.
 var ErrFreed = errors.New("tensor was freed, or belongs to another engine")
 
 // Arena recycles the tensors of one engine, so that a training step allocates
@@ -25,11 +25,10 @@ var ErrFreed = errors.New("tensor was freed, or belongs to another engine")
 // lists are stacks, so the buffer freed last, likely still in cache, is used
 // first. Memory is never returned to the system.
 //
-// A freed tensor has no buffer, so engines detect its use, and Free detects a
-// second Free, unless the handle has been recycled. In debug mode
-// (SPECMATCH_DEBUG=1) handles are never recycled, which makes that detection
-// certain, and buffers are poisoned when allocated and when freed, so that a
-// read of undefined memory shows as NaN.
+// A freed tensor has no buffer. So engines detect its use, and Free detects a second
+// Free, unless the handle has been recycled. In debug mode (SPECMATCH_DEBUG=1) handles
+// are never recycled, so both are always detected. Buffers are then filled with NaN when
+// they are allocated and when they are freed, so a read of undefined memory shows.
 //
 // An Arena is used from one goroutine, as its engine is.
 type Arena struct {
@@ -49,10 +48,13 @@ type Arena struct {
 	ready bool
 }
 
-// A stack holds free tensors of one size class and their buffers.
-type stack []struct {
-	t *tensor.Tensor
-	b tensor.Buffer
+// stack holds the free tensors of one size class.
+type stack []freed
+
+// freed is a free buffer, with a handle to recycle, or nil in debug mode.
+type freed struct {
+	handle *tensor.Tensor
+	buffer tensor.Buffer
 }
 
 // Alloc returns a tensor with undefined contents. It panics with *[Error] when
@@ -60,29 +62,31 @@ type stack []struct {
 func (a *Arena) Alloc(rows, cols int) *tensor.Tensor {
 	CheckAlloc(rows, cols)
 	if !a.ready {
-		a.debug, a.ready = Debug(), true
+		a.debug = Debug()
+		a.ready = true
 	}
-	c := sizeClass(rows * cols)
-	var t *tensor.Tensor
-	var b tensor.Buffer
-	if s := a.free[c]; len(s) > 0 {
-		e := &s[len(s)-1]
-		t, b = e.t, e.b
-		e.t, e.b = nil, nil
-		a.free[c] = s[:len(s)-1]
+	class := sizeClass(rows * cols)
+	var e freed
+	if s := a.free[class]; len(s) > 0 {
+		top := &s[len(s)-1]
+		e = *top
+		*top = freed{}
+		a.free[class] = s[:len(s)-1]
 	} else {
-		var err error
-		if b, err = a.Make(classSize(c)); err != nil {
+		b, err := a.Make(classSize(class))
+		if err != nil {
 			panic(&Error{Backend: a.Engine, Op: fmt.Sprintf("Alloc [%d×%d]", rows, cols), Err: err})
 		}
+		e.buffer = b
 	}
+	if a.debug && a.Poison != nil {
+		a.Poison(e.buffer)
+	}
+	t := e.handle
 	if t == nil {
 		t = new(tensor.Tensor)
 	}
-	if a.debug && a.Poison != nil {
-		a.Poison(b)
-	}
-	t.Rows, t.Cols, t.Buf = rows, cols, b
+	*t = tensor.Tensor{Rows: rows, Cols: cols, Buf: e.buffer}
 	a.inUse += int64(t.Len()) * int64(a.ElementBytes)
 	return t
 }
@@ -93,23 +97,20 @@ func (a *Arena) Free(t *tensor.Tensor) {
 	if t == nil {
 		return
 	}
-	b := t.Buf
-	if b == nil {
+	e := freed{t, t.Buf}
+	if e.buffer == nil {
 		panic(&Error{Backend: a.Engine, Op: "Free " + t.String(), Err: ErrFreed})
 	}
 	a.inUse -= int64(t.Len()) * int64(a.ElementBytes)
 	t.Buf = nil
-	c := sizeClass(t.Len())
+	class := sizeClass(t.Len())
 	if a.debug {
-		t = nil // the caller's handle is never used again
+		e.handle = nil
 		if a.Poison != nil {
-			a.Poison(b)
+			a.Poison(e.buffer)
 		}
 	}
-	a.free[c] = append(a.free[c], struct {
-		t *tensor.Tensor
-		b tensor.Buffer
-	}{t, b})
+	a.free[class] = append(a.free[class], e)
 }
 
 // InUse returns the bytes of all tensors that are allocated and not freed.
@@ -118,15 +119,15 @@ func (a *Arena) InUse() int64 { return a.inUse }
 // Drain empties the free lists and hands every buffer on them to release.
 // Engines whose memory is not Go's call it to close, or when memory runs out.
 func (a *Arena) Drain(release func(b tensor.Buffer)) {
-	for c := range a.free {
-		for _, e := range a.free[c] {
-			release(e.b)
+	for class, s := range a.free {
+		for _, e := range s {
+			release(e.buffer)
 		}
-		a.free[c] = nil
+		a.free[class] = nil
 	}
 }
 
-// The smallest class has 16 elements: one cache line of float32.
+// minClassBits gives the smallest class 16 elements: one cache line of float32.
 const minClassBits = 4
 
 // sizeClass returns the class of the smallest size that holds n elements: even
@@ -136,14 +137,15 @@ func sizeClass(n int) int {
 		return 0
 	}
 	k := bits.Len(uint(n - 1)) // 2^(k-1) < n ≤ 2^k
-	c := 2 * (k - minClassBits)
+	class := 2 * (k - minClassBits)
 	if n <= 3<<(k-2) {
-		c--
+		class--
 	}
-	return c
+	return class
 }
 
-func classSize(c int) int {
-	n := 1 << (minClassBits + c/2)
-	return n + c%2*n/2
+// classSize returns the number of elements of a class's buffers.
+func classSize(class int) int {
+	n := 1 << (minClassBits + class/2)
+	return n + class%2*n/2
 }

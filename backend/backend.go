@@ -32,8 +32,7 @@ import "github.com/specmatch/specmatch/tensor"
 // UnaryOp names an elementwise function of one argument.
 type UnaryOp uint8
 
-// The unary functions. Where a function has a kink or a pole, the value that
-// every engine returns there is given.
+// The unary functions, with the value that every engine returns at a kink or a pole.
 const (
 	Exp        UnaryOp = iota // e^x
 	Log                       // ln x; -Inf at 0, NaN below
@@ -50,9 +49,9 @@ const (
 )
 
 // LeastDegree returns the degree below which a node counts as isolated: 2^-100, or
-// 2^-1000 in float64. Smaller degrees are sums of weights that are almost too small
-// for the format and have few correct digits; their d^-½ would blow up the errors,
-// and powers of 1/d in gradients would overflow.
+// 2^-1000 in float64. Smaller degrees are sums of weights close to the underflow
+// threshold and have few correct digits. Their d^-½ would amplify the error, and
+// powers of 1/d in gradients would overflow.
 func LeastDegree(p tensor.Precision) float64 {
 	if p == tensor.Float64 {
 		return 0x1p-1000
@@ -87,7 +86,9 @@ const (
 )
 
 var (
-	unaryNames  = [...]string{"Exp", "Log", "Sqrt", "Sigmoid", "Softplus", "Tanh", "ReLU", "Abs", "Sign", "Reciprocal", "InvSqrt"}
+	unaryNames = [...]string{
+		"Exp", "Log", "Sqrt", "Sigmoid", "Softplus", "Tanh", "ReLU", "Abs", "Sign", "Reciprocal", "InvSqrt",
+	}
 	binaryNames = [...]string{"Add", "Sub", "Mul", "Div", "Max", "Greater", "Gate"}
 	rowNames    = [...]string{"RowSum", "RowMax", "RowLogSumExp"}
 )
@@ -110,10 +111,10 @@ func (op BinaryOp) String() string { return binaryNames[op] }
 func (op RowOp) String() string    { return rowNames[op] }
 
 // Indices is a read-only vector of int32 held by an engine. Host is the slice that
-// it was made from, which must not change while the Indices are in use.
+// it was made from; it must not change while the Indices are in use.
 //
-// A vector of segments, often named ptr, delimits rows: segment g is the rows
-// ptr[g] ≤ i < ptr[g+1], so G segments take G+1 pointers, of which the first is 0.
+// A vector of segment pointers, often named ptr, delimits rows: segment g has the rows
+// ptr[g] ≤ i < ptr[g+1]. G segments take G+1 pointers, and the first pointer is 0.
 type Indices struct {
 	Host []int32
 	Buf  tensor.Buffer
@@ -125,7 +126,7 @@ func (x *Indices) Len() int { return len(x.Host) }
 // CSR is a sparse matrix [Rows×Cols] in compressed sparse rows, held by an
 // engine: row i has the columns Col[Ptr[i]:Ptr[i+1]] and the values of the same
 // range of Val, or ones if Val is nil. Val is a tensor [nnz×1]. Entries of Col and
-// Val from the last pointer on are not used.
+// Val from the last pointer on are ignored.
 type CSR struct {
 	Rows, Cols int
 	Ptr, Col   *Indices
@@ -163,19 +164,19 @@ type Backend interface {
 	// Download waits for all work on src and writes its values to dst, whose
 	// length must be src.Len().
 	Download(dst []float64, src *tensor.Tensor)
-	// Fetch is Download without the wait, for a tensor of at most 32 elements: the
-	// values are those at this point in the sequence of primitives, and are read
-	// later.
+	// Fetch is Download without the wait, for a tensor of at most 32 elements. The
+	// values are those at this point in the sequence of primitives; the caller reads
+	// them later.
 	Fetch(src *tensor.Tensor) Pending
 	// Indices makes an index vector of the host slice.
 	Indices(host []int32) *Indices
 	// IndexBlock makes index vectors that are refilled together. They are adjacent in
-	// memory, so that an engine can move them with one transfer.
+	// memory, so an engine can move them with one transfer.
 	IndexBlock(hosts [][]int32) []*Indices
-	// UpdateIndices makes hosts[k], of the same length as x[k], the contents and the
-	// Host of x[k]. The vector stays where it is in memory, so a recorded step sees
-	// the new contents.
-	UpdateIndices(x []*Indices, hosts [][]int32)
+	// UpdateIndices makes hosts[k], of the same length as xs[k], the contents and the
+	// Host of xs[k]. The vector keeps its address, so a recorded step sees the new
+	// contents.
+	UpdateIndices(xs []*Indices, hosts [][]int32)
 	// FreeIndices releases an index vector.
 	FreeIndices(x *Indices)
 
@@ -250,8 +251,8 @@ type Backend interface {
 	// be replayed on the same tensors. To record, an engine may call f once more
 	// without effect on the device; an engine that does not record calls f at every
 	// replay. So f must call the same primitives each time. It must not move data
-	// (Upload, Download, Fetch, Indices, UpdateIndices), which is an error on
-	// engines that record. Tensors that it allocates live no longer than the step.
+	// (Upload, Download, Fetch, Indices, UpdateIndices): engines that record return
+	// an error. Tensors that f allocates live no longer than the step.
 	Capture(f func()) (Step, error)
 
 	// Close releases the engine's memory. The engine, its tensors and its steps must
@@ -282,6 +283,7 @@ type Error struct {
 	Err     error  // the cause
 }
 
+// Error returns the engine, the operation and the cause.
 func (e *Error) Error() string { return "backend " + e.Backend + ": " + e.Op + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -2,8 +2,8 @@ package backend
 
 import "github.com/specmatch/specmatch/tensor"
 
-// Capabilities lists all that an engine may offer in addition to the primitives of
-// [Backend]. What it does not offer is nil; no operator depends on any of it.
+// Capabilities lists what an engine may offer in addition to the primitives of
+// [Backend]. Each is nil if the engine lacks it; no operator requires any of them.
 type Capabilities struct {
 	Fused
 	Rows     RowKeeper
@@ -13,7 +13,7 @@ type Capabilities struct {
 
 // Fused lists the chains of primitives that an engine offers as one call. Such a
 // call can keep a block of rows in cache from the first primitive to the last. The
-// chain is the definition; the call agrees with it up to rounding, obeys the rules
+// chain is the definition. The call agrees with it up to rounding, obeys the rules
 // of the package, and gives equal bits for any number of threads.
 type Fused struct {
 	Bias       BiasFuser
@@ -26,8 +26,8 @@ type Fused struct {
 	Adam       AdamFuser
 }
 
-// CapabilitiesOf returns what an engine offers. This is the one place that finds
-// out: a test fails for a type assertion on one of these interfaces anywhere else.
+// CapabilitiesOf returns what an engine offers. Only this function asserts these
+// interfaces: a test fails for a type assertion on one of them anywhere else.
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
 	c.Norm, _ = be.(NormFuser)
@@ -54,33 +54,33 @@ type BiasFuser interface {
 
 // NormFuser runs batch norm, followed by a ReLU if wanted, in one call each way.
 type NormFuser interface {
-	// NormOperands reports whether the engine takes [Norm].Bias and [Norm].Weights. Both
-	// at once it need not take.
+	// NormOperands reports whether the engine supports [Norm].Bias and [Norm].Weights. It
+	// need not support both at once.
 	NormOperands() (bias, weights bool)
-	// NormForward computes Y, Mean and Var, and with Bias BiasedMean.
+	// NormForward computes Y, Mean and Var, and BiasedMean if there is a bias.
 	NormForward(n *Norm)
 	// NormBackward computes the gradients of a norm that NormForward computed
 	// and that has not been changed since.
 	NormBackward(n *Norm, g *NormGradients)
 }
 
-// RowKeeper reads and writes rows of a large matrix where they lie.
+// RowKeeper reads and writes rows of a large matrix in place.
 type RowKeeper interface {
 	// LayerRows computes rows of a layer.
 	LayerRows(l *RowsLayer)
-	// PoolRows sets row g of sum and of largest [G×F] to the sum, in this order, and the
-	// largest of each column of the rows k of x that rows[ptr[g]:ptr[g+1]] lists; zeros if there are
-	// none.
+	// PoolRows pools, for each g, the rows of x that rows[ptr[g]:ptr[g+1]] lists. Row g of
+	// sum [G×F] becomes their sum, added in this order, and row g of largest [G×F] the
+	// maximum of each column. Both are zeros if the list is empty.
 	PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *Indices)
 }
 
-// MessageFuser adds what nodes and edges send in one call.
+// MessageFuser sums the messages of nodes and edges in one call.
 type MessageFuser interface {
 	// Messages sets y = A·x + self·x + c·w for A [R×C], x [C×F], c [R×K] and w [K×F],
-	// which is the tables ws under one another.
+	// the tables ws stacked row-wise.
 	Messages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor)
-	// MessagesBackward sets dx = Aᵀ·dy + self·dy, of the transpose at, and the tables dws
-	// to the rows of cᵀ·dy; nil is not wanted.
+	// MessagesBackward sets dx = Aᵀ·dy + self·dy, where at is Aᵀ, and the tables dws
+	// to the rows of cᵀ·dy. A gradient that is nil is not computed.
 	MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor)
 }
 
@@ -114,7 +114,7 @@ type GCNFuser interface {
 
 // ContrastFuser runs the losses of contrastive training in one call each way.
 type ContrastFuser interface {
-	// ContrastTiles reports whether the engine takes a [Contrast] that keeps nothing of
+	// ContrastTiles reports whether the engine supports a [Contrast] that keeps nothing of
 	// the size of S.
 	ContrastTiles() bool
 	// ContrastForward computes the losses.
@@ -133,12 +133,12 @@ type AdamFuser interface {
 	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
 }
 
-// Recorder says whether [Backend.Capture] records, so that a replay hands the whole
+// Recorder reports whether [Backend.Capture] records: a replay then hands the whole
 // step to the device at once.
 type Recorder interface{ Records() bool }
 
 // Meter counts the work that an engine gives to its device. Divided by the device's
-// rates of launches, copies and products it is a lower bound on the time.
+// rates of launches, copies and products, it bounds the time from below.
 type Meter interface{ Work() Work }
 
 // Work is an amount of work, without transfers between host and device.

@@ -7,10 +7,12 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// The Check functions hold the shape rules of the primitives in one place, so
-// that every engine panics alike. Each returns the dimensions its caller needs.
+// The Check functions hold the shape rules of the primitives in one place, so that
+// every engine panics with the same message. Some return the dimensions that their
+// caller needs.
 
-// refuse panics with *[tensor.ShapeError] if the shapes of ts are bad.
+// refuse panics with *[tensor.ShapeError] for op if bad, the condition on the
+// shapes of ts, holds.
 func refuse(bad bool, op, want string, ts ...*tensor.Tensor) {
 	if bad {
 		tensor.Mismatch(op, want, ts...)
@@ -24,7 +26,7 @@ func CheckAlloc(rows, cols int) {
 	}
 }
 
-// CheckHost panics unless n host values are what t holds.
+// CheckHost panics unless n, the number of host values, is t.Len().
 func CheckHost(op string, t *tensor.Tensor, n int) {
 	if n != t.Len() {
 		tensor.Mismatch(op, fmt.Sprintf("want %d host values, not %d", t.Len(), n), t)
@@ -57,8 +59,12 @@ func CheckScalar(op string, dst, a, s *tensor.Tensor) {
 
 // CheckBlock panics unless both blocks lie inside their matrices.
 func CheckBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
-	if min(di, dj, si, sj, rows, cols) < 0 || di+rows > dst.Rows || dj+cols > dst.Cols || si+rows > src.Rows || sj+cols > src.Cols {
-		tensor.Mismatch("backend: CopyBlock", fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit", rows, cols, si, sj, di, dj), dst, src)
+	negative := min(di, dj, si, sj, rows, cols) < 0
+	outsideDst := di+rows > dst.Rows || dj+cols > dst.Cols
+	outsideSrc := si+rows > src.Rows || sj+cols > src.Cols
+	if negative || outsideDst || outsideSrc {
+		want := fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit", rows, cols, si, sj, di, dj)
+		tensor.Mismatch("backend: CopyBlock", want, dst, src)
 	}
 }
 
@@ -68,30 +74,28 @@ func CheckTranspose(dst, src *tensor.Tensor) {
 }
 
 // CheckGather panics unless dst has one row for every index and src's width.
-// It does not look at the indices' values.
+// It does not check the values of the indices.
 func CheckGather(dst, src *tensor.Tensor, idx *Indices) {
 	if !dst.Is(idx.Len(), src.Cols) {
 		tensor.Mismatch("backend: GatherRows", fmt.Sprintf("want [%d×F], [N×F]", idx.Len()), dst, src)
 	}
 }
 
-// CheckUpdateIndices panics unless there is a host slice for every index vector,
-// of its length.
-func CheckUpdateIndices(x []*Indices, hosts [][]int32) {
-	ok := len(x) == len(hosts)
-	for k := 0; ok && k < len(x); k++ {
-		ok = x[k].Len() == len(hosts[k])
+// CheckUpdateIndices panics unless every index vector has a host slice of its length.
+func CheckUpdateIndices(xs []*Indices, hosts [][]int32) {
+	equal := func(x *Indices, host []int32) bool { return x.Len() == len(host) }
+	if slices.EqualFunc(xs, hosts, equal) {
+		return
 	}
-	if !ok {
-		have, want := "", ""
-		for _, x := range x {
-			want += fmt.Sprintf(" (%d)", x.Len())
-		}
-		for _, h := range hosts {
-			have += fmt.Sprintf(" (%d)", len(h))
-		}
-		panic(&tensor.ShapeError{Op: "backend: UpdateIndices", Have: "host slices" + have, Want: "want those of the vectors" + want})
+	have := "host slices"
+	for _, h := range hosts {
+		have += fmt.Sprintf(" (%d)", len(h))
 	}
+	want := "want those of the vectors"
+	for _, x := range xs {
+		want += fmt.Sprintf(" (%d)", x.Len())
+	}
+	panic(&tensor.ShapeError{Op: "backend: UpdateIndices", Have: have, Want: want})
 }
 
 // CheckFetch panics unless t has at most 32 elements.
@@ -116,14 +120,16 @@ func CheckColSums(dst, a *tensor.Tensor) {
 
 // CheckDot panics unless dst is 1×1 and b, if any, has a's shape.
 func CheckDot(dst, a, b *tensor.Tensor) {
-	refuse(!dst.Is(1, 1) || b != nil && !b.Like(a), "backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b)
+	bad := !dst.Is(1, 1) || b != nil && !b.Like(a)
+	refuse(bad, "backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b)
 }
 
 // CheckSegments panics unless ptr delimits rows of long [N×F] for the rows of
 // short [G×F].
 func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
 	if ptr.Len() != short.Rows+1 || short.Cols != long.Cols || int(ptr.Host[ptr.Len()-1]) > long.Rows {
-		tensor.Mismatch(op, fmt.Sprintf("want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N", ptr.Len()), short, long)
+		const form = "want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N"
+		tensor.Mismatch(op, fmt.Sprintf(form, ptr.Len()), short, long)
 	}
 }
 
@@ -138,28 +144,33 @@ func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m,
 		kb, n = n, kb
 	}
 	if k != kb || !dst.Is(m, n) {
-		tensor.Mismatch("backend: Gemm", fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)", transA, transB), dst, a, b)
+		want := fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)", transA, transB)
+		tensor.Mismatch("backend: Gemm", want, dst, a, b)
 	}
 	return m, n, k
 }
 
 // CheckSpMM panics unless dst [R×F] = A [R×C] · x [C×F] and the parts of A fit
-// together. It does not look at the pointers before the last, nor at the columns.
+// together. It checks neither the pointers before the last nor the columns.
 func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
+	const op = "backend: SpMM"
 	nnz := a.Col.Len()
-	if a.Ptr.Len() != a.Rows+1 || int(a.Ptr.Host[a.Rows]) > nnz || a.Val != nil && !a.Val.Is(nnz, 1) {
-		tensor.Mismatch("backend: SpMM", fmt.Sprintf("a sparse [%d×%d] with %d entries needs %d pointers that do not go beyond (have %d), and values [%d×1] or none", a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
+	badPointers := a.Ptr.Len() != a.Rows+1 || int(a.Ptr.Host[a.Rows]) > nnz
+	if badPointers || a.Val != nil && !a.Val.Is(nnz, 1) {
+		const form = "a sparse [%d×%d] with %d entries needs %d pointers that do not go beyond (have %d), " +
+			"and values [%d×1] or none"
+		tensor.Mismatch(op, fmt.Sprintf(form, a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
 	}
 	if !dst.Is(a.Rows, x.Cols) || x.Rows != a.Cols {
-		tensor.Mismatch("backend: SpMM", fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
+		tensor.Mismatch(op, fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
 	}
 	if self != 0 && a.Rows != a.Cols {
-		tensor.Mismatch("backend: SpMM", fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols), dst, x)
+		tensor.Mismatch(op, fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols), dst, x)
 	}
 }
 
-// CheckMessages panics unless the tables have the columns of x, and a row each for the
-// columns of c; and where CheckSpMM does.
+// CheckMessages panics where [CheckSpMM] does, unless every table is as wide as x, and
+// unless the tables together have a row for each column of c.
 func CheckMessages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {
 	CheckSpMM(y, a, x, self)
 	rows := 0
@@ -177,20 +188,21 @@ func CheckMessages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *
 // CheckPercentile panics unless s is square, theta is 1×1, weights (if any) has
 // s's shape and 0 ≤ p ≤ 100.
 func CheckPercentile(theta, weights, s *tensor.Tensor, p float64) {
-	if s.Rows != s.Cols || !theta.Is(1, 1) || (weights != nil && !weights.Like(s)) {
-		tensor.Mismatch("backend: UpperPercentile", "want [1×1], [N×N] or none, [N×N]", theta, weights, s)
-	}
+	bad := s.Rows != s.Cols || !theta.Is(1, 1) || weights != nil && !weights.Like(s)
+	refuse(bad, "backend: UpperPercentile", "want [1×1], [N×N] or none, [N×N]", theta, weights, s)
 	if !(p >= 0 && p <= 100) {
 		panic(fmt.Sprintf("backend: UpperPercentile: p = %v is outside [0, 100]", p))
 	}
 }
 
-// PercentilePosition defines the p-th percentile (0 ≤ p ≤ 100) of m sorted values: it
-// is at position p/100·(m-1), counted from 0, and interpolates linearly between the
-// two neighbours, like NumPy's default. It returns the index k of the lower neighbour
-// and the weight w of the upper one, k+1; if w is 0 there need not be one.
+// PercentilePosition defines the p-th percentile (0 ≤ p ≤ 100) of m sorted values. Its
+// position is p/100·(m-1), counted from 0, with linear interpolation between the two
+// neighbours, like NumPy's default. It returns the index k of the lower neighbour
+// and the weight w of the upper one, k+1. If w is 0, k+1 may be out of range.
 func PercentilePosition(m int, p float64) (k int, w float64) {
-	pos := float64(p / 100 * float64(m-1)) // the conversion rounds; fused with pos - k, w could be negative
+	// The conversion rounds: without it the product could be fused with pos - k, and
+	// w could be negative.
+	pos := float64(p / 100 * float64(m-1))
 	k = min(int(pos), m-1)
 	w = pos - float64(k)
 	if k == m-1 {
@@ -210,7 +222,8 @@ func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices) {
 	g, f := groups.Len()-1, mean.Cols
 	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) || !variance.Is(g, f) {
-		tensor.Mismatch("backend: TrackStatistics", fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g), runningMean, runningVar, mean, variance)
+		want := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g)
+		tensor.Mismatch("backend: TrackStatistics", want, runningMean, runningVar, mean, variance)
 	}
 }
 
@@ -219,17 +232,19 @@ func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *
 // ascending. It returns the pointers [n+1] and the rows, in the memory of ptr and
 // rows if that is large enough.
 func Members(ptr, rows, category []int32, n int) ([]int32, []int32) {
-	// next[c+1] is where the next row of category c goes. Once all rows are placed,
-	// that is the end of category c, and so the start of c+1.
 	next := slices.Grow(ptr[:0], n+2)[:n+2]
 	clear(next)
 	rows = slices.Grow(rows[:0], len(category))[:len(category)]
+	// Count the rows of each category, and sum the counts: next[c+1] is then the place
+	// of the next row of category c.
 	for _, c := range category {
 		next[c+2]++
 	}
 	for c := 2; c < n+2; c++ {
 		next[c] += next[c-1]
 	}
+	// Place the rows. In the end next[c+1] is the end of category c, and so the start
+	// of c+1.
 	for i, c := range category {
 		rows[next[c+1]] = int32(i)
 		next[c+1]++
@@ -245,10 +260,9 @@ func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
 	}
 }
 
-// DropoutKeep decides, for one element of a dropout mask, whether it is kept:
-// a counter-based generator (the finaliser of splitmix64, Steele et al. 2014)
-// whose answer depends on its arguments only, so that any device and any
-// thread agree.
+// DropoutKeep reports whether a dropout mask keeps an element. It is a counter-based
+// generator (the finaliser of splitmix64, Steele et al. 2014): the answer depends on
+// the arguments only, so all devices and threads agree.
 func DropoutKeep(keep float64, seed, step, element uint64) bool {
 	x := seed ^ mix(step+0x9e3779b97f4a7c15) ^ mix(element*0xd1342543de82ef95+1)
 	return float64(mix(x)>>11)/(1<<53) < keep

@@ -2,8 +2,8 @@ package backend
 
 import "github.com/specmatch/specmatch/tensor"
 
-// This file has the operands of the calls that an engine may offer
-// (capabilities.go), with what each computes and the shapes that it wants.
+// This file has the operands of the fused calls that an engine may offer
+// (capabilities.go): their formulas and shapes.
 
 // GINLayer is a layer of the GIN encoder on N nodes of G graphs in V views:
 //
@@ -20,7 +20,7 @@ type GINLayer struct {
 	Graphs, Views *Indices
 	Self, Eps     float64
 	// X is the input. If it is nil, the rows are one-hot and Category [N] holds the
-	// column of each one.
+	// column of each row's one.
 	X        *tensor.Tensor
 	Category *Indices
 	// Members [In×N] is the transpose of the one-hot rows: row c lists the nodes of
@@ -46,8 +46,8 @@ type GINLayer struct {
 }
 
 // GINGradients are the gradients of a loss with respect to the outputs of a
-// [GINLayer], which the caller sets, and with respect to its inputs, which
-// GINBackward computes.
+// [GINLayer], set by the caller, and with respect to its inputs, computed by
+// GINBackward.
 type GINGradients struct {
 	// DY and DPooled are the gradients of Y and Pooled; nil stands for zeros.
 	DY, DPooled *tensor.Tensor
@@ -71,11 +71,13 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 			tensor.Mismatch(op, what, t)
 		}
 	}
+	// Parameters.
 	shape(l.W2, hid, out, "want W2 as high as W1 is wide")
 	shape(l.B1, 1, hid, "want a bias of the hidden width")
 	for _, t := range []*tensor.Tensor{l.B2, l.Gamma, l.Beta} {
 		shape(t, 1, out, "want a row of the output's width")
 	}
+	// Values and outputs.
 	shape(l.H1, n, hid, "want h1 of the hidden width")
 	shape(l.H2, n, out, "want h2 of the output's width")
 	shape(l.Mean, v, out, "want one row of statistics for each view")
@@ -85,6 +87,7 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	if l.Y != nil {
 		shape(l.Y, n, out, "want y as h2")
 	}
+	// Inputs.
 	if l.X != nil {
 		shape(l.X, n, in, "want a row of the input's width for each node")
 		shape(l.Agg, n, in, "want agg as x")
@@ -102,9 +105,11 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 //	h = ReLU((A·X + C·E)·W1 + b1)                     [R×Hid]
 //	row To[i] of Y = ((h_i·W2 + b2)∘Scale + Shift)·W  [R×Out], with ReLU clipped at 0 before W
 //
-// for A [R×N] without values, X [N×In], the counts C [R×K] of the rows of E [K×In], and different numbers To.
-// W, which may be missing, is the next layer's W1. Without W1, X and E are multiplied by it already, row g of Y is
-// the sum of the rows Graphs[g] to Graphs[g+1] of h [B×Hid], and the rest does not count.
+// A [R×N] has no values. X is [N×In], E is [K×In], and C [R×K] counts the rows of E. The
+// entries of To differ. W is the next layer's W1; it may be nil.
+//
+// If W1 is nil, X and E have been multiplied by it already. Then row g of Y [B×Hid] is the
+// sum of the rows of h from Graphs[g] to Graphs[g+1]-1, and the other fields are ignored.
 type RowsLayer struct {
 	A                               *CSR
 	X, C, E                         *tensor.Tensor
@@ -121,10 +126,12 @@ func CheckRowsLayer(l *RowsLayer) {
 	in, hid := l.X.Cols, l.B1.Cols
 	refuse(l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
 	if l.W1 == nil {
-		refuse(!l.B1.Is(1, in) || !l.Y.Is(l.Graphs.Len()-1, in), op, "want the hidden width and a row for each graph", l.X, l.B1, l.Y)
+		bad := !l.B1.Is(1, in) || !l.Y.Is(l.Graphs.Len()-1, in)
+		refuse(bad, op, "want the hidden width and a row for each graph", l.X, l.B1, l.Y)
 		return
 	}
-	refuse(!l.W1.Is(in, hid) || !l.B1.Is(1, hid) || l.W2.Rows != hid, op, "want the hidden width", l.X, l.W1, l.B1, l.W2)
+	bad := !l.W1.Is(in, hid) || !l.B1.Is(1, hid) || l.W2.Rows != hid
+	refuse(bad, op, "want the hidden width", l.X, l.W1, l.B1, l.W2)
 	out := l.W2.Cols
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
 		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
@@ -168,8 +175,8 @@ type GCNLayer struct {
 }
 
 // GCNGradients are the gradient DY of a loss with respect to the output of a
-// [GCNLayer], which the caller sets, and those with respect to its inputs, which
-// GCNBackward computes. DX may be nil.
+// [GCNLayer], set by the caller, and those with respect to its inputs, computed by
+// GCNBackward. DX may be nil.
 type GCNGradients struct{ DY, DX, Gamma, Beta, W, B *tensor.Tensor }
 
 // CheckGCN panics with *[tensor.ShapeError] unless the shapes of a layer fit. It
@@ -202,8 +209,8 @@ func CheckGCN(l *GCNLayer) (in, out int) {
 //	y = γ·(x - μ)/√(σ² + Eps) + β       [N×F], μ and σ² of the row's group
 //
 // and with ReLU y ← max(y, 0). A group without rows has μ = σ² = 0. With Weights, row i
-// counts as Weights_i > 0 equal rows in μ and σ². With Bias it is the norm of x + Bias,
-// which is that of x: the mean takes the bias away, so that nothing else depends on it.
+// counts as Weights_i > 0 equal rows in μ and σ². With Bias, it is the norm of x + Bias:
+// the mean cancels the bias, so only BiasedMean depends on it.
 type Norm struct {
 	Groups *Indices // delimits the rows of the groups; rows after them give 0
 	Eps    float64
@@ -211,8 +218,8 @@ type Norm struct {
 
 	// The inputs: X [N×F], Gamma and Beta [1×F].
 	X, Gamma, Beta *tensor.Tensor
-	// Bias [1×F] and Weights [N×1] may be nil, and must be where the engine does not take
-	// them ([NormFuser]).
+	// Bias [1×F] and Weights [N×1] may be nil, and must be nil if the engine does not
+	// support them ([NormFuser]).
 	Bias, Weights *tensor.Tensor
 	// The outputs: Y [N×F], the means and biased variances of x [G×F], and with Bias the
 	// means of x + Bias [G×F].
@@ -220,8 +227,8 @@ type Norm struct {
 }
 
 // NormGradients are the gradient DY of a loss with respect to the output of a
-// [Norm], which the caller sets, and those with respect to its inputs, which
-// NormBackward computes. DX may be nil. Bias, wanted where the norm has one, is zero.
+// [Norm], set by the caller, and those with respect to its inputs, computed by
+// NormBackward. DX may be nil. Bias, required if the norm has one, becomes zero.
 type NormGradients struct{ DY, DX, Gamma, Beta, Bias *tensor.Tensor }
 
 // CheckNorm panics with *[tensor.ShapeError] unless the shapes of a norm fit.
@@ -254,10 +261,10 @@ func CheckNorm(n *Norm) {
 //
 // The temperature must be at least [MinTemperature].
 //
-// Where S is too large to keep, E, A1 and A2 are nil, and the engine computes S tile by
-// tile, backward once more. Only then may LossC be nil, which leaves out NT-Xent, and
-// CrossView be set: the anchors i are those of the first half, j runs over the second
-// half, and p(i) is left out of the sum,
+// If S is too large to keep, E, A1 and A2 are nil, and the engine computes S tile by tile,
+// in the backward pass again. Only then may LossC be nil, which skips NT-Xent, and
+// CrossView be set. With CrossView the anchors i are the first half, j runs over the
+// second half, and the sum excludes p(i):
 //
 //	LossC = Scale·Σ_{i≤N} (ln Σ_{j>N, j≠p(i)} e^(s_ij/τ) - s_ip(i)/τ),    N ≥ 2
 type Contrast struct {
@@ -269,16 +276,16 @@ type Contrast struct {
 	Kappa, Percentile float64
 
 	// The values that ContrastBackward needs again: E is e^((s-1)/τ) with a zero
-	// diagonal [2N×2N] and InvZ the reciprocals of its row sums [2N×1], 0 for rows that
-	// are no anchors. If Match is set, A1 and A2 are the adjacencies [N×N], R has their
-	// d^-½ [2N×1], and W the part of each row in the gradient through d [2N×1].
+	// diagonal [2N×2N], and InvZ has the reciprocals of its row sums [2N×1], 0 for rows
+	// that are not anchors. If Match is set, A1 and A2 are the adjacencies [N×N], R has
+	// their d^-½ [2N×1], and W each row's term in the gradient through d [2N×1].
 	E, InvZ, A1, A2, R, W *tensor.Tensor
 
 	LossC, LossG *tensor.Tensor // [1×1]
 }
 
 // MinTemperature is the lowest temperature at which e^((s-1)/τ) of a cosine s is
-// a normal float32, so that the maximum of a row need not be subtracted.
+// a normal float32, so the maximum of a row need not be subtracted.
 const MinTemperature = 1.0 / 32
 
 // CheckContrast panics with *[tensor.ShapeError] unless the shapes fit. It returns N
@@ -289,14 +296,17 @@ func CheckContrast(c *Contrast) (n, d int) {
 	n = m / 2
 	tiles := c.E == nil
 	refuse(m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m), op, "want U [2N×D], [2N×2N]", c.U, c.E)
-	if (c.LossC != nil || !tiles) && (!c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) || c.CrossView && (!tiles || n < 2)) {
-		tensor.Mismatch(op, "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views", c.U, c.InvZ, c.LossC)
+	if c.LossC != nil || !tiles {
+		bad := !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) || c.CrossView && (!tiles || n < 2)
+		const want = "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views"
+		refuse(bad, op, want, c.U, c.InvZ, c.LossC)
 	}
-	if c.Match && !tiles && (!c.A1.Is(n, n) || !c.A2.Is(n, n)) {
-		tensor.Mismatch(op, "want U [2N×D], [N×N], [N×N]", c.U, c.A1, c.A2)
+	if c.Match && !tiles {
+		refuse(!c.A1.Is(n, n) || !c.A2.Is(n, n), op, "want U [2N×D], [N×N], [N×N]", c.U, c.A1, c.A2)
 	}
-	if c.Match && (!c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)) {
-		tensor.Mismatch(op, "want U [2N×D], [2N×1], [2N×1], a loss [1×1]", c.U, c.R, c.W, c.LossG)
+	if c.Match {
+		bad := !c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)
+		refuse(bad, op, "want U [2N×D], [2N×1], [2N×1], a loss [1×1]", c.U, c.R, c.W, c.LossG)
 	}
 	return n, d
 }

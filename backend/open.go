@@ -14,7 +14,7 @@ import (
 type OpenFunc func(p tensor.Precision) (Backend, error)
 
 var (
-	mu      sync.Mutex
+	mu      sync.Mutex // guards openers
 	openers = map[string]OpenFunc{}
 )
 
@@ -36,8 +36,8 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// Open opens the named engine. Asking for an engine that is not in this build is an
-// error that says what to do; there is no fallback to another.
+// Open opens the named engine. For an engine that is not in this build it returns an
+// error that says what to do; it never falls back to another.
 func Open(name string, p tensor.Precision) (Backend, error) {
 	mu.Lock()
 	open, ok := openers[name]

@@ -2,7 +2,7 @@ package backend
 
 import "errors"
 
-// Recover turns the panic of a device that failed, an [Error], into *err, for use as
+// Recover stores the [Error] that a failed device panicked with in *err. Use it as
 //
 //	defer backend.Recover(&err)
 //
