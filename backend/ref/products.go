@@ -9,20 +9,12 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// CheckProducts returns an error unless matrix products of several shapes on an engine are
-// those of the reference engine, to 4 roundings of each term: in a moment it tells whether a
-// device computes at all. Package backendtest checks everything.
+// CheckProducts compares matrix products of several shapes on an engine with the reference
+// engine's, and returns an error if one differs by more than 4 roundings of each term. It
+// is a quick test that a device computes at all; package backendtest checks everything.
 func CheckProducts(be backend.Backend) (err error) {
 	defer backend.Recover(&err)
-	eps := 0x1p-23
-	switch {
-	case be.Precision() == tensor.Float64:
-		eps = 0x1p-52
-	case be.Name() == "cuda-tf32":
-		eps = 0x1p-10 // of inputs, truncated after ten bits
-	case be.Name() == "cpu-bf16":
-		eps = 0x1p-8 // of inputs, rounded to eight bits
-	}
+	eps := roundingOf(be)
 	oracle := New()
 	rng := rand.New(rand.NewPCG(1, 2))
 	draw := func(n int) []float64 {
@@ -32,20 +24,35 @@ func CheckProducts(be backend.Backend) (err error) {
 		}
 		return v
 	}
-	for _, s := range [][3]int{{1, 1, 1}, {65, 33, 129}, {512, 32, 37}, {100, 300, 301}} {
-		m, n, k := s[0], s[1], s[2]
-		for _, t := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
-			a, b := draw(m*k), draw(k*n)
-			got, want := multiply(be, m, n, k, t, a, b), multiply(oracle, m, n, k, t, a, b)
-			for i, w := range want {
-				if allowed := 4 * eps * float64(k); !(math.Abs(got[i]-w) <= allowed) {
+	for _, shape := range [][3]int{{1, 1, 1}, {65, 33, 129}, {512, 32, 37}, {100, 300, 301}} {
+		m, n, k := shape[0], shape[1], shape[2]
+		allowed := 4 * eps * float64(k)
+		for _, trans := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+			a := draw(m * k)
+			b := draw(k * n)
+			got := multiply(be, m, n, k, trans, a, b)
+			for i, want := range multiply(oracle, m, n, k, trans, a, b) {
+				if !(math.Abs(got[i]-want) <= allowed) {
 					return fmt.Errorf("a product [%d×%d]·[%d×%d] (transposed %v) is wrong: "+
-						"element %d is %v, want %v within %.2g", m, k, k, n, t, i, got[i], w, allowed)
+						"element %d is %v, want %v within %.2g", m, k, k, n, trans, i, got[i], want, allowed)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// roundingOf returns the largest relative error of an operand or a sum on an engine.
+func roundingOf(be backend.Backend) float64 {
+	switch {
+	case be.Precision() == tensor.Float64:
+		return 0x1p-52
+	case be.Name() == "cuda-tf32":
+		return 0x1p-10 // inputs are truncated after ten bits
+	case be.Name() == "cpu-bf16":
+		return 0x1p-8 // inputs are rounded to eight bits
+	}
+	return 0x1p-23
 }
 
 // multiply returns op(a)·op(b) [m×n] with sums of k terms.
@@ -58,9 +65,11 @@ func multiply(be backend.Backend, m, n, k int, trans [2]bool, a, b []float64) []
 		be.Upload(t, v)
 		return t
 	}
-	x, y, dst := place(m, k, trans[0], a), place(k, n, trans[1], b), be.Alloc(m, n)
+	x := place(m, k, trans[0], a)
 	defer be.Free(x)
+	y := place(k, n, trans[1], b)
 	defer be.Free(y)
+	dst := be.Alloc(m, n)
 	defer be.Free(dst)
 	be.Gemm(dst, trans[0], trans[1], 1, x, y, 0)
 	out := make([]float64, m*n)

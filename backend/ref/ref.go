@@ -7,11 +7,11 @@
 // wherever there is one. Read it to learn what a primitive means; use package
 // cpu to train.
 //
-// It is also the strict engine. What the contract forbids and a fast engine
-// need not notice panics here: a tensor used after Free, freed twice or made by
-// another engine, a destination that is also an input where it must not be, an
-// index vector whose host slice has changed. Memory is filled with NaN when it is
-// allocated and when it is freed, so that a value that was never written shows.
+// It is also the strict engine. It panics on breaches of the contract that a fast
+// engine may miss: a tensor used after Free, freed twice or made by another engine, a
+// destination that is also an input where it must not be, an index vector whose host
+// slice has changed. Memory is filled with NaN when it is allocated and when it is
+// freed, so a value that was never written shows.
 //
 // Importing the package makes the engine known to [backend.Open] as "ref".
 package ref
@@ -29,7 +29,8 @@ import (
 func init() {
 	backend.Register("ref", func(p tensor.Precision) (backend.Backend, error) {
 		if p != tensor.Float64 {
-			return nil, fmt.Errorf("backend \"ref\" computes in float64 only, not in %v; ask for float64, or for another backend", p)
+			const form = "backend \"ref\" computes in float64 only, not in %v; ask for float64, or for another backend"
+			return nil, fmt.Errorf(form, p)
 		}
 		return New(), nil
 	})
@@ -39,9 +40,10 @@ func init() {
 func New() backend.Backend { return new(engine) }
 
 type engine struct {
-	inUse int64
+	inUse int64 // bytes
 }
 
+// memory is the buffer of a tensor.
 type memory struct {
 	owner *engine // nil once freed
 	data  []float64
@@ -125,6 +127,7 @@ func (e *engine) Fetch(src *tensor.Tensor) backend.Pending {
 	return &pending{slices.Clone(e.data("Fetch", src))}
 }
 
+// pending is the copy that Fetch made.
 type pending struct{ values []float64 }
 
 func (p *pending) Values(dst []float64) {
@@ -305,12 +308,14 @@ func (e *engine) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *ten
 	e.binary(dst, op, a, s, func(_, _ int) int { return 0 })
 }
 
-// binary sets dst_ij = op(a_ij, b[at(i, j)]).
-func (e *engine) binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor, at func(i, j int) int) {
-	d, x, y := e.data(op.String(), dst), e.data(op.String(), a), e.data(op.String(), b)
+// binary sets dst_ij = op(a_ij, b[index(i, j)]).
+func (e *engine) binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor, index func(i, j int) int) {
+	d := e.data(op.String(), dst)
+	x := e.data(op.String(), a)
+	y := e.data(op.String(), b)
 	for i := range dst.Rows {
 		for j := range dst.Cols {
-			d[i*dst.Cols+j] = binary(op, x[i*dst.Cols+j], y[at(i, j)])
+			d[i*dst.Cols+j] = binary(op, x[i*dst.Cols+j], y[index(i, j)])
 		}
 	}
 }
@@ -367,7 +372,8 @@ func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tens
 }
 
 func reduce(op backend.RowOp, row []float64) float64 {
-	sum, largest := 0.0, math.Inf(-1)
+	sum := 0.0
+	largest := math.Inf(-1)
 	for _, v := range row {
 		sum += v
 		largest = max(largest, v) // NaN if either is
@@ -452,7 +458,7 @@ func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a,
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	apart("Gemm", dst, a, b)
 	d, x, y := e.data("Gemm", dst), e.data("Gemm", a), e.data("Gemm", b)
-	at := func(x []float64, t *tensor.Tensor, trans bool, i, j int) float64 {
+	element := func(x []float64, t *tensor.Tensor, trans bool, i, j int) float64 {
 		if trans {
 			i, j = j, i
 		}
@@ -462,7 +468,7 @@ func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a,
 		for j := range n {
 			sum := 0.0
 			for l := range k {
-				sum += at(x, a, transA, i, l) * at(y, b, transB, l, j)
+				sum += element(x, a, transA, i, l) * element(y, b, transB, l, j)
 			}
 			old := 0.0
 			if beta != 0 {
@@ -503,13 +509,15 @@ func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self
 func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	backend.CheckPercentile(theta, weights, s, p)
 	apart("UpperPercentile", theta, weights, s)
-	th, x := e.data("UpperPercentile", theta), e.data("UpperPercentile", s)
+	value := e.data("UpperPercentile", theta)
+	x := e.data("UpperPercentile", s)
 	w := make([]float64, len(x))
 	if weights != nil {
 		apart("UpperPercentile", weights, s)
 		w = e.data("UpperPercentile", weights)
 	}
-	var upper []int // positions in x, sorted by value
+	// Sort the strict upper triangle by value, and equal values by place.
+	var upper []int // indices into x
 	for i := range s.Rows {
 		for j := i + 1; j < s.Cols; j++ {
 			upper = append(upper, i*s.Cols+j)
@@ -524,17 +532,18 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 		}
 		return i - j
 	})
+	// Interpolate between two neighbours.
 	fill(w, 0)
-	th[0] = 0
+	value[0] = 0
 	if len(upper) == 0 {
 		return
 	}
 	k, second := backend.PercentilePosition(len(upper), p)
 	w[upper[k]] = 1 - second
-	th[0] = x[upper[k]]
+	value[0] = x[upper[k]]
 	if second != 0 {
 		w[upper[k+1]] = second
-		th[0] = (1-second)*x[upper[k]] + second*x[upper[k+1]]
+		value[0] = (1-second)*x[upper[k]] + second*x[upper[k+1]]
 	}
 }
 
@@ -555,8 +564,12 @@ func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfi
 	apart("Adam", p, g, m, v, rate, step)
 	apart("Adam", m, g, v, rate, step)
 	apart("Adam", v, g, rate, step)
-	pd, gd, md, vd := e.data("Adam", p), e.data("Adam", g), e.data("Adam", m), e.data("Adam", v)
-	r, t := e.data("Adam", rate)[0], e.data("Adam", step)[0]
+	pd := e.data("Adam", p)
+	gd := e.data("Adam", g)
+	md := e.data("Adam", m)
+	vd := e.data("Adam", v)
+	r := e.data("Adam", rate)[0]
+	t := e.data("Adam", step)[0]
 	if math.IsNaN(t) {
 		return
 	}
@@ -564,7 +577,8 @@ func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfi
 		grad := gd[i] + c.WeightDecay*pd[i]
 		md[i] = c.Beta1*md[i] + (1-c.Beta1)*grad
 		vd[i] = c.Beta2*vd[i] + (1-c.Beta2)*grad*grad
-		pd[i] -= r / (1 - math.Pow(c.Beta1, t)) * md[i] / (math.Sqrt(vd[i])/math.Sqrt(1-math.Pow(c.Beta2, t)) + c.Eps)
+		root := math.Sqrt(vd[i]) / math.Sqrt(1-math.Pow(c.Beta2, t))
+		pd[i] -= r / (1 - math.Pow(c.Beta1, t)) * md[i] / (root + c.Eps)
 	}
 }
 

@@ -1,11 +1,11 @@
-// Package roofline says what an engine's device cannot beat: the least time of some work
-// at the rates of bytes, products and launches that are measured on it.
+// Package roofline bounds the time of a piece of work from below, by the rates of bytes,
+// products and launches measured on an engine's device.
 //
 //	rates, err := roofline.Measure(be)
 //	floor := rates.Floor(work, 1, false, milliseconds)
 //
-// The work is what the engine's [backend.Meter] counts. What stays in the cache between two
-// launches is faster than the copies that the rates are of, so work that bytes bind can
+// The engine's [backend.Meter] counts the work. Data that stays in cache between two
+// launches moves faster than the copies that give the rate, so work bound by bytes can
 // beat its floor.
 //
 // Reference: S. Williams et al., Roofline: an insightful visual performance model for
@@ -20,12 +20,16 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Rates are what an engine's device does at best, measured on it: bytes and flops
-// a millisecond, and the milliseconds of a launch, alone and in a recorded step.
-type Rates struct{ Bytes, Flops, Launch, Replayed float64 }
+// Rates are the best rates of an engine's device, as measured.
+type Rates struct {
+	Bytes    float64 // a millisecond
+	Flops    float64 // a millisecond
+	Launch   float64 // milliseconds of a launch by itself
+	Replayed float64 // milliseconds of a launch in a recorded step
+}
 
-// Floor is the least time of some work at the rates of the device: the largest of
-// what its bytes, its products and its launches take.
+// Floor is a lower bound on the time of some work: the largest of the times that its
+// bytes, its products and its launches take at the rates of the device.
 type Floor struct {
 	Launches   float64 `json:"launches"`
 	MBytes     float64 `json:"mbytes"`
@@ -34,34 +38,40 @@ type Floor struct {
 	ProductsMS float64 `json:"ms_products"`
 	LaunchesMS float64 `json:"ms_launches"`
 	MS         float64 `json:"ms"`
-	Binds      string  `json:"binds"` // which is the largest
-	Share      float64 `json:"share"` // of the time that was measured
+	Binds      string  `json:"binds"` // the largest: "bytes", "products" or "launches"
+	Share      float64 `json:"share"` // MS / measured time
 }
 
-// Floor returns the floor of one of several calls, which together did the work w and
-// took the given number of milliseconds each.
+// Floor returns the floor of one call out of several, which together did the work w.
+// Each took the given number of milliseconds.
 func (r Rates) Floor(w backend.Work, calls int, replayed bool, took float64) *Floor {
 	n := float64(calls)
-	f := &Floor{
-		Launches: float64(w.Launches) / n, MBytes: float64(w.Bytes) / n / 1e6, MFlops: float64(w.Flops) / n / 1e6,
-	}
 	launch := r.Launch
 	if replayed {
 		launch = r.Replayed
 	}
-	f.BytesMS, f.ProductsMS, f.LaunchesMS = 1e6*f.MBytes/r.Bytes, 1e6*f.MFlops/r.Flops, f.Launches*launch
-	f.MS, f.Binds = f.BytesMS, "bytes"
-	if f.ProductsMS > f.MS {
-		f.MS, f.Binds = f.ProductsMS, "products"
+	f := &Floor{
+		Launches: float64(w.Launches) / n,
+		MBytes:   float64(w.Bytes) / n / 1e6,
+		MFlops:   float64(w.Flops) / n / 1e6,
 	}
-	if f.LaunchesMS > f.MS {
-		f.MS, f.Binds = f.LaunchesMS, "launches"
+	f.BytesMS = 1e6 * f.MBytes / r.Bytes
+	f.ProductsMS = 1e6 * f.MFlops / r.Flops
+	f.LaunchesMS = f.Launches * launch
+	f.MS = max(f.BytesMS, f.ProductsMS, f.LaunchesMS)
+	switch f.MS {
+	case f.BytesMS:
+		f.Binds = "bytes"
+	case f.ProductsMS:
+		f.Binds = "products"
+	default:
+		f.Binds = "launches"
 	}
 	f.Share = f.MS / took
 	return f
 }
 
-// Clock times calls that an engine may not have done when they return.
+// Clock times calls that may return before the engine has done their work.
 type Clock struct {
 	be    backend.Backend
 	probe *tensor.Tensor
@@ -73,14 +83,15 @@ func NewClock(be backend.Backend) *Clock { return &Clock{be, be.Alloc(1, 1)} }
 // Close frees the clock's memory on the device.
 func (c *Clock) Close() { c.be.Free(c.probe) }
 
+// wait returns once the engine has done everything that it was given.
 func (c *Clock) wait() {
 	var v [1]float64
 	c.be.Fill(c.probe, 1)
 	c.be.Download(v[:], c.probe)
 }
 
-// Time returns the milliseconds of a call, averaged over as many in a row as take
-// about 30 ms, but at least two.
+// Time returns the milliseconds of a call: the mean over two or more calls in a row that
+// together take over 30 ms.
 func (c *Clock) Time(call func()) float64 {
 	call()
 	c.wait()
@@ -96,23 +107,33 @@ func (c *Clock) Time(call func()) float64 {
 	}
 }
 
-// rate returns how much of its amount, in a millisecond, a call does on the last of
-// the sizes, or on the first that takes 2 ms: large enough that neither
-// launches nor caches count, where the device is fast.
-func (c *Clock) rate(sizes []int, prepare func(size int) (call func(), amount float64, free func())) (r float64) {
+// job is a call that does an amount of work on tensors.
+type job struct {
+	call    func()
+	amount  float64
+	tensors []*tensor.Tensor
+}
+
+// rate returns the amount that a job does in a millisecond, and frees the tensors. It
+// takes the first size that needs over 2 ms, where launches and caches hardly count, or
+// else the last size.
+func (c *Clock) rate(sizes []int, prepare func(size int) job) (perMS float64) {
 	for _, size := range sizes {
-		call, amount, free := prepare(size)
-		ms := c.Time(call)
-		free()
-		if r = amount / ms; ms > 2 {
+		j := prepare(size)
+		ms := c.Time(j.call)
+		for _, t := range j.tensors {
+			c.be.Free(t)
+		}
+		perMS = j.amount / ms
+		if ms > 2 {
 			break
 		}
 	}
-	return r
+	return perMS
 }
 
-// randomMatrix returns a matrix of random numbers: constants take less power, and a
-// device that is not short of it is faster.
+// randomMatrix returns a matrix of random numbers. Constants would take less power, and
+// a device that is not limited by power is faster.
 func randomMatrix(be backend.Backend, rows, cols int) *tensor.Tensor {
 	v := make([]float32, rows*cols)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -124,28 +145,32 @@ func randomMatrix(be backend.Backend, rows, cols int) *tensor.Tensor {
 	return t
 }
 
-// Measure runs copies of up to 64 M elements, products of up to 4096 squared and
-// launches that do nothing to speak of.
+// Measure measures the rates of an engine's device: copies of up to 64 M elements,
+// products of up to 4096 squared, and launches that do almost nothing.
 func Measure(be backend.Backend) (Rates, error) {
 	c := NewClock(be)
 	defer c.Close()
-	free := func(ts ...*tensor.Tensor) func() {
-		return func() {
-			for _, t := range ts {
-				be.Free(t)
-			}
-		}
-	}
 	bytes := be.Precision().Bytes()
 	var r Rates
-	r.Bytes = c.rate([]int{1 << 14, 1 << 18, 1 << 22, 1 << 26}, func(n int) (func(), float64, func()) {
-		x, y := be.Alloc(n, 1), be.Alloc(n, 1)
+	r.Bytes = c.rate([]int{1 << 14, 1 << 18, 1 << 22, 1 << 26}, func(n int) job {
+		x := be.Alloc(n, 1)
+		y := be.Alloc(n, 1)
 		be.Fill(x, 0.5)
-		return func() { be.CopyBlock(y, 0, 0, x, 0, 0, n, 1) }, float64(2 * n * bytes), free(x, y)
+		return job{
+			call:    func() { be.CopyBlock(y, 0, 0, x, 0, 0, n, 1) },
+			amount:  float64(2 * n * bytes),
+			tensors: []*tensor.Tensor{x, y},
+		}
 	})
-	r.Flops = c.rate([]int{128, 512, 2048, 4096}, func(n int) (func(), float64, func()) {
-		x, y, z := randomMatrix(be, n, n), randomMatrix(be, n, n), be.Alloc(n, n)
-		return func() { be.Gemm(z, false, false, 1, x, y, 0) }, 2 * float64(n) * float64(n) * float64(n), free(x, y, z)
+	r.Flops = c.rate([]int{128, 512, 2048, 4096}, func(n int) job {
+		x := randomMatrix(be, n, n)
+		y := randomMatrix(be, n, n)
+		z := be.Alloc(n, n)
+		return job{
+			call:    func() { be.Gemm(z, false, false, 1, x, y, 0) },
+			amount:  2 * float64(n) * float64(n) * float64(n),
+			tensors: []*tensor.Tensor{x, y, z},
+		}
 	})
 	r.Launch = c.Time(func() { be.Fill(c.probe, 1) })
 	const many = 100
