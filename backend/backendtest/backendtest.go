@@ -185,7 +185,7 @@ type suite struct {
 	short    bool    // leave out the large trials
 	serial   bool    // the engine is, see Serial
 	rng      *rand.Rand
-	now      string // what is being tried, for the message of a panic
+	trying   string // the trial in progress, for the message of a panic
 	failures int
 	replayed map[string]bool // the trials tried with Capture, by op
 	tensors  map[*tensor.Tensor]bool
@@ -210,7 +210,7 @@ func (c check) run(t tb, b backend.Backend, short, serial bool) {
 	defer func() {
 		t.Helper()
 		if r := recover(); r != nil && r != (any)(stop{}) {
-			t.Errorf("%s: panic: %v\n%s", s.now, r, debug.Stack())
+			t.Errorf("%s: panic: %v\n%s", s.trying, r, debug.Stack())
 			return
 		}
 		for x := range s.tensors {

@@ -32,8 +32,8 @@ func checkUnary(s *suite) {
 			s.try(trial{
 				op: "Unary " + op.String(), note: note, alias: alias, large: large,
 				in: []matrix{a}, out: []output{{before(a, alias), tol}},
-				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.Unary(out[0], op, in[0])
+				call: func(o operands) {
+					o.Unary(o.out[0], op, o.in[0])
 				},
 			})
 		}
@@ -114,8 +114,8 @@ func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols
 			s.try(trial{
 				op: name + " " + op.String(), note: note, alias: alias, large: large,
 				in: []matrix{x, y}, out: []output{{before(dst, alias), tol}},
-				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					form(b, out[0], op, in[0], in[1])
+				call: func(o operands) {
+					form(o.Backend, o.out[0], op, o.in[0], o.in[1])
 				},
 			})
 		}
@@ -165,8 +165,8 @@ func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols
 			s.try(trial{
 				op: "Binary " + op.String(), note: "of a tensor with itself",
 				in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},
-				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.Binary(out[0], op, in[0], in[0])
+				call: func(o operands) {
+					o.Binary(o.out[0], op, o.in[0], o.in[0])
 				},
 			})
 		}
@@ -182,8 +182,8 @@ func checkAffine(s *suite) {
 		t := trial{
 			op: "Affine", note: fmt.Sprintf("alpha=%v c=%v%s", alpha, c, note), alias: alias, large: large,
 			in: []matrix{a}, out: []output{{before: before(a, alias)}},
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.Affine(out[0], alpha, in[0], c)
+			call: func(o operands) {
+				o.Affine(o.out[0], alpha, o.in[0], c)
 			},
 		}
 		scale := a.mapped(func(v float64) float64 { return math.Abs(alpha*v) + math.Abs(c) })
@@ -219,8 +219,8 @@ func checkAxpby(s *suite) {
 		t := trial{
 			op: "Axpby", note: fmt.Sprintf("alpha=%v beta=%v%s", alpha, beta, note), alias: alias, large: large,
 			in: []matrix{x, y}, out: []output{{before: before(dst, alias)}},
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.Axpby(out[0], alpha, in[0], beta, in[1])
+			call: func(o operands) {
+				o.Axpby(o.out[0], alpha, o.in[0], beta, o.in[1])
 			},
 		}
 		scale := x.mapped(math.Abs)
@@ -253,8 +253,8 @@ func checkAxpby(s *suite) {
 	s.try(trial{
 		op: "Axpby", note: "of a tensor with itself",
 		in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},
-		call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-			b.Axpby(out[0], 2, in[0], 0.5, in[0])
+		call: func(o operands) {
+			o.Axpby(o.out[0], 2, o.in[0], 0.5, o.in[0])
 		},
 	})
 }

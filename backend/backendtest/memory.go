@@ -375,7 +375,7 @@ func checkShapes(s *suite) {
 		gemm("transposed dst", [2]int{4, 2}, a, x)
 	}
 	for _, c := range cases {
-		s.now = c.name
+		s.trying = c.name
 		err, _ := panicOf(c.call).(error)
 		var shape *tensor.ShapeError
 		if !errors.As(err, &shape) {

@@ -3,9 +3,6 @@ package backendtest
 import (
 	"fmt"
 	"math"
-
-	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/tensor"
 )
 
 // marked returns a matrix whose elements all differ and include the special
@@ -60,8 +57,8 @@ func (s *suite) fill(rows, cols int, v float64, large bool) {
 	s.try(trial{
 		op: "Fill", note: fmt.Sprint(v), large: large,
 		out: []output{exactly(rows, cols)},
-		call: func(b backend.Backend, out, _ []*tensor.Tensor, _ []*backend.Indices) {
-			b.Fill(out[0], v)
+		call: func(o operands) {
+			o.Fill(o.out[0], v)
 		},
 	})
 }
@@ -72,8 +69,8 @@ func checkTranspose(s *suite) {
 			op: "Transpose", large: large,
 			in:  []matrix{s.marked(rows, cols)},
 			out: []output{exactly(cols, rows)},
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.Transpose(out[0], in[0])
+			call: func(o operands) {
+				o.Transpose(o.out[0], o.in[0])
 			},
 		})
 	})
@@ -87,8 +84,8 @@ func checkCopyBlock(s *suite) {
 			note: fmt.Sprintf("[%d×%d] from (%d, %d) to (%d, %d)", rows, cols, si, sj, di, dj),
 			in:   []matrix{src},
 			out:  []output{{dst, tolerance{bits: true}}},
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.CopyBlock(out[0], di, dj, in[0], si, sj, rows, cols)
+			call: func(o operands) {
+				o.CopyBlock(o.out[0], di, dj, o.in[0], si, sj, rows, cols)
 			},
 		})
 	}
@@ -115,8 +112,8 @@ func checkGatherRows(s *suite) {
 			op: "GatherRows", note: note, large: large,
 			in: []matrix{src}, idx: [][]int32{idx},
 			out: []output{exactly(len(idx), src.cols)},
-			call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-				b.GatherRows(out[0], in[0], idx[0])
+			call: func(o operands) {
+				o.GatherRows(o.out[0], o.in[0], o.idx[0])
 			},
 		})
 	}
@@ -147,8 +144,8 @@ func checkFillDiagonal(s *suite) {
 			s.try(trial{
 				op: "FillDiagonal", note: fmt.Sprint(v), large: n > 500,
 				out: []output{{s.marked(n, n), tolerance{bits: true}}},
-				call: func(b backend.Backend, out, _ []*tensor.Tensor, _ []*backend.Indices) {
-					b.FillDiagonal(out[0], v)
+				call: func(o operands) {
+					o.FillDiagonal(o.out[0], v)
 				},
 			})
 		}

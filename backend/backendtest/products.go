@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/tensor"
 )
 
 // product is a matrix product dst [M×N] = alpha·op(a)·op(b) + beta·dst with the
@@ -38,9 +37,9 @@ func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
 			name += "N"
 		}
 	}
-	call := func(alpha, beta float64) func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-		return func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-			b.Gemm(out[0], p.transA, p.transB, alpha, in[0], in[1], beta)
+	call := func(alpha, beta float64) func(o operands) {
+		return func(o operands) {
+			o.Gemm(o.out[0], p.transA, p.transB, alpha, o.in[0], o.in[1], beta)
 		}
 	}
 	t := trial{
@@ -121,8 +120,8 @@ func checkGemm(s *suite) {
 			return trial{
 				op: "Gemm of a tensor with itself", note: fmt.Sprintf("transA=%v", trans),
 				in: []matrix{x}, out: exact(33, 33),
-				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.Gemm(out[0], trans, !trans, 1, in[0], in[0], 0)
+				call: func(o operands) {
+					o.Gemm(o.out[0], trans, !trans, 1, o.in[0], o.in[0], 0)
 				},
 			}
 		})
@@ -173,12 +172,12 @@ func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) 
 		t.op += " with values"
 		t.in = append(t.in, *val)
 	}
-	t.call = func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-		csr := &backend.CSR{Rows: a.rows, Cols: a.cols, Ptr: idx[0], Col: idx[1]}
+	t.call = func(o operands) {
+		csr := &backend.CSR{Rows: a.rows, Cols: a.cols, Ptr: o.idx[0], Col: o.idx[1]}
 		if val != nil {
-			csr.Val = in[1]
+			csr.Val = o.in[1]
 		}
-		b.SpMM(out[0], csr, in[0], self)
+		o.SpMM(o.out[0], csr, o.in[0], self)
 	}
 	return t
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/tensor"
 )
 
 // sum makes a trial whose destinations are sums of the given number of terms,
@@ -33,8 +32,8 @@ func checkReduceRows(s *suite) {
 			return trial{
 				op: "ReduceRows " + op.String(), note: note, large: large,
 				in: []matrix{a}, out: []output{out},
-				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.ReduceRows(out[0], op, in[0])
+				call: func(o operands) {
+					o.ReduceRows(o.out[0], op, o.in[0])
 				},
 			}
 		}
@@ -101,8 +100,8 @@ func checkColSums(s *suite) {
 		return trial{
 			op: "ColSums", large: large,
 			in: []matrix{a}, out: exact(1, a.cols),
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.ColSums(out[0], in[0])
+			call: func(o operands) {
+				o.ColSums(o.out[0], o.in[0])
 			},
 		}
 	}
@@ -131,15 +130,15 @@ func checkDot(s *suite) {
 				t := trial{
 					op: "Dot", large: large,
 					in: []matrix{data(rows, cols)}, out: exact(1, 1),
-					call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-						b.Dot(out[0], in[0], nil)
+					call: func(o operands) {
+						o.Dot(o.out[0], o.in[0], nil)
 					},
 				}
 				if n == 2 {
 					t.op = "Dot of two"
 					t.in = append(t.in, data(rows, cols))
-					t.call = func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-						b.Dot(out[0], in[0], in[1])
+					t.call = func(o operands) {
+						o.Dot(o.out[0], o.in[0], o.in[1])
 					}
 				}
 				return t
@@ -150,8 +149,8 @@ func checkDot(s *suite) {
 		return trial{
 			op: "Dot of a tensor with itself",
 			in: []matrix{data(33, 17)}, out: exact(1, 1),
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.Dot(out[0], in[0], in[0])
+			call: func(o operands) {
+				o.Dot(o.out[0], o.in[0], o.in[0])
 			},
 		}
 	})
@@ -162,8 +161,8 @@ func checkDot(s *suite) {
 			s.try(trial{
 				op: "Dot of two", note: fmt.Sprintf("with %v", v),
 				in: []matrix{constant(3, 13, 1), a}, out: exact(1, 1),
-				call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.Dot(out[0], in[0], in[1])
+				call: func(o operands) {
+					o.Dot(o.out[0], o.in[0], o.in[1])
 				},
 			})
 		}
@@ -240,8 +239,8 @@ func checkSegmentSum(s *suite) {
 				op: "SegmentSum", note: p.name, large: p.large,
 				in: []matrix{data(rows, width)}, idx: [][]int32{p.ptr},
 				out: exact(len(p.ptr)-1, width),
-				call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-					b.SegmentSum(out[0], idx[0], in[0])
+				call: func(o operands) {
+					o.SegmentSum(o.out[0], o.idx[0], o.in[0])
 				},
 			}
 		})
@@ -254,8 +253,8 @@ func checkSegmentSum(s *suite) {
 		}
 		s.try(trial{
 			op: "SegmentSum", note: "padding", in: []matrix{x}, idx: [][]int32{{0, 3, 25}}, out: exact(2, 9),
-			call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-				b.SegmentSum(out[0], idx[0], in[0])
+			call: func(o operands) {
+				o.SegmentSum(o.out[0], o.idx[0], o.in[0])
 			},
 		})
 	}
@@ -269,8 +268,8 @@ func checkSegmentSum(s *suite) {
 		s.try(trial{
 			op: "SegmentSum", note: fmt.Sprintf("row %d is NaN", i),
 			in: []matrix{x}, idx: [][]int32{p.ptr}, out: exact(5, 9),
-			call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-				b.SegmentSum(out[0], idx[0], in[0])
+			call: func(o operands) {
+				o.SegmentSum(o.out[0], o.idx[0], o.in[0])
 			},
 		})
 	}
@@ -283,8 +282,8 @@ func checkSegmentExpand(s *suite) {
 			s.try(trial{
 				op: "SegmentExpand", note: fmt.Sprintf("%d rows of padding", padding),
 				in: []matrix{s.random(5, width)}, idx: [][]int32{ptr}, out: []output{exactly(25+padding, width)},
-				call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-					b.SegmentExpand(out[0], idx[0], in[0])
+				call: func(o operands) {
+					o.SegmentExpand(o.out[0], o.idx[0], o.in[0])
 				},
 			})
 		}
@@ -295,8 +294,8 @@ func checkSegmentExpand(s *suite) {
 			op: "SegmentExpand", note: p.name, large: p.large,
 			in: []matrix{s.marked(len(p.ptr)-1, width)}, idx: [][]int32{p.ptr},
 			out: []output{exactly(rows, width)},
-			call: func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices) {
-				b.SegmentExpand(out[0], idx[0], in[0])
+			call: func(o operands) {
+				o.SegmentExpand(o.out[0], o.idx[0], o.in[0])
 			},
 		})
 	})

@@ -56,8 +56,8 @@ func checkUpperPercentile(s *suite) {
 				t := trial{
 					op: "UpperPercentile with weights", note: fmt.Sprintf("%s, p=%v", kind.name, p), large: large,
 					in: []matrix{x}, out: []output{{before: poison(1, 1)}, {before: poison(n, n)}},
-					call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-						b.UpperPercentile(out[0], out[1], in[0], p)
+					call: func(o operands) {
+						o.UpperPercentile(o.out[0], o.out[1], o.in[0], p)
 					},
 				}
 				// The percentile is an interpolation of the weighted entries, and
@@ -76,8 +76,8 @@ func checkUpperPercentile(s *suite) {
 				s.percentileWeights(t)
 
 				t.op, t.out = "UpperPercentile", t.out[:1]
-				t.call = func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-					b.UpperPercentile(out[0], nil, in[0], p)
+				t.call = func(o operands) {
+					o.UpperPercentile(o.out[0], nil, o.in[0], p)
 				}
 				s.try(t)
 			}
@@ -118,8 +118,8 @@ func checkDropoutMask(s *suite) {
 		return trial{
 			op: "DropoutMask", note: fmt.Sprintf("keep=%v seed=%#x step=%v", keep, seed, step), large: large,
 			in: []matrix{row(step)}, out: []output{within(rows, cols, 1)}, // 1/keep has a rounding, 0 has none
-			call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-				b.DropoutMask(out[0], keep, seed, in[0])
+			call: func(o operands) {
+				o.DropoutMask(o.out[0], keep, seed, o.in[0])
 			},
 		}
 	}
@@ -183,8 +183,8 @@ func checkAdam(s *suite) {
 	s.try(trial{
 		op: "Adam", note: "step NaN", in: []matrix{s.random(3, 5), row(0.01), row(math.NaN())},
 		out: []output{{before: s.random(3, 5)}, {before: s.random(3, 5)}, {before: s.random(3, 5)}},
-		call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-			b.Adam(out[0], in[0], out[1], out[2], in[1], in[2], adamConfigs[1])
+		call: func(o operands) {
+			o.Adam(o.out[0], o.in[0], o.out[1], o.out[2], o.in[1], o.in[2], adamConfigs[1])
 		},
 	})
 }
@@ -198,8 +198,8 @@ func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, lar
 		op: "Adam", note: fmt.Sprintf("%+v, step %v", c, step), large: large,
 		in:  []matrix{s.random(rows, cols), row(rate), row(step)},
 		out: []output{{before: p}, {before: m}, {before: v}},
-		call: func(b backend.Backend, out, in []*tensor.Tensor, _ []*backend.Indices) {
-			b.Adam(out[0], in[0], out[1], out[2], in[1], in[2], c)
+		call: func(o operands) {
+			o.Adam(o.out[0], o.in[0], o.out[1], o.out[2], o.in[1], o.in[2], c)
 		},
 	}
 	if !large || !s.short {

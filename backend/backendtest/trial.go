@@ -18,7 +18,14 @@ type trial struct {
 	out   []output  // destinations
 	alias int       // k+1 if the first destination is the tensor of input k
 	large bool      // large enough for parallel paths
-	call  func(b backend.Backend, out, in []*tensor.Tensor, idx []*backend.Indices)
+	call  func(o operands)
+}
+
+// operands are an engine and the tensors of a trial in its memory.
+type operands struct {
+	backend.Backend
+	out, in []*tensor.Tensor
+	idx     []*backend.Indices
 }
 
 // output is one destination of a trial.
@@ -29,16 +36,16 @@ type output struct {
 
 // tolerance is how far an element may be from ref's:
 // ulps·eps·√terms·scale, plus ulps of the smallest number.
-// The zero tolerance asks for ref's result, correctly rounded.
+// The zero tolerance demands ref's result, correctly rounded.
 type tolerance struct {
 	ulps  float64
 	terms int     // of the sum; 0 counts as 1
 	scale *matrix // by element; nil for |want|
 	slack float64 // added
-	bits  bool    // the sign of zero counts
+	bits  bool    // compare the sign of zero too
 }
 
-// exactly is the destination of what only moves numbers.
+// exactly is the destination of a primitive that only moves numbers.
 func exactly(rows, cols int) output {
 	return output{poison(rows, cols), tolerance{bits: true}}
 }
@@ -83,13 +90,14 @@ func (t trial) String() string {
 	return x
 }
 
-// try makes the trial on ref and on the engine under test, and compares.
+// try makes the trial on ref and on the engine under test, and compares. Then it checks
+// that the engine gives the same bits again, and in a replayed step.
 func (s *suite) try(t trial) {
 	s.Helper()
 	if t.large && s.short {
 		return
 	}
-	s.now = t.String()
+	s.trying = t.String()
 	for i := range t.in {
 		t.in[i] = s.rounded(t.in[i])
 	}
@@ -101,25 +109,19 @@ func (s *suite) try(t trial) {
 	for k := range t.out {
 		s.compare(t, k, got[k], want[k])
 	}
-	again := func(how string) {
-		s.Helper()
-		for k, m := range s.perform(t) {
-			s.wantSame(t.String()+": "+how, m, got[k])
-		}
-	}
 	if t.large && !s.serial {
 		usual := runtime.GOMAXPROCS(0)
+		defer runtime.GOMAXPROCS(usual)
 		for _, n := range []int{1, 2, 4} {
 			if n != usual {
-				func() {
-					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
-					again(fmt.Sprintf("with GOMAXPROCS %d, after %d", n, usual))
-				}()
+				runtime.GOMAXPROCS(n)
+				s.repeat(t, got, fmt.Sprintf("with GOMAXPROCS %d, after %d", n, usual))
 			}
 		}
+		runtime.GOMAXPROCS(usual)
 	} else {
 		shift := s.alloc(1, 1+s.rng.IntN(7)) // other addresses
-		again("again")
+		s.repeat(t, got, "again")
 		s.free(shift)
 	}
 	if len(t.out[0].before.v) > 0 && !s.replayed[t.op] {
@@ -128,27 +130,35 @@ func (s *suite) try(t trial) {
 	}
 }
 
+// repeat makes the trial once more and fails unless the bits are those of got.
+func (s *suite) repeat(t trial, got []matrix, circumstance string) {
+	s.Helper()
+	for k, m := range s.perform(t) {
+		s.wantSame(t.String()+": "+circumstance, m, got[k])
+	}
+}
+
 // define makes the trial on ref, without aliasing.
 func (s *suite) define(t trial) []matrix {
-	in, out, idx := make([]*tensor.Tensor, len(t.in)), make([]*tensor.Tensor, len(t.out)), make([]*backend.Indices, len(t.idx))
 	place := func(m matrix) *tensor.Tensor {
 		x := s.ref.Alloc(m.rows, m.cols)
 		s.ref.Upload(x, m.v)
 		return x
 	}
-	for i, m := range t.in {
-		in[i] = place(m)
+	ops := operands{Backend: s.ref}
+	for _, m := range t.in {
+		ops.in = append(ops.in, place(m))
 	}
-	for i, o := range t.out {
-		out[i] = place(o.before)
+	for _, o := range t.out {
+		ops.out = append(ops.out, place(o.before))
 	}
-	for i, host := range t.idx {
-		idx[i] = s.ref.Indices(host)
+	for _, host := range t.idx {
+		ops.idx = append(ops.idx, s.ref.Indices(host))
 	}
-	t.call(s.ref, out, in, idx)
-	result := make([]matrix, len(out))
-	for i := range out {
-		result[i] = download(s.ref, out[i])
+	t.call(ops)
+	var result []matrix
+	for _, x := range ops.out {
+		result = append(result, download(s.ref, x))
 	}
 	return result
 }
@@ -170,16 +180,16 @@ func (s *suite) magnitude(t trial) *matrix {
 // placed is a trial in the memory of the engine under test. Every destination is
 // between two guards, as far as the engine's allocator allows it.
 type placed struct {
-	in, out []*tensor.Tensor
-	guards  []*tensor.Tensor
-	idx     []*backend.Indices
+	operands
+	guards []*tensor.Tensor
 }
 
 // guardValue fills the guards.
 const guardValue = -0.15625
 
+// place allocates and fills the tensors of a trial.
 func (s *suite) place(t trial) *placed {
-	p := new(placed)
+	p := &placed{operands: operands{Backend: s.b}}
 	for _, host := range t.idx {
 		p.idx = append(p.idx, s.index(host))
 	}
@@ -201,7 +211,7 @@ func (s *suite) place(t trial) *placed {
 	return p
 }
 
-// reset writes what the trial's tensors hold before the call.
+// reset uploads the contents of the trial's tensors before the call.
 func (s *suite) reset(t trial, p *placed) {
 	for k, o := range t.out {
 		s.b.Upload(p.out[k], o.before.v)
@@ -215,11 +225,12 @@ func (s *suite) reset(t trial, p *placed) {
 func (s *suite) perform(t trial) []matrix {
 	s.Helper()
 	p := s.place(t)
-	t.call(s.b, p.out, p.in, p.idx)
+	t.call(p.operands)
 	return s.finish(t, p)
 }
 
-// finish returns the destinations, having checked that nothing else has changed.
+// finish checks that nothing but the destinations has changed, frees the tensors and
+// returns the destinations.
 func (s *suite) finish(t trial, p *placed) []matrix {
 	s.Helper()
 	var result []matrix
@@ -232,7 +243,8 @@ func (s *suite) finish(t trial, p *placed) []matrix {
 		}
 	}
 	for _, g := range p.guards {
-		s.wantSame(fmt.Sprintf("%v: a neighbour of the destination was written", t), download(s.b, g), constant(g.Rows, g.Cols, guardValue))
+		untouched := constant(g.Rows, g.Cols, guardValue)
+		s.wantSame(fmt.Sprintf("%v: a neighbour of the destination was written", t), download(s.b, g), untouched)
 	}
 	for k, x := range p.out {
 		if k > 0 || t.alias == 0 {
@@ -252,7 +264,7 @@ func (s *suite) finish(t trial, p *placed) []matrix {
 func (s *suite) replay(t trial, want []matrix) {
 	s.Helper()
 	p := s.place(t)
-	step, err := s.b.Capture(func() { t.call(s.b, p.out, p.in, p.idx) })
+	step, err := s.b.Capture(func() { t.call(p.operands) })
 	if err != nil {
 		s.errorf("%v: Capture: %v", t, err)
 		return
@@ -272,10 +284,11 @@ func (s *suite) replay(t trial, want []matrix) {
 	}
 }
 
-// compare fails unless destination k holds what it should.
+// compare fails unless destination k is within its tolerance.
 func (s *suite) compare(t trial, k int, got, want matrix) {
 	s.Helper()
-	bad, first := 0, 0
+	bad := 0   // elements out of tolerance
+	first := 0 // the first of them
 	for i := range want.v {
 		if !s.near(t.out[k].tol, i, got.v[i], want.v[i]) {
 			if bad == 0 {
@@ -291,7 +304,8 @@ func (s *suite) compare(t trial, k int, got, want matrix) {
 	if len(t.out) > 1 {
 		which = fmt.Sprintf("destination %d, ", k+1)
 	}
-	g, w := got.v[first], want.v[first]
+	g := got.v[first]
+	w := want.v[first]
 	off := ""
 	if d := math.Abs(g - w); d > 0 && !math.IsInf(d, 0) {
 		off = fmt.Sprintf(" (off by %.3g, allowed %.3g)", d, s.allowed(t.out[k].tol, first, w))
@@ -300,7 +314,7 @@ func (s *suite) compare(t trial, k int, got, want matrix) {
 		t, which, want.at(first), g, s.round(w), off, bad, len(want.v))
 }
 
-// near reports whether got, element i of a destination, is want.
+// near reports whether got, element i of a destination, is within the tolerance of want.
 func (s *suite) near(tol tolerance, i int, got, want float64) bool {
 	rounded := s.round(want)
 	switch {
@@ -314,6 +328,7 @@ func (s *suite) near(tol tolerance, i int, got, want float64) bool {
 	return math.Abs(got-want) <= s.allowed(tol, i, want)
 }
 
+// allowed returns by how much element i may differ from want.
 func (s *suite) allowed(tol tolerance, i int, want float64) float64 {
 	scale := math.Abs(want)
 	if tol.scale != nil {
