@@ -62,7 +62,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// An Option says how an engine departs from the common case.
+// An Option tells [Run] how an engine departs from the common case.
 type Option func(*options)
 
 type options struct {
@@ -70,14 +70,14 @@ type options struct {
 	serial     bool
 }
 
-// Only says which precisions the engine computes in; without it, all. The suite
-// then checks that opening it in another is an error.
+// Only names the precisions that the engine supports; the default is all. The suite
+// checks that opening the engine in another is an error.
 func Only(ps ...tensor.Precision) Option {
 	return func(o *options) { o.precisions = ps }
 }
 
-// Serial says that the engine computes on the calling goroutine alone, so that nothing
-// can depend on GOMAXPROCS.
+// Serial says that the engine computes on the calling goroutine alone, so its results
+// cannot depend on GOMAXPROCS.
 func Serial() Option {
 	return func(o *options) { o.serial = true }
 }
@@ -86,12 +86,12 @@ func Serial() Option {
 // backend, at each precision.
 func Run(t *testing.T, open func(p tensor.Precision) (backend.Backend, error), opts ...Option) {
 	t.Helper()
-	both := []tensor.Precision{tensor.Float32, tensor.Float64}
-	o := options{precisions: both}
+	precisions := []tensor.Precision{tensor.Float32, tensor.Float64}
+	o := options{precisions: precisions}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	for _, p := range both {
+	for _, p := range precisions {
 		t.Run(p.String(), func(t *testing.T) {
 			b, err := open(p)
 			if !slices.Contains(o.precisions, p) {
@@ -160,7 +160,7 @@ var checks = []check{
 	{"Shapes", checkShapes},
 }
 
-// tb is what the suite needs of a *testing.T. The tests of the suite itself pass
+// tb is the part of *testing.T that the suite uses. The tests of the suite itself pass
 // a recorder.
 type tb interface {
 	Helper()
@@ -168,7 +168,7 @@ type tb interface {
 }
 
 // maxFailures is the number of failures after which a check stops: a broken kernel
-// breaks hundreds of trials in the same way.
+// fails hundreds of trials in the same way.
 const maxFailures = 5
 
 // stop is the value of the panic that ends a check early.
@@ -196,15 +196,25 @@ type suite struct {
 func (c check) run(t tb, b backend.Backend, short, serial bool) {
 	t.Helper()
 	s := &suite{
-		tb: t, b: b, ref: ref.New(), short: short, serial: serial,
-		eps: 0x1p-23, normal: 0x1p-126, smallest: math.SmallestNonzeroFloat32, largest: math.MaxFloat32,
+		tb:       t,
+		b:        b,
+		ref:      ref.New(),
+		short:    short,
+		serial:   serial,
+		eps:      0x1p-23,
+		normal:   0x1p-126,
+		smallest: math.SmallestNonzeroFloat32,
+		largest:  math.MaxFloat32,
 		rng:      rand.New(rand.NewPCG(20, 26)),
 		replayed: map[string]bool{},
 		tensors:  map[*tensor.Tensor]bool{},
 		indices:  map[*backend.Indices]bool{},
 	}
 	if b.Precision() == tensor.Float64 {
-		s.eps, s.normal, s.smallest, s.largest = 0x1p-52, 0x1p-1022, math.SmallestNonzeroFloat64, math.MaxFloat64
+		s.eps = 0x1p-52
+		s.normal = 0x1p-1022
+		s.smallest = math.SmallestNonzeroFloat64
+		s.largest = math.MaxFloat64
 	}
 	before := b.InUse()
 	defer func() {
@@ -316,7 +326,7 @@ type matrix struct {
 
 func (m matrix) String() string { return fmt.Sprintf("[%d×%d]", m.rows, m.cols) }
 
-// at returns the place of element i, as in "(2, 17)".
+// at returns the row and column of element i, as in "(2, 17)".
 func (m matrix) at(i int) string { return fmt.Sprintf("(%d, %d)", i/m.cols, i%m.cols) }
 
 // mapped returns the matrix of f(v).
@@ -328,6 +338,7 @@ func (m matrix) mapped(f func(v float64) float64) matrix {
 	return out
 }
 
+// constant returns a matrix whose elements are all v.
 func constant(rows, cols int, v float64) matrix {
 	m := matrix{rows, cols, make([]float64, rows*cols)}
 	if len(m.v) > 0 {
@@ -339,7 +350,7 @@ func constant(rows, cols int, v float64) matrix {
 	return m
 }
 
-// poison is a matrix of NaN, the contents of a destination that must not be read.
+// poison returns a matrix of NaN, the contents of a destination that must not be read.
 func poison(rows, cols int) matrix { return constant(rows, cols, math.NaN()) }
 
 func row(v ...float64) matrix { return matrix{1, len(v), v} }
@@ -349,8 +360,8 @@ func (s *suite) random(rows, cols int) matrix {
 	return constant(rows, cols, 0).mapped(func(float64) float64 { return s.rng.NormFloat64() })
 }
 
-// integers returns a matrix of whole numbers from -4 to 4. Sums of their
-// products are exact at both precisions.
+// integers returns a matrix of integers from -4 to 4. Sums of their products are exact
+// in both precisions.
 func (s *suite) integers(rows, cols int) matrix {
 	return constant(rows, cols, 0).mapped(func(float64) float64 { return float64(s.rng.IntN(9) - 4) })
 }

@@ -8,17 +8,22 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
+// unaryTolerance returns the tolerance of a unary function; see the package comment.
+func (s *suite) unaryTolerance(op backend.UnaryOp) tolerance {
+	switch op {
+	case backend.ReLU, backend.Abs, backend.Sign:
+		return tolerance{}
+	case backend.Sqrt, backend.Reciprocal:
+		return tolerance{ulps: 2}
+	case backend.Exp, backend.Sigmoid, backend.Softplus, backend.Tanh:
+		return tolerance{ulps: 4, slack: s.normal}
+	}
+	return tolerance{ulps: 4}
+}
+
 func checkUnary(s *suite) {
 	for i, op := range backend.UnaryOps() {
-		tol := tolerance{ulps: 4}
-		switch op {
-		case backend.ReLU, backend.Abs, backend.Sign:
-			tol = tolerance{}
-		case backend.Sqrt, backend.Reciprocal:
-			tol.ulps = 2
-		case backend.Exp, backend.Sigmoid, backend.Softplus, backend.Tanh:
-			tol.slack = s.normal
-		}
+		tol := s.unaryTolerance(op)
 		unary := func(a matrix, alias int, note string, large bool) {
 			s.Helper()
 			if op == backend.InvSqrt { // ref has another least degree; see below
@@ -42,8 +47,8 @@ func checkUnary(s *suite) {
 			unary(s.random(rows, cols), 1, "", large)
 		})
 		aLargeShape(i, func(rows, cols int, large bool) { unary(s.random(rows, cols), i/3%2, "", large) })
-		// Every special value at every place of a vector, so that a vector loop
-		// and its tail agree.
+		// Every special value at every place of a vector: a vector loop and its
+		// tail must agree.
 		special := s.special()
 		for shift := range 5 {
 			m := constant(1, len(special)+shift, 1)
@@ -65,13 +70,15 @@ func checkUnary(s *suite) {
 		unary(sweep, 0, "around 1", false)
 	}
 	least := backend.LeastDegree(s.b.Precision())
-	a, dst := s.upload(row(s.smallest, s.normal, least/2, least*(1-s.eps/2), least, 4*least)), s.upload(constant(1, 6, 0))
+	a := s.upload(row(s.smallest, s.normal, least/2, least*(1-s.eps/2), least, 4*least))
+	dst := s.upload(constant(1, 6, 0))
 	s.b.Unary(dst, backend.InvSqrt, a)
-	s.wantSame("InvSqrt around the least degree", download(s.b, dst), row(0, 0, 0, 0, 1/math.Sqrt(least), 0.5/math.Sqrt(least)))
+	roots := row(0, 0, 0, 0, 1/math.Sqrt(least), 0.5/math.Sqrt(least))
+	s.wantSame("InvSqrt around the least degree", download(s.b, dst), roots)
 }
 
-// before returns what the destination of an elementwise primitive holds: NaN,
-// or, if it is one of the inputs, that.
+// before returns the contents of the destination of an elementwise primitive: those of
+// the input if it is one, or else NaN.
 func before(input matrix, alias int) matrix {
 	if alias > 0 {
 		return input
@@ -79,6 +86,7 @@ func before(input matrix, alias int) matrix {
 	return poison(input.rows, input.cols)
 }
 
+// binaryCall is a form of the binary functions, as a method expression.
 type binaryCall func(b backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, x, y *tensor.Tensor)
 
 func checkBinary(s *suite) {
@@ -97,9 +105,9 @@ func checkBinaryScalar(s *suite) {
 	s.checkBinary("BinaryScalar", backend.Backend.BinaryScalar, func(_, _ int) (int, int) { return 1, 1 })
 }
 
-// checkBinary checks one of the forms of the binary functions; second gives the
+// checkBinary checks one of the forms of the binary functions; second returns the
 // shape of its second argument.
-func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols int) (int, int)) {
+func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols int) (int, int)) {
 	for i, op := range backend.BinaryOps() {
 		var tol tolerance
 		if op == backend.Div {
@@ -115,12 +123,14 @@ func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols
 				op: name + " " + op.String(), note: note, alias: alias, large: large,
 				in: []matrix{x, y}, out: []output{{before(dst, alias), tol}},
 				call: func(o operands) {
-					form(o.Backend, o.out[0], op, o.in[0], o.in[1])
+					call(o.Backend, o.out[0], op, o.in[0], o.in[1])
 				},
 			})
 		}
-		data := func(rows, cols int) (x, y matrix) { // with ties, for the comparisons
-			x, y = s.random(rows, cols), s.random(second(rows, cols))
+		// data returns random matrices with ties, for the comparisons.
+		data := func(rows, cols int) (x, y matrix) {
+			x = s.random(rows, cols)
+			y = s.random(second(rows, cols))
 			for i := range y.v {
 				if i < len(x.v) && i%5 == 0 {
 					y.v[i] = x.v[i]
@@ -142,15 +152,19 @@ func (s *suite) checkBinary(name string, form binaryCall, second func(rows, cols
 		})
 		// Every pair of special values.
 		special := s.special()
-		x, y := constant(len(special), len(special), 0), constant(len(special), len(special), 0)
+		n := len(special)
+		x := constant(n, n, 0) // one in each row
+		y := constant(n, n, 0) // one in each column
 		for i := range x.v {
-			x.v[i], y.v[i] = special[i/len(special)], special[i%len(special)]
+			x.v[i] = special[i/n]
+			y.v[i] = special[i%n]
 		}
-		switch rows, cols := second(x.rows, x.cols); {
+		switch rows, cols := second(n, n); {
 		case cols > 1 && rows == 1:
-			y = matrix{1, cols, special}
+			y = matrix{1, n, special}
 		case cols == 1 && rows > 1:
-			x, y = y, matrix{rows, 1, special}
+			x = y
+			y = matrix{n, 1, special}
 		case cols == 1:
 			for _, v := range special {
 				binary(row(special...), row(v), 0, fmt.Sprintf("special values and %v", v), false)

@@ -22,98 +22,158 @@ type KernelTime struct {
 // kernelWidth is the width of the matrices, that of the encoder of molecules.
 const kernelWidth = 300
 
-// products are those of the workloads' layers, heads and similarities, m×n with
-// sums of k terms.
+// products are the shapes m, n, k of the workloads' layers, heads and similarities:
+// m×n with sums of k terms.
 var products = [][3]int{
 	{15300, 32, 32}, {1024, 96, 96}, {15300, 128, 128}, {13600, 600, 300}, {13600, 300, 600},
 	{1024, 1024, 96}, {4096, 4096, 4096},
 }
 
+// kernelTimer times calls of an engine against their floors.
+type kernelTimer struct {
+	backend.Backend
+	ctx    context.Context
+	offers backend.Capabilities
+	clock  *roofline.Clock
+	rates  roofline.Rates
+	rng    *rand.Rand
+	report func(KernelTime) error
+	err    error // the first; calls after it are skipped
+}
+
 // TimeKernels times kernels that move matrices of n rows, and products of up to n
-// rows, each by itself, against their floors.
-func TimeKernels(ctx context.Context, be backend.Backend, n int, each func(KernelTime) error) error {
+// rows, each by itself, against their floors. It calls report for each.
+func TimeKernels(ctx context.Context, be backend.Backend, n int, report func(KernelTime) error) error {
 	offers := backend.CapabilitiesOf(be)
-	meter := offers.Meter
-	if meter == nil {
+	if offers.Meter == nil {
 		return fmt.Errorf("backendtest: TimeKernels: %s does not count its work, as cuda does", be.Name())
 	}
 	rates, err := roofline.Measure(be)
 	if err != nil {
 		return err
 	}
-	clock := roofline.NewClock(be)
-	defer clock.Close()
-	measure := func(name string, call func()) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return
-		}
-		ms := clock.Time(call)
-		work := meter.Work()
-		call()
-		done := meter.Work()
-		done.Add(-1, work)
-		err = each(KernelTime{be.Name(), be.Precision().String(), name, ms, rates.Floor(done, 1, false, ms)})
+	k := &kernelTimer{
+		Backend: be,
+		ctx:     ctx,
+		offers:  offers,
+		clock:   roofline.NewClock(be),
+		rates:   rates,
+		rng:     rand.New(rand.NewPCG(1, 2)),
+		report:  report,
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	numbers := func(rows, cols int) *tensor.Tensor { // constants take less power, and may be faster
-		v := make([]float32, rows*cols)
-		for i := range v {
-			v[i] = rng.Float32() - 0.5
-		}
-		t := be.Alloc(rows, cols)
-		be.Upload32(t, v)
-		return t
-	}
-	const f = kernelWidth
-	x, dy, y := numbers(n, f), numbers(n, f), be.Alloc(n, f)
-	row, gamma, col := numbers(1, f), numbers(1, f), be.Alloc(n, 1)
-	measure("one launch", func() { be.Fill(col, 1) })
-	measure("copy", func() { be.CopyBlock(y, 0, 0, x, 0, 0, n, f) })
-	measure("row sums", func() { be.ReduceRows(col, backend.RowSum, x) })
-	measure("row logsumexp", func() { be.ReduceRows(col, backend.RowLogSumExp, x) })
-	measure("column sums", func() { be.ColSums(row, x) })
-	if fuser := offers.Bias; fuser != nil {
-		measure("bias and ReLU", func() { fuser.BiasReLU(y, x, row) })
-	}
-	if fuser := offers.Norm; fuser != nil {
-		groups := be.Indices([]int32{0, int32(n / 2), int32(n)})
-		norm := &backend.Norm{
-			Groups: groups, Eps: 1e-5, X: x, Gamma: gamma, Beta: row, Y: y, Mean: be.Alloc(2, f), Var: be.Alloc(2, f),
-		}
-		grads := &backend.NormGradients{DY: dy, DX: be.Alloc(n, f), Gamma: be.Alloc(1, f), Beta: be.Alloc(1, f)}
-		measure("batch norm", func() { fuser.NormForward(norm) })
-		measure("batch norm, backward", func() { fuser.NormBackward(norm, grads) })
-		for _, t := range []*tensor.Tensor{norm.Mean, norm.Var, grads.DX, grads.Gamma, grads.Beta} {
-			be.Free(t)
-		}
-		be.FreeIndices(groups)
-	}
-	adj := chain(be, n)
-	measure("SpMM", func() { be.SpMM(y, adj, x, 1) })
-	be.FreeIndices(adj.Ptr)
-	be.FreeIndices(adj.Col)
-	for _, t := range []*tensor.Tensor{x, dy, y, row, gamma, col} {
-		be.Free(t)
-	}
-	for _, p := range products {
-		if p[0] > n {
-			continue
-		}
-		x, w, y := numbers(p[0], p[2]), numbers(p[2], p[1]), be.Alloc(p[0], p[1])
-		measure(fmt.Sprintf("product %d×%d×%d", p[0], p[1], p[2]), func() { be.Gemm(y, false, false, 1, x, w, 0) })
-		for _, t := range []*tensor.Tensor{x, w, y} {
-			be.Free(t)
-		}
-	}
-	return err
+	defer k.clock.Close()
+	k.timeRows(n)
+	k.timeProducts(n)
+	return k.err
 }
 
-// chain is the adjacency of a chain of n nodes with a chord at every fifth.
+// measure times a call and reports it, unless something has failed before.
+func (k *kernelTimer) measure(name string, call func()) {
+	if k.err == nil {
+		k.err = k.ctx.Err()
+	}
+	if k.err != nil {
+		return
+	}
+	ms := k.clock.Time(call)
+	before := k.offers.Meter.Work()
+	call()
+	work := k.offers.Meter.Work()
+	work.Add(-1, before)
+	k.err = k.report(KernelTime{
+		Backend:   k.Name(),
+		Precision: k.Precision().String(),
+		Kernel:    name,
+		MS:        ms,
+		Floor:     k.rates.Floor(work, 1, false, ms),
+	})
+}
+
+// random returns a matrix of random numbers. Constants would take less power, and may
+// be faster.
+func (k *kernelTimer) random(rows, cols int) *tensor.Tensor {
+	v := make([]float32, rows*cols)
+	for i := range v {
+		v[i] = k.rng.Float32() - 0.5
+	}
+	t := k.Alloc(rows, cols)
+	k.Upload32(t, v)
+	return t
+}
+
+func (k *kernelTimer) free(ts ...*tensor.Tensor) {
+	for _, t := range ts {
+		k.Free(t)
+	}
+}
+
+// timeRows times kernels that move a matrix of n rows.
+func (k *kernelTimer) timeRows(n int) {
+	const f = kernelWidth
+	x := k.random(n, f)
+	dy := k.random(n, f)
+	y := k.Alloc(n, f)
+	row := k.random(1, f)
+	gamma := k.random(1, f)
+	col := k.Alloc(n, 1)
+	defer k.free(x, dy, y, row, gamma, col)
+	k.measure("one launch", func() { k.Fill(col, 1) })
+	k.measure("copy", func() { k.CopyBlock(y, 0, 0, x, 0, 0, n, f) })
+	k.measure("row sums", func() { k.ReduceRows(col, backend.RowSum, x) })
+	k.measure("row logsumexp", func() { k.ReduceRows(col, backend.RowLogSumExp, x) })
+	k.measure("column sums", func() { k.ColSums(row, x) })
+	if fuser := k.offers.Bias; fuser != nil {
+		k.measure("bias and ReLU", func() { fuser.BiasReLU(y, x, row) })
+	}
+	if fuser := k.offers.Norm; fuser != nil {
+		groups := k.Indices([]int32{0, int32(n / 2), int32(n)})
+		norm := &backend.Norm{
+			Groups: groups,
+			Eps:    1e-5,
+			X:      x,
+			Gamma:  gamma,
+			Beta:   row,
+			Y:      y,
+			Mean:   k.Alloc(2, f),
+			Var:    k.Alloc(2, f),
+		}
+		grads := &backend.NormGradients{
+			DY:    dy,
+			DX:    k.Alloc(n, f),
+			Gamma: k.Alloc(1, f),
+			Beta:  k.Alloc(1, f),
+		}
+		k.measure("batch norm", func() { fuser.NormForward(norm) })
+		k.measure("batch norm, backward", func() { fuser.NormBackward(norm, grads) })
+		k.free(norm.Mean, norm.Var, grads.DX, grads.Gamma, grads.Beta)
+		k.FreeIndices(groups)
+	}
+	adj := chain(k.Backend, n)
+	k.measure("SpMM", func() { k.SpMM(y, adj, x, 1) })
+	k.FreeIndices(adj.Ptr)
+	k.FreeIndices(adj.Col)
+}
+
+// timeProducts times the products of up to n rows.
+func (k *kernelTimer) timeProducts(n int) {
+	for _, p := range products {
+		rows, cols, inner := p[0], p[1], p[2]
+		if rows > n {
+			continue
+		}
+		x := k.random(rows, inner)
+		w := k.random(inner, cols)
+		y := k.Alloc(rows, cols)
+		name := fmt.Sprintf("product %d×%d×%d", rows, cols, inner)
+		k.measure(name, func() { k.Gemm(y, false, false, 1, x, w, 0) })
+		k.free(x, w, y)
+	}
+}
+
+// chain returns the adjacency of a chain of n nodes with a chord at every fifth.
 func chain(be backend.Backend, n int) *backend.CSR {
-	ptr, col := []int32{0}, []int32(nil)
+	ptr := []int32{0}
+	var col []int32
 	for i := range n {
 		for _, j := range []int{i - 1, i + 1} {
 			if j >= 0 && j < n {

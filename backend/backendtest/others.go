@@ -7,10 +7,10 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Others returns the engines among those given that this machine has, and prints
-// what the others lack, so that tests can run on engines that a build tag adds. Each
-// is opened once for each precision and stays open: on a GPU an engine takes some
-// hundred megabytes and a good part of a second.
+// Others returns those of the named engines that this machine has, and prints why it
+// lacks the rest, so that tests can run on engines that a build tag adds. Each is opened
+// once for each precision and stays open: on a GPU an engine takes some hundred
+// megabytes and most of a second to open.
 func Others(names ...string) (open []func(p tensor.Precision) backend.Backend) {
 	for _, name := range names {
 		be, err := backend.Open(name, tensor.Float32)

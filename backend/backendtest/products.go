@@ -16,7 +16,10 @@ type product struct {
 	large          bool
 }
 
-// gemm makes the trial of p with numbers from data.
+// transposes are the flags of Gemm.
+var transposes = [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}}
+
+// gemm returns the trial of p with numbers from data.
 func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
 	a, b := data(p.m, p.k), data(p.k, p.n)
 	if p.transA {
@@ -29,7 +32,8 @@ func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
 	if p.beta != 0 {
 		dst = data(p.m, p.n)
 	}
-	name := "Gemm " // with the flags as BLAS spells them
+	// Name the flags as BLAS does.
+	name := "Gemm "
 	for _, t := range []bool{p.transA, p.transB} {
 		if t {
 			name += "T"
@@ -63,15 +67,15 @@ func checkGemm(s *suite) {
 		s.try(exact)
 		s.try(s.gemm(p, s.random))
 	}
-	transposes := [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}}
 	scales := []float64{0, 1, -1, 0.5}
 	for _, t := range transposes {
-		next := 0
-		each := func(m, n, k int, large bool) { // with the next alpha and beta
+		turn := 0
+		// shape tries a product with the next alpha and beta.
+		shape := func(m, n, k int, large bool) {
 			s.Helper()
-			next++
-			try(product{m, n, k, t[0], t[1], scales[next%4], scales[next/4%4], large})
-			if next%4 == 0 || large { // a zero alpha shows little
+			turn++
+			try(product{m, n, k, t[0], t[1], scales[turn%4], scales[turn/4%4], large})
+			if turn%4 == 0 || large { // a zero alpha shows little
 				try(product{m, n, k, t[0], t[1], 1, 0, large})
 			}
 		}
@@ -86,29 +90,29 @@ func checkGemm(s *suite) {
 		for _, m := range small {
 			for _, n := range small {
 				for _, k := range small {
-					each(m, n, k, false)
+					shape(m, n, k, false)
 				}
 			}
 		}
 		for _, n := range edges {
-			each(n, 6, 5, false)
-			each(6, n, 5, false)
-			each(6, 5, n, false)
-			each(n, 1, 4, false)
-			each(1, n, 4, false)
-			each(1, 1, n, false)
+			shape(n, 6, 5, false)
+			shape(6, n, 5, false)
+			shape(6, 5, n, false)
+			shape(n, 1, 4, false)
+			shape(1, n, 4, false)
+			shape(1, 1, n, false)
 		}
-		each(16, 16, 16, false)
-		each(17, 33, 65, false)
-		each(64, 64, 64, false)
-		each(63, 65, 64, false)
-		each(128, 64, 32, false)
-		each(1, 1, 1000, false)
-		each(129, 127, 130, true)
-		each(5003, 33, 17, true) // a layer on the nodes of a batch
-		each(33, 17, 5003, true) // its weights' gradient
-		each(257, 259, 33, true) // similarities
-		each(3, 5003, 9, true)
+		shape(16, 16, 16, false)
+		shape(17, 33, 65, false)
+		shape(64, 64, 64, false)
+		shape(63, 65, 64, false)
+		shape(128, 64, 32, false)
+		shape(1, 1, 1000, false)
+		shape(129, 127, 130, true)
+		shape(5003, 33, 17, true) // a layer on the nodes of a batch
+		shape(33, 17, 5003, true) // its weights' gradient
+		shape(257, 259, 33, true) // similarities
+		shape(3, 5003, 9, true)
 	}
 	// A Gram matrix multiplies a tensor with itself.
 	for _, trans := range []bool{false, true} {
@@ -159,7 +163,7 @@ func (a sparse) longestRow() int {
 	return longest
 }
 
-// spmm makes the trial dst = A·x + self·x with the values val, or ones.
+// spmm returns the trial dst = A·x + self·x with the values val, or ones.
 func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) trial {
 	t := trial{
 		op: "SpMM", note: fmt.Sprintf("%s [%d×%d], self=%v", a.name, a.rows, a.cols, self), large: large,
@@ -182,67 +186,75 @@ func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) 
 	return t
 }
 
-func checkSpMM(s *suite) {
-	few := func(i int) int { return s.rng.IntN(5) }
+// few gives a row up to four entries.
+func (s *suite) few(int) int { return s.rng.IntN(5) }
+
+// sparseMatrices returns small matrices of every kind that graphs make, and large ones.
+func (s *suite) sparseMatrices() (small, large []sparse) {
 	everyThird := func(i int) int { return i % 3 / 2 * 4 }
-	longAt := func(at, n int) func(i int) int {
+	longAt := func(long, n int) func(i int) int {
 		return func(i int) int {
-			if i == at {
+			if i == long {
 				return n
 			}
 			return i % 3
 		}
 	}
-	type entry struct {
-		a     sparse
-		large bool
-	}
-	var list []entry
+	few := s.few
 	for _, n := range edges {
-		list = append(list, entry{s.sparse("few", n, n, few), false})
+		small = append(small, s.sparse("few", n, n, few))
 	}
-	list = append(list,
-		entry{s.sparse("no entries", 17, 17, func(int) int { return 0 }), false},
-		entry{s.sparse("two empty rows in three", 33, 33, everyThird), false},
-		entry{s.sparse("first row long", 33, 33, longAt(0, 1000)), false},
-		entry{s.sparse("last row long", 33, 33, longAt(32, 257)), false},
-		entry{s.sparse("one row, long", 1, 1, longAt(0, 100)), false},
-		entry{s.sparse("all", 20, 20, func(int) int { return 20 }), false},
-		entry{s.sparse("wide", 5, 40, few), false},
-		entry{s.sparse("tall", 40, 5, few), false},
-		entry{s.sparse("one row", 1, 65, longAt(0, 33)), false},
-		entry{s.sparse("one column", 65, 1, few), false},
-		entry{s.sparse("no columns", 5, 0, few), false},
-		entry{s.sparse("no rows", 0, 5, few), false},
-		entry{s.sparse("a batch", 5003, 5003, few), true},
-		entry{s.sparse("a batch with a hub", 5003, 5003, longAt(2500, 4999)), true},
-		entry{s.sparse("wide", 301, 9001, few), true},
-		entry{s.sparse("tall", 9001, 301, few), true},
+	small = append(small,
+		s.sparse("no entries", 17, 17, func(int) int { return 0 }),
+		s.sparse("two empty rows in three", 33, 33, everyThird),
+		s.sparse("first row long", 33, 33, longAt(0, 1000)),
+		s.sparse("last row long", 33, 33, longAt(32, 257)),
+		s.sparse("one row, long", 1, 1, longAt(0, 100)),
+		s.sparse("all", 20, 20, func(int) int { return 20 }),
+		s.sparse("wide", 5, 40, few),
+		s.sparse("tall", 40, 5, few),
+		s.sparse("one row", 1, 65, longAt(0, 33)),
+		s.sparse("one column", 65, 1, few),
+		s.sparse("no columns", 5, 0, few),
+		s.sparse("no rows", 0, 5, few),
 	)
-	for i, e := range list {
+	large = append(large,
+		s.sparse("a batch", 5003, 5003, few),
+		s.sparse("a batch with a hub", 5003, 5003, longAt(2500, 4999)),
+		s.sparse("wide", 301, 9001, few),
+		s.sparse("tall", 9001, 301, few),
+	)
+	return small, large
+}
+
+func checkSpMM(s *suite) {
+	small, large := s.sparseMatrices()
+	for i, a := range append(small, large...) {
+		isLarge := i >= len(small)
 		for j, width := range segmentWidths {
-			if e.large && (i+j)%5 != 0 && width != 32 || !e.large && (i+j)%3 == 0 {
+			// Two widths of three for small matrices, one of five, and 32, for large ones.
+			if isLarge && (i+j)%5 != 0 && width != 32 || !isLarge && (i+j)%3 == 0 {
 				continue
 			}
 			for k, self := range []float64{0, 1, 1.5} {
 				for _, withVal := range []bool{false, true} {
-					if self != 0 && e.a.rows != e.a.cols || e.large && withVal != (k == 1) {
+					if self != 0 && a.rows != a.cols || isLarge && withVal != (k == 1) {
 						continue
 					}
-					s.sum(e.a.longestRow()+1, func(data func(r, c int) matrix) trial {
+					s.sum(a.longestRow()+1, func(data func(r, c int) matrix) trial {
 						var val *matrix
 						if withVal {
-							v := data(len(e.a.col), 1)
+							v := data(len(a.col), 1)
 							val = &v
 						}
-						return s.spmm(e.a, data(e.a.cols, width), val, self, e.large)
+						return s.spmm(a, data(a.cols, width), val, self, isLarge)
 					})
 				}
 			}
 		}
 	}
-	// A row of NaN reaches its neighbours only, whatever is next to it in memory.
-	a := s.sparse("few", 40, 40, few)
+	// A row of NaN reaches only its neighbours, whatever lies next to it in memory.
+	a := s.sparse("few", 40, 40, s.few)
 	for _, i := range []int{0, 1, 20, 39} {
 		x := s.integers(40, 17)
 		for j := range x.cols {

@@ -7,15 +7,15 @@ import (
 	"github.com/specmatch/specmatch/backend"
 )
 
-// sum makes a trial whose destinations are sums of the given number of terms,
-// once with numbers that leave no rounding and so must give ref's bits, once
-// with random ones. t receives a source of matrices.
-func (s *suite) sum(terms int, t func(data func(rows, cols int) matrix) trial) {
+// sum makes a trial whose destinations are sums of the given number of terms: once on
+// integers, whose sums are exact and must give ref's bits, and once on random numbers.
+// build makes the trial from a source of matrices.
+func (s *suite) sum(terms int, build func(data func(rows, cols int) matrix) trial) {
 	s.Helper()
-	exact := t(s.integers)
+	exact := build(s.integers)
 	exact.add("whole numbers")
 	s.try(exact)
-	random := t(s.random)
+	random := build(s.random)
 	if s.short && random.large {
 		return
 	}
@@ -37,11 +37,12 @@ func checkReduceRows(s *suite) {
 				},
 			}
 		}
-		// The tolerance of ln Σ e^a for rows of n: the rounding of the maximum,
-		// and of a sum whose terms are at most 1.
+		// logSumExp returns the destination for a, with its tolerance: the rounding of
+		// the maximum, and of a sum whose terms are at most 1.
 		logSumExp := func(a matrix) output {
 			t := reduce(a, output{before: poison(a.rows, 1)}, "", false)
-			scale := s.define(t)[0].mapped(func(v float64) float64 { return math.Abs(v) + math.Sqrt(float64(a.cols)) })
+			root := math.Sqrt(float64(a.cols))
+			scale := s.define(t)[0].mapped(func(v float64) float64 { return math.Abs(v) + root })
 			t.out[0].tol = tolerance{ulps: 4, scale: &scale}
 			return t.out[0]
 		}
@@ -109,7 +110,8 @@ func checkColSums(s *suite) {
 		s.sum(rows, func(data func(r, c int) matrix) trial { return colSums(data(rows, cols), large) })
 	})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		for _, n := range []int{1, 3, 17, 64} { // one in each column, other columns unharmed
+		for _, n := range []int{1, 3, 17, 64} {
+			// One in each of some columns; the others must stay finite.
 			a := s.integers(2*n, n)
 			for j := range n {
 				if j%3 != 1 {
@@ -169,7 +171,7 @@ func checkDot(s *suite) {
 	}
 }
 
-// segmentation is a division of rows into segments, with a name.
+// segmentation is a division of rows into segments.
 type segmentation struct {
 	name  string
 	ptr   []int32
@@ -184,7 +186,7 @@ func (p segmentation) longest() (longest, n int) {
 	return longest, int(p.ptr[len(p.ptr)-1])
 }
 
-// segmentations returns divisions of every kind that batches of graphs make.
+// segmentations returns divisions of every kind that batches of graphs have.
 func (s *suite) segmentations() []segmentation {
 	pointers := func(lengths ...int) []int32 {
 		ptr := make([]int32, 1, len(lengths)+1)
@@ -193,10 +195,10 @@ func (s *suite) segmentations() []segmentation {
 		}
 		return ptr
 	}
-	random := func(segments, most int) []int32 {
+	random := func(segments, longest int) []int32 {
 		lengths := make([]int, segments)
 		for i := range lengths {
-			lengths[i] = s.rng.IntN(most + 1) // some empty
+			lengths[i] = s.rng.IntN(longest + 1) // some are empty
 		}
 		return pointers(lengths...)
 	}
@@ -245,7 +247,7 @@ func checkSegmentSum(s *suite) {
 			}
 		})
 	})
-	// Padding, NaN here, is in no segment.
+	// Padding belongs to no segment; here it is NaN.
 	for _, rows := range []int{26, 64, 3000} {
 		x := s.integers(rows, 9)
 		for i := 25 * 9; i < len(x.v); i++ {
@@ -258,7 +260,7 @@ func checkSegmentSum(s *suite) {
 			},
 		})
 	}
-	// A NaN stays in its segment, at either end of it.
+	// A NaN, at either end of a segment, must not leave it.
 	p := segmentation{ptr: []int32{0, 3, 3, 20, 24, 25}}
 	for _, i := range []int{0, 2, 3, 19, 20, 24} {
 		x := s.integers(25, 9)

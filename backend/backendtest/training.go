@@ -9,12 +9,18 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func checkUpperPercentile(s *suite) {
+// similarities is a kind of matrix that percentiles are taken of.
+type similarities struct {
+	name string
+	data func(n int) matrix
+}
+
+// similarityKinds returns matrices with ties, with few values and at the limits of the
+// format.
+func (s *suite) similarityKinds() []similarities {
 	negate := func(v float64) float64 { return -v }
-	kinds := []struct {
-		name string
-		data func(n int) matrix
-	}{
+	zeros := []float64{0, math.Copysign(0, -1), 0, math.Copysign(0, -1), -1, 1}
+	return []similarities{
 		{"random", func(n int) matrix { return s.random(n, n) }},
 		{"negative", func(n int) matrix { return s.random(n, n).mapped(math.Abs).mapped(negate) }},
 		{"many ties", func(n int) matrix { return s.integers(n, n) }},
@@ -23,9 +29,7 @@ func checkUpperPercentile(s *suite) {
 		}},
 		{"constant", func(n int) matrix { return constant(n, n, -0.7) }},
 		{"zeros of both signs", func(n int) matrix {
-			return s.integers(n, n).mapped(func(v float64) float64 {
-				return []float64{0, math.Copysign(0, -1), 0, math.Copysign(0, -1), -1, 1}[(int(v)+6)%6]
-			})
+			return s.integers(n, n).mapped(func(v float64) float64 { return zeros[(int(v)+6)%6] })
 		}},
 		{"denormal", func(n int) matrix {
 			return s.integers(n, n).mapped(func(v float64) float64 { return s.smallest * v * float64(1+s.rng.IntN(50)) })
@@ -39,6 +43,10 @@ func checkUpperPercentile(s *suite) {
 		{"ascending", func(n int) matrix { return constant(n, n, 0).mapped(counter(1)) }},
 		{"descending", func(n int) matrix { return constant(n, n, 0).mapped(counter(-1)) }},
 	}
+}
+
+func checkUpperPercentile(s *suite) {
+	kinds := s.similarityKinds()
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 33, 64, 65, 129, 517} {
 		for _, kind := range kinds {
 			for _, p := range []float64{0, 100, 50, 80, 25, 100.0 / 3, 99.9} {
@@ -46,56 +54,72 @@ func checkUpperPercentile(s *suite) {
 				if large && (s.short || p != 80 || kind.name != "random" && kind.name != "many ties") {
 					continue
 				}
-				x := kind.data(n)
-				for i := range n { // what is not in the upper triangle must not matter
-					for j := range i + 1 {
-						x.v[i*n+j] = []float64{1e30, -1e30, math.NaN(), 0}[(i+j)%4]
-					}
-				}
-				x = x.mapped(s.round)
-				t := trial{
-					op: "UpperPercentile with weights", note: fmt.Sprintf("%s, p=%v", kind.name, p), large: large,
-					in: []matrix{x}, out: []output{{before: poison(1, 1)}, {before: poison(n, n)}},
-					call: func(o operands) {
-						o.UpperPercentile(o.out[0], o.out[1], o.in[0], p)
-					},
-				}
-				// The percentile is an interpolation of the weighted entries, and
-				// the weights are zero exactly where ref's are.
-				weights := s.define(t)[1]
-				scale := constant(1, 1, 0)
-				for i, w := range weights.v {
-					if w != 0 {
-						scale.v[0] += w * math.Abs(x.v[i])
-					}
-				}
-				ones := weights.mapped(func(w float64) float64 { return math.Ceil(w) })
-				t.out[0].tol = tolerance{ulps: 2, scale: &scale}
-				t.out[1].tol = tolerance{ulps: 2, scale: &ones}
-				s.try(t)
-				s.percentileWeights(t)
-
-				t.op, t.out = "UpperPercentile", t.out[:1]
-				t.call = func(o operands) {
-					o.UpperPercentile(o.out[0], nil, o.in[0], p)
-				}
-				s.try(t)
+				s.percentile(kind, n, p, large)
 			}
 		}
 	}
 }
 
+// percentile tries one percentile of an n×n matrix, with weights and without.
+func (s *suite) percentile(kind similarities, n int, p float64, large bool) {
+	s.Helper()
+	x := kind.data(n)
+	// Entries on and below the diagonal must not matter.
+	ignored := []float64{1e30, -1e30, math.NaN(), 0}
+	for i := range n {
+		for j := range i + 1 {
+			x.v[i*n+j] = ignored[(i+j)%4]
+		}
+	}
+	x = x.mapped(s.round)
+	t := trial{
+		op:    "UpperPercentile with weights",
+		note:  fmt.Sprintf("%s, p=%v", kind.name, p),
+		large: large,
+		in:    []matrix{x},
+		out:   []output{{before: poison(1, 1)}, {before: poison(n, n)}},
+		call: func(o operands) {
+			o.UpperPercentile(o.out[0], o.out[1], o.in[0], p)
+		},
+	}
+	// The percentile interpolates the weighted entries, and the weights are zero
+	// exactly where ref's are.
+	weights := s.define(t)[1]
+	scale := constant(1, 1, 0)
+	for i, w := range weights.v {
+		if w != 0 {
+			scale.v[0] += w * math.Abs(x.v[i])
+		}
+	}
+	ones := weights.mapped(math.Ceil)
+	t.out[0].tol = tolerance{ulps: 2, scale: &scale}
+	t.out[1].tol = tolerance{ulps: 2, scale: &ones}
+	s.try(t)
+	s.percentileWeights(t)
+
+	t.op = "UpperPercentile"
+	t.out = t.out[:1]
+	t.call = func(o operands) {
+		o.UpperPercentile(o.out[0], nil, o.in[0], p)
+	}
+	s.try(t)
+}
+
 // counter returns a function whose n-th call returns n·step.
 func counter(step float64) func(float64) float64 {
 	n := 0.0
-	return func(float64) float64 { n += step; return n }
+	return func(float64) float64 {
+		n += step
+		return n
+	}
 }
 
-// percentileWeights checks what holds of the weights of any percentile: one or two
+// percentileWeights checks the properties of the weights of any percentile: one or two
 // are not zero, they sum to 1, and they belong to the strict upper triangle.
 func (s *suite) percentileWeights(t trial) {
 	w := s.perform(t)[1]
-	sum, nonzero := 0.0, 0
+	sum := 0.0
+	nonzero := 0
 	for i, v := range w.v {
 		if v != 0 {
 			sum += v
@@ -142,25 +166,25 @@ func checkDropoutMask(s *suite) {
 	for _, keep := range keeps {
 		const n = 40000
 		m := s.perform(mask(200, n/200, keep, 99, 3, false))[0]
-		kept := 0
+		ones := 0
 		for i, v := range m.v {
-			want := backend.DropoutKeep(keep, 99, 3, uint64(i))
-			if (v != 0) != want {
-				s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v", keep, m.at(i), v, want)
+			keeps := backend.DropoutKeep(keep, 99, 3, uint64(i))
+			if (v != 0) != keeps {
+				s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v", keep, m.at(i), v, keeps)
 				break
 			}
 			if v != 0 {
-				kept++
+				ones++
 			}
 		}
-		if sd := math.Sqrt(n * keep * (1 - keep)); math.Abs(float64(kept)-n*keep) > 4*sd {
-			s.errorf("DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f", keep, kept, n, n*keep, sd)
+		if sd := math.Sqrt(n * keep * (1 - keep)); math.Abs(float64(ones)-n*keep) > 4*sd {
+			s.errorf("DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f", keep, ones, n, n*keep, sd)
 		}
 	}
 }
 
 // adamConfigs are the usual constants, with and without weight decay, and some
-// that make every term count.
+// for which no term is negligible.
 var adamConfigs = []backend.AdamConfig{
 	{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
 	{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.01},
@@ -189,11 +213,13 @@ func checkAdam(s *suite) {
 	})
 }
 
-// adamOnce makes one update from moments of earlier ones.
+// adamOnce makes one update from random moments, as earlier updates may leave them.
 func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, large bool) {
 	s.Helper()
 	const rate = 0.01
-	p, m, v := s.random(rows, cols), s.random(rows, cols), s.random(rows, cols).mapped(func(v float64) float64 { return 0.1 + v*v })
+	p := s.random(rows, cols)
+	m := s.random(rows, cols)
+	v := s.random(rows, cols).mapped(func(v float64) float64 { return 0.1 + v*v })
 	t := trial{
 		op: "Adam", note: fmt.Sprintf("%+v, step %v", c, step), large: large,
 		in:  []matrix{s.random(rows, cols), row(rate), row(step)},
@@ -203,12 +229,12 @@ func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, lar
 		},
 	}
 	if !large || !s.short {
-		for k, want := range s.define(t) { // terms of about 1 may cancel
-			scale := want.mapped(func(v float64) float64 { return 1 + math.Abs(v) })
+		for k, result := range s.define(t) { // terms of about 1 may cancel
+			scale := result.mapped(func(v float64) float64 { return 1 + math.Abs(v) })
 			t.out[k].tol = tolerance{ulps: 4, scale: &scale}
 		}
 	}
-	if c.WeightDecay == 0 { // but squares do not
+	if c.WeightDecay == 0 { // squares do not cancel
 		t.out[2].tol.scale = nil
 	}
 	s.try(t)
@@ -220,22 +246,30 @@ func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 	s.Helper()
 	n := rows * cols
 	rng := rand.New(rand.NewPCG(3, 4))
-	p, m, v := make([]float64, n), make([]float64, n), make([]float64, n)
-	allowed := make([]float64, n)
+	p := make([]float64, n)
+	m := make([]float64, n)
+	v := make([]float64, n)
+	allowed := make([]float64, n) // error of p, which accumulates
 	zero := constant(rows, cols, 0)
-	tp, tm, tv, tg := s.upload(zero), s.upload(zero), s.upload(zero), s.alloc(rows, cols)
-	tRate, tStep := s.upload(row(rate)), s.upload(row(0))
+	tp := s.upload(zero)
+	tm := s.upload(zero)
+	tv := s.upload(zero)
+	tg := s.alloc(rows, cols)
+	tRate := s.upload(row(rate))
+	tStep := s.upload(row(0))
 	rate = s.round(rate)
 	for t := 1; t <= 20; t++ {
+		// The engine's update, with gradients of several magnitudes.
 		g := constant(rows, cols, 0)
 		for i := range g.v {
 			g.v[i] = s.round(rng.NormFloat64() * math.Exp2(float64(i%9-6)))
 		}
-		g.v[0] = s.round(0.1) // the same sign always
+		g.v[0] = s.round(0.1) // always of the same sign
 		s.b.Upload(tg, g.v)
 		s.b.Affine(tStep, 1, tStep, 1)
 		s.b.Adam(tp, tg, tm, tv, tRate, tStep, c)
 
+		// The update of torch.optim.Adam.
 		stepSize := rate / (1 - math.Pow(c.Beta1, float64(t)))
 		correction2 := math.Sqrt(1 - math.Pow(c.Beta2, float64(t)))
 		for i := range n {
@@ -249,13 +283,16 @@ func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 			p[i] -= update
 			allowed[i] += 4 * s.eps * (math.Abs(p[i]) + 8*rate)
 		}
-		got := []matrix{download(s.b, tp), download(s.b, tm), download(s.b, tv)}
+		results := []matrix{download(s.b, tp), download(s.b, tm), download(s.b, tv)}
 		for i := range n {
-			slack := []float64{allowed[i], s.eps * float64(t+4), 2*s.eps*float64(t+4)*v[i] + 2*c.WeightDecay*allowed[i]}
+			roundings := s.eps * float64(t+4)
+			slack := []float64{allowed[i], roundings, 2*roundings*v[i] + 2*c.WeightDecay*allowed[i]}
 			for k, want := range []float64{p[i], m[i], v[i]} {
-				if !(math.Abs(got[k].v[i]-want) <= slack[k]) {
-					s.errorf("Adam [%d×%d], %+v, rate=%v: after step %d, element %s of %s is %v, want %v (off by %.3g, allowed %.3g)",
-						rows, cols, c, rate, t, got[k].at(i), []string{"p", "m", "v"}[k], got[k].v[i], want, math.Abs(got[k].v[i]-want), slack[k])
+				got := results[k].v[i]
+				if off := math.Abs(got - want); !(off <= slack[k]) {
+					s.errorf("Adam [%d×%d], %+v, rate=%v: after step %d, element %s of %c is %v, want %v "+
+						"(off by %.3g, allowed %.3g)",
+						rows, cols, c, rate, t, zero.at(i), "pmv"[k], got, want, off, slack[k])
 					return
 				}
 			}
@@ -273,10 +310,21 @@ type miniature struct {
 	x, w, h, mask, dh, g, m, v, rate, step, loss *tensor.Tensor
 }
 
+// newMiniature returns a miniature with the weights w and moments of zero.
 func newMiniature(b backend.Backend, alloc func(rows, cols int) *tensor.Tensor, w matrix) *miniature {
 	t := &miniature{
-		b: b, x: alloc(19, 7), w: alloc(7, 5), h: alloc(19, 5), mask: alloc(19, 7), dh: alloc(19, 5),
-		g: alloc(7, 5), m: alloc(7, 5), v: alloc(7, 5), rate: alloc(1, 1), step: alloc(1, 1), loss: alloc(1, 1),
+		b:    b,
+		x:    alloc(19, 7),
+		w:    alloc(7, 5),
+		h:    alloc(19, 5),
+		mask: alloc(19, 7),
+		dh:   alloc(19, 5),
+		g:    alloc(7, 5),
+		m:    alloc(7, 5),
+		v:    alloc(7, 5),
+		rate: alloc(1, 1),
+		step: alloc(1, 1),
+		loss: alloc(1, 1),
 	}
 	b.Upload(t.w, w.v)
 	for _, z := range []*tensor.Tensor{t.m, t.v, t.step} {
@@ -286,6 +334,7 @@ func newMiniature(b backend.Backend, alloc func(rows, cols int) *tensor.Tensor, 
 	return t
 }
 
+// run makes one step.
 func (t *miniature) run() {
 	b := t.b
 	b.Affine(t.step, 1, t.step, 1)
@@ -299,6 +348,22 @@ func (t *miniature) run() {
 	b.Adam(t.w, t.g, t.m, t.v, t.rate, t.step, backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
 }
 
+// state is what a miniature has computed.
+type state struct{ w, loss matrix }
+
+// runMiniature calls step for each of the inputs, and checks that it counts the calls.
+func (s *suite) runMiniature(t *miniature, inputs []matrix, step func(i int)) (states []state) {
+	for i, x := range inputs {
+		t.b.Upload(t.x, x.v)
+		step(i)
+		if got := download(t.b, t.step).v[0]; got != float64(i+1) {
+			s.errorf("Capture: after %d runs of the step, it has counted %v", i+1, got)
+		}
+		states = append(states, state{download(t.b, t.w), download(t.b, t.loss)})
+	}
+	return states
+}
+
 // checkCapture records a training step that updates state in place and replays
 // it on new inputs: every run must take effect exactly once.
 func checkCapture(s *suite) {
@@ -308,24 +373,12 @@ func checkCapture(s *suite) {
 	for i := range inputs {
 		inputs[i] = s.random(19, 7).mapped(s.round)
 	}
-	type state struct{ w, loss matrix }
-	run := func(b backend.Backend, t *miniature, step func(i int)) (states []state) {
-		for i := range inputs {
-			b.Upload(t.x, inputs[i].v)
-			step(i)
-			if got := download(b, t.step).v[0]; got != float64(i+1) {
-				s.errorf("Capture: after %d runs of the step, it has counted %v", i+1, got)
-			}
-			states = append(states, state{download(b, t.w), download(b, t.loss)})
-		}
-		return states
-	}
 	direct := newMiniature(s.b, s.alloc, w)
-	want := run(s.b, direct, func(int) { direct.run() })
+	want := s.runMiniature(direct, inputs, func(int) { direct.run() })
 
 	recorded := newMiniature(s.b, s.alloc, w)
 	var step backend.Step
-	got := run(s.b, recorded, func(i int) {
+	got := s.runMiniature(recorded, inputs, func(i int) {
 		var err error
 		if i == 0 {
 			step, err = s.b.Capture(recorded.run)
@@ -341,10 +394,10 @@ func checkCapture(s *suite) {
 		s.wantSame(fmt.Sprintf("Capture: weights after run %d", i+1), got[i].w, want[i].w)
 		s.wantSame(fmt.Sprintf("Capture: loss of run %d", i+1), got[i].loss, want[i].loss)
 	}
-	// Two recordings are independent, and one outlives the other.
-	second := newMiniature(s.b, s.alloc, w)
-	s.b.Upload(second.x, inputs[0].v)
-	other, err := s.b.Capture(second.run)
+	// Two recordings are independent, and the second outlives the first.
+	model := newMiniature(s.b, s.alloc, w)
+	s.b.Upload(model.x, inputs[0].v)
+	second, err := s.b.Capture(model.run)
 	if err != nil {
 		s.errorf("Capture of a second step: %v", err)
 		return
@@ -352,17 +405,17 @@ func checkCapture(s *suite) {
 	if err := step.Close(); err != nil {
 		s.errorf("Close: %v", err)
 	}
-	s.b.Upload(second.x, inputs[1].v)
-	if err := other.Replay(); err != nil {
+	s.b.Upload(model.x, inputs[1].v)
+	if err := second.Replay(); err != nil {
 		s.errorf("Replay of a second step: %v", err)
 	}
-	s.wantSame("Capture: weights after two runs of a second recording", download(s.b, second.w), want[1].w)
-	if err := other.Close(); err != nil {
+	s.wantSame("Capture: weights after two runs of a second recording", download(s.b, model.w), want[1].w)
+	if err := second.Close(); err != nil {
 		s.errorf("Close of a second step: %v", err)
 	}
 	// The same step on ref, within the drift of six updates.
 	oracle := newMiniature(s.ref, s.ref.Alloc, w)
-	for i, r := range run(s.ref, oracle, func(int) { oracle.run() }) {
+	for i, r := range s.runMiniature(oracle, inputs, func(int) { oracle.run() }) {
 		for j, v := range r.w.v {
 			if !(math.Abs(got[i].w.v[j]-v) <= 1000*s.eps) {
 				s.errorf("Capture: weight %s after run %d is %v, want %v", r.w.at(j), i+1, got[i].w.v[j], v)
