@@ -40,9 +40,8 @@ type options struct{ tf32 bool }
 // fraction, which tensor cores multiply several times faster. Off by default.
 func TF32() Option { return func(o *options) { o.tf32 = true } }
 
-// New opens an engine of precision p on the first device that the driver shows
-// (CUDA_VISIBLE_DEVICES chooses). Whatever is missing is an error that says what
-// to do.
+// New opens an engine of precision p on the first device that the driver shows;
+// CUDA_VISIBLE_DEVICES selects it. The error for a missing requirement says what to do.
 func New(p tensor.Precision, opts ...Option) (backend.Backend, error) {
 	var o options
 	for _, opt := range opts {
@@ -59,70 +58,85 @@ func New(p tensor.Precision, opts ...Option) (backend.Backend, error) {
 	return e, nil
 }
 
-// Diagnose says what there is of what the engine needs, from the bottom up.
-func Diagnose() []Finding {
-	found := []Finding{{What: "build", Value: "with CUDA, kernels for compute capability 8.0 and newer"}}
+// Diagnose reports which of the engine's requirements are met, up to the first that is not.
+func Diagnose() (found []Finding) {
+	report := func(what, value string, err error) bool {
+		found = append(found, Finding{what, value, err})
+		return err == nil
+	}
+	report("build", "with CUDA, kernels for compute capability 8.0 and newer", nil)
 	if err := loaded(); err != nil {
-		return append(found, Finding{What: "driver", Err: err})
+		report("driver", "", err)
+		return found
 	}
 	v := cu.Version()
-	found = append(found, Finding{What: "driver", Value: fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)})
-	dev, err := cu.GetDevice(0)
-	if err != nil {
-		return append(found, Finding{What: "device", Err: explain(err)})
+	report("driver", fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10), nil)
+	device, err := describeDevice()
+	if !report("device", device, explain(err)) {
+		return found
 	}
-	name, err := dev.Name()
-	if err != nil {
-		return append(found, Finding{What: "device", Err: explain(err)})
-	}
-	bytes, _ := dev.TotalMem()
-	major, minor, _ := dev.ComputeCapability()
-	found = append(found, Finding{What: "device", Value: fmt.Sprintf("%s, compute capability %d.%d, %d MiB", name, major, minor, bytes>>20)})
 	b, err := openBLAS()
 	if err != nil {
-		return append(found, Finding{What: "cuBLAS", Err: err})
+		report("cuBLAS", "", err)
+		return found
 	}
-	found = append(found, Finding{What: "cuBLAS", Value: C.GoString(C.table_blas_path(b))})
+	report("cuBLAS", C.GoString(C.table_blas_path(b)), nil)
 	C.table_blas_close(b)
 	return found
 }
 
+// describeDevice returns the name, the capability and the memory of the first device.
+func describeDevice() (string, error) {
+	dev, err := cu.GetDevice(0)
+	if err != nil {
+		return "", err
+	}
+	name, err := dev.Name()
+	if err != nil {
+		return "", err
+	}
+	bytes, _ := dev.TotalMem()
+	major, minor, _ := dev.ComputeCapability()
+	return fmt.Sprintf("%s, compute capability %d.%d, %d MiB", name, major, minor, bytes>>20), nil
+}
+
 // device is the driver for a GPU: gorgonia.org/cu, and table.c for what it lacks.
 //
-// A context belongs to a thread and a goroutine to none, so every call takes a
-// thread for its time and makes the context current on it (enter). One goroutine
-// at a time uses a device; which one does not matter, but a recording begins and
-// ends on one thread.
+// A context belongs to a thread, and a goroutine has no fixed thread. So every call locks
+// its goroutine to a thread and makes the context current there (enter). One goroutine at
+// a time uses a device, but not always the same one. A recording begins and ends on one
+// thread.
 type device struct {
 	precision tensor.Precision
 	tf32      bool
 	dev       cu.Device
 	ctx       cu.CUContext
 	stream    cu.Stream
-	copies    cu.Stream // to the device
+	copies    cu.Stream // of copies to the device
 	copied    cu.Event  // behind the last of them
 	module    cu.Module
 	functions map[string]cu.Function // of the module
 	events    []cu.Event
-	words     [32]uint64
-	args      [32]unsafe.Pointer // of the words
+	words     [32]uint64         // parameters of a launch
+	args      [32]unsafe.Pointer // args[k] points to words[k]
 	blas      *C.blas
 	workspace cu.DevicePtr
-	records   bool // and holds recording
+	records   bool // recording is held for reading
 }
 
-// recording is held for reading while an engine records, and for writing by what
-// may wait for the whole device or load code, as allocations do, and cuBLAS when a
-// handle is made or given back or a product is the first of its kind: that ends the
-// recordings of all engines, in whatever thread.
+// recording is held for reading while an engine records. It is held for writing by calls
+// that end the recordings of all engines, on any thread, because they may wait for the
+// whole device or load code: allocations, and cuBLAS when it makes or frees a handle or
+// computes the first product of its kind.
 var recording sync.RWMutex
 
-// kernelNames finds the names of the kernels in PTX.
+// kernelNames matches the name of a kernel in PTX.
 var kernelNames = regexp.MustCompile(`\.visible \.entry (\w+)\(`)
 
-// workspaceBytes is NVIDIA's figure for a workspace of cuBLAS on Hopper.
+// workspaceBytes is the size that NVIDIA recommends for the workspace of cuBLAS on Hopper.
 const workspaceBytes = 32 << 20
 
+// enter locks the goroutine to a thread that has the context, until leave.
 func (d *device) enter() error {
 	runtime.LockOSThread()
 	return cu.SetCurrentContext(d.ctx)
@@ -130,7 +144,7 @@ func (d *device) enter() error {
 
 func (d *device) leave() { runtime.UnlockOSThread() }
 
-// do runs a call on a thread that has the context.
+// do runs a call on a thread that has the context, and explains its error.
 func (d *device) do(call func() error) error {
 	err := d.enter()
 	if err == nil {
@@ -140,8 +154,9 @@ func (d *device) do(call func() error) error {
 	return explain(err)
 }
 
-// alone is do for a call that nobody's recording survives.
-func (d *device) alone(call func() error) error {
+// exclusive is do for a call that would end any recording; it waits for those of other
+// engines.
+func (d *device) exclusive(call func() error) error {
 	if !d.records {
 		recording.Lock()
 		defer recording.Unlock()
@@ -149,7 +164,7 @@ func (d *device) alone(call func() error) error {
 	return d.do(call)
 }
 
-// failure is a result of the driver or, from 10000, of cuBLAS.
+// failure is an error code of the driver or, from blasFailure on, of cuBLAS.
 type failure int
 
 const blasFailure failure = 10000
@@ -165,7 +180,7 @@ func (f failure) Error() string {
 	return fmt.Sprintf("CUDA error %d", int(f))
 }
 
-// result turns what the driver returned into an error.
+// result returns the error for a code of the driver.
 func result(code C.int) error {
 	if code == 0 {
 		return nil
@@ -173,6 +188,7 @@ func result(code C.int) error {
 	return failure(code)
 }
 
+// blasResult returns the error for a code of cuBLAS.
 func blasResult(code C.int) error {
 	if code == 0 {
 		return nil
@@ -180,26 +196,29 @@ func blasResult(code C.int) error {
 	return blasFailure + failure(code)
 }
 
-// oldestDriver is the version of CUDA that the PTX is for; a driver of this
-// release or newer translates it.
 const (
-	oldestDriver  = 12060
-	oldestRelease = "560"
+	oldestDriver  = 12060 // the version of CUDA that the PTX is for
+	oldestRelease = "560" // of the driver, with that version
 	orCPU         = ", or run with -backend cpu"
 )
 
-// cures say what to do about results of the driver.
+// cures maps error codes of the driver to what to do.
 var cures = map[int64]string{
-	C.CUDA_ERROR_OUT_OF_MEMORY:           "the memory of the GPU is used up: take a smaller batch, or end what else runs there (nvidia-smi lists it)",
-	C.CUDA_ERROR_NO_DEVICE:               "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES, start a container with its GPUs" + orCPU,
-	C.CUDA_ERROR_NO_BINARY_FOR_GPU:       "the kernels need a GPU of compute capability 8.0 (Ampere) or newer" + orCPU,
-	C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: "the NVIDIA driver is too old for the kernels: install release " + oldestRelease + " or newer" + orCPU,
-	C.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:  "libcuda.so.1 and the kernel module are of different releases: restart the machine, or reinstall the driver",
-	C.CUDA_ERROR_DEVICE_UNAVAILABLE:      "another process has the GPU for itself: nvidia-smi shows it",
-	C.CUDA_ERROR_ILLEGAL_ADDRESS:         "an index is out of range: validate the batch; the process cannot use the device any more",
+	C.CUDA_ERROR_OUT_OF_MEMORY: "the memory of the GPU is used up: " +
+		"use a smaller batch, or end other programs there (nvidia-smi lists them)",
+	C.CUDA_ERROR_NO_DEVICE: "the driver sees no GPU: " +
+		"check nvidia-smi and CUDA_VISIBLE_DEVICES, start a container with its GPUs" + orCPU,
+	C.CUDA_ERROR_NO_BINARY_FOR_GPU: "the kernels need a GPU of compute capability 8.0 (Ampere) or newer" + orCPU,
+	C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: "the NVIDIA driver is too old for the kernels: " +
+		"install release " + oldestRelease + " or newer" + orCPU,
+	C.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: "libcuda.so.1 and the kernel module are of different releases: " +
+		"restart the machine, or reinstall the driver",
+	C.CUDA_ERROR_DEVICE_UNAVAILABLE: "another process has exclusive use of the GPU: nvidia-smi shows it",
+	C.CUDA_ERROR_ILLEGAL_ADDRESS: "an index is out of range: " +
+		"validate the batch; the process cannot use the device any more",
 }
 
-// explain adds its cure to a result that has one.
+// explain adds to an error of the driver what to do, if cures has it.
 func explain(err error) error {
 	if v := reflect.ValueOf(err); v.IsValid() && v.CanInt() {
 		if cure, ok := cures[v.Int()]; ok {
@@ -215,28 +234,34 @@ func loaded() error {
 	case 0:
 		return nil
 	case C.delay_not_loaded:
-		return fmt.Errorf("the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in SPECMATCH_LIBCUDA%s", C.GoString(C.delay_message()), orCPU)
+		const form = "the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in SPECMATCH_LIBCUDA%s"
+		return fmt.Errorf(form, C.GoString(C.delay_message()), orCPU)
 	default:
 		return fmt.Errorf("the NVIDIA driver does not start: %w", explain(failure(s)))
 	}
 }
 
-// openBLAS opens the library and does not start it.
+// openBLAS opens the library without starting it.
 func openBLAS() (*C.blas, error) {
 	var why [1024]C.char
 	b := C.table_blas_open(&why[0], C.size_t(len(why)))
 	if b == nil {
-		return nil, fmt.Errorf("cuBLAS was not found (%s): install CUDA's libcublas 12 or 13, from NVIDIA or as the Python package nvidia-cublas-cu12, and name its file in SPECMATCH_LIBCUBLAS if the loader does not find it", C.GoString(&why[0]))
+		const form = "cuBLAS was not found (%s): install CUDA's libcublas 12 or 13, " +
+			"from NVIDIA or as the Python package nvidia-cublas-cu12, " +
+			"and name its file in SPECMATCH_LIBCUBLAS if the loader does not find it"
+		return nil, fmt.Errorf(form, C.GoString(&why[0]))
 	}
 	return b, nil
 }
 
+// openDevice opens the first device: libraries, context, streams and kernels.
 func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 	if err := loaded(); err != nil {
 		return nil, err
 	}
 	if v := cu.Version(); v < oldestDriver {
-		return nil, fmt.Errorf("the NVIDIA driver is of CUDA %d.%d: %w", v/1000, v%1000/10, explain(failure(C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION)))
+		cause := explain(failure(C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION))
+		return nil, fmt.Errorf("the NVIDIA driver is of CUDA %d.%d: %w", v/1000, v%1000/10, cause)
 	}
 	ptx := kernels.PTX(p)
 	if arch := os.Getenv("SPECMATCH_NVRTC"); arch != "" {
@@ -259,34 +284,39 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		return nil, explain(err)
 	}
 	recording.Lock()
-	err = d.do(func() (err error) {
-		if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
-			return err
-		}
-		if d.copies, err = cu.MakeStream(cu.NonBlocking); err != nil {
-			return err
-		}
-		if d.copied, err = cu.MakeEvent(cu.DisableTiming); err != nil {
-			return err
-		}
-		if d.module, err = cu.LoadData(ptx); err != nil {
-			return err
-		}
-		for _, name := range kernelNames.FindAllStringSubmatch(ptx, -1) {
-			if d.functions[name[1]], err = d.module.Function(name[1]); err != nil {
-				return err
-			}
-		}
-		if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {
-			return err
-		}
-		return blasResult(C.table_blas_start(d.blas, d.cstream(), C.CUdeviceptr(d.workspace), workspaceBytes, C.int(flag(tf32))))
-	})
+	err = d.do(func() error { return d.start(ptx) })
 	recording.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
+}
+
+// start makes the streams, loads the kernels and starts cuBLAS.
+func (d *device) start(ptx string) (err error) {
+	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return err
+	}
+	if d.copies, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return err
+	}
+	if d.copied, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+		return err
+	}
+	if d.module, err = cu.LoadData(ptx); err != nil {
+		return err
+	}
+	for _, match := range kernelNames.FindAllStringSubmatch(ptx, -1) {
+		name := match[1]
+		if d.functions[name], err = d.module.Function(name); err != nil {
+			return err
+		}
+	}
+	if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {
+		return err
+	}
+	workspace := C.CUdeviceptr(d.workspace)
+	return blasResult(C.table_blas_start(d.blas, d.cstream(), workspace, workspaceBytes, C.int(flagWord(d.tf32))))
 }
 
 func (d *device) cstream() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())) }
@@ -299,14 +329,15 @@ func (d *device) name() string {
 }
 
 func (d *device) alloc(bytes int) (p pointer, err error) {
-	err = d.alone(func() error {
-		at, err := cu.MemAlloc(int64(bytes))
-		p = pointer(at)
+	err = d.exclusive(func() error {
+		address, err := cu.MemAlloc(int64(bytes))
+		p = pointer(address)
 		if err == nil {
 			return nil
 		}
 		if free, total, e := cu.MemInfo(); e == nil {
-			return fmt.Errorf("%d MiB were wanted, %d of %d MiB are free: %w", bytes>>20, free>>20, total>>20, explain(err))
+			const form = "%d MiB were wanted, %d of %d MiB are free: %w"
+			return fmt.Errorf(form, bytes>>20, free>>20, total>>20, explain(err))
 		}
 		return err
 	})
@@ -314,11 +345,11 @@ func (d *device) alloc(bytes int) (p pointer, err error) {
 }
 
 func (d *device) free(p pointer) error {
-	return d.alone(func() error { return cu.MemFree(cu.DevicePtr(p)) })
+	return d.exclusive(func() error { return cu.MemFree(cu.DevicePtr(p)) })
 }
 
 func (d *device) pinned(bytes int) (mem []byte, err error) {
-	err = d.alone(func() error {
+	err = d.exclusive(func() error {
 		var p unsafe.Pointer
 		if err := result(C.table_pinned(&p, C.size_t(bytes))); err != nil {
 			return err
@@ -330,7 +361,7 @@ func (d *device) pinned(bytes int) (mem []byte, err error) {
 }
 
 func (d *device) freePinned(mem []byte) error {
-	return d.alone(func() error { return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem)))) })
+	return d.exclusive(func() error { return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem)))) })
 }
 
 func (d *device) copyIn(dst pointer, src []byte) error {
@@ -368,13 +399,22 @@ func (d *device) launch(kernel string, grid, block dims, params []uint64) error 
 	if !ok {
 		return fmt.Errorf("there is no kernel %s", kernel)
 	}
-	return explain(fn.Launch(int(grid[0]), int(grid[1]), int(grid[2]), int(block[0]), int(block[1]), int(block[2]), 0, d.stream, d.args[:n]))
+	return explain(fn.Launch(
+		int(grid[0]), int(grid[1]), int(grid[2]),
+		int(block[0]), int(block[1]), int(block[2]),
+		0, d.stream, d.args[:n]))
 }
 
-func (d *device) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
-	return d.alone(func() error {
-		return blasResult(C.table_gemm(d.blas, C.int(flag(d.precision == tensor.Float64)), C.int(flag(transA)), C.int(flag(transB)),
-			C.int(m), C.int(n), C.int(k), C.double(alpha), C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb), C.double(beta), C.CUdeviceptr(c)))
+func (d *device) gemm(
+	transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer,
+) error {
+	flag := func(b bool) C.int { return C.int(flagWord(b)) }
+	return d.exclusive(func() error {
+		return blasResult(C.table_gemm(
+			d.blas, flag(d.precision == tensor.Float64), flag(transA), flag(transB),
+			C.int(m), C.int(n), C.int(k),
+			C.double(alpha), C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb),
+			C.double(beta), C.CUdeviceptr(c)))
 	})
 }
 
@@ -400,6 +440,7 @@ func (d *device) wait(e event) error {
 	return d.do(func() error { return d.events[e-1].Synchronize() })
 }
 
+// recorded is a CUDA graph.
 type recorded struct {
 	d    *device
 	exec C.CUgraphExec
@@ -439,36 +480,38 @@ func (g *recorded) close() error {
 	return g.d.do(func() error { return result(C.table_destroy_graph(g.exec)) })
 }
 
-// close also runs on a device that openDevice left half open.
+// close also runs on a device that openDevice has opened only in part.
 func (d *device) close() error {
 	recording.Lock()
 	defer recording.Unlock()
-	var none cu.Stream
-	var never cu.Event
-	var unloaded cu.Module
-	errs := []error{d.do(func() error {
-		var errs []error
-		for _, s := range []cu.Stream{d.copies, d.stream} {
-			if s != none {
-				errs = append(errs, s.Synchronize())
-			}
+	return errors.Join(d.do(d.stop), d.dev.ReleasePrimaryCtx())
+}
+
+// stop waits for the streams and frees everything that start made.
+func (d *device) stop() error {
+	var noStream cu.Stream
+	var noEvent cu.Event
+	var noModule cu.Module
+	var errs []error
+	for _, s := range []cu.Stream{d.copies, d.stream} {
+		if s != noStream {
+			errs = append(errs, s.Synchronize())
 		}
-		errs = append(errs, blasResult(C.table_blas_close(d.blas)))
-		if d.workspace != 0 {
-			errs = append(errs, cu.MemFree(d.workspace))
+	}
+	errs = append(errs, blasResult(C.table_blas_close(d.blas)))
+	if d.workspace != 0 {
+		errs = append(errs, cu.MemFree(d.workspace))
+	}
+	if d.module != noModule { // the context may outlive the engine
+		errs = append(errs, d.module.Unload())
+	}
+	if d.copied != noEvent {
+		errs = append(errs, cu.DestroyEvent(&d.copied))
+	}
+	for _, s := range []*cu.Stream{&d.copies, &d.stream} {
+		if *s != noStream {
+			errs = append(errs, s.Destroy())
 		}
-		if d.module != unloaded { // the context may outlive the engine
-			errs = append(errs, d.module.Unload())
-		}
-		if d.copied != never {
-			errs = append(errs, cu.DestroyEvent(&d.copied))
-		}
-		for _, s := range []*cu.Stream{&d.copies, &d.stream} {
-			if *s != none {
-				errs = append(errs, s.Destroy())
-			}
-		}
-		return errors.Join(errs...)
-	})}
-	return errors.Join(append(errs, d.dev.ReleasePrimaryCtx())...)
+	}
+	return errors.Join(errs...)
 }

@@ -19,19 +19,19 @@ func init() {
 	backend.Register("cuda-emulator", func(p tensor.Precision) (backend.Backend, error) { return open(newEmulator(p), p) })
 }
 
-// emulator is a driver without a device: kernels.cu runs on the processor, device
-// memory is memory of this process, and matrix products are gonum's. The stream
-// has always been done when a call returns, and copies beside it are not before it waits
-// for them; a recorded graph is a list.
+// emulator is a driver without a device: kernels.cu runs on the processor, device memory
+// is memory of this process, and gonum computes the matrix products. A call in the stream
+// is done when it returns. A copy beside the stream is done only when the stream waits for
+// it. A recorded graph is a list of calls.
 type emulator struct {
 	precision tensor.Precision
 	memory    map[pointer][]byte
-	copies    []func() error
-	events    event
-	recording *emulated
+	copies    []func() error // that the stream has not waited for
+	events    event          // so far
+	recording *emulated      // or nil
 }
 
-// emulated is a recorded stretch of the stream.
+// emulated is a recorded sequence of calls in the stream.
 type emulated struct{ calls []func() error }
 
 func newEmulator(p tensor.Precision) *emulator {
@@ -40,7 +40,7 @@ func newEmulator(p tensor.Precision) *emulator {
 
 func (d *emulator) name() string { return "cuda-emulator" }
 
-// do runs a call of the stream, or records it.
+// do runs a call in the stream, or records it.
 func (d *emulator) do(call func() error) error {
 	if d.recording != nil {
 		d.recording.calls = append(d.recording.calls, call)
@@ -49,7 +49,7 @@ func (d *emulator) do(call func() error) error {
 	return call()
 }
 
-// alloc maps pages, outside of Go's heap: kernels see plain addresses.
+// alloc maps pages outside Go's heap, since kernels see plain addresses.
 func (d *emulator) alloc(bytes int) (pointer, error) {
 	mem, err := syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
@@ -84,7 +84,10 @@ func at[T any](p pointer, n int) []T {
 }
 
 func (d *emulator) copyIn(dst pointer, src []byte) error {
-	d.copies = append(d.copies, func() error { copy(at[byte](dst, len(src)), src); return nil })
+	d.copies = append(d.copies, func() error {
+		copy(at[byte](dst, len(src)), src)
+		return nil
+	})
 	return nil
 }
 
@@ -95,11 +98,17 @@ func (d *emulator) follow() error {
 }
 
 func (d *emulator) move(dst, src pointer, bytes int) error {
-	return d.do(func() error { copy(at[byte](dst, bytes), at[byte](src, bytes)); return nil })
+	return d.do(func() error {
+		copy(at[byte](dst, bytes), at[byte](src, bytes))
+		return nil
+	})
 }
 
 func (d *emulator) copyOut(dst []byte, src pointer) error {
-	return d.do(func() error { copy(dst, at[byte](src, len(dst))); return nil })
+	return d.do(func() error {
+		copy(dst, at[byte](src, len(dst)))
+		return nil
+	})
 }
 
 func (d *emulator) launch(kernel string, grid, block dims, params []uint64) error {
@@ -109,8 +118,8 @@ func (d *emulator) launch(kernel string, grid, block dims, params []uint64) erro
 	return d.do(func() error { return kernels.Emulate(d.precision, kernel, grid, block, 0, params) })
 }
 
-// gemm starts a sum at a term that depends on the shape, and goes on behind the last
-// with the first, as cuBLAS has an order for each shape.
+// gemm starts each sum at a term that depends on the shape and wraps around, as the order
+// of cuBLAS depends on the shape.
 func (d *emulator) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
 	return d.do(func() error {
 		first := (7*m + 3*n) % k
@@ -122,22 +131,23 @@ func (d *emulator) gemm(transA, transB bool, m, n, k int, alpha float64, a point
 	})
 }
 
-// product is gemm of the terms from..to-1.
-func (d *emulator) product(transA, transB bool, m, n, from, to int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) {
-	k, bytes := to-from, d.precision.Bytes()
-	ta, tb := blas.NoTrans, blas.NoTrans
-	ra, ca, rb, cb := m, k, k, n
+// product is gemm for the terms first to end-1 of each sum.
+func (d *emulator) product(transA, transB bool, m, n, first, end int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) {
+	k := end - first
+	skipped := pointer(first * d.precision.Bytes()) // a term is an element, or a row, further
+	ta, ra, ca := blas.NoTrans, m, k
 	if transA {
 		ta, ra, ca = blas.Trans, k, m
-		a += pointer(from * lda * bytes)
+		a += skipped * pointer(lda)
 	} else {
-		a += pointer(from * bytes)
+		a += skipped
 	}
+	tb, rb, cb := blas.NoTrans, k, n
 	if transB {
 		tb, rb, cb = blas.Trans, n, k
-		b += pointer(from * bytes)
+		b += skipped
 	} else {
-		b += pointer(from * ldb * bytes)
+		b += skipped * pointer(ldb)
 	}
 	if d.precision == tensor.Float32 {
 		general := func(p pointer, rows, cols, ld int) blas32.General {

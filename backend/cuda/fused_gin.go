@@ -5,10 +5,10 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file is the GIN layer as one call. A narrow layer, as the encoders of
-// graph contrastive learning have, is a matter of launches, not of arithmetic:
-// four forward and five backward. The formulas are those of [backend.GINLayer];
-// those of batch norm's gradient stand at the kernels.
+// This file has the GIN layer as one call. The time of a narrow layer, as in encoders for
+// graph contrastive learning, is that of its launches and not of its arithmetic: four
+// forward and five backward. The formulas are those of [backend.GINLayer]; the kernels
+// give those of batch norm's gradient.
 //
 //	forward    agg = A·x + self·x      or, for one-hot rows, rows of W1 at once
 //	           h1, h2, moments of h2   of chunks of the views
@@ -16,14 +16,14 @@ import (
 //	           y, pooled               a block for each graph
 //	backward   Σdy, Σdy∘(h2-μ)         of the graphs
 //	           coefficients            of the views
-//	           d, dh1, dh1·W1ᵀ         d the gradient of h2, gated; and the chunks'
-//	                                   shares of the gradients of the weights
+//	           d, dh1, dh1·W1ᵀ         d is the gradient of h2, gated; also each chunk's
+//	                                   part of the gradients of the weights
 //	           dW1, db1, dW2, db2
 //	           dx = Aᵀ·(dh1·W1ᵀ) + self·(dh1·W1ᵀ)
 //
-// In wider layers the products are cuBLAS's, and every line is several launches.
+// In wider layers cuBLAS computes the products, and every line is several launches.
 
-// narrow is the width up to which the kernels gin_mlp and gin_mlp_grad can have
+// narrow is the largest width for which the kernels gin_mlp and gin_mlp_grad can hold
 // both dense layers in shared memory.
 const narrow = 64
 
@@ -32,15 +32,15 @@ func isNarrow(l *backend.GINLayer) bool {
 	return (l.X == nil || l.W1.Rows <= narrow) && l.W1.Cols <= narrow && l.W2.Cols <= narrow
 }
 
-// ginChunks returns into how many chunks the dense kernels cut each view, at most
-// so many in all. A chunk is little less than what a block does at once: 64 rows,
-// or 32 in float64. A longer one takes the block twice as long.
-func (e *engine) ginChunks(rows, views, most int) int {
+// ginChunks returns the number of chunks that the dense kernels cut each view into, with
+// a limit for all views together. A chunk is slightly shorter than a block's tile, of 64
+// rows, or 32 in float64: a longer one would take the block twice as long.
+func (e *engine) ginChunks(rows, views, limit int) int {
 	tile := 256 / e.bytes
-	return max(1, min(most/views, ceil(9*rows, 8*views*tile)))
+	return max(1, min(limit/views, ceil(9*rows, 8*views*tile)))
 }
 
-// The blocks of the dense kernels: more would only add parts to merge.
+// The largest numbers of blocks of the dense kernels: more would only add parts to merge.
 const (
 	maxForward  = 1024
 	maxBackward = 512
@@ -54,8 +54,8 @@ func ginKernel(name string, l *backend.GINLayer) string {
 	return name + "_wide"
 }
 
-// dense sets dst = a·w, or a·wᵀ with trans; then adds the bias and takes the
-// ReLU, or keeps only what gate lets pass.
+// dense sets dst = a·w, or a·wᵀ with trans. Then it adds the bias and applies ReLU, or
+// sets to 0 what is not positive in gate; both may be nil.
 func (e *engine) dense(dst, a, w *tensor.Tensor, trans bool, bias, gate *tensor.Tensor) {
 	e.Gemm(dst, false, trans, 1, a, w, 0)
 	if bias != nil {
@@ -67,19 +67,23 @@ func (e *engine) dense(dst, a, w *tensor.Tensor, trans bool, bias, gate *tensor.
 }
 
 func (e *engine) biasReLU(dst, a, bias *tensor.Tensor, relu bool) {
-	e.flat("bias_relu", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(bias), flag(relu), i(dst.Cols), i(dst.Len()))
+	e.flat("bias_relu", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(bias), flagWord(relu), intWord(dst.Cols), intWord(dst.Len()))
 }
 
 func (e *engine) GINForward(l *backend.GINLayer) {
-	in, hid, out := backend.CheckGIN(l)
-	n, graphs, views := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	input, hid, out := backend.CheckGIN(l)
+	n := l.H1.Rows
+	graphs := l.Graphs.Len() - 1
+	views := l.Views.Len() - 1
+	// Aggregate. For one-hot rows that includes the product with W1.
 	w1 := l.W1
 	if l.X != nil {
 		e.spmm(l.Agg, l.Adj, l.X, 0, l.Self)
 	} else {
 		e.spmm(l.H1, l.Adj, l.W1, e.idx(l.Category), l.Self)
-		w1 = nil // done
+		w1 = nil
 	}
+	// The dense layers, and the moments of each chunk of h2.
 	parts := chunks(n, views)
 	if isNarrow(l) {
 		parts = e.ginChunks(n, views, maxForward)
@@ -90,10 +94,10 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 	}
 	if isNarrow(l) {
 		e.blocks(ginKernel("gin_mlp", l), (views+1)*parts, e.ptr(l.H1), e.ptr(l.H2), e.ptr(part), e.ptr(l.Agg), e.ptr(w1), e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2),
-			e.idx(l.Views), i(views), i(parts), i(n), i(in), i(hid), i(out))
+			e.idx(l.Views), intWord(views), intWord(parts), intWord(n), intWord(input), intWord(hid), intWord(out))
 		e.work.Flops += productFlops(n, hid, out)
 		if w1 != nil {
-			e.work.Flops += productFlops(n, in, hid)
+			e.work.Flops += productFlops(n, input, hid)
 		}
 	} else {
 		if w1 != nil {
@@ -103,47 +107,52 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		}
 		e.dense(l.H2, l.H1, l.W2, false, l.B2, nil)
 		if part != nil {
-			e.tiles("segment_moments", views*parts, out, e.ptr(part), e.ptr(l.H2), e.idx(l.Views), i(views), i(parts), i(out))
+			e.tiles("segment_moments", views*parts, out, e.ptr(part), e.ptr(l.H2), e.idx(l.Views), intWord(views), intWord(parts), intWord(out))
 		}
 	}
+	// Batch norm and the readout.
 	coef := e.Alloc(2*views, out)
 	e.blocks("norm_coefficients", views*ceil(out, mergedColumns), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), 0, e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta), 0,
-		e.idx(l.Views), f(l.Eps), i(views), i(parts), i(out))
+		e.idx(l.Views), floatWord(l.Eps), intWord(views), intWord(parts), intWord(out))
 	e.tiles("norm_readout", graphs+1, out, e.ptr(l.Y), e.ptr(l.Sums), e.ptr(l.Pooled), e.ptr(l.H2), e.ptr(coef),
-		e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))
+		e.idx(l.Graphs), e.idx(l.Views), intWord(graphs), intWord(views), intWord(n), intWord(out))
 	e.Free(part)
 	e.Free(coef)
 }
 
 func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
-	in, hid, out := backend.CheckGIN(l)
-	n, graphs, views := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	input, hid, out := backend.CheckGIN(l)
+	n := l.H1.Rows
+	graphs := l.Graphs.Len() - 1
+	views := l.Views.Len() - 1
 
-	var graph *tensor.Tensor // of each row, as 32-bit integers
+	// The gradient through the readout and batch norm, as coefficients of the views.
+	var graph *tensor.Tensor // the graph of each row, as 32-bit integers
 	if isNarrow(l) {
 		graph = e.scratch(n, 4)
 	}
 	part := e.Alloc(2*graphs, out)
 	e.tiles("norm_grad_partials", graphs, out, e.ptr(part), e.ptr(graph), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(l.Mean),
-		e.idx(l.Graphs), e.idx(l.Views), flag(!l.Running), i(graphs), i(views), i(out))
+		e.idx(l.Graphs), e.idx(l.Views), flagWord(!l.Running), intWord(graphs), intWord(views), intWord(out))
 	coef := e.Alloc(3*views, out)
 	e.merge("norm_grad_coefficients", out,
 		e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part), e.ptr(l.Mean), e.ptr(l.Var), e.ptr(l.Gamma),
-		e.idx(l.Graphs), e.idx(l.Views), f(l.Eps), flag(l.Running), i(graphs), i(views), i(out))
+		e.idx(l.Graphs), e.idx(l.Views), floatWord(l.Eps), flagWord(l.Running), intWord(graphs), intWord(views), intWord(out))
 	e.Free(part)
+	// The gradients of the dense layers.
 	var dh1, dagg *tensor.Tensor
 	if l.X == nil || !isNarrow(l) {
 		dh1 = e.Alloc(n, hid)
 	}
 	if g.DX != nil {
-		dagg = e.Alloc(n, in)
+		dagg = e.Alloc(n, input)
 	}
 	if isNarrow(l) {
 		e.narrowGradients(l, g, coef, graph, dh1, dagg)
 	} else {
 		d := e.Alloc(n, out)
 		e.tiles("norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(coef),
-			e.idx(l.Graphs), e.idx(l.Views), i(graphs), i(views), i(n), i(out))
+			e.idx(l.Graphs), e.idx(l.Views), intWord(graphs), intWord(views), intWord(n), intWord(out))
 		e.Gemm(g.W2, true, false, 1, l.H1, d, 0)
 		e.ColSums(g.B2, d)
 		e.dense(dh1, d, l.W2, true, nil, l.H1)
@@ -158,6 +167,7 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	}
 	e.Free(coef)
 	e.Free(graph)
+	// The gradient through the aggregation.
 	if l.X == nil {
 		e.categoryGradient(l, g, dh1)
 	}
@@ -168,35 +178,36 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	e.Free(dagg)
 }
 
-// narrowGradients sets dh1 and dagg, where they are wanted, and the gradients of
-// the weights and biases, but for W1's of one-hot rows. graph has the graph of each
-// row.
+// narrowGradients sets dh1 and dagg, unless they are nil, and the gradients of the weights
+// and biases, except that of W1 for one-hot rows. graph has the graph of each row.
 func (e *engine) narrowGradients(l *backend.GINLayer, g *backend.GINGradients, coef, graph, dh1, dagg *tensor.Tensor) {
-	in, hid, out := backend.CheckGIN(l)
-	n, views := l.H1.Rows, l.Views.Len()-1
-	w1, dw1 := l.W1, g.W1
-	size := (hid+1)*out + hid
-	if l.X == nil {
-		w1, dw1 = nil, nil
-	} else {
-		size += in * hid
+	input, hid, out := backend.CheckGIN(l)
+	n := l.H1.Rows
+	views := l.Views.Len() - 1
+	size := (hid+1)*out + hid // of all gradients of the weights and biases
+	var w1, dw1 *tensor.Tensor
+	if l.X != nil {
+		w1 = l.W1
+		dw1 = g.W1
+		size += input * hid
 	}
 	parts := e.ginChunks(n, views, maxBackward)
 	part := e.Alloc(views*parts, size)
 	e.blocks(ginKernel("gin_mlp_grad", l), (views+1)*parts, e.ptr(dh1), e.ptr(dagg), e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H1), e.ptr(l.H2),
-		e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2), e.ptr(coef), e.ptr(graph), e.idx(l.Views), i(views), i(parts), i(n), i(in), i(hid), i(out))
+		e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2), e.ptr(coef), e.ptr(graph), e.idx(l.Views), intWord(views), intWord(parts), intWord(n), intWord(input), intWord(hid), intWord(out))
 	e.work.Flops += 2 * productFlops(n, hid, out) // dW2 and dh1
 	for _, t := range []*tensor.Tensor{dw1, dagg} {
 		if t != nil {
-			e.work.Flops += productFlops(n, in, hid)
+			e.work.Flops += productFlops(n, input, hid)
 		}
 	}
 	e.merge("merge_gradients", size,
-		e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part), i(views*parts), i(in), i(hid), i(out))
+		e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part), intWord(views*parts), intWord(input), intWord(hid), intWord(out))
 	e.Free(part)
 }
 
-// categoryGradient sets the gradient of W1 for one-hot rows: row c of dW1 is the sum of (Aᵀ + self)·dh1 over the nodes of category c.
+// categoryGradient sets the gradient of W1 for one-hot rows: row c of dW1 is the sum of
+// (Aᵀ + self)·dh1 over the nodes of category c.
 func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, dh1 *tensor.Tensor) {
 	dz := e.Alloc(dh1.Rows, dh1.Cols)
 	e.spmm(dz, l.AdjT, dh1, 0, l.Self)
@@ -219,21 +230,21 @@ func (e *engine) members(category []int32, n int) *backend.CSR {
 func (e *engine) TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64) {
 	backend.CheckTrack(runningMean, runningVar, mean, variance, groups)
 	e.flat("norm_track", mean.Cols, e.ptr(runningMean), e.ptr(runningVar), e.ptr(mean), e.ptr(variance), e.idx(groups),
-		f(momentum), i(mean.Rows), i(mean.Cols))
+		floatWord(momentum), intWord(mean.Rows), intWord(mean.Cols))
 }
 
-// The kernels over many tensors take a table of pointers: entries of
-// [tableWords] words, p, g, m, v and the number of elements, and share each
-// tensor among tableBlocks blocks.
+// tableWords is the number of words for each tensor in the table of a kernel over many
+// tensors: p, g, m, v and the number of elements.
 const tableWords = 5
 
-// tableBlocks gives the largest tensor a block for every four elements of a thread.
+// tableBlocks returns the number of blocks that share each tensor: in the largest, a thread
+// has four elements, or more beyond 64 blocks.
 func tableBlocks(ts []*tensor.Tensor) int {
-	most := 1
+	largest := 1
 	for _, t := range ts {
-		most = max(most, t.Len())
+		largest = max(largest, t.Len())
 	}
-	return min(ceil(most, 4*threads), 64)
+	return min(ceil(largest, 4*threads), 64)
 }
 
 func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
@@ -251,9 +262,9 @@ func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
 	part := e.scratch(parts, 8)
 	e.table("SquaredNorm", words, func(table uint64) {
 		e.moves += 8 * len(words)
-		e.launch("square_sums_many", dims{uint32(blocks), uint32(len(ts)), 1}, dims{threads, 1, 1}, e.ptr(part), table, i(len(ts)))
+		e.launch("square_sums_many", grid(blocks, len(ts)), lineBlock, e.ptr(part), table, intWord(len(ts)))
 	})
-	e.blocks("sum_partials", 1, e.ptr(sum), e.ptr(part), f(1), i(parts))
+	e.blocks("sum_partials", 1, e.ptr(sum), e.ptr(part), floatWord(1), intWord(parts))
 	e.Free(part)
 }
 
@@ -269,7 +280,7 @@ func (e *engine) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor,
 	}
 	e.table("AdamAll", words, func(table uint64) {
 		e.moves += 8 * len(words)
-		e.launch("adam_many", dims{uint32(tableBlocks(p)), uint32(len(p)), 1}, dims{threads, 1, 1}, table, e.ptr(rate), e.ptr(step),
-			f(c.Beta1), f(c.Beta2), f(c.Eps), f(c.WeightDecay), i(len(p)))
+		e.launch("adam_many", grid(tableBlocks(p), len(p)), lineBlock, table, e.ptr(rate), e.ptr(step),
+			floatWord(c.Beta1), floatWord(c.Beta2), floatWord(c.Eps), floatWord(c.WeightDecay), intWord(len(p)))
 	})
 }

@@ -4,7 +4,11 @@ package cuda
 
 import "errors"
 
-// Diagnose says what there is of what the engine needs.
+// Diagnose reports which of the engine's requirements are met.
 func Diagnose() []Finding {
-	return []Finding{{What: "build", Err: errors.New("without CUDA: rebuild with -tags cuda, on linux/amd64, with cgo and cuda.h (backend/cuda/kernels/toolkit.sh fetches it)")}}
+	return []Finding{{
+		What: "build",
+		Err: errors.New("without CUDA: rebuild with -tags cuda, on linux/amd64, with cgo and cuda.h " +
+			"(backend/cuda/kernels/toolkit.sh fetches it)"),
+	}}
 }

@@ -14,15 +14,21 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// compileKernels compiles the kernels for an architecture such as compute_90, with
-// the options of kernels/ptx.py: for compute_80 and the compiler that
-// kernels/toolkit.txt pins this is the embedded PTX.
+// compileKernels compiles the kernels for an architecture such as compute_90, with the
+// options of kernels/ptx.py. For compute_80 and the compiler that kernels/toolkit.txt
+// pins, the result is the embedded PTX.
 func compileKernels(p tensor.Precision, arch string) (ptx string, err error) {
 	real := "float"
 	if p == tensor.Float64 {
 		real = "double"
 	}
-	strs := []string{"--gpu-architecture=" + arch, "--std=c++17", "--device-as-default-execution-space", "--define-macro=REAL=" + real}
+	// The options as C strings, in memory of C.
+	strs := []string{
+		"--gpu-architecture=" + arch,
+		"--std=c++17",
+		"--device-as-default-execution-space",
+		"--define-macro=REAL=" + real,
+	}
 	options := C.malloc(C.size_t(len(strs)) * C.size_t(unsafe.Sizeof((*C.char)(nil))))
 	defer C.free(options)
 	for k, s := range strs {
@@ -38,9 +44,14 @@ func compileKernels(p tensor.Precision, arch string) (ptx string, err error) {
 	text := C.GoString(out)
 	switch {
 	case code == C.nvrtc_absent:
-		return "", fmt.Errorf("SPECMATCH_NVRTC=%s asks for NVIDIA's compiler, and it was not found (%s): install CUDA's libnvrtc 12 or 13, from NVIDIA or as the Python package nvidia-cuda-nvrtc-cu12, and name its file in SPECMATCH_LIBNVRTC if the loader does not find it; or unset SPECMATCH_NVRTC", arch, text)
+		const form = "SPECMATCH_NVRTC=%s asks for NVIDIA's compiler, and it was not found (%s): " +
+			"install CUDA's libnvrtc 12 or 13, from NVIDIA or as the Python package nvidia-cuda-nvrtc-cu12, " +
+			"and name its file in SPECMATCH_LIBNVRTC if the loader does not find it; or unset SPECMATCH_NVRTC"
+		return "", fmt.Errorf(form, arch, text)
 	case code != 0:
-		return "", fmt.Errorf("SPECMATCH_NVRTC=%s: the kernels do not compile (status %d of NVRTC): want an architecture that it knows, such as compute_90, or unset it\n%s", arch, code, text)
+		const form = "SPECMATCH_NVRTC=%s: the kernels do not compile (status %d of NVRTC): " +
+			"want an architecture that it knows, such as compute_90, or unset it\n%s"
+		return "", fmt.Errorf(form, arch, code, text)
 	}
 	return text, nil
 }

@@ -24,23 +24,23 @@ import (
 
 var order atomic.Uint32
 
-// SetOrder chooses the order in which [Emulate] runs blocks and the threads of a
-// block: 0 forward, 1 reverse, and others are seeds of a shuffle. A result that
-// depends on it is a race between threads.
+// SetOrder sets the order in which [Emulate] runs blocks and the threads of a
+// block: 0 is forward, 1 is reverse, and others are seeds of a shuffle. A result that
+// depends on it shows a race between threads.
 func SetOrder(o uint32) { order.Store(o) }
 
 // Emulate runs a kernel for elements of precision p on the calling thread. Every
-// parameter has a word of params, as a driver's launch would read it; addresses
-// are the process's own, outside of Go's heap. It returns an error for what
-// would be wrong on any device: see emulate.h.
+// parameter is a word of params, as a driver's launch would read it. Addresses are
+// the process's own, outside Go's heap. It returns an error for faults on any
+// device; emulate.h lists them.
 func Emulate(p tensor.Precision, name string, grid, block [3]uint32, shared uint32, params []uint64) error {
 	message := make([]byte, 512)
 	kernel := append([]byte(name), 0)
-	wrong := C.emu_launch(C.int(p.Bytes()), (*C.char)(unsafe.Pointer(&kernel[0])),
+	status := C.emu_launch(C.int(p.Bytes()), (*C.char)(unsafe.Pointer(&kernel[0])),
 		(*C.uint)(unsafe.Pointer(&grid)), (*C.uint)(unsafe.Pointer(&block)), C.uint(shared),
 		(*C.uint64_t)(unsafe.SliceData(params)), C.size_t(len(params)), C.uint(order.Load()),
 		(*C.char)(unsafe.Pointer(&message[0])), C.size_t(len(message)))
-	if wrong != 0 {
+	if status != 0 {
 		return errors.New(C.GoString((*C.char)(unsafe.Pointer(&message[0]))))
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package kernels holds the code that runs on the GPU: kernels.cu, and what a
-// pinned compiler makes of it for each precision, in NVIDIA's portable assembly
-// language (PTX), which the driver translates for the device at hand.
+// Package kernels holds the code that runs on the GPU: kernels.cu, and the output of a
+// pinned compiler for each precision. The output is in NVIDIA's portable assembly
+// language (PTX), which the driver translates for the device.
 //
 //	go generate ./backend/cuda/kernels    # after a change of kernels.cu
 //
