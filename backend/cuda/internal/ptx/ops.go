@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A register holds the bits of its value, those of 32 with zeros above.
+// A register holds the bits of its value; those of 32 bits have zeros above.
 
 func move(a, _, _ uint64) uint64 { return a }
 
@@ -18,19 +18,15 @@ func truth(b bool) uint64 {
 	return 0
 }
 
-// operandSize is the width of source i of an instruction.
+// operandSize returns the width in bytes of source i of an instruction.
 func operandSize(op []string, i int) int {
-	switch last := op[len(op)-1]; {
-	case op[0] == "shl" || op[0] == "shr":
-		if i == 1 {
-			return 4
-		}
-		return sizes[last]
-	case slices.Contains(op, "wide") && i == 2:
+	switch {
+	case (op[0] == "shl" || op[0] == "shr") && i == 1: // the distance
+		return 4
+	case slices.Contains(op, "wide") && i == 2: // the summand
 		return 8
-	default:
-		return sizes[last]
 	}
+	return sizes[op[len(op)-1]]
 }
 
 func f32(a uint64) float32 { return math.Float32frombits(uint32(a)) }
@@ -42,8 +38,10 @@ type integer interface {
 	int32 | uint32 | int64 | uint64
 }
 
-// number makes the value of type T of bits, and word the bits of a value.
+// number returns the value of type T with the bits of a register.
 func number[T integer](a uint64) T { return T(a) }
+
+// word returns the bits of a value.
 func word[T integer](v T) uint64 {
 	switch v := any(v).(type) {
 	case int32:
@@ -56,9 +54,10 @@ func word[T integer](v T) uint64 {
 	return uint64(v)
 }
 
+// function computes the result of a lane from its operands.
 type function = func(a, b, c uint64) uint64
 
-// scalar returns what an instruction computes of the operands of a lane, or nil.
+// scalar returns the function of an arithmetic instruction, or nil if it is not known.
 func scalar(op []string) function {
 	typ := op[len(op)-1]
 	switch op[0] {
@@ -111,6 +110,7 @@ func scalar(op []string) function {
 	return nil
 }
 
+// integerOp returns the function of an instruction on integers of type T.
 func integerOp[T integer](name string) function {
 	binary := func(f func(x, y T) T) function {
 		return func(a, b, _ uint64) uint64 { return word(f(number[T](a), number[T](b))) }
@@ -128,7 +128,7 @@ func integerOp[T integer](name string) function {
 	case "div":
 		return binary(func(x, y T) T {
 			if y == 0 {
-				return ^T(0) // as devices have it
+				return ^T(0) // as on devices
 			}
 			return x / y
 		})
@@ -172,8 +172,7 @@ func integerOp[T integer](name string) function {
 	return nil
 }
 
-// towards rounds v, which is exact or nearly so, to a float32 that is not above v
-// or, with zero, not further from zero.
+// towards rounds v to a float32 that is not above v or, with zero, not further from zero.
 func towards(v float64, zero bool) float32 {
 	f := float32(v)
 	switch {
@@ -185,6 +184,7 @@ func towards(v float64, zero bool) float32 {
 	return f
 }
 
+// float32Op returns the function of an instruction on floats.
 func float32Op(op []string) function {
 	binary := func(f func(x, y float32) float32) function {
 		return func(a, b, _ uint64) uint64 { return b32(f(f32(a), f32(b))) }
@@ -224,6 +224,7 @@ func float32Op(op []string) function {
 	return nil
 }
 
+// float64Op returns the function of an instruction on doubles.
 func float64Op(op []string) function {
 	binary := func(f func(x, y float64) float64) function {
 		return func(a, b, _ uint64) uint64 { return b64(f(f64(a), f64(b))) }
@@ -250,7 +251,7 @@ func float64Op(op []string) function {
 	return nil
 }
 
-// larger is the maximum, or the number beside a NaN.
+// larger returns the maximum, or the other number if one is NaN.
 func larger(x, y float64) float64 {
 	if x != x {
 		return y
@@ -261,7 +262,7 @@ func larger(x, y float64) float64 {
 	return y
 }
 
-// unaryOp returns the functions that a device approximates, exactly.
+// unaryOp returns the exact form of a function that a device approximates.
 func unaryOp(name string) func(float64) float64 {
 	switch name {
 	case "neg":
@@ -280,6 +281,7 @@ func unaryOp(name string) func(float64) float64 {
 	return nil
 }
 
+// comparison returns the function of setp.
 func comparison(cc, typ string) function {
 	switch typ {
 	case "f32":
@@ -303,6 +305,7 @@ func integerComparison[T integer](cc string) function {
 	return func(a, b, _ uint64) uint64 { return truth(holds(number[T](a), number[T](b))) }
 }
 
+// ordered returns a comparison of numbers.
 func ordered[T integer | float64](cc string) func(x, y T) bool {
 	switch cc {
 	case "eq":
@@ -321,7 +324,8 @@ func ordered[T integer | float64](cc string) func(x, y T) bool {
 	panic("ptx: comparison " + cc)
 }
 
-// floatComparison: with a u at its end a comparison holds of NaN too.
+// floatComparison returns a comparison that is false if an operand is NaN or, if cc ends
+// in u, true.
 func floatComparison(cc string) func(x, y float64) bool {
 	nan := func(x, y float64) bool { return x != x || y != y }
 	switch {
@@ -335,8 +339,8 @@ func floatComparison(cc string) func(x, y float64) bool {
 	return func(x, y float64) bool { return !nan(x, y) && f(x, y) }
 }
 
-// convert returns cvt of a source type to another.
-func convert(to, from, mode string) function {
+// convert returns cvt from a source type to a target type.
+func convert(target, source, mode string) function {
 	var round func(float64) float64
 	switch mode {
 	case "rzi":
@@ -359,29 +363,29 @@ func convert(to, from, mode string) function {
 	}
 	write := func(v float64) uint64 {
 		switch v = round(v); {
-		case to == "f32":
+		case target == "f32":
 			return b32(float32(v))
-		case to == "f64":
+		case target == "f64":
 			return b64(v)
-		case to == "s32":
+		case target == "s32":
 			return uint64(uint32(int32(v)))
-		case to == "s64":
+		case target == "s64":
 			return uint64(int64(v))
 		case v <= 0:
 			return 0
-		case to == "u32":
+		case target == "u32":
 			return uint64(uint32(v))
 		}
 		return uint64(v)
 	}
-	floating := to[0] == 'f'
+	floating := target[0] == 'f'
 	narrow := func(v uint64) uint64 {
-		if sizes[to] == 4 {
+		if sizes[target] == 4 {
 			v &= 0xffffffff
 		}
 		return v
 	}
-	switch from {
+	switch source {
 	case "f32":
 		return func(a, _, _ uint64) uint64 { return write(float64(f32(a))) }
 	case "f64":
@@ -389,7 +393,7 @@ func convert(to, from, mode string) function {
 	case "s32", "s64":
 		return func(a, _, _ uint64) uint64 {
 			v := int64(a)
-			if from == "s32" {
+			if source == "s32" {
 				v = int64(int32(a))
 			}
 			if floating {
@@ -406,9 +410,9 @@ func convert(to, from, mode string) function {
 	}
 }
 
-// latency is the time in cycles from an instruction to one that needs its result, on
-// Hopper, rounded: measured by others for arithmetic and memory, and for divisions
-// the length of the subroutine.
+// latency returns the cycles from an instruction to one that needs its result, on Hopper,
+// rounded. Those of arithmetic and memory are published measurements; those of divisions
+// are the length of the subroutine.
 func latency(op []string) int64 {
 	typ := op[len(op)-1]
 	double := typ == "f64"
@@ -416,7 +420,7 @@ func latency(op []string) int64 {
 	case "ld":
 		switch {
 		case slices.Contains(op, "global"):
-			return 300 // of the cache between the multiprocessors
+			return 300 // the level-2 cache
 		case slices.Contains(op, "param"):
 			return 8
 		}

@@ -1,113 +1,114 @@
 package ptx
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"slices"
 )
 
-// Memory is the device's memory: pieces that were allocated.
+// Memory is the device's memory: the pieces that were allocated.
 type Memory struct {
 	pieces []*piece // in the order of their addresses
-	last   *piece
-	// Unchecked keeps no books, for the time of large launches: only addresses are
-	// checked.
+	recent *piece   // the piece found last
+	// Unchecked switches off all checks but those of addresses, for large launches.
 	Unchecked bool
 }
 
-// piece is memory with what is known of its words.
+// piece is a piece of memory, with the accesses to its words.
 type piece struct {
-	at    uint64
-	data  []byte
-	words []cell
+	address uint64
+	data    []byte
+	words   []cell
 }
 
-// cell is what is known of four bytes.
+// cell has the accesses to a word of four bytes.
 type cell struct {
-	known   bool // written, or copied there
+	valid   bool // it was written, or copied there
 	written access
-	read    [2]access // the last by two warps
-	first   uint32    // block that read it in this launch
-	cached  uint32    // block that read it through the read-only cache
+	read    [2]access // the latest by two warps
+	first   uint32    // the first block that read it in this launch
+	cached  uint32    // the latest block that read it through the read-only cache
 }
 
-// access is who touched a word, and between which of the block's barriers. Blocks
-// are numbered through all launches.
+// access says which warp touched a word, and between which of the block's barriers.
+// Blocks are numbered through all launches.
 type access struct {
 	block, epoch uint32
 	warp         int32
 	atomic       bool
 }
 
-// Add makes data the memory at an address; nothing of it is known.
-func (m *Memory) Add(at uint64, data []byte) {
-	p := &piece{at: at, data: data}
+// Add makes data the memory at an address. All of it counts as never written.
+func (m *Memory) Add(address uint64, data []byte) {
+	p := &piece{address: address, data: data}
 	if !m.Unchecked {
 		p.words = make([]cell, (len(data)+3)/4)
 	}
-	k, _ := slices.BinarySearchFunc(m.pieces, at, func(p *piece, at uint64) int { return compare(p.at, at) })
+	k, _ := slices.BinarySearchFunc(m.pieces, address, compareAddress)
 	m.pieces = slices.Insert(m.pieces, k, p)
 }
 
-// Remove takes what was added at an address away.
-func (m *Memory) Remove(at uint64) {
-	m.pieces = slices.DeleteFunc(m.pieces, func(p *piece) bool { return p.at == at })
-	m.last = nil
+// Remove removes the memory that was added at an address.
+func (m *Memory) Remove(address uint64) {
+	m.pieces = slices.DeleteFunc(m.pieces, func(p *piece) bool { return p.address == address })
+	m.recent = nil
 }
 
-// Mark says that n bytes were written by somebody else, or that they are not known
-// any more.
-func (m *Memory) Mark(at uint64, n int, known bool) error {
-	p, off, err := m.find(at, n)
-	if err != nil || p.words == nil {
-		return err
+// Mark records that n bytes were written from outside the kernels or, if they are not
+// valid, that their contents are lost.
+func (m *Memory) Mark(address uint64, n int, valid bool) error {
+	words, err := m.words(address, n)
+	for k := range words {
+		words[k] = cell{valid: valid}
 	}
-	for k := off / 4; k < (off+n+3)/4; k++ {
-		p.words[k] = cell{known: known}
-	}
-	return nil
+	return err
 }
 
 // Known returns an error unless n bytes were written.
-func (m *Memory) Known(at uint64, n int) error {
-	p, off, err := m.find(at, n)
-	if err != nil || p.words == nil {
-		return err
-	}
-	for k := off / 4; k < (off+n+3)/4; k++ {
-		if !p.words[k].known {
-			return fmt.Errorf("reads %#x, which nobody has written", at+uint64(4*k-off))
+func (m *Memory) Known(address uint64, n int) error {
+	words, err := m.words(address, n)
+	for k, w := range words {
+		if !w.valid {
+			return fmt.Errorf("reads %#x, which was never written", address&^3+uint64(4*k))
 		}
 	}
-	return nil
+	return err
 }
 
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// words returns the words of n bytes, or nil if they are unchecked.
+func (m *Memory) words(address uint64, n int) ([]cell, error) {
+	p, offset, err := m.find(address, n)
+	if err != nil || p.words == nil {
+		return nil, err
 	}
-	return 0
+	return p.words[offset/4 : (offset+n+3)/4], nil
 }
 
-func (m *Memory) find(at uint64, n int) (*piece, int, error) {
-	if p := m.last; p != nil && at >= p.at && at+uint64(n) <= p.at+uint64(len(p.data)) {
-		return p, int(at - p.at), nil
+func compareAddress(p *piece, address uint64) int { return cmp.Compare(p.address, address) }
+
+// holds reports whether n bytes at an address are in p.
+func (p *piece) holds(address uint64, n int) bool {
+	return address >= p.address && address+uint64(n) <= p.address+uint64(len(p.data))
+}
+
+// find returns the piece that has n bytes at an address, and their offset.
+func (m *Memory) find(address uint64, n int) (*piece, int, error) {
+	if p := m.recent; p != nil && p.holds(address, n) {
+		return p, int(address - p.address), nil
 	}
-	k, found := slices.BinarySearchFunc(m.pieces, at, func(p *piece, at uint64) int { return compare(p.at, at) })
+	k, found := slices.BinarySearchFunc(m.pieces, address, compareAddress)
 	if !found {
 		k--
 	}
 	if k >= 0 {
-		if p := m.pieces[k]; at+uint64(n) <= p.at+uint64(len(p.data)) {
-			m.last = p
-			return p, int(at - p.at), nil
+		if p := m.pieces[k]; p.holds(address, n) {
+			m.recent = p
+			return p, int(address - p.address), nil
 		}
 	}
-	return nil, 0, fmt.Errorf("touches %d bytes at %#x, which is not its memory", n, at)
+	return nil, 0, fmt.Errorf("touches %d bytes at %#x, which were not allocated", n, address)
 }
 
 // sharedBase is where a block's shared memory begins.
@@ -130,18 +131,18 @@ type block struct {
 	params []uint64
 	shared piece
 	warps  []warp
-	slot   int64 // cycles between two instructions of a warp, when all have some
+	slot   int64 // cycles between two instructions of a warp while all warps are busy
 }
 
-// warp is the state of 32 threads.
+// warp is the state of 32 threads. Times are in cycles.
 type warp struct {
 	number int32
 	regs   []vector
-	ready  []int64 // when a register's value is there
-	now    int64   // when the next instruction can be issued
-	last   int64   // when the last was
+	ready  []int64 // when the value of a register is available
+	clock  int64   // when the next instruction can be issued
+	issued int64   // when the latest instruction was issued
 	paths  []path  // by falling pc
-	waits  int     // where, or -1
+	waits  int     // the pc of the barrier where it waits, or -1
 }
 
 // path is the threads of a warp that are at the same instruction.
@@ -152,32 +153,25 @@ type path struct {
 
 const whole = 0xffffffff
 
-// Run launches a kernel: every parameter has a word of params. Only the blocks that
-// are named run, if any are, of those of the grid in their order. It returns how
-// many cycles each takes, by the latencies of the instructions, if it has a
-// multiprocessor for itself and all that it reads is in the cache between them.
-func (m *Machine) Run(mod *Module, name string, grid, size [3]uint32, params []uint64, only ...int) (cycles []int64, err error) {
+// Run launches a kernel: every parameter is a word of params. If only names blocks, Run
+// runs just those, in that order. It returns the cycles of each block that has run, by the
+// latencies of the instructions. It assumes that a block has a multiprocessor to itself
+// and that all its reads hit the level-2 cache.
+func (m *Machine) Run(
+	mod *Module, name string, grid, size [3]uint32, params []uint64, only ...int,
+) (cycles []int64, err error) {
 	k, ok := mod.kernels[name]
 	if !ok {
 		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
 	threads := int(size[0] * size[1] * size[2])
 	if len(params) != len(k.params) || threads == 0 || threads > k.bound || threads%lanes != 0 {
-		return nil, fmt.Errorf("%s: %d parameters for %d, or %d threads for at most %d", name, len(params), len(k.params), threads, k.bound)
+		return nil, fmt.Errorf("%s: %d parameters for %d, or %d threads for at most %d",
+			name, len(params), len(k.params), threads, k.bound)
 	}
-	if m.spare == nil {
-		m.spare = map[*kernel]*block{}
-	}
-	b := m.spare[k]
-	if b == nil || len(b.warps) != threads/lanes {
-		b = &block{m: m, k: k, warps: make([]warp, threads/lanes)}
-		b.shared = piece{at: sharedBase, data: make([]byte, k.bytes), words: make([]cell, k.bytes/4)}
-		for i := range b.warps {
-			b.warps[i] = warp{number: int32(i), regs: make([]vector, len(k.names)), ready: make([]int64, len(k.names))}
-		}
-		m.spare[k] = b
-	}
-	b.params, b.slot = params, max(1, int64(threads/lanes/4))
+	b := m.block(k, threads/lanes)
+	b.params = params
+	b.slot = max(1, int64(threads/lanes/4))
 	b.launch = m.blocks + 1
 	if len(only) == 0 {
 		for i := range int(grid[0] * grid[1] * grid[2]) {
@@ -185,51 +179,70 @@ func (m *Machine) Run(mod *Module, name string, grid, size [3]uint32, params []u
 		}
 	}
 	for _, i := range only {
-		at := [3]uint32{uint32(i) % grid[0], uint32(i) / grid[0] % grid[1], uint32(i) / grid[0] / grid[1]}
-		took, err := b.run(grid, size, at)
+		index := unravel(uint32(i), grid)
+		took, err := b.run(grid, size, index)
 		if err != nil {
-			return nil, fmt.Errorf("%s, block %v: %w", name, at, err)
+			return nil, fmt.Errorf("%s, block %v: %w", name, index, err)
 		}
 		cycles = append(cycles, took)
 	}
 	return cycles, nil
 }
 
-func (b *block) run(grid, size, at [3]uint32) (int64, error) {
-	b.m.blocks++
-	b.id, b.epoch = b.m.blocks, 0
-	for axis, letter := range []string{"x", "y", "z"} {
-		for name, value := range map[string]func(t uint32) uint32{
-			"%ntid.":   func(uint32) uint32 { return size[axis] },
-			"%nctaid.": func(uint32) uint32 { return grid[axis] },
-			"%ctaid.":  func(uint32) uint32 { return at[axis] },
-			"%tid.": func(t uint32) uint32 {
-				return [3]uint32{t % size[0], t / size[0] % size[1], t / size[0] / size[1]}[axis]
-			},
-		} {
-			if r, ok := b.k.names[name+letter]; ok {
-				for i := range b.warps {
-					for l := range lanes {
-						b.warps[i].regs[r][l] = uint64(value(uint32(lanes*i + l)))
-					}
-				}
-			}
+// block returns the state of a block of a kernel, that of an earlier one if it fits.
+func (m *Machine) block(k *kernel, warps int) *block {
+	if m.spare == nil {
+		m.spare = map[*kernel]*block{}
+	}
+	if b := m.spare[k]; b != nil && len(b.warps) == warps {
+		return b
+	}
+	b := &block{m: m, k: k, warps: make([]warp, warps)}
+	b.shared = piece{
+		address: sharedBase,
+		data:    make([]byte, k.bytes),
+		words:   make([]cell, k.bytes/4),
+	}
+	for i := range b.warps {
+		b.warps[i] = warp{
+			number: int32(i),
+			regs:   make([]vector, len(k.names)),
+			ready:  make([]int64, len(k.names)),
 		}
 	}
+	m.spare[k] = b
+	return b
+}
+
+// unravel returns the place of number i in a grid or a block.
+func unravel(i uint32, extents [3]uint32) [3]uint32 {
+	return [3]uint32{i % extents[0], i / extents[0] % extents[1], i / extents[0] / extents[1]}
+}
+
+// run runs one block and returns its cycles.
+func (b *block) run(grid, size, index [3]uint32) (int64, error) {
+	b.m.blocks++
+	b.id = b.m.blocks
+	b.epoch = 0
+	b.setIndices(grid, size, index)
 	for i := range b.warps {
 		w := &b.warps[i]
 		clear(w.ready)
-		w.now, w.last, w.waits = 0, 0, -1
+		w.clock = 0
+		w.issued = 0
+		w.waits = -1
 		w.paths = append(w.paths[:0], path{0, whole})
 	}
+	// Run every warp up to the next barrier, until all have ended.
 	for {
-		waiting, end := 0, int64(0)
+		waiting := 0
+		end := int64(0)
 		for i := range b.warps {
 			w := &b.warps[i]
 			if err := b.proceed(w); err != nil {
 				return 0, err
 			}
-			end = max(end, w.now)
+			end = max(end, w.clock)
 			if w.waits >= 0 {
 				waiting++
 			}
@@ -240,9 +253,10 @@ func (b *block) run(grid, size, at [3]uint32) (int64, error) {
 		for i := range b.warps {
 			w := &b.warps[i]
 			if w.waits != b.warps[0].waits {
-				return 0, fmt.Errorf("divergence: %d of %d warps wait at a barrier, warp 0 and warp %d not at the same", waiting, len(b.warps), i)
+				return 0, fmt.Errorf("divergence: %d of %d warps wait at a barrier, warp 0 and warp %d not at the same",
+					waiting, len(b.warps), i)
 			}
-			w.now = end + 30
+			w.clock = end + 30
 		}
 		for i := range b.warps {
 			b.warps[i].waits = -1
@@ -251,7 +265,29 @@ func (b *block) run(grid, size, at [3]uint32) (int64, error) {
 	}
 }
 
-// put adds threads that go on at pc.
+// setIndices sets the registers that tell a thread its place.
+func (b *block) setIndices(grid, size, index [3]uint32) {
+	for axis, letter := range []string{"x", "y", "z"} {
+		for name, value := range map[string]func(thread uint32) uint32{
+			"%ntid.":   func(uint32) uint32 { return size[axis] },
+			"%nctaid.": func(uint32) uint32 { return grid[axis] },
+			"%ctaid.":  func(uint32) uint32 { return index[axis] },
+			"%tid.":    func(thread uint32) uint32 { return unravel(thread, size)[axis] },
+		} {
+			r, ok := b.k.names[name+letter]
+			if !ok {
+				continue
+			}
+			for i := range b.warps {
+				for l := range lanes {
+					b.warps[i].regs[r][l] = uint64(value(uint32(lanes*i + l)))
+				}
+			}
+		}
+	}
+}
+
+// put adds threads that continue at pc.
 func (w *warp) put(pc int, mask uint32) {
 	if mask == 0 {
 		return
@@ -267,46 +303,47 @@ func (w *warp) put(pc int, mask uint32) {
 	w.paths = slices.Insert(w.paths, k, path{pc, mask})
 }
 
-// proceed runs a warp until a barrier or its end: always the threads that are least
-// far, so that those that parted come together again.
+// proceed runs a warp to a barrier or its end. It always runs the threads with the lowest
+// pc, so threads that diverged converge again.
 func (b *block) proceed(w *warp) error {
 	for len(w.paths) > 0 {
 		p := w.paths[len(w.paths)-1]
 		if p.pc >= len(b.k.code) {
 			return fmt.Errorf("the code ends without ret")
 		}
-		in := &b.k.code[p.pc]
+		ins := &b.k.code[p.pc]
+		// The threads whose predicate holds, and the time when all operands are ready.
 		mask := p.mask
-		t := w.now + b.slot
-		if in.pred != noReg {
-			t = max(t, w.ready[in.pred])
-			v := &w.regs[in.pred]
+		t := w.clock + b.slot
+		if ins.pred != noReg {
+			t = max(t, w.ready[ins.pred])
+			v := &w.regs[ins.pred]
 			for l := range lanes {
-				if (v[l] != 0) == in.negate {
+				if (v[l] != 0) == ins.negate {
 					mask &^= 1 << l
 				}
 			}
 		}
-		for _, r := range in.src {
+		for _, r := range ins.src {
 			if r >= 0 {
 				t = max(t, w.ready[r])
 			}
 		}
-		// Between branches, barriers and stores the assembler puts what need not wait
-		// first, and the others when what they need is there.
-		w.last = max(w.last, t)
-		w.now += b.slot
-		if in.kind >= store {
-			w.now = w.last
+		// Between branches, barriers and stores, the assembler puts instructions that
+		// need not wait first, and the others when their operands are ready.
+		w.issued = max(w.issued, t)
+		w.clock += b.slot
+		if ins.kind >= store {
+			w.clock = w.issued
 		}
-		for _, r := range in.dst {
-			w.ready[r] = t + in.latency
+		for _, r := range ins.dst {
+			w.ready[r] = t + ins.latency
 		}
 		w.paths = w.paths[:len(w.paths)-1]
-		switch in.kind {
+		switch ins.kind {
 		case branch:
-			w.now += 8
-			w.put(in.target, mask)
+			w.clock += 8
+			w.put(ins.target, mask)
 			w.put(p.pc+1, p.mask&^mask)
 			continue
 		case exit:
@@ -314,15 +351,15 @@ func (b *block) proceed(w *warp) error {
 			continue
 		case barrier:
 			if mask != whole || len(w.paths) > 0 {
-				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s", mask, w.number, in.text)
+				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s", mask, w.number, ins.text)
 			}
 			w.waits = p.pc
 			w.put(p.pc+1, mask)
 			return nil
 		}
 		if mask != 0 {
-			if err := b.step(w, in, mask); err != nil {
-				return fmt.Errorf("warp %d: %s: %w", w.number, in.text, err)
+			if err := b.step(w, ins, mask); err != nil {
+				return fmt.Errorf("warp %d: %s: %w", w.number, ins.text, err)
 			}
 		}
 		w.put(p.pc+1, p.mask)
@@ -332,214 +369,229 @@ func (b *block) proceed(w *warp) error {
 
 var zeros vector
 
-func (b *block) value(w *warp, in *instr, k int) *vector {
-	if k >= len(in.src) {
+// value returns source k of an instruction in all lanes, zeros if there is none.
+func (b *block) value(w *warp, ins *instr, k int) *vector {
+	if k >= len(ins.src) {
 		return &zeros
 	}
-	if r := in.src[k]; r < 0 {
+	if r := ins.src[k]; r < 0 {
 		return &b.k.consts[-1-r]
 	}
-	return &w.regs[in.src[k]]
+	return &w.regs[ins.src[k]]
 }
 
 // step runs an instruction in the threads of mask.
-func (b *block) step(w *warp, in *instr, mask uint32) error {
-	switch in.kind {
+func (b *block) step(w *warp, ins *instr, mask uint32) error {
+	switch ins.kind {
 	case compute:
-		if in.param >= 0 {
-			v := b.params[in.param]
-			if in.size == 4 {
+		if ins.param >= 0 {
+			v := b.params[ins.param]
+			if ins.size == 4 {
 				v &= whole
 			}
 			for l := range lanes {
-				w.regs[in.dst[0]][l] = v
+				w.regs[ins.dst[0]][l] = v
 			}
 			return nil
 		}
-		if len(in.dst) == 2 { // both halves of a register
-			v := *b.value(w, in, 0)
+		if len(ins.dst) == 2 { // both halves of a register
+			v := *b.value(w, ins, 0)
 			for m := mask; m != 0; m &= m - 1 {
 				l := bits.TrailingZeros32(m)
-				w.regs[in.dst[0]][l], w.regs[in.dst[1]][l] = v[l]&whole, v[l]>>32
+				w.regs[ins.dst[0]][l] = v[l] & whole
+				w.regs[ins.dst[1]][l] = v[l] >> 32
 			}
 			return nil
 		}
-		d, x, y, z := &w.regs[in.dst[0]], b.value(w, in, 0), b.value(w, in, 1), b.value(w, in, 2)
+		d := &w.regs[ins.dst[0]]
+		x, y, z := b.value(w, ins, 0), b.value(w, ins, 1), b.value(w, ins, 2)
 		if mask == whole {
 			for l := range lanes {
-				d[l] = in.f(x[l], y[l], z[l])
+				d[l] = ins.f(x[l], y[l], z[l])
 			}
 			return nil
 		}
 		for m := mask; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
-			d[l] = in.f(x[l], y[l], z[l])
+			d[l] = ins.f(x[l], y[l], z[l])
 		}
 	case shuffle:
-		return b.shuffle(w, in, mask)
+		return b.shuffle(w, ins, mask)
 	case ballot:
-		if mask != whole || b.value(w, in, 1)[0] != whole {
+		if mask != whole || b.value(w, ins, 1)[0] != whole {
 			return fmt.Errorf("divergence: a vote of threads %#x", mask)
 		}
 		v := uint64(0)
-		for l, p := range b.value(w, in, 0) {
+		for l, p := range b.value(w, ins, 0) {
 			v |= p << l
 		}
 		for l := range lanes {
-			w.regs[in.dst[0]][l] = v
+			w.regs[ins.dst[0]][l] = v
 		}
 	default:
-		return b.access(w, in, mask)
+		return b.access(w, ins, mask)
 	}
 	return nil
 }
 
-func (b *block) shuffle(w *warp, in *instr, mask uint32) error {
-	if mask != whole || b.value(w, in, 3)[0] != whole {
+// shuffle moves values between the lanes of a warp.
+func (b *block) shuffle(w *warp, ins *instr, mask uint32) error {
+	if mask != whole || b.value(w, ins, 3)[0] != whole {
 		return fmt.Errorf("divergence: a shuffle of threads %#x", mask)
 	}
-	v, by, clamp := *b.value(w, in, 0), *b.value(w, in, 1), *b.value(w, in, 2)
+	v := *b.value(w, ins, 0)
+	distance := *b.value(w, ins, 1)
+	clamp := *b.value(w, ins, 2)
 	for l := range lanes {
-		segment, c := int(clamp[l])>>8&31, int(clamp[l])&31
-		most := l&segment | c&^segment
-		from, n := 0, int(by[l])&31
+		segment := int(clamp[l]) >> 8 & 31
+		c := int(clamp[l]) & 31
+		n := int(distance[l]) & 31
+		bound := l&segment | c&^segment // the end of the segment
+		source := 0
 		inside := false
-		switch in.mode {
+		switch ins.mode {
 		case "up":
-			from = l - n
-			inside = from >= most
+			source = l - n
+			inside = source >= bound
 		case "bfly":
-			from = l ^ n
-			inside = from <= most
+			source = l ^ n
+			inside = source <= bound
 		case "idx":
-			from = l&segment | n&^segment
-			inside = from <= most
+			source = l&segment | n&^segment
+			inside = source <= bound
 		default:
-			return fmt.Errorf("a shuffle %s is not known", in.mode)
+			return fmt.Errorf("a shuffle %s is not known", ins.mode)
 		}
 		if !inside {
-			from = l
+			source = l
 		}
-		w.regs[in.dst[0]][l] = v[from]
-		if len(in.dst) > 1 {
-			w.regs[in.dst[1]][l] = truth(inside)
+		w.regs[ins.dst[0]][l] = v[source]
+		if len(ins.dst) > 1 {
+			w.regs[ins.dst[1]][l] = truth(inside)
 		}
 	}
 	return nil
 }
 
 // access moves elements between registers and memory.
-func (b *block) access(w *warp, in *instr, mask uint32) error {
-	at := *b.value(w, in, 0)
-	elements := len(in.dst)
-	if in.kind == store {
-		elements = len(in.src) - 1
+func (b *block) access(w *warp, ins *instr, mask uint32) error {
+	addresses := *b.value(w, ins, 0)
+	elements := len(ins.dst)
+	if ins.kind == store {
+		elements = len(ins.src) - 1
 	}
-	bytes := in.size * elements
+	bytes := ins.size * elements
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
-		a := at[l] + in.offset
+		// Find the memory, and check the access.
+		a := addresses[l] + ins.offset
 		var p *piece
-		var off int
-		if in.space == shared {
+		var offset int
+		if ins.space == shared {
 			a &= whole
-			p, off = &b.shared, int(a)-sharedBase
-			if off < 0 || off+bytes > len(p.data) {
-				return fmt.Errorf("lane %d touches byte %d of %d of shared memory", l, off, len(p.data))
+			p = &b.shared
+			offset = int(a) - sharedBase
+			if offset < 0 || offset+bytes > len(p.data) {
+				return fmt.Errorf("lane %d touches byte %d of %d of shared memory", l, offset, len(p.data))
 			}
 		} else {
 			var err error
-			if p, off, err = b.m.Memory.find(a, bytes); err != nil {
+			if p, offset, err = b.m.Memory.find(a, bytes); err != nil {
 				return fmt.Errorf("lane %d: %w", l, err)
 			}
 		}
 		if a%uint64(bytes) != 0 {
-			return fmt.Errorf("lane %d: %d bytes at %#x, which is not a multiple", l, bytes, a)
+			return fmt.Errorf("lane %d: %d bytes at %#x, which is not a multiple of their number", l, bytes, a)
 		}
 		if p.words != nil {
-			for k := off / 4; k < (off+bytes)/4; k++ {
-				if err := b.book(&p.words[k], w, in); err != nil {
-					return fmt.Errorf("lane %d, %#x: %w", l, p.at+uint64(4*k), err)
+			for k := offset / 4; k < (offset+bytes)/4; k++ {
+				if err := b.book(&p.words[k], w, ins); err != nil {
+					return fmt.Errorf("lane %d, %#x: %w", l, p.address+uint64(4*k), err)
 				}
 			}
 		}
+		// Move the elements.
 		for k := range elements {
-			mem := p.data[off+k*in.size:]
+			mem := p.data[offset+k*ins.size:]
 			switch {
-			case in.kind == store && in.size == 4:
-				binary.LittleEndian.PutUint32(mem, uint32(b.value(w, in, 1+k)[l]))
-			case in.kind == store:
-				binary.LittleEndian.PutUint64(mem, b.value(w, in, 1+k)[l])
-			case in.kind == atomicAdd:
+			case ins.kind == store && ins.size == 4:
+				binary.LittleEndian.PutUint32(mem, uint32(b.value(w, ins, 1+k)[l]))
+			case ins.kind == store:
+				binary.LittleEndian.PutUint64(mem, b.value(w, ins, 1+k)[l])
+			case ins.kind == atomicAdd:
 				old := binary.LittleEndian.Uint32(mem)
-				binary.LittleEndian.PutUint32(mem, old+uint32(b.value(w, in, 1)[l]))
-				w.regs[in.dst[0]][l] = uint64(old)
-			case in.size == 4:
-				w.regs[in.dst[k]][l] = uint64(binary.LittleEndian.Uint32(mem))
+				binary.LittleEndian.PutUint32(mem, old+uint32(b.value(w, ins, 1)[l]))
+				w.regs[ins.dst[0]][l] = uint64(old)
+			case ins.size == 4:
+				w.regs[ins.dst[k]][l] = uint64(binary.LittleEndian.Uint32(mem))
 			default:
-				w.regs[in.dst[k]][l] = binary.LittleEndian.Uint64(mem)
+				w.regs[ins.dst[k]][l] = binary.LittleEndian.Uint64(mem)
 			}
 		}
 	}
 	return nil
 }
 
-// collides says that nothing orders an access, if it was by a block from first on,
-// before that of now.
-func (a access) collides(first uint32, now access) bool {
-	return a.block >= first && !(a.atomic && now.atomic) &&
-		(a.block != now.block || a.epoch == now.epoch && a.warp != now.warp)
+// collides reports whether nothing orders an earlier access, of block first or a later
+// one, before the current one.
+func (a access) collides(first uint32, current access) bool {
+	return a.block >= first && !(a.atomic && current.atomic) &&
+		(a.block != current.block || a.epoch == current.epoch && a.warp != current.warp)
 }
 
-func (a access) from(now access) string {
-	if a.block != now.block {
+// origin names the warp of an earlier access, or its block if that is another one.
+func (a access) origin(current access) string {
+	if a.block != current.block {
 		return "another block"
 	}
 	return fmt.Sprintf("warp %d", a.warp)
 }
 
-// book checks an access to a word against those before, and notes it.
-func (b *block) book(c *cell, w *warp, in *instr) error {
-	now := access{b.id, b.epoch, w.number, in.kind == atomicAdd}
-	first, unknown := b.launch, !c.known
-	if in.space == shared { // which begins anew with each block
-		first, unknown = b.id, c.written.block != b.id
+// book checks an access to a word against the earlier ones, and records it.
+func (b *block) book(c *cell, w *warp, ins *instr) error {
+	current := access{b.id, b.epoch, w.number, ins.kind == atomicAdd}
+	first := b.launch // the first block whose accesses matter
+	valid := c.valid
+	if ins.space == shared { // every block starts with new shared memory
+		first = b.id
+		valid = c.written.block == b.id
 	}
-	if in.kind != store {
-		if unknown {
-			return fmt.Errorf("it is read, and nobody has written it")
+	if ins.kind != store {
+		if !valid {
+			return fmt.Errorf("it is read, and was never written")
 		}
-		if c.written.collides(first, now) {
-			return fmt.Errorf("race: %s has written it, with no barrier between", c.written.from(now))
+		if c.written.collides(first, current) {
+			return fmt.Errorf("race: %s has written it, with no barrier between", c.written.origin(current))
 		}
 	}
-	if in.space == readOnly {
+	if ins.space == readOnly {
 		if c.written.block >= first {
 			return fmt.Errorf("it is read through the read-only cache, and the launch has written it")
 		}
 		c.cached = b.id
 	}
-	if in.kind == load {
+	if ins.kind == load {
 		if c.first < first {
 			c.first = b.id
 		}
-		if c.read[1].block != now.block || c.read[1].warp != now.warp {
+		if c.read[1].block != current.block || c.read[1].warp != current.warp {
 			c.read[0] = c.read[1]
 		}
-		c.read[1] = now
+		c.read[1] = current
 		return nil
 	}
 	if c.cached >= first {
 		return fmt.Errorf("it is written, and the launch has read it through the read-only cache")
 	}
 	for _, a := range [...]access{c.read[0], c.read[1], c.written} {
-		if a.collides(first, now) {
-			return fmt.Errorf("race: %s has touched it, with no barrier between", a.from(now))
+		if a.collides(first, current) {
+			return fmt.Errorf("race: %s has touched it, with no barrier between", a.origin(current))
 		}
 	}
 	if c.first >= first && c.first != b.id {
 		return fmt.Errorf("race: another block has read it")
 	}
-	c.written, c.known = now, true
+	c.written = current
+	c.valid = true
 	return nil
 }
