@@ -63,8 +63,8 @@ func CheckBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows
 	outsideDst := di+rows > dst.Rows || dj+cols > dst.Cols
 	outsideSrc := si+rows > src.Rows || sj+cols > src.Cols
 	if negative || outsideDst || outsideSrc {
-		want := fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit", rows, cols, si, sj, di, dj)
-		tensor.Mismatch("backend: CopyBlock", want, dst, src)
+		message := fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit", rows, cols, si, sj, di, dj)
+		tensor.Mismatch("backend: CopyBlock", message, dst, src)
 	}
 }
 
@@ -87,15 +87,15 @@ func CheckUpdateIndices(xs []*Indices, hosts [][]int32) {
 	if slices.EqualFunc(xs, hosts, equal) {
 		return
 	}
-	have := "host slices"
+	given := "host slices"
 	for _, h := range hosts {
-		have += fmt.Sprintf(" (%d)", len(h))
+		given += fmt.Sprintf(" (%d)", len(h))
 	}
-	want := "want those of the vectors"
+	wanted := "want those of the vectors"
 	for _, x := range xs {
-		want += fmt.Sprintf(" (%d)", x.Len())
+		wanted += fmt.Sprintf(" (%d)", x.Len())
 	}
-	panic(&tensor.ShapeError{Op: "backend: UpdateIndices", Have: have, Want: want})
+	panic(&tensor.ShapeError{Op: "backend: UpdateIndices", Have: given, Want: wanted})
 }
 
 // CheckFetch panics unless t has at most 32 elements.
@@ -128,8 +128,8 @@ func CheckDot(dst, a, b *tensor.Tensor) {
 // short [G×F].
 func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
 	if ptr.Len() != short.Rows+1 || short.Cols != long.Cols || int(ptr.Host[ptr.Len()-1]) > long.Rows {
-		const form = "want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N"
-		tensor.Mismatch(op, fmt.Sprintf(form, ptr.Len()), short, long)
+		const format = "want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N"
+		tensor.Mismatch(op, fmt.Sprintf(format, ptr.Len()), short, long)
 	}
 }
 
@@ -144,8 +144,8 @@ func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m,
 		kb, n = n, kb
 	}
 	if k != kb || !dst.Is(m, n) {
-		want := fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)", transA, transB)
-		tensor.Mismatch("backend: Gemm", want, dst, a, b)
+		message := fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)", transA, transB)
+		tensor.Mismatch("backend: Gemm", message, dst, a, b)
 	}
 	return m, n, k
 }
@@ -157,9 +157,9 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 	nnz := a.Col.Len()
 	badPointers := a.Ptr.Len() != a.Rows+1 || int(a.Ptr.Host[a.Rows]) > nnz
 	if badPointers || a.Val != nil && !a.Val.Is(nnz, 1) {
-		const form = "a sparse [%d×%d] with %d entries needs %d pointers that do not go beyond (have %d), " +
+		const format = "a sparse [%d×%d] with %d entries needs %d pointers that do not go beyond (have %d), " +
 			"and values [%d×1] or none"
-		tensor.Mismatch(op, fmt.Sprintf(form, a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
+		tensor.Mismatch(op, fmt.Sprintf(format, a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
 	}
 	if !dst.Is(a.Rows, x.Cols) || x.Rows != a.Cols {
 		tensor.Mismatch(op, fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
@@ -222,8 +222,8 @@ func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices) {
 	g, f := groups.Len()-1, mean.Cols
 	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) || !variance.Is(g, f) {
-		want := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g)
-		tensor.Mismatch("backend: TrackStatistics", want, runningMean, runningVar, mean, variance)
+		message := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g)
+		tensor.Mismatch("backend: TrackStatistics", message, runningMean, runningVar, mean, variance)
 	}
 }
 

@@ -59,9 +59,9 @@ type GINGradients struct {
 
 // CheckGIN panics with *[tensor.ShapeError] unless the shapes of a layer fit. It
 // returns the widths of the input, the hidden layer and the output.
-func CheckGIN(l *GINLayer) (in, hid, out int) {
+func CheckGIN(l *GINLayer) (input, hid, out int) {
 	const op = "backend: GIN"
-	in, hid, out = l.W1.Rows, l.W1.Cols, l.W2.Cols
+	input, hid, out = l.W1.Rows, l.W1.Cols, l.W2.Cols
 	n, g, v := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
 	if l.Running {
 		v = 1
@@ -89,15 +89,15 @@ func CheckGIN(l *GINLayer) (in, hid, out int) {
 	}
 	// Inputs.
 	if l.X != nil {
-		shape(l.X, n, in, "want a row of the input's width for each node")
-		shape(l.Agg, n, in, "want agg as x")
+		shape(l.X, n, input, "want a row of the input's width for each node")
+		shape(l.Agg, n, input, "want agg as x")
 	} else if l.Category.Len() != n {
 		tensor.Mismatch(op, "want a category for each node", l.H1)
 	}
 	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val != nil || l.AdjT.Val != nil {
 		tensor.Mismatch(op, "want an adjacency without values of all nodes", l.H1)
 	}
-	return in, hid, out
+	return input, hid, out
 }
 
 // RowsLayer is a layer of the encoder of molecules whose batch norm is an affine map:
@@ -123,14 +123,14 @@ type RowsLayer struct {
 // CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
 func CheckRowsLayer(l *RowsLayer) {
 	const op = "backend: LayerRows"
-	in, hid := l.X.Cols, l.B1.Cols
-	refuse(l.E.Cols != in || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
+	input, hid := l.X.Cols, l.B1.Cols
+	refuse(l.E.Cols != input || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
 	if l.W1 == nil {
-		bad := !l.B1.Is(1, in) || !l.Y.Is(l.Graphs.Len()-1, in)
+		bad := !l.B1.Is(1, input) || !l.Y.Is(l.Graphs.Len()-1, input)
 		refuse(bad, op, "want the hidden width and a row for each graph", l.X, l.B1, l.Y)
 		return
 	}
-	bad := !l.W1.Is(in, hid) || !l.B1.Is(1, hid) || l.W2.Rows != hid
+	bad := !l.W1.Is(input, hid) || !l.B1.Is(1, hid) || l.W2.Rows != hid
 	refuse(bad, op, "want the hidden width", l.X, l.W1, l.B1, l.W2)
 	out := l.W2.Cols
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
@@ -181,27 +181,27 @@ type GCNGradients struct{ DY, DX, Gamma, Beta, W, B *tensor.Tensor }
 
 // CheckGCN panics with *[tensor.ShapeError] unless the shapes of a layer fit. It
 // returns the widths of the input and of the output.
-func CheckGCN(l *GCNLayer) (in, out int) {
+func CheckGCN(l *GCNLayer) (input, out int) {
 	const op = "backend: GCN"
-	in, out = l.W.Rows, l.W.Cols
+	input, out = l.W.Rows, l.W.Cols
 	n, v := l.X.Rows, l.Views.Len()-1
 	if l.Running {
 		v = 1
 	}
-	if l.X.Cols != in || l.Residual && in != out {
+	if l.X.Cols != input || l.Residual && input != out {
 		tensor.Mismatch(op, "want W as high as x is wide, and square with a residual", l.X, l.W)
 	}
-	if !l.Gamma.Is(1, in) || !l.Beta.Is(1, in) || !l.B.Is(1, out) {
+	if !l.Gamma.Is(1, input) || !l.Beta.Is(1, input) || !l.B.Is(1, out) {
 		tensor.Mismatch(op, "want γ and β of the input's width, a bias of the output's", l.W, l.Gamma, l.Beta, l.B)
 	}
-	refuse(!l.Mean.Is(v, in) || !l.Var.Is(v, in), op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
+	refuse(!l.Mean.Is(v, input) || !l.Var.Is(v, input), op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
 	if !l.R.Is(n, out) || !l.Y.Is(n, out) || (l.R == l.Y) == l.Residual {
 		tensor.Mismatch(op, "want outputs of all nodes, and two of them with a residual", l.X, l.R, l.Y)
 	}
 	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val == nil || l.AdjT.Val == nil {
 		tensor.Mismatch(op, "want an adjacency with values of all nodes", l.X)
 	}
-	return in, out
+	return input, out
 }
 
 // Norm is batch norm of N rows in G groups:
@@ -298,8 +298,8 @@ func CheckContrast(c *Contrast) (n, d int) {
 	refuse(m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m), op, "want U [2N×D], [2N×2N]", c.U, c.E)
 	if c.LossC != nil || !tiles {
 		bad := !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) || c.CrossView && (!tiles || n < 2)
-		const want = "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views"
-		refuse(bad, op, want, c.U, c.InvZ, c.LossC)
+		const shapes = "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views"
+		refuse(bad, op, shapes, c.U, c.InvZ, c.LossC)
 	}
 	if c.Match && !tiles {
 		refuse(!c.A1.Is(n, n) || !c.A2.Is(n, n), op, "want U [2N×D], [N×N], [N×N]", c.U, c.A1, c.A2)

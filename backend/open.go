@@ -45,9 +45,9 @@ func Open(name string, p tensor.Precision) (Backend, error) {
 	if ok {
 		return open(p)
 	}
-	have := strings.Join(Names(), ", ")
+	names := strings.Join(Names(), ", ")
 	if strings.HasPrefix(name, "cuda") {
-		return nil, fmt.Errorf("backend %q is not in this build; rebuild with -tags cuda (have: %s)", name, have)
+		return nil, fmt.Errorf("backend %q is not in this build; rebuild with -tags cuda (have: %s)", name, names)
 	}
-	return nil, fmt.Errorf("backend %q is unknown (have: %s)", name, have)
+	return nil, fmt.Errorf("backend %q is unknown (have: %s)", name, names)
 }

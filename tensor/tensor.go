@@ -89,12 +89,12 @@ func (e *ShapeError) Error() string { return e.Op + ": " + e.Have + ": " + e.Wan
 
 // Mismatch panics with a [ShapeError] for op that lists the shapes of ts.
 func Mismatch(op, want string, ts ...*Tensor) {
-	have := ""
+	shapes := ""
 	for i, t := range ts {
 		if i > 0 {
-			have += ", "
+			shapes += ", "
 		}
-		have += t.String()
+		shapes += t.String()
 	}
-	panic(&ShapeError{Op: op, Have: have, Want: want})
+	panic(&ShapeError{Op: op, Have: shapes, Want: want})
 }

@@ -111,13 +111,13 @@ func checkUpload(s *suite) {
 			host[len(host)-1-i] = float32(v)
 		}
 		s.b.Upload32(t, host)
-		want := m.mapped(func(v float64) float64 { return float64(float32(v)) })
-		slices.Reverse(want.v)
-		s.wantSame(fmt.Sprintf("Upload32, Download %v", t), download(s.b, t), want)
+		reversed := m.mapped(func(v float64) float64 { return float64(float32(v)) })
+		slices.Reverse(reversed.v)
+		s.wantSame(fmt.Sprintf("Upload32, Download %v", t), download(s.b, t), reversed)
 
 		clear(host)
 		clear(m.v)
-		s.wantSame(fmt.Sprintf("Upload32, host slice cleared, Download %v", t), download(s.b, t), want)
+		s.wantSame(fmt.Sprintf("Upload32, host slice cleared, Download %v", t), download(s.b, t), reversed)
 		s.free(t)
 	}
 	// Ties go to even, and what is too large becomes infinite.
@@ -157,8 +157,8 @@ func checkIndices(s *suite) {
 	for _, x := range held {
 		dst := s.alloc(x.Len(), 1)
 		s.b.GatherRows(dst, src, x)
-		what := fmt.Sprintf("GatherRows by %d indices, one of %d vectors", x.Len(), len(held))
-		s.wantSame(what, download(s.b, dst), values.gathered(x.Host))
+		label := fmt.Sprintf("GatherRows by %d indices, one of %d vectors", x.Len(), len(held))
+		s.wantSame(label, download(s.b, dst), values.gathered(x.Host))
 		s.free(dst)
 	}
 	for _, x := range held {
@@ -206,11 +206,11 @@ func checkIndexBlock(s *suite) {
 			s.b.GatherRows(dst[k], src, x)
 		}
 	}
-	verify := func(what string, hosts [][]int32) {
+	verify := func(circumstance string, hosts [][]int32) {
 		s.Helper()
 		for k, host := range hosts {
-			what := fmt.Sprintf("GatherRows by vector %d of a block, %s", k, what)
-			s.wantSame(what, download(s.b, dst[k]), values.gathered(host))
+			label := fmt.Sprintf("GatherRows by vector %d of a block, %s", k, circumstance)
+			s.wantSame(label, download(s.b, dst[k]), values.gathered(host))
 		}
 	}
 	gather()

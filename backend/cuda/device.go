@@ -234,8 +234,8 @@ func loaded() error {
 	case 0:
 		return nil
 	case C.delay_not_loaded:
-		const form = "the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in SPECMATCH_LIBCUDA%s"
-		return fmt.Errorf(form, C.GoString(C.delay_message()), orCPU)
+		const format = "the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in SPECMATCH_LIBCUDA%s"
+		return fmt.Errorf(format, C.GoString(C.delay_message()), orCPU)
 	default:
 		return fmt.Errorf("the NVIDIA driver does not start: %w", explain(failure(s)))
 	}
@@ -246,10 +246,10 @@ func openBLAS() (*C.blas, error) {
 	var why [1024]C.char
 	b := C.table_blas_open(&why[0], C.size_t(len(why)))
 	if b == nil {
-		const form = "cuBLAS was not found (%s): install CUDA's libcublas 12 or 13, " +
+		const format = "cuBLAS was not found (%s): install CUDA's libcublas 12 or 13, " +
 			"from NVIDIA or as the Python package nvidia-cublas-cu12, " +
 			"and name its file in SPECMATCH_LIBCUBLAS if the loader does not find it"
-		return nil, fmt.Errorf(form, C.GoString(&why[0]))
+		return nil, fmt.Errorf(format, C.GoString(&why[0]))
 	}
 	return b, nil
 }
@@ -336,8 +336,8 @@ func (d *device) alloc(bytes int) (p pointer, err error) {
 			return nil
 		}
 		if free, total, e := cu.MemInfo(); e == nil {
-			const form = "%d MiB were wanted, %d of %d MiB are free: %w"
-			return fmt.Errorf(form, bytes>>20, free>>20, total>>20, explain(err))
+			const format = "%d MiB were wanted, %d of %d MiB are free: %w"
+			return fmt.Errorf(format, bytes>>20, free>>20, total>>20, explain(err))
 		}
 		return err
 	})

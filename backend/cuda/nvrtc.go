@@ -44,14 +44,14 @@ func compileKernels(p tensor.Precision, arch string) (ptx string, err error) {
 	text := C.GoString(out)
 	switch {
 	case code == C.nvrtc_absent:
-		const form = "SPECMATCH_NVRTC=%s asks for NVIDIA's compiler, and it was not found (%s): " +
+		const format = "SPECMATCH_NVRTC=%s asks for NVIDIA's compiler, and it was not found (%s): " +
 			"install CUDA's libnvrtc 12 or 13, from NVIDIA or as the Python package nvidia-cuda-nvrtc-cu12, " +
 			"and name its file in SPECMATCH_LIBNVRTC if the loader does not find it; or unset SPECMATCH_NVRTC"
-		return "", fmt.Errorf(form, arch, text)
+		return "", fmt.Errorf(format, arch, text)
 	case code != 0:
-		const form = "SPECMATCH_NVRTC=%s: the kernels do not compile (status %d of NVRTC): " +
+		const format = "SPECMATCH_NVRTC=%s: the kernels do not compile (status %d of NVRTC): " +
 			"want an architecture that it knows, such as compute_90, or unset it\n%s"
-		return "", fmt.Errorf(form, arch, code, text)
+		return "", fmt.Errorf(format, arch, code, text)
 	}
 	return text, nil
 }

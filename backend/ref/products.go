@@ -31,10 +31,10 @@ func CheckProducts(be backend.Backend) (err error) {
 			a := draw(m * k)
 			b := draw(k * n)
 			got := multiply(be, m, n, k, trans, a, b)
-			for i, want := range multiply(oracle, m, n, k, trans, a, b) {
-				if !(math.Abs(got[i]-want) <= allowed) {
+			for i, expected := range multiply(oracle, m, n, k, trans, a, b) {
+				if !(math.Abs(got[i]-expected) <= allowed) {
 					return fmt.Errorf("a product [%d×%d]·[%d×%d] (transposed %v) is wrong: "+
-						"element %d is %v, want %v within %.2g", m, k, k, n, trans, i, got[i], want, allowed)
+						"element %d is %v, want %v within %.2g", m, k, k, n, trans, i, got[i], expected, allowed)
 				}
 			}
 		}
