@@ -79,9 +79,10 @@ type RowOp uint8
 
 // The row reductions of [Backend.ReduceRows].
 const (
-	RowSum       RowOp = iota // Σ_j a_ij; 0 for no columns
-	RowMax                    // max_j a_ij; -Inf for no columns; NaN if any is
-	RowLogSumExp              // ln Σ_j e^a_ij, maximum subtracted; -Inf for no columns or all -Inf, +Inf if any is
+	RowSum RowOp = iota // Σ_j a_ij; 0 for no columns
+	RowMax              // max_j a_ij; -Inf for no columns; NaN if any is
+	// ln Σ_j e^a_ij, maximum subtracted; -Inf for no columns or all -Inf, +Inf if any is
+	RowLogSumExp
 	numRow
 )
 
@@ -284,7 +285,9 @@ type Error struct {
 }
 
 // Error returns the engine, the operation and the cause.
-func (e *Error) Error() string { return "backend " + e.Backend + ": " + e.Op + ": " + e.Err.Error() }
+func (e *Error) Error() string {
+	return "backend " + e.Backend + ": " + e.Op + ": " + e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

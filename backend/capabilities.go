@@ -81,7 +81,9 @@ type MessageFuser interface {
 	Messages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor)
 	// MessagesBackward sets dx = Aᵀ·dy + self·dy, where at is Aᵀ, and the tables dws
 	// to the rows of cᵀ·dy. A gradient that is nil is not computed.
-	MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor)
+	MessagesBackward(
+		dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor,
+	)
 }
 
 // StatisticsTracker moves batch norm's running statistics in one call.

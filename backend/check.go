@@ -22,7 +22,9 @@ func refuse(bad bool, op, want string, ts ...*tensor.Tensor) {
 // CheckAlloc panics if a dimension is negative.
 func CheckAlloc(rows, cols int) {
 	if rows < 0 || cols < 0 {
-		tensor.Mismatch("backend: Alloc", "dimensions must not be negative", &tensor.Tensor{Rows: rows, Cols: cols})
+		tensor.Mismatch(
+			"backend: Alloc", "dimensions must not be negative", &tensor.Tensor{Rows: rows, Cols: cols},
+		)
 	}
 }
 
@@ -63,7 +65,8 @@ func CheckBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows
 	outsideDst := di+rows > dst.Rows || dj+cols > dst.Cols
 	outsideSrc := si+rows > src.Rows || sj+cols > src.Cols
 	if negative || outsideDst || outsideSrc {
-		message := fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit", rows, cols, si, sj, di, dj)
+		message := fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit",
+			rows, cols, si, sj, di, dj)
 		tensor.Mismatch("backend: CopyBlock", message, dst, src)
 	}
 }
@@ -135,11 +138,13 @@ func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.T
 
 // CheckGemm returns M, N and K of dst [M×N] = op(a) [M×K] · op(b) [K×N].
 func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m, n, k int) {
-	m, k = a.Rows, a.Cols
+	m = a.Rows
+	k = a.Cols
 	if transA {
 		m, k = k, m
 	}
-	kb, n := b.Rows, b.Cols
+	kb := b.Rows
+	n = b.Cols
 	if transB {
 		kb, n = n, kb
 	}
@@ -165,13 +170,17 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 		tensor.Mismatch(op, fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
 	}
 	if self != 0 && a.Rows != a.Cols {
-		tensor.Mismatch(op, fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols), dst, x)
+		tensor.Mismatch(
+			op, fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols), dst, x,
+		)
 	}
 }
 
 // CheckMessages panics where [CheckSpMM] does, unless every table is as wide as x, and
 // unless the tables together have a row for each column of c.
-func CheckMessages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {
+func CheckMessages(
+	y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor,
+) {
 	CheckSpMM(y, a, x, self)
 	rows := 0
 	for _, w := range ws {
@@ -220,7 +229,8 @@ func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 // CheckTrack panics unless the running statistics are [1×F] and the new ones
 // [G×F] for G groups.
 func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices) {
-	g, f := groups.Len()-1, mean.Cols
+	g := groups.Len() - 1
+	f := mean.Cols
 	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) || !variance.Is(g, f) {
 		message := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g)
 		tensor.Mismatch("backend: TrackStatistics", message, runningMean, runningVar, mean, variance)

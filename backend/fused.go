@@ -61,8 +61,12 @@ type GINGradients struct {
 // returns the widths of the input, the hidden layer and the output.
 func CheckGIN(l *GINLayer) (input, hid, out int) {
 	const op = "backend: GIN"
-	input, hid, out = l.W1.Rows, l.W1.Cols, l.W2.Cols
-	n, g, v := l.H1.Rows, l.Graphs.Len()-1, l.Views.Len()-1
+	input = l.W1.Rows
+	hid = l.W1.Cols
+	out = l.W2.Cols
+	n := l.H1.Rows
+	g := l.Graphs.Len() - 1
+	v := l.Views.Len() - 1
 	if l.Running {
 		v = 1
 	}
@@ -123,7 +127,8 @@ type RowsLayer struct {
 // CheckRowsLayer panics with *[tensor.ShapeError] unless the shapes of a layer fit.
 func CheckRowsLayer(l *RowsLayer) {
 	const op = "backend: LayerRows"
-	input, hid := l.X.Cols, l.B1.Cols
+	input := l.X.Cols
+	hid := l.B1.Cols
 	refuse(l.E.Cols != input || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
 	if l.W1 == nil {
 		bad := !l.B1.Is(1, input) || !l.Y.Is(l.Graphs.Len()-1, input)
@@ -183,8 +188,10 @@ type GCNGradients struct{ DY, DX, Gamma, Beta, W, B *tensor.Tensor }
 // returns the widths of the input and of the output.
 func CheckGCN(l *GCNLayer) (input, out int) {
 	const op = "backend: GCN"
-	input, out = l.W.Rows, l.W.Cols
-	n, v := l.X.Rows, l.Views.Len()-1
+	input = l.W.Rows
+	out = l.W.Cols
+	n := l.X.Rows
+	v := l.Views.Len() - 1
 	if l.Running {
 		v = 1
 	}
@@ -192,9 +199,18 @@ func CheckGCN(l *GCNLayer) (input, out int) {
 		tensor.Mismatch(op, "want W as high as x is wide, and square with a residual", l.X, l.W)
 	}
 	if !l.Gamma.Is(1, input) || !l.Beta.Is(1, input) || !l.B.Is(1, out) {
-		tensor.Mismatch(op, "want γ and β of the input's width, a bias of the output's", l.W, l.Gamma, l.Beta, l.B)
+		tensor.Mismatch(
+			op, "want γ and β of the input's width, a bias of the output's", l.W, l.Gamma, l.Beta, l.B,
+		)
 	}
-	refuse(!l.Mean.Is(v, input) || !l.Var.Is(v, input), op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
+	refuse(
+		!l.Mean.Is(v, input) || !l.Var.Is(v, input),
+		op,
+		"want one row of statistics for each view",
+		l.X,
+		l.Mean,
+		l.Var,
+	)
 	if !l.R.Is(n, out) || !l.Y.Is(n, out) || (l.R == l.Y) == l.Residual {
 		tensor.Mismatch(op, "want outputs of all nodes, and two of them with a residual", l.X, l.R, l.Y)
 	}
@@ -234,8 +250,15 @@ type NormGradients struct{ DY, DX, Gamma, Beta, Bias *tensor.Tensor }
 // CheckNorm panics with *[tensor.ShapeError] unless the shapes of a norm fit.
 func CheckNorm(n *Norm) {
 	const op = "backend: Norm"
-	g, f := n.Groups.Len()-1, n.X.Cols
-	refuse(!n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows, op, "want y as x, and groups of its rows", n.X, n.Y)
+	g := n.Groups.Len() - 1
+	f := n.X.Cols
+	refuse(
+		!n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows,
+		op,
+		"want y as x, and groups of its rows",
+		n.X,
+		n.Y,
+	)
 	if !n.Gamma.Is(1, f) || !n.Beta.Is(1, f) || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
 		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)
 	}
@@ -292,7 +315,8 @@ const MinTemperature = 1.0 / 32
 // and D.
 func CheckContrast(c *Contrast) (n, d int) {
 	const op = "backend: Contrast"
-	m, d := c.U.Rows, c.U.Cols
+	m := c.U.Rows
+	d = c.U.Cols
 	n = m / 2
 	tiles := c.E == nil
 	refuse(m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m), op, "want U [2N×D], [2N×2N]", c.U, c.E)

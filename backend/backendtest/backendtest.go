@@ -240,7 +240,8 @@ func (c check) run(t tb, b backend.Backend, short, serial bool) {
 func (s *suite) errorf(format string, args ...any) {
 	s.Helper()
 	s.Errorf(format, args...)
-	if s.failures++; s.failures >= maxFailures {
+	s.failures++
+	if s.failures >= maxFailures {
 		s.Errorf("more failures are not shown")
 		panic(stop{})
 	}
@@ -363,5 +364,7 @@ func (s *suite) random(rows, cols int) matrix {
 // integers returns a matrix of integers from -4 to 4. Sums of their products are exact
 // in both precisions.
 func (s *suite) integers(rows, cols int) matrix {
-	return constant(rows, cols, 0).mapped(func(float64) float64 { return float64(s.rng.IntN(9) - 4) })
+	return constant(rows, cols, 0).mapped(func(float64) float64 {
+		return float64(s.rng.IntN(9) - 4)
+	})
 }

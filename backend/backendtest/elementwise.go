@@ -35,8 +35,12 @@ func checkUnary(s *suite) {
 				})
 			}
 			s.try(trial{
-				op: "Unary " + op.String(), note: note, alias: alias, large: large,
-				in: []matrix{a}, out: []output{{before(a, alias), tol}},
+				op:    "Unary " + op.String(),
+				note:  note,
+				alias: alias,
+				large: large,
+				in:    []matrix{a},
+				out:   []output{{before(a, alias), tol}},
 				call: func(o operands) {
 					o.Unary(o.out[0], op, o.in[0])
 				},
@@ -46,7 +50,9 @@ func checkUnary(s *suite) {
 			unary(s.random(rows, cols), 0, "", large)
 			unary(s.random(rows, cols), 1, "", large)
 		})
-		aLargeShape(i, func(rows, cols int, large bool) { unary(s.random(rows, cols), i/3%2, "", large) })
+		aLargeShape(i, func(rows, cols int, large bool) {
+			unary(s.random(rows, cols), i/3%2, "", large)
+		})
 		// Every special value at every place of a vector: a vector loop and its
 		// tail must agree.
 		special := s.special()
@@ -90,15 +96,21 @@ func before(input matrix, alias int) matrix {
 type binaryCall func(b backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, x, y *tensor.Tensor)
 
 func checkBinary(s *suite) {
-	s.checkBinary("Binary", backend.Backend.Binary, func(rows, cols int) (int, int) { return rows, cols })
+	s.checkBinary("Binary", backend.Backend.Binary, func(rows, cols int) (int, int) {
+		return rows, cols
+	})
 }
 
 func checkBinaryRow(s *suite) {
-	s.checkBinary("BinaryRow", backend.Backend.BinaryRow, func(_, cols int) (int, int) { return 1, cols })
+	s.checkBinary("BinaryRow", backend.Backend.BinaryRow, func(_, cols int) (int, int) {
+		return 1, cols
+	})
 }
 
 func checkBinaryCol(s *suite) {
-	s.checkBinary("BinaryCol", backend.Backend.BinaryCol, func(rows, _ int) (int, int) { return rows, 1 })
+	s.checkBinary("BinaryCol", backend.Backend.BinaryCol, func(rows, _ int) (int, int) {
+		return rows, 1
+	})
 }
 
 func checkBinaryScalar(s *suite) {
@@ -120,8 +132,12 @@ func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols
 				dst = y
 			}
 			s.try(trial{
-				op: name + " " + op.String(), note: note, alias: alias, large: large,
-				in: []matrix{x, y}, out: []output{{before(dst, alias), tol}},
+				op:    name + " " + op.String(),
+				note:  note,
+				alias: alias,
+				large: large,
+				in:    []matrix{x, y},
+				out:   []output{{before(dst, alias), tol}},
 				call: func(o operands) {
 					call(o.Backend, o.out[0], op, o.in[0], o.in[1])
 				},
@@ -177,8 +193,10 @@ func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols
 	if name == "Binary" {
 		for _, op := range backend.BinaryOps() {
 			s.try(trial{
-				op: "Binary " + op.String(), note: "of a tensor with itself",
-				in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},
+				op:   "Binary " + op.String(),
+				note: "of a tensor with itself",
+				in:   []matrix{s.random(9, 13)},
+				out:  []output{within(9, 13, 2)},
 				call: func(o operands) {
 					o.Binary(o.out[0], op, o.in[0], o.in[0])
 				},
@@ -194,8 +212,12 @@ func checkAffine(s *suite) {
 	affine := func(a matrix, alpha, c float64, alias int, note string, large bool) {
 		s.Helper()
 		t := trial{
-			op: "Affine", note: fmt.Sprintf("alpha=%v c=%v%s", alpha, c, note), alias: alias, large: large,
-			in: []matrix{a}, out: []output{{before: before(a, alias)}},
+			op:    "Affine",
+			note:  fmt.Sprintf("alpha=%v c=%v%s", alpha, c, note),
+			alias: alias,
+			large: large,
+			in:    []matrix{a},
+			out:   []output{{before: before(a, alias)}},
 			call: func(o operands) {
 				o.Affine(o.out[0], alpha, o.in[0], c)
 			},
@@ -231,8 +253,12 @@ func checkAxpby(s *suite) {
 			dst = y
 		}
 		t := trial{
-			op: "Axpby", note: fmt.Sprintf("alpha=%v beta=%v%s", alpha, beta, note), alias: alias, large: large,
-			in: []matrix{x, y}, out: []output{{before: before(dst, alias)}},
+			op:    "Axpby",
+			note:  fmt.Sprintf("alpha=%v beta=%v%s", alpha, beta, note),
+			alias: alias,
+			large: large,
+			in:    []matrix{x, y},
+			out:   []output{{before: before(dst, alias)}},
 			call: func(o operands) {
 				o.Axpby(o.out[0], alpha, o.in[0], beta, o.in[1])
 			},
@@ -265,8 +291,10 @@ func checkAxpby(s *suite) {
 	axpby(special, constant(1, special.cols, 1), 1, 1, 0, ", special values", false)
 	axpby(constant(1, special.cols, 1), special, 1, -1, 0, ", special values", false)
 	s.try(trial{
-		op: "Axpby", note: "of a tensor with itself",
-		in: []matrix{s.random(9, 13)}, out: []output{within(9, 13, 2)},
+		op:   "Axpby",
+		note: "of a tensor with itself",
+		in:   []matrix{s.random(9, 13)},
+		out:  []output{within(9, 13, 2)},
 		call: func(o operands) {
 			o.Axpby(o.out[0], 2, o.in[0], 0.5, o.in[0])
 		},

@@ -157,7 +157,9 @@ func (k *kernelTimer) timeRows(n int) {
 // timeProducts times the products of up to n rows.
 func (k *kernelTimer) timeProducts(n int) {
 	for _, p := range products {
-		rows, cols, inner := p[0], p[1], p[2]
+		rows := p[0]
+		cols := p[1]
+		inner := p[2]
 		if rows > n {
 			continue
 		}
@@ -185,7 +187,12 @@ func chain(be backend.Backend, n int) *backend.CSR {
 		}
 		ptr = append(ptr, int32(len(col)))
 	}
-	return &backend.CSR{Rows: n, Cols: n, Ptr: be.Indices(ptr), Col: be.Indices(col)}
+	return &backend.CSR{
+		Rows: n,
+		Cols: n,
+		Ptr:  be.Indices(ptr),
+		Col:  be.Indices(col),
+	}
 }
 
 // Metered counts fills and products, as an engine with a device does.
@@ -204,7 +211,9 @@ func (m *Metered) Fill(dst *tensor.Tensor, v float64) {
 }
 
 // Gemm counts a launch and 1000 operations.
-func (m *Metered) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
+func (m *Metered) Gemm(
+	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+) {
 	m.Backend.Gemm(dst, transA, transB, alpha, a, b, beta)
 	m.work.Add(1, backend.Work{Launches: 1, Flops: 1000})
 }

@@ -122,7 +122,9 @@ func checkUpload(s *suite) {
 	}
 	// Ties go to even, and what is too large becomes infinite.
 	if s.b.Precision() == tensor.Float32 {
-		m := row(1+0x1p-24, 1+0x3p-24, -1-0x1p-24, 1+0x1p-24+0x1p-50, 1e300, -1e300, 1e-300, 0x1p-150, 0x1.8p-149)
+		m := row(
+			1+0x1p-24, 1+0x3p-24, -1-0x1p-24, 1+0x1p-24+0x1p-50, 1e300, -1e300, 1e-300, 0x1p-150, 0x1.8p-149,
+		)
 		rounded := row(1, 1+0x2p-23, -1, 1+0x1p-23, math.Inf(1), math.Inf(-1), 0, 0, 0x1p-148)
 		s.wantSame("Upload rounds to nearest even: Download", download(s.b, s.upload(m)), rounded)
 	}
@@ -294,7 +296,8 @@ func checkShapes(s *suite) {
 		if !errors.As(err, &shape) {
 			s.errorf("%s: panicked with %v, want a *tensor.ShapeError", c.name, err)
 		} else if shape.Op == "" || shape.Have == "" || shape.Want == "" {
-			s.errorf("%s: the error %q lacks the operator, the shapes given or the shapes wanted", c.name, shape)
+			s.errorf("%s: the error %q lacks the operator, the shapes given or the shapes wanted",
+				c.name, shape)
 		}
 	}
 	for _, c := range s.badConstants() {
@@ -325,8 +328,20 @@ func (s *suite) badShapes() []badCall {
 	b := s.b
 	t := s.ones
 	idx := func(v ...int32) *backend.Indices { return s.index(v) }
-	square := func() *backend.CSR { return &backend.CSR{Rows: 2, Cols: 2, Ptr: idx(0, 1, 2), Col: idx(1, 0)} }
-	rectangle := &backend.CSR{Rows: 2, Cols: 3, Ptr: idx(0, 1, 2), Col: idx(2, 0)}
+	square := func() *backend.CSR {
+		return &backend.CSR{
+			Rows: 2,
+			Cols: 2,
+			Ptr:  idx(0, 1, 2),
+			Col:  idx(1, 0),
+		}
+	}
+	rectangle := &backend.CSR{
+		Rows: 2,
+		Cols: 3,
+		Ptr:  idx(0, 1, 2),
+		Col:  idx(2, 0),
+	}
 	changed := func(change func(a *backend.CSR)) *backend.CSR {
 		a := square()
 		change(a)
@@ -387,14 +402,24 @@ func (s *suite) badShapes() []badCall {
 		{"SpMM: dst width", func() { b.SpMM(t(2, 3), square(), t(2, 4), 0) }},
 		{"SpMM: x rows", func() { b.SpMM(t(2, 4), rectangle, t(2, 4), 0) }},
 		{"SpMM: self of a rectangle", func() { b.SpMM(t(2, 4), rectangle, t(3, 4), 1) }},
-		{"SpMM: pointers", func() { b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Ptr = idx(0, 2) }), t(2, 4), 0) }},
-		{"SpMM: end", func() { b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Ptr = idx(0, 1, 3) }), t(2, 4), 0) }},
-		{"SpMM: values", func() { b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Val = t(3, 1) }), t(2, 4), 0) }},
-		{"SpMM: a row of values", func() { b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Val = t(1, 2) }), t(2, 4), 0) }},
+		{"SpMM: pointers", func() {
+			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Ptr = idx(0, 2) }), t(2, 4), 0)
+		}},
+		{"SpMM: end", func() {
+			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Ptr = idx(0, 1, 3) }), t(2, 4), 0)
+		}},
+		{"SpMM: values", func() {
+			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Val = t(3, 1) }), t(2, 4), 0)
+		}},
+		{"SpMM: a row of values", func() {
+			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Val = t(1, 2) }), t(2, 4), 0)
+		}},
 
 		{"Fetch", func() { b.Fetch(t(3, 11)) }},
 		{"UpdateIndices: count", func() { b.UpdateIndices([]*backend.Indices{idx(1)}, nil) }},
-		{"UpdateIndices: length", func() { b.UpdateIndices([]*backend.Indices{idx(1), idx(1, 2)}, [][]int32{{1}, {2}}) }},
+		{"UpdateIndices: length", func() {
+			b.UpdateIndices([]*backend.Indices{idx(1), idx(1, 2)}, [][]int32{{1}, {2}})
+		}},
 
 		{"UpperPercentile: s", func() { b.UpperPercentile(t(1, 1), nil, t(2, 3), 50) }},
 		{"UpperPercentile: theta", func() { b.UpperPercentile(t(1, 2), nil, t(3, 3), 50) }},

@@ -55,8 +55,10 @@ func checkFill(s *suite) {
 func (s *suite) fill(rows, cols int, v float64, large bool) {
 	s.Helper()
 	s.try(trial{
-		op: "Fill", note: fmt.Sprint(v), large: large,
-		out: []output{exactly(rows, cols)},
+		op:    "Fill",
+		note:  fmt.Sprint(v),
+		large: large,
+		out:   []output{exactly(rows, cols)},
 		call: func(o operands) {
 			o.Fill(o.out[0], v)
 		},
@@ -66,9 +68,10 @@ func (s *suite) fill(rows, cols int, v float64, large bool) {
 func checkTranspose(s *suite) {
 	everyShape(func(rows, cols int, large bool) {
 		s.try(trial{
-			op: "Transpose", large: large,
-			in:  []matrix{s.marked(rows, cols)},
-			out: []output{exactly(cols, rows)},
+			op:    "Transpose",
+			large: large,
+			in:    []matrix{s.marked(rows, cols)},
+			out:   []output{exactly(cols, rows)},
 			call: func(o operands) {
 				o.Transpose(o.out[0], o.in[0])
 			},
@@ -80,10 +83,11 @@ func checkCopyBlock(s *suite) {
 	block := func(dst, src matrix, di, dj, si, sj, rows, cols int, large bool) {
 		s.Helper()
 		s.try(trial{
-			op: "CopyBlock", large: large,
-			note: fmt.Sprintf("[%d×%d] from (%d, %d) to (%d, %d)", rows, cols, si, sj, di, dj),
-			in:   []matrix{src},
-			out:  []output{{dst, tolerance{bits: true}}},
+			op:    "CopyBlock",
+			large: large,
+			note:  fmt.Sprintf("[%d×%d] from (%d, %d) to (%d, %d)", rows, cols, si, sj, di, dj),
+			in:    []matrix{src},
+			out:   []output{{dst, tolerance{bits: true}}},
 			call: func(o operands) {
 				o.CopyBlock(o.out[0], di, dj, o.in[0], si, sj, rows, cols)
 			},
@@ -94,14 +98,25 @@ func checkCopyBlock(s *suite) {
 	everyShape(func(rows, cols int, large bool) {
 		src := s.marked(rows, cols)
 		block(poison(rows, cols), src, 0, 0, 0, 0, rows, cols, large)
-		block(s.random(rows+2, cols+3), src, 1, 2, 0, 0, rows, cols, large)                                              // put into
-		block(s.random(rows, cols), s.marked(rows+3, cols+2), 0, 0, 2, 1, rows, cols, large)                             // take out
-		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 1, 1, 1, 1, rows, cols, large)                         // last corner
-		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 0, 0, 0, 0, rows, cols, large)                         // first corner
-		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), rows+1, cols+1, rows+1, cols+1, 0, 0, large)           // nothing
-		block(s.random(2*rows, cols), src, rows, 0, 0, 0, rows, cols, large)                                             // below
-		block(s.random(rows, 2*cols), src, 0, cols, 0, 0, rows, cols, large)                                             // beside
-		block(s.random(rows+1, 2*cols+5), s.marked(rows+2, 3*cols+1), 1, cols, 2, 2*cols+1, rows, max(cols-1, 0), large) // inside
+		// put into
+		block(s.random(rows+2, cols+3), src, 1, 2, 0, 0, rows, cols, large)
+		// take out
+		block(s.random(rows, cols), s.marked(rows+3, cols+2), 0, 0, 2, 1, rows, cols, large)
+		// last corner
+		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 1, 1, 1, 1, rows, cols, large)
+		// first corner
+		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 0, 0, 0, 0, rows, cols, large)
+		// nothing
+		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), rows+1, cols+1, rows+1, cols+1, 0, 0, large)
+		// below
+		block(s.random(2*rows, cols), src, rows, 0, 0, 0, rows, cols, large)
+		// beside
+		block(s.random(rows, 2*cols), src, 0, cols, 0, 0, rows, cols, large)
+		// inside
+		block(
+			s.random(rows+1, 2*cols+5), s.marked(rows+2, 3*cols+1), 1, cols, 2, 2*cols+1, rows,
+			max(cols-1, 0), large,
+		)
 	})
 }
 
@@ -109,9 +124,12 @@ func checkGatherRows(s *suite) {
 	gather := func(src matrix, idx []int32, note string, large bool) {
 		s.Helper()
 		s.try(trial{
-			op: "GatherRows", note: note, large: large,
-			in: []matrix{src}, idx: [][]int32{idx},
-			out: []output{exactly(len(idx), src.cols)},
+			op:    "GatherRows",
+			note:  note,
+			large: large,
+			in:    []matrix{src},
+			idx:   [][]int32{idx},
+			out:   []output{exactly(len(idx), src.cols)},
 			call: func(o operands) {
 				o.GatherRows(o.out[0], o.in[0], o.idx[0])
 			},
@@ -142,8 +160,10 @@ func checkFillDiagonal(s *suite) {
 	for _, n := range append([]int{517}, edges...) {
 		for _, v := range []float64{0, 1.1, math.Copysign(0, -1), math.Inf(-1)} {
 			s.try(trial{
-				op: "FillDiagonal", note: fmt.Sprint(v), large: n > 500,
-				out: []output{{s.marked(n, n), tolerance{bits: true}}},
+				op:    "FillDiagonal",
+				note:  fmt.Sprint(v),
+				large: n > 500,
+				out:   []output{{s.marked(n, n), tolerance{bits: true}}},
 				call: func(o operands) {
 					o.FillDiagonal(o.out[0], v)
 				},

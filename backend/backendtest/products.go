@@ -47,9 +47,12 @@ func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
 		}
 	}
 	t := trial{
-		op: name, note: fmt.Sprintf("alpha=%v beta=%v", p.alpha, p.beta), large: p.large,
-		in: []matrix{a, b}, out: []output{{before: dst}},
-		call: call(math.Abs(p.alpha), math.Abs(p.beta)),
+		op:    name,
+		note:  fmt.Sprintf("alpha=%v beta=%v", p.alpha, p.beta),
+		large: p.large,
+		in:    []matrix{a, b},
+		out:   []output{{before: dst}},
+		call:  call(math.Abs(p.alpha), math.Abs(p.beta)),
 	}
 	if !p.large || !s.short {
 		t.out[0].tol = tolerance{ulps: 4, terms: p.k + 1, scale: s.magnitude(t)}
@@ -122,8 +125,10 @@ func checkGemm(s *suite) {
 				x.rows, x.cols = x.cols, x.rows
 			}
 			return trial{
-				op: "Gemm of a tensor with itself", note: fmt.Sprintf("transA=%v", trans),
-				in: []matrix{x}, out: exact(33, 33),
+				op:   "Gemm of a tensor with itself",
+				note: fmt.Sprintf("transA=%v", trans),
+				in:   []matrix{x},
+				out:  exact(33, 33),
 				call: func(o operands) {
 					o.Gemm(o.out[0], trans, !trans, 1, o.in[0], o.in[0], 0)
 				},
@@ -166,8 +171,12 @@ func (a sparse) longestRow() int {
 // spmm returns the trial dst = A·x + self·x with the values val, or ones.
 func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) trial {
 	t := trial{
-		op: "SpMM", note: fmt.Sprintf("%s [%d×%d], self=%v", a.name, a.rows, a.cols, self), large: large,
-		in: []matrix{x}, idx: [][]int32{a.ptr, a.col}, out: exact(a.rows, x.cols),
+		op:    "SpMM",
+		note:  fmt.Sprintf("%s [%d×%d], self=%v", a.name, a.rows, a.cols, self),
+		large: large,
+		in:    []matrix{x},
+		idx:   [][]int32{a.ptr, a.col},
+		out:   exact(a.rows, x.cols),
 	}
 	if self != 0 {
 		t.op += " with self"
@@ -177,7 +186,12 @@ func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) 
 		t.in = append(t.in, *val)
 	}
 	t.call = func(o operands) {
-		csr := &backend.CSR{Rows: a.rows, Cols: a.cols, Ptr: o.idx[0], Col: o.idx[1]}
+		csr := &backend.CSR{
+			Rows: a.rows,
+			Cols: a.cols,
+			Ptr:  o.idx[0],
+			Col:  o.idx[1],
+		}
 		if val != nil {
 			csr.Val = o.in[1]
 		}

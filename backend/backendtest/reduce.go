@@ -30,8 +30,11 @@ func checkReduceRows(s *suite) {
 	for _, op := range backend.RowOps() {
 		reduce := func(a matrix, out output, note string, large bool) trial {
 			return trial{
-				op: "ReduceRows " + op.String(), note: note, large: large,
-				in: []matrix{a}, out: []output{out},
+				op:    "ReduceRows " + op.String(),
+				note:  note,
+				large: large,
+				in:    []matrix{a},
+				out:   []output{out},
 				call: func(o operands) {
 					o.ReduceRows(o.out[0], op, o.in[0])
 				},
@@ -54,7 +57,9 @@ func checkReduceRows(s *suite) {
 				})
 			case backend.RowMax:
 				s.try(reduce(s.random(rows, cols), output{before: poison(rows, 1)}, "", large))
-				negative := s.random(rows, cols).mapped(func(v float64) float64 { return -1 - math.Abs(v) })
+				negative := s.random(rows, cols).mapped(func(v float64) float64 {
+					return -1 - math.Abs(v)
+				})
 				s.try(reduce(negative, output{before: poison(rows, 1)}, "all negative", large))
 			case backend.RowLogSumExp:
 				a := s.random(rows, cols)
@@ -67,7 +72,9 @@ func checkReduceRows(s *suite) {
 		})
 		// A special value at every place of a row, before and after others.
 		for _, cols := range []int{1, 2, 3, 8, 17, 33} {
-			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), s.largest, -s.largest, s.smallest} {
+			for _, v := range []float64{
+				math.NaN(), math.Inf(1), math.Inf(-1), s.largest, -s.largest, s.smallest,
+			} {
 				a := s.random(cols, cols).mapped(func(v float64) float64 { return v / 8 })
 				for i := range cols {
 					a.v[i*cols+i] = v
@@ -99,15 +106,19 @@ func checkReduceRows(s *suite) {
 func checkColSums(s *suite) {
 	colSums := func(a matrix, large bool) trial {
 		return trial{
-			op: "ColSums", large: large,
-			in: []matrix{a}, out: exact(1, a.cols),
+			op:    "ColSums",
+			large: large,
+			in:    []matrix{a},
+			out:   exact(1, a.cols),
 			call: func(o operands) {
 				o.ColSums(o.out[0], o.in[0])
 			},
 		}
 	}
 	everyShape(func(rows, cols int, large bool) {
-		s.sum(rows, func(data func(r, c int) matrix) trial { return colSums(data(rows, cols), large) })
+		s.sum(rows, func(data func(r, c int) matrix) trial {
+			return colSums(data(rows, cols), large)
+		})
 	})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		for _, n := range []int{1, 3, 17, 64} {
@@ -130,8 +141,10 @@ func checkDot(s *suite) {
 		for _, n := range []int{1, 2} {
 			s.sum(rows*cols, func(data func(r, c int) matrix) trial {
 				t := trial{
-					op: "Dot", large: large,
-					in: []matrix{data(rows, cols)}, out: exact(1, 1),
+					op:    "Dot",
+					large: large,
+					in:    []matrix{data(rows, cols)},
+					out:   exact(1, 1),
 					call: func(o operands) {
 						o.Dot(o.out[0], o.in[0], nil)
 					},
@@ -149,8 +162,9 @@ func checkDot(s *suite) {
 	})
 	s.sum(33*17, func(data func(r, c int) matrix) trial {
 		return trial{
-			op: "Dot of a tensor with itself",
-			in: []matrix{data(33, 17)}, out: exact(1, 1),
+			op:  "Dot of a tensor with itself",
+			in:  []matrix{data(33, 17)},
+			out: exact(1, 1),
 			call: func(o operands) {
 				o.Dot(o.out[0], o.in[0], o.in[0])
 			},
@@ -161,8 +175,10 @@ func checkDot(s *suite) {
 			a := constant(3, 13, 2)
 			a.v[i] = v
 			s.try(trial{
-				op: "Dot of two", note: fmt.Sprintf("with %v", v),
-				in: []matrix{constant(3, 13, 1), a}, out: exact(1, 1),
+				op:   "Dot of two",
+				note: fmt.Sprintf("with %v", v),
+				in:   []matrix{constant(3, 13, 1), a},
+				out:  exact(1, 1),
 				call: func(o operands) {
 					o.Dot(o.out[0], o.in[0], o.in[1])
 				},
@@ -238,9 +254,12 @@ func checkSegmentSum(s *suite) {
 		longest, rows := p.longest()
 		s.sum(longest, func(data func(r, c int) matrix) trial {
 			return trial{
-				op: "SegmentSum", note: p.name, large: p.large,
-				in: []matrix{data(rows, width)}, idx: [][]int32{p.ptr},
-				out: exact(len(p.ptr)-1, width),
+				op:    "SegmentSum",
+				note:  p.name,
+				large: p.large,
+				in:    []matrix{data(rows, width)},
+				idx:   [][]int32{p.ptr},
+				out:   exact(len(p.ptr)-1, width),
 				call: func(o operands) {
 					o.SegmentSum(o.out[0], o.idx[0], o.in[0])
 				},
@@ -254,7 +273,11 @@ func checkSegmentSum(s *suite) {
 			x.v[i] = math.NaN()
 		}
 		s.try(trial{
-			op: "SegmentSum", note: "padding", in: []matrix{x}, idx: [][]int32{{0, 3, 25}}, out: exact(2, 9),
+			op:   "SegmentSum",
+			note: "padding",
+			in:   []matrix{x},
+			idx:  [][]int32{{0, 3, 25}},
+			out:  exact(2, 9),
 			call: func(o operands) {
 				o.SegmentSum(o.out[0], o.idx[0], o.in[0])
 			},
@@ -268,8 +291,11 @@ func checkSegmentSum(s *suite) {
 			x.v[i*9+j] = math.NaN()
 		}
 		s.try(trial{
-			op: "SegmentSum", note: fmt.Sprintf("row %d is NaN", i),
-			in: []matrix{x}, idx: [][]int32{p.ptr}, out: exact(5, 9),
+			op:   "SegmentSum",
+			note: fmt.Sprintf("row %d is NaN", i),
+			in:   []matrix{x},
+			idx:  [][]int32{p.ptr},
+			out:  exact(5, 9),
 			call: func(o operands) {
 				o.SegmentSum(o.out[0], o.idx[0], o.in[0])
 			},
@@ -282,8 +308,11 @@ func checkSegmentExpand(s *suite) {
 		ptr := []int32{0, 3, 3, 20, 24, 25}
 		for _, width := range []int{1, 9, 33} {
 			s.try(trial{
-				op: "SegmentExpand", note: fmt.Sprintf("%d rows of padding", padding),
-				in: []matrix{s.random(5, width)}, idx: [][]int32{ptr}, out: []output{exactly(25+padding, width)},
+				op:   "SegmentExpand",
+				note: fmt.Sprintf("%d rows of padding", padding),
+				in:   []matrix{s.random(5, width)},
+				idx:  [][]int32{ptr},
+				out:  []output{exactly(25+padding, width)},
 				call: func(o operands) {
 					o.SegmentExpand(o.out[0], o.idx[0], o.in[0])
 				},
@@ -293,9 +322,12 @@ func checkSegmentExpand(s *suite) {
 	s.everySegmentation(func(p segmentation, width int) {
 		_, rows := p.longest()
 		s.try(trial{
-			op: "SegmentExpand", note: p.name, large: p.large,
-			in: []matrix{s.marked(len(p.ptr)-1, width)}, idx: [][]int32{p.ptr},
-			out: []output{exactly(rows, width)},
+			op:    "SegmentExpand",
+			note:  p.name,
+			large: p.large,
+			in:    []matrix{s.marked(len(p.ptr)-1, width)},
+			idx:   [][]int32{p.ptr},
+			out:   []output{exactly(rows, width)},
 			call: func(o operands) {
 				o.SegmentExpand(o.out[0], o.idx[0], o.in[0])
 			},

@@ -25,17 +25,23 @@ func (s *suite) similarityKinds() []similarities {
 		{"negative", func(n int) matrix { return s.random(n, n).mapped(math.Abs).mapped(negate) }},
 		{"many ties", func(n int) matrix { return s.integers(n, n) }},
 		{"two values", func(n int) matrix {
-			return s.integers(n, n).mapped(func(v float64) float64 { return math.Copysign(0.75, v) })
+			return s.integers(n, n).mapped(func(v float64) float64 {
+				return math.Copysign(0.75, v)
+			})
 		}},
 		{"constant", func(n int) matrix { return constant(n, n, -0.7) }},
 		{"zeros of both signs", func(n int) matrix {
 			return s.integers(n, n).mapped(func(v float64) float64 { return zeros[(int(v)+6)%6] })
 		}},
 		{"denormal", func(n int) matrix {
-			return s.integers(n, n).mapped(func(v float64) float64 { return s.smallest * v * float64(1+s.rng.IntN(50)) })
+			return s.integers(n, n).mapped(func(v float64) float64 {
+				return s.smallest * v * float64(1+s.rng.IntN(50))
+			})
 		}},
 		{"of all magnitudes", func(n int) matrix {
-			return s.random(n, n).mapped(func(v float64) float64 { return v * math.Exp2(float64(s.rng.IntN(200)-100)) })
+			return s.random(n, n).mapped(func(v float64) float64 {
+				return v * math.Exp2(float64(s.rng.IntN(200)-100))
+			})
 		}},
 		{"close to 1", func(n int) matrix {
 			return s.integers(n, n).mapped(func(v float64) float64 { return 1 + s.eps*v })
@@ -140,8 +146,11 @@ func (s *suite) percentileWeights(t trial) {
 func checkDropoutMask(s *suite) {
 	mask := func(rows, cols int, keep float64, seed uint64, step float64, large bool) trial {
 		return trial{
-			op: "DropoutMask", note: fmt.Sprintf("keep=%v seed=%#x step=%v", keep, seed, step), large: large,
-			in: []matrix{row(step)}, out: []output{within(rows, cols, 1)}, // 1/keep has a rounding, 0 has none
+			op:    "DropoutMask",
+			note:  fmt.Sprintf("keep=%v seed=%#x step=%v", keep, seed, step),
+			large: large,
+			in:    []matrix{row(step)},
+			out:   []output{within(rows, cols, 1)}, // 1/keep has a rounding, 0 has none
 			call: func(o operands) {
 				o.DropoutMask(o.out[0], keep, seed, o.in[0])
 			},
@@ -161,7 +170,9 @@ func checkDropoutMask(s *suite) {
 		}
 	})
 	for i, keep := range keeps {
-		aLargeShape(i, func(rows, cols int, large bool) { s.try(mask(rows, cols, keep, 7, 3, large)) })
+		aLargeShape(i, func(rows, cols int, large bool) {
+			s.try(mask(rows, cols, keep, 7, 3, large))
+		})
 	}
 	for _, keep := range keeps {
 		const n = 40000
@@ -170,7 +181,8 @@ func checkDropoutMask(s *suite) {
 		for i, v := range m.v {
 			keeps := backend.DropoutKeep(keep, 99, 3, uint64(i))
 			if (v != 0) != keeps {
-				s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v", keep, m.at(i), v, keeps)
+				s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
+					keep, m.at(i), v, keeps)
 				break
 			}
 			if v != 0 {
@@ -178,7 +190,8 @@ func checkDropoutMask(s *suite) {
 			}
 		}
 		if sd := math.Sqrt(n * keep * (1 - keep)); math.Abs(float64(ones)-n*keep) > 4*sd {
-			s.errorf("DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f", keep, ones, n, n*keep, sd)
+			s.errorf("DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f",
+				keep, ones, n, n*keep, sd)
 		}
 	}
 }
@@ -205,8 +218,10 @@ func checkAdam(s *suite) {
 		s.adamSteps(1, 1, c, 1)
 	}
 	s.try(trial{
-		op: "Adam", note: "step NaN", in: []matrix{s.random(3, 5), row(0.01), row(math.NaN())},
-		out: []output{{before: s.random(3, 5)}, {before: s.random(3, 5)}, {before: s.random(3, 5)}},
+		op:   "Adam",
+		note: "step NaN",
+		in:   []matrix{s.random(3, 5), row(0.01), row(math.NaN())},
+		out:  []output{{before: s.random(3, 5)}, {before: s.random(3, 5)}, {before: s.random(3, 5)}},
 		call: func(o operands) {
 			o.Adam(o.out[0], o.in[0], o.out[1], o.out[2], o.in[1], o.in[2], adamConfigs[1])
 		},
@@ -221,9 +236,11 @@ func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, lar
 	m := s.random(rows, cols)
 	v := s.random(rows, cols).mapped(func(v float64) float64 { return 0.1 + v*v })
 	t := trial{
-		op: "Adam", note: fmt.Sprintf("%+v, step %v", c, step), large: large,
-		in:  []matrix{s.random(rows, cols), row(rate), row(step)},
-		out: []output{{before: p}, {before: m}, {before: v}},
+		op:    "Adam",
+		note:  fmt.Sprintf("%+v, step %v", c, step),
+		large: large,
+		in:    []matrix{s.random(rows, cols), row(rate), row(step)},
+		out:   []output{{before: p}, {before: m}, {before: v}},
 		call: func(o operands) {
 			o.Adam(o.out[0], o.in[0], o.out[1], o.out[2], o.in[1], o.in[2], c)
 		},

@@ -244,7 +244,9 @@ func (s *suite) finish(t trial, p *placed) []matrix {
 	}
 	for _, g := range p.guards {
 		untouched := constant(g.Rows, g.Cols, guardValue)
-		s.wantSame(fmt.Sprintf("%v: a neighbour of the destination was written", t), download(s.b, g), untouched)
+		s.wantSame(
+			fmt.Sprintf("%v: a neighbour of the destination was written", t), download(s.b, g), untouched,
+		)
 	}
 	for k, x := range p.out {
 		if k > 0 || t.alias == 0 {

@@ -28,7 +28,9 @@ import (
 
 func init() {
 	backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) { return New(p) })
-	backend.Register("cuda-tf32", func(p tensor.Precision) (backend.Backend, error) { return New(p, TF32()) })
+	backend.Register("cuda-tf32", func(p tensor.Precision) (backend.Backend, error) {
+		return New(p, TF32())
+	})
 }
 
 // An Option departs from the defaults of [New].
@@ -208,7 +210,8 @@ var cures = map[int64]string{
 		"use a smaller batch, or end other programs there (nvidia-smi lists them)",
 	C.CUDA_ERROR_NO_DEVICE: "the driver sees no GPU: " +
 		"check nvidia-smi and CUDA_VISIBLE_DEVICES, start a container with its GPUs" + orCPU,
-	C.CUDA_ERROR_NO_BINARY_FOR_GPU: "the kernels need a GPU of compute capability 8.0 (Ampere) or newer" + orCPU,
+	C.CUDA_ERROR_NO_BINARY_FOR_GPU: "the kernels need a GPU of compute capability 8.0 (Ampere) or newer" +
+		orCPU,
 	C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: "the NVIDIA driver is too old for the kernels: " +
 		"install release " + oldestRelease + " or newer" + orCPU,
 	C.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: "libcuda.so.1 and the kernel module are of different releases: " +
@@ -265,7 +268,8 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 	}
 	ptx := kernels.PTX(p)
 	if arch := os.Getenv("SPECMATCH_NVRTC"); arch != "" {
-		if ptx, err = compileKernels(p, arch); err != nil {
+		ptx, err = compileKernels(p, arch)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -273,13 +277,16 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 	for k := range d.args {
 		d.args[k] = unsafe.Pointer(&d.words[k])
 	}
-	if d.dev, err = cu.GetDevice(0); err != nil {
+	d.dev, err = cu.GetDevice(0)
+	if err != nil {
 		return nil, explain(err)
 	}
-	if d.blas, err = openBLAS(); err != nil {
+	d.blas, err = openBLAS()
+	if err != nil {
 		return nil, err
 	}
-	if d.ctx, err = d.dev.RetainPrimaryCtx(); err != nil {
+	d.ctx, err = d.dev.RetainPrimaryCtx()
+	if err != nil {
 		C.table_blas_close(d.blas)
 		return nil, explain(err)
 	}
@@ -294,29 +301,37 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 
 // start makes the streams, loads the kernels and starts cuBLAS.
 func (d *device) start(ptx string) (err error) {
-	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+	d.stream, err = cu.MakeStream(cu.NonBlocking)
+	if err != nil {
 		return err
 	}
-	if d.copies, err = cu.MakeStream(cu.NonBlocking); err != nil {
+	d.copies, err = cu.MakeStream(cu.NonBlocking)
+	if err != nil {
 		return err
 	}
-	if d.copied, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+	d.copied, err = cu.MakeEvent(cu.DisableTiming)
+	if err != nil {
 		return err
 	}
-	if d.module, err = cu.LoadData(ptx); err != nil {
+	d.module, err = cu.LoadData(ptx)
+	if err != nil {
 		return err
 	}
 	for _, match := range kernelNames.FindAllStringSubmatch(ptx, -1) {
 		name := match[1]
-		if d.functions[name], err = d.module.Function(name); err != nil {
+		d.functions[name], err = d.module.Function(name)
+		if err != nil {
 			return err
 		}
 	}
-	if d.workspace, err = cu.MemAlloc(workspaceBytes); err != nil {
+	d.workspace, err = cu.MemAlloc(workspaceBytes)
+	if err != nil {
 		return err
 	}
 	workspace := C.CUdeviceptr(d.workspace)
-	return blasResult(C.table_blas_start(d.blas, d.cstream(), workspace, workspaceBytes, C.int(flagWord(d.tf32))))
+	return blasResult(C.table_blas_start(
+		d.blas, d.cstream(), workspace, workspaceBytes, C.int(flagWord(d.tf32)),
+	))
 }
 
 func (d *device) cstream() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())) }
@@ -361,12 +376,16 @@ func (d *device) pinned(bytes int) (mem []byte, err error) {
 }
 
 func (d *device) freePinned(mem []byte) error {
-	return d.exclusive(func() error { return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem)))) })
+	return d.exclusive(func() error {
+		return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem))))
+	})
 }
 
 func (d *device) copyIn(dst pointer, src []byte) error {
 	return d.do(func() error {
-		return cu.MemcpyHtoDAsync(cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), d.copies)
+		return cu.MemcpyHtoDAsync(
+			cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), d.copies,
+		)
 	})
 }
 
@@ -380,12 +399,16 @@ func (d *device) follow() error {
 }
 
 func (d *device) move(dst, src pointer, bytes int) error {
-	return d.do(func() error { return cu.MemcpyDtoDAsync(cu.DevicePtr(dst), cu.DevicePtr(src), int64(bytes), d.stream) })
+	return d.do(func() error {
+		return cu.MemcpyDtoDAsync(cu.DevicePtr(dst), cu.DevicePtr(src), int64(bytes), d.stream)
+	})
 }
 
 func (d *device) copyOut(dst []byte, src pointer) error {
 	return d.do(func() error {
-		return cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst)), d.stream)
+		return cu.MemcpyDtoHAsync(
+			unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst)), d.stream,
+		)
 	})
 }
 
@@ -406,7 +429,15 @@ func (d *device) launch(kernel string, grid, block dims, params []uint64) error 
 }
 
 func (d *device) gemm(
-	transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer,
+	transA, transB bool,
+	m, n, k int,
+	alpha float64,
+	a pointer,
+	lda int,
+	b pointer,
+	ldb int,
+	beta float64,
+	c pointer,
 ) error {
 	flag := func(b bool) C.int { return C.int(flagWord(b)) }
 	return d.exclusive(func() error {

@@ -16,7 +16,9 @@ import (
 )
 
 func init() {
-	backend.Register("cuda-emulator", func(p tensor.Precision) (backend.Backend, error) { return open(newEmulator(p), p) })
+	backend.Register("cuda-emulator", func(p tensor.Precision) (backend.Backend, error) {
+		return open(newEmulator(p), p)
+	})
 }
 
 // emulator is a driver without a device: kernels.cu runs on the processor, device memory
@@ -51,7 +53,9 @@ func (d *emulator) do(call func() error) error {
 
 // alloc maps pages outside Go's heap, since kernels see plain addresses.
 func (d *emulator) alloc(bytes int) (pointer, error) {
-	mem, err := syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	mem, err := syscall.Mmap(
+		-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE,
+	)
 	if err != nil {
 		return 0, fmt.Errorf("mapping %d bytes: %w", bytes, err)
 	}
@@ -115,12 +119,17 @@ func (d *emulator) launch(kernel string, grid, block dims, params []uint64) erro
 	if d.recording != nil {
 		params = append([]uint64(nil), params...)
 	}
-	return d.do(func() error { return kernels.Emulate(d.precision, kernel, grid, block, 0, params) })
+	return d.do(func() error {
+		return kernels.Emulate(d.precision, kernel, grid, block, 0, params)
+	})
 }
 
 // gemm starts each sum at a term that depends on the shape and wraps around, as the order
 // of cuBLAS depends on the shape.
-func (d *emulator) gemm(transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) error {
+func (d *emulator) gemm(
+	transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int,
+	beta float64, c pointer,
+) error {
 	return d.do(func() error {
 		first := (7*m + 3*n) % k
 		d.product(transA, transB, m, n, first, k, alpha, a, lda, b, ldb, beta, c)
@@ -132,40 +141,67 @@ func (d *emulator) gemm(transA, transB bool, m, n, k int, alpha float64, a point
 }
 
 // product is gemm for the terms first to end-1 of each sum.
-func (d *emulator) product(transA, transB bool, m, n, first, end int, alpha float64, a pointer, lda int, b pointer, ldb int, beta float64, c pointer) {
+func (d *emulator) product(
+	transA, transB bool, m, n, first, end int, alpha float64, a pointer, lda int, b pointer,
+	ldb int, beta float64, c pointer,
+) {
 	k := end - first
 	skipped := pointer(first * d.precision.Bytes()) // a term is an element, or a row, further
-	ta, ra, ca := blas.NoTrans, m, k
+	ta := blas.NoTrans
+	ra := m
+	ca := k
 	if transA {
-		ta, ra, ca = blas.Trans, k, m
+		ta = blas.Trans
+		ra = k
+		ca = m
 		a += skipped * pointer(lda)
 	} else {
 		a += skipped
 	}
-	tb, rb, cb := blas.NoTrans, k, n
+	tb := blas.NoTrans
+	rb := k
+	cb := n
 	if transB {
-		tb, rb, cb = blas.Trans, n, k
+		tb = blas.Trans
+		rb = n
+		cb = k
 		b += skipped
 	} else {
 		b += skipped * pointer(ldb)
 	}
 	if d.precision == tensor.Float32 {
 		general := func(p pointer, rows, cols, ld int) blas32.General {
-			return blas32.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float32](p, (rows-1)*ld+cols)}
+			return blas32.General{
+				Rows:   rows,
+				Cols:   cols,
+				Stride: ld,
+				Data:   at[float32](p, (rows-1)*ld+cols),
+			}
 		}
-		blas32.Gemm(ta, tb, float32(alpha), general(a, ra, ca, lda), general(b, rb, cb, ldb), float32(beta), general(c, m, n, n))
+		blas32.Gemm(
+			ta, tb, float32(alpha), general(a, ra, ca, lda), general(b, rb, cb, ldb), float32(beta),
+			general(c, m, n, n),
+		)
 		return
 	}
 	general := func(p pointer, rows, cols, ld int) blas64.General {
-		return blas64.General{Rows: rows, Cols: cols, Stride: ld, Data: at[float64](p, (rows-1)*ld+cols)}
+		return blas64.General{
+			Rows:   rows,
+			Cols:   cols,
+			Stride: ld,
+			Data:   at[float64](p, (rows-1)*ld+cols),
+		}
 	}
 	blas64.Gemm(ta, tb, alpha, general(a, ra, ca, lda), general(b, rb, cb, ldb), beta, general(c, m, n, n))
 }
 
-func (d *emulator) newEvent() (event, error) { d.events++; return d.events, nil }
-func (d *emulator) freeEvent(event) error    { return nil }
-func (d *emulator) record(event) error       { return nil }
-func (d *emulator) wait(event) error         { return nil }
+func (d *emulator) newEvent() (event, error) {
+	d.events++
+	return d.events, nil
+}
+func (d *emulator) freeEvent(event) error { return nil }
+func (d *emulator) record(event) error    { return nil }
+func (d *emulator) wait(event) error      { return nil }
 
 func (d *emulator) capture(record func()) (graph, error) {
 	g := new(emulated)

@@ -276,7 +276,8 @@ func (e *engine) scratch(n, size int) *tensor.Tensor {
 
 // newSlot fills in the host memory and the event of a slot.
 func (e *engine) newSlot(s *slot, bytes int) (err error) {
-	if s.mem, err = e.d.pinned(bytes); err != nil {
+	s.mem, err = e.d.pinned(bytes)
+	if err != nil {
 		return err
 	}
 	s.done, err = e.d.newEvent()

@@ -45,7 +45,8 @@ func compileKernels(p tensor.Precision, arch string) (ptx string, err error) {
 	switch {
 	case code == C.nvrtc_absent:
 		const format = "SPECMATCH_NVRTC=%s asks for NVIDIA's compiler, and it was not found (%s): " +
-			"install CUDA's libnvrtc 12 or 13, from NVIDIA or as the Python package nvidia-cuda-nvrtc-cu12, " +
+			"install CUDA's libnvrtc 12 or 13, from NVIDIA or as the Python package " +
+			"nvidia-cuda-nvrtc-cu12, " +
 			"and name its file in SPECMATCH_LIBNVRTC if the loader does not find it; or unset SPECMATCH_NVRTC"
 		return "", fmt.Errorf(format, arch, text)
 	case code != 0:

@@ -94,7 +94,15 @@ func (e *engine) Transpose(dst, src *tensor.Tensor) {
 
 func (e *engine) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 	backend.CheckGather(dst, src, idx)
-	e.flat("gather_rows", dst.Len(), e.ptr(dst), e.part(src, min(src.Len(), dst.Len())), e.idx(idx), intWord(dst.Rows), intWord(dst.Cols))
+	e.flat(
+		"gather_rows",
+		dst.Len(),
+		e.ptr(dst),
+		e.part(src, min(src.Len(), dst.Len())),
+		e.idx(idx),
+		intWord(dst.Rows),
+		intWord(dst.Cols),
+	)
 }
 
 func (e *engine) FillDiagonal(dst *tensor.Tensor, v float64) {
@@ -116,7 +124,10 @@ const (
 )
 
 func (e *engine) binary(dst *tensor.Tensor, op backend.BinaryOp, mode int, a, b *tensor.Tensor) {
-	e.flat("binary", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(b), intWord(int(op)), intWord(mode), intWord(dst.Cols), intWord(dst.Len()))
+	e.flat(
+		"binary", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(b), intWord(int(op)), intWord(mode),
+		intWord(dst.Cols), intWord(dst.Len()),
+	)
 }
 
 func (e *engine) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
@@ -141,17 +152,26 @@ func (e *engine) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *ten
 
 func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
 	backend.CheckSame("backend: Affine", dst, a)
-	e.flat("axpby", dst.Len(), e.ptr(dst), e.ptr(a), 0, floatWord(alpha), floatWord(0), floatWord(c), intWord(dst.Len()))
+	e.flat(
+		"axpby", dst.Len(), e.ptr(dst), e.ptr(a), 0, floatWord(alpha), floatWord(0), floatWord(c),
+		intWord(dst.Len()),
+	)
 }
 
 func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
-	e.flat("axpby", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(b), floatWord(alpha), floatWord(beta), floatWord(0), intWord(dst.Len()))
+	e.flat(
+		"axpby", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(b), floatWord(alpha), floatWord(beta),
+		floatWord(0), intWord(dst.Len()),
+	)
 }
 
 func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
 	backend.CheckReduceRows("backend: "+op.String(), dst, a)
-	e.blocks("reduce_rows", ceil(a.Rows, threads/warp), e.ptr(dst), e.ptr(a), intWord(int(op)), intWord(a.Rows), intWord(a.Cols))
+	e.blocks(
+		"reduce_rows", ceil(a.Rows, threads/warp), e.ptr(dst), e.ptr(a), intWord(int(op)),
+		intWord(a.Rows), intWord(a.Cols),
+	)
 }
 
 func (e *engine) ColSums(dst, a *tensor.Tensor) {
@@ -178,7 +198,10 @@ func (e *engine) segmentSum(dst, x *tensor.Tensor, ptr uint64, segments int) {
 	if parts > 1 {
 		sums = e.Alloc(segments*parts, cols)
 	}
-	e.tiles("segment_sum", segments*parts, cols, e.ptr(sums), e.ptr(x), ptr, intWord(rows), intWord(parts), intWord(cols))
+	e.tiles(
+		"segment_sum", segments*parts, cols, e.ptr(sums), e.ptr(x), ptr, intWord(rows),
+		intWord(parts), intWord(cols),
+	)
 	e.mergeChunks(dst, sums, segments, parts)
 }
 
@@ -209,10 +232,15 @@ func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 
 func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
-	e.tiles("segment_expand", max(x.Rows, 1), dst.Cols, e.ptr(dst), e.ptr(x), e.idx(ptr), intWord(x.Rows), intWord(dst.Rows), intWord(dst.Cols))
+	e.tiles(
+		"segment_expand", max(x.Rows, 1), dst.Cols, e.ptr(dst), e.ptr(x), e.idx(ptr),
+		intWord(x.Rows), intWord(dst.Rows), intWord(dst.Cols),
+	)
 }
 
-func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
+func (e *engine) Gemm(
+	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+) {
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	switch {
 	case m == 0 || n == 0:
@@ -245,7 +273,9 @@ const maxKinds = 16
 
 // Messages reads the tables in place and adds their product in the same kernel, so y is
 // written once. More than maxKinds rows take a product of their own.
-func (e *engine) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor) {
+func (e *engine) Messages(
+	y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor,
+) {
 	backend.CheckMessages(y, a, x, self, c, ws)
 	if c.Cols == 0 || c.Cols > maxKinds {
 		e.SpMM(y, a, x, self)
@@ -268,13 +298,35 @@ func (e *engine) Messages(y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, se
 	}
 	lanes, across := lanesOf(x.Cols)
 	e.table("Messages", rows, func(tables uint64) {
-		e.launch("messages", grid(ceil(a.Rows, threads/lanes), across), lineBlock,
-			e.ptr(y), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x), e.ptr(c), tables, floatWord(self), intWord(c.Cols), intWord(lanes), intWord(a.Rows), intWord(x.Cols))
+		e.launch(
+			"messages",
+			grid(ceil(a.Rows, threads/lanes), across),
+			lineBlock,
+			e.ptr(y),
+			e.idx(a.Ptr),
+			e.idx(a.Col),
+			e.ptr(a.Val),
+			e.ptr(x),
+			e.ptr(c),
+			tables,
+			floatWord(self),
+			intWord(c.Cols),
+			intWord(lanes),
+			intWord(a.Rows),
+			intWord(x.Cols),
+		)
 	})
 	e.work.Flops += productFlops(y.Rows, y.Cols, c.Cols)
 }
 
-func (e *engine) MessagesBackward(dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *backend.CSR, self float64, c *tensor.Tensor) {
+func (e *engine) MessagesBackward(
+	dx *tensor.Tensor,
+	dws []*tensor.Tensor,
+	dy *tensor.Tensor,
+	at *backend.CSR,
+	self float64,
+	c *tensor.Tensor,
+) {
 	if dx != nil {
 		e.SpMM(dx, at, dy, self)
 	}
@@ -329,8 +381,21 @@ func lanesOf(cols int) (lanes, across int) {
 // spmm is SpMM on x or, unless gather is 0, on the rows of x that it lists.
 func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gather uint64, self float64) {
 	lanes, across := lanesOf(x.Cols)
-	e.launch("spmm", grid(ceil(a.Rows, threads/lanes), across), lineBlock,
-		e.ptr(dst), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x), gather, floatWord(self), intWord(lanes), intWord(a.Rows), intWord(x.Cols))
+	e.launch(
+		"spmm",
+		grid(ceil(a.Rows, threads/lanes), across),
+		lineBlock,
+		e.ptr(dst),
+		e.idx(a.Ptr),
+		e.idx(a.Col),
+		e.ptr(a.Val),
+		e.ptr(x),
+		gather,
+		floatWord(self),
+		intWord(lanes),
+		intWord(a.Rows),
+		intWord(x.Cols),
+	)
 }
 
 func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
@@ -347,7 +412,10 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if weights != nil {
 		entries := n * (n - 1) / 2
 		rank, weight := backend.PercentilePosition(entries, p)
-		e.blocks("percentile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, entries), floatWord(weight), intWord(n), intWord(rank))
+		e.blocks(
+			"percentile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, entries),
+			floatWord(weight), intWord(n), intWord(rank),
+		)
 	}
 	e.Free(hist)
 }

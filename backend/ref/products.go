@@ -34,7 +34,17 @@ func CheckProducts(be backend.Backend) (err error) {
 			for i, expected := range multiply(oracle, m, n, k, trans, a, b) {
 				if !(math.Abs(got[i]-expected) <= allowed) {
 					return fmt.Errorf("a product [%d×%d]·[%d×%d] (transposed %v) is wrong: "+
-						"element %d is %v, want %v within %.2g", m, k, k, n, trans, i, got[i], expected, allowed)
+						"element %d is %v, want %v within %.2g",
+						m,
+						k,
+						k,
+						n,
+						trans,
+						i,
+						got[i],
+						expected,
+						allowed,
+					)
 				}
 			}
 		}

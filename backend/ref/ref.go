@@ -84,7 +84,8 @@ func (e *engine) data(op string, t *tensor.Tensor) []float64 {
 	case m.owner == nil:
 		panic(fmt.Sprintf("backend ref: %s: the tensor %v has been freed", op, t))
 	case len(m.data) != t.Len():
-		panic(fmt.Sprintf("backend ref: %s: the shape %v was changed; the tensor has %d elements", op, t, len(m.data)))
+		panic(fmt.Sprintf("backend ref: %s: the shape %v was changed; the tensor has %d elements",
+			op, t, len(m.data)))
 	}
 	return m.data
 }
@@ -193,7 +194,8 @@ func (e *engine) Fill(dst *tensor.Tensor, v float64) { fill(e.data("Fill", dst),
 func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
 	apart("CopyBlock", dst, src)
-	d, s := e.data("CopyBlock", dst), e.data("CopyBlock", src)
+	d := e.data("CopyBlock", dst)
+	s := e.data("CopyBlock", src)
 	for i := range rows {
 		for j := range cols {
 			d[(di+i)*dst.Cols+dj+j] = s[(si+i)*src.Cols+sj+j]
@@ -204,7 +206,8 @@ func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, s
 func (e *engine) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
 	apart("Transpose", dst, src)
-	d, s := e.data("Transpose", dst), e.data("Transpose", src)
+	d := e.data("Transpose", dst)
+	s := e.data("Transpose", src)
 	for i := range src.Rows {
 		for j := range src.Cols {
 			d[j*src.Rows+i] = s[i*src.Cols+j]
@@ -215,7 +218,8 @@ func (e *engine) Transpose(dst, src *tensor.Tensor) {
 func (e *engine) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 	backend.CheckGather(dst, src, idx)
 	apart("GatherRows", dst, src)
-	d, s := e.data("GatherRows", dst), e.data("GatherRows", src)
+	d := e.data("GatherRows", dst)
+	s := e.data("GatherRows", src)
 	for k, i := range e.indices("GatherRows", idx) {
 		for j := range src.Cols {
 			d[k*src.Cols+j] = s[int(i)*src.Cols+j]
@@ -233,7 +237,8 @@ func (e *engine) FillDiagonal(dst *tensor.Tensor, v float64) {
 
 func (e *engine) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
 	backend.CheckSame("backend: "+op.String(), dst, a)
-	d, x := e.data(op.String(), dst), e.data(op.String(), a)
+	d := e.data(op.String(), dst)
+	x := e.data(op.String(), a)
 	for i := range d {
 		d[i] = unary(op, x[i])
 	}
@@ -309,7 +314,9 @@ func (e *engine) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *ten
 }
 
 // binary sets dst_ij = op(a_ij, b[index(i, j)]).
-func (e *engine) binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor, index func(i, j int) int) {
+func (e *engine) binary(
+	dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor, index func(i, j int) int,
+) {
 	d := e.data(op.String(), dst)
 	x := e.data(op.String(), a)
 	y := e.data(op.String(), b)
@@ -348,7 +355,8 @@ func binary(op backend.BinaryOp, a, b float64) float64 {
 
 func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
 	backend.CheckSame("backend: Affine", dst, a)
-	d, x := e.data("Affine", dst), e.data("Affine", a)
+	d := e.data("Affine", dst)
+	x := e.data("Affine", a)
 	for i := range d {
 		d[i] = alpha*x[i] + c
 	}
@@ -356,7 +364,9 @@ func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c f
 
 func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
-	d, x, y := e.data("Axpby", dst), e.data("Axpby", a), e.data("Axpby", b)
+	d := e.data("Axpby", dst)
+	x := e.data("Axpby", a)
+	y := e.data("Axpby", b)
 	for i := range d {
 		d[i] = alpha*x[i] + beta*y[i]
 	}
@@ -365,7 +375,8 @@ func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta
 func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
 	backend.CheckReduceRows("backend: "+op.String(), dst, a)
 	apart(op.String(), dst, a)
-	d, x := e.data(op.String(), dst), e.data(op.String(), a)
+	d := e.data(op.String(), dst)
+	x := e.data(op.String(), a)
 	for i := range d {
 		d[i] = reduce(op, x[i*a.Cols:(i+1)*a.Cols])
 	}
@@ -399,7 +410,8 @@ func reduce(op backend.RowOp, row []float64) float64 {
 func (e *engine) ColSums(dst, a *tensor.Tensor) {
 	backend.CheckColSums(dst, a)
 	apart("ColSums", dst, a)
-	d, x := e.data("ColSums", dst), e.data("ColSums", a)
+	d := e.data("ColSums", dst)
+	x := e.data("ColSums", a)
 	for j := range d {
 		d[j] = 0
 		for i := range a.Rows {
@@ -411,7 +423,8 @@ func (e *engine) ColSums(dst, a *tensor.Tensor) {
 func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 	backend.CheckDot(dst, a, b)
 	apart("Dot", dst, a, b)
-	d, x := e.data("Dot", dst), e.data("Dot", a)
+	d := e.data("Dot", dst)
+	x := e.data("Dot", a)
 	var y []float64 // nil for ones
 	if b != nil {
 		y = e.data("Dot", b)
@@ -428,7 +441,9 @@ func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 func (e *engine) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentSum", dst, ptr, x)
 	apart("SegmentSum", dst, x)
-	d, s, p := e.data("SegmentSum", dst), e.data("SegmentSum", x), e.indices("SegmentSum", ptr)
+	d := e.data("SegmentSum", dst)
+	s := e.data("SegmentSum", x)
+	p := e.indices("SegmentSum", ptr)
 	for g := range dst.Rows {
 		for j := range dst.Cols {
 			sum := 0.0
@@ -443,7 +458,9 @@ func (e *engine) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.
 func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
 	apart("SegmentExpand", dst, x)
-	d, s, p := e.data("SegmentExpand", dst), e.data("SegmentExpand", x), e.indices("SegmentExpand", ptr)
+	d := e.data("SegmentExpand", dst)
+	s := e.data("SegmentExpand", x)
+	p := e.indices("SegmentExpand", ptr)
 	fill(d, 0)
 	for g := range x.Rows {
 		for i := p[g]; i < p[g+1]; i++ {
@@ -454,10 +471,14 @@ func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tens
 	}
 }
 
-func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
+func (e *engine) Gemm(
+	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+) {
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	apart("Gemm", dst, a, b)
-	d, x, y := e.data("Gemm", dst), e.data("Gemm", a), e.data("Gemm", b)
+	d := e.data("Gemm", dst)
+	x := e.data("Gemm", a)
+	y := e.data("Gemm", b)
 	element := func(x []float64, t *tensor.Tensor, trans bool, i, j int) float64 {
 		if trans {
 			i, j = j, i
@@ -482,8 +503,10 @@ func (e *engine) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a,
 func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
 	backend.CheckSpMM(dst, a, x, self)
 	apart("SpMM", dst, x, a.Val)
-	d, s := e.data("SpMM", dst), e.data("SpMM", x)
-	ptr, col := e.indices("SpMM", a.Ptr), e.indices("SpMM", a.Col)
+	d := e.data("SpMM", dst)
+	s := e.data("SpMM", x)
+	ptr := e.indices("SpMM", a.Ptr)
+	col := e.indices("SpMM", a.Col)
 	var val []float64 // nil for ones
 	if a.Val != nil {
 		val = e.data("SpMM", a.Val)
@@ -550,7 +573,8 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 func (e *engine) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
 	backend.CheckDropout(dst, keep, step)
 	apart("DropoutMask", dst, step)
-	d, t := e.data("DropoutMask", dst), e.data("DropoutMask", step)
+	d := e.data("DropoutMask", dst)
+	t := e.data("DropoutMask", step)
 	for i := range d {
 		d[i] = 0
 		if backend.DropoutKeep(keep, seed, uint64(t[0]), uint64(i)) {

@@ -77,7 +77,9 @@ func scalar(op []string) function {
 	case "mul", "mad":
 		if slices.Contains(op, "wide") {
 			if typ == "s32" {
-				return func(a, b, c uint64) uint64 { return uint64(int64(int32(a))*int64(int32(b))) + c }
+				return func(a, b, c uint64) uint64 {
+					return uint64(int64(int32(a))*int64(int32(b))) + c
+				}
 			}
 			return func(a, b, c uint64) uint64 { return uint64(uint32(a))*uint64(uint32(b)) + c }
 		}
@@ -154,9 +156,13 @@ func integerOp[T integer](name string) function {
 	case "neg":
 		return func(a, _, _ uint64) uint64 { return word(-number[T](a)) }
 	case "shl":
-		return func(a, b, _ uint64) uint64 { return word(number[T](a) << min(uint64(uint32(b)), width)) }
+		return func(a, b, _ uint64) uint64 {
+			return word(number[T](a) << min(uint64(uint32(b)), width))
+		}
 	case "shr":
-		return func(a, b, _ uint64) uint64 { return word(number[T](a) >> min(uint64(uint32(b)), width)) }
+		return func(a, b, _ uint64) uint64 {
+			return word(number[T](a) >> min(uint64(uint32(b)), width))
+		}
 	case "popc":
 		return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }
 	case "brev":
@@ -195,7 +201,9 @@ func float32Op(op []string) function {
 	switch op[0] {
 	case "add":
 		if op[1] == "rz" {
-			return binary(func(x, y float32) float32 { return towards(float64(x)+float64(y), true) })
+			return binary(func(x, y float32) float32 {
+				return towards(float64(x)+float64(y), true)
+			})
 		}
 		return binary(func(x, y float32) float32 { return x + y })
 	case "sub":
@@ -216,7 +224,9 @@ func float32Op(op []string) function {
 	case "max":
 		return binary(func(x, y float32) float32 { return float32(larger(float64(x), float64(y))) })
 	case "min":
-		return binary(func(x, y float32) float32 { return float32(-larger(-float64(x), -float64(y))) })
+		return binary(func(x, y float32) float32 {
+			return float32(-larger(-float64(x), -float64(y)))
+		})
 	}
 	if f := unaryOp(op[0]); f != nil {
 		return unary(f)

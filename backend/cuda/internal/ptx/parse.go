@@ -94,7 +94,9 @@ const noReg = 1 << 30
 var (
 	braces   = regexp.MustCompile(`(?m)^\s*[{}]\s*$`)
 	comments = regexp.MustCompile(`//[^\n]*`)
-	entries  = regexp.MustCompile(`(?m)^(?:\.visible )?\.(entry|func)\s+(?:\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)([^;{]*)([;{])`)
+	entries  = regexp.MustCompile(
+		`(?m)^(?:\.visible )?\.(entry|func)\s+(?:\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)([^;{]*)([;{])`,
+	)
 	paramRE  = regexp.MustCompile(`\.param\s+\.\w+\s+([\w$]+)`)
 	sharedRE = regexp.MustCompile(`\.shared\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?`)
 	boundRE  = regexp.MustCompile(`\.maxntid (\d+)`)
@@ -103,7 +105,17 @@ var (
 	address  = regexp.MustCompile(`^\[([%\w$.]+)(?:\+(-?\d+))?\]$`)
 )
 
-var sizes = map[string]int{"b8": 1, "b32": 4, "u32": 4, "s32": 4, "f32": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
+var sizes = map[string]int{
+	"b8":  1,
+	"b32": 4,
+	"u32": 4,
+	"s32": 4,
+	"f32": 4,
+	"b64": 8,
+	"u64": 8,
+	"s64": 8,
+	"f64": 8,
+}
 
 // source is the text of an entry or of a function.
 type source struct {
@@ -192,7 +204,12 @@ func compile(name string, entry source, functions map[string]source, shared map[
 	calls := 0
 	var read func(body, prefix string, params map[string]int32) error
 	read = func(body, prefix string, params map[string]int32) error {
-		p := &reader{k: k, prefix: prefix, params: params, labels: map[string]int{}}
+		p := &reader{
+			k:      k,
+			prefix: prefix,
+			params: params,
+			labels: map[string]int{},
+		}
 		return p.read(body, func(result, callee, args string) error {
 			fn, ok := functions[callee]
 			if !ok {

@@ -253,7 +253,8 @@ func (b *block) run(grid, size, index [3]uint32) (int64, error) {
 		for i := range b.warps {
 			w := &b.warps[i]
 			if w.waits != b.warps[0].waits {
-				return 0, fmt.Errorf("divergence: %d of %d warps wait at a barrier, warp 0 and warp %d not at the same",
+				return 0, fmt.Errorf("divergence: %d of %d warps wait at a barrier, warp 0 and warp %d not "+
+					"at the same",
 					waiting, len(b.warps), i)
 			}
 			w.clock = end + 30
@@ -351,7 +352,8 @@ func (b *block) proceed(w *warp) error {
 			continue
 		case barrier:
 			if mask != whole || len(w.paths) > 0 {
-				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s", mask, w.number, ins.text)
+				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s",
+					mask, w.number, ins.text)
 			}
 			w.waits = p.pc
 			w.put(p.pc+1, mask)
@@ -404,7 +406,9 @@ func (b *block) step(w *warp, ins *instr, mask uint32) error {
 			return nil
 		}
 		d := &w.regs[ins.dst[0]]
-		x, y, z := b.value(w, ins, 0), b.value(w, ins, 1), b.value(w, ins, 2)
+		x := b.value(w, ins, 0)
+		y := b.value(w, ins, 1)
+		z := b.value(w, ins, 2)
 		if mask == whole {
 			for l := range lanes {
 				d[l] = ins.f(x[l], y[l], z[l])
@@ -496,12 +500,14 @@ func (b *block) access(w *warp, ins *instr, mask uint32) error {
 			}
 		} else {
 			var err error
-			if p, offset, err = b.m.Memory.find(a, bytes); err != nil {
+			p, offset, err = b.m.Memory.find(a, bytes)
+			if err != nil {
 				return fmt.Errorf("lane %d: %w", l, err)
 			}
 		}
 		if a%uint64(bytes) != 0 {
-			return fmt.Errorf("lane %d: %d bytes at %#x, which is not a multiple of their number", l, bytes, a)
+			return fmt.Errorf("lane %d: %d bytes at %#x, which is not a multiple of their number",
+				l, bytes, a)
 		}
 		if p.words != nil {
 			for k := offset / 4; k < (offset+bytes)/4; k++ {
