@@ -166,28 +166,7 @@ func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols
 			x, y := data(rows, cols)
 			binary(x, y, i/3%2, "", large)
 		})
-		// Every pair of special values.
-		special := s.special()
-		n := len(special)
-		x := constant(n, n, 0) // one in each row
-		y := constant(n, n, 0) // one in each column
-		for i := range x.v {
-			x.v[i] = special[i/n]
-			y.v[i] = special[i%n]
-		}
-		switch rows, cols := second(n, n); {
-		case cols > 1 && rows == 1:
-			y = matrix{1, n, special}
-		case cols == 1 && rows > 1:
-			x = y
-			y = matrix{n, 1, special}
-		case cols == 1:
-			for _, v := range special {
-				binary(row(special...), row(v), 0, fmt.Sprintf("special values and %v", v), false)
-			}
-			continue
-		}
-		binary(x, y, 0, "special values", false)
+		s.specialPairs(second, func(x, y matrix, note string) { binary(x, y, 0, note, false) })
 	}
 	// Both arguments may be one tensor.
 	if name == "Binary" {
@@ -201,6 +180,32 @@ func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols
 					o.Binary(o.out[0], op, o.in[0], o.in[0])
 				},
 			})
+		}
+	}
+}
+
+// specialPairs calls try with arguments that have every pair of special values.
+func (s *suite) specialPairs(
+	second func(rows, cols int) (int, int), try func(x, y matrix, note string),
+) {
+	special := s.special()
+	n := len(special)
+	byRow := constant(n, n, 0)
+	byCol := constant(n, n, 0)
+	for i := range byRow.v {
+		byRow.v[i] = special[i/n]
+		byCol.v[i] = special[i%n]
+	}
+	switch rows, cols := second(n, n); {
+	case rows == n && cols == n:
+		try(byRow, byCol, "special values")
+	case rows == 1 && cols == n:
+		try(byRow, row(special...), "special values")
+	case rows == n && cols == 1:
+		try(byCol, matrix{n, 1, special}, "special values")
+	default:
+		for _, v := range special {
+			try(row(special...), row(v), fmt.Sprintf("special values and %v", v))
 		}
 	}
 }

@@ -184,6 +184,7 @@ func (m matrix) gathered(rows []int32) matrix {
 // checkIndexBlock refills some index vectors of a block at once. Primitives queued before
 // must see the old contents, and a recorded step the new ones.
 func checkIndexBlock(s *suite) {
+	const total = 70340
 	src := s.upload(s.random(indexedRows, 1))
 	values := download(s.b, src)
 	lengths := []int{5, 0, 300, 1, 33, 0, 70001}
@@ -196,8 +197,8 @@ func checkIndexBlock(s *suite) {
 	for _, x := range xs {
 		s.indices[x] = true
 	}
-	if n := s.b.InUse() - before; n < 4*70340 {
-		s.errorf("InUse grew by %d bytes with 70340 indices", n)
+	if n := s.b.InUse() - before; n < 4*total {
+		s.errorf("InUse grew by %d bytes with %d indices", n, total)
 	}
 	dst := make([]*tensor.Tensor, len(xs))
 	for k, n := range lengths {

@@ -93,26 +93,26 @@ func checkCopyBlock(s *suite) {
 			},
 		})
 	}
-	// The whole, and each edge of an inner block; what is outside the block
-	// stays, so the destination has contents of its own.
+	// The whole, and blocks at each edge. The rest of the destination must stay, so
+	// it has contents of its own.
 	everyShape(func(rows, cols int, large bool) {
 		src := s.marked(rows, cols)
 		block(poison(rows, cols), src, 0, 0, 0, 0, rows, cols, large)
-		// put into
+		// Put into a larger matrix.
 		block(s.random(rows+2, cols+3), src, 1, 2, 0, 0, rows, cols, large)
-		// take out
+		// Take out of a larger matrix.
 		block(s.random(rows, cols), s.marked(rows+3, cols+2), 0, 0, 2, 1, rows, cols, large)
-		// last corner
+		// The last corner.
 		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 1, 1, 1, 1, rows, cols, large)
-		// first corner
+		// The first corner.
 		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 0, 0, 0, 0, rows, cols, large)
-		// nothing
+		// Nothing.
 		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), rows+1, cols+1, rows+1, cols+1, 0, 0, large)
-		// below
+		// The rows below.
 		block(s.random(2*rows, cols), src, rows, 0, 0, 0, rows, cols, large)
-		// beside
+		// The columns on the right.
 		block(s.random(rows, 2*cols), src, 0, cols, 0, 0, rows, cols, large)
-		// inside
+		// An inner block.
 		block(
 			s.random(rows+1, 2*cols+5), s.marked(rows+2, 3*cols+1), 1, cols, 2, 2*cols+1, rows,
 			max(cols-1, 0), large,

@@ -62,60 +62,8 @@ func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
 }
 
 func checkGemm(s *suite) {
-	try := func(p product) {
-		s.Helper()
-		exact := s.gemm(p, s.integers)
-		exact.add("whole numbers")
-		exact.out[0].tol = tolerance{}
-		s.try(exact)
-		s.try(s.gemm(p, s.random))
-	}
-	scales := []float64{0, 1, -1, 0.5}
 	for _, t := range transposes {
-		turn := 0
-		// shape tries a product with the next alpha and beta.
-		shape := func(m, n, k int, large bool) {
-			s.Helper()
-			turn++
-			try(product{m, n, k, t[0], t[1], scales[turn%4], scales[turn/4%4], large})
-			if turn%4 == 0 || large { // a zero alpha shows little
-				try(product{m, n, k, t[0], t[1], 1, 0, large})
-			}
-		}
-		for _, alpha := range scales {
-			for _, beta := range scales {
-				try(product{5, 7, 6, t[0], t[1], alpha, beta, false})
-				try(product{33, 17, 18, t[0], t[1], alpha, beta, false})
-				try(product{5, 7, 0, t[0], t[1], alpha, beta, false})
-			}
-		}
-		small := []int{0, 1, 2, 3, 5}
-		for _, m := range small {
-			for _, n := range small {
-				for _, k := range small {
-					shape(m, n, k, false)
-				}
-			}
-		}
-		for _, n := range edges {
-			shape(n, 6, 5, false)
-			shape(6, n, 5, false)
-			shape(6, 5, n, false)
-			shape(n, 1, 4, false)
-			shape(1, n, 4, false)
-			shape(1, 1, n, false)
-		}
-		shape(16, 16, 16, false)
-		shape(17, 33, 65, false)
-		shape(64, 64, 64, false)
-		shape(63, 65, 64, false)
-		shape(128, 64, 32, false)
-		shape(1, 1, 1000, false)
-		shape(129, 127, 130, true)
-		shape(5003, 33, 17, true) // a layer on the nodes of a batch
-		shape(33, 17, 5003, true) // its weights' gradient
-		shape(257, 259, 33, true) // similarities
-		shape(3, 5003, 9, true)
+		s.gemmShapes(t)
 	}
 	// A Gram matrix multiplies a tensor with itself.
 	for _, trans := range []bool{false, true} {
@@ -135,6 +83,65 @@ func checkGemm(s *suite) {
 			}
 		})
 	}
+}
+
+// gemmShapes tries products of every shape with one pair of flags, and with all alphas and
+// betas in turn.
+func (s *suite) gemmShapes(trans [2]bool) {
+	try := func(m, n, k int, alpha, beta float64, large bool) {
+		s.Helper()
+		p := product{m, n, k, trans[0], trans[1], alpha, beta, large}
+		exact := s.gemm(p, s.integers)
+		exact.add("whole numbers")
+		exact.out[0].tol = tolerance{}
+		s.try(exact)
+		s.try(s.gemm(p, s.random))
+	}
+	scales := []float64{0, 1, -1, 0.5}
+	turn := 0
+	// shape tries a product with the next alpha and beta.
+	shape := func(m, n, k int, large bool) {
+		s.Helper()
+		turn++
+		try(m, n, k, scales[turn%4], scales[turn/4%4], large)
+		if turn%4 == 0 || large { // a zero alpha shows little
+			try(m, n, k, 1, 0, large)
+		}
+	}
+	for _, alpha := range scales {
+		for _, beta := range scales {
+			try(5, 7, 6, alpha, beta, false)
+			try(33, 17, 18, alpha, beta, false)
+			try(5, 7, 0, alpha, beta, false)
+		}
+	}
+	small := []int{0, 1, 2, 3, 5}
+	for _, m := range small {
+		for _, n := range small {
+			for _, k := range small {
+				shape(m, n, k, false)
+			}
+		}
+	}
+	for _, n := range edges {
+		shape(n, 6, 5, false)
+		shape(6, n, 5, false)
+		shape(6, 5, n, false)
+		shape(n, 1, 4, false)
+		shape(1, n, 4, false)
+		shape(1, 1, n, false)
+	}
+	shape(16, 16, 16, false)
+	shape(17, 33, 65, false)
+	shape(64, 64, 64, false)
+	shape(63, 65, 64, false)
+	shape(128, 64, 32, false)
+	shape(1, 1, 1000, false)
+	shape(129, 127, 130, true)
+	shape(5003, 33, 17, true) // a layer on the nodes of a batch
+	shape(33, 17, 5003, true) // its weights' gradient
+	shape(257, 259, 33, true) // similarities
+	shape(3, 5003, 9, true)
 }
 
 // sparse is a sparse matrix in host memory.

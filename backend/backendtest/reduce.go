@@ -28,78 +28,89 @@ func exact(rows, cols int) []output { return []output{{before: poison(rows, cols
 
 func checkReduceRows(s *suite) {
 	for _, op := range backend.RowOps() {
-		reduce := func(a matrix, out output, note string, large bool) trial {
-			return trial{
-				op:    "ReduceRows " + op.String(),
-				note:  note,
-				large: large,
-				in:    []matrix{a},
-				out:   []output{out},
-				call: func(o operands) {
-					o.ReduceRows(o.out[0], op, o.in[0])
-				},
-			}
-		}
-		// logSumExp returns the destination for a, with its tolerance: the rounding of
-		// the maximum, and of a sum whose terms are at most 1.
-		logSumExp := func(a matrix) output {
-			t := reduce(a, output{before: poison(a.rows, 1)}, "", false)
-			root := math.Sqrt(float64(a.cols))
-			scale := s.define(t)[0].mapped(func(v float64) float64 { return math.Abs(v) + root })
-			t.out[0].tol = tolerance{ulps: 4, scale: &scale}
-			return t.out[0]
-		}
-		everyShape(func(rows, cols int, large bool) {
-			switch op {
-			case backend.RowSum:
-				s.sum(cols, func(data func(r, c int) matrix) trial {
-					return reduce(data(rows, cols), output{before: poison(rows, 1)}, "", large)
-				})
-			case backend.RowMax:
-				s.try(reduce(s.random(rows, cols), output{before: poison(rows, 1)}, "", large))
-				negative := s.random(rows, cols).mapped(func(v float64) float64 {
-					return -1 - math.Abs(v)
-				})
-				s.try(reduce(negative, output{before: poison(rows, 1)}, "all negative", large))
-			case backend.RowLogSumExp:
-				a := s.random(rows, cols)
-				s.try(reduce(a, logSumExp(a), "", large))
-				a = s.random(rows, cols).mapped(func(v float64) float64 { return 300 * v })
-				s.try(reduce(a, logSumExp(a), "e^a overflows", large))
-				a = s.random(rows, cols).mapped(func(v float64) float64 { return v - 2000 })
-				s.try(reduce(a, logSumExp(a), "e^a underflows", large))
-			}
-		})
-		// A special value at every place of a row, before and after others.
+		s.reduceShapes(op)
 		for _, cols := range []int{1, 2, 3, 8, 17, 33} {
-			for _, v := range []float64{
-				math.NaN(), math.Inf(1), math.Inf(-1), s.largest, -s.largest, s.smallest,
-			} {
-				a := s.random(cols, cols).mapped(func(v float64) float64 { return v / 8 })
-				for i := range cols {
-					a.v[i*cols+i] = v
-				}
-				out := output{before: poison(cols, 1)}
-				switch op {
-				case backend.RowLogSumExp:
-					out = logSumExp(a)
-				case backend.RowSum:
-					t := reduce(a, out, "", false)
-					out.tol = tolerance{ulps: 4, terms: cols, scale: s.magnitude(t)}
-				}
-				s.try(reduce(a, out, fmt.Sprintf("one %v in each row", v), false))
-			}
-			for _, v := range []float64{math.Inf(-1), math.Inf(1), 0, 1000, -1000, 1e30} {
-				a := constant(2, cols, v)
-				out := output{before: poison(2, 1)}
-				if op == backend.RowLogSumExp {
-					out = logSumExp(a)
-				} else if op == backend.RowSum {
-					out.tol = tolerance{ulps: 4, terms: cols}
-				}
-				s.try(reduce(a, out, fmt.Sprintf("all %v", v), false))
-			}
+			s.reduceSpecial(op, cols)
 		}
+	}
+}
+
+// reduce returns the trial of a row reduction of a.
+func reduce(op backend.RowOp, a matrix, out output, note string, large bool) trial {
+	return trial{
+		op:    "ReduceRows " + op.String(),
+		note:  note,
+		large: large,
+		in:    []matrix{a},
+		out:   []output{out},
+		call: func(o operands) {
+			o.ReduceRows(o.out[0], op, o.in[0])
+		},
+	}
+}
+
+// logSumExp returns the destination of RowLogSumExp for a, with its tolerance: the rounding
+// of the maximum, and of a sum whose terms are at most 1.
+func (s *suite) logSumExp(a matrix) output {
+	t := reduce(backend.RowLogSumExp, a, output{before: poison(a.rows, 1)}, "", false)
+	root := math.Sqrt(float64(a.cols))
+	scale := s.define(t)[0].mapped(func(v float64) float64 { return math.Abs(v) + root })
+	t.out[0].tol = tolerance{ulps: 4, scale: &scale}
+	return t.out[0]
+}
+
+// reduceShapes tries a row reduction on every shape.
+func (s *suite) reduceShapes(op backend.RowOp) {
+	everyShape(func(rows, cols int, large bool) {
+		out := output{before: poison(rows, 1)}
+		switch op {
+		case backend.RowSum:
+			s.sum(cols, func(data func(r, c int) matrix) trial {
+				return reduce(op, data(rows, cols), out, "", large)
+			})
+		case backend.RowMax:
+			s.try(reduce(op, s.random(rows, cols), out, "", large))
+			negative := s.random(rows, cols).mapped(func(v float64) float64 { return -1 - math.Abs(v) })
+			s.try(reduce(op, negative, out, "all negative", large))
+		case backend.RowLogSumExp:
+			a := s.random(rows, cols)
+			s.try(reduce(op, a, s.logSumExp(a), "", large))
+			a = s.random(rows, cols).mapped(func(v float64) float64 { return 300 * v })
+			s.try(reduce(op, a, s.logSumExp(a), "e^a overflows", large))
+			a = s.random(rows, cols).mapped(func(v float64) float64 { return v - 2000 })
+			s.try(reduce(op, a, s.logSumExp(a), "e^a underflows", large))
+		}
+	})
+}
+
+// reduceSpecial tries a row reduction with a special value at every place of a row, before
+// and after others, and with rows of one value.
+func (s *suite) reduceSpecial(op backend.RowOp, cols int) {
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), s.largest, -s.largest, s.smallest} {
+		a := s.random(cols, cols).mapped(func(v float64) float64 { return v / 8 })
+		for i := range cols {
+			a.v[i*cols+i] = v
+		}
+		out := output{before: poison(cols, 1)}
+		switch op {
+		case backend.RowLogSumExp:
+			out = s.logSumExp(a)
+		case backend.RowSum:
+			t := reduce(op, a, out, "", false)
+			out.tol = tolerance{ulps: 4, terms: cols, scale: s.magnitude(t)}
+		}
+		s.try(reduce(op, a, out, fmt.Sprintf("one %v in each row", v), false))
+	}
+	for _, v := range []float64{math.Inf(-1), math.Inf(1), 0, 1000, -1000, 1e30} {
+		a := constant(2, cols, v)
+		out := output{before: poison(2, 1)}
+		switch op {
+		case backend.RowLogSumExp:
+			out = s.logSumExp(a)
+		case backend.RowSum:
+			out.tol = tolerance{ulps: 4, terms: cols}
+		}
+		s.try(reduce(op, a, out, fmt.Sprintf("all %v", v), false))
 	}
 }
 

@@ -170,23 +170,7 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	if isNarrow(l) {
 		e.narrowGradients(l, g, coef, graph, dh1, dagg)
 	} else {
-		d := e.Alloc(n, out)
-		e.tiles(
-			"norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2),
-			e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), intWord(graphs), intWord(views),
-			intWord(n), intWord(out),
-		)
-		e.Gemm(g.W2, true, false, 1, l.H1, d, 0)
-		e.ColSums(g.B2, d)
-		e.dense(dh1, d, l.W2, true, nil, l.H1)
-		e.Free(d)
-		e.ColSums(g.B1, dh1)
-		if l.X != nil {
-			e.Gemm(g.W1, true, false, 1, l.Agg, dh1, 0)
-		}
-		if dagg != nil {
-			e.dense(dagg, dh1, l.W1, true, nil, nil)
-		}
+		e.wideGradients(l, g, coef, dh1, dagg)
 	}
 	e.Free(coef)
 	e.Free(graph)
@@ -199,6 +183,30 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	}
 	e.Free(dh1)
 	e.Free(dagg)
+}
+
+// wideGradients sets dh1 and, unless it is nil, dagg, and the gradients of the weights and
+// biases, except that of W1 for one-hot rows.
+func (e *engine) wideGradients(l *backend.GINLayer, g *backend.GINGradients, coef, dh1, dagg *tensor.Tensor) {
+	n, out := l.H2.Rows, l.H2.Cols
+	graphs := l.Graphs.Len() - 1
+	d := e.Alloc(n, out)
+	e.tiles(
+		"norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2),
+		e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), intWord(graphs), intWord(l.Views.Len()-1),
+		intWord(n), intWord(out),
+	)
+	e.Gemm(g.W2, true, false, 1, l.H1, d, 0)
+	e.ColSums(g.B2, d)
+	e.dense(dh1, d, l.W2, true, nil, l.H1)
+	e.Free(d)
+	e.ColSums(g.B1, dh1)
+	if l.X != nil {
+		e.Gemm(g.W1, true, false, 1, l.Agg, dh1, 0)
+	}
+	if dagg != nil {
+		e.dense(dagg, dh1, l.W1, true, nil, nil)
+	}
 }
 
 // narrowGradients sets dh1 and dagg, unless they are nil, and the gradients of the weights

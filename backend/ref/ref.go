@@ -29,8 +29,8 @@ import (
 func init() {
 	backend.Register("ref", func(p tensor.Precision) (backend.Backend, error) {
 		if p != tensor.Float64 {
-			const format = "backend \"ref\" computes in float64 only, not in %v; ask for float64, or for another backend"
-			return nil, fmt.Errorf(format, p)
+			return nil, fmt.Errorf("backend \"ref\" computes in float64 only, not in %v; "+
+				"ask for float64, or for another backend", p)
 		}
 		return New(), nil
 	})
