@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 // The factors that -vary names.
@@ -32,10 +33,10 @@ type vary struct {
 }
 
 func (v *vary) Register(f *cli.FlagSet) {
-	cli.Var(f, &v.factors, "vary", cli.List(cli.OneOf(factors...)), "`factors` to change, one at a time: "+strings.Join(factors, ","))
-	cli.Var(f, &v.betas, "beta-values", cli.List(cli.ParseBeta), "`values` of β to compare (0 is always among them)")
-	cli.Var(f, &v.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of p to compare")
-	cli.Var(f, &v.kappas, "kappa-values", cli.List(cli.Positive), "`values` of κ to compare")
+	cli.Var(f, &v.factors, "vary", setting.List(setting.OneOf(factors...)), "`factors` to change, one at a time: "+strings.Join(factors, ","))
+	cli.Var(f, &v.betas, "beta-values", setting.List(cli.ParseBeta), "`values` of β to compare (0 is always among them)")
+	cli.Var(f, &v.ps, "p-values", setting.List(setting.Float(0, 100)), "`values` of p to compare")
+	cli.Var(f, &v.kappas, "kappa-values", setting.List(setting.Positive), "`values` of κ to compare")
 	f.Grows("vary", "beta-values", "p-values", "kappa-values")
 }
 

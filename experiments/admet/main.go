@@ -26,6 +26,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 func main() { cli.Main(execute) }
@@ -48,11 +49,11 @@ type experiment struct {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{methods: methodNames(false), recipe: cli.Recipe{Seeds: 5}}
 	flags := cli.NewFlagSet("admet", synopsis, "-data DIR", "-data DIR -dataset caco2_wang,herg -method counts,vectors")
-	cli.Var(flags, &x.methods, "method", cli.List(cli.OneOf(methodNames(true)...)), "`methods` to compare, one row each: "+strings.Join(methodNames(true), ","))
+	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames(true)...)), "`methods` to compare, one row each: "+strings.Join(methodNames(true), ","))
 	flags.Grows("method")
 	flags.Add(&x.data, &x.output)
 	x.recipe.RegisterSeeds(flags)
-	cli.Var(flags, &x.encoder, "model", cli.Text, "`file` of the encoder of vectors; without it the one that is built in")
+	cli.Var(flags, &x.encoder, "model", setting.Text, "`file` of the encoder of vectors; without it the one that is built in")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}

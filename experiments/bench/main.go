@@ -34,6 +34,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -114,10 +115,10 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	var asJSON, composed, recorded, losses bool
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	names := slices.Sorted(maps.Keys(workloads))
-	cli.Var(flags, &name, "workload", cli.OneOf(names...), "`what` to train: "+strings.Join(names, ", "))
-	cli.Var(flags, &batch, "batch", cli.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
-	cli.Var(flags, &steps, "steps", cli.Int(1), "`steps` to time")
-	cli.Var(flags, &warmup, "warmup", cli.Int(0), "`steps` before them")
+	cli.Var(flags, &name, "workload", setting.OneOf(names...), "`what` to train: "+strings.Join(names, ", "))
+	cli.Var(flags, &batch, "batch", setting.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
+	cli.Var(flags, &steps, "steps", setting.Int(1), "`steps` to time")
+	cli.Var(flags, &warmup, "warmup", setting.Int(0), "`steps` before them")
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
 	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
 	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")

@@ -20,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 func main() { cli.Main(execute) }
@@ -48,7 +49,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		protocol: cli.Protocol{Protocols: protocols[:1], Choices: protocols},
 	}
 	flags := cli.NewFlagSet("kernels", synopsis, "-seeds 3", "-dataset MUTAG,PROTEINS -data DIR", "-dataset COLLAB -data DIR -method labels,wl -protocol linear -seeds 3")
-	cli.Var(flags, &x.methods, "method", cli.List(cli.OneOf(methodNames()...)), "`methods` to compare, one row of results each: "+strings.Join(methodNames(), ","))
+	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames()...)), "`methods` to compare, one row of results each: "+strings.Join(methodNames(), ","))
 	flags.Grows("method")
 	flags.Add(&x.data, &x.settings, &x.protocol, &x.output)
 	x.recipe.RegisterSeeds(flags)

@@ -8,6 +8,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/classical"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 type settings struct {
@@ -19,15 +20,15 @@ func defaultSettings() settings { return settings{classical.Defaults(), 100} }
 
 func (s *settings) Register(f *cli.FlagSet) {
 	property := "s"
-	cli.Var(f, &s.Rounds, "rounds", cli.Int(0), "most WL rounds `h`; how many of them is chosen in each fold")
-	cli.Var(f, &s.Dim, "dim", cli.Int(1), "numbers `D` in a vector of node2vec, sub2vec and graph2vec")
-	cli.Var(f, &s.Epochs, "epochs", cli.Int(1), "`epochs` of graph2vec")
-	cli.Var(f, &s.Walks, "walks", cli.Int(1), "`walks` of node2vec that begin at every node")
-	cli.Var(f, &s.WalkLength, "walk-length", cli.Int(2), "`nodes` of a walk of node2vec")
-	cli.Var(f, &s.Steps, "steps", cli.Int(2), "`steps` of the walk of a graph in sub2vec")
-	cli.Var(f, &property, "property", cli.OneOf("n", "s"), "what sub2vec preserves: `n`, neighbourhoods, or s, structure (classes of degrees)")
-	cli.Var(f, &s.ginEpochs, "gin-epochs", cli.Int(1), "most `epochs` of the supervised GIN in a fold")
-	cli.Var(f, &s.TokenLimit, "token-limit", cli.Int(0), "`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does silently")
+	cli.Var(f, &s.Rounds, "rounds", setting.Int(0), "most WL rounds `h`; how many of them is chosen in each fold")
+	cli.Var(f, &s.Dim, "dim", setting.Int(1), "numbers `D` in a vector of node2vec, sub2vec and graph2vec")
+	cli.Var(f, &s.Epochs, "epochs", setting.Int(1), "`epochs` of graph2vec")
+	cli.Var(f, &s.Walks, "walks", setting.Int(1), "`walks` of node2vec that begin at every node")
+	cli.Var(f, &s.WalkLength, "walk-length", setting.Int(2), "`nodes` of a walk of node2vec")
+	cli.Var(f, &s.Steps, "steps", setting.Int(2), "`steps` of the walk of a graph in sub2vec")
+	cli.Var(f, &property, "property", setting.OneOf("n", "s"), "what sub2vec preserves: `n`, neighbourhoods, or s, structure (classes of degrees)")
+	cli.Var(f, &s.ginEpochs, "gin-epochs", setting.Int(1), "most `epochs` of the supervised GIN in a fold")
+	cli.Var(f, &s.TokenLimit, "token-limit", setting.Int(0), "`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does silently")
 	f.Check(func() error {
 		s.Structural = property == "s"
 		switch {

@@ -27,6 +27,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -56,20 +57,20 @@ func methods() []string {
 }
 
 func (s *settings) Register(f *cli.FlagSet) {
-	cli.Var(f, &s.methods, "method", cli.List(cli.OneOf(methods()...)), "`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
-	cli.Var(f, &s.every, "eval-every", cli.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
-	cli.Var(f, &s.betas, "beta-values", cli.List(cli.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
+	cli.Var(f, &s.methods, "method", setting.List(setting.OneOf(methods()...)), "`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
+	cli.Var(f, &s.every, "eval-every", setting.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
+	cli.Var(f, &s.betas, "beta-values", setting.List(setting.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
 	f.Check(func() error {
 		if !slices.Contains(s.methods, method.InfoNCE) && slices.Max(s.betas) > 0 {
 			return cli.Usagef("-beta-values %v are for -method infonce, not for %s", s.betas, strings.Join(s.methods, ","))
 		}
 		return nil
 	})
-	cli.Var(f, &s.ps, "p-values", cli.List(cli.Float(0, 100)), "`values` of the percentile p, for each β above 0")
-	cli.Var(f, &s.taus, "tau-values", cli.List(cli.Positive), "`values` of the temperature τ; the first setting of all is the one that the others are compared with")
+	cli.Var(f, &s.ps, "p-values", setting.List(setting.Float(0, 100)), "`values` of the percentile p, for each β above 0")
+	cli.Var(f, &s.taus, "tau-values", setting.List(setting.Positive), "`values` of the temperature τ; the first setting of all is the one that the others are compared with")
 }
 
-type setting struct {
+type variant struct {
 	name   string
 	method string
 	loss   cli.Loss
@@ -77,12 +78,12 @@ type setting struct {
 
 // list returns the settings of a method: for every τ every β, and for every β above 0
 // every p. Only InfoNCE has a β.
-func (s *settings) list(name string) []setting {
+func (s *settings) list(name string) []variant {
 	betas := []float64{0}
 	if name == method.InfoNCE {
 		betas = s.betas
 	}
-	var all []setting
+	var all []variant
 	for _, tau := range s.taus {
 		suffix := ""
 		if len(s.taus) > 1 {
@@ -96,7 +97,7 @@ func (s *settings) list(name string) []setting {
 			for _, p := range ps {
 				// Without the β = 0 that would be all that InfoNCE says beside rows with a β.
 				title := strings.TrimSuffix(method.Title(name), " (β = 0)")
-				x := setting{title + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, Percentile: p, Tau: tau, Kappa: 10}}
+				x := variant{title + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, Percentile: p, Tau: tau, Kappa: 10}}
 				if beta > 0 {
 					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+suffix, method.SpecMatch
 				}
@@ -147,7 +148,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 type settingRun struct {
 	pretrain.Run
 	table   string // the method in whose tables it is
-	setting setting
+	setting variant
 	epochs  []int // after which there is an evaluation
 	scores  int   // its first in the list of all, by epoch and protocol
 }
@@ -185,7 +186,7 @@ func steps(every, last int) []int {
 	return append(list, last)
 }
 
-func (s setting) key() string {
+func (s variant) key() string {
 	if s.method != method.SpecMatch {
 		return fmt.Sprintf("%s,tau=%v", s.method, s.loss.Tau)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 func main() { cli.Main(execute) }
@@ -51,8 +52,8 @@ type fine struct {
 
 func (f *fine) Register(fs *cli.FlagSet) {
 	f.Recipe.Register(fs)
-	cli.Var(fs, &f.LabelRate, "label-rate", cli.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
-	cli.Var(fs, &f.Encoder, "encoder", cli.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
+	cli.Var(fs, &f.LabelRate, "label-rate", setting.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
+	cli.Var(fs, &f.Encoder, "encoder", setting.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
 }
 
 // small are the settings of a run without -dataset, where they are not given: a

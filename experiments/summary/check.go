@@ -22,6 +22,7 @@ import (
 	"github.com/specmatch/specmatch/experiments/internal/finetuning"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 type check struct {
@@ -33,10 +34,10 @@ type check struct {
 
 func (c *check) Register(f *cli.FlagSet) {
 	f.BoolVar(&c.on, "check", false, "compute one seed of every row of results again, drawn at random, with the programs as they are\nnow, and compare the bits; where they are others, with those of the commits that the row names, whose bits it\nmust have. The working directory is the root of the repository. Rows of transfer on molecules are left out,\nbut for those without pre-training")
-	cli.Var(f, &c.data, "data", cli.List(cli.Text), "`folders` A,B with the data sets of the rows to check; without them, those on the embedded set are checked")
-	cli.Var(f, &c.sets, "sets", cli.List(cli.Text), "data `sets` whose rows -check takes, all if none is named")
-	cli.Var(f, &c.methods, "methods", cli.List(cli.Text), "`methods` whose rows -check takes, all if none is named")
-	cli.Var(f, &c.cells, "cells", cli.Int(0), "the `number` of rows that -check draws; 0 is all")
+	cli.Var(f, &c.data, "data", setting.List(setting.Text), "`folders` A,B with the data sets of the rows to check; without them, those on the embedded set are checked")
+	cli.Var(f, &c.sets, "sets", setting.List(setting.Text), "data `sets` whose rows -check takes, all if none is named")
+	cli.Var(f, &c.methods, "methods", setting.List(setting.Text), "`methods` whose rows -check takes, all if none is named")
+	cli.Var(f, &c.cells, "cells", setting.Int(0), "the `number` of rows that -check draws; 0 is all")
 	cli.Var(f, &c.draw, "draw", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }, "`number` that chooses rows and seeds of -check; 0 is another one each time")
 }
 

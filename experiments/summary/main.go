@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/tensor/files"
 )
@@ -48,7 +49,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	write, check := false, check{}
 	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER", "-check -data DIR -sets MUTAG,PROTEINS -cells 3")
-	cli.Var(flags, &in, "in", cli.List(cli.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method; a file that is not in a\nrun directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\nthat share of the labels, tox21-100.json transfer with that many epochs")
+	cli.Var(flags, &in, "in", setting.List(setting.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method; a file that is not in a\nrun directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\nthat share of the labels, tox21-100.json transfer with that many epochs")
 	flags.BoolVar(&write, "write", write, "write the tables into the pages of the repository, from its root, instead of printing them")
 	flags.Add(&check)
 	if err := flags.Parse(args, stdout); err != nil {

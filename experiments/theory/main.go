@@ -25,6 +25,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -45,9 +46,9 @@ type check struct {
 }
 
 func (c *check) Register(f *cli.FlagSet) {
-	cli.Var(f, &c.every, "every", cli.Int(1), "`epochs` between two checkpoints")
-	cli.Var(f, &c.draws, "draws", cli.Int(2), "`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
-	cli.Var(f, &c.times, "diffusion", cli.List(cli.Float(1e-6, 1e6)), "diffusion `times` t_d of the heat kernels")
+	cli.Var(f, &c.every, "every", setting.Int(1), "`epochs` between two checkpoints")
+	cli.Var(f, &c.draws, "draws", setting.Int(2), "`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
+	cli.Var(f, &c.times, "diffusion", setting.List(setting.Float(1e-6, 1e6)), "diffusion `times` t_d of the heat kernels")
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {

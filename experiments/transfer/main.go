@@ -31,6 +31,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -70,9 +71,9 @@ type source struct {
 }
 
 func (s *source) Register(f *cli.FlagSet) {
-	cli.Var(f, &s.Domain, "domain", cli.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
-	cli.Var(f, &s.Corpus, "corpus", cli.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
-	cli.Var(f, &s.Size, "corpus-size", cli.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
+	cli.Var(f, &s.Domain, "domain", setting.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
+	cli.Var(f, &s.Corpus, "corpus", setting.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
+	cli.Var(f, &s.Size, "corpus-size", setting.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
 }
 
 type architecture struct {
@@ -81,9 +82,9 @@ type architecture struct {
 }
 
 func (m *architecture) Register(f *cli.FlagSet) {
-	cli.Var(f, &m.Hidden, "hidden", cli.Int(1), "`width` of the encoder's layers")
-	cli.Var(f, &m.Layers, "layers", cli.Int(1), "`number` of the encoder's layers")
-	cli.Var(f, &m.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout while fine-tuning")
+	cli.Var(f, &m.Hidden, "hidden", setting.Int(1), "`width` of the encoder's layers")
+	cli.Var(f, &m.Layers, "layers", setting.Int(1), "`number` of the encoder's layers")
+	cli.Var(f, &m.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout while fine-tuning")
 }
 
 // small are the settings of a run without -corpus and -dataset, where they are not

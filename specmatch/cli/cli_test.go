@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/shard"
 )
 
@@ -32,7 +33,7 @@ func experiment(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	end := "ok"
 	flags := cli.NewFlagSet("experiment", "An experiment.", "-seeds 3")
 	flags.Add(&recipe)
-	cli.Var(flags, &end, "end", cli.OneOf("ok", "fail", "wait", "hang"), "how to `end`")
+	cli.Var(flags, &end, "end", setting.OneOf("ok", "fail", "wait", "hang"), "how to `end`")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}

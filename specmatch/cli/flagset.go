@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 // FlagSet is a [flag.FlagSet] that returns its errors, takes no positional
@@ -76,7 +78,7 @@ func (f *FlagSet) Add(groups ...Group) {
 // Var defines a flag that stores what parse makes of its argument in p. The
 // value that p has now is the default. A name in `backquotes` in usage stands
 // for the argument in the help text.
-func Var[T any](f *FlagSet, p *T, name string, parse Parser[T], usage string) {
+func Var[T any](f *FlagSet, p *T, name string, parse setting.Parser[T], usage string) {
 	f.Var(&value[T]{p, parse}, name, usage)
 }
 
@@ -224,7 +226,7 @@ func (f *FlagSet) help(w io.Writer) error {
 
 type value[T any] struct {
 	p     *T
-	parse Parser[T]
+	parse setting.Parser[T]
 }
 
 // String returns the value as the command line would have it: a list is

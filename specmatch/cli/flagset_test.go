@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -273,7 +274,7 @@ func TestImply(t *testing.T) {
 
 // TestQuoted: a comma within quotes is part of an item, such as the name of a column.
 func TestQuoted(t *testing.T) {
-	parse := cli.List(cli.Text)
+	parse := setting.List(setting.Text)
 	for text, want := range map[string]string{
 		`a,b`: "a|b", `"solubility, mg/l",b`: "solubility, mg/l|b", `b,"say ""so"""`: `b|say "so"`, `5" tube,b`: `5" tube|b`,
 	} {

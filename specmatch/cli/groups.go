@@ -14,6 +14,7 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cuda" // in builds that have it
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -29,11 +30,11 @@ type Data struct {
 
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
-	Var(f, &d.Datasets, "dataset", List(Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
-	Var(f, &d.Dir, "data", Text, "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
-	features := func(choices ...string) Parser[dataset.NodeFeatures] {
+	Var(f, &d.Datasets, "dataset", setting.List(setting.Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
+	Var(f, &d.Dir, "data", setting.Text, "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
+	features := func(choices ...string) setting.Parser[dataset.NodeFeatures] {
 		return func(s string) (dataset.NodeFeatures, error) {
-			s, err := OneOf(choices...)(s)
+			s, err := setting.OneOf(choices...)(s)
 			return dataset.NodeFeatures(s), err
 		}
 	}
@@ -123,13 +124,13 @@ func (l *Loss) Register(f *FlagSet) {
 		choices = l.Methods
 	}
 	if choices != nil {
-		Var(f, &l.Methods, "method", List(OneOf(choices...)), "`methods` to compare, one row of results each: "+strings.Join(choices, ","))
+		Var(f, &l.Methods, "method", setting.List(setting.OneOf(choices...)), "`methods` to compare, one row of results each: "+strings.Join(choices, ","))
 		f.Grows("method")
 	}
 	Var(f, &l.Beta, "beta", ParseBeta, "weight `β` of the Laplacian loss in L_C + β·L_G: a number as in 1, or as in auto:0.2\nthe ratio of the two gradients' norms to aim at")
-	Var(f, &l.Percentile, "p", Float(0, 100), "`percentile` of a batch's similarities above which two graphs are joined")
-	Var(f, &l.Tau, "tau", Positive, "temperature `τ` of the contrastive loss")
-	Var(f, &l.Kappa, "kappa", Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
+	Var(f, &l.Percentile, "p", setting.Float(0, 100), "`percentile` of a batch's similarities above which two graphs are joined")
+	Var(f, &l.Tau, "tau", setting.Positive, "temperature `τ` of the contrastive loss")
+	Var(f, &l.Kappa, "kappa", setting.Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
 }
 
 // Recipe is how to train: -epochs, -batch, -lr, -seeds and -first-seed.
@@ -142,17 +143,17 @@ type Recipe struct {
 }
 
 func (r *Recipe) Register(f *FlagSet) {
-	Var(f, &r.Epochs, "epochs", Int(0), "`epochs` to train")
-	Var(f, &r.Batch, "batch", Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
-	Var(f, &r.LR, "lr", Positive, "learning `rate` of Adam")
+	Var(f, &r.Epochs, "epochs", setting.Int(0), "`epochs` to train")
+	Var(f, &r.Batch, "batch", setting.Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
+	Var(f, &r.LR, "lr", setting.Positive, "learning `rate` of Adam")
 	r.RegisterSeeds(f)
 }
 
 // RegisterSeeds registers -seeds and -first-seed alone, for experiments that train in
 // no epochs.
 func (r *Recipe) RegisterSeeds(f *FlagSet) {
-	Var(f, &r.Seeds, "seeds", Int(1), "number `N` of independent runs, with consecutive seeds")
-	Var(f, &r.FirstSeed, "first-seed", Int(0), "the `first` of the seeds")
+	Var(f, &r.Seeds, "seeds", setting.Int(1), "number `N` of independent runs, with consecutive seeds")
+	Var(f, &r.FirstSeed, "first-seed", setting.Int(0), "the `first` of the seeds")
 	f.GrowsRange("first-seed", "seeds")
 	f.Check(func() error {
 		switch {
@@ -179,8 +180,8 @@ func (p *Protocol) Register(f *FlagSet) {
 	if p.Folds == 0 {
 		p.Folds = 10
 	}
-	Var(f, &p.Protocols, "protocol", List(OneOf(p.Choices...)), "evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
-	Var(f, &p.Folds, "folds", Int(2), "outer `folds` of the evaluation")
+	Var(f, &p.Protocols, "protocol", setting.List(setting.OneOf(p.Choices...)), "evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
+	Var(f, &p.Folds, "folds", setting.Int(2), "outer `folds` of the evaluation")
 }
 
 // Engine is what to compute with: -backend and -precision, or else the
@@ -196,7 +197,7 @@ func (e *Engine) Register(f *FlagSet) {
 	if e.Backend == "" {
 		e.Backend = "cpu"
 	}
-	Var(f, &e.Backend, "backend", OneOf(engines()...), "`engine` to compute with: cpu or cuda (built with -tags cuda)")
+	Var(f, &e.Backend, "backend", setting.OneOf(engines()...), "`engine` to compute with: cpu or cuda (built with -tags cuda)")
 	f.Env("backend", "SPECMATCH_BACKEND")
 	Var(f, &e.Precision, "precision", parsePrecision, "floating-point `format` of the engine: float32 or float64")
 	f.Env("precision", "SPECMATCH_PRECISION")
@@ -244,7 +245,7 @@ func (e *Engine) Name() string {
 func (e *Engine) Open() (backend.Backend, error) { return backend.Open(e.Name(), e.Precision) }
 
 func parsePrecision(s string) (tensor.Precision, error) {
-	if _, err := OneOf(tensor.Float32.String(), tensor.Float64.String())(s); err != nil {
+	if _, err := setting.OneOf(tensor.Float32.String(), tensor.Float64.String())(s); err != nil {
 		return 0, err
 	}
 	return tensor.ParsePrecision(s)

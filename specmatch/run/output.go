@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/shard"
 )
 
@@ -23,7 +24,7 @@ type Output struct {
 }
 
 func (o *Output) Register(f *cli.FlagSet) {
-	cli.Var(f, &o.Dir, "out", cli.Text, "run `directory`; a run that is there is resumed with its own flags, and what else is given,\nsuch as more seeds or methods, is added to it; the default is a new runs/EXPERIMENT-DATASET-TIME")
+	cli.Var(f, &o.Dir, "out", setting.Text, "run `directory`; a run that is there is resumed with its own flags, and what else is given,\nsuch as more seeds or methods, is added to it; the default is a new runs/EXPERIMENT-DATASET-TIME")
 	if o.Every == 0 {
 		o.Every = 20 * time.Second
 	}
@@ -31,7 +32,7 @@ func (o *Output) Register(f *cli.FlagSet) {
 	f.BoolVar(&o.Mixed, "mixed", false, "resume a run even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far, and collect runs of other versions: results differ by it")
 	f.BoolVar(&o.List, "list", false, "list the parts of the run, with the time that each took or that the like of it took in -out, and end")
 	cli.Var(f, &o.Shard, "shard", shard.Parse, "run a share `i/n` of the parts, i from 0, in a run directory of its own below -out; auto takes i and n\nfrom SLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX.\nThe same command without -shard, or -collect, puts the shares together")
-	cli.Var(f, &o.Collect, "collect", cli.List(cli.Text), "take the finished parts of the run `directories` A,B and of their shares into -out, run nothing,\nand print the tables, or which parts are missing")
+	cli.Var(f, &o.Collect, "collect", setting.List(setting.Text), "take the finished parts of the run `directories` A,B and of their shares into -out, run nothing,\nand print the tables, or which parts are missing")
 	f.BoolVar(&o.TensorBoard, "tensorboard", false, "write what metrics.csv holds to OUT/tensorboard, too, for tensorboard -logdir")
 	f.AfterParse(func(given map[string]bool) error { return o.takeUp(f, given) })
 	f.SkipsData(func() bool { return len(o.Collect) > 0 })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -71,7 +72,7 @@ func parseSet(args ...string) (*common, *cli.FlagSet, error) {
 	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
 	f.Bool("sum", false, "a switch")
 	betas := []cli.Beta{{Weight: 1}}
-	cli.Var(f, &betas, "betas", cli.List(cli.ParseBeta), "a list of numbers and words")
+	cli.Var(f, &betas, "betas", setting.List(cli.ParseBeta), "a list of numbers and words")
 	f.Grows("betas", "protocol")
 	f.Small("without -dataset", func() bool { return len(c.data.Datasets) == 0 }, map[string]string{"epochs": "3", "kappa": "8"})
 	return c, f, f.Parse(args, io.Discard)

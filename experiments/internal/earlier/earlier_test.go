@@ -30,7 +30,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
-	"github.com/specmatch/specmatch/experiments/internal/rundirtest"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 const module = "github.com/specmatch/specmatch/"
@@ -48,10 +48,10 @@ var runs = []stored{
 	{"theory", "experiments/theory", "-out run"},
 	{"kernels", "experiments/kernels", "-out run"},
 	{"admet", "experiments/admet", "-out run"},
-	{"train-molecules", "experiments/specmatch", "train -out run"},
-	{"train-graphs", "experiments/specmatch", "train -out run"},
-	{"finetune", "experiments/specmatch", "finetune -out run"},
-	{"sweep", "experiments/specmatch", "sweep -in sweep.txt -out run -workers 1 -shares 2"},
+	{"train-molecules", "specmatch/cmd/specmatch", "train -out run"},
+	{"train-graphs", "specmatch/cmd/specmatch", "train -out run"},
+	{"finetune", "specmatch/cmd/specmatch", "finetune -out run"},
+	{"sweep", "specmatch/cmd/specmatch", "sweep -in sweep.txt -out run -workers 1 -shares 2"},
 }
 
 func TestResume(t *testing.T) {
@@ -130,8 +130,8 @@ func compareResults(t *testing.T, want, got string) {
 		switch path.Ext(name) {
 		case ".json":
 			folder := filepath.Dir(name)
-			a = rundirtest.Results(t, filepath.Join(want, folder))
-			b = rundirtest.Results(t, filepath.Join(got, folder))
+			a = runtest.Results(t, filepath.Join(want, folder))
+			b = runtest.Results(t, filepath.Join(got, folder))
 		case ".csv":
 			a, b = metrics(t, want, nil), metrics(t, got, columns(t, want))
 		case ".md":
@@ -202,7 +202,7 @@ func columns(t *testing.T, dir string) []string {
 func metrics(t *testing.T, dir string, columns []string) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
-	for _, row := range rundirtest.Metrics(t, dir) {
+	for _, row := range runtest.Metrics(t, dir) {
 		for name := range row {
 			if columns != nil && !slices.Contains(columns, name) {
 				delete(row, name)

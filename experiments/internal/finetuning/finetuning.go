@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -43,12 +44,12 @@ type Recipe struct {
 }
 
 func (r *Recipe) Register(f *cli.FlagSet) {
-	cli.Var(f, &r.Epochs, "finetune-epochs", cli.Int(1), "`epochs` to fine-tune")
+	cli.Var(f, &r.Epochs, "finetune-epochs", setting.Int(1), "`epochs` to fine-tune")
 	if r.Batch > 0 {
-		cli.Var(f, &r.Batch, "finetune-batch", cli.Int(2), "graphs in a `batch` while fine-tuning")
+		cli.Var(f, &r.Batch, "finetune-batch", setting.Int(2), "graphs in a `batch` while fine-tuning")
 	}
-	cli.Var(f, &r.LR, "finetune-lr", cli.Positive, "learning `rate` of Adam while fine-tuning")
-	cli.Var(f, &r.Pretrained, "pretrained", cli.Text, "run `directory` to take the pre-trained weights from, as for other sets or label rates;\nnone pre-trains")
+	cli.Var(f, &r.LR, "finetune-lr", setting.Positive, "learning `rate` of Adam while fine-tuning")
+	cli.Var(f, &r.Pretrained, "pretrained", setting.Text, "run `directory` to take the pre-trained weights from, as for other sets or label rates;\nnone pre-trains")
 }
 
 // PretrainsHere reports whether the pre-training of a row is part of this run.

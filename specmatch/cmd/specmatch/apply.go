@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/run/progress"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/shard"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor/files"
@@ -70,14 +71,14 @@ type output struct {
 }
 
 func (o *output) Register(f *cli.FlagSet) {
-	cli.Var(f, &o.Out, "out", cli.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nin the form of -out-format")
+	cli.Var(f, &o.Out, "out", setting.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nin the form of -out-format")
 	o.Format = "csv"
-	cli.Var(f, &o.Format, "out-format", cli.OneOf("csv", "npy"), "`format` on standard output: csv, or npy for programs: a matrix of float32 for each batch of records, one behind\nthe other, in which a record that cannot be read has a row of NaN")
+	cli.Var(f, &o.Format, "out-format", setting.OneOf("csv", "npy"), "`format` on standard output: csv, or npy for programs: a matrix of float32 for each batch of records, one behind\nthe other, in which a record that cannot be read has a row of NaN")
 	f.BoolVar(&o.Strict, "strict", false, "end with an error at the first record that cannot be read")
 	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the bytes, and three digits")
 	cli.Var(f, &o.Shard, "shard", shard.Parse, "compute a share `i/n` of the records, i from 0, and write it beside -out; auto takes i and n from\nSLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX")
 	f.BoolVar(&o.Join, "collect", false, "join the shares that the same command with -shard has written, computing nothing")
-	cli.Var(f, &o.Keep, "keep", cli.List(cli.Text), "`columns` A,B or keys of the records that are written behind the id, in .csv")
+	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text), "`columns` A,B or keys of the records that are written behind the id, in .csv")
 	f.Check(func() error {
 		switch {
 		case o.Keep != nil && (o.Format != "csv" || o.Out != "-" && !strings.HasSuffix(strings.ToLower(o.Out), ".csv")):
@@ -194,13 +195,13 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	o := &output{in: in, models: func() []string { return []string{model} }}
 	var engine cli.Engine
 	f.Add(in, o)
-	cli.Var(f, &model, "model", cli.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
+	cli.Var(f, &model, "model", setting.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
 	readout := readoutAuto
 	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn), "`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the encoder are read, and\nhow their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max for molecules and own\nfor graphs, unless the model file has another")
 	features := []apply.Feature{apply.Encoder}
-	cli.Var(f, &features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+",\nthe 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan fingerprints as RDKit has them (2:2048 if left out)")
+	cli.Var(f, &features, "features", setting.List(apply.ParseFeature), "`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+",\nthe 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan fingerprints as RDKit has them (2:2048 if left out)")
 	memory := apply.Memory >> 20
-	cli.Var(f, &memory, "memory", cli.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
+	cli.Var(f, &memory, "memory", setting.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
 	f.Add(&engine)
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		if o.Join {
@@ -244,13 +245,13 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	o := &output{in: in, models: func() []string { return paths }}
 	var engine cli.Engine
 	f.Add(in, o)
-	cli.Var(f, &paths, "model", cli.List(cli.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")
+	cli.Var(f, &paths, "model", setting.List(setting.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")
 	var level float64
-	cli.Var(f, &level, "level", cli.Float(0, 0.999), "`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of classes, NAME_in, that\nare written beside predictions; 0 writes none")
+	cli.Var(f, &level, "level", setting.Float(0, 0.999), "`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of classes, NAME_in, that\nare written beside predictions; 0 writes none")
 	var explain string
-	cli.Var(f, &explain, "explain", cli.Text, "`file` to write, too, as JSON Lines: for each record what each node, or atom, contributes to the prediction, by how\nmuch it falls without it; of one model")
+	cli.Var(f, &explain, "explain", setting.Text, "`file` to write, too, as JSON Lines: for each record what each node, or atom, contributes to the prediction, by how\nmuch it falls without it; of one model")
 	var targets []string
-	cli.Var(f, &targets, "target", cli.List(cli.Text), "`columns` A,B or keys with what the model predicts, where it is known: metrics are printed; none are those that\nthe model has learned, where the file has them, but for classes")
+	cli.Var(f, &targets, "target", setting.List(setting.Text), "`columns` A,B or keys with what the model predicts, where it is known: metrics are printed; none are those that\nthe model has learned, where the file has them, but for classes")
 	distance := f.Bool("distance", false, "write the distance to the records that the model was trained on: 1 is usual, and more is less like them")
 	f.Add(&engine)
 	f.Check(func() error {
@@ -313,7 +314,7 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
-	cli.Var(f, &path, "model", cli.Text, "model `file` to look at; pretrained is the encoder of molecules that is part of this program")
+	cli.Var(f, &path, "model", setting.Text, "model `file` to look at; pretrained is the encoder of molecules that is part of this program")
 	return func(ctx context.Context, stdout, _ io.Writer) error {
 		m, be, err := openModel(path, cli.Engine{Backend: "cpu"})
 		if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func setupConvert(f *cli.FlagSet) cli.Action {
 	var in, out, like string
 	var engine cli.Engine
-	cli.Var(f, &in, "in", cli.Text, "`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors; pretrained\nis the encoder of molecules that is part of this program, as it is")
-	cli.Var(f, &like, "like", cli.Text, "model `file` that the weights are for, such as one that train has left and PyTorch has trained on;\nwithout it, they are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
-	cli.Var(f, &out, "out", cli.Text, "model `file` to write: .safetensors")
+	cli.Var(f, &in, "in", setting.Text, "`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors; pretrained\nis the encoder of molecules that is part of this program, as it is")
+	cli.Var(f, &like, "like", setting.Text, "model `file` that the weights are for, such as one that train has left and PyTorch has trained on;\nwithout it, they are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
+	cli.Var(f, &out, "out", setting.Text, "model `file` to write: .safetensors")
 	f.Add(&engine)
 	f.Check(func() error {
 		switch {

@@ -24,6 +24,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/report"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor/files"
 )
@@ -75,23 +76,23 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	}
 	f.Add(&x.input)
 	f.Free("in", "valid", "test")
-	cli.Var(f, &x.Targets, "target", cli.List(cli.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
-	cli.Var(f, &x.Kind, "kind", cli.OneOf(kindAuto, string(model.Classes), string(model.Binary), string(model.Regression)),
+	cli.Var(f, &x.Targets, "target", setting.List(setting.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
+	cli.Var(f, &x.Kind, "kind", setting.OneOf(kindAuto, string(model.Classes), string(model.Binary), string(model.Regression)),
 		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression (numbers or empty);\nauto goes by the values: 0 and 1 only are binary, numbers regression, others classes")
-	cli.Var(f, &x.Split, "split", cli.Text, "how to divide the records: random, stratified (every class in each part), scaffold (those of the\nliterature) or stratified-scaffold, into 80, 10 and 10 %, or the `column` that has train, valid or test;\nauto is random for numbers and stratified otherwise")
-	cli.Var(f, &x.Folds, "folds", cli.Int(0), "`number` of folds for cross-validation, by -split: each is the test part once, and an eighth of the\nothers validates; 0 is one division for each seed")
-	cli.Var(f, &x.Valid, "valid", cli.Text, "`file` with the records to validate on, of the columns of -in; without -test, a ninth of -in is tested on")
-	cli.Var(f, &x.Test, "test", cli.Text, "`file` with the records to test on, of the columns of -in; without -valid, a ninth of -in validates")
+	cli.Var(f, &x.Split, "split", setting.Text, "how to divide the records: random, stratified (every class in each part), scaffold (those of the\nliterature) or stratified-scaffold, into 80, 10 and 10 %, or the `column` that has train, valid or test;\nauto is random for numbers and stratified otherwise")
+	cli.Var(f, &x.Folds, "folds", setting.Int(0), "`number` of folds for cross-validation, by -split: each is the test part once, and an eighth of the\nothers validates; 0 is one division for each seed")
+	cli.Var(f, &x.Valid, "valid", setting.Text, "`file` with the records to validate on, of the columns of -in; without -test, a ninth of -in is tested on")
+	cli.Var(f, &x.Test, "test", setting.Text, "`file` with the records to test on, of the columns of -in; without -valid, a ninth of -in validates")
 	f.BoolVar(&x.Balanced, "balanced", false, "weigh the loss so that all classes count alike, however rare")
 	f.BoolVar(&x.Bounds, "bounds", false, "take targets such as >10 and <=0.5 for bounds: a prediction beyond one has no loss, and metrics leave\nthem out; otherwise they are refused")
-	cli.Var(f, &x.Model, "model", cli.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
+	cli.Var(f, &x.Model, "model", setting.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
 	f.Add(&x.recipe)
-	cli.Var(f, &x.Patience, "patience", cli.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
-	cli.Var(f, &x.Average, "average", cli.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
+	cli.Var(f, &x.Patience, "patience", setting.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
+	cli.Var(f, &x.Average, "average", setting.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
 	f.Add(&x.encoder)
-	cli.Var(f, &x.Dropout, "dropout", cli.Float(0, 0.99), "`probability` of dropout, for molecules")
-	cli.Var(f, &x.Features, "features", cli.List(apply.ParseFeature), "`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+";\nencoder is that alone, and none are "+strings.Join(r.Features, ","))
-	cli.Var(f, &x.Loss, "loss", cli.OneOf(lossSquared, lossAbsolute), "`loss` of numbers: the squared or the absolute error")
+	cli.Var(f, &x.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout, for molecules")
+	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature), "`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+";\nencoder is that alone, and none are "+strings.Join(r.Features, ","))
+	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute), "`loss` of numbers: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
 		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, which knows how many\nthere are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for numbers of molecules,\nthe mean for their classes, and for graphs the encoder's own way")
 	f.Add(&x.engine, &x.output)

@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 const formatParquet = "parquet"
@@ -32,12 +33,12 @@ type input struct {
 }
 
 func (in *input) Register(f *cli.FlagSet) {
-	cli.Var(f, &in.In, "in", cli.Text, "`file` to read: .csv, .tsv, .smi, .sdf, .jsonl, .graphml, each packed by gzip or zstd or not, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
-	cli.Var(f, &in.Format, "format", cli.OneOf(append(records.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+formatParquet)
-	cli.Var(f, &in.SMILES, "smiles-column", cli.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\nor else the only column whose name contains that")
-	cli.Var(f, &in.ID, "id", cli.Text, "`column`, key or property that names the records (of an SD file, _Name is the title); none numbers them from 1")
-	cli.Var(f, &in.Attributes, "attributes", cli.List(cli.Text), "`columns` A,B of a table of edges, or keys of GraphML, that are attributes of nodes; none are those that the model names, or\nelse those whose name begins with attribute")
-	cli.Var(f, &in.Ignore, "ignore", cli.List(cli.Text), "`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
+	cli.Var(f, &in.In, "in", setting.Text, "`file` to read: .csv, .tsv, .smi, .sdf, .jsonl, .graphml, each packed by gzip or zstd or not, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
+	cli.Var(f, &in.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+formatParquet)
+	cli.Var(f, &in.SMILES, "smiles-column", setting.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\nor else the only column whose name contains that")
+	cli.Var(f, &in.ID, "id", setting.Text, "`column`, key or property that names the records (of an SD file, _Name is the title); none numbers them from 1")
+	cli.Var(f, &in.Attributes, "attributes", setting.List(setting.Text), "`columns` A,B of a table of edges, or keys of GraphML, that are attributes of nodes; none are those that the model names, or\nelse those whose name begins with attribute")
+	cli.Var(f, &in.Ignore, "ignore", setting.List(setting.Text), "`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
 	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false, "leave out all of a molecule but its largest fragment, such as the counter-ion of a salt")
 	f.BoolVar(&in.Standard.Neutralise, "neutralise", false, "take charges off a molecule that hydrogens can take off, as of acids and amines")
 	f.Check(func() error {

@@ -10,15 +10,16 @@ import (
 
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/report"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 func setupReport(f *cli.FlagSet) cli.Action {
 	var in []string
 	var o report.Options
 	out := "report.html"
-	cli.Var(f, &in, "in", cli.List(cli.Text), "run `directories` A,B, or folders with some in them")
-	cli.Var(f, &out, "out", cli.Text, "`file` to write: .html is the whole page, .md and .tex are its tables")
-	cli.Var(f, &o.Against, "against", cli.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, or else the plainest that there is")
+	cli.Var(f, &in, "in", setting.List(setting.Text), "run `directories` A,B, or folders with some in them")
+	cli.Var(f, &out, "out", setting.Text, "`file` to write: .html is the whole page, .md and .tex are its tables")
+	cli.Var(f, &o.Against, "against", setting.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, or else the plainest that there is")
 	f.BoolVar(&o.Oracle, "oracle", false, "add, for each method, the setting that is best on the test data, which is no estimate of what\na user would get; the name of -out has to say oracle, too")
 	f.Check(func() error {
 		switch {
@@ -82,8 +83,8 @@ func saveReport(out string, in []string, o report.Options) (*report.Page, int, e
 func setupCompare(f *cli.FlagSet) cli.Action {
 	var in []string
 	var out string
-	cli.Var(f, &in, "in", cli.List(cli.Text), "two run `directories` A,B")
-	cli.Var(f, &out, "out", cli.Text, "`file` to write instead of printing: .html, .md or .tex")
+	cli.Var(f, &in, "in", setting.List(setting.Text), "two run `directories` A,B")
+	cli.Var(f, &out, "out", setting.Text, "`file` to write instead of printing: .html, .md or .tex")
 	f.Check(func() error {
 		if len(in) != 2 {
 			return cli.Usagef("-in is needed: the two runs, as in -in runs/a,runs/b")

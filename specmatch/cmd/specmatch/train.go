@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -44,9 +45,9 @@ type encoder struct {
 }
 
 func (e *encoder) Register(f *cli.FlagSet) {
-	cli.Var(f, &e.Hidden, "hidden", cli.Int(1), "`width` of the layers of a new encoder")
-	cli.Var(f, &e.Layers, "layers", cli.Int(1), "`number` of layers of a new encoder")
-	cli.Var(f, &e.Atoms, "atoms", cli.OneOf(feature.Names()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(feature.Names(), " or "))
+	cli.Var(f, &e.Hidden, "hidden", setting.Int(1), "`width` of the layers of a new encoder")
+	cli.Var(f, &e.Layers, "layers", setting.Int(1), "`number` of layers of a new encoder")
+	cli.Var(f, &e.Atoms, "atoms", setting.OneOf(feature.Names()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(feature.Names(), " or "))
 }
 
 // architecture returns the new encoder for graphs with some features, or for molecules.
@@ -87,11 +88,11 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	r := &x.run
 	f.Add(&x.input)
 	f.Free("in")
-	cli.Var(f, &r.Method, "method", cli.OneOf(methodNames()...), "`method` to train by")
-	cli.Var(f, &r.Recipe.Epochs, "epochs", cli.Int(0), "`epochs` to train")
-	cli.Var(f, &r.Recipe.Batch, "batch", cli.Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
-	cli.Var(f, &r.Recipe.LR, "lr", cli.Positive, "learning `rate` of Adam")
-	cli.Var(f, &r.Seed, "seed", cli.Int(0), "`seed` of weights, batches and views")
+	cli.Var(f, &r.Method, "method", setting.OneOf(methodNames()...), "`method` to train by")
+	cli.Var(f, &r.Recipe.Epochs, "epochs", setting.Int(0), "`epochs` to train")
+	cli.Var(f, &r.Recipe.Batch, "batch", setting.Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
+	cli.Var(f, &r.Recipe.LR, "lr", setting.Positive, "learning `rate` of Adam")
+	cli.Var(f, &r.Seed, "seed", setting.Int(0), "`seed` of weights, batches and views")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto), "`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by which it then embeds;\nauto is its own way or the method's")
 	f.Add(&r.Loss, &r.Settings)

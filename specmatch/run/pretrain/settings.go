@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 // Settings are switches of the methods, of the loss and of the views.
@@ -43,7 +44,7 @@ func (s *Settings) Register(f *cli.FlagSet) {
 	f.BoolVar(&o.OnH, "on-h", o.OnH, "apply L_G to the encoder's output h instead of the projection z")
 	f.BoolVar(&o.Center, "center", o.Center, "subtract the batch's mean embedding before L_G")
 	f.BoolVar(&o.Contrast.Sum, "sum", o.Contrast.Sum, "sum L_C over the batch, as the paper writes it, instead of taking its mean")
-	cli.Var(f, &o.Beta.WarmupSteps, "warmup", cli.Int(0), "`steps` over which β grows linearly from 0")
+	cli.Var(f, &o.Beta.WarmupSteps, "warmup", setting.Int(0), "`steps` over which β grows linearly from 0")
 	cli.Var(f, &s.Policy, "policy", policy, "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph")
 	cli.Var(f, &s.Ratio, "ratio", share, "`share` of nodes or edges that an augmentation changes, above 0")
 }
@@ -61,7 +62,7 @@ func policy(s string) (string, error) {
 // share accepts a share of nodes or edges above 0: package augment would replace 0
 // by the usual ratio, which is not what a user who asks for 0 expects.
 func share(s string) (float64, error) {
-	x, err := cli.Float(0, 1)(s)
+	x, err := setting.Float(0, 1)(s)
 	if err != nil || x == 0 {
 		return 0, errors.New("want a number above 0 and up to 1; for no change use -policy none")
 	}
@@ -80,7 +81,7 @@ func (s *Settings) Note(r method.Regime, methods []string) string {
 
 // RegisterMorgan registers the flag of the method descriptors.
 func (s *Settings) RegisterMorgan(f *cli.FlagSet) {
-	cli.Var(f, &s.Morgan, "morgan", cli.Int(0), "`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none")
+	cli.Var(f, &s.Morgan, "morgan", setting.Int(0), "`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none")
 }
 
 // RegisterRecipes registers the switch between the methods' own recipes and one for all.
@@ -129,15 +130,15 @@ func (s *Settings) RegisterMethods(f *cli.FlagSet, r method.Regime, chosen func(
 	} else {
 		f.BoolVar(&s.GraphCLCode, "graphcl-code", s.GraphCLCode, "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows")
 	}
-	cli.Var(f, &s.JOAO.Gamma, "joao-gamma", cli.Float(0, 1), "how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one")
+	cli.Var(f, &s.JOAO.Gamma, "joao-gamma", setting.Float(0, 1), "how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one")
 	f.BoolVar(&s.JOAO.HeadsByEpoch, "joao-heads-by-epoch", s.JOAO.HeadsByEpoch, "JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\nfalse: they are those of a graph's augmentations")
 	f.BoolVar(&s.JOAO.ProbeMoves, "joao-probe-moves", s.JOAO.ProbeMoves, "measuring JOAO's augmentations moves the running statistics, as in its code")
-	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", cli.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
+	cli.Var(f, &s.SimGRACE.Eta, "simgrace-eta", setting.Positive, "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix")
 	f.BoolVar(&s.SimGRACE.PerturbedRows, "simgrace-perturbed-rows", s.SimGRACE.PerturbedRows, "SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the clean one's")
 	f.BoolVar(&s.RawStatistics, "raw-statistics", s.RawStatistics, "batch norm's running statistics, with which graphs are embedded, are those of raw graphs\nfor all methods, as they always are for MSSGCL")
 	if r != method.Transfer {
-		cli.Var(f, &s.MSSGCL.Global, "mssgcl-global", cli.Float(0, 1), "`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy")
-		cli.Var(f, &s.MSSGCL.Local, "mssgcl-local", cli.Float(0, 1), "`share` of the nodes in MSSGCL's local views")
+		cli.Var(f, &s.MSSGCL.Global, "mssgcl-global", setting.Float(0, 1), "`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy")
+		cli.Var(f, &s.MSSGCL.Local, "mssgcl-local", setting.Float(0, 1), "`share` of the nodes in MSSGCL's local views")
 		f.Check(func() error {
 			if (s.MSSGCL.Global == 0) != (s.MSSGCL.Local == 0) {
 				return cli.Usagef("-mssgcl-global %v -mssgcl-local %v: want both above 0, or neither", s.MSSGCL.Global, s.MSSGCL.Local)

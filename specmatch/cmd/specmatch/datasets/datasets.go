@@ -29,6 +29,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run/progress"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
@@ -72,11 +73,11 @@ func setup(do func(ctx context.Context, c *call) error) func(f *cli.FlagSet) cli
 		switch f.Name()[strings.LastIndex(f.Name(), " ")+1:] {
 		case "fetch":
 			none = "every TUDataset of the paper, and AIDS"
-			cli.Var(f, &c.baseURL, "url", cli.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\nnone is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
+			cli.Var(f, &c.baseURL, "url", setting.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\nnone is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
 		case "export":
 			c.out = "."
-			cli.Var(f, &c.out, "out", cli.Text, "`DIR` that gets the folders DIR/NAME")
-			cli.Var(f, &c.column, "column", cli.Text, "`name` of the column of numbers that makes the classes of molecules")
+			cli.Var(f, &c.out, "out", setting.Text, "`DIR` that gets the folders DIR/NAME")
+			cli.Var(f, &c.column, "column", setting.Text, "`name` of the column of numbers that makes the classes of molecules")
 		}
 		f.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is " + none
 		f.Lookup("data").Usage = "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
