@@ -78,14 +78,16 @@ func (c *Collator) Collate(dst *graph.Batch, graphs []*graph.Graph, samples []in
 	n = max(min(n, total/minChunk), 1)
 	for len(c.workers) < n {
 		w := &worker{c: c}
-		w.augment, w.copy = w.doAugment, w.doCopy
+		w.augment = w.doAugment
+		w.copy = w.doCopy
 		c.workers = append(c.workers, w)
 	}
 	if n == 1 {
 		c.workers[0].views(dst, 0, total)
 	} else {
 		for k, w := range c.workers[:n] {
-			w.lo, w.hi = k*total/n, (k+1)*total/n
+			w.lo = k * total / n
+			w.hi = (k + 1) * total / n
 			w.part.Reset(width)
 		}
 		c.parallel(n, func(w *worker) func() { return w.augment })
@@ -121,9 +123,11 @@ func (w *worker) finish() {
 }
 
 func (w *worker) views(dst *graph.Batch, lo, hi int) {
-	c, j := w.c, &w.c.job
+	c := w.c
+	j := &w.c.job
 	for k := lo; k < hi; k++ {
-		v, s := k/len(j.samples), j.samples[k%len(j.samples)]
+		v := k / len(j.samples)
+		s := j.samples[k%len(j.samples)]
 		rng := w.ws.Stream(c.Seed, random.Purpose(v), j.epoch, s)
 		view := c.Views[v]
 		if c.Choose != nil {
@@ -141,10 +145,13 @@ func (w *worker) doAugment() {
 // place gives dst its size and every worker its place in it.
 func (c *Collator) place(n int) {
 	dst := c.job.dst
-	nodes, entries, graphs := 0, 0, 0
-	onehot, labels := true, 0
+	var nodes, entries, graphs int
+	onehot := true
+	labels := 0
 	for _, w := range c.workers[:n] {
-		w.node, w.entry, w.at = nodes, entries, graphs
+		w.node = nodes
+		w.entry = entries
+		w.at = graphs
 		nodes += w.part.Nodes()
 		entries += len(w.part.Adj)
 		graphs += w.part.Graphs()
@@ -157,7 +164,10 @@ func (c *Collator) place(n int) {
 	dst.Adj = extend(dst.Adj, entries)
 	dst.EdgeLabel = extend(dst.EdgeLabel, labels)
 	if labels != 0 && labels != entries {
-		panic(fmt.Sprintf("augment: Collator: %d edge labels for %d entries: only some of the graphs have them", labels, entries))
+		panic(fmt.Sprintf(
+			"augment: Collator: %d edge labels for %d entries: only some of the graphs have them",
+			labels, entries,
+		))
 	}
 	dst.GraphPtr = extend(dst.GraphPtr, graphs)
 	if onehot {
@@ -173,7 +183,8 @@ func extend[T any](s []T, n int) []T { return slices.Grow(s, n)[:len(s)+n] }
 
 func (w *worker) doCopy() {
 	defer w.finish()
-	dst, part := w.c.job.dst, &w.part
+	dst := w.c.job.dst
+	part := &w.part
 	shifted(dst.Ptr[w.node+1:], part.Ptr[1:], int32(w.entry))
 	shifted(dst.Adj[w.entry:], part.Adj, int32(w.node))
 	if len(part.EdgeLabel) > 0 {

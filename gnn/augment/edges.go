@@ -26,7 +26,8 @@ func (EdgePerturbation) Name() string { return string(PermE) }
 
 // Append implements [Augmentation].
 func (a EdgePerturbation) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *Workspace) {
-	n, edges := uint64(g.Nodes()), g.Entries()
+	n := uint64(g.Nodes())
+	edges := g.Entries()
 	pairs := n*n - n
 	if !g.Directed {
 		edges /= 2
@@ -42,7 +43,8 @@ func (a EdgePerturbation) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Ran
 	if !g.Directed {
 		drop = ws.bothWays(g, drop)
 	}
-	ws.from, ws.to = ws.from[:0], ws.to[:0]
+	ws.from = ws.from[:0]
+	ws.to = ws.to[:0]
 	add := int(min(uint64(k), pairs-uint64(edges)))
 	if uint64(2*(edges+add)) <= pairs {
 		ws.addByTrial(g, add, rng)
@@ -133,9 +135,11 @@ func (ws *Workspace) addByList(g *graph.Graph, count, free int, rng *rand.Rand) 
 
 // add notes the edge j→i, and its reverse if both.
 func (ws *Workspace) add(j, i int32, both bool) {
-	ws.from, ws.to = append(ws.from, j), append(ws.to, i)
+	ws.from = append(ws.from, j)
+	ws.to = append(ws.to, i)
 	if both {
-		ws.from, ws.to = append(ws.from, i), append(ws.to, j)
+		ws.from = append(ws.from, i)
+		ws.to = append(ws.to, j)
 	}
 }
 
@@ -169,7 +173,8 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Works
 	appendFeatures(dst, &g.X, nil, int(base))
 	ws.labelAdded(g, drop, both)
 	sources, labels, end := ws.sortAdded(g.Nodes())
-	at, labelled := int32(0), g.EdgeLabel != nil
+	at := int32(0)
+	labelled := g.EdgeLabel != nil
 	add := func() { // the next of the added edges
 		dst.Adj = append(dst.Adj, base+sources[at])
 		if labelled {
@@ -203,7 +208,9 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Works
 // categories, if there are any.
 func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 	m := len(ws.from)
-	from, to, label := resize(&ws.byFrom, m), resize(&ws.byFromTo, m), resize(&ws.byFromLabel, len(ws.label))
+	from := resize(&ws.byFrom, m)
+	to := resize(&ws.byFromTo, m)
+	label := resize(&ws.byFromLabel, len(ws.label))
 	end = ws.starts(n, ws.from)
 	for k, j := range ws.from {
 		from[end[j]], to[end[j]] = j, ws.to[k]
@@ -212,7 +219,8 @@ func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 		}
 		end[j]++
 	}
-	sources, labels = resize(&ws.sorted, m), resize(&ws.sortedLabel, len(label))
+	sources = resize(&ws.sorted, m)
+	labels = resize(&ws.sortedLabel, len(label))
 	end = ws.starts(n, to)
 	for k, i := range to {
 		sources[end[i]] = from[k]

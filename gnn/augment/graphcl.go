@@ -58,7 +58,8 @@ func (a GraphCLUnsupervised) Name() string { return string(a.Op) }
 
 // Append implements [Augmentation]. It panics if Op is unknown.
 func (a GraphCLUnsupervised) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *Workspace) {
-	n, m := g.Nodes(), g.Entries()
+	n := g.Nodes()
+	m := g.Entries()
 	// Entry k of g.Adj has mark k, the self-loop of node i mark m+i.
 	loops := loopNodes(g)
 	drop := resize(&ws.drop, m+loops)
@@ -157,7 +158,8 @@ func (ws *Workspace) star(g *graph.Graph, want, loops int, rng *rand.Rand) []int
 // strip, nodes without an entry are deleted first and self-loops afterwards;
 // keeper stays if nothing else does. ws.id then says where every node went.
 func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool, strip bool, keeper int) {
-	n, m := g.Nodes(), g.Entries()
+	n := g.Nodes()
+	m := g.Entries()
 	loop := drop[m:]
 	stays := resize(&ws.seen, n)
 	for i := range stays {
@@ -234,7 +236,8 @@ func (a GraphCLSemi) Name() string { return string(a.Op) }
 
 // Append implements [Augmentation]. It panics if Op is unknown.
 func (a GraphCLSemi) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *Workspace) {
-	n, m := g.Nodes(), g.Entries()
+	n := g.Nodes()
+	m := g.Entries()
 	if n == 0 {
 		dst.Append(g)
 		return
@@ -248,16 +251,19 @@ func (a GraphCLSemi) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws
 		k := Share(a.Ratio, m)
 		drop := resize(&ws.drop, m)
 		choose(drop, k, rng)
-		ws.from, ws.to = ws.from[:0], ws.to[:0]
+		ws.from = ws.from[:0]
+		ws.to = ws.to[:0]
 		for range k {
-			j, i := rng.Uint32N(uint32(n)), rng.Uint32N(uint32(n))
+			j := rng.Uint32N(uint32(n))
+			i := rng.Uint32N(uint32(n))
 			if i != j {
 				ws.add(int32(j), int32(i), false)
 			}
 		}
 		perturb(dst, g, drop, false, ws)
 		if k > 0 {
-			dst.Asymmetric, dst.Multigraph = true, true
+			dst.Asymmetric = true
+			dst.Multigraph = true
 		}
 	case Sub:
 		induce(dst, g, ws.star(g, Share(a.Ratio, n)+1, 0, rng), false, ws)

@@ -102,7 +102,8 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.B
 		}
 		// The channels have room for the whole ring and a failure, so that sending
 		// never waits.
-		free, ready := make(chan *graph.Batch, len(l.ring)), make(chan item, len(l.ring)+1)
+		free := make(chan *graph.Batch, len(l.ring))
+		ready := make(chan item, len(l.ring)+1)
 		for k := range l.ring {
 			free <- &l.ring[k]
 		}

@@ -57,16 +57,19 @@ func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *W
 		return
 	}
 	// A node is seen when it enters the frontier, and taken when it leaves it.
-	keep, seen := resize(&ws.node, n), resize(&ws.seen, n)
+	keep := resize(&ws.node, n)
+	seen := resize(&ws.seen, n)
 	clear(keep)
 	clear(seen)
-	frontier, rest := ws.frontier[:0], ws.rest[:0]
+	frontier := ws.frontier[:0]
+	rest := ws.rest[:0]
 
 	v := int32(rng.Uint32N(uint32(n)))
 	seen[v] = true
 	for {
 		keep[v] = true
-		if want--; want == 0 {
+		want--
+		if want == 0 {
 			break
 		}
 		for _, j := range g.Neighbors(int(v)) {
@@ -94,13 +97,15 @@ func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *W
 		}
 		seen[v] = true
 	}
-	ws.frontier, ws.rest = frontier, rest
+	ws.frontier = frontier
+	ws.rest = rest
 	induce(dst, g, ws.marked(keep), true, ws)
 }
 
 // draw takes a random element out of s, which does not keep its order.
 func draw(s []int32, rng *rand.Rand) (int32, []int32) {
-	k, last := rng.Uint32N(uint32(len(s))), len(s)-1
+	k := rng.Uint32N(uint32(len(s)))
+	last := len(s) - 1
 	v := s[k]
 	s[k] = s[last]
 	return v, s[:last]
@@ -165,7 +170,8 @@ func induce(dst *graph.Batch, g *graph.Graph, nodes []int32, ascending bool, ws 
 		}
 		ptr = append(ptr, int32(at))
 	}
-	dst.Ptr, dst.Adj = ptr, adj[:at]
+	dst.Ptr = ptr
+	dst.Adj = adj[:at]
 	dst.EndGraph()
 }
 
@@ -208,7 +214,8 @@ func appendFeatures(dst *graph.Batch, x *graph.Features, nodes []int32, base int
 		dst.X.Dense = append(dst.X.Dense, x.Dense...)
 	default:
 		dst.Densify(base)
-		n, w := len(nodes), x.Width
+		n := len(nodes)
+		w := x.Width
 		if nodes == nil {
 			n = len(x.Category)
 		}

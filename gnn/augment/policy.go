@@ -103,7 +103,12 @@ func ParsePolicy(policy string, impl Impl, ratio float64) (Augmentation, error) 
 		for name := range strings.SplitSeq(policy, ",") {
 			op := Op(strings.TrimSpace(name))
 			if !slices.Contains([]Op{None, DropN, PermE, MaskN, Sub}, op) {
-				return nil, fmt.Errorf("augment: no augmentation %q in policy %q; want random2, random3, random4, or some of none, dropN, permE, maskN, subgraph", name, policy)
+				return nil, fmt.Errorf(
+					"augment: no augmentation %q in policy %q; want random2, random3, random4, or some of "+
+						"none, dropN, permE, maskN, subgraph",
+					name,
+					policy,
+				)
 			}
 			ops = append(ops, op)
 		}

@@ -34,8 +34,17 @@ type Options struct {
 // Defaults are the settings of the papers, and gensim's silent limit of 10,000 words.
 func Defaults() Options {
 	return Options{
-		Rounds: 5, Depth: 2, Dim: 128, Epochs: 100, Walks: 10, WalkLength: 80, P: 1, Q: 1,
-		Steps: 100000, Structural: true, TokenLimit: word2vec.GensimTokenLimit,
+		Rounds:     5,
+		Depth:      2,
+		Dim:        128,
+		Epochs:     100,
+		Walks:      10,
+		WalkLength: 80,
+		P:          1,
+		Q:          1,
+		Steps:      100000,
+		Structural: true,
+		TokenLimit: word2vec.GensimTokenLimit,
 	}
 }
 
@@ -113,20 +122,48 @@ func Methods() []*Method {
 		{Name: "labels", Title: "labels or degrees, counted", build: plain(labels)},
 		{Name: "pairs", Title: "labels along edges, counted", build: plain(pairs)},
 		{Name: "wl", Title: "WL subtree", build: plain(wl)},
-		{Name: "wloa", Title: "WL optimal assignment", build: plain(func(graphs []*graph.Graph, o Options) Features {
-			f := wl(graphs, o)
-			f.Assignment = true
-			return f
-		})},
-		{Name: "dgk", Title: "deep WL kernel (DGK type 1)", Seeded: true, build: deep},
-		{Name: "node2vec", Title: "node2vec, mean of nodes", Seeded: true, build: node2vec, updates: node2vecUpdates},
-		{Name: "sub2vec", Title: "sub2vec", Seeded: true, build: sub2vec, updates: sub2vecUpdates},
-		{Name: "graph2vec", Title: "graph2vec", Seeded: true, build: graph2vec, updates: graph2vecUpdates},
+		{
+			Name:  "wloa",
+			Title: "WL optimal assignment",
+			build: plain(func(graphs []*graph.Graph, o Options) Features {
+				f := wl(graphs, o)
+				f.Assignment = true
+				return f
+			})},
+		{
+			Name:   "dgk",
+			Title:  "deep WL kernel (DGK type 1)",
+			Seeded: true,
+			build:  deep,
+		},
+		{
+			Name:    "node2vec",
+			Title:   "node2vec, mean of nodes",
+			Seeded:  true,
+			build:   node2vec,
+			updates: node2vecUpdates,
+		},
+		{
+			Name:    "sub2vec",
+			Title:   "sub2vec",
+			Seeded:  true,
+			build:   sub2vec,
+			updates: sub2vecUpdates,
+		},
+		{
+			Name:    "graph2vec",
+			Title:   "graph2vec",
+			Seeded:  true,
+			build:   graph2vec,
+			updates: graph2vecUpdates,
+		},
 	}
 }
 
 // plain adapts a method that takes no time to speak of.
-func plain(build func(graphs []*graph.Graph, o Options) Features) func(context.Context, []*graph.Graph, Options) (Features, error) {
+func plain(
+	build func(graphs []*graph.Graph, o Options) Features,
+) func(context.Context, []*graph.Graph, Options) (Features, error) {
 	return func(_ context.Context, graphs []*graph.Graph, o Options) (Features, error) {
 		return build(graphs, o), nil
 	}
@@ -162,7 +199,14 @@ func wl(graphs []*graph.Graph, o Options) Features {
 // own code sets and for what ruins a small corpus, thinning out frequent words and
 // leaving out rare ones. Documents are shuffled: several sets are sorted by class.
 func learning(o Options) word2vec.Config {
-	return word2vec.Config{Negative: 5, MinCount: 1, Rate: 0.025, LastRate: 1e-4, Shuffle: true, Seed: o.Seed}
+	return word2vec.Config{
+		Negative: 5,
+		MinCount: 1,
+		Rate:     0.025,
+		LastRate: 1e-4,
+		Shuffle:  true,
+		Seed:     o.Seed,
+	}
 }
 
 // deep weighs WL colors by the length of their X: K = P diag(‖v_c‖) Pᵀ, type 1 of
@@ -171,7 +215,11 @@ func learning(o Options) word2vec.Config {
 func deep(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
 	rounds := kernel.Refine(graphs, o.Depth).Counts()
 	c := learning(o)
-	c.Dim, c.Window, c.Negative, c.Hierarchic, c.Epochs = 25, 5, 0, true, 5
+	c.Dim = 25
+	c.Window = 5
+	c.Negative = 0
+	c.Hierarchic = true
+	c.Epochs = 5
 	m, err := word2vec.SkipGram(ctx, word2vec.Runs(rounds), c)
 	if err != nil {
 		return Features{}, err
@@ -203,9 +251,17 @@ func scaleColumns(r *kernel.Sparse, m *word2vec.Model, first int) {
 // own, and takes the mean over a graph. The spaces of two graphs have nothing in common
 // but the start, so that little should come of it.
 func node2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
-	walks, first := word2vec.Walks(graphs, word2vec.WalkConfig{PerNode: o.Walks, Length: o.WalkLength, P: o.P, Q: o.Q, Seed: o.Seed})
+	walks, first := word2vec.Walks(graphs, word2vec.WalkConfig{
+		PerNode: o.Walks,
+		Length:  o.WalkLength,
+		P:       o.P,
+		Q:       o.Q,
+		Seed:    o.Seed,
+	})
 	c := learning(o)
-	c.Dim, c.Window, c.Epochs = o.Dim, 10, 1
+	c.Dim = o.Dim
+	c.Window = 10
+	c.Epochs = 1
 	m, err := word2vec.SkipGram(ctx, walks, c)
 	if err != nil {
 		return Features{}, err
@@ -223,14 +279,19 @@ func node2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, 
 
 func sub2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
 	c := learning(o)
-	c.Dim, c.Window, c.Epochs, c.TokenLimit = o.Dim, 2, sub2vecEpochs, o.TokenLimit
+	c.Dim = o.Dim
+	c.Window = 2
+	c.Epochs = sub2vecEpochs
+	c.TokenLimit = o.TokenLimit
 	walks := word2vec.LongWalkConfig{Length: o.Steps, Structural: o.Structural, Seed: o.Seed}
 	return documents(word2vec.DM(ctx, word2vec.LongWalks(graphs, walks), c))
 }
 
 func graph2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
 	c := learning(o)
-	c.Dim, c.Epochs, c.TokenLimit = o.Dim, o.Epochs, o.TokenLimit
+	c.Dim = o.Dim
+	c.Epochs = o.Epochs
+	c.TokenLimit = o.TokenLimit
 	return documents(word2vec.DBOW(ctx, word2vec.Subtrees(graphs, o.Depth), c))
 }
 

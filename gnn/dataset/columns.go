@@ -24,7 +24,10 @@ func (d *Dataset) columns() graph.Columns {
 func (d *Dataset) Columns() (graph.Columns, error) {
 	c := d.columns()
 	if c.Width() != d.FeatureWidth {
-		return c, fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes, NodeLabels and DegreeColumns make %d", d.Name, d.FeatureWidth, c.Width())
+		return c, fmt.Errorf(
+			"dataset: %s: FeatureWidth is %d, but NodeAttributes, NodeLabels and DegreeColumns make %d",
+			d.Name, d.FeatureWidth, c.Width(),
+		)
 	}
 	for k := range c.Labels {
 		l := &c.Labels[k]
@@ -71,7 +74,9 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	bad := func(err error) (*Dataset, error) { return nil, fmt.Errorf("dataset: %s: %w", d.Name, err) }
+	bad := func(err error) (*Dataset, error) {
+		return nil, fmt.Errorf("dataset: %s: %w", d.Name, err)
+	}
 	if err := c.Match(d.NodeAttributes, len(d.NodeLabels)); err != nil {
 		return bad(err)
 	}
@@ -81,10 +86,14 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	}
 	dense := c.Attributes > 0 || len(c.Labels) > 1 || c.DegreeColumns > 0
 	if width := int64(c.Width()); dense && nodes*width > maxDense {
-		return bad(fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers", nodes, width, ErrTooLarge, int64(maxDense)))
+		return bad(fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers",
+			nodes, width, ErrTooLarge, int64(maxDense)))
 	}
 	e := *d
-	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth = c.Attributes, c.Names, c.DegreeColumns, c.Width()
+	e.NodeAttributes = c.Attributes
+	e.AttributeNames = c.Names
+	e.DegreeColumns = c.DegreeColumns
+	e.FeatureWidth = c.Width()
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {
 		var unknown error
@@ -97,7 +106,8 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 			return value
 		}
 		applied, err := c.Apply(g, attributes, label)
-		if err = cmp.Or(unknown, err); err != nil {
+		err = cmp.Or(unknown, err)
+		if err != nil {
 			return bad(fmt.Errorf("graph %d: %w", n, err))
 		}
 		e.Graphs[n] = applied
@@ -141,7 +151,11 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 		return nil, fmt.Errorf("dataset: %s: the nodes have no attributes that could be labels", d.Name)
 	}
 	e := *d
-	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth, e.Graphs = 0, nil, 0, width, nil
+	e.NodeAttributes = 0
+	e.AttributeNames = nil
+	e.DegreeColumns = 0
+	e.FeatureWidth = width
+	e.Graphs = nil
 	seen := map[int]bool{}
 	for n, g := range d.Graphs {
 		h := *g
@@ -150,9 +164,11 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 			row := g.X.Dense[i*g.X.Width:][:width]
 			at := slices.Index(row, 1)
 			if at < 0 || slices.ContainsFunc(row[:at], isSet) || slices.ContainsFunc(row[at+1:], isSet) {
-				return nil, fmt.Errorf("dataset: %s: graph %d: node %d: the attributes %v are not one-hot", d.Name, n, i, row[:min(width, 10)])
+				return nil, fmt.Errorf("dataset: %s: graph %d: node %d: the attributes %v are not one-hot",
+					d.Name, n, i, row[:min(width, 10)])
 			}
-			h.X.Category[i], seen[at] = int32(at), true
+			h.X.Category[i] = int32(at)
+			seen[at] = true
 		}
 		e.Graphs = append(e.Graphs, &h)
 	}
@@ -168,7 +184,11 @@ func (d *Dataset) WithDegreesAsLabels(limit int) *Dataset {
 		panic(fmt.Sprintf("dataset: WithDegreesAsLabels(%d)", limit))
 	}
 	e := *d
-	e.NodeAttributes, e.AttributeNames, e.DegreeColumns, e.FeatureWidth, e.Graphs = 0, nil, 0, limit+1, nil
+	e.NodeAttributes = 0
+	e.AttributeNames = nil
+	e.DegreeColumns = 0
+	e.FeatureWidth = limit + 1
+	e.Graphs = nil
 	seen := map[int32]bool{}
 	for _, g := range d.Graphs {
 		h := *g
@@ -205,7 +225,8 @@ func DegreeCap(name string) int {
 // degrees already.
 func (d *Dataset) WithDegrees(limit int) *Dataset {
 	if limit < 0 || d.DegreeColumns > 0 {
-		panic(fmt.Sprintf("dataset: WithDegrees(%d) of a set with %d columns of degrees", limit, d.DegreeColumns))
+		panic(fmt.Sprintf("dataset: WithDegrees(%d) of a set with %d columns of degrees",
+			limit, d.DegreeColumns))
 	}
 	e := *d
 	e.DegreeColumns = limit + 2

@@ -162,7 +162,8 @@ func Find(dir, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	archive, folder := filepath.Join(dir, name+".zip"), filepath.Join(dir, name)
+	archive := filepath.Join(dir, name+".zip")
+	folder := filepath.Join(dir, name)
 	for _, path := range []string{archive, folder} {
 		if _, err := os.Lstat(path); err == nil {
 			return path, nil
@@ -176,7 +177,9 @@ func Find(dir, name string) (string, error) {
 	}
 	there := "there are no data sets in it"
 	const most = 12
-	switch like := slices.IndexFunc(have, func(h string) bool { return strings.EqualFold(h, name) }); {
+	switch like := slices.IndexFunc(have, func(h string) bool {
+		return strings.EqualFold(h, name)
+	}); {
 	case like >= 0:
 		there = "is " + have[like] + " meant?"
 	case len(have) > most:
@@ -211,10 +214,12 @@ func List(dir string) ([]string, error) {
 func CheckName(name string) error {
 	ok := name != "" && name[0] != '.' && len(name) <= 100
 	for _, c := range []byte(name) {
-		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+", c) >= 0)
+		ok = ok &&
+			(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+", c) >= 0)
 	}
 	if !ok {
-		return fmt.Errorf("dataset: %q is not the name of a data set; names are letters, digits and ._-+", name)
+		return fmt.Errorf("dataset: %q is not the name of a data set; names are letters, digits and ._-+",
+			name)
 	}
 	return nil
 }

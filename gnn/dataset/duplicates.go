@@ -33,7 +33,9 @@ func FindCopies(ctx context.Context, graphs []*graph.Graph) (*Copies, error) {
 		}
 		refined := refine(g)
 		hash := refined.hash()
-		k := slices.IndexFunc(byHash[hash], func(other *group) bool { return isomorphic(other.refined, refined) })
+		k := slices.IndexFunc(byHash[hash], func(other *group) bool {
+			return isomorphic(other.refined, refined)
+		})
 		if k >= 0 {
 			same := byHash[hash][k]
 			same.members = append(same.members, i)
@@ -109,7 +111,12 @@ type refinedGraph struct {
 // refine colours the nodes of a graph, round by round until no colour splits.
 func refine(g *graph.Graph) *refinedGraph {
 	n := g.Nodes()
-	r := &refinedGraph{Graph: g, colors: make([]uint64, n), ptr: g.Ptr, adj: g.Adj}
+	r := &refinedGraph{
+		Graph:  g,
+		colors: make([]uint64, n),
+		ptr:    g.Ptr,
+		adj:    g.Adj,
+	}
 	if g.Directed {
 		r.ptr, r.adj = symmetrized(g)
 	}
@@ -221,8 +228,8 @@ const maxTries = 1 << 17
 // of b fits.
 func isomorphic(a, b *refinedGraph) bool {
 	n := a.Nodes()
-	if n != b.Nodes() || a.Entries() != b.Entries() || a.X.Width != b.X.Width || a.X.OneHot() != b.X.OneHot() ||
-		(a.EdgeLabel == nil) != (b.EdgeLabel == nil) {
+	if n != b.Nodes() || a.Entries() != b.Entries() || a.X.Width != b.X.Width ||
+		a.X.OneHot() != b.X.OneHot() || (a.EdgeLabel == nil) != (b.EdgeLabel == nil) {
 		return false
 	}
 	ofColor := map[uint64][]int32{} // the nodes of b
@@ -230,7 +237,12 @@ func isomorphic(a, b *refinedGraph) bool {
 		ofColor[color] = append(ofColor[color], int32(v))
 	}
 	order, parent := a.searchOrder(ofColor)
-	m := mapping{a: a, b: b, image: make([]int32, n), preimage: make([]int32, n)}
+	m := mapping{
+		a:        a,
+		b:        b,
+		image:    make([]int32, n),
+		preimage: make([]int32, n),
+	}
 	for i := range n {
 		m.image[i] = unmapped
 		m.preimage[i] = unmapped
@@ -251,10 +263,12 @@ func isomorphic(a, b *refinedGraph) bool {
 			if m.preimage[v] != unmapped || a.colors[u] != b.colors[v] {
 				continue
 			}
-			if tries--; tries < 0 {
+			tries--
+			if tries < 0 {
 				return false
 			}
-			if found = m.fits(int(u), int(v)); found {
+			found = m.fits(int(u), int(v))
+			if found {
 				m.image[u] = v
 				m.preimage[v] = u
 			}
@@ -264,7 +278,8 @@ func isomorphic(a, b *refinedGraph) bool {
 			cursor[depth] = 0
 			continue
 		}
-		if depth--; depth < 0 {
+		depth--
+		if depth < 0 {
 			return false
 		}
 		last := order[depth]
@@ -282,7 +297,9 @@ func (r *refinedGraph) searchOrder(ofColor map[uint64][]int32) (order, parent []
 	for i := range starts {
 		starts[i] = int32(i)
 	}
-	slices.SortStableFunc(starts, func(i, j int32) int { return len(ofColor[r.colors[i]]) - len(ofColor[r.colors[j]]) })
+	slices.SortStableFunc(starts, func(i, j int32) int {
+		return len(ofColor[r.colors[i]]) - len(ofColor[r.colors[j]])
+	})
 	visited := make([]bool, n)
 	visit := func(node, from int32) {
 		if !visited[node] {
@@ -327,7 +344,8 @@ func (m *mapping) fits(u, v int) bool {
 			continue
 		}
 		mapped++
-		if m.a.edge(u, int(neighbor)) != m.b.edge(v, int(w)) || m.a.edge(int(neighbor), u) != m.b.edge(int(w), v) {
+		if m.a.edge(u, int(neighbor)) != m.b.edge(v, int(w)) ||
+			m.a.edge(int(neighbor), u) != m.b.edge(int(w), v) {
 			return false
 		}
 	}

@@ -48,8 +48,10 @@ func (want NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error))
 	if err != nil {
 		return nil, err
 	}
-	columns.Attributes, columns.Names = 0, nil
-	if ds, err = ds.WithColumns(columns); err == nil {
+	columns.Attributes = 0
+	columns.Names = nil
+	ds, err = ds.WithColumns(columns)
+	if err == nil {
 		ds.AttributesLeftOut = true
 	}
 	return ds, err

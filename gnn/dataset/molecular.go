@@ -24,14 +24,31 @@ type MoleculeStats struct {
 
 // NCI1Like are the statistics of NCI1.
 var NCI1Like = MoleculeStats{
-	Graphs: 4110, MeanNodes: 29.87, Std: 13.5, MinNodes: 3, MaxNodes: 111, EdgesPerNode: 32.3 / 29.87,
-	Labels: 37, LabelExponent: 1.6, Reach: 3, RingGap: 5,
+	Graphs:        4110,
+	MeanNodes:     29.87,
+	Std:           13.5,
+	MinNodes:      3,
+	MaxNodes:      111,
+	EdgesPerNode:  32.3 / 29.87,
+	Labels:        37,
+	LabelExponent: 1.6,
+	Reach:         3,
+	RingGap:       5,
 }
 
 // ZINCLike are those of molecules of ZINC, of types of atoms and bonds as chem encoders read them.
 var ZINCLike = MoleculeStats{
-	Graphs: 4000, MeanNodes: 26.6, Std: 6, MinNodes: 6, MaxNodes: 50, EdgesPerNode: 28.9 / 26.6,
-	Labels: feature.AtomTypes, LabelExponent: 1.6, Reach: 3, RingGap: 5, Bonds: 3,
+	Graphs:        4000,
+	MeanNodes:     26.6,
+	Std:           6,
+	MinNodes:      6,
+	MaxNodes:      50,
+	EdgesPerNode:  28.9 / 26.6,
+	Labels:        feature.AtomTypes,
+	LabelExponent: 1.6,
+	Reach:         3,
+	RingGap:       5,
+	Bonds:         3,
 }
 
 // Generate draws the graphs: each is a random tree with bounded degree and a few edges that

@@ -41,9 +41,12 @@ const (
 )
 
 var motifTable = [...]motif{
-	{"house", [6][2]int32{{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 4}, {1, 4}}, [5]int32{0, 0, 1, 1, 2}},     // a square and a triangle with a common edge
-	{"butterfly", [6][2]int32{{0, 1}, {1, 4}, {4, 0}, {2, 3}, {3, 4}, {4, 2}}, [5]int32{0, 0, 1, 1, 2}}, // two triangles with a common node
-	{"K2,3", [6][2]int32{{0, 1}, {0, 2}, {0, 4}, {3, 1}, {3, 2}, {3, 4}}, [5]int32{0, 0, 1, 1, 2}},      // complete bipartite; degrees as in the house
+	// a square and a triangle with a common edge
+	{"house", [6][2]int32{{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 4}, {1, 4}}, [5]int32{0, 0, 1, 1, 2}},
+	// two triangles with a common node
+	{"butterfly", [6][2]int32{{0, 1}, {1, 4}, {4, 0}, {2, 3}, {3, 4}, {4, 2}}, [5]int32{0, 0, 1, 1, 2}},
+	// complete bipartite; degrees as in the house
+	{"K2,3", [6][2]int32{{0, 1}, {0, 2}, {0, 4}, {3, 1}, {3, 2}, {3, 4}}, [5]int32{0, 0, 1, 1, 2}},
 }
 
 // limits of a configuration, so that no mistake fills the memory.
@@ -70,8 +73,11 @@ const (
 //
 // Equal configurations give equal sets, on any machine.
 func Motifs(c MotifConfig) (*Dataset, error) {
-	c.Name, c.Graphs, c.Noise = cmp.Or(c.Name, "motifs"), cmp.Or(c.Graphs, 240), cmp.Or(c.Noise, 0.1)
-	c.MinNodes, c.MaxNodes = cmp.Or(c.MinNodes, 10), cmp.Or(c.MaxNodes, 40)
+	c.Name = cmp.Or(c.Name, "motifs")
+	c.Graphs = cmp.Or(c.Graphs, 240)
+	c.Noise = cmp.Or(c.Noise, 0.1)
+	c.MinNodes = cmp.Or(c.MinNodes, 10)
+	c.MaxNodes = cmp.Or(c.MaxNodes, 40)
 	if err := CheckName(c.Name); err != nil {
 		return nil, err
 	}
@@ -79,7 +85,8 @@ func Motifs(c MotifConfig) (*Dataset, error) {
 	case c.Graphs < 1 || c.Graphs > maxMotifGraphs:
 		return nil, fmt.Errorf("dataset: Motifs: %d graphs, want 1 to %d", c.Graphs, maxMotifGraphs)
 	case c.MinNodes < motifNodes || c.MinNodes > c.MaxNodes || c.MaxNodes > maxMotifNodes:
-		return nil, fmt.Errorf("dataset: Motifs: %d to %d nodes, want a range within %d to %d", c.MinNodes, c.MaxNodes, motifNodes, maxMotifNodes)
+		return nil, fmt.Errorf("dataset: Motifs: %d to %d nodes, want a range within %d to %d",
+			c.MinNodes, c.MaxNodes, motifNodes, maxMotifNodes)
 	case !(c.Noise <= 1):
 		return nil, fmt.Errorf("dataset: Motifs: noise %v, want a probability", c.Noise)
 	}
@@ -93,7 +100,8 @@ func Motifs(c MotifConfig) (*Dataset, error) {
 	}
 	for k := range ds.Graphs {
 		var err error
-		if ds.Graphs[k], err = c.graph(k%len(motifTable), rand.New(rand.NewPCG(c.Seed, uint64(k)))); err != nil {
+		ds.Graphs[k], err = c.graph(k%len(motifTable), rand.New(rand.NewPCG(c.Seed, uint64(k))))
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -67,7 +67,9 @@ func trim(b []byte) []byte {
 }
 
 // scanRows calls f with the numbers of every line of the file.
-func scanRows[T number](s *scanner, parse func(field []byte) (v T, wrong string), f func(row []T) error) error {
+func scanRows[T number](
+	s *scanner, parse func(field []byte) (v T, wrong string), f func(row []T) error,
+) error {
 	var row []T
 	for line := 1; s.s.Scan() && s.s.Err() == nil; line++ { // an error may cut the last line
 		text := trim(s.s.Bytes())
@@ -82,10 +84,13 @@ func scanRows[T number](s *scanner, parse func(field []byte) (v T, wrong string)
 		for more := true; more; {
 			field := text
 			at := bytes.IndexByte(text, ',')
-			if more = at >= 0; more {
-				field, text = text[:at], text[at+1:]
+			more = at >= 0
+			if more {
+				field = text[:at]
+				text = text[at+1:]
 			}
-			if field = trim(field); len(field) == 0 {
+			field = trim(field)
+			if len(field) == 0 {
 				return s.bad(line, "", "a number is missing")
 			}
 			v, wrong := parse(field)
@@ -170,7 +175,9 @@ func parseFloat64(field []byte) (float64, string) {
 
 // scanTable reads a file as a table, row by row. All rows must have as many columns as
 // the first, and there must be want rows (any number if want < 0), one per item.
-func scanTable[T number](s *scanner, parse func([]byte) (T, string), want int, item string) (v []T, cols int, err error) {
+func scanTable[T number](
+	s *scanner, parse func([]byte) (T, string), want int, item string,
+) (v []T, cols int, err error) {
 	err = scanRows(s, parse, func(row []T) error {
 		if s.line == 1 {
 			cols = len(row)

@@ -65,8 +65,18 @@ type sourceFile struct {
 }
 
 func newSource(ctx context.Context, root, name string, opts Options) *source {
-	l := limits{cmp.Or(opts.limits.file, MaxFileBytes), cmp.Or(opts.limits.total, 2<<30), cmp.Or(opts.limits.ratio, 200)}
-	return &source{ctx: ctx, root: root, name: name, limits: l, sum: opts.Sum, files: map[string]sourceFile{}}
+	l := limits{
+		cmp.Or(opts.limits.file, MaxFileBytes), cmp.Or(opts.limits.total, 2<<30),
+		cmp.Or(opts.limits.ratio, 200),
+	}
+	return &source{
+		ctx:    ctx,
+		root:   root,
+		name:   name,
+		limits: l,
+		sum:    opts.Sum,
+		files:  map[string]sourceFile{},
+	}
 }
 
 func openSource(ctx context.Context, p string, opts Options) (*source, error) {
@@ -79,9 +89,11 @@ func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	name, isZip := filepath.Base(abs), false
+	name := filepath.Base(abs)
+	isZip := false
 	if ext := filepath.Ext(name); strings.EqualFold(ext, ".zip") {
-		name, isZip = name[:len(name)-len(ext)], true
+		name = name[:len(name)-len(ext)]
+		isZip = true
 	}
 	s := newSource(ctx, p, name, opts)
 	switch {
@@ -89,7 +101,8 @@ func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 		return nil, fmt.Errorf("dataset: %s: is a folder, want a zip archive", p)
 	case info.IsDir():
 		var root *os.Root
-		if root, err = os.OpenRoot(p); err != nil {
+		root, err = os.OpenRoot(p)
+		if err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
 		s.closer = root
@@ -97,15 +110,20 @@ func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("dataset: %s: is neither a file nor a folder (%v)", p, info.Mode().Type())
 	case !isZip:
-		return nil, fmt.Errorf("dataset: %s: is not a data set; give NAME.zip or the folder that holds NAME_A.txt", p)
+		return nil, fmt.Errorf(
+			"dataset: %s: is not a data set; give NAME.zip or the folder that holds NAME_A.txt",
+			p,
+		)
 	default:
 		var f *os.File
-		if f, err = os.Open(p); err != nil {
+		f, err = os.Open(p)
+		if err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
 		s.closer = f
 		var files []*zip.File
-		if files, err = openZip(f, info.Size()); err == nil {
+		files, err = openZip(f, info.Size())
+		if err == nil {
 			err = s.addZip(files)
 		}
 	}
@@ -167,7 +185,8 @@ func (s *source) addZip(files []*zip.File) error {
 		// macOS adds (__MACOSX/NAME/._NAME_A.txt) has other base names.
 		base := path.Base(path.Clean(f.Name))
 		if other, ok := s.files[base]; ok && strings.HasPrefix(base, s.name+"_") {
-			return fmt.Errorf("members %q and %q have the same file name", strings.TrimPrefix(other.path, s.root+"/"), f.Name)
+			return fmt.Errorf("members %q and %q have the same file name",
+				strings.TrimPrefix(other.path, s.root+"/"), f.Name)
 		}
 		s.files[base] = s.member(f)
 	}
@@ -253,7 +272,12 @@ func (s *source) open(base string, f sourceFile) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &limitReader{ReadCloser: r, s: s, base: base, left: min(f.limit, s.limits.total-s.total)}
+	l := &limitReader{
+		ReadCloser: r,
+		s:          s,
+		base:       base,
+		left:       min(f.limit, s.limits.total-s.total),
+	}
 	if s.sum != nil {
 		l.sum = sha256.New()
 	}
@@ -282,7 +306,8 @@ func (l *limitReader) Read(p []byte) (int, error) {
 	l.left -= int64(n)
 	l.s.total += int64(n)
 	if l.left < 0 {
-		return n, fmt.Errorf("%w: limits: file %d bytes, set %d bytes, zip member %d times its compressed size above %d bytes",
+		return n, fmt.Errorf("%w: limits: file %d bytes, set %d bytes, zip member %d times its compressed "+
+			"size above %d bytes",
 			ErrTooLarge, l.s.limits.file, l.s.limits.total, l.s.limits.ratio, int64(ratioFloor))
 	}
 	return n, err
@@ -304,7 +329,8 @@ func SumFile(ctx context.Context, path string) (string, error) {
 	defer f.Close()
 	h := sha256.New()
 	for err == nil {
-		if err = ctx.Err(); err == nil {
+		err = ctx.Err()
+		if err == nil {
 			_, err = io.CopyN(h, f, 1<<20)
 		}
 	}

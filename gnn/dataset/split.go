@@ -121,7 +121,8 @@ func SmallestClass(labels []int) (label, members int) {
 	}
 	for v, n := range count {
 		if members == 0 || n < members || n == members && v < label {
-			label, members = v, n
+			label = v
+			members = n
 		}
 	}
 	return label, members
@@ -186,7 +187,8 @@ func Permutation(dst []int, n int, rng *rand.Rand) []int {
 // RandomSplit divides n samples into 80, 10 and 10 %, in an order drawn from rng.
 func RandomSplit(n int, rng *rand.Rand) Split {
 	order := Permutation(nil, n, rng)
-	train, valid := n*8/10, n*9/10
+	train := n * 8 / 10
+	valid := n * 9 / 10
 	return Split{Train: order[:train], Valid: order[train:valid], Test: order[valid:]}
 }
 
@@ -198,8 +200,18 @@ type Split struct {
 // Check returns an error if a part of n graphs is empty, as it is where most molecules share a
 // scaffold, or if none of the first is labelled: nothing can be trained on then, or measured.
 func (s Split) Check(n int, labelled func(i int) bool) error {
-	if a, b, c := len(s.Train), len(s.Valid), len(s.Test); min(a, b, c) == 0 {
-		return fmt.Errorf("its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in every part", n, a, b, c)
+	a := len(s.Train)
+	b := len(s.Valid)
+	c := len(s.Test)
+	if min(a, b, c) == 0 {
+		return fmt.Errorf(
+			"its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in "+
+				"every part",
+			n,
+			a,
+			b,
+			c,
+		)
 	}
 	if !slices.ContainsFunc(s.Train, labelled) {
 		return fmt.Errorf("none of the %d graphs to train on has a label", len(s.Train))
@@ -221,10 +233,16 @@ const (
 func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32) ([]Split, error) {
 	parts := int(math.Round(1 / rate))
 	if parts < 2 || math.Abs(1/rate-float64(parts)) > 1e-6 {
-		return nil, fmt.Errorf("a label rate of %v: want one over a whole number of at least 2, as 0.1 and 0.01", rate)
+		return nil, fmt.Errorf(
+			"a label rate of %v: want one over a whole number of at least 2, as 0.1 and 0.01",
+			rate,
+		)
 	}
 	if validate && folds < 3 {
-		return nil, fmt.Errorf("%d folds: one is to test on, another to validate on and the rest to train on; want at least 3", folds)
+		return nil, fmt.Errorf(
+			"%d folds: one is to test on, another to validate on and the rest to train on; want at least 3",
+			folds,
+		)
 	}
 	labels := ds.Labels()
 	outer, err := StratifiedKFold(labels, folds, true, seed)
@@ -240,12 +258,14 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 		var pool, poolLabels []int
 		for _, i := range outer[k].Train {
 			if !slices.Contains(s.Valid, i) {
-				pool, poolLabels = append(pool, i), append(poolLabels, labels[i])
+				pool = append(pool, i)
+				poolLabels = append(poolLabels, labels[i])
 			}
 		}
 		class, members := SmallestClass(poolLabels)
 		if n := len(pool) / parts; n < minLabelled || members/parts < minPerClass {
-			return nil, fmt.Errorf("%s is too small for a label rate of 1/%d: of %d graphs to choose from, %d would have a label, and %d of class %d; want at least %d, and %d of every class",
+			return nil, fmt.Errorf("%s is too small for a label rate of 1/%d: of %d graphs to choose from, "+
+				"%d would have a label, and %d of class %d; want at least %d, and %d of every class",
 				ds.Name, parts, len(pool), n, members/parts, ds.ClassValues[class], minLabelled, minPerClass)
 		}
 		inner, err := StratifiedKFold(poolLabels, parts, true, seed)
@@ -280,7 +300,10 @@ func ScaffoldSplit[S comparable](scaffolds []S, train, valid float64) (Split, er
 // taken in an order drawn from rng, unless it is nil, as chemprop does it.
 func ScaffoldSplitIn[S comparable](scaffolds []S, train, valid float64, rng *rand.Rand) (Split, error) {
 	if !(train >= 0 && valid >= 0 && train+valid <= 1+1e-9) {
-		return Split{}, fmt.Errorf("dataset: ScaffoldSplit: shares %v and %v; want two that are not negative and at most 1 together", train, valid)
+		return Split{}, fmt.Errorf(
+			"dataset: ScaffoldSplit: shares %v and %v; want two that are not negative and at most 1 together",
+			train, valid,
+		)
 	}
 	index := make(map[S]int)
 	var groups [][]int

@@ -43,13 +43,21 @@ func mean(sum, n int) float64 {
 
 // Stats measures a data set.
 func Stats(ds *Dataset) Summary {
-	s := Summary{Graphs: len(ds.Graphs), Classes: ds.Classes, ClassSizes: make([]int, ds.Classes), SelfLoops: ds.SelfLoops, Empty: len(ds.Empty), Directed: ds.Directed()}
+	s := Summary{
+		Graphs:     len(ds.Graphs),
+		Classes:    ds.Classes,
+		ClassSizes: make([]int, ds.Classes),
+		SelfLoops:  ds.SelfLoops,
+		Empty:      len(ds.Empty),
+		Directed:   ds.Directed(),
+	}
 	for k, g := range ds.Graphs {
 		n := g.Nodes()
 		s.ClassSizes[g.Class]++
 		s.Nodes += n
 		s.MaxNodes = max(s.MaxNodes, n)
-		if s.MinNodes = min(s.MinNodes, n); k == 0 {
+		s.MinNodes = min(s.MinNodes, n)
+		if k == 0 {
 			s.MinNodes = n
 		}
 		hasOut := make([]bool, n)

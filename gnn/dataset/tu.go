@@ -35,7 +35,8 @@ func readTU(s *source, opts Options) (*Dataset, error) {
 		return nil, err
 	}
 	if s.has("edge_labels") {
-		if edges.label, err = readEdgeLabels(s, ds, edges.count); err != nil {
+		edges.label, err = readEdgeLabels(s, ds, edges.count)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -66,13 +67,15 @@ func readTargets(s *source) (label []int32, targets []Target, err error) {
 	}
 	if s.has("graph_labels") || !s.has("graph_attributes") {
 		cols := 0
-		if label, cols, err = readTable(s, "graph_labels", parseInt, -1, "graph"); err != nil {
+		label, cols, err = readTable(s, "graph_labels", parseInt, -1, "graph")
+		if err != nil {
 			return nil, nil, err
 		}
 		if len(label) == 0 {
 			return nil, nil, s.bad("graph_labels", 1, "", "the file is empty")
 		}
-		if graphs = len(label) / cols; cols > 1 {
+		graphs = len(label) / cols
+		if cols > 1 {
 			values := make([]float64, len(label))
 			for i, v := range label {
 				values[i] = float64(v)
@@ -104,12 +107,14 @@ func (d *Dataset) classify(nodes *nodeTable, label []int32, targets []Target) (c
 			d.Empty = append(d.Empty, g)
 		}
 	}
-	d.Classes, d.ClassValues = 1, []int{0}
+	d.Classes = 1
+	d.ClassValues = []int{0}
 	if label != nil {
 		values := without(label, d.Empty)
 		slices.Sort(values)
 		values = slices.Compact(values)
-		d.Classes, d.ClassValues = len(values), make([]int, len(values))
+		d.Classes = len(values)
+		d.ClassValues = make([]int, len(values))
 		for c, v := range values {
 			d.ClassValues[c] = int(v)
 		}
@@ -136,7 +141,9 @@ func without[T any](values []T, out []int) (kept []T) {
 }
 
 // readTable reads a file of the set as a table; see [scanTable].
-func readTable[T number](s *source, part string, parse func([]byte) (T, string), want int, item string) (v []T, cols int, err error) {
+func readTable[T number](
+	s *source, part string, parse func([]byte) (T, string), want int, item string,
+) (v []T, cols int, err error) {
 	err = s.scan(part, func(sc *scanner) (err error) {
 		v, cols, err = scanTable(sc, parse, want, item)
 		return err
@@ -212,7 +219,9 @@ const maxDense = 1 << 28
 
 // readLabels reads a table of labels, shifts each column to start at 0, and describes
 // them.
-func readLabels(s *source, part string, want int, item string) (label []int32, columns []LabelColumn, err error) {
+func readLabels(
+	s *source, part string, want int, item string,
+) (label []int32, columns []LabelColumn, err error) {
 	label, cols, err := readTable(s, part, parseInt, want, item)
 	if err != nil || len(label) == 0 {
 		return nil, nil, err
@@ -223,8 +232,10 @@ func readLabels(s *source, part string, want int, item string) (label []int32, c
 			lo, hi = min(lo, label[i]), max(hi, label[i])
 		}
 		if int64(hi)-int64(lo) >= maxWidth {
-			return nil, nil, fmt.Errorf("dataset: %s: labels of column %d run from %d to %d; a one-hot encoding has at most %d columns",
-				s.path(part), k+1, lo, hi, maxWidth)
+			return nil, nil,
+				fmt.Errorf("dataset: %s: labels of column %d run from %d to %d; a one-hot encoding has at "+
+					"most %d columns",
+					s.path(part), k+1, lo, hi, maxWidth)
 		}
 		c := LabelColumn{Min: int(lo), Width: int(hi-lo) + 1}
 		seen := make([]bool, c.Width)
@@ -252,18 +263,21 @@ func readNodes(s *source, ds *Dataset, t *nodeTable, opts Options) (d nodeData, 
 	n := len(t.graph)
 	ds.AttributesLeftOut = !opts.NodeAttributes && s.has("node_attributes")
 	if opts.NodeAttributes && s.has("node_attributes") {
-		if d.attributes, ds.NodeAttributes, err = readTable(s, "node_attributes", parseFloat, n, "node"); err != nil {
+		d.attributes, ds.NodeAttributes, err = readTable(s, "node_attributes", parseFloat, n, "node")
+		if err != nil {
 			return d, err
 		}
 	}
 	if s.has("node_labels") {
-		if d.labels, ds.NodeLabels, err = readLabels(s, "node_labels", n, "node"); err != nil {
+		d.labels, ds.NodeLabels, err = readLabels(s, "node_labels", n, "node")
+		if err != nil {
 			return d, err
 		}
 	}
 	ds.FeatureWidth = ds.columns().Width()
 	if dense := ds.NodeAttributes > 0 || len(ds.NodeLabels) > 1; dense && n > maxDense/ds.FeatureWidth {
-		return d, fmt.Errorf("dataset: %s: %d nodes of %d features each: %w: limit %d numbers", s.root, n, ds.FeatureWidth, ErrTooLarge, maxDense)
+		return d, fmt.Errorf("dataset: %s: %d nodes of %d features each: %w: limit %d numbers",
+			s.root, n, ds.FeatureWidth, ErrTooLarge, maxDense)
 	}
 	return nodeData{reorder(d.attributes, t), reorder(d.labels, t)}, nil
 }
@@ -289,7 +303,8 @@ func readEdgeLabels(s *source, ds *Dataset, edges int) ([]int32, error) {
 	}
 	ds.EdgeLabels = columns
 	if n := ds.EdgeCategories(); n > maxWidth {
-		return nil, fmt.Errorf("dataset: %s: the %d columns make %d categories, limit %d", s.path("edge_labels"), len(columns), n, maxWidth)
+		return nil, fmt.Errorf("dataset: %s: the %d columns make %d categories, limit %d",
+			s.path("edge_labels"), len(columns), n, maxWidth)
 	}
 	cols := len(columns)
 	if cols <= 1 {
@@ -336,8 +351,11 @@ func readEdges(s *source, t *nodeTable) (*edgeList, error) {
 				}
 			}
 			i, j := row[0]-1, row[1]-1
-			if gi, gj := t.graph[i], t.graph[j]; gi != gj {
-				return sc.bad(sc.line, fmt.Sprintf("%d, %d", i+1, j+1), "an edge from graph %d to graph %d", gi+1, gj+1)
+			gi := t.graph[i]
+			gj := t.graph[j]
+			if gi != gj {
+				return sc.bad(sc.line, fmt.Sprintf("%d, %d", i+1, j+1), "an edge from graph %d to graph %d",
+					gi+1, gj+1)
 			}
 			if list.count%edgeBlock == 0 {
 				if list.count > 1<<31-1-edgeBlock {
@@ -401,7 +419,8 @@ func (l *edgeList) csr(n int) *csrTable {
 			// A key is the source above the position, which both keeps the
 			// order of equal sources and says which label goes along.
 			label := t.label[t.ptr[i]:t.ptr[i+1]]
-			keys, labels = keys[:0], append(labels[:0], label...)
+			keys = keys[:0]
+			labels = append(labels[:0], label...)
 			for p, j := range row {
 				keys = append(keys, uint64(j)<<32|uint64(p))
 			}
@@ -417,7 +436,9 @@ func (l *edgeList) csr(n int) *csrTable {
 // simplify removes self-loops and, of equal edges, all but the first. It
 // returns how many distinct self-loops there were and how many repeated lines.
 func (t *csrTable) simplify() (loops, duplicates int) {
-	begin, w := int32(0), int32(0) // where row i begins, where the next entry goes
+	// where row i begins, where the next entry goes
+	begin := int32(0)
+	w := int32(0)
 	for i := range len(t.ptr) - 1 {
 		end := t.ptr[i+1]
 		last := int32(-1)
@@ -448,8 +469,11 @@ func (t *csrTable) simplify() (loops, duplicates int) {
 }
 
 // cut makes the graphs that have nodes. Their adjacency is parts of one array for all of them.
-func (d *Dataset) cut(t *csrTable, nodes *nodeTable, data nodeData, class []int) (graphs []*graph.Graph, err error) {
-	columns, cols := d.columns(), len(d.NodeLabels)
+func (d *Dataset) cut(
+	t *csrTable, nodes *nodeTable, data nodeData, class []int,
+) (graphs []*graph.Graph, err error) {
+	columns := d.columns()
+	cols := len(d.NodeLabels)
 	for k := range class {
 		lo, hi := nodes.start[k], nodes.start[k+1]
 		if lo == hi {
@@ -469,7 +493,9 @@ func (d *Dataset) cut(t *csrTable, nodes *nodeTable, data nodeData, class []int)
 		g.Directed = !g.Symmetric()
 		g, err = columns.Apply(g,
 			func(i int) []float32 { return data.attributes[(int(lo)+i)*d.NodeAttributes:] },
-			func(i, k int) int { return int(data.labels[(int(lo)+i)*cols+k]) + d.NodeLabels[k].Min })
+			func(i, k int) int {
+				return int(data.labels[(int(lo)+i)*cols+k]) + d.NodeLabels[k].Min
+			})
 		if err != nil {
 			return nil, err
 		}

@@ -74,9 +74,21 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 				writeInts(w, k+1)
 			}
 		}},
-		{"graph_labels", ds.Classes > 1 || len(ds.Targets) == 0, func(w *bufio.Writer, _ int, g *graph.Graph) { writeInts(w, ds.ClassValues[g.Class]) }},
-		{"graph_labels", columns[true] != nil, func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[true]) }},
-		{"graph_attributes", columns[false] != nil, func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[false]) }},
+		{
+			"graph_labels",
+			ds.Classes > 1 || len(ds.Targets) == 0,
+			func(w *bufio.Writer, _ int, g *graph.Graph) { writeInts(w, ds.ClassValues[g.Class]) },
+		},
+		{
+			"graph_labels",
+			columns[true] != nil,
+			func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[true]) },
+		},
+		{
+			"graph_attributes",
+			columns[false] != nil,
+			func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[false]) },
+		},
 		{"node_labels", len(ds.NodeLabels) > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
 			for i := range g.Nodes() {
 				row = row[:0]
@@ -144,15 +156,18 @@ func writeInts(w *bufio.Writer, values ...int) {
 // the set of a caller's own making might not be.
 func (d *Dataset) checkLayout() error {
 	c := d.columns()
-	if c.DegreeColumns = 0; c.Width() != d.FeatureWidth {
-		return fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes and NodeLabels make %d", d.Name, d.FeatureWidth, c.Width())
+	c.DegreeColumns = 0
+	if c.Width() != d.FeatureWidth {
+		return fmt.Errorf("dataset: %s: FeatureWidth is %d, but NodeAttributes and NodeLabels make %d",
+			d.Name, d.FeatureWidth, c.Width())
 	}
 	if len(d.ClassValues) != d.Classes {
 		return fmt.Errorf("dataset: %s: %d ClassValues of %d classes", d.Name, len(d.ClassValues), d.Classes)
 	}
 	for _, t := range d.Targets {
 		if len(t.Values) != len(d.Graphs) {
-			return fmt.Errorf("dataset: %s: %d values of the target %s of %d graphs", d.Name, len(t.Values), t.Name, len(d.Graphs))
+			return fmt.Errorf("dataset: %s: %d values of the target %s of %d graphs",
+				d.Name, len(t.Values), t.Name, len(d.Graphs))
 		}
 	}
 	dense := d.NodeAttributes > 0 || len(d.NodeLabels) > 1
@@ -168,11 +183,16 @@ func (d *Dataset) checkLayout() error {
 		case g.X.Width != d.FeatureWidth:
 			err = fmt.Errorf("feature width %d, want %d", g.X.Width, d.FeatureWidth)
 		case g.X.OneHot() == dense:
-			err = fmt.Errorf("features are dense (%t), but by NodeAttributes and NodeLabels they should not be (%t)", !g.X.OneHot(), !dense)
+			err = fmt.Errorf(
+				"features are dense (%t), but by NodeAttributes and NodeLabels they should not be (%t)",
+				!g.X.OneHot(), !dense,
+			)
 		case categories > 0 && len(g.EdgeLabel) != g.Entries():
 			err = fmt.Errorf("%d edge labels for %d entries", len(g.EdgeLabel), g.Entries())
 		case categories > 0:
-			if i := slices.IndexFunc(g.EdgeLabel, func(v int32) bool { return v < 0 || int(v) >= categories }); i >= 0 {
+			if i := slices.IndexFunc(
+				g.EdgeLabel, func(v int32) bool { return v < 0 || int(v) >= categories },
+			); i >= 0 {
 				err = fmt.Errorf("edge label %d of %d categories", g.EdgeLabel[i], categories)
 			}
 		}

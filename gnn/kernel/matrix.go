@@ -161,13 +161,15 @@ func (m *Sparse) pairs(smaller bool) *Matrix {
 	for c := range m.Width {
 		ptr[c+1] += ptr[c]
 	}
-	row, value := make([]int32, len(m.Index)), make([]float64, len(m.Index))
+	row := make([]int32, len(m.Index))
+	value := make([]float64, len(m.Index))
 	next := make([]int, m.Width)
 	copy(next, ptr)
 	for i := range m.Rows() {
 		for k := m.Ptr[i]; k < m.Ptr[i+1]; k++ {
 			at := next[m.Index[k]]
-			row[at], value[at] = int32(i), m.Value[k]
+			row[at] = int32(i)
+			value[at] = m.Value[k]
 			next[m.Index[k]]++
 		}
 	}

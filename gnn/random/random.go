@@ -22,7 +22,9 @@ func Stream(seed uint64, p Purpose, epoch, index int) *rand.Rand {
 // the numbers differently (xor, addition) makes other collisions a matter of 128
 // bits rather than 64.
 func State(seed uint64, p Purpose, epoch, index int) (hi, lo uint64) {
-	hi, lo = 0x243f6a8885a308d3, 0x13198a2e03707344 // the first digits of π
+	// the first digits of π
+	hi = 0x243f6a8885a308d3
+	lo = 0x13198a2e03707344
 	for _, v := range [...]uint64{seed, uint64(p), uint64(epoch), uint64(index)} {
 		hi = splitMix(hi ^ v)
 		lo = splitMix(lo + v)

@@ -95,7 +95,8 @@ func (c WalkConfig) walk(g *graph.Graph, at int, base int32, rng *rand.Rand, buf
 		for last >= 0 && !c.accept(g, last, next, rng) {
 			next = int(around[rng.IntN(len(around))])
 		}
-		last, at = at, next
+		last = at
+		at = next
 	}
 }
 

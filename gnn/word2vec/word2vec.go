@@ -57,7 +57,8 @@ func (c Config) validate() error {
 	case c.Negative == 0 && !c.Hierarchic:
 		return fmt.Errorf("word2vec: neither negative samples nor hierarchical softmax")
 	case !(c.Sample >= 0 && c.Sample < 1):
-		return fmt.Errorf("word2vec: words above a share of %g are thinned out, want 0 or a share below 1", c.Sample)
+		return fmt.Errorf("word2vec: words above a share of %g are thinned out, want 0 or a share below 1",
+			c.Sample)
 	case !(c.Rate > 0 && c.LastRate >= 0 && c.LastRate <= c.Rate && c.Rate <= 1):
 		return fmt.Errorf("word2vec: rates from %g to %g", c.Rate, c.LastRate)
 	}
@@ -194,7 +195,13 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 	if k != dbow && cfg.Window == 0 {
 		return nil, fmt.Errorf("word2vec: a window of 0 words")
 	}
-	t := &trainer{Model: Model{Dim: cfg.Dim}, cfg: cfg, kind: k, corpus: c, batch: batchWords}
+	t := &trainer{
+		Model:  Model{Dim: cfg.Dim},
+		cfg:    cfg,
+		kind:   k,
+		corpus: c,
+		batch:  batchWords,
+	}
 	count := make([]int, c.Words)
 	var buf []int32
 	for d := range c.Docs {
@@ -204,7 +211,8 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 		buf = c.Doc(d, buf[:0])
 		for i, w := range buf {
 			if w < 0 || int(w) >= c.Words {
-				return nil, fmt.Errorf("word2vec: word %d of document %d is %d, outside 0..%d", i, d, w, c.Words-1)
+				return nil, fmt.Errorf("word2vec: word %d of document %d is %d, outside 0..%d",
+					i, d, w, c.Words-1)
 			}
 			count[w]++
 		}
@@ -292,7 +300,8 @@ func (t *trainer) allocate() {
 	if t.cfg.Hierarchic {
 		t.inner = make([]float32, max(len(t.byRank)-1, 0)*t.Dim)
 	}
-	t.work, t.hidden = make([]float32, t.Dim), make([]float32, t.Dim)
+	t.work = make([]float32, t.Dim)
+	t.hidden = make([]float32, t.Dim)
 }
 
 func (t *trainer) row(m []float32, i int32) []float32 {
@@ -320,7 +329,9 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 	}
 	flush := func() {
 		t.job(words, docs, ends, source)
-		words, docs, ends = words[:0], docs[:0], ends[:0]
+		words = words[:0]
+		docs = docs[:0]
+		ends = ends[:0]
 	}
 	var order []int
 	if t.cfg.Shuffle {
@@ -337,11 +348,14 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 			d = order[k]
 		}
 		buf = t.corpus.Doc(d, buf[:0])
-		if length += len(buf); length > t.batch && k > skipped {
+		length += len(buf)
+		if length > t.batch && k > skipped {
 			if seeded {
 				flush()
 			}
-			skipped, length, seeded = k, len(buf), false
+			skipped = k
+			length = len(buf)
+			seeded = false
 			t.rate = rate()
 		}
 		if !seeded {
@@ -360,7 +374,8 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 				break
 			}
 		}
-		docs, ends = append(docs, d), append(ends, len(words))
+		docs = append(docs, d)
+		ends = append(ends, len(words))
 		if t.kind != skipGram { // a generator for each document
 			flush()
 			seeded = false
@@ -414,7 +429,9 @@ type prediction struct {
 // prepare draws the words for a prediction and has their vectors fetched. Of a large
 // vocabulary they are in no cache, and one by one each would be waited for.
 func (t *trainer) prepare(p *prediction, word int32, in []float32) {
-	p.word, p.in, p.outputs = word, in, p.outputs[:0]
+	p.word = word
+	p.in = in
+	p.outputs = p.outputs[:0]
 	if t.cfg.Negative == 0 {
 		return
 	}
@@ -578,9 +595,11 @@ var sigmoidTable = func() (table [tableSize]float32) {
 // weights the word, or the inner node, that came first is taken first.
 func huffman(counts []int) [][]node {
 	n := len(counts)
-	weight := slices.Clone(counts)          // of words, then of inner nodes
-	children := make([][2]int, 0, n-1)      // of inner nodes, in the order of their making
-	words, inner := make([]int, n), []int{} // two queues, both ascending in weight
+	weight := slices.Clone(counts)     // of words, then of inner nodes
+	children := make([][2]int, 0, n-1) // of inner nodes, in the order of their making
+	// two queues, both ascending in weight
+	words := make([]int, n)
+	inner := []int{}
 	for i := range words {
 		words[i] = i
 	}

@@ -71,7 +71,9 @@ type HTTPError struct {
 	Code   int
 }
 
-func (e *HTTPError) Error() string { return fmt.Sprintf("%s: the server answers %s", e.URL, e.Status) }
+func (e *HTTPError) Error() string {
+	return fmt.Sprintf("%s: the server answers %s", e.URL, e.Status)
+}
 
 type file struct {
 	home   string // URL of its official folder
@@ -91,9 +93,13 @@ func fileOf(dir, name string) (file, error) {
 		return file{}, err
 	}
 	archive := name + ".zip"
-	return file{TUDatasetURL, archive, filepath.Join(dir, archive), func(ctx context.Context, path string) error {
-		return dataset.CheckArchive(ctx, path, name)
-	}}, nil
+	return file{
+		TUDatasetURL,
+		archive,
+		filepath.Join(dir, archive),
+		func(ctx context.Context, path string) error {
+			return dataset.CheckArchive(ctx, path, name)
+		}}, nil
 }
 
 // Dataset downloads a data set to dir, which it makes if necessary: the archive
@@ -116,7 +122,8 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 		return err
 	}
 	opts.BaseURL = cmp.Or(opts.BaseURL, f.home)
-	opts.attempts, opts.maxBytes = cmp.Or(opts.attempts, 5), cmp.Or(opts.maxBytes, 1<<30)
+	opts.attempts = cmp.Or(opts.attempts, 5)
+	opts.maxBytes = cmp.Or(opts.maxBytes, 1<<30)
 	opts.backoff, opts.idle = cmp.Or(opts.backoff, time.Second), cmp.Or(opts.idle, time.Minute)
 	if opts.Client == nil {
 		opts.Client = &http.Client{CheckRedirect: checkRedirect}
@@ -136,7 +143,13 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 		return err
 	}
 	part := f.path + ".part"
-	d := &download{file: f, opts: opts, url: base.JoinPath(f.remote).String(), part: part, meta: part + ".json"}
+	d := &download{
+		file: f,
+		opts: opts,
+		url:  base.JoinPath(f.remote).String(),
+		part: part,
+		meta: part + ".json",
+	}
 	if err := d.run(ctx); err != nil {
 		return fmt.Errorf("dataset: %s: %w", name, err)
 	}
@@ -186,7 +199,8 @@ func (e *retryError) Error() string { return e.err.Error() }
 func (d *download) run(ctx context.Context) error {
 	farthest, _ := d.resume()
 	d.inherited = farthest > 0
-	wait, failures := d.opts.backoff, 0
+	wait := d.opts.backoff
+	failures := 0
 	for {
 		err := d.attempt(ctx)
 		if err == nil {
@@ -199,7 +213,8 @@ func (d *download) run(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			if have, _ := d.resume(); have > 0 {
-				return fmt.Errorf("%w; %s has the first %d bytes, for the next attempt to continue", ctx.Err(), d.part, have)
+				return fmt.Errorf("%w; %s has the first %d bytes, for the next attempt to continue",
+					ctx.Err(), d.part, have)
 			}
 			return ctx.Err()
 		}
@@ -209,8 +224,11 @@ func (d *download) run(ctx context.Context) error {
 		}
 		// Getting as far as before, again and again, is not headway: that is
 		// what a server does that cuts connections and ignores Range.
-		if failures++; d.size >= farthest+headway {
-			wait, failures, farthest = d.opts.backoff, 1, d.size
+		failures++
+		if d.size >= farthest+headway {
+			wait = d.opts.backoff
+			failures = 1
+			farthest = d.size
 		}
 		if failures >= d.opts.attempts {
 			return fmt.Errorf("gave up after %d attempts: %w", failures, retry.err)
@@ -230,7 +248,9 @@ func (d *download) attempt(ctx context.Context) error {
 	d.size = have
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	idle := time.AfterFunc(d.opts.idle, func() { cancel(fmt.Errorf("no data for %v", d.opts.idle)) })
+	idle := time.AfterFunc(d.opts.idle, func() {
+		cancel(fmt.Errorf("no data for %v", d.opts.idle))
+	})
 	defer idle.Stop()
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
@@ -253,7 +273,8 @@ func (d *download) attempt(ctx context.Context) error {
 	defer resp.Body.Close()
 
 	refused := &HTTPError{d.url, resp.Status, resp.StatusCode}
-	span, etag := resp.Header.Get("Content-Range"), resp.Header.Get("ETag")
+	span := resp.Header.Get("Content-Range")
+	etag := resp.Header.Get("ETag")
 	sameFile := etag == "" || meta.ETag != meta.validator() || etag == meta.ETag
 	total := resp.ContentLength
 	switch code := resp.StatusCode; {
@@ -263,7 +284,8 @@ func (d *download) attempt(ctx context.Context) error {
 		have = 0
 	case code == http.StatusPartialContent && sameFile && rangeSize(span, have) > 0:
 		total = rangeSize(span, have)
-	case code == http.StatusRequestedRangeNotSatisfiable && have > 0 && span == fmt.Sprintf("bytes */%d", have):
+	case code == http.StatusRequestedRangeNotSatisfiable && have > 0 &&
+		span == fmt.Sprintf("bytes */%d", have):
 		return nil // only the name is missing
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		d.discard()
@@ -279,7 +301,11 @@ func (d *download) attempt(ctx context.Context) error {
 	if total > d.opts.maxBytes {
 		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, dataset.ErrTooLarge, total, d.opts.maxBytes)
 	}
-	f, err := d.openPart(have, partMeta{URL: d.url, ETag: etag, LastModified: resp.Header.Get("Last-Modified")})
+	f, err := d.openPart(have, partMeta{
+		URL:          d.url,
+		ETag:         etag,
+		LastModified: resp.Header.Get("Last-Modified"),
+	})
 	if err != nil {
 		return err
 	}
@@ -297,7 +323,9 @@ func (d *download) broken(ctx context.Context, err error) error {
 
 // copy appends the body to the part file, which is to have total bytes then, if that is
 // not -1.
-func (d *download) copy(ctx context.Context, f *os.File, body io.Reader, total int64, idle *time.Timer) error {
+func (d *download) copy(
+	ctx context.Context, f *os.File, body io.Reader, total int64, idle *time.Timer,
+) error {
 	buf := make([]byte, 128<<10)
 	for n, err := 0, error(nil); ; n, err = body.Read(buf) {
 		if n > 0 {

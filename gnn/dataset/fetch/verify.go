@@ -72,12 +72,16 @@ func Verify(ctx context.Context, dir, name string) (v Verification, err error) {
 			return v, err
 		}
 		if unknown == nil {
-			if f.path, err = moleculenet.Find(dir, name); err != nil {
+			f.path, err = moleculenet.Find(dir, name)
+			if err != nil {
 				return v, err
 			}
-			f.check = func(ctx context.Context, path string) error { return set.Check(ctx, path, filepath.Base(path)) }
+			f.check = func(ctx context.Context, path string) error {
+				return set.Check(ctx, path, filepath.Base(path))
+			}
 		}
-		if v, err = f.verify(ctx); err != nil {
+		v, err = f.verify(ctx)
+		if err != nil {
 			return v, err
 		}
 	}
@@ -99,11 +103,13 @@ func Verify(ctx context.Context, dir, name string) (v Verification, err error) {
 
 func (f *file) verify(ctx context.Context) (v Verification, err error) {
 	v.Path = f.path
-	if v.Sum, err = dataset.SumFile(ctx, f.path); err != nil {
+	v.Sum, err = dataset.SumFile(ctx, f.path)
+	if err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
 	}
 	var want string
-	if want, v.Source, err = wantedSum(f.path); err != nil {
+	want, v.Source, err = wantedSum(f.path)
+	if err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
 	}
 	if want != "" && v.Sum != want {

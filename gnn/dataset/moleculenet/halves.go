@@ -23,7 +23,10 @@ func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 	if err != nil {
 		return nil, err
 	}
-	table, err := records.ReadAll(ctx, path, records.Options{Want: records.Molecules, Fields: []string{column}})
+	table, err := records.ReadAll(ctx, path, records.Options{
+		Want:   records.Molecules,
+		Fields: []string{column},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +43,8 @@ func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 			category[c/feature.ChiralityTags] = 0
 		}
 		r.Graph.EdgeLabel = nil
-		values, ds.Graphs = append(values, v), append(ds.Graphs, r.Graph)
+		values = append(values, v)
+		ds.Graphs = append(ds.Graphs, r.Graph)
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	if len(sorted) == 0 || sorted[0] == sorted[len(sorted)-1] {
@@ -58,7 +62,8 @@ func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 		for i, z := range g.X.Category {
 			g.X.Category[i] = category[z]
 		}
-		if g.Class = 0; values[k] >= sorted[len(sorted)/2] {
+		g.Class = 0
+		if values[k] >= sorted[len(sorted)/2] {
 			g.Class = 1
 		}
 	}

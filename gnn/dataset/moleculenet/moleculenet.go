@@ -53,14 +53,68 @@ type Set struct {
 // sets are the sets that Hu et al. fine-tune on, in the order of their
 // table.
 var sets = []Set{
-	{Name: "bbbp", File: "BBBP.csv", SMILES: "smiles", Labels: []string{"p_np"}, Tasks: 1, Rows: 2050},
-	{Name: "tox21", File: "tox21.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 12, Rows: 7831},
-	{Name: "toxcast", File: "toxcast_data.csv.gz", SMILES: "smiles", Tasks: 617, Rows: 8576},
-	{Name: "sider", File: "sider.csv.gz", SMILES: "smiles", Tasks: 27, Rows: 1427},
-	{Name: "clintox", File: "clintox.csv.gz", SMILES: "smiles", Labels: []string{"FDA_APPROVED", "CT_TOX"}, Tasks: 2, Rows: 1484},
-	{Name: "muv", File: "muv.csv.gz", SMILES: "smiles", Others: []string{"mol_id"}, Tasks: 17, Rows: 93087},
-	{Name: "hiv", File: "HIV.csv", SMILES: "smiles", Labels: []string{"HIV_active"}, Tasks: 1, Rows: 41127},
-	{Name: "bace", File: "bace.csv", SMILES: "mol", Labels: []string{"Class"}, Tasks: 1, Rows: 1513},
+	{
+		Name:   "bbbp",
+		File:   "BBBP.csv",
+		SMILES: "smiles",
+		Labels: []string{"p_np"},
+		Tasks:  1,
+		Rows:   2050,
+	},
+	{
+		Name:   "tox21",
+		File:   "tox21.csv.gz",
+		SMILES: "smiles",
+		Others: []string{"mol_id"},
+		Tasks:  12,
+		Rows:   7831,
+	},
+	{
+		Name:   "toxcast",
+		File:   "toxcast_data.csv.gz",
+		SMILES: "smiles",
+		Tasks:  617,
+		Rows:   8576,
+	},
+	{
+		Name:   "sider",
+		File:   "sider.csv.gz",
+		SMILES: "smiles",
+		Tasks:  27,
+		Rows:   1427,
+	},
+	{
+		Name:   "clintox",
+		File:   "clintox.csv.gz",
+		SMILES: "smiles",
+		Labels: []string{"FDA_APPROVED", "CT_TOX"},
+		Tasks:  2,
+		Rows:   1484,
+	},
+	{
+		Name:   "muv",
+		File:   "muv.csv.gz",
+		SMILES: "smiles",
+		Others: []string{"mol_id"},
+		Tasks:  17,
+		Rows:   93087,
+	},
+	{
+		Name:   "hiv",
+		File:   "HIV.csv",
+		SMILES: "smiles",
+		Labels: []string{"HIV_active"},
+		Tasks:  1,
+		Rows:   41127,
+	},
+	{
+		Name:   "bace",
+		File:   "bace.csv",
+		SMILES: "mol",
+		Labels: []string{"Class"},
+		Tasks:  1,
+		Rows:   1513,
+	},
 }
 
 // Sets returns the sets that [Open] knows, in the order of the literature's tables.
@@ -99,8 +153,15 @@ func Columns(ctx context.Context, path string) (smiles string, targets []string,
 	}
 	err = textfile.ReadRows(ctx, path, nil, func(rows *textfile.Rows) (err error) {
 		if ok {
-			set = Set{Name: name, SMILES: "smiles", Tasks: 1, Labels: columns[:1]} // which the error names
-			if i := slices.IndexFunc(columns, func(name string) bool { return slices.Contains(rows.Header, name) }); i >= 0 {
+			set = Set{
+				Name:   name,
+				SMILES: "smiles",
+				Tasks:  1,
+				Labels: columns[:1],
+			} // which the error names
+			if i := slices.IndexFunc(
+				columns, func(name string) bool { return slices.Contains(rows.Header, name) },
+			); i >= 0 {
 				set.Labels = columns[i : i+1]
 			}
 		}
@@ -130,7 +191,8 @@ func (s *Set) tasks(rows *textfile.Rows) ([]string, error) {
 		}
 	}
 	if len(tasks) != s.Tasks {
-		return nil, rows.BadHeader("", fmt.Sprintf("%d columns of labels; %s has %d", len(tasks), s.Name, s.Tasks))
+		return nil, rows.BadHeader("", fmt.Sprintf("%d columns of labels; %s has %d",
+			len(tasks), s.Name, s.Tasks))
 	}
 	return tasks, nil
 }
@@ -180,7 +242,13 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := records.Options{Format: records.CSV, SMILES: set.SMILES, Fields: d.Tasks, Scaffolds: true, Hu2020: true}
+	o := records.Options{
+		Format:    records.CSV,
+		SMILES:    set.SMILES,
+		Fields:    d.Tasks,
+		Scaffolds: true,
+		Hu2020:    true,
+	}
 	err = records.Read(ctx, path, o, func(r *records.Record) error {
 		if len(r.Fields) == 0 { // the row is damaged
 			return r.Err
@@ -188,8 +256,12 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 		for k, text := range r.Fields {
 			l, ok := labels[strings.TrimSpace(text)]
 			if !ok {
-				return &dataset.SyntaxError{File: path, Line: r.Line, Value: textfile.Shorten(text),
-					Reason: fmt.Sprintf("label of %s; want 0, 1 or nothing", d.Tasks[k])}
+				return &dataset.SyntaxError{
+					File:   path,
+					Line:   r.Line,
+					Value:  textfile.Shorten(text),
+					Reason: fmt.Sprintf("label of %s; want 0, 1 or nothing", d.Tasks[k]),
+				}
 			}
 			if r.Err == nil {
 				d.Labels = append(d.Labels, l)
@@ -199,7 +271,9 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 			d.Dropped = append(d.Dropped, r.Err)
 			return nil
 		}
-		d.Graphs, d.SMILES, d.Scaffolds = append(d.Graphs, r.Graph), append(d.SMILES, r.SMILES), append(d.Scaffolds, r.Scaffold)
+		d.Graphs = append(d.Graphs, r.Graph)
+		d.SMILES = append(d.SMILES, r.SMILES)
+		d.Scaffolds = append(d.Scaffolds, r.Scaffold)
 		return nil
 	})
 	return d.some(path, err)
@@ -226,22 +300,31 @@ func Corpus(ctx context.Context, path string, progress func(rows int)) (*Data, e
 	if _, err := records.FormatOf(path); err != nil {
 		o.Format = records.SMI
 	}
-	d, rows := new(Data), 0
+	d := new(Data)
+	rows := 0
 	err := records.Read(ctx, path, o, func(r *records.Record) error {
-		if rows++; rows%1024 == 0 {
+		rows++
+		if rows%1024 == 0 {
 			progress(rows)
 		}
 		if r.Err != nil {
 			d.Dropped = append(d.Dropped, r.Err)
 		} else {
-			d.Graphs, d.SMILES = append(d.Graphs, r.Graph), append(d.SMILES, r.SMILES)
+			d.Graphs = append(d.Graphs, r.Graph)
+			d.SMILES = append(d.SMILES, r.SMILES)
 		}
 		return nil
 	})
 	return d.some(path, err)
 }
 
-var labels = map[string]int8{"": 0, "0": -1, "0.0": -1, "1": 1, "1.0": 1}
+var labels = map[string]int8{
+	"":    0,
+	"0":   -1,
+	"0.0": -1,
+	"1":   1,
+	"1.0": 1,
+}
 
 // Check reads a table of the set to its end, and returns an error unless it has the set's
 // columns and whole rows. It is compressed if the name, which stands in errors, ends in
@@ -252,6 +335,9 @@ func (s Set) Check(ctx context.Context, path, name string) error {
 		return err
 	}
 	defer f.Close()
-	header := func(rows *textfile.Rows) error { _, err := s.tasks(rows); return err }
+	header := func(rows *textfile.Rows) error {
+		_, err := s.tasks(rows)
+		return err
+	}
 	return textfile.ReadRows(ctx, name, f, header, func(*textfile.Rows) error { return nil })
 }

@@ -12,11 +12,13 @@ import (
 // for substituents, and substituents.
 var (
 	toyScaffolds = []string{
-		"c1cc(%s)cc(%s)c1", "c1cc(%s)nc(%s)c1", "C1CC(%s)CC(%s)C1", "C1CN(%s)CCC1%s", "c1c(%s)sc(%s)c1", "c1c(%s)oc(%s)c1",
-		"c1cc2c(cc1%s)cccc2%s", "c1cc2[nH]cc(%s)c2cc1%s", "C1CC(%s)OC1%s", "c1ccc(cc1%s)-c1ccc(%s)cc1", "O=C1NC(%s)CC1%s", "c1cnc(%s)nc1%s",
+		"c1cc(%s)cc(%s)c1", "c1cc(%s)nc(%s)c1", "C1CC(%s)CC(%s)C1", "C1CN(%s)CCC1%s",
+		"c1c(%s)sc(%s)c1", "c1c(%s)oc(%s)c1", "c1cc2c(cc1%s)cccc2%s", "c1cc2[nH]cc(%s)c2cc1%s",
+		"C1CC(%s)OC1%s", "c1ccc(cc1%s)-c1ccc(%s)cc1", "O=C1NC(%s)CC1%s", "c1cnc(%s)nc1%s",
 	}
 	toySubstituents = []string{
-		"C", "CC", "C(C)C", "O", "OC", "N", "N(C)C", "Cl", "F", "Br", "C(F)(F)F", "C(=O)O", "C(=O)N", "C(=O)C", "C#N", "S(=O)(=O)C", "CO", "CCN",
+		"C", "CC", "C(C)C", "O", "OC", "N", "N(C)C", "Cl", "F", "Br", "C(F)(F)F", "C(=O)O",
+		"C(=O)N", "C(=O)C", "C#N", "S(=O)(=O)C", "CO", "CCN",
 	}
 )
 
@@ -34,7 +36,9 @@ func Toy(n int) (*Data, error) {
 	rng := random.Stream(0, purposeToy, 2, 0)
 	var parser molecule.Parser
 	for range n {
-		parts := [2]string{toySubstituents[rng.IntN(len(toySubstituents))], toySubstituents[rng.IntN(len(toySubstituents))]}
+		parts := [2]string{
+			toySubstituents[rng.IntN(len(toySubstituents))], toySubstituents[rng.IntN(len(toySubstituents))],
+		}
 		frame := toyScaffolds[rng.IntN(len(toyScaffolds))]
 		smiles := fmt.Sprintf(frame, parts[0], parts[1])
 		m, err := parser.Parse(smiles)
@@ -46,9 +50,10 @@ func Toy(n int) (*Data, error) {
 			return nil, fmt.Errorf("dataset: toy molecule %s: %w", smiles, err)
 		}
 		g.Class = 0
-		s.Graphs, s.SMILES = append(s.Graphs, g), append(s.SMILES, smiles)
+		s.Graphs = append(s.Graphs, g)
+		s.SMILES = append(s.SMILES, smiles)
 		aromatic := strings.HasPrefix(frame, "c")
-		carbonyl, halogen := false, false
+		var carbonyl, halogen bool
 		for _, p := range parts {
 			carbonyl = carbonyl || strings.HasPrefix(p, "C(=O)")
 			halogen = halogen || aromatic && (p == "Cl" || p == "F" || p == "Br")

@@ -126,10 +126,12 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 	}
 	err := textfile.ReadRows(ctx, path, nil, header, func(c *textfile.Rows) (err error) {
 		e := edge{}
-		if e.i, err = node(c, 0); err != nil {
+		e.i, err = node(c, 0)
+		if err != nil {
 			return err
 		}
-		if e.j, err = node(c, 1); err != nil {
+		e.j, err = node(c, 1)
+		if err != nil {
 			return err
 		}
 		for k, ch := range channel {
@@ -152,7 +154,9 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j)) })
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
+	})
 	n.Ptr = make([]int32, nodes+1)
 	last := edge{i: -1}
 	for _, e := range edges {
@@ -163,7 +167,8 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 			}
 			continue
 		}
-		n.Adj, n.EdgeBits = append(n.Adj, e.j), append(n.EdgeBits, e.bits)
+		n.Adj = append(n.Adj, e.j)
+		n.EdgeBits = append(n.EdgeBits, e.bits)
 		n.Ptr[e.i+1]++
 		last = e
 	}
@@ -218,11 +223,13 @@ type EgoConfig struct {
 // reached a random choice, which depends on the seed and the node only. Edges
 // keep their bits as labels; every node has the second of two categories, as in the data of Hu et al.
 func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
-	c.Radius, c.MaxNodes = cmp.Or(c.Radius, 2), cmp.Or(c.MaxNodes, 40)
+	c.Radius = cmp.Or(c.Radius, 2)
+	c.MaxNodes = cmp.Or(c.MaxNodes, 40)
 	rng := rand.New(rand.NewPCG(seed, uint64(center)))
 	place := map[int32]int32{int32(center): 0}
 	nodes := []int32{int32(center)}
-	for layer, distance := nodes, 1; distance <= c.Radius && len(nodes) < c.MaxNodes && len(layer) > 0; distance++ {
+	for layer, distance := nodes,
+		1; distance <= c.Radius && len(nodes) < c.MaxNodes && len(layer) > 0; distance++ {
 		var next []int32
 		for _, i := range layer {
 			for _, j := range n.Adj[n.Ptr[i]:n.Ptr[i+1]] {
@@ -255,7 +262,8 @@ func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 		}
 		slices.SortFunc(row, func(a, b entry) int { return cmp.Compare(a.place, b.place) })
 		for _, e := range row {
-			g.Adj, g.EdgeLabel = append(g.Adj, e.place), append(g.EdgeLabel, e.bits)
+			g.Adj = append(g.Adj, e.place)
+			g.EdgeLabel = append(g.EdgeLabel, e.bits)
 		}
 		g.Ptr = append(g.Ptr, int32(len(g.Adj)))
 	}

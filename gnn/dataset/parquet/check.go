@@ -47,7 +47,7 @@ func checkFooter(r io.ReaderAt, size int64) error {
 		return err
 	}
 	var children []int64 // of the elements of the schema
-	groups, chunks := 0, 0
+	var groups, chunks int
 	t.begin = func(path uint64) {
 		switch path {
 		case pathSchema:
@@ -63,28 +63,32 @@ func checkFooter(r io.ReaderAt, size int64) error {
 			children[len(children)-1] = v
 		}
 	}
-	if t.structure(0, 0); t.err != nil {
+	t.structure(0, 0)
+	if t.err != nil {
 		return fmt.Errorf("its footer: %w", t.err)
 	}
 	var open []int64 // groups of columns: how many of each are still to come
 	leaves := 0
 	for _, n := range children {
 		if n > 0 {
-			if open = append(open, n); len(open) > maxNesting {
+			open = append(open, n)
+			if len(open) > maxNesting {
 				return fmt.Errorf("its columns are nested deeper than %d", maxNesting)
 			}
 			continue
 		}
 		leaves++
 		for len(open) > 0 {
-			if open[len(open)-1]--; open[len(open)-1] > 0 {
+			open[len(open)-1]--
+			if open[len(open)-1] > 0 {
 				break
 			}
 			open = open[:len(open)-1]
 		}
 	}
 	if leaves*groups > chunks {
-		return fmt.Errorf("its footer: %d groups of rows with %d columns, but %d chunks of columns", groups, leaves, chunks)
+		return fmt.Errorf("its footer: %d groups of rows with %d columns, but %d chunks of columns",
+			groups, leaves, chunks)
 	}
 	return nil
 }
@@ -107,15 +111,18 @@ func checkPages(r io.ReaderAt, size int64, file *parquet.File) error {
 				return fmt.Errorf("column %d of row group %d lies beyond the file, or in another", c, g)
 			}
 			if c >= len(columns) {
-				return fmt.Errorf("row group %d has %d columns: the schema has %d", g, len(group.Columns), len(columns))
+				return fmt.Errorf("row group %d has %d columns: the schema has %d",
+					g, len(group.Columns), len(columns))
 			}
 			unread -= length
 			largest, err := checkChunk(io.NewSectionReader(r, start, length), columns[c])
 			if err != nil {
 				return fmt.Errorf("column %d of row group %d: %w", c, g, err)
 			}
-			if memory += largest; memory > maxGroup {
-				return fmt.Errorf("the pages of row group %d take more than %d bytes of memory together", g, maxGroup)
+			memory += largest
+			if memory > maxGroup {
+				return fmt.Errorf("the pages of row group %d take more than %d bytes of memory together",
+					g, maxGroup)
 			}
 		}
 	}
@@ -194,7 +201,8 @@ func checkHeader(header *format.PageHeader, left int64) error {
 		return fmt.Errorf("a page of %d bytes, of which %d are there", compressed, left)
 	case size < 0 || size > maxPage || compressed > maxPage:
 		return fmt.Errorf("a page of %d bytes: at most %d are read", max(size, compressed), maxPage)
-	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > min(size, compressed):
+	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 ||
+		levels > min(size, compressed):
 		return fmt.Errorf("levels of %d bytes in a page of %d", levels, size)
 	case values < 0 || values > maxValues:
 		return fmt.Errorf("a page of %d values: at most %d are read", values, maxValues)
@@ -278,7 +286,8 @@ func (t *thriftWalk) structure(path uint64, depth int) {
 		if b == 0 {
 			return
 		}
-		if id += int64(b >> 4); b>>4 == 0 {
+		id += int64(b >> 4)
+		if b>>4 == 0 {
 			id = t.varint()
 		}
 		kind := b & 15
@@ -355,7 +364,8 @@ func (t *thriftWalk) elements(n, bytes uint64, path uint64) {
 	case pathChunks:
 		each = int64(unsafe.Sizeof(format.ColumnChunk{}) + unsafe.Sizeof(parquet.FileColumnChunk{}))
 	}
-	if t.memory += int64(n) * each; t.memory > maxMeta {
+	t.memory += int64(n) * each
+	if t.memory > maxMeta {
 		t.fail("it describes more than fits into %d bytes of memory", maxMeta)
 	}
 }

@@ -98,9 +98,12 @@ func (t *Text) columns(c *parquet.Column, root bool, types []format.LogicalTypeV
 			t.columns(below, false, types)
 			continue
 		}
-		at, as := -1, formatOf(below.Type(), types[len(t.column)])
+		at := -1
+		as := formatOf(below.Type(), types[len(t.column)])
 		if root && !below.Repeated() && as != nil {
-			at, t.line, t.format = len(t.line), append(t.line, below.Name()), append(t.format, as)
+			at = len(t.line)
+			t.line = append(t.line, below.Name())
+			t.format = append(t.format, as)
 		}
 		t.column = append(t.column, at)
 	}
@@ -184,12 +187,16 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 	case *format.IntType:
 		if !l.IsSigned && isInteger {
 			if t.Kind() == parquet.Int32 {
-				return func(v parquet.Value) string { return strconv.FormatUint(uint64(uint32(v.Int32())), 10) }
+				return func(v parquet.Value) string {
+					return strconv.FormatUint(uint64(uint32(v.Int32())), 10)
+				}
 			}
 			return func(v parquet.Value) string { return strconv.FormatUint(uint64(v.Int64()), 10) }
 		}
 	case *format.DateType:
-		return func(v parquet.Value) string { return time.Unix(integer(v)*86400, 0).UTC().Format(time.DateOnly) }
+		return func(v parquet.Value) string {
+			return time.Unix(integer(v)*86400, 0).UTC().Format(time.DateOnly)
+		}
 	case *format.TimestampType:
 		layout := "2006-01-02T15:04:05.999999999"
 		if l.IsAdjustedToUTC {
@@ -241,7 +248,9 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 			return at.UTC().Format("2006-01-02T15:04:05.999999999")
 		}
 	case parquet.Float:
-		return func(v parquet.Value) string { return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32) }
+		return func(v parquet.Value) string {
+			return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32)
+		}
 	case parquet.Double:
 		return func(v parquet.Value) string { return strconv.FormatFloat(v.Double(), 'g', -1, 64) }
 	case parquet.ByteArray:
@@ -292,7 +301,9 @@ func decimal(n *big.Int, scale int) string {
 }
 
 func half(bits uint16) float64 {
-	sign, exponent, fraction := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
+	sign := 1 - 2*float64(bits>>15)
+	exponent := int(bits >> 10 & 31)
+	fraction := float64(bits & 1023)
 	switch exponent {
 	case 0:
 		return sign * math.Ldexp(fraction, -24)
@@ -322,11 +333,16 @@ func NewWriter(w io.Writer, columns []string) *Writer {
 		order[name] = i
 	}
 	fields := group.Fields() // by name
-	slices.SortFunc(fields, func(a, b parquet.Field) int { return order[a.Name()] - order[b.Name()] })
-	return &Writer{to: parquet.NewGenericWriter[any](w, parquet.NewSchema("", ordered{group, fields}), parquet.MaxRowsPerRowGroup(1<<16))}
+	slices.SortFunc(fields, func(a, b parquet.Field) int {
+		return order[a.Name()] - order[b.Name()]
+	})
+	return &Writer{to: parquet.NewGenericWriter[any](
+		w, parquet.NewSchema("", ordered{group, fields}), parquet.MaxRowsPerRowGroup(1<<16),
+	)}
 }
 
-// ordered is a group of columns in an order of its own. Tags of a struct would not do: a name may have commas.
+// ordered is a group of columns in an order of its own. Tags of a struct would not do: a name may
+// have commas.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field

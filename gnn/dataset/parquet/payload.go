@@ -24,7 +24,9 @@ const spareValues = 64
 // checkPayload returns an error unless every length inside a page fits what the page has: the
 // runs of levels and of indices into the dictionary, and the texts of the delta encodings. It
 // returns the number of bytes that the decoded page takes.
-func checkPayload(column *parquet.Column, header *format.PageHeader, packed []byte) (memory int64, err error) {
+func checkPayload(
+	column *parquet.Column, header *format.PageHeader, packed []byte,
+) (memory int64, err error) {
 	codec := column.Compression().CompressionCodec()
 	unpacked := int(header.UncompressedPageSize)
 	switch header.Type {
@@ -46,10 +48,12 @@ func checkPayload(column *parquet.Column, header *format.PageHeader, packed []by
 		}
 		page := &header.DataPageHeader.V
 		values := int(page.NumValues)
-		if data, err = checkLevels(data, page.RepetitionLevelEncoding, column.MaxRepetitionLevel(), values); err != nil {
+		data, err = checkLevels(data, page.RepetitionLevelEncoding, column.MaxRepetitionLevel(), values)
+		if err != nil {
 			return 0, err
 		}
-		if data, err = checkLevels(data, page.DefinitionLevelEncoding, column.MaxDefinitionLevel(), values); err != nil {
+		data, err = checkLevels(data, page.DefinitionLevelEncoding, column.MaxDefinitionLevel(), values)
+		if err != nil {
 			return 0, err
 		}
 		return checkValues(column, page.Encoding, values, data)
@@ -67,7 +71,8 @@ func checkPayload(column *parquet.Column, header *format.PageHeader, packed []by
 			return 0, err
 		}
 		if !page.IsCompressed.Valid || page.IsCompressed.V {
-			if packed, err = unpack(packed, codec, unpacked-len(repetitions)-len(definitions)); err != nil {
+			packed, err = unpack(packed, codec, unpacked-len(repetitions)-len(definitions))
+			if err != nil {
 				return 0, err
 			}
 		}
@@ -111,8 +116,10 @@ func checkRuns(data []byte, width, values int) error {
 			return errors.New("the length of a run does not end")
 		}
 		data = data[n:]
-		count, size := head>>1, uint64(width+7)/8 // a value that is repeated
-		if head&1 == 1 {                          // groups of eight values, packed
+		// a value that is repeated
+		count := head >> 1
+		size := uint64(width+7) / 8
+		if head&1 == 1 { // groups of eight values, packed
 			if count > uint64(len(data)) && width > 0 {
 				return fmt.Errorf("a run of %d packed groups where %d bytes are left", count, len(data))
 			}
@@ -123,7 +130,8 @@ func checkRuns(data []byte, width, values int) error {
 			return fmt.Errorf("a run of %d bytes where %d are left", size, len(data))
 		}
 		data = data[size:]
-		if total += count; count > maxValues || total > uint64(values)+spareValues {
+		total += count
+		if count > maxValues || total > uint64(values)+spareValues {
 			return fmt.Errorf("runs of %d values in a page of %d", total, values)
 		}
 	}
@@ -132,7 +140,9 @@ func checkRuns(data []byte, width, values int) error {
 
 // checkValues returns an error unless the values of a page, at most so many, decode to a bounded
 // number of bytes, which it returns.
-func checkValues(column *parquet.Column, encoding format.Encoding, values int, data []byte) (memory int64, err error) {
+func checkValues(
+	column *parquet.Column, encoding format.Encoding, values int, data []byte,
+) (memory int64, err error) {
 	kind := column.Type().Kind()
 	switch encoding {
 	case format.PlainDictionary, format.RLEDictionary:
@@ -199,9 +209,12 @@ func sumDeltas(data []byte, width, values int) (sum int64, rest []byte, err erro
 		head[i] = v
 		data = data[n:]
 	}
-	block, parts, count := head[0], head[1], head[2]
+	block := head[0]
+	parts := head[1]
+	count := head[2]
 	switch {
-	case block == 0 || block > maxDeltaBlock || block%128 != 0 || parts == 0 || block%parts != 0 || block/parts%32 != 0:
+	case block == 0 || block > maxDeltaBlock || block%128 != 0 || parts == 0 || block%parts != 0 ||
+		block/parts%32 != 0:
 		return 0, nil, fmt.Errorf("differences in blocks of %d values in %d parts", block, parts)
 	case count > uint64(values)+spareValues:
 		return 0, nil, fmt.Errorf("%d differences in a page of %d values", count, values)
@@ -291,7 +304,8 @@ func unpack(packed []byte, codec format.CompressionCodec, n int) (data []byte, e
 		r = brotli.NewReader(in)
 	case format.Zstd:
 		var d *zstd.Decoder
-		if d, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage)); err == nil {
+		d, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage))
+		if err == nil {
 			defer d.Close()
 			r = d
 		}

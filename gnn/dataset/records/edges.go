@@ -17,15 +17,22 @@ import (
 var maxGraphNumbers = 1 << 26
 
 func isEdgeList(header []string) bool {
-	return slices.Contains(header, "graph") && slices.Contains(header, "source") && slices.Contains(header, "target")
+	return slices.Contains(header, "graph") && slices.Contains(header, "source") &&
+		slices.Contains(header, "target")
 }
 
 // almostEdges returns what a header calls the columns of a table of edges by other names; ""
 // if it is none.
 func almostEdges(header []string) string {
 	var found []string
-	for _, names := range [][]string{{"graph", "graph_id", "graphid", "graph_idx"}, {"source", "src", "from", "u", "source_id"}, {"target", "dst", "to", "v", "target_id", "dest"}} {
-		i := slices.IndexFunc(header, func(h string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(h))) })
+	for _, names := range [][]string{
+		{"graph", "graph_id", "graphid", "graph_idx"},
+		{"source", "src", "from", "u", "source_id"},
+		{"target", "dst", "to", "v", "target_id", "dest"},
+	} {
+		i := slices.IndexFunc(header, func(h string) bool {
+			return slices.Contains(names, strings.ToLower(strings.TrimSpace(h)))
+		})
 		if i < 0 {
 			return ""
 		}
@@ -52,7 +59,10 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		return nil, err
 	}
 	if r.o.ID != "" && r.o.ID != "graph" {
-		return nil, fmt.Errorf("dataset: %s: graphs of a table of edges are named by its column graph, not %q", r.file, r.o.ID)
+		return nil, fmt.Errorf(
+			"dataset: %s: graphs of a table of edges are named by its column graph, not %q",
+			r.file, r.o.ID,
+		)
 	}
 	_, fields, err := r.columns(rows)
 	if err != nil {
@@ -65,7 +75,8 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 	named := r.o.Attributes
 	if c := r.o.Columns; c != nil && c.Names != nil {
 		if named != nil && !slices.Equal(named, c.Names) {
-			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q", r.file, c.Names, named)
+			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q",
+				r.file, c.Names, named)
 		}
 		named = c.Names
 	}
@@ -75,7 +86,8 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 			return nil, err
 		}
 		if slices.Contains(fields, i) {
-			return nil, rows.BadHeader(name, "a target or a column of the division cannot be an attribute as well")
+			return nil, rows.BadHeader(name,
+				"a target or a column of the division cannot be an attribute as well")
 		}
 		l.attributes = append(l.attributes, i)
 	}
@@ -97,7 +109,8 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 			r.reading.Unused = append(r.reading.Unused, name)
 		}
 	}
-	r.reading.ID, r.reading.named = "graph", len(l.attributes) > 0
+	r.reading.ID = "graph"
+	r.reading.named = len(l.attributes) > 0
 	if l.label >= 0 {
 		r.reading.Labels = "label"
 	}
@@ -124,7 +137,8 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		if l.err != nil && l.err != io.EOF {
 			return nil, l.err
 		}
-		rec.body, rec.size = g, g.nodes*max(1, len(l.attributes))+2*len(g.edges)
+		rec.body = g
+		rec.size = g.nodes*max(1, len(l.attributes)) + 2*len(g.edges)
 		return rec, nil
 	}, nil
 }
@@ -177,7 +191,8 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 		}
 	}
 	if n := len(g.edges) + g.nodes*max(1, len(l.attributes)); n >= maxGraphNumbers {
-		return l.Bad(l.graph, fmt.Sprintf("a graph of more than %d edges and numbers of nodes", maxGraphNumbers))
+		return l.Bad(l.graph, fmt.Sprintf("a graph of more than %d edges and numbers of nodes",
+			maxGraphNumbers))
 	}
 	featured := l.label >= 0 || len(l.attributes) > 0
 	if target != "" {
@@ -186,7 +201,9 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 			i, ok := number[name]
 			if !ok {
 				if featured {
-					return l.Bad([]int{l.source, l.target}[k], "a node without a row of its own before, with its label and attributes and an empty target")
+					return l.Bad([]int{l.source, l.target}[k],
+						"a node without a row of its own before, with its label and attributes and an "+
+							"empty target")
 				}
 				i = g.nodes
 				number[name] = i
@@ -215,7 +232,8 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 		for k, c := range l.attributes {
 			v, err := strconv.ParseFloat(strings.TrimSpace(l.Row[c]), 32)
 			if err != nil || v-v != 0 {
-				return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node", l.Header[c]))
+				return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node",
+					l.Header[c]))
 			}
 			row[k] = float32(v)
 		}

@@ -55,7 +55,8 @@ var errTag = fmt.Errorf("a tag or text of more than %d bytes: %w", maxTag, datas
 
 // ReadByte implements [io.ByteReader], which is all that the decoder uses.
 func (t *tagReader) ReadByte() (byte, error) {
-	if t.left--; t.left < 0 {
+	t.left--
+	if t.left < 0 {
 		return 0, errTag
 	}
 	return t.Reader.ReadByte()
@@ -71,7 +72,8 @@ func (r *reader) openGraphML() (next func() (*Record, error), err error) {
 	m := &graphML{reader: r, in: &tagReader{Reader: bufio.NewReader(r.text)}, keys: map[string]*mlKey{}}
 	m.xml = xml.NewDecoder(m.in)
 	m.xml.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
-		if c := strings.ToLower(charset); strings.HasPrefix(c, "utf-16") || c == "us-ascii" { // which is UTF-8 by now
+		// which is UTF-8 by now
+		if c := strings.ToLower(charset); strings.HasPrefix(c, "utf-16") || c == "us-ascii" {
 			return in, nil
 		}
 		return nil, fmt.Errorf("the encoding %s is not read: write the file in UTF-8", charset)
@@ -121,11 +123,13 @@ func (m *graphML) token() (xml.Token, error) {
 	t, err := m.xml.Token()
 	switch t.(type) {
 	case xml.StartElement:
-		if m.depth++; m.depth > maxDepth {
+		m.depth++
+		if m.depth > maxDepth {
 			return nil, m.bad("more than %d tags within one another", maxDepth)
 		}
 	case xml.EndElement:
-		if m.depth--; m.depth == 0 {
+		m.depth--
+		if m.depth == 0 {
 			return nil, m.end()
 		}
 	}
@@ -243,13 +247,15 @@ func (m *graphML) roles() error {
 	named := m.o.Attributes
 	if c := m.o.Columns; c != nil && c.Names != nil {
 		if named != nil && !slices.Equal(named, c.Names) {
-			return fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q", m.file, c.Names, named)
+			return fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q",
+				m.file, c.Names, named)
 		}
 		named = c.Names
 	}
 	is := func(k *mlKey, of string) bool { return k.of == of || k.of == "all" }
 	graphs := map[string]bool{"id": true}
-	unused, nodes := map[string]bool{}, map[string]bool{}
+	unused := map[string]bool{}
+	nodes := map[string]bool{}
 	label := "label"
 	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return is(k, "node") && k.name == label }) {
 		label = "labels" // as Neo4j writes it
@@ -273,7 +279,8 @@ func (m *graphML) roles() error {
 		case slices.Contains(named, k.name):
 			k.attribute = slices.Index(named, k.name)
 		case k.name == label:
-			k.label, m.reading.Labels = true, label
+			k.label = true
+			m.reading.Labels = label
 		default:
 			if err := m.o.refused(k.name, "label"); err != nil {
 				return m.bad("%v", err)
@@ -299,7 +306,8 @@ func (m *graphML) roles() error {
 	m.reading.named = len(m.reading.Attributes) > 0
 	for _, name := range append(slices.Clone(m.o.Fields), m.o.ID) {
 		if name != "" && !graphs[name] {
-			return fmt.Errorf("dataset: %s: graphs have no %q; they have %s", m.file, name, strings.Join(slices.Sorted(maps.Keys(graphs)), ", "))
+			return fmt.Errorf("dataset: %s: graphs have no %q; they have %s",
+				m.file, name, strings.Join(slices.Sorted(maps.Keys(graphs)), ", "))
 		}
 	}
 	m.reading.Unused = slices.Sorted(maps.Keys(unused))
@@ -361,7 +369,8 @@ func (m *graphML) next() (*Record, error) {
 		return nil, m.err
 	}
 	m.finish(g, rec)
-	rec.body, rec.size = g, g.size
+	rec.body = g
+	rec.size = g.size
 	return rec, nil
 }
 
@@ -425,7 +434,8 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 		}
 	}
 	for _, k := range m.order {
-		if missing[k] = k.label || k.attribute >= 0; k.set {
+		missing[k] = k.label || k.attribute >= 0
+		if k.set {
 			take(k, k.preset)
 		}
 	}
@@ -457,7 +467,8 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	}
 	if g.err == nil {
 		g.number[id] = g.nodes
-		if g.nodes++; row != nil {
+		g.nodes++
+		if row != nil {
 			g.attributes = append(g.attributes, row)
 		}
 		g.size += 1 + len(row)
@@ -475,12 +486,14 @@ func (m *graphML) finish(g *mlGraph, rec *Record) {
 		}
 		g.edges = append(g.edges, [2]int{source, target})
 	}
-	g.number, g.ends = nil, nil
+	g.number = nil
+	g.ends = nil
 	for _, name := range m.o.Fields {
 		rec.Fields = append(rec.Fields, g.values[name])
 	}
 	if m.o.ID != "" {
-		if rec.ID = g.values[m.o.ID]; rec.ID == "" {
+		rec.ID = g.values[m.o.ID]
+		if rec.ID == "" {
 			g.bad("there is no %q, which is to name the graph", m.o.ID)
 		}
 	}

@@ -54,9 +54,12 @@ func (g *rawGraph) check() error {
 	for i, row := range g.attributes {
 		switch width := len(g.attributes[0]); {
 		case width == 0:
-			return errors.New("node 0 has an empty list of attributes; leave the attributes out if there are none")
+			return errors.New(
+				"node 0 has an empty list of attributes; leave the attributes out if there are none",
+			)
 		case len(row) != width:
-			return fmt.Errorf("node %d has %d attributes, node 0 has %d; want the same number", i, len(row), width)
+			return fmt.Errorf("node %d has %d attributes, node 0 has %d; want the same number",
+				i, len(row), width)
 		}
 	}
 	return nil
@@ -89,7 +92,8 @@ func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 		columns = *w.o.Columns
 	} else {
 		var err error
-		if columns, err = columnsOf(g); err != nil {
+		columns, err = columnsOf(g)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +135,8 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	labels := g.labels
 	if len(c.Labels) > 0 {
 		var err error
-		if labels, err = g.labelsIn(c.Labels[0]); err != nil {
+		labels, err = g.labelsIn(c.Labels[0])
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +152,9 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	if err != nil {
 		return nil, trim(err)
 	}
-	return c.Apply(h, func(i int) []float32 { return g.attributes[i] }, func(i, _ int) int { return labels[i] })
+	return c.Apply(h, func(i int) []float32 { return g.attributes[i] }, func(i, _ int) int {
+		return labels[i]
+	})
 }
 
 // labelsIn returns the values that stand for the labels of the nodes. Texts are found by name; a number
@@ -197,7 +204,8 @@ func (g *rawGraph) addLabel(text string) error {
 		for i := range g.labels {
 			g.names = append(g.names, strconv.Itoa(g.labels[i]))
 		}
-		if g.labels = nil; err == nil {
+		g.labels = nil
+		if err == nil {
 			text = strconv.Itoa(v)
 		}
 		g.names = append(g.names, text)
@@ -211,7 +219,8 @@ func parseWhole(text string) (int, error) { return strconv.Atoi(withoutFraction(
 // withoutFraction returns a text without a fraction of zeros behind a whole number.
 func withoutFraction(text string) string {
 	whole, fraction, ok := strings.Cut(text, ".")
-	if ok && strings.Trim(fraction, "0") == "" && whole != "" && strings.Trim(strings.TrimPrefix(whole, "-"), "0123456789") == "" {
+	if ok && strings.Trim(fraction, "0") == "" && whole != "" &&
+		strings.Trim(strings.TrimPrefix(whole, "-"), "0123456789") == "" {
 		return whole
 	}
 	return text

@@ -71,7 +71,8 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	var unused []string
 	if isNodeLink(object) {
 		var err error
-		if unused, err = w.o.nodeLink(object); err != nil {
+		unused, err = w.o.nodeLink(object)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -122,8 +123,11 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		g.edges = append(g.edges, [2]int{e[0], e[1]})
 	}
 	if g.nodes == -1 {
-		if g.nodes = max(len(g.labels), len(g.names), len(g.attributes)); g.nodes == 0 {
-			return nil, errors.New(`nothing says how many nodes there are; want "nodes", "labels" or "attributes"`)
+		g.nodes = max(len(g.labels), len(g.names), len(g.attributes))
+		if g.nodes == 0 {
+			return nil, errors.New(
+				`nothing says how many nodes there are; want "nodes", "labels" or "attributes"`,
+			)
 		}
 	}
 	w.notes.note(unused, g.labeled(), g.attributes != nil)
@@ -164,7 +168,8 @@ func (g *rawGraph) decodeLabels(list json.RawMessage) error {
 func fromEdgeIndex(object map[string]json.RawMessage) error {
 	var index [][]int
 	err := json.Unmarshal(object["edge_index"], &index)
-	if err != nil || len(index) != 2 || len(index[0]) != len(index[1]) || bytes.Contains(object["edge_index"], []byte("null")) {
+	if err != nil || len(index) != 2 || len(index[0]) != len(index[1]) ||
+		bytes.Contains(object["edge_index"], []byte("null")) {
 		return errors.New(`"edge_index": want two lists of nodes of the same length`)
 	}
 	edges := make([][2]int, len(index[0]))
@@ -184,12 +189,14 @@ func fromEdgeIndex(object map[string]json.RawMessage) error {
 
 // isEdgeIndex reports whether an object is a graph as data sets on Hugging Face have it.
 func isEdgeIndex(object map[string]json.RawMessage) bool {
-	return object["edge_index"] != nil && object["num_nodes"] != nil && object["edges"] == nil && object["nodes"] == nil
+	return object["edge_index"] != nil && object["num_nodes"] != nil && object["edges"] == nil &&
+		object["nodes"] == nil
 }
 
 // keys returns how many keys an object has, a valid text of JSON.
 func keys(text string) (n int) {
-	depth, quoted := 0, false
+	depth := 0
+	quoted := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':

@@ -96,10 +96,16 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 		}
 		if at := strings.IndexAny(text, " \t"); at > 0 {
 			var id string
-			text, id = text[:at], name(text[at:])
+			id = name(text[at:])
+			text = text[:at]
 			rec.ID = cmp.Or(id, rec.ID)
 			if err := textfile.CheckUTF8(id); err != nil && rec.Err == nil {
-				rec.Err = &dataset.SyntaxError{File: r.file, Line: rec.Line, Value: textfile.Shorten(id), Reason: err.Error()}
+				rec.Err = &dataset.SyntaxError{
+					File:   r.file,
+					Line:   rec.Line,
+					Value:  textfile.Shorten(id),
+					Reason: err.Error(),
+				}
 			}
 		}
 		rec.body = smiles(text)
@@ -147,9 +153,14 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 		}
 		rec := r.record(rows.Line(column))
 		text := strings.TrimSpace(rows.Row[column])
-		rec.body, rec.size = smiles(text), len(text)
-		if blank := strings.IndexAny(text, " \t\r\n"); blank >= 0 && !strings.HasPrefix(strings.TrimSpace(text[blank:]), "|") {
-			rec.Err = rows.Bad(column, fmt.Sprintf("column %d: a blank in a SMILES, behind which only an extension |…| may follow", blank+1))
+		rec.body = smiles(text)
+		rec.size = len(text)
+		if blank := strings.IndexAny(text, " \t\r\n"); blank >= 0 &&
+			!strings.HasPrefix(strings.TrimSpace(text[blank:]), "|") {
+			rec.Err = rows.Bad(column, fmt.Sprintf(
+				"column %d: a blank in a SMILES, behind which only an extension |…| may follow",
+				blank+1,
+			))
 		}
 		rec.take(rows, id, fields)
 		return rec, nil
@@ -173,10 +184,12 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	case len(like) == 1:
 		return like[0], nil
 	case len(like) > 1:
-		return 0, rows.BadHeader(strings.Join(rows.Header, ","), `no column "smiles", and several whose names contain it: say which`)
+		return 0, rows.BadHeader(strings.Join(rows.Header, ","),
+			`no column "smiles", and several whose names contain it: say which`)
 	}
 	if names := almostEdges(rows.Header); names != "" {
-		return 0, rows.BadHeader(names, "a table of edges has the columns graph, source and target by these names")
+		return 0, rows.BadHeader(names,
+			"a table of edges has the columns graph, source and target by these names")
 	}
 	return rows.Column("smiles")
 }
@@ -185,7 +198,8 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 func (r *reader) columns(rows *textfile.Rows) (id int, fields []int, err error) {
 	id = -1
 	if r.o.ID != "" {
-		if id, err = rows.Column(r.o.ID); err != nil {
+		id, err = rows.Column(r.o.ID)
+		if err != nil {
 			return 0, nil, err
 		}
 	}

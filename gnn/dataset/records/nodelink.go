@@ -26,8 +26,12 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 	if _, ok := object[name]; !ok {
 		name = "edges"
 	}
-	if err = errors.Join(err, json.Unmarshal(object[name], &edges)); err != nil {
-		return nil, fmt.Errorf(`nodes are objects with an "id", so that %q want objects with "source" and "target"`, name)
+	err = errors.Join(err, json.Unmarshal(object[name], &edges))
+	if err != nil {
+		return nil, fmt.Errorf(
+			`nodes are objects with an "id", so that %q want objects with "source" and "target"`,
+			name,
+		)
 	}
 	if name == "links" && object["edges"] != nil {
 		return nil, errors.New(`has "links" and "edges"`)
@@ -56,7 +60,8 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 		source, okS := number[string(edge["source"])]
 		target, okT := number[string(edge["target"])]
 		if !okS || !okT {
-			return nil, fmt.Errorf("edge %d, from %s to %s: there is no such node", i, edge["source"], edge["target"])
+			return nil, fmt.Errorf("edge %d, from %s to %s: there is no such node",
+				i, edge["source"], edge["target"])
 		}
 		pairs = append(pairs, [2]int{source, target})
 		for key := range edge {

@@ -47,7 +47,10 @@ func (r Reading) String() string {
 		parts = append(parts, features)
 	}
 	if r.Directed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of the graphs directed, an edge being listed in one direction only", r.Directed))
+		parts = append(parts, fmt.Sprintf(
+			"%d of the graphs directed, an edge being listed in one direction only",
+			r.Directed,
+		))
 	}
 	if dropped := droppedEdges(r.SelfLoops, r.Repeats); dropped != "" {
 		parts = append(parts, dropped+" dropped")
@@ -105,7 +108,8 @@ func (n *notes) note(unused []string, labels, attributes bool) {
 	const most = 1000
 	n.Lock()
 	defer n.Unlock()
-	n.labels, n.attributes = n.labels || labels, n.attributes || attributes
+	n.labels = n.labels || labels
+	n.attributes = n.attributes || attributes
 	for _, name := range unused {
 		if len(n.unused) < most {
 			n.unused[name] = true
@@ -127,27 +131,71 @@ func (n *notes) into(r *Reading) {
 // meant are names under which graphs have things in other programs, with what they are
 // called here; "" are features of edges, which are not read.
 var meant = map[string]string{
-	"weight": "", "weights": "", "edge_weight": "", "edge_weights": "", "edge_attr": "", "edge_attrs": "", "edge_attribute": "",
-	"edge_attributes": "", "edge_label": "", "edge_labels": "", "edge_feature": "", "edge_features": "", "edge_type": "", "edge_types": "",
-	"label": "labels", "node_label": "labels", "node_labels": "labels", "node_type": "labels", "node_types": "labels",
-	"x": "attributes", "attribute": "attributes", "attr": "attributes", "attrs": "attributes", "feat": "attributes", "feature": "attributes",
-	"features": "attributes", "node_attr": "attributes", "node_attrs": "attributes", "node_attribute": "attributes",
-	"node_attributes": "attributes", "node_feat": "attributes", "node_feature": "attributes", "node_features": "attributes",
-	"edge": "edges", "edge_index": "edges", "edge_list": "edges", "links": "edges", "adj": "edges", "adjacency": "edges",
-	"node": "nodes", "num_nodes": "nodes", "n_nodes": "nodes", "is_directed": "directed",
-	"labels": "labels", "attributes": "attributes", "edges": "edges", "nodes": "nodes", "directed": "directed",
+	"weight":          "",
+	"weights":         "",
+	"edge_weight":     "",
+	"edge_weights":    "",
+	"edge_attr":       "",
+	"edge_attrs":      "",
+	"edge_attribute":  "",
+	"edge_attributes": "",
+	"edge_label":      "",
+	"edge_labels":     "",
+	"edge_feature":    "",
+	"edge_features":   "",
+	"edge_type":       "",
+	"edge_types":      "",
+	"label":           "labels",
+	"node_label":      "labels",
+	"node_labels":     "labels",
+	"node_type":       "labels",
+	"node_types":      "labels",
+	"x":               "attributes",
+	"attribute":       "attributes",
+	"attr":            "attributes",
+	"attrs":           "attributes",
+	"feat":            "attributes",
+	"feature":         "attributes",
+	"features":        "attributes",
+	"node_attr":       "attributes",
+	"node_attrs":      "attributes",
+	"node_attribute":  "attributes",
+	"node_attributes": "attributes",
+	"node_feat":       "attributes",
+	"node_feature":    "attributes",
+	"node_features":   "attributes",
+	"edge":            "edges",
+	"edge_index":      "edges",
+	"edge_list":       "edges",
+	"links":           "edges",
+	"adj":             "edges",
+	"adjacency":       "edges",
+	"node":            "nodes",
+	"num_nodes":       "nodes",
+	"n_nodes":         "nodes",
+	"is_directed":     "directed",
+	"labels":          "labels",
+	"attributes":      "attributes",
+	"edges":           "edges",
+	"nodes":           "nodes",
+	"directed":        "directed",
 }
 
 // refused returns an error for the name of a column or key that is not used but looks as if
 // it were meant to be: a part of the graph under another name, or a feature of edges. known
 // are the names of the parts in this format.
 func (o *Options) refused(name string, known ...string) error {
-	want, ok := meant[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(strings.TrimSpace(name)))]
+	want, ok := meant[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(
+		strings.TrimSpace(name),
+	))]
 	switch {
 	case !ok || slices.Contains(o.Ignore, name):
 		return nil
 	case want == "":
-		return fmt.Errorf("%q: features of edges are not read; the graph is read without them if -ignore names it", name)
+		return fmt.Errorf(
+			"%q: features of edges are not read; the graph is read without them if -ignore names it",
+			name,
+		)
 	}
 	for _, k := range known {
 		if k == want || k+"s" == want {

@@ -171,9 +171,24 @@ var Formats = []string{CSV, SMI, SDF, JSONL, GraphML, TU}
 
 // others are formats that are not read, by their endings, with what to do.
 var others = map[string]string{
-	".gexf": "GEXF", ".gml": "GML", ".net": "Pajek's format", ".dot": "DOT", ".graph6": "graph6", ".g6": "graph6",
-	".xlsx": "Excel", ".xls": "Excel", ".json": "JSON", ".pkl": "a pickle", ".pickle": "a pickle", ".pt": "a pickle of PyTorch",
-	".tar": "a tar archive", ".tgz": "a tar archive", ".bz2": "bzip2", ".xz": "xz", ".mol2": "MOL2", ".inchi": "InChI",
+	".gexf":   "GEXF",
+	".gml":    "GML",
+	".net":    "Pajek's format",
+	".dot":    "DOT",
+	".graph6": "graph6",
+	".g6":     "graph6",
+	".xlsx":   "Excel",
+	".xls":    "Excel",
+	".json":   "JSON",
+	".pkl":    "a pickle",
+	".pickle": "a pickle",
+	".pt":     "a pickle of PyTorch",
+	".tar":    "a tar archive",
+	".tgz":    "a tar archive",
+	".bz2":    "bzip2",
+	".xz":     "xz",
+	".mol2":   "MOL2",
+	".inchi":  "InChI",
 }
 
 // FormatOf returns the format of a file by its name: .csv, .smi, .txt, .sdf, .jsonl or
@@ -193,7 +208,8 @@ func FormatOf(path string) (string, error) {
 		remedy := "write it as .csv or .jsonl"
 		switch what {
 		case "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
-			remedy = "write it as .graphml, in Python by networkx.write_graphml, or a graph a line into a .jsonl, by json.dumps(networkx.node_link_data(g))"
+			remedy = "write it as .graphml, in Python by networkx.write_graphml, or a graph a line into a " +
+				".jsonl, by json.dumps(networkx.node_link_data(g))"
 		case "MOL2", "InChI":
 			remedy = "write a SMILES a line into a .smi, in Python by rdkit.Chem.MolToSmiles(m)"
 		case "bzip2", "xz", "a tar archive":
@@ -201,7 +217,11 @@ func FormatOf(path string) (string, error) {
 		}
 		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, what, remedy)
 	}
-	return "", fmt.Errorf("dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, .graphml, each with .gz or without, .zip or a folder", path)
+	return "", fmt.Errorf(
+		"dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, .graphml, each "+
+			"with .gz or without, .zip or a folder",
+		path,
+	)
 }
 
 // formatByName returns the format that the ending of a name stands for, "" if none.
@@ -222,13 +242,15 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	name := o.Format
 	if name == "" {
 		var err error
-		if name, err = FormatOf(path); err != nil {
+		name, err = FormatOf(path)
+		if err != nil {
 			return err
 		}
 	}
 	at := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if at < 0 {
-		return fmt.Errorf("dataset: %q is not a format of records; want one of %s", name, strings.Join(Formats, ", "))
+		return fmt.Errorf("dataset: %q is not a format of records; want one of %s",
+			name, strings.Join(Formats, ", "))
 	}
 	if o.Columns != nil {
 		if err := o.Columns.Check(); err != nil {
@@ -241,7 +263,13 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &reader{ctx: ctx, file: path, o: o, reading: new(Reading), categories: categories}
+	r := &reader{
+		ctx:        ctx,
+		file:       path,
+		o:          o,
+		reading:    new(Reading),
+		categories: categories,
+	}
 	r.notes.unused = map[string]bool{}
 	if o.Reading != nil {
 		r.reading = o.Reading
@@ -255,7 +283,8 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 		return err
 	}
 	if o.table != nil {
-		o.table.Content, o.table.Set = r.content, r.set
+		o.table.Content = r.content
+		o.table.Set = r.set
 	}
 	defer func() { r.notes.into(r.reading) }()
 	err = r.stream(next, func(rec *Record) {
@@ -292,9 +321,11 @@ type reader struct {
 
 // is notes the content, and returns an error unless it is wanted.
 func (r *reader) is(c Content) error {
-	r.content, r.reading.Content = c, c
+	r.content = c
+	r.reading.Content = c
 	if c == Graphs && r.o.SMILES != "" {
-		return fmt.Errorf("dataset: %s: has graphs, and so no column of SMILES, such as %q", r.file, r.o.SMILES)
+		return fmt.Errorf("dataset: %s: has graphs, and so no column of SMILES, such as %q",
+			r.file, r.o.SMILES)
 	}
 	if c == Graphs && r.o.Standard != (feature.Standardisation{}) {
 		return fmt.Errorf("dataset: %s: has graphs, and so no fragments or charges of molecules", r.file)
@@ -314,11 +345,13 @@ func (r *reader) openText() (err error) {
 func (r *reader) line(lines *textfile.Lines) (string, *Record, error) {
 	text, err := lines.Next()
 	var bad *dataset.SyntaxError
-	if bad, _ = err.(*dataset.SyntaxError); err != nil && bad == nil { // one that is wrapped ends the reading
+	bad, _ = err.(*dataset.SyntaxError)
+	if err != nil && bad == nil { // one that is wrapped ends the reading
 		return "", nil, err
 	}
 	rec := r.record(lines.Line)
-	rec.Err, rec.size = bad, len(text)
+	rec.Err = bad
+	rec.size = len(text)
 	return text, rec, nil
 }
 
@@ -348,7 +381,8 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	for range workers {
 		wg.Go(func() {
 			w := &worker{o: &r.o, notes: &r.notes, categories: r.categories}
-			w.parser.Release2022, w.parser.Standard = r.o.Hu2020, r.o.Standard
+			w.parser.Release2022 = r.o.Hu2020
+			w.parser.Standard = r.o.Standard
 			if r.o.Vector != nil {
 				w.vector = r.o.Vector()
 			}
@@ -368,7 +402,8 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 			c := &chunk{done: make(chan struct{})}
 			for size := 0; len(c.records) < chunkRecords && size < chunkSize && readErr == nil; {
 				var rec *Record
-				if rec, readErr = next(); readErr == nil && rec.Number > r.o.Skip {
+				rec, readErr = next()
+				if readErr == nil && rec.Number > r.o.Skip {
 					c.records = append(c.records, rec)
 					size += rec.size
 				}
@@ -416,5 +451,6 @@ func (w *worker) finish(rec *Record, file string) {
 	if !errors.As(err, &rec.Err) {
 		rec.Err = &dataset.SyntaxError{Reason: err.Error()}
 	}
-	rec.Err.File, rec.Err.Line = file, cmp.Or(rec.Err.Line, rec.Line)
+	rec.Err.File = file
+	rec.Err.Line = cmp.Or(rec.Err.Line, rec.Line)
 }

@@ -29,7 +29,8 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 		return nil, err
 	}
 	if r.o.SMILES != "" {
-		return nil, fmt.Errorf("dataset: %s: has molfiles, and so no column of SMILES, such as %q", r.file, r.o.SMILES)
+		return nil, fmt.Errorf("dataset: %s: has molfiles, and so no column of SMILES, such as %q",
+			r.file, r.o.SMILES)
 	}
 	if err := r.openText(); err != nil {
 		return nil, err
@@ -38,7 +39,8 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 	return func() (*Record, error) {
 		var text strings.Builder
 		var bad *dataset.SyntaxError
-		first, blank := lines.Line+1, true
+		first := lines.Line + 1
+		blank := true
 		for {
 			line, err := lines.Raw()
 			syntax, _ := err.(*dataset.SyntaxError) // one that is wrapped ends the reading
@@ -49,16 +51,26 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 				return nil, err
 			case err == io.EOF || strings.HasPrefix(line, "$$$$"):
 				rec := r.record(first)
-				rec.body, rec.size = molfile(text.String()), text.Len()
-				if rec.Err = bad; bad == nil && blank {
-					rec.Err = &dataset.SyntaxError{File: r.file, Line: first, Reason: "there is no molfile before the line $$$$"}
+				rec.body = molfile(text.String())
+				rec.size = text.Len()
+				rec.Err = bad
+				if bad == nil && blank {
+					rec.Err = &dataset.SyntaxError{
+						File:   r.file,
+						Line:   first,
+						Reason: "there is no molfile before the line $$$$",
+					}
 				}
 				return rec, nil
 			case bad != nil:
 			case syntax != nil:
 				bad = syntax
 			case text.Len()+len(line) >= longestMolfile:
-				bad = &dataset.SyntaxError{File: r.file, Line: first, Reason: fmt.Sprintf("a record of more than %d bytes", longestMolfile)}
+				bad = &dataset.SyntaxError{
+					File:   r.file,
+					Line:   first,
+					Reason: fmt.Sprintf("a record of more than %d bytes", longestMolfile),
+				}
 				text.Reset()
 			default:
 				text.WriteString(line)
@@ -72,7 +84,9 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 	name, _, _ := strings.Cut(string(text), "\n")
 	properties, names, twice := text.properties()
-	if used := slices.IndexFunc(twice, func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) }); used >= 0 {
+	if used := slices.IndexFunc(
+		twice, func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) },
+	); used >= 0 {
 		return nil, fmt.Errorf("the property %q is there twice", twice[used])
 	}
 	properties[title] = strings.TrimSpace(name)
@@ -82,18 +96,25 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 		}
 	}
 	if w.o.ID != "" {
-		if rec.ID = properties[w.o.ID]; rec.ID == "" {
+		rec.ID = properties[w.o.ID]
+		if rec.ID == "" {
 			return nil, fmt.Errorf("there is no %q, which is to name the molecule", w.o.ID)
 		}
 	}
 	for _, f := range w.o.Fields {
 		rec.Fields = append(rec.Fields, properties[f])
 	}
-	w.notes.note(slices.DeleteFunc(names, func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) }), false, false)
+	w.notes.note(slices.DeleteFunc(names, func(s string) bool {
+		return s == w.o.ID || slices.Contains(w.o.Fields, s)
+	}), false, false)
 	m, err := w.parser.ParseMolfile(string(text))
 	g, err := w.molecule(rec, m, err)
 	if bad := new(molecule.LineError); errors.As(err, &bad) {
-		return nil, &dataset.SyntaxError{Line: rec.Line + bad.Line - 1, Value: textfile.Shorten(properties[title]), Reason: bad.Reason}
+		return nil, &dataset.SyntaxError{
+			Line:   rec.Line + bad.Line - 1,
+			Value:  textfile.Shorten(properties[title]),
+			Reason: bad.Reason,
+		}
 	}
 	if err != nil {
 		return nil, &dataset.SyntaxError{Value: textfile.Shorten(properties[title]), Reason: err.Error()}
@@ -114,7 +135,9 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 		return values, nil, nil // ParseMolfile refuses it
 	}
 	_, rest, _ := strings.Cut(string(text[at+1:]), "\n")
-	name, after := "", true // whether a property may begin
+	// whether a property may begin
+	name := ""
+	after := true
 	var value []string
 	end := func() {
 		if name != "" {
@@ -130,7 +153,9 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 			continue
 		}
 		end()
-		name, value, after = head, nil, false
+		name = head
+		value = nil
+		after = false
 		if slices.Contains(names, name) {
 			twice = append(twice, name)
 		} else {

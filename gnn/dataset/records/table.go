@@ -32,11 +32,13 @@ type Table struct {
 // rejected. It is an error if no record can be used.
 func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	t := new(Table)
-	o.table, o.Reading = t, &t.Reading
+	o.table = t
+	o.Reading = &t.Reading
 	var raws []*rawGraph
 	err := Read(ctx, path, o, func(rec *Record) error {
 		if raw, ok := rec.body.(*rawGraph); ok && rec.Err == nil && o.Columns == nil {
-			if raws = append(raws, raw); !raw.like(raws[0]) {
+			raws = append(raws, raw)
+			if !raw.like(raws[0]) {
 				raws = raws[:len(raws)-1]
 				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf(
 					"nodes have %d attributes and labels (%v); those of the first graph %d and labels (%v)",
@@ -55,17 +57,24 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	}
 	t.Reading.Rejected = len(t.Rejected)
 	if t.Set != nil {
-		t.Reading.SelfLoops, t.Reading.Repeats = t.Set.SelfLoops, t.Set.Duplicates
+		t.Reading.SelfLoops = t.Set.SelfLoops
+		t.Reading.Repeats = t.Set.Duplicates
 	}
 	if len(t.Records) == 0 {
 		if len(t.Rejected) > 0 {
-			return nil, fmt.Errorf("dataset: %s: no record of it can be used, such as %w", path, t.Rejected[0])
+			return nil, fmt.Errorf("dataset: %s: no record of it can be used, such as %w",
+				path, t.Rejected[0])
 		}
 		return nil, fmt.Errorf("dataset: %s: there are no records in it", path)
 	}
 	if t.Set == nil || o.Columns != nil {
-		t.Set = &dataset.Dataset{Classes: 1, ClassValues: []int{0}, FeatureWidth: t.Records[0].Graph.X.Width,
-			SelfLoops: t.Reading.SelfLoops, Duplicates: t.Reading.Repeats}
+		t.Set = &dataset.Dataset{
+			Classes:      1,
+			ClassValues:  []int{0},
+			FeatureWidth: t.Records[0].Graph.X.Width,
+			SelfLoops:    t.Reading.SelfLoops,
+			Duplicates:   t.Reading.Repeats,
+		}
 		if raws != nil {
 			if t.Reading.named {
 				t.Set.AttributeNames = t.Reading.Attributes
@@ -75,7 +84,8 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		for _, rec := range t.Records {
 			t.Set.Graphs = append(t.Set.Graphs, rec.Graph)
 			if t.Content == Molecules {
-				t.Set.SMILES, t.Set.Standard = append(t.Set.SMILES, rec.SMILES), o.Standard
+				t.Set.SMILES = append(t.Set.SMILES, rec.SMILES)
+				t.Set.Standard = o.Standard
 			}
 		}
 	}
@@ -92,19 +102,27 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 	if err != nil {
 		return err
 	}
-	t.Set.NodeAttributes, t.Set.FeatureWidth = c.Attributes, c.Width()
+	t.Set.NodeAttributes = c.Attributes
+	t.Set.FeatureWidth = c.Width()
 	nodes := 0
 	for i, raw := range raws {
-		if nodes += raw.nodes; c.Attributes > 0 && nodes > maxDense/c.Width() {
+		nodes += raw.nodes
+		if c.Attributes > 0 && nodes > maxDense/c.Width() {
 			return fmt.Errorf("more than %d nodes of %d features each: %w: limit %d numbers",
 				nodes-raw.nodes, c.Width(), dataset.ErrTooLarge, maxDense)
 		}
-		if t.Records[i].Graph, err = raw.with(c); err != nil {
+		t.Records[i].Graph, err = raw.with(c)
+		if err != nil {
 			return err
 		}
 	}
 	for _, l := range c.Labels {
-		column := dataset.LabelColumn{Min: l.Min, Width: l.Width, Distinct: l.Width - len(l.Unseen), Names: l.Names}
+		column := dataset.LabelColumn{
+			Min:      l.Min,
+			Width:    l.Width,
+			Distinct: l.Width - len(l.Unseen),
+			Names:    l.Names,
+		}
 		t.Set.NodeLabels = append(t.Set.NodeLabels, column)
 	}
 	return nil
@@ -118,7 +136,10 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 	if format := formatByName(name); format != CSV && format != JSONL && format != GraphML {
 		ds, err := dataset.Open(ctx, dir, name, opts)
 		if err == nil && ds.Classes < 2 && len(ds.Targets) > 0 {
-			err = fmt.Errorf("dataset: %s: has no classes but targets, such as %s: specmatch finetune -target learns them", name, ds.Targets[0].Name)
+			err = fmt.Errorf(
+				"dataset: %s: has no classes but targets, such as %s: specmatch finetune -target learns them",
+				name, ds.Targets[0].Name,
+			)
 		}
 		return ds, err
 	}
@@ -132,15 +153,25 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 	}
 	defer f.Close()
 	sum := sha256.New()
-	t, err := ReadAll(ctx, path, Options{Input: io.TeeReader(f, sum), Want: Graphs, Fields: []string{"class"}})
-	if err != nil || !slices.ContainsFunc(t.Records, func(r *Record) bool { return strings.TrimSpace(r.Fields[0]) != "" }) {
+	t, err := ReadAll(ctx, path, Options{
+		Input:  io.TeeReader(f, sum),
+		Want:   Graphs,
+		Fields: []string{"class"},
+	})
+	if err != nil ||
+		!slices.ContainsFunc(t.Records, func(r *Record) bool { return strings.TrimSpace(r.Fields[0]) != "" }) {
 		if _, again := f.Seek(0, io.SeekStart); again != nil {
 			return nil, again
 		}
 		sum.Reset()
-		y, again := ReadAll(ctx, path, Options{Input: io.TeeReader(f, sum), Want: Graphs, Fields: []string{"y"}})
+		y, again := ReadAll(ctx, path, Options{
+			Input:  io.TeeReader(f, sum),
+			Want:   Graphs,
+			Fields: []string{"y"},
+		})
 		if again == nil {
-			t, err = y, nil
+			t = y
+			err = nil
 		}
 	}
 	if err != nil {
@@ -152,9 +183,12 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 			empty = append(empty, e.Line-1)
 		}
 	}
-	t.Rejected = slices.DeleteFunc(t.Rejected, func(e *dataset.SyntaxError) bool { return e.Reason == noNodes })
+	t.Rejected = slices.DeleteFunc(t.Rejected, func(e *dataset.SyntaxError) bool {
+		return e.Reason == noNodes
+	})
 	if n := len(t.Rejected); n > 0 {
-		return nil, fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w", n, n+len(t.Records), t.Rejected[0])
+		return nil, fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w",
+			n, n+len(t.Records), t.Rejected[0])
 	}
 	var texts []string
 	for _, r := range t.Records {
@@ -166,11 +200,16 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 	}
 	classes := Classes(texts)
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
-		return nil, fmt.Errorf("dataset: %s: %d different values of class on %d graphs, such as %q, cannot be classes", path, len(classes), len(texts), classes[:min(3, len(classes))])
+		return nil, fmt.Errorf(
+			"dataset: %s: %d different values of class on %d graphs, such as %q, cannot be classes",
+			path, len(classes), len(texts), classes[:min(3, len(classes))],
+		)
 	}
 	ds := t.Set
 	ds.Empty = empty
-	ds.Name, ds.Classes, ds.ClassValues = name, len(classes), nil
+	ds.Name = name
+	ds.Classes = len(classes)
+	ds.ClassValues = nil
 	for c, text := range classes {
 		value, err := strconv.Atoi(text)
 		if err != nil {
@@ -194,7 +233,8 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 // before other texts.
 func Classes(texts []string) (classes []string) {
 	for _, v := range texts {
-		if v = strings.TrimSpace(v); v != "" {
+		v = strings.TrimSpace(v)
+		if v != "" {
 			classes = append(classes, v)
 		}
 	}

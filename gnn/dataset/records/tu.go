@@ -21,19 +21,25 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if err := r.is(Graphs); err != nil {
 		return nil, err
 	}
-	if r.set, err = dataset.LoadTU(r.ctx, r.file, dataset.Options{NodeAttributes: true}); err != nil {
+	r.set, err = dataset.LoadTU(r.ctx, r.file, dataset.Options{NodeAttributes: true})
+	if err != nil {
 		return nil, err
 	}
 	values := map[string]func(at int) string{}
 	if len(r.set.Targets) == 0 || strings.HasPrefix(r.set.Targets[0].Name, "attribute") && r.set.Classes > 1 {
-		values["class"] = func(at int) string { return strconv.Itoa(r.set.ClassValues[r.set.Graphs[at].Class]) }
+		values["class"] = func(at int) string {
+			return strconv.Itoa(r.set.ClassValues[r.set.Graphs[at].Class])
+		}
 	}
 	for _, t := range r.set.Targets {
-		values[t.Name] = func(at int) string { return strconv.FormatFloat(t.Values[at], 'g', -1, 64) }
+		values[t.Name] = func(at int) string {
+			return strconv.FormatFloat(t.Values[at], 'g', -1, 64)
+		}
 	}
 	for _, name := range append(slices.Clone(r.o.Fields), r.o.ID) {
 		if values[name] == nil && name != "" {
-			return nil, fmt.Errorf("dataset: %s: has no %q; it has %s", r.file, name, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+			return nil, fmt.Errorf("dataset: %s: has no %q; it has %s",
+				r.file, name, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 		}
 	}
 	if len(r.set.NodeLabels) > 0 {
@@ -51,8 +57,10 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 		}
 	}
 	r.reading.Directed = r.set.Directed()
-	r.reading.SelfLoops, r.reading.Repeats = r.set.SelfLoops, r.set.Duplicates
-	at, empty := 0, r.set.Empty
+	r.reading.SelfLoops = r.set.SelfLoops
+	r.reading.Repeats = r.set.Duplicates
+	at := 0
+	empty := r.set.Empty
 	return func() (*Record, error) {
 		if at == len(r.set.Graphs) && len(empty) == 0 {
 			return nil, io.EOF
@@ -65,7 +73,8 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 		}
 		one := tuGraph(*r.set)
 		one.Graphs = r.set.Graphs[at : at+1]
-		rec.body, rec.size = &one, one.Graphs[0].Nodes()
+		rec.body = &one
+		rec.size = one.Graphs[0].Nodes()
 		for _, name := range r.o.Fields {
 			rec.Fields = append(rec.Fields, values[name](at))
 		}

@@ -64,7 +64,8 @@ func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
 		if err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
-		in, t.file = f, f
+		in = f
+		t.file = f
 	}
 	if err := t.decode(in); err != nil {
 		t.Close()
@@ -111,13 +112,15 @@ func (t *Text) decode(in io.Reader) error {
 		if err != nil {
 			return err
 		}
-		t.packed, b = true, bufio.NewReaderSize(z, peeked)
+		b = bufio.NewReaderSize(z, peeked)
+		t.packed = true
 	case begins(magicZstd):
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
 		if err != nil {
 			return err
 		}
-		t.packed, b = true, bufio.NewReaderSize(z, peeked)
+		b = bufio.NewReaderSize(z, peeked)
+		t.packed = true
 	}
 	for magic, what := range binaries {
 		if begins(magic) {
@@ -175,7 +178,8 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 		c, err := u.unit()
 		if err == nil && utf16.IsSurrogate(c) {
 			var low rune
-			if low, err = u.unit(); err == nil {
+			low, err = u.unit()
+			if err == nil {
 				c = utf16.DecodeRune(c, low)
 			}
 		}
@@ -222,7 +226,8 @@ func (t *Text) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := t.r.Read(p)
-	if t.limit -= int64(n); t.limit < 0 {
+	t.limit -= int64(n)
+	if t.limit < 0 {
 		return 0, dataset.ErrTooLarge
 	}
 	return n, err
@@ -311,7 +316,8 @@ func ReadRows(ctx context.Context, name string, in io.Reader, header, row func(*
 		err = header(c)
 	}
 	for err == nil && row != nil {
-		if err = c.Next(); err == nil {
+		err = c.Next()
+		if err == nil {
 			err = row(c)
 		}
 	}
@@ -336,11 +342,13 @@ func (c *Rows) Next() error {
 	text := ""
 	for text == "" {
 		var err error
-		if text, err = c.lines.line(); err != nil {
+		text, err = c.lines.line()
+		if err != nil {
 			return err
 		}
 	}
-	c.start, c.fields = c.lines.Line, nil
+	c.start = c.lines.Line
+	c.fields = nil
 	if !strings.Contains(text, `"`) {
 		c.Row = c.Row[:0]
 		for field := range strings.SplitSeq(text, string(c.comma)) {
@@ -348,21 +356,28 @@ func (c *Rows) Next() error {
 		}
 		return c.counted()
 	}
-	lines, size, odd := []string{text}, len(text), strings.Count(text, `"`)%2 == 1
+	lines := []string{text}
+	size := len(text)
+	odd := strings.Count(text, `"`)%2 == 1
 	var err error
 	for odd && size < LongestLine && err == nil {
 		var next string
-		if next, err = c.lines.line(); err == nil {
-			lines, size = append(lines, next), size+1+len(next)
+		next, err = c.lines.line()
+		if err == nil {
+			lines = append(lines, next)
+			size = size + 1 + len(next)
 			odd = strings.Count(next, `"`)%2 == 0
 		}
 	}
 	r := csv.NewReader(strings.NewReader(strings.Join(lines, "\n")))
-	r.Comma, r.FieldsPerRecord = c.comma, -1
+	r.Comma = c.comma
+	r.FieldsPerRecord = -1
 	row, bad := r.Read()
 	if bad == nil && !odd && r.InputOffset() >= int64(size) {
-		c.Row, c.fields = row, r
-		if bad = c.counted(); bad == nil {
+		c.Row = row
+		c.fields = r
+		bad = c.counted()
+		if bad == nil {
 			return nil
 		}
 	}
@@ -376,7 +391,12 @@ func (c *Rows) Next() error {
 	}
 	c.lines.unread(err, lines[1:]...)
 	c.lines.Line = c.start
-	return &dataset.SyntaxError{File: c.File, Line: c.start, Value: Shorten(text), Reason: reason}
+	return &dataset.SyntaxError{
+		File:   c.File,
+		Line:   c.start,
+		Value:  Shorten(text),
+		Reason: reason,
+	}
 }
 
 // counted returns an error unless the row has a field for each column.
@@ -399,12 +419,22 @@ func (c *Rows) Line(field int) int {
 
 // Bad returns an error about a field of the row.
 func (c *Rows) Bad(field int, reason string) *dataset.SyntaxError {
-	return &dataset.SyntaxError{File: c.File, Line: c.Line(field), Value: Shorten(c.Row[field]), Reason: reason}
+	return &dataset.SyntaxError{
+		File:   c.File,
+		Line:   c.Line(field),
+		Value:  Shorten(c.Row[field]),
+		Reason: reason,
+	}
 }
 
 // BadHeader returns an error about the header.
 func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
-	return &dataset.SyntaxError{File: c.File, Line: 1, Value: Shorten(value), Reason: reason}
+	return &dataset.SyntaxError{
+		File:   c.File,
+		Line:   1,
+		Value:  Shorten(value),
+		Reason: reason,
+	}
 }
 
 // Column returns the position of a column. Blanks around a name in the header do not matter
@@ -412,7 +442,8 @@ func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
 func (c *Rows) Column(name string) (int, error) {
 	i := slices.Index(c.Header, name)
 	trimmed := func(h string) bool { return strings.TrimSpace(h) == strings.TrimSpace(name) }
-	if at := slices.IndexFunc(c.Header, trimmed); i < 0 && at >= 0 && !slices.ContainsFunc(c.Header[at+1:], trimmed) {
+	if at := slices.IndexFunc(c.Header, trimmed); i < 0 && at >= 0 &&
+		!slices.ContainsFunc(c.Header[at+1:], trimmed) {
 		i = at
 	}
 	if i < 0 {
@@ -447,7 +478,8 @@ func (t *Text) Lines() *Lines { return &Lines{File: t.Name, r: bufio.NewReaderSi
 func (l *Lines) Next() (string, error) {
 	for {
 		text, err := l.line()
-		if text = strings.TrimSpace(text); text != "" || err != nil {
+		text = strings.TrimSpace(text)
+		if text != "" || err != nil {
 			return text, err
 		}
 	}
@@ -481,10 +513,15 @@ func (l *Lines) line() (string, error) {
 	l.buf = l.buf[:0]
 	for size := 0; ; {
 		part, err := l.r.ReadSlice('\n')
-		if size += len(part); size <= LongestLine {
+		size += len(part)
+		if size <= LongestLine {
 			l.buf = append(l.buf, part...)
 		}
-		long := &dataset.SyntaxError{File: l.File, Line: l.Line, Reason: fmt.Sprintf("longer than %d bytes", LongestLine)}
+		long := &dataset.SyntaxError{
+			File:   l.File,
+			Line:   l.Line,
+			Reason: fmt.Sprintf("longer than %d bytes", LongestLine),
+		}
 		switch {
 		case err == bufio.ErrBufferFull && size <= endOfPatience:
 			continue
@@ -516,7 +553,12 @@ func CheckUTF8(text string) error {
 		}
 		at += size
 	}
-	return fmt.Errorf("the byte 0x%02x at column %d is not UTF-8, but perhaps Latin-1: convert the file, such as by iconv -f latin1 -t utf-8", text[at], at+1)
+	return fmt.Errorf(
+		"the byte 0x%02x at column %d is not UTF-8, but perhaps Latin-1: convert the file, such as by "+
+			"iconv -f latin1 -t utf-8",
+		text[at],
+		at+1,
+	)
 }
 
 // longestValue is how many characters of a value an error shows.
