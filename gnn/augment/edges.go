@@ -134,10 +134,10 @@ func (ws *Workspace) addByList(g *graph.Graph, count, free int, rng *rand.Rand) 
 }
 
 // add notes the edge j→i, and its reverse if both.
-func (ws *Workspace) add(j, i int32, both bool) {
+func (ws *Workspace) add(j, i int32, symmetric bool) {
 	ws.from = append(ws.from, j)
 	ws.to = append(ws.to, i)
-	if both {
+	if symmetric {
 		ws.from = append(ws.from, i)
 		ws.to = append(ws.to, j)
 	}
@@ -146,7 +146,7 @@ func (ws *Workspace) add(j, i int32, both bool) {
 // labelAdded gives the edges of ws.from and ws.to the categories of marked
 // entries, in order. both says that every edge is marked, and added, together
 // with its reverse. At least as many edges are marked as are added.
-func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, both bool) {
+func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, symmetric bool) {
 	ws.label = ws.label[:0]
 	if g.EdgeLabel == nil {
 		return
@@ -154,8 +154,8 @@ func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, both bool) {
 	for i := range g.Nodes() {
 		for k := g.Ptr[i]; k < g.Ptr[i+1] && len(ws.label) < len(ws.from); k++ {
 			switch {
-			case !drop[k] || both && int(g.Adj[k]) < i:
-			case both:
+			case !drop[k] || symmetric && int(g.Adj[k]) < i:
+			case symmetric:
 				ws.label = append(ws.label, g.EdgeLabel[k], g.EdgeLabel[k])
 			default:
 				ws.label = append(ws.label, g.EdgeLabel[k])
@@ -166,28 +166,28 @@ func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, both bool) {
 
 // perturb appends the graph without the marked entries and with the edges of
 // ws.from and ws.to; for both see labelAdded.
-func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Workspace) {
+func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, symmetric bool, ws *Workspace) {
 	dst.BeginGraph(g.X.Width)
 	dst.Asymmetric = dst.Asymmetric || g.Directed
 	base := int32(dst.Nodes())
 	appendFeatures(dst, &g.X, nil, int(base))
-	ws.labelAdded(g, drop, both)
+	ws.labelAdded(g, drop, symmetric)
 	sources, labels, end := ws.sortAdded(g.Nodes())
-	at := int32(0)
+	offset := int32(0)
 	labelled := g.EdgeLabel != nil
 	add := func() { // the next of the added edges
-		dst.Adj = append(dst.Adj, base+sources[at])
+		dst.Adj = append(dst.Adj, base+sources[offset])
 		if labelled {
-			dst.EdgeLabel = append(dst.EdgeLabel, labels[at])
+			dst.EdgeLabel = append(dst.EdgeLabel, labels[offset])
 		}
-		at++
+		offset++
 	}
 	for i := range g.Nodes() {
 		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
 			if drop[k] {
 				continue
 			}
-			for at < end[i] && sources[at] < g.Adj[k] {
+			for offset < end[i] && sources[offset] < g.Adj[k] {
 				add()
 			}
 			dst.Adj = append(dst.Adj, base+g.Adj[k])
@@ -195,7 +195,7 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Works
 				dst.EdgeLabel = append(dst.EdgeLabel, g.EdgeLabel[k])
 			}
 		}
-		for at < end[i] {
+		for offset < end[i] {
 			add()
 		}
 		dst.Ptr = append(dst.Ptr, int32(len(dst.Adj)))
@@ -208,12 +208,12 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, both bool, ws *Works
 // categories, if there are any.
 func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 	m := len(ws.from)
-	from := resize(&ws.byFrom, m)
+	source := resize(&ws.byFrom, m)
 	to := resize(&ws.byFromTo, m)
 	label := resize(&ws.byFromLabel, len(ws.label))
 	end = ws.starts(n, ws.from)
 	for k, j := range ws.from {
-		from[end[j]], to[end[j]] = j, ws.to[k]
+		source[end[j]], to[end[j]] = j, ws.to[k]
 		if len(label) > 0 {
 			label[end[j]] = ws.label[k]
 		}
@@ -223,7 +223,7 @@ func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 	labels = resize(&ws.sortedLabel, len(label))
 	end = ws.starts(n, to)
 	for k, i := range to {
-		sources[end[i]] = from[k]
+		sources[end[i]] = source[k]
 		if len(label) > 0 {
 			labels[end[i]] = label[k]
 		}
@@ -235,15 +235,15 @@ func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 // starts returns where the run of each of the keys 0..n-1 starts when keys are
 // sorted.
 func (ws *Workspace) starts(n int, keys []int32) []int32 {
-	at := resize(&ws.end, n)
-	clear(at)
+	place := resize(&ws.end, n)
+	clear(place)
 	for _, k := range keys {
-		at[k]++
+		place[k]++
 	}
 	sum := int32(0)
-	for k, c := range at {
-		at[k] = sum
+	for k, c := range place {
+		place[k] = sum
 		sum += c
 	}
-	return at
+	return place
 }

@@ -101,13 +101,13 @@ func (a GraphCLUnsupervised) Append(dst *graph.Batch, g *graph.Graph, rng *rand.
 // loopNodes returns how many nodes get a self-loop: those before the last one
 // that has an edge.
 func loopNodes(g *graph.Graph) int {
-	last := 0
+	end := 0
 	for i := range g.Nodes() {
 		if row := g.Neighbors(i); len(row) > 0 {
-			last = max(last, i, int(row[len(row)-1]))
+			end = max(end, i, int(row[len(row)-1]))
 		}
 	}
-	return last
+	return end
 }
 
 // dropOutside marks the entries that have an end outside of keep.
@@ -125,7 +125,7 @@ func dropOutside(g *graph.Graph, keep, drop []bool) {
 // star draws a seed and, from its neighbours, up to want-1 other nodes. It
 // returns them in the order drawn and marks them in ws.node. Nodes below loops
 // are their own neighbours.
-func (ws *Workspace) star(g *graph.Graph, want, loops int, rng *rand.Rand) []int32 {
+func (ws *Workspace) star(g *graph.Graph, size, loops int, rng *rand.Rand) []int32 {
 	n := g.Nodes()
 	keep := resize(&ws.node, n)
 	clear(keep)
@@ -138,7 +138,7 @@ func (ws *Workspace) star(g *graph.Graph, want, loops int, rng *rand.Rand) []int
 		candidates++
 	}
 	for range n {
-		if len(nodes) == want || candidates == 0 {
+		if len(nodes) == size || candidates == 0 {
 			break
 		}
 		v := seed

@@ -130,14 +130,14 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.B
 			for range ready { // waits until the goroutine is gone
 			}
 		}()
-		for it := range ready {
-			if it.failure != nil {
-				panic(it.failure)
+		for next := range ready {
+			if next.failure != nil {
+				panic(next.failure)
 			}
-			if ctx.Err() != nil || !yield(it.samples, it.batch) {
+			if ctx.Err() != nil || !yield(next.samples, next.batch) {
 				return
 			}
-			free <- it.batch
+			free <- next.batch
 		}
 	}
 }

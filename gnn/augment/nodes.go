@@ -51,30 +51,30 @@ func (Subgraph) Name() string { return string(Sub) }
 func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *Workspace) {
 	checkRatio(a.Ratio)
 	n := g.Nodes()
-	want := Share(1-a.Ratio, n) + 1
-	if want >= n {
+	size := Share(1-a.Ratio, n) + 1
+	if size >= n {
 		dst.Append(g)
 		return
 	}
 	// A node is seen when it enters the frontier, and taken when it leaves it.
 	keep := resize(&ws.node, n)
-	seen := resize(&ws.seen, n)
+	visited := resize(&ws.seen, n)
 	clear(keep)
-	clear(seen)
+	clear(visited)
 	frontier := ws.frontier[:0]
-	rest := ws.rest[:0]
+	unreached := ws.rest[:0]
 
 	v := int32(rng.Uint32N(uint32(n)))
-	seen[v] = true
+	visited[v] = true
 	for {
 		keep[v] = true
-		want--
-		if want == 0 {
+		size--
+		if size == 0 {
 			break
 		}
 		for _, j := range g.Neighbors(int(v)) {
-			if !seen[j] {
-				seen[j] = true
+			if !visited[j] {
+				visited[j] = true
 				frontier = append(frontier, j)
 			}
 		}
@@ -85,30 +85,30 @@ func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *W
 		// A component is used up. rest lists the nodes that were unseen when
 		// the first one was; those seen since are discarded when drawn, each
 		// once, so that all jumps together cost O(n).
-		if len(rest) == 0 {
-			for i, s := range seen {
+		if len(unreached) == 0 {
+			for i, s := range visited {
 				if !s {
-					rest = append(rest, int32(i))
+					unreached = append(unreached, int32(i))
 				}
 			}
 		}
-		for v, rest = draw(rest, rng); seen[v]; {
-			v, rest = draw(rest, rng)
+		for v, unreached = draw(unreached, rng); visited[v]; {
+			v, unreached = draw(unreached, rng)
 		}
-		seen[v] = true
+		visited[v] = true
 	}
 	ws.frontier = frontier
-	ws.rest = rest
+	ws.rest = unreached
 	induce(dst, g, ws.marked(keep), true, ws)
 }
 
 // draw takes a random element out of s, which does not keep its order.
 func draw(s []int32, rng *rand.Rand) (int32, []int32) {
 	k := rng.Uint32N(uint32(len(s)))
-	last := len(s) - 1
+	end := len(s) - 1
 	v := s[k]
-	s[k] = s[last]
-	return v, s[:last]
+	s[k] = s[end]
+	return v, s[:end]
 }
 
 // marked returns the marked nodes, ascending. The loop has no branch: with
@@ -151,27 +151,27 @@ func induce(dst *graph.Batch, g *graph.Graph, nodes []int32, ascending bool, ws 
 	id := ws.number(g.Nodes(), nodes, int32(base))
 
 	ptr := slices.Grow(dst.Ptr, len(nodes))
-	at := len(dst.Adj)
+	offset := len(dst.Adj)
 	adj := slices.Grow(dst.Adj, len(g.Adj))
 	adj = adj[:cap(adj)]
 	if g.EdgeLabel != nil {
 		dst.EdgeLabel = ws.inducedLabels(dst.EdgeLabel, g, nodes, id, ascending)
 	}
 	for _, v := range nodes {
-		start := at
+		start := offset
 		for _, j := range g.Adj[g.Ptr[v]:g.Ptr[v+1]] {
 			// Write always, advance if the node stays: no branch, as above.
 			k := id[j]
-			adj[at] = k
-			at += int(^uint32(k) >> 31)
+			adj[offset] = k
+			offset += int(^uint32(k) >> 31)
 		}
 		if !ascending {
-			slices.Sort(adj[start:at])
+			slices.Sort(adj[start:offset])
 		}
-		ptr = append(ptr, int32(at))
+		ptr = append(ptr, int32(offset))
 	}
 	dst.Ptr = ptr
-	dst.Adj = adj[:at]
+	dst.Adj = adj[:offset]
 	dst.EndGraph()
 }
 

@@ -64,7 +64,7 @@ var families = map[string][]string{
 // or the papers do, in any case. For an unknown name it returns [Random2] and
 // false. Random2 makes sense for every kind of graph, since it only removes parts;
 // added edges and noisy features suit only some.
-func PolicyFor(dataset string) (policy string, known bool) {
+func PolicyFor(dataset string) (policy string, ok bool) {
 	name := strings.ToUpper(dataset)
 	for policy, names := range families {
 		if slices.Contains(names, name) {

@@ -60,7 +60,7 @@ type Features struct {
 }
 
 // Sparse returns the features of each kernel, every row of norm 1.
-func (f *Features) Sparse() (all []*kernel.Sparse) {
+func (f *Features) Sparse() (matrices []*kernel.Sparse) {
 	parts := slices.Clone(f.Rounds)
 	for h := range parts {
 		if f.Assignment {
@@ -68,9 +68,9 @@ func (f *Features) Sparse() (all []*kernel.Sparse) {
 		}
 		m := kernel.Join(parts[:h+1]...).Compact()
 		m.Normalize()
-		all = append(all, m)
+		matrices = append(matrices, m)
 	}
-	return all
+	return matrices
 }
 
 // Kernels returns each kernel, normalized.
@@ -79,11 +79,11 @@ func (f *Features) Kernels() []*kernel.Matrix {
 	if f.Assignment {
 		sum = kernel.Assignment
 	}
-	all := sum(f.Rounds)
-	for _, k := range all {
+	total := sum(f.Rounds)
+	for _, k := range total {
 		k.Normalize()
 	}
-	return all
+	return total
 }
 
 // Method is a way to make features.

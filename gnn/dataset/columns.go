@@ -31,13 +31,13 @@ func (d *Dataset) Columns() (graph.Columns, error) {
 	}
 	for k := range c.Labels {
 		l := &c.Labels[k]
-		seen := make([]bool, l.Width)
+		occurs := make([]bool, l.Width)
 		for _, g := range d.Graphs {
 			for i := range g.Nodes() {
-				seen[d.category(g, i, k)] = true
+				occurs[d.category(g, i, k)] = true
 			}
 		}
-		for v, s := range seen {
+		for v, s := range occurs {
 			if !s {
 				l.Unseen = append(l.Unseen, l.Min+v)
 			}
@@ -51,11 +51,11 @@ func (d *Dataset) category(g *graph.Graph, i, k int) int {
 	if g.X.OneHot() {
 		return int(g.X.Category[i])
 	}
-	at := d.NodeAttributes
+	offset := d.NodeAttributes
 	for _, c := range d.NodeLabels[:k] {
-		at += c.Width
+		offset += c.Width
 	}
-	row := g.X.Dense[i*g.X.Width+at:][:d.NodeLabels[k].Width]
+	row := g.X.Dense[i*g.X.Width+offset:][:d.NodeLabels[k].Width]
 	best := 0
 	for v, x := range row {
 		if x > row[best] {
@@ -156,23 +156,23 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 	e.DegreeColumns = 0
 	e.FeatureWidth = width
 	e.Graphs = nil
-	seen := map[int]bool{}
+	found := map[int]bool{}
 	for n, g := range d.Graphs {
 		h := *g
 		h.X = graph.Features{Width: width, Category: make([]int32, g.Nodes())}
 		for i := range h.X.Category {
 			row := g.X.Dense[i*g.X.Width:][:width]
-			at := slices.Index(row, 1)
-			if at < 0 || slices.ContainsFunc(row[:at], isSet) || slices.ContainsFunc(row[at+1:], isSet) {
+			hot := slices.Index(row, 1)
+			if hot < 0 || slices.ContainsFunc(row[:hot], isSet) || slices.ContainsFunc(row[hot+1:], isSet) {
 				return nil, fmt.Errorf("dataset: %s: graph %d: node %d: the attributes %v are not one-hot",
 					d.Name, n, i, row[:min(width, 10)])
 			}
-			h.X.Category[i] = int32(at)
-			seen[at] = true
+			h.X.Category[i] = int32(hot)
+			found[hot] = true
 		}
 		e.Graphs = append(e.Graphs, &h)
 	}
-	e.NodeLabels = []LabelColumn{{Width: width, Distinct: len(seen)}}
+	e.NodeLabels = []LabelColumn{{Width: width, Distinct: len(found)}}
 	return &e, nil
 }
 
@@ -189,7 +189,7 @@ func (d *Dataset) WithDegreesAsLabels(limit int) *Dataset {
 	e.DegreeColumns = 0
 	e.FeatureWidth = limit + 1
 	e.Graphs = nil
-	seen := map[int32]bool{}
+	degrees := map[int32]bool{}
 	for _, g := range d.Graphs {
 		h := *g
 		h.X = graph.Features{Width: limit + 1, Category: make([]int32, g.Nodes())}
@@ -197,11 +197,11 @@ func (d *Dataset) WithDegreesAsLabels(limit int) *Dataset {
 			h.X.Category[j] = min(h.X.Category[j]+1, int32(limit))
 		}
 		for _, c := range h.X.Category {
-			seen[c] = true
+			degrees[c] = true
 		}
 		e.Graphs = append(e.Graphs, &h)
 	}
-	e.NodeLabels = []LabelColumn{{Width: limit + 1, Distinct: len(seen)}}
+	e.NodeLabels = []LabelColumn{{Width: limit + 1, Distinct: len(degrees)}}
 	return &e
 }
 

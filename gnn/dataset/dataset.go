@@ -171,24 +171,24 @@ func Find(dir, name string) (string, error) {
 			return "", fmt.Errorf("dataset: %w", err)
 		}
 	}
-	have, err := List(dir)
+	names, err := List(dir)
 	if err != nil {
 		return "", err
 	}
-	there := "there are no data sets in it"
+	contents := "there are no data sets in it"
 	const most = 12
-	switch like := slices.IndexFunc(have, func(h string) bool {
+	switch similar := slices.IndexFunc(names, func(h string) bool {
 		return strings.EqualFold(h, name)
 	}); {
-	case like >= 0:
-		there = "is " + have[like] + " meant?"
-	case len(have) > most:
-		there = fmt.Sprintf("it has %s and %d more", strings.Join(have[:most], ", "), len(have)-most)
-	case len(have) > 0:
-		there = "it has " + strings.Join(have, ", ")
+	case similar >= 0:
+		contents = "is " + names[similar] + " meant?"
+	case len(names) > most:
+		contents = fmt.Sprintf("it has %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	case len(names) > 0:
+		contents = "it has " + strings.Join(names, ", ")
 	}
 	return "", fmt.Errorf("dataset: no %s in %s (looked for %s and %s%c; %s): %w",
-		name, dir, archive, folder, filepath.Separator, there, fs.ErrNotExist)
+		name, dir, archive, folder, filepath.Separator, contents, fs.ErrNotExist)
 }
 
 // List returns the names of the data sets in dir, sorted: its archives and the

@@ -33,8 +33,8 @@ func FindCopies(ctx context.Context, graphs []*graph.Graph) (*Copies, error) {
 		}
 		refined := refine(g)
 		hash := refined.hash()
-		k := slices.IndexFunc(byHash[hash], func(other *group) bool {
-			return isomorphic(other.refined, refined)
+		k := slices.IndexFunc(byHash[hash], func(candidate *group) bool {
+			return isomorphic(candidate.refined, refined)
 		})
 		if k >= 0 {
 			same := byHash[hash][k]
@@ -212,11 +212,11 @@ func mixHash(z uint64) uint64 {
 }
 
 func distinct(colors []uint64) int {
-	seen := make(map[uint64]struct{}, len(colors))
+	set := make(map[uint64]struct{}, len(colors))
 	for _, color := range colors {
-		seen[color] = struct{}{}
+		set[color] = struct{}{}
 	}
-	return len(seen)
+	return len(set)
 }
 
 // maxTries bounds how many pairs of nodes a comparison of two graphs tries, beyond a hundred for each
@@ -282,9 +282,9 @@ func isomorphic(a, b *refinedGraph) bool {
 		if depth < 0 {
 			return false
 		}
-		last := order[depth]
-		m.preimage[m.image[last]] = unmapped
-		m.image[last] = unmapped
+		back := order[depth]
+		m.preimage[m.image[back]] = unmapped
+		m.image[back] = unmapped
 	}
 	return true
 }
@@ -301,11 +301,11 @@ func (r *refinedGraph) searchOrder(ofColor map[uint64][]int32) (order, parent []
 		return len(ofColor[r.colors[i]]) - len(ofColor[r.colors[j]])
 	})
 	visited := make([]bool, n)
-	visit := func(node, from int32) {
+	visit := func(node, before int32) {
 		if !visited[node] {
 			visited[node] = true
 			order = append(order, node)
-			parent = append(parent, from)
+			parent = append(parent, before)
 		}
 	}
 	for _, start := range starts {

@@ -25,23 +25,23 @@ const degreeLimit = 400
 
 // Open returns the set that open reads, such as by [Open], with these features; for that it
 // may be called twice.
-func (want NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error)) (*Dataset, error) {
-	o.NodeAttributes = want == FeaturesBoth || want == FeaturesOneHot
+func (choice NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error)) (*Dataset, error) {
+	o.NodeAttributes = choice == FeaturesBoth || choice == FeaturesOneHot
 	ds, err := open(o)
-	if err == nil && ds.AttributesLeftOut && want == FeaturesAuto && len(ds.NodeLabels) == 0 {
+	if err == nil && ds.AttributesLeftOut && choice == FeaturesAuto && len(ds.NodeLabels) == 0 {
 		o.NodeAttributes = true
 		ds, err = open(o)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case want == FeaturesOneHot:
+	case choice == FeaturesOneHot:
 		return ds.WithAttributesAsLabels()
-	case want == FeaturesDegrees && len(ds.NodeLabels) == 0:
+	case choice == FeaturesDegrees && len(ds.NodeLabels) == 0:
 		d := ds.WithDegreesAsLabels(degreeLimit)
 		d.AttributesLeftOut = ds.AttributesLeftOut || ds.NodeAttributes > 0
 		return d, nil
-	case ds.NodeAttributes == 0 || want == FeaturesBoth || want == FeaturesAuto && len(ds.NodeLabels) == 0:
+	case ds.NodeAttributes == 0 || choice == FeaturesBoth || choice == FeaturesAuto && len(ds.NodeLabels) == 0:
 		return ds, nil
 	}
 	columns, err := ds.Columns()

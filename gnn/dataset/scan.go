@@ -68,7 +68,7 @@ func trim(b []byte) []byte {
 
 // scanRows calls f with the numbers of every line of the file.
 func scanRows[T number](
-	s *scanner, parse func(field []byte) (v T, wrong string), f func(row []T) error,
+	s *scanner, parse func(field []byte) (v T, reason string), f func(row []T) error,
 ) error {
 	var row []T
 	for line := 1; s.s.Scan() && s.s.Err() == nil; line++ { // an error may cut the last line
@@ -81,22 +81,22 @@ func scanRows[T number](
 		}
 		s.line = line
 		row = row[:0]
-		for more := true; more; {
+		for unfinished := true; unfinished; {
 			field := text
-			at := bytes.IndexByte(text, ',')
-			more = at >= 0
-			if more {
-				field = text[:at]
-				text = text[at+1:]
+			comma := bytes.IndexByte(text, ',')
+			unfinished = comma >= 0
+			if unfinished {
+				field = text[:comma]
+				text = text[comma+1:]
 			}
 			field = trim(field)
 			if len(field) == 0 {
 				return s.bad(line, "", "a number is missing")
 			}
-			v, wrong := parse(field)
+			v, reason := parse(field)
 			switch {
-			case wrong != "":
-				return s.bad(line, shorten(field), "%s", wrong)
+			case reason != "":
+				return s.bad(line, shorten(field), "%s", reason)
 			case len(field) > maxNumber:
 				return s.bad(line, shorten(field), "too long for a number")
 			}
@@ -154,12 +154,12 @@ func parseInt(field []byte) (int32, string) {
 // parseFloat reads a finite decimal number, rounded through float64 as PyTorch
 // Geometric's reader does.
 func parseFloat(field []byte) (float32, string) {
-	v, wrong := parseFloat64(field)
+	v, reason := parseFloat64(field)
 	f := float32(v)
-	if wrong == "" && f-f != 0 { // infinite
-		wrong = notFinite
+	if reason == "" && f-f != 0 { // infinite
+		reason = notFinite
 	}
-	return f, wrong
+	return f, reason
 }
 
 const notFinite = "not a finite decimal number"
@@ -176,15 +176,15 @@ func parseFloat64(field []byte) (float64, string) {
 // scanTable reads a file as a table, row by row. All rows must have as many columns as
 // the first, and there must be want rows (any number if want < 0), one per item.
 func scanTable[T number](
-	s *scanner, parse func([]byte) (T, string), want int, item string,
+	s *scanner, parse func([]byte) (T, string), items int, item string,
 ) (v []T, cols int, err error) {
 	err = scanRows(s, parse, func(row []T) error {
 		if s.line == 1 {
 			cols = len(row)
-			v = make([]T, 0, max(0, min(want, 1<<20))*cols)
+			v = make([]T, 0, max(0, min(items, 1<<20))*cols)
 		}
-		if want >= 0 && s.line > want {
-			return s.bad(s.line, "", "more than %d lines, one per %s", want, item)
+		if items >= 0 && s.line > items {
+			return s.bad(s.line, "", "more than %d lines, one per %s", items, item)
 		}
 		if len(row) != cols {
 			return s.bad(s.line, "", "%d columns, but the first line has %d", len(row), cols)
@@ -192,8 +192,8 @@ func scanTable[T number](
 		v = append(v, row...)
 		return nil
 	})
-	if err == nil && s.line < want {
-		err = s.bad(s.line+1, "", "the file ends after %d lines, want %d, one per %s", s.line, want, item)
+	if err == nil && s.line < items {
+		err = s.bad(s.line+1, "", "the file ends after %d lines, want %d, one per %s", s.line, items, item)
 	}
 	return v, cols, err
 }

@@ -184,9 +184,9 @@ func (s *source) addZip(files []*zip.File) error {
 		// Old official archives write NAME//NAME_A.txt, hence the Clean. What
 		// macOS adds (__MACOSX/NAME/._NAME_A.txt) has other base names.
 		base := path.Base(path.Clean(f.Name))
-		if other, ok := s.files[base]; ok && strings.HasPrefix(base, s.name+"_") {
+		if earlier, ok := s.files[base]; ok && strings.HasPrefix(base, s.name+"_") {
 			return fmt.Errorf("members %q and %q have the same file name",
-				strings.TrimPrefix(other.path, s.root+"/"), f.Name)
+				strings.TrimPrefix(earlier.path, s.root+"/"), f.Name)
 		}
 		s.files[base] = s.member(f)
 	}

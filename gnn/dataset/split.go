@@ -35,7 +35,7 @@ func KFold(n, k int, seed uint32) []Fold {
 		folds[f].Test = slices.Sorted(slices.Values(order[:size]))
 		order = order[size:]
 		for i := range n {
-			if _, in := slices.BinarySearch(folds[f].Test, i); !in {
+			if _, inTest := slices.BinarySearch(folds[f].Test, i); !inTest {
 				folds[f].Train = append(folds[f].Train, i)
 			}
 		}
@@ -249,7 +249,7 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ds.Name, err)
 	}
-	all := make([]Split, folds)
+	splits := make([]Split, folds)
 	for k := range outer {
 		s := Split{Test: outer[k].Test}
 		if validate {
@@ -275,9 +275,9 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 		for _, i := range inner[0].Test {
 			s.Train = append(s.Train, pool[i])
 		}
-		all[k] = s
+		splits[k] = s
 	}
-	return all, nil
+	return splits, nil
 }
 
 // ScaffoldSplit divides molecules so that those of one scaffold stay together:

@@ -122,16 +122,16 @@ func OfficialStats(name string) (Official, bool) {
 // measured ones contradict, means being compared to two decimals.
 func (o Official) Disagreements(s Summary) []string {
 	var out []string
-	count := func(what string, got, want int) {
-		if got != want {
-			out = append(out, fmt.Sprintf("%d %s, official %d", got, what, want))
+	count := func(name string, got, official int) {
+		if got != official {
+			out = append(out, fmt.Sprintf("%d %s, official %d", got, name, official))
 		}
 	}
-	mean := func(what string, got, want float64) {
+	mean := func(name string, got, official float64) {
 		// Half a unit of the last decimal, and a little for means such as
 		// AIDS's 16.195, which lie exactly between.
-		if math.Abs(got-want) > 0.005+1e-9 {
-			out = append(out, fmt.Sprintf("%.4f %s, official %.2f", got, what, want))
+		if math.Abs(got-official) > 0.005+1e-9 {
+			out = append(out, fmt.Sprintf("%.4f %s, official %.2f", got, name, official))
 		}
 	}
 	count("graphs", s.Graphs, o.Graphs)

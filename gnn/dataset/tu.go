@@ -129,23 +129,23 @@ func (d *Dataset) classify(nodes *nodeTable, label []int32, targets []Target) (c
 }
 
 // without returns the values but for those at the places out, which ascend.
-func without[T any](values []T, out []int) (kept []T) {
+func without[T any](values []T, out []int) (remaining []T) {
 	for i, v := range values {
 		if len(out) > 0 && out[0] == i {
 			out = out[1:]
 		} else {
-			kept = append(kept, v)
+			remaining = append(remaining, v)
 		}
 	}
-	return kept
+	return remaining
 }
 
 // readTable reads a file of the set as a table; see [scanTable].
 func readTable[T number](
-	s *source, part string, parse func([]byte) (T, string), want int, item string,
+	s *source, part string, parse func([]byte) (T, string), items int, item string,
 ) (v []T, cols int, err error) {
 	err = s.scan(part, func(sc *scanner) (err error) {
-		v, cols, err = scanTable(sc, parse, want, item)
+		v, cols, err = scanTable(sc, parse, items, item)
 		return err
 	})
 	return v, cols, err
@@ -220,9 +220,9 @@ const maxDense = 1 << 28
 // readLabels reads a table of labels, shifts each column to start at 0, and describes
 // them.
 func readLabels(
-	s *source, part string, want int, item string,
+	s *source, part string, items int, item string,
 ) (label []int32, columns []LabelColumn, err error) {
-	label, cols, err := readTable(s, part, parseInt, want, item)
+	label, cols, err := readTable(s, part, parseInt, items, item)
 	if err != nil || len(label) == 0 {
 		return nil, nil, err
 	}
@@ -238,11 +238,11 @@ func readLabels(
 					s.path(part), k+1, lo, hi, maxWidth)
 		}
 		c := LabelColumn{Min: int(lo), Width: int(hi-lo) + 1}
-		seen := make([]bool, c.Width)
+		occurs := make([]bool, c.Width)
 		for i := k; i < len(label); i += cols {
 			label[i] -= lo
-			if !seen[label[i]] {
-				seen[label[i]] = true
+			if !occurs[label[i]] {
+				occurs[label[i]] = true
 				c.Distinct++
 			}
 		}
@@ -441,11 +441,11 @@ func (t *csrTable) simplify() (loops, duplicates int) {
 	w := int32(0)
 	for i := range len(t.ptr) - 1 {
 		end := t.ptr[i+1]
-		last := int32(-1)
+		previous := int32(-1)
 		for p := begin; p < end; p++ {
 			j := t.adj[p]
 			switch {
-			case j == last:
+			case j == previous:
 				duplicates++
 			case int(j) == i:
 				loops++
@@ -456,7 +456,7 @@ func (t *csrTable) simplify() (loops, duplicates int) {
 				}
 				w++
 			}
-			last = j
+			previous = j
 		}
 		begin = end
 		t.ptr[i+1] = w

@@ -44,8 +44,8 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 		label := strings.HasPrefix(t.Name, "class")
 		columns[label] = append(columns[label], t)
 	}
-	targets := func(w *bufio.Writer, k int, of []Target) {
-		for i, t := range of {
+	targets := func(w *bufio.Writer, k int, list []Target) {
+		for i, t := range list {
 			if i > 0 {
 				w.WriteString(", ")
 			}

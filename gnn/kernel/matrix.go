@@ -55,13 +55,13 @@ func Join(parts ...*Sparse) *Sparse {
 // so that the product of two rows is the sum of the smaller ones of their counts:
 // the optimal assignment kernel as features. Values must be whole numbers.
 func (m *Sparse) Unary() *Sparse {
-	most := make([]int, m.Width)
+	largest := make([]int, m.Width)
 	for k, c := range m.Index {
-		most[c] = max(most[c], int(m.Value[k]))
+		largest[c] = max(largest[c], int(m.Value[k]))
 	}
 	start := make([]int32, m.Width)
 	u := &Sparse{Ptr: make([]int, len(m.Ptr))}
-	for c, n := range most {
+	for c, n := range largest {
 		start[c] = int32(u.Width)
 		u.Width += n
 	}
@@ -167,9 +167,9 @@ func (m *Sparse) pairs(smaller bool) *Matrix {
 	copy(next, ptr)
 	for i := range m.Rows() {
 		for k := m.Ptr[i]; k < m.Ptr[i+1]; k++ {
-			at := next[m.Index[k]]
-			row[at] = int32(i)
-			value[at] = m.Value[k]
+			place := next[m.Index[k]]
+			row[place] = int32(i)
+			value[place] = m.Value[k]
 			next[m.Index[k]]++
 		}
 	}
@@ -182,14 +182,14 @@ func (m *Sparse) pairs(smaller bool) *Matrix {
 			lo, hi := next[c], ptr[c+1]
 			next[c]++
 			mine := values[k]
-			others := value[lo:hi]
+			values := value[lo:hi]
 			if smaller {
 				for q, j := range row[lo:hi] {
-					sums[int(j)-i] += min(mine, others[q])
+					sums[int(j)-i] += min(mine, values[q])
 				}
 			} else {
 				for q, j := range row[lo:hi] {
-					sums[int(j)-i] += float64(mine * others[q])
+					sums[int(j)-i] += float64(mine * values[q])
 				}
 			}
 		}

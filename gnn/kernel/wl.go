@@ -37,12 +37,12 @@ func Refine(graphs []*graph.Graph, h int) *Refinement {
 	r.add(colors, len(number))
 	var c graph.Colors
 	for range h {
-		last := colors
+		previous := colors
 		colors = make([]int32, n)
 		c.Begin(r.Sizes[len(r.Sizes)-1])
 		for k, g := range graphs {
 			lo, hi := r.Ptr[k], r.Ptr[k+1]
-			c.Refine(colors[lo:hi], last[lo:hi], r.Sizes[len(r.Sizes)-1], g.Ptr, g.Adj, nil)
+			c.Refine(colors[lo:hi], previous[lo:hi], r.Sizes[len(r.Sizes)-1], g.Ptr, g.Adj, nil)
 		}
 		r.add(colors, c.Len())
 	}
@@ -110,10 +110,10 @@ func Subtree(rounds []*Sparse) []*Matrix { return cumulate(rounds, (*Sparse).Gra
 func Assignment(rounds []*Sparse) []*Matrix { return cumulate(rounds, (*Sparse).Intersection) }
 
 // cumulate returns the running sums of the rounds' kernels.
-func cumulate(rounds []*Sparse, of func(*Sparse) *Matrix) []*Matrix {
+func cumulate(rounds []*Sparse, kernel func(*Sparse) *Matrix) []*Matrix {
 	sums := make([]*Matrix, len(rounds))
 	for t, m := range rounds {
-		sums[t] = of(m)
+		sums[t] = kernel(m)
 		if t > 0 {
 			for i, v := range sums[t-1].v {
 				sums[t].v[i] += v

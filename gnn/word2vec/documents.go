@@ -33,9 +33,9 @@ func Subtrees(graphs []*graph.Graph, rounds int) Corpus {
 // Vishwanathan, KDD 2015): the colors of a graph in every one of the rounds, each as
 // often in a row as it occurs. Words are the columns of the rounds side by side.
 func Runs(rounds []*kernel.Sparse) Corpus {
-	all := kernel.Join(rounds...)
-	return Corpus{Docs: all.Rows(), Words: all.Width, Doc: func(i int, buf []int32) []int32 {
-		columns, counts := all.Row(i)
+	joined := kernel.Join(rounds...)
+	return Corpus{Docs: joined.Rows(), Words: joined.Width, Doc: func(i int, buf []int32) []int32 {
+		columns, counts := joined.Row(i)
 		for k, c := range columns {
 			for range int(counts[k]) {
 				buf = append(buf, c)
@@ -83,34 +83,34 @@ func Walks(graphs []*graph.Graph, c WalkConfig) (corpus Corpus, first []int) {
 }
 
 // walk appends the nodes of a walk from a node on, each plus base.
-func (c WalkConfig) walk(g *graph.Graph, at int, base int32, rng *rand.Rand, buf []int32) []int32 {
-	last := -1
+func (c WalkConfig) walk(g *graph.Graph, node int, base int32, rng *rand.Rand, buf []int32) []int32 {
+	previous := -1
 	for step := 0; ; step++ {
-		buf = append(buf, base+int32(at))
-		around := g.Neighbors(at)
-		if step == c.Length-1 || len(around) == 0 {
+		buf = append(buf, base+int32(node))
+		neighbors := g.Neighbors(node)
+		if step == c.Length-1 || len(neighbors) == 0 {
 			return buf
 		}
-		next := int(around[rng.IntN(len(around))])
-		for last >= 0 && !c.accept(g, last, next, rng) {
-			next = int(around[rng.IntN(len(around))])
+		next := int(neighbors[rng.IntN(len(neighbors))])
+		for previous >= 0 && !c.accept(g, previous, next, rng) {
+			next = int(neighbors[rng.IntN(len(neighbors))])
 		}
-		last = at
-		at = next
+		previous = node
+		node = next
 	}
 }
 
 // accept decides about a step to next after one from last, with a probability in
 // proportion to its weight.
-func (c WalkConfig) accept(g *graph.Graph, last, next int, rng *rand.Rand) bool {
+func (c WalkConfig) accept(g *graph.Graph, previous, next int, rng *rand.Rand) bool {
 	if c.P == 1 && c.Q == 1 {
 		return true
 	}
 	weight := 1 / c.Q
 	switch {
-	case next == last:
+	case next == previous:
 		weight = 1 / c.P
-	case g.HasEdge(last, next):
+	case g.HasEdge(previous, next):
 		weight = 1
 	}
 	return rng.Float64()*max(1/c.P, 1, 1/c.Q) < weight
@@ -161,11 +161,11 @@ func LongWalks(graphs []*graph.Graph, c LongWalkConfig) Corpus {
 }
 
 func longWalk(g *graph.Graph, length int, rng *rand.Rand, buf []int32) []int32 {
-	at := rng.IntN(g.Nodes())
+	node := rng.IntN(g.Nodes())
 	for range length {
-		buf = append(buf, int32(at))
-		if around := g.Neighbors(at); len(around) > 0 {
-			at = int(around[rng.IntN(len(around))])
+		buf = append(buf, int32(node))
+		if neighbors := g.Neighbors(node); len(neighbors) > 0 {
+			node = int(neighbors[rng.IntN(len(neighbors))])
 		}
 	}
 	return buf

@@ -283,8 +283,8 @@ func (t *trainer) start(rng *rand.Rand) {
 		return v
 	}
 	t.Words = draw(t.corpus.Words)
-	for w, kept := range t.kept {
-		if !kept {
+	for w, count := range t.kept {
+		if !count {
 			clear(t.row(t.Words, int32(w)))
 		}
 	}
@@ -402,13 +402,13 @@ func (t *trainer) job(words []int32, docs, ends []int, source draws) {
 				continue
 			}
 			reach := t.cfg.Window - shrink[i]
-			around := words[max(begin, i-reach):min(end, i+reach+1)]
+			context := words[max(begin, i-reach):min(end, i+reach+1)]
 			center := min(reach, i-begin) // place of i among them
 			if t.kind == dm {
-				t.predictMean(words[i], t.row(t.Docs, int32(docs[k])), around, center)
+				t.predictMean(words[i], t.row(t.Docs, int32(docs[k])), context, center)
 				continue
 			}
-			for j, c := range around {
+			for j, c := range context {
 				if j != center {
 					t.inTurn(words[i], t.row(t.Words, c))
 				}
@@ -428,17 +428,17 @@ type prediction struct {
 
 // prepare draws the words for a prediction and has their vectors fetched. Of a large
 // vocabulary they are in no cache, and one by one each would be waited for.
-func (t *trainer) prepare(p *prediction, word int32, in []float32) {
+func (t *trainer) prepare(p *prediction, word int32, input []float32) {
 	p.word = word
-	p.in = in
+	p.in = input
 	p.outputs = p.outputs[:0]
 	if t.cfg.Negative == 0 {
 		return
 	}
 	p.outputs = append(p.outputs, word)
 	for range t.cfg.Negative {
-		if other := t.draw(); other != word {
-			p.outputs = append(p.outputs, other)
+		if sample := t.draw(); sample != word {
+			p.outputs = append(p.outputs, sample)
 		}
 	}
 	for _, w := range p.outputs {
@@ -471,8 +471,8 @@ func (t *trainer) predict(p *prediction, apply bool) {
 
 // inTurn predicts a word from in at the next call, or at settle: until then its vectors
 // have time to arrive, while the prediction before it is computed.
-func (t *trainer) inTurn(word int32, in []float32) {
-	t.prepare(&t.next, word, in)
+func (t *trainer) inTurn(word int32, input []float32) {
+	t.prepare(&t.next, word, input)
 	t.settle() // the one before
 	t.last, t.next = t.next, t.last
 }
@@ -486,19 +486,19 @@ func (t *trainer) settle() {
 
 // predictMean is predict from the mean of a document's vector and those of the words
 // around, but the one at center. Each of them takes the whole change.
-func (t *trainer) predictMean(word int32, doc []float32, around []int32, center int) {
+func (t *trainer) predictMean(word int32, doc []float32, context []int32, center int) {
 	clear(t.hidden)
-	for j, c := range around {
+	for j, c := range context {
 		if j != center {
 			simd.Axpy(1, t.row(t.Words, c), t.hidden)
 		}
 	}
 	simd.Axpy(1, doc, t.hidden)
-	simd.Scale(t.hidden, 1/float32(len(around)), t.hidden)
+	simd.Scale(t.hidden, 1/float32(len(context)), t.hidden)
 	t.prepare(&t.next, word, t.hidden)
 	t.predict(&t.next, false)
 	simd.Axpy(1, t.work, doc)
-	for j, c := range around {
+	for j, c := range context {
 		if j != center {
 			simd.Axpy(1, t.work, t.row(t.Words, c))
 		}
@@ -507,14 +507,14 @@ func (t *trainer) predictMean(word int32, doc []float32, around []int32, center 
 
 // step moves the output vector out so that σ(in·out) comes closer to target, and adds
 // to t.work what in is to change by.
-func (t *trainer) step(in, out []float32, target float32) {
-	dot := simd.Dot(in, out)
+func (t *trainer) step(input, out []float32, target float32) {
+	dot := simd.Dot(input, out)
 	if dot <= -maxDot || dot >= maxDot {
 		return
 	}
 	g := (target - sigmoidTable[int((dot+maxDot)*(tableSize/maxDot/2))]) * t.rate
 	simd.Axpy(g, out, t.work)
-	simd.Axpy(g, in, out)
+	simd.Axpy(g, input, out)
 }
 
 // draw returns a word with a probability in proportion to count^¾.
@@ -534,9 +534,9 @@ const ahead = 64
 
 func (t *trainer) drawAhead() []int32 {
 	var x, rank [ahead]uint32
-	last := uint64(t.cumulative[len(t.cumulative)-1])
+	sum := uint64(t.cumulative[len(t.cumulative)-1])
 	for i := range x {
-		x[i] = uint32(t.random.next() % last)
+		x[i] = uint32(t.random.next() % sum)
 		rank[i] = uint32(t.guide[x[i]>>t.guideShift])
 	}
 	for i := range rank { // one word further is mostly far enough

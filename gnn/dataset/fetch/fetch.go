@@ -58,8 +58,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return fmt.Errorf("%w: more than 10", errRedirect)
 	}
-	if from := via[len(via)-1].URL; from.Scheme == "https" && req.URL.Scheme != "https" {
-		return fmt.Errorf("%w: from %s to insecure %s", errRedirect, from.Redacted(), req.URL.Redacted())
+	if source := via[len(via)-1].URL; source.Scheme == "https" && req.URL.Scheme != "https" {
+		return fmt.Errorf("%w: from %s to insecure %s", errRedirect, source.Redacted(), req.URL.Redacted())
 	}
 	return nil
 }
@@ -212,9 +212,9 @@ func (d *download) run(ctx context.Context) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			if have, _ := d.resume(); have > 0 {
+			if size, _ := d.resume(); size > 0 {
 				return fmt.Errorf("%w; %s has the first %d bytes, for the next attempt to continue",
-					ctx.Err(), d.part, have)
+					ctx.Err(), d.part, size)
 			}
 			return ctx.Err()
 		}
@@ -244,8 +244,8 @@ func (d *download) run(ctx context.Context) error {
 // attempt makes one request for what is missing of the file. It returns nil when the
 // part file is complete.
 func (d *download) attempt(ctx context.Context) error {
-	have, meta := d.resume()
-	d.size = have
+	size, meta := d.resume()
+	d.size = size
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := time.AfterFunc(d.opts.idle, func() {
@@ -259,8 +259,8 @@ func (d *download) attempt(ctx context.Context) error {
 	}
 	// A transparent gzip would make lengths and ranges those of another file.
 	req.Header.Set("Accept-Encoding", "identity")
-	if have > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+	if size > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", size))
 		req.Header.Set("If-Range", meta.validator())
 	}
 	resp, err := d.opts.Client.Do(req)
@@ -281,16 +281,16 @@ func (d *download) attempt(ctx context.Context) error {
 	case code == http.StatusOK && total == 0:
 		return fmt.Errorf("%s: the server's answer is empty", d.url)
 	case code == http.StatusOK: // everything: nothing to resume, or not the same file
-		have = 0
-	case code == http.StatusPartialContent && sameFile && rangeSize(span, have) > 0:
-		total = rangeSize(span, have)
-	case code == http.StatusRequestedRangeNotSatisfiable && have > 0 &&
-		span == fmt.Sprintf("bytes */%d", have):
+		size = 0
+	case code == http.StatusPartialContent && sameFile && rangeSize(span, size) > 0:
+		total = rangeSize(span, size)
+	case code == http.StatusRequestedRangeNotSatisfiable && size > 0 &&
+		span == fmt.Sprintf("bytes */%d", size):
 		return nil // only the name is missing
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		d.discard()
 		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for bytes from %d of %s",
-			refused, span, etag, have, meta.ETag)}
+			refused, span, etag, size, meta.ETag)}
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
 	case code == http.StatusNotFound:
@@ -301,7 +301,7 @@ func (d *download) attempt(ctx context.Context) error {
 	if total > d.opts.maxBytes {
 		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, dataset.ErrTooLarge, total, d.opts.maxBytes)
 	}
-	f, err := d.openPart(have, partMeta{
+	f, err := d.openPart(size, partMeta{
 		URL:          d.url,
 		ETag:         etag,
 		LastModified: resp.Header.Get("Last-Modified"),
@@ -309,7 +309,7 @@ func (d *download) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.size = have
+	d.size = size
 	return errors.Join(d.copy(ctx, f, resp.Body, total, idle), f.Close())
 }
 
@@ -375,8 +375,8 @@ func (d *download) discard() {
 }
 
 // openPart opens the part file to continue at byte have, or empties it.
-func (d *download) openPart(have int64, meta partMeta) (*os.File, error) {
-	if have > 0 {
+func (d *download) openPart(size int64, meta partMeta) (*os.File, error) {
+	if size > 0 {
 		return os.OpenFile(d.part, os.O_WRONLY|os.O_APPEND, 0)
 	}
 	// First the data goes, then the description changes: a crash in between
@@ -423,10 +423,10 @@ func (d *download) finish(ctx context.Context) error {
 
 // rangeSize returns the size of a file of which a Content-Range gives all from a byte on,
 // as in "bytes 5-9/10", and 0 if it gives anything else.
-func rangeSize(span string, from int64) int64 {
+func rangeSize(span string, offset int64) int64 {
 	_, size, _ := strings.Cut(span, "/")
 	n, err := strconv.ParseInt(size, 10, 64)
-	if err != nil || n <= from || span != fmt.Sprintf("bytes %d-%d/%d", from, n-1, n) {
+	if err != nil || n <= offset || span != fmt.Sprintf("bytes %d-%d/%d", offset, n-1, n) {
 		return 0
 	}
 	return n

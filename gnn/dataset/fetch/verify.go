@@ -107,13 +107,13 @@ func (f *file) verify(ctx context.Context) (v Verification, err error) {
 	if err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
 	}
-	var want string
-	want, v.Source, err = wantedSum(f.path)
+	var listed string
+	listed, v.Source, err = wantedSum(f.path)
 	if err != nil {
 		return v, fmt.Errorf("dataset: %w", err)
 	}
-	if want != "" && v.Sum != want {
-		return v, fmt.Errorf("dataset: %w (%s)", &SumError{f.path, v.Sum, want}, v.Source)
+	if listed != "" && v.Sum != listed {
+		return v, fmt.Errorf("dataset: %w (%s)", &SumError{f.path, v.Sum, listed}, v.Source)
 	}
 	if err := f.check(ctx, f.path); err != nil {
 		return v, fmt.Errorf("dataset: %s: %w", f.path, err)

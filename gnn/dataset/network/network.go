@@ -158,9 +158,9 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 		return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
 	})
 	n.Ptr = make([]int32, nodes+1)
-	last := edge{i: -1}
+	previous := edge{i: -1}
 	for _, e := range edges {
-		if e.i == last.i && e.j == last.j {
+		if e.i == previous.i && e.j == previous.j {
 			n.EdgeBits[len(n.EdgeBits)-1] |= e.bits
 			if e.i < e.j {
 				n.Duplicates++
@@ -170,7 +170,7 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 		n.Adj = append(n.Adj, e.j)
 		n.EdgeBits = append(n.EdgeBits, e.bits)
 		n.Ptr[e.i+1]++
-		last = e
+		previous = e
 	}
 	for i := range nodes {
 		n.Ptr[i+1] += n.Ptr[i]
@@ -179,7 +179,7 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 }
 
 func (n *Network) readLabels(ctx context.Context, path string) error {
-	seen := make([]bool, n.Nodes())
+	labeled := make([]bool, n.Nodes())
 	header := func(c *textfile.Rows) error {
 		n.Tasks = c.Header[1:]
 		n.Labels = make([]int8, n.Nodes()*len(n.Tasks))
@@ -192,10 +192,10 @@ func (n *Network) readLabels(ctx context.Context, path string) error {
 			return err
 		case int(i) >= n.Nodes():
 			return c.Bad(0, fmt.Sprintf("the edges have the nodes 0 to %d only", n.Nodes()-1))
-		case seen[i]:
+		case labeled[i]:
 			return c.Bad(0, "a node that was listed before")
 		}
-		seen[i] = true
+		labeled[i] = true
 		for k := range n.Tasks {
 			l, ok := labels[c.Row[1+k]]
 			if !ok {
@@ -240,11 +240,11 @@ func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 			}
 		}
 		rng.Shuffle(len(next), func(a, b int) { next[a], next[b] = next[b], next[a] })
-		kept := min(len(next), c.MaxNodes-len(nodes))
-		for _, j := range next[kept:] {
+		sampled := min(len(next), c.MaxNodes-len(nodes))
+		for _, j := range next[sampled:] {
 			delete(place, j)
 		}
-		layer = next[:kept]
+		layer = next[:sampled]
 		for _, j := range layer {
 			place[j] = int32(len(nodes))
 			nodes = append(nodes, j)

@@ -355,16 +355,16 @@ func (t *thriftWalk) elements(n, bytes uint64, path uint64) {
 		t.fail("a list of %d where %d bytes are left", n, len(t.in))
 		return
 	}
-	each := int64(64)
+	size := int64(64)
 	switch path {
 	case pathSchema:
-		each = 8 << 10 // a column that is read has buffers
+		size = 8 << 10 // a column that is read has buffers
 	case pathGroups:
-		each = int64(unsafe.Sizeof(format.RowGroup{}))
+		size = int64(unsafe.Sizeof(format.RowGroup{}))
 	case pathChunks:
-		each = int64(unsafe.Sizeof(format.ColumnChunk{}) + unsafe.Sizeof(parquet.FileColumnChunk{}))
+		size = int64(unsafe.Sizeof(format.ColumnChunk{}) + unsafe.Sizeof(parquet.FileColumnChunk{}))
 	}
-	t.memory += int64(n) * each
+	t.memory += int64(n) * size
 	if t.memory > maxMeta {
 		t.fail("it describes more than fits into %d bytes of memory", maxMeta)
 	}

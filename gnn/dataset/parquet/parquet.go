@@ -98,14 +98,14 @@ func (t *Text) columns(c *parquet.Column, root bool, types []format.LogicalTypeV
 			t.columns(below, false, types)
 			continue
 		}
-		at := -1
+		place := -1
 		as := formatOf(below.Type(), types[len(t.column)])
 		if root && !below.Repeated() && as != nil {
-			at = len(t.line)
+			place = len(t.line)
 			t.line = append(t.line, below.Name())
 			t.format = append(t.format, as)
 		}
-		t.column = append(t.column, at)
+		t.column = append(t.column, place)
 	}
 }
 
@@ -244,8 +244,8 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 	case parquet.Int96: // nanoseconds of a day, and the day by Julius Caesar's count, of 1970 2440588
 		return func(v parquet.Value) string {
 			n := v.Int96()
-			at := time.Unix((int64(n[2])-2440588)*86400, int64(uint64(n[0])|uint64(n[1])<<32))
-			return at.UTC().Format("2006-01-02T15:04:05.999999999")
+			instant := time.Unix((int64(n[2])-2440588)*86400, int64(uint64(n[0])|uint64(n[1])<<32))
+			return instant.UTC().Format("2006-01-02T15:04:05.999999999")
 		}
 	case parquet.Float:
 		return func(v parquet.Value) string {

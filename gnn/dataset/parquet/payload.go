@@ -85,7 +85,7 @@ func levelBits(largest int) int { return bits.Len(uint(largest)) }
 
 // checkLevels checks the levels at the start of a page of version 1, whose length stands in front
 // of them, and returns the data behind them. A column whose levels are all 0 has none.
-func checkLevels(data []byte, encoding format.Encoding, largest, values int) (rest []byte, err error) {
+func checkLevels(data []byte, encoding format.Encoding, largest, values int) (remaining []byte, err error) {
 	if largest == 0 {
 		return data, nil
 	}
@@ -168,7 +168,7 @@ func checkValues(
 			lengths = 2
 		}
 		for range lengths {
-			sum, rest, err := sumDeltas(data, 32, values)
+			sum, remaining, err := sumDeltas(data, 32, values)
 			if err != nil {
 				return 0, err
 			}
@@ -176,7 +176,7 @@ func checkValues(
 				return 0, fmt.Errorf("texts of %d bytes in a page: at most %d are read", sum, maxPage)
 			}
 			memory += sum
-			data = rest
+			data = remaining
 		}
 		return memory, nil
 	}
@@ -199,7 +199,7 @@ const maxDeltaBlock = 1 << 16
 // sumDeltas walks through numbers of so many bits in the encoding DELTA_BINARY_PACKED and
 // returns their sum and the data behind them. It returns an error if there are more than values,
 // if a block is not one, or if one of the numbers is negative and has 32 bits, as a length may not.
-func sumDeltas(data []byte, width, values int) (sum int64, rest []byte, err error) {
+func sumDeltas(data []byte, width, values int) (sum int64, remaining []byte, err error) {
 	var head [4]uint64 // values in a block, miniblocks in a block, values in all, the first value
 	for i := range head {
 		v, n := binary.Uvarint(data)
@@ -284,7 +284,7 @@ func unpack(packed []byte, codec format.CompressionCodec, n int) (data []byte, e
 		return nil, errTooLong
 	}
 	var r io.Reader
-	in := bytes.NewReader(packed)
+	input := bytes.NewReader(packed)
 	switch codec {
 	case format.Uncompressed:
 		return packed, nil
@@ -299,12 +299,12 @@ func unpack(packed []byte, codec format.CompressionCodec, n int) (data []byte, e
 		length, err := lz4.UncompressBlock(packed, data)
 		return data[:max(length, 0)], err
 	case format.Gzip:
-		r, err = gzip.NewReader(in)
+		r, err = gzip.NewReader(input)
 	case format.Brotli:
-		r = brotli.NewReader(in)
+		r = brotli.NewReader(input)
 	case format.Zstd:
 		var d *zstd.Decoder
-		d, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage))
+		d, err = zstd.NewReader(input, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage))
 		if err == nil {
 			defer d.Close()
 			r = d

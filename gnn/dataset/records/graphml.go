@@ -71,10 +71,10 @@ func (r *reader) openGraphML() (next func() (*Record, error), err error) {
 	}
 	m := &graphML{reader: r, in: &tagReader{Reader: bufio.NewReader(r.text)}, keys: map[string]*mlKey{}}
 	m.xml = xml.NewDecoder(m.in)
-	m.xml.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
+	m.xml.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
 		// which is UTF-8 by now
 		if c := strings.ToLower(charset); strings.HasPrefix(c, "utf-16") || c == "us-ascii" {
-			return in, nil
+			return input, nil
 		}
 		return nil, fmt.Errorf("the encoding %s is not read: write the file in UTF-8", charset)
 	}
@@ -133,11 +133,11 @@ func (m *graphML) token() (xml.Token, error) {
 			return nil, m.end()
 		}
 	}
-	syntax, is := err.(*xml.SyntaxError)
+	syntax, isSyntax := err.(*xml.SyntaxError)
 	switch {
 	case err == io.EOF:
 		return nil, m.bad("the file ends too early")
-	case is:
+	case isSyntax:
 		return nil, m.bad("%s", syntax.Msg)
 	case err != nil && m.ctx.Err() == nil:
 		return nil, m.bad("%v", strings.TrimPrefix(err.Error(), "xml: "))
@@ -252,27 +252,27 @@ func (m *graphML) roles() error {
 		}
 		named = c.Names
 	}
-	is := func(k *mlKey, of string) bool { return k.of == of || k.of == "all" }
+	belongs := func(k *mlKey, kind string) bool { return k.of == kind || k.of == "all" }
 	graphs := map[string]bool{"id": true}
 	unused := map[string]bool{}
 	nodes := map[string]bool{}
 	label := "label"
-	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return is(k, "node") && k.name == label }) {
+	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return belongs(k, "node") && k.name == label }) {
 		label = "labels" // as Neo4j writes it
 	}
 	for _, k := range m.order {
-		if is(k, "graph") {
+		if belongs(k, "graph") {
 			graphs[k.name] = true
 		}
-		used := is(k, "graph") && (k.name == m.o.ID || slices.Contains(m.o.Fields, k.name))
-		if is(k, "node") {
+		used := belongs(k, "graph") && (k.name == m.o.ID || slices.Contains(m.o.Fields, k.name))
+		if belongs(k, "node") {
 			if nodes[k.name] {
 				return m.bad("two keys of nodes are called %q", k.name)
 			}
 			nodes[k.name] = true
 		}
 		switch {
-		case !is(k, "node"):
+		case !belongs(k, "node"):
 		case named == nil && strings.HasPrefix(k.name, "attribute"):
 			k.attribute = len(m.reading.Attributes)
 			m.reading.Attributes = append(m.reading.Attributes, k.name)
@@ -286,7 +286,7 @@ func (m *graphML) roles() error {
 				return m.bad("%v", err)
 			}
 		}
-		if is(k, "edge") {
+		if belongs(k, "edge") {
 			if err := m.o.refused(k.name); err != nil && k.of == "edge" {
 				return m.bad("%v", err)
 			}
@@ -421,7 +421,7 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	}
 	missing := map[*mlKey]bool{}
 	label := ""
-	take := func(k *mlKey, value string) {
+	assign := func(k *mlKey, value string) {
 		delete(missing, k)
 		if k.label {
 			label = value
@@ -436,7 +436,7 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	for _, k := range m.order {
 		missing[k] = k.label || k.attribute >= 0
 		if k.set {
-			take(k, k.preset)
+			assign(k, k.preset)
 		}
 	}
 	err := m.inside(func(t xml.StartElement) error {
@@ -452,7 +452,7 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 			return m.skip()
 		}
 		value, err := m.text()
-		take(k, value)
+		assign(k, value)
 		return err
 	}, func([]byte) {})
 	for _, k := range m.order {

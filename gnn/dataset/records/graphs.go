@@ -111,17 +111,17 @@ func (g *rawGraph) dropped(built *graph.Graph) (loops, repeats int) {
 			loops++
 		}
 	}
-	kept := len(g.edges) - loops
-	if !g.directed && built.Entries() == 2*kept || g.directed && built.Entries() == kept {
+	proper := len(g.edges) - loops
+	if !g.directed && built.Entries() == 2*proper || g.directed && built.Entries() == proper {
 		return loops, 0
 	}
-	distinct := make(map[[2]int]bool, kept) // an undirected edge may be listed in both directions
+	distinct := make(map[[2]int]bool, proper) // an undirected edge may be listed in both directions
 	for _, e := range g.edges {
 		if e[0] != e[1] {
 			distinct[e] = true
 		}
 	}
-	return loops, kept - len(distinct)
+	return loops, proper - len(distinct)
 }
 
 func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
@@ -252,14 +252,14 @@ func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 				has[v] = true
 			}
 		}
-		seen := slices.Sorted(maps.Keys(has))
-		l := graph.LabelValues{Min: seen[0], Width: seen[len(seen)-1] - seen[0] + 1}
+		values := slices.Sorted(maps.Keys(has))
+		l := graph.LabelValues{Min: values[0], Width: values[len(values)-1] - values[0] + 1}
 		c.Labels = []graph.LabelValues{l}
 		if err := c.Check(); err != nil {
 			return c, trim(err)
 		}
-		for k, v := range seen[1:] {
-			for u := seen[k] + 1; u < v; u++ {
+		for k, v := range values[1:] {
+			for u := values[k] + 1; u < v; u++ {
 				c.Labels[0].Unseen = append(c.Labels[0].Unseen, u)
 			}
 		}

@@ -67,8 +67,8 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 // name returns the name behind a SMILES, without the extension between bars of CXSMILES.
 func name(text string) string {
 	text = strings.TrimSpace(text)
-	if rest, ok := strings.CutPrefix(text, "|"); ok {
-		if _, after, ok := strings.Cut(rest, "|"); ok {
+	if extension, ok := strings.CutPrefix(text, "|"); ok {
+		if _, after, ok := strings.Cut(extension, "|"); ok {
 			return strings.TrimSpace(after)
 		}
 	}
@@ -94,10 +94,10 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if at := strings.IndexAny(text, " \t"); at > 0 {
+		if end := strings.IndexAny(text, " \t"); end > 0 {
 			var id string
-			id = name(text[at:])
-			text = text[:at]
+			id = name(text[end:])
+			text = text[:end]
 			rec.ID = cmp.Or(id, rec.ID)
 			if err := textfile.CheckUTF8(id); err != nil && rec.Err == nil {
 				rec.Err = &dataset.SyntaxError{
@@ -171,19 +171,19 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	if r.o.SMILES != "" {
 		return rows.Column(r.o.SMILES)
 	}
-	var like []int
+	var similar []int
 	for i, h := range rows.Header {
 		switch h := strings.ToLower(strings.TrimSpace(h)); {
 		case h == "smiles":
 			return i, nil
 		case strings.Contains(h, "smiles"):
-			like = append(like, i)
+			similar = append(similar, i)
 		}
 	}
 	switch {
-	case len(like) == 1:
-		return like[0], nil
-	case len(like) > 1:
+	case len(similar) == 1:
+		return similar[0], nil
+	case len(similar) > 1:
 		return 0, rows.BadHeader(strings.Join(rows.Header, ","),
 			`no column "smiles", and several whose names contain it: say which`)
 	}

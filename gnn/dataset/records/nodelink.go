@@ -37,7 +37,7 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 		return nil, errors.New(`has "links" and "edges"`)
 	}
 	number := map[string]int{}
-	seen := map[string]bool{}
+	unread := map[string]bool{}
 	parts := map[string][]json.RawMessage{}
 	for i, node := range nodes {
 		id := string(node["id"])
@@ -51,7 +51,7 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 			case "label", "attributes":
 				parts[key] = append(parts[key], value)
 			default:
-				seen[key] = true
+				unread[key] = true
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 				if err := o.refused(key); err != nil {
 					return nil, err
 				}
-				seen[key] = true
+				unread[key] = true
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 		if len(values) != len(nodes) {
 			return nil, fmt.Errorf("%d of %d nodes have %q", len(values), len(nodes), key)
 		}
-		delete(seen, key)
+		delete(unread, key)
 	}
 	put := func(key string, v any) {
 		text, _ := json.Marshal(v) // of numbers, and of what has been JSON
@@ -96,10 +96,10 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 	if parts["attributes"] != nil {
 		put("attributes", parts["attributes"])
 	}
-	for key := range seen {
+	for key := range unread {
 		if err := o.refused(key, "label", "attributes"); err != nil {
 			return nil, err
 		}
 	}
-	return slices.Sorted(maps.Keys(seen)), nil
+	return slices.Sorted(maps.Keys(unread)), nil
 }

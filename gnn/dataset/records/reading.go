@@ -88,8 +88,8 @@ func appendRole(parts []string, role string, names ...string) []string {
 	for i, name := range shown {
 		shown[i] = textfile.Printable(name)
 	}
-	if more := len(shown) - most; more > 0 {
-		shown = append(shown[:most], fmt.Sprintf("and %d more", more))
+	if hidden := len(shown) - most; hidden > 0 {
+		shown = append(shown[:most], fmt.Sprintf("and %d more", hidden))
 	}
 	if len(shown) > 0 {
 		parts = append(parts, role+" "+strings.Join(shown, ", "))
@@ -184,21 +184,21 @@ var meant = map[string]string{
 // refused returns an error for the name of a column or key that is not used but looks as if
 // it were meant to be: a part of the graph under another name, or a feature of edges. known
 // are the names of the parts in this format.
-func (o *Options) refused(name string, known ...string) error {
-	want, ok := meant[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(
+func (o *Options) refused(name string, parts ...string) error {
+	part, ok := meant[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(
 		strings.TrimSpace(name),
 	))]
 	switch {
 	case !ok || slices.Contains(o.Ignore, name):
 		return nil
-	case want == "":
+	case part == "":
 		return fmt.Errorf(
 			"%q: features of edges are not read; the graph is read without them if -ignore names it",
 			name,
 		)
 	}
-	for _, k := range known {
-		if k == want || k+"s" == want {
+	for _, k := range parts {
+		if k == part || k+"s" == part {
 			return fmt.Errorf("%q is not read: is it meant to be %q? If not, -ignore names it", name, k)
 		}
 	}

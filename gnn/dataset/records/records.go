@@ -204,9 +204,9 @@ func FormatOf(path string) (string, error) {
 	case info.IsDir():
 		return TU, nil
 	}
-	if what, ok := others[strings.ToLower(filepath.Ext(path))]; ok {
+	if language, ok := others[strings.ToLower(filepath.Ext(path))]; ok {
 		remedy := "write it as .csv or .jsonl"
-		switch what {
+		switch language {
 		case "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
 			remedy = "write it as .graphml, in Python by networkx.write_graphml, or a graph a line into a " +
 				".jsonl, by json.dumps(networkx.node_link_data(g))"
@@ -215,7 +215,7 @@ func FormatOf(path string) (string, error) {
 		case "bzip2", "xz", "a tar archive":
 			remedy = "unpack it, or pack it by gzip or zstd"
 		}
-		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, what, remedy)
+		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, language, remedy)
 	}
 	return "", fmt.Errorf(
 		"dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, .graphml, each "+
@@ -247,8 +247,8 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 			return err
 		}
 	}
-	at := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
-	if at < 0 {
+	index := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+	if index < 0 {
 		return fmt.Errorf("dataset: %q is not a format of records; want one of %s",
 			name, strings.Join(Formats, ", "))
 	}
@@ -275,7 +275,7 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 		r.reading = o.Reading
 	}
 	*r.reading = Reading{ID: o.ID, Fields: o.Fields}
-	next, err := formats[at].open(r)
+	next, err := formats[index].open(r)
 	if r.text != nil {
 		defer r.text.Close()
 	}

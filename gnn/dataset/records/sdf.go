@@ -130,11 +130,11 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 // the end.
 func (text molfile) properties() (values map[string]string, names, twice []string) {
 	values = map[string]string{}
-	at := strings.Index(string(text), "\nM  END")
-	if at < 0 {
+	molEnd := strings.Index(string(text), "\nM  END")
+	if molEnd < 0 {
 		return values, nil, nil // ParseMolfile refuses it
 	}
-	_, rest, _ := strings.Cut(string(text[at+1:]), "\n")
+	_, tail, _ := strings.Cut(string(text[molEnd+1:]), "\n")
 	// whether a property may begin
 	name := ""
 	after := true
@@ -144,7 +144,7 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 			values[name] = strings.TrimSpace(strings.Join(value, "\n"))
 		}
 	}
-	for line := range strings.Lines(rest) {
+	for line := range strings.Lines(tail) {
 		line = strings.TrimRight(line, " \t\r\n")
 		head, ok := propertyName(line)
 		if !after || !ok {

@@ -25,15 +25,15 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	if err != nil {
 		return nil, err
 	}
-	values := map[string]func(at int) string{}
+	values := map[string]func(index int) string{}
 	if len(r.set.Targets) == 0 || strings.HasPrefix(r.set.Targets[0].Name, "attribute") && r.set.Classes > 1 {
-		values["class"] = func(at int) string {
-			return strconv.Itoa(r.set.ClassValues[r.set.Graphs[at].Class])
+		values["class"] = func(index int) string {
+			return strconv.Itoa(r.set.ClassValues[r.set.Graphs[index].Class])
 		}
 	}
 	for _, t := range r.set.Targets {
-		values[t.Name] = func(at int) string {
-			return strconv.FormatFloat(t.Values[at], 'g', -1, 64)
+		values[t.Name] = func(index int) string {
+			return strconv.FormatFloat(t.Values[index], 'g', -1, 64)
 		}
 	}
 	for _, name := range append(slices.Clone(r.o.Fields), r.o.ID) {
@@ -59,10 +59,10 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 	r.reading.Directed = r.set.Directed()
 	r.reading.SelfLoops = r.set.SelfLoops
 	r.reading.Repeats = r.set.Duplicates
-	at := 0
+	current := 0
 	empty := r.set.Empty
 	return func() (*Record, error) {
-		if at == len(r.set.Graphs) && len(empty) == 0 {
+		if current == len(r.set.Graphs) && len(empty) == 0 {
 			return nil, io.EOF
 		}
 		rec := r.record(r.number + 1)
@@ -72,16 +72,16 @@ func (r *reader) openTU() (next func() (*Record, error), err error) {
 			return rec, nil
 		}
 		one := tuGraph(*r.set)
-		one.Graphs = r.set.Graphs[at : at+1]
+		one.Graphs = r.set.Graphs[current : current+1]
 		rec.body = &one
 		rec.size = one.Graphs[0].Nodes()
 		for _, name := range r.o.Fields {
-			rec.Fields = append(rec.Fields, values[name](at))
+			rec.Fields = append(rec.Fields, values[name](current))
 		}
 		if r.o.ID != "" {
-			rec.ID = values[r.o.ID](at)
+			rec.ID = values[r.o.ID](current)
 		}
-		at++
+		current++
 		return rec, nil
 	}, nil
 }

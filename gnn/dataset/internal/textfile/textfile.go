@@ -57,17 +57,17 @@ type Text struct {
 // name ends in .gz. Text in UTF-16 is told by its mark or, without one, by the zeros in every second
 // byte, and lines may end in CR alone. If in is set, it is read in place of the file. A cancelled ctx
 // ends the reading.
-func Open(ctx context.Context, name string, in io.Reader) (*Text, error) {
+func Open(ctx context.Context, name string, input io.Reader) (*Text, error) {
 	t := &Text{Name: name, limit: math.MaxInt64, ctx: ctx}
-	if in == nil {
+	if input == nil {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
-		in = f
+		input = f
 		t.file = f
 	}
-	if err := t.decode(in); err != nil {
+	if err := t.decode(input); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("dataset: %s: %w", name, err)
 	}
@@ -99,9 +99,9 @@ var binaries = map[string]string{
 }
 
 // decode sets up what turns the bytes of in into text.
-func (t *Text) decode(in io.Reader) error {
+func (t *Text) decode(input io.Reader) error {
 	const peeked = 64 << 10
-	b := bufio.NewReaderSize(in, peeked)
+	b := bufio.NewReaderSize(input, peeked)
 	begins := func(s string) bool { // an error comes again with the next read
 		p, _ := b.Peek(len(s))
 		return string(p) == s
@@ -122,9 +122,9 @@ func (t *Text) decode(in io.Reader) error {
 		b = bufio.NewReaderSize(z, peeked)
 		t.packed = true
 	}
-	for magic, what := range binaries {
+	for magic, remark := range binaries {
 		if begins(magic) {
-			return errors.New(what)
+			return errors.New(remark)
 		}
 	}
 	start, _ := b.Peek(peeked)
@@ -302,8 +302,8 @@ func (t *Text) Rows() (*Rows, error) {
 // ReadRows reads a table: header is called when its header is known, and row, if set, for
 // every row. in is as in [Open]. The table may have [dataset.MaxFileBytes] if it is
 // compressed.
-func ReadRows(ctx context.Context, name string, in io.Reader, header, row func(*Rows) error) error {
-	t, err := Open(ctx, name, in)
+func ReadRows(ctx context.Context, name string, input io.Reader, header, row func(*Rows) error) error {
+	t, err := Open(ctx, name, input)
 	if err != nil {
 		return err
 	}
@@ -442,9 +442,9 @@ func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
 func (c *Rows) Column(name string) (int, error) {
 	i := slices.Index(c.Header, name)
 	trimmed := func(h string) bool { return strings.TrimSpace(h) == strings.TrimSpace(name) }
-	if at := slices.IndexFunc(c.Header, trimmed); i < 0 && at >= 0 &&
-		!slices.ContainsFunc(c.Header[at+1:], trimmed) {
-		i = at
+	if trimmedIndex := slices.IndexFunc(c.Header, trimmed); i < 0 && trimmedIndex >= 0 &&
+		!slices.ContainsFunc(c.Header[trimmedIndex+1:], trimmed) {
+		i = trimmedIndex
 	}
 	if i < 0 {
 		return 0, c.BadHeader(strings.Join(c.Header, ","), fmt.Sprintf("no column %q", name))
@@ -545,19 +545,19 @@ func CheckUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
 	}
-	at := 0
-	for at < len(text) {
-		r, size := utf8.DecodeRuneInString(text[at:])
+	offset := 0
+	for offset < len(text) {
+		r, size := utf8.DecodeRuneInString(text[offset:])
 		if r == utf8.RuneError && size == 1 {
 			break
 		}
-		at += size
+		offset += size
 	}
 	return fmt.Errorf(
 		"the byte 0x%02x at column %d is not UTF-8, but perhaps Latin-1: convert the file, such as by "+
 			"iconv -f latin1 -t utf-8",
-		text[at],
-		at+1,
+		text[offset],
+		offset+1,
 	)
 }
 
