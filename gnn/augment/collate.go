@@ -31,7 +31,7 @@ type Collator struct {
 	done    sync.WaitGroup
 }
 
-// job is what all workers see of a call of Collate.
+// job is what all workers see of one call of Collate.
 type job struct {
 	dst     *graph.Batch
 	graphs  []*graph.Graph
@@ -42,13 +42,13 @@ type job struct {
 // worker augments a run of graphs into a batch of its own, so that workers do
 // not wait for one another, and then copies that batch to its place.
 type worker struct {
-	c               *Collator
-	augment, copy   func() // the methods, bound once: a go statement then allocates nothing
-	ws              Workspace
-	part            graph.Batch
-	lo, hi          int // the views to make: view v of sample s is v·samples+s
-	node, entry, at int // where part starts in dst: nodes, entries, graphs
-	failure         any
+	c                  *Collator
+	augment, copy      func() // the methods, bound once: a go statement then allocates nothing
+	ws                 Workspace
+	part               graph.Batch
+	lo, hi             int // the views to make: view v of sample s is v·samples+s
+	node, entry, graph int // where part starts in dst
+	failure            any
 }
 
 // minChunk is the smallest number of graphs worth a goroutine: 64 views of
@@ -70,6 +70,8 @@ func (c *Collator) Collate(dst *graph.Batch, graphs []*graph.Graph, samples []in
 	dst.Reset(width)
 	c.job = job{dst, graphs, samples, epoch}
 	defer func() { c.job = job{} }() // keeps nothing of the caller's alive
+
+	// Small batches are not worth more than one goroutine.
 	total := len(c.Views) * len(samples)
 	n := c.Workers
 	if n == 0 {
@@ -151,7 +153,7 @@ func (c *Collator) place(n int) {
 	for _, w := range c.workers[:n] {
 		w.node = nodes
 		w.entry = entries
-		w.at = graphs
+		w.graph = graphs
 		nodes += w.part.Nodes()
 		entries += len(w.part.Adj)
 		graphs += w.part.Graphs()
@@ -190,7 +192,7 @@ func (w *worker) doCopy() {
 	if len(part.EdgeLabel) > 0 {
 		copy(dst.EdgeLabel[w.entry:], part.EdgeLabel)
 	}
-	shifted(dst.GraphPtr[w.at+1:], part.GraphPtr[1:], int32(w.node))
+	shifted(dst.GraphPtr[w.graph+1:], part.GraphPtr[1:], int32(w.node))
 	width := dst.X.Width
 	switch n := part.Nodes(); {
 	case dst.X.OneHot():

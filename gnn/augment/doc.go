@@ -20,17 +20,18 @@
 //
 // # The augmentations
 //
-// They are the four of GraphCL (You et al., Graph Contrastive Learning with
+// These are the four of GraphCL (You et al., Graph Contrastive Learning with
 // Augmentations, NeurIPS 2020, section 3.1), for a graph of n nodes and E
 // edges, with ratio r = 0.2 unless said otherwise. ⌊r·n⌋ is [Share].
 //
 //   - [NodeDropping] ("dropN"): ⌊r·n⌋ nodes are removed, with all their edges.
 //   - [EdgePerturbation] ("permE"): ⌊r·E⌋ edges are replaced by new ones.
 //   - [AttributeMasking] ("maskN"): the features of ⌊r·n⌋ nodes become noise.
-//   - [Subgraph] ("subgraph"): ⌊(1-r)·n⌋+1 nodes stay, connected as far as possible.
+//   - [Subgraph] ("subgraph"): ⌊(1-r)·n⌋+1 nodes stay, connected where possible.
 //
 // [Identity] leaves a graph as it is, and [Choice] draws one of several
-// augmentations for every graph. Which are used depends on the kind of data ([PolicyFor], [ParsePolicy]).
+// augmentations for every graph. The choice depends on the kind of data
+// ([PolicyFor], [ParsePolicy]).
 //
 // Invariants of every view, for every graph with a node: it has a node; nodes
 // keep their order (except in the subgraph of [GraphCLSemi]); the batch passes

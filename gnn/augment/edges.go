@@ -133,7 +133,7 @@ func (ws *Workspace) addByList(g *graph.Graph, count, free int, rng *rand.Rand) 
 	}
 }
 
-// add notes the edge j→i, and its reverse if both.
+// add notes the edge j→i, and its reverse if symmetric.
 func (ws *Workspace) add(j, i int32, symmetric bool) {
 	ws.from = append(ws.from, j)
 	ws.to = append(ws.to, i)
@@ -144,7 +144,7 @@ func (ws *Workspace) add(j, i int32, symmetric bool) {
 }
 
 // labelAdded gives the edges of ws.from and ws.to the categories of marked
-// entries, in order. both says that every edge is marked, and added, together
+// entries, in order. symmetric says that every edge is marked, and added, together
 // with its reverse. At least as many edges are marked as are added.
 func (ws *Workspace) labelAdded(g *graph.Graph, drop []bool, symmetric bool) {
 	ws.label = ws.label[:0]
@@ -209,20 +209,22 @@ func perturb(dst *graph.Batch, g *graph.Graph, drop []bool, symmetric bool, ws *
 func (ws *Workspace) sortAdded(n int) (sources, labels, end []int32) {
 	m := len(ws.from)
 	source := resize(&ws.byFrom, m)
-	to := resize(&ws.byFromTo, m)
+	target := resize(&ws.byFromTo, m)
 	label := resize(&ws.byFromLabel, len(ws.label))
 	end = ws.starts(n, ws.from)
 	for k, j := range ws.from {
-		source[end[j]], to[end[j]] = j, ws.to[k]
+		place := end[j]
+		source[place] = j
+		target[place] = ws.to[k]
 		if len(label) > 0 {
-			label[end[j]] = ws.label[k]
+			label[place] = ws.label[k]
 		}
 		end[j]++
 	}
 	sources = resize(&ws.sorted, m)
 	labels = resize(&ws.sortedLabel, len(label))
-	end = ws.starts(n, to)
-	for k, i := range to {
+	end = ws.starts(n, target)
+	for k, i := range target {
 		sources[end[i]] = source[k]
 		if len(label) > 0 {
 			labels[end[i]] = label[k]

@@ -38,8 +38,8 @@ const (
 //   - none: nothing.
 //
 // For a directed graph the neighbours are the sources of a node's entries.
-// GraphCL fails where nothing remains of a graph. In that case the seed stays here,
-// or else the first node that was not dropped.
+// GraphCL fails where nothing remains of a graph. Here, the seed then stays, or else the
+// first node that was not dropped.
 type GraphCLUnsupervised struct {
 	Op Op
 	// Ratio is r, in [0, 1].
@@ -122,7 +122,7 @@ func dropOutside(g *graph.Graph, keep, drop []bool) {
 	}
 }
 
-// star draws a seed and, from its neighbours, up to want-1 other nodes. It
+// star draws a seed and, from its neighbours, up to size-1 other nodes. It
 // returns them in the order drawn and marks them in ws.node. Nodes below loops
 // are their own neighbours.
 func (ws *Workspace) star(g *graph.Graph, size, loops int, rng *rand.Rand) []int32 {
@@ -161,6 +161,7 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 	n := g.Nodes()
 	m := g.Entries()
 	loop := drop[m:]
+	// A node stays if it has an entry or a self-loop.
 	stays := resize(&ws.seen, n)
 	for i := range stays {
 		stays[i] = !strip || i < len(loop) && !loop[i]
@@ -168,7 +169,8 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 	for i := range n {
 		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
 			if !drop[k] {
-				stays[i], stays[g.Adj[k]] = true, true
+				stays[i] = true
+				stays[g.Adj[k]] = true
 			}
 		}
 	}
@@ -176,6 +178,7 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 		stays[keeper] = true
 	}
 
+	// The remaining nodes, row by row, with the self-loop at its place.
 	dst.BeginGraph(g.X.Width)
 	dst.Asymmetric = dst.Asymmetric || g.Directed
 	base := dst.Nodes()
@@ -221,7 +224,7 @@ func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool
 //     of the graph.
 //   - none: nothing.
 //
-// Self-loops that this code makes are left out, because the GCN that follows
+// Self-loops that this code makes are dropped, because the GCN that follows
 // removes the self-loops of its input. The means that maskN writes stay in the view
 // here. GraphCL's code writes those of the first view into the data set itself, so
 // that more and more nodes are masked for good.

@@ -37,8 +37,8 @@ type Loader struct {
 	// Batch is the number of samples in a mini-batch, at least 1. All samples are one
 	// mini-batch if there are no more of them.
 	Batch int
-	// DropLast leaves out a last mini-batch that is smaller than the others.
-	// If it is the only one, it is kept.
+	// DropLast drops a last mini-batch that is smaller than the others, unless it
+	// is the only one.
 	DropLast bool
 	// Order is the order of the samples. It is drawn from the stream of the
 	// Collator's seed.

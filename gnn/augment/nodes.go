@@ -40,7 +40,7 @@ func (a NodeDropping) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, w
 // Growing from the whole frontier is what GraphCL's paper and its code for
 // proteins do; see [GraphCLUnsupervised] for what the rest of its code does.
 type Subgraph struct {
-	// Ratio is r, in [0, 1]: the share of nodes that is left out.
+	// Ratio is r, in [0, 1]: the fraction of nodes that is removed.
 	Ratio float64
 }
 
@@ -56,7 +56,7 @@ func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *W
 		dst.Append(g)
 		return
 	}
-	// A node is seen when it enters the frontier, and taken when it leaves it.
+	// A node is visited when it enters the frontier, and kept when it leaves it.
 	keep := resize(&ws.node, n)
 	visited := resize(&ws.seen, n)
 	clear(keep)
@@ -82,9 +82,9 @@ func (a Subgraph) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand, ws *W
 			v, frontier = draw(frontier, rng)
 			continue
 		}
-		// A component is used up. rest lists the nodes that were unseen when
-		// the first one was; those seen since are discarded when drawn, each
-		// once, so that all jumps together cost O(n).
+		// A component is used up. unreached lists the nodes that were not visited
+		// when the first one was; those visited since are discarded when drawn,
+		// each once, so that all jumps together cost O(n).
 		if len(unreached) == 0 {
 			for i, s := range visited {
 				if !s {

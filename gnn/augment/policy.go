@@ -106,8 +106,7 @@ func ParsePolicy(policy string, impl Impl, ratio float64) (Augmentation, error) 
 				return nil, fmt.Errorf(
 					"augment: no augmentation %q in policy %q; want random2, random3, random4, or some of "+
 						"none, dropN, permE, maskN, subgraph",
-					name,
-					policy,
+					name, policy,
 				)
 			}
 			ops = append(ops, op)

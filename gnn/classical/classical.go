@@ -1,8 +1,9 @@
 // Package classical makes features of graphs without a network: counts of nodes and labels,
-// Weisfeiler-Lehman kernels, and embeddings of walks and of subtrees. They are the
-// classical rows of tables of graph classification, and the plain ones that belong above
-// them. It knows nothing of classes: [github.com/specmatch/specmatch/specmatch/eval]
-// classifies what it makes.
+// Weisfeiler-Lehman kernels, and embeddings of walks and of subtrees.
+//
+// These are the classical rows in tables of graph classification, and the plain baselines
+// that belong above them. The package knows nothing of classes; package
+// [github.com/specmatch/specmatch/specmatch/eval] classifies the features.
 package classical
 
 import (
@@ -31,7 +32,7 @@ type Options struct {
 	Seed       uint64
 }
 
-// Defaults are the settings of the papers, and gensim's silent limit of 10,000 words.
+// Defaults returns the settings of the papers, with gensim's silent limit of 10,000 words.
 func Defaults() Options {
 	return Options{
 		Rounds:     5,
@@ -50,10 +51,10 @@ func Defaults() Options {
 
 // Features are what a method makes of N graphs: either Rounds or X is set.
 type Features struct {
-	// Rounds are the parts of a kernel: after each of them the sum of the products
-	// so far is a kernel to choose.
+	// Rounds are the parts of a kernel. The sum of the products of the first h+1 of them is
+	// the kernel for h rounds, of which one is to be chosen.
 	Rounds     []*kernel.Sparse
-	Assignment bool // sums of the smaller counts take the place of products
+	Assignment bool // Σ min of counts takes the place of products
 
 	X   []float64 // vectors [N×Dim], row-major
 	Dim int
@@ -89,15 +90,15 @@ func (f *Features) Kernels() []*kernel.Matrix {
 // Method is a way to make features.
 type Method struct {
 	Name   string
-	Title  string // as tables have it
+	Title  string // in tables
 	Seeded bool   // features depend on Options.Seed
 	build  func(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error)
-	// updates, if set, is about how many vectors change while it learns.
+	// updates, if set, estimates how many vectors change while it learns.
 	updates func(graphs []*graph.Graph, o Options) float64
 }
 
-// Features makes the features of graphs. It returns an error if it is interrupted, and where
-// the options of an embedding are out of range.
+// Features makes the features of graphs. It returns an error if ctx is cancelled or the options
+// of an embedding are out of range.
 func (m *Method) Features(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
 	f, err := m.build(ctx, graphs, o)
 	if err != nil {
@@ -106,8 +107,8 @@ func (m *Method) Features(ctx context.Context, graphs []*graph.Graph, o Options)
 	return f, err
 }
 
-// Updates is about how many vectors the method changes while it learns, at ten to thirty
-// million a second; 0 if it learns none or few.
+// Updates estimates how many vectors the method changes while it learns, at ten to thirty
+// million a second. It returns 0 if the method learns none or few.
 func (m *Method) Updates(graphs []*graph.Graph, o Options) float64 {
 	if m.updates == nil {
 		return 0
@@ -129,7 +130,8 @@ func Methods() []*Method {
 				f := wl(graphs, o)
 				f.Assignment = true
 				return f
-			})},
+			}),
+		},
 		{
 			Name:   "dgk",
 			Title:  "deep WL kernel (DGK type 1)",
@@ -160,7 +162,7 @@ func Methods() []*Method {
 	}
 }
 
-// plain adapts a method that takes no time to speak of.
+// plain adapts a method that is too fast to be interrupted.
 func plain(
 	build func(graphs []*graph.Graph, o Options) Features,
 ) func(context.Context, []*graph.Graph, Options) (Features, error) {
@@ -169,7 +171,7 @@ func plain(
 	}
 }
 
-// size is what is left of a graph that is only counted.
+// size makes features of the numbers of nodes and edges alone.
 func size(graphs []*graph.Graph, _ Options) Features {
 	f := Features{Dim: 2}
 	for _, g := range graphs {
@@ -185,7 +187,7 @@ func labels(graphs []*graph.Graph, _ Options) Features {
 	return Features{X: counts.Dense(), Dim: counts.Width}
 }
 
-// pairs also counts how many edges join two labels, apart for each label of edges.
+// pairs also counts how many edges join two labels, by the label of the edge.
 func pairs(graphs []*graph.Graph, _ Options) Features {
 	counts := kernel.Refine(graphs, 0).Counts()[0]
 	return Features{Rounds: []*kernel.Sparse{kernel.Join(counts, kernel.Pairs(graphs))}}
@@ -195,9 +197,10 @@ func wl(graphs []*graph.Graph, o Options) Features {
 	return Features{Rounds: kernel.Refine(graphs, o.Rounds).Counts()}
 }
 
-// learning is what the embeddings share: gensim's defaults but for what the papers'
-// own code sets and for what ruins a small corpus, thinning out frequent words and
-// leaving out rare ones. Documents are shuffled: several sets are sorted by class.
+// learning returns the settings that the embeddings share. They are gensim's defaults except
+// where the papers' own code differs, and without the thinning of frequent words and the limit
+// on rare ones, which ruin a small corpus. Documents are shuffled, since several sets are sorted
+// by class.
 func learning(o Options) word2vec.Config {
 	return word2vec.Config{
 		Negative: 5,
@@ -209,7 +212,7 @@ func learning(o Options) word2vec.Config {
 	}
 }
 
-// deep weighs WL colors by the length of their X: K = P diag(‖v_c‖) Pᵀ, type 1 of
+// deep weighs WL colors by the length of their vectors: K = P diag(‖v_c‖) Pᵀ, type 1 of
 // Yanardag and Vishwanathan's kernels. Type 3, K = PPᵀ, is the WL subtree kernel.
 // Vectors are learned as in their code, by skip-gram with hierarchical softmax.
 func deep(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
@@ -247,9 +250,9 @@ func scaleColumns(r *kernel.Sparse, m *word2vec.Model, first int) {
 	}
 }
 
-// node2vec learns vectors of nodes, of all graphs together but with words of their
-// own, and takes the mean over a graph. The spaces of two graphs have nothing in common
-// but the start, so that little should come of it.
+// node2vec learns vectors of the nodes of all graphs together, each graph with words of its
+// own, and takes the mean over a graph. The spaces of two graphs share nothing but their
+// random start, so little should be expected of it.
 func node2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
 	walks, first := word2vec.Walks(graphs, word2vec.WalkConfig{
 		PerNode: o.Walks,

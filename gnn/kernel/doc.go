@@ -29,9 +29,9 @@
 //
 // # Cost
 //
-// A round takes time and memory in proportion to nodes and edges, and no color is
-// ever spelled out: a node's own color and the multiset around it are hashed to 128
-// bits, and the hash is the key of a map. REDDIT-MULTI-5K, 2.5 million nodes, takes
+// A round takes time and memory in proportion to nodes and edges. No color is ever
+// spelled out: a node's own color and the multiset around it are hashed to 128 bits,
+// and the hash is the key of a map. REDDIT-MULTI-5K, 2.5 million nodes, takes
 // 10 MB a round for the colors and as much again for the counts. A Gram matrix is
 // 4·n² bytes, 100 MB for 5000 graphs.
 //

@@ -2,9 +2,9 @@ package kernel
 
 import "github.com/specmatch/specmatch/gnn/graph"
 
-// Pairs returns how often two colors stand at the ends of an edge, an edge's label
-// included where edges have one: a matrix with a column for every kind of edge that
-// occurs. Colors are those of [Refine] without a round, categories or degrees. An
+// Pairs counts the edges of every graph by the colors of their two ends and, where edges
+// have labels, by their label: a matrix with a column for every kind of edge that occurs.
+// Colors are those of [Refine] before the first round, categories or degrees. An
 // undirected edge counts twice, once in each direction.
 func Pairs(graphs []*graph.Graph) *Sparse {
 	type kind struct{ low, high, edge int32 }
@@ -17,11 +17,11 @@ func Pairs(graphs []*graph.Graph) *Sparse {
 			a := startLabel(g, i)
 			for e := g.Ptr[i]; e < g.Ptr[i+1]; e++ {
 				b := startLabel(g, int(g.Adj[e]))
-				this := kind{low: min(a, b), high: max(a, b)}
+				key := kind{low: min(a, b), high: max(a, b)}
 				if g.EdgeLabel != nil {
-					this.edge = g.EdgeLabel[e]
+					key.edge = g.EdgeLabel[e]
 				}
-				colors = append(colors, colorOf(number, this))
+				colors = append(colors, colorOf(number, key))
 			}
 		}
 		r.Ptr[k+1] = len(colors)

@@ -51,10 +51,11 @@ func Join(parts ...*Sparse) *Sparse {
 	return m
 }
 
-// Unary returns the matrix of zeros and ones in which a count n stands as n columns,
-// so that the product of two rows is the sum of the smaller ones of their counts:
-// the optimal assignment kernel as features. Values must be whole numbers.
+// Unary returns the matrix of zeros and ones in which n columns stand for a count of n.
+// The product of two rows is then Σ min of their counts: the optimal assignment kernel
+// as features. Values must be whole numbers.
 func (m *Sparse) Unary() *Sparse {
+	// Every column becomes as many as its largest count.
 	largest := make([]int, m.Width)
 	for k, c := range m.Index {
 		largest[c] = max(largest[c], int(m.Value[k]))
@@ -78,8 +79,8 @@ func (m *Sparse) Unary() *Sparse {
 	return u
 }
 
-// Compact returns the matrix without the columns that only one row has; their
-// squares are in Own. Products of two rows stay what they were, and so do norms.
+// Compact returns the matrix without the columns that only one row has; Own takes
+// their squares. Products of two rows and norms do not change.
 func (m *Sparse) Compact() *Sparse {
 	rows := make([]int32, m.Width)
 	for _, c := range m.Index {
@@ -151,7 +152,8 @@ func (m *Sparse) Intersection() *Matrix {
 	return m.pairs(true)
 }
 
-// pairs returns Σ_c x_ic·x_jc, or Σ_c min(x_ic, x_jc), over the columns that both rows have.
+// pairs returns Σ_c x_ic·x_jc or, if smaller, Σ_c min(x_ic, x_jc), over the columns that both rows
+// have.
 func (m *Sparse) pairs(smaller bool) *Matrix {
 	// The transpose: the rows that have a column, ascending.
 	ptr := make([]int, m.Width+1)
@@ -173,7 +175,8 @@ func (m *Sparse) pairs(smaller bool) *Matrix {
 			next[m.Index[k]]++
 		}
 	}
-	copy(next, ptr) // from here on, the first of the column's rows that is not above i
+	// Row i meets the rows j ≥ i of each of its columns. next[c] is where they begin.
+	copy(next, ptr)
 	out := NewMatrix(m.Rows())
 	for i := range m.Rows() {
 		sums := out.Row(i)
@@ -181,15 +184,15 @@ func (m *Sparse) pairs(smaller bool) *Matrix {
 		for k, c := range index {
 			lo, hi := next[c], ptr[c+1]
 			next[c]++
-			mine := values[k]
-			values := value[lo:hi]
+			v := values[k]
+			column := value[lo:hi]
 			if smaller {
 				for q, j := range row[lo:hi] {
-					sums[int(j)-i] += min(mine, values[q])
+					sums[int(j)-i] += min(v, column[q])
 				}
 			} else {
 				for q, j := range row[lo:hi] {
-					sums[int(j)-i] += float64(mine * values[q])
+					sums[int(j)-i] += float64(v * column[q])
 				}
 			}
 		}
@@ -220,14 +223,13 @@ func (m *Matrix) Row(i int) []float64 {
 
 // At returns the element (i,j).
 func (m *Matrix) At(i, j int) float64 {
-	i, j = min(i, j), max(i, j)
-	return m.v[i*(2*m.n-i+1)/2+j-i]
+	return m.Row(min(i, j))[max(i, j)-min(i, j)]
 }
 
-// Normalize divides every element (i,j) by the root of (i,i)·(j,j), the cosine of
-// the two graphs in the space of the kernel. Elements of a graph whose diagonal is
-// not positive become 0. What a graph is divided by depends on no other graph, so
-// that nothing leaks between training and test.
+// Normalize divides every element (i,j) by √((i,i)·(j,j)), so that it becomes the
+// cosine of the two graphs in the space of the kernel. Elements of a graph whose
+// diagonal is not positive become 0. A graph's divisor depends on no other graph, so
+// nothing leaks between training and test.
 func (m *Matrix) Normalize() {
 	scale := make([]float64, m.n)
 	for i := range scale {

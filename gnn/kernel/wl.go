@@ -17,16 +17,17 @@ type Refinement struct {
 	Sizes []int
 }
 
-// Refine runs h ≥ 0 rounds over all graphs together. Nodes start with their category;
-// with their degree, the number of edges that end in them, if the features are
-// constant or not categories. All graphs must have the same kind of features, as
-// those of one data set do. Neighbours are those that an edge comes from.
+// Refine runs h ≥ 0 rounds over all graphs together. Nodes start with their category
+// or, if the features are constant or no categories, with their degree, the number of
+// edges that end in them. All graphs must have the same kind of features, as those of
+// one data set do. Neighbours of a node are the sources of its edges.
 func Refine(graphs []*graph.Graph, h int) *Refinement {
 	r := &Refinement{Ptr: make([]int, len(graphs)+1)}
 	for k, g := range graphs {
 		r.Ptr[k+1] = r.Ptr[k] + g.Nodes()
 	}
 	n := r.Ptr[len(graphs)]
+	// Round 0: categories or degrees.
 	colors := make([]int32, n)
 	number := make(map[int32]int32)
 	for k, g := range graphs {
@@ -54,7 +55,7 @@ func (r *Refinement) add(colors []int32, size int) {
 	r.Sizes = append(r.Sizes, size)
 }
 
-// HasLabels reports whether the nodes of a graph start with categories, rather than
+// HasLabels reports whether the nodes of a graph start with categories rather than
 // degrees.
 func HasLabels(g *graph.Graph) bool { return g.X.OneHot() && g.X.Width > 1 }
 

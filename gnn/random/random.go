@@ -1,5 +1,5 @@
-// Package random gives every purpose of a program a random stream of its own, which
-// depends on numbers and not on what was drawn before: a seed in, the same bits out.
+// Package random gives every purpose of a program a random stream of its own. A stream
+// depends on four numbers and not on what was drawn before: the same seed gives the same bits.
 package random
 
 import "math/rand/v2"
@@ -9,18 +9,17 @@ import "math/rand/v2"
 // a loader's samples is 1<<32-1; other packages take values of 1<<32 and above.
 type Purpose uint64
 
-// Stream returns the random stream that belongs to the four numbers, the same
-// one at every call: of the seed of a run, a purpose, and what tells its draws
-// apart, such as the epoch and the index of a graph in its data set.
+// Stream returns the random stream of four numbers, the same one at every call: the seed
+// of a run, a purpose, and two numbers that tell the purpose's draws apart, such as the
+// epoch and the index of a graph in its data set.
 func Stream(seed uint64, p Purpose, epoch, index int) *rand.Rand {
 	return rand.New(rand.NewPCG(State(seed, p, epoch, index)))
 }
 
-// State mixes the numbers to the 128 bits of a PCG state, that of [Stream]. It is
-// two chains of SplitMix64's finalizer, a bijection: within a chain, keys that
-// differ in one number always differ in the result, and that the two chains absorb
-// the numbers differently (xor, addition) makes other collisions a matter of 128
-// bits rather than 64.
+// State mixes the numbers into the 128 bits of a PCG state, that of [Stream]. Two chains
+// apply SplitMix64's finalizer, a bijection, so that keys which differ in one number always
+// differ in the result. The chains absorb the numbers differently, by xor and by addition,
+// so that other collisions are a matter of 128 bits rather than 64.
 func State(seed uint64, p Purpose, epoch, index int) (hi, lo uint64) {
 	// the first digits of π
 	hi = 0x243f6a8885a308d3

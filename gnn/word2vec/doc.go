@@ -12,8 +12,8 @@
 //	[DBOW]      h = d            the document's own vector: PV-DBOW
 //	[DM]        h = mean(d, v_c) over the words of the window: PV-DM
 //
-// Every update is a step of gradient ascent with a rate that falls linearly. On graphs
-// the words are nodes, or colors of subtrees:
+// Every update is a step of gradient ascent with a learning rate that falls linearly. On
+// graphs, words are nodes or colors of subtrees:
 //
 //	graph2vec  DBOW on all WL colors of a graph          [Subtrees]
 //	node2vec   SkipGram on random walks                 [Walks]
@@ -25,14 +25,14 @@
 // with 1000 values between ±6, beyond which there is no update; its generator for
 // negative samples; its batches of 10,000 words that share a rate. What gensim does
 // silently is an option with a name here: [Config.TokenLimit]. Starting vectors, shrunk
-// windows and the seeds of the generator come from another source than NumPy's, so that
-// equal seeds do not mean equal vectors; with gensim's draws the vectors are gensim's,
-// which a test shows.
+// windows and the seeds of the generator do not come from NumPy's source, so that equal
+// seeds do not mean equal vectors. A test shows that with gensim's draws the vectors are
+// gensim's.
 //
 // # Invariants
 //
 // One goroutine trains, in the order of the documents, so that a seed and a corpus
-// determine every bit on one kind of processor. Bad input is an error.
+// determine every bit on one kind of processor. Invalid input returns an error.
 //
 // # Sources
 //

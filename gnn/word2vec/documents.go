@@ -30,8 +30,8 @@ func Subtrees(graphs []*graph.Graph, rounds int) Corpus {
 }
 
 // Runs returns the documents of deep graph kernels (P. Yanardag, S. V. N.
-// Vishwanathan, KDD 2015): the colors of a graph in every one of the rounds, each as
-// often in a row as it occurs. Words are the columns of the rounds side by side.
+// Vishwanathan, KDD 2015): the colors of a graph in every round, each repeated as often
+// as it occurs. Words are the columns of the rounds side by side.
 func Runs(rounds []*kernel.Sparse) Corpus {
 	joined := kernel.Join(rounds...)
 	return Corpus{Docs: joined.Rows(), Words: joined.Width, Doc: func(i int, buf []int32) []int32 {
@@ -100,8 +100,8 @@ func (c WalkConfig) walk(g *graph.Graph, node int, base int32, rng *rand.Rand, b
 	}
 }
 
-// accept decides about a step to next after one from last, with a probability in
-// proportion to its weight.
+// accept reports whether a step to next is taken after one that came from previous, with a
+// probability in proportion to its weight.
 func (c WalkConfig) accept(g *graph.Graph, previous, next int, rng *rand.Rand) bool {
 	if c.P == 1 && c.Q == 1 {
 		return true
@@ -133,8 +133,7 @@ var degreeClasses = [...]float64{.05, .1, .15, .2, .25, .5, .75}
 // have nothing in common but their number; or classes of degrees. A walk that begins
 // at a node without neighbours stays there.
 //
-// The walks are drawn anew for every epoch rather than kept, and are the same each
-// time.
+// The walks are not kept but drawn anew for every epoch, the same ones each time.
 func LongWalks(graphs []*graph.Graph, c LongWalkConfig) Corpus {
 	words := len(degreeClasses) + 1
 	if !c.Structural {

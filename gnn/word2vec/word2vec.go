@@ -28,19 +28,18 @@ type Config struct {
 	Dim        int     // numbers in a vector [100]
 	Window     int     // most words to either side; shrunk at random at every position [5]
 	Negative   int     // words drawn against each; 0 for none [5]
-	Hierarchic bool    // hierarchical softmax, instead of or beside negative sampling [false]
-	MinCount   int     // rarer words are left out of documents [5]
-	Sample     float64 // share of all words above which a word is thinned out; 0 never [1e-3]
-	Rate       float64 // rate at the start [0.025]
-	LastRate   float64 // rate that the end approaches [1e-4]
+	Hierarchic bool    // hierarchical softmax, instead of negative sampling or with it [false]
+	MinCount   int     // rarer words are dropped from documents [5]
+	Sample     float64 // fraction of all words above which a word is thinned out; 0 never [1e-3]
+	Rate       float64 // learning rate at the start [0.025]
+	LastRate   float64 // learning rate that the end approaches [1e-4]
 	Epochs     int     // [5; 10 for documents]
-	// TokenLimit is how many words of a document are read, those that are too rare
-	// or thinned out not counted; 0 is all. gensim reads [GensimTokenLimit] and says
-	// nothing.
+	// TokenLimit is how many words of a document are read, not counting those that are
+	// too rare or thinned out; 0 reads all. gensim silently reads [GensimTokenLimit].
 	TokenLimit int
-	// Shuffle takes the documents in a random order, another one in every epoch.
-	// gensim takes them as they come. Files sorted by class might then leak it into
-	// the vectors of documents; experiments/kernels/results has figures for both.
+	// Shuffle takes the documents in a random order, a new one in every epoch. gensim
+	// takes them as they come, so that a file sorted by class might leak the class into
+	// the vectors of documents. experiments/kernels/results has figures for both.
 	Shuffle bool
 	Seed    uint64
 }
@@ -65,11 +64,11 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Model is what was learned.
+// Model holds the learned vectors.
 type Model struct {
 	Dim int
-	// Words is the row-major matrix [words×Dim]; words that did not occur often
-	// enough have zeros. DBOW leaves words as they were drawn.
+	// Words is the row-major matrix [words×Dim]. Rows of words that occur too rarely are
+	// zero. DBOW leaves words as they were drawn.
 	Words []float32
 	// Docs is the row-major matrix [documents×Dim]; nil after SkipGram.
 	Docs []float32
@@ -122,7 +121,7 @@ func train(ctx context.Context, c Corpus, cfg Config, k kind) (*Model, error) {
 	return &t.Model, nil
 }
 
-// draws is where training takes its random numbers from.
+// draws gives training its random numbers.
 type draws interface {
 	// seed returns a state for the generator of negative samples.
 	seed() uint64
@@ -161,12 +160,12 @@ type trainer struct {
 	corpus Corpus
 
 	kept       []bool   // words that occur often enough
-	keep       []uint32 // of 2³², how often an occurrence is not thinned out; nil for always
+	keep       []uint32 // 2³² times the probability that an occurrence stays; nil for 1
 	byRank     []int32  // kept words, the most frequent first
 	cumulative []uint32 // of count^¾ by rank, the last 2³¹-1
 	table      []share  // cumulative and byRank, side by side
 	guide      []int32  // the first rank to look at for a draw, by its upper bits
-	guideShift int      // how many bits are not upper ones
+	guideShift int      // the number of lower bits
 	path       [][]node // of a word in the Huffman tree
 	negative   []float32
 	inner      []float32 // of the tree's inner nodes
@@ -182,10 +181,10 @@ type trainer struct {
 	drawn      []int32 // of words, those that nothing has used
 }
 
-// node is an inner node on the way from the root to a word, and which way it goes on.
+// node is an inner node on the path from the root to a word, and the branch that the path takes.
 type node struct {
-	at   int32
-	code float32
+	inner int32
+	code  float32
 }
 
 func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, error) {
@@ -202,21 +201,11 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 		corpus: c,
 		batch:  batchWords,
 	}
-	count := make([]int, c.Words)
-	var buf []int32
-	for d := range c.Docs {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		buf = c.Doc(d, buf[:0])
-		for i, w := range buf {
-			if w < 0 || int(w) >= c.Words {
-				return nil, fmt.Errorf("word2vec: word %d of document %d is %d, outside 0..%d",
-					i, d, w, c.Words-1)
-			}
-			count[w]++
-		}
+	count, err := countWords(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	// Rank those that occur often enough.
 	t.kept = make([]bool, c.Words)
 	total := 0
 	for w, n := range count {
@@ -236,6 +225,7 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 			t.keep[w] = uint32(min(keepProbability(count[w], cfg.Sample*float64(total)), 1) * math.MaxUint32)
 		}
 	}
+	// Tables to draw negative samples from, and the Huffman tree.
 	ranked := make([]int, len(t.byRank))
 	for r, w := range t.byRank {
 		ranked[r] = count[w]
@@ -251,7 +241,27 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 	return t, nil
 }
 
-// keepProbability is that of an occurrence of a word which occurs count times.
+// countWords returns how often each word occurs.
+func countWords(ctx context.Context, c Corpus) ([]int, error) {
+	count := make([]int, c.Words)
+	var buf []int32
+	for d := range c.Docs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		buf = c.Doc(d, buf[:0])
+		for i, w := range buf {
+			if w < 0 || int(w) >= c.Words {
+				return nil, fmt.Errorf("word2vec: word %d of document %d is %d, outside 0..%d",
+					i, d, w, c.Words-1)
+			}
+			count[w]++
+		}
+	}
+	return count, nil
+}
+
+// keepProbability returns the probability that an occurrence stays of a word that occurs count times.
 func keepProbability(count int, threshold float64) float64 {
 	n := float64(count)
 	return (math.Sqrt(n/threshold) + 1) * threshold / n
@@ -283,8 +293,8 @@ func (t *trainer) start(rng *rand.Rand) {
 		return v
 	}
 	t.Words = draw(t.corpus.Words)
-	for w, count := range t.kept {
-		if !count {
+	for w, kept := range t.kept {
+		if !kept {
 			clear(t.row(t.Words, int32(w)))
 		}
 	}
@@ -397,10 +407,11 @@ func (t *trainer) job(words []int32, docs, ends []int, source draws) {
 	begin := 0
 	for k, end := range ends {
 		for i := begin; i < end; i++ {
-			if t.kind == dbow {
+			if t.kind == dbow { // the document alone predicts its words
 				t.inTurn(words[i], t.row(t.Docs, int32(docs[k])))
 				continue
 			}
+			// The window around the word, cut off at the ends of the document.
 			reach := t.cfg.Window - shrink[i]
 			context := words[max(begin, i-reach):min(end, i+reach+1)]
 			center := min(reach, i-begin) // place of i among them
@@ -419,15 +430,15 @@ func (t *trainer) job(words []int32, docs, ends []int, source draws) {
 	t.settle()
 }
 
-// prediction is that of a word from the vector in.
+// prediction is the task to predict a word from the vector in.
 type prediction struct {
 	word    int32
 	in      []float32
 	outputs []int32 // the word, and those drawn against it
 }
 
-// prepare draws the words for a prediction and has their vectors fetched. Of a large
-// vocabulary they are in no cache, and one by one each would be waited for.
+// prepare draws the words for a prediction and prefetches their vectors. Those of a large
+// vocabulary are in no cache, and each would be waited for in turn.
 func (t *trainer) prepare(p *prediction, word int32, input []float32) {
 	p.word = word
 	p.in = input
@@ -446,13 +457,14 @@ func (t *trainer) prepare(p *prediction, word int32, input []float32) {
 	}
 }
 
-// predict takes one step for a prediction, and leaves the change of its vector in
-// t.work; with apply it is made, by the vectors of the output as they were before.
+// predict takes one step for a prediction and leaves the change of its input vector in
+// t.work. If apply, it also makes that change, which the output vectors before the step
+// determine.
 func (t *trainer) predict(p *prediction, apply bool) {
 	clear(t.work)
 	if t.cfg.Hierarchic {
 		for _, n := range t.path[p.word] {
-			t.step(p.in, t.row(t.inner, n.at), 1-n.code)
+			t.step(p.in, t.row(t.inner, n.inner), 1-n.code)
 		}
 		if apply { // gensim finishes this before it samples
 			simd.Axpy(1, t.work, p.in)
@@ -469,8 +481,8 @@ func (t *trainer) predict(p *prediction, apply bool) {
 	}
 }
 
-// inTurn predicts a word from in at the next call, or at settle: until then its vectors
-// have time to arrive, while the prediction before it is computed.
+// inTurn predicts a word from input, but only at the next call or at settle. Until then,
+// while the prediction before it is computed, its vectors have time to arrive.
 func (t *trainer) inTurn(word int32, input []float32) {
 	t.prepare(&t.next, word, input)
 	t.settle() // the one before
@@ -484,8 +496,8 @@ func (t *trainer) settle() {
 	}
 }
 
-// predictMean is predict from the mean of a document's vector and those of the words
-// around, but the one at center. Each of them takes the whole change.
+// predictMean predicts a word from the mean of a document's vector and the vectors of the
+// context, without the word at center. Each of them takes the whole change.
 func (t *trainer) predictMean(word int32, doc []float32, context []int32, center int) {
 	clear(t.hidden)
 	for j, c := range context {
@@ -505,8 +517,8 @@ func (t *trainer) predictMean(word int32, doc []float32, context []int32, center
 	}
 }
 
-// step moves the output vector out so that σ(in·out) comes closer to target, and adds
-// to t.work what in is to change by.
+// step moves the output vector out so that σ(input·out) comes closer to target, and adds
+// the change of input to t.work.
 func (t *trainer) step(input, out []float32, target float32) {
 	dot := simd.Dot(input, out)
 	if dot <= -maxDot || dot >= maxDot {
@@ -528,7 +540,7 @@ func (t *trainer) draw() int32 {
 }
 
 // ahead is how many words are drawn at once. The tables of a large vocabulary are in no
-// cache, either: in loops without a branch the processor looks several of them up at a
+// cache, either; in loops without a branch, the processor looks up several entries at a
 // time.
 const ahead = 64
 
@@ -559,8 +571,8 @@ type share struct {
 	word int32
 }
 
-// index makes the table, and the guide to it, with two to four entries a word, so that
-// one look is mostly enough.
+// index makes the table and the guide to it, which has two to four entries a word, so that
+// one look-up is mostly enough.
 func (t *trainer) index() {
 	t.table = make([]share, len(t.cumulative))
 	for r, upTo := range t.cumulative {
@@ -591,8 +603,8 @@ var sigmoidTable = func() (table [tableSize]float32) {
 	return table
 }()
 
-// huffman returns the path of every word in the tree that counts make. Of equal
-// weights the word, or the inner node, that came first is taken first.
+// huffman returns the path of every word in the Huffman tree of the counts. Among equal
+// weights, the word or inner node that came first is taken first.
 func huffman(counts []int) [][]node {
 	n := len(counts)
 	weight := slices.Clone(counts)     // of words, then of inner nodes
@@ -614,7 +626,8 @@ func huffman(counts []int) [][]node {
 		return x
 	}
 	for len(children) < n-1 {
-		a, b := lightest(), lightest()
+		a := lightest()
+		b := lightest()
 		children = append(children, [2]int{a, b})
 		inner = append(inner, len(weight))
 		weight = append(weight, weight[a]+weight[b])

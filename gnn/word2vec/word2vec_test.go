@@ -261,7 +261,7 @@ func TestHuffman(t *testing.T) {
 			kraft += math.Pow(0.5, float64(len(p)))
 			cost += counts[i] * len(p)
 			for k, n := range p {
-				if k == 0 && int(n.at) != len(counts)-2 {
+				if k == 0 && int(n.inner) != len(counts)-2 {
 					t.Fatalf("the path of %d does not begin at the root: %v", i, p)
 				}
 			}

@@ -94,7 +94,7 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	var edges [][]int
 	for _, part := range []struct {
 		key, want string
-		into        any
+		into      any
 	}{
 		{"nodes", "the number of nodes", &g.nodes},
 		{"edges", "pairs of nodes, as in [[0,1],[1,2]]", &edges},
