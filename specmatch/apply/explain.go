@@ -23,7 +23,8 @@ type Explanation struct {
 // a prediction for each node. Rows of j.Model are not computed.
 func (j Job) Explain(ctx context.Context, m *model.Trained, w io.Writer) error {
 	e := json.NewEncoder(w)
-	j.Model.Columns, j.Model.Rows = nil, func(context.Context, []*graph.Graph) ([]float64, error) { return nil, nil }
+	j.Model.Columns = nil
+	j.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) { return nil, nil }
 	return j.Stream(ctx, func(b Batch) error {
 		for _, r := range b.Records {
 			if r.Err != nil {

@@ -43,15 +43,17 @@ const (
 var Encoder = Feature{kind: encoder}
 
 // FeatureWords says what [ParseFeature] takes.
-const FeatureWords = "encoder, pretrained, descriptors, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]"
+const FeatureWords = "encoder, pretrained, descriptors, crippen, morgan[:RADIUS[:SIZE]] or " +
+	"bits[:RADIUS[:SIZE]]"
 
 // mostColumns bounds the size of a fingerprint, of which a batch holds a thousand and more.
 const mostColumns = 1 << 13
 
-// ParseFeature reads encoder; pretrained, the vectors of package pretrained, perhaps with the sum of its model that
-// [Feature.String] adds; descriptors, those of package descriptor; crippen, its logP and MR; or morgan and bits, the
-// counts and bits of a Morgan fingerprint, with a radius from 0 to 10 and a number of columns from 1 to
-// 8,192 (2 and 2,048 if they are left out), such as morgan:3:1024.
+// ParseFeature reads encoder; pretrained, the vectors of package pretrained, perhaps with the sum
+// of its model that [Feature.String] adds; descriptors, those of package descriptor; crippen, its
+// logP and MR; or morgan and bits, the counts and bits of a Morgan fingerprint, with a radius from
+// 0 to 10 and a number of columns from 1 to 8,192 (2 and 2,048 if they are left out), such as
+// morgan:3:1024.
 func ParseFeature(s string) (f Feature, err error) {
 	kind, rest, sized := strings.Cut(s, ":")
 	f = Feature{kind: kind}
@@ -68,7 +70,8 @@ func ParseFeature(s string) (f Feature, err error) {
 		}
 		return f, nil
 	case morgan, bits:
-		f.radius, f.size = 2, 2048
+		f.radius = 2
+		f.size = 2048
 	default:
 		return f, wrong
 	}
@@ -76,21 +79,25 @@ func ParseFeature(s string) (f Feature, err error) {
 		return f, nil
 	}
 	radius, size, sized := strings.Cut(rest, ":")
-	if f.radius, err = strconv.Atoi(radius); err != nil || f.radius < 0 || f.radius > 10 {
+	f.radius, err = strconv.Atoi(radius)
+	if err != nil || f.radius < 0 || f.radius > 10 {
 		return f, fmt.Errorf("feature %q: radius %q: want 0 to 10", s, radius)
 	}
 	if !sized {
 		return f, nil
 	}
-	if f.size, err = strconv.Atoi(size); err != nil || f.size < 1 || f.size > mostColumns {
+	f.size, err = strconv.Atoi(size)
+	if err != nil || f.size < 1 || f.size > mostColumns {
 		return f, fmt.Errorf("feature %q: size %q: want 1 to %d", s, size, mostColumns)
 	}
 	return f, nil
 }
 
-// frozenSum begins the sum of the model of package pretrained: a model that has learned from its vectors must not be
-// given those of another.
-var frozenSum = sync.OnceValue(func() string { return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8] })
+// frozenSum begins the sum of the model of package pretrained: a model that has learned from its
+// vectors must not be given those of another.
+var frozenSum = sync.OnceValue(func() string {
+	return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8]
+})
 
 // String returns the words that [ParseFeature] reads.
 func (f Feature) String() string {
@@ -150,7 +157,8 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 		}
 		names := f.columns(m)
 		if f == Encoder {
-			rows.Rows, rows.before = remembering(m, 1).Embed, rows.width
+			rows.Rows = remembering(m, 1).Embed
+			rows.before = rows.width
 		} else {
 			rows.width += len(names)
 		}
@@ -159,10 +167,13 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if rows.width == 0 {
 		return rows, errors.New("there are no features")
 	}
-	rows.Reads.Vector = func() func(*molecule.Molecule) []float32 { return vector(features, rows.width) }
+	rows.Reads.Vector = func() func(*molecule.Molecule) []float32 {
+		return vector(features, rows.width)
+	}
 	rows, err := newModel(rows, m)
 	if err == nil && rows.Reads.Content != records.Molecules {
-		err = fmt.Errorf("features %s are of molecules, and the model reads %s", files.Printable(fmt.Sprint(features)), rows.Reads.Content)
+		err = fmt.Errorf("features %s are of molecules, and the model reads %s",
+			files.Printable(fmt.Sprint(features)), rows.Reads.Content)
 	}
 	return rows, err
 }
@@ -173,7 +184,8 @@ func Numbers(features []Feature) (*model.Numbers, func() func(*molecule.Molecule
 	n := new(model.Numbers)
 	for i, f := range features {
 		if f == Encoder || slices.Contains(features[:i], f) {
-			return nil, nil, fmt.Errorf("features %v beside an encoder: want each once, and the encoder not", features)
+			return nil, nil, fmt.Errorf("features %v beside an encoder: want each once, and the encoder not",
+				features)
 		}
 		n.Features, n.Size = append(n.Features, f.String()), n.Size+len(f.columns(nil))
 	}

@@ -163,7 +163,8 @@ type streamFormat struct {
 func (streamFormat) begin([]string) [][]byte { return [][]byte{nil} }
 
 func (f streamFormat) batch(b Batch) [][]byte {
-	text, nan := npyFormat{}.header(len(b.Records), f.columns), math.Float32bits(float32(math.NaN()))
+	text := npyFormat{}.header(len(b.Records), f.columns)
+	nan := math.Float32bits(float32(math.NaN()))
 	at := 0
 	for _, r := range b.Records {
 		for k := range f.columns {
@@ -185,7 +186,9 @@ func (f streamFormat) batch(b Batch) [][]byte {
 type parquetFormat struct{ npyFormat }
 
 func (parquetFormat) end(out string, parts []*os.File, rows int, columns []string) (bool, error) {
-	matrix := bufio.NewReader(io.NewSectionReader(parts[0], int64(len(npyFormat{}.header(0, 0))), math.MaxInt64))
+	matrix := bufio.NewReader(io.NewSectionReader(
+		parts[0], int64(len(npyFormat{}.header(0, 0))), math.MaxInt64,
+	))
 	ids := csv.NewReader(bufio.NewReader(io.NewSectionReader(parts[1], 0, math.MaxInt64)))
 	ids.FieldsPerRecord = 1
 	if _, err := ids.Read(); err != nil { // the header
@@ -210,7 +213,8 @@ func (parquetFormat) end(out string, parts []*os.File, rows int, columns []strin
 // float16 returns the bits of the float16 next to v, of two the even one.
 func float16(v float32) uint16 {
 	bits := math.Float32bits(v)
-	sign, abs := uint16(bits>>16&0x8000), bits&^(1<<31)
+	sign := uint16(bits >> 16 & 0x8000)
+	abs := bits &^ (1 << 31)
 	switch {
 	case abs > 0x7f800000: // NaN
 		return sign | 0x7e00

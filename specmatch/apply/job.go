@@ -87,20 +87,29 @@ const (
 // Stream calls emit with batch after batch, in the order of the file. An error of emit
 // ends it, and so does ctx. The memory of a batch is used again for the next one.
 func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
-	b, nodes := Batch{text: new([]byte), width: len(j.Model.Columns), number: j.batch, end: j.Records.Skip}, 0
+	b := Batch{
+		text:   new([]byte),
+		width:  len(j.Model.Columns),
+		number: j.batch,
+		end:    j.Records.Skip,
+	}
+	nodes := 0
 	flush := func() (err error) {
 		if len(b.Records) == 0 {
 			return nil
 		}
 		b.end += len(b.Records)
 		if j.Shard.Has(b.number) {
-			if b.Values, err = j.rows(ctx, b.Records, b.Values[:0]); err == nil {
+			b.Values, err = j.rows(ctx, b.Records, b.Values[:0])
+			if err == nil {
 				err = emit(b)
 			}
 		} else {
 			err = ctx.Err()
 		}
-		b.Records, b.number, nodes = b.Records[:0], b.number+1, 0
+		b.Records = b.Records[:0]
+		b.number++
+		nodes = 0
 		return err
 	}
 	options := j.Model.Reads.Options(j.Records)
@@ -110,7 +119,8 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 		} else if j.Strict {
 			return r.Err
 		}
-		if b.Records = append(b.Records, r); len(b.Records) < batchRecords && nodes < batchNodes {
+		b.Records = append(b.Records, r)
+		if len(b.Records) < batchRecords && nodes < batchNodes {
 			return nil
 		}
 		return flush()
@@ -131,13 +141,15 @@ func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float6
 		}
 	}
 	if m.Rows != nil && len(graphs) > 0 {
-		if y, err = m.Rows(ctx, graphs); err != nil {
+		y, err = m.Rows(ctx, graphs)
+		if err != nil {
 			return nil, err
 		}
 	}
 	width := len(m.Columns) - m.width // of what Rows computes
 	if want := len(graphs) * width; len(y) != want {
-		return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d", len(y), len(graphs), want)
+		return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d",
+			len(y), len(graphs), want)
 	}
 	if m.width == 0 {
 		return y, nil

@@ -49,7 +49,10 @@ type Input struct {
 // Options returns how a file is read, with what the model reads of it. A standard form of
 // molecules is added to the model's.
 func (in Input) Options(o records.Options) records.Options {
-	o.Want, o.Columns, o.Atoms, o.Vector = in.Content, in.Features, in.Atoms, in.Vector
+	o.Want = in.Content
+	o.Columns = in.Features
+	o.Atoms = in.Atoms
+	o.Vector = in.Vector
 	o.Standard.LargestFragment = o.Standard.LargestFragment || in.Standard.LargestFragment
 	o.Standard.Neutralise = o.Standard.Neutralise || in.Standard.Neutralise
 	return o
@@ -68,13 +71,16 @@ func Reads(c model.Card) (Input, error) {
 		features, err := ParseFeatures(c.Beside.Features)
 		if err == nil {
 			var n *model.Numbers
-			if n, in.Vector, err = Numbers(features); err == nil && n.Size != c.Beside.Size {
-				err = fmt.Errorf("the features %q are %d numbers, and the model has seen %d", c.Beside.Features, n.Size, c.Beside.Size)
+			n, in.Vector, err = Numbers(features)
+			if err == nil && n.Size != c.Beside.Size {
+				err = fmt.Errorf("the features %q are %d numbers, and the model has seen %d",
+					c.Beside.Features, n.Size, c.Beside.Size)
 			}
 		}
 		return in, err
 	}
-	return Input{}, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has", c.Encoder.Kind)
+	return Input{}, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has",
+		c.Encoder.Kind)
 }
 
 // newModel fills in what m reads, and the key of the models that it is made of.
@@ -90,7 +96,8 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	}
 	m.Columns = files.Distinct("id", m.Columns...)[1:]
 	vector := m.Reads.Vector
-	if m.Reads, err = Reads(models[0].Card); vector != nil {
+	m.Reads, err = Reads(models[0].Card)
+	if vector != nil {
 		m.Reads.Vector = vector
 	}
 	return m, err
@@ -128,10 +135,14 @@ func Predictor(models ...*model.Trained) (Model, error) {
 		case m.Card.Head == nil:
 			return Model{}, fmt.Errorf("apply: model %d is an encoder without a head", i)
 		case !Alike(models[0].Card, m.Card):
-			return Model{}, fmt.Errorf("apply: models 0 and %d predict different things, or from different features", i)
+			return Model{}, fmt.Errorf(
+				"apply: models 0 and %d predict different things, or from different features",
+				i,
+			)
 		}
 	}
-	columns, rows := models[0].Card.Head.Columns(), remembering(models[0], 1).Predict
+	columns := models[0].Card.Head.Columns()
+	rows := remembering(models[0], 1).Predict
 	if len(models) > 1 {
 		for _, name := range slices.Clone(columns) {
 			columns = append(columns, name+"_std")
@@ -150,8 +161,8 @@ func Predictor(models ...*model.Trained) (Model, error) {
 func Alike(a, b model.Card) bool {
 	x, y := *a.Head, *b.Head
 	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
-	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && cmp.Equal(a.Beside, b.Beside) && a.Standard == b.Standard &&
-		a.Encoder.Kind == b.Encoder.Kind && a.Encoder.Atoms == b.Encoder.Atoms
+	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && cmp.Equal(a.Beside, b.Beside) &&
+		a.Standard == b.Standard && a.Encoder.Kind == b.Encoder.Kind && a.Encoder.Atoms == b.Encoder.Atoms
 }
 
 // ensemble is several models that are alike.
@@ -172,7 +183,7 @@ func (e ensemble) predict(ctx context.Context, graphs []*graph.Graph) ([]float64
 		of = append(of, y)
 	}
 	for i := range k * len(graphs) {
-		mean, squares := 0.0, 0.0
+		var mean, squares float64
 		for _, y := range of {
 			mean += y[i] / count
 		}

@@ -69,9 +69,13 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 		if err != nil {
 			return r, err
 		}
-		o.Input, o.Columns, o.Reading = nil, nil, nil // the key of the model is also that of its columns
+		// the key of the model is also that of its columns
+		o.Input = nil
+		o.Columns = nil
+		o.Reading = nil
 		p.journal = path + journal
-		p.at.Key = fmt.Sprintf("%s %+v %d %v %v %s %v %s", sum, o, j.Keep, j.Strict, j.Half, j.Model.Key, simd.Level(), program)
+		p.at.Key = fmt.Sprintf("%s %+v %d %v %v %s %v %s",
+			sum, o, j.Keep, j.Strict, j.Half, j.Model.Key, simd.Level(), program)
 	} else if sharded {
 		return r, fmt.Errorf("apply: %s: a shard is of a file, which all shards read", j.Path)
 	}
@@ -82,13 +86,22 @@ func (j *Job) WriteFile(ctx context.Context, path string) (r Result, err error) 
 	if p.at.Done {
 		return p.at.Result, nil
 	}
-	w := writer{job: j, form: form, done: p.at.Result, first: p.at.First, note: p.note, sharded: sharded}
+	w := writer{
+		job:     j,
+		form:    form,
+		done:    p.at.Result,
+		first:   p.at.First,
+		note:    p.note,
+		sharded: sharded,
+	}
 	for i := range p.files {
 		w.to = append(w.to, p.part(i))
 	}
 	rest := *j
-	rest.Records.Skip, rest.batch = rest.Records.Skip+p.at.Passed, p.at.Batches
-	if err = w.begin(p.at.Sizes != nil || sharded); err == nil {
+	rest.Records.Skip += p.at.Passed
+	rest.batch = p.at.Batches
+	err = w.begin(p.at.Sizes != nil || sharded)
+	if err == nil {
 		err = w.end(rest.Stream(ctx, w.batch))
 	}
 	if err == nil && sharded {
@@ -117,7 +130,12 @@ func (j *Job) WriteNPY(ctx context.Context, w, rejected io.Writer) (Result, erro
 }
 
 func (j *Job) writeTo(ctx context.Context, form format, w, rejected io.Writer) (Result, error) {
-	to := writer{job: j, form: form, to: []io.Writer{w, rejected}, note: func(Result, *dataset.SyntaxError, Batch) error { return nil }}
+	to := writer{
+		job:  j,
+		form: form,
+		to:   []io.Writer{w, rejected},
+		note: func(Result, *dataset.SyntaxError, Batch) error { return nil },
+	}
 	if err := to.begin(false); err != nil {
 		return to.done, err
 	}
@@ -165,7 +183,8 @@ func (w *writer) batch(b Batch) error {
 		if r.Err == nil {
 			continue
 		}
-		if w.done.Rejected++; w.done.Rejected == 1 && !w.sharded {
+		w.done.Rejected++
+		if w.done.Rejected == 1 && !w.sharded {
 			rejected = append(rejected, rejectedHeader)
 		}
 		w.first = cmp.Or(w.first, r.Err)
@@ -175,7 +194,8 @@ func (w *writer) batch(b Batch) error {
 	texts := append(w.form.batch(b), csvLines(rejected...))
 	if half, ok := w.form.(npyFormat); ok && half.half {
 		if k := slices.IndexFunc(b.Values, func(v float64) bool { return math.Abs(v) >= 65520 }); k >= 0 {
-			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16", w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])
+			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16",
+				w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])
 		}
 	}
 	if w.sharded {
@@ -206,7 +226,8 @@ func (w *writer) end(err error) error {
 	case n.Records == 0:
 		return fmt.Errorf("%s: there are no records in it", w.job.Path)
 	case n.Records == n.Rejected:
-		return none{fmt.Errorf("%s: none of its %d records can be used, such as %w", w.job.Path, n.Records, w.first)}
+		return none{fmt.Errorf("%s: none of its %d records can be used, such as %w",
+			w.job.Path, n.Records, w.first)}
 	}
 	return nil
 }
@@ -313,7 +334,8 @@ func (p *parts) resume() error {
 		return err
 	}
 	var at state
-	if json.Unmarshal(data, &at) != nil || at.Key != p.at.Key || len(at.Sizes) != len(p.names) || len(at.Sums) != len(p.names) {
+	if json.Unmarshal(data, &at) != nil || at.Key != p.at.Key || len(at.Sizes) != len(p.names) ||
+		len(at.Sums) != len(p.names) {
 		return nil
 	}
 	if sum, err := at.sum(); err != nil || sum != at.Sum {
@@ -340,7 +362,10 @@ func (p *parts) resume() error {
 
 // note writes down that the files have come so far, when they are on the disk.
 func (p *parts) note(r Result, first *dataset.SyntaxError, b Batch) (err error) {
-	p.at.Result, p.at.First, p.at.Passed, p.at.Batches = r, first, b.end, b.number+1
+	p.at.Result = r
+	p.at.First = first
+	p.at.Passed = b.end
+	p.at.Batches = b.number + 1
 	return p.save()
 }
 
@@ -360,10 +385,13 @@ func (p *parts) save() (err error) {
 		}
 		p.at.Sizes = append(p.at.Sizes, size)
 	}
-	if p.at.Sum, err = p.at.sum(); err != nil {
+	p.at.Sum, err = p.at.sum()
+	if err != nil {
 		return err
 	}
-	return files.Write(p.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(p.at) })
+	return files.Write(p.journal, func(f io.Writer) error {
+		return json.NewEncoder(f).Encode(p.at)
+	})
 }
 
 // finish gives the files their names, the output last, and removes those that are none.
@@ -380,7 +408,8 @@ func (p *parts) finish(form format, out string, columns []string) error {
 		old := p.names[i] + partial
 		switch {
 		case i == last && p.at.Rejected == 0:
-			if err = os.Remove(p.names[i]); err == nil || errors.Is(err, fs.ErrNotExist) { // of an earlier job
+			err = os.Remove(p.names[i])
+			if err == nil || errors.Is(err, fs.ErrNotExist) { // of an earlier job
 				err = os.Remove(old)
 			}
 		case i < last && scratch:

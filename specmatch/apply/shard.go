@@ -47,12 +47,16 @@ func (p *parts) finishShard() error {
 			return err
 		}
 	}
-	p.files, p.at.Done = nil, true
+	p.files = nil
+	p.at.Done = true
 	var err error
-	if p.at.Sum, err = p.at.sum(); err != nil {
+	p.at.Sum, err = p.at.sum()
+	if err != nil {
 		return err
 	}
-	return files.Write(p.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(p.at) })
+	return files.Write(p.journal, func(f io.Writer) error {
+		return json.NewEncoder(f).Encode(p.at)
+	})
 }
 
 // shardsOf returns the journals of an output's shards, which have to be of one number of
@@ -65,14 +69,18 @@ func shardsOf(form format, out string) (all []*state, err error) {
 	for _, path := range found {
 		var s shard.Shard
 		name := strings.TrimPrefix(path, out)
-		if _, err := fmt.Sscanf(name, ".shard-%d-of-%d.journal", &s.I, &s.N); err != nil || shardPath(s, "")+journal != name || s.I < 0 || s.I >= s.N {
+		if _, err := fmt.Sscanf(name, ".shard-%d-of-%d.journal", &s.I, &s.N); err != nil ||
+			shardPath(s, "")+journal != name || s.I < 0 || s.I >= s.N {
 			continue
 		}
 		if all == nil {
 			all = make([]*state, s.N)
 		}
 		if len(all) != s.N {
-			return nil, fmt.Errorf("apply: %s: there are shards of %d and of %d; remove those that are not meant", out, len(all), s.N)
+			return nil, fmt.Errorf(
+				"apply: %s: there are shards of %d and of %d; remove those that are not meant",
+				out, len(all), s.N,
+			)
 		}
 		p := parts{names: append(partsOf(form, shardPath(s, out)), shardPath(s, out)+index), journal: path}
 		data, err := os.ReadFile(path)
@@ -130,13 +138,18 @@ func Collect(ctx context.Context, path string, half bool) (r Result, columns int
 		case first == nil:
 			first = s
 		case s.Key != first.Key:
-			return r, 0, fmt.Errorf("apply: %s: shards are of different files, models, programs or processors", path)
+			return r, 0, fmt.Errorf(
+				"apply: %s: shards are of different files, models, programs or processors",
+				path,
+			)
 		}
-		r.Records, r.Rejected = r.Records+s.Records, r.Rejected+s.Rejected
+		r.Records += s.Records
+		r.Rejected += s.Rejected
 		batches = max(batches, s.Batches)
 	}
 	if missing != nil {
-		return r, 0, fmt.Errorf("apply: %s: %d of %d shards are missing or not finished: %s", path, len(missing), len(shards), strings.Join(missing, ", "))
+		return r, 0, fmt.Errorf("apply: %s: %d of %d shards are missing or not finished: %s",
+			path, len(missing), len(shards), strings.Join(missing, ", "))
 	}
 	w := writer{job: &Job{Path: path}, done: r, first: first.First}
 	if err := w.end(nil); err != nil {
@@ -187,7 +200,8 @@ func (p *parts) join(ctx context.Context, form format, out string, n, batches in
 		for i, r := range readers[:last] {
 			var size int64
 			if _, err := fmt.Fscan(readers[last], &size); err != nil {
-				return fmt.Errorf("%s: batch %d: %w", shardPath(shard.Shard{I: b % n, N: n}, out)+index, b, err)
+				return fmt.Errorf("%s: batch %d: %w",
+					shardPath(shard.Shard{I: b % n, N: n}, out)+index, b, err)
 			}
 			if _, err := io.CopyN(p.files[i], r, size); err != nil {
 				return fmt.Errorf("%s: batch %d: %w", shardPath(shard.Shard{I: b % n, N: n}, out), b, err)

@@ -15,7 +15,9 @@ import (
 func Sure(m *model.Trained, level float64, distance bool) (Model, error) {
 	c := m.Card.Calibration
 	if m.Card.Head == nil || c == nil {
-		return Model{}, errors.New("apply: the model knows nothing of its errors: finetune leaves models that do")
+		return Model{}, errors.New(
+			"apply: the model knows nothing of its errors: finetune leaves models that do",
+		)
 	}
 	h := *m.Card.Head
 	names, _, err := sets(h, c, level, nil)
@@ -27,31 +29,35 @@ func Sure(m *model.Trained, level float64, distance bool) (Model, error) {
 		columns = append(columns, "distance")
 	}
 	embed := remembering(m, 1)
-	return newModel(Model{Columns: columns, Rows: func(ctx context.Context, graphs []*graph.Graph) (all []float64, err error) {
-		e, err := embed.Embed(ctx, graphs)
-		if err != nil {
-			return nil, err
-		}
-		p, err := m.Apply(e, graphs)
-		if err != nil {
-			return nil, err
-		}
-		_, in, err := sets(h, c, level, p)
-		if err != nil {
-			return nil, err
-		}
-		var far []float64
-		if distance {
-			far = c.Distances(e)
-		}
-		for i := range graphs {
-			all = append(append(all, p[i*h.Outputs:(i+1)*h.Outputs]...), in[i*len(names):(i+1)*len(names)]...)
-			if distance {
-				all = append(all, far[i])
+	return newModel(Model{
+		Columns: columns,
+		Rows: func(ctx context.Context, graphs []*graph.Graph) (all []float64, err error) {
+			e, err := embed.Embed(ctx, graphs)
+			if err != nil {
+				return nil, err
 			}
-		}
-		return all, nil
-	}}, m)
+			p, err := m.Apply(e, graphs)
+			if err != nil {
+				return nil, err
+			}
+			_, in, err := sets(h, c, level, p)
+			if err != nil {
+				return nil, err
+			}
+			var far []float64
+			if distance {
+				far = c.Distances(e)
+			}
+			for i := range graphs {
+				all = append(
+					append(all, p[i*h.Outputs:(i+1)*h.Outputs]...), in[i*len(names):(i+1)*len(names)]...,
+				)
+				if distance {
+					all = append(all, far[i])
+				}
+			}
+			return all, nil
+		}}, m)
 }
 
 func sets(h model.Head, c *model.Calibration, level float64, p []float64) ([]string, []float64, error) {

@@ -77,7 +77,8 @@ func Majority(y []int, outer []dataset.Fold) float64 {
 		for _, i := range f.Train {
 			count[y[i]]++
 		}
-		class, right := slices.Index(count, slices.Max(count)), 0
+		class := slices.Index(count, slices.Max(count))
+		right := 0
 		for _, i := range f.Test {
 			if y[i] == class {
 				right++

@@ -34,7 +34,8 @@ func (d Data) Validate() error {
 		}
 		// Squares of differences must be finite, too.
 		if math.Abs(v) > maxFeature {
-			return fmt.Errorf("eval: feature is %g in row %d, column %d, beyond ±%g", v, i/d.Dim, i%d.Dim, float64(maxFeature))
+			return fmt.Errorf("eval: feature is %g in row %d, column %d, beyond ±%g",
+				v, i/d.Dim, i%d.Dim, float64(maxFeature))
 		}
 	}
 	if n := len(d.X) / d.Dim; len(d.Y) != n {
@@ -61,7 +62,10 @@ func checkLabels(y []int) error {
 			return fmt.Errorf("eval: label %d of point %d is negative", c, i)
 		}
 		if c >= len(y) {
-			return fmt.Errorf("eval: label %d of point %d is out of range: %d points cannot fill classes 0..%d", c, i, len(y), c)
+			return fmt.Errorf(
+				"eval: label %d of point %d is out of range: %d points cannot fill classes 0..%d",
+				c, i, len(y), c,
+			)
 		}
 		count[c]++
 	}
@@ -122,7 +126,8 @@ func splitInner(y []int, outer []dataset.Fold, k int) ([][]dataset.Fold, error) 
 	seen := make([]int, n) // 1 + the fold in which a point was last seen
 	for o, f := range outer {
 		if len(f.Train) == 0 || len(f.Test) == 0 {
-			return nil, fmt.Errorf("eval: outer fold %d has %d training and %d test points", o, len(f.Train), len(f.Test))
+			return nil, fmt.Errorf("eval: outer fold %d has %d training and %d test points",
+				o, len(f.Train), len(f.Test))
 		}
 		for _, i := range slices.Concat(f.Train, f.Test) {
 			if i < 0 || i >= n {
@@ -138,7 +143,8 @@ func splitInner(y []int, outer []dataset.Fold, k int) ([][]dataset.Fold, error) 
 			labels[t] = y[i]
 		}
 		if slices.Min(labels) == slices.Max(labels) {
-			return nil, fmt.Errorf("eval: outer fold %d: its training points are all of class %d", o, labels[0])
+			return nil, fmt.Errorf("eval: outer fold %d: its training points are all of class %d",
+				o, labels[0])
 		}
 		folds, err := dataset.StratifiedKFold(labels, k, false, 0)
 		if err != nil {

@@ -24,7 +24,8 @@ func (s *kernels) machine() machine { return &kernelMachine{kernels: s} }
 
 // classOrder returns the points sorted by class, and the place of each.
 func classOrder(y []int) (points, place []int) {
-	points, place = newPart(y, upTo(len(y))).points, make([]int, len(y))
+	points = newPart(y, upTo(len(y))).points
+	place = make([]int, len(y))
 	for p, i := range points {
 		place[i] = p
 	}
@@ -58,7 +59,10 @@ const maxPoints = 20000
 
 func rbf(ctx context.Context, data Data, workers int) (*kernels, error) {
 	if n := len(data.Y); n > maxPoints {
-		return nil, fmt.Errorf("eval: %d points; a kernel machine keeps all their pairs in memory and takes up to %d", n, maxPoints)
+		return nil, fmt.Errorf(
+			"eval: %d points; a kernel machine keeps all their pairs in memory and takes up to %d",
+			n, maxPoints,
+		)
 	}
 	points, place := classOrder(data.Y)
 	d2, err := squaredDistances(ctx, data, points, workers)
@@ -107,7 +111,9 @@ type kernelMachine struct {
 	s      smo
 }
 
-func (m *kernelMachine) predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error) {
+func (m *kernelMachine) predict(
+	ctx context.Context, input int, p part, test []int, cs []float64,
+) ([][]int, error) {
 	places := func(points []int) []int {
 		out := make([]int, len(points))
 		for t, i := range points {
@@ -118,7 +124,8 @@ func (m *kernelMachine) predict(ctx context.Context, input int, p part, test []i
 	gamma := 0.0
 	if m.data.X != nil {
 		var err error
-		if gamma, err = scaleGamma(m.data, p.points); err != nil {
+		gamma, err = scaleGamma(m.data, p.points)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -141,11 +148,16 @@ func (m *kernelMachine) predict(ctx context.Context, input int, p part, test []i
 // walks the same path, and the matrix takes half the memory. The second is not:
 // libsvm's decision values are sums of unrounded kernels.
 func (m *kernelMachine) load(k *kernel.Matrix, train, test []int, gamma float64) {
-	n, tests := len(train), len(test)
-	m.k, m.row, m.cross = growMatrix(m.k, n*n), grow(m.row, n), grow(m.cross, n*tests)
-	diag, ones := make([]float64, n), true
+	n := len(train)
+	tests := len(test)
+	m.k = growMatrix(m.k, n*n)
+	m.row = grow(m.row, n)
+	m.cross = grow(m.cross, n*tests)
+	diag := make([]float64, n)
+	ones := true
 	for a, i := range train {
-		row, cross := m.row[:n-a], m.cross[a*tests:(a+1)*tests]
+		row := m.row[:n-a]
+		cross := m.cross[a*tests : (a+1)*tests]
 		of := k.Row(i)
 		for b, j := range train[a:] {
 			row[b] = of[j-i]
@@ -170,7 +182,8 @@ func (m *kernelMachine) load(k *kernel.Matrix, train, test []int, gamma float64)
 		diag[a] = row[0]
 		ones = ones && row[0] == 1
 	}
-	if m.diag = diag; ones {
+	m.diag = diag
+	if ones {
 		m.diag = nil
 	}
 	mirror(m.k, n)

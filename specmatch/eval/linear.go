@@ -27,7 +27,9 @@ type twoClass interface {
 // second alone.
 type oneVsRest struct{ twoClass }
 
-func (m oneVsRest) predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error) {
+func (m oneVsRest) predict(
+	ctx context.Context, input int, p part, test []int, cs []float64,
+) ([][]int, error) {
 	m.load(input, p.train)
 	positive := p.class
 	if len(positive) == 2 {
@@ -125,13 +127,24 @@ type newton struct {
 }
 
 func (s *newton) load(_ int, train []int) {
-	n, m := len(train), s.data.Dim+1
-	s.x = blas64.General{Rows: n, Cols: m, Stride: m, Data: grow(s.x.Data, n*m)}
+	n := len(train)
+	m := s.data.Dim + 1
+	s.x = blas64.General{
+		Rows:   n,
+		Cols:   m,
+		Stride: m,
+		Data:   grow(s.x.Data, n*m),
+	}
 	for a, i := range train {
 		s.row(a)[copy(s.row(a), s.data.row(i))] = 1
 	}
 	for _, a := range []*blas64.Symmetric{&s.full, &s.gram, &s.hessian} {
-		*a = blas64.Symmetric{N: m, Stride: m, Uplo: blas.Upper, Data: grow(a.Data, m*m)}
+		*a = blas64.Symmetric{
+			N:      m,
+			Stride: m,
+			Uplo:   blas.Upper,
+			Data:   grow(a.Data, m*m),
+		}
 	}
 	s.in = grow(s.in, n)
 	for _, v := range []*[]float64{&s.short, &s.tp, &s.td, &s.rows} {
@@ -146,7 +159,8 @@ func (s *newton) load(_ int, train []int) {
 func (s *newton) row(i int) []float64 { return s.x.Data[i*s.x.Cols : (i+1)*s.x.Cols] }
 
 func (s *newton) begin(t []float64) {
-	s.t, s.conjugates = t, 0
+	s.t = t
+	s.conjugates = 0
 	for i := range s.in {
 		s.in[i] = true // margin 0 at w = 0
 	}
@@ -175,12 +189,16 @@ const (
 
 	conjugateGoal  = 1e-16 // of the residual, squared in the norm of H⁻¹
 	conjugateSteps = 10    // times the number of weights; without rounding, once would do
-	conjugateLimit = 150   // times the number of weights, of all solutions from the same beginning; most take less than one
+	// times the number of weights, of all solutions from the same beginning; most take less
+	// than one
+	conjugateLimit = 150
 )
 
 // solve minimises f for one C from the present weights.
 func (s *newton) solve(ctx context.Context, c float64) error {
-	least, lowest, stalled := math.Inf(1), math.Inf(1), 0
+	least := math.Inf(1)
+	lowest := math.Inf(1)
+	stalled := 0
 	precise := false
 	clear(s.low)
 	for s.steps = 0; ; s.steps++ {
@@ -202,7 +220,8 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		s.gradient(c)
 		s.direction(c)
 		if s.conjugates > conjugateLimit*len(s.w) {
-			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w: the features are too large and too nearly collinear, divide them by their size",
+			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w: the features are too large and "+
+				"too nearly collinear, divide them by their size",
 				c, len(s.t), ErrNotConverged)
 		}
 		decrement := -floats.Dot(s.g, s.p)
@@ -214,7 +233,8 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		case reached && enough:
 			return nil
 		case s.steps == newtonSteps:
-			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps (decrement %g of %g); is the scale of the features extreme?",
+			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps (decrement "+
+				"%g of %g); is the scale of the features extreme?",
 				c, len(s.t), ErrNotConverged, s.steps, decrement, f)
 		case decrement < 0.5*least || f < (1-progress)*lowest:
 			stalled = 0
@@ -224,9 +244,11 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 			// A point at the edge of its piece that rounding moves in and out.
 			return s.round(c, f)
 		default:
-			precise, stalled = true, 0
+			precise = true
+			stalled = 0
 		}
-		least, lowest = min(least, decrement), min(lowest, f)
+		least = min(least, decrement)
+		lowest = min(lowest, f)
 		step := s.lineSearch(c)
 		for j, v := range s.p {
 			move := float64(step * v)
@@ -255,7 +277,8 @@ func (s *newton) round(c, f float64) error {
 	clear(s.low)
 	s.preciseShortfalls()
 	if rounded := s.objective(c); rounded > (1+roundingEnough)*f {
-		return fmt.Errorf("eval: linear SVM with C=%g on %d points: the features are too large: rounding of the weights takes the objective from %g to %g",
+		return fmt.Errorf("eval: linear SVM with C=%g on %d points: the features are too large: rounding "+
+			"of the weights takes the objective from %g to %g",
 			c, len(s.t), f, rounded)
 	}
 	return nil
@@ -280,7 +303,8 @@ func (s *newton) margins(out, v []float64) {
 // the 1 that it is left over from.
 func (s *newton) preciseShortfalls() {
 	for i, t := range s.t {
-		sum, low := 1.0, 0.0
+		sum := 1.0
+		low := 0.0
 		for j, x := range s.row(i) {
 			x *= -t
 			product := float64(x * s.w[j])
@@ -337,7 +361,7 @@ func (s *newton) direction(c float64) {
 // activate finds the active points, moves gram to them and reports whether any
 // entered or left.
 func (s *newton) activate() bool {
-	changed, active := 0, 0
+	var changed, active int
 	for i, v := range s.short {
 		if v > 0 != s.in[i] {
 			changed++
@@ -397,20 +421,24 @@ func (s *newton) addActive(dst []float64, c float64, v []float64) {
 // which rises and is piecewise linear, so that Newton's method, kept inside a
 // bracket, ends after a few steps.
 func (s *newton) lineSearch(c float64) float64 {
-	wp, pp := floats.Dot(s.w, s.p), floats.Dot(s.p, s.p)
+	wp := floats.Dot(s.w, s.p)
+	pp := floats.Dot(s.p, s.p)
 	slope := func(a float64) (d1, d2 float64) {
 		tp := s.tp[:len(s.short)]
 		for i, short := range s.short {
 			v := tp[i]
-			if short -= float64(a * v); short > 0 {
+			short -= float64(a * v)
+			if short > 0 {
 				d1 += float64(short * v)
 				d2 += float64(v * v)
 			}
 		}
 		return wp + a*pp - 2*c*d1, pp + 2*c*d2
 	}
-	lo, hi := 0.0, math.Inf(1)
-	at, a := 0.0, 1.0
+	lo := 0.0
+	hi := math.Inf(1)
+	at := 0.0
+	a := 1.0
 	start, _ := slope(0)
 	for range 100 {
 		d1, d2 := slope(a)
@@ -422,7 +450,8 @@ func (s *newton) lineSearch(c float64) float64 {
 		} else {
 			hi = a
 		}
-		at, a = a, a-d1/d2
+		at = a
+		a -= d1 / d2
 		if !(a > lo && a < hi) {
 			if math.IsInf(hi, 1) {
 				a = 2 * at

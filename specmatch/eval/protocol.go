@@ -92,7 +92,9 @@ type Result struct {
 // Accuracy evaluates embeddings: x is row-major [n×d] with n = len(y), one row per graph,
 // and y holds their classes 0..C-1. It is [Evaluate] on stratified folds, shuffled with
 // the seed; papers use ten. The accuracy is the Mean of the result.
-func (p Protocol) Accuracy(ctx context.Context, x []float64, y []int, folds int, seed uint32, opt Options) (*Result, error) {
+func (p Protocol) Accuracy(
+	ctx context.Context, x []float64, y []int, folds int, seed uint32, opt Options,
+) (*Result, error) {
 	outer, err := dataset.StratifiedKFold(y, folds, true, seed)
 	if err != nil {
 		return nil, err
@@ -127,7 +129,9 @@ func Check(y []int, folds int, opt Options) error {
 // order of the indices of Train only matters for the inner split.
 //
 // An error names the fold. When ctx is done, its error is returned.
-func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, opt Options) (*Result, error) {
+func Evaluate(
+	ctx context.Context, p Protocol, data Data, outer []dataset.Fold, opt Options,
+) (*Result, error) {
 	if !slices.Contains(Protocols(), p) {
 		return nil, fmt.Errorf("eval: unknown protocol %q (have: %s, %s, %s)", p, GraphCL, Linear, GraphCLC10)
 	}
@@ -144,7 +148,10 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 	var newMachine func() machine
 	if p == Linear {
 		if data.Dim > maxColumns {
-			return nil, fmt.Errorf("eval: %d features; the linear solver keeps a matrix of all their pairs and takes up to %d", data.Dim, maxColumns)
+			return nil, fmt.Errorf(
+				"eval: %d features; the linear solver keeps a matrix of all their pairs and takes up to %d",
+				data.Dim, maxColumns,
+			)
 		}
 		newMachine = func() machine { return oneVsRest{&newton{data: data}} }
 	} else {
@@ -178,7 +185,9 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 // outer[o].Train, the settings are chosen by accuracy on its Test, of equally good C
 // the largest, and the final fit is on its Train alone, so that the graphs of its Test
 // have no part in it. [HoldOut] draws such divisions.
-func EvaluateKernels(ctx context.Context, kernels []*kernel.Matrix, y []int, outer, held []dataset.Fold, opt Options) (*Result, error) {
+func EvaluateKernels(
+	ctx context.Context, kernels []*kernel.Matrix, y []int, outer, held []dataset.Fold, opt Options,
+) (*Result, error) {
 	if len(kernels) == 0 {
 		return nil, fmt.Errorf("eval: no kernel to choose from")
 	}
@@ -187,7 +196,8 @@ func EvaluateKernels(ctx context.Context, kernels []*kernel.Matrix, y []int, out
 	}
 	for m, k := range kernels {
 		if k.Size() != len(y) {
-			return nil, fmt.Errorf("eval: kernel %d is of %d points, but there are %d labels", m, k.Size(), len(y))
+			return nil, fmt.Errorf("eval: kernel %d is of %d points, but there are %d labels",
+				m, k.Size(), len(y))
 		}
 		for i := range k.Size() {
 			for j, v := range k.Row(i) {
@@ -219,7 +229,9 @@ func EvaluateKernels(ctx context.Context, kernels []*kernel.Matrix, y []int, out
 // It is solved by dual coordinate descent, until the projected gradient varies by less
 // than 1e-3 or for a thousand passes. A problem that needs more than those, as with
 // large C and rows that are far from norm 1, is scored as it then stands.
-func EvaluateSparse(ctx context.Context, inputs []*kernel.Sparse, y []int, outer, held []dataset.Fold, opt Options) (*Result, error) {
+func EvaluateSparse(
+	ctx context.Context, inputs []*kernel.Sparse, y []int, outer, held []dataset.Fold, opt Options,
+) (*Result, error) {
 	if len(inputs) == 0 {
 		return nil, fmt.Errorf("eval: no features to choose from")
 	}
@@ -228,13 +240,15 @@ func EvaluateSparse(ctx context.Context, inputs []*kernel.Sparse, y []int, outer
 	}
 	for q, m := range inputs {
 		if m.Rows() != len(y) {
-			return nil, fmt.Errorf("eval: matrix %d has %d rows, but there are %d labels", q, m.Rows(), len(y))
+			return nil, fmt.Errorf("eval: matrix %d has %d rows, but there are %d labels",
+				q, m.Rows(), len(y))
 		}
 		for i := range m.Rows() {
 			columns, values := m.Row(i)
 			for k, v := range values {
 				if math.IsNaN(v) || math.Abs(v) > maxFeature {
-					return nil, fmt.Errorf("eval: matrix %d: feature is %g in row %d, column %d", q, v, i, columns[k])
+					return nil, fmt.Errorf("eval: matrix %d: feature is %g in row %d, column %d",
+						q, v, i, columns[k])
 				}
 			}
 		}
@@ -243,5 +257,7 @@ func EvaluateSparse(ctx context.Context, inputs []*kernel.Sparse, y []int, outer
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, func() machine { return oneVsRest{&dcd{inputs: inputs, tol: 1e-3, passes: 1000}} })
+	return s.run(ctx, func() machine {
+		return oneVsRest{&dcd{inputs: inputs, tol: 1e-3, passes: 1000}}
+	})
 }

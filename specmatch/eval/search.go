@@ -39,8 +39,15 @@ func newSearch(y []int, inputs int, outer, held []dataset.Fold, opt Options) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &search{y: y, inputs: inputs, outer: outer, held: held != nil, opt: opt}
-	if s.inner, err = splitInner(y, outer, opt.InnerFolds); err != nil {
+	s := &search{
+		y:      y,
+		inputs: inputs,
+		outer:  outer,
+		held:   held != nil,
+		opt:    opt,
+	}
+	s.inner, err = splitInner(y, outer, opt.InnerFolds)
+	if err != nil {
 		return nil, err
 	}
 	if s.held && len(held) != len(outer) {
@@ -48,7 +55,8 @@ func newSearch(y []int, inputs int, outer, held []dataset.Fold, opt Options) (*s
 	}
 	for o, f := range held {
 		if len(f.Train) == 0 || len(f.Test) == 0 {
-			return nil, fmt.Errorf("eval: outer fold %d: held out are %d of %d points", o, len(f.Test), len(f.Train)+len(f.Test))
+			return nil, fmt.Errorf("eval: outer fold %d: held out are %d of %d points",
+				o, len(f.Test), len(f.Train)+len(f.Test))
 		}
 		s.inner[o] = []dataset.Fold{f}
 	}
@@ -57,9 +65,10 @@ func newSearch(y []int, inputs int, outer, held []dataset.Fold, opt Options) (*s
 
 // boundMemory lowers the number of workers until their kernel matrices take 2 GB at most.
 func (s *search) boundMemory() {
-	train, test := 0, 0
+	var train, test int
 	for _, f := range s.outer {
-		train, test = max(train, len(f.Train)), max(test, len(f.Test), len(f.Train)/s.opt.InnerFolds+1)
+		train = max(train, len(f.Train))
+		test = max(test, len(f.Test), len(f.Train)/s.opt.InnerFolds+1)
 	}
 	bytes := 4*int64(train)*int64(train) + 8*int64(train)*int64(test)
 	if classesOf(s.y) > 2 {
@@ -70,7 +79,9 @@ func (s *search) boundMemory() {
 
 // right counts the points of test that a machine trained on train gets right, for each C
 // of cs.
-func (s *search) right(ctx context.Context, m machine, input int, train, test []int, cs []float64) ([]int, error) {
+func (s *search) right(
+	ctx context.Context, m machine, input int, train, test []int, cs []float64,
+) ([]int, error) {
 	p := newPart(s.y, train)
 	if len(p.class) < 2 {
 		return nil, fmt.Errorf("the training part has only class %d", p.class[0])
@@ -106,13 +117,15 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 			return f(machines[worker], task)
 		})
 	}
-	k, cs := len(s.inner[0]), s.opt.Cs
+	k := len(s.inner[0])
+	cs := s.opt.Cs
 	res := &Result{FoldAccuracies: make([]float64, len(s.outer))}
 	best := make([]int, len(s.outer)) // by outer fold
 	if settings := s.inputs * len(cs); settings > 1 {
 		accuracy := make([][]float64, len(s.outer)*k) // by outer fold, inner fold; setting
 		err := each(len(accuracy), func(m machine, task int) error {
-			o, i := task/k, task%k
+			o := task / k
+			i := task % k
 			f := s.inner[o][i]
 			for input := range s.inputs {
 				right, err := s.right(ctx, m, input, f.Train, f.Test, cs)
@@ -152,10 +165,12 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 		if s.held {
 			c = len(cs) - 1 - c
 		}
-		res.ChosenInput, res.ChosenC = append(res.ChosenInput, q/len(cs)), append(res.ChosenC, cs[c])
+		res.ChosenInput = append(res.ChosenInput, q/len(cs))
+		res.ChosenC = append(res.ChosenC, cs[c])
 	}
 	err := each(len(s.outer), func(m machine, o int) error {
-		train, test := s.outer[o].Train, s.outer[o].Test
+		train := s.outer[o].Train
+		test := s.outer[o].Test
 		if s.held {
 			train = s.inner[o][0].Train
 		}
@@ -198,7 +213,8 @@ func parallel(ctx context.Context, tasks, workers int, f func(worker, task int) 
 				if t >= tasks {
 					return
 				}
-				if errs[t] = ctx.Err(); errs[t] == nil {
+				errs[t] = ctx.Err()
+				if errs[t] == nil {
 					errs[t] = f(w, t)
 				}
 				if errs[t] != nil {

@@ -104,7 +104,11 @@ func (s *smo) save() {
 		to := []*[]float64{&b.alpha, &b.y, &b.f, &b.up, &b.low}[i]
 		*to = append((*to)[:0], v...)
 	}
-	b.active, b.moved, b.unshrunk, b.iter, b.counter = s.active, s.moved, s.unshrunk, s.iter-1, s.counter+1
+	b.active = s.active
+	b.moved = s.moved
+	b.unshrunk = s.unshrunk
+	b.iter = s.iter - 1
+	b.counter = s.counter + 1
 }
 
 // resume goes back to the saved state, under a larger C.
@@ -114,8 +118,13 @@ func (s *smo) resume() {
 	for i, v := range [][]float64{b.alpha, b.y, b.f, b.up, b.low} {
 		copy([][]float64{s.alpha, s.y, s.f, s.up, s.low}[i], v)
 	}
-	s.active, s.moved, s.unshrunk, s.iter, s.counter = b.active, b.moved, b.unshrunk, b.iter, b.counter
-	s.touched, s.log = false, s.log[:0]
+	s.active = b.active
+	s.moved = b.moved
+	s.unshrunk = b.unshrunk
+	s.iter = b.iter
+	s.counter = b.counter
+	s.touched = false
+	s.log = s.log[:0]
 	clear(s.bar)
 	s.rows.clear()
 }
@@ -123,7 +132,8 @@ func (s *smo) resume() {
 // reset prepares for n points: the first pos of class +1, the others of class
 // −1, with the row-major kernel matrix k. Buffers are kept.
 func (s *smo) reset(k []float32, n, pos int) {
-	s.n, s.k = n, k
+	s.n = n
+	s.k = k
 	s.y = grow(s.y, n)
 	s.perm = grow(s.perm, n)
 	s.alpha = grow(s.alpha, n)
@@ -141,7 +151,12 @@ func (s *smo) reset(k []float32, n, pos int) {
 		s.f[t] = s.y[t] // G = −1 at α = 0
 		s.bar[t] = 0
 	}
-	s.active, s.moved, s.unshrunk, s.iter, s.counter, s.touched = n, false, false, 0, min(n, 1000)+1, false
+	s.active = n
+	s.moved = false
+	s.unshrunk = false
+	s.iter = 0
+	s.counter = min(n, 1000) + 1
+	s.touched = false
 	s.log = s.log[:0]
 	s.rows.clear()
 	for t := range s.perm {
@@ -151,7 +166,8 @@ func (s *smo) reset(k []float32, n, pos int) {
 
 // setStatus derives the membership of position t in I_up and I_low from α.
 func (s *smo) setStatus(t int) {
-	atC, at0 := s.alpha[t] >= s.c, s.alpha[t] <= 0
+	atC := s.alpha[t] >= s.c
+	at0 := s.alpha[t] <= 0
 	if s.y[t] < 0 {
 		atC, at0 = at0, atC
 	}
@@ -179,7 +195,8 @@ func (s *smo) solve(ctx context.Context) error {
 				return err
 			}
 		}
-		if s.counter--; s.counter == 0 {
+		s.counter--
+		if s.counter == 0 {
 			s.counter = period
 			if !s.whole && s.doShrink() {
 				fresh = false
@@ -195,17 +212,20 @@ func (s *smo) solve(ctx context.Context) error {
 			}
 			s.unshrink()
 			fi, i = argmaxUp(s.f[:s.active], s.up[:s.active])
-			if j = s.partner(i, fi); j < 0 {
+			j = s.partner(i, fi)
+			if j < 0 {
 				return nil
 			}
 			s.counter = 1
 		}
 		if s.iter >= cmp.Or(s.maxIter, mostSteps) {
-			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of the features extreme?",
+			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of the "+
+				"features extreme?",
 				s.c, s.n, ErrNotConverged, s.iter)
 		}
 		s.iter++
-		ki, kj := s.row(i, -1), s.row(j, i)
+		ki := s.row(i, -1)
+		kj := s.row(j, i)
 		bi, bj := s.step(i, j, float64(ki[j]))
 		fi, i = simd.SubtractArgmax(s.f[:s.active], s.up[:s.active], ki, kj, bi, bj)
 		fresh = true
@@ -218,7 +238,8 @@ func (s *smo) partner(i int, fi float64) int {
 	if i < 0 {
 		return -1
 	}
-	f, low := s.f[:s.active], s.low[:s.active]
+	f := s.f[:s.active]
+	low := s.low[:s.active]
 	j := -1
 	if s.diag == nil {
 		j = simd.ArgmaxGain(f, low, s.row(i, -1), fi, tau)
@@ -239,11 +260,13 @@ func (s *smo) partner(i int, fi float64) int {
 
 // argmaxGain is simd.ArgmaxGain for a kernel of any diagonal.
 func (s *smo) argmaxGain(i int, fi float64) int {
-	best, at := math.Inf(-1), -1
+	best := math.Inf(-1)
+	at := -1
 	for t, k := range s.row(i, -1) {
 		if gap := fi - s.f[t]; gap > 0 && s.low[t] == 2 {
 			if gain := gap * gap / s.curvature(i, t, float64(k)); gain >= best {
-				best, at = gain, t
+				best = gain
+				at = t
 			}
 		}
 	}
@@ -265,8 +288,10 @@ func (s *smo) curvature(i, j int, kij float64) float64 {
 // step minimises over the variables at i and j alone and returns the changes of
 // y_iα_i and y_jα_j. The order of the operations is libsvm's.
 func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
-	oldI, oldJ := s.alpha[i], s.alpha[j]
-	ai, aj := oldI, oldJ
+	oldI := s.alpha[i]
+	oldJ := s.alpha[j]
+	ai := oldI
+	aj := oldJ
 	quad := s.curvature(i, j, kij)
 	if s.y[i] != s.y[j] {
 		// −G = y·f, so −G_i − G_j is f_i − f_j up to the sign of y_i.
@@ -276,17 +301,21 @@ func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
 		aj += delta
 		if diff > 0 {
 			if aj < 0 {
-				ai, aj = diff, 0
+				ai = diff
+				aj = 0
 			}
 			if ai > s.c {
-				ai, aj = s.c, s.c-diff
+				ai = s.c
+				aj = s.c - diff
 			}
 		} else {
 			if ai < 0 {
-				ai, aj = 0, -diff
+				ai = 0
+				aj = -diff
 			}
 			if aj > s.c {
-				ai, aj = s.c+diff, s.c
+				ai = s.c + diff
+				aj = s.c
 			}
 		}
 	} else {
@@ -296,24 +325,29 @@ func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
 		aj += delta
 		if sum > s.c {
 			if ai > s.c {
-				ai, aj = s.c, sum-s.c
+				ai = s.c
+				aj = sum - s.c
 			}
 			if aj > s.c {
-				ai, aj = sum-s.c, s.c
+				ai = sum - s.c
+				aj = s.c
 			}
 		} else {
 			if aj < 0 {
-				ai, aj = sum, 0
+				ai = sum
+				aj = 0
 			}
 			if ai < 0 {
-				ai, aj = 0, sum
+				ai = 0
+				aj = sum
 			}
 		}
 	}
 	if !s.touched && max(ai, aj) >= s.c {
 		s.save()
 	}
-	wasI, wasJ := s.atUpper(i), s.atUpper(j)
+	wasI := s.atUpper(i)
+	wasJ := s.atUpper(j)
 	s.alpha[i], s.alpha[j] = ai, aj
 	s.setStatus(i)
 	s.setStatus(j)
@@ -340,8 +374,10 @@ func (s *smo) logBar(t int, was bool) {
 // doShrink sets aside variables at a bound that will probably stay there, and
 // reports whether anything moved.
 func (s *smo) doShrink() bool {
-	gmax, fmin := math.Inf(-1), math.Inf(1)
-	up, low := s.up[:s.active], s.low[:s.active]
+	gmax := math.Inf(-1)
+	fmin := math.Inf(1)
+	up := s.up[:s.active]
+	low := s.low[:s.active]
 	for t, f := range s.f[:s.active] {
 		if v := f + up[t]; v > gmax {
 			gmax = v
@@ -525,7 +561,8 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 			c.slot[i] = -1
 		}
 		c.next = 0
-		c.swaps, c.seen = c.swaps[:0], -1
+		c.swaps = c.swaps[:0]
+		c.seen = -1
 		c.done = grow(c.done, slots)
 	}
 	if q := int(c.slot[p]); q >= 0 {
@@ -546,7 +583,8 @@ func (c *rowCache) get(p, keep int, perm []int32, src []float32) []float32 {
 	}
 	c.owner[q], c.slot[p], c.done[q] = int32(p), int32(q), len(c.swaps)
 	if c.seen < len(c.swaps) {
-		c.seen, c.moved = len(c.swaps), c.moved[:0]
+		c.seen = len(c.swaps)
+		c.moved = c.moved[:0]
 		for t, p := range perm {
 			if t != int(p) {
 				c.moved = append(c.moved, int32(t))
@@ -584,11 +622,14 @@ func growMatrix(v []float32, n int) []float32 {
 
 // argmaxUp returns the largest f_t with up_t = 0 and its last index, −1 if none.
 func argmaxUp(f, up []float64) (best float64, at int) {
-	best, at = math.Inf(-1), -1
+	best = math.Inf(-1)
+	at = -1
 	up = up[:len(f)]
 	for t, v := range f {
-		if v += up[t]; v >= best && v > math.Inf(-1) {
-			best, at = v, t
+		v += up[t]
+		if v >= best && v > math.Inf(-1) {
+			best = v
+			at = t
 		}
 	}
 	return best, at

@@ -33,9 +33,12 @@ type dcd struct {
 }
 
 func (s *dcd) load(input int, train []int) {
-	s.m, s.rows = s.inputs[input], train
+	s.m = s.inputs[input]
+	s.rows = train
 	n := len(train)
-	s.square, s.alpha, s.order = grow(s.square, n), grow(s.alpha, n), grow(s.order, n)
+	s.square = grow(s.square, n)
+	s.alpha = grow(s.alpha, n)
+	s.order = grow(s.order, n)
 	s.w = grow(s.w, s.m.Width+1)
 	for a, i := range train {
 		s.square[a] = s.m.SquaredNorm(i) + 1
@@ -69,7 +72,8 @@ func (s *dcd) solve(ctx context.Context, penalty float64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hi, lo := math.Inf(-1), math.Inf(1)
+		hi := math.Inf(-1)
+		lo := math.Inf(1)
 		for p := 0; p < active; p++ {
 			q := p + rng.IntN(active-p)
 			s.order[p], s.order[q] = s.order[q], s.order[p]
@@ -93,7 +97,8 @@ func (s *dcd) solve(ctx context.Context, penalty float64) error {
 				}
 				projected = min(g, 0)
 			}
-			hi, lo = max(hi, projected), min(lo, projected)
+			hi = max(hi, projected)
+			lo = min(lo, projected)
 			if math.Abs(projected) < 1e-12 {
 				continue
 			}
@@ -110,10 +115,13 @@ func (s *dcd) solve(ctx context.Context, penalty float64) error {
 			if active == n {
 				return nil
 			}
-			active, highest = n, math.Inf(1) // look at all once more
+			// look at all once more
+			active = n
+			highest = math.Inf(1)
 			continue
 		}
-		if highest = hi; highest <= 0 {
+		highest = hi
+		if highest <= 0 {
 			highest = math.Inf(1)
 		}
 	}

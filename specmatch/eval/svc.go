@@ -38,8 +38,10 @@ func (m *kernelMachine) fit(ctx context.Context, start []int, cs []float64) ([][
 	classes := len(start) - 1
 	for a := range classes {
 		for b := a + 1; b < classes; b++ {
-			na, nb := start[a+1]-start[a], start[b+1]-start[b]
-			k, diag := m.k[:start[classes]*start[classes]], m.diag
+			na := start[a+1] - start[a]
+			nb := start[b+1] - start[b]
+			k := m.k[:start[classes]*start[classes]]
+			diag := m.diag
 			if classes > 2 {
 				k = m.pairKernel(start, a, b)
 				if diag != nil {
@@ -78,7 +80,8 @@ func (m *kernelMachine) fit(ctx context.Context, start []int, cs []float64) ([][
 // pairKernel copies the kernel matrix of two classes together.
 func (m *kernelMachine) pairKernel(start []int, a, b int) []float32 {
 	n := start[len(start)-1]
-	na, nb := start[a+1]-start[a], start[b+1]-start[b]
+	na := start[a+1] - start[a]
+	nb := start[b+1] - start[b]
 	size := na + nb
 	m.pair = growMatrix(m.pair, size*size)
 	for t := range size {
@@ -105,7 +108,8 @@ func (m *kernelMachine) vote(solutions []solution, classes, tests int) []int {
 			decisions[t*len(solutions)+p] = sum - s.rho
 		}
 	}
-	out, votes := make([]int, tests), make([]int, classes)
+	out := make([]int, tests)
+	votes := make([]int, classes)
 	for t := range out {
 		out[t] = mostVotes(decisions[t*len(solutions):], votes)
 	}

@@ -108,7 +108,8 @@ func (p Predictions) Coverage(c *model.Calibration, level float64) (all []Covera
 		}
 	}
 	for t := range all {
-		all[t].Percent, all[t].Size = 100*all[t].Percent/max(n[t], 1), all[t].Size/max(n[t], 1)
+		all[t].Percent = 100 * all[t].Percent / max(n[t], 1)
+		all[t].Size /= max(n[t], 1)
 	}
 	return all, nil
 }

@@ -43,7 +43,8 @@ func (x *Examples) given(i int) (part string) {
 	first := -1
 	for p, from := range x.first {
 		if from <= i && from > first {
-			part, first = p, from
+			part = p
+			first = from
 		}
 	}
 	return part
@@ -71,7 +72,8 @@ func (x *Examples) labelled() map[string][]int {
 // A part that has a file is all of it. Where only one has, a ninth of the first file is the
 // other, as with [Examples.Fold].
 func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
-	of, rng := x.labelled(), random.Stream(seed, purposeSplit, 0, 0)
+	of := x.labelled()
+	rng := random.Stream(seed, purposeSplit, 0, 0)
 	labelled := of[""]
 	s.Valid, s.Test = of[valid], of[test]
 	if len(x.first) > 0 {
@@ -94,7 +96,8 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 		for k, i := range labelled {
 			scaffolds[k] = x.Records[i].Scaffold
 		}
-		if s, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1); err != nil {
+		s, err = dataset.ScaffoldSplit(scaffolds, 0.8, 0.1)
+		if err != nil {
 			return s, err
 		}
 	case StratifiedScaffold:
@@ -108,7 +111,8 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 			v := strings.TrimSpace(r.Fields[len(x.Targets)])
 			part, ok := parts[v]
 			if !ok {
-				return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test", x.path, r.Line, x.Split, v)
+				return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test",
+					x.path, r.Line, x.Split, v)
 			}
 			*part = append(*part, k)
 		}
@@ -127,7 +131,8 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
 	labelled := x.labelled()[""]
 	switch {
-	case len(x.first) > 0 || !slices.Contains([]string{Random, Stratified, Scaffold, StratifiedScaffold}, x.Split):
+	case len(x.first) > 0 ||
+		!slices.Contains([]string{Random, Stratified, Scaffold, StratifiedScaffold}, x.Split):
 		return s, fmt.Errorf("%s: folds are of one file, by a random, stratified or scaffold split", x.path)
 	case f < 0 || f >= k || k < 2 || k > len(labelled):
 		return s, fmt.Errorf("%s: fold %d of %d, of %d records with a target", x.path, f+1, k, len(labelled))
@@ -144,7 +149,9 @@ func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
 // whole sorts the test part, and returns an error if a part is empty.
 func (x *Examples) whole(s *dataset.Split) error {
 	slices.Sort(s.Test)
-	n, v, t := len(s.Train), len(s.Valid), len(s.Test)
+	n := len(s.Train)
+	v := len(s.Valid)
+	t := len(s.Test)
 	if n == 0 || v == 0 || t == 0 {
 		return fmt.Errorf("%s: the split %s divides its %d records with a target into %d to train on, "+
 			"%d to validate and %d to test; want some in every part", x.path, x.Split, n+v+t, n, v, t)
@@ -181,19 +188,22 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 		share   float64         // the largest that it has of an answer or of the records
 	}
 	var groups []*group
-	number, at := map[answer]int{}, map[string]*group{}
+	number := map[answer]int{}
+	at := map[string]*group{}
 	total := []float64{0}
 	for _, k := range dataset.Permutation(nil, len(labelled), rng) {
 		r := x.Records[labelled[k]]
 		g := at[r.Scaffold]
 		if g == nil || !x.byScaffold() {
 			g = &group{count: map[int]float64{}}
-			at[r.Scaffold], groups = g, append(groups, g)
+			groups = append(groups, g)
+			at[r.Scaffold] = g
 		}
 		has := []int{0}
 		for _, a := range x.answers(labelled[k]) {
 			if _, ok := number[a]; !ok {
-				number[a], total = len(total), append(total, 0)
+				number[a] = len(total)
+				total = append(total, 0)
 			}
 			has = append(has, number[a])
 		}
@@ -212,12 +222,14 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.share, a.share) })
-	parts, have := make([][]int, len(shares)), make([][]float64, len(shares))
+	parts := make([][]int, len(shares))
+	have := make([][]float64, len(shares))
 	for p := range have {
 		have[p] = make([]float64, len(total))
 	}
 	for _, g := range groups {
-		best, least := 0, math.Inf(1)
+		best := 0
+		least := math.Inf(1)
 		for p, share := range shares {
 			change := 0.0
 			for _, c := range g.answers {
@@ -225,7 +237,8 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 				change += g.count[c] * (2*(have[p][c]-want) + g.count[c]) / want
 			}
 			if change < least {
-				best, least = p, change
+				best = p
+				least = change
 			}
 		}
 		parts[best] = append(parts[best], g.members...)
@@ -258,7 +271,8 @@ func (x *Examples) Overlap(s dataset.Split) (valid, test int) {
 
 // stratified divides the places 0..len(labelled)-1 of some records.
 func (x *Examples) stratified(labelled []int, rng *rand.Rand) (s dataset.Split) {
-	count, groups := map[answer]int{}, map[answer][]int{}
+	count := map[answer]int{}
+	groups := map[answer][]int{}
 	for _, i := range labelled {
 		for _, a := range x.answers(i) {
 			count[a]++
@@ -276,7 +290,8 @@ func (x *Examples) stratified(labelled []int, rng *rand.Rand) (s dataset.Split) 
 	for _, a := range slices.SortedFunc(maps.Keys(groups), rarer) {
 		members := groups[a]
 		seen += len(members)
-		for _, part := range []*[]int{&s.Test, &s.Valid} { // the larger groups make up for what the rarer ones took
+		// the larger groups make up for what the rarer ones took
+		for _, part := range []*[]int{&s.Test, &s.Valid} {
 			n := max((seen+5)/10-len(*part), 0)
 			if everywhere && count[a] > 2 {
 				n = max(n, 1)

@@ -17,10 +17,10 @@
 // metrics, a baseline and confusion matrices beside them, and [Examples.Calibrate] notes in the
 // model how far its predictions are to be trusted.
 //
-// A learner takes any graphs and targets; those of a file are only the commonest. Package
-// train drives it, and so can its caller. With Options.Patience training ends when the
-// validation part has not become better for some epochs, and [Learner.Best] then restores
-// the weights of the best one. Where the head sees numbers beside the graph, [Learner.Fit] then fits a linear model of
+// A learner takes any graphs and targets; those of a file are only the commonest. Package train
+// drives it, and so can its caller. With Options.Patience training ends when the validation part
+// has not become better for some epochs, and [Learner.Best] then restores the weights of the best
+// one. Where the head sees numbers beside the graph, [Learner.Fit] then fits a linear model of
 // them, and chooses on the validation part how much it has to say.
 //
 // The metrics of an epoch, besides the "loss" of training, begin with "valid_" or "test_":

@@ -91,13 +91,20 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		if err != nil {
 			return nil, fmt.Errorf("finetune: %s: %w", path, ErrNoTargets)
 		}
-		o.SMILES, t.Targets = cmp.Or(o.SMILES, smiles), targets
+		o.SMILES = cmp.Or(o.SMILES, smiles)
+		t.Targets = targets
 	}
-	o.Fields, o.Scaffolds, o.Identities = slices.Clone(t.Targets), t.byScaffold(), true
+	o.Fields = slices.Clone(t.Targets)
+	o.Scaffolds = t.byScaffold()
+	o.Identities = true
 	if !slices.Contains([]string{"", Random, Stratified, Scaffold, StratifiedScaffold}, t.Split) {
 		if t.Valid.Path+t.Test.Path != "" {
-			return nil, fmt.Errorf("finetune: the column %s divides the records, and so do the files %s", t.Split,
-				strings.Join(slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool { return s == "" }), " and "))
+			return nil, fmt.Errorf(
+				"finetune: the column %s divides the records, and so do the files %s",
+				t.Split,
+				strings.Join(slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool {
+					return s == ""
+				}), " and "))
 		}
 		o.Fields = append(o.Fields, t.Split)
 	}
@@ -105,7 +112,12 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	if err != nil {
 		return nil, err
 	}
-	x := &Examples{Table: table, Task: t, Features: o.Columns, path: path}
+	x := &Examples{
+		Table:    table,
+		Task:     t,
+		Features: o.Columns,
+		path:     path,
+	}
 	if x.Content == records.Graphs && x.Features == nil {
 		columns, err := x.Set.Columns()
 		if err != nil {
@@ -117,7 +129,9 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		return nil, err
 	}
 	for k, name := range t.Targets {
-		if !slices.ContainsFunc(x.Records, func(r *records.Record) bool { return strings.TrimSpace(r.Fields[k]) != "" }) {
+		if !slices.ContainsFunc(
+			x.Records, func(r *records.Record) bool { return strings.TrimSpace(r.Fields[k]) != "" },
+		) {
 			return nil, fmt.Errorf("%s: no record has a value of %s", path, name)
 		}
 	}
@@ -127,7 +141,8 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	case t.Kind == "":
 		x.Kind = x.kind()
 	}
-	fill, split := x.numbers, Stratified
+	fill := x.numbers
+	split := Stratified
 	switch x.Kind {
 	case model.Classes:
 		fill = x.classes
@@ -144,19 +159,23 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 // readParts appends the records of the files that have a part.
 func (x *Examples) readParts(ctx context.Context, o records.Options) error {
 	x.first = map[string]int{}
-	o.Want, o.Columns, o.Reading = x.Content, x.Features, nil
+	o.Want = x.Content
+	o.Columns = x.Features
+	o.Reading = nil
 	for _, part := range []string{valid, test} {
 		f := map[string]File{valid: x.Valid, test: x.Test}[part]
 		if f.Path == "" {
 			continue
 		}
-		o.Format, o.Input = f.Format, f.Input
+		o.Format = f.Format
+		o.Input = f.Input
 		t, err := records.ReadAll(ctx, f.Path, o)
 		if err != nil {
 			return err
 		}
 		x.first[part] = len(x.Records)
-		x.Records, x.Set.Graphs = append(x.Records, t.Records...), append(x.Set.Graphs, t.Set.Graphs...)
+		x.Records = append(x.Records, t.Records...)
+		x.Set.Graphs = append(x.Set.Graphs, t.Set.Graphs...)
 		x.Rejected = append(x.Rejected, t.Rejected...)
 	}
 	return nil
@@ -193,9 +212,13 @@ func (x *Examples) NewModel(
 		}
 	}
 	m := model.NewPredictorBeside(e, x.Head, x.Beside, a.Dropout, rng)
-	m.Card.Features, m.Card.Standard = x.Features, x.Set.Standard
+	m.Card.Features = x.Features
+	m.Card.Standard = x.Set.Standard
 	m.Card.Provenance = model.Provenance{
-		Method: how, Seed: int(seed), Data: model.Sources(x.Set.Name, x.Set.Sums), Reads: x.Set.Reads,
+		Method:  how,
+		Seed:    int(seed),
+		Data:    model.Sources(x.Set.Name, x.Set.Sums),
+		Reads:   x.Set.Reads,
 		Options: map[string]string{"split": x.Split, "dropout": fmt.Sprint(a.Dropout)},
 	}
 	return m, nil
@@ -203,7 +226,14 @@ func (x *Examples) NewModel(
 
 // Data returns what [New] learns from, with the records divided.
 func (x *Examples) Data(s dataset.Split) Data {
-	return Data{Graphs: x.Set.Graphs, Y: x.Y, Bounds: x.Bounds, Train: s.Train, Valid: s.Valid, Test: s.Test}
+	return Data{
+		Graphs: x.Set.Graphs,
+		Y:      x.Y,
+		Bounds: x.Bounds,
+		Train:  s.Train,
+		Valid:  s.Valid,
+		Test:   s.Test,
+	}
 }
 
 // Predictions are what a model predicts for some of the records.
@@ -239,13 +269,15 @@ func (x *Examples) Predict(ctx context.Context, m *model.Trained, samples []int)
 // |y − prediction| in standard deviations of the training part, or one less the probability
 // of the answer. It is NaN without a target, or with bounds alone.
 func (p Predictions) Errors() []float64 {
-	tasks, all := columns(p.head), make([]float64, len(p.samples))
+	tasks := columns(p.head)
+	all := make([]float64, len(p.samples))
 	d := Data{Y: p.x.Y, Bounds: p.x.Bounds}
 	for k, i := range p.samples {
-		sum, n := 0.0, 0.0
+		var sum, n float64
 		for t, y := range d.exact(i, tasks) {
 			if !math.IsNaN(y) {
-				sum, n = sum+p.wrong(k, t, y), n+1
+				sum += p.wrong(k, t, y)
+				n++
 			}
 		}
 		all[k] = sum / n
@@ -275,7 +307,8 @@ func (p Predictions) Row(k int) (record int, values []float64, output int) {
 	most := -1.0
 	for t, y := range (Data{Y: p.x.Y, Bounds: p.x.Bounds}).exact(p.samples[k], p.head.Outputs) {
 		if e := p.wrong(k, t, y); e > most {
-			most, output = e, t
+			most = e
+			output = t
 		}
 	}
 	return p.samples[k], values, output
@@ -286,7 +319,8 @@ func (p Predictions) Row(k int) (record int, values []float64, output int) {
 // target that is a bound counts as missing.
 func (p Predictions) Score(trained []int) (of, baseline []train.Metrics, confusion [][][]float64) {
 	var base, y []float64
-	d, n := Data{Y: p.x.Y, Bounds: p.x.Bounds}, len(p.x.Targets)
+	d := Data{Y: p.x.Y, Bounds: p.x.Bounds}
+	n := len(p.x.Targets)
 	row := d.Baseline(p.head, trained)
 	for _, i := range p.samples {
 		y, base = append(y, d.exact(i, n)...), append(base, row...)
@@ -296,11 +330,17 @@ func (p Predictions) Score(trained []int) (of, baseline []train.Metrics, confusi
 
 // ReadMean returns the mean of predictions for the same records, as [Predictions.Write] has written them.
 func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (p Predictions, err error) {
-	p = Predictions{x: x, head: x.Head, samples: samples, values: make([]float64, len(samples)*x.Head.Outputs)}
+	p = Predictions{
+		x:       x,
+		head:    x.Head,
+		samples: samples,
+		values:  make([]float64, len(samples)*x.Head.Outputs),
+	}
 	for _, t := range tables {
 		rows, err := csv.NewReader(t).ReadAll()
 		if err != nil || len(rows) != 1+len(samples) || len(rows[0]) <= x.Head.Outputs {
-			return p, fmt.Errorf("finetune: %d rows of predictions for %d records: %w", len(rows), len(samples), err)
+			return p, fmt.Errorf("finetune: %d rows of predictions for %d records: %w",
+				len(rows), len(samples), err)
 		}
 		for k := range p.values {
 			text := rows[1+k/x.Head.Outputs][1+k%x.Head.Outputs]

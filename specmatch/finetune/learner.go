@@ -90,17 +90,21 @@ type best struct {
 // values returns where the model has its tensors that steps change.
 func (l *Learner) values() (names []string, values []**tensor.Tensor) {
 	for _, x := range l.m.Parameters() {
-		names, values = append(names, x.Name), append(values, &x.Value)
+		names = append(names, x.Name)
+		values = append(values, &x.Value)
 	}
 	for _, x := range l.m.Encoder.Buffers() {
-		names, values = append(names, x.Name), append(values, &x.Value)
+		names = append(names, x.Name)
+		values = append(values, &x.Value)
 	}
 	return names, values
 }
 
 // outputs returns the raw outputs [B×Outputs] of the network for a batch of some samples, and the z of
 // [model.Beside], if there is one.
-func (l *Learner) outputs(t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode) (s, z *autodiff.Var) {
+func (l *Learner) outputs(
+	t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode,
+) (s, z *autodiff.Var) {
 	h := l.m.Encoder.Forward(gnn.NewBatch(t, b), mode)
 	if l.m.Beside != nil {
 		h, z = l.m.Beside.Forward(h, some(l.data.Graphs, samples), mode)
@@ -128,7 +132,9 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		return nil, errors.New("finetune: the model is an encoder without a head")
 	}
 	if m.Card.SelfLoops {
-		return nil, errors.New("finetune: the model wants graphs with self-loops, and learns from them as they are")
+		return nil, errors.New(
+			"finetune: the model wants graphs with self-loops, and learns from them as they are",
+		)
 	}
 	if err := d.check(*h); err != nil {
 		return nil, err
@@ -143,7 +149,8 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		}
 	}
 	if !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0 {
-		return nil, fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience where it is not 0",
+		return nil, fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience "+
+			"where it is not 0",
 			o.Average, o.Patience)
 	}
 	if o.Batch == 0 {
@@ -164,7 +171,12 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	if p := &m.Card.Provenance; p.Options == nil {
 		p.Options = map[string]string{}
 	}
-	options := map[string]any{"batch": o.Batch, "lr": o.Rate, "patience": o.Patience, "average": o.Average}
+	options := map[string]any{
+		"batch":    o.Batch,
+		"lr":       o.Rate,
+		"patience": o.Patience,
+		"average":  o.Average,
+	}
 	if o.Balanced {
 		options["balanced"] = true
 	}
@@ -175,15 +187,22 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		m.Card.Provenance.Options[name] = fmt.Sprint(v)
 	}
 	loader := &augment.Loader{
-		Graphs: d.Graphs, Samples: d.Train, Batch: o.Batch,
+		Graphs:   d.Graphs,
+		Samples:  d.Train,
+		Batch:    o.Batch,
 		Collator: augment.Collator{Views: []augment.Augmentation{o.View}, Seed: o.Seed},
 	}
 	be := m.Head.W.Backend()
 	l = &Learner{
-		patience: o.Patience, decay: o.Average, absolute: o.Absolute,
-		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(be, m, o.Rate),
-		m: m, be: be, data: d,
-		parts: map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
+		patience:  o.Patience,
+		decay:     o.Average,
+		absolute:  o.Absolute,
+		Defaults:  train.Defaults{Loader: loader},
+		Minimizer: train.NewMinimizer(be, m, o.Rate),
+		m:         m,
+		be:        be,
+		data:      d,
+		parts:     map[string][]*part{"valid_": parts(d.Graphs, d.Valid), "test_": parts(d.Graphs, d.Test)},
 	}
 	if o.Balanced && h.Kind != model.Regression {
 		l.weights = d.balance(*h)
@@ -213,7 +232,8 @@ func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 		var sum, squares, n float64
 		for _, i := range samples {
 			if v := y[i*tasks+t]; !math.IsNaN(v) {
-				sum, n = sum+v, n+1
+				sum += v
+				n++
 			}
 		}
 		mean[t] = sum / max(n, 1)
@@ -222,7 +242,8 @@ func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 				squares += (v - mean[t]) * (v - mean[t])
 			}
 		}
-		if std[t] = math.Sqrt(squares / max(n, 1)); std[t] == 0 {
+		std[t] = math.Sqrt(squares / max(n, 1))
+		if std[t] == 0 {
 			std[t] = 1
 		}
 	}
@@ -232,12 +253,14 @@ func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 // balance returns n/(C·n_c) for each of the C classes of a task, of which the training part
 // has n targets and n_c of the class.
 func (d Data) balance(h model.Head) (all [][]float64) {
-	tasks, classes := columns(h), 2
+	tasks := columns(h)
+	classes := 2
 	if h.Kind == model.Classes {
 		classes = h.Outputs
 	}
 	for t := range tasks {
-		weights, n := make([]float64, classes), 0.0
+		weights := make([]float64, classes)
+		n := 0.0
 		for _, i := range d.Train {
 			if y := d.Y[i*tasks+t]; !math.IsNaN(y) {
 				weights[int(y)]++
@@ -284,12 +307,14 @@ func columns(h model.Head) int {
 
 // check returns an error unless the targets suit the head.
 func (d Data) check(h model.Head) error {
-	n, w := len(d.Graphs), columns(h)
+	n := len(d.Graphs)
+	w := columns(h)
 	if len(d.Y) != n*w {
 		return fmt.Errorf("finetune: %d targets for %d graphs, want %d for each", len(d.Y), n, w)
 	}
 	if d.Bounds != nil && (len(d.Bounds) != n*w || h.Kind != model.Regression) {
-		return fmt.Errorf("finetune: %d bounds for %d targets of kind %s; want one for each number", len(d.Bounds), n*w, h.Kind)
+		return fmt.Errorf("finetune: %d bounds for %d targets of kind %s; want one for each number",
+			len(d.Bounds), n*w, h.Kind)
 	}
 	labels := 0
 	for part, samples := range [][]int{d.Train, d.Valid, d.Test} {
@@ -308,7 +333,10 @@ func (d Data) check(h model.Head) error {
 					ok = !math.IsInf(y, 0)
 				}
 				if !ok {
-					return fmt.Errorf("finetune: graph %d, task %d: %v cannot be a target of kind %s with %d outputs", i, t, y, h.Kind, h.Outputs)
+					return fmt.Errorf(
+						"finetune: graph %d, task %d: %v cannot be a target of kind %s with %d outputs",
+						i, t, y, h.Kind, h.Outputs,
+					)
 				}
 				if part == 0 && !math.IsNaN(y) {
 					labels++
@@ -353,12 +381,16 @@ func (l *Learner) swap() {
 //	binary      ln(1+e^s) - y·s
 //	regression  (s - (y-Mean)/Std)², or its root if that is wanted; of a bound, 0 beyond it
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
-	h, t := *l.m.Card.Head, l.Tape
+	h := *l.m.Card.Head
+	t := l.Tape
 	if h.Kind == model.Classes {
-		classes, weights, sum := make([]int, len(b.Samples)), make([]float64, len(b.Samples)*h.Outputs), 0.0
+		classes := make([]int, len(b.Samples))
+		weights := make([]float64, len(b.Samples)*h.Outputs)
+		sum := 0.0
 		for k, i := range b.Samples {
 			c := int(l.data.Y[i])
-			classes[k], weights[k*h.Outputs+c] = c, l.weight(0, l.data.Y[i])
+			classes[k] = c
+			weights[k*h.Outputs+c] = l.weight(0, l.data.Y[i])
 			sum += weights[k*h.Outputs+c]
 		}
 		s, _ := l.outputs(t, b.Graphs, b.Samples, nn.Train)
@@ -369,12 +401,15 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	}
 	n := len(b.Samples) * h.Outputs
 	target := make([]float64, 0, n)
-	above, below := make([]float64, 0, n), make([]float64, 0, n) // weights of errors to either side
+	// weights of errors to either side
+	above := make([]float64, 0, n)
+	below := make([]float64, 0, n)
 	count := 0.0
 	for _, i := range b.Samples {
 		for task, y := range l.data.Y[i*h.Outputs : (i+1)*h.Outputs] {
 			w := l.weight(task, y)
-			up, down := w, w
+			up := w
+			down := w
 			switch {
 			case w == 0:
 				y = 0
@@ -386,7 +421,10 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 			if l.data.Bounds != nil {
 				up, down = oneSided(w, l.data.Bounds[i*h.Outputs+task])
 			}
-			above, below, target, count = append(above, up), append(below, down), append(target, y), count+w
+			above = append(above, up)
+			below = append(below, down)
+			target = append(target, y)
+			count += w
 		}
 	}
 	if count == 0 {
@@ -397,14 +435,16 @@ func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	if l.absolute {
 		size = (*autodiff.Var).Abs
 	}
-	known, y := t.Matrix(len(b.Samples), h.Outputs, above), t.Matrix(len(b.Samples), h.Outputs, target)
+	known := t.Matrix(len(b.Samples), h.Outputs, above)
+	y := t.Matrix(len(b.Samples), h.Outputs, target)
 	switch {
 	case h.Kind == model.Binary:
 		return s.Softplus().Dot(known).Sub(s.Dot(y)).Scale(1 / count)
 	case l.data.Bounds == nil:
 		return size(s.Sub(y)).Dot(known).Scale(1 / count)
 	}
-	high, low := size(s.Sub(y).ReLU()).Dot(known), size(y.Sub(s).ReLU()).Dot(t.Matrix(len(b.Samples), h.Outputs, below))
+	high := size(s.Sub(y).ReLU()).Dot(known)
+	low := size(y.Sub(s).ReLU()).Dot(t.Matrix(len(b.Samples), h.Outputs, below))
 	return high.Add(low).Scale(1 / count)
 }
 
@@ -442,7 +482,9 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	}
 	switch score, loss := l.score(all), all["valid_loss"]; {
 	case l.best.Epoch == 0 || score > l.best.Score || score == l.best.Score && loss < l.best.Loss:
-		l.best.Epoch, l.best.Score, l.best.Loss = epoch+1, score, loss
+		l.best.Epoch = epoch + 1
+		l.best.Score = score
+		l.best.Loss = loss
 		_, values := l.values()
 		for i, v := range values {
 			copyTo(l.be, l.best.weights[i].Value, *v)
@@ -512,7 +554,8 @@ func (l *Learner) Close() error {
 	for _, b := range slices.Concat(l.best.weights, l.average) {
 		l.be.Free(b.Value)
 	}
-	l.best, l.average = best{}, nil
+	l.best = best{}
+	l.average = nil
 	return nil
 }
 
@@ -559,7 +602,8 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		if h.Kind == model.Classes {
 			out = out.LogSoftmax()
 		}
-		outputs, samples = append(outputs, out.Data()...), append(samples, p.samples...)
+		outputs = append(outputs, out.Data()...)
+		samples = append(samples, p.samples...)
 		t.Reset()
 	}
 	y, exact, bounds := l.data.targets(h, samples)
@@ -571,7 +615,8 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	case model.Binary:
 		settle(h, outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
 		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
-		if m["one_class"] = float64(oneClass); errors.Is(err, roc.ErrOneClass) {
+		m["one_class"] = float64(oneClass)
+		if errors.Is(err, roc.ErrOneClass) {
 			return m, nil
 		}
 		m["roc_auc"] = 100 * auc
@@ -600,11 +645,14 @@ func (d Data) targets(h model.Head, samples []int) (y, exact []float64, bounds [
 // meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw
 // outputs, of classes the logarithms of their probabilities; NaN if there is no target.
 func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
-	h, sum, n := *l.m.Card.Head, 0.0, 0.0
+	h := *l.m.Card.Head
+	sum := 0.0
+	n := 0.0
 	if h.Kind == model.Classes {
 		for i, c := range y {
 			w := l.weight(0, c)
-			sum, n = sum-w*outputs[i*h.Outputs+int(c)], n+w
+			sum -= w * outputs[i*h.Outputs+int(c)]
+			n += w
 		}
 		return sum / n
 	}
@@ -619,7 +667,8 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 		default:
 			d := s - (y[i]-h.Mean[t])/h.Std[t]
 			if bounds == nil || d*float64(bounds[i]) <= 0 {
-				if d *= d; l.absolute {
+				d *= d
+				if l.absolute {
 					d = math.Sqrt(d)
 				}
 				sum += d
@@ -630,8 +679,8 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 	return sum / n
 }
 
-// accuracy returns in per cent how often the class of the target has the largest output [n×classes]; a tie goes to
-// the lowest class.
+// accuracy returns in per cent how often the class of the target has the largest output
+// [n×classes]; a tie goes to the lowest class.
 func accuracy(outputs, y []float64, classes int) float64 {
 	right := 0
 	for i, want := range y {

@@ -82,7 +82,8 @@ func Score(h model.Head, predicted, y []float64) []train.Metrics {
 // Baseline returns what Score takes for a prediction that looks at no graph: the mean of the
 // targets of some samples, or the frequencies of the classes, or of a yes, among them.
 func (d Data) Baseline(h model.Head, samples []int) []float64 {
-	row, tasks := make([]float64, h.Outputs), columns(h)
+	row := make([]float64, h.Outputs)
+	tasks := columns(h)
 	if h.Kind != model.Classes {
 		row, _ = moments(d.Y, samples, tasks)
 		return row
@@ -151,7 +152,8 @@ func Settle(h model.Head, p []float64) {
 		p[i] = float64(float32(v))
 	}
 	for t := range h.Outputs {
-		one, column := model.Head{Outputs: 1}, []float64(nil)
+		one := model.Head{Outputs: 1}
+		column := []float64(nil)
 		for i := t; i < len(p); i += h.Outputs {
 			column = append(column, p[i])
 		}
@@ -159,7 +161,9 @@ func Settle(h model.Head, p []float64) {
 		case model.Binary:
 			settle(one, column, func(v float64) float64 { return max(tie*v*(1-v), v*0x1p-22) })
 		case model.Regression:
-			settle(one, column, func(v float64) float64 { return max(tie*h.Std[t], math.Abs(v)*0x1p-22) })
+			settle(one, column, func(v float64) float64 {
+				return max(tie*h.Std[t], math.Abs(v)*0x1p-22)
+			})
 		}
 		for k, v := range column {
 			p[k*h.Outputs+t] = v
@@ -193,7 +197,9 @@ func confusion(p, y []float64) [][]float64 {
 
 // margins returns how often each class is predicted, occurs, and is predicted rightly.
 func margins(c [][]float64) (predicted, occurs, right []float64) {
-	predicted, occurs, right = make([]float64, len(c)), make([]float64, len(c)), make([]float64, len(c))
+	predicted = make([]float64, len(c))
+	occurs = make([]float64, len(c))
+	right = make([]float64, len(c))
 	for i, row := range c {
 		right[i] = row[i]
 		for j, n := range row {
@@ -215,10 +221,11 @@ func classAccuracy(p, y []float64) float64 {
 
 func classF1(p, y []float64) float64 {
 	predicted, occurs, right := margins(confusion(p, y))
-	sum, classes := 0.0, 0.0
+	var sum, classes float64
 	for k := range right {
 		if n := predicted[k] + occurs[k]; n > 0 {
-			sum, classes = sum+2*right[k]/n, classes+1
+			sum += 2 * right[k] / n
+			classes++
 		}
 	}
 	return sum / classes
@@ -229,7 +236,9 @@ func classF1(p, y []float64) float64 {
 func classMCC(p, y []float64) float64 {
 	predicted, occurs, right := margins(confusion(p, y))
 	n := float64(len(y))
-	both, pp, oo := 0.0, n*n, n*n
+	both := 0.0
+	pp := n * n
+	oo := n * n
 	for k := range right {
 		both += n*right[k] - predicted[k]*occurs[k]
 		pp -= predicted[k] * predicted[k]
@@ -242,7 +251,8 @@ func classMCC(p, y []float64) float64 {
 }
 
 func logLoss(p, y []float64) float64 {
-	sum, classes := 0.0, len(p)/len(y)
+	sum := 0.0
+	classes := len(p) / len(y)
 	for i, want := range y {
 		sum -= math.Log(max(p[i*classes+int(want)], 0x1p-52))
 	}
@@ -286,7 +296,7 @@ func averagePrecision(p, y []float64) float64 {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
-	sum, positives, before := 0.0, 0.0, 0.0
+	var sum, positives, before float64
 	for k, i := range order {
 		positives += y[i]
 		if k+1 == len(order) || p[order[k+1]] != p[i] {
@@ -321,7 +331,9 @@ func rSquared(p, y []float64) float64 {
 	if constant(y) {
 		return math.NaN()
 	}
-	mean, squares, total := stat.Mean(y, nil), 0.0, 0.0
+	mean := stat.Mean(y, nil)
+	squares := 0.0
+	total := 0.0
 	for i := range y {
 		squares += (p[i] - y[i]) * (p[i] - y[i])
 		total += (y[i] - mean) * (y[i] - mean)
@@ -338,7 +350,8 @@ func spearman(p, y []float64) float64 {
 }
 
 func ranks(x []float64) []float64 {
-	order, ranks := make([]int, len(x)), make([]float64, len(x))
+	order := make([]int, len(x))
+	ranks := make([]float64, len(x))
 	for i := range order {
 		order[i] = i
 	}

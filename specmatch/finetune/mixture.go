@@ -21,18 +21,20 @@ const (
 	mostLogit = 16
 )
 
-// mix fits the linear model of [model.Beside], if there is one, to the training part: ridge regression of the
-// standardised numbers, logistic regression of a yes, and of each class against the others. The strength of the
-// penalty is the one with the least loss on the validation part. So is the share w of 0, 0.1 … 1 in
-// the predictions, but halfway back to a half, (w+½)/2: the part is small, and the network's epoch was chosen on it too.
-// Without a validation part the share stays 0. A linear model knows no bounds, and learns from numbers alone.
+// mix fits the linear model of [model.Beside], if there is one, to the training part: ridge
+// regression of the standardised numbers, logistic regression of a yes, and of each class against
+// the others. The strength of the penalty is the one with the least loss on the validation part. So
+// is the share w of 0, 0.1 … 1 in the predictions, but halfway back to a half, (w+½)/2: the part is
+// small, and the network's epoch was chosen on it too. Without a validation part the share stays 0.
+// A linear model knows no bounds, and learns from numbers alone.
 func (l *Learner) mix(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	x := l.m.Beside
 	if x == nil || x.Linear == nil || len(l.data.Valid) == 0 {
 		return nil
 	}
-	h, train := *l.m.Card.Head, few(l.data.Train, mostRows)
+	h := *l.m.Card.Head
+	train := few(l.data.Train, mostRows)
 	d := probe.Data{Dim: x.Mean.Value.Cols, Tasks: h.Outputs, Kind: probe.Logistic}
 	if h.Kind == model.Regression {
 		d.Kind = probe.Squares
@@ -45,7 +47,8 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 			d.X = append(d.X, float32(v))
 		}
 		for _, i := range part {
-			d.Y, rows = append(d.Y, l.answers(i)...), append(rows, len(rows))
+			d.Y = append(d.Y, l.answers(i)...)
+			rows = append(rows, len(rows))
 		}
 	}
 	y, _, bounds := l.data.targets(h, l.data.Valid)
@@ -61,9 +64,11 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w, b := make([]float64, len(fit.W)), fit.Intercept
+	w := make([]float64, len(fit.W))
+	b := fit.Intercept
 	for i, v := range fit.W {
-		if w[i] = float64(v); d.Kind == probe.Squares {
+		w[i] = float64(v)
+		if d.Kind == probe.Squares {
 			w[i] *= fit.Std[i%h.Outputs]
 		}
 	}
@@ -83,18 +88,21 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 		network, linear = append(network, s.Data()...), append(linear, x.Linear.Of(z).Data()...)
 		t.Reset()
 	}
-	best, least := 0.5, math.Inf(1)
+	best := 0.5
+	least := math.Inf(1)
 	for k := range 11 {
 		share := float64(k) / 10
 		if loss := l.meanLoss(h.Mix(share, network, linear), y, bounds); loss < least {
-			best, least = share, loss
+			best = share
+			least = loss
 		}
 	}
 	l.be.Fill(x.Linear.Share.Value, (best+0.5)/2)
 	return nil
 }
 
-// answers returns what the outputs of the linear model are fitted to, of sample i: NaN where nothing is known.
+// answers returns what the outputs of the linear model are fitted to, of sample i: NaN where
+// nothing is known.
 func (l *Learner) answers(i int) []float64 {
 	h := *l.m.Card.Head
 	y := l.data.exact(i, columns(h))
@@ -111,8 +119,9 @@ func (l *Learner) answers(i int) []float64 {
 	return y
 }
 
-// shift returns what makes log-odds, of models that are fitted to answers y [n×Outputs], those of classes that are
-// equally frequent, if the loss is weighed so: the odds of a prior are a factor of them.
+// shift returns what makes log-odds, of models that are fitted to answers y [n×Outputs], those of
+// classes that are equally frequent, if the loss is weighed so: the odds of a prior are a factor of
+// them.
 func (l *Learner) shift(y []float64) []float64 {
 	n := l.m.Card.Head.Outputs
 	shift := make([]float64, n)
@@ -124,7 +133,7 @@ func (l *Learner) shift(y []float64) []float64 {
 		others = float64(n - 1)
 	}
 	for t := range shift {
-		yes, no := 0.0, 0.0
+		var yes, no float64
 		for i := t; i < len(y); i += n {
 			switch y[i] {
 			case 1:

@@ -24,16 +24,29 @@ type Recipe struct {
 // Molecules is the recipe unless one is told otherwise. What was tried is on the page of
 // specmatch/cmd/specmatch.
 var Molecules = Recipe{
-	Atoms: "rich", Hidden: 128, Layers: 4, Dropout: 0.1,
-	Features: []string{"descriptors", "morgan", "pretrained"}, Beside: 128, Linear: true,
-	Batch: 32, Epochs: 100, Patience: 20, Rate: 0.0003, Average: 0.99,
+	Atoms:    "rich",
+	Hidden:   128,
+	Layers:   4,
+	Dropout:  0.1,
+	Features: []string{"descriptors", "morgan", "pretrained"},
+	Beside:   128,
+	Linear:   true,
+	Batch:    32,
+	Epochs:   100,
+	Patience: 20,
+	Rate:     0.0003,
+	Average:  0.99,
 }
 
 // Architecture returns the encoder of the recipe: numbers may grow with the size of a molecule, and are
 // read from the sum over its atoms.
 func (r Recipe) Architecture(kind model.Kind) gnn.Architecture {
 	a := gnn.Architecture{
-		Kind: gnn.KindChemGIN, Hidden: r.Hidden, Layers: r.Layers, Dropout: r.Dropout, Sum: kind == model.Regression,
+		Kind:    gnn.KindChemGIN,
+		Hidden:  r.Hidden,
+		Layers:  r.Layers,
+		Dropout: r.Dropout,
+		Sum:     kind == model.Regression,
 	}
 	if r.Atoms != feature.Hu.Name { // which files do not name
 		a.Atoms = r.Atoms

@@ -40,9 +40,12 @@ func (r Result) Kept() train.Metrics {
 	return r.Epochs[len(r.Epochs)-1]
 }
 
-// Fit trains l by [train.Run], gives the model the weights that [Learner.Best] chooses and the linear model that
-// [specmatch.Beside] may have, and closes l. The metrics are the network's alone. each, if it is not nil, sees the progress.
-func (l *Learner) Fit(ctx context.Context, o train.Options, each func(train.Progress) error) (r Result, err error) {
+// Fit trains l by [train.Run], gives the model the weights that [Learner.Best] chooses and the
+// linear model that [specmatch.Beside] may have, and closes l. The metrics are the network's alone.
+// each, if it is not nil, sees the progress.
+func (l *Learner) Fit(
+	ctx context.Context, o train.Options, each func(train.Progress) error,
+) (r Result, err error) {
 	defer l.Close()
 	p, err := train.Run(ctx, l, o, func(p train.Progress) error {
 		if p.Ended {
@@ -55,7 +58,8 @@ func (l *Learner) Fit(ctx context.Context, o train.Options, each func(train.Prog
 	})
 	r.Seconds = p.Seconds
 	if err == nil {
-		if r.Best, err = l.Best(); err == nil {
+		r.Best, err = l.Best()
+		if err == nil {
 			err = l.mix(ctx)
 		}
 		l.m.Card.Provenance.Epochs = cmp.Or(r.Best, len(r.Epochs))

@@ -13,7 +13,10 @@ import (
 )
 
 // anyGaps are the texts of a missing target, in lower case: those of pandas and R.
-var anyGaps = []string{"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
+var anyGaps = []string{
+	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
+	"-1.#ind", "1.#qnan", "-1.#qnan",
+}
 
 // numberGaps are more of them, where targets are numbers; a class may be called so.
 var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
@@ -59,18 +62,22 @@ func Target(h model.Head, text string) (float64, error) {
 // kind returns the kind of the targets by their values: a text among numbers is a mistake,
 // which reading them reports.
 func (x *Examples) kind() model.Kind {
-	kind, numbers, texts := model.Binary, 0, 0
+	kind := model.Binary
+	numbers := 0
+	texts := 0
 	x.values(func(_ *records.Record, _, text string) error {
 		y, ok := number(text)
 		switch {
 		case !ok && bound.MatchString(text):
-			numbers, kind = numbers+1, model.Regression
+			numbers++
+			kind = model.Regression
 		case !ok && decimalComma.MatchString(text):
 			numbers++
 		case !ok:
 			texts++
 		case !math.IsNaN(y):
-			if numbers++; y != 0 && y != 1 {
+			numbers++
+			if y != 0 && y != 1 {
 				kind = model.Regression
 			}
 		case !slices.Contains(anyGaps, strings.ToLower(text)):
@@ -95,13 +102,19 @@ func (x *Examples) numbers() error {
 		side := int8(0)
 		if m := bound.FindStringSubmatch(text); m != nil && x.Task.Bounds && x.Kind == model.Regression {
 			y, ok = number(m[2])
-			side = map[string]int8{">": 1, "≥": 1, "<": -1, "≤": -1}[m[1]]
+			side = map[string]int8{
+				">": 1,
+				"≥": 1,
+				"<": -1,
+				"≤": -1,
+			}[m[1]]
 			ok = ok && side != 0
 		}
 		reason := ""
 		switch {
 		case !ok && bound.MatchString(text):
-			reason = "is a bound and not a number; write the number alone, leave the target empty, make classes of it, or ask for bounds"
+			reason = "is a bound and not a number; write the number alone, leave the target empty, make " +
+				"classes of it, or ask for bounds"
 		case !ok && decimalComma.MatchString(text):
 			reason = "has a decimal comma; write a point"
 		case !ok:
@@ -112,11 +125,14 @@ func (x *Examples) numbers() error {
 			reason = "is not it; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
 		}
 		if reason != "" {
-			if wrong++; first == nil {
-				first = fmt.Errorf("%s:%d: column %s: %q %s", x.file(len(x.Y)/len(x.Targets)), r.Line, target, text, reason)
+			wrong++
+			if first == nil {
+				first = fmt.Errorf("%s:%d: column %s: %q %s",
+					x.file(len(x.Y)/len(x.Targets)), r.Line, target, text, reason)
 			}
 		}
-		x.Y, x.Bounds = append(x.Y, y), append(x.Bounds, side)
+		x.Y = append(x.Y, y)
+		x.Bounds = append(x.Bounds, side)
 		return nil
 	})
 	if !slices.ContainsFunc(x.Bounds, func(b int8) bool { return b != 0 }) {
@@ -143,8 +159,16 @@ func (x *Examples) classes() error {
 	})
 	classes := records.Classes(texts)
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot be classes; "+
-			"is the column a name or an id?", x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot "+
+			"be classes; is the column "+
+			"a name or an "+
+			"id?",
+			x.path,
+			x.Targets[0],
+			len(classes),
+			len(texts),
+			classes[:min(3, len(classes))],
+		)
 	}
 	x.Head = model.Head{Kind: model.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, text := range texts {
@@ -160,7 +184,8 @@ func (x *Examples) classes() error {
 // Summary says in a line what the targets are: their kind, how many are missing, and what
 // else they might be.
 func (x *Examples) Summary() string {
-	missing, values := 0, map[float64]bool{}
+	missing := 0
+	values := map[float64]bool{}
 	for _, y := range x.Y {
 		if math.IsNaN(y) {
 			missing++

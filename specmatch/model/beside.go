@@ -51,7 +51,8 @@ const (
 
 func (n Numbers) check() error {
 	if len(n.Features) == 0 || n.Size < 1 || n.Size > mostSize || n.Hidden < 1 || n.Hidden > mostSize {
-		return fmt.Errorf("a head that sees %d numbers of the features %q by way of %d", n.Size, n.Features, n.Hidden)
+		return fmt.Errorf("a head that sees %d numbers of the features %q by way of %d",
+			n.Size, n.Features, n.Hidden)
 	}
 	return nil
 }
@@ -60,8 +61,13 @@ func (n Numbers) check() error {
 func (n *Numbers) accepts(graphs []*graph.Graph) error {
 	for i, g := range graphs {
 		if n != nil && len(g.Globals) != n.Size {
-			return fmt.Errorf("specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q",
-				i, len(g.Globals), n.Size, n.Features)
+			return fmt.Errorf(
+				"specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q",
+				i,
+				len(g.Globals),
+				n.Size,
+				n.Features,
+			)
 		}
 	}
 	return nil
@@ -70,7 +76,8 @@ func (n *Numbers) accepts(graphs []*graph.Graph) error {
 // newBeside returns an untrained layer of a head with some outputs. Its masks are drawn by a seed of rng.
 func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng *rand.Rand) *Beside {
 	x := &Beside{
-		Mean: nn.NewBuffer(be, beside+".mean", 1, n.Size, 0), Scale: nn.NewBuffer(be, beside+".scale", 1, n.Size, 1),
+		Mean:   nn.NewBuffer(be, beside+".mean", 1, n.Size, 0),
+		Scale:  nn.NewBuffer(be, beside+".scale", 1, n.Size, 1),
 		Hidden: nn.NewLinear(be, beside+".hidden", n.Size, n.Hidden, nn.KaimingUniform, rng),
 	}
 	x.Mean.Layout, x.Scale.Layout = autodiff.Vector, autodiff.Vector
@@ -80,7 +87,8 @@ func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng 
 		const name = beside + ".linear."
 		x.Linear = &Linear{W: nn.NewBuffer(be, name+"weight", n.Size, outputs, 0),
 			B: nn.NewBuffer(be, name+"bias", 1, outputs, 0), Share: nn.NewBuffer(be, name+"share", 1, 1, 0)}
-		x.Linear.W.Layout, x.Linear.B.Layout, x.Linear.Share.Layout = autodiff.Transposed, autodiff.Vector, autodiff.Vector
+		x.Linear.W.Layout, x.Linear.B.Layout, x.Linear.Share.Layout = autodiff.Transposed, autodiff.Vector,
+			autodiff.Vector
 	}
 	return x
 }
@@ -111,8 +119,10 @@ func signedLog(x float32) float64 {
 // that is more than 1, or 0 where it is constant. What varies less, as the count of a part that few
 // molecules have, keeps its size: made large it is what a fit learns by heart.
 func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
-	be, size := x.Hidden.W.Backend(), x.Mean.Value.Cols
-	mean, squares := make([]float64, size), make([]float64, size)
+	be := x.Hidden.W.Backend()
+	size := x.Mean.Value.Cols
+	mean := make([]float64, size)
+	squares := make([]float64, size)
 	for _, i := range samples {
 		for k, v := range graphs[i].Globals {
 			mean[k] += signedLog(v) / float64(len(samples))
@@ -136,8 +146,10 @@ func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
 
 // Standardise returns z [n×Size] of n graphs.
 func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
-	be, size := x.Hidden.W.Backend(), x.Mean.Value.Cols
-	mean, scale := make([]float64, size), make([]float64, size)
+	be := x.Hidden.W.Backend()
+	size := x.Mean.Value.Cols
+	mean := make([]float64, size)
+	scale := make([]float64, size)
 	be.Download(mean, x.Mean.Value)
 	be.Download(scale, x.Scale.Value)
 	z := make([]float64, len(graphs)*size)
@@ -176,10 +188,10 @@ func (l *Linear) Of(z *autodiff.Var) *autodiff.Var {
 	return z.MatMul(t.Const(l.W.Value)).AddRow(t.Const(l.B.Value))
 }
 
-// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂ of the predictions of a network with
-// the outputs s and of a linear model with z·W + b, both [n×Outputs]: p are numbers or probabilities. Those of the
-// linear model's classes are divided by their sum. The outputs of the mixture are its numbers, log-odds
-// or logarithms.
+// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂ of the predictions of a
+// network with the outputs s and of a linear model with z·W + b, both [n×Outputs]: p are numbers or
+// probabilities. Those of the linear model's classes are divided by their sum. The outputs of the
+// mixture are its numbers, log-odds or logarithms.
 func (h Head) Mix(share float64, s, linear []float64) []float64 {
 	mixed := make([]float64, len(s))
 	a, b := math.Log1p(-share), math.Log(share)
@@ -195,11 +207,13 @@ func (h Head) Mix(share float64, s, linear []float64) []float64 {
 		}
 	default:
 		for at := 0; at < len(s); at += h.Outputs {
-			network, ofEach := s[at:at+h.Outputs], make([]float64, h.Outputs)
+			network := s[at : at+h.Outputs]
+			ofEach := make([]float64, h.Outputs)
 			for c, v := range linear[at : at+h.Outputs] {
 				ofEach[c] = logSigmoid(v)
 			}
-			all, allEach := floats.LogSumExp(network), floats.LogSumExp(ofEach)
+			all := floats.LogSumExp(network)
+			allEach := floats.LogSumExp(ofEach)
 			for c := range network {
 				mixed[at+c] = logSum(a+network[c]-all, b+ofEach[c]-allEach)
 			}

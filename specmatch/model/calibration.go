@@ -44,15 +44,19 @@ func NewCalibration(scores [][]float64, trained, others []float64, width int) *C
 		kept := make([]float32, m)
 		for j := range kept {
 			v := s[((j+1)*len(s)+m-1)/m-1]
-			if kept[j] = float32(v); float64(kept[j]) < v {
+			kept[j] = float32(v)
+			if float64(kept[j]) < v {
 				kept[j] = math.Nextafter32(kept[j], math.MaxFloat32)
 			}
 		}
-		c.Scores, c.Of = append(c.Scores, kept), append(c.Of, len(s))
+		c.Scores = append(c.Scores, kept)
+		c.Of = append(c.Of, len(s))
 	}
 	n := len(trained) / width
 	some := min(n, mostNear)
-	c.Low, c.Step, c.Near = make([]float32, width), make([]float32, width), make([]byte, some*width)
+	c.Low = make([]float32, width)
+	c.Step = make([]float32, width)
+	c.Near = make([]byte, some*width)
 	for k := range width {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range some {
@@ -62,7 +66,9 @@ func NewCalibration(scores [][]float64, trained, others []float64, width int) *C
 		c.Low[k], c.Step[k] = float32(low), float32((high-low)/255)
 		for i := range some {
 			if c.Step[k] > 0 {
-				c.Near[i*width+k] = byte(math.Round(min(255, (trained[i*n/some*width+k]-low)/float64(c.Step[k]))))
+				c.Near[i*width+k] = byte(math.Round(min(
+					255, (trained[i*n/some*width+k]-low)/float64(c.Step[k]),
+				)))
 			}
 		}
 	}
@@ -77,7 +83,8 @@ func NewCalibration(scores [][]float64, trained, others []float64, width int) *C
 // units of what is usual: 1 is the median of the records that were validated on.
 func (c *Calibration) Distances(h []float64) []float64 {
 	width := len(c.Low)
-	near, all := make([]float64, len(c.Near)), make([]float64, len(h)/width)
+	near := make([]float64, len(c.Near))
+	all := make([]float64, len(h)/width)
 	for i, b := range c.Near {
 		near[i] = float64(c.Low[i%width]) + float64(c.Step[i%width])*float64(b)
 	}
@@ -98,10 +105,12 @@ func (c *Calibration) Distances(h []float64) []float64 {
 // Quantile returns the score of a task that answers may have at a level between 0 and 1. It
 // is an error if there are too few scores for the level.
 func (c *Calibration) Quantile(task int, level float64) (float64, error) {
-	n, m := c.Of[task], len(c.Scores[task])
+	n := c.Of[task]
+	m := len(c.Scores[task])
 	k := int(math.Ceil(float64(n+1)*level - 1e-9))
 	if !(level > 0 && level < 1) || k > n {
-		return 0, fmt.Errorf("specmatch: the level %g needs %.0f records that were validated on, and there are %d",
+		return 0, fmt.Errorf("specmatch: the level %g needs %.0f records that were validated "+
+			"on, and there are %d",
 			level, math.Ceil(level/(1-level)-1e-9), n)
 	}
 	return float64(c.Scores[task][max((k*m+n-1)/n, 1)-1]), nil
@@ -111,18 +120,25 @@ func (c *Calibration) Quantile(task int, level float64) (float64, error) {
 // level, row-major under the names of columns: the ends of an interval, NAME_low and
 // NAME_high, in the unit of the targets, or 1 for the classes, or for no and yes, that are in
 // the set, and 0 for the others.
-func (h Head) Sets(c *Calibration, level float64, predicted []float64) (columns []string, rows []float64, err error) {
+func (h Head) Sets(
+	c *Calibration, level float64, predicted []float64,
+) (columns []string, rows []float64, err error) {
 	tasks := h.Outputs
 	if h.Kind == Classes {
 		tasks = 1
 	}
 	most := make([]float64, tasks)
 	for t := range most {
-		if most[t], err = c.Quantile(t, level); err != nil {
+		most[t], err = c.Quantile(t, level)
+		if err != nil {
 			return nil, nil, err
 		}
 	}
-	ends := map[Kind][]string{Classes: {"_in"}, Binary: {"_no_in", "_yes_in"}, Regression: {"_low", "_high"}}[h.Kind]
+	ends := map[Kind][]string{
+		Classes:    {"_in"},
+		Binary:     {"_no_in", "_yes_in"},
+		Regression: {"_low", "_high"},
+	}[h.Kind]
 	for _, name := range h.Columns() {
 		for _, end := range ends {
 			columns = append(columns, name+end)
@@ -153,12 +169,19 @@ func (c *Calibration) check(h Head, width int) error {
 	if h.Kind == Classes {
 		tasks = 1
 	}
-	ok := len(c.Scores) == tasks && len(c.Of) == tasks && len(c.Low) == width && len(c.Step) == width && len(c.Near)%max(width, 1) == 0 && c.Unit > 0
+	ok := len(c.Scores) == tasks && len(c.Of) == tasks && len(c.Low) == width && len(c.Step) == width &&
+		len(c.Near)%max(width, 1) == 0 && c.Unit > 0
 	for t := range c.Scores {
 		ok = ok && len(c.Scores[t]) == min(c.Of[t], mostScores) && slices.IsSorted(c.Scores[t])
 	}
 	if !ok {
-		return fmt.Errorf("specmatch: the calibration is not one of a head of kind %s with %d outputs and embeddings of width %d", h.Kind, h.Outputs, width)
+		return fmt.Errorf(
+			"specmatch: the calibration is not one of a head of kind %s with %d outputs and embeddings of "+
+				"width %d",
+			h.Kind,
+			h.Outputs,
+			width,
+		)
 	}
 	return nil
 }

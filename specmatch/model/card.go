@@ -85,7 +85,8 @@ func (c *Card) check() error {
 			return err
 		}
 		if w := c.Features.Width(); w != c.Encoder.In {
-			return fmt.Errorf("the features described have width %d, those of the encoder %d", w, c.Encoder.In)
+			return fmt.Errorf("the features described have width %d, those of the encoder %d",
+				w, c.Encoder.In)
 		}
 	}
 	if c.Beside != nil {
@@ -113,7 +114,8 @@ func (c *Card) headWidth(embedding int) int {
 // cardKey is the card's key in the metadata of a file.
 const cardKey = "specmatch_model"
 
-var errNoCard = errors.New("the file has weights, but nothing says of what model: it is of an earlier version or another program; build the encoder and use LoadEncoder")
+var errNoCard = errors.New("the file has weights, but nothing says of what model: it is of an earlier " +
+	"version or another program; build the encoder and use LoadEncoder")
 
 func cardOf(f *nn.File) (c Card, err error) {
 	text, ok := f.Metadata[cardKey]

@@ -22,9 +22,12 @@ import (
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New("specmatch: the model is an encoder without a head: it predicts nothing to explain")
+		return nil, errors.New(
+			"specmatch: the model is an encoder without a head: it predicts nothing to explain",
+		)
 	}
-	h, n := *m.Card.Head, g.Nodes()
+	h := *m.Card.Head
+	n := g.Nodes()
 	if n < 2 {
 		return make([]float64, n*h.Outputs), nil
 	}
@@ -40,7 +43,8 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 	if err != nil {
 		return nil, err
 	}
-	whole, values := s[:h.Outputs], s[h.Outputs:]
+	whole := s[:h.Outputs]
+	values = s[h.Outputs:]
 	for i := range values {
 		values[i] = whole[i%h.Outputs] - values[i]
 	}
@@ -48,7 +52,13 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 }
 
 func without(g *graph.Graph, v int32) *graph.Graph {
-	out := &graph.Graph{Ptr: []int32{0}, Directed: g.Directed, Globals: g.Globals, X: graph.Features{Width: g.X.Width}, Class: g.Class}
+	out := &graph.Graph{
+		Ptr:      []int32{0},
+		Directed: g.Directed,
+		Globals:  g.Globals,
+		X:        graph.Features{Width: g.X.Width},
+		Class:    g.Class,
+	}
 	for i := range int32(g.Nodes()) {
 		if i == v {
 			continue

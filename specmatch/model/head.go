@@ -40,19 +40,26 @@ type Head struct {
 func (h Head) Check() error {
 	switch {
 	case h.Kind != Classes && h.Kind != Binary && h.Kind != Regression:
-		return fmt.Errorf("specmatch: head of kind %q; want %s, %s or %s", h.Kind, Classes, Binary, Regression)
+		return fmt.Errorf("specmatch: head of kind %q; want %s, %s or %s",
+			h.Kind, Classes, Binary, Regression)
 	case h.Outputs < 1 || h.Outputs > maxOutputs || h.Kind == Classes && h.Outputs < 2:
 		return fmt.Errorf("specmatch: a head of kind %s with %d outputs", h.Kind, h.Outputs)
 	case len(h.Tasks) > 0 && (h.Kind == Classes || len(h.Tasks) != h.Outputs):
-		return fmt.Errorf("specmatch: %d names of tasks for %d outputs of kind %s", len(h.Tasks), h.Outputs, h.Kind)
+		return fmt.Errorf("specmatch: %d names of tasks for %d outputs of kind %s",
+			len(h.Tasks), h.Outputs, h.Kind)
 	case len(h.ClassValues) > 0 && (h.Kind != Classes || len(h.ClassValues) != h.Outputs):
-		return fmt.Errorf("specmatch: labels of %d classes for %d outputs of kind %s", len(h.ClassValues), h.Outputs, h.Kind)
+		return fmt.Errorf("specmatch: labels of %d classes for %d outputs of kind %s",
+			len(h.ClassValues), h.Outputs, h.Kind)
 	case len(h.Mean) != len(h.Std) || len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
-		return fmt.Errorf("specmatch: %d means and %d standard deviations for %d outputs of kind %s", len(h.Mean), len(h.Std), h.Outputs, h.Kind)
+		return fmt.Errorf("specmatch: %d means and %d standard deviations for %d outputs of kind %s",
+			len(h.Mean), len(h.Std), h.Outputs, h.Kind)
 	}
 	for k, s := range h.Std {
 		if m := h.Mean[k]; math.IsNaN(m) || math.IsInf(m, 0) || !(s > 0) || math.IsInf(s, 0) {
-			return fmt.Errorf("specmatch: the targets of task %d have the mean %v and the standard deviation %v", k, m, s)
+			return fmt.Errorf(
+				"specmatch: the targets of task %d have the mean %v and the standard deviation %v",
+				k, m, s,
+			)
 		}
 	}
 	return nil
@@ -100,7 +107,9 @@ func NewPredictorBeside(e gnn.Encoder, h Head, n *Numbers, dropout float64, rng 
 
 // addHead gives a model the head that its card describes.
 func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
-	m.Head = nn.NewLinear(be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng)
+	m.Head = nn.NewLinear(
+		be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng,
+	)
 	m.Head.ResetBias(be, rng)
 	if n := m.Card.Beside; n != nil {
 		m.Beside = newBeside(be, *n, m.Card.Head.Outputs, dropout, rng)
@@ -129,7 +138,9 @@ func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64
 }
 
 // outputs returns a function of the head's outputs [n×Outputs].
-func (m *Trained) outputs(embeddings []float64, graphs []*graph.Graph, of func(*autodiff.Var) *autodiff.Var) ([]float64, error) {
+func (m *Trained) outputs(
+	embeddings []float64, graphs []*graph.Graph, of func(*autodiff.Var) *autodiff.Var,
+) ([]float64, error) {
 	if err := m.Card.Beside.accepts(graphs); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,9 @@ import (
 )
 
 // ErrNotHu says that weights are of another encoder than [OpenHu] reads.
-var ErrNotHu = errors.New("no table x_embedding1.weight or gnns.0.input_node_embeddings.weight of a GNN by Hu et al. (2020)")
+var ErrNotHu = errors.New(
+	"no table x_embedding1.weight or gnns.0.input_node_embeddings.weight of a GNN by Hu et al. (2020)",
+)
 
 // OpenHu reads the weights of a GNN of Hu et al. (2020) or GraphCL, for molecules or
 // proteins, onto an engine: a state_dict of PyTorch, in safetensors or as torch.save writes
@@ -23,10 +25,12 @@ func OpenHu(path string, be backend.Backend) (m *Trained, err error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, table := gnn.KindChemGIN, "x_embedding1.weight"
+	kind := gnn.KindChemGIN
+	table := "x_embedding1.weight"
 	shape, ok := f.Shape(table)
 	if !ok {
-		kind, table = gnn.KindBioGIN, "gnns.0.input_node_embeddings.weight"
+		kind = gnn.KindBioGIN
+		table = "gnns.0.input_node_embeddings.weight"
 		shape, ok = f.Shape(table)
 	}
 	if !ok || len(shape) != 2 {
@@ -38,7 +42,7 @@ func OpenHu(path string, be backend.Backend) (m *Trained, err error) {
 		a.Layers++
 		_, ok = f.Shape(fmt.Sprintf("gnns.%d.mlp.0.weight", a.Layers))
 	}
-	tensors, values := 0, 0
+	var tensors, values int
 	if err := a.Check(); err == nil {
 		tensors, values = a.Size()
 	}

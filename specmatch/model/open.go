@@ -28,8 +28,8 @@ import (
 type Trained struct {
 	Card    Card
 	Encoder gnn.Encoder
-	// Head is the layer [width×outputs], of the width of an embedding and of what is Beside, named "predictor", that Card.Head
-	// describes; nil for a bare encoder.
+	// Head is the layer [width×outputs], of the width of an embedding and of what is Beside, named
+	// "predictor", that Card.Head describes; nil for a bare encoder.
 	Head   *nn.Linear
 	Beside *Beside // nil unless Card.Beside is there
 	// Memory, if set, is of the encoder with its weights as they are, and makes embedding and
@@ -56,10 +56,10 @@ type Trained struct {
 //	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
-// A head is one more layer, "predictor", with beside.hidden, beside.mean and beside.scale if it sees
-// numbers beside the embedding ([Beside]), and beside.linear if a linear model of them takes part. A projection head is no part of a model
-// file; checkpoints of training have it, as proj_head.* beside encoder.*, under the
-// names of the program.
+// A head is one more layer, "predictor", with beside.hidden, beside.mean and beside.scale if it
+// sees numbers beside the embedding ([Beside]), and beside.linear if a linear model of them takes
+// part. A projection head is no part of a model file; checkpoints of training have it, as
+// proj_head.* beside encoder.*, under the names of the program.
 //
 // The metadata has the [Card] as JSON under specmatch_model, the version of the
 // format, and a checksum of the file. A program that writes other weights into the
@@ -77,7 +77,8 @@ func Open(path string, be backend.Backend) (m *Trained, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, err = open(f, be); err != nil {
+	m, err = open(f, be)
+	if err != nil {
 		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
 	}
 	return m, nil
@@ -90,7 +91,8 @@ func Read(r io.Reader, be backend.Backend) (m *Trained, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, err = open(f, be); err != nil {
+	m, err = open(f, be)
+	if err != nil {
 		return nil, fmt.Errorf("specmatch: read: %w", err)
 	}
 	return m, nil
@@ -114,11 +116,13 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 		}
 	}
 	if n, v := len(f.Names()), f.Values(); tensors > 4*n+64 || values/4 > v+1<<12 {
-		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d", v, n, c.Encoder, values, tensors)
+		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d",
+			v, n, c.Encoder, values, tensors)
 	}
 	rng := rand.New(rand.NewPCG(0, 0)) // what it draws is overwritten
 	m := &Trained{Card: c}
-	if m.Encoder, err = c.Encoder.New(be, rng); err != nil {
+	m.Encoder, err = c.Encoder.New(be, rng)
+	if err != nil {
 		return nil, err
 	}
 	if c.Head != nil {
@@ -219,7 +223,8 @@ func (m *Trained) Sum() (string, error) {
 func (m *Trained) Write(w io.Writer) (err error) {
 	defer backend.Recover(&err)
 	c := &m.Card
-	if c.Encoder, err = gnn.ArchitectureOf(m.Encoder); err != nil {
+	c.Encoder, err = gnn.ArchitectureOf(m.Encoder)
+	if err != nil {
 		return err
 	}
 	if c.Provenance.Software == "" {
@@ -230,14 +235,18 @@ func (m *Trained) Write(w io.Writer) (err error) {
 	}
 	switch {
 	case (m.Head == nil) != (c.Head == nil):
-		return fmt.Errorf("the model has a head (%v), its card describes one (%v)", m.Head != nil, c.Head != nil)
+		return fmt.Errorf("the model has a head (%v), its card describes one (%v)",
+			m.Head != nil, c.Head != nil)
 	case m.Head == nil:
 	case m.Head.W.Name != predictor+".weight" || m.Head.B == nil:
-		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias", m.Head.W.Name, m.Head.B != nil, predictor)
+		return fmt.Errorf("the head's weight is named %q (with a bias: %v); want %s.weight and a bias",
+			m.Head.W.Name, m.Head.B != nil, predictor)
 	case (m.Beside == nil) != (c.Beside == nil):
-		return fmt.Errorf("the model has numbers beside it (%v), its card describes some (%v)", m.Beside != nil, c.Beside != nil)
+		return fmt.Errorf("the model has numbers beside it (%v), its card describes some (%v)",
+			m.Beside != nil, c.Beside != nil)
 	case m.Head.W.Value.Rows != c.headWidth(m.Width()) || m.Head.W.Value.Cols != c.Head.Outputs:
-		return fmt.Errorf("the head is %v; want %d×%d", m.Head.W.Value, c.headWidth(m.Width()), c.Head.Outputs)
+		return fmt.Errorf("the head is %v; want %d×%d",
+			m.Head.W.Value, c.headWidth(m.Width()), c.Head.Outputs)
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -273,10 +282,13 @@ func (m *Trained) Width() int { return m.Encoder.Width() }
 func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	bare := &Trained{Card: m.Card}
 	var err error
-	if bare.Encoder, err = gnn.WithReadout(m.Encoder, r); err == nil {
+	bare.Encoder, err = gnn.WithReadout(m.Encoder, r)
+	if err == nil {
 		bare.Card.Encoder, err = gnn.ArchitectureOf(bare.Encoder)
 	}
-	bare.Card.Head, bare.Card.Beside, bare.Card.Calibration = nil, nil, nil
+	bare.Card.Head = nil
+	bare.Card.Beside = nil
+	bare.Card.Calibration = nil
 	return bare, err
 }
 
@@ -303,7 +315,8 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 			return nil, fmt.Errorf("specmatch: graph %d: %w", i, err)
 		}
 	}
-	raw, ws := augment.Identity{SelfLoops: m.Card.SelfLoops}, new(augment.Workspace)
+	raw := augment.Identity{SelfLoops: m.Card.SelfLoops}
+	ws := new(augment.Workspace)
 	add := func(b *graph.Batch, g *graph.Graph) {
 		if a.In > 0 && g.EdgeLabel != nil { // which the encoder does not read, and other graphs may lack
 			bare := *g
@@ -336,7 +349,9 @@ func (m *Trained) Remembering(bytes int) *Trained {
 func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New("specmatch: the model is an encoder without a head: it can embed, but not predict")
+		return nil, errors.New(
+			"specmatch: the model is an encoder without a head: it can embed, but not predict",
+		)
 	}
 	h, err := m.Embed(ctx, graphs)
 	if err != nil {
@@ -377,7 +392,8 @@ func CopyEncoder(to, from gnn.Encoder) (err error) {
 	if !sameWeights(a, b) {
 		return fmt.Errorf("specmatch: the encoder is %+v, want %+v", b, a)
 	}
-	toValues, fromValues := values(to), values(from)
+	toValues := values(to)
+	fromValues := values(from)
 	for i, v := range fromValues {
 		x := make([]float64, v.Len())
 		from.Parameters()[0].Backend().Download(x, v)
@@ -401,7 +417,10 @@ func values(e gnn.Encoder) (all []*tensor.Tensor) {
 
 // sameWeights reports whether two encoders differ at most in what has no weights.
 func sameWeights(a, b gnn.Architecture) bool {
-	a.Dropout, a.Sum, a.Center, a.Readout = b.Dropout, b.Sum, b.Center, b.Readout
+	a.Dropout = b.Dropout
+	a.Sum = b.Sum
+	a.Center = b.Center
+	a.Readout = b.Readout
 	return a == b
 }
 
@@ -434,7 +453,9 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 		return err
 	}
 	f = f.Without(predictor + ".").Without(beside + ".")
-	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
+	if slices.ContainsFunc(
+		f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) },
+	) {
 		return f.Without("proj_head.").Load(e)
 	}
 	return newState(&Trained{Encoder: e}).load(f)

@@ -28,7 +28,8 @@ func (s Shard) Has(k int) bool { return s.N == 0 || k%s.N == s.I }
 func Parse(text string) (s Shard, err error) {
 	i, n, both := strings.Cut(text, "/")
 	if i == "auto" {
-		if i = cmp.Or(os.Getenv("SLURM_ARRAY_TASK_ID"), os.Getenv("JOB_COMPLETION_INDEX")); i == "" {
+		i = cmp.Or(os.Getenv("SLURM_ARRAY_TASK_ID"), os.Getenv("JOB_COMPLETION_INDEX"))
+		if i == "" {
 			return s, errors.New("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
 		}
 		if !both {

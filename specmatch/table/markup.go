@@ -60,7 +60,9 @@ var escape = strings.NewReplacer(
 	`\`, `\\`, `|`, `\|`, `*`, `\*`, `_`, `\_`, "`", "\\`", `<`, `&lt;`, `[`, `\[`, "\n", " ",
 )
 
-var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(template.FuncMap{"tex": latex.Replace}).Parse(
+var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(template.FuncMap{
+	"tex": latex.Replace,
+}).Parse(
 	`\begin{table}
 \centering
 <<with .Caption>>\caption{<<tex .>>}

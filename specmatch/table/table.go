@@ -160,7 +160,8 @@ func (t *Table) AddSome(name string, cell func(column int) (Cell, bool)) (some b
 	cells := make([]Cell, len(t.columns))
 	for i := range cells {
 		c, ok := cell(i)
-		cells[i], some = c, some || ok
+		cells[i] = c
+		some = some || ok
 	}
 	if some {
 		t.Add(name, cells...)
@@ -263,7 +264,8 @@ func (t *Table) best(j int, c Cell) bool {
 		return false
 	}
 	for _, r := range t.rows {
-		if x := r.cells[j].value; t.columns[j].Best == Max && x > c.value || t.columns[j].Best == Min && x < c.value {
+		if x := r.cells[j].value; t.columns[j].Best == Max && x > c.value ||
+			t.columns[j].Best == Min && x < c.value {
 			return false
 		}
 	}

@@ -29,7 +29,8 @@ import (
 const builtin = "pretrained"
 
 func openModel(path string, e cli.Engine) (m *model.Trained, be backend.Backend, err error) {
-	if be, err = e.Open(); err != nil {
+	be, err = e.Open()
+	if err != nil {
 		return nil, nil, err
 	}
 	if path == builtin {
@@ -71,17 +72,29 @@ type output struct {
 }
 
 func (o *output) Register(f *cli.FlagSet) {
-	cli.Var(f, &o.Out, "out", setting.Text, "`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard output,\nin the form of -out-format")
+	cli.Var(f, &o.Out, "out", setting.Text,
+		"`file` to write: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet; - is standard "+
+			"output,\n"+
+			"in the form of -out-format")
 	o.Format = "csv"
-	cli.Var(f, &o.Format, "out-format", setting.OneOf("csv", "npy"), "`format` on standard output: csv, or npy for programs: a matrix of float32 for each batch of records, one behind\nthe other, in which a record that cannot be read has a row of NaN")
+	cli.Var(f, &o.Format, "out-format", setting.OneOf("csv", "npy"),
+		"`format` on standard output: csv, or npy for programs: a matrix of float32 for each batch of "+
+			"records, one behind\n"+
+			"the other, in which a record that cannot be read has a row of NaN")
 	f.BoolVar(&o.Strict, "strict", false, "end with an error at the first record that cannot be read")
 	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the bytes, and three digits")
-	cli.Var(f, &o.Shard, "shard", shard.Parse, "compute a share `i/n` of the records, i from 0, and write it beside -out; auto takes i and n from\nSLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX")
-	f.BoolVar(&o.Join, "collect", false, "join the shares that the same command with -shard has written, computing nothing")
-	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text), "`columns` A,B or keys of the records that are written behind the id, in .csv")
+	cli.Var(f, &o.Shard, "shard", shard.Parse,
+		"compute a share `i/n` of the records, i from 0, and write it beside -out; auto takes i and n "+
+			"from\n"+
+			"SLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX")
+	f.BoolVar(&o.Join, "collect", false,
+		"join the shares that the same command with -shard has written, computing nothing")
+	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text),
+		"`columns` A,B or keys of the records that are written behind the id, in .csv")
 	f.Check(func() error {
 		switch {
-		case o.Keep != nil && (o.Format != "csv" || o.Out != "-" && !strings.HasSuffix(strings.ToLower(o.Out), ".csv")):
+		case o.Keep != nil &&
+			(o.Format != "csv" || o.Out != "-" && !strings.HasSuffix(strings.ToLower(o.Out), ".csv")):
 			return cli.Usagef("-keep: -out %s: want a name that ends in .csv", o.Out)
 		case o.Half && !strings.HasSuffix(strings.ToLower(o.Out), ".npy"):
 			return cli.Usagef("-float16: -out %s: want a name that ends in .npy", o.Out)
@@ -143,11 +156,23 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	options.Fields = append(slices.Clone(o.Keep), o.known...)
 	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
 	defer bar.Stop()
-	count, shown := bar.Skip, 0
-	job := apply.Job{Path: o.in.In, Records: options, Model: m, Strict: o.Strict, Half: o.Half, Keep: len(o.Keep), Seen: o.seen, Shard: o.Shard, Progress: func(done int) {
-		count(done - shown)
-		count, shown = bar.Add, done
-	}}
+	count := bar.Skip
+	shown := 0
+	job := apply.Job{
+		Path:    o.in.In,
+		Records: options,
+		Model:   m,
+		Strict:  o.Strict,
+		Half:    o.Half,
+		Keep:    len(o.Keep),
+		Seen:    o.seen,
+		Shard:   o.Shard,
+		Progress: func(done int) {
+			count(done - shown)
+			count = bar.Add
+			shown = done
+		},
+	}
 	if o.Out == "-" {
 		to := job.WriteCSV
 		if o.Format == "npy" {
@@ -185,23 +210,38 @@ func (o *output) collect(ctx context.Context, stdout io.Writer) error {
 func (o *output) say(stdout io.Writer, r apply.Result, columns int) error {
 	fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, columns)
 	if r.Rejected > 0 {
-		fmt.Fprintf(stdout, "%s: %d of %d records could not be used\n", o.Out+apply.Rejected, r.Rejected, r.Records)
+		fmt.Fprintf(stdout, "%s: %d of %d records could not be used\n",
+			o.Out+apply.Rejected, r.Rejected, r.Records)
 	}
 	return nil
 }
 
 func setupEmbed(f *cli.FlagSet) cli.Action {
-	in, model := new(input), builtin
+	in := new(input)
+	model := builtin
 	o := &output{in: in, models: func() []string { return []string{model} }}
 	var engine cli.Engine
 	f.Add(in, o)
-	cli.Var(f, &model, "model", setting.Text, "model `file`, such as train leaves; of one that predicts, the encoder;\npretrained is the encoder of molecules that is part of this program")
+	cli.Var(f, &model, "model", setting.Text,
+		"model `file`, such as train leaves; of one that predicts, the encoder;\n"+
+			"pretrained is the encoder of molecules that is part of this program")
 	readout := readoutAuto
-	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn), "`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the encoder are read, and\nhow their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max for molecules and own\nfor graphs, unless the model file has another")
+	cli.Var(f, &readout, "readout", readoutOf(readoutAuto, readoutOwn),
+		"`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: which layers of the "+
+			"encoder are read, and\n"+
+			"how their nodes are put together; own is the encoder's own way, and auto all:sum,mean,max "+
+			"for molecules and own\n"+
+			"for graphs, unless the model file has another")
 	features := []apply.Feature{apply.Encoder}
-	cli.Var(f, &features, "features", setting.List(apply.ParseFeature), "`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+",\nthe 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan fingerprints as RDKit has them (2:2048 if left out)")
+	cli.Var(f, &features, "features", setting.List(apply.ParseFeature),
+		"`features A,B` of molecules that make a vector, one behind the other: "+apply.FeatureWords+
+			",\n"+
+			"the 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan "+
+			"fingerprints as RDKit has them (2:2048 if left out)")
 	memory := apply.Memory >> 20
-	cli.Var(f, &memory, "memory", setting.Int(0), "`MB` of memory for environments of atoms that come again, which makes molecules faster;\nvectors do not depend on it")
+	cli.Var(f, &memory, "memory", setting.Int(0),
+		"`MB` of memory for environments of atoms that come again, which makes molecules faster;\n"+
+			"vectors do not depend on it")
 	f.Add(&engine)
 	return func(ctx context.Context, stdout, stderr io.Writer) error {
 		if o.Join {
@@ -245,14 +285,27 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	o := &output{in: in, models: func() []string { return paths }}
 	var engine cli.Engine
 	f.Add(in, o)
-	cli.Var(f, &paths, "model", setting.List(setting.Text), "model `files A,B` that finetune has left; of several the mean is given, and with _std behind\nthe name the standard deviation over them")
+	cli.Var(f, &paths, "model", setting.List(setting.Text),
+		"model `files A,B` that finetune has left; of several the mean is given, and with _std behind\n"+
+			"the name the standard deviation over them")
 	var level float64
-	cli.Var(f, &level, "level", setting.Float(0, 0.999), "`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of classes, NAME_in, that\nare written beside predictions; 0 writes none")
+	cli.Var(f, &level, "level", setting.Float(0, 0.999),
+		"`probability`, such as 0.9, of the intervals NAME_low to NAME_high of numbers, or the sets of "+
+			"classes, NAME_in, that\n"+
+			"are written beside predictions; 0 writes none")
 	var explain string
-	cli.Var(f, &explain, "explain", setting.Text, "`file` to write, too, as JSON Lines: for each record what each node, or atom, contributes to the prediction, by how\nmuch it falls without it; of one model")
+	cli.Var(f, &explain, "explain", setting.Text,
+		"`file` to write, too, as JSON Lines: for each record what each node, or atom, contributes to the "+
+			"prediction, by how\n"+
+			"much it falls without it; of one model")
 	var targets []string
-	cli.Var(f, &targets, "target", setting.List(setting.Text), "`columns` A,B or keys with what the model predicts, where it is known: metrics are printed; none are those that\nthe model has learned, where the file has them, but for classes")
-	distance := f.Bool("distance", false, "write the distance to the records that the model was trained on: 1 is usual, and more is less like them")
+	cli.Var(f, &targets, "target", setting.List(setting.Text),
+		"`columns` A,B or keys with what the model predicts, where it is known: metrics are printed; none "+
+			"are those that\n"+
+			"the model has learned, where the file has them, but for classes")
+	distance := f.Bool("distance", false,
+		"write the distance to the records that the model was trained on: 1 is usual, and more is less "+
+			"like them")
 	f.Add(&engine)
 	f.Check(func() error {
 		if len(paths) > 1 && (level > 0 || *distance || explain != "") {
@@ -278,11 +331,17 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 			}
 			defer be.Close()
 			if m.Card.Head == nil {
-				return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a model that predicts of it", path)
+				return fmt.Errorf(
+					"%s: is an encoder without a head: embed takes it, and finetune makes a model that "+
+						"predicts of it",
+					path,
+				)
 			}
 			in.Ignore = append(in.Ignore, m.Card.Head.Tasks...)
-			if models = append(models, m); !apply.Alike(models[0].Card, m.Card) {
-				return cli.Usagef("-model: %s and %s predict different things, or from different features", paths[0], path)
+			models = append(models, m)
+			if !apply.Alike(models[0].Card, m.Card) {
+				return cli.Usagef("-model: %s and %s predict different things, or from different features",
+					paths[0], path)
 			}
 		}
 		rows, err := apply.Predictor(models...)
@@ -308,13 +367,16 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 			return err
 		}
 		job := apply.Job{Path: in.In, Records: options, Model: rows}
-		return files.Write(explain, func(w io.Writer) error { return job.Explain(ctx, models[0], w) })
+		return files.Write(explain, func(w io.Writer) error {
+			return job.Explain(ctx, models[0], w)
+		})
 	}
 }
 
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
-	cli.Var(f, &path, "model", setting.Text, "model `file` to look at; pretrained is the encoder of molecules that is part of this program")
+	cli.Var(f, &path, "model", setting.Text,
+		"model `file` to look at; pretrained is the encoder of molecules that is part of this program")
 	return func(ctx context.Context, stdout, _ io.Writer) error {
 		m, be, err := openModel(path, cli.Engine{Backend: "cpu"})
 		if err != nil {
@@ -325,7 +387,8 @@ func setupInspect(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "%-11s %s\n%-11s %s\n%s", "file", files.Printable(path), "sha256", sum, apply.Describe(m.Card))
+		_, err = fmt.Fprintf(stdout, "%-11s %s\n%-11s %s\n%s",
+			"file", files.Printable(path), "sha256", sum, apply.Describe(m.Card))
 		return err
 	}
 }

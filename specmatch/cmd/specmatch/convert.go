@@ -18,8 +18,13 @@ import (
 func setupConvert(f *cli.FlagSet) cli.Action {
 	var in, out, like string
 	var engine cli.Engine
-	cli.Var(f, &in, "in", setting.Text, "`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors; pretrained\nis the encoder of molecules that is part of this program, as it is")
-	cli.Var(f, &like, "like", setting.Text, "model `file` that the weights are for, such as one that train has left and PyTorch has trained on;\nwithout it, they are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
+	cli.Var(f, &in, "in", setting.Text,
+		"`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors; pretrained\n"+
+			"is the encoder of molecules that is part of this program, as it is")
+	cli.Var(f, &like, "like", setting.Text,
+		"model `file` that the weights are for, such as one that train has left and PyTorch has trained "+
+			"on;\n"+
+			"without it, they are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
 	cli.Var(f, &out, "out", setting.Text, "model `file` to write: .safetensors")
 	f.Add(&engine)
 	f.Check(func() error {
@@ -48,7 +53,8 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 		defer be.Close()
 		var m *model.Trained
 		if like == "" {
-			if m, err = model.OpenHu(in, be); errors.Is(err, model.ErrNotHu) {
+			m, err = model.OpenHu(in, be)
+			if errors.Is(err, model.ErrNotHu) {
 				err = fmt.Errorf("%w; -like names a model of another kind", err)
 			}
 		} else if m, err = model.Open(like, be); err == nil {

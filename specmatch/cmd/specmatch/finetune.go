@@ -69,34 +69,87 @@ type tuning struct {
 func setupFinetune(f *cli.FlagSet) cli.Action {
 	r := finetune.Molecules
 	x := &tuning{
-		Kind: kindAuto, Task: finetune.Task{Split: kindAuto}, Loss: lossSquared, Readout: readoutAuto, Patience: r.Patience, Dropout: r.Dropout, Average: r.Average,
-		encoder: encoder{Hidden: 64, Layers: 3, Atoms: r.Atoms},
-		recipe:  cli.Recipe{Epochs: r.Epochs, Batch: r.Batch, LR: 0.001, Seeds: 3},
-		flags:   f,
+		Kind:     kindAuto,
+		Task:     finetune.Task{Split: kindAuto},
+		Loss:     lossSquared,
+		Readout:  readoutAuto,
+		Patience: r.Patience,
+		Dropout:  r.Dropout,
+		Average:  r.Average,
+		encoder:  encoder{Hidden: 64, Layers: 3, Atoms: r.Atoms},
+		recipe: cli.Recipe{
+			Epochs: r.Epochs,
+			Batch:  r.Batch,
+			LR:     0.001,
+			Seeds:  3,
+		},
+		flags: f,
 	}
 	f.Add(&x.input)
 	f.Free("in", "valid", "test")
-	cli.Var(f, &x.Targets, "target", setting.List(setting.Text), "`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a table\nof MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
-	cli.Var(f, &x.Kind, "kind", setting.OneOf(kindAuto, string(model.Classes), string(model.Binary), string(model.Regression)),
-		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression (numbers or empty);\nauto goes by the values: 0 and 1 only are binary, numbers regression, others classes")
-	cli.Var(f, &x.Split, "split", setting.Text, "how to divide the records: random, stratified (every class in each part), scaffold (those of the\nliterature) or stratified-scaffold, into 80, 10 and 10 %, or the `column` that has train, valid or test;\nauto is random for numbers and stratified otherwise")
-	cli.Var(f, &x.Folds, "folds", setting.Int(0), "`number` of folds for cross-validation, by -split: each is the test part once, and an eighth of the\nothers validates; 0 is one division for each seed")
-	cli.Var(f, &x.Valid, "valid", setting.Text, "`file` with the records to validate on, of the columns of -in; without -test, a ninth of -in is tested on")
-	cli.Var(f, &x.Test, "test", setting.Text, "`file` with the records to test on, of the columns of -in; without -valid, a ninth of -in validates")
+	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
+		"`columns` or keys A,B to predict; of a set in TUDataset's format the default is class, and of a "+
+			"table\n"+
+			"of MoleculeNet, such as esol.csv or tox21.csv.gz, its targets")
+	cli.Var(
+		f,
+		&x.Kind,
+		"kind",
+		setting.OneOf(kindAuto, string(model.Classes), string(model.Binary), string(model.Regression)),
+		"`what` the targets are: classes (one target, any texts), binary (0, 1 or empty), regression "+
+			"(numbers or empty);\n"+
+			"auto goes by the values: 0 and 1 only are binary, numbers regression, others classes",
+	)
+	cli.Var(f, &x.Split, "split", setting.Text,
+		"how to divide the records: random, stratified (every class in each part), scaffold (those of the\n"+
+			"literature) or stratified-scaffold, into 80, 10 and 10 %, or the `column` that has train, "+
+			"valid or test;\n"+
+			"auto is random for numbers and stratified otherwise")
+	cli.Var(f, &x.Folds, "folds", setting.Int(0),
+		"`number` of folds for cross-validation, by -split: each is the test part once, and an eighth of "+
+			"the\n"+
+			"others validates; 0 is one division for each seed")
+	cli.Var(f, &x.Valid, "valid", setting.Text,
+		"`file` with the records to validate on, of the columns of -in; without -test, a ninth of -in is "+
+			"tested on")
+	cli.Var(f, &x.Test, "test", setting.Text,
+		"`file` with the records to test on, of the columns of -in; without -valid, a ninth of -in validates")
 	f.BoolVar(&x.Balanced, "balanced", false, "weigh the loss so that all classes count alike, however rare")
-	f.BoolVar(&x.Bounds, "bounds", false, "take targets such as >10 and <=0.5 for bounds: a prediction beyond one has no loss, and metrics leave\nthem out; otherwise they are refused")
-	cli.Var(f, &x.Model, "model", setting.Text, "model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part of\nthis program; none starts from random weights")
+	f.BoolVar(&x.Bounds, "bounds", false,
+		"take targets such as >10 and <=0.5 for bounds: a prediction beyond one has no loss, and metrics "+
+			"leave\n"+
+			"them out; otherwise they are refused")
+	cli.Var(f, &x.Model, "model", setting.Text,
+		"model `file` whose encoder to start from, or pretrained, the encoder of molecules that is part "+
+			"of\n"+
+			"this program; none starts from random weights")
 	f.Add(&x.recipe)
-	cli.Var(f, &x.Patience, "patience", setting.Int(1), "`epochs` without a better one on the validation part after which training ends;\nthe best epoch's weights are kept")
-	cli.Var(f, &x.Average, "average", setting.Float(0, 0.9999), "`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of single\nsteps")
+	cli.Var(f, &x.Patience, "patience", setting.Int(1),
+		"`epochs` without a better one on the validation part after which training ends;\n"+
+			"the best epoch's weights are kept")
+	cli.Var(f, &x.Average, "average", setting.Float(0, 0.9999),
+		"`decay` of the average of the weights over steps, which is evaluated and kept; 0 keeps those of "+
+			"single\n"+
+			"steps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout, for molecules")
-	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature), "`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+";\nencoder is that alone, and none are "+strings.Join(r.Features, ","))
-	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute), "`loss` of numbers: the squared or the absolute error")
+	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature),
+		"`features A,B` of molecules that the head sees beside the encoder's vector: "+apply.FeatureWords+
+			";\nencoder is that alone, and none are "+strings.Join(r.Features, ","))
+	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute),
+		"`loss` of numbers: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
-		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, which knows how many\nthere are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for numbers of molecules,\nthe mean for their classes, and for graphs the encoder's own way")
+		"`how` a vector comes of the nodes': of a molecule by the mean over its atoms, or by their sum, "+
+			"which knows how many\n"+
+			"there are, or as LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is the sum for "+
+			"numbers of molecules,\n"+
+			"the mean for their classes, and for graphs the encoder's own way")
 	f.Add(&x.engine, &x.output)
-	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": fmt.Sprint(r.Hidden), "layers": fmt.Sprint(r.Layers), "lr": fmt.Sprint(r.Rate)})
+	f.Small("for molecules", x.input.molecules, map[string]string{
+		"hidden": fmt.Sprint(r.Hidden),
+		"layers": fmt.Sprint(r.Layers),
+		"lr":     fmt.Sprint(r.Rate),
+	})
 	f.Small("with -folds", func() bool { return x.Folds > 0 }, map[string]string{"seeds": "1"})
 	f.Check(func() error {
 		if x.recipe.Epochs < 1 {
@@ -127,7 +180,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	set := x.examples.Set
 	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.arch.Hidden, x.arch.Layers, x.recipe.Batch)
-	if err := train.Fits(x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch); err != nil {
+	if err := train.Fits(
+		x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch,
+	); err != nil {
 		return cli.Usagef("%s: %w", flags, err)
 	}
 	var err error
@@ -140,7 +195,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	for _, d := range x.divisions() {
 		list = append(list, run.Unit[outcome]{
 			Name: d.unit(), Files: []string{d.model(), d.test()},
-			Run: run.OnEngine(x.engine, func(ctx context.Context, be backend.Backend, status run.Status) (outcome, error) {
+			Run: run.OnEngine(x.engine, func(
+				ctx context.Context, be backend.Backend, status run.Status,
+			) (outcome, error) {
 				return x.tune(ctx, be, d, status)
 			}),
 		})
@@ -210,14 +267,16 @@ func (x *tuning) split(d division) (dataset.Split, error) {
 // divide tries all divisions, and notes what is to be said of them beside the metrics.
 func (x *tuning) divide(stderr io.Writer) error {
 	var valid, test []string
-	shared, bounds := 0, 0
+	var shared, bounds int
 	for _, d := range x.divisions() {
 		s, err := x.split(d)
 		if err != nil {
 			return err
 		}
 		v, t := x.examples.Overlap(s)
-		valid, test, shared = append(valid, fmt.Sprint(v)), append(test, fmt.Sprint(t)), shared+v+t
+		valid = append(valid, fmt.Sprint(v))
+		test = append(test, fmt.Sprint(t))
+		shared = shared + v + t
 		for _, i := range s.Test {
 			n := len(x.examples.Targets)
 			for k := range n {
@@ -228,11 +287,15 @@ func (x *tuning) divide(stderr io.Writer) error {
 		}
 	}
 	if shared > 0 {
-		x.notes = append(x.notes, fmt.Sprintf("molecules of the test part that the training part has, too, however written: %s; of the validation part: %s",
+		x.notes = append(x.notes, fmt.Sprintf("molecules of the test part that the training part has, too, "+
+			"however written: %s; of the validation part: %s",
 			strings.Join(test, ", "), strings.Join(valid, ", ")))
 	}
 	if bounds > 0 {
-		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test parts are bounds, which no metric counts", bounds))
+		x.notes = append(x.notes, fmt.Sprintf(
+			"%d targets of the test parts are bounds, which no metric counts",
+			bounds,
+		))
 	}
 	for _, note := range x.notes {
 		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
@@ -242,7 +305,9 @@ func (x *tuning) divide(stderr io.Writer) error {
 
 // estimate says how long the fits that are left may take, by a few steps of one.
 func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
-	left := slices.DeleteFunc(x.divisions(), func(d division) bool { return x.dir.Done(d.unit()) || !x.output.Shard.Has(0) })
+	left := slices.DeleteFunc(x.divisions(), func(d division) bool {
+		return x.dir.Done(d.unit()) || !x.output.Shard.Has(0)
+	})
 	if len(left) == 0 || x.output.List || len(x.output.Collect) > 0 {
 		return nil
 	}
@@ -262,7 +327,8 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 		if _, err := l.Step(train.Batch{Samples: samples, Graphs: graphs}); err != nil {
 			return err
 		}
-		if took = append(took, time.Since(start).Seconds()); len(took) == 4 {
+		took = append(took, time.Since(start).Seconds())
+		if len(took) == 4 {
 			break
 		}
 	}
@@ -271,7 +337,9 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	}
 	// A step is a pass forwards and two backwards; evaluation is one forwards.
 	graphs := float64(len(s.Train)) + float64(len(s.Valid)+len(s.Test))/3
-	seconds := slices.Min(took) * graphs / float64(min(x.recipe.Batch, len(s.Train))) * float64(x.recipe.Epochs)
+	seconds := slices.Min(took) * graphs / float64(min(
+		x.recipe.Batch, len(s.Train),
+	)) * float64(x.recipe.Epochs)
 	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
 	fmt.Fprintf(stderr, "at most about %v for %d fits of up to %d epochs; patience may end them earlier\n",
 		roundly(seconds), len(left), x.recipe.Epochs)
@@ -328,7 +396,8 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	}
 	for name, to := range map[string]*finetune.File{"valid": &task.Valid, "test": &task.Test} {
 		part := x.input
-		if part.In = map[string]string{"valid": x.Valid, "test": x.Test}[name]; part.In == "" {
+		part.In = map[string]string{"valid": x.Valid, "test": x.Test}[name]
+		if part.In == "" {
 			continue
 		}
 		of, err := part.options()
@@ -342,7 +411,8 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		}
 		x.flags.Input(name, sum)
 	}
-	if task.Beside, o.Vector, err = x.beside(); err != nil {
+	task.Beside, o.Vector, err = x.beside()
+	if err != nil {
 		return err
 	}
 	x.examples, err = finetune.Read(ctx, x.In, task, o)
@@ -362,13 +432,17 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if x.Model == "" {
 		x.arch = x.architecture(x.examples.Features)
 	}
-	if x.arch.Dropout = 0; molecules {
+	x.arch.Dropout = 0
+	if molecules {
 		x.arch.Dropout = x.Dropout
 	}
-	x.arch.Readout, x.arch.Sum = "", false // a model's own is for frozen vectors
+	// a model's own is for frozen vectors
+	x.arch.Readout = ""
+	x.arch.Sum = false
 	switch x.Readout {
 	case readoutAuto, readoutMean, readoutSum:
-		x.arch.Sum = molecules && (x.Readout == readoutSum || x.Readout == readoutAuto && x.examples.Kind == model.Regression)
+		x.arch.Sum = molecules &&
+			(x.Readout == readoutSum || x.Readout == readoutAuto && x.examples.Kind == model.Regression)
 	default:
 		x.arch.Readout = gnn.Readout(x.Readout)
 		if err := x.arch.Check(); err != nil {
@@ -380,7 +454,9 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 
 // beside returns what the head sees of molecules beside the encoder's vector, and how it is computed.
 func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []float32, error) {
-	features := slices.DeleteFunc(slices.Clone(x.Features), func(f apply.Feature) bool { return f == apply.Encoder })
+	features := slices.DeleteFunc(slices.Clone(x.Features), func(f apply.Feature) bool {
+		return f == apply.Encoder
+	})
 	switch molecules := x.input.molecules(); {
 	case !molecules && len(features) > 0:
 		return nil, nil, cli.Usagef("-features are of molecules, and %s has graphs", x.In)
@@ -393,13 +469,17 @@ func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []flo
 	if err != nil {
 		return nil, nil, cli.Usagef("-features: %w", err)
 	}
-	n.Hidden, n.Linear = finetune.Molecules.Beside, finetune.Molecules.Linear
+	n.Hidden = finetune.Molecules.Beside
+	n.Linear = finetune.Molecules.Linear
 	return n, vector, nil
 }
 
 // learner returns a model that is to learn, and what from, on an engine.
-func (x *tuning) learner(be backend.Backend, d division) (m *model.Trained, s dataset.Split, l *finetune.Learner, err error) {
-	if s, err = x.split(d); err != nil {
+func (x *tuning) learner(
+	be backend.Backend, d division,
+) (m *model.Trained, s dataset.Split, l *finetune.Learner, err error) {
+	s, err = x.split(d)
+	if err != nil {
 		return nil, s, nil, err
 	}
 	var from *model.Trained
@@ -411,21 +491,32 @@ func (x *tuning) learner(be backend.Backend, d division) (m *model.Trained, s da
 		defer own.Close()
 		from = m
 	}
-	if m, err = x.examples.NewModel(be, x.arch, from, uint64(d.seed)); err != nil {
+	m, err = x.examples.NewModel(be, x.arch, from, uint64(d.seed))
+	if err != nil {
 		return nil, s, nil, err
 	}
-	l, err = finetune.New(m, x.examples.Data(s), finetune.Options{Batch: x.recipe.Batch, Rate: x.recipe.LR, Seed: uint64(d.seed),
-		Patience: x.Patience, Average: x.Average, Balanced: x.Balanced, Absolute: x.Loss == lossAbsolute})
+	l, err = finetune.New(m, x.examples.Data(s), finetune.Options{
+		Batch:    x.recipe.Batch,
+		Rate:     x.recipe.LR,
+		Seed:     uint64(d.seed),
+		Patience: x.Patience,
+		Average:  x.Average,
+		Balanced: x.Balanced,
+		Absolute: x.Loss == lossAbsolute,
+	})
 	return m, s, l, err
 }
 
 // tune fits a model, and writes it and its predictions.
-func (x *tuning) tune(ctx context.Context, be backend.Backend, d division, status run.Status) (out outcome, err error) {
+func (x *tuning) tune(
+	ctx context.Context, be backend.Backend, d division, status run.Status,
+) (out outcome, err error) {
 	m, s, l, err := x.learner(be, d)
 	if err != nil {
 		return out, err
 	}
-	if out.Result, err = x.fit(ctx, l, d.unit(), status); err != nil {
+	out.Result, err = x.fit(ctx, l, d.unit(), status)
+	if err != nil {
 		return out, err
 	}
 	if err := x.examples.Calibrate(ctx, m, s); err != nil {
@@ -442,14 +533,17 @@ func (x *tuning) tune(ctx context.Context, be backend.Backend, d division, statu
 	out.Coverage, _ = p.Coverage(m.Card.Calibration, level) // of few records there is none
 	out.Parts = [3]int{len(s.Train), len(s.Valid), len(s.Test)}
 	out.Shared[0], out.Shared[1] = x.examples.Overlap(s)
-	if out.Worst, err = x.worst(ctx, m, p); err != nil {
+	out.Worst, err = x.worst(ctx, m, p)
+	if err != nil {
 		return out, err
 	}
 	return out, files.Write(x.dir.Join(d.test()), p.Write)
 }
 
 // fit fits l, or goes on from the unit's checkpoint, with a row of metrics.csv an epoch.
-func (x *tuning) fit(ctx context.Context, l *finetune.Learner, unit string, status run.Status) (finetune.Result, error) {
+func (x *tuning) fit(
+	ctx context.Context, l *finetune.Learner, unit string, status run.Status,
+) (finetune.Result, error) {
 	options, err := x.dir.Training(unit, x.recipe.Epochs)
 	if err != nil {
 		return finetune.Result{}, err
@@ -459,8 +553,13 @@ func (x *tuning) fit(ctx context.Context, l *finetune.Learner, unit string, stat
 		if !p.Ended {
 			done += float64(p.Batch)/float64(p.Batches) - 1
 		}
-		status("fine-tuning, epoch %d of %d, loss %.3f, at most %v left", p.Epoch, p.Epochs, p.Metrics["loss"],
-			roundly(p.Seconds*(float64(p.Epochs)/done-1)))
+		status(
+			"fine-tuning, epoch %d of %d, loss %.3f, at most %v left",
+			p.Epoch,
+			p.Epochs,
+			p.Metrics["loss"],
+			roundly(p.Seconds*(float64(p.Epochs)/done-1)),
+		)
 		if !p.Ended {
 			return nil
 		}

@@ -33,14 +33,29 @@ type input struct {
 }
 
 func (in *input) Register(f *cli.FlagSet) {
-	cli.Var(f, &in.In, "in", setting.Text, "`file` to read: .csv, .tsv, .smi, .sdf, .jsonl, .graphml, each packed by gzip or zstd or not, .parquet, or TUDataset's .zip or\nfolder; - is standard input")
-	cli.Var(f, &in.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...), "`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+formatParquet)
-	cli.Var(f, &in.SMILES, "smiles-column", setting.Text, "`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\nor else the only column whose name contains that")
-	cli.Var(f, &in.ID, "id", setting.Text, "`column`, key or property that names the records (of an SD file, _Name is the title); none numbers them from 1")
-	cli.Var(f, &in.Attributes, "attributes", setting.List(setting.Text), "`columns` A,B of a table of edges, or keys of GraphML, that are attributes of nodes; none are those that the model names, or\nelse those whose name begins with attribute")
-	cli.Var(f, &in.Ignore, "ignore", setting.List(setting.Text), "`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
-	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false, "leave out all of a molecule but its largest fragment, such as the counter-ion of a salt")
-	f.BoolVar(&in.Standard.Neutralise, "neutralise", false, "take charges off a molecule that hydrogens can take off, as of acids and amines")
+	cli.Var(f, &in.In, "in", setting.Text,
+		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl, .graphml, each packed by gzip or zstd or not, "+
+			".parquet, or TUDataset's .zip or\n"+
+			"folder; - is standard input")
+	cli.Var(f, &in.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...),
+		"`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+
+			formatParquet)
+	cli.Var(f, &in.SMILES, "smiles-column", setting.Text,
+		"`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\n"+
+			"or else the only column whose name contains that")
+	cli.Var(f, &in.ID, "id", setting.Text,
+		"`column`, key or property that names the records (of an SD file, _Name is the title); none "+
+			"numbers them from 1")
+	cli.Var(f, &in.Attributes, "attributes", setting.List(setting.Text),
+		"`columns` A,B of a table of edges, or keys of GraphML, that are attributes of nodes; none are "+
+			"those that the model names, or\n"+
+			"else those whose name begins with attribute")
+	cli.Var(f, &in.Ignore, "ignore", setting.List(setting.Text),
+		"`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
+	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false,
+		"leave out all of a molecule but its largest fragment, such as the counter-ion of a salt")
+	f.BoolVar(&in.Standard.Neutralise, "neutralise", false,
+		"take charges off a molecule that hydrogens can take off, as of acids and amines")
 	f.Check(func() error {
 		if in.In == "" {
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
@@ -56,19 +71,29 @@ func (in *input) Register(f *cli.FlagSet) {
 }
 
 func (in *input) parquet() bool {
-	return in.Format == formatParquet || in.Format == "" && strings.HasSuffix(strings.ToLower(in.In), ".parquet")
+	return in.Format == formatParquet ||
+		in.Format == "" && strings.HasSuffix(strings.ToLower(in.In), ".parquet")
 }
 
 // options returns how the file is read, with what serves one reading.
 func (in *input) options() (records.Options, error) {
-	o := records.Options{Format: in.Format, SMILES: in.SMILES, ID: in.ID, Attributes: in.Attributes, Ignore: in.Ignore, Standard: in.Standard, Reading: &in.reading}
+	o := records.Options{
+		Format:     in.Format,
+		SMILES:     in.SMILES,
+		ID:         in.ID,
+		Attributes: in.Attributes,
+		Ignore:     in.Ignore,
+		Standard:   in.Standard,
+		Reading:    &in.reading,
+	}
 	switch {
 	case in.parquet():
 		text, err := parquet.Open(in.In)
 		if err != nil {
 			return o, err
 		}
-		o.Format, o.Input = records.CSV, text
+		o.Format = records.CSV
+		o.Input = text
 	case in.In == "-":
 		o.Input = cmp.Or[io.Reader](in.stdin, os.Stdin)
 	}
@@ -91,7 +116,8 @@ func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
 func (in *input) note(t *records.Table, sum string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", in.In, t.Reading)
 	if n := len(t.Rejected); n > 0 {
-		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n", in.In, n, n+len(t.Records), t.Rejected[0])
+		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n",
+			in.In, n, n+len(t.Records), t.Rejected[0])
 	}
 	t.Set.Reads = t.Reading.Features()
 	if sum != "" {
@@ -112,13 +138,17 @@ func (in *input) compare(trained string, stderr io.Writer) {
 // is read.
 func (in *input) molecules() bool {
 	if in.In == "" || in.In == "-" {
-		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI || in.Format == records.SDF
+		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI ||
+			in.Format == records.SDF
 	}
 	seen := errors.New("seen")
 	o, err := in.options()
 	if t, ok := o.Input.(io.Closer); ok {
 		defer t.Close()
 	}
-	o.ID, o.Reading, o.Want = "", nil, records.Molecules
-	return err == nil && errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
+	o.ID = ""
+	o.Reading = nil
+	o.Want = records.Molecules
+	return err == nil &&
+		errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
 }

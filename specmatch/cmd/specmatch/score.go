@@ -35,12 +35,14 @@ func (o *output) score(ctx context.Context, h model.Head, targets []string) (*sc
 		return nil, nil
 	}
 	if targets == nil {
-		if targets = h.Tasks; !o.has(ctx, targets) {
+		targets = h.Tasks
+		if !o.has(ctx, targets) {
 			return nil, ctx.Err()
 		}
 	}
 	s := &score{in: o.in.In, head: h, targets: targets}
-	o.known, o.seen = targets, s.add
+	o.known = targets
+	o.seen = s.add
 	return s, nil
 }
 
@@ -54,12 +56,15 @@ func (o *output) has(ctx context.Context, fields []string) (found bool) {
 	if t, ok := options.Input.(io.Closer); ok {
 		defer t.Close()
 	}
-	options.Fields, options.Reading = fields, nil
+	options.Fields = fields
+	options.Reading = nil
 	records.Read(ctx, o.in.In, options, func(r *records.Record) error {
 		if r.Err != nil {
 			return nil
 		}
-		found = slices.ContainsFunc(r.Fields, func(text string) bool { return strings.TrimSpace(text) != "" })
+		found = slices.ContainsFunc(r.Fields, func(text string) bool {
+			return strings.TrimSpace(text) != ""
+		})
 		return errors.New("seen")
 	})
 	return found
@@ -71,8 +76,10 @@ func (s *score) add(b apply.Batch) {
 		for k, text := range r.Fields[len(r.Fields)-len(s.targets):] {
 			y, err := finetune.Target(s.head, text)
 			if err != nil {
-				if y = math.NaN(); s.err == nil {
-					s.err = fmt.Errorf("%s:%d: column %s: %w; metrics are without it", s.in, r.Line, s.targets[k], err)
+				y = math.NaN()
+				if s.err == nil {
+					s.err = fmt.Errorf("%s:%d: column %s: %w; metrics are without it",
+						s.in, r.Line, s.targets[k], err)
 				}
 			}
 			s.y = append(s.y, y)
@@ -103,7 +110,8 @@ func (s *score) write(w io.Writer, earlier int) error {
 			}
 			parts = append(parts, metric.Title+" "+text)
 		}
-		fmt.Fprintf(w, "%s: %d records whose target is known: %s\n", s.targets[t], known, strings.Join(parts, ", "))
+		fmt.Fprintf(w, "%s: %d records whose target is known: %s\n",
+			s.targets[t], known, strings.Join(parts, ", "))
 	}
 	return s.err
 }

@@ -88,8 +88,10 @@ func (x *tuning) together() ([]train.Metrics, error) {
 // report writes the metrics of the test parts, with the weights that are kept: of each task,
 // and before them of several yes-or-no tasks the mean over those where both answers occur.
 func (x *tuning) report(stdout io.Writer, results []outcome) error {
-	e, divisions := x.examples, x.divisions()
-	metrics, tasks := finetune.Metrics(e.Kind), len(results[0].Test)
+	e := x.examples
+	divisions := x.divisions()
+	metrics := finetune.Metrics(e.Kind)
+	tasks := len(results[0].Test)
 	columns := []string{"epochs", "best"}
 	if tasks > 1 {
 		columns = append([]string{"target"}, columns...)
@@ -102,8 +104,13 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 		corner = "seed, fold"
 	}
 	t := table.New(corner, table.Names(columns...)...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (%s), by the weights of the epoch that is best on the validation part; the baseline predicts the %s of the training part.",
-		e.Set.Name, strings.Join(e.Targets, ", "), x.how(), map[bool]string{true: "mean", false: "frequencies"}[e.Kind == model.Regression])
+	t.Caption = fmt.Sprintf("%s: predictions of %s on the test part (%s), by the weights of the epoch that "+
+		"is best on the validation part; the baseline predicts the %s of the training part.",
+		e.Set.Name,
+		strings.Join(e.Targets, ", "),
+		x.how(),
+		map[bool]string{true: "mean", false: "frequencies"}[e.Kind == model.Regression],
+	)
 	if metrics[0].Percent {
 		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
 	}
@@ -112,7 +119,8 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	if err != nil {
 		return err
 	}
-	seconds, undefined := 0.0, false
+	seconds := 0.0
+	undefined := false
 	for _, r := range results {
 		seconds += r.Seconds
 	}
@@ -128,14 +136,22 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 		if tasks > 1 {
 			start[0] = table.Text(target)
 		}
-		lines, means, bases, ensemble := make([][]table.Cell, len(results)), slices.Clone(start), slices.Clone(start), slices.Clone(start)
+		lines := make([][]table.Cell, len(results))
+		means := slices.Clone(start)
+		bases := slices.Clone(start)
+		ensemble := slices.Clone(start)
 		for s, r := range results {
-			lines[s] = append(start[:len(start)-2:len(start)-2], table.Number(float64(len(r.Epochs)), 0), table.Number(float64(r.Best), 0))
+			lines[s] = append(
+				start[:len(start)-2:len(start)-2],
+				table.Number(float64(len(r.Epochs)), 0),
+				table.Number(float64(r.Best), 0),
+			)
 		}
 		for _, metric := range metrics {
 			var own, base []float64
 			for s, r := range results {
-				own, base = append(own, value(r.Test, metric.Name)), append(base, value(r.Baseline, metric.Name))
+				own = append(own, value(r.Test, metric.Name))
+				base = append(base, value(r.Baseline, metric.Name))
 				lines[s] = append(lines[s], table.Scaled(own[s], math.NaN(), 3))
 				undefined = undefined || math.IsNaN(own[s])
 			}
@@ -149,14 +165,26 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 				mean, std := stat.MeanStdDev(defined, nil)
 				if method != baseline || len(defined) > 0 {
 					rows = append(rows, run.Row{
-						Experiment: x.flags.Name(), Dataset: e.Set.Name, Method: method, Protocol: e.Split, Metric: metric.Name + suffix,
-						Mean: mean, Std: std, PerSeed: values, Seeds: folds, Epochs: x.recipe.Epochs, Backend: x.engine.Name(), Precision: x.engine.Precision.String(),
-						Seconds: seconds, GraphsPerSecond: math.NaN(),
+						Experiment:      x.flags.Name(),
+						Dataset:         e.Set.Name,
+						Method:          method,
+						Protocol:        e.Split,
+						Metric:          metric.Name + suffix,
+						Mean:            mean,
+						Std:             std,
+						PerSeed:         values,
+						Seeds:           folds,
+						Epochs:          x.recipe.Epochs,
+						Backend:         x.engine.Name(),
+						Precision:       x.engine.Precision.String(),
+						Seconds:         seconds,
+						GraphsPerSecond: math.NaN(),
 					})
 				}
 				return append(to, table.Scaled(mean, std, 3))
 			}
-			means, bases = add(string(e.Kind), means, own...), add(baseline, bases, base...)
+			means = add(string(e.Kind), means, own...)
+			bases = add(baseline, bases, base...)
 			if together != nil {
 				ensemble = add(ensembled, ensemble, value(together, metric.Name))
 			}
@@ -185,11 +213,17 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	}
 	for task := range tasks {
 		suffix := finetune.TaskMetric(e.Head, "", task)
-		block(strings.TrimSpace(suffix), suffix, func(tasks []train.Metrics, metric string) float64 { return tasks[task].Get(metric) })
+		block(strings.TrimSpace(suffix), suffix, func(tasks []train.Metrics, metric string) float64 {
+			return tasks[task].Get(metric)
+		})
 	}
 	if undefined {
-		t.Footnotes = append(t.Footnotes, "n/a: undefined, since the targets of that test part are all equal or missing; means are over the other "+
-			map[bool]string{true: "folds", false: "seeds"}[x.Folds > 0])
+		t.Footnotes = append(
+			t.Footnotes,
+			"n/a: undefined, since the targets of that test part are all equal or missing; means are over "+
+				"the other "+
+				map[bool]string{true: "folds", false: "seeds"}[x.Folds > 0],
+		)
 	}
 	all := []*table.Table{t}
 	for _, more := range []*table.Table{x.confusion(results), x.coverage(results)} {
@@ -208,11 +242,16 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 			return err
 		}
 	}
-	if err := errors.Join(x.dir.WriteResults(rows), files.Write(x.dir.Join("results.md"), write((*table.Table).WriteMarkdown)), x.writeRejected(),
-		write((*table.Table).WriteText)(stdout)); err != nil {
+	if err := errors.Join(
+		x.dir.WriteResults(rows),
+		files.Write(x.dir.Join("results.md"), write((*table.Table).WriteMarkdown)),
+		x.writeRejected(),
+		write((*table.Table).WriteText)(stdout),
+	); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n", x.dir.Path, os.PathSeparator)
+	_, err = fmt.Fprintf(stdout, "models, predictions of the test part and metrics: %s%c\n",
+		x.dir.Path, os.PathSeparator)
 	return err
 }
 
@@ -236,19 +275,28 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 		size = "answers"
 	}
 	t := table.New("target", table.Names("coverage", size)...)
-	t.Caption = fmt.Sprintf("How often the interval, or the set of answers, of %g %% has the observed one (in %%), and its size; both come of errors on the validation part (predict -level)", 100*level)
+	t.Caption = fmt.Sprintf(
+		"How often the interval, or the set of answers, of %g %% has the observed one (in %%), and its "+
+			"size; both come of errors on the validation part (predict -level)",
+		100*level,
+	)
 	for task := range results[0].Test {
 		var percent, sizes []float64
 		for _, r := range results {
 			if r.Coverage != nil {
-				percent, sizes = append(percent, r.Coverage[task].Percent), append(sizes, r.Coverage[task].Size)
+				percent = append(percent, r.Coverage[task].Percent)
+				sizes = append(sizes, r.Coverage[task].Size)
 			}
 		}
 		if percent != nil {
 			p, ps := stat.MeanStdDev(percent, nil)
 			s, ss := stat.MeanStdDev(sizes, nil)
 			name := strings.TrimSpace(finetune.TaskMetric(x.examples.Head, "", task))
-			t.Add(cmp.Or(name, strings.Join(x.examples.Targets, ", ")), table.Scaled(p, ps, 3), table.Scaled(s, ss, 3))
+			t.Add(
+				cmp.Or(name, strings.Join(x.examples.Targets, ", ")),
+				table.Scaled(p, ps, 3),
+				table.Scaled(s, ss, 3),
+			)
 		}
 	}
 	return t
@@ -289,7 +337,9 @@ func (x *tuning) confusion(results []outcome) *table.Table {
 }
 
 // worst returns the ten predictions that are most wrong, with what a report draws of them.
-func (x *tuning) worst(ctx context.Context, m *model.Trained, p finetune.Predictions) (all []report.Case, err error) {
+func (x *tuning) worst(
+	ctx context.Context, m *model.Trained, p finetune.Predictions,
+) (all []report.Case, err error) {
 	errs := p.Errors()
 	var order []int
 	for k, e := range errs {
@@ -303,7 +353,14 @@ func (x *tuning) worst(ctx context.Context, m *model.Trained, p finetune.Predict
 		i, values, output := p.Row(k)
 		r := x.examples.Records[i]
 		columns := x.examples.Head.Columns()
-		c := report.Case{ID: r.ID, SMILES: r.SMILES, Error: errs[k], Of: columns[output], Predicted: values[output], Observed: r.Fields[0]}
+		c := report.Case{
+			ID:        r.ID,
+			SMILES:    r.SMILES,
+			Error:     errs[k],
+			Of:        columns[output],
+			Predicted: values[output],
+			Observed:  r.Fields[0],
+		}
 		if x.examples.Kind != model.Classes {
 			c.Observed = r.Fields[output]
 		}
@@ -327,7 +384,11 @@ func (x *tuning) worst(ctx context.Context, m *model.Trained, p finetune.Predict
 					c.Nodes = append(c.Nodes, molecule.Symbol(a.Z))
 				}
 				for _, b := range mol.Bonds {
-					order := map[molecule.BondType]int{molecule.Double: 2, molecule.Triple: 3, molecule.Aromatic: 4}[b.Type]
+					order := map[molecule.BondType]int{
+						molecule.Double:   2,
+						molecule.Triple:   3,
+						molecule.Aromatic: 4,
+					}[b.Type]
 					c.Edges = append(c.Edges, [3]int{int(b.Begin), int(b.End), max(order, 1)})
 				}
 			}

@@ -58,10 +58,17 @@ func Seeds(a, b []float64) Difference {
 // data sets. N is the least of theirs. With variances v_i of ν_i degrees of freedom that
 // of the mean has about (Σ v_i)²/Σ(v_i²/ν_i) of them (Welch 1947, Satterthwaite 1946).
 func Mean(of []Difference) Difference {
-	n, mean, variance, fourth, k := math.MaxInt, 0.0, 0.0, 0.0, float64(len(of))
+	n := math.MaxInt
+	mean := 0.0
+	variance := 0.0
+	fourth := 0.0
+	k := float64(len(of))
 	for _, d := range of {
 		v := d.Err * d.Err
-		n, mean, variance, fourth = min(n, d.N), mean+d.Mean/k, variance+v, fourth+v*v/d.DF
+		n = min(n, d.N)
+		mean += d.Mean / k
+		variance += v
+		fourth += v * v / d.DF
 	}
 	return newDifference(n, mean, math.Sqrt(variance)/k, variance*variance/fourth)
 }
@@ -72,7 +79,13 @@ const rounding = 1e-9
 
 // newDifference returns the difference with its p-value.
 func newDifference(n int, mean, err, df float64) Difference {
-	d := Difference{N: n, Mean: mean, Err: err, DF: df, P: math.NaN()}
+	d := Difference{
+		N:    n,
+		Mean: mean,
+		Err:  err,
+		DF:   df,
+		P:    math.NaN(),
+	}
 	switch {
 	case n < 2:
 		d.Err = math.NaN()
@@ -101,7 +114,8 @@ func (d Difference) Interval(level float64) (lo, hi float64) {
 // sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
 // 6, 1979).
 func Holm(p []float64) []float64 {
-	corrected, worst := slices.Clone(p), 0.0
+	corrected := slices.Clone(p)
+	worst := 0.0
 	var order []int
 	for i := range p {
 		if !math.IsNaN(p[i]) {
@@ -168,7 +182,8 @@ func CriticalDifference(k, n int, alpha float64) float64 {
 		}
 		return p
 	}
-	q, high := 0., 20.
+	q := 0.
+	high := 20.
 	for range 40 {
 		if middle := (q + high) / 2; below(middle) < 1-alpha {
 			q = middle

@@ -40,11 +40,13 @@ func (d *Data) axes(rows []int) *axes {
 		return a
 	}
 	rng := rand.New(rand.NewPCG(1, 2)) // any start does
-	w, y := make([]float32, d.Dim*a.n), make([]float32, x.n*a.n)
+	w := make([]float32, d.Dim*a.n)
+	y := make([]float32, x.n*a.n)
 	for k := range w {
 		w[k] = float32(rng.NormFloat64())
 	}
-	a.u, a.size = make([]float32, a.n*d.Dim), make([]float64, a.n)
+	a.u = make([]float32, a.n*d.Dim)
+	a.size = make([]float64, a.n)
 	row := func(k int) blas32.Vector { return blas32.Vector{N: d.Dim, Inc: 1, Data: a.u[k*d.Dim:]} }
 	for p := range powers {
 		for k := range a.n {
@@ -94,8 +96,14 @@ func (a *axes) divide(q []float64, curvature, strength float64) {
 		q[f] *= other
 	}
 	if a.n > 0 {
-		u := blas32.General{Rows: a.n, Cols: a.dim, Stride: a.dim, Data: a.u}
-		in, mid := blas32.Vector{N: a.dim, Inc: 1, Data: v}, blas32.Vector{N: a.n, Inc: 1, Data: along}
+		u := blas32.General{
+			Rows:   a.n,
+			Cols:   a.dim,
+			Stride: a.dim,
+			Data:   a.u,
+		}
+		in := blas32.Vector{N: a.dim, Inc: 1, Data: v}
+		mid := blas32.Vector{N: a.n, Inc: 1, Data: along}
 		blas32.Gemv(blas.NoTrans, 1, u, in, 0, mid)
 		for k, size := range a.size {
 			along[k] *= float32(1/(curvature*size+strength) - other)

@@ -20,9 +20,16 @@ type problem struct {
 }
 
 func (d *Data) problem(rows []int) *problem {
-	p := &problem{kind: d.Kind, x: newMatrix(d.X, d.Dim, rows), y: d.targets(rows), tasks: d.Tasks}
+	p := &problem{
+		kind:  d.Kind,
+		x:     newMatrix(d.X, d.Dim, rows),
+		y:     d.targets(rows),
+		tasks: d.Tasks,
+	}
 	p.axes = d.axes(rows)
-	p.known, p.mean, p.std = make([]float64, d.Tasks), make([]float64, d.Tasks), make([]float64, d.Tasks)
+	p.known = make([]float64, d.Tasks)
+	p.mean = make([]float64, d.Tasks)
+	p.std = make([]float64, d.Tasks)
 	each := func(f func(t int, y *float64)) {
 		for k := range p.y {
 			if !math.IsNaN(p.y[k]) {
@@ -34,7 +41,8 @@ func (d *Data) problem(rows []int) *problem {
 	each(func(t int, y *float64) { p.mean[t] += *y / p.known[t] })
 	each(func(t int, y *float64) { p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.known[t] })
 	for t, v := range p.std {
-		if p.std[t] = math.Sqrt(v); v == 0 {
+		p.std[t] = math.Sqrt(v)
+		if v == 0 {
 			p.std[t] = 1
 		}
 	}
@@ -70,14 +78,29 @@ type descent struct {
 // fit fits all tasks side by side, so that one product with the vectors serves all, from the weights
 // of another model or from 0. A task that has no target, or one answer alone, gets the answer.
 func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Model, error) {
-	dim, tasks := p.x.dim, p.tasks
-	m := &Model{Kind: p.kind, Strength: strength, W: make([]float32, dim*tasks), Intercept: make([]float64, tasks), Mean: p.mean, Std: p.std}
+	dim := p.x.dim
+	tasks := p.tasks
+	m := &Model{
+		Kind:      p.kind,
+		Strength:  strength,
+		W:         make([]float32, dim*tasks),
+		Intercept: make([]float64, tasks),
+		Mean:      p.mean,
+		Std:       p.std,
+	}
 	var active []*descent
 	for t := range tasks {
 		if p.known[t] == 0 {
 			continue
 		}
-		d := &descent{task: t, w: make([]float64, dim+1), tried: make([]float64, dim+1), axes: p.axes, curvature: 1, strength: strength}
+		d := &descent{
+			task:      t,
+			w:         make([]float64, dim+1),
+			tried:     make([]float64, dim+1),
+			axes:      p.axes,
+			curvature: 1,
+			strength:  strength,
+		}
 		if v := p.mean[t]; p.kind == Logistic && v > 0 && v < 1 {
 			d.w[dim] = math.Log(v / (1 - v))
 			d.curvature = v * (1 - v)
@@ -128,20 +151,26 @@ func (d *descent) advance(loss float64, g []float64) bool {
 		floats.AddScaledTo(d.tried, d.w, d.step, d.direction)
 		return d.step > 1e-6 // otherwise at the precision of float32
 	default:
-		s, y := make([]float64, len(g)), make([]float64, len(g))
+		s := make([]float64, len(g))
+		y := make([]float64, len(g))
 		floats.SubTo(s, d.tried, d.w)
 		floats.SubTo(y, g, d.g)
 		if floats.Dot(s, y) > 0 {
 			if len(d.steps) == memory {
-				d.steps, d.changes = d.steps[1:], d.changes[1:]
+				d.steps = d.steps[1:]
+				d.changes = d.changes[1:]
 			}
-			d.steps, d.changes = append(d.steps, s), append(d.changes, y)
+			d.steps = append(d.steps, s)
+			d.changes = append(d.changes, y)
 		}
 	}
 	copy(d.w, d.tried)
-	d.loss, d.g, d.step = loss, g, 1
+	d.loss = loss
+	d.g = g
+	d.step = 1
 	// The direction is -H·g, by the two loops of Nocedal (1980).
-	q, alpha := slices.Clone(g), make([]float64, len(d.steps))
+	q := slices.Clone(g)
+	alpha := make([]float64, len(d.steps))
 	for k := len(d.steps) - 1; k >= 0; k-- {
 		alpha[k] = floats.Dot(d.steps[k], q) / floats.Dot(d.steps[k], d.changes[k])
 		floats.AddScaled(q, -alpha[k], d.changes[k])
@@ -159,7 +188,8 @@ func (d *descent) advance(loss float64, g []float64) bool {
 		floats.AddScaled(q, alpha[k]-beta, d.steps[k])
 	}
 	floats.Scale(-1, q)
-	d.direction, d.slope = q, floats.Dot(q, g)
+	d.direction = q
+	d.slope = floats.Dot(q, g)
 	floats.AddTo(d.tried, d.w, q)
 	return -d.slope > tolerance*loss
 }
@@ -167,8 +197,10 @@ func (d *descent) advance(loss float64, g []float64) bool {
 // evaluate returns mean loss + ½·strength·‖w‖² and its gradient where the descents try. Sums are in
 // float64 but for the products with the vectors.
 func (p *problem) evaluate(active []*descent, strength float64) (losses []float64, gradients [][]float64) {
-	dim, a := p.x.dim, len(active)
-	w, back := make([]float32, dim*a), make([]float32, dim*a)
+	dim := p.x.dim
+	a := len(active)
+	w := make([]float32, dim*a)
+	back := make([]float32, dim*a)
 	losses = make([]float64, a)
 	for k, d := range active {
 		g := make([]float64, dim+1)

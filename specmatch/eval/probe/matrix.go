@@ -21,7 +21,8 @@ type matrix struct {
 // newMatrix returns some rows of x [N×dim]. They are kept without zeros where that is an eighth of
 // the numbers or less, as it is of fingerprints.
 func newMatrix(x []float32, dim int, rows []int) *matrix {
-	m, filled := &matrix{n: len(rows), dim: dim}, 0
+	m := &matrix{n: len(rows), dim: dim}
+	filled := 0
 	for _, i := range rows {
 		for _, v := range x[i*dim : (i+1)*dim] {
 			if v != 0 {
@@ -36,11 +37,14 @@ func newMatrix(x []float32, dim int, rows []int) *matrix {
 		}
 		return m
 	}
-	m.ptr, m.col, m.val = append(make([]int, 0, m.n+1), 0), make([]int32, 0, filled), make([]float32, 0, filled)
+	m.ptr = append(make([]int, 0, m.n+1), 0)
+	m.col = make([]int32, 0, filled)
+	m.val = make([]float32, 0, filled)
 	for _, i := range rows {
 		for k, v := range x[i*dim : (i+1)*dim] {
 			if v != 0 {
-				m.col, m.val = append(m.col, int32(k)), append(m.val, v)
+				m.col = append(m.col, int32(k))
+				m.val = append(m.val, v)
 			}
 		}
 		m.ptr = append(m.ptr, len(m.val))
@@ -61,10 +65,25 @@ func (m *matrix) times(lo, hi int, w []float32, tasks int, y []float32) {
 			}
 		}
 	case tasks == 1: // which the kernel of products would pad to 32
-		x := blas32.General{Rows: hi - lo, Cols: m.dim, Stride: m.dim, Data: m.dense[lo*m.dim:]}
-		blas32.Gemv(blas.NoTrans, 1, x, blas32.Vector{N: m.dim, Inc: 1, Data: w}, 0, blas32.Vector{N: hi - lo, Inc: 1, Data: y})
+		x := blas32.General{
+			Rows:   hi - lo,
+			Cols:   m.dim,
+			Stride: m.dim,
+			Data:   m.dense[lo*m.dim:],
+		}
+		blas32.Gemv(
+			blas.NoTrans,
+			1,
+			x,
+			blas32.Vector{N: m.dim, Inc: 1, Data: w},
+			0,
+			blas32.Vector{N: hi - lo, Inc: 1, Data: y},
+		)
 	default:
-		m.blas.Sgemm(blas.NoTrans, blas.NoTrans, hi-lo, tasks, m.dim, 1, m.dense[lo*m.dim:], m.dim, w, tasks, 0, y, tasks)
+		m.blas.Sgemm(
+			blas.NoTrans, blas.NoTrans, hi-lo, tasks, m.dim, 1, m.dense[lo*m.dim:], m.dim, w, tasks,
+			0, y, tasks,
+		)
 	}
 }
 
@@ -80,10 +99,25 @@ func (m *matrix) back(lo, hi int, s []float32, tasks int, g []float32) {
 			}
 		}
 	case tasks == 1:
-		x := blas32.General{Rows: hi - lo, Cols: m.dim, Stride: m.dim, Data: m.dense[lo*m.dim:]}
-		blas32.Gemv(blas.Trans, 1, x, blas32.Vector{N: hi - lo, Inc: 1, Data: s}, 1, blas32.Vector{N: m.dim, Inc: 1, Data: g})
+		x := blas32.General{
+			Rows:   hi - lo,
+			Cols:   m.dim,
+			Stride: m.dim,
+			Data:   m.dense[lo*m.dim:],
+		}
+		blas32.Gemv(
+			blas.Trans,
+			1,
+			x,
+			blas32.Vector{N: hi - lo, Inc: 1, Data: s},
+			1,
+			blas32.Vector{N: m.dim, Inc: 1, Data: g},
+		)
 	default:
-		m.blas.Sgemm(blas.Trans, blas.NoTrans, m.dim, tasks, hi-lo, 1, m.dense[lo*m.dim:], m.dim, s, tasks, 1, g, tasks)
+		m.blas.Sgemm(
+			blas.Trans, blas.NoTrans, m.dim, tasks, hi-lo, 1, m.dense[lo*m.dim:], m.dim, s, tasks,
+			1, g, tasks,
+		)
 	}
 }
 
@@ -97,7 +131,8 @@ func axpy(a float32, x, y []float32) {
 
 // squares returns the sum of the squares of each row, and the mean of those of each column.
 func (m *matrix) squares() (rows []float32, columns []float64) {
-	rows, columns = make([]float32, m.n), make([]float64, m.dim)
+	rows = make([]float32, m.n)
+	columns = make([]float64, m.dim)
 	for i := range m.n {
 		m.each(i, func(k int, v float32) {
 			rows[i] += v * v

@@ -17,11 +17,14 @@ const (
 
 // Near returns for each of rows the k of among that are most similar to it, the most similar first
 // and of equals the first; without itself.
-func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, by Similarity) ([][]int, error) {
+func Near(
+	ctx context.Context, x []float32, dim int, among, rows []int, k int, by Similarity,
+) ([][]int, error) {
 	m := newMatrix(x, dim, among)
 	size, _ := m.squares()
 	const block = 64 // rows at a time
-	z, dot := make([]float32, dim*block), make([]float32, m.n*block)
+	z := make([]float32, dim*block)
+	dot := make([]float32, m.n*block)
 	var near [][]int
 	for lo := 0; lo < len(rows); lo += block {
 		if err := ctx.Err(); err != nil {
@@ -39,7 +42,8 @@ func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, b
 			for _, v := range x[i*dim : (i+1)*dim] {
 				own += v * v
 			}
-			best, of := make([]int, 0, k+1), make([]float32, 0, k+1)
+			best := make([]int, 0, k+1)
+			of := make([]float32, 0, k+1)
 			for r, other := range among {
 				s := dot[r*len(part)+j]
 				norm := own + size[r] - s
@@ -54,11 +58,14 @@ func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, b
 				for at > 0 && of[at-1] < s {
 					at--
 				}
-				best, of = append(best, 0), append(of, 0)
+				best = append(best, 0)
+				of = append(of, 0)
 				copy(best[at+1:], best[at:])
 				copy(of[at+1:], of[at:])
-				best[at], of[at] = other, s
-				best, of = best[:min(k, len(best))], of[:min(k, len(of))]
+				best[at] = other
+				of[at] = s
+				best = best[:min(k, len(best))]
+				of = of[:min(k, len(of))]
 			}
 			near = append(near, best)
 		}
@@ -76,10 +83,11 @@ func Neighbours(ctx context.Context, d Data, train, rows []int, k int, by Simila
 	y := make([]float64, len(rows)*d.Tasks)
 	for r, of := range near {
 		for t := range d.Tasks {
-			sum, n := 0.0, 0.0
+			var sum, n float64
 			for _, i := range of {
 				if v := d.Y[i*d.Tasks+t]; !math.IsNaN(v) {
-					sum, n = sum+v, n+1
+					sum += v
+					n++
 				}
 			}
 			y[r*d.Tasks+t] = sum / max(n, 1)

@@ -34,8 +34,10 @@ type Data struct {
 
 func (d *Data) check() error {
 	switch {
-	case d.Dim < 1 || d.Tasks < 1 || len(d.X)%d.Dim != 0 || len(d.Y)%d.Tasks != 0 || len(d.X)/d.Dim != len(d.Y)/d.Tasks:
-		return fmt.Errorf("probe: %d numbers in vectors of %d, and %d targets of %d tasks", len(d.X), d.Dim, len(d.Y), d.Tasks)
+	case d.Dim < 1 || d.Tasks < 1 || len(d.X)%d.Dim != 0 || len(d.Y)%d.Tasks != 0 ||
+		len(d.X)/d.Dim != len(d.Y)/d.Tasks:
+		return fmt.Errorf("probe: %d numbers in vectors of %d, and %d targets of %d tasks",
+			len(d.X), d.Dim, len(d.Y), d.Tasks)
 	case d.Kind == Logistic:
 		for i, y := range d.Y {
 			if y != 0 && y != 1 && !math.IsNaN(y) {
@@ -70,7 +72,8 @@ func (m *Model) Predict(x []float32) []float64 {
 
 func (m *Model) predict(x *matrix) []float64 {
 	tasks := len(m.Intercept)
-	y, out := make([]float64, x.n*tasks), make([]float32, x.n*tasks)
+	y := make([]float64, x.n*tasks)
+	out := make([]float32, x.n*tasks)
 	x.times(0, x.n, m.W, tasks, out)
 	for k, v := range out {
 		t := k % tasks
@@ -92,13 +95,18 @@ var Strengths = []float64{10, 1, 0.1, 0.01, 1e-3, 1e-4}
 // one with the highest score of its predictions for the rows of the validation part, the strongest
 // of equals. A score that is NaN is below all others. It ends where two strengths that follow one
 // another are no better than a stronger one.
-func Choose(ctx context.Context, d Data, train, valid []int, score func(predicted, y []float64) float64) (*Model, error) {
+func Choose(
+	ctx context.Context, d Data, train, valid []int, score func(predicted, y []float64) float64,
+) (*Model, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	part, x, y := d.problem(train), newMatrix(d.X, d.Dim, valid), d.targets(valid)
+	part := d.problem(train)
+	x := newMatrix(d.X, d.Dim, valid)
+	y := d.targets(valid)
 	var best, last *Model
-	most, worse := math.Inf(-1), 0
+	most := math.Inf(-1)
+	worse := 0
 	for _, strength := range Strengths {
 		m, err := part.fit(ctx, strength, last)
 		if err != nil {
@@ -106,12 +114,14 @@ func Choose(ctx context.Context, d Data, train, valid []int, score func(predicte
 		}
 		worse++
 		if s := score(m.predict(x), y); best == nil || s > most {
-			best, worse = m, 0
+			best = m
+			worse = 0
 			if !math.IsNaN(s) {
 				most = s
 			}
 		}
-		if last = m; worse == 2 {
+		last = m
+		if worse == 2 {
 			break
 		}
 	}
@@ -143,7 +153,8 @@ type Scale struct{ mean, inverse []float32 }
 // Standardize returns the standardisation by some rows of x [N×dim], which have mean 0 and variance 1
 // after it. A column that is constant in them becomes 0.
 func Standardize(x []float32, dim int, rows []int) *Scale {
-	sum, squares := make([]float64, dim), make([]float64, dim)
+	sum := make([]float64, dim)
+	squares := make([]float64, dim)
 	for _, i := range rows {
 		for f, v := range x[i*dim : (i+1)*dim] {
 			sum[f] += float64(v)
@@ -172,7 +183,8 @@ const limit = 10
 
 // Apply returns the vectors standardised and clipped at ±10.
 func (s *Scale) Apply(x []float32) []float32 {
-	z, dim := make([]float32, len(x)), len(s.mean)
+	z := make([]float32, len(x))
+	dim := len(s.mean)
 	for i, v := range x {
 		z[i] = max(-limit, min(limit, (v-s.mean[i%dim])*s.inverse[i%dim]))
 	}

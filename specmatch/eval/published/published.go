@@ -15,9 +15,10 @@ import (
 // Row is a system's figures.
 type Row struct {
 	Name      string
-	Note      string                // where they come from; "" if the table says it
-	Protocols []string              // that they were measured under; none is all
-	Values    map[string][2]float64 // mean and standard deviation in per cent, by data set; NaN where a mean stands alone
+	Note      string   // where they come from; "" if the table says it
+	Protocols []string // that they were measured under; none is all
+	// mean and standard deviation in per cent, by data set; NaN where a mean stands alone
+	Values map[string][2]float64
 }
 
 // Table is a row by system.
@@ -89,13 +90,19 @@ func read(name string) (rows Table) {
 		panic(fmt.Errorf("%s: %w", name, err))
 	}
 	for _, line := range lines[1:] {
-		p := Row{Name: line[0], Note: line[1], Protocols: strings.Fields(line[2]), Values: map[string][2]float64{}}
+		p := Row{
+			Name:      line[0],
+			Note:      line[1],
+			Protocols: strings.Fields(line[2]),
+			Values:    map[string][2]float64{},
+		}
 		for i, cell := range line[3:] {
 			if cell == "" {
 				continue
 			}
 			v := [2]float64{1: math.NaN()}
-			if n, err := fmt.Sscanf(cell, "%g ± %g", &v[0], &v[1]); n == 0 || err != nil && strings.Contains(cell, "±") {
+			if n, err := fmt.Sscanf(cell, "%g ± %g", &v[0], &v[1]); n == 0 ||
+				err != nil && strings.Contains(cell, "±") {
 				panic(fmt.Errorf("%s, row %q: %q: %w", name, p.Name, cell, err))
 			}
 			p.Values[lines[0][3+i]] = v

@@ -113,7 +113,8 @@ func area(pairs []scored) (float64, error) {
 		i = j
 	}
 	if positives == 0 || negatives == 0 {
-		return 0, fmt.Errorf("roc: AUC of %d positives and %d negatives: %w", positives, negatives, ErrOneClass)
+		return 0, fmt.Errorf("roc: AUC of %d positives and %d negatives: %w",
+			positives, negatives, ErrOneClass)
 	}
 	return float64(halves) / (2 * float64(positives) * float64(negatives)), nil
 }

@@ -110,7 +110,9 @@ func Rows(grid [][]Candidate) []Row {
 			list = append(list, Row{Label: label + " by validation", Candidate: Validated(from)})
 		}
 	}
-	greedy := func(label string, c Candidate) { list = append(list, Row{"oracle: " + label, true, c}) }
+	greedy := func(label string, c Candidate) {
+		list = append(list, Row{"oracle: " + label, true, c})
+	}
 	if last > 0 {
 		honest("epoch", grid[0])
 	}

@@ -46,7 +46,8 @@ const (
 // ctx is cancelled, it returns the error of ctx.
 func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, error) {
 	if n < 4 || d < 1 || len(x) != n*d {
-		return nil, fmt.Errorf("tsne: %d numbers for %d points of %d dimensions; want at least 4 points", len(x), n, d)
+		return nil, fmt.Errorf("tsne: %d numbers for %d points of %d dimensions; want at least 4 points",
+			len(x), n, d)
 	}
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -55,7 +56,8 @@ func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, er
 	}
 	o = Options{Perplexity: cmp.Or(o.Perplexity, 30), Iterations: cmp.Or(o.Iterations, 750)}
 	if o.Perplexity < 1 || o.Iterations < 1 {
-		return nil, fmt.Errorf("tsne: perplexity %v and %d iterations; want at least 1 of each", o.Perplexity, o.Iterations)
+		return nil, fmt.Errorf("tsne: perplexity %v and %d iterations; want at least 1 of each",
+			o.Perplexity, o.Iterations)
 	}
 	y, err := principal(x, n, d)
 	if err != nil {
@@ -65,7 +67,9 @@ func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, er
 	// scikit-learn's learning rate, but no more than half the number of points: with 50, sets
 	// of 20 or 30 are thrown far apart and most end in a bad minimum.
 	rate := min(max(float64(n)/exaggeration/4, leastLearnRate), float64(n)/2)
-	gradient, velocity, gain := make([]float64, 2*n), make([]float64, 2*n), make([]float64, 2*n)
+	gradient := make([]float64, 2*n)
+	velocity := make([]float64, 2*n)
+	gain := make([]float64, 2*n)
 	q := make([]float64, n*n)
 	for iteration := range o.Iterations {
 		if err := ctx.Err(); err != nil {
@@ -78,9 +82,11 @@ func Embed(ctx context.Context, x []float64, n, d int, o Options) ([]float64, er
 				velocity[i], gain[i] = 0, 1
 			}
 		}
-		factor, momentum := 1.0, lateMomentum
+		factor := 1.0
+		momentum := lateMomentum
 		if iteration < earlyIterations {
-			factor, momentum = exaggeration, earlyMomentum
+			factor = exaggeration
+			momentum = earlyMomentum
 		}
 		klGradient(p, y, n, factor, q, gradient)
 		for i, g := range gradient {
@@ -153,18 +159,22 @@ func joint(x []float64, n, d int, perplexity float64) []float64 {
 // conditional fills p with p_j|i for the squared distances of point i: the
 // precision is found by bisection.
 func conditional(p, distances []float64, i int, perplexity float64) {
-	nearest, farthest := math.Inf(1), 0.0
+	nearest := math.Inf(1)
+	farthest := 0.0
 	for j, dist := range distances {
 		if j != i {
-			nearest, farthest = min(nearest, dist), max(farthest, dist)
+			nearest = min(nearest, dist)
+			farthest = max(farthest, dist)
 		}
 	}
-	precision, lo, hi := 1.0, 0.0, math.Inf(1)
+	precision := 1.0
+	lo := 0.0
+	hi := math.Inf(1)
 	if farthest > nearest {
 		precision = 1 / (farthest - nearest)
 	}
 	for range 100 {
-		sum, weighted := 0.0, 0.0
+		var sum, weighted float64
 		for j, dist := range distances {
 			p[j] = 0
 			if j != i {
@@ -211,12 +221,13 @@ func klGradient(p, y []float64, n int, f float64, w, gradient []float64) {
 	}
 	clear(gradient)
 	for i := range n {
-		gx, gy := 0.0, 0.0
+		var gx, gy float64
 		for j := range i {
 			v := w[i*n+j]
 			c := 4 * (f*p[i*n+j] - v/total) * v
 			dx, dy := c*(y[2*i]-y[2*j]), c*(y[2*i+1]-y[2*j+1])
-			gx, gy = gx+dx, gy+dy
+			gx += dx
+			gy += dy
 			gradient[2*j] -= dx
 			gradient[2*j+1] -= dy
 		}
