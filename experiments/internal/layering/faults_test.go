@@ -22,6 +22,7 @@ var faults = []struct{ fault, tests string }{
 	{"means over tasks of other units", "specmatch/cmd/specmatch TestFewPositives"},
 	{"a journal that is believed; nothing but a bad record", "specmatch/apply TestJournal, specmatch/apply TestNothing"},
 	{"inputs are overwritten", "tensor/files TestApart, specmatch/cmd/specmatch TestMistakes"},
+	{"bytes of a sweep file that are taken for characters", "specmatch/run/sweep TestParseUnicode"},
 	{"files of sweeps", "specmatch/run/sweep TestParse, specmatch/run/sweep TestPrograms"},
 	{"lines of a script of Slurm", "specmatch/run/sweep TestSubmit"},
 	{"an aromatic atom with too many bonds, metals, wildcards", "gnn/molecule TestRelease2026"},

@@ -144,28 +144,42 @@ func Parse(path string) (*Sweep, error) {
 	return s, nil
 }
 
+// split returns the words of a line, up to a comment. Quotes keep spaces and # in a word.
 func split(line string) (words []string, err error) {
 	for {
 		line = strings.TrimLeftFunc(line, unicode.IsSpace)
 		if line == "" || line[0] == '#' {
 			return words, nil
 		}
-		var word strings.Builder
-		for line != "" && !unicode.IsSpace(rune(line[0])) {
-			part := line[:1]
-			rest := line[1:]
-			if part == `"` || part == "'" {
-				var closed bool
-				part, rest, closed = strings.Cut(rest, part)
-				if !closed {
-					return nil, fmt.Errorf("the quote before %q has no end", strings.TrimSpace(part))
-				}
-			}
-			word.WriteString(part)
-			line = rest
+		var word string
+		word, line, err = cutWord(line)
+		if err != nil {
+			return nil, err
 		}
-		words = append(words, word.String())
+		words = append(words, word)
 	}
+}
+
+// cutWord returns the word that a line begins with, without its quotes, and what follows it.
+func cutWord(line string) (word, rest string, err error) {
+	var b strings.Builder
+	for line != "" {
+		r, size := utf8.DecodeRuneInString(line)
+		if unicode.IsSpace(r) {
+			break
+		}
+		part := line[:size]
+		line = line[size:]
+		if part == `"` || part == "'" {
+			var closed bool
+			part, line, closed = strings.Cut(line, part)
+			if !closed {
+				return "", "", fmt.Errorf("the quote before %q has no end", strings.TrimSpace(part))
+			}
+		}
+		b.WriteString(part)
+	}
+	return b.String(), line, nil
 }
 
 // times multiplies runs by the values of a flag.

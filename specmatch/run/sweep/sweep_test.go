@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,6 +74,28 @@ func file(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestParseUnicode: letters whose bytes are spaces when they are taken for characters stay in
+// their word, and a no-break space ends one; every text ends.
+func TestParseUnicode(t *testing.T) {
+	s, err := sweep.Parse(file(t, "unsupervised -seeds 1\nrun -data voilà\u00a0-dataset Å\u0085-p 5\u00a0# 5\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"-seeds", "1", "-data=voilà", "-dataset=Å", "-p=5"}
+	if len(s.Runs) != 1 || !slices.Equal(s.Runs[0].Args, want) {
+		t.Errorf("%+v, want the arguments %q", s.Runs, want)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"à", "Å", "\u00a0", "\u2003", "\xa0", "\x85", "\xc3", "'", `"`, "#", " ", "-p", "=", "\n", "run", "grid", "unsupervised"}
+	for range 2000 {
+		var text strings.Builder
+		for range rng.IntN(20) {
+			text.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		sweep.Parse(file(t, text.String())) // must end; what it says is TestParse's
+	}
 }
 
 func TestParse(t *testing.T) {
