@@ -142,16 +142,16 @@ func operatorsOf(dir string) (map[string]operator, error) {
 		}
 	}
 	source := func(d *ast.FuncDecl) string {
-		from, to := set.Position(d.Doc.Pos()), set.Position(d.End())
-		return string(sources[from.Filename][from.Offset:to.Offset])
+		start, end := set.Position(d.Doc.Pos()), set.Position(d.End())
+		return string(sources[start.Filename][start.Offset:end.Offset])
 	}
-	all := map[string]operator{}
+	operators := map[string]operator{}
 	for name, d := range funcs {
 		if !ast.IsExported(name) {
 			continue
 		}
-		at := set.Position(d.Pos())
-		o := operator{Doc: d.Doc.Text(), VJP: formula(d.Doc.Text()), File: "autodiff/" + filepath.Base(at.Filename), Line: at.Line, Source: source(d)}
+		place := set.Position(d.Pos())
+		o := operator{Doc: d.Doc.Text(), VJP: formula(d.Doc.Text()), File: "autodiff/" + filepath.Base(place.Filename), Line: place.Line, Source: source(d)}
 		if o.VJP == "" {
 			ast.Inspect(d.Body, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && o.VJP == "" {
@@ -163,9 +163,9 @@ func operatorsOf(dir string) (map[string]operator, error) {
 				return true
 			})
 		}
-		all[name] = o
+		operators[name] = o
 	}
-	return all, nil
+	return operators, nil
 }
 
 func ofVar(d *ast.FuncDecl) bool {

@@ -109,7 +109,7 @@ func (k *curve) series(points int) plot.Series {
 func place(unit string) (dataset, name string) {
 	var parts []string
 	for _, p := range strings.Split(unit, "/") {
-		if what, _, ok := strings.Cut(p, "="); !ok || what != "seed" && what != "fold" {
+		if key, _, ok := strings.Cut(p, "="); !ok || key != "seed" && key != "fold" {
 			parts = append(parts, p)
 		}
 	}

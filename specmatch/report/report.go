@@ -447,19 +447,19 @@ func texts(all ...string) (cells []table.Cell) {
 
 // names returns the keys of a map of all runs, sorted.
 func names[V any](runs []*run.Run, of func(r *run.Run) map[string]V) []string {
-	all := map[string]bool{}
+	distinct := map[string]bool{}
 	for _, r := range runs {
 		for name := range of(r) {
-			all[name] = true
+			distinct[name] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	return slices.Sorted(maps.Keys(distinct))
 }
 
 func (c *collection) cost() []block {
 	t := table.New("method",
 		table.Names(
-			"data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in all",
+			"data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in distinct",
 		)...)
 	total := 0.0
 	for i, r := range c.runs {
@@ -470,10 +470,10 @@ func (c *collection) cost() []block {
 			dataset, method string
 			seconds         float64
 		}
-		seen := map[work]bool{}
+		counted := map[work]bool{}
 		for _, row := range r.Rows {
-			if key := (work{row.Dataset, row.Method, row.Seconds}); !seen[key] {
-				seen[key] = true // other protocols and metrics of the same work have the same cost
+			if key := (work{row.Dataset, row.Method, row.Seconds}); !counted[key] {
+				counted[key] = true // other protocols and metrics of the same work have the same cost
 				name := strings.TrimSuffix(method.Title(row.Method)+", "+c.labels[i], ", ")
 				t.Add(
 					name,

@@ -105,8 +105,8 @@ func (t *tuned) readTest(path string) error {
 		return fmt.Errorf("%s: no column ends in _observed", path)
 	}
 	end := len(header)
-	far := header[end-1] == "distance"
-	if far {
+	hasDistance := header[end-1] == "distance"
+	if hasDistance {
 		end--
 	}
 	t.outputs = header[1:first]
@@ -123,7 +123,7 @@ func (t *tuned) readTest(path string) error {
 			}
 			row.predicted = append(row.predicted, v)
 		}
-		if far {
+		if hasDistance {
 			row.distance, _ = strconv.ParseFloat(line[end], 64)
 		}
 		t.rows = append(t.rows, row)
@@ -188,11 +188,11 @@ func (c *collection) summary() []block {
 	for _, p := range c.panels {
 		var cells [2]table.Cell
 		for _, r := range p.distinct() {
-			at := 0
+			column := 0
 			if r.Method == "baseline" {
-				at = 1
+				column = 1
 			}
-			cells[at] = table.MeanStd(r.Mean, r.Std, p.decimals())
+			cells[column] = table.MeanStd(r.Mean, r.Std, p.decimals())
 		}
 		t.Add(p.quantity(), cells[:]...)
 	}
@@ -251,7 +251,7 @@ func (t *tuned) predictions() (blocks []block) {
 		return t.likeliest()
 	}
 	for k, name := range t.targets[:min(len(t.targets), mostTargets)] {
-		p, y, far := t.pairs(k, k)
+		p, y, distances := t.pairs(k, k)
 		if len(p) == 0 {
 			continue
 		}
@@ -275,7 +275,7 @@ func (t *tuned) predictions() (blocks []block) {
 			)
 		} else {
 			keep := thinned(len(p), max(60, mostPoints/3/min(len(t.targets), mostTargets)))
-			of := func(all []float64) (some []float64) {
+			choose := func(all []float64) (some []float64) {
 				for _, i := range keep {
 					some = append(some, all[i])
 				}
@@ -284,8 +284,8 @@ func (t *tuned) predictions() (blocks []block) {
 			cloud := func(a plot.Axes, x, y []float64, g plot.Guide) {
 				b.charts = append(b.charts, plot.Scatter{
 					Axes:  a,
-					X:     of(x),
-					Y:     of(y),
+					X:     choose(x),
+					Y:     choose(y),
 					Class: make([]int, len(keep)),
 					Names: []string{"a record"},
 					Guide: g,
@@ -297,7 +297,7 @@ func (t *tuned) predictions() (blocks []block) {
 				errs[i] = math.Abs(errs[i])
 			}
 		}
-		if c, ok := tenths(far, errs); ok {
+		if c, ok := tenths(distances, errs); ok {
 			b.charts = append(b.charts, plot.Lines{
 				Axes:   axes("error by distance", "distance to the training part", "size of the error"),
 				Series: []plot.Series{c},
@@ -406,12 +406,12 @@ func rocOf(p, y []float64) plot.Panel {
 
 func precisionRecall(p, y []float64) plot.Panel {
 	var precision, recall []float64
-	all := floats.Sum(y)
+	positives := floats.Sum(y)
 	thresholds(p, y, func(yes, no float64) {
 		precision = append(precision, yes/(yes+no))
-		recall = append(recall, yes/max(all, 1))
+		recall = append(recall, yes/max(positives, 1))
 	})
-	base := all / float64(len(y))
+	base := positives / float64(len(y))
 	return plot.Lines{Axes: plot.Axes{
 		Title:  "precision and recall",
 		XLabel: "recall: share of yes that are found",

@@ -82,14 +82,14 @@ func changed(a, b *run.Run) []block {
 	equal := 0
 	for _, name := range slices.Sorted(maps.Keys(units)) {
 		x, y := units[name][0], units[name][1]
-		at, first, second, differ := unlike(x, y)
+		index, first, second, differ := unlike(x, y)
 		switch {
 		case y == nil:
 			t.Add(name, texts("finished", "yes", "no")...)
 		case x == nil:
 			t.Add(name, texts("finished", "no", "yes")...)
 		case differ:
-			t.Add(name, texts(at, first, second)...)
+			t.Add(name, texts(index, first, second)...)
 		default:
 			equal++
 		}
@@ -104,7 +104,7 @@ func changed(a, b *run.Run) []block {
 // figures returns the numbers and texts of a result by their places, as in "Folds.3", and the
 // lengths of lists. Timings are left out; numbers stay as they are written.
 func figures(result json.RawMessage) map[string]string {
-	all := map[string]string{}
+	values := map[string]string{}
 	var walk func(at string, v any)
 	walk = func(at string, v any) {
 		switch v := v.(type) {
@@ -115,14 +115,14 @@ func figures(result json.RawMessage) map[string]string {
 				}
 			}
 		case []any:
-			all[at] = fmt.Sprintf("%d entries", len(v))
+			values[at] = fmt.Sprintf("%d entries", len(v))
 			for i, x := range v {
 				walk(strings.TrimPrefix(fmt.Sprintf("%s.%d", at, i+1), "."), x)
 			}
 		case nil:
-			all[at] = "–"
+			values[at] = "–"
 		default:
-			all[at] = fmt.Sprint(v)
+			values[at] = fmt.Sprint(v)
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(result))
@@ -130,15 +130,15 @@ func figures(result json.RawMessage) map[string]string {
 	var v any
 	d.Decode(&v) // the journal has read it
 	walk("", v)
-	return all
+	return values
 }
 
 // unlike returns the first place at which two results differ, and what stands there.
 func unlike(first, second json.RawMessage) (at, x, y string, differ bool) {
 	a, b := figures(first), figures(second)
-	both := maps.Clone(a)
-	maps.Copy(both, b)
-	for _, at := range slices.Sorted(maps.Keys(both)) {
+	merged := maps.Clone(a)
+	maps.Copy(merged, b)
+	for _, at := range slices.Sorted(maps.Keys(merged)) {
 		if a[at] != b[at] {
 			return at, brief(a[at]), brief(b[at]), true
 		}

@@ -59,17 +59,17 @@ func (d *Dir) admit(path string) error {
 		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
 	}
 	starts := append([]start{c.start}, c.Resumed...)
-	now := d.config.last()
+	current := d.config.last()
 	for _, s := range starts {
-		a, b := s.Build, now.Build
+		a, b := s.Build, current.Build
 		switch {
 		case d.Output.Mixed:
 		case a != b:
 			err = fmt.Errorf("it was computed by version %s %s, and this is %s %s",
 				a.Version, a.Revision, b.Version, b.Revision)
-		case s.Machine.InstructionSet != "" && s.Machine.InstructionSet != now.Machine.InstructionSet:
+		case s.Machine.InstructionSet != "" && s.Machine.InstructionSet != current.Machine.InstructionSet:
 			err = fmt.Errorf("it was computed with the instruction set %s, and this is %s",
-				s.Machine.InstructionSet, now.Machine.InstructionSet)
+				s.Machine.InstructionSet, current.Machine.InstructionSet)
 		}
 		if err != nil {
 			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the difference with -mixed",
@@ -91,9 +91,9 @@ func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) erro
 		if err := intact(path, file, sum); err != nil {
 			return err
 		}
-		from := filepath.Join(path, filepath.FromSlash(file))
-		to := d.Join(filepath.FromSlash(file))
-		if err := link(from, to); err != nil {
+		source := filepath.Join(path, filepath.FromSlash(file))
+		target := d.Join(filepath.FromSlash(file))
+		if err := link(source, target); err != nil {
 			return err
 		}
 	}

@@ -216,12 +216,12 @@ func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []strin
 	if err != nil {
 		return cli.Usagef("-pretrained: %w", err)
 	}
-	now := newConfig(Options{Experiment: flags.Name(), Flags: flags})
+	current := newConfig(Options{Experiment: flags.Name(), Flags: flags})
 	mayDiffer = append(
 		mayDiffer, "pretrained", "dataset", "method", "seeds", "first-seed", "finetune-epochs",
 		"finetune-lr", "backend", "tf32", "bf16",
 	)
-	if err := c.mixes(now, flags, true, mayDiffer...); err != nil {
+	if err := c.mixes(current, flags, true, mayDiffer...); err != nil {
 		return cli.Usagef("-pretrained: %s holds another run: %w", path, err)
 	}
 	done, err := readJournal(filepath.Join(path, "done.jsonl"))

@@ -148,9 +148,9 @@ func (d *Dir) whole(u Record, rows int, files []string) error {
 		return fmt.Errorf("%s: %d rows of unit %q, which left %d",
 			d.Join("metrics.csv"), rows, u.Name, u.Metrics)
 	}
-	all := slices.Concat(slices.Collect(maps.Keys(u.Files)), files)
-	slices.Sort(all)
-	for _, file := range slices.Compact(all) {
+	names := slices.Concat(slices.Collect(maps.Keys(u.Files)), files)
+	slices.Sort(names)
+	for _, file := range slices.Compact(names) {
 		if err := intact(d.Path, file, u.Files[file]); err != nil {
 			return err
 		}

@@ -126,9 +126,9 @@ func (d *Dir) addRow(row Epoch, names []string) error {
 			columns = append(columns, name)
 		}
 	}
-	last, again := m.last[row.Unit]
+	epoch, again := m.last[row.Unit]
 	delete(m.last, row.Unit)
-	again = again && row.Epoch <= last
+	again = again && row.Epoch <= epoch
 	if again || m.columns != nil && len(columns) > len(m.columns) {
 		keep := func(r Epoch) bool { return !again || r.Unit != row.Unit || r.Epoch < row.Epoch }
 		if err := m.rewrite(columns, keep); err != nil {

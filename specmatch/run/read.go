@@ -39,7 +39,7 @@ func Read(path string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := c.last()
+	start := c.last()
 	r := &Run{
 		Path:       path,
 		Experiment: c.Experiment,
@@ -47,9 +47,9 @@ func Read(path string) (*Run, error) {
 		Seeds:      c.Seeds,
 		Inputs:     c.Inputs,
 		Started:    c.Started,
-		Engine:     last.Engine,
-		Program:    last.Build.String(),
-		Machine:    last.Machine.String(),
+		Engine:     start.Engine,
+		Program:    start.Build.String(),
+		Machine:    start.Machine.String(),
 	}
 	if err := r.readResults(filepath.Join(path, "results.json")); err != nil {
 		return nil, err

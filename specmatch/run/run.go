@@ -199,11 +199,11 @@ func (d *Dir) open(o Options, config *config) error {
 	if !d.Resumed {
 		return nil
 	}
-	last := earlier.last()
-	now := config.last()
-	if last.Build != now.Build || last.Machine != now.Machine || last.Engine != now.Engine {
+	before := earlier.last()
+	current := config.last()
+	if before.Build != current.Build || before.Machine != current.Machine || before.Engine != current.Engine {
 		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
-			"build", now.Build, "machine", now.Machine, "engine", now.Engine)
+			"build", current.Build, "machine", current.Machine, "engine", current.Engine)
 	}
 	return files.WriteJSON(d.Join("config.json"), config)
 }

@@ -251,15 +251,15 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 	}
 	bar := progress.Start(stderr, progress.Options{Label: p.dir.Experiment, Unit: "run", Total: len(keep)})
 	defer bar.Stop()
-	said := make(chan struct{})
+	printed := make(chan struct{})
 	unsaid := context.AfterFunc(ctx, func() { // at once: what runs may not stop in time
-		defer close(said)
+		defer close(printed)
 		fmt.Fprintf(bar, "finished runs are kept: continue with -out %s\n",
 			cmp.Or(p.dir.Output.Dir, p.dir.Path))
 	})
 	err := s.run(ctx, bar, keep)
 	if !unsaid() {
-		<-said
+		<-printed
 	}
 	return err
 }

@@ -46,8 +46,8 @@ func PrintableLines(text string) string {
 // Distinct returns the names of the columns of a table as they are written: printable (see
 // [Printable]), and with _2, _3 and so on behind one that is there already.
 func Distinct(first string, others ...string) []string {
-	all := []string{Printable(first)}
-	wanted, taken := map[string]bool{}, map[string]bool{all[0]: true}
+	names := []string{Printable(first)}
+	wanted, taken := map[string]bool{}, map[string]bool{names[0]: true}
 	for _, name := range others {
 		wanted[Printable(name)] = true
 	}
@@ -59,9 +59,9 @@ func Distinct(first string, others ...string) []string {
 			unique, next[name] = fmt.Sprintf("%s_%d", name, n), n+1
 		}
 		taken[unique] = true
-		all = append(all, unique)
+		names = append(names, unique)
 	}
-	return all
+	return names
 }
 
 // Apart returns an error if one of the files that are to be written is a folder, or is one

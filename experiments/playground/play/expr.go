@@ -110,7 +110,7 @@ func (c *compiler) statements(body *ast.BlockStmt) error {
 		return &Error{1, 1, "want an expression, such as x.MatMul(w).Sum()"}
 	}
 	for i, s := range body.List {
-		last := i == len(body.List)-1
+		isResult := i == len(body.List)-1
 		switch s := s.(type) {
 		case *ast.AssignStmt:
 			name, ok := s.Lhs[0].(*ast.Ident)
@@ -125,11 +125,11 @@ func (c *compiler) statements(body *ast.BlockStmt) error {
 				return err
 			}
 			c.names[name.Name] = v
-			if last {
+			if isResult {
 				return c.fail(s.Pos(), "the last line must be an expression")
 			}
 		case *ast.ExprStmt:
-			if !last {
+			if !isResult {
 				return c.fail(s.Pos(), "its value is not used: want name := expression")
 			}
 			v, err := c.variable(s.X)
@@ -208,9 +208,9 @@ func (c *compiler) call(name *ast.Ident, args []ast.Expr, whole *ast.CallExpr) (
 	}
 	k := call{op: name.Name, at: c.position(name.Pos())}
 	for i, e := range args {
-		switch want := t.In(min(i, t.NumIn()-1)); want.Kind() {
+		switch parameter := t.In(min(i, t.NumIn()-1)); parameter.Kind() {
 		case reflect.Float64, reflect.Int:
-			v, err := c.number(e, want.Kind() == reflect.Int)
+			v, err := c.number(e, parameter.Kind() == reflect.Int)
 			if err != nil {
 				return 0, err
 			}
@@ -339,18 +339,18 @@ func (p *Program) apply(k int, vars []*variable) (v *variable, err error) {
 		}
 	}()
 	f := reflect.ValueOf(operators[c.op])
-	in := make([]reflect.Value, len(c.args))
+	arguments := make([]reflect.Value, len(c.args))
 	for i, a := range c.args {
 		switch {
 		case a.number != nil:
-			in[i] = reflect.ValueOf(*a.number).Convert(f.Type().In(i))
+			arguments[i] = reflect.ValueOf(*a.number).Convert(f.Type().In(i))
 		case a.ref == mean:
-			in[i] = reflect.ValueOf(1 / float64(vars[p.calls[c.args[0].ref].args[0].ref].Value().Len()))
+			arguments[i] = reflect.ValueOf(1 / float64(vars[p.calls[c.args[0].ref].args[0].ref].Value().Len()))
 		default:
-			in[i] = reflect.ValueOf(vars[a.ref])
+			arguments[i] = reflect.ValueOf(vars[a.ref])
 		}
 	}
-	v = f.Call(in)[0].Interface().(*variable)
+	v = f.Call(arguments)[0].Interface().(*variable)
 	if v.Rows() > maxSide || v.Cols() > maxSide {
 		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to %d rows and columns", c.op, v.Rows(), v.Cols(), maxSide))
 	}

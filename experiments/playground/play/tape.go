@@ -198,16 +198,16 @@ func (q Tape) Trace() (*Trace, error) {
 		}
 		tr.Nodes = append(tr.Nodes, n)
 	}
-	last := vars[len(vars)-1]
+	result := vars[len(vars)-1]
 	switch {
-	case !last.Value().Is(1, 1):
-		tr.Message = fmt.Sprintf("Backward starts at a loss [1×1], and this is [%d×%d]: append .Sum(), for example", last.Rows(), last.Cols())
+	case !result.Value().Is(1, 1):
+		tr.Message = fmt.Sprintf("Backward starts at a loss [1×1], and this is [%d×%d]: append .Sum(), for example", result.Rows(), result.Cols())
 		return tr, nil
-	case !last.NeedsGrad():
+	case !result.NeedsGrad():
 		tr.Message = "the loss depends on no input by way of a derivative"
 		return tr, nil
 	}
-	tr.Loss = last.Float()
+	tr.Loss = result.Float()
 	if math.IsNaN(tr.Loss) || math.IsInf(tr.Loss, 0) {
 		tr.Message, tr.Loss = "the loss is not a finite number", 0
 		return tr, nil
@@ -303,11 +303,11 @@ func (r *run) local(vars []*variable, k, in int, dy Numbers) Numbers {
 func central(x []float64, f func(Numbers) float64) Numbers {
 	d := make(Numbers, len(x))
 	for i := range x {
-		at, h := slices.Clone(x), step*max(1, math.Abs(x[i]))
-		at[i] = x[i] + h
-		up := f(at)
-		at[i] = x[i] - h
-		d[i] = (up - f(at)) / (2 * h)
+		point, h := slices.Clone(x), step*max(1, math.Abs(x[i]))
+		point[i] = x[i] + h
+		above := f(point)
+		point[i] = x[i] - h
+		d[i] = (above - f(point)) / (2 * h)
 	}
 	return d
 }
@@ -403,8 +403,8 @@ func (r *run) untransposed(k int, vars []*variable, dy Numbers, given [][]float6
 			err = fmt.Errorf("the shapes catch it: %w", e)
 		}
 	}()
-	y, in, i := vars[k], vars[k].Inputs(), 0
-	x, w, g := t.Const(in[0].Value()), t.Const(in[len(in)-1].Value()), t.Matrix(y.Rows(), y.Cols(), dy)
+	y, input, i := vars[k], vars[k].Inputs(), 0
+	x, w, g := t.Const(input[0].Value()), t.Const(input[len(input)-1].Value()), t.Matrix(y.Rows(), y.Cols(), dy)
 	v := g // of T
 	switch r.calls[k].op {
 	case "MatMul": // dx = dy·wᵀ
@@ -413,12 +413,12 @@ func (r *run) untransposed(k int, vars []*variable, dy Numbers, given [][]float6
 		v = w.MatMul(g)
 	case "MatMulT": // dw = dyᵀ·x
 		i, v = 1, g.MatMul(x)
-		if in[0] == in[1] { // the sum of both stands at the first place
+		if input[0] == input[1] { // the sum of both stands at the first place
 			i, v = 0, t.Matrix(x.Rows(), x.Cols(), given[0]).Sub(g.TMatMul(x)).Add(v)
 		}
 	}
-	if !v.Value().Like(in[i].Value()) {
-		tensor.Mismatch("gradient of "+in[i].Op(), "value and gradient must agree in shape", in[i].Value(), v.Value())
+	if !v.Value().Like(input[i].Value()) {
+		tensor.Mismatch("gradient of "+input[i].Op(), "value and gradient must agree in shape", input[i].Value(), v.Value())
 	}
 	if given[i] != nil {
 		given[i] = v.Data()

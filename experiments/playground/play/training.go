@@ -113,8 +113,8 @@ func (t *Training) Baselines() (b Baselines, err error) {
 	if b.Untrained, err = t.Evaluate(); err != nil {
 		return b, err
 	}
-	kept := train.Keep(t.trainer.Model)
-	defer kept.Free()
+	snapshot := train.Keep(t.trainer.Model)
+	defer snapshot.Free()
 	for _, batch := range t.loader.Epoch(context.Background(), 0) {
 		t.trainer.Model.Forward(gnn.NewBatch(t.trainer.Tape, batch), nn.Train)
 		t.trainer.Tape.Reset()
@@ -123,7 +123,7 @@ func (t *Training) Baselines() (b Baselines, err error) {
 	if err != nil {
 		return b, err
 	}
-	kept.Restore()
+	snapshot.Restore()
 	b.Statistics = moved.Accuracy
 	b.Labels, err = t.countedLabels()
 	return b, err
@@ -219,12 +219,12 @@ func (t *Training) Step() (*Report, error) {
 // views returns the similarity graphs of a batch. The running statistics of the model
 // stay as they are.
 func (t *Training) views(samples []int, batch *graph.Batch) (v Views) {
-	kept := train.Keep(t.trainer.Model)
-	defer kept.Free()
+	snapshot := train.Keep(t.trainer.Model)
+	defer snapshot.Free()
 	_, z := t.trainer.Model.Forward(gnn.NewBatch(t.trainer.Tape, batch), nn.Train)
-	all, d := z.Data(), z.Cols()
+	values, d := z.Data(), z.Cols()
 	t.trainer.Tape.Reset()
-	kept.Restore()
+	snapshot.Restore()
 	n := len(samples)
 	order := make([]int, n)
 	for i := range order {
@@ -239,7 +239,7 @@ func (t *Training) views(samples []int, batch *graph.Batch) (v Views) {
 	for k := range 2 {
 		sorted := make([]float64, 0, n*d)
 		for _, i := range order {
-			sorted = append(sorted, all[(k*n+i)*d:(k*n+i+1)*d]...)
+			sorted = append(sorted, values[(k*n+i)*d:(k*n+i+1)*d]...)
 		}
 		g := t.trainer.Objective.Match.Graph(sorted, n, d)
 		var edges strings.Builder

@@ -45,7 +45,7 @@ func Start(t *testing.T) *Browser {
 	if path == "" {
 		t.Skip("there is no Chromium here (Debian: apt-get install chromium-headless-shell)")
 	}
-	theirIn, in, err := os.Pipe()
+	theirIn, answers, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func Start(t *testing.T) *Browser {
 	}
 	theirIn.Close()
 	theirOut.Close()
-	b := &Browser{t: t, in: in, out: bufio.NewReader(out)}
+	b := &Browser{t: t, in: answers, out: bufio.NewReader(out)}
 	t.Cleanup(func() {
-		fmt.Fprintf(in, `{"id":0,"method":"Browser.close"}`+"\x00")
-		in.Close()
+		fmt.Fprintf(answers, `{"id":0,"method":"Browser.close"}`+"\x00")
+		answers.Close()
 		io.Copy(io.Discard, out)
 		c.Wait()
 	})

@@ -52,11 +52,11 @@ func (f *frame) see(points ...point) bool {
 
 // spread returns a range with some room around lo … hi.
 func spread(lo, hi, share float64) (float64, float64) {
-	by := (hi - lo) * share
-	if size := max(math.Abs(lo), math.Abs(hi)); by <= 1e-9*size || by == 0 {
-		by = max(size/10, 1e-9)
+	margin := (hi - lo) * share
+	if size := max(math.Abs(lo), math.Abs(hi)); margin <= 1e-9*size || margin == 0 {
+		margin = max(size/10, 1e-9)
 	}
-	return lo - by, hi + by
+	return lo - margin, hi + margin
 }
 
 // open lays out a panel whose labels of the y axis need some room, and draws the title
@@ -71,12 +71,12 @@ func (f *frame) open(a Axes, room, top float64) {
 		f.x0, f.x1 = spread(0, float64(len(a.XNames)-1), 0.1)
 	}
 	f.text("title", f.width/2, 14, shorten(a.Title, int(f.width/(1.15*glyph))))
-	most := min(mostLabels, max(3, int((f.right-f.left)/36)))
-	ticks := numbers(a.LogX, f.x0, f.x1, most)
-	for most > 2 && f.crowded(ticks) {
-		most--
+	limit := min(mostLabels, max(3, int((f.right-f.left)/36)))
+	ticks := numbers(a.LogX, f.x0, f.x1, limit)
+	for limit > 2 && f.crowded(ticks) {
+		limit--
 		if !a.LogX {
-			ticks = numbers(false, f.x0, f.x1, most)
+			ticks = numbers(false, f.x0, f.x1, limit)
 			continue
 		}
 		for i := 1; i < len(ticks); i++ { // every other one

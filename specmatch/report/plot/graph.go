@@ -42,12 +42,12 @@ func (g Graph) Inline() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="plot graph" viewBox="0 0 %d %d" role="img" aria-label="%s">`,
 		inlineWidth, inlineHeight, html.EscapeString(g.Title))
-	most := 0.0
+	largest := 0.0
 	for _, v := range g.Values {
-		most = max(most, math.Abs(v))
+		largest = max(largest, math.Abs(v))
 	}
 	for i, v := range g.Values {
-		if share := math.Abs(v) / max(most, 1e-12); share > 0.05 {
+		if share := math.Abs(v) / max(largest, 1e-12); share > 0.05 {
 			look := 0 // blue lowers, vermillion raises
 			if v > 0 {
 				look = 3
@@ -123,7 +123,7 @@ func (g Graph) layout() (x, y []float64) {
 			}
 		}
 	}
-	right := 0.0
+	edge := 0.0
 	placed := make([]bool, n)
 	for first := range n {
 		if placed[first] {
@@ -141,12 +141,12 @@ func (g Graph) layout() (x, y []float64) {
 		for _, i := range part {
 			left = min(left, x[i])
 		}
-		next := right
+		next := edge
 		for _, i := range part {
-			x[i] += right - left
+			x[i] += edge - left
 			next = max(next, x[i]+1.5)
 		}
-		right = next
+		edge = next
 	}
 	return x, y
 }
@@ -182,9 +182,9 @@ func (g Graph) place(part []int, d [][]float64, x, y []float64) {
 					continue
 				}
 				w := 1 / (d[i][j] * d[i][j])
-				far := max(math.Hypot(x[i]-x[j], y[i]-y[j]), 1e-9)
-				sx += w * (x[j] + d[i][j]*(x[i]-x[j])/far)
-				sy += w * (y[j] + d[i][j]*(y[i]-y[j])/far)
+				distance := max(math.Hypot(x[i]-x[j], y[i]-y[j]), 1e-9)
+				sx += w * (x[j] + d[i][j]*(x[i]-x[j])/distance)
+				sy += w * (y[j] + d[i][j]*(y[i]-y[j])/distance)
 				sum += w
 			}
 			x[i], y[i] = sx/sum, sy/sum

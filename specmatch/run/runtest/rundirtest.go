@@ -152,7 +152,7 @@ func OddSets(
 	args ...string,
 ) {
 	t.Helper()
-	data, said := oddSets(t)
+	data, summary := oddSets(t)
 	var stderr bytes.Buffer
 	out := filepath.Join(t.TempDir(), "run")
 	args = append(
@@ -162,7 +162,7 @@ func OddSets(
 	if err := run(t.Context(), args, io.Discard, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	for name, line := range said {
+	for name, line := range summary {
 		if strings.Count(stderr.String(), line) != 1 {
 			t.Errorf("%s: not said once:\n%s", name, &stderr)
 		}
@@ -170,9 +170,9 @@ func OddSets(
 	rows := Results(t, out)
 	for _, r := range rows {
 		if r.Dataset == "FINGER" {
-			if other, ok := Find(rows, "finger.jsonl", r.Method, r.Protocol); !ok || other.Mean != r.Mean {
+			if twin, ok := Find(rows, "finger.jsonl", r.Method, r.Protocol); !ok || twin.Mean != r.Mean {
 				t.Errorf("%s, %s: %v in TUDataset's format, %v as JSON Lines",
-					r.Method, r.Protocol, r.Mean, other.Mean)
+					r.Method, r.Protocol, r.Mean, twin.Mean)
 			}
 		}
 	}

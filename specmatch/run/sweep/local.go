@@ -42,16 +42,16 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 	go func() {
 		defer close(watching)
 		every := time.Second
-		for seen, last := before, false; !last; {
+		for finished, final := before, false; !final; {
 			select {
 			case <-time.After(every):
 			case <-watch.Done():
-				last = true
+				final = true
 			}
 			begin := time.Now()
-			if now, err := s.done(); err == nil && now > seen {
-				bar.Add(now - seen)
-				seen = now
+			if count, err := s.done(); err == nil && count > finished {
+				bar.Add(count - finished)
+				finished = count
 			}
 			every = max(time.Second, 20*time.Since(begin)) // journals may be long
 		}
@@ -93,7 +93,7 @@ func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, work
 func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
 	o := run.Output{Dir: s.path(t.Run), Shard: shard.Shard{I: t.Share, N: t.N}}
 	path := o.Path()
-	for said := false; ; said = true {
+	for told := false; ; told = true {
 		unlock, err := files.Lock(path)
 		switch {
 		case errors.Is(err, files.ErrLocked):
@@ -102,7 +102,7 @@ func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
 		default:
 			return unlock()
 		}
-		if !said {
+		if !told {
 			fmt.Fprintf(
 				bar,
 				"%s: waiting for the process that has it open, which an earlier start may have left "+

@@ -44,11 +44,11 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if err != nil {
 		return err
 	}
-	here, err := os.Getwd()
+	folder, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	words := append([]string{dir, here, s.Program, o.Partition, o.Time, o.Memory}, last...)
+	words := append([]string{dir, folder, s.Program, o.Partition, o.Time, o.Memory}, last...)
 	for _, t := range tasks {
 		words = append(words, s.args(t)...)
 	}
@@ -72,7 +72,7 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	head := func(name, log string, more ...string) string {
 		options := append([]string{
 			"--job-name=" + name,
-			"--chdir=" + here,
+			"--chdir=" + folder,
 			"--output=" + filepath.Join(strings.ReplaceAll(dir, "%", "%%"), log),
 			"--open-mode=append",
 			"--requeue",

@@ -9,7 +9,7 @@ import (
 // Status is a table of what the runs have finished, and what the rest may take.
 func (s *Sweep) Status() (*table.Table, error) {
 	t := table.New("run", table.Names("units", "finished", "hours", "hours left")...)
-	all := 0
+	total := 0
 	left := 0.0
 	unknown := false
 	units := 0
@@ -18,25 +18,25 @@ func (s *Sweep) Status() (*table.Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		rest := table.Text("?")
+		remaining := table.Text("?")
 		if n > 0 {
 			h := hours / float64(n) * float64(len(r.Units)-n)
 			left += h
-			rest = table.Number(h, 3)
+			remaining = table.Number(h, 3)
 		}
 		unknown = unknown || n == 0
-		all += n
+		total += n
 		units += len(r.Units)
 		t.Add(
 			r.Name,
 			table.Number(float64(len(r.Units)), 0),
 			table.Number(float64(n), 0),
 			table.Number(hours, 3),
-			rest,
+			remaining,
 		)
 	}
-	t.Caption = fmt.Sprintf("%s: %d of %d units are finished", s.Experiment, all, units)
-	if all < units && !unknown {
+	t.Caption = fmt.Sprintf("%s: %d of %d units are finished", s.Experiment, total, units)
+	if total < units && !unknown {
 		t.Caption += fmt.Sprintf("; the rest may take %.2f hours of one task", left)
 	}
 	return t, nil

@@ -131,15 +131,15 @@ func Parse(path string) (*Sweep, error) {
 		return nil, fmt.Errorf("%s: %d runs are more than the %d that a sweep has at most",
 			path, len(s.Runs), maxRuns)
 	}
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		r.Name = cmp.Or(r.Name, s.Experiment)
 		r.Args = append(slices.Clone(common), r.Args...)
-		if seen[r.Name] {
+		if names[r.Name] {
 			return nil, fmt.Errorf("%s: two runs have the name %s", path, r.Name)
 		}
-		seen[r.Name] = true
+		names[r.Name] = true
 	}
 	return s, nil
 }
