@@ -53,7 +53,8 @@ func build(ctx context.Context) (map[string][]byte, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if files[e.Name()], err = page.ReadFile("page/" + e.Name()); err != nil {
+		files[e.Name()], err = page.ReadFile("page/" + e.Name())
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -74,8 +75,10 @@ func compile(ctx context.Context, root string) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "engine.wasm")
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, modulePath+"/experiments/playground/worker")
-	c.Dir, c.Env = root, append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path,
+		modulePath+"/experiments/playground/worker")
+	c.Dir = root
+	c.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%v: %w\n%s", c, err, out)
 	}
@@ -121,7 +124,9 @@ func operatorsOf(dir string) (map[string]operator, error) {
 	if err != nil || len(paths) == 0 {
 		return nil, fmt.Errorf("%s: no source: %v", dir, err)
 	}
-	set, funcs, sources := token.NewFileSet(), map[string]*ast.FuncDecl{}, map[string][]byte{}
+	set := token.NewFileSet()
+	funcs := map[string]*ast.FuncDecl{}
+	sources := map[string][]byte{}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -142,7 +147,8 @@ func operatorsOf(dir string) (map[string]operator, error) {
 		}
 	}
 	source := func(d *ast.FuncDecl) string {
-		start, end := set.Position(d.Doc.Pos()), set.Position(d.End())
+		start := set.Position(d.Doc.Pos())
+		end := set.Position(d.End())
 		return string(sources[start.Filename][start.Offset:end.Offset])
 	}
 	operators := map[string]operator{}
@@ -151,7 +157,13 @@ func operatorsOf(dir string) (map[string]operator, error) {
 			continue
 		}
 		place := set.Position(d.Pos())
-		o := operator{Doc: d.Doc.Text(), VJP: formula(d.Doc.Text()), File: "autodiff/" + filepath.Base(place.Filename), Line: place.Line, Source: source(d)}
+		o := operator{
+			Doc:    d.Doc.Text(),
+			VJP:    formula(d.Doc.Text()),
+			File:   "autodiff/" + filepath.Base(place.Filename),
+			Line:   place.Line,
+			Source: source(d),
+		}
 		if o.VJP == "" {
 			ast.Inspect(d.Body, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && o.VJP == "" {

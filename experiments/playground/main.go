@@ -28,7 +28,12 @@ import (
 func main() { cli.Main(execute) }
 
 func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	flags := cli.NewFlagSet("playground", "Serves a page on which the engine runs in the browser, to this machine only.", "", "-out DIR")
+	flags := cli.NewFlagSet(
+		"playground",
+		"Serves a page on which the engine runs in the browser, to this machine only.",
+		"",
+		"-out DIR",
+	)
 	out := flags.String("out", "", "write the page's files into this `folder` instead of serving them")
 	port := flags.Int("port", 0, "serve at this `number`; 0 is any that is free")
 	if err := flags.Parse(args, stdout); err != nil {
@@ -59,7 +64,10 @@ func write(dir string, parts map[string][]byte, stdout io.Writer) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		err := files.Write(filepath.Join(dir, name), func(w io.Writer) error { _, err := w.Write(parts[name]); return err })
+		err := files.Write(filepath.Join(dir, name), func(w io.Writer) error {
+			_, err := w.Write(parts[name])
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,9 @@ import (
 // Printable returns a text as it may leave for a file or a terminal: bytes that are not
 // UTF-8 are U+FFFD, and control characters are escaped as Go does, such as \x1b and \n.
 func Printable(text string) string {
-	hidden := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || bidi(r) }
+	hidden := func(r rune) bool {
+		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || bidi(r)
+	}
 	if utf8.ValidString(text) && strings.IndexFunc(text, hidden) < 0 {
 		return text
 	}
@@ -47,7 +49,8 @@ func PrintableLines(text string) string {
 // [Printable]), and with _2, _3 and so on behind one that is there already.
 func Distinct(first string, others ...string) []string {
 	names := []string{Printable(first)}
-	wanted, taken := map[string]bool{}, map[string]bool{names[0]: true}
+	wanted := map[string]bool{}
+	taken := map[string]bool{names[0]: true}
 	for _, name := range others {
 		wanted[Printable(name)] = true
 	}
@@ -56,7 +59,8 @@ func Distinct(first string, others ...string) []string {
 		name = Printable(name)
 		unique := name
 		for n := max(2, next[name]); taken[unique] || unique != name && wanted[unique]; n++ {
-			unique, next[name] = fmt.Sprintf("%s_%d", name, n), n+1
+			unique = fmt.Sprintf("%s_%d", name, n)
+			next[name] = n + 1
 		}
 		taken[unique] = true
 		names = append(names, unique)

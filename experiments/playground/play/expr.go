@@ -19,20 +19,56 @@ type variable = autodiff.Var
 // operators are those of [autodiff.Var] that take matrices and numbers: what an
 // expression may call. Nothing else can be reached from one.
 var operators = map[string]any{
-	"Abs": (*variable).Abs, "Add": (*variable).Add, "AddCol": (*variable).AddCol, "AddRow": (*variable).AddRow,
-	"AddRowReLU": (*variable).AddRowReLU, "AddScalar": (*variable).AddScalar, "ColSums": (*variable).ColSums,
-	"ConcatCols": autodiff.ConcatCols, "ConcatRows": autodiff.ConcatRows, "Detach": (*variable).Detach,
-	"Div": (*variable).Div, "DivCol": (*variable).DivCol, "DivRow": (*variable).DivRow, "DivScalar": (*variable).DivScalar,
-	"Dot": (*variable).Dot, "Exp": (*variable).Exp, "FillDiagonal": (*variable).FillDiagonal, "Greater": (*variable).Greater,
-	"InvSqrt": (*variable).InvSqrt, "L2Normalize": (*variable).L2Normalize, "Log": (*variable).Log,
-	"LogSoftmax": (*variable).LogSoftmax, "LogSumExp": (*variable).LogSumExp, "MatMul": (*variable).MatMul,
-	"MatMulT": (*variable).MatMulT, "Mean": (*variable).Mean, "Mul": (*variable).Mul, "MulCol": (*variable).MulCol,
-	"MulRow": (*variable).MulRow, "MulScalar": (*variable).MulScalar, "ReLU": (*variable).ReLU, "RowSums": (*variable).RowSums,
-	"Scale": (*variable).Scale, "Shift": (*variable).Shift, "Sigmoid": (*variable).Sigmoid, "SliceCols": (*variable).SliceCols,
-	"SliceRows": (*variable).SliceRows, "Softmax": (*variable).Softmax, "Softplus": (*variable).Softplus,
-	"Sqrt": (*variable).Sqrt, "Square": (*variable).Square, "Sub": (*variable).Sub, "SubCol": (*variable).SubCol,
-	"SubRow": (*variable).SubRow, "SubScalar": (*variable).SubScalar, "Sum": (*variable).Sum, "T": (*variable).T,
-	"TMatMul": (*variable).TMatMul, "Tanh": (*variable).Tanh, "UpperPercentile": (*variable).UpperPercentile,
+	"Abs":             (*variable).Abs,
+	"Add":             (*variable).Add,
+	"AddCol":          (*variable).AddCol,
+	"AddRow":          (*variable).AddRow,
+	"AddRowReLU":      (*variable).AddRowReLU,
+	"AddScalar":       (*variable).AddScalar,
+	"ColSums":         (*variable).ColSums,
+	"ConcatCols":      autodiff.ConcatCols,
+	"ConcatRows":      autodiff.ConcatRows,
+	"Detach":          (*variable).Detach,
+	"Div":             (*variable).Div,
+	"DivCol":          (*variable).DivCol,
+	"DivRow":          (*variable).DivRow,
+	"DivScalar":       (*variable).DivScalar,
+	"Dot":             (*variable).Dot,
+	"Exp":             (*variable).Exp,
+	"FillDiagonal":    (*variable).FillDiagonal,
+	"Greater":         (*variable).Greater,
+	"InvSqrt":         (*variable).InvSqrt,
+	"L2Normalize":     (*variable).L2Normalize,
+	"Log":             (*variable).Log,
+	"LogSoftmax":      (*variable).LogSoftmax,
+	"LogSumExp":       (*variable).LogSumExp,
+	"MatMul":          (*variable).MatMul,
+	"MatMulT":         (*variable).MatMulT,
+	"Mean":            (*variable).Mean,
+	"Mul":             (*variable).Mul,
+	"MulCol":          (*variable).MulCol,
+	"MulRow":          (*variable).MulRow,
+	"MulScalar":       (*variable).MulScalar,
+	"ReLU":            (*variable).ReLU,
+	"RowSums":         (*variable).RowSums,
+	"Scale":           (*variable).Scale,
+	"Shift":           (*variable).Shift,
+	"Sigmoid":         (*variable).Sigmoid,
+	"SliceCols":       (*variable).SliceCols,
+	"SliceRows":       (*variable).SliceRows,
+	"Softmax":         (*variable).Softmax,
+	"Softplus":        (*variable).Softplus,
+	"Sqrt":            (*variable).Sqrt,
+	"Square":          (*variable).Square,
+	"Sub":             (*variable).Sub,
+	"SubCol":          (*variable).SubCol,
+	"SubRow":          (*variable).SubRow,
+	"SubScalar":       (*variable).SubScalar,
+	"Sum":             (*variable).Sum,
+	"T":               (*variable).T,
+	"TMatMul":         (*variable).TMatMul,
+	"Tanh":            (*variable).Tanh,
+	"UpperPercentile": (*variable).UpperPercentile,
 }
 
 // Inputs are the names that an expression may use, in the order of [Program.Run]'s
@@ -164,7 +200,8 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 		if v, ok := c.names[e.Name]; ok {
 			return v, nil
 		}
-		return 0, c.fail(e.Pos(), fmt.Sprintf("%s is unknown: there are x, w, b and names given above", e.Name))
+		return 0, c.fail(e.Pos(), fmt.Sprintf("%s is unknown: there are x, w, b and names given above",
+			e.Name))
 	case *ast.CallExpr:
 		concat := func(name string) bool { return name == "ConcatCols" || name == "ConcatRows" }
 		switch f := e.Fun.(type) {
@@ -177,7 +214,8 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 			if concat(f.Name) {
 				return c.call(f, e.Args, e)
 			}
-			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are called as in x.Sum()", f.Name))
+			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are called as in x.Sum()",
+				f.Name))
 		}
 	case *ast.SelectorExpr:
 		if _, ok := operators[e.Sel.Name]; ok {
@@ -185,7 +223,10 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 		}
 		return 0, c.fail(e.Sel.Pos(), e.Sel.Name+" is no operator")
 	case *ast.BinaryExpr:
-		return 0, c.fail(e.OpPos, fmt.Sprintf("matrices have no %s: there are Add, Sub, Mul (elementwise), MatMul, Div", e.Op))
+		return 0, c.fail(e.OpPos, fmt.Sprintf(
+			"matrices have no %s: there are Add, Sub, Mul (elementwise), MatMul, Div",
+			e.Op,
+		))
 	}
 	return 0, c.fail(e.Pos(), "want a matrix")
 }
@@ -201,7 +242,8 @@ func (c *compiler) call(name *ast.Ident, args []ast.Expr, whole *ast.CallExpr) (
 	}
 	t := reflect.TypeOf(f)
 	if !t.IsVariadic() && len(args) != t.NumIn() {
-		return 0, c.fail(name.Pos(), fmt.Sprintf("%s takes %d arguments, not %d", name.Name, t.NumIn()-1, len(args)-1))
+		return 0, c.fail(name.Pos(), fmt.Sprintf("%s takes %d arguments, not %d",
+			name.Name, t.NumIn()-1, len(args)-1))
 	}
 	if len(args) == 0 {
 		return 0, c.fail(whole.Rparen, name.Name+" of nothing")
@@ -291,8 +333,11 @@ func value(e ast.Expr) float64 {
 // Run evaluates the program on a tape, and returns the variable of every call; inputs
 // that are not used are nil. leaf makes the variable of an input; after, unless nil, may
 // replace one that was made. The error is an [Error].
-func (p *Program) Run(leaf func(input int) *variable, after func(k int, v *variable) *variable) ([]*variable, error) {
-	vars, used := make([]*variable, len(p.calls)), p.used()
+func (p *Program) Run(
+	leaf func(input int) *variable, after func(k int, v *variable) *variable,
+) ([]*variable, error) {
+	vars := make([]*variable, len(p.calls))
+	used := p.used()
 	for k := range p.calls {
 		var err error
 		switch {
@@ -345,14 +390,17 @@ func (p *Program) apply(k int, vars []*variable) (v *variable, err error) {
 		case a.number != nil:
 			arguments[i] = reflect.ValueOf(*a.number).Convert(f.Type().In(i))
 		case a.ref == mean:
-			arguments[i] = reflect.ValueOf(1 / float64(vars[p.calls[c.args[0].ref].args[0].ref].Value().Len()))
+			arguments[i] = reflect.ValueOf(
+				1 / float64(vars[p.calls[c.args[0].ref].args[0].ref].Value().Len()),
+			)
 		default:
 			arguments[i] = reflect.ValueOf(vars[a.ref])
 		}
 	}
 	v = f.Call(arguments)[0].Interface().(*variable)
 	if v.Rows() > maxSide || v.Cols() > maxSide {
-		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to %d rows and columns", c.op, v.Rows(), v.Cols(), maxSide))
+		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to %d rows and columns",
+			c.op, v.Rows(), v.Cols(), maxSide))
 	}
 	return v, nil
 }

@@ -23,7 +23,8 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 	}
 	texts := make([]string, len(n))
 	for i, v := range n {
-		if texts[i] = strconv.FormatFloat(v, 'g', -1, 64); math.IsNaN(v) || math.IsInf(v, 0) {
+		texts[i] = strconv.FormatFloat(v, 'g', -1, 64)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
 			texts[i] = strconv.Quote(strings.Replace(texts[i], "Inf", "Infinity", 1))
 		}
 	}
@@ -41,11 +42,14 @@ type Matrix struct {
 // blanks or commas.
 func ParseMatrix(text string) (m Matrix, err error) {
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ';' }) {
-		cells := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '\r' })
+		cells := strings.FieldsFunc(line, func(r rune) bool {
+			return r == ' ' || r == ',' || r == '\t' || r == '\r'
+		})
 		if len(cells) == 0 {
 			continue
 		}
-		if m.Rows++; m.Rows > 1 && len(cells) != m.Cols {
+		m.Rows++
+		if m.Rows > 1 && len(cells) != m.Cols {
 			return m, fmt.Errorf("row %d has %d numbers, the first %d", m.Rows, len(cells), m.Cols)
 		}
 		m.Cols = len(cells)
@@ -158,7 +162,8 @@ func (q Tape) Trace() (*Trace, error) {
 	r := &run{be: cpu.New(tensor.Float64, cpu.Workers(1)), frozen: map[int]Numbers{}}
 	defer r.be.Close()
 	var err error
-	if r.Program, err = Parse(q.Text); err != nil {
+	r.Program, err = Parse(q.Text)
+	if err != nil {
 		return nil, err
 	}
 	used := r.used()
@@ -166,7 +171,8 @@ func (q Tape) Trace() (*Trace, error) {
 		if !used[i] {
 			continue
 		}
-		if r.at[i], err = ParseMatrix(text); err != nil {
+		r.at[i], err = ParseMatrix(text)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", Inputs[i], err)
 		}
 	}
@@ -179,11 +185,18 @@ func (q Tape) Trace() (*Trace, error) {
 	}
 	for k, v := range vars {
 		c := &r.calls[k]
-		n := Node{Op: c.op, Name: c.symbol, Line: c.at.Line, Column: c.at.Column, OK: true}
+		n := Node{
+			Op:     c.op,
+			Name:   c.symbol,
+			Line:   c.at.Line,
+			Column: c.at.Column,
+			OK:     true,
+		}
 		if v == nil {
 			n.Op = ""
 		} else {
-			n.Matrix, n.Entry = Matrix{v.Rows(), v.Cols(), v.Data()}, v.NeedsGrad()
+			n.Matrix = Matrix{v.Rows(), v.Cols(), v.Data()}
+			n.Entry = v.NeedsGrad()
 		}
 		for _, a := range c.args {
 			number := a.number
@@ -201,7 +214,10 @@ func (q Tape) Trace() (*Trace, error) {
 	result := vars[len(vars)-1]
 	switch {
 	case !result.Value().Is(1, 1):
-		tr.Message = fmt.Sprintf("Backward starts at a loss [1×1], and this is [%d×%d]: append .Sum(), for example", result.Rows(), result.Cols())
+		tr.Message = fmt.Sprintf(
+			"Backward starts at a loss [1×1], and this is [%d×%d]: append .Sum(), for example",
+			result.Rows(), result.Cols(),
+		)
 		return tr, nil
 	case !result.NeedsGrad():
 		tr.Message = "the loss depends on no input by way of a derivative"
@@ -209,7 +225,8 @@ func (q Tape) Trace() (*Trace, error) {
 	}
 	tr.Loss = result.Float()
 	if math.IsNaN(tr.Loss) || math.IsInf(tr.Loss, 0) {
-		tr.Message, tr.Loss = "the loss is not a finite number", 0
+		tr.Message = "the loss is not a finite number"
+		tr.Loss = 0
 		return tr, nil
 	}
 	grads, failed := r.backward(vars, q.Break, func(s Step) {
@@ -230,7 +247,8 @@ func (q Tape) Trace() (*Trace, error) {
 		if failed != nil && k < len(Inputs) && used[k] {
 			tr.Caught = append(tr.Caught, n.Name)
 		}
-		if n.Grad = grads[k]; !n.Entry || n.Grad == nil || failed != nil {
+		n.Grad = grads[k]
+		if !n.Entry || n.Grad == nil || failed != nil {
 			continue
 		}
 		n.Numeric = central(n.Values, func(v Numbers) float64 { return r.loss(k, v) })
@@ -303,7 +321,8 @@ func (r *run) local(vars []*variable, k, in int, dy Numbers) Numbers {
 func central(x []float64, f func(Numbers) float64) Numbers {
 	d := make(Numbers, len(x))
 	for i := range x {
-		point, h := slices.Clone(x), step*max(1, math.Abs(x[i]))
+		point := slices.Clone(x)
+		h := step * max(1, math.Abs(x[i]))
 		point[i] = x[i] + h
 		above := f(point)
 		point[i] = x[i] - h
@@ -339,7 +358,8 @@ func (r *run) backward(vars []*variable, b *Break, visit func(Step)) (map[int]Nu
 		numbers[v] = k
 	}
 	for k := len(vars) - 1; k >= len(Inputs); k-- {
-		v, dy := vars[k], grads[k]
+		v := vars[k]
+		dy := grads[k]
 		if !v.NeedsGrad() || dy == nil || len(v.Inputs()) == 0 {
 			continue
 		}
@@ -366,7 +386,8 @@ func (r *run) backward(vars []*variable, b *Break, visit func(Step)) (map[int]Nu
 				g.How = "lent"
 			}
 			if kind == Factor {
-				g.Values, g.How = slices.Clone(g.Values), "stored"
+				g.Values = slices.Clone(g.Values)
+				g.How = "stored"
 				for j := range g.Values {
 					g.Values[j] /= 2
 				}
@@ -376,7 +397,8 @@ func (r *run) backward(vars []*variable, b *Break, visit func(Step)) (map[int]Nu
 				s.Breaks = append(s.Breaks, Accumulation)
 				g.How = "replaced"
 				if kind != Accumulation {
-					g.How, g.After = "added", slices.Clone(g.Values)
+					g.How = "added"
+					g.After = slices.Clone(g.Values)
 					for j, v := range before {
 						g.After[j] += v
 					}
@@ -403,8 +425,12 @@ func (r *run) untransposed(k int, vars []*variable, dy Numbers, given [][]float6
 			err = fmt.Errorf("the shapes catch it: %w", e)
 		}
 	}()
-	y, input, i := vars[k], vars[k].Inputs(), 0
-	x, w, g := t.Const(input[0].Value()), t.Const(input[len(input)-1].Value()), t.Matrix(y.Rows(), y.Cols(), dy)
+	y := vars[k]
+	input := vars[k].Inputs()
+	i := 0
+	x := t.Const(input[0].Value())
+	w := t.Const(input[len(input)-1].Value())
+	g := t.Matrix(y.Rows(), y.Cols(), dy)
 	v := g // of T
 	switch r.calls[k].op {
 	case "MatMul": // dx = dy·wᵀ
@@ -412,13 +438,20 @@ func (r *run) untransposed(k int, vars []*variable, dy Numbers, given [][]float6
 	case "TMatMul": // dx = w·dyᵀ
 		v = w.MatMul(g)
 	case "MatMulT": // dw = dyᵀ·x
-		i, v = 1, g.MatMul(x)
+		i = 1
+		v = g.MatMul(x)
 		if input[0] == input[1] { // the sum of both stands at the first place
-			i, v = 0, t.Matrix(x.Rows(), x.Cols(), given[0]).Sub(g.TMatMul(x)).Add(v)
+			i = 0
+			v = t.Matrix(x.Rows(), x.Cols(), given[0]).Sub(g.TMatMul(x)).Add(v)
 		}
 	}
 	if !v.Value().Like(input[i].Value()) {
-		tensor.Mismatch("gradient of "+input[i].Op(), "value and gradient must agree in shape", input[i].Value(), v.Value())
+		tensor.Mismatch(
+			"gradient of "+input[i].Op(),
+			"value and gradient must agree in shape",
+			input[i].Value(),
+			v.Value(),
+		)
 	}
 	if given[i] != nil {
 		given[i] = v.Data()
@@ -446,7 +479,8 @@ func (q Tape) descend(r *run, tr *Trace, used []bool) {
 			loss := vars[len(vars)-1].Float()
 			grads, err := r.backward(vars, b, nil)
 			t.Reset()
-			if losses = append(losses, loss); err != nil || math.IsNaN(loss) || math.IsInf(loss, 0) {
+			losses = append(losses, loss)
+			if err != nil || math.IsNaN(loss) || math.IsInf(loss, 0) {
 				return losses
 			}
 			r.at[i].Values = slices.Clone(r.at[i].Values)

@@ -43,12 +43,17 @@ type Settings struct {
 
 func (s Settings) objective() (o specmatch.Objective, err error) {
 	o = method.DefaultOptions(method.Unsupervised).Objective
-	if o.Match.Adjacency, err = specmatch.ParseAdjacency(s.Adjacency); err != nil {
+	o.Match.Adjacency, err = specmatch.ParseAdjacency(s.Adjacency)
+	if err != nil {
 		return o, err
 	}
-	o.Beta.Beta, o.Match.Kappa, o.Match.Percentile, o.Contrast.Temperature = s.Beta, s.Kappa, s.P, s.Tau
+	o.Beta.Beta = s.Beta
+	o.Match.Kappa = s.Kappa
+	o.Match.Percentile = s.P
+	o.Contrast.Temperature = s.Tau
 	if !(s.Beta >= 0 && s.Kappa > 0 && s.P >= 0 && s.P <= 100 && s.Tau > 0) {
-		return o, fmt.Errorf("β %v, κ %v, p %v, τ %v: want β ≥ 0, κ and τ above 0, p in 0 to 100", s.Beta, s.Kappa, s.P, s.Tau)
+		return o, fmt.Errorf("β %v, κ %v, p %v, τ %v: want β ≥ 0, κ and τ above 0, p in 0 to 100",
+			s.Beta, s.Kappa, s.P, s.Tau)
 	}
 	return o, nil
 }
@@ -81,8 +86,19 @@ func NewTraining(s Settings) (*Training, error) {
 		return nil, fmt.Errorf("batches of %d graphs; want 2 to %d", s.Batch, len(t.set.Graphs))
 	}
 	t.setup = method.Setup{
-		Backend: t.be, Regime: method.Unsupervised, Graphs: t.set.Graphs, Policy: augment.Random2, Batch: s.Batch, Rate: 0.01, Seed: uint64(s.Seed),
-		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: t.set.FeatureWidth, Hidden: 32, Layers: 3},
+		Backend: t.be,
+		Regime:  method.Unsupervised,
+		Graphs:  t.set.Graphs,
+		Policy:  augment.Random2,
+		Batch:   s.Batch,
+		Rate:    0.01,
+		Seed:    uint64(s.Seed),
+		Encoder: gnn.Architecture{
+			Kind:   gnn.KindGIN,
+			In:     t.set.FeatureWidth,
+			Hidden: 32,
+			Layers: 3,
+		},
 		Options: method.DefaultOptions(method.Unsupervised),
 	}
 	encoder, rng, err := t.setup.NewEncoder()
@@ -110,7 +126,8 @@ type Baselines struct {
 // Baselines measures them with the weights as they are. Running statistics move in
 // every training, whatever it learns; those that an epoch of views gives are put back.
 func (t *Training) Baselines() (b Baselines, err error) {
-	if b.Untrained, err = t.Evaluate(); err != nil {
+	b.Untrained, err = t.Evaluate()
+	if err != nil {
 		return b, err
 	}
 	snapshot := train.Keep(t.trainer.Model)
@@ -135,7 +152,8 @@ func (t *Training) Set(s Settings) error {
 	if err != nil {
 		return err
 	}
-	s.Seed, s.Batch = t.settings.Seed, t.settings.Batch
+	s.Seed = t.settings.Seed
+	s.Batch = t.settings.Batch
 	t.changed = t.changed || t.trainer.Values.Steps > 0 && s != t.settings
 	t.settings, t.trainer.Objective, t.trainer.Beta = s, o, o.Beta
 	return nil
@@ -201,15 +219,23 @@ func (t *Training) Step() (*Report, error) {
 		return nil, err
 	}
 	r := &Report{
-		Step: t.trainer.Values.Steps, Epoch: t.epoch + 1, LossC: finite(s.Main), LossG: finite(s.Aux),
-		LossHard: finite(s.Diagnosis.LossHard), Spread: finite(s.Diagnosis.Spread), Views: t.views(samples, batch),
+		Step:     t.trainer.Values.Steps,
+		Epoch:    t.epoch + 1,
+		LossC:    finite(s.Main),
+		LossG:    finite(s.Aux),
+		LossHard: finite(s.Diagnosis.LossHard),
+		Spread:   finite(s.Diagnosis.Spread),
+		Views:    t.views(samples, batch),
 	}
 	if s.Probe != nil && s.Probe.Aux > 0 {
 		r.Cosine = finite(s.Probe.Cosine)
 	}
-	if t.index++; t.index == t.loader.Batches() {
+	t.index++
+	if t.index == t.loader.Batches() {
 		t.stop()
-		t.next, t.stop, t.index = nil, nil, 0
+		t.next = nil
+		t.stop = nil
+		t.index = 0
 		t.epoch++
 		r.Eval, err = t.Evaluate()
 	}
@@ -222,7 +248,8 @@ func (t *Training) views(samples []int, batch *graph.Batch) (v Views) {
 	snapshot := train.Keep(t.trainer.Model)
 	defer snapshot.Free()
 	_, z := t.trainer.Model.Forward(gnn.NewBatch(t.trainer.Tape, batch), nn.Train)
-	values, d := z.Data(), z.Cols()
+	values := z.Data()
+	d := z.Cols()
 	t.trainer.Tape.Reset()
 	snapshot.Restore()
 	n := len(samples)
@@ -268,10 +295,12 @@ func (t *Training) Evaluate() (*Evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, w := len(t.set.Graphs), t.trainer.Model.Encoder.Width()
+	w := t.trainer.Model.Encoder.Width()
+	n := len(t.set.Graphs)
 	x := mat.NewDense(n, w, h)
 	if t.basis == nil {
-		if t.basis, err = principal(x); err != nil {
+		t.basis, err = principal(x)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -357,9 +386,15 @@ func (t *Training) Model() ([]byte, error) {
 	}
 	setup := t.setup
 	setup.Objective = t.trainer.Objective
-	trained := model.Trained{Encoder: t.trainer.Model.Encoder, Card: model.Card{Features: &columns, Provenance: model.Provenance{
-		Method: method.SpecMatch, Options: m.Settings(setup), Data: model.Sources(t.set.Name, nil), Seed: t.settings.Seed, Epochs: t.epoch,
-	}}}
+	trained := model.Trained{
+		Encoder: t.trainer.Model.Encoder,
+		Card: model.Card{Features: &columns, Provenance: model.Provenance{
+			Method:  method.SpecMatch,
+			Options: m.Settings(setup),
+			Data:    model.Sources(t.set.Name, nil),
+			Seed:    t.settings.Seed,
+			Epochs:  t.epoch,
+		}}}
 	var b bytes.Buffer
 	err = trained.Write(&b)
 	return b.Bytes(), err
@@ -369,6 +404,8 @@ func (t *Training) Model() ([]byte, error) {
 // does: not if settings have changed on the way.
 func (t *Training) Command() (command string, same bool) {
 	s := t.settings
-	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed %d -batch %d -epochs %d -beta %v -kappa %v -p %v -tau %v -adjacency %s -protocol graphcl-c10",
-		s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed && t.index == 0
+	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed "+
+			"%d -batch %d -epochs %d -beta %v -kappa %v -p %v -tau %v -adjacency %s -protocol graphcl-c10",
+			s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed &&
+			t.index == 0
 }

@@ -69,24 +69,28 @@ func (p Picture) Draw() (*Drawing, error) {
 	// The label of a node is its number here, so that the view says which it kept.
 	n := g.Nodes()
 	numbered := *g
-	numbered.EdgeLabel, numbered.X = nil, graph.Features{Width: n, Category: make([]int32, n)}
+	numbered.EdgeLabel = nil
+	numbered.X = graph.Features{Width: n, Category: make([]int32, n)}
 	for i := range numbered.X.Category {
 		numbered.X.Category[i] = int32(i)
 	}
 	if !(p.Ratio >= 0 && p.Ratio <= 0.9) {
 		return nil, fmt.Errorf("ratio %v; want 0 to 0.9", p.Ratio)
 	}
-	view, err := augment.ParsePolicy(p.Policy, augment.ImplIntended, max(p.Ratio, 1e-9)) // 0 would be the usual ratio
+	// 0 would be the usual ratio
+	view, err := augment.ParsePolicy(p.Policy, augment.ImplIntended, max(p.Ratio, 1e-9))
 	if err != nil {
 		return nil, err
 	}
 	var b graph.Batch
 	b.Reset(n)
 	view.Append(&b, &numbered, random.Stream(uint64(p.Seed), 0, 0, p.Index), new(augment.Workspace))
-	d.Kept, d.Masked = make([]bool, n), make([]bool, n)
+	d.Kept = make([]bool, n)
+	d.Masked = make([]bool, n)
 	ids := make([]int, b.Nodes())
 	for i := range ids {
-		if ids[i] = i; b.X.OneHot() {
+		ids[i] = i
+		if b.X.OneHot() {
 			ids[i] = int(b.X.Category[i])
 		} else { // of the augmentations, noise alone makes features dense, and it keeps all nodes
 			d.Masked[i] = b.X.Dense[i*n+i] != 1
@@ -120,7 +124,8 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 			return nil, fmt.Errorf("graph %d; want 0 to %d", p.Index, len(set.Graphs)-1)
 		}
 		g := set.Graphs[p.Index]
-		d.Title, d.Labels = fmt.Sprintf("graph %d, %s", p.Index, Motif[g.Class]), g.X.Category
+		d.Title = fmt.Sprintf("graph %d, %s", p.Index, Motif[g.Class])
+		d.Labels = g.X.Category
 		for k := range set.FeatureWidth {
 			d.Names = append(d.Names, strconv.Itoa(k))
 		}
@@ -136,11 +141,13 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 	if len(m.Atoms) == 0 || len(m.Atoms) > maxAtoms {
 		return nil, &Error{1, 1, fmt.Sprintf("%d atoms; want 1 to %d", len(m.Atoms), maxAtoms)}
 	}
-	d.Title, d.Labels = p.SMILES, make([]int32, len(m.Atoms))
+	d.Title = p.SMILES
+	d.Labels = make([]int32, len(m.Atoms))
 	for i, a := range m.Atoms {
 		k := slices.Index(d.Names, molecule.Symbol(a.Z))
 		if k < 0 {
-			k, d.Names = len(d.Names), append(d.Names, molecule.Symbol(a.Z))
+			k = len(d.Names)
+			d.Names = append(d.Names, molecule.Symbol(a.Z))
 		}
 		d.Labels[i] = int32(k)
 	}
@@ -157,7 +164,9 @@ const maxAtoms = 80
 func layer(g *graph.Graph) (l Layer) {
 	be := cpu.New(tensor.Float64, cpu.Workers(1))
 	defer be.Close()
-	conv := gnn.NewGINConv(be, "layer", g.X.Width, layerWidth, layerWidth, nn.XavierUniform, rand.New(rand.NewPCG(0, 0)))
+	conv := gnn.NewGINConv(
+		be, "layer", g.X.Width, layerWidth, layerWidth, nn.XavierUniform, rand.New(rand.NewPCG(0, 0)),
+	)
 	t := autodiff.NewInference(be)
 	var host graph.Batch
 	host.Append(g)
