@@ -2,11 +2,11 @@
 
 // The delay-load layer. It defines every function of the NVIDIA driver that the
 // binding calls, as a jump through a slot. The slots lead to absent until
-// libcuda.so.1 is opened, so a program with this layer starts where there is no
-// driver, and can say so.
+// libcuda.so.1 is opened. So a program with this layer starts without a driver, and can
+// report that.
 //
-// A jump leaves registers and stack as they are: no prototypes are needed, and
-// this file must not include cuda.h, whose macros rename the functions.
+// A jump leaves registers and stack as they are, so no prototypes are needed. This file
+// must not include cuda.h, whose macros rename the functions.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "delay.h"
 
-// absent stands for a function that the driver does not have: CUDA_ERROR_UNKNOWN.
+// absent replaces a function that the driver lacks; it returns CUDA_ERROR_UNKNOWN.
 static int absent(void) { return 999; }
 
 #define S(name)                                                             \
@@ -62,8 +62,8 @@ void *delay_open(const char *variable, const char *const *sonames, char *why, si
 	return lib;
 }
 
-// cuInit opens the driver. The binding calls it before main and ends the process
-// if it fails, so it never does; delay_status has what happened.
+// cuInit opens the driver. The binding calls it before main and ends the process if it
+// fails. So it never fails; delay_status returns the actual status.
 int cuInit(unsigned flags) {
 	static const char *const sonames[] = {"libcuda.so.1", NULL};
 	if (status != delay_not_loaded) {

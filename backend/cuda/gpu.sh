@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go.
+# All checks and measurements that need a GPU, in one run.
 #
-#	backend/cuda/gpu.sh build DIR        where Go, gcc and cuda.h's wheel can be had
+#	backend/cuda/gpu.sh build DIR        where Go, gcc and pip are available
 #	DIR/gpu.sh run REPORT.md [PART…]     on the machine with the GPU
 #
-# build puts binaries and scripts into DIR (some 45 MB), which is all that the
-# other machine needs, besides the NVIDIA driver, cuBLAS 12 or 13, for the sanitizers
-# compute-sanitizer, for the profile ncu, and for the comparison python3 with torch
-# and torch_geometric.
-# run checks the engine against the reference in both precisions, the fused
-# operators, the gradients and the recorded steps, trains on CPU and GPU side by
-# side, times everything beside PyTorch, and runs every kernel under NVIDIA's
-# sanitizers. It writes one Markdown file, as README.md may have it, and fails if a
-# check did. PARTs are checks, what to time (unsupervised, transfer, semisupervised,
-# kernels), profile and sanitizers, in this order if none is named; all together take
-# half an hour, and each should end within ten minutes. What has passed, or was
-# timed, lies in REPORT.run beside the report: a run that was broken off, or of
-# other PARTs, goes on there, unless DIR was built from another commit since.
+# build writes binaries and scripts to DIR (some 45 MB). The other machine also needs
+# the NVIDIA driver and cuBLAS 12 or 13; compute-sanitizer for the sanitizers; ncu for the
+# profile; and python3 with torch and torch_geometric for the comparison.
 #
-# SPECMATCH_GPU_ENGINE names another engine and SPECMATCH_GPU_QUICK=1 takes the
+# run checks the engine against the reference in both precisions, the fused operators,
+# the gradients and the recorded steps. It trains on CPU and GPU side by side, times all
+# workloads against PyTorch, and runs every kernel under NVIDIA's sanitizers. It writes one
+# Markdown file with the tables of README.md, and fails if a check failed.
+#
+# PARTs are checks, the workloads to time (unsupervised, transfer, semisupervised,
+# kernels), profile and sanitizers; by default all, in this order. Together they take half
+# an hour, each less than ten minutes. Results are kept in REPORT.run next to the report:
+# an interrupted run, or one with other PARTs, resumes there, unless DIR was built from
+# another commit since.
+#
+# SPECMATCH_GPU_ENGINE selects another engine, and SPECMATCH_GPU_QUICK=1 runs the
 # fewest steps, for a rehearsal without a GPU (build with TAGS=emulate).
 set -uo pipefail
 
@@ -45,8 +46,8 @@ build() {
   du -sh "$out"
 }
 
-# check NAME COMMAND… runs a check and notes its verdict, unless it passed before.
-# What it printed goes to a file of its own.
+# check NAME COMMAND… runs a check and records its verdict, unless it has passed before.
+# Its output goes to a file of its own.
 check() {
   local name=$1 place log start=$SECONDS verdict=pass
   shift
@@ -64,7 +65,7 @@ check() {
   fi
 }
 
-# next is where the next thing of a part leaves what came of it.
+# next prints the prefix of the files for the next result of a part.
 next() {
   local n
   n=$(($(cat "$work/count") + 1))
@@ -104,14 +105,14 @@ run() {
   cmp -s "$report.of" "$work/of" || rm -rf "$work"
   mkdir -p "$work"
   mv "$report.of" "$work/of"
-  # What the driver compiles is kept for the next process, also where there is no
-  # home; and what the machine forgets lies with the report.
+  # The driver keeps compiled kernels for the next process, even without a home
+  # directory. The results are also packed next to the report.
   export CUDA_CACHE_PATH=${CUDA_CACHE_PATH:-$work/cache}
   trap 'compose; tar -czf "${report%.md}.tar.gz" -C "$work" --exclude ./cache .' EXIT
   trap 'exit 143' TERM INT
   failed=0
   PATH=$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin # ldconfig, compute-sanitizer, ncu
-  # cuBLAS of PyTorch's packages, or of the toolkit, where the loader knows none.
+  # If the loader finds no cuBLAS, use that of PyTorch's packages or of the toolkit.
   if [ -z "${SPECMATCH_LIBCUBLAS:-}" ] && ! ldconfig -p | grep 'libcublas\.so\.1[23]' > /dev/null; then
     lib=$(python3 -c 'import glob, site, sys; print(next(iter(sorted(f for d in site.getsitepackages() + sys.path for f in glob.glob(d + "/nvidia/**/libcublas.so.1[23]", recursive=True))), ""))')
     [ -n "$lib" ] || lib=$(find /usr/local/cuda/lib64/ -name 'libcublas.so.1[23]' 2> /dev/null | head -n 1)
@@ -141,7 +142,7 @@ run() {
   exit $failed
 }
 
-# compose puts the report together, of all that there is.
+# compose writes the report from all results so far.
 compose() {
   local title
   {
@@ -178,12 +179,12 @@ checks() {
   check "loss curves of CPU and GPU, float32" curves float32 "${curve_steps[1]}" 2e-2
 }
 
-# sanitizers runs every kernel (everyKernel in every_test.go, which fails if it left
-# one out), and the conformance suite as far as it comes to a part of its kernels.
+# sanitizers runs every kernel (everyKernel in every_test.go, which fails if it missed
+# one), and the part of the conformance suite that moves and sums.
 sanitizers() {
   local tool tools=(memcheck initcheck racecheck synccheck) every='^TestDeviceEveryKernel$'
-  # Errors of the driver's interface are the callers' to judge, cuBLAS and ours.
-  # cuBLAS's own kernels are not ours to judge: racecheck has false alarms there.
+  # The callers, cuBLAS and the engine, handle errors of the driver's interface.
+  # cuBLAS's own kernels are excluded: racecheck gives false alarms there.
   sanitize() {
     local more=() library
     case $1 in
@@ -210,7 +211,7 @@ sanitizers() {
     -test.run '^TestDevice$/float32/^(CopyBlock|Transpose|GatherRows|ReduceRows|ColSums|Dot|SegmentSum|SegmentExpand|SpMM|Capture)$'
 }
 
-# profile lists, by ncu, how long the kernels of a few steps run by themselves.
+# profile lists the times of the kernels of a few steps, as ncu measures them.
 profile() {
   local workload place
   for workload in unsupervised transfer semisupervised; do
@@ -240,12 +241,12 @@ PYTHON
   done
 }
 
-# times WORKLOAD runs ours and PyTorch's in turn, on the machine as it is. What
-# failed is a result too.
+# times WORKLOAD runs specmatch and PyTorch in turn, on the machine as it is. A failure
+# is a result, too.
 times() {
   local workload=$1 mode rows=200000 place
   [ -n "${SPECMATCH_GPU_QUICK:-}" ] && rows=300
-  # measured WHO COMMAND… leaves the line of JSON that a command prints last.
+  # measured WHO COMMAND… keeps the last line of JSON that a command prints.
   measured() {
     local who=$1 why
     shift
@@ -281,7 +282,7 @@ times() {
   done
 }
 
-# tables prints what was timed.
+# tables prints the tables of all times.
 tables() {
   python3 - "$work" <<'PYTHON'
 import glob, json, re, sys
@@ -345,10 +346,11 @@ for r in results:
 table("""
 #### Steps
 
-Milliseconds; a step is two augmented views, forward, losses, backward and Adam: its median. Ours augments while
-the device works, PyTorch's first, in NumPy. Train is the mean of steps on eight batches that are ready in turn,
-in pinned memory, with one wait at the end, of both; and device the GPU's part, of a recorded step or a graph by
-themselves; busy is device/step. The floor, below, is compared with device, or with train for eager steps.
+All times are in milliseconds. A step makes two augmented views, then runs forward, losses, backward and Adam; the
+column has the median. specmatch augments while the device works; PyTorch augments first, in NumPy. Train is the
+mean time of steps on eight batches, in turn, that are ready in pinned memory, with one wait at the end. Device is the
+time of a recorded step, or of a CUDA graph, alone; busy is device/step. The floor (see below) is compared with
+device, or with train for eager steps.
 """, "workload | implementation | TF32 | step: | augment: | train: | device: | busy: | floor: | reached: | binds | loss:", steps)
 ratio = lambda a, b: number(a / b, 1) if a and b else "" # a failure leaves it out
 table("", "workload | TF32 | PyTorch eager / ours, train: | best PyTorch / ours, train:",
@@ -356,11 +358,11 @@ table("", "workload | TF32 | PyTorch eager / ours, train: | best PyTorch / ours,
 table("""
 #### Floors
 
-What the device cannot beat: the launches, at the cost of one that does nothing to speak of, eager or recorded;
-the bytes of the operands of all kernels, each read or written once, at the rate of large copies; the flops of
-the products, at the rate of one of up to 4096 squared. The engine counts them, and the rates are measured in the
-same process. The floor is the largest of the three, which binds. What stays in the cache between two kernels is
-faster than a copy, so a step that bytes bind can beat its floor.
+A floor is a lower bound on the time of a step, the largest of three times: of the launches, at the cost of one that
+does almost nothing, eager or recorded; of the bytes of all operands, each read or written once, at the rate of large
+copies; and of the operations of the products, at the best rate of a square product of up to 4096. The engine counts
+the work, and the rates are measured in the same process. Data that stays in cache between two kernels moves faster
+than a copy, so a step bound by bytes can beat its floor.
 """, "workload | implementation | launches: | MB: | MFLOP: | µs a launch: | GB/s: | GFLOP/s: | ms of launches: | of bytes: | of products: | measured:", floors)
 kernels = []
 for r in results:
@@ -371,7 +373,7 @@ for r in results:
 table("""
 #### Kernels
 
-By themselves, eager, in microseconds.
+Each kernel alone, eager, in microseconds.
 """, "engine | kernel | time: | floor: | reached: | binds | GB/s: | GFLOP/s:", kernels)
 PYTHON
 }

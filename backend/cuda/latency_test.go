@@ -169,8 +169,8 @@ func molecules(n int, mean, deviation float64, labels int, bonds bool) *graphs.B
 	return b
 }
 
-// TestLatency estimates the steps of experiments/bench. testdata/latency.txt has
-// what they were: no kernel's slowest block, and no step, may take a tenth longer.
+// TestLatency estimates the steps of experiments/bench. No kernel's slowest block, and no
+// step, may take a tenth longer than in testdata/latency.txt.
 func TestLatency(t *testing.T) {
 	const file = "testdata/latency.txt"
 	sass, err := os.ReadFile("kernels/sass.txt")
@@ -195,14 +195,14 @@ func TestLatency(t *testing.T) {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Estimates for an H200 in float32: go test -tags emulate -run TestLatency -update ./backend/cuda
 #
-# Of each kernel in a recorded step of experiments/bench: the launches, the blocks of
-# the largest, the cycles of the slowest block, and microseconds in all.
+# For each kernel in a recorded step of experiments/bench: the number of launches, the
+# blocks of the largest, the cycles of the slowest block, and microseconds in all.
 #
-# cuBLAS is not modelled: a product takes what its bytes or its operations need at the
-# rate that large ones reach. For TF32 there is no such rate: the products here are 300
+# cuBLAS is not modelled: a product takes the time of its bytes or its operations at the
+# rates of large products. For TF32 there is no such rate: the products here are 300
 # to 600 wide, and fill neither the tiles of the tensor cores nor a round of all
-# multiprocessors. So a step with TF32 is between one whose products take as long as
-# their bytes, and one in which they have half of the tensor cores' 495 TFLOP/s.
+# multiprocessors. So the time of a step with TF32 is a range: its products take as long
+# as their bytes at one end, and reach half of the tensor cores' 495 TFLOP/s at the other.
 `)
 	for _, w := range []struct {
 		name    string

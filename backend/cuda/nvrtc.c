@@ -1,7 +1,7 @@
 //go:build cuda && linux && amd64 && cgo
 
-// NVIDIA's run-time compiler, opened when it is wanted. The prototypes of its
-// functions are the same from CUDA 11 to 13.
+// NVIDIA's run-time compiler, opened on demand. The prototypes of its functions are the
+// same from CUDA 11 to 13.
 
 #define _GNU_SOURCE
 #include "nvrtc.h"
@@ -14,8 +14,8 @@
 
 typedef void *program;
 
-// text returns what a pair of functions, of the size and of the text, give for a
-// program, or null.
+// text returns a text of a program, by a pair of functions for its size and the text, or
+// null.
 static char *text(int (*size)(program, size_t *), int (*get)(program, char *), program p) {
 	size_t n = 0;
 	char *s = NULL;

@@ -10,7 +10,7 @@
 
 #include "delay.h"
 
-// Recording is for the calling thread only: other threads may use the device.
+// The mode restricts only the calling thread: other threads may use the device.
 int table_begin_capture(CUstream stream) { return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
 
 // table_end_capture ends the recording in any case. A null exec asks for no
@@ -96,7 +96,7 @@ int table_blas_start(blas *b, CUstream stream, CUdeviceptr workspace, size_t byt
 	return r;
 }
 
-// The library stays: it takes long to load, and threads that called it may call
+// The library stays loaded: loading takes long, and threads that called it may call
 // into it when they end.
 int table_blas_close(blas *b) {
 	int r = b->h ? b->destroy(b->h) : 0;
@@ -104,7 +104,7 @@ int table_blas_close(blas *b) {
 	return r;
 }
 
-// cuBLAS is column-major: to it, these are the transposes, and Cᵀ = op(B)ᵀ·op(A)ᵀ.
+// cuBLAS is column-major: it sees the transposes, so Cᵀ = op(B)ᵀ·op(A)ᵀ.
 int table_gemm(blas *b, int is_double, int trans_a, int trans_b, int m, int n, int k, double alpha,
                CUdeviceptr a, int lda, CUdeviceptr x, int ldx, double beta, CUdeviceptr c) {
 	if (is_double) {

@@ -2,7 +2,7 @@
 #include <cuda.h>
 #include <stddef.h>
 
-// What the binding lacks: recording, pinned memory and cuBLAS. All return
+// Functions that the binding lacks: recording, pinned memory and cuBLAS. They return
 // CUresult, those of cuBLAS cublasStatus_t; 0 is success.
 
 int table_begin_capture(CUstream stream);
@@ -13,14 +13,14 @@ int table_destroy_graph(CUgraphExec exec);
 int table_pinned(void **mem, size_t bytes);
 int table_free_pinned(void *mem);
 
-// table_blas_open opens cuBLAS; on failure it returns null and says why.
+// table_blas_open opens cuBLAS; on failure it returns null and writes the reason.
 typedef struct blas blas;
 blas *table_blas_open(char *why, size_t size);
 const char *table_blas_path(const blas *b);
 int table_blas_version(const blas *b);
-// table_blas_start makes the handle, on a stream and with a workspace of its own:
-// then nothing is allocated while recording, and results do not depend on what
-// else runs. tf32 lets products round their inputs to 10 bits.
+// table_blas_start makes the handle, on a stream and with a workspace of its own. So
+// nothing is allocated while recording, and results do not depend on other work. tf32
+// lets products round their inputs to 10 bits.
 int table_blas_start(blas *b, CUstream stream, CUdeviceptr workspace, size_t bytes, int tf32);
 int table_blas_close(blas *b);
 

@@ -2,8 +2,8 @@
 
 #include "emulate.h"
 
-// emu_launch runs a kernel of elements of the given size. It returns 0, or 1
-// with a message.
+// emu_launch runs a kernel for elements of the given size. It returns 0, or 1 with a
+// message.
 extern "C" int emu_launch(int bytes, const char *name, const unsigned *grid, const unsigned *block, unsigned shared,
 	const uint64_t *words, size_t count, unsigned order, char *message, size_t size) {
 	std::lock_guard<std::mutex> lock(emu::dev.mutex);

@@ -1,28 +1,27 @@
-// A CUDA device made of one host thread, so that kernels.cu can be compiled by a
-// C++ compiler and its logic tested where there is no GPU.
+// A CUDA device on one host thread: a C++ compiler compiles kernels.cu against it, and
+// tests check the kernels' logic without a GPU.
 //
 // The threads of a block are fibres. One runs until it waits, at a barrier or a
-// warp's exchange, or ends; then the next does. A thread that never waits gives
+// warp's exchange, or ends; then the next runs. A thread that never waits passes
 // its stack to the next, so a kernel without barriers costs little more than a
-// loop. Blocks run one after the other. The order of both is a choice
-// (SetOrder): results that depend on it are a race.
+// loop. Blocks run one after the other. SetOrder chooses the order of both: a
+// result that depends on it shows a race.
 //
-// What is an error of the launch, with the line of the kernel:
+// Errors of a launch, with the line of the kernel:
 //
 //   - a thread that ends, or waits elsewhere, while others of its block wait at
 //     a barrier, or others of its warp at an exchange: divergence;
 //   - a read of shared memory that the block has not written;
-//   - two threads at one element of shared memory, one of them writing, with no
-//     barrier of the block or the warp between them: a race, in whatever order
-//     they happened to run;
-//   - an index outside of a shared array.
+//   - two threads that access one element of shared memory, one of them writing,
+//     with no barrier of the block or the warp between them: a race, in whatever
+//     order they happened to run;
+//   - an index outside a shared array.
 //
-// Memory is the host's. A touch of a page that is not mapped is an error of the
-// launch too, so tests put their arrays between such pages.
+// Memory is the host's. An access to an unmapped page is an error of the launch,
+// too, so tests put their arrays between such pages.
 //
-// What the emulation cannot show: rounding to the last bit (it fuses other
-// multiply-adds and has another libm), speed, registers, and the memory model
-// between blocks.
+// The emulation cannot show rounding to the last bit (it fuses other multiply-adds
+// and has another libm), speed, registers, or the memory model between blocks.
 #pragma once
 
 #include <cstdarg>
@@ -61,16 +60,16 @@ constexpr size_t stack_bytes = 256 << 10;
 enum State : uint8_t { ready, at_warp, at_block, ended };
 
 struct Thread {
-	void *sp;    // where it stopped
+	void *sp;    // of the stopped fibre
 	void *stack; // null before it starts and after it ended
 	State state;
-	int line;         // where it waits
-	unsigned between; // counts the exchanges of its warp that it passed
+	int line;         // of the kernel, where it waits
+	unsigned between; // the number of exchanges of its warp that it has passed
 	emu_dim3 idx;
 };
 
 struct Warp {
-	uint64_t slot[2][warp]; // what lanes gave to this exchange and the last
+	uint64_t slot[2][warp]; // values of the lanes in this exchange and the previous one
 	int arrived;
 };
 
@@ -81,7 +80,7 @@ struct Body {
 struct Device {
 	emu_dim3 grid, block, block_idx;
 	int threads, live, arrived;
-	unsigned epoch;   // counts the barriers that the block passed
+	unsigned epoch;   // the number of barriers that the block has passed
 	uint64_t serial;  // of the block, never reused
 	int current;      // the thread that runs
 	Thread thread[max_threads];
@@ -94,14 +93,14 @@ struct Device {
 	const char *kernel;
 	unsigned order;
 	std::mutex mutex;
-	struct sigaction before; // what a fault did outside of a launch
+	struct sigaction before; // the handler outside a launch
 	void *fault;
 };
 
 inline Device dev;
 
 // emu_switch saves the registers that a call must preserve, stores the stack
-// pointer, and goes on where the other stack stopped.
+// pointer, and continues on the other stack where it stopped.
 extern "C" void emu_switch(void **save, void *to);
 asm(R"(
 	.pushsection .text, "ax", @progbits
@@ -129,7 +128,7 @@ emu_switch:
 
 inline void to_main() { emu_switch(&dev.thread[dev.current].sp, dev.main_sp); }
 
-// fail ends the launch. The first message stays.
+// fail ends the launch and keeps the first message.
 [[noreturn]] inline void fail(int line, const char *format, ...) {
 	if (!dev.failed) {
 		char what[256];
@@ -153,8 +152,8 @@ inline thread_local bool launching;
 
 [[noreturn]] inline void faulted() { fail(0, "touches address %p, which is not its memory", dev.fault); }
 
-// on_fault makes a thread of a kernel that faulted go on in faulted. Faults of
-// others are not ours.
+// on_fault makes a kernel's thread continue in faulted after a fault. It passes other
+// faults on.
 inline void on_fault(int number, siginfo_t *info, void *context) {
 	if (!launching) {
 		if (dev.before.sa_flags & SA_SIGINFO) {
@@ -170,7 +169,7 @@ inline void on_fault(int number, siginfo_t *info, void *context) {
 	regs[REG_RIP] = (greg_t)faulted;
 }
 
-// Watch handles faults while it lives.
+// Watch handles faults during its lifetime.
 struct Watch {
 	Watch() {
 		struct sigaction a;
@@ -204,8 +203,8 @@ inline void start(Thread &t) {
 	}
 	t.stack = dev.stacks.back();
 	dev.stacks.pop_back();
-	// The first switch pops six registers and returns into fibre, which finds
-	// the stack as after a call.
+	// The first switch pops six registers and returns into fibre, with the stack as
+	// after a call.
 	void **sp = (void **)((char *)t.stack + stack_bytes) - 2;
 	*--sp = nullptr;
 	*--sp = (void *)fibre;
@@ -222,8 +221,7 @@ inline uint64_t random(uint64_t &s) {
 	return x ^ x >> 31;
 }
 
-// permutation fills p with 0..n-1 in the order chosen: forward, reverse, or
-// shuffled.
+// permutation fills p with 0..n-1 in the chosen order: forward, reverse, or shuffled.
 inline void permutation(std::vector<int> &p, int n, uint64_t &state) {
 	p.resize(n);
 	for (int i = 0; i < n; i++) {
@@ -326,8 +324,7 @@ inline void barrier(int line) {
 	to_main();
 }
 
-// exchange gives v to the warp, waits for all its lanes, and returns what they
-// gave.
+// exchange passes v to the warp, waits for all its lanes, and returns their values.
 inline const uint64_t *exchange(unsigned mask, uint64_t v, int line) {
 	Thread &me = dev.thread[dev.current];
 	Warp &w = dev.warps[dev.current / warp];
@@ -375,7 +372,7 @@ struct Access {
 	int thread;
 	bool atomic;
 
-	// collides says that nothing orders the access before one of now.
+	// collides reports whether nothing orders this access before the current one.
 	bool collides(bool atomic_now) const {
 		if (serial != dev.serial || epoch != dev.epoch || thread == dev.current || (atomic && atomic_now)) {
 			return false;
@@ -438,7 +435,7 @@ template <class T, int N> struct Shared {
 	Ref operator[](int i) { return {*this, i}; }
 };
 
-// Names of arrays in the messages are those of the kernel.
+// Messages name the arrays as the kernel does.
 template <class S> struct Named {
 	Named(S &s, const char *name, int line) { s.name = name; s.line = line; }
 };
@@ -449,7 +446,7 @@ struct Entry {
 	size_t params;
 };
 
-// registry has the kernels by the size of their elements and their name.
+// registry maps the size of the elements and the name to a kernel.
 inline std::map<std::pair<int, std::string>, Entry> &registry() {
 	static std::map<std::pair<int, std::string>, Entry> r;
 	return r;
@@ -472,7 +469,7 @@ struct Register {
 	}
 };
 
-// launch returns null, or what was wrong.
+// launch runs a kernel and returns null, or the error.
 inline const char *launch(int bytes, const char *name, emu_dim3 grid, emu_dim3 block, unsigned shared, const uint64_t *words, size_t count) {
 	dev.kernel = name;
 	dev.failed = false;

@@ -1,6 +1,6 @@
 //go:build emulate
 
-// Kernels that are wrong on purpose, so that a test sees the emulation say so.
+// Kernels with deliberate faults, which the emulation must report.
 
 #include "emulate.h"
 
@@ -17,7 +17,7 @@ KERNEL(fault_race, float *d) {
 	d[t] = s[(t + 1) % 64];
 }
 
-// As it should be.
+// The correct form.
 KERNEL(fault_none, float *d) {
 	SHARED(float, s, 64);
 	const int t = threadIdx.x;
@@ -50,7 +50,7 @@ KERNEL(fault_index, float *d) {
 	d[t] = 0;
 }
 
-// A barrier that the last thread does not come to.
+// A barrier that the last thread does not reach.
 KERNEL(fault_barrier, float *d) {
 	if (threadIdx.x < 63) {
 		__syncthreads();

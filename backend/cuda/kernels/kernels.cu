@@ -1,34 +1,36 @@
-// The kernels of package cuda, in float and double from this one text: REAL is
+// The kernels of package cuda. This source compiles for float and for double: REAL is
 // the type of the elements.
 //
-// Matrices are row-major and dense, indices are 32-bit, sizes below 2^31.
-// Floating scalars come as double. A pointer may be null where it is said.
+// Matrices are row-major and dense, indices are 32-bit, sizes are below 2^31.
+// Floating-point scalars are passed as double. A pointer may be null only where the
+// kernel's comment says so.
 //
-// What holds of all kernels:
+// Rules for all kernels:
 //
 //   - One thread, or one fixed tree of threads, computes an element of a
 //     result. Trees depend on shapes and on the grid, which the host chooses
-//     from shapes; nothing depends on which block runs first. Floats are never
+//     from shapes; nothing depends on the order of blocks. Floats are never
 //     added by atomics; integers may be, since their order does not matter.
 //   - Sums along a row or a chunk are in REAL, sums of partial sums and of
 //     whole matrices in double.
-//   - Four elements move as one where the width and the addresses allow it, and
-//     the order of the arithmetic is the same where they do not.
-//   - Denormal numbers are kept and products may be fused into sums: the
+//   - Four elements move as one where the width and the addresses allow it. The
+//     order of the arithmetic is the same where they do not.
+//   - Denormal numbers are kept, and products may be fused into sums: the
 //     compiler's defaults.
 //
-// Kinds of grids: "flat" is blocks of 256 threads that stride over n elements,
-// so any number of blocks does. "rows" is a warp for each row. "tile" is blocks
-// of 32×8 threads, 32 columns wide. "block" is 256 threads for each item.
+// Kinds of grids: "flat" has blocks of 256 threads that stride over n elements,
+// so any number of blocks works. "rows" has a warp for each row. "tile" has blocks
+// of 32×8 threads, 32 columns wide. "block" has 256 threads for each item.
 //
-// "Moves" is what a kernel must read and write at least, in elements of REAL if
-// not said otherwise.
+// "Moves" is the least that a kernel must read and write, in elements of REAL unless
+// stated otherwise.
 //
-// The same text compiled by a C++ compiler runs on emulate.h.
+// A C++ compiler compiles the same source against emulate.h.
 
 #ifdef __CUDACC_RTC__
 #define KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(256, 1) name(__VA_ARGS__)
-// Registers for so many blocks at a time on a multiprocessor, in float and in double.
+// Limits registers so that a multiprocessor can run this many blocks at a time, in float
+// and in double.
 #define KERNEL_BLOCKS(name, floats, doubles, ...) extern "C" __global__ void __launch_bounds__(256, sizeof(REAL) == 4 ? floats : doubles) name(__VA_ARGS__)
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 typedef unsigned long long uint64;
@@ -49,8 +51,8 @@ struct alignas(16) real4 {
 
 INLINE bool aligned(const void *p) { return ((pointer_bits)p & 15) == 0; }
 
-// load4 and store4 move four elements that lie side by side; fast says that
-// their addresses are multiples of 16 bytes.
+// load4 and store4 move four adjacent elements; fast says that their addresses are
+// multiples of 16 bytes.
 INLINE real4 load4(const real *p, bool fast) {
 	if (fast) {
 		return *(const real4 *)p;
@@ -104,9 +106,9 @@ INLINE double block_sum(double v) {
 	return sum;
 }
 
-// A Columns deals the columns of a tile, 32 or less, to the threads of a 32×8 block: as
-// many lanes as there are columns, rounded up to a power of two, and what is left of
-// the block to other rows.
+// Columns assigns the columns of a tile, 32 or fewer, to the threads of a 32×8 block: as
+// many lanes as there are columns, rounded up to a power of two. The rest of the block
+// takes other rows.
 struct Columns {
 	int col;           // of this thread
 	int width;         // of the matrix
@@ -130,8 +132,8 @@ struct Columns {
 	METHOD bool first() const { return group == 0 && inside(); }
 };
 
-// The columns of a tile where the sums of chunks are merged. Narrow tiles leave many groups
-// of lanes, so that each has few chunks to add.
+// The columns of a tile that merges the sums of chunks. Narrow tiles leave many groups
+// of lanes, so each has few chunks to add.
 enum { MERGED = 8 };
 
 // column_sum returns, in the first group, the sum over the groups of a block.
@@ -174,8 +176,8 @@ INLINE int view_of(const int *views, int nviews, int i) {
 	return max(0, min(nviews - 1, segment_of(views, nviews, i)));
 }
 
-// reciprocal returns 1/n, in double from the float's by Newton's method: the
-// division of doubles is a subroutine, for which a thread would spill.
+// reciprocal returns 1/n, in double by Newton's method from the float's: the division of
+// doubles is a subroutine, which would make a thread spill.
 INLINE real reciprocal(int n) {
 	real x = 1 / (float)n;
 	for (int k = 0; k < (sizeof(real) == 8 ? 2 : 0); k++) {
@@ -184,11 +186,11 @@ INLINE real reciprocal(int n) {
 	return x;
 }
 
-// chunk_bound returns where chunk k of n rows in so many chunks starts.
+// chunk_bound returns the first row of chunk k of n rows in the given number of chunks.
 INLINE int chunk_bound(int n, int k, int chunks) { return (int)((long long)n * k / chunks); }
 
-// A ChunkRows counts the rows of chunk k of n in so many chunks, of chunk k+step, and
-// so on, without a division for each. chunks·chunks must be less than 2^31.
+// ChunkRows counts the rows of chunk k, of chunk k+step, and so on, without a division for
+// each. chunks·chunks must be less than 2^31.
 struct ChunkRows {
 	int each, left; // n = each·chunks + left
 	int chunks;
@@ -207,9 +209,9 @@ struct ChunkRows {
 };
 
 // in_batches calls use(load(i), true) for i = first, first+step, … below end, in this
-// order, with N loads at a time on their way: a loop that adds what it loads waits
-// for each. Where the last batch is short, use gets something else and false: to
-// select takes less than to branch.
+// order, with N loads in flight: a simple loop that adds what it loads would wait for
+// each. Past the end of a short last batch, use gets another value and false: a
+// selection takes less time than a branch.
 template <int N, class Load, class Use> INLINE void in_batches(int first, int end, int step, Load load, Use use) {
 	for (int i = first; i < end; i += N * step) {
 		decltype(load(0)) v[N];
@@ -224,8 +226,8 @@ template <int N, class Load, class Use> INLINE void in_batches(int first, int en
 	}
 }
 
-// segment_of_warp is segment_of by a whole warp, of the same i in all lanes: 32
-// places at a time.
+// segment_of_warp is segment_of computed by a whole warp for one i: it compares 32
+// pointers at a time.
 INLINE int segment_of_warp(const int *ptr, int segments, int i) {
 	int lo = -1, hi = segments + 1;
 	while (hi - lo > 1) {
@@ -236,7 +238,7 @@ INLINE int segment_of_warp(const int *ptr, int segments, int i) {
 	return lo;
 }
 
-// load_wide and store_wide move four elements side by side where it is fast, else one.
+// load_wide and store_wide move four adjacent elements if that is fast, else one.
 INLINE real4 load_wide(const real *p, bool fast) {
 	if (fast) {
 		return load4(p, true);
@@ -276,7 +278,7 @@ KERNEL(fill, real *d, double v, unsigned n) {
 enum { EXP, LOG, SQRT, SIGMOID, SOFTPLUS, TANH, RELU, ABS, SIGN, RECIPROCAL, INV_SQRT };
 
 INLINE real sigmoid(real x) {
-	const real e = exp(-fabs(x)); // at most 1, so that nothing overflows
+	const real e = exp(-fabs(x)); // at most 1, so nothing overflows
 	return (x < 0 ? e : (real)1) / (1 + e);
 }
 
@@ -406,8 +408,8 @@ KERNEL(axpby, real *d, const real *a, const real *b, double alpha, double beta, 
 	}
 }
 
-// Bias and ReLU of a wide layer behind cuBLAS: d_ij = a_ij + bias_j, then ReLU if
-// asked. flat over n = rows·cols; d may be a. Moves 2n.
+// Bias and ReLU of a wide layer, after cuBLAS: d_ij = a_ij + bias_j, then ReLU if the
+// flag is set. flat over n = rows·cols; d may be a. Moves 2n.
 KERNEL(bias_relu, real *d, const real *a, const real *bias, int relu, int cols, unsigned n) {
 	unsigned i = flat_first();
 	if (aligned(d) && aligned(a) && aligned(bias) && cols % 4 == 0) {
@@ -431,7 +433,7 @@ KERNEL(bias_relu, real *d, const real *a, const real *bias, int relu, int cols, 
 // ---------------------------------------------------------------------- moves
 
 // move_rows sets row i of d to row at(i) of s, or to zeros where at(i) is
-// negative: what the next three have in common.
+// negative. The next three kernels share it.
 template <class At> INLINE void move_rows(real *d, const real *s, int ldd, int lds, int rows, int cols, At at) {
 	const unsigned n = rows * cols;
 	const bool fast = cols % 4 == 0 && ldd % 4 == 0 && lds % 4 == 0 && aligned(d) && aligned(s);
@@ -470,7 +472,7 @@ KERNEL(fill_diagonal, real *d, double v, unsigned n) {
 }
 
 // Transpose: d [cols×rows] of s [rows×cols]. tile, grid ⌈cols/32⌉·⌈rows/32⌉: a tile
-// of 32×32 goes through shared memory, so that both sides move whole lines. Moves
+// of 32×32 goes through shared memory, so both sides move whole lines. Moves
 // 2·rows·cols.
 KERNEL(transpose, real *__restrict__ d, const real *__restrict__ s, int rows, int cols) {
 	SHARED(real, tile, 32 * 33);
@@ -510,10 +512,10 @@ KERNEL(dropout_mask, real *d, const real *step, double keep, uint64 seed, unsign
 }
 
 // adam_range updates every step-th element from first. All threads of the block
-// must come here.
+// must call it.
 INLINE void adam_range(real *p, const real *g, real *m, real *v, const real *rate, const real *step,
 	double beta1, double beta2, double eps, double wd, unsigned n) {
-	SHARED(double, corrected, 2); // the constants that take long, once a block
+	SHARED(double, corrected, 2); // the expensive constants, computed once a block
 	const double t = step[0];
 	if (t != t) {
 		return; // the same in all threads
@@ -533,14 +535,14 @@ INLINE void adam_range(real *p, const real *g, real *m, real *v, const real *rat
 	}
 }
 
-// Adam, as backend.Backend says; the factors are computed in double and rounded
-// once. A step that is NaN changes nothing. flat. Moves 7n.
+// Adam, as backend.Backend defines it. The factors are computed in double and rounded
+// once. A step of NaN changes nothing. flat. Moves 7n.
 KERNEL(adam, real *p, const real *g, real *m, real *v, const real *rate, const real *step,
 	double beta1, double beta2, double eps, double wd, unsigned n) {
 	adam_range(p, g, m, v, rate, step, beta1, beta2, eps, wd, n);
 }
 
-// Squares of many tensors, first part: part[B·k+b] = Σ g² over share b of B of
+// Squares of many tensors, first part: part[B·k+b] = Σ g² over part b of B of
 // tensor k, in double; words 5k+1 and 5k+4 of the table are g and n. Grid
 // (B, count) of blocks of 256 threads. Moves the elements once.
 KERNEL(square_sums_many, double *part, const uint64 *table, int count) {
@@ -572,7 +574,7 @@ KERNEL(adam_many, const uint64 *table, const real *rate, const real *step,
 // the row is long, and folds its lanes. Moves rows·cols.
 enum { ROW_SUM, ROW_MAX, ROW_LOG_SUM_EXP };
 
-// Running is a maximum and Σ e^(x-max) of the elements so far.
+// Running has the maximum and Σ e^(x-max) of the elements so far.
 struct Running {
 	real top, sum;
 
@@ -636,9 +638,9 @@ KERNEL(reduce_rows, real *d, const real *a, int op, int rows, int cols) {
 }
 
 // Column sums of the chunks of segments of rows: row g·chunks+k of d is the sum
-// of chunk k of rows ptr[g]..ptr[g+1]-1 of x. Without ptr all rows are one
-// segment. tile, grid (segments·chunks, ⌈cols/32⌉). Moves rows·cols. With more chunks
-// than one, merge_partials follows.
+// of chunk k of rows ptr[g]..ptr[g+1]-1 of x. If ptr is null, all rows are one
+// segment. tile, grid (segments·chunks, ⌈cols/32⌉). Moves rows·cols. If chunks > 1,
+// merge_partials follows.
 KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ ptr, int rows, int chunks, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
 	const int g = blockIdx.x / chunks, k = blockIdx.x % chunks;
@@ -655,10 +657,9 @@ KERNEL(segment_sum, real *__restrict__ d, const real *__restrict__ x, const int 
 	}
 }
 
-// The gradient of bias_relu: dx = dy where y > 0, else 0, and row k of part gets the
-// column sums of dx over chunk k of the rows, so that these are read once. tile,
-// grid (chunks, ⌈cols/32⌉). Moves 3·rows·cols. With more chunks than one,
-// merge_partials follows.
+// The gradient of bias_relu: dx = dy where y > 0, else 0. In the same pass, row k of part
+// gets the column sums of dx over chunk k of the rows. tile, grid (chunks, ⌈cols/32⌉).
+// Moves 3·rows·cols. If chunks > 1, merge_partials follows.
 KERNEL(bias_relu_grad, real *__restrict__ dx, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ y, int rows, int chunks, int cols) {
 	struct Element {
 		real d;
@@ -684,12 +685,12 @@ KERNEL(bias_relu_grad, real *__restrict__ dx, real *__restrict__ part, const rea
 	}
 }
 
-// Places of spmm_places' parts.
+// The number of places (entries) in a part of spmm_places.
 enum { PLACES = 32 };
 
-// Row g of d is the sum of its parts, in double: of so many chunks, or, with ptr, of
-// spmm_places' parts. Blocks of 32×8 threads, grid (segments, ⌈cols/across⌉). Moves the
-// parts and segments·cols.
+// Row g of d is the sum of its parts, in double: of its chunks or, if ptr is not null, of
+// the parts of spmm_places. Blocks of 32×8 threads, grid (segments, ⌈cols/across⌉). Moves
+// the parts and segments·cols.
 KERNEL(merge_partials, real *__restrict__ d, const real *__restrict__ part, const int *__restrict__ ptr, int chunks, int across, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols, across);
 	const int g = blockIdx.x;
@@ -711,7 +712,7 @@ KERNEL(merge_partials, real *__restrict__ d, const real *__restrict__ part, cons
 	}
 }
 
-// Dot, first part: part[k] = Σ a·b over chunk k, in double; b null stands for
+// Dot, first part: part[k] = Σ a·b over chunk k, in double; if b is null, it is all
 // ones. block, as many chunks as blocks. Moves 2n or n.
 KERNEL(dot_partials, double *part, const real *__restrict__ a, const real *__restrict__ b, int n) {
 	const int end = chunk_bound(n, blockIdx.x + 1, gridDim.x);
@@ -740,11 +741,11 @@ KERNEL(sum_partials, real *d, const double *part, double scale, int n) {
 
 // --------------------------------------------------------------------- sparse
 
-// A row with more neighbours is summed by the whole block, in chunks of so many.
+// The whole block sums a row with more neighbours than this, in chunks of this size.
 enum { HUB = 256 };
 
-// gather_as adds the rows of x that index gives for the neighbours from..to-1 to four
-// columns, or one, from j on, N neighbours at a time.
+// gather_as adds the rows of x for the neighbours from..to-1 (index gives their numbers)
+// to four columns, or one, from j on, N neighbours at a time.
 template <int N, bool WIDE, class Index> INLINE void gather_as(real4 &acc, const real *__restrict__ val, const real *__restrict__ x,
 	int from, int to, int cols, int j, Index index) {
 	struct Neighbour {
@@ -752,7 +753,7 @@ template <int N, bool WIDE, class Index> INLINE void gather_as(real4 &acc, const
 		real w;
 	};
 	in_batches<N>(from, to, 1, [=](int k) -> Neighbour {
-		const real w = *(val ? val + k : x); // rather than a branch
+		const real w = *(val ? val + k : x); // avoids a branch
 		return {load_wide(x + (long long)index(k) * cols + j, WIDE), val ? w : (real)1};
 	}, [&](Neighbour y, bool inside) {
 		for (int e = 0; e < (WIDE ? 4 : 1); e++) {
@@ -776,9 +777,8 @@ template <int N> INLINE void gather_row(real4 &acc, const int *__restrict__ col,
 	}
 }
 
-// What edges send: the table w [kinds×cols] lies in rows of its own, of which tables has
-// the addresses, and counts [rows×kinds] says how much of each a row gets. kinds is KINDS
-// at most.
+// The messages of edges: tables has the addresses of the rows of w [kinds×cols], and
+// counts [rows×kinds] says how many times a row receives each. kinds is at most KINDS.
 enum { KINDS = 16 };
 
 // The body of spmm and of messages, which adds counts·w. A block has `across` columns.
@@ -796,7 +796,7 @@ template <bool EDGES> INLINE void spmm_rows(real *__restrict__ d, const int *__r
 	const int top = blockIdx.x * groups, row = top + group;
 	const int from = row < rows ? ptr[row] : 0, to = row < rows ? ptr[row + 1] : 0;
 	const bool hub = to - from > HUB;
-	// This thread's share of the table's columns and of the rows' counts.
+	// The part of the table's columns and of the rows' counts that this thread loads.
 	const int kind = t / across, kinds_at_once = 256 / across, here = min(groups, rows - top) * kinds;
 	const int j = across * blockIdx.y + width * lane, column = across * blockIdx.y + t % across;
 	const auto itself = [=](int i) -> real4 {
@@ -820,8 +820,8 @@ template <bool EDGES> INLINE void spmm_rows(real *__restrict__ d, const int *__r
 		}
 		store_wide(d + (long long)i * cols + j, acc, wide);
 	};
-	// What needs nothing of the neighbours is on its way before them: the row itself, and
-	// what the block shares.
+	// Load what does not depend on the neighbours first: the row itself, and what the block
+	// shares.
 	const auto entry = [=](int k) { return ((const real *)tables[min(k, kinds - 1)])[min(column, cols - 1)]; };
 	real staged[STAGED], counted[2];
 	if (EDGES) {
@@ -902,27 +902,27 @@ template <bool EDGES> INLINE void spmm_rows(real *__restrict__ d, const int *__r
 // SpMM: d_i = Σ_k val_k·x_c(col_k) + self·x_c(i) for k from ptr[i] to
 // ptr[i+1]-1, with c(j) = gather[j], or j without gather, and ones without val.
 // Blocks of 256 threads, `lanes` (8, 16 or 32) for each row, each with four
-// columns or one; neighbours in their order. Afterwards the rows that are hubs: each
-// group of lanes sums every so many-th chunk of neighbours, and the groups' sums are
-// added in order. What a row waits for is memory, so a multiprocessor has four
-// blocks at a time. Grid (rows/groups, so many as have the columns). Moves
-// (nnz + 2·rows)·cols, gathered, and nnz indices.
+// columns or one; neighbours are added in their order. Hubs follow: the groups of lanes
+// take turns at the chunks of neighbours, and the groups' sums are added in order. A row
+// waits for memory most of the time, so a multiprocessor has four blocks at a time. Grid
+// (⌈rows/groups⌉, ⌈cols/(lanes·width of a load)⌉). Moves (nnz + 2·rows)·cols, gathered, and
+// nnz indices.
 KERNEL_BLOCKS(spmm, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
 	const real *__restrict__ x, const int *__restrict__ gather, double self, int lanes, int rows, int cols) {
 	spmm_rows<false>(d, ptr, col, val, x, gather, 0, 0, 0, self, lanes, rows, cols);
 }
 
-// Messages: spmm plus what edges send. Moves rows·kinds more.
+// Messages: spmm plus the messages of edges. Moves rows·kinds more.
 KERNEL_BLOCKS(messages, 4, 2, real *__restrict__ d, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
 	const real *__restrict__ x, const real *__restrict__ counts, const uint64 *__restrict__ tables, double self, int kinds, int lanes, int rows, int cols) {
 	spmm_rows<true>(d, ptr, col, val, x, 0, counts, tables, kinds, self, lanes, rows, cols);
 }
 
-// SpMM for few and long rows, of whatever lengths: warp w has the places (neighbours)
-// from PLACES·w on, and row w+r of part gets the sum over those in row r, val_k·x_col(k)
-// with ones without val. No two have the same w+r, since rows are in the order of places.
-// merge_partials follows. Blocks of 256 threads, grid (⌈places/256⌉, so many as share the
-// columns). Moves 2·nnz·cols, gathered, and nnz indices.
+// SpMM for few, long or uneven rows: warp w has the places (neighbours) from PLACES·w on,
+// and row w+r of part gets the sum of val_k·x_col(k) over those in row r; if val is null,
+// it is all ones. No two sums have the same w+r, since rows are in the order of places.
+// merge_partials follows. Blocks of 256 threads, grid (⌈places/256⌉, ⌈cols/columns of a
+// warp⌉). Moves 2·nnz·cols, gathered, and nnz indices.
 KERNEL(spmm_places, real *__restrict__ part, const int *__restrict__ ptr, const int *__restrict__ col, const real *__restrict__ val,
 	const real *__restrict__ x, int rows, int cols) {
 	enum { TOGETHER = 8 };
@@ -944,7 +944,7 @@ KERNEL(spmm_places, real *__restrict__ part, const int *__restrict__ ptr, const 
 	for (int k = 0; k < n; k += TOGETHER) {
 		real4 v[TOGETHER];
 #pragma unroll
-		for (int e = 0; e < TOGETHER; e++) { // those behind the last are the last
+		for (int e = 0; e < TOGETHER; e++) { // past the end, repeat the last
 			v[e] = load_wide(x + (long long)__shfl_sync(ALL, from, k + e, 32) * cols + at, wide);
 		}
 #pragma unroll
@@ -970,11 +970,11 @@ KERNEL(spmm_places, real *__restrict__ part, const int *__restrict__ ptr, const 
 // names of backend.GINLayer: h is h2.
 
 // Means and squared deviations of the chunks of segments: row g·chunks+k of part
-// [·×2·cols] is the mean of the rows of the chunk and, behind it, the sum of
-// squared deviations from that; zeros for no rows. tile, grid (segments·chunks,
-// ⌈cols/32⌉). A thread takes eight rows at a time, and merges their mean and
-// deviations with those before (Chan, Golub and LeVeque 1983): one pass, no
-// cancellation. Moves rows·cols.
+// [·×2·cols] has the mean of the rows of the chunk, followed by the sum of the squared
+// deviations from it; zeros for no rows. tile, grid (segments·chunks, ⌈cols/32⌉). A
+// thread takes eight rows at a time, and merges their mean and deviations with the
+// earlier ones (Chan, Golub and LeVeque 1983): one pass, no cancellation. Moves
+// rows·cols.
 KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, const int *__restrict__ ptr, int segments, int chunks, int cols) {
 	enum { ROWS = 8 };
 	SHARED(real, means, 32);
@@ -1017,14 +1017,14 @@ KERNEL(segment_moments, real *__restrict__ part, const real *__restrict__ x, con
 }
 
 // The statistics of the views and the affine maps of batch norm: coef [2·nviews×cols]
-// has the rows scale = γ/√(σ²+ε) and shift = β - scale·μ of each view. part is
-// segment_moments' of the views; its chunks are merged in double, and mean and var
-// [nviews×cols] are written, zeros for no nodes. The means of the chunks count from
-// that of the last, which has its share of the rows: so the variance loses no more digits
-// than the number of chunks has. With part null, mean and var [1×cols] are read. If
-// shifted [nviews×cols] is not null, it gets the means plus `added`. Blocks of 256 threads,
-// one for each view and tile of 8 columns, or fewer, which stride; the chunks are dealt
-// to groups of lanes. Moves 2·nviews·chunks·cols.
+// has the rows scale = γ/√(σ²+ε) and shift = β - scale·μ of each view. part is the output
+// of segment_moments for the views. Its chunks are merged in double, and mean and var
+// [nviews×cols] are written, zeros for no nodes. The merge measures the means of the chunks
+// from that of the last chunk, which has at least 1/chunks of the rows: so the variance
+// loses no more digits than the number of chunks has. If part is null, mean and var [1×cols] are
+// read. If shifted [nviews×cols] is not null, it gets the means plus `added`. Blocks of 256
+// threads, one for each view and tile of 8 columns, or fewer, which stride; groups of lanes
+// share the chunks. Moves 2·nviews·chunks·cols.
 KERNEL(norm_coefficients, real *mean, real *var, real *coef, real *shifted, const real *part, const real *gamma, const real *beta, const real *added,
 	const int *views, double eps, int nviews, int chunks, int cols) {
 	const int tiles = (cols + MERGED - 1) / MERGED;
@@ -1057,7 +1057,7 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, real *shifted, cons
 			squares = column_sum(c, squares);
 			if (c.first()) {
 				const double shift = sum * share;
-				mu = (real)(n > 0 ? origin + shift : 0); // as everyone else reads them
+				mu = (real)(n > 0 ? origin + shift : 0); // rounded, as all others read it
 				sigma2 = (real)fmax(squares * share - shift * shift, 0.0);
 				mean[v * cols + c.col] = (real)mu;
 				var[v * cols + c.col] = (real)sigma2;
@@ -1077,8 +1077,8 @@ KERNEL(norm_coefficients, real *mean, real *var, real *coef, real *shifted, cons
 	}
 }
 
-// Running statistics take in those of the views, one after the other; the
-// variance as that of a sample. A view without nodes counts for nothing. flat
+// Updates the running statistics with those of the views, one after the other; the
+// variance is that of a sample. A view without nodes changes nothing. flat
 // over cols. Moves 2·(nviews+2)·cols.
 KERNEL(norm_track, real *rmean, real *rvar, const real *mean, const real *var, const int *views, double momentum, int nviews, unsigned cols) {
 	for (unsigned j = flat_first(); j < cols; j += flat_step()) {
@@ -1096,8 +1096,8 @@ KERNEL(norm_track, real *rmean, real *rvar, const real *mean, const real *var, c
 	}
 }
 
-// zero_behind sets the rows first..rows-1 of y to zero, each block of the grid its
-// share: one alone would take longer than all others.
+// zero_behind sets the rows first..rows-1 of y to zero, a part in each block of the grid:
+// one block alone would take longer than all others.
 INLINE void zero_behind(const Columns &c, real *y, int first, int rows) {
 	const int n = rows - first, end = first + chunk_bound(n, blockIdx.x + 1, gridDim.x);
 	for (int i = first + chunk_bound(n, blockIdx.x, gridDim.x) + c.group; c.inside() && i < end; i += c.groups) {
@@ -1106,8 +1106,8 @@ INLINE void zero_behind(const Columns &c, real *y, int first, int rows) {
 }
 
 // SegmentExpand: row i of d is row g of x, ptr[g] ≤ i < ptr[g+1], and zero before and
-// behind the segments. tile, grid (segments or 1, ⌈cols/32⌉): a block for each, which
-// need not search. Moves rows·cols and x.
+// after the segments. tile, grid (segments or 1, ⌈cols/32⌉): a block for each segment, so
+// none has to search. Moves rows·cols and x.
 KERNEL(segment_expand, real *__restrict__ d, const real *__restrict__ x, const int *__restrict__ ptr, int segments, int rows, int cols) {
 	const Columns c = Columns::of_tile(blockIdx.y, cols);
 	const int g = blockIdx.x, before = ptr[0];
@@ -1125,7 +1125,7 @@ KERNEL(segment_expand, real *__restrict__ d, const real *__restrict__ x, const i
 
 // Batch norm and readout: sums_g = Σ h_i over the nodes of graph g, y_i =
 // scale·h_i + shift with the view's map (if y is not null), pooled_g =
-// scale·sums_g + n_g·shift, which is Σ y_i. Rows of y behind the last graph are
+// scale·sums_g + n_g·shift, which is Σ y_i. Rows of y after the last graph are
 // zeroed. tile, grid (ngraphs+1, ⌈cols/32⌉). Moves 2·rows·cols (or 1 without y)
 // and 2·ngraphs·cols.
 KERNEL(norm_readout, real *__restrict__ y, real *__restrict__ sums, real *__restrict__ pooled, const real *__restrict__ h,
@@ -1162,9 +1162,9 @@ KERNEL(norm_readout, real *__restrict__ y, real *__restrict__ sums, real *__rest
 }
 
 // Backward, sums over the graphs: with d_i = dy_i + dpooled_g for the nodes of
-// graph g (null stands for zeros), row g of part [ngraphs×2·cols] is Σ d_i and,
-// behind it, Σ d_i·(h_i - μ), μ of the view or, if not mean_per_view, one for
-// all. If graph is not null, graph[i] = g, so that others need not search. tile, grid
+// graph g (null stands for zeros), row g of part [ngraphs×2·cols] has Σ d_i,
+// followed by Σ d_i·(h_i - μ). μ is the view's or, if mean_per_view is 0, one for
+// all. If graph is not null, graph[i] = g, so later kernels need not search. tile, grid
 // (ngraphs, ⌈cols/32⌉). Moves 2·rows·cols and 3·ngraphs·cols.
 KERNEL(norm_grad_partials, real *__restrict__ part, int *__restrict__ graph, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h, const real *__restrict__ mean, const int *__restrict__ graphs, const int *__restrict__ views,
@@ -1197,8 +1197,8 @@ KERNEL(norm_grad_partials, real *__restrict__ part, int *__restrict__ graph, con
 	}
 }
 
-// sum_pairs adds what rows first, first+groups, … below end of part [·×2·cols] have in
-// column col of the first half, and of the second.
+// sum_pairs adds column col of the first half, and of the second, of the rows first,
+// first+groups, … below end of part [·×2·cols].
 INLINE void sum_pairs(double &sum, double &proj, const real *__restrict__ part, int first, int end, const Columns &c) {
 	struct Sums {
 		real sum, proj;
@@ -1217,7 +1217,7 @@ INLINE void sum_pairs(double &sum, double &proj, const real *__restrict__ part, 
 // them in rows for each view, from the sums of norm_grad_partials over its
 // graphs, in double; dgamma and dbeta [1×cols] are the sums over the views. With
 // running statistics mean and var are [1×cols] and constants. Blocks of 32×8 threads,
-// grid ⌈cols/8⌉: the graphs are dealt to groups of lanes. Moves 2·ngraphs·cols.
+// grid ⌈cols/8⌉: groups of lanes share the graphs. Moves 2·ngraphs·cols.
 KERNEL(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamma, real *__restrict__ dbeta,
 	const real *__restrict__ part, const real *__restrict__ mean, const real *__restrict__ var, const real *__restrict__ gamma,
 	const int *__restrict__ graphs, const int *__restrict__ views, double eps, int running, int ngraphs, int nviews, int cols) {
@@ -1228,8 +1228,8 @@ KERNEL(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamm
 	for (int v = 0; v < nviews; v++) {
 		const int s = running ? j : v * cols + j, n = running ? 0 : views[v + 1] - views[v];
 		const double rstd = rsqrt(var[s] + eps), k1 = gamma[j] * rstd, share = n > 0 ? 1.0 / n : 0, mu = mean[s];
-		// The graphs of the view: those that start before it ends. Where an
-		// empty one counts does not matter.
+		// The graphs of the view: those that start before it ends. An empty graph
+		// may count for either view.
 		const int end = v == nviews - 1 ? ngraphs : min(ngraphs, segment_of_warp(graphs, ngraphs, views[v + 1] - 1) + 1);
 		double sum = 0, proj = 0;
 		if (c.inside()) {
@@ -1253,8 +1253,8 @@ KERNEL(norm_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgamm
 	}
 }
 
-// Backward, the gradient behind ReLU: d_i = k1·(dy_i + dpooled_g) + k2 + k3·h_i
-// where h_i > 0, else 0, and 0 behind the last graph. tile, grid (ngraphs+1,
+// Backward, the gradient before ReLU: d_i = k1·(dy_i + dpooled_g) + k2 + k3·h_i
+// where h_i > 0, else 0, and 0 after the last graph. tile, grid (ngraphs+1,
 // ⌈cols/32⌉). Moves 3·rows·cols and ngraphs·cols.
 KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h, const real *__restrict__ coef, const int *__restrict__ graphs, const int *__restrict__ views,
@@ -1283,12 +1283,12 @@ KERNEL(norm_grad_apply, real *__restrict__ d, const real *__restrict__ dy, const
 	}
 }
 
-// normed is an element of batch norm's result. The gradient computes it again, rather than
-// read what ReLU made of it: the same expression, the same bits.
+// normed returns an element of batch norm's result. The gradient computes it again instead
+// of reading the output of ReLU: the same expression gives the same bits.
 INLINE real normed(real x, real scale, real mu, real shift) { return scale * (x - mu) + shift; }
 
 // Batch norm by itself (backend.Norm): y_i = scale·(x_i - μ) + β with the scale
-// (norm_coefficients) and μ of the row's group, then ReLU if asked; 0 behind the
+// (norm_coefficients) and μ of the row's group, then ReLU if the flag is set; 0 after the
 // last group. flat over rows·cols. Moves 2·rows·cols.
 KERNEL(norm_apply, real *y, const real *x, const real *coef, const real *mean, const real *beta, const int *groups, int relu, int ngroups, int rows, int cols) {
 	const bool fast = cols % 4 == 0 && aligned(y) && aligned(x) && aligned(coef) && aligned(mean) && aligned(beta);
@@ -1308,9 +1308,9 @@ KERNEL(norm_apply, real *y, const real *x, const real *coef, const real *mean, c
 	}
 }
 
-// Its gradient, sums over the chunks of the groups: row g·chunks+k of part
-// [·×2·cols] is Σ d_i and, behind it, Σ d_i·(x_i - μ_g), with d = dy, or dy where
-// the norm is positive if there is a ReLU behind it, to which beta belongs, else null.
+// Its gradient, sums over the chunks of the groups: row g·chunks+k of part [·×2·cols]
+// has Σ d_i, followed by Σ d_i·(x_i - μ_g). d is dy or, if a ReLU follows, dy where the
+// norm is positive and 0 elsewhere. beta is for the ReLU; without one it is null.
 // tile, grid (ngroups·chunks, ⌈cols/32⌉). Moves 2·rows·cols.
 KERNEL(group_grad_partials, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ x, const real *__restrict__ mean,
 	const real *__restrict__ var, const real *__restrict__ gamma, const real *__restrict__ beta, const int *__restrict__ groups,
@@ -1378,7 +1378,7 @@ KERNEL(group_grad_coefficients, real *__restrict__ coef, real *__restrict__ dgam
 	}
 }
 
-// dx_i = k1·d_i + k2 + k3·(x_i - μ), 0 behind the last group; k1 is the norm's scale too.
+// dx_i = k1·d_i + k2 + k3·(x_i - μ), 0 after the last group; k1 is also the norm's scale.
 // flat over rows·cols. Moves 3·rows·cols.
 KERNEL(group_grad_apply, real *dx, const real *dy, const real *x, const real *coef, const real *mean, const real *beta, const int *groups, int ngroups, int rows, int cols) {
 	const bool fast = cols % 4 == 0 && aligned(dx) && aligned(dy) && aligned(beta) && aligned(x) && aligned(coef) && aligned(mean);
@@ -1408,17 +1408,17 @@ KERNEL(group_grad_apply, real *dx, const real *dy, const real *x, const real *co
 // ------------------------------------------------------------ GIN's dense layers
 //
 // Both dense layers of a narrow GIN layer (in, hid and out at most 64) as one
-// kernel, forward and backward: what they hand to each other stays in shared
-// memory. Each view is cut into so many chunks of rows, of about TILE each; a
-// block computes a chunk, TILE rows at a time. The rows behind the last view are
-// chunks too, without statistics and with gradients of zero.
+// kernel, forward and backward: the values between them stay in shared memory.
+// Each view is cut into chunks of about TILE rows; a block computes a chunk, TILE
+// rows at a time. The rows after the last view form chunks too, without statistics
+// and with gradients of zero.
 
 enum {
 	TILE = sizeof(real) == 4 ? 64 : 32,  // rows in shared memory
 	SLICE = sizeof(real) == 4 ? 32 : 16, // rows of a weight matrix in shared memory
 };
 
-// A Chunk is rows lo..hi-1 of a view; the view behind the last is the rest.
+// Chunk is the rows lo..hi-1 of a view; the rows after the last view count as one more.
 struct Chunk {
 	int view, lo, hi;
 
@@ -1433,16 +1433,16 @@ struct Chunk {
 	}
 };
 
-// Tiles and slices have rows of COLS elements, PITCH apart. What a block needs of global
-// memory is loaded before any of it is used, without branches: loads outside of a matrix
-// are of elements within, and become zeros.
+// Tiles and slices have rows of COLS elements, PITCH apart. A block loads all that it needs
+// from global memory before it uses any of it, without branches: loads outside a matrix
+// read elements inside, and become zeros.
 
 template <int COLS> struct Tiles {
 	enum { PITCH = COLS + 4 };
 };
 
-// A TilePart is elements of a tile that a thread moves at a time, W of them side by side:
-// N from a row on, in rows that are STEP apart. ROWS rows are a part of all threads.
+// TilePart is the elements of a tile that a thread moves at a time, W of them adjacent: N
+// groups in rows that are STEP apart. All threads together move ROWS rows.
 template <int COLS, int W> struct TilePart {
 	enum {
 		MOST = W == 4 ? 2 : 4, // more would not fit into the registers
@@ -1457,7 +1457,7 @@ template <int COLS, int W> struct TilePart {
 	static METHOD int row(int n) { return threadIdx.x / (COLS / W) + n * STEP; }
 	static METHOD int col() { return W * (threadIdx.x % (COLS / W)); }
 	static METHOD bool inside(int r, int here, int cols) { return r < here && col() < cols; }
-	// offset is where the elements are in a matrix, or some that are.
+	// offset returns the place of the elements in a matrix, or of others inside it.
 	static METHOD int offset(int r, int first, int here, int cols) { return (first + min(r, here - 1)) * cols + min(col(), cols - W); }
 
 	METHOD void load(const real *a, int from, int first, int here, int cols) {
@@ -1495,7 +1495,7 @@ template <int COLS, int W> struct TilePart {
 	}
 };
 
-// load_tile sets a tile to rows of a matrix, and zeros around. store_tile is its inverse.
+// load_tile sets a tile to rows of a matrix, padded with zeros. store_tile is its inverse.
 template <int COLS, int W, class S> INLINE void load_tile_as(S &tile, const real *a, int first, int here, int cols) {
 #pragma unroll 1
 	for (int from = 0; from < TILE; from += TilePart<COLS, W>::ROWS) {
@@ -1530,8 +1530,8 @@ template <int COLS, class S> INLINE void store_tile(real *a, S &tile, int first,
 	}
 }
 
-// A Slice is SLICE rows from k0 on of w [in×out], or with TRANS of the transpose of w
-// [out×in], on their way to shared memory.
+// Slice is SLICE rows from k0 on of w [in×out], or with TRANS of the transpose of w
+// [out×in], in registers on the way to shared memory.
 template <int COLS, bool TRANS> struct Slice {
 	enum { N = SLICE * COLS / 256 };
 	real v[N];
@@ -1618,8 +1618,8 @@ INLINE void tile_outer(real (&acc)[COLS / 16][COLS / 16], real (&sums)[COLS / 16
 	}
 }
 
-// gin_mlp_chunk has shared memory of its own for each COLS: narrow layers, which are the
-// common ones, shall not pay for wide ones.
+// gin_mlp_chunk has its own shared memory for each COLS, so the common narrow layers do not
+// pay for wide ones.
 template <int COLS> INLINE void gin_mlp_chunk(real *__restrict__ h1, real *__restrict__ h2,
 	real *__restrict__ part, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ b1,
 	const real *__restrict__ w2, const real *__restrict__ b2, const int *views, int nviews, int chunks, int rows, int in, int hid, int out) {
@@ -1686,7 +1686,7 @@ template <int COLS> INLINE void gin_mlp_chunk(real *__restrict__ h1, real *__res
 			const Columns c = {32 * q + t % 32, out, 32, t / 32, 8};
 			real sum = 0, sq = 0;
 			for (int r = c.group; r < TILE; r += 8) {
-				sum += tile[PITCH * r + c.col]; // zeros behind the rows
+				sum += tile[PITCH * r + c.col]; // zeros after the rows
 			}
 			sum = column_sum(c, sum);
 			if (c.group == 0) {
@@ -1699,7 +1699,7 @@ template <int COLS> INLINE void gin_mlp_chunk(real *__restrict__ h1, real *__res
 				sq += r < here ? v * v : (real)0;
 			}
 			sq = column_sum(c, sq);
-			if (c.group == 0) { // merged with the rows before
+			if (c.group == 0) { // merge with the earlier rows
 				const real delta = m - mean[q];
 				mean[q] += here * share * delta;
 				squares[q] += sq + before * here * share * delta * delta;
@@ -1715,12 +1715,12 @@ template <int COLS> INLINE void gin_mlp_chunk(real *__restrict__ h1, real *__res
 	}
 }
 
-// Forward: h1 = ReLU(agg·w1 + b1), h2 = ReLU(h1·w2 + b2). With w1 null h1 holds
+// Forward: h1 = ReLU(agg·w1 + b1), h2 = ReLU(h1·w2 + b2). If w1 is null, h1 holds
 // the product already (one-hot rows). part, if not null, gets the means and
 // squared deviations of h2 as segment_moments writes them. block, grid
 // (nviews+1)·chunks. Moves rows·(in + hid + out) and the weights once a block;
-// 2·rows·hid·(in + out) operations. gin_mlp is for in (with w1), hid and out of at
-// most 32, and gin_mlp_wide for 64.
+// 2·rows·hid·(in + out) operations. gin_mlp takes in (with w1), hid and out up to
+// 32, and gin_mlp_wide up to 64.
 KERNEL_BLOCKS(gin_mlp, 4, 1, real *__restrict__ h1, real *__restrict__ h2, real *__restrict__ part, const real *__restrict__ agg,
 	const real *__restrict__ w1, const real *__restrict__ b1, const real *__restrict__ w2, const real *__restrict__ b2,
 	const int *__restrict__ views, int nviews, int chunks, int rows, int in, int hid, int out) {
@@ -1733,8 +1733,8 @@ KERNEL_BLOCKS(gin_mlp_wide, 2, 1, real *__restrict__ h1, real *__restrict__ h2, 
 	gin_mlp_chunk<64>(h1, h2, part, agg, w1, b1, w2, b2, views, nviews, chunks, rows, in, hid, out);
 }
 
-// through_norm makes of h2 in ds its gradient behind ReLU, from those of batch norm and
-// readout. A thread has the elements that it loaded.
+// through_norm replaces h2 in ds by its gradient before ReLU, computed from those of batch
+// norm and the readout. A thread replaces the elements that it loaded.
 template <int COLS, int W, class S> INLINE void through_norm(S &ds, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ coef, const int *__restrict__ graph, int first, int here, int out) {
 	typedef TilePart<COLS, W> Part;
@@ -1878,11 +1878,11 @@ template <int COLS> INLINE void gin_mlp_grad_chunk(real *__restrict__ dh1, real 
 // Backward: d_i = k1·(dy_i + dpooled_g) + k2 + k3·h2_i where h2_i > 0 (dy or
 // dpooled null stands for zeros; coef is norm_grad_coefficients'), dh1 = d·w2ᵀ
 // where h1 > 0, dagg = dh1·w1ᵀ. dh1 and dagg are written if not null. Row b of
-// part, for each block of a view, has the chunk's share of the gradients of w1,
-// b1, w2 and b2, side by side; with w1 null there is none of w1. merge_gradients
+// part, for block b of a view, has the chunk's part of the gradients of w1,
+// b1, w2 and b2, in this order; if w1 is null, its gradient is missing. merge_gradients
 // follows. graph has the graph of each row. block, grid (nviews+1)·chunks. Moves
-// rows·(2·in + hid + 2·out) and the parts; 4·rows·hid·(in + out) operations. As
-// gin_mlp, for widths of at most 32 or 64.
+// rows·(2·in + hid + 2·out) and the parts; 4·rows·hid·(in + out) operations. Like
+// gin_mlp, for widths up to 32 or 64.
 KERNEL_BLOCKS(gin_mlp_grad, 3, 1, real *__restrict__ dh1, real *__restrict__ dagg, real *__restrict__ part, const real *__restrict__ dy, const real *__restrict__ dpooled,
 	const real *__restrict__ h1, const real *__restrict__ h2, const real *__restrict__ agg, const real *__restrict__ w1, const real *__restrict__ w2,
 	const real *__restrict__ coef, const int *__restrict__ graph, const int *__restrict__ views, int nviews, int chunks,
@@ -1920,8 +1920,8 @@ KERNEL(merge_gradients, real *__restrict__ dw1, real *__restrict__ db1, real *__
 // ------------------------------------------------------------------- percentiles
 //
 // The order statistics `rank` and rank+1 of the strict upper triangle of s
-// [n×n], exactly: keys are integers of the order of the numbers, and a pass finds
-// eight more bits of both from the counts of the values of these bits among the
+// [n×n], exactly, by radix selection. Keys are integers in the order of the numbers. A
+// pass finds eight more bits of both: it counts the values of these bits among the
 // keys that agree with the bits so far.
 
 template <int BYTES> struct KeyOf;
@@ -1937,8 +1937,7 @@ union Bits {
 	key bits;
 };
 
-// key_of maps a number to an integer of the same order, and both zeros, which
-// are equal, to the same.
+// key_of maps numbers to integers in the same order, and both zeros to one integer.
 INLINE key key_of(real x) {
 	const key top = (key)1 << (8 * PASSES - 1);
 	Bits b;
@@ -1953,14 +1952,14 @@ INLINE real number_of(key k) {
 	return b.number;
 }
 
-// A Found is what is known of an order statistic: the leading bits of its key
-// and its place among the keys that agree with them.
+// Found has the leading bits of the key of an order statistic, and its place among the
+// keys that agree with them.
 struct Found {
 	key prefix;
 	int place;
 };
 
-// find reads the counts of so many passes. All lanes of a warp must call it.
+// find reads the counts of the given number of passes. All lanes of a warp must call it.
 INLINE Found find(const unsigned *hist, int passes, int rank) {
 	const int lane = thread_in_block() % 32;
 	Found f = {0, rank};
@@ -1976,7 +1975,7 @@ INLINE Found find(const unsigned *hist, int passes, int rank) {
 			before += lane >= d ? below : 0;
 		}
 		before -= sum;
-		// The lane that has the place: one, unless there are no keys.
+		// Exactly one lane has the place, unless there are no keys.
 		const unsigned here = __ballot_sync(ALL, f.place >= before && f.place < before + sum);
 		const int owner = here ? __ffs((int)here) - 1 : 0;
 		int digit = 8 * lane, place = f.place - before;
@@ -1994,13 +1993,13 @@ INLINE const unsigned *rank_counts(const unsigned *hist, int matrix, int second)
 	return hist + (2 * matrix + second) * PASSES * 256;
 }
 
-// next_rank returns the place behind rank, or rank if it is the last.
+// next_rank returns the place after rank, or rank if it is the last.
 INLINE int next_rank(int rank, int n) { return min(rank + 1, (int)((long long)n * (n - 1) / 2 - 1)); }
 
 // One pass: hist [matrices][2][passes][256], zero before pass 0, counts the
 // digits of the pass for rank and for the next. block, grid (min(n, 128),
-// matrices 1 or 2): a block counts the rows that are so many apart in shared
-// memory, and adds its counts. Moves n²/2 for each matrix.
+// matrices 1 or 2): a block counts every gridDim.x-th row in shared memory, and adds its
+// counts. Moves n²/2 for each matrix.
 KERNEL(percentile_count, unsigned *hist, const real *s0, const real *s1, int n, int rank, int pass) {
 	SHARED(unsigned, counts, 512);
 	SHARED(key, prefixes, 2);
@@ -2040,7 +2039,7 @@ KERNEL(percentile_count, unsigned *hist, const real *s0, const real *s1, int n, 
 }
 
 // theta[m] is the interpolation between both statistics of matrix m with weight
-// `second` for the next. A warp for each matrix. Moves nothing to speak of.
+// `second` for the next. A warp for each matrix. Moves a negligible amount.
 KERNEL(percentile_value, real *theta, const unsigned *hist, const real *s0, const real *s1, double second, int n, int rank) {
 	const int m = blockIdx.x;
 	const Found a = find(rank_counts(hist, m, 0), PASSES, rank);
@@ -2051,10 +2050,10 @@ KERNEL(percentile_value, real *theta, const unsigned *hist, const real *s0, cons
 	}
 }
 
-// ∂theta/∂s: of the entries that equal an order statistic, the one that has its
-// place in row-major order gets the weight; w is zero before. One block: a
+// ∂theta/∂s: among the entries that equal an order statistic, the one at its
+// place in row-major order gets the weight; w must be zero before. One block: a
 // thread counts the entries in its rows, and the thread whose rows have the
-// place looks for it. Moves n²/2, twice.
+// place searches for it. Moves n²/2, twice.
 KERNEL(percentile_weights, real *w, const unsigned *hist, const real *s, double second, int n, int rank) {
 	SHARED(int, counts, 256);
 	const int t = threadIdx.x;
@@ -2091,9 +2090,9 @@ KERNEL(percentile_weights, real *w, const unsigned *hist, const real *s, double 
 // backend.Contrast, with n graphs in each view: rows i < n of the similarities
 // are view 1, p(i) is the same graph in the other view.
 
-// NT-Xent, forward: e [2n×2n] holds S = U·Uᵀ and becomes e^((s-1)/τ) without
-// the diagonal; invz_i is 1 over the row's sum Z_i, terms_i = ln Z_i + (1 -
-// s_ip(i))/τ. What the Laplacian loss needs, S of the view's own half, goes to a0
+// NT-Xent, forward: e [2n×2n] holds S = U·Uᵀ and becomes e^((s-1)/τ) with a zero
+// diagonal; invz_i is 1/Z_i for the row's sum Z_i, terms_i = ln Z_i + (1 -
+// s_ip(i))/τ. The blocks of S within each view, for the Laplacian loss, go to a0
 // and a1 [n×n] if they are not null. block, a row each. Moves 8n²,
 // and 2n² with a0 and a1.
 KERNEL(contrast_rows, real *__restrict__ e, real *__restrict__ invz, double *__restrict__ terms, real *__restrict__ a0, real *__restrict__ a1,
@@ -2103,7 +2102,7 @@ KERNEL(contrast_rows, real *__restrict__ e, real *__restrict__ invz, double *__r
 	real *a = v ? a1 : a0;
 	const double positive = row[(i + n) % m];
 	const real inverse = (real)(1 / tau);
-	__syncthreads(); // all have read it
+	__syncthreads(); // all threads have read it
 	double z = 0;
 	for (int j = t; j < m; j += 256) {
 		const real s = row[j];
@@ -2121,7 +2120,7 @@ KERNEL(contrast_rows, real *__restrict__ e, real *__restrict__ invz, double *__r
 	}
 }
 
-// Similarities become adjacencies: a = σ(κ·(a - θ_v)) without the diagonal, and
+// Similarities become adjacencies: a = σ(κ·(a - θ_v)) with a zero diagonal, and
 // r = d^-½ of the row sums d, 0 where d is below LEAST_DEGREE. block, a row of both
 // views each. Moves 4n².
 KERNEL(contrast_graph, real *__restrict__ a0, real *__restrict__ a1, real *__restrict__ r, const real *__restrict__ theta, double kappa, int n) {
@@ -2165,7 +2164,7 @@ KERNEL(contrast_match, double *__restrict__ terms, real *__restrict__ w, const r
 
 // Backward: g [2n×2n] = G + Gᵀ with G the gradient with respect to S, so that
 // the gradient of U is g·U. With c = alpha_c·dc and l = alpha_g·dg (null stands
-// for 0; the Laplacian part needs a0 too):
+// for 0; if a0 is null, there is no Laplacian part):
 //
 //	g_ij = c·(E_ij·(1/Z_i + 1/Z_j) - 2·[j = p(i)])
 //	     + l·A(1-A)·(±4·D_ij·r_i·r_j - w_i - w_j)   within the view's own half

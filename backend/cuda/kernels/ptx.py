@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compiles kernels.cu to kernels_f32.ptx and kernels_f64.ptx, and notes in sass.txt
-what becomes of them on a device (go generate), or, with -check, compares all three
-with fresh ones. Nothing may spill. Uses the NVRTC, ptxas and nvdisasm that
+"""Compiles kernels.cu to kernels_f32.ptx and kernels_f64.ptx, and writes statistics of
+the machine code to sass.txt (go generate). With -check it compares all three files with
+fresh ones instead. Fails if a kernel spills. Uses the NVRTC, ptxas and nvdisasm that
 toolkit.sh fetches; equal sources give equal bytes. Needs no GPU."""
 
 import ctypes
@@ -19,12 +19,12 @@ PTXAS_ARCH = "sm_90"
 # Of a multiprocessor of sm_90.
 REGISTERS, WARPS, SHARED, BLOCKS = 64 << 10, 64, 227 << 10, 32
 HEADER = f"""\
-# What ptxas makes of the kernels for {PTXAS_ARCH}: go generate writes it, .ci/cuda compares.
+# The machine code of the kernels for {PTXAS_ARCH}: go generate writes it, .ci/cuda compares.
 #
-# registers a thread and bytes of shared memory a block; how many blocks a
-# multiprocessor can have; instructions that load or store local memory (spills, arrays
-# out of registers); divisions of integers and doubles within loops; and loads from
-# global memory by their width in bits.
+# Columns: registers a thread; bytes of shared memory a block; blocks that a
+# multiprocessor can run at a time; instructions that load or store local memory (spills,
+# arrays out of registers); divisions of integers and doubles within loops; and loads
+# from global memory by their width in bits.
 #
 # kernel                   registers  shared  blocks  local  divisions  loads: 32   64  128
 """

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Fetches the parts of NVIDIA's CUDA toolkit that a build with -tags cuda needs
+# Fetches the parts of NVIDIA's CUDA toolkit that builds and checks with -tags cuda need
 # and prints their folder:
 #
 #	export CGO_CFLAGS="-I$(backend/cuda/kernels/toolkit.sh)/include"
 #	go build -tags cuda ./...
 #
 # include/cuda.h, lib/libnvrtc.so.12, bin/ptxas and bin/nvdisasm, from the wheels that
-# toolkit.txt pins by version and hash. Nothing is installed; what was fetched
-# stays in the user's cache. Needs python3 with pip. No GPU, no driver. The
-# licence of these files is NVIDIA's, which does not let the repository hold
-# them.
+# toolkit.txt pins by version and hash. Nothing is installed; the files stay in the
+# user's cache. Needs python3 with pip, but no GPU and no driver. The files are under
+# NVIDIA's licence, which does not allow them in the repository.
 set -euo pipefail
 cd "$(dirname "$0")"
 list=$PWD/toolkit.txt
