@@ -81,7 +81,8 @@ type RowOp uint8
 const (
 	RowSum RowOp = iota // Σ_j a_ij; 0 for no columns
 	RowMax              // max_j a_ij; -Inf for no columns; NaN if any is
-	// ln Σ_j e^a_ij, maximum subtracted; -Inf for no columns or all -Inf, +Inf if any is
+	// RowLogSumExp is ln Σ_j e^a_ij, with the maximum subtracted: -Inf for no columns or
+	// all -Inf, +Inf if any is.
 	RowLogSumExp
 	numRow
 )

@@ -22,9 +22,8 @@ func refuse(bad bool, op, want string, ts ...*tensor.Tensor) {
 // CheckAlloc panics if a dimension is negative.
 func CheckAlloc(rows, cols int) {
 	if rows < 0 || cols < 0 {
-		tensor.Mismatch(
-			"backend: Alloc", "dimensions must not be negative", &tensor.Tensor{Rows: rows, Cols: cols},
-		)
+		t := &tensor.Tensor{Rows: rows, Cols: cols}
+		tensor.Mismatch("backend: Alloc", "dimensions must not be negative", t)
 	}
 }
 
@@ -130,7 +129,8 @@ func CheckDot(dst, a, b *tensor.Tensor) {
 // CheckSegments panics unless ptr delimits rows of long [N×F] for the rows of
 // short [G×F].
 func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
-	if ptr.Len() != short.Rows+1 || short.Cols != long.Cols || int(ptr.Host[ptr.Len()-1]) > long.Rows {
+	badPointers := ptr.Len() != short.Rows+1 || int(ptr.Host[ptr.Len()-1]) > long.Rows
+	if badPointers || short.Cols != long.Cols {
 		const format = "want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N"
 		tensor.Mismatch(op, fmt.Sprintf(format, ptr.Len()), short, long)
 	}
@@ -170,9 +170,8 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 		tensor.Mismatch(op, fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
 	}
 	if self != 0 && a.Rows != a.Cols {
-		tensor.Mismatch(
-			op, fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols), dst, x,
-		)
+		message := fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols)
+		tensor.Mismatch(op, message, dst, x)
 	}
 }
 

@@ -129,7 +129,8 @@ func CheckRowsLayer(l *RowsLayer) {
 	const op = "backend: LayerRows"
 	input := l.X.Cols
 	hid := l.B1.Cols
-	refuse(l.E.Cols != input || !l.C.Is(l.A.Rows, l.E.Rows), op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
+	badTables := l.E.Cols != input || !l.C.Is(l.A.Rows, l.E.Rows)
+	refuse(badTables, op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
 	if l.W1 == nil {
 		bad := !l.B1.Is(1, input) || !l.Y.Is(l.Graphs.Len()-1, input)
 		refuse(bad, op, "want the hidden width and a row for each graph", l.X, l.B1, l.Y)
@@ -199,18 +200,11 @@ func CheckGCN(l *GCNLayer) (input, out int) {
 		tensor.Mismatch(op, "want W as high as x is wide, and square with a residual", l.X, l.W)
 	}
 	if !l.Gamma.Is(1, input) || !l.Beta.Is(1, input) || !l.B.Is(1, out) {
-		tensor.Mismatch(
-			op, "want γ and β of the input's width, a bias of the output's", l.W, l.Gamma, l.Beta, l.B,
-		)
+		const shapes = "want γ and β of the input's width, a bias of the output's"
+		tensor.Mismatch(op, shapes, l.W, l.Gamma, l.Beta, l.B)
 	}
-	refuse(
-		!l.Mean.Is(v, input) || !l.Var.Is(v, input),
-		op,
-		"want one row of statistics for each view",
-		l.X,
-		l.Mean,
-		l.Var,
-	)
+	badStatistics := !l.Mean.Is(v, input) || !l.Var.Is(v, input)
+	refuse(badStatistics, op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
 	if !l.R.Is(n, out) || !l.Y.Is(n, out) || (l.R == l.Y) == l.Residual {
 		tensor.Mismatch(op, "want outputs of all nodes, and two of them with a residual", l.X, l.R, l.Y)
 	}
@@ -252,17 +246,14 @@ func CheckNorm(n *Norm) {
 	const op = "backend: Norm"
 	g := n.Groups.Len() - 1
 	f := n.X.Cols
-	refuse(
-		!n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows,
-		op,
-		"want y as x, and groups of its rows",
-		n.X,
-		n.Y,
-	)
-	if !n.Gamma.Is(1, f) || !n.Beta.Is(1, f) || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
+	badRows := !n.Y.Like(n.X) || int(n.Groups.Host[g]) > n.X.Rows
+	refuse(badRows, op, "want y as x, and groups of its rows", n.X, n.Y)
+	badParameters := !n.Gamma.Is(1, f) || !n.Beta.Is(1, f)
+	if badParameters || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
 		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)
 	}
-	refuse(n.Weights != nil && !n.Weights.Is(n.X.Rows, 1), op, "want weights [N×1]", n.X, n.Weights)
+	badWeights := n.Weights != nil && !n.Weights.Is(n.X.Rows, 1)
+	refuse(badWeights, op, "want weights [N×1]", n.X, n.Weights)
 	if n.Bias != nil && (!n.Bias.Is(1, f) || !n.BiasedMean.Like(n.Mean)) {
 		tensor.Mismatch(op, "want a bias [1×F], its means [G×F]", n.X, n.Bias, n.BiasedMean)
 	}
@@ -319,14 +310,16 @@ func CheckContrast(c *Contrast) (n, d int) {
 	d = c.U.Cols
 	n = m / 2
 	tiles := c.E == nil
-	refuse(m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m), op, "want U [2N×D], [2N×2N]", c.U, c.E)
+	bad := m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m)
+	refuse(bad, op, "want U [2N×D], [2N×2N]", c.U, c.E)
 	if c.LossC != nil || !tiles {
 		bad := !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) || c.CrossView && (!tiles || n < 2)
 		const shapes = "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views"
 		refuse(bad, op, shapes, c.U, c.InvZ, c.LossC)
 	}
 	if c.Match && !tiles {
-		refuse(!c.A1.Is(n, n) || !c.A2.Is(n, n), op, "want U [2N×D], [N×N], [N×N]", c.U, c.A1, c.A2)
+		bad := !c.A1.Is(n, n) || !c.A2.Is(n, n)
+		refuse(bad, op, "want U [2N×D], [N×N], [N×N]", c.U, c.A1, c.A2)
 	}
 	if c.Match {
 		bad := !c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)

@@ -24,11 +24,12 @@ func (e *engine) ContrastForward(c *backend.Contrast) {
 		a1 = e.ptr(c.A1)
 		a2 = e.ptr(c.A2)
 	}
-	e.blocks(
-		"contrast_rows", m, e.ptr(c.E), e.ptr(c.InvZ), e.ptr(terms), a1, a2,
-		floatWord(c.Temperature), intWord(n),
-	)
-	e.blocks("sum_partials", 1, e.ptr(c.LossC), e.ptr(terms), floatWord(c.Scale), intWord(m))
+	e.blocks("contrast_rows", m,
+		e.ptr(c.E), e.ptr(c.InvZ), e.ptr(terms), a1, a2,
+		floatWord(c.Temperature), intWord(n))
+	e.blocks("sum_partials", 1,
+		e.ptr(c.LossC), e.ptr(terms),
+		floatWord(c.Scale), intWord(m))
 	if !c.Match {
 		return
 	}
@@ -39,11 +40,12 @@ func (e *engine) ContrastForward(c *backend.Contrast) {
 	} else {
 		e.Free(e.percentile(theta, c.A1, c.A2, c.Percentile))
 	}
-	e.blocks(
-		"contrast_graph", m, e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), e.ptr(theta), floatWord(c.Kappa),
-		intWord(n),
-	)
-	e.blocks("contrast_match", n, e.ptr(terms), e.ptr(c.W), e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), intWord(n))
+	e.blocks("contrast_graph", m,
+		e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R), e.ptr(theta),
+		floatWord(c.Kappa), intWord(n))
+	e.blocks("contrast_match", n,
+		e.ptr(terms), e.ptr(c.W), e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R),
+		intWord(n))
 	e.blocks("sum_partials", 1, e.ptr(c.LossG), e.ptr(terms), floatWord(1), intWord(n))
 	e.Free(theta)
 }
@@ -61,10 +63,10 @@ func (e *engine) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor
 		w = e.ptr(c.W)
 		kappa = c.Kappa
 	}
-	e.blocks(
-		"contrast_gradient", 2*n, e.ptr(g), e.ptr(c.E), e.ptr(c.InvZ), a1, a2, r, w, e.ptr(dc),
-		e.ptr(dg), floatWord(c.Scale/c.Temperature), floatWord(kappa), intWord(n),
-	)
+	e.blocks("contrast_gradient", 2*n,
+		e.ptr(g), e.ptr(c.E), e.ptr(c.InvZ), a1, a2, r, w, e.ptr(dc),
+		e.ptr(dg),
+		floatWord(c.Scale/c.Temperature), floatWord(kappa), intWord(n))
 	e.Gemm(du, false, false, 1, g, c.U, 0)
 	e.Free(g)
 }

@@ -67,10 +67,9 @@ func (e *engine) dense(dst, a, w *tensor.Tensor, trans bool, bias, gate *tensor.
 }
 
 func (e *engine) biasReLU(dst, a, bias *tensor.Tensor, relu bool) {
-	e.flat(
-		"bias_relu", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(bias), flagWord(relu),
-		intWord(dst.Cols), intWord(dst.Len()),
-	)
+	e.flat("bias_relu", dst.Len(),
+		e.ptr(dst), e.ptr(a), e.ptr(bias),
+		flagWord(relu), intWord(dst.Cols), intWord(dst.Len()))
 }
 
 func (e *engine) GINForward(l *backend.GINLayer) {
@@ -96,11 +95,11 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		part = e.Alloc(views*parts*2, out)
 	}
 	if isNarrow(l) {
-		e.blocks(
-			ginKernel("gin_mlp", l), (views+1)*parts, e.ptr(l.H1), e.ptr(l.H2), e.ptr(part),
-			e.ptr(l.Agg), e.ptr(w1), e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2), e.idx(l.Views),
-			intWord(views), intWord(parts), intWord(n), intWord(input), intWord(hid), intWord(out),
-		)
+		e.blocks(ginKernel("gin_mlp", l), (views+1)*parts,
+			e.ptr(l.H1), e.ptr(l.H2), e.ptr(part), e.ptr(l.Agg), e.ptr(w1),
+			e.ptr(l.B1), e.ptr(l.W2), e.ptr(l.B2), e.idx(l.Views),
+			intWord(views), intWord(parts), intWord(n), intWord(input),
+			intWord(hid), intWord(out))
 		e.work.Flops += productFlops(n, hid, out)
 		if w1 != nil {
 			e.work.Flops += productFlops(n, input, hid)
@@ -113,24 +112,21 @@ func (e *engine) GINForward(l *backend.GINLayer) {
 		}
 		e.dense(l.H2, l.H1, l.W2, false, l.B2, nil)
 		if part != nil {
-			e.tiles(
-				"segment_moments", views*parts, out, e.ptr(part), e.ptr(l.H2), e.idx(l.Views),
-				intWord(views), intWord(parts), intWord(out),
-			)
+			e.tiles("segment_moments", views*parts, out,
+				e.ptr(part), e.ptr(l.H2), e.idx(l.Views),
+				intWord(views), intWord(parts), intWord(out))
 		}
 	}
 	// Batch norm and the readout.
 	coef := e.Alloc(2*views, out)
-	e.blocks(
-		"norm_coefficients", views*ceil(out, mergedColumns), e.ptr(l.Mean), e.ptr(l.Var),
-		e.ptr(coef), 0, e.ptr(part), e.ptr(l.Gamma), e.ptr(l.Beta), 0, e.idx(l.Views),
-		floatWord(l.Eps), intWord(views), intWord(parts), intWord(out),
-	)
-	e.tiles(
-		"norm_readout", graphs+1, out, e.ptr(l.Y), e.ptr(l.Sums), e.ptr(l.Pooled), e.ptr(l.H2),
-		e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), intWord(graphs), intWord(views), intWord(n),
-		intWord(out),
-	)
+	e.blocks("norm_coefficients", views*ceil(out, mergedColumns),
+		e.ptr(l.Mean), e.ptr(l.Var), e.ptr(coef), 0, e.ptr(part),
+		e.ptr(l.Gamma), e.ptr(l.Beta), 0, e.idx(l.Views),
+		floatWord(l.Eps), intWord(views), intWord(parts), intWord(out))
+	e.tiles("norm_readout", graphs+1, out,
+		e.ptr(l.Y), e.ptr(l.Sums), e.ptr(l.Pooled), e.ptr(l.H2), e.ptr(coef),
+		e.idx(l.Graphs), e.idx(l.Views),
+		intWord(graphs), intWord(views), intWord(n), intWord(out))
 	e.Free(part)
 	e.Free(coef)
 }
@@ -147,17 +143,17 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 		graph = e.scratch(n, 4)
 	}
 	part := e.Alloc(2*graphs, out)
-	e.tiles(
-		"norm_grad_partials", graphs, out, e.ptr(part), e.ptr(graph), e.ptr(g.DY), e.ptr(g.DPooled),
-		e.ptr(l.H2), e.ptr(l.Mean), e.idx(l.Graphs), e.idx(l.Views), flagWord(!l.Running),
-		intWord(graphs), intWord(views), intWord(out),
-	)
+	e.tiles("norm_grad_partials", graphs, out,
+		e.ptr(part), e.ptr(graph), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2),
+		e.ptr(l.Mean), e.idx(l.Graphs), e.idx(l.Views),
+		flagWord(!l.Running), intWord(graphs), intWord(views), intWord(out))
 	coef := e.Alloc(3*views, out)
-	e.merge(
-		"norm_grad_coefficients", out, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part),
-		e.ptr(l.Mean), e.ptr(l.Var), e.ptr(l.Gamma), e.idx(l.Graphs), e.idx(l.Views),
-		floatWord(l.Eps), flagWord(l.Running), intWord(graphs), intWord(views), intWord(out),
-	)
+	e.merge("norm_grad_coefficients", out,
+		e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(part),
+		e.ptr(l.Mean), e.ptr(l.Var), e.ptr(l.Gamma), e.idx(l.Graphs),
+		e.idx(l.Views),
+		floatWord(l.Eps), flagWord(l.Running), intWord(graphs),
+		intWord(views), intWord(out))
 	e.Free(part)
 	// The gradients of the dense layers.
 	var dh1, dagg *tensor.Tensor
@@ -191,11 +187,10 @@ func (e *engine) wideGradients(l *backend.GINLayer, g *backend.GINGradients, coe
 	n, out := l.H2.Rows, l.H2.Cols
 	graphs := l.Graphs.Len() - 1
 	d := e.Alloc(n, out)
-	e.tiles(
-		"norm_grad_apply", graphs+1, out, e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2),
-		e.ptr(coef), e.idx(l.Graphs), e.idx(l.Views), intWord(graphs), intWord(l.Views.Len()-1),
-		intWord(n), intWord(out),
-	)
+	e.tiles("norm_grad_apply", graphs+1, out,
+		e.ptr(d), e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H2), e.ptr(coef),
+		e.idx(l.Graphs), e.idx(l.Views),
+		intWord(graphs), intWord(l.Views.Len()-1), intWord(n), intWord(out))
 	e.Gemm(g.W2, true, false, 1, l.H1, d, 0)
 	e.ColSums(g.B2, d)
 	e.dense(dh1, d, l.W2, true, nil, l.H1)
@@ -226,22 +221,21 @@ func (e *engine) narrowGradients(
 	}
 	parts := e.ginChunks(n, views, maxBackward)
 	part := e.Alloc(views*parts, size)
-	e.blocks(
-		ginKernel("gin_mlp_grad", l), (views+1)*parts, e.ptr(dh1), e.ptr(dagg), e.ptr(part),
-		e.ptr(g.DY), e.ptr(g.DPooled), e.ptr(l.H1), e.ptr(l.H2), e.ptr(l.Agg), e.ptr(w1),
-		e.ptr(l.W2), e.ptr(coef), e.ptr(graph), e.idx(l.Views), intWord(views), intWord(parts),
-		intWord(n), intWord(input), intWord(hid), intWord(out),
-	)
+	e.blocks(ginKernel("gin_mlp_grad", l), (views+1)*parts,
+		e.ptr(dh1), e.ptr(dagg), e.ptr(part), e.ptr(g.DY), e.ptr(g.DPooled),
+		e.ptr(l.H1), e.ptr(l.H2), e.ptr(l.Agg), e.ptr(w1), e.ptr(l.W2),
+		e.ptr(coef), e.ptr(graph), e.idx(l.Views),
+		intWord(views), intWord(parts), intWord(n), intWord(input),
+		intWord(hid), intWord(out))
 	e.work.Flops += 2 * productFlops(n, hid, out) // dW2 and dh1
 	for _, t := range []*tensor.Tensor{dw1, dagg} {
 		if t != nil {
 			e.work.Flops += productFlops(n, input, hid)
 		}
 	}
-	e.merge(
-		"merge_gradients", size, e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part),
-		intWord(views*parts), intWord(input), intWord(hid), intWord(out),
-	)
+	e.merge("merge_gradients", size,
+		e.ptr(dw1), e.ptr(g.B1), e.ptr(g.W2), e.ptr(g.B2), e.ptr(part),
+		intWord(views*parts), intWord(input), intWord(hid), intWord(out))
 	e.Free(part)
 }
 
@@ -275,10 +269,10 @@ func (e *engine) TrackStatistics(
 	runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64,
 ) {
 	backend.CheckTrack(runningMean, runningVar, mean, variance, groups)
-	e.flat(
-		"norm_track", mean.Cols, e.ptr(runningMean), e.ptr(runningVar), e.ptr(mean),
-		e.ptr(variance), e.idx(groups), floatWord(momentum), intWord(mean.Rows), intWord(mean.Cols),
-	)
+	e.flat("norm_track", mean.Cols,
+		e.ptr(runningMean), e.ptr(runningVar), e.ptr(mean), e.ptr(variance),
+		e.idx(groups),
+		floatWord(momentum), intWord(mean.Rows), intWord(mean.Cols))
 }
 
 // tableWords is the number of words for each tensor in the table of a kernel over many
@@ -310,7 +304,9 @@ func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
 	part := e.scratch(parts, 8)
 	e.table("SquaredNorm", words, func(table uint64) {
 		e.moves += 8 * len(words)
-		e.launch("square_sums_many", grid(blocks, len(ts)), lineBlock, e.ptr(part), table, intWord(len(ts)))
+		e.launch("square_sums_many", grid(blocks, len(ts)), lineBlock,
+			e.ptr(part), table,
+			intWord(len(ts)))
 	})
 	e.blocks("sum_partials", 1, e.ptr(sum), e.ptr(part), floatWord(1), intWord(parts))
 	e.Free(part)
@@ -328,10 +324,9 @@ func (e *engine) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor,
 	}
 	e.table("AdamAll", words, func(table uint64) {
 		e.moves += 8 * len(words)
-		e.launch(
-			"adam_many", grid(tableBlocks(p), len(p)), lineBlock, table, e.ptr(rate), e.ptr(step),
-			floatWord(c.Beta1), floatWord(c.Beta2), floatWord(c.Eps), floatWord(c.WeightDecay),
-			intWord(len(p)),
-		)
+		e.launch("adam_many", grid(tableBlocks(p), len(p)), lineBlock,
+			table, e.ptr(rate), e.ptr(step),
+			floatWord(c.Beta1), floatWord(c.Beta2), floatWord(c.Eps),
+			floatWord(c.WeightDecay), intWord(len(p)))
 	})
 }

@@ -17,19 +17,18 @@ func (e *engine) NormForward(n *backend.Norm) {
 	parts := chunks(rows, groups)
 	part := e.Alloc(groups*parts*2, cols)
 	coef := e.Alloc(2*groups, cols)
-	e.tiles(
-		"segment_moments", groups*parts, cols, e.ptr(part), e.ptr(n.X), e.idx(n.Groups),
-		intWord(groups), intWord(parts), intWord(cols),
-	)
-	e.blocks(
-		"norm_coefficients", groups*ceil(cols, mergedColumns), e.ptr(n.Mean), e.ptr(n.Var),
-		e.ptr(coef), e.ptr(n.BiasedMean), e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta), e.ptr(n.Bias),
-		e.idx(n.Groups), floatWord(n.Eps), intWord(groups), intWord(parts), intWord(cols),
-	)
-	e.flat(
-		"norm_apply", n.Y.Len(), e.ptr(n.Y), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.ptr(n.Beta),
-		e.idx(n.Groups), flagWord(n.ReLU), intWord(groups), intWord(rows), intWord(cols),
-	)
+	e.tiles("segment_moments", groups*parts, cols,
+		e.ptr(part), e.ptr(n.X), e.idx(n.Groups),
+		intWord(groups), intWord(parts), intWord(cols))
+	e.blocks("norm_coefficients", groups*ceil(cols, mergedColumns),
+		e.ptr(n.Mean), e.ptr(n.Var), e.ptr(coef), e.ptr(n.BiasedMean),
+		e.ptr(part), e.ptr(n.Gamma), e.ptr(n.Beta), e.ptr(n.Bias),
+		e.idx(n.Groups),
+		floatWord(n.Eps), intWord(groups), intWord(parts), intWord(cols))
+	e.flat("norm_apply", n.Y.Len(),
+		e.ptr(n.Y), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean), e.ptr(n.Beta),
+		e.idx(n.Groups),
+		flagWord(n.ReLU), intWord(groups), intWord(rows), intWord(cols))
 	e.Free(part)
 	e.Free(coef)
 }
@@ -45,21 +44,19 @@ func (e *engine) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 	}
 	part := e.Alloc(groups*parts*2, cols)
 	coef := e.Alloc(3*groups, cols)
-	e.tiles(
-		"group_grad_partials", groups*parts, cols, e.ptr(part), e.ptr(g.DY), e.ptr(n.X),
-		e.ptr(n.Mean), e.ptr(n.Var), e.ptr(n.Gamma), beta, e.idx(n.Groups), floatWord(n.Eps),
-		intWord(parts), intWord(cols),
-	)
-	e.merge(
-		"group_grad_coefficients", cols, e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(g.Bias),
-		e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma), e.idx(n.Groups), floatWord(n.Eps),
-		intWord(groups), intWord(parts), intWord(cols),
-	)
+	e.tiles("group_grad_partials", groups*parts, cols,
+		e.ptr(part), e.ptr(g.DY), e.ptr(n.X), e.ptr(n.Mean), e.ptr(n.Var),
+		e.ptr(n.Gamma), beta, e.idx(n.Groups),
+		floatWord(n.Eps), intWord(parts), intWord(cols))
+	e.merge("group_grad_coefficients", cols,
+		e.ptr(coef), e.ptr(g.Gamma), e.ptr(g.Beta), e.ptr(g.Bias),
+		e.ptr(part), e.ptr(n.Var), e.ptr(n.Gamma), e.idx(n.Groups),
+		floatWord(n.Eps), intWord(groups), intWord(parts), intWord(cols))
 	if g.DX != nil {
-		e.flat(
-			"group_grad_apply", g.DX.Len(), e.ptr(g.DX), e.ptr(g.DY), e.ptr(n.X), e.ptr(coef),
-			e.ptr(n.Mean), beta, e.idx(n.Groups), intWord(groups), intWord(rows), intWord(cols),
-		)
+		e.flat("group_grad_apply", g.DX.Len(),
+			e.ptr(g.DX), e.ptr(g.DY), e.ptr(n.X), e.ptr(coef), e.ptr(n.Mean),
+			beta, e.idx(n.Groups),
+			intWord(groups), intWord(rows), intWord(cols))
 	}
 	e.Free(part)
 	e.Free(coef)
@@ -78,9 +75,8 @@ func (e *engine) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
 	if parts > 1 {
 		part = e.Alloc(parts, dx.Cols)
 	}
-	e.tiles(
-		"bias_relu_grad", parts, dx.Cols, e.ptr(dx), e.ptr(part), e.ptr(dy), e.ptr(y),
-		intWord(dx.Rows), intWord(parts), intWord(dx.Cols),
-	)
+	e.tiles("bias_relu_grad", parts, dx.Cols,
+		e.ptr(dx), e.ptr(part), e.ptr(dy), e.ptr(y),
+		intWord(dx.Rows), intWord(parts), intWord(dx.Cols))
 	e.mergeChunks(db, part, 1, parts)
 }

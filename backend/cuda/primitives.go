@@ -83,31 +83,30 @@ func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, s
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
 	d := e.part(dst, rows*cols) + uint64((di*dst.Cols+dj)*e.bytes)
 	s := e.part(src, rows*cols) + uint64((si*src.Cols+sj)*e.bytes)
-	e.flat("copy_block", rows*cols, d, s, intWord(dst.Cols), intWord(src.Cols), intWord(rows), intWord(cols))
+	e.flat("copy_block", rows*cols,
+		d, s,
+		intWord(dst.Cols), intWord(src.Cols), intWord(rows), intWord(cols))
 }
 
 func (e *engine) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
 	e.launch("transpose", grid(ceil(src.Cols, warp)*ceil(src.Rows, warp), 1), tileBlock,
-		e.ptr(dst), e.ptr(src), intWord(src.Rows), intWord(src.Cols))
+		e.ptr(dst), e.ptr(src),
+		intWord(src.Rows), intWord(src.Cols))
 }
 
 func (e *engine) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 	backend.CheckGather(dst, src, idx)
-	e.flat(
-		"gather_rows",
-		dst.Len(),
-		e.ptr(dst),
-		e.part(src, min(src.Len(), dst.Len())),
-		e.idx(idx),
-		intWord(dst.Rows),
-		intWord(dst.Cols),
-	)
+	e.flat("gather_rows", dst.Len(),
+		e.ptr(dst), e.part(src, min(src.Len(), dst.Len())), e.idx(idx),
+		intWord(dst.Rows), intWord(dst.Cols))
 }
 
 func (e *engine) FillDiagonal(dst *tensor.Tensor, v float64) {
 	backend.CheckSquare("backend: FillDiagonal", dst)
-	e.flat("fill_diagonal", dst.Rows, e.part(dst, dst.Rows), floatWord(v), intWord(dst.Rows))
+	e.flat("fill_diagonal", dst.Rows,
+		e.part(dst, dst.Rows),
+		floatWord(v), intWord(dst.Rows))
 }
 
 func (e *engine) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
@@ -124,10 +123,10 @@ const (
 )
 
 func (e *engine) binary(dst *tensor.Tensor, op backend.BinaryOp, mode int, a, b *tensor.Tensor) {
-	e.flat(
-		"binary", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(b), intWord(int(op)), intWord(mode),
-		intWord(dst.Cols), intWord(dst.Len()),
-	)
+	e.flat("binary", dst.Len(),
+		e.ptr(dst), e.ptr(a), e.ptr(b),
+		intWord(int(op)), intWord(mode), intWord(dst.Cols),
+		intWord(dst.Len()))
 }
 
 func (e *engine) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
@@ -152,26 +151,23 @@ func (e *engine) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *ten
 
 func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
 	backend.CheckSame("backend: Affine", dst, a)
-	e.flat(
-		"axpby", dst.Len(), e.ptr(dst), e.ptr(a), 0, floatWord(alpha), floatWord(0), floatWord(c),
-		intWord(dst.Len()),
-	)
+	e.flat("axpby", dst.Len(),
+		e.ptr(dst), e.ptr(a), 0,
+		floatWord(alpha), floatWord(0), floatWord(c), intWord(dst.Len()))
 }
 
 func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
-	e.flat(
-		"axpby", dst.Len(), e.ptr(dst), e.ptr(a), e.ptr(b), floatWord(alpha), floatWord(beta),
-		floatWord(0), intWord(dst.Len()),
-	)
+	e.flat("axpby", dst.Len(),
+		e.ptr(dst), e.ptr(a), e.ptr(b),
+		floatWord(alpha), floatWord(beta), floatWord(0), intWord(dst.Len()))
 }
 
 func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
 	backend.CheckReduceRows("backend: "+op.String(), dst, a)
-	e.blocks(
-		"reduce_rows", ceil(a.Rows, threads/warp), e.ptr(dst), e.ptr(a), intWord(int(op)),
-		intWord(a.Rows), intWord(a.Cols),
-	)
+	e.blocks("reduce_rows", ceil(a.Rows, threads/warp),
+		e.ptr(dst), e.ptr(a),
+		intWord(int(op)), intWord(a.Rows), intWord(a.Cols))
 }
 
 func (e *engine) ColSums(dst, a *tensor.Tensor) {
@@ -198,10 +194,9 @@ func (e *engine) segmentSum(dst, x *tensor.Tensor, ptr uint64, segments int) {
 	if parts > 1 {
 		sums = e.Alloc(segments*parts, cols)
 	}
-	e.tiles(
-		"segment_sum", segments*parts, cols, e.ptr(sums), e.ptr(x), ptr, intWord(rows),
-		intWord(parts), intWord(cols),
-	)
+	e.tiles("segment_sum", segments*parts, cols,
+		e.ptr(sums), e.ptr(x), ptr,
+		intWord(rows), intWord(parts), intWord(cols))
 	e.mergeChunks(dst, sums, segments, parts)
 }
 
@@ -212,7 +207,8 @@ func (e *engine) mergeChunks(dst, part *tensor.Tensor, segments, parts int) {
 		return
 	}
 	e.launch("merge_partials", grid(segments, ceil(dst.Cols, mergedColumns)), tileBlock,
-		e.ptr(dst), e.ptr(part), 0, intWord(parts), intWord(mergedColumns), intWord(dst.Cols))
+		e.ptr(dst), e.ptr(part), 0,
+		intWord(parts), intWord(mergedColumns), intWord(dst.Cols))
 	e.Free(part)
 }
 
@@ -232,10 +228,9 @@ func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 
 func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
-	e.tiles(
-		"segment_expand", max(x.Rows, 1), dst.Cols, e.ptr(dst), e.ptr(x), e.idx(ptr),
-		intWord(x.Rows), intWord(dst.Rows), intWord(dst.Cols),
-	)
+	e.tiles("segment_expand", max(x.Rows, 1), dst.Cols,
+		e.ptr(dst), e.ptr(x), e.idx(ptr),
+		intWord(x.Rows), intWord(dst.Rows), intWord(dst.Cols))
 }
 
 func (e *engine) Gemm(
@@ -298,23 +293,11 @@ func (e *engine) Messages(
 	}
 	lanes, across := lanesOf(x.Cols)
 	e.table("Messages", rows, func(tables uint64) {
-		e.launch(
-			"messages",
-			grid(ceil(a.Rows, threads/lanes), across),
-			lineBlock,
-			e.ptr(y),
-			e.idx(a.Ptr),
-			e.idx(a.Col),
-			e.ptr(a.Val),
-			e.ptr(x),
-			e.ptr(c),
-			tables,
-			floatWord(self),
-			intWord(c.Cols),
-			intWord(lanes),
-			intWord(a.Rows),
-			intWord(x.Cols),
-		)
+		e.launch("messages", grid(ceil(a.Rows, threads/lanes), across), lineBlock,
+			e.ptr(y), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x),
+			e.ptr(c), tables,
+			floatWord(self), intWord(c.Cols), intWord(lanes), intWord(a.Rows),
+			intWord(x.Cols))
 	})
 	e.work.Flops += productFlops(y.Rows, y.Cols, c.Cols)
 }
@@ -356,9 +339,11 @@ func (e *engine) spmmLong(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor) 
 	part := e.Alloc(ceil(a.Col.Len(), places)+a.Rows, cols)
 	ptr := e.idx(a.Ptr)
 	e.launch("spmm_places", grid(ceil(a.Col.Len(), places*tileLanes), ceil(cols, across)), lineBlock,
-		e.ptr(part), ptr, e.idx(a.Col), e.ptr(a.Val), e.ptr(x), intWord(a.Rows), intWord(cols))
+		e.ptr(part), ptr, e.idx(a.Col), e.ptr(a.Val), e.ptr(x),
+		intWord(a.Rows), intWord(cols))
 	e.launch("merge_partials", grid(a.Rows, ceil(cols, warp)), tileBlock,
-		e.ptr(dst), e.ptr(part), ptr, 0, intWord(warp), intWord(cols))
+		e.ptr(dst), e.ptr(part), ptr, 0,
+		intWord(warp), intWord(cols))
 	e.Free(part)
 }
 
@@ -381,21 +366,10 @@ func lanesOf(cols int) (lanes, across int) {
 // spmm is SpMM on x or, unless gather is 0, on the rows of x that it lists.
 func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gather uint64, self float64) {
 	lanes, across := lanesOf(x.Cols)
-	e.launch(
-		"spmm",
-		grid(ceil(a.Rows, threads/lanes), across),
-		lineBlock,
-		e.ptr(dst),
-		e.idx(a.Ptr),
-		e.idx(a.Col),
-		e.ptr(a.Val),
-		e.ptr(x),
+	e.launch("spmm", grid(ceil(a.Rows, threads/lanes), across), lineBlock,
+		e.ptr(dst), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x),
 		gather,
-		floatWord(self),
-		intWord(lanes),
-		intWord(a.Rows),
-		intWord(x.Cols),
-	)
+		floatWord(self), intWord(lanes), intWord(a.Rows), intWord(x.Cols))
 }
 
 func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
@@ -412,10 +386,9 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	if weights != nil {
 		entries := n * (n - 1) / 2
 		rank, weight := backend.PercentilePosition(entries, p)
-		e.blocks(
-			"percentile_weights", 1, e.part(weights, 2), e.ptr(hist), e.part(s, entries),
-			floatWord(weight), intWord(n), intWord(rank),
-		)
+		e.blocks("percentile_weights", 1,
+			e.part(weights, 2), e.ptr(hist), e.part(s, entries),
+			floatWord(weight), intWord(n), intWord(rank))
 	}
 	e.Free(hist)
 }
@@ -439,21 +412,27 @@ func (e *engine) percentile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tens
 	for pass := range passes {
 		e.moves += matrices * n * (n - 1) / 2 * e.bytes
 		e.launch("percentile_count", grid(min(ceil(n*n, 16*threads), 128), matrices), lineBlock,
-			e.ptr(hist), first, second, intWord(n), intWord(rank), intWord(pass))
+			e.ptr(hist), first, second,
+			intWord(n), intWord(rank), intWord(pass))
 	}
 	e.launch("percentile_value", grid(matrices, 1), dims{warp, 1, 1},
-		e.ptr(theta), e.ptr(hist), first, second, floatWord(weight), intWord(n), intWord(rank))
+		e.ptr(theta), e.ptr(hist), first, second,
+		floatWord(weight), intWord(n), intWord(rank))
 	return hist
 }
 
 func (e *engine) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
 	backend.CheckDropout(dst, keep, step)
-	e.flat("dropout_mask", dst.Len(), e.ptr(dst), e.ptr(step), floatWord(keep), seed, intWord(dst.Len()))
+	e.flat("dropout_mask", dst.Len(),
+		e.ptr(dst), e.ptr(step),
+		floatWord(keep), seed, intWord(dst.Len()))
 }
 
 func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
 	backend.CheckAdam(p, g, m, v, rate, step)
 	e.moves += 3 * p.Len() * e.bytes // p, m and v are written too
-	e.flat("adam", p.Len(), e.ptr(p), e.ptr(g), e.ptr(m), e.ptr(v), e.ptr(rate), e.ptr(step),
-		floatWord(c.Beta1), floatWord(c.Beta2), floatWord(c.Eps), floatWord(c.WeightDecay), intWord(p.Len()))
+	e.flat("adam", p.Len(),
+		e.ptr(p), e.ptr(g), e.ptr(m), e.ptr(v), e.ptr(rate), e.ptr(step),
+		floatWord(c.Beta1), floatWord(c.Beta2), floatWord(c.Eps),
+		floatWord(c.WeightDecay), intWord(p.Len()))
 }

@@ -105,16 +105,11 @@ var (
 	address  = regexp.MustCompile(`^\[([%\w$.]+)(?:\+(-?\d+))?\]$`)
 )
 
+// sizes maps a type to its bytes.
 var sizes = map[string]int{
 	"b8":  1,
-	"b32": 4,
-	"u32": 4,
-	"s32": 4,
-	"f32": 4,
-	"b64": 8,
-	"u64": 8,
-	"s64": 8,
-	"f64": 8,
+	"b32": 4, "u32": 4, "s32": 4, "f32": 4,
+	"b64": 8, "u64": 8, "s64": 8, "f64": 8,
 }
 
 // source is the text of an entry or of a function.
