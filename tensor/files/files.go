@@ -1,6 +1,6 @@
-// Package files writes files that appear whole or not at all ([Write]), keeps two processes
-// from writing the same one ([Lock], [LockFile]) and a command from writing what it reads
-// ([Apart]), and shows text of others' files so that it does no harm ([Printable]).
+// Package files writes files atomically ([Write]), keeps two processes from writing the same
+// file ([Lock], [LockFile]) and a command from overwriting its inputs ([Apart]), and makes
+// text of unknown origin safe to print ([Printable]).
 package files
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Write writes a file that appears whole or not at all: it is written to a temporary
-// file in the same folder, .NAME.NUMBER, flushed to the disk, and renamed.
+// Write writes a file that appears complete or not at all. It writes a temporary file in
+// the same folder, .NAME.NUMBER, flushes it to disk, and renames it.
 func Write(path string, write func(w io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
@@ -39,8 +39,8 @@ func Write(path string, write func(w io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	// The rename itself is on the disk when the directory is. Not every
-	// system can flush one, and the file is whole in any case.
+	// The rename is on disk once the directory is. Not every system can flush a
+	// directory, and the file is complete in any case.
 	if d, err := os.Open(dir); err == nil {
 		d.Sync()
 		d.Close()
@@ -57,12 +57,12 @@ func WriteJSON(path string, v any) error {
 	})
 }
 
-// ErrLocked says that another process has a lock.
+// ErrLocked is the error of [Lock] if another process holds the lock.
 var ErrLocked = errors.New("another process has it open")
 
-// Lock keeps other processes from locking a file or a folder that exists, until unlock is
-// called or the process ends in whatever way. It returns [ErrLocked] if another has it.
-// Where the file system has no locks, unlock is nil.
+// Lock locks an existing file or folder until unlock is called or the process ends, however
+// it ends. It returns [ErrLocked] if another process holds the lock. On a file system
+// without locks, unlock is nil.
 func Lock(path string) (unlock func() error, err error) {
 	return lock(flock.New(path, flock.SetFlag(os.O_RDONLY)))
 }
@@ -73,7 +73,7 @@ func lock(l *flock.Flock) (unlock func() error, err error) {
 		return nil, err
 	}
 	switch {
-	case err != nil: // of a file system without locks
+	case err != nil: // the file system has no locks
 		return nil, nil
 	case !ok:
 		return nil, ErrLocked
@@ -81,11 +81,11 @@ func lock(l *flock.Flock) (unlock func() error, err error) {
 	return l.Unlock, nil
 }
 
-// LockEnding is the ending of the files of [LockFile].
+// LockEnding is the suffix of the files of [LockFile].
 const LockEnding = ".lock"
 
 // LockFile keeps other processes from writing a file, by a lock on PATH.lock, which
-// release removes. Where the system has no locks it does nothing.
+// release removes. On a file system without locks it does nothing.
 func LockFile(path string) (release func(), err error) {
 	l := flock.New(path+LockEnding, flock.SetPermissions(0o644))
 	unlock, err := lock(l)

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns a text as it may leave for a file or a terminal: bytes that are not
-// UTF-8 are U+FFFD, and control characters are escaped as Go does, such as \x1b and \n.
+// Printable returns a text that is safe in a file or on a terminal: bytes that are not
+// UTF-8 become U+FFFD, and control characters are escaped as in Go, such as \x1b and \n.
 func Printable(text string) string {
 	hidden := func(r rune) bool {
 		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || bidi(r)
@@ -22,7 +22,7 @@ func Printable(text string) string {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text { // U+FFFD for what is not UTF-8
+	for _, r := range text { // range yields U+FFFD for bytes that are not UTF-8
 		if hidden(r) {
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])
@@ -33,10 +33,10 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// bidi reports whether a character turns round the order in which others are shown.
+// bidi reports whether a character changes the direction of the text around it.
 func bidi(r rune) bool { return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' }
 
-// PrintableLines is [Printable] but for the ends of lines.
+// PrintableLines is [Printable] that keeps line breaks.
 func PrintableLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -45,17 +45,17 @@ func PrintableLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Distinct returns the names of the columns of a table as they are written: printable (see
-// [Printable]), and with _2, _3 and so on behind one that is there already.
-func Distinct(first string, others ...string) []string {
-	names := []string{Printable(first)}
+// Distinct returns the printable names of the columns of a table. A name that occurred
+// before gets the suffix _2, _3 and so on.
+func Distinct(first string, names ...string) []string {
+	columns := []string{Printable(first)}
+	taken := map[string]bool{columns[0]: true}
 	wanted := map[string]bool{}
-	taken := map[string]bool{names[0]: true}
-	for _, name := range others {
+	for _, name := range names {
 		wanted[Printable(name)] = true
 	}
-	next := map[string]int{}
-	for _, name := range others {
+	next := map[string]int{} // the next suffix of a name
+	for _, name := range names {
 		name = Printable(name)
 		unique := name
 		for n := max(2, next[name]); taken[unique] || unique != name && wanted[unique]; n++ {
@@ -63,42 +63,42 @@ func Distinct(first string, others ...string) []string {
 			next[name] = n + 1
 		}
 		taken[unique] = true
-		names = append(names, unique)
+		columns = append(columns, unique)
 	}
-	return names
+	return columns
 }
 
-// Apart returns an error if one of the files that are to be written is a folder, or is one
-// of those that are read. Of a folder that is read all files count; "-" is the standard
-// input. Files that do not exist are no one's.
+// Apart returns an error if a file to write is a folder, or is also read. A folder that is
+// read stands for all its files; "-" is the standard input. Files that do not exist are
+// ignored.
 func Apart(written, read []string) error {
 	type file struct {
 		name string
 		info os.FileInfo
 	}
-	var all []file
+	var inputs []file
 	for _, name := range read {
 		if name == "-" {
 			if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
-				all = append(all, file{"the standard input", info})
+				inputs = append(inputs, file{"the standard input", info})
 			}
 			continue
 		}
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // whoever reads it says so
+			continue // its reader will report that
 		}
-		all = append(all, file{name, info})
+		inputs = append(inputs, file{name, info})
 		if !info.IsDir() {
 			continue
 		}
 		filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				if info, err := os.Stat(path); err == nil {
-					all = append(all, file{path, info})
+					inputs = append(inputs, file{path, info})
 				}
 			}
-			return nil // what cannot be listed cannot be read
+			return nil // a folder that cannot be listed cannot be read, either
 		})
 	}
 	for _, name := range written {
@@ -107,19 +107,18 @@ func Apart(written, read []string) error {
 			continue
 		}
 		if info.IsDir() {
-			return fmt.Errorf("%s is to be written, and is a folder", name)
+			return fmt.Errorf("cannot write %s: it is a folder", name)
 		}
-		for _, f := range all {
+		for _, f := range inputs {
 			if os.SameFile(info, f.info) {
-				return fmt.Errorf("%s is to be written, and is %s, which is read", name, f.name)
+				return fmt.Errorf("cannot write %s: it is the input %s", name, f.name)
 			}
 		}
 	}
 	return nil
 }
 
-// Unfinished returns the name that the temporary file of that name, of a call of [Write],
-// was to get; "" for other files.
+// Unfinished returns the final name of a temporary file of [Write]; "" for other files.
 func Unfinished(name string) string {
 	end := strings.LastIndexByte(name, '.')
 	if _, err := strconv.ParseUint(name[end+1:], 10, 32); err != nil || end < 1 || name[0] != '.' {
@@ -128,8 +127,8 @@ func Unfinished(name string) string {
 	return name[1:end]
 }
 
-// Sweep removes what calls of [Write] to a path have left that were killed. Nothing else
-// may be writing it.
+// Sweep removes the temporary files that killed calls of [Write] to a path have left. No
+// other process may be writing the path.
 func Sweep(path string) error {
 	dir, base := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))

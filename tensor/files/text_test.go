@@ -54,13 +54,13 @@ func TestApart(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, c := range []struct{ written, read, want string }{
-		{"in.csv", "in.csv", "in.csv is to be written, and is in.csv"},
-		{"x.csv,./in.csv", "in.csv", "and is in.csv, which is read"},
-		{"link.csv", "m,in.csv", "link.csv is to be written, and is in.csv"},
-		{"in.csv", "link.csv", "which is read"},
-		{"hard.csv", "in.csv", "which is read"},
-		{"set/raw/A.txt", "set", "which is read"},
-		{"other.csv", "set", "which is read"},
+		{"in.csv", "in.csv", "cannot write in.csv: it is the input in.csv"},
+		{"x.csv,./in.csv", "in.csv", "it is the input in.csv"},
+		{"link.csv", "m,in.csv", "cannot write link.csv: it is the input in.csv"},
+		{"in.csv", "link.csv", "it is the input "},
+		{"hard.csv", "in.csv", "it is the input "},
+		{"set/raw/A.txt", "set", "it is the input "},
+		{"other.csv", "set", "it is the input "},
 		{"set", "in.csv", "is a folder"},
 		{"other.csv,new.csv", "in.csv,nowhere,-", ""},
 		{"new.csv", "new.csv", ""},
