@@ -304,7 +304,7 @@ func TestText(t *testing.T) {
 	if text, err := io.ReadAll(x); err != nil || !utf8.Valid(text) || !bytes.Contains(text, []byte(`a\x1b[31m,2`)) {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := job.WriteFile(t.Context(), "."+string(filepath.Separator)+"m.csv"); err == nil || !strings.Contains(err.Error(), "which is read") {
+	if _, err := job.WriteFile(t.Context(), "."+string(filepath.Separator)+"m.csv"); err == nil || !strings.Contains(err.Error(), "it is the input") {
 		t.Errorf("onto itself: %v", err)
 	}
 }
