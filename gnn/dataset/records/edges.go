@@ -16,13 +16,14 @@ import (
 // as a whole; a test has a lower one.
 var maxGraphNumbers = 1 << 26
 
+// isEdgeList reports whether a table with this header lists edges.
 func isEdgeList(header []string) bool {
 	return slices.Contains(header, "graph") && slices.Contains(header, "source") &&
 		slices.Contains(header, "target")
 }
 
-// almostEdges returns what a header calls the columns of a table of edges by other names; ""
-// if it is none.
+// almostEdges returns the columns of a table of edges that has other names for them, "" if the header is
+// not that of one.
 func almostEdges(header []string) string {
 	var found []string
 	for _, names := range [][]string{
@@ -42,20 +43,22 @@ func almostEdges(header []string) string {
 }
 
 // edgeTable reads the rows of one graph after another. Rows of a graph stand
-// together. A row with a source and no target is a node, with its label and its
-// attributes; nodes come before the edges that have them. Other columns are left out.
+// together. A row with a source and no target describes a node, with its label and its
+// attributes; nodes come before their edges. Other columns are not read.
 type edgeTable struct {
 	*textfile.Rows
 	graph, source, target, label int             // columns; label is -1 if there is none
+	fields                       []int           // columns of Options.Fields
 	attributes                   []int           // columns, in the order of the features
 	err                          error           // of the last row, which ends the table
-	seen                         map[string]bool // graphs that have begun
-	// damaged is what is wrong with the row before this one, of which nobody can tell the graph.
+	begun                        map[string]bool // graphs that have begun
+	// damaged is the error of the row before this one, which may belong to either graph.
 	damaged *dataset.SyntaxError
 }
 
+// openEdges opens a table of edges whose header has been read.
 func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), err error) {
-	if err := r.is(Graphs); err != nil {
+	if err := r.setContent(Graphs); err != nil {
 		return nil, err
 	}
 	if r.o.ID != "" && r.o.ID != "graph" {
@@ -68,54 +71,17 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 	if err != nil {
 		return nil, err
 	}
-	l := &edgeTable{Rows: rows, label: slices.Index(rows.Header, "label"), seen: map[string]bool{}}
+	l := &edgeTable{
+		Rows:   rows,
+		label:  slices.Index(rows.Header, "label"),
+		fields: fields,
+		begun:  map[string]bool{},
+	}
 	if slices.Contains(fields, l.label) {
 		l.label = -1
 	}
-	named := r.o.Attributes
-	if c := r.o.Columns; c != nil && c.Names != nil {
-		if named != nil && !slices.Equal(named, c.Names) {
-			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q",
-				r.file, c.Names, named)
-		}
-		named = c.Names
-	}
-	for _, name := range named {
-		i, err := rows.Column(name)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(fields, i) {
-			return nil, rows.BadHeader(name,
-				"a target or a column of the division cannot be an attribute as well")
-		}
-		l.attributes = append(l.attributes, i)
-	}
-	for i, name := range rows.Header {
-		switch {
-		case name == "graph":
-			l.graph = i
-		case name == "source":
-			l.source = i
-		case name == "target":
-			l.target = i
-		case i == l.label || slices.Contains(fields, i) || slices.Contains(l.attributes, i):
-		case named == nil && strings.HasPrefix(name, "attribute"):
-			l.attributes = append(l.attributes, i)
-		default:
-			if err := r.o.refused(name, "label"); err != nil {
-				return nil, rows.BadHeader("", err.Error())
-			}
-			r.reading.Unused = append(r.reading.Unused, name)
-		}
-	}
-	r.reading.ID = "graph"
-	r.reading.named = len(l.attributes) > 0
-	if l.label >= 0 {
-		r.reading.Labels = "label"
-	}
-	for _, i := range l.attributes {
-		r.reading.Attributes = append(r.reading.Attributes, rows.Header[i])
+	if err := l.assignColumns(r); err != nil {
+		return nil, err
 	}
 	l.advance()
 	return func() (*Record, error) {
@@ -127,10 +93,10 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		}
 		rec := r.record(l.Line(0))
 		rec.take(l.Rows, l.graph, fields)
-		if l.seen[rec.ID] {
+		if l.begun[rec.ID] {
 			return nil, l.Bad(l.graph, "rows of a graph must stand together, and another graph's are between")
 		}
-		l.seen[rec.ID] = true
+		l.begun[rec.ID] = true
 		rec.Err = cmp.Or(rec.Err, l.damaged)
 		l.damaged = nil
 		g := l.next(rec)
@@ -141,6 +107,64 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		rec.size = g.nodes*max(1, len(l.attributes)) + 2*len(g.edges)
 		return rec, nil
 	}, nil
+}
+
+// assignColumns finds out what each column is used for, and says so in the reading.
+func (l *edgeTable) assignColumns(r *reader) error {
+	named, err := r.namedAttributes()
+	if err != nil {
+		return err
+	}
+	for _, name := range named {
+		i, err := l.Column(name)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(l.fields, i) {
+			return l.BadHeader(name, "a target or a column of the split cannot be an attribute as well")
+		}
+		l.attributes = append(l.attributes, i)
+	}
+	for i, name := range l.Header {
+		switch {
+		case name == "graph":
+			l.graph = i
+		case name == "source":
+			l.source = i
+		case name == "target":
+			l.target = i
+		case i == l.label || slices.Contains(l.fields, i) || slices.Contains(l.attributes, i):
+		case named == nil && strings.HasPrefix(name, "attribute"):
+			l.attributes = append(l.attributes, i)
+		default:
+			if err := r.o.refused(name, "label"); err != nil {
+				return l.BadHeader("", err.Error())
+			}
+			r.reading.Unused = append(r.reading.Unused, name)
+		}
+	}
+	r.reading.ID = "graph"
+	r.reading.named = len(l.attributes) > 0
+	if l.label >= 0 {
+		r.reading.Labels = "label"
+	}
+	for _, i := range l.attributes {
+		r.reading.Attributes = append(r.reading.Attributes, l.Header[i])
+	}
+	return nil
+}
+
+// namedAttributes returns the names of the attributes that the options or the model ask for, nil if
+// neither does.
+func (r *reader) namedAttributes() ([]string, error) {
+	named := r.o.Attributes
+	if c := r.o.Columns; c != nil && c.Names != nil {
+		if named != nil && !slices.Equal(named, c.Names) {
+			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, not %q", r.file, c.Names, named)
+		}
+		named = c.Names
+	}
+	return named, nil
 }
 
 // advance reads the next row, or the next after those that are damaged.
@@ -157,9 +181,9 @@ func (l *edgeTable) advance() {
 	}
 }
 
-// next reads the rows of a graph, the first of which has been read. rec.Err is the first
-// thing wrong with one of them. A damaged row spoils the graph before it and, unless that
-// goes on, the one after it.
+// next reads the rows of a graph, the first of which has been read. rec.Err becomes the first
+// error of one of them. A damaged row spoils the graph before it and, unless that goes on, the
+// one after it.
 func (l *edgeTable) next(rec *Record) *rawGraph {
 	g := &rawGraph{}
 	number := map[string]int{}
@@ -178,6 +202,8 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 	return g
 }
 
+// add adds the node or the edge of a row to the graph. number maps the names of its nodes to their
+// numbers.
 func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError {
 	// A column of whole numbers with gaps is written as 1.0, where another is as 1.
 	source := withoutFraction(strings.TrimSpace(l.Row[l.source]))
@@ -195,49 +221,53 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 			maxGraphNumbers))
 	}
 	featured := l.label >= 0 || len(l.attributes) > 0
-	if target != "" {
-		var e [2]int
-		for k, name := range []string{source, target} {
-			i, ok := number[name]
-			if !ok {
-				if featured {
-					return l.Bad([]int{l.source, l.target}[k],
-						"a node without a row of its own before, with its label and attributes and an "+
-							"empty target")
-				}
-				i = g.nodes
-				number[name] = i
-				g.nodes++
-			}
-			e[k] = i
+	if target == "" {
+		if _, ok := number[source]; !ok {
+			number[source] = g.nodes
+			return l.addNode(g)
 		}
-		g.edges = append(g.edges, e)
-		return nil
-	}
-	if _, ok := number[source]; ok {
-		if !featured { // an edge has named it before
-			return nil
+		if featured {
+			return l.Bad(l.source, "a node that was listed before")
 		}
-		return l.Bad(l.source, "a node that was listed before")
+		return nil // an edge has named it before
 	}
-	number[source] = g.nodes
+	var edge [2]int
+	for k, name := range []string{source, target} {
+		i, ok := number[name]
+		if !ok && featured {
+			return l.Bad([]int{l.source, l.target}[k],
+				"a node without a row of its own before, with its label and attributes and an empty target")
+		}
+		if !ok {
+			i = g.nodes
+			number[name] = i
+			g.nodes++
+		}
+		edge[k] = i
+	}
+	g.edges = append(g.edges, edge)
+	return nil
+}
+
+// addNode adds the node of a row, with its features.
+func (l *edgeTable) addNode(g *rawGraph) *dataset.SyntaxError {
 	g.nodes++
 	if l.label >= 0 {
 		if err := g.addLabel(l.Row[l.label]); err != nil {
 			return l.Bad(l.label, err.Error())
 		}
 	}
-	if len(l.attributes) > 0 {
-		row := make([]float32, len(l.attributes))
-		for k, c := range l.attributes {
-			v, err := strconv.ParseFloat(strings.TrimSpace(l.Row[c]), 32)
-			if err != nil || v-v != 0 {
-				return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node",
-					l.Header[c]))
-			}
-			row[k] = float32(v)
-		}
-		g.attributes = append(g.attributes, row)
+	if len(l.attributes) == 0 {
+		return nil
 	}
+	row := make([]float32, len(l.attributes))
+	for k, c := range l.attributes {
+		v, err := strconv.ParseFloat(strings.TrimSpace(l.Row[c]), 32)
+		if err != nil || v-v != 0 {
+			return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node", l.Header[c]))
+		}
+		row[k] = float32(v)
+	}
+	g.attributes = append(g.attributes, row)
 	return nil
 }

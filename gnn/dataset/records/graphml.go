@@ -3,6 +3,7 @@ package records
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -15,15 +16,15 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// The most that a GraphML file has of one tag or text, in bytes, and of tags within tags: what the
-// decoder of XML holds in memory.
+// Bounds of what the decoder of XML holds in memory: the bytes of one tag or text, and how deep tags
+// are nested.
 const (
 	maxTag   = 1 << 20
 	maxDepth = 64
 )
 
-// graphML reads a file of GraphML, graph by graph. What nodes and graphs have is told by the
-// keys before the first graph.
+// graphML reads a file of GraphML, graph by graph. The keys before the first graph declare what nodes
+// and graphs have.
 type graphML struct {
 	*reader
 	in    *tagReader
@@ -32,18 +33,21 @@ type graphML struct {
 	keys  map[string]*mlKey // by their id
 	order []*mlKey          // as they stand in the file
 	begun xml.StartElement  // the next graph
-	err   error             // that ends the file, io.EOF at its end
+	err   error             // that ends the reading, io.EOF at the end of the file
 }
 
-// mlKey is something that nodes, edges or graphs have.
+// mlKey declares a value that nodes, edges or graphs have.
 type mlKey struct {
 	name      string
-	of        string // "node", "edge", "graph", or "all"
+	domain    string // "node", "edge", "graph", or "all"
 	preset    string // the value where there is none
-	set       bool   // that there is a preset
-	attribute int    // of nodes: its place among their attributes, or -1
-	label     bool   // of nodes
+	hasPreset bool
+	attribute int  // its place among the attributes of nodes, or -1
+	label     bool // whether it is the label of nodes
 }
+
+// appliesTo reports whether nodes, edges or graphs have the key.
+func (k *mlKey) appliesTo(domain string) bool { return k.domain == domain || k.domain == "all" }
 
 // tagReader gives the decoder the bytes of one tag or text.
 type tagReader struct {
@@ -63,7 +67,7 @@ func (t *tagReader) ReadByte() (byte, error) {
 }
 
 func (r *reader) openGraphML() (next func() (*Record, error), err error) {
-	if err := r.is(Graphs); err != nil {
+	if err := r.setContent(Graphs); err != nil {
 		return nil, err
 	}
 	if err := r.openText(); err != nil {
@@ -72,12 +76,12 @@ func (r *reader) openGraphML() (next func() (*Record, error), err error) {
 	m := &graphML{reader: r, in: &tagReader{Reader: bufio.NewReader(r.text)}, keys: map[string]*mlKey{}}
 	m.xml = xml.NewDecoder(m.in)
 	m.xml.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
-		// which is UTF-8 by now
 		if c := strings.ToLower(charset); strings.HasPrefix(c, "utf-16") || c == "us-ascii" {
-			return input, nil
+			return input, nil // which is UTF-8 by now
 		}
 		return nil, fmt.Errorf("the encoding %s is not read: write the file in UTF-8", charset)
 	}
+	// The keys, up to the first graph.
 	root := false
 	for m.begun.Name.Local == "" && m.err == nil {
 		t, err := m.token()
@@ -116,8 +120,8 @@ func (r *reader) openGraphML() (next func() (*Record, error), err error) {
 	return m.next, nil
 }
 
-// token returns the next token. At the end of the file it is an error, as a file ends with
-// </graphml>, where err is io.EOF.
+// token returns the next token. err is io.EOF at </graphml>, and another error where the file ends
+// before it.
 func (m *graphML) token() (xml.Token, error) {
 	m.in.left = maxTag
 	t, err := m.xml.Token()
@@ -161,14 +165,14 @@ func (m *graphML) end() error {
 	}
 }
 
-// bad returns an error about the line where the reading is.
+// bad returns an error about the current line.
 func (m *graphML) bad(format string, args ...any) error {
 	line, _ := m.xml.InputPos()
 	return &dataset.SyntaxError{File: m.file, Line: line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// inside calls f with the tags right inside of the one that has begun, each of which f reads to its end,
-// and with the texts, until the end of that tag.
+// inside reads the tag that has begun to its end. It calls tag for each tag right inside, which tag reads
+// to its end, and text for the texts.
 func (m *graphML) inside(tag func(xml.StartElement) error, text func([]byte)) error {
 	for {
 		t, err := m.token()
@@ -189,7 +193,7 @@ func (m *graphML) inside(tag func(xml.StartElement) error, text func([]byte)) er
 	}
 }
 
-// skip passes over the rest of a tag that has begun.
+// skip skips the rest of a tag that has begun.
 func (m *graphML) skip() error {
 	for end := m.depth - 1; m.depth > end; {
 		if _, err := m.token(); err != nil {
@@ -210,6 +214,7 @@ func (m *graphML) text() (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
+// attribute returns the value of an attribute of a tag, "" if there is none.
 func attribute(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
 		if a.Name.Local == name {
@@ -219,11 +224,13 @@ func attribute(t xml.StartElement, name string) string {
 	return ""
 }
 
+// key reads the declaration of a key.
 func (m *graphML) key(start xml.StartElement) (*mlKey, error) {
 	id := attribute(start, "id")
-	k := &mlKey{name: attribute(start, "attr.name"), of: attribute(start, "for"), attribute: -1}
-	if k.of == "" {
-		k.of = "all"
+	k := &mlKey{
+		name:      attribute(start, "attr.name"),
+		domain:    cmp.Or(attribute(start, "for"), "all"),
+		attribute: -1,
 	}
 	if k.name == "" {
 		k.name = id
@@ -236,62 +243,47 @@ func (m *graphML) key(start xml.StartElement) (*mlKey, error) {
 		if t.Name.Local != "default" {
 			return m.skip()
 		}
-		k.set = true
+		k.hasPreset = true
 		k.preset, err = m.text()
 		return err
 	}, func([]byte) {})
 }
 
-// roles finds out what the keys are used for.
+// roles finds out what the keys are used for, and says so in the reading.
 func (m *graphML) roles() error {
-	named := m.o.Attributes
-	if c := m.o.Columns; c != nil && c.Names != nil {
-		if named != nil && !slices.Equal(named, c.Names) {
-			return fmt.Errorf("dataset: %s: the model's attributes are %q, and not %q",
-				m.file, c.Names, named)
-		}
-		named = c.Names
+	named, err := m.namedAttributes()
+	if err != nil {
+		return err
 	}
-	belongs := func(k *mlKey, kind string) bool { return k.of == kind || k.of == "all" }
-	graphs := map[string]bool{"id": true}
-	unused := map[string]bool{}
-	nodes := map[string]bool{}
 	label := "label"
-	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return belongs(k, "node") && k.name == label }) {
+	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return k.appliesTo("node") && k.name == label }) {
 		label = "labels" // as Neo4j writes it
 	}
+	graphs := map[string]bool{"id": true}
+	nodes := map[string]bool{}
+	unused := map[string]bool{}
 	for _, k := range m.order {
-		if belongs(k, "graph") {
+		used := false
+		if k.appliesTo("graph") {
 			graphs[k.name] = true
+			used = k.name == m.o.ID || slices.Contains(m.o.Fields, k.name)
 		}
-		used := belongs(k, "graph") && (k.name == m.o.ID || slices.Contains(m.o.Fields, k.name))
-		if belongs(k, "node") {
+		if k.appliesTo("node") {
 			if nodes[k.name] {
 				return m.bad("two keys of nodes are called %q", k.name)
 			}
 			nodes[k.name] = true
+			if err := m.nodeRole(k, label, named); err != nil {
+				return m.bad("%v", err)
+			}
+			used = used || k.label || k.attribute >= 0
 		}
-		switch {
-		case !belongs(k, "node"):
-		case named == nil && strings.HasPrefix(k.name, "attribute"):
-			k.attribute = len(m.reading.Attributes)
-			m.reading.Attributes = append(m.reading.Attributes, k.name)
-		case slices.Contains(named, k.name):
-			k.attribute = slices.Index(named, k.name)
-		case k.name == label:
-			k.label = true
-			m.reading.Labels = label
-		default:
-			if err := m.o.refused(k.name, "label"); err != nil {
+		if k.domain == "edge" {
+			if err := m.o.refused(k.name); err != nil {
 				return m.bad("%v", err)
 			}
 		}
-		if belongs(k, "edge") {
-			if err := m.o.refused(k.name); err != nil && k.of == "edge" {
-				return m.bad("%v", err)
-			}
-		}
-		if !used && k.attribute < 0 && !k.label {
+		if !used {
 			unused[k.name] = true
 		}
 	}
@@ -314,15 +306,35 @@ func (m *graphML) roles() error {
 	return nil
 }
 
-type mlGraph struct {
-	rawGraph
-	number map[string]int // of the nodes, by id
-	ends   [][2]string    // of the edges, by id
-	values map[string]string
-	size   int
-	err    error // the first thing wrong with it
+// nodeRole makes a key of nodes their label, if it has that name, or one of their attributes. The names
+// of the attributes are named or, if that is nil, begin with "attribute".
+func (m *graphML) nodeRole(k *mlKey, label string, named []string) error {
+	switch {
+	case named == nil && strings.HasPrefix(k.name, "attribute"):
+		k.attribute = len(m.reading.Attributes)
+		m.reading.Attributes = append(m.reading.Attributes, k.name)
+	case slices.Contains(named, k.name):
+		k.attribute = slices.Index(named, k.name)
+	case k.name == label:
+		k.label = true
+		m.reading.Labels = label
+	default:
+		return m.o.refused(k.name, "label")
+	}
+	return nil
 }
 
+// mlGraph is the body of a graph of a GraphML file.
+type mlGraph struct {
+	rawGraph
+	number map[string]int    // of the nodes, by id
+	ends   [][2]string       // of the edges, by id
+	values map[string]string // of the graph's keys, by name
+	size   int
+	err    error // the first error in it
+}
+
+// bad notes an error, unless there is one already.
 func (g *mlGraph) bad(format string, args ...any) {
 	if g.err == nil {
 		g.err = fmt.Errorf(format, args...)
@@ -336,6 +348,7 @@ func (g *mlGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	return g.rawGraph.build(w, rec)
 }
 
+// next reads the next graph.
 func (m *graphML) next() (*Record, error) {
 	for m.begun.Name.Local != "graph" && m.err == nil {
 		t, err := m.token()
@@ -360,7 +373,7 @@ func (m *graphML) next() (*Record, error) {
 	g.directed = attribute(m.begun, "edgedefault") == "directed"
 	m.begun = xml.StartElement{}
 	for _, k := range m.order {
-		if k.set && k.of != "node" && k.of != "edge" {
+		if k.hasPreset && k.appliesTo("graph") {
 			g.values[k.name] = k.preset
 		}
 	}
@@ -374,6 +387,7 @@ func (m *graphML) next() (*Record, error) {
 	return rec, nil
 }
 
+// part reads a tag right inside of a graph.
 func (m *graphML) part(g *mlGraph, t xml.StartElement) error {
 	if g.size >= maxGraphNumbers {
 		g.bad("a graph of more than %d nodes, their numbers, and edges", maxGraphNumbers)
@@ -410,33 +424,16 @@ func (m *graphML) part(g *mlGraph, t xml.StartElement) error {
 	return m.skip()
 }
 
+// node reads a node, with its label and its attributes.
 func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	id := attribute(t, "id")
 	if _, ok := g.number[id]; ok || id == "" {
 		g.bad("the id %q of a node is missing or there twice", id)
 	}
-	var row []float32
-	if n := len(m.reading.Attributes); n > 0 {
-		row = make([]float32, n)
-	}
-	missing := map[*mlKey]bool{}
-	label := ""
-	assign := func(k *mlKey, value string) {
-		delete(missing, k)
-		if k.label {
-			label = value
-		} else if k.attribute >= 0 {
-			v, err := strconv.ParseFloat(value, 32)
-			if err != nil || v-v != 0 {
-				g.bad("node %s: %q of %s is not a finite number", id, value, k.name)
-			}
-			row[k.attribute] = float32(v)
-		}
-	}
+	values := map[*mlKey]string{}
 	for _, k := range m.order {
-		missing[k] = k.label || k.attribute >= 0
-		if k.set {
-			assign(k, k.preset)
+		if k.hasPreset {
+			values[k] = k.preset
 		}
 	}
 	err := m.inside(func(t xml.StartElement) error {
@@ -452,31 +449,52 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 			return m.skip()
 		}
 		value, err := m.text()
-		assign(k, value)
+		values[k] = value
 		return err
 	}, func([]byte) {})
-	for _, k := range m.order {
-		if missing[k] {
-			g.bad("node %s has no %q", id, k.name)
-		}
-	}
-	if m.reading.Labels != "" && g.err == nil {
-		if err := g.addLabel(label); err != nil {
-			g.bad("node %s: the label %q: %v", id, label, err)
-		}
-	}
-	if g.err == nil {
-		g.number[id] = g.nodes
-		g.nodes++
-		if row != nil {
-			g.attributes = append(g.attributes, row)
-		}
-		g.size += 1 + len(row)
-	}
+	m.addNode(g, id, values)
 	return err
 }
 
-// finish gives a graph its edges, and the record what stands beside it.
+// addNode adds a node with these values of the keys to a graph.
+func (m *graphML) addNode(g *mlGraph, id string, values map[*mlKey]string) {
+	var row []float32
+	if n := len(m.reading.Attributes); n > 0 {
+		row = make([]float32, n)
+	}
+	for _, k := range m.order {
+		if g.err != nil || !k.label && k.attribute < 0 {
+			continue
+		}
+		value, ok := values[k]
+		if !ok {
+			g.bad("node %s has no %q", id, k.name)
+			continue
+		}
+		if k.label {
+			if err := g.addLabel(value); err != nil {
+				g.bad("node %s: the label %q: %v", id, value, err)
+			}
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 32)
+		if err != nil || v-v != 0 {
+			g.bad("node %s: %q of %s is not a finite number", id, value, k.name)
+		}
+		row[k.attribute] = float32(v)
+	}
+	if g.err != nil {
+		return
+	}
+	g.number[id] = g.nodes
+	g.nodes++
+	if row != nil {
+		g.attributes = append(g.attributes, row)
+	}
+	g.size += 1 + len(row)
+}
+
+// finish gives a graph its edges, and the record its ID and fields.
 func (m *graphML) finish(g *mlGraph, rec *Record) {
 	for _, e := range g.ends {
 		source, okS := g.number[e[0]]

@@ -14,16 +14,17 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Bounds of one graph: its nodes, and the numbers of its features, so that one wrong
-// record does not ask for all of the memory.
+// Bounds of the nodes of one graph and of the numbers of its features, so that one wrong record
+// does not ask for all of the memory.
 const (
 	maxNodes = 1 << 24
 	maxDense = 1 << 28
 )
 
-// noNodes is the reason for which a graph without any is left out.
+// noNodes is the reason why a graph without nodes is dropped.
 const noNodes = "the graph has no nodes"
 
+// rawGraph is a graph as a file lists it, before its features have columns.
 type rawGraph struct {
 	nodes      int
 	edges      [][2]int
@@ -33,6 +34,7 @@ type rawGraph struct {
 	directed   bool
 }
 
+// check returns an error unless the parts of the graph agree.
 func (g *rawGraph) check() error {
 	if g.nodes == 0 {
 		return errors.New(noNodes)
@@ -75,13 +77,13 @@ func (g *rawGraph) width() int {
 	return len(g.attributes[0])
 }
 
-// like reports whether nodes have the same kinds of features as those of h.
+// like reports whether the nodes of g and h have the same kinds of features.
 func (g *rawGraph) like(h *rawGraph) bool {
 	return g.width() == h.width() && g.labeled() == h.labeled()
 }
 
-// build returns the graph with the columns that are wanted, or those of its own. It
-// stays the body of the record, for [ReadAll].
+// build returns the graph with the columns of the options, or else with its own. It stays the
+// body of the record, for [ReadAll].
 func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	rec.body = g
 	if err := g.check(); err != nil {
@@ -124,6 +126,7 @@ func (g *rawGraph) dropped(built *graph.Graph) (loops, repeats int) {
 	return loops, proper - len(distinct)
 }
 
+// with returns the graph with features of these columns.
 func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	columns := 0
 	if g.labeled() {
@@ -152,13 +155,13 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	if err != nil {
 		return nil, trim(err)
 	}
-	return c.Apply(h, func(i int) []float32 { return g.attributes[i] }, func(i, _ int) int {
-		return labels[i]
-	})
+	attributes := func(i int) []float32 { return g.attributes[i] }
+	label := func(i, _ int) int { return labels[i] }
+	return c.Apply(h, attributes, label)
 }
 
-// labelsIn returns the values that stand for the labels of the nodes. Texts are found by name; a number
-// is the text that it is written as, and a text that is a number is one where values are numbers.
+// labelsIn returns the values that stand for the labels of the nodes. Where values have names, a number
+// stands for its text; where they have none, a text must be a number.
 func (g *rawGraph) labelsIn(values graph.LabelValues) (labels []int, err error) {
 	if g.names == nil && values.Names == nil {
 		return g.labels, nil
@@ -186,8 +189,8 @@ func (g *rawGraph) label(node int) string {
 	return strconv.Itoa(g.labels[node])
 }
 
-// addLabel appends the label of the next node: a whole number, also one written as 4.0, or any other
-// text but an empty one and other numbers, which are measurements.
+// addLabel appends the label of the next node: a whole number, which may be written as 4.0, or a text.
+// It refuses empty texts and other numbers, which are measurements.
 func (g *rawGraph) addLabel(text string) error {
 	text = strings.TrimSpace(text)
 	v, err := parseWhole(text)
@@ -213,10 +216,10 @@ func (g *rawGraph) addLabel(text string) error {
 	return nil
 }
 
-// parseWhole returns a whole number, which may be written as 4.0, as programs write columns with gaps.
+// parseWhole parses a whole number, which may be written as 4.0, as in columns with gaps.
 func parseWhole(text string) (int, error) { return strconv.Atoi(withoutFraction(text)) }
 
-// withoutFraction returns a text without a fraction of zeros behind a whole number.
+// withoutFraction returns a whole number without a fraction of zeros, and other texts as they are.
 func withoutFraction(text string) string {
 	whole, fraction, ok := strings.Cut(text, ".")
 	if ok && strings.Trim(fraction, "0") == "" && whole != "" &&
@@ -226,11 +229,10 @@ func withoutFraction(text string) string {
 	return text
 }
 
-// trim returns an error of package graph without its prefix.
+// trim removes the prefix of an error of package graph.
 func trim(err error) error { return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "graph: ")) }
 
-// columnsOf returns the columns that graphs with the same kinds of features need
-// together.
+// columnsOf returns the columns that graphs need together, which have the same kinds of features.
 func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 	c := graph.Columns{Attributes: graphs[0].width()}
 	switch {

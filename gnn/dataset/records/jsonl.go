@@ -13,14 +13,14 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// parts are the keys of a graph.
+// parts are the keys that describe a graph.
 var parts = []string{"nodes", "edges", "labels", "attributes", "directed"}
 
 // jsonLine is the body of a graph that is a line of JSON.
 type jsonLine string
 
 func (r *reader) openJSONL() (next func() (*Record, error), err error) {
-	if err := r.is(Graphs); err != nil {
+	if err := r.setContent(Graphs); err != nil {
 		return nil, err
 	}
 	if err := r.openText(); err != nil {
@@ -40,46 +40,23 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err := textfile.CheckUTF8(string(text)); err != nil {
 		return nil, err
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		var e *json.SyntaxError
-		if errors.As(err, &e) {
-			return nil, fmt.Errorf("column %d: %v", e.Offset, err)
-		}
-		return nil, errors.New("want a JSON object")
+	object, err := text.object()
+	if err != nil {
+		return nil, err
 	}
-	if n := keys(string(text)); n != len(object) {
-		return nil, fmt.Errorf("a key is there twice: %d keys have %d names", n, len(object))
+	if err := rec.takeKeys(object, w.o); err != nil {
+		return nil, err
 	}
-	if w.o.ID != "" {
-		id, err := field(object, w.o.ID, false)
-		if err != nil {
-			return nil, err
-		}
-		if id == "" {
-			return nil, fmt.Errorf("there is no %q, which is to name the graph", w.o.ID)
-		}
-		rec.ID = id
-	}
-	for _, name := range w.o.Fields {
-		value, err := field(object, name, true)
-		if err != nil {
-			return nil, err
-		}
-		rec.Fields = append(rec.Fields, value)
-	}
+	// Other programs' layouts become the keys of this one.
 	var unused []string
-	if isNodeLink(object) {
-		var err error
+	switch {
+	case isNodeLink(object):
 		unused, err = w.o.nodeLink(object)
-		if err != nil {
-			return nil, err
-		}
+	case isEdgeIndex(object):
+		err = fromEdgeIndex(object)
 	}
-	if isEdgeIndex(object) {
-		if err := fromEdgeIndex(object); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if name == w.o.ID || slices.Contains(w.o.Fields, name) || slices.Contains(parts, name) {
@@ -90,6 +67,53 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 		}
 		unused = append(unused, name)
 	}
+	g, err := decodeGraph(object)
+	if err != nil {
+		return nil, err
+	}
+	w.notes.note(unused, g.labeled(), g.attributes != nil)
+	return g.build(w, rec)
+}
+
+// object returns the keys of the line and their values.
+func (text jsonLine) object() (object map[string]json.RawMessage, err error) {
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		var e *json.SyntaxError
+		if errors.As(err, &e) {
+			return nil, fmt.Errorf("column %d: %v", e.Offset, err)
+		}
+		return nil, errors.New("want a JSON object")
+	}
+	if n := keys(string(text)); n != len(object) {
+		return nil, fmt.Errorf("a key is there twice: %d keys have %d names", n, len(object))
+	}
+	return object, nil
+}
+
+// takeKeys gives the record its ID and its fields.
+func (rec *Record) takeKeys(object map[string]json.RawMessage, o *Options) error {
+	if o.ID != "" {
+		id, err := field(object, o.ID, false)
+		if err != nil {
+			return err
+		}
+		if id == "" {
+			return fmt.Errorf("there is no %q, which is to name the graph", o.ID)
+		}
+		rec.ID = id
+	}
+	for _, name := range o.Fields {
+		value, err := field(object, name, true)
+		if err != nil {
+			return err
+		}
+		rec.Fields = append(rec.Fields, value)
+	}
+	return nil
+}
+
+// decodeGraph returns the graph that the parts of an object describe.
+func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 	g := &rawGraph{nodes: -1}
 	var edges [][]int
 	for _, part := range []struct {
@@ -130,8 +154,7 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 			)
 		}
 	}
-	w.notes.note(unused, g.labeled(), g.attributes != nil)
-	return g.build(w, rec)
+	return g, nil
 }
 
 // decodeLabels takes the labels of the nodes from a list of whole numbers or texts, if there is one.
@@ -143,28 +166,29 @@ func (g *rawGraph) decodeLabels(list json.RawMessage) error {
 		return nil
 	}
 	g.labels = nil
+	wrong := errors.New(`"labels": want a whole number or a text for each node`)
 	var labels []json.RawMessage
-	err := json.Unmarshal(list, &labels)
+	if json.Unmarshal(list, &labels) != nil {
+		return wrong
+	}
 	for _, label := range labels {
 		text := string(label)
-		if label[0] == '"' {
-			err = json.Unmarshal(label, &text)
-		} else if !strings.ContainsAny(text[:1], "-0123456789") {
-			text = ""
+		switch {
+		case label[0] == '"':
+			json.Unmarshal(label, &text) // which is valid, as part of a valid list
+		case !strings.ContainsAny(text[:1], "-0123456789"):
+			return wrong
 		}
-		if err == nil {
-			err = g.addLabel(text)
+		if g.addLabel(text) != nil {
+			return wrong
 		}
-	}
-	if err != nil {
-		return errors.New(`"labels": want a whole number or a text for each node`)
 	}
 	return nil
 }
 
-// fromEdgeIndex puts the parts of a graph in place of those of an object as the data sets of graphs on
-// Hugging Face have them: edge_index, two lists of nodes; num_nodes; and node_feat, a list of numbers for
-// each node.
+// fromEdgeIndex replaces the keys of a graph in the layout of Hugging Face's data sets by the parts of
+// this format. These keys are edge_index, two lists of nodes; num_nodes; and node_feat, a list of numbers
+// for each node.
 func fromEdgeIndex(object map[string]json.RawMessage) error {
 	var index [][]int
 	err := json.Unmarshal(object["edge_index"], &index)
@@ -187,13 +211,13 @@ func fromEdgeIndex(object map[string]json.RawMessage) error {
 	return nil
 }
 
-// isEdgeIndex reports whether an object is a graph as data sets on Hugging Face have it.
+// isEdgeIndex reports whether an object is a graph in the layout of Hugging Face's data sets.
 func isEdgeIndex(object map[string]json.RawMessage) bool {
 	return object["edge_index"] != nil && object["num_nodes"] != nil && object["edges"] == nil &&
 		object["nodes"] == nil
 }
 
-// keys returns how many keys an object has, a valid text of JSON.
+// keys returns how many keys an object has, given its valid JSON text.
 func keys(text string) (n int) {
 	depth := 0
 	quoted := false
@@ -215,13 +239,13 @@ func keys(text string) (n int) {
 	return n
 }
 
-// field returns a number, a text or a truth value of an object, of a list of only one, or of a list of
-// such a list, if listed; nothing for null or if there is none.
+// field returns a number, a text or a truth value of an object as a text, "" for null or if there is
+// none. If listed, it takes the value out of a list of one, or of a list of such a list.
 func field(object map[string]json.RawMessage, name string, listed bool) (string, error) {
 	raw := object[name]
 	var text string
 	var list []json.RawMessage
-	for range 2 { // as PyTorch Geometric has a graph's y, and Hugging Face
+	for range 2 { // PyTorch Geometric lists a graph's y, and Hugging Face does so twice
 		if listed && json.Unmarshal(raw, &list) == nil && len(list) == 1 {
 			raw = list[0]
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
+// smiles is the body of a molecule that is written as a SMILES.
 type smiles string
 
 func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
@@ -33,8 +34,8 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 	return nil, &dataset.SyntaxError{Value: textfile.Shorten(string(s)), Reason: reason}
 }
 
-// molecule returns the graph of a molecule, unless it has an error, and gives the record what
-// else is asked for.
+// molecule returns the graph of a molecule, unless parsing it returned an error, and gives the record
+// its scaffold and its identity if these are wanted.
 func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 	return g, nil
 }
 
-// name returns the name behind a SMILES, without the extension between bars of CXSMILES.
+// name returns the name behind a SMILES, without the extension |…| of CXSMILES.
 func name(text string) string {
 	text = strings.TrimSpace(text)
 	if extension, ok := strings.CutPrefix(text, "|"); ok {
@@ -75,11 +76,12 @@ func name(text string) string {
 	return text
 }
 
-// maxSMILES is how many bytes a SMILES may have, far above all molecules.
+// maxSMILES is how many bytes a SMILES may have, far more than that of any molecule.
 const maxSMILES = 1 << 20
 
+// openSMI opens a list of SMILES.
 func (r *reader) openSMI() (next func() (*Record, error), err error) {
-	if err := r.is(Molecules); err != nil {
+	if err := r.setContent(Molecules); err != nil {
 		return nil, err
 	}
 	if len(r.o.Fields) > 0 {
@@ -95,8 +97,7 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 			return nil, err
 		}
 		if end := strings.IndexAny(text, " \t"); end > 0 {
-			var id string
-			id = name(text[end:])
+			id := name(text[end:])
 			text = text[:end]
 			rec.ID = cmp.Or(id, rec.ID)
 			if err := textfile.CheckUTF8(id); err != nil && rec.Err == nil {
@@ -113,6 +114,7 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 	}, nil
 }
 
+// openCSV opens a table of molecules or of edges.
 func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	if err := r.openText(); err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	if isEdgeList(rows.Header) {
 		return r.openEdges(rows)
 	}
-	if err := r.is(Molecules); err != nil {
+	if err := r.setContent(Molecules); err != nil {
 		return nil, err
 	}
 	column, err := r.smilesColumn(rows)
@@ -167,6 +169,7 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	}, nil
 }
 
+// smilesColumn returns the position of the column of SMILES.
 func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	if r.o.SMILES != "" {
 		return rows.Column(r.o.SMILES)
@@ -194,7 +197,7 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	return rows.Column("smiles")
 }
 
-// columns returns the positions of ID, -1 if there is none, and of Fields in a table.
+// columns returns the positions of the ID, -1 if there is none, and of the fields in a table.
 func (r *reader) columns(rows *textfile.Rows) (id int, fields []int, err error) {
 	id = -1
 	if r.o.ID != "" {

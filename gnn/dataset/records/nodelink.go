@@ -16,9 +16,9 @@ func isNodeLink(object map[string]json.RawMessage) bool {
 	return ok && len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &nodes) == nil
 }
 
-// nodeLink puts the parts of a graph in place of those of a node-link object: nodes get
-// numbers in their order. A node may have a "label", a whole number, and "attributes", a list
-// of numbers; other keys of nodes and edges are not read, and are returned.
+// nodeLink replaces the keys of a node-link object by the parts of a graph: nodes get numbers in
+// their order. A node may have a "label", a whole number or a text, and "attributes", a list of
+// numbers. Other keys of nodes and edges are not read; they are returned.
 func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, err error) {
 	var nodes, edges []map[string]json.RawMessage
 	err = json.Unmarshal(object["nodes"], &nodes)
@@ -36,26 +36,76 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 	if name == "links" && object["edges"] != nil {
 		return nil, errors.New(`has "links" and "edges"`)
 	}
-	number := map[string]int{}
 	unread := map[string]bool{}
-	parts := map[string][]json.RawMessage{}
+	number, features, err := linkNodes(nodes, unread)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := o.linkEdges(edges, number, unread)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range features {
+		if len(values) != len(nodes) {
+			return nil, fmt.Errorf("%d of %d nodes have %q", len(values), len(nodes), key)
+		}
+		delete(unread, key)
+	}
+	for key := range unread {
+		if err := o.refused(key, "label", "attributes"); err != nil {
+			return nil, err
+		}
+	}
+	// The parts take the place of the keys.
+	delete(object, "links")
+	delete(object, "multigraph")
+	if string(object["graph"]) == "{}" {
+		delete(object, "graph")
+	}
+	replacements := map[string]any{"nodes": len(nodes), "edges": pairs}
+	if features["label"] != nil {
+		replacements["labels"] = features["label"]
+	}
+	if features["attributes"] != nil {
+		replacements["attributes"] = features["attributes"]
+	}
+	for key, value := range replacements {
+		object[key], _ = json.Marshal(value) // of numbers, and of what has been JSON
+	}
+	return slices.Sorted(maps.Keys(unread)), nil
+}
+
+// linkNodes numbers the nodes by their id, and returns their labels and attributes by key. It notes other
+// keys in unread.
+func linkNodes(nodes []map[string]json.RawMessage, unread map[string]bool) (
+	number map[string]int, features map[string][]json.RawMessage, err error,
+) {
+	number = map[string]int{}
+	features = map[string][]json.RawMessage{}
 	for i, node := range nodes {
 		id := string(node["id"])
 		if _, ok := number[id]; ok || id == "" {
-			return nil, fmt.Errorf("node %d: the id %s is missing or there twice", i, id)
+			return nil, nil, fmt.Errorf("node %d: the id %s is missing or there twice", i, id)
 		}
 		number[id] = i
 		for key, value := range node {
 			switch key {
 			case "id":
 			case "label", "attributes":
-				parts[key] = append(parts[key], value)
+				features[key] = append(features[key], value)
 			default:
 				unread[key] = true
 			}
 		}
 	}
-	pairs := [][2]int{}
+	return number, features, nil
+}
+
+// linkEdges returns the edges as pairs of nodes. It notes other keys than their ends in unread.
+func (o *Options) linkEdges(
+	edges []map[string]json.RawMessage, number map[string]int, unread map[string]bool,
+) ([][2]int, error) {
+	pairs := make([][2]int, 0, len(edges))
 	for i, edge := range edges {
 		source, okS := number[string(edge["source"])]
 		target, okT := number[string(edge["target"])]
@@ -73,33 +123,5 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 			}
 		}
 	}
-	for key, values := range parts {
-		if len(values) != len(nodes) {
-			return nil, fmt.Errorf("%d of %d nodes have %q", len(values), len(nodes), key)
-		}
-		delete(unread, key)
-	}
-	put := func(key string, v any) {
-		text, _ := json.Marshal(v) // of numbers, and of what has been JSON
-		object[key] = text
-	}
-	delete(object, "links")
-	delete(object, "multigraph")
-	if string(object["graph"]) == "{}" {
-		delete(object, "graph")
-	}
-	put("nodes", len(nodes))
-	put("edges", pairs)
-	if parts["label"] != nil {
-		put("labels", parts["label"])
-	}
-	if parts["attributes"] != nil {
-		put("attributes", parts["attributes"])
-	}
-	for key := range unread {
-		if err := o.refused(key, "label", "attributes"); err != nil {
-			return nil, err
-		}
-	}
-	return slices.Sorted(maps.Keys(unread)), nil
+	return pairs, nil
 }

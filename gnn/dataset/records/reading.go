@@ -10,7 +10,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 )
 
-// Reading says what of a file is used, and for what. It is whole when [Read] has returned.
+// Reading says what is used of a file, and for what. It is complete when [Read] has returned.
 type Reading struct {
 	Content    Content
 	SMILES     string   // the column of molecules, of a table
@@ -18,22 +18,22 @@ type Reading struct {
 	Fields     []string // the columns or keys of [Options.Fields]
 	Labels     string   // the column or key of the nodes' labels; "" if there is none
 	Attributes []string // the columns of the nodes' attributes, or the key
-	// Directed is how many graphs of a set in TUDataset's format have an edge that is listed in
-	// one direction only, and so are taken as directed.
+	// Directed is how many graphs in TUDataset's format list an edge in one direction only, and
+	// so are directed.
 	Directed int
-	// Unused are columns and keys that nothing uses, sorted.
+	// Unused are the columns and keys that are not used, sorted.
 	Unused []string
-	// SelfLoops and Repeats are how many edges of the graphs are dropped: those that join a node to
-	// itself, and those that are listed again.
+	// SelfLoops and Repeats are how many edges are dropped: those that join a node to itself,
+	// and those that are listed again.
 	SelfLoops, Repeats int
-	// Records is how many there are, after those that are skipped, and Rejected how many of
-	// them cannot be used.
+	// Records is the number of records without those that are skipped, and Rejected how many
+	// of them cannot be used.
 	Records, Rejected int
 
-	named bool // that the attributes have names of their own
+	named bool // whether the attributes have names
 }
 
-// String returns a line, but for its end.
+// String returns the reading as a line of text, without a line end.
 func (r Reading) String() string {
 	parts := []string{fmt.Sprintf("%d %s", r.Records, r.Content)}
 	if r.Rejected > 0 {
@@ -59,8 +59,8 @@ func (r Reading) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Features returns the part of the line that says what the features of nodes are; "" for
-// molecules. A model keeps it.
+// Features returns the part of the line about the features of nodes, which a model keeps; "" for
+// molecules.
 func (r Reading) Features() string {
 	parts := appendRole(appendRole(nil, "labels of nodes", r.Labels), "attributes of nodes", r.Attributes...)
 	if r.Content == Graphs && parts == nil {
@@ -69,7 +69,7 @@ func (r Reading) Features() string {
 	return strings.Join(parts, "; ")
 }
 
-// droppedEdges names edges that graphs lack; "" if there are none.
+// droppedEdges counts the dropped edges in words; "" if there are none.
 func droppedEdges(loops, repeats int) string {
 	var parts []string
 	if loops > 0 {
@@ -81,7 +81,7 @@ func droppedEdges(loops, repeats int) string {
 	return strings.Join(parts, " and ")
 }
 
-// appendRole appends what has a role, if anything has, up to a dozen names.
+// appendRole appends a role with the names that have it, up to a dozen, unless none has.
 func appendRole(parts []string, role string, names ...string) []string {
 	const most = 12
 	shown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
@@ -97,13 +97,14 @@ func appendRole(parts []string, role string, names ...string) []string {
 	return parts
 }
 
-// notes are what workers find out about the keys of their records.
+// notes collect what workers find out about the keys of their records.
 type notes struct {
 	sync.Mutex
 	unused             map[string]bool
 	labels, attributes bool
 }
 
+// note adds the keys of a record that are not used, and whether it has labels and attributes.
 func (n *notes) note(unused []string, labels, attributes bool) {
 	const most = 1000
 	n.Lock()
@@ -128,8 +129,8 @@ func (n *notes) into(r *Reading) {
 	}
 }
 
-// meant are names under which graphs have things in other programs, with what they are
-// called here; "" are features of edges, which are not read.
+// meant maps the names that other programs have for parts of a graph to the names here. Features of
+// edges, which are not read, are mapped to "".
 var meant = map[string]string{
 	"weight":          "",
 	"weights":         "",
@@ -181,9 +182,9 @@ var meant = map[string]string{
 	"directed":        "directed",
 }
 
-// refused returns an error for the name of a column or key that is not used but looks as if
-// it were meant to be: a part of the graph under another name, or a feature of edges. known
-// are the names of the parts in this format.
+// refused returns an error for the name of an unused column or key that was probably meant to be
+// used: a part of the graph under another name, or a feature of edges. parts are the names of the
+// parts in this format.
 func (o *Options) refused(name string, parts ...string) error {
 	part, ok := meant[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(
 		strings.TrimSpace(name),

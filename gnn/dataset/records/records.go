@@ -1,38 +1,39 @@
 // Package records reads users' own files of molecules and graphs, record by record.
 //
-// [Read] streams the records of a file, and [ReadAll] holds all of them. The name tells
-// the format; .gz may follow:
+// [Read] streams the records of a file, and [ReadAll] holds all of them. The ending of the
+// name tells the format; .gz may follow:
 //
-//   - .csv with a header, of molecules: a column of SMILES, and any other columns, of
-//     which one may be the ID and others targets.
-//   - .csv with the columns graph, source and target: an edge a row, undirected. Nodes
-//     have any names. A row without a target describes a node, before its edges: its
-//     whole-numbered label in the column label, and its attributes in the
-//     columns that Options.Attributes names, or whose name begins with "attribute". Rows of a graph stand together.
-//   - .smi or .txt: a SMILES a line, which a blank and a name may follow.
-//   - .sdf, .sd or .mol: molfiles, V2000 or V3000, of which each may have properties and ends
-//     with a line $$$$. The ID and the fields are properties; "_Name" is the title line.
-//   - .jsonl or .ndjson: a graph a line, as in
+//   - .csv, molecules: a table with a header, a column of SMILES and any other columns. One
+//     of these may be the ID, others targets.
+//   - .csv with the columns graph, source and target: one undirected edge a row. Nodes have
+//     any names. A row without a target describes a node, before its edges: its label in the
+//     column label, and its attributes in the columns that Options.Attributes names or whose
+//     names begin with "attribute". The rows of a graph stand together.
+//   - .smi or .txt: one SMILES a line; a blank and a name may follow.
+//   - .sdf, .sd or .mol: molfiles, V2000 or V3000. Each may have properties and ends with a
+//     line $$$$. The ID and the fields are properties; "_Name" is the title line.
+//   - .jsonl or .ndjson: one graph a line, such as
 //     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
-//     Nodes are numbered from 0. "edges" are undirected unless "directed" is true;
-//     "labels" are whole numbers, and "attributes" a list of numbers for each node.
-//     "nodes" may be left out where there are either. Other keys may be an ID or
-//     targets.
-//     A graph as networkx.node_link_data writes it, with "links" or "edges", does as well.
-//   - .graphml: one graph or more, as networkx.write_graphml writes one. Nodes may have a key "label", a
-//     whole number, and keys that are attributes, as the columns of a table of edges. Fields are the keys of graphs,
-//     and "id". Keys stand before the first graph.
-//   - .zip or a folder: a set in TUDataset's format, with its attributes. The fields are "class", or
-//     "class1", "class2" … where graphs have several labels, and "attribute" or "attribute1" … for numbers of regression.
+//     Nodes are numbered from 0. "edges" are undirected unless "directed" is true. "labels"
+//     are whole numbers or texts, and "attributes" a list of numbers for each node; either
+//     makes "nodes" unnecessary. Other keys may be an ID or targets. Graphs as
+//     networkx.node_link_data writes them, or in the layout of Hugging Face's data sets
+//     ("edge_index", "num_nodes", "node_feat"), are read as well.
+//   - .graphml: one graph or more, as networkx.write_graphml or Neo4j's apoc.export.graphml
+//     writes one. Nodes may have a key "label" or "labels", a whole number or a text, and
+//     keys that are attributes, named like those of a table of edges. Fields are the keys of
+//     graphs, and "id". Keys stand before the first graph.
+//   - .zip or a folder: a set in TUDataset's format, with its attributes. Fields are "class",
+//     or "class1", "class2" … where graphs have several labels, and "attribute" or
+//     "attribute1" … for regression targets.
 //
-// A record that cannot be used is reported with its line and the reason, and the next
-// one is read. A row of a table of edges that is damaged as such spoils the graphs to which it may
-// belong. XML that is damaged ends the file.
+// Text is in UTF-8 or UTF-16. A record that cannot be used is reported with its line and
+// the reason, and the next one is read. A damaged row of a table of edges spoils the graphs
+// to which it may belong. Damaged XML ends the reading.
 //
-// A format is a value in one table and a file of this package, which takes the text
-// apart into records. What is the same for all is done once, in [Read]: records are
-// numbered and skipped, their graphs are built on all processors, and they come in the
-// order of the file.
+// A format is a value in one table and a file of this package, which splits the text into
+// records. [Read] does what all formats have in common: it numbers and skips records, builds
+// their graphs on all processors, and gives them in the order of the file.
 package records
 
 import (
@@ -56,18 +57,18 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
-// Record is an item of a file: a graph and what stands beside it.
+// Record is an item of a file: a graph with its ID and fields.
 type Record struct {
-	Number int      // of the record, from 1
-	Line   int      // where it begins; of a set in TUDataset's format, Number
+	Number int      // from 1
+	Line   int      // where the record begins; in TUDataset's format, Number
 	ID     string   // the field that Options.ID names, otherwise Number
 	Fields []string // those that Options.Fields names; empty where one is missing
 	// Graph is nil if the record cannot be used. Err says why.
 	Graph    *graph.Graph
-	SMILES   string // of a molecule; of one in an SD file by [ReadAll] only
-	Scaffold string // of a molecule, if Options.Scaffolds asks for it
-	// Identity is the same for the same molecule, however it is written, and 0 for graphs, if
-	// Options.Identities asks for it.
+	SMILES   string // of a molecule; for an SD file, only [ReadAll] gives it
+	Scaffold string // of a molecule, if Options.Scaffolds is set
+	// Identity identifies a molecule, however it is written, if Options.Identities is set. It
+	// is 0 for graphs.
 	Identity [16]byte
 	Err      *dataset.SyntaxError
 
@@ -77,13 +78,13 @@ type Record struct {
 	loops, repeats int // edges that the graph lacks
 }
 
-// A body is what a record's graph is built from. An error that is no
-// [*dataset.SyntaxError] is the reason in one.
+// A body is what a record's graph is built from. Errors other than [*dataset.SyntaxError]
+// become the reason in one.
 type body interface {
 	build(w *worker, rec *Record) (*graph.Graph, error)
 }
 
-// Content is what the records of a file are.
+// Content is the kind of records that a file has.
 type Content string
 
 // The contents.
@@ -92,50 +93,49 @@ const (
 	Graphs    Content = "graphs"
 )
 
-// Options say how a file is read. The zero value reads whatever the name of the file
-// tells.
+// Options say how a file is read. The zero value goes by the name of the file.
 type Options struct {
-	// Format is one of [Formats]; "" goes by the name.
+	// Format is one of [Formats]; "" goes by the name of the file.
 	Format string
-	// Input, if set, is read in place of the file, whose name then stands in errors
-	// alone. The file "-" needs it.
+	// Input, if set, is read in place of the file, whose name then only appears in errors.
+	// The file "-" needs it.
 	Input io.Reader
-	// Want makes a file of other content an error. "" takes both.
+	// Want makes a file of other content an error. "" accepts both.
 	Want Content
-	// SMILES is the column of molecules; "" is "smiles", in upper or lower case, or else the
-	// only column whose name contains that, such as canonical_smiles.
+	// SMILES is the column of SMILES. "" stands for "smiles", in upper or lower case, or else
+	// for the only column whose name contains that, such as canonical_smiles.
 	SMILES string
-	// ID and Fields are columns of a table, properties in an SD file, keys of a JSON object, or
-	// what graphs of a set in TUDataset's format have.
+	// ID and Fields name columns of a table, properties in an SD file, keys of a JSON object,
+	// or classes and targets of a set in TUDataset's format.
 	ID     string
 	Fields []string
-	// Scaffolds and Identities ask for those of molecules.
+	// Scaffolds and Identities fill these fields of records for molecules.
 	Scaffolds, Identities bool
-	// Vector, if set, makes the function, one for each goroutine, that computes the numbers of
-	// a molecule in Graph.Globals.
+	// Vector, if set, returns for each goroutine the function that computes Graph.Globals of a
+	// molecule.
 	Vector func() func(*molecule.Molecule) []float32
-	// Hu2020 takes the molecules that Hu et al. take: valences as RDKit 2022.09 allows them,
-	// and no wildcards.
+	// Hu2020 accepts the molecules that Hu et al. accept: valences as in RDKit 2022.09, and no
+	// wildcards.
 	Hu2020 bool
-	// Atoms names the categories that molecules get, see [feature.ByName], and Standard is
-	// what is done to them before.
+	// Atoms names the categories that molecules get, see [feature.ByName]. Standard says how
+	// they are standardised before.
 	Atoms    string
 	Standard feature.Standardisation
-	// Columns are the features that graphs get. Without them, [Read] gives a graph
-	// those of its own attributes and labels, and [ReadAll] those of all graphs.
+	// Columns are the features that graphs get. Without them, [Read] gives a graph the
+	// columns of its own attributes and labels, and [ReadAll] those of all graphs.
 	Columns *graph.Columns
-	// Attributes are the columns of a table of edges that are attributes of nodes. Without
-	// them it is those of Columns.Names, or else those whose name begins with "attribute".
+	// Attributes are the columns of a table of edges that are attributes of nodes. The default
+	// is Columns.Names or, without it, the columns whose names begin with "attribute".
 	Attributes []string
-	// Ignore are columns and keys that are left out though their names sound like parts of a
+	// Ignore names columns and keys that are skipped although their names suggest a part of a
 	// graph, such as weight.
 	Ignore []string
-	// Reading, if set, is filled with what is used of the file.
+	// Reading, if set, receives what is used of the file.
 	Reading *Reading
-	// Skip is how many records are passed over.
+	// Skip is how many records are skipped.
 	Skip int
 
-	table *Table // of [ReadAll], which gets the content and the set of the file
+	table *Table // set by [ReadAll], to receive the content and the set of the file
 }
 
 // The formats.
@@ -148,12 +148,12 @@ const (
 	TU      = "tu"      // TUDataset's archive or folder
 )
 
-// A format is a way to write records into a file.
+// A format describes how a kind of file is read.
 type format struct {
 	name    string
-	endings []string // of files
-	// open returns the function that gives the records one by one, and io.EOF at the
-	// end. A record that cannot be read has an Err, others a body.
+	endings []string // of file names
+	// open returns the function that returns the records one by one, and io.EOF at the end.
+	// A record that cannot be read has an Err, others have a body.
 	open func(r *reader) (next func() (*Record, error), err error)
 }
 
@@ -166,11 +166,11 @@ var formats = []format{
 	{TU, []string{".zip"}, (*reader).openTU},
 }
 
-// Formats lists them.
+// Formats lists the names of the formats.
 var Formats = []string{CSV, SMI, SDF, JSONL, GraphML, TU}
 
-// others are formats that are not read, by their endings, with what to do.
-var others = map[string]string{
+// unread names the formats that are not read, by the endings of their files.
+var unread = map[string]string{
 	".gexf":   "GEXF",
 	".gml":    "GML",
 	".net":    "Pajek's format",
@@ -191,8 +191,8 @@ var others = map[string]string{
 	".inchi":  "InChI",
 }
 
-// FormatOf returns the format of a file by its name: .csv, .smi, .txt, .sdf, .jsonl or
-// .ndjson and the like, each of which .gz may follow, .zip, or a folder.
+// FormatOf returns the format of a file by the ending of its name, which .gz or .zst may follow. A
+// folder is a set in TUDataset's format. The error for another format says what to do.
 func FormatOf(path string) (string, error) {
 	if name := formatByName(path); name != "" {
 		return name, nil
@@ -204,7 +204,7 @@ func FormatOf(path string) (string, error) {
 	case info.IsDir():
 		return TU, nil
 	}
-	if language, ok := others[strings.ToLower(filepath.Ext(path))]; ok {
+	if language, ok := unread[strings.ToLower(filepath.Ext(path))]; ok {
 		remedy := "write it as .csv or .jsonl"
 		switch language {
 		case "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
@@ -235,9 +235,9 @@ func formatByName(path string) string {
 	return ""
 }
 
-// Read calls emit with the records of a file, in their order. It streams: memory does
-// not grow with the file, unless it is in TUDataset's format. A record that cannot be
-// read has an Err and does not end the reading; an error of emit does.
+// Read calls emit with the records of a file, in their order. It streams: memory does not
+// grow with the file, unless that is in TUDataset's format. A record that cannot be read has
+// an Err and does not end the reading. An error of emit ends it and is returned.
 func Read(ctx context.Context, path string, o Options, emit func(*Record) error) error {
 	name := o.Format
 	if name == "" {
@@ -304,13 +304,14 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	return err
 }
 
+// reader reads one file. Its methods open the formats.
 type reader struct {
 	ctx  context.Context
 	file string
 	o    Options
 
-	text    *textfile.Text   // if the format is one of text
-	set     *dataset.Dataset // if it is TUDataset's
+	text    *textfile.Text   // of formats of text
+	set     *dataset.Dataset // of TUDataset's format
 	content Content
 	number  int // of the last record
 	reading *Reading
@@ -319,8 +320,8 @@ type reader struct {
 	categories *feature.Set // of molecules
 }
 
-// is notes the content, and returns an error unless it is wanted.
-func (r *reader) is(c Content) error {
+// setContent notes the content of the file, and returns an error unless it is wanted.
+func (r *reader) setContent(c Content) error {
 	r.content = c
 	r.reading.Content = c
 	if c == Graphs && r.o.SMILES != "" {
@@ -336,12 +337,13 @@ func (r *reader) is(c Content) error {
 	return nil
 }
 
+// openText opens a file of text.
 func (r *reader) openText() (err error) {
 	r.text, err = textfile.Open(r.ctx, r.file, r.o.Input)
 	return err
 }
 
-// line returns the next line, with the record that it is; one that is too long has an Err.
+// line returns the next line and its record, which has an Err if the line is too long.
 func (r *reader) line(lines *textfile.Lines) (string, *Record, error) {
 	text, err := lines.Next()
 	var bad *dataset.SyntaxError
@@ -355,25 +357,27 @@ func (r *reader) line(lines *textfile.Lines) (string, *Record, error) {
 	return text, rec, nil
 }
 
+// record returns a new record that begins at a line.
 func (r *reader) record(line int) *Record {
 	r.number++
 	return &Record{Number: r.number, Line: line, ID: strconv.Itoa(r.number)}
 }
 
-// Workers take so many records at a time, or fewer that are so large together.
+// A worker takes as many records at a time, or fewer if they reach this size together.
 const (
 	chunkRecords = 1024
 	chunkSize    = 1 << 18
 )
 
-// stream builds the graphs of the records that next returns, until it returns io.EOF,
-// on all processors, and gives them to emit in their order. next and emit are called
-// one at a time.
+// stream builds the graphs of the records that next returns, until io.EOF, on all
+// processors, and gives them to emit in their order. Calls of next do not overlap, nor do
+// those of emit.
 func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error {
 	type chunk struct {
 		records []*Record
 		done    chan struct{}
 	}
+	// A chunk goes to a worker, and at the same time into the queue, which keeps the order.
 	workers := runtime.GOMAXPROCS(0)
 	work := make(chan *chunk)
 	queue := make(chan *chunk, 2*workers) // in order
@@ -394,6 +398,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 			}
 		})
 	}
+	// One goroutine reads.
 	var readErr error
 	wg.Go(func() {
 		defer close(queue)
@@ -415,6 +420,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 			}
 		}
 	})
+	// The caller's goroutine emits.
 	for c := range queue {
 		<-c.done
 		for _, rec := range c.records {
@@ -430,6 +436,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	return readErr
 }
 
+// worker builds the graphs of records on one goroutine.
 type worker struct {
 	o      *Options
 	notes  *notes
@@ -439,6 +446,7 @@ type worker struct {
 	categories *feature.Set
 }
 
+// finish builds the graph of a record, or gives it an Err.
 func (w *worker) finish(rec *Record, file string) {
 	if rec.Err != nil {
 		return

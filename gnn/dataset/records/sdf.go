@@ -14,18 +14,18 @@ import (
 )
 
 // longestMolfile is how many bytes a record of an SD file may have, with its properties. Tests
-// have a lower one.
+// lower it.
 var longestMolfile = 8 << 20
 
 // title is the name under which the first line of a molfile is a property.
 const title = "_Name"
 
-// molfile is the body of a molecule of an SD file: a molfile, and properties after it.
+// molfile is the body of a molecule of an SD file: a molfile and the properties behind it.
 type molfile string
 
-// openSDF reads molfiles, each with its properties, up to a line $$$$.
+// openSDF opens a file of molfiles, each with its properties and a line $$$$.
 func (r *reader) openSDF() (next func() (*Record, error), err error) {
-	if err := r.is(Molecules); err != nil {
+	if err := r.setContent(Molecules); err != nil {
 		return nil, err
 	}
 	if r.o.SMILES != "" {
@@ -84,10 +84,9 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 	name, _, _ := strings.Cut(string(text), "\n")
 	properties, names, twice := text.properties()
-	if used := slices.IndexFunc(
-		twice, func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) },
-	); used >= 0 {
-		return nil, fmt.Errorf("the property %q is there twice", twice[used])
+	isUsed := func(s string) bool { return s == w.o.ID || slices.Contains(w.o.Fields, s) }
+	if i := slices.IndexFunc(twice, isUsed); i >= 0 {
+		return nil, fmt.Errorf("the property %q is there twice", twice[i])
 	}
 	properties[title] = strings.TrimSpace(name)
 	for _, f := range append([]string{w.o.ID}, w.o.Fields...) {
@@ -104,9 +103,7 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 	for _, f := range w.o.Fields {
 		rec.Fields = append(rec.Fields, properties[f])
 	}
-	w.notes.note(slices.DeleteFunc(names, func(s string) bool {
-		return s == w.o.ID || slices.Contains(w.o.Fields, s)
-	}), false, false)
+	w.notes.note(slices.DeleteFunc(names, isUsed), false, false)
 	m, err := w.parser.ParseMolfile(string(text))
 	g, err := w.molecule(rec, m, err)
 	if bad := new(molecule.LineError); errors.As(err, &bad) {
@@ -119,14 +116,14 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err != nil {
 		return nil, &dataset.SyntaxError{Value: textfile.Shorten(properties[title]), Reason: err.Error()}
 	}
-	if w.o.table != nil { // which keeps them, unlike the molfiles
+	if w.o.table != nil { // which keeps SMILES but no molfiles
 		rec.SMILES = m.SMILES()
 	}
 	return g, nil
 }
 
 // properties returns the properties of a record by their names, the names in their order, and
-// those that are there twice. A value ends before a blank line that another property follows, or
+// the names that occur twice. A value ends at a blank line that another property follows, or at
 // the end.
 func (text molfile) properties() (values map[string]string, names, twice []string) {
 	values = map[string]string{}
@@ -135,9 +132,8 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 		return values, nil, nil // ParseMolfile refuses it
 	}
 	_, tail, _ := strings.Cut(string(text[molEnd+1:]), "\n")
-	// whether a property may begin
 	name := ""
-	after := true
+	blank := true // whether a property may begin: at the start and after a blank line
 	var value []string
 	end := func() {
 		if name != "" {
@@ -147,15 +143,15 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 	for line := range strings.Lines(tail) {
 		line = strings.TrimRight(line, " \t\r\n")
 		head, ok := propertyName(line)
-		if !after || !ok {
+		if !blank || !ok {
 			value = append(value, line)
-			after = line == ""
+			blank = line == ""
 			continue
 		}
 		end()
 		name = head
 		value = nil
-		after = false
+		blank = false
 		if slices.Contains(names, name) {
 			twice = append(twice, name)
 		} else {

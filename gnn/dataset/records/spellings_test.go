@@ -125,6 +125,7 @@ func TestTextLabels(t *testing.T) {
 		{`{"edges":[],"labels":["1","2"]}`, &numbers, "<nil>"},
 		{`{"edges":[],"labels":["N",5]}`, &lenient, "<nil>"},
 		{`{"edges":[],"labels":["a",""]}`, nil, `"labels": want a whole number or a text`},
+		{`{"edges":[],"labels":["","a"]}`, nil, `"labels": want a whole number or a text`},
 		{`{"edges":[],"labels":["a",true]}`, nil, `"labels": want a whole number or a text`},
 		{`{"edges":[],"labels":["a",["b"]]}`, nil, `"labels": want a whole number or a text`},
 		{`{"edges":[],"labels":["a",1.5]}`, nil, `"labels": want a whole number or a text`},

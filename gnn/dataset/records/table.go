@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,22 +15,23 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
-// Table is the records of a file, all in memory.
+// Table holds the records of a file in memory.
 type Table struct {
 	Records  []*Record              // those that can be used
-	Rejected []*dataset.SyntaxError // the others
-	// Set has the graphs of Records, and says what their features are, which have
-	// Options.Columns if those are given. Of molecules it has the graphs and their SMILES.
+	Rejected []*dataset.SyntaxError // the errors of the others
+	// Set has the graphs of Records and describes their features, which have Options.Columns
+	// if those are set. For molecules, it has their SMILES as well.
 	Set     *dataset.Dataset
 	Content Content
 	Reading Reading
 }
 
-// ReadAll reads a file as [Read] does, and finds the columns of features that all
-// graphs together need. Graphs that have other kinds of features than the first are
-// rejected. It is an error if no record can be used.
+// ReadAll reads a file as [Read] does, and gives all graphs the columns of features that they
+// need together. Graphs that have other kinds of features than the first are rejected. It
+// returns an error if no record can be used.
 func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	t := new(Table)
 	o.table = t
@@ -56,10 +58,6 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		return nil, err
 	}
 	t.Reading.Rejected = len(t.Rejected)
-	if t.Set != nil {
-		t.Reading.SelfLoops = t.Set.SelfLoops
-		t.Reading.Repeats = t.Set.Duplicates
-	}
 	if len(t.Records) == 0 {
 		if len(t.Rejected) > 0 {
 			return nil, fmt.Errorf("dataset: %s: no record of it can be used, such as %w",
@@ -68,35 +66,43 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 		return nil, fmt.Errorf("dataset: %s: there are no records in it", path)
 	}
 	if t.Set == nil || o.Columns != nil {
-		t.Set = &dataset.Dataset{
-			Classes:      1,
-			ClassValues:  []int{0},
-			FeatureWidth: t.Records[0].Graph.X.Width,
-			SelfLoops:    t.Reading.SelfLoops,
-			Duplicates:   t.Reading.Repeats,
+		if err := t.makeSet(raws, o.Standard); err != nil {
+			return nil, fmt.Errorf("dataset: %s: %w", path, err)
 		}
-		if raws != nil {
-			if t.Reading.named {
-				t.Set.AttributeNames = t.Reading.Attributes
-			}
-			err = t.joinColumns(raws)
-		}
-		for _, rec := range t.Records {
-			t.Set.Graphs = append(t.Set.Graphs, rec.Graph)
-			if t.Content == Molecules {
-				t.Set.SMILES = append(t.Set.SMILES, rec.SMILES)
-				t.Set.Standard = o.Standard
-			}
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", path, err)
 	}
 	t.Set.Name, _, _ = strings.Cut(filepath.Base(path), ".")
 	return t, nil
 }
 
-// joinColumns gives the graphs of the records the columns that all of them need.
+// makeSet makes the set of the graphs of the records. raws are the bodies of the records, unless their
+// columns were given.
+func (t *Table) makeSet(raws []*rawGraph, standard feature.Standardisation) error {
+	t.Set = &dataset.Dataset{
+		Classes:      1,
+		ClassValues:  []int{0},
+		FeatureWidth: t.Records[0].Graph.X.Width,
+		SelfLoops:    t.Reading.SelfLoops,
+		Duplicates:   t.Reading.Repeats,
+	}
+	if raws != nil {
+		if t.Reading.named {
+			t.Set.AttributeNames = t.Reading.Attributes
+		}
+		if err := t.joinColumns(raws); err != nil {
+			return err
+		}
+	}
+	for _, rec := range t.Records {
+		t.Set.Graphs = append(t.Set.Graphs, rec.Graph)
+		if t.Content == Molecules {
+			t.Set.SMILES = append(t.Set.SMILES, rec.SMILES)
+			t.Set.Standard = standard
+		}
+	}
+	return nil
+}
+
+// joinColumns gives the graphs of the records the columns that they need together.
 func (t *Table) joinColumns(raws []*rawGraph) error {
 	c, err := columnsOf(raws...)
 	if err != nil {
@@ -128,10 +134,9 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 	return nil
 }
 
-// Open reads the data set NAME from dir as [dataset.Open] does, and also one whose name
-// ends in .jsonl, .graphml or .csv: a file of graphs in one of these formats, each with a class
-// under the key, or in the column, class, or else y. Their features are all attributes and labels
-// that they have. Graphs without nodes are left out.
+// Open reads the data set NAME from dir as [dataset.Open] does, or a file of graphs whose name ends
+// in .jsonl, .graphml or .csv. Each graph of such a file has a class under the key, or in the column,
+// "class" or else "y". Its features are all attributes and labels. Graphs without nodes are dropped.
 func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset.Dataset, error) {
 	if format := formatByName(name); format != CSV && format != JSONL && format != GraphML {
 		ds, err := dataset.Open(ctx, dir, name, opts)
@@ -153,84 +158,100 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 	}
 	defer f.Close()
 	sum := sha256.New()
-	t, err := ReadAll(ctx, path, Options{
-		Input:  io.TeeReader(f, sum),
-		Want:   Graphs,
-		Fields: []string{"class"},
-	})
-	if err != nil ||
-		!slices.ContainsFunc(t.Records, func(r *Record) bool { return strings.TrimSpace(r.Fields[0]) != "" }) {
-		if _, again := f.Seek(0, io.SeekStart); again != nil {
-			return nil, again
-		}
-		sum.Reset()
-		y, again := ReadAll(ctx, path, Options{
-			Input:  io.TeeReader(f, sum),
-			Want:   Graphs,
-			Fields: []string{"y"},
-		})
-		if again == nil {
-			t = y
-			err = nil
-		}
-	}
+	t, err := readClassified(ctx, path, f, sum)
 	if err != nil {
 		return nil, err
 	}
-	var empty []int
-	for _, e := range t.Rejected {
-		if e.Reason == noNodes {
-			empty = append(empty, e.Line-1)
-		}
+	if err := t.takeEmpty(); err != nil {
+		return nil, err
 	}
-	t.Rejected = slices.DeleteFunc(t.Rejected, func(e *dataset.SyntaxError) bool {
-		return e.Reason == noNodes
-	})
-	if n := len(t.Rejected); n > 0 {
-		return nil, fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w",
-			n, n+len(t.Records), t.Rejected[0])
+	if err := t.classify(path); err != nil {
+		return nil, err
 	}
-	var texts []string
-	for _, r := range t.Records {
-		text := strings.TrimSpace(r.Fields[0])
-		if text == "" {
-			return nil, &dataset.SyntaxError{File: path, Line: r.Line, Reason: "the graph has no class"}
-		}
-		texts = append(texts, text)
-	}
-	classes := Classes(texts)
-	if len(classes) < 2 || len(classes) > len(texts)/2 {
-		return nil, fmt.Errorf(
-			"dataset: %s: %d different values of class on %d graphs, such as %q, cannot be classes",
-			path, len(classes), len(texts), classes[:min(3, len(classes))],
-		)
-	}
-	ds := t.Set
-	ds.Empty = empty
-	ds.Name = name
-	ds.Classes = len(classes)
-	ds.ClassValues = nil
-	for c, text := range classes {
-		value, err := strconv.Atoi(text)
-		if err != nil {
-			value = c
-		}
-		ds.ClassValues = append(ds.ClassValues, value)
-	}
-	for i, g := range ds.Graphs {
-		g.Class = slices.Index(classes, texts[i])
-	}
+	t.Set.Name = name
 	if opts.Sum != nil {
 		if _, err := io.Copy(sum, f); err != nil {
 			return nil, fmt.Errorf("dataset: %w", err)
 		}
 		opts.Sum(name, hex.EncodeToString(sum.Sum(nil)))
 	}
-	return ds, nil
+	return t.Set, nil
 }
 
-// Classes returns the distinct texts but for empty ones, sorted: numbers by value and
-// before other texts.
+// readClassified reads a file of graphs with the field "class" or, if no graph has one, "y". sum gets
+// what is read.
+func readClassified(ctx context.Context, path string, f *os.File, sum hash.Hash) (*Table, error) {
+	read := func(field string) (*Table, error) {
+		return ReadAll(ctx, path, Options{
+			Input:  io.TeeReader(f, sum),
+			Want:   Graphs,
+			Fields: []string{field},
+		})
+	}
+	t, err := read("class")
+	hasClass := func(r *Record) bool { return strings.TrimSpace(r.Fields[0]) != "" }
+	if err == nil && slices.ContainsFunc(t.Records, hasClass) {
+		return t, nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	sum.Reset()
+	if other, err := read("y"); err == nil {
+		return other, nil
+	}
+	return t, err
+}
+
+// takeEmpty notes the graphs without nodes in the set. It returns an error if other records are rejected.
+func (t *Table) takeEmpty() error {
+	isEmpty := func(e *dataset.SyntaxError) bool { return e.Reason == noNodes }
+	for _, e := range t.Rejected {
+		if isEmpty(e) {
+			t.Set.Empty = append(t.Set.Empty, e.Line-1)
+		}
+	}
+	t.Rejected = slices.DeleteFunc(t.Rejected, isEmpty)
+	if n := len(t.Rejected); n > 0 {
+		return fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w", n, n+len(t.Records), t.Rejected[0])
+	}
+	return nil
+}
+
+// classify makes classes of the only field of the records.
+func (t *Table) classify(path string) error {
+	var texts []string
+	for _, r := range t.Records {
+		text := strings.TrimSpace(r.Fields[0])
+		if text == "" {
+			return &dataset.SyntaxError{File: path, Line: r.Line, Reason: "the graph has no class"}
+		}
+		texts = append(texts, text)
+	}
+	classes := Classes(texts)
+	if len(classes) < 2 || len(classes) > len(texts)/2 {
+		return fmt.Errorf(
+			"dataset: %s: %d different values of class on %d graphs, such as %q, cannot be classes",
+			path, len(classes), len(texts), classes[:min(3, len(classes))],
+		)
+	}
+	t.Set.Classes = len(classes)
+	t.Set.ClassValues = nil
+	for c, text := range classes {
+		value, err := strconv.Atoi(text)
+		if err != nil {
+			value = c
+		}
+		t.Set.ClassValues = append(t.Set.ClassValues, value)
+	}
+	for i, g := range t.Set.Graphs {
+		g.Class = slices.Index(classes, texts[i])
+	}
+	return nil
+}
+
+// Classes returns the distinct texts that are not empty: numbers in the order of their values, and then
+// other texts.
 func Classes(texts []string) (classes []string) {
 	for _, v := range texts {
 		v = strings.TrimSpace(v)
